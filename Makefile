@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# The door to the project: every target installs what it needs (tools/setup), builds and works. meson does the building.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+ARGS ?=
+FUZZ ?= *
+FUZZ_SECONDS ?= 60
+TORTURE_SECONDS ?= 3600
+
+export BUILD
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+MAKEFLAGS += --no-print-directory
+.NOTPARALLEL:
+
+# Builds a directory; silent when there is nothing to do.
+ninja = ninja --quiet -C $(1) | sed '/^ninja: no work to do/d'
+
+.PHONY: help
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: build
+build: ## build/tidemark and the library
+	@tools/setup build
+	@tools/configure plain
+	@$(call ninja,$(BUILD))
+
+.PHONY: run
+run: build ## build and run: make run ARGS="sessions list"
+	@$(BUILD)/tidemark $(or $(ARGS),--help)
+
+.PHONY: test
+test: ## every test, the unit tests once more under ASan and UBSan, each fuzzer for some seconds
+	@tools/setup test
+	@tools/configure plain
+	@tools/configure asan
+	@tools/configure fuzz
+	@tools/run-tests $(BUILD) $(BUILD)/asan:unit,store,session,sim $(BUILD)/fuzz
+
+.PHONY: test-asan
+test-asan: ## all tests under AddressSanitizer and UBSan
+	@tools/setup test
+	@tools/configure asan
+	@tools/run-tests $(BUILD)/asan
+
+.PHONY: test-tsan
+test-tsan: ## all tests under ThreadSanitizer
+	@tools/setup test
+	@tools/configure tsan
+	@tools/run-tests $(BUILD)/tsan
+
+.PHONY: fuzz
+fuzz: ## run the fuzzers: make fuzz FUZZ=json FUZZ_SECONDS=600
+	@tools/setup fuzz
+	@tools/configure fuzz
+	@$(call ninja,$(BUILD)/fuzz)
+	@tools/run-fuzz $(FUZZ_SECONDS) $$(find $(BUILD)/fuzz/fuzz -maxdepth 1 -type f -perm -u+x -name 'fuzz-$(FUZZ)')
+
+.PHONY: torture
+torture: ## the long proof: simulation on all cores for TORTURE_SECONDS
+	@tools/setup test
+	@tools/configure plain
+	@$(call ninja,$(BUILD))
+	@tools/torture $(BUILD) $(TORTURE_SECONDS)
+
+.PHONY: bench
+bench: build ## measure: make bench ARGS="append"
+	@$(BUILD)/bench/tidemark-bench $(ARGS)
+
+.PHONY: lint
+lint: ## layers, sizes, format, warnings of a second compiler, static analysis, scripts
+	@tools/setup lint
+	@tools/lint
+
+.PHONY: format
+format: ## bring the C files into the house format
+	@tools/setup lint
+	@tools/c-files | xargs clang-format -i
+
+.PHONY: install
+install: build ## install below PREFIX (/usr/local), staged into DESTDIR
+	@meson configure $(BUILD) -Dprefix='$(abspath $(PREFIX))'
+	@meson install -C $(BUILD) --destdir '$(DESTDIR)'
+	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+
+.PHONY: fresh
+fresh: ## make run and make test of the committed tree on a bare Debian
+	@tools/setup fresh
+	@tools/fresh-check
+
+.PHONY: clean
+clean: ## remove everything that was built
+	@rm -rf $(BUILD)

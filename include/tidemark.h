@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libtidemark: sessions that cannot be lost.
+ *
+ * A session is an append-only log of events. A checkpoint is a position in it. Everything else (state, status,
+ * messages, usage) is computed from the log.
+ *
+ * Rules that hold for every call:
+ *  - A call that can fail returns enum tide_code (TIDE_OK is 0) and takes `struct tide_err *err` last; on failure
+ *    *err says what failed, outermost first. `err` may be NULL. Out parameters (`ret_…`) are set only on success.
+ *  - When an append returns TIDE_OK, its events are on disk: they survive kill -9, an OS crash and a power cut.
+ *  - A `tide_store` may be used from many threads. A `tide_session` belongs to one thread at a time.
+ *  - Text is UTF-8. JSON is strict RFC 8259; key order and the text of numbers are kept exactly.
+ *  - Pointers handed to a callback are valid until it returns.
+ *  - Memory returned in a `struct tide_text` is the caller's: release it with tide_text_done().
+ */
+#ifndef TIDEMARK_H
+#define TIDEMARK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TIDE_API __attribute__((visibility("default")))
+#define TIDE_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define TIDE_API
+#define TIDE_MUST_CHECK
+#endif
+
+#define TIDE_VERSION "0.1.0"
+
+/*
+ * Every way a call can end, in one table: name, exit status of the command line, HTTP status, whether the same call
+ * may succeed later without anything being mended, and what it means.
+ */
+#define TIDE_CODES(X)                                                                                                  \
+    X(OK, 0, 200, 0, "ok")                                                                                             \
+    X(FAILED, 1, 500, 0, "failed")                                                                                     \
+    X(INVALID, 2, 400, 0, "invalid input")                                                                             \
+    X(NOT_FOUND, 3, 404, 0, "not found")                                                                               \
+    X(EXISTS, 4, 409, 0, "exists already")                                                                             \
+    X(AMBIGUOUS, 3, 409, 0, "more than one match")                                                                     \
+    X(CONFLICT, 4, 409, 1, "the log has moved on")                                                                     \
+    X(FENCED, 4, 409, 0, "the lease was taken over")                                                                   \
+    X(HELD, 4, 409, 1, "held by another process")                                                                      \
+    X(HAS_FORKS, 4, 409, 0, "has forks")                                                                               \
+    X(EFFECTS, 4, 409, 0, "would undo an effect that must happen once")                                                \
+    X(CORRUPT, 5, 500, 0, "damaged")                                                                                   \
+    X(WRONG_KEY, 5, 403, 0, "wrong or missing key")                                                                    \
+    X(NOT_A_STORE, 5, 500, 0, "not a Tidemark store")                                                                  \
+    X(TOO_NEW, 5, 500, 0, "written by a newer version")                                                                \
+    X(TOO_BIG, 2, 413, 0, "too big")                                                                                   \
+    X(FULL, 6, 507, 1, "no space left")                                                                                \
+    X(IO, 6, 500, 0, "input or output error")                                                                          \
+    X(UNKNOWN, 6, 500, 1, "outcome unknown")                                                                           \
+    X(BUSY, 6, 503, 1, "busy")                                                                                         \
+    X(READ_ONLY, 6, 403, 0, "read-only")                                                                               \
+    X(DENIED, 6, 403, 0, "permission denied")                                                                          \
+    X(CANCELLED, 1, 499, 0, "stopped by the caller")
+
+enum tide_code {
+#define TIDE_CODE_ENUM(name, exit, http, retry, text) TIDE_##name,
+    TIDE_CODES(TIDE_CODE_ENUM)
+#undef TIDE_CODE_ENUM
+};
+
+/* An error: a code to branch on and one line to read, outermost context first. */
+struct tide_err {
+    enum tide_code code;
+    char msg[512];
+};
+
+TIDE_API const char *tide_code_name(enum tide_code code); /* "CONFLICT" */
+TIDE_API const char *tide_code_text(enum tide_code code); /* "the log has moved on" */
+TIDE_API int tide_code_exit(enum tide_code code);         /* exit status of the command line */
+TIDE_API int tide_code_http(enum tide_code code);         /* HTTP status */
+TIDE_API int tide_code_retry(enum tide_code code);        /* 1 when trying again later can help */
+TIDE_API const char *tide_version(void);                  /* version of the library that is running */
+
+/* Text returned by the library: NUL-terminated, may contain any UTF-8. */
+struct tide_text {
+    char *ptr;
+    size_t len;
+};
+TIDE_API void tide_text_done(struct tide_text *text); /* releases and clears it; takes NULL */
+
+typedef struct tide_store tide_store;
+typedef struct tide_session tide_session;
+
+/* Room for any id and its NUL: ids have 1 to 64 characters of [A-Za-z0-9_-], not starting with '-'. */
+#define TIDE_ID_SIZE 65
+#define TIDE_DIGEST_SIZE 32
+#define TIDE_MAX_RECORD_BYTES (64 * 1024 * 1024) /* default limit of one event's JSON */
+
+/* ---- Store ------------------------------------------------------------------------------------------------- */
+
+enum tide_open_flags {
+    TIDE_OPEN_CREATE = 1,      /* make the store when there is none */
+    TIDE_OPEN_READ_ONLY = 2,   /* never write, not even caches; works on a full disk */
+    TIDE_OPEN_ACCEPT_LOSS = 4, /* open although acknowledged events are missing (write-ahead log damaged or gone) */
+};
+
+struct tide_store_options {
+    unsigned flags;          /* enum tide_open_flags */
+    size_t max_record_bytes; /* 0: TIDE_MAX_RECORD_BYTES */
+    const void *key;         /* secret that keys the digests, 16 to 64 bytes; NULL: none */
+    size_t key_len;
+    unsigned lease_ms;  /* how long other machines believe a silent holder; 0: 30000 */
+    unsigned queue_max; /* appends that may wait for the disk before callers block; 0: 4096 */
+};
+
+/* Opens a store: "sqlite:PATH" or a plain path. `opt` may be NULL (no flags). */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_open(const char *url, const struct tide_store_options *opt,
+                                                        tide_store **ret_store, struct tide_err *err);
+
+/* Closes a store; every session of it must be closed before. Queued appends are finished. Takes NULL. */
+TIDE_API void tide_store_close(tide_store *store);
+
+/* JSON object about the store: url, version, bytes, sessions, events, live sessions, sync mode, keyed, … */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_info(tide_store *store, struct tide_text *ret_json,
+                                                        struct tide_err *err);
+
+/* Called now and then with work done and work in all (0: not known yet). Non-zero stops: TIDE_CANCELLED. */
+typedef int tide_progress_fn(void *arg, uint64_t done, uint64_t total);
+
+/* One thing that is wrong: where ("session sess_x, seq 17", "page 12 of the file") and what. */
+typedef void tide_problem_fn(void *arg, const char *where, const char *what);
+
+enum tide_check_flags {
+    TIDE_CHECK_REBUILD = 1, /* drop every cache (snapshots, marks, summaries, indexes), compute it anew from the log */
+};
+
+/*
+ * Checks the whole store: file structure, every chain, every reference. TIDE_CORRUPT when anything is wrong;
+ * `problem` hears each. Both callbacks may be NULL.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress_fn *progress,
+                                                         tide_problem_fn *problem, void *arg, struct tide_err *err);
+
+/* Moves what the write-ahead log holds into the main file and gives the log's space back. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_compact(tide_store *store, struct tide_err *err);
+
+/* ---- Sessions ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Creates a session and opens it for appending. `fields` is the JSON object of its session.created event (agent,
+ * title, task_id, working_dir, provider, metadata, …), NULL for none. `id` NULL or "": one is made. Durable on return.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_create(tide_store *store, const char *id, const char *fields,
+                                                            tide_session **ret_session, struct tide_err *err);
+
+enum tide_session_flags {
+    TIDE_SESSION_READ = 0,   /* reads only */
+    TIDE_SESSION_APPEND = 1, /* may append: the first append takes the lease in its own commit */
+    TIDE_SESSION_CLAIM = 2,  /* with APPEND: take the lease now; TIDE_HELD names the holder */
+};
+
+/* Opens a session by id or unique id prefix. TIDE_NOT_FOUND, TIDE_AMBIGUOUS. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_open(tide_store *store, const char *id, unsigned flags,
+                                                          tide_session **ret_session, struct tide_err *err);
+
+/* Waits for queued appends, gives the lease back, closes. What flush would have told is lost: flush first. */
+TIDE_API void tide_session_close(tide_session *session);
+
+TIDE_API const char *tide_session_id(const tide_session *session);
+TIDE_API int64_t tide_session_last_seq(const tide_session *session);  /* last event it knows of, queued or not */
+TIDE_API int64_t tide_session_first_seq(const tide_session *session); /* 1; for a fork, one past the fork point */
+
+/* Reads what others appended since. Opening does it; a long-lived reader calls it to look again. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_refresh(tide_session *session, struct tide_err *err);
+
+/* Finds the one session whose id begins with `prefix`. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_resolve(tide_store *store, const char *prefix,
+                                                             char ret_id[TIDE_ID_SIZE], struct tide_err *err);
+
+struct tide_session_info {
+    const char *id, *title, *agent, *agent_id, *task_id; /* NULL when not set */
+    const char *parent_id;                               /* NULL unless a fork */
+    int64_t parent_seq;
+    int64_t created_ms, updated_ms, first_seq, last_seq;
+    const char *status, *outcome, *reason, *why; /* DESIGN: running, waiting, idle, …; completed, failed, …, none */
+    const char *next;                            /* the command that moves it; NULL when nothing needs to */
+    int is_resumable, needs_resume;
+    const char *error_message, *failed_at_node; /* of the latest run; NULL when none */
+    const char *resume_from_checkpoint_id;      /* latest checkpoint that can be resumed from; NULL when none */
+};
+typedef int tide_session_info_fn(void *arg, const struct tide_session_info *info);
+
+struct tide_list_filter {
+    const char *status;  /* a status or an outcome, or active, paused, completed, failed, cancelled; NULL: any */
+    const char *agent;   /* agent or agent_id; NULL: any */
+    const char *task_id; /* NULL: any */
+    int64_t limit;       /* newest first; 0: all */
+};
+
+/* Lists sessions, newest first. The callback returns non-zero to stop. `filter` may be NULL. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter,
+                                                          tide_session_info_fn *fn, void *arg, struct tide_err *err);
+
+/* Hands the info of this session, as of what the handle has read, to `fn`. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_show(tide_session *session, tide_session_info_fn *fn, void *arg,
+                                                          struct tide_err *err);
+
+/* Deletes a whole session for good. TIDE_HAS_FORKS names the forks that stand on it; TIDE_HELD its holder. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_delete(tide_store *store, const char *id, struct tide_err *err);
+
+/* ---- Events ------------------------------------------------------------------------------------------------ */
+
+/* What is appended: a kind and the JSON object of its fields ("{}" for none), without seq, ts and kind. */
+struct tide_new_event {
+    const char *kind;
+    const char *body;
+    size_t body_len; /* 0: strlen(body) */
+};
+
+/* What is read. `body` is a JSON object, NUL-terminated. */
+struct tide_event {
+    int64_t seq;   /* position in its session: 1, 2, 3, … */
+    int64_t pos;   /* position among all events of the store: rises, may have gaps */
+    int64_t ts_ms; /* Unix time; order is seq, never ts */
+    int64_t epoch; /* of the lease it was appended under */
+    const char *session_id;
+    const char *kind;
+    const char *body;
+    size_t body_len;
+    unsigned char digest[TIDE_DIGEST_SIZE];
+};
+typedef int tide_event_fn(void *arg, const struct tide_event *event);
+
+/* The event as one flat JSON object: {"seq":…,"ts":"…","kind":"…",fields…}. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_event_json(const struct tide_event *event, struct tide_text *ret_json,
+                                                        struct tide_err *err);
+
+enum tide_append_flags {
+    TIDE_APPEND_ANY = 1,     /* append at the head even if inputs of others have arrived since this handle looked */
+    TIDE_APPEND_RELEASE = 2, /* give the lease back in the same commit */
+};
+
+/*
+ * Appends a batch: whole or not at all, durable on return. *ret_seq (may be NULL) is the seq of the last event.
+ * TIDE_CONFLICT: inputs of others came in between: refresh, decide again. TIDE_FENCED: this handle's lease was taken
+ * over, it will never append again. TIDE_HELD: another process holds the lease. TIDE_UNKNOWN: the disk failed in the
+ * middle; tide_session_refresh() tells whether the batch is there.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_append(tide_session *session, unsigned flags,
+                                                    const struct tide_new_event *events, size_t n, int64_t *ret_seq,
+                                                    struct tide_err *err);
+
+/*
+ * Queues a batch and returns; nothing is promised before tide_flush() or its completion. When one fails, those queued
+ * behind it in the same session fail with it. `user` not NULL: its completion is handed out by tide_store_reap().
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_append_async(tide_session *session, unsigned flags,
+                                                          const struct tide_new_event *events, size_t n, void *user,
+                                                          struct tide_err *err);
+
+/* Waits until everything queued by this session is on disk; tells the first failure since the last flush. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_flush(tide_session *session, struct tide_err *err);
+
+struct tide_completion {
+    void *user;
+    tide_session *session;
+    enum tide_code code;
+    int64_t seq; /* last seq of the batch when code is TIDE_OK */
+};
+
+/* Takes up to `max` completions; waits up to timeout_ms for the first (-1: for ever). Returns how many. */
+TIDE_API size_t tide_store_reap(tide_store *store, struct tide_completion *ret_done, size_t max, int timeout_ms);
+
+/*
+ * Appends inputs (queue.added, approval.given, cancel.requested, token.*) without the lease, guarded by the expected
+ * last seq; -1: whatever it is.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq,
+                                                   const struct tide_new_event *events, size_t n, int64_t *ret_seq,
+                                                   struct tide_err *err);
+
+enum tide_read_flags {
+    TIDE_READ_INHERITED = 1, /* of a fork: also what it shares with its parents, from seq 1 on */
+};
+
+/* Hands events from..to (0: the end) to `fn` in order, each checked against the chain. Non-zero from `fn` stops. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_read(tide_session *session, unsigned flags, int64_t from, int64_t to,
+                                                  tide_event_fn *fn, void *arg, struct tide_err *err);
+
+/* Hands the events of all sessions with pos > after to `fn`, in order of pos, at most `max` (0: all). */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_read_all(tide_store *store, int64_t after, uint64_t max, tide_event_fn *fn,
+                                                      void *arg, struct tide_err *err);
+
+/* Waits until the store has changed since the last call or timeout_ms passed; 1 when it may have changed. */
+TIDE_API int tide_store_wait_change(tide_store *store, int timeout_ms);
+
+/* The messages that are part of the content as of `seq` (0: now): rolled-back ones left out, inherited ones in. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_messages(tide_session *session, int64_t seq, tide_event_fn *fn, void *arg,
+                                                      struct tide_err *err);
+
+/* The failures logged (llm.error, tool.failed, node.failed, run.failed), in order, rolled-back ones too. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_errors(tide_session *session, tide_event_fn *fn, void *arg,
+                                                    struct tide_err *err);
+
+struct tide_usage {
+    int64_t input_tokens, output_tokens, cached_tokens, calls;
+    int64_t cost_nano; /* cost in billionths */
+};
+/* Sums over the whole log as of `seq` (0: now): rolling back does not undo spending. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_usage(tide_session *session, int64_t seq, struct tide_usage *ret_usage,
+                                                   struct tide_err *err);
+
+/* ---- State, checkpoints, rollback, fork -------------------------------------------------------------------- */
+
+/* The state as of `seq` (0: now) as one JSON object: session, content (memory, outputs, position, …), ledger, status. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_state(tide_session *session, int64_t seq, struct tide_text *ret_json,
+                                                   struct tide_err *err);
+
+struct tide_checkpoint {
+    const char *id, *type, *node, *next_node, *description; /* NULL when not set */
+    int64_t seq, ts_ms, turn;
+    int is_clean, can_resume_from;
+    int rolled_back; /* cut off by a rollback */
+};
+typedef int tide_checkpoint_fn(void *arg, const struct tide_checkpoint *checkpoint);
+
+struct tide_new_checkpoint {
+    /* turn, node_start, node_complete, edge_transition, loop_iteration, safe_point, user_checkpoint */
+    const char *type;
+    const char *node, *next_node, *description; /* NULL: not set */
+    unsigned append_flags;                      /* enum tide_append_flags */
+};
+
+/* Marks the state as of here. is_clean and can_resume_from are computed from the log. Durable on return. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_save(tide_session *session,
+                                                             const struct tide_new_checkpoint *checkpoint,
+                                                             char ret_id[TIDE_ID_SIZE], struct tide_err *err);
+
+/* Hands the newest checkpoint that is neither deleted nor rolled back to `fn`; TIDE_NOT_FOUND when there is none. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_latest(tide_session *session, tide_checkpoint_fn *fn, void *arg,
+                                                               struct tide_err *err);
+
+/* Finds a checkpoint by id or unique id prefix. Its state: tide_state(session, checkpoint->seq). */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load(tide_session *session, const char *id,
+                                                             tide_checkpoint_fn *fn, void *arg, struct tide_err *err);
+
+struct tide_checkpoint_filter {
+    const char *type; /* NULL: any */
+    int clean_only;
+    int rolled_back; /* list those cut by a rollback as well */
+    int64_t limit;   /* newest N; 0: all */
+};
+/* Lists checkpoints that are not deleted, oldest first. `filter` may be NULL. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_list(tide_session *session,
+                                                             const struct tide_checkpoint_filter *filter,
+                                                             tide_checkpoint_fn *fn, void *arg, struct tide_err *err);
+
+/* Deletes checkpoints by id: appends checkpoint.deleted. TIDE_NOT_FOUND names the first that is not there. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_delete(tide_session *session, const char *const *ids, size_t n,
+                                                               struct tide_err *err);
+
+enum tide_prune_flags {
+    TIDE_PRUNE_KEEP_CLEAN_ONLY = 1, /* those that are not clean go as well */
+};
+/* Keeps the newest `keep` checkpoints and deletes the rest; *ret_deleted says how many (may be NULL). */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_prune(tide_session *session, int64_t keep, unsigned flags,
+                                                              int64_t *ret_deleted, struct tide_err *err);
+
+enum tide_rollback_flags {
+    TIDE_ROLLBACK_REUSE_EFFECTS = 1, /* finished `once` effects answer from the log when they are asked for again */
+    TIDE_ROLLBACK_REDO_EFFECTS = 2,  /* they may run again */
+};
+/*
+ * Makes the content what it was at `to_seq`. Nothing is deleted: an event says so, the ledger stays, no seq is used
+ * again, and rolling "back" to a later seq undoes it. TIDE_EFFECTS names a finished `once` effect in between.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_rollback(tide_session *session, int64_t to_seq, unsigned flags,
+                                                      const char *reason, struct tide_err *err);
+
+/*
+ * Begins a new session whose past is `id` up to `seq` (0: its end). It costs a few hundred bytes. `fields` as in
+ * tide_session_create(); `fork_id` NULL or "": one is made.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const char *fork_id,
+                                                  const char *fields, char ret_id[TIDE_ID_SIZE], struct tide_err *err);
+
+/* ---- Verify, export, import -------------------------------------------------------------------------------- */
+
+/* Reads every event of a session and checks the chain, up to the head. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_verify(tide_session *session, tide_progress_fn *progress, void *arg,
+                                                    uint64_t *ret_events, struct tide_err *err);
+
+/* Takes a piece of the export; non-zero stops with TIDE_IO. */
+typedef int tide_write_fn(void *arg, const char *bytes, size_t len);
+
+/* Writes a session as JSON lines: a head line, then one line per event. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_export(tide_session *session, tide_write_fn *write,
+                                                    tide_progress_fn *progress, void *arg, struct tide_err *err);
+
+/* Gives the next bytes (0: the end, negative: error). */
+typedef long tide_source_fn(void *arg, char *ret_bytes, size_t max);
+
+/*
+ * Reads an export and stores it as a session with the same id, seqs, times and digests, checked line by line. All or
+ * nothing: an import that fails or is killed leaves no session. TIDE_EXISTS when the id is taken.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_import(tide_store *store, tide_source_fn *source,
+                                                    tide_progress_fn *progress, void *arg, char ret_id[TIDE_ID_SIZE],
+                                                    struct tide_err *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Growing bytes with a bound. Invariants: len <= cap <= max; the memory is cap + 1 bytes, so there is always room for
+ * the NUL; once `failed`, nothing more is added, so the content stays a prefix of what was meant.
+ */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+
+#define CAP_MIN 64
+
+static bool grow(struct buf *b, size_t n)
+{
+    size_t max = b->max < PTRDIFF_MAX ? b->max : PTRDIFF_MAX - 1, need, cap;
+
+    if (b->failed || n > max - b->len) {
+        b->failed = true;
+        return false;
+    }
+    need = b->len + n;
+    cap = b->cap ? 2 * b->cap : CAP_MIN;
+    cap = cap < need ? need : cap;
+    b->cap = cap < max ? cap : max;
+    b->ptr = mem_grow(b->ptr, b->cap + 1);
+    return true;
+}
+
+static inline bool fits(const struct buf *b, size_t n)
+{
+    return b->ptr && !b->failed && n <= b->cap - b->len;
+}
+
+char *buf_reserve(struct buf *b, size_t n)
+{
+    return fits(b, n) || grow(b, n) ? b->ptr + b->len : NULL;
+}
+
+void buf_add(struct buf *b, const void *bytes, size_t n)
+{
+    if (n == 0 || (!fits(b, n) && !grow(b, n)))
+        return;
+    memcpy(b->ptr + b->len, bytes, n);
+    b->len += n;
+}
+
+void buf_add_str(struct buf *b, struct str s)
+{
+    buf_add(b, s.ptr, s.len);
+}
+
+void buf_add_char(struct buf *b, char c)
+{
+    if (fits(b, 1) || grow(b, 1))
+        b->ptr[b->len++] = c;
+}
+
+void buf_add_int(struct buf *b, int64_t value)
+{
+    char digits[20], *p = digits + sizeof(digits);
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+    do
+        *--p = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (value < 0)
+        *--p = '-';
+    buf_add(b, p, (size_t)(digits + sizeof(digits) - p));
+}
+
+void buf_addf(struct buf *b, const char *fmt, ...)
+{
+    va_list args, again;
+    char *at;
+    int n;
+
+    va_start(args, fmt);
+    va_copy(again, args);
+    n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    at = n > 0 ? buf_reserve(b, (size_t)n) : NULL;
+    if (at) {
+        vsnprintf(at, (size_t)n + 1, fmt, again); /* the NUL goes into the spare byte */
+        b->len += (size_t)n;
+    }
+    va_end(again);
+}
+
+void buf_clear(struct buf *b)
+{
+    b->len = 0;
+    b->failed = false;
+}
+
+void buf_done(struct buf *b)
+{
+    if (!b)
+        return;
+    free(b->ptr);
+    *b = (struct buf)BUF_INIT(b->max);
+}
+
+const char *buf_cstr(struct buf *b)
+{
+    if (!b->ptr)
+        b->ptr = mem_alloc(1); /* cap stays 0: this is its spare byte */
+    b->ptr[b->len] = '\0';
+    return b->ptr;
+}
+
+char *buf_take(struct buf *b)
+{
+    char *bytes;
+
+    buf_cstr(b);
+    bytes = TAKE(b->ptr);
+    buf_done(b);
+    return bytes;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes that are ours and grow, never past `max`. A write that would is dropped and remembered (`failed`): write
+ * freely, check once at the end.
+ */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include "base/str.h"
+
+struct buf {
+    char *ptr;
+    size_t len, cap, max;
+    bool failed; /* something did not fit */
+};
+
+#define BUF_INIT(max_bytes)                                                                                            \
+    {                                                                                                                  \
+        NULL, 0, 0, (max_bytes), false                                                                                 \
+    }
+
+void buf_add(struct buf *b, const void *bytes, size_t n);
+void buf_add_str(struct buf *b, struct str s);
+void buf_add_char(struct buf *b, char c);
+void buf_add_int(struct buf *b, int64_t value);
+void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char *buf_reserve(struct buf *b, size_t n); /* room for n more bytes at ptr+len; NULL when it would pass max */
+void buf_clear(struct buf *b);              /* keeps the memory */
+void buf_done(struct buf *b);
+const char *buf_cstr(struct buf *b); /* NUL-terminated view; the NUL is not counted in len */
+char *buf_take(struct buf *b);       /* the NUL-terminated bytes, now the caller's (free) */
+
+static inline struct str buf_view(const struct buf *b)
+{
+    return (struct str){b->ptr ? b->ptr : "", b->len};
+}
+
+#endif

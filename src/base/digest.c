@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * BLAKE2b-256 by libsodium, and the two framings that keep hashed fields apart: integers are 8 bytes little-endian,
+ * strings have their length before them in the same form.
+ */
+#include "base/digest.h"
+
+#include <endian.h>
+#include <pthread.h>
+
+_Static_assert(DIGEST_SIZE >= crypto_generichash_BYTES_MIN && DIGEST_SIZE <= crypto_generichash_BYTES_MAX, "size");
+
+/* Without it libsodium hashes with its slow reference code; when it fails, that code is still right. */
+static void pick_implementation(void)
+{
+    int ignored = sodium_init();
+
+    (void)ignored;
+}
+
+void digest_begin(struct digest_state *d, const struct digest_key *key)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    bool keyed = key && key->len > 0;
+
+    pthread_once(&once, pick_implementation);
+    crypto_generichash_init(&d->s, keyed ? key->bytes : NULL, keyed ? key->len : 0, DIGEST_SIZE);
+}
+
+void digest_add(struct digest_state *d, const void *bytes, size_t n)
+{
+    crypto_generichash_update(&d->s, bytes, n);
+}
+
+void digest_add_int(struct digest_state *d, uint64_t v)
+{
+    uint64_t little = htole64(v);
+
+    digest_add(d, &little, sizeof(little));
+}
+
+void digest_add_str(struct digest_state *d, struct str s)
+{
+    digest_add_int(d, s.len);
+    digest_add(d, s.ptr, s.len);
+}
+
+void digest_end(struct digest_state *d, unsigned char out[DIGEST_SIZE])
+{
+    crypto_generichash_final(&d->s, out, DIGEST_SIZE);
+}
+
+void digest_of(unsigned char out[DIGEST_SIZE], struct str bytes)
+{
+    struct digest_state d;
+
+    digest_begin(&d, NULL);
+    digest_add(&d, bytes.ptr, bytes.len);
+    digest_end(&d, out);
+}

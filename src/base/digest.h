@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BLAKE2b-256, keyed when there is a key. The only place that knows the hash function. */
+#ifndef BASE_DIGEST_H
+#define BASE_DIGEST_H
+
+#include <sodium.h>
+
+#include "base/str.h"
+
+#define DIGEST_SIZE 32
+
+struct digest_key {
+    unsigned char bytes[64];
+    size_t len; /* 0: unkeyed */
+};
+
+struct digest_state {
+    crypto_generichash_state s;
+};
+
+void digest_begin(struct digest_state *d, const struct digest_key *key); /* key may be NULL */
+void digest_add(struct digest_state *d, const void *bytes, size_t n);
+void digest_add_int(struct digest_state *d, uint64_t v);   /* 8 bytes, little-endian */
+void digest_add_str(struct digest_state *d, struct str s); /* its length first, so that fields cannot run together */
+void digest_end(struct digest_state *d, unsigned char out[DIGEST_SIZE]);
+void digest_of(unsigned char out[DIGEST_SIZE], struct str bytes); /* unkeyed, of plain bytes */
+
+#endif

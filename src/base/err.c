@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one error type and its table. A message is always one line of whole characters that is safe on a terminal,
+ * whatever came in from files and peers: what goes in is cut and cleaned here, so that nobody else has to.
+ */
+#include "base/err.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/scan.h"
+
+#define DRAFT_SIZE (sizeof(((struct tide_err *)NULL)->msg) + 4) /* shows whether the cut falls inside a character */
+
+static const struct code_row {
+    const char *name, *text;
+    int exit, http, retry;
+} code_rows[] = {
+#define CODE_ROW(name, exit, http, retry, text) {#name, text, exit, http, retry},
+    TIDE_CODES(CODE_ROW)
+#undef CODE_ROW
+};
+
+static const struct {
+    int errnum;
+    enum tide_code code;
+} errno_rows[] = {
+    {ENOSPC, TIDE_FULL},       {EDQUOT, TIDE_FULL},          {EFBIG, TIDE_FULL},    {EACCES, TIDE_DENIED},
+    {EPERM, TIDE_DENIED},      {EROFS, TIDE_READ_ONLY},      {EEXIST, TIDE_EXISTS}, {ENOENT, TIDE_NOT_FOUND},
+    {ENOTDIR, TIDE_NOT_FOUND}, {EBUSY, TIDE_BUSY},           {EAGAIN, TIDE_BUSY},   {EMFILE, TIDE_BUSY},
+    {ENFILE, TIDE_BUSY},       {ENAMETOOLONG, TIDE_INVALID},
+};
+
+static const struct code_row *row_of(enum tide_code code)
+{
+    size_t n = sizeof(code_rows) / sizeof(code_rows[0]);
+
+    return &code_rows[(size_t)code < n ? code : TIDE_FAILED];
+}
+
+const char *tide_code_name(enum tide_code code)
+{
+    return row_of(code)->name;
+}
+
+const char *tide_code_text(enum tide_code code)
+{
+    return row_of(code)->text;
+}
+
+int tide_code_exit(enum tide_code code)
+{
+    return row_of(code)->exit;
+}
+
+int tide_code_http(enum tide_code code)
+{
+    return row_of(code)->http;
+}
+
+int tide_code_retry(enum tide_code code)
+{
+    return row_of(code)->retry;
+}
+
+const char *tide_version(void)
+{
+    return TIDE_VERSION;
+}
+
+void tide_text_done(struct tide_text *text)
+{
+    if (!text)
+        return;
+    free(text->ptr);
+    *text = (struct tide_text){NULL, 0};
+}
+
+static void set_message(struct tide_err *err, const char *draft)
+{
+    struct str msg = utf8_clip(str_from(draft), sizeof(err->msg) - 1);
+
+    memcpy(err->msg, msg.ptr, msg.len);
+    err->msg[msg.len] = '\0';
+    clean_line(err->msg, msg.len);
+}
+
+/* first + ": " + second, as far as it fits. */
+static void set_joined(struct tide_err *err, const char *first, const char *second)
+{
+    char draft[2 * DRAFT_SIZE + 2];
+
+    snprintf(draft, sizeof(draft), "%s: %s", first, second);
+    set_message(err, draft);
+}
+
+enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *fmt, ...)
+{
+    char draft[DRAFT_SIZE]; /* the arguments may point into *err */
+    va_list args;
+
+    assert(code != TIDE_OK);
+    if (!err)
+        return code;
+    va_start(args, fmt);
+    vsnprintf(draft, sizeof(draft), fmt, args);
+    va_end(args);
+    set_message(err, draft);
+    return err->code = code;
+}
+
+enum tide_code tide_wrap(struct tide_err *err, const char *fmt, ...)
+{
+    char context[DRAFT_SIZE], inner[sizeof(err->msg)];
+    va_list args;
+
+    assert(err && err->code != TIDE_OK);
+    va_start(args, fmt);
+    vsnprintf(context, sizeof(context), fmt, args);
+    va_end(args);
+    memcpy(inner, err->msg, sizeof(inner));
+    set_joined(err, context, inner);
+    return err->code;
+}
+
+static enum tide_code code_of_errno(int errnum)
+{
+    for (size_t i = 0; i < sizeof(errno_rows) / sizeof(errno_rows[0]); i++)
+        if (errno_rows[i].errnum == errnum)
+            return errno_rows[i].code;
+    return TIDE_IO;
+}
+
+enum tide_code tide_fail_errno(struct tide_err *err, int errnum, const char *fmt, ...)
+{
+    const char *why = strerrordesc_np(errnum);
+    enum tide_code code = code_of_errno(errnum);
+    char what[DRAFT_SIZE];
+    va_list args;
+
+    if (!err)
+        return code;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    set_joined(err, what, why ? why : "unknown system error");
+    return err->code = code;
+}
+
+enum tide_code tide_err_copy(struct tide_err *err, const struct tide_err *from)
+{
+    if (err && err != from)
+        *err = *from;
+    return from->code;
+}

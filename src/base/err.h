@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making and wrapping the one error type. The codes and their table are in tidemark.h. */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+#include "tidemark.h"
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+
+/* Sets *err (may be NULL) and returns code. */
+enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts "context: " before the message of *err and returns its code. err must have been set by a failed call. */
+enum tide_code tide_wrap(struct tide_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A failed system call: the code that fits errno (ENOSPC is TIDE_FULL, EACCES TIDE_DENIED, …) and its text behind. */
+enum tide_code tide_fail_errno(struct tide_err *err, int errnum, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Copies an error that was kept. */
+enum tide_code tide_err_copy(struct tide_err *err, const struct tide_err *from);
+
+/* For callers that may pass err NULL but whose callees need one to wrap. */
+#define ERR_LOCAL(err)                                                                                                 \
+    struct tide_err err_local_;                                                                                        \
+    (err) = (err) ? (err) : &err_local_
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Structured logging for the engine and the command line: one line per record, text or JSON, to one descriptor.
+ * Libraries do not log; an error is logged once, where it stops. Never payloads or secrets.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/str.h"
+
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
+enum log_format { LOG_TEXT, LOG_JSON };
+
+/* now_ms gives the time of a record; NULL leaves it out. Default: warn, text, standard error, no time. */
+void log_setup(enum log_level level, enum log_format format, int fd, int64_t (*now_ms)(void));
+bool log_enabled(enum log_level level);
+
+/* Fields follow as key, value pairs of C strings, ended by NULL: log_write(LOG_WARN, "full disk", "store", path, NULL) */
+void log_write(enum log_level level, const char *message, ...) __attribute__((sentinel));
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Byte scanning that str, err, log and both halves of JSON share. Private to src/base; inline because it is hot. */
+#ifndef BASE_SCAN_H
+#define BASE_SCAN_H
+
+#include <endian.h>
+
+#include "base/str.h"
+
+static inline bool utf8_is_tail(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Length of the valid UTF-8 sequence at the start of n bytes; 0 when there is none. */
+static inline size_t utf8_len(const char *bytes, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)bytes;
+    uint32_t c;
+
+    if (n >= 1 && p[0] < 0x80)
+        return 1;
+    if (n < 2 || !utf8_is_tail(bytes[1]))
+        return 0;
+    if (p[0] < 0xe0)
+        return p[0] >= 0xc2 ? 2 : 0;
+    if (n < 3 || !utf8_is_tail(bytes[2]))
+        return 0;
+    c = (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+    if (p[0] < 0xf0)
+        return c >= 0x800 && (c < 0xd800 || c > 0xdfff) ? 3 : 0;
+    return n >= 4 && utf8_is_tail(bytes[3]) && p[0] < 0xf8 && c >= 0x400 && c <= 0x43ff ? 4 : 0;
+}
+
+/* Writes a code point, which must be valid; returns its length. */
+static inline size_t utf8_put(char out[4], uint32_t c)
+{
+    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char lead[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
+
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3f));
+    out[0] = (char)(lead[n] | c);
+    return n;
+}
+
+/* The first max bytes at most, not ending inside a character. */
+static inline struct str utf8_clip(struct str s, size_t max)
+{
+    if (s.len <= max)
+        return s;
+    while (max > 0 && utf8_is_tail(s.ptr[max]))
+        max--;
+    return (struct str){s.ptr, max};
+}
+
+/* Makes text safe for a terminal and keeps it one line: control characters (C0, DEL, C1) become '?'. */
+static inline void clean_line(char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)p[i];
+
+        if (c < 0x20 || c == 0x7f)
+            p[i] = '?';
+        else if (c == 0xc2 && i + 1 < n && (unsigned char)p[i + 1] >= 0x80 && (unsigned char)p[i + 1] < 0xa0)
+            p[i] = p[i + 1] = '?';
+    }
+}
+
+static inline int scan_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The value of the four digits at p; -1 when they are not there. */
+static inline int32_t scan_hex4(const char *p, const char *end)
+{
+    int32_t value = 0;
+
+    if (end - p < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        int digit = scan_hex_digit(p[i]);
+
+        if (digit < 0)
+            return -1;
+        value = value << 4 | digit;
+    }
+    return value;
+}
+
+static inline bool is_high_surrogate(int32_t unit)
+{
+    return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+static inline bool is_low_surrogate(int32_t unit)
+{
+    return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/*
+ * Finds the first byte that a JSON string does not hold as it is: a control, a quote, a backslash, anything non-ASCII.
+ * Eight bytes at a time: each term sets the top bit of the bytes it is about. A borrow can only spoil bytes behind one
+ * that is already marked, so the lowest mark is always right.
+ */
+static inline const char *scan_plain(const char *p, const char *end)
+{
+    const uint64_t ones = 0x0101010101010101u, tops = 0x8080808080808080u;
+
+    for (; end - p >= 8; p += 8) {
+        uint64_t w, marks;
+
+        memcpy(&w, p, 8);
+        w = le64toh(w);
+        marks = (w | (w - ones * 0x20) | ((w ^ ones * '"') - ones) | ((w ^ ones * '\\') - ones)) & tops;
+        if (marks)
+            return p + (__builtin_ctzll(marks) >> 3);
+    }
+    while (p < end && (unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' && *p != '\\')
+        p++;
+    return p;
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * UTC text by our own arithmetic: no locale, no time zone files, the same on every machine. Days are counted from
+ * 0000-03-01 in the proleptic Gregorian calendar, so that a leap day is the last of its year; every 400 years (an era)
+ * have the same 146097 days.
+ */
+#include "base/timefmt.h"
+
+#define DAY_MS INT64_C(86400000)
+#define ERA_DAYS 146097
+#define EPOCH_DAY 719468                /* 1970-01-01 */
+#define MIN_MS INT64_C(-62167219200000) /* 0000-01-01T00:00:00.000Z */
+#define MAX_MS INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
+
+struct date {
+    int year, month, day;
+};
+
+/* From March on the months have 31 30 31 30 31 days, repeating: that is what (153 * month + 2) / 5 counts. */
+static int64_t days_of(struct date d)
+{
+    int year = d.year - (d.month <= 2), era = (year >= 0 ? year : year - 399) / 400;
+    int of_era = year - era * 400, month = (d.month + 9) % 12;
+    int day_of_year = (153 * month + 2) / 5 + d.day - 1;
+    int day_of_era = of_era * 365 + of_era / 4 - of_era / 100 + day_of_year;
+
+    return (int64_t)era * ERA_DAYS + day_of_era - EPOCH_DAY;
+}
+
+static struct date date_of(int64_t days)
+{
+    int64_t shifted = days + EPOCH_DAY, era = (shifted >= 0 ? shifted : shifted - (ERA_DAYS - 1)) / ERA_DAYS;
+    int day_of_era = (int)(shifted - era * ERA_DAYS);
+    int of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int day_of_year = day_of_era - (365 * of_era + of_era / 4 - of_era / 100);
+    int month = (5 * day_of_year + 2) / 153;
+    struct date d = {.month = month < 10 ? month + 3 : month - 9, .day = day_of_year - (153 * month + 2) / 5 + 1};
+
+    d.year = (int)(era * 400) + of_era + (d.month <= 2);
+    return d;
+}
+
+static void put_digits(char *out, int n, int64_t value)
+{
+    for (int i = n - 1; i >= 0; i--, value /= 10)
+        out[i] = (char)('0' + value % 10);
+}
+
+void time_format(char out[TIME_TEXT_SIZE], int64_t unix_ms)
+{
+    int64_t ms = unix_ms < MIN_MS ? MIN_MS : unix_ms > MAX_MS ? MAX_MS : unix_ms;
+    int64_t days = (ms - MIN_MS) / DAY_MS + MIN_MS / DAY_MS, of_day = ms - days * DAY_MS;
+    struct date d = date_of(days);
+
+    memcpy(out, "0000-00-00T00:00:00.000Z", TIME_TEXT_SIZE);
+    put_digits(out, 4, d.year);
+    put_digits(out + 5, 2, d.month);
+    put_digits(out + 8, 2, d.day);
+    put_digits(out + 11, 2, of_day / 3600000);
+    put_digits(out + 14, 2, of_day / 60000 % 60);
+    put_digits(out + 17, 2, of_day / 1000 % 60);
+    put_digits(out + 20, 3, of_day % 1000);
+}
+
+static bool has_shape(struct str text)
+{
+    static const char shape[] = "dddd-dd-ddTdd:dd:dd.dddZ";
+
+    if (text.len != sizeof(shape) - 1)
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (shape[i] == 'd' ? text.ptr[i] < '0' || text.ptr[i] > '9' : text.ptr[i] != shape[i])
+            return false;
+    return true;
+}
+
+static int get_digits(const char *p, int n)
+{
+    int value = 0;
+
+    for (int i = 0; i < n; i++)
+        value = value * 10 + (p[i] - '0');
+    return value;
+}
+
+bool time_parse(struct str text, int64_t *ret_unix_ms)
+{
+    struct date d, same;
+    int hour, minute, second;
+    int64_t days;
+
+    if (!has_shape(text))
+        return false;
+    d = (struct date){get_digits(text.ptr, 4), get_digits(text.ptr + 5, 2), get_digits(text.ptr + 8, 2)};
+    hour = get_digits(text.ptr + 11, 2);
+    minute = get_digits(text.ptr + 14, 2);
+    second = get_digits(text.ptr + 17, 2);
+    if (d.month < 1 || d.month > 12 || hour > 23 || minute > 59 || second > 59)
+        return false;
+    days = days_of(d);
+    same = date_of(days); /* a day that the month does not have comes back as another date */
+    if (same.month != d.month || same.day != d.day)
+        return false;
+    *ret_unix_ms = days * DAY_MS + (hour * 3600 + minute * 60 + second) * INT64_C(1000) + get_digits(text.ptr + 20, 3);
+    return true;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UTC with milliseconds, as text and back, without locale or time zone. */
+#ifndef BASE_TIMEFMT_H
+#define BASE_TIMEFMT_H
+
+#include "base/str.h"
+
+#define TIME_TEXT_SIZE 25 /* "2026-02-21T10:01:10.123Z" and NUL */
+
+void time_format(char out[TIME_TEXT_SIZE], int64_t unix_ms); /* years 0000 to 9999; others are clamped */
+bool time_parse(struct str text, int64_t *ret_unix_ms);      /* exactly the form above */
+
+#endif

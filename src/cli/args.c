@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One pass over argv. The first words that are not options name the command; what follows are its operands. A table is
+ * consulted for every option, so the rows are the grammar.
+ *
+ * --help ends the parsing once the command is known: whoever asks for help should get it, not a complaint.
+ */
+#include "cli/args.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "cli/args_check.h"
+
+struct parser {
+    int argc, at; /* at: the next argument */
+    char **argv;
+    struct args *args;
+    bool options_ended;
+    bool satisfied; /* help or the version was asked for */
+};
+
+const char *args_command_name(const struct args *args, char out[64])
+{
+    const char *group = args->group ? args->group->name : "", *name = args->command ? args->command->name : "";
+
+    snprintf(out, 64, "%s%s%s", group, *group && *name ? " " : "", name);
+    return out;
+}
+
+/* Puts "sessions new: " before the message once the command is known. */
+static enum tide_code in_command(const struct args *args, struct tide_err *err)
+{
+    char name[64];
+
+    return args->group || args->command ? tide_wrap(err, "%s", args_command_name(args, name)) : err->code;
+}
+
+/* ---- names that may have been meant ---- */
+
+struct names {
+    const struct command_group *group;
+    const struct command *const *command;
+    const struct command_group *next_group;
+    const struct opt *option;
+    const struct opt *global;
+};
+
+static const char *next_command(void *arg)
+{
+    struct names *n = arg;
+
+    while (*n->command) {
+        const struct command *c = *n->command++;
+
+        if (!c->hidden && (n->group ? c->group && strcmp(c->group, n->group->name) == 0 : !c->group))
+            return c->name;
+    }
+    if (n->next_group && n->next_group->name)
+        return n->next_group++->name;
+    return NULL;
+}
+
+static const char *next_option(void *arg)
+{
+    struct names *n = arg;
+
+    while (n->option && n->option->name) {
+        const struct opt *o = n->option++;
+
+        if (!o->hidden)
+            return o->name;
+    }
+    return n->global->name ? n->global++->name : NULL;
+}
+
+static enum tide_code unknown_command(const struct args *args, const char *word, struct tide_err *err)
+{
+    struct names n = {.group = args->group, .command = commands, .next_group = args->group ? NULL : command_groups};
+    const char *near = nearest(word, next_command, &n);
+    const char *space = args->group ? " " : "", *group = args->group ? args->group->name : "";
+
+    if (near)
+        return tide_fail(err, TIDE_INVALID, "unknown command '%s%s%.40s': did you mean '%s%s%s'?", group, space, word,
+                         group, space, near);
+    return tide_fail(err, TIDE_INVALID, "unknown command '%s%s%.40s': `tidemark help%s%s` shows what there is", group,
+                     space, word, space, group);
+}
+
+static enum tide_code unknown_option(const struct args *args, const char *word, size_t len, struct tide_err *err)
+{
+    struct names n = {.option = args->command ? args->command->options : NULL, .global = global_options};
+    AUTO(mem_freep) char *typed = mem_dup((struct str){word, len});
+    const char *near = len > 2 && typed[1] == '-' ? nearest(typed + 2, next_option, &n) : NULL;
+    char name[64];
+
+    if (near)
+        tide_fail(err, TIDE_INVALID, "unknown option '%.60s': did you mean '--%s'?", typed, near);
+    else
+        tide_fail(err, TIDE_INVALID, "unknown option '%.60s': `tidemark %s%s--help` shows what there is", typed,
+                  args_command_name(args, name), *name ? " " : "");
+    return in_command(args, err);
+}
+
+/* ---- options ---- */
+
+static const struct opt *find_in(const struct opt *table, const char *name, size_t len, char letter, size_t *ret_index)
+{
+    for (size_t i = 0; table && table[i].name; i++) {
+        bool hit = letter ? table[i].letter == letter : strlen(table[i].name) == len && !memcmp(table[i].name, name, len);
+
+        if (hit) {
+            *ret_index = i;
+            return &table[i];
+        }
+    }
+    return NULL;
+}
+
+/* The row of an option as typed ("--store", "-h") and where its value goes. */
+static const struct opt *find_option(struct args *args, const char *word, size_t len, struct arg_value **ret_slot)
+{
+    bool is_long = word[1] == '-';
+    const char *name = is_long ? word + 2 : "";
+    size_t name_len = is_long ? len - 2 : 0, i = 0;
+    char letter = !is_long && len == 2 ? word[1] : '\0';
+    const struct opt *opt = NULL;
+
+    if (!is_long && !letter)
+        return NULL;
+    if (args->command && (opt = find_in(args->command->options, name, name_len, letter, &i))) {
+        assert(i < COMMAND_OPTIONS);
+        *ret_slot = &args->options[i];
+    } else if ((opt = find_in(global_options, name, name_len, letter, &i))) {
+        assert(i < ARGS_GLOBALS);
+        *ret_slot = &args->globals[i];
+    }
+    return opt;
+}
+
+static enum tide_code take_option(struct parser *p, const char *word, struct tide_err *err)
+{
+    const char *equals = word[1] == '-' ? strchr(word, '=') : NULL;
+    size_t len = equals ? (size_t)(equals - word) : strlen(word);
+    struct arg_value *slot = NULL;
+    const struct opt *opt = find_option(p->args, word, len, &slot);
+    char what[64];
+
+    if (!opt)
+        return unknown_option(p->args, word, len, err);
+    snprintf(what, sizeof(what), "--%s", opt->name);
+    if (opt->type == VALUE_NONE) {
+        *slot = (struct arg_value){.given = true};
+        p->satisfied = p->satisfied || strcmp(opt->name, "help") == 0 || strcmp(opt->name, "version") == 0;
+        if (equals)
+            tide_fail(err, TIDE_INVALID, "%s takes no value", what);
+        return equals ? in_command(p->args, err) : TIDE_OK;
+    }
+    if (!equals && p->at == p->argc) {
+        tide_fail(err, TIDE_INVALID, "%s needs a value: %s %s", what, what, opt->value);
+        return in_command(p->args, err);
+    }
+    if (args_check(what, opt->type, opt, equals ? equals + 1 : p->argv[p->at++], slot, err))
+        return in_command(p->args, err);
+    return TIDE_OK;
+}
+
+/* ---- words ---- */
+
+static const struct operand *operand_row(const struct command *c, size_t i)
+{
+    const struct operand *row = c->operands;
+
+    for (size_t k = 0; row->name && k < i && !(row->flags & OPERAND_MANY); k++)
+        row++;
+    return row->name ? row : NULL;
+}
+
+static enum tide_code take_operand(struct args *args, const char *word, struct tide_err *err)
+{
+    const struct operand *row = operand_row(args->command, args->n_operands);
+    struct arg_value value;
+
+    if (!row) {
+        char name[64];
+
+        tide_fail(err, TIDE_INVALID, "unexpected '%.60s': `tidemark %s --help` shows what it takes", word,
+                  args_command_name(args, name));
+        return in_command(args, err);
+    }
+    if (args_check(row->name, row->type, NULL, word, &value, err))
+        return in_command(args, err);
+    args->operands[args->n_operands++] = word;
+    return TIDE_OK;
+}
+
+static enum tide_code take_word(struct args *args, const char *word, struct tide_err *err)
+{
+    if (args->command)
+        return take_operand(args, word, err);
+    if (!args->group)
+        args->group = command_group_find(word);
+    else
+        args->command = command_find(args->group->name, word);
+    if (!args->group && !args->command)
+        args->command = command_find(NULL, word);
+    if (args->command || (args->group && strcmp(word, args->group->name) == 0))
+        return TIDE_OK;
+    return unknown_command(args, word, err);
+}
+
+/* ---- the whole ---- */
+
+static enum tide_code check_operands_given(const struct args *args, struct tide_err *err)
+{
+    const struct operand *row = operand_row(args->command, args->n_operands);
+    char name[64];
+
+    if (!row || (row->flags & OPERAND_OPTIONAL))
+        return TIDE_OK;
+    tide_fail(err, TIDE_INVALID, "%s is missing: `tidemark %s --help` shows what it takes", row->name,
+              args_command_name(args, name));
+    return in_command(args, err);
+}
+
+static enum tide_code check_options_given(const struct args *args, struct tide_err *err)
+{
+    const struct opt *table = args->command->options;
+
+    for (size_t i = 0; table && table[i].name; i++) {
+        if (!table[i].required || args->options[i].given)
+            continue;
+        tide_fail(err, TIDE_INVALID, "--%s %s is missing", table[i].name, table[i].value);
+        return in_command(args, err);
+    }
+    return TIDE_OK;
+}
+
+enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct tide_err *err)
+{
+    struct parser p = {.argc = argc, .at = 1, .argv = argv, .args = ret_args};
+    enum tide_code code = TIDE_OK;
+
+    *ret_args = (struct args){.operands = mem_array((size_t)argc + 1, sizeof(char *))};
+    while (!code && !(p.satisfied && ret_args->command) && p.at < argc) {
+        const char *word = argv[p.at++];
+
+        if (p.options_ended || word[0] != '-' || !word[1])
+            code = take_word(ret_args, word, err);
+        else if (strcmp(word, "--") == 0)
+            p.options_ended = true;
+        else
+            code = take_option(&p, word, err);
+    }
+    if (code || p.satisfied || !ret_args->command)
+        return code;
+    code = check_operands_given(ret_args, err);
+    return code ? code : check_options_given(ret_args, err);
+}
+
+void args_done(struct args *args)
+{
+    free(args->operands);
+    *args = (struct args){0};
+}
+
+static const struct arg_value *value_of(const struct args *args, const char *name)
+{
+    size_t i = 0;
+
+    if (args->command && find_in(args->command->options, name, strlen(name), 0, &i))
+        return &args->options[i];
+    if (find_in(global_options, name, strlen(name), 0, &i))
+        return &args->globals[i];
+    assert(!"an option that is in no table");
+    abort();
+}
+
+bool args_on(const struct args *args, const char *name)
+{
+    return value_of(args, name)->given;
+}
+
+const char *args_text(const struct args *args, const char *name)
+{
+    return value_of(args, name)->text;
+}
+
+int64_t args_int(const struct args *args, const char *name, int64_t otherwise)
+{
+    const struct arg_value *v = value_of(args, name);
+
+    return v->given ? v->number : otherwise;
+}
+
+const char *args_operand(const struct args *args, size_t i)
+{
+    return i < args->n_operands ? args->operands[i] : NULL;
+}

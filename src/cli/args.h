@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The command line, parsed and checked against the tables: pure, nothing is opened. Options may stand anywhere, also
+ * before the command; "--" ends them; "--name VALUE" and "--name=VALUE" are the same; of a repeated one the last counts.
+ */
+#ifndef CLI_ARGS_H
+#define CLI_ARGS_H
+
+#include <stddef.h>
+
+#include "cli/command.h"
+
+#define ARGS_GLOBALS 8
+
+struct arg_value {
+    bool given;
+    const char *text;
+    int64_t number;
+};
+
+struct args {
+    const struct command_group *group; /* NULL until named */
+    const struct command *command;
+    const char **operands; /* ends with NULL */
+    size_t n_operands;
+    struct arg_value globals[ARGS_GLOBALS], options[COMMAND_OPTIONS];
+};
+
+/*
+ * TIDE_INVALID says what is wrong and what may be meant. With --help or --version, or without a command, it is satisfied
+ * with what there is: look at `command` before using operands.
+ */
+enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct tide_err *err) MUST_CHECK;
+void args_done(struct args *args);
+
+/* By name, of the command's or the global options; asking for one that is in neither table is a bug. */
+bool args_on(const struct args *args, const char *name);
+const char *args_text(const struct args *args, const char *name); /* NULL when not given */
+int64_t args_int(const struct args *args, const char *name, int64_t otherwise);
+const char *args_operand(const struct args *args, size_t i); /* NULL when not given */
+
+/* The command's words: "sessions new". */
+const char *args_command_name(const struct args *args, char out[64]);
+
+/* The row nearest to a mistyped name, NULL when none is near. `next` hands out names until it returns NULL. */
+const char *nearest(const char *typed, const char *(*next)(void *arg), void *arg);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One check per type of value. Messages say which value, what is wrong with it and what it may be; values are cut so that
+ * a long one does not push the reason out of the line.
+ */
+#include "cli/args_check.h"
+
+#include <inttypes.h>
+
+#include "base/json.h"
+
+#define SHOWN "%.60s" /* as much of a bad value as is shown */
+
+static bool looks_like_number(struct str s)
+{
+    size_t i = s.len > 0 && (s.ptr[0] == '-' || s.ptr[0] == '+');
+
+    if (i == s.len)
+        return false;
+    for (; i < s.len; i++)
+        if (s.ptr[i] < '0' || s.ptr[i] > '9')
+            return false;
+    return true;
+}
+
+static enum tide_code check_int(const char *what, const struct opt *opt, const char *text, struct arg_value *ret,
+                                struct tide_err *err)
+{
+    int64_t min = opt ? opt->min : 0, max = opt && opt->max ? opt->max : INT64_MAX;
+
+    if (!looks_like_number(str_from(text)))
+        return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is not a whole number", what, text);
+    if (text[0] == '-' && (!str_to_int64(str_from(text), &ret->number) || ret->number < min))
+        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too small: at least %" PRId64, what, text, min);
+    if (!str_to_int64(str_from(text + (text[0] == '+')), &ret->number) || ret->number > max)
+        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too big: at most %" PRId64, what, text, max);
+    if (ret->number < min)
+        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too small: at least %" PRId64, what, text, min);
+    return TIDE_OK;
+}
+
+static enum tide_code check_utf8(const char *what, const char *text, struct tide_err *err)
+{
+    size_t at = 0;
+
+    if (str_is_utf8(str_from(text), &at))
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID, "%s: not valid UTF-8 at byte %zu: give it as UTF-8 text", what, at + 1);
+}
+
+static enum tide_code check_id(const char *what, const char *kind, const char *text, struct tide_err *err)
+{
+    if (str_is_id(str_from(text)))
+        return TIDE_OK;
+    if (strlen(text) >= TIDE_ID_SIZE)
+        return tide_fail(err, TIDE_INVALID, "%s: '%.20s…' is not %s: %zu characters long, at most %d", what, text, kind,
+                         strlen(text), TIDE_ID_SIZE - 1);
+    return tide_fail(err, TIDE_INVALID,
+                     "%s: '" SHOWN "' is not %s: 1 to 64 letters, digits, '_' or '-', the first not '-'", what, text,
+                     kind);
+}
+
+/* Digits are a seq; anything else must be able to be a checkpoint's id. */
+static enum tide_code check_position(const char *what, const char *text, struct arg_value *ret, struct tide_err *err)
+{
+    static const struct opt seq = {.min = 1};
+
+    if (looks_like_number(str_from(text)))
+        return check_int(what, &seq, text, ret, err);
+    return check_id(what, "a seq or a checkpoint id", text, err);
+}
+
+static enum tide_code check_object(const char *what, const char *text, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *json;
+
+    if (json_parse(&a, str_from(text), NULL, &json, NULL, err))
+        return tide_wrap(err, "%s", what);
+    if (json->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID, "%s: must be a JSON object, such as '{\"key\":\"value\"}'", what);
+    return TIDE_OK;
+}
+
+static enum tide_code check_word(const char *what, const char *words, const char *text, struct tide_err *err)
+{
+    size_t len = strlen(text);
+
+    for (const char *w = words; len > 0 && *w;) {
+        size_t n = strcspn(w, " ");
+
+        if (n == len && memcmp(w, text, n) == 0)
+            return TIDE_OK;
+        w += n + (w[n] == ' ');
+    }
+    return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is none of: %s", what, text, words);
+}
+
+static enum tide_code check_stdin(const char *what, const char *text, struct tide_err *err)
+{
+    if (strcmp(text, "-") == 0)
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID, "unexpected '" SHOWN "': only '-' (standard input) may stand at %s", text, what);
+}
+
+enum tide_code args_check(const char *what, enum value_type type, const struct opt *opt, const char *text,
+                          struct arg_value *ret_value, struct tide_err *err)
+{
+    *ret_value = (struct arg_value){.given = true, .text = text};
+    switch (type) {
+    case VALUE_INT:
+        return check_int(what, opt, text, ret_value, err);
+    case VALUE_WORD:
+        return check_word(what, opt->words, text, err);
+    case VALUE_SHELL:
+        return check_word(what, "bash zsh fish", text, err);
+    case VALUE_ID:
+        return check_id(what, "an id", text, err);
+    case VALUE_SESSION:
+        return check_id(what, "a session id", text, err);
+    case VALUE_CHECKPOINT:
+        return check_id(what, "a checkpoint id", text, err);
+    case VALUE_POSITION:
+        return check_position(what, text, ret_value, err);
+    case VALUE_OBJECT:
+        return check_object(what, text, err);
+    case VALUE_STDIN:
+        return check_stdin(what, text, err);
+    case VALUE_TEXT:
+    case VALUE_COMMAND:
+        return check_utf8(what, text, err);
+    case VALUE_NONE:
+    case VALUE_FILE:
+    case VALUE_DIR:
+        break;
+    }
+    return TIDE_OK;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One run of the command line: its arguments, its output, its store. Handed to every command. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "cli/args.h"
+#include "cli/output.h"
+
+struct cli {
+    struct args args;
+    struct out out;
+    tide_store *store; /* open when the command's row asks for it */
+    int exit_status;   /* of a command that succeeded in saying that something is wrong (doctor); else 0 */
+};
+
+/* Opens the store that --store, the environment or the XDG directory name. `extra`: further enum tide_open_flags. */
+enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err) MUST_CHECK;
+void cli_store_close(struct cli *cli);
+
+/* The session of operand `i`, by id or unique prefix; `flags` as in tide_session_open(). */
+enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
+                                struct tide_err *err) MUST_CHECK;
+static inline void session_closep(tide_session **session)
+{
+    tide_session_close(*session);
+}
+
+/* A seq, or a checkpoint of the session by id or unique prefix, as a seq that the session has reached. */
+enum tide_code cli_position(tide_session *session, const char *text, int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
+
+/* Help for what the arguments name, into cli->out. */
+void help_print(struct cli *cli);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark sessions fork and rollback: another future from a point of the past, in a new session or in the same one. */
+#include <inttypes.h>
+
+#include "cli/cli.h"
+
+static const struct opt fork_options[] = {
+    {.name = "at", .type = VALUE_POSITION, .value = "SEQ|CHECKPOINT", .help = "where it branches off (default: the end)"},
+    {.name = "id", .type = VALUE_ID, .value = "ID", .help = "id of the fork (default: a new one)"},
+    {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "title of the fork (default: that of its parent)"},
+    {.name = NULL},
+};
+
+static enum tide_code make_fork(struct cli *cli, tide_session *session, int64_t seq, char ret_id[TIDE_ID_SIZE],
+                                struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+    struct json_out o = json_out_to(&fields);
+    const char *title = args_text(&cli->args, "title");
+
+    json_out_begin(&o, '{');
+    if (title)
+        json_out_kstr(&o, STR("title"), str_from(title));
+    json_out_end(&o, '}');
+    return tide_fork(cli->store, tide_session_id(session), seq, args_text(&cli->args, "id"),
+                     title ? buf_cstr(&fields) : NULL, ret_id, err);
+}
+
+static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    const char *at = args_text(&cli->args, "at");
+    struct json_out o = out_json(&cli->out);
+    int64_t seq = 0;
+    char id[TIDE_ID_SIZE];
+
+    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) ||
+        (at && cli_position(session, at, &seq, err)))
+        return err->code;
+    seq = at ? seq : tide_session_last_seq(session);
+    if (make_fork(cli, session, seq, id, err))
+        return err->code;
+    if (!cli->out.json) {
+        outf(&cli->out, "%s\n", id);
+        return TIDE_OK;
+    }
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(id));
+    json_out_key(&o, STR("parent"));
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(session)));
+    json_out_kint(&o, STR("seq"), seq);
+    json_out_end(&o, '}');
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+    return TIDE_OK;
+}
+
+const struct command cmd_sessions_fork = {
+    .group = "sessions",
+    .name = "fork",
+    .run = run_fork,
+    .need = NEED_WRITE,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .options = fork_options,
+    .help = "begin a new session that shares the past of this one, and print its id",
+};
+
+static const struct opt rollback_options[] = {
+    {.name = "to",
+     .type = VALUE_POSITION,
+     .value = "SEQ|CHECKPOINT",
+     .required = true,
+     .help = "the point whose state comes back"},
+    {.name = "reason", .type = VALUE_TEXT, .value = "TEXT", .help = "why, for the log"},
+    {.name = "reuse-effects", .help = "finished once-effects after that point answer from the log when asked for again"},
+    {.name = "redo-effects", .help = "finished once-effects after that point may run again"},
+    {.name = NULL},
+};
+
+static void print_rollback(struct cli *cli, tide_session *session, int64_t to)
+{
+    struct json_out o = out_json(&cli->out);
+
+    if (!cli->out.json) {
+        outf(&cli->out, "rolled back to %" PRId64 "; the log is now at %" PRId64 "\n", to, tide_session_last_seq(session));
+        return;
+    }
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(session)));
+    json_out_kint(&o, STR("to_seq"), to);
+    json_out_kint(&o, STR("seq"), tide_session_last_seq(session));
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+}
+
+static enum tide_code run_rollback(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    bool reuse = args_on(&cli->args, "reuse-effects"), redo = args_on(&cli->args, "redo-effects");
+    unsigned flags = reuse ? TIDE_ROLLBACK_REUSE_EFFECTS : redo ? TIDE_ROLLBACK_REDO_EFFECTS : 0;
+    int64_t to = 0;
+
+    if (reuse && redo)
+        return tide_fail(err, TIDE_INVALID, "sessions rollback: --reuse-effects and --redo-effects: give one of them");
+    if (cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
+        cli_position(session, args_text(&cli->args, "to"), &to, err) ||
+        tide_rollback(session, to, flags, args_text(&cli->args, "reason"), err))
+        return err->code;
+    print_rollback(cli, session, to);
+    return TIDE_OK;
+}
+
+const struct command cmd_sessions_rollback = {
+    .group = "sessions",
+    .name = "rollback",
+    .run = run_rollback,
+    .need = NEED_WRITE,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .options = rollback_options,
+    .help = "make the state what it was at an earlier point; nothing is deleted",
+};

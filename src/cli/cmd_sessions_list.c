@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark sessions list: newest first, as a table, as JSON, or only the ids (what completion asks for). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "cli/session_view.h"
+#include "cli/table.h"
+
+static const struct opt options[] = {
+    {.name = "status",
+     .type = VALUE_TEXT,
+     .value = "STATUS",
+     .help = "only these: running, waiting, idle, interrupted_startup, interrupted_waiting, active, paused, completed, "
+             "failed, cancelled"},
+    {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "only of this agent (name or id)"},
+    {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "only of this task"},
+    {.name = "limit", .type = VALUE_INT, .value = "N", .min = 1, .help = "only the newest N"},
+    {.name = "ids", .help = "print only the ids, one per line"},
+    {.name = NULL},
+};
+
+static const struct table_column columns[] = {
+    {.head = "ID"}, {.head = "STATUS"}, {.head = "TITLE", .gives = true}, {.head = "AGE"}, {.head = "EVENTS", .right = true},
+};
+
+struct listing {
+    struct cli *cli;
+    struct json_out json;
+    struct table table;
+    size_t n;
+};
+
+static int add_json(void *arg, const struct tide_session_info *info)
+{
+    struct listing *l = arg;
+
+    json_out_begin(&l->json, '{');
+    session_members(&l->json, info);
+    json_out_end(&l->json, '}');
+    return stop_signal != 0;
+}
+
+static int add_id(void *arg, const struct tide_session_info *info)
+{
+    struct listing *l = arg;
+
+    outf(&l->cli->out, "%s\n", info->id);
+    return stop_signal != 0;
+}
+
+static int add_row(void *arg, const struct tide_session_info *info)
+{
+    struct listing *l = arg;
+    char status[STATUS_SIZE], ago[AGO_SIZE], events[24];
+
+    snprintf(events, sizeof(events), "%" PRId64, info->last_seq);
+    table_cell(&l->table, info->id, COLOR_NONE);
+    table_cell(&l->table, session_status(status, info), session_color(info));
+    table_cell(&l->table, info->title, COLOR_NONE);
+    table_cell(&l->table, time_ago(ago, info->updated_ms), COLOR_DIM);
+    table_cell(&l->table, events, COLOR_NONE);
+    l->n++;
+    return stop_signal != 0;
+}
+
+static enum tide_code list_json(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
+{
+    enum tide_code code;
+
+    l->json = out_json(&l->cli->out);
+    json_out_begin(&l->json, '{');
+    json_out_key(&l->json, STR("sessions"));
+    json_out_begin(&l->json, '[');
+    code = tide_session_list(l->cli->store, filter, add_json, l, err);
+    json_out_end(&l->json, ']');
+    json_out_end(&l->json, '}');
+    out_json_end(&l->cli->out);
+    return code;
+}
+
+static enum tide_code list_table(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
+{
+    enum tide_code code;
+
+    table_init(&l->table, columns, sizeof(columns) / sizeof(columns[0]));
+    code = tide_session_list(l->cli->store, filter, add_row, l, err);
+    if (!code && l->n > 0)
+        table_print(&l->table, &l->cli->out);
+    if (!code && l->n == 0 && isatty(STDERR_FILENO))
+        fputs("no sessions\n", stderr);
+    table_done(&l->table);
+    return code;
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    struct listing l = {.cli = cli};
+    const struct tide_list_filter filter = {
+        .status = args_text(&cli->args, "status"),
+        .agent = args_text(&cli->args, "agent"),
+        .task_id = args_text(&cli->args, "task-id"),
+        .limit = args_int(&cli->args, "limit", 0),
+    };
+
+    if (args_on(&cli->args, "ids"))
+        return tide_session_list(cli->store, &filter, add_id, &l, err);
+    return cli->out.json ? list_json(&l, &filter, err) : list_table(&l, &filter, err);
+}
+
+const struct command cmd_sessions_list = {
+    .group = "sessions",
+    .name = "list",
+    .run = run,
+    .need = NEED_READ,
+    .options = options,
+    .help = "list sessions, newest first",
+};

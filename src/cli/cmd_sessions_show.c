@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark sessions show: what a session is, where it stands and what moves it. The JSON form holds the members that
+ * lists have, the totals, and the snapshot shape that the files store writes (id, …, run{…}, recovery{…}).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/timefmt.h"
+#include "cli/cli.h"
+#include "cli/session_view.h"
+
+struct view {
+    struct cli *cli;
+    struct json_out json;
+    const struct tide_usage *usage;
+    const struct json *state;
+    struct arena *arena;
+};
+
+static void put_ms(struct json_out *o, const char *key, const struct json *object, const char *member)
+{
+    int64_t ms = json_get_int(object, str_from(member), 0);
+
+    if (ms > 0)
+        json_ktime(o, key, ms);
+    else
+        json_kopt(o, key, NULL);
+}
+
+static void put_text(struct json_out *o, const char *key, const struct json *object, const char *member)
+{
+    const struct json *v = json_get(object, str_from(member));
+
+    json_out_key(o, str_from(key));
+    if (v)
+        json_out_raw(o, json_source(v));
+    else
+        json_out_null(o);
+}
+
+static void put_usage(struct json_out *o, const struct tide_usage *u)
+{
+    char cost[32];
+
+    snprintf(cost, sizeof(cost), "%" PRId64 ".%09" PRId64, u->cost_nano / 1000000000, u->cost_nano % 1000000000);
+    json_out_key(o, STR("usage"));
+    json_out_begin(o, '{');
+    json_out_kint(o, STR("calls"), u->calls);
+    json_out_kint(o, STR("input_tokens"), u->input_tokens);
+    json_out_kint(o, STR("output_tokens"), u->output_tokens);
+    json_out_kint(o, STR("cached_tokens"), u->cached_tokens);
+    json_out_kraw(o, STR("cost"), str_from(cost));
+    json_out_end(o, '}');
+}
+
+static void put_wait(struct json_out *o, const struct json *run)
+{
+    json_out_key(o, STR("wait"));
+    if (!json_get_bool(run, STR("waiting"), false)) {
+        json_out_null(o);
+        return;
+    }
+    json_out_begin(o, '{');
+    put_text(o, "kind", run, "wait_kind");
+    put_text(o, "name", run, "wait_name");
+    put_text(o, "question", run, "question");
+    put_text(o, "since_seq", run, "since_seq");
+    put_text(o, "resume_token_id", run, "token_id");
+    put_ms(o, "deadline_at", run, "deadline_ms");
+    put_ms(o, "due_at", run, "due_ms");
+    json_out_end(o, '}');
+}
+
+static void put_run(struct json_out *o, const struct json *run)
+{
+    json_out_key(o, STR("run"));
+    if (!json_get(run, STR("run_id"))) {
+        json_out_null(o);
+        return;
+    }
+    json_out_begin(o, '{');
+    put_text(o, "run_id", run, "run_id");
+    put_text(o, "boot_id", run, "boot_id");
+    put_ms(o, "started_at", run, "started_ms");
+    put_ms(o, "ended_at", run, "ended_ms");
+    put_wait(o, run);
+    json_out_end(o, '}');
+}
+
+static void put_recovery(struct json_out *o, const struct json *run, const struct tide_session_info *info)
+{
+    bool interrupted = info->outcome && strcmp(info->outcome, "interrupted") == 0;
+
+    json_out_key(o, STR("recovery"));
+    json_out_begin(o, '{');
+    put_text(o, "last_boot_seen", run, "boot_id");
+    json_out_key(o, STR("interruption"));
+    if (interrupted || (info->status && str_starts(str_from(info->status), STR("interrupted")))) {
+        json_out_begin(o, '{');
+        json_kopt(o, "reason", info->reason);
+        put_ms(o, "at", run, "ended_ms");
+        json_out_end(o, '}');
+    } else {
+        json_out_null(o);
+    }
+    json_out_end(o, '}');
+}
+
+static int show_json(void *arg, const struct tide_session_info *info)
+{
+    struct view *v = arg;
+    struct json_out *o = &v->json;
+    const struct json *session = json_get(v->state, STR("session")), *ledger = json_get(v->state, STR("ledger"));
+    const struct json *run = json_get(ledger, STR("run"));
+
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("id"), str_from(info->id));
+    session_members(o, info);
+    put_text(o, "working_dir", session, "working_dir");
+    put_text(o, "provider", session, "provider");
+    put_text(o, "metadata", session, "metadata");
+    json_out_kbool(o, STR("checkpoints_enabled"), true);
+    json_out_kint(o, STR("total_checkpoints"), json_get_int(ledger, STR("checkpoints"), 0));
+    put_usage(o, v->usage);
+    put_run(o, run);
+    put_recovery(o, run, info);
+    json_out_end(o, '}');
+    out_json_end(&v->cli->out);
+    return 0;
+}
+
+static void field_time(struct out *out, const char *name, int64_t ms)
+{
+    char text[TIME_TEXT_SIZE], ago[AGO_SIZE], line[TIME_TEXT_SIZE + AGO_SIZE + 4];
+
+    time_format(text, ms);
+    snprintf(line, sizeof(line), "%s (%s)", text, time_ago(ago, ms));
+    out_field(out, name, line);
+}
+
+static void field_text(struct out *out, const char *name, const struct view *v, const struct json *object,
+                       const char *member)
+{
+    struct str text = json_get_text(v->arena, object, str_from(member));
+
+    if (text.len)
+        out_field(out, name, arena_dup(v->arena, text).ptr);
+}
+
+static void field_provider(struct out *out, const struct view *v, const struct json *provider)
+{
+    struct str type = json_get_text(v->arena, provider, STR("type")), model = json_get_text(v->arena, provider, STR("model"));
+
+    if (type.len || model.len)
+        out_field(out, "provider",
+                  arena_printf(v->arena, "%.*s%s%.*s", STR_ARG(type), type.len && model.len ? ", " : "", STR_ARG(model)));
+}
+
+static void field_usage(struct out *out, const struct view *v)
+{
+    const struct tide_usage *u = v->usage;
+
+    if (u->calls > 0)
+        out_field(out, "usage",
+                  arena_printf(v->arena, "%" PRId64 " calls, %" PRId64 " tokens in (%" PRId64 " cached), %" PRId64
+                                         " out, cost %" PRId64 ".%06" PRId64,
+                               u->calls, u->input_tokens, u->cached_tokens, u->output_tokens, u->cost_nano / 1000000000,
+                               u->cost_nano % 1000000000 / 1000));
+}
+
+static void fields_standing(struct out *out, const struct view *v, const struct tide_session_info *info)
+{
+    char status[STATUS_SIZE];
+
+    outf(out, "%s%-12s%s ", color_code(out, COLOR_DIM), "status", color_code(out, COLOR_NONE));
+    out_colored(out, session_color(info), session_status(status, info));
+    outf(out, "\n");
+    out_field(out, "why", info->why);
+    out_field(out, "next", info->next);
+    out_field(out, "error", info->error_message);
+    out_field(out, "failed at", info->failed_at_node);
+    if (info->parent_id)
+        out_field(out, "fork of", arena_printf(v->arena, "%s at %" PRId64, info->parent_id, info->parent_seq));
+    out_field(out, "events", arena_printf(v->arena, "%" PRId64, info->last_seq));
+}
+
+static int show_text(void *arg, const struct tide_session_info *info)
+{
+    struct view *v = arg;
+    struct out *out = &v->cli->out;
+    const struct json *session = json_get(v->state, STR("session")), *ledger = json_get(v->state, STR("ledger"));
+
+    out_field(out, "session", info->id);
+    out_field(out, "title", info->title);
+    fields_standing(out, v, info);
+    out_field(out, "checkpoints",
+              arena_printf(v->arena, "%" PRId64 "%s%s", json_get_int(ledger, STR("checkpoints"), 0),
+                           info->resume_from_checkpoint_id ? ", resumes from " : "",
+                           info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : ""));
+    field_usage(out, v);
+    out_field(out, "agent", info->agent);
+    out_field(out, "agent id", info->agent_id);
+    out_field(out, "task", info->task_id);
+    field_provider(out, v, json_get(session, STR("provider")));
+    field_text(out, "directory", v, session, "working_dir");
+    field_time(out, "created", info->created_ms);
+    field_time(out, "updated", info->updated_ms);
+    return 0;
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
+    struct json *state = NULL;
+    struct tide_usage usage;
+    struct view v = {.cli = cli, .json = out_json(&cli->out), .usage = &usage, .arena = &arena};
+
+    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_state(session, 0, &text, err) ||
+        tide_usage(session, 0, &usage, err) ||
+        json_parse(&arena, (struct str){text.ptr, text.len}, &limits, &state, NULL, err))
+        return err->code;
+    v.state = state;
+    return tide_session_show(session, cli->out.json ? show_json : show_text, &v, err);
+}
+
+const struct command cmd_sessions_show = {
+    .group = "sessions",
+    .name = "show",
+    .run = run,
+    .need = NEED_READ,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .help = "show a session: where it stands, why, and what moves it",
+};

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark state: the fold of a session's log, as of now or of any point of its past. */
+#include "cli/cli.h"
+
+static const struct opt options[] = {
+    {.name = "at", .type = VALUE_POSITION, .value = "SEQ|CHECKPOINT", .help = "as of this point (default: now)"},
+    {.name = "pretty", .help = "indent it, as is done on a terminal"},
+    {.name = NULL},
+};
+
+static enum tide_code print_pretty(struct out *out, struct str text, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
+    struct json *json = NULL;
+
+    if (json_parse(&arena, text, &limits, &json, NULL, err))
+        return err->code;
+    json_write_pretty(&out->text, json);
+    return TIDE_OK;
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    const char *at = args_text(&cli->args, "at");
+    bool pretty = args_on(&cli->args, "pretty") || (cli->out.tty && !cli->out.json);
+    struct str json;
+    int64_t seq = 0;
+
+    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || (at && cli_position(session, at, &seq, err)) ||
+        tide_state(session, seq, &text, err))
+        return err->code;
+    json = (struct str){text.ptr, text.len};
+    if (pretty && print_pretty(&cli->out, json, err))
+        return err->code;
+    if (!pretty)
+        buf_add_str(&cli->out.text, json);
+    if (cli->out.text.len && cli->out.text.ptr[cli->out.text.len - 1] != '\n')
+        buf_add_char(&cli->out.text, '\n');
+    return TIDE_OK;
+}
+
+const struct command cmd_state = {
+    .name = "state",
+    .run = run,
+    .need = NEED_READ,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .options = options,
+    .help = "print the state of a session as JSON, as of now or of any point of its past",
+};

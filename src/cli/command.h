@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a command is: a row with everything that parsing, help, completion and the manual's test need. Each command's file
+ * holds its row; commands.c lists them.
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct cli;
+
+/* How the store is opened before the command runs. */
+enum need {
+    NEED_NOTHING, /* not at all; or the command does it */
+    NEED_READ,    /* read-only: works on a full disk */
+    NEED_WRITE,
+    NEED_CREATE, /* made when there is none */
+};
+
+/* What a value is: checked while parsing, and what completion offers. */
+enum value_type {
+    VALUE_NONE, /* a flag */
+    VALUE_TEXT, /* UTF-8 */
+    VALUE_INT,  /* within min and max */
+    VALUE_WORD, /* one of `words` */
+    VALUE_ID,   /* a new id */
+    VALUE_SESSION,    /* a session's id or unique prefix */
+    VALUE_CHECKPOINT, /* a checkpoint's id or unique prefix */
+    VALUE_POSITION,   /* a seq or a checkpoint */
+    VALUE_OBJECT,     /* JSON object */
+    VALUE_FILE,       /* path, any bytes */
+    VALUE_DIR,
+    VALUE_STDIN, /* the operand "-" alone */
+    VALUE_SHELL, /* bash, zsh, fish */
+    VALUE_COMMAND,
+};
+
+struct opt {
+    const char *name; /* without dashes; NULL ends a table */
+    char letter;      /* short form; 0: none */
+    enum value_type type;
+    const char *value; /* what usage calls it: "N"; NULL for flags */
+    const char *help;
+    int64_t min, max;  /* of VALUE_INT; both 0: any from 0 */
+    const char *words; /* of VALUE_WORD, space separated */
+    bool required;
+    bool hidden;
+};
+
+enum operand_flags {
+    OPERAND_OPTIONAL = 1,
+    OPERAND_MANY = 2, /* this one and all that follow */
+};
+
+struct operand {
+    const char *name; /* NULL ends the list */
+    enum value_type type;
+    unsigned flags;
+};
+
+#define COMMAND_OPERANDS 3
+#define COMMAND_OPTIONS 16 /* in one table */
+
+struct command {
+    const char *group; /* "sessions"; NULL: stands alone */
+    const char *name;
+    enum tide_code (*run)(struct cli *cli, struct tide_err *err);
+    enum need need;
+    struct operand operands[COMMAND_OPERANDS + 1];
+    const struct opt *options; /* ends with a NULL name; NULL: none */
+    const char *help;          /* one line */
+    const char *more;          /* further lines for --help; NULL: none */
+    bool hidden;
+};
+
+struct command_group {
+    const char *name, *help; /* name NULL ends the table */
+};
+
+extern const struct command *const commands[]; /* in the order help shows them; ends with NULL */
+extern const struct command_group command_groups[];
+extern const struct opt global_options[];
+
+/* `group` NULL: a command that stands alone. NULL when there is none. */
+const struct command *command_find(const char *group, const char *name);
+const struct command_group *command_group_find(const char *name);
+
+#endif

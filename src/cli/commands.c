@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of commands. Parsing, help, completion and the test of the manual pages all read it. */
+#include "cli/command.h"
+
+#include <string.h>
+
+extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_show, cmd_sessions_checkpoints,
+    cmd_sessions_inspect, cmd_sessions_checkpoint, cmd_sessions_fork, cmd_sessions_rollback, cmd_sessions_delete,
+    cmd_sessions_prune, cmd_sessions_verify, cmd_sessions_export, cmd_sessions_import, cmd_log_append, cmd_log_show,
+    cmd_state, cmd_store_info, cmd_store_check, cmd_store_compact, cmd_doctor, cmd_completion, cmd_demo, cmd_help,
+    cmd_version;
+
+const struct command *const commands[] = {
+    &cmd_sessions_new,
+    &cmd_sessions_list,
+    &cmd_sessions_show,
+    &cmd_sessions_checkpoints,
+    &cmd_sessions_inspect,
+    &cmd_sessions_checkpoint,
+    &cmd_sessions_fork,
+    &cmd_sessions_rollback,
+    &cmd_sessions_delete,
+    &cmd_sessions_prune,
+    &cmd_sessions_verify,
+    &cmd_sessions_export,
+    &cmd_sessions_import,
+    &cmd_log_append,
+    &cmd_log_show,
+    &cmd_state,
+    &cmd_store_info,
+    &cmd_store_check,
+    &cmd_store_compact,
+    &cmd_doctor,
+    &cmd_demo,
+    &cmd_completion,
+    &cmd_help,
+    &cmd_version,
+    NULL,
+};
+
+const struct command_group command_groups[] = {
+    {"sessions", "make, look at, mark, fork, roll back, check and carry sessions"},
+    {"log", "append events to a session's log and read them"},
+    {"store", "look at the store as a whole, check it, give space back"},
+    {NULL, NULL},
+};
+
+const struct opt global_options[] = {
+    {.name = "store",
+     .type = VALUE_FILE,
+     .value = "URL",
+     .help = "the store: sqlite:PATH or a path (default: $TIDEMARK_STORE, else tidemark/tidemark.db in the XDG data "
+             "directory)"},
+    {.name = "key-file",
+     .type = VALUE_FILE,
+     .value = "FILE",
+     .help = "read the key of the digests from FILE, 16 to 64 bytes (also $TIDEMARK_KEY_FILE, $TIDEMARK_KEY)"},
+    {.name = "key-fd",
+     .type = VALUE_INT,
+     .value = "FD",
+     .max = 1 << 20,
+     .help = "read the key of the digests from an open file descriptor"},
+    {.name = "json", .help = "print JSON, for programs"},
+    {.name = "color",
+     .type = VALUE_WORD,
+     .value = "WHEN",
+     .words = "auto always never",
+     .help = "colours: auto (on a terminal, unless $NO_COLOR is set), always, never"},
+    {.name = "help", .letter = 'h', .help = "show help for the command"},
+    {.name = "version", .help = "show the version"},
+    {.name = NULL},
+};
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+const struct command *command_find(const char *group, const char *name)
+{
+    for (const struct command *const *c = commands; *c; c++)
+        if (same((*c)->group, group) && same((*c)->name, name))
+            return *c;
+    return NULL;
+}
+
+const struct command_group *command_group_find(const char *name)
+{
+    for (const struct command_group *g = command_groups; g->name; g++)
+        if (same(g->name, name))
+            return g;
+    return NULL;
+}

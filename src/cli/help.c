@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Help, printed from the tables. `tidemark help --table` prints every row for the tests: one that lacks its help, or that
+ * no manual page names, fails them.
+ */
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void print_operands(struct out *out, const struct command *c)
+{
+    for (const struct operand *o = c->operands; o->name; o++) {
+        const char *dots = o->flags & OPERAND_MANY ? "..." : "";
+
+        if (o->flags & OPERAND_OPTIONAL)
+            outf(out, " [%s%s]", o->name, dots);
+        else
+            outf(out, " %s%s", o->name, dots);
+    }
+}
+
+static void print_usage(struct out *out, const struct command *c)
+{
+    outf(out, "usage: tidemark %s%s%s", c->group ? c->group : "", c->group ? " " : "", c->name);
+    print_operands(out, c);
+    for (const struct opt *o = c->options; o && o->name; o++)
+        if (o->required)
+            outf(out, " --%s %s", o->name, o->value);
+    if (c->options)
+        outf(out, " [options]");
+    outf(out, "\n");
+}
+
+static void print_option(struct out *out, const struct opt *o)
+{
+    char left[64];
+
+    if (o->hidden)
+        return;
+    snprintf(left, sizeof(left), "%s%c%s--%s%s%s", o->letter ? "-" : "", o->letter ? o->letter : ' ',
+             o->letter ? ", " : "   ", o->name, o->value ? " " : "", o->value ? o->value : "");
+    outf(out, "  %-30s %s", left, o->help);
+    if (o->type == VALUE_WORD && !strstr(o->help, "never"))
+        outf(out, " (%s)", o->words);
+    outf(out, "\n");
+}
+
+static void print_options(struct out *out, const char *title, const struct opt *table)
+{
+    if (!table)
+        return;
+    outf(out, "\n%s%s%s\n", color_code(out, COLOR_BOLD), title, color_code(out, COLOR_NONE));
+    for (const struct opt *o = table; o->name; o++)
+        print_option(out, o);
+}
+
+static void print_command_help(struct out *out, const struct command *c)
+{
+    print_usage(out, c);
+    outf(out, "\n%s\n", c->help);
+    if (c->more)
+        outf(out, "\n%s\n", c->more);
+    print_options(out, "Options", c->options);
+    print_options(out, "Everywhere", global_options);
+}
+
+static void print_row(struct out *out, const struct command *c)
+{
+    char left[64];
+
+    snprintf(left, sizeof(left), "%s%s%s", c->group ? c->group : "", c->group ? " " : "", c->name);
+    outf(out, "  %s%-22s%s %s\n", color_code(out, COLOR_BOLD), left, color_code(out, COLOR_NONE), c->help);
+}
+
+static void print_group_rows(struct out *out, const char *group)
+{
+    for (const struct command *const *c = commands; *c; c++)
+        if (same((*c)->group, group) && !(*c)->hidden)
+            print_row(out, *c);
+}
+
+static void print_overview(struct out *out)
+{
+    outf(out, "usage: tidemark COMMAND [operands] [options]\n\n"
+              "Sessions that cannot be lost: append-only logs with checkpoints, forks and rollback.\n");
+    for (const struct command_group *g = command_groups; g->name; g++) {
+        outf(out, "\n");
+        print_group_rows(out, g->name);
+    }
+    outf(out, "\n");
+    print_group_rows(out, NULL);
+    print_options(out, "Everywhere", global_options);
+    outf(out, "\n`tidemark COMMAND --help` says more. Ids may be shortened while they are unique.\n"
+              "Exit status: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 conflict, 5 damaged or wrong store, "
+              "6 disk or access.\n");
+}
+
+static void print_group_help(struct out *out, const struct command_group *g)
+{
+    outf(out, "usage: tidemark %s COMMAND [operands] [options]\n\n%s\n\n", g->name, g->help);
+    print_group_rows(out, g->name);
+    outf(out, "\n`tidemark %s COMMAND --help` says more.\n", g->name);
+}
+
+void help_print(struct cli *cli)
+{
+    if (cli->args.command)
+        print_command_help(&cli->out, cli->args.command);
+    else if (cli->args.group)
+        print_group_help(&cli->out, cli->args.group);
+    else
+        print_overview(&cli->out);
+}
+
+/* command TAB option TAB help, one row per line. */
+static void print_table(struct out *out)
+{
+    char name[64];
+
+    for (const struct opt *o = global_options; o->name; o++)
+        outf(out, "\t--%s\t%s\n", o->name, o->help ? o->help : "");
+    for (const struct command *const *c = commands; *c; c++) {
+        snprintf(name, sizeof(name), "%s%s%s", (*c)->group ? (*c)->group : "", (*c)->group ? " " : "", (*c)->name);
+        if (!(*c)->hidden)
+            outf(out, "%s\t\t%s\n", name, (*c)->help ? (*c)->help : "");
+        for (const struct opt *o = (*c)->options; o && o->name; o++)
+            if (!o->hidden)
+                outf(out, "%s\t--%s\t%s\n", name, o->name, o->help ? o->help : "");
+    }
+}
+
+static enum tide_code run_help(struct cli *cli, struct tide_err *err)
+{
+    char *argv[4] = {NULL};
+    int argc = 1;
+    struct args about;
+    enum tide_code code;
+
+    if (args_on(&cli->args, "table")) {
+        print_table(&cli->out);
+        return TIDE_OK;
+    }
+    for (size_t i = 0; i < cli->args.n_operands && argc < 3; i++)
+        argv[argc++] = (char *)(uintptr_t)args_operand(&cli->args, i);
+    argv[argc++] = (char *)(uintptr_t) "--help";
+    code = args_parse(argc, argv, &about, err);
+    if (!code) {
+        struct args asked = cli->args;
+
+        cli->args = about;
+        help_print(cli);
+        cli->args = asked;
+    }
+    args_done(&about);
+    return code;
+}
+
+const struct command cmd_help = {
+    .name = "help",
+    .run = run_help,
+    .operands = {{"COMMAND", VALUE_COMMAND, OPERAND_OPTIONAL | OPERAND_MANY}},
+    .options = (const struct opt[]){{.name = "table", .hidden = true, .help = "every row, for tests"}, {.name = NULL}},
+    .help = "show what there is, or how a command is used",
+};
+
+static enum tide_code run_version(struct cli *cli, struct tide_err *err)
+{
+    (void)err;
+    if (cli->out.json) {
+        struct json_out o = out_json(&cli->out);
+
+        json_out_begin(&o, '{');
+        json_out_kstr(&o, STR("version"), str_from(tide_version()));
+        json_out_end(&o, '}');
+        out_json_end(&cli->out);
+    } else {
+        outf(&cli->out, "tidemark %s\n", tide_version());
+    }
+    return TIDE_OK;
+}
+
+const struct command cmd_version = {
+    .name = "version",
+    .run = run_version,
+    .help = "show the version",
+};

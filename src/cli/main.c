@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark: finds the command, opens what its row asks for, runs it, prints what it gathered or its one line of error.
+ *
+ * Order at the end: the store is closed before the answer is printed, so that what is printed has happened; a reader of
+ * standard output that has gone away ends the process as SIGPIPE would, but only after the store was closed properly.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+
+#define EXIT_USAGE 2
+
+/* A descriptor 0, 1 or 2 that is closed would be given to the next file opened, and a message written into the store. */
+static void keep_standard_descriptors(void)
+{
+    static const int modes[] = {O_RDONLY, O_RDONLY /* writing fails, and is reported */, O_WRONLY};
+
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
+            _exit(1);
+}
+
+static void on_signal(int number)
+{
+    stop_signal = number;
+}
+
+/* The first signal asks the command to stop; a second one ends it as usual. Reads are interrupted, not restarted. */
+static void set_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, ignore = {.sa_handler = SIG_IGN};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct sigaction before;
+
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &stop, NULL);
+    }
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static enum tide_code run_command(struct cli *cli, struct tide_err *err)
+{
+    const struct command *c = cli->args.command;
+    enum tide_code code = TIDE_OK;
+
+    if (c->need != NEED_NOTHING)
+        code = cli_store_open(cli, c->need, 0, err);
+    if (!code)
+        code = c->run(cli, err);
+    cli_store_close(cli);
+    return code;
+}
+
+static enum tide_code dispatch(struct cli *cli, struct tide_err *err)
+{
+    const struct command *version = command_find(NULL, "version");
+
+    cli->out.json = args_on(&cli->args, "json");
+    out_set_color(&cli->out, args_text(&cli->args, "color"));
+    if (args_on(&cli->args, "version"))
+        return version->run(cli, err);
+    if (args_on(&cli->args, "help") || !cli->args.command) {
+        cli->exit_status = args_on(&cli->args, "help") ? 0 : EXIT_USAGE;
+        help_print(cli);
+        return TIDE_OK;
+    }
+    return run_command(cli, err);
+}
+
+/* Help that nobody asked for goes where errors go. */
+static void print_unasked_help(struct cli *cli)
+{
+    fwrite(cli->out.text.ptr, 1, cli->out.text.len, stderr);
+    buf_clear(&cli->out.text);
+}
+
+static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
+{
+    if (!code && cli->exit_status == EXIT_USAGE)
+        print_unasked_help(cli);
+    if (!code)
+        code = out_flush(&cli->out, err);
+    if (cli->out.closed) {
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    if (code == TIDE_CANCELLED && stop_signal)
+        return 128 + stop_signal;
+    if (code)
+        fprintf(stderr, "tidemark: %s\n", err->msg);
+    return code ? tide_code_exit(code) : cli->exit_status;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {0};
+    struct tide_err err = {0};
+    enum tide_code code;
+    int status;
+
+    keep_standard_descriptors();
+    set_signals();
+    out_init(&cli.out);
+    code = args_parse(argc, argv, &cli.args, &err);
+    if (!code)
+        code = dispatch(&cli, &err);
+    status = finish(&cli, code, &err);
+    out_done(&cli.out);
+    args_done(&cli.args);
+    return status;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Standard output: gathering, colours, values cleaned for a terminal, times and sizes for people. */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/timefmt.h"
+#include "cli/utf8.h"
+
+#define OUT_MAX ((size_t)4 << 30)
+
+void out_init(struct out *out)
+{
+    *out = (struct out){.tty = isatty(STDOUT_FILENO), .text = BUF_INIT(OUT_MAX)};
+    out_set_color(out, NULL);
+}
+
+void out_done(struct out *out)
+{
+    buf_done(&out->text);
+}
+
+static bool colors_wanted(void)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+}
+
+void out_set_color(struct out *out, const char *when)
+{
+    bool automatic = !when || strcmp(when, "auto") == 0;
+
+    out->color = automatic ? out->tty && colors_wanted() : strcmp(when, "always") == 0;
+}
+
+static enum tide_code write_failed(struct out *out, struct tide_err *err)
+{
+    out->closed = errno == EPIPE;
+    if (out->closed)
+        return tide_fail(err, TIDE_CANCELLED, "write to standard output: nobody reads it any more");
+    return tide_fail_errno(err, errno, "write to standard output");
+}
+
+enum tide_code out_flush(struct out *out, struct tide_err *err)
+{
+    const char *p = out->text.ptr, *end = p + out->text.len;
+
+    if (out->text.failed)
+        return tide_fail(err, TIDE_TOO_BIG, "the answer is larger than this command can print");
+    while (p < end) {
+        ssize_t n = write(STDOUT_FILENO, p, (size_t)(end - p));
+
+        if (n < 0 && errno != EINTR)
+            return write_failed(out, err);
+        p += n > 0 ? n : 0;
+    }
+    buf_clear(&out->text);
+    return TIDE_OK;
+}
+
+void outf(struct out *out, const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    buf_add_str(&out->text, str_from(line));
+}
+
+/* A control character, or bytes that are no character, must not reach a terminal: they can rewrite what is shown. */
+void out_value(struct out *out, const char *text)
+{
+    struct str s = str_from(text);
+
+    while (s.len > 0) {
+        uint32_t c;
+        size_t n = utf8_next(s, &c);
+
+        if (n == 0 || utf8_is_control(c))
+            buf_add_str(&out->text, STR("\xef\xbf\xbd"));
+        else
+            buf_add(&out->text, s.ptr, n);
+        n = n ? n : 1;
+        s = (struct str){s.ptr + n, s.len - n};
+    }
+}
+
+const char *color_code(const struct out *out, enum color color)
+{
+    static const char *const codes[] = {
+        [COLOR_NONE] = "\033[0m",   [COLOR_BOLD] = "\033[1m",    [COLOR_DIM] = "\033[2m",   [COLOR_RED] = "\033[31m",
+        [COLOR_GREEN] = "\033[32m", [COLOR_YELLOW] = "\033[33m", [COLOR_BLUE] = "\033[34m", [COLOR_CYAN] = "\033[36m",
+    };
+
+    return out->color ? codes[color] : "";
+}
+
+void out_colored(struct out *out, enum color color, const char *text)
+{
+    buf_add_str(&out->text, str_from(color == COLOR_NONE ? "" : color_code(out, color)));
+    out_value(out, text);
+    buf_add_str(&out->text, str_from(color == COLOR_NONE ? "" : color_code(out, COLOR_NONE)));
+}
+
+void out_field(struct out *out, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    outf(out, "%s%-12s%s ", color_code(out, COLOR_DIM), name, color_code(out, COLOR_NONE));
+    out_value(out, value);
+    buf_add_char(&out->text, '\n');
+}
+
+struct json_out out_json(struct out *out)
+{
+    return json_out_to(&out->text);
+}
+
+void out_json_end(struct out *out)
+{
+    buf_add_char(&out->text, '\n');
+}
+
+void json_kopt(struct json_out *o, const char *key, const char *text)
+{
+    json_out_key(o, str_from(key));
+    if (text)
+        json_out_str(o, str_from(text));
+    else
+        json_out_null(o);
+}
+
+void json_ktime(struct json_out *o, const char *key, int64_t unix_ms)
+{
+    char text[TIME_TEXT_SIZE];
+
+    time_format(text, unix_ms);
+    json_out_kstr(o, str_from(key), str_from(text));
+}
+
+int64_t now_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms)
+{
+    static const struct {
+        int64_t seconds;
+        const char *name;
+    } units[] = {{86400 * 365, "year"}, {86400 * 30, "month"}, {86400, "day"}, {3600, "hour"}, {60, "minute"}};
+    int64_t s = (now_ms() - unix_ms) / 1000;
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        int64_t n = s / units[i].seconds;
+
+        if (n > 0) {
+            snprintf(buf, AGO_SIZE, "%" PRId64 " %s%s ago", n, units[i].name, n == 1 ? "" : "s");
+            return buf;
+        }
+    }
+    if (s > 0)
+        snprintf(buf, AGO_SIZE, "%" PRId64 " second%s ago", s, s == 1 ? "" : "s");
+    else
+        snprintf(buf, AGO_SIZE, "now");
+    return buf;
+}
+
+const char *bytes_text(char buf[32], int64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double n = (double)bytes;
+    int unit = -1;
+
+    while (n >= 1024 && unit < 3) {
+        n /= 1024;
+        unit++;
+    }
+    if (unit < 0)
+        snprintf(buf, 32, "%" PRId64 " byte%s", bytes, bytes == 1 ? "" : "s");
+    else
+        snprintf(buf, 32, "%.*f %s", n < 10 ? 1 : 0, n, units[unit]);
+    return buf;
+}
+
+int terminal_columns(int fd)
+{
+    struct winsize size;
+
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+size_t text_columns(struct str s)
+{
+    size_t columns = 0;
+
+    while (s.len > 0) {
+        uint32_t c = 0xfffd;
+        size_t n = utf8_next(s, &c);
+
+        columns += n ? utf8_width(c) : 1;
+        n = n ? n : 1;
+        s = (struct str){s.ptr + n, s.len - n};
+    }
+    return columns;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes to standard output. It is gathered and written when the command has succeeded, so that a failing one prints
+ * nothing; commands that stream write as they go. Text for people is free of control characters, whatever it came from.
+ */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include "base/err.h"
+#include "base/json.h"
+
+enum color { COLOR_NONE, COLOR_BOLD, COLOR_DIM, COLOR_RED, COLOR_GREEN, COLOR_YELLOW, COLOR_BLUE, COLOR_CYAN };
+
+struct out {
+    bool json;
+    bool tty; /* standard output is a terminal */
+    bool color;
+    bool closed; /* the reader has gone away */
+    struct buf text;
+};
+
+void out_init(struct out *out);
+void out_done(struct out *out);
+
+/* Colours by the word of --color (NULL: auto). */
+void out_set_color(struct out *out, const char *when);
+
+/* Writes what was gathered. A reader that has gone away sets `closed` and is TIDE_CANCELLED. */
+enum tide_code out_flush(struct out *out, struct tide_err *err) MUST_CHECK;
+
+/* Text as it is: ours. Values that came from elsewhere go through out_value. */
+void outf(struct out *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void out_value(struct out *out, const char *text); /* cleaned; NULL is nothing */
+void out_colored(struct out *out, enum color color, const char *text);
+void out_field(struct out *out, const char *name, const char *value); /* "name        value"; nothing for NULL */
+const char *color_code(const struct out *out, enum color color);      /* "" without colours */
+
+/* JSON: one document, one line. */
+struct json_out out_json(struct out *out);
+void out_json_end(struct out *out);
+void json_kopt(struct json_out *o, const char *key, const char *text); /* null for NULL */
+void json_ktime(struct json_out *o, const char *key, int64_t unix_ms);
+
+/* "3 minutes ago" */
+#define AGO_SIZE 32
+const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms);
+int64_t now_ms(void);
+const char *bytes_text(char buf[32], int64_t bytes); /* "1.5 MiB" */
+
+/* Columns on a terminal. */
+size_t text_columns(struct str s);
+int terminal_columns(int fd); /* 80 when it cannot be told */
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members are always there, null when not set, so that programs need not ask first. */
+#include "cli/session_view.h"
+
+#include <stdio.h>
+
+static void put_parent(struct json_out *o, const struct tide_session_info *info)
+{
+    json_out_key(o, STR("parent"));
+    if (!info->parent_id) {
+        json_out_null(o);
+        return;
+    }
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("session_id"), str_from(info->parent_id));
+    json_out_kint(o, STR("seq"), info->parent_seq);
+    json_out_end(o, '}');
+}
+
+void session_members(struct json_out *o, const struct tide_session_info *info)
+{
+    json_out_kstr(o, STR("session_id"), str_from(info->id));
+    json_kopt(o, "title", info->title);
+    json_kopt(o, "agent", info->agent);
+    json_kopt(o, "agent_id", info->agent_id);
+    json_kopt(o, "task_id", info->task_id);
+    json_kopt(o, "status", info->status);
+    json_kopt(o, "outcome", info->outcome);
+    json_kopt(o, "reason", info->reason);
+    json_kopt(o, "why", info->why);
+    json_kopt(o, "next", info->next);
+    json_out_kbool(o, STR("is_resumable"), info->is_resumable);
+    json_out_kbool(o, STR("needs_resume"), info->needs_resume);
+    json_ktime(o, "created_at", info->created_ms);
+    json_ktime(o, "updated_at", info->updated_ms);
+    json_out_kint(o, STR("first_seq"), info->first_seq);
+    json_out_kint(o, STR("last_seq"), info->last_seq);
+    put_parent(o, info);
+    json_kopt(o, "error", info->error_message);
+    json_kopt(o, "failed_at_node", info->failed_at_node);
+    json_kopt(o, "resume_from_checkpoint_id", info->resume_from_checkpoint_id);
+}
+
+static bool has_outcome(const struct tide_session_info *info)
+{
+    return info->outcome && *info->outcome && strcmp(info->outcome, "none") != 0;
+}
+
+const char *session_status(char buf[STATUS_SIZE], const struct tide_session_info *info)
+{
+    bool idle = info->status && strcmp(info->status, "idle") == 0;
+
+    snprintf(buf, STATUS_SIZE, "%s%s%s", info->status ? info->status : "", idle && has_outcome(info) ? ", " : "",
+             idle && has_outcome(info) ? info->outcome : "");
+    return buf;
+}
+
+enum color session_color(const struct tide_session_info *info)
+{
+    static const struct {
+        const char *word;
+        enum color color;
+    } colors[] = {
+        {"running", COLOR_GREEN},       {"waiting", COLOR_CYAN},           {"interrupted_startup", COLOR_YELLOW},
+        {"interrupted_waiting", COLOR_YELLOW}, {"failed", COLOR_RED},
+    };
+
+    for (size_t i = 0; i < sizeof(colors) / sizeof(colors[0]); i++)
+        if ((info->status && strcmp(info->status, colors[i].word) == 0) ||
+            (info->outcome && strcmp(info->outcome, colors[i].word) == 0))
+            return colors[i].color;
+    return COLOR_NONE;
+}
+
+void checkpoint_members(struct json_out *o, const struct tide_checkpoint *c)
+{
+    json_out_kstr(o, STR("checkpoint_id"), str_from(c->id));
+    json_kopt(o, "type", c->type);
+    json_ktime(o, "created_at", c->ts_ms);
+    json_kopt(o, "current_node", c->node);
+    json_kopt(o, "next_node", c->next_node);
+    json_out_kbool(o, STR("is_clean"), c->is_clean);
+    json_out_kbool(o, STR("can_resume_from"), c->can_resume_from);
+    json_kopt(o, "description", c->description);
+    json_out_kint(o, STR("seq"), c->seq);
+    json_out_kint(o, STR("turn"), c->turn);
+    json_out_kbool(o, STR("rolled_back"), c->rolled_back);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How sessions and checkpoints look, in JSON and on a terminal: the same in every command that shows them. */
+#ifndef CLI_SESSION_VIEW_H
+#define CLI_SESSION_VIEW_H
+
+#include "cli/output.h"
+
+/* The members of one session, into an object that is open. */
+void session_members(struct json_out *o, const struct tide_session_info *info);
+
+/* "idle, failed"; the colour that goes with it. */
+#define STATUS_SIZE 64
+const char *session_status(char buf[STATUS_SIZE], const struct tide_session_info *info);
+enum color session_color(const struct tide_session_info *info);
+
+/* The members of one checkpoint, into an object that is open. */
+void checkpoint_members(struct json_out *o, const struct tide_checkpoint *c);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What most commands begin with: the store, a session of it, a position in that session. */
+#include <inttypes.h>
+
+#include "cli/cli.h"
+#include "cli/store_url.h"
+
+#define URL_MAX 4096
+
+enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf url = BUF_INIT(URL_MAX);
+    unsigned char key[STORE_KEY_MAX];
+    struct tide_store_options opt = {.flags = extra};
+    enum tide_code code;
+
+    opt.flags |= need == NEED_READ ? TIDE_OPEN_READ_ONLY : need == NEED_CREATE ? TIDE_OPEN_CREATE : 0u;
+    if (store_url(&cli->args, &url, err) || store_max_record(&opt.max_record_bytes, err) ||
+        store_key(&cli->args, key, &opt.key_len, err))
+        return err->code;
+    if (url.failed)
+        return tide_fail(err, TIDE_INVALID, "the path of the store is too long");
+    opt.key = opt.key_len ? key : NULL;
+    code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
+    explicit_bzero(key, sizeof(key));
+    return code;
+}
+
+void cli_store_close(struct cli *cli)
+{
+    tide_store_close(cli->store);
+    cli->store = NULL;
+}
+
+enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
+                                struct tide_err *err)
+{
+    return tide_session_open(cli->store, args_operand(&cli->args, i), flags, ret_session, err);
+}
+
+static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)
+{
+    *(int64_t *)arg = checkpoint->seq;
+    return 0;
+}
+
+enum tide_code cli_position(tide_session *session, const char *text, int64_t *ret_seq, struct tide_err *err)
+{
+    int64_t seq = 0;
+
+    if (!str_to_int64(str_from(text), &seq))
+        return tide_checkpoint_load(session, text, take_seq, ret_seq, err);
+    if (seq > tide_session_last_seq(session))
+        return tide_fail(err, TIDE_NOT_FOUND, "seq %" PRId64 " of session '%s': its last event is %" PRId64, seq,
+                         tide_session_id(session), tide_session_last_seq(session));
+    *ret_seq = seq;
+    return TIDE_OK;
+}

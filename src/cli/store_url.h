@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the store is and what it is opened with: options, then the environment, then the XDG base directories. */
+#ifndef CLI_STORE_URL_H
+#define CLI_STORE_URL_H
+
+#include "base/buf.h"
+#include "cli/args.h"
+
+#define STORE_KEY_MAX 64
+
+/* The URL, as the library takes it. */
+enum tide_code store_url(const struct args *args, struct buf *ret_url, struct tide_err *err) MUST_CHECK;
+
+/* The path of the file behind a URL that store_url() gave. */
+const char *store_url_path(const char *url);
+
+/* The key of the digests; *ret_len 0: none was given. */
+enum tide_code store_key(const struct args *args, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
+                         struct tide_err *err) MUST_CHECK;
+
+/* The limit of one record: $TIDEMARK_MAX_RECORD_BYTES or the library's own. */
+enum tide_code store_max_record(size_t *ret_bytes, struct tide_err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * struct env for one simulated process. A handle is the env_file. Nothing else runs while a call does, so a lock that
+ * is held cannot be given back meanwhile: waiting for it moves the clock and ends with TIDE_BUSY, even for ever.
+ */
+#include <errno.h>
+
+#include "env/sim_machine.h"
+
+static struct sim_proc *proc_of(struct env *e)
+{
+    return (struct sim_proc *)e;
+}
+
+static struct sim_handle *handle_of(struct env_file *f)
+{
+    return (struct sim_handle *)f;
+}
+
+static enum tide_code result(int errnum, const char *what, const char *path, struct tide_err *err)
+{
+    if (errnum == 0)
+        return TIDE_OK;
+    if (errnum == ESRCH)
+        return tide_fail(err, TIDE_IO, "%s '%s': this process was killed", what, path);
+    if (errnum == ENOENT)
+        return tide_fail(err, TIDE_NOT_FOUND, "%s '%s': no such file", what, path);
+    if (errnum == EEXIST)
+        return tide_fail(err, TIDE_EXISTS, "%s '%s': exists already", what, path);
+    return tide_fail_errno(err, errnum, "%s '%s'", what, path);
+}
+
+/* ---- Clock and randomness ----------------------------------------------------------------------------------- */
+
+static int64_t sim_now_ms(struct env *e)
+{
+    return proc_of(e)->sim->wall_ns / 1000000;
+}
+
+static int64_t sim_mono_ns(struct env *e)
+{
+    return proc_of(e)->sim->mono_ns;
+}
+
+static void sim_env_random(struct env *e, void *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ((unsigned char *)out)[i] = (unsigned char)sim_next(&proc_of(e)->sim->rng);
+}
+
+/* ---- Files -------------------------------------------------------------------------------------------------- */
+
+static enum tide_code sim_open(struct env *e, const char *path, unsigned flags, struct env_file **ret_file,
+                               struct tide_err *err)
+{
+    struct sim_handle *h;
+    enum tide_code code = result(sim_sys_open(proc_of(e), path, flags, &h), "open", path, err);
+
+    if (!code)
+        *ret_file = (struct env_file *)h;
+    return code;
+}
+
+static void sim_close(struct env_file *f)
+{
+    if (f)
+        sim_sys_close(handle_of(f));
+}
+
+static enum tide_code sim_pread(struct env_file *f, void *out, size_t n, int64_t at, size_t *ret_n,
+                                struct tide_err *err)
+{
+    return result(sim_sys_read(handle_of(f), out, n, at, ret_n), "read", handle_of(f)->path, err);
+}
+
+static enum tide_code sim_pwrite(struct env_file *f, const void *bytes, size_t n, int64_t at, struct tide_err *err)
+{
+    return result(sim_sys_write(handle_of(f), bytes, n, at), "write", handle_of(f)->path, err);
+}
+
+static enum tide_code sim_truncate(struct env_file *f, int64_t size, struct tide_err *err)
+{
+    return result(sim_sys_truncate(handle_of(f), size), "truncate", handle_of(f)->path, err);
+}
+
+static enum tide_code sim_sync(struct env_file *f, struct tide_err *err)
+{
+    return result(sim_sys_sync(handle_of(f)), "sync", handle_of(f)->path, err);
+}
+
+static bool locked_by_another(const struct sim_handle *h)
+{
+    for (const struct sim_handle *o = h->proc->sim->handles; o; o = o->next)
+        if (o != h && o->file == h->file && o->locked)
+            return true;
+    return false;
+}
+
+static enum tide_code sim_lock(struct env_file *f, int timeout_ms, struct tide_err *err)
+{
+    struct sim_handle *h = handle_of(f);
+
+    if (h->proc->dead)
+        return result(ESRCH, "lock", h->path, err);
+    if (locked_by_another(h)) {
+        if (timeout_ms > 0)
+            sim_advance(h->proc->sim, timeout_ms);
+        return tide_fail(err, TIDE_BUSY, "lock '%s': held by another for %d ms", h->path, timeout_ms);
+    }
+    h->locked = true;
+    return TIDE_OK;
+}
+
+static void sim_unlock(struct env_file *f)
+{
+    handle_of(f)->locked = false;
+}
+
+/* ---- Names -------------------------------------------------------------------------------------------------- */
+
+static enum tide_code sim_stat(struct env *e, const char *path, struct env_stat *ret, struct tide_err *err)
+{
+    const struct sim_disk *disk = &proc_of(e)->sim->disk;
+    const struct sim_file *file = sim_disk_find(disk, path);
+
+    if (proc_of(e)->dead)
+        return result(ESRCH, "stat", path, err);
+    if (file)
+        *ret = (struct env_stat){ENV_FILE, (int64_t)sim_file_len(file), 0600};
+    else if (sim_disk_has_dir(disk, path))
+        *ret = (struct env_stat){ENV_DIR, 0, 0700};
+    else
+        *ret = (struct env_stat){ENV_ABSENT, 0, 0};
+    return TIDE_OK;
+}
+
+static enum tide_code sim_mkdirs(struct env *e, const char *path, struct tide_err *err)
+{
+    return result(sim_sys_mkdirs(proc_of(e), path), "make directory", path, err);
+}
+
+static enum tide_code sim_unlink(struct env *e, const char *path, struct tide_err *err)
+{
+    int errnum = sim_sys_unlink(proc_of(e), path);
+
+    return result(errnum == ENOENT ? 0 : errnum, "remove", path, err);
+}
+
+static enum tide_code sim_sync_dir(struct env *e, const char *path, struct tide_err *err)
+{
+    return result(sim_sys_sync_dir(proc_of(e), path), "sync directory", path, err);
+}
+
+/* ---- Processes ---------------------------------------------------------------------------------------------- */
+
+static void sim_self(struct env *e, struct env_proc *ret)
+{
+    *ret = proc_of(e)->self;
+}
+
+/* As on a real machine: what an earlier boot wrote cannot be told from what another machine wrote. */
+static enum env_life sim_life(struct env *e, const struct env_proc *who)
+{
+    const struct sim *sim = proc_of(e)->sim;
+
+    if (strcmp(who->kernel_boot, sim->kernel_boot) != 0 || who->pid_ns != proc_of(e)->self.pid_ns)
+        return ENV_ELSEWHERE;
+    for (size_t i = 0; i < sim->procs_len; i++) {
+        const struct sim_proc *p = sim->procs[i];
+        if (!p->dead && p->self.pid == who->pid && p->self.start_time == who->start_time)
+            return ENV_ALIVE;
+    }
+    return ENV_DEAD;
+}
+
+void sim_env_init(struct sim_proc *p)
+{
+    static const struct env_ops ops = {
+        .now_ms = sim_now_ms,
+        .mono_ns = sim_mono_ns,
+        .random = sim_env_random,
+        .open = sim_open,
+        .close = sim_close,
+        .pread = sim_pread,
+        .pwrite = sim_pwrite,
+        .truncate = sim_truncate,
+        .sync = sim_sync,
+        .lock = sim_lock,
+        .unlock = sim_unlock,
+        .stat = sim_stat,
+        .mkdirs = sim_mkdirs,
+        .unlink = sim_unlink,
+        .sync_dir = sim_sync_dir,
+        .self = sim_self,
+        .life = sim_life,
+    };
+
+    p->env = (struct env){&ops, NULL, false};
+}

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Checkpoints: an event that promises that the state as of here is complete and consistent. Saving costs that event;
+ * loading is the state at its seq. Deleting and pruning append checkpoint.deleted: the log itself never shrinks.
+ */
+#include <inttypes.h>
+
+#include "session/session.h"
+
+static const char *const types[] = {"turn",           "node_start", "node_complete",  "edge_transition",
+                                    "loop_iteration", "safe_point", "user_checkpoint"};
+
+static bool type_known(const char *type)
+{
+    for (size_t i = 0; type && i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(types[i], type) == 0)
+            return true;
+    }
+    return false;
+}
+
+static enum tide_code check_type(const char *type, struct tide_err *err)
+{
+    if (type_known(type))
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID,
+                     "'%s' is not a checkpoint type: turn, node_start, node_complete, edge_transition, loop_iteration, "
+                     "safe_point, user_checkpoint",
+                     type ? type : "");
+}
+
+static void write_metrics(struct json_out *o, const struct state *s)
+{
+    json_out_key(o, STR("metrics"));
+    json_out_begin(o, '{');
+    json_out_kint(o, STR("failures"), s->content.failures);
+    json_out_kint(o, STR("messages"), s->content.messages);
+    json_out_kint(o, STR("input_tokens"), s->ledger.input_tokens);
+    json_out_kint(o, STR("output_tokens"), s->ledger.output_tokens);
+    json_out_end(o, '}');
+}
+
+static void write_checkpoint(struct buf *out, const struct state *s, const struct tide_new_checkpoint *in, const char *id)
+{
+    struct json_out o = json_out_to(out);
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("checkpoint_id"), str_from(id));
+    json_out_kstr(&o, STR("type"), str_from(in->type));
+    if (s->content.turn)
+        json_out_kint(&o, STR("turn"), s->content.turn);
+    json_out_kstr_opt(&o, STR("node"), str_from(in->node ? in->node : s->content.node));
+    json_out_kstr_opt(&o, STR("next_node"), str_from(in->next_node ? in->next_node : s->content.next_node));
+    json_out_kbool(&o, STR("is_clean"), s->content.failures == 0);
+    json_out_kbool(&o, STR("can_resume_from"), s->ledger.effects.live == 0);
+    json_out_kstr_opt(&o, STR("description"), str_from(in->description));
+    write_metrics(&o, s);
+    json_out_end(&o, '}');
+}
+
+enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_checkpoint *in, char ret_id[TIDE_ID_SIZE],
+                                    struct tide_err *err)
+{
+    struct buf body = BUF_INIT(1 << 20);
+    struct tide_new_event ev = {"checkpoint", NULL, 0};
+    char id[TIDE_ID_SIZE];
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = check_type(in->type, err);
+    if (!code && (s->owner.pending || s->stale))
+        code = session_sync(s, err);
+    if (code)
+        return code;
+    session_make_id(s->store, "ckpt", id);
+    write_checkpoint(&body, s->state, in, id);
+    ev.body = buf_cstr(&body);
+    ev.body_len = body.len;
+    code = body.failed ? tide_fail(err, TIDE_TOO_BIG, "the checkpoint's description is too long")
+                       : session_append(s, in->append_flags, &ev, 1, NULL, err);
+    buf_done(&body);
+    if (!code)
+        memcpy(ret_id, id, sizeof id);
+    return code;
+}
+
+/* One walk over checkpoint events from the newest back, leaving out the deleted. */
+struct walk {
+    struct tide_session *s;
+    const struct span *spans; /* of the content now */
+    size_t span_count;
+    struct map deleted; /* ids */
+    struct arena parse;
+    int64_t events;     /* checkpoint and checkpoint.deleted events seen */
+    int (*each)(struct walk *, const struct tide_checkpoint *);
+    void *arg;
+    bool stopped;
+};
+
+static bool in_spans(const struct walk *w, int64_t seq)
+{
+    for (size_t i = w->span_count; i > 0; i--) {
+        const struct span *sp = &w->spans[i - 1];
+
+        if (seq >= sp->from && seq <= sp->to && strcmp(sp->session, w->s->head.id) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void note_deleted(struct walk *w, const struct json *body)
+{
+    const struct json *ids = json_get(body, STR("checkpoint_ids"));
+
+    for (const struct json *id = ids ? ids->first : NULL; id; id = id->next) {
+        if (id->type == JSON_STRING)
+            map_put(&w->deleted, json_text(&w->parse, id), w);
+    }
+}
+
+static const char *text_or_null(struct walk *w, const struct json *body, const char *key)
+{
+    struct str text = json_get_text(&w->parse, body, str_from(key));
+
+    return text.len ? arena_dup(&w->parse, text).ptr : NULL;
+}
+
+static int on_mark(void *arg, const struct event *ev)
+{
+    struct walk *w = arg;
+    struct tide_checkpoint c;
+    struct json *body;
+
+    arena_reset(&w->parse);
+    w->events++;
+    if (json_parse(&w->parse, ev->body, NULL, &body, NULL, NULL))
+        return 0;
+    if (str_eq(ev->kind, STR("checkpoint.deleted"))) {
+        note_deleted(w, body);
+        return 0;
+    }
+    c = (struct tide_checkpoint){
+        .id = text_or_null(w, body, "checkpoint_id"),
+        .type = text_or_null(w, body, "type"),
+        .node = text_or_null(w, body, "node"),
+        .next_node = text_or_null(w, body, "next_node"),
+        .description = text_or_null(w, body, "description"),
+        .seq = ev->seq,
+        .ts_ms = ev->ts_ms,
+        .turn = json_get_int(body, STR("turn"), 0),
+        .is_clean = json_get_bool(body, STR("is_clean"), true),
+        .can_resume_from = json_get_bool(body, STR("can_resume_from"), true),
+        .rolled_back = !in_spans(w, ev->seq),
+    };
+    if (!c.id || map_get(&w->deleted, str_from(c.id)))
+        return 0;
+    w->stopped = w->each(w, &c) != 0;
+    return w->stopped;
+}
+
+/* The index was damaged: take the slow way, over all events. */
+struct gathered {
+    struct event *list;
+    size_t n;
+    struct arena arena;
+};
+
+static int gather(void *arg, const struct event *ev)
+{
+    struct gathered *g = arg;
+
+    if (!str_eq(ev->kind, STR("checkpoint")) && !str_eq(ev->kind, STR("checkpoint.deleted")))
+        return 0;
+    g->list = mem_grow(g->list, (g->n + 1) * sizeof *g->list);
+    g->list[g->n] = *ev;
+    g->list[g->n].kind = arena_dup(&g->arena, ev->kind);
+    g->list[g->n++].body = arena_dup(&g->arena, ev->body);
+    return 0;
+}
+
+static enum tide_code scan_all(struct walk *w, struct tide_err *err)
+{
+    struct gathered g = {.arena = ARENA_INIT};
+    enum tide_code code = store_read(w->s->store, &w->s->head, 0, 0, gather, &g, err);
+
+    for (size_t i = g.n; i > 0 && !code && !w->stopped; i--)
+        on_mark(w, &g.list[i - 1]);
+    arena_done(&g.arena);
+    free(g.list);
+    return code;
+}
+
+/*
+ * Calls `each` for every checkpoint, newest first. A first pass that only counts makes sure that the index has all of them:
+ * the ledger knows how many there must be.
+ */
+static int only_count(struct walk *w, const struct tide_checkpoint *c)
+{
+    (void)w;
+    (void)c;
+    return 0;
+}
+
+static enum tide_code run_walk(struct walk *w, struct tide_err *err)
+{
+    struct store *store = w->s->store;
+    int (*each)(struct walk *, const struct tide_checkpoint *) = w->each;
+    int64_t last = w->s->head.last_seq;
+    enum tide_code code;
+
+    w->each = only_count;
+    code = store->ops->checkpoints(store, &w->s->head, last, on_mark, w, err);
+    map_done(&w->deleted, NULL);
+    memset(&w->deleted, 0, sizeof w->deleted);
+    w->each = each;
+    if (!code && w->events != w->s->state->ledger.checkpoint_events)
+        return scan_all(w, err);
+    return code ? code : store->ops->checkpoints(store, &w->s->head, last, on_mark, w, err);
+}
+
+static enum tide_code walk_checkpoints(struct tide_session *s, int (*each)(struct walk *, const struct tide_checkpoint *),
+                                       void *arg, struct tide_err *err)
+{
+    struct walk w = {.s = s, .each = each, .arg = arg};
+    enum tide_code code = session_sync(s, err);
+
+    if (code)
+        return code;
+    w.spans = s->state->content.spans;
+    w.span_count = s->state->content.span_count;
+    code = run_walk(&w, err);
+    map_done(&w.deleted, NULL);
+    arena_done(&w.parse);
+    return code;
+}
+
+/* A checkpoint kept beyond the callback; its texts are in the arena of the list. */
+struct kept {
+    struct tide_checkpoint c;
+};
+
+struct found {
+    struct kept *list;
+    size_t n;
+    struct arena arena;
+    const struct tide_checkpoint_filter *filter;
+    struct str prefix; /* of the id that is looked for */
+};
+
+static const char *keep_text(struct found *f, const char *text)
+{
+    return text ? arena_dup(&f->arena, str_from(text)).ptr : NULL;
+}
+
+static void keep(struct found *f, const struct tide_checkpoint *c)
+{
+    struct tide_checkpoint *k;
+
+    f->list = mem_grow(f->list, (f->n + 1) * sizeof *f->list);
+    k = &f->list[f->n++].c;
+    *k = *c;
+    k->id = keep_text(f, c->id);
+    k->type = keep_text(f, c->type);
+    k->node = keep_text(f, c->node);
+    k->next_node = keep_text(f, c->next_node);
+    k->description = keep_text(f, c->description);
+}
+
+static void found_done(struct found *f)
+{
+    arena_done(&f->arena);
+    free(f->list);
+}
+
+static int keep_matching(struct walk *w, const struct tide_checkpoint *c)
+{
+    struct found *f = w->arg;
+    const struct tide_checkpoint_filter *filter = f->filter;
+
+    if ((filter->type && (!c->type || strcmp(filter->type, c->type) != 0)) || (filter->clean_only && !c->is_clean) ||
+        (c->rolled_back && !filter->rolled_back))
+        return 0;
+    keep(f, c);
+    return filter->limit > 0 && (int64_t)f->n >= filter->limit;
+}
+
+enum tide_code tide_checkpoint_list(tide_session *s, const struct tide_checkpoint_filter *filter, tide_checkpoint_fn *fn,
+                                    void *arg, struct tide_err *err)
+{
+    static const struct tide_checkpoint_filter none;
+    struct found f = {.arena = ARENA_INIT, .filter = filter ? filter : &none};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if (f.filter->type && (code = check_type(f.filter->type, err)) != TIDE_OK)
+        return code;
+    code = walk_checkpoints(s, keep_matching, &f, err);
+    for (size_t i = f.n; i > 0 && !code; i--) {
+        if (fn(arg, &f.list[i - 1].c))
+            break;
+    }
+    found_done(&f);
+    return code;
+}
+
+enum tide_code tide_checkpoint_latest(tide_session *s, tide_checkpoint_fn *fn, void *arg, struct tide_err *err)
+{
+    const struct tide_checkpoint_filter one = {.limit = 1};
+    struct found f = {.arena = ARENA_INIT, .filter = &one};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = walk_checkpoints(s, keep_matching, &f, err);
+    if (!code && !f.n)
+        code = tide_fail(err, TIDE_NOT_FOUND, "no valid checkpoints found for session %s", s->head.id);
+    if (!code)
+        fn(arg, &f.list[0].c);
+    found_done(&f);
+    return code;
+}
+
+static int keep_prefixed(struct walk *w, const struct tide_checkpoint *c)
+{
+    struct found *f = w->arg;
+
+    if (!str_starts(str_from(c->id), f->prefix))
+        return 0;
+    keep(f, c);
+    return strlen(c->id) == f->prefix.len; /* the whole id: no need to look further */
+}
+
+static enum tide_code find_one(struct tide_session *s, const char *id, struct found *f, struct tide_err *err)
+{
+    enum tide_code code;
+
+    f->prefix = str_from(id);
+    if (!str_is_id(f->prefix))
+        return tide_fail(err, TIDE_INVALID, "not a checkpoint id: 1 to 64 letters, digits, '_' or '-'");
+    code = walk_checkpoints(s, keep_prefixed, f, err);
+    if (code)
+        return code;
+    if (!f->n)
+        return tide_fail(err, TIDE_NOT_FOUND, "no checkpoint '%s' in session '%s': `tidemark sessions checkpoints %s` lists them",
+                         id, s->head.id, s->head.id);
+    if (f->n > 1 && strlen(f->list[f->n - 1].c.id) != f->prefix.len)
+        return tide_fail(err, TIDE_AMBIGUOUS, "'%s' fits %zu checkpoints: %s, %s%s", id, f->n, f->list[0].c.id,
+                         f->list[1].c.id, f->n > 2 ? ", …" : "");
+    return TIDE_OK;
+}
+
+enum tide_code tide_checkpoint_load(tide_session *s, const char *id, tide_checkpoint_fn *fn, void *arg,
+                                    struct tide_err *err)
+{
+    struct found f = {.arena = ARENA_INIT};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = find_one(s, id ? id : "", &f, err);
+    if (!code)
+        fn(arg, &f.list[f.n - 1].c);
+    found_done(&f);
+    return code;
+}
+
+static enum tide_code append_deleted(struct tide_session *s, const char *const *ids, size_t n, const char *reason,
+                                     struct tide_err *err)
+{
+    struct buf body = BUF_INIT(s->store->max_record_bytes);
+    struct json_out o = json_out_to(&body);
+    struct tide_new_event ev = {"checkpoint.deleted", NULL, 0};
+    enum tide_code code;
+
+    json_out_begin(&o, '{');
+    json_out_key(&o, STR("checkpoint_ids"));
+    json_out_begin(&o, '[');
+    for (size_t i = 0; i < n; i++)
+        json_out_str(&o, str_from(ids[i]));
+    json_out_end(&o, ']');
+    json_out_kstr(&o, STR("reason"), str_from(reason));
+    json_out_end(&o, '}');
+    ev.body = buf_cstr(&body);
+    ev.body_len = body.len;
+    code = session_append(s, 0, &ev, 1, NULL, err);
+    buf_done(&body);
+    return code;
+}
+
+enum tide_code tide_checkpoint_delete(tide_session *s, const char *const *ids, size_t n, struct tide_err *err)
+{
+    AUTO(mem_freep) const char **whole = mem_array(n ? n : 1, sizeof *whole);
+    struct found all = {.arena = ARENA_INIT};
+    enum tide_code code = TIDE_OK;
+
+    ERR_LOCAL(err);
+    for (size_t i = 0; i < n && !code; i++) {
+        struct found f = {.arena = ARENA_INIT};
+
+        code = find_one(s, ids[i], &f, err);
+        if (!code)
+            whole[i] = keep_text(&all, f.list[f.n - 1].c.id);
+        for (size_t j = 0; j < i && !code; j++) {
+            if (strcmp(whole[j], whole[i]) == 0)
+                code = tide_fail(err, TIDE_INVALID, "checkpoint '%s' is named twice", whole[i]);
+        }
+        found_done(&f);
+    }
+    if (!code && n)
+        code = append_deleted(s, whole, n, "deleted", err);
+    found_done(&all);
+    return code;
+}
+
+/* Which ones go: of those that may stay, all but the newest `keep`. */
+struct pruning {
+    struct found f;
+    int64_t keep, kept;
+    bool clean_only;
+};
+
+static int choose(struct walk *w, const struct tide_checkpoint *c)
+{
+    struct pruning *p = w->arg;
+
+    if (!c->rolled_back && (c->is_clean || !p->clean_only) && p->kept < p->keep)
+        p->kept++;
+    else
+        keep(&p->f, c);
+    return 0;
+}
+
+enum tide_code tide_checkpoint_prune(tide_session *s, int64_t keep_n, unsigned flags, int64_t *ret_deleted,
+                                     struct tide_err *err)
+{
+    struct pruning p = {.f = {.arena = ARENA_INIT}, .keep = keep_n, .clean_only = flags & TIDE_PRUNE_KEEP_CLEAN_ONLY};
+    AUTO(mem_freep) const char **ids = NULL;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if (keep_n < 0)
+        return tide_fail(err, TIDE_INVALID, "how many checkpoints to keep must be 0 or more");
+    code = walk_checkpoints(s, choose, &p, err);
+    if (!code && p.f.n) {
+        ids = mem_array(p.f.n, sizeof *ids);
+        for (size_t i = 0; i < p.f.n; i++)
+            ids[i] = p.f.list[i].c.id;
+        code = append_deleted(s, ids, p.f.n, "pruned", err);
+    }
+    if (!code && ret_deleted)
+        *ret_deleted = (int64_t)p.f.n;
+    found_done(&p.f);
+    return code;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the agent knows: conversation, memory, outputs, position. Folds the spans of the session; a rollback cuts them, a fork inherits them. */
+#include "session/fold.h"
+
+static struct str text_of(const struct fact *f, const char *key)
+{
+    return json_get_text(f->arena, f->body, str_from(key));
+}
+
+static void outputs_free(void *p)
+{
+    map_done(p, free);
+    free(p);
+}
+
+void content_done(struct content *c)
+{
+    free(c->node);
+    free(c->next_node);
+    map_done(&c->memory, free);
+    map_done(&c->outputs, outputs_free);
+    map_done(&c->visits, free);
+    map_done(&c->conversations, free);
+    free(c->spans);
+}
+
+void content_turn(struct content *c, const struct fact *f)
+{
+    int64_t turn = json_get_int(f->body, STR("turn"), 0);
+
+    if (turn > c->turn)
+        c->turn = turn;
+}
+
+void content_message(struct content *c, const struct fact *f)
+{
+    struct str node = text_of(f, "node");
+    struct conversation *talk = map_get(&c->conversations, node);
+    int64_t visit = json_get_int(f->body, STR("visit"), 0);
+
+    content_turn(c, f);
+    c->messages++;
+    if (!talk) {
+        talk = mem_zero(sizeof *talk);
+        map_put(&c->conversations, node, talk);
+    }
+    if (!talk->messages || talk->visit != visit)
+        *talk = (struct conversation){visit, 0, f->ev->seq, 0};
+    talk->messages++;
+    talk->last_seq = f->ev->seq;
+}
+
+void content_failure(struct content *c, const struct fact *f)
+{
+    content_turn(c, f);
+    c->failures++;
+}
+
+static void set_members(struct map *m, const struct fact *f)
+{
+    const struct json *values = json_get(f->body, STR("values"));
+
+    if (!values || values->type != JSON_OBJECT)
+        return;
+    for (const struct json *v = values->first; v; v = v->next)
+        map_set_text(m, json_key_text(f->arena, v), json_source(v));
+}
+
+void content_memory_set(struct content *c, const struct fact *f)
+{
+    set_members(&c->memory, f);
+}
+
+void content_memory_deleted(struct content *c, const struct fact *f)
+{
+    const struct json *keys = json_get(f->body, STR("keys"));
+
+    if (!keys || keys->type != JSON_ARRAY)
+        return;
+    for (const struct json *k = keys->first; k; k = k->next) {
+        if (k->type == JSON_STRING)
+            map_drop(&c->memory, json_text(f->arena, k));
+    }
+}
+
+void content_output_set(struct content *c, const struct fact *f)
+{
+    struct str node = text_of(f, "node");
+    struct map *outputs = map_get(&c->outputs, node);
+
+    if (!outputs) {
+        outputs = mem_zero(sizeof *outputs);
+        map_put(&c->outputs, node, outputs);
+    }
+    set_members(outputs, f);
+}
+
+void content_node_started(struct content *c, const struct fact *f)
+{
+    struct str node = text_of(f, "node");
+    int64_t *seen = map_get(&c->visits, node);
+    int64_t visit = json_get_int(f->body, STR("visit"), (seen ? *seen : 0) + 1);
+
+    map_set_int(&c->visits, node, visit);
+    text_set(&c->node, node);
+    text_set(&c->next_node, STR(""));
+}
+
+void content_node_completed(struct content *c, const struct fact *f)
+{
+    text_set(&c->node, text_of(f, "node"));
+}
+
+void content_node_failed(struct content *c, const struct fact *f)
+{
+    text_set(&c->node, text_of(f, "node"));
+    c->failures++;
+}
+
+void content_edge_taken(struct content *c, const struct fact *f)
+{
+    text_set(&c->next_node, text_of(f, "to"));
+}
+
+static void set_id(char out[TIDE_ID_SIZE], struct str id)
+{
+    snprintf(out, TIDE_ID_SIZE, "%.*s", STR_ARG(id));
+}
+
+void content_checkpoint(struct content *c, const struct fact *f)
+{
+    struct str id = text_of(f, "checkpoint_id");
+
+    content_turn(c, f);
+    set_id(c->checkpoint, id);
+    c->checkpoint_seq = f->ev->seq;
+    if (json_get_bool(f->body, STR("can_resume_from"), true)) {
+        set_id(c->resume_checkpoint, id);
+        c->resume_checkpoint_seq = f->ev->seq;
+    }
+}
+
+/* Which one is the latest now is not known here: readers look it up when the seq is -1. */
+void content_checkpoint_deleted(struct content *c, const struct fact *f)
+{
+    const struct json *ids = json_get(f->body, STR("checkpoint_ids"));
+
+    for (const struct json *id = ids ? ids->first : NULL; id; id = id->next) {
+        struct str text = id->type == JSON_STRING ? json_text(f->arena, id) : STR("");
+
+        if (text.len && str_eq(text, str_from(c->checkpoint))) {
+            c->checkpoint[0] = 0;
+            c->checkpoint_seq = -1;
+        }
+        if (text.len && str_eq(text, str_from(c->resume_checkpoint))) {
+            c->resume_checkpoint[0] = 0;
+            c->resume_checkpoint_seq = -1;
+        }
+    }
+}
+
+void info_apply(struct info *info, const struct fact *f)
+{
+    for (const struct json *m = f->body->first; m; m = m->next) {
+        if (!json_key_eq(m, STR("parent")))
+            map_set_text(&info->fields, json_key_text(f->arena, m), json_source(m));
+    }
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sessions of a store: finding by prefix, listing with filters, showing one, deleting. */
+#include <inttypes.h>
+
+#include "session/session.h"
+#include "session/status.h"
+
+enum tide_code session_resolve(struct store *store, struct str prefix, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
+{
+    char ids[3][TIDE_ID_SIZE];
+    size_t n = 0;
+    enum tide_code code;
+
+    if (!str_is_id(prefix))
+        return tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-'");
+    code = store->ops->resolve(store, prefix, ids, 3, &n, err);
+    if (code)
+        return code;
+    if (n > 1 && !str_eq(str_from(ids[0]), prefix)) /* the whole id of one may begin another's */
+        return tide_fail(err, TIDE_AMBIGUOUS, "'%.*s' fits %s sessions: %s, %s%s", STR_ARG(prefix),
+                         n > 2 ? "more than two" : "two", ids[0], ids[1], n > 2 ? ", …: give more of the id" : "");
+    if (n == 0) /* head() makes sure that it is not just the index that is damaged */
+        snprintf(ret_id, TIDE_ID_SIZE, "%.*s", STR_ARG(prefix));
+    else
+        memcpy(ret_id, ids[0], TIDE_ID_SIZE);
+    if (n == 0) {
+        struct head h;
+
+        return store_head(store, prefix, &h, err);
+    }
+    return TIDE_OK;
+}
+
+enum tide_code tide_session_resolve(tide_store *store, const char *prefix, char ret_id[TIDE_ID_SIZE],
+                                    struct tide_err *err)
+{
+    ERR_LOCAL(err);
+    return session_resolve(store_of(store), str_from(prefix), ret_id, err);
+}
+
+static const char *text_or_null(struct str s)
+{
+    return s.len ? s.ptr : NULL;
+}
+
+static const char *info_or_null(struct arena *a, const struct state *s, const char *key)
+{
+    struct str text = info_text(a, &s->info, str_from(key));
+
+    return text.len ? arena_dup(a, text).ptr : NULL;
+}
+
+static void fill_info(struct arena *a, const struct head *h, const struct state *s, const struct status *st,
+                      struct tide_session_info *ret)
+{
+    const struct run *r = &s->ledger.run;
+
+    *ret = (struct tide_session_info){
+        .id = h->id,
+        .title = info_or_null(a, s, "title"),
+        .agent = info_or_null(a, s, "agent"),
+        .agent_id = info_or_null(a, s, "agent_id"),
+        .task_id = info_or_null(a, s, "task_id"),
+        .parent_id = text_or_null(str_from(h->parent_id)),
+        .parent_seq = h->parent_seq,
+        .created_ms = h->created_ms,
+        .updated_ms = h->updated_ms,
+        .first_seq = h->first_seq,
+        .last_seq = h->last_seq,
+        .status = st->status,
+        .outcome = st->outcome,
+        .reason = st->reason,
+        .why = st->why,
+        .is_resumable = st->is_resumable,
+        .needs_resume = st->needs_resume,
+        .error_message = r->error_message,
+        .failed_at_node = r->failed_at_node,
+        .resume_from_checkpoint_id = r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id
+                                                                  : text_or_null(str_from(s->content.resume_checkpoint)),
+    };
+}
+
+struct listing {
+    struct store *store;
+    const struct tide_list_filter *filter;
+    tide_session_info_fn *fn;
+    void *arg;
+    int64_t n;
+    enum tide_code code;
+    struct tide_err *err;
+    struct arena arena;
+};
+
+static bool same(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+static bool selected(const struct tide_list_filter *f, const struct tide_session_info *info, const struct status *st)
+{
+    return (!f->status || status_matches(st, f->status)) &&
+           (!f->agent || same(info->agent, f->agent) || same(info->agent_id, f->agent)) &&
+           (!f->task_id || same(info->task_id, f->task_id));
+}
+
+/* The summary that the last writer left, or, when it is behind, the log. */
+static enum tide_code entry_state(struct listing *l, const struct store_entry *entry, struct state **ret)
+{
+    if (entry->summary.len && !state_decode(entry->summary, ret, NULL)) {
+        if ((*ret)->content.resume_checkpoint_seq >= 0)
+            return TIDE_OK;
+        state_free(*ret);
+    }
+    return state_load(l->store, entry->head, entry->head->last_seq, ret, NULL, l->err);
+}
+
+static int list_entry(void *arg, const struct store_entry *entry)
+{
+    struct listing *l = arg;
+    AUTO(state_freep) struct state *s = NULL;
+    struct tide_session_info info;
+    struct status st;
+
+    l->code = entry_state(l, entry, &s);
+    if (l->code)
+        return 1;
+    arena_reset(&l->arena);
+    status_derive(&st, s, entry->head->holder_alive, env_now_ms(l->store->env));
+    fill_info(&l->arena, entry->head, s, &st, &info);
+    if (!selected(l->filter, &info, &st))
+        return 0;
+    l->n++;
+    return l->fn(l->arg, &info) != 0 || (l->filter->limit > 0 && l->n >= l->filter->limit);
+}
+
+enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
+                                 void *arg, struct tide_err *err)
+{
+    static const struct tide_list_filter none;
+    struct listing l = {store_of(store), filter ? filter : &none, fn, arg, 0, TIDE_OK, err, ARENA_INIT};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    l.err = err;
+    if (l.filter->status && !status_word_known(l.filter->status))
+        return tide_fail(err, TIDE_INVALID,
+                         "'%s' is not a status: use running, waiting, idle, completed, failed, cancelled, interrupted",
+                         l.filter->status);
+    code = l.store->ops->list(l.store, NULL, list_entry, &l, err);
+    arena_done(&l.arena);
+    return code ? code : l.code;
+}
+
+enum tide_code tide_session_show(tide_session *s, tide_session_info_fn *fn, void *arg, struct tide_err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct tide_session_info info;
+    struct status st;
+    enum tide_code code = TIDE_OK;
+
+    ERR_LOCAL(err);
+    if (s->owner.pending || s->stale || s->head.last_seq != s->state->seq)
+        code = session_sync(s, err);
+    if (code)
+        return code;
+    status_derive(&st, s->state, s->owner.epoch || s->head.holder_alive, env_now_ms(s->store->env));
+    fill_info(&a, &s->head, s->state, &st, &info);
+    fn(arg, &info);
+    arena_done(&a);
+    return TIDE_OK;
+}
+
+enum tide_code tide_session_delete(tide_store *store, const char *id, struct tide_err *err)
+{
+    struct store *s = store_of(store);
+    char whole[TIDE_ID_SIZE];
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = session_resolve(s, str_from(id), whole, err);
+    if (code)
+        return code;
+    return store_write(s, batch_new(str_from(whole), BATCH_DELETE, NULL, 0, STR(""), STR("")), NULL, err);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of event kinds, and the check of a body against it. */
+#include "session/kinds.h"
+
+#include "session/fold.h"
+
+#define FIELDS(...) (const struct field[]){__VA_ARGS__, {NULL, F_ANY, false}}
+#define NEED true
+#define OPT false
+#define WHERE {"turn", F_INT, OPT}, {"node", F_STRING, OPT}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}
+#define MESSAGE                                                                                                       \
+    FIELDS({"message_id", F_STRING, OPT}, WHERE, {"content", F_ANY, OPT}, {"tool_calls", F_ARRAY, OPT},               \
+           {"tool_call_id", F_STRING, OPT}, {"tool_name", F_STRING, OPT})
+#define RUN_END                                                                                                       \
+    FIELDS({"run_id", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"error", F_ANY, OPT}, {"resumable", F_BOOL, OPT},   \
+           {"failed_at_node", F_STRING, OPT}, {"resume_from_checkpoint_id", F_STRING, OPT})
+#define SESSION                                                                                                       \
+    FIELDS({"agent", F_STRING, OPT}, {"agent_id", F_STRING, OPT}, {"task_id", F_STRING, OPT},                         \
+           {"title", F_STRING, OPT}, {"working_dir", F_STRING, OPT}, {"provider", F_OBJECT, OPT},                     \
+           {"metadata", F_OBJECT, OPT}, {"parent", F_OBJECT, OPT}, {"agent_profile_id", F_STRING, OPT},               \
+           {"agent_execution_id", F_STRING, OPT}, {"executor_id", F_STRING, OPT}, {"worktree", F_OBJECT, OPT})
+#define TOOL                                                                                                          \
+    FIELDS(WHERE, {"call_id", F_STRING, NEED}, {"tool", F_STRING, OPT}, {"args_digest", F_STRING, OPT},               \
+           {"effect", F_STRING, OPT}, {"key", F_STRING, OPT}, {"pid", F_INT, OPT}, {"result", F_ANY, OPT},            \
+           {"error", F_ANY, OPT}, {"settled", F_STRING, OPT})
+#define TOKEN                                                                                                         \
+    FIELDS({"token_id", F_STRING, NEED}, {"run_id", F_STRING, OPT}, {"wait_kind", F_STRING, OPT},                     \
+           {"expires_at", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"request_id", F_STRING, OPT})
+#define NODE                                                                                                          \
+    FIELDS({"node", F_STRING, NEED}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}, {"attempt", F_INT, OPT},       \
+           {"error", F_ANY, OPT})
+#define EXECUTOR                                                                                                      \
+    FIELDS({"executor_id", F_STRING, OPT}, {"runtime", F_STRING, OPT}, {"agentctl", F_ANY, OPT}, {"pid", F_INT, OPT}, \
+           {"container_id", F_STRING, OPT}, {"error", F_ANY, OPT})
+
+/* clang-format off */
+static const struct kind kinds[] = {
+    {"session.created", KIND_INTERNAL, SESSION, NULL, NULL},
+    {"session.updated", KIND_INPUT, SESSION, NULL, NULL},
+    {"session.rolled_back", KIND_INTERNAL, FIELDS({"to_seq", F_INT, NEED}, {"reason", F_STRING, OPT}, {"effects", F_STRING, OPT}),
+     ledger_rolled_back, NULL},
+    {"run.started", 0, FIELDS({"run_id", F_STRING, NEED}, {"boot_id", F_STRING, OPT}, {"resumed_from", F_OBJECT, OPT},
+                              {"graph_digest", F_STRING, OPT}, {"argv", F_ARRAY, OPT}, {"cwd", F_STRING, OPT}, {"env", F_ARRAY, OPT}),
+     ledger_run_started, NULL},
+    {"run.completed", 0, RUN_END, ledger_run_ended, NULL},
+    {"run.failed", KIND_FAILURE, RUN_END, ledger_run_ended, NULL},
+    {"run.cancelled", 0, RUN_END, ledger_run_ended, NULL},
+    {"run.interrupted", 0, RUN_END, ledger_run_ended, NULL},
+    {"run.waiting", 0, FIELDS({"run_id", F_STRING, OPT}, {"wait_name", F_STRING, OPT}, {"wait_kind", F_STRING, NEED}, {"since_seq", F_INT, OPT},
+                              {"resume_token_id", F_STRING, OPT}, {"deadline_at", F_STRING, OPT}, {"due_at", F_STRING, OPT}, {"question", F_STRING, OPT}),
+     ledger_run_waiting, NULL},
+    {"run.resumed", 0, FIELDS({"run_id", F_STRING, OPT}, {"by", F_STRING, OPT}, {"request_id", F_STRING, OPT}, {"input", F_ANY, OPT}),
+     ledger_run_resumed, NULL},
+    {"cancel.requested", KIND_INPUT, FIELDS({"by", F_STRING, OPT}, {"reason", F_STRING, OPT}), ledger_cancel, NULL},
+    {"queue.added", KIND_INPUT, FIELDS({"queue_id", F_STRING, NEED}, {"content", F_ANY, OPT}), ledger_queue_added, NULL},
+    {"queue.taken", 0, FIELDS({"queue_id", F_STRING, NEED}), ledger_queue_taken, NULL},
+    {"message.user", KIND_MESSAGE, MESSAGE, ledger_turn, content_message},
+    {"message.assistant", KIND_MESSAGE, MESSAGE, ledger_turn, content_message},
+    {"message.tool", KIND_MESSAGE, MESSAGE, ledger_turn, content_message},
+    {"llm.request", 0, FIELDS(WHERE, {"model", F_STRING, OPT}), ledger_turn, content_turn},
+    {"llm.usage", 0, FIELDS(WHERE, {"input_tokens", F_INT, OPT}, {"output_tokens", F_INT, OPT}, {"cached_tokens", F_INT, OPT}, {"cost", F_NUMBER, OPT}),
+     ledger_usage, NULL},
+    {"llm.error", KIND_FAILURE, FIELDS(WHERE, {"context", F_STRING, OPT}, {"attempt", F_INT, OPT}, {"code", F_ANY, OPT}, {"message", F_STRING, OPT},
+                                       {"retry_at", F_STRING, OPT}), ledger_error, content_failure},
+    {"context.trimmed", 0, FIELDS(WHERE, {"dropped", F_ARRAY, OPT}, {"reason", F_STRING, OPT}), NULL, NULL},
+    {"tool.started", 0, TOOL, ledger_tool_started, NULL},
+    {"tool.completed", 0, TOOL, ledger_tool_ended, NULL},
+    {"tool.failed", KIND_FAILURE, TOOL, ledger_tool_ended, content_failure},
+    {"tool.unknown", 0, TOOL, ledger_tool_ended, content_failure},
+    {"approval.requested", 0, FIELDS({"approval_id", F_STRING, NEED}, {"call_id", F_STRING, OPT}, {"args_digest", F_STRING, OPT}, {"question", F_STRING, OPT}),
+     ledger_approval_requested, NULL},
+    {"approval.given", KIND_INPUT, FIELDS({"approval_id", F_STRING, NEED}, {"decision", F_STRING, OPT}, {"by", F_STRING, OPT}),
+     ledger_approval_given, NULL},
+    {"hook.fired", 0, FIELDS({"event", F_STRING, OPT}, {"hook", F_STRING, OPT}, {"decision", F_STRING, OPT}), NULL, NULL},
+    {"memory.set", 0, FIELDS({"node", F_STRING, OPT}, {"values", F_OBJECT, NEED}, {"by", F_STRING, OPT}), NULL, content_memory_set},
+    {"memory.deleted", 0, FIELDS({"node", F_STRING, OPT}, {"keys", F_ARRAY, NEED}, {"by", F_STRING, OPT}), NULL, content_memory_deleted},
+    {"output.set", 0, FIELDS({"node", F_STRING, OPT}, {"values", F_OBJECT, NEED}, {"by", F_STRING, OPT}), NULL, content_output_set},
+    {"node.started", 0, NODE, NULL, content_node_started},
+    {"node.completed", 0, NODE, NULL, content_node_completed},
+    {"node.failed", KIND_FAILURE, NODE, ledger_error, content_node_failed},
+    {"edge.taken", 0, FIELDS({"from", F_STRING, OPT}, {"to", F_STRING, NEED}, {"edge", F_STRING, OPT}), NULL, content_edge_taken},
+    {"checkpoint", 0, FIELDS({"checkpoint_id", F_STRING, NEED}, {"type", F_STRING, NEED}, {"turn", F_INT, OPT}, {"node", F_STRING, OPT},
+                             {"next_node", F_STRING, OPT}, {"execution_path", F_ARRAY, OPT}, {"metrics", F_OBJECT, OPT}, {"is_clean", F_BOOL, OPT},
+                             {"can_resume_from", F_BOOL, OPT}, {"description", F_STRING, OPT}), ledger_checkpoint, content_checkpoint},
+    {"checkpoint.deleted", 0, FIELDS({"checkpoint_ids", F_ARRAY, NEED}, {"reason", F_STRING, OPT}), ledger_checkpoint_deleted, content_checkpoint_deleted},
+    {"token.minted", KIND_INPUT, TOKEN, ledger_token, NULL},
+    {"token.consumed", KIND_INPUT, TOKEN, ledger_token, NULL},
+    {"token.revoked", KIND_INPUT, TOKEN, ledger_token, NULL},
+    {"token.expired", KIND_INPUT, TOKEN, ledger_token, NULL},
+    {"status.derived", 0, FIELDS({"status", F_STRING, OPT}, {"reason", F_STRING, OPT}), NULL, NULL},
+    {"executor.starting", 0, EXECUTOR, NULL, NULL},
+    {"executor.ready", 0, EXECUTOR, NULL, NULL},
+    {"executor.error", 0, EXECUTOR, NULL, NULL},
+    {"executor.stopped", 0, EXECUTOR, NULL, NULL},
+};
+/* clang-format on */
+
+#define KIND_COUNT (sizeof kinds / sizeof kinds[0])
+
+const struct kind *kind_find(struct str name)
+{
+    /* Kinds differ early in length or in the letters around the dot; a linear look by length is fast enough. */
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        const char *k = kinds[i].name;
+
+        if (strncmp(k, name.ptr, name.len) == 0 && k[name.len] == 0)
+            return &kinds[i];
+    }
+    return NULL;
+}
+
+bool kind_is_valid(struct str name)
+{
+    if (name.len == 0 || name.len > 64 || name.ptr[0] < 'a' || name.ptr[0] > 'z')
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.'))
+            return false;
+    }
+    return true;
+}
+
+static bool fits(enum field_type type, const struct json *v)
+{
+    int64_t n;
+
+    switch (type) {
+    case F_ANY:
+        return true;
+    case F_STRING:
+        return v->type == JSON_STRING || v->type == JSON_NULL;
+    case F_INT:
+        return json_int(v, &n) || v->type == JSON_NULL;
+    case F_NUMBER:
+        return v->type == JSON_NUMBER || v->type == JSON_NULL;
+    case F_BOOL:
+        return v->type == JSON_TRUE || v->type == JSON_FALSE || v->type == JSON_NULL;
+    case F_OBJECT:
+        return v->type == JSON_OBJECT || v->type == JSON_NULL;
+    case F_ARRAY:
+        return v->type == JSON_ARRAY || v->type == JSON_NULL;
+    }
+    return false;
+}
+
+static const char *const type_words[] = {"anything", "a string", "an integer", "a number", "true or false",
+                                         "an object", "an array"};
+
+enum tide_code kind_check(const struct kind *kind, struct str name, const struct json *body, struct tide_err *err)
+{
+    static const char *const reserved[] = {"seq", "ts", "kind", "tidemark"};
+
+    if (body->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID, "%.*s: the data must be a JSON object", STR_ARG(name));
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
+        if (json_get(body, str_from(reserved[i])))
+            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' is set by Tidemark: leave it out of the data", STR_ARG(name),
+                             reserved[i]);
+    }
+    for (const struct field *f = kind ? kind->fields : NULL; f && f->name; f++) {
+        const struct json *v = json_get(body, str_from(f->name));
+
+        if (f->required && (!v || v->type == JSON_NULL))
+            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' is missing: it needs %s", STR_ARG(name), f->name,
+                             type_words[f->type]);
+        if (v && !fits(f->type, v))
+            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s", STR_ARG(name), f->name, type_words[f->type]);
+    }
+    return TIDE_OK;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The events this version knows: one table of kind, fields, and what the fold does with each. */
+#ifndef SESSION_KINDS_H
+#define SESSION_KINDS_H
+
+#include "base/json.h"
+#include "store/event.h"
+
+struct ledger;
+struct content;
+
+/* An event with its body parsed, as the folds see it. */
+struct fact {
+    const struct event *ev;
+    const struct json *body;
+    struct arena *arena; /* for decoded text; gone after the fold */
+};
+
+enum field_type { F_ANY, F_STRING, F_INT, F_NUMBER, F_BOOL, F_OBJECT, F_ARRAY };
+
+struct field {
+    const char *name;
+    enum field_type type;
+    bool required;
+};
+
+enum kind_flags {
+    KIND_INPUT = 1,    /* may be appended without the lease */
+    KIND_INTERNAL = 2, /* only by its own call (create, rollback), never by a plain append */
+    KIND_FAILURE = 4,  /* listed among errors */
+    KIND_MESSAGE = 8,
+};
+
+struct kind {
+    const char *name;
+    unsigned flags;
+    const struct field *fields; /* ended by a NULL name */
+    void (*ledger)(struct ledger *, const struct fact *);   /* what happened in the world; NULL: nothing */
+    void (*content)(struct content *, const struct fact *); /* what the agent knows; NULL: nothing */
+};
+
+const struct kind *kind_find(struct str name); /* NULL: unknown, kept and passed over */
+
+/* 1 to 64 of [a-z0-9_.], beginning with a letter. */
+bool kind_is_valid(struct str name);
+
+/* Refuses a body that is not an object, uses a reserved name, lacks a required field or has one of the wrong type. */
+enum tide_code kind_check(const struct kind *kind, struct str name, const struct json *body, struct tide_err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happened in the world: runs, waits, tokens, effects, money. Folds every event of the session; a rollback undoes nothing here. */
+#include "base/timefmt.h"
+#include "session/fold.h"
+
+static struct str text_of(const struct fact *f, const char *key)
+{
+    return json_get_text(f->arena, f->body, str_from(key));
+}
+
+static int64_t time_of(const struct fact *f, const char *key)
+{
+    int64_t ms = 0;
+
+    return time_parse(text_of(f, key), &ms) ? ms : 0;
+}
+
+static void run_clear(struct run *r)
+{
+    char **texts[] = {&r->run_id,     &r->boot_id,       &r->reason,    &r->error_code,
+                      &r->error_message, &r->failed_at_node, &r->resume_from_checkpoint_id,
+                      &r->wait_name,  &r->wait_kind,     &r->question,  &r->token_id};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        text_set(texts[i], STR(""));
+    memset(r, 0, sizeof *r);
+    r->resumable = -1;
+}
+
+static void effect_free(void *p)
+{
+    struct effect *e = p;
+
+    free(e->tool);
+    free(e->effect);
+    free(e);
+}
+
+void ledger_done(struct ledger *l)
+{
+    run_clear(&l->run);
+    map_done(&l->effects, effect_free);
+    map_done(&l->queue, free);
+    map_done(&l->approvals, free);
+}
+
+void ledger_rolled_back(struct ledger *l, const struct fact *f)
+{
+    (void)f;
+    l->rollbacks++;
+}
+
+void ledger_run_started(struct ledger *l, const struct fact *f)
+{
+    run_clear(&l->run);
+    l->runs++;
+    l->run.end = RUN_OPEN;
+    l->run.started_seq = f->ev->seq;
+    l->run.started_ms = f->ev->ts_ms;
+    text_set(&l->run.run_id, text_of(f, "run_id"));
+    text_set(&l->run.boot_id, text_of(f, "boot_id"));
+}
+
+static enum run_end end_of(struct str kind)
+{
+    if (str_eq(kind, STR("run.completed")))
+        return RUN_COMPLETED;
+    if (str_eq(kind, STR("run.failed")))
+        return RUN_FAILED;
+    return str_eq(kind, STR("run.cancelled")) ? RUN_CANCELLED : RUN_INTERRUPTED;
+}
+
+/* An event about an earlier run than the latest changes nothing of it. */
+static bool about_latest(const struct ledger *l, const struct fact *f)
+{
+    struct str id = text_of(f, "run_id");
+
+    return id.len == 0 || !l->run.run_id || str_eq(id, str_from(l->run.run_id));
+}
+
+void ledger_run_ended(struct ledger *l, const struct fact *f)
+{
+    const struct json *error = json_get(f->body, STR("error"));
+    struct run *r = &l->run;
+
+    if (str_eq(f->ev->kind, STR("run.failed")))
+        l->errors++;
+    if (!about_latest(l, f))
+        return;
+    if (!r->run_id)
+        text_set(&r->run_id, text_of(f, "run_id"));
+    r->end = end_of(f->ev->kind);
+    r->ended_seq = f->ev->seq;
+    r->ended_ms = f->ev->ts_ms;
+    text_set(&r->reason, text_of(f, "reason"));
+    text_set(&r->failed_at_node, text_of(f, "failed_at_node"));
+    text_set(&r->resume_from_checkpoint_id, text_of(f, "resume_from_checkpoint_id"));
+    if (error && error->type == JSON_STRING) {
+        text_set(&r->error_message, json_text(f->arena, error));
+    } else if (error) {
+        text_set(&r->error_code, json_get_text(f->arena, error, STR("code")));
+        text_set(&r->error_message, json_get_text(f->arena, error, STR("message")));
+    }
+    if (json_get(f->body, STR("resumable")))
+        r->resumable = json_get_bool(f->body, STR("resumable"), true);
+}
+
+void ledger_run_waiting(struct ledger *l, const struct fact *f)
+{
+    struct run *r = &l->run;
+    struct str token = text_of(f, "resume_token_id");
+
+    if (!about_latest(l, f))
+        return;
+    if (r->end == RUN_NONE)
+        r->end = RUN_OPEN;
+    r->waiting = true;
+    text_set(&r->wait_name, text_of(f, "wait_name"));
+    text_set(&r->wait_kind, text_of(f, "wait_kind"));
+    text_set(&r->question, text_of(f, "question"));
+    r->since_seq = json_get_int(f->body, STR("since_seq"), f->ev->seq);
+    r->deadline_ms = time_of(f, "deadline_at");
+    r->due_ms = time_of(f, "due_at");
+    if (!str_eq(token, str_from(r->token_id))) { /* the token may have been minted just before */
+        text_set(&r->token_id, token);
+        r->token = TOKEN_NONE;
+        r->token_expires_ms = 0;
+    }
+}
+
+void ledger_run_resumed(struct ledger *l, const struct fact *f)
+{
+    struct run *r = &l->run;
+
+    if (!about_latest(l, f))
+        return;
+    r->end = RUN_OPEN;
+    r->waiting = false;
+    r->since_seq = r->deadline_ms = r->due_ms = 0;
+    text_set(&r->wait_name, STR(""));
+    text_set(&r->wait_kind, STR(""));
+    text_set(&r->question, STR(""));
+}
+
+static const struct {
+    const char *kind;
+    enum token_state state;
+} token_moves[] = {
+    {"token.minted", TOKEN_ACTIVE},
+    {"token.consumed", TOKEN_CONSUMED},
+    {"token.revoked", TOKEN_REVOKED},
+    {"token.expired", TOKEN_EXPIRED},
+};
+
+void ledger_token(struct ledger *l, const struct fact *f)
+{
+    struct str id = text_of(f, "token_id");
+    struct run *r = &l->run;
+
+    if (str_eq(f->ev->kind, STR("token.minted"))) {
+        text_set(&r->token_id, id);
+        r->token_expires_ms = time_of(f, "expires_at");
+    } else if (!str_eq(id, str_from(r->token_id))) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof token_moves / sizeof token_moves[0]; i++) {
+        if (str_eq(f->ev->kind, str_from(token_moves[i].kind)))
+            r->token = token_moves[i].state;
+    }
+}
+
+void ledger_cancel(struct ledger *l, const struct fact *f)
+{
+    l->cancel_seq = f->ev->seq;
+}
+
+void ledger_queue_added(struct ledger *l, const struct fact *f)
+{
+    map_set_int(&l->queue, text_of(f, "queue_id"), f->ev->seq);
+}
+
+void ledger_queue_taken(struct ledger *l, const struct fact *f)
+{
+    map_drop(&l->queue, text_of(f, "queue_id"));
+}
+
+void ledger_approval_requested(struct ledger *l, const struct fact *f)
+{
+    map_set_int(&l->approvals, text_of(f, "approval_id"), f->ev->seq);
+}
+
+void ledger_approval_given(struct ledger *l, const struct fact *f)
+{
+    map_drop(&l->approvals, text_of(f, "approval_id"));
+}
+
+void ledger_turn(struct ledger *l, const struct fact *f)
+{
+    int64_t turn = json_get_int(f->body, STR("turn"), 0);
+
+    if (turn > l->max_turn)
+        l->max_turn = turn;
+}
+
+static int64_t add_clamped(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* A JSON number as billionths, exact up to nine decimals, the rest cut; 0 when it does not fit. */
+static int64_t nano_of(const struct json *v)
+{
+    const char *p, *end;
+    int64_t n = 0;
+    int decimals = -1, exponent = 0;
+    bool negative;
+
+    if (!v || v->type != JSON_NUMBER)
+        return 0;
+    p = v->raw.ptr;
+    end = p + v->raw.len;
+    negative = *p == '-';
+    for (p += negative; p < end && *p != 'e' && *p != 'E'; p++) {
+        if (*p == '.') {
+            decimals = 0;
+        } else if (decimals < 18) {
+            if (n > (INT64_MAX - 9) / 10)
+                return 0;
+            n = n * 10 + (*p - '0');
+            decimals += decimals >= 0;
+        }
+    }
+    if (p < end) {
+        bool minus = p[1] == '-';
+
+        for (p += 1 + (p[1] == '-' || p[1] == '+'); p < end && exponent < 100; p++)
+            exponent = exponent * 10 + (*p - '0');
+        exponent = minus ? -exponent : exponent;
+    }
+    exponent += 9 - (decimals > 0 ? decimals : 0);
+    for (; exponent > 0 && n; exponent--) {
+        if (n > INT64_MAX / 10)
+            return 0;
+        n *= 10;
+    }
+    for (; exponent < 0 && n; exponent++)
+        n /= 10;
+    return negative ? -n : n;
+}
+
+void ledger_usage(struct ledger *l, const struct fact *f)
+{
+    ledger_turn(l, f);
+    l->calls++;
+    l->input_tokens = add_clamped(l->input_tokens, json_get_int(f->body, STR("input_tokens"), 0));
+    l->output_tokens = add_clamped(l->output_tokens, json_get_int(f->body, STR("output_tokens"), 0));
+    l->cached_tokens = add_clamped(l->cached_tokens, json_get_int(f->body, STR("cached_tokens"), 0));
+    l->cost_nano = add_clamped(l->cost_nano, nano_of(json_get(f->body, STR("cost"))));
+}
+
+void ledger_error(struct ledger *l, const struct fact *f)
+{
+    ledger_turn(l, f);
+    l->errors++;
+}
+
+void ledger_tool_started(struct ledger *l, const struct fact *f)
+{
+    struct effect *e = mem_zero(sizeof *e), *old;
+    struct str effect = text_of(f, "effect");
+
+    ledger_turn(l, f);
+    text_set(&e->tool, text_of(f, "tool"));
+    text_set(&e->effect, effect.len ? effect : STR("once"));
+    e->seq = f->ev->seq;
+    e->turn = json_get_int(f->body, STR("turn"), 0);
+    old = map_put(&l->effects, text_of(f, "call_id"), e);
+    if (old)
+        effect_free(old);
+}
+
+void ledger_tool_ended(struct ledger *l, const struct fact *f)
+{
+    struct effect *e = map_remove(&l->effects, text_of(f, "call_id"));
+
+    if (e)
+        effect_free(e);
+    if (str_eq(f->ev->kind, STR("tool.completed"))) {
+        l->effects_completed++;
+    } else if (str_eq(f->ev->kind, STR("tool.failed"))) {
+        l->effects_failed++;
+        l->errors++;
+    } else {
+        l->effects_unknown++;
+    }
+}
+
+void ledger_checkpoint(struct ledger *l, const struct fact *f)
+{
+    (void)f;
+    l->checkpoints++;
+    l->checkpoint_events++;
+}
+
+void ledger_checkpoint_deleted(struct ledger *l, const struct fact *f)
+{
+    const struct json *ids = json_get(f->body, STR("checkpoint_ids"));
+
+    l->checkpoint_events++;
+    if (ids && ids->type == JSON_ARRAY)
+        l->checkpoints -= ids->count;
+}

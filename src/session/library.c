@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public store calls: opening, figures, checking, waiting for change, inputs. */
+#include <inttypes.h>
+#include <poll.h>
+
+#include "session/session.h"
+
+enum tide_code tide_store_open(const char *url, const struct tide_store_options *opt, tide_store **ret_store,
+                               struct tide_err *err)
+{
+    struct store *s;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if (sodium_init() < 0)
+        return tide_fail(err, TIDE_FAILED, "open store: libsodium does not start");
+    code = store_open(url ? url : "", opt, env_real(), &s, err);
+    if (!code)
+        *ret_store = (tide_store *)(void *)s;
+    return code;
+}
+
+void tide_store_close(tide_store *store)
+{
+    store_close(store_of(store));
+}
+
+enum tide_code tide_store_info(tide_store *store, struct tide_text *ret_json, struct tide_err *err)
+{
+    struct store *s = store_of(store);
+    struct buf out = BUF_INIT(SIZE_MAX / 4);
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = s->ops->info(s, &out, err);
+    if (code) {
+        buf_done(&out);
+        return code;
+    }
+    ret_json->len = out.len;
+    ret_json->ptr = buf_take(&out);
+    return TIDE_OK;
+}
+
+enum tide_code tide_store_compact(tide_store *store, struct tide_err *err)
+{
+    struct store *s = store_of(store);
+
+    ERR_LOCAL(err);
+    if (s->read_only)
+        return tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
+    return group_alone(s->group, s->ops->compact, err);
+}
+
+size_t tide_store_reap(tide_store *store, struct tide_completion *ret_done, size_t max, int timeout_ms)
+{
+    return group_reap(store_of(store)->group, ret_done, max, timeout_ms);
+}
+
+int tide_store_wait_change(tide_store *store, int timeout_ms)
+{
+    struct store *s = store_of(store);
+    int64_t version = 0;
+
+    for (int waited = 0, nap = 1;; waited += nap, nap = nap < 32 ? nap * 2 : 50) {
+        if (s->ops->change(s, &version, NULL) || version != s->seen_version) {
+            s->seen_version = version;
+            return 1;
+        }
+        if (timeout_ms >= 0 && waited >= timeout_ms)
+            return 0;
+        poll(NULL, 0, nap);
+    }
+}
+
+enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq, const struct tide_new_event *events,
+                          size_t n, int64_t *ret_seq, struct tide_err *err)
+{
+    struct store *s = store_of(store);
+    struct arena a = ARENA_INIT;
+    struct event *list;
+    struct batch_result result;
+    char whole[TIDE_ID_SIZE];
+    struct batch *b;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = session_resolve(s, str_from(id), whole, err);
+    list = arena_alloc(&a, (n ? n : 1) * sizeof *list);
+    for (size_t i = 0; i < n && !code; i++) {
+        const struct kind *k = kind_find(str_from(events[i].kind));
+
+        code = event_check(s, &a, &events[i], false, &list[i], err);
+        if (!code && (!k || !(k->flags & KIND_INPUT)))
+            code = tide_fail(err, TIDE_INVALID, "%s is not an input: only the holder of the lease may append it",
+                             events[i].kind);
+    }
+    if (!code) {
+        b = batch_new(str_from(whole), BATCH_INPUT, list, n, STR(""), STR(""));
+        b->expect_seq = expect_seq;
+        code = store_write(s, b, &result, err);
+    }
+    if (!code && ret_seq)
+        *ret_seq = result.last_seq;
+    arena_done(&a);
+    return code;
+}

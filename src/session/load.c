@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loading a state. The ledger is easy: newest snapshot, then every event after it. The content follows the spans: after a
+ * rollback at R to N it is what it was at N, then what came after R. So the pieces are found from the end:
+ *
+ *   cur = seq; while the newest rollback R <= cur (after the base) exists: keep piece (R, cur], cur = its to_seq
+ *
+ * until no rollback lies between a snapshot (or the beginning) and cur; then they are folded from the oldest on. A rollback
+ * to before the snapshot takes an older snapshot as base. Nothing is read twice but the pieces of a session that was
+ * rolled back.
+ */
+#include "session/load.h"
+
+#include <inttypes.h>
+
+struct rollback {
+    int64_t seq, to;
+};
+
+struct loading {
+    struct store *store;
+    const struct head *head;
+    struct state *state;
+    struct arena scratch;
+    struct rollback *rollbacks; /* in the range that was scanned, in order */
+    size_t n;
+    size_t bytes;
+};
+
+struct piece {
+    int64_t from, to;
+};
+
+static void note_rollback(struct loading *l, const struct event *ev)
+{
+    struct json *body;
+
+    arena_reset(&l->scratch);
+    if (json_parse(&l->scratch, ev->body, NULL, &body, NULL, NULL))
+        return;
+    l->rollbacks = mem_grow(l->rollbacks, (l->n + 1) * sizeof *l->rollbacks);
+    l->rollbacks[l->n++] = (struct rollback){ev->seq, json_get_int(body, STR("to_seq"), 0)};
+}
+
+static bool is_rollback(const struct event *ev)
+{
+    return str_eq(ev->kind, STR("session.rolled_back"));
+}
+
+/* Ledger and content together for as long as no rollback has come. */
+static int on_event(void *arg, const struct event *ev)
+{
+    struct loading *l = arg;
+
+    l->bytes += ev->body.len + EVENT_OVERHEAD;
+    if (is_rollback(ev))
+        note_rollback(l, ev);
+    if (l->n)
+        state_apply_ledger(l->state, ev, &l->scratch);
+    else
+        state_apply(l->state, ev, &l->scratch);
+    return 0;
+}
+
+static int on_content(void *arg, const struct event *ev)
+{
+    struct loading *l = arg;
+
+    state_apply_content(l->state, ev, &l->scratch);
+    return 0;
+}
+
+static int on_scan(void *arg, const struct event *ev)
+{
+    if (is_rollback(ev))
+        note_rollback(arg, ev);
+    return 0;
+}
+
+static enum tide_code parent_head(struct store *store, const struct head *head, struct head *ret, struct tide_err *err)
+{
+    return store_head(store, str_from(head->parent_id), ret, err) ? tide_wrap(err, "read the parent of '%s'", head->id)
+                                                                   : TIDE_OK;
+}
+
+/* The state before a session's first own event. */
+static enum tide_code beginning(struct store *store, const struct head *head, struct state **ret, struct tide_err *err)
+{
+    struct head parent;
+    enum tide_code code;
+
+    if (!head->parent_id[0]) {
+        *ret = state_new(str_from(head->id));
+        return TIDE_OK;
+    }
+    code = parent_head(store, head, &parent, err);
+    if (!code)
+        code = state_load(store, &parent, head->parent_seq, ret, NULL, err);
+    if (!code)
+        state_become_fork(*ret, str_from(head->id));
+    return code;
+}
+
+/* The newest state that is stored at or before seq; a snapshot that cannot be read is passed over. */
+static enum tide_code base_state(struct store *store, const struct head *head, int64_t seq, struct state **ret,
+                                 struct load_cost *cost, struct tide_err *err)
+{
+    struct buf data = BUF_INIT(SIZE_MAX / 4);
+    int64_t at = 0;
+    enum tide_code code = store->ops->snapshot(store, head, seq, &data, &at, err);
+
+    if (!code && at && !state_decode(buf_view(&data), ret, NULL)) {
+        *cost = (struct load_cost){at, data.len, 0};
+    } else if (!code) {
+        *cost = (struct load_cost){0, 0, 0};
+        code = beginning(store, head, ret, err);
+    }
+    buf_done(&data);
+    return code;
+}
+
+/* The newest rollback with seq <= at among those noted. */
+static const struct rollback *last_rollback(const struct loading *l, int64_t at)
+{
+    for (size_t i = l->n; i > 0; i--) {
+        if (l->rollbacks[i - 1].seq <= at)
+            return &l->rollbacks[i - 1];
+    }
+    return NULL;
+}
+
+/* Content of before the session's own events: nothing, or the parent's. */
+static enum tide_code content_before(struct loading *l, int64_t seq, struct tide_err *err)
+{
+    struct head parent;
+    struct state *s = NULL;
+    enum tide_code code = TIDE_OK;
+
+    if (l->head->parent_id[0] && seq > 0) {
+        code = parent_head(l->store, l->head, &parent, err);
+        code = code ? code : state_load(l->store, &parent, seq, &s, NULL, err);
+    } else {
+        s = state_new(str_from(l->head->id));
+    }
+    if (code)
+        return code;
+    state_become_fork(s, str_from(l->head->id));
+    state_take_content(l->state, s);
+    state_free(s);
+    return TIDE_OK;
+}
+
+struct pieces {
+    struct piece *list; /* newest first */
+    size_t n;
+};
+
+static void keep_piece(struct pieces *p, int64_t from, int64_t to)
+{
+    if (from > to)
+        return;
+    p->list = mem_grow(p->list, (p->n + 1) * sizeof *p->list);
+    p->list[p->n++] = (struct piece){from, to};
+}
+
+/* Collects pieces back to `base`; returns the seq that lies before it, or base when they reach it. */
+static int64_t collect(struct loading *l, struct pieces *p, int64_t cur, int64_t base)
+{
+    const struct rollback *r;
+
+    while (cur > base && (r = last_rollback(l, cur)) != NULL) {
+        keep_piece(p, r->seq + 1, cur);
+        cur = r->to;
+    }
+    if (cur > base) {
+        keep_piece(p, base + 1, cur);
+        cur = base;
+    }
+    return cur;
+}
+
+static enum tide_code fold_pieces(struct loading *l, const struct pieces *p, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    for (size_t i = p->n; i > 0 && !code; i--)
+        code = store_read(l->store, l->head, p->list[i - 1].from, p->list[i - 1].to, on_content, l, err);
+    return code;
+}
+
+/*
+ * The content as of seq, where rollbacks after `base` are noted in l. Each round goes back to an older snapshot, until the
+ * pieces reach one exactly.
+ */
+static enum tide_code load_content(struct loading *l, int64_t seq, int64_t base, struct tide_err *err)
+{
+    struct pieces p = {NULL, 0};
+    struct load_cost cost = {base, 0, 0};
+    enum tide_code code = TIDE_OK;
+    int64_t cur = collect(l, &p, seq, base), first = l->head->first_seq - 1;
+    struct state *s = NULL;
+
+    while (!code && cur < base && cur > first) {
+        state_free(TAKE(s));
+        code = base_state(l->store, l->head, cur, &s, &cost, err);
+        if (code)
+            break;
+        base = cost.snapshot_seq ? cost.snapshot_seq : first;
+        l->n = 0;
+        code = store_read(l->store, l->head, base + 1, cur, on_scan, l, err);
+        if (!code)
+            cur = collect(l, &p, cur, base);
+    }
+    if (!code && cur <= first) {
+        code = content_before(l, cur, err);
+    } else if (!code) {
+        if (!s)
+            code = base_state(l->store, l->head, base, &s, &cost, err);
+        if (!code)
+            state_take_content(l->state, s);
+    }
+    code = code ? code : fold_pieces(l, &p, err);
+    state_free(s);
+    free(p.list);
+    return code;
+}
+
+/* Folds what came after the state up to seq; rollbacks are noted and leave the content behind. */
+static enum tide_code fold_tail(struct loading *l, int64_t seq, struct tide_err *err)
+{
+    return store_read(l->store, l->head, l->state->seq + 1, seq, on_event, l, err);
+}
+
+enum tide_code state_load(struct store *store, const struct head *head, int64_t seq, struct state **ret_state,
+                          struct load_cost *ret_cost, struct tide_err *err)
+{
+    struct loading l = {.store = store, .head = head, .scratch = ARENA_INIT};
+    struct load_cost cost = {0, 0, 0};
+    struct head parent;
+    enum tide_code code;
+
+    if (seq < head->first_seq && head->parent_id[0]) { /* of the past it shares */
+        code = parent_head(store, head, &parent, err);
+        return code ? code : state_load(store, &parent, seq, ret_state, ret_cost, err);
+    }
+    code = base_state(store, head, seq, &l.state, &cost, err);
+    if (!code)
+        code = fold_tail(&l, seq, err);
+    if (!code && l.n)
+        code = load_content(&l, seq, cost.snapshot_seq ? cost.snapshot_seq : head->first_seq - 1, err);
+    arena_done(&l.scratch);
+    free(l.rollbacks);
+    if (code) {
+        state_free(l.state);
+        return code;
+    }
+    cost.tail_bytes = l.bytes;
+    if (ret_cost)
+        *ret_cost = cost;
+    *ret_state = l.state;
+    return TIDE_OK;
+}
+
+enum tide_code state_catch_up(struct store *store, const struct head *head, struct state **state, struct load_cost *cost,
+                              struct tide_err *err)
+{
+    struct loading l = {.store = store, .head = head, .scratch = ARENA_INIT, .state = *state};
+    enum tide_code code = fold_tail(&l, head->last_seq, err);
+    struct state *anew;
+
+    arena_done(&l.scratch);
+    free(l.rollbacks);
+    cost->tail_bytes += l.bytes;
+    if (code || !l.n)
+        return code;
+    code = state_load(store, head, head->last_seq, &anew, cost, err);
+    if (!code) {
+        state_free(*state);
+        *state = anew;
+    }
+    return code;
+}
+
+struct through {
+    store_event_fn *fn;
+    void *arg;
+    bool stopped;
+};
+
+static int pass_on(void *arg, const struct event *ev)
+{
+    struct through *t = arg;
+
+    t->stopped = t->fn(t->arg, ev) != 0;
+    return t->stopped;
+}
+
+static enum tide_code read_back(struct store *store, const struct head *head, int64_t from, int64_t to,
+                                struct through *t, struct tide_err *err)
+{
+    struct head parent;
+    enum tide_code code = TIDE_OK;
+
+    if (from < head->first_seq && head->parent_id[0]) {
+        code = parent_head(store, head, &parent, err);
+        code = code ? code : read_back(store, &parent, from, to < head->parent_seq ? to : head->parent_seq, t, err);
+    }
+    if (code || t->stopped || to < head->first_seq)
+        return code;
+    return store_read(store, head, from, to, pass_on, t, err);
+}
+
+enum tide_code read_through(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
+                            void *arg, struct tide_err *err)
+{
+    struct through t = {fn, arg, false};
+
+    return read_back(store, head, from, to ? to : head->last_seq, &t, err);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a store to a state: the newest snapshot and what came after, across rollbacks and forks. */
+#ifndef SESSION_LOAD_H
+#define SESSION_LOAD_H
+
+#include "session/state.h"
+#include "store/store.h"
+
+/* What loading cost, to decide when the next snapshot is worth writing. */
+struct load_cost {
+    int64_t snapshot_seq;  /* 0: from the beginning */
+    size_t snapshot_bytes;
+    size_t tail_bytes;     /* of events folded after it */
+};
+
+/* The state as of `seq` (which the log must have; for a fork also one of its past). */
+enum tide_code state_load(struct store *store, const struct head *head, int64_t seq, struct state **ret_state,
+                          struct load_cost *ret_cost, struct tide_err *err) MUST_CHECK;
+
+/* Folds the events after state->seq up to head->last_seq; a rollback among them makes it load anew. */
+enum tide_code state_catch_up(struct store *store, const struct head *head, struct state **state,
+                              struct load_cost *cost, struct tide_err *err) MUST_CHECK;
+
+/* Reads seqs from..to of a session or, below its first, of the sessions it was forked from, in order. */
+enum tide_code read_through(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
+                            void *arg, struct tide_err *err) MUST_CHECK;
+
+#define EVENT_OVERHEAD 80 /* bytes an event costs beyond its body, roughly: what snapshots are weighed against */
+
+#endif

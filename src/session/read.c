@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading for callers: ranges, all sessions, messages along the spans, failures, usage, state. */
+#include <inttypes.h>
+
+#include "base/json.h"
+#include "session/session.h"
+#include "session/status.h"
+
+int event_hand_out(void *arg, const struct event *ev)
+{
+    const struct event_out *o = arg;
+    struct tide_event out = {
+        .seq = ev->seq,
+        .pos = ev->pos,
+        .ts_ms = ev->ts_ms,
+        .epoch = ev->epoch,
+        .session_id = o->session_id,
+        .kind = ev->kind.ptr,
+        .body = ev->body.ptr,
+        .body_len = ev->body.len,
+    };
+
+    memcpy(out.digest, ev->digest, sizeof out.digest);
+    return o->fn(o->arg, &out);
+}
+
+enum tide_code tide_event_json(const struct tide_event *event, struct tide_text *ret_json, struct tide_err *err)
+{
+    struct event ev = {.seq = event->seq,
+                       .ts_ms = event->ts_ms,
+                       .kind = str_from(event->kind),
+                       .body = {event->body, event->body_len}};
+    struct buf out = BUF_INIT(SIZE_MAX / 4);
+
+    (void)err;
+    event_write_json(&out, &ev, STR(""));
+    ret_json->len = out.len;
+    ret_json->ptr = buf_take(&out);
+    return TIDE_OK;
+}
+
+enum tide_code tide_read(tide_session *s, unsigned flags, int64_t from, int64_t to, tide_event_fn *fn, void *arg,
+                         struct tide_err *err)
+{
+    struct event_out out = {s->head.id, fn, arg};
+
+    ERR_LOCAL(err);
+    if (from < 0 || to < 0)
+        return tide_fail(err, TIDE_INVALID, "a seq is 1 or more");
+    if (s->owner.pending || s->stale || s->head.last_seq < s->state->seq) {
+        enum tide_code code = session_sync(s, err);
+
+        if (code)
+            return code;
+    }
+    if (flags & TIDE_READ_INHERITED)
+        return read_through(s->store, &s->head, from ? from : 1, to, event_hand_out, &out, err);
+    return to && to < s->head.first_seq ? TIDE_OK : store_read(s->store, &s->head, from, to, event_hand_out, &out, err);
+}
+
+struct all_out {
+    struct head session;
+    tide_event_fn *fn;
+    void *arg;
+};
+
+static int hand_out_all(void *arg, const struct event *ev)
+{
+    struct all_out *a = arg;
+    struct event_out out = {a->session.id, a->fn, a->arg};
+
+    return event_hand_out(&out, ev);
+}
+
+enum tide_code tide_read_all(tide_store *store, int64_t after, uint64_t max, tide_event_fn *fn, void *arg,
+                             struct tide_err *err)
+{
+    struct store *s = store_of(store);
+    struct all_out all = {.fn = fn, .arg = arg};
+
+    ERR_LOCAL(err);
+    return s->ops->read_all(s, after, max, &all.session, hand_out_all, &all, err);
+}
+
+struct chosen_out {
+    struct event_out out;
+    unsigned flag; /* enum kind_flags that selects */
+    bool stopped;
+};
+
+static int hand_out_chosen(void *arg, const struct event *ev)
+{
+    struct chosen_out *c = arg;
+    const struct kind *k = kind_find(ev->kind);
+
+    if (k && k->flags & c->flag)
+        c->stopped = event_hand_out(&c->out, ev) != 0;
+    return c->stopped;
+}
+
+enum tide_code tide_messages(tide_session *s, int64_t seq, tide_event_fn *fn, void *arg, struct tide_err *err)
+{
+    AUTO(state_freep) struct state *own = NULL;
+    const struct state *state;
+    struct chosen_out c = {.flag = KIND_MESSAGE};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = session_state(s, seq, &own, &state, err);
+    for (size_t i = 0; !code && !c.stopped && i < state->content.span_count; i++) {
+        struct span span = state->content.spans[i]; /* a copy: the callback may move the handle's state */
+        struct head h;
+
+        code = store_head(s->store, str_from(span.session), &h, err);
+        c.out = (struct event_out){span.session, fn, arg};
+        if (!code)
+            code = store_read(s->store, &h, span.from, span.to, hand_out_chosen, &c, err);
+    }
+    return code;
+}
+
+enum tide_code tide_errors(tide_session *s, tide_event_fn *fn, void *arg, struct tide_err *err)
+{
+    struct chosen_out c = {{s->head.id, fn, arg}, KIND_FAILURE, false};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = session_sync(s, err);
+    return code ? code : store_read(s->store, &s->head, 0, 0, hand_out_chosen, &c, err);
+}
+
+enum tide_code tide_usage(tide_session *s, int64_t seq, struct tide_usage *ret_usage, struct tide_err *err)
+{
+    AUTO(state_freep) struct state *own = NULL;
+    const struct state *state;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = session_state(s, seq, &own, &state, err);
+    if (!code)
+        *ret_usage = (struct tide_usage){state->ledger.input_tokens, state->ledger.output_tokens,
+                                         state->ledger.cached_tokens, state->ledger.calls, state->ledger.cost_nano};
+    return code;
+}
+
+static void put_status(struct buf *out, struct tide_session *s, const struct state *state)
+{
+    struct json_out o = json_out_to(out);
+    struct status st;
+
+    status_derive(&st, state, s->owner.epoch || s->head.holder_alive, env_now_ms(s->store->env));
+    out->len--; /* before the closing brace: one more member */
+    buf_add_str(out, STR(",\"status\":"));
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("status"), str_from(st.status));
+    json_out_kstr(&o, STR("outcome"), str_from(st.outcome));
+    json_out_kstr(&o, STR("reason"), str_from(st.reason));
+    json_out_kstr(&o, STR("why"), str_from(st.why));
+    json_out_kbool(&o, STR("is_resumable"), st.is_resumable);
+    json_out_kbool(&o, STR("needs_resume"), st.needs_resume);
+    json_out_end(&o, '}');
+    buf_add_char(out, '}');
+}
+
+enum tide_code tide_state(tide_session *s, int64_t seq, struct tide_text *ret_json, struct tide_err *err)
+{
+    AUTO(state_freep) struct state *own = NULL;
+    const struct state *state;
+    struct buf out = BUF_INIT(SIZE_MAX / 4);
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = session_state(s, seq, &own, &state, err);
+    if (code)
+        return code;
+    state_encode(&out, state, STATE_ALL);
+    if (!own) /* a status is of now, not of the past */
+        put_status(&out, s, state);
+    ret_json->len = out.len;
+    ret_json->ptr = buf_take(&out);
+    return TIDE_OK;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session's handle: opening, appending, flushing. The state is folded as events are queued, before they are durable, so
+ * that decisions see them; when one fails, the state is thrown away and loaded from the store again. A snapshot travels in
+ * the same transaction as the event it ends with, so it can never be ahead of the log.
+ */
+#include "session/session.h"
+
+#include <inttypes.h>
+
+#include "base/id.h"
+
+#define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots */
+
+void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_SIZE])
+{
+    unsigned char random[ID_RANDOM_BYTES];
+
+    store->env->ops->random(store->env, random, sizeof random);
+    id_make(out, prefix, env_now_ms(store->env), random);
+}
+
+enum tide_code event_check(struct store *store, struct arena *a, const struct tide_new_event *in, bool internal,
+                           struct event *ret, struct tide_err *err)
+{
+    struct str name = str_from(in->kind), body = {in->body, in->body_len};
+    const struct json_limits limits = {store->max_record_bytes, 0};
+    const struct kind *kind;
+    struct json *json;
+    bool compact;
+    enum tide_code code;
+
+    if (!body.ptr)
+        body = STR("{}");
+    else if (!body.len)
+        body = str_from(in->body);
+    if (!kind_is_valid(name))
+        return tide_fail(err, TIDE_INVALID, "not an event kind: 1 to 64 lower-case letters, digits, '_' and '.'");
+    if (body.len > store->max_record_bytes)
+        return tide_fail(err, TIDE_TOO_BIG, "%s: the event has %zu bytes, the limit is %zu", in->kind, body.len,
+                         store->max_record_bytes);
+    kind = kind_find(name);
+    if (kind && kind->flags & KIND_INTERNAL && !internal)
+        return tide_fail(err, TIDE_INVALID, "%s is written by its own command, not by a plain append", in->kind);
+    code = json_parse(a, body, &limits, &json, &compact, err);
+    if (code)
+        return tide_wrap(err, "%s: the data is not valid JSON", in->kind);
+    code = kind_check(kind, name, json, err);
+    if (code)
+        return code;
+    if (!compact) {
+        struct buf out = BUF_INIT(body.len + 1);
+
+        json_write(&out, json);
+        body = arena_dup(a, buf_view(&out));
+        buf_done(&out);
+    }
+    *ret = (struct event){.kind = name, .body = body, .ts_ms = env_now_ms(store->env)};
+    return TIDE_OK;
+}
+
+enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    if (s->owner.pending)
+        code = group_flush(s->store->group, &s->owner, err);
+    if (code) {
+        s->stale = true;
+        return code;
+    }
+    code = store_head(s->store, str_from(s->head.id), &s->head, err);
+    if (code)
+        return code;
+    if (s->state && !s->stale && s->state->seq <= s->head.last_seq)
+        return state_catch_up(s->store, &s->head, &s->state, &s->cost, err);
+    state_free(TAKE(s->state));
+    s->stale = false;
+    return state_load(s->store, &s->head, s->head.last_seq, &s->state, &s->cost, err);
+}
+
+enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own, const struct state **ret_state,
+                             struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    *ret_own = NULL;
+    if (s->owner.pending || s->stale)
+        code = session_sync(s, err);
+    if (code)
+        return code;
+    if (seq < 0 || seq > s->state->seq)
+        return tide_fail(err, TIDE_INVALID, "session '%s' has no seq %" PRId64 ": it ends at %" PRId64, s->head.id, seq,
+                         s->state->seq);
+    if (seq != 0 && seq != s->state->seq) {
+        code = state_load(s->store, &s->head, seq, ret_own, NULL, err);
+        *ret_state = *ret_own;
+        return code;
+    }
+    *ret_state = s->state;
+    return TIDE_OK;
+}
+
+static struct tide_session *session_new(struct store *store, unsigned flags)
+{
+    struct tide_session *s = mem_zero(sizeof *s);
+
+    s->store = store;
+    s->flags = flags;
+    return s;
+}
+
+static void session_free(struct tide_session *s)
+{
+    state_free(s->state);
+    arena_done(&s->scratch);
+    arena_done(&s->parse);
+    free(s);
+}
+
+/* Folds what is about to be queued. The content of a rollback has to be loaded: the caller does it afterwards. */
+static void fold_ahead(struct tide_session *s, struct event *events, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        events[i].seq = s->state->seq + 1;
+        state_apply(s->state, &events[i], &s->scratch);
+        s->cost.tail_bytes += events[i].body.len + EVENT_OVERHEAD;
+        if (str_eq(events[i].kind, STR("session.rolled_back")))
+            s->stale = true; /* content must be loaded at to_seq */
+    }
+}
+
+/* A snapshot is worth it when the log since the last one outweighs it: together they never more than double the log. */
+static void snapshot_maybe(struct tide_session *s, struct buf *out)
+{
+    size_t last = s->cost.snapshot_bytes;
+
+    if (s->stale || s->cost.tail_bytes < SNAPSHOT_MIN_BYTES || s->cost.tail_bytes < last)
+        return;
+    state_encode(out, s->state, STATE_ALL);
+    if (out->len > s->cost.tail_bytes) { /* it has grown: not yet */
+        s->cost.snapshot_bytes = out->len;
+        buf_clear(out);
+        return;
+    }
+    s->cost = (struct load_cost){s->state->seq, out->len, 0};
+}
+
+static struct batch *make_batch(struct tide_session *s, unsigned flags, struct event *events, size_t n)
+{
+    struct buf snapshot = BUF_INIT(SIZE_MAX / 4), summary = BUF_INIT(SIZE_MAX / 4);
+    int64_t expect = s->state->seq;
+    struct batch *b;
+
+    fold_ahead(s, events, n);
+    snapshot_maybe(s, &snapshot);
+    if (flags & TIDE_APPEND_RELEASE && !s->stale)
+        state_encode(&summary, s->state, STATE_SUMMARY);
+    b = batch_new(str_from(s->head.id), 0, events, n, buf_view(&snapshot), buf_view(&summary));
+    buf_done(&snapshot);
+    buf_done(&summary);
+    b->expect_seq = flags & TIDE_APPEND_ANY ? STORE_ANY_SEQ : expect;
+    b->caches_seq = expect + (int64_t)n;
+    b->owner = &s->owner;
+    b->session_handle = s;
+    if (!s->acquiring)
+        b->flags |= BATCH_ACQUIRE;
+    if (flags & TIDE_APPEND_RELEASE)
+        b->flags |= BATCH_RELEASE;
+    s->acquiring = !(flags & TIDE_APPEND_RELEASE);
+    return b;
+}
+
+static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
+{
+    if (!(s->flags & TIDE_SESSION_APPEND))
+        return tide_fail(err, TIDE_READ_ONLY, "session '%s' was opened for reading only", s->head.id);
+    if (s->store->read_only)
+        return tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
+    if (s->fenced)
+        return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over; open the session anew", s->head.id);
+    if (s->stale && !s->owner.pending)
+        return session_sync(s, err);
+    return TIDE_OK;
+}
+
+/* Checks all events before the first is queued; the list is in the handle's arena until the next call. */
+static enum tide_code check_all(struct tide_session *s, const struct tide_new_event *in, size_t n, bool internal,
+                                struct event **ret, struct tide_err *err)
+{
+    struct event *events;
+    enum tide_code code = may_append(s, err);
+
+    arena_reset(&s->parse);
+    events = arena_alloc(&s->parse, (n ? n : 1) * sizeof *events);
+    for (size_t i = 0; i < n && !code; i++)
+        code = event_check(s->store, &s->parse, &in[i], internal, &events[i], err);
+    *ret = events;
+    return code;
+}
+
+/* After everything queued is finished: is the state what the store has, do we hold the lease? */
+static void settle(struct tide_session *s, enum tide_code code)
+{
+    s->acquiring = s->owner.epoch != 0;
+    if (code == TIDE_FENCED)
+        s->fenced = true;
+    if (code || s->owner.next_seq != s->state->seq + 1)
+        s->stale = true;
+}
+
+/* The disk failed under the append: look whether this very batch is there after all. */
+static enum tide_code settle_unknown(struct tide_session *s, const struct batch *b, struct tide_err *err)
+{
+    struct tide_err again;
+    struct head h;
+
+    if (b->n == 0 || store_head(s->store, str_from(s->head.id), &h, &again))
+        return err->code;
+    if (h.last_seq < b->first_seq)
+        return tide_fail(err, TIDE_IO, "the disk failed and nothing was stored: try again when it works");
+    return h.last_seq == b->last_seq && memcmp(h.digest, b->events[b->n - 1].digest, DIGEST_SIZE) == 0 ? TIDE_OK
+                                                                                                       : err->code;
+}
+
+static enum tide_code append_checked(struct tide_session *s, unsigned flags, struct event *list, size_t n,
+                                     int64_t *ret_seq, struct tide_err *err)
+{
+    AUTO(batch_freep) struct batch *b = NULL;
+    enum tide_code code;
+
+    if (s->owner.pending) { /* what is queued comes first, and its failure is this one's */
+        code = group_flush(s->store->group, &s->owner, err);
+        settle(s, code);
+        if (code || (s->stale && (code = session_sync(s, err)) != TIDE_OK))
+            return code;
+    }
+    b = make_batch(s, flags, list, n);
+    group_submit(s->store->group, b, false);
+    group_wait(s->store->group, b);
+    code = group_flush(s->store->group, &s->owner, err);
+    settle(s, code);
+    if (code == TIDE_UNKNOWN)
+        code = settle_unknown(s, b, err);
+    if (!code && ret_seq)
+        *ret_seq = b->last_seq;
+    return code;
+}
+
+enum tide_code session_append(struct tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
+                              int64_t *ret_seq, struct tide_err *err)
+{
+    struct event *list;
+    enum tide_code code = check_all(s, events, n, true, &list, err);
+
+    return code ? code : append_checked(s, flags, list, n, ret_seq, err);
+}
+
+enum tide_code tide_append(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
+                           int64_t *ret_seq, struct tide_err *err)
+{
+    struct event *list;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = check_all(s, events, n, false, &list, err);
+    return code ? code : append_checked(s, flags, list, n, ret_seq, err);
+}
+
+enum tide_code tide_append_async(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
+                                 void *user, struct tide_err *err)
+{
+    struct event *list;
+    struct batch *b;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = check_all(s, events, n, false, &list, err);
+    if (code)
+        return code;
+    b = make_batch(s, flags, list, n);
+    b->user = user;
+    group_submit(s->store->group, b, true);
+    return TIDE_OK;
+}
+
+enum tide_code tide_flush(tide_session *s, struct tide_err *err)
+{
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = group_flush(s->store->group, &s->owner, err);
+    settle(s, code);
+    return code;
+}
+
+static enum tide_code claim(struct tide_session *s, struct tide_err *err)
+{
+    return session_append(s, TIDE_APPEND_ANY, NULL, 0, NULL, err);
+}
+
+enum tide_code tide_session_open(tide_store *store, const char *id, unsigned flags, tide_session **ret_session,
+                                 struct tide_err *err)
+{
+    struct tide_session *s = session_new(store_of(store), flags);
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = session_resolve(s->store, str_from(id), s->head.id, err);
+    if (!code)
+        code = session_sync(s, err);
+    s->owner.next_seq = s->state ? s->state->seq + 1 : 0;
+    if (!code && flags & TIDE_SESSION_CLAIM)
+        code = claim(s, err);
+    if (code) {
+        session_free(s);
+        return code;
+    }
+    *ret_session = s;
+    return TIDE_OK;
+}
+
+enum tide_code tide_session_create(tide_store *store, const char *id, const char *fields, tide_session **ret_session,
+                                   struct tide_err *err)
+{
+    struct tide_session *s = session_new(store_of(store), TIDE_SESSION_APPEND);
+    struct tide_new_event created = {"session.created", fields ? fields : "{}", 0};
+    struct event ev;
+    struct batch *b;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if (id && id[0])
+        snprintf(s->head.id, sizeof s->head.id, "%s", id);
+    else
+        session_make_id(s->store, "sess", s->head.id);
+    code = id && id[0] && !str_is_id(str_from(id))
+               ? tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-', not '-' first")
+               : event_check(s->store, &s->parse, &created, true, &ev, err);
+    if (!code) {
+        s->state = state_new(str_from(s->head.id));
+        b = make_batch(s, 0, &ev, 1);
+        b->flags |= BATCH_CREATE;
+        b->expect_seq = STORE_ANY_SEQ;
+        b->owner = NULL;
+        struct batch_result result = {0, 0, 0};
+
+        code = store_write(s->store, b, &result, err);
+        s->owner = (struct group_owner){.next_seq = 2, .epoch = result.epoch};
+        s->head.first_seq = 1;
+    }
+    if (code) {
+        session_free(s);
+        return tide_wrap(err, "create session");
+    }
+    *ret_session = s;
+    return TIDE_OK;
+}
+
+/* Gives the lease back, leaving what lists show of the session. */
+static void release(struct tide_session *s)
+{
+    if (s->stale && session_sync(s, NULL))
+        return; /* whoever needs it takes it over when this process is gone */
+    (void)!session_append(s, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, NULL, 0, NULL, NULL);
+}
+
+void tide_session_close(tide_session *s)
+{
+    if (!s)
+        return;
+    (void)!tide_flush(s, NULL);
+    if (s->owner.epoch && !s->fenced)
+        release(s);
+    session_free(s);
+}
+
+const char *tide_session_id(const tide_session *s)
+{
+    return s->head.id;
+}
+
+int64_t tide_session_last_seq(const tide_session *s)
+{
+    return s->state->seq;
+}
+
+int64_t tide_session_first_seq(const tide_session *s)
+{
+    return s->head.first_seq;
+}
+
+enum tide_code tide_session_refresh(tide_session *s, struct tide_err *err)
+{
+    ERR_LOCAL(err);
+    return session_sync(s, err);
+}

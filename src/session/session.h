@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The handle behind tide_session, for the files of this folder. */
+#ifndef SESSION_SESSION_H
+#define SESSION_SESSION_H
+
+#include "session/load.h"
+#include "session/state.h"
+#include "store/group.h"
+#include "store/store.h"
+
+struct tide_session {
+    struct store *store;
+    struct head head;       /* as of the last look at the store */
+    struct state *state;    /* fold up to state->seq, queued appends included */
+    struct load_cost cost;  /* since the last snapshot: weighs the next one */
+    struct group_owner owner;
+    unsigned flags;         /* enum tide_session_flags */
+    bool acquiring;         /* the lease is held, or a queued batch takes it */
+    bool fenced, stale;     /* stale: the state holds what did not get stored; load before use */
+    struct arena scratch, parse;
+};
+
+/* Loads or catches up so that head and state are what the store has. Waits for queued appends first. */
+enum tide_code session_sync(struct tide_session *s, struct tide_err *err) MUST_CHECK;
+
+/* The state as of seq (0: now): the handle's own, or one loaded into *ret_own, which the caller frees. */
+enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own, const struct state **ret_state,
+                             struct tide_err *err) MUST_CHECK;
+
+/* Appends events made by this folder: kinds that a plain append refuses are allowed. */
+enum tide_code session_append(struct tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
+                              int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
+
+/* Checks an event as it comes from outside and gives its compact body; arena holds both. */
+enum tide_code event_check(struct store *store, struct arena *a, const struct tide_new_event *in, bool internal,
+                           struct event *ret, struct tide_err *err) MUST_CHECK;
+
+/* A session id that is whole or a unique prefix, made whole. */
+enum tide_code session_resolve(struct store *store, struct str prefix, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
+    MUST_CHECK;
+
+void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_SIZE]);
+
+/* Hands a stored event out in the public form. */
+struct event_out {
+    const char *session_id;
+    tide_event_fn *fn;
+    void *arg;
+};
+int event_hand_out(void *arg, const struct event *ev);
+
+#endif

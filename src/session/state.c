@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Putting the two folds together, event by event, and the small setters they share. */
+#include "session/state.h"
+
+#include "session/fold.h"
+
+void text_set(char **slot, struct str s)
+{
+    char *copy = s.len ? mem_dup(s) : NULL;
+
+    free(*slot);
+    *slot = copy;
+}
+
+void map_set_text(struct map *m, struct str key, struct str value)
+{
+    free(map_put(m, key, mem_dup(value)));
+}
+
+void map_set_int(struct map *m, struct str key, int64_t value)
+{
+    int64_t *slot = map_get(m, key);
+
+    if (!slot) {
+        slot = mem_alloc(sizeof *slot);
+        map_put(m, key, slot);
+    }
+    *slot = value;
+}
+
+void map_drop(struct map *m, struct str key)
+{
+    free(map_remove(m, key));
+}
+
+struct state *state_new(struct str session)
+{
+    struct state *s = mem_zero(sizeof *s);
+
+    snprintf(s->session, sizeof s->session, "%.*s", STR_ARG(session));
+    memcpy(s->content.session, s->session, sizeof s->session);
+    s->ledger.run.resumable = -1;
+    return s;
+}
+
+void state_free(struct state *s)
+{
+    if (!s)
+        return;
+    map_done(&s->info.fields, free);
+    content_done(&s->content);
+    ledger_done(&s->ledger);
+    free(s);
+}
+
+/* The content now reaches this seq: the last span grows, or a new one begins. */
+static void extend_span(struct content *c, int64_t seq)
+{
+    struct span *last = c->span_count ? &c->spans[c->span_count - 1] : NULL;
+
+    if (last && last->to == seq - 1 && strcmp(last->session, c->session) == 0) {
+        last->to = seq;
+        return;
+    }
+    c->spans = mem_grow(c->spans, (c->span_count + 1) * sizeof *c->spans);
+    last = &c->spans[c->span_count++];
+    memcpy(last->session, c->session, sizeof last->session);
+    last->from = last->to = seq;
+}
+
+/* A body that is not right JSON cannot come out of a store: its digest is proved and it was checked going in. */
+static bool parse(const struct event *ev, struct arena *scratch, struct fact *ret)
+{
+    struct json *body;
+
+    arena_reset(scratch);
+    if (json_parse(scratch, ev->body, NULL, &body, NULL, NULL))
+        return false;
+    *ret = (struct fact){ev, body, scratch};
+    return true;
+}
+
+static void fold(struct state *s, const struct event *ev, struct arena *scratch, bool ledger, bool content)
+{
+    const struct kind *k = kind_find(ev->kind);
+    bool info = ledger && k && (str_eq(ev->kind, STR("session.created")) || str_eq(ev->kind, STR("session.updated")));
+    struct fact f;
+
+    if (ledger) {
+        s->ledger.events++;
+        s->seq = ev->seq;
+        s->ts_ms = ev->ts_ms;
+    }
+    if (content && !str_eq(ev->kind, STR("session.rolled_back")))
+        extend_span(&s->content, ev->seq);
+    if (!k || !((ledger && k->ledger) || (content && k->content) || info) || !parse(ev, scratch, &f))
+        return;
+    if (info)
+        info_apply(&s->info, &f);
+    if (ledger && k->ledger)
+        k->ledger(&s->ledger, &f);
+    if (content && k->content)
+        k->content(&s->content, &f);
+}
+
+void state_apply(struct state *s, const struct event *ev, struct arena *scratch)
+{
+    fold(s, ev, scratch, true, true);
+}
+
+void state_apply_ledger(struct state *s, const struct event *ev, struct arena *scratch)
+{
+    fold(s, ev, scratch, true, false);
+}
+
+void state_apply_content(struct state *s, const struct event *ev, struct arena *scratch)
+{
+    fold(s, ev, scratch, false, true);
+}
+
+void state_take_content(struct state *s, struct state *from)
+{
+    content_done(&s->content);
+    s->content = from->content;
+    memset(&from->content, 0, sizeof from->content);
+    memcpy(s->content.session, s->session, sizeof s->session);
+}
+
+void state_become_fork(struct state *s, struct str fork)
+{
+    struct ledger fresh = {.max_turn = s->content.turn};
+
+    fresh.run.resumable = -1;
+    for (struct map_entry *e = map_next(&s->ledger.effects, NULL); e; e = map_next(&s->ledger.effects, e))
+        ((struct effect *)e->value)->unknown = true;
+    fresh.effects = s->ledger.effects;
+    memset(&s->ledger.effects, 0, sizeof s->ledger.effects);
+    ledger_done(&s->ledger);
+    s->ledger = fresh;
+    snprintf(s->session, sizeof s->session, "%.*s", STR_ARG(fork));
+    memcpy(s->content.session, s->session, sizeof s->session);
+    s->content.checkpoint[0] = s->content.resume_checkpoint[0] = 0;
+    s->content.checkpoint_seq = s->content.resume_checkpoint_seq = 0;
+}
+
+struct str info_text(struct arena *a, const struct info *info, struct str key)
+{
+    const char *raw = map_get(&info->fields, key);
+    struct json *v;
+
+    if (!raw || json_parse(a, str_from(raw), NULL, &v, NULL, NULL) || v->type != JSON_STRING)
+        return STR("");
+    return json_text(a, v);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of a session: the fold of its log. Two parts: the ledger folds every event (what happened in the world stays
+ * happened); the content folds a list of spans (what the agent knows: a rollback cuts it, a fork inherits it). State holds
+ * where the conversation is, not the messages, so that it stays small. Pure: no clock, no I/O, no randomness.
+ */
+#ifndef SESSION_STATE_H
+#define SESSION_STATE_H
+
+#include "base/map.h"
+#include "session/kinds.h"
+
+/* The session's own description: the fields of session.created and session.updated, name -> JSON text (malloc). */
+struct info {
+    struct map fields;
+};
+
+struct span {
+    char session[TIDE_ID_SIZE];
+    int64_t from, to;
+};
+
+/* Where the messages of one node are (of the latest visit); a plain chat has the node "". */
+struct conversation {
+    int64_t visit, messages, first_seq, last_seq;
+};
+
+struct content {
+    char session[TIDE_ID_SIZE]; /* whose events are being folded */
+    int64_t turn;
+    int64_t messages;
+    int64_t failures; /* failures and retries so far: a checkpoint is clean while this is 0 */
+    char *node, *next_node; /* position; NULL: none */
+    struct map memory;        /* key -> JSON text */
+    struct map outputs;       /* node -> struct map * of key -> JSON text */
+    struct map visits;        /* node -> int64_t * */
+    struct map conversations; /* node -> struct conversation * */
+    char checkpoint[TIDE_ID_SIZE], resume_checkpoint[TIDE_ID_SIZE]; /* latest; latest that can be resumed from */
+    int64_t checkpoint_seq, resume_checkpoint_seq;
+    struct span *spans;
+    size_t span_count;
+};
+
+enum run_end { RUN_NONE, RUN_OPEN, RUN_COMPLETED, RUN_FAILED, RUN_CANCELLED, RUN_INTERRUPTED };
+enum token_state { TOKEN_NONE, TOKEN_ACTIVE, TOKEN_CONSUMED, TOKEN_REVOKED, TOKEN_EXPIRED };
+
+/* The latest run. Texts are malloc or NULL. */
+struct run {
+    enum run_end end;
+    int64_t started_seq, started_ms, ended_seq, ended_ms;
+    char *run_id, *boot_id, *reason, *error_code, *error_message, *failed_at_node, *resume_from_checkpoint_id;
+    int resumable; /* -1: not said */
+    bool waiting;  /* parked now, or when it ended */
+    char *wait_name, *wait_kind, *question, *token_id;
+    int64_t since_seq, deadline_ms, due_ms; /* 0: none */
+    enum token_state token;
+    int64_t token_expires_ms;
+};
+
+struct effect {
+    char *tool, *effect; /* effect: pure, idempotent, once */
+    int64_t seq, turn;
+    bool unknown; /* begun in a parent before the fork */
+};
+
+struct ledger {
+    int64_t events, runs, max_turn;
+    struct run run;
+    struct map effects; /* call_id -> struct effect *: begun and not settled */
+    int64_t effects_completed, effects_failed, effects_unknown;
+    int64_t input_tokens, output_tokens, cached_tokens, calls, cost_nano;
+    int64_t errors, rollbacks, checkpoints, checkpoint_events; /* checkpoints: not deleted; events: made or deleted */
+    struct map queue;     /* queue_id -> int64_t * seq: added and not taken */
+    struct map approvals; /* approval_id -> int64_t * seq: asked and not given */
+    int64_t cancel_seq;   /* of the latest cancel request; 0: none */
+};
+
+struct state {
+    char session[TIDE_ID_SIZE];
+    int64_t seq; /* as of this event */
+    int64_t ts_ms;
+    struct info info;
+    struct content content;
+    struct ledger ledger;
+};
+
+struct state *state_new(struct str session);
+void state_free(struct state *s);
+static inline void state_freep(struct state **s)
+{
+    state_free(*s);
+}
+
+/* Folds one event into both parts. A session.rolled_back changes the ledger only: the caller replaces the content. */
+void state_apply(struct state *s, const struct event *ev, struct arena *scratch);
+
+/* One part alone, for the loader. */
+void state_apply_ledger(struct state *s, const struct event *ev, struct arena *scratch);
+void state_apply_content(struct state *s, const struct event *ev, struct arena *scratch);
+
+/* Moves the content of `from` into `s`, replacing its own. */
+void state_take_content(struct state *s, struct state *from);
+
+/* Makes a parent's state at the fork point the beginning of a fork's: content stays, the ledger starts anew. */
+void state_become_fork(struct state *s, struct str fork);
+
+enum state_part { STATE_ALL, STATE_SUMMARY /* what lists show: without memory, outputs, spans and the like */ };
+void state_encode(struct buf *out, const struct state *s, enum state_part part);
+/* Reads what state_encode wrote; missing members are empty. */
+enum tide_code state_decode(struct str json, struct state **ret_state, struct tide_err *err) MUST_CHECK;
+
+/* A field of the session's description as text, in the arena; empty when absent or not a string. */
+struct str info_text(struct arena *a, const struct info *info, struct str key);
+
+/* state_util: small setters that own their memory. */
+void text_set(char **slot, struct str s); /* an empty slice clears it */
+void map_set_text(struct map *m, struct str key, struct str value);
+void map_set_int(struct map *m, struct str key, int64_t value);
+void map_drop(struct map *m, struct str key);
+
+void ledger_done(struct ledger *l);
+void content_done(struct content *c);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state as JSON and back: what `tidemark state` prints is what snapshots hold. Order follows insertion, so that equal
+ * histories give equal bytes however they were folded.
+ */
+#include "session/state.h"
+
+static const char *const run_ends[] = {"none", "open", "completed", "failed", "cancelled", "interrupted"};
+static const char *const token_states[] = {"none", "active", "consumed", "revoked", "expired"};
+
+static void put_texts(struct json_out *o, const char *name, const struct map *m)
+{
+    json_out_key(o, str_from(name));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e))
+        json_out_kraw(o, map_key(e), str_from(e->value));
+    json_out_end(o, '}');
+}
+
+static void put_ints(struct json_out *o, const char *name, const struct map *m)
+{
+    json_out_key(o, str_from(name));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e))
+        json_out_kint(o, map_key(e), *(int64_t *)e->value);
+    json_out_end(o, '}');
+}
+
+static void put_conversations(struct json_out *o, const struct map *m)
+{
+    json_out_key(o, STR("conversations"));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e)) {
+        const struct conversation *t = e->value;
+
+        json_out_key(o, map_key(e));
+        json_out_begin(o, '{');
+        json_out_kint(o, STR("visit"), t->visit);
+        json_out_kint(o, STR("messages"), t->messages);
+        json_out_kint(o, STR("first_seq"), t->first_seq);
+        json_out_kint(o, STR("last_seq"), t->last_seq);
+        json_out_end(o, '}');
+    }
+    json_out_end(o, '}');
+}
+
+static void put_spans(struct json_out *o, const struct content *c)
+{
+    json_out_key(o, STR("spans"));
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < c->span_count; i++) {
+        json_out_begin(o, '{');
+        json_out_kstr(o, STR("session"), str_from(c->spans[i].session));
+        json_out_kint(o, STR("from"), c->spans[i].from);
+        json_out_kint(o, STR("to"), c->spans[i].to);
+        json_out_end(o, '}');
+    }
+    json_out_end(o, ']');
+}
+
+static void put_content(struct json_out *o, const struct content *c, enum state_part part)
+{
+    json_out_key(o, STR("content"));
+    json_out_begin(o, '{');
+    json_out_kint(o, STR("turn"), c->turn);
+    json_out_kint(o, STR("messages"), c->messages);
+    json_out_kint(o, STR("failures"), c->failures);
+    json_out_kstr_opt(o, STR("node"), str_from(c->node));
+    json_out_kstr_opt(o, STR("next_node"), str_from(c->next_node));
+    json_out_kstr_opt(o, STR("checkpoint_id"), str_from(c->checkpoint));
+    json_out_kint(o, STR("checkpoint_seq"), c->checkpoint_seq);
+    json_out_kstr_opt(o, STR("resume_checkpoint_id"), str_from(c->resume_checkpoint));
+    json_out_kint(o, STR("resume_checkpoint_seq"), c->resume_checkpoint_seq);
+    if (part == STATE_ALL) {
+        put_texts(o, "memory", &c->memory);
+        json_out_key(o, STR("outputs"));
+        json_out_begin(o, '{');
+        for (struct map_entry *e = map_next(&c->outputs, NULL); e; e = map_next(&c->outputs, e))
+            put_texts(o, e->key, e->value);
+        json_out_end(o, '}');
+        put_ints(o, "visits", &c->visits);
+        put_conversations(o, &c->conversations);
+        put_spans(o, c);
+    }
+    json_out_end(o, '}');
+}
+
+static void put_run(struct json_out *o, const struct run *r)
+{
+    json_out_key(o, STR("run"));
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("end"), str_from(run_ends[r->end]));
+    json_out_kstr_opt(o, STR("run_id"), str_from(r->run_id));
+    json_out_kstr_opt(o, STR("boot_id"), str_from(r->boot_id));
+    json_out_kint(o, STR("started_seq"), r->started_seq);
+    json_out_kint(o, STR("started_ms"), r->started_ms);
+    json_out_kint(o, STR("ended_seq"), r->ended_seq);
+    json_out_kint(o, STR("ended_ms"), r->ended_ms);
+    json_out_kstr_opt(o, STR("reason"), str_from(r->reason));
+    json_out_kstr_opt(o, STR("error_code"), str_from(r->error_code));
+    json_out_kstr_opt(o, STR("error_message"), str_from(r->error_message));
+    json_out_kstr_opt(o, STR("failed_at_node"), str_from(r->failed_at_node));
+    json_out_kstr_opt(o, STR("resume_from_checkpoint_id"), str_from(r->resume_from_checkpoint_id));
+    if (r->resumable >= 0)
+        json_out_kbool(o, STR("resumable"), r->resumable);
+    json_out_kbool(o, STR("waiting"), r->waiting);
+    json_out_kstr_opt(o, STR("wait_name"), str_from(r->wait_name));
+    json_out_kstr_opt(o, STR("wait_kind"), str_from(r->wait_kind));
+    json_out_kstr_opt(o, STR("question"), str_from(r->question));
+    json_out_kint(o, STR("since_seq"), r->since_seq);
+    json_out_kint(o, STR("deadline_ms"), r->deadline_ms);
+    json_out_kint(o, STR("due_ms"), r->due_ms);
+    json_out_kstr_opt(o, STR("token_id"), str_from(r->token_id));
+    json_out_kstr(o, STR("token"), str_from(token_states[r->token]));
+    json_out_kint(o, STR("token_expires_ms"), r->token_expires_ms);
+    json_out_end(o, '}');
+}
+
+static void put_effects(struct json_out *o, const struct map *m)
+{
+    json_out_key(o, STR("effects"));
+    json_out_begin(o, '{');
+    for (struct map_entry *it = map_next(m, NULL); it; it = map_next(m, it)) {
+        const struct effect *e = it->value;
+
+        json_out_key(o, map_key(it));
+        json_out_begin(o, '{');
+        json_out_kstr_opt(o, STR("tool"), str_from(e->tool));
+        json_out_kstr_opt(o, STR("effect"), str_from(e->effect));
+        json_out_kint(o, STR("seq"), e->seq);
+        json_out_kint(o, STR("turn"), e->turn);
+        json_out_kbool(o, STR("unknown"), e->unknown);
+        json_out_end(o, '}');
+    }
+    json_out_end(o, '}');
+}
+
+/* Every plain number of the ledger: one table for writing and reading. */
+static const struct {
+    const char *name;
+    size_t at;
+} numbers[] = {
+#define NUMBER(name) {#name, offsetof(struct ledger, name)}
+    NUMBER(events),        NUMBER(runs),          NUMBER(max_turn),        NUMBER(effects_completed),
+    NUMBER(effects_failed), NUMBER(effects_unknown), NUMBER(input_tokens), NUMBER(output_tokens),
+    NUMBER(cached_tokens), NUMBER(calls),         NUMBER(cost_nano),       NUMBER(errors),
+    NUMBER(rollbacks),     NUMBER(checkpoints),   NUMBER(checkpoint_events), NUMBER(cancel_seq),
+#undef NUMBER
+};
+
+static void put_ledger(struct json_out *o, const struct ledger *l)
+{
+    json_out_key(o, STR("ledger"));
+    json_out_begin(o, '{');
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        json_out_kint(o, str_from(numbers[i].name), *(const int64_t *)((const char *)l + numbers[i].at));
+    put_run(o, &l->run);
+    put_effects(o, &l->effects);
+    put_ints(o, "queue", &l->queue);
+    put_ints(o, "approvals", &l->approvals);
+    json_out_end(o, '}');
+}
+
+void state_encode(struct buf *out, const struct state *s, enum state_part part)
+{
+    struct json_out o = json_out_to(out);
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(s->session));
+    json_out_kint(&o, STR("seq"), s->seq);
+    json_out_kint(&o, STR("ts_ms"), s->ts_ms);
+    put_texts(&o, "session", &s->info.fields);
+    put_content(&o, &s->content, part);
+    put_ledger(&o, &s->ledger);
+    json_out_end(&o, '}');
+}
+
+static void get_texts(struct arena *a, struct map *m, const struct json *object)
+{
+    for (const struct json *v = object ? object->first : NULL; v; v = v->next)
+        map_set_text(m, json_key_text(a, v), json_source(v));
+}
+
+static void get_ints(struct arena *a, struct map *m, const struct json *object)
+{
+    for (const struct json *v = object ? object->first : NULL; v; v = v->next) {
+        int64_t n;
+
+        if (json_int(v, &n))
+            map_set_int(m, json_key_text(a, v), n);
+    }
+}
+
+static int name_index(const char *const *names, size_t n, struct str name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (str_eq(str_from(names[i]), name))
+            return (int)i;
+    }
+    return 0;
+}
+
+static void get_id(char out[TIDE_ID_SIZE], struct arena *a, const struct json *object, const char *key)
+{
+    snprintf(out, TIDE_ID_SIZE, "%.*s", STR_ARG(json_get_text(a, object, str_from(key))));
+}
+
+static void get_spans(struct arena *a, struct content *c, const struct json *spans)
+{
+    if (!spans || spans->type != JSON_ARRAY)
+        return;
+    c->spans = mem_array(spans->count ? spans->count : 1, sizeof *c->spans);
+    for (const struct json *v = spans->first; v; v = v->next) {
+        struct span *s = &c->spans[c->span_count++];
+
+        get_id(s->session, a, v, "session");
+        s->from = json_get_int(v, STR("from"), 0);
+        s->to = json_get_int(v, STR("to"), 0);
+    }
+}
+
+static void get_conversations(struct arena *a, struct map *m, const struct json *object)
+{
+    for (const struct json *v = object ? object->first : NULL; v; v = v->next) {
+        struct conversation *t = mem_zero(sizeof *t);
+
+        t->visit = json_get_int(v, STR("visit"), 0);
+        t->messages = json_get_int(v, STR("messages"), 0);
+        t->first_seq = json_get_int(v, STR("first_seq"), 0);
+        t->last_seq = json_get_int(v, STR("last_seq"), 0);
+        map_put(m, json_key_text(a, v), t);
+    }
+}
+
+static void get_content(struct arena *a, struct content *c, const struct json *v)
+{
+    const struct json *outputs = json_get(v, STR("outputs"));
+
+    c->turn = json_get_int(v, STR("turn"), 0);
+    c->messages = json_get_int(v, STR("messages"), 0);
+    c->failures = json_get_int(v, STR("failures"), 0);
+    text_set(&c->node, json_get_text(a, v, STR("node")));
+    text_set(&c->next_node, json_get_text(a, v, STR("next_node")));
+    get_id(c->checkpoint, a, v, "checkpoint_id");
+    c->checkpoint_seq = json_get_int(v, STR("checkpoint_seq"), 0);
+    get_id(c->resume_checkpoint, a, v, "resume_checkpoint_id");
+    c->resume_checkpoint_seq = json_get_int(v, STR("resume_checkpoint_seq"), 0);
+    get_texts(a, &c->memory, json_get(v, STR("memory")));
+    for (const struct json *n = outputs ? outputs->first : NULL; n; n = n->next) {
+        struct map *m = mem_zero(sizeof *m);
+
+        get_texts(a, m, n);
+        map_put(&c->outputs, json_key_text(a, n), m);
+    }
+    get_ints(a, &c->visits, json_get(v, STR("visits")));
+    get_conversations(a, &c->conversations, json_get(v, STR("conversations")));
+    get_spans(a, c, json_get(v, STR("spans")));
+}
+
+static void get_run(struct arena *a, struct run *r, const struct json *v)
+{
+    const struct {
+        char **slot;
+        const char *key;
+    } texts[] = {
+        {&r->run_id, "run_id"},
+        {&r->boot_id, "boot_id"},
+        {&r->reason, "reason"},
+        {&r->error_code, "error_code"},
+        {&r->error_message, "error_message"},
+        {&r->failed_at_node, "failed_at_node"},
+        {&r->resume_from_checkpoint_id, "resume_from_checkpoint_id"},
+        {&r->wait_name, "wait_name"},
+        {&r->wait_kind, "wait_kind"},
+        {&r->question, "question"},
+        {&r->token_id, "token_id"},
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        text_set(texts[i].slot, json_get_text(a, v, str_from(texts[i].key)));
+    r->end = (enum run_end)name_index(run_ends, sizeof run_ends / sizeof run_ends[0], json_get_text(a, v, STR("end")));
+    r->token = (enum token_state)name_index(token_states, sizeof token_states / sizeof token_states[0],
+                                            json_get_text(a, v, STR("token")));
+    r->started_seq = json_get_int(v, STR("started_seq"), 0);
+    r->started_ms = json_get_int(v, STR("started_ms"), 0);
+    r->ended_seq = json_get_int(v, STR("ended_seq"), 0);
+    r->ended_ms = json_get_int(v, STR("ended_ms"), 0);
+    r->resumable = json_get(v, STR("resumable")) ? json_get_bool(v, STR("resumable"), true) : -1;
+    r->waiting = json_get_bool(v, STR("waiting"), false);
+    r->since_seq = json_get_int(v, STR("since_seq"), 0);
+    r->deadline_ms = json_get_int(v, STR("deadline_ms"), 0);
+    r->due_ms = json_get_int(v, STR("due_ms"), 0);
+    r->token_expires_ms = json_get_int(v, STR("token_expires_ms"), 0);
+}
+
+static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
+{
+    const struct json *effects = json_get(v, STR("effects"));
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        *(int64_t *)((char *)l + numbers[i].at) = json_get_int(v, str_from(numbers[i].name), 0);
+    get_run(a, &l->run, json_get(v, STR("run")));
+    for (const struct json *m = effects ? effects->first : NULL; m; m = m->next) {
+        struct effect *e = mem_zero(sizeof *e);
+
+        text_set(&e->tool, json_get_text(a, m, STR("tool")));
+        text_set(&e->effect, json_get_text(a, m, STR("effect")));
+        e->seq = json_get_int(m, STR("seq"), 0);
+        e->turn = json_get_int(m, STR("turn"), 0);
+        e->unknown = json_get_bool(m, STR("unknown"), false);
+        map_put(&l->effects, json_key_text(a, m), e);
+    }
+    get_ints(a, &l->queue, json_get(v, STR("queue")));
+    get_ints(a, &l->approvals, json_get(v, STR("approvals")));
+}
+
+enum tide_code state_decode(struct str json, struct state **ret_state, struct tide_err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct json *v;
+    struct state *s;
+    const struct json_limits deeper = {0, JSON_MAX_DEPTH + 16}; /* events as deep as may be, inside ours */
+    enum tide_code code = json_parse(&a, json, &deeper, &v, NULL, err);
+
+    if (!code) {
+        s = state_new(json_get_text(&a, v, STR("session_id")));
+        s->seq = json_get_int(v, STR("seq"), 0);
+        s->ts_ms = json_get_int(v, STR("ts_ms"), 0);
+        get_texts(&a, &s->info.fields, json_get(v, STR("session")));
+        get_content(&a, &s->content, json_get(v, STR("content")));
+        get_ledger(&a, &s->ledger, json_get(v, STR("ledger")));
+        *ret_state = s;
+    }
+    arena_done(&a);
+    return code;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Proving: one session's chain from its first event to its head, or the whole store. Reading checks; this reads all. */
+#include <inttypes.h>
+
+#include "session/session.h"
+
+struct verifying {
+    uint64_t done, total;
+    tide_progress_fn *progress;
+    void *arg;
+    bool cancelled;
+};
+
+static int count(void *arg, const struct event *ev)
+{
+    struct verifying *v = arg;
+
+    (void)ev;
+    v->done++;
+    if (v->progress && v->done % 1024 == 0)
+        v->cancelled = v->progress(v->arg, v->done, v->total) != 0;
+    return v->cancelled;
+}
+
+static enum tide_code verify_head(struct store *store, const struct head *h, struct verifying *v, struct tide_err *err)
+{
+    uint64_t before = v->done;
+    enum tide_code code = store_read(store, h, 0, 0, count, v, err);
+
+    if (code)
+        return code;
+    if (v->cancelled)
+        return tide_fail(err, TIDE_CANCELLED, "stopped");
+    if (v->done - before != (uint64_t)(h->last_seq - h->first_seq + 1))
+        return tide_fail(err, TIDE_CORRUPT, "session '%s' has %" PRIu64 " events, not the %" PRId64 " it should have",
+                         h->id, v->done - before, h->last_seq - h->first_seq + 1);
+    return TIDE_OK;
+}
+
+enum tide_code tide_verify(tide_session *s, tide_progress_fn *progress, void *arg, uint64_t *ret_events,
+                           struct tide_err *err)
+{
+    struct verifying v = {.progress = progress, .arg = arg};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = store_head(s->store, str_from(s->head.id), &s->head, err);
+    if (code)
+        return code;
+    v.total = (uint64_t)(s->head.last_seq - s->head.first_seq + 1);
+    code = verify_head(s->store, &s->head, &v, err);
+    if (!code && progress)
+        progress(arg, v.done, v.total);
+    if (!code && ret_events)
+        *ret_events = v.done;
+    return code;
+}
+
+struct checking {
+    struct store *store;
+    struct store_check *check;
+    struct verifying v;
+    bool counting;
+};
+
+static int check_session(void *arg, const struct store_entry *entry)
+{
+    struct checking *c = arg;
+    struct tide_err err;
+
+    if (c->counting) {
+        c->v.total += (uint64_t)(entry->head->last_seq - entry->head->first_seq + 1);
+        return 0;
+    }
+    if (verify_head(c->store, entry->head, &c->v, &err) && !c->v.cancelled) {
+        c->check->problems++;
+        if (c->check->problem)
+            c->check->problem(c->check->arg, entry->head->id, err.msg);
+    }
+    return c->v.cancelled;
+}
+
+static enum tide_code check_chains(struct store *store, struct store_check *check, struct tide_err *err)
+{
+    struct checking c = {.store = store, .check = check, .v = {.progress = check->progress, .arg = check->arg}};
+    enum tide_code code;
+
+    c.counting = true;
+    code = store->ops->list(store, NULL, check_session, &c, err);
+    c.counting = false;
+    if (!code)
+        code = store->ops->list(store, NULL, check_session, &c, err);
+    if (!code && c.v.cancelled)
+        code = tide_fail(err, TIDE_CANCELLED, "stopped");
+    if (!code && check->progress)
+        check->progress(check->arg, c.v.done, c.v.total);
+    return code;
+}
+
+enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress_fn *progress, tide_problem_fn *problem,
+                                void *arg, struct tide_err *err)
+{
+    struct store *s = store_of(store);
+    struct store_check check = {.progress = progress, .problem = problem, .arg = arg};
+    enum tide_code code = TIDE_OK;
+
+    ERR_LOCAL(err);
+    if (flags & TIDE_CHECK_REBUILD)
+        code = s->read_only ? tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only")
+                            : group_alone(s->group, s->ops->rebuild, err);
+    if (!code)
+        code = s->ops->check(s, &check, err);
+    if (!code)
+        code = check_chains(s, &check, err);
+    if (!code && check.problems)
+        code = tide_fail(err, TIDE_CORRUPT, "%" PRIu64 " problem%s found", check.problems, check.problems == 1 ? "" : "s");
+    return code;
+}

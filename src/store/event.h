@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An event as stores know it: the record, its place in the chain of digests, its flat JSON form. */
+#ifndef STORE_EVENT_H
+#define STORE_EVENT_H
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/err.h"
+
+struct event {
+    int64_t seq, pos, ts_ms, epoch;
+    struct str kind, body; /* body: compact JSON object without seq, ts and kind */
+    unsigned char digest[DIGEST_SIZE];
+};
+
+/* digest = BLAKE2b(key; digest before, session, seq, epoch, ts, kind, body): what binds an event to its place. */
+void event_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key,
+                  const unsigned char before[DIGEST_SIZE], struct str session, const struct event *ev);
+
+/* {"seq":…,"ts":"…","kind":"…",fields…}; `extra` (may be empty) is raw members put at the end, without a comma. */
+void event_write_json(struct buf *out, const struct event *ev, struct str extra);
+
+#endif

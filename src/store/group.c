@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue before the disk. Invariants: `writing` is true while exactly one thread is inside step(); batches finish in
+ * the order they were queued; a batch is marked finished only after commit() has returned, that is, after its events are
+ * on disk; an owner's failure is set before any batch queued behind it is looked at.
+ */
+#include "store/group.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#define LINGER_NS 200000 /* how long the thread lets unawaited work gather */
+
+struct group {
+    struct store *store;
+    pthread_mutex_t mu;
+    pthread_cond_t work; /* for the thread */
+    pthread_cond_t done; /* something finished, or the writer's place is free */
+    struct batch *head, **tail;
+    size_t queued, max;
+    bool writing, stopping, keep_alive;
+    bool thread_started;
+    pthread_t thread;
+    struct tide_completion *ring;
+    size_t ring_len, ring_cap;
+};
+
+struct group *group_new(struct store *store, size_t queue_max)
+{
+    struct group *g = mem_zero(sizeof *g);
+    pthread_condattr_t attr;
+
+    pthread_mutex_init(&g->mu, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&g->work, &attr);
+    pthread_cond_init(&g->done, &attr);
+    pthread_condattr_destroy(&attr);
+    g->store = store;
+    g->tail = &g->head;
+    g->max = queue_max;
+    return g;
+}
+
+static void add_completion(struct group *g, const struct batch *b)
+{
+    if (g->ring_len == g->ring_cap) {
+        g->ring_cap = g->ring_cap ? g->ring_cap * 2 : 64;
+        g->ring = mem_grow(g->ring, g->ring_cap * sizeof *g->ring);
+    }
+    g->ring[g->ring_len++] = (struct tide_completion){b->user, b->session_handle, b->code, b->last_seq};
+}
+
+static void finish(struct group *g, struct batch *b)
+{
+    struct group_owner *o = b->owner;
+
+    if (o) {
+        o->pending--;
+        if (b->code == TIDE_OK) {
+            o->next_seq = b->last_seq + 1;
+        } else if (!o->failed.code) {
+            o->failed = b->err;
+        }
+    }
+    if (b->user)
+        add_completion(g, b);
+    b->finished = true;
+    if (b->async)
+        batch_free(b);
+}
+
+/* Called with mu held, nobody writing and something queued; returns with mu held. */
+static void step(struct group *g)
+{
+    struct batch *list = g->head, *next;
+
+    g->head = NULL;
+    g->tail = &g->head;
+    g->queued = 0;
+    g->writing = true;
+    pthread_mutex_unlock(&g->mu);
+    g->store->ops->commit(g->store, list);
+    pthread_mutex_lock(&g->mu);
+    for (struct batch *b = list; b; b = next) {
+        next = b->next; /* before finish: a waiter owns b from then on */
+        finish(g, b);
+    }
+    pthread_cond_broadcast(&g->done);
+    pthread_mutex_unlock(&g->mu);
+    g->store->ops->maintain(g->store);
+    pthread_mutex_lock(&g->mu);
+    g->writing = false;
+    pthread_cond_broadcast(&g->done);
+}
+
+static struct timespec deadline_in(int64_t ns)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    ns += t.tv_nsec;
+    t.tv_sec += ns / 1000000000;
+    t.tv_nsec = ns % 1000000000;
+    return t;
+}
+
+/* Does the next piece of work when that is ours to do, else waits for a change. False when the deadline passed. */
+static bool work_or_wait(struct group *g, const struct timespec *deadline)
+{
+    if (!g->writing && g->head) {
+        step(g);
+        return true;
+    }
+    if (!deadline) {
+        pthread_cond_wait(&g->done, &g->mu);
+        return true;
+    }
+    return pthread_cond_timedwait(&g->done, &g->mu, deadline) != ETIMEDOUT;
+}
+
+static void heartbeat(struct group *g)
+{
+    g->writing = true;
+    pthread_mutex_unlock(&g->mu);
+    g->store->ops->maintain(g->store);
+    pthread_mutex_lock(&g->mu);
+    g->writing = false;
+    pthread_cond_broadcast(&g->done);
+}
+
+static void *run(void *arg)
+{
+    struct group *g = arg;
+
+    pthread_mutex_lock(&g->mu);
+    while (!g->stopping) {
+        if (!g->head) {
+            struct timespec beat = deadline_in(g->store->lease_ms / 4 * 1000000);
+
+            if (pthread_cond_timedwait(&g->work, &g->mu, &beat) == ETIMEDOUT && g->keep_alive && !g->writing)
+                heartbeat(g);
+            continue;
+        }
+        if (g->queued < g->max / 2) {
+            struct timespec linger = deadline_in(LINGER_NS);
+
+            pthread_cond_timedwait(&g->work, &g->mu, &linger);
+        }
+        if (g->head && !g->writing)
+            step(g);
+        else if (g->head)
+            pthread_cond_wait(&g->done, &g->mu);
+    }
+    pthread_mutex_unlock(&g->mu);
+    return NULL;
+}
+
+/* With mu held. */
+static void need_thread(struct group *g)
+{
+    if (g->thread_started || !g->store->env->threads)
+        return;
+    g->thread_started = pthread_create(&g->thread, NULL, run, g) == 0;
+}
+
+void group_submit(struct group *g, struct batch *b, bool async)
+{
+    b->next = NULL;
+    b->finished = false;
+    b->async = async;
+    pthread_mutex_lock(&g->mu);
+    while (g->queued >= g->max)
+        work_or_wait(g, NULL);
+    *g->tail = b;
+    g->tail = &b->next;
+    g->queued++;
+    if (b->owner)
+        b->owner->pending++;
+    if (async) {
+        need_thread(g);
+        if (g->queued == 1 || g->queued == g->max / 2)
+            pthread_cond_signal(&g->work);
+    }
+    pthread_mutex_unlock(&g->mu);
+}
+
+void group_wait(struct group *g, struct batch *b)
+{
+    pthread_mutex_lock(&g->mu);
+    while (!b->finished)
+        work_or_wait(g, NULL);
+    pthread_mutex_unlock(&g->mu);
+}
+
+enum tide_code group_flush(struct group *g, struct group_owner *owner, struct tide_err *err)
+{
+    struct tide_err failed;
+
+    pthread_mutex_lock(&g->mu);
+    while (owner->pending)
+        work_or_wait(g, NULL);
+    failed = owner->failed;
+    owner->failed.code = TIDE_OK;
+    pthread_mutex_unlock(&g->mu);
+    return failed.code ? tide_err_copy(err, &failed) : TIDE_OK;
+}
+
+size_t group_reap(struct group *g, struct tide_completion *out, size_t max, int timeout_ms)
+{
+    struct timespec deadline = deadline_in((timeout_ms > 0 ? timeout_ms : 0) * (int64_t)1000000);
+    size_t n;
+
+    pthread_mutex_lock(&g->mu);
+    while (!g->ring_len && timeout_ms != 0 && (g->head || g->writing || g->store->env->threads)) {
+        if (!work_or_wait(g, timeout_ms < 0 ? NULL : &deadline))
+            break;
+    }
+    n = g->ring_len < max ? g->ring_len : max;
+    if (n) {
+        memcpy(out, g->ring, n * sizeof *out);
+        memmove(g->ring, g->ring + n, (g->ring_len - n) * sizeof *g->ring);
+        g->ring_len -= n;
+    }
+    pthread_mutex_unlock(&g->mu);
+    return n;
+}
+
+enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *, struct tide_err *), struct tide_err *err)
+{
+    enum tide_code code;
+
+    pthread_mutex_lock(&g->mu);
+    while (g->writing)
+        work_or_wait(g, NULL);
+    g->writing = true;
+    pthread_mutex_unlock(&g->mu);
+    code = fn(g->store, err);
+    pthread_mutex_lock(&g->mu);
+    g->writing = false;
+    pthread_cond_broadcast(&g->done);
+    pthread_mutex_unlock(&g->mu);
+    return code;
+}
+
+void group_keep_alive(struct group *g)
+{
+    pthread_mutex_lock(&g->mu);
+    g->keep_alive = true;
+    need_thread(g);
+    pthread_mutex_unlock(&g->mu);
+}
+
+void group_free(struct group *g)
+{
+    if (!g)
+        return;
+    pthread_mutex_lock(&g->mu);
+    while (g->head || g->writing)
+        work_or_wait(g, NULL);
+    g->stopping = true;
+    pthread_cond_broadcast(&g->work);
+    pthread_cond_broadcast(&g->done);
+    pthread_mutex_unlock(&g->mu);
+    if (g->thread_started)
+        pthread_join(g->thread, NULL);
+    pthread_cond_destroy(&g->work);
+    pthread_cond_destroy(&g->done);
+    pthread_mutex_destroy(&g->mu);
+    free(g->ring);
+    free(g);
+}

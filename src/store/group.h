@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Group commit. Callers queue batches; one writer at a time takes everything queued and commits it in one transaction,
+ * so that the cost of the sync is shared. Who writes: a caller that waits does it itself when nobody else is at it (no
+ * hand-over between threads for a lone caller); for queued work that nobody waits for there is one thread. In simulation
+ * there is no thread, and the same step is driven by whoever waits.
+ *
+ *   submit ─► queue (bounded: a full queue blocks the caller) ─► step: commit ─► finished ─► waiters, completions
+ */
+#ifndef STORE_GROUP_H
+#define STORE_GROUP_H
+
+#include "store/store.h"
+
+struct group *group_new(struct store *store, size_t queue_max);
+void group_free(struct group *g); /* finishes what is queued */
+
+/* Takes the batch into the queue. With `async`, work starts even if nobody waits. */
+void group_submit(struct group *g, struct batch *b, bool async);
+
+/* Waits until the batch is finished; it is the caller's again. */
+void group_wait(struct group *g, struct batch *b);
+
+/* Waits until all batches of this owner are finished; returns and clears the owner's first failure since the last call. */
+struct group_owner {
+    size_t pending;
+    struct tide_err failed; /* code 0: none. Set: batches queued behind the failed one fail with it, until flushed */
+    int64_t next_seq;       /* seq after the last finished batch, when code 0 */
+    int64_t epoch;          /* of the lease that its batches took; 0: none. The writer's while batches are pending */
+};
+enum tide_code group_flush(struct group *g, struct group_owner *owner, struct tide_err *err);
+
+/* Completions of batches that have a user pointer. */
+size_t group_reap(struct group *g, struct tide_completion *out, size_t max, int timeout_ms);
+
+/* Runs fn as the only writer. */
+enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *, struct tide_err *), struct tide_err *err);
+
+/* Keeps a thread awake for heartbeats; called when the process holds a lease. */
+void group_keep_alive(struct group *g);
+
+#endif

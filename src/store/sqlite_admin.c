@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking after a store as a whole: erasing sessions, figures about it, checking its file, throwing caches away. */
+#include <inttypes.h>
+
+#include "base/json.h"
+#include "store/sqlite_db.h"
+
+static int erase_rows(struct sqlite_store *s, int64_t sid)
+{
+    static const enum stmt_id each[] = {ST_BLOCKS_DELETE, ST_SNAP_DELETE, ST_LIVE_DELETE, ST_SESSION_DELETE};
+    int rc = SQLITE_OK;
+
+    for (size_t i = 0; i < sizeof each / sizeof each[0] && !rc; i++) {
+        sqlite3_bind_int64(db_stmt(&s->w, each[i]), 1, sid);
+        rc = db_run(&s->w, each[i]);
+    }
+    return rc;
+}
+
+/* Positions are never used again, also not after the newest events are gone. */
+static int keep_floor(struct sqlite_store *s)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_META_PUT);
+
+    sqlite3_bind_text(st, 1, "position_floor", -1, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 2, s->last_pos);
+    return db_run(&s->w, ST_META_PUT);
+}
+
+int session_erase(struct sqlite_store *s, struct whead *w)
+{
+    int rc = keep_floor(s);
+
+    for (int64_t pos = w->h.last_pos, prev; pos && !rc; pos = prev) {
+        sqlite3_stmt *st = db_stmt(&s->w, ST_EVENT);
+        struct str refs;
+
+        sqlite3_bind_int64(st, 1, pos);
+        rc = db_step(&s->w, st);
+        if (rc != SQLITE_ROW || sqlite3_column_int64(st, 1) != w->h.sid) {
+            sqlite3_reset(st);
+            return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_CORRUPT : rc;
+        }
+        prev = sqlite3_column_int64(st, 3);
+        refs = db_text(st, 8);
+        rc = big_release(s, refs);
+        sqlite3_reset(st);
+        sqlite3_bind_int64(db_stmt(&s->w, ST_EVENT_DELETE), 1, pos);
+        rc = rc ? rc : db_run(&s->w, ST_EVENT_DELETE);
+    }
+    return rc ? rc : erase_rows(s, w->h.sid);
+}
+
+static int64_t query_int(struct conn *c, const char *sql)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t v = -1;
+
+    if (sqlite3_prepare_v2(c->db, sql, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
+        v = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    return v;
+}
+
+static int64_t file_bytes(struct sqlite_store *s, const char *suffix)
+{
+    struct env_stat st = {0};
+    char path[1100];
+
+    if (db_path(s, suffix, path, NULL) || s->base.env->ops->stat(s->base.env, path, &st, NULL) || st.kind != ENV_FILE)
+        return 0;
+    return st.size;
+}
+
+enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err *err)
+{
+    static const struct {
+        const char *name, *sql;
+    } figures[] = {
+        {"schema_version", "PRAGMA user_version"},
+        {"sessions", "SELECT count(*) FROM sessions WHERE NOT hidden"},
+        {"events", "SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM heads"},
+        {"live_sessions", "SELECT count(*) FROM live"},
+        {"last_position", "SELECT coalesce(max(pos), 0) FROM events"},
+        {"big_values", "SELECT count(*) FROM blobs"},
+        {"snapshots", "SELECT count(*) FROM snapshots"},
+        {"free_pages", "PRAGMA freelist_count"},
+    };
+    struct sqlite_store *s = sqlite_of(store);
+    struct json_out o = json_out_to(out);
+    enum tide_code code = db_reader(s, err);
+
+    if (code)
+        return code;
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("url"), str_from(store->url));
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
+        json_out_kint(&o, str_from(figures[i].name), query_int(&s->r, figures[i].sql));
+    db_reader_done(s);
+    json_out_kint(&o, STR("file_bytes"), file_bytes(s, ""));
+    json_out_kint(&o, STR("wal_bytes"), file_bytes(s, "-wal"));
+    json_out_kint(&o, STR("reserve_bytes"), file_bytes(s, "-reserve"));
+    json_out_kstr(&o, STR("sync"), STR("WAL, synchronous=FULL (fdatasync before every acknowledgement)"));
+    json_out_kbool(&o, STR("keyed"), store->key.len > 0);
+    json_out_kstr(&o, STR("sqlite"), str_from(sqlite3_libversion()));
+    json_out_end(&o, '}');
+    return TIDE_OK;
+}
+
+static void problem(struct store_check *check, const char *where, const char *what)
+{
+    check->problems++;
+    if (check->problem)
+        check->problem(check->arg, where, what);
+}
+
+/* Every row the query gives is something that is wrong. */
+static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_check *check, const char *where,
+                                        const char *sql, struct tide_err *err)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(s->r.db, sql, -1, &st, NULL);
+
+    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        rc = sqlite3_step(st);
+        if (rc == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
+            problem(check, where, (const char *)sqlite3_column_text(st, 0));
+    }
+    sqlite3_finalize(st);
+    if (rc != SQLITE_DONE && (rc & 0xff) != SQLITE_CORRUPT)
+        return db_fail(s, &s->r, rc, err, "check");
+    if (rc != SQLITE_DONE)
+        problem(check, where, sqlite3_errstr(rc));
+    return TIDE_OK;
+}
+
+enum tide_code sqlite_check(struct store *store, struct store_check *check, struct tide_err *err)
+{
+    static const struct {
+        const char *where, *sql;
+    } laws[] = {
+        {"the file", "PRAGMA integrity_check(20)"},
+        {"events", "SELECT 'event at position ' || e.pos || ' belongs to no session' FROM events e LEFT JOIN sessions s"
+                   " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
+        {"events", "SELECT 'session ' || h.session_id || ' should have ' || (h.last_seq - h.first_seq + 1) ||"
+                   " ' events and has ' || count(e.pos) FROM heads h LEFT JOIN events e USING (sid) GROUP BY h.sid"
+                   " HAVING count(e.pos) != h.last_seq - h.first_seq + 1 LIMIT 20"},
+        {"live", "SELECT 'a lease for a session that is not there (' || l.sid || ')' FROM live l LEFT JOIN sessions s"
+                 " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
+        {"big values", "SELECT 'big value ' || hex(b.digest) || ' is counted ' || b.refs || ' times' FROM blobs b"
+                       " WHERE b.refs <= 0 LIMIT 20"},
+        {"forks", "SELECT 'session ' || s.id || ' is a fork of one that is not there' FROM sessions s LEFT JOIN sessions p"
+                  " ON p.sid = s.parent WHERE s.parent IS NOT NULL AND p.sid IS NULL LIMIT 20"},
+    };
+    struct sqlite_store *s = sqlite_of(store);
+    enum tide_code code = db_reader(s, err);
+
+    if (code)
+        return code;
+    for (size_t i = 0; !code && i < sizeof laws / sizeof laws[0]; i++)
+        code = rows_are_problems(s, check, laws[i].where, laws[i].sql, err);
+    db_reader_done(s);
+    return code;
+}
+
+enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
+{
+    static const char drop[] = "DELETE FROM blocks; DELETE FROM snapshots; UPDATE sessions SET summary = NULL,"
+                               " summary_seq = NULL; REINDEX;";
+    struct sqlite_store *s = sqlite_of(store);
+    enum tide_code code = db_ready(s, err);
+    int rc;
+
+    code = code ? code : db_lock(s, err);
+    if (code)
+        return code;
+    rc = db_run(&s->w, ST_BEGIN_WRITE);
+    rc = rc ? rc : sqlite3_exec(s->w.db, drop, NULL, NULL, NULL);
+    rc = rc ? rc : db_run(&s->w, ST_COMMIT);
+    if (rc) {
+        code = db_fail(s, &s->w, rc, err, "throw the caches away");
+        db_run(&s->w, ST_ROLLBACK);
+    }
+    heads_forget(s);
+    db_unlock(s);
+    return code;
+}
+
+enum tide_code sqlite_compact(struct store *store, struct tide_err *err)
+{
+    struct sqlite_store *s = sqlite_of(store);
+    enum tide_code code = db_ready(s, err);
+
+    code = code ? code : db_lock(s, err);
+    if (code)
+        return code;
+    code = db_compact(s, err);
+    db_unlock(s);
+    return code;
+}
+
+enum tide_code sqlite_change(struct store *store, int64_t *ret_version, struct tide_err *err)
+{
+    struct sqlite_store *s = sqlite_of(store);
+    enum tide_code code = db_reader(s, err);
+    sqlite3_stmt *st;
+    int rc;
+
+    if (code)
+        return code;
+    st = db_stmt(&s->r, ST_DATA_VERSION);
+    rc = db_step(&s->r, st);
+    if (rc == SQLITE_ROW)
+        *ret_version = sqlite3_column_int64(st, 0);
+    else
+        code = db_fail(s, &s->r, rc, err, "look for changes");
+    if (st)
+        sqlite3_reset(st);
+    db_reader_done(s);
+    return code;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opening and closing, connections, errors, and the one lock. Every write transaction and every checkpoint of every
+ * process runs under the lock of the side file; checkpoints are RESTART or TRUNCATE only, never PASSIVE, and never come by
+ * themselves: SQLite 3.40 can lose committed rows when a passive checkpoint meets a writer.
+ */
+#include "store/sqlite_db.h"
+
+#include <errno.h>
+
+#include "store/group.h"
+#include "store/sqlite.h"
+
+#define CLOSE_COMPACT_PAGES 256 /* 1 MiB: reading a larger write-ahead log would slow the next opening */
+
+static const struct {
+    int sqlite;
+    enum tide_code code;
+} codes[] = {
+    {SQLITE_FULL, TIDE_FULL},       {SQLITE_NOTADB, TIDE_NOT_A_STORE}, {SQLITE_CORRUPT, TIDE_CORRUPT},
+    {SQLITE_READONLY, TIDE_READ_ONLY}, {SQLITE_BUSY, TIDE_BUSY},       {SQLITE_LOCKED, TIDE_BUSY},
+    {SQLITE_PERM, TIDE_DENIED},     {SQLITE_CANTOPEN, TIDE_IO},        {SQLITE_IOERR, TIDE_IO},
+    {SQLITE_TOOBIG, TIDE_TOO_BIG},  {SQLITE_ERROR, TIDE_CORRUPT},      {SQLITE_CONSTRAINT, TIDE_CORRUPT},
+    {SQLITE_MISMATCH, TIDE_CORRUPT},
+};
+
+static enum tide_code code_of(int rc, int errnum)
+{
+    if ((rc & 0xff) != SQLITE_CORRUPT && (errnum == ENOSPC || errnum == EDQUOT))
+        return TIDE_FULL;
+    if ((rc & 0xff) == SQLITE_CANTOPEN && (errnum == EACCES || errnum == EPERM || errnum == EROFS))
+        return errnum == EROFS ? TIDE_READ_ONLY : TIDE_DENIED;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        if (codes[i].sqlite == (rc & 0xff))
+            return codes[i].code;
+    }
+    return TIDE_FAILED;
+}
+
+enum tide_code db_fail(struct sqlite_store *s, struct conn *c, int rc, struct tide_err *err, const char *what)
+{
+    int errnum = c->db ? sqlite3_system_errno(c->db) : 0;
+    enum tide_code code;
+
+    rc = rc ? rc : c->db ? sqlite3_extended_errcode(c->db) : SQLITE_CANTOPEN;
+    code = code_of(rc, errnum);
+    if (code == TIDE_FULL)
+        return tide_fail(err, code, "%s: no space left on the disk of '%s': free some, then try again", what, s->path);
+    if (code == TIDE_CORRUPT)
+        return tide_fail(err, code, "%s: '%s' is damaged (%s): `tidemark store check` says where", what, s->path,
+                         sqlite3_errstr(rc));
+    return tide_fail(err, code, "%s: '%s': %s%s%s", what, s->path, sqlite3_errstr(rc), errnum ? ": " : "",
+                     errnum ? strerror(errnum) : "");
+}
+
+enum tide_code db_path(struct sqlite_store *s, const char *suffix, char out[1100], struct tide_err *err)
+{
+    int n = snprintf(out, 1100, "%s%s", s->path, suffix);
+
+    return n < 1100 ? TIDE_OK : tide_fail(err, TIDE_INVALID, "the path is too long");
+}
+
+static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
+{
+    (void)db;
+    (void)name;
+    ((struct sqlite_store *)arg)->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+static int set_up(struct sqlite_store *s, struct conn *c)
+{
+    static const char pragmas[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
+                                  "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;"
+                                  "PRAGMA cache_size=-8000";
+    static const char reading[] = "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;"
+                                  "PRAGMA query_only=ON; PRAGMA cache_size=-8000; PRAGMA wal_autocheckpoint=0";
+    int rc;
+
+    sqlite3_extended_result_codes(c->db, 1);
+    sqlite3_busy_timeout(c->db, 5000);
+    sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_db_config(c->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+    rc = sqlite3_exec(c->db, c == &s->w && !s->base.read_only ? pragmas : reading, NULL, NULL, NULL);
+    if (c == &s->w)
+        sqlite3_wal_hook(c->db, on_wal, s);
+    return rc;
+}
+
+enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_err *err)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+    int rc = sqlite3_open_v2(s->path, &c->db, flags, s->base.env->sqlite_vfs);
+    enum tide_code code;
+
+    rc = rc ? rc : set_up(s, c);
+    if (!rc)
+        return TIDE_OK;
+    code = db_fail(s, c, rc, err, "open");
+    db_disconnect(c);
+    return code;
+}
+
+void db_disconnect(struct conn *c)
+{
+    for (int i = 0; i < ST_COUNT; i++)
+        sqlite3_finalize(c->stmts[i]);
+    sqlite3_close(c->db);
+    memset(c, 0, sizeof *c);
+}
+
+enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err)
+{
+    return s->base.env->ops->lock(s->mark, -1, err);
+}
+
+void db_unlock(struct sqlite_store *s)
+{
+    s->base.env->ops->unlock(s->mark);
+}
+
+enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err)
+{
+    int rc = sqlite3_wal_checkpoint_v2(s->w.db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+
+    if (rc)
+        return db_fail(s, &s->w, rc, err, "move the write-ahead log into the file");
+    s->wal_pages = 0;
+    return TIDE_OK;
+}
+
+void db_checkpoint(struct sqlite_store *s)
+{
+    int rc = sqlite3_wal_checkpoint_v2(s->w.db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+
+    if (rc == SQLITE_OK)
+        s->wal_pages = 0;
+    else if (rc != SQLITE_BUSY && (rc & 0xff) != SQLITE_FULL)
+        s->broken = true; /* what is acknowledged is safe in the log; this connection is not to be trusted */
+}
+
+enum tide_code db_reader(struct sqlite_store *s, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+    int rc;
+
+    pthread_mutex_lock(&s->rmu);
+    if (!s->r.db)
+        code = db_connect(s, &s->r, err);
+    if (!code && (rc = db_run(&s->r, ST_BEGIN)) != SQLITE_OK)
+        code = db_fail(s, &s->r, rc, err, "begin reading");
+    if (code)
+        pthread_mutex_unlock(&s->rmu);
+    return code;
+}
+
+void db_reader_done(struct sqlite_store *s)
+{
+    db_run(&s->r, ST_ROLLBACK);
+    pthread_mutex_unlock(&s->rmu);
+}
+
+/* What stands at the path may be opened by SQLite: nothing, an empty file, or a database. Links are refused. */
+static enum tide_code look_at_path(struct sqlite_store *s, bool create, bool *ret_new, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct env_file *f = NULL;
+    struct env_stat st;
+    char magic[16];
+    size_t n = 0;
+    enum tide_code code = ops->stat(s->base.env, s->path, &st, err);
+
+    if (code)
+        return code;
+    *ret_new = st.kind == ENV_ABSENT || (st.kind == ENV_FILE && st.size == 0);
+    if (st.kind == ENV_ABSENT && !create)
+        return tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark sessions new` makes one", s->path);
+    if (st.kind != ENV_ABSENT && st.kind != ENV_FILE)
+        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is a %s, not a store: give the path of a file", s->path,
+                         st.kind == ENV_DIR ? "directory" : st.kind == ENV_LINK ? "symbolic link" : "special file");
+    if (*ret_new)
+        return TIDE_OK;
+    code = ops->open(s->base.env, s->path, ENV_READ, &f, err);
+    if (code)
+        return code;
+    code = ops->pread(f, magic, sizeof magic, 0, &n, err);
+    ops->close(f);
+    if (!code && (n < sizeof magic || memcmp(magic, "SQLite format 3", 16) != 0))
+        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is not a Tidemark store: give another path", s->path);
+    return code;
+}
+
+static enum tide_code make_dir(struct sqlite_store *s, struct tide_err *err)
+{
+    char dir[1024];
+    char *slash;
+
+    snprintf(dir, sizeof dir, "%s", s->path);
+    slash = strrchr(dir, '/');
+    if (!slash || slash == dir)
+        return TIDE_OK;
+    *slash = 0;
+    return s->base.env->ops->mkdirs(s->base.env, dir, err);
+}
+
+/* The entry of a new file is durable only when its directory is synced; SQLite does that for its log, not for the file. */
+static enum tide_code sync_dir(struct sqlite_store *s, struct tide_err *err)
+{
+    char dir[1024];
+    char *slash;
+
+    snprintf(dir, sizeof dir, "%s", s->path);
+    slash = strrchr(dir, '/');
+    if (!slash)
+        return s->base.env->ops->sync_dir(s->base.env, ".", err);
+    slash[slash == dir] = 0;
+    return s->base.env->ops->sync_dir(s->base.env, dir, err);
+}
+
+static enum tide_code open_files(struct sqlite_store *s, bool create, struct tide_err *err)
+{
+    char side[1100];
+    bool is_new = false;
+    enum tide_code code = look_at_path(s, create, &is_new, err);
+
+    if (!code && is_new)
+        code = make_dir(s, err);
+    if (!code)
+        code = db_path(s, "-mark", side, err);
+    if (!code) {
+        code = s->base.env->ops->open(s->base.env, side, ENV_WRITE | ENV_CREATE, &s->mark, err);
+        if (code == TIDE_FULL && reserve_release(s))
+            code = s->base.env->ops->open(s->base.env, side, ENV_WRITE | ENV_CREATE, &s->mark, err);
+    }
+    if (code)
+        return code;
+    code = db_connect(s, &s->w, err);
+    if (!code)
+        code = schema_migrate(s, create, err);
+    if (code == TIDE_FULL && !is_new && reserve_release(s)) {
+        db_disconnect(&s->w);
+        code = db_connect(s, &s->w, err);
+        if (!code)
+            code = schema_migrate(s, create, err);
+    }
+    return !code && is_new ? sync_dir(s, err) : code;
+}
+
+/*
+ * After a failed sync the page cache may show what the disk does not have. Moving the log into the main file writes all
+ * of it anew, so that what is read from here on is on disk.
+ */
+static enum tide_code settle(struct sqlite_store *s, struct tide_err *err)
+{
+    bool suspect = false;
+    enum tide_code code = db_lock(s, err);
+
+    if (code)
+        return code;
+    code = mark_check(s, &suspect, err);
+    if (!code && (suspect || s->broken) && !s->base.read_only) {
+        code = db_compact(s, err);
+        if (!code)
+            mark_write(s, s->last_pos, false);
+    }
+    db_unlock(s);
+    if (!code)
+        s->broken = false;
+    return code;
+}
+
+static enum tide_code reopen(struct sqlite_store *s, struct tide_err *err)
+{
+    enum tide_code code;
+
+    heads_forget(s);
+    db_disconnect(&s->w);
+    pthread_mutex_lock(&s->rmu);
+    db_disconnect(&s->r);
+    pthread_mutex_unlock(&s->rmu);
+    code = db_connect(s, &s->w, err);
+    if (!code)
+        code = schema_migrate(s, false, err);
+    return code ? code : settle(s, err);
+}
+
+enum tide_code db_ready(struct sqlite_store *s, struct tide_err *err)
+{
+    if (s->w.db && !s->broken)
+        return TIDE_OK;
+    s->broken = true;
+    return reopen(s, err) ? tide_wrap(err, "reopen after a failure") : TIDE_OK;
+}
+
+static void sqlite_close_store(struct store *store)
+{
+    struct sqlite_store *s = sqlite_of(store);
+
+    if (s->w.db && !s->broken && !store->read_only && s->wal_pages > CLOSE_COMPACT_PAGES &&
+        store->env->ops->lock(s->mark, 0, NULL) == TIDE_OK) {
+        sqlite3_busy_timeout(s->w.db, 0);
+        (void)!db_compact(s, NULL);
+        db_unlock(s);
+    }
+    heads_forget(s);
+    db_disconnect(&s->w);
+    db_disconnect(&s->r);
+    if (s->mark)
+        store->env->ops->close(s->mark);
+    pthread_mutex_destroy(&s->rmu);
+    sodium_memzero(&store->key, sizeof store->key);
+    free(s);
+}
+
+static const struct store_ops ops = {
+    .scheme = "sqlite",
+    .close = sqlite_close_store,
+    .commit = sqlite_commit,
+    .maintain = sqlite_maintain,
+    .head = sqlite_head,
+    .read = sqlite_read,
+    .checkpoints = sqlite_checkpoints,
+    .read_all = sqlite_read_all,
+    .snapshot = sqlite_snapshot,
+    .list = sqlite_list,
+    .resolve = sqlite_resolve,
+    .info = sqlite_info,
+    .check = sqlite_check,
+    .rebuild = sqlite_rebuild,
+    .compact = sqlite_compact,
+    .change = sqlite_change,
+};
+
+static struct sqlite_store *store_init(const char *path, const struct tide_store_options *opt, struct env *env)
+{
+    struct sqlite_store *s = mem_zero(sizeof *s);
+
+    s->base.ops = &ops;
+    s->base.env = env;
+    s->base.max_record_bytes = opt->max_record_bytes ? opt->max_record_bytes : TIDE_MAX_RECORD_BYTES;
+    s->base.lease_ms = opt->lease_ms ? opt->lease_ms : 30000;
+    s->base.read_only = opt->flags & TIDE_OPEN_READ_ONLY;
+    s->accept_loss = opt->flags & TIDE_OPEN_ACCEPT_LOSS;
+    if (opt->key) {
+        memcpy(s->base.key.bytes, opt->key, opt->key_len);
+        s->base.key.len = opt->key_len;
+    }
+    snprintf(s->path, sizeof s->path, "%s", path);
+    snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
+    pthread_mutex_init(&s->rmu, NULL);
+    env->ops->self(env, &s->self);
+    return s;
+}
+
+enum tide_code sqlite_open(const char *path, const struct tide_store_options *opt, struct env *env,
+                           struct store **ret_store, struct tide_err *err)
+{
+    struct sqlite_store *s = store_init(path, opt, env);
+    enum tide_code code = open_files(s, (opt->flags & TIDE_OPEN_CREATE) && !s->base.read_only, err);
+
+    if (!code)
+        code = settle(s, err);
+    if (code) {
+        s->broken = true; /* nothing to tidy up */
+        sqlite_close_store(&s->base);
+        return tide_wrap(err, "open store");
+    }
+    if (!s->base.read_only)
+        reserve_make(s);
+    s->base.group = group_new(&s->base, opt->queue_max ? opt->queue_max : 4096);
+    *ret_store = &s->base;
+    return TIDE_OK;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables, in numbered migrations. An older file is brought up in one transaction; a newer one is refused. Version 1
+ * holds the truth and its caches, version 2 the views for people. Each step may run again on a file that has it.
+ */
+#include "store/sqlite_db.h"
+
+static const char tables[] =
+    /* The log of all sessions in order of arrival. prev: the event before it in its session, 0 for the first. */
+    "CREATE TABLE IF NOT EXISTS events(pos INTEGER PRIMARY KEY, sid INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    " prev INTEGER NOT NULL, epoch INTEGER NOT NULL, ts INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,"
+    " refs BLOB, digest BLOB NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS checkpoint_index ON events(sid, seq) WHERE kind IN ('checkpoint','checkpoint.deleted');"
+    /* One row per session; where it stands when it is not live. */
+    "CREATE TABLE IF NOT EXISTS sessions(sid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,"
+    " parent INTEGER, parent_seq INTEGER, base BLOB, hidden INTEGER NOT NULL, row_check INTEGER NOT NULL,"
+    " epoch INTEGER NOT NULL, last_seq INTEGER NOT NULL, last_pos INTEGER NOT NULL, digest BLOB NOT NULL,"
+    " updated INTEGER NOT NULL, summary TEXT, summary_seq INTEGER);"
+    "CREATE INDEX IF NOT EXISTS fork_index ON sessions(parent) WHERE parent IS NOT NULL;"
+    /* Sessions with a lease: few rows, close together, the only ones that change with every append. */
+    "CREATE TABLE IF NOT EXISTS live(sid INTEGER PRIMARY KEY, boot INTEGER NOT NULL, epoch INTEGER NOT NULL,"
+    " last_seq INTEGER NOT NULL, last_pos INTEGER NOT NULL, digest BLOB NOT NULL, updated INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS boots(boot INTEGER PRIMARY KEY AUTOINCREMENT, boot_id TEXT NOT NULL, kernel_boot TEXT"
+    " NOT NULL, pid_ns INTEGER NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL, expires INTEGER NOT NULL);"
+    /* Caches: positions of every 64 events of a session; states. */
+    "CREATE TABLE IF NOT EXISTS blocks(sid INTEGER NOT NULL, seq INTEGER NOT NULL, positions BLOB NOT NULL,"
+    " PRIMARY KEY(sid, seq)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS snapshots(id INTEGER PRIMARY KEY, sid INTEGER NOT NULL, seq INTEGER NOT NULL,"
+    " at BLOB NOT NULL, row_check BLOB NOT NULL, state BLOB NOT NULL);"
+    "CREATE UNIQUE INDEX IF NOT EXISTS snapshot_index ON snapshots(sid, seq);"
+    /* Big values by content. */
+    "CREATE TABLE IF NOT EXISTS blobs(id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, refs INTEGER NOT NULL,"
+    " value BLOB NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;";
+
+static const char views[] =
+    "DROP VIEW IF EXISTS sessions_v; DROP VIEW IF EXISTS messages; DROP VIEW IF EXISTS token_usage;"
+    "DROP VIEW IF EXISTS errors; DROP VIEW IF EXISTS checkpoints; DROP VIEW IF EXISTS runs;"
+    "DROP VIEW IF EXISTS spans; DROP VIEW IF EXISTS heads;"
+    "CREATE VIEW heads AS SELECT s.sid, s.id AS session_id, s.created, s.parent, s.parent_seq,"
+    " coalesce(s.parent_seq, 0) + 1 AS first_seq, coalesce(l.last_seq, s.last_seq) AS last_seq,"
+    " coalesce(l.updated, s.updated) AS updated, l.boot FROM sessions s LEFT JOIN live l USING (sid) WHERE NOT s.hidden;"
+    /* The parts of each session's own log that its content is made of, newest first. */
+    "CREATE VIEW spans AS WITH RECURSIVE part(sid, lo, hi) AS ("
+    "  SELECT h.sid, coalesce((SELECT max(r.seq) FROM events r WHERE r.sid = h.sid AND r.kind = 'session.rolled_back'"
+    "    AND r.seq <= h.last_seq), h.first_seq - 1) + 1, h.last_seq FROM heads h"
+    "  UNION ALL SELECT p.sid, coalesce((SELECT max(r.seq) FROM events r WHERE r.sid = p.sid AND"
+    "    r.kind = 'session.rolled_back' AND r.seq <= b.body ->> '$.to_seq'), h.first_seq - 1) + 1, b.body ->> '$.to_seq'"
+    "  FROM part p JOIN heads h USING (sid) JOIN events b ON b.sid = p.sid AND b.seq = p.lo - 1"
+    "    AND b.kind = 'session.rolled_back')"
+    " SELECT sid, lo, hi FROM part;"
+    "CREATE VIEW sessions_v AS SELECT h.session_id, c.body ->> '$.agent' AS agent, c.body ->> '$.agent_id' AS agent_id,"
+    " c.body ->> '$.task_id' AS task_id, c.body ->> '$.title' AS title, c.body ->> '$.working_dir' AS working_dir,"
+    " c.body ->> '$.provider.type' AS provider, c.body ->> '$.provider.model' AS model, h.created / 1000 AS created_at,"
+    " h.updated / 1000 AS updated_at, h.last_seq, p.id AS parent_id, h.parent_seq, h.boot IS NOT NULL AS is_held"
+    " FROM heads h JOIN events c ON c.sid = h.sid AND c.seq = h.first_seq LEFT JOIN sessions p ON p.sid = h.parent;"
+    "CREATE VIEW messages AS SELECT e.pos AS id, h.session_id, (SELECT c.body ->> '$.agent_id' FROM events c"
+    "   WHERE c.sid = e.sid AND c.kind = 'session.created') AS agent_id, e.body ->> '$.turn' AS turn,"
+    " substr(e.kind, 9) AS role, e.body ->> '$.content' AS content, e.body ->> '$.tool_call_id' AS tool_call_id,"
+    " e.body ->> '$.tool_name' AS tool_name, e.body -> '$.tool_calls' AS tool_args, e.seq, e.ts / 1000 AS created_at,"
+    " NOT EXISTS (SELECT 1 FROM spans s WHERE s.sid = e.sid AND e.seq BETWEEN s.lo AND s.hi) AS deleted"
+    " FROM events e JOIN heads h USING (sid) WHERE e.kind IN ('message.user','message.assistant','message.tool');"
+    "CREATE VIEW token_usage AS SELECT e.pos AS id, h.session_id, e.body ->> '$.turn' AS turn,"
+    " e.body ->> '$.input_tokens' AS input_tokens, e.body ->> '$.output_tokens' AS output_tokens,"
+    " e.body ->> '$.cached_tokens' AS cached_tokens, e.body ->> '$.cost' AS cost, e.ts / 1000 AS created_at"
+    " FROM events e JOIN heads h USING (sid) WHERE e.kind = 'llm.usage';"
+    "CREATE VIEW errors AS SELECT e.pos AS id, h.session_id, e.body ->> '$.turn' AS turn,"
+    " coalesce(e.body ->> '$.context', e.body ->> '$.tool', e.body ->> '$.node', e.kind) AS context,"
+    " coalesce(e.body ->> '$.message', e.body ->> '$.error.message', e.body ->> '$.error', e.body ->> '$.reason')"
+    "   AS message, coalesce(e.body ->> '$.attempt', 0) AS attempt, e.ts / 1000 AS created_at"
+    " FROM events e JOIN heads h USING (sid) WHERE e.kind IN ('llm.error','tool.failed','node.failed','run.failed');"
+    "CREATE VIEW checkpoints AS SELECT e.pos AS id, h.session_id, e.body ->> '$.checkpoint_id' AS checkpoint_id,"
+    " e.body ->> '$.type' AS type, e.body ->> '$.turn' AS turn, e.body ->> '$.node' AS node,"
+    " e.body ->> '$.next_node' AS next_node, e.body ->> '$.is_clean' AS is_clean,"
+    " e.body ->> '$.can_resume_from' AS can_resume_from, e.body ->> '$.description' AS description,"
+    " e.seq AS last_msg_id, e.ts / 1000 AS created_at,"
+    " EXISTS (SELECT 1 FROM events d, json_each(d.body, '$.checkpoint_ids') j WHERE d.sid = e.sid"
+    "   AND d.kind = 'checkpoint.deleted' AND j.value = e.body ->> '$.checkpoint_id')"
+    " OR NOT EXISTS (SELECT 1 FROM spans s WHERE s.sid = e.sid AND e.seq BETWEEN s.lo AND s.hi) AS deleted"
+    " FROM events e JOIN heads h USING (sid) WHERE e.kind = 'checkpoint';"
+    "CREATE VIEW runs AS SELECT h.session_id, e.body ->> '$.run_id' AS run_id, e.body ->> '$.boot_id' AS boot_id,"
+    " e.ts / 1000 AS started_at, t.ts / 1000 AS ended_at, substr(t.kind, 5) AS outcome,"
+    " t.body ->> '$.reason' AS reason, t.body ->> '$.error.message' AS error, e.seq FROM events e JOIN heads h USING (sid)"
+    " LEFT JOIN events t ON t.sid = e.sid AND t.seq > e.seq AND t.body ->> '$.run_id' = e.body ->> '$.run_id'"
+    "   AND t.kind IN ('run.completed','run.failed','run.cancelled','run.interrupted')"
+    " WHERE e.kind = 'run.started';";
+
+static const char *const migrations[SQLITE_SCHEMA_VERSION] = {tables, views};
+
+static int64_t pragma_int(struct sqlite_store *s, const char *sql)
+{
+    sqlite3_stmt *st = NULL;
+    int64_t v = 0;
+
+    if (sqlite3_prepare_v2(s->w.db, sql, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
+        v = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    return v;
+}
+
+static int apply(struct sqlite_store *s, int64_t from)
+{
+    char text[64];
+    int rc = SQLITE_OK;
+
+    for (int64_t v = from; v < SQLITE_SCHEMA_VERSION && rc == SQLITE_OK; v++)
+        rc = sqlite3_exec(s->w.db, migrations[v], NULL, NULL, NULL);
+    snprintf(text, sizeof text, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APP_ID,
+             SQLITE_SCHEMA_VERSION);
+    return rc == SQLITE_OK ? sqlite3_exec(s->w.db, text, NULL, NULL, NULL) : rc;
+}
+
+/* Keyed digests: the store remembers a check of its key, so that a wrong or missing one is named. */
+static enum tide_code check_key(struct sqlite_store *s, bool fresh, struct tide_err *err)
+{
+    unsigned char want[DIGEST_SIZE];
+    struct digest_state d;
+    sqlite3_stmt *st;
+    bool stored, same;
+
+    digest_begin(&d, &s->base.key);
+    digest_add_str(&d, STR("tidemark key check"));
+    digest_end(&d, want);
+    if (fresh && s->base.key.len) {
+        st = db_stmt(&s->w, ST_META_PUT);
+        sqlite3_bind_text(st, 1, "key_check", -1, SQLITE_STATIC);
+        sqlite3_bind_blob(st, 2, want, DIGEST_SIZE, SQLITE_STATIC);
+        return db_run(&s->w, ST_META_PUT) ? db_fail(s, &s->w, 0, err, "store the key check") : TIDE_OK;
+    }
+    st = db_stmt(&s->w, ST_META_GET);
+    sqlite3_bind_text(st, 1, "key_check", -1, SQLITE_STATIC);
+    stored = db_step(&s->w, st) == SQLITE_ROW;
+    same = stored && str_eq(db_text(st, 0), (struct str){(char *)want, DIGEST_SIZE});
+    sqlite3_reset(st);
+    if (stored && !s->base.key.len)
+        return tide_fail(err, TIDE_WRONG_KEY, "the store is keyed and no key was given: set TIDEMARK_KEY_FILE");
+    if (stored != (s->base.key.len > 0) || (stored && !same))
+        return tide_fail(err, TIDE_WRONG_KEY,
+                         stored ? "the key is not the one this store was made with"
+                                : "a key was given, but this store was made without one: open it without");
+    return TIDE_OK;
+}
+
+static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_empty, int64_t *ret_version,
+                              struct tide_err *err)
+{
+    int64_t app = pragma_int(s, "PRAGMA application_id"), version = pragma_int(s, "PRAGMA user_version");
+    bool empty = app == 0 && version == 0 && pragma_int(s, "SELECT count(*) FROM sqlite_schema") == 0;
+
+    if (!empty && app != SQLITE_APP_ID)
+        return tide_fail(err, TIDE_NOT_A_STORE, "an SQLite file, but not a Tidemark store: give another path");
+    if (version > SQLITE_SCHEMA_VERSION)
+        return tide_fail(err, TIDE_TOO_NEW, "the store has version %lld, this program knows up to %d: use a newer tidemark",
+                         (long long)version, SQLITE_SCHEMA_VERSION);
+    if (empty && !create)
+        return tide_fail(err, TIDE_NOT_A_STORE, "the file is an empty database, not a Tidemark store");
+    if (version < SQLITE_SCHEMA_VERSION && s->base.read_only)
+        return tide_fail(err, TIDE_READ_ONLY, "the store has the older version %lld: open it once for writing",
+                         (long long)version);
+    *ret_empty = empty;
+    *ret_version = version;
+    return TIDE_OK;
+}
+
+static enum tide_code upgrade(struct sqlite_store *s, bool create, struct tide_err *err)
+{
+    bool empty = false;
+    int64_t version = 0;
+    enum tide_code code = inspect(s, create, &empty, &version, err);
+    int rc;
+
+    if (code)
+        return code;
+    rc = apply(s, version);
+    return rc ? db_fail(s, &s->w, rc, err, "bring the store's tables up to date") : check_key(s, empty, err);
+}
+
+/* Under the lock of all writers: another process may have been faster. */
+static enum tide_code upgrade_locked(struct sqlite_store *s, bool create, struct tide_err *err)
+{
+    enum tide_code code;
+    int rc = db_run(&s->w, ST_BEGIN_WRITE);
+
+    if (rc)
+        return db_fail(s, &s->w, rc, err, "begin");
+    code = upgrade(s, create, err);
+    if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK)
+        code = db_fail(s, &s->w, rc, err, "store the tables");
+    if (code)
+        db_run(&s->w, ST_ROLLBACK);
+    return code;
+}
+
+enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_err *err)
+{
+    bool empty = false;
+    int64_t version = 0;
+    enum tide_code code;
+    int rc = db_run(&s->w, ST_BEGIN);
+
+    if (rc)
+        return db_fail(s, &s->w, rc, err, "begin");
+    code = inspect(s, create, &empty, &version, err);
+    if (!code && version == SQLITE_SCHEMA_VERSION)
+        code = check_key(s, false, err);
+    db_run(&s->w, ST_ROLLBACK);
+    if (code || version == SQLITE_SCHEMA_VERSION)
+        return code;
+    code = db_lock(s, err);
+    if (code)
+        return code;
+    code = upgrade_locked(s, create, err);
+    db_unlock(s);
+    return code;
+}

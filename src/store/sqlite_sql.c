@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All SQL that runs after a store is open: constant text, bound parameters, prepared when first used. */
+#include "store/sqlite_db.h"
+
+#define HEAD_COLUMNS                                                                                                  \
+    "SELECT s.sid, s.id, s.created, s.parent, s.parent_seq, s.base, s.hidden, s.row_check,"                           \
+    " max(s.epoch, coalesce(l.epoch, 0)), coalesce(l.last_seq, s.last_seq), coalesce(l.last_pos, s.last_pos),"        \
+    " coalesce(l.digest, s.digest), coalesce(l.updated, s.updated), coalesce(l.boot, 0), p.id,"                       \
+    " CASE WHEN s.summary_seq = coalesce(l.last_seq, s.last_seq) THEN s.summary END"                                  \
+    " FROM sessions s LEFT JOIN live l ON l.sid = s.sid LEFT JOIN sessions p ON p.sid = s.parent "
+#define EVENT_COLUMNS "SELECT pos, sid, seq, prev, epoch, ts, kind, body, refs, digest FROM events "
+#define INDEXED_KINDS "kind IN ('checkpoint','checkpoint.deleted')"
+
+static const char *const sql[ST_COUNT] = {
+    [ST_BEGIN] = "BEGIN",
+    [ST_BEGIN_WRITE] = "BEGIN IMMEDIATE",
+    [ST_COMMIT] = "COMMIT",
+    [ST_ROLLBACK] = "ROLLBACK",
+    [ST_DATA_VERSION] = "PRAGMA data_version",
+    [ST_MAX_POS] = "SELECT max(coalesce((SELECT max(pos) FROM events), 0),"
+                   " coalesce((SELECT value FROM meta WHERE key = 'position_floor'), 0))",
+    [ST_HEAD] = HEAD_COLUMNS "WHERE s.id = ?1",
+    [ST_HEAD_SCAN] = HEAD_COLUMNS "WHERE +s.sid > ?1 ORDER BY +s.sid",
+    [ST_HEAD_BY_SID] = HEAD_COLUMNS "WHERE s.sid = ?1",
+    [ST_EVENT] = EVENT_COLUMNS "WHERE pos = ?1",
+    [ST_EVENT_LINK] = "SELECT sid, seq, prev, digest FROM events WHERE pos = ?1",
+    [ST_EVENT_INSERT] = "INSERT INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest)"
+                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [ST_EVENT_DELETE] = "DELETE FROM events WHERE pos = ?1",
+    [ST_EVENTS_AFTER] = EVENT_COLUMNS "WHERE pos > ?1 ORDER BY pos LIMIT ?2",
+    [ST_BLOCK] = "SELECT positions FROM blocks WHERE sid = ?1 AND seq = ?2",
+    [ST_BLOCK_INSERT] = "INSERT OR REPLACE INTO blocks(sid, seq, positions) VALUES(?1, ?2, ?3)",
+    [ST_BLOCKS_DELETE] = "DELETE FROM blocks WHERE sid = ?1",
+    [ST_CHECKPOINTS] = EVENT_COLUMNS "WHERE sid = ?1 AND seq <= ?2 AND " INDEXED_KINDS " ORDER BY seq DESC LIMIT ?3",
+    [ST_SESSION_INSERT] = "INSERT INTO sessions(sid, id, created, parent, parent_seq, base, hidden, row_check, epoch,"
+                          " last_seq, last_pos, digest, updated) VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7, 0, ?8, ?2)",
+    [ST_SESSION_UPDATE] = "UPDATE sessions SET epoch = ?2, last_seq = ?3, last_pos = ?4, digest = ?5, updated = ?6,"
+                          " row_check = ?7 WHERE sid = ?1",
+    [ST_SESSION_SUMMARY] = "UPDATE sessions SET summary = ?2, summary_seq = ?3 WHERE sid = ?1",
+    [ST_SESSION_REVEAL] = "UPDATE sessions SET hidden = 0 WHERE sid = ?1",
+    [ST_SESSION_DELETE] = "DELETE FROM sessions WHERE sid = ?1",
+    [ST_FORKS] = "SELECT id FROM sessions WHERE parent = ?1 ORDER BY sid LIMIT 4",
+    [ST_LIST] = HEAD_COLUMNS "WHERE NOT s.hidden AND s.sid < ?1 AND (?2 = 0 OR s.parent = ?2) ORDER BY s.sid DESC LIMIT ?3",
+    [ST_RESOLVE] = "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || x'f4' AND NOT hidden ORDER BY id LIMIT ?2",
+    [ST_LIVE_PUT] = "INSERT OR REPLACE INTO live(sid, boot, epoch, last_seq, last_pos, digest, updated)"
+                    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [ST_LIVE_UPDATE] = "UPDATE live SET last_seq = ?2, last_pos = ?3, digest = ?4, updated = ?5 WHERE sid = ?1",
+    [ST_LIVE_DELETE] = "DELETE FROM live WHERE sid = ?1",
+    [ST_BOOT_INSERT] = "INSERT INTO boots(boot_id, kernel_boot, pid_ns, pid, start_time, expires)"
+                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+    [ST_BOOT_BEAT] = "UPDATE boots SET expires = ?2 WHERE boot = ?1",
+    [ST_BOOT_GET] = "SELECT boot_id, kernel_boot, pid_ns, pid, start_time, expires FROM boots WHERE boot = ?1",
+    [ST_BOOT_SWEEP] = "DELETE FROM boots WHERE expires < ?1 AND boot NOT IN (SELECT boot FROM live)",
+    [ST_SNAP_INSERT] = "INSERT OR REPLACE INTO snapshots(sid, seq, at, row_check, state) VALUES(?1, ?2, ?3, ?4, ?5)",
+    [ST_SNAP_GET] = "SELECT seq, at, row_check, state FROM snapshots WHERE sid = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 8",
+    [ST_SNAP_DELETE] = "DELETE FROM snapshots WHERE sid = ?1",
+    [ST_BLOB_FIND] = "SELECT id FROM blobs WHERE digest = ?1",
+    [ST_BLOB_ADD] = "INSERT INTO blobs(digest, refs, value) VALUES(?1, 1, ?2)",
+    [ST_BLOB_REF] = "UPDATE blobs SET refs = refs + 1 WHERE id = ?1",
+    [ST_BLOB_UNREF] = "UPDATE blobs SET refs = refs - 1 WHERE digest = ?1",
+    [ST_BLOB_SWEEP] = "DELETE FROM blobs WHERE digest = ?1 AND refs <= 0",
+    [ST_BLOB_GET] = "SELECT value FROM blobs WHERE digest = ?1",
+    [ST_META_GET] = "SELECT value FROM meta WHERE key = ?1",
+    [ST_META_PUT] = "INSERT OR REPLACE INTO meta(key, value) VALUES(?1, ?2)",
+};
+
+sqlite3_stmt *db_stmt(struct conn *c, enum stmt_id id)
+{
+    sqlite3_stmt *st = c->stmts[id];
+
+    if (!st) {
+        c->prepare_rc = sqlite3_prepare_v3(c->db, sql[id], -1, SQLITE_PREPARE_PERSISTENT, &st, NULL);
+        c->stmts[id] = st;
+    }
+    return st;
+}
+
+int db_step(struct conn *c, sqlite3_stmt *st)
+{
+    return st ? sqlite3_step(st) : c->prepare_rc;
+}
+
+int db_run(struct conn *c, enum stmt_id id)
+{
+    sqlite3_stmt *st = db_stmt(c, id);
+    int rc = db_step(c, st);
+
+    if (st)
+        sqlite3_reset(st);
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+struct str db_text(sqlite3_stmt *st, int column)
+{
+    const void *p = sqlite3_column_blob(st, column); /* before bytes: the call that may convert comes first */
+
+    return (struct str){p ? p : "", (size_t)sqlite3_column_bytes(st, column)};
+}

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One group, one transaction. Order inside it: lock the side file, BEGIN IMMEDIATE, find out whether anyone else has
+ * committed since (data_version; if so, what we remember of heads is dropped), then for each batch: check lease and
+ * expected seq, insert its events; last, write the heads that moved and COMMIT, which syncs. Only then is anyone told.
+ * A refusal is decided before the batch's first write, so one refusal leaves no trace and the others go on.
+ */
+#include <inttypes.h>
+
+#include "store/group.h"
+#include "store/sqlite_db.h"
+
+#define HEADS_MAX 16384 /* remembered at once; past it all are forgotten and read again */
+
+struct txn {
+    struct sqlite_store *s;
+    struct arena arena;
+    int64_t now_ms;
+    int rc; /* the first SQLite failure: the whole transaction is lost */
+    struct whead **touched;
+    size_t touched_n, touched_cap, deleted;
+};
+
+static void whead_free(void *p)
+{
+    struct whead *w = p;
+
+    free(w->recent);
+    free(w);
+}
+
+void heads_forget(struct sqlite_store *s)
+{
+    map_done(&s->heads, whead_free);
+    memset(&s->heads, 0, sizeof s->heads);
+    s->cache_valid = false;
+}
+
+static void refuse(struct batch *b, enum tide_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void refuse(struct batch *b, enum tide_code code, const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    b->code = tide_fail(&b->err, code, "%s", text);
+    if (b->owner && !b->owner->failed.code)
+        b->owner->failed = b->err;
+}
+
+struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc)
+{
+    struct whead *w = map_get(&s->heads, id);
+    sqlite3_stmt *st;
+    int rc;
+
+    if (w)
+        return w;
+    w = mem_zero(sizeof *w);
+    memcpy(w->h.id, id.ptr, id.len);
+    map_put(&s->heads, id, w);
+    st = db_stmt(&s->w, ST_HEAD);
+    sqlite3_bind_text(st, 1, id.ptr, (int)id.len, SQLITE_STATIC);
+    rc = db_step(&s->w, st);
+    if (rc == SQLITE_ROW) {
+        w->exists = true;
+        rc = head_from_row(s, &s->w, st, &w->h, &w->boot, &w->hidden, NULL) ? SQLITE_CORRUPT : SQLITE_OK;
+        w->in_live = w->boot != 0;
+        w->live_boot = w->boot;
+        w->live_epoch = w->h.epoch;
+        w->checked = true;
+    } else if (rc == SQLITE_DONE) {
+        rc = SQLITE_OK;
+    }
+    sqlite3_reset(st);
+    *ret_rc = rc;
+    return w;
+}
+
+static void touch(struct txn *t, struct whead *w)
+{
+    if (!w->touched) {
+        w->touched = true;
+        if (t->touched_n == t->touched_cap) {
+            t->touched_cap = t->touched_cap ? t->touched_cap * 2 : 64;
+            t->touched = mem_grow(t->touched, t->touched_cap * sizeof *t->touched);
+        }
+        t->touched[t->touched_n++] = w;
+    }
+}
+
+static void name_holder(struct txn *t, struct batch *b, struct whead *w)
+{
+    bool alive;
+    char who[160];
+
+    if (w->boot == t->s->boot) {
+        refuse(b, TIDE_HELD, "session '%s' is open for appending in this process already", b->session);
+        return;
+    }
+    t->rc = lease_holder(t->s, &t->s->w, w->boot, &alive, who);
+    if (!t->rc && alive)
+        refuse(b, TIDE_HELD, "session '%s' is held by %s: wait for it to end, or stop it", b->session, who);
+}
+
+/* The lease rules; leaves w ready for the batch. */
+static void check_lease(struct txn *t, struct batch *b, struct whead *w)
+{
+    if (b->owner)
+        b->epoch = b->owner->epoch;
+    if (b->flags & BATCH_INPUT)
+        return;
+    if (b->flags & BATCH_ACQUIRE) {
+        if (w->boot)
+            name_holder(t, b, w);
+    } else if (!w->boot || w->boot != t->s->boot || w->h.epoch != b->epoch) {
+        refuse(b, TIDE_FENCED, "session '%s': the lease of epoch %" PRId64 " was taken over (epoch %" PRId64 " now)",
+               b->session, b->epoch, w->h.epoch);
+    }
+}
+
+static void check_batch(struct txn *t, struct batch *b, struct whead *w)
+{
+    if (b->owner && b->owner->failed.code) {
+        b->err = b->owner->failed;
+        b->code = b->err.code;
+    } else if (!w->exists || (w->hidden && (b->flags & BATCH_ACQUIRE))) {
+        refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
+    } else {
+        check_lease(t, b, w);
+    }
+    if (!b->code && !t->rc && b->expect_seq != STORE_ANY_SEQ && b->expect_seq != w->h.last_seq)
+        refuse(b, TIDE_CONFLICT, "session '%s' is at seq %" PRId64 ", not at %" PRId64 ": read on and decide again",
+               b->session, w->h.last_seq, b->expect_seq);
+}
+
+static int put_block(struct txn *t, struct whead *w, int64_t first, unsigned n)
+{
+    sqlite3_stmt *st = db_stmt(&t->s->w, ST_BLOCK_INSERT);
+    unsigned char packed[BLOCK_EVENTS * 10];
+    size_t len = 0;
+    int64_t before = 0;
+
+    for (unsigned i = 0; i < n; i++) { /* differences as little-endian base 128 */
+        uint64_t d = (uint64_t)(w->recent[i] - before);
+
+        before = w->recent[i];
+        for (; d >= 0x80; d >>= 7)
+            packed[len++] = (unsigned char)(d | 0x80);
+        packed[len++] = (unsigned char)d;
+    }
+    sqlite3_bind_int64(st, 1, w->h.sid);
+    sqlite3_bind_int64(st, 2, first + n - 1);
+    sqlite3_bind_blob(st, 3, packed, (int)len, SQLITE_STATIC);
+    return db_run(&t->s->w, ST_BLOCK_INSERT);
+}
+
+/* Remembers where the event went; every BLOCK_EVENTS of them make a row. */
+static int note_position(struct txn *t, struct whead *w)
+{
+    int64_t seq = w->h.last_seq, first = (seq - 1) / BLOCK_EVENTS * BLOCK_EVENTS + 1;
+    unsigned n;
+    int rc = SQLITE_OK;
+
+    if (first < w->h.first_seq)
+        first = w->h.first_seq;
+    n = (unsigned)(seq - first);
+    if (!w->recent) {
+        w->recent = mem_array(BLOCK_EVENTS, sizeof *w->recent);
+        w->recent_n = n ? 0 : UINT32_MAX;
+    }
+    if (n == 0 || w->recent_n == n) {
+        w->recent[n] = w->h.last_pos;
+        w->recent_n = n + 1;
+    } else if (seq % BLOCK_EVENTS == 0) { /* we came in the middle: look the others up */
+        rc = event_positions(&t->s->w, &w->h, first, seq, w->recent);
+        w->recent_n = n + 1;
+    }
+    return !rc && seq % BLOCK_EVENTS == 0 ? put_block(t, w, first, n + 1) : rc;
+}
+
+static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct event *ev)
+{
+    struct sqlite_store *s = t->s;
+    sqlite3_stmt *st = db_stmt(&s->w, ST_EVENT_INSERT);
+    struct str body = ev->body, refs = {NULL, 0};
+    unsigned char before[DIGEST_SIZE];
+    int rc = SQLITE_OK;
+
+    ev->seq = w->h.last_seq + 1;
+    ev->pos = ++s->last_pos;
+    if (!ev->ts_ms)
+        ev->ts_ms = t->now_ms;
+    if (!(b->flags & BATCH_KEEP))
+        ev->epoch = w->h.epoch;
+    memcpy(before, w->h.digest, DIGEST_SIZE);
+    event_digest(ev->digest, &s->base.key, before, str_from(w->h.id), ev);
+    if (body.len > STORE_BIG_VALUE)
+        rc = big_store(s, &t->arena, ev->body, &body, &refs);
+    if (rc)
+        return rc;
+    sqlite3_bind_int64(st, 1, ev->pos);
+    sqlite3_bind_int64(st, 2, w->h.sid);
+    sqlite3_bind_int64(st, 3, ev->seq);
+    sqlite3_bind_int64(st, 4, w->h.last_pos);
+    sqlite3_bind_int64(st, 5, ev->epoch);
+    sqlite3_bind_int64(st, 6, ev->ts_ms);
+    sqlite3_bind_text(st, 7, ev->kind.ptr, (int)ev->kind.len, SQLITE_STATIC);
+    sqlite3_bind_text(st, 8, body.ptr, (int)body.len, SQLITE_STATIC);
+    sqlite3_bind_blob(st, 9, refs.len ? refs.ptr : NULL, (int)refs.len, SQLITE_STATIC);
+    sqlite3_bind_blob(st, 10, ev->digest, DIGEST_SIZE, SQLITE_STATIC);
+    rc = db_run(&s->w, ST_EVENT_INSERT);
+    memcpy(w->h.digest, ev->digest, DIGEST_SIZE);
+    w->h.last_seq = ev->seq;
+    w->h.last_pos = ev->pos;
+    w->h.updated_ms = ev->ts_ms;
+    if (ev->epoch > w->h.epoch)
+        w->h.epoch = ev->epoch; /* imported: epochs only grow */
+    return rc ? rc : note_position(t, w);
+}
+
+static int insert_snapshot(struct txn *t, struct batch *b, struct whead *w)
+{
+    sqlite3_stmt *st = db_stmt(&t->s->w, ST_SNAP_INSERT);
+    unsigned char check[DIGEST_SIZE];
+
+    snapshot_digest(check, &t->s->base.key, str_from(w->h.id), w->h.last_seq, w->h.digest, b->snapshot);
+    sqlite3_bind_int64(st, 1, w->h.sid);
+    sqlite3_bind_int64(st, 2, w->h.last_seq);
+    sqlite3_bind_blob(st, 3, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
+    sqlite3_bind_blob(st, 4, check, DIGEST_SIZE, SQLITE_STATIC);
+    sqlite3_bind_blob(st, 5, b->snapshot.ptr, (int)b->snapshot.len, SQLITE_STATIC);
+    return db_run(&t->s->w, ST_SNAP_INSERT);
+}
+
+static int insert_session(struct txn *t, struct batch *b, struct whead *w, struct whead *parent)
+{
+    struct sqlite_store *s = t->s;
+    sqlite3_stmt *st = db_stmt(&s->w, ST_SESSION_INSERT);
+    int rc;
+
+    w->h.first_seq = b->parent_seq + 1;
+    w->h.last_seq = b->parent_seq;
+    w->h.parent_seq = b->parent_seq;
+    w->h.created_ms = b->flags & BATCH_KEEP && b->n ? b->events[0].ts_ms : t->now_ms;
+    if (parent) {
+        w->h.parent_sid = parent->h.sid;
+        memcpy(w->h.parent_id, parent->h.id, sizeof w->h.parent_id);
+    }
+    memcpy(w->h.first_before, w->h.digest, DIGEST_SIZE);
+    sqlite3_bind_text(st, 1, b->session, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 2, w->h.created_ms);
+    sqlite3_bind_null(st, 3);
+    sqlite3_bind_null(st, 4);
+    sqlite3_bind_null(st, 5);
+    if (parent) {
+        sqlite3_bind_int64(st, 3, parent->h.sid);
+        sqlite3_bind_int64(st, 4, b->parent_seq);
+        sqlite3_bind_blob(st, 5, w->h.first_before, DIGEST_SIZE, SQLITE_STATIC);
+    }
+    sqlite3_bind_int64(st, 6, (b->flags & BATCH_HIDDEN) != 0);
+    sqlite3_bind_int64(st, 7, w->h.last_seq);
+    sqlite3_bind_blob(st, 8, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
+    rc = db_run(&s->w, ST_SESSION_INSERT);
+    w->h.sid = sqlite3_last_insert_rowid(s->w.db);
+    w->exists = true;
+    w->hidden = (b->flags & BATCH_HIDDEN) != 0;
+    return rc;
+}
+
+static struct whead *find_parent(struct txn *t, struct batch *b, struct whead *w)
+{
+    struct whead *parent = whead_load(t->s, str_from(b->parent), &t->rc);
+
+    if (t->rc)
+        return NULL;
+    if (!parent->exists || parent->hidden)
+        refuse(b, TIDE_NOT_FOUND, "no session '%s' to fork from", b->parent);
+    else if (b->parent_seq < parent->h.first_seq || b->parent_seq > parent->h.last_seq)
+        refuse(b, TIDE_INVALID, "cannot fork '%s' at seq %" PRId64 ": its own events are %" PRId64 " to %" PRId64,
+               b->parent, b->parent_seq, parent->h.first_seq, parent->h.last_seq);
+    else
+        t->rc = event_locate(&t->s->w, &parent->h, b->parent_seq, &(int64_t){0}, w->h.digest);
+    return parent;
+}
+
+/* A half-done import whose process died is in nobody's way. */
+static void sweep_hidden(struct txn *t, struct whead *w)
+{
+    bool alive = false;
+    char who[160], id[TIDE_ID_SIZE];
+
+    if (w->boot)
+        t->rc = lease_holder(t->s, &t->s->w, w->boot, &alive, who);
+    if (t->rc || alive || (w->boot && w->boot == t->s->boot))
+        return;
+    t->rc = session_erase(t->s, w);
+    memcpy(id, w->h.id, sizeof id);
+    memset(&w->h, 0, sizeof w->h);
+    memcpy(w->h.id, id, sizeof id);
+    w->exists = w->hidden = w->in_live = w->checked = false;
+    w->boot = 0;
+    free(TAKE(w->recent));
+}
+
+static void create_session(struct txn *t, struct batch *b, struct whead *w)
+{
+    struct whead *parent = NULL;
+
+    if (w->exists && w->hidden)
+        sweep_hidden(t, w);
+    if (!t->rc && w->exists)
+        refuse(b, TIDE_EXISTS, "a session '%s' exists already%s", b->session,
+               w->hidden ? " (it is being imported)" : ": choose another id");
+    if (!t->rc && !b->code && b->parent[0])
+        parent = find_parent(t, b, w);
+    if (t->rc || b->code)
+        return;
+    t->rc = insert_session(t, b, w, parent);
+    touch(t, w);
+    w->dirty = true;
+}
+
+static void delete_session(struct txn *t, struct batch *b, struct whead *w)
+{
+    sqlite3_stmt *st = db_stmt(&t->s->w, ST_FORKS);
+    struct buf names = BUF_INIT(256);
+
+    if (w->boot && !(b->flags & BATCH_HIDDEN && w->boot == t->s->boot))
+        name_holder(t, b, w);
+    sqlite3_bind_int64(st, 1, w->h.sid);
+    for (int n = 0; db_step(&t->s->w, st) == SQLITE_ROW; n++)
+        buf_addf(&names, "%s%.*s", n ? ", " : "", n < 3 ? (int)db_text(st, 0).len : 3, n < 3 ? db_text(st, 0).ptr : "…");
+    sqlite3_reset(st);
+    if (!b->code && !t->rc && names.len)
+        refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,
+               buf_cstr(&names));
+    buf_done(&names);
+    if (b->code || t->rc)
+        return;
+    t->rc = session_erase(t->s, w);
+    w->exists = w->dirty = w->in_live = false;
+    w->boot = 0;
+    t->deleted++;
+}
+
+/* The lease moves in memory here; write_head() makes it so on disk. */
+static void move_lease(struct txn *t, struct batch *b, struct whead *w)
+{
+    struct sqlite_store *s = t->s;
+
+    if (b->flags & BATCH_ACQUIRE) {
+        w->h.epoch++;
+        if (!(b->flags & BATCH_RELEASE)) {
+            t->rc = s->boot ? SQLITE_OK : lease_register(s);
+            w->boot = s->boot;
+        }
+    }
+    b->epoch = w->h.epoch;
+    if (b->owner && !(b->flags & BATCH_INPUT))
+        b->owner->epoch = b->flags & BATCH_RELEASE ? 0 : b->epoch;
+}
+
+static void apply_batch(struct txn *t, struct batch *b)
+{
+    struct whead *w = whead_load(t->s, str_from(b->session), &t->rc);
+
+    if (t->rc)
+        return;
+    if (b->flags & BATCH_CREATE)
+        create_session(t, b, w);
+    if (!t->rc && !b->code && !(b->flags & BATCH_CREATE) && !(b->flags & BATCH_DELETE))
+        check_batch(t, b, w);
+    if (!t->rc && !b->code && (b->flags & BATCH_DELETE)) {
+        if (w->exists && w->hidden == ((b->flags & BATCH_HIDDEN) != 0))
+            delete_session(t, b, w);
+        else
+            refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
+        return;
+    }
+    if (t->rc || b->code)
+        return;
+    touch(t, w);
+    w->dirty = true;
+    move_lease(t, b, w);
+    b->first_seq = w->h.last_seq + 1;
+    for (size_t i = 0; i < b->n && !t->rc; i++)
+        t->rc = insert_event(t, b, w, &b->events[i]);
+    b->last_seq = w->h.last_seq;
+    b->epoch = w->h.epoch;
+    if (!t->rc && b->snapshot.len && b->caches_seq == b->last_seq)
+        t->rc = insert_snapshot(t, b, w);
+    w->summary_set = b->summary.len > 0 && b->caches_seq == b->last_seq;
+    w->summary = b->summary;
+    if (b->flags & BATCH_RELEASE)
+        w->boot = 0;
+    if (b->flags & BATCH_REVEAL) {
+        sqlite3_bind_int64(db_stmt(&t->s->w, ST_SESSION_REVEAL), 1, w->h.sid);
+        t->rc = t->rc ? t->rc : db_run(&t->s->w, ST_SESSION_REVEAL);
+        w->hidden = false;
+    }
+}
+
+static int write_live(struct sqlite_store *s, struct whead *w)
+{
+    enum stmt_id id = w->in_live ? ST_LIVE_UPDATE : ST_LIVE_PUT;
+    sqlite3_stmt *st = db_stmt(&s->w, id);
+    int i = 1;
+
+    sqlite3_bind_int64(st, i++, w->h.sid);
+    if (!w->in_live) {
+        sqlite3_bind_int64(st, i++, w->boot);
+        sqlite3_bind_int64(st, i++, w->h.epoch);
+    }
+    sqlite3_bind_int64(st, i++, w->h.last_seq);
+    sqlite3_bind_int64(st, i++, w->h.last_pos);
+    sqlite3_bind_blob(st, i++, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
+    sqlite3_bind_int64(st, i++, w->h.updated_ms);
+    w->in_live = true;
+    return db_run(&s->w, id);
+}
+
+static int write_rest(struct sqlite_store *s, struct whead *w)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_SESSION_UPDATE);
+    int rc;
+
+    sqlite3_bind_int64(st, 1, w->h.sid);
+    sqlite3_bind_int64(st, 2, w->h.epoch);
+    sqlite3_bind_int64(st, 3, w->h.last_seq);
+    sqlite3_bind_int64(st, 4, w->h.last_pos);
+    sqlite3_bind_blob(st, 5, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 6, w->h.updated_ms);
+    sqlite3_bind_int64(st, 7, session_check(&w->h));
+    rc = db_run(&s->w, ST_SESSION_UPDATE);
+    if (!rc && w->in_live) {
+        sqlite3_bind_int64(db_stmt(&s->w, ST_LIVE_DELETE), 1, w->h.sid);
+        rc = db_run(&s->w, ST_LIVE_DELETE);
+        w->in_live = false;
+    }
+    if (!rc && w->summary_set) {
+        st = db_stmt(&s->w, ST_SESSION_SUMMARY);
+        sqlite3_bind_int64(st, 1, w->h.sid);
+        sqlite3_bind_text(st, 2, w->summary.ptr, (int)w->summary.len, SQLITE_STATIC);
+        sqlite3_bind_int64(st, 3, w->h.last_seq);
+        rc = db_run(&s->w, ST_SESSION_SUMMARY);
+    }
+    return rc;
+}
+
+/* A live session moves in the small table; one without a lease in its own row. */
+static int write_head(struct sqlite_store *s, struct whead *w)
+{
+    int rc = SQLITE_OK;
+
+    if (w->dirty && w->boot) {
+        /* A row that is there already may be of another boot or epoch: put it anew. */
+        if (w->live_boot != w->boot || w->live_epoch != w->h.epoch)
+            w->in_live = false;
+        if (!w->checked) { /* a new session: its row must carry its check before the lease hides it */
+            rc = write_rest(s, w);
+            w->checked = true;
+        }
+        rc = rc ? rc : write_live(s, w);
+        w->live_boot = w->boot;
+        w->live_epoch = w->h.epoch;
+    } else if (w->dirty) {
+        rc = write_rest(s, w);
+        w->checked = true;
+    }
+    w->dirty = false;
+    return rc;
+}
+
+/* After BEGIN: forget what we remember when anyone else has committed. */
+static int freshen(struct sqlite_store *s)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_DATA_VERSION);
+    int rc = db_step(&s->w, st);
+    int64_t version = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+
+    sqlite3_reset(st);
+    if (rc != SQLITE_ROW)
+        return rc;
+    if (s->cache_valid && version == s->data_version && s->heads.live < HEADS_MAX)
+        return SQLITE_OK;
+    heads_forget(s);
+    s->data_version = version;
+    st = db_stmt(&s->w, ST_MAX_POS);
+    rc = db_step(&s->w, st);
+    if (rc == SQLITE_ROW)
+        s->last_pos = sqlite3_column_int64(st, 0);
+    sqlite3_reset(st);
+    s->cache_valid = rc == SQLITE_ROW;
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+static int run_batches(struct txn *t, struct batch *list)
+{
+    t->rc = freshen(t->s);
+    for (struct batch *b = list; b && !t->rc; b = b->next)
+        apply_batch(t, b);
+    for (size_t i = 0; i < t->touched_n && !t->rc; i++)
+        t->rc = write_head(t->s, t->touched[i]);
+    for (size_t i = 0; i < t->touched_n; i++)
+        t->touched[i]->touched = false;
+    return t->rc;
+}
+
+/* The transaction is lost: nobody gets an ok. */
+static void fail_all(struct batch *list, const struct tide_err *err)
+{
+    for (struct batch *b = list; b; b = b->next) {
+        if (b->code)
+            continue; /* refused anyway, and it says why */
+        b->code = err->code;
+        b->err = *err;
+        if (!b->owner || b->flags & BATCH_INPUT)
+            continue;
+        if (b->flags & BATCH_ACQUIRE)
+            b->owner->epoch = 0; /* not taken after all */
+        else if (b->flags & BATCH_RELEASE)
+            b->owner->epoch = b->epoch; /* not given back after all */
+    }
+}
+
+/* What a failed COMMIT means: without space nothing was stored; anything else cannot be told from here. */
+static void commit_failed(struct sqlite_store *s, int rc, struct tide_err *err)
+{
+    if (db_fail(s, &s->w, rc, err, "append") == TIDE_FULL)
+        return;
+    s->broken = true;
+    mark_write(s, s->acked_pos, true);
+    err->code = TIDE_UNKNOWN;
+    tide_wrap(err, "the disk failed while the events were being stored; whether they are there is not known");
+}
+
+static void commit_locked(struct sqlite_store *s, struct batch *list, struct tide_err *err)
+{
+    struct txn t = {.s = s, .arena = ARENA_INIT, .now_ms = env_now_ms(s->base.env)};
+    int64_t boot = s->boot;
+    int rc = db_run(&s->w, ST_BEGIN_WRITE);
+
+    if (!rc) {
+        rc = run_batches(&t, list);
+        if (rc)
+            db_fail(s, &s->w, rc, err, "append");
+    } else {
+        db_fail(s, &s->w, rc, err, "begin");
+    }
+    if (!rc && t.touched_n + t.deleted == 0) {
+        db_run(&s->w, ST_ROLLBACK); /* all refused: nothing to sync */
+    } else if (!rc) {
+        rc = db_run(&s->w, ST_COMMIT);
+        if (rc)
+            commit_failed(s, rc, err);
+    }
+    if (rc) {
+        db_run(&s->w, ST_ROLLBACK);
+        heads_forget(s);
+        s->boot = boot; /* a row made in this transaction is gone with it */
+        fail_all(list, err);
+    } else if (t.touched_n + t.deleted) {
+        s->acked_pos = s->last_pos;
+        mark_write(s, s->last_pos, false);
+    }
+    free(t.touched);
+    arena_done(&t.arena);
+}
+
+void sqlite_commit(struct store *store, struct batch *list)
+{
+    struct sqlite_store *s = sqlite_of(store);
+    struct tide_err err = {TIDE_OK, ""};
+
+    if (db_ready(s, &err) || db_lock(s, &err)) {
+        fail_all(list, &err);
+        return;
+    }
+    commit_locked(s, list, &err);
+    db_unlock(s);
+}
+
+void sqlite_maintain(struct store *store)
+{
+    struct sqlite_store *s = sqlite_of(store);
+    bool move = s->wal_pages > WAL_LIMIT_PAGES;
+    bool beat = s->boot && env_now_ms(store->env) >= s->beat_due_ms;
+
+    if (s->broken || !s->w.db || (!move && !beat) || db_lock(s, NULL))
+        return;
+    if (beat && lease_beat(s) != SQLITE_OK)
+        s->broken = true;
+    if (move && !s->broken)
+        db_checkpoint(s);
+    db_unlock(s);
+}

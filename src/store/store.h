@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where events live: the interface that every backend keeps. Each slot's comment is its law; each law has a test in
+ * tests/store/ that every backend passes. Callers use the store_…() calls below, which check once and then call the slot.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/mem.h"
+#include "env/env.h"
+#include "store/event.h"
+
+struct store;
+struct group;
+struct group_owner;
+
+#define STORE_ANY_SEQ (-1)
+#define STORE_BIG_VALUE (64 * 1024) /* values over this are stored once by content */
+
+/* Where a session stands. */
+struct head {
+    char id[TIDE_ID_SIZE];
+    int64_t sid;       /* the backend's own name for it */
+    int64_t first_seq; /* 1; for a fork one past the fork point */
+    int64_t last_seq;
+    int64_t last_pos;
+    int64_t epoch;     /* of the latest lease */
+    int64_t created_ms, updated_ms;
+    unsigned char digest[DIGEST_SIZE];       /* of the last event */
+    unsigned char first_before[DIGEST_SIZE]; /* what the first event's digest stands on: zeros, or the parent's at the fork point */
+    char parent_id[TIDE_ID_SIZE]; /* empty unless a fork */
+    int64_t parent_sid, parent_seq;
+    bool held;         /* by a lease, whoever's */
+    bool holder_alive; /* the holder lives, or may live elsewhere and its lease has not expired */
+    char holder[160];  /* who, in words */
+};
+
+enum batch_flags {
+    BATCH_CREATE = 1,   /* a new session: `session` must not exist */
+    BATCH_ACQUIRE = 2,  /* take the lease; `epoch` is set to the new one */
+    BATCH_RELEASE = 4,  /* give the lease back */
+    BATCH_INPUT = 8,    /* without the lease: guarded by expect_seq alone */
+    BATCH_HIDDEN = 16,  /* with CREATE: not listed nor found before BATCH_REVEAL; swept when its maker died */
+    BATCH_REVEAL = 32,
+    BATCH_DELETE = 64,  /* the whole session goes, no events; with HIDDEN: one of ours that was never revealed */
+    BATCH_KEEP = 128,   /* events bring their own epoch (import) */
+};
+
+/* One unit of writing: whole or not at all. One allocation: batch_new() copies everything in. */
+struct batch {
+    char session[TIDE_ID_SIZE];
+    unsigned flags;
+    int64_t expect_seq; /* last seq the caller knows of, or STORE_ANY_SEQ */
+    int64_t epoch;      /* of the caller's lease; with an owner, the owner's counts */
+    char parent[TIDE_ID_SIZE]; /* with CREATE: fork of this one … */
+    int64_t parent_seq;        /* … at this seq */
+    size_t n;
+    struct event *events;      /* kind, body and ts (0: now) in; seq, pos, digest out */
+    struct str snapshot;       /* state as of the last event of this batch; empty: none */
+    struct str summary;        /* what lists show of the session as of the last event; empty: not known */
+    int64_t caches_seq;        /* seq both are for: they are dropped when the batch lands elsewhere */
+
+    /* Out. */
+    enum tide_code code;
+    struct tide_err err;
+    int64_t first_seq, last_seq;
+
+    /* For the group. */
+    struct group_owner *owner; /* batches of one owner fail together: see group.h; NULL: none */
+    bool async;                /* nobody waits for it: the group frees it */
+    tide_session *session_handle; /* for the completion */
+    void *user;                   /* not NULL: a completion is handed out */
+    bool finished;
+    struct batch *next;
+};
+
+struct batch *batch_new(struct str session, unsigned flags, const struct event *events, size_t n, struct str snapshot,
+                        struct str summary);
+void batch_free(struct batch *b);
+static inline void batch_freep(struct batch **b)
+{
+    batch_free(*b);
+}
+
+typedef int store_event_fn(void *arg, const struct event *ev); /* non-zero stops the reading, without error */
+
+/* A row of the directory. `summary` is what the last writer left, empty when it may be behind the log. */
+struct store_entry {
+    const struct head *head;
+    struct str summary;
+};
+typedef int store_entry_fn(void *arg, const struct store_entry *entry);
+
+struct store_check {
+    tide_progress_fn *progress;
+    tide_problem_fn *problem;
+    void *arg;
+    uint64_t done, total, problems;
+};
+
+struct store_ops {
+    const char *scheme;
+
+    void (*close)(struct store *);
+
+    /*
+     * Commits a list of batches in order in one durable transaction and sets each one's code. A batch that is refused
+     * (TIDE_CONFLICT unless expect_seq is the head, TIDE_FENCED if the lease moved on, TIDE_HELD, TIDE_NOT_FOUND, …)
+     * leaves no trace and does not fail the others. When the transaction fails, all fail: TIDE_FULL and TIDE_READ_ONLY
+     * mean nothing was stored; TIDE_UNKNOWN means it cannot be told before the store is read again.
+     */
+    void (*commit)(struct store *, struct batch *list);
+
+    /* Work that can wait until callers were answered: moving the write-ahead log, heartbeats. */
+    void (*maintain)(struct store *);
+
+    /* TIDE_NOT_FOUND. Sees everything that any process has committed. */
+    enum tide_code (*head)(struct store *, struct str id, struct head *ret_head, struct tide_err *err);
+
+    /*
+     * Hands out the session's own events from..to in order, each proved against the chain; TIDE_CORRUPT names the first
+     * that is not right. No transaction is open while `fn` runs.
+     */
+    enum tide_code (*read)(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
+                           struct tide_err *err);
+
+    /* Hands out the session's checkpoint and checkpoint.deleted events with seq <= to, newest first, each proved. */
+    enum tide_code (*checkpoints)(struct store *, const struct head *, int64_t to, store_event_fn *fn, void *arg,
+                                  struct tide_err *err);
+
+    /* Events of all sessions with pos > after in order of pos, at most max; *ret_session is set before each fn. */
+    enum tide_code (*read_all)(struct store *, int64_t after, uint64_t max, struct head *ret_session,
+                               store_event_fn *fn, void *arg, struct tide_err *err);
+
+    /*
+     * The newest snapshot with seq <= to that is whole and belongs to this log; *ret_seq 0 when there is none. Never one
+     * that is ahead of the log or of another history.
+     */
+    enum tide_code (*snapshot)(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,
+                               struct tide_err *err);
+
+    /* All sessions, newest first; or only the forks of one. */
+    enum tide_code (*list)(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,
+                           struct tide_err *err);
+
+    /* The ids that begin with prefix, at most max; the count found is returned in *ret_n. */
+    enum tide_code (*resolve)(struct store *, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
+                              size_t *ret_n, struct tide_err *err);
+
+    /* Members of a JSON object about the store. */
+    enum tide_code (*info)(struct store *, struct buf *out, struct tide_err *err);
+
+    /* The file's own structure and references; chains are checked through read(). */
+    enum tide_code (*check)(struct store *, struct store_check *check, struct tide_err *err);
+
+    /* Deletes every cache; what can be computed at once is. */
+    enum tide_code (*rebuild)(struct store *, struct tide_err *err);
+
+    enum tide_code (*compact)(struct store *, struct tide_err *err);
+
+    /* A number that changes when anything is committed by anyone. */
+    enum tide_code (*change)(struct store *, int64_t *ret_version, struct tide_err *err);
+};
+
+/* What every backend begins with. */
+struct store {
+    const struct store_ops *ops;
+    struct env *env;
+    struct group *group;
+    struct digest_key key;
+    size_t max_record_bytes;
+    int64_t lease_ms;
+    bool read_only;
+    char url[1024];
+    int64_t seen_version; /* for store_wait_change */
+};
+
+/* tide_store is the same object, seen from outside. */
+static inline struct store *store_of(tide_store *s)
+{
+    return (struct store *)(void *)s;
+}
+
+enum tide_code store_open(const char *url, const struct tide_store_options *opt, struct env *env,
+                          struct store **ret_store, struct tide_err *err) MUST_CHECK;
+void store_close(struct store *store);
+
+/* Submits, waits until it is durable or refused, frees the batch. *ret (may be NULL) gets first and last seq and epoch. */
+struct batch_result {
+    int64_t first_seq, last_seq, epoch;
+};
+enum tide_code store_write(struct store *store, struct batch *take, struct batch_result *ret, struct tide_err *err)
+    MUST_CHECK;
+
+enum tide_code store_head(struct store *store, struct str id, struct head *ret_head, struct tide_err *err) MUST_CHECK;
+enum tide_code store_read(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
+                          void *arg, struct tide_err *err) MUST_CHECK;
+
+#endif

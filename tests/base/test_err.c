@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors: one table, one line, outermost context first, never a raw control byte. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+static void every_code_has_a_name_a_text_and_its_numbers(void **state)
+{
+    static const struct {
+        enum tide_code code;
+        const char *name, *text;
+        int exit, http, retry;
+    } rows[] = {
+#define ROW(name, exit, http, retry, text) {TIDE_##name, #name, text, exit, http, retry},
+        TIDE_CODES(ROW)
+#undef ROW
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_string_equal(tide_code_name(rows[i].code), rows[i].name);
+        assert_string_equal(tide_code_text(rows[i].code), rows[i].text);
+        assert_int_equal(tide_code_exit(rows[i].code), rows[i].exit);
+        assert_int_equal(tide_code_http(rows[i].code), rows[i].http);
+        assert_int_equal(tide_code_retry(rows[i].code), rows[i].retry);
+    }
+    assert_int_equal(tide_code_exit(TIDE_OK), 0);
+    assert_int_equal(tide_code_http(TIDE_NOT_FOUND), 404);
+    assert_int_equal(tide_code_retry(TIDE_BUSY), 1);
+}
+
+static void a_code_from_nowhere_counts_as_failed(void **state)
+{
+    (void)state;
+    assert_string_equal(tide_code_name((enum tide_code)9999), "FAILED");
+    assert_int_equal(tide_code_exit((enum tide_code) - 1), 1);
+}
+
+static void wrapping_puts_context_before_and_keeps_the_code(void **state)
+{
+    struct tide_err err;
+
+    (void)state;
+    assert_int_equal(tide_fail(&err, TIDE_FULL, "disk %d full", 3), TIDE_FULL);
+    assert_int_equal(tide_wrap(&err, "read %s", "events"), TIDE_FULL);
+    assert_int_equal(tide_wrap(&err, "open '%s'", "s1"), TIDE_FULL);
+    assert_string_equal(err.msg, "open 's1': read events: disk 3 full");
+    assert_int_equal(err.code, TIDE_FULL);
+}
+
+static void arguments_may_point_into_the_error(void **state)
+{
+    struct tide_err err;
+
+    (void)state;
+    tide_fail(&err, TIDE_IO, "inner");
+    tide_fail(&err, TIDE_CORRUPT, "outer (%s)", err.msg);
+    assert_string_equal(err.msg, "outer (inner)");
+    tide_wrap(&err, "again %s", err.msg);
+    assert_string_equal(err.msg, "again outer (inner): outer (inner)");
+}
+
+static void null_is_allowed_where_nobody_listens(void **state)
+{
+    (void)state;
+    assert_int_equal(tide_fail(NULL, TIDE_BUSY, "x"), TIDE_BUSY);
+    assert_int_equal(tide_fail_errno(NULL, ENOSPC, "x"), TIDE_FULL);
+    assert_int_equal(tide_err_copy(NULL, &(struct tide_err){TIDE_HELD, "h"}), TIDE_HELD);
+}
+
+static void messages_are_one_clean_line(void **state)
+{
+    static const struct {
+        const char *input, *want;
+    } rows[] = {
+        {"two\nlines\r\n", "two?lines??"},
+        {"\x1b[31mred", "?[31mred"},
+        {"del \x7f", "del ?"},
+        {"c1 \xc2\x9b"
+         "31m",
+         "c1 ??31m"},
+        {"caf\xc3\xa9 \xc2\xa0 \xe2\x82\xac", "caf\xc3\xa9 \xc2\xa0 \xe2\x82\xac"},
+    };
+    struct tide_err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        tide_fail(&err, TIDE_INVALID, "%s", rows[i].input);
+        assert_string_equal(err.msg, rows[i].want);
+    }
+}
+
+static void a_long_message_is_cut_between_characters(void **state)
+{
+    struct tide_err err;
+    char text[700];
+
+    (void)state;
+    for (size_t shift = 0; shift < 4; shift++) {
+        memset(text, 'x', shift);
+        for (size_t i = shift; i + 4 < sizeof(text); i += 4)
+            memcpy(text + i, "\xf0\x9f\x98\x80", 5);
+        tide_fail(&err, TIDE_INVALID, "%s", text);
+        assert_in_range(strlen(err.msg), sizeof(err.msg) - 4, sizeof(err.msg) - 1);
+        assert_true(str_is_utf8(str_from(err.msg), NULL));
+        tide_wrap(&err, "a");
+        assert_in_range(strlen(err.msg), sizeof(err.msg) - 4, sizeof(err.msg) - 1);
+        assert_true(str_is_utf8(str_from(err.msg), NULL));
+    }
+}
+
+static void errno_becomes_the_code_that_fits(void **state)
+{
+    static const struct {
+        int errnum;
+        enum tide_code code;
+        const char *text;
+    } rows[] = {
+        {ENOSPC, TIDE_FULL, "open 'f': No space left on device"},
+        {EDQUOT, TIDE_FULL, "open 'f': Disk quota exceeded"},
+        {EACCES, TIDE_DENIED, "open 'f': Permission denied"},
+        {EPERM, TIDE_DENIED, "open 'f': Operation not permitted"},
+        {EROFS, TIDE_READ_ONLY, "open 'f': Read-only file system"},
+        {ENOENT, TIDE_NOT_FOUND, "open 'f': No such file or directory"},
+        {EEXIST, TIDE_EXISTS, "open 'f': File exists"},
+        {EAGAIN, TIDE_BUSY, "open 'f': Resource temporarily unavailable"},
+        {EMFILE, TIDE_BUSY, "open 'f': Too many open files"},
+        {ENAMETOOLONG, TIDE_INVALID, "open 'f': File name too long"},
+        {EIO, TIDE_IO, "open 'f': Input/output error"},
+        {99999, TIDE_IO, "open 'f': unknown system error"},
+    };
+    struct tide_err err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(tide_fail_errno(&err, rows[i].errnum, "open '%s'", "f"), rows[i].code);
+        assert_int_equal(err.code, rows[i].code);
+        assert_string_equal(err.msg, rows[i].text);
+    }
+}
+
+static void a_kept_error_is_copied_whole(void **state)
+{
+    struct tide_err kept, err = {TIDE_OK, ""};
+
+    (void)state;
+    tide_fail(&kept, TIDE_FENCED, "gone");
+    assert_int_equal(tide_err_copy(&err, &kept), TIDE_FENCED);
+    assert_int_equal(tide_err_copy(&err, &err), TIDE_FENCED);
+    assert_string_equal(err.msg, "gone");
+}
+
+static void text_is_released_and_cleared(void **state)
+{
+    struct tide_text text = {calloc(1, 4), 3};
+
+    (void)state;
+    tide_text_done(&text);
+    assert_null(text.ptr);
+    assert_int_equal(text.len, 0);
+    tide_text_done(&text);
+    tide_text_done(NULL);
+    assert_string_equal(tide_version(), TIDE_VERSION);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_code_has_a_name_a_text_and_its_numbers),
+        cmocka_unit_test(a_code_from_nowhere_counts_as_failed),
+        cmocka_unit_test(wrapping_puts_context_before_and_keeps_the_code),
+        cmocka_unit_test(arguments_may_point_into_the_error),
+        cmocka_unit_test(null_is_allowed_where_nobody_listens),
+        cmocka_unit_test(messages_are_one_clean_line),
+        cmocka_unit_test(a_long_message_is_cut_between_characters),
+        cmocka_unit_test(errno_becomes_the_code_that_fits),
+        cmocka_unit_test(a_kept_error_is_copied_whole),
+        cmocka_unit_test(text_is_released_and_cleared),
+    };
+
+    return cmocka_run_group_tests_name("base/err", tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: Apache-2.0
+# What every shell test begins with:  . "$TIDE_SOURCE/tests/lib.sh"
+#
+# Each case prints "ok - name" or "not ok - name"; the script ends with `finish`. The test has an empty directory of its
+# own ($work, removed at the end) as its home, so that nothing of the person's data is read or touched.
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-test.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+export HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache"
+cd "$work" || exit 1
+failures=0
+
+tidemark() {
+    "$TIDE_BIN" "$@"
+}
+
+# check NAME COMMAND...: the command succeeds. Its output is shown only when it does not.
+check() {
+    name=$1
+    shift
+    "$@" >"$work/.out" 2>&1 && got=0 || got=$?
+    if [ "$got" -eq 0 ]; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        echo "# exit status $got of: $*"
+        sed 's/^/# /' "$work/.out"
+        failures=$((failures + 1))
+    fi
+}
+
+# check_is NAME WANT GOT: two texts are the same.
+check_is() {
+    if [ "$2" = "$3" ]; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        printf 'want: %s\ngot:  %s\n' "$2" "$3" | sed 's/^/# /'
+        failures=$((failures + 1))
+    fi
+}
+
+# check_status NAME STATUS COMMAND...: the command ends with this exit status.
+check_status() {
+    name=$1
+    want=$2
+    shift 2
+    "$@" >"$work/.out" 2>&1 && got=0 || got=$?
+    check_is "$name" "exit status $want" "exit status $got"
+    [ "$want" -eq "$got" ] || sed 's/^/# /' "$work/.out"
+}
+
+skip() {
+    echo "ok - $1 # SKIP $2"
+}
+
+finish() {
+    [ "$failures" -eq 0 ]
+    exit
+}
