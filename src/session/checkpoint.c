@@ -87,35 +87,41 @@ enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_check
 /* One walk over checkpoint events from the newest back, leaving out the deleted. */
 struct walk {
     struct tide_session *s;
-    const struct span *spans; /* of the content now */
-    size_t span_count;
     struct map deleted; /* ids */
     struct arena parse;
-    int64_t events;     /* checkpoint and checkpoint.deleted events seen */
     int (*each)(struct walk *, const struct tide_checkpoint *);
     void *arg;
     bool stopped;
 };
 
-static bool in_spans(const struct walk *w, int64_t seq)
+static bool in_spans(const struct tide_session *s, int64_t seq)
 {
-    for (size_t i = w->span_count; i > 0; i--) {
-        const struct span *sp = &w->spans[i - 1];
+    const struct content *c = &s->state->content;
 
-        if (seq >= sp->from && seq <= sp->to && strcmp(sp->session, w->s->head.id) == 0)
+    for (size_t i = c->span_count; i > 0; i--) {
+        const struct span *sp = &c->spans[i - 1];
+
+        if (seq >= sp->from && seq <= sp->to && strcmp(sp->session, s->head.id) == 0)
             return true;
     }
     return false;
 }
 
-static void note_deleted(struct walk *w, const struct json *body)
+static int note_deleted(void *arg, const struct event *ev)
 {
-    const struct json *ids = json_get(body, STR("checkpoint_ids"));
+    struct walk *w = arg;
+    const struct json *ids;
+    struct json *body;
 
+    arena_reset(&w->parse);
+    if (json_parse(&w->parse, ev->body, NULL, &body, NULL, NULL))
+        return 0;
+    ids = json_get(body, STR("checkpoint_ids"));
     for (const struct json *id = ids ? ids->first : NULL; id; id = id->next) {
         if (id->type == JSON_STRING)
             map_put(&w->deleted, json_text(&w->parse, id), w);
     }
+    return 0;
 }
 
 static const char *text_or_null(struct walk *w, const struct json *body, const char *key)
@@ -125,20 +131,15 @@ static const char *text_or_null(struct walk *w, const struct json *body, const c
     return text.len ? arena_dup(&w->parse, text).ptr : NULL;
 }
 
-static int on_mark(void *arg, const struct event *ev)
+static int on_checkpoint(void *arg, const struct event *ev)
 {
     struct walk *w = arg;
     struct tide_checkpoint c;
     struct json *body;
 
     arena_reset(&w->parse);
-    w->events++;
     if (json_parse(&w->parse, ev->body, NULL, &body, NULL, NULL))
         return 0;
-    if (str_eq(ev->kind, STR("checkpoint.deleted"))) {
-        note_deleted(w, body);
-        return 0;
-    }
     c = (struct tide_checkpoint){
         .id = text_or_null(w, body, "checkpoint_id"),
         .type = text_or_null(w, body, "type"),
@@ -150,7 +151,7 @@ static int on_mark(void *arg, const struct event *ev)
         .turn = json_get_int(body, STR("turn"), 0),
         .is_clean = json_get_bool(body, STR("is_clean"), true),
         .can_resume_from = json_get_bool(body, STR("can_resume_from"), true),
-        .rolled_back = !in_spans(w, ev->seq),
+        .rolled_back = !in_spans(w->s, ev->seq),
     };
     if (!c.id || map_get(&w->deleted, str_from(c.id)))
         return 0;
@@ -160,7 +161,8 @@ static int on_mark(void *arg, const struct event *ev)
 
 /* The index was damaged: take the slow way, over all events. */
 struct gathered {
-    struct event *list;
+    struct walk *walk;
+    struct event *list; /* checkpoints, oldest first */
     size_t n;
     struct arena arena;
 };
@@ -169,7 +171,9 @@ static int gather(void *arg, const struct event *ev)
 {
     struct gathered *g = arg;
 
-    if (!str_eq(ev->kind, STR("checkpoint")) && !str_eq(ev->kind, STR("checkpoint.deleted")))
+    if (str_eq(ev->kind, STR("checkpoint.deleted")))
+        return note_deleted(g->walk, ev);
+    if (!str_eq(ev->kind, STR("checkpoint")))
         return 0;
     g->list = mem_grow(g->list, (g->n + 1) * sizeof *g->list);
     g->list[g->n] = *ev;
@@ -180,42 +184,29 @@ static int gather(void *arg, const struct event *ev)
 
 static enum tide_code scan_all(struct walk *w, struct tide_err *err)
 {
-    struct gathered g = {.arena = ARENA_INIT};
+    struct gathered g = {.walk = w, .arena = ARENA_INIT};
     enum tide_code code = store_read(w->s->store, &w->s->head, 0, 0, gather, &g, err);
 
     for (size_t i = g.n; i > 0 && !code && !w->stopped; i--)
-        on_mark(w, &g.list[i - 1]);
+        on_checkpoint(w, &g.list[i - 1]);
     arena_done(&g.arena);
     free(g.list);
     return code;
 }
 
-/*
- * Calls `each` for every checkpoint, newest first. A first pass that only counts makes sure that the index has all of them:
- * the ledger knows how many there must be.
- */
-static int only_count(struct walk *w, const struct tide_checkpoint *c)
-{
-    (void)w;
-    (void)c;
-    return 0;
-}
-
+/* Calls `each` for every checkpoint, newest first. The ledger knows how many events the index must have. */
 static enum tide_code run_walk(struct walk *w, struct tide_err *err)
 {
     struct store *store = w->s->store;
-    int (*each)(struct walk *, const struct tide_checkpoint *) = w->each;
-    int64_t last = w->s->head.last_seq;
-    enum tide_code code;
+    const struct head *h = &w->s->head;
+    int64_t made = 0, deleted = 0;
+    enum tide_code code = store->ops->checkpoints(store, h, false, h->last_seq, NULL, NULL, &made, err);
 
-    w->each = only_count;
-    code = store->ops->checkpoints(store, &w->s->head, last, on_mark, w, err);
-    map_done(&w->deleted, NULL);
-    memset(&w->deleted, 0, sizeof w->deleted);
-    w->each = each;
-    if (!code && w->events != w->s->state->ledger.checkpoint_events)
+    if (!code)
+        code = store->ops->checkpoints(store, h, true, h->last_seq, note_deleted, w, &deleted, err);
+    if (!code && made + deleted != w->s->state->ledger.checkpoint_events)
         return scan_all(w, err);
-    return code ? code : store->ops->checkpoints(store, &w->s->head, last, on_mark, w, err);
+    return code ? code : store->ops->checkpoints(store, h, false, h->last_seq, on_checkpoint, w, NULL, err);
 }
 
 static enum tide_code walk_checkpoints(struct tide_session *s, int (*each)(struct walk *, const struct tide_checkpoint *),
@@ -224,11 +215,26 @@ static enum tide_code walk_checkpoints(struct tide_session *s, int (*each)(struc
     struct walk w = {.s = s, .each = each, .arg = arg};
     enum tide_code code = session_sync(s, err);
 
-    if (code)
-        return code;
-    w.spans = s->state->content.spans;
-    w.span_count = s->state->content.span_count;
-    code = run_walk(&w, err);
+    code = code ? code : run_walk(&w, err);
+    map_done(&w.deleted, NULL);
+    arena_done(&w.parse);
+    return code;
+}
+
+/* The checkpoint at this seq, if there is one and it was not deleted after. */
+static enum tide_code look_at(struct tide_session *s, int64_t seq,
+                              int (*each)(struct walk *, const struct tide_checkpoint *), void *arg, struct tide_err *err)
+{
+    struct walk w = {.s = s, .each = each, .arg = arg};
+    struct gathered g = {.walk = &w, .arena = ARENA_INIT};
+    enum tide_code code = store_read(s->store, &s->head, seq, seq, gather, &g, err);
+
+    if (!code && g.n)
+        code = s->store->ops->checkpoints(s->store, &s->head, true, s->head.last_seq, note_deleted, &w, NULL, err);
+    if (!code && g.n)
+        on_checkpoint(&w, &g.list[0]);
+    arena_done(&g.arena);
+    free(g.list);
     map_done(&w.deleted, NULL);
     arena_done(&w.parse);
     return code;
@@ -310,7 +316,11 @@ enum tide_code tide_checkpoint_latest(tide_session *s, tide_checkpoint_fn *fn, v
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = walk_checkpoints(s, keep_matching, &f, err);
+    code = session_sync(s, err);
+    if (!code && s->state->content.checkpoint_seq > 0)
+        code = look_at(s, s->state->content.checkpoint_seq, keep_matching, &f, err);
+    else if (!code && s->state->content.checkpoint_seq < 0) /* the latest was deleted: the one before it is */
+        code = walk_checkpoints(s, keep_matching, &f, err);
     if (!code && !f.n)
         code = tide_fail(err, TIDE_NOT_FOUND, "no valid checkpoints found for session %s", s->head.id);
     if (!code)
@@ -331,12 +341,19 @@ static int keep_prefixed(struct walk *w, const struct tide_checkpoint *c)
 
 static enum tide_code find_one(struct tide_session *s, const char *id, struct found *f, struct tide_err *err)
 {
+    int64_t seq = 0;
     enum tide_code code;
 
     f->prefix = str_from(id);
     if (!str_is_id(f->prefix))
         return tide_fail(err, TIDE_INVALID, "not a checkpoint id: 1 to 64 letters, digits, '_' or '-'");
-    code = walk_checkpoints(s, keep_prefixed, f, err);
+    code = session_sync(s, err);
+    if (!code) /* a whole id is found at once; a prefix, or one the index has lost, by looking at all */
+        code = s->store->ops->checkpoint_seq(s->store, &s->head, f->prefix, &seq, err);
+    if (!code && seq >= s->head.first_seq)
+        code = look_at(s, seq, keep_prefixed, f, err);
+    if (!code && !f->n)
+        code = walk_checkpoints(s, keep_prefixed, f, err);
     if (code)
         return code;
     if (!f->n)

@@ -320,6 +320,7 @@ static const struct store_ops ops = {
     .head = sqlite_head,
     .read = sqlite_read,
     .checkpoints = sqlite_checkpoints,
+    .checkpoint_seq = sqlite_checkpoint_seq,
     .read_all = sqlite_read_all,
     .snapshot = sqlite_snapshot,
     .list = sqlite_list,

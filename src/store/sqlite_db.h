@@ -19,7 +19,8 @@
 enum stmt_id {
     ST_BEGIN, ST_BEGIN_WRITE, ST_COMMIT, ST_ROLLBACK, ST_DATA_VERSION, ST_MAX_POS,
     ST_HEAD, ST_HEAD_SCAN, ST_HEAD_BY_SID, ST_EVENT, ST_EVENT_LINK, ST_EVENT_INSERT, ST_EVENT_DELETE, ST_EVENTS_AFTER,
-    ST_BLOCK, ST_BLOCK_INSERT, ST_CHECKPOINTS,
+    ST_BLOCK, ST_BLOCK_INSERT, ST_CHECKPOINTS, ST_CHECKPOINTS_DELETED, ST_CHECKPOINT_COUNT,
+    ST_CHECKPOINT_DELETED_COUNT, ST_CHECKPOINT_SEQ,
     ST_SESSION_INSERT, ST_SESSION_UPDATE, ST_SESSION_SUMMARY, ST_SESSION_REVEAL, ST_SESSION_DELETE, ST_FORKS,
     ST_LIST, ST_RESOLVE,
     ST_LIVE_PUT, ST_LIVE_UPDATE, ST_LIVE_DELETE,
@@ -121,8 +122,10 @@ enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stm
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 enum tide_code sqlite_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                            struct tide_err *err);
-enum tide_code sqlite_checkpoints(struct store *, const struct head *, int64_t to, store_event_fn *fn, void *arg,
-                                  struct tide_err *err);
+enum tide_code sqlite_checkpoints(struct store *, const struct head *, bool deleted, int64_t to, store_event_fn *fn,
+                                  void *arg, int64_t *ret_total, struct tide_err *err);
+enum tide_code sqlite_checkpoint_seq(struct store *, const struct head *, struct str id, int64_t *ret_seq,
+                                     struct tide_err *err);
 enum tide_code sqlite_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session, store_event_fn *fn,
                                void *arg, struct tide_err *err);
 enum tide_code sqlite_snapshot(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,

@@ -427,33 +427,73 @@ static enum tide_code fill_rows(struct reading *r, sqlite3_stmt *st, struct tide
     return code;
 }
 
-enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, int64_t to, store_event_fn *fn, void *arg,
-                                  struct tide_err *err)
+static enum tide_code checkpoint_piece(struct reading *r, enum stmt_id id, struct tide_err *err)
+{
+    enum tide_code code = db_reader(r->s, err);
+    sqlite3_stmt *st;
+
+    if (code)
+        return code;
+    st = db_stmt(&r->s->r, id);
+    sqlite3_bind_int64(st, 1, r->h->sid);
+    sqlite3_bind_int64(st, 2, r->next);
+    sqlite3_bind_int64(st, 3, BLOCK_EVENTS);
+    code = fill_rows(r, st, err);
+    db_reader_done(r->s);
+    return code;
+}
+
+/* One number that a statement on (sid, text) gives; 0 when it gives none. */
+static enum tide_code one_number(struct sqlite_store *s, enum stmt_id id, int64_t sid, struct str text, int64_t *ret,
+                                 struct tide_err *err)
+{
+    enum tide_code code = db_reader(s, err);
+    sqlite3_stmt *st;
+    int rc;
+
+    if (code)
+        return code;
+    st = db_stmt(&s->r, id);
+    sqlite3_bind_int64(st, 1, sid);
+    if (text.len)
+        sqlite3_bind_text(st, 2, text.ptr, (int)text.len, SQLITE_STATIC);
+    rc = db_step(&s->r, st);
+    *ret = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        code = db_fail(s, &s->r, rc, err, "look for checkpoints");
+    if (st)
+        sqlite3_reset(st);
+    db_reader_done(s);
+    return code;
+}
+
+enum tide_code sqlite_checkpoint_seq(struct store *store, const struct head *h, struct str id, int64_t *ret_seq,
+                                     struct tide_err *err)
+{
+    return one_number(sqlite_of(store), ST_CHECKPOINT_SEQ, h->sid, id, ret_seq, err);
+}
+
+enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, bool deleted, int64_t to, store_event_fn *fn,
+                                  void *arg, int64_t *ret_total, struct tide_err *err)
 {
     struct reading *r = mem_zero(sizeof *r);
     enum tide_code code = TIDE_OK;
-    bool stop = false;
+    bool stop = fn == NULL;
 
+    if (ret_total)
+        code = one_number(sqlite_of(store), deleted ? ST_CHECKPOINT_DELETED_COUNT : ST_CHECKPOINT_COUNT, h->sid, STR(""),
+                          ret_total, err);
     r->s = sqlite_of(store);
     r->h = h;
     r->next = to;
-    do {
-        sqlite3_stmt *st;
-
-        code = db_reader(r->s, err);
-        if (code)
-            break;
-        st = db_stmt(&r->s->r, ST_CHECKPOINTS);
-        sqlite3_bind_int64(st, 1, h->sid);
-        sqlite3_bind_int64(st, 2, r->next);
-        sqlite3_bind_int64(st, 3, BLOCK_EVENTS);
-        code = fill_rows(r, st, err);
-        db_reader_done(r->s);
+    while (!code && !stop) {
+        code = checkpoint_piece(r, deleted ? ST_CHECKPOINTS_DELETED : ST_CHECKPOINTS, err);
+        stop = r->n == 0;
         for (size_t i = 0; !code && !stop && i < r->n; i++) {
             r->next = r->rows[i].ev.seq - 1;
             stop = fn(arg, &r->rows[i].ev) != 0;
         }
-    } while (!code && !stop && r->n);
+    }
     arena_done(&r->arena);
     free(r);
     return code;

@@ -9,8 +9,10 @@ static const char tables[] =
     /* The log of all sessions in order of arrival. prev: the event before it in its session, 0 for the first. */
     "CREATE TABLE IF NOT EXISTS events(pos INTEGER PRIMARY KEY, sid INTEGER NOT NULL, seq INTEGER NOT NULL,"
     " prev INTEGER NOT NULL, epoch INTEGER NOT NULL, ts INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,"
-    " refs BLOB, digest BLOB NOT NULL);"
-    "CREATE INDEX IF NOT EXISTS checkpoint_index ON events(sid, seq) WHERE kind IN ('checkpoint','checkpoint.deleted');"
+    " refs BLOB, digest BLOB NOT NULL, tag TEXT);" /* tag: a checkpoint's id, to find it by */
+    "CREATE INDEX IF NOT EXISTS checkpoint_index ON events(sid, seq) WHERE kind = 'checkpoint';"
+    "CREATE INDEX IF NOT EXISTS tag_index ON events(tag) WHERE tag IS NOT NULL;"
+    "CREATE INDEX IF NOT EXISTS checkpoint_deleted_index ON events(sid, seq) WHERE kind = 'checkpoint.deleted';"
     /* One row per session; where it stands when it is not live. */
     "CREATE TABLE IF NOT EXISTS sessions(sid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,"
     " parent INTEGER, parent_seq INTEGER, base BLOB, hidden INTEGER NOT NULL, row_check INTEGER NOT NULL,"

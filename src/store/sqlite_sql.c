@@ -9,7 +9,6 @@
     " CASE WHEN s.summary_seq = coalesce(l.last_seq, s.last_seq) THEN s.summary END"                                  \
     " FROM sessions s LEFT JOIN live l ON l.sid = s.sid LEFT JOIN sessions p ON p.sid = s.parent "
 #define EVENT_COLUMNS "SELECT pos, sid, seq, prev, epoch, ts, kind, body, refs, digest FROM events "
-#define INDEXED_KINDS "kind IN ('checkpoint','checkpoint.deleted')"
 
 static const char *const sql[ST_COUNT] = {
     [ST_BEGIN] = "BEGIN",
@@ -24,14 +23,19 @@ static const char *const sql[ST_COUNT] = {
     [ST_HEAD_BY_SID] = HEAD_COLUMNS "WHERE s.sid = ?1",
     [ST_EVENT] = EVENT_COLUMNS "WHERE pos = ?1",
     [ST_EVENT_LINK] = "SELECT sid, seq, prev, digest FROM events WHERE pos = ?1",
-    [ST_EVENT_INSERT] = "INSERT INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest)"
-                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [ST_EVENT_INSERT] = "INSERT INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag)"
+                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     [ST_EVENT_DELETE] = "DELETE FROM events WHERE pos = ?1",
     [ST_EVENTS_AFTER] = EVENT_COLUMNS "WHERE pos > ?1 ORDER BY pos LIMIT ?2",
     [ST_BLOCK] = "SELECT positions FROM blocks WHERE sid = ?1 AND seq = ?2",
     [ST_BLOCK_INSERT] = "INSERT OR REPLACE INTO blocks(sid, seq, positions) VALUES(?1, ?2, ?3)",
     [ST_BLOCKS_DELETE] = "DELETE FROM blocks WHERE sid = ?1",
-    [ST_CHECKPOINTS] = EVENT_COLUMNS "WHERE sid = ?1 AND seq <= ?2 AND " INDEXED_KINDS " ORDER BY seq DESC LIMIT ?3",
+    [ST_CHECKPOINTS] = EVENT_COLUMNS "WHERE sid = ?1 AND seq <= ?2 AND kind = 'checkpoint' ORDER BY seq DESC LIMIT ?3",
+    [ST_CHECKPOINTS_DELETED] =
+        EVENT_COLUMNS "WHERE sid = ?1 AND seq <= ?2 AND kind = 'checkpoint.deleted' ORDER BY seq DESC LIMIT ?3",
+    [ST_CHECKPOINT_COUNT] = "SELECT count(*) FROM events WHERE sid = ?1 AND kind = 'checkpoint'",
+    [ST_CHECKPOINT_DELETED_COUNT] = "SELECT count(*) FROM events WHERE sid = ?1 AND kind = 'checkpoint.deleted'",
+    [ST_CHECKPOINT_SEQ] = "SELECT seq FROM events WHERE tag = ?2 AND +sid = ?1",
     [ST_SESSION_INSERT] = "INSERT INTO sessions(sid, id, created, parent, parent_seq, base, hidden, row_check, epoch,"
                           " last_seq, last_pos, digest, updated) VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7, 0, ?8, ?2)",
     [ST_SESSION_UPDATE] = "UPDATE sessions SET epoch = ?2, last_seq = ?3, last_pos = ?4, digest = ?5, updated = ?6,"

@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 
+#include "base/json.h"
 #include "store/group.h"
 #include "store/sqlite_db.h"
 
@@ -181,11 +182,21 @@ static int note_position(struct txn *t, struct whead *w)
     return !rc && seq % BLOCK_EVENTS == 0 ? put_block(t, w, first, n + 1) : rc;
 }
 
+/* What a checkpoint can be found by. */
+static struct str tag_of(struct txn *t, const struct event *ev)
+{
+    struct json *body;
+
+    if (!str_eq(ev->kind, STR("checkpoint")) || json_parse(&t->arena, ev->body, NULL, &body, NULL, NULL))
+        return STR("");
+    return json_get_text(&t->arena, body, STR("checkpoint_id"));
+}
+
 static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct event *ev)
 {
     struct sqlite_store *s = t->s;
     sqlite3_stmt *st = db_stmt(&s->w, ST_EVENT_INSERT);
-    struct str body = ev->body, refs = {NULL, 0};
+    struct str body = ev->body, refs = {NULL, 0}, tag = tag_of(t, ev);
     unsigned char before[DIGEST_SIZE];
     int rc = SQLITE_OK;
 
@@ -211,6 +222,7 @@ static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct 
     sqlite3_bind_text(st, 8, body.ptr, (int)body.len, SQLITE_STATIC);
     sqlite3_bind_blob(st, 9, refs.len ? refs.ptr : NULL, (int)refs.len, SQLITE_STATIC);
     sqlite3_bind_blob(st, 10, ev->digest, DIGEST_SIZE, SQLITE_STATIC);
+    sqlite3_bind_text(st, 11, tag.len ? tag.ptr : NULL, (int)tag.len, SQLITE_STATIC);
     rc = db_run(&s->w, ST_EVENT_INSERT);
     memcpy(w->h.digest, ev->digest, DIGEST_SIZE);
     w->h.last_seq = ev->seq;

@@ -124,9 +124,17 @@ struct store_ops {
     enum tide_code (*read)(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                            struct tide_err *err);
 
-    /* Hands out the session's checkpoint and checkpoint.deleted events with seq <= to, newest first, each proved. */
-    enum tide_code (*checkpoints)(struct store *, const struct head *, int64_t to, store_event_fn *fn, void *arg,
-                                  struct tide_err *err);
+    /*
+     * Hands out the session's checkpoint events (or its checkpoint.deleted events) with seq <= to, newest first, each
+     * proved. *ret_total (may be NULL) is how many the index has in all; fn may be NULL. An index can be damaged: callers
+     * compare with what the ledger says there must be.
+     */
+    enum tide_code (*checkpoints)(struct store *, const struct head *, bool deleted, int64_t to, store_event_fn *fn,
+                                  void *arg, int64_t *ret_total, struct tide_err *err);
+
+    /* Where the checkpoint event with this id is said to be; 0 when the index does not know. A hint: read it and look. */
+    enum tide_code (*checkpoint_seq)(struct store *, const struct head *, struct str id, int64_t *ret_seq,
+                                     struct tide_err *err);
 
     /* Events of all sessions with pos > after in order of pos, at most max; *ret_session is set before each fn. */
     enum tide_code (*read_all)(struct store *, int64_t after, uint64_t max, struct head *ret_session,
