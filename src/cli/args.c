@@ -95,11 +95,12 @@ static enum tide_code unknown_option(const struct args *args, const char *word, 
     const char *near = len > 2 && typed[1] == '-' ? nearest(typed + 2, next_option, &n) : NULL;
     char name[64];
 
+    args_command_name(args, name);
     if (near)
         tide_fail(err, TIDE_INVALID, "unknown option '%.60s': did you mean '--%s'?", typed, near);
     else
-        tide_fail(err, TIDE_INVALID, "unknown option '%.60s': `tidemark %s%s--help` shows what there is", typed,
-                  args_command_name(args, name), *name ? " " : "");
+        tide_fail(err, TIDE_INVALID, "unknown option '%.60s': `tidemark %s%s--help` shows what there is", typed, name,
+                  *name ? " " : "");
     return in_command(args, err);
 }
 
@@ -108,7 +109,8 @@ static enum tide_code unknown_option(const struct args *args, const char *word, 
 static const struct opt *find_in(const struct opt *table, const char *name, size_t len, char letter, size_t *ret_index)
 {
     for (size_t i = 0; table && table[i].name; i++) {
-        bool hit = letter ? table[i].letter == letter : strlen(table[i].name) == len && !memcmp(table[i].name, name, len);
+        bool hit =
+            letter ? table[i].letter == letter : strlen(table[i].name) == len && !memcmp(table[i].name, name, len);
 
         if (hit) {
             *ret_index = i;

@@ -96,11 +96,11 @@ static enum tide_code check_word(const char *what, const char *words, const char
     return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is none of: %s", what, text, words);
 }
 
-static enum tide_code check_stdin(const char *what, const char *text, struct tide_err *err)
+static enum tide_code check_stdin(const char *text, struct tide_err *err)
 {
     if (strcmp(text, "-") == 0)
         return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID, "unexpected '" SHOWN "': only '-' (standard input) may stand at %s", text, what);
+    return tide_fail(err, TIDE_INVALID, "unexpected '" SHOWN "': only - (standard input) may stand there", text);
 }
 
 enum tide_code args_check(const char *what, enum value_type type, const struct opt *opt, const char *text,
@@ -125,7 +125,7 @@ enum tide_code args_check(const char *what, enum value_type type, const struct o
     case VALUE_OBJECT:
         return check_object(what, text, err);
     case VALUE_STDIN:
-        return check_stdin(what, text, err);
+        return check_stdin(text, err);
     case VALUE_TEXT:
     case VALUE_COMMAND:
         return check_utf8(what, text, err);

@@ -36,8 +36,9 @@ static const struct opt options[] = {
      .value = "SEQ",
      .help = "refuse (exit status 4) unless this is the last seq of the session"},
     {.name = "input",
-     .help = "append as input of someone else, without the session's lease: queue.added, approval.given, cancel.requested, "
-             "token events"},
+     .help =
+         "append as input of someone else, without the session's lease: queue.added, approval.given, cancel.requested, "
+         "token events"},
     {.name = NULL},
 };
 
@@ -71,7 +72,8 @@ static enum tide_code read_file(const char *path, size_t max, struct buf *ret_by
     if (failed)
         return tide_fail_errno(err, failed, "--data: read '%.200s'", path);
     if (ret_bytes->len > max)
-        return tide_fail(err, TIDE_TOO_BIG, "--data: '%.200s' is longer than the %zu bytes an event may have", path, max);
+        return tide_fail(err, TIDE_TOO_BIG, "--data: '%.200s' is longer than the %zu bytes an event may have", path,
+                         max);
     return TIDE_OK;
 }
 
@@ -79,7 +81,8 @@ static enum tide_code check_expected(tide_session *session, int64_t expect, stru
 {
     if (expect < 0 || expect == tide_session_last_seq(session))
         return TIDE_OK;
-    return tide_fail(err, TIDE_CONFLICT, "session '%s' is at %" PRId64 ", not at %" PRId64 ": read what is new, then try again",
+    return tide_fail(err, TIDE_CONFLICT,
+                     "session '%s' is at %" PRId64 ", not at %" PRId64 ": read what is new, then try again",
                      tide_session_id(session), tide_session_last_seq(session), expect);
 }
 
@@ -143,13 +146,23 @@ static bool is_blank(struct str line)
     return true;
 }
 
+/* A member as it stands in the source: the writer would normalise the escapes of its key. */
+static void copy_member(struct buf *body, const struct json *m)
+{
+    if (body->len > 1)
+        buf_add_char(body, ',');
+    buf_add_char(body, '"');
+    buf_add_str(body, m->key);
+    buf_add_str(body, STR("\":"));
+    buf_add_str(body, json_source(m));
+}
+
 /* Splits {"kind":K,fields…} into the kind and {fields…}. */
 static enum tide_code split_kind(struct stream *s, const struct json *line, struct str *ret_kind, struct tide_err *err)
 {
-    struct json_out o = json_out_to(&s->body);
     const struct json *kind = NULL;
 
-    json_out_begin(&o, '{');
+    buf_add_char(&s->body, '{');
     for (const struct json *m = line->first; m; m = m->next) {
         if (json_key_eq(m, STR("seq")) || json_key_eq(m, STR("ts")))
             return tide_fail(err, TIDE_INVALID, "has '%.*s': the log itself numbers and dates events: leave it out",
@@ -157,11 +170,12 @@ static enum tide_code split_kind(struct stream *s, const struct json *line, stru
         if (json_key_eq(m, STR("kind")))
             kind = m;
         else
-            json_out_kraw(&o, json_key_text(&s->arena, m), json_source(m));
+            copy_member(&s->body, m);
     }
-    json_out_end(&o, '}');
+    buf_add_char(&s->body, '}');
     if (!kind || kind->type != JSON_STRING)
-        return tide_fail(err, TIDE_INVALID, "%s: give every line one, or --kind for all", kind ? "\"kind\" is not a string" : "no \"kind\"");
+        return tide_fail(err, TIDE_INVALID, "%s: give every line one, or --kind for all",
+                         kind ? "\"kind\" is not a string" : "no \"kind\"");
     *ret_kind = arena_dup(&s->arena, json_text(&s->arena, kind));
     if (memchr(ret_kind->ptr, '\0', ret_kind->len))
         return tide_fail(err, TIDE_INVALID, "\"kind\" holds a NUL character");
@@ -169,15 +183,16 @@ static enum tide_code split_kind(struct stream *s, const struct json *line, stru
 }
 
 /* The event of a line; what it points to lives until the next line. */
-static enum tide_code parse_line(struct stream *s, struct str line, struct tide_new_event *ret_event, struct tide_err *err)
+static enum tide_code parse_line(struct stream *s, struct str line, struct tide_new_event *ret_event,
+                                 struct tide_err *err)
 {
     struct json *json = NULL;
-    struct str kind;
+    struct str kind = {0};
 
     arena_reset(&s->arena);
     buf_clear(&s->body);
-    if (json_parse(&s->arena, line, NULL, &json, NULL, err))
-        return err->code;
+    if (json_parse(&s->arena, line, NULL, &json, NULL, err)) /* it counts lines as well, and there is only one */
+        return tide_fail(err, err->code, "%s", err->msg + (str_starts(str_from(err->msg), STR("line 1, ")) ? 8 : 0));
     if (json->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID, "not a JSON object");
     if (s->kind) {
@@ -333,6 +348,7 @@ const struct command cmd_log_append = {
     .operands = {{"ID", VALUE_SESSION, 0}, {"-", VALUE_STDIN, OPERAND_OPTIONAL}},
     .options = options,
     .help = "append events; prints {\"seq\":N} for each once it is on disk",
-    .more = "With - it reads JSON lines from standard input: objects with \"kind\", or only fields when --kind is given.\n"
-            "A line that is refused ends it; what stands before it is stored and acknowledged.",
+    .more =
+        "With - it reads JSON lines from standard input: objects with \"kind\", or only fields when --kind is given.\n"
+        "A line that is refused ends it; what stands before it is stored and acknowledged.",
 };

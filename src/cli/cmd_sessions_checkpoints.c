@@ -22,8 +22,12 @@ static const struct opt list_options[] = {
 };
 
 static const struct table_column columns[] = {
-    {.head = "CHECKPOINT"}, {.head = "SEQ", .right = true}, {.head = "TYPE"},
-    {.head = "NODE"},       {.head = "STATE"},              {.head = "AGE"},
+    {.head = "CHECKPOINT"},
+    {.head = "SEQ", .right = true},
+    {.head = "TYPE"},
+    {.head = "NODE"},
+    {.head = "STATE"},
+    {.head = "AGE"},
     {.head = "DESCRIPTION", .gives = true},
 };
 

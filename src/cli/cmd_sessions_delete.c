@@ -7,8 +7,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     struct json_out o = out_json(&cli->out);
     char id[TIDE_ID_SIZE];
 
-    if (tide_session_resolve(cli->store, args_operand(&cli->args, 0), id, err) ||
-        tide_session_delete(cli->store, id, err))
+    if (cli_session_resolve(cli, 0, id, err) || tide_session_delete(cli->store, id, err))
         return err->code;
     if (!cli->out.json) {
         outf(&cli->out, "deleted %s\n", id);

@@ -18,7 +18,11 @@
 /* ---- export ---- */
 
 static const struct opt export_options[] = {
-    {.name = "output", .letter = 'o', .type = VALUE_FILE, .value = "FILE", .help = "write to FILE (default: standard output)"},
+    {.name = "output",
+     .letter = 'o',
+     .type = VALUE_FILE,
+     .value = "FILE",
+     .help = "write to FILE (default: standard output)"},
     {.name = NULL},
 };
 
@@ -176,7 +180,8 @@ static int on_import_progress(void *arg, uint64_t done, uint64_t total)
     return progress_step(&((struct importing *)arg)->progress, done, total);
 }
 
-static enum tide_code import_from(struct cli *cli, struct importing *in, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
+static enum tide_code import_from(struct cli *cli, struct importing *in, char ret_id[TIDE_ID_SIZE],
+                                  struct tide_err *err)
 {
     enum tide_code code = cli_store_open(cli, NEED_CREATE, 0, err);
 

@@ -5,7 +5,10 @@
 #include "cli/cli.h"
 
 static const struct opt fork_options[] = {
-    {.name = "at", .type = VALUE_POSITION, .value = "SEQ|CHECKPOINT", .help = "where it branches off (default: the end)"},
+    {.name = "at",
+     .type = VALUE_POSITION,
+     .value = "SEQ|CHECKPOINT",
+     .help = "where it branches off (default: the end)"},
     {.name = "id", .type = VALUE_ID, .value = "ID", .help = "id of the fork (default: a new one)"},
     {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "title of the fork (default: that of its parent)"},
     {.name = NULL},
@@ -34,8 +37,7 @@ static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
     int64_t seq = 0;
     char id[TIDE_ID_SIZE];
 
-    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) ||
-        (at && cli_position(session, at, &seq, err)))
+    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || (at && cli_position(session, at, &seq, err)))
         return err->code;
     seq = at ? seq : tide_session_last_seq(session);
     if (make_fork(cli, session, seq, id, err))
@@ -73,7 +75,8 @@ static const struct opt rollback_options[] = {
      .required = true,
      .help = "the point whose state comes back"},
     {.name = "reason", .type = VALUE_TEXT, .value = "TEXT", .help = "why, for the log"},
-    {.name = "reuse-effects", .help = "finished once-effects after that point answer from the log when asked for again"},
+    {.name = "reuse-effects",
+     .help = "finished once-effects after that point answer from the log when asked for again"},
     {.name = "redo-effects", .help = "finished once-effects after that point may run again"},
     {.name = NULL},
 };
@@ -83,7 +86,8 @@ static void print_rollback(struct cli *cli, tide_session *session, int64_t to)
     struct json_out o = out_json(&cli->out);
 
     if (!cli->out.json) {
-        outf(&cli->out, "rolled back to %" PRId64 "; the log is now at %" PRId64 "\n", to, tide_session_last_seq(session));
+        outf(&cli->out, "rolled back to %" PRId64 "; the log is now at %" PRId64 "\n", to,
+             tide_session_last_seq(session));
         return;
     }
     json_out_begin(&o, '{');

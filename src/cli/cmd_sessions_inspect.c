@@ -74,13 +74,17 @@ static void content_text(struct inspection *i, const struct json *content, const
     out_field(out, "next node", c->next_node);
     out_field(out, "description", c->description);
     out_field(out, "clean", c->is_clean ? "yes" : "no: something failed or was tried again before it");
-    out_field(out, "resumable", c->rolled_back        ? "no: a rollback has cut it off"
-                                : c->can_resume_from ? "yes"
-                                                     : "no: an effect or branch was unsettled");
+    out_field(out, "resumable",
+              c->rolled_back       ? "no: a rollback has cut it off"
+              : c->can_resume_from ? "yes"
+                                   : "no: an effect or branch was unsettled");
     out_field(out, "turn", arena_printf(&i->arena, "%" PRId64, c->turn));
     out_field(out, "messages", arena_printf(&i->arena, "%" PRId64, json_get_int(content, STR("messages"), 0)));
-    out_field(out, "outputs", arena_printf(&i->arena, "of %u nodes", outputs ? outputs->count : 0));
-    out_field(out, "memory", arena_printf(&i->arena, "%u keys", memory ? memory->count : 0));
+    out_field(out, "outputs",
+              arena_printf(&i->arena, "of %u node%s", outputs ? outputs->count : 0,
+                           outputs && outputs->count == 1 ? "" : "s"));
+    out_field(out, "memory",
+              arena_printf(&i->arena, "%u key%s", memory ? memory->count : 0, memory && memory->count == 1 ? "" : "s"));
     if (args_on(&i->cli->args, "memory"))
         print_memory(i, memory);
 }

@@ -13,6 +13,7 @@ static const struct opt options[] = {
     {.name = "status",
      .type = VALUE_TEXT,
      .value = "STATUS",
+     .words = "running waiting idle interrupted_startup interrupted_waiting active paused completed failed cancelled",
      .help = "only these: running, waiting, idle, interrupted_startup, interrupted_waiting, active, paused, completed, "
              "failed, cancelled"},
     {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "only of this agent (name or id)"},
@@ -23,7 +24,11 @@ static const struct opt options[] = {
 };
 
 static const struct table_column columns[] = {
-    {.head = "ID"}, {.head = "STATUS"}, {.head = "TITLE", .gives = true}, {.head = "AGE"}, {.head = "EVENTS", .right = true},
+    {.head = "ID"},
+    {.head = "STATUS"},
+    {.head = "TITLE", .gives = true},
+    {.head = "AGE"},
+    {.head = "EVENTS", .right = true},
 };
 
 struct listing {

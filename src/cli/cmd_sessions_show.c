@@ -150,11 +150,13 @@ static void field_text(struct out *out, const char *name, const struct view *v, 
 
 static void field_provider(struct out *out, const struct view *v, const struct json *provider)
 {
-    struct str type = json_get_text(v->arena, provider, STR("type")), model = json_get_text(v->arena, provider, STR("model"));
+    struct str type = json_get_text(v->arena, provider, STR("type")),
+               model = json_get_text(v->arena, provider, STR("model"));
 
     if (type.len || model.len)
-        out_field(out, "provider",
-                  arena_printf(v->arena, "%.*s%s%.*s", STR_ARG(type), type.len && model.len ? ", " : "", STR_ARG(model)));
+        out_field(
+            out, "provider",
+            arena_printf(v->arena, "%.*s%s%.*s", STR_ARG(type), type.len && model.len ? ", " : "", STR_ARG(model)));
 }
 
 static void field_usage(struct out *out, const struct view *v)
@@ -163,8 +165,9 @@ static void field_usage(struct out *out, const struct view *v)
 
     if (u->calls > 0)
         out_field(out, "usage",
-                  arena_printf(v->arena, "%" PRId64 " calls, %" PRId64 " tokens in (%" PRId64 " cached), %" PRId64
-                                         " out, cost %" PRId64 ".%06" PRId64,
+                  arena_printf(v->arena,
+                               "%" PRId64 " calls, %" PRId64 " tokens in (%" PRId64 " cached), %" PRId64
+                               " out, cost %" PRId64 ".%06" PRId64,
                                u->calls, u->input_tokens, u->cached_tokens, u->output_tokens, u->cost_nano / 1000000000,
                                u->cost_nano % 1000000000 / 1000));
 }

@@ -68,7 +68,7 @@ static void report(struct verification *v, const char *id, uint64_t events, cons
         out_value(out, bad->msg);
     } else {
         out_colored(out, COLOR_GREEN, "ok");
-        outf(out, "       %s  %" PRIu64 " events", id, events);
+        outf(out, "       %s  %" PRIu64 " event%s", id, events, events == 1 ? "" : "s");
     }
     outf(out, "\n");
 }

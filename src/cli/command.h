@@ -23,11 +23,11 @@ enum need {
 
 /* What a value is: checked while parsing, and what completion offers. */
 enum value_type {
-    VALUE_NONE, /* a flag */
-    VALUE_TEXT, /* UTF-8 */
-    VALUE_INT,  /* within min and max */
-    VALUE_WORD, /* one of `words` */
-    VALUE_ID,   /* a new id */
+    VALUE_NONE,       /* a flag */
+    VALUE_TEXT,       /* UTF-8 */
+    VALUE_INT,        /* within min and max */
+    VALUE_WORD,       /* one of `words` */
+    VALUE_ID,         /* a new id */
     VALUE_SESSION,    /* a session's id or unique prefix */
     VALUE_CHECKPOINT, /* a checkpoint's id or unique prefix */
     VALUE_POSITION,   /* a seq or a checkpoint */
@@ -46,7 +46,7 @@ struct opt {
     const char *value; /* what usage calls it: "N"; NULL for flags */
     const char *help;
     int64_t min, max;  /* of VALUE_INT; both 0: any from 0 */
-    const char *words; /* of VALUE_WORD, space separated */
+    const char *words; /* of VALUE_WORD, space separated; of others what completion offers */
     bool required;
     bool hidden;
 };

@@ -52,7 +52,11 @@ static void print_option(struct out *out, const struct opt *o)
 
 static void print_options(struct out *out, const char *title, const struct opt *table)
 {
-    if (!table)
+    const struct opt *first = table;
+
+    while (first && first->name && first->hidden)
+        first++;
+    if (!first || !first->name)
         return;
     outf(out, "\n%s%s%s\n", color_code(out, COLOR_BOLD), title, color_code(out, COLOR_NONE));
     for (const struct opt *o = table; o->name; o++)

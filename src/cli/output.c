@@ -67,13 +67,21 @@ enum tide_code out_flush(struct out *out, struct tide_err *err)
 
 void outf(struct out *out, const char *fmt, ...)
 {
-    char line[1024];
+    char line[512], *longer = NULL;
     va_list args;
+    int n;
 
     va_start(args, fmt);
-    vsnprintf(line, sizeof(line), fmt, args);
+    n = vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
-    buf_add_str(&out->text, str_from(line));
+    if (n >= (int)sizeof(line)) {
+        longer = mem_alloc((size_t)n + 1);
+        va_start(args, fmt);
+        vsnprintf(longer, (size_t)n + 1, fmt, args);
+        va_end(args);
+    }
+    buf_add_str(&out->text, str_from(longer ? longer : line));
+    free(longer);
 }
 
 /* A control character, or bytes that are no character, must not reach a terminal: they can rewrite what is shown. */

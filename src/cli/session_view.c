@@ -61,8 +61,11 @@ enum color session_color(const struct tide_session_info *info)
         const char *word;
         enum color color;
     } colors[] = {
-        {"running", COLOR_GREEN},       {"waiting", COLOR_CYAN},           {"interrupted_startup", COLOR_YELLOW},
-        {"interrupted_waiting", COLOR_YELLOW}, {"failed", COLOR_RED},
+        {"running", COLOR_GREEN},
+        {"waiting", COLOR_CYAN},
+        {"interrupted_startup", COLOR_YELLOW},
+        {"interrupted_waiting", COLOR_YELLOW},
+        {"failed", COLOR_RED},
     };
 
     for (size_t i = 0; i < sizeof(colors) / sizeof(colors[0]); i++)

@@ -32,10 +32,22 @@ void cli_store_close(struct cli *cli)
     cli->store = NULL;
 }
 
+/* What to do when there is no such session. */
+static enum tide_code with_hint(enum tide_code code, struct tide_err *err)
+{
+    return code == TIDE_NOT_FOUND ? tide_fail(err, code, "%s: `tidemark sessions list` shows what there is", err->msg)
+                                  : code;
+}
+
+enum tide_code cli_session_resolve(struct cli *cli, size_t i, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
+{
+    return with_hint(tide_session_resolve(cli->store, args_operand(&cli->args, i), ret_id, err), err);
+}
+
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
                                 struct tide_err *err)
 {
-    return tide_session_open(cli->store, args_operand(&cli->args, i), flags, ret_session, err);
+    return with_hint(tide_session_open(cli->store, args_operand(&cli->args, i), flags, ret_session, err), err);
 }
 
 static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)

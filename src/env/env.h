@@ -37,6 +37,7 @@ struct env_ops {
     int64_t (*now_ms)(struct env *);  /* Unix time */
     int64_t (*mono_ns)(struct env *); /* never goes back */
     void (*random)(struct env *, void *out, size_t n);
+    void (*sleep_ms)(struct env *, int ms);
 
     /* A path that is a symbolic link is refused (TIDE_DENIED). TIDE_NOT_FOUND when absent and not created. */
     enum tide_code (*open)(struct env *, const char *path, unsigned flags, struct env_file **ret_file,

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -47,6 +48,12 @@ static int64_t real_mono_ns(struct env *e)
 {
     (void)e;
     return clock_ns(CLOCK_MONOTONIC);
+}
+
+static void real_sleep_ms(struct env *e, int ms)
+{
+    (void)e;
+    poll(NULL, 0, ms);
 }
 
 static void real_random(struct env *e, void *out, size_t n)
@@ -400,6 +407,7 @@ struct env *env_real(void)
         .now_ms = real_now_ms,
         .mono_ns = real_mono_ns,
         .random = real_random,
+        .sleep_ms = real_sleep_ms,
         .open = real_open,
         .close = real_close,
         .pread = real_pread,

@@ -48,6 +48,11 @@ static void sim_env_random(struct env *e, void *out, size_t n)
         ((unsigned char *)out)[i] = (unsigned char)sim_next(&proc_of(e)->sim->rng);
 }
 
+static void sim_sleep_ms(struct env *e, int ms)
+{
+    sim_advance(proc_of(e)->sim, ms);
+}
+
 /* ---- Files -------------------------------------------------------------------------------------------------- */
 
 static enum tide_code sim_open(struct env *e, const char *path, unsigned flags, struct env_file **ret_file,
@@ -179,6 +184,7 @@ void sim_env_init(struct sim_proc *p)
         .now_ms = sim_now_ms,
         .mono_ns = sim_mono_ns,
         .random = sim_env_random,
+        .sleep_ms = sim_sleep_ms,
         .open = sim_open,
         .close = sim_close,
         .pread = sim_pread,

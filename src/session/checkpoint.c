@@ -221,6 +221,39 @@ static enum tide_code walk_checkpoints(struct tide_session *s, int (*each)(struc
     return code;
 }
 
+bool checkpoint_is_known(const struct state *state)
+{
+    const struct ledger *l = &state->ledger;
+
+    return state->content.resume_checkpoint_seq == 0 || l->checkpoints == l->checkpoint_events ||
+           (l->rollbacks == 0 && state->content.resume_checkpoint_seq > 0);
+}
+
+static int take_resumable(struct walk *w, const struct tide_checkpoint *c)
+{
+    if (c->rolled_back || !c->can_resume_from)
+        return 0;
+    snprintf(w->arg, TIDE_ID_SIZE, "%s", c->id);
+    return 1;
+}
+
+enum tide_code checkpoint_to_resume(struct store *store, const struct head *head, struct state *state,
+                                    char ret_id[TIDE_ID_SIZE], struct tide_err *err)
+{
+    struct tide_session s = {.store = store, .head = *head, .state = state}; /* enough of one to be read */
+    struct walk w = {.s = &s, .each = take_resumable, .arg = ret_id};
+    enum tide_code code;
+
+    memcpy(ret_id, state->content.resume_checkpoint, TIDE_ID_SIZE);
+    if (checkpoint_is_known(state))
+        return TIDE_OK;
+    ret_id[0] = 0;
+    code = run_walk(&w, err);
+    map_done(&w.deleted, NULL);
+    arena_done(&w.parse);
+    return code;
+}
+
 /* The checkpoint at this seq, if there is one and it was not deleted after. */
 static enum tide_code look_at(struct tide_session *s, int64_t seq,
                               int (*each)(struct walk *, const struct tide_checkpoint *), void *arg, struct tide_err *err)

@@ -51,7 +51,7 @@ static const char *info_or_null(struct arena *a, const struct state *s, const ch
 }
 
 static void fill_info(struct arena *a, const struct head *h, const struct state *s, const struct status *st,
-                      struct tide_session_info *ret)
+                      const char *resume_from, struct tide_session_info *ret)
 {
     const struct run *r = &s->ledger.run;
 
@@ -76,7 +76,7 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
         .error_message = r->error_message,
         .failed_at_node = r->failed_at_node,
         .resume_from_checkpoint_id = r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id
-                                                                  : text_or_null(str_from(s->content.resume_checkpoint)),
+                                                                  : text_or_null(str_from(resume_from)),
     };
 }
 
@@ -107,7 +107,7 @@ static bool selected(const struct tide_list_filter *f, const struct tide_session
 static enum tide_code entry_state(struct listing *l, const struct store_entry *entry, struct state **ret)
 {
     if (entry->summary.len && !state_decode(entry->summary, ret, NULL)) {
-        if ((*ret)->content.resume_checkpoint_seq >= 0)
+        if (checkpoint_is_known(*ret))
             return TIDE_OK;
         state_free(*ret);
     }
@@ -120,13 +120,16 @@ static int list_entry(void *arg, const struct store_entry *entry)
     AUTO(state_freep) struct state *s = NULL;
     struct tide_session_info info;
     struct status st;
+    char resume_from[TIDE_ID_SIZE];
 
     l->code = entry_state(l, entry, &s);
+    if (!l->code)
+        l->code = checkpoint_to_resume(l->store, entry->head, s, resume_from, l->err);
     if (l->code)
         return 1;
     arena_reset(&l->arena);
     status_derive(&st, s, entry->head->holder_alive, env_now_ms(l->store->env));
-    fill_info(&l->arena, entry->head, s, &st, &info);
+    fill_info(&l->arena, entry->head, s, &st, resume_from, &info);
     if (!selected(l->filter, &info, &st))
         return 0;
     l->n++;
@@ -156,15 +159,17 @@ enum tide_code tide_session_show(tide_session *s, tide_session_info_fn *fn, void
     struct arena a = ARENA_INIT;
     struct tide_session_info info;
     struct status st;
+    char resume_from[TIDE_ID_SIZE];
     enum tide_code code = TIDE_OK;
 
     ERR_LOCAL(err);
     if (s->owner.pending || s->stale || s->head.last_seq != s->state->seq)
         code = session_sync(s, err);
+    code = code ? code : checkpoint_to_resume(s->store, &s->head, s->state, resume_from, err);
     if (code)
         return code;
     status_derive(&st, s->state, s->owner.epoch || s->head.holder_alive, env_now_ms(s->store->env));
-    fill_info(&a, &s->head, s->state, &st, &info);
+    fill_info(&a, &s->head, s->state, &st, resume_from, &info);
     fn(arg, &info);
     arena_done(&a);
     return TIDE_OK;

@@ -164,7 +164,7 @@ enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const c
     if (!code) {
         created.body = buf_cstr(&body);
         created.body_len = body.len;
-        code = event_check(s, &a, &created, true, &ev, err);
+        code = event_check(s, &a, &created, true, &ev, NULL, err);
     }
     if (!code) {
         if (fork_id && fork_id[0])

@@ -35,9 +35,9 @@
 
 /* clang-format off */
 static const struct kind kinds[] = {
-    {"session.created", KIND_INTERNAL, SESSION, NULL, NULL},
-    {"session.updated", KIND_INPUT, SESSION, NULL, NULL},
-    {"session.rolled_back", KIND_INTERNAL, FIELDS({"to_seq", F_INT, NEED}, {"reason", F_STRING, OPT}, {"effects", F_STRING, OPT}),
+    {"session.created", KIND_INTERNAL | KIND_INFO, SESSION, NULL, NULL},
+    {"session.updated", KIND_INPUT | KIND_INFO, SESSION, NULL, NULL},
+    {"session.rolled_back", KIND_INTERNAL | KIND_ROLLBACK, FIELDS({"to_seq", F_INT, NEED}, {"reason", F_STRING, OPT}, {"effects", F_STRING, OPT}),
      ledger_rolled_back, NULL},
     {"run.started", 0, FIELDS({"run_id", F_STRING, NEED}, {"boot_id", F_STRING, OPT}, {"resumed_from", F_OBJECT, OPT},
                               {"graph_digest", F_STRING, OPT}, {"argv", F_ARRAY, OPT}, {"cwd", F_STRING, OPT}, {"env", F_ARRAY, OPT}),
@@ -99,11 +99,11 @@ static const struct kind kinds[] = {
 
 const struct kind *kind_find(struct str name)
 {
-    /* Kinds differ early in length or in the letters around the dot; a linear look by length is fast enough. */
-    for (size_t i = 0; i < KIND_COUNT; i++) {
+    /* First and last letter tell most apart: a linear look is fast enough. */
+    for (size_t i = 0; i < KIND_COUNT && name.len; i++) {
         const char *k = kinds[i].name;
 
-        if (strncmp(k, name.ptr, name.len) == 0 && k[name.len] == 0)
+        if (k[0] == name.ptr[0] && strncmp(k, name.ptr, name.len) == 0 && k[name.len] == 0)
             return &kinds[i];
     }
     return NULL;
@@ -148,25 +148,50 @@ static bool fits(enum field_type type, const struct json *v)
 static const char *const type_words[] = {"anything", "a string", "an integer", "a number", "true or false",
                                          "an object", "an array"};
 
-enum tide_code kind_check(const struct kind *kind, struct str name, const struct json *body, struct tide_err *err)
+static const struct field *field_of(const struct kind *kind, const struct json *member, uint64_t *seen)
+{
+    for (size_t i = 0; kind->fields[i].name; i++) {
+        if (!(*seen >> i & 1) && json_key_eq(member, str_from(kind->fields[i].name))) {
+            *seen |= (uint64_t)1 << i;
+            return &kind->fields[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_reserved(const struct json *member)
 {
     static const char *const reserved[] = {"seq", "ts", "kind", "tidemark"};
 
+    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
+        if (json_key_eq(member, str_from(reserved[i])))
+            return true;
+    }
+    return false;
+}
+
+enum tide_code kind_check(const struct kind *kind, struct str name, const struct json *body, struct tide_err *err)
+{
+    const struct field *f;
+    uint64_t seen = 0;
+
     if (body->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID, "%.*s: the data must be a JSON object", STR_ARG(name));
-    for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
-        if (json_get(body, str_from(reserved[i])))
-            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' is set by Tidemark: leave it out of the data", STR_ARG(name),
-                             reserved[i]);
-    }
-    for (const struct field *f = kind ? kind->fields : NULL; f && f->name; f++) {
-        const struct json *v = json_get(body, str_from(f->name));
-
-        if (f->required && (!v || v->type == JSON_NULL))
-            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' is missing: it needs %s", STR_ARG(name), f->name,
+    for (const struct json *m = body->first; m; m = m->next) {
+        if (is_reserved(m))
+            return tide_fail(err, TIDE_INVALID, "%.*s: '%.*s' is set by Tidemark: leave it out of the data", STR_ARG(name),
+                             STR_ARG(m->key));
+        f = kind ? field_of(kind, m, &seen) : NULL;
+        if (f && f->required && m->type == JSON_NULL)
+            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s, not null", STR_ARG(name), f->name,
                              type_words[f->type]);
-        if (v && !fits(f->type, v))
+        if (f && !fits(f->type, m))
             return tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s", STR_ARG(name), f->name, type_words[f->type]);
+    }
+    for (size_t i = 0; kind && kind->fields[i].name; i++) {
+        if (kind->fields[i].required && !(seen >> i & 1))
+            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' is missing: it needs %s", STR_ARG(name), kind->fields[i].name,
+                             type_words[kind->fields[i].type]);
     }
     return TIDE_OK;
 }

@@ -29,6 +29,8 @@ enum kind_flags {
     KIND_INTERNAL = 2, /* only by its own call (create, rollback), never by a plain append */
     KIND_FAILURE = 4,  /* listed among errors */
     KIND_MESSAGE = 8,
+    KIND_INFO = 16,    /* describes the session itself */
+    KIND_ROLLBACK = 32,
 };
 
 struct kind {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public store calls: opening, figures, checking, waiting for change, inputs. */
 #include <inttypes.h>
-#include <poll.h>
 
 #include "session/session.h"
 
@@ -69,7 +68,7 @@ int tide_store_wait_change(tide_store *store, int timeout_ms)
         }
         if (timeout_ms >= 0 && waited >= timeout_ms)
             return 0;
-        poll(NULL, 0, nap);
+        s->env->ops->sleep_ms(s->env, nap);
     }
 }
 
@@ -90,7 +89,7 @@ enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq,
     for (size_t i = 0; i < n && !code; i++) {
         const struct kind *k = kind_find(str_from(events[i].kind));
 
-        code = event_check(s, &a, &events[i], false, &list[i], err);
+        code = event_check(s, &a, &events[i], false, &list[i], NULL, err);
         if (!code && (!k || !(k->flags & KIND_INPUT)))
             code = tide_fail(err, TIDE_INVALID, "%s is not an input: only the holder of the lease may append it",
                              events[i].kind);

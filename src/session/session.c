@@ -10,7 +10,7 @@
 
 #include "base/id.h"
 
-#define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots */
+#define SNAPSHOT_MIN_BYTES (64 * 1024) /* of log between two snapshots */
 
 void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_SIZE])
 {
@@ -21,7 +21,7 @@ void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_S
 }
 
 enum tide_code event_check(struct store *store, struct arena *a, const struct tide_new_event *in, bool internal,
-                           struct event *ret, struct tide_err *err)
+                           struct event *ret, struct parsed *ret_parsed, struct tide_err *err)
 {
     struct str name = str_from(in->kind), body = {in->body, in->body_len};
     const struct json_limits limits = {store->max_record_bytes, 0};
@@ -56,19 +56,36 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
         buf_done(&out);
     }
     *ret = (struct event){.kind = name, .body = body, .ts_ms = env_now_ms(store->env)};
+    if (ret_parsed)
+        *ret_parsed = (struct parsed){kind, json};
     return TIDE_OK;
+}
+
+/* After everything queued is finished: is the state what the store has, do we hold the lease? */
+static void settle(struct tide_session *s, enum tide_code code)
+{
+    s->acquiring = s->owner.epoch != 0;
+    if (code == TIDE_FENCED)
+        s->fenced = true;
+    if (code == TIDE_UNKNOWN)
+        s->unsettled = true;
+    if (code || s->owner.next_seq != s->state->seq + 1)
+        s->stale = true;
 }
 
 enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
 
-    if (s->owner.pending)
+    if (s->owner.pending) {
         code = group_flush(s->store->group, &s->owner, err);
-    if (code) {
-        s->stale = true;
-        return code;
+        settle(s, code);
     }
+    if (!code && s->unsettled) /* only a settled store can tell what became of it */
+        code = group_alone(s->store->group, s->store->ops->compact, err);
+    if (code)
+        return code;
+    s->unsettled = false;
     code = store_head(s->store, str_from(s->head.id), &s->head, err);
     if (code)
         return code;
@@ -85,7 +102,7 @@ enum tide_code session_state(struct tide_session *s, int64_t seq, struct state *
     enum tide_code code = TIDE_OK;
 
     *ret_own = NULL;
-    if (s->owner.pending || s->stale)
+    if (s->owner.pending || s->stale || (seq > s->head.last_seq && seq < s->state->seq)) /* own appends moved past the head */
         code = session_sync(s, err);
     if (code)
         return code;
@@ -113,19 +130,27 @@ static struct tide_session *session_new(struct store *store, unsigned flags)
 static void session_free(struct tide_session *s)
 {
     state_free(s->state);
-    arena_done(&s->scratch);
     arena_done(&s->parse);
     free(s);
 }
 
+/* Events that passed the check, with what it found out. */
+struct checked {
+    struct event *events;
+    struct parsed *parsed;
+    size_t n;
+};
+
 /* Folds what is about to be queued. The content of a rollback has to be loaded: the caller does it afterwards. */
-static void fold_ahead(struct tide_session *s, struct event *events, size_t n)
+static void fold_ahead(struct tide_session *s, struct checked *c)
 {
-    for (size_t i = 0; i < n; i++) {
-        events[i].seq = s->state->seq + 1;
-        state_apply(s->state, &events[i], &s->scratch);
-        s->cost.tail_bytes += events[i].body.len + EVENT_OVERHEAD;
-        if (str_eq(events[i].kind, STR("session.rolled_back")))
+    for (size_t i = 0; i < c->n; i++) {
+        struct event *ev = &c->events[i];
+
+        ev->seq = s->state->seq + 1;
+        state_apply_parsed(s->state, ev, c->parsed[i].kind, c->parsed[i].body, &s->parse);
+        s->cost.tail_bytes += ev->body.len + EVENT_OVERHEAD;
+        if (c->parsed[i].kind && c->parsed[i].kind->flags & KIND_ROLLBACK)
             s->stale = true; /* content must be loaded at to_seq */
     }
 }
@@ -146,21 +171,21 @@ static void snapshot_maybe(struct tide_session *s, struct buf *out)
     s->cost = (struct load_cost){s->state->seq, out->len, 0};
 }
 
-static struct batch *make_batch(struct tide_session *s, unsigned flags, struct event *events, size_t n)
+static struct batch *make_batch(struct tide_session *s, unsigned flags, struct checked *c)
 {
     struct buf snapshot = BUF_INIT(SIZE_MAX / 4), summary = BUF_INIT(SIZE_MAX / 4);
     int64_t expect = s->state->seq;
     struct batch *b;
 
-    fold_ahead(s, events, n);
+    fold_ahead(s, c);
     snapshot_maybe(s, &snapshot);
     if (flags & TIDE_APPEND_RELEASE && !s->stale)
         state_encode(&summary, s->state, STATE_SUMMARY);
-    b = batch_new(str_from(s->head.id), 0, events, n, buf_view(&snapshot), buf_view(&summary));
+    b = batch_new(str_from(s->head.id), 0, c->events, c->n, buf_view(&snapshot), buf_view(&summary));
     buf_done(&snapshot);
     buf_done(&summary);
     b->expect_seq = flags & TIDE_APPEND_ANY ? STORE_ANY_SEQ : expect;
-    b->caches_seq = expect + (int64_t)n;
+    b->caches_seq = expect + (int64_t)c->n;
     b->owner = &s->owner;
     b->session_handle = s;
     if (!s->acquiring)
@@ -184,47 +209,47 @@ static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* Checks all events before the first is queued; the list is in the handle's arena until the next call. */
+/* Checks all events before the first is queued; what it gives is in the handle's arena until the next call. */
 static enum tide_code check_all(struct tide_session *s, const struct tide_new_event *in, size_t n, bool internal,
-                                struct event **ret, struct tide_err *err)
+                                struct checked *ret, struct tide_err *err)
 {
-    struct event *events;
     enum tide_code code = may_append(s, err);
 
     arena_reset(&s->parse);
-    events = arena_alloc(&s->parse, (n ? n : 1) * sizeof *events);
+    ret->n = n;
+    ret->events = arena_alloc(&s->parse, (n + 1) * sizeof *ret->events);
+    ret->parsed = arena_alloc(&s->parse, (n + 1) * sizeof *ret->parsed);
     for (size_t i = 0; i < n && !code; i++)
-        code = event_check(s->store, &s->parse, &in[i], internal, &events[i], err);
-    *ret = events;
+        code = event_check(s->store, &s->parse, &in[i], internal, &ret->events[i], &ret->parsed[i], err);
     return code;
 }
 
-/* After everything queued is finished: is the state what the store has, do we hold the lease? */
-static void settle(struct tide_session *s, enum tide_code code)
-{
-    s->acquiring = s->owner.epoch != 0;
-    if (code == TIDE_FENCED)
-        s->fenced = true;
-    if (code || s->owner.next_seq != s->state->seq + 1)
-        s->stale = true;
-}
-
-/* The disk failed under the append: look whether this very batch is there after all. */
+/*
+ * The disk failed under the append: look whether this very batch is there after all. What is read before the store was
+ * settled (reopened, its log written anew) may yet turn out otherwise.
+ */
 static enum tide_code settle_unknown(struct tide_session *s, const struct batch *b, struct tide_err *err)
 {
     struct tide_err again;
     struct head h;
 
-    if (b->n == 0 || store_head(s->store, str_from(s->head.id), &h, &again))
+    if (group_alone(s->store->group, s->store->ops->compact, &again) ||
+        store_head(s->store, str_from(s->head.id), &h, &again))
         return err->code;
-    if (h.last_seq < b->first_seq)
+    s->unsettled = false;
+    if (h.last_seq < b->last_seq || h.epoch < b->epoch || (b->n == 0 && b->flags & BATCH_RELEASE && h.held))
         return tide_fail(err, TIDE_IO, "the disk failed and nothing was stored: try again when it works");
-    return h.last_seq == b->last_seq && memcmp(h.digest, b->events[b->n - 1].digest, DIGEST_SIZE) == 0 ? TIDE_OK
-                                                                                                       : err->code;
+    if (h.last_seq != b->last_seq || h.epoch != b->epoch ||
+        (b->n && memcmp(h.digest, b->events[b->n - 1].digest, DIGEST_SIZE) != 0))
+        return err->code;
+    s->owner.next_seq = b->last_seq + 1;
+    s->owner.epoch = b->flags & BATCH_RELEASE ? 0 : b->epoch;
+    settle(s, TIDE_OK);
+    return TIDE_OK;
 }
 
-static enum tide_code append_checked(struct tide_session *s, unsigned flags, struct event *list, size_t n,
-                                     int64_t *ret_seq, struct tide_err *err)
+static enum tide_code append_checked(struct tide_session *s, unsigned flags, struct checked *c, int64_t *ret_seq,
+                                     struct tide_err *err)
 {
     AUTO(batch_freep) struct batch *b = NULL;
     enum tide_code code;
@@ -235,7 +260,7 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
         if (code || (s->stale && (code = session_sync(s, err)) != TIDE_OK))
             return code;
     }
-    b = make_batch(s, flags, list, n);
+    b = make_batch(s, flags, c);
     group_submit(s->store->group, b, false);
     group_wait(s->store->group, b);
     code = group_flush(s->store->group, &s->owner, err);
@@ -250,35 +275,37 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
 enum tide_code session_append(struct tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
                               int64_t *ret_seq, struct tide_err *err)
 {
-    struct event *list;
-    enum tide_code code = check_all(s, events, n, true, &list, err);
+    struct checked c;
+    enum tide_code code;
 
-    return code ? code : append_checked(s, flags, list, n, ret_seq, err);
+    ERR_LOCAL(err);
+    code = check_all(s, events, n, true, &c, err);
+    return code ? code : append_checked(s, flags, &c, ret_seq, err);
 }
 
 enum tide_code tide_append(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
                            int64_t *ret_seq, struct tide_err *err)
 {
-    struct event *list;
+    struct checked c;
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = check_all(s, events, n, false, &list, err);
-    return code ? code : append_checked(s, flags, list, n, ret_seq, err);
+    code = check_all(s, events, n, false, &c, err);
+    return code ? code : append_checked(s, flags, &c, ret_seq, err);
 }
 
 enum tide_code tide_append_async(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
                                  void *user, struct tide_err *err)
 {
-    struct event *list;
+    struct checked c;
     struct batch *b;
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = check_all(s, events, n, false, &list, err);
+    code = check_all(s, events, n, false, &c, err);
     if (code)
         return code;
-    b = make_batch(s, flags, list, n);
+    b = make_batch(s, flags, &c);
     b->user = user;
     group_submit(s->store->group, b, true);
     return TIDE_OK;
@@ -326,6 +353,7 @@ enum tide_code tide_session_create(tide_store *store, const char *id, const char
     struct tide_session *s = session_new(store_of(store), TIDE_SESSION_APPEND);
     struct tide_new_event created = {"session.created", fields ? fields : "{}", 0};
     struct event ev;
+    struct parsed parsed;
     struct batch *b;
     enum tide_code code;
 
@@ -336,10 +364,10 @@ enum tide_code tide_session_create(tide_store *store, const char *id, const char
         session_make_id(s->store, "sess", s->head.id);
     code = id && id[0] && !str_is_id(str_from(id))
                ? tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-', not '-' first")
-               : event_check(s->store, &s->parse, &created, true, &ev, err);
+               : event_check(s->store, &s->parse, &created, true, &ev, &parsed, err);
     if (!code) {
         s->state = state_new(str_from(s->head.id));
-        b = make_batch(s, 0, &ev, 1);
+        b = make_batch(s, 0, &(struct checked){&ev, &parsed, 1});
         b->flags |= BATCH_CREATE;
         b->expect_seq = STORE_ANY_SEQ;
         b->owner = NULL;
@@ -360,9 +388,17 @@ enum tide_code tide_session_create(tide_store *store, const char *id, const char
 /* Gives the lease back, leaving what lists show of the session. */
 static void release(struct tide_session *s)
 {
-    if (s->stale && session_sync(s, NULL))
-        return; /* whoever needs it takes it over when this process is gone */
-    (void)!session_append(s, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, NULL, 0, NULL, NULL);
+    struct tide_err err;
+    struct batch *b;
+
+    if (!s->stale || !session_sync(s, &err)) {
+        (void)!session_append(s, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, NULL, 0, NULL, &err);
+        return;
+    }
+    b = batch_new(str_from(s->head.id), BATCH_RELEASE, NULL, 0, STR(""), STR("")); /* without a summary, then */
+    b->expect_seq = STORE_ANY_SEQ;
+    b->epoch = s->owner.epoch;
+    (void)!store_write(s->store, b, NULL, NULL);
 }
 
 void tide_session_close(tide_session *s)

@@ -17,7 +17,8 @@ struct tide_session {
     unsigned flags;         /* enum tide_session_flags */
     bool acquiring;         /* the lease is held, or a queued batch takes it */
     bool fenced, stale;     /* stale: the state holds what did not get stored; load before use */
-    struct arena scratch, parse;
+    bool unsettled;         /* the outcome of an append is not known: settle the store before looking */
+    struct arena parse;     /* of the append under way */
 };
 
 /* Loads or catches up so that head and state are what the store has. Waits for queued appends first. */
@@ -31,9 +32,23 @@ enum tide_code session_state(struct tide_session *s, int64_t seq, struct state *
 enum tide_code session_append(struct tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
                               int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
 
-/* Checks an event as it comes from outside and gives its compact body; arena holds both. */
+/* What checking an event found out, so that folding it need not again. */
+struct parsed {
+    const struct kind *kind; /* NULL: unknown */
+    const struct json *body;
+};
+
+/* Checks an event as it comes from outside and gives its compact body; the arena holds all. ret_parsed may be NULL. */
 enum tide_code event_check(struct store *store, struct arena *a, const struct tide_new_event *in, bool internal,
-                           struct event *ret, struct tide_err *err) MUST_CHECK;
+                           struct event *ret, struct parsed *ret_parsed, struct tide_err *err) MUST_CHECK;
+
+/*
+ * The latest checkpoint that can be resumed from, neither deleted nor rolled back; "" when there is none. The state knows
+ * it unless checkpoints were deleted: then the log is asked, and the state must be whole (not a summary).
+ */
+enum tide_code checkpoint_to_resume(struct store *store, const struct head *head, struct state *state,
+                                    char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
+bool checkpoint_is_known(const struct state *state);
 
 /* A session id that is whole or a unique prefix, made whole. */
 enum tide_code session_resolve(struct store *store, struct str prefix, char ret_id[TIDE_ID_SIZE], struct tide_err *err)

@@ -80,42 +80,69 @@ static bool parse(const struct event *ev, struct arena *scratch, struct fact *re
     return true;
 }
 
-static void fold(struct state *s, const struct event *ev, struct arena *scratch, bool ledger, bool content)
-{
-    const struct kind *k = kind_find(ev->kind);
-    bool info = ledger && k && (str_eq(ev->kind, STR("session.created")) || str_eq(ev->kind, STR("session.updated")));
-    struct fact f;
+enum { LEDGER = 1, CONTENT = 2 };
 
-    if (ledger) {
+static bool has_info(const struct kind *k)
+{
+    return k->flags & KIND_INFO;
+}
+
+static void fold(struct state *s, const struct kind *k, const struct fact *f, int parts)
+{
+    if (parts & LEDGER && has_info(k))
+        info_apply(&s->info, f);
+    if (parts & LEDGER && k->ledger)
+        k->ledger(&s->ledger, f);
+    if (parts & CONTENT && k->content)
+        k->content(&s->content, f);
+}
+
+/* What every event does, whatever its kind. */
+static void advance(struct state *s, const struct event *ev, const struct kind *k, int parts)
+{
+    if (parts & LEDGER) {
         s->ledger.events++;
         s->seq = ev->seq;
         s->ts_ms = ev->ts_ms;
     }
-    if (content && !str_eq(ev->kind, STR("session.rolled_back")))
+    if (parts & CONTENT && !(k && k->flags & KIND_ROLLBACK))
         extend_span(&s->content, ev->seq);
-    if (!k || !((ledger && k->ledger) || (content && k->content) || info) || !parse(ev, scratch, &f))
-        return;
-    if (info)
-        info_apply(&s->info, &f);
-    if (ledger && k->ledger)
-        k->ledger(&s->ledger, &f);
-    if (content && k->content)
-        k->content(&s->content, &f);
+}
+
+static void read_and_fold(struct state *s, const struct event *ev, struct arena *scratch, int parts)
+{
+    const struct kind *k = kind_find(ev->kind);
+    struct fact f;
+
+    advance(s, ev, k, parts);
+    if (k && ((parts & LEDGER && (k->ledger || has_info(k))) || (parts & CONTENT && k->content)) &&
+        parse(ev, scratch, &f))
+        fold(s, k, &f, parts);
 }
 
 void state_apply(struct state *s, const struct event *ev, struct arena *scratch)
 {
-    fold(s, ev, scratch, true, true);
+    read_and_fold(s, ev, scratch, LEDGER | CONTENT);
+}
+
+void state_apply_parsed(struct state *s, const struct event *ev, const struct kind *kind, const struct json *body,
+                        struct arena *scratch)
+{
+    const struct fact f = {ev, body, scratch};
+
+    advance(s, ev, kind, LEDGER | CONTENT);
+    if (kind)
+        fold(s, kind, &f, LEDGER | CONTENT);
 }
 
 void state_apply_ledger(struct state *s, const struct event *ev, struct arena *scratch)
 {
-    fold(s, ev, scratch, true, false);
+    read_and_fold(s, ev, scratch, LEDGER);
 }
 
 void state_apply_content(struct state *s, const struct event *ev, struct arena *scratch)
 {
-    fold(s, ev, scratch, false, true);
+    read_and_fold(s, ev, scratch, CONTENT);
 }
 
 void state_take_content(struct state *s, struct state *from)

@@ -94,6 +94,10 @@ static inline void state_freep(struct state **s)
 /* Folds one event into both parts. A session.rolled_back changes the ledger only: the caller replaces the content. */
 void state_apply(struct state *s, const struct event *ev, struct arena *scratch);
 
+/* The same for one that was just checked: its kind (NULL: unknown) and parsed body are at hand. */
+void state_apply_parsed(struct state *s, const struct event *ev, const struct kind *kind, const struct json *body,
+                        struct arena *scratch);
+
 /* One part alone, for the loader. */
 void state_apply_ledger(struct state *s, const struct event *ev, struct arena *scratch);
 void state_apply_content(struct state *s, const struct event *ev, struct arena *scratch);

@@ -135,7 +135,8 @@ static enum tide_code next_line(struct importing *m, struct str *ret_line, bool 
             *ret_any = false;
             return TIDE_OK;
         }
-        memmove(m->in.ptr, start, start ? m->in.len - m->taken : 0);
+        if (start)
+            memmove(m->in.ptr, start, m->in.len - m->taken);
         m->in.len -= m->taken;
         m->taken = 0;
         if (!buf_reserve(&m->in, 65536))

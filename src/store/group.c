@@ -10,7 +10,8 @@
 #include <pthread.h>
 #include <time.h>
 
-#define LINGER_NS 200000 /* how long the thread lets unawaited work gather */
+#define LINGER_NS 200000 /* a pause this long between submissions ends the gathering of unawaited work */
+#define LINGER_MAX 10    /* such waits at most */
 
 struct group {
     struct store *store;
@@ -130,6 +131,19 @@ static void heartbeat(struct group *g)
     pthread_cond_broadcast(&g->done);
 }
 
+/* Waits until submissions pause: a caller that waits for them takes the work meanwhile, whole. */
+static void linger(struct group *g)
+{
+    for (int i = 0; i < LINGER_MAX && !g->stopping && g->queued < g->max / 2; i++) {
+        struct timespec until = deadline_in(LINGER_NS);
+        size_t before = g->queued;
+
+        pthread_cond_timedwait(&g->work, &g->mu, &until);
+        if (g->queued <= before)
+            return;
+    }
+}
+
 static void *run(void *arg)
 {
     struct group *g = arg;
@@ -143,11 +157,7 @@ static void *run(void *arg)
                 heartbeat(g);
             continue;
         }
-        if (g->queued < g->max / 2) {
-            struct timespec linger = deadline_in(LINGER_NS);
-
-            pthread_cond_timedwait(&g->work, &g->mu, &linger);
-        }
+        linger(g);
         if (g->head && !g->writing)
             step(g);
         else if (g->head)

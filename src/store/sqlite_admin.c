@@ -179,6 +179,7 @@ enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
     rc = rc ? rc : db_run(&s->w, ST_COMMIT);
     if (rc) {
         code = db_fail(s, &s->w, rc, err, "throw the caches away");
+        mark_suspect(s);
         db_run(&s->w, ST_ROLLBACK);
     }
     heads_forget(s);

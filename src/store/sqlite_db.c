@@ -11,7 +11,7 @@
 #include "store/group.h"
 #include "store/sqlite.h"
 
-#define CLOSE_COMPACT_PAGES 256 /* 1 MiB: reading a larger write-ahead log would slow the next opening */
+#define CLOSE_COMPACT_PAGES 128 /* 1 MiB: reading a larger write-ahead log would slow the next opening */
 
 static const struct {
     int sqlite;
@@ -70,7 +70,7 @@ static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
 
 static int set_up(struct sqlite_store *s, struct conn *c)
 {
-    static const char pragmas[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
+    static const char pragmas[] = "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
                                   "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;"
                                   "PRAGMA cache_size=-8000";
     static const char reading[] = "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;"
@@ -84,16 +84,55 @@ static int set_up(struct sqlite_store *s, struct conn *c)
     rc = sqlite3_exec(c->db, c == &s->w && !s->base.read_only ? pragmas : reading, NULL, NULL, NULL);
     if (c == &s->w)
         sqlite3_wal_hook(c->db, on_wal, s);
-    return rc;
+    return rc || c == &s->r ? rc : pending_register(s);
+}
+
+static bool wal_is_empty(struct sqlite_store *s)
+{
+    struct env_stat st;
+    char path[1100];
+
+    return db_path(s, "-wal", path, NULL) == TIDE_OK && s->base.env->ops->stat(s->base.env, path, &st, NULL) == TIDE_OK &&
+           (st.kind == ENV_ABSENT || st.size == 0);
+}
+
+/* In a directory that cannot be written there is no shared memory for a log; without a log none is needed. */
+static int connect_immutable(struct sqlite_store *s, struct conn *c)
+{
+    struct buf uri = BUF_INIT(4096);
+    int rc;
+
+    db_disconnect(c);
+    buf_add_str(&uri, STR("file:"));
+    for (const char *p = s->path; *p; p++) {
+        if (*p == '?' || *p == '#' || *p == '%')
+            buf_addf(&uri, "%%%02x", (unsigned char)*p);
+        else
+            buf_add_char(&uri, *p);
+    }
+    buf_add_str(&uri, STR("?immutable=1"));
+    rc = sqlite3_open_v2(buf_cstr(&uri), &c->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+                         s->base.env->sqlite_vfs);
+    buf_done(&uri);
+    return rc ? rc : set_up(s, c);
+}
+
+/* Nothing is read while opening: the first statement finds out what stands in the way. */
+static int first_read(struct conn *c)
+{
+    return sqlite3_exec(c->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
 }
 
 enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_err *err)
 {
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int rc = sqlite3_open_v2(s->path, &c->db, flags, s->base.env->sqlite_vfs);
     enum tide_code code;
 
     rc = rc ? rc : set_up(s, c);
+    rc = rc || !s->base.read_only ? rc : first_read(c);
+    if (s->base.read_only && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY) && wal_is_empty(s))
+        rc = connect_immutable(s, c);
     if (!rc)
         return TIDE_OK;
     code = db_fail(s, c, rc, err, "open");
@@ -111,12 +150,13 @@ void db_disconnect(struct conn *c)
 
 enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err)
 {
-    return s->base.env->ops->lock(s->mark, -1, err);
+    return s->mark ? s->base.env->ops->lock(s->mark, -1, err) : TIDE_OK; /* none: reading in a directory we may not write */
 }
 
 void db_unlock(struct sqlite_store *s)
 {
-    s->base.env->ops->unlock(s->mark);
+    if (s->mark)
+        s->base.env->ops->unlock(s->mark);
 }
 
 enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err)
@@ -203,8 +243,11 @@ static enum tide_code make_dir(struct sqlite_store *s, struct tide_err *err)
     return s->base.env->ops->mkdirs(s->base.env, dir, err);
 }
 
-/* The entry of a new file is durable only when its directory is synced; SQLite does that for its log, not for the file. */
-static enum tide_code sync_dir(struct sqlite_store *s, struct tide_err *err)
+/*
+ * The entry of a new file is durable only when its directory is synced; SQLite does that for its log, not for the file.
+ * Must come before the tables are stored: whoever finds them there relies on it.
+ */
+enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err)
 {
     char dir[1024];
     char *slash;
@@ -217,33 +260,78 @@ static enum tide_code sync_dir(struct sqlite_store *s, struct tide_err *err)
     return s->base.env->ops->sync_dir(s->base.env, dir, err);
 }
 
+/* Ours alone (0600): SQLite would ask the umask, and gives its own files the mode of this one. */
+static enum tide_code make_file(struct sqlite_store *s, struct tide_err *err)
+{
+    struct env_file *f = NULL;
+    enum tide_code code = s->base.env->ops->open(s->base.env, s->path, ENV_WRITE | ENV_CREATE, &f, err);
+
+    if (!code)
+        s->base.env->ops->close(f);
+    return code;
+}
+
+/* The side file; a reader does without it where it may not be written. */
+static enum tide_code open_mark(struct sqlite_store *s, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    char side[1100];
+    enum tide_code code = db_path(s, "-mark", side, err);
+
+    if (code)
+        return code;
+    code = ops->open(s->base.env, side, ENV_WRITE | ENV_CREATE, &s->mark, err);
+    if (code == TIDE_FULL && reserve_release(s))
+        code = ops->open(s->base.env, side, ENV_WRITE | ENV_CREATE, &s->mark, err);
+    if (code && s->base.read_only) {
+        code = ops->open(s->base.env, side, ENV_READ, &s->mark, err);
+        code = code == TIDE_NOT_FOUND ? TIDE_OK : code;
+    }
+    return code;
+}
+
+static enum tide_code open_database(struct sqlite_store *s, bool create, struct tide_err *err)
+{
+    enum tide_code code = db_connect(s, &s->w, err);
+
+    return code ? code : schema_migrate(s, create, err);
+}
+
 static enum tide_code open_files(struct sqlite_store *s, bool create, struct tide_err *err)
 {
-    char side[1100];
     bool is_new = false;
     enum tide_code code = look_at_path(s, create, &is_new, err);
 
     if (!code && is_new)
         code = make_dir(s, err);
+    if (!code && is_new)
+        code = make_file(s, err);
     if (!code)
-        code = db_path(s, "-mark", side, err);
-    if (!code) {
-        code = s->base.env->ops->open(s->base.env, side, ENV_WRITE | ENV_CREATE, &s->mark, err);
-        if (code == TIDE_FULL && reserve_release(s))
-            code = s->base.env->ops->open(s->base.env, side, ENV_WRITE | ENV_CREATE, &s->mark, err);
-    }
+        code = open_mark(s, err);
     if (code)
         return code;
-    code = db_connect(s, &s->w, err);
-    if (!code)
-        code = schema_migrate(s, create, err);
+    code = open_database(s, create, err);
     if (code == TIDE_FULL && !is_new && reserve_release(s)) {
         db_disconnect(&s->w);
-        code = db_connect(s, &s->w, err);
-        if (!code)
-            code = schema_migrate(s, create, err);
+        code = open_database(s, create, err);
     }
-    return !code && is_new ? sync_dir(s, err) : code;
+    return code;
+}
+
+/* The log's new length on disk: an old log that came back after a power cut would be read again. */
+static enum tide_code sync_log(struct sqlite_store *s, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct env_file *f = NULL;
+    char path[1100];
+    enum tide_code code = db_path(s, "-wal", path, err);
+
+    code = code ? code : ops->open(s->base.env, path, ENV_WRITE, &f, err);
+    if (code)
+        return code == TIDE_NOT_FOUND ? TIDE_OK : code;
+    code = ops->sync(f, err);
+    ops->close(f);
+    return code;
 }
 
 /*
@@ -260,6 +348,7 @@ static enum tide_code settle(struct sqlite_store *s, struct tide_err *err)
     code = mark_check(s, &suspect, err);
     if (!code && (suspect || s->broken) && !s->base.read_only) {
         code = db_compact(s, err);
+        code = code ? code : sync_log(s, err);
         if (!code)
             mark_write(s, s->last_pos, false);
     }
@@ -281,7 +370,11 @@ static enum tide_code reopen(struct sqlite_store *s, struct tide_err *err)
     code = db_connect(s, &s->w, err);
     if (!code)
         code = schema_migrate(s, false, err);
-    return code ? code : settle(s, err);
+    if (!code)
+        code = settle(s, err);
+    if (!code && lease_refind(s))
+        code = db_fail(s, &s->w, 0, err, "find our own record");
+    return code;
 }
 
 enum tide_code db_ready(struct sqlite_store *s, struct tide_err *err)
@@ -303,8 +396,11 @@ static void sqlite_close_store(struct store *store)
         db_unlock(s);
     }
     heads_forget(s);
+    map_done(&s->orphans, free);
     db_disconnect(&s->w);
     db_disconnect(&s->r);
+    free(s->pending.events);
+    free(s->pending.heads);
     if (s->mark)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);

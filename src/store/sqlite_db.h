@@ -12,19 +12,19 @@
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
 #define SQLITE_SCHEMA_VERSION 2
 #define BLOCK_EVENTS 64              /* events whose positions one row of `blocks` holds */
-#define WAL_LIMIT_PAGES 1024         /* 4 MiB: past this the write-ahead log is moved into the file */
+#define WAL_LIMIT_PAGES 512          /* 4 MiB: past this the write-ahead log is moved into the file */
 #define RESERVE_BYTES (256 * 1024)   /* released on a full disk so that the store can still be opened and read */
 
 /* Every statement, prepared when first used. Writing ones belong to the write connection, others to either. */
 enum stmt_id {
     ST_BEGIN, ST_BEGIN_WRITE, ST_COMMIT, ST_ROLLBACK, ST_DATA_VERSION, ST_MAX_POS,
-    ST_HEAD, ST_HEAD_SCAN, ST_HEAD_BY_SID, ST_EVENT, ST_EVENT_LINK, ST_EVENT_INSERT, ST_EVENT_DELETE, ST_EVENTS_AFTER,
+    ST_HEAD, ST_HEAD_SCAN, ST_HEAD_BY_SID, ST_EVENT, ST_EVENT_LINK, ST_EVENTS_FLUSH, ST_EVENT_DELETE, ST_EVENTS_AFTER,
     ST_BLOCK, ST_BLOCK_INSERT, ST_CHECKPOINTS, ST_CHECKPOINTS_DELETED, ST_CHECKPOINT_COUNT,
     ST_CHECKPOINT_DELETED_COUNT, ST_CHECKPOINT_SEQ,
     ST_SESSION_INSERT, ST_SESSION_UPDATE, ST_SESSION_SUMMARY, ST_SESSION_REVEAL, ST_SESSION_DELETE, ST_FORKS,
     ST_LIST, ST_RESOLVE,
-    ST_LIVE_PUT, ST_LIVE_UPDATE, ST_LIVE_DELETE,
-    ST_BOOT_INSERT, ST_BOOT_BEAT, ST_BOOT_GET, ST_BOOT_SWEEP,
+    ST_LIVE_FLUSH, ST_LIVE_DELETE,
+    ST_BOOT_INSERT, ST_BOOT_FIND, ST_BOOT_BEAT, ST_BOOT_GET, ST_BOOT_SWEEP,
     ST_SNAP_INSERT, ST_SNAP_GET, ST_SNAP_DELETE, ST_BLOCKS_DELETE,
     ST_BLOB_FIND, ST_BLOB_ADD, ST_BLOB_REF, ST_BLOB_UNREF, ST_BLOB_SWEEP, ST_BLOB_GET,
     ST_META_GET, ST_META_PUT,
@@ -41,14 +41,27 @@ struct conn {
 struct whead {
     struct head h;
     int64_t boot;      /* row of `boots` that holds the lease; 0: nobody */
-    bool in_live;      /* has a row in `live`, of live_boot and live_epoch */
-    int64_t live_boot, live_epoch;
+    bool in_live;      /* has a row in `live` */
     bool checked;      /* its row of `sessions` carries its check */
     bool exists, hidden, dirty, touched; /* dirty: differs from disk; touched: by the transaction under way */
     bool summary_set;
     struct str summary; /* points into the batch that brought it */
     int64_t *recent;    /* positions since the last full block, BLOCK_EVENTS of them; NULL: not known */
     unsigned recent_n;
+};
+
+/* An event on its way into its table, as a row of the virtual table pending_events. */
+struct pending_event {
+    const struct event *ev;
+    int64_t sid, prev;
+    struct str body, refs, tag; /* as stored */
+};
+
+struct pending {
+    struct pending_event *events;
+    size_t event_count, event_cap;
+    struct whead **heads; /* of live sessions that moved */
+    size_t head_count, head_cap;
 };
 
 struct sqlite_store {
@@ -62,6 +75,7 @@ struct sqlite_store {
     bool accept_loss;
 
     /* The writer's. */
+    struct pending pending; /* rows of the transaction under way */
     struct map heads;      /* session id -> struct whead */
     int64_t data_version, last_pos;
     int64_t acked_pos;     /* last position that was acknowledged */
@@ -70,6 +84,7 @@ struct sqlite_store {
     char boot_id[40];
     struct env_proc self;
     int64_t beat_due_ms;
+    struct map orphans;    /* session id -> int64_t * epoch */
     int wal_pages;
 };
 
@@ -93,11 +108,13 @@ void db_reader_done(struct sqlite_store *s);
 enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* checkpoint TRUNCATE; lock held */
 void db_checkpoint(struct sqlite_store *s);                     /* checkpoint RESTART; lock held; trouble can wait */
 enum tide_code db_ready(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* reopens after a failure; the writer calls it */
+enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 enum tide_code db_path(struct sqlite_store *s, const char *suffix, char out[1100], struct tide_err *err) MUST_CHECK;
 
 /* sqlite_mark.c: the side file. */
 enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide_err *err) MUST_CHECK;
 void mark_write(struct sqlite_store *s, int64_t pos, bool suspect);
+void mark_suspect(struct sqlite_store *s); /* a commit failed: nobody trusts the page cache before the log was written anew */
 void reserve_make(struct sqlite_store *s);
 bool reserve_release(struct sqlite_store *s);
 
@@ -110,8 +127,19 @@ void sqlite_maintain(struct store *store);
 void heads_forget(struct sqlite_store *s);
 struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc);
 
+/* sqlite_pending.c: rows reach their table many at a time. */
+int pending_register(struct sqlite_store *s);                   /* the virtual tables, on the write connection */
+void pending_event_add(struct sqlite_store *s, const struct pending_event *row);
+void pending_head_add(struct sqlite_store *s, struct whead *w);
+int pending_flush(struct sqlite_store *s);                      /* before anything reads what was added */
+void pending_clear(struct sqlite_store *s);
+
 /* sqlite_lease.c */
-int lease_register(struct sqlite_store *s);                     /* our row of `boots`, inside the transaction */
+int lease_ready(struct sqlite_store *s);                        /* our row of `boots` is there and fresh; inside the transaction */
+int lease_refind(struct sqlite_store *s);                       /* after a reopening: is our row there? */
+/* Leases of this process that no handle knows of, because the disk failed when they were taken or given back. */
+void lease_orphan(struct sqlite_store *s, const struct batch *b);
+bool lease_is_orphan(struct sqlite_store *s, const struct head *h);
 int lease_beat(struct sqlite_store *s);
 /* Says who holds it; *ret_alive false when the lease may be taken over. Returns an SQLite code. */
 int lease_holder(struct sqlite_store *s, struct conn *c, int64_t boot, bool *ret_alive, char ret_who[160]);

@@ -11,7 +11,7 @@
 #include "store/group.h"
 #include "store/sqlite_db.h"
 
-int lease_register(struct sqlite_store *s)
+static int lease_register(struct sqlite_store *s)
 {
     sqlite3_stmt *st = db_stmt(&s->w, ST_BOOT_INSERT);
     int64_t now = env_now_ms(s->base.env);
@@ -36,17 +36,70 @@ int lease_register(struct sqlite_store *s)
     return db_run(&s->w, ST_BOOT_SWEEP);
 }
 
+static int beat_row(struct sqlite_store *s, int64_t now)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_BOOT_BEAT);
+
+    sqlite3_bind_int64(st, 1, s->boot);
+    sqlite3_bind_int64(st, 2, now + s->base.lease_ms);
+    return db_run(&s->w, ST_BOOT_BEAT);
+}
+
+int lease_ready(struct sqlite_store *s)
+{
+    int64_t now = env_now_ms(s->base.env);
+    int rc;
+
+    if (!s->boot)
+        return lease_register(s);
+    if (now < s->beat_due_ms)
+        return SQLITE_OK;
+    rc = beat_row(s, now);
+    if (!rc && sqlite3_changes(s->w.db) == 0) /* silent for so long, with no lease, that another swept our row */
+        return lease_register(s);
+    s->beat_due_ms = now + s->base.lease_ms / 3;
+    return rc;
+}
+
+int lease_refind(struct sqlite_store *s)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_BOOT_FIND);
+    int rc;
+
+    sqlite3_bind_text(st, 1, s->boot_id, -1, SQLITE_STATIC);
+    rc = db_step(&s->w, st);
+    s->boot = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+    if (st)
+        sqlite3_reset(st);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+void lease_orphan(struct sqlite_store *s, const struct batch *b)
+{
+    int64_t epoch = b->epoch ? b->epoch : b->owner ? b->owner->epoch : 0;
+    int64_t *kept = epoch ? mem_alloc(sizeof *kept) : NULL;
+
+    if (!kept)
+        return;
+    *kept = epoch;
+    free(map_put(&s->orphans, str_from(b->session), kept));
+}
+
+bool lease_is_orphan(struct sqlite_store *s, const struct head *h)
+{
+    const int64_t *epoch = map_get(&s->orphans, str_from(h->id));
+
+    return epoch && *epoch == h->epoch;
+}
+
 int lease_beat(struct sqlite_store *s)
 {
     int64_t now = env_now_ms(s->base.env);
-    sqlite3_stmt *st = db_stmt(&s->w, ST_BOOT_BEAT);
     int rc = db_run(&s->w, ST_BEGIN_WRITE);
 
     if (rc)
         return rc == SQLITE_BUSY || (rc & 0xff) == SQLITE_FULL ? SQLITE_OK : rc; /* the next one may get through */
-    sqlite3_bind_int64(st, 1, s->boot);
-    sqlite3_bind_int64(st, 2, now + s->base.lease_ms);
-    rc = db_run(&s->w, ST_BOOT_BEAT);
+    rc = beat_row(s, now);
     rc = rc ? rc : db_run(&s->w, ST_COMMIT);
     if (rc) {
         db_run(&s->w, ST_ROLLBACK);

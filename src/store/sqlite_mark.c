@@ -38,6 +38,17 @@ void mark_write(struct sqlite_store *s, int64_t pos, bool suspect)
     (void)!s->base.env->ops->pwrite(s->mark, line, MARK_LEN, 0, NULL); /* an old mark is a right mark */
 }
 
+static int64_t mark_read(struct sqlite_store *s, bool *ret_suspect);
+
+void mark_suspect(struct sqlite_store *s)
+{
+    bool suspect;
+    int64_t pos = mark_read(s, &suspect);
+
+    s->broken = true;
+    mark_write(s, pos > s->acked_pos ? pos : s->acked_pos, true);
+}
+
 /* The position in the mark; 0 when there is none or it is torn. */
 static int64_t mark_read(struct sqlite_store *s, bool *ret_suspect)
 {
@@ -46,6 +57,8 @@ static int64_t mark_read(struct sqlite_store *s, bool *ret_suspect)
     size_t n = 0;
 
     *ret_suspect = false;
+    if (!s->mark)
+        return 0;
     if (s->base.env->ops->pread(s->mark, line, MARK_LEN, 0, &n, NULL) || n != MARK_LEN ||
         !str_starts((struct str){line, MARK_LEN}, STR("position ")) || !str_to_int64((struct str){line + 9, 20}, &pos))
         return 0;

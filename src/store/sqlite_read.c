@@ -9,6 +9,7 @@
 #include "store/sqlite_db.h"
 
 #define PIECE_BYTES (256 * 1024) /* bodies gathered before they are handed out */
+#define EVENT_BYTES_MAX (1 << 30) /* whatever limit it was written under: SQLite holds no more in a row */
 
 /* One event as its row has it. */
 struct row {
@@ -249,7 +250,7 @@ static int take_row(struct sqlite_store *s, struct arena *a, sqlite3_stmt *st, s
         ret->ev.body = body;
         return SQLITE_OK;
     }
-    return big_load(&s->r, a, body, arena_dup(a, refs), s->base.max_record_bytes * 2 + 4096, &ret->ev.body);
+    return big_load(&s->r, a, body, arena_dup(a, refs), EVENT_BYTES_MAX, &ret->ev.body);
 }
 
 static int read_row(struct sqlite_store *s, struct arena *a, int64_t pos, struct row *ret)
@@ -381,6 +382,18 @@ static enum tide_code next_piece(struct reading *r, int64_t to, struct tide_err 
     return code;
 }
 
+/* What looks damaged may have been deleted since the reader looked at its head. */
+static enum tide_code or_deleted(struct store *store, const struct head *h, enum tide_code code, struct tide_err *err)
+{
+    struct head now;
+    enum tide_code found = code == TIDE_CORRUPT ? sqlite_head(store, str_from(h->id), &now, NULL) : TIDE_OK;
+
+    if (code != TIDE_CORRUPT || (found && found != TIDE_NOT_FOUND) ||
+        (!found && now.sid == h->sid && now.created_ms == h->created_ms))
+        return code;
+    return tide_fail(err, TIDE_NOT_FOUND, "session '%s' was deleted while it was read", h->id);
+}
+
 enum tide_code sqlite_read(struct store *store, const struct head *h, int64_t from, int64_t to, store_event_fn *fn,
                            void *arg, struct tide_err *err)
 {
@@ -399,7 +412,7 @@ enum tide_code sqlite_read(struct store *store, const struct head *h, int64_t fr
     arena_done(&r->arena);
     free(r->walked);
     free(r);
-    return code;
+    return or_deleted(store, h, code, err);
 }
 
 /* Reads a piece of rows from a prepared, bound statement, each proved on its own. */

@@ -186,8 +186,10 @@ static enum tide_code upgrade_locked(struct sqlite_store *s, bool create, struct
     if (rc)
         return db_fail(s, &s->w, rc, err, "begin");
     code = upgrade(s, create, err);
-    if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK)
+    if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK) {
         code = db_fail(s, &s->w, rc, err, "store the tables");
+        mark_suspect(s);
+    }
     if (code)
         db_run(&s->w, ST_ROLLBACK);
     return code;
@@ -208,7 +210,8 @@ enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_e
     db_run(&s->w, ST_ROLLBACK);
     if (code || version == SQLITE_SCHEMA_VERSION)
         return code;
-    code = db_lock(s, err);
+    code = db_sync_dir(s, err);
+    code = code ? code : db_lock(s, err);
     if (code)
         return code;
     code = upgrade_locked(s, create, err);

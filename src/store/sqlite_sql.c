@@ -23,8 +23,8 @@ static const char *const sql[ST_COUNT] = {
     [ST_HEAD_BY_SID] = HEAD_COLUMNS "WHERE s.sid = ?1",
     [ST_EVENT] = EVENT_COLUMNS "WHERE pos = ?1",
     [ST_EVENT_LINK] = "SELECT sid, seq, prev, digest FROM events WHERE pos = ?1",
-    [ST_EVENT_INSERT] = "INSERT INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag)"
-                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [ST_EVENTS_FLUSH] = "INSERT INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag)"
+                        " SELECT * FROM pending_events",
     [ST_EVENT_DELETE] = "DELETE FROM events WHERE pos = ?1",
     [ST_EVENTS_AFTER] = EVENT_COLUMNS "WHERE pos > ?1 ORDER BY pos LIMIT ?2",
     [ST_BLOCK] = "SELECT positions FROM blocks WHERE sid = ?1 AND seq = ?2",
@@ -46,12 +46,12 @@ static const char *const sql[ST_COUNT] = {
     [ST_FORKS] = "SELECT id FROM sessions WHERE parent = ?1 ORDER BY sid LIMIT 4",
     [ST_LIST] = HEAD_COLUMNS "WHERE NOT s.hidden AND s.sid < ?1 AND (?2 = 0 OR s.parent = ?2) ORDER BY s.sid DESC LIMIT ?3",
     [ST_RESOLVE] = "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || x'f4' AND NOT hidden ORDER BY id LIMIT ?2",
-    [ST_LIVE_PUT] = "INSERT OR REPLACE INTO live(sid, boot, epoch, last_seq, last_pos, digest, updated)"
-                    " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    [ST_LIVE_UPDATE] = "UPDATE live SET last_seq = ?2, last_pos = ?3, digest = ?4, updated = ?5 WHERE sid = ?1",
+    [ST_LIVE_FLUSH] = "INSERT OR REPLACE INTO live(sid, boot, epoch, last_seq, last_pos, digest, updated)"
+                      " SELECT * FROM pending_heads",
     [ST_LIVE_DELETE] = "DELETE FROM live WHERE sid = ?1",
     [ST_BOOT_INSERT] = "INSERT INTO boots(boot_id, kernel_boot, pid_ns, pid, start_time, expires)"
                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+    [ST_BOOT_FIND] = "SELECT boot FROM boots WHERE boot_id = ?1",
     [ST_BOOT_BEAT] = "UPDATE boots SET expires = ?2 WHERE boot = ?1",
     [ST_BOOT_GET] = "SELECT boot_id, kernel_boot, pid_ns, pid, start_time, expires FROM boots WHERE boot = ?1",
     [ST_BOOT_SWEEP] = "DELETE FROM boots WHERE expires < ?1 AND boot NOT IN (SELECT boot FROM live)",

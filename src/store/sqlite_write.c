@@ -69,8 +69,6 @@ struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc)
         w->exists = true;
         rc = head_from_row(s, &s->w, st, &w->h, &w->boot, &w->hidden, NULL) ? SQLITE_CORRUPT : SQLITE_OK;
         w->in_live = w->boot != 0;
-        w->live_boot = w->boot;
-        w->live_epoch = w->h.epoch;
         w->checked = true;
     } else if (rc == SQLITE_DONE) {
         rc = SQLITE_OK;
@@ -97,6 +95,8 @@ static void name_holder(struct txn *t, struct batch *b, struct whead *w)
     bool alive;
     char who[160];
 
+    if (w->boot == t->s->boot && lease_is_orphan(t->s, &w->h))
+        return;
     if (w->boot == t->s->boot) {
         refuse(b, TIDE_HELD, "session '%s' is open for appending in this process already", b->session);
         return;
@@ -176,7 +176,8 @@ static int note_position(struct txn *t, struct whead *w)
         w->recent[n] = w->h.last_pos;
         w->recent_n = n + 1;
     } else if (seq % BLOCK_EVENTS == 0) { /* we came in the middle: look the others up */
-        rc = event_positions(&t->s->w, &w->h, first, seq, w->recent);
+        rc = pending_flush(t->s);
+        rc = rc ? rc : event_positions(&t->s->w, &w->h, first, seq, w->recent);
         w->recent_n = n + 1;
     }
     return !rc && seq % BLOCK_EVENTS == 0 ? put_block(t, w, first, n + 1) : rc;
@@ -195,8 +196,7 @@ static struct str tag_of(struct txn *t, const struct event *ev)
 static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct event *ev)
 {
     struct sqlite_store *s = t->s;
-    sqlite3_stmt *st = db_stmt(&s->w, ST_EVENT_INSERT);
-    struct str body = ev->body, refs = {NULL, 0}, tag = tag_of(t, ev);
+    struct pending_event row = {ev, w->h.sid, w->h.last_pos, ev->body, {NULL, 0}, tag_of(t, ev)};
     unsigned char before[DIGEST_SIZE];
     int rc = SQLITE_OK;
 
@@ -208,29 +208,18 @@ static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct 
         ev->epoch = w->h.epoch;
     memcpy(before, w->h.digest, DIGEST_SIZE);
     event_digest(ev->digest, &s->base.key, before, str_from(w->h.id), ev);
-    if (body.len > STORE_BIG_VALUE)
-        rc = big_store(s, &t->arena, ev->body, &body, &refs);
+    if (ev->body.len > STORE_BIG_VALUE)
+        rc = big_store(s, &t->arena, ev->body, &row.body, &row.refs);
     if (rc)
         return rc;
-    sqlite3_bind_int64(st, 1, ev->pos);
-    sqlite3_bind_int64(st, 2, w->h.sid);
-    sqlite3_bind_int64(st, 3, ev->seq);
-    sqlite3_bind_int64(st, 4, w->h.last_pos);
-    sqlite3_bind_int64(st, 5, ev->epoch);
-    sqlite3_bind_int64(st, 6, ev->ts_ms);
-    sqlite3_bind_text(st, 7, ev->kind.ptr, (int)ev->kind.len, SQLITE_STATIC);
-    sqlite3_bind_text(st, 8, body.ptr, (int)body.len, SQLITE_STATIC);
-    sqlite3_bind_blob(st, 9, refs.len ? refs.ptr : NULL, (int)refs.len, SQLITE_STATIC);
-    sqlite3_bind_blob(st, 10, ev->digest, DIGEST_SIZE, SQLITE_STATIC);
-    sqlite3_bind_text(st, 11, tag.len ? tag.ptr : NULL, (int)tag.len, SQLITE_STATIC);
-    rc = db_run(&s->w, ST_EVENT_INSERT);
+    pending_event_add(s, &row);
     memcpy(w->h.digest, ev->digest, DIGEST_SIZE);
     w->h.last_seq = ev->seq;
     w->h.last_pos = ev->pos;
     w->h.updated_ms = ev->ts_ms;
     if (ev->epoch > w->h.epoch)
         w->h.epoch = ev->epoch; /* imported: epochs only grow */
-    return rc ? rc : note_position(t, w);
+    return note_position(t, w);
 }
 
 static int insert_snapshot(struct txn *t, struct batch *b, struct whead *w)
@@ -293,28 +282,38 @@ static struct whead *find_parent(struct txn *t, struct batch *b, struct whead *w
     else if (b->parent_seq < parent->h.first_seq || b->parent_seq > parent->h.last_seq)
         refuse(b, TIDE_INVALID, "cannot fork '%s' at seq %" PRId64 ": its own events are %" PRId64 " to %" PRId64,
                b->parent, b->parent_seq, parent->h.first_seq, parent->h.last_seq);
-    else
+    else if ((t->rc = pending_flush(t->s)) == SQLITE_OK)
         t->rc = event_locate(&t->s->w, &parent->h, b->parent_seq, &(int64_t){0}, w->h.digest);
     return parent;
+}
+
+/* Erased: another session of the same id begins with nothing of it. */
+static void whead_clear(struct whead *w)
+{
+    char id[TIDE_ID_SIZE];
+
+    memcpy(id, w->h.id, sizeof id);
+    memset(&w->h, 0, sizeof w->h);
+    memcpy(w->h.id, id, sizeof id);
+    w->exists = w->hidden = w->dirty = w->in_live = w->checked = w->summary_set = false;
+    w->boot = 0;
+    free(TAKE(w->recent));
 }
 
 /* A half-done import whose process died is in nobody's way. */
 static void sweep_hidden(struct txn *t, struct whead *w)
 {
     bool alive = false;
-    char who[160], id[TIDE_ID_SIZE];
+    char who[160];
 
     if (w->boot)
         t->rc = lease_holder(t->s, &t->s->w, w->boot, &alive, who);
-    if (t->rc || alive || (w->boot && w->boot == t->s->boot))
+    if (t->rc || ((alive || (w->boot && w->boot == t->s->boot)) && !lease_is_orphan(t->s, &w->h)))
         return;
-    t->rc = session_erase(t->s, w);
-    memcpy(id, w->h.id, sizeof id);
-    memset(&w->h, 0, sizeof w->h);
-    memcpy(w->h.id, id, sizeof id);
-    w->exists = w->hidden = w->in_live = w->checked = false;
-    w->boot = 0;
-    free(TAKE(w->recent));
+    t->deleted++;
+    t->rc = pending_flush(t->s);
+    t->rc = t->rc ? t->rc : session_erase(t->s, w);
+    whead_clear(w);
 }
 
 static void create_session(struct txn *t, struct batch *b, struct whead *w)
@@ -352,9 +351,9 @@ static void delete_session(struct txn *t, struct batch *b, struct whead *w)
     buf_done(&names);
     if (b->code || t->rc)
         return;
-    t->rc = session_erase(t->s, w);
-    w->exists = w->dirty = w->in_live = false;
-    w->boot = 0;
+    t->rc = pending_flush(t->s);
+    t->rc = t->rc ? t->rc : session_erase(t->s, w);
+    whead_clear(w);
     t->deleted++;
 }
 
@@ -366,7 +365,7 @@ static void move_lease(struct txn *t, struct batch *b, struct whead *w)
     if (b->flags & BATCH_ACQUIRE) {
         w->h.epoch++;
         if (!(b->flags & BATCH_RELEASE)) {
-            t->rc = s->boot ? SQLITE_OK : lease_register(s);
+            t->rc = lease_ready(s);
             w->boot = s->boot;
         }
     }
@@ -415,25 +414,6 @@ static void apply_batch(struct txn *t, struct batch *b)
     }
 }
 
-static int write_live(struct sqlite_store *s, struct whead *w)
-{
-    enum stmt_id id = w->in_live ? ST_LIVE_UPDATE : ST_LIVE_PUT;
-    sqlite3_stmt *st = db_stmt(&s->w, id);
-    int i = 1;
-
-    sqlite3_bind_int64(st, i++, w->h.sid);
-    if (!w->in_live) {
-        sqlite3_bind_int64(st, i++, w->boot);
-        sqlite3_bind_int64(st, i++, w->h.epoch);
-    }
-    sqlite3_bind_int64(st, i++, w->h.last_seq);
-    sqlite3_bind_int64(st, i++, w->h.last_pos);
-    sqlite3_bind_blob(st, i++, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
-    sqlite3_bind_int64(st, i++, w->h.updated_ms);
-    w->in_live = true;
-    return db_run(&s->w, id);
-}
-
 static int write_rest(struct sqlite_store *s, struct whead *w)
 {
     sqlite3_stmt *st = db_stmt(&s->w, ST_SESSION_UPDATE);
@@ -468,16 +448,12 @@ static int write_head(struct sqlite_store *s, struct whead *w)
     int rc = SQLITE_OK;
 
     if (w->dirty && w->boot) {
-        /* A row that is there already may be of another boot or epoch: put it anew. */
-        if (w->live_boot != w->boot || w->live_epoch != w->h.epoch)
-            w->in_live = false;
         if (!w->checked) { /* a new session: its row must carry its check before the lease hides it */
             rc = write_rest(s, w);
             w->checked = true;
         }
-        rc = rc ? rc : write_live(s, w);
-        w->live_boot = w->boot;
-        w->live_epoch = w->h.epoch;
+        pending_head_add(s, w);
+        w->in_live = true;
     } else if (w->dirty) {
         rc = write_rest(s, w);
         w->checked = true;
@@ -516,24 +492,29 @@ static int run_batches(struct txn *t, struct batch *list)
         apply_batch(t, b);
     for (size_t i = 0; i < t->touched_n && !t->rc; i++)
         t->rc = write_head(t->s, t->touched[i]);
+    t->rc = t->rc ? t->rc : pending_flush(t->s);
     for (size_t i = 0; i < t->touched_n; i++)
         t->touched[i]->touched = false;
     return t->rc;
 }
 
-/* The transaction is lost: nobody gets an ok. */
-static void fail_all(struct batch *list, const struct tide_err *err)
+/* The transaction is lost: nobody gets an ok. A lease that may be ours without anyone knowing is remembered as such. */
+static void fail_all(struct sqlite_store *s, struct batch *list, const struct tide_err *err)
 {
     for (struct batch *b = list; b; b = b->next) {
         if (b->code)
             continue; /* refused anyway, and it says why */
         b->code = err->code;
         b->err = *err;
-        if (!b->owner || b->flags & BATCH_INPUT)
+        if (b->flags & (BATCH_INPUT | BATCH_DELETE))
+            continue;
+        if (b->flags & BATCH_RELEASE || (b->flags & BATCH_ACQUIRE && err->code == TIDE_UNKNOWN))
+            lease_orphan(s, b);
+        if (!b->owner)
             continue;
         if (b->flags & BATCH_ACQUIRE)
             b->owner->epoch = 0; /* not taken after all */
-        else if (b->flags & BATCH_RELEASE)
+        else if (b->flags & BATCH_RELEASE && b->epoch)
             b->owner->epoch = b->epoch; /* not given back after all */
     }
 }
@@ -541,10 +522,9 @@ static void fail_all(struct batch *list, const struct tide_err *err)
 /* What a failed COMMIT means: without space nothing was stored; anything else cannot be told from here. */
 static void commit_failed(struct sqlite_store *s, int rc, struct tide_err *err)
 {
-    if (db_fail(s, &s->w, rc, err, "append") == TIDE_FULL)
-        return;
-    s->broken = true;
-    mark_write(s, s->acked_pos, true);
+    if (db_fail(s, &s->w, rc, err, "append") == TIDE_FULL && (rc & 0xff) == SQLITE_FULL)
+        return; /* a write found no space; a sync that finds none says SQLITE_IOERR */
+    mark_suspect(s);
     err->code = TIDE_UNKNOWN;
     tide_wrap(err, "the disk failed while the events were being stored; whether they are there is not known");
 }
@@ -552,7 +532,7 @@ static void commit_failed(struct sqlite_store *s, int rc, struct tide_err *err)
 static void commit_locked(struct sqlite_store *s, struct batch *list, struct tide_err *err)
 {
     struct txn t = {.s = s, .arena = ARENA_INIT, .now_ms = env_now_ms(s->base.env)};
-    int64_t boot = s->boot;
+    int64_t boot = s->boot, due = s->beat_due_ms;
     int rc = db_run(&s->w, ST_BEGIN_WRITE);
 
     if (!rc) {
@@ -573,11 +553,13 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
         db_run(&s->w, ST_ROLLBACK);
         heads_forget(s);
         s->boot = boot; /* a row made in this transaction is gone with it */
-        fail_all(list, err);
+        s->beat_due_ms = due;
+        fail_all(s, list, err);
     } else if (t.touched_n + t.deleted) {
         s->acked_pos = s->last_pos;
         mark_write(s, s->last_pos, false);
     }
+    pending_clear(s);
     free(t.touched);
     arena_done(&t.arena);
 }
@@ -588,11 +570,13 @@ void sqlite_commit(struct store *store, struct batch *list)
     struct tide_err err = {TIDE_OK, ""};
 
     if (db_ready(s, &err) || db_lock(s, &err)) {
-        fail_all(list, &err);
+        fail_all(s, list, &err);
         return;
     }
     commit_locked(s, list, &err);
     db_unlock(s);
+    if (s->broken)
+        (void)!db_ready(s, &err); /* now, so that whoever reads next sees what is on disk */
 }
 
 void sqlite_maintain(struct store *store)
@@ -604,7 +588,7 @@ void sqlite_maintain(struct store *store)
     if (s->broken || !s->w.db || (!move && !beat) || db_lock(s, NULL))
         return;
     if (beat && lease_beat(s) != SQLITE_OK)
-        s->broken = true;
+        mark_suspect(s);
     if (move && !s->broken)
         db_checkpoint(s);
     db_unlock(s);

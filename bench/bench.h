@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the rows of the benchmark share: time, medians, throw-away stores, and where results go. */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tidemark.h"
+
+struct bench {
+    char dir[256];        /* throw-away, on the disk that is measured */
+    const char *tidemark; /* the binary, for process rows */
+    bool quick;           /* smaller sizes: to see that it runs, not for figures */
+    unsigned seed;
+};
+
+/* Ends the program with a line when a call fails. */
+void must(enum tide_code code, const struct tide_err *err, const char *what);
+void must_sys(bool ok, const char *what);
+
+double now_s(void);
+double median(double *values, size_t n); /* sorts them */
+
+tide_store *store_new(const struct bench *b, const char *name); /* fresh */
+tide_store *store_again(const struct bench *b, const char *name);
+int64_t store_bytes(const struct bench *b, const char *name); /* of the closed, truncated store: file and log */
+
+/* A JSON body of exactly n bytes: {"turn":i,"content":"…"}. out has n + 1 bytes. */
+void body_of(char *out, size_t n, int64_t i);
+void random_text(char *out, size_t n, unsigned *seed); /* n characters and a NUL, does not compress */
+
+/* A session of n events, 256 B bodies, a checkpoint every `every` (0: none). */
+void make_session(tide_store *store, const char *id, int64_t n, int64_t every);
+
+/* One line of the table: what, measured, beside what limit, the ratio, what it must be, whether it is. */
+void row(const char *what, const char *measured, const char *beside, double ratio, const char *relation, double bound);
+int rows_failed(void);
+
+/* Raw disk: 256 B written and synced one by one, on a growing or a preallocated file; and grouped. Per second. */
+double raw_sync_rate(const struct bench *b, bool preallocated, double seconds);
+double raw_group_rate(const struct bench *b, size_t events, size_t bytes, double seconds);
+
+void bench_append(const struct bench *b);
+void bench_group(const struct bench *b);
+void bench_range(const struct bench *b);
+void bench_history(const struct bench *b); /* random checkpoint, opening, forks */
+void bench_sizes(const struct bench *b);
+void bench_start(const struct bench *b);
+
+/* What a child process does for bench_history: open, fold, print the last 20. */
+int child_open_tail(const char *store, const char *id);
+
+#endif

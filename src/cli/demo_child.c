@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting this same program again with its output on a pipe. It dies with its parent. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/demo.h"
+
+#define CHILD_ARGS 16
+
+/* Only async-signal-safe calls between fork and exec. */
+static void become(const char *const *args, int write_fd, pid_t parent)
+{
+    const char *argv[CHILD_ARGS + 2] = {"tidemark"};
+
+    for (size_t i = 0; args[i] && i < CHILD_ARGS; i++)
+        argv[i + 1] = args[i];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == parent && dup2(write_fd, STDOUT_FILENO) == STDOUT_FILENO)
+        execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
+    _exit(127);
+}
+
+enum tide_code demo_spawn(const char *const *args, struct demo_child *ret_child, struct tide_err *err)
+{
+    int pipe_fds[2];
+    pid_t parent = getpid(), pid;
+
+    if (pipe2(pipe_fds, O_CLOEXEC) != 0)
+        return tide_fail_errno(err, errno, "make a pipe");
+    pid = fork();
+    if (pid == 0)
+        become(args, pipe_fds[1], parent);
+    close(pipe_fds[1]);
+    if (pid < 0) {
+        close(pipe_fds[0]);
+        return tide_fail_errno(err, errno, "start a worker");
+    }
+    *ret_child = (struct demo_child){.pid = pid, .fd = pipe_fds[0]};
+    return TIDE_OK;
+}
+
+int demo_reap(struct demo_child *child)
+{
+    char rest[4096];
+    ssize_t n = 1;
+    int status = 0;
+
+    if (child->pid <= 0)
+        return 0;
+    while (n > 0 || (n < 0 && errno == EINTR)) /* closed earlier, its last words would kill it */
+        n = read(child->fd, rest, sizeof(rest));
+    close(child->fd);
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    child->pid = 0;
+    return status;
+}

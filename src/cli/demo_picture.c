@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The demo on a terminal: one line per run, each beginning where the one before was cut off, so that the runs form a
+ * staircase. The line of the current run is drawn again as it grows. Without a terminal: one plain line per run.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/demo.h"
+
+#define LEFT 20  /* columns before the bar */
+#define RIGHT 26 /* and behind it */
+
+void demo_picture_begin(struct out *out, int64_t steps, const char *store)
+{
+    outf(out,
+         "%sTidemark: a worker writes a session of %" PRId64 " steps. It is killed with SIGKILL %d times.%s\n"
+         "The store is thrown away at the end: %s\n\n",
+         color_code(out, COLOR_BOLD), steps, DEMO_KILLS, color_code(out, COLOR_NONE), store);
+}
+
+static void plain(struct out *out, int number, const struct demo_run *run)
+{
+    outf(out, "run %d  pid %d  ", number, (int)run->pid);
+    if (run->mark > 0)
+        outf(out, "goes on from the mark at %" PRId64 ", ", run->mark);
+    outf(out, "acknowledges up to %" PRId64 ", is %s\n", run->acked, run->killed ? "killed with SIGKILL" : "done");
+}
+
+static int column(int64_t step, int64_t steps, int width)
+{
+    return (int)(step * width / (steps ? steps : 1));
+}
+
+static void bar(struct out *out, int from, int to, int width, const struct demo_run *run)
+{
+    outf(out, "%s", color_code(out, COLOR_DIM));
+    for (int i = 0; i < from; i++)
+        outf(out, "·");
+    outf(out, "%s%s", color_code(out, COLOR_NONE), color_code(out, run->killed ? COLOR_BLUE : COLOR_GREEN));
+    for (int i = from; i < to; i++)
+        outf(out, "█");
+    outf(out, "%s", color_code(out, COLOR_NONE));
+    if (run->killed)
+        outf(out, "%s✖%s", color_code(out, COLOR_RED), color_code(out, COLOR_NONE));
+    for (int i = to + run->killed; i < width + 1; i++)
+        outf(out, " ");
+}
+
+void demo_picture_run(struct out *out, int64_t steps, int number, const struct demo_run *run, bool ended)
+{
+    int width = terminal_columns(STDOUT_FILENO) - LEFT - RIGHT;
+    int64_t reached = run->acked > run->mark ? run->acked : run->mark;
+
+    if (!out->tty) {
+        if (ended)
+            plain(out, number, run);
+        return;
+    }
+    width = width < 10 ? 10 : width;
+    outf(out, "\r run %d  pid %-7d ", number, (int)run->pid);
+    bar(out, column(run->mark, steps, width), column(reached, steps, width), width, run);
+    if (ended && run->killed)
+        outf(out, " %skilled%s after %" PRId64, color_code(out, COLOR_RED), color_code(out, COLOR_NONE), reached);
+    else if (ended)
+        outf(out, " %sfinished%s", color_code(out, COLOR_GREEN), color_code(out, COLOR_NONE));
+    else
+        outf(out, " %" PRId64 " of %" PRId64, reached, steps);
+    outf(out, "\033[K%s", ended ? "\n" : "");
+}
