@@ -198,7 +198,10 @@ struct tide_list_filter {
     int64_t limit;       /* newest first; 0: all */
 };
 
-/* Lists sessions, newest first. The callback returns non-zero to stop. `filter` may be NULL. */
+/*
+ * Lists sessions, newest first. The callback returns non-zero to stop. `filter` may be NULL. One whose log is damaged is
+ * listed with status "damaged".
+ */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter,
                                                           tide_session_info_fn *fn, void *arg, struct tide_err *err);
 

@@ -58,3 +58,13 @@ void digest_of(unsigned char out[DIGEST_SIZE], struct str bytes)
     digest_add(&d, bytes.ptr, bytes.len);
     digest_end(&d, out);
 }
+
+int64_t digest_short(const unsigned char key[SHORT_KEY_SIZE], const void *bytes, size_t n)
+{
+    unsigned char out[crypto_shorthash_BYTES];
+    uint64_t v;
+
+    crypto_shorthash(out, bytes, n, key);
+    memcpy(&v, out, sizeof v);
+    return (int64_t)le64toh(v);
+}

@@ -68,6 +68,13 @@ static void say(struct doctor *d, enum verdict verdict, const char *todo, const 
     outf(out, "\n");
 }
 
+/* What could not be read. The library's own message often says already what to do. */
+static void say_damage(struct doctor *d)
+{
+    say(d, VERDICT_FAIL, strstr(d->err.msg, "store check") ? NULL : "`tidemark store check` says more", "%s",
+        d->err.msg);
+}
+
 static void check_version(struct doctor *d)
 {
     say(d, VERDICT_OK, NULL, "tidemark %s", tide_version());
@@ -218,7 +225,7 @@ static void check_figures(struct doctor *d)
         return;
     if (tide_store_info(d->cli->store, &text, &d->err) ||
         json_parse(&a, (struct str){text.ptr, text.len}, NULL, &info, NULL, &d->err)) {
-        say(d, VERDICT_FAIL, "`tidemark store check` says more", "%s", d->err.msg);
+        say_damage(d);
         return;
     }
     say(d, VERDICT_OK, NULL,
@@ -261,7 +268,7 @@ static void check_running(struct doctor *d)
         return;
     if (tide_session_list(d->cli->store, &running, on_running, d, &d->err) ||
         tide_session_list(d->cli->store, &newest, on_needs_resume, d, &d->err))
-        say(d, VERDICT_FAIL, "`tidemark store check` says more", "%s", d->err.msg);
+        say_damage(d);
 }
 
 struct sample {

@@ -21,6 +21,7 @@ struct verification {
     size_t n, cap, bad;
     uint64_t events, events_before, total; /* total: 0 when not known */
     struct tide_err first;                 /* of the first bad one */
+    struct tide_err unlisted;              /* why not all could be listed */
 };
 
 static void add_id(struct verification *v, const char *id)
@@ -115,15 +116,19 @@ static enum tide_code conclude(struct verification *v, struct tide_err *err)
 
     if (out->json) {
         json_out_end(&v->json, ']');
-        json_out_kbool(&v->json, STR("ok"), v->bad == 0);
+        json_out_kbool(&v->json, STR("ok"), v->bad == 0 && !v->unlisted.code);
         json_out_kint(&v->json, STR("events"), (int64_t)v->events);
         json_out_end(&v->json, '}');
         out_json_end(out);
     }
-    if (v->bad == 0)
+    if (v->bad == 0 && !v->unlisted.code)
         return TIDE_OK;
     if (out_flush(out, err))
         return err->code;
+    if (v->bad == 0) {
+        tide_err_copy(err, &v->unlisted);
+        return tide_wrap(err, "verify: not all sessions can be listed");
+    }
     tide_err_copy(err, &v->first);
     return tide_wrap(err, "verify: %zu of %zu session%s damaged", v->bad, v->n, v->n == 1 ? "" : "s");
 }
@@ -134,8 +139,11 @@ static enum tide_code gather(struct verification *v, struct tide_err *err)
 
     if (args_on(args, "all") == (args->n_operands > 0))
         return tide_fail(err, TIDE_INVALID, "sessions verify: give ids, or --all for every session");
-    if (args_on(args, "all"))
-        return tide_session_list(v->cli->store, NULL, on_session, v, err);
+    if (args_on(args, "all")) {
+        enum tide_code code = tide_session_list(v->cli->store, NULL, on_session, v, &v->unlisted);
+
+        return is_damage(code) ? TIDE_OK : code ? tide_err_copy(err, &v->unlisted) : TIDE_OK;
+    }
     for (size_t i = 0; i < args->n_operands; i++)
         add_id(v, args_operand(args, i));
     return TIDE_OK;

@@ -111,7 +111,7 @@ static enum tide_code conclude(struct checking *c, enum tide_code code, struct t
     }
     if (code && out_flush(out, &write_err))
         return tide_err_copy(err, &write_err);
-    return code;
+    return code ? tide_wrap(err, "store check") : TIDE_OK;
 }
 
 static enum tide_code run_check(struct cli *cli, struct tide_err *err)

@@ -283,18 +283,24 @@ static void put_fish_command(struct out *out, const char *path, const char *name
     outf(out, "\n");
 }
 
+/* The condition is that so many operands stand before this one; of "many" any number. */
 static void put_fish_operands(struct out *out, const struct command *c)
 {
     char name[64];
+    size_t i = 0;
 
-    for (const struct operand *o = c->operands; o->name; o++) {
+    for (const struct operand *o = c->operands; o->name; o++, i++) {
         const char *source = source_of(o->type);
 
-        if (source && strcmp(source, "files") == 0)
-            outf(out, "complete -c tidemark -F -n '__tidemark_at \"%s\"'\n", words_of(c, name));
-        else if (source)
-            outf(out, "complete -c tidemark -f -n '__tidemark_at \"%s\"' -a '(__tidemark_%s)'\n", words_of(c, name),
-                 source);
+        if (!source)
+            continue;
+        outf(out, "complete -c tidemark %s -n '__tidemark_at \"%s\"", strcmp(source, "files") == 0 ? "-F" : "-f",
+             words_of(c, name));
+        if (!(o->flags & OPERAND_MANY))
+            outf(out, " %zu", i);
+        if (strcmp(source, "files") != 0)
+            outf(out, "' -a '(__tidemark_%s)", source);
+        outf(out, "'\n");
     }
 }
 
@@ -321,11 +327,12 @@ static void print_fish(struct out *out)
               "        end\n"
               "    end\n"
               "end\n"
-              "function __tidemark_at -a path\n"
+              "function __tidemark_at -a path operands\n"
               "    set -l words (__tidemark_words)\n"
               "    set -l n (count (string split -n ' ' -- $path))\n"
               "    if test -z \"$path\"; test (count $words) -eq 0; return; end\n"
               "    test \"$words[1..$n]\" = \"$path\" 2>/dev/null; or return 1\n"
+              "    test -z \"$operands\"; or test (count $words) -eq (math $n + $operands); or return 1\n"
               "    if contains -- $path ");
     for (const struct command_group *g = command_groups; g->name; g++)
         outf(out, "%s ", g->name);

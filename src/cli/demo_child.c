@@ -16,7 +16,7 @@ static void become(const char *const *args, int write_fd, pid_t parent)
 {
     const char *argv[CHILD_ARGS + 2] = {"tidemark"};
 
-    for (size_t i = 0; args[i] && i < CHILD_ARGS; i++)
+    for (size_t i = 0; i < CHILD_ARGS && args[i]; i++)
         argv[i + 1] = args[i];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == parent && dup2(write_fd, STDOUT_FILENO) == STDOUT_FILENO)

@@ -114,6 +114,30 @@ static enum tide_code entry_state(struct listing *l, const struct store_entry *e
     return state_load(l->store, entry->head, entry->head->last_seq, ret, NULL, l->err);
 }
 
+/* A session whose log is damaged is listed as such: it must not hide the others, nor be hidden. */
+static int list_damaged(struct listing *l, const struct head *h)
+{
+    const struct status st = {.status = "damaged", .outcome = "none", .reason = "damaged"};
+    const struct tide_session_info info = {
+        .id = h->id,
+        .parent_id = text_or_null(str_from(h->parent_id)),
+        .parent_seq = h->parent_seq,
+        .created_ms = h->created_ms,
+        .updated_ms = h->updated_ms,
+        .first_seq = h->first_seq,
+        .last_seq = h->last_seq,
+        .status = st.status,
+        .outcome = st.outcome,
+        .reason = st.reason,
+        .why = l->err->msg,
+    };
+
+    if (!selected(l->filter, &info, &st))
+        return 0;
+    l->n++;
+    return l->fn(l->arg, &info) != 0 || (l->filter->limit > 0 && l->n >= l->filter->limit);
+}
+
 static int list_entry(void *arg, const struct store_entry *entry)
 {
     struct listing *l = arg;
@@ -125,6 +149,10 @@ static int list_entry(void *arg, const struct store_entry *entry)
     l->code = entry_state(l, entry, &s);
     if (!l->code)
         l->code = checkpoint_to_resume(l->store, entry->head, s, resume_from, l->err);
+    if (l->code == TIDE_CORRUPT) {
+        l->code = TIDE_OK;
+        return list_damaged(l, entry->head);
+    }
     if (l->code)
         return 1;
     arena_reset(&l->arena);

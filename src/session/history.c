@@ -9,7 +9,7 @@
 
 /* Finished effects that must happen once, among the events that a rollback would cut. */
 struct finished {
-    struct map once; /* call_id -> tool, started in the cut part or before it */
+    struct map once; /* call_id -> tool: begun in the part that is cut, or open where it begins */
     struct buf named;
     size_t n;
     struct arena parse;
@@ -42,10 +42,31 @@ static int look_for_effect(void *arg, const struct event *ev)
     return 0;
 }
 
+/* Those that were open at to_seq may have finished in what is cut. */
+static enum tide_code open_effects(struct tide_session *s, int64_t to_seq, struct finished *f, struct tide_err *err)
+{
+    AUTO(state_freep) struct state *own = NULL;
+    const struct state *then;
+    enum tide_code code = session_state(s, to_seq, &own, &then, err);
+
+    if (code)
+        return code;
+    for (struct map_entry *e = map_next(&then->ledger.effects, NULL); e; e = map_next(&then->ledger.effects, e)) {
+        const struct effect *effect = e->value;
+
+        if (str_eq(str_from(effect->effect), STR("once")))
+            map_set_text(&f->once, map_key(e), str_from(effect->tool));
+    }
+    return TIDE_OK;
+}
+
 static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, struct tide_err *err)
 {
     struct finished f = {.named = BUF_INIT(200), .parse = ARENA_INIT};
-    enum tide_code code = store_read(s->store, &s->head, to_seq + 1, 0, look_for_effect, &f, err);
+    enum tide_code code = open_effects(s, to_seq, &f, err);
+
+    if (!code) /* of a fork also what it shares with its parents */
+        code = read_through(s->store, &s->head, to_seq + 1, s->head.last_seq, look_for_effect, &f, err);
 
     if (!code && f.n)
         code = tide_fail(err, TIDE_EFFECTS,

@@ -214,7 +214,7 @@ static int64_t nano_of(const struct json *v)
 {
     const char *p, *end;
     int64_t n = 0;
-    int decimals = -1, exponent = 0;
+    int decimals = -1, exponent = 0, power = 0;
     bool negative;
 
     if (!v || v->type != JSON_NUMBER)
@@ -225,19 +225,19 @@ static int64_t nano_of(const struct json *v)
     for (p += negative; p < end && *p != 'e' && *p != 'E'; p++) {
         if (*p == '.') {
             decimals = 0;
-        } else if (decimals < 18) {
-            if (n > (INT64_MAX - 9) / 10)
-                return 0;
+        } else if (n <= (INT64_MAX - 9) / 10) {
             n = n * 10 + (*p - '0');
             decimals += decimals >= 0;
+        } else if (decimals < 0) {
+            exponent++; /* more digits than fit: the last ones are cut */
         }
     }
     if (p < end) {
         bool minus = p[1] == '-';
 
-        for (p += 1 + (p[1] == '-' || p[1] == '+'); p < end && exponent < 100; p++)
-            exponent = exponent * 10 + (*p - '0');
-        exponent = minus ? -exponent : exponent;
+        for (p += 1 + (p[1] == '-' || p[1] == '+'); p < end && power < 100; p++)
+            power = power * 10 + (*p - '0');
+        exponent += minus ? -power : power;
     }
     exponent += 9 - (decimals > 0 ? decimals : 0);
     for (; exponent > 0 && n; exponent--) {

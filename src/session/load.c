@@ -34,12 +34,16 @@ struct piece {
 static void note_rollback(struct loading *l, const struct event *ev)
 {
     struct json *body;
+    int64_t to;
 
     arena_reset(&l->scratch);
     if (json_parse(&l->scratch, ev->body, NULL, &body, NULL, NULL))
         return;
+    to = json_get_int(body, STR("to_seq"), 0);
+    if (to < 0 || to >= ev->seq) /* no rollback of ours, but an import may bring it: it changes nothing */
+        to = ev->seq - 1;
     l->rollbacks = mem_grow(l->rollbacks, (l->n + 1) * sizeof *l->rollbacks);
-    l->rollbacks[l->n++] = (struct rollback){ev->seq, json_get_int(body, STR("to_seq"), 0)};
+    l->rollbacks[l->n++] = (struct rollback){ev->seq, to};
 }
 
 static bool is_rollback(const struct event *ev)

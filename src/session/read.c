@@ -103,12 +103,20 @@ enum tide_code tide_messages(tide_session *s, int64_t seq, tide_event_fn *fn, vo
     AUTO(state_freep) struct state *own = NULL;
     const struct state *state;
     struct chosen_out c = {.flag = KIND_MESSAGE};
+    AUTO(mem_freep) struct span *spans = NULL;
+    size_t count = 0;
     enum tide_code code;
 
     ERR_LOCAL(err);
     code = session_state(s, seq, &own, &state, err);
-    for (size_t i = 0; !code && !c.stopped && i < state->content.span_count; i++) {
-        struct span span = state->content.spans[i]; /* a copy: the callback may move the handle's state */
+    if (!code) { /* a copy: the callback may change the handle's state */
+        count = state->content.span_count;
+        spans = mem_array(count + 1, sizeof *spans);
+        if (count)
+            memcpy(spans, state->content.spans, count * sizeof *spans);
+    }
+    for (size_t i = 0; !code && !c.stopped && i < count; i++) {
+        struct span span = spans[i];
         struct head h;
 
         code = store_head(s->store, str_from(span.session), &h, err);

@@ -56,9 +56,11 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
         buf_done(&out);
     }
     *ret = (struct event){.kind = name, .body = body, .ts_ms = env_now_ms(store->env)};
+    if (ret_parsed && !compact) /* what is folded is what is stored, to the byte */
+        code = json_parse(a, body, &limits, &json, NULL, err);
     if (ret_parsed)
         *ret_parsed = (struct parsed){kind, json};
-    return TIDE_OK;
+    return code;
 }
 
 /* After everything queued is finished: is the state what the store has, do we hold the lease? */
@@ -80,20 +82,32 @@ enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
     if (s->owner.pending) {
         code = group_flush(s->store->group, &s->owner, err);
         settle(s, code);
+        if (code)
+            return code;
     }
-    if (!code && s->unsettled) /* only a settled store can tell what became of it */
+    if (s->unsettled || s->store->unsettled) /* only a settled store can tell what became of an append */
         code = group_alone(s->store->group, s->store->ops->compact, err);
-    if (code)
-        return code;
+    if (code && s->unsettled)
+        return code; /* who did not append is served what there is */
     s->unsettled = false;
     code = store_head(s->store, str_from(s->head.id), &s->head, err);
     if (code)
         return code;
-    if (s->state && !s->stale && s->state->seq <= s->head.last_seq)
-        return state_catch_up(s->store, &s->head, &s->state, &s->cost, err);
-    state_free(TAKE(s->state));
-    s->stale = false;
-    return state_load(s->store, &s->head, s->head.last_seq, &s->state, &s->cost, err);
+    if (s->state && !s->stale && s->state->seq <= s->head.last_seq) {
+        code = state_catch_up(s->store, &s->head, &s->state, &s->cost, err);
+    } else {
+        struct state *anew = NULL;
+
+        code = state_load(s->store, &s->head, s->head.last_seq, &anew, &s->cost, err);
+        if (!code) {
+            state_free(s->state);
+            s->state = anew;
+        }
+    }
+    s->stale = code != TIDE_OK; /* half caught up is not to be trusted, and there must be a state to hold */
+    if (!code)
+        s->owner.next_seq = s->state->seq + 1;
+    return code;
 }
 
 enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own, const struct state **ret_state,
@@ -174,7 +188,7 @@ static void snapshot_maybe(struct tide_session *s, struct buf *out)
 static struct batch *make_batch(struct tide_session *s, unsigned flags, struct checked *c)
 {
     struct buf snapshot = BUF_INIT(SIZE_MAX / 4), summary = BUF_INIT(SIZE_MAX / 4);
-    int64_t expect = s->state->seq;
+    int64_t expect = s->owner.pending ? s->state->seq : s->owner.next_seq - 1, at = s->state->seq;
     struct batch *b;
 
     fold_ahead(s, c);
@@ -185,7 +199,7 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
     buf_done(&snapshot);
     buf_done(&summary);
     b->expect_seq = flags & TIDE_APPEND_ANY ? STORE_ANY_SEQ : expect;
-    b->caches_seq = expect + (int64_t)c->n;
+    b->caches_seq = at + (int64_t)c->n;
     b->owner = &s->owner;
     b->session_handle = s;
     if (!s->acquiring)
@@ -194,6 +208,16 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
         b->flags |= BATCH_RELEASE;
     s->acquiring = !(flags & TIDE_APPEND_RELEASE);
     return b;
+}
+
+/* Loads what the store has without taking it for known: what others appended the caller has not seen. */
+static enum tide_code reload(struct tide_session *s, struct tide_err *err)
+{
+    int64_t next = s->owner.next_seq;
+    enum tide_code code = session_sync(s, err);
+
+    s->owner.next_seq = next;
+    return code;
 }
 
 static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
@@ -205,7 +229,7 @@ static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
     if (s->fenced)
         return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over; open the session anew", s->head.id);
     if (s->stale && !s->owner.pending)
-        return session_sync(s, err);
+        return reload(s, err);
     return TIDE_OK;
 }
 
@@ -222,6 +246,16 @@ static enum tide_code check_all(struct tide_session *s, const struct tide_new_ev
     for (size_t i = 0; i < n && !code; i++)
         code = event_check(s->store, &s->parse, &in[i], internal, &ret->events[i], &ret->parsed[i], err);
     return code;
+}
+
+/* A commit that changes nothing, by which the store learns that this handle knows of its lease after all. */
+static void confirm_lease(struct tide_session *s)
+{
+    struct batch *b = batch_new(str_from(s->head.id), 0, NULL, 0, STR(""), STR(""));
+
+    b->expect_seq = STORE_ANY_SEQ;
+    b->epoch = s->owner.epoch;
+    (void)!store_write(s->store, b, NULL, NULL); /* if not, another handle of this process may take it */
 }
 
 /*
@@ -245,6 +279,8 @@ static enum tide_code settle_unknown(struct tide_session *s, const struct batch 
     s->owner.next_seq = b->last_seq + 1;
     s->owner.epoch = b->flags & BATCH_RELEASE ? 0 : b->epoch;
     settle(s, TIDE_OK);
+    if (s->owner.epoch)
+        confirm_lease(s);
     return TIDE_OK;
 }
 
@@ -257,7 +293,7 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
     if (s->owner.pending) { /* what is queued comes first, and its failure is this one's */
         code = group_flush(s->store->group, &s->owner, err);
         settle(s, code);
-        if (code || (s->stale && (code = session_sync(s, err)) != TIDE_OK))
+        if (code || (s->stale && (code = reload(s, err)) != TIDE_OK))
             return code;
     }
     b = make_batch(s, flags, c);
@@ -391,10 +427,11 @@ static void release(struct tide_session *s)
     struct tide_err err;
     struct batch *b;
 
-    if (!s->stale || !session_sync(s, &err)) {
-        (void)!session_append(s, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, NULL, 0, NULL, &err);
+    if ((!s->stale || !session_sync(s, &err)) &&
+        !session_append(s, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, NULL, 0, NULL, &err))
         return;
-    }
+    if (!s->owner.epoch)
+        return;
     b = batch_new(str_from(s->head.id), BATCH_RELEASE, NULL, 0, STR(""), STR("")); /* without a summary, then */
     b->expect_seq = STORE_ANY_SEQ;
     b->epoch = s->owner.epoch;
@@ -418,7 +455,7 @@ const char *tide_session_id(const tide_session *s)
 
 int64_t tide_session_last_seq(const tide_session *s)
 {
-    return s->state->seq;
+    return s->stale && !s->owner.pending ? s->owner.next_seq - 1 : s->state->seq;
 }
 
 int64_t tide_session_first_seq(const tide_session *s)

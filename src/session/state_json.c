@@ -8,6 +8,13 @@
 static const char *const run_ends[] = {"none", "open", "completed", "failed", "cancelled", "interrupted"};
 static const char *const token_states[] = {"none", "active", "consumed", "revoked", "expired"};
 
+/* A summary leaves zeros out: there is one for every session. */
+static void put_int(struct json_out *o, struct str key, int64_t v, enum state_part part)
+{
+    if (v || part == STATE_ALL)
+        json_out_kint(o, key, v);
+}
+
 static void put_texts(struct json_out *o, const char *name, const struct map *m)
 {
     json_out_key(o, str_from(name));
@@ -62,15 +69,15 @@ static void put_content(struct json_out *o, const struct content *c, enum state_
 {
     json_out_key(o, STR("content"));
     json_out_begin(o, '{');
-    json_out_kint(o, STR("turn"), c->turn);
-    json_out_kint(o, STR("messages"), c->messages);
-    json_out_kint(o, STR("failures"), c->failures);
+    put_int(o, STR("turn"), c->turn, part);
+    put_int(o, STR("messages"), c->messages, part);
+    put_int(o, STR("failures"), c->failures, part);
     json_out_kstr_opt(o, STR("node"), str_from(c->node));
     json_out_kstr_opt(o, STR("next_node"), str_from(c->next_node));
     json_out_kstr_opt(o, STR("checkpoint_id"), str_from(c->checkpoint));
-    json_out_kint(o, STR("checkpoint_seq"), c->checkpoint_seq);
+    put_int(o, STR("checkpoint_seq"), c->checkpoint_seq, part);
     json_out_kstr_opt(o, STR("resume_checkpoint_id"), str_from(c->resume_checkpoint));
-    json_out_kint(o, STR("resume_checkpoint_seq"), c->resume_checkpoint_seq);
+    put_int(o, STR("resume_checkpoint_seq"), c->resume_checkpoint_seq, part);
     if (part == STATE_ALL) {
         put_texts(o, "memory", &c->memory);
         json_out_key(o, STR("outputs"));
@@ -85,17 +92,17 @@ static void put_content(struct json_out *o, const struct content *c, enum state_
     json_out_end(o, '}');
 }
 
-static void put_run(struct json_out *o, const struct run *r)
+static void put_run(struct json_out *o, const struct run *r, enum state_part part)
 {
     json_out_key(o, STR("run"));
     json_out_begin(o, '{');
     json_out_kstr(o, STR("end"), str_from(run_ends[r->end]));
     json_out_kstr_opt(o, STR("run_id"), str_from(r->run_id));
     json_out_kstr_opt(o, STR("boot_id"), str_from(r->boot_id));
-    json_out_kint(o, STR("started_seq"), r->started_seq);
-    json_out_kint(o, STR("started_ms"), r->started_ms);
-    json_out_kint(o, STR("ended_seq"), r->ended_seq);
-    json_out_kint(o, STR("ended_ms"), r->ended_ms);
+    put_int(o, STR("started_seq"), r->started_seq, part);
+    put_int(o, STR("started_ms"), r->started_ms, part);
+    put_int(o, STR("ended_seq"), r->ended_seq, part);
+    put_int(o, STR("ended_ms"), r->ended_ms, part);
     json_out_kstr_opt(o, STR("reason"), str_from(r->reason));
     json_out_kstr_opt(o, STR("error_code"), str_from(r->error_code));
     json_out_kstr_opt(o, STR("error_message"), str_from(r->error_message));
@@ -107,12 +114,12 @@ static void put_run(struct json_out *o, const struct run *r)
     json_out_kstr_opt(o, STR("wait_name"), str_from(r->wait_name));
     json_out_kstr_opt(o, STR("wait_kind"), str_from(r->wait_kind));
     json_out_kstr_opt(o, STR("question"), str_from(r->question));
-    json_out_kint(o, STR("since_seq"), r->since_seq);
-    json_out_kint(o, STR("deadline_ms"), r->deadline_ms);
-    json_out_kint(o, STR("due_ms"), r->due_ms);
+    put_int(o, STR("since_seq"), r->since_seq, part);
+    put_int(o, STR("deadline_ms"), r->deadline_ms, part);
+    put_int(o, STR("due_ms"), r->due_ms, part);
     json_out_kstr_opt(o, STR("token_id"), str_from(r->token_id));
     json_out_kstr(o, STR("token"), str_from(token_states[r->token]));
-    json_out_kint(o, STR("token_expires_ms"), r->token_expires_ms);
+    put_int(o, STR("token_expires_ms"), r->token_expires_ms, part);
     json_out_end(o, '}');
 }
 
@@ -148,16 +155,19 @@ static const struct {
 #undef NUMBER
 };
 
-static void put_ledger(struct json_out *o, const struct ledger *l)
+static void put_ledger(struct json_out *o, const struct ledger *l, enum state_part part)
 {
     json_out_key(o, STR("ledger"));
     json_out_begin(o, '{');
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        json_out_kint(o, str_from(numbers[i].name), *(const int64_t *)((const char *)l + numbers[i].at));
-    put_run(o, &l->run);
-    put_effects(o, &l->effects);
-    put_ints(o, "queue", &l->queue);
-    put_ints(o, "approvals", &l->approvals);
+        put_int(o, str_from(numbers[i].name), *(const int64_t *)((const char *)l + numbers[i].at), part);
+    if (part == STATE_ALL || l->run.end != RUN_NONE)
+        put_run(o, &l->run, part);
+    if (part == STATE_ALL) {
+        put_effects(o, &l->effects);
+        put_ints(o, "queue", &l->queue);
+        put_ints(o, "approvals", &l->approvals);
+    }
     json_out_end(o, '}');
 }
 
@@ -171,7 +181,7 @@ void state_encode(struct buf *out, const struct state *s, enum state_part part)
     json_out_kint(&o, STR("ts_ms"), s->ts_ms);
     put_texts(&o, "session", &s->info.fields);
     put_content(&o, &s->content, part);
-    put_ledger(&o, &s->ledger);
+    put_ledger(&o, &s->ledger, part);
     json_out_end(&o, '}');
 }
 

@@ -127,6 +127,7 @@ static const struct word {
     {"interrupted", "interrupted_waiting", NULL},
     {"interrupted_startup", "interrupted_startup", NULL},
     {"interrupted_waiting", "interrupted_waiting", NULL},
+    {"damaged", "damaged", NULL},
 };
 
 bool status_word_known(const char *word)

@@ -304,6 +304,8 @@ static enum tide_code import_lines(struct importing *m, struct tide_err *err)
     while ((code = next_line(m, &line, &any, err)) == TIDE_OK && any) {
         if (m->next_seq > m->last_seq)
             return bad_line(m, err, "there is more than the first line announced");
+        if ((m->n == PIECE_EVENTS || m->bytes >= PIECE_BYTES) && (code = store_piece(m, false, err)) != TIDE_OK)
+            return code; /* here, so that the last piece, which reveals the session, is never empty */
         code = read_event(m, line, &m->events[m->n], err);
         if (code)
             return code;
@@ -313,8 +315,6 @@ static enum tide_code import_lines(struct importing *m, struct tide_err *err)
         if (m->progress && m->next_seq % 1024 == 0 &&
             m->progress(m->arg, (uint64_t)(m->next_seq - m->first_seq), (uint64_t)(m->last_seq - m->first_seq + 1)))
             return tide_fail(err, TIDE_CANCELLED, "stopped");
-        if ((m->n == PIECE_EVENTS || m->bytes >= PIECE_BYTES) && (code = store_piece(m, false, err)) != TIDE_OK)
-            return code;
     }
     if (code)
         return code;

@@ -176,11 +176,17 @@ enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
         return code;
     rc = db_run(&s->w, ST_BEGIN_WRITE);
     rc = rc ? rc : sqlite3_exec(s->w.db, drop, NULL, NULL, NULL);
-    rc = rc ? rc : db_run(&s->w, ST_COMMIT);
-    if (rc) {
+    if (rc)
         code = db_fail(s, &s->w, rc, err, "throw the caches away");
-        mark_suspect(s);
+    code = code ? code : mark_begin(s, mark_position(s), err);
+    if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK) {
+        code = db_fail(s, &s->w, rc, err, "throw the caches away");
+        s->broken = true;
+    }
+    if (code) {
         db_run(&s->w, ST_ROLLBACK);
+    } else {
+        mark_end(s, mark_position(s));
     }
     heads_forget(s);
     db_unlock(s);

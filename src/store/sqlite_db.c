@@ -47,8 +47,8 @@ enum tide_code db_fail(struct sqlite_store *s, struct conn *c, int rc, struct ti
     if (code == TIDE_FULL)
         return tide_fail(err, code, "%s: no space left on the disk of '%s': free some, then try again", what, s->path);
     if (code == TIDE_CORRUPT)
-        return tide_fail(err, code, "%s: '%s' is damaged (%s): `tidemark store check` says where", what, s->path,
-                         sqlite3_errstr(rc));
+        return tide_fail(err, code, "%s: '%s' is damaged (%s): %s", what, s->path, sqlite3_errstr(rc),
+                         s->base.group ? "`tidemark store check` says where" : "bring it back from a copy or from exports");
     return tide_fail(err, code, "%s: '%s': %s%s%s", what, s->path, sqlite3_errstr(rc), errnum ? ": " : "",
                      errnum ? strerror(errnum) : "");
 }
@@ -200,13 +200,47 @@ void db_reader_done(struct sqlite_store *s)
     pthread_mutex_unlock(&s->rmu);
 }
 
-/* What stands at the path may be opened by SQLite: nothing, an empty file, or a database. Links are refused. */
+/* A store whose making was cut off: SQLite takes the journal and makes it an empty file again. */
+static bool has_journal(struct sqlite_store *s)
+{
+    struct env_stat st;
+    char path[1100];
+
+    return !db_path(s, "-journal", path, NULL) && !s->base.env->ops->stat(s->base.env, path, &st, NULL) &&
+           st.kind == ENV_FILE && st.size > 0;
+}
+
+/*
+ * Somebody else's database must not be touched, not even opened: SQLite would change it. Ours carries its id in the header,
+ * or, when it was never finished, has a side file.
+ */
+static enum tide_code check_header(struct sqlite_store *s, const unsigned char *header, size_t n, struct tide_err *err)
+{
+    char side[1100];
+    struct env_stat st;
+    enum tide_code code;
+
+    if (has_journal(s))
+        return TIDE_OK;
+    if (n < 100 || memcmp(header, "SQLite format 3", 16) != 0)
+        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is not a Tidemark store: give another path", s->path);
+    if (header[68] == 'T' && header[69] == 'I' && header[70] == 'D' && header[71] == 'E')
+        return TIDE_OK;
+    code = db_path(s, "-mark", side, err);
+    code = code ? code : s->base.env->ops->stat(s->base.env, side, &st, err);
+    if (!code && st.kind == ENV_ABSENT)
+        code = tide_fail(err, TIDE_NOT_A_STORE, "'%s' is an SQLite file, but not a Tidemark store: give another path",
+                         s->path);
+    return code;
+}
+
+/* What stands at the path may be opened by SQLite: nothing, an empty file, or a store. Links are refused. */
 static enum tide_code look_at_path(struct sqlite_store *s, bool create, bool *ret_new, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     struct env_file *f = NULL;
     struct env_stat st;
-    char magic[16];
+    unsigned char header[100];
     size_t n = 0;
     enum tide_code code = ops->stat(s->base.env, s->path, &st, err);
 
@@ -223,11 +257,9 @@ static enum tide_code look_at_path(struct sqlite_store *s, bool create, bool *re
     code = ops->open(s->base.env, s->path, ENV_READ, &f, err);
     if (code)
         return code;
-    code = ops->pread(f, magic, sizeof magic, 0, &n, err);
+    code = ops->pread(f, header, sizeof header, 0, &n, err);
     ops->close(f);
-    if (!code && (n < sizeof magic || memcmp(magic, "SQLite format 3", 16) != 0))
-        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is not a Tidemark store: give another path", s->path);
-    return code;
+    return code ? code : check_header(s, header, n, err);
 }
 
 static enum tide_code make_dir(struct sqlite_store *s, struct tide_err *err)
@@ -350,11 +382,13 @@ static enum tide_code settle(struct sqlite_store *s, struct tide_err *err)
         code = db_compact(s, err);
         code = code ? code : sync_log(s, err);
         if (!code)
-            mark_write(s, s->last_pos, false);
+            mark_end(s, s->last_pos);
     }
     db_unlock(s);
-    if (!code)
+    if (!code) {
         s->broken = false;
+        s->base.unsettled = false;
+    }
     return code;
 }
 
@@ -405,6 +439,7 @@ static void sqlite_close_store(struct store *store)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
     sodium_memzero(&store->key, sizeof store->key);
+    sodium_memzero(s->row_key, sizeof s->row_key);
     free(s);
 }
 
@@ -428,6 +463,17 @@ static const struct store_ops ops = {
     .change = sqlite_change,
 };
 
+static void make_row_key(struct sqlite_store *s)
+{
+    unsigned char digest[DIGEST_SIZE];
+    struct digest_state d;
+
+    digest_begin(&d, &s->base.key);
+    digest_add_str(&d, STR("tidemark row check"));
+    digest_end(&d, digest);
+    memcpy(s->row_key, digest, sizeof s->row_key);
+}
+
 static struct sqlite_store *store_init(const char *path, const struct tide_store_options *opt, struct env *env)
 {
     struct sqlite_store *s = mem_zero(sizeof *s);
@@ -442,6 +488,7 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
         memcpy(s->base.key.bytes, opt->key, opt->key_len);
         s->base.key.len = opt->key_len;
     }
+    make_row_key(s);
     snprintf(s->path, sizeof s->path, "%s", path);
     snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
     pthread_mutex_init(&s->rmu, NULL);

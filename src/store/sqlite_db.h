@@ -18,11 +18,11 @@
 /* Every statement, prepared when first used. Writing ones belong to the write connection, others to either. */
 enum stmt_id {
     ST_BEGIN, ST_BEGIN_WRITE, ST_COMMIT, ST_ROLLBACK, ST_DATA_VERSION, ST_MAX_POS,
-    ST_HEAD, ST_HEAD_SCAN, ST_HEAD_BY_SID, ST_EVENT, ST_EVENT_LINK, ST_EVENTS_FLUSH, ST_EVENT_DELETE, ST_EVENTS_AFTER,
+    ST_HEAD, ST_HEAD_SCAN, ST_HEAD_BY_SID, ST_EVENT, ST_EVENT_LINK, ST_EVENTS_FLUSH, ST_EVENT_DELETE, ST_EVENTS_AFTER, ST_LAST_EVENT, ST_LAST_POSITIONS,
     ST_BLOCK, ST_BLOCK_INSERT, ST_CHECKPOINTS, ST_CHECKPOINTS_DELETED, ST_CHECKPOINT_COUNT,
     ST_CHECKPOINT_DELETED_COUNT, ST_CHECKPOINT_SEQ,
     ST_SESSION_INSERT, ST_SESSION_UPDATE, ST_SESSION_SUMMARY, ST_SESSION_REVEAL, ST_SESSION_DELETE, ST_FORKS,
-    ST_LIST, ST_RESOLVE,
+    ST_LIST, ST_LIST_COUNT, ST_IDS_COUNT, ST_RESOLVE,
     ST_LIVE_FLUSH, ST_LIVE_DELETE,
     ST_BOOT_INSERT, ST_BOOT_FIND, ST_BOOT_BEAT, ST_BOOT_GET, ST_BOOT_SWEEP,
     ST_SNAP_INSERT, ST_SNAP_GET, ST_SNAP_DELETE, ST_BLOCKS_DELETE,
@@ -42,7 +42,6 @@ struct whead {
     struct head h;
     int64_t boot;      /* row of `boots` that holds the lease; 0: nobody */
     bool in_live;      /* has a row in `live` */
-    bool checked;      /* its row of `sessions` carries its check */
     bool exists, hidden, dirty, touched; /* dirty: differs from disk; touched: by the transaction under way */
     bool summary_set;
     struct str summary; /* points into the batch that brought it */
@@ -73,12 +72,12 @@ struct sqlite_store {
     pthread_mutex_t rmu;
     bool broken;           /* a sync failed: reopen before anything is written */
     bool accept_loss;
+    unsigned char row_key[SHORT_KEY_SIZE]; /* of the checks of rows */
 
     /* The writer's. */
     struct pending pending; /* rows of the transaction under way */
     struct map heads;      /* session id -> struct whead */
     int64_t data_version, last_pos;
-    int64_t acked_pos;     /* last position that was acknowledged */
     bool cache_valid;
     int64_t boot;          /* our row of `boots`; 0 before the first lease */
     char boot_id[40];
@@ -113,8 +112,9 @@ enum tide_code db_path(struct sqlite_store *s, const char *suffix, char out[1100
 
 /* sqlite_mark.c: the side file. */
 enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide_err *err) MUST_CHECK;
-void mark_write(struct sqlite_store *s, int64_t pos, bool suspect);
-void mark_suspect(struct sqlite_store *s); /* a commit failed: nobody trusts the page cache before the log was written anew */
+int64_t mark_position(struct sqlite_store *s); /* what it says now */
+enum tide_code mark_begin(struct sqlite_store *s, int64_t pos, struct tide_err *err) MUST_CHECK; /* before every COMMIT */
+void mark_end(struct sqlite_store *s, int64_t pos);                                              /* after it succeeded */
 void reserve_make(struct sqlite_store *s);
 bool reserve_release(struct sqlite_store *s);
 
@@ -139,8 +139,10 @@ int lease_ready(struct sqlite_store *s);                        /* our row of `b
 int lease_refind(struct sqlite_store *s);                       /* after a reopening: is our row there? */
 /* Leases of this process that no handle knows of, because the disk failed when they were taken or given back. */
 void lease_orphan(struct sqlite_store *s, const struct batch *b);
+void lease_adopted(struct sqlite_store *s, const struct batch *list); /* committed: their leases are known */
 bool lease_is_orphan(struct sqlite_store *s, const struct head *h);
 int lease_beat(struct sqlite_store *s);
+bool lease_beat_due(struct sqlite_store *s);
 /* Says who holds it; *ret_alive false when the lease may be taken over. Returns an SQLite code. */
 int lease_holder(struct sqlite_store *s, struct conn *c, int64_t boot, bool *ret_alive, char ret_who[160]);
 
@@ -169,8 +171,10 @@ void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *ke
 enum tide_code sqlite_list(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg, struct tide_err *);
 enum tide_code sqlite_resolve(struct store *, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max, size_t *ret_n,
                               struct tide_err *);
-/* What a row of `sessions` promises about itself: a check over the columns that never change. */
-int64_t session_check(const struct head *h);
+/* What rows promise about themselves: a check over all their columns, keyed when the store is. h is as the row has it. */
+int64_t session_check(const struct sqlite_store *s, const struct head *h, bool hidden, bool live);
+int64_t live_check(const struct sqlite_store *s, const struct head *h, int64_t boot);
+int64_t summary_check(const struct sqlite_store *s, const struct head *h, int64_t seq, struct str summary);
 
 /* sqlite_big.c: values over STORE_BIG_VALUE, stored once by content. */
 int big_store(struct sqlite_store *s, struct arena *a, struct str body, struct str *ret_stored, struct str *ret_refs);

@@ -45,18 +45,36 @@ static int beat_row(struct sqlite_store *s, int64_t now)
     return db_run(&s->w, ST_BOOT_BEAT);
 }
 
+bool lease_beat_due(struct sqlite_store *s)
+{
+    int64_t now = env_now_ms(s->base.env);
+
+    return s->boot && (now >= s->beat_due_ms || now < s->beat_due_ms - s->base.lease_ms / 3); /* clocks go back */
+}
+
+static bool row_exists(struct sqlite_store *s)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_BOOT_GET);
+    int rc;
+
+    sqlite3_bind_int64(st, 1, s->boot);
+    rc = db_step(&s->w, st);
+    if (st)
+        sqlite3_reset(st);
+    return rc != SQLITE_DONE;
+}
+
+/* A process that was silent for long and held nothing may find its row swept by another. */
 int lease_ready(struct sqlite_store *s)
 {
     int64_t now = env_now_ms(s->base.env);
     int rc;
 
-    if (!s->boot)
+    if (!s->boot || !row_exists(s))
         return lease_register(s);
-    if (now < s->beat_due_ms)
+    if (!lease_beat_due(s))
         return SQLITE_OK;
     rc = beat_row(s, now);
-    if (!rc && sqlite3_changes(s->w.db) == 0) /* silent for so long, with no lease, that another swept our row */
-        return lease_register(s);
     s->beat_due_ms = now + s->base.lease_ms / 3;
     return rc;
 }
@@ -85,6 +103,14 @@ void lease_orphan(struct sqlite_store *s, const struct batch *b)
     free(map_put(&s->orphans, str_from(b->session), kept));
 }
 
+void lease_adopted(struct sqlite_store *s, const struct batch *list)
+{
+    for (const struct batch *b = list; b && s->orphans.live; b = b->next) {
+        if (!b->code && !(b->flags & BATCH_INPUT))
+            free(map_remove(&s->orphans, str_from(b->session)));
+    }
+}
+
 bool lease_is_orphan(struct sqlite_store *s, const struct head *h)
 {
     const int64_t *epoch = map_get(&s->orphans, str_from(h->id));
@@ -95,16 +121,20 @@ bool lease_is_orphan(struct sqlite_store *s, const struct head *h)
 int lease_beat(struct sqlite_store *s)
 {
     int64_t now = env_now_ms(s->base.env);
+    struct tide_err err;
     int rc = db_run(&s->w, ST_BEGIN_WRITE);
 
     if (rc)
         return rc == SQLITE_BUSY || (rc & 0xff) == SQLITE_FULL ? SQLITE_OK : rc; /* the next one may get through */
     rc = beat_row(s, now);
-    rc = rc ? rc : db_run(&s->w, ST_COMMIT);
+    rc = rc ? rc : mark_begin(s, mark_position(s), &err) ? SQLITE_FULL : db_run(&s->w, ST_COMMIT);
     if (rc) {
         db_run(&s->w, ST_ROLLBACK);
         return (rc & 0xff) == SQLITE_FULL ? SQLITE_OK : rc;
     }
+    mark_end(s, mark_position(s));
+    if (sqlite3_changes(s->w.db) == 0)
+        s->boot = 0; /* swept meanwhile: the next lease needs a new one */
     s->beat_due_ms = now + s->base.lease_ms / 3;
     return SQLITE_OK;
 }

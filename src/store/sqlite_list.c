@@ -1,31 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The directory of sessions: listing and finding by prefix. */
+#include <endian.h>
+
 #include "store/sqlite_db.h"
 
 #define LIST_PIECE 256
 
-int64_t session_check(const struct head *h)
-{
-    unsigned char out[DIGEST_SIZE];
-    struct digest_state d;
-    int64_t check;
+/* Everything a check covers, one after the other. */
+struct covered {
+    unsigned char bytes[2 * DIGEST_SIZE + 2 * TIDE_ID_SIZE + 10 * 8];
+    size_t n;
+};
 
-    digest_begin(&d, NULL);
-    digest_add_int(&d, (uint64_t)h->sid);
-    digest_add_str(&d, str_from(h->id));
-    digest_add_int(&d, (uint64_t)h->created_ms);
-    digest_add_int(&d, (uint64_t)h->parent_sid);
-    digest_add_int(&d, (uint64_t)h->parent_seq);
-    digest_add(&d, h->first_before, DIGEST_SIZE);
-    digest_end(&d, out);
-    memcpy(&check, out, sizeof check);
-    return check;
+static void cover_int(struct covered *c, int64_t v)
+{
+    uint64_t le = htole64((uint64_t)v);
+
+    memcpy(c->bytes + c->n, &le, 8);
+    c->n += 8;
+}
+
+static void cover(struct covered *c, const void *bytes, size_t n)
+{
+    memcpy(c->bytes + c->n, bytes, n);
+    c->n += n;
+}
+
+static void cover_place(struct covered *c, const struct head *h)
+{
+    cover_int(c, h->sid);
+    cover_int(c, h->epoch);
+    cover_int(c, h->last_seq);
+    cover_int(c, h->last_pos);
+    cover_int(c, h->updated_ms);
+    cover(c, h->digest, DIGEST_SIZE);
+}
+
+int64_t session_check(const struct sqlite_store *s, const struct head *h, bool hidden, bool live)
+{
+    struct covered c = {.n = 0};
+
+    cover_place(&c, h);
+    cover_int(&c, h->created_ms);
+    cover_int(&c, h->parent_sid);
+    cover_int(&c, h->parent_seq);
+    cover_int(&c, hidden | live << 1);
+    cover(&c, h->first_before, DIGEST_SIZE);
+    cover(&c, h->parent_id, strlen(h->parent_id) + 1);
+    cover(&c, h->id, strlen(h->id));
+    return digest_short(s->row_key, c.bytes, c.n);
+}
+
+int64_t live_check(const struct sqlite_store *s, const struct head *h, int64_t boot)
+{
+    struct covered c = {.n = 0};
+
+    cover_place(&c, h);
+    cover_int(&c, boot);
+    return digest_short(s->row_key, c.bytes, c.n);
+}
+
+int64_t summary_check(const struct sqlite_store *s, const struct head *h, int64_t seq, struct str summary)
+{
+    unsigned char digest[DIGEST_SIZE];
+    struct covered c = {.n = 0};
+
+    digest_of(digest, summary);
+    cover_int(&c, h->sid);
+    cover_int(&c, seq);
+    cover(&c, digest, DIGEST_SIZE);
+    cover(&c, h->id, strlen(h->id));
+    return digest_short(s->row_key, c.bytes, c.n);
 }
 
 struct listed {
     struct head head;
     struct str summary;
 };
+
+/* A second opinion from the index: a damaged page can lose rows without SQLite noticing. */
+static enum tide_code count_piece(struct sqlite_store *s, int64_t before, int64_t from, size_t n, struct tide_err *err)
+{
+    sqlite3_stmt *st = db_stmt(&s->r, ST_LIST_COUNT);
+    enum tide_code code = TIDE_OK;
+    int rc;
+
+    sqlite3_bind_int64(st, 1, before);
+    sqlite3_bind_int64(st, 2, from);
+    rc = db_step(&s->r, st);
+    if (rc != SQLITE_ROW)
+        code = db_fail(s, &s->r, rc, err, "count sessions");
+    else if (sqlite3_column_int64(st, 0) != (int64_t)n)
+        code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "list sessions: some are missing");
+    if (st)
+        sqlite3_reset(st);
+    return code;
+}
 
 static enum tide_code list_piece(struct sqlite_store *s, struct arena *a, int64_t before, int64_t parent,
                                  struct listed *rows, size_t *ret_n, struct tide_err *err)
@@ -41,14 +111,22 @@ static enum tide_code list_piece(struct sqlite_store *s, struct arena *a, int64_
     sqlite3_bind_int64(st, 2, parent);
     sqlite3_bind_int64(st, 3, LIST_PIECE);
     while (!code && n < LIST_PIECE && (rc = db_step(&s->r, st)) == SQLITE_ROW) {
-        code = head_from_row(s, &s->r, st, &rows[n].head, &boot, &hidden, err);
-        rows[n].summary = arena_dup(a, db_text(st, 15));
+        struct listed *row = &rows[n];
+
+        code = head_from_row(s, &s->r, st, &row->head, &boot, &hidden, err);
+        if (!code && row->head.sid >= (n ? rows[n - 1].head.sid : before))
+            code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "list sessions");
+        row->summary = arena_dup(a, db_text(st, 15));
+        if (row->summary.len && summary_check(s, &row->head, row->head.last_seq, row->summary) != sqlite3_column_int64(st, 24))
+            row->summary.len = 0; /* a damaged cache: the log answers */
         n++;
     }
     if (st)
         sqlite3_reset(st);
     if (!code && rc != SQLITE_ROW && rc != SQLITE_DONE)
         code = db_fail(s, &s->r, rc, err, "list sessions");
+    if (!code && !parent)
+        code = count_piece(s, before, n == LIST_PIECE ? rows[n - 1].head.sid : INT64_MIN, n, err);
     *ret_n = n;
     return code;
 }
@@ -83,6 +161,22 @@ enum tide_code sqlite_list(struct store *store, const struct head *forks_of, sto
     return code;
 }
 
+/* By part of an id: the index of ids must be whole, or another session might be taken for the only one. */
+static enum tide_code check_ids(struct sqlite_store *s, struct tide_err *err)
+{
+    sqlite3_stmt *st = db_stmt(&s->r, ST_IDS_COUNT);
+    enum tide_code code = TIDE_OK;
+    int rc = db_step(&s->r, st);
+
+    if (rc != SQLITE_ROW)
+        code = db_fail(s, &s->r, rc, err, "look for a session");
+    else if (sqlite3_column_int64(st, 0) != sqlite3_column_int64(st, 1))
+        code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "look for a session: some are missing");
+    if (st)
+        sqlite3_reset(st);
+    return code;
+}
+
 enum tide_code sqlite_resolve(struct store *store, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
                               size_t *ret_n, struct tide_err *err)
 {
@@ -107,6 +201,8 @@ enum tide_code sqlite_resolve(struct store *store, struct str prefix, char (*ret
         code = db_fail(s, &s->r, rc, err, "look for a session");
     if (st)
         sqlite3_reset(st);
+    if (!code && !(n && str_eq(str_from(ret_ids[0]), prefix)))
+        code = check_ids(s, err);
     db_reader_done(s);
     *ret_n = n;
     return code;

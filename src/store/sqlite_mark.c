@@ -5,7 +5,9 @@
  * "-mark": the lock that all writers share, and one line with the last position that was acknowledged, written after each
  * commit and never synced: it can be behind the log, never ahead of it. So when the log ends before the mark, acknowledged
  * events are gone (a write-ahead log that was deleted or damaged: SQLite by itself would say nothing), and opening says so.
- * The line also remembers a failed sync ("suspect"), so that the next process does not trust the page cache.
+ * While a commit is under way it says "suspect": when that commit's sync fails, or its process dies in it, the page cache
+ * may show what the disk does not have, and whoever opens the store next does not trust it. It must be said before: a disk
+ * that fails the sync may fail this write as well.
  *
  *   bytes 0..  "position 00000000000000000042 ok      5f3c…16 hex digits of its digest\n"
  *
@@ -30,23 +32,22 @@ static void mark_line(char out[MARK_LEN + 1], int64_t pos, bool suspect)
     out[MARK_LEN] = 0;
 }
 
-void mark_write(struct sqlite_store *s, int64_t pos, bool suspect)
+static enum tide_code mark_write(struct sqlite_store *s, int64_t pos, bool suspect, struct tide_err *err)
 {
     char line[MARK_LEN + 1];
 
     mark_line(line, pos, suspect);
-    (void)!s->base.env->ops->pwrite(s->mark, line, MARK_LEN, 0, NULL); /* an old mark is a right mark */
+    return s->base.env->ops->pwrite(s->mark, line, MARK_LEN, 0, err);
 }
 
-static int64_t mark_read(struct sqlite_store *s, bool *ret_suspect);
-
-void mark_suspect(struct sqlite_store *s)
+enum tide_code mark_begin(struct sqlite_store *s, int64_t pos, struct tide_err *err)
 {
-    bool suspect;
-    int64_t pos = mark_read(s, &suspect);
+    return mark_write(s, pos, true, err) ? tide_wrap(err, "nothing was stored") : TIDE_OK;
+}
 
-    s->broken = true;
-    mark_write(s, pos > s->acked_pos ? pos : s->acked_pos, true);
+void mark_end(struct sqlite_store *s, int64_t pos)
+{
+    (void)!mark_write(s, pos, false, NULL); /* an old mark is a right mark */
 }
 
 /* The position in the mark; 0 when there is none or it is torn. */
@@ -67,6 +68,13 @@ static int64_t mark_read(struct sqlite_store *s, bool *ret_suspect)
     return memcmp(line, again, MARK_LEN) == 0 ? pos : 0;
 }
 
+int64_t mark_position(struct sqlite_store *s)
+{
+    bool suspect;
+
+    return mark_read(s, &suspect);
+}
+
 enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide_err *err)
 {
     int64_t want = mark_read(s, ret_suspect);
@@ -81,7 +89,7 @@ enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide
     if (s->last_pos >= want)
         return TIDE_OK;
     if (s->accept_loss && !s->base.read_only) {
-        mark_write(s, s->last_pos, *ret_suspect);
+        (void)!mark_write(s, s->last_pos, *ret_suspect, NULL);
         return TIDE_OK;
     }
     return tide_fail(err, TIDE_CORRUPT,

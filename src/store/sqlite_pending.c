@@ -13,6 +13,7 @@ struct table {
 
 struct cursor {
     sqlite3_vtab_cursor base;
+    struct sqlite_store *s;
     struct pending *pending;
     size_t at;
 };
@@ -35,7 +36,7 @@ static int connect_events(sqlite3 *db, void *arg, int argc, const char *const *a
 static int connect_heads(sqlite3 *db, void *arg, int argc, const char *const *argv, sqlite3_vtab **ret, char **err)
 {
     (void)argc, (void)argv, (void)err;
-    return connect_to(db, arg, ret, "CREATE TABLE x(sid, boot, epoch, last_seq, last_pos, digest, updated)");
+    return connect_to(db, arg, ret, "CREATE TABLE x(sid, boot, epoch, last_seq, last_pos, digest, updated, row_check)");
 }
 
 static int disconnect(sqlite3_vtab *t)
@@ -55,7 +56,8 @@ static int open_cursor(sqlite3_vtab *t, sqlite3_vtab_cursor **ret)
 {
     struct cursor *c = mem_zero(sizeof *c);
 
-    c->pending = &((struct table *)t)->s->pending;
+    c->s = ((struct table *)t)->s;
+    c->pending = &c->s->pending;
     *ret = &c->base;
     return SQLITE_OK;
 }
@@ -156,6 +158,8 @@ static int heads_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int col
 
     if (column == 5)
         sqlite3_result_blob(out, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
+    else if (column == 7)
+        sqlite3_result_int64(out, live_check(c->s, &w->h, w->boot));
     else
         sqlite3_result_int64(out, numbers[column]);
     return SQLITE_OK;

@@ -9,6 +9,7 @@
 #include "store/sqlite_db.h"
 
 #define PIECE_BYTES (256 * 1024) /* bodies gathered before they are handed out */
+#define GAPS_MAX 64               /* of positions, remembered until they are checked */
 #define EVENT_BYTES_MAX (1 << 30) /* whatever limit it was written under: SQLite holds no more in a row */
 
 /* One event as its row has it. */
@@ -27,11 +28,33 @@ static bool copy_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int co
     return true;
 }
 
+/* Where it stands by its own row, or, while it has a lease, by its row in `live`; each row proves itself. */
+static bool head_place(struct sqlite_store *s, sqlite3_stmt *st, struct head *h)
+{
+    bool live = sqlite3_column_int64(st, 21) != 0;
+
+    h->epoch = sqlite3_column_int64(st, 16);
+    h->last_seq = sqlite3_column_int64(st, 17);
+    h->last_pos = sqlite3_column_int64(st, 18);
+    h->updated_ms = sqlite3_column_int64(st, 20);
+    if (!copy_digest(h->digest, st, 19) || live != (sqlite3_column_int64(st, 22) != 0) ||
+        session_check(s, h, sqlite3_column_int64(st, 6) != 0, live) != sqlite3_column_int64(st, 7))
+        return false;
+    if (!live)
+        return true;
+    h->epoch = sqlite3_column_int64(st, 8);
+    h->last_seq = sqlite3_column_int64(st, 9);
+    h->last_pos = sqlite3_column_int64(st, 10);
+    h->updated_ms = sqlite3_column_int64(st, 12);
+    return copy_digest(h->digest, st, 11) &&
+           live_check(s, h, sqlite3_column_int64(st, 13)) == sqlite3_column_int64(st, 23);
+}
+
 static enum tide_code head_columns(struct sqlite_store *s, sqlite3_stmt *st, struct head *h, struct tide_err *err)
 {
     struct str id = db_text(st, 1), parent = db_text(st, 14);
 
-    if (!str_is_id(id) || !copy_digest(h->digest, st, 11) || parent.len >= TIDE_ID_SIZE)
+    if (!str_is_id(id) || (parent.len && !str_is_id(parent)))
         return tide_fail(err, TIDE_CORRUPT, "a session's record in '%s' is damaged (row %" PRId64 ")", s->path,
                          (int64_t)sqlite3_column_int64(st, 0));
     memcpy(h->id, id.ptr, id.len);
@@ -43,11 +66,7 @@ static enum tide_code head_columns(struct sqlite_store *s, sqlite3_stmt *st, str
     if (h->parent_sid)
         copy_digest(h->first_before, st, 5);
     h->first_seq = h->parent_seq + 1;
-    h->epoch = sqlite3_column_int64(st, 8);
-    h->last_seq = sqlite3_column_int64(st, 9);
-    h->last_pos = sqlite3_column_int64(st, 10);
-    h->updated_ms = sqlite3_column_int64(st, 12);
-    if (session_check(h) != sqlite3_column_int64(st, 7) || h->last_seq < h->first_seq - 1)
+    if (!head_place(s, st, h) || h->last_seq < h->first_seq - 1)
         return tide_fail(err, TIDE_CORRUPT, "the record of session '%s' in '%s' is damaged", h->id, s->path);
     return TIDE_OK;
 }
@@ -112,9 +131,11 @@ enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret,
     st = db_stmt(&s->r, ST_HEAD);
     sqlite3_bind_text(st, 1, id.ptr, (int)id.len, SQLITE_STATIC);
     rc = db_step(&s->r, st);
-    if (rc == SQLITE_ROW)
+    if (rc == SQLITE_ROW) {
         code = head_from_row(s, &s->r, st, ret, &boot, &hidden, err);
-    else if (rc == SQLITE_DONE)
+        if (!code && !str_eq(str_from(ret->id), id)) /* the index says so, the row does not */
+            code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "look for a session");
+    } else if (rc == SQLITE_DONE)
         code = scan_for(s, id, ret, &hidden, err);
     else
         code = db_fail(s, &s->r, rc, err, "read a session's record");
@@ -311,6 +332,8 @@ static enum tide_code damaged(struct reading *r, int rc, int64_t seq, struct tid
 {
     if ((rc & 0xff) != SQLITE_CORRUPT)
         return db_fail(r->s, &r->s->r, rc, err, "read events");
+    if (seq <= r->h->first_seq)
+        return tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 ", its first, is damaged", r->h->id, seq);
     return tide_fail(err, TIDE_CORRUPT,
                      "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
                      "` shows what is whole before it",
@@ -512,18 +535,18 @@ enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, boo
     return code;
 }
 
-static enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret, struct tide_err *err)
+static enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret, bool *ret_hidden,
+                                  struct tide_err *err)
 {
     sqlite3_stmt *st = db_stmt(&s->r, ST_HEAD_BY_SID);
     enum tide_code code;
     int64_t boot;
-    bool hidden;
     int rc;
 
     sqlite3_bind_int64(st, 1, sid);
     rc = db_step(&s->r, st);
     if (rc == SQLITE_ROW)
-        code = head_from_row(s, &s->r, st, ret, &boot, &hidden, err);
+        code = head_from_row(s, &s->r, st, ret, &boot, ret_hidden, err);
     else
         code = db_fail(s, &s->r, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, err, "find the session of an event");
     if (st)
@@ -531,9 +554,9 @@ static enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct he
     return code;
 }
 
-/* One event of any session at a time: its session may change with each. */
+/* One event of any session at a time: its session may change with each, and *hidden (an import under way) with it. */
 static enum tide_code next_of_all(struct sqlite_store *s, struct arena *a, int64_t after, struct head *ret_session,
-                                  struct row *row, bool *ret_end, struct tide_err *err)
+                                  bool *hidden, struct row *row, bool *ret_end, struct tide_err *err)
 {
     sqlite3_stmt *st = db_stmt(&s->r, ST_EVENTS_AFTER);
     struct reading r = {.s = s, .h = ret_session};
@@ -551,8 +574,10 @@ static enum tide_code next_of_all(struct sqlite_store *s, struct arena *a, int64
         return db_fail(s, &s->r, rc, err, "read events");
     if (*ret_end)
         return TIDE_OK;
+    if (row->ev.pos <= after) /* pages in disorder: the search would go round for ever */
+        return db_fail(s, &s->r, SQLITE_CORRUPT, err, "read events");
     if (row->sid != ret_session->sid)
-        code = head_by_sid(s, row->sid, ret_session, err);
+        code = head_by_sid(s, row->sid, ret_session, hidden, err);
     if (code)
         return code;
     rc = digest_before(s, ret_session, row, r.before);
@@ -561,30 +586,102 @@ static enum tide_code next_of_all(struct sqlite_store *s, struct arena *a, int64
                : TIDE_OK;
 }
 
+/*
+ * Positions are missing where sessions were deleted, or where a damaged page has lost its rows. Of a session that goes on
+ * after the gap the next event misses the one before it; here those are looked for whose last event lies in it.
+ */
+struct gaps {
+    int64_t from[GAPS_MAX], to[GAPS_MAX];
+    size_t n;
+};
+
+static void gap_add(struct gaps *g, int64_t from, int64_t to)
+{
+    size_t i = g->n < GAPS_MAX ? g->n++ : GAPS_MAX - 1; /* many: the last one grows over the rest, which is checked too */
+
+    g->from[i] = g->n == GAPS_MAX && g->to[i] ? g->from[i] : from;
+    g->to[i] = to;
+}
+
+static bool in_gap(const struct gaps *g, int64_t pos)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        if (pos >= g->from[i] && pos <= g->to[i])
+            return true;
+    }
+    return false;
+}
+
+static enum tide_code gaps_check(struct sqlite_store *s, const struct gaps *g, struct tide_err *err)
+{
+    sqlite3_stmt *st;
+    enum tide_code code = g->n ? db_reader(s, err) : TIDE_OK;
+    int rc;
+
+    if (code || !g->n)
+        return code;
+    st = db_stmt(&s->r, ST_LAST_POSITIONS);
+    while ((rc = db_step(&s->r, st)) == SQLITE_ROW && !code) {
+        int64_t pos = sqlite3_column_int64(st, 0);
+
+        if (in_gap(g, pos)) /* not written since: positions rise with every commit */
+            code = tide_fail(err, TIDE_CORRUPT, "'%s' is damaged: the event at position %" PRId64 " is missing", s->path, pos);
+    }
+    if (!code && rc != SQLITE_DONE)
+        code = db_fail(s, &s->r, rc, err, "read events");
+    if (st)
+        sqlite3_reset(st);
+    db_reader_done(s);
+    return code;
+}
+
+/* Nothing after this position: the end of the table must say the same as the search. */
+static enum tide_code end_check(struct sqlite_store *s, int64_t after, struct tide_err *err)
+{
+    sqlite3_stmt *st = db_stmt(&s->r, ST_LAST_EVENT);
+    int rc = db_step(&s->r, st);
+    enum tide_code code = TIDE_OK;
+
+    if (rc != SQLITE_ROW)
+        code = db_fail(s, &s->r, rc, err, "read events");
+    else if (sqlite3_column_int64(st, 0) > after)
+        code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "read events");
+    if (st)
+        sqlite3_reset(st);
+    return code;
+}
+
 enum tide_code sqlite_read_all(struct store *store, int64_t after, uint64_t max, struct head *ret_session,
                                store_event_fn *fn, void *arg, struct tide_err *err)
 {
     struct sqlite_store *s = sqlite_of(store);
     struct arena a = ARENA_INIT;
+    struct gaps gaps = {.n = 0};
     enum tide_code code = TIDE_OK;
-    bool end = false, stop = false;
+    bool end = false, stop = false, hidden = false;
     struct row row;
 
     memset(ret_session, 0, sizeof *ret_session);
-    for (uint64_t n = 0; !code && !stop && !end && (max == 0 || n < max); n++) {
+    for (uint64_t n = 0; !code && !stop && !end && (max == 0 || n < max); n += !hidden) {
         arena_reset(&a);
         code = db_reader(s, err);
         if (code)
             break;
-        code = next_of_all(s, &a, after, ret_session, &row, &end, err);
+        code = next_of_all(s, &a, after, ret_session, &hidden, &row, &end, err);
+        if (!code && end)
+            code = end_check(s, after, err);
+        if (!code && !end && row.ev.pos > after + 1)
+            gap_add(&gaps, after + 1, row.ev.pos - 1);
+        if (!code && !end && row.prev && in_gap(&gaps, row.prev))
+            code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "read events: some are missing");
         db_reader_done(s);
         if (!code && !end) {
             after = row.ev.pos;
-            stop = fn(arg, &row.ev) != 0;
+            stop = !hidden && fn(arg, &row.ev) != 0;
         }
     }
     arena_done(&a);
-    return code;
+    return code ? code : gaps_check(s, &gaps, err);
 }
 
 void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, struct str session, int64_t seq,

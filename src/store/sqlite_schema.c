@@ -15,13 +15,16 @@ static const char tables[] =
     "CREATE INDEX IF NOT EXISTS checkpoint_deleted_index ON events(sid, seq) WHERE kind = 'checkpoint.deleted';"
     /* One row per session; where it stands when it is not live. */
     "CREATE TABLE IF NOT EXISTS sessions(sid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,"
-    " parent INTEGER, parent_seq INTEGER, base BLOB, hidden INTEGER NOT NULL, row_check INTEGER NOT NULL,"
-    " epoch INTEGER NOT NULL, last_seq INTEGER NOT NULL, last_pos INTEGER NOT NULL, digest BLOB NOT NULL,"
-    " updated INTEGER NOT NULL, summary TEXT, summary_seq INTEGER);"
+    " parent INTEGER, parent_seq INTEGER, base BLOB, hidden INTEGER NOT NULL, live INTEGER NOT NULL,"
+    " row_check INTEGER NOT NULL, epoch INTEGER NOT NULL, last_seq INTEGER NOT NULL, last_pos INTEGER NOT NULL,"
+    " digest BLOB NOT NULL, updated INTEGER NOT NULL, summary TEXT, summary_seq INTEGER, summary_check INTEGER);"
+    /* Who is listed, a second time: a row that a damaged page has lost is missed. */
+    "CREATE INDEX IF NOT EXISTS listed_index ON sessions(hidden);"
     "CREATE INDEX IF NOT EXISTS fork_index ON sessions(parent) WHERE parent IS NOT NULL;"
     /* Sessions with a lease: few rows, close together, the only ones that change with every append. */
     "CREATE TABLE IF NOT EXISTS live(sid INTEGER PRIMARY KEY, boot INTEGER NOT NULL, epoch INTEGER NOT NULL,"
-    " last_seq INTEGER NOT NULL, last_pos INTEGER NOT NULL, digest BLOB NOT NULL, updated INTEGER NOT NULL);"
+    " last_seq INTEGER NOT NULL, last_pos INTEGER NOT NULL, digest BLOB NOT NULL, updated INTEGER NOT NULL,"
+    " row_check INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS boots(boot INTEGER PRIMARY KEY AUTOINCREMENT, boot_id TEXT NOT NULL, kernel_boot TEXT"
     " NOT NULL, pid_ns INTEGER NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL, expires INTEGER NOT NULL);"
     /* Caches: positions of every 64 events of a session; states. */
@@ -89,12 +92,17 @@ static const char views[] =
 
 static const char *const migrations[SQLITE_SCHEMA_VERSION] = {tables, views};
 
-static int64_t pragma_int(struct sqlite_store *s, const char *sql)
+/* One number; *rc keeps the first failure. */
+static int64_t pragma_int(struct sqlite_store *s, const char *sql, int *rc)
 {
     sqlite3_stmt *st = NULL;
     int64_t v = 0;
 
-    if (sqlite3_prepare_v2(s->w.db, sql, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
+    if (!*rc)
+        *rc = sqlite3_prepare_v2(s->w.db, sql, -1, &st, NULL);
+    if (!*rc)
+        *rc = sqlite3_step(st) == SQLITE_ROW ? SQLITE_OK : sqlite3_extended_errcode(s->w.db);
+    if (!*rc)
         v = sqlite3_column_int64(st, 0);
     sqlite3_finalize(st);
     return v;
@@ -119,6 +127,7 @@ static enum tide_code check_key(struct sqlite_store *s, bool fresh, struct tide_
     struct digest_state d;
     sqlite3_stmt *st;
     bool stored, same;
+    int rc;
 
     digest_begin(&d, &s->base.key);
     digest_add_str(&d, STR("tidemark key check"));
@@ -131,9 +140,12 @@ static enum tide_code check_key(struct sqlite_store *s, bool fresh, struct tide_
     }
     st = db_stmt(&s->w, ST_META_GET);
     sqlite3_bind_text(st, 1, "key_check", -1, SQLITE_STATIC);
-    stored = db_step(&s->w, st) == SQLITE_ROW;
+    rc = db_step(&s->w, st);
+    stored = rc == SQLITE_ROW;
     same = stored && str_eq(db_text(st, 0), (struct str){(char *)want, DIGEST_SIZE});
     sqlite3_reset(st);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        return db_fail(s, &s->w, rc, err, "read the key check");
     if (stored && !s->base.key.len)
         return tide_fail(err, TIDE_WRONG_KEY, "the store is keyed and no key was given: set TIDEMARK_KEY_FILE");
     if (stored != (s->base.key.len > 0) || (stored && !same))
@@ -146,14 +158,19 @@ static enum tide_code check_key(struct sqlite_store *s, bool fresh, struct tide_
 static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_empty, int64_t *ret_version,
                               struct tide_err *err)
 {
-    int64_t app = pragma_int(s, "PRAGMA application_id"), version = pragma_int(s, "PRAGMA user_version");
-    bool empty = app == 0 && version == 0 && pragma_int(s, "SELECT count(*) FROM sqlite_schema") == 0;
+    int rc = SQLITE_OK;
+    int64_t app = pragma_int(s, "PRAGMA application_id", &rc), version = pragma_int(s, "PRAGMA user_version", &rc);
+    bool empty = app == 0 && version == 0 && pragma_int(s, "SELECT count(*) FROM sqlite_schema", &rc) == 0;
 
+    if (rc)
+        return db_fail(s, &s->w, rc, err, "read the store's version");
     if (!empty && app != SQLITE_APP_ID)
         return tide_fail(err, TIDE_NOT_A_STORE, "an SQLite file, but not a Tidemark store: give another path");
     if (version > SQLITE_SCHEMA_VERSION)
         return tide_fail(err, TIDE_TOO_NEW, "the store has version %lld, this program knows up to %d: use a newer tidemark",
                          (long long)version, SQLITE_SCHEMA_VERSION);
+    if (version < 0 || (version == 0 && !empty))
+        return tide_fail(err, TIDE_CORRUPT, "the store's version is damaged (%lld)", (long long)version);
     if (empty && !create)
         return tide_fail(err, TIDE_NOT_A_STORE, "the file is an empty database, not a Tidemark store");
     if (version < SQLITE_SCHEMA_VERSION && s->base.read_only)
@@ -186,13 +203,16 @@ static enum tide_code upgrade_locked(struct sqlite_store *s, bool create, struct
     if (rc)
         return db_fail(s, &s->w, rc, err, "begin");
     code = upgrade(s, create, err);
-    if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK) {
+    code = code ? code : mark_begin(s, mark_position(s), err);
+    if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK)
         code = db_fail(s, &s->w, rc, err, "store the tables");
-        mark_suspect(s);
-    }
-    if (code)
+    if (code) {
         db_run(&s->w, ST_ROLLBACK);
-    return code;
+        return code;
+    }
+    mark_end(s, mark_position(s));
+    (void)!db_compact(s, NULL); /* our id belongs into the file's header; the side file tells until it is there */
+    return TIDE_OK;
 }
 
 enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_err *err)

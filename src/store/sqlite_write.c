@@ -16,7 +16,7 @@
 struct txn {
     struct sqlite_store *s;
     struct arena arena;
-    int64_t now_ms;
+    int64_t now_ms, before_pos; /* last position before it */
     int rc; /* the first SQLite failure: the whole transaction is lost */
     struct whead **touched;
     size_t touched_n, touched_cap, deleted;
@@ -69,7 +69,6 @@ struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc)
         w->exists = true;
         rc = head_from_row(s, &s->w, st, &w->h, &w->boot, &w->hidden, NULL) ? SQLITE_CORRUPT : SQLITE_OK;
         w->in_live = w->boot != 0;
-        w->checked = true;
     } else if (rc == SQLITE_DONE) {
         rc = SQLITE_OK;
     }
@@ -295,7 +294,7 @@ static void whead_clear(struct whead *w)
     memcpy(id, w->h.id, sizeof id);
     memset(&w->h, 0, sizeof w->h);
     memcpy(w->h.id, id, sizeof id);
-    w->exists = w->hidden = w->dirty = w->in_live = w->checked = w->summary_set = false;
+    w->exists = w->hidden = w->dirty = w->in_live = w->summary_set = false;
     w->boot = 0;
     free(TAKE(w->recent));
 }
@@ -352,6 +351,7 @@ static void delete_session(struct txn *t, struct batch *b, struct whead *w)
     if (b->code || t->rc)
         return;
     t->rc = pending_flush(t->s);
+    t->s->last_pos++; /* a deletion has a position too: when its commit is lost, the mark tells */
     t->rc = t->rc ? t->rc : session_erase(t->s, w);
     whead_clear(w);
     t->deleted++;
@@ -411,6 +411,8 @@ static void apply_batch(struct txn *t, struct batch *b)
         sqlite3_bind_int64(db_stmt(&t->s->w, ST_SESSION_REVEAL), 1, w->h.sid);
         t->rc = t->rc ? t->rc : db_run(&t->s->w, ST_SESSION_REVEAL);
         w->hidden = false;
+        if (w->boot)
+            w->in_live = false; /* its row of `sessions` has changed: write_head() must renew the check */
     }
 }
 
@@ -425,7 +427,8 @@ static int write_rest(struct sqlite_store *s, struct whead *w)
     sqlite3_bind_int64(st, 4, w->h.last_pos);
     sqlite3_bind_blob(st, 5, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
     sqlite3_bind_int64(st, 6, w->h.updated_ms);
-    sqlite3_bind_int64(st, 7, session_check(&w->h));
+    sqlite3_bind_int64(st, 7, session_check(s, &w->h, w->hidden, w->boot != 0));
+    sqlite3_bind_int64(st, 8, w->boot != 0);
     rc = db_run(&s->w, ST_SESSION_UPDATE);
     if (!rc && w->in_live) {
         sqlite3_bind_int64(db_stmt(&s->w, ST_LIVE_DELETE), 1, w->h.sid);
@@ -437,6 +440,7 @@ static int write_rest(struct sqlite_store *s, struct whead *w)
         sqlite3_bind_int64(st, 1, w->h.sid);
         sqlite3_bind_text(st, 2, w->summary.ptr, (int)w->summary.len, SQLITE_STATIC);
         sqlite3_bind_int64(st, 3, w->h.last_seq);
+        sqlite3_bind_int64(st, 4, summary_check(s, &w->h, w->h.last_seq, w->summary));
         rc = db_run(&s->w, ST_SESSION_SUMMARY);
     }
     return rc;
@@ -448,15 +452,12 @@ static int write_head(struct sqlite_store *s, struct whead *w)
     int rc = SQLITE_OK;
 
     if (w->dirty && w->boot) {
-        if (!w->checked) { /* a new session: its row must carry its check before the lease hides it */
+        if (!w->in_live) /* its own row must say that there is one in `live` */
             rc = write_rest(s, w);
-            w->checked = true;
-        }
         pending_head_add(s, w);
         w->in_live = true;
     } else if (w->dirty) {
         rc = write_rest(s, w);
-        w->checked = true;
     }
     w->dirty = false;
     return rc;
@@ -488,6 +489,7 @@ static int freshen(struct sqlite_store *s)
 static int run_batches(struct txn *t, struct batch *list)
 {
     t->rc = freshen(t->s);
+    t->before_pos = t->s->last_pos;
     for (struct batch *b = list; b && !t->rc; b = b->next)
         apply_batch(t, b);
     for (size_t i = 0; i < t->touched_n && !t->rc; i++)
@@ -508,7 +510,7 @@ static void fail_all(struct sqlite_store *s, struct batch *list, const struct ti
         b->err = *err;
         if (b->flags & (BATCH_INPUT | BATCH_DELETE))
             continue;
-        if (b->flags & BATCH_RELEASE || (b->flags & BATCH_ACQUIRE && err->code == TIDE_UNKNOWN))
+        if ((b->flags & BATCH_RELEASE && !b->owner) || (b->flags & BATCH_ACQUIRE && err->code == TIDE_UNKNOWN))
             lease_orphan(s, b);
         if (!b->owner)
             continue;
@@ -524,7 +526,8 @@ static void commit_failed(struct sqlite_store *s, int rc, struct tide_err *err)
 {
     if (db_fail(s, &s->w, rc, err, "append") == TIDE_FULL && (rc & 0xff) == SQLITE_FULL)
         return; /* a write found no space; a sync that finds none says SQLITE_IOERR */
-    mark_suspect(s);
+    s->broken = true;
+    s->base.unsettled = true;
     err->code = TIDE_UNKNOWN;
     tide_wrap(err, "the disk failed while the events were being stored; whether they are there is not known");
 }
@@ -544,6 +547,8 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
     }
     if (!rc && t.touched_n + t.deleted == 0) {
         db_run(&s->w, ST_ROLLBACK); /* all refused: nothing to sync */
+    } else if (!rc && mark_begin(s, t.before_pos, err)) {
+        rc = SQLITE_IOERR; /* not even tried */
     } else if (!rc) {
         rc = db_run(&s->w, ST_COMMIT);
         if (rc)
@@ -556,8 +561,8 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
         s->beat_due_ms = due;
         fail_all(s, list, err);
     } else if (t.touched_n + t.deleted) {
-        s->acked_pos = s->last_pos;
-        mark_write(s, s->last_pos, false);
+        mark_end(s, s->last_pos);
+        lease_adopted(s, list);
     }
     pending_clear(s);
     free(t.touched);
@@ -583,12 +588,12 @@ void sqlite_maintain(struct store *store)
 {
     struct sqlite_store *s = sqlite_of(store);
     bool move = s->wal_pages > WAL_LIMIT_PAGES;
-    bool beat = s->boot && env_now_ms(store->env) >= s->beat_due_ms;
+    bool beat = lease_beat_due(s);
 
     if (s->broken || !s->w.db || (!move && !beat) || db_lock(s, NULL))
         return;
     if (beat && lease_beat(s) != SQLITE_OK)
-        mark_suspect(s);
+        s->broken = true;
     if (move && !s->broken)
         db_checkpoint(s);
     db_unlock(s);

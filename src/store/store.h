@@ -6,6 +6,8 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include <stdatomic.h>
+
 #include "base/mem.h"
 #include "env/env.h"
 #include "store/event.h"
@@ -179,6 +181,7 @@ struct store {
     size_t max_record_bytes;
     int64_t lease_ms;
     bool read_only;
+    atomic_bool unsettled; /* a commit failed, and the store could not be settled since: compact() tries again */
     char url[1024];
     int64_t seen_version; /* for store_wait_change */
 };

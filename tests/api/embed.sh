@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The example that readers start from runs, and says what it should; a C++ program links and runs as well.
+set -u
+. "$TIDE_SOURCE/tests/lib.sh"
+embed=$TIDE_BUILD/examples/example-embed
+
+check_status "the example ends well" 0 "$embed" store.db
+cp .out out
+cat >want <<'WANT'
+messages:
+  2 message.user {"turn":1,"content":"what is 1 squared?"}
+  3 message.assistant {"turn":1,"content":"1"}
+  7 message.user {"turn":2,"content":"what is 2 squared?"}
+  8 message.assistant {"turn":2,"content":"4"}
+  12 message.user {"turn":3,"content":"what is 3 squared?"}
+  13 message.assistant {"turn":3,"content":"9"}
+checkpoint at 16: turn, clean
+after rolling back to 6:
+  2 message.user {"turn":1,"content":"what is 1 squared?"}
+  3 message.assistant {"turn":1,"content":"1"}
+spent: 45 tokens in 3 calls
+memory is back: last is 9
+WANT
+check "the example says what it should" diff want out
+check "the example runs again on the same store" "$embed" store.db
+
+cat >use.cpp <<'CPP'
+#include <tidemark.h>
+#include <cstdio>
+int main(int, char **argv)
+{
+    tide_store *store = nullptr;
+    tide_session *session = nullptr;
+    tide_err err{};
+    tide_store_options options{};
+    options.flags = TIDE_OPEN_CREATE;
+    if (tide_store_open(argv[1], &options, &store, &err) || tide_session_create(store, "cpp", nullptr, &session, &err))
+        return std::puts(err.msg), 1;
+    tide_new_event event{"message.user", "{\"content\":\"from C++\"}", 0};
+    int64_t seq = 0;
+    if (tide_append(session, 0, &event, 1, &seq, &err))
+        return std::puts(err.msg), 1;
+    std::printf("seq %lld\n", static_cast<long long>(seq));
+    tide_session_close(session);
+    tide_store_close(store);
+    return 0;
+}
+CPP
+check "a C++ program compiles and links" c++ -std=c++17 -Wall -Wextra -Werror -I"$TIDE_SOURCE/include" use.cpp \
+    -L"$TIDE_BUILD" -ltidemark -Wl,-rpath,"$TIDE_BUILD" -o use
+check "and appends" test "$(./use cpp.db)" = "seq 2"
+finish

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A full disk: appends are refused, nothing acknowledged is lost, reading and the doctor go on, and when there is room again so
+# does everything, without repair. Runs in a mount namespace of its own with a small tmpfs.
+if [ "$(id -u)" -ne 0 ] || ! unshare -m true 2>/dev/null; then
+    echo 'ok - a full disk # SKIP needs root and mount namespaces'
+    exit 0
+fi
+if [ "${1:-}" != inside ]; then
+    exec unshare -m bash "$0" inside
+fi
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+mkdir small
+trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
+mount -t tmpfs -o size=3m tmpfs small || { skip 'a full disk' 'cannot mount'; finish; }
+export TIDEMARK_STORE=$work/small/s.db
+
+fill() {
+    cat /dev/zero >small/fill 2>/dev/null
+    df --output=avail small | tail -n 1
+}
+
+tidemark sessions new --id s >/dev/null
+tidemark log append s --kind a.b >/dev/null
+check_is 'the disk is full' 0 "$(fill | tr -d ' ')"
+
+# What is appended now is acknowledged or refused by name; the disk has little room left in files that exist.
+for i in $(seq 20); do echo "{\"kind\":\"a.b\",\"i\":$i,\"s\":\"$(repeat 20000 x)\"}"; done >lines
+tidemark log append s - <lines >acks 2>err
+check_is 'append: refused for want of space' 6 $?
+check_is 'append: in one line' 1 "$(grep -c 'no space left' err)"
+acked=$(wc -l <acks)
+check_is 'append: all that was acknowledged is there, and no more' $((acked + 2)) "$(tidemark log show s | wc -l)"
+fill >/dev/null
+repeat 2000000 x | sed 's/.*/{"s":"&"}/' >big
+refuses 'append: one event' 6 'no space left' log append s --kind a.b --data @big
+refuses 'export into the full disk' 6 'No space left' sessions export s -o small/export
+check_is 'leaves nothing there' '' "$(find small -name 'export*')"
+refuses 'a new store' 6 'no space left' --store small/new.db sessions new
+
+check_is 'list' s "$(tidemark sessions list --ids)"
+check 'show' tidemark sessions show s
+check 'log show' eval 'tidemark log show s | holds "\"seq\":2"'
+check 'state' tidemark state s
+check 'verify' tidemark sessions verify s
+tidemark doctor >doctor.out
+check_is 'doctor says so' '1 1' "$? $(grep -c '^fail  *space' doctor.out)"
+check_is 'and nothing else fails' 1 "$(grep -c '^fail' doctor.out)"
+
+# Closed, with its helper files gone: SQLite alone could not even be opened for reading.
+tidemark log show s >before
+rm -f small/s.db-shm
+fill >/dev/null
+check 'it opens on a full disk without its helper files' eval 'tidemark log show s | cmp - before'
+check_is 'doctor too' 1 "$(tidemark doctor | grep -c '^ok  *open')"
+
+rm small/fill
+check_is 'with room again it goes on by itself' "{\"seq\":$(($(wc -l <before) + 1))}" "$(tidemark log append s --kind a.b)"
+check 'and is whole' tidemark store check
+finish

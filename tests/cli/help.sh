@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Help, usage errors, completion scripts and manual pages: all of them follow the tables.
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+
+tidemark >out 2>err
+check_is 'no command: exit status 2' 2 $?
+check_is 'no command: nothing on standard output' '' "$(cat out)"
+check 'no command: the help is on standard error' grep -q '^usage: tidemark COMMAND' err
+check 'help is on standard output' sh -c "'$TIDE_BIN' --help | grep -q '^usage: tidemark COMMAND'"
+check_is 'a group alone shows its commands and fails' 2 "$(tidemark sessions >/dev/null 2>&1; echo $?)"
+check_is 'the version' "tidemark $("$TIDE_SOURCE/tools/version")" "$(tidemark --version)"
+check_is 'the version as JSON' "$("$TIDE_SOURCE/tools/version")" "$(tidemark --version --json | json '$.version')"
+
+tidemark help --table >table
+check 'the table has rows' test "$(wc -l <table)" -gt 60
+check_is 'every row of the tables has its help' '' "$(awk -F '\t' '$3 == ""' table)"
+
+cut -f 1 table | sort -u | while read -r words; do
+    # shellcheck disable=SC2086 # the words of a command
+    tidemark $words --help >page 2>&1 && grep -q '^usage: tidemark' page || echo "$words"
+done >unhelped
+check_is 'every command answers --help' '' "$(cat unhelped)"
+check_is 'help COMMAND is the same as COMMAND --help' "$(tidemark sessions new --help)" "$(tidemark help sessions new)"
+check 'help comes before complaints' tidemark sessions rollback --help --bogus
+
+# Every command and option stands in the manual page of its family.
+while IFS='|' read -r words option _; do
+    page=$TIDE_SOURCE/man/tidemark-${words%% *}.1.scd
+    [ -f "$page" ] || page=$TIDE_SOURCE/man/tidemark.1.scd
+    grep -qF -- "${option:-$words}" "$page" || echo "$words $option"
+done < <(tr '\t' '|' <table) >unhelped
+check_is 'every command and option is in its manual page' '' "$(cat unhelped)"
+
+refuses 'an unknown command names the nearest' 2 "did you mean 'sessions'?" sesions list
+refuses 'an unknown command of a group names the nearest' 2 "did you mean 'sessions list'?" sessions lsit
+refuses 'an unknown command that is near nothing' 2 'tidemark help' frobnicate
+refuses 'an unknown option names the nearest' 2 "did you mean '--title'?" sessions new --titel x
+refuses 'an unknown option that is near nothing' 2 'tidemark sessions list --help' sessions list --frobnicate
+refuses 'an unknown letter' 2 "unknown option '-x'" sessions list -x
+refuses 'a missing value' 2 '--limit needs a value' sessions list --limit
+refuses 'a flag with a value' 2 '--json takes no value' sessions list --json=yes
+refuses 'a missing operand' 2 'ID is missing' sessions show
+refuses 'an operand too many' 2 "unexpected 'b'" sessions show a b
+refuses 'a missing required option' 2 '--to SEQ|CHECKPOINT is missing' sessions rollback a
+refuses 'a word that is none of the choices' 2 'is none of: bash zsh fish' completion tcsh
+refuses 'help about an unknown command' 2 'did you mean' help sessions nwe
+
+tidemark --store s.db sessions new --id a >/dev/null
+check_is 'options may stand before the command' a "$(tidemark --store s.db sessions list --ids)"
+check_is 'options may stand between the words' a "$(tidemark sessions --store=s.db list --ids)"
+check_is 'options may stand behind' a "$(tidemark sessions list --ids --store s.db)"
+check_is 'of a repeated option the last counts' a "$(tidemark --store other.db sessions list --ids --store s.db)"
+refuses 'after -- nothing is an option' 2 "'--json' is not a session id" --store s.db sessions show -- --json
+
+for shell in bash zsh fish; do
+    tidemark completion "$shell" >"completion.$shell"
+    check "completion for $shell is printed" test -s "completion.$shell"
+    if command -v "$shell" >/dev/null; then
+        check "completion for $shell is valid" "$shell" -n "completion.$shell"
+    else
+        skip "completion for $shell is valid" "no $shell here"
+    fi
+done
+
+# complete WORDS...: what bash offers for the last of them.
+complete_bash() {
+    PATH="$(dirname "$TIDE_BIN"):$PATH" TIDEMARK_STORE=s.db bash -c '
+        . ./completion.bash
+        COMP_WORDS=(tidemark "$@") COMP_CWORD=$#
+        _tidemark
+        printf "%s\n" "${COMPREPLY[@]}" | sort | tr "\n" " "' bash "$@"
+}
+check_is 'bash completes commands' 'sessions state store ' "$(complete_bash s)"
+check_is 'bash completes commands of a group' 'checkpoint checkpoints ' "$(complete_bash sessions check)"
+check_is 'bash completes options' '--store ' "$(complete_bash log show --st)"
+check_is 'bash completes values' 'each group ' "$(complete_bash log append a --sync '')"
+check_is 'bash completes session ids' 'a ' "$(complete_bash sessions show '')"
+check_is 'bash passes over values of options' 'a ' "$(complete_bash --color never sessions show '')"
+finish

@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Bad input on every way in: one clear line, the right exit status, nothing half-written.
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+
+# Nothing of a bad call may make a store.
+refuses 'a new id that leads elsewhere' 2 'is not an id' sessions new --id ../x
+refuses 'metadata that is malformed' 2 '--metadata' sessions new --metadata '{"a":'
+refuses 'metadata that is no object' 2 'must be a JSON object' sessions new --metadata '[1]'
+refuses 'metadata with a lone surrogate' 2 'lone surrogate' sessions new --metadata '{"a":"\udfff"}'
+refuses 'metadata that is too deep' 2 'nesting' sessions new --metadata "{\"a\":$(repeat 200 '[')$(repeat 200 ']')}"
+refuses 'a title that is not UTF-8' 2 'not valid UTF-8' sessions new --title "$(printf 'a\xc3(')"
+refuses 'a title with an overlong form' 2 'not valid UTF-8' sessions new --title "$(printf '\xc0\xaf')"
+refuses 'a directory name that is not UTF-8' 2 'not valid UTF-8' sessions new --working-dir "$(printf '/\xff')"
+check 'no store was made' test ! -e data
+
+tidemark sessions new --id s --title t >/dev/null
+tidemark log append s --kind message.user --data '{"content":"x"}' >/dev/null
+tidemark sessions checkpoint s >/dev/null
+tidemark sessions export s >before
+
+# ---- ids, wherever one is taken ----
+long=$(repeat 65 a)
+long_ok=$(repeat 64 a)
+for bad in ../x a/b .. . /etc/passwd 'a b' 'a.b' 'é' '' "$long" "$(printf 'a\nb')"; do
+    shown=$(printf %s "${bad:0:12}" | tr '\n' ' ')
+    refuses "show '$shown'" 2 'is not a session id' sessions show "$bad"
+    refuses "log append '$shown'" 2 'is not a session id' log append "$bad" --kind x.y
+    refuses "delete '$shown'" 2 'is not a session id' sessions delete "$bad"
+    refuses "new --id '$shown'" 2 'is not an id' sessions new --id "$bad"
+    refuses "inspect '$shown'" 2 'is not a checkpoint id' sessions inspect s "$bad"
+    refuses "fork --at '$shown'" 2 'is not a seq or a checkpoint id' sessions fork s --at "$bad"
+done
+refuses 'an id that begins with -' 2 'is not a session id' sessions show -- -a
+check_is 'an id of 64 characters' "$long_ok" "$(tidemark sessions new --id "$long_ok")"
+
+# ---- numbers ----
+for bad in -1 0 9223372036854775808 99999999999999999999999 -9223372036854775809 1.5 1e3 0x10 abc '' ' 1' '1 '; do
+    refuses "list --limit '$bad'" 2 '--limit' sessions list --limit "$bad"
+    refuses "log show --from '$bad'" 2 '--from' log show s --from "$bad"
+done
+for bad in -1 0 9223372036854775808 99999999999999999999999 1.5 '' ' 1'; do
+    refuses "rollback --to '$bad'" 2 '--to' sessions rollback s --to "$bad"
+done
+refuses 'rollback --to a word is a checkpoint that is not there' 3 'no checkpoint' sessions rollback s --to 1e3
+check 'the largest number' tidemark sessions list --limit 9223372036854775807
+check_is 'the largest seq' '' "$(tidemark log show s --from 9223372036854775807)"
+refuses 'the largest seq of a state' 3 'its last event' state s --at 9223372036854775807
+
+# ---- event data ----
+append() {
+    local name=$1 text=$2
+    shift 2
+    refuses "append: $name" 2 "$text" log append s "$@"
+}
+append 'malformed' 'not valid JSON' --kind a.b --data '{"a":}'
+append 'unfinished' 'not valid JSON' --kind a.b --data '{"a":1'
+append 'nothing' 'JSON' --kind a.b --data ''
+append 'an array' 'must be a JSON object' --kind a.b --data '[]'
+append 'a number' 'must be a JSON object' --kind a.b --data '1'
+append 'something behind it' 'not valid JSON' --kind a.b --data '{} {}'
+append 'single quotes' 'not valid JSON' --kind a.b --data "{'a':1}"
+append 'a comment' 'not valid JSON' --kind a.b --data '{/**/}'
+append 'NaN' 'not valid JSON' --kind a.b --data '{"a":NaN}'
+append 'a leading zero' 'not valid JSON' --kind a.b --data '{"a":01}'
+append 'a trailing comma' 'not valid JSON' --kind a.b --data '{"a":1,}'
+append 'a raw control character' 'control' --kind a.b --data "$(printf '{"a":"\t"}')"
+append 'a lone surrogate' 'lone surrogate' --kind a.b --data '{"a":"\ud800x"}'
+append 'a lone low surrogate' 'lone surrogate' --kind a.b --data '{"a":"\udc00"}'
+append 'invalid UTF-8' 'not valid UTF-8' --kind a.b --data "$(printf '{"a":"\xed\xa0\x80"}')"
+append 'a duplicate key' 'duplicate key' --kind a.b --data '{"a":1,"a":2}'
+append 'deep nesting' 'nesting deeper' --kind a.b --data "$(repeat 100000 '[')"
+append 'deep nesting of objects' 'nesting deeper' --kind a.b --data "$(repeat 10000 '{"a":')"
+append 'a seq of its own' "'seq'" --kind a.b --data '{"seq":1}'
+append 'a kind of its own' "'kind'" --kind a.b --data '{"kind":"x"}'
+append 'a wrong type' "'turn'" --kind message.user --data '{"content":"x","turn":"1"}'
+append 'memory that is no object' "'values'" --kind memory.set --data '{"values":[]}'
+append 'no kind' '--kind KIND is missing' --data '{}'
+append 'an empty kind' 'kind' --kind '' --data '{}'
+append 'a kind with a space' 'kind' --kind 'a b' --data '{}'
+append 'a kind that is too long' 'kind' --kind "$long" --data '{}'
+append 'a kind that is not UTF-8' '--kind' --kind "$(printf '\xff')" --data '{}'
+append 'a kind of the library itself' 'session.created' --kind session.created --data '{}'
+printf '{"a":"\0"}' >nul.json
+append 'a NUL byte' 'NUL' --kind a.b --data @nul.json
+printf '\xff\xfe{}' >bom.json
+append 'a file of another encoding' 'not valid JSON' --kind a.b --data @bom.json
+refuses 'append: a file that is not there' 3 'No such file' log append s --kind a.b --data @nothing
+refuses 'append: a directory' 6 'directory' log append s --kind a.b --data @.
+check 'append: 128 levels are taken' tidemark log append "$long_ok" --kind a.b --data "{\"a\":$(repeat 127 '[')$(repeat 127 ']')}"
+check_is 'append: numbers keep their text' '"kind":"a.b","a":[1E400,-0,0.10,123456789012345678901234567890]}' \
+    "$(tidemark log append "$long_ok" --kind a.b --data '{"a":[1E400,-0,0.10,123456789012345678901234567890]}' >/dev/null; tidemark log show "$long_ok" --last 1 | cut -d, -f 3-)"
+
+# ---- the rest ----
+refuses 'a store of an unknown kind' 2 'unknown kind of store' --store postgres://x sessions list
+refuses 'an empty store path' 2 'the path is empty' --store '' sessions list
+refuses 'an empty path behind sqlite:' 2 'the path is empty' --store sqlite: sessions list
+refuses 'a store path that is too long' 2 'path' --store "/$(repeat 5000 x)" sessions list
+(unset HOME XDG_DATA_HOME && refuses 'no home' 2 'give --store' sessions list)
+(export XDG_DATA_HOME=relative && refuses 'a relative XDG directory is passed over' 3 '.local/share/tidemark' sessions list)
+
+tidemark sessions export s >after
+check 'nothing of all this was written' cmp before after
+check 'the store is whole' tidemark store check
+finish

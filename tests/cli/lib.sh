@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What the tests of the command line share beyond tests/lib.sh.
+
+# shellcheck source=tests/lib.sh
+. "$TIDE_SOURCE/tests/lib.sh"
+
+# refuses NAME STATUS TEXT ARGS...: tidemark ends with this status, one line on standard error that begins with
+# "tidemark: " and holds TEXT, and nothing on standard output. Standard input is what the caller gives.
+refuses() {
+    local name=$1 want=$2 text=$3 got
+    shift 3
+    tidemark "$@" >"$work/.out" 2>"$work/.err" && got=0 || got=$?
+    if [ "$got" -eq "$want" ] && [ "$(wc -l <"$work/.err")" -eq 1 ] && [ ! -s "$work/.out" ] &&
+        grep -q '^tidemark: ' "$work/.err" && grep -qF -- "$text" "$work/.err"; then
+        echo "ok - $name"
+    else
+        echo "not ok - $name"
+        echo "# want status $want and one line with '$text'; got status $got, and:"
+        sed 's/^/# out: /' "$work/.out" | head -n 5 | cut -c1-300
+        sed 's/^/# err: /' "$work/.err" | head -n 5 | cut -c1-300
+        failures=$((failures + 1))
+    fi
+}
+
+# json PATH: the member of the JSON document on standard input; true and false are 1 and 0, null is empty.
+json() {
+    cat >"$work/.json"
+    sqlite3 :memory: "SELECT json_extract(CAST(readfile('$work/.json') AS TEXT), '$1')"
+}
+
+# is_json: standard input is one line with one JSON document.
+is_json() {
+    cat >"$work/.json"
+    [ "$(wc -l <"$work/.json")" -eq 1 ] &&
+        [ "$(sqlite3 :memory: "SELECT json_valid(CAST(readfile('$work/.json') AS TEXT))")" = 1 ]
+}
+
+# holds TEXT: standard input holds it.
+holds() {
+    grep -qF -- "$1"
+}
+
+# wait_for COMMAND...: until it succeeds, at most half a minute.
+wait_for() {
+    local end=$((SECONDS + 30))
+    until "$@" 2>/dev/null; do
+        [ $SECONDS -lt $end ] || return 1
+    done
+}
+
+# has_lines FILE N: more than N lines.
+has_lines() {
+    [ "$(wc -l <"$1")" -gt "$2" ]
+}
+
+# repeat N TEXT
+repeat() {
+    printf "%0$1d" 0 | sed "s/0/$2/g"
+}

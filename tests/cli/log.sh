@@ -1,0 +1,155 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Appending one by one and in streams, acknowledgements, reading ranges, following, several writers, kill -9.
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+
+# seqs: the seq of each event on standard input, on one line.
+seqs() {
+    sed 's/{"seq":\([0-9]*\).*/\1/' | paste -sd ' '
+}
+
+tidemark sessions new --id s >/dev/null
+check_is 'append acknowledges with the seq' '{"seq":2}' "$(tidemark log append s --kind message.user --data '{"content":"hi","x":1.50}')"
+check_is 'what is read is what was written' '"kind":"message.user","content":"hi","x":1.50}' "$(tidemark log show s --from 2 | cut -d, -f 3-)"
+check_is 'without data' '{"seq":3}' "$(tidemark log append s --kind a.b)"
+printf '{ "from" : "a file" }\n' >data.json
+check_is 'data from a file' '{"seq":4}' "$(tidemark log append s --kind a.b --data @data.json)"
+check_is 'white space around values is not kept' '"kind":"a.b","from":"a file"}' "$(tidemark log show s --last 1 | cut -d, -f 3-)"
+check_is 'the expected seq' '{"seq":5}' "$(tidemark log append s --kind a.b --expect 4)"
+refuses 'another expected seq' 4 "is at 5, not at 4" log append s --kind a.b --expect 4
+
+# ---- streams ----
+check_is 'a stream is acknowledged line by line' '{"seq":6} {"seq":7} {"seq":8}' \
+    "$(printf '{"kind":"a.b","i":1}\n\n{"i":2,"kind":"a.b","j":{"kind":"inner"}}\n{"kind":"a.b"}' | tidemark log append s - | paste -sd ' ')"
+check_is 'kind is taken out wherever it stands' '"kind":"a.b","i":2,"j":{"kind":"inner"}}' "$(tidemark log show s --from 7 --to 7 | cut -d, -f 3-)"
+check_is 'one kind for all lines' '"kind":"c.d","n":1}' "$(echo '{"n":1}' | tidemark log append s - --kind c.d >/dev/null; tidemark log show s --last 1 | cut -d, -f 3-)"
+check_is 'each line by itself' '{"seq":10} {"seq":11}' "$(printf '{"kind":"a.b"}\n{"kind":"a.b"}\n' | tidemark log append s - --sync each | paste -sd ' ')"
+check_is 'escaped keys are kept as they are' '"kind":"a.b","\u0061\"":1}' "$(printf '{"kind":"a.b","\\u0061\\"":1}\n' | tidemark log append s - >/dev/null; tidemark log show s --last 1 | cut -d, -f 3-)"
+
+# stream_stops NAME TEXT LINE: between two good lines, LINE is refused naming line 2; the first one is stored, the last not.
+stream_stops() {
+    local before after
+    before=$(tidemark log show s | wc -l)
+    # shellcheck disable=SC2059 # the line is a format, for bytes that cannot stand in a script
+    printf '{"kind":"ok.ok"}\n'"$3"'\n{"kind":"ok.ok"}\n' | tidemark log append s - >out 2>err
+    check_is "$1: status" 2 $?
+    after=$(tidemark log show s | wc -l)
+    check_is "$1: the good line before it is stored and acknowledged" "$((before + 1)) {\"seq\":$((before + 1))}" "$after $(cat out)"
+    check "$1: one line that names it" eval "[ \$(wc -l <err) -eq 1 ] && grep -qF 'line 2' err && grep -qF -- '$2' err"
+}
+stream_stops 'malformed' 'expected' '{"kind":"a.b"'
+stream_stops 'not an object' 'object' '[1]'
+stream_stops 'no kind' 'no "kind"' '{"a":1}'
+stream_stops 'a kind that is no text' 'not a string' '{"kind":5}'
+stream_stops 'a kind with capitals' 'kind' '{"kind":"A B"}'
+stream_stops 'a seq of its own' 'leave it out' '{"kind":"a.b","seq":1}'
+stream_stops 'a time of its own' 'leave it out' '{"kind":"a.b","ts":"x"}'
+stream_stops 'a wrong type' 'turn' '{"kind":"message.user","content":"x","turn":"one"}'
+stream_stops 'invalid UTF-8' 'UTF-8' '{"kind":"a.b","x":"\377"}'
+stream_stops 'a NUL byte' 'NUL' '{"kind":"a.b","x":"\000"}'
+stream_stops 'a lone surrogate' 'surrogate' '{"kind":"a.b","x":"\\ud800"}'
+stream_stops 'a duplicate key' 'duplicate' '{"kind":"a.b","x":1,"x":2}'
+stream_stops 'two values' 'expected the end' '{"kind":"a.b"} {}'
+refuses 'data beside a stream' 2 'does not go with -' log append s - --data '{}' </dev/null
+refuses 'another operand than -' 2 'only - (standard input)' log append s file
+
+# ---- ranges ----
+tidemark sessions new --id r >/dev/null
+for i in 2 3 4 5 6; do echo "{\"kind\":\"k.$((i % 2))\"}"; done | tidemark log append r - >/dev/null
+check_is 'from' '4 5 6' "$(tidemark log show r --from 4 | seqs)"
+check_is 'to' '1 2' "$(tidemark log show r --to 2 | seqs)"
+check_is 'from and to' '3 4' "$(tidemark log show r --from 3 --to 4 | seqs)"
+check_is 'the last ones' '5 6' "$(tidemark log show r --last 2 | seqs)"
+check_is 'more than there are' '1 2 3 4 5 6' "$(tidemark log show r --last 100 | seqs)"
+check_is 'behind the end' '' "$(tidemark log show r --from 100)"
+check_is 'of a kind' '2 4 6' "$(tidemark log show r --kind k.0 | seqs)"
+check_is 'of kinds that begin so' '2 3 4 5 6' "$(tidemark log show r --kind 'k.*' | seqs)"
+refuses 'from behind to' 2 'is behind' log show r --from 4 --to 3
+refuses 'a negative from' 2 'is too small' log show r --from -1
+refuses 'a huge from' 2 'is too big' log show r --from 9223372036854775808
+refuses 'no session' 2 'give one session, or --all' log show
+check_is 'all sessions, in order' "$(tidemark log show --all | sed 's/{"pos":\([0-9]*\).*/\1/')" "$(tidemark log show --all | sed 's/{"pos":\([0-9]*\).*/\1/' | sort -n)"
+pos=$(tidemark log show --all | tail -n 2 | head -n 1 | sed 's/{"pos":\([0-9]*\).*/\1/')
+check_is 'all sessions behind a position' 1 "$(tidemark log show --all --after "$pos" | grep -c '"session_id":"r","seq":6')"
+
+# ---- following ----
+mkfifo follow
+env --default-signal=INT "$TIDE_BIN" log show r --from 6 --follow >follow & # a shell makes its background jobs ignore it
+follower=$!
+exec 5<follow
+read -r -t 10 line <&5
+check_is 'follow begins with what is there' 6 "$(echo "$line" | seqs)"
+tidemark log append r --kind new.one >/dev/null
+read -r -t 10 line <&5
+check_is 'follow shows what is new' 7 "$(echo "$line" | seqs)"
+kill -INT $follower
+wait $follower
+check_is 'follow ends well when interrupted' 0 $?
+exec 5<&-
+tidemark log show r --from 7 --to 8 --follow >out &
+follower=$!
+tidemark log append r --kind new.two >/dev/null
+wait $follower
+check_is 'follow ends when --to is reached' '7 8' "$(seqs <out)"
+check_is 'a reader that goes away ends it' '1' "$(timeout 10 "$TIDE_BIN" log show r --follow | head -n 1 | seqs)"
+
+# ---- two writers ----
+mkfifo feed
+"$TIDE_BIN" log append r - <feed >acks &
+holder=$!
+exec 6>feed
+echo '{"kind":"held.one"}' >&6
+wait_for has_lines acks 0
+refuses 'another writer is told who holds it' 4 "process $holder" log append r --kind x.y
+refuses 'delete as well' 4 'held' sessions delete r
+check_is 'but inputs are taken' '{"seq":10}' "$(tidemark log append r --input --kind queue.added --data '{"queue_id":"q1","content":"more"}')"
+refuses 'what is not an input is not' 2 'not an input' log append r --input --kind message.user --data '{"content":"x"}'
+echo '{"kind":"held.two"}' >&6
+exec 6>&-
+wait $holder
+check_is 'the holder goes on behind them' '{"seq":9} {"seq":11}' "$(paste -sd ' ' acks)"
+check_is 'and gives the lease back' '{"seq":12}' "$(tidemark log append r --kind x.y)"
+
+# ---- kill -9: everything acknowledged is there, in order, once ----
+tidemark sessions new --id k >/dev/null
+: >acked
+for round in 1 2 3 4 5 6 7 8 9 10; do
+    i=0
+    (while :; do i=$((i + 1)); echo "{\"kind\":\"a.b\",\"round\":$round,\"i\":$i}"; done) 2>/dev/null |
+        { "$TIDE_BIN" log append k - & echo $! >pid; wait $!; } >acks 2>/dev/null &
+    wait_for has_lines acks $((round * 20))
+    kill -KILL "$(cat pid)"
+    wait $!
+    grep '}$' acks >>acked
+    : >acks
+done
+tidemark log show k >events
+check_is 'no seq is missing or twice' "$(seq -s ' ' 1 "$(wc -l <events)")" "$(seqs <events)"
+seqs <acked | tr ' ' '\n' | sort -n >acked.seqs
+check_is 'no acknowledgement was given twice' '' "$(uniq -d acked.seqs)"
+check 'all that was acknowledged is there' test "$(tail -n 1 acked.seqs)" -le "$(wc -l <events)"
+check 'many were acknowledged' test "$(wc -l <acked.seqs)" -gt 1000
+check 'the chain is whole' tidemark sessions verify k
+
+# ---- size ----
+(printf '{"kind":"big.one","s":"' && head -c 9000000 /dev/zero | tr '\0' x && printf '"}\n') >big.jsonl
+check_is 'an event of many MiB' '{"seq":2}' "$(tidemark sessions new --id big >/dev/null; tidemark log append big - <big.jsonl)"
+check_is 'comes back byte for byte' "$(sed 's/^{//' big.jsonl | md5sum)" "$(tidemark log show big --from 2 | sed 's/.*"kind"/"kind"/' | md5sum)"
+export TIDEMARK_MAX_RECORD_BYTES=5000
+refuses 'a line over the limit' 2 'line 1' log append big - <big.jsonl
+refuses 'data over the limit' 2 'limit' log append big --kind x.y --data "{\"s\":\"$(repeat 5001 x)\"}"
+refuses 'a file over the limit' 2 'longer than' log append big --kind x.y --data @big.jsonl
+export TIDEMARK_MAX_RECORD_BYTES=lots
+refuses 'a limit that is no number' 2 'TIDEMARK_MAX_RECORD_BYTES' log show big
+unset TIDEMARK_MAX_RECORD_BYTES
+check_is 'nothing was written' 2 "$(tidemark log show big | wc -l)"
+
+# ---- standard output that fails ----
+tidemark log show r >/dev/full 2>err
+check_is 'a full device' '6 1' "$? $(grep -c 'write to standard output' err)"
+tidemark log show k 2>err | head -n 1 >/dev/null
+check_is 'a closed pipe is no complaint' '' "$(cat err)"
+tidemark sessions list >&- 2>err
+check_is 'a closed standard output is one' '6 1' "$? $(wc -l <err)"
+finish

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Export and import: byte for byte, all or nothing, and files that are replaced only by whole ones.
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+
+tidemark sessions new --id s --title 'überall ✔' --metadata '{"big":123456789012345678901234567890,"e":1E+2}' >/dev/null
+for i in $(seq 300); do echo "{\"kind\":\"message.user\",\"turn\":$i,\"content\":\"line \\u00e9 \\\"$i\\\" é\"}"; done |
+    tidemark log append s - >/dev/null
+echo "{\"kind\":\"a.b\",\"big\":\"$(repeat 200000 x)\"}" | tidemark log append s - >/dev/null
+tidemark sessions checkpoint s >/dev/null
+fork=$(tidemark sessions fork s --at 100)
+tidemark log append "$fork" --kind a.b --data '{"of":"the fork"}' >/dev/null
+
+tidemark sessions export s >s.jsonl
+check_is 'a head line and one line per event' 304 "$(wc -l <s.jsonl)"
+check_is 'import prints the id' s "$(tidemark --store two.db sessions import s.jsonl)"
+check 'import makes the store' test -f two.db
+check 'export of the import is the same, byte for byte' eval 'tidemark --store two.db sessions export s | cmp - s.jsonl'
+check 'so is the log' eval 'tidemark log show s | cmp - <(tidemark --store two.db log show s)'
+check 'and the state' eval 'tidemark state s | cmp - <(tidemark --store two.db state s)'
+check 'the import is whole' tidemark --store two.db sessions verify s
+refuses 'an id that is taken' 4 'exists already' --store two.db sessions import s.jsonl
+tidemark sessions export "$fork" >fork.jsonl
+refuses 'a fork without its parent' 3 'import its parent first' --store three.db sessions import fork.jsonl
+check_is 'a fork with it, from standard input' "{\"session_id\":\"$fork\"}" "$(tidemark --store two.db sessions import --json <fork.jsonl)"
+check 'the fork is the same as well' eval "tidemark --store two.db sessions export $fork | cmp - fork.jsonl"
+
+# ---- to a file ----
+echo old >file.jsonl
+check 'export to a file' tidemark sessions export s -o file.jsonl
+check 'it is the same' cmp file.jsonl s.jsonl
+check_is 'nothing else is left' file.jsonl "$(echo file.jsonl*)"
+echo old >file.jsonl
+refuses 'export of an unknown session' 3 'no session' sessions export nobody -o file.jsonl
+check_is 'leaves the file as it was' old "$(cat file.jsonl)"
+refuses 'export into a directory that is not there' 3 'No such file' sessions export s -o no/where
+
+# ---- what is not a whole export ----
+# refuses_import NAME TEXT: import of bad.jsonl fails with status 2 or 5 and leaves no session.
+refuses_import() {
+    tidemark --store bad.db sessions import bad.jsonl >out 2>err
+    status=$?
+    check "$1: is refused" eval "[ $status -eq 2 ] || [ $status -eq 5 ]"
+    check_is "$1: in one line, and nothing on standard output" '1 0' "$(wc -l <err) $(wc -c <out)"
+    check_is "$1: leaves no session" '' "$(tidemark --store bad.db sessions list --ids)"
+}
+: >bad.jsonl
+refuses_import 'an empty file'
+head -n 100 s.jsonl >bad.jsonl
+refuses_import 'a file that ends early'
+head -c 20000 s.jsonl >bad.jsonl
+refuses_import 'a file that ends inside a line'
+sed '50s/line/lime/' s.jsonl >bad.jsonl
+refuses_import 'a changed word'
+sed '50d' s.jsonl >bad.jsonl
+refuses_import 'a line left out'
+sed '50{h;d};51{G}' s.jsonl >bad.jsonl
+refuses_import 'two lines swapped'
+sed '50{p}' s.jsonl >bad.jsonl
+refuses_import 'a line twice'
+sed '1d' s.jsonl >bad.jsonl
+refuses_import 'no head'
+sed '1s/"session_id":"s"/"session_id":"..\/x"/' s.jsonl >bad.jsonl
+refuses_import 'an id that leads elsewhere'
+head -c 100000 /dev/urandom >bad.jsonl
+refuses_import 'noise'
+(cat s.jsonl; echo '{}') >bad.jsonl
+refuses_import 'a line too many'
+refuses 'a file that is not there' 3 'No such file' --store none.db sessions import nothing.jsonl
+check 'and makes no store' test ! -e none.db
+
+# ---- killed in the middle ----
+tidemark --store killed.db sessions new --id other >/dev/null
+mkfifo feed
+"$TIDE_BIN" --store killed.db sessions import feed &
+importer=$!
+exec 5>feed
+head -n -1 s.jsonl >&5 # more than a pipe holds: it has been read when this returns
+kill -KILL $importer
+wait $importer 2>/dev/null
+exec 5>&-
+check_is 'an import that is killed leaves no session' other "$(tidemark --store killed.db sessions list --ids)"
+check_is 'and can be made again' s "$(tidemark --store killed.db sessions import s.jsonl)"
+finish

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is particular to the SQLite store: its file, its versions, its key, its side files, what people do to them. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "kit.h"
+
+#include "store/sqlite_db.h"
+
+#define KEY "0123456789abcdef0123456789abcdef"
+
+struct fixture {
+    char dir[256], path[300], wal[310];
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = mem_zero(sizeof *f);
+
+    dir_make(f->dir);
+    snprintf(f->path, sizeof f->path, "%s/new/s.db", f->dir);
+    snprintf(f->wal, sizeof f->wal, "%s-wal", f->path);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    dir_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+static enum tide_code open_with(struct fixture *f, unsigned flags, const char *key, tide_store **ret, struct tide_err *err)
+{
+    struct tide_store_options opt = {.flags = flags, .key = key, .key_len = key ? strlen(key) : 0};
+
+    return tide_store_open(f->path, &opt, ret, err);
+}
+
+static tide_store *open_store(struct fixture *f, const char *key)
+{
+    tide_store *s = NULL;
+
+    OK(open_with(f, TIDE_OPEN_CREATE, key, &s, &err));
+    return s;
+}
+
+/* ---- A store with something of everything ---------------------------------------------------------------------- */
+
+static void fill(tide_store *store)
+{
+    tide_session *s = NULL;
+    char id[TIDE_ID_SIZE], *big = mem_zero(200001);
+
+    OK(tide_session_create(store, "one", "{\"title\":\"one\",\"agent\":\"a\"}", &s, &err));
+    for (int i = 0; i < 150; i++) {
+        put(s, "message.user", "{\"turn\":%d,\"content\":\"%0*d\"}", i + 1, 900, i);
+        if (i % 10 == 0)
+            OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
+        if (i == 100)
+            OK(tide_rollback(s, 40, 0, NULL, &err));
+    }
+    memset(big, 'b', 200000);
+    put(s, "memory.set", "{\"values\":{\"big\":\"%s\",\"small\":1}}", big);
+    put(s, "llm.usage", "{\"input_tokens\":5,\"cost\":0.25}");
+    tide_session_close(s);
+    OK(tide_fork(store, "one", 77, "two", "{\"title\":\"two\"}", id, &err));
+    OK(tide_session_open(store, "two", TIDE_SESSION_APPEND, &s, &err));
+    for (int i = 0; i < 70; i++)
+        put(s, "memory.set", "{\"values\":{\"k%d\":%d}}", i % 7, i);
+    tide_session_close(s);
+    free(big);
+}
+
+static int add_event(void *arg, const struct tide_event *ev)
+{
+    buf_addf(arg, "%d %d %s %s\n", (int)ev->seq, (int)ev->pos, ev->kind, ev->body);
+    return 0;
+}
+
+static int add_checkpoint(void *arg, const struct tide_checkpoint *c)
+{
+    buf_addf(arg, "%s %d %d %d\n", c->id, (int)c->seq, c->is_clean, c->rolled_back);
+    return 0;
+}
+
+static int add_info(void *arg, const struct tide_session_info *info)
+{
+    buf_addf(arg, "%s %lld %s %s %d %s %s %s\n", info->id, (long long)info->updated_ms, info->title, info->status, (int)info->last_seq,
+             info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : "-",
+             info->parent_id ? info->parent_id : "-", info->why);
+    return 0;
+}
+
+/* Everything the store answers, as one text. */
+static char *answers(tide_store *store)
+{
+    static const char *const ids[] = {"one", "two"};
+    struct buf out = BUF_INIT(SIZE_MAX / 4);
+
+    OK(tide_session_list(store, NULL, add_info, &out, &err));
+    for (int i = 0; i < 2; i++) {
+        struct tide_checkpoint_filter all = {.rolled_back = 1};
+        tide_session *s = NULL;
+
+        OK(tide_session_open(store, ids[i], TIDE_SESSION_READ, &s, &err));
+        OK(tide_read(s, TIDE_READ_INHERITED, 0, 0, add_event, &out, &err));
+        OK(tide_messages(s, 0, add_event, &out, &err));
+        OK(tide_checkpoint_list(s, &all, add_checkpoint, &out, &err));
+        for (int64_t seq = 0; seq < tide_session_last_seq(s); seq += 13) {
+            char *text = state_text(s, seq);
+
+            buf_add_str(&out, str_from(text));
+            free(text);
+        }
+        tide_session_close(s);
+    }
+    OK(tide_read_all(store, 0, 0, add_event, &out, &err));
+    return buf_take(&out);
+}
+
+static void without_any_cache_all_answers_are_the_same(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *store = open_store(f, NULL);
+    char *before, *after;
+
+    fill(store);
+    before = answers(store);
+    assert_true(sql_int(f->path, "SELECT count(*) FROM snapshots") > 0);
+    assert_true(sql_int(f->path, "SELECT count(*) FROM blocks") > 0);
+    sql_run(f->path, NULL, DROP_CACHES);
+    after = answers(store); /* an open store */
+    assert_string_equal(before, after);
+    free(after);
+    tide_store_close(store);
+    store = open_store(f, NULL); /* and one that is opened anew */
+    after = answers(store);
+    assert_string_equal(before, after);
+    free(after);
+    OK(tide_store_check(store, TIDE_CHECK_REBUILD, NULL, NULL, NULL, &err));
+    after = answers(store);
+    assert_string_equal(before, after);
+    free(after);
+    free(before);
+    tide_store_close(store);
+}
+
+static void wrong_caches_do_no_harm(void **state)
+{
+    static const char *const damage[] = {
+        "UPDATE blocks SET positions = x'0102'",
+        "UPDATE blocks SET positions = (SELECT positions FROM blocks ORDER BY seq LIMIT 1)",
+        "UPDATE blocks SET positions = zeroblob(64)",
+        "UPDATE snapshots SET state = replace(state, 'small', 'SMALL')",
+        "UPDATE snapshots SET seq = seq - 1",
+        "UPDATE snapshots SET seq = 1000000 + seq",
+        "UPDATE snapshots SET state = '{}'",
+        "UPDATE snapshots SET at = zeroblob(32)",
+        "DELETE FROM blocks WHERE seq % 128 = 0",
+    };
+    struct fixture *f = *state;
+    tide_store *store = open_store(f, NULL);
+    char *before, *after;
+
+    fill(store);
+    before = answers(store);
+    for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
+        sql_run(f->path, NULL, damage[i]);
+        after = answers(store);
+        if (strcmp(before, after) != 0)
+            fail_msg("after %s the answers differ", damage[i]);
+        free(after);
+    }
+    free(before);
+    tide_store_close(store);
+}
+
+/* ---- Versions and strangers ------------------------------------------------------------------------------------ */
+
+static void a_newer_version_is_refused_with_its_number(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = NULL;
+
+    tide_store_close(open_store(f, NULL));
+    sql_run(f->path, NULL, "PRAGMA user_version=77");
+    SAYS(TIDE_TOO_NEW, "77", open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    SAYS(TIDE_TOO_NEW, "77", open_with(f, TIDE_OPEN_READ_ONLY, NULL, &s, &err));
+    sql_run(f->path, NULL, "PRAGMA user_version=-2000000000"); /* no version of anyone's */
+    GIVES(TIDE_CORRUPT, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    sql_run(f->path, NULL, "PRAGMA user_version=0");
+    GIVES(TIDE_CORRUPT, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+}
+
+static void an_older_version_is_upgraded_with_nothing_lost(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *store = open_store(f, NULL);
+    char *before, *after;
+
+    fill(store);
+    before = answers(store);
+    tide_store_close(store);
+    for (int version = 1; version < SQLITE_SCHEMA_VERSION; version++) {
+        char sql[400];
+
+        snprintf(sql, sizeof sql,
+                 "%s; PRAGMA user_version=%d",
+                 "DROP VIEW IF EXISTS messages; DROP VIEW IF EXISTS sessions_v; DROP VIEW IF EXISTS heads", version);
+        sql_run(f->path, NULL, sql);
+        GIVES(TIDE_READ_ONLY, open_with(f, TIDE_OPEN_READ_ONLY, NULL, &store, &err));
+        store = open_store(f, NULL);
+        after = answers(store);
+        assert_string_equal(before, after);
+        free(after);
+        tide_store_close(store);
+        assert_int_equal(sql_int(f->path, "PRAGMA user_version"), SQLITE_SCHEMA_VERSION);
+        assert_true(sql_int(f->path, "SELECT count(*) FROM messages") > 0);
+    }
+    free(before);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void strangers_are_refused_and_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = NULL;
+    char link[310];
+
+    GIVES(TIDE_NOT_FOUND, open_with(f, 0, NULL, &s, &err));
+    GIVES(TIDE_NOT_FOUND, open_with(f, TIDE_OPEN_READ_ONLY, NULL, &s, &err));
+    tide_store_close(open_store(f, NULL));
+    snprintf(link, sizeof link, "%s", f->path);
+    snprintf(f->path, sizeof f->path, "%s/link.db", f->dir);
+    assert_int_equal(symlink(link, f->path), 0);
+    SAYS(TIDE_NOT_A_STORE, "symbolic link", open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    snprintf(f->path, sizeof f->path, "%s/text.db", f->dir);
+    write_file(f->path, "a text that is longer than the first sixteen bytes");
+    GIVES(TIDE_NOT_A_STORE, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    write_file(f->path, "short");
+    GIVES(TIDE_NOT_A_STORE, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    snprintf(f->path, sizeof f->path, "%s", f->dir);
+    SAYS(TIDE_NOT_A_STORE, "directory", open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    snprintf(f->path, sizeof f->path, "%s/fifo.db", f->dir);
+    assert_int_equal(mkfifo(f->path, 0600), 0);
+    GIVES(TIDE_NOT_A_STORE, open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+}
+
+static void another_programs_database_is_refused_and_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    sqlite3 *db = NULL;
+    tide_store *s = NULL;
+
+    snprintf(f->path, sizeof f->path, "%s/other.db", f->dir);
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE t(x); INSERT INTO t VALUES(1)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    SAYS(TIDE_NOT_A_STORE, "not a Tidemark store", open_with(f, TIDE_OPEN_CREATE, NULL, &s, &err));
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM sqlite_schema"), 1);
+    assert_int_equal(sql_int(f->path, "SELECT x FROM t"), 1);
+}
+
+static unsigned mode_of(const char *dir, const char *name)
+{
+    struct stat st;
+    char path[400];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return stat(path, &st) == 0 ? st.st_mode & 0777 : 0;
+}
+
+static void files_are_0600_and_directories_0700(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s;
+    mode_t old = umask(0);
+
+    s = open_store(f, NULL);
+    fill(s);
+    umask(old);
+    assert_int_equal(mode_of(f->dir, "new"), 0700);
+    assert_int_equal(mode_of(f->dir, "new/s.db"), 0600);
+    assert_int_equal(mode_of(f->dir, "new/s.db-wal"), 0600);
+    assert_int_equal(mode_of(f->dir, "new/s.db-shm"), 0600);
+    assert_int_equal(mode_of(f->dir, "new/s.db-mark"), 0600);
+    assert_int_equal(mode_of(f->dir, "new/s.db-reserve"), 0600);
+    tide_store_close(s);
+}
+
+/* ---- Keys ------------------------------------------------------------------------------------------------------- */
+
+static void a_wrong_or_missing_key_is_named(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = open_store(f, KEY);
+
+    fill(s);
+    tide_store_close(s);
+    SAYS(TIDE_WRONG_KEY, "no key", open_with(f, 0, NULL, &s, &err));
+    SAYS(TIDE_WRONG_KEY, "not the one", open_with(f, 0, "another key of enough bytes", &s, &err));
+    GIVES(TIDE_INVALID, open_with(f, 0, "short", &s, &err));
+    tide_store_close(open_store(f, KEY));
+    snprintf(f->path, sizeof f->path, "%s/plain.db", f->dir);
+    tide_store_close(open_store(f, NULL));
+    SAYS(TIDE_WRONG_KEY, "without", open_with(f, 0, KEY, &s, &err));
+}
+
+static const char *const tampering[] = {
+    "UPDATE events SET body = replace(body, '\"turn\":3,', '\"turn\":4,') WHERE seq = 5",
+    "UPDATE events SET body = '{}' WHERE seq = 1",
+    "UPDATE events SET kind = 'message.tool' WHERE seq = 20 AND kind = 'message.user'",
+    "UPDATE events SET ts = ts + 1 WHERE seq = 9",
+    "UPDATE events SET epoch = epoch + 1 WHERE seq = 9",
+    "UPDATE events SET seq = 1000 WHERE seq = 9",
+    "UPDATE events SET digest = zeroblob(32) WHERE seq = 9",
+    "UPDATE events SET digest = (SELECT digest FROM events WHERE seq = 8) WHERE seq = 9",
+    "UPDATE events SET refs = zeroblob(56) WHERE seq = 9",
+    "UPDATE events SET prev = prev - 1 WHERE seq = 9",
+    "UPDATE events SET sid = 3 - sid WHERE seq = 80",
+    "UPDATE events SET body = (SELECT b.body FROM events b WHERE b.seq = 23 - events.seq AND b.sid = events.sid)"
+    " WHERE seq IN (11, 12)",
+    "UPDATE events SET pos = pos + 100000 WHERE seq = 30",
+    "DELETE FROM events WHERE seq = 9",
+    "DELETE FROM events WHERE pos = (SELECT max(pos) FROM events)",
+    "DELETE FROM events",
+    "UPDATE sessions SET id = 'six' WHERE id = 'one'",
+    "UPDATE sessions SET created = created + 1 WHERE id = 'one'",
+    "UPDATE sessions SET parent = NULL WHERE id = 'two'",
+    "UPDATE sessions SET parent_seq = 76 WHERE id = 'two'",
+    "UPDATE sessions SET base = zeroblob(32) WHERE id = 'two'",
+    "UPDATE sessions SET hidden = 1 WHERE id = 'two'",
+    "UPDATE sessions SET row_check = row_check + 1 WHERE id = 'one'",
+    "UPDATE sessions SET epoch = epoch + 1 WHERE id = 'one'",
+    "UPDATE sessions SET last_seq = last_seq - 1 WHERE id = 'one'",
+    "UPDATE sessions SET last_pos = last_pos - 1 WHERE id = 'one'",
+    "UPDATE sessions SET digest = zeroblob(32) WHERE id = 'one'",
+    "UPDATE sessions SET updated = updated + 1 WHERE id = 'one'",
+    "UPDATE sessions SET summary = replace(summary, 'one', 'six') WHERE id = 'one'",
+    "UPDATE sessions SET last_seq = last_seq - 1, summary_seq = summary_seq - 1, last_pos = (SELECT prev FROM events WHERE"
+    " pos = last_pos), digest = (SELECT p.digest FROM events e JOIN events p ON p.pos = e.prev WHERE e.pos = last_pos)"
+    " WHERE id = 'one'",
+    "DELETE FROM meta WHERE key = 'key_check'",
+    "UPDATE meta SET value = zeroblob(32) WHERE key = 'key_check'",
+    "UPDATE blobs SET value = replace(value, 'b', 'c')",
+    "UPDATE blobs SET digest = zeroblob(32)",
+    "DELETE FROM blobs",
+};
+
+static int look(void *arg, const struct tide_event *ev)
+{
+    (void)arg;
+    (void)ev;
+    return 0;
+}
+
+/* Everything `answers` asks, until something is refused. */
+static enum tide_code ask_everything(tide_store *store)
+{
+    static const char *const ids[] = {"one", "two"};
+    struct buf out = BUF_INIT(SIZE_MAX / 4);
+    enum tide_code code = tide_session_list(store, NULL, add_info, &out, NULL);
+
+    for (int i = 0; i < 2 && !code; i++) {
+        struct tide_text text = {NULL, 0};
+        tide_session *s = NULL;
+
+        code = tide_session_open(store, ids[i], TIDE_SESSION_READ, &s, NULL);
+        code = code ? code : tide_read(s, TIDE_READ_INHERITED, 0, 0, look, NULL, NULL);
+        code = code ? code : tide_verify(s, NULL, NULL, NULL, NULL);
+        code = code ? code : tide_state(s, 0, &text, NULL);
+        tide_text_done(&text);
+        tide_session_close(s);
+    }
+    code = code ? code : tide_read_all(store, 0, 0, look, NULL, NULL);
+    buf_done(&out);
+    return code;
+}
+
+static void copy_store(const struct fixture *f, const char *to)
+{
+    char command[900];
+
+    snprintf(command, sizeof command, "rm -rf '%s/new' && cp -r '%s' '%s/new'", f->dir, to, f->dir);
+    assert_int_equal(system(command), 0); /* NOLINT: our own names */
+}
+
+static void tampering_with_any_column_of_a_keyed_store_is_named(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = open_store(f, KEY);
+    char kept[300], command[900], *want;
+    int failures = 0;
+
+    fill(s);
+    want = answers(s);
+    tide_store_close(s);
+    snprintf(kept, sizeof kept, "%s/kept", f->dir);
+    snprintf(command, sizeof command, "cp -r '%s/new' '%s'", f->dir, kept);
+    assert_int_equal(system(command), 0); /* NOLINT: our own names */
+    for (size_t i = 0; i < sizeof tampering / sizeof tampering[0]; i++) {
+        enum tide_code code;
+
+        copy_store(f, kept);
+        sql_run(f->path, NULL, tampering[i]);
+        s = NULL;
+        code = open_with(f, 0, KEY, &s, NULL);
+        if (!code)
+            code = ask_everything(s);
+        if (!code) { /* or it was only a cache, and all answers are right */
+            char *got = answers(s);
+
+            code = strcmp(got, want) == 0 ? TIDE_CORRUPT : TIDE_OK;
+            free(got);
+        }
+        tide_store_close(s);
+        if (code != TIDE_CORRUPT && code != TIDE_WRONG_KEY) {
+            print_error("%s: %s\n", tampering[i], tide_code_name(code));
+            failures++;
+        }
+    }
+    free(want);
+    assert_int_equal(failures, 0);
+}
+
+static void a_session_taken_out_of_the_directory_is_found_by_check(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = open_store(f, NULL);
+
+    fill(s);
+    tide_store_close(s);
+    sql_run(f->path, NULL, "DELETE FROM sessions WHERE id = 'two'");
+    s = open_store(f, NULL);
+    GIVES(TIDE_CORRUPT, tide_store_check(s, 0, NULL, NULL, NULL, &err));
+    GIVES(TIDE_CORRUPT, tide_read_all(s, 0, 0, look, NULL, &err));
+    tide_store_close(s);
+}
+
+/* ---- The mark --------------------------------------------------------------------------------------------------- */
+
+static void append_some(tide_store *s, int n)
+{
+    tide_session *session = NULL;
+
+    OK(tide_session_open(s, "one", TIDE_SESSION_APPEND, &session, &err));
+    for (int i = 0; i < n; i++)
+        put(session, "message.user", "{}");
+    tide_session_close(session);
+}
+
+static void a_store_that_lost_its_log_says_so(void **state)
+{
+    struct fixture *f = *state;
+    struct stat st;
+    tide_store *s = open_store(f, NULL);
+    tide_session *session = NULL;
+    int64_t last;
+
+    fill(s);
+    OK(tide_store_compact(s, &err));
+    append_some(s, 5);
+    tide_store_close(s);
+    assert_int_equal(stat(f->wal, &st), 0);
+    assert_true(st.st_size > 0);
+    assert_int_equal(truncate(f->wal, st.st_size / 2), 0);
+    SAYS(TIDE_CORRUPT, "acknowledged", open_with(f, 0, NULL, &s, &err));
+    SAYS(TIDE_CORRUPT, "acknowledged", open_with(f, TIDE_OPEN_READ_ONLY, NULL, &s, &err));
+    assert_int_equal(unlink(f->wal), 0);
+    SAYS(TIDE_CORRUPT, "-wal", open_with(f, 0, NULL, &s, &err));
+    OK(open_with(f, TIDE_OPEN_ACCEPT_LOSS, NULL, &s, &err));
+    OK(tide_session_open(s, "one", TIDE_SESSION_APPEND, &session, &err));
+    last = tide_session_last_seq(session);
+    put(session, "message.user", "{}");
+    assert_int_equal(tide_session_last_seq(session), last + 1);
+    tide_session_close(session);
+    tide_store_close(s);
+    OK(open_with(f, 0, NULL, &s, &err)); /* once accepted, it is over */
+    OK(tide_store_check(s, 0, NULL, NULL, NULL, &err));
+    tide_store_close(s);
+}
+
+static void a_deleted_session_does_not_come_back_with_a_lost_log(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = open_store(f, NULL);
+
+    fill(s);
+    OK(tide_store_compact(s, &err));
+    OK(tide_session_delete(s, "two", &err));
+    tide_store_close(s);
+    assert_int_equal(unlink(f->wal), 0);
+    GIVES(TIDE_CORRUPT, open_with(f, 0, NULL, &s, &err));
+}
+
+static void a_torn_or_missing_mark_is_no_obstacle(void **state)
+{
+    static const char *const marks[] = {"", "garbage", "position 99999999999999999999 ok       0000000000000000\n",
+                                        "position -0000000000000000005 ok       0000000000000000\n"};
+    struct fixture *f = *state;
+    char mark[320];
+    tide_store *s = open_store(f, NULL);
+
+    fill(s);
+    tide_store_close(s);
+    snprintf(mark, sizeof mark, "%s-mark", f->path);
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        write_file(mark, marks[i]);
+        s = open_store(f, NULL);
+        append_some(s, 1);
+        tide_store_close(s);
+    }
+    assert_int_equal(unlink(mark), 0);
+    s = open_store(f, NULL);
+    OK(tide_store_check(s, 0, NULL, NULL, NULL, &err));
+    tide_store_close(s);
+}
+
+/* ---- For people -------------------------------------------------------------------------------------------------- */
+
+static void the_views_show_what_people_look_for(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = open_store(f, NULL);
+
+    fill(s);
+    tide_store_close(s);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM sessions_v"), 2);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM messages WHERE session_id = 'one'"), 150);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM messages WHERE session_id = 'one' AND NOT deleted"), 35 + 49);
+    assert_int_equal(sql_int(f->path, "SELECT input_tokens FROM token_usage"), 5);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM checkpoints"), 15);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM errors"), 0);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM runs"), 0);
+    assert_int_equal(sql_int(f->path, "SELECT turn FROM messages WHERE seq = 4"), 2);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(without_any_cache_all_answers_are_the_same),
+        CASE(wrong_caches_do_no_harm),
+        CASE(a_newer_version_is_refused_with_its_number),
+        CASE(an_older_version_is_upgraded_with_nothing_lost),
+        CASE(strangers_are_refused_and_left_alone),
+        CASE(another_programs_database_is_refused_and_left_alone),
+        CASE(files_are_0600_and_directories_0700),
+        CASE(a_wrong_or_missing_key_is_named),
+        CASE(tampering_with_any_column_of_a_keyed_store_is_named),
+        CASE(a_session_taken_out_of_the_directory_is_found_by_check),
+        CASE(a_store_that_lost_its_log_says_so),
+        CASE(a_deleted_session_does_not_come_back_with_a_lost_log),
+        CASE(a_torn_or_missing_mark_is_no_obstacle),
+        CASE(the_views_show_what_people_look_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
