@@ -29,14 +29,15 @@ static double one_by_one(tide_session *s, double seconds)
 
 void bench_append(const struct bench *b)
 {
-    double seconds = b->quick ? 0.1 : 1, ours[ROUNDS], to_growing[ROUNDS], to_preallocated[ROUNDS], raw[ROUNDS], pre[ROUNDS];
+    double seconds = b->quick ? 0.1 : 1, ours[ROUNDS], to_growing[ROUNDS], to_preallocated[ROUNDS], raw[ROUNDS],
+           pre[ROUNDS];
     tide_store *store = store_new(b, "single");
     char measured[64], beside[64];
     struct tide_err err;
     tide_session *s;
 
     must(tide_session_create(store, NULL, NULL, &s, &err), &err, "create");
-    one_by_one(s, seconds); /* a store lives long: its log has its blocks after the first few MiB */
+    one_by_one(s, seconds);            /* a store lives long: its log has its blocks after the first few MiB */
     for (int i = 0; i < ROUNDS; i++) { /* interleaved: the disk's mood changes between rounds */
         raw[i] = raw_sync_rate(b, false, seconds);
         ours[i] = one_by_one(s, seconds);
@@ -70,7 +71,8 @@ static void *make_many(void *arg)
         char id[32];
 
         snprintf(id, sizeof id, "s%06d", i);
-        must(tide_session_create(m->store, id, "{\"title\":\"one of many\",\"agent\":\"bench\"}", &s, &err), &err, "create");
+        must(tide_session_create(m->store, id, "{\"title\":\"one of many\",\"agent\":\"bench\"}", &s, &err), &err,
+             "create");
         must(tide_append(s, TIDE_APPEND_RELEASE, &ev, 1, NULL, &err), &err, "append");
         tide_session_close(s);
     }
@@ -84,7 +86,8 @@ static void fill_store(tide_store *store, int sessions)
     struct maker makers[THREADS];
 
     for (int i = 0; i < THREADS; i++) {
-        makers[i] = (struct maker){store, sessions / THREADS * i, i == THREADS - 1 ? sessions : sessions / THREADS * (i + 1)};
+        makers[i] =
+            (struct maker){store, sessions / THREADS * i, i == THREADS - 1 ? sessions : sessions / THREADS * (i + 1)};
         must_sys(pthread_create(&threads[i], NULL, make_many, &makers[i]) == 0, "thread");
     }
     for (int i = 0; i < THREADS; i++)
@@ -140,7 +143,8 @@ static double run_load(struct load *l, double seconds)
 void bench_group(const struct bench *b)
 {
     int total = b->quick ? 2000 : 100000;
-    double seconds = b->quick ? 0.2 : 1.5, ours[ROUNDS], one[ROUNDS], grouped[ROUNDS], to_one[ROUNDS], to_grouped[ROUNDS];
+    double seconds = b->quick ? 0.2 : 1.5, ours[ROUNDS], one[ROUNDS], grouped[ROUNDS], to_one[ROUNDS],
+           to_grouped[ROUNDS];
     struct load l = {.store = store_new(b, "many")};
     struct tide_err err;
     char measured[64], beside[64];
@@ -153,7 +157,8 @@ void bench_group(const struct bench *b)
         char id[32];
 
         snprintf(id, sizeof id, "s%06d", total / ACTIVE * i);
-        must(tide_session_open(l.store, id, TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &l.sessions[i], &err), &err, "open");
+        must(tide_session_open(l.store, id, TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &l.sessions[i], &err), &err,
+             "open");
     }
     for (int i = 0; i < ROUNDS; i++) {
         one[i] = raw_sync_rate(b, false, seconds / 2);

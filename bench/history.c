@@ -82,8 +82,8 @@ static void random_checkpoints(const struct bench *b, tide_store *store, const c
     free(marks.ids);
     snprintf(measured, sizeof measured, "%.2f ms", median(state, TRIES) * 1e3);
     snprintf(beside, sizeof beside, "opening it at its head: %.2f ms", median(opening, TRIES) * 1e3);
-    row("state at a random checkpoint, 1,000,000 events", measured, beside, median(state, TRIES) / median(opening, TRIES),
-        "<=", 5);
+    row("state at a random checkpoint, 1,000,000 events", measured, beside,
+        median(state, TRIES) / median(opening, TRIES), "<=", 5);
 }
 
 static int print_event(void *arg, const struct tide_event *ev)
@@ -182,8 +182,8 @@ static void forks(const struct bench *b)
     tide_store_close(store);
     sync_ms = median(raw, 5);
     snprintf(measured, sizeof measured, "%.0f B a fork", (double)(store_bytes(b, "forks") - before) / FORKS);
-    row("fork of a 100,000-event session, growth", measured, "2 KiB", (double)(store_bytes(b, "forks") - before) / FORKS / 2048, "<=",
-        1);
+    row("fork of a 100,000-event session, growth", measured, "2 KiB",
+        (double)(store_bytes(b, "forks") - before) / FORKS / 2048, "<=", 1);
     snprintf(measured, sizeof measured, "%.2f ms", median(took, FORKS));
     snprintf(beside, sizeof beside, "2 ms + one sync (%.2f ms)", sync_ms);
     row("the same, time", measured, beside, median(took, FORKS) / (2 + sync_ms), "<=", 1);

@@ -41,7 +41,8 @@ int main(int argc, char **argv)
         else if (strncmp(argv[i], "--only=", 7) == 0)
             only = argv[i] + 7;
         else
-            return fprintf(stderr, "usage: tidemark-bench [--quick] [--only=append|group|start|range|history|sizes]\n"), 2;
+            return fprintf(stderr, "usage: tidemark-bench [--quick] [--only=append|group|start|range|history|sizes]\n"),
+                   2;
     }
     if (!b.tidemark)
         b.tidemark = "build/tidemark";
@@ -51,7 +52,8 @@ int main(int argc, char **argv)
            "| what | measured | beside | ratio | wanted | reached |\n|---|---|---|---|---|---|\n");
     fflush(stdout);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (only && strcmp(only, parts[i].name) != 0 && !(strcmp(only, "start") == 0 && strcmp(parts[i].name, "group") == 0))
+        if (only && strcmp(only, parts[i].name) != 0 &&
+            !(strcmp(only, "start") == 0 && strcmp(parts[i].name, "group") == 0))
             continue;
         parts[i].run(&b);
         started = true;

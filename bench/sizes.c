@@ -46,7 +46,8 @@ static void memory_checkpoints(const struct bench *b)
     tide_store_close(store);
     before = store_bytes(b, "memory") - before;
     snprintf(measured, sizeof measured, "%.0f B a checkpoint", (double)before / steps);
-    row("checkpoint of 1 MiB memory, 1 % changed, growth", measured, "10,486 B changed", (double)before / steps / VALUE, "<=", 3);
+    row("checkpoint of 1 MiB memory, 1 % changed, growth", measured, "10,486 B changed", (double)before / steps / VALUE,
+        "<=", 3);
 }
 
 static void turn(tide_session *s, int i, unsigned *seed)
@@ -61,20 +62,25 @@ static void turn(tide_session *s, int i, unsigned *seed)
     random_text(text, 150 + (unsigned)rand_r(seed) % 300, seed);
     snprintf(bodies[0], sizeof bodies[0], "{\"message_id\":\"msg_%06d_u\",\"turn\":%d,\"content\":\"%s\"}", n, n, text);
     random_text(text, 300 + (unsigned)rand_r(seed) % 700, seed);
-    snprintf(bodies[1], sizeof bodies[1],
-             "{\"message_id\":\"msg_%06d_a\",\"turn\":%d,\"content\":\"%s\",\"tool_calls\":[{\"id\":\"call_%06d\",\"name\":\"read\","
-             "\"arguments\":{\"path\":\"src/main.c\"}}]}", n, n, text, n);
-    snprintf(bodies[2], sizeof bodies[2], "{\"turn\":%d,\"call_id\":\"call_%06d\",\"tool\":\"read\",\"effect\":\"pure\"}", n, n);
+    snprintf(
+        bodies[1], sizeof bodies[1],
+        "{\"message_id\":\"msg_%06d_a\",\"turn\":%d,\"content\":\"%s\",\"tool_calls\":[{\"id\":\"call_%06d\",\"name\":\"read\","
+        "\"arguments\":{\"path\":\"src/main.c\"}}]}",
+        n, n, text, n);
+    snprintf(bodies[2], sizeof bodies[2],
+             "{\"turn\":%d,\"call_id\":\"call_%06d\",\"tool\":\"read\",\"effect\":\"pure\"}", n, n);
     random_text(text, 500 + (unsigned)rand_r(seed) % 2500, seed);
     snprintf(bodies[3], sizeof bodies[3], "{\"turn\":%d,\"call_id\":\"call_%06d\",\"tool\":\"read\"}", n, n);
-    snprintf(bodies[4], sizeof bodies[4],
-             "{\"message_id\":\"msg_%06d_t\",\"turn\":%d,\"tool_call_id\":\"call_%06d\",\"tool_name\":\"read\",\"content\":\"%s\"}", n, n, n,
-             text);
-    snprintf(bodies[5], sizeof bodies[5], "{\"turn\":%d,\"input_tokens\":%d,\"output_tokens\":200,\"cached_tokens\":900,\"cost\":0.0031}", n,
+    snprintf(
+        bodies[4], sizeof bodies[4],
+        "{\"message_id\":\"msg_%06d_t\",\"turn\":%d,\"tool_call_id\":\"call_%06d\",\"tool_name\":\"read\",\"content\":\"%s\"}",
+        n, n, n, text);
+    snprintf(bodies[5], sizeof bodies[5],
+             "{\"turn\":%d,\"input_tokens\":%d,\"output_tokens\":200,\"cached_tokens\":900,\"cost\":0.0031}", n,
              1000 + i * 10);
     for (int k = 0; k < 6; k++) {
-        static const char *const kinds[] = {"message.user", "message.assistant", "tool.started", "tool.completed", "message.tool",
-                                            "llm.usage"};
+        static const char *const kinds[] = {"message.user",   "message.assistant", "tool.started",
+                                            "tool.completed", "message.tool",      "llm.usage"};
 
         events[k] = (struct tide_new_event){kinds[k], bodies[k], 0};
     }
@@ -102,7 +108,8 @@ static void conversation(const struct bench *b)
     int64_t json = 0, disk;
     char measured[64], beside[64];
 
-    must(tide_session_create(store, "talk", "{\"agent\":\"bench\",\"title\":\"five hundred turns\"}", &s, &err), &err, "create");
+    must(tide_session_create(store, "talk", "{\"agent\":\"bench\",\"title\":\"five hundred turns\"}", &s, &err), &err,
+         "create");
     for (int i = 0; i < 500; i++)
         turn(s, i, &seed);
     must(tide_read(s, 0, 0, 0, add_json, &json, &err), &err, "read");
@@ -111,7 +118,8 @@ static void conversation(const struct bench *b)
     disk = store_bytes(b, "talk");
     snprintf(measured, sizeof measured, "%.2f MiB on disk", (double)disk / (1 << 20));
     snprintf(beside, sizeof beside, "%.2f MiB of event JSON", (double)json / (1 << 20));
-    row("500-turn conversation, bytes on disk per byte of JSON", measured, beside, (double)disk / (double)json, "<=", 1.3);
+    row("500-turn conversation, bytes on disk per byte of JSON", measured, beside, (double)disk / (double)json,
+        "<=", 1.3);
 }
 
 void bench_sizes(const struct bench *b)

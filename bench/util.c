@@ -150,8 +150,8 @@ void row(const char *what, const char *measured, const char *beside, double rati
     bool ok = relation[0] == '>' ? ratio >= bound : ratio <= bound;
 
     failed += !ok;
-    printf("| %s | %s | %s | %.3g | %s %.3g | %s |\n", what, measured, beside, ratio, relation[0] == '>' ? "at least" : "at most",
-           bound, ok ? "yes" : "NO");
+    printf("| %s | %s | %s | %.3g | %s %.3g | %s |\n", what, measured, beside, ratio,
+           relation[0] == '>' ? "at least" : "at most", bound, ok ? "yes" : "NO");
     fflush(stdout);
 }
 

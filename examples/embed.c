@@ -103,7 +103,8 @@ int main(int argc, char **argv)
     printf("after rolling back to 6:\n");
     must(tide_messages(session, 0, print_message, NULL, &err));
     must(tide_usage(session, 0, &usage, &err));
-    printf("spent: %lld tokens in %lld calls\n", (long long)(usage.input_tokens + usage.output_tokens), (long long)usage.calls);
+    printf("spent: %lld tokens in %lld calls\n", (long long)(usage.input_tokens + usage.output_tokens),
+           (long long)usage.calls);
 
     /* And forward again: rolling "back" to the newest mark undoes it. */
     must(tide_rollback(session, mark, 0, "on second thought", &err));

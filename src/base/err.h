@@ -23,7 +23,7 @@ enum tide_code tide_err_copy(struct tide_err *err, const struct tide_err *from);
 
 /* For callers that may pass err NULL but whose callees need one to wrap. */
 #define ERR_LOCAL(err)                                                                                                 \
-    struct tide_err err_local_;                                                                                        \
+    struct tide_err err_local_ = {.code = TIDE_OK};                                                                    \
     (err) = (err) ? (err) : &err_local_
 
 #endif

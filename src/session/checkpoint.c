@@ -40,7 +40,8 @@ static void write_metrics(struct json_out *o, const struct state *s)
     json_out_end(o, '}');
 }
 
-static void write_checkpoint(struct buf *out, const struct state *s, const struct tide_new_checkpoint *in, const char *id)
+static void write_checkpoint(struct buf *out, const struct state *s, const struct tide_new_checkpoint *in,
+                             const char *id)
 {
     struct json_out o = json_out_to(out);
 
@@ -209,8 +210,9 @@ static enum tide_code run_walk(struct walk *w, struct tide_err *err)
     return code ? code : store->ops->checkpoints(store, h, false, h->last_seq, on_checkpoint, w, NULL, err);
 }
 
-static enum tide_code walk_checkpoints(struct tide_session *s, int (*each)(struct walk *, const struct tide_checkpoint *),
-                                       void *arg, struct tide_err *err)
+static enum tide_code walk_checkpoints(struct tide_session *s,
+                                       int (*each)(struct walk *, const struct tide_checkpoint *), void *arg,
+                                       struct tide_err *err)
 {
     struct walk w = {.s = s, .each = each, .arg = arg};
     enum tide_code code = session_sync(s, err);
@@ -256,7 +258,8 @@ enum tide_code checkpoint_to_resume(struct store *store, const struct head *head
 
 /* The checkpoint at this seq, if there is one and it was not deleted after. */
 static enum tide_code look_at(struct tide_session *s, int64_t seq,
-                              int (*each)(struct walk *, const struct tide_checkpoint *), void *arg, struct tide_err *err)
+                              int (*each)(struct walk *, const struct tide_checkpoint *), void *arg,
+                              struct tide_err *err)
 {
     struct walk w = {.s = s, .each = each, .arg = arg};
     struct gathered g = {.walk = &w, .arena = ARENA_INIT};
@@ -323,8 +326,8 @@ static int keep_matching(struct walk *w, const struct tide_checkpoint *c)
     return filter->limit > 0 && (int64_t)f->n >= filter->limit;
 }
 
-enum tide_code tide_checkpoint_list(tide_session *s, const struct tide_checkpoint_filter *filter, tide_checkpoint_fn *fn,
-                                    void *arg, struct tide_err *err)
+enum tide_code tide_checkpoint_list(tide_session *s, const struct tide_checkpoint_filter *filter,
+                                    tide_checkpoint_fn *fn, void *arg, struct tide_err *err)
 {
     static const struct tide_checkpoint_filter none;
     struct found f = {.arena = ARENA_INIT, .filter = filter ? filter : &none};
@@ -390,8 +393,9 @@ static enum tide_code find_one(struct tide_session *s, const char *id, struct fo
     if (code)
         return code;
     if (!f->n)
-        return tide_fail(err, TIDE_NOT_FOUND, "no checkpoint '%s' in session '%s': `tidemark sessions checkpoints %s` lists them",
-                         id, s->head.id, s->head.id);
+        return tide_fail(err, TIDE_NOT_FOUND,
+                         "no checkpoint '%s' in session '%s': `tidemark sessions checkpoints %s` lists them", id,
+                         s->head.id, s->head.id);
     if (f->n > 1 && strlen(f->list[f->n - 1].c.id) != f->prefix.len)
         return tide_fail(err, TIDE_AMBIGUOUS, "'%s' fits %zu checkpoints: %s, %s%s", id, f->n, f->list[0].c.id,
                          f->list[1].c.id, f->n > 2 ? ", …" : "");

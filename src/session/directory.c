@@ -75,8 +75,8 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
         .needs_resume = st->needs_resume,
         .error_message = r->error_message,
         .failed_at_node = r->failed_at_node,
-        .resume_from_checkpoint_id = r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id
-                                                                  : text_or_null(str_from(resume_from)),
+        .resume_from_checkpoint_id =
+            r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id : text_or_null(str_from(resume_from)),
     };
 }
 

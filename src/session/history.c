@@ -69,10 +69,11 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
         code = read_through(s->store, &s->head, to_seq + 1, s->head.last_seq, look_for_effect, &f, err);
 
     if (!code && f.n)
-        code = tide_fail(err, TIDE_EFFECTS,
-                         "rolling back to %" PRId64 " would cut off what must happen once: %s%s; choose --reuse-effects "
-                         "or --redo-effects",
-                         to_seq, buf_cstr(&f.named), f.n > 3 ? ", …" : "");
+        code =
+            tide_fail(err, TIDE_EFFECTS,
+                      "rolling back to %" PRId64 " would cut off what must happen once: %s%s; choose --reuse-effects "
+                      "or --redo-effects",
+                      to_seq, buf_cstr(&f.named), f.n > 3 ? ", …" : "");
     map_done(&f.once, free);
     buf_done(&f.named);
     arena_done(&f.parse);
@@ -82,8 +83,8 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
 static enum tide_code check_target(struct tide_session *s, int64_t to_seq, unsigned flags, struct tide_err *err)
 {
     if (to_seq < 1 || to_seq > s->state->seq)
-        return tide_fail(err, TIDE_INVALID, "cannot roll back to seq %" PRId64 ": session '%s' has 1 to %" PRId64, to_seq,
-                         s->head.id, s->state->seq);
+        return tide_fail(err, TIDE_INVALID, "cannot roll back to seq %" PRId64 ": session '%s' has 1 to %" PRId64,
+                         to_seq, s->head.id, s->state->seq);
     if (flags & TIDE_ROLLBACK_REUSE_EFFECTS && flags & TIDE_ROLLBACK_REDO_EFFECTS)
         return tide_fail(err, TIDE_INVALID, "finished effects are either reused or redone, not both");
     if (flags & (TIDE_ROLLBACK_REUSE_EFFECTS | TIDE_ROLLBACK_REDO_EFFECTS))
@@ -112,8 +113,8 @@ enum tide_code tide_rollback(tide_session *s, int64_t to_seq, unsigned flags, co
     json_out_end(&o, '}');
     ev.body = buf_cstr(&body);
     ev.body_len = body.len;
-    code = body.failed ? tide_fail(err, TIDE_TOO_BIG, "the reason is too long")
-                       : session_append(s, 0, &ev, 1, NULL, err);
+    code =
+        body.failed ? tide_fail(err, TIDE_TOO_BIG, "the reason is too long") : session_append(s, 0, &ev, 1, NULL, err);
     buf_done(&body);
     return code ? code : session_sync(s, err);
 }
@@ -175,8 +176,8 @@ enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const c
     code = session_resolve(s, str_from(id), whole, err);
     code = code ? code : store_head(s, str_from(whole), &h, err);
     if (!code && (seq < 0 || seq > h.last_seq))
-        code = tide_fail(err, TIDE_INVALID, "cannot fork at seq %" PRId64 ": session '%s' has 1 to %" PRId64, seq, whole,
-                         h.last_seq);
+        code = tide_fail(err, TIDE_INVALID, "cannot fork at seq %" PRId64 ": session '%s' has 1 to %" PRId64, seq,
+                         whole, h.last_seq);
     seq = seq ? seq : h.last_seq;
     if (!code && fork_id && fork_id[0] && !str_is_id(str_from(fork_id)))
         code = tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-', not '-' first");

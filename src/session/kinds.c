@@ -4,33 +4,44 @@
 
 #include "session/fold.h"
 
-#define FIELDS(...) (const struct field[]){__VA_ARGS__, {NULL, F_ANY, false}}
+#define FIELDS(...)                                                                                                    \
+    (const struct field[])                                                                                             \
+    {                                                                                                                  \
+        __VA_ARGS__,                                                                                                   \
+        {                                                                                                              \
+            NULL, F_ANY, false                                                                                         \
+        }                                                                                                              \
+    }
 #define NEED true
 #define OPT false
-#define WHERE {"turn", F_INT, OPT}, {"node", F_STRING, OPT}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}
-#define MESSAGE                                                                                                       \
-    FIELDS({"message_id", F_STRING, OPT}, WHERE, {"content", F_ANY, OPT}, {"tool_calls", F_ARRAY, OPT},               \
+#define WHERE                                                                                                          \
+    {"turn", F_INT, OPT}, {"node", F_STRING, OPT}, {"visit", F_INT, OPT},                                              \
+    {                                                                                                                  \
+        "branch", F_STRING, OPT                                                                                        \
+    }
+#define MESSAGE                                                                                                        \
+    FIELDS({"message_id", F_STRING, OPT}, WHERE, {"content", F_ANY, OPT}, {"tool_calls", F_ARRAY, OPT},                \
            {"tool_call_id", F_STRING, OPT}, {"tool_name", F_STRING, OPT})
-#define RUN_END                                                                                                       \
-    FIELDS({"run_id", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"error", F_ANY, OPT}, {"resumable", F_BOOL, OPT},   \
+#define RUN_END                                                                                                        \
+    FIELDS({"run_id", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"error", F_ANY, OPT}, {"resumable", F_BOOL, OPT},    \
            {"failed_at_node", F_STRING, OPT}, {"resume_from_checkpoint_id", F_STRING, OPT})
-#define SESSION                                                                                                       \
-    FIELDS({"agent", F_STRING, OPT}, {"agent_id", F_STRING, OPT}, {"task_id", F_STRING, OPT},                         \
-           {"title", F_STRING, OPT}, {"working_dir", F_STRING, OPT}, {"provider", F_OBJECT, OPT},                     \
-           {"metadata", F_OBJECT, OPT}, {"parent", F_OBJECT, OPT}, {"agent_profile_id", F_STRING, OPT},               \
+#define SESSION                                                                                                        \
+    FIELDS({"agent", F_STRING, OPT}, {"agent_id", F_STRING, OPT}, {"task_id", F_STRING, OPT},                          \
+           {"title", F_STRING, OPT}, {"working_dir", F_STRING, OPT}, {"provider", F_OBJECT, OPT},                      \
+           {"metadata", F_OBJECT, OPT}, {"parent", F_OBJECT, OPT}, {"agent_profile_id", F_STRING, OPT},                \
            {"agent_execution_id", F_STRING, OPT}, {"executor_id", F_STRING, OPT}, {"worktree", F_OBJECT, OPT})
-#define TOOL                                                                                                          \
-    FIELDS(WHERE, {"call_id", F_STRING, NEED}, {"tool", F_STRING, OPT}, {"args_digest", F_STRING, OPT},               \
-           {"effect", F_STRING, OPT}, {"key", F_STRING, OPT}, {"pid", F_INT, OPT}, {"result", F_ANY, OPT},            \
+#define TOOL                                                                                                           \
+    FIELDS(WHERE, {"call_id", F_STRING, NEED}, {"tool", F_STRING, OPT}, {"args_digest", F_STRING, OPT},                \
+           {"effect", F_STRING, OPT}, {"key", F_STRING, OPT}, {"pid", F_INT, OPT}, {"result", F_ANY, OPT},             \
            {"error", F_ANY, OPT}, {"settled", F_STRING, OPT})
-#define TOKEN                                                                                                         \
-    FIELDS({"token_id", F_STRING, NEED}, {"run_id", F_STRING, OPT}, {"wait_kind", F_STRING, OPT},                     \
+#define TOKEN                                                                                                          \
+    FIELDS({"token_id", F_STRING, NEED}, {"run_id", F_STRING, OPT}, {"wait_kind", F_STRING, OPT},                      \
            {"expires_at", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"request_id", F_STRING, OPT})
-#define NODE                                                                                                          \
-    FIELDS({"node", F_STRING, NEED}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}, {"attempt", F_INT, OPT},       \
+#define NODE                                                                                                           \
+    FIELDS({"node", F_STRING, NEED}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}, {"attempt", F_INT, OPT},        \
            {"error", F_ANY, OPT})
-#define EXECUTOR                                                                                                      \
-    FIELDS({"executor_id", F_STRING, OPT}, {"runtime", F_STRING, OPT}, {"agentctl", F_ANY, OPT}, {"pid", F_INT, OPT}, \
+#define EXECUTOR                                                                                                       \
+    FIELDS({"executor_id", F_STRING, OPT}, {"runtime", F_STRING, OPT}, {"agentctl", F_ANY, OPT}, {"pid", F_INT, OPT},  \
            {"container_id", F_STRING, OPT}, {"error", F_ANY, OPT})
 
 /* clang-format off */
@@ -145,8 +156,8 @@ static bool fits(enum field_type type, const struct json *v)
     return false;
 }
 
-static const char *const type_words[] = {"anything", "a string", "an integer", "a number", "true or false",
-                                         "an object", "an array"};
+static const char *const type_words[] = {"anything",      "a string",  "an integer", "a number",
+                                         "true or false", "an object", "an array"};
 
 static const struct field *field_of(const struct kind *kind, const struct json *member, uint64_t *seen)
 {
@@ -179,8 +190,8 @@ enum tide_code kind_check(const struct kind *kind, struct str name, const struct
         return tide_fail(err, TIDE_INVALID, "%.*s: the data must be a JSON object", STR_ARG(name));
     for (const struct json *m = body->first; m; m = m->next) {
         if (is_reserved(m))
-            return tide_fail(err, TIDE_INVALID, "%.*s: '%.*s' is set by Tidemark: leave it out of the data", STR_ARG(name),
-                             STR_ARG(m->key));
+            return tide_fail(err, TIDE_INVALID, "%.*s: '%.*s' is set by Tidemark: leave it out of the data",
+                             STR_ARG(name), STR_ARG(m->key));
         f = kind ? field_of(kind, m, &seen) : NULL;
         if (f && f->required && m->type == JSON_NULL)
             return tide_fail(err, TIDE_INVALID, "%.*s: '%s' must be %s, not null", STR_ARG(name), f->name,
@@ -190,8 +201,8 @@ enum tide_code kind_check(const struct kind *kind, struct str name, const struct
     }
     for (size_t i = 0; kind && kind->fields[i].name; i++) {
         if (kind->fields[i].required && !(seen >> i & 1))
-            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' is missing: it needs %s", STR_ARG(name), kind->fields[i].name,
-                             type_words[kind->fields[i].type]);
+            return tide_fail(err, TIDE_INVALID, "%.*s: '%s' is missing: it needs %s", STR_ARG(name),
+                             kind->fields[i].name, type_words[kind->fields[i].type]);
     }
     return TIDE_OK;
 }

@@ -29,14 +29,14 @@ enum kind_flags {
     KIND_INTERNAL = 2, /* only by its own call (create, rollback), never by a plain append */
     KIND_FAILURE = 4,  /* listed among errors */
     KIND_MESSAGE = 8,
-    KIND_INFO = 16,    /* describes the session itself */
+    KIND_INFO = 16, /* describes the session itself */
     KIND_ROLLBACK = 32,
 };
 
 struct kind {
     const char *name;
     unsigned flags;
-    const struct field *fields; /* ended by a NULL name */
+    const struct field *fields;                             /* ended by a NULL name */
     void (*ledger)(struct ledger *, const struct fact *);   /* what happened in the world; NULL: nothing */
     void (*content)(struct content *, const struct fact *); /* what the agent knows; NULL: nothing */
 };
@@ -47,6 +47,7 @@ const struct kind *kind_find(struct str name); /* NULL: unknown, kept and passed
 bool kind_is_valid(struct str name);
 
 /* Refuses a body that is not an object, uses a reserved name, lacks a required field or has one of the wrong type. */
-enum tide_code kind_check(const struct kind *kind, struct str name, const struct json *body, struct tide_err *err) MUST_CHECK;
+enum tide_code kind_check(const struct kind *kind, struct str name, const struct json *body, struct tide_err *err)
+    MUST_CHECK;
 
 #endif

@@ -17,9 +17,17 @@ static int64_t time_of(const struct fact *f, const char *key)
 
 static void run_clear(struct run *r)
 {
-    char **texts[] = {&r->run_id,     &r->boot_id,       &r->reason,    &r->error_code,
-                      &r->error_message, &r->failed_at_node, &r->resume_from_checkpoint_id,
-                      &r->wait_name,  &r->wait_kind,     &r->question,  &r->token_id};
+    char **texts[] = {&r->run_id,
+                      &r->boot_id,
+                      &r->reason,
+                      &r->error_code,
+                      &r->error_message,
+                      &r->failed_at_node,
+                      &r->resume_from_checkpoint_id,
+                      &r->wait_name,
+                      &r->wait_kind,
+                      &r->question,
+                      &r->token_id};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         text_set(texts[i], STR(""));

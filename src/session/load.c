@@ -84,7 +84,7 @@ static int on_scan(void *arg, const struct event *ev)
 static enum tide_code parent_head(struct store *store, const struct head *head, struct head *ret, struct tide_err *err)
 {
     return store_head(store, str_from(head->parent_id), ret, err) ? tide_wrap(err, "read the parent of '%s'", head->id)
-                                                                   : TIDE_OK;
+                                                                  : TIDE_OK;
 }
 
 /* The state before a session's first own event. */
@@ -265,8 +265,8 @@ enum tide_code state_load(struct store *store, const struct head *head, int64_t 
     return TIDE_OK;
 }
 
-enum tide_code state_catch_up(struct store *store, const struct head *head, struct state **state, struct load_cost *cost,
-                              struct tide_err *err)
+enum tide_code state_catch_up(struct store *store, const struct head *head, struct state **state,
+                              struct load_cost *cost, struct tide_err *err)
 {
     struct loading l = {.store = store, .head = head, .scratch = ARENA_INIT, .state = *state};
     enum tide_code code = fold_tail(&l, head->last_seq, err);

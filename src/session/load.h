@@ -8,9 +8,9 @@
 
 /* What loading cost, to decide when the next snapshot is worth writing. */
 struct load_cost {
-    int64_t snapshot_seq;  /* 0: from the beginning */
+    int64_t snapshot_seq; /* 0: from the beginning */
     size_t snapshot_bytes;
-    size_t tail_bytes;     /* of events folded after it */
+    size_t tail_bytes; /* of events folded after it */
 };
 
 /* The state as of `seq` (which the log must have; for a fork also one of its past). */

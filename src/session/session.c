@@ -110,13 +110,14 @@ enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
     return code;
 }
 
-enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own, const struct state **ret_state,
-                             struct tide_err *err)
+enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own,
+                             const struct state **ret_state, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
 
     *ret_own = NULL;
-    if (s->owner.pending || s->stale || (seq > s->head.last_seq && seq < s->state->seq)) /* own appends moved past the head */
+    if (s->owner.pending || s->stale ||
+        (seq > s->head.last_seq && seq < s->state->seq)) /* own appends moved past the head */
         code = session_sync(s, err);
     if (code)
         return code;

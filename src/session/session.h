@@ -10,23 +10,23 @@
 
 struct tide_session {
     struct store *store;
-    struct head head;       /* as of the last look at the store */
-    struct state *state;    /* fold up to state->seq, queued appends included */
-    struct load_cost cost;  /* since the last snapshot: weighs the next one */
+    struct head head;      /* as of the last look at the store */
+    struct state *state;   /* fold up to state->seq, queued appends included */
+    struct load_cost cost; /* since the last snapshot: weighs the next one */
     struct group_owner owner;
-    unsigned flags;         /* enum tide_session_flags */
-    bool acquiring;         /* the lease is held, or a queued batch takes it */
-    bool fenced, stale;     /* stale: the state holds what did not get stored; load before use */
-    bool unsettled;         /* the outcome of an append is not known: settle the store before looking */
-    struct arena parse;     /* of the append under way */
+    unsigned flags;     /* enum tide_session_flags */
+    bool acquiring;     /* the lease is held, or a queued batch takes it */
+    bool fenced, stale; /* stale: the state holds what did not get stored; load before use */
+    bool unsettled;     /* the outcome of an append is not known: settle the store before looking */
+    struct arena parse; /* of the append under way */
 };
 
 /* Loads or catches up so that head and state are what the store has. Waits for queued appends first. */
 enum tide_code session_sync(struct tide_session *s, struct tide_err *err) MUST_CHECK;
 
 /* The state as of seq (0: now): the handle's own, or one loaded into *ret_own, which the caller frees. */
-enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own, const struct state **ret_state,
-                             struct tide_err *err) MUST_CHECK;
+enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own,
+                             const struct state **ret_state, struct tide_err *err) MUST_CHECK;
 
 /* Appends events made by this folder: kinds that a plain append refuses are allowed. */
 enum tide_code session_append(struct tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,

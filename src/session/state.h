@@ -29,8 +29,8 @@ struct content {
     char session[TIDE_ID_SIZE]; /* whose events are being folded */
     int64_t turn;
     int64_t messages;
-    int64_t failures; /* failures and retries so far: a checkpoint is clean while this is 0 */
-    char *node, *next_node; /* position; NULL: none */
+    int64_t failures;         /* failures and retries so far: a checkpoint is clean while this is 0 */
+    char *node, *next_node;   /* position; NULL: none */
     struct map memory;        /* key -> JSON text */
     struct map outputs;       /* node -> struct map * of key -> JSON text */
     struct map visits;        /* node -> int64_t * */
@@ -70,9 +70,9 @@ struct ledger {
     int64_t effects_completed, effects_failed, effects_unknown;
     int64_t input_tokens, output_tokens, cached_tokens, calls, cost_nano;
     int64_t errors, rollbacks, checkpoints, checkpoint_events; /* checkpoints: not deleted; events: made or deleted */
-    struct map queue;     /* queue_id -> int64_t * seq: added and not taken */
-    struct map approvals; /* approval_id -> int64_t * seq: asked and not given */
-    int64_t cancel_seq;   /* of the latest cancel request; 0: none */
+    struct map queue;                                          /* queue_id -> int64_t * seq: added and not taken */
+    struct map approvals;                                      /* approval_id -> int64_t * seq: asked and not given */
+    int64_t cancel_seq;                                        /* of the latest cancel request; 0: none */
 };
 
 struct state {

@@ -147,11 +147,26 @@ static const struct {
     const char *name;
     size_t at;
 } numbers[] = {
-#define NUMBER(name) {#name, offsetof(struct ledger, name)}
-    NUMBER(events),        NUMBER(runs),          NUMBER(max_turn),        NUMBER(effects_completed),
-    NUMBER(effects_failed), NUMBER(effects_unknown), NUMBER(input_tokens), NUMBER(output_tokens),
-    NUMBER(cached_tokens), NUMBER(calls),         NUMBER(cost_nano),       NUMBER(errors),
-    NUMBER(rollbacks),     NUMBER(checkpoints),   NUMBER(checkpoint_events), NUMBER(cancel_seq),
+#define NUMBER(name)                                                                                                   \
+    {                                                                                                                  \
+#name, offsetof(struct ledger, name)                                                                           \
+    }
+    NUMBER(events),
+    NUMBER(runs),
+    NUMBER(max_turn),
+    NUMBER(effects_completed),
+    NUMBER(effects_failed),
+    NUMBER(effects_unknown),
+    NUMBER(input_tokens),
+    NUMBER(output_tokens),
+    NUMBER(cached_tokens),
+    NUMBER(calls),
+    NUMBER(cost_nano),
+    NUMBER(errors),
+    NUMBER(rollbacks),
+    NUMBER(checkpoints),
+    NUMBER(checkpoint_events),
+    NUMBER(cancel_seq),
 #undef NUMBER
 };
 

@@ -43,13 +43,15 @@ static void say_waiting(struct status *s, const struct run *r, int64_t now_ms)
     if (r->due_ms) {
         time_format(when, r->due_ms);
         set(s, "waiting", r->due_ms <= now_ms ? "due" : "timer", true, false);
-        snprintf(s->why, sizeof s->why, r->due_ms <= now_ms ? "it was due at %s and goes on as soon as something runs it"
-                                                            : "it sleeps until %s", when);
+        snprintf(s->why, sizeof s->why,
+                 r->due_ms <= now_ms ? "it was due at %s and goes on as soon as something runs it"
+                                     : "it sleeps until %s",
+                 when);
         return;
     }
     set(s, "waiting", r->wait_kind ? r->wait_kind : "input", true, false);
-    snprintf(s->why, sizeof s->why, "it waits for %s%s%s", r->wait_kind ? r->wait_kind : "input", r->question ? ": " : "",
-             r->question ? r->question : "");
+    snprintf(s->why, sizeof s->why, "it waits for %s%s%s", r->wait_kind ? r->wait_kind : "input",
+             r->question ? ": " : "", r->question ? r->question : "");
 }
 
 static void say_idle(struct status *s, const struct run *r)
@@ -77,7 +79,8 @@ void status_derive(struct status *s, const struct state *state, bool owner_alive
     memset(s, 0, sizeof *s);
     s->outcome = outcome_of(r);
     if ((open && !r->waiting && !owner_alive) || (r->end == RUN_INTERRUPTED && !r->waiting)) {
-        set(s, "interrupted_startup", r->end == RUN_INTERRUPTED && r->reason ? r->reason : "owner_gone", resumable, true);
+        set(s, "interrupted_startup", r->end == RUN_INTERRUPTED && r->reason ? r->reason : "owner_gone", resumable,
+            true);
         s->outcome = "interrupted";
         snprintf(s->why, sizeof s->why, "the process that ran it is gone (%s)", s->reason);
         return;

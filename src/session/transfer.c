@@ -176,10 +176,12 @@ static enum tide_code read_head(struct importing *m, struct str line, struct tid
     parent = json_get(v, STR("parent"));
     m->first_seq = json_get_int(v, STR("first_seq"), 0);
     m->last_seq = json_get_int(v, STR("last_seq"), 0);
-    if (!str_is_id(id) || m->first_seq < 1 || m->last_seq < m->first_seq || !get_digest(&m->arena, v, "head_digest", m->head_digest))
+    if (!str_is_id(id) || m->first_seq < 1 || m->last_seq < m->first_seq ||
+        !get_digest(&m->arena, v, "head_digest", m->head_digest))
         return bad_line(m, err, "session_id, first_seq, last_seq or head_digest is missing or wrong");
     if (json_get_bool(v, STR("keyed"), false) != (m->store->key.len > 0))
-        return tide_fail(err, TIDE_WRONG_KEY, "line 1: the export's digests are %s a key and this store's are not the same",
+        return tide_fail(err, TIDE_WRONG_KEY,
+                         "line 1: the export's digests are %s a key and this store's are not the same",
                          m->store->key.len ? "made without" : "made with");
     snprintf(m->id, sizeof m->id, "%.*s", STR_ARG(id));
     if (parent) {
@@ -208,8 +210,8 @@ static enum tide_code find_parent(struct importing *m, struct tide_err *err)
     if (store_head(m->store, str_from(m->parent), &h, err))
         return tide_wrap(err, "session '%s' is a fork: import its parent first", m->id);
     if (m->parent_seq < h.first_seq || m->parent_seq > h.last_seq)
-        return tide_fail(err, TIDE_INVALID, "session '%s' is a fork at seq %" PRId64 ", which '%s' does not have", m->id,
-                         m->parent_seq, m->parent);
+        return tide_fail(err, TIDE_INVALID, "session '%s' is a fork at seq %" PRId64 ", which '%s' does not have",
+                         m->id, m->parent_seq, m->parent);
     return store_read(m->store, &h, m->parent_seq, m->parent_seq, take_digest, m->before, err);
 }
 
@@ -257,13 +259,14 @@ static enum tide_code read_event(struct importing *m, struct str line, struct ev
     if (ret->seq != m->next_seq || ret->seq > m->last_seq)
         return tide_fail(err, TIDE_INVALID, "line %" PRId64 ": seq %" PRId64 " where %" PRId64 " should follow",
                          m->line_no, ret->seq, m->next_seq);
-    if (!time_parse(json_get_text(&m->arena, v, STR("ts")), &ret->ts_ms) || ret->ts_ms == 0 || !kind_is_valid(ret->kind) ||
-        !get_digest(&m->arena, proof, "digest", given))
+    if (!time_parse(json_get_text(&m->arena, v, STR("ts")), &ret->ts_ms) || ret->ts_ms == 0 ||
+        !kind_is_valid(ret->kind) || !get_digest(&m->arena, proof, "digest", given))
         return bad_line(m, err, "ts, kind or digest is missing or wrong");
     ret->body = body_of(&m->arena, v, line.len);
     event_digest(want, &m->store->key, m->before, str_from(m->id), ret);
     if (memcmp(want, given, DIGEST_SIZE) != 0)
-        return tide_fail(err, TIDE_CORRUPT, "line %" PRId64 ": event %" PRId64 " does not fit its digest: the export was changed or cut",
+        return tide_fail(err, TIDE_CORRUPT,
+                         "line %" PRId64 ": event %" PRId64 " does not fit its digest: the export was changed or cut",
                          m->line_no, ret->seq);
     memcpy(m->before, want, DIGEST_SIZE);
     return TIDE_OK;
@@ -319,8 +322,8 @@ static enum tide_code import_lines(struct importing *m, struct tide_err *err)
     if (code)
         return code;
     if (m->next_seq <= m->last_seq)
-        return tide_fail(err, TIDE_INVALID, "the export is cut: it ends before event %" PRId64 " of %" PRId64, m->next_seq,
-                         m->last_seq);
+        return tide_fail(err, TIDE_INVALID, "the export is cut: it ends before event %" PRId64 " of %" PRId64,
+                         m->next_seq, m->last_seq);
     if (memcmp(m->before, m->head_digest, DIGEST_SIZE) != 0)
         return tide_fail(err, TIDE_CORRUPT, "the last event does not fit the digest in line 1");
     return store_piece(m, true, err);
@@ -350,8 +353,8 @@ enum tide_code tide_import(tide_store *store, tide_source_fn *source, tide_progr
     m.events = mem_array(PIECE_EVENTS, sizeof *m.events);
     code = import_all(&m, err);
     if (code && m.created) /* nobody has seen it: take it away again */
-        (void)!store_write(m.store, batch_new(str_from(m.id), BATCH_DELETE | BATCH_HIDDEN, NULL, 0, STR(""), STR("")), NULL,
-                           NULL);
+        (void)!store_write(m.store, batch_new(str_from(m.id), BATCH_DELETE | BATCH_HIDDEN, NULL, 0, STR(""), STR("")),
+                           NULL, NULL);
     free(m.events);
     buf_done(&m.in);
     arena_done(&m.arena);

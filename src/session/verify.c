@@ -113,6 +113,7 @@ enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress
     if (!code)
         code = check_chains(s, &check, err);
     if (!code && check.problems)
-        code = tide_fail(err, TIDE_CORRUPT, "%" PRIu64 " problem%s found", check.problems, check.problems == 1 ? "" : "s");
+        code =
+            tide_fail(err, TIDE_CORRUPT, "%" PRIu64 " problem%s found", check.problems, check.problems == 1 ? "" : "s");
     return code;
 }

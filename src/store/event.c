@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "base/timefmt.h"
 
-void event_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key,
-                  const unsigned char before[DIGEST_SIZE], struct str session, const struct event *ev)
+void event_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, const unsigned char before[DIGEST_SIZE],
+                  struct str session, const struct event *ev)
 {
     struct digest_state d;
 

@@ -14,8 +14,8 @@ struct event {
 };
 
 /* digest = BLAKE2b(key; digest before, session, seq, epoch, ts, kind, body): what binds an event to its place. */
-void event_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key,
-                  const unsigned char before[DIGEST_SIZE], struct str session, const struct event *ev);
+void event_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, const unsigned char before[DIGEST_SIZE],
+                  struct str session, const struct event *ev);
 
 /* {"seq":…,"ts":"…","kind":"…",fields…}; `extra` (may be empty) is raw members put at the end, without a comma. */
 void event_write_json(struct buf *out, const struct event *ev, struct str extra);

@@ -58,12 +58,12 @@ static void finish(struct group *g, struct batch *b)
     struct group_owner *o = b->owner;
 
     if (o) {
-        o->pending--;
         if (b->code == TIDE_OK) {
             o->next_seq = b->last_seq + 1;
         } else if (!o->failed.code) {
             o->failed = b->err;
         }
+        o->pending--; /* last: its thread may look without the lock */
     }
     if (b->user)
         add_completion(g, b);
@@ -237,7 +237,8 @@ size_t group_reap(struct group *g, struct tide_completion *out, size_t max, int 
     return n;
 }
 
-enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *, struct tide_err *), struct tide_err *err)
+enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *, struct tide_err *),
+                           struct tide_err *err)
 {
     enum tide_code code;
 

@@ -10,6 +10,8 @@
 #ifndef STORE_GROUP_H
 #define STORE_GROUP_H
 
+#include <stdatomic.h>
+
 #include "store/store.h"
 
 struct group *group_new(struct store *store, size_t queue_max);
@@ -23,7 +25,7 @@ void group_wait(struct group *g, struct batch *b);
 
 /* Waits until all batches of this owner are finished; returns and clears the owner's first failure since the last call. */
 struct group_owner {
-    size_t pending;
+    atomic_size_t pending;  /* read without the lock: 0 means that the rest is the owner's to read */
     struct tide_err failed; /* code 0: none. Set: batches queued behind the failed one fail with it, until flushed */
     int64_t next_seq;       /* seq after the last finished batch, when code 0 */
     int64_t epoch;          /* of the lease that its batches took; 0: none. The writer's while batches are pending */
@@ -34,7 +36,8 @@ enum tide_code group_flush(struct group *g, struct group_owner *owner, struct ti
 size_t group_reap(struct group *g, struct tide_completion *out, size_t max, int timeout_ms);
 
 /* Runs fn as the only writer. */
-enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *, struct tide_err *), struct tide_err *err);
+enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *, struct tide_err *),
+                           struct tide_err *err);
 
 /* Keeps a thread awake for heartbeats; called when the process holds a lease. */
 void group_keep_alive(struct group *g);

@@ -149,8 +149,9 @@ enum tide_code sqlite_check(struct store *store, struct store_check *check, stru
                  " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
         {"big values", "SELECT 'big value ' || hex(b.digest) || ' is counted ' || b.refs || ' times' FROM blobs b"
                        " WHERE b.refs <= 0 LIMIT 20"},
-        {"forks", "SELECT 'session ' || s.id || ' is a fork of one that is not there' FROM sessions s LEFT JOIN sessions p"
-                  " ON p.sid = s.parent WHERE s.parent IS NOT NULL AND p.sid IS NULL LIMIT 20"},
+        {"forks",
+         "SELECT 'session ' || s.id || ' is a fork of one that is not there' FROM sessions s LEFT JOIN sessions p"
+         " ON p.sid = s.parent WHERE s.parent IS NOT NULL AND p.sid IS NULL LIMIT 20"},
     };
     struct sqlite_store *s = sqlite_of(store);
     enum tide_code code = db_reader(s, err);

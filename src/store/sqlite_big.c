@@ -92,7 +92,8 @@ static int cut_members(struct cutting *c, const struct json *object, int depth)
 
 int big_store(struct sqlite_store *s, struct arena *a, struct str body, struct str *ret_stored, struct str *ret_refs)
 {
-    struct cutting c = {.s = s, .body = body, .out = BUF_INIT(body.len * 2 + 4096), .refs = BUF_INIT(REFS_MAX * REF_SIZE)};
+    struct cutting c = {
+        .s = s, .body = body, .out = BUF_INIT(body.len * 2 + 4096), .refs = BUF_INIT(REFS_MAX * REF_SIZE)};
     struct json *json;
     int rc;
 

@@ -11,16 +11,20 @@
 #include "store/group.h"
 #include "store/sqlite.h"
 
+#define BUSY_MS 5000
+#define CHECKPOINT_WAIT_MS 100
+#define LOCK_MS 10000 /* twice what a busy database may take */
+#define REWRITE_BYTES (64 * 1024)
 #define CLOSE_COMPACT_PAGES 128 /* 1 MiB: reading a larger write-ahead log would slow the next opening */
 
 static const struct {
     int sqlite;
     enum tide_code code;
 } codes[] = {
-    {SQLITE_FULL, TIDE_FULL},       {SQLITE_NOTADB, TIDE_NOT_A_STORE}, {SQLITE_CORRUPT, TIDE_CORRUPT},
-    {SQLITE_READONLY, TIDE_READ_ONLY}, {SQLITE_BUSY, TIDE_BUSY},       {SQLITE_LOCKED, TIDE_BUSY},
-    {SQLITE_PERM, TIDE_DENIED},     {SQLITE_CANTOPEN, TIDE_IO},        {SQLITE_IOERR, TIDE_IO},
-    {SQLITE_TOOBIG, TIDE_TOO_BIG},  {SQLITE_ERROR, TIDE_CORRUPT},      {SQLITE_CONSTRAINT, TIDE_CORRUPT},
+    {SQLITE_FULL, TIDE_FULL},          {SQLITE_NOTADB, TIDE_NOT_A_STORE}, {SQLITE_CORRUPT, TIDE_CORRUPT},
+    {SQLITE_READONLY, TIDE_READ_ONLY}, {SQLITE_BUSY, TIDE_BUSY},          {SQLITE_LOCKED, TIDE_BUSY},
+    {SQLITE_PERM, TIDE_DENIED},        {SQLITE_CANTOPEN, TIDE_IO},        {SQLITE_IOERR, TIDE_IO},
+    {SQLITE_TOOBIG, TIDE_TOO_BIG},     {SQLITE_ERROR, TIDE_CORRUPT},      {SQLITE_CONSTRAINT, TIDE_CORRUPT},
     {SQLITE_MISMATCH, TIDE_CORRUPT},
 };
 
@@ -48,7 +52,8 @@ enum tide_code db_fail(struct sqlite_store *s, struct conn *c, int rc, struct ti
         return tide_fail(err, code, "%s: no space left on the disk of '%s': free some, then try again", what, s->path);
     if (code == TIDE_CORRUPT)
         return tide_fail(err, code, "%s: '%s' is damaged (%s): %s", what, s->path, sqlite3_errstr(rc),
-                         s->base.group ? "`tidemark store check` says where" : "bring it back from a copy or from exports");
+                         s->base.group ? "`tidemark store check` says where"
+                                       : "bring it back from a copy or from exports");
     return tide_fail(err, code, "%s: '%s': %s%s%s", what, s->path, sqlite3_errstr(rc), errnum ? ": " : "",
                      errnum ? strerror(errnum) : "");
 }
@@ -70,15 +75,16 @@ static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
 
 static int set_up(struct sqlite_store *s, struct conn *c)
 {
-    static const char pragmas[] = "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
-                                  "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;"
-                                  "PRAGMA cache_size=-8000";
+    static const char pragmas[] =
+        "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
+        "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;"
+        "PRAGMA cache_size=-8000";
     static const char reading[] = "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;"
                                   "PRAGMA query_only=ON; PRAGMA cache_size=-8000; PRAGMA wal_autocheckpoint=0";
     int rc;
 
     sqlite3_extended_result_codes(c->db, 1);
-    sqlite3_busy_timeout(c->db, 5000);
+    sqlite3_busy_timeout(c->db, BUSY_MS);
     sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(c->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
     rc = sqlite3_exec(c->db, c == &s->w && !s->base.read_only ? pragmas : reading, NULL, NULL, NULL);
@@ -92,8 +98,8 @@ static bool wal_is_empty(struct sqlite_store *s)
     struct env_stat st;
     char path[1100];
 
-    return db_path(s, "-wal", path, NULL) == TIDE_OK && s->base.env->ops->stat(s->base.env, path, &st, NULL) == TIDE_OK &&
-           (st.kind == ENV_ABSENT || st.size == 0);
+    return db_path(s, "-wal", path, NULL) == TIDE_OK &&
+           s->base.env->ops->stat(s->base.env, path, &st, NULL) == TIDE_OK && (st.kind == ENV_ABSENT || st.size == 0);
 }
 
 /* In a directory that cannot be written there is no shared memory for a log; without a log none is needed. */
@@ -150,7 +156,9 @@ void db_disconnect(struct conn *c)
 
 enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err)
 {
-    return s->mark ? s->base.env->ops->lock(s->mark, -1, err) : TIDE_OK; /* none: reading in a directory we may not write */
+    /* A holder that was stopped may keep it for ever: then whoever waits is told. (Simulated time does not pass.) */
+    return s->mark ? s->base.env->ops->lock(s->mark, s->base.env->threads ? LOCK_MS : -1, err)
+                   : TIDE_OK; /* none: reading in a directory we may not write */
 }
 
 void db_unlock(struct sqlite_store *s)
@@ -169,10 +177,16 @@ enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err)
     return TIDE_OK;
 }
 
+/* A reader in the way, perhaps one that was stopped, must not hold up every append: a short wait, then not again before
+ * the log has grown by as much once more. */
 void db_checkpoint(struct sqlite_store *s)
 {
-    int rc = sqlite3_wal_checkpoint_v2(s->w.db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    int rc;
 
+    sqlite3_busy_timeout(s->w.db, CHECKPOINT_WAIT_MS);
+    rc = sqlite3_wal_checkpoint_v2(s->w.db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    sqlite3_busy_timeout(s->w.db, BUSY_MS);
+    s->move_at_pages = rc == SQLITE_OK ? WAL_LIMIT_PAGES : s->wal_pages + WAL_LIMIT_PAGES;
     if (rc == SQLITE_OK)
         s->wal_pages = 0;
     else if (rc != SQLITE_BUSY && (rc & 0xff) != SQLITE_FULL)
@@ -251,7 +265,9 @@ static enum tide_code look_at_path(struct sqlite_store *s, bool create, bool *re
         return tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark sessions new` makes one", s->path);
     if (st.kind != ENV_ABSENT && st.kind != ENV_FILE)
         return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is a %s, not a store: give the path of a file", s->path,
-                         st.kind == ENV_DIR ? "directory" : st.kind == ENV_LINK ? "symbolic link" : "special file");
+                         st.kind == ENV_DIR    ? "directory"
+                         : st.kind == ENV_LINK ? "symbolic link"
+                                               : "special file");
     if (*ret_new)
         return TIDE_OK;
     code = ops->open(s->base.env, s->path, ENV_READ, &f, err);
@@ -350,8 +366,23 @@ static enum tide_code open_files(struct sqlite_store *s, bool create, struct tid
     return code;
 }
 
-/* The log's new length on disk: an old log that came back after a power cut would be read again. */
-static enum tide_code sync_log(struct sqlite_store *s, struct tide_err *err)
+/* Writes every byte of the log again, so that the sync takes it for new: the kernel believes that the disk has it. */
+static enum tide_code rewrite_log(struct sqlite_store *s, struct env_file *f, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    AUTO(mem_freep) char *piece = mem_alloc(REWRITE_BYTES);
+    enum tide_code code = TIDE_OK;
+    size_t n = REWRITE_BYTES;
+
+    for (int64_t at = 0; !code && n == REWRITE_BYTES; at += (int64_t)n) {
+        code = ops->pread(f, piece, REWRITE_BYTES, at, &n, err);
+        if (!code && n)
+            code = ops->pwrite(f, piece, n, at, err);
+    }
+    return code ? code : ops->sync(f, err);
+}
+
+static enum tide_code renew_log(struct sqlite_store *s, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     struct env_file *f = NULL;
@@ -361,26 +392,29 @@ static enum tide_code sync_log(struct sqlite_store *s, struct tide_err *err)
     code = code ? code : ops->open(s->base.env, path, ENV_WRITE, &f, err);
     if (code)
         return code == TIDE_NOT_FOUND ? TIDE_OK : code;
-    code = ops->sync(f, err);
+    code = rewrite_log(s, f, err);
     ops->close(f);
     return code;
 }
 
 /*
- * After a failed sync the page cache may show what the disk does not have. Moving the log into the main file writes all
- * of it anew, so that what is read from here on is on disk.
+ * After a failed sync the page cache may show what the disk does not have, and a later sync does not mend that. So the log
+ * is written anew where it stands. Not by moving it into the main file: a power cut in the middle of that would leave half
+ * of a transaction there whose other half is in no log.
  */
 static enum tide_code settle(struct sqlite_store *s, struct tide_err *err)
 {
     bool suspect = false;
-    enum tide_code code = db_lock(s, err);
+    enum tide_code code;
 
+    if (s->base.read_only) /* without the lock: the mark is read first, and the log can only be ahead of it */
+        return mark_check(s, &suspect, err);
+    code = db_lock(s, err);
     if (code)
         return code;
     code = mark_check(s, &suspect, err);
-    if (!code && (suspect || s->broken) && !s->base.read_only) {
-        code = db_compact(s, err);
-        code = code ? code : sync_log(s, err);
+    if (!code && (suspect || s->broken)) {
+        code = renew_log(s, err);
         if (!code)
             mark_end(s, s->last_pos);
     }
@@ -502,8 +536,10 @@ enum tide_code sqlite_open(const char *path, const struct tide_store_options *op
     struct sqlite_store *s = store_init(path, opt, env);
     enum tide_code code = open_files(s, (opt->flags & TIDE_OPEN_CREATE) && !s->base.read_only, err);
 
-    if (!code)
-        code = settle(s, err);
+    if (!code && (code = settle(s, err)) == TIDE_FULL) {
+        s->broken = true; /* it can be read; before anything is written it must be settled */
+        code = TIDE_OK;
+    }
     if (code) {
         s->broken = true; /* nothing to tidy up */
         sqlite_close_store(&s->base);

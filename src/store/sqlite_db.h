@@ -11,23 +11,64 @@
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
 #define SQLITE_SCHEMA_VERSION 2
-#define BLOCK_EVENTS 64              /* events whose positions one row of `blocks` holds */
-#define WAL_LIMIT_PAGES 512          /* 4 MiB: past this the write-ahead log is moved into the file */
-#define RESERVE_BYTES (256 * 1024)   /* released on a full disk so that the store can still be opened and read */
+#define BLOCK_EVENTS 64            /* events whose positions one row of `blocks` holds */
+#define WAL_LIMIT_PAGES 512        /* 4 MiB: past this the write-ahead log is moved into the file */
+#define RESERVE_BYTES (256 * 1024) /* released on a full disk so that the store can still be opened and read */
 
 /* Every statement, prepared when first used. Writing ones belong to the write connection, others to either. */
 enum stmt_id {
-    ST_BEGIN, ST_BEGIN_WRITE, ST_COMMIT, ST_ROLLBACK, ST_DATA_VERSION, ST_MAX_POS,
-    ST_HEAD, ST_HEAD_SCAN, ST_HEAD_BY_SID, ST_EVENT, ST_EVENT_LINK, ST_EVENTS_FLUSH, ST_EVENT_DELETE, ST_EVENTS_AFTER, ST_LAST_EVENT, ST_LAST_POSITIONS,
-    ST_BLOCK, ST_BLOCK_INSERT, ST_CHECKPOINTS, ST_CHECKPOINTS_DELETED, ST_CHECKPOINT_COUNT,
-    ST_CHECKPOINT_DELETED_COUNT, ST_CHECKPOINT_SEQ,
-    ST_SESSION_INSERT, ST_SESSION_UPDATE, ST_SESSION_SUMMARY, ST_SESSION_REVEAL, ST_SESSION_DELETE, ST_FORKS,
-    ST_LIST, ST_LIST_COUNT, ST_IDS_COUNT, ST_RESOLVE,
-    ST_LIVE_FLUSH, ST_LIVE_DELETE,
-    ST_BOOT_INSERT, ST_BOOT_FIND, ST_BOOT_BEAT, ST_BOOT_GET, ST_BOOT_SWEEP,
-    ST_SNAP_INSERT, ST_SNAP_GET, ST_SNAP_DELETE, ST_BLOCKS_DELETE,
-    ST_BLOB_FIND, ST_BLOB_ADD, ST_BLOB_REF, ST_BLOB_UNREF, ST_BLOB_SWEEP, ST_BLOB_GET,
-    ST_META_GET, ST_META_PUT,
+    ST_BEGIN,
+    ST_BEGIN_WRITE,
+    ST_COMMIT,
+    ST_ROLLBACK,
+    ST_DATA_VERSION,
+    ST_MAX_POS,
+    ST_HEAD,
+    ST_HEAD_SCAN,
+    ST_HEAD_BY_SID,
+    ST_EVENT,
+    ST_EVENT_LINK,
+    ST_EVENTS_FLUSH,
+    ST_EVENT_DELETE,
+    ST_EVENTS_AFTER,
+    ST_LAST_EVENT,
+    ST_LAST_POSITIONS,
+    ST_BLOCK,
+    ST_BLOCK_INSERT,
+    ST_CHECKPOINTS,
+    ST_CHECKPOINTS_DELETED,
+    ST_CHECKPOINT_COUNT,
+    ST_CHECKPOINT_DELETED_COUNT,
+    ST_CHECKPOINT_SEQ,
+    ST_SESSION_INSERT,
+    ST_SESSION_UPDATE,
+    ST_SESSION_SUMMARY,
+    ST_SESSION_REVEAL,
+    ST_SESSION_DELETE,
+    ST_FORKS,
+    ST_LIST,
+    ST_LIST_COUNT,
+    ST_IDS_COUNT,
+    ST_RESOLVE,
+    ST_LIVE_FLUSH,
+    ST_LIVE_DELETE,
+    ST_BOOT_INSERT,
+    ST_BOOT_FIND,
+    ST_BOOT_BEAT,
+    ST_BOOT_GET,
+    ST_BOOT_SWEEP,
+    ST_SNAP_INSERT,
+    ST_SNAP_GET,
+    ST_SNAP_DELETE,
+    ST_BLOCKS_DELETE,
+    ST_BLOB_FIND,
+    ST_BLOB_ADD,
+    ST_BLOB_REF,
+    ST_BLOB_UNREF,
+    ST_BLOB_SWEEP,
+    ST_BLOB_GET,
+    ST_META_GET,
+    ST_META_PUT,
     ST_COUNT
 };
 
@@ -40,9 +81,9 @@ struct conn {
 /* What the writer knows of a session, valid while nobody else has committed. */
 struct whead {
     struct head h;
-    int64_t boot;      /* row of `boots` that holds the lease; 0: nobody */
-    bool in_live;      /* has a row in `live` */
-    bool exists, hidden, dirty, touched; /* dirty: differs from disk; touched: by the transaction under way */
+    int64_t boot;                        /* row of `boots` that holds the lease; 0: nobody */
+    bool in_live;                        /* has a row in `live` */
+    bool exists, hidden, damaged, dirty, touched; /* dirty: differs from disk; touched: by the transaction under way */
     bool summary_set;
     struct str summary; /* points into the batch that brought it */
     int64_t *recent;    /* positions since the last full block, BLOCK_EVENTS of them; NULL: not known */
@@ -70,21 +111,21 @@ struct sqlite_store {
     struct conn w;         /* used by whoever is in commit() or maintain() */
     struct conn r;         /* used under rmu */
     pthread_mutex_t rmu;
-    bool broken;           /* a sync failed: reopen before anything is written */
+    bool broken; /* a sync failed: reopen before anything is written */
     bool accept_loss;
     unsigned char row_key[SHORT_KEY_SIZE]; /* of the checks of rows */
 
     /* The writer's. */
     struct pending pending; /* rows of the transaction under way */
-    struct map heads;      /* session id -> struct whead */
+    struct map heads;       /* session id -> struct whead */
     int64_t data_version, last_pos;
     bool cache_valid;
-    int64_t boot;          /* our row of `boots`; 0 before the first lease */
+    int64_t boot; /* our row of `boots`; 0 before the first lease */
     char boot_id[40];
     struct env_proc self;
     int64_t beat_due_ms;
-    struct map orphans;    /* session id -> int64_t * epoch */
-    int wal_pages;
+    struct map orphans; /* session id -> int64_t * epoch */
+    int wal_pages, move_at_pages; /* in the write-ahead log; so many are moved into the file */
 };
 
 static inline struct sqlite_store *sqlite_of(struct store *s)
@@ -93,28 +134,31 @@ static inline struct sqlite_store *sqlite_of(struct store *s)
 }
 
 /* sqlite_db.c: connections, statements, errors, the side file. */
-sqlite3_stmt *db_stmt(struct conn *c, enum stmt_id id);         /* ready to bind; NULL when the file is too damaged */
-int db_step(struct conn *c, sqlite3_stmt *st);                  /* sqlite3_step that takes NULL */
-int db_run(struct conn *c, enum stmt_id id);                    /* step once and reset; SQLITE_OK when done */
+sqlite3_stmt *db_stmt(struct conn *c, enum stmt_id id); /* ready to bind; NULL when the file is too damaged */
+int db_step(struct conn *c, sqlite3_stmt *st);          /* sqlite3_step that takes NULL */
+int db_run(struct conn *c, enum stmt_id id);            /* step once and reset; SQLITE_OK when done */
 enum tide_code db_fail(struct sqlite_store *s, struct conn *c, int rc, struct tide_err *err, const char *what);
 struct str db_text(sqlite3_stmt *st, int column);
 enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_err *err) MUST_CHECK;
 void db_disconnect(struct conn *c);
 enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 void db_unlock(struct sqlite_store *s);
-enum tide_code db_reader(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* takes rmu, begins a read transaction */
+enum tide_code db_reader(struct sqlite_store *s, struct tide_err *err)
+    MUST_CHECK; /* takes rmu, begins a read transaction */
 void db_reader_done(struct sqlite_store *s);
 enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* checkpoint TRUNCATE; lock held */
-void db_checkpoint(struct sqlite_store *s);                     /* checkpoint RESTART; lock held; trouble can wait */
-enum tide_code db_ready(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* reopens after a failure; the writer calls it */
+void db_checkpoint(struct sqlite_store *s); /* checkpoint RESTART; lock held; trouble can wait */
+enum tide_code db_ready(struct sqlite_store *s, struct tide_err *err)
+    MUST_CHECK; /* reopens after a failure; the writer calls it */
 enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 enum tide_code db_path(struct sqlite_store *s, const char *suffix, char out[1100], struct tide_err *err) MUST_CHECK;
 
 /* sqlite_mark.c: the side file. */
 enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide_err *err) MUST_CHECK;
 int64_t mark_position(struct sqlite_store *s); /* what it says now */
-enum tide_code mark_begin(struct sqlite_store *s, int64_t pos, struct tide_err *err) MUST_CHECK; /* before every COMMIT */
-void mark_end(struct sqlite_store *s, int64_t pos);                                              /* after it succeeded */
+enum tide_code mark_begin(struct sqlite_store *s, int64_t pos, struct tide_err *err)
+    MUST_CHECK;                                     /* before every COMMIT */
+void mark_end(struct sqlite_store *s, int64_t pos); /* after it succeeded */
 void reserve_make(struct sqlite_store *s);
 bool reserve_release(struct sqlite_store *s);
 
@@ -128,15 +172,15 @@ void heads_forget(struct sqlite_store *s);
 struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc);
 
 /* sqlite_pending.c: rows reach their table many at a time. */
-int pending_register(struct sqlite_store *s);                   /* the virtual tables, on the write connection */
+int pending_register(struct sqlite_store *s); /* the virtual tables, on the write connection */
 void pending_event_add(struct sqlite_store *s, const struct pending_event *row);
 void pending_head_add(struct sqlite_store *s, struct whead *w);
-int pending_flush(struct sqlite_store *s);                      /* before anything reads what was added */
+int pending_flush(struct sqlite_store *s); /* before anything reads what was added */
 void pending_clear(struct sqlite_store *s);
 
 /* sqlite_lease.c */
-int lease_ready(struct sqlite_store *s);                        /* our row of `boots` is there and fresh; inside the transaction */
-int lease_refind(struct sqlite_store *s);                       /* after a reopening: is our row there? */
+int lease_ready(struct sqlite_store *s);  /* our row of `boots` is there and fresh; inside the transaction */
+int lease_refind(struct sqlite_store *s); /* after a reopening: is our row there? */
 /* Leases of this process that no handle knows of, because the disk failed when they were taken or given back. */
 void lease_orphan(struct sqlite_store *s, const struct batch *b);
 void lease_adopted(struct sqlite_store *s, const struct batch *list); /* committed: their leases are known */
@@ -147,8 +191,8 @@ bool lease_beat_due(struct sqlite_store *s);
 int lease_holder(struct sqlite_store *s, struct conn *c, int64_t boot, bool *ret_alive, char ret_who[160]);
 
 /* sqlite_read.c */
-enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret, int64_t *ret_boot,
-                             bool *ret_hidden, struct tide_err *err) MUST_CHECK;
+enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
+                             int64_t *ret_boot, bool *ret_hidden, struct tide_err *err) MUST_CHECK;
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 enum tide_code sqlite_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                            struct tide_err *err);
@@ -156,21 +200,23 @@ enum tide_code sqlite_checkpoints(struct store *, const struct head *, bool dele
                                   void *arg, int64_t *ret_total, struct tide_err *err);
 enum tide_code sqlite_checkpoint_seq(struct store *, const struct head *, struct str id, int64_t *ret_seq,
                                      struct tide_err *err);
-enum tide_code sqlite_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session, store_event_fn *fn,
-                               void *arg, struct tide_err *err);
+enum tide_code sqlite_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session,
+                               store_event_fn *fn, void *arg, struct tide_err *err);
 enum tide_code sqlite_snapshot(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,
                                struct tide_err *err);
 /* The position and digest of one event, inside a transaction of c; SQLite code, SQLITE_CORRUPT when the chain is broken. */
-int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos, unsigned char ret_digest[DIGEST_SIZE]);
+int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,
+                 unsigned char ret_digest[DIGEST_SIZE]);
 /* Positions of from..to (at most BLOCK_EVENTS); walks back from the end where blocks are missing or wrong. */
 int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos);
 void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, struct str session, int64_t seq,
                      const unsigned char at[DIGEST_SIZE], struct str data);
 
 /* sqlite_list.c: the directory. */
-enum tide_code sqlite_list(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg, struct tide_err *);
-enum tide_code sqlite_resolve(struct store *, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max, size_t *ret_n,
-                              struct tide_err *);
+enum tide_code sqlite_list(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,
+                           struct tide_err *);
+enum tide_code sqlite_resolve(struct store *, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
+                              size_t *ret_n, struct tide_err *);
 /* What rows promise about themselves: a check over all their columns, keyed when the store is. h is as the row has it. */
 int64_t session_check(const struct sqlite_store *s, const struct head *h, bool hidden, bool live);
 int64_t live_check(const struct sqlite_store *s, const struct head *h, int64_t boot);

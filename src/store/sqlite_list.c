@@ -117,7 +117,8 @@ static enum tide_code list_piece(struct sqlite_store *s, struct arena *a, int64_
         if (!code && row->head.sid >= (n ? rows[n - 1].head.sid : before))
             code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "list sessions");
         row->summary = arena_dup(a, db_text(st, 15));
-        if (row->summary.len && summary_check(s, &row->head, row->head.last_seq, row->summary) != sqlite3_column_int64(st, 24))
+        if (row->summary.len &&
+            summary_check(s, &row->head, row->head.last_seq, row->summary) != sqlite3_column_int64(st, 24))
             row->summary.len = 0; /* a damaged cache: the log answers */
         n++;
     }

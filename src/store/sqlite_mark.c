@@ -92,10 +92,11 @@ enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide
         (void)!mark_write(s, s->last_pos, *ret_suspect, NULL);
         return TIDE_OK;
     }
-    return tide_fail(err, TIDE_CORRUPT,
-                     "'%s' ends at position %" PRId64 ", but %" PRId64 " was acknowledged: its write-ahead log was damaged "
-                     "or deleted; put '%s-wal' back, or go on without the lost events by `tidemark store check --accept-loss`",
-                     s->path, s->last_pos, want, s->path);
+    return tide_fail(
+        err, TIDE_CORRUPT,
+        "'%s' ends at position %" PRId64 ", but %" PRId64 " was acknowledged: its write-ahead log was damaged "
+        "or deleted; put '%s-wal' back, or go on without the lost events by `tidemark store check --accept-loss`",
+        s->path, s->last_pos, want, s->path);
 }
 
 void reserve_make(struct sqlite_store *s)

@@ -8,7 +8,7 @@
 
 #include "store/sqlite_db.h"
 
-#define PIECE_BYTES (256 * 1024) /* bodies gathered before they are handed out */
+#define PIECE_BYTES (256 * 1024)  /* bodies gathered before they are handed out */
 #define GAPS_MAX 64               /* of positions, remembered until they are checked */
 #define EVENT_BYTES_MAX (1 << 30) /* whatever limit it was written under: SQLite holds no more in a row */
 
@@ -71,8 +71,8 @@ static enum tide_code head_columns(struct sqlite_store *s, sqlite3_stmt *st, str
     return TIDE_OK;
 }
 
-enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret, int64_t *ret_boot,
-                             bool *ret_hidden, struct tide_err *err)
+enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
+                             int64_t *ret_boot, bool *ret_hidden, struct tide_err *err)
 {
     int64_t boot = sqlite3_column_int64(st, 13);
     enum tide_code code;
@@ -206,7 +206,8 @@ static bool from_block(struct conn *c, const struct head *h, int64_t from, int64
         n = unpack(db_text(st, 0), all);
     if (st)
         sqlite3_reset(st);
-    if ((int64_t)n != end - first + 1 || read_link(c, all[n - 1], &sid, &seq, &prev, NULL) || sid != h->sid || seq != end)
+    if ((int64_t)n != end - first + 1 || read_link(c, all[n - 1], &sid, &seq, &prev, NULL) || sid != h->sid ||
+        seq != end)
         return false;
     memcpy(ret_pos, all + (from - first), (size_t)(to - from + 1) * sizeof *ret_pos);
     return true;
@@ -243,7 +244,8 @@ int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t 
     return SQLITE_OK;
 }
 
-int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos, unsigned char ret_digest[DIGEST_SIZE])
+int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,
+                 unsigned char ret_digest[DIGEST_SIZE])
 {
     int64_t sid, got, prev;
     int rc = event_positions(c, h, seq, seq, ret_pos);
@@ -303,7 +305,8 @@ static bool proved(struct sqlite_store *s, const struct head *h, const struct ro
 }
 
 /* The digest that the row's own stands on. */
-static int digest_before(struct sqlite_store *s, const struct head *h, const struct row *row, unsigned char out[DIGEST_SIZE])
+static int digest_before(struct sqlite_store *s, const struct head *h, const struct row *row,
+                         unsigned char out[DIGEST_SIZE])
 {
     int64_t sid, seq, prev;
     int rc;
@@ -322,10 +325,10 @@ struct reading {
     struct arena arena;
     struct row rows[BLOCK_EVENTS];
     size_t n;
-    int64_t next;                        /* seq to read next */
-    unsigned char before[DIGEST_SIZE];   /* digest of next - 1, once known */
+    int64_t next;                      /* seq to read next */
+    unsigned char before[DIGEST_SIZE]; /* digest of next - 1, once known */
     bool chained;
-    int64_t *walked;                     /* all positions from first_seq on, when blocks are missing */
+    int64_t *walked; /* all positions from first_seq on, when blocks are missing */
 };
 
 static enum tide_code damaged(struct reading *r, int rc, int64_t seq, struct tide_err *err)
@@ -509,16 +512,16 @@ enum tide_code sqlite_checkpoint_seq(struct store *store, const struct head *h, 
     return one_number(sqlite_of(store), ST_CHECKPOINT_SEQ, h->sid, id, ret_seq, err);
 }
 
-enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, bool deleted, int64_t to, store_event_fn *fn,
-                                  void *arg, int64_t *ret_total, struct tide_err *err)
+enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, bool deleted, int64_t to,
+                                  store_event_fn *fn, void *arg, int64_t *ret_total, struct tide_err *err)
 {
     struct reading *r = mem_zero(sizeof *r);
     enum tide_code code = TIDE_OK;
     bool stop = fn == NULL;
 
     if (ret_total)
-        code = one_number(sqlite_of(store), deleted ? ST_CHECKPOINT_DELETED_COUNT : ST_CHECKPOINT_COUNT, h->sid, STR(""),
-                          ret_total, err);
+        code = one_number(sqlite_of(store), deleted ? ST_CHECKPOINT_DELETED_COUNT : ST_CHECKPOINT_COUNT, h->sid,
+                          STR(""), ret_total, err);
     r->s = sqlite_of(store);
     r->h = h;
     r->next = to;
@@ -597,7 +600,8 @@ struct gaps {
 
 static void gap_add(struct gaps *g, int64_t from, int64_t to)
 {
-    size_t i = g->n < GAPS_MAX ? g->n++ : GAPS_MAX - 1; /* many: the last one grows over the rest, which is checked too */
+    size_t i =
+        g->n < GAPS_MAX ? g->n++ : GAPS_MAX - 1; /* many: the last one grows over the rest, which is checked too */
 
     g->from[i] = g->n == GAPS_MAX && g->to[i] ? g->from[i] : from;
     g->to[i] = to;
@@ -625,7 +629,8 @@ static enum tide_code gaps_check(struct sqlite_store *s, const struct gaps *g, s
         int64_t pos = sqlite3_column_int64(st, 0);
 
         if (in_gap(g, pos)) /* not written since: positions rise with every commit */
-            code = tide_fail(err, TIDE_CORRUPT, "'%s' is damaged: the event at position %" PRId64 " is missing", s->path, pos);
+            code = tide_fail(err, TIDE_CORRUPT, "'%s' is damaged: the event at position %" PRId64 " is missing",
+                             s->path, pos);
     }
     if (!code && rc != SQLITE_DONE)
         code = db_fail(s, &s->r, rc, err, "read events");

@@ -167,7 +167,8 @@ static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_emp
     if (!empty && app != SQLITE_APP_ID)
         return tide_fail(err, TIDE_NOT_A_STORE, "an SQLite file, but not a Tidemark store: give another path");
     if (version > SQLITE_SCHEMA_VERSION)
-        return tide_fail(err, TIDE_TOO_NEW, "the store has version %lld, this program knows up to %d: use a newer tidemark",
+        return tide_fail(err, TIDE_TOO_NEW,
+                         "the store has version %lld, this program knows up to %d: use a newer tidemark",
                          (long long)version, SQLITE_SCHEMA_VERSION);
     if (version < 0 || (version == 0 && !empty))
         return tide_fail(err, TIDE_CORRUPT, "the store's version is damaged (%lld)", (long long)version);

@@ -2,12 +2,12 @@
 /* All SQL that runs after a store is open: constant text, bound parameters, prepared when first used. */
 #include "store/sqlite_db.h"
 
-#define HEAD_COLUMNS                                                                                                  \
-    "SELECT s.sid, s.id, s.created, s.parent, s.parent_seq, s.base, s.hidden, s.row_check,"                           \
-    " max(s.epoch, coalesce(l.epoch, 0)), coalesce(l.last_seq, s.last_seq), coalesce(l.last_pos, s.last_pos),"        \
-    " coalesce(l.digest, s.digest), coalesce(l.updated, s.updated), coalesce(l.boot, 0), p.id,"                       \
-    " CASE WHEN s.summary_seq = coalesce(l.last_seq, s.last_seq) THEN s.summary END,"                                 \
-    " s.epoch, s.last_seq, s.last_pos, s.digest, s.updated, s.live, l.sid IS NOT NULL, l.row_check, s.summary_check"  \
+#define HEAD_COLUMNS                                                                                                   \
+    "SELECT s.sid, s.id, s.created, s.parent, s.parent_seq, s.base, s.hidden, s.row_check,"                            \
+    " max(s.epoch, coalesce(l.epoch, 0)), coalesce(l.last_seq, s.last_seq), coalesce(l.last_pos, s.last_pos),"         \
+    " coalesce(l.digest, s.digest), coalesce(l.updated, s.updated), coalesce(l.boot, 0), p.id,"                        \
+    " CASE WHEN s.summary_seq = coalesce(l.last_seq, s.last_seq) THEN s.summary END,"                                  \
+    " s.epoch, s.last_seq, s.last_pos, s.digest, s.updated, s.live, l.sid IS NOT NULL, l.row_check, s.summary_check"   \
     " FROM sessions s LEFT JOIN live l ON l.sid = s.sid LEFT JOIN sessions p ON p.sid = s.parent "
 #define EVENT_COLUMNS "SELECT pos, sid, seq, prev, epoch, ts, kind, body, refs, digest FROM events "
 
@@ -39,17 +39,20 @@ static const char *const sql[ST_COUNT] = {
     [ST_CHECKPOINT_COUNT] = "SELECT count(*) FROM events WHERE sid = ?1 AND kind = 'checkpoint'",
     [ST_CHECKPOINT_DELETED_COUNT] = "SELECT count(*) FROM events WHERE sid = ?1 AND kind = 'checkpoint.deleted'",
     [ST_CHECKPOINT_SEQ] = "SELECT seq FROM events WHERE tag = ?2 AND +sid = ?1",
-    [ST_SESSION_INSERT] = "INSERT INTO sessions(sid, id, created, parent, parent_seq, base, hidden, live, row_check, epoch,"
-                          " last_seq, last_pos, digest, updated) VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7, 0, ?8,"
-                          " ?2)",
+    [ST_SESSION_INSERT] =
+        "INSERT INTO sessions(sid, id, created, parent, parent_seq, base, hidden, live, row_check, epoch,"
+        " last_seq, last_pos, digest, updated) VALUES(NULL, ?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7, 0, ?8,"
+        " ?2)",
     [ST_SESSION_UPDATE] = "UPDATE sessions SET epoch = ?2, last_seq = ?3, last_pos = ?4, digest = ?5, updated = ?6,"
                           " row_check = ?7, live = ?8 WHERE sid = ?1",
     [ST_SESSION_SUMMARY] = "UPDATE sessions SET summary = ?2, summary_seq = ?3, summary_check = ?4 WHERE sid = ?1",
     [ST_SESSION_REVEAL] = "UPDATE sessions SET hidden = 0 WHERE sid = ?1",
     [ST_SESSION_DELETE] = "DELETE FROM sessions WHERE sid = ?1",
     [ST_FORKS] = "SELECT id FROM sessions WHERE parent = ?1 ORDER BY sid LIMIT 4",
-    [ST_LIST] = HEAD_COLUMNS "WHERE NOT s.hidden AND s.sid < ?1 AND (?2 = 0 OR s.parent = ?2) ORDER BY s.sid DESC LIMIT ?3",
-    [ST_LIST_COUNT] = "SELECT count(*) FROM sessions INDEXED BY listed_index WHERE hidden = 0 AND sid < ?1 AND sid >= ?2",
+    [ST_LIST] =
+        HEAD_COLUMNS "WHERE NOT s.hidden AND s.sid < ?1 AND (?2 = 0 OR s.parent = ?2) ORDER BY s.sid DESC LIMIT ?3",
+    [ST_LIST_COUNT] =
+        "SELECT count(*) FROM sessions INDEXED BY listed_index WHERE hidden = 0 AND sid < ?1 AND sid >= ?2",
     [ST_IDS_COUNT] = "SELECT (SELECT count(*) FROM sessions INDEXED BY listed_index WHERE hidden IN (0, 1)),"
                      " (SELECT count(*) FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE id >= '')",
     [ST_RESOLVE] = "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || x'f4' AND NOT hidden ORDER BY id LIMIT ?2",
@@ -63,7 +66,8 @@ static const char *const sql[ST_COUNT] = {
     [ST_BOOT_GET] = "SELECT boot_id, kernel_boot, pid_ns, pid, start_time, expires FROM boots WHERE boot = ?1",
     [ST_BOOT_SWEEP] = "DELETE FROM boots WHERE expires < ?1 AND boot NOT IN (SELECT boot FROM live)",
     [ST_SNAP_INSERT] = "INSERT OR REPLACE INTO snapshots(sid, seq, at, row_check, state) VALUES(?1, ?2, ?3, ?4, ?5)",
-    [ST_SNAP_GET] = "SELECT seq, at, row_check, state FROM snapshots WHERE sid = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 8",
+    [ST_SNAP_GET] =
+        "SELECT seq, at, row_check, state FROM snapshots WHERE sid = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 8",
     [ST_SNAP_DELETE] = "DELETE FROM snapshots WHERE sid = ?1",
     [ST_BLOB_FIND] = "SELECT id FROM blobs WHERE digest = ?1",
     [ST_BLOB_ADD] = "INSERT INTO blobs(digest, refs, value) VALUES(?1, 1, ?2)",

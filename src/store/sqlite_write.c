@@ -17,7 +17,7 @@ struct txn {
     struct sqlite_store *s;
     struct arena arena;
     int64_t now_ms, before_pos; /* last position before it */
-    int rc; /* the first SQLite failure: the whole transaction is lost */
+    int rc;                     /* the first SQLite failure: the whole transaction is lost */
     struct whead **touched;
     size_t touched_n, touched_cap, deleted;
 };
@@ -67,8 +67,9 @@ struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc)
     rc = db_step(&s->w, st);
     if (rc == SQLITE_ROW) {
         w->exists = true;
-        rc = head_from_row(s, &s->w, st, &w->h, &w->boot, &w->hidden, NULL) ? SQLITE_CORRUPT : SQLITE_OK;
+        w->damaged = head_from_row(s, &s->w, st, &w->h, &w->boot, &w->hidden, NULL) || !str_eq(str_from(w->h.id), id);
         w->in_live = w->boot != 0;
+        rc = SQLITE_OK;
     } else if (rc == SQLITE_DONE) {
         rc = SQLITE_OK;
     }
@@ -276,7 +277,9 @@ static struct whead *find_parent(struct txn *t, struct batch *b, struct whead *w
 
     if (t->rc)
         return NULL;
-    if (!parent->exists || parent->hidden)
+    if (parent->damaged)
+        refuse(b, TIDE_CORRUPT, "the record of session '%s' is damaged: `tidemark store check` says more", b->parent);
+    else if (!parent->exists || parent->hidden)
         refuse(b, TIDE_NOT_FOUND, "no session '%s' to fork from", b->parent);
     else if (b->parent_seq < parent->h.first_seq || b->parent_seq > parent->h.last_seq)
         refuse(b, TIDE_INVALID, "cannot fork '%s' at seq %" PRId64 ": its own events are %" PRId64 " to %" PRId64,
@@ -342,7 +345,8 @@ static void delete_session(struct txn *t, struct batch *b, struct whead *w)
         name_holder(t, b, w);
     sqlite3_bind_int64(st, 1, w->h.sid);
     for (int n = 0; db_step(&t->s->w, st) == SQLITE_ROW; n++)
-        buf_addf(&names, "%s%.*s", n ? ", " : "", n < 3 ? (int)db_text(st, 0).len : 3, n < 3 ? db_text(st, 0).ptr : "…");
+        buf_addf(&names, "%s%.*s", n ? ", " : "", n < 3 ? (int)db_text(st, 0).len : 3,
+                 n < 3 ? db_text(st, 0).ptr : "…");
     sqlite3_reset(st);
     if (!b->code && !t->rc && names.len)
         refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,
@@ -378,7 +382,9 @@ static void apply_batch(struct txn *t, struct batch *b)
 {
     struct whead *w = whead_load(t->s, str_from(b->session), &t->rc);
 
-    if (t->rc)
+    if (!t->rc && w->damaged) /* in nobody else's way */
+        refuse(b, TIDE_CORRUPT, "the record of session '%s' is damaged: `tidemark store check` says more", b->session);
+    if (t->rc || b->code)
         return;
     if (b->flags & BATCH_CREATE)
         create_session(t, b, w);
@@ -553,6 +559,8 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
         rc = db_run(&s->w, ST_COMMIT);
         if (rc)
             commit_failed(s, rc, err);
+        if (rc && err->code == TIDE_FULL)
+            mark_end(s, t.before_pos); /* nothing was stored, nothing is in doubt: others may open on the full disk */
     }
     if (rc) {
         db_run(&s->w, ST_ROLLBACK);
@@ -587,7 +595,7 @@ void sqlite_commit(struct store *store, struct batch *list)
 void sqlite_maintain(struct store *store)
 {
     struct sqlite_store *s = sqlite_of(store);
-    bool move = s->wal_pages > WAL_LIMIT_PAGES;
+    bool move = s->wal_pages > WAL_LIMIT_PAGES && s->wal_pages > s->move_at_pages;
     bool beat = lease_beat_due(s);
 
     if (s->broken || !s->w.db || (!move && !beat) || db_lock(s, NULL))

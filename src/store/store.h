@@ -26,11 +26,12 @@ struct head {
     int64_t first_seq; /* 1; for a fork one past the fork point */
     int64_t last_seq;
     int64_t last_pos;
-    int64_t epoch;     /* of the latest lease */
+    int64_t epoch; /* of the latest lease */
     int64_t created_ms, updated_ms;
-    unsigned char digest[DIGEST_SIZE];       /* of the last event */
-    unsigned char first_before[DIGEST_SIZE]; /* what the first event's digest stands on: zeros, or the parent's at the fork point */
-    char parent_id[TIDE_ID_SIZE]; /* empty unless a fork */
+    unsigned char digest[DIGEST_SIZE]; /* of the last event */
+    unsigned char
+        first_before[DIGEST_SIZE]; /* its first event stands on it: zeros, or the parent's at the fork point */
+    char parent_id[TIDE_ID_SIZE];  /* empty unless a fork */
     int64_t parent_sid, parent_seq;
     bool held;         /* by a lease, whoever's */
     bool holder_alive; /* the holder lives, or may live elsewhere and its lease has not expired */
@@ -38,29 +39,29 @@ struct head {
 };
 
 enum batch_flags {
-    BATCH_CREATE = 1,   /* a new session: `session` must not exist */
-    BATCH_ACQUIRE = 2,  /* take the lease; `epoch` is set to the new one */
-    BATCH_RELEASE = 4,  /* give the lease back */
-    BATCH_INPUT = 8,    /* without the lease: guarded by expect_seq alone */
-    BATCH_HIDDEN = 16,  /* with CREATE: not listed nor found before BATCH_REVEAL; swept when its maker died */
+    BATCH_CREATE = 1,  /* a new session: `session` must not exist */
+    BATCH_ACQUIRE = 2, /* take the lease; `epoch` is set to the new one */
+    BATCH_RELEASE = 4, /* give the lease back */
+    BATCH_INPUT = 8,   /* without the lease: guarded by expect_seq alone */
+    BATCH_HIDDEN = 16, /* with CREATE: not listed nor found before BATCH_REVEAL; swept when its maker died */
     BATCH_REVEAL = 32,
-    BATCH_DELETE = 64,  /* the whole session goes, no events; with HIDDEN: one of ours that was never revealed */
-    BATCH_KEEP = 128,   /* events bring their own epoch (import) */
+    BATCH_DELETE = 64, /* the whole session goes, no events; with HIDDEN: one of ours that was never revealed */
+    BATCH_KEEP = 128,  /* events bring their own epoch (import) */
 };
 
 /* One unit of writing: whole or not at all. One allocation: batch_new() copies everything in. */
 struct batch {
     char session[TIDE_ID_SIZE];
     unsigned flags;
-    int64_t expect_seq; /* last seq the caller knows of, or STORE_ANY_SEQ */
-    int64_t epoch;      /* of the caller's lease; with an owner, the owner's counts */
+    int64_t expect_seq;        /* last seq the caller knows of, or STORE_ANY_SEQ */
+    int64_t epoch;             /* of the caller's lease; with an owner, the owner's counts */
     char parent[TIDE_ID_SIZE]; /* with CREATE: fork of this one … */
     int64_t parent_seq;        /* … at this seq */
     size_t n;
-    struct event *events;      /* kind, body and ts (0: now) in; seq, pos, digest out */
-    struct str snapshot;       /* state as of the last event of this batch; empty: none */
-    struct str summary;        /* what lists show of the session as of the last event; empty: not known */
-    int64_t caches_seq;        /* seq both are for: they are dropped when the batch lands elsewhere */
+    struct event *events; /* kind, body and ts (0: now) in; seq, pos, digest out */
+    struct str snapshot;  /* state as of the last event of this batch; empty: none */
+    struct str summary;   /* what lists show of the session as of the last event; empty: not known */
+    int64_t caches_seq;   /* seq both are for: they are dropped when the batch lands elsewhere */
 
     /* Out. */
     enum tide_code code;
@@ -68,8 +69,8 @@ struct batch {
     int64_t first_seq, last_seq;
 
     /* For the group. */
-    struct group_owner *owner; /* batches of one owner fail together: see group.h; NULL: none */
-    bool async;                /* nobody waits for it: the group frees it */
+    struct group_owner *owner;    /* batches of one owner fail together: see group.h; NULL: none */
+    bool async;                   /* nobody waits for it: the group frees it */
     tide_session *session_handle; /* for the completion */
     void *user;                   /* not NULL: a completion is handed out */
     bool finished;

@@ -184,7 +184,8 @@ static void examine(struct self *me)
         tide_session_close(s);
     }
     if (l.wrong) {
-        fprintf(stderr, "%s: %s (at %lld, acknowledged %lld)\n", p->id, l.wrong, (long long)l.n, (long long)l.known->acked);
+        fprintf(stderr, "%s: %s (at %lld, acknowledged %lld)\n", p->id, l.wrong, (long long)l.n,
+                (long long)l.known->acked);
         _exit(CHILD_FAILED);
     }
     answer[0] = l.n;

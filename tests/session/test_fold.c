@@ -8,15 +8,15 @@
 /* ---- Random events of every kind ----------------------------------------------------------------------------- */
 
 static const char *const kinds[] = {
-    "session.updated",   "run.started",    "run.completed",     "run.failed",         "run.cancelled",
-    "run.interrupted",   "run.waiting",    "run.resumed",       "cancel.requested",   "queue.added",
-    "queue.taken",       "message.user",   "message.assistant", "message.tool",       "llm.request",
-    "llm.usage",         "llm.error",      "context.trimmed",   "tool.started",       "tool.completed",
-    "tool.failed",       "tool.unknown",   "approval.requested", "approval.given",    "hook.fired",
-    "memory.set",        "memory.deleted", "output.set",        "node.started",       "node.completed",
-    "node.failed",       "edge.taken",     "checkpoint",        "checkpoint.deleted", "token.minted",
-    "token.consumed",    "token.revoked",  "token.expired",     "status.derived",     "executor.starting",
-    "executor.ready",    "executor.error", "executor.stopped",  "not.known",
+    "session.updated", "run.started",    "run.completed",      "run.failed",         "run.cancelled",
+    "run.interrupted", "run.waiting",    "run.resumed",        "cancel.requested",   "queue.added",
+    "queue.taken",     "message.user",   "message.assistant",  "message.tool",       "llm.request",
+    "llm.usage",       "llm.error",      "context.trimmed",    "tool.started",       "tool.completed",
+    "tool.failed",     "tool.unknown",   "approval.requested", "approval.given",     "hook.fired",
+    "memory.set",      "memory.deleted", "output.set",         "node.started",       "node.completed",
+    "node.failed",     "edge.taken",     "checkpoint",         "checkpoint.deleted", "token.minted",
+    "token.consumed",  "token.revoked",  "token.expired",      "status.derived",     "executor.starting",
+    "executor.ready",  "executor.error", "executor.stopped",   "not.known",
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
@@ -26,13 +26,16 @@ static void random_body(struct rng *r, struct buf *out)
     int id = (int)rng_below(r, 3);
     static const char *const texts[] = {"plain", "\\\"quoted\\\"", "\\u00e4\\n\\ud83d\\ude00", "", "x\\u0000y"};
 
-    buf_addf(out, "{\"run_id\":\"r%d\",\"boot_id\":\"b\",\"turn\":%d,\"node\":\"n%d\",\"to\":\"n%d\",\"call_id\":\"c%d\",", id,
-             (int)rng_below(r, 9), (int)rng_below(r, 3), (int)rng_below(r, 3), id);
-    buf_addf(out, "\"queue_id\":\"q%d\",\"approval_id\":\"a%d\",\"token_id\":\"t%d\",\"resume_token_id\":\"t%d\",", id, id, id, id);
-    buf_addf(out, "\"checkpoint_id\":\"k%d\",\"checkpoint_ids\":[\"k%d\",\"zz\"],\"type\":\"turn\",\"wait_kind\":\"input\",", id,
-             (int)rng_below(r, 3));
-    buf_addf(out, "\"values\":{\"m%d\":%d,\"%s\":{\"a\":[1,2.50,1e400,null]}},\"keys\":[\"m%d\"],", id, (int)rng_below(r, 99),
-             texts[rng_below(r, 5)], (int)rng_below(r, 3));
+    buf_addf(out,
+             "{\"run_id\":\"r%d\",\"boot_id\":\"b\",\"turn\":%d,\"node\":\"n%d\",\"to\":\"n%d\",\"call_id\":\"c%d\",",
+             id, (int)rng_below(r, 9), (int)rng_below(r, 3), (int)rng_below(r, 3), id);
+    buf_addf(out, "\"queue_id\":\"q%d\",\"approval_id\":\"a%d\",\"token_id\":\"t%d\",\"resume_token_id\":\"t%d\",", id,
+             id, id, id);
+    buf_addf(out,
+             "\"checkpoint_id\":\"k%d\",\"checkpoint_ids\":[\"k%d\",\"zz\"],\"type\":\"turn\",\"wait_kind\":\"input\",",
+             id, (int)rng_below(r, 3));
+    buf_addf(out, "\"values\":{\"m%d\":%d,\"%s\":{\"a\":[1,2.50,1e400,null]}},\"keys\":[\"m%d\"],", id,
+             (int)rng_below(r, 99), texts[rng_below(r, 5)], (int)rng_below(r, 3));
     buf_addf(out, "\"input_tokens\":%d,\"output_tokens\":2,\"cost\":0.00%d,\"title\":\"%s\",\"question\":\"%s\",",
              (int)rng_below(r, 100), (int)rng_below(r, 1000), texts[rng_below(r, 5)], texts[rng_below(r, 5)]);
     buf_addf(out, "\"deadline_at\":\"2026-01-01T00:00:0%d.000Z\",\"visit\":%d,\"effect\":\"%s\",\"tool\":\"t\",",
@@ -315,9 +318,10 @@ static void ten_thousand_small_costs_add_up(void **unused)
 
     (void)unused;
     for (int i = 1; i <= 10000; i++) {
-        struct event ev = {.seq = i,
-                           .kind = STR("llm.usage"),
-                           .body = STR("{\"cost\":0.000000123,\"input_tokens\":3,\"output_tokens\":5,\"cached_tokens\":7}")};
+        struct event ev = {
+            .seq = i,
+            .kind = STR("llm.usage"),
+            .body = STR("{\"cost\":0.000000123,\"input_tokens\":3,\"output_tokens\":5,\"cached_tokens\":7}")};
 
         state_apply(s, &ev, &scratch);
     }

@@ -23,8 +23,24 @@ enum { KEYS = 5, NODES = 3, CALLS = 6, SESSIONS = 7, EVENTS = 260, OPS = 110 };
 static const char *const node_names[NODES] = {"", "plan", "act"};
 
 enum what {
-    W_CREATED, W_MESSAGE, W_MEMORY, W_FORGET, W_OUTPUT, W_NODE, W_NODE_FAILED, W_EDGE, W_USAGE, W_ERROR, W_TOOL, W_TOOL_DONE,
-    W_QUEUE, W_TAKEN, W_MARK, W_MARK_GONE, W_ROLLBACK, W_UNKNOWN
+    W_CREATED,
+    W_MESSAGE,
+    W_MEMORY,
+    W_FORGET,
+    W_OUTPUT,
+    W_NODE,
+    W_NODE_FAILED,
+    W_EDGE,
+    W_USAGE,
+    W_ERROR,
+    W_TOOL,
+    W_TOOL_DONE,
+    W_QUEUE,
+    W_TAKEN,
+    W_MARK,
+    W_MARK_GONE,
+    W_ROLLBACK,
+    W_UNKNOWN
 };
 
 /* What the test remembers of an event. */
@@ -42,7 +58,7 @@ struct talk {
 
 /* What the agent knows, as the oracle has it. */
 struct mind {
-    int memory[KEYS];          /* 0: not set */
+    int memory[KEYS]; /* 0: not set */
     int outputs[NODES][KEYS];
     int visits[NODES];
     struct talk talks[NODES];
@@ -60,9 +76,9 @@ struct tale {
     char id[TIDE_ID_SIZE];
     int parent; /* -1: none */
     int64_t first, last;
-    struct told events[EVENTS];   /* by seq - first */
-    struct mind *minds[EVENTS];   /* after each */
-    char *frozen[EVENTS];         /* the state's text as it was when a checkpoint was made */
+    struct told events[EVENTS]; /* by seq - first */
+    struct mind *minds[EVENTS]; /* after each */
+    char *frozen[EVENTS];       /* the state's text as it was when a checkpoint was made */
     int64_t turn;
     tide_session *s; /* open handle, or NULL */
 };
@@ -290,8 +306,8 @@ static void happen(struct world *w, int t)
         e.what = W_USAGE;
         e.tokens = rng_below(&w->rng, 100000);
         e.nano = rng_below(&w->rng, 5000000000);
-        SAY("llm.usage", "{\"input_tokens\":%d,\"output_tokens\":%d,\"cost\":%d.%09d}", (int)e.tokens, (int)e.tokens + 1,
-            (int)(e.nano / 1000000000), (int)(e.nano % 1000000000));
+        SAY("llm.usage", "{\"input_tokens\":%d,\"output_tokens\":%d,\"cost\":%d.%09d}", (int)e.tokens,
+            (int)e.tokens + 1, (int)(e.nano / 1000000000), (int)(e.nano % 1000000000));
         break;
     case 1:
         e.what = W_ERROR;
@@ -431,7 +447,8 @@ static void close_all(struct world *w)
 static void open_store(struct world *w)
 {
     w->proc = sim_proc_start(w->sim);
-    OK(store_open(URL, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, sim_proc_env(w->proc), &w->store, &err));
+    OK(store_open(URL, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, sim_proc_env(w->proc), &w->store,
+                  &err));
 }
 
 static void another_process(struct world *w)
@@ -489,8 +506,8 @@ static struct view view_of(const char *text)
 #define SAME(what, want, got)                                                                                          \
     do {                                                                                                               \
         if ((int64_t)(want) != (int64_t)(got))                                                                         \
-            fail_msg("seed %llu, %s at %lld: %s is %lld, should be %lld", (unsigned long long)w->seed,                 \
-                     w->tales[t].id, (long long)seq, what, (long long)(got), (long long)(want));                       \
+            fail_msg("seed %llu, %s at %lld: %s is %lld, should be %lld", (unsigned long long)w->seed, w->tales[t].id, \
+                     (long long)seq, what, (long long)(got), (long long)(want));                                       \
     } while (0)
 
 static int64_t memory_value(const struct json *map, int key)

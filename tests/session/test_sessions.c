@@ -64,7 +64,12 @@ static int64_t queue_input(struct fixture *f, const char *id, int64_t expect)
 
 static void ids_are_checked(void **state)
 {
-    static const char *const bad[] = {"../x", "a/b", "-a", "a b", "a.b", "\xc3\xa4",
+    static const char *const bad[] = {"../x",
+                                      "a/b",
+                                      "-a",
+                                      "a b",
+                                      "a.b",
+                                      "\xc3\xa4",
                                       "a2345678901234567890123456789012345678901234567890123456789012345"};
     struct fixture *f = *state;
     tide_session *s;
@@ -117,7 +122,8 @@ static void key_order_and_numbers_are_kept_exactly(void **state)
 
     put(s, "any.kind", "{ \"z\" : 1.0e+05 , \"a\":[ 1.10, -0, 123456789012345678901234567890 ],\"\\u0041\":\"\\/\" }");
     OK(tide_read(s, 0, 2, 2, keep_body, got, &err));
-    assert_string_equal(got, "any.kind {\"z\":1.0e+05,\"a\":[1.10,-0,123456789012345678901234567890],\"\\u0041\":\"\\/\"}");
+    assert_string_equal(got,
+                        "any.kind {\"z\":1.0e+05,\"a\":[1.10,-0,123456789012345678901234567890],\"\\u0041\":\"\\/\"}");
     tide_session_close(s);
 }
 
@@ -176,7 +182,8 @@ static void an_input_in_between_is_a_conflict_until_it_was_read(void **state)
     queue_input(f, "a", -1);
     OK(tide_append(s, TIDE_APPEND_ANY, &(struct tide_new_event){"message.user", "{}", 0}, 1, NULL, &err));
     assert_int_equal(tide_session_last_seq(s), 6);
-    GIVES(TIDE_CONFLICT, tide_input(f->store, "a", 2, &(struct tide_new_event){"cancel.requested", "{}", 0}, 1, NULL, &err));
+    GIVES(TIDE_CONFLICT,
+          tide_input(f->store, "a", 2, &(struct tide_new_event){"cancel.requested", "{}", 0}, 1, NULL, &err));
     SAYS(TIDE_INVALID, "not an input",
          tide_input(f->store, "a", -1, &(struct tide_new_event){"message.user", "{}", 0}, 1, NULL, &err));
     SAYS(TIDE_INVALID, "not an input",
@@ -223,7 +230,8 @@ static void a_handle_that_was_refused_the_lease_gets_it_later(void **state)
     SAYS(TIDE_HELD, "this process", append_one(s, "message.user", "{}", &err));
     GIVES(TIDE_HELD, tide_session_open(f->store, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &claim, &err));
     OK(tide_append_async(s, 0, &ev, 1, NULL, &err));
-    GIVES(TIDE_HELD, tide_read(s, 0, 1, 1, keep_body, got, &err)); /* the failure of what was queued is told once, here */
+    GIVES(TIDE_HELD,
+          tide_read(s, 0, 1, 1, keep_body, got, &err)); /* the failure of what was queued is told once, here */
     OK(tide_read(s, 0, 1, 1, keep_body, got, &err));
     tide_session_close(holder);
     assert_int_equal(put(s, "message.user", "{}"), 2);
@@ -532,7 +540,8 @@ static void a_fork_of_a_long_session_sees_only_its_past(void **state)
     char id[TIDE_ID_SIZE];
 
     for (int i = 0; i < 500; i++)
-        batch[i] = (struct tide_new_event){"message.user", "{\"turn\":1,\"content\":\"a message of some length, as they are\"}", 0};
+        batch[i] = (struct tide_new_event){"message.user",
+                                           "{\"turn\":1,\"content\":\"a message of some length, as they are\"}", 0};
     OK(tide_append(s, 0, batch, 499, NULL, &err));
     while (tide_session_last_seq(s) < TOTAL)
         OK(tide_append_async(s, 0, batch, 500, NULL, &err));
@@ -579,7 +588,8 @@ static void a_fork_inherits_content_and_open_effects_as_unknown(void **state)
     s = reopen(f, id);
     char *text = state_text(s, 0);
     assert_non_null(strstr(text, "\"memory\":{\"k\":1}"));
-    assert_non_null(strstr(text, "\"effects\":{\"open\":{\"tool\":\"mail\",\"effect\":\"once\",\"seq\":5,\"turn\":0,\"unknown\":true}}"));
+    assert_non_null(strstr(
+        text, "\"effects\":{\"open\":{\"tool\":\"mail\",\"effect\":\"once\",\"seq\":5,\"turn\":0,\"unknown\":true}}"));
     assert_non_null(strstr(text, "\"queue\":{}"));
     assert_non_null(strstr(text, "\"status\":\"idle\""));
     assert_non_null(strstr(text, "\"title\":\"F\""));
@@ -684,7 +694,8 @@ static void lists_show_status_and_take_filters(void **state)
         sql_run(f->url + 7, NULL, round == 0 ? DROP_CACHES : "SELECT 1");
     }
     SAYS(TIDE_INVALID, "asleep",
-         tide_session_list(f->store, &(struct tide_list_filter){.status = "asleep"}, collect_name, &(struct names){""}, &err));
+         tide_session_list(f->store, &(struct tide_list_filter){.status = "asleep"}, collect_name, &(struct names){""},
+                           &err));
     tide_session_close(s);
 }
 

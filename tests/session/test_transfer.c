@@ -121,7 +121,8 @@ static tide_session *make(tide_store *store, const char *id, int events)
 
     OK(tide_session_create(store, id, "{\"title\":\"\\u00e4 \\\"x\\\"\"}", &s, &err));
     for (int i = 0; i < events; i++)
-        put(s, i % 7 ? "message.user" : "odd.kind", "{\"turn\":%d,\"content\":[1.50,\"\\u0000\",{\"seq\":1}],\"z\":-0}", i + 1);
+        put(s, i % 7 ? "message.user" : "odd.kind", "{\"turn\":%d,\"content\":[1.50,\"\\u0000\",{\"seq\":1}],\"z\":-0}",
+            i + 1);
     return s;
 }
 
@@ -193,7 +194,7 @@ static void a_fork_of_another_history_is_refused(void **state)
     tide_session_close(make(f->from, "p", 5));
     OK(tide_fork(f->from, "p", 3, "f", NULL, id, &err));
     fork = export_of(f->from, "f");
-    tide_session_close(make(f->to, "p", 5)); /* the same id, other times: another chain */
+    tide_session_close(make(f->to, "p", 5));          /* the same id, other times: another chain */
     sql_run(f->b, NULL, "UPDATE events SET ts = ts"); /* only so that both stores are quiet */
     GIVES(TIDE_CORRUPT, import_bytes(f->to, buf_view(&fork), &err));
     assert_int_equal(sessions_in(f->to), 1);
@@ -377,7 +378,10 @@ static struct buf forged(const char *const (*events)[2], int n)
     char hex[2 * DIGEST_SIZE + 1], extra[200];
 
     for (int i = 0; i < n; i++) {
-        struct event ev = {.seq = i + 1, .ts_ms = 1700000000000, .epoch = 1, .kind = str_from(events[i][0]),
+        struct event ev = {.seq = i + 1,
+                           .ts_ms = 1700000000000,
+                           .epoch = 1,
+                           .kind = str_from(events[i][0]),
                            .body = str_from(events[i][1])};
 
         event_digest(ev.digest, &none, before, STR("evil"), &ev);
@@ -387,8 +391,11 @@ static struct buf forged(const char *const (*events)[2], int n)
         event_write_json(&lines, &ev, str_from(extra));
         buf_add_char(&lines, '\n');
     }
-    buf_addf(&out, "{\"tidemark\":\"export\",\"version\":1,\"session_id\":\"evil\",\"first_seq\":1,\"last_seq\":%d,\"keyed\":false,"
-                   "\"head_digest\":\"%s\"}\n", n, hex);
+    buf_addf(
+        &out,
+        "{\"tidemark\":\"export\",\"version\":1,\"session_id\":\"evil\",\"first_seq\":1,\"last_seq\":%d,\"keyed\":false,"
+        "\"head_digest\":\"%s\"}\n",
+        n, hex);
     buf_add_str(&out, buf_view(&lines));
     buf_done(&lines);
     return out;
@@ -403,10 +410,22 @@ static void a_forged_log_is_refused_or_harmless(void **state)
         {{"session.created", "{}"}, {"session.rolled_back", "{\"to_seq\":0}"}, {"message.user", "{}"}, {"a", "{}"}},
         {{"session.created", "{}"}, {"session.rolled_back", "{}"}, {"message.user", "{}"}, {"a", "{}"}},
         {{"session.created", "{}"}, {"session.rolled_back", "{\"to_seq\":\"x\"}"}, {"message.user", "{}"}, {"a", "{}"}},
-        {{"session.created", "{}"}, {"session.rolled_back", "{\"to_seq\":3}"}, {"session.rolled_back", "{\"to_seq\":2}"}, {"a", "{}"}},
-        {{"memory.set", "{\"values\":7}"}, {"checkpoint", "{\"checkpoint_id\":1}"}, {"checkpoint.deleted", "{\"checkpoint_ids\":5}"}, {"a", "{}"}},
-        {{"checkpoint.deleted", "{\"checkpoint_ids\":[1,{},null,\"x\"]}"}, {"tool.completed", "{}"}, {"run.waiting", "{\"deadline_at\":7}"}, {"llm.usage", "{\"cost\":\"x\",\"input_tokens\":9223372036854775807}"}},
-        {{"session.created", "{\"title\":5,\"parent\":7}"}, {"llm.usage", "{\"input_tokens\":9223372036854775807}"}, {"llm.usage", "{\"input_tokens\":9223372036854775807}"}, {"a", "{}"}},
+        {{"session.created", "{}"},
+         {"session.rolled_back", "{\"to_seq\":3}"},
+         {"session.rolled_back", "{\"to_seq\":2}"},
+         {"a", "{}"}},
+        {{"memory.set", "{\"values\":7}"},
+         {"checkpoint", "{\"checkpoint_id\":1}"},
+         {"checkpoint.deleted", "{\"checkpoint_ids\":5}"},
+         {"a", "{}"}},
+        {{"checkpoint.deleted", "{\"checkpoint_ids\":[1,{},null,\"x\"]}"},
+         {"tool.completed", "{}"},
+         {"run.waiting", "{\"deadline_at\":7}"},
+         {"llm.usage", "{\"cost\":\"x\",\"input_tokens\":9223372036854775807}"}},
+        {{"session.created", "{\"title\":5,\"parent\":7}"},
+         {"llm.usage", "{\"input_tokens\":9223372036854775807}"},
+         {"llm.usage", "{\"input_tokens\":9223372036854775807}"},
+         {"a", "{}"}},
     };
     struct fixture *f = *state;
 
@@ -453,6 +472,7 @@ static void a_killed_import_leaves_nothing_and_can_be_repeated(void **state)
 
     tide_session_close(make(f->from, "a", 3000));
     out = export_of(f->from, "a");
+    tide_store_close(TAKE(f->from)); /* no store is open, and no thread runs, where children are made */
     tide_store_close(TAKE(f->to));
     for (int round = 1; round <= 4; round++) {
         int status;

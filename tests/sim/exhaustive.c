@@ -98,9 +98,9 @@ static void work_all(struct world *w)
 static void work_big(struct world *w)
 {
     create(w, 0, "s0");
-    ON(0, "s0", do_append_big(w, p, s, 17));
+    ON(0, "s0", do_append_big(w, p, s, 17, 0));
     create(w, 0, "s1");
-    ON(0, "s1", do_append_big(w, p, s, 1));
+    ON(0, "s1", do_append_big(w, p, s, 1, 0));
     ON(0, "s0", do_move(w, p, s));
     ON(0, "s1", do_delete(w, p, s));
 }
@@ -144,8 +144,8 @@ static void afterwards(struct world *w, bool cut, bool thorough)
 }
 
 /* True when the fault came too late. */
-static bool run_at(const struct workload *work, const struct kind_of_fault *f, uint64_t n, const struct sim_image *image,
-                   bool verbose, bool *ret_failed)
+static bool run_at(const struct workload *work, const struct kind_of_fault *f, uint64_t n,
+                   const struct sim_image *image, bool verbose, bool *ret_failed)
 {
     struct world w;
     bool fired;
@@ -196,42 +196,71 @@ static int sparse(const struct workload *work, const struct sim_image *image, bo
         for (; !late && !failed; n += 11, runs++)
             late = run_at(work, &faults[j], n, image, verbose, &failed);
         if (failed)
-            printf("# it failed with %s at operation %llu of %s\n", faults[j].name, (unsigned long long)n - 11, work->name);
-        printf("%sok - %s_with_%s (%llu)\n", failed ? "not " : "", work->name, faults[j].name, (unsigned long long)runs);
+            printf("# it failed with %s at operation %llu of %s\n", faults[j].name, (unsigned long long)n - 11,
+                   work->name);
+        printf("%sok - %s_with_%s (%llu)\n", failed ? "not " : "", work->name, faults[j].name,
+               (unsigned long long)runs);
         bad |= failed;
     }
     return bad;
 }
 
-/* ---- And again in recovery ------------------------------------------------------------------------------------ */
+/* ---- And again afterwards ------------------------------------------------------------------------------------- */
 
-static bool run_twice(const struct kind_of_fault *f, uint64_t n, uint64_t m, const struct sim_image *image, bool *ret_late,
-                      bool *ret_failed)
+/* Two faults: one in the work, one in what follows, be it in the same process or in one that opens the store anew. */
+struct pair {
+    const char *name;
+    enum sim_fault first;
+    bool sticky; /* the first is lifted before the second */
+    bool kill;   /* the process dies between them */
+    enum sim_fault second;
+    uint64_t rounds; /* with other luck for what was not synced */
+};
+
+static const struct pair pairs[] = {
+    {"power_cut_and_power_cut_in_recovery", SIM_POWER_CUT, false, false, SIM_POWER_CUT, 1},
+    {"kill_and_kill_in_recovery", SIM_KILL, false, false, SIM_KILL, 1},
+    {"failed_sync_and_power_cut", SIM_SYNC_FAILS, false, false, SIM_POWER_CUT, 12},
+    {"failed_sync_and_end_and_power_cut_in_recovery", SIM_SYNC_FAILS, true, true, SIM_POWER_CUT, 8},
+    {"io_error_and_power_cut", SIM_EIO, true, false, SIM_POWER_CUT, 1},
+    {"io_error_and_end_and_power_cut_in_recovery", SIM_EIO, true, true, SIM_POWER_CUT, 1},
+};
+
+/* The second part: whoever is there, or is started, looks at everything and goes on. */
+static void go_on(struct world *w)
+{
+    struct o_session *s;
+
+    if (!proc_alive(&w->procs[0]) && !proc_start(w, 0))
+        return;
+    if (w->procs[0].number > 0)
+        check_all(w, w->procs[0].store, false);
+    s = find(w, "s0");
+    for (int i = 0; i < 2 && !w->failed && s && proc_alive(&w->procs[0]); i++)
+        do_append(w, &w->procs[0], s, 2, 0);
+}
+
+static bool run_pair(const struct pair *pair, uint64_t round, uint64_t n, uint64_t m, const struct sim_image *image,
+                     bool verbose, bool *ret_late, bool *ret_failed)
 {
     struct world w;
     bool fired;
 
-    world_init(&w, 78, image);
-    arm(&w, f->fault, n, false);
+    world_init(&w, 78 + round * 1000000 + n * 1000 + m, image);
+    w.verbose = verbose;
+    arm(&w, pair->first, n, pair->sticky);
     proc_start(&w, 0);
     work_small(&w);
     *ret_late = !sim_fault_fired(w.sim);
-    disarm(&w);
     bury_the_dead(&w);
-    if (proc_alive(&w.procs[0]))
-        sim_power_cut(w.sim);
-    w.cut_before = w.next_number;
+    disarm(&w);
+    if (pair->kill && w.procs[0].store)
+        sim_proc_kill(w.procs[0].sim);
     bury_the_dead(&w);
     sim_advance(w.sim, LEASE_MS + 1000);
-    arm(&w, f->fault, m, false);
-    if (!w.failed && proc_start(&w, 0)) {
-        struct o_session *s;
-
-        check_all(&w, w.procs[0].store, false);
-        s = find(&w, "s0");
-        if (!w.failed && s)
-            do_append(&w, &w.procs[0], s, 2, 0);
-    }
+    arm(&w, pair->second, m, false);
+    if (!w.failed)
+        go_on(&w);
     fired = sim_fault_fired(w.sim);
     afterwards(&w, true, m % 4 == 0);
     *ret_failed = w.failed;
@@ -239,21 +268,37 @@ static bool run_twice(const struct kind_of_fault *f, uint64_t n, uint64_t m, con
     return !fired;
 }
 
-static int twice_everywhere(const struct kind_of_fault *f, const struct sim_image *image)
+static bool pair_round(const struct pair *pair, uint64_t round, const struct sim_image *image, bool verbose,
+                       uint64_t *runs)
 {
     bool failed = false, late = false, second_late;
-    uint64_t n, m = 0, runs = 0;
+    uint64_t n = 0, m = 0;
 
-    for (n = 1; !late && !failed; n++) {
+    while (!late && !failed) {
+        n++;
         second_late = false;
-        for (m = 1; !second_late && !failed; m++, runs++)
-            second_late = run_twice(f, n, m, image, &late, &failed);
+        for (m = 0; !second_late && !failed; ++*runs) {
+            m++;
+            second_late = run_pair(pair, round, n, m, image, false, &late, &failed);
+        }
     }
-    if (failed)
-        printf("# it failed with %s at operation %llu and again at %llu\n", f->name, (unsigned long long)n - 1,
-               (unsigned long long)m - 1);
-    printf("%sok - %s_at_every_operation_and_again_in_recovery (%llu)\n", failed ? "not " : "", f->name,
-           (unsigned long long)runs);
+    if (failed) {
+        printf("# it failed with %s at operations %llu and %llu, round %llu\n", pair->name, (unsigned long long)n,
+               (unsigned long long)m, (unsigned long long)round);
+        if (verbose)
+            run_pair(pair, round, n, m, image, true, &late, &failed);
+    }
+    return failed;
+}
+
+static int pair_everywhere(const struct pair *pair, const struct sim_image *image, bool verbose)
+{
+    uint64_t runs = 0;
+    bool failed = false;
+
+    for (uint64_t round = 0; round < pair->rounds && !failed; round++)
+        failed = pair_round(pair, round, image, verbose, &runs);
+    printf("%sok - %s_at_every_operation (%llu)\n", failed ? "not " : "", pair->name, (unsigned long long)runs);
     return failed;
 }
 
@@ -330,8 +375,10 @@ int run_exhaustive(bool verbose, const char *only)
         for (size_t j = 0; j < FAULTS && wanted(only, workloads[i].name); j++)
             bad |= fault_everywhere(&workloads[i], &faults[j], image, verbose);
     }
-    if (wanted(only, "recovery"))
-        bad |= twice_everywhere(&faults[0], image) | twice_everywhere(&faults[1], image);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (wanted(only, pairs[i].name))
+            bad |= pair_everywhere(&pairs[i], image, verbose);
+    }
     if (wanted(only, big.name))
         bad |= sparse(&big, image, verbose);
     sim_image_free(image);

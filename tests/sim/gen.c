@@ -19,7 +19,8 @@ void gen_init(void)
 
 static const char *text(struct world *w)
 {
-    static const char words[] = "the quick brown fox jumps over the lazy dog and then some more of it until the line is full";
+    static const char words[] =
+        "the quick brown fox jumps over the lazy dog and then some more of it until the line is full";
     static const char filler[1800] = {0};
     uint64_t r = rnd(w, 200);
 
@@ -59,7 +60,8 @@ static void gen_memory(struct world *w, struct o_event *e)
     e->kind = chance(w, 25) ? "memory.deleted" : "memory.set";
     if (e->kind[7] == 'd') {
         e->meaning = M_DEL;
-        set_body(e, arena_printf(&w->arena, "{\"keys\":[\"k%d\"],\"u\":%llu}", e->key, (unsigned long long)w->unique++));
+        set_body(e,
+                 arena_printf(&w->arena, "{\"keys\":[\"k%d\"],\"u\":%llu}", e->key, (unsigned long long)w->unique++));
         return;
     }
     e->meaning = M_SET;
@@ -72,7 +74,8 @@ static void gen_usage(struct world *w, struct o_event *e)
     e->kind = "llm.usage";
     e->meaning = M_USAGE;
     e->number = (int64_t)rnd(w, 5000);
-    set_body(e, arena_printf(&w->arena, "{\"turn\":%d,\"input_tokens\":%lld,\"output_tokens\":7,\"cost\":0.0012,\"u\":%llu}",
+    set_body(e, arena_printf(&w->arena,
+                             "{\"turn\":%d,\"input_tokens\":%lld,\"output_tokens\":7,\"cost\":0.0012,\"u\":%llu}",
                              (int)rnd(w, 9) + 1, (long long)e->number, (unsigned long long)w->unique++));
 }
 
@@ -111,8 +114,9 @@ static void gen_input(struct world *w, struct o_event *e)
 {
     e->kind = chance(w, 70) ? "queue.added" : "approval.given";
     e->input = true;
-    set_body(e, arena_printf(&w->arena, e->kind[0] == 'q' ? "{\"queue_id\":\"q%d\",\"u\":%llu}"
-                                                          : "{\"approval_id\":\"a%d\",\"u\":%llu}",
+    set_body(e, arena_printf(&w->arena,
+                             e->kind[0] == 'q' ? "{\"queue_id\":\"q%d\",\"u\":%llu}"
+                                               : "{\"approval_id\":\"a%d\",\"u\":%llu}",
                              (int)rnd(w, 4), (unsigned long long)w->unique++));
 }
 
@@ -158,7 +162,8 @@ struct tide_new_event *gen_public(struct world *w, const struct o_batch *b)
     return out;
 }
 
-struct o_batch batch_one(struct world *w, const char *kind, struct str body, bool prefix, enum meaning m, int64_t number)
+struct o_batch batch_one(struct world *w, const char *kind, struct str body, bool prefix, enum meaning m,
+                         int64_t number)
 {
     struct o_event *e = arena_zero(&w->arena, sizeof *e);
 

@@ -29,12 +29,21 @@ static bool surely_held(struct world *w, const struct o_session *s, const struct
            now(w) < w->commit_ms[s->holder] + LEASE_MS * 2 / 3;
 }
 
+static bool alone(struct world *w, const struct proc *p)
+{
+    for (int i = 0; i < w->proc_count; i++) {
+        if (&w->procs[i] != p && proc_alive(&w->procs[i]))
+            return false;
+    }
+    return true;
+}
+
 static bool surely_free(struct world *w, const struct o_session *s, const struct proc *by)
 {
     bool expired;
 
-    if (!s->holder_sure)
-        return false;
+    if (!s->holder_sure) /* whoever it is: it is one of the living, or was before the power went */
+        return w->cut_before == 0 && alone(w, by);
     if (s->holder < 0 || s->holder == by->number)
         return true;
     expired = now(w) > w->touch_ms[s->holder] + LEASE_MS && !w->clock_back;
@@ -68,7 +77,8 @@ static void check_refusal(struct world *w, struct proc *p, struct o_session *s, 
         break;
     case TIDE_HELD:
         if (surely_free(w, s, p))
-            wrong(w, "%s is free (holder %d), and process %d is told that it is held: %s", s->id, s->holder, p->number, msg);
+            wrong(w, "%s is free (holder %d), and process %d is told that it is held: %s", s->id, s->holder, p->number,
+                  msg);
         break;
     case TIDE_CORRUPT:
     case TIDE_NOT_A_STORE:

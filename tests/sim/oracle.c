@@ -99,6 +99,7 @@ void o_gone(struct world *w, struct o_session *s)
         if (!proc_alive(&w->procs[i]) || !h->h)
             continue;
         tide_session_close(h->h);
+        w->touch_ms[w->procs[i].number] = now(w);
         *h = (struct handle){0};
     }
 }

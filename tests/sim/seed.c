@@ -8,8 +8,9 @@
 /* The views for people cost every opening time and have no part in this; `heads` is used by the store's own check. */
 static void drop_views(struct sim_proc *p)
 {
-    static const char drop[] = "DROP VIEW sessions_v; DROP VIEW messages; DROP VIEW token_usage; DROP VIEW errors;"
-                               "DROP VIEW checkpoints; DROP VIEW runs; DROP VIEW spans; PRAGMA wal_checkpoint(TRUNCATE)";
+    static const char drop[] =
+        "DROP VIEW sessions_v; DROP VIEW messages; DROP VIEW token_usage; DROP VIEW errors;"
+        "DROP VIEW checkpoints; DROP VIEW runs; DROP VIEW spans; PRAGMA wal_checkpoint(TRUNCATE)";
     sqlite3 *db = NULL;
 
     if (sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) ||
@@ -36,7 +37,7 @@ struct sim_image *prepared_image(void)
     tide_store_close(store);
     drop_views(sim_proc_start(sim));
     if (sim_file_bytes(sim, STORE_PATH "-reserve", &bytes, &len))
-        sim_file_set_size(sim, STORE_PATH "-reserve", len); /* synced: less to copy for every seed */
+        sim_file_set_size(sim, STORE_PATH "-reserve", 512); /* less to copy for every seed */
     image = sim_image_take(sim);
     sim_free(sim);
     return image;
@@ -45,16 +46,14 @@ struct sim_image *prepared_image(void)
 /* Nothing is in the way now: each process appends to sessions of its own choice, and a new one does as well. */
 void must_work_again(struct world *w)
 {
-    for (int i = 0; i < w->proc_count && !w->failed; i++) {
-        struct proc *p = &w->procs[i];
+    for (int i = 0; i < 2 * w->proc_count && !w->failed; i++) {
+        struct proc *p = &w->procs[i / 2];
         struct o_session *s = o_pick(w);
-        struct handle *h;
 
-        if (!proc_alive(p) || !s)
+        if (!proc_alive(p) || !s || (i % 2 && chance(w, 70)))
             continue;
-        sim_advance(w->sim, chance(w, 50) ? 0 : LEASE_MS + 1000);
-        h = handle_of(w, p, s);
-        if (h->lost)
+        sim_advance(w->sim, chance(w, 70) ? 0 : LEASE_MS + 1000);
+        if (handle_of(w, p, s)->lost)
             do_close(w, p, s);
         do_append(w, p, s, 1, 0);
     }
@@ -180,8 +179,8 @@ bool run_seed(uint64_t seed, const struct sim_image *image, bool verbose)
         w.sim = sim_new(seed);
         w.clock = sim_proc_env(sim_proc_start(w.sim));
     }
-    for (uint64_t lives = chance(&w, 80) ? 1 : 2; lives > 0 && !w.failed; lives--) {
-        life(&w, chance(&w, 55) ? 1 : chance(&w, 70) ? 2 : 3, 3 + rnd(&w, chance(&w, 85) ? 10 : 30));
+    for (uint64_t lives = chance(&w, 86) ? 1 : 2; lives > 0 && !w.failed; lives--) {
+        life(&w, chance(&w, 60) ? 1 : chance(&w, 75) ? 2 : 3, 3 + rnd(&w, chance(&w, 85) ? 8 : 26));
         if (!w.failed)
             the_end_of_all(&w);
         if (!w.failed && reboot(&w, chance(&w, 30)))

@@ -33,7 +33,8 @@ static double clock_s(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: tidemark-sim [--seeds A..B | --seed X] [--seconds N] [--exhaustive [--only NAME]] [--verbose]\n");
+    fprintf(stderr,
+            "usage: tidemark-sim [--seeds A..B | --seed X] [--seconds N] [--exhaustive [--only NAME]] [--verbose]\n");
     return 2;
 }
 
@@ -89,7 +90,8 @@ static int run_seeds(const struct options *o)
     took = clock_s() - start;
     if (!ok)
         printf("# again with: tidemark-sim --seed %llu --verbose\n", (unsigned long long)(seed - 1));
-    printf("# %llu seeds in %.1f s: %.0f seeds/s\n", (unsigned long long)done, took, took > 0 ? (double)done / took : 0);
+    printf("# %llu seeds in %.1f s: %.0f seeds/s\n", (unsigned long long)done, took,
+           took > 0 ? (double)done / took : 0);
     printf("%sok - seeds %llu to %llu keep every promise\n", ok ? "" : "not ", (unsigned long long)o->from,
            (unsigned long long)(o->from + done - 1));
     return !ok;

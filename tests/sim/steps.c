@@ -88,6 +88,22 @@ static void append_it(struct world *w, struct proc *p, struct o_session *s, stru
         do_close(w, p, s);
 }
 
+static void pass_over(struct world *w, struct proc *p, struct o_session *s)
+{
+    struct handle *h = handle_of(w, p, s);
+    struct o_batch b;
+    struct tide_err err = {TIDE_OK, ""};
+    enum tide_code code;
+
+    if (!h->h || !h->knows)
+        return;
+    gen_big(w, &b, 1);
+    call_begin(w);
+    code = tide_append(h->h, TIDE_APPEND_ANY, gen_public(w, &b), b.n, NULL, &err);
+    drain(w, p);
+    judge(w, p, s, &b, code, &err, TIDE_APPEND_ANY);
+}
+
 void do_append(struct world *w, struct proc *p, struct o_session *s, size_t n, unsigned flags)
 {
     struct o_batch b;
@@ -96,12 +112,26 @@ void do_append(struct world *w, struct proc *p, struct o_session *s, size_t n, u
     append_it(w, p, s, b, flags);
 }
 
-void do_append_big(struct world *w, struct proc *p, struct o_session *s, size_t n)
+void do_append_big(struct world *w, struct proc *p, struct o_session *s, size_t n, unsigned flags)
 {
     struct o_batch b;
 
     gen_big(w, &b, n);
-    append_it(w, p, s, b, 0);
+    append_it(w, p, s, b, flags);
+}
+
+/* An input comes in between and is passed over; what is appended is enough for a snapshot. */
+static void do_pass_over(struct world *w, struct proc *p, struct o_session *s)
+{
+    struct handle *h = get_handle(w, p, s);
+
+    if (!h || w->failed)
+        return;
+    do_append(w, p, s, 1, 0);
+    if (proc_alive(p) && !w->failed && s->presence == PRESENT)
+        do_input(w, p, s);
+    if (proc_alive(p) && !w->failed && s->presence == PRESENT && !s->alt_count)
+        pass_over(w, p, s);
 }
 
 void do_close(struct world *w, struct proc *p, struct o_session *s)
@@ -218,7 +248,9 @@ void do_async(struct world *w, struct proc *p)
 static void do_clock(struct world *w)
 {
     uint64_t r = rnd(w, 100);
-    int64_t ms = r < 50 ? (int64_t)rnd(w, 5000) : r < 90 ? LEASE_MS + 1000 + (int64_t)rnd(w, 60000) : -(int64_t)rnd(w, 3600000);
+    int64_t ms = r < 50   ? (int64_t)rnd(w, 5000)
+                 : r < 90 ? LEASE_MS + 1000 + (int64_t)rnd(w, 60000)
+                          : -(int64_t)rnd(w, 3600000);
 
     if (ms < 0)
         w->clock_back = true;
@@ -313,6 +345,8 @@ void step(struct world *w)
         do_restart(w, p);
     else if (r < 905)
         do_compact(w, p);
+    else if (r < 911)
+        do_pass_over(w, p, s);
     else if (r < 950)
         do_clock(w);
     else

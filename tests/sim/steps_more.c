@@ -124,10 +124,11 @@ void do_fork(struct world *w, struct proc *p, struct o_session *s)
     fork->parent = writer;
     fork->parent_seq = seq;
     fork->first_seq = seq + 1;
-    b = batch_one(w, "session.created",
-                  str_from(arena_printf(&w->arena, "{\"title\":\"f\",\"parent\":{\"session_id\":\"%s\",\"seq\":%" PRId64 "}}",
-                                        writer->id, seq)),
-                  false, M_NONE, 0);
+    b = batch_one(
+        w, "session.created",
+        str_from(arena_printf(&w->arena, "{\"title\":\"f\",\"parent\":{\"session_id\":\"%s\",\"seq\":%" PRId64 "}}",
+                              writer->id, seq)),
+        false, M_NONE, 0);
     call_begin(w);
     code = tide_fork(p->store, s->id, seq, id, "{\"title\":\"f\"}", made, &err);
     drain(w, p);
@@ -205,7 +206,9 @@ static bool delete_it(struct world *w, struct proc *p, struct o_session *s)
         s->presence = MAYBE_GONE;
         s->doubt_at = w->commits;
         s->doubt_by = proc_alive(p) ? p->number : -1;
-    } else if (code == TIDE_HAS_FORKS ? !o_has_forks(w, s, false) : code == TIDE_HELD ? s->holder_sure && s->holder < 0 : !call_excused(w)) {
+    } else if (code == TIDE_HAS_FORKS ? !o_has_forks(w, s, false)
+               : code == TIDE_HELD    ? s->holder_sure && s->holder < 0
+                                      : !call_excused(w)) {
         wrong(w, "delete %s: %s without a reason: %s", s->id, tide_code_name(code), err.msg);
     }
     return false;
@@ -270,7 +273,8 @@ static struct o_batch whole(struct world *w, const struct o_session *s)
     return b;
 }
 
-static void import_it(struct world *w, struct proc *p, struct o_session *s, const struct o_batch *b, const struct buf *from)
+static void import_it(struct world *w, struct proc *p, struct o_session *s, const struct o_batch *b,
+                      const struct buf *from)
 {
     struct source src = {buf_view(from)};
     struct tide_err err = {TIDE_OK, ""};
@@ -296,7 +300,7 @@ void do_move(struct world *w, struct proc *p, struct o_session *s)
     if (s->alt_count || o_has_forks(w, s, false))
         return;
     if (chance(w, 5)) /* so much that it comes in more than one piece */
-        do_append_big(w, p, s, 17);
+        do_append_big(w, p, s, 17, 0);
     for (size_t i = 0; i < w->session_count; i++)
         if (w->procs[0].handles[i].queue_n + w->procs[1].handles[i].queue_n + w->procs[2].handles[i].queue_n)
             return;

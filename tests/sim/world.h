@@ -25,9 +25,9 @@ struct o_event {
     struct str body;
     bool prefix; /* body is only how it begins, until it was seen */
     bool input;
-    bool seen;      /* epoch and digest are known */
-    int64_t pos;    /* 0: not known */
-    int64_t floor;  /* positions up to here were used before it was written */
+    bool seen;     /* epoch and digest are known */
+    int64_t pos;   /* 0: not known */
+    int64_t floor; /* positions up to here were used before it was written */
     int64_t epoch;
     unsigned char digest[TIDE_DIGEST_SIZE];
     int owner; /* number of the process that appended it; -1: not known */
@@ -59,9 +59,9 @@ struct o_session {
     size_t n, cap;
     struct o_chain alts[MAX_ALTS]; /* in doubt: one of these, or none */
     size_t alt_count;
-    int doubt_by;       /* number of the process that was told "unknown": its own next look decides; -1: none */
-    uint64_t doubt_at;  /* commits so far when the doubt arose */
-    int holder;         /* number of the process that holds the lease; -1: nobody */
+    int doubt_by;      /* number of the process that was told "unknown": its own next look decides; -1: none */
+    uint64_t doubt_at; /* commits so far when the doubt arose */
+    int holder;        /* number of the process that holds the lease; -1: nobody */
     bool holder_sure;
     struct {
         int64_t seq;
@@ -83,8 +83,8 @@ struct queued {
 
 struct handle {
     tide_session *h;
-    bool holds, lost;  /* lost: another took the lease over */
-    bool knows;        /* view is what the caller has seen; else the handle looks again by itself */
+    bool holds, lost; /* lost: another took the lease over */
+    bool knows;       /* view is what the caller has seen; else the handle looks again by itself */
     int64_t view;
     struct queued *queue[QUEUE_MAX];
     size_t queue_n;
@@ -108,7 +108,7 @@ struct world {
     struct o_session sessions[MAX_SESSIONS];
     size_t session_count;
     uint64_t commits, unique;
-    int64_t max_pos;    /* highest position seen */
+    int64_t max_pos; /* highest position seen */
     bool clock_back;
     enum sim_fault fault;
     bool sticky, armed, excused; /* excused: the call under way may fail by the fault */
@@ -129,10 +129,10 @@ void wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 
 int64_t now(struct world *w);
 struct proc *proc_start(struct world *w, int slot); /* opens the store; NULL when that was cut by a fault */
 bool proc_alive(const struct proc *p);
-void proc_exit(struct world *w, struct proc *p);  /* closes everything in order */
-void proc_bury(struct world *w, struct proc *p);  /* after a kill: what it had queued is in doubt */
-bool bury_the_dead(struct world *w);              /* true when all are dead */
-struct proc *any_proc(struct world *w);           /* a living one; NULL: none */
+void proc_exit(struct world *w, struct proc *p); /* closes everything in order */
+void proc_bury(struct world *w, struct proc *p); /* after a kill: what it had queued is in doubt */
+bool bury_the_dead(struct world *w);             /* true when all are dead */
+struct proc *any_proc(struct world *w);          /* a living one; NULL: none */
 void call_begin(struct world *w);
 bool call_excused(struct world *w); /* the fault fired during this call, or is sticky and has fired */
 void arm(struct world *w, enum sim_fault fault, uint64_t n, bool sticky);
@@ -145,7 +145,8 @@ void gen_init(void);
 void gen_batch(struct world *w, struct o_batch *b, size_t n, bool input);
 void gen_big(struct world *w, struct o_batch *b, size_t n); /* each over what is stored by content */
 struct tide_new_event *gen_public(struct world *w, const struct o_batch *b);
-struct o_batch batch_one(struct world *w, const char *kind, struct str body, bool prefix, enum meaning m, int64_t number);
+struct o_batch batch_one(struct world *w, const char *kind, struct str body, bool prefix, enum meaning m,
+                         int64_t number);
 
 /* oracle.c */
 struct o_session *o_add(struct world *w, const char *id); /* NULL: no room */
@@ -168,7 +169,8 @@ struct model {
 };
 void model_at(struct world *w, const struct o_session *s, int64_t seq, struct model *ret);
 
-/* check.c */
+/* check.c, check_all.c */
+bool same_event(const struct o_event *want, const char *kind, struct str body);
 bool look(struct world *w, tide_store *store, struct o_session *s, bool final); /* false when it could not be read */
 void check_state(struct world *w, tide_session *h, struct o_session *s, int64_t seq, bool keep);
 void check_all(struct world *w, tide_store *store, bool thorough);
@@ -177,7 +179,7 @@ void check_rebuilt(struct world *w, tide_store *store);
 /* steps.c, steps_more.c, end.c */
 void step(struct world *w);
 void do_append(struct world *w, struct proc *p, struct o_session *s, size_t n, unsigned flags);
-void do_append_big(struct world *w, struct proc *p, struct o_session *s, size_t n);
+void do_append_big(struct world *w, struct proc *p, struct o_session *s, size_t n, unsigned flags);
 void do_create(struct world *w, struct proc *p, const char *id);
 void do_async(struct world *w, struct proc *p);
 void do_flush(struct world *w, struct proc *p, struct o_session *s);

@@ -15,7 +15,7 @@
 
 #include "kit.h"
 
-#define DEFAULT_ROUNDS (SLOW_BUILD ? 150 : 2500)
+#define DEFAULT_ROUNDS (SLOW_BUILD ? 100 : 1500)
 
 enum { SESSIONS = 6, FILES = 3, ITEMS = 64 };
 static const char *const suffixes[FILES] = {"", "-wal", "-mark"};
@@ -196,8 +196,8 @@ static void answer(struct asking *a, const char *label, enum tide_code code, con
         else if (strcmp(buf_cstr(&a->out), item->text) != 0)
             a->first_error = TIDE_CORRUPT;
     } else if (code && strcmp(label, "all events") == 0 ? !is_part_of(buf_cstr(&a->out), item->text)
-               : code ? strncmp(item->text, buf_cstr(&a->out), a->out.len) != 0
-                      : strcmp(item->text, buf_cstr(&a->out)) != 0) {
+               : code                                   ? strncmp(item->text, buf_cstr(&a->out), a->out.len) != 0
+                                                        : strcmp(item->text, buf_cstr(&a->out)) != 0) {
         complain(a, label, "another answer", a->out.len < 600 ? buf_cstr(&a->out) : "");
     }
     if (code && !a->first_error)
@@ -311,8 +311,9 @@ static size_t place(struct rng *r, const struct file *f, size_t page)
     case 0:
         return at / page * page + (size_t)rng_below(r, 16) < f->len ? at / page * page + (size_t)rng_below(r, 12) : at;
     case 1:
-        return (size_t)rng_below(r, f->len < 200 ? (int64_t)f->len : 200); /* the header of the file, the schema's page */
-    case 2: /* the pointers to the cells */
+        return (size_t)rng_below(r,
+                                 f->len < 200 ? (int64_t)f->len : 200); /* the header of the file, the schema's page */
+    case 2:                                                             /* the pointers to the cells */
         at = at / page * page + (size_t)rng_below(r, 120);
         return at < f->len ? at : 0;
     default:

@@ -3,166 +3,7 @@
  * The laws of src/store/store.h, one test each, for every backend. A new backend is a row of `backends`; all of them run,
  * or the one that TIDEMARK_TEST_STORE names. Nothing here looks behind the interface.
  */
-#include <pthread.h>
-
-#include "kit.h"
-
-#include "store/group.h"
-
-/* ---- Backends ------------------------------------------------------------------------------------------------ */
-
-static const struct backend {
-    const char *name, *scheme, *place; /* opened as scheme + directory of the test + place */
-} backends[] = {
-    {"sqlite", "sqlite:", "/laws.db"},
-};
-
-static const struct backend *backend;
-
-struct fixture {
-    char dir[256], url[300];
-    struct store *store, *other; /* two handles on the same place, as two processes would have */
-    struct tide_store_options opt;
-};
-
-static struct store *open_one(struct fixture *f)
-{
-    struct store *s = NULL;
-
-    OK(store_open(f->url, &f->opt, env_real(), &s, &err));
-    return s;
-}
-
-static int set_up(void **state)
-{
-    struct fixture *f = mem_zero(sizeof *f);
-
-    dir_make(f->dir);
-    snprintf(f->url, sizeof f->url, "%s%s%s", backend->scheme, f->dir, backend->place);
-    f->opt.flags = TIDE_OPEN_CREATE;
-    f->store = open_one(f);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-
-    store_close(f->other);
-    store_close(f->store);
-    dir_remove(f->dir);
-    free(f);
-    return 0;
-}
-
-static struct store *second(struct fixture *f)
-{
-    if (!f->other)
-        f->other = open_one(f);
-    return f->other;
-}
-
-/* ---- Writing ------------------------------------------------------------------------------------------------- */
-
-struct write {
-    const char *id;
-    unsigned flags;
-    int64_t expect, epoch;
-    size_t n;
-    const char *body; /* of each event; NULL: {} */
-    const char *parent, *snapshot, *summary, *kind;
-    int64_t parent_seq, caches_seq;
-};
-
-static struct batch *batch_of(const struct write *w)
-{
-    struct event events[200];
-    struct batch *b;
-
-    assert_true(w->n <= 200);
-    for (size_t i = 0; i < w->n; i++)
-        events[i] = (struct event){.kind = str_from(w->kind ? w->kind : "test.event"),
-                                   .body = str_from(w->body ? w->body : "{}")};
-    b = batch_new(str_from(w->id), w->flags, events, w->n, str_from(w->snapshot), str_from(w->summary));
-    b->expect_seq = w->expect;
-    b->epoch = w->epoch;
-    b->caches_seq = w->caches_seq;
-    if (w->parent)
-        snprintf(b->parent, sizeof b->parent, "%s", w->parent);
-    b->parent_seq = w->parent_seq;
-    return b;
-}
-
-static enum tide_code write_to(struct store *s, const struct write *w, struct batch_result *ret, struct tide_err *err)
-{
-    return store_write(s, batch_of(w), ret, err);
-}
-
-/* A new session with n events, its lease kept; the epoch. */
-static int64_t create(struct store *s, const char *id, size_t n)
-{
-    struct batch_result r = {0};
-
-    OK(write_to(s, &(struct write){.id = id, .flags = BATCH_CREATE | BATCH_ACQUIRE, .n = n, .expect = STORE_ANY_SEQ}, &r,
-                &err));
-    return r.epoch;
-}
-
-static void create_free(struct store *s, const char *id, size_t n)
-{
-    OK(write_to(s,
-                &(struct write){
-                    .id = id, .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE, .n = n, .expect = STORE_ANY_SEQ},
-                NULL, &err));
-}
-
-static enum tide_code append(struct store *s, const char *id, int64_t expect, int64_t epoch, size_t n,
-                             struct tide_err *err)
-{
-    return write_to(s, &(struct write){.id = id, .expect = expect, .epoch = epoch, .n = n}, NULL, err);
-}
-
-/* ---- Reading ------------------------------------------------------------------------------------------------- */
-
-static struct head head_of(struct store *s, const char *id)
-{
-    struct head h;
-
-    OK(store_head(s, str_from(id), &h, &err));
-    return h;
-}
-
-struct seen {
-    int64_t n, first, last, last_pos;
-    bool ordered;
-    struct buf bodies;
-};
-
-static int see(void *arg, const struct event *ev)
-{
-    struct seen *seen = arg;
-
-    if (seen->n++ == 0)
-        seen->first = ev->seq;
-    else
-        seen->ordered &= ev->seq == seen->last + 1 && ev->pos > seen->last_pos;
-    seen->last = ev->seq;
-    seen->last_pos = ev->pos;
-    buf_add_str(&seen->bodies, ev->body);
-    return 0;
-}
-
-static struct seen read_all_of(struct store *s, const char *id, int64_t from, int64_t to)
-{
-    struct seen seen = {.ordered = true, .bodies = BUF_INIT(SIZE_MAX / 4)};
-    struct head h = head_of(s, id);
-
-    OK(store_read(s, &h, from, to, see, &seen, &err));
-    buf_done(&seen.bodies);
-    assert_true(seen.ordered);
-    return seen;
-}
+#include "laws.h"
 
 /* ---- The laws ------------------------------------------------------------------------------------------------ */
 
@@ -197,8 +38,9 @@ static void an_unknown_session_is_not_found(void **state)
     GIVES(TIDE_NOT_FOUND, append(f->store, "nobody", 0, 0, 1, &err));
     SAYS(TIDE_NOT_FOUND, "nobody", store_head(f->store, STR("nobody"), &h, &err));
     GIVES(TIDE_INVALID, store_head(f->store, STR("../x"), &h, &err));
-    GIVES(TIDE_INVALID, store_head(f->store, str_from("a23456789012345678901234567890123456789012345678901234567890123"
-                                                      "45"),
+    GIVES(TIDE_INVALID, store_head(f->store,
+                                   str_from("a23456789012345678901234567890123456789012345678901234567890123"
+                                            "45"),
                                    &h, &err));
 }
 
@@ -229,7 +71,8 @@ static void a_lease_given_back_can_be_taken_and_fences_the_old(void **state)
     OK(write_to(second(f), &(struct write){.id = "a", .flags = BATCH_ACQUIRE, .n = 1, .expect = 1}, &r, &err));
     assert_true(r.epoch > epoch);
     SAYS(TIDE_FENCED, "epoch", append(f->store, "a", STORE_ANY_SEQ, epoch, 1, &err));
-    GIVES(TIDE_FENCED, append(f->store, "a", STORE_ANY_SEQ, r.epoch, 1, &err)); /* the right number, the wrong process */
+    GIVES(TIDE_FENCED,
+          append(f->store, "a", STORE_ANY_SEQ, r.epoch, 1, &err)); /* the right number, the wrong process */
     OK(append(second(f), "a", 2, r.epoch, 1, &err));
     assert_int_equal(head_of(f->store, "a").last_seq, 3);
 }
@@ -260,12 +103,17 @@ static void one_refusal_does_not_fail_its_group(void **state)
         {.id = "a", .expect = 4, .epoch = 99, .n = 1},
         {.id = "nobody", .expect = 1, .n = 1},
         {.id = "b", .flags = BATCH_CREATE | BATCH_ACQUIRE, .n = 2, .expect = STORE_ANY_SEQ},
-        {.id = "c", .flags = BATCH_CREATE | BATCH_ACQUIRE, .n = 1, .expect = STORE_ANY_SEQ, .parent = "x", .parent_seq = 1},
+        {.id = "c",
+         .flags = BATCH_CREATE | BATCH_ACQUIRE,
+         .n = 1,
+         .expect = STORE_ANY_SEQ,
+         .parent = "x",
+         .parent_seq = 1},
         {.id = "nobody", .flags = BATCH_DELETE},
         {.id = "a", .expect = 4, .epoch = epoch, .n = 1},
     };
-    const enum tide_code want[] = {TIDE_OK,       TIDE_CONFLICT, TIDE_OK,        TIDE_FENCED, TIDE_NOT_FOUND,
-                                   TIDE_EXISTS,   TIDE_NOT_FOUND, TIDE_NOT_FOUND, TIDE_OK};
+    const enum tide_code want[] = {TIDE_OK,     TIDE_CONFLICT,  TIDE_OK,        TIDE_FENCED, TIDE_NOT_FOUND,
+                                   TIDE_EXISTS, TIDE_NOT_FOUND, TIDE_NOT_FOUND, TIDE_OK};
     struct batch *batches[9];
 
     for (int i = 0; i < 9; i++) {
@@ -460,18 +308,23 @@ static void a_summary_is_shown_only_while_it_is_not_behind(void **state)
     struct ids list[3] = {{""}, {""}, {""}};
     int64_t epoch = create(f->store, "a", 1);
 
-    OK(write_to(f->store,
-                &(struct write){.id = "a", .flags = BATCH_RELEASE, .n = 1, .expect = 1, .epoch = epoch, .summary = "S",
-                                .caches_seq = 2},
-                NULL, &err));
+    OK(write_to(
+        f->store,
+        &(struct write){
+            .id = "a", .flags = BATCH_RELEASE, .n = 1, .expect = 1, .epoch = epoch, .summary = "S", .caches_seq = 2},
+        NULL, &err));
     OK(f->store->ops->list(f->store, NULL, collect, &list[0], &err));
     assert_string_equal(list[0].text, "a=S");
     OK(write_to(f->store, &(struct write){.id = "a", .flags = BATCH_INPUT, .n = 1, .expect = 2}, NULL, &err));
     OK(f->store->ops->list(f->store, NULL, collect, &list[1], &err));
     assert_string_equal(list[1].text, "a");
     OK(write_to(f->store, /* for another seq than where it lands: dropped */
-                &(struct write){.id = "a", .flags = BATCH_ACQUIRE | BATCH_RELEASE, .n = 1, .expect = STORE_ANY_SEQ,
-                                .summary = "T", .caches_seq = 3},
+                &(struct write){.id = "a",
+                                .flags = BATCH_ACQUIRE | BATCH_RELEASE,
+                                .n = 1,
+                                .expect = STORE_ANY_SEQ,
+                                .summary = "T",
+                                .caches_seq = 3},
                 NULL, &err));
     OK(f->store->ops->list(f->store, NULL, collect, &list[2], &err));
     assert_string_equal(list[2].text, "a");
@@ -539,8 +392,11 @@ static void an_id_can_be_used_again_after_its_session_was_deleted(void **state)
 static void delete_is_refused_while_held_or_with_forks_and_names_them(void **state)
 {
     struct fixture *f = *state;
-    struct write fork = {.flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE, .n = 1, .expect = STORE_ANY_SEQ,
-                         .parent = "a", .parent_seq = 2};
+    struct write fork = {.flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE,
+                         .n = 1,
+                         .expect = STORE_ANY_SEQ,
+                         .parent = "a",
+                         .parent_seq = 2};
     const struct write gone = {.id = "a", .flags = BATCH_DELETE};
 
     create_free(f->store, "a", 3);
@@ -561,8 +417,12 @@ static void delete_is_refused_while_held_or_with_forks_and_names_them(void **sta
 static void a_fork_stands_on_its_parents_event(void **state)
 {
     struct fixture *f = *state;
-    struct write fork = {.id = "f", .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE, .n = 2,
-                         .expect = STORE_ANY_SEQ, .parent = "a", .parent_seq = 4};
+    struct write fork = {.id = "f",
+                         .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE,
+                         .n = 2,
+                         .expect = STORE_ANY_SEQ,
+                         .parent = "a",
+                         .parent_seq = 4};
     struct head h;
 
     create_free(f->store, "a", 3);
@@ -589,7 +449,9 @@ static void a_hidden_session_is_nowhere_until_it_is_revealed(void **state)
     size_t n;
 
     OK(write_to(f->store,
-                &(struct write){.id = "h", .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_HIDDEN | BATCH_KEEP, .n = 2,
+                &(struct write){.id = "h",
+                                .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_HIDDEN | BATCH_KEEP,
+                                .n = 2,
                                 .expect = STORE_ANY_SEQ},
                 &r, &err));
     GIVES(TIDE_NOT_FOUND, store_head(f->store, STR("h"), &(struct head){0}, &err));
@@ -597,15 +459,16 @@ static void a_hidden_session_is_nowhere_until_it_is_revealed(void **state)
     assert_string_equal(before.text, "");
     OK(f->store->ops->resolve(f->store, STR("h"), ids, 1, &n, &err));
     assert_int_equal(n, 0);
-    GIVES(TIDE_EXISTS, write_to(second(f),
-                                &(struct write){.id = "h", .flags = BATCH_CREATE | BATCH_ACQUIRE, .n = 1,
-                                                .expect = STORE_ANY_SEQ},
-                                NULL, &err));
+    GIVES(TIDE_EXISTS,
+          write_to(second(f),
+                   &(struct write){.id = "h", .flags = BATCH_CREATE | BATCH_ACQUIRE, .n = 1, .expect = STORE_ANY_SEQ},
+                   NULL, &err));
     GIVES(TIDE_NOT_FOUND, write_to(f->store, &(struct write){.id = "h", .flags = BATCH_DELETE}, NULL, &err));
-    OK(write_to(f->store,
-                &(struct write){.id = "h", .flags = BATCH_KEEP | BATCH_REVEAL | BATCH_RELEASE, .n = 1, .expect = 2,
-                                .epoch = r.epoch},
-                NULL, &err));
+    OK(write_to(
+        f->store,
+        &(struct write){
+            .id = "h", .flags = BATCH_KEEP | BATCH_REVEAL | BATCH_RELEASE, .n = 1, .expect = 2, .epoch = r.epoch},
+        NULL, &err));
     OK(second(f)->ops->list(second(f), NULL, collect, &after, &err));
     assert_string_equal(after.text, "h");
     assert_int_equal(read_all_of(second(f), "h", 0, 0).n, 3);
@@ -637,16 +500,21 @@ static void a_snapshot_is_never_ahead_of_the_log_or_of_another_history(void **st
     OK(write_to(f->store, /* the caller thought it would land elsewhere */
                 &(struct write){.id = "a", .expect = -1, .epoch = epoch, .n = 2, .snapshot = "bad", .caches_seq = 4},
                 NULL, &err));
-    GIVES(TIDE_CONFLICT, write_to(f->store,
-                                  &(struct write){.id = "a", .expect = 3, .epoch = epoch, .n = 3, .snapshot = "lost",
-                                                  .caches_seq = 6},
-                                  NULL, &err));
+    GIVES(TIDE_CONFLICT,
+          write_to(f->store,
+                   &(struct write){.id = "a", .expect = 3, .epoch = epoch, .n = 3, .snapshot = "lost", .caches_seq = 6},
+                   NULL, &err));
     assert_int_equal(snapshot_of(second(f), "a", 100, text), 3);
     assert_string_equal(text, "at 3");
     assert_int_equal(snapshot_of(second(f), "a", 2, text), 0);
     OK(write_to(f->store,
-                &(struct write){.id = "a", .expect = 5, .epoch = epoch, .n = 1, .flags = BATCH_RELEASE,
-                                .snapshot = "at 6", .caches_seq = 6},
+                &(struct write){.id = "a",
+                                .expect = 5,
+                                .epoch = epoch,
+                                .n = 1,
+                                .flags = BATCH_RELEASE,
+                                .snapshot = "at 6",
+                                .caches_seq = 6},
                 NULL, &err));
     assert_int_equal(snapshot_of(second(f), "a", 6, text), 6);
     assert_int_equal(snapshot_of(second(f), "a", 5, text), 3);
@@ -677,7 +545,10 @@ static void checkpoints_come_newest_first(void **state)
 
     for (int i = 1; i < 10; i++)
         OK(write_to(f->store,
-                    &(struct write){.id = "a", .expect = i, .epoch = epoch, .n = 1,
+                    &(struct write){.id = "a",
+                                    .expect = i,
+                                    .epoch = epoch,
+                                    .n = 1,
                                     .kind = i % 3 == 0   ? "checkpoint"
                                             : i % 5 == 0 ? "checkpoint.deleted"
                                                          : "checkpoints"},
@@ -761,9 +632,13 @@ static void equal_big_values_are_stored_once_and_swept_with_the_last_reference(v
 
     for (int i = 0; i < 3; i++)
         OK(write_to(f->store,
-                    &(struct write){.id = i == 0 ? "a" : i == 1 ? "b" : "c",
-                                    .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE, .n = 2,
-                                    .expect = STORE_ANY_SEQ, .body = i == 2 ? two : one},
+                    &(struct write){.id = i == 0   ? "a"
+                                          : i == 1 ? "b"
+                                                   : "c",
+                                    .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE,
+                                    .n = 2,
+                                    .expect = STORE_ANY_SEQ,
+                                    .body = i == 2 ? two : one},
                     NULL, &err));
     assert_int_equal(info_int(f->store, "big_values"), 2);
     OK(write_to(f->store, &(struct write){.id = "a", .flags = BATCH_DELETE}, NULL, &err));
@@ -786,8 +661,11 @@ static void what_was_stored_can_be_read_under_a_smaller_limit(void **state)
     struct head h;
 
     OK(write_to(f->store,
-                &(struct write){.id = "a", .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE, .n = 1,
-                                .expect = STORE_ANY_SEQ, .body = body},
+                &(struct write){.id = "a",
+                                .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE,
+                                .n = 1,
+                                .expect = STORE_ANY_SEQ,
+                                .body = body},
                 NULL, &err));
     f->opt.max_record_bytes = 1000;
     h = head_of(second(f), "a");

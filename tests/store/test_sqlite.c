@@ -5,6 +5,7 @@
 
 #include "kit.h"
 
+#include "store/group.h"
 #include "store/sqlite_db.h"
 
 #define KEY "0123456789abcdef0123456789abcdef"
@@ -33,7 +34,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-static enum tide_code open_with(struct fixture *f, unsigned flags, const char *key, tide_store **ret, struct tide_err *err)
+static enum tide_code open_with(struct fixture *f, unsigned flags, const char *key, tide_store **ret,
+                                struct tide_err *err)
 {
     struct tide_store_options opt = {.flags = flags, .key = key, .key_len = key ? strlen(key) : 0};
 
@@ -89,8 +91,8 @@ static int add_checkpoint(void *arg, const struct tide_checkpoint *c)
 
 static int add_info(void *arg, const struct tide_session_info *info)
 {
-    buf_addf(arg, "%s %lld %s %s %d %s %s %s\n", info->id, (long long)info->updated_ms, info->title, info->status, (int)info->last_seq,
-             info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : "-",
+    buf_addf(arg, "%s %lld %s %s %d %s %s %s\n", info->id, (long long)info->updated_ms, info->title, info->status,
+             (int)info->last_seq, info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : "-",
              info->parent_id ? info->parent_id : "-", info->why);
     return 0;
 }
@@ -208,8 +210,7 @@ static void an_older_version_is_upgraded_with_nothing_lost(void **state)
     for (int version = 1; version < SQLITE_SCHEMA_VERSION; version++) {
         char sql[400];
 
-        snprintf(sql, sizeof sql,
-                 "%s; PRAGMA user_version=%d",
+        snprintf(sql, sizeof sql, "%s; PRAGMA user_version=%d",
                  "DROP VIEW IF EXISTS messages; DROP VIEW IF EXISTS sessions_v; DROP VIEW IF EXISTS heads", version);
         sql_run(f->path, NULL, sql);
         GIVES(TIDE_READ_ONLY, open_with(f, TIDE_OPEN_READ_ONLY, NULL, &store, &err));
@@ -528,6 +529,37 @@ static void a_torn_or_missing_mark_is_no_obstacle(void **state)
     tide_store_close(s);
 }
 
+/* ---- Damage in one place ------------------------------------------------------------------------------------------ */
+
+static struct batch *queue_input(struct store *s, const char *id)
+{
+    const struct event ev = {.kind = STR("queue.added"), .body = STR("{\"queue_id\":\"q\"}")};
+    struct batch *b = batch_new(str_from(id), BATCH_INPUT, &ev, 1, STR(""), STR(""));
+
+    b->expect_seq = STORE_ANY_SEQ;
+    group_submit(s->group, b, false);
+    return b;
+}
+
+static void a_damaged_session_is_in_nobody_elses_way(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = open_store(f, NULL);
+    struct batch *bad, *good;
+
+    fill(s);
+    sql_run(f->path, NULL, "UPDATE sessions SET created = created + 1 WHERE id = 'two'");
+    bad = queue_input(store_of(s), "two");
+    good = queue_input(store_of(s), "one");
+    group_wait(store_of(s)->group, bad);
+    group_wait(store_of(s)->group, good);
+    expect_code(TIDE_CORRUPT, bad->code, &bad->err, "damaged", __FILE__, __LINE__);
+    expect_code(TIDE_OK, good->code, &good->err, "sound", __FILE__, __LINE__);
+    batch_free(bad);
+    batch_free(good);
+    tide_store_close(s);
+}
+
 /* ---- For people -------------------------------------------------------------------------------------------------- */
 
 static void the_views_show_what_people_look_for(void **state)
@@ -539,7 +571,8 @@ static void the_views_show_what_people_look_for(void **state)
     tide_store_close(s);
     assert_int_equal(sql_int(f->path, "SELECT count(*) FROM sessions_v"), 2);
     assert_int_equal(sql_int(f->path, "SELECT count(*) FROM messages WHERE session_id = 'one'"), 150);
-    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM messages WHERE session_id = 'one' AND NOT deleted"), 35 + 49);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM messages WHERE session_id = 'one' AND NOT deleted"),
+                     35 + 49);
     assert_int_equal(sql_int(f->path, "SELECT input_tokens FROM token_usage"), 5);
     assert_int_equal(sql_int(f->path, "SELECT count(*) FROM checkpoints"), 15);
     assert_int_equal(sql_int(f->path, "SELECT count(*) FROM errors"), 0);
@@ -565,6 +598,7 @@ int main(void)
         CASE(a_store_that_lost_its_log_says_so),
         CASE(a_deleted_session_does_not_come_back_with_a_lost_log),
         CASE(a_torn_or_missing_mark_is_no_obstacle),
+        CASE(a_damaged_session_is_in_nobody_elses_way),
         CASE(the_views_show_what_people_look_for),
     };
 

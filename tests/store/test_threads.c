@@ -31,7 +31,8 @@ static int set_up(void **state)
 
     dir_make(f->dir);
     snprintf(f->path, sizeof f->path, "%s/t.db", f->dir);
-    OK(tide_store_open(f->path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE, .queue_max = 64}, &f->store, &err));
+    OK(tide_store_open(f->path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE, .queue_max = 64}, &f->store,
+                       &err));
     *state = f;
     return 0;
 }

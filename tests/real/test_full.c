@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A disk that is really full: a small tmpfs in a mount namespace of the test's own. Appends fail with TIDE_FULL, nothing
+ * acknowledged is lost, a new process can still open and read, and when there is room again all goes on without repair.
+ */
+#include <sched.h>
+#include <sys/mount.h>
+
+#include "proc.h"
+
+static char dir[256], path[300], fill_path[300];
+
+/* A mount namespace, as root or as somebody who may have a user namespace; false when neither is possible. */
+static bool make_disk(void)
+{
+    char map[64];
+    uid_t uid = getuid();
+    gid_t gid = getgid();
+    int fd;
+
+    if (unshare(CLONE_NEWNS) != 0) {
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+            return false;
+        fd = open("/proc/self/setgroups", O_WRONLY);
+        if (fd >= 0 && write(fd, "deny", 4) != 4)
+            print_message("setgroups\n");
+        close(fd);
+        snprintf(map, sizeof map, "0 %d 1", (int)uid);
+        fd = open("/proc/self/uid_map", O_WRONLY);
+        if (fd < 0 || write(fd, map, strlen(map)) < 0)
+            return false;
+        close(fd);
+        snprintf(map, sizeof map, "0 %d 1", (int)gid);
+        fd = open("/proc/self/gid_map", O_WRONLY);
+        if (fd < 0 || write(fd, map, strlen(map)) < 0)
+            return false;
+        close(fd);
+    }
+    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=700") == 0;
+}
+
+/* Takes every block that is left. */
+static void fill_disk(void)
+{
+    static char block[65536];
+    int fd = open(fill_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+    for (size_t n = sizeof block; n > 0;) {
+        if (write(fd, block, n) <= 0)
+            n /= 2;
+    }
+    close(fd);
+}
+
+static int count(void *arg, const struct tide_event *ev)
+{
+    (void)ev;
+    ++*(int64_t *)arg;
+    return 0;
+}
+
+static int count_info(void *arg, const struct tide_session_info *info)
+{
+    (void)info;
+    ++*(int64_t *)arg;
+    return 0;
+}
+
+/* Another process: opens, lists, reads all, checks. */
+static void look(struct self *me)
+{
+    struct tide_store_options opt = {.flags = *(unsigned *)me->arg};
+    tide_store *store = NULL;
+    tide_session *s = NULL;
+    int64_t sessions = 0, events = 0;
+
+    CHILD_MUST(tide_store_open(path, &opt, &store, &err));
+    CHILD_MUST(tide_session_list(store, NULL, count_info, &sessions, &err));
+    CHILD_MUST(tide_session_open(store, "full", TIDE_SESSION_READ, &s, &err));
+    CHILD_MUST(tide_read(s, 0, 0, 0, count, &events, &err));
+    CHILD_MUST(tide_verify(s, NULL, NULL, NULL, &err));
+    CHILD_MUST(tide_store_check(store, 0, NULL, NULL, NULL, &err));
+    tell(me->out, &events, sizeof events);
+    tide_session_close(s);
+    tide_store_close(store);
+}
+
+static int64_t seen_by_another(unsigned flags)
+{
+    struct child c = child_start(look, &flags, 0);
+    int64_t events = -1;
+
+    hear(c.out, &events, sizeof events, 60000);
+    assert_int_equal(child_wait(&c), 0);
+    return events;
+}
+
+static void a_full_disk_loses_nothing_and_mends_by_itself(void **unused)
+{
+    char body[3100];
+    struct tide_new_event ev = {"message.user", body, 0};
+    tide_store *store = NULL;
+    tide_session *s = NULL;
+    int64_t acked = 1;
+    enum tide_code code;
+
+    (void)unused;
+    if (!make_disk()) {
+        print_message("neither root nor user namespaces: skipped\n");
+        skip();
+    }
+    snprintf(body, sizeof body, "{\"content\":\"%03000d\"}", 1);
+    OK(tide_store_open(path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
+    OK(tide_session_create(store, "full", NULL, &s, &err));
+    for (int round = 0; round < 5; round++) {
+        int refused = 0;
+
+        for (int i = 0; i < 20; i++, acked++)
+            OK(tide_append(s, 0, &ev, 1, NULL, &err));
+        fill_disk();
+        while (refused < 3) { /* room in the files that are there may last for a few */
+            code = tide_append(s, 0, &ev, 1, NULL, NULL);
+            if (code)
+                expect_code(TIDE_FULL, code, NULL, "append", __FILE__, __LINE__);
+            refused += code != TIDE_OK;
+            acked += code == TIDE_OK;
+            assert_true(acked < 2000);
+        }
+        assert_int_equal(seen_by_another(TIDE_OPEN_READ_ONLY), acked);
+        assert_int_equal(seen_by_another(0), acked);
+        assert_int_equal(unlink(fill_path), 0);
+        if (round % 2) { /* a process that was closed and begins anew on the full disk, too */
+            tide_session_close(s);
+            tide_store_close(store);
+            fill_disk();
+            assert_int_equal(seen_by_another(TIDE_OPEN_READ_ONLY), acked);
+            assert_int_equal(unlink(fill_path), 0);
+            OK(tide_store_open(path, NULL, &store, &err));
+            OK(tide_session_open(store, "full", TIDE_SESSION_APPEND, &s, &err));
+        }
+        OK(tide_append(s, 0, &ev, 1, NULL, &err)); /* there is room: it goes on, by the same handle */
+        acked++;
+        OK(tide_store_compact(store, &err));
+    }
+    tide_session_close(s);
+    tide_store_close(store);
+    assert_int_equal(seen_by_another(0), acked);
+    umount(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_disk_loses_nothing_and_mends_by_itself),
+    };
+    int failed;
+
+    signal(SIGPIPE, SIG_IGN);
+    snprintf(dir, sizeof dir, "/tmp/tidemark-full.XXXXXX");
+    if (!mkdtemp(dir))
+        return 1;
+    snprintf(path, sizeof path, "%s/s.db", dir);
+    snprintf(fill_path, sizeof fill_path, "%s/fill", dir);
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    rmdir(dir);
+    return failed;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For the suite of laws: the backends, a fresh store of one, writing to it and reading it with few words. */
+#ifndef TESTS_STORE_LAWS_H
+#define TESTS_STORE_LAWS_H
+
+#include "kit.h"
+
+#include "store/group.h"
+
+/* ---- Backends ------------------------------------------------------------------------------------------------ */
+
+static const struct backend {
+    const char *name, *scheme, *place; /* opened as scheme + directory of the test + place */
+} backends[] = {
+    {"sqlite", "sqlite:", "/laws.db"},
+};
+
+static const struct backend *backend;
+
+struct fixture {
+    char dir[256], url[300];
+    struct store *store, *other; /* two handles on the same place, as two processes would have */
+    struct tide_store_options opt;
+};
+
+static struct store *open_one(struct fixture *f)
+{
+    struct store *s = NULL;
+
+    OK(store_open(f->url, &f->opt, env_real(), &s, &err));
+    return s;
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = mem_zero(sizeof *f);
+
+    dir_make(f->dir);
+    snprintf(f->url, sizeof f->url, "%s%s%s", backend->scheme, f->dir, backend->place);
+    f->opt.flags = TIDE_OPEN_CREATE;
+    f->store = open_one(f);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    store_close(f->other);
+    store_close(f->store);
+    dir_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+static struct store *second(struct fixture *f)
+{
+    if (!f->other)
+        f->other = open_one(f);
+    return f->other;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------------- */
+
+struct write {
+    const char *id;
+    unsigned flags;
+    int64_t expect, epoch;
+    size_t n;
+    const char *body; /* of each event; NULL: {} */
+    const char *parent, *snapshot, *summary, *kind;
+    int64_t parent_seq, caches_seq;
+};
+
+static struct batch *batch_of(const struct write *w)
+{
+    struct event events[200];
+    struct batch *b;
+
+    assert_true(w->n <= 200);
+    for (size_t i = 0; i < w->n; i++)
+        events[i] = (struct event){.kind = str_from(w->kind ? w->kind : "test.event"),
+                                   .body = str_from(w->body ? w->body : "{}")};
+    b = batch_new(str_from(w->id), w->flags, events, w->n, str_from(w->snapshot), str_from(w->summary));
+    b->expect_seq = w->expect;
+    b->epoch = w->epoch;
+    b->caches_seq = w->caches_seq;
+    if (w->parent)
+        snprintf(b->parent, sizeof b->parent, "%s", w->parent);
+    b->parent_seq = w->parent_seq;
+    return b;
+}
+
+static enum tide_code write_to(struct store *s, const struct write *w, struct batch_result *ret, struct tide_err *err)
+{
+    return store_write(s, batch_of(w), ret, err);
+}
+
+/* A new session with n events, its lease kept; the epoch. */
+static int64_t create(struct store *s, const char *id, size_t n)
+{
+    struct batch_result r = {0};
+
+    OK(write_to(s, &(struct write){.id = id, .flags = BATCH_CREATE | BATCH_ACQUIRE, .n = n, .expect = STORE_ANY_SEQ},
+                &r, &err));
+    return r.epoch;
+}
+
+static void create_free(struct store *s, const char *id, size_t n)
+{
+    OK(write_to(s,
+                &(struct write){
+                    .id = id, .flags = BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE, .n = n, .expect = STORE_ANY_SEQ},
+                NULL, &err));
+}
+
+static enum tide_code append(struct store *s, const char *id, int64_t expect, int64_t epoch, size_t n,
+                             struct tide_err *err)
+{
+    return write_to(s, &(struct write){.id = id, .expect = expect, .epoch = epoch, .n = n}, NULL, err);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------- */
+
+static struct head head_of(struct store *s, const char *id)
+{
+    struct head h;
+
+    OK(store_head(s, str_from(id), &h, &err));
+    return h;
+}
+
+struct seen {
+    int64_t n, first, last, last_pos;
+    bool ordered;
+    struct buf bodies;
+};
+
+static int see(void *arg, const struct event *ev)
+{
+    struct seen *seen = arg;
+
+    if (seen->n++ == 0)
+        seen->first = ev->seq;
+    else
+        seen->ordered &= ev->seq == seen->last + 1 && ev->pos > seen->last_pos;
+    seen->last = ev->seq;
+    seen->last_pos = ev->pos;
+    buf_add_str(&seen->bodies, ev->body);
+    return 0;
+}
+
+static struct seen read_all_of(struct store *s, const char *id, int64_t from, int64_t to)
+{
+    struct seen seen = {.ordered = true, .bodies = BUF_INIT(SIZE_MAX / 4)};
+    struct head h = head_of(s, id);
+
+    OK(store_read(s, &h, from, to, see, &seen, &err));
+    buf_done(&seen.bodies);
+    assert_true(seen.ordered);
+    return seen;
+}
+
+#endif
