@@ -185,6 +185,7 @@ struct tide_session_info {
     int64_t created_ms, updated_ms, first_seq, last_seq;
     const char *status, *outcome, *reason, *why; /* DESIGN: running, waiting, idle, …; completed, failed, …, none */
     const char *next;                            /* the command that moves it; NULL when nothing needs to */
+    const char *holder; /* who may append now, in words; NULL when nobody alive does */
     int is_resumable, needs_resume;
     const char *error_message, *failed_at_node; /* of the latest run; NULL when none */
     const char *resume_from_checkpoint_id;      /* latest checkpoint that can be resumed from; NULL when none */
@@ -209,7 +210,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_list(tide_store *store, con
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_show(tide_session *session, tide_session_info_fn *fn, void *arg,
                                                           struct tide_err *err);
 
-/* Deletes a whole session for good. TIDE_HAS_FORKS names the forks that stand on it; TIDE_HELD its holder. */
+/* Deletes a whole session for good, by its whole id: no prefix. TIDE_HAS_FORKS names its forks, TIDE_HELD its holder. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_delete(tide_store *store, const char *id, struct tide_err *err);
 
 /* ---- Events ------------------------------------------------------------------------------------------------ */
@@ -344,7 +345,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_save(tide_session *sessi
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_latest(tide_session *session, tide_checkpoint_fn *fn, void *arg,
                                                                struct tide_err *err);
 
-/* Finds a checkpoint by id or unique id prefix. Its state: tide_state(session, checkpoint->seq). */
+/* Finds a checkpoint by id or unique id prefix, of a fork also in the past it shares. Its state: tide_state(session, its seq). */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load(tide_session *session, const char *id,
                                                              tide_checkpoint_fn *fn, void *arg, struct tide_err *err);
 

@@ -159,6 +159,10 @@ static enum tide_code take_option(struct parser *p, const char *word, struct tid
             tide_fail(err, TIDE_INVALID, "%s takes no value", what);
         return equals ? in_command(p->args, err) : TIDE_OK;
     }
+    if (slot->given) {
+        tide_fail(err, TIDE_INVALID, "%s is given twice: give it once", what);
+        return in_command(p->args, err);
+    }
     if (!equals && p->at == p->argc) {
         tide_fail(err, TIDE_INVALID, "%s needs a value: %s %s", what, what, opt->value);
         return in_command(p->args, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command line, parsed and checked against the tables: pure, nothing is opened. Options may stand anywhere, also
- * before the command; "--" ends them; "--name VALUE" and "--name=VALUE" are the same; of a repeated one the last counts.
+ * before the command; "--" ends them; "--name VALUE" and "--name=VALUE" are the same; one with a value stands only once.
  */
 #ifndef CLI_ARGS_H
 #define CLI_ARGS_H

@@ -20,8 +20,10 @@ void cli_store_close(struct cli *cli);
 /* The session of operand `i`, by id or unique prefix; `flags` as in tide_session_open(). */
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
                                 struct tide_err *err) MUST_CHECK;
-enum tide_code cli_session_resolve(struct cli *cli, size_t i, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
-    MUST_CHECK;
+
+/* Adds what to do when a session was not found, more than one fits, or another process holds it; `code` goes through. */
+enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err);
+
 static inline void session_closep(tide_session **session)
 {
     tide_session_close(*session);

@@ -17,7 +17,7 @@ static const struct opt list_options[] = {
     {.name = "clean", .help = "only those with no failure or retry before them"},
     {.name = "all", .help = "also those that a rollback has cut off"},
     {.name = "limit", .type = VALUE_INT, .value = "N", .min = 1, .help = "only the newest N"},
-    {.name = "ids", .help = "print only the ids, one per line"},
+    {.name = "ids", .help = "print only the ids, one per line; with --json: {\"ids\":[...]}"},
     {.name = NULL},
 };
 

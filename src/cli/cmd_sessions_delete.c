@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tidemark sessions delete: a whole session, for good. */
+/* tidemark sessions delete: a whole session, for good; by its whole id, since a prefix may come to mean another one. */
+#include "cli/advice.h"
 #include "cli/cli.h"
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     struct json_out o = out_json(&cli->out);
-    char id[TIDE_ID_SIZE];
+    const char *id = args_operand(&cli->args, 0);
+    enum tide_code code = tide_session_delete(cli->store, id, err);
 
-    if (cli_session_resolve(cli, 0, id, err) || tide_session_delete(cli->store, id, err))
-        return err->code;
+    if (code == TIDE_NOT_FOUND)
+        return advise(code, "give the whole id, as `tidemark sessions list` shows it: a prefix is not enough to delete",
+                      err);
+    if (code)
+        return cli_advise_session(code, err);
     if (!cli->out.json) {
         outf(&cli->out, "deleted %s\n", id);
         return TIDE_OK;
@@ -27,4 +32,5 @@ const struct command cmd_sessions_delete = {
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}},
     .help = "delete a session for good; refused while forks stand on it",
+    .more = "ID is the whole id: a prefix is not enough to delete.",
 };

@@ -13,13 +13,14 @@ static const struct opt options[] = {
     {.name = "status",
      .type = VALUE_TEXT,
      .value = "STATUS",
-     .words = "running waiting idle interrupted_startup interrupted_waiting active paused completed failed cancelled",
-     .help = "only these: running, waiting, idle, interrupted_startup, interrupted_waiting, active, paused, completed, "
-             "failed, cancelled"},
+     .words = "running waiting idle completed failed cancelled interrupted interrupted_startup interrupted_waiting "
+              "damaged active paused",
+     .help = "only these: running (also: active), waiting (also: paused), idle, completed, failed, cancelled, "
+             "interrupted, interrupted_startup, interrupted_waiting, damaged"},
     {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "only of this agent (name or id)"},
     {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "only of this task"},
     {.name = "limit", .type = VALUE_INT, .value = "N", .min = 1, .help = "only the newest N"},
-    {.name = "ids", .help = "print only the ids, one per line"},
+    {.name = "ids", .help = "print only the ids, one per line; with --json: {\"ids\":[...]}"},
     {.name = NULL},
 };
 

@@ -180,6 +180,7 @@ static void fields_standing(struct out *out, const struct view *v, const struct 
     out_colored(out, session_color(info), session_status(status, info));
     outf(out, "\n");
     out_field(out, "why", info->why);
+    out_field(out, "held by", info->holder);
     out_field(out, "next", info->next);
     out_field(out, "error", info->error_message);
     out_field(out, "failed at", info->failed_at_node);

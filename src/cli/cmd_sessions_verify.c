@@ -84,7 +84,8 @@ static enum tide_code verify_one(struct verification *v, const char *id, struct 
 {
     AUTO(session_closep) tide_session *session = NULL;
     uint64_t events = 0;
-    enum tide_code code = tide_session_open(v->cli->store, id, TIDE_SESSION_READ, &session, err);
+    enum tide_code code =
+        cli_advise_session(tide_session_open(v->cli->store, id, TIDE_SESSION_READ, &session, err), err);
 
     v->events_before = v->events;
     if (!code)

@@ -44,6 +44,7 @@ static void set_signals(void)
             sigaction(numbers[i], &stop, NULL);
     }
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL); /* a file that may not grow is an error like a full disk */
 }
 
 static enum tide_code run_command(struct cli *cli, struct tide_err *err)

@@ -29,6 +29,7 @@ void session_members(struct json_out *o, const struct tide_session_info *info)
     json_kopt(o, "reason", info->reason);
     json_kopt(o, "why", info->why);
     json_kopt(o, "next", info->next);
+    json_kopt(o, "holder", info->holder);
     json_out_kbool(o, STR("is_resumable"), info->is_resumable);
     json_out_kbool(o, STR("needs_resume"), info->needs_resume);
     json_ktime(o, "created_at", info->created_ms);
@@ -66,6 +67,7 @@ enum color session_color(const struct tide_session_info *info)
         {"interrupted_startup", COLOR_YELLOW},
         {"interrupted_waiting", COLOR_YELLOW},
         {"failed", COLOR_RED},
+        {"damaged", COLOR_RED},
     };
 
     for (size_t i = 0; i < sizeof(colors) / sizeof(colors[0]); i++)

@@ -2,6 +2,7 @@
 /* What most commands begin with: the store, a session of it, a position in that session. */
 #include <inttypes.h>
 
+#include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/store_url.h"
 
@@ -23,7 +24,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     opt.key = opt.key_len ? key : NULL;
     code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
     explicit_bzero(key, sizeof(key));
-    return code;
+    return advise(code, advice_for_store(code), err);
 }
 
 void cli_store_close(struct cli *cli)
@@ -32,22 +33,24 @@ void cli_store_close(struct cli *cli)
     cli->store = NULL;
 }
 
-/* What to do when there is no such session. */
-static enum tide_code with_hint(enum tide_code code, struct tide_err *err)
+enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err)
 {
-    return code == TIDE_NOT_FOUND ? tide_fail(err, code, "%s: `tidemark sessions list` shows what there is", err->msg)
-                                  : code;
-}
-
-enum tide_code cli_session_resolve(struct cli *cli, size_t i, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
-{
-    return with_hint(tide_session_resolve(cli->store, args_operand(&cli->args, i), ret_id, err), err);
+    switch (code) {
+    case TIDE_NOT_FOUND:
+        return advise(code, "`tidemark sessions list` shows what there is", err);
+    case TIDE_AMBIGUOUS:
+        return advise(code, "give more of the id", err);
+    case TIDE_HELD:
+        return advise(code, "wait until it is done, or end it", err);
+    default:
+        return code;
+    }
 }
 
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
                                 struct tide_err *err)
 {
-    return with_hint(tide_session_open(cli->store, args_operand(&cli->args, i), flags, ret_session, err), err);
+    return cli_advise_session(tide_session_open(cli->store, args_operand(&cli->args, i), flags, ret_session, err), err);
 }
 
 static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)

@@ -10,23 +10,23 @@
 static const char *const types[] = {"turn",           "node_start", "node_complete",  "edge_transition",
                                     "loop_iteration", "safe_point", "user_checkpoint"};
 
-static bool type_known(const char *type)
+static enum tide_code check_type(struct str type, struct tide_err *err)
 {
-    for (size_t i = 0; type && i < sizeof types / sizeof types[0]; i++) {
-        if (strcmp(types[i], type) == 0)
-            return true;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (str_eq(str_from(types[i]), type))
+            return TIDE_OK;
     }
-    return false;
+    return tide_fail(err, TIDE_INVALID,
+                     "'%.*s' is not a checkpoint type: turn, node_start, node_complete, edge_transition, loop_iteration, "
+                     "safe_point, user_checkpoint",
+                     STR_ARG(type));
 }
 
-static enum tide_code check_type(const char *type, struct tide_err *err)
+enum tide_code checkpoint_check(struct arena *a, const struct json *body, struct tide_err *err)
 {
-    if (type_known(type))
-        return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID,
-                     "'%s' is not a checkpoint type: turn, node_start, node_complete, edge_transition, loop_iteration, "
-                     "safe_point, user_checkpoint",
-                     type ? type : "");
+    if (!str_is_id(json_get_text(a, body, STR("checkpoint_id"))))
+        return tide_fail(err, TIDE_INVALID, "checkpoint: 'checkpoint_id' must be 1 to 64 letters, digits, '_' or '-'");
+    return check_type(json_get_text(a, body, STR("type")), err);
 }
 
 static void write_metrics(struct json_out *o, const struct state *s)
@@ -68,7 +68,7 @@ enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_check
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = check_type(in->type, err);
+    code = check_type(str_from(in->type), err);
     if (!code && (s->owner.pending || s->stale))
         code = session_sync(s, err);
     if (code)
@@ -334,7 +334,7 @@ enum tide_code tide_checkpoint_list(tide_session *s, const struct tide_checkpoin
     enum tide_code code;
 
     ERR_LOCAL(err);
-    if (f.filter->type && (code = check_type(f.filter->type, err)) != TIDE_OK)
+    if (f.filter->type && (code = check_type(str_from(f.filter->type), err)) != TIDE_OK)
         return code;
     code = walk_checkpoints(s, keep_matching, &f, err);
     for (size_t i = f.n; i > 0 && !code; i--) {
@@ -402,6 +402,38 @@ static enum tide_code find_one(struct tide_session *s, const char *id, struct fo
     return TIDE_OK;
 }
 
+/* Of the past that a fork shares: the parents' checkpoints up to where it began. */
+struct inherited {
+    int64_t to;
+    tide_checkpoint_fn *fn;
+    void *arg;
+    bool found;
+};
+
+static int if_shared(void *arg, const struct tide_checkpoint *c)
+{
+    struct inherited *i = arg;
+
+    i->found = c->seq <= i->to;
+    return i->found ? i->fn(i->arg, c) : 0;
+}
+
+static enum tide_code load_inherited(struct tide_session *s, const char *id, tide_checkpoint_fn *fn, void *arg,
+                                     struct tide_err *err)
+{
+    struct inherited i = {s->head.parent_seq, fn, arg, false};
+    struct tide_err unused;
+    tide_session *parent;
+
+    if (!s->head.parent_id[0] ||
+        tide_session_open((tide_store *)(void *)s->store, s->head.parent_id, TIDE_SESSION_READ, &parent, &unused))
+        return err->code;
+    if (tide_checkpoint_load(parent, id, if_shared, &i, &unused) == TIDE_OK && i.found)
+        err->code = TIDE_OK;
+    tide_session_close(parent);
+    return err->code;
+}
+
 enum tide_code tide_checkpoint_load(tide_session *s, const char *id, tide_checkpoint_fn *fn, void *arg,
                                     struct tide_err *err)
 {
@@ -413,7 +445,7 @@ enum tide_code tide_checkpoint_load(tide_session *s, const char *id, tide_checkp
     if (!code)
         fn(arg, &f.list[f.n - 1].c);
     found_done(&f);
-    return code;
+    return code == TIDE_NOT_FOUND ? load_inherited(s, id, fn, arg, err) : code;
 }
 
 static enum tide_code append_deleted(struct tide_session *s, const char *const *ids, size_t n, const char *reason,
@@ -475,7 +507,9 @@ static int choose(struct walk *w, const struct tide_checkpoint *c)
 {
     struct pruning *p = w->arg;
 
-    if (!c->rolled_back && (c->is_clean || !p->clean_only) && p->kept < p->keep)
+    if (c->rolled_back)
+        return 0; /* not listed, and undoing the rollback may want it */
+    if ((c->is_clean || !p->clean_only) && p->kept < p->keep)
         p->kept++;
     else
         keep(&p->f, c);

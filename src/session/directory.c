@@ -71,6 +71,7 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
         .outcome = st->outcome,
         .reason = st->reason,
         .why = st->why,
+        .holder = h->held && h->holder_alive ? h->holder : NULL,
         .is_resumable = st->is_resumable,
         .needs_resume = st->needs_resume,
         .error_message = r->error_message,
@@ -175,7 +176,8 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
     l.err = err;
     if (l.filter->status && !status_word_known(l.filter->status))
         return tide_fail(err, TIDE_INVALID,
-                         "'%s' is not a status: use running, waiting, idle, completed, failed, cancelled, interrupted",
+                         "'%s' is not a status: use running (active), waiting (paused), idle, completed, failed, cancelled, "
+                         "interrupted, interrupted_startup, interrupted_waiting or damaged",
                          l.filter->status);
     code = l.store->ops->list(l.store, NULL, list_entry, &l, err);
     arena_done(&l.arena);
@@ -206,12 +208,10 @@ enum tide_code tide_session_show(tide_session *s, tide_session_info_fn *fn, void
 enum tide_code tide_session_delete(tide_store *store, const char *id, struct tide_err *err)
 {
     struct store *s = store_of(store);
-    char whole[TIDE_ID_SIZE];
-    enum tide_code code;
+    struct str whole = str_from(id);
 
     ERR_LOCAL(err);
-    code = session_resolve(s, str_from(id), whole, err);
-    if (code)
-        return code;
-    return store_write(s, batch_new(str_from(whole), BATCH_DELETE, NULL, 0, STR(""), STR("")), NULL, err);
+    if (!str_is_id(whole))
+        return tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-'");
+    return store_write(s, batch_new(whole, BATCH_DELETE, NULL, 0, STR(""), STR("")), NULL, err);
 }

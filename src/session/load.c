@@ -87,6 +87,21 @@ static enum tide_code parent_head(struct store *store, const struct head *head, 
                                                                   : TIDE_OK;
 }
 
+enum tide_code fork_depth_check(struct store *store, const struct head *parent, struct tide_err *err)
+{
+    struct head at = *parent, next;
+    enum tide_code code = TIDE_OK;
+
+    for (int depth = 1; at.parent_id[0] && !code; depth++) {
+        if (depth >= FORKS_DEEP)
+            return tide_fail(err, TIDE_INVALID, "session '%s' is a fork of a fork %d times over: no more can stand on it",
+                             parent->id, FORKS_DEEP);
+        code = parent_head(store, &at, &next, err);
+        at = next;
+    }
+    return code;
+}
+
 /* The state before a session's first own event. */
 static enum tide_code beginning(struct store *store, const struct head *head, struct state **ret, struct tide_err *err)
 {

@@ -25,6 +25,10 @@ enum tide_code state_catch_up(struct store *store, const struct head *head, stru
 enum tide_code read_through(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
                             void *arg, struct tide_err *err) MUST_CHECK;
 
+/* Refuses to stand one more fork on this session: loading goes from fork to parent, and must not go for ever. */
+#define FORKS_DEEP 1000
+enum tide_code fork_depth_check(struct store *store, const struct head *parent, struct tide_err *err) MUST_CHECK;
+
 #define EVENT_OVERHEAD 80 /* bytes an event costs beyond its body, roughly: what snapshots are weighed against */
 
 #endif

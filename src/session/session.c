@@ -37,7 +37,7 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
     if (!kind_is_valid(name))
         return tide_fail(err, TIDE_INVALID, "not an event kind: 1 to 64 lower-case letters, digits, '_' and '.'");
     if (body.len > store->max_record_bytes)
-        return tide_fail(err, TIDE_TOO_BIG, "%s: the event has %zu bytes, the limit is %zu", in->kind, body.len,
+        return tide_fail(err, TIDE_TOO_BIG, "%s: the event has %zu bytes, the limit is %zu (TIDEMARK_MAX_RECORD_BYTES raises it)", in->kind, body.len,
                          store->max_record_bytes);
     kind = kind_find(name);
     if (kind && kind->flags & KIND_INTERNAL && !internal)
@@ -46,6 +46,8 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
     if (code)
         return tide_wrap(err, "%s: the data is not valid JSON", in->kind);
     code = kind_check(kind, name, json, err);
+    if (!code && str_eq(name, STR("checkpoint")))
+        code = checkpoint_check(a, json, err);
     if (code)
         return code;
     if (!compact) {

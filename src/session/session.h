@@ -50,6 +50,9 @@ enum tide_code checkpoint_to_resume(struct store *store, const struct head *head
                                     char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
 bool checkpoint_is_known(const struct state *state);
 
+/* What a checkpoint event must have beyond the types of its fields. */
+enum tide_code checkpoint_check(struct arena *a, const struct json *body, struct tide_err *err) MUST_CHECK;
+
 /* A session id that is whole or a unique prefix, made whole. */
 enum tide_code session_resolve(struct store *store, struct str prefix, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
     MUST_CHECK;

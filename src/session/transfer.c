@@ -140,7 +140,7 @@ static enum tide_code next_line(struct importing *m, struct str *ret_line, bool 
         m->in.len -= m->taken;
         m->taken = 0;
         if (!buf_reserve(&m->in, 65536))
-            return tide_fail(err, TIDE_TOO_BIG, "line %" PRId64 " is longer than any event may be", m->line_no + 1);
+            return tide_fail(err, TIDE_TOO_BIG, "line %" PRId64 " is longer than an event may be (TIDEMARK_MAX_RECORD_BYTES raises the limit)", m->line_no + 1);
         got = m->source(m->arg, m->in.ptr + m->in.len, 65536);
         if (got < 0)
             return tide_fail(err, TIDE_IO, "the export could not be read");
@@ -212,6 +212,8 @@ static enum tide_code find_parent(struct importing *m, struct tide_err *err)
     if (m->parent_seq < h.first_seq || m->parent_seq > h.last_seq)
         return tide_fail(err, TIDE_INVALID, "session '%s' is a fork at seq %" PRId64 ", which '%s' does not have",
                          m->id, m->parent_seq, m->parent);
+    if (fork_depth_check(m->store, &h, err))
+        return err->code;
     return store_read(m->store, &h, m->parent_seq, m->parent_seq, take_digest, m->before, err);
 }
 

@@ -17,8 +17,7 @@ static int erase_rows(struct sqlite_store *s, int64_t sid)
     return rc;
 }
 
-/* Positions are never used again, also not after the newest events are gone. */
-static int keep_floor(struct sqlite_store *s)
+int position_floor(struct sqlite_store *s)
 {
     sqlite3_stmt *st = db_stmt(&s->w, ST_META_PUT);
 
@@ -29,7 +28,7 @@ static int keep_floor(struct sqlite_store *s)
 
 int session_erase(struct sqlite_store *s, struct whead *w)
 {
-    int rc = keep_floor(s);
+    int rc = position_floor(s);
 
     for (int64_t pos = w->h.last_pos, prev; pos && !rc; pos = prev) {
         sqlite3_stmt *st = db_stmt(&s->w, ST_EVENT);

@@ -15,7 +15,6 @@
 #define CHECKPOINT_WAIT_MS 100
 #define LOCK_MS 10000 /* twice what a busy database may take */
 #define REWRITE_BYTES (64 * 1024)
-#define CLOSE_COMPACT_PAGES 128 /* 1 MiB: reading a larger write-ahead log would slow the next opening */
 
 static const struct {
     int sqlite;
@@ -457,7 +456,8 @@ static void sqlite_close_store(struct store *store)
 {
     struct sqlite_store *s = sqlite_of(store);
 
-    if (s->w.db && !s->broken && !store->read_only && s->wal_pages > CLOSE_COMPACT_PAGES &&
+    /* A closed store is one file, for whoever copies it; also the next opening has no log to read. */
+    if (s->w.db && !s->broken && !store->read_only && s->wal_pages &&
         store->env->ops->lock(s->mark, 0, NULL) == TIDE_OK) {
         sqlite3_busy_timeout(s->w.db, 0);
         (void)!db_compact(s, NULL);
@@ -523,7 +523,8 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
         s->base.key.len = opt->key_len;
     }
     make_row_key(s);
-    snprintf(s->path, sizeof s->path, "%s", path);
+    /* Names that mean something else to SQLite are paths to us. */
+    snprintf(s->path, sizeof s->path, "%s%s", path[0] == ':' || strncmp(path, "file:", 5) == 0 ? "./" : "", path);
     snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
     pthread_mutex_init(&s->rmu, NULL);
     env->ops->self(env, &s->self);

@@ -233,6 +233,8 @@ enum tide_code sqlite_check(struct store *, struct store_check *, struct tide_er
 enum tide_code sqlite_rebuild(struct store *, struct tide_err *);
 enum tide_code sqlite_compact(struct store *, struct tide_err *);
 enum tide_code sqlite_change(struct store *, int64_t *ret_version, struct tide_err *);
+/* Positions up to last_pos are never used again, also when their events are gone; inside the transaction. */
+int position_floor(struct sqlite_store *s);
 int session_erase(struct sqlite_store *s, struct whead *w); /* all rows of a session, inside the transaction */
 
 #endif

@@ -75,6 +75,20 @@ int64_t mark_position(struct sqlite_store *s)
     return mark_read(s, &suspect);
 }
 
+/* Goes on without the lost events. Their positions are not used again: who has read them reads on behind them. */
+static enum tide_code accept_loss(struct sqlite_store *s, int64_t lost_to, struct tide_err *err)
+{
+    int rc = db_run(&s->w, ST_BEGIN_WRITE);
+
+    s->last_pos = lost_to;
+    rc = rc ? rc : position_floor(s);
+    rc = rc ? rc : db_run(&s->w, ST_COMMIT);
+    if (!rc)
+        return TIDE_OK;
+    db_run(&s->w, ST_ROLLBACK);
+    return db_fail(s, &s->w, rc, err, "go on without the lost events");
+}
+
 enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide_err *err)
 {
     int64_t want = mark_read(s, ret_suspect);
@@ -88,10 +102,8 @@ enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide
         return db_fail(s, &s->w, rc, err, "read the last position");
     if (s->last_pos >= want)
         return TIDE_OK;
-    if (s->accept_loss && !s->base.read_only) {
-        (void)!mark_write(s, s->last_pos, *ret_suspect, NULL);
-        return TIDE_OK;
-    }
+    if (s->accept_loss && !s->base.read_only)
+        return accept_loss(s, want, err);
     return tide_fail(
         err, TIDE_CORRUPT,
         "'%s' ends at position %" PRId64 ", but %" PRId64 " was acknowledged: its write-ahead log was damaged "

@@ -326,7 +326,9 @@ static void create_session(struct txn *t, struct batch *b, struct whead *w)
         sweep_hidden(t, w);
     if (!t->rc && w->exists)
         refuse(b, TIDE_EXISTS, "a session '%s' exists already%s", b->session,
-               w->hidden ? " (it is being imported)" : ": choose another id");
+               w->hidden                    ? " (it is being imported)"
+               : b->flags & BATCH_HIDDEN ? ": delete it first, or import into another store"
+                                         : ": choose another id");
     if (!t->rc && !b->code && b->parent[0])
         parent = find_parent(t, b, w);
     if (t->rc || b->code)

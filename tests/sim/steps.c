@@ -37,7 +37,7 @@ struct handle *get_handle(struct world *w, struct proc *p, struct o_session *s)
         judge(w, p, s, &none, code, &err, TIDE_APPEND_ANY);
     else if (code && proc_alive(p) && !call_excused(w))
         wrong(w, "%s cannot be opened: %s: %s", s->id, tide_code_name(code), err.msg);
-    if (code)
+    if (code || !proc_alive(p))
         return NULL;
     h->view = tide_session_last_seq(h->h);
     h->knows = true;

@@ -143,7 +143,7 @@ void do_input(struct world *w, struct proc *p, struct o_session *s)
     struct o_batch b;
     enum tide_code code;
 
-    if (s->alt_count)
+    if (s->alt_count || handle_of(w, p, s)->queue_n) /* what is queued would go into the same commit */
         return;
     gen_batch(w, &b, 1 + rnd(w, 2), true);
     call_begin(w);

@@ -2,6 +2,7 @@
 /* What is particular to the SQLite store: its file, its versions, its key, its side files, what people do to them. */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "kit.h"
 
@@ -462,18 +463,45 @@ static void append_some(tide_store *s, int n)
     tide_session_close(session);
 }
 
+/* A store that is closed has an empty log: only a process that died leaves one with something in it. */
+static void in_a_process_that_dies(struct fixture *f, void (*act)(tide_store *))
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        tide_store *s = open_store(f, NULL);
+
+        fill(s);
+        OK(tide_store_compact(s, &err));
+        act(s);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void append_five(tide_store *s)
+{
+    append_some(s, 5);
+}
+
+static void delete_two(tide_store *s)
+{
+    OK(tide_session_delete(s, "two", &err));
+}
+
 static void a_store_that_lost_its_log_says_so(void **state)
 {
     struct fixture *f = *state;
     struct stat st;
-    tide_store *s = open_store(f, NULL);
+    tide_store *s;
     tide_session *session = NULL;
-    int64_t last;
+    int64_t last, lost;
 
-    fill(s);
-    OK(tide_store_compact(s, &err));
-    append_some(s, 5);
-    tide_store_close(s);
+    in_a_process_that_dies(f, append_five);
+    lost = sql_int(f->path, "SELECT max(pos) FROM events");
     assert_int_equal(stat(f->wal, &st), 0);
     assert_true(st.st_size > 0);
     assert_int_equal(truncate(f->wal, st.st_size / 2), 0);
@@ -488,6 +516,7 @@ static void a_store_that_lost_its_log_says_so(void **state)
     assert_int_equal(tide_session_last_seq(session), last + 1);
     tide_session_close(session);
     tide_store_close(s);
+    assert_true(sql_int(f->path, "SELECT max(pos) FROM events") > lost); /* positions that were read are not used again */
     OK(open_with(f, 0, NULL, &s, &err)); /* once accepted, it is over */
     OK(tide_store_check(s, 0, NULL, NULL, NULL, &err));
     tide_store_close(s);
@@ -496,12 +525,9 @@ static void a_store_that_lost_its_log_says_so(void **state)
 static void a_deleted_session_does_not_come_back_with_a_lost_log(void **state)
 {
     struct fixture *f = *state;
-    tide_store *s = open_store(f, NULL);
+    tide_store *s;
 
-    fill(s);
-    OK(tide_store_compact(s, &err));
-    OK(tide_session_delete(s, "two", &err));
-    tide_store_close(s);
+    in_a_process_that_dies(f, delete_two);
     assert_int_equal(unlink(f->wal), 0);
     GIVES(TIDE_CORRUPT, open_with(f, 0, NULL, &s, &err));
 }
