@@ -5,31 +5,41 @@
  */
 #include "cli/advice.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static bool is_advice(const char *clause)
 {
-    static const char *const verbs[] = {"free ", "give ", "import ",    "leave ", "look ", "make ",
-                                        "open ", "put ",  "run ",       "save ",  "set ",  "try ",
-                                        "use ",  "wait ", "read what ", "raise ", "name ", "remove "};
+    static const char *const openings[] = {"free ", "give ",   "import its", "leave ", "look into", "make the",
+                                           "name ", "open it", "put ",       "raise ", "remove ",   "save ",
+                                           "set ",  "try ",    "read what",  "use ",   "wait ",     "close "};
 
-    /* "open 'x': Permission denied" says what failed, not what to do */
-    if (strncmp(clause, "open '", 6) == 0 || strncmp(clause, "open store", 10) == 0)
-        return false;
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-        if (strncmp(clause, verbs[i], strlen(verbs[i])) == 0)
+    for (size_t i = 0; i < sizeof(openings) / sizeof(openings[0]); i++)
+        if (strncmp(clause, openings[i], strlen(openings[i])) == 0)
             return true;
     return strstr(clause, "`tidemark ") != NULL;
 }
 
 const char *advice_in(const char *msg)
 {
-    const char *clause = NULL;
+    const char *last = NULL;
 
-    for (const char *p = msg; *p; p++) /* the longest tail that begins as advice does */
-        if ((p[0] == ':' || p[0] == ';') && p[1] == ' ' && !clause && is_advice(p + 2))
-            clause = p + 2;
-    return clause;
+    for (const char *p = msg; *p; p++)
+        if ((p[0] == ':' || p[0] == ';') && p[1] == ' ' && is_advice(p + 2))
+            last = p + 2;
+    return last;
+}
+
+const char *advice_for(enum tide_code code)
+{
+    switch (code) {
+    case TIDE_AMBIGUOUS:
+        return "give more of the id";
+    case TIDE_HELD:
+        return "wait until it is done, or end it";
+    default:
+        return NULL;
+    }
 }
 
 const char *advice_for_store(enum tide_code code)

@@ -8,7 +8,10 @@
 /* The last clause of a message, when it says what to do; else NULL. Points into `msg`. */
 const char *advice_in(const char *msg);
 
-/* What to do about a store that answers with this code; NULL when nothing general can be said. */
+/* What to do about an error of this code, wherever it comes from; NULL when nothing general can be said. */
+const char *advice_for(enum tide_code code);
+
+/* The same of a store that cannot be opened. */
 const char *advice_for_store(enum tide_code code);
 
 /* Adds `advice` to a message that has none of its own. `code` is handed through; TIDE_OK and NULL change nothing. */

@@ -21,7 +21,7 @@ void cli_store_close(struct cli *cli);
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
                                 struct tide_err *err) MUST_CHECK;
 
-/* Adds what to do when a session was not found, more than one fits, or another process holds it; `code` goes through. */
+/* Adds what to do when there is no such session; `code` goes through. */
 enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err);
 
 static inline void session_closep(tide_session **session)

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "cli/args_check.h"
 #include "cli/cli.h"
 #include "cli/lines.h"
 #include "cli/store_url.h"
@@ -21,9 +22,9 @@
 #define LINE_EXTRA 1024 /* a line may be longer than its record by the kind and some spaces */
 
 static const struct opt options[] = {
-    {.name = "kind", .type = VALUE_TEXT, .value = "KIND", .help = "kind of the event, or of every line's event"},
+    {.name = "kind", .type = VALUE_KIND, .value = "KIND", .help = "kind of the event, or of every line's event"},
     {.name = "data",
-     .type = VALUE_TEXT,
+     .type = VALUE_DATA,
      .value = "JSON|@FILE",
      .help = "its fields: a JSON object, or a file that holds one (default: {})"},
     {.name = "sync",
@@ -50,6 +51,15 @@ static void print_seq(struct out *out, int64_t seq)
     json_out_kint(&o, STR("seq"), seq);
     json_out_end(&o, '}');
     out_json_end(out);
+}
+
+/* Editors of some systems put it before a text; JSON has no place for it. `what` is how the message names the text. */
+static enum tide_code refuse_bom(const char *what, struct str text, struct tide_err *err)
+{
+    if (!str_starts(text, STR("\xef\xbb\xbf")))
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID,
+                     "%s begins with a byte order mark (UTF-8 BOM), which is not JSON: save it without one", what);
 }
 
 /* ---- one event ---- */
@@ -110,17 +120,17 @@ static enum tide_code append_one(struct cli *cli, size_t max, struct tide_err *e
 {
     AUTO(buf_done) struct buf file = BUF_INIT(max + ((size_t)128 << 10));
     const char *data = args_text(&cli->args, "data");
+    struct str body;
 
     if (!args_on(&cli->args, "kind"))
         return tide_fail(err, TIDE_INVALID, "--kind KIND is missing (or give - to read JSON lines)");
     if (args_on(&cli->args, "sync"))
         return tide_fail(err, TIDE_INVALID, "--sync goes with - (lines from standard input)");
-    if (!data || data[0] != '@')
-        return append_event(cli, str_from(data ? data : "{}"), err);
-    if (read_file(data + 1, max, &file, err))
+    if (data && data[0] == '@' && read_file(data + 1, max, &file, err))
         return err->code;
     buf_cstr(&file);
-    return append_event(cli, buf_view(&file), err);
+    body = data && data[0] == '@' ? buf_view(&file) : str_from(data ? data : "{}");
+    return refuse_bom("--data", body, err) ? err->code : append_event(cli, body, err);
 }
 
 /* ---- a stream of lines ---- */
@@ -161,6 +171,7 @@ static void copy_member(struct buf *body, const struct json *m)
 static enum tide_code split_kind(struct stream *s, const struct json *line, struct str *ret_kind, struct tide_err *err)
 {
     const struct json *kind = NULL;
+    struct arg_value unused;
 
     buf_add_char(&s->body, '{');
     for (const struct json *m = line->first; m; m = m->next) {
@@ -179,7 +190,7 @@ static enum tide_code split_kind(struct stream *s, const struct json *line, stru
     *ret_kind = arena_dup(&s->arena, json_text(&s->arena, kind));
     if (memchr(ret_kind->ptr, '\0', ret_kind->len))
         return tide_fail(err, TIDE_INVALID, "\"kind\" holds a NUL character");
-    return TIDE_OK;
+    return args_check("\"kind\"", VALUE_KIND, NULL, ret_kind->ptr, &unused, err);
 }
 
 /* The event of a line; what it points to lives until the next line. */
@@ -191,10 +202,15 @@ static enum tide_code parse_line(struct stream *s, struct str line, struct tide_
 
     arena_reset(&s->arena);
     buf_clear(&s->body);
+    if (refuse_bom("it", line, err))
+        return err->code;
     if (json_parse(&s->arena, line, NULL, &json, NULL, err)) /* it counts lines as well, and there is only one */
         return tide_fail(err, err->code, "%s", err->msg + (str_starts(str_from(err->msg), STR("line 1, ")) ? 8 : 0));
     if (json->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID, "not a JSON object");
+    if (s->kind && json_get(json, STR("kind")))
+        return tide_fail(err, TIDE_INVALID,
+                         "has its own \"kind\", but --kind %s is given for all lines: leave one of them out", s->kind);
     if (s->kind) {
         *ret_event = (struct tide_new_event){s->kind, line.ptr, line.len};
         return TIDE_OK;
@@ -319,7 +335,9 @@ static enum tide_code append_stream(struct cli *cli, size_t max, struct tide_err
     if (args_on(&cli->args, "data") || args_on(&cli->args, "expect"))
         return tide_fail(err, TIDE_INVALID, "--%s does not go with - (lines from standard input)",
                          args_on(&cli->args, "data") ? "data" : "expect");
-    if (cli_session_open(cli, 0, s.input ? TIDE_SESSION_READ : TIDE_SESSION_APPEND, &s.session, err))
+    /* The lease before the first line: another writer is told at once, not when its first line happens to come. */
+    if (cli_session_open(cli, 0, s.input ? TIDE_SESSION_READ : TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s.session,
+                         err))
         return err->code;
     lines_init(&s.lines, STDIN_FILENO, max + LINE_EXTRA);
     code = pump(&s, err);
@@ -350,5 +368,6 @@ const struct command cmd_log_append = {
     .help = "append events; prints {\"seq\":N} for each once it is on disk",
     .more =
         "With - it reads JSON lines from standard input: objects with \"kind\", or only fields when --kind is given.\n"
-        "A line that is refused ends it; what stands before it is stored and acknowledged.",
+        "A line that is refused ends it; what stands before it is stored and acknowledged. It holds the session's lease\n"
+        "from its start to its end, also before the first line (not with --input).",
 };

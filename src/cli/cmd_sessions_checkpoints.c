@@ -57,7 +57,12 @@ static int add_json(void *arg, const struct tide_checkpoint *c)
 
 static int add_id(void *arg, const struct tide_checkpoint *c)
 {
-    outf(&((struct listing *)arg)->cli->out, "%s\n", c->id);
+    struct listing *l = arg;
+
+    if (l->cli->out.json)
+        json_out_str(&l->json, str_from(c->id));
+    else
+        outf(&l->cli->out, "%s\n", c->id);
     return 0;
 }
 
@@ -112,6 +117,23 @@ static enum tide_code list_json(struct listing *l, tide_session *session, const 
     return code;
 }
 
+static enum tide_code list_ids(struct listing *l, tide_session *session, const struct tide_checkpoint_filter *filter,
+                               struct tide_err *err)
+{
+    enum tide_code code;
+
+    if (!l->cli->out.json)
+        return tide_checkpoint_list(session, filter, add_id, l, err);
+    json_out_begin(&l->json, '{');
+    json_out_key(&l->json, STR("ids"));
+    json_out_begin(&l->json, '[');
+    code = tide_checkpoint_list(session, filter, add_id, l, err);
+    json_out_end(&l->json, ']');
+    json_out_end(&l->json, '}');
+    out_json_end(&l->cli->out);
+    return code;
+}
+
 static enum tide_code list_table(struct listing *l, tide_session *session, const struct tide_checkpoint_filter *filter,
                                  struct tide_err *err)
 {
@@ -141,7 +163,7 @@ static enum tide_code run_list(struct cli *cli, struct tide_err *err)
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
         return err->code;
     if (args_on(&cli->args, "ids"))
-        return tide_checkpoint_list(session, &filter, add_id, &l, err);
+        return list_ids(&l, session, &filter, err);
     return cli->out.json ? list_json(&l, session, &filter, err) : list_table(&l, session, &filter, err);
 }
 

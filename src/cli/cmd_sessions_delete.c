@@ -13,7 +13,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         return advise(code, "give the whole id, as `tidemark sessions list` shows it: a prefix is not enough to delete",
                       err);
     if (code)
-        return cli_advise_session(code, err);
+        return code;
     if (!cli->out.json) {
         outf(&cli->out, "deleted %s\n", id);
         return TIDE_OK;

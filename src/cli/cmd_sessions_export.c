@@ -3,11 +3,13 @@
  * tidemark sessions export and import: a session as JSON lines and back, byte for byte.
  *
  * Export to a file: temporary file beside it, sync, rename, sync of the directory; so the name always stands for a whole
- * export, and a full disk or a kill leaves what was there before.
+ * export, and a full disk or a kill leaves what was there before. A symbolic link stays: the file it leads to is the one
+ * that is replaced. What is no regular file (a pipe, a device) is never replaced: it is opened and written into.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -22,7 +24,8 @@ static const struct opt export_options[] = {
      .letter = 'o',
      .type = VALUE_FILE,
      .value = "FILE",
-     .help = "write to FILE (default: standard output)"},
+     .help = "write to FILE: replaced by a whole export, a link followed, a pipe or device written into (default: "
+             "standard output)"},
     {.name = NULL},
 };
 
@@ -103,6 +106,7 @@ static void sync_directory_of(const char *path)
     }
 }
 
+/* Replaces the regular file `path`, or makes it. */
 static enum tide_code export_to_file(struct exporting *e, tide_session *session, const char *path, struct tide_err *err)
 {
     AUTO(buf_done) struct buf temp = BUF_INIT(8192);
@@ -129,6 +133,50 @@ static enum tide_code export_to_file(struct exporting *e, tide_session *session,
     return code;
 }
 
+/* Writes into what stands at `path`: there is nothing to sync or to take back. */
+static enum tide_code export_into(struct exporting *e, tide_session *session, const char *path, struct tide_err *err)
+{
+    enum tide_code code;
+
+    e->fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (e->fd < 0 && stop_signal) /* while it waited for the reader of a pipe */
+        return tide_fail(err, TIDE_CANCELLED, "export: stopped");
+    if (e->fd < 0)
+        return tide_fail_errno(err, errno, "export: open '%.200s'", path);
+    code = export_all(e, session, err);
+    if (close(e->fd) != 0 && !code)
+        code = tide_fail_errno(err, errno, "export: close '%.200s'", path);
+    return code;
+}
+
+static bool is_standard_output(const struct stat *st)
+{
+    struct stat out;
+
+    return fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == st->st_dev && out.st_ino == st->st_ino;
+}
+
+static enum tide_code export_to(struct exporting *e, tide_session *session, const char *path, struct tide_err *err)
+{
+    AUTO(mem_freep) char *target = NULL;
+    struct stat st;
+
+    if (stat(path, &st) != 0) {
+        if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+            return tide_fail(err, TIDE_NOT_FOUND,
+                             "export: '%.200s' is a symbolic link that leads nowhere: name the file itself", path);
+        return export_to_file(e, session, path, err);
+    }
+    if (is_standard_output(&st))
+        return export_all(e, session, err);
+    if (!S_ISREG(st.st_mode))
+        return export_into(e, session, path, err);
+    target = realpath(path, NULL);
+    if (!target)
+        return tide_fail_errno(err, errno, "export: follow '%.200s'", path);
+    return export_to_file(e, session, target, err);
+}
+
 static enum tide_code run_export(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
@@ -137,7 +185,7 @@ static enum tide_code run_export(struct cli *cli, struct tide_err *err)
     enum tide_code code = cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err);
 
     if (!code && path && strcmp(path, "-") != 0)
-        code = export_to_file(&e, session, path, err);
+        code = export_to(&e, session, path, err);
     else if (!code)
         code = export_all(&e, session, err);
     buf_done(&e.buf);

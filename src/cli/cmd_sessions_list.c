@@ -53,7 +53,10 @@ static int add_id(void *arg, const struct tide_session_info *info)
 {
     struct listing *l = arg;
 
-    outf(&l->cli->out, "%s\n", info->id);
+    if (l->cli->out.json)
+        json_out_str(&l->json, str_from(info->id));
+    else
+        outf(&l->cli->out, "%s\n", info->id);
     return stop_signal != 0;
 }
 
@@ -72,15 +75,17 @@ static int add_row(void *arg, const struct tide_session_info *info)
     return stop_signal != 0;
 }
 
+/* {"sessions":[…]} or {"ids":[…]}. */
 static enum tide_code list_json(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
 {
+    bool ids = args_on(&l->cli->args, "ids");
     enum tide_code code;
 
     l->json = out_json(&l->cli->out);
     json_out_begin(&l->json, '{');
-    json_out_key(&l->json, STR("sessions"));
+    json_out_key(&l->json, ids ? STR("ids") : STR("sessions"));
     json_out_begin(&l->json, '[');
-    code = tide_session_list(l->cli->store, filter, add_json, l, err);
+    code = tide_session_list(l->cli->store, filter, ids ? add_id : add_json, l, err);
     json_out_end(&l->json, ']');
     json_out_end(&l->json, '}');
     out_json_end(&l->cli->out);
@@ -111,9 +116,11 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         .limit = args_int(&cli->args, "limit", 0),
     };
 
+    if (cli->out.json)
+        return list_json(&l, &filter, err);
     if (args_on(&cli->args, "ids"))
         return tide_session_list(cli->store, &filter, add_id, &l, err);
-    return cli->out.json ? list_json(&l, &filter, err) : list_table(&l, &filter, err);
+    return list_table(&l, &filter, err);
 }
 
 const struct command cmd_sessions_list = {

@@ -32,6 +32,8 @@ enum value_type {
     VALUE_CHECKPOINT, /* a checkpoint's id or unique prefix */
     VALUE_POSITION,   /* a seq or a checkpoint */
     VALUE_OBJECT,     /* JSON object */
+    VALUE_KIND,       /* an event's kind */
+    VALUE_DATA,       /* JSON, or @ and a path */
     VALUE_FILE,       /* path, any bytes */
     VALUE_DIR,
     VALUE_STDIN, /* the operand "-" alone */

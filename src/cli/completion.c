@@ -61,6 +61,13 @@ static void put_groups(struct out *out)
         outf(out, "%s%s", g == command_groups ? "" : "|", g->name);
 }
 
+static void put_group_commands(struct out *out, const struct command_group *g)
+{
+    for (const struct command *const *c = commands; *c; c++)
+        if ((*c)->group && strcmp((*c)->group, g->name) == 0 && !(*c)->hidden)
+            outf(out, " %s", (*c)->name);
+}
+
 /* What a type of value completes to, as a word that the scripts' own functions know. */
 static const char *source_of(enum value_type type)
 {
@@ -78,6 +85,8 @@ static const char *source_of(enum value_type type)
         return "shells";
     case VALUE_COMMAND:
         return "commands";
+    case VALUE_DATA:
+        return "data";
     default:
         return NULL;
     }
@@ -103,6 +112,18 @@ static void put_value_case(struct out *out, const struct command *c, const struc
     outf(out, "; return ;;\n");
 }
 
+/* help: first the commands and groups, then the commands of the group. */
+static void put_command_words(struct out *out, const char *name)
+{
+    outf(out, "    '%s '0) _tidemark_offer @commands ;;\n    '%s '1) case $id in\n", name, name);
+    for (const struct command_group *g = command_groups; g->name; g++) {
+        outf(out, "        %s) _tidemark_offer '", g->name);
+        put_group_commands(out, g);
+        outf(out, "' ;;\n");
+    }
+    outf(out, "        esac ;;\n");
+}
+
 static void put_operand_case(struct out *out, const struct command *c)
 {
     char name[64];
@@ -111,7 +132,9 @@ static void put_operand_case(struct out *out, const struct command *c)
     for (const struct operand *o = c->operands; o->name; o++, i++) {
         if (!source_of(o->type))
             continue;
-        if (o->flags & OPERAND_MANY)
+        if (o->type == VALUE_COMMAND)
+            put_command_words(out, words_of(c, name));
+        else if (o->flags & OPERAND_MANY)
             outf(out, "    '%s '*) _tidemark_offer @%s ;;\n", words_of(c, name), source_of(o->type));
         else
             outf(out, "    '%s '%zu) _tidemark_offer @%s ;;\n", words_of(c, name), i, source_of(o->type));
@@ -150,9 +173,7 @@ static void put_cases(struct out *out)
     outf(out, "' ;;\n    esac; return ;;\n    esac\n    case $at in\n    '') _tidemark_offer @commands; return ;;\n");
     for (const struct command_group *g = command_groups; g->name; g++) {
         outf(out, "    '%s') _tidemark_offer '", g->name);
-        for (const struct command *const *c = commands; *c; c++)
-            if ((*c)->group && strcmp((*c)->group, g->name) == 0)
-                outf(out, " %s", (*c)->name);
+        put_group_commands(out, g);
         outf(out, "'; return ;;\n");
     }
     outf(out, "    esac\n    case \"$at $n\" in\n");
@@ -176,6 +197,7 @@ static void put_walk(struct out *out, const char *first, const char *last, const
     outf(out,
          "    for ((i = %s; i < %s; i++)); do\n"
          "        w=%s\n"
+         "        [[ -n $skip && $w == [=@] ]] && continue\n" /* bash makes them words of their own */
          "        if [[ -n $skip ]]; then [[ $skip == --store ]] && store=$w; skip=; continue; fi\n"
          "        case $w in\n"
          "        --store=*) store=${w#--store=} ;;\n"
@@ -207,16 +229,30 @@ static void print_bash(struct out *out)
          "2>/dev/null) ;;\n"
          "    @files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;\n"
          "    @dirs) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); return ;;\n"
+         "    @data) _tidemark_data; return ;;\n"
          "    @shells) words='bash zsh fish' ;;\n"
          "    @commands) words='");
     put_command_list(out);
-    outf(out, "' ;;\n"
-              "    esac\n"
-              "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
-              "}\n\n"
-              "_tidemark() {\n"
-              "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} at= n=0 id= store= skip= i w\n"
-              "    COMPREPLY=()\n");
+    outf(out,
+         "' ;;\n"
+         "    esac\n"
+         "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+         "}\n\n"
+         /* JSON, or @ and a file; whether the @ is part of the word is the person's setting */
+         "_tidemark_data() {\n"
+         "    [[ $file == @ || $cur == @* ]] || return\n"
+         "    compopt -o filenames 2>/dev/null\n"
+         "    if [[ $cur == @?* || $COMP_WORDBREAKS != *@* ]]; then\n"
+         "        mapfile -t COMPREPLY < <(compgen -P @ -f -- \"${cur#@}\")\n"
+         "    else\n"
+         "        mapfile -t COMPREPLY < <(compgen -f -- \"${cur#@}\")\n"
+         "    fi\n"
+         "}\n\n"
+         "_tidemark() {\n"
+         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} at= n=0 id= store= skip= i w file=\n"
+         "    COMPREPLY=()\n"
+         "    if [[ $prev == [=@] && $COMP_CWORD -gt 1 ]]; then file=$prev; prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+         "    [[ $cur == = ]] && cur=\n");
     put_walk(out, "1", "COMP_CWORD", "${COMP_WORDS[i]}");
     put_cases(out);
     outf(out, "}\ncomplete -F _tidemark tidemark\n");
@@ -234,6 +270,7 @@ static void print_zsh(struct out *out)
          "2>/dev/null)\"} ;;\n"
          "    @files) _files ;;\n"
          "    @dirs) _files -/ ;;\n"
+         "    @data) compset -P @ && _files ;;\n"
          "    @shells) compadd bash zsh fish ;;\n"
          "    @commands) compadd --");
     put_command_list(out);
@@ -304,6 +341,22 @@ static void put_fish_operands(struct out *out, const struct command *c)
     }
 }
 
+/* For help: first the commands and groups, then the commands of the group. */
+static void put_fish_commands(struct out *out)
+{
+    outf(out, "function __tidemark_commands\n"
+              "    set -l words (__tidemark_words)\n"
+              "    switch \"$words[2..-1]\"\n"
+              "        case ''\n"
+              "            printf '%%s\\n'");
+    put_command_list(out);
+    for (const struct command_group *g = command_groups; g->name; g++) {
+        outf(out, "\n        case %s\n            printf '%%s\\n'", g->name);
+        put_group_commands(out, g);
+    }
+    outf(out, "\n    end\nend\n");
+}
+
 static void print_fish(struct out *out)
 {
     outf(out, "# fish completion for tidemark, made by `tidemark completion fish`\n"
@@ -351,10 +404,12 @@ static void print_fish(struct out *out)
               "function __tidemark_shells\n"
               "    printf '%%s\\n' bash zsh fish\n"
               "end\n"
-              "function __tidemark_commands\n"
-              "    printf '%%s\\n'");
-    put_command_list(out);
-    outf(out, "\nend\ncomplete -c tidemark -f\n");
+              "function __tidemark_data\n"
+              "    set -l t (commandline -ct)\n"
+              "    string match -q '@*' -- $t; and printf '@%%s\\n' (__fish_complete_path (string sub -s 2 -- $t))\n"
+              "end\n");
+    put_fish_commands(out);
+    outf(out, "complete -c tidemark -f\n");
     for (const struct command_group *g = command_groups; g->name; g++)
         put_fish_command(out, "", g->name, g->help);
     for (const struct command *const *c = commands; *c; c++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The demo on a terminal: one line per run, each beginning where the one before was cut off, so that the runs form a
- * staircase. The line of the current run is drawn again as it grows. Without a terminal: one plain line per run.
+ * staircase. The line of the current run is drawn again as it grows, so it must never reach the edge: a line that wraps
+ * cannot be drawn over. A narrow terminal gets no pid, a very narrow one no bar. Without a terminal: one plain line per run.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,15 +10,21 @@
 
 #include "cli/demo.h"
 
-#define LEFT 20  /* columns before the bar */
-#define RIGHT 26 /* and behind it */
+#define WIDE 60 /* columns from which on the pid is shown */
+#define LEFT 20 /* columns before the bar with the pid, */
+#define LEFT_NARROW 8
+#define RIGHT 18  /* and behind it: " killed after 9999" */
+#define BAR_MIN 6 /* shorter ones say nothing */
+#define MARGIN 8  /* what a wide terminal leaves free at its right */
 
 void demo_picture_begin(struct out *out, int64_t steps, const char *store)
 {
+    const char *gap = out->tty && terminal_columns(STDOUT_FILENO) < WIDE ? "\n" : " ";
+
     outf(out,
-         "%sTidemark: a worker writes a session of %" PRId64 " steps. It is killed with SIGKILL %d times.%s\n"
-         "The store is thrown away at the end: %s\n\n",
-         color_code(out, COLOR_BOLD), steps, DEMO_KILLS, color_code(out, COLOR_NONE), store);
+         "%sTidemark: a worker writes a session of %" PRId64 " steps.%sIt is killed with SIGKILL %d times.%s\n"
+         "The store is thrown away at the end:%s%s\n\n",
+         color_code(out, COLOR_BOLD), steps, gap, DEMO_KILLS, color_code(out, COLOR_NONE), gap, store);
 }
 
 static void plain(struct out *out, int number, const struct demo_run *run)
@@ -48,9 +55,25 @@ static void bar(struct out *out, int from, int to, int width, const struct demo_
         outf(out, " ");
 }
 
+/* Columns of the bar; 0: there is no room for one. */
+static int bar_width(int columns)
+{
+    int width = columns >= WIDE ? columns - LEFT - RIGHT - MARGIN : columns - LEFT_NARROW - RIGHT - 1;
+
+    return width < BAR_MIN ? 0 : width;
+}
+
+static void put_end(struct out *out, const struct demo_run *run, int64_t reached)
+{
+    if (run->killed)
+        outf(out, " %skilled%s after %" PRId64, color_code(out, COLOR_RED), color_code(out, COLOR_NONE), reached);
+    else
+        outf(out, " %sfinished%s", color_code(out, COLOR_GREEN), color_code(out, COLOR_NONE));
+}
+
 void demo_picture_run(struct out *out, int64_t steps, int number, const struct demo_run *run, bool ended)
 {
-    int width = terminal_columns(STDOUT_FILENO) - LEFT - RIGHT;
+    int columns = terminal_columns(STDOUT_FILENO), width = bar_width(columns);
     int64_t reached = run->acked > run->mark ? run->acked : run->mark;
 
     if (!out->tty) {
@@ -58,13 +81,13 @@ void demo_picture_run(struct out *out, int64_t steps, int number, const struct d
             plain(out, number, run);
         return;
     }
-    width = width < 10 ? 10 : width;
-    outf(out, "\r run %d  pid %-7d ", number, (int)run->pid);
-    bar(out, column(run->mark, steps, width), column(reached, steps, width), width, run);
-    if (ended && run->killed)
-        outf(out, " %skilled%s after %" PRId64, color_code(out, COLOR_RED), color_code(out, COLOR_NONE), reached);
-    else if (ended)
-        outf(out, " %sfinished%s", color_code(out, COLOR_GREEN), color_code(out, COLOR_NONE));
+    outf(out, "\r run %d ", number);
+    if (columns >= WIDE)
+        outf(out, " pid %-7d ", (int)run->pid);
+    if (width > 0)
+        bar(out, column(run->mark, steps, width), column(reached, steps, width), width, run);
+    if (ended)
+        put_end(out, run, reached);
     else
         outf(out, " %" PRId64 " of %" PRId64, reached, steps);
     outf(out, "\033[K%s", ended ? "\n" : "");

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 
@@ -95,6 +96,7 @@ static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
     }
     if (code == TIDE_CANCELLED && stop_signal)
         return 128 + stop_signal;
+    advise(code, advice_for(code), err);
     if (code)
         fprintf(stderr, "tidemark: %s\n", err->msg);
     return code ? tide_code_exit(code) : cli->exit_status;

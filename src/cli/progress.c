@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line is redrawn ten times a second at most, and never before the work has lasted half a second. */
+/*
+ * The line is redrawn ten times a second at most, and never before the work has lasted half a second. It is cut to the
+ * terminal's width: one that wraps cannot be drawn over.
+ */
 #include "cli/progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "cli/output.h"
 
 #define FIRST_MS 500
 #define EVERY_MS 100
@@ -29,18 +35,18 @@ void progress_init(struct progress *p, const char *what, const char *of)
 
 static void draw(const struct progress *p, uint64_t done, uint64_t total)
 {
-    int full = total ? (int)((double)done / (double)total * BAR) : 0;
-    char bar[BAR * 3 + 1];
+    int columns = terminal_columns(STDERR_FILENO) - 1, full = total ? (int)((double)done / (double)total * BAR) : 0;
+    char bar[BAR * 3 + 2] = "", figures[80];
     size_t n = 0;
 
-    full = full > BAR ? BAR : full;
-    for (int i = 0; i < BAR; i++)
-        n += (size_t)snprintf(bar + n, sizeof(bar) - n, "%s", i < full ? "█" : "░");
     if (total)
-        fprintf(stderr, "\r%s %s %3d%%  %" PRIu64 " of %" PRIu64 " %s\033[K", p->what, bar,
-                (int)((double)done / (double)total * 100), done, total, p->of);
+        snprintf(figures, sizeof(figures), "%3d%%  %" PRIu64 " of %" PRIu64 " %s",
+                 (int)((double)done / (double)total * 100), done, total, p->of);
     else
-        fprintf(stderr, "\r%s  %" PRIu64 " %s\033[K", p->what, done, p->of);
+        snprintf(figures, sizeof(figures), "%" PRIu64 " %s", done, p->of);
+    for (int i = 0; i < BAR && total && columns >= (int)(strlen(p->what) + strlen(figures)) + BAR + 2; i++)
+        n += (size_t)snprintf(bar + n, sizeof(bar) - n, "%s%s", i < full ? "█" : "░", i == BAR - 1 ? " " : "");
+    fprintf(stderr, "\r%s %s%.*s\033[K", p->what, bar, columns > 20 ? columns - (int)strlen(p->what) - 1 : 0, figures);
     fflush(stderr);
 }
 

@@ -35,16 +35,7 @@ void cli_store_close(struct cli *cli)
 
 enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err)
 {
-    switch (code) {
-    case TIDE_NOT_FOUND:
-        return advise(code, "`tidemark sessions list` shows what there is", err);
-    case TIDE_AMBIGUOUS:
-        return advise(code, "give more of the id", err);
-    case TIDE_HELD:
-        return advise(code, "wait until it is done, or end it", err);
-    default:
-        return code;
-    }
+    return advise(code, code == TIDE_NOT_FOUND ? "`tidemark sessions list` shows what there is" : NULL, err);
 }
 
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,

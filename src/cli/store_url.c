@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "cli/advice.h"
 #include "cli/args_check.h"
 
 #define KNOWN_SCHEME "sqlite:"
@@ -109,8 +110,8 @@ static enum tide_code key_from_file(const char *path, const char *from, unsigned
     return code;
 }
 
-enum tide_code store_key(const struct args *args, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
-                         struct tide_err *err)
+static enum tide_code find_key(const struct args *args, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
+                               struct tide_err *err)
 {
     const char *option_file = args_text(args, "key-file"), *file = getenv("TIDEMARK_KEY_FILE");
     const char *key = getenv("TIDEMARK_KEY");
@@ -129,6 +130,12 @@ enum tide_code store_key(const struct args *args, unsigned char ret_key[STORE_KE
     *ret_len = strlen(key);
     memcpy(ret_key, key, *ret_len);
     return TIDE_OK;
+}
+
+enum tide_code store_key(const struct args *args, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
+                         struct tide_err *err)
+{
+    return advise(find_key(args, ret_key, ret_len, err), "give a file that holds the key: --key-file FILE", err);
 }
 
 enum tide_code store_max_record(size_t *ret_bytes, struct tide_err *err)

@@ -318,29 +318,31 @@ static enum tide_code make_file(struct sqlite_store *s, struct tide_err *err)
     return code;
 }
 
-/* The side file; a reader does without it where it may not be written. */
+/* The side file; a reader needs no lock, and does without the mark where there is none. */
 static enum tide_code open_mark(struct sqlite_store *s, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
+    unsigned flags = s->base.read_only ? ENV_READ : ENV_WRITE | ENV_CREATE;
     char side[1100];
     enum tide_code code = db_path(s, "-mark", side, err);
 
     if (code)
         return code;
-    code = ops->open(s->base.env, side, ENV_WRITE | ENV_CREATE, &s->mark, err);
+    code = ops->open(s->base.env, side, flags, &s->mark, err);
     if (code == TIDE_FULL && reserve_release(s))
-        code = ops->open(s->base.env, side, ENV_WRITE | ENV_CREATE, &s->mark, err);
-    if (code && s->base.read_only) {
-        code = ops->open(s->base.env, side, ENV_READ, &s->mark, err);
-        code = code == TIDE_NOT_FOUND ? TIDE_OK : code;
-    }
-    return code;
+        code = ops->open(s->base.env, side, flags, &s->mark, err);
+    return code == TIDE_NOT_FOUND && s->base.read_only ? TIDE_OK : code;
 }
 
 static enum tide_code open_database(struct sqlite_store *s, bool create, struct tide_err *err)
 {
-    enum tide_code code = db_connect(s, &s->w, err);
+    enum tide_code code = s->base.read_only ? TIDE_OK : db_lock(s, err);
 
+    if (code)
+        return code;
+    code = db_connect(s, &s->w, err);
+    if (!s->base.read_only) /* two that make the same store at once must not meet where SQLite switches to its log */
+        db_unlock(s);
     return code ? code : schema_migrate(s, create, err);
 }
 

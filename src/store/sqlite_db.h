@@ -11,7 +11,7 @@
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
 #define SQLITE_SCHEMA_VERSION 2
-#define BLOCK_EVENTS 64            /* events whose positions one row of `blocks` holds */
+#define BLOCK_EVENTS 256           /* events whose positions one row of `blocks` holds */
 #define WAL_LIMIT_PAGES 512        /* 4 MiB: past this the write-ahead log is moved into the file */
 #define RESERVE_BYTES (256 * 1024) /* released on a full disk so that the store can still be opened and read */
 
@@ -81,8 +81,8 @@ struct conn {
 /* What the writer knows of a session, valid while nobody else has committed. */
 struct whead {
     struct head h;
-    int64_t boot;                        /* row of `boots` that holds the lease; 0: nobody */
-    bool in_live;                        /* has a row in `live` */
+    int64_t boot;                                 /* row of `boots` that holds the lease; 0: nobody */
+    bool in_live;                                 /* has a row in `live` */
     bool exists, hidden, damaged, dirty, touched; /* dirty: differs from disk; touched: by the transaction under way */
     bool summary_set;
     struct str summary; /* points into the batch that brought it */
@@ -124,7 +124,7 @@ struct sqlite_store {
     char boot_id[40];
     struct env_proc self;
     int64_t beat_due_ms;
-    struct map orphans; /* session id -> int64_t * epoch */
+    struct map orphans;           /* session id -> int64_t * epoch */
     int wal_pages, move_at_pages; /* in the write-ahead log; so many are moved into the file */
 };
 

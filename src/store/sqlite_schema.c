@@ -30,7 +30,7 @@ static const char tables[] =
     " row_check INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS boots(boot INTEGER PRIMARY KEY AUTOINCREMENT, boot_id TEXT NOT NULL, kernel_boot TEXT"
     " NOT NULL, pid_ns INTEGER NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL, expires INTEGER NOT NULL);"
-    /* Caches: positions of every 64 events of a session; states. */
+    /* Caches: positions of every 256 events of a session; states. */
     "CREATE TABLE IF NOT EXISTS blocks(sid INTEGER NOT NULL, seq INTEGER NOT NULL, positions BLOB NOT NULL,"
     " PRIMARY KEY(sid, seq)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS snapshots(id INTEGER PRIMARY KEY, sid INTEGER NOT NULL, seq INTEGER NOT NULL,"

@@ -111,7 +111,7 @@ static void work(struct self *me)
         } else if (dice < 18) {
             tide_session *side = NULL;
 
-            snprintf(id, sizeof id, "side%lld", (long long)batch);
+            snprintf(id, sizeof id, "side%d-%lld", (int)getpid(), (long long)batch);
             CHILD_MUST(tide_session_create(store, id, NULL, &side, &err));
             tide_session_close(side);
             CHILD_MUST(tide_session_delete(store, id, &err));

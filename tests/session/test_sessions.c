@@ -604,7 +604,7 @@ static void forks_can_be_stacked_a_thousand_deep(void **state)
 {
     struct fixture *f = *state;
     tide_session *s = make(f, "f0");
-    enum { DEPTH = FORKS_DEEP };
+    enum { DEPTH = SLOW_BUILD ? 100 : FORKS_DEEP };
     char id[TIDE_ID_SIZE], from[TIDE_ID_SIZE] = "f0";
 
     put(s, "memory.set", "{\"values\":{\"deep\":\"down\"}}");
@@ -614,8 +614,10 @@ static void forks_can_be_stacked_a_thousand_deep(void **state)
         OK(tide_fork(f->store, from, 0, id, NULL, id, &err));
         memcpy(from, id, sizeof from);
     }
-    SAYS(TIDE_INVALID, "fork of a fork", tide_fork(f->store, from, 0, "toodeep", NULL, id, &err));
-    OK(tide_fork(f->store, from, 2, "beside", NULL, id, &err)); /* of the same past, but standing on its first session */
+    if (DEPTH == FORKS_DEEP)
+        SAYS(TIDE_INVALID, "fork of a fork", tide_fork(f->store, from, 0, "toodeep", NULL, id, &err));
+    OK(tide_fork(f->store, from, 2, "beside", NULL, id,
+                 &err)); /* of the same past, but standing on its first session */
     s = reopen(f, from);
     assert_int_equal(tide_session_first_seq(s), DEPTH + 2);
     char *text = state_text(s, 0);

@@ -29,9 +29,9 @@ plant() {
     mkdir -p "$dir"
     cp -r "$source/src" "$dir/src"
     patch -d "$dir" -p1 --no-backup-if-mismatch <"$2" || return 1
-    for file in $(grep '^+++ b/' "$2" | cut -c 7-); do
-        compile "$file" "$dir/$file" "$dir/$(basename "$file" .c).o" || return 1
-    done
+    grep '^+++ b/' "$2" | cut -c 7- | while read -r file; do
+        compile "$file" "$dir/$file" "$dir/$(basename "$file" .c).o" || exit 1
+    done || return 1
     # shellcheck disable=SC2046 # lists of words
     cc -o "$dir/sim" "$dir"/*.o "$build"/tests/tidemark-sim.p/*.o "$build/libtidemark.a" "$build/tests/libsim.a" \
         $(pkg-config --libs sqlite3 libsodium) -pthread

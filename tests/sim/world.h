@@ -3,9 +3,11 @@
  * One simulated run: a machine with a few processes that work on one store, and beside it the oracle: what was
  * acknowledged, what is in doubt, what was refused. The oracle never asks the store what is right.
  *
- *   world.c   machine, processes, handles, faults, reboots      gen.c     events and their meaning
- *   oracle.c  what is known of each session                     model.c   a second, simple fold to compare states with
- *   check.c   the store against the oracle                      steps*.c  what the processes do
+ *   world.c    machine, processes, handles, faults, reboots    gen.c         events and their meaning
+ *   oracle.c   what is known of each session                   model.c       a second, simple fold to compare states with
+ *   judge.c    whether an answer was a right one               steps*.c      what the processes do
+ *   check.c    a session in the store against the oracle       check_all.c   states, and the store as a whole
+ *   seed.c     one seed                                        exhaustive.c  a fault at every operation
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -111,7 +113,7 @@ struct world {
     int64_t max_pos; /* highest position seen */
     bool clock_back;
     enum sim_fault fault;
-    bool sticky, armed, excused; /* excused: the call under way may fail by the fault */
+    bool sticky, armed;
     bool fired_before;
     struct env *clock;
     int cut_before;         /* processes with a smaller number died by a power cut */

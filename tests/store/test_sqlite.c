@@ -516,7 +516,8 @@ static void a_store_that_lost_its_log_says_so(void **state)
     assert_int_equal(tide_session_last_seq(session), last + 1);
     tide_session_close(session);
     tide_store_close(s);
-    assert_true(sql_int(f->path, "SELECT max(pos) FROM events") > lost); /* positions that were read are not used again */
+    assert_true(sql_int(f->path, "SELECT max(pos) FROM events") >
+                lost);                   /* positions that were read are not used again */
     OK(open_with(f, 0, NULL, &s, &err)); /* once accepted, it is over */
     OK(tide_store_check(s, 0, NULL, NULL, NULL, &err));
     tide_store_close(s);
