@@ -17,7 +17,7 @@ static const char tables[] =
     "CREATE INDEX IF NOT EXISTS created_index ON events(sid) WHERE kind = 'session.created';"
     "CREATE INDEX IF NOT EXISTS rollback_index ON events(sid, seq) WHERE kind = 'session.rolled_back';"
     /* One row per session; where it stands when it is not live. */
-    "CREATE TABLE IF NOT EXISTS sessions(sid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,"
+    "CREATE TABLE IF NOT EXISTS sessions(sid INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, created INTEGER NOT NULL,"
     " parent INTEGER, parent_seq INTEGER, base BLOB, hidden INTEGER NOT NULL, live INTEGER NOT NULL,"
     " row_check INTEGER NOT NULL, epoch INTEGER NOT NULL, last_seq INTEGER NOT NULL, last_pos INTEGER NOT NULL,"
     " digest BLOB NOT NULL, updated INTEGER NOT NULL, summary TEXT, summary_seq INTEGER, summary_check INTEGER);"

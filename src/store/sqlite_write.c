@@ -127,7 +127,7 @@ static void check_batch(struct txn *t, struct batch *b, struct whead *w)
     if (b->owner && b->owner->failed.code) {
         b->err = b->owner->failed;
         b->code = b->err.code;
-    } else if (!w->exists || (w->hidden && (b->flags & BATCH_ACQUIRE))) {
+    } else if (!w->exists || (w->hidden && (b->flags & (BATCH_ACQUIRE | BATCH_INPUT)))) {
         refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
     } else {
         check_lease(t, b, w);

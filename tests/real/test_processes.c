@@ -145,6 +145,50 @@ static void a_holder_stopped_past_its_lease_is_fenced(void **state)
     assert_int_equal(child_wait(&b), 0);
 }
 
+/* ---- One new store ------------------------------------------------------------------------------------------------ */
+
+static void make_one(struct self *me)
+{
+    tide_store *store;
+    tide_session *s = NULL;
+
+    hear_char(me->in); /* all at once */
+    store = child_open(me->arg);
+    CHILD_MUST(tide_session_create(store, NULL, NULL, &s, &err));
+    tide_session_close(s);
+    tide_store_close(store);
+}
+
+static int count_sessions(void *arg, const struct tide_session_info *info)
+{
+    (void)info;
+    ++*(int64_t *)arg;
+    return 0;
+}
+
+static void processes_may_make_the_same_store_at_once(void **state)
+{
+    struct place *p = *state;
+
+    for (int round = 0; round < (SLOW_BUILD ? 5 : 25); round++) {
+        struct child c[6];
+        tide_store *store = NULL;
+        int64_t sessions = 0;
+
+        snprintf(p->path, sizeof p->path, "%s/new%d.db", p->dir, round);
+        for (int i = 0; i < 6; i++)
+            c[i] = child_start(make_one, p, 0);
+        for (int i = 0; i < 6; i++)
+            tell_char(c[i].in, 'g');
+        for (int i = 0; i < 6; i++)
+            assert_int_equal(child_wait(&c[i]), 0);
+        OK(tide_store_open(p->path, NULL, &store, &err));
+        OK(tide_session_list(store, NULL, count_sessions, &sessions, &err));
+        tide_store_close(store);
+        assert_int_equal(sessions, 6);
+    }
+}
+
 /* ---- Many sessions -------------------------------------------------------------------------------------------------- */
 
 static void write_much(struct self *me)
@@ -391,8 +435,11 @@ static void a_stopped_writer_keeps_nobody_from_reading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(others_are_told_who_holds_the_session),      CASE(a_holder_stopped_past_its_lease_is_fenced),
-        CASE(all_processes_proceed_while_others_read),    CASE(a_reader_stopped_or_killed_in_mid_read_stops_no_writer),
+        CASE(others_are_told_who_holds_the_session),
+        CASE(a_holder_stopped_past_its_lease_is_fenced),
+        CASE(processes_may_make_the_same_store_at_once),
+        CASE(all_processes_proceed_while_others_read),
+        CASE(a_reader_stopped_or_killed_in_mid_read_stops_no_writer),
         CASE(a_stopped_writer_keeps_nobody_from_reading),
     };
 

@@ -814,7 +814,7 @@ static int64_t play(uint64_t seed)
 static void content_is_what_the_spans_say(void **unused)
 {
     const char *one = getenv("TIDEMARK_TEST_SEED");
-    uint64_t seeds = SLOW_BUILD ? 20 : 150;
+    uint64_t seeds = SLOW_BUILD ? 15 : 100;
     int64_t with_snapshots = 0;
 
     (void)unused;

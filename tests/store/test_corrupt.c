@@ -15,7 +15,7 @@
 
 #include "kit.h"
 
-#define DEFAULT_ROUNDS (SLOW_BUILD ? 100 : 1500)
+#define DEFAULT_ROUNDS (SLOW_BUILD ? 100 : 1200)
 
 enum { SESSIONS = 6, FILES = 3, ITEMS = 64 };
 static const char *const suffixes[FILES] = {"", "-wal", "-mark"};
@@ -65,7 +65,7 @@ static void fill_session(tide_store *store, int number, int events)
         else if (i % 31 == 30)
             OK(tide_rollback(s, i / 2 + 1, 0, "test", &err));
         else
-            put(s, "message.user", "{\"turn\":%d,\"content\":\"%s\"}", i, filler(number == 1 ? 1500 : 200, i));
+            put(s, "message.user", "{\"turn\":%d,\"content\":\"%s\"}", i, filler(number == 1 ? 1500 : 100, i));
     }
     if (number == 2)
         put(s, "message.tool", "{\"content\":\"%s\"}", filler(90000, 1));
@@ -83,7 +83,7 @@ static void make_store(const char *path)
 
     OK(tide_store_open(path, &opt, &store, &err));
     for (int i = 0; i < 3; i++)
-        fill_session(store, i, 70);
+        fill_session(store, i, i == 0 ? 300 : 70); /* one past a block of positions, one with a snapshot */
     OK(tide_fork(store, "sess1", 33, "sess4", "{\"title\":\"fork\"}", id, &err));
     OK(tide_session_create(store, "doomed", NULL, &(tide_session *){NULL}, &err));
     OK(tide_store_compact(store, &err));

@@ -244,21 +244,22 @@ static int stop_at_5(void *arg, const struct event *ev)
 static void read_gives_the_range_in_order(void **state)
 {
     struct fixture *f = *state;
-    int64_t epoch = create(f->store, "a", 150), n = 0;
+    int64_t epoch = create(f->store, "a", 150), n = 0, last = 150;
     struct head h;
 
-    OK(append(f->store, "a", 150, epoch, 150, &err));
-    for (int64_t from = 1; from <= 300; from += 37) {
-        for (int64_t to = from; to <= 300; to += 41) {
+    for (; last < 900; last += 150) /* across several blocks of any index */
+        OK(append(f->store, "a", last, epoch, 150, &err));
+    for (int64_t from = 1; from <= last; from += 97) {
+        for (int64_t to = from; to <= last; to += 113) {
             struct seen seen = read_all_of(second(f), "a", from, to);
 
             assert_int_equal(seen.first, from);
             assert_int_equal(seen.last, to);
         }
     }
-    assert_int_equal(read_all_of(f->store, "a", 300, 0).n, 1);
-    assert_int_equal(read_all_of(f->store, "a", 301, 0).n, 0);
-    assert_int_equal(read_all_of(f->store, "a", 0, 10000).n, 300);
+    assert_int_equal(read_all_of(f->store, "a", last, 0).n, 1);
+    assert_int_equal(read_all_of(f->store, "a", last + 1, 0).n, 0);
+    assert_int_equal(read_all_of(f->store, "a", 0, 10000).n, last);
     h = head_of(f->store, "a");
     OK(store_read(f->store, &h, 1, 0, stop_at_5, &n, &err));
     assert_int_equal(n, 5);
@@ -730,6 +731,16 @@ static void a_reader_may_write_while_it_reads(void **state)
     assert_int_equal(head_of(f->store, "from-inside").last_seq, 1);
 }
 
+/* Long enough that no backend reads it in one piece. */
+static void create_long(struct store *s, const char *id)
+{
+    int64_t epoch = create(s, id, 200);
+
+    for (int64_t n = 200; n < 1200; n += 200)
+        OK(append(s, id, n, epoch, 200, &err));
+    OK(write_to(s, &(struct write){.id = id, .flags = BATCH_RELEASE, .epoch = epoch, .expect = 1200}, NULL, &err));
+}
+
 struct deleting {
     struct fixture *f;
     bool again;
@@ -746,7 +757,7 @@ static int delete_it(void *arg, const struct event *ev)
     if (d->again) {
         while (env_now_ms(env_real()) <= d->created_ms)
             ;
-        create_free(second(d->f), "a", 150);
+        create_long(second(d->f), "a");
     }
     return 0;
 }
@@ -759,7 +770,7 @@ static void a_session_deleted_under_a_reader_is_gone_not_damaged(void **state)
         struct deleting d = {f, i == 1, 0};
         struct head h;
 
-        create_free(f->store, "a", 180);
+        create_long(f->store, "a");
         h = head_of(f->store, "a");
         d.created_ms = h.created_ms;
         GIVES(TIDE_NOT_FOUND, store_read(f->store, &h, 0, 0, delete_it, &d, &err));

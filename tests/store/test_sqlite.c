@@ -69,6 +69,8 @@ static void fill(tide_store *store)
     memset(big, 'b', 200000);
     put(s, "memory.set", "{\"values\":{\"big\":\"%s\",\"small\":1}}", big);
     put(s, "llm.usage", "{\"input_tokens\":5,\"cost\":0.25}");
+    for (int i = 0; i < 500; i++) /* past several blocks of positions */
+        put(s, "odd.kind", "{\"i\":%d}", i);
     tide_session_close(s);
     OK(tide_fork(store, "one", 77, "two", "{\"title\":\"two\"}", id, &err));
     OK(tide_session_open(store, "two", TIDE_SESSION_APPEND, &s, &err));
