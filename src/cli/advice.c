@@ -32,14 +32,7 @@ const char *advice_in(const char *msg)
 
 const char *advice_for(enum tide_code code)
 {
-    switch (code) {
-    case TIDE_AMBIGUOUS:
-        return "give more of the id";
-    case TIDE_HELD:
-        return "wait until it is done, or end it";
-    default:
-        return NULL;
-    }
+    return code == TIDE_AMBIGUOUS ? "give more of the id" : NULL;
 }
 
 const char *advice_for_store(enum tide_code code)

@@ -169,22 +169,6 @@ static void check_modes(struct doctor *d)
         doctor_say(d, VERDICT_OK, NULL, "only you can read the store");
 }
 
-/* Without the mark a log that is lost looks like one that was never written. */
-static void check_mark(struct doctor *d)
-{
-    char path[1100];
-    struct stat st;
-
-    if (!d->path[0] || lstat(d->path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
-        return;
-    snprintf(path, sizeof(path), "%.1000s-mark", d->path);
-    if (lstat(path, &st) == 0 && st.st_size > 0)
-        doctor_say(d, VERDICT_OK, NULL, "a lost write-ahead log would be noticed");
-    else
-        doctor_say(d, VERDICT_WARN, "put it back if you have it, else the next append makes it again",
-                   "%s is missing: a lost write-ahead log would go unnoticed until it is there again", path);
-}
-
 static void check_key(struct doctor *d)
 {
     unsigned char key[STORE_KEY_MAX];
@@ -207,16 +191,38 @@ static void check_key(struct doctor *d)
         doctor_say(d, VERDICT_OK, NULL, "digests are keyed");
 }
 
+static bool has_mark(const struct doctor *d)
+{
+    char path[1100];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%.1000s-mark", d->path);
+    return lstat(path, &st) == 0 && st.st_size > 0;
+}
+
 static void check_open(struct doctor *d)
 {
     struct stat st;
 
     if (!d->path[0] || lstat(d->path, &st) != 0)
         return;
+    d->has_mark = has_mark(d); /* before it is opened, which may make an empty one */
     if (cli_store_open(d->cli, NEED_READ, 0, &d->err))
         doctor_say_error(d);
     else
         doctor_say(d, VERDICT_OK, NULL, "the store opens");
+}
+
+/* Without the mark a log that is lost looks like one that was never written. */
+static void check_mark(struct doctor *d)
+{
+    if (!d->cli->store)
+        return;
+    if (d->has_mark)
+        doctor_say(d, VERDICT_OK, NULL, "a lost write-ahead log would be noticed");
+    else
+        doctor_say(d, VERDICT_WARN, "put it back if you have it, else the next append makes it again",
+                   "%s-mark is missing: a lost write-ahead log would go unnoticed until it is there again", d->path);
 }
 
 static const struct check {
@@ -224,8 +230,8 @@ static const struct check {
     void (*run)(struct doctor *d);
 } checks[] = {
     {"program", check_version},    {"store", check_path},       {"space", check_space}, {"inodes", check_inodes},
-    {"access", check_access},      {"modes", check_modes},      {"mark", check_mark},   {"key", check_key},
-    {"open", check_open},          {"figures", doctor_figures}, {"live", doctor_live},  {"reserve", doctor_reserve},
+    {"access", check_access},      {"modes", check_modes},      {"key", check_key},     {"open", check_open},
+    {"mark", check_mark},          {"figures", doctor_figures}, {"live", doctor_live},  {"reserve", doctor_reserve},
     {"sessions", doctor_sessions}, {"events", doctor_events},
 };
 

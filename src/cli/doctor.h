@@ -15,7 +15,7 @@ struct doctor {
     struct buf url;
     const char *path; /* of the store's file; "" when it cannot be told */
     char dir[1024];
-    bool is_default;
+    bool is_default, has_mark;
     enum verdict worst;
     const char *name; /* of the check that is being made */
     uint64_t free_bytes;

@@ -640,6 +640,19 @@ static enum tide_code gaps_check(struct sqlite_store *s, const struct gaps *g, s
     return code;
 }
 
+/* After a gap: no digest covers a position, so the chain is asked whether this is where the event stands. */
+static enum tide_code place_check(struct sqlite_store *s, struct head *h, const struct row *row, struct tide_err *err)
+{
+    unsigned char digest[DIGEST_SIZE];
+    int64_t pos = 0;
+    enum tide_code code = row->ev.seq > h->last_seq ? head_by_sid(s, row->sid, h, &(bool){false}, err) : TIDE_OK;
+    int rc = code || row->ev.seq > h->last_seq ? SQLITE_CORRUPT : event_locate(&s->r, h, row->ev.seq, &pos, digest);
+
+    if (!code && (rc || pos != row->ev.pos))
+        code = db_fail(s, &s->r, rc ? rc : SQLITE_CORRUPT, err, "read events: one is out of its place");
+    return code;
+}
+
 /* Nothing after this position: the end of the table must say the same as the search. */
 static enum tide_code end_check(struct sqlite_store *s, int64_t after, struct tide_err *err)
 {
@@ -675,8 +688,10 @@ enum tide_code sqlite_read_all(struct store *store, int64_t after, uint64_t max,
         code = next_of_all(s, &a, after, ret_session, &hidden, &row, &end, err);
         if (!code && end)
             code = end_check(s, after, err);
-        if (!code && !end && row.ev.pos > after + 1)
+        if (!code && !end && row.ev.pos > after + 1) {
             gap_add(&gaps, after + 1, row.ev.pos - 1);
+            code = place_check(s, ret_session, &row, err);
+        }
         if (!code && !end && row.prev && in_gap(&gaps, row.prev))
             code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "read events: some are missing");
         db_reader_done(s);

@@ -23,6 +23,15 @@ if command -v script >/dev/null; then
     check_is 'five crosses are seen' 5 "$(grep -o '✖.*killed' out | wc -l)"
     check 'in colour' grep -q "$(printf '\033\[31m')" out
     check 'and it says equal' grep -q equal out
+    # What is drawn over must fit on one line: of a run, nothing is wider than the terminal.
+    for columns in 40 24; do
+        TERM=xterm script -qec "stty cols $columns; $TIDE_BIN demo" /dev/null >out </dev/null
+        check_is "$columns columns: it ends well" 0 $?
+        tr '\r' '\n' <out | LC_ALL=C sed 's/\x1b\[[0-9;]*[mK]//g; s/█/x/g; s/·/x/g; s/✖/x/g' | grep '^ run ' |
+            awk -v max=$columns 'length($0) > max' >wide
+        check_is "$columns columns: no run is wider" '' "$(head -n 3 wide)"
+        check_is "$columns columns: all runs are seen" 6 "$(tr '\r' '\n' <out | grep -c ' run .*\(killed\|finished\)')"
+    done
 else
     skip 'on a terminal' 'no script(1) here'
 fi

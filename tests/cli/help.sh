@@ -33,6 +33,24 @@ while IFS='|' read -r words option _; do
 done < <(tr '\t' '|' <table) >unhelped
 check_is 'every command and option is in its manual page' '' "$(cat unhelped)"
 
+# Every kind of event stands in its manual page, beginning a paragraph; the page and its readers know of each other.
+sed -n 's/^    {"\([a-z_.]*\)", \(0\|KIND_.*\),.*/\1/p' "$TIDE_SOURCE/src/session/kinds.c" | sort -u >kinds
+events=$TIDE_SOURCE/man/tidemark-events.7.scd
+check 'the table of kinds has rows' test "$(wc -l <kinds)" -gt 40
+while read -r kind; do
+    grep '^\*' "$events" | grep -qF "*$kind*" || echo "$kind"
+done <kinds >unhelped
+check_is 'every kind of event is in its manual page' '' "$(cat unhelped)"
+grep '^\*' "$events" | grep -o '\*[a-z_]*\.[a-z_]*\*' | tr -d '*' | grep -vxFf kinds >unknown
+check_is 'and none that is not there' '' "$(cat unknown)"
+grep -o '{"[a-z_]*", F_[A-Z]*, NEED}' "$TIDE_SOURCE/src/session/kinds.c" | cut -d '"' -f 2 | sort -u | while read -r field; do
+    grep -qF "*$field*\\*" "$events" || echo "$field"
+done >unhelped
+check_is 'what is required is marked' '' "$(cat unhelped)"
+for word in seq ts kind tidemark; do grep -qF "*$word*" "$events" || echo "$word"; done >unhelped
+check_is 'the reserved words are named' '' "$(cat unhelped)"
+check_is 'the pages on the log and on all lead there' 2 "$(grep -lF 'tidemark-events*(7)' "$TIDE_SOURCE"/man/tidemark.1.scd "$TIDE_SOURCE"/man/tidemark-log.1.scd | wc -l)"
+
 refuses 'an unknown command names the nearest' 2 "did you mean 'sessions'?" sesions list
 refuses 'an unknown command of a group names the nearest' 2 "did you mean 'sessions list'?" sessions lsit
 refuses 'an unknown command that is near nothing' 2 'tidemark help' frobnicate
@@ -51,7 +69,10 @@ tidemark --store s.db sessions new --id a >/dev/null
 check_is 'options may stand before the command' a "$(tidemark --store s.db sessions list --ids)"
 check_is 'options may stand between the words' a "$(tidemark sessions --store=s.db list --ids)"
 check_is 'options may stand behind' a "$(tidemark sessions list --ids --store s.db)"
-check_is 'of a repeated option the last counts' a "$(tidemark --store other.db sessions list --ids --store s.db)"
+refuses 'an option with a value is given once' 2 'log show: --to is given twice' log show a --to 3 --to 4
+refuses 'also as --name=VALUE' 2 '--to is given twice' log show a --to=3 --to=3
+refuses 'the store as well' 2 '--store is given twice' --store other.db sessions list --ids --store s.db
+check_is 'a flag may be repeated' '{"ids":["a"]}' "$(tidemark --store s.db sessions list --ids --json --ids --json)"
 refuses 'after -- nothing is an option' 2 "'--json' is not a session id" --store s.db sessions show -- --json
 
 for shell in bash zsh fish; do
@@ -77,5 +98,14 @@ check_is 'bash completes commands of a group' 'checkpoint checkpoints ' "$(compl
 check_is 'bash completes options' '--store ' "$(complete_bash log show --st)"
 check_is 'bash completes values' 'each group ' "$(complete_bash log append a --sync '')"
 check_is 'bash completes session ids' 'a ' "$(complete_bash sessions show '')"
+check_is 'bash completes the commands of a group for help' 'checkpoint checkpoints ' "$(complete_bash help sessions check)"
+check_is 'bash completes the groups for help' 'sessions state store ' "$(complete_bash help s)"
+check_is 'bash offers nothing for help of what is no group' ' ' "$(complete_bash help state '')"
+touch data-file
+check_is 'bash completes files behind --data @' '@data-file ' "$(complete_bash log append a --data @data-f)"
+check_is 'also where @ is a word of its own, as it is when typed' '@data-file ' "$(complete_bash log append a --data @ data-f)"
+check_is 'JSON is not completed' ' ' "$(complete_bash log append a --data data-f)"
+check_is 'bash completes values behind =' 'each ' "$(complete_bash log append a --sync = ea)"
+check_is 'bash takes the store behind = from the line' 'b ' "$(tidemark --store t.db sessions new --id b >/dev/null; complete_bash --store = t.db sessions show '')"
 check_is 'bash passes over values of options' 'a ' "$(complete_bash --color never sessions show '')"
 finish

@@ -77,6 +77,10 @@ append 'a kind of its own' "'kind'" --kind a.b --data '{"kind":"x"}'
 append 'a wrong type' "'turn'" --kind message.user --data '{"content":"x","turn":"1"}'
 append 'memory that is no object' "'values'" --kind memory.set --data '{"values":[]}'
 append 'no kind' '--kind KIND is missing' --data '{}'
+append 'a kind is named in what is said of it' "--kind: 'A b' is not an event kind" --kind 'A b'
+append 'and what a kind is' 'such as message.user' --kind 'A b'
+append 'a kind with a terminal sequence' 'is not an event kind' --kind "$(printf 'a\033[31m')"
+check_is 'whose bytes are not shown' '' "$(tr -dc '\033' <"$work/.err")"
 append 'an empty kind' 'kind' --kind '' --data '{}'
 append 'a kind with a space' 'kind' --kind 'a b' --data '{}'
 append 'a kind that is too long' 'kind' --kind "$long" --data '{}'
@@ -85,6 +89,9 @@ append 'a kind of the library itself' 'session.created' --kind session.created -
 printf '{"a":"\0"}' >nul.json
 append 'a NUL byte' 'NUL' --kind a.b --data @nul.json
 printf '\xff\xfe{}' >bom.json
+printf '\xef\xbb\xbf{}' >utf8-bom.json
+append 'a byte order mark' 'byte order mark' --kind a.b --data @utf8-bom.json
+append 'a byte order mark in an argument' 'byte order mark' --kind a.b --data "$(cat utf8-bom.json)"
 append 'a file of another encoding' 'not valid JSON' --kind a.b --data @bom.json
 refuses 'append: a file that is not there' 3 'No such file' log append s --kind a.b --data @nothing
 refuses 'append: a directory' 6 'directory' log append s --kind a.b --data @.

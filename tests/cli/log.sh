@@ -42,7 +42,9 @@ stream_stops 'malformed' 'expected' '{"kind":"a.b"'
 stream_stops 'not an object' 'object' '[1]'
 stream_stops 'no kind' 'no "kind"' '{"a":1}'
 stream_stops 'a kind that is no text' 'not a string' '{"kind":5}'
-stream_stops 'a kind with capitals' 'kind' '{"kind":"A B"}'
+stream_stops 'a kind with capitals' "is not an event kind" '{"kind":"A B"}'
+check 'a kind with capitals: is named' grep -qF "'A B'" err
+stream_stops 'a byte order mark' 'byte order mark' '\357\273\277{"kind":"a.b"}'
 stream_stops 'a seq of its own' 'leave it out' '{"kind":"a.b","seq":1}'
 stream_stops 'a time of its own' 'leave it out' '{"kind":"a.b","ts":"x"}'
 stream_stops 'a wrong type' 'turn' '{"kind":"message.user","content":"x","turn":"one"}'
@@ -51,6 +53,8 @@ stream_stops 'a NUL byte' 'NUL' '{"kind":"a.b","x":"\000"}'
 stream_stops 'a lone surrogate' 'surrogate' '{"kind":"a.b","x":"\\ud800"}'
 stream_stops 'a duplicate key' 'duplicate' '{"kind":"a.b","x":1,"x":2}'
 stream_stops 'two values' 'expected the end' '{"kind":"a.b"} {}'
+echo '{"kind":"a.b"}' >own-kind
+refuses 'a line with a kind of its own beside --kind' 2 'line 1: has its own "kind", but --kind c.d is given' log append s - --kind c.d <own-kind
 refuses 'data beside a stream' 2 'does not go with -' log append s - --data '{}' </dev/null
 refuses 'another operand than -' 2 'only - (standard input)' log append s file
 
@@ -95,7 +99,25 @@ check_is 'follow ends when --to is reached' '7 8' "$(seqs <out)"
 check_is 'a reader that goes away ends it' '1' "$(timeout 10 "$TIDE_BIN" log show r --follow | head -n 1 | seqs)"
 
 # ---- two writers ----
+# shellcheck disable=SC2317 # called by wait_for
+# live: some process holds a session.
+live() {
+    [ "$(tidemark store info --json | json '$.live_sessions')" -gt 0 ]
+}
 mkfifo feed
+"$TIDE_BIN" log append r - <feed >acks &
+holder=$!
+exec 6>feed
+check 'a stream holds the session before its first line' wait_for live
+refuses 'another writer is told at once' 4 "process $holder" log append r --kind x.y
+refuses 'another stream as well, without a line' 4 "process $holder" log append r - </dev/null
+check_is 'show tells who holds it' "held by process $holder" "$(tidemark sessions show r | sed -n 's/^held by  *\(process [0-9]*\) .*/held by \1/p')"
+check 'show tells programs' eval "tidemark sessions show r --json | json '\$.holder' | grep -q '^process $holder '"
+check 'list as well' eval "tidemark sessions list --json | json '\$.sessions' | grep -q '\"holder\":\"process $holder '"
+exec 6>&-
+wait $holder
+check_is 'a stream without a line ends well' '0 0' "$? $(wc -l <acks)"
+check_is 'then nobody holds it' 'null ' "$(tidemark sessions show r --json | grep -o '"holder":[a-z]*' | cut -d: -f 2) $(tidemark sessions show r | grep 'held by')"
 "$TIDE_BIN" log append r - <feed >acks &
 holder=$!
 exec 6>feed

@@ -27,7 +27,15 @@ check_is 'a list filtered by task' "$id" "$(tidemark sessions list --task-id T-1
 check_is 'a list filtered by status' "mine $id " "$(tidemark sessions list --status idle --ids | tr '\n' ' ')"
 check_is 'a list of nothing' '{"sessions":[]}' "$(tidemark sessions list --status running --json)"
 check_is 'a limited list' mine "$(tidemark sessions list --limit 1 --ids)"
+check_is 'ids as JSON' "{\"ids\":[\"mine\",\"$id\"]}" "$(tidemark sessions list --ids --json)"
+check_is 'no ids as JSON' '{"ids":[]}' "$(tidemark sessions list --ids --json --status running)"
 refuses 'an unknown status' 2 "'asleep' is not a status" sessions list --status asleep
+cp "$work/.err" unknown-status
+for word in running waiting idle completed failed cancelled interrupted interrupted_startup interrupted_waiting damaged active paused; do
+    tidemark sessions list --help | grep -e '--status' | grep -qw "$word" && grep -qw "$word" unknown-status &&
+        tidemark sessions list --status "$word" >/dev/null || echo "$word"
+done >untold
+check_is 'every status is in the help, in the complaint, and taken' '' "$(cat untold)"
 check 'the table shows the title' eval 'tidemark sessions list | holds "Fix the build"'
 check_is 'no colours without a terminal' '' "$(tidemark sessions list | tr -dc '\033')"
 check 'colours when asked for' eval "tidemark --color always sessions list | grep -q '^.\[2m'"
@@ -50,6 +58,7 @@ check_is 'a unique prefix is enough' "$id" "$(tidemark sessions show "${id%????}
 tidemark sessions new --id pre-1 >/dev/null
 tidemark sessions new --id pre-2 >/dev/null
 refuses 'a prefix of two' 3 "pre-" sessions show pre
+refuses 'and says what to do' 3 'give more of the id' sessions show pre
 check_is 'a whole id wins over longer ones' pre "$(tidemark sessions new --id pre >/dev/null; tidemark sessions show pre --json | json '$.id')"
 refuses 'an unknown id' 3 "no session 'nobody'" sessions show nobody
 refuses 'deleting an unknown id' 3 "no session 'nobody'" sessions delete nobody
@@ -67,6 +76,7 @@ check_is 'with their members' 'user_checkpoint|a|b|1|1|first|3' \
 check_is 'filtered by type' "$two" "$(tidemark sessions checkpoints mine --type turn --ids)"
 check_is 'filtered by clean' "$one $two " "$(tidemark sessions checkpoints mine --clean --ids | tr '\n' ' ')"
 check_is 'limited to the newest' "$two" "$(tidemark sessions checkpoints mine --limit 1 --ids)"
+check_is 'their ids as JSON' "{\"ids\":[\"$one\",\"$two\"]}" "$(tidemark sessions checkpoints mine --ids --json)"
 check_is 'of none, all is there' '{"session_id":"pre","checkpoints":[],"latest_checkpoint_id":null,"total_checkpoints":0}' \
     "$(tidemark sessions checkpoints pre --json)"
 check_is 'show names the one to resume from' "$two" "$(tidemark sessions show mine --json | json '$.resume_from_checkpoint_id')"
@@ -125,7 +135,14 @@ check_is 'verify of some' '1|2' "$(tidemark sessions verify effects mine --json 
 check 'verify of all' tidemark sessions verify --all
 refuses 'verify of nothing' 2 'give ids, or --all' sessions verify
 refuses 'verify of an unknown session' 3 'no session' sessions verify nobody
+refuses 'and says where to look' 3 'tidemark sessions list' sessions verify nobody
 check_is 'delete' 'deleted effects' "$(tidemark sessions delete effects)"
 refuses 'a second delete' 3 'no session' sessions delete effects
+tidemark sessions new --id job >/dev/null
+tidemark sessions new --id job-2 >/dev/null
+check_is 'delete of one whose id begins another' 'deleted job' "$(tidemark sessions delete job)"
+refuses 'again: it does not mean the other' 3 'a prefix is not enough to delete' sessions delete job
+check_is 'which is still there' job-2 "$(tidemark sessions show job-2 --json | json '$.id')"
+check 'the help says so' eval "tidemark sessions delete --help | holds 'a prefix is not enough to delete'"
 refuses 'nothing of it is left' 3 'no session' log show effects
 finish

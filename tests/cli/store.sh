@@ -29,6 +29,15 @@ check 'the state is the same without the caches' eval 'tidemark state s | cmp - 
 check 'compact' tidemark store compact
 check_is 'the write-ahead log is empty then' 0 "$(tidemark store info --json | json '$.wal_bytes')"
 check 'doctor: all is well' doctor 0 'the last 4 events of the newest session'
+check 'doctor: counts one session as one' eval "tidemark doctor | grep -q '^ok  *figures .* 1 session, 4 events'"
+check_is 'doctor: every check has a name of its own' '' "$(tidemark doctor | awk '{print $2}' | sort | uniq -d)"
+rm s.db-reserve
+check 'doctor: without the reserve' doctor 0 'the next command that writes makes it again'
+check 'doctor: which is no want of space' eval '! grep -q "free some" .doctor'
+rm s.db-mark
+check 'doctor: without the mark' doctor 0 'would go unnoticed'
+tidemark log append s --kind a.b >/dev/null
+check_is 'doctor: the next append makes both again' 2 "$(tidemark doctor | grep -c '^ok  *\(mark\|reserve\) ')"
 check 'doctor: as JSON' eval 'tidemark doctor --json | is_json'
 check_is 'doctor: ok as JSON' 1 "$(tidemark doctor --json | json '$.ok')"
 check_is 'files are for the owner alone' '600' "$(stat -c %a s.db s.db-wal s.db-shm s.db-mark s.db-reserve 2>/dev/null | sort -u)"
@@ -53,6 +62,13 @@ ln -s s.db link.db
 refuses 'a symbolic link' 5 'symbolic link' --store link.db sessions list
 mkfifo pipe.db
 refuses 'a pipe' 5 'not a store' --store pipe.db sessions list
+# todo STORE: what the doctor advises, as JSON, for each check that failed.
+todo() {
+    tidemark doctor --store "$1" --json >"$work/.doctor"
+    sqlite3 :memory: "SELECT coalesce(json_extract(value, '\$.todo'), 'null') FROM json_each(CAST(readfile('$work/.doctor') AS TEXT), '\$.checks')
+        WHERE json_extract(value, '\$.status') = 'fail'"
+}
+check_is 'doctor: what to do about it, for programs' 'give another path' "$(todo text.db)"
 check 'doctor: not a store' eval 'TIDEMARK_STORE=text.db doctor 1 "not a Tidemark store"'
 
 # ---- a newer one ----
@@ -60,6 +76,7 @@ cp s.db newer.db
 sqlite3 newer.db 'PRAGMA user_version=99' >/dev/null
 refuses 'a newer store' 5 'version 99' --store newer.db sessions list
 refuses 'a newer store, to write' 5 'version 99' --store newer.db log append s --kind x.y
+check_is 'doctor: what to do about a newer one' 'use a newer tidemark' "$(todo newer.db)"
 check 'doctor: a newer store' eval 'TIDEMARK_STORE=newer.db doctor 1 "version 99"'
 
 # ---- damage ----
@@ -83,9 +100,18 @@ check_is 'check as JSON says so' 0 "$(tidemark --store flip.db store check --jso
 check 'doctor: damaged events' eval 'TIDEMARK_STORE=flip.db doctor 1 "fail"'
 tidemark --store lost.db sessions new --id l >/dev/null
 tidemark --store lost.db store compact >/dev/null
-tidemark --store lost.db log append l --kind x.y >/dev/null
+mkfifo feed # a writer that is killed leaves its events in the log; one that ends moves them
+"$TIDE_BIN" --store lost.db log append l - <feed >acks &
+writer=$!
+exec 6>feed
+echo '{"kind":"x.y"}' >&6
+wait_for test -s acks
+kill -KILL $writer
+wait $writer 2>/dev/null
+exec 6>&-
 rm lost.db-wal lost.db-shm
 refuses 'a lost write-ahead log' 5 'was acknowledged' --store lost.db sessions list
+check 'doctor: what to do about a lost log' eval 'todo lost.db | holds "--accept-loss"'
 check 'doctor: a lost write-ahead log' eval 'TIDEMARK_STORE=lost.db doctor 1 "--accept-loss"'
 check 'the loss is accepted on demand' tidemark --store lost.db store check --accept-loss
 check_is 'and then it works' '{"seq":2}' "$(tidemark --store lost.db log append l --kind x.y)"
@@ -99,12 +125,22 @@ check 'the key from a descriptor' eval 'tidemark --store keyed.db --key-fd 9 ses
 check 'the key from a file named in the environment' env TIDEMARK_KEY_FILE=key "$TIDE_BIN" --store keyed.db sessions verify k
 check 'the key from the environment' env TIDEMARK_KEY='a key of enough bytes' "$TIDE_BIN" --store keyed.db sessions verify k
 refuses 'a wrong key' 5 'key' --store keyed.db --key-file wrong sessions list
+refuses 'a wrong key: and what to do' 5 'give ' --store keyed.db --key-file wrong sessions list
+check_is 'doctor: always says what to do' '' "$(for s in cut.db flip.db keyed.db .; do todo "$s"; done | grep -x null)"
 refuses 'no key' 5 'key' --store keyed.db sessions list
 refuses 'a key that is too short' 2 '16 to 64 bytes' --store keyed.db --key-file short sessions list
 head -c 65 /dev/zero >long
 refuses 'a key that is too long' 2 '16 to 64 bytes' --store keyed.db --key-file long sessions list
 refuses 'a key file that is not there' 3 'No such file' --store keyed.db --key-file nothing sessions list
 refuses 'a descriptor that is not open' 6 'key-fd' --store keyed.db --key-fd 77 sessions list
+
+# ---- files that may not grow: an error like a full disk, not a signal ----
+tidemark --store grow.db sessions new --id g >/dev/null
+repeat 400000 x | sed 's/.*/{"s":"&"}/' >big
+(ulimit -f 64 && exec "$TIDE_BIN" --store grow.db log append g --kind a.b --data @big) 2>&1 >/dev/null | cat >err
+check_is 'a limit of the file size: status' 6 "${PIPESTATUS[0]}"
+check_is 'a limit of the file size: one line' '1 1' "$(wc -l <err) $(grep -c '^tidemark: ' err)"
+check_is 'nothing was written' 1 "$(tidemark --store grow.db log show g | wc -l)"
 
 # ---- a directory that cannot be written ----
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
@@ -119,6 +155,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
         # shellcheck disable=SC2317 # called by refuses
         tidemark() { as_nobody "$@"; }
         refuses 'a read-only directory: append' 6 'ro/s.db' --store "$work/ro/s.db" log append r --kind x.y
+        refuses 'a read-only directory: what to do' 6 'give yourself the right' --store "$work/ro/s.db" log append r --kind x.y
         refuses 'a read-only directory: new' 6 'ro/' --store "$work/ro/new.db" sessions new
         exit "$failures"
     )

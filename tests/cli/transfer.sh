@@ -34,6 +34,29 @@ check_is 'nothing else is left' file.jsonl "$(echo file.jsonl*)"
 echo old >file.jsonl
 refuses 'export of an unknown session' 3 'no session' sessions export nobody -o file.jsonl
 check_is 'leaves the file as it was' old "$(cat file.jsonl)"
+mkdir elsewhere
+echo old >elsewhere/target.jsonl
+ln -s elsewhere/target.jsonl link.jsonl
+check 'export to a symbolic link' tidemark sessions export s -o link.jsonl
+check_is 'the link stays' elsewhere/target.jsonl "$(readlink link.jsonl)"
+check 'the file it leads to is replaced' cmp elsewhere/target.jsonl s.jsonl
+check_is 'nothing else is left, here or there' 'link.jsonl elsewhere/target.jsonl' "$(echo link.jsonl* elsewhere/*)"
+ln -s nowhere dangling.jsonl
+refuses 'export to a link that leads nowhere' 3 'leads nowhere' sessions export s -o dangling.jsonl
+mkfifo pipe # ours: a name below /dev would be lost to the whole machine, should it be replaced after all
+cat pipe >from-pipe &
+reader=$!
+check 'export into a pipe' timeout 20 "$TIDE_BIN" sessions export s -o pipe
+check 'the pipe stays' test -p pipe
+[ -p pipe ] || kill $reader
+wait $reader
+check 'its reader gets all of it' cmp from-pipe s.jsonl
+ln -s /proc/self/fd/1 stdout # what /dev/stdout is, but ours
+check 'export to standard output by a name' eval 'tidemark sessions export s -o stdout | cmp - s.jsonl'
+check_is 'the name stays' /proc/self/fd/1 "$(readlink stdout)"
+(echo first && tidemark sessions export s -o stdout) >from-stdout
+check 'which is written behind what is there' eval '(echo first && cat s.jsonl) | cmp - from-stdout'
+refuses 'export to a directory' 6 'directory' sessions export s -o elsewhere
 refuses 'export into a directory that is not there' 3 'No such file' sessions export s -o no/where
 
 # ---- what is not a whole export ----
