@@ -16,10 +16,11 @@ static enum tide_code check_type(struct str type, struct tide_err *err)
         if (str_eq(str_from(types[i]), type))
             return TIDE_OK;
     }
-    return tide_fail(err, TIDE_INVALID,
-                     "'%.*s' is not a checkpoint type: turn, node_start, node_complete, edge_transition, loop_iteration, "
-                     "safe_point, user_checkpoint",
-                     STR_ARG(type));
+    return tide_fail(
+        err, TIDE_INVALID,
+        "'%.*s' is not a checkpoint type: turn, node_start, node_complete, edge_transition, loop_iteration, "
+        "safe_point, user_checkpoint",
+        STR_ARG(type));
 }
 
 enum tide_code checkpoint_check(struct arena *a, const struct json *body, struct tide_err *err)

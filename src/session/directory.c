@@ -18,7 +18,8 @@ enum tide_code session_resolve(struct store *store, struct str prefix, char ret_
         return code;
     if (n > 1 && !str_eq(str_from(ids[0]), prefix)) /* the whole id of one may begin another's */
         return tide_fail(err, TIDE_AMBIGUOUS, "'%.*s' fits %s sessions: %s, %s%s", STR_ARG(prefix),
-                         n > 2 ? "more than two" : "two", ids[0], ids[1], n > 2 ? ", …: give more of the id" : "");
+                         n > 2 ? "more than two" : "two", ids[0], ids[1],
+                         n > 2 ? ", …: give more of the id" : ": give more of the id");
     if (n == 0) /* head() makes sure that it is not just the index that is damaged */
         snprintf(ret_id, TIDE_ID_SIZE, "%.*s", STR_ARG(prefix));
     else
@@ -175,10 +176,11 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
     ERR_LOCAL(err);
     l.err = err;
     if (l.filter->status && !status_word_known(l.filter->status))
-        return tide_fail(err, TIDE_INVALID,
-                         "'%s' is not a status: use running (active), waiting (paused), idle, completed, failed, cancelled, "
-                         "interrupted, interrupted_startup, interrupted_waiting or damaged",
-                         l.filter->status);
+        return tide_fail(
+            err, TIDE_INVALID,
+            "'%s' is not a status: use running (active), waiting (paused), idle, completed, failed, cancelled, "
+            "interrupted, interrupted_startup, interrupted_waiting or damaged",
+            l.filter->status);
     code = l.store->ops->list(l.store, NULL, list_entry, &l, err);
     arena_done(&l.arena);
     return code ? code : l.code;

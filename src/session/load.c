@@ -94,8 +94,9 @@ enum tide_code fork_depth_check(struct store *store, const struct head *parent, 
 
     for (int depth = 1; at.parent_id[0] && !code; depth++) {
         if (depth >= FORKS_DEEP)
-            return tide_fail(err, TIDE_INVALID, "session '%s' is a fork of a fork %d times over: no more can stand on it",
-                             parent->id, FORKS_DEEP);
+            return tide_fail(err, TIDE_INVALID,
+                             "session '%s' is a fork of a fork %d times over: no more can stand on it", parent->id,
+                             FORKS_DEEP);
         code = parent_head(store, &at, &next, err);
         at = next;
     }

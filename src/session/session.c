@@ -35,10 +35,12 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
     else if (!body.len)
         body = str_from(in->body);
     if (!kind_is_valid(name))
-        return tide_fail(err, TIDE_INVALID, "not an event kind: 1 to 64 lower-case letters, digits, '_' and '.'");
+        return tide_fail(err, TIDE_INVALID,
+                         "'%.64s' is not an event kind: 1 to 64 lower-case letters, digits, '_' and '.'", name.ptr);
     if (body.len > store->max_record_bytes)
-        return tide_fail(err, TIDE_TOO_BIG, "%s: the event has %zu bytes, the limit is %zu (TIDEMARK_MAX_RECORD_BYTES raises it)", in->kind, body.len,
-                         store->max_record_bytes);
+        return tide_fail(err, TIDE_TOO_BIG,
+                         "%s: the event has %zu bytes, the limit is %zu (TIDEMARK_MAX_RECORD_BYTES raises it)",
+                         in->kind, body.len, store->max_record_bytes);
     kind = kind_find(name);
     if (kind && kind->flags & KIND_INTERNAL && !internal)
         return tide_fail(err, TIDE_INVALID, "%s is written by its own command, not by a plain append", in->kind);

@@ -140,7 +140,10 @@ static enum tide_code next_line(struct importing *m, struct str *ret_line, bool 
         m->in.len -= m->taken;
         m->taken = 0;
         if (!buf_reserve(&m->in, 65536))
-            return tide_fail(err, TIDE_TOO_BIG, "line %" PRId64 " is longer than an event may be (TIDEMARK_MAX_RECORD_BYTES raises the limit)", m->line_no + 1);
+            return tide_fail(err, TIDE_TOO_BIG,
+                             "line %" PRId64
+                             " is longer than an event may be (TIDEMARK_MAX_RECORD_BYTES raises the limit)",
+                             m->line_no + 1);
         got = m->source(m->arg, m->in.ptr + m->in.len, 65536);
         if (got < 0)
             return tide_fail(err, TIDE_IO, "the export could not be read");

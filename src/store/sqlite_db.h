@@ -168,8 +168,13 @@ enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_e
 /* sqlite_write.c */
 void sqlite_commit(struct store *store, struct batch *list);
 void sqlite_maintain(struct store *store);
+
+/* sqlite_heads.c: what the writer remembers. */
 void heads_forget(struct sqlite_store *s);
+int heads_freshen(struct sqlite_store *s); /* after BEGIN */
 struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc);
+void whead_clear(struct whead *w);                        /* its session is gone */
+int whead_write(struct sqlite_store *s, struct whead *w); /* if it has moved */
 
 /* sqlite_pending.c: rows reach their table many at a time. */
 int pending_register(struct sqlite_store *s); /* the virtual tables, on the write connection */
@@ -190,10 +195,30 @@ bool lease_beat_due(struct sqlite_store *s);
 /* Says who holds it; *ret_alive false when the lease may be taken over. Returns an SQLite code. */
 int lease_holder(struct sqlite_store *s, struct conn *c, int64_t boot, bool *ret_alive, char ret_who[160]);
 
-/* sqlite_read.c */
+/* sqlite_head.c: where a session stands. */
+bool db_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column); /* false when it is not one */
 enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
                              int64_t *ret_boot, bool *ret_hidden, struct tide_err *err) MUST_CHECK;
+enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret, bool *ret_hidden,
+                           struct tide_err *err) MUST_CHECK;
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
+
+/* sqlite_locate.c: where an event is. SQLite codes, inside a transaction of c; SQLITE_CORRUPT when the chain is broken. */
+int event_link(struct conn *c, int64_t pos, int64_t *sid, int64_t *seq, int64_t *prev, unsigned char *digest);
+int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,
+                 unsigned char ret_digest[DIGEST_SIZE]);
+/* From the block that has all of from..to, when it is there and whole. */
+bool block_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos);
+/* Positions of from..to (at most BLOCK_EVENTS); walks back from the end where blocks are missing or wrong. */
+int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos);
+
+/* sqlite_snapshot.c */
+void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, struct str session, int64_t seq,
+                     const unsigned char at[DIGEST_SIZE], struct str data);
+enum tide_code sqlite_snapshot(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,
+                               struct tide_err *err);
+
+/* sqlite_read.c: events, each proved. */
 enum tide_code sqlite_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                            struct tide_err *err);
 enum tide_code sqlite_checkpoints(struct store *, const struct head *, bool deleted, int64_t to, store_event_fn *fn,
@@ -202,15 +227,6 @@ enum tide_code sqlite_checkpoint_seq(struct store *, const struct head *, struct
                                      struct tide_err *err);
 enum tide_code sqlite_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session,
                                store_event_fn *fn, void *arg, struct tide_err *err);
-enum tide_code sqlite_snapshot(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,
-                               struct tide_err *err);
-/* The position and digest of one event, inside a transaction of c; SQLite code, SQLITE_CORRUPT when the chain is broken. */
-int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,
-                 unsigned char ret_digest[DIGEST_SIZE]);
-/* Positions of from..to (at most BLOCK_EVENTS); walks back from the end where blocks are missing or wrong. */
-int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos);
-void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, struct str session, int64_t seq,
-                     const unsigned char at[DIGEST_SIZE], struct str data);
 
 /* sqlite_list.c: the directory. */
 enum tide_code sqlite_list(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,

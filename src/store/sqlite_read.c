@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading. Each piece is read in a short transaction of its own and handed out after it ended. Positions come from
- * `blocks`; where that cache is missing or wrong they come from walking the chain of `prev` back from the head. Every event
+ * Reading. Each piece is read in a short transaction of its own and handed out after it ended. Every event
  * is proved before it is handed out: right session, right seq, right digest over its predecessor's.
  */
 #include <inttypes.h>
@@ -18,242 +17,6 @@ struct row {
     int64_t sid, prev;
 };
 
-static bool copy_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column)
-{
-    struct str d = db_text(st, column);
-
-    if (d.len != DIGEST_SIZE)
-        return false;
-    memcpy(out, d.ptr, DIGEST_SIZE);
-    return true;
-}
-
-/* Where it stands by its own row, or, while it has a lease, by its row in `live`; each row proves itself. */
-static bool head_place(struct sqlite_store *s, sqlite3_stmt *st, struct head *h)
-{
-    bool live = sqlite3_column_int64(st, 21) != 0;
-
-    h->epoch = sqlite3_column_int64(st, 16);
-    h->last_seq = sqlite3_column_int64(st, 17);
-    h->last_pos = sqlite3_column_int64(st, 18);
-    h->updated_ms = sqlite3_column_int64(st, 20);
-    if (!copy_digest(h->digest, st, 19) || live != (sqlite3_column_int64(st, 22) != 0) ||
-        session_check(s, h, sqlite3_column_int64(st, 6) != 0, live) != sqlite3_column_int64(st, 7))
-        return false;
-    if (!live)
-        return true;
-    h->epoch = sqlite3_column_int64(st, 8);
-    h->last_seq = sqlite3_column_int64(st, 9);
-    h->last_pos = sqlite3_column_int64(st, 10);
-    h->updated_ms = sqlite3_column_int64(st, 12);
-    return copy_digest(h->digest, st, 11) &&
-           live_check(s, h, sqlite3_column_int64(st, 13)) == sqlite3_column_int64(st, 23);
-}
-
-static enum tide_code head_columns(struct sqlite_store *s, sqlite3_stmt *st, struct head *h, struct tide_err *err)
-{
-    struct str id = db_text(st, 1), parent = db_text(st, 14);
-
-    if (!str_is_id(id) || (parent.len && !str_is_id(parent)))
-        return tide_fail(err, TIDE_CORRUPT, "a session's record in '%s' is damaged (row %" PRId64 ")", s->path,
-                         (int64_t)sqlite3_column_int64(st, 0));
-    memcpy(h->id, id.ptr, id.len);
-    memcpy(h->parent_id, parent.ptr, parent.len);
-    h->sid = sqlite3_column_int64(st, 0);
-    h->created_ms = sqlite3_column_int64(st, 2);
-    h->parent_sid = sqlite3_column_int64(st, 3);
-    h->parent_seq = sqlite3_column_int64(st, 4);
-    if (h->parent_sid)
-        copy_digest(h->first_before, st, 5);
-    h->first_seq = h->parent_seq + 1;
-    if (!head_place(s, st, h) || h->last_seq < h->first_seq - 1)
-        return tide_fail(err, TIDE_CORRUPT, "the record of session '%s' in '%s' is damaged", h->id, s->path);
-    return TIDE_OK;
-}
-
-enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
-                             int64_t *ret_boot, bool *ret_hidden, struct tide_err *err)
-{
-    int64_t boot = sqlite3_column_int64(st, 13);
-    enum tide_code code;
-    int rc;
-
-    memset(ret, 0, sizeof *ret);
-    code = head_columns(s, st, ret, err);
-    if (code)
-        return code;
-    *ret_boot = boot;
-    *ret_hidden = sqlite3_column_int64(st, 6) != 0;
-    ret->held = boot != 0;
-    if (boot && c == &s->r) { /* the writer looks the holder up when it matters */
-        rc = lease_holder(s, c, boot, &ret->holder_alive, ret->holder);
-        return rc ? db_fail(s, c, rc, err, "read who holds the session") : TIDE_OK;
-    }
-    return TIDE_OK;
-}
-
-/*
- * Not found by the index: make sure that neither the index nor a record is damaged before saying that there is no such
- * session.
- */
-static enum tide_code scan_for(struct sqlite_store *s, struct str id, struct head *ret, bool *ret_hidden,
-                               struct tide_err *err)
-{
-    sqlite3_stmt *st = db_stmt(&s->r, ST_HEAD_SCAN);
-    enum tide_code code = TIDE_NOT_FOUND;
-    int64_t boot;
-    int rc;
-
-    sqlite3_bind_int64(st, 1, -1);
-    while ((rc = db_step(&s->r, st)) == SQLITE_ROW) {
-        code = head_from_row(s, &s->r, st, ret, &boot, ret_hidden, err);
-        if (code || str_eq(str_from(ret->id), id))
-            break;
-        code = TIDE_NOT_FOUND;
-    }
-    sqlite3_reset(st);
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        return db_fail(s, &s->r, rc, err, "look for a session");
-    return code == TIDE_NOT_FOUND ? tide_fail(err, code, "no session '%.*s' in '%s'", STR_ARG(id), s->path) : code;
-}
-
-enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret, struct tide_err *err)
-{
-    struct sqlite_store *s = sqlite_of(store);
-    enum tide_code code = db_reader(s, err);
-    bool hidden = false;
-    int64_t boot;
-    sqlite3_stmt *st;
-    int rc;
-
-    if (code)
-        return code;
-    st = db_stmt(&s->r, ST_HEAD);
-    sqlite3_bind_text(st, 1, id.ptr, (int)id.len, SQLITE_STATIC);
-    rc = db_step(&s->r, st);
-    if (rc == SQLITE_ROW) {
-        code = head_from_row(s, &s->r, st, ret, &boot, &hidden, err);
-        if (!code && !str_eq(str_from(ret->id), id)) /* the index says so, the row does not */
-            code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "look for a session");
-    } else if (rc == SQLITE_DONE)
-        code = scan_for(s, id, ret, &hidden, err);
-    else
-        code = db_fail(s, &s->r, rc, err, "read a session's record");
-    sqlite3_reset(st);
-    db_reader_done(s);
-    if (!code && hidden)
-        code = tide_fail(err, TIDE_NOT_FOUND, "no session '%.*s' in '%s': its import was not finished", STR_ARG(id),
-                         s->path);
-    return code;
-}
-
-/* sid, seq, prev and digest of the event at pos; SQLITE_CORRUPT when there is none. */
-static int read_link(struct conn *c, int64_t pos, int64_t *sid, int64_t *seq, int64_t *prev, unsigned char *digest)
-{
-    sqlite3_stmt *st = db_stmt(c, ST_EVENT_LINK);
-    int rc;
-
-    sqlite3_bind_int64(st, 1, pos);
-    rc = db_step(c, st);
-    if (rc == SQLITE_ROW) {
-        *sid = sqlite3_column_int64(st, 0);
-        *seq = sqlite3_column_int64(st, 1);
-        *prev = sqlite3_column_int64(st, 2);
-        rc = !digest || copy_digest(digest, st, 3) ? SQLITE_OK : SQLITE_CORRUPT;
-    } else if (rc == SQLITE_DONE) {
-        rc = SQLITE_CORRUPT;
-    }
-    if (st)
-        sqlite3_reset(st);
-    return rc;
-}
-
-static size_t unpack(struct str packed, int64_t *out)
-{
-    const unsigned char *p = (const unsigned char *)packed.ptr, *end = p + packed.len;
-    int64_t pos = 0;
-    size_t n = 0;
-
-    while (p < end && n < BLOCK_EVENTS) {
-        uint64_t d = 0;
-
-        for (unsigned shift = 0; p < end && shift < 63; shift += 7) {
-            d |= (uint64_t)(*p & 0x7f) << shift;
-            if (!(*p++ & 0x80))
-                break;
-        }
-        pos += (int64_t)d;
-        out[n++] = pos;
-    }
-    return p == end ? n : 0;
-}
-
-/* The block that ends at or after `to`, when it is there and whole. */
-static bool from_block(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos)
-{
-    int64_t end = (to + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS, first = end - BLOCK_EVENTS + 1;
-    int64_t all[BLOCK_EVENTS], sid, seq, prev;
-    sqlite3_stmt *st;
-    size_t n = 0;
-
-    first = first < h->first_seq ? h->first_seq : first;
-    if (end > h->last_seq || from < first)
-        return false;
-    st = db_stmt(c, ST_BLOCK);
-    sqlite3_bind_int64(st, 1, h->sid);
-    sqlite3_bind_int64(st, 2, end);
-    if (db_step(c, st) == SQLITE_ROW)
-        n = unpack(db_text(st, 0), all);
-    if (st)
-        sqlite3_reset(st);
-    if ((int64_t)n != end - first + 1 || read_link(c, all[n - 1], &sid, &seq, &prev, NULL) || sid != h->sid ||
-        seq != end)
-        return false;
-    memcpy(ret_pos, all + (from - first), (size_t)(to - from + 1) * sizeof *ret_pos);
-    return true;
-}
-
-/* The nearest whole block after seq is a shorter way back than the head. */
-static void nearer_start(struct conn *c, const struct head *h, int64_t seq, int64_t *at, int64_t *pos)
-{
-    int64_t end = (seq + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS, last[1];
-
-    if (end + BLOCK_EVENTS < h->last_seq && from_block(c, h, end + BLOCK_EVENTS, end + BLOCK_EVENTS, last)) {
-        *at = end + BLOCK_EVENTS;
-        *pos = last[0];
-    }
-}
-
-int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos)
-{
-    int64_t at = h->last_seq, pos = h->last_pos, sid, seq, prev;
-    int rc;
-
-    if (from_block(c, h, from, to, ret_pos))
-        return SQLITE_OK;
-    nearer_start(c, h, to, &at, &pos);
-    for (; at >= from; at--, pos = prev) {
-        rc = read_link(c, pos, &sid, &seq, &prev, NULL);
-        if (rc)
-            return rc;
-        if (sid != h->sid || seq != at || (prev >= pos))
-            return SQLITE_CORRUPT;
-        if (at <= to)
-            ret_pos[at - from] = pos;
-    }
-    return SQLITE_OK;
-}
-
-int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,
-                 unsigned char ret_digest[DIGEST_SIZE])
-{
-    int64_t sid, got, prev;
-    int rc = event_positions(c, h, seq, seq, ret_pos);
-
-    rc = rc ? rc : read_link(c, *ret_pos, &sid, &got, &prev, ret_digest);
-    return rc ? rc : sid == h->sid && got == seq ? SQLITE_OK : SQLITE_CORRUPT;
-}
-
 /* Takes the row out of a statement on EVENT_COLUMNS; text goes into the arena. */
 static int take_row(struct sqlite_store *s, struct arena *a, sqlite3_stmt *st, struct row *ret)
 {
@@ -266,7 +29,7 @@ static int take_row(struct sqlite_store *s, struct arena *a, sqlite3_stmt *st, s
     ret->ev.epoch = sqlite3_column_int64(st, 4);
     ret->ev.ts_ms = sqlite3_column_int64(st, 5);
     ret->ev.kind = arena_dup(a, db_text(st, 6));
-    if (!copy_digest(ret->ev.digest, st, 9))
+    if (!db_digest(ret->ev.digest, st, 9))
         return SQLITE_CORRUPT;
     body = arena_dup(a, db_text(st, 7));
     if (!refs.len) {
@@ -315,7 +78,7 @@ static int digest_before(struct sqlite_store *s, const struct head *h, const str
         memcpy(out, h->first_before, DIGEST_SIZE);
         return row->prev == 0 ? SQLITE_OK : SQLITE_CORRUPT;
     }
-    rc = read_link(&s->r, row->prev, &sid, &seq, &prev, out);
+    rc = event_link(&s->r, row->prev, &sid, &seq, &prev, out);
     return rc ? rc : sid == h->sid && seq == row->ev.seq - 1 ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
@@ -350,12 +113,12 @@ static int positions(struct reading *r, int64_t from, int64_t to, int64_t *ret_p
     int64_t pos = r->h->last_pos, sid, seq, prev;
     int rc;
 
-    if (!r->walked && (r->h->last_seq - from < 4 * BLOCK_EVENTS || from_block(c, r->h, from, to, ret_pos)))
+    if (!r->walked && (r->h->last_seq - from < 4 * BLOCK_EVENTS || block_positions(c, r->h, from, to, ret_pos)))
         return event_positions(c, r->h, from, to, ret_pos);
     if (!r->walked) {
         r->walked = mem_array((size_t)(r->h->last_seq - r->h->first_seq + 1), sizeof *r->walked);
         for (int64_t at = r->h->last_seq; at >= from; at--, pos = prev) {
-            rc = read_link(c, pos, &sid, &seq, &prev, NULL);
+            rc = event_link(c, pos, &sid, &seq, &prev, NULL);
             if (rc)
                 return rc;
             if (sid != r->h->sid || seq != at)
@@ -538,25 +301,6 @@ enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, boo
     return code;
 }
 
-static enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret, bool *ret_hidden,
-                                  struct tide_err *err)
-{
-    sqlite3_stmt *st = db_stmt(&s->r, ST_HEAD_BY_SID);
-    enum tide_code code;
-    int64_t boot;
-    int rc;
-
-    sqlite3_bind_int64(st, 1, sid);
-    rc = db_step(&s->r, st);
-    if (rc == SQLITE_ROW)
-        code = head_from_row(s, &s->r, st, ret, &boot, ret_hidden, err);
-    else
-        code = db_fail(s, &s->r, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, err, "find the session of an event");
-    if (st)
-        sqlite3_reset(st);
-    return code;
-}
-
 /* One event of any session at a time: its session may change with each, and *hidden (an import under way) with it. */
 static enum tide_code next_of_all(struct sqlite_store *s, struct arena *a, int64_t after, struct head *ret_session,
                                   bool *hidden, struct row *row, bool *ret_end, struct tide_err *err)
@@ -702,60 +446,4 @@ enum tide_code sqlite_read_all(struct store *store, int64_t after, uint64_t max,
     }
     arena_done(&a);
     return code ? code : gaps_check(s, &gaps, err);
-}
-
-void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, struct str session, int64_t seq,
-                     const unsigned char at[DIGEST_SIZE], struct str data)
-{
-    struct digest_state d;
-
-    digest_begin(&d, key);
-    digest_add_str(&d, STR("snapshot"));
-    digest_add_str(&d, session);
-    digest_add_int(&d, (uint64_t)seq);
-    digest_add(&d, at, DIGEST_SIZE);
-    digest_add_str(&d, data);
-    digest_end(&d, out);
-}
-
-/* Whole, and of this very log: the event it was taken at has the digest it remembers. */
-static bool snapshot_fits(struct sqlite_store *s, const struct head *h, sqlite3_stmt *st)
-{
-    unsigned char at[DIGEST_SIZE], check[DIGEST_SIZE], want[DIGEST_SIZE], now[DIGEST_SIZE];
-    int64_t seq = sqlite3_column_int64(st, 0);
-
-    if (seq < h->first_seq || seq > h->last_seq || !copy_digest(at, st, 1) || !copy_digest(check, st, 2))
-        return false;
-    snapshot_digest(want, &s->base.key, str_from(h->id), seq, at, db_text(st, 3));
-    if (memcmp(want, check, DIGEST_SIZE) != 0)
-        return false;
-    if (seq == h->last_seq)
-        return memcmp(at, h->digest, DIGEST_SIZE) == 0;
-    return event_locate(&s->r, h, seq, &(int64_t){0}, now) == SQLITE_OK && memcmp(at, now, DIGEST_SIZE) == 0;
-}
-
-enum tide_code sqlite_snapshot(struct store *store, const struct head *h, int64_t to, struct buf *ret_data,
-                               int64_t *ret_seq, struct tide_err *err)
-{
-    struct sqlite_store *s = sqlite_of(store);
-    enum tide_code code = db_reader(s, err);
-    sqlite3_stmt *st;
-
-    if (code)
-        return code;
-    *ret_seq = 0;
-    buf_clear(ret_data);
-    st = db_stmt(&s->r, ST_SNAP_GET);
-    sqlite3_bind_int64(st, 1, h->sid);
-    sqlite3_bind_int64(st, 2, to);
-    while (!*ret_seq && db_step(&s->r, st) == SQLITE_ROW) { /* a damaged cache is no error: the log answers */
-        if (snapshot_fits(s, h, st)) {
-            buf_add_str(ret_data, db_text(st, 3));
-            *ret_seq = ret_data->failed ? 0 : sqlite3_column_int64(st, 0);
-        }
-    }
-    if (st)
-        sqlite3_reset(st);
-    db_reader_done(s);
-    return TIDE_OK;
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where an event is: from `blocks`, and where that cache is missing or wrong by walking the chain of `prev` back from the
+ * head, or from the nearest whole block behind it.
+ */
+#include "store/sqlite_db.h"
+
+/* sid, seq, prev and digest of the event at pos; SQLITE_CORRUPT when there is none. */
+int event_link(struct conn *c, int64_t pos, int64_t *sid, int64_t *seq, int64_t *prev, unsigned char *digest)
+{
+    sqlite3_stmt *st = db_stmt(c, ST_EVENT_LINK);
+    int rc;
+
+    sqlite3_bind_int64(st, 1, pos);
+    rc = db_step(c, st);
+    if (rc == SQLITE_ROW) {
+        *sid = sqlite3_column_int64(st, 0);
+        *seq = sqlite3_column_int64(st, 1);
+        *prev = sqlite3_column_int64(st, 2);
+        rc = !digest || db_digest(digest, st, 3) ? SQLITE_OK : SQLITE_CORRUPT;
+    } else if (rc == SQLITE_DONE) {
+        rc = SQLITE_CORRUPT;
+    }
+    if (st)
+        sqlite3_reset(st);
+    return rc;
+}
+
+static size_t unpack(struct str packed, int64_t *out)
+{
+    const unsigned char *p = (const unsigned char *)packed.ptr, *end = p + packed.len;
+    int64_t pos = 0;
+    size_t n = 0;
+
+    while (p < end && n < BLOCK_EVENTS) {
+        uint64_t d = 0;
+
+        for (unsigned shift = 0; p < end && shift < 63; shift += 7) {
+            d |= (uint64_t)(*p & 0x7f) << shift;
+            if (!(*p++ & 0x80))
+                break;
+        }
+        pos += (int64_t)d;
+        out[n++] = pos;
+    }
+    return p == end ? n : 0;
+}
+
+/* The block that ends at or after `to`, when it is there and whole. */
+bool block_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos)
+{
+    int64_t end = (to + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS, first = end - BLOCK_EVENTS + 1;
+    int64_t all[BLOCK_EVENTS], sid, seq, prev;
+    sqlite3_stmt *st;
+    size_t n = 0;
+
+    first = first < h->first_seq ? h->first_seq : first;
+    if (end > h->last_seq || from < first)
+        return false;
+    st = db_stmt(c, ST_BLOCK);
+    sqlite3_bind_int64(st, 1, h->sid);
+    sqlite3_bind_int64(st, 2, end);
+    if (db_step(c, st) == SQLITE_ROW)
+        n = unpack(db_text(st, 0), all);
+    if (st)
+        sqlite3_reset(st);
+    if ((int64_t)n != end - first + 1 || event_link(c, all[n - 1], &sid, &seq, &prev, NULL) || sid != h->sid ||
+        seq != end)
+        return false;
+    memcpy(ret_pos, all + (from - first), (size_t)(to - from + 1) * sizeof *ret_pos);
+    return true;
+}
+
+/* The nearest whole block after seq is a shorter way back than the head. */
+static void nearer_start(struct conn *c, const struct head *h, int64_t seq, int64_t *at, int64_t *pos)
+{
+    int64_t end = (seq + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS, last[1];
+
+    if (end + BLOCK_EVENTS < h->last_seq && block_positions(c, h, end + BLOCK_EVENTS, end + BLOCK_EVENTS, last)) {
+        *at = end + BLOCK_EVENTS;
+        *pos = last[0];
+    }
+}
+
+int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos)
+{
+    int64_t at = h->last_seq, pos = h->last_pos, sid, seq, prev;
+    int rc;
+
+    if (block_positions(c, h, from, to, ret_pos))
+        return SQLITE_OK;
+    nearer_start(c, h, to, &at, &pos);
+    for (; at >= from; at--, pos = prev) {
+        rc = event_link(c, pos, &sid, &seq, &prev, NULL);
+        if (rc)
+            return rc;
+        if (sid != h->sid || seq != at || (prev >= pos))
+            return SQLITE_CORRUPT;
+        if (at <= to)
+            ret_pos[at - from] = pos;
+    }
+    return SQLITE_OK;
+}
+
+int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,
+                 unsigned char ret_digest[DIGEST_SIZE])
+{
+    int64_t sid, got, prev;
+    int rc = event_positions(c, h, seq, seq, ret_pos);
+
+    rc = rc ? rc : event_link(c, *ret_pos, &sid, &got, &prev, ret_digest);
+    return rc ? rc : sid == h->sid && got == seq ? SQLITE_OK : SQLITE_CORRUPT;
+}
