@@ -10,7 +10,7 @@
 
 #include "base/id.h"
 
-#define SNAPSHOT_MIN_BYTES (64 * 1024) /* of log between two snapshots */
+#define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots */
 
 void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_SIZE])
 {
@@ -181,7 +181,7 @@ static void snapshot_maybe(struct tide_session *s, struct buf *out)
 
     if (s->stale || s->cost.tail_bytes < SNAPSHOT_MIN_BYTES || s->cost.tail_bytes < last)
         return;
-    state_encode(out, s->state, STATE_ALL);
+    state_encode(out, s->state, STATE_SNAPSHOT);
     if (out->len > s->cost.tail_bytes) { /* it has grown: not yet */
         s->cost.snapshot_bytes = out->len;
         buf_clear(out);

@@ -108,7 +108,11 @@ void state_take_content(struct state *s, struct state *from);
 /* Makes a parent's state at the fork point the beginning of a fork's: content stays, the ledger starts anew. */
 void state_become_fork(struct state *s, struct str fork);
 
-enum state_part { STATE_ALL, STATE_SUMMARY /* what lists show: without memory, outputs, spans, effects and zeros */ };
+enum state_part {
+    STATE_ALL,
+    STATE_SNAPSHOT, /* the same without zeros */
+    STATE_SUMMARY,  /* what lists show: without memory, outputs, spans, effects and zeros */
+};
 void state_encode(struct buf *out, const struct state *s, enum state_part part);
 /* Reads what state_encode wrote; missing members are empty. */
 enum tide_code state_decode(struct str json, struct state **ret_state, struct tide_err *err) MUST_CHECK;

@@ -8,7 +8,7 @@
 static const char *const run_ends[] = {"none", "open", "completed", "failed", "cancelled", "interrupted"};
 static const char *const token_states[] = {"none", "active", "consumed", "revoked", "expired"};
 
-/* A summary leaves zeros out: there is one for every session. */
+/* What is stored leaves zeros out: there are many of them. */
 static void put_int(struct json_out *o, struct str key, int64_t v, enum state_part part)
 {
     if (v || part == STATE_ALL)
@@ -78,7 +78,7 @@ static void put_content(struct json_out *o, const struct content *c, enum state_
     put_int(o, STR("checkpoint_seq"), c->checkpoint_seq, part);
     json_out_kstr_opt(o, STR("resume_checkpoint_id"), str_from(c->resume_checkpoint));
     put_int(o, STR("resume_checkpoint_seq"), c->resume_checkpoint_seq, part);
-    if (part == STATE_ALL) {
+    if (part != STATE_SUMMARY) {
         put_texts(o, "memory", &c->memory);
         json_out_key(o, STR("outputs"));
         json_out_begin(o, '{');
@@ -178,7 +178,7 @@ static void put_ledger(struct json_out *o, const struct ledger *l, enum state_pa
         put_int(o, str_from(numbers[i].name), *(const int64_t *)((const char *)l + numbers[i].at), part);
     if (part == STATE_ALL || l->run.end != RUN_NONE)
         put_run(o, &l->run, part);
-    if (part == STATE_ALL) {
+    if (part != STATE_SUMMARY) {
         put_effects(o, &l->effects);
         put_ints(o, "queue", &l->queue);
         put_ints(o, "approvals", &l->approvals);

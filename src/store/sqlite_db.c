@@ -75,7 +75,7 @@ static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
 static int set_up(struct sqlite_store *s, struct conn *c)
 {
     static const char pragmas[] =
-        "PRAGMA page_size=8192; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
+        "PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
         "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;"
         "PRAGMA cache_size=-8000";
     static const char reading[] = "PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;"

@@ -12,7 +12,7 @@
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
 #define SQLITE_SCHEMA_VERSION 2
 #define BLOCK_EVENTS 256           /* events whose positions one row of `blocks` holds */
-#define WAL_LIMIT_PAGES 512        /* 4 MiB: past this the write-ahead log is moved into the file */
+#define WAL_LIMIT_PAGES 1024       /* 4 MiB: past this the write-ahead log is moved into the file */
 #define RESERVE_BYTES (256 * 1024) /* released on a full disk so that the store can still be opened and read */
 
 /* Every statement, prepared when first used. Writing ones belong to the write connection, others to either. */
