@@ -185,7 +185,7 @@ struct tide_session_info {
     int64_t created_ms, updated_ms, first_seq, last_seq;
     const char *status, *outcome, *reason, *why; /* DESIGN: running, waiting, idle, …; completed, failed, …, none */
     const char *next;                            /* the command that moves it; NULL when nothing needs to */
-    const char *holder; /* who may append now, in words; NULL when nobody alive does */
+    const char *holder;                          /* who may append now, in words; NULL when nobody alive does */
     int is_resumable, needs_resume;
     const char *error_message, *failed_at_node; /* of the latest run; NULL when none */
     const char *resume_from_checkpoint_id;      /* latest checkpoint that can be resumed from; NULL when none */
