@@ -85,6 +85,42 @@ static void random_checkpoints(const struct bench *b, tide_store *store, const c
         median(state, TRIES) / median(opening, TRIES), "<=", 5);
 }
 
+/* Seconds of one append, at the end of a session of any length. */
+static double append_time(const struct bench *b, const char *name, const char *id)
+{
+    tide_store *store = store_again(b, name);
+    char body[257];
+    const struct tide_new_event ev = {"message.user", body, 256};
+    struct tide_err err;
+    tide_session *s;
+    double start;
+
+    body_of(body, 256, 1);
+    must(tide_session_open(store, id, TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err), &err, "open");
+    start = now_s();
+    for (int i = 0; i < 100; i++)
+        must(tide_append(s, 0, &ev, 1, NULL, &err), &err, "append");
+    start = (now_s() - start) / 100;
+    tide_session_close(s);
+    tide_store_close(store);
+    return start;
+}
+
+static void one_more(const struct bench *b)
+{
+    double small[TRIES], large[TRIES];
+    char measured[64], beside[64];
+
+    for (int i = 0; i < TRIES; i++) {
+        small[i] = append_time(b, "short", "s1k");
+        large[i] = append_time(b, "long", "s1m");
+    }
+    snprintf(measured, sizeof measured, "%.3f ms", median(large, TRIES) * 1e3);
+    snprintf(beside, sizeof beside, "1,000 events: %.3f ms", median(small, TRIES) * 1e3);
+    row("one more append to 1,000,000 events", measured, beside, median(large, TRIES) / median(small, TRIES),
+        "<=", 1.5);
+}
+
 static int print_event(void *arg, const struct tide_event *ev)
 {
     struct tide_text json;
@@ -222,5 +258,6 @@ void bench_history(const struct bench *b)
     random_checkpoints(b, store, "s1m");
     tide_store_close(store);
     open_and_print(b);
+    one_more(b);
     forks(b);
 }
