@@ -22,11 +22,37 @@ static int count(void *arg, const struct event *ev)
     return v->cancelled;
 }
 
+static int take_digest(void *arg, const struct event *ev)
+{
+    memcpy(arg, ev->digest, DIGEST_SIZE);
+    return 0;
+}
+
+/* A fork's chain begins with its parent's digest at the fork point. */
+static enum tide_code verify_base(struct store *store, const struct head *h, struct tide_err *err)
+{
+    unsigned char at[DIGEST_SIZE] = {0};
+    struct head parent;
+    enum tide_code code;
+
+    if (!h->parent_id[0])
+        return TIDE_OK;
+    code = store_head(store, str_from(h->parent_id), &parent, err);
+    code = code ? code : store_read(store, &parent, h->parent_seq, h->parent_seq, take_digest, at, err);
+    if (code)
+        return tide_wrap(err, "session '%s' is a fork of '%s'", h->id, h->parent_id);
+    return memcmp(at, h->first_before, DIGEST_SIZE) == 0
+               ? TIDE_OK
+               : tide_fail(err, TIDE_CORRUPT, "session '%s' does not continue '%s' at seq %" PRId64, h->id,
+                           h->parent_id, h->parent_seq);
+}
+
 static enum tide_code verify_head(struct store *store, const struct head *h, struct verifying *v, struct tide_err *err)
 {
     uint64_t before = v->done;
-    enum tide_code code = store_read(store, h, 0, 0, count, v, err);
+    enum tide_code code = verify_base(store, h, err);
 
+    code = code ? code : store_read(store, h, 0, 0, count, v, err);
     if (code)
         return code;
     if (v->cancelled)

@@ -45,6 +45,7 @@ enum stmt_id {
     ST_SESSION_SUMMARY,
     ST_SESSION_REVEAL,
     ST_SESSION_DELETE,
+    ST_HIDDEN,
     ST_FORKS,
     ST_LIST,
     ST_LIST_COUNT,

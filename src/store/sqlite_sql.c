@@ -48,6 +48,7 @@ static const char *const sql[ST_COUNT] = {
     [ST_SESSION_SUMMARY] = "UPDATE sessions SET summary = ?2, summary_seq = ?3, summary_check = ?4 WHERE sid = ?1",
     [ST_SESSION_REVEAL] = "UPDATE sessions SET hidden = 0 WHERE sid = ?1",
     [ST_SESSION_DELETE] = "DELETE FROM sessions WHERE sid = ?1",
+    [ST_HIDDEN] = "SELECT id FROM sessions WHERE hidden = 1 LIMIT ?1",
     [ST_FORKS] = "SELECT id FROM sessions WHERE parent = ?1 ORDER BY sid LIMIT 4",
     [ST_LIST] =
         HEAD_COLUMNS "WHERE NOT s.hidden AND s.sid < ?1 AND (?2 = 0 OR s.parent = ?2) ORDER BY s.sid DESC LIMIT ?3",

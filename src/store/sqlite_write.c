@@ -261,11 +261,33 @@ static void sweep_hidden(struct txn *t, struct whead *w)
     whead_clear(w);
 }
 
+/* Every import that begins sweeps those that were cut off; a handful at a time. */
+static void sweep_abandoned(struct txn *t)
+{
+    sqlite3_stmt *st = db_stmt(&t->s->w, ST_HIDDEN);
+    char ids[8][TIDE_ID_SIZE];
+    int n = 0;
+
+    sqlite3_bind_int64(st, 1, 8);
+    for (; n < 8 && db_step(&t->s->w, st) == SQLITE_ROW; n++)
+        snprintf(ids[n], TIDE_ID_SIZE, "%.*s", STR_ARG(db_text(st, 0)));
+    if (st)
+        sqlite3_reset(st);
+    while (n-- > 0 && !t->rc) {
+        struct whead *w = whead_load(t->s, str_from(ids[n]), &t->rc);
+
+        if (!t->rc && w->exists && w->hidden && !w->damaged)
+            sweep_hidden(t, w);
+    }
+}
+
 static void create_session(struct txn *t, struct batch *b, struct whead *w)
 {
     struct whead *parent = NULL;
 
-    if (w->exists && w->hidden)
+    if (b->flags & BATCH_HIDDEN)
+        sweep_abandoned(t);
+    if (!t->rc && w->exists && w->hidden)
         sweep_hidden(t, w);
     if (!t->rc && w->exists)
         refuse(b, TIDE_EXISTS, "a session '%s' exists already%s", b->session,

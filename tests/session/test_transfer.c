@@ -465,6 +465,45 @@ static long give_and_die(void *arg, char *out, size_t max)
     return give(&d->s, out, max);
 }
 
+/* An import of `out` into f->b by a process that is killed at its n-th read. */
+static void import_and_die(struct fixture *f, const struct buf *out, int reads)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct dying d = {{.left = buf_view(out), .piece = 30000}, reads};
+        tide_store *store = open_at(f->b, NULL);
+        char id[TIDE_ID_SIZE];
+
+        _exit(tide_import(store, give_and_die, NULL, &d, id, NULL) == TIDE_OK ? 3 : 4);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+}
+
+static void an_import_sweeps_what_others_left_when_they_died(void **state)
+{
+    struct fixture *f = *state;
+    struct buf cut, whole;
+
+    tide_session_close(make(f->from, "cut", 3000));
+    tide_session_close(make(f->from, "whole", 5));
+    cut = export_of(f->from, "cut");
+    whole = export_of(f->from, "whole");
+    tide_store_close(TAKE(f->from));
+    tide_store_close(TAKE(f->to));
+    import_and_die(f, &cut, 12);
+    assert_int_equal(sql_int(f->b, "SELECT count(*) FROM sessions WHERE hidden"), 1);
+    f->to = open_at(f->b, NULL);
+    OK(import_bytes(f->to, buf_view(&whole), &err));
+    assert_int_equal(sql_int(f->b, "SELECT count(*) FROM sessions WHERE hidden"), 0);
+    assert_int_equal(sql_int(f->b, "SELECT count(*) FROM events"), 6);
+    OK(tide_store_check(f->to, 0, NULL, NULL, NULL, &err));
+    buf_done(&cut);
+    buf_done(&whole);
+}
+
 static void a_killed_import_leaves_nothing_and_can_be_repeated(void **state)
 {
     struct fixture *f = *state;
@@ -475,18 +514,7 @@ static void a_killed_import_leaves_nothing_and_can_be_repeated(void **state)
     tide_store_close(TAKE(f->from)); /* no store is open, and no thread runs, where children are made */
     tide_store_close(TAKE(f->to));
     for (int round = 1; round <= 4; round++) {
-        int status;
-        pid_t pid = fork();
-
-        if (pid == 0) {
-            struct dying d = {{.left = buf_view(&out), .piece = 30000}, 3 * round};
-            tide_store *store = open_at(f->b, NULL);
-            char id[TIDE_ID_SIZE];
-
-            _exit(tide_import(store, give_and_die, NULL, &d, id, NULL) == TIDE_OK ? 3 : 4);
-        }
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(WIFSIGNALED(status));
+        import_and_die(f, &out, 3 * round);
         f->to = open_at(f->b, NULL);
         assert_int_equal(sessions_in(f->to), 0);
         GIVES(TIDE_NOT_FOUND, tide_session_resolve(f->to, "a", (char[TIDE_ID_SIZE]){0}, &err));
@@ -515,6 +543,7 @@ int main(void)
         CASE(a_stopped_or_failing_import_leaves_nothing),
         CASE(a_forged_log_is_refused_or_harmless),
         CASE(a_killed_import_leaves_nothing_and_can_be_repeated),
+        CASE(an_import_sweeps_what_others_left_when_they_died),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
