@@ -3,23 +3,15 @@
  * Any words into the command line's parser, and the same bytes into the reader of lines: no crash, one line of error, and
  * every line handed out once.
  */
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "cli/args.h"
 #include "cli/lines.h"
-
-#define MUST(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            abort();                                                                                                   \
-    } while (0)
+#include "fuzz.h"
 
 #define WORDS 32
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void parse_words(const uint8_t *data, size_t size)
 {

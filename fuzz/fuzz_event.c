@@ -3,17 +3,8 @@
  * Any event into the fold: the first line is its kind, the rest its body. What the check lets through must fold without
  * harm, alone and twice, and the state must come out the same after being stored as a snapshot and read again.
  */
-#include <stdlib.h>
-
 #include "session/state.h"
-
-#define MUST(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            abort();                                                                                                   \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void check_round_trip(const struct state *s)
 {

@@ -3,33 +3,7 @@
  * Any bytes into import, on a simulated disk. What is taken must verify and come out of export again; what is refused must
  * leave no session behind.
  */
-#include <sodium.h>
-#include <stdlib.h>
-
-#include "env/sim.h"
-#include "store/store.h"
-
-#define MUST(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            abort();                                                                                                   \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct source {
-    struct str rest;
-};
-
-static long give(void *arg, char *out, size_t max)
-{
-    struct source *s = arg;
-    size_t n = s->rest.len < max ? s->rest.len : max;
-
-    memcpy(out, s->rest.ptr, n);
-    s->rest = (struct str){s->rest.ptr + n, s->rest.len - n};
-    return (long)n;
-}
+#include "fuzz_store.h"
 
 static int keep(void *arg, const char *bytes, size_t len)
 {
@@ -44,31 +18,6 @@ static int count(void *arg, const struct tide_session_info *info)
     return 0;
 }
 
-static tide_store *open_store(struct sim *sim)
-{
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .max_record_bytes = 1 << 20};
-    struct store *store = NULL;
-
-    MUST(store_open("sqlite:fuzz.db", &opt, sim_proc_env(sim_proc_start(sim)), &store, NULL) == TIDE_OK);
-    return (tide_store *)(void *)store;
-}
-
-/* A disk with an empty store on it, made once. */
-static const struct sim_image *empty_store(void)
-{
-    static struct sim_image *image;
-
-    if (!image) {
-        struct sim *sim = sim_new(1);
-
-        MUST(sodium_init() >= 0);
-        tide_store_close(open_store(sim));
-        image = sim_image_take(sim);
-        sim_free(sim);
-    }
-    return image;
-}
-
 static void check_taken(tide_store *store, const char *id)
 {
     struct buf out = BUF_INIT(SIZE_MAX / 4);
@@ -79,7 +28,7 @@ static void check_taken(tide_store *store, const char *id)
     MUST(tide_export(s, keep, NULL, &out, NULL) == TIDE_OK);
     tide_session_close(s);
     MUST(tide_session_delete(store, id, NULL) == TIDE_OK);
-    MUST(tide_import(store, give, NULL, &(struct source){buf_view(&out)}, (char[TIDE_ID_SIZE]){0}, NULL) == TIDE_OK);
+    MUST(tide_import(store, give, NULL, &(struct str){out.ptr, out.len}, (char[TIDE_ID_SIZE]){0}, NULL) == TIDE_OK);
     buf_done(&out);
 }
 
@@ -87,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sim *sim = sim_new_from(1, empty_store());
     tide_store *store = open_store(sim);
-    struct source source = {{(const char *)data, size}};
+    struct str source = {(const char *)data, size};
     char id[TIDE_ID_SIZE];
     int sessions = 0;
 

@@ -3,18 +3,9 @@
  * Any bytes into the JSON reader. What it takes must come out the same again: written, read and written once more, by
  * way of the indented form too; every string must decode, and quoting the decoded text must decode to the same.
  */
-#include <stdlib.h>
-
 #include "base/json.h"
 #include "base/scan.h"
-
-#define MUST(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            abort();                                                                                                   \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 static void check_text(struct arena *a, struct str text)
 {

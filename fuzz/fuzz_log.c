@@ -4,22 +4,10 @@
  * anyone can make one for a store without a key. What import takes must be harmless: every state can be computed, with and
  * without what is cached, and is the same; everything can be asked; the session can be appended to, rolled back and forked.
  */
-#include <sodium.h>
-#include <stdlib.h>
-
 #include "base/json.h"
-#include "env/sim.h"
-#include "store/store.h"
-
-#define MUST(condition)                                                                                                \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            abort();                                                                                                   \
-    } while (0)
+#include "fuzz_store.h"
 
 enum { MAX_EVENTS = 40 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* ---- From lines to an export ----------------------------------------------------------------------------------- */
 
@@ -89,40 +77,6 @@ static void write_export(struct buf *out, struct event *events, size_t n)
 }
 
 /* ---- A store ----------------------------------------------------------------------------------------------------- */
-
-static tide_store *open_store(struct sim *sim)
-{
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
-    struct store *store = NULL;
-
-    MUST(store_open("sqlite:fuzz.db", &opt, sim_proc_env(sim_proc_start(sim)), &store, NULL) == TIDE_OK);
-    return (tide_store *)(void *)store;
-}
-
-static const struct sim_image *empty_store(void)
-{
-    static struct sim_image *image;
-
-    if (!image) {
-        struct sim *sim = sim_new(1);
-
-        MUST(sodium_init() >= 0);
-        tide_store_close(open_store(sim));
-        image = sim_image_take(sim);
-        sim_free(sim);
-    }
-    return image;
-}
-
-static long give(void *arg, char *out, size_t max)
-{
-    struct str *rest = arg;
-    size_t n = rest->len < max ? rest->len : max;
-
-    memcpy(out, rest->ptr, n);
-    *rest = (struct str){rest->ptr + n, rest->len - n};
-    return (long)n;
-}
 
 /* ---- Asking ------------------------------------------------------------------------------------------------------- */
 

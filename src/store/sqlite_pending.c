@@ -110,43 +110,21 @@ static int events_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int co
 {
     struct cursor *c = (struct cursor *)base;
     const struct pending_event *row = &c->pending->events[c->at];
+    const struct event *ev = row->ev;
+    const int64_t numbers[] = {ev->pos, row->sid, ev->seq, row->prev, ev->epoch, ev->ts_ms};
 
-    switch (column) {
-    case 0:
-        sqlite3_result_int64(out, row->ev->pos);
-        break;
-    case 1:
-        sqlite3_result_int64(out, row->sid);
-        break;
-    case 2:
-        sqlite3_result_int64(out, row->ev->seq);
-        break;
-    case 3:
-        sqlite3_result_int64(out, row->prev);
-        break;
-    case 4:
-        sqlite3_result_int64(out, row->ev->epoch);
-        break;
-    case 5:
-        sqlite3_result_int64(out, row->ev->ts_ms);
-        break;
-    case 6:
-        text(out, row->ev->kind);
-        break;
-    case 7:
+    if (column < 6)
+        sqlite3_result_int64(out, numbers[column]);
+    else if (column == 6)
+        text(out, ev->kind);
+    else if (column == 7)
         text(out, row->body);
-        break;
-    case 8:
-        if (row->refs.len)
-            sqlite3_result_blob(out, row->refs.ptr, (int)row->refs.len, SQLITE_STATIC);
-        break;
-    case 9:
-        sqlite3_result_blob(out, row->ev->digest, DIGEST_SIZE, SQLITE_STATIC);
-        break;
-    default:
-        if (row->tag.len)
-            text(out, row->tag);
-    }
+    else if (column == 8 && row->refs.len)
+        sqlite3_result_blob(out, row->refs.ptr, (int)row->refs.len, SQLITE_STATIC);
+    else if (column == 9)
+        sqlite3_result_blob(out, ev->digest, DIGEST_SIZE, SQLITE_STATIC);
+    else if (column == 10 && row->tag.len)
+        text(out, row->tag);
     return SQLITE_OK;
 }
 
