@@ -183,8 +183,7 @@ struct tide_session_info {
     const char *parent_id;                               /* NULL unless a fork */
     int64_t parent_seq;
     int64_t created_ms, updated_ms, first_seq, last_seq;
-    const char *status, *outcome, *reason, *why; /* DESIGN: running, waiting, idle, …; completed, failed, …, none */
-    const char *next;                            /* the command that moves it; NULL when nothing needs to */
+    const char *status, *outcome, *reason, *why; /* running, waiting, idle, …; completed, failed, …, none */
     const char *holder;                          /* who may append now, in words; NULL when nobody alive does */
     int is_resumable, needs_resume;
     const char *error_message, *failed_at_node; /* of the latest run; NULL when none */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tidemark sessions show: what a session is, where it stands and what moves it. The JSON form holds the members that
+ * tidemark sessions show: what a session is and where it stands. The JSON form holds the members that
  * lists have, the totals, and the snapshot shape that the files store writes (id, …, run{…}, recovery{…}).
  */
 #include <inttypes.h>
@@ -181,7 +181,6 @@ static void fields_standing(struct out *out, const struct view *v, const struct 
     outf(out, "\n");
     out_field(out, "why", info->why);
     out_field(out, "held by", info->holder);
-    out_field(out, "next", info->next);
     out_field(out, "error", info->error_message);
     out_field(out, "failed at", info->failed_at_node);
     if (info->parent_id)
@@ -237,5 +236,5 @@ const struct command cmd_sessions_show = {
     .run = run,
     .need = NEED_READ,
     .operands = {{"ID", VALUE_SESSION, 0}},
-    .help = "show a session: where it stands, why, and what moves it",
+    .help = "show a session: where it stands, why, and who holds it",
 };

@@ -75,7 +75,7 @@ static int on_needs_resume(void *arg, const struct tide_session_info *info)
     struct doctor *d = arg;
 
     if (info->needs_resume)
-        doctor_say(d, VERDICT_WARN, info->next, "%s: %s", info->id, info->why ? info->why : info->status);
+        doctor_say(d, VERDICT_WARN, NULL, "%s: %s", info->id, info->why ? info->why : info->status);
     return 0;
 }
 

@@ -28,7 +28,6 @@ void session_members(struct json_out *o, const struct tide_session_info *info)
     json_kopt(o, "outcome", info->outcome);
     json_kopt(o, "reason", info->reason);
     json_kopt(o, "why", info->why);
-    json_kopt(o, "next", info->next);
     json_kopt(o, "holder", info->holder);
     json_out_kbool(o, STR("is_resumable"), info->is_resumable);
     json_out_kbool(o, STR("needs_resume"), info->needs_resume);

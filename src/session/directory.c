@@ -51,17 +51,11 @@ static const char *info_or_null(struct arena *a, const struct state *s, const ch
     return text.len ? arena_dup(a, text).ptr : NULL;
 }
 
-static void fill_info(struct arena *a, const struct head *h, const struct state *s, const struct status *st,
-                      const char *resume_from, struct tide_session_info *ret)
+/* What the directory alone knows, and the status. */
+static struct tide_session_info info_of(const struct head *h, const struct status *st)
 {
-    const struct run *r = &s->ledger.run;
-
-    *ret = (struct tide_session_info){
+    return (struct tide_session_info){
         .id = h->id,
-        .title = info_or_null(a, s, "title"),
-        .agent = info_or_null(a, s, "agent"),
-        .agent_id = info_or_null(a, s, "agent_id"),
-        .task_id = info_or_null(a, s, "task_id"),
         .parent_id = text_or_null(str_from(h->parent_id)),
         .parent_seq = h->parent_seq,
         .created_ms = h->created_ms,
@@ -75,11 +69,23 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
         .holder = h->held && h->holder_alive ? h->holder : NULL,
         .is_resumable = st->is_resumable,
         .needs_resume = st->needs_resume,
-        .error_message = r->error_message,
-        .failed_at_node = r->failed_at_node,
-        .resume_from_checkpoint_id =
-            r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id : text_or_null(str_from(resume_from)),
     };
+}
+
+static void fill_info(struct arena *a, const struct head *h, const struct state *s, const struct status *st,
+                      const char *resume_from, struct tide_session_info *ret)
+{
+    const struct run *r = &s->ledger.run;
+
+    *ret = info_of(h, st);
+    ret->title = info_or_null(a, s, "title");
+    ret->agent = info_or_null(a, s, "agent");
+    ret->agent_id = info_or_null(a, s, "agent_id");
+    ret->task_id = info_or_null(a, s, "task_id");
+    ret->error_message = r->error_message;
+    ret->failed_at_node = r->failed_at_node;
+    ret->resume_from_checkpoint_id =
+        r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id : text_or_null(str_from(resume_from));
 }
 
 struct listing {
@@ -120,20 +126,9 @@ static enum tide_code entry_state(struct listing *l, const struct store_entry *e
 static int list_damaged(struct listing *l, const struct head *h)
 {
     const struct status st = {.status = "damaged", .outcome = "none", .reason = "damaged"};
-    const struct tide_session_info info = {
-        .id = h->id,
-        .parent_id = text_or_null(str_from(h->parent_id)),
-        .parent_seq = h->parent_seq,
-        .created_ms = h->created_ms,
-        .updated_ms = h->updated_ms,
-        .first_seq = h->first_seq,
-        .last_seq = h->last_seq,
-        .status = st.status,
-        .outcome = st.outcome,
-        .reason = st.reason,
-        .why = l->err->msg,
-    };
+    struct tide_session_info info = info_of(h, &st);
 
+    info.why = l->err->msg;
     if (!selected(l->filter, &info, &st))
         return 0;
     l->n++;

@@ -176,14 +176,20 @@ int pending_register(struct sqlite_store *s)
     return rc ? rc : sqlite3_create_module_v2(s->w.db, "pending_heads", &heads_module, s, NULL);
 }
 
+/* Room for one more at list[n]. */
+static void *room(void *list, size_t n, size_t *cap, size_t size)
+{
+    if (n < *cap)
+        return list;
+    *cap = *cap ? *cap * 2 : 64;
+    return mem_grow(list, *cap * size);
+}
+
 void pending_event_add(struct sqlite_store *s, const struct pending_event *row)
 {
     struct pending *p = &s->pending;
 
-    if (p->event_count == p->event_cap) {
-        p->event_cap = p->event_cap ? p->event_cap * 2 : 64;
-        p->events = mem_grow(p->events, p->event_cap * sizeof *p->events);
-    }
+    p->events = room(p->events, p->event_count, &p->event_cap, sizeof *p->events);
     p->events[p->event_count++] = *row;
 }
 
@@ -191,10 +197,7 @@ void pending_head_add(struct sqlite_store *s, struct whead *w)
 {
     struct pending *p = &s->pending;
 
-    if (p->head_count == p->head_cap) {
-        p->head_cap = p->head_cap ? p->head_cap * 2 : 64;
-        p->heads = mem_grow(p->heads, p->head_cap * sizeof *p->heads);
-    }
+    p->heads = room(p->heads, p->head_count, &p->head_cap, sizeof *p->heads);
     p->heads[p->head_count++] = w;
 }
 
