@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many rows by one statement. What a transaction adds is gathered in memory and shown to SQLite as two virtual tables, so
- * that INSERT … SELECT moves all of it with one cursor that stays at the end of its table: about half the cost of binding
- * and stepping row by row.
+ * that INSERT … SELECT moves all of it with one cursor that stays at the end of its table, without
+ * binding and stepping row by row.
  */
 #include "store/sqlite_db.h"
 
