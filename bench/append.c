@@ -79,7 +79,7 @@ static void *make_many(void *arg)
     return NULL;
 }
 
-static void fill_store(tide_store *store, int sessions)
+void fill_store(tide_store *store, int sessions)
 {
     enum { THREADS = 32 };
     pthread_t threads[THREADS];

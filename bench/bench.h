@@ -34,6 +34,9 @@ void random_text(char *out, size_t n, unsigned *seed); /* n characters and a NUL
 /* A session of n events, 256 B bodies, a checkpoint every `every` (0: none). */
 void make_session(tide_store *store, const char *id, int64_t n, int64_t every);
 
+/* So many finished sessions of two events, s000000 and on, by threads that share commits. */
+void fill_store(tide_store *store, int sessions);
+
 /* One line of the table: what, measured, beside what limit, the ratio, what it must be, whether it is. */
 void row(const char *what, const char *measured, const char *beside, double ratio, const char *relation, double bound);
 int rows_failed(void);
@@ -48,8 +51,14 @@ void bench_range(const struct bench *b);
 void bench_history(const struct bench *b); /* random checkpoint, opening, forks */
 void bench_sizes(const struct bench *b);
 void bench_start(const struct bench *b);
+void bench_runs(const struct bench *b);     /* steps, resuming */
+void bench_recovery(const struct bench *b); /* interrupted runs among very many sessions */
 
 /* What a child process does for bench_history: open, fold, print the last 20. */
 int child_open_tail(const char *store, const char *id);
+
+/* What the programs of bench_runs do: n steps around `true`, the seconds each took into a file; say when they began. */
+int child_steps(const char *tidemark, int n, const char *file);
+int child_stamp(const char *file);
 
 #endif

@@ -23,8 +23,8 @@ static const struct {
     const char *name;
     void (*run)(const struct bench *);
 } parts[] = {
-    {"append", bench_append}, {"group", bench_group},     {"start", bench_start},
-    {"range", bench_range},   {"history", bench_history}, {"sizes", bench_sizes},
+    {"append", bench_append},   {"group", bench_group}, {"start", bench_start}, {"range", bench_range},
+    {"history", bench_history}, {"sizes", bench_sizes}, {"runs", bench_runs},   {"recovery", bench_recovery},
 };
 
 int main(int argc, char **argv)
@@ -35,13 +35,18 @@ int main(int argc, char **argv)
 
     if (argc == 4 && strcmp(argv[1], "--child-open-tail") == 0)
         return child_open_tail(argv[2], argv[3]);
+    if (argc == 5 && strcmp(argv[1], "--child-steps") == 0)
+        return child_steps(argv[2], (int)strtol(argv[3], NULL, 10), argv[4]);
+    if (argc == 3 && strcmp(argv[1], "--child-stamp") == 0)
+        return child_stamp(argv[2]);
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0)
             b.quick = true;
         else if (strncmp(argv[i], "--only=", 7) == 0)
             only = argv[i] + 7;
         else
-            return fprintf(stderr, "usage: tidemark-bench [--quick] [--only=append|group|start|range|history|sizes]\n"),
+            return fprintf(stderr, "usage: tidemark-bench [--quick] [--only=append|group|start|range|history|sizes|"
+                                   "runs|recovery]\n"),
                    2;
     }
     if (!b.tidemark)

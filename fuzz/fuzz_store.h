@@ -35,7 +35,7 @@ static const struct sim_image *empty_store(void)
 }
 
 /* A tide_source_fn over a struct str. */
-static long give(void *arg, char *out, size_t max)
+static inline long give(void *arg, char *out, size_t max)
 {
     struct str *rest = arg;
     size_t n = rest->len < max ? rest->len : max;

@@ -61,7 +61,16 @@ extern "C" {
     X(BUSY, 6, 503, 1, "busy")                                                                                         \
     X(READ_ONLY, 6, 403, 0, "read-only")                                                                               \
     X(DENIED, 6, 403, 0, "permission denied")                                                                          \
-    X(CANCELLED, 1, 499, 0, "stopped by the caller")
+    X(CANCELLED, 1, 499, 0, "stopped by the caller")                                                                   \
+    X(WAITING, 7, 202, 0, "waiting")                                                                                   \
+    X(TOKEN_MALFORMED, 8, 400, 0, "not a resume token")                                                                \
+    X(TOKEN_FOREIGN, 8, 403, 0, "a resume token of something else")                                                    \
+    X(TOKEN_EXPIRED, 8, 410, 0, "the resume token has expired")                                                        \
+    X(TOKEN_REVOKED, 8, 410, 0, "the resume token was revoked")                                                        \
+    X(TOKEN_CONSUMED, 8, 410, 0, "the resume token was used")                                                          \
+    X(CHANGED, 9, 409, 0, "called with other arguments than before")                                                   \
+    X(UNSETTLED, 10, 409, 0, "the outcome of an effect is unknown")                                                    \
+    X(ALIVE, 4, 409, 1, "a process of the last run still lives")
 
 enum tide_code {
 #define TIDE_CODE_ENUM(name, exit, http, retry, text) TIDE_##name,
@@ -184,10 +193,16 @@ struct tide_session_info {
     int64_t parent_seq;
     int64_t created_ms, updated_ms, first_seq, last_seq;
     const char *status, *outcome, *reason, *why; /* running, waiting, idle, …; completed, failed, …, none */
+    const char *const *next;                     /* the commands that move it, ended by NULL */
+    const char *graph_status, *task_state;       /* the same in the words of graphs and of task sessions */
     const char *holder;                          /* who may append now, in words; NULL when nobody alive does */
     int is_resumable, needs_resume;
-    const char *error_message, *failed_at_node; /* of the latest run; NULL when none */
-    const char *resume_from_checkpoint_id;      /* latest checkpoint that can be resumed from; NULL when none */
+    const char *run_id, *boot_id; /* of the latest run; NULL when there was none */
+    int64_t run_started_ms, run_ended_ms;
+    const char *wait_kind, *wait_name, *question, *resume_token_id; /* while it waits, or when it ended waiting */
+    int64_t wait_since_seq, deadline_ms, due_ms;                    /* 0: none */
+    const char *error_message, *failed_at_node;                     /* of the latest run; NULL when none */
+    const char *resume_from_checkpoint_id; /* latest checkpoint that can be resumed from; NULL when none */
 };
 typedef int tide_session_info_fn(void *arg, const struct tide_session_info *info);
 
@@ -387,6 +402,237 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_rollback(tide_session *session, int
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const char *fork_id,
                                                   const char *fields, char ret_id[TIDE_ID_SIZE], struct tide_err *err);
+
+/* ---- Runs -------------------------------------------------------------------------------------------------- */
+
+/*
+ * A run is one activation of a session. While it is open its process holds the session's lease; a run that waits holds
+ * nothing. A run that was interrupted or failed is resumed by a new run that continues it; together they are a chain.
+ * Steps, waits and sleeps are recorded under (first run of the chain, name, n-th use of the name), so that a program that
+ * is executed again from its start gets what has happened from the log and does only what has not.
+ *
+ * A tide_run belongs to one thread at a time, and so does its session, which must be open for appending and stay open.
+ */
+typedef struct tide_run tide_run;
+
+enum tide_run_flags {
+    TIDE_RUN_CONTINUE =
+        1, /* store trouble: pure work goes on in a bounded buffer, flagged degraded (default: it waits) */
+    TIDE_RUN_ACCEPT_CHANGE = 2, /* recorded steps answer although they are called with other arguments */
+    TIDE_RUN_NOW = 4,           /* resume: end a sleep before it is due */
+};
+
+/* Called before each further try while the store cannot be written, and with why NULL when it can again. Non-zero gives up. */
+typedef int tide_trouble_fn(void *arg, const struct tide_err *why, int64_t waited_ms);
+
+struct tide_run_options {
+    unsigned flags;     /* enum tide_run_flags */
+    const char *fields; /* JSON object: further fields of run.started (argv, cwd, env, pid, pid_start, …); NULL: none */
+    const char *message;      /* start: JSON, a user's message that the run begins with; NULL: none */
+    const char *token;        /* resume: the right to answer the wait; NULL: the right of the store's owner */
+    const char *request_id;   /* resume: the same id again gets the first answer again; NULL: none */
+    const char *input;        /* resume: the answer to the wait, JSON; NULL: none, then only a token may go on (null) */
+    const char *by;           /* who asks; NULL: "token" with a token, else "local" */
+    const char *const *retry; /* names of steps that may run again although they must happen once; ended by NULL */
+    tide_trouble_fn *trouble; /* NULL: wait until the store can be written, for ever */
+    void *trouble_arg;
+};
+
+/*
+ * Begins a run: takes the lease, run.started is on disk on return. TIDE_HELD when another process runs it. A run that
+ * waits is superseded: its token is revoked, it ends as cancelled. `opt` may be NULL.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_start(tide_session *session, const struct tide_run_options *opt,
+                                                       tide_run **ret_run, struct tide_err *err);
+
+struct tide_resumed {
+    char run_id[TIDE_ID_SIZE];
+    int64_t seq;  /* of run.resumed or run.started */
+    int repeated; /* this request id was answered before: nothing was done, there is no run */
+};
+
+/*
+ * Goes on: answers the wait, or continues what was interrupted, failed or cancelled by a new run. Everything that can be
+ * refused is looked at first (TIDE_HELD, TIDE_ALIVE, TIDE_INVALID with what to do, TIDE_TOKEN_…); then the token is
+ * consumed and the run resumed in one append: among parallel calls one wins. *ret_resumed may be NULL.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_resume(tide_session *session, const struct tide_run_options *opt,
+                                                        struct tide_resumed *ret_resumed, tide_run **ret_run,
+                                                        struct tide_err *err);
+
+TIDE_API const char *tide_run_id(const tide_run *run);
+TIDE_API int tide_run_is_degraded(const tide_run *run); /* what it did last is in memory only */
+
+enum tide_signs {
+    TIDE_SIGN_CANCEL = 1,  /* somebody asked to cancel: end the run */
+    TIDE_SIGN_MESSAGE = 2, /* a user's message waits in the queue */
+};
+/* Looks at what others put in: cheap, call it often. TIDE_FENCED: the lease is lost, stop at once. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_look(tide_run *run, unsigned *ret_signs, struct tide_err *err);
+
+struct tide_run_result {
+    const char *outcome;                    /* completed, failed, cancelled, interrupted */
+    const char *reason;                     /* a code: shutdown, process_exit, …; NULL: none */
+    const char *error_code, *error_message; /* NULL: none */
+    int not_resumable;                      /* of a failure: resuming is pointless */
+    const char *fields;                     /* JSON object: further fields of the event; NULL: none */
+};
+/* Ends the run and gives the lease back, in one append. The handle can only be closed after that. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_end(tide_run *run, const struct tide_run_result *result,
+                                                     struct tide_err *err);
+
+/* Frees the handle; a run that has not ended is interrupted (shutdown). Takes NULL. */
+TIDE_API void tide_run_close(tide_run *run);
+
+/* The fields of the latest run.started that names a program (argv, cwd, env, …), JSON. TIDE_NOT_FOUND: none does. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_program(tide_session *session, struct tide_text *ret_json,
+                                                         struct tide_err *err);
+
+/* ---- Steps: what a run does, at most once as its effect says ------------------------------------------------------ */
+
+struct tide_step_spec {
+    const char *name;   /* 1 to 128 bytes of UTF-8 without control characters */
+    const char *effect; /* "pure", "idempotent" or "once" (NULL): what may be done with one that was cut */
+    const void *args;   /* what its result depends on: a recorded step called with others is refused */
+    size_t args_len;
+    int retries;   /* further attempts after a failed one, with growing pauses; not for once */
+    int has_probe; /* the caller can find out whether a cut one happened */
+};
+
+enum tide_step_state {
+    TIDE_STEP_RUN,    /* it is to be done: tide_step_begin(), do it, tide_step_end() */
+    TIDE_STEP_STORED, /* it was done: the result is in the answer */
+    TIDE_STEP_PROBE,  /* it was cut: find out whether it happened, tide_step_settle() */
+    TIDE_STEP_LATER,  /* it failed: ask again at retry_at_ms */
+};
+
+struct tide_step_answer {
+    enum tide_step_state state;
+    char key[33];            /* idempotency key: the same in every attempt */
+    int attempt;             /* of the one to be done, from 0 */
+    int64_t retry_at_ms;     /* LATER */
+    int failed;              /* STORED: it ended by failure */
+    struct tide_text result; /* STORED: JSON, as it was given to tide_step_end(); tide_text_done() it */
+};
+
+/*
+ * What is to be done about this step? TIDE_CHANGED: recorded with other arguments. TIDE_UNSETTLED: it must happen once,
+ * was cut, and nobody knows whether it happened. TIDE_INVALID: the same name is under way in parallel.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_ask(tide_run *run, const struct tide_step_spec *spec,
+                                                      struct tide_step_answer *ret_answer, struct tide_err *err);
+
+/* Its tool.started is on disk on return: only then may it be done. pid 0: no process of its own. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_begin(tide_run *run, const char *name, int64_t pid,
+                                                        uint64_t pid_start, struct tide_err *err);
+
+struct tide_step_result {
+    const char *outcome;                    /* completed, failed, unknown */
+    const char *result;                     /* JSON; NULL: null */
+    const char *error_code, *error_message; /* of a failure */
+    int no_retry;                           /* of a failure: trying again is pointless */
+};
+/*
+ * On disk on return; of one that was asked for and not begun nothing is written. The answer (may be NULL) is LATER when
+ * it is to be tried again, else STORED without the result.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_end(tide_run *run, const char *name,
+                                                      const struct tide_step_result *result,
+                                                      struct tide_step_answer *ret_answer, struct tide_err *err);
+
+/* After TIDE_STEP_PROBE. happened: 1 yes (`result` is its result), 0 no, -1 cannot be told (TIDE_UNSETTLED). */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_settle(tide_run *run, const char *name, int happened,
+                                                         const char *result, struct tide_step_answer *ret_answer,
+                                                         struct tide_err *err);
+
+/* Does the step. Fills *ret_result (JSON; may be left empty) and returns TIDE_OK, or fails with *err. */
+typedef enum tide_code tide_step_fn(void *arg, const char *key, struct tide_text *ret_result, struct tide_err *err);
+
+/* All of the above in one call, retries with their pauses included. TIDE_FAILED with the stored message when it failed. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_step(tide_run *run, const struct tide_step_spec *spec, tide_step_fn *fn,
+                                                  void *arg, struct tide_text *ret_result, struct tide_err *err);
+
+/* ---- Waits, sleeps, memory -------------------------------------------------------------------------------------- */
+
+#define TIDE_TOKEN_SIZE 96 /* "rt_<id>.<secret>" and NUL */
+
+struct tide_wait_options {
+    const char *name;
+    const char *kind;     /* input, approval, tool_result */
+    const char *question; /* NULL: none */
+    int64_t deadline_ms;  /* Unix time after which the wait is over; 0: none */
+    int64_t expires_ms;   /* Unix time after which the token is; 0: with the deadline */
+};
+/*
+ * TIDE_OK: it was answered, *ret_answer is the answer (JSON). TIDE_WAITING: the run is parked, on disk, the lease is given
+ * back, ret_token is the token, shown only here: end everything and close the run. Kind input takes a queued message first.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_wait(tide_run *run, const struct tide_wait_options *opt,
+                                                  struct tide_text *ret_answer, char ret_token[TIDE_TOKEN_SIZE],
+                                                  struct tide_err *err);
+
+/* TIDE_OK: that sleep is over. TIDE_WAITING: parked until due_ms (of the first call; *ret_due_ms, may be NULL), as above. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_sleep(tide_run *run, const char *name, int64_t due_ms, int64_t *ret_due_ms,
+                                                   struct tide_err *err);
+
+/* Memory of the session. A value is JSON. Setting what it is already writes nothing. TIDE_NOT_FOUND. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_set(tide_run *run, const char *key, const char *value,
+                                                     struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_get(tide_run *run, const char *key, struct tide_text *ret_value,
+                                                     struct tide_err *err);
+
+/* A checkpoint; of a program that is executed again, the one it made here before. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_checkpoint(tide_run *run, const char *type, const char *description,
+                                                            char ret_id[TIDE_ID_SIZE], struct tide_err *err);
+
+/* Mints a new token for the wait and revokes the old one; a wait that has ended is opened again, by a new run. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_token_rotate(tide_session *session, int64_t deadline_ms,
+                                                          int64_t expires_ms, char ret_token[TIDE_TOKEN_SIZE],
+                                                          struct tide_err *err);
+
+/* ---- Cancel, recovery ------------------------------------------------------------------------------------------- */
+
+enum tide_cancelled {
+    TIDE_CANCEL_NOTHING,  /* nothing was open: it stays as it is */
+    TIDE_CANCEL_DONE,     /* nobody was behind it: cancelled here */
+    TIDE_CANCEL_ANSWERED, /* its process ended it */
+    TIDE_CANCEL_FORCED,   /* its process did not answer: the lease was taken from it */
+};
+/* Always succeeds while the store can be written: asks the process behind it, after wait_ms (0: 2000) takes the lease. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_cancel(tide_store *store, const char *id, const char *by,
+                                                            const char *reason, int wait_ms,
+                                                            enum tide_cancelled *ret_how, struct tide_err *err);
+
+enum tide_recover_flags {
+    TIDE_RECOVER_DRY_RUN = 1, /* say what would be done */
+    TIDE_RECOVER_ALL = 2,     /* hand out what is interrupted already as well */
+};
+
+struct tide_recovered {
+    const char *session_id;
+    const char *action; /* interrupted, timed_out, token_expired; due; resumable (interrupted before) */
+    const char *reason; /* process_restart, wait_timeout, … */
+    const char *status; /* what it is after that: interrupted_startup, interrupted_waiting, waiting */
+    const char *why;    /* one sentence */
+    int resumes;        /* how often its chain was resumed without getting further */
+    int has_program;    /* `tidemark resume` can run it */
+    int by_person;      /* stopped on purpose: never resumed by itself */
+};
+typedef int tide_recovered_fn(void *arg, const struct tide_recovered *what);
+
+struct tide_recovery {
+    int64_t looked_at, interrupted, timed_out, tokens_expired, due;
+    int64_t next_ms; /* Unix time at which there is something to do next; 0: none known */
+};
+
+/*
+ * Looks at the sessions that are live (never at finished ones) and writes down what has happened to them meanwhile: runs
+ * whose process is gone are interrupted, waits past their deadline are over, tokens past their time have expired. Each
+ * exactly once, also with several processes at it. `fn` (may be NULL) hears each when it is on disk; non-zero stops.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn,
+                                                     void *arg, struct tide_recovery *ret_recovery,
+                                                     struct tide_err *err);
 
 /* ---- Verify, export, import -------------------------------------------------------------------------------- */
 

@@ -9,6 +9,9 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-test.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 export HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache"
+for name in $(env | sed -n 's/^\(TIDEMARK_[A-Z_]*\)=.*/\1/p'); do
+    unset "$name"
+done
 cd "$work" || exit 1
 failures=0
 

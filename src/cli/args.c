@@ -159,7 +159,7 @@ static enum tide_code take_option(struct parser *p, const char *word, struct tid
             tide_fail(err, TIDE_INVALID, "%s takes no value", what);
         return equals ? in_command(p->args, err) : TIDE_OK;
     }
-    if (slot->given) {
+    if (slot->given && !opt->many) {
         tide_fail(err, TIDE_INVALID, "%s is given twice: give it once", what);
         return in_command(p->args, err);
     }
@@ -169,6 +169,8 @@ static enum tide_code take_option(struct parser *p, const char *word, struct tid
     }
     if (args_check(what, opt->type, opt, equals ? equals + 1 : p->argv[p->at++], slot, err))
         return in_command(p->args, err);
+    if (opt->many)
+        p->args->more[p->args->n_more++] = (struct arg_more){opt, slot->text};
     return TIDE_OK;
 }
 
@@ -216,6 +218,15 @@ static enum tide_code take_word(struct args *args, const char *word, struct tide
     return unknown_command(args, word, err);
 }
 
+/* What was taken last belongs to a program that is to be run: its options are not ours. */
+static bool is_in_program(const struct args *args)
+{
+    const struct operand *row =
+        args->command && args->n_operands > 0 ? operand_row(args->command, args->n_operands - 1) : NULL;
+
+    return row && row->type == VALUE_PROGRAM;
+}
+
 /* ---- the whole ---- */
 
 static enum tide_code check_operands_given(const struct args *args, struct tide_err *err)
@@ -248,16 +259,19 @@ enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct t
     struct parser p = {.argc = argc, .at = 1, .argv = argv, .args = ret_args};
     enum tide_code code = TIDE_OK;
 
-    *ret_args = (struct args){.operands = mem_array((size_t)argc + 1, sizeof(char *))};
+    *ret_args = (struct args){.operands = mem_array((size_t)argc + 1, sizeof(char *)),
+                              .more = mem_array((size_t)argc + 1, sizeof(struct arg_more))};
     while (!code && !(p.satisfied && ret_args->command) && p.at < argc) {
         const char *word = argv[p.at++];
 
-        if (p.options_ended || word[0] != '-' || !word[1])
+        if (p.options_ended || word[0] != '-' || !word[1]) {
             code = take_word(ret_args, word, err);
-        else if (strcmp(word, "--") == 0)
+            p.options_ended = p.options_ended || is_in_program(ret_args);
+        } else if (strcmp(word, "--") == 0) {
             p.options_ended = true;
-        else
+        } else {
             code = take_option(&p, word, err);
+        }
     }
     if (code || p.satisfied || !ret_args->command)
         return code;
@@ -268,6 +282,7 @@ enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct t
 void args_done(struct args *args)
 {
     free(args->operands);
+    free(args->more);
     *args = (struct args){0};
 }
 
@@ -298,6 +313,14 @@ int64_t args_int(const struct args *args, const char *name, int64_t otherwise)
     const struct arg_value *v = value_of(args, name);
 
     return v->given ? v->number : otherwise;
+}
+
+const char *args_nth(const struct args *args, const char *name, size_t i)
+{
+    for (size_t k = 0; k < args->n_more; k++)
+        if (strcmp(args->more[k].opt->name, name) == 0 && i-- == 0)
+            return args->more[k].text;
+    return NULL;
 }
 
 const char *args_operand(const struct args *args, size_t i)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command line, parsed and checked against the tables: pure, nothing is opened. Options may stand anywhere, also
- * before the command; "--" ends them; "--name VALUE" and "--name=VALUE" are the same; one with a value stands only once.
+ * before the command; "--" ends them, and so does the name of a program that is to be run; "--name VALUE" and "--name=VALUE"
+ * are the same; one with a value stands only once unless its row says otherwise.
  */
 #ifndef CLI_ARGS_H
 #define CLI_ARGS_H
@@ -18,11 +19,19 @@ struct arg_value {
     int64_t number;
 };
 
+/* A value of an option that may be given more than once. */
+struct arg_more {
+    const struct opt *opt;
+    const char *text;
+};
+
 struct args {
     const struct command_group *group; /* NULL until named */
     const struct command *command;
     const char **operands; /* ends with NULL */
     size_t n_operands;
+    struct arg_more *more;
+    size_t n_more;
     struct arg_value globals[ARGS_GLOBALS], options[COMMAND_OPTIONS];
 };
 
@@ -37,7 +46,8 @@ void args_done(struct args *args);
 bool args_on(const struct args *args, const char *name);
 const char *args_text(const struct args *args, const char *name); /* NULL when not given */
 int64_t args_int(const struct args *args, const char *name, int64_t otherwise);
-const char *args_operand(const struct args *args, size_t i); /* NULL when not given */
+const char *args_nth(const struct args *args, const char *name, size_t i); /* of one that may stand more than once */
+const char *args_operand(const struct args *args, size_t i);               /* NULL when not given */
 
 /* The command's words: "sessions new". */
 const char *args_command_name(const struct args *args, char out[64]);

@@ -8,8 +8,11 @@
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "base/timefmt.h"
+#include "cli/output.h"
 
-#define SHOWN "%.60s" /* as much of a bad value as is shown */
+#define SHOWN "%.60s"                                    /* as much of a bad value as is shown */
+#define DURATION_MAX_MS (INT64_C(1000) * 366 * 86400000) /* a thousand years */
 
 static bool looks_like_number(struct str s)
 {
@@ -110,6 +113,88 @@ static enum tide_code check_word(const char *what, const char *words, const char
     return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is none of: %s", what, text, words);
 }
 
+/* "90s", "1h30m": one or more numbers with a unit each. False when it is anything else or too long. */
+static bool parse_duration(const char *text, int64_t *ret_ms)
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {"w", 604800000}};
+    int64_t total = 0;
+
+    if (strcmp(text, "0") == 0) { /* of any unit */
+        *ret_ms = 0;
+        return true;
+    }
+    while (*text) {
+        size_t digits = strspn(text, "0123456789"), letters = strspn(text + digits, "mshdw"), i = 0;
+        int64_t n;
+
+        if (!str_to_int64((struct str){text, digits}, &n))
+            return false;
+        while (i < sizeof(units) / sizeof(units[0]) &&
+               !str_eq((struct str){text + digits, letters}, str_from(units[i].name)))
+            i++;
+        if (i == sizeof(units) / sizeof(units[0]) || n > DURATION_MAX_MS / units[i].ms)
+            return false;
+        total += n * units[i].ms;
+        text += digits + letters;
+    }
+    *ret_ms = total;
+    return total <= DURATION_MAX_MS;
+}
+
+static enum tide_code check_duration(const char *what, const char *text, struct arg_value *ret, struct tide_err *err)
+{
+    if (*text && parse_duration(text, &ret->number))
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is not a duration: give 500ms, 90s, 15m, 3h or 2d", what,
+                     text);
+}
+
+static bool parse_time(const char *text, int64_t *ret_ms)
+{
+    char whole[TIME_TEXT_SIZE];
+    size_t n = strlen(text);
+
+    if (time_parse(str_from(text), ret_ms))
+        return true;
+    if (n != TIME_TEXT_SIZE - 5 || text[n - 1] != 'Z')
+        return false;
+    snprintf(whole, sizeof(whole), "%.*s.000Z", (int)n - 1, text);
+    return time_parse(str_from(whole), ret_ms);
+}
+
+static enum tide_code check_when(const char *what, const char *text, struct arg_value *ret, struct tide_err *err)
+{
+    if (parse_time(text, &ret->number))
+        return TIDE_OK;
+    if (*text && parse_duration(text, &ret->number)) {
+        ret->number += now_ms();
+        return TIDE_OK;
+    }
+    return tide_fail(err, TIDE_INVALID,
+                     "%s: '" SHOWN "' is neither a duration from now nor a time: give 3h, 2d or 2026-02-21T10:00:00Z",
+                     what, text);
+}
+
+static enum tide_code check_size(const char *what, const struct opt *opt, const char *text, struct arg_value *ret,
+                                 struct tide_err *err)
+{
+    size_t digits = strspn(text, "0123456789");
+    const char *unit = text + digits, *at = *unit ? strchr("KMG", *unit) : NULL;
+    bool known = !*unit || (at && (!unit[1] || strcmp(unit + 1, "iB") == 0));
+    int shift = !at ? 0 : *at == 'K' ? 10 : *at == 'M' ? 20 : 30;
+
+    if (!known || !str_to_int64((struct str){text, digits}, &ret->number))
+        return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is not a size: give bytes, or 500K, 16M", what, text);
+    if (ret->number > opt->max >> shift || ret->number << shift < opt->min)
+        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too %s: %" PRId64 " to %" PRId64 " bytes", what, text,
+                         ret->number > opt->max >> shift ? "big" : "small", opt->min, opt->max);
+    ret->number <<= shift;
+    return TIDE_OK;
+}
+
 static enum tide_code check_stdin(const char *text, struct tide_err *err)
 {
     if (strcmp(text, "-") == 0)
@@ -146,6 +231,13 @@ enum tide_code args_check(const char *what, enum value_type type, const struct o
     case VALUE_DATA:
     case VALUE_COMMAND:
         return check_utf8(what, text, err);
+    case VALUE_DURATION:
+        return check_duration(what, text, ret_value, err);
+    case VALUE_WHEN:
+        return check_when(what, text, ret_value, err);
+    case VALUE_SIZE:
+        return check_size(what, opt, text, ret_value, err);
+    case VALUE_PROGRAM:
     case VALUE_NONE:
     case VALUE_FILE:
     case VALUE_DIR:

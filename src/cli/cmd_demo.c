@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tidemark demo: the promise, played. On a store of its own in a temporary directory, a worker (this program in another
- * process) writes a session step by step and is killed with SIGKILL in the middle, several times; each time a new one goes
- * on from the mark. This process keeps every line that was acknowledged, in memory, and never touches the store. At the
- * end a fresh process reads the log (`tidemark log show`), and each acknowledged event must be there, byte for byte.
- *
- * An event that was stored in the instant of a kill, before it could be acknowledged, is in the log as well: it was not
- * promised, and it is not lost. It is counted apart.
+ * tidemark demo: the promise, played. On a store of its own in a temporary directory, a program of five steps with an
+ * approval in the middle runs as a durable session; its supervisor is killed with SIGKILL at random moments and the session
+ * resumed, until it is done. Each step leaves a line in a file outside the store when it really happens: at the end that
+ * file is compared with what was promised. The timeline is drawn from the log.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/random.h>
@@ -19,354 +14,305 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/timefmt.h"
 #include "cli/demo.h"
 #include "cli/lines.h"
 #include "cli/progress.h"
 
-#define SESSION "demo"
-#define STEPS_TERMINAL 240 /* at this pace about seven seconds */
-#define PACE_MS 24
-#define STEPS_PLAIN 900
-#define LINE_MAX ((size_t)64 << 10)
+#define SESSION "deploy"
+#define STEP_TERMINAL_MS 700
+#define STEP_PLAIN_MS 160
+#define ROUNDS_MAX 40
+#define EXIT_WAITING 7
 
-static const struct opt options[] = {
-    {.name = "worker", .type = VALUE_ID, .value = "ID", .hidden = true, .help = "be the worker"},
-    {.name = "until", .type = VALUE_INT, .value = "STEP", .hidden = true, .help = "last step of the worker"},
-    {.name = "pace", .type = VALUE_INT, .value = "MS", .max = 10000, .hidden = true, .help = "pause after each step"},
-    {.name = NULL},
+static const struct demo_step program[DEMO_STEPS] = {
+    {"build", "pure", "214 files compiled", 0},
+    {"test", "pure", "1,312 tests passed", 0},
+    {"migrate", "once", "table users has 3 new columns", 0},
+    {"release", "idempotent", "version 2.4 is out", 0},
+    {"announce", "once", "4,096 mails sent", 0},
 };
 
 struct demo {
     struct cli *cli;
-    char dir[512], store[600];
-    int64_t steps, pace_ms;
-    char **acked; /* by step: "KIND BODY" as the worker said it; NULL: not acknowledged */
-    int64_t n_acked, unanswered, found, wrong;
+    struct demo_place place;
+    struct demo_step steps[DEMO_STEPS];
     struct demo_child child;
-    struct demo_run runs[DEMO_KILLS + 1];
+    char token[TIDE_TOKEN_SIZE];
+    int step_ms, kills;
+    int64_t began_ms;
 };
 
-/* ---- small things ---- */
+static int64_t mono_ms(void)
+{
+    struct timespec t;
 
-static uint32_t random_below(uint32_t n)
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int random_below(int n)
 {
     uint32_t r = 0;
 
     (void)!getrandom(&r, sizeof(r), 0);
-    return r % (n ? n : 1);
+    return (int)(r % (uint32_t)n);
 }
 
-static bool show(struct demo *d)
+static bool show(const struct demo *d)
 {
     return !d->cli->out.json;
 }
 
-static enum tide_code stopped(struct tide_err *err)
+/* ---- one process of it ---------------------------------------------------------------------------------------------- */
+
+static void take_token(struct demo *d, struct str line)
 {
-    return tide_fail(err, TIDE_CANCELLED, "demo: stopped");
+    const char *at = memmem(line.ptr, line.len, "rt_", 3);
+    size_t n = 0, left = at ? (size_t)(line.ptr + line.len - at) : 0;
+
+    while (n < left && n < sizeof(d->token) - 1 && (str_is_id((struct str){at + n, 1}) || at[n] == '.' || at[n] == '-'))
+        n++;
+    if (n > 0 && memchr(at, '.', n))
+        snprintf(d->token, sizeof(d->token), "%.*s", (int)n, at);
 }
 
-static enum tide_code make_dir(struct demo *d, struct tide_err *err)
+/* Shows what it prints until it and all its children have ended, killed when its time has come. True when it was. */
+static bool watch(struct demo *d, struct lines *lines, int64_t kill_ms)
 {
-    const char *tmp = getenv("TMPDIR");
-
-    snprintf(d->dir, sizeof(d->dir), "%.400s/tidemark-demo.XXXXXX", tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(d->dir)) {
-        d->dir[0] = '\0';
-        return tide_fail_errno(err, errno, "demo: make a directory in '%s'", tmp && *tmp ? tmp : "/tmp");
-    }
-    snprintf(d->store, sizeof(d->store), "%s/demo.db", d->dir);
-    return TIDE_OK;
-}
-
-static void remove_dir(struct demo *d)
-{
-    DIR *dir = d->dir[0] ? opendir(d->dir) : NULL;
-
-    for (struct dirent *e; dir && (e = readdir(dir));)
-        if (e->d_name[0] != '.')
-            unlinkat(dirfd(dir), e->d_name, 0);
-    if (dir)
-        closedir(dir);
-    if (d->dir[0])
-        rmdir(d->dir);
-}
-
-static void kill_child(struct demo *d)
-{
-    if (d->child.pid > 0)
-        kill(d->child.pid, SIGKILL);
-}
-
-/* ---- the runs ---- */
-
-static enum tide_code make_session(struct demo *d, struct tide_err *err)
-{
-    const char *const args[] = {"sessions", "new", "--store", d->store, "--id", SESSION, "--title", "the demo", NULL};
-
-    if (demo_spawn(args, &d->child, err))
-        return err->code;
-    if (demo_reap(&d->child) != 0)
-        return tide_fail(err, TIDE_FAILED, "demo: `tidemark sessions new` failed");
-    return TIDE_OK;
-}
-
-/* "done STEP KIND BODY" or "mark STEPS". */
-static enum tide_code hear(struct demo *d, struct demo_run *run, const char *line, struct tide_err *err)
-{
-    int64_t step = 0;
-    int at = 0;
-
-    if (sscanf(line, "mark %" SCNd64, &run->mark) == 1) {
-        run->acked = run->mark;
-        return TIDE_OK;
-    }
-    if (sscanf(line, "done %" SCNd64 " %n", &step, &at) != 1 || step < 1 || step > d->steps || d->acked[step])
-        return tide_fail(err, TIDE_FAILED, "demo: the worker did a step twice or out of order: %.100s", line);
-    d->acked[step] = mem_dup(str_from(line + at));
-    d->n_acked++;
-    run->acked = step;
-    return TIDE_OK;
-}
-
-static void pause_us(int64_t us)
-{
-    struct timespec ts = {us / 1000000, us % 1000000 * 1000};
-
-    nanosleep(&ts, NULL);
-}
-
-/* At a random point of what the worker writes next: it rests for its pace after each step. */
-static void kill_in_a_moment(struct demo *d)
-{
-    pause_us(d->pace_ms * 1000 + random_below(2000));
-    kill_child(d);
-}
-
-/* Listens until the worker ends; kills it soon after it has acknowledged `kill_after` (0: never). */
-static enum tide_code listen_to(struct demo *d, int number, int64_t kill_after, struct tide_err *err)
-{
-    struct demo_run *run = &d->runs[number];
-    struct lines lines;
+    struct out *out = &d->cli->out;
+    struct tide_err err;
     struct str line;
-    enum line_got got;
-    enum tide_code code = TIDE_OK;
     bool killed = false;
 
-    lines_init(&lines, d->child.fd, LINE_MAX);
-    while (!code && (got = lines_next(&lines, true, &line, err)) == LINE_HERE) {
-        AUTO(mem_freep) char *text = mem_dup(line);
+    for (;;) {
+        int64_t left = kill_ms ? kill_ms - mono_ms() : -1;
+        struct pollfd p = {d->child.fd, POLLIN, 0};
 
-        code = hear(d, run, text, err);
-        if (show(d) && d->cli->out.tty)
-            demo_picture_run(&d->cli->out, d->steps, number + 1, run, false);
-        if (!code && show(d))
-            code = out_flush(&d->cli->out, err);
-        if (!code && kill_after && run->acked >= kill_after && !killed) {
-            kill_in_a_moment(d);
+        if (kill_ms && left <= 0) {
+            kill(d->child.pid, SIGKILL);
             killed = true;
+            kill_ms = 0;
+            continue;
+        }
+        if (stop_signal || (poll(&p, 1, (int)left) < 0 && errno != EINTR))
+            return killed;
+        if (!p.revents)
+            continue;
+        switch (lines_next(lines, true, &line, &err)) {
+        case LINE_HERE:
+            take_token(d, line);
+            if (show(d)) {
+                outf(out, "    %.*s\n", STR_ARG(line));
+                (void)!out_flush(out, &err);
+            }
+            break;
+        default:
+            return killed;
         }
     }
+}
+
+static void say_command(struct demo *d, const char *command)
+{
+    struct out *out = &d->cli->out;
+    struct tide_err err;
+
+    if (!show(d))
+        return;
+    outf(out, "\n  %s$ %s%s\n", color_code(out, COLOR_BOLD), command, color_code(out, COLOR_NONE));
+    (void)!out_flush(out, &err);
+}
+
+static void say_killed(struct demo *d, int64_t after_ms)
+{
+    struct out *out = &d->cli->out;
+    struct tide_err err;
+
+    if (!show(d))
+        return;
+    outf(out, "  %s✗ kill -9%s, %.1f s in, at a random moment: the supervisor and its program are gone.\n",
+         color_code(out, COLOR_RED), color_code(out, COLOR_NONE), (double)after_ms / 1000);
+    (void)!out_flush(out, &err);
+}
+
+/* Runs one command of ours, killed after within_ms at the latest (0: not). *ret_status: its exit status, -1 when killed. */
+static enum tide_code play(struct demo *d, const char *said, const char *const *args, int within_ms, int *ret_status,
+                           struct tide_err *err)
+{
+    int64_t began = mono_ms(), kill_ms = within_ms ? began + 20 + random_below(within_ms - 20) : 0;
+    struct lines lines;
+    bool killed;
+    int status;
+
+    say_command(d, said);
+    if (demo_spawn(&d->place, args, &d->child, err))
+        return err->code;
+    lines_init(&lines, d->child.fd, 1 << 16);
+    killed = watch(d, &lines, kill_ms);
+    if (stop_signal && !killed)
+        kill(d->child.pid, SIGKILL);
+    status = demo_reap(&d->child);
     lines_done(&lines);
-    if (!code && got != LINE_END)
-        code = got == LINE_STOPPED ? stopped(err) : err->code;
+    if (stop_signal)
+        return tide_fail(err, TIDE_CANCELLED, "demo: stopped");
+    *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (killed && *ret_status < 0) {
+        d->kills++;
+        say_killed(d, mono_ms() - began);
+    }
+    return TIDE_OK;
+}
+
+/* ---- the story --------------------------------------------------------------------------------------------------------- */
+
+static enum tide_code say_why(struct demo *d, struct tide_err *err)
+{
+    static const char *const why[] = {"why", SESSION, NULL};
+    int status;
+
+    return show(d) ? play(d, "tidemark why " SESSION, why, 0, &status, err) : TIDE_OK;
+}
+
+/* From here until it waits or ends, resumed as often as it is killed; killed at least once. */
+static enum tide_code play_part(struct demo *d, const char *said, const char *const *first, int steps, int *ret_status,
+                                struct tide_err *err)
+{
+    static const char *const resume[] = {"resume", SESSION, NULL};
+    int kills = d->kills;
+    enum tide_code code = play(d, said, first, steps * d->step_ms, ret_status, err);
+
+    for (int i = 0; i < ROUNDS_MAX && !code && *ret_status < 0; i++) {
+        bool again = d->kills == kills || random_below(3) == 0;
+
+        code = say_why(d, err);
+        if (!code)
+            code = play(d, "tidemark resume " SESSION, resume, again ? steps * d->step_ms : 0, ret_status, err);
+    }
     return code;
 }
 
-static enum tide_code one_run(struct demo *d, int number, struct tide_err *err)
+static enum tide_code tell_story(struct demo *d, struct tide_err *err)
 {
-    struct demo_run *run = &d->runs[number];
-    int64_t part = d->steps / (DEMO_KILLS + 1);
-    int64_t kill_after = number < DEMO_KILLS ? part * number + part / 2 + random_below((uint32_t)part) : 0;
-    char until[24], pace[24];
-    const char *const args[] = {"demo",    "--store", d->store, "--worker", SESSION,
-                                "--until", until,     "--pace", pace,       NULL};
-    enum tide_code code;
+    static const char *const create[] = {"sessions", "new", "--id", SESSION, "--title", "Deploy 2.4", NULL};
+    static const char *const exec[] = {"exec", "--session", SESSION, "--", "./deploy.sh", NULL};
+    const char *approve[] = {"resume", SESSION, "--token", d->token, "--input", "yes", NULL};
+    int status = 0;
+    enum tide_code code = play(d, "tidemark sessions new --id " SESSION, create, 0, &status, err);
+
+    if (!code && status == 0)
+        code = play_part(d, "tidemark exec --session " SESSION " -- ./deploy.sh", exec, 2, &status, err);
+    if (!code && (status != EXIT_WAITING || !d->token[0]))
+        return tide_fail(err, TIDE_FAILED, "demo: the program should wait for approval, and ended with status %d",
+                         status);
+    code = code ? code : say_why(d, err);
+    if (!code)
+        code = play_part(d, "tidemark resume " SESSION " --token rt_… --input yes", approve, 3, &status, err);
+    if (!code && status != 0)
+        code = tide_fail(err, TIDE_FAILED, "demo: the program should be done, and ended with status %d", status);
+    return code;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------------- */
+
+/* What must happen once happened once; everything happened. */
+static bool world_is_right(const struct demo *d)
+{
+    bool right = true;
+
+    for (int i = 0; i < DEMO_STEPS; i++)
+        right &= strcmp(d->steps[i].effect, "once") == 0 ? d->steps[i].ran == 1 : d->steps[i].ran >= 1;
+    return right;
+}
+
+static enum tide_code draw_timeline(struct demo *d, struct tide_err *err)
+{
+    const char *args[] = {"--color", d->cli->out.color ? "always" : "never", "sessions", "timeline", SESSION, NULL};
     int status;
 
-    snprintf(until, sizeof(until), "%" PRId64, d->steps);
-    snprintf(pace, sizeof(pace), "%" PRId64, d->pace_ms);
-    if (demo_spawn(args, &d->child, err))
-        return err->code;
-    run->pid = d->child.pid;
-    code = listen_to(d, number, kill_after, err);
-    if (code)
-        kill_child(d);
-    status = demo_reap(&d->child);
-    run->killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-    if (code)
-        return code;
-    if (show(d))
-        demo_picture_run(&d->cli->out, d->steps, number + 1, run, true);
-    if (!run->killed && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
-        return tide_fail(err, TIDE_FAILED, "demo: the worker failed");
-    if (show(d) && out_flush(&d->cli->out, err))
-        return err->code;
-    pause_us(d->pace_ms * 10000); /* long enough to see that nobody works */
-    return TIDE_OK;
+    return show(d) ? play(d, "tidemark sessions timeline " SESSION, args, 0, &status, err) : TIDE_OK;
 }
 
-/* ---- the comparison ---- */
-
-/* {"seq":N,"ts":"…","kind":"KIND",…}: everything but the time must be what was acknowledged. */
-static bool is_event(struct str line, int64_t seq, const char *said)
-{
-    AUTO(buf_done) struct buf want = BUF_INIT(LINE_MAX);
-    const char *space = strchr(said, ' ');
-    struct str rest;
-
-    buf_addf(&want, "{\"seq\":%" PRId64 ",\"ts\":\"", seq);
-    if (!space || !str_starts(line, buf_view(&want)) || line.len < want.len + TIME_TEXT_SIZE - 1)
-        return false;
-    rest = (struct str){line.ptr + want.len + TIME_TEXT_SIZE - 1, line.len - want.len - (TIME_TEXT_SIZE - 1)};
-    buf_clear(&want);
-    buf_addf(&want, "\",\"kind\":\"%.*s\",%s", (int)(space - said), said, space + 2);
-    return str_eq(rest, buf_view(&want));
-}
-
-/* Line n of the log is seq n: anything else (a gap, a repeat) shows up as a line that is not what it should be. */
-static void compare_line(struct demo *d, struct str line, int64_t seq)
-{
-    int64_t step = seq - (DEMO_FIRST_SEQ - 1);
-    AUTO(buf_done) struct buf body = BUF_INIT(LINE_MAX), meant = BUF_INIT(LINE_MAX);
-
-    if (step < 1)
-        return;
-    if (step > d->steps) {
-        d->wrong++;
-        return;
-    }
-    buf_addf(&meant, "%s ", demo_event(step, &body));
-    buf_add_str(&meant, buf_view(&body));
-    if (!is_event(line, seq, d->acked[step] ? d->acked[step] : buf_cstr(&meant)))
-        d->wrong++;
-    else if (d->acked[step])
-        d->found++;
-    else
-        d->unanswered++;
-}
-
-static enum tide_code compare(struct demo *d, struct tide_err *err)
-{
-    const char *const args[] = {"log", "show", SESSION, "--store", d->store, NULL};
-    struct lines lines;
-    struct str line;
-    enum line_got got;
-
-    if (demo_spawn(args, &d->child, err))
-        return err->code;
-    lines_init(&lines, d->child.fd, LINE_MAX);
-    while ((got = lines_next(&lines, true, &line, err)) == LINE_HERE)
-        compare_line(d, line, lines.number);
-    lines_done(&lines);
-    if (got != LINE_END)
-        kill_child(d);
-    if (demo_reap(&d->child) != 0 && got == LINE_END)
-        return tide_fail(err, TIDE_FAILED, "demo: `tidemark log show` failed");
-    return got == LINE_END ? TIDE_OK : got == LINE_STOPPED ? stopped(err) : err->code;
-}
-
-static bool is_equal(const struct demo *d)
-{
-    return d->found == d->n_acked && d->wrong == 0 && d->found + d->unanswered == d->steps;
-}
-
-static int count_kills(const struct demo *d)
-{
-    int kills = 0;
-
-    for (int i = 0; i <= DEMO_KILLS; i++)
-        kills += d->runs[i].killed;
-    return kills;
-}
-
-/* ---- what it comes to ---- */
-
-static void conclude_text(struct demo *d)
-{
-    struct out *out = &d->cli->out;
-    const char *bold = color_code(out, COLOR_BOLD), *none = color_code(out, COLOR_NONE);
-
-    outf(out, "\n%6" PRId64 "  acknowledged by the workers, in %d runs with %d kills\n", d->n_acked, DEMO_KILLS + 1,
-         count_kills(d));
-    outf(out, "%6" PRId64 "  of these found in the log by a fresh process, byte for byte\n", d->found);
-    if (d->unanswered)
-        outf(out, "%6" PRId64 "  more were stored in the instant of a kill, before the answer: kept as well\n",
-             d->unanswered);
-    outf(out, "%6" PRId64 "  missing, changed or twice\n\n", d->n_acked - d->found + d->wrong);
-    if (is_equal(d))
-        outf(out, "%s%sequal%s%s: all that was acknowledged is there; steps 1 to %" PRId64 ", each once%s\n", bold,
-             color_code(out, COLOR_GREEN), none, bold, d->steps, none);
-}
-
-static void conclude_json(struct demo *d)
+static void print_json(struct demo *d, bool right)
 {
     struct json_out o = out_json(&d->cli->out);
 
     json_out_begin(&o, '{');
-    json_out_kint(&o, STR("steps"), d->steps);
-    json_out_kint(&o, STR("runs"), DEMO_KILLS + 1);
-    json_out_kint(&o, STR("kills"), count_kills(d));
-    json_out_kint(&o, STR("acknowledged"), d->n_acked);
-    json_out_kint(&o, STR("found"), d->found);
-    json_out_kint(&o, STR("stored_unanswered"), d->unanswered);
-    json_out_kint(&o, STR("wrong"), d->wrong);
-    json_out_kbool(&o, STR("equal"), is_equal(d));
+    json_out_kbool(&o, STR("right"), right);
+    json_out_kint(&o, STR("kills"), d->kills);
+    json_out_key(&o, STR("happened"));
+    json_out_begin(&o, '{');
+    for (int i = 0; i < DEMO_STEPS; i++)
+        json_out_kint(&o, str_from(d->steps[i].name), d->steps[i].ran);
+    json_out_end(&o, '}');
     json_out_end(&o, '}');
     out_json_end(&d->cli->out);
 }
 
-static enum tide_code play(struct demo *d, struct tide_err *err)
+static void print_verdict(struct demo *d, bool right)
 {
-    enum tide_code code = make_dir(d, err);
+    struct out *out = &d->cli->out;
 
-    if (!code)
-        code = make_session(d, err);
-    if (!code && show(d))
-        demo_picture_begin(&d->cli->out, d->steps, d->store);
-    for (int i = 0; i <= DEMO_KILLS && !code; i++)
-        code = one_run(d, i, err);
-    if (!code)
-        code = compare(d, err);
+    outf(out, "\n  Killed %d time%s in %.1f s. What happened in the world:\n", d->kills, d->kills == 1 ? "" : "s",
+         (double)(mono_ms() - d->began_ms) / 1000);
+    for (int i = 0; i < DEMO_STEPS; i++)
+        outf(out, "    %-9s %-10s %d time%s%s\n", d->steps[i].name, d->steps[i].effect, d->steps[i].ran,
+             d->steps[i].ran == 1 ? "" : "s",
+             d->steps[i].ran > 1 ? ": cut before its result was on disk, and may be done again" : "");
+    out_colored(out, right ? COLOR_GREEN : COLOR_RED,
+                right ? "  Nothing was lost, no finished step ran again, what must happen once happened once."
+                      : "  This is wrong: a step that must happen once did not happen exactly once.");
+    outf(out, "\n");
+    if (right)
+        outf(out, "\n  Yours: tidemark exec -- ./your-program, with `tidemark step` and `tidemark wait` inside; "
+                  "examples/ has three.\n");
+}
+
+static enum tide_code play_demo(struct demo *d, struct tide_err *err)
+{
+    struct out *out = &d->cli->out;
+    enum tide_code code = demo_place_make(&d->place, d->steps, d->step_ms, err);
+    bool right;
+
     if (code)
         return code;
+    if (show(d)) {
+        outf(out, "A deploy that cannot be lost: five steps and an approval, killed at random moments.\n\n");
+        demo_show_program(out, d->steps);
+    }
+    code = tell_story(d, err);
+    code = code ? code : draw_timeline(d, err);
+    if (code)
+        return code;
+    demo_read_world(&d->place, d->steps);
+    right = world_is_right(d);
     if (show(d))
-        conclude_text(d);
+        print_verdict(d, right);
     else
-        conclude_json(d);
-    if (is_equal(d))
-        return TIDE_OK;
-    return out_flush(&d->cli->out, err) ? err->code
-                                        : tide_fail(err, TIDE_FAILED, "demo: the log is not what was acknowledged");
+        print_json(d, right);
+    d->cli->exit_status = right ? 0 : 1;
+    return TIDE_OK;
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    const char *worker = args_text(&cli->args, "worker");
-    bool slow = cli->out.tty && !cli->out.json;
-    struct demo d = {.cli = cli, .steps = slow ? STEPS_TERMINAL : STEPS_PLAIN, .pace_ms = slow ? PACE_MS : 0};
+    struct demo d = {.cli = cli, .step_ms = cli->out.tty ? STEP_TERMINAL_MS : STEP_PLAIN_MS, .began_ms = mono_ms()};
     enum tide_code code;
 
-    if (worker) {
-        code = cli_store_open(cli, NEED_WRITE, 0, err);
-        return code ? code
-                    : demo_work(cli, worker, args_int(&cli->args, "until", 0), args_int(&cli->args, "pace", 0), err);
+    memcpy(d.steps, program, sizeof(program));
+    code = play_demo(&d, err);
+    if (d.child.pid > 0) {
+        kill(d.child.pid, SIGKILL);
+        demo_reap(&d.child);
     }
-    d.acked = mem_array((size_t)d.steps + 1, sizeof(char *));
-    code = play(&d, err);
-    kill_child(&d);
-    demo_reap(&d.child);
-    remove_dir(&d);
-    for (int64_t i = 0; i <= d.steps; i++)
-        free(d.acked[i]);
-    free(d.acked);
+    demo_place_remove(&d.place);
     return code;
 }
 
 const struct command cmd_demo = {
     .name = "demo",
     .run = run,
-    .options = options,
-    .help = "play it: a worker is killed again and again, and nothing is lost (on a throw-away store)",
+    .help = "watch a program be killed at random and resumed, with nothing lost and nothing done twice",
+    .more =
+        "It plays on a store of its own in a temporary directory and takes it away again. Exit status 1 if anything\n"
+        "that must happen once did not happen exactly once.",
 };

@@ -229,10 +229,21 @@ static const struct check {
     const char *name;
     void (*run)(struct doctor *d);
 } checks[] = {
-    {"program", check_version},    {"store", check_path},       {"space", check_space}, {"inodes", check_inodes},
-    {"access", check_access},      {"modes", check_modes},      {"key", check_key},     {"open", check_open},
-    {"mark", check_mark},          {"figures", doctor_figures}, {"live", doctor_live},  {"reserve", doctor_reserve},
-    {"sessions", doctor_sessions}, {"events", doctor_events},
+    {"program", check_version},
+    {"store", check_path},
+    {"space", check_space},
+    {"inodes", check_inodes},
+    {"access", check_access},
+    {"modes", check_modes},
+    {"key", check_key},
+    {"open", check_open},
+    {"mark", check_mark},
+    {"figures", doctor_figures},
+    {"live", doctor_live},
+    {"reserve", doctor_reserve},
+    {"sessions", doctor_sessions},
+    {"recovery", doctor_recovery},
+    {"events", doctor_events},
 };
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)

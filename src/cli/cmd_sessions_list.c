@@ -16,7 +16,8 @@ static const struct opt options[] = {
      .words = "running waiting idle completed failed cancelled interrupted interrupted_startup interrupted_waiting "
               "damaged active paused",
      .help = "only these: running (also: active), waiting (also: paused), idle, completed, failed, cancelled, "
-             "interrupted, interrupted_startup, interrupted_waiting, damaged"},
+             "interrupted, interrupted_startup, interrupted_waiting, damaged; or as task sessions call it: RUNNING, "
+             "WAITING_FOR_INPUT, COMPLETED, FAILED, CANCELLED, ERROR"},
     {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "only of this agent (name or id)"},
     {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "only of this task"},
     {.name = "limit", .type = VALUE_INT, .value = "N", .min = 1, .help = "only the newest N"},

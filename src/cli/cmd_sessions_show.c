@@ -18,10 +18,8 @@ struct view {
     struct arena *arena;
 };
 
-static void put_ms(struct json_out *o, const char *key, const struct json *object, const char *member)
+static void put_ms(struct json_out *o, const char *key, int64_t ms)
 {
-    int64_t ms = json_get_int(object, str_from(member), 0);
-
     if (ms > 0)
         json_ktime(o, key, ms);
     else
@@ -54,52 +52,51 @@ static void put_usage(struct json_out *o, const struct tide_usage *u)
     json_out_end(o, '}');
 }
 
-static void put_wait(struct json_out *o, const struct json *run)
+/* What it waits for, or was parked for when it ended; every wait has a kind. */
+static void put_wait(struct json_out *o, const struct tide_session_info *info)
 {
     json_out_key(o, STR("wait"));
-    if (!json_get_bool(run, STR("waiting"), false)) {
+    if (!info->wait_kind) {
         json_out_null(o);
         return;
     }
     json_out_begin(o, '{');
-    put_text(o, "kind", run, "wait_kind");
-    put_text(o, "name", run, "wait_name");
-    put_text(o, "question", run, "question");
-    put_text(o, "since_seq", run, "since_seq");
-    put_text(o, "resume_token_id", run, "token_id");
-    put_ms(o, "deadline_at", run, "deadline_ms");
-    put_ms(o, "due_at", run, "due_ms");
+    json_kopt(o, "kind", info->wait_kind);
+    json_kopt(o, "name", info->wait_name);
+    json_kopt(o, "question", info->question);
+    json_out_kint(o, STR("since_seq"), info->wait_since_seq);
+    json_kopt(o, "resume_token_id", info->resume_token_id);
+    put_ms(o, "deadline_at", info->deadline_ms);
+    put_ms(o, "due_at", info->due_ms);
     json_out_end(o, '}');
 }
 
-static void put_run(struct json_out *o, const struct json *run)
+static void put_run(struct json_out *o, const struct tide_session_info *info)
 {
     json_out_key(o, STR("run"));
-    if (!json_get(run, STR("run_id"))) {
+    if (!info->run_id) {
         json_out_null(o);
         return;
     }
     json_out_begin(o, '{');
-    put_text(o, "run_id", run, "run_id");
-    put_text(o, "boot_id", run, "boot_id");
-    put_ms(o, "started_at", run, "started_ms");
-    put_ms(o, "ended_at", run, "ended_ms");
-    put_wait(o, run);
+    json_kopt(o, "run_id", info->run_id);
+    json_kopt(o, "boot_id", info->boot_id);
+    put_ms(o, "started_at", info->run_started_ms);
+    put_ms(o, "ended_at", info->run_ended_ms);
+    put_wait(o, info);
     json_out_end(o, '}');
 }
 
-static void put_recovery(struct json_out *o, const struct json *run, const struct tide_session_info *info)
+static void put_recovery(struct json_out *o, const struct tide_session_info *info)
 {
-    bool interrupted = info->outcome && strcmp(info->outcome, "interrupted") == 0;
-
     json_out_key(o, STR("recovery"));
     json_out_begin(o, '{');
-    put_text(o, "last_boot_seen", run, "boot_id");
+    json_kopt(o, "last_boot_seen", info->boot_id);
     json_out_key(o, STR("interruption"));
-    if (interrupted || (info->status && str_starts(str_from(info->status), STR("interrupted")))) {
+    if (info->outcome && strcmp(info->outcome, "interrupted") == 0) {
         json_out_begin(o, '{');
         json_kopt(o, "reason", info->reason);
-        put_ms(o, "at", run, "ended_ms");
+        put_ms(o, "at", info->run_ended_ms);
         json_out_end(o, '}');
     } else {
         json_out_null(o);
@@ -112,7 +109,6 @@ static int show_json(void *arg, const struct tide_session_info *info)
     struct view *v = arg;
     struct json_out *o = &v->json;
     const struct json *session = json_get(v->state, STR("session")), *ledger = json_get(v->state, STR("ledger"));
-    const struct json *run = json_get(ledger, STR("run"));
 
     json_out_begin(o, '{');
     json_out_kstr(o, STR("id"), str_from(info->id));
@@ -123,8 +119,8 @@ static int show_json(void *arg, const struct tide_session_info *info)
     json_out_kbool(o, STR("checkpoints_enabled"), true);
     json_out_kint(o, STR("total_checkpoints"), json_get_int(ledger, STR("checkpoints"), 0));
     put_usage(o, v->usage);
-    put_run(o, run);
-    put_recovery(o, run, info);
+    put_run(o, info);
+    put_recovery(o, info);
     json_out_end(o, '}');
     out_json_end(&v->cli->out);
     return 0;
@@ -180,6 +176,8 @@ static void fields_standing(struct out *out, const struct view *v, const struct 
     out_colored(out, session_color(info), session_status(status, info));
     outf(out, "\n");
     out_field(out, "why", info->why);
+    for (size_t i = 0; info->next[i]; i++)
+        out_field(out, i == 0 ? "next" : "", info->next[i]);
     out_field(out, "held by", info->holder);
     out_field(out, "error", info->error_message);
     out_field(out, "failed at", info->failed_at_node);

@@ -39,6 +39,10 @@ enum value_type {
     VALUE_STDIN, /* the operand "-" alone */
     VALUE_SHELL, /* bash, zsh, fish */
     VALUE_COMMAND,
+    VALUE_DURATION, /* 500ms, 90s, 15m, 3h, 2d; the number is milliseconds */
+    VALUE_WHEN,     /* a duration from now, or a time in UTC; the number is Unix milliseconds */
+    VALUE_SIZE,     /* bytes, or with K, M or G behind; within min and max */
+    VALUE_PROGRAM,  /* a program and its arguments: it and all that follows is taken as it is */
 };
 
 struct opt {
@@ -47,9 +51,10 @@ struct opt {
     enum value_type type;
     const char *value; /* what usage calls it: "N"; NULL for flags */
     const char *help;
-    int64_t min, max;  /* of VALUE_INT; both 0: any from 0 */
+    int64_t min, max;  /* of VALUE_INT and VALUE_SIZE; both 0: any from 0 */
     const char *words; /* of VALUE_WORD, space separated; of others what completion offers */
     bool required;
+    bool many; /* may be given more than once: args_nth() */
     bool hidden;
 };
 

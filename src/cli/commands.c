@@ -8,12 +8,15 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_sessions_inspect, cmd_sessions_checkpoint, cmd_sessions_fork, cmd_sessions_rollback, cmd_sessions_delete,
     cmd_sessions_prune, cmd_sessions_verify, cmd_sessions_export, cmd_sessions_import, cmd_log_append, cmd_log_show,
     cmd_state, cmd_store_info, cmd_store_check, cmd_store_compact, cmd_doctor, cmd_completion, cmd_demo, cmd_help,
-    cmd_version;
+    cmd_version, cmd_why, cmd_sessions_timeline, cmd_recover, cmd_exec, cmd_step, cmd_wait, cmd_sleep, cmd_set, cmd_get,
+    cmd_checkpoint, cmd_resume, cmd_cancel, cmd_sessions_send, cmd_token_rotate;
 
 const struct command *const commands[] = {
     &cmd_sessions_new,
     &cmd_sessions_list,
     &cmd_sessions_show,
+    &cmd_sessions_timeline,
+    &cmd_sessions_send,
     &cmd_sessions_checkpoints,
     &cmd_sessions_inspect,
     &cmd_sessions_checkpoint,
@@ -26,10 +29,22 @@ const struct command *const commands[] = {
     &cmd_sessions_import,
     &cmd_log_append,
     &cmd_log_show,
+    &cmd_token_rotate,
+    &cmd_exec,
+    &cmd_step,
+    &cmd_wait,
+    &cmd_sleep,
+    &cmd_set,
+    &cmd_get,
+    &cmd_checkpoint,
+    &cmd_resume,
+    &cmd_cancel,
     &cmd_state,
+    &cmd_why,
     &cmd_store_info,
     &cmd_store_check,
     &cmd_store_compact,
+    &cmd_recover,
     &cmd_doctor,
     &cmd_demo,
     &cmd_completion,
@@ -41,6 +56,7 @@ const struct command *const commands[] = {
 const struct command_group command_groups[] = {
     {"sessions", "make, look at, mark, fork, roll back, check and carry sessions"},
     {"log", "append events to a session's log and read them"},
+    {"token", "rights to answer what a session waits for"},
     {"store", "look at the store as a whole, check it, give space back"},
     {NULL, NULL},
 };

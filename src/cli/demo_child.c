@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting this same program again with its output on a pipe. It dies with its parent. */
+/* Starting this same program again in the demo's place, its output on a pipe. It dies with its parent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,20 +11,23 @@
 
 #define CHILD_ARGS 16
 
-/* Only async-signal-safe calls between fork and exec. */
-static void become(const char *const *args, int write_fd, pid_t parent)
+static void become(const struct demo_place *place, const char *const *args, int write_fd, pid_t parent)
 {
-    const char *argv[CHILD_ARGS + 2] = {"tidemark"};
+    const char *argv[CHILD_ARGS + 4] = {"tidemark", "--store", place->store};
+    int null = open("/dev/null", O_RDONLY);
 
     for (size_t i = 0; i < CHILD_ARGS && args[i]; i++)
-        argv[i + 1] = args[i];
+        argv[i + 3] = args[i];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() == parent && dup2(write_fd, STDOUT_FILENO) == STDOUT_FILENO)
+    if (getppid() == parent && chdir(place->dir) == 0 && setenv("PATH", place->path, 1) == 0 &&
+        unsetenv("TIDEMARK_RUN") == 0 && dup2(null, STDIN_FILENO) == STDIN_FILENO &&
+        dup2(write_fd, STDOUT_FILENO) == STDOUT_FILENO && dup2(write_fd, STDERR_FILENO) == STDERR_FILENO)
         execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
     _exit(127);
 }
 
-enum tide_code demo_spawn(const char *const *args, struct demo_child *ret_child, struct tide_err *err)
+enum tide_code demo_spawn(const struct demo_place *place, const char *const *args, struct demo_child *ret_child,
+                          struct tide_err *err)
 {
     int pipe_fds[2];
     pid_t parent = getpid(), pid;
@@ -33,11 +36,11 @@ enum tide_code demo_spawn(const char *const *args, struct demo_child *ret_child,
         return tide_fail_errno(err, errno, "make a pipe");
     pid = fork();
     if (pid == 0)
-        become(args, pipe_fds[1], parent);
+        become(place, args, pipe_fds[1], parent);
     close(pipe_fds[1]);
     if (pid < 0) {
         close(pipe_fds[0]);
-        return tide_fail_errno(err, errno, "start a worker");
+        return tide_fail_errno(err, errno, "start a process");
     }
     *ret_child = (struct demo_child){.pid = pid, .fd = pipe_fds[0]};
     return TIDE_OK;
@@ -51,7 +54,7 @@ int demo_reap(struct demo_child *child)
 
     if (child->pid <= 0)
         return 0;
-    while (n > 0 || (n < 0 && errno == EINTR)) /* closed earlier, its last words would kill it */
+    while (n > 0 || (n < 0 && errno == EINTR)) /* until everything that it started has ended as well */
         n = read(child->fd, rest, sizeof(rest));
     close(child->fd);
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)

@@ -35,6 +35,7 @@ void doctor_figures(struct doctor *d);
 void doctor_live(struct doctor *d);
 void doctor_reserve(struct doctor *d);
 void doctor_sessions(struct doctor *d);
+void doctor_recovery(struct doctor *d);
 void doctor_events(struct doctor *d);
 
 #endif

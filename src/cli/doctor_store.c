@@ -74,8 +74,8 @@ static int on_needs_resume(void *arg, const struct tide_session_info *info)
 {
     struct doctor *d = arg;
 
-    if (info->needs_resume)
-        doctor_say(d, VERDICT_WARN, NULL, "%s: %s", info->id, info->why ? info->why : info->status);
+    if (info->needs_resume && info->run_ended_ms) /* the others are what recovery would write down */
+        doctor_say(d, VERDICT_WARN, info->next[0], "%s: %s", info->id, info->why ? info->why : info->status);
     return 0;
 }
 
@@ -89,6 +89,45 @@ void doctor_sessions(struct doctor *d)
     if (tide_session_list(d->cli->store, &running, on_running, d, &d->err) ||
         tide_session_list(d->cli->store, &newest, on_needs_resume, d, &d->err))
         doctor_say_error(d);
+}
+
+/* What `tidemark recover` would do, and the first few sessions that it would do it to. */
+struct lapsed {
+    struct doctor *d;
+    int told;
+};
+
+static int on_lapsed(void *arg, const struct tide_recovered *what)
+{
+    struct lapsed *l = arg;
+
+    if (l->told++ < LOOK_SESSIONS)
+        doctor_say(l->d, VERDICT_WARN,
+                   strcmp(what->action, "due") == 0 ? "`tidemark recover --run-due` lets it go on"
+                                                    : "`tidemark recover` writes it down",
+                   "%s, %s: %s", what->session_id, what->action, what->why);
+    return 0;
+}
+
+void doctor_recovery(struct doctor *d)
+{
+    struct lapsed l = {.d = d};
+    struct tide_recovery r = {0};
+
+    if (!d->cli->store)
+        return;
+    if (tide_recover(d->cli->store, TIDE_RECOVER_DRY_RUN, on_lapsed, &l, &r, &d->err)) {
+        doctor_say_error(d);
+        return;
+    }
+    if (l.told == 0) {
+        doctor_say(d, VERDICT_OK, NULL, "`tidemark recover` would find nothing to do");
+        return;
+    }
+    doctor_say(d, VERDICT_OK, NULL,
+               "`tidemark recover` would find %" PRId64 " interrupted, %" PRId64 " past the deadline, %" PRId64
+               " with an expired token, %" PRId64 " due",
+               r.interrupted, r.timed_out, r.tokens_expired, r.due);
 }
 
 struct sample {

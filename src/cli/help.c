@@ -12,27 +12,34 @@ static bool same(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static void print_operands(struct out *out, const struct command *c)
+/* Those that are a program with its arguments, or the others. */
+static void print_operands(struct out *out, const struct command *c, bool program)
 {
+    const char *before = program ? " --" : "";
+
     for (const struct operand *o = c->operands; o->name; o++) {
         const char *dots = o->flags & OPERAND_MANY ? "..." : "";
 
+        if ((o->type == VALUE_PROGRAM) != program)
+            continue;
         if (o->flags & OPERAND_OPTIONAL)
-            outf(out, " [%s%s]", o->name, dots);
+            outf(out, "%s [%s%s]", before, o->name, dots);
         else
-            outf(out, " %s%s", o->name, dots);
+            outf(out, "%s %s%s", before, o->name, dots);
+        before = "";
     }
 }
 
 static void print_usage(struct out *out, const struct command *c)
 {
     outf(out, "usage: tidemark %s%s%s", c->group ? c->group : "", c->group ? " " : "", c->name);
-    print_operands(out, c);
+    print_operands(out, c, false);
     for (const struct opt *o = c->options; o && o->name; o++)
         if (o->required)
             outf(out, " --%s %s", o->name, o->value);
     if (c->options)
         outf(out, " [options]");
+    print_operands(out, c, true);
     outf(out, "\n");
 }
 

@@ -86,7 +86,7 @@ static void print_unasked_help(struct cli *cli)
 
 static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
 {
-    if (!code && cli->exit_status == EXIT_USAGE)
+    if (!code && cli->exit_status == EXIT_USAGE && !cli->args.command) /* not when a program that was run ended so */
         print_unasked_help(cli);
     if (!code)
         code = out_flush(&cli->out, err);

@@ -17,6 +17,29 @@ static void put_parent(struct json_out *o, const struct tide_session_info *info)
     json_out_end(o, '}');
 }
 
+static void put_next(struct json_out *o, const struct tide_session_info *info)
+{
+    json_out_key(o, STR("next"));
+    json_out_begin(o, '[');
+    for (size_t i = 0; info->next && info->next[i]; i++)
+        json_out_str(o, str_from(info->next[i]));
+    json_out_end(o, ']');
+}
+
+static bool is_interrupted(const struct tide_session_info *info)
+{
+    return info->outcome && strcmp(info->outcome, "interrupted") == 0;
+}
+
+/* Where it stands in the words that graphs and task sessions use, and the error that goes with the word there. */
+static void put_other_words(struct json_out *o, const struct tide_session_info *info)
+{
+    json_kopt(o, "graph_status", info->graph_status);
+    json_kopt(o, "graph_error", is_interrupted(info) ? "interrupted" : NULL);
+    json_kopt(o, "task_state", info->task_state);
+    json_kopt(o, "task_error", is_interrupted(info) && !info->is_resumable ? "not_resumable" : NULL);
+}
+
 void session_members(struct json_out *o, const struct tide_session_info *info)
 {
     json_out_kstr(o, STR("session_id"), str_from(info->id));
@@ -28,6 +51,8 @@ void session_members(struct json_out *o, const struct tide_session_info *info)
     json_kopt(o, "outcome", info->outcome);
     json_kopt(o, "reason", info->reason);
     json_kopt(o, "why", info->why);
+    put_next(o, info);
+    put_other_words(o, info);
     json_kopt(o, "holder", info->holder);
     json_out_kbool(o, STR("is_resumable"), info->is_resumable);
     json_out_kbool(o, STR("needs_resume"), info->needs_resume);

@@ -17,6 +17,7 @@
 #include "cli/args_check.h"
 
 #define KNOWN_SCHEME "sqlite:"
+#define SWEEP_INTERVAL_MS 30000
 
 /* Length of "scheme:" at the start; 0 when it is a plain path. */
 static size_t scheme_len(const char *url)
@@ -147,5 +148,17 @@ enum tide_code store_max_record(size_t *ret_bytes, struct tide_err *err)
     if (text && *text && args_check("TIDEMARK_MAX_RECORD_BYTES", VALUE_INT, &limit, text, &value, err))
         return err->code;
     *ret_bytes = (size_t)value.number;
+    return TIDE_OK;
+}
+
+enum tide_code store_sweep_interval(int64_t *ret_ms, struct tide_err *err)
+{
+    static const struct opt any = {.max = 0};
+    const char *text = getenv("TIDEMARK_SWEEP_INTERVAL");
+    struct arg_value value = {.number = SWEEP_INTERVAL_MS};
+
+    if (text && *text && args_check("TIDEMARK_SWEEP_INTERVAL", VALUE_DURATION, &any, text, &value, err))
+        return err->code;
+    *ret_ms = value.number;
     return TIDE_OK;
 }

@@ -21,4 +21,7 @@ enum tide_code store_key(const struct args *args, unsigned char ret_key[STORE_KE
 /* The limit of one record: $TIDEMARK_MAX_RECORD_BYTES or the library's own. */
 enum tide_code store_max_record(size_t *ret_bytes, struct tide_err *err) MUST_CHECK;
 
+/* How often a long-lived process recovers what others left: $TIDEMARK_SWEEP_INTERVAL (a duration; 0s: never) or 30 s. */
+enum tide_code store_sweep_interval(int64_t *ret_ms, struct tide_err *err) MUST_CHECK;
+
 #endif

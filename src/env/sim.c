@@ -69,6 +69,12 @@ void sim_advance(struct sim *sim, int64_t ms)
         sim->mono_ns += ms * NS_PER_MS;
 }
 
+void sim_on_pause(struct sim *sim, sim_pause_fn *fn, void *arg)
+{
+    sim->pause = fn;
+    sim->pause_arg = arg;
+}
+
 /* ---- Images ------------------------------------------------------------------------------------------------- */
 
 struct sim_image *sim_image_take(struct sim *sim)

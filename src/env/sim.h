@@ -24,6 +24,13 @@ void sim_free(struct sim *sim);
 uint64_t sim_random(struct sim *sim);          /* the harness's own choices, from the same seed */
 void sim_advance(struct sim *sim, int64_t ms); /* moves the clock (may be negative for a clock that jumps back) */
 
+/*
+ * `fn` is called where a process lets others go first: when it is about to take a file's lock, and while it sleeps. What other
+ * processes do in there happens in the middle of its call. NULL: none.
+ */
+typedef void sim_pause_fn(void *arg, struct sim_proc *p);
+void sim_on_pause(struct sim *sim, sim_pause_fn *fn, void *arg);
+
 /* A copy of the durable and cached contents of all files, to start many runs from one prepared disk. */
 struct sim_image;
 struct sim_image *sim_image_take(struct sim *sim);

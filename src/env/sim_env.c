@@ -48,9 +48,17 @@ static void sim_env_random(struct env *e, void *out, size_t n)
         ((unsigned char *)out)[i] = (unsigned char)sim_next(&proc_of(e)->sim->rng);
 }
 
+/* Others may act here, as if they had been faster. */
+static void let_others_go_first(struct sim_proc *p)
+{
+    if (p->sim->pause && !p->dead)
+        p->sim->pause(p->sim->pause_arg, p);
+}
+
 static void sim_sleep_ms(struct env *e, int ms)
 {
     sim_advance(proc_of(e)->sim, ms);
+    let_others_go_first(proc_of(e));
 }
 
 /* ---- Files -------------------------------------------------------------------------------------------------- */
@@ -105,6 +113,7 @@ static enum tide_code sim_lock(struct env_file *f, int timeout_ms, struct tide_e
 {
     struct sim_handle *h = handle_of(f);
 
+    let_others_go_first(h->proc);
     if (h->proc->dead)
         return result(ESRCH, "lock", h->path, err);
     if (locked_by_another(h)) {

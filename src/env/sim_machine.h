@@ -57,6 +57,8 @@ struct sim {
     enum sim_fault fault;
     uint64_t fault_in; /* 1: the next operation */
     bool fault_sticky, fault_fired;
+    sim_pause_fn *pause; /* NULL: nobody goes first */
+    void *pause_arg;
 };
 
 /* ---- sim.c -------------------------------------------------------------------------------------------------- */

@@ -42,7 +42,7 @@ static void write_metrics(struct json_out *o, const struct state *s)
 }
 
 static void write_checkpoint(struct buf *out, const struct state *s, const struct tide_new_checkpoint *in,
-                             const char *id)
+                             const char *key, const char *id)
 {
     struct json_out o = json_out_to(out);
 
@@ -56,8 +56,23 @@ static void write_checkpoint(struct buf *out, const struct state *s, const struc
     json_out_kbool(&o, STR("is_clean"), s->content.failures == 0);
     json_out_kbool(&o, STR("can_resume_from"), s->ledger.effects.live == 0);
     json_out_kstr_opt(&o, STR("description"), str_from(in->description));
+    json_out_kstr_opt(&o, STR("key"), str_from(key));
     write_metrics(&o, s);
     json_out_end(&o, '}');
+}
+
+enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_checkpoint *in, const char *key,
+                                struct buf *ret_body, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
+{
+    enum tide_code code = check_type(str_from(in->type), err);
+
+    if (!code && (s->owner.pending || s->stale))
+        code = session_sync(s, err);
+    if (code)
+        return code;
+    session_make_id(s->store, "ckpt", ret_id);
+    write_checkpoint(ret_body, s->state, in, key, ret_id);
+    return ret_body->failed ? tide_fail(err, TIDE_TOO_BIG, "the checkpoint's description is too long") : TIDE_OK;
 }
 
 enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_checkpoint *in, char ret_id[TIDE_ID_SIZE],
@@ -69,17 +84,12 @@ enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_check
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = check_type(str_from(in->type), err);
-    if (!code && (s->owner.pending || s->stale))
-        code = session_sync(s, err);
-    if (code)
-        return code;
-    session_make_id(s->store, "ckpt", id);
-    write_checkpoint(&body, s->state, in, id);
-    ev.body = buf_cstr(&body);
-    ev.body_len = body.len;
-    code = body.failed ? tide_fail(err, TIDE_TOO_BIG, "the checkpoint's description is too long")
-                       : session_append(s, in->append_flags, &ev, 1, NULL, err);
+    code = checkpoint_draft(s, in, NULL, &body, id, err);
+    if (!code) {
+        ev.body = buf_cstr(&body);
+        ev.body_len = body.len;
+        code = session_append(s, in->append_flags, &ev, 1, NULL, err);
+    }
     buf_done(&body);
     if (!code)
         memcpy(ret_id, id, sizeof id);
@@ -96,7 +106,7 @@ struct walk {
     bool stopped;
 };
 
-static bool in_spans(const struct tide_session *s, int64_t seq)
+bool session_in_content(const struct tide_session *s, int64_t seq)
 {
     const struct content *c = &s->state->content;
 
@@ -153,7 +163,7 @@ static int on_checkpoint(void *arg, const struct event *ev)
         .turn = json_get_int(body, STR("turn"), 0),
         .is_clean = json_get_bool(body, STR("is_clean"), true),
         .can_resume_from = json_get_bool(body, STR("can_resume_from"), true),
-        .rolled_back = !in_spans(w->s, ev->seq),
+        .rolled_back = !session_in_content(w->s, ev->seq),
     };
     if (!c.id || map_get(&w->deleted, str_from(c.id)))
         return 0;

@@ -51,8 +51,18 @@ static const char *info_or_null(struct arena *a, const struct state *s, const ch
     return text.len ? arena_dup(a, text).ptr : NULL;
 }
 
+static const char *const *next_list(struct arena *a, const struct status *st)
+{
+    const char **list = arena_alloc(a, (st->next_count + 1) * sizeof *list);
+
+    for (size_t i = 0; i < st->next_count; i++)
+        list[i] = st->next[i];
+    list[st->next_count] = NULL;
+    return list;
+}
+
 /* What the directory alone knows, and the status. */
-static struct tide_session_info info_of(const struct head *h, const struct status *st)
+static struct tide_session_info info_of(struct arena *a, const struct head *h, const struct status *st)
 {
     return (struct tide_session_info){
         .id = h->id,
@@ -66,10 +76,32 @@ static struct tide_session_info info_of(const struct head *h, const struct statu
         .outcome = st->outcome,
         .reason = st->reason,
         .why = st->why,
+        .next = next_list(a, st),
+        .graph_status = st->graph_status,
+        .task_state = st->task_state,
         .holder = h->held && h->holder_alive ? h->holder : NULL,
         .is_resumable = st->is_resumable,
         .needs_resume = st->needs_resume,
     };
+}
+
+static void fill_run(struct tide_session_info *ret, const struct run *r)
+{
+    ret->run_id = r->run_id;
+    ret->boot_id = r->boot_id;
+    ret->run_started_ms = r->started_ms;
+    ret->run_ended_ms = r->ended_ms;
+    ret->error_message = r->error_message;
+    ret->failed_at_node = r->failed_at_node;
+    if (!r->waiting)
+        return;
+    ret->wait_kind = r->wait_kind;
+    ret->wait_name = r->wait_name;
+    ret->question = r->question;
+    ret->resume_token_id = r->token_id;
+    ret->wait_since_seq = r->since_seq;
+    ret->deadline_ms = r->deadline_ms;
+    ret->due_ms = r->due_ms;
 }
 
 static void fill_info(struct arena *a, const struct head *h, const struct state *s, const struct status *st,
@@ -77,13 +109,12 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
 {
     const struct run *r = &s->ledger.run;
 
-    *ret = info_of(h, st);
+    *ret = info_of(a, h, st);
+    fill_run(ret, r);
     ret->title = info_or_null(a, s, "title");
     ret->agent = info_or_null(a, s, "agent");
     ret->agent_id = info_or_null(a, s, "agent_id");
     ret->task_id = info_or_null(a, s, "task_id");
-    ret->error_message = r->error_message;
-    ret->failed_at_node = r->failed_at_node;
     ret->resume_from_checkpoint_id =
         r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id : text_or_null(str_from(resume_from));
 }
@@ -125,10 +156,12 @@ static enum tide_code entry_state(struct listing *l, const struct store_entry *e
 /* A session whose log is damaged is listed as such: it must not hide the others, nor be hidden. */
 static int list_damaged(struct listing *l, const struct head *h)
 {
-    const struct status st = {.status = "damaged", .outcome = "none", .reason = "damaged"};
-    struct tide_session_info info = info_of(h, &st);
+    struct tide_session_info info;
+    struct status st;
 
-    info.why = l->err->msg;
+    arena_reset(&l->arena);
+    status_damaged(&st, h->id, l->err->msg);
+    info = info_of(&l->arena, h, &st);
     if (!selected(l->filter, &info, &st))
         return 0;
     l->n++;

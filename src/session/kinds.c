@@ -23,8 +23,9 @@
     FIELDS({"message_id", F_STRING, OPT}, WHERE, {"content", F_ANY, OPT}, {"tool_calls", F_ARRAY, OPT},                \
            {"tool_call_id", F_STRING, OPT}, {"tool_name", F_STRING, OPT})
 #define RUN_END                                                                                                        \
-    FIELDS({"run_id", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"error", F_ANY, OPT}, {"resumable", F_BOOL, OPT},    \
-           {"failed_at_node", F_STRING, OPT}, {"resume_from_checkpoint_id", F_STRING, OPT})
+    FIELDS({"run_id", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"by", F_STRING, OPT}, {"error", F_ANY, OPT},         \
+           {"resumable", F_BOOL, OPT}, {"failed_at_node", F_STRING, OPT},                                              \
+           {"resume_from_checkpoint_id", F_STRING, OPT})
 #define SESSION                                                                                                        \
     FIELDS({"agent", F_STRING, OPT}, {"agent_id", F_STRING, OPT}, {"task_id", F_STRING, OPT},                          \
            {"title", F_STRING, OPT}, {"working_dir", F_STRING, OPT}, {"provider", F_OBJECT, OPT},                      \
@@ -32,11 +33,18 @@
            {"agent_execution_id", F_STRING, OPT}, {"executor_id", F_STRING, OPT}, {"worktree", F_OBJECT, OPT})
 #define TOOL                                                                                                           \
     FIELDS(WHERE, {"call_id", F_STRING, NEED}, {"tool", F_STRING, OPT}, {"args_digest", F_STRING, OPT},                \
-           {"effect", F_STRING, OPT}, {"key", F_STRING, OPT}, {"pid", F_INT, OPT}, {"result", F_ANY, OPT},             \
-           {"error", F_ANY, OPT}, {"settled", F_STRING, OPT})
+           {"effect", F_STRING, OPT}, {"key", F_STRING, OPT}, {"pid", F_INT, OPT}, {"pid_start", F_INT, OPT},          \
+           {"attempt", F_INT, OPT}, {"retry_at", F_STRING, OPT}, {"result", F_ANY, OPT}, {"error", F_ANY, OPT},        \
+           {"settled", F_STRING, OPT})
 #define TOKEN                                                                                                          \
     FIELDS({"token_id", F_STRING, NEED}, {"run_id", F_STRING, OPT}, {"wait_kind", F_STRING, OPT},                      \
-           {"expires_at", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"request_id", F_STRING, OPT})
+           {"expires_at", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"request_id", F_STRING, OPT},                    \
+           {"secret_hash", F_STRING, OPT})
+#define PROCESS                                                                                                        \
+    {"kernel_boot", F_STRING, OPT}, {"pid_ns", F_INT, OPT}, {"pid", F_INT, OPT},                                       \
+    {                                                                                                                  \
+        "pid_start", F_INT, OPT                                                                                        \
+    }
 #define NODE                                                                                                           \
     FIELDS({"node", F_STRING, NEED}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}, {"attempt", F_INT, OPT},        \
            {"error", F_ANY, OPT})
@@ -51,16 +59,19 @@ static const struct kind kinds[] = {
     {"session.rolled_back", KIND_INTERNAL | KIND_ROLLBACK, FIELDS({"to_seq", F_INT, NEED}, {"reason", F_STRING, OPT}, {"effects", F_STRING, OPT}),
      ledger_rolled_back, NULL},
     {"run.started", 0, FIELDS({"run_id", F_STRING, NEED}, {"boot_id", F_STRING, OPT}, {"resumed_from", F_OBJECT, OPT},
-                              {"graph_digest", F_STRING, OPT}, {"argv", F_ARRAY, OPT}, {"cwd", F_STRING, OPT}, {"env", F_ARRAY, OPT}),
+                              {"graph_digest", F_STRING, OPT}, {"argv", F_ARRAY, OPT}, {"cwd", F_STRING, OPT}, {"env", F_ARRAY, OPT},
+                              PROCESS),
      ledger_run_started, NULL},
     {"run.completed", 0, RUN_END, ledger_run_ended, NULL},
     {"run.failed", KIND_FAILURE, RUN_END, ledger_run_ended, NULL},
     {"run.cancelled", 0, RUN_END, ledger_run_ended, NULL},
     {"run.interrupted", 0, RUN_END, ledger_run_ended, NULL},
     {"run.waiting", 0, FIELDS({"run_id", F_STRING, OPT}, {"wait_name", F_STRING, OPT}, {"wait_kind", F_STRING, NEED}, {"since_seq", F_INT, OPT},
-                              {"resume_token_id", F_STRING, OPT}, {"deadline_at", F_STRING, OPT}, {"due_at", F_STRING, OPT}, {"question", F_STRING, OPT}),
+                              {"resume_token_id", F_STRING, OPT}, {"deadline_at", F_STRING, OPT}, {"due_at", F_STRING, OPT}, {"question", F_STRING, OPT},
+                              {"wait_key", F_STRING, OPT}),
      ledger_run_waiting, NULL},
-    {"run.resumed", 0, FIELDS({"run_id", F_STRING, OPT}, {"by", F_STRING, OPT}, {"request_id", F_STRING, OPT}, {"input", F_ANY, OPT}),
+    {"run.resumed", 0, FIELDS({"run_id", F_STRING, OPT}, {"by", F_STRING, OPT}, {"request_id", F_STRING, OPT}, {"input", F_ANY, OPT},
+                              {"boot_id", F_STRING, OPT}, PROCESS),
      ledger_run_resumed, NULL},
     {"cancel.requested", KIND_INPUT, FIELDS({"by", F_STRING, OPT}, {"reason", F_STRING, OPT}), ledger_cancel, NULL},
     {"queue.added", KIND_INPUT, FIELDS({"queue_id", F_STRING, NEED}, {"content", F_ANY, OPT}), ledger_queue_added, NULL},

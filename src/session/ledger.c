@@ -17,17 +17,10 @@ static int64_t time_of(const struct fact *f, const char *key)
 
 static void run_clear(struct run *r)
 {
-    char **texts[] = {&r->run_id,
-                      &r->boot_id,
-                      &r->reason,
-                      &r->error_code,
-                      &r->error_message,
-                      &r->failed_at_node,
-                      &r->resume_from_checkpoint_id,
-                      &r->wait_name,
-                      &r->wait_kind,
-                      &r->question,
-                      &r->token_id};
+    char **texts[] = {&r->run_id,     &r->boot_id,       &r->kernel_boot,    &r->reason,
+                      &r->error_code, &r->error_message, &r->failed_at_node, &r->resume_from_checkpoint_id,
+                      &r->wait_name,  &r->wait_kind,     &r->wait_key,       &r->question,
+                      &r->token_id,   &r->token_hash};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         text_set(texts[i], STR(""));
@@ -47,6 +40,8 @@ static void effect_free(void *p)
 void ledger_done(struct ledger *l)
 {
     run_clear(&l->run);
+    free(TAKE(l->chain_id));
+    free(TAKE(l->stuck));
     map_done(&l->effects, effect_free);
     map_done(&l->queue, free);
     map_done(&l->approvals, free);
@@ -58,15 +53,41 @@ void ledger_rolled_back(struct ledger *l, const struct fact *f)
     l->rollbacks++;
 }
 
+/* Which process stands behind the run from here on. */
+static void run_process(struct run *r, const struct fact *f)
+{
+    r->active_seq = f->ev->seq;
+    if (json_get(f->body, STR("boot_id")))
+        text_set(&r->boot_id, text_of(f, "boot_id"));
+    text_set(&r->kernel_boot, text_of(f, "kernel_boot"));
+    r->pid_ns = json_get_int(f->body, STR("pid_ns"), 0);
+    r->pid = json_get_int(f->body, STR("pid"), 0);
+    r->pid_start = json_get_int(f->body, STR("pid_start"), 0);
+}
+
 void ledger_run_started(struct ledger *l, const struct fact *f)
 {
+    const struct json *from = json_get(f->body, STR("resumed_from"));
+    struct str before = json_get_text(f->arena, from, STR("run_id"));
+    bool continues = before.len && l->run.run_id && str_eq(before, str_from(l->run.run_id)) && l->chain_id;
+
     run_clear(&l->run);
     l->runs++;
     l->run.end = RUN_OPEN;
     l->run.started_seq = f->ev->seq;
     l->run.started_ms = f->ev->ts_ms;
     text_set(&l->run.run_id, text_of(f, "run_id"));
-    text_set(&l->run.boot_id, text_of(f, "boot_id"));
+    run_process(&l->run, f);
+    if (continues) {
+        l->chain_resumes++;
+    } else {
+        text_set(&l->chain_id, text_of(f, "run_id"));
+        l->chain_seq = f->ev->seq;
+        l->chain_resumes = 0;
+        text_set(&l->stuck, STR(""));
+    }
+    if (json_get(f->body, STR("argv")))
+        l->program_seq = f->ev->seq;
 }
 
 static enum run_end end_of(struct str kind)
@@ -109,6 +130,7 @@ void ledger_run_ended(struct ledger *l, const struct fact *f)
         text_set(&r->error_code, json_get_text(f->arena, error, STR("code")));
         text_set(&r->error_message, json_get_text(f->arena, error, STR("message")));
     }
+    r->by_person = r->end == RUN_CANCELLED || str_eq(text_of(f, "by"), STR("person"));
     if (json_get(f->body, STR("resumable")))
         r->resumable = json_get_bool(f->body, STR("resumable"), true);
 }
@@ -125,12 +147,15 @@ void ledger_run_waiting(struct ledger *l, const struct fact *f)
     r->waiting = true;
     text_set(&r->wait_name, text_of(f, "wait_name"));
     text_set(&r->wait_kind, text_of(f, "wait_kind"));
+    text_set(&r->wait_key, text_of(f, "wait_key"));
     text_set(&r->question, text_of(f, "question"));
     r->since_seq = json_get_int(f->body, STR("since_seq"), f->ev->seq);
+    r->since_ms = f->ev->ts_ms;
     r->deadline_ms = time_of(f, "deadline_at");
     r->due_ms = time_of(f, "due_at");
     if (!str_eq(token, str_from(r->token_id))) { /* the token may have been minted just before */
         text_set(&r->token_id, token);
+        text_set(&r->token_hash, STR(""));
         r->token = TOKEN_NONE;
         r->token_expires_ms = 0;
     }
@@ -144,10 +169,13 @@ void ledger_run_resumed(struct ledger *l, const struct fact *f)
         return;
     r->end = RUN_OPEN;
     r->waiting = false;
-    r->since_seq = r->deadline_ms = r->due_ms = 0;
+    r->since_seq = r->since_ms = r->deadline_ms = r->due_ms = 0;
     text_set(&r->wait_name, STR(""));
     text_set(&r->wait_kind, STR(""));
+    text_set(&r->wait_key, STR(""));
     text_set(&r->question, STR(""));
+    run_process(r, f);
+    l->chain_resumes = 0;
 }
 
 static const struct {
@@ -167,6 +195,7 @@ void ledger_token(struct ledger *l, const struct fact *f)
 
     if (str_eq(f->ev->kind, STR("token.minted"))) {
         text_set(&r->token_id, id);
+        text_set(&r->token_hash, text_of(f, "secret_hash"));
         r->token_expires_ms = time_of(f, "expires_at");
     } else if (!str_eq(id, str_from(r->token_id))) {
         return;
@@ -284,19 +313,36 @@ void ledger_tool_started(struct ledger *l, const struct fact *f)
     text_set(&e->effect, effect.len ? effect : STR("once"));
     e->seq = f->ev->seq;
     e->turn = json_get_int(f->body, STR("turn"), 0);
+    e->pid = json_get_int(f->body, STR("pid"), 0);
+    e->pid_start = json_get_int(f->body, STR("pid_start"), 0);
     old = map_put(&l->effects, text_of(f, "call_id"), e);
     if (old)
         effect_free(old);
+}
+
+/* Which step keeps the chain from going on by itself. */
+static void note_stuck(struct ledger *l, const struct fact *f, const struct effect *e)
+{
+    struct str tool = text_of(f, "tool");
+
+    if (str_eq(f->ev->kind, STR("tool.completed"))) {
+        if (str_eq(tool, str_from(l->stuck)))
+            text_set(&l->stuck, STR(""));
+    } else if (e && str_eq(str_from(e->effect), STR("once"))) {
+        text_set(&l->stuck, tool);
+    }
 }
 
 void ledger_tool_ended(struct ledger *l, const struct fact *f)
 {
     struct effect *e = map_remove(&l->effects, text_of(f, "call_id"));
 
+    note_stuck(l, f, e);
     if (e)
         effect_free(e);
     if (str_eq(f->ev->kind, STR("tool.completed"))) {
         l->effects_completed++;
+        l->chain_resumes = 0;
     } else if (str_eq(f->ev->kind, STR("tool.failed"))) {
         l->effects_failed++;
         l->errors++;

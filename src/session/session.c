@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "base/id.h"
+#include "session/settle.h"
 
 #define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots */
 
@@ -190,6 +191,16 @@ static void snapshot_maybe(struct tide_session *s, struct buf *out)
     s->cost = (struct load_cost){s->state->seq, out->len, 0};
 }
 
+/* Gives the lease back; one whose run is open or was interrupted stays where recovery looks. */
+static void release_flags(const struct tide_session *s, struct batch *b)
+{
+    b->flags |= BATCH_RELEASE;
+    if (!s->state || !settle_is_live(s->state))
+        return;
+    b->flags |= BATCH_LIVE;
+    b->wake_ms = settle_wake_ms(s->state);
+}
+
 static struct batch *make_batch(struct tide_session *s, unsigned flags, struct checked *c)
 {
     struct buf snapshot = BUF_INIT(SIZE_MAX / 4), summary = BUF_INIT(SIZE_MAX / 4);
@@ -209,8 +220,10 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
     b->session_handle = s;
     if (!s->acquiring)
         b->flags |= BATCH_ACQUIRE;
+    if (flags & SESSION_APPEND_FORCE)
+        b->flags |= BATCH_ACQUIRE | BATCH_FORCE;
     if (flags & TIDE_APPEND_RELEASE)
-        b->flags |= BATCH_RELEASE;
+        release_flags(s, b);
     s->acquiring = !(flags & TIDE_APPEND_RELEASE);
     return b;
 }
@@ -437,7 +450,9 @@ static void release(struct tide_session *s)
         return;
     if (!s->owner.epoch)
         return;
-    b = batch_new(str_from(s->head.id), BATCH_RELEASE, NULL, 0, STR(""), STR("")); /* without a summary, then */
+    b = batch_new(str_from(s->head.id), 0, NULL, 0, STR(""), STR("")); /* without a summary, then */
+    release_flags(s, b);
+    b->wake_ms = 0;
     b->expect_seq = STORE_ANY_SEQ;
     b->epoch = s->owner.epoch;
     (void)!store_write(s->store, b, NULL, NULL);

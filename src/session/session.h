@@ -28,6 +28,9 @@ enum tide_code session_sync(struct tide_session *s, struct tide_err *err) MUST_C
 enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own,
                              const struct state **ret_state, struct tide_err *err) MUST_CHECK;
 
+/* Beside enum tide_append_flags: take the lease from whoever holds it. */
+#define SESSION_APPEND_FORCE (1u << 16)
+
 /* Appends events made by this folder: kinds that a plain append refuses are allowed. */
 enum tide_code session_append(struct tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
                               int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
@@ -49,6 +52,13 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
 enum tide_code checkpoint_to_resume(struct store *store, const struct head *head, struct state *state,
                                     char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
 bool checkpoint_is_known(const struct state *state);
+
+/* The body of a checkpoint event of the state as it is; `key` NULL: not made by a program. */
+enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_checkpoint *in, const char *key,
+                                struct buf *ret_body, char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
+
+/* Whether this event of the session is part of its content: not cut off by a rollback. */
+bool session_in_content(const struct tide_session *s, int64_t seq);
 
 /* What a checkpoint event must have beyond the types of its fields. */
 enum tide_code checkpoint_check(struct arena *a, const struct json *body, struct tide_err *err) MUST_CHECK;

@@ -48,25 +48,36 @@ enum token_state { TOKEN_NONE, TOKEN_ACTIVE, TOKEN_CONSUMED, TOKEN_REVOKED, TOKE
 struct run {
     enum run_end end;
     int64_t started_seq, started_ms, ended_seq, ended_ms;
-    char *run_id, *boot_id, *reason, *error_code, *error_message, *failed_at_node, *resume_from_checkpoint_id;
-    int resumable; /* -1: not said */
-    bool waiting;  /* parked now, or when it ended */
-    char *wait_name, *wait_kind, *question, *token_id;
-    int64_t since_seq, deadline_ms, due_ms; /* 0: none */
+    char *run_id, *boot_id, *kernel_boot, *reason, *error_code, *error_message, *failed_at_node,
+        *resume_from_checkpoint_id;
+    int resumable;  /* -1: not said */
+    bool waiting;   /* parked now, or when it ended */
+    bool by_person; /* somebody stopped it: it is not resumed by itself */
+    char *wait_name, *wait_kind, *wait_key, *question, *token_id;
+    int64_t since_seq, since_ms, deadline_ms, due_ms; /* 0: none */
     enum token_state token;
     int64_t token_expires_ms;
+    char *token_hash;
+    int64_t pid_ns, pid, pid_start; /* of its program, where kernel_boot and pid_ns are the same; 0: none */
+    int64_t active_seq;             /* of run.started or the latest run.resumed */
 };
 
 struct effect {
     char *tool, *effect; /* effect: pure, idempotent, once */
     int64_t seq, turn;
-    bool unknown; /* begun in a parent before the fork */
+    int64_t pid, pid_start; /* of the process that does it; 0: none of its own */
+    bool unknown;           /* begun in a parent before the fork */
 };
 
 struct ledger {
     int64_t events, runs, max_turn;
     struct run run;
-    struct map effects; /* call_id -> struct effect *: begun and not settled */
+    char *chain_id;      /* first run of the chain that the latest one belongs to; malloc or NULL */
+    int64_t chain_seq;   /* of its run.started */
+    char *stuck;         /* a step that must happen once, failed or unknown: only a person lets it run again; or NULL */
+    int64_t program_seq; /* of the latest run.started that names a program; 0: none does */
+    int64_t chain_resumes; /* runs of the chain since one of its steps was last completed */
+    struct map effects;    /* call_id -> struct effect *: begun and not settled */
     int64_t effects_completed, effects_failed, effects_unknown;
     int64_t input_tokens, output_tokens, cached_tokens, calls, cost_nano;
     int64_t errors, rollbacks, checkpoints, checkpoint_events; /* checkpoints: not deleted; events: made or deleted */

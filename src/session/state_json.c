@@ -99,6 +99,7 @@ static void put_run(struct json_out *o, const struct run *r, enum state_part par
     json_out_kstr(o, STR("end"), str_from(run_ends[r->end]));
     json_out_kstr_opt(o, STR("run_id"), str_from(r->run_id));
     json_out_kstr_opt(o, STR("boot_id"), str_from(r->boot_id));
+    json_out_kstr_opt(o, STR("kernel_boot"), str_from(r->kernel_boot));
     put_int(o, STR("started_seq"), r->started_seq, part);
     put_int(o, STR("started_ms"), r->started_ms, part);
     put_int(o, STR("ended_seq"), r->ended_seq, part);
@@ -111,15 +112,24 @@ static void put_run(struct json_out *o, const struct run *r, enum state_part par
     if (r->resumable >= 0)
         json_out_kbool(o, STR("resumable"), r->resumable);
     json_out_kbool(o, STR("waiting"), r->waiting);
+    if (r->by_person)
+        json_out_kbool(o, STR("by_person"), true);
     json_out_kstr_opt(o, STR("wait_name"), str_from(r->wait_name));
     json_out_kstr_opt(o, STR("wait_kind"), str_from(r->wait_kind));
+    json_out_kstr_opt(o, STR("wait_key"), str_from(r->wait_key));
     json_out_kstr_opt(o, STR("question"), str_from(r->question));
     put_int(o, STR("since_seq"), r->since_seq, part);
+    put_int(o, STR("since_ms"), r->since_ms, part);
     put_int(o, STR("deadline_ms"), r->deadline_ms, part);
     put_int(o, STR("due_ms"), r->due_ms, part);
     json_out_kstr_opt(o, STR("token_id"), str_from(r->token_id));
     json_out_kstr(o, STR("token"), str_from(token_states[r->token]));
     put_int(o, STR("token_expires_ms"), r->token_expires_ms, part);
+    json_out_kstr_opt(o, STR("token_hash"), str_from(r->token_hash));
+    put_int(o, STR("pid_ns"), r->pid_ns, part);
+    put_int(o, STR("pid"), r->pid, part);
+    put_int(o, STR("pid_start"), r->pid_start, part);
+    put_int(o, STR("active_seq"), r->active_seq, part);
     json_out_end(o, '}');
 }
 
@@ -136,6 +146,8 @@ static void put_effects(struct json_out *o, const struct map *m)
         json_out_kstr_opt(o, STR("effect"), str_from(e->effect));
         json_out_kint(o, STR("seq"), e->seq);
         json_out_kint(o, STR("turn"), e->turn);
+        put_int(o, STR("pid"), e->pid, STATE_SNAPSHOT);
+        put_int(o, STR("pid_start"), e->pid_start, STATE_SNAPSHOT);
         json_out_kbool(o, STR("unknown"), e->unknown);
         json_out_end(o, '}');
     }
@@ -167,6 +179,9 @@ static const struct {
     NUMBER(checkpoints),
     NUMBER(checkpoint_events),
     NUMBER(cancel_seq),
+    NUMBER(chain_seq),
+    NUMBER(program_seq),
+    NUMBER(chain_resumes),
 #undef NUMBER
 };
 
@@ -176,6 +191,8 @@ static void put_ledger(struct json_out *o, const struct ledger *l, enum state_pa
     json_out_begin(o, '{');
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         put_int(o, str_from(numbers[i].name), *(const int64_t *)((const char *)l + numbers[i].at), part);
+    json_out_kstr_opt(o, STR("chain_id"), str_from(l->chain_id));
+    json_out_kstr_opt(o, STR("stuck"), str_from(l->stuck));
     if (part == STATE_ALL || l->run.end != RUN_NONE)
         put_run(o, &l->run, part);
     if (part != STATE_SUMMARY) {
@@ -290,6 +307,7 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
     } texts[] = {
         {&r->run_id, "run_id"},
         {&r->boot_id, "boot_id"},
+        {&r->kernel_boot, "kernel_boot"},
         {&r->reason, "reason"},
         {&r->error_code, "error_code"},
         {&r->error_message, "error_message"},
@@ -297,8 +315,10 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
         {&r->resume_from_checkpoint_id, "resume_from_checkpoint_id"},
         {&r->wait_name, "wait_name"},
         {&r->wait_kind, "wait_kind"},
+        {&r->wait_key, "wait_key"},
         {&r->question, "question"},
         {&r->token_id, "token_id"},
+        {&r->token_hash, "token_hash"},
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -312,10 +332,16 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
     r->ended_ms = json_get_int(v, STR("ended_ms"), 0);
     r->resumable = json_get(v, STR("resumable")) ? json_get_bool(v, STR("resumable"), true) : -1;
     r->waiting = json_get_bool(v, STR("waiting"), false);
+    r->by_person = json_get_bool(v, STR("by_person"), false);
     r->since_seq = json_get_int(v, STR("since_seq"), 0);
+    r->since_ms = json_get_int(v, STR("since_ms"), 0);
     r->deadline_ms = json_get_int(v, STR("deadline_ms"), 0);
     r->due_ms = json_get_int(v, STR("due_ms"), 0);
     r->token_expires_ms = json_get_int(v, STR("token_expires_ms"), 0);
+    r->pid_ns = json_get_int(v, STR("pid_ns"), 0);
+    r->pid = json_get_int(v, STR("pid"), 0);
+    r->pid_start = json_get_int(v, STR("pid_start"), 0);
+    r->active_seq = json_get_int(v, STR("active_seq"), 0);
 }
 
 static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
@@ -324,6 +350,8 @@ static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         *(int64_t *)((char *)l + numbers[i].at) = json_get_int(v, str_from(numbers[i].name), 0);
+    text_set(&l->chain_id, json_get_text(a, v, STR("chain_id")));
+    text_set(&l->stuck, json_get_text(a, v, STR("stuck")));
     get_run(a, &l->run, json_get(v, STR("run")));
     for (const struct json *m = effects ? effects->first : NULL; m; m = m->next) {
         struct effect *e = mem_zero(sizeof *e);
@@ -332,6 +360,8 @@ static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
         text_set(&e->effect, json_get_text(a, m, STR("effect")));
         e->seq = json_get_int(m, STR("seq"), 0);
         e->turn = json_get_int(m, STR("turn"), 0);
+        e->pid = json_get_int(m, STR("pid"), 0);
+        e->pid_start = json_get_int(m, STR("pid_start"), 0);
         e->unknown = json_get_bool(m, STR("unknown"), false);
         map_put(&l->effects, json_key_text(a, m), e);
     }

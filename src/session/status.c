@@ -2,10 +2,375 @@
 /*
  * Status, by precedence: interrupted_startup, interrupted_waiting, waiting, running, idle. Nothing is stored: ask twice at
  * different times and the answer may differ, because owners die and deadlines pass.
+ *
+ * In order: which of the five it is; then what it says about itself (reason, sentence); then the commands that move it;
+ * then the same in the words of graphs and of task sessions. Sentences name points in time, never spans up to now: two
+ * answers about the same state are the same text.
  */
 #include "session/status.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+
 #include "base/timefmt.h"
+
+/* What the sentences and commands are made of. */
+struct subject {
+    struct status *st;
+    const struct state *state;
+    const struct run *run;
+    bool has_program; /* `tidemark resume` can run it */
+    int64_t now_ms;
+};
+
+/* ---- The sentence -------------------------------------------------------------------------------------------------- */
+
+#define QUOTE_MAX 200 /* bytes of a question or message that are quoted */
+#define WHEN_SIZE 32
+
+static __attribute__((format(printf, 2, 3))) void say(struct status *s, const char *fmt, ...)
+{
+    size_t len = strlen(s->why);
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(s->why + len, sizeof s->why - len, fmt, args);
+    va_end(args);
+}
+
+/* Text of somebody else, cut at a character. */
+static void say_quoted(struct status *s, const char *before, const char *text)
+{
+    size_t len = strlen(text), shown = len;
+
+    if (len > QUOTE_MAX) {
+        shown = QUOTE_MAX;
+        while (shown > 0 && ((unsigned char)text[shown] & 0xc0) == 0x80)
+            shown--;
+    }
+    say(s, "%s%.*s%s", before, (int)shown, text, shown < len ? "…" : "");
+}
+
+/* "2026-02-21 10:01:10 UTC": exact to the second, which is what a person needs. */
+static const char *when(char out[WHEN_SIZE], int64_t unix_ms)
+{
+    char iso[TIME_TEXT_SIZE];
+
+    time_format(iso, unix_ms);
+    iso[10] = ' ';
+    snprintf(out, WHEN_SIZE, "%.19s UTC", iso);
+    return out;
+}
+
+static void say_when(struct status *s, const char *before, int64_t unix_ms)
+{
+    char text[WHEN_SIZE];
+
+    if (unix_ms > 0)
+        say(s, "%s%s", before, when(text, unix_ms));
+}
+
+static void say_steps(const struct subject *o)
+{
+    const struct ledger *l = &o->state->ledger;
+    const struct map_entry *e = map_next(&l->effects, NULL);
+
+    if (l->effects_completed > 0)
+        say(o->st, "; %" PRId64 " step%s had been finished", l->effects_completed,
+            l->effects_completed == 1 ? "" : "s");
+    if (e && ((const struct effect *)e->value)->tool)
+        say_quoted(o->st, "; it was in the middle of ", ((const struct effect *)e->value)->tool);
+}
+
+static void say_maker(const struct subject *o)
+{
+    if (!o->has_program && o->st->is_resumable)
+        say(o->st, "; resume it with the program that made it");
+}
+
+static const char *reason_sentence(const char *reason)
+{
+    static const struct {
+        const char *reason, *sentence;
+    } known[] = {
+        {"process_restart", "its process ended without a word (killed, or the machine went down)"},
+        {"process_exit", "its process ended before it did"},
+        {"shutdown", "its process was stopped in order"},
+        {"store_trouble", "the store could not be written"},
+        {"wait_timeout", "nobody answered before the deadline"},
+        {"token_revoked", "the token that answers it was revoked"},
+        {"token_expired", "the token that answers it has expired"},
+        {"token_consumed", "the token that answers it was used, and nothing went on"},
+        {"token_missing", "there is no token that answers it"},
+        {"superseded", "a newer run took its place"},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i].reason, reason) == 0)
+            return known[i].sentence;
+    }
+    return NULL;
+}
+
+static void say_reason(struct status *s, const char *before)
+{
+    const char *sentence = reason_sentence(s->reason);
+
+    if (sentence)
+        say(s, "%s%s", before, sentence);
+    else
+        say_quoted(s, before, s->reason);
+}
+
+static void say_interrupted_startup(const struct subject *o)
+{
+    const struct run *r = o->run;
+
+    if (r->end == RUN_OPEN) {
+        say(o->st, "the process that ran it");
+        if (r->pid > 0)
+            say(o->st, " (pid %" PRId64 ")", r->pid);
+        say(o->st, " is gone");
+        say_when(o->st, "; it was last heard of at ", o->state->ts_ms);
+    } else {
+        say_reason(o->st, "it was running and was cut off: ");
+        say_when(o->st, strcmp(o->st->reason, "process_restart") == 0 ? ", noticed at " : ", at ", r->ended_ms);
+        if (r->error_message)
+            say_quoted(o->st, ": ", r->error_message);
+        if (r->by_person)
+            say(o->st, "; a person stopped it, so it is not resumed by itself");
+    }
+    say_steps(o);
+    say_maker(o);
+}
+
+static const char *wait_word(const struct run *r)
+{
+    return r->wait_kind ? r->wait_kind : "input";
+}
+
+static void say_wait(const struct subject *o, const char *verb)
+{
+    const struct run *r = o->run;
+
+    say_quoted(o->st, verb, wait_word(r));
+    if (r->question)
+        say_quoted(o->st, ": \"", r->question);
+    if (r->question)
+        say(o->st, "\"");
+    say_when(o->st, ", since ", r->since_ms);
+}
+
+static void say_interrupted_waiting(const struct subject *o)
+{
+    const struct run *r = o->run;
+
+    say_wait(o, "it waited for ");
+    if (r->due_ms)
+        say_when(o->st, ", until ", r->due_ms);
+    say_reason(o->st, ", and that wait is over: ");
+    if (strcmp(o->st->reason, "wait_timeout") == 0)
+        say_when(o->st, ", which was ", r->deadline_ms);
+    else if (r->end == RUN_INTERRUPTED)
+        say_when(o->st, ", at ", r->ended_ms);
+    else if (strcmp(o->st->reason, "token_expired") == 0)
+        say_when(o->st, ", at ", r->token_expires_ms);
+    say_maker(o);
+}
+
+static void say_waiting(const struct subject *o)
+{
+    const struct run *r = o->run;
+
+    if (r->due_ms) {
+        bool due = r->due_ms <= o->now_ms;
+
+        say_when(o->st, due ? "it was due at " : "it sleeps until ", r->due_ms);
+        if (r->wait_name)
+            say_quoted(o->st, " (", r->wait_name);
+        if (r->wait_name)
+            say(o->st, ")");
+        if (due)
+            say(o->st, " and goes on as soon as something runs it");
+    } else {
+        say_wait(o, "it waits for ");
+        say_when(o->st, ", until ", r->deadline_ms);
+        if (r->token_expires_ms != r->deadline_ms)
+            say_when(o->st, "; the token is good until ", r->token_expires_ms);
+    }
+    say_maker(o);
+}
+
+static void say_running(const struct subject *o)
+{
+    const struct run *r = o->run;
+    const struct ledger *l = &o->state->ledger;
+
+    say(o->st, "a run is under way");
+    say_when(o->st, " since ", r->started_ms);
+    if (r->pid > 0)
+        say(o->st, " (pid %" PRId64 ")", r->pid);
+    if (l->cancel_seq > r->started_seq && l->cancel_seq > r->active_seq)
+        say(o->st, "; it was asked to stop");
+}
+
+static void say_idle(const struct subject *o)
+{
+    const struct run *r = o->run;
+    struct status *s = o->st;
+
+    if (r->end == RUN_NONE) {
+        say(s, "nothing has run in it yet");
+        return;
+    }
+    say(s, "its last run %s",
+        r->end == RUN_COMPLETED ? "was completed"
+        : r->end == RUN_FAILED  ? "failed"
+                                : "was cancelled");
+    say_when(s, " at ", r->ended_ms);
+    if (r->failed_at_node)
+        say_quoted(s, ", at node ", r->failed_at_node);
+    if (r->reason && strcmp(r->reason, s->outcome) != 0)
+        say_reason(s, ": ");
+    if (r->error_message)
+        say_quoted(s, ": ", r->error_message);
+    if (r->end == RUN_FAILED && !s->is_resumable)
+        say(s, "; it cannot be resumed");
+    say_maker(o);
+}
+
+/* ---- The commands -------------------------------------------------------------------------------------------------- */
+
+static void offer(const struct subject *o, const char *before, const char *after)
+{
+    struct status *s = o->st;
+
+    if (s->next_count < STATUS_NEXT)
+        snprintf(s->next[s->next_count++], STATUS_COMMAND, "tidemark %s %s%s", before, o->state->session, after);
+}
+
+/* `tidemark resume` runs programs that `tidemark exec` began; others are resumed by whatever made them. */
+static void offer_resume(const struct subject *o, const char *options)
+{
+    if (o->has_program && o->st->is_resumable)
+        offer(o, "resume", options);
+}
+
+static void offer_new_run(const struct subject *o)
+{
+    if (o->has_program)
+        offer(o, "sessions send", " TEXT");
+    else
+        offer(o, "exec --session", " -- PROGRAM");
+}
+
+/* A step that must happen once has failed, or nobody knows: going on as before would end at it again. */
+static void offer_retry(const struct subject *o)
+{
+    const char *name = o->state->ledger.stuck;
+    char option[48];
+
+    if (name && strlen(name) < 36 && str_is_id(str_from(name)) && o->run->end != RUN_COMPLETED) {
+        snprintf(option, sizeof option, " --retry %.36s", name);
+        offer_resume(o, option);
+    }
+}
+
+static void next_interrupted(const struct subject *o)
+{
+    if (o->run->waiting && !o->run->due_ms && o->st->is_resumable)
+        offer(o, "token rotate", "");
+    offer_resume(o, "");
+    offer_retry(o);
+    offer(o, "cancel", "");
+    if (!o->has_program || !o->st->is_resumable)
+        offer(o, "exec --session", " -- PROGRAM");
+}
+
+static void next_waiting(const struct subject *o)
+{
+    bool due = o->run->due_ms && o->run->due_ms <= o->now_ms, approval = strcmp(wait_word(o->run), "approval") == 0;
+
+    if (o->run->due_ms)
+        offer_resume(o, due ? "" : " --now");
+    else
+        offer_resume(o, approval ? " --input yes" : " --input TEXT");
+    if (due && o->has_program) {
+        snprintf(o->st->next[o->st->next_count++], STATUS_COMMAND, "tidemark recover --run-due");
+        return;
+    }
+    if (!o->run->due_ms)
+        offer(o, "token rotate", "");
+    offer(o, "cancel", "");
+    if (!o->has_program)
+        offer(o, "exec --session", " -- PROGRAM");
+}
+
+static void next_running(const struct subject *o)
+{
+    offer(o, "cancel", "");
+}
+
+static void next_idle(const struct subject *o)
+{
+    offer_resume(o, "");
+    offer_retry(o);
+    if (o->st->next_count == 0)
+        offer_new_run(o);
+}
+
+/* ---- Which it is --------------------------------------------------------------------------------------------------- */
+
+/* Why a wait for someone cannot be answered any more; NULL when it can, or when it waits for the clock. */
+static const char *wait_trouble(const struct run *r, int64_t now_ms)
+{
+    static const char *const reasons[] = {[TOKEN_NONE] = "token_missing",
+                                          [TOKEN_ACTIVE] = NULL,
+                                          [TOKEN_CONSUMED] = "token_consumed",
+                                          [TOKEN_REVOKED] = "token_revoked",
+                                          [TOKEN_EXPIRED] = "token_expired"};
+
+    if (r->due_ms)
+        return NULL;
+    if (r->deadline_ms && r->deadline_ms <= now_ms)
+        return "wait_timeout";
+    if (r->token == TOKEN_ACTIVE && r->token_expires_ms && r->token_expires_ms <= now_ms)
+        return "token_expired";
+    return reasons[r->token];
+}
+
+static void set(struct status *s, const char *status, const char *reason, bool resumable, bool needs)
+{
+    s->status = status;
+    s->reason = reason;
+    s->is_resumable = resumable;
+    s->needs_resume = resumable && needs;
+}
+
+static void set_interrupted(struct status *s, const char *status, const char *reason, const struct run *r)
+{
+    set(s, status, reason, r->resumable != 0, true);
+    s->outcome = "interrupted";
+}
+
+static bool idle_resumable(const struct run *r, bool has_program)
+{
+    switch (r->end) {
+    case RUN_FAILED: /* our own runs always say; of others' logs it is not promised */
+        return r->resumable == 1 || (r->resumable < 0 && has_program);
+    case RUN_CANCELLED:
+        return r->resumable != 0 && !(r->reason && strcmp(r->reason, "superseded") == 0);
+    default:
+        return false;
+    }
+}
+
+static void set_waiting(struct status *s, const struct run *r, int64_t now_ms)
+{
+    const char *reason = r->due_ms ? r->due_ms <= now_ms ? "due" : "timer" : wait_word(r);
+
+    set(s, "waiting", reason, true, false);
+}
 
 static const char *outcome_of(const struct run *r)
 {
@@ -14,142 +379,125 @@ static const char *outcome_of(const struct run *r)
     return words[r->end];
 }
 
-/* Why a wait cannot be answered any more; NULL when it can. */
-static const char *wait_trouble(const struct run *r, int64_t now_ms)
+static void derive(const struct subject *o, bool owner_alive)
 {
-    if (r->due_ms)
-        return NULL;
-    if (r->deadline_ms && r->deadline_ms <= now_ms)
-        return "wait_timeout";
-    if (r->token == TOKEN_REVOKED)
-        return "token_revoked";
-    if (r->token == TOKEN_EXPIRED || (r->token_expires_ms && r->token_expires_ms <= now_ms))
-        return "token_expired";
-    return r->token == TOKEN_ACTIVE ? NULL : "token_missing";
-}
+    const struct run *r = o->run;
+    struct status *s = o->st;
+    bool open = r->end == RUN_OPEN, cut = r->end == RUN_INTERRUPTED;
+    const char *trouble = open && r->waiting ? wait_trouble(r, o->now_ms) : NULL;
 
-static void set(struct status *s, const char *status, const char *reason, bool resumable, bool needs)
-{
-    s->status = status;
-    s->reason = reason;
-    s->is_resumable = resumable;
-    s->needs_resume = needs;
-}
-
-static void say_waiting(struct status *s, const struct run *r, int64_t now_ms)
-{
-    char when[TIME_TEXT_SIZE];
-
-    if (r->due_ms) {
-        time_format(when, r->due_ms);
-        set(s, "waiting", r->due_ms <= now_ms ? "due" : "timer", true, false);
-        snprintf(s->why, sizeof s->why,
-                 r->due_ms <= now_ms ? "it was due at %s and goes on as soon as something runs it"
-                                     : "it sleeps until %s",
-                 when);
-        return;
-    }
-    set(s, "waiting", r->wait_kind ? r->wait_kind : "input", true, false);
-    snprintf(s->why, sizeof s->why, "it waits for %s%s%s", r->wait_kind ? r->wait_kind : "input",
-             r->question ? ": " : "", r->question ? r->question : "");
-}
-
-static void say_idle(struct status *s, const struct run *r)
-{
-    bool failed = r->end == RUN_FAILED;
-
-    set(s, "idle", r->reason ? r->reason : s->outcome, failed && r->resumable == 1, failed && r->resumable == 1);
-    if (r->end == RUN_NONE)
-        snprintf(s->why, sizeof s->why, "nothing has run in it yet");
-    else if (failed)
-        snprintf(s->why, sizeof s->why, "its last run failed%s%s%s%s", r->failed_at_node ? " at node " : "",
-                 r->failed_at_node ? r->failed_at_node : "", r->error_message ? ": " : "",
-                 r->error_message ? r->error_message : "");
-    else
-        snprintf(s->why, sizeof s->why, "its last run was %s%s%s", s->outcome, r->reason ? ": " : "",
-                 r->reason ? r->reason : "");
-}
-
-void status_derive(struct status *s, const struct state *state, bool owner_alive, int64_t now_ms)
-{
-    const struct run *r = &state->ledger.run;
-    bool open = r->end == RUN_OPEN, resumable = r->resumable != 0;
-    const char *trouble;
-
-    memset(s, 0, sizeof *s);
     s->outcome = outcome_of(r);
-    if ((open && !r->waiting && !owner_alive) || (r->end == RUN_INTERRUPTED && !r->waiting)) {
-        set(s, "interrupted_startup", r->end == RUN_INTERRUPTED && r->reason ? r->reason : "owner_gone", resumable,
-            true);
-        s->outcome = "interrupted";
-        snprintf(s->why, sizeof s->why, "the process that ran it is gone (%s)", s->reason);
-        return;
-    }
-    trouble = open && r->waiting ? wait_trouble(r, now_ms) : NULL;
-    if (trouble || (r->end == RUN_INTERRUPTED && r->waiting)) {
-        set(s, "interrupted_waiting", trouble ? trouble : r->reason ? r->reason : "interrupted", resumable, true);
-        s->outcome = "interrupted";
-        snprintf(s->why, sizeof s->why, "it waited for %s, and that wait has ended (%s)",
-                 r->wait_kind ? r->wait_kind : "input", s->reason);
-        return;
-    }
-    if (open && r->waiting) {
-        say_waiting(s, r, now_ms);
-    } else if (open) {
+    if (!r->waiting && (cut || (open && !owner_alive)))
+        set_interrupted(s, "interrupted_startup", open ? "owner_gone" : r->reason ? r->reason : "interrupted", r);
+    else if (trouble || (cut && r->waiting))
+        set_interrupted(s, "interrupted_waiting", trouble ? trouble : r->reason ? r->reason : "interrupted", r);
+    else if (open && r->waiting)
+        set_waiting(s, r, o->now_ms);
+    else if (open)
         set(s, "running", "running", false, false);
-        snprintf(s->why, sizeof s->why, "a run is under way");
-    } else {
-        say_idle(s, r);
-    }
+    else
+        set(s, "idle", r->reason ? r->reason : s->outcome, idle_resumable(r, o->has_program), r->end == RUN_FAILED);
 }
 
-/* Each word and what it selects: a status, an outcome (with status idle), or both vocabularies' pairs. */
-static const struct word {
-    const char *word, *status, *outcome;
-} words[] = {
-    {"running", "running", NULL},
-    {"active", "running", NULL},
-    {"RUNNING", "running", NULL},
-    {"waiting", "waiting", NULL},
-    {"paused", "waiting", NULL},
-    {"paused", "interrupted_waiting", NULL},
-    {"WAITING_FOR_INPUT", "waiting", NULL},
-    {"WAITING_FOR_INPUT", "interrupted_startup", NULL},
-    {"WAITING_FOR_INPUT", "interrupted_waiting", NULL},
-    {"idle", "idle", NULL},
-    {"IDLE", "idle", "none"},
-    {"none", "idle", "none"},
-    {"completed", "idle", "completed"},
-    {"COMPLETED", "idle", "completed"},
-    {"failed", "idle", "failed"},
-    {"failed", "interrupted_startup", NULL},
-    {"FAILED", "idle", "failed"},
-    {"cancelled", "idle", "cancelled"},
-    {"CANCELLED", "idle", "cancelled"},
-    {"interrupted", "interrupted_startup", NULL},
-    {"interrupted", "interrupted_waiting", NULL},
-    {"interrupted_startup", "interrupted_startup", NULL},
-    {"interrupted_waiting", "interrupted_waiting", NULL},
-    {"damaged", "damaged", NULL},
+/* ---- Both vocabularies --------------------------------------------------------------------------------------------- */
+
+enum { ANY = -1 };
+
+/* The words that graphs and task sessions have for it. The first row that fits counts. */
+static const struct words {
+    const char *status, *outcome; /* outcome NULL: any */
+    int resumable;
+    const char *graph, *task;
+} vocabulary[] = {
+    {"running", NULL, ANY, "active", "RUNNING"},
+    {"waiting", NULL, ANY, "paused", "WAITING_FOR_INPUT"},
+    {"idle", "completed", ANY, "completed", "COMPLETED"},
+    {"idle", "failed", ANY, "failed", "FAILED"},
+    {"idle", "cancelled", ANY, "cancelled", "CANCELLED"},
+    {"idle", "none", ANY, "idle", "IDLE"},
+    {"interrupted_startup", NULL, true, "failed", "WAITING_FOR_INPUT"},
+    {"interrupted_startup", NULL, false, "failed", "ERROR"},
+    {"interrupted_waiting", NULL, true, "paused", "WAITING_FOR_INPUT"},
+    {"interrupted_waiting", NULL, false, "paused", "ERROR"},
+    {"damaged", NULL, ANY, "damaged", "ERROR"},
 };
+
+#define N_WORDS (sizeof vocabulary / sizeof vocabulary[0])
+
+static bool same(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+static void translate(struct status *s)
+{
+    for (size_t i = 0; i < N_WORDS; i++) {
+        const struct words *w = &vocabulary[i];
+
+        if (same(w->status, s->status) && (!w->outcome || same(w->outcome, s->outcome)) &&
+            (w->resumable == ANY || w->resumable == (int)s->is_resumable)) {
+            s->graph_status = w->graph;
+            s->task_state = w->task;
+            return;
+        }
+    }
+}
 
 bool status_word_known(const char *word)
 {
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(words[i].word, word) == 0)
+    for (size_t i = 0; i < N_WORDS; i++) {
+        const struct words *w = &vocabulary[i];
+
+        if (same(w->status, word) || same(w->outcome, word) || same(w->graph, word) || same(w->task, word))
             return true;
     }
-    return false;
+    return strcmp(word, "interrupted") == 0;
 }
 
+/* An outcome selects finished sessions; only "interrupted" is one of sessions that are not idle. */
 bool status_matches(const struct status *s, const char *word)
 {
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        const struct word *w = &words[i];
+    bool ended = same(s->status, "idle") || same(s->outcome, "interrupted");
 
-        if (strcmp(w->word, word) == 0 && strcmp(w->status, s->status) == 0 &&
-            (!w->outcome || strcmp(w->outcome, s->outcome) == 0))
-            return true;
+    return same(s->status, word) || (ended && same(s->outcome, word)) || same(s->graph_status, word) ||
+           same(s->task_state, word);
+}
+
+/* ---- All of it ----------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *status;
+    void (*say)(const struct subject *o);
+    void (*next)(const struct subject *o);
+} statuses[] = {
+    {"interrupted_startup", say_interrupted_startup, next_interrupted},
+    {"interrupted_waiting", say_interrupted_waiting, next_interrupted},
+    {"waiting", say_waiting, next_waiting},
+    {"running", say_running, next_running},
+    {"idle", say_idle, next_idle},
+};
+
+void status_derive(struct status *s, const struct state *state, bool owner_alive, int64_t now_ms)
+{
+    const struct subject o = {s, state, &state->ledger.run, state->ledger.program_seq > 0, now_ms};
+
+    memset(s, 0, sizeof *s);
+    derive(&o, owner_alive);
+    translate(s);
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        if (strcmp(statuses[i].status, s->status) == 0) {
+            statuses[i].say(&o);
+            statuses[i].next(&o);
+        }
     }
-    return false;
+}
+
+void status_damaged(struct status *s, const char *id, const char *why)
+{
+    memset(s, 0, sizeof *s);
+    set(s, "damaged", "damaged", false, false);
+    s->outcome = "none";
+    translate(s);
+    snprintf(s->why, sizeof s->why, "%s", why);
+    snprintf(s->next[s->next_count++], STATUS_COMMAND, "tidemark sessions verify %s", id);
 }

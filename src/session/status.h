@@ -5,13 +5,23 @@
 
 #include "session/state.h"
 
+#define STATUS_WHY 1024
+#define STATUS_NEXT 4      /* commands at most */
+#define STATUS_COMMAND 160 /* the longest one with the longest id fits */
+
 struct status {
-    const char *status, *outcome, *reason; /* constant words, or texts of the state */
-    bool is_resumable, needs_resume;
-    char why[256];
+    const char *status, *outcome, *reason;  /* constant words, or texts of the state */
+    const char *graph_status, *task_state;  /* the same in the words of graphs and of task sessions */
+    bool is_resumable, needs_resume;        /* a person may resume it; it stands still until somebody does */
+    char why[STATUS_WHY];                   /* one sentence */
+    char next[STATUS_NEXT][STATUS_COMMAND]; /* commands that move it, the likeliest first */
+    size_t next_count;
 };
 
 void status_derive(struct status *ret, const struct state *state, bool owner_alive, int64_t now_ms);
+
+/* Of a session whose log cannot be read. */
+void status_damaged(struct status *ret, const char *id, const char *why);
 
 /* True when `word` is one of a status or outcome, of Tidemark's words or those of graphs and task sessions. */
 bool status_word_known(const char *word);

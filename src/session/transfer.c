@@ -12,6 +12,7 @@
 
 #include "base/timefmt.h"
 #include "session/session.h"
+#include "session/settle.h"
 
 #define PIECE_BYTES (1 << 20) /* stored at once by import */
 #define PIECE_EVENTS 1024
@@ -114,6 +115,8 @@ struct importing {
     struct event *events;
     size_t n, bytes;
     int64_t next_seq;
+    struct state *runs; /* folds its runs, to tell whether one is open at the end */
+    struct arena scratch;
 };
 
 /* Makes the next line available; *ret_line has no newline. False at the end. */
@@ -293,6 +296,11 @@ static enum tide_code store_piece(struct importing *m, bool last, struct tide_er
     }
     if (last)
         b->flags |= BATCH_REVEAL | BATCH_RELEASE;
+    if (last && settle_is_live(m->runs)) {
+        b->flags |= BATCH_LIVE;
+        b->wake_ms = settle_wake_ms(m->runs);
+        b->caches_seq = m->last_seq;
+    }
     code = store_write(m->store, b, &result, err);
     if (code)
         return code;
@@ -317,6 +325,8 @@ static enum tide_code import_lines(struct importing *m, struct tide_err *err)
         code = read_event(m, line, &m->events[m->n], err);
         if (code)
             return code;
+        if (str_starts(m->events[m->n].kind, STR("run.")) || str_starts(m->events[m->n].kind, STR("token.")))
+            state_apply_ledger(m->runs, &m->events[m->n], &m->scratch);
         m->next_seq++;
         m->n++;
         m->bytes += line.len;
@@ -356,11 +366,14 @@ enum tide_code tide_import(tide_store *store, tide_source_fn *source, tide_progr
     ERR_LOCAL(err);
     m.in = (struct buf)BUF_INIT(m.store->max_record_bytes + (1 << 20));
     m.events = mem_array(PIECE_EVENTS, sizeof *m.events);
+    m.runs = state_new(STR(""));
     code = import_all(&m, err);
     if (code && m.created) /* nobody has seen it: take it away again */
         (void)!store_write(m.store, batch_new(str_from(m.id), BATCH_DELETE | BATCH_HIDDEN, NULL, 0, STR(""), STR("")),
                            NULL, NULL);
     free(m.events);
+    state_free(m.runs);
+    arena_done(&m.scratch);
     buf_done(&m.in);
     arena_done(&m.arena);
     if (code)

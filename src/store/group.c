@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <time.h>
 
 #define LINGER_NS 200000 /* a pause this long between submissions ends the gathering of unawaited work */
@@ -167,12 +168,17 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* With mu held. */
+/* With mu held. Signals are for the threads of the caller: one that blocks them to wait for them would lose them to us. */
 static void need_thread(struct group *g)
 {
+    sigset_t all, before;
+
     if (g->thread_started || !g->store->env->threads)
         return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
     g->thread_started = pthread_create(&g->thread, NULL, run, g) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void group_submit(struct group *g, struct batch *b, bool async)

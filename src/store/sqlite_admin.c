@@ -80,6 +80,7 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
         {"sessions", "SELECT count(*) FROM sessions WHERE NOT hidden"},
         {"events", "SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM heads"},
         {"live_sessions", "SELECT count(*) FROM live"},
+        {"held_sessions", "SELECT count(*) FROM live WHERE boot != 0"},
         {"last_position", "SELECT coalesce(max(pos), 0) FROM events"},
         {"big_values", "SELECT count(*) FROM blobs"},
         {"snapshots", "SELECT count(*) FROM snapshots"},
@@ -144,7 +145,7 @@ enum tide_code sqlite_check(struct store *store, struct store_check *check, stru
         {"events", "SELECT 'session ' || h.session_id || ' should have ' || (h.last_seq - h.first_seq + 1) ||"
                    " ' events and has ' || count(e.pos) FROM heads h LEFT JOIN events e USING (sid) GROUP BY h.sid"
                    " HAVING count(e.pos) != h.last_seq - h.first_seq + 1 LIMIT 20"},
-        {"live", "SELECT 'a lease for a session that is not there (' || l.sid || ')' FROM live l LEFT JOIN sessions s"
+        {"live", "SELECT 'a live session that is not there (' || l.sid || ')' FROM live l LEFT JOIN sessions s"
                  " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
         {"big values", "SELECT 'big value ' || hex(b.digest) || ' is counted ' || b.refs || ' times' FROM blobs b"
                        " WHERE b.refs <= 0 LIMIT 20"},

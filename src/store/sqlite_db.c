@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "base/id.h"
 #include "store/group.h"
 #include "store/sqlite.h"
 
@@ -491,6 +492,7 @@ static const struct store_ops ops = {
     .read_all = sqlite_read_all,
     .snapshot = sqlite_snapshot,
     .list = sqlite_list,
+    .live = sqlite_live,
     .resolve = sqlite_resolve,
     .info = sqlite_info,
     .check = sqlite_check,
@@ -508,6 +510,15 @@ static void make_row_key(struct sqlite_store *s)
     digest_add_str(&d, STR("tidemark row check"));
     digest_end(&d, digest);
     memcpy(s->row_key, digest, sizeof s->row_key);
+}
+
+/* Known before the first lease: what is appended with it names the boot. */
+static void make_boot_id(struct sqlite_store *s)
+{
+    unsigned char random[ID_RANDOM_BYTES];
+
+    s->base.env->ops->random(s->base.env, random, sizeof random);
+    id_make(s->base.boot_id, "boot", env_now_ms(s->base.env), random);
 }
 
 static struct sqlite_store *store_init(const char *path, const struct tide_store_options *opt, struct env *env)
@@ -530,6 +541,8 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
     pthread_mutex_init(&s->rmu, NULL);
     env->ops->self(env, &s->self);
+    if (!s->base.read_only)
+        make_boot_id(s);
     return s;
 }
 

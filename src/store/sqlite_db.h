@@ -10,7 +10,7 @@
 #include "store/store.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
-#define SQLITE_SCHEMA_VERSION 2
+#define SQLITE_SCHEMA_VERSION 3
 #define BLOCK_EVENTS 256           /* events whose positions one row of `blocks` holds */
 #define WAL_LIMIT_PAGES 1024       /* 4 MiB: past this the write-ahead log is moved into the file */
 #define RESERVE_BYTES (256 * 1024) /* released on a full disk so that the store can still be opened and read */
@@ -51,8 +51,10 @@ enum stmt_id {
     ST_LIST_COUNT,
     ST_IDS_COUNT,
     ST_RESOLVE,
+    ST_LIVE,
     ST_LIVE_FLUSH,
     ST_LIVE_DELETE,
+    ST_LIVE_RECHECK,
     ST_BOOT_INSERT,
     ST_BOOT_FIND,
     ST_BOOT_BEAT,
@@ -83,6 +85,8 @@ struct conn {
 struct whead {
     struct head h;
     int64_t boot;                                 /* row of `boots` that holds the lease; 0: nobody */
+    bool stay;                                    /* no lease, but among the live: a run is open or was interrupted */
+    int64_t wake;                                 /* with stay: when recovery looks at it; else 0 */
     bool in_live;                                 /* has a row in `live` */
     bool exists, hidden, damaged, dirty, touched; /* dirty: differs from disk; touched: by the transaction under way */
     bool summary_set;
@@ -90,6 +94,11 @@ struct whead {
     int64_t *recent;    /* positions since the last full block, BLOCK_EVENTS of them; NULL: not known */
     unsigned recent_n;
 };
+
+static inline bool whead_live(const struct whead *w)
+{
+    return w->boot != 0 || w->stay;
+}
 
 /* An event on its way into its table, as a row of the virtual table pending_events. */
 struct pending_event {
@@ -101,7 +110,7 @@ struct pending_event {
 struct pending {
     struct pending_event *events;
     size_t event_count, event_cap;
-    struct whead **heads; /* of live sessions that moved */
+    struct whead **heads; /* of live sessions that moved; they outlast the flush */
     size_t head_count, head_cap;
 };
 
@@ -122,7 +131,6 @@ struct sqlite_store {
     int64_t data_version, last_pos;
     bool cache_valid;
     int64_t boot; /* our row of `boots`; 0 before the first lease */
-    char boot_id[40];
     struct env_proc self;
     int64_t beat_due_ms;
     struct map orphans;           /* session id -> int64_t * epoch */
@@ -166,6 +174,9 @@ bool reserve_release(struct sqlite_store *s);
 /* sqlite_schema.c */
 enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_err *err) MUST_CHECK;
 
+/* sqlite_upgrade.c: what SQL alone cannot change; inside the transaction. An SQLite code. */
+int upgrade_live(struct sqlite_store *s);
+
 /* sqlite_write.c */
 void sqlite_commit(struct store *store, struct batch *list);
 void sqlite_maintain(struct store *store);
@@ -198,6 +209,11 @@ int lease_holder(struct sqlite_store *s, struct conn *c, int64_t boot, bool *ret
 
 /* sqlite_head.c: where a session stands. */
 bool db_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column); /* false when it is not one */
+/* What a row of ST_HEAD and its like says and proves. */
+enum { HEAD_BOOT = 13, HEAD_IN_LIVE = 22, HEAD_WAKE = 25, HEAD_LIVE_SID = 26 /* ST_LIVE only */ };
+enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct head *ret, int64_t *ret_boot,
+                          bool *ret_hidden, struct tide_err *err) MUST_CHECK;
+/* The same, and for a reader who holds it. */
 enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
                              int64_t *ret_boot, bool *ret_hidden, struct tide_err *err) MUST_CHECK;
 enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret, bool *ret_hidden,
@@ -236,8 +252,13 @@ enum tide_code sqlite_resolve(struct store *, struct str prefix, char (*ret_ids)
                               size_t *ret_n, struct tide_err *);
 /* What rows promise about themselves: a check over all their columns, keyed when the store is. h is as the row has it. */
 int64_t session_check(const struct sqlite_store *s, const struct head *h, bool hidden, bool live);
-int64_t live_check(const struct sqlite_store *s, const struct head *h, int64_t boot);
+int64_t live_check(const struct sqlite_store *s, const struct head *h, int64_t boot, int64_t wake);
+int64_t live_check_2(const struct sqlite_store *s, const struct head *h, int64_t boot); /* up to version 2 */
 int64_t summary_check(const struct sqlite_store *s, const struct head *h, int64_t seq, struct str summary);
+
+/* sqlite_live.c: what recovery has to look at. */
+enum tide_code sqlite_live(struct store *, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
+                           struct tide_err *err);
 
 /* sqlite_big.c: values over STORE_BIG_VALUE, stored once by content. */
 int big_store(struct sqlite_store *s, struct arena *a, struct str body, struct str *ret_stored, struct str *ret_refs);

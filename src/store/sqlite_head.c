@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a session stands: its row of `sessions`, overruled by `live` while somebody holds it. Rows prove themselves by a
+ * Where a session stands: its row of `sessions`, overruled by `live` while it has a row there. Rows prove themselves by a
  * check; before a session is said not to be there, index and records are looked through for damage.
  */
 #include <inttypes.h>
@@ -17,7 +17,7 @@ bool db_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column)
     return true;
 }
 
-/* Where it stands by its own row, or, while it has a lease, by its row in `live`; each row proves itself. */
+/* Where it stands by its own row, or, while it is live, by its row in `live`; each row proves itself. */
 static bool head_place(struct sqlite_store *s, sqlite3_stmt *st, struct head *h)
 {
     bool live = sqlite3_column_int64(st, 21) != 0;
@@ -26,7 +26,7 @@ static bool head_place(struct sqlite_store *s, sqlite3_stmt *st, struct head *h)
     h->last_seq = sqlite3_column_int64(st, 17);
     h->last_pos = sqlite3_column_int64(st, 18);
     h->updated_ms = sqlite3_column_int64(st, 20);
-    if (!db_digest(h->digest, st, 19) || live != (sqlite3_column_int64(st, 22) != 0) ||
+    if (!db_digest(h->digest, st, 19) || live != (sqlite3_column_int64(st, HEAD_IN_LIVE) != 0) ||
         session_check(s, h, sqlite3_column_int64(st, 6) != 0, live) != sqlite3_column_int64(st, 7))
         return false;
     if (!live)
@@ -36,7 +36,8 @@ static bool head_place(struct sqlite_store *s, sqlite3_stmt *st, struct head *h)
     h->last_pos = sqlite3_column_int64(st, 10);
     h->updated_ms = sqlite3_column_int64(st, 12);
     return db_digest(h->digest, st, 11) &&
-           live_check(s, h, sqlite3_column_int64(st, 13)) == sqlite3_column_int64(st, 23);
+           live_check(s, h, sqlite3_column_int64(st, HEAD_BOOT), sqlite3_column_int64(st, HEAD_WAKE)) ==
+               sqlite3_column_int64(st, 23);
 }
 
 static enum tide_code head_columns(struct sqlite_store *s, sqlite3_stmt *st, struct head *h, struct tide_err *err)
@@ -60,25 +61,31 @@ static enum tide_code head_columns(struct sqlite_store *s, sqlite3_stmt *st, str
     return TIDE_OK;
 }
 
-enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
-                             int64_t *ret_boot, bool *ret_hidden, struct tide_err *err)
+enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct head *ret, int64_t *ret_boot,
+                          bool *ret_hidden, struct tide_err *err)
 {
-    int64_t boot = sqlite3_column_int64(st, 13);
     enum tide_code code;
-    int rc;
 
     memset(ret, 0, sizeof *ret);
     code = head_columns(s, st, ret, err);
     if (code)
         return code;
-    *ret_boot = boot;
+    *ret_boot = sqlite3_column_int64(st, HEAD_BOOT);
     *ret_hidden = sqlite3_column_int64(st, 6) != 0;
-    ret->held = boot != 0;
-    if (boot && c == &s->r) { /* the writer looks the holder up when it matters */
-        rc = lease_holder(s, c, boot, &ret->holder_alive, ret->holder);
-        return rc ? db_fail(s, c, rc, err, "read who holds the session") : TIDE_OK;
-    }
+    ret->held = *ret_boot != 0;
     return TIDE_OK;
+}
+
+enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
+                             int64_t *ret_boot, bool *ret_hidden, struct tide_err *err)
+{
+    enum tide_code code = head_prove(s, st, ret, ret_boot, ret_hidden, err);
+    int rc;
+
+    if (code || !ret->held || c != &s->r) /* the writer looks the holder up when it matters */
+        return code;
+    rc = lease_holder(s, c, *ret_boot, &ret->holder_alive, ret->holder);
+    return rc ? db_fail(s, c, rc, err, "read who holds the session") : TIDE_OK;
 }
 
 /*

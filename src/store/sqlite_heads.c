@@ -2,7 +2,7 @@
 /*
  * What the writer remembers of sessions between transactions: where each stands and who holds it. It is right for as long as
  * nobody else has committed (data_version); else all of it is forgotten and read again. Moved heads are written at the end
- * of the transaction, before COMMIT: a live one in the small table, one without a lease in its own row.
+ * of the transaction, before COMMIT: a live one in the small table, any other in its own row.
  */
 #include "store/sqlite_db.h"
 
@@ -40,7 +40,9 @@ struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc)
     if (rc == SQLITE_ROW) {
         w->exists = true;
         w->damaged = head_from_row(s, &s->w, st, &w->h, &w->boot, &w->hidden, NULL) || !str_eq(str_from(w->h.id), id);
-        w->in_live = w->boot != 0;
+        w->in_live = sqlite3_column_int64(st, HEAD_IN_LIVE) != 0;
+        w->stay = w->in_live && !w->boot;
+        w->wake = sqlite3_column_int64(st, HEAD_WAKE);
         rc = SQLITE_OK;
     } else if (rc == SQLITE_DONE) {
         rc = SQLITE_OK;
@@ -59,11 +61,12 @@ void whead_clear(struct whead *w)
     memset(&w->h, 0, sizeof w->h);
     memcpy(w->h.id, id, sizeof id);
     w->exists = w->hidden = w->dirty = w->in_live = w->summary_set = false;
-    w->boot = 0;
+    w->stay = false;
+    w->boot = w->wake = 0;
     free(TAKE(w->recent));
 }
 
-static int write_rest(struct sqlite_store *s, struct whead *w)
+static int write_row(struct sqlite_store *s, struct whead *w)
 {
     sqlite3_stmt *st = db_stmt(&s->w, ST_SESSION_UPDATE);
     int rc;
@@ -74,37 +77,40 @@ static int write_rest(struct sqlite_store *s, struct whead *w)
     sqlite3_bind_int64(st, 4, w->h.last_pos);
     sqlite3_bind_blob(st, 5, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
     sqlite3_bind_int64(st, 6, w->h.updated_ms);
-    sqlite3_bind_int64(st, 7, session_check(s, &w->h, w->hidden, w->boot != 0));
-    sqlite3_bind_int64(st, 8, w->boot != 0);
+    sqlite3_bind_int64(st, 7, session_check(s, &w->h, w->hidden, whead_live(w)));
+    sqlite3_bind_int64(st, 8, whead_live(w));
     rc = db_run(&s->w, ST_SESSION_UPDATE);
-    if (!rc && w->in_live) {
+    if (!rc && w->in_live && !whead_live(w)) {
         sqlite3_bind_int64(db_stmt(&s->w, ST_LIVE_DELETE), 1, w->h.sid);
         rc = db_run(&s->w, ST_LIVE_DELETE);
         w->in_live = false;
     }
-    if (!rc && w->summary_set) {
-        st = db_stmt(&s->w, ST_SESSION_SUMMARY);
-        sqlite3_bind_int64(st, 1, w->h.sid);
-        sqlite3_bind_text(st, 2, w->summary.ptr, (int)w->summary.len, SQLITE_STATIC);
-        sqlite3_bind_int64(st, 3, w->h.last_seq);
-        sqlite3_bind_int64(st, 4, summary_check(s, &w->h, w->h.last_seq, w->summary));
-        rc = db_run(&s->w, ST_SESSION_SUMMARY);
-    }
     return rc;
 }
 
-/* A live session moves in the small table; one without a lease in its own row. */
+static int write_summary(struct sqlite_store *s, struct whead *w)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_SESSION_SUMMARY);
+
+    sqlite3_bind_int64(st, 1, w->h.sid);
+    sqlite3_bind_text(st, 2, w->summary.ptr, (int)w->summary.len, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 3, w->h.last_seq);
+    sqlite3_bind_int64(st, 4, summary_check(s, &w->h, w->h.last_seq, w->summary));
+    return db_run(&s->w, ST_SESSION_SUMMARY);
+}
+
+/* A live session moves in the small table, any other in its own row, where the summary is too: a lease that is kept moves
+ * on at once and leaves it alone. */
 int whead_write(struct sqlite_store *s, struct whead *w)
 {
-    int rc = SQLITE_OK;
+    bool own_row = w->dirty && (!whead_live(w) || !w->in_live); /* it must say whether there is one in `live` */
+    int rc = own_row ? write_row(s, w) : SQLITE_OK;
 
-    if (w->dirty && w->boot) {
-        if (!w->in_live) /* its own row must say that there is one in `live` */
-            rc = write_rest(s, w);
+    if (!rc && w->dirty && w->summary_set && (own_row || !w->boot))
+        rc = write_summary(s, w);
+    if (w->dirty && whead_live(w)) {
         pending_head_add(s, w);
         w->in_live = true;
-    } else if (w->dirty) {
-        rc = write_rest(s, w);
     }
     w->dirty = false;
     return rc;

@@ -6,7 +6,6 @@
  */
 #include <inttypes.h>
 
-#include "base/id.h"
 #include "base/timefmt.h"
 #include "store/group.h"
 #include "store/sqlite_db.h"
@@ -15,12 +14,9 @@ static int lease_register(struct sqlite_store *s)
 {
     sqlite3_stmt *st = db_stmt(&s->w, ST_BOOT_INSERT);
     int64_t now = env_now_ms(s->base.env);
-    unsigned char random[ID_RANDOM_BYTES];
     int rc;
 
-    s->base.env->ops->random(s->base.env, random, sizeof random);
-    id_make(s->boot_id, "boot", now, random);
-    sqlite3_bind_text(st, 1, s->boot_id, -1, SQLITE_STATIC);
+    sqlite3_bind_text(st, 1, s->base.boot_id, -1, SQLITE_STATIC);
     sqlite3_bind_text(st, 2, s->self.kernel_boot, -1, SQLITE_STATIC);
     sqlite3_bind_int64(st, 3, (int64_t)s->self.pid_ns);
     sqlite3_bind_int64(st, 4, s->self.pid);
@@ -84,7 +80,7 @@ int lease_refind(struct sqlite_store *s)
     sqlite3_stmt *st = db_stmt(&s->w, ST_BOOT_FIND);
     int rc;
 
-    sqlite3_bind_text(st, 1, s->boot_id, -1, SQLITE_STATIC);
+    sqlite3_bind_text(st, 1, s->base.boot_id, -1, SQLITE_STATIC);
     rc = db_step(&s->w, st);
     s->boot = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
     if (st)

@@ -51,7 +51,17 @@ int64_t session_check(const struct sqlite_store *s, const struct head *h, bool h
     return digest_short(s->row_key, c.bytes, c.n);
 }
 
-int64_t live_check(const struct sqlite_store *s, const struct head *h, int64_t boot)
+int64_t live_check(const struct sqlite_store *s, const struct head *h, int64_t boot, int64_t wake)
+{
+    struct covered c = {.n = 0};
+
+    cover_place(&c, h);
+    cover_int(&c, boot);
+    cover_int(&c, wake);
+    return digest_short(s->row_key, c.bytes, c.n);
+}
+
+int64_t live_check_2(const struct sqlite_store *s, const struct head *h, int64_t boot)
 {
     struct covered c = {.n = 0};
 

@@ -36,7 +36,8 @@ static int connect_events(sqlite3 *db, void *arg, int argc, const char *const *a
 static int connect_heads(sqlite3 *db, void *arg, int argc, const char *const *argv, sqlite3_vtab **ret, char **err)
 {
     (void)argc, (void)argv, (void)err;
-    return connect_to(db, arg, ret, "CREATE TABLE x(sid, boot, epoch, last_seq, last_pos, digest, updated, row_check)");
+    return connect_to(db, arg, ret,
+                      "CREATE TABLE x(sid, boot, epoch, last_seq, last_pos, digest, updated, row_check, wake)");
 }
 
 static int disconnect(sqlite3_vtab *t)
@@ -132,12 +133,13 @@ static int heads_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int col
 {
     struct cursor *c = (struct cursor *)base;
     const struct whead *w = c->pending->heads[c->at];
-    const int64_t numbers[] = {w->h.sid, w->boot, w->h.epoch, w->h.last_seq, w->h.last_pos, 0, w->h.updated_ms};
+    const int64_t numbers[] = {w->h.sid, w->boot,         w->h.epoch, w->h.last_seq, w->h.last_pos,
+                               0,        w->h.updated_ms, 0,          w->wake};
 
     if (column == 5)
         sqlite3_result_blob(out, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
     else if (column == 7)
-        sqlite3_result_int64(out, live_check(c->s, &w->h, w->boot));
+        sqlite3_result_int64(out, live_check(c->s, &w->h, w->boot, w->wake));
     else
         sqlite3_result_int64(out, numbers[column]);
     return SQLITE_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables, in numbered migrations. An older file is brought up in one transaction; a newer one is refused. Version 1
- * holds the truth and its caches, version 2 the views for people. Each step may run again on a file that has it.
+ * holds the truth and its caches, version 2 the views for people, version 3 those who wait among the live (sqlite_upgrade.c).
+ * Each step may run again on a file that has it.
  */
 #include "store/sqlite_db.h"
 
@@ -24,7 +25,7 @@ static const char tables[] =
     /* Who is listed, a second time: a row that a damaged page has lost is missed. */
     "CREATE INDEX IF NOT EXISTS listed_index ON sessions(hidden);"
     "CREATE INDEX IF NOT EXISTS fork_index ON sessions(parent) WHERE parent IS NOT NULL;"
-    /* Sessions with a lease: few rows, close together, the only ones that change with every append. */
+    /* Sessions with a lease or an open run: few rows, close together, the only ones that change with every append. */
     "CREATE TABLE IF NOT EXISTS live(sid INTEGER PRIMARY KEY, boot INTEGER NOT NULL, epoch INTEGER NOT NULL,"
     " last_seq INTEGER NOT NULL, last_pos INTEGER NOT NULL, digest BLOB NOT NULL, updated INTEGER NOT NULL,"
     " row_check INTEGER NOT NULL);"
@@ -60,7 +61,7 @@ static const char views[] =
     "CREATE VIEW sessions_v AS SELECT h.session_id, c.body ->> '$.agent' AS agent, c.body ->> '$.agent_id' AS agent_id,"
     " c.body ->> '$.task_id' AS task_id, c.body ->> '$.title' AS title, c.body ->> '$.working_dir' AS working_dir,"
     " c.body ->> '$.provider.type' AS provider, c.body ->> '$.provider.model' AS model, h.created / 1000 AS created_at,"
-    " h.updated / 1000 AS updated_at, h.last_seq, p.id AS parent_id, h.parent_seq, h.boot IS NOT NULL AS is_held"
+    " h.updated / 1000 AS updated_at, h.last_seq, p.id AS parent_id, h.parent_seq, coalesce(h.boot, 0) != 0 AS is_held"
     " FROM heads h JOIN events c ON c.sid = h.sid AND c.kind = 'session.created' LEFT JOIN sessions p ON p.sid = h.parent;"
     "CREATE VIEW messages AS SELECT e.seq AS id, h.session_id, (SELECT c.body ->> '$.agent_id' FROM events c"
     "   WHERE c.sid = e.sid AND c.kind = 'session.created') AS agent_id, e.body ->> '$.turn' AS turn,"
@@ -96,7 +97,11 @@ static const char views[] =
     "   AND t.kind IN ('run.completed','run.failed','run.cancelled','run.interrupted')"
     " WHERE e.kind = 'run.started';";
 
-static const char *const migrations[SQLITE_SCHEMA_VERSION] = {tables, views};
+/* Views keep nothing: only the latest are made. */
+static const struct {
+    const char *sql;
+    int (*then)(struct sqlite_store *s);
+} migrations[SQLITE_SCHEMA_VERSION] = {{tables, NULL}, {"", NULL}, {views, upgrade_live}};
 
 /* One number; *rc keeps the first failure. */
 static int64_t pragma_int(struct sqlite_store *s, const char *sql, int *rc)
@@ -119,8 +124,11 @@ static int apply(struct sqlite_store *s, int64_t from)
     char text[64];
     int rc = SQLITE_OK;
 
-    for (int64_t v = from; v < SQLITE_SCHEMA_VERSION && rc == SQLITE_OK; v++)
-        rc = sqlite3_exec(s->w.db, migrations[v], NULL, NULL, NULL);
+    for (int64_t v = from; v < SQLITE_SCHEMA_VERSION && rc == SQLITE_OK; v++) {
+        rc = sqlite3_exec(s->w.db, migrations[v].sql, NULL, NULL, NULL);
+        if (!rc && migrations[v].then)
+            rc = migrations[v].then(s);
+    }
     snprintf(text, sizeof text, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APP_ID,
              SQLITE_SCHEMA_VERSION);
     return rc == SQLITE_OK ? sqlite3_exec(s->w.db, text, NULL, NULL, NULL) : rc;

@@ -2,13 +2,15 @@
 /* All SQL that runs after a store is open: constant text, bound parameters, prepared when first used. */
 #include "store/sqlite_db.h"
 
-#define HEAD_COLUMNS                                                                                                   \
+#define HEAD_SELECT                                                                                                    \
     "SELECT s.sid, s.id, s.created, s.parent, s.parent_seq, s.base, s.hidden, s.row_check,"                            \
     " max(s.epoch, coalesce(l.epoch, 0)), coalesce(l.last_seq, s.last_seq), coalesce(l.last_pos, s.last_pos),"         \
     " coalesce(l.digest, s.digest), coalesce(l.updated, s.updated), coalesce(l.boot, 0), p.id,"                        \
     " CASE WHEN s.summary_seq = coalesce(l.last_seq, s.last_seq) THEN s.summary END,"                                  \
-    " s.epoch, s.last_seq, s.last_pos, s.digest, s.updated, s.live, l.sid IS NOT NULL, l.row_check, s.summary_check"   \
-    " FROM sessions s LEFT JOIN live l ON l.sid = s.sid LEFT JOIN sessions p ON p.sid = s.parent "
+    " s.epoch, s.last_seq, s.last_pos, s.digest, s.updated, s.live, l.sid IS NOT NULL, l.row_check, s.summary_check,"  \
+    " coalesce(l.wake, 0)"
+#define HEAD_COLUMNS                                                                                                   \
+    HEAD_SELECT " FROM sessions s LEFT JOIN live l ON l.sid = s.sid LEFT JOIN sessions p ON p.sid = s.parent "
 #define EVENT_COLUMNS "SELECT pos, sid, seq, prev, epoch, ts, kind, body, refs, digest FROM events "
 
 static const char *const sql[ST_COUNT] = {
@@ -57,9 +59,13 @@ static const char *const sql[ST_COUNT] = {
     [ST_IDS_COUNT] = "SELECT (SELECT count(*) FROM sessions INDEXED BY listed_index WHERE hidden IN (0, 1)),"
                      " (SELECT count(*) FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE id >= '')",
     [ST_RESOLVE] = "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || x'f4' AND NOT hidden ORDER BY id LIMIT ?2",
-    [ST_LIVE_FLUSH] = "INSERT OR REPLACE INTO live(sid, boot, epoch, last_seq, last_pos, digest, updated, row_check)"
-                      " SELECT * FROM pending_heads",
+    [ST_LIVE] = HEAD_SELECT ", l.sid FROM live l LEFT JOIN sessions s ON s.sid = l.sid LEFT JOIN sessions p"
+                            " ON p.sid = s.parent WHERE l.sid > ?1 ORDER BY l.sid LIMIT ?2",
+    [ST_LIVE_FLUSH] =
+        "INSERT OR REPLACE INTO live(sid, boot, epoch, last_seq, last_pos, digest, updated, row_check, wake)"
+        " SELECT * FROM pending_heads",
     [ST_LIVE_DELETE] = "DELETE FROM live WHERE sid = ?1",
+    [ST_LIVE_RECHECK] = "UPDATE live SET row_check = ?2 WHERE sid = ?1",
     [ST_BOOT_INSERT] = "INSERT INTO boots(boot_id, kernel_boot, pid_ns, pid, start_time, expires)"
                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
     [ST_BOOT_FIND] = "SELECT boot FROM boots WHERE boot_id = ?1",

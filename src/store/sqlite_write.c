@@ -70,7 +70,7 @@ static void check_lease(struct txn *t, struct batch *b, struct whead *w)
     if (b->flags & BATCH_INPUT)
         return;
     if (b->flags & BATCH_ACQUIRE) {
-        if (w->boot)
+        if (w->boot && !(b->flags & BATCH_FORCE))
             name_holder(t, b, w);
     } else if (!w->boot || w->boot != t->s->boot || w->h.epoch != b->epoch) {
         refuse(b, TIDE_FENCED, "session '%s': the lease of epoch %" PRId64 " was taken over (epoch %" PRId64 " now)",
@@ -335,6 +335,8 @@ static void move_lease(struct txn *t, struct batch *b, struct whead *w)
 
     if (b->flags & BATCH_ACQUIRE) {
         w->h.epoch++;
+        w->stay = false;
+        w->wake = 0;
         if (!(b->flags & BATCH_RELEASE)) {
             t->rc = lease_ready(s);
             w->boot = s->boot;
@@ -343,6 +345,27 @@ static void move_lease(struct txn *t, struct batch *b, struct whead *w)
     b->epoch = w->h.epoch;
     if (b->owner && !(b->flags & BATCH_INPUT))
         b->owner->epoch = b->flags & BATCH_RELEASE ? 0 : b->epoch;
+}
+
+/* After the events: a lease given back, and whether recovery has to look at the session. */
+static void leave_lease(struct batch *b, struct whead *w)
+{
+    if (b->flags & BATCH_RELEASE) {
+        w->boot = 0;
+        w->stay = (b->flags & BATCH_LIVE) != 0;
+        w->wake = w->stay && b->caches_seq == b->last_seq ? b->wake_ms : 0; /* something came between: look at once */
+    } else if (b->flags & BATCH_INPUT) {
+        w->wake = 0;
+    }
+}
+
+static void reveal(struct txn *t, struct whead *w)
+{
+    sqlite3_bind_int64(db_stmt(&t->s->w, ST_SESSION_REVEAL), 1, w->h.sid);
+    t->rc = db_run(&t->s->w, ST_SESSION_REVEAL);
+    w->hidden = false;
+    if (whead_live(w))
+        w->in_live = false; /* its row of `sessions` has changed: whead_write() must renew the check */
 }
 
 static void apply_batch(struct txn *t, struct batch *b)
@@ -378,15 +401,9 @@ static void apply_batch(struct txn *t, struct batch *b)
         t->rc = insert_snapshot(t, b, w);
     w->summary_set = b->summary.len > 0 && b->caches_seq == b->last_seq;
     w->summary = b->summary;
-    if (b->flags & BATCH_RELEASE)
-        w->boot = 0;
-    if (b->flags & BATCH_REVEAL) {
-        sqlite3_bind_int64(db_stmt(&t->s->w, ST_SESSION_REVEAL), 1, w->h.sid);
-        t->rc = t->rc ? t->rc : db_run(&t->s->w, ST_SESSION_REVEAL);
-        w->hidden = false;
-        if (w->boot)
-            w->in_live = false; /* its row of `sessions` has changed: whead_write() must renew the check */
-    }
+    leave_lease(b, w);
+    if (!t->rc && b->flags & BATCH_REVEAL)
+        reveal(t, w);
 }
 
 static int run_batches(struct txn *t, struct batch *list)

@@ -42,11 +42,13 @@ enum batch_flags {
     BATCH_CREATE = 1,  /* a new session: `session` must not exist */
     BATCH_ACQUIRE = 2, /* take the lease; `epoch` is set to the new one */
     BATCH_RELEASE = 4, /* give the lease back */
-    BATCH_INPUT = 8,   /* without the lease: guarded by expect_seq alone */
+    BATCH_INPUT = 8,   /* without the lease: guarded by expect_seq alone; a session that stayed live wakes at once */
     BATCH_HIDDEN = 16, /* with CREATE: not listed nor found before BATCH_REVEAL; swept when its maker died */
     BATCH_REVEAL = 32,
     BATCH_DELETE = 64, /* the whole session goes, no events; with HIDDEN: one of ours that was never revealed */
     BATCH_KEEP = 128,  /* events bring their own epoch (import) */
+    BATCH_LIVE = 256,  /* with RELEASE: a run is open or was interrupted: it stays among the live, with wake_ms */
+    BATCH_FORCE = 512, /* with ACQUIRE: take the lease whoever holds it */
 };
 
 /* One unit of writing: whole or not at all. One allocation: batch_new() copies everything in. */
@@ -62,6 +64,9 @@ struct batch {
     struct str snapshot;  /* state as of the last event of this batch; empty: none */
     struct str summary;   /* what lists show of the session as of the last event; empty: not known */
     int64_t caches_seq;   /* seq both are for: they are dropped when the batch lands elsewhere */
+    /* With LIVE: Unix time at which recovery has to look at it; 0: at once; INT64_MAX: not by the clock. It is for caches_seq
+     * as well: at once when the batch lands elsewhere. */
+    int64_t wake_ms;
 
     /* Out. */
     enum tide_code code;
@@ -93,6 +98,8 @@ struct store_entry {
     struct str summary;
 };
 typedef int store_entry_fn(void *arg, const struct store_entry *entry);
+
+typedef int store_live_fn(void *arg, const struct head *head, int64_t wake_ms); /* non-zero stops */
 
 struct store_check {
     tide_progress_fn *progress;
@@ -154,6 +161,16 @@ struct store_ops {
     enum tide_code (*list)(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,
                            struct tide_err *err);
 
+    /*
+     * The live sessions that no living process holds and that are to be looked at by `until_ms`, oldest first: those whose
+     * holder has died (wake_ms 0), and those without a lease that stayed (BATCH_LIVE) with wake_ms <= until_ms. *ret_next_ms:
+     * the earliest later wake_ms, 0 when there is none (INT64_MAX is not by the clock; of those looked at, when `fn` stops).
+     * Sessions still hidden are left out. The cost is that of the live ones, not of all. No transaction is open while `fn`
+     * runs. A damaged record is passed over and named at the end: TIDE_CORRUPT.
+     */
+    enum tide_code (*live)(struct store *, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
+                           struct tide_err *err);
+
     /* The ids that begin with prefix, at most max; the count found is returned in *ret_n. */
     enum tide_code (*resolve)(struct store *, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
                               size_t *ret_n, struct tide_err *err);
@@ -185,6 +202,7 @@ struct store {
     atomic_bool unsettled; /* a commit failed, and the store could not be settled since: compact() tries again */
     char url[1024];
     int64_t seen_version; /* for store_wait_change */
+    char boot_id[40]; /* of this process at this store: made when it is opened, in `boots` from the first lease on */
 };
 
 /* tide_store is the same object, seen from outside. */

@@ -25,6 +25,17 @@ WANT
 check "the example says what it should" diff want out
 check "the example runs again on the same store" "$embed" store.db
 
+durable=$TIDE_BUILD/examples/example-durable
+"$durable" d.db >out
+check_is "the durable example waits" 7 $?
+token=$(sed -n 's/^waiting for approval: //p' out)
+check_is "after two steps" 2 "$(grep -c '^  doing' out)"
+check_status "without an answer it stays where it is" 2 "$durable" d.db
+"$durable" d.db "$token" yes >out
+check_is "answered, it ends well" 0 $?
+check_is "and does only what was not done" "  doing: ship" "$(grep '^  doing' out)"
+check_status "the token works once" 8 "$durable" d.db "$token" yes
+
 cat >use.cpp <<'CPP'
 #include <tidemark.h>
 #include <cstdio>

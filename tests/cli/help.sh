@@ -25,13 +25,44 @@ check_is 'every command answers --help' '' "$(cat unhelped)"
 check_is 'help COMMAND is the same as COMMAND --help' "$(tidemark sessions new --help)" "$(tidemark help sessions new)"
 check 'help comes before complaints' tidemark sessions rollback --help --bogus
 
+# page_of WORD: the manual page of a command's family.
+page_of() {
+    case $1 in
+        resume | cancel | token) set -- exec ;;
+        wait | sleep | set | get | checkpoint) set -- step ;;
+        why) set -- recover ;;
+    esac
+    set -- "$TIDE_SOURCE/man/tidemark-$1.1.scd"
+    [ -f "$1" ] || set -- "$TIDE_SOURCE/man/tidemark.1.scd"
+    echo "$1"
+}
+
 # Every command and option stands in the manual page of its family.
 while IFS='|' read -r words option _; do
-    page=$TIDE_SOURCE/man/tidemark-${words%% *}.1.scd
-    [ -f "$page" ] || page=$TIDE_SOURCE/man/tidemark.1.scd
+    page=$(page_of "${words%% *}")
     grep -qF -- "${option:-$words}" "$page" || echo "$words $option"
 done < <(tr '\t' '|' <table) >unhelped
 check_is 'every command and option is in its manual page' '' "$(cat unhelped)"
+
+# What else the pages must have: every page is built, every exit status and variable is explained, the example compiles.
+all=$TIDE_SOURCE/man/tidemark.1.scd
+(cd "$TIDE_SOURCE/man" && for page in *.scd; do grep -q "'${page%.scd}'" meson.build || echo "$page"; done) >unhelped
+check_is 'every manual page is built' '' "$(cat unhelped)"
+sed -n 's/^    X([A-Z_]*, \([0-9]*\), .*/\1/p' "$TIDE_SOURCE/include/tidemark.h" | sort -un >statuses
+check 'the table of codes has rows' test "$(wc -l <statuses)" -gt 8
+while read -r status; do grep -q "^\*$status\*" "$all" || echo "$status"; done <statuses >unhelped
+check_is 'every exit status is in the manual page' '' "$(cat unhelped)"
+grep -rhoE 'getenv\("TIDEMARK_[A-Z_]*|"TIDEMARK_[A-Z_]*=' "$TIDE_SOURCE/src/cli" "$TIDE_SOURCE/src/program" | grep -o 'TIDEMARK_[A-Z_]*' | sort -u >variables
+check 'there are variables' test "$(wc -l <variables)" -gt 5
+while read -r name; do grep -qF "*$name*" "$all" || echo "$name"; done <variables >unhelped
+check_is 'every variable is in the manual page' '' "$(cat unhelped)"
+# shellcheck disable=SC2016 # backticks as they stand in the page
+sed -n '/^```/,/^```/p' "$TIDE_SOURCE/man/libtidemark.3.scd" | sed '/^```/d; s/\\\\/\\/g' >example.c
+if command -v cc >/dev/null; then
+    check 'the example of the library compiles' cc -std=gnu11 -Wall -Wextra -Werror -fsyntax-only -I "$TIDE_SOURCE/include" example.c
+else
+    skip 'the example of the library compiles' 'no cc here'
+fi
 
 # Every kind of event stands in its manual page, beginning a paragraph; the page and its readers know of each other.
 sed -n 's/^    {"\([a-z_.]*\)", \(0\|KIND_.*\),.*/\1/p' "$TIDE_SOURCE/src/session/kinds.c" | sort -u >kinds
@@ -93,13 +124,13 @@ complete_bash() {
         _tidemark
         printf "%s\n" "${COMPREPLY[@]}" | sort | tr "\n" " "' bash "$@"
 }
-check_is 'bash completes commands' 'sessions state store ' "$(complete_bash s)"
+check_is 'bash completes commands' 'sessions set sleep state step store ' "$(complete_bash s)"
 check_is 'bash completes commands of a group' 'checkpoint checkpoints ' "$(complete_bash sessions check)"
 check_is 'bash completes options' '--store ' "$(complete_bash log show --st)"
 check_is 'bash completes values' 'each group ' "$(complete_bash log append a --sync '')"
 check_is 'bash completes session ids' 'a ' "$(complete_bash sessions show '')"
 check_is 'bash completes the commands of a group for help' 'checkpoint checkpoints ' "$(complete_bash help sessions check)"
-check_is 'bash completes the groups for help' 'sessions state store ' "$(complete_bash help s)"
+check_is 'bash completes the groups for help' 'sessions set sleep state step store ' "$(complete_bash help s)"
 check_is 'bash offers nothing for help of what is no group' ' ' "$(complete_bash help state '')"
 touch data-file
 check_is 'bash completes files behind --data @' '@data-file ' "$(complete_bash log append a --data @data-f)"

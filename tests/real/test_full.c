@@ -3,55 +3,10 @@
  * A disk that is really full: a small tmpfs in a mount namespace of the test's own. Appends fail with TIDE_FULL, nothing
  * acknowledged is lost, a new process can still open and read, and when there is room again all goes on without repair.
  */
-#include <sched.h>
-#include <sys/mount.h>
-
+#include "disk.h"
 #include "proc.h"
 
 static char dir[256], path[300], fill_path[300];
-
-/* A mount namespace, as root or as somebody who may have a user namespace; false when neither is possible. */
-static bool make_disk(void)
-{
-    char map[64];
-    uid_t uid = getuid();
-    gid_t gid = getgid();
-    int fd;
-
-    if (unshare(CLONE_NEWNS) != 0) {
-        if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
-            return false;
-        fd = open("/proc/self/setgroups", O_WRONLY);
-        if (fd >= 0 && write(fd, "deny", 4) != 4)
-            print_message("setgroups\n");
-        close(fd);
-        snprintf(map, sizeof map, "0 %d 1", (int)uid);
-        fd = open("/proc/self/uid_map", O_WRONLY);
-        if (fd < 0 || write(fd, map, strlen(map)) < 0)
-            return false;
-        close(fd);
-        snprintf(map, sizeof map, "0 %d 1", (int)gid);
-        fd = open("/proc/self/gid_map", O_WRONLY);
-        if (fd < 0 || write(fd, map, strlen(map)) < 0)
-            return false;
-        close(fd);
-    }
-    return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=700") == 0;
-}
-
-/* Takes every block that is left. */
-static void fill_disk(void)
-{
-    static char block[65536];
-    int fd = open(fill_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-
-    for (size_t n = sizeof block; n > 0;) {
-        if (write(fd, block, n) <= 0)
-            n /= 2;
-    }
-    close(fd);
-}
 
 static int count(void *arg, const struct tide_event *ev)
 {
@@ -106,7 +61,7 @@ static void a_full_disk_loses_nothing_and_mends_by_itself(void **unused)
     enum tide_code code;
 
     (void)unused;
-    if (!make_disk()) {
+    if (!disk_make(dir)) {
         print_message("neither root nor user namespaces: skipped\n");
         skip();
     }
@@ -118,7 +73,7 @@ static void a_full_disk_loses_nothing_and_mends_by_itself(void **unused)
 
         for (int i = 0; i < 20; i++, acked++)
             OK(tide_append(s, 0, &ev, 1, NULL, &err));
-        fill_disk();
+        disk_fill(fill_path);
         while (refused < 3) { /* room in the files that are there may last for a few */
             code = tide_append(s, 0, &ev, 1, NULL, NULL);
             if (code)
@@ -133,7 +88,7 @@ static void a_full_disk_loses_nothing_and_mends_by_itself(void **unused)
         if (round % 2) { /* a process that was closed and begins anew on the full disk, too */
             tide_session_close(s);
             tide_store_close(store);
-            fill_disk();
+            disk_fill(fill_path);
             assert_int_equal(seen_by_another(TIDE_OPEN_READ_ONLY), acked);
             assert_int_equal(unlink(fill_path), 0);
             OK(tide_store_open(path, NULL, &store, &err));

@@ -3,6 +3,7 @@
  * The same work again and again, with the fault at the 1st, 2nd, 3rd… operation until it comes too late; for power cuts
  * and kills also with a second one at every operation of what follows.
  */
+#include <endian.h>
 #include <sqlite3.h>
 #include <stdio.h>
 
@@ -67,6 +68,12 @@ static void work_small(struct world *w)
     create(w, 0, "s0");
     ON(0, "s0", do_append(w, p, s, 3, 0));
     ON(0, "s0", do_append(w, p, s, 2, TIDE_APPEND_RELEASE));
+}
+
+static void work_held(struct world *w)
+{
+    create(w, 0, "s1");
+    ON(0, "s1", do_append(w, p, s, 2, 0));
 }
 
 static void work_all(struct world *w)
@@ -309,24 +316,54 @@ static bool wanted(const char *only, const char *name)
 
 /* ---- Upgrades ------------------------------------------------------------------------------------------------- */
 
-/* What a store of the version before looked like. */
-static bool downgrade(struct world *w)
+/* The check that rows of `live` had up to version 2: over sid, epoch, last_seq, last_pos, updated, digest, boot. */
+static void old_check(sqlite3_context *out, int n, sqlite3_value **v)
 {
-    static const char sql[] =
+    unsigned char digest[DIGEST_SIZE], covered[5 * 8 + DIGEST_SIZE + 8] = {0};
+    struct digest_state d;
+    size_t at = 0;
+
+    for (int i = 0; i < n; i++) {
+        uint64_t le = htole64((uint64_t)sqlite3_value_int64(v[i]));
+
+        if (i == 5 && sqlite3_value_bytes(v[i]) == DIGEST_SIZE)
+            memcpy(covered + at, sqlite3_value_blob(v[i]), DIGEST_SIZE);
+        else
+            memcpy(covered + at, &le, sizeof le);
+        at += i == 5 ? DIGEST_SIZE : sizeof le;
+    }
+    digest_begin(&d, NULL);
+    digest_add_str(&d, STR("tidemark row check"));
+    digest_end(&d, digest);
+    sqlite3_result_int64(out, digest_short(digest, covered, at));
+}
+
+/* What a store of an older version looked like. */
+static bool downgrade(struct world *w, int version)
+{
+    static const char *const sql[] = {
         "DROP VIEW IF EXISTS sessions_v; DROP VIEW IF EXISTS messages; DROP VIEW IF EXISTS token_usage;"
         "DROP VIEW IF EXISTS errors; DROP VIEW IF EXISTS checkpoints; DROP VIEW IF EXISTS runs; DROP VIEW IF EXISTS spans;"
-        "DROP VIEW IF EXISTS heads; PRAGMA user_version=1";
+        "DROP VIEW IF EXISTS heads; PRAGMA user_version=1",
+        "PRAGMA user_version=2",
+    };
+    static const char live[] = "ALTER TABLE live DROP COLUMN wake; UPDATE live SET"
+                               " row_check = old_check(sid, epoch, last_seq, last_pos, updated, digest, boot)";
     sqlite3 *db = NULL;
     struct sim_proc *p = sim_proc_start(w->sim);
     bool ok = sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) == SQLITE_OK &&
-              sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
+              sqlite3_create_function(db, "old_check", 7, SQLITE_UTF8, NULL, old_check, NULL, NULL) == SQLITE_OK &&
+              sqlite3_exec(db, sql[version - 1], NULL, NULL, NULL) == SQLITE_OK &&
+              sqlite3_exec(db, live, NULL, NULL, NULL) == SQLITE_OK;
 
     sqlite3_close(db);
     sim_proc_kill(p);
     return ok;
 }
 
-static bool upgrade_at(const struct kind_of_fault *f, uint64_t n, const struct sim_image *image, bool *ret_failed)
+/* One session is given back, one is still held by a process that was killed. */
+static bool upgrade_at(const struct kind_of_fault *f, int version, uint64_t n, const struct sim_image *image,
+                       bool *ret_failed)
 {
     struct world w;
     bool fired;
@@ -334,9 +371,11 @@ static bool upgrade_at(const struct kind_of_fault *f, uint64_t n, const struct s
     world_init(&w, 79, image);
     proc_start(&w, 0);
     work_small(&w);
-    proc_exit(&w, &w.procs[0]);
-    if (!downgrade(&w))
-        wrong(&w, "the store cannot be taken back to version 1");
+    work_held(&w);
+    sim_proc_kill(w.procs[0].sim);
+    bury_the_dead(&w);
+    if (!downgrade(&w, version))
+        wrong(&w, "the store cannot be taken back to version %d", version);
     arm(&w, f->fault, n, f->sticky);
     if (!w.failed)
         proc_start(&w, 0);
@@ -353,13 +392,15 @@ int run_upgrade(bool verbose, const char *only)
     int bad = 0;
 
     (void)verbose;
-    for (size_t i = 0; i < FAULTS && wanted(only, "upgrade"); i++) {
+    for (size_t i = 0; i < 2 * FAULTS && wanted(only, "upgrade"); i++) {
+        int version = 1 + (int)(i / FAULTS);
         bool failed = false, late = false;
         uint64_t n = 0;
 
         while (!late && !failed)
-            late = upgrade_at(&faults[i], ++n, image, &failed);
-        bad |= report("upgrade", faults[i].name, n, failed);
+            late = upgrade_at(&faults[i % FAULTS], version, ++n, image, &failed);
+        bad |= report(version == 1 ? "upgrade_from_version_1" : "upgrade_from_version_2", faults[i % FAULTS].name, n,
+                      failed);
     }
     sim_image_free(image);
     return bad;

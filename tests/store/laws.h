@@ -23,7 +23,7 @@ struct fixture {
     struct tide_store_options opt;
 };
 
-static struct store *open_one(struct fixture *f)
+UNUSED static struct store *open_one(struct fixture *f)
 {
     struct store *s = NULL;
 
@@ -31,7 +31,7 @@ static struct store *open_one(struct fixture *f)
     return s;
 }
 
-static int set_up(void **state)
+UNUSED static int set_up(void **state)
 {
     struct fixture *f = mem_zero(sizeof *f);
 
@@ -43,7 +43,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+UNUSED static int tear_down(void **state)
 {
     struct fixture *f = *state;
 
@@ -54,7 +54,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct store *second(struct fixture *f)
+UNUSED static struct store *second(struct fixture *f)
 {
     if (!f->other)
         f->other = open_one(f);
@@ -70,10 +70,10 @@ struct write {
     size_t n;
     const char *body; /* of each event; NULL: {} */
     const char *parent, *snapshot, *summary, *kind;
-    int64_t parent_seq, caches_seq;
+    int64_t parent_seq, caches_seq, wake;
 };
 
-static struct batch *batch_of(const struct write *w)
+UNUSED static struct batch *batch_of(const struct write *w)
 {
     struct event events[200];
     struct batch *b;
@@ -86,19 +86,21 @@ static struct batch *batch_of(const struct write *w)
     b->expect_seq = w->expect;
     b->epoch = w->epoch;
     b->caches_seq = w->caches_seq;
+    b->wake_ms = w->wake;
     if (w->parent)
         snprintf(b->parent, sizeof b->parent, "%s", w->parent);
     b->parent_seq = w->parent_seq;
     return b;
 }
 
-static enum tide_code write_to(struct store *s, const struct write *w, struct batch_result *ret, struct tide_err *err)
+UNUSED static enum tide_code write_to(struct store *s, const struct write *w, struct batch_result *ret,
+                                      struct tide_err *err)
 {
     return store_write(s, batch_of(w), ret, err);
 }
 
 /* A new session with n events, its lease kept; the epoch. */
-static int64_t create(struct store *s, const char *id, size_t n)
+UNUSED static int64_t create(struct store *s, const char *id, size_t n)
 {
     struct batch_result r = {0};
 
@@ -107,7 +109,7 @@ static int64_t create(struct store *s, const char *id, size_t n)
     return r.epoch;
 }
 
-static void create_free(struct store *s, const char *id, size_t n)
+UNUSED static void create_free(struct store *s, const char *id, size_t n)
 {
     OK(write_to(s,
                 &(struct write){
@@ -115,15 +117,15 @@ static void create_free(struct store *s, const char *id, size_t n)
                 NULL, &err));
 }
 
-static enum tide_code append(struct store *s, const char *id, int64_t expect, int64_t epoch, size_t n,
-                             struct tide_err *err)
+UNUSED static enum tide_code append(struct store *s, const char *id, int64_t expect, int64_t epoch, size_t n,
+                                    struct tide_err *err)
 {
     return write_to(s, &(struct write){.id = id, .expect = expect, .epoch = epoch, .n = n}, NULL, err);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
-static struct head head_of(struct store *s, const char *id)
+UNUSED static struct head head_of(struct store *s, const char *id)
 {
     struct head h;
 
@@ -137,7 +139,7 @@ struct seen {
     struct buf bodies;
 };
 
-static int see(void *arg, const struct event *ev)
+UNUSED static int see(void *arg, const struct event *ev)
 {
     struct seen *seen = arg;
 
@@ -151,7 +153,7 @@ static int see(void *arg, const struct event *ev)
     return 0;
 }
 
-static struct seen read_all_of(struct store *s, const char *id, int64_t from, int64_t to)
+UNUSED static struct seen read_all_of(struct store *s, const char *id, int64_t from, int64_t to)
 {
     struct seen seen = {.ordered = true, .bodies = BUF_INIT(SIZE_MAX / 4)};
     struct head h = head_of(s, id);
@@ -160,6 +162,28 @@ static struct seen read_all_of(struct store *s, const char *id, int64_t from, in
     buf_done(&seen.bodies);
     assert_true(seen.ordered);
     return seen;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------------- */
+
+#define LAW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+/* For every backend, or the one that TIDEMARK_TEST_STORE names; the exit status. */
+UNUSED static int run_for_backends(int (*run)(void))
+{
+    const char *only = getenv("TIDEMARK_TEST_STORE");
+    int failed = 0, ran = 0;
+
+    if (sodium_init() < 0)
+        return 1;
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
+        if (only && strcmp(only, backends[i].name) != 0)
+            continue;
+        backend = &backends[i];
+        failed += run();
+        ran++;
+    }
+    return failed || !ran;
 }
 
 #endif

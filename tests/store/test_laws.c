@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The laws of src/store/store.h, one test each, for every backend. A new backend is a row of `backends`; all of them run,
- * or the one that TIDEMARK_TEST_STORE names. Nothing here looks behind the interface.
+ * or the one that TIDEMARK_TEST_STORE names. Nothing here looks behind the interface. The laws of the live: test_live.c.
  */
 #include "laws.h"
 
@@ -802,8 +802,6 @@ static void a_full_queue_makes_callers_wait_and_loses_nothing(void **state)
     assert_int_equal(read_all_of(f->store, "a", 0, 0).n, 301);
 }
 
-#define LAW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 static int run_laws(void)
 {
     const struct CMUnitTest laws[] = {
@@ -844,17 +842,5 @@ static int run_laws(void)
 
 int main(void)
 {
-    const char *only = getenv("TIDEMARK_TEST_STORE");
-    int failed = 0, ran = 0;
-
-    if (sodium_init() < 0)
-        return 1;
-    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
-        if (only && strcmp(only, backends[i].name) != 0)
-            continue;
-        backend = &backends[i];
-        failed += run_laws();
-        ran++;
-    }
-    return failed || !ran;
+    return run_for_backends(run_laws);
 }

@@ -589,6 +589,54 @@ static void a_damaged_session_is_in_nobody_elses_way(void **state)
     tide_store_close(s);
 }
 
+static int note_id(void *arg, const struct head *h, int64_t wake_ms)
+{
+    buf_addf(arg, "%s@%lld ", h->id, (long long)wake_ms);
+    return 0;
+}
+
+static void leave_live(struct store *s, const char *id)
+{
+    const struct event ev = {.kind = STR("session.created"), .body = STR("{}")};
+    struct batch *b =
+        batch_new(str_from(id), BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE | BATCH_LIVE, &ev, 1, STR(""), STR(""));
+
+    b->expect_seq = STORE_ANY_SEQ;
+    OK(store_write(s, b, NULL, &err));
+}
+
+static void a_damaged_live_row_is_named_after_the_others_were_handed_out(void **state)
+{
+    static const char *const damage[] = {"wake = 5", "boot = 1", "last_seq = 0", "digest = zeroblob(32)"};
+    struct fixture *f = *state;
+    tide_store *t = open_store(f, NULL);
+    struct store *s = store_of(t);
+    struct buf out = BUF_INIT(1000);
+    int64_t next;
+
+    leave_live(s, "a");
+    leave_live(s, "b");
+    leave_live(s, "c");
+    for (size_t i = 0; i < sizeof damage / sizeof damage[0]; i++) {
+        char sql[300];
+
+        snprintf(sql, sizeof sql,
+                 "CREATE TABLE keep AS SELECT * FROM live; UPDATE live SET %s WHERE sid = (SELECT sid FROM sessions"
+                 " WHERE id = 'b')",
+                 damage[i]);
+        sql_run(f->path, NULL, sql);
+        buf_clear(&out);
+        SAYS(TIDE_CORRUPT, "'b'", s->ops->live(s, 10, note_id, &out, &next, &err));
+        assert_string_equal(buf_cstr(&out), "a@0 c@0 ");
+        sql_run(f->path, NULL, "DELETE FROM live; INSERT INTO live SELECT * FROM keep; DROP TABLE keep");
+    }
+    sql_run(f->path, NULL, "DELETE FROM sessions WHERE id = 'b'"); /* a row without its session */
+    GIVES(TIDE_CORRUPT, s->ops->live(s, 10, note_id, &out, &next, &err));
+    GIVES(TIDE_CORRUPT, tide_store_check(t, 0, NULL, NULL, NULL, &err));
+    buf_done(&out);
+    tide_store_close(t);
+}
+
 /* ---- For people -------------------------------------------------------------------------------------------------- */
 
 static void the_views_show_what_people_look_for(void **state)
@@ -628,6 +676,7 @@ int main(void)
         CASE(a_deleted_session_does_not_come_back_with_a_lost_log),
         CASE(a_torn_or_missing_mark_is_no_obstacle),
         CASE(a_damaged_session_is_in_nobody_elses_way),
+        CASE(a_damaged_live_row_is_named_after_the_others_were_handed_out),
         CASE(the_views_show_what_people_look_for),
     };
 

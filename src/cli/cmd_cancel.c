@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark cancel: ends the run of a session, whoever runs it. */
+#include "cli/cli.h"
+
+static const struct {
+    const char *word, *text;
+} how_words[] = {
+    [TIDE_CANCEL_NOTHING] = {"nothing", "had nothing to cancel: it stays as it is"},
+    [TIDE_CANCEL_DONE] = {"done", "was cancelled"},
+    [TIDE_CANCEL_ANSWERED] = {"answered", "was cancelled: its process has ended it"},
+    [TIDE_CANCEL_FORCED] = {"forced",
+                            "was cancelled: its process did not answer, so the right to write was taken from it"},
+};
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    enum tide_cancelled how = TIDE_CANCEL_NOTHING;
+    struct json_out o = out_json(&cli->out);
+    char id[TIDE_ID_SIZE];
+
+    if (cli_advise_session(tide_session_resolve(cli->store, args_operand(&cli->args, 0), id, err), err) ||
+        tide_session_cancel(cli->store, id, "local", args_text(&cli->args, "reason"), 0, &how, err))
+        return err->code;
+    if (!cli->out.json) {
+        outf(&cli->out, "session %s %s\n", id, how_words[how].text);
+        return TIDE_OK;
+    }
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(id));
+    json_out_kstr(&o, STR("cancelled"), str_from(how_words[how].word));
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+    return TIDE_OK;
+}
+
+const struct command cmd_cancel = {
+    .name = "cancel",
+    .run = run,
+    .need = NEED_WRITE,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .options = (const struct opt[]){{.name = "reason", .type = VALUE_TEXT, .value = "TEXT", .help = "why, for the log"},
+                                    {.name = NULL}},
+    .help = "end the run of a session, whoever runs it; a process that does not answer loses the right to write",
+};

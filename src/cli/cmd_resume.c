@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark resume: answers a wait or continues an interruption, by running the session's program again.
+ *
+ * The token is used by the library in the same append that resumes the run, after everything that can be refused was
+ * looked at: a program that is gone costs no token.
+ */
+#include "cli/resume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "cli/launch.h"
+
+#define TOKEN_MAX 256
+#define INPUT_MAX ((size_t)16 << 20)
+
+static const struct opt options[] = {
+    {.name = "token",
+     .type = VALUE_TEXT,
+     .value = "TOKEN|-|@FILE",
+     .help = "the token of the wait; others can see it in `ps`: better - (standard input) or @ and a file"},
+    {.name = "token-fd",
+     .type = VALUE_INT,
+     .value = "FD",
+     .max = 1 << 20,
+     .help = "write the token of the next wait into this descriptor instead of showing it"},
+    {.name = "input", .type = VALUE_TEXT, .value = "TEXT", .help = "the answer"},
+    {.name = "input-json", .type = VALUE_TEXT, .value = "JSON", .help = "the answer, as JSON"},
+    {.name = "request-id",
+     .type = VALUE_TEXT,
+     .value = "ID",
+     .help = "the same call with the same id is done once and gets the first answer again"},
+    {.name = "now", .help = "end a sleep before it is due"},
+    {.name = "retry",
+     .type = VALUE_TEXT,
+     .value = "STEP",
+     .many = true,
+     .help = "this step may run again although it must happen once; may be given more than once"},
+    {.name = "accept-change", .help = "recorded steps answer although they are called with other arguments now"},
+    {.name = "on-store-error",
+     .type = VALUE_WORD,
+     .words = "stop continue",
+     .value = "HOW",
+     .help =
+         "when the store cannot be written: stop (the default) holds the run until it can, continue goes on with pure work in memory"},
+    {.name = NULL},
+};
+
+bool is_continue(const struct args *args)
+{
+    const char *how = args_text(args, "on-store-error");
+
+    return how && strcmp(how, "continue") == 0;
+}
+
+static void print_repeated(struct cli *cli, const char *id, const struct tide_resumed *resumed)
+{
+    struct json_out o = out_json(&cli->out);
+
+    if (!cli->out.json) {
+        outf(&cli->out, "session %s was resumed by this request before: run %s, seq %" PRId64 "\n", id, resumed->run_id,
+             resumed->seq);
+        return;
+    }
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(id));
+    json_out_kstr(&o, STR("run_id"), str_from(resumed->run_id));
+    json_out_kint(&o, STR("seq"), resumed->seq);
+    json_out_kbool(&o, STR("repeated"), true);
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+}
+
+static enum tide_code resume_program(struct cli *cli, const struct resume *r, struct launch *l, tide_session *session,
+                                     struct tide_err *err)
+{
+    struct tide_run_options opt = {
+        .flags = (r->now ? TIDE_RUN_NOW : 0u) | (r->accept_change ? TIDE_RUN_ACCEPT_CHANGE : 0u),
+        .token = r->token,
+        .request_id = r->request_id,
+        .input = r->input,
+        .retry = r->retry,
+    };
+    struct tide_resumed resumed = {0};
+    int status = 0;
+    enum tide_code code;
+
+    if (launch_from_session(l, session, err) || launch_check(l, &status, err))
+        return err->code;
+    cli->exit_status = status;
+    if (status)
+        return TIDE_OK;
+    if (l->changed)
+        say("%s has changed since it ran last: steps that are recorded answer from the log", l->program);
+    code = launch_run(l, cli, session, &opt, &resumed, err);
+    if (!code && resumed.repeated)
+        print_repeated(cli, tide_session_id(session), &resumed);
+    return code;
+}
+
+enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    struct launch l = LAUNCH_INIT;
+    enum tide_code code;
+
+    l.degrade = r->degrade;
+    l.token_fd = r->token_out_fd;
+    if (l.token_fd >= 0 && check_fd(l.token_fd, "--token-fd", err))
+        return err->code;
+    if (cli_store_open(cli, NEED_WRITE, 0, err) ||
+        cli_advise_session(tide_session_open(cli->store, r->id, TIDE_SESSION_APPEND, &session, err), err))
+        return err->code;
+    code = resume_program(cli, r, &l, session, err);
+    launch_done(&l);
+    return code;
+}
+
+/* ---- the command ---- */
+
+/* A token from a file: one line. */
+static enum tide_code read_token(int fd, const char *from, struct buf *ret, struct tide_err *err)
+{
+    ssize_t n = 1;
+
+    while (n > 0 && !memchr(ret->ptr ? ret->ptr : "", '\n', ret->len)) {
+        char *room = buf_reserve(ret, 64);
+
+        n = room ? read(fd, room, 64) : -1;
+        if (!room)
+            return tide_fail(err, TIDE_TOKEN_MALFORMED, "what %s gives is too long for a token", from);
+        if (n < 0)
+            return tide_fail_errno(err, errno, "read the token from %s", from);
+        ret->len += (size_t)n;
+    }
+    buf_cstr(ret);
+    if (ret->len > 0)
+        ret->ptr[strcspn(ret->ptr, "\r\n")] = '\0';
+    return ret->len > 0 ? TIDE_OK : tide_fail(err, TIDE_TOKEN_MALFORMED, "%s gives no token", from);
+}
+
+static enum tide_code take_token(const char *given, struct buf *room, const char **ret, struct tide_err *err)
+{
+    bool from_stdin = given && strcmp(given, "-") == 0, from_file = given && given[0] == '@';
+    int fd = from_file ? open(given + 1, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+
+    *ret = given;
+    if (!from_stdin && !from_file)
+        return TIDE_OK;
+    if (fd < 0)
+        return tide_fail_errno(err, errno, "--token: open '%.200s'", given + 1);
+    (void)!read_token(fd, from_stdin ? "standard input" : given + 1, room, err);
+    if (from_file)
+        close(fd);
+    *ret = room->ptr;
+    return err->code;
+}
+
+static enum tide_code take_input(struct cli *cli, struct buf *room, const char **ret, struct tide_err *err)
+{
+    const char *text = args_text(&cli->args, "input"), *json = args_text(&cli->args, "input-json");
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *value = NULL;
+
+    if (text && json)
+        return tide_fail(err, TIDE_INVALID, "--input and --input-json: give one of them");
+    if (json && json_parse(&a, str_from(json), NULL, &value, NULL, err))
+        return tide_wrap(err, "--input-json");
+    if (text)
+        json_quote(room, str_from(text));
+    *ret = text ? buf_cstr(room) : json;
+    return TIDE_OK;
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf token = BUF_INIT(TOKEN_MAX), input = BUF_INIT(INPUT_MAX);
+    AUTO(mem_freep) const char **retry = mem_array(cli->args.n_more + 1, sizeof(char *));
+    struct resume r = {
+        .id = args_operand(&cli->args, 0),
+        .request_id = args_text(&cli->args, "request-id"),
+        .retry = retry,
+        .now = args_on(&cli->args, "now"),
+        .accept_change = args_on(&cli->args, "accept-change"),
+        .degrade = is_continue(&cli->args),
+        .token_out_fd = (int)args_int(&cli->args, "token-fd", -1),
+    };
+
+    for (size_t i = 0; (retry[i] = args_nth(&cli->args, "retry", i)); i++)
+        ;
+    if (take_token(args_text(&cli->args, "token"), &token, &r.token, err) || take_input(cli, &input, &r.input, err))
+        return err->code;
+    return resume_session(cli, &r, err);
+}
+
+const struct command cmd_resume = {
+    .name = "resume",
+    .run = run,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .options = options,
+    .help = "answer a wait, or go on with what was interrupted",
+    .more =
+        "Runs the session's program again from its start, where it ran before; recorded steps, waits and sleeps answer\n"
+        "from the log. Exit status: that of the program; 7 when it waits again; 8 when the token is refused.",
+};

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark step: a program whose result is recorded, inside `tidemark exec`.
+ *
+ *   ask ─ stored ─ print what is recorded
+ *     ├── later ── wait, ask again
+ *     ├── probe ── find out whether it happened ─ stored, or run
+ *     └── run ──── hold at the gate, begin (on disk), run, end (on disk) ─ print, or later
+ *
+ * It runs often, so it does nothing that it does not need: no store, no digest. Output is printed only when the result is
+ * on disk, so that nobody acts on what a crash could take back; on a terminal it is shown as it comes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/launch.h"
+#include "program/capture.h"
+#include "program/link.h"
+
+#define OUTPUT_DEFAULT ((int64_t)16 << 20)
+#define OUTPUT_MAX ((int64_t)48 << 20)
+#define ARGS_MAX ((size_t)4 << 20)
+#define EXIT_TIMEOUT 124
+
+static const struct opt options[] = {
+    {.name = "effect",
+     .type = VALUE_WORD,
+     .words = "pure idempotent once",
+     .value = "CLASS",
+     .help = "what may be done when it is cut: pure and idempotent run again, once (the default) does not"},
+    {.name = "retries",
+     .type = VALUE_INT,
+     .value = "N",
+     .max = 1000,
+     .help = "further attempts after a failed one, with growing pauses; not for once"},
+    {.name = "timeout", .type = VALUE_DURATION, .value = "D", .help = "end it after this time: 500ms, 90s, 15m, 3h"},
+    {.name = "probe",
+     .type = VALUE_TEXT,
+     .value = "CMD",
+     .help =
+         "shell command that finds out whether a cut step happened: exit status 0 yes (its output is the result), 1 no"},
+    {.name = "max-output",
+     .type = VALUE_SIZE,
+     .value = "SIZE",
+     .min = 0,
+     .max = OUTPUT_MAX,
+     .help = "how much output is recorded, such as 48M (default: 16M)"},
+    {.name = NULL},
+};
+
+struct step {
+    struct cli *cli;
+    const char *name, *effect, *probe;
+    char **argv;
+    bool once;
+    int64_t retries, timeout_ms;
+    size_t max_output;
+    struct link link;
+    int signals;
+    char key[40];
+    int64_t attempt;
+};
+
+/* What the run said is to be done, or was. */
+struct verdict {
+    enum { DO_RUN, DO_STORED, DO_PROBE, DO_LATER } what;
+    bool failed;
+    int exit_status;
+    int64_t retry_at_ms;
+    struct str output; /* until the next request */
+};
+
+/* ---- asking ---- */
+
+static enum tide_code ask_again(struct step *s, struct str blob, struct verdict *ret, struct tide_err *err)
+{
+    static const char *const words[] = {"run", "stored", "probe", "later"};
+    struct reply reply;
+    struct str state, key;
+
+    if (link_call(&s->link, blob, &reply, err))
+        return err->code;
+    state = json_get_text(&s->link.arena, reply.json, STR("state"));
+    key = json_get_text(&s->link.arena, reply.json, STR("key"));
+    *ret = (struct verdict){.failed = json_get_bool(reply.json, STR("failed"), false),
+                            .exit_status = (int)json_get_int(reply.json, STR("exit"), 0),
+                            .retry_at_ms = json_get_int(reply.json, STR("retry_at_ms"), 0),
+                            .output = reply.blob};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (str_eq(state, str_from(words[i])))
+            ret->what = i;
+    snprintf(s->key, sizeof(s->key), "%.*s", STR_ARG(key));
+    s->attempt = json_get_int(reply.json, STR("attempt"), 0);
+    return TIDE_OK;
+}
+
+/* The arguments with NULs between them: what the result depends on. */
+static void put_args(struct buf *out, char *const *argv)
+{
+    for (; *argv; argv++)
+        buf_add(out, *argv, strlen(*argv) + 1);
+}
+
+static enum tide_code ask(struct step *s, struct verdict *ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf args = BUF_INIT(ARGS_MAX);
+
+    put_args(&args, s->argv);
+    if (args.failed)
+        return tide_fail(err, TIDE_TOO_BIG, "the arguments of the program are longer than 4 MiB");
+    link_begin(&s->link, "step");
+    json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
+    json_out_kstr(&s->link.o, STR("effect"), str_from(s->effect));
+    json_out_kint(&s->link.o, STR("retries"), s->retries);
+    json_out_kbool(&s->link.o, STR("has_probe"), s->probe != NULL);
+    json_out_kbool(&s->link.o, STR("nested"), link_is_nested());
+    return ask_again(s, buf_view(&args), ret, err);
+}
+
+/* ---- doing ---- */
+
+static char **environment(struct step *s, struct arena *a)
+{
+    char *sets[] = {(char *)(uintptr_t)arena_printf(a, "TIDEMARK_IDEMPOTENCY_KEY=%s", s->key),
+                    (char *)(uintptr_t)arena_printf(a, "TIDEMARK_ATTEMPT=%d", (int)s->attempt),
+                    (char *)(uintptr_t)arena_printf(a, "TIDEMARK_STEP=%s", s->name), NULL};
+
+    return proc_env(a, environ, sets);
+}
+
+/* A program at its gate with its output in a pipe to us. */
+static enum tide_code hold(struct step *s, const char *path, char **argv, struct proc *p, int *ret_out,
+                           struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    int pair[2];
+    struct proc_spec spec = {.path = path, .argv = argv, .envp = environment(s, &a), .err = -1};
+    enum tide_code code;
+
+    if (pipe2(pair, O_CLOEXEC) != 0)
+        return tide_fail_errno(err, errno, "open a pipe");
+    spec.out = pair[1];
+    code = proc_hold(&spec, p, err);
+    close(pair[1]);
+    if (code)
+        close(pair[0]);
+    else
+        *ret_out = pair[0];
+    return code;
+}
+
+static enum tide_code begin(struct step *s, const struct proc *p, struct tide_err *err)
+{
+    struct reply reply;
+
+    link_begin(&s->link, "begin");
+    json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
+    json_out_kint(&s->link.o, STR("pid"), p->pid);
+    json_out_kint(&s->link.o, STR("pid_start"), (int64_t)p->start);
+    return link_call(&s->link, STR(""), &reply, err);
+}
+
+/* How it ended, for the record. */
+struct outcome {
+    const char *word, *error_code;
+    char message[256];
+    bool no_retry;
+    int exit_status;
+};
+
+static void judge_status(const struct step *s, const struct capture *c, struct outcome *o)
+{
+    o->exit_status = capture_exit_status(c->status);
+    if (o->exit_status == 0)
+        return;
+    o->word = s->once && WIFSIGNALED(c->status) ? "unknown" : "failed"; /* how far it had come, nobody knows */
+    o->error_code = WIFSIGNALED(c->status) ? "signal" : "exit";
+    if (WIFSIGNALED(c->status))
+        snprintf(o->message, sizeof(o->message), "step '%s' was killed by signal %d (%s)", s->name, WTERMSIG(c->status),
+                 strsignal(WTERMSIG(c->status)));
+    else
+        snprintf(o->message, sizeof(o->message), "step '%s' ended with exit status %d", s->name, o->exit_status);
+}
+
+static void judge(const struct step *s, const struct capture *c, struct outcome *o)
+{
+    char size[32];
+
+    *o = (struct outcome){.word = "completed"};
+    if (c->timed_out) {
+        *o = (struct outcome){
+            .word = s->once ? "unknown" : "failed", .error_code = "timeout", .exit_status = EXIT_TIMEOUT};
+        snprintf(o->message, sizeof(o->message), "step '%s' took longer than %.60s and was ended", s->name,
+                 args_text(&s->cli->args, "timeout"));
+    } else if (c->bytes > c->max_output) {
+        *o = (struct outcome){.word = "failed", .error_code = "output_too_big", .no_retry = true, .exit_status = 1};
+        snprintf(o->message, sizeof(o->message),
+                 "step '%s' printed more than %s: redirect it into a file, or raise --max-output", s->name,
+                 bytes_text(size, (int64_t)c->max_output));
+    } else {
+        judge_status(s, c, o);
+    }
+}
+
+static enum tide_code end(struct step *s, const struct capture *c, const struct outcome *o, struct verdict *ret,
+                          struct tide_err *err)
+{
+    bool whole = c->bytes <= c->max_output;
+
+    link_begin(&s->link, "end");
+    json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
+    json_out_kstr(&s->link.o, STR("outcome"), str_from(o->word));
+    json_out_kint(&s->link.o, STR("exit"), o->exit_status);
+    if (o->error_code) {
+        json_out_kstr(&s->link.o, STR("error_code"), str_from(o->error_code));
+        json_out_kstr(&s->link.o, STR("error_message"), str_from(o->message));
+    }
+    json_out_kbool(&s->link.o, STR("no_retry"), o->no_retry || c->stop_signal);
+    return ask_again(s, whole ? buf_view(&c->output) : STR(""), ret, err);
+}
+
+static void print_output(struct str s)
+{
+    while (s.len > 0) {
+        ssize_t n = write(STDOUT_FILENO, s.ptr, s.len);
+
+        if (n < 0 && errno != EINTR)
+            return; /* nobody reads it: it is recorded all the same */
+        s = n > 0 ? (struct str){s.ptr + n, s.len - (size_t)n} : s;
+    }
+}
+
+/* Ctrl-C was typed into the program, which had the terminal; who waits for us is to hear of it as well. */
+static void pass_on_interrupt(void)
+{
+    signal(SIGINT, SIG_DFL);
+    kill(0, SIGINT);
+}
+
+static void say_end(struct step *s, const struct capture *c, const struct outcome *o, const struct verdict *v)
+{
+    if (c->left_behind)
+        say("step '%s' left %zu process%s behind: ended %s", s->name, c->left_behind, c->left_behind == 1 ? "" : "es",
+            c->left_behind == 1 ? "it" : "them");
+    if (o->message[0] && (v->what == DO_LATER || !o->error_code || strcmp(o->error_code, "exit") != 0))
+        say("%s%s", o->message, v->what == DO_LATER ? ": it is tried again" : "");
+}
+
+static enum tide_code run_to_end(struct step *s, struct capture *c, struct verdict *ret, struct tide_err *err)
+{
+    bool had_terminal = c->proc->terminal >= 0;
+    struct outcome o;
+
+    c->link = s->link.fd;
+    c->signals = s->signals;
+    c->timeout_ms = s->timeout_ms;
+    c->echo = isatty(STDOUT_FILENO) ? STDOUT_FILENO : -1;
+    capture_run(c);
+    if (c->broken)
+        return tide_fail(err, TIDE_FAILED, "step '%s': the run has ended: killed its program", s->name);
+    judge(s, c, &o);
+    if (end(s, c, &o, ret, err))
+        return err->code;
+    say_end(s, c, &o, ret);
+    if (ret->failed && strcmp(o.word, "completed") == 0) {
+        say("step '%s' printed more than one record of the store may hold: redirect it into a file", s->name);
+        ret->exit_status = 1;
+        return TIDE_OK;
+    }
+    ret->exit_status = o.exit_status;
+    if (ret->what == DO_STORED && c->echo < 0 && !isatty(STDOUT_FILENO) && c->bytes <= c->max_output)
+        print_output(buf_view(&c->output));
+    if (had_terminal && WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGINT)
+        pass_on_interrupt();
+    if (c->stop_signal) {
+        ret->what = DO_STORED;
+        ret->exit_status = 128 + c->stop_signal;
+    }
+    return TIDE_OK;
+}
+
+static enum tide_code do_it(struct step *s, const char *path, struct verdict *ret, struct tide_err *err)
+{
+    struct proc p = PROC_INIT;
+    struct capture c;
+    int out = -1;
+    enum tide_code code = hold(s, path, s->argv, &p, &out, err);
+
+    if (code)
+        return code;
+    capture_init(&c, &p, out, s->max_output);
+    code = begin(s, &p, err);
+    if (!code) {
+        proc_terminal_give(&p);
+        if (proc_go(&p, NULL, err)) { /* recorded as begun, so how it ended is recorded as well */
+            struct outcome o = {.word = "failed", .error_code = "start_failed", .no_retry = true, .exit_status = 126};
+
+            snprintf(o.message, sizeof(o.message), "step '%s': %.60s: %.100s", s->name, s->argv[0], err->msg);
+            say("%s", o.message);
+            code = end(s, &c, &o, ret, err);
+            ret->exit_status = 126;
+        } else {
+            code = run_to_end(s, &c, ret, err);
+        }
+    }
+    proc_drop(&p);
+    capture_done(&c);
+    return code;
+}
+
+/* A program that is not there is no attempt: nothing is recorded. */
+static enum tide_code attempt(struct step *s, struct verdict *ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+    enum tide_code code = program_find(s->argv[0], cwd ? cwd : ".", &path, err);
+
+    if (!code)
+        return do_it(s, buf_cstr(&path), ret, err);
+    say("step '%s': %s", s->name, err->msg);
+    *ret = (struct verdict){.what = DO_STORED, .exit_status = program_find_exit(code)};
+    return TIDE_OK;
+}
+
+/* ---- finding out ---- */
+
+static enum tide_code settle(struct step *s, int happened, struct str output, struct verdict *ret, struct tide_err *err)
+{
+    link_begin(&s->link, "settle");
+    json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
+    json_out_kint(&s->link.o, STR("happened"), happened);
+    if (ask_again(s, output, ret, err))
+        return err->code;
+    if (ret->what == DO_STORED && happened == 1 && ret->output.len == 0)
+        ret->output = output;
+    return TIDE_OK;
+}
+
+static enum tide_code probe(struct step *s, struct verdict *ret, struct tide_err *err)
+{
+    char *argv[] = {(char *)(uintptr_t) "sh", (char *)(uintptr_t) "-c", (char *)(uintptr_t)s->probe, NULL};
+    struct proc p = PROC_INIT;
+    struct capture c;
+    int out = -1, status, happened;
+    enum tide_code code = hold(s, "/bin/sh", argv, &p, &out, err);
+
+    if (code)
+        return code;
+    capture_init(&c, &p, out, s->max_output);
+    c.link = s->link.fd;
+    c.signals = s->signals;
+    c.timeout_ms = s->timeout_ms;
+    code = proc_go(&p, NULL, err);
+    if (!code) {
+        capture_run(&c);
+        status = capture_exit_status(c.status);
+        happened = c.stop_signal || c.timed_out ? -1 : status == 0 ? 1 : status == 1 ? 0 : -1;
+        code = c.broken ? tide_fail(err, TIDE_FAILED, "step '%s': the run has ended", s->name)
+                        : settle(s, happened, buf_view(&c.output), ret, err);
+        if (!code && ret->what == DO_STORED) {
+            print_output(ret->output);
+            ret->output = STR("");
+        }
+    }
+    proc_drop(&p);
+    capture_done(&c);
+    return code;
+}
+
+/* ---- the whole ---- */
+
+/* Until the wall clock says so; false when we are to stop or the run is gone. */
+static bool sleep_until(struct step *s, int64_t at_ms)
+{
+    for (int64_t left; (left = at_ms - now_ms()) > 0;) {
+        struct pollfd p[] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->link.fd, .events = POLLRDHUP}};
+
+        if (poll(p, 2, left > 1000 ? 1000 : (int)left) > 0 && (p[1].revents || capture_next_signal(s->signals)))
+            return false;
+    }
+    return true;
+}
+
+/* What is recorded: printed as it was. A failed `once` is not tried again, which is worth a line. */
+static void print_stored(struct step *s, const struct verdict *v)
+{
+    const char *id = getenv("TIDEMARK_SESSION_ID");
+
+    print_output(v->output);
+    if (v->failed && s->once)
+        say("step '%s' failed before and must happen once, so it is not run again: `tidemark resume %s --retry '%s'` would",
+            s->name, id ? id : "ID", s->name);
+}
+
+static enum tide_code follow(struct step *s, struct tide_err *err)
+{
+    struct verdict v;
+    enum tide_code code = ask(s, &v, err);
+
+    if (!code && v.what == DO_STORED)
+        print_stored(s, &v);
+    while (!code && v.what != DO_STORED) {
+        if (v.what == DO_RUN)
+            code = attempt(s, &v, err);
+        else if (v.what == DO_PROBE)
+            code = probe(s, &v, err);
+        else if (sleep_until(s, v.retry_at_ms))
+            code = ask(s, &v, err);
+        else
+            return tide_fail(err, TIDE_FAILED, "step '%s': stopped while waiting for its next attempt", s->name);
+    }
+    if (!code)
+        s->cli->exit_status = v.exit_status;
+    return code;
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    const char *effect = args_text(&cli->args, "effect");
+    struct step s = {
+        .cli = cli,
+        .name = args_operand(&cli->args, 0),
+        .effect = effect ? effect : "once",
+        .probe = args_text(&cli->args, "probe"),
+        .argv = (char **)(uintptr_t)(cli->args.operands + 1),
+        .retries = args_int(&cli->args, "retries", 0),
+        .timeout_ms = args_int(&cli->args, "timeout", 0),
+        .max_output = (size_t)args_int(&cli->args, "max-output", OUTPUT_DEFAULT),
+    };
+    enum tide_code code;
+
+    s.once = strcmp(s.effect, "once") == 0;
+    code = link_open(&s.link, "step", err);
+    s.signals = code ? -1 : capture_signals();
+    if (!code)
+        code = follow(&s, err);
+    capture_signals_done(s.signals);
+    link_close(&s.link);
+    if (code == TIDE_IO)
+        return tide_fail(err, TIDE_FAILED, "step '%s': %s", s.name, err->msg);
+    return code;
+}
+
+const struct command cmd_step = {
+    .name = "step",
+    .run = run,
+    .operands = {{"NAME", VALUE_TEXT, 0},
+                 {"PROGRAM", VALUE_PROGRAM, 0},
+                 {"ARGS", VALUE_PROGRAM, OPERAND_OPTIONAL | OPERAND_MANY}},
+    .options = options,
+    .help = "inside exec: run a program once and record its output and exit status",
+    .more =
+        "When the session is resumed, a finished step prints what is recorded and is not run. The program has\n"
+        "$TIDEMARK_IDEMPOTENCY_KEY, the same in every attempt, and $TIDEMARK_ATTEMPT.\n"
+        "Exit status: that of the program; 124 after --timeout; 126 and 127 when it cannot be run; 10 when nobody knows\n"
+        "whether a step that must happen once did.",
+};

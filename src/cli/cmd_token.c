@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark token rotate: a new token for a wait, shown once; the old one stops working. */
+#include "cli/launch.h"
+
+static const struct opt options[] = {
+    {.name = "deadline",
+     .type = VALUE_WHEN,
+     .value = "D",
+     .help = "when the wait is over without an answer: 3h, 2d, or a time as 2026-02-21T10:00:00Z"},
+    {.name = "expires",
+     .type = VALUE_WHEN,
+     .value = "D",
+     .help = "when the token stops working (default: with the deadline)"},
+    {.name = "token-fd",
+     .type = VALUE_INT,
+     .value = "FD",
+     .max = 1 << 20,
+     .help = "write the token into this descriptor instead of printing it"},
+    {.name = NULL},
+};
+
+static void print_token(struct cli *cli, const char *id, const char *token)
+{
+    struct json_out o = out_json(&cli->out);
+
+    if (!cli->out.json) {
+        if (token)
+            outf(&cli->out, "%s\n", token);
+        return;
+    }
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(id));
+    if (token)
+        json_out_kstr(&o, STR("token"), str_from(token));
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    int fd = (int)args_int(&cli->args, "token-fd", -1);
+    char token[TIDE_TOKEN_SIZE];
+
+    if ((fd >= 0 && check_fd(fd, "--token-fd", err)) || cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
+        tide_token_rotate(session, args_int(&cli->args, "deadline", 0), args_int(&cli->args, "expires", 0), token, err))
+        return err->code;
+    print_token(cli, tide_session_id(session), fd < 0 ? token : NULL);
+    if (fd >= 0 && write_fd(fd, "--token-fd", token, err))
+        return err->code;
+    explicit_bzero(token, sizeof(token));
+    return TIDE_OK;
+}
+
+const struct command cmd_token_rotate = {
+    .group = "token",
+    .name = "rotate",
+    .run = run,
+    .need = NEED_WRITE,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .options = options,
+    .help = "make a new token for what a session waits for and print it once; the old one stops working",
+};

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One loop over the output, the end of the program, the run's socket and signals. The program's end is what counts, not the
+ * end of its output: children that it left behind may hold the pipe for ever, and it may close its output long before.
+ */
+#include "program/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "program/tree.h"
+
+#define PIECE ((size_t)64 << 10)
+#define STOP_GRACE_MS 1500 /* less than what the run gives us */
+
+int capture_exit_status(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+#define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
+static struct sigaction before[N_WATCHED];
+static int signal_pipe = -1; /* its write end */
+
+static void on_watched(int number)
+{
+    unsigned char byte = (unsigned char)number;
+    int errno_before = errno;
+    ssize_t n = write(signal_pipe, &byte, 1);
+
+    (void)n; /* a pipe that is full holds enough of them */
+    errno = errno_before;
+}
+
+int capture_signals(void)
+{
+    struct sigaction watch = {.sa_handler = on_watched, .sa_flags = SA_RESTART};
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) != 0)
+        return -1;
+    signal_pipe = pair[1];
+    for (size_t i = 0; i < N_WATCHED; i++)
+        if (sigaction(watched[i], NULL, &before[i]) == 0 && (before[i].sa_handler != SIG_IGN || watched[i] == SIGCHLD))
+            sigaction(watched[i], &watch, NULL);
+    return pair[0];
+}
+
+void capture_signals_done(int signals)
+{
+    if (signals < 0)
+        return;
+    for (size_t i = 0; i < N_WATCHED; i++)
+        sigaction(watched[i], &before[i], NULL);
+    close(signals);
+    close(signal_pipe);
+    signal_pipe = -1;
+}
+
+int capture_next_signal(int signals)
+{
+    unsigned char byte;
+
+    while (signals >= 0 && read(signals, &byte, 1) == 1)
+        if (byte != SIGCHLD)
+            return byte;
+    return 0;
+}
+
+void capture_init(struct capture *c, struct proc *proc, int out, size_t max_output)
+{
+    *c = (struct capture){.proc = proc,
+                          .out = out,
+                          .link = -1,
+                          .signals = -1,
+                          .echo = -1,
+                          .max_output = max_output,
+                          .output = BUF_INIT(max_output)};
+    fcntl(out, F_SETFL, fcntl(out, F_GETFL) | O_NONBLOCK);
+}
+
+void capture_done(struct capture *c)
+{
+    if (c->out >= 0)
+        close(c->out);
+    c->out = -1;
+    buf_done(&c->output);
+}
+
+/* Shown as it comes; a reader that is gone does not stop the step. */
+static void echo(struct capture *c, const char *bytes, size_t n)
+{
+    while (c->echo >= 0 && n > 0) {
+        ssize_t sent = write(c->echo, bytes, n);
+
+        if (sent < 0 && errno != EINTR)
+            c->echo = -1;
+        bytes += sent > 0 ? sent : 0;
+        n -= sent > 0 ? (size_t)sent : 0;
+    }
+}
+
+/* False when there is nothing to read now. */
+static bool take(struct capture *c)
+{
+    char piece[PIECE];
+    ssize_t n = c->out >= 0 ? read(c->out, piece, sizeof(piece)) : -1;
+    size_t room = c->max_output - c->output.len;
+
+    if (n > 0) {
+        echo(c, piece, (size_t)n);
+        buf_add(&c->output, piece, (size_t)n < room ? (size_t)n : room);
+        c->bytes += (uint64_t)n;
+        return true;
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        if (c->out >= 0)
+            close(c->out);
+        c->out = -1;
+    }
+    return false;
+}
+
+struct times {
+    int64_t end_at, kill_at; /* 0: not set */
+};
+
+static void ask_to_end(struct capture *c, struct times *t, int number, int64_t grace_ms)
+{
+    proc_signal(c->proc, number);
+    proc_signal(c->proc, SIGCONT); /* one that is stopped would not hear it */
+    t->kill_at = t->kill_at ? t->kill_at : proc_clock_ms() + grace_ms;
+}
+
+static void on_signal(struct capture *c, struct times *t)
+{
+    for (int number; (number = capture_next_signal(c->signals));) {
+        c->stop_signal = c->stop_signal ? c->stop_signal : number;
+        ask_to_end(c, t, number, STOP_GRACE_MS);
+    }
+    proc_follow_stop(c->proc);
+}
+
+static void on_clock(struct capture *c, struct times *t)
+{
+    int64_t now = proc_clock_ms();
+
+    if (t->end_at && now >= t->end_at) {
+        c->timed_out = true;
+        t->end_at = 0;
+        ask_to_end(c, t, SIGTERM, PROC_GRACE_MS);
+    }
+    if (t->kill_at && now >= t->kill_at)
+        proc_signal(c->proc, SIGKILL);
+}
+
+static int wait_ms(const struct times *t)
+{
+    int64_t at = t->kill_at && (!t->end_at || t->kill_at < t->end_at) ? t->kill_at : t->end_at;
+    int64_t left = at - proc_clock_ms();
+
+    return !at ? -1 : left < 0 ? 10 : left > 60000 ? 60000 : (int)left;
+}
+
+/* Nothing comes over the link while the program runs but its end. */
+static void on_link(struct capture *c)
+{
+    c->broken = true;
+    c->link = -1;
+    proc_signal(c->proc, SIGKILL);
+}
+
+static void end_group(struct capture *c, pid_t group)
+{
+    if (kill(-group, 0) != 0)
+        return;
+    c->left_behind = tree_group_size(group);
+    kill(-group, SIGKILL);
+}
+
+void capture_run(struct capture *c)
+{
+    pid_t group = c->proc->pid;
+    struct times t = {.end_at = c->timeout_ms ? proc_clock_ms() + c->timeout_ms : 0};
+
+    while (c->proc->pid > 0) {
+        struct pollfd p[] = {{.fd = c->proc->pidfd, .events = POLLIN},
+                             {.fd = c->out, .events = POLLIN},
+                             {.fd = c->link, .events = POLLRDHUP},
+                             {.fd = c->signals, .events = POLLIN}};
+
+        if (poll(p, 4, wait_ms(&t)) < 0 && errno != EINTR)
+            proc_signal(c->proc, SIGKILL);
+        if (p[1].revents)
+            take(c);
+        if (p[2].revents)
+            on_link(c);
+        if (p[3].revents)
+            on_signal(c, &t);
+        on_clock(c, &t);
+        if (p[0].revents)
+            proc_reap(c->proc, &c->status);
+    }
+    end_group(c, group);
+    while (take(c))
+        ;
+    proc_terminal_back(c->proc);
+}

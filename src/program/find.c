@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A name with a slash is a path; others are looked for in $PATH, where a file that may not be executed is passed over but
+ * remembered, because "may not be executed" is the better answer than "not found".
+ */
+#include "program/find.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "base/mem.h"
+
+#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
+
+int program_find_exit(enum tide_code code)
+{
+    return code == TIDE_NOT_FOUND ? 127 : code == TIDE_DENIED ? 126 : tide_code_exit(code);
+}
+
+/* 0, or why this file cannot be run. */
+static int why_not(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return errno;
+    if (S_ISDIR(st.st_mode))
+        return EISDIR;
+    return access(path, X_OK) == 0 ? 0 : errno;
+}
+
+static void put_path(struct buf *out, const char *cwd, struct str dir, const char *name)
+{
+    buf_clear(out);
+    if (dir.len == 0 || dir.ptr[0] != '/') { /* an empty entry of $PATH is where we are */
+        buf_add_str(out, str_from(cwd));
+        buf_add_char(out, '/');
+    }
+    buf_add_str(out, dir);
+    if (dir.len > 0)
+        buf_add_char(out, '/');
+    buf_add_str(out, str_from(name));
+}
+
+static enum tide_code found(struct buf *path, const char *name, int errnum, struct tide_err *err)
+{
+    if (path->failed)
+        return tide_fail(err, TIDE_NOT_FOUND, "%.200s: the path is too long", name);
+    if (errnum == 0)
+        return TIDE_OK;
+    if (errnum == EISDIR)
+        return tide_fail(err, TIDE_DENIED, "%.200s: is a directory", name);
+    if (errnum == EACCES)
+        return tide_fail(err, TIDE_DENIED, "%.200s: may not be executed: give it the right with chmod +x", name);
+    return tide_fail(err, TIDE_NOT_FOUND, "%.200s: no such program", name);
+}
+
+static int search(const char *name, const char *cwd, struct buf *ret_path)
+{
+    const char *dirs = getenv("PATH");
+    int worst = ENOENT;
+
+    for (dirs = dirs ? dirs : PATH_DEFAULT;; dirs++) {
+        size_t n = strcspn(dirs, ":");
+        int errnum;
+
+        put_path(ret_path, cwd, (struct str){dirs, n}, name);
+        errnum = why_not(buf_cstr(ret_path));
+        if (errnum == 0)
+            return 0;
+        worst = errnum == EACCES ? EACCES : worst;
+        dirs += n;
+        if (!*dirs)
+            return worst;
+    }
+}
+
+enum tide_code program_find(const char *name, const char *cwd, struct buf *ret_path, struct tide_err *err)
+{
+    if (!*name)
+        return tide_fail(err, TIDE_NOT_FOUND, "the name of the program is empty");
+    if (!strchr(name, '/'))
+        return found(ret_path, name, search(name, cwd, ret_path), err);
+    buf_clear(ret_path);
+    if (name[0] == '/')
+        buf_add_str(ret_path, str_from(name));
+    else
+        put_path(ret_path, cwd, (struct str){NULL, 0}, name);
+    return found(ret_path, name, why_not(buf_cstr(ret_path)), err);
+}
+
+enum tide_code program_digest(const char *path, char ret_hex[PROGRAM_DIGEST_SIZE], struct tide_err *err)
+{
+    enum { PIECE = 64 << 10 };
+    AUTO(mem_freep) char *piece = mem_alloc(PIECE);
+    unsigned char out[DIGEST_SIZE];
+    struct digest_state d;
+    enum tide_code code = TIDE_OK;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = -1;
+
+    digest_begin(&d, NULL);
+    while (fd >= 0 && ((n = read(fd, piece, PIECE)) > 0 || (n < 0 && errno == EINTR)))
+        digest_add(&d, piece, n > 0 ? (size_t)n : 0);
+    if (n < 0)
+        code = tide_fail_errno(err, errno, "read '%.200s'", path);
+    if (fd >= 0)
+        close(fd);
+    digest_end(&d, out);
+    if (!code)
+        hex_encode(ret_hex, out, sizeof(out));
+    return code;
+}

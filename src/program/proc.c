@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Processes at a gate. The child does only what is safe between fork and exec: system calls on memory that was made ready
+ * before. It is put into its own group from both sides, so that neither can be ahead of the other.
+ *
+ * Two pipes: the gate, in which one message (perhaps empty) lets it run and whose end without one makes it leave; and the
+ * fault pipe, closed by a successful exec, else holding the errno.
+ */
+#include "program/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SHELL "/bin/sh" /* runs files that are executable and name no interpreter, as execvp does */
+
+/* Everything that the child needs, made before the fork. */
+struct birth {
+    const struct proc_spec *spec;
+    char **shell_argv;
+    pid_t parent;
+    int gate, gate_write, fault;
+    sigset_t mask;
+};
+
+int64_t proc_clock_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- in the child ---- */
+
+_Noreturn static void fault(const struct birth *b, int errnum)
+{
+    ssize_t n = write(b->fault, &errnum, sizeof(errnum));
+
+    _exit(n == (ssize_t)sizeof(errnum) ? 127 : 126);
+}
+
+/* Waits for the message; leaves when there is none. A message is one byte of length and the text. */
+static void wait_at_gate(const struct birth *b)
+{
+    char message[PROC_MESSAGE_MAX + 1];
+    ssize_t n;
+
+    do {
+        n = read(b->gate, message, sizeof(message));
+    } while (n < 0 && errno == EINTR);
+    if (n < 1)
+        _exit(0);
+    if (b->spec->slot) {
+        memcpy(b->spec->slot, message + 1, (size_t)n - 1);
+        b->spec->slot[n - 1] = '\0';
+    }
+}
+
+/*
+ * What we ignore for ourselves it must not: a pipeline depends on being ended by SIGPIPE. What we catch it must not either,
+ * while it waits at the gate: our handlers speak to us. What was ignored before us stays so.
+ */
+static void set_child_signals(const struct birth *b)
+{
+    static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGTTOU}, caught[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    struct sigaction now;
+
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+        signal(ignored[i], SIG_DFL);
+    for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+        if (sigaction(caught[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            signal(caught[i], SIG_DFL);
+    sigprocmask(SIG_SETMASK, &b->mask, NULL);
+}
+
+_Noreturn static void child(const struct birth *b)
+{
+    const struct proc_spec *s = b->spec;
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != b->parent)
+        _exit(126);
+    set_child_signals(b);
+    close(b->gate_write); /* else it would hold its own gate open */
+    wait_at_gate(b);
+    if ((s->out >= 0 && dup2(s->out, STDOUT_FILENO) < 0) || (s->err >= 0 && dup2(s->err, STDERR_FILENO) < 0) ||
+        (s->cwd && chdir(s->cwd) != 0))
+        fault(b, errno);
+    execve(s->path, s->argv, s->envp);
+    if (errno == ENOEXEC)
+        execve(SHELL, b->shell_argv, s->envp);
+    fault(b, errno);
+}
+
+/* ---- starting ---- */
+
+static char **shell_argv(const struct proc_spec *spec)
+{
+    size_t n = 0;
+    char **argv;
+
+    while (spec->argv[n])
+        n++;
+    argv = mem_array(n + 3, sizeof(char *));
+    argv[0] = (char *)(uintptr_t)SHELL;
+    argv[1] = (char *)(uintptr_t)spec->path;
+    for (size_t i = 1; i < n; i++)
+        argv[i + 1] = spec->argv[i];
+    return argv;
+}
+
+static void close_pair(int pair[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (pair[i] >= 0)
+            close(pair[i]);
+}
+
+static enum tide_code born(struct proc *p, pid_t pid, int gate, int fault_fd, struct tide_err *err)
+{
+    setpgid(pid, pid);
+    *p = (struct proc){.pid = pid, .gate = gate, .fault = fault_fd, .terminal = -1, .start = proc_start_time(pid)};
+    p->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (p->pidfd >= 0)
+        return TIDE_OK;
+    tide_fail_errno(err, errno, "watch process %d", (int)pid);
+    proc_drop(p);
+    return err->code;
+}
+
+enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, struct tide_err *err)
+{
+    AUTO(mem_freep) char **argv = shell_argv(spec);
+    struct birth b = {.spec = spec, .shell_argv = argv, .parent = getpid()};
+    int gate[2] = {-1, -1}, fault_pipe[2] = {-1, -1};
+    sigset_t all;
+    pid_t pid = -1;
+    int errnum;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &b.mask); /* none of our handlers may run in the child */
+    if (pipe2(gate, O_CLOEXEC) == 0 && pipe2(fault_pipe, O_CLOEXEC) == 0) {
+        b.gate = gate[0];
+        b.gate_write = gate[1];
+        b.fault = fault_pipe[1];
+        pid = fork();
+    }
+    if (pid == 0)
+        child(&b);
+    errnum = errno;
+    sigprocmask(SIG_SETMASK, &b.mask, NULL);
+    if (pid < 0) {
+        tide_fail_errno(err, errnum, "start a process");
+        close_pair(gate);
+        close_pair(fault_pipe);
+        return err->code;
+    }
+    close(gate[0]);
+    close(fault_pipe[1]);
+    return born(ret_proc, pid, gate[1], fault_pipe[0], err);
+}
+
+static void shut(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static int wait_for(struct proc *p)
+{
+    int status = 0;
+
+    while (p->pid > 0 && waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    p->pid = 0;
+    shut(&p->pidfd);
+    return status;
+}
+
+enum tide_code proc_go(struct proc *p, const char *message, struct tide_err *err)
+{
+    char bytes[PROC_MESSAGE_MAX + 1] = {'g'};
+    size_t len = message ? strlen(message) : 0;
+    int errnum = 0;
+    ssize_t n;
+
+    if (len >= PROC_MESSAGE_MAX)
+        return tide_fail(err, TIDE_INVALID, "a message of %zu bytes does not fit the gate", len);
+    memcpy(bytes + 1, message ? message : "", len);
+    n = write(p->gate, bytes, len + 1);
+    shut(&p->gate);
+    if (n == (ssize_t)len + 1)
+        do {
+            n = read(p->fault, &errnum, sizeof(errnum));
+        } while (n < 0 && errno == EINTR);
+    shut(&p->fault);
+    if (n == 0)
+        return TIDE_OK;
+    proc_terminal_back(p);
+    wait_for(p);
+    return tide_fail_errno(err, n == (ssize_t)sizeof(errnum) ? errnum : EPIPE, "cannot be started");
+}
+
+void proc_drop(struct proc *p)
+{
+    shut(&p->gate);
+    shut(&p->fault);
+    if (p->pid > 0) {
+        proc_signal(p, SIGKILL);
+        wait_for(p);
+    }
+    shut(&p->pidfd);
+    proc_terminal_back(p);
+}
+
+void proc_signal(const struct proc *p, int number)
+{
+    if (p->pid > 0)
+        kill(-p->pid, number);
+}
+
+bool proc_reap(struct proc *p, int *ret_status)
+{
+    int status = 0;
+
+    if (p->pid <= 0 || waitpid(p->pid, &status, WNOHANG) != p->pid)
+        return false;
+    p->pid = 0;
+    shut(&p->pidfd);
+    *ret_status = status;
+    return true;
+}
+
+/* ---- the terminal ---- */
+
+/* From the background, moving a terminal would stop us. */
+static void set_foreground(int terminal, pid_t group)
+{
+    void (*before)(int) = signal(SIGTTOU, SIG_IGN);
+
+    if (tcsetpgrp(terminal, group) == 0 || errno) /* it may have gone away: then nobody needs it */
+        signal(SIGTTOU, before);
+}
+
+void proc_terminal_give(struct proc *p)
+{
+    if (p->pid <= 0 || !isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) != getpgrp())
+        return;
+    p->terminal = STDIN_FILENO;
+    set_foreground(p->terminal, p->pid);
+}
+
+void proc_terminal_back(struct proc *p)
+{
+    if (p->terminal >= 0)
+        set_foreground(p->terminal, getpgrp());
+    p->terminal = -1;
+}
+
+void proc_follow_stop(struct proc *p)
+{
+    siginfo_t info = {0};
+
+    if (p->pid <= 0 || p->terminal < 0 || waitid(P_PID, (id_t)p->pid, &info, WSTOPPED | WNOHANG) != 0 || !info.si_pid)
+        return;
+    proc_terminal_back(p);
+    kill(0, SIGTSTP); /* all of our job; where there is no job control it does nothing */
+    proc_terminal_give(p);
+    proc_signal(p, SIGCONT);
+}
+
+/* ---- what is known of a process ---- */
+
+uint64_t proc_start_time(pid_t pid)
+{
+    char path[40], text[1024];
+    const char *at;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    at = strrchr(text, ')'); /* the name before it may hold anything */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static bool same_name(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+
+    return strncmp(a, b, n) == 0 && b[n] == '=';
+}
+
+static bool replaced(const char *entry, char *const *sets)
+{
+    for (; *sets; sets++)
+        if (same_name(*sets, entry))
+            return true;
+    return false;
+}
+
+char **proc_env(struct arena *a, char *const *base, char *const *sets)
+{
+    size_t n = 0, n_sets = 0, at = 0;
+    char **envp;
+
+    while (base[n])
+        n++;
+    while (sets[n_sets])
+        n_sets++;
+    envp = arena_alloc(a, (n + n_sets + 1) * sizeof(*envp));
+    for (size_t i = 0; i < n; i++)
+        if (!replaced(base[i], sets))
+            envp[at++] = base[i];
+    for (size_t i = 0; i < n_sets; i++)
+        envp[at++] = sets[i];
+    envp[at] = NULL;
+    return envp;
+}

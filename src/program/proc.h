@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program in a process of its own that is held at a gate: its pid is known, and can be written down, before it runs.
+ *
+ *   proc_hold ── proc_go ── runs ── proc_exited … proc_reap
+ *           └─── proc_drop: it never ran
+ */
+#ifndef PROGRAM_PROC_H
+#define PROGRAM_PROC_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#define PROC_GRACE_MS 2000 /* between being asked to end and being made to */
+
+struct proc_spec {
+    const char *path; /* the file, as program_find() gave it */
+    char *const *argv, *const *envp;
+    char *
+        slot; /* where the gate's message goes: room for PROC_MESSAGE_MAX at the end of one string of envp; NULL: none */
+    const char *cwd; /* NULL: where we are */
+    int out, err;    /* become its standard output and error; -1: ours */
+};
+
+#define PROC_MESSAGE_MAX 80
+
+struct proc {
+    pid_t pid; /* also its group; 0: none */
+    uint64_t start;
+    int pidfd;
+    int gate, fault; /* the message goes in; the errno of a failed start comes out */
+    int terminal;    /* descriptor of the terminal that its group was given; -1: none */
+};
+
+#define PROC_INIT                                                                                                      \
+    {                                                                                                                  \
+        .pidfd = -1, .gate = -1, .fault = -1, .terminal = -1                                                           \
+    }
+
+/* Forks it into a group of its own. It dies with us, whatever we die of. */
+enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, struct tide_err *err) MUST_CHECK;
+
+/* Opens the gate; returns when the program runs. A failed start is reaped. `message` (NULL: none) fills the slot. */
+enum tide_code proc_go(struct proc *p, const char *message, struct tide_err *err) MUST_CHECK;
+
+/* A held one ends without having run; one that runs is killed. Takes one that has ended as well. */
+void proc_drop(struct proc *p);
+
+/* Signal to the whole group. */
+void proc_signal(const struct proc *p, int number);
+
+/* Takes note of its end when it has ended: *ret_status as of waitpid. */
+bool proc_reap(struct proc *p, int *ret_status);
+
+/*
+ * When standard input is a terminal and we are in its foreground, the group gets it; proc_terminal_back() takes it again.
+ * Without this a program that reads from the terminal would be stopped, and Ctrl-C would not reach it.
+ */
+void proc_terminal_give(struct proc *p);
+void proc_terminal_back(struct proc *p);
+
+/* Ctrl-Z stops the group that has the terminal; the shell that waits for us must see us stop, and get its terminal. */
+void proc_follow_stop(struct proc *p);
+
+/* Field 22 of /proc/PID/stat: with the pid it names one process for ever (of this boot). 0: no such process. */
+uint64_t proc_start_time(pid_t pid);
+
+/* The environment with these "NAME=value" put in or replaced; `sets` ends with NULL. */
+char **proc_env(struct arena *a, char *const *base, char *const *sets);
+
+int64_t proc_clock_ms(void); /* monotonic */
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loop of `tidemark exec`. It wakes for requests, output, signals and ends of processes, and every TICK_MS to look
+ * whether somebody cancelled the run or took the lease.
+ *
+ * Ending is always the same: nothing new begins, the program's group gets a signal and PROC_GRACE_MS, in which steps can
+ * still record how they ended; then everything below us is killed until nothing is left. Only then is the end recorded,
+ * so that a session that says it is over has no process behind it. A run that waits is recorded first, because the wait
+ * must be durable before anything ends for its sake.
+ */
+#include "program/supervisor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "program/capture.h"
+#include "program/tree.h"
+
+#define TICK_MS 50
+#define TICK_ENDING_MS 5
+#define GIVE_UP_MS 5000 /* after killing: a process that the kernel does not let go of is left to it */
+#define FIELDS_MAX ((size_t)1 << 20)
+
+enum { AT_SIGNALS, AT_CHILD, AT_OUT, AT_ERR, AT_SERVER };
+
+/* ---- set-up ---- */
+
+static enum tide_code hold(struct supervisor *s, const char *name, struct tide_err *err)
+{
+    char *run_id = arena_zero(&s->arena, 32 + PROC_MESSAGE_MAX);
+    char *door = (char *)(uintptr_t)arena_printf(&s->arena, DOOR_ENV "=%s", name);
+    char *session = (char *)(uintptr_t)arena_printf(&s->arena, "TIDEMARK_SESSION_ID=%s", s->job->session_id);
+    char *no_step = (char *)(uintptr_t)STEP_ENV "="; /* of a step that we may be inside of */
+    char *sets[] = {door, session, run_id, no_step, NULL};
+    struct proc_spec spec = {.path = s->job->path,
+                             .argv = s->job->argv,
+                             .cwd = s->job->cwd,
+                             .out = s->out.child_end,
+                             .err = s->err.child_end};
+
+    spec.slot = run_id + snprintf(run_id, 32, "TIDEMARK_RUN_ID=");
+    spec.envp = proc_env(&s->arena, environ, sets);
+    return proc_hold(&spec, &s->child, err);
+}
+
+enum tide_code supervisor_open(struct supervisor *s, const struct job *job, struct tide_err *err)
+{
+    char name[DOOR_NAME_SIZE];
+
+    *s = (struct supervisor){.job = job, .child = PROC_INIT, .door = -1, .signals = -1};
+    s->out.from = s->out.child_end = s->err.from = s->err.child_end = -1;
+    s->signals = capture_signals();
+    tree_adopt();
+    if (door_open(&s->door, name, err) || relay_open(&s->out, STDOUT_FILENO, err) ||
+        relay_open(&s->err, STDERR_FILENO, err) || hold(s, name, err)) {
+        supervisor_close(s);
+        return err->code;
+    }
+    relay_close_child_end(&s->out);
+    relay_close_child_end(&s->err);
+    return TIDE_OK;
+}
+
+void supervisor_close(struct supervisor *s)
+{
+    proc_drop(&s->child);
+    relay_done(&s->out);
+    relay_done(&s->err);
+    if (s->door >= 0)
+        close(s->door);
+    capture_signals_done(s->signals);
+    s->door = s->signals = -1;
+    arena_done(&s->arena);
+}
+
+/* ---- ending ---- */
+
+static void stop(struct supervisor *s, enum stop why, int number)
+{
+    if (s->stop && !(why == STOP_LOST && s->stop != STOP_LOST))
+        return;
+    s->stop = why;
+    s->server.closing = true;
+    s->kill_at = proc_clock_ms() + (why == STOP_LOST ? 0 : PROC_GRACE_MS);
+    proc_signal(&s->child, number);
+    proc_signal(&s->child, SIGCONT); /* one that is stopped would not hear it */
+    if (why == STOP_LEFT || why == STOP_LOST)
+        tree_signal(number);
+}
+
+static void read_signals(struct supervisor *s)
+{
+    for (int number; (number = capture_next_signal(s->signals));) {
+        s->stop_signal = s->stop_signal ? s->stop_signal : number;
+        if (s->stop == STOP_NONE)
+            stop(s, STOP_SIGNAL, number);
+        else
+            proc_signal(&s->child, number);
+    }
+}
+
+static void reap(struct supervisor *s)
+{
+    if (!s->exited)
+        s->exited = proc_reap(&s->child, &s->status);
+    if (s->exited)
+        proc_terminal_back(&s->child);
+    tree_reap(s->child.pid);
+}
+
+/* True when nothing of the program is left, or nothing more can be done about it. */
+static bool is_gone(struct supervisor *s)
+{
+    size_t left;
+
+    if (!s->exited)
+        return false;
+    left = tree_signal(0);
+    if (left > 0 && s->stop == STOP_NONE) {
+        s->left_behind = left;
+        stop(s, STOP_LEFT, SIGTERM);
+    }
+    return left == 0 || (s->kill_at && proc_clock_ms() > s->kill_at + GIVE_UP_MS);
+}
+
+static void kill_late(struct supervisor *s)
+{
+    if (!s->kill_at || proc_clock_ms() < s->kill_at)
+        return;
+    proc_signal(&s->child, SIGKILL);
+    tree_signal(SIGKILL);
+}
+
+/* ---- the store ---- */
+
+int supervisor_trouble(void *supervisor, const struct tide_err *why, int64_t waited_ms)
+{
+    struct supervisor *s = supervisor;
+
+    (void)waited_ms;
+    if (why && !s->trouble)
+        fprintf(stderr, "tidemark: %s: %s\n", tide_code_text(why->code),
+                s->job->degrade ? "pure work goes on in memory until the store can be written (durability: degraded)"
+                                : "the run is held and goes on by itself when the store can be written");
+    else if (!why && s->trouble)
+        fprintf(stderr, "tidemark: the store can be written again: the run goes on\n");
+    s->trouble = why != NULL;
+    read_signals(s);
+    return why && s->stop_signal;
+}
+
+static void look(struct supervisor *s)
+{
+    struct tide_err err = {0};
+    unsigned signs = 0;
+    enum tide_code code;
+
+    if (s->server.park.parked || s->server.lost)
+        return;
+    code = tide_run_look(s->server.run, &signs, &err);
+    if (code == TIDE_FENCED) {
+        s->server.lost = true;
+        s->server.err = err;
+    } else if (!code && (signs & TIDE_SIGN_CANCEL)) {
+        stop(s, STOP_CANCEL, SIGTERM);
+    }
+}
+
+/* ---- the loop ---- */
+
+static void follow_server(struct supervisor *s)
+{
+    if (s->server.lost)
+        stop(s, STOP_LOST, SIGKILL);
+    else if (s->server.park.parked)
+        stop(s, STOP_PARKED, SIGTERM);
+}
+
+static void tick(struct supervisor *s, int64_t *next_look)
+{
+    int64_t now = proc_clock_ms();
+    bool resized;
+
+    if (now >= *next_look) {
+        *next_look = now + TICK_MS;
+        look(s);
+        resized = relay_resize(&s->out);
+        resized = relay_resize(&s->err) || resized;
+        if (resized)
+            proc_signal(&s->child, SIGWINCH);
+    }
+    kill_late(s);
+}
+
+static void turn(struct supervisor *s)
+{
+    struct pollfd p[AT_SERVER + SERVER_CONNS_MAX + 1] = {
+        [AT_SIGNALS] = {.fd = s->signals, .events = POLLIN},
+        [AT_CHILD] = {.fd = s->child.pidfd, .events = POLLIN},
+        [AT_OUT] = relay_wants(&s->out),
+        [AT_ERR] = relay_wants(&s->err),
+    };
+    size_t n = server_wants(&s->server, p + AT_SERVER);
+
+    if (poll(p, AT_SERVER + n, s->stop || s->exited ? TICK_ENDING_MS : TICK_MS) < 0)
+        return;
+    relay_move(&s->out, p[AT_OUT].revents);
+    relay_move(&s->err, p[AT_ERR].revents);
+    server_move(&s->server, p + AT_SERVER, n);
+    follow_server(s);
+    if (p[AT_SIGNALS].revents) {
+        read_signals(s);
+        proc_follow_stop(&s->child);
+    }
+    if (p[AT_CHILD].revents || p[AT_SIGNALS].revents)
+        reap(s);
+}
+
+static void loop(struct supervisor *s)
+{
+    int64_t next_look = proc_clock_ms() + TICK_MS;
+
+    while (!is_gone(s)) {
+        turn(s);
+        tick(s, &next_look);
+        follow_server(s);
+        if (s->stop)
+            reap(s);
+    }
+    relay_drain(&s->out);
+    relay_drain(&s->err);
+    server_close(&s->server); /* steps whose process was killed are recorded here */
+    s->door = -1;
+}
+
+/* ---- the record ---- */
+
+static void put_tail(struct json_out *o, const char *name, const char *bytes_name, const struct relay *r)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(RELAY_TAIL);
+    struct str s;
+
+    relay_tail(r, &text);
+    s = buf_view(&text);
+    for (int i = 0; i < 3 && r->bytes > RELAY_TAIL && s.len > 0 && (s.ptr[0] & 0xc0) == 0x80; i++)
+        s = (struct str){s.ptr + 1, s.len - 1}; /* the rest of a character that was cut */
+    json_out_kstr(o, str_from(name), s);
+    json_out_kint(o, str_from(bytes_name), (int64_t)r->bytes);
+}
+
+static void put_fields(const struct supervisor *s, struct buf *ret_fields)
+{
+    struct json_out o = json_out_to(ret_fields);
+
+    json_out_begin(&o, '{');
+    json_out_kint(&o, STR("exit_status"), capture_exit_status(s->status));
+    if (s->stop_signal == SIGINT || (WIFSIGNALED(s->status) && WTERMSIG(s->status) == SIGINT))
+        json_out_kstr(&o, STR("by"), STR("person")); /* typed: it is not resumed by itself */
+    json_out_key(&o, STR("output"));
+    json_out_begin(&o, '{');
+    put_tail(&o, "stdout", "stdout_bytes", &s->out);
+    put_tail(&o, "stderr", "stderr_bytes", &s->err);
+    json_out_end(&o, '}');
+    json_out_end(&o, '}');
+}
+
+static void judge_exit(const struct supervisor *s, struct tide_run_result *r, struct ending *e)
+{
+    bool killed = WIFSIGNALED(s->status);
+
+    e->exit_status = capture_exit_status(s->status);
+    if (killed && WTERMSIG(s->status) == SIGINT) { /* typed at the terminal, which the program had */
+        r->outcome = "interrupted";
+        r->reason = "shutdown";
+        snprintf(e->message, sizeof(e->message), "stopped by SIGINT");
+    } else if (e->exit_status == 0) {
+        r->outcome = "completed";
+        e->clean = true;
+    } else {
+        r->outcome = "failed";
+        r->error_code = killed ? "signal" : "exit";
+        if (killed)
+            snprintf(e->message, sizeof(e->message), "%.200s was killed by signal %d (%s)", s->job->argv[0],
+                     WTERMSIG(s->status), strsignal(WTERMSIG(s->status)));
+        else
+            snprintf(e->message, sizeof(e->message), "%.200s ended with exit status %d", s->job->argv[0],
+                     e->exit_status);
+        r->error_message = e->message;
+    }
+}
+
+static void judge(const struct supervisor *s, struct tide_run_result *r, struct ending *e)
+{
+    e->stop = s->stop;
+    if (s->stop == STOP_CANCEL) {
+        r->outcome = "cancelled";
+        r->reason = "requested";
+        e->exit_status = 1;
+        snprintf(e->message, sizeof(e->message), "cancelled");
+    } else if (s->stop == STOP_SIGNAL) {
+        r->outcome = "interrupted";
+        r->reason = "shutdown";
+        e->exit_status = 128 + s->stop_signal;
+        snprintf(e->message, sizeof(e->message), "stopped by signal %d (%s)", s->stop_signal,
+                 strsignal(s->stop_signal));
+    } else {
+        judge_exit(s, r, e);
+    }
+}
+
+/* The gate was opened and there was nothing behind it: what the session does next needs no token. */
+static enum tide_code start_failed(tide_run *run, const struct job *job, struct ending *ret, struct tide_err *err)
+{
+    struct tide_run_result result = {.outcome = "interrupted", .reason = "process_exit", .error_code = "start_failed"};
+    struct tide_err why = *err;
+
+    snprintf(ret->message, sizeof(ret->message), "%.200s: %.200s", job->argv[0], why.msg);
+    result.error_message = ret->message;
+    ret->start_failed = true;
+    ret->exit_status = why.code == TIDE_NOT_FOUND ? 127 : 126;
+    return tide_run_end(run, &result, err);
+}
+
+enum tide_code supervisor_run(struct supervisor *s, tide_run *run, struct ending *ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT(FIELDS_MAX);
+    struct tide_run_result result = {0};
+    enum tide_code code = TIDE_OK;
+
+    *ret = (struct ending){0};
+    server_init(&s->server, run, s->door);
+    proc_terminal_give(&s->child);
+    if (proc_go(&s->child, tide_run_id(run), err))
+        return start_failed(run, s->job, ret, err);
+    loop(s);
+    ret->stop = s->stop;
+    if (s->server.lost) {
+        tide_err_copy(err, &s->server.err);
+        code = err->code;
+    } else if (!s->server.park.parked) {
+        judge(s, &result, ret);
+        put_fields(s, &fields);
+        result.fields = buf_cstr(&fields);
+        code = tide_run_end(run, &result, err);
+    }
+    /* Last, because a reader may take its time, and the record must not wait for it. */
+    relay_flush(&s->out, s->signals);
+    relay_flush(&s->err, s->signals);
+    return code;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes below this one, found through /proc/PID/task/TID/children. A walk is not atomic: one that forks meanwhile
+ * may be missed, so whoever wants them gone walks until nothing is found.
+ */
+#include "program/tree.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DEPTH_MAX 64 /* deeper ones are found when those above them are gone */
+
+void tree_adopt(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* A whole small file, NUL-terminated; the caller frees it. NULL when it cannot be read. */
+static char *read_whole(const char *path)
+{
+    size_t len = 0, cap = 4096;
+    char *text = malloc(cap + 1);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = 1;
+
+    while (fd >= 0 && text && n > 0) {
+        n = read(fd, text + len, cap - len);
+        len += n > 0 ? (size_t)n : 0;
+        if (len == cap) {
+            char *more = realloc(text, 2 * cap + 1);
+
+            if (!more)
+                break;
+            text = more;
+            cap *= 2;
+        }
+    }
+    if (text)
+        text[len] = '\0';
+    if (fd < 0) {
+        free(text);
+        return NULL;
+    }
+    close(fd);
+    return text;
+}
+
+/* State and group from /proc/PID/stat: "PID (name) S PPID PGRP …". */
+static char state_of(pid_t pid, pid_t *ret_group)
+{
+    char path[40], *text, *at, state = '\0';
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    text = read_whole(path);
+    at = text ? strrchr(text, ')') : NULL;
+    if (at && at[1] == ' ') {
+        char *end;
+
+        state = at[2];
+        strtol(at + 3, &end, 10);
+        *ret_group = (pid_t)strtol(end, NULL, 10);
+    }
+    free(text);
+    return state;
+}
+
+static size_t walk(pid_t pid, int number, int depth);
+
+static size_t visit(pid_t pid, int number, int depth)
+{
+    pid_t group;
+    char state = state_of(pid, &group);
+    size_t n = walk(pid, number, depth + 1);
+
+    if (!state || state == 'Z' || state == 'X')
+        return n;
+    if (number)
+        kill(pid, number);
+    return n + 1;
+}
+
+static size_t walk_thread(const char *dir, const char *tid, int number, int depth)
+{
+    char path[64], *text, *at, *end;
+    size_t n = 0;
+
+    snprintf(path, sizeof(path), "%s/%.12s/children", dir, tid);
+    text = read_whole(path);
+    for (at = text; at && *at; at = end) {
+        long pid = strtol(at, &end, 10);
+
+        if (end == at)
+            break;
+        n += visit((pid_t)pid, number, depth);
+        end += *end == ' ';
+    }
+    free(text);
+    return n;
+}
+
+static size_t walk(pid_t pid, int number, int depth)
+{
+    char dir[40];
+    struct dirent *entry;
+    size_t n = 0;
+    DIR *d;
+
+    snprintf(dir, sizeof(dir), "/proc/%d/task", (int)pid);
+    d = depth < DEPTH_MAX ? opendir(dir) : NULL;
+    while (d && (entry = readdir(d)))
+        if (isdigit((unsigned char)entry->d_name[0]))
+            n += walk_thread(dir, entry->d_name, number, depth);
+    if (d)
+        closedir(d);
+    return n;
+}
+
+size_t tree_signal(int number)
+{
+    return walk(getpid(), number, 0);
+}
+
+size_t tree_group_size(pid_t group)
+{
+    struct dirent *entry;
+    size_t n = 0;
+    DIR *d = opendir("/proc");
+
+    while (d && (entry = readdir(d))) {
+        pid_t of = 0;
+        char state =
+            isdigit((unsigned char)entry->d_name[0]) ? state_of((pid_t)strtol(entry->d_name, NULL, 10), &of) : '\0';
+
+        n += state && state != 'Z' && state != 'X' && of == group;
+    }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+void tree_reap(pid_t except)
+{
+    siginfo_t info = {0};
+
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid > 0 && info.si_pid != except) {
+        waitpid(info.si_pid, NULL, WNOHANG);
+        info.si_pid = 0;
+    }
+}

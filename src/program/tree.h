@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program leaves behind: its group, and the processes that it started and that became ours when it ended. */
+#ifndef PROGRAM_TREE_H
+#define PROGRAM_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* From now on what descendants leave behind becomes a child of ours, and can be found. */
+void tree_adopt(void);
+
+/* Sends a signal to every descendant (0: none, only counts); how many there are. Zombies do not count. */
+size_t tree_signal(int number);
+
+/* How many processes of a group live, zombies not counted. Reads all of /proc: for rare paths. */
+size_t tree_group_size(pid_t group);
+
+/* Takes note of the ends of children that were adopted; `except` is left alone. */
+void tree_reap(pid_t except);
+
+#endif

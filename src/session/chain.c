@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a chain of runs has done, read from its log when a run of it begins, so that the state stays small however many
+ * steps a program has. What a rollback cut off does not count, but for finished effects that were to be reused.
+ */
+#include "base/timefmt.h"
+#include "session/run.h"
+
+struct reading {
+    struct tide_session *s;
+    struct chain *chain;
+    struct arena arena;
+    char *wait_key;   /* of the wait that is open; malloc or NULL */
+    int64_t reuse_to; /* finished effects before this rollback are reused though they were cut */
+};
+
+static void mark_free(void *p)
+{
+    struct mark *m = p;
+
+    free((char *)m->pending.ptr);
+    free(m);
+}
+
+void chain_done(struct chain *c)
+{
+    map_done(&c->steps, mark_free);
+    map_done(&c->waits, mark_free);
+    map_done(&c->checkpoints, free);
+    memset(c, 0, sizeof *c);
+}
+
+struct mark *chain_mark(struct map *m, struct str key)
+{
+    struct mark *mark = map_get(m, key);
+
+    if (!mark) {
+        mark = mem_zero(sizeof *mark);
+        map_put(m, key, mark);
+    }
+    return mark;
+}
+
+static int64_t time_in(struct reading *r, const struct json *body, const char *key)
+{
+    int64_t ms = 0;
+
+    return time_parse(json_get_text(&r->arena, body, str_from(key)), &ms) ? ms : 0;
+}
+
+static void read_started(struct reading *r, const struct event *ev, const struct json *body)
+{
+    struct str key = json_get_text(&r->arena, body, STR("call_id")),
+               effect = json_get_text(&r->arena, body, STR("effect"));
+    struct mark *m = chain_mark(&r->chain->steps, key);
+
+    m->state = MARK_STARTED;
+    m->seq = ev->seq;
+    m->attempt = (int)json_get_int(body, STR("attempt"), 0);
+    m->once = !effect.len || str_eq(effect, STR("once"));
+    snprintf(m->args, sizeof m->args, "%.*s", STR_ARG(json_get_text(&r->arena, body, STR("args_digest"))));
+}
+
+static void read_ended(struct reading *r, const struct event *ev, const struct json *body)
+{
+    struct mark *m = map_get(&r->chain->steps, json_get_text(&r->arena, body, STR("call_id")));
+
+    if (!m)
+        return; /* its beginning was cut off */
+    m->state = str_eq(ev->kind, STR("tool.completed")) ? MARK_COMPLETED
+               : str_eq(ev->kind, STR("tool.failed"))  ? MARK_FAILED
+                                                       : MARK_UNKNOWN;
+    m->seq = ev->seq;
+    m->undone = m->state == MARK_FAILED && json_get(body, STR("settled"));
+    m->retry_at_ms = time_in(r, body, "retry_at");
+}
+
+static void read_waiting(struct reading *r, const struct event *ev, const struct json *body)
+{
+    struct str key = json_get_text(&r->arena, body, STR("wait_key"));
+    struct mark *m;
+
+    text_set(&r->wait_key, key);
+    if (!key.len)
+        return;
+    m = chain_mark(&r->chain->waits, key);
+    m->state = MARK_WAITING;
+    m->seq = ev->seq;
+    m->due_ms = time_in(r, body, "due_at");
+}
+
+static void read_resumed(struct reading *r, const struct event *ev, const struct json *body)
+{
+    struct mark *m = r->wait_key ? map_get(&r->chain->waits, str_from(r->wait_key)) : NULL;
+
+    (void)body;
+    if (m) {
+        m->state = MARK_ANSWERED;
+        m->seq = ev->seq;
+    }
+    text_set(&r->wait_key, STR(""));
+}
+
+static void read_checkpoint(struct reading *r, const struct event *ev, const struct json *body)
+{
+    struct str key = json_get_text(&r->arena, body, STR("key")),
+               id = json_get_text(&r->arena, body, STR("checkpoint_id"));
+
+    (void)ev;
+    if (key.len)
+        map_set_text(&r->chain->checkpoints, key, id);
+}
+
+static void read_run_ended(struct reading *r, const struct event *ev, const struct json *body)
+{
+    (void)ev;
+    (void)body;
+    text_set(&r->wait_key, STR(""));
+}
+
+/* What the fold of a chain does with each kind. */
+static const struct {
+    const char *kind;
+    void (*read)(struct reading *, const struct event *, const struct json *);
+} readers[] = {
+    {"tool.started", read_started},  {"tool.completed", read_ended},      {"tool.failed", read_ended},
+    {"tool.unknown", read_ended},    {"run.waiting", read_waiting},       {"run.resumed", read_resumed},
+    {"checkpoint", read_checkpoint}, {"run.interrupted", read_run_ended}, {"run.cancelled", read_run_ended},
+    {"run.failed", read_run_ended},
+};
+
+/* A cut event counts only as part of an effect that must not be done twice. */
+static bool counts(struct reading *r, const struct event *ev, const struct json *body)
+{
+    struct str effect = json_get_text(&r->arena, body, STR("effect"));
+    const struct mark *m;
+
+    if (session_in_content(r->s, ev->seq))
+        return true;
+    if (!str_starts(ev->kind, STR("tool.")) || ev->seq >= r->reuse_to)
+        return false;
+    m = map_get(&r->chain->steps, json_get_text(&r->arena, body, STR("call_id")));
+    return str_eq(ev->kind, STR("tool.started")) ? !effect.len || str_eq(effect, STR("once")) : m && m->once;
+}
+
+static int read_event(void *arg, const struct event *ev)
+{
+    struct reading *r = arg;
+    struct json *body;
+
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+        if (!str_eq(ev->kind, str_from(readers[i].kind)))
+            continue;
+        arena_reset(&r->arena);
+        if (!json_parse(&r->arena, ev->body, NULL, &body, NULL, NULL) && counts(r, ev, body))
+            readers[i].read(r, ev, body);
+        break;
+    }
+    return 0;
+}
+
+static int find_reuse(void *arg, const struct event *ev)
+{
+    struct reading *r = arg;
+    struct json *body;
+
+    if (!str_eq(ev->kind, STR("session.rolled_back")))
+        return 0;
+    arena_reset(&r->arena);
+    if (!json_parse(&r->arena, ev->body, NULL, &body, NULL, NULL))
+        r->reuse_to = str_eq(json_get_text(&r->arena, body, STR("effects")), STR("reuse")) ? ev->seq : 0;
+    return 0;
+}
+
+enum tide_code chain_load(struct tide_session *s, struct chain *ret, struct tide_err *err)
+{
+    struct reading r = {.s = s, .chain = ret, .arena = ARENA_INIT};
+    const struct ledger *l;
+    enum tide_code code = session_sync(s, err); /* the head must know of our own last append */
+
+    if (code)
+        return code;
+    l = &s->state->ledger;
+    if (!l->chain_seq)
+        return TIDE_OK;
+    if (l->rollbacks)
+        code = store_read(s->store, &s->head, l->chain_seq, 0, find_reuse, &r, err);
+    code = code ? code : store_read(s->store, &s->head, l->chain_seq, 0, read_event, &r, err);
+    free(r.wait_key);
+    arena_done(&r.arena);
+    return code;
+}

@@ -1,0 +1,610 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Beginning, resuming and cancelling runs. Each looks at the state as the store has it, refuses what is to be refused, and
+ * then makes one append guarded by the seq it looked at: whoever comes between makes it look again, so that among parallel
+ * callers exactly one gets through. What the latest run left open is closed in that same append.
+ */
+#include <inttypes.h>
+
+#include "base/timefmt.h"
+#include "session/run.h"
+#include "session/settle.h"
+#include "session/status.h"
+#include "session/token.h"
+
+#define CANCEL_WAIT_MS 2000
+#define CANCEL_LOOK_MS 20
+#define DYING_MS 300
+
+static const struct tide_run_options no_options;
+
+/* ---- what stands in the way ------------------------------------------------------------------------------------------ */
+
+static bool owner_alive(const struct tide_session *s)
+{
+    return s->head.held && s->head.holder_alive && s->head.epoch != s->owner.epoch;
+}
+
+static bool lives(struct tide_session *s, int64_t pid, int64_t start)
+{
+    const struct run *r = &s->state->ledger.run;
+    struct env_proc p = {.pid_ns = (uint64_t)r->pid_ns, .pid = pid, .start_time = (uint64_t)start};
+
+    snprintf(p.kernel_boot, sizeof p.kernel_boot, "%s", r->kernel_boot ? r->kernel_boot : "");
+    return pid > 0 && s->store->env->ops->life(s->store->env, &p) == ENV_ALIVE;
+}
+
+/* A program of the last run that lives on would do the same things beside the new one. */
+static enum tide_code find_living(struct tide_session *s, struct tide_err *err)
+{
+    const struct ledger *l = &s->state->ledger;
+
+    if (lives(s, l->run.pid, l->run.pid_start))
+        return tide_fail(err, TIDE_ALIVE,
+                         "the program of the last run still lives (process %" PRId64 "): wait for it to end, or end it",
+                         l->run.pid);
+    for (struct map_entry *e = map_next(&l->effects, NULL); e; e = map_next(&l->effects, e)) {
+        const struct effect *f = e->value;
+
+        if (lives(s, f->pid, f->pid_start))
+            return tide_fail(err, TIDE_ALIVE,
+                             "the program of step '%s' still lives (process %" PRId64
+                             "): wait for it to end, or end it",
+                             f->tool ? f->tool : "", f->pid);
+    }
+    return TIDE_OK;
+}
+
+/* One whose supervisor was killed just now is dying: that takes a moment. */
+static enum tide_code refuse_living(struct tide_session *s, struct tide_err *err)
+{
+    struct env *env = s->store->env;
+    enum tide_code code = find_living(s, err);
+
+    for (int waited = 0; code == TIDE_ALIVE && waited < DYING_MS; waited += 5) {
+        env->ops->sleep_ms(env, 5);
+        code = find_living(s, err);
+    }
+    return code;
+}
+
+static enum tide_code refuse_held(struct tide_session *s, struct tide_err *err)
+{
+    if (s->owner.epoch && s->state->ledger.run.end == RUN_OPEN && !s->state->ledger.run.waiting)
+        return tide_fail(err, TIDE_HELD, "a run of session '%s' is under way in this process: end it first",
+                         s->head.id);
+    if (!owner_alive(s))
+        return TIDE_OK;
+    return tide_fail(err, TIDE_HELD, "session '%s' is held by %s: wait for it to end, or `tidemark cancel %s`",
+                     s->head.id, s->head.holder, s->head.id);
+}
+
+/* ---- run.started, run.resumed -------------------------------------------------------------------------------------- */
+
+static void draft_process(struct draft *d, struct store *store)
+{
+    struct env_proc self;
+
+    memset(&self, 0, sizeof self);
+    store->env->ops->self(store->env, &self);
+    draft_text(d, "boot_id", store->boot_id);
+    draft_text(d, "kernel_boot", self.kernel_boot);
+    json_out_kint(&d->out, STR("pid_ns"), (int64_t)self.pid_ns);
+}
+
+static void draft_permissions(struct draft *d, const struct tide_run_options *opt)
+{
+    if (opt->flags & TIDE_RUN_ACCEPT_CHANGE)
+        json_out_kbool(&d->out, STR("accept_change"), true);
+    if (!opt->retry || !opt->retry[0])
+        return;
+    json_out_key(&d->out, STR("retry"));
+    json_out_begin(&d->out, '[');
+    for (const char *const *name = opt->retry; *name; name++)
+        json_out_str(&d->out, str_from(*name));
+    json_out_end(&d->out, ']');
+}
+
+/* `from` NULL: a new chain. */
+static enum tide_code draft_started(struct draft *d, struct tide_session *s, const char *run_id, const struct run *from,
+                                    const struct tide_run_options *opt, struct tide_err *err)
+{
+    const char *checkpoint = s->state->content.resume_checkpoint;
+    enum tide_code code;
+
+    draft_open(d, "run.started");
+    draft_text(d, "run_id", run_id);
+    draft_process(d, s->store);
+    if (from) {
+        json_out_key(&d->out, STR("resumed_from"));
+        json_out_begin(&d->out, '{');
+        draft_text(d, "run_id", from->run_id);
+        json_out_kint(&d->out, STR("seq"), s->state->seq);
+        draft_text(d, "checkpoint_id", checkpoint);
+        json_out_end(&d->out, '}');
+        draft_text(d, "by", opt->by ? opt->by : "local");
+        draft_text(d, "request_id", opt->request_id);
+    }
+    draft_permissions(d, opt);
+    code = draft_members(d, opt->fields, NULL, err);
+    draft_close(d);
+    return code;
+}
+
+/* It is the same run: of the fields only those that say which process runs it now. */
+static enum tide_code draft_resumed(struct draft *d, struct tide_session *s, const struct tide_run_options *opt,
+                                    struct tide_err *err)
+{
+    static const char *const known[] = {"argv", "cwd", "env", "program", "program_digest", NULL};
+    enum tide_code code;
+
+    draft_open(d, "run.resumed");
+    draft_text(d, "run_id", s->state->ledger.run.run_id);
+    draft_text(d, "by", opt->by ? opt->by : opt->token ? "token" : "local");
+    draft_text(d, "request_id", opt->request_id);
+    draft_process(d, s->store);
+    draft_permissions(d, opt);
+    code = draft_members(d, opt->fields, known, err);
+    code = code ? code : draft_value(d, "input", opt->input, err);
+    draft_close(d);
+    return code;
+}
+
+static void draft_running(struct draft *d, const char *reason)
+{
+    draft_open(d, "status.derived");
+    draft_text(d, "status", "running");
+    draft_text(d, "reason", reason);
+    draft_close(d);
+}
+
+/* What is compared later must be stored as it came. */
+static enum tide_code check_texts(const struct tide_run_options *opt, struct tide_err *err)
+{
+    if (!str_is_utf8(str_from(opt->request_id), NULL) || !str_is_utf8(str_from(opt->by), NULL))
+        return tide_fail(err, TIDE_INVALID, "a request id, and who asks, must be valid UTF-8");
+    return TIDE_OK;
+}
+
+/* ---- starting -------------------------------------------------------------------------------------------------------- */
+
+/* The handle of the run that the state now says is open. */
+static enum tide_code make_handle(struct tide_session *s, const struct tide_run_options *opt, tide_run **ret_run,
+                                  struct tide_err *err)
+{
+    struct tide_run *r = run_new(s, opt);
+    enum tide_code code;
+
+    snprintf(r->id, sizeof r->id, "%s", s->state->ledger.run.run_id);
+    snprintf(r->chain_id, sizeof r->chain_id, "%s", s->state->ledger.chain_id);
+    code = chain_load(s, &r->done, err);
+    if (code) { /* begun, and cannot go on: say so rather than leave it open */
+        tide_run_close(r);
+        return code;
+    }
+    *ret_run = r;
+    return TIDE_OK;
+}
+
+static enum tide_code draft_message(struct draft *d, struct store *store, const char *message, struct tide_err *err)
+{
+    char id[TIDE_ID_SIZE];
+    enum tide_code code;
+
+    if (!message)
+        return TIDE_OK;
+    session_make_id(store, "msg", id);
+    draft_open(d, "queue.added");
+    draft_text(d, "queue_id", id);
+    code = draft_value(d, "content", message, err);
+    draft_close(d);
+    return code;
+}
+
+static enum tide_code start_once(struct tide_session *s, const struct tide_run_options *opt, struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    char run_id[TIDE_ID_SIZE];
+    enum tide_code code = session_sync(s, err);
+
+    code = code ? code : refuse_held(s, err);
+    code = code ? code : refuse_living(s, err);
+    if (!code) {
+        session_make_id(s->store, "run", run_id);
+        settle_for_new_run(&d, s->state);
+        code = draft_message(&d, s->store, opt->message, err);
+        code = code ? code : draft_started(&d, s, run_id, NULL, opt, err);
+    }
+    code = code ? code : session_append(s, 0, d.events, d.n, NULL, err);
+    draft_done(&d);
+    return code;
+}
+
+enum tide_code tide_run_start(tide_session *s, const struct tide_run_options *opt, tide_run **ret_run,
+                              struct tide_err *err)
+{
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    opt = opt ? opt : &no_options;
+    do
+        code = check_texts(opt, err) ? err->code : start_once(s, opt, err);
+    while (code == TIDE_CONFLICT);
+    code = code ? code : make_handle(s, opt, ret_run, err);
+    return code ? tide_wrap(err, "start a run") : TIDE_OK;
+}
+
+/* ---- resuming -------------------------------------------------------------------------------------------------------- */
+
+struct resuming {
+    struct tide_session *s;
+    const struct tide_run_options *opt;
+    struct status status;
+    int64_t now_ms, answered_seq; /* not 0: this request was answered there */
+};
+
+struct request {
+    struct str id;
+    int64_t seq;
+    struct arena arena;
+};
+
+static int is_request(void *arg, const struct event *ev)
+{
+    struct request *q = arg;
+    struct json *body;
+
+    if (!str_eq(ev->kind, STR("run.resumed")) && !str_eq(ev->kind, STR("run.started")))
+        return 0;
+    arena_reset(&q->arena);
+    if (!json_parse(&q->arena, ev->body, NULL, &body, NULL, NULL) &&
+        str_eq(json_get_text(&q->arena, body, STR("request_id")), q->id))
+        q->seq = ev->seq;
+    return q->seq != 0;
+}
+
+/* Whoever needs no token may ask again as well. */
+static enum tide_code find_request(struct resuming *m, struct tide_err *err)
+{
+    struct request q = {str_from(m->opt->request_id), 0, ARENA_INIT};
+    enum tide_code code;
+
+    if (!m->opt->request_id || m->opt->token)
+        return TIDE_OK;
+    code = store_read(m->s->store, &m->s->head, m->s->head.first_seq, 0, is_request, &q, err);
+    arena_done(&q.arena);
+    m->answered_seq = q.seq;
+    return code;
+}
+
+static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
+{
+    const struct run *r = &m->s->state->ledger.run;
+    char when[TIME_TEXT_SIZE];
+
+    if (r->due_ms && r->due_ms > m->now_ms && !(m->opt->flags & TIDE_RUN_NOW)) {
+        time_format(when, r->due_ms);
+        return tide_fail(err, TIDE_INVALID,
+                         "session '%s' sleeps until %s: wait, or end the sleep with `tidemark resume %s --now`",
+                         m->s->head.id, when, m->s->head.id);
+    }
+    if (!r->due_ms && !m->opt->token && !m->opt->input) /* going on is not answering */
+        return tide_fail(err, TIDE_INVALID,
+                         "session '%s' waits for %s%s%.200s: give the answer: `tidemark resume %s --input TEXT`",
+                         m->s->head.id, r->wait_kind ? r->wait_kind : "input", r->question ? ": " : "",
+                         r->question ? r->question : "", m->s->head.id);
+    return TIDE_OK;
+}
+
+static enum tide_code check_answerless(struct resuming *m, struct tide_err *err)
+{
+    bool waits = strcmp(m->status.status, "interrupted_waiting") == 0;
+
+    if (m->opt->input)
+        return tide_fail(err, TIDE_INVALID,
+                         waits ? "session '%s' does not wait any more (%s): `tidemark token rotate %s` opens the wait "
+                                 "again, `tidemark resume %s` without an answer runs it until it asks again"
+                               : "session '%s' does not wait for an answer (%s): `tidemark resume %s` goes on without",
+                         m->s->head.id, m->status.reason, m->s->head.id, m->s->head.id);
+    if (!m->status.is_resumable)
+        return tide_fail(err, TIDE_INVALID, "session '%s' cannot be resumed: %s", m->s->head.id, m->status.why);
+    return TIDE_OK;
+}
+
+/* Everything that can be refused, before anything is written. */
+static enum tide_code check_resume(struct resuming *m, struct tide_err *err)
+{
+    struct tide_session *s = m->s;
+    bool waiting;
+    enum tide_code code = find_request(m, err);
+
+    if (!code && m->opt->token)
+        code = token_validate(s, str_from(m->opt->token), m->opt->request_id, m->now_ms, &m->answered_seq, err);
+    if (code || m->answered_seq)
+        return code;
+    code = refuse_held(s, err);
+    code = code ? code : refuse_living(s, err);
+    if (code)
+        return code;
+    status_derive(&m->status, s->state, false, m->now_ms);
+    waiting = strcmp(m->status.status, "waiting") == 0;
+    return waiting ? check_wait(m, err) : check_answerless(m, err);
+}
+
+static enum tide_code resume_once(struct resuming *m, struct tide_err *err)
+{
+    struct tide_session *s = m->s;
+    struct draft d = DRAFT_INIT;
+    char run_id[TIDE_ID_SIZE];
+    enum tide_code code = session_sync(s, err);
+
+    m->now_ms = env_now_ms(s->store->env);
+    code = code ? code : check_resume(m, err);
+    if (code || m->answered_seq)
+        return code;
+    if (strcmp(m->status.status, "waiting") == 0) {
+        token_moved(&d, m->opt->token ? "token.consumed" : "token.revoked", &s->state->ledger.run,
+                    m->opt->token ? NULL : "resumed_locally", m->opt->request_id);
+        code = draft_resumed(&d, s, m->opt, err);
+    } else {
+        session_make_id(s->store, "run", run_id);
+        settle_for_resume(&d, s->state, m->status.reason, m->now_ms);
+        code = draft_started(&d, s, run_id, &s->state->ledger.run, m->opt, err);
+    }
+    draft_running(&d, "resumed");
+    code = code ? code : session_append(s, 0, d.events, d.n, NULL, err);
+    draft_done(&d);
+    return code;
+}
+
+struct first_answer {
+    struct tide_resumed *ret;
+    struct arena arena;
+};
+
+static int take_first_answer(void *arg, const struct event *ev)
+{
+    struct first_answer *f = arg;
+    struct json *body;
+
+    if (!json_parse(&f->arena, ev->body, NULL, &body, NULL, NULL))
+        snprintf(f->ret->run_id, sizeof f->ret->run_id, "%.*s", STR_ARG(json_get_text(&f->arena, body, STR("run_id"))));
+    return 1;
+}
+
+static enum tide_code answer_again(struct resuming *m, struct tide_resumed *ret, tide_run **ret_run,
+                                   struct tide_err *err)
+{
+    struct tide_resumed ignored;
+    struct first_answer f = {ret ? ret : &ignored, ARENA_INIT};
+    enum tide_code code;
+
+    memset(f.ret, 0, sizeof *f.ret);
+    f.ret->seq = m->answered_seq;
+    f.ret->repeated = 1;
+    code = store_read(m->s->store, &m->s->head, m->answered_seq, m->answered_seq, take_first_answer, &f, err);
+    arena_done(&f.arena);
+    *ret_run = NULL;
+    return code;
+}
+
+enum tide_code tide_run_resume(tide_session *s, const struct tide_run_options *opt, struct tide_resumed *ret,
+                               tide_run **ret_run, struct tide_err *err)
+{
+    struct resuming m = {.s = s, .opt = opt ? opt : &no_options};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    do
+        code = check_texts(m.opt, err) ? err->code : resume_once(&m, err);
+    while (code == TIDE_CONFLICT);
+    if (!code && m.answered_seq)
+        code = answer_again(&m, ret, ret_run, err);
+    else if (!code)
+        code = make_handle(s, m.opt, ret_run, err);
+    if (code)
+        return tide_wrap(err, "resume");
+    if (ret && !m.answered_seq) {
+        memset(ret, 0, sizeof *ret);
+        snprintf(ret->run_id, sizeof ret->run_id, "%s", (*ret_run)->id);
+        ret->seq = s->state->ledger.run.active_seq;
+    }
+    return TIDE_OK;
+}
+
+/* ---- what made it ---------------------------------------------------------------------------------------------------- */
+
+static int take_body(void *arg, const struct event *ev)
+{
+    struct tide_text *text = arg;
+
+    text->ptr = mem_dup(ev->body);
+    text->len = ev->body.len;
+    return 1;
+}
+
+enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+    int64_t seq;
+
+    ERR_LOCAL(err);
+    if (s->owner.pending || s->stale)
+        code = session_sync(s, err);
+    if (code)
+        return code;
+    seq = s->state->ledger.program_seq;
+    if (!seq)
+        return tide_fail(err, TIDE_NOT_FOUND,
+                         "session '%s' was not made by `tidemark exec`: resume it with the program that made it",
+                         s->head.id);
+    return store_read(s->store, &s->head, seq, seq, take_body, ret_json, err);
+}
+
+/* ---- a new token ------------------------------------------------------------------------------------------------------ */
+
+static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, int64_t expires_ms,
+                                  const struct token *token, struct tide_err *err)
+{
+    const struct run *r;
+    struct draft d = DRAFT_INIT;
+    char run_id[TIDE_ID_SIZE];
+    struct status st;
+    int64_t now = env_now_ms(s->store->env);
+    enum tide_code code = session_sync(s, err);
+    bool open;
+
+    code = code ? code : refuse_held(s, err);
+    if (code)
+        return code;
+    r = &s->state->ledger.run;
+    open = r->end == RUN_OPEN;
+    status_derive(&st, s->state, false, now);
+    if (r->due_ms || !r->waiting || (!open && r->end != RUN_INTERRUPTED))
+        return tide_fail(err, TIDE_INVALID, "session '%s' does not wait for anyone: %s", s->head.id, st.why);
+    if (!deadline_ms && r->deadline_ms > now) /* the wait's own stands while it lasts */
+        deadline_ms = r->deadline_ms;
+    snprintf(run_id, sizeof run_id, "%s", r->run_id ? r->run_id : "");
+    token_moved(&d, "token.revoked", r, "rotated", NULL);
+    if (!open) { /* ended: the wait is opened again, by a run that continues it */
+        session_make_id(s->store, "run", run_id);
+        code = draft_started(&d, s, run_id, r, &no_options, err);
+    }
+    token_minted(&d, token, run_id, r->wait_kind, expires_ms ? expires_ms : deadline_ms);
+    draft_open(&d, "run.waiting");
+    draft_text(&d, "run_id", run_id);
+    draft_text(&d, "wait_name", r->wait_name);
+    draft_text(&d, "wait_kind", r->wait_kind);
+    draft_text(&d, "wait_key", r->wait_key);
+    json_out_kint(&d.out, STR("since_seq"), r->since_seq);
+    draft_text(&d, "resume_token_id", token->id);
+    draft_time(&d, "deadline_at", deadline_ms);
+    draft_text(&d, "question", r->question);
+    draft_close(&d);
+    code = code ? code : session_append(s, TIDE_APPEND_RELEASE, d.events, d.n, NULL, err);
+    draft_done(&d);
+    return code;
+}
+
+enum tide_code tide_token_rotate(tide_session *s, int64_t deadline_ms, int64_t expires_ms,
+                                 char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err)
+{
+    int64_t now = env_now_ms(s->store->env);
+    struct token token;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if ((deadline_ms && deadline_ms <= now) || (expires_ms && expires_ms <= now))
+        return tide_fail(err, TIDE_INVALID, "the new deadline has passed: give one in the future");
+    token_make(s->store, &token);
+    do
+        code = rotate_once(s, deadline_ms, expires_ms, &token, err);
+    while (code == TIDE_CONFLICT);
+    if (!code)
+        memcpy(ret_token, token.text, sizeof token.text);
+    token_forget(&token);
+    return code;
+}
+
+/* ---- cancelling -------------------------------------------------------------------------------------------------------- */
+
+struct cancelling {
+    struct tide_session *s;
+    const char *by, *reason;
+    int64_t until_ns; /* 0: not asked yet */
+    int wait_ms;
+    enum tide_cancelled how;
+    bool held; /* the store says so, whatever the clock says of its lease: it may be another handle of this process */
+    bool done;
+};
+
+static bool can_be_cancelled(const struct run *r)
+{
+    return r->end == RUN_OPEN || r->end == RUN_INTERRUPTED;
+}
+
+static void draft_cancel_request(struct draft *d, const struct cancelling *c)
+{
+    draft_open(d, "cancel.requested");
+    draft_text(d, "by", c->by ? c->by : "local");
+    draft_text(d, "reason", c->reason);
+    draft_close(d);
+}
+
+/* Asks the process behind it. */
+static enum tide_code ask_holder(struct cancelling *c, struct tide_err *err)
+{
+    struct store *store = c->s->store;
+    struct draft d = DRAFT_INIT;
+    enum tide_code code;
+
+    draft_cancel_request(&d, c);
+    code = tide_input((tide_store *)(void *)store, c->s->head.id, -1, d.events, d.n, NULL, err);
+    draft_done(&d);
+    c->until_ns = store->env->ops->mono_ns(store->env) + (int64_t)c->wait_ms * 1000000;
+    return code;
+}
+
+/* Ends the run here; `force`: from under the process that holds it. */
+static enum tide_code end_it(struct cancelling *c, bool force, struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    const struct run *r = &c->s->state->ledger.run;
+    enum tide_code code;
+
+    if (!c->until_ns)
+        draft_cancel_request(&d, c);
+    token_moved(&d, "token.revoked", r, "cancelled", NULL);
+    draft_open(&d, "run.cancelled");
+    draft_text(&d, "run_id", r->run_id);
+    draft_text(&d, "reason", force ? "forced" : "requested");
+    draft_close(&d);
+    code = session_append(c->s, TIDE_APPEND_RELEASE | (force ? SESSION_APPEND_FORCE : 0u), d.events, d.n, NULL, err);
+    draft_done(&d);
+    if (!code) {
+        c->how = force ? TIDE_CANCEL_FORCED : TIDE_CANCEL_DONE;
+        c->done = true;
+    }
+    c->held = code == TIDE_HELD;
+    return code == TIDE_HELD || code == TIDE_CONFLICT ? TIDE_OK : code; /* somebody came between: look again */
+}
+
+static enum tide_code cancel_look(struct cancelling *c, struct tide_err *err)
+{
+    struct env *env = c->s->store->env;
+    enum tide_code code = session_sync(c->s, err);
+
+    if (code)
+        return code;
+    if (!can_be_cancelled(&c->s->state->ledger.run)) {
+        c->how = c->until_ns ? TIDE_CANCEL_ANSWERED : TIDE_CANCEL_NOTHING;
+        c->done = true;
+        return TIDE_OK;
+    }
+    if (!owner_alive(c->s) && !c->held)
+        return end_it(c, false, err);
+    if (!c->until_ns)
+        return ask_holder(c, err);
+    if (env->ops->mono_ns(env) >= c->until_ns)
+        return end_it(c, true, err);
+    env->ops->sleep_ms(env, CANCEL_LOOK_MS);
+    return TIDE_OK;
+}
+
+enum tide_code tide_session_cancel(tide_store *store, const char *id, const char *by, const char *reason, int wait_ms,
+                                   enum tide_cancelled *ret_how, struct tide_err *err)
+{
+    struct cancelling c = {.by = by, .reason = reason, .wait_ms = wait_ms > 0 ? wait_ms : CANCEL_WAIT_MS};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = tide_session_open(store, id, TIDE_SESSION_APPEND, &c.s, err);
+    if (code)
+        return code;
+    while (!code && !c.done)
+        code = cancel_look(&c, err);
+    if (!code && ret_how)
+        *ret_how = c.how;
+    tide_session_close(c.s);
+    return code;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recovery: writes down what has happened to sessions while nobody was there to do it. It reads only the live ones. Each is
+ * loaded, judged by settle.h, and appended to under a lease taken and given back in that same append, guarded by the seq it
+ * was judged at: if another process was faster, the append is refused and there is nothing left to do. Many sessions share
+ * a commit.
+ */
+#include <inttypes.h>
+
+#include "session/run.h"
+#include "session/settle.h"
+#include "session/status.h"
+
+#define PIECE 256 /* sessions judged before a commit */
+
+/* A live session as the store handed it out. */
+struct found {
+    char id[TIDE_ID_SIZE];
+    int64_t wake_ms;
+};
+
+/* One that was judged. */
+struct judged {
+    struct batch *batch; /* NULL: nothing to write */
+    enum settled settled;
+    struct tide_recovered what;
+    struct status status;
+    char id[TIDE_ID_SIZE], reason[64];
+    bool tell;
+};
+
+struct recovering {
+    struct store *store;
+    unsigned flags;
+    tide_recovered_fn *fn;
+    void *arg;
+    int64_t now_ms;
+    struct found *found;
+    size_t found_n, found_cap;
+    struct judged piece[PIECE];
+    size_t n;
+    struct tide_recovery out;
+    bool stop;
+    struct tide_err damaged; /* the first session that could not be read */
+};
+
+static int take_live(void *arg, const struct head *head, int64_t wake_ms)
+{
+    struct recovering *m = arg;
+
+    if (m->found_n == m->found_cap) {
+        m->found_cap = m->found_cap ? m->found_cap * 2 : 64;
+        m->found = mem_grow(m->found, m->found_cap * sizeof *m->found);
+    }
+    m->found[m->found_n].wake_ms = wake_ms;
+    memcpy(m->found[m->found_n++].id, head->id, sizeof head->id);
+    return 0;
+}
+
+/* ---- judging --------------------------------------------------------------------------------------------------------- */
+
+static enum tide_code make_batch(struct recovering *m, const struct head *h, struct state *s, const struct draft *d,
+                                 struct batch **ret, struct tide_err *err)
+{
+    struct event events[DRAFT_EVENTS];
+    struct arena a = ARENA_INIT, scratch = ARENA_INIT;
+    struct buf summary = BUF_INIT(SIZE_MAX / 4);
+    enum tide_code code = TIDE_OK;
+    struct batch *b;
+
+    for (size_t i = 0; i < d->n && !code; i++) {
+        code = event_check(m->store, &a, &d->events[i], true, &events[i], NULL, err);
+        if (!code) {
+            events[i].seq = s->seq + 1;
+            state_apply(s, &events[i], &scratch);
+        }
+    }
+    if (!code) {
+        state_encode(&summary, s, STATE_SUMMARY);
+        b = batch_new(str_from(h->id), BATCH_ACQUIRE | BATCH_RELEASE | (settle_is_live(s) ? BATCH_LIVE : 0u), events,
+                      d->n, STR(""), buf_view(&summary));
+        b->expect_seq = h->last_seq;
+        b->caches_seq = h->last_seq + (int64_t)d->n;
+        b->wake_ms = settle_wake_ms(s);
+        *ret = b;
+    }
+    buf_done(&summary);
+    arena_done(&a);
+    arena_done(&scratch);
+    return code;
+}
+
+static const char *const actions[] = {NULL, "interrupted", "timed_out", "token_expired"}; /* by enum settled */
+
+static bool is_due(const struct run *r, int64_t now_ms)
+{
+    return r->end == RUN_OPEN && r->waiting && r->due_ms && r->due_ms <= now_ms;
+}
+
+/* What is told about it: the status once the events are written. */
+static void describe(struct recovering *m, struct judged *j, const struct state *s)
+{
+    const struct run *r = &s->ledger.run;
+
+    status_derive(&j->status, s, false, m->now_ms);
+    j->what = (struct tide_recovered){
+        .session_id = j->id,
+        .action = j->settled             ? actions[j->settled]
+                  : is_due(r, m->now_ms) ? "due"
+                                         : "resumable",
+        .status = j->status.status,
+        .why = j->status.why,
+        .resumes = (int)s->ledger.chain_resumes,
+        .has_program = s->ledger.program_seq > 0,
+        .by_person = r->by_person || s->ledger.cancel_seq > r->active_seq,
+    };
+    j->tell = j->settled || is_due(r, m->now_ms) ||
+              (m->flags & TIDE_RECOVER_ALL && r->end == RUN_INTERRUPTED && j->status.is_resumable);
+}
+
+/* The lease of a dead process with no run behind it, or a time to look that is not right: mended, so that it is not seen again. */
+static bool is_stale(const struct head *h, const struct state *s, int64_t wake_ms)
+{
+    return h->held || !settle_is_live(s) || wake_ms != settle_wake_ms(s);
+}
+
+static enum tide_code judge(struct recovering *m, const struct head *h, int64_t wake_ms, struct judged *j,
+                            struct tide_err *err)
+{
+    AUTO(state_freep) struct state *s = NULL;
+    struct draft d = DRAFT_INIT;
+    enum tide_code code = state_load(m->store, h, h->last_seq, &s, NULL, err);
+
+    if (code)
+        return code;
+    memcpy(j->id, h->id, sizeof j->id);
+    j->settled = settle_lapsed(&d, s, m->now_ms);
+    if (j->settled || is_stale(h, s, wake_ms))
+        code = make_batch(m, h, s, &d, &j->batch, err);
+    draft_done(&d);
+    if (!code)
+        describe(m, j, s);
+    /* The reason is a text of the state or a constant: keep a copy that outlives the state. */
+    if (!code && j->status.reason) {
+        snprintf(j->reason, sizeof j->reason, "%s", j->status.reason);
+        j->what.reason = j->reason;
+    }
+    return code;
+}
+
+/* ---- writing, telling -------------------------------------------------------------------------------------------------- */
+
+static void count(struct recovering *m, const struct judged *j)
+{
+    int64_t *counts[] = {NULL, &m->out.interrupted, &m->out.timed_out, &m->out.tokens_expired};
+
+    if (j->settled)
+        ++*counts[j->settled];
+    else if (strcmp(j->what.action, "due") == 0)
+        m->out.due++;
+}
+
+/* TIDE_OK also when somebody else was faster: then there is nothing to tell. */
+static enum tide_code take_outcome(struct recovering *m, struct judged *j, struct tide_err *err)
+{
+    enum tide_code code = j->batch ? j->batch->code : TIDE_OK;
+
+    if (code == TIDE_CONFLICT || code == TIDE_HELD || code == TIDE_NOT_FOUND || code == TIDE_FENCED)
+        return TIDE_OK;
+    if (code)
+        return tide_err_copy(err, &j->batch->err);
+    count(m, j);
+    if (j->tell && m->fn && !m->stop)
+        m->stop = m->fn(m->arg, &j->what) != 0;
+    return TIDE_OK;
+}
+
+static enum tide_code flush(struct recovering *m, struct tide_err *err)
+{
+    bool dry = m->flags & TIDE_RECOVER_DRY_RUN;
+    enum tide_code code = TIDE_OK, one;
+    struct tide_err later;
+
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->piece[i].batch && !dry)
+            group_submit(m->store->group, m->piece[i].batch, false);
+    }
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->piece[i].batch && !dry)
+            group_wait(m->store->group, m->piece[i].batch);
+    }
+    for (size_t i = 0; i < m->n; i++) {
+        one = take_outcome(m, &m->piece[i], code ? &later : err);
+        code = code ? code : one;
+        batch_free(m->piece[i].batch);
+    }
+    memset(m->piece, 0, m->n * sizeof m->piece[0]);
+    m->n = 0;
+    return code;
+}
+
+static enum tide_code look_at(struct recovering *m, const struct found *f, struct tide_err *err)
+{
+    struct head h;
+    enum tide_code code = store_head(m->store, str_from(f->id), &h, err);
+
+    if (code == TIDE_NOT_FOUND)
+        return TIDE_OK; /* deleted meanwhile */
+    if (!code && h.held && h.holder_alive)
+        return TIDE_OK; /* taken meanwhile */
+    m->out.looked_at++;
+    code = code ? code : judge(m, &h, f->wake_ms, &m->piece[m->n], err);
+    if (code == TIDE_CORRUPT) { /* in nobody else's way, and said at the end */
+        if (!m->damaged.code)
+            m->damaged = *err;
+        return TIDE_OK;
+    }
+    if (code)
+        return code;
+    m->n++;
+    return m->n == PIECE ? flush(m, err) : TIDE_OK;
+}
+
+static enum tide_code recover(struct recovering *m, struct tide_err *err)
+{
+    int64_t until = m->flags & TIDE_RECOVER_ALL ? INT64_MAX : m->now_ms;
+    struct tide_err later;
+    enum tide_code code = m->store->ops->live(m->store, until, take_live, m, &m->out.next_ms, err), last;
+
+    if (code == TIDE_CORRUPT) {
+        m->damaged = *err;
+        code = TIDE_OK;
+    }
+    for (size_t i = 0; i < m->found_n && !code && !m->stop; i++)
+        code = look_at(m, &m->found[i], err);
+    last = flush(m, code ? &later : err);
+    code = code ? code : last;
+    if (!code && m->damaged.code)
+        code = tide_err_copy(err, &m->damaged);
+    return code;
+}
+
+enum tide_code tide_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn, void *arg,
+                            struct tide_recovery *ret_recovery, struct tide_err *err)
+{
+    struct recovering *m = mem_zero(sizeof *m);
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    m->store = store_of(store);
+    m->flags = flags;
+    m->fn = fn;
+    m->arg = arg;
+    m->now_ms = env_now_ms(m->store->env);
+    if (m->store->read_only && !(flags & TIDE_RECOVER_DRY_RUN))
+        code = tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
+    else
+        code = recover(m, err);
+    if (ret_recovery)
+        *ret_recovery = m->out;
+    free(m->found);
+    free(m);
+    return code ? tide_wrap(err, "recover") : TIDE_OK;
+}

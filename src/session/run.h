@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handle behind tide_run, for the files of this folder:
+ *
+ *   coordinator.c  begins, resumes, cancels runs          run.c    appends what the run does; store trouble; the end
+ *   chain.c        what the chain has done so far          step.c   steps        wait.c  waits and sleeps
+ */
+#ifndef SESSION_RUN_H
+#define SESSION_RUN_H
+
+#include "session/draft.h"
+#include "session/session.h"
+
+enum mark_state { MARK_STARTED, MARK_COMPLETED, MARK_FAILED, MARK_UNKNOWN, MARK_WAITING, MARK_ANSWERED };
+
+/* What the log says of one use of a name. */
+struct mark {
+    enum mark_state state;
+    int64_t seq; /* of the event that says so */
+    int attempt;
+    int64_t retry_at_ms; /* failed, and to be tried again; 0: not */
+    int64_t due_ms;      /* of a sleep */
+    bool once;
+    bool undone;        /* failed, because a probe found that it had not happened: it may be done */
+    char args[17];      /* digest of the arguments */
+    struct str pending; /* its result, while it is only in the buffer of a degraded run; malloc */
+};
+
+/* What a chain has done: key -> struct mark *. */
+struct chain {
+    struct map steps, waits, checkpoints; /* checkpoints: key -> char * id */
+};
+
+/* A step that was asked for and has not ended. */
+struct attempt {
+    char *key; /* its call_id */
+    char idempotency[33];
+    char effect[16];
+    char args[17];
+    int retries, number;
+    bool begun, probing, pure;
+};
+
+/* Events of a degraded run that are not on disk yet. */
+struct backlog {
+    struct tide_new_event *events; /* malloc, and so are kinds and bodies */
+    size_t n, cap, bytes;
+    int64_t tried_ms;
+};
+
+struct tide_run {
+    struct tide_session *s;
+    char id[TIDE_ID_SIZE], chain_id[TIDE_ID_SIZE];
+    unsigned flags; /* enum tide_run_flags */
+    tide_trouble_fn *trouble;
+    void *trouble_arg;
+    bool over; /* ended, parked or lost */
+    struct chain done;
+    struct map uses;    /* "step NAME", "wait NAME", … -> int64_t * how often so far */
+    struct map active;  /* name -> struct attempt * */
+    struct map retry;   /* names of steps that may run again -> itself */
+    struct map overlay; /* memory set while degraded: key -> JSON text */
+    struct backlog backlog;
+    int64_t seen_version;
+    int64_t appended_seq; /* last event of the last append */
+};
+
+/* ---- run.c */
+
+struct tide_run *run_new(struct tide_session *s, const struct tide_run_options *opt);
+void run_free(struct tide_run *r);
+
+/* Appends what the run does; waits while the store is in trouble. `pure`: may wait in memory if the run was told to. */
+enum tide_code run_append(struct tide_run *r, unsigned flags, const struct draft *d, bool pure, struct tide_err *err)
+    MUST_CHECK;
+/* What was done while degraded is on disk, or stays aside; then the state is as the store has it. */
+enum tide_code run_settle(struct tide_run *r, struct tide_err *err) MUST_CHECK;
+enum tide_code run_usable(struct tide_run *r, struct tide_err *err) MUST_CHECK;
+bool run_is_trouble(enum tide_code code); /* of the store: it may pass */
+
+/* The n-th use of this name (from 1), as a key: "<chain>/<name>/<n>". */
+char *run_key(struct tide_run *r, const char *what, const char *name);
+void run_unuse(struct tide_run *r, const char *what, const char *name); /* the use was refused: it does not count */
+enum tide_code run_name_check(const char *what, const char *name, struct tide_err *err) MUST_CHECK;
+
+/* ---- chain.c */
+
+/* Reads what the chain of the latest run has done. */
+enum tide_code chain_load(struct tide_session *s, struct chain *ret_chain, struct tide_err *err) MUST_CHECK;
+void chain_done(struct chain *c);
+struct mark *chain_mark(struct map *m, struct str key); /* made when there is none */
+
+#endif

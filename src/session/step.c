@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps. Asking decides from what the chain has done; beginning makes the start durable before anything is done; ending
+ * makes the result durable before anyone is told. What was begun and never ended is settled by its effect:
+ *
+ *   recorded as     pure, idempotent          once
+ *   completed       answers                   answers
+ *   failed          done again (its retry_at  answers, unless a person allowed it (retry) or a probe found that it
+ *                   is kept within a run)     had not happened
+ *   started         done again, same key      probe, else unknown: not done
+ *   unknown         done again, same key      probe, else unknown: not done, unless a person allowed it
+ */
+#include <inttypes.h>
+
+#include "base/timefmt.h"
+#include "session/retry.h"
+#include "session/run.h"
+
+static const char *const effects[] = {"pure", "idempotent", "once"};
+
+static enum tide_code check_spec(const struct tide_step_spec *spec, const char **ret_effect, struct tide_err *err)
+{
+    const char *effect = spec->effect ? spec->effect : "once";
+
+    if (run_name_check("step", spec->name, err))
+        return err->code;
+    *ret_effect = NULL;
+    for (size_t i = 0; i < sizeof effects / sizeof effects[0]; i++) {
+        if (strcmp(effects[i], effect) == 0)
+            *ret_effect = effects[i];
+    }
+    if (!*ret_effect)
+        return tide_fail(err, TIDE_INVALID, "'%s' is not an effect: use pure, idempotent or once", effect);
+    if (spec->retries < 0 || spec->retries > 1000)
+        return tide_fail(err, TIDE_INVALID, "step '%s': retries are 0 to 1000", spec->name);
+    if (spec->retries && strcmp(effect, "once") == 0)
+        return tide_fail(err, TIDE_INVALID,
+                         "step '%s' must happen once, so it is not retried by itself: use --effect idempotent or pure",
+                         spec->name);
+    return TIDE_OK;
+}
+
+static void digest_args(char out[17], const struct tide_step_spec *spec)
+{
+    unsigned char digest[DIGEST_SIZE];
+
+    digest_of(digest, (struct str){spec->args ? spec->args : "", spec->args ? spec->args_len : 0});
+    hex_encode(out, digest, 8);
+}
+
+/* The same in every attempt, different for every use, in every session. */
+static void make_idempotency(char out[33], const struct tide_run *r, const char *key)
+{
+    unsigned char digest[DIGEST_SIZE];
+    struct digest_state d;
+
+    digest_begin(&d, NULL);
+    digest_add_str(&d, str_from(r->s->head.id));
+    digest_add_str(&d, str_from(key));
+    digest_end(&d, digest);
+    hex_encode(out, digest, 16);
+}
+
+static struct attempt *attempt_new(struct tide_run *r, const struct tide_step_spec *spec, const char *effect)
+{
+    struct attempt *a = mem_zero(sizeof *a);
+
+    a->key = run_key(r, "step", spec->name);
+    a->retries = spec->retries;
+    a->pure = strcmp(effect, "pure") == 0;
+    snprintf(a->effect, sizeof a->effect, "%s", effect);
+    digest_args(a->args, spec);
+    make_idempotency(a->idempotency, r, a->key);
+    return a;
+}
+
+static void attempt_drop(struct tide_run *r, const char *name)
+{
+    struct attempt *a = map_remove(&r->active, str_from(name));
+
+    if (a) {
+        free(a->key);
+        free(a);
+    }
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
+
+struct stored {
+    struct buf result;
+    struct arena arena;
+};
+
+static int take_result(void *arg, const struct event *ev)
+{
+    struct stored *s = arg;
+    const struct json *result;
+    struct json *body;
+
+    if (json_parse(&s->arena, ev->body, NULL, &body, NULL, NULL))
+        return 1;
+    result = json_get(body, STR("result"));
+    if (result)
+        json_write(&s->result, result);
+    return 1;
+}
+
+static enum tide_code read_result(struct tide_run *r, const struct mark *m, struct tide_text *ret, struct tide_err *err)
+{
+    struct stored s = {BUF_INIT(SIZE_MAX / 4), ARENA_INIT};
+    struct tide_session *session = r->s;
+    enum tide_code code = TIDE_OK;
+
+    if (m->pending.ptr) {
+        buf_add_str(&s.result, m->pending);
+    } else {
+        if (m->seq > session->head.last_seq)
+            code = session_sync(session, err);
+        code = code ? code : store_read(session->store, &session->head, m->seq, m->seq, take_result, &s, err);
+    }
+    arena_done(&s.arena);
+    if (code) {
+        buf_done(&s.result);
+        return code;
+    }
+    if (!s.result.len)
+        buf_add_str(&s.result, STR("null"));
+    ret->len = s.result.len;
+    ret->ptr = buf_take(&s.result);
+    return TIDE_OK;
+}
+
+static enum tide_code answer_stored(struct tide_run *r, const struct mark *m, struct tide_step_answer *ret,
+                                    struct tide_err *err)
+{
+    ret->state = TIDE_STEP_STORED;
+    ret->failed = m->state == MARK_FAILED;
+    return read_result(r, m, &ret->result, err);
+}
+
+static void answer_run(struct attempt *a, const struct mark *m, struct tide_step_answer *ret)
+{
+    a->number = m ? m->attempt + 1 : 0;
+    ret->state = TIDE_STEP_RUN;
+    ret->attempt = a->number;
+}
+
+/* tool.unknown, once: whoever reads the log sees that nobody knows. */
+static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, const char *name, struct mark *m,
+                                  struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    enum tide_code code = TIDE_OK;
+
+    if (m->state == MARK_STARTED) {
+        draft_open(&d, "tool.unknown");
+        draft_text(&d, "call_id", a->key);
+        draft_text(&d, "tool", name);
+        draft_text(&d, "settled", "cut: nobody knows whether it happened");
+        draft_close(&d);
+        code = run_append(r, TIDE_APPEND_ANY, &d, false, err);
+        draft_done(&d);
+    }
+    if (code)
+        return code;
+    m->state = MARK_UNKNOWN;
+    return tide_fail(err, TIDE_UNSETTLED,
+                     "step '%s': outcome unknown: it must happen once, and was cut while it ran or took too long: find "
+                     "out whether it happened; `tidemark resume %s --retry '%s'` runs it again",
+                     name, r->s->head.id, name);
+}
+
+static enum tide_code settle_cut(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
+                                 struct mark *m, struct tide_step_answer *ret, struct tide_err *err)
+{
+    if (!m->once || map_get(&r->retry, str_from(spec->name))) {
+        answer_run(a, m, ret);
+        return TIDE_OK;
+    }
+    if (spec->has_probe) {
+        a->probing = true;
+        a->number = m->attempt;
+        ret->state = TIDE_STEP_PROBE;
+        return TIDE_OK;
+    }
+    return say_unknown(r, a, spec->name, m, err);
+}
+
+static enum tide_code settle_failed(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
+                                    struct mark *m, struct tide_step_answer *ret, struct tide_err *err)
+{
+    if (m->once && !m->undone && !map_get(&r->retry, str_from(spec->name)))
+        return answer_stored(r, m, ret, err);
+    if (m->retry_at_ms > env_now_ms(r->s->store->env)) {
+        ret->state = TIDE_STEP_LATER;
+        ret->retry_at_ms = m->retry_at_ms;
+        ret->attempt = m->attempt + 1;
+        return TIDE_OK;
+    }
+    answer_run(a, m, ret);
+    if (!m->retry_at_ms && !m->undone) /* the attempts of an earlier run were used up */
+        a->number = ret->attempt = 0;
+    return TIDE_OK;
+}
+
+static enum tide_code decide(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
+                             struct tide_step_answer *ret, struct tide_err *err)
+{
+    struct mark *m = map_get(&r->done.steps, str_from(a->key));
+
+    memcpy(ret->key, a->idempotency, sizeof ret->key);
+    if (m && strcmp(m->args, a->args) != 0 && m->state != MARK_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE))
+        return tide_fail(err, TIDE_CHANGED,
+                         "step '%s' is recorded with other arguments: give it another name, or take what is recorded "
+                         "with `tidemark resume %s --accept-change`",
+                         spec->name, r->s->head.id);
+    if (!m) {
+        answer_run(a, NULL, ret);
+        return TIDE_OK;
+    }
+    switch (m->state) {
+    case MARK_COMPLETED:
+        return answer_stored(r, m, ret, err);
+    case MARK_FAILED:
+        return settle_failed(r, spec, a, m, ret, err);
+    default:
+        return settle_cut(r, spec, a, m, ret, err);
+    }
+}
+
+enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *spec, struct tide_step_answer *ret,
+                             struct tide_err *err)
+{
+    struct tide_step_answer answer = {.state = TIDE_STEP_RUN};
+    struct attempt *a;
+    const char *effect = NULL;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = run_usable(r, err);
+    code = code ? code : check_spec(spec, &effect, err);
+    if (code)
+        return code;
+    if (map_get(&r->active, str_from(spec->name)))
+        return tide_fail(err, TIDE_INVALID,
+                         "step '%s' is under way already: steps that run in parallel need different names", spec->name);
+    a = attempt_new(r, spec, effect);
+    map_put(&r->active, str_from(spec->name), a);
+    code = decide(r, spec, a, &answer, err);
+    if (!code && (answer.state == TIDE_STEP_RUN || answer.state == TIDE_STEP_PROBE)) {
+        *ret = answer;
+        return TIDE_OK;
+    }
+    if (code || answer.state == TIDE_STEP_LATER) /* it will be asked for again */
+        run_unuse(r, "step", spec->name);
+    attempt_drop(r, spec->name);
+    if (!code)
+        *ret = answer;
+    return code;
+}
+
+/* ---- doing ------------------------------------------------------------------------------------------------------- */
+
+static enum tide_code find_active(struct tide_run *r, const char *name, struct attempt **ret, struct tide_err *err)
+{
+    enum tide_code code = run_usable(r, err);
+
+    *ret = name ? map_get(&r->active, str_from(name)) : NULL;
+    if (!code && !*ret)
+        code = tide_fail(err, TIDE_INVALID, "step '%s' was not asked for", name ? name : "");
+    return code;
+}
+
+static struct mark *note(struct tide_run *r, const struct attempt *a, enum mark_state state)
+{
+    struct mark *m = chain_mark(&r->done.steps, str_from(a->key));
+
+    m->state = state;
+    m->seq = r->appended_seq;
+    m->attempt = a->number;
+    m->once = strcmp(a->effect, "once") == 0;
+    m->undone = false;
+    memcpy(m->args, a->args, sizeof m->args);
+    return m;
+}
+
+enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint64_t pid_start, struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    struct attempt *a;
+    struct json_out *o;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = find_active(r, name, &a, err);
+    if (!code && (a->begun || a->probing))
+        code = tide_fail(err, TIDE_INVALID, "step '%s' has begun already", name);
+    if (code)
+        return code;
+    o = draft_open(&d, "tool.started");
+    draft_text(&d, "call_id", a->key);
+    draft_text(&d, "tool", name);
+    draft_text(&d, "args_digest", a->args);
+    draft_text(&d, "effect", a->effect);
+    draft_text(&d, "key", a->idempotency);
+    json_out_kint(o, STR("attempt"), a->number);
+    if (pid) {
+        json_out_kint(o, STR("pid"), pid);
+        json_out_kint(o, STR("pid_start"), (int64_t)pid_start);
+    }
+    draft_close(&d);
+    code = run_append(r, TIDE_APPEND_ANY, &d, a->pure, err);
+    draft_done(&d);
+    if (code) {
+        run_unuse(r, "step", name);
+        attempt_drop(r, name);
+        return code;
+    }
+    a->begun = true;
+    note(r, a, MARK_STARTED);
+    return TIDE_OK;
+}
+
+static const struct outcome {
+    const char *word, *kind;
+    enum mark_state state;
+} outcomes[] = {
+    {"completed", "tool.completed", MARK_COMPLETED},
+    {"failed", "tool.failed", MARK_FAILED},
+    {"unknown", "tool.unknown", MARK_UNKNOWN},
+};
+
+static int64_t retry_at(struct tide_run *r, const struct attempt *a, const struct tide_step_result *result)
+{
+    struct env *env = r->s->store->env;
+    uint32_t random;
+
+    if (a->number >= a->retries || result->no_retry || !retry_helps(str_from(result->error_code)))
+        return 0;
+    env->ops->random(env, &random, sizeof random);
+    return env_now_ms(env) + retry_delay_ms(RETRY_BASE_MS_DEFAULT, a->number, random, -1);
+}
+
+static enum tide_code draft_outcome(const struct attempt *a, const char *name, const struct outcome *out,
+                                    const struct tide_step_result *result, int64_t again_ms, struct draft *d,
+                                    struct tide_err *err)
+{
+    struct json_out *o = draft_open(d, out->kind);
+    enum tide_code code;
+
+    draft_text(d, "call_id", a->key);
+    draft_text(d, "tool", name);
+    json_out_kint(o, STR("attempt"), a->number);
+    code = draft_value(d, "result", result->result, err);
+    if (result->error_code || result->error_message) {
+        json_out_key(o, STR("error"));
+        json_out_begin(o, '{');
+        draft_text(d, "code", result->error_code);
+        draft_text(d, "message", result->error_message);
+        json_out_end(o, '}');
+    }
+    draft_time(d, "retry_at", again_ms);
+    draft_close(d);
+    return code;
+}
+
+/* What is only in memory cannot be read back from the log: the mark keeps it. */
+static void keep_pending(struct tide_run *r, struct mark *m, const char *result)
+{
+    free((char *)TAKE(m->pending.ptr));
+    if (r->backlog.n) {
+        m->pending.ptr = mem_dup(str_from(result ? result : "null"));
+        m->pending.len = strlen(m->pending.ptr);
+    }
+}
+
+/* Asked for and never begun: nothing was done, nothing is written, and it may be asked for again. */
+static void give_up(struct tide_run *r, const char *name, struct tide_step_answer *ret)
+{
+    run_unuse(r, "step", name);
+    attempt_drop(r, name);
+    if (ret)
+        *ret = (struct tide_step_answer){.state = TIDE_STEP_STORED, .failed = 1};
+}
+
+enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_step_result *result,
+                             struct tide_step_answer *ret, struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    const struct outcome *out = NULL;
+    struct attempt *a;
+    struct mark *m;
+    int64_t again_ms;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = find_active(r, name, &a, err);
+    for (size_t i = 0; i < sizeof outcomes / sizeof outcomes[0]; i++) {
+        if (result->outcome && strcmp(outcomes[i].word, result->outcome) == 0)
+            out = &outcomes[i];
+    }
+    if (!code && (!out || (!a->begun && out->state == MARK_COMPLETED)))
+        code = out ? tide_fail(err, TIDE_INVALID, "step '%s' has not begun", name)
+                   : tide_fail(err, TIDE_INVALID, "a step ends completed, failed or unknown");
+    if (code)
+        return code;
+    if (!a->begun) {
+        give_up(r, name, ret);
+        return TIDE_OK;
+    }
+    again_ms = out->state == MARK_FAILED ? retry_at(r, a, result) : 0;
+    code = draft_outcome(a, name, out, result, again_ms, &d, err);
+    code = code ? code : run_append(r, TIDE_APPEND_ANY, &d, a->pure, err);
+    draft_done(&d);
+    if (code)
+        return code;
+    m = note(r, a, out->state);
+    m->retry_at_ms = again_ms;
+    keep_pending(r, m, result->result);
+    if (ret) {
+        *ret = (struct tide_step_answer){.state = again_ms ? TIDE_STEP_LATER : TIDE_STEP_STORED,
+                                         .attempt = again_ms ? a->number + 1 : a->number,
+                                         .retry_at_ms = again_ms,
+                                         .failed = out->state == MARK_FAILED};
+        memcpy(ret->key, a->idempotency, sizeof ret->key);
+    }
+    if (again_ms)
+        run_unuse(r, "step", name);
+    attempt_drop(r, name);
+    return TIDE_OK;
+}
+
+/* ---- settling what was cut ----------------------------------------------------------------------------------------- */
+
+static enum tide_code draft_settled(const struct attempt *a, const char *name, int happened, const char *result,
+                                    struct draft *d, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    draft_open(d, happened ? "tool.completed" : "tool.failed");
+    draft_text(d, "call_id", a->key);
+    draft_text(d, "tool", name);
+    json_out_kint(&d->out, STR("attempt"), a->number);
+    draft_text(d, "settled", happened ? "probe: it had happened" : "probe: it had not happened");
+    if (happened)
+        code = draft_value(d, "result", result, err);
+    draft_close(d);
+    return code;
+}
+
+enum tide_code tide_step_settle(tide_run *r, const char *name, int happened, const char *result,
+                                struct tide_step_answer *ret, struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    struct attempt *a;
+    struct mark *m;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = find_active(r, name, &a, err);
+    if (!code && !a->probing)
+        code = tide_fail(err, TIDE_INVALID, "step '%s' needs no settling", name);
+    if (code)
+        return code;
+    m = chain_mark(&r->done.steps, str_from(a->key));
+    *ret = (struct tide_step_answer){.state = TIDE_STEP_RUN};
+    memcpy(ret->key, a->idempotency, sizeof ret->key);
+    if (happened < 0) {
+        code = say_unknown(r, a, name, m, err);
+    } else {
+        code = draft_settled(a, name, happened, result, &d, err);
+        code = code ? code : run_append(r, TIDE_APPEND_ANY, &d, false, err);
+    }
+    draft_done(&d);
+    if (!code && happened) {
+        m = note(r, a, MARK_COMPLETED);
+        code = answer_stored(r, m, ret, err);
+    } else if (!code) {
+        note(r, a, MARK_FAILED)->undone = true;
+        a->probing = false;
+        answer_run(a, m, ret);
+        return TIDE_OK;
+    }
+    if (code)
+        run_unuse(r, "step", name);
+    attempt_drop(r, name);
+    return code;
+}
+
+/* ---- all in one call ----------------------------------------------------------------------------------------------- */
+
+static void sleep_until(struct env *env, int64_t at_ms)
+{
+    for (int64_t left; (left = at_ms - env_now_ms(env)) > 0;)
+        env->ops->sleep_ms(env, left < 1000 ? (int)left : 1000);
+}
+
+static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *spec, tide_step_fn *fn, void *arg,
+                              struct tide_step_answer *answer, struct tide_text *ret_result, struct tide_err *err)
+{
+    struct tide_err why = {TIDE_OK, ""};
+    struct tide_step_result result = {.outcome = "completed"};
+    char key[33];
+    enum tide_code code = tide_step_begin(r, spec->name, 0, 0, err), done;
+
+    if (code)
+        return code;
+    memcpy(key, answer->key, sizeof key);
+    done = fn(arg, key, ret_result, &why);
+    result.result = ret_result->ptr;
+    if (done) {
+        result = (struct tide_step_result){"failed", ret_result->ptr, tide_code_name(done), why.msg, 0};
+    }
+    code = tide_step_end(r, spec->name, &result, answer, err);
+    if (!code && done && answer->state != TIDE_STEP_LATER)
+        code = tide_fail(err, TIDE_FAILED, "step '%s' failed: %s", spec->name, why.msg);
+    if (code || done)
+        tide_text_done(ret_result);
+    return code;
+}
+
+enum tide_code tide_step(tide_run *r, const struct tide_step_spec *spec, tide_step_fn *fn, void *arg,
+                         struct tide_text *ret_result, struct tide_err *err)
+{
+    struct tide_step_answer answer = {.state = TIDE_STEP_LATER};
+    struct tide_text result = {NULL, 0};
+    enum tide_code code = TIDE_OK;
+
+    ERR_LOCAL(err);
+    while (!code && answer.state == TIDE_STEP_LATER) {
+        sleep_until(r->s->store->env, answer.retry_at_ms);
+        code = tide_step_ask(r, spec, &answer, err);
+        if (!code && answer.state == TIDE_STEP_PROBE) /* nobody here can find out */
+            code = tide_step_settle(r, spec->name, -1, NULL, &answer, err);
+        if (!code && answer.state == TIDE_STEP_RUN)
+            code = do_step(r, spec, fn, arg, &answer, &result, err);
+        else if (!code && answer.state == TIDE_STEP_STORED)
+            result = answer.result;
+    }
+    if (!code && answer.state == TIDE_STEP_STORED && answer.failed)
+        code = tide_fail(err, TIDE_FAILED,
+                         "step '%s' failed in an earlier run and must happen once: it is not run again", spec->name);
+    if (!code && ret_result)
+        *ret_result = result;
+    else
+        tide_text_done(&result);
+    return code;
+}

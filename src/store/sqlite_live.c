@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What recovery has to look at: the rows of `live` whose holder has died or that have none. Read in pieces, each in a
+ * transaction of its own, so that whoever is called may write. Whether a process lives is asked once for each, however many
+ * leases it left. A damaged row keeps nobody from the others: it is skipped, and named at the end.
+ */
+#include "store/sqlite_db.h"
+
+#define LIVE_PIECE 256
+
+struct holder {
+    bool alive;
+    char who[160];
+};
+
+struct live_row {
+    struct head head;
+    int64_t wake;
+};
+
+struct live_scan {
+    struct sqlite_store *s;
+    int64_t until, next; /* next: INT64_MAX when none is known */
+    int64_t after;       /* the last row that was looked at */
+    bool more;
+    struct map holders; /* bytes of the boot -> struct holder */
+    struct tide_err damage;
+    struct live_row *rows;
+    size_t n;
+};
+
+static const struct holder *holder_of(struct live_scan *l, int64_t boot, int *ret_rc)
+{
+    struct str key = {(const char *)&boot, sizeof boot};
+    struct holder *h = map_get(&l->holders, key);
+
+    if (!h) {
+        h = mem_zero(sizeof *h);
+        map_put(&l->holders, key, h);
+        *ret_rc = lease_holder(l->s, &l->s->r, boot, &h->alive, h->who);
+    }
+    return h;
+}
+
+/* Keeps the row when it is to be looked at. */
+static int take_row(struct live_scan *l, sqlite3_stmt *st)
+{
+    struct live_row *row = &l->rows[l->n];
+    const struct holder *holder;
+    struct tide_err err;
+    int64_t boot;
+    bool hidden;
+    int rc = SQLITE_OK;
+
+    if (head_prove(l->s, st, &row->head, &boot, &hidden, &err)) {
+        l->damage = l->damage.code ? l->damage : err;
+        return SQLITE_OK;
+    }
+    row->wake = sqlite3_column_int64(st, HEAD_WAKE);
+    if (hidden)
+        return SQLITE_OK;
+    if (boot) {
+        holder = holder_of(l, boot, &rc);
+        memcpy(row->head.holder, holder->who, sizeof row->head.holder);
+        l->n += !holder->alive;
+    } else if (row->wake <= l->until) {
+        l->n++;
+    } else if (row->wake < l->next) {
+        l->next = row->wake;
+    }
+    return rc;
+}
+
+static enum tide_code read_piece(struct live_scan *l, struct tide_err *err)
+{
+    sqlite3_stmt *st = db_stmt(&l->s->r, ST_LIVE);
+    int rc = SQLITE_OK, seen = 0;
+
+    sqlite3_bind_int64(st, 1, l->after);
+    sqlite3_bind_int64(st, 2, LIVE_PIECE);
+    l->n = 0;
+    while (rc == SQLITE_OK && (rc = db_step(&l->s->r, st)) == SQLITE_ROW) {
+        l->after = sqlite3_column_int64(st, HEAD_LIVE_SID);
+        rc = take_row(l, st);
+        seen++;
+    }
+    if (st)
+        sqlite3_reset(st);
+    l->more = seen == LIVE_PIECE;
+    return rc == SQLITE_DONE ? TIDE_OK : db_fail(l->s, &l->s->r, rc, err, "read the live sessions");
+}
+
+static enum tide_code scan(struct live_scan *l, store_live_fn *fn, void *arg, struct tide_err *err)
+{
+    enum tide_code code;
+    bool stop = false;
+
+    do {
+        code = db_reader(l->s, err);
+        if (code)
+            return code;
+        code = read_piece(l, err);
+        db_reader_done(l->s);
+        for (size_t i = 0; !code && !stop && i < l->n; i++)
+            stop = fn(arg, &l->rows[i].head, l->rows[i].wake) != 0;
+    } while (!code && !stop && l->more);
+    return code || stop || !l->damage.code ? code : tide_err_copy(err, &l->damage);
+}
+
+enum tide_code sqlite_live(struct store *store, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
+                           struct tide_err *err)
+{
+    AUTO(mem_freep) struct live_row *rows = mem_array(LIVE_PIECE, sizeof *rows);
+    struct live_scan l = {
+        .s = sqlite_of(store), .until = until_ms, .next = INT64_MAX, .after = INT64_MIN, .rows = rows};
+    enum tide_code code = scan(&l, fn, arg, err);
+
+    map_done(&l.holders, free);
+    *ret_next_ms = l.next == INT64_MAX ? 0 : l.next;
+    return code;
+}

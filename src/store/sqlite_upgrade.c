@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Version 3: who waits is among the live. Up to version 2 `live` held leases only. Its rows get a time to wake; sessions
+ * without a lease whose last run had not ended come in, so that recovery finds them; snapshots and summaries, which the
+ * new fold would read wrongly, go. Checks are made anew only for rows whose old check is right: a damaged row stays damaged.
+ */
+#include "store/sqlite_db.h"
+
+static int query_int(struct sqlite_store *s, const char *sql, int64_t *ret)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(s->w.db, sql, -1, &st, NULL);
+
+    rc = rc ? rc : sqlite3_step(st);
+    if (rc == SQLITE_ROW)
+        *ret = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
+}
+
+static int add_wake(struct sqlite_store *s)
+{
+    int64_t there = 0;
+    int rc = query_int(s, "SELECT count(*) FROM pragma_table_info('live') WHERE name = 'wake'", &there);
+
+    if (rc || there)
+        return rc;
+    return sqlite3_exec(s->w.db, "ALTER TABLE live ADD COLUMN wake INTEGER NOT NULL DEFAULT 0", NULL, NULL, NULL);
+}
+
+/* Row by row of the ids that a query gives. They are gathered first: what is done changes the tables it reads. */
+static int for_each_sid(struct sqlite_store *s, const char *sql, int (*fn)(struct sqlite_store *s, int64_t sid))
+{
+    AUTO(mem_freep) int64_t *sids = NULL;
+    size_t n = 0, cap = 0;
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(s->w.db, sql, -1, &st, NULL);
+
+    while (!rc && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+        if (n == cap) {
+            cap = cap ? cap * 2 : 256;
+            sids = mem_grow(sids, cap * sizeof *sids);
+        }
+        sids[n++] = sqlite3_column_int64(st, 0);
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(st);
+    rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = fn(s, sids[i]);
+    return rc;
+}
+
+static int put_check(struct sqlite_store *s, int64_t sid, int64_t check)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_LIVE_RECHECK);
+
+    sqlite3_bind_int64(st, 1, sid);
+    sqlite3_bind_int64(st, 2, check);
+    return db_run(&s->w, ST_LIVE_RECHECK);
+}
+
+static int recheck(struct sqlite_store *s, int64_t sid)
+{
+    static const char sql[] =
+        "SELECT boot, epoch, last_seq, last_pos, digest, updated, row_check FROM live WHERE sid = ?1";
+    struct head h = {.sid = sid};
+    sqlite3_stmt *st = NULL;
+    int64_t boot = 0;
+    bool right = false;
+    int rc = sqlite3_prepare_v2(s->w.db, sql, -1, &st, NULL);
+
+    if (!rc)
+        sqlite3_bind_int64(st, 1, sid);
+    rc = rc ? rc : sqlite3_step(st);
+    if (rc == SQLITE_ROW) {
+        boot = sqlite3_column_int64(st, 0);
+        h.epoch = sqlite3_column_int64(st, 1);
+        h.last_seq = sqlite3_column_int64(st, 2);
+        h.last_pos = sqlite3_column_int64(st, 3);
+        h.updated_ms = sqlite3_column_int64(st, 5);
+        right = db_digest(h.digest, st, 4) && live_check_2(s, &h, boot) == sqlite3_column_int64(st, 6);
+    }
+    sqlite3_finalize(st);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        return rc;
+    return right ? put_check(s, sid, live_check(s, &h, boot, 0)) : SQLITE_OK;
+}
+
+static int stay(struct sqlite_store *s, int64_t sid)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_HEAD_BY_SID);
+    struct whead w = {.exists = true, .dirty = true, .stay = true};
+    bool right;
+    int rc;
+
+    sqlite3_bind_int64(st, 1, sid);
+    rc = db_step(&s->w, st);
+    right = rc == SQLITE_ROW && head_prove(s, st, &w.h, &w.boot, &w.hidden, NULL) == TIDE_OK &&
+            !sqlite3_column_int64(st, HEAD_IN_LIVE);
+    if (st)
+        sqlite3_reset(st);
+    if (!right)
+        return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    rc = whead_write(s, &w);
+    return rc ? rc : pending_flush(s); /* before w is gone */
+}
+
+int upgrade_live(struct sqlite_store *s)
+{
+    static const char caches[] = "DELETE FROM snapshots; UPDATE sessions SET summary = NULL, summary_seq = NULL,"
+                                 " summary_check = NULL WHERE summary IS NOT NULL";
+    /* With max() the other columns are those of the row that has it. */
+    static const char open_runs[] =
+        "SELECT s.sid FROM sessions s JOIN (SELECT sid, max(seq), kind FROM events WHERE kind IN ('run.started',"
+        " 'run.waiting', 'run.resumed', 'run.interrupted', 'run.completed', 'run.failed', 'run.cancelled') GROUP BY sid) e"
+        " USING (sid) WHERE e.kind NOT IN ('run.completed', 'run.failed', 'run.cancelled') AND NOT s.hidden"
+        " AND NOT s.live ORDER BY s.sid";
+    int rc = add_wake(s);
+
+    rc = rc ? rc : for_each_sid(s, "SELECT sid FROM live", recheck);
+    rc = rc ? rc : for_each_sid(s, open_runs, stay);
+    return rc ? rc : sqlite3_exec(s->w.db, caches, NULL, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tidemark wait, sleep, resume, token rotate, sessions send: waits that survive, tokens that work once.
+# shellcheck disable=SC2016,SC2317 # programs and messages hold dollars and backquotes; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+PATH="$(dirname "$TIDE_BIN"):$PATH"
+export PATH TIDEMARK_STORE="$work/s.db"
+
+script() {
+    { echo '#!/bin/bash'; cat; } >"$1"
+    chmod +x "$1"
+}
+status_of() {
+    tidemark sessions show "$1" --json | json '$.status'
+}
+gone() {
+    [ ! -e "/proc/$1" ]
+}
+# token_of FILE: the token in what was said.
+token_of() {
+    grep -o 'rt_[A-Za-z0-9_.-]*' "$1" | head -n 1
+}
+
+script asks <<'E'
+echo $$ >asks.pid
+tidemark step before --effect pure -- sh -c 'echo ran >>before.ran'
+answer=$(tidemark wait go --kind "${1:-input}" --question 'really?' ${2:+--deadline "$2"})
+status=$?
+echo "answer: $answer, status $status"
+E
+
+# ---- a wait ----
+tidemark exec --session w -- ./asks >out 2>err
+check_is 'a run that waits ends with exit status 7' 7 $?
+check_is 'nothing on standard output' '' "$(cat out)"
+check 'people are told what it waits for' grep -q 'session w waits for input: go' err
+check 'and the question' grep -q 'really?' err
+check 'and the command' grep -qE 'tidemark resume w --token rt_[^ ]+ --input TEXT' err
+check_is 'it waits' waiting "$(status_of w)"
+check 'nothing runs meanwhile' gone "$(cat asks.pid)"
+check 'the secret is not in the store' sh -c "! grep -aqF '$(token_of err | sed 's/.*\.//')' s.db s.db-wal 2>/dev/null"
+token=$(token_of err)
+
+# ---- tokens that are refused, each by its own name ----
+refuses 'a token of no shape' 8 'token' resume w --token nonsense
+refuses 'an empty token' 8 'token' resume w --token ''
+refuses 'a token that is too short' 8 'token' resume w --token "${token%?}"
+refuses 'a token that is too long' 8 'token' resume w --token "${token}A"
+refuses 'a token with another secret' 8 'token' resume w --token "${token%.*}.$(printf '%043d' 0)"
+refuses 'a token file that is not there' 3 'nosuch' resume w --token @nosuch
+refuses 'two answers' 2 'give one of them' resume w --input a --input-json '"b"'
+refuses 'an answer that is no JSON' 2 '--input-json' resume w --input-json '{'
+tidemark exec --session other -- ./asks >/dev/null 2>err
+refuses 'the token of another session' 8 'token' resume w --token "$(token_of err)"
+check_is 'it still waits' waiting "$(status_of w)"
+
+# Nothing that can be refused costs the token.
+mv asks away
+refuses 'a program that is gone' 127 'no such program' resume w --token "$token" --input x
+mv away asks
+check_is 'the answer is on standard output' 'answer: hello world, status 0' "$(tidemark resume w --token "$token" --input 'hello world')"
+check_is 'the step before it ran once in each session' 2 "$(wc -l <before.ran)"
+refuses 'a token that was used' 8 'used' resume w --token "$token"
+check_is 'it is completed' completed "$(tidemark sessions show w --json | json '$.outcome')"
+
+# ---- kinds of answers ----
+# answer KIND ARGS...: what a wait of this kind prints and ends with.
+answer() {
+    local id=k$RANDOM$RANDOM kind=$1
+    shift
+    tidemark exec --session "$id" -- ./asks "$kind" >/dev/null 2>&1
+    tidemark resume "$id" "$@"
+}
+check_is 'JSON is printed as it is' 'answer: {"a":[1,2]}, status 0' "$(answer input --input-json '{"a":[1,2]}')"
+check_is 'a text with quotes' 'answer: say "hi", status 0' "$(answer input --input 'say "hi"')"
+check_is 'null' 'answer: null, status 0' "$(answer input --input-json null)"
+tidemark exec --session no-answer -- ./asks >/dev/null 2>&1
+refuses 'no answer' 2 'give the answer' resume no-answer
+for yes in yes YES true Approve approved; do
+    check_is "approval: $yes" "answer: $yes, status 0" "$(answer approval --input "$yes")"
+done
+check_is 'approval: true' 'answer: true, status 0' "$(answer approval --input-json true)"
+check_is 'approval: a decision' 'answer: {"decision":"approve"}, status 0' "$(answer approval --input-json '{"decision":"approve"}')"
+for no in no '' nope 'yes please'; do
+    check_is "approval: '$no' is no" "answer: $no, status 1" "$(answer approval --input "$no")"
+done
+check_is 'approval: false' 'answer: false, status 1' "$(answer approval --input-json false)"
+check_is 'a tool result' 'answer: 42, status 0' "$(answer tool_result --input-json 42)"
+
+# ---- tokens by descriptor, by standard input, as JSON ----
+tidemark exec --session fd --token-fd 3 -- ./asks >/dev/null 2>err 3>token
+check 'the descriptor gets the token and a newline' grep -qxE 'rt_[^ ]+' token
+check_is 'one line' 1 "$(wc -l <token)"
+check_is 'it is not shown then' '' "$(token_of err)"
+check_is 'resumed by a token from a descriptor' 'answer: x, status 0' "$(tidemark resume fd --token @token --input x)"
+tidemark exec --session js --json -- ./asks >out 2>/dev/null
+check 'with --json one document' is_json <out
+check_is 'the session' js "$(json '$.session_id' <out)"
+check_is 'the status' waiting "$(json '$.status' <out)"
+check_is 'the wait' 'go input really?' "$(json '$.wait.name' <out) $(json '$.wait.kind' <out) $(json '$.wait.question' <out)"
+json '$.token' <out >token
+check_is 'resumed by a token from standard input' 'answer: y, status 0' "$(tidemark resume js --token - --input y <token)"
+refuses 'a descriptor that gives nothing' 8 'no token' resume js --token @/dev/null
+
+# ---- the same request again ----
+tidemark exec --session rq -- ./asks >/dev/null 2>&1
+check_is 'the first is done' 'answer: 1, status 0' "$(tidemark resume rq --request-id r1 --input 1)"
+check_is 'the same request again gets the first answer' 1 "$(tidemark resume rq --request-id r1 --input 2 --json | json '$.repeated')"
+check_is 'in words as well' 1 "$(tidemark resume rq --request-id r1 --input 2 | grep -c 'was resumed by this request before')"
+check_is 'and runs nothing' 1 "$(tidemark log show rq | grep -c '"kind":"run.resumed"')"
+
+# Among resumes at once one wins.
+tidemark exec --session race -- ./asks >/dev/null 2>err
+token=$(token_of err)
+for i in 1 2 3 4; do tidemark resume race --token "$token" --input "$i" >"race.$i" 2>/dev/null & done
+wait
+check_is 'one of four wins' 1 "$(cat race.? | grep -c answer:)"
+check_is 'the log has one' 1 "$(tidemark log show race | grep -c '"kind":"run.resumed"')"
+
+# ---- deadlines ----
+tidemark exec --session past -- ./asks input 2020-01-01T00:00:00Z >out 2>err
+check 'a deadline in the past is refused' grep -q 'deadline of wait .go. has passed' err
+check_is 'and nothing waits' idle "$(status_of past)"
+tidemark exec --session dl -- ./asks input 1h >/dev/null 2>err
+check 'a deadline is shown' grep -qE 'deadline  20[0-9-]+T' err
+refuses 'a deadline that is none' 2 'neither a duration from now nor a time' token rotate dl --deadline soon
+
+script late <<'E'
+tidemark wait go --kind input --deadline "$(cat until)"
+[ -e go ] || exit 1
+E
+date -u -d '+2 seconds' +%Y-%m-%dT%H:%M:%SZ >until
+tidemark exec --session late -- ./late >/dev/null 2>&1
+tidemark resume late --input word >/dev/null 2>&1
+is_past() {
+    [[ $(date -u +%Y-%m-%dT%H:%M:%SZ) > $(cat until) ]]
+}
+wait_for is_past
+touch go
+check_is 'an answer stays one when its deadline has passed' word "$(tidemark resume late)"
+
+# ---- rotate ----
+old=$(token_of err)
+new=$(tidemark token rotate dl)
+check 'a new token is printed' sh -c "echo '$new' | grep -qxE 'rt_[^ ]+'"
+refuses 'the old one is revoked' 8 'revoked' resume dl --token "$old"
+check_is 'the new one works' 'answer: z, status 0' "$(tidemark resume dl --token "$new" --input z)"
+refuses 'what does not wait has no token' 2 'dl' token rotate dl
+tidemark exec --session rf -- ./asks >/dev/null 2>&1
+tidemark token rotate rf --token-fd 3 >out 3>token_file
+check 'into a descriptor' grep -qxE 'rt_[^ ]+' token_file
+check_is 'and not printed then' '' "$(cat out)"
+
+# ---- a wait held back by steps ----
+script parallel <<'E'
+tidemark step long --effect pure -- sh -c 'echo up >up; until [ -e down ]; do sleep 0.01; done; echo long' &
+until [ -e up ]; do :; done
+tidemark wait go --kind input &
+tidemark step late --effect pure -- sh -c 'echo late >late' &
+touch asked
+wait
+E
+"$TIDE_BIN" exec --session par -- ./parallel >/dev/null 2>&1 &
+runner=$!
+wait_for test -e asked
+check_is 'while a step is under way the run is not parked' running "$(status_of par)"
+touch down
+wait "$runner"
+check_is 'then it parks' 7 $?
+check_is 'the step was recorded first' 1 "$(tidemark log show par | grep -c '"tool":"long".*"output":"long')"
+script nested_run <<'E'
+tidemark step outer --effect pure -- tidemark exec --session inner-run -- ./asks
+echo "$?"
+E
+check_is 'a run inside a step of another may wait' 7 "$(tidemark exec --session outer-run -- ./nested_run 2>/dev/null)"
+script inside <<'E'
+tidemark step outer --effect pure -- tidemark wait go --kind input 2>inner.err
+echo "$?"
+E
+check_is 'inside a step nothing can wait' 2 "$(tidemark exec --session in -- ./inside 2>/dev/null)"
+check 'and that is said' grep -q 'inside a step nothing can wait' inner.err
+
+# ---- sleep ----
+script sleeps <<'E'
+echo run >>sleeps.runs
+tidemark sleep nap "$(cat nap)"
+echo awake
+E
+echo 3h >nap
+tidemark exec --session sl -- ./sleeps >out 2>err
+check_is 'a run that sleeps ends with exit status 7' 7 $?
+check 'and says until when' grep -qE 'session sl sleeps until 20[0-9-]+T.*nap' err
+check 'and what continues it' grep -q 'tidemark recover --run-due' err
+check_is 'it waits' waiting "$(status_of sl)"
+refuses 'before it is due' 2 '--now' resume sl
+check_is 'unless it is to end now' awake "$(tidemark resume sl --now)"
+echo 50ms >nap
+tidemark exec --session sl2 -- ./sleeps >/dev/null 2>&1
+wait_for sh -c "'$TIDE_BIN' resume sl2 2>/dev/null | grep -qx awake"
+check_is 'when it is due it goes on' completed "$(tidemark sessions show sl2 --json | json '$.outcome')"
+echo 0s >nap
+check_is 'a sleep that is over at once' awake "$(tidemark exec --session sl3 -- ./sleeps)"
+echo nonsense >nap
+check_is 'a duration that is none' 1 "$(tidemark exec --session sl4 -- ./sleeps 2>&1 | grep -c 'neither a duration')"
+
+# ---- send ----
+tidemark exec --session send -- ./asks >/dev/null 2>err
+token=$(token_of err)
+check_is 'a message begins the program anew and answers its first input' 'answer: the message, status 0' "$(tidemark sessions send send 'the message')"
+refuses 'the token of the superseded wait' 8 'token' resume send --token "$token"
+tidemark exec --session send2 -- ./asks >/dev/null 2>&1
+check_is 'with --no-run it is queued' 1 "$(tidemark sessions send send2 later --no-run --json | json '$.queue_id' | grep -c '^q_')"
+tidemark sessions new --id bare >/dev/null
+check_is 'where there is no program it is queued' 1 "$(tidemark sessions send bare hello | grep -c '^queued for session bare')"
+refuses 'a message to nobody' 3 'nothing' sessions send nothing hello
+
+# ---- cancel ----
+tidemark exec --session ca -- ./asks >/dev/null 2>err
+check 'a wait is cancelled' tidemark cancel ca
+refuses 'its token is worth nothing' 8 'token' resume ca --token "$(token_of err)"
+
+check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
+finish

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store that an older program made, opened by this one: everything is there, proved, and recovery finds whose run is open.
+ * That an upgrade can be cut off anywhere is the simulator's to show.
+ */
+#include "kit.h"
+
+#include "store/sqlite_db.h"
+#include "version2.h"
+
+struct fixture {
+    char dir[256], path[300];
+    tide_store *store;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = mem_zero(sizeof *f);
+    sqlite3 *db = NULL;
+    char *why = NULL;
+
+    dir_make(f->dir);
+    snprintf(f->path, sizeof f->path, "%s/s.db", f->dir);
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, version2, NULL, NULL, &why) != SQLITE_OK)
+        fail_msg("version 2: %s", why);
+    sqlite3_close(db);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    tide_store_close(f->store);
+    dir_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+static struct store *opened(struct fixture *f)
+{
+    OK(tide_store_open(f->path, NULL, &f->store, &err));
+    return store_of(f->store);
+}
+
+struct handed {
+    char text[200];
+};
+
+static int hand(void *arg, const struct head *h, int64_t wake_ms)
+{
+    struct handed *out = arg;
+    size_t n = strlen(out->text);
+
+    snprintf(out->text + n, sizeof out->text - n, "%s@%lld%s ", h->id, (long long)wake_ms, h->held ? " held" : "");
+    return 0;
+}
+
+static void version_2_is_upgraded_with_nothing_lost(void **state)
+{
+    static const struct {
+        const char *id;
+        int events;
+    } want[] = {{"plain", 2}, {"done", 3}, {"open", 3}, {"waits", 3}, {"cut", 3}, {"held", 2}, {"freed", 5}};
+    struct fixture *f = *state;
+
+    opened(f);
+    OK(tide_store_check(f->store, 0, NULL, NULL, NULL, &err));
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        tide_session *s = NULL;
+
+        OK(tide_session_open(f->store, want[i].id, TIDE_SESSION_READ, &s, &err));
+        assert_int_equal(tide_session_last_seq(s), want[i].events);
+        OK(tide_verify(s, NULL, NULL, NULL, &err));
+        tide_session_close(s);
+        OK(tide_session_open(f->store, want[i].id, TIDE_SESSION_APPEND, &s, &err));
+        assert_int_equal(put(s, "memory.set", "{\"values\":{}}"), want[i].events + 1);
+        tide_session_close(s);
+    }
+    OK(tide_store_check(f->store, 0, NULL, NULL, NULL, &err));
+    assert_int_equal(sql_int(f->path, "PRAGMA user_version"), SQLITE_SCHEMA_VERSION);
+}
+
+static void runs_that_version_2_left_open_are_found(void **state)
+{
+    struct fixture *f = *state;
+    struct store *s = opened(f);
+    struct handed out = {""};
+    int64_t next = -1;
+
+    OK(s->ops->live(s, 0, hand, &out, &next, &err));
+    assert_string_equal(out.text, "open@0 waits@0 cut@0 held@0 held ");
+    assert_int_equal(next, 0);
+    assert_int_equal(sql_int(f->path, "SELECT group_concat(session_id) = 'held' FROM sessions_v WHERE is_held"), 1);
+}
+
+static void caches_of_version_2_are_not_read(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_true(sql_int(f->path, "SELECT count(*) FROM sessions WHERE summary IS NOT NULL") > 0);
+    sql_run(f->path, NULL, "INSERT INTO snapshots(sid, seq, at, row_check, state) VALUES(3, 3, x'00', x'00', x'00')");
+    opened(f);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM snapshots"), 0);
+    assert_int_equal(
+        sql_int(f->path,
+                "SELECT count(*) FROM sessions WHERE coalesce(summary, summary_seq, summary_check) IS NOT NULL"),
+        0);
+}
+
+static void what_was_damaged_before_the_upgrade_is_damaged_after_it(void **state)
+{
+    struct fixture *f = *state;
+    struct handed out = {""};
+    struct store *s;
+    struct head h;
+    int64_t next;
+
+    sql_run(f->path, NULL,
+            "UPDATE live SET updated = updated + 1;"
+            "UPDATE sessions SET updated = updated + 1 WHERE id = 'waits'");
+    s = opened(f);
+    GIVES(TIDE_CORRUPT, store_head(s, STR("waits"), &h, &err));
+    SAYS(TIDE_CORRUPT, "'held'", store_head(s, STR("held"), &h, &err));
+    SAYS(TIDE_CORRUPT, "'held'", s->ops->live(s, 0, hand, &out, &next, &err));
+    assert_string_equal(out.text, "open@0 cut@0 "); /* in nobody else's way */
+    OK(store_head(s, STR("open"), &h, &err));
+}
+
+static void version_2_is_not_read_without_an_upgrade(void **state)
+{
+    struct fixture *f = *state;
+    const struct tide_store_options opt = {.flags = TIDE_OPEN_READ_ONLY};
+
+    SAYS(TIDE_READ_ONLY, "older version 2", tide_store_open(f->path, &opt, &f->store, &err));
+    assert_int_equal(sql_int(f->path, "PRAGMA user_version"), 2);
+}
+
+static void a_wrong_key_upgrades_nothing(void **state)
+{
+    struct fixture *f = *state;
+    const struct tide_store_options opt = {.key = "0123456789abcdef", .key_len = 16};
+
+    GIVES(TIDE_WRONG_KEY, tide_store_open(f->path, &opt, &f->store, &err));
+    assert_int_equal(sql_int(f->path, "PRAGMA user_version"), 2);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM pragma_table_info('live') WHERE name = 'wake'"), 0);
+    version_2_is_upgraded_with_nothing_lost(state);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(version_2_is_upgraded_with_nothing_lost),  CASE(runs_that_version_2_left_open_are_found),
+        CASE(caches_of_version_2_are_not_read),         CASE(what_was_damaged_before_the_upgrade_is_damaged_after_it),
+        CASE(version_2_is_not_read_without_an_upgrade), CASE(a_wrong_key_upgrades_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
