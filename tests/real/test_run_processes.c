@@ -3,6 +3,8 @@
  * Runs among real processes: killed, stopped, several at once. One run.interrupted for each run whose process is gone, one
  * winner among those who resume, one doer: a process that was stopped and wakes is refused.
  */
+#include <sched.h>
+
 #include "proc.h"
 
 enum { RACERS = 6, ROUNDS = SLOW_BUILD ? 4 : 12, MANY = 40 };
@@ -201,6 +203,61 @@ static void a_process_stopped_past_its_lease_is_taken_over_and_refused(void **st
     tide_store_close(store);
 }
 
+/* ---- another pid namespace -------------------------------------------------------------------------------------------- */
+
+/* As `runner`, as process 1 of a pid namespace of its own. Tells 'n' when there is none to be had. */
+static void runner_elsewhere(struct self *me)
+{
+    pid_t pid;
+    int status;
+
+    if (unshare(CLONE_NEWPID) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) {
+        tell_char(me->out, 'n');
+        return;
+    }
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        runner(me);
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+}
+
+static void a_holder_in_another_pid_namespace_is_believed_until_its_lease_ends(void **state)
+{
+    struct place *p = *state;
+    struct tide_recovery did = {0};
+    struct child c;
+    tide_store *store;
+    int64_t until;
+    char ready;
+
+    p->lease_ms = 1000;
+    c = child_start(runner_elsewhere, p, 0);
+    ready = hear_char(c.out);
+    if (ready != 'r') {
+        child_kill(&c);
+        print_message("no pid namespace to be had: skipped\n");
+        skip();
+    }
+    store = open_store(p);
+    expect_status(store, "s", "running running"); /* its pid is 1: so is another process here */
+    tell_char(c.in, 's');
+    assert_int_equal(hear_char(c.out), 'O');
+    OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+    assert_int_equal(did.interrupted, 0);
+    child_kill(&c);
+    until = mono_ms() + 20000;
+    while (did.interrupted == 0 && mono_ms() < until) {
+        OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+        usleep(10000);
+    }
+    assert_int_equal(did.interrupted, 1);
+    assert_int_equal(events(store, "s", "run.interrupted"), 1);
+    tide_store_close(store);
+}
+
 /* ---- races ----------------------------------------------------------------------------------------------------------- */
 
 static void wait_for_go(const struct place *p)
@@ -379,6 +436,7 @@ int main(void)
         T(a_clean_stop_says_shutdown),
         T(a_stopped_process_is_cancelled_by_force_and_refused_when_it_wakes),
         T(a_process_stopped_past_its_lease_is_taken_over_and_refused),
+        T(a_holder_in_another_pid_namespace_is_believed_until_its_lease_ends),
         T(among_parallel_resumes_one_wins),
         T(recoveries_at_once_write_each_thing_once),
         T(a_living_program_of_the_last_run_refuses_a_resume),
