@@ -434,7 +434,8 @@ struct tide_run_options {
     const char *input;        /* resume: the answer to the wait, JSON; NULL: none, then only a token may go on (null) */
     const char *by;           /* who asks; NULL: "token" with a token, else "local" */
     const char *const *retry; /* names of steps that may run again although they must happen once; ended by NULL */
-    tide_trouble_fn *trouble; /* NULL: wait until the store can be written, for ever */
+    const char *const *happened; /* names of such steps of which somebody knows that they happened; ended by NULL */
+    tide_trouble_fn *trouble;    /* NULL: wait until the store can be written, for ever */
     void *trouble_arg;
 };
 
@@ -488,6 +489,10 @@ TIDE_API void tide_run_close(tide_run *run);
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_program(tide_session *session, struct tide_text *ret_json,
                                                          struct tide_err *err);
 
+/* TIDE_OK when a step of this name that must happen once has failed or was cut; TIDE_NOT_FOUND when none has. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_unsettled(tide_session *session, const char *name,
+                                                           struct tide_err *err);
+
 /* ---- Steps: what a run does, at most once as its effect says ------------------------------------------------------ */
 
 struct tide_step_spec {
@@ -495,8 +500,9 @@ struct tide_step_spec {
     const char *effect; /* "pure", "idempotent" or "once" (NULL): what may be done with one that was cut */
     const void *args;   /* what its result depends on: a recorded step called with others is refused */
     size_t args_len;
-    int retries;   /* further attempts after a failed one, with growing pauses; not for once */
-    int has_probe; /* the caller can find out whether a cut one happened */
+    int retries;        /* further attempts after a failed one, with growing pauses; not for once */
+    int has_probe;      /* the caller can find out whether a cut one happened */
+    const char *within; /* idempotency key of the step that it is part of: its uses count apart; NULL: none */
 };
 
 enum tide_step_state {

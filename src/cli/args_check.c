@@ -188,9 +188,12 @@ static enum tide_code check_size(const char *what, const struct opt *opt, const 
 
     if (!known || !str_to_int64((struct str){text, digits}, &ret->number))
         return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is not a size: give bytes, or 500K, 16M", what, text);
-    if (ret->number > opt->max >> shift || ret->number << shift < opt->min)
-        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too %s: %" PRId64 " to %" PRId64 " bytes", what, text,
-                         ret->number > opt->max >> shift ? "big" : "small", opt->min, opt->max);
+    if (ret->number > opt->max >> shift)
+        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too big: at most %" PRId64 "M", what, text,
+                         opt->max >> 20);
+    if (ret->number << shift < opt->min)
+        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too small: at least %" PRId64 " bytes", what, text,
+                         opt->min);
     ret->number <<= shift;
     return TIDE_OK;
 }

@@ -17,6 +17,7 @@
 #include "cli/demo.h"
 #include "cli/lines.h"
 #include "cli/progress.h"
+#include "cli/wrap.h"
 
 #define SESSION "deploy"
 #define STEP_TERMINAL_MS 700
@@ -39,6 +40,7 @@ struct demo {
     struct demo_child child;
     char token[TIDE_TOKEN_SIZE];
     int step_ms, kills;
+    bool drawing; /* what is printed now is as wide as it may be */
     int64_t began_ms;
 };
 
@@ -61,6 +63,16 @@ static int random_below(int n)
 static bool show(const struct demo *d)
 {
     return !d->cli->out.json;
+}
+
+/* Everything gathered so far, at once: people watch. */
+static void put_out(struct demo *d)
+{
+    struct tide_err err;
+
+    if (!d->drawing)
+        out_wrap(&d->cli->out, 0);
+    (void)!out_flush(&d->cli->out, &err);
 }
 
 /* ---- one process of it ---------------------------------------------------------------------------------------------- */
@@ -102,8 +114,8 @@ static bool watch(struct demo *d, struct lines *lines, int64_t kill_ms)
         case LINE_HERE:
             take_token(d, line);
             if (show(d)) {
-                outf(out, "    %.*s\n", STR_ARG(line));
-                (void)!out_flush(out, &err);
+                outf(out, "%s%.*s\n", d->drawing ? "" : "    ", STR_ARG(line));
+                put_out(d);
             }
             break;
         default:
@@ -115,24 +127,22 @@ static bool watch(struct demo *d, struct lines *lines, int64_t kill_ms)
 static void say_command(struct demo *d, const char *command)
 {
     struct out *out = &d->cli->out;
-    struct tide_err err;
 
     if (!show(d))
         return;
     outf(out, "\n  %s$ %s%s\n", color_code(out, COLOR_BOLD), command, color_code(out, COLOR_NONE));
-    (void)!out_flush(out, &err);
+    put_out(d);
 }
 
 static void say_killed(struct demo *d, int64_t after_ms)
 {
     struct out *out = &d->cli->out;
-    struct tide_err err;
 
     if (!show(d))
         return;
     outf(out, "  %s✗ kill -9%s, %.1f s in, at a random moment: the supervisor and its program are gone.\n",
          color_code(out, COLOR_RED), color_code(out, COLOR_NONE), (double)after_ms / 1000);
-    (void)!out_flush(out, &err);
+    put_out(d);
 }
 
 /* Runs one command of ours, killed after within_ms at the latest (0: not). *ret_status: its exit status, -1 when killed. */
@@ -227,9 +237,14 @@ static bool world_is_right(const struct demo *d)
 static enum tide_code draw_timeline(struct demo *d, struct tide_err *err)
 {
     const char *args[] = {"--color", d->cli->out.color ? "always" : "never", "sessions", "timeline", SESSION, NULL};
+    enum tide_code code = TIDE_OK;
     int status;
 
-    return show(d) ? play(d, "tidemark sessions timeline " SESSION, args, 0, &status, err) : TIDE_OK;
+    d->drawing = true;
+    if (show(d))
+        code = play(d, "tidemark sessions timeline " SESSION, args, 0, &status, err);
+    d->drawing = false;
+    return code;
 }
 
 static void print_json(struct demo *d, bool right)
@@ -256,15 +271,15 @@ static void print_verdict(struct demo *d, bool right)
          (double)(mono_ms() - d->began_ms) / 1000);
     for (int i = 0; i < DEMO_STEPS; i++)
         outf(out, "    %-9s %-10s %d time%s%s\n", d->steps[i].name, d->steps[i].effect, d->steps[i].ran,
-             d->steps[i].ran == 1 ? "" : "s",
-             d->steps[i].ran > 1 ? ": cut before its result was on disk, and may be done again" : "");
+             d->steps[i].ran == 1 ? "" : "s", d->steps[i].ran > 1 ? ": cut before it was recorded, so done again" : "");
     out_colored(out, right ? COLOR_GREEN : COLOR_RED,
                 right ? "  Nothing was lost, no finished step ran again, what must happen once happened once."
                       : "  This is wrong: a step that must happen once did not happen exactly once.");
     outf(out, "\n");
     if (right)
         outf(out, "\n  Yours: tidemark exec -- ./your-program, with `tidemark step` and `tidemark wait` inside; "
-                  "examples/ has three.\n");
+                  "examples/ has some.\n");
+    put_out(d);
 }
 
 static enum tide_code play_demo(struct demo *d, struct tide_err *err)
@@ -278,6 +293,7 @@ static enum tide_code play_demo(struct demo *d, struct tide_err *err)
     if (show(d)) {
         outf(out, "A deploy that cannot be lost: five steps and an approval, killed at random moments.\n\n");
         demo_show_program(out, d->steps);
+        put_out(d);
     }
     code = tell_story(d, err);
     code = code ? code : draw_timeline(d, err);

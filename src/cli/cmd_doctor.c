@@ -79,7 +79,7 @@ static void check_path(struct doctor *d)
     if (lstat(d->path, &st) == 0)
         doctor_say(d, VERDICT_OK, NULL, "%s", d->path);
     else if (errno == ENOENT || errno == ENOTDIR)
-        doctor_say(d, VERDICT_WARN, "`tidemark sessions new` makes one", "no store at %s", d->path);
+        doctor_say(d, VERDICT_WARN, "`tidemark exec` or `tidemark sessions new` makes one", "no store at %s", d->path);
     else
         doctor_say(d, VERDICT_FAIL, "give yourself the right to look there, or name another store with --store",
                    "%s: %s", d->path, strerrordesc_np(errno));

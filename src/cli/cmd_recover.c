@@ -8,10 +8,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/recover_jobs.h"
+#include "cli/store_url.h"
 
 #define LOOK_MS 200       /* how soon a signal and the end of a child are noticed */
 #define CHANGE_MS 1000    /* a changing store is looked at so often at most */
@@ -117,6 +120,11 @@ static void say_json(struct recovering *r, const struct tide_recovered *what, bo
     out_json_end(&r->cli->out);
 }
 
+static bool is_spent(const struct recovering *r, const struct tide_recovered *what)
+{
+    return r->run_due && what->resumes >= r->max_resumes;
+}
+
 static void say_text(struct recovering *r, const struct tide_recovered *what, bool resumes)
 {
     struct out *out = &r->cli->out;
@@ -129,8 +137,11 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
         outf(out, "; it would go on");
     else if (r->run_due && !what->has_program)
         outf(out, "; it has no program that could be run here");
-    else if (r->run_due && what->resumes >= r->max_resumes && !due)
+    else if (is_spent(r, what) && !due)
         outf(out, "; it was resumed %d times without getting further: it needs a person", what->resumes);
+    else if (is(what->action, "interrupted") && what->has_program && !resumes)
+        outf(out, "; `tidemark resume %s` lets it go on, or %s--auto-resume live", what->session_id,
+             r->run_due ? "" : "--run-due ");
     outf(out, "\n");
 }
 
@@ -147,6 +158,7 @@ static void say_summary(struct recovering *r)
                   {"timed_out", "timed out", f->timed_out},
                   {"tokens_expired", "with an expired token", f->tokens_expired},
                   {"due", "due", f->due}};
+    char when[TIME_TEXT_SIZE];
 
     if (out->json) {
         json_out_begin(&o, '{');
@@ -168,6 +180,15 @@ static void say_summary(struct recovering *r)
     }
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         outf(out, "%s%" PRId64 " %s", i ? ", " : "", counts[i].n, counts[i].words);
+    if (r->run_due)
+        outf(out, ", %" PRId64 " %s", r->dry ? r->would_resume : r->jobs.started, r->dry ? "would go on" : "resumed");
+    if (r->jobs.ended_badly)
+        outf(out, ", %" PRId64 " of them failed", r->jobs.ended_badly);
+    if (f->due == 0 && f->next_ms > 0 && f->next_ms < INT64_MAX) {
+        time_format(when, f->next_ms);
+        when[10] = ' ';
+        outf(out, "; the next is due at %.19s UTC", when);
+    }
     outf(out, "\n");
 }
 
@@ -275,6 +296,8 @@ static enum tide_code watch(struct recovering *r, int64_t interval_ms, struct ti
 {
     enum tide_code code = TIDE_OK;
 
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->jobs.url)));
     while (!stop_signal && !code) {
         struct tide_err trouble;
         int64_t began_ms = now_ms();

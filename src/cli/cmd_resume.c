@@ -39,6 +39,11 @@ static const struct opt options[] = {
      .value = "STEP",
      .many = true,
      .help = "this step may run again although it must happen once; may be given more than once"},
+    {.name = "happened",
+     .type = VALUE_TEXT,
+     .value = "STEP",
+     .many = true,
+     .help = "this step, which must happen once, did happen: it answers as done; may be given more than once"},
     {.name = "accept-change", .help = "recorded steps answer although they are called with other arguments now"},
     {.name = "on-store-error",
      .type = VALUE_WORD,
@@ -74,6 +79,16 @@ static void print_repeated(struct cli *cli, const char *id, const struct tide_re
     out_json_end(&cli->out);
 }
 
+/* A name that is mistyped would change nothing, and be recorded as a permission. */
+static enum tide_code check_names(tide_session *session, const char *option, const char *const *names,
+                                  struct tide_err *err)
+{
+    for (; names && *names; names++)
+        if (tide_run_unsettled(session, *names, err))
+            return tide_fail(err, err->code == TIDE_NOT_FOUND ? TIDE_INVALID : err->code, "%s: %s", option, err->msg);
+    return TIDE_OK;
+}
+
 static enum tide_code resume_program(struct cli *cli, const struct resume *r, struct launch *l, tide_session *session,
                                      struct tide_err *err)
 {
@@ -83,12 +98,14 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
         .request_id = r->request_id,
         .input = r->input,
         .retry = r->retry,
+        .happened = r->happened,
     };
     struct tide_resumed resumed = {0};
     int status = 0;
     enum tide_code code;
 
-    if (launch_from_session(l, session, err) || launch_check(l, &status, err))
+    if (launch_from_session(l, session, err) || check_names(session, "--retry", r->retry, err) ||
+        check_names(session, "--happened", r->happened, err) || launch_check(l, &status, err))
         return err->code;
     cli->exit_status = status;
     if (status)
@@ -178,11 +195,13 @@ static enum tide_code take_input(struct cli *cli, struct buf *room, const char *
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(buf_done) struct buf token = BUF_INIT(TOKEN_MAX), input = BUF_INIT(INPUT_MAX);
-    AUTO(mem_freep) const char **retry = mem_array(cli->args.n_more + 1, sizeof(char *));
+    AUTO(mem_freep) const char **retry = mem_array(cli->args.n_more + 2, sizeof(char *));
+    AUTO(mem_freep) const char **happened = mem_array(cli->args.n_more + 2, sizeof(char *));
     struct resume r = {
         .id = args_operand(&cli->args, 0),
         .request_id = args_text(&cli->args, "request-id"),
         .retry = retry,
+        .happened = happened,
         .now = args_on(&cli->args, "now"),
         .accept_change = args_on(&cli->args, "accept-change"),
         .degrade = is_continue(&cli->args),
@@ -190,6 +209,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     };
 
     for (size_t i = 0; (retry[i] = args_nth(&cli->args, "retry", i)); i++)
+        ;
+    for (size_t i = 0; (happened[i] = args_nth(&cli->args, "happened", i)); i++)
         ;
     if (take_token(args_text(&cli->args, "token"), &token, &r.token, err) || take_input(cli, &input, &r.input, err))
         return err->code;

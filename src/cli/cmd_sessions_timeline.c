@@ -117,6 +117,7 @@ static void put_summary(struct json_out *o, const struct tl_summary *s)
         {"repeated", s->repeated},
         {"not_compared", s->not_compared},
         {"begun_again", s->begun_again},
+        {"settled", s->settled},
         {"failed", s->failed},
         {"unknown", s->unknown},
         {"cut", s->cut},

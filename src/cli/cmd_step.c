@@ -23,8 +23,10 @@
 
 #define OUTPUT_DEFAULT ((int64_t)16 << 20)
 #define OUTPUT_MAX ((int64_t)48 << 20)
+#define ONCE_MAX (OUTPUT_MAX - ((int64_t)256 << 10)) /* surely fits into one record, as text and as base64 */
 #define ARGS_MAX ((size_t)4 << 20)
 #define EXIT_TIMEOUT 124
+#define PAUSE_MAX_MS 70000 /* between attempts */
 
 static const struct opt options[] = {
     {.name = "effect",
@@ -118,6 +120,8 @@ static enum tide_code ask(struct step *s, struct verdict *ret, struct tide_err *
     json_out_kint(&s->link.o, STR("retries"), s->retries);
     json_out_kbool(&s->link.o, STR("has_probe"), s->probe != NULL);
     json_out_kbool(&s->link.o, STR("nested"), link_is_nested());
+    if (link_is_nested())
+        json_out_kstr_opt(&s->link.o, STR("within"), str_from(getenv("TIDEMARK_IDEMPOTENCY_KEY")));
     return ask_again(s, buf_view(&args), ret, err);
 }
 
@@ -169,6 +173,7 @@ struct outcome {
     const char *word, *error_code;
     char message[256];
     bool no_retry;
+    bool cut; /* ran to its end, but not all of its output is kept */
     int exit_status;
 };
 
@@ -196,21 +201,38 @@ static void judge(const struct step *s, const struct capture *c, struct outcome 
             .word = s->once ? "unknown" : "failed", .error_code = "timeout", .exit_status = EXIT_TIMEOUT};
         snprintf(o->message, sizeof(o->message), "step '%s' took longer than %.60s and was ended", s->name,
                  args_text(&s->cli->args, "timeout"));
-    } else if (c->bytes > c->max_output) {
+    } else if (c->bytes > c->max_output && !s->once) {
         *o = (struct outcome){.word = "failed", .error_code = "output_too_big", .no_retry = true, .exit_status = 1};
         snprintf(o->message, sizeof(o->message),
                  "step '%s' printed more than %s: redirect it into a file, or raise --max-output", s->name,
                  bytes_text(size, (int64_t)c->max_output));
     } else {
         judge_status(s, c, o);
+        o->cut = c->bytes > c->max_output && WIFEXITED(c->status);
     }
+}
+
+/*
+ * What is recorded of its output. Of a step that may be done again all or nothing; one that must happen once has happened,
+ * and the beginning of what it said is better than nothing. A character is not cut in two.
+ */
+static struct str kept(const struct step *s, const struct capture *c)
+{
+    struct str all = buf_view(&c->output);
+    size_t at = 0;
+
+    if (c->bytes <= c->max_output)
+        return all;
+    if (!s->once)
+        return STR("");
+    if (!str_is_utf8(all, &at) && all.len - at < 4)
+        all.len = at;
+    return all;
 }
 
 static enum tide_code end(struct step *s, const struct capture *c, const struct outcome *o, struct verdict *ret,
                           struct tide_err *err)
 {
-    bool whole = c->bytes <= c->max_output;
-
     link_begin(&s->link, "end");
     json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
     json_out_kstr(&s->link.o, STR("outcome"), str_from(o->word));
@@ -220,7 +242,7 @@ static enum tide_code end(struct step *s, const struct capture *c, const struct 
         json_out_kstr(&s->link.o, STR("error_message"), str_from(o->message));
     }
     json_out_kbool(&s->link.o, STR("no_retry"), o->no_retry || c->stop_signal);
-    return ask_again(s, whole ? buf_view(&c->output) : STR(""), ret, err);
+    return ask_again(s, kept(s, c), ret, err);
 }
 
 static void print_output(struct str s)
@@ -243,6 +265,11 @@ static void pass_on_interrupt(void)
 
 static void say_end(struct step *s, const struct capture *c, const struct outcome *o, const struct verdict *v)
 {
+    char size[32];
+
+    if (o->cut)
+        say("step '%s' ran to its end, but printed more than %s: only that much is kept", s->name,
+            bytes_text(size, (int64_t)c->max_output));
     if (c->left_behind)
         say("step '%s' left %zu process%s behind: ended %s", s->name, c->left_behind, c->left_behind == 1 ? "" : "es",
             c->left_behind == 1 ? "it" : "them");
@@ -272,8 +299,8 @@ static enum tide_code run_to_end(struct step *s, struct capture *c, struct verdi
         return TIDE_OK;
     }
     ret->exit_status = o.exit_status;
-    if (ret->what == DO_STORED && c->echo < 0 && !isatty(STDOUT_FILENO) && c->bytes <= c->max_output)
-        print_output(buf_view(&c->output));
+    if (ret->what == DO_STORED && c->echo < 0 && !isatty(STDOUT_FILENO))
+        print_output(kept(s, c));
     if (had_terminal && WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGINT)
         pass_on_interrupt();
     if (c->stop_signal) {
@@ -376,7 +403,7 @@ static enum tide_code probe(struct step *s, struct verdict *ret, struct tide_err
 /* Until the wall clock says so; false when we are to stop or the run is gone. */
 static bool sleep_until(struct step *s, int64_t at_ms)
 {
-    for (int64_t left; (left = at_ms - now_ms()) > 0;) {
+    for (int64_t left; (left = at_ms - now_ms()) > 0 && left <= PAUSE_MAX_MS;) { /* longer: the clock went back */
         struct pollfd p[] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->link.fd, .events = POLLRDHUP}};
 
         if (poll(p, 2, left > 1000 ? 1000 : (int)left) > 0 && (p[1].revents || capture_next_signal(s->signals)))
@@ -399,8 +426,9 @@ static void print_stored(struct step *s, const struct verdict *v)
 static enum tide_code follow(struct step *s, struct tide_err *err)
 {
     struct verdict v;
-    enum tide_code code = ask(s, &v, err);
+    enum tide_code code = ask(s, &v, err); /* held behind a wait it is ended by a signal, as whoever only asks */
 
+    s->signals = capture_signals();
     if (!code && v.what == DO_STORED)
         print_stored(s, &v);
     while (!code && v.what != DO_STORED) {
@@ -423,6 +451,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     const char *effect = args_text(&cli->args, "effect");
     struct step s = {
         .cli = cli,
+        .signals = -1,
         .name = args_operand(&cli->args, 0),
         .effect = effect ? effect : "once",
         .probe = args_text(&cli->args, "probe"),
@@ -434,8 +463,9 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code;
 
     s.once = strcmp(s.effect, "once") == 0;
+    if (s.once && s.max_output > ONCE_MAX)
+        s.max_output = ONCE_MAX;
     code = link_open(&s.link, "step", err);
-    s.signals = code ? -1 : capture_signals();
     if (!code)
         code = follow(&s, err);
     capture_signals_done(s.signals);

@@ -6,8 +6,11 @@
 #include <strings.h>
 
 #include "cli/args_check.h"
-#include "cli/cli.h"
+#include "cli/launch.h"
+#include "cli/utf8.h"
 #include "program/link.h"
+
+#define ANSWER_SHOWN 100 /* characters of an answer that is no approval */
 
 static const struct opt wait_options[] = {
     {.name = "kind",
@@ -39,20 +42,48 @@ static void put_common(struct cli *cli, struct link *l)
     json_out_kbool(&l->o, STR("nested"), link_is_nested());
 }
 
+static struct str trimmed(struct str s)
+{
+    while (s.len > 0 && memchr(" \t\r\n", s.ptr[0], 4))
+        s = (struct str){s.ptr + 1, s.len - 1};
+    while (s.len > 0 && memchr(" \t\r\n", s.ptr[s.len - 1], 4))
+        s.len--;
+    return s;
+}
+
 static bool is_yes(struct arena *a, const struct json *v)
 {
-    static const char *const words[] = {"yes", "true", "approve", "approved"};
+    static const char *const words[] = {"yes", "y", "ok", "true", "approve", "approved"};
     struct str s;
 
     if (v && v->type == JSON_OBJECT)
         v = json_get(v, STR("decision"));
     if (!v || v->type == JSON_TRUE)
         return v != NULL;
-    s = v->type == JSON_STRING ? json_text(a, v) : STR("");
+    s = v->type == JSON_STRING ? trimmed(json_text(a, v)) : STR("");
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (s.len == strlen(words[i]) && strncasecmp(s.ptr, words[i], s.len) == 0)
             return true;
     return false;
+}
+
+/* Whoever typed "sure" must not have to guess why nothing happened. */
+static void say_not_approved(struct arena *a, const struct json *v)
+{
+    struct str s = v->type == JSON_STRING ? json_text(a, v) : json_source(v);
+    struct out shown;
+    size_t len = 0;
+    uint32_t c;
+
+    for (size_t i = 0; i < ANSWER_SHOWN && len < s.len; i++) {
+        size_t n = utf8_next((struct str){s.ptr + len, s.len - len}, &c);
+
+        len += n ? n : 1;
+    }
+    out_init(&shown);
+    out_value(&shown, arena_printf(a, "%.*s%s", (int)len, s.ptr, len < s.len ? "…" : ""));
+    say("not approved: the answer was '%s'", buf_cstr(&shown.text));
+    out_done(&shown);
 }
 
 /* A text as text, anything else as JSON; with --json always as JSON. */
@@ -89,7 +120,10 @@ static enum tide_code run_wait(struct cli *cli, struct tide_err *err)
         return tide_wrap(err, "wait");
     if (print_value(cli, &l, reply.blob, &answer, err))
         return err->code;
-    cli->exit_status = strcmp(kind, "approval") == 0 && !is_yes(&l.arena, answer);
+    if (strcmp(kind, "approval") == 0 && !is_yes(&l.arena, answer)) {
+        say_not_approved(&l.arena, answer);
+        cli->exit_status = 1;
+    }
     return TIDE_OK;
 }
 
@@ -101,7 +135,7 @@ const struct command cmd_wait = {
     .help = "inside exec: wait for a person, an approval or a tool's result; nothing runs meanwhile",
     .more = "The wait is recorded, then the program is ended and `exec` ends with exit status 7. After\n"
             "`tidemark resume ID --input TEXT` the program runs again from its start and this prints the answer.\n"
-            "Exit status of an approval: 0 when the answer is yes, true, approve or approved; else 1.",
+            "Exit status of an approval: 0 when the answer is yes, y, ok, true, approve or approved; else 1.",
 };
 
 static enum tide_code run_sleep(struct cli *cli, struct tide_err *err)

@@ -8,6 +8,7 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/session_view.h"
+#include "cli/wrap.h"
 
 struct why {
     struct cli *cli;
@@ -68,11 +69,14 @@ static int why_text(void *arg, const struct tide_session_info *info)
     struct out *out = &w->cli->out;
     char status[STATUS_SIZE], when[TIME_TEXT_SIZE], ago[AGO_SIZE];
     int64_t since_ms = since(w, info);
+    size_t sentence;
 
     outf(out, "%s%s%s  ", color_code(out, COLOR_BOLD), info->id, color_code(out, COLOR_NONE));
     out_colored(out, session_color(info), session_status(status, info));
     outf(out, "\n");
+    sentence = out->text.len;
     out_value(out, info->why);
+    out_wrap(out, sentence);
     time_format(when, since_ms);
     when[10] = ' ';
     outf(out, "\n%ssince %.19s UTC, %s%s\n\n", color_code(out, COLOR_DIM), when, time_ago(ago, since_ms),

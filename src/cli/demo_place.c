@@ -21,7 +21,7 @@ static void write_program(struct buf *text, const struct demo_step *steps)
     for (int i = 0; i < DEMO_STEPS; i++) {
         if (i == 2)
             buf_add_str(text, STR("tidemark wait approve --kind approval --question 'Release it to everyone?'\n"));
-        buf_addf(text, "tidemark step %-8s --effect %-10s", steps[i].name, steps[i].effect);
+        buf_addf(text, "tidemark step %-8s --effect %s", steps[i].name, steps[i].effect);
         if (strcmp(steps[i].effect, "once") == 0)
             buf_addf(text, " --probe './did %s'", steps[i].name);
         buf_addf(text, " -- ./do %s\n", steps[i].name);

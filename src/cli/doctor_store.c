@@ -124,7 +124,7 @@ void doctor_recovery(struct doctor *d)
         doctor_say(d, VERDICT_OK, NULL, "`tidemark recover` would find nothing to do");
         return;
     }
-    doctor_say(d, VERDICT_OK, NULL,
+    doctor_say(d, VERDICT_WARN, NULL,
                "`tidemark recover` would find %" PRId64 " interrupted, %" PRId64 " past the deadline, %" PRId64
                " with an expired token, %" PRId64 " due",
                r.interrupted, r.timed_out, r.tokens_expired, r.due);

@@ -95,20 +95,33 @@ static void print_group_rows(struct out *out, const char *group)
             print_row(out, *c);
 }
 
+static void print_ungrouped_rows(struct out *out, const struct command *const *c)
+{
+    for (; *c; c++)
+        if (!(*c)->group && !(*c)->hidden)
+            print_row(out, *c);
+}
+
+/* First what a program and those who run it use: the commands that the table has before the first group. */
 static void print_overview(struct out *out)
 {
+    const struct command *const *c = commands;
+
     outf(out, "usage: tidemark COMMAND [operands] [options]\n\n"
-              "Sessions that cannot be lost: append-only logs with checkpoints, forks and rollback.\n");
+              "Sessions that cannot be lost: append-only logs with checkpoints, forks and rollback.\n\n");
+    for (; *c && !(*c)->group; c++)
+        if (!(*c)->hidden)
+            print_row(out, *c);
     for (const struct command_group *g = command_groups; g->name; g++) {
         outf(out, "\n");
         print_group_rows(out, g->name);
     }
     outf(out, "\n");
-    print_group_rows(out, NULL);
+    print_ungrouped_rows(out, c);
     print_options(out, "Everywhere", global_options);
     outf(out, "\n`tidemark COMMAND --help` says more. Ids may be shortened while they are unique.\n"
-              "Exit status: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 conflict, 5 damaged or wrong store, "
-              "6 disk or access.\n");
+              "Exit status: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 conflict, 5 damaged or wrong store,\n"
+              "6 disk or access, 7 waiting, 8 token refused, 9 changed arguments, 10 outcome unknown.\n");
 }
 
 static void print_group_help(struct out *out, const struct command_group *g)

@@ -18,8 +18,11 @@
 #include "cli/store_url.h"
 #include "program/supervisor.h"
 #include "program/sweep.h"
+#include "program/tree.h"
 
 #define FIELDS_MAX ((size_t)16 << 20)
+#define DYING_MS 200
+#define DYING_STEP_MS 5
 
 void say(const char *fmt, ...)
 {
@@ -235,10 +238,36 @@ static void runp(tide_run **run)
     tide_run_close(*run);
 }
 
+/* How the session stood before this run. */
+struct before {
+    char run_id[TIDE_ID_SIZE];
+    bool interrupted, waited;
+};
+
+static int take_before(void *arg, const struct tide_session_info *info)
+{
+    struct before *b = arg;
+
+    snprintf(b->run_id, sizeof(b->run_id), "%s", info->run_id ? info->run_id : "");
+    b->interrupted = strcmp(info->status, "interrupted_startup") == 0;
+    b->waited = strcmp(info->status, "waiting") == 0;
+    return 0;
+}
+
+/* The lease is ours and our program has not begun: what still has the last run's id was left behind by a killed one. */
+static void end_leftovers(const struct before *b)
+{
+    size_t n = b->interrupted ? tree_end_run(b->run_id) : 0;
+
+    if (n > 0)
+        say("the last run had left %zu process%s behind: ended %s", n, n == 1 ? "" : "es", n == 1 ? "it" : "them");
+}
+
 static enum tide_code supervise(struct launch *l, struct cli *cli, struct supervisor *s, tide_session *session,
                                 struct tide_run_options *opt, struct tide_resumed *resume, struct report *ret,
                                 struct tide_err *err)
 {
+    struct before before = {.run_id = ""};
     struct sweep *sweep;
     AUTO(buf_done) struct buf fields = BUF_INIT(FIELDS_MAX);
     AUTO(runp) tide_run *run = NULL;
@@ -250,9 +279,20 @@ static enum tide_code supervise(struct launch *l, struct cli *cli, struct superv
     opt->flags |= l->degrade ? TIDE_RUN_CONTINUE : 0u;
     opt->trouble = supervisor_trouble;
     opt->trouble_arg = s;
-    code = resume ? tide_run_resume(session, opt, resume, &run, err) : tide_run_start(session, opt, &run, err);
+    code = tide_session_show(session, take_before, &before, err);
+    if (code)
+        return code;
+    for (int waited = 0;; waited += DYING_STEP_MS) {
+        code = resume ? tide_run_resume(session, opt, resume, &run, err) : tide_run_start(session, opt, &run, err);
+        if (code != TIDE_HELD || waited >= DYING_MS)
+            break;
+        usleep(DYING_STEP_MS * 1000); /* a holder that was killed just now takes a moment to die */
+    }
     if (code || !run)
         return code;
+    end_leftovers(&before);
+    if (!resume && before.waited)
+        say("the run that waited is superseded: its token is revoked");
     snprintf(ret->run_id, sizeof(ret->run_id), "%s", tide_run_id(run));
     sweep = sweep_start(cli->store, l->sweep_ms);
     code = supervisor_run(s, run, &ret->ending, err);

@@ -17,6 +17,7 @@
 #define LOOK_MS 20        /* between two looks at what runs, while there is nothing else to do */
 #define PAUSE_MS 30000    /* before one that failed is tried again; doubled each time, */
 #define PAUSE_DOUBLINGS 6 /* so often at most */
+#define TOKEN_SINK 3
 #define EXIT_NOT_STARTED 127
 
 struct job_failures {
@@ -71,8 +72,11 @@ static void say(struct jobs *j, const char *action, const struct job *job, const
 /* Only async-signal-safe calls between fork and exec. */
 static void become(const char *const *argv)
 {
-    int null = open("/dev/null", O_RDONLY);
+    int null = open("/dev/null", O_RDWR);
 
+    if (dup2(null, TOKEN_SINK) !=
+        TOKEN_SINK) /* what it prints may be logged: the token of its next wait is minted anew */
+        _exit(EXIT_NOT_STARTED);
     setpgid(0, 0); /* a signal from the terminal reaches it through us, once */
     if (null >= 0 && dup2(null, STDIN_FILENO) == STDIN_FILENO && dup2(STDERR_FILENO, STDOUT_FILENO) == STDOUT_FILENO)
         execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
@@ -82,12 +86,12 @@ static void become(const char *const *argv)
 static bool start(struct jobs *j, struct job *job)
 {
     const char *key_file = args_text(&j->cli->args, "key-file");
-    const char *argv[9] = {"tidemark", "--store", buf_cstr(&j->url), "resume", job->id, NULL};
+    const char *argv[12] = {"tidemark", "--store", buf_cstr(&j->url), "resume", job->id, "--token-fd", "3", NULL};
     pid_t pid;
 
     if (key_file) {
-        argv[5] = "--key-file";
-        argv[6] = key_file;
+        argv[7] = "--key-file";
+        argv[8] = key_file;
     }
     pid = fork();
     if (pid == 0)

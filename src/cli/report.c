@@ -138,7 +138,9 @@ enum tide_code report_end(struct cli *cli, const struct report *r, struct tide_e
     cli->exit_status = e->exit_status;
     if (e->stop == STOP_CANCEL)
         say("session %s was cancelled", r->session_id);
+    else if (e->message[0] && e->exit_status == tide_code_exit(TIDE_UNSETTLED))
+        say("%s: find out whether the step happened: `tidemark why %s` says how to go on", e->message, r->session_id);
     else if (e->message[0])
-        say("%s: `tidemark resume %s` continues it", e->message, r->session_id);
+        say("%s: `tidemark resume %s` runs it again from where it was", e->message, r->session_id);
     return TIDE_OK;
 }

@@ -6,11 +6,11 @@
 #include "cli/cli.h"
 
 struct resume {
-    const char *id;         /* or unique prefix */
-    const char *token;      /* NULL: the right of the store's owner */
-    const char *input;      /* JSON; NULL: none */
-    const char *request_id; /* NULL: none */
-    const char *const *retry;
+    const char *id;                             /* or unique prefix */
+    const char *token;                          /* NULL: the right of the store's owner */
+    const char *input;                          /* JSON; NULL: none */
+    const char *request_id;                     /* NULL: none */
+    const char *const *retry, *const *happened; /* names, ended by NULL; NULL: none */
     bool now, accept_change, degrade;
     int token_out_fd; /* for the token of the next wait; -1: shown */
 };

@@ -88,8 +88,9 @@ struct tl_run {
 
 struct tl_summary {
     int64_t events, other; /* other: events of kinds that are not known */
-    int64_t runs, steps, once, repeated, begun_again, failed, unknown, cut, open;
-    int64_t not_compared; /* steps that were too many to be told apart: each counts as a new one */
+    int64_t runs, steps, once, repeated, failed, unknown, cut, open;
+    int64_t begun_again, settled; /* steps that were cut: run again later; not run, but found to have happened */
+    int64_t not_compared;         /* steps that were too many to be told apart: each counts as a new one */
     int64_t waits, sleeps, interruptions, checkpoints;
 };
 
@@ -113,7 +114,6 @@ void timeline_done(struct timeline *t);
 
 /* Draws it for people, in lines of at most `columns` (at least 80). */
 void timeline_draw(const struct timeline *t, struct out *out, int columns);
-void timeline_draw_summary(const struct timeline *t, struct out *out);
 
 /* One JSON document. */
 void timeline_json(const struct timeline *t, struct out *out);

@@ -289,9 +289,9 @@ static void draw_end(const struct drawing *d, const struct tl_run *run)
 
     if (run->number == 0)
         return;
-    snprintf(line, sizeof(line), "%s%s%s%s%s%s%s", killed ? "killed" : ends[run->end].word, run->ended_ms ? " at " : "",
-             run->ended_ms ? tl_clock(clock, run->ended_ms) : "", run->reason[0] ? ": " : "", run->reason,
-             run->error[0] ? ": " : "", run->error);
+    snprintf(line, sizeof(line), "%s%s%s%s%s%s%s", killed ? "killed; noticed" : ends[run->end].word,
+             run->ended_ms ? " at " : "", run->ended_ms ? tl_clock(clock, run->ended_ms) : "",
+             run->reason[0] ? ": " : "", run->reason, run->error[0] ? ": " : "", run->error);
     outf(out, " ");
     tl_put_colored(out, ends[run->end].color, ends[run->end].glyph, 1);
     outf(out, " %s", color_code(out, ends[run->end].color));
@@ -380,34 +380,68 @@ static void draw_axis(const struct drawing *d)
     outf(out, "%s\n", color_code(out, COLOR_NONE));
 }
 
-static void put_count(struct out *out, int64_t n, const char *text)
+/* ---- the sum of it ------------------------------------------------------------------------------------------------------ */
+
+/* One part of the summary: behind a semicolon, and on a line of its own when the last one is full. */
+static void put_part(const struct drawing *d, int *at, enum color color, const char *text)
 {
-    if (n > 0)
-        outf(out, ", %" PRId64 " %s", n, text);
+    int columns = (int)text_columns(str_from(text));
+
+    if (*at > 0)
+        outf(d->out, ";");
+    if (*at > 0 && *at + 3 + columns > d->columns) {
+        outf(d->out, "\n");
+        *at = 0;
+    }
+    outf(d->out, "%s", *at > 0 ? " " : "");
+    out_colored(d->out, color, text);
+    *at += 2 + columns;
 }
 
-void timeline_draw_summary(const struct timeline *t, struct out *out)
+static void put_finished(const struct drawing *d, int *at)
 {
-    const struct tl_summary *s = &t->sum;
+    const struct tl_summary *s = &d->t->sum;
+    int64_t n = s->once + s->repeated;
+    char text[128], again[64] = "";
 
-    outf(out, "%s%" PRId64 " step%s%s: %s%" PRId64 " ran once%s, %s%" PRId64 " repeated%s", color_code(out, COLOR_BOLD),
-         s->steps, s->steps == 1 ? "" : "s", color_code(out, COLOR_NONE), color_code(out, COLOR_GREEN), s->once,
-         color_code(out, COLOR_NONE), color_code(out, s->repeated ? COLOR_RED : COLOR_NONE), s->repeated,
-         color_code(out, COLOR_NONE));
-    put_count(out, s->failed, "failed");
-    put_count(out, s->unknown, "unknown");
-    put_count(out, s->cut, "cut");
-    put_count(out, s->open, "under way");
-    outf(out, "; %" PRId64 " wait%s", s->waits, s->waits == 1 ? "" : "s");
-    if (s->sleeps)
-        outf(out, "; %" PRId64 " sleep%s", s->sleeps, s->sleeps == 1 ? "" : "s");
-    outf(out, "; %" PRId64 " interruption%s\n", s->interruptions, s->interruptions == 1 ? "" : "s");
+    if (s->repeated)
+        snprintf(again, sizeof(again), ", %" PRId64 " of them run again", s->repeated);
+    else if (n > 0)
+        snprintf(again, sizeof(again), ", %s", n == 1 ? "not run again" : "none of them run again");
+    snprintf(text, sizeof(text), "%" PRId64 " step%s finished%s", n, n == 1 ? "" : "s", again);
+    put_part(d, at, s->repeated ? COLOR_RED : COLOR_GREEN, text);
+}
+
+static void draw_summary(const struct drawing *d)
+{
+    const struct tl_summary *s = &d->t->sum;
+    const struct {
+        int64_t n;
+        const char *one, *many; /* many NULL: the same */
+        bool always;
+    } parts[] = {{s->begun_again, "cut and run again", NULL, false},
+                 {s->settled, "cut and found to have happened", NULL, false},
+                 {s->failed, "failed", NULL, false},
+                 {s->unknown, "unknown", NULL, false},
+                 {s->cut, "cut", NULL, false},
+                 {s->open, "under way", NULL, false},
+                 {s->waits, "wait", "waits", true},
+                 {s->sleeps, "sleep", "sleeps", false},
+                 {s->interruptions, "interruption", "interruptions", true}};
+    char text[96];
+    int at = 0;
+
+    put_finished(d, &at);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        snprintf(text, sizeof(text), "%" PRId64 " %s", parts[i].n,
+                 parts[i].many && parts[i].n != 1 ? parts[i].many : parts[i].one);
+        if (parts[i].n > 0 || parts[i].always)
+            put_part(d, &at, COLOR_NONE, text);
+    }
+    outf(d->out, "\n");
     if (s->not_compared)
-        outf(out, "%sthe last %" PRId64 " were not looked at for repetition: there are too many%s\n",
-             color_code(out, COLOR_DIM), s->not_compared, color_code(out, COLOR_NONE));
-    if (s->begun_again)
-        outf(out, "%s%" PRId64 " of them %s cut first, and done in a later run%s\n", color_code(out, COLOR_DIM),
-             s->begun_again, s->begun_again == 1 ? "was" : "were", color_code(out, COLOR_NONE));
+        outf(d->out, "%sthe last %" PRId64 " were not looked at for repetition: there are too many%s\n",
+             color_code(d->out, COLOR_DIM), s->not_compared, color_code(d->out, COLOR_NONE));
 }
 
 void timeline_draw(const struct timeline *t, struct out *out, int columns)
@@ -429,7 +463,7 @@ void timeline_draw(const struct timeline *t, struct out *out, int columns)
         draw_run(&d, &t->runs[i], i > 0 ? &t->runs[i - 1] : NULL);
     }
     outf(out, "\n");
-    timeline_draw_summary(t, out);
+    draw_summary(&d);
     if (t->sum.other > 0)
         outf(out, "%s%" PRId64 " event%s of other kinds%s\n", color_code(out, COLOR_DIM), t->sum.other,
              t->sum.other == 1 ? "" : "s", color_code(out, COLOR_NONE));

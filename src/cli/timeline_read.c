@@ -16,7 +16,8 @@
 /* One step of the session, whatever the number of its attempts. */
 struct tl_step_count {
     int64_t begun, done;
-    bool cut; /* begun again although it had not ended */
+    bool again;   /* cut, and run again later */
+    bool settled; /* cut, and found out later whether it had happened */
     enum tl_outcome last;
 };
 
@@ -106,7 +107,7 @@ static void on_tool_started(const struct fact *f)
     item->tries++;
     item->again = c && c->begun > item->tries - 1;
     if (c) {
-        c->cut |= c->begun > 0 && (c->last == TL_OPEN || c->last == TL_UNKNOWN);
+        c->again |= c->settled || (c->begun > 0 && (c->last == TL_OPEN || c->last == TL_UNKNOWN));
         c->begun++;
         c->last = TL_OPEN;
     } else {
@@ -121,6 +122,8 @@ static void step_ended(const struct fact *f, enum tl_outcome outcome)
     struct tl_step_count *c = count_of(f);
 
     if (!item || item->outcome != TL_OPEN) { /* begun in an earlier run, settled in this one */
+        if (c && outcome != TL_UNKNOWN)
+            c->settled |= c->begun > 0 && (c->last == TL_OPEN || c->last == TL_UNKNOWN);
         item = tl_item_add(f->t, f->run, TL_STEP, f->ev->ts_ms);
         item->call = str_hash(text_of(f, "call_id"));
         step_name(f, item);
@@ -185,8 +188,10 @@ static void on_run_started(const struct fact *f)
     char before_id[TIDE_ID_SIZE] = "";
     int64_t number = before ? before->number : 0;
 
-    if (before && before->number && before->end <= TL_RUN_WAITS)
+    if (before && before->number && before->end <= TL_RUN_WAITS) {
+        t->sum.interruptions += before->end == TL_RUN_OPEN;
         run_end(t, before, TL_RUN_GONE, 0);
+    }
     if (before)
         memcpy(before_id, before->run_id, sizeof(before_id));
     run = tl_run_add(t);
@@ -432,7 +437,8 @@ static void count_steps(struct timeline *t)
         s->steps++;
         s->once += c->done == 1;
         s->repeated += c->done > 1;
-        s->begun_again += c->done == 1 && c->cut;
+        s->begun_again += c->again;
+        s->settled += c->settled && !c->again && c->done > 0;
         s->failed += c->done == 0 && c->last == TL_FAILED;
         s->unknown += c->done == 0 && c->last == TL_UNKNOWN;
         s->open += c->done == 0 && c->last == TL_OPEN;
@@ -444,8 +450,10 @@ static void close_last(struct timeline *t)
 {
     struct tl_run *run = tl_run_last(t);
 
-    if (run && run->number && run->end == TL_RUN_OPEN && t->gone)
+    if (run && run->number && run->end == TL_RUN_OPEN && t->gone) {
         run_end(t, run, TL_RUN_GONE, 0);
+        t->sum.interruptions++; /* though nobody has written it down yet */
+    }
     if (run && (run->end > TL_RUN_WAITS || run->end == TL_RUN_GONE)) {
         t->sum.cut = t->sum.open;
         t->sum.open = 0;

@@ -21,7 +21,12 @@ struct env_proc {
     uint64_t start_time; /* of the process, in kernel ticks: tells a reused pid apart */
 };
 
-enum env_life { ENV_ALIVE, ENV_DEAD, ENV_ELSEWHERE /* cannot be told from here */ };
+enum env_life {
+    ENV_ALIVE,
+    ENV_STOPPED, /* lives, and does nothing: its lease counts */
+    ENV_DEAD,
+    ENV_ELSEWHERE, /* cannot be told from here */
+};
 
 enum env_open { ENV_READ = 0, ENV_WRITE = 1, ENV_CREATE = 2 /* mode 0600 */, ENV_EXCLUSIVE = 4 };
 

@@ -398,6 +398,8 @@ static enum env_life real_life(struct env *e, const struct env_proc *who)
         return life_unseen(who->pid);
     if (ps.start_time != who->start_time || ps.state == 'X' || ps.state == 'x')
         return ENV_DEAD;
+    if (ps.state == 'T' || ps.state == 't')
+        return ENV_STOPPED;
     return ps.state == 'Z' && ps.threads <= 1 ? ENV_DEAD : ENV_ALIVE;
 }
 

@@ -21,7 +21,7 @@ int capture_exit_status(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
 static struct sigaction before[N_WATCHED];
 static int signal_pipe = -1; /* its write end */
@@ -139,6 +139,10 @@ static void ask_to_end(struct capture *c, struct times *t, int number, int64_t g
 static void on_signal(struct capture *c, struct times *t)
 {
     for (int number; (number = capture_next_signal(c->signals));) {
+        if (number == SIGUSR1 || number == SIGUSR2) { /* between the person and the program */
+            proc_signal(c->proc, number);
+            continue;
+        }
         c->stop_signal = c->stop_signal ? c->stop_signal : number;
         ask_to_end(c, t, number, STOP_GRACE_MS);
     }

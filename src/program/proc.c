@@ -68,7 +68,8 @@ static void wait_at_gate(const struct birth *b)
  */
 static void set_child_signals(const struct birth *b)
 {
-    static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGTTOU}, caught[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGTTOU},
+                     caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
     struct sigaction now;
 
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)

@@ -96,6 +96,11 @@ enum tide_code result_read(struct arena *a, struct str text, int *ret_exit, stru
 
     if (json_parse(a, text, NULL, &json, NULL, err))
         return err->code;
+    if (json->type == JSON_NULL) { /* somebody said that it happened: that is all there is */
+        *ret_exit = 0;
+        *ret_output = STR("");
+        return TIDE_OK;
+    }
     *ret_exit = (int)json_get_int(json, STR("exit"), 0);
     exact = json_get(json, STR("output_base64"));
     if (!exact || exact->type != JSON_STRING) {

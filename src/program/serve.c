@@ -13,6 +13,7 @@
 
 #include "program/door.h"
 #include "program/result.h"
+#include "program/tree.h"
 
 struct conn {
     struct conn *next;
@@ -23,6 +24,7 @@ struct conn {
     bool held, ended;
     char step[STEP_NAME_SIZE]; /* under way; "" when none is */
     bool begun, once;
+    pid_t group; /* of the program of the step, once it has begun */
 };
 
 /* One request while it is being answered. */
@@ -133,6 +135,7 @@ static void op_step(struct request *r)
         .args_len = r->blob.len,
         .retries = (int)json_get_int(r->json, STR("retries"), 0),
         .has_probe = json_get_bool(r->json, STR("has_probe"), false),
+        .within = text_of(r, "within"),
     };
     struct tide_step_answer answer = {0};
 
@@ -153,10 +156,12 @@ static void op_begin(struct request *r)
     if (!r->c->step[0])
         tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
     if (r->err.code || tide_step_begin(r->s->run, r->c->step, pid, (uint64_t)start, &r->err)) {
+        step_over(r->c); /* it is not under way any more */
         reply_error(r);
         return;
     }
     r->c->begun = true;
+    r->c->group = (pid_t)pid;
     reply(r);
 }
 
@@ -253,6 +258,9 @@ static void op_wait(struct request *r)
         p->deadline_ms = opt.deadline_ms;
     } else if (code) {
         reply_error(r);
+    } else if (answer.len > FRAME_BLOB_MAX) {
+        reply_error((
+            tide_fail(&r->err, TIDE_TOO_BIG, "the answer to '%.100s' is larger than can be handed over", opt.name), r));
     } else {
         reply_blob(r, (struct str){answer.ptr, answer.len});
     }
@@ -420,6 +428,8 @@ static void record_killed(struct server *s, struct conn *c)
 
     if (!c->step[0] || s->park.parked || s->lost)
         return;
+    if (c->begun) /* its death took only the first process of its program along */
+        tree_end_group(tide_run_id(s->run), c->group);
     if (tide_step_end(s->run, c->step, &result, NULL, &err) == TIDE_FENCED) {
         s->lost = true;
         s->err = err;

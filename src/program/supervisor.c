@@ -19,6 +19,7 @@
 #include "program/tree.h"
 
 #define TICK_MS 50
+#define CANCEL_GRACE_MS 1200 /* who cancels waits for two seconds, then takes the lease */
 #define TICK_ENDING_MS 5
 #define GIVE_UP_MS 5000 /* after killing: a process that the kernel does not let go of is left to it */
 #define FIELDS_MAX ((size_t)1 << 20)
@@ -83,7 +84,7 @@ static void stop(struct supervisor *s, enum stop why, int number)
         return;
     s->stop = why;
     s->server.closing = true;
-    s->kill_at = proc_clock_ms() + (why == STOP_LOST ? 0 : PROC_GRACE_MS);
+    s->kill_at = proc_clock_ms() + (why == STOP_LOST ? 0 : why == STOP_CANCEL ? CANCEL_GRACE_MS : PROC_GRACE_MS);
     proc_signal(&s->child, number);
     proc_signal(&s->child, SIGCONT); /* one that is stopped would not hear it */
     if (why == STOP_LEFT || why == STOP_LOST)
@@ -93,6 +94,10 @@ static void stop(struct supervisor *s, enum stop why, int number)
 static void read_signals(struct supervisor *s)
 {
     for (int number; (number = capture_next_signal(s->signals));) {
+        if (number == SIGUSR1 || number == SIGUSR2) { /* between the person and the program */
+            proc_signal(&s->child, number);
+            continue;
+        }
         s->stop_signal = s->stop_signal ? s->stop_signal : number;
         if (s->stop == STOP_NONE)
             stop(s, STOP_SIGNAL, number);
@@ -250,13 +255,21 @@ static void put_tail(struct json_out *o, const char *name, const char *bytes_nam
     json_out_kint(o, str_from(bytes_name), (int64_t)r->bytes);
 }
 
+/* Ctrl-C goes to the program, which had the terminal: it died of it, or says that it ended because of it. */
+static bool was_typed(const struct supervisor *s)
+{
+    int status = capture_exit_status(s->status);
+
+    return status == 128 + SIGINT && (WIFSIGNALED(s->status) || s->had_terminal);
+}
+
 static void put_fields(const struct supervisor *s, struct buf *ret_fields)
 {
     struct json_out o = json_out_to(ret_fields);
 
     json_out_begin(&o, '{');
     json_out_kint(&o, STR("exit_status"), capture_exit_status(s->status));
-    if (s->stop_signal == SIGINT || (WIFSIGNALED(s->status) && WTERMSIG(s->status) == SIGINT))
+    if (s->stop_signal == SIGINT || was_typed(s))
         json_out_kstr(&o, STR("by"), STR("person")); /* typed: it is not resumed by itself */
     json_out_key(&o, STR("output"));
     json_out_begin(&o, '{');
@@ -271,7 +284,7 @@ static void judge_exit(const struct supervisor *s, struct tide_run_result *r, st
     bool killed = WIFSIGNALED(s->status);
 
     e->exit_status = capture_exit_status(s->status);
-    if (killed && WTERMSIG(s->status) == SIGINT) { /* typed at the terminal, which the program had */
+    if (was_typed(s)) {
         r->outcome = "interrupted";
         r->reason = "shutdown";
         snprintf(e->message, sizeof(e->message), "stopped by SIGINT");
@@ -332,6 +345,7 @@ enum tide_code supervisor_run(struct supervisor *s, tide_run *run, struct ending
     *ret = (struct ending){0};
     server_init(&s->server, run, s->door);
     proc_terminal_give(&s->child);
+    s->had_terminal = s->child.terminal >= 0;
     if (proc_go(&s->child, tide_run_id(run), err))
         return start_failed(run, s->job, ret, err);
     loop(s);

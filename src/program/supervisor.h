@@ -44,7 +44,7 @@ struct supervisor {
     int stop_signal;
     int64_t kill_at; /* by proc_clock_ms(); 0: not yet */
     size_t left_behind;
-    bool exited;
+    bool exited, had_terminal;
     int status; /* of the program, as of waitpid */
 };
 

@@ -23,8 +23,8 @@ void tree_adopt(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
-/* A whole small file, NUL-terminated; the caller frees it. NULL when it cannot be read. */
-static char *read_whole(const char *path)
+/* A whole small file, NUL-terminated; the caller frees it. NULL when it cannot be read. *ret_len may be NULL. */
+static char *read_whole(const char *path, size_t *ret_len)
 {
     size_t len = 0, cap = 4096;
     char *text = malloc(cap + 1);
@@ -50,22 +50,24 @@ static char *read_whole(const char *path)
         return NULL;
     }
     close(fd);
+    if (ret_len)
+        *ret_len = len;
     return text;
 }
 
-/* State and group from /proc/PID/stat: "PID (name) S PPID PGRP …". */
-static char state_of(pid_t pid, pid_t *ret_group)
+/* State, parent and group from /proc/PID/stat: "PID (name) S PPID PGRP …". */
+static char state_of(pid_t pid, pid_t *ret_parent, pid_t *ret_group)
 {
     char path[40], *text, *at, state = '\0';
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    text = read_whole(path);
+    text = read_whole(path, NULL);
     at = text ? strrchr(text, ')') : NULL;
     if (at && at[1] == ' ') {
         char *end;
 
         state = at[2];
-        strtol(at + 3, &end, 10);
+        *ret_parent = (pid_t)strtol(at + 3, &end, 10);
         *ret_group = (pid_t)strtol(end, NULL, 10);
     }
     free(text);
@@ -76,8 +78,8 @@ static size_t walk(pid_t pid, int number, int depth);
 
 static size_t visit(pid_t pid, int number, int depth)
 {
-    pid_t group;
-    char state = state_of(pid, &group);
+    pid_t parent, group;
+    char state = state_of(pid, &parent, &group);
     size_t n = walk(pid, number, depth + 1);
 
     if (!state || state == 'Z' || state == 'X')
@@ -93,7 +95,7 @@ static size_t walk_thread(const char *dir, const char *tid, int number, int dept
     size_t n = 0;
 
     snprintf(path, sizeof(path), "%s/%.12s/children", dir, tid);
-    text = read_whole(path);
+    text = read_whole(path, NULL);
     for (at = text; at && *at; at = end) {
         long pid = strtol(at, &end, 10);
 
@@ -128,22 +130,105 @@ size_t tree_signal(int number)
     return walk(getpid(), number, 0);
 }
 
-size_t tree_group_size(pid_t group)
+typedef bool process_fn(void *arg, pid_t pid);
+
+/* Hands every process that lives to `fn`; how many times that was true. */
+static size_t each_process(process_fn *fn, void *arg)
 {
     struct dirent *entry;
     size_t n = 0;
     DIR *d = opendir("/proc");
 
-    while (d && (entry = readdir(d))) {
-        pid_t of = 0;
-        char state =
-            isdigit((unsigned char)entry->d_name[0]) ? state_of((pid_t)strtol(entry->d_name, NULL, 10), &of) : '\0';
-
-        n += state && state != 'Z' && state != 'X' && of == group;
-    }
+    while (d && (entry = readdir(d)))
+        if (isdigit((unsigned char)entry->d_name[0]))
+            n += fn(arg, (pid_t)strtol(entry->d_name, NULL, 10));
     if (d)
         closedir(d);
     return n;
+}
+
+static bool is_living(char state)
+{
+    return state && state != 'Z' && state != 'X';
+}
+
+static bool is_in_group(void *arg, pid_t pid)
+{
+    pid_t parent, of = 0;
+
+    return is_living(state_of(pid, &parent, &of)) && of == *(const pid_t *)arg;
+}
+
+size_t tree_group_size(pid_t group)
+{
+    return each_process(is_in_group, &group);
+}
+
+struct marked {
+    char mark[128]; /* an entry of the environment */
+    pid_t group;    /* 0: any */
+};
+
+static bool has_entry(pid_t pid, const char *entry)
+{
+    char path[40], *text;
+    size_t len = 0;
+    bool found = false;
+
+    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    text = read_whole(path, &len);
+    for (size_t at = 0; text && at < len && !found; at += strlen(text + at) + 1)
+        found = strcmp(text + at, entry) == 0;
+    free(text);
+    return found;
+}
+
+/* Us, those above us, and our own children: they may carry the entry when we were started inside such a run. */
+static bool is_ours(pid_t pid, pid_t parent)
+{
+    pid_t at = getpid(), above = getppid(), group;
+
+    for (int i = 0; i < DEPTH_MAX && at > 1; i++) {
+        if (pid == at)
+            return true;
+        at = i ? (state_of(at, &above, &group) ? above : 0) : above;
+    }
+    return parent == getpid();
+}
+
+static bool kill_marked(void *arg, pid_t pid)
+{
+    const struct marked *m = arg;
+    pid_t parent = 0, group = 0;
+
+    return has_entry(pid, m->mark) && is_living(state_of(pid, &parent, &group)) && (!m->group || group == m->group) &&
+           !is_ours(pid, parent) && kill(pid, SIGKILL) == 0;
+}
+
+/* Dying takes a moment, and one may have forked meanwhile. */
+static size_t end_marked(const char *run_id, pid_t group)
+{
+    struct marked m = {.group = group};
+    size_t first, left;
+
+    snprintf(m.mark, sizeof(m.mark), "TIDEMARK_RUN_ID=%.100s", run_id);
+    first = left = each_process(kill_marked, &m);
+    for (int i = 0; i < 200 && left > 0; i++) {
+        usleep(5000);
+        left = each_process(kill_marked, &m);
+    }
+    return first;
+}
+
+size_t tree_end_run(const char *run_id)
+{
+    return end_marked(run_id, 0);
+}
+
+void tree_end_group(const char *run_id, pid_t group)
+{
+    if (group > 1)
+        (void)end_marked(run_id, group);
 }
 
 void tree_reap(pid_t except)

@@ -16,6 +16,15 @@ size_t tree_signal(int number);
 /* How many processes of a group live, zombies not counted. Reads all of /proc: for rare paths. */
 size_t tree_group_size(pid_t group);
 
+/*
+ * Ends what an earlier supervisor of this run left behind when it was killed: every process of ours that has the run's id
+ * in its environment. Only for whoever holds the run and has not let its own program go yet. How many there were.
+ */
+size_t tree_end_run(const char *run_id);
+
+/* The same of one process group: what a step that was killed left behind. */
+void tree_end_group(const char *run_id, pid_t group);
+
 /* Takes note of the ends of children that were adopted; `except` is left alone. */
 void tree_reap(pid_t except);
 

@@ -162,13 +162,17 @@ static int read_event(void *arg, const struct event *ev)
 static int find_reuse(void *arg, const struct event *ev)
 {
     struct reading *r = arg;
+    struct str effects;
     struct json *body;
 
     if (!str_eq(ev->kind, STR("session.rolled_back")))
         return 0;
     arena_reset(&r->arena);
-    if (!json_parse(&r->arena, ev->body, NULL, &body, NULL, NULL))
-        r->reuse_to = str_eq(json_get_text(&r->arena, body, STR("effects")), STR("reuse")) ? ev->seq : 0;
+    if (json_parse(&r->arena, ev->body, NULL, &body, NULL, NULL))
+        return 0;
+    effects = json_get_text(&r->arena, body, STR("effects")); /* one that says nothing cuts no effect */
+    if (effects.len)
+        r->reuse_to = str_eq(effects, STR("reuse")) ? ev->seq : 0;
     return 0;
 }
 

@@ -54,7 +54,7 @@ static void write_checkpoint(struct buf *out, const struct state *s, const struc
     json_out_kstr_opt(&o, STR("node"), str_from(in->node ? in->node : s->content.node));
     json_out_kstr_opt(&o, STR("next_node"), str_from(in->next_node ? in->next_node : s->content.next_node));
     json_out_kbool(&o, STR("is_clean"), s->content.failures == 0);
-    json_out_kbool(&o, STR("can_resume_from"), s->ledger.effects.live == 0);
+    json_out_kbool(&o, STR("can_resume_from"), !ledger_has_open_effect(&s->ledger));
     json_out_kstr_opt(&o, STR("description"), str_from(in->description));
     json_out_kstr_opt(&o, STR("key"), str_from(key));
     write_metrics(&o, s);

@@ -29,9 +29,11 @@ static bool lives(struct tide_session *s, int64_t pid, int64_t start)
 {
     const struct run *r = &s->state->ledger.run;
     struct env_proc p = {.pid_ns = (uint64_t)r->pid_ns, .pid = pid, .start_time = (uint64_t)start};
+    enum env_life life;
 
     snprintf(p.kernel_boot, sizeof p.kernel_boot, "%s", r->kernel_boot ? r->kernel_boot : "");
-    return pid > 0 && s->store->env->ops->life(s->store->env, &p) == ENV_ALIVE;
+    life = pid > 0 ? s->store->env->ops->life(s->store->env, &p) : ENV_DEAD;
+    return life == ENV_ALIVE || life == ENV_STOPPED;
 }
 
 /* A program of the last run that lives on would do the same things beside the new one. */
@@ -92,17 +94,23 @@ static void draft_process(struct draft *d, struct store *store)
     json_out_kint(&d->out, STR("pid_ns"), (int64_t)self.pid_ns);
 }
 
+static void draft_names(struct draft *d, const char *key, const char *const *names)
+{
+    if (!names || !names[0])
+        return;
+    json_out_key(&d->out, str_from(key));
+    json_out_begin(&d->out, '[');
+    for (; *names; names++)
+        json_out_str(&d->out, str_from(*names));
+    json_out_end(&d->out, ']');
+}
+
 static void draft_permissions(struct draft *d, const struct tide_run_options *opt)
 {
     if (opt->flags & TIDE_RUN_ACCEPT_CHANGE)
         json_out_kbool(&d->out, STR("accept_change"), true);
-    if (!opt->retry || !opt->retry[0])
-        return;
-    json_out_key(&d->out, STR("retry"));
-    json_out_begin(&d->out, '[');
-    for (const char *const *name = opt->retry; *name; name++)
-        json_out_str(&d->out, str_from(*name));
-    json_out_end(&d->out, ']');
+    draft_names(d, "retry", opt->retry);
+    draft_names(d, "happened", opt->happened);
 }
 
 /* `from` NULL: a new chain. */
@@ -300,14 +308,14 @@ static enum tide_code check_answerless(struct resuming *m, struct tide_err *err)
 {
     bool waits = strcmp(m->status.status, "interrupted_waiting") == 0;
 
+    if (!m->status.is_resumable)
+        return tide_fail(err, TIDE_INVALID, "session '%s' cannot be resumed: %s", m->s->head.id, m->status.why);
     if (m->opt->input)
         return tide_fail(err, TIDE_INVALID,
                          waits ? "session '%s' does not wait any more (%s): `tidemark token rotate %s` opens the wait "
                                  "again, `tidemark resume %s` without an answer runs it until it asks again"
                                : "session '%s' does not wait for an answer (%s): `tidemark resume %s` goes on without",
                          m->s->head.id, m->status.reason, m->s->head.id, m->s->head.id);
-    if (!m->status.is_resumable)
-        return tide_fail(err, TIDE_INVALID, "session '%s' cannot be resumed: %s", m->s->head.id, m->status.why);
     return TIDE_OK;
 }
 
@@ -359,16 +367,36 @@ static enum tide_code resume_once(struct resuming *m, struct tide_err *err)
 
 struct first_answer {
     struct tide_resumed *ret;
+    const char *input; /* of this request; NULL: none */
+    bool differs;
     struct arena arena;
 };
+
+static bool same_input(struct arena *a, const char *given, const struct json *recorded)
+{
+    struct buf one = BUF_INIT(SIZE_MAX / 4), two = BUF_INIT(SIZE_MAX / 4);
+    struct json *v;
+    bool same = !given || !recorded;
+
+    if (!same && !json_parse(a, str_from(given), NULL, &v, NULL, NULL)) {
+        json_write(&one, v);
+        json_write(&two, recorded);
+        same = str_eq(buf_view(&one), buf_view(&two));
+    }
+    buf_done(&one);
+    buf_done(&two);
+    return same;
+}
 
 static int take_first_answer(void *arg, const struct event *ev)
 {
     struct first_answer *f = arg;
     struct json *body;
 
-    if (!json_parse(&f->arena, ev->body, NULL, &body, NULL, NULL))
-        snprintf(f->ret->run_id, sizeof f->ret->run_id, "%.*s", STR_ARG(json_get_text(&f->arena, body, STR("run_id"))));
+    if (json_parse(&f->arena, ev->body, NULL, &body, NULL, NULL))
+        return 1;
+    f->differs = !same_input(&f->arena, f->input, json_get(body, STR("input")));
+    snprintf(f->ret->run_id, sizeof f->ret->run_id, "%.*s", STR_ARG(json_get_text(&f->arena, body, STR("run_id"))));
     return 1;
 }
 
@@ -376,7 +404,7 @@ static enum tide_code answer_again(struct resuming *m, struct tide_resumed *ret,
                                    struct tide_err *err)
 {
     struct tide_resumed ignored;
-    struct first_answer f = {ret ? ret : &ignored, ARENA_INIT};
+    struct first_answer f = {ret ? ret : &ignored, m->opt->input, false, ARENA_INIT};
     enum tide_code code;
 
     memset(f.ret, 0, sizeof *f.ret);
@@ -384,6 +412,10 @@ static enum tide_code answer_again(struct resuming *m, struct tide_resumed *ret,
     f.ret->repeated = 1;
     code = store_read(m->s->store, &m->s->head, m->answered_seq, m->answered_seq, take_first_answer, &f, err);
     arena_done(&f.arena);
+    if (!code && f.differs)
+        code =
+            tide_fail(err, TIDE_CONFLICT, "request id '%.100s' was used for another answer: give each answer its own",
+                      m->opt->request_id);
     *ret_run = NULL;
     return code;
 }
@@ -439,6 +471,40 @@ enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, str
                          "session '%s' was not made by `tidemark exec`: resume it with the program that made it",
                          s->head.id);
     return store_read(s->store, &s->head, seq, seq, take_body, ret_json, err);
+}
+
+/* ---- what a person has to settle -------------------------------------------------------------------------------------- */
+
+/* A use of this name that must happen once and is not known to have. */
+static bool needs_settling(const struct chain *c, const char *name)
+{
+    char part[160];
+
+    snprintf(part, sizeof part, "/%s/", name);
+    for (struct map_entry *e = map_next(&c->steps, NULL); e; e = map_next(&c->steps, e)) {
+        const struct mark *m = e->value;
+
+        if (m->once && m->state != MARK_COMPLETED && strstr(e->key, part))
+            return true;
+    }
+    return false;
+}
+
+enum tide_code tide_run_unsettled(tide_session *s, const char *name, struct tide_err *err)
+{
+    struct chain c = {0};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = chain_load(s, &c, err);
+    if (!code && !needs_settling(&c, name))
+        code =
+            tide_fail(err, TIDE_NOT_FOUND,
+                      "no step '%.128s' that must happen once has failed or was cut: `tidemark sessions timeline %s` "
+                      "shows what did",
+                      name, s->head.id);
+    chain_done(&c);
+    return code;
 }
 
 /* ---- a new token ------------------------------------------------------------------------------------------------------ */
@@ -515,7 +581,7 @@ struct cancelling {
     int wait_ms;
     enum tide_cancelled how;
     bool held; /* the store says so, whatever the clock says of its lease: it may be another handle of this process */
-    bool done;
+    bool forced, done;
 };
 
 static bool can_be_cancelled(const struct run *r)
@@ -545,8 +611,17 @@ static enum tide_code ask_holder(struct cancelling *c, struct tide_err *err)
     return code;
 }
 
-/* Ends the run here; `force`: from under the process that holds it. */
-static enum tide_code end_it(struct cancelling *c, bool force, struct tide_err *err)
+/* The lease first, whoever is busy appending: then nobody comes between any more. */
+static enum tide_code take_by_force(struct cancelling *c, struct tide_err *err)
+{
+    enum tide_code code = session_append(c->s, SESSION_APPEND_FORCE | TIDE_APPEND_ANY, NULL, 0, NULL, err);
+
+    c->forced = code == TIDE_OK;
+    return code;
+}
+
+/* Ends the run here. */
+static enum tide_code end_it(struct cancelling *c, struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
     const struct run *r = &c->s->state->ledger.run;
@@ -557,12 +632,12 @@ static enum tide_code end_it(struct cancelling *c, bool force, struct tide_err *
     token_moved(&d, "token.revoked", r, "cancelled", NULL);
     draft_open(&d, "run.cancelled");
     draft_text(&d, "run_id", r->run_id);
-    draft_text(&d, "reason", force ? "forced" : "requested");
+    draft_text(&d, "reason", c->forced ? "forced" : "requested");
     draft_close(&d);
-    code = session_append(c->s, TIDE_APPEND_RELEASE | (force ? SESSION_APPEND_FORCE : 0u), d.events, d.n, NULL, err);
+    code = session_append(c->s, TIDE_APPEND_RELEASE, d.events, d.n, NULL, err);
     draft_done(&d);
     if (!code) {
-        c->how = force ? TIDE_CANCEL_FORCED : TIDE_CANCEL_DONE;
+        c->how = c->forced ? TIDE_CANCEL_FORCED : TIDE_CANCEL_DONE;
         c->done = true;
     }
     c->held = code == TIDE_HELD;
@@ -581,12 +656,12 @@ static enum tide_code cancel_look(struct cancelling *c, struct tide_err *err)
         c->done = true;
         return TIDE_OK;
     }
-    if (!owner_alive(c->s) && !c->held)
-        return end_it(c, false, err);
+    if (c->forced || (!owner_alive(c->s) && !c->held))
+        return end_it(c, err);
     if (!c->until_ns)
         return ask_holder(c, err);
     if (env->ops->mono_ns(env) >= c->until_ns)
-        return end_it(c, true, err);
+        return take_by_force(c, err);
     env->ops->sleep_ms(env, CANCEL_LOOK_MS);
     return TIDE_OK;
 }
@@ -601,8 +676,14 @@ enum tide_code tide_session_cancel(tide_store *store, const char *id, const char
     code = tide_session_open(store, id, TIDE_SESSION_APPEND, &c.s, err);
     if (code)
         return code;
-    while (!code && !c.done)
+    while (!code && !c.done) {
         code = cancel_look(&c, err);
+        if (code == TIDE_FENCED) { /* another cancels it as well, by force */
+            c.forced = false;
+            tide_session_close(TAKE(c.s));
+            code = tide_session_open(store, id, TIDE_SESSION_APPEND, &c.s, err);
+        }
+    }
     if (!code && ret_how)
         *ret_how = c.how;
     tide_session_close(c.s);

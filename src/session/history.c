@@ -9,11 +9,18 @@
 
 /* Finished effects that must happen once, among the events that a rollback would cut. */
 struct finished {
-    struct map once; /* call_id -> tool: begun in the part that is cut, or open where it begins */
+    struct map once;  /* call_id -> tool: begun in the part that is cut, or open where it begins */
+    struct map begun; /* of these, begun in the part that is cut and not ended: nobody knows whether they happened */
     struct buf named;
     size_t n;
     struct arena parse;
 };
+
+static void name_effect(struct finished *f, const char *tool, struct str call)
+{
+    if (f->n++ < 3)
+        buf_addf(&f->named, "%s%s (call %.*s)", f->n > 1 ? ", " : "", tool[0] ? tool : "a tool", STR_ARG(call));
+}
 
 static int look_for_effect(void *arg, const struct event *ev)
 {
@@ -30,16 +37,23 @@ static int look_for_effect(void *arg, const struct event *ev)
     call = json_get_text(&f->parse, body, STR("call_id"));
     effect = json_get_text(&f->parse, body, STR("effect"));
     if (str_eq(ev->kind, STR("tool.started"))) {
-        if (!effect.len || str_eq(effect, STR("once")))
+        if (!effect.len || str_eq(effect, STR("once"))) {
             map_set_text(&f->once, call, json_get_text(&f->parse, body, STR("tool")));
+            map_set_text(&f->begun, call, json_get_text(&f->parse, body, STR("tool")));
+        }
         return 0;
     }
+    map_drop(&f->begun, call);
     tool = map_get(&f->once, call);
-    if (tool && !str_eq(ev->kind, STR("tool.failed"))) {
-        if (f->n++ < 3)
-            buf_addf(&f->named, "%s%s (call %.*s)", f->n > 1 ? ", " : "", tool[0] ? tool : "a tool", STR_ARG(call));
-    }
+    if (tool && !str_eq(ev->kind, STR("tool.failed")))
+        name_effect(f, tool, call);
     return 0;
+}
+
+static void name_begun(struct finished *f)
+{
+    for (struct map_entry *e = map_next(&f->begun, NULL); e; e = map_next(&f->begun, e))
+        name_effect(f, e->value, map_key(e));
 }
 
 /* Those that were open at to_seq may have finished in what is cut. */
@@ -67,7 +81,7 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
 
     if (!code) /* of a fork also what it shares with its parents */
         code = read_through(s->store, &s->head, to_seq + 1, s->head.last_seq, look_for_effect, &f, err);
-
+    name_begun(&f);
     if (!code && f.n)
         code =
             tide_fail(err, TIDE_EFFECTS,
@@ -75,6 +89,7 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
                       "or --redo-effects",
                       to_seq, buf_cstr(&f.named), f.n > 3 ? ", …" : "");
     map_done(&f.once, free);
+    map_done(&f.begun, free);
     buf_done(&f.named);
     arena_done(&f.parse);
     return code;

@@ -85,6 +85,8 @@ void ledger_run_started(struct ledger *l, const struct fact *f)
         l->chain_seq = f->ev->seq;
         l->chain_resumes = 0;
         text_set(&l->stuck, STR(""));
+        for (struct map_entry *e = map_next(&l->effects, NULL); e; e = map_next(&l->effects, e))
+            ((struct effect *)e->value)->past = true;
     }
     if (json_get(f->body, STR("argv")))
         l->program_seq = f->ev->seq;
@@ -174,7 +176,8 @@ void ledger_run_resumed(struct ledger *l, const struct fact *f)
     text_set(&r->wait_kind, STR(""));
     text_set(&r->wait_key, STR(""));
     text_set(&r->question, STR(""));
-    run_process(r, f);
+    if (json_get(f->body, STR("boot_id"))) /* else it was answered at once: the same process goes on */
+        run_process(r, f);
     l->chain_resumes = 0;
 }
 
@@ -365,4 +368,13 @@ void ledger_checkpoint_deleted(struct ledger *l, const struct fact *f)
     l->checkpoint_events++;
     if (ids && ids->type == JSON_ARRAY)
         l->checkpoints -= ids->count;
+}
+
+bool ledger_has_open_effect(const struct ledger *l)
+{
+    for (struct map_entry *e = map_next(&l->effects, NULL); e; e = map_next(&l->effects, e)) {
+        if (!((const struct effect *)e->value)->past)
+            return true;
+    }
+    return false;
 }

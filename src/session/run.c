@@ -24,6 +24,8 @@ struct tide_run *run_new(struct tide_session *s, const struct tide_run_options *
     r->trouble_arg = opt->trouble_arg;
     for (const char *const *name = opt->retry; name && *name; name++)
         map_set_text(&r->retry, str_from(*name), str_from(*name));
+    for (const char *const *name = opt->happened; name && *name; name++)
+        map_set_text(&r->happened, str_from(*name), str_from(*name));
     return r;
 }
 
@@ -42,6 +44,7 @@ static void backlog_clear(struct backlog *b)
         free((char *)b->events[i].body);
     }
     b->n = b->bytes = 0;
+    b->doubt = false;
 }
 
 void run_free(struct tide_run *r)
@@ -50,6 +53,7 @@ void run_free(struct tide_run *r)
     map_done(&r->uses, free);
     map_done(&r->active, attempt_free);
     map_done(&r->retry, free);
+    map_done(&r->happened, free);
     map_done(&r->overlay, free);
     backlog_clear(&r->backlog);
     free(r->backlog.events);
@@ -93,27 +97,28 @@ enum tide_code run_name_check(const char *what, const char *name, struct tide_er
     return TIDE_OK;
 }
 
-static int64_t *use_count(struct tide_run *r, const char *what, const char *name)
+static int64_t *use_count(struct tide_run *r, const char *what, const char *within, const char *name)
 {
-    char key[192];
-    struct str k = {key, (size_t)snprintf(key, sizeof key, "%s %s", what, name)};
+    char key[256];
+    struct str k = {key, (size_t)snprintf(key, sizeof key, "%s %s %s", what, within ? within : "", name)};
 
     if (!map_get(&r->uses, k))
         map_set_int(&r->uses, k, 0);
     return map_get(&r->uses, k);
 }
 
-char *run_key(struct tide_run *r, const char *what, const char *name)
+char *run_key(struct tide_run *r, const char *what, const char *within, const char *name)
 {
     struct buf key = BUF_INIT(512);
 
-    buf_addf(&key, "%s/%s/%" PRId64, r->chain_id, name, ++*use_count(r, what, name));
+    buf_addf(&key, "%s%s%s/%s/%" PRId64, r->chain_id, within ? "/" : "", within ? within : "", name,
+             ++*use_count(r, what, within, name));
     return buf_take(&key);
 }
 
-void run_unuse(struct tide_run *r, const char *what, const char *name)
+void run_unuse(struct tide_run *r, const char *what, const char *within, const char *name)
 {
-    --*use_count(r, what, name);
+    --*use_count(r, what, within, name);
 }
 
 /* ---- appending --------------------------------------------------------------------------------------------------- */
@@ -166,6 +171,10 @@ static enum tide_code append_once(struct tide_run *r, struct trying *t, struct t
         r->appended_seq = first + (int64_t)t->n - 1;
     if (code || first)
         return code;
+    if (t->unknown && !(t->flags & TIDE_APPEND_ANY) && r->s->head.last_seq != t->before) {
+        t->unknown = false; /* it is not there, and others have come since: whoever decided must decide again */
+        return tide_fail(err, TIDE_CONFLICT, "session '%s' has moved on", r->s->head.id);
+    }
     code = session_append(r->s, t->flags, t->events, t->n, &r->appended_seq, err);
     t->unknown = code == TIDE_UNKNOWN;
     return code;
@@ -179,8 +188,10 @@ static enum tide_code append_held(struct tide_run *r, struct trying *t, struct t
     enum tide_code code;
 
     while (run_is_trouble(code = append_once(r, t, err))) {
-        if (r->trouble && r->trouble(r->trouble_arg, err, waited))
+        if (r->trouble && r->trouble(r->trouble_arg, err, waited)) {
+            r->unsure |= t->unknown;
             return code;
+        }
         env->ops->sleep_ms(env, (int)pause);
         waited += pause;
         pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
@@ -196,9 +207,12 @@ static bool has_room(const struct tide_run *r, const struct draft *d)
 {
     size_t bytes = r->backlog.bytes;
 
-    for (size_t i = 0; i < d->n; i++)
+    for (size_t i = 0; i < d->n; i++) {
         bytes += d->events[i].body_len + EVENT_OVERHEAD;
-    return bytes <= BACKLOG_BYTES && r->backlog.n + d->n <= BACKLOG_EVENTS;
+        if (d->events[i].body_len + EVENT_OVERHEAD > r->s->store->max_record_bytes)
+            return false; /* it would never be taken, and hold all behind it */
+    }
+    return !r->backlog.doubt && bytes <= BACKLOG_BYTES && r->backlog.n + d->n <= BACKLOG_EVENTS;
 }
 
 static void backlog_add(struct tide_run *r, const struct draft *d)
@@ -284,13 +298,21 @@ static enum tide_code reread_marks(struct tide_run *r, struct tide_err *err)
     }
     chain_done(&r->done);
     r->done = anew;
+    r->unsure = false;
     return TIDE_OK;
+}
+
+enum tide_code run_sure(struct tide_run *r, struct tide_err *err)
+{
+    enum tide_code code = run_usable(r, err);
+
+    return code || !r->unsure || r->backlog.n ? code : reread_marks(r, err);
 }
 
 static enum tide_code backlog_flush(struct tide_run *r, bool held, struct tide_err *err)
 {
     struct backlog *b = &r->backlog;
-    struct trying t = {TIDE_APPEND_ANY, b->events, b->n, tide_session_last_seq(r->s), false};
+    struct trying t = {TIDE_APPEND_ANY, b->events, b->n, b->doubt ? b->before : tide_session_last_seq(r->s), b->doubt};
     enum tide_code code;
 
     if (!b->n)
@@ -301,9 +323,13 @@ static enum tide_code backlog_flush(struct tide_run *r, bool held, struct tide_e
         code = append_held(r, &t, err);
     if (code == TIDE_FENCED || code == TIDE_HELD)
         return keep_aside(r, err);
-    if (code)
+    if (code) {
+        b->doubt = t.unknown;
+        b->before = t.before;
         return code;
+    }
     forget_degraded(r);
+    r->unsure = true;
     return reread_marks(r, err);
 }
 
@@ -324,6 +350,8 @@ enum tide_code run_append(struct tide_run *r, unsigned flags, const struct draft
         return TIDE_OK;
     }
     code = backlog_flush(r, !may_wait, err);
+    if (code && r->backlog.doubt)
+        return code;
     t.before = tide_session_last_seq(r->s);
     if (!may_wait)
         return code ? code : append_held(r, &t, err);

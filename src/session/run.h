@@ -33,7 +33,8 @@ struct chain {
 
 /* A step that was asked for and has not ended. */
 struct attempt {
-    char *key; /* its call_id */
+    char *key;       /* its call_id */
+    char within[33]; /* key of the step that it is part of; "" when of none */
     char idempotency[33];
     char effect[16];
     char args[17];
@@ -46,6 +47,8 @@ struct backlog {
     struct tide_new_event *events; /* malloc, and so are kinds and bodies */
     size_t n, cap, bytes;
     int64_t tried_ms;
+    bool doubt;     /* the caller gave up on a try whose outcome is not known: it may be there, … */
+    int64_t before; /* … after this seq */
 };
 
 struct tide_run {
@@ -54,12 +57,14 @@ struct tide_run {
     unsigned flags; /* enum tide_run_flags */
     tide_trouble_fn *trouble;
     void *trouble_arg;
-    bool over; /* ended, parked or lost */
+    bool over;   /* ended, parked or lost */
+    bool unsure; /* the caller gave up on an append whose outcome is not known: the marks may be behind the log */
     struct chain done;
-    struct map uses;    /* "step NAME", "wait NAME", … -> int64_t * how often so far */
-    struct map active;  /* name -> struct attempt * */
-    struct map retry;   /* names of steps that may run again -> itself */
-    struct map overlay; /* memory set while degraded: key -> JSON text */
+    struct map uses;     /* "step NAME", "wait NAME", … -> int64_t * how often so far */
+    struct map active;   /* name -> struct attempt * */
+    struct map retry;    /* names of steps that may run again -> itself */
+    struct map happened; /* names of steps of which a person knows that they happened -> itself */
+    struct map overlay;  /* memory set while degraded: key -> JSON text */
     struct backlog backlog;
     int64_t seen_version;
     int64_t appended_seq; /* last event of the last append */
@@ -76,11 +81,16 @@ enum tide_code run_append(struct tide_run *r, unsigned flags, const struct draft
 /* What was done while degraded is on disk, or stays aside; then the state is as the store has it. */
 enum tide_code run_settle(struct tide_run *r, struct tide_err *err) MUST_CHECK;
 enum tide_code run_usable(struct tide_run *r, struct tide_err *err) MUST_CHECK;
-bool run_is_trouble(enum tide_code code); /* of the store: it may pass */
+enum tide_code run_sure(struct tide_run *r, struct tide_err *err) MUST_CHECK; /* and its marks are what the log has */
+bool run_is_trouble(enum tide_code code);                                     /* of the store: it may pass */
 
-/* The n-th use of this name (from 1), as a key: "<chain>/<name>/<n>". */
-char *run_key(struct tide_run *r, const char *what, const char *name);
-void run_unuse(struct tide_run *r, const char *what, const char *name); /* the use was refused: it does not count */
+/*
+ * The n-th use of this name (from 1), as a key: "<chain>/<name>/<n>". Inside a step (`within` is its key, else NULL) uses
+ * count apart, because they do not happen when that step answers from the log: "<chain>/<within>/<name>/<n>".
+ */
+char *run_key(struct tide_run *r, const char *what, const char *within, const char *name);
+/* The use was refused: it does not count. */
+void run_unuse(struct tide_run *r, const char *what, const char *within, const char *name);
 enum tide_code run_name_check(const char *what, const char *name, struct tide_err *err) MUST_CHECK;
 
 /* ---- chain.c */

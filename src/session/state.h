@@ -67,6 +67,7 @@ struct effect {
     int64_t seq, turn;
     int64_t pid, pid_start; /* of the process that does it; 0: none of its own */
     bool unknown;           /* begun in a parent before the fork */
+    bool past;              /* of a chain that another one has followed: nobody goes on with it */
 };
 
 struct ledger {
@@ -137,6 +138,7 @@ void map_set_text(struct map *m, struct str key, struct str value);
 void map_set_int(struct map *m, struct str key, int64_t value);
 void map_drop(struct map *m, struct str key);
 
+bool ledger_has_open_effect(const struct ledger *l); /* of what goes on now */
 void ledger_done(struct ledger *l);
 void content_done(struct content *c);
 

@@ -149,6 +149,8 @@ static void put_effects(struct json_out *o, const struct map *m)
         put_int(o, STR("pid"), e->pid, STATE_SNAPSHOT);
         put_int(o, STR("pid_start"), e->pid_start, STATE_SNAPSHOT);
         json_out_kbool(o, STR("unknown"), e->unknown);
+        if (e->past)
+            json_out_kbool(o, STR("past"), true);
         json_out_end(o, '}');
     }
     json_out_end(o, '}');
@@ -363,6 +365,7 @@ static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
         e->pid = json_get_int(m, STR("pid"), 0);
         e->pid_start = json_get_int(m, STR("pid_start"), 0);
         e->unknown = json_get_bool(m, STR("unknown"), false);
+        e->past = json_get_bool(m, STR("past"), false);
         map_put(&l->effects, json_key_text(a, m), e);
     }
     get_ints(a, &l->queue, json_get(v, STR("queue")));

@@ -75,11 +75,21 @@ static void say_steps(const struct subject *o)
     const struct ledger *l = &o->state->ledger;
     const struct map_entry *e = map_next(&l->effects, NULL);
 
+    while (e && ((const struct effect *)e->value)->past)
+        e = map_next(&l->effects, (struct map_entry *)(uintptr_t)e);
     if (l->effects_completed > 0)
         say(o->st, "; %" PRId64 " step%s had been finished", l->effects_completed,
             l->effects_completed == 1 ? "" : "s");
     if (e && ((const struct effect *)e->value)->tool)
         say_quoted(o->st, "; it was in the middle of ", ((const struct effect *)e->value)->tool);
+}
+
+static void say_stuck(const struct subject *o)
+{
+    if (!o->state->ledger.stuck || !o->st->is_resumable)
+        return;
+    say_quoted(o->st, "; step ", o->state->ledger.stuck);
+    say(o->st, " must happen once and failed or was cut: find out whether it happened");
 }
 
 static void say_maker(const struct subject *o)
@@ -236,6 +246,7 @@ static void say_idle(const struct subject *o)
         say_quoted(s, ": ", r->error_message);
     if (r->end == RUN_FAILED && !s->is_resumable)
         say(s, "; it cannot be resumed");
+    say_stuck(o);
     say_maker(o);
 }
 
@@ -258,30 +269,33 @@ static void offer_resume(const struct subject *o, const char *options)
 
 static void offer_new_run(const struct subject *o)
 {
-    if (o->has_program)
-        offer(o, "sessions send", " TEXT");
-    else
-        offer(o, "exec --session", " -- PROGRAM");
+    offer(o, "exec --session", " -- PROGRAM");
 }
 
-/* A step that must happen once has failed, or nobody knows: going on as before would end at it again. */
-static void offer_retry(const struct subject *o)
+/*
+ * A step that must happen once has failed, or nobody knows: going on as before would end at it again. False when there is
+ * none, or its name does not go into a command as it is.
+ */
+static bool offer_settling(const struct subject *o)
 {
     const char *name = o->state->ledger.stuck;
     char option[48];
 
-    if (name && strlen(name) < 36 && str_is_id(str_from(name)) && o->run->end != RUN_COMPLETED) {
-        snprintf(option, sizeof option, " --retry %.36s", name);
-        offer_resume(o, option);
-    }
+    if (!name || strlen(name) >= 32 || !str_is_id(str_from(name)))
+        return false;
+    snprintf(option, sizeof option, " --happened %.32s", name);
+    offer_resume(o, option);
+    snprintf(option, sizeof option, " --retry %.32s", name);
+    offer_resume(o, option);
+    return true;
 }
 
 static void next_interrupted(const struct subject *o)
 {
     if (o->run->waiting && !o->run->due_ms && o->st->is_resumable)
         offer(o, "token rotate", "");
-    offer_resume(o, "");
-    offer_retry(o);
+    if (!offer_settling(o))
+        offer_resume(o, "");
     offer(o, "cancel", "");
     if (!o->has_program || !o->st->is_resumable)
         offer(o, "exec --session", " -- PROGRAM");
@@ -313,8 +327,8 @@ static void next_running(const struct subject *o)
 
 static void next_idle(const struct subject *o)
 {
-    offer_resume(o, "");
-    offer_retry(o);
+    if (o->run->end == RUN_COMPLETED || !offer_settling(o))
+        offer_resume(o, "");
     if (o->st->next_count == 0)
         offer_new_run(o);
 }

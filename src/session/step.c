@@ -31,6 +31,9 @@ static enum tide_code check_spec(const struct tide_step_spec *spec, const char *
     }
     if (!*ret_effect)
         return tide_fail(err, TIDE_INVALID, "'%s' is not an effect: use pure, idempotent or once", effect);
+    if (spec->within && (strlen(spec->within) != 32 || !str_is_id(str_from(spec->within))))
+        return tide_fail(err, TIDE_INVALID, "step '%s': it is within a step by that step's idempotency key",
+                         spec->name);
     if (spec->retries < 0 || spec->retries > 1000)
         return tide_fail(err, TIDE_INVALID, "step '%s': retries are 0 to 1000", spec->name);
     if (spec->retries && strcmp(effect, "once") == 0)
@@ -65,7 +68,8 @@ static struct attempt *attempt_new(struct tide_run *r, const struct tide_step_sp
 {
     struct attempt *a = mem_zero(sizeof *a);
 
-    a->key = run_key(r, "step", spec->name);
+    snprintf(a->within, sizeof a->within, "%s", spec->within ? spec->within : "");
+    a->key = run_key(r, "step", a->within[0] ? a->within : NULL, spec->name);
     a->retries = spec->retries;
     a->pure = strcmp(effect, "pure") == 0;
     snprintf(a->effect, sizeof a->effect, "%s", effect);
@@ -82,6 +86,16 @@ static void attempt_drop(struct tide_run *r, const char *name)
         free(a->key);
         free(a);
     }
+}
+
+/* The same, and its use does not count. */
+static void attempt_undo(struct tide_run *r, const char *name)
+{
+    const struct attempt *a = map_get(&r->active, str_from(name));
+
+    if (a)
+        run_unuse(r, "step", a->within[0] ? a->within : NULL, name);
+    attempt_drop(r, name);
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
@@ -170,9 +184,35 @@ static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, c
                      name, r->s->head.id, name);
 }
 
+/* A person found out that it had happened. */
+static enum tide_code say_happened(struct tide_run *r, struct attempt *a, const char *name, struct mark *m,
+                                   struct tide_step_answer *ret, struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    enum tide_code code;
+
+    draft_open(&d, "tool.completed");
+    draft_text(&d, "call_id", a->key);
+    draft_text(&d, "tool", name);
+    json_out_kint(&d.out, STR("attempt"), m->attempt);
+    draft_text(&d, "settled", "a person: it had happened");
+    json_out_kraw(&d.out, STR("result"), STR("null"));
+    draft_close(&d);
+    code = run_append(r, TIDE_APPEND_ANY, &d, false, err);
+    draft_done(&d);
+    if (code)
+        return code;
+    a->number = m->attempt;
+    m->state = MARK_COMPLETED;
+    m->seq = r->appended_seq;
+    return answer_stored(r, m, ret, err);
+}
+
 static enum tide_code settle_cut(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
                                  struct mark *m, struct tide_step_answer *ret, struct tide_err *err)
 {
+    if (m->once && map_get(&r->happened, str_from(spec->name)))
+        return say_happened(r, a, spec->name, m, ret, err);
     if (!m->once || map_get(&r->retry, str_from(spec->name))) {
         answer_run(a, m, ret);
         return TIDE_OK;
@@ -189,9 +229,13 @@ static enum tide_code settle_cut(struct tide_run *r, const struct tide_step_spec
 static enum tide_code settle_failed(struct tide_run *r, const struct tide_step_spec *spec, struct attempt *a,
                                     struct mark *m, struct tide_step_answer *ret, struct tide_err *err)
 {
+    int64_t left = m->retry_at_ms - env_now_ms(r->s->store->env);
+
+    if (m->once && map_get(&r->happened, str_from(spec->name)))
+        return say_happened(r, a, spec->name, m, ret, err);
     if (m->once && !m->undone && !map_get(&r->retry, str_from(spec->name)))
         return answer_stored(r, m, ret, err);
-    if (m->retry_at_ms > env_now_ms(r->s->store->env)) {
+    if (left > 0 && left <= RETRY_CAP_MS) { /* further off than any pause: the clock went back */
         ret->state = TIDE_STEP_LATER;
         ret->retry_at_ms = m->retry_at_ms;
         ret->attempt = m->attempt + 1;
@@ -228,6 +272,22 @@ static enum tide_code decide(struct tide_run *r, const struct tide_step_spec *sp
     }
 }
 
+/* Whether the program once went on behind this use: then it counts, or the later ones would not be found. */
+static bool has_next_use(struct tide_run *r, const struct attempt *a)
+{
+    const char *slash = strrchr(a->key, '/');
+    struct buf next = BUF_INIT(512);
+    int64_t n = 0;
+    bool found;
+
+    str_to_int64(str_from(slash + 1), &n);
+    buf_add(&next, a->key, (size_t)(slash + 1 - a->key));
+    buf_add_int(&next, n + 1);
+    found = map_get(&r->done.steps, buf_view(&next)) != NULL;
+    buf_done(&next);
+    return found;
+}
+
 enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *spec, struct tide_step_answer *ret,
                              struct tide_err *err)
 {
@@ -237,7 +297,7 @@ enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *spec, str
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = run_usable(r, err);
+    code = run_sure(r, err);
     code = code ? code : check_spec(spec, &effect, err);
     if (code)
         return code;
@@ -251,9 +311,10 @@ enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *spec, str
         *ret = answer;
         return TIDE_OK;
     }
-    if (code || answer.state == TIDE_STEP_LATER) /* it will be asked for again */
-        run_unuse(r, "step", spec->name);
-    attempt_drop(r, spec->name);
+    if ((code && !(code == TIDE_UNSETTLED && has_next_use(r, a))) || answer.state == TIDE_STEP_LATER)
+        attempt_undo(r, spec->name); /* it will be asked for again */
+    else
+        attempt_drop(r, spec->name);
     if (!code)
         *ret = answer;
     return code;
@@ -312,8 +373,7 @@ enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint6
     code = run_append(r, TIDE_APPEND_ANY, &d, a->pure, err);
     draft_done(&d);
     if (code) {
-        run_unuse(r, "step", name);
-        attempt_drop(r, name);
+        attempt_undo(r, name);
         return code;
     }
     a->begun = true;
@@ -377,8 +437,7 @@ static void keep_pending(struct tide_run *r, struct mark *m, const char *result)
 /* Asked for and never begun: nothing was done, nothing is written, and it may be asked for again. */
 static void give_up(struct tide_run *r, const char *name, struct tide_step_answer *ret)
 {
-    run_unuse(r, "step", name);
-    attempt_drop(r, name);
+    attempt_undo(r, name);
     if (ret)
         *ret = (struct tide_step_answer){.state = TIDE_STEP_STORED, .failed = 1};
 }
@@ -425,8 +484,9 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
         memcpy(ret->key, a->idempotency, sizeof ret->key);
     }
     if (again_ms)
-        run_unuse(r, "step", name);
-    attempt_drop(r, name);
+        attempt_undo(r, name);
+    else
+        attempt_drop(r, name);
     return TIDE_OK;
 }
 
@@ -482,8 +542,9 @@ enum tide_code tide_step_settle(tide_run *r, const char *name, int happened, con
         return TIDE_OK;
     }
     if (code)
-        run_unuse(r, "step", name);
-    attempt_drop(r, name);
+        attempt_undo(r, name);
+    else
+        attempt_drop(r, name);
     return code;
 }
 
@@ -491,7 +552,7 @@ enum tide_code tide_step_settle(tide_run *r, const char *name, int happened, con
 
 static void sleep_until(struct env *env, int64_t at_ms)
 {
-    for (int64_t left; (left = at_ms - env_now_ms(env)) > 0;)
+    for (int64_t left; (left = at_ms - env_now_ms(env)) > 0 && left <= RETRY_CAP_MS;)
         env->ops->sleep_ms(env, left < 1000 ? (int)left : 1000);
 }
 
@@ -512,6 +573,12 @@ static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *s
         result = (struct tide_step_result){"failed", ret_result->ptr, tide_code_name(done), why.msg, 0};
     }
     code = tide_step_end(r, spec->name, &result, answer, err);
+    if (code == TIDE_INVALID || code == TIDE_TOO_BIG) { /* done, and its result cannot be kept: that is said */
+        snprintf(why.msg, sizeof why.msg, "its result cannot be recorded: %.400s", err->msg);
+        done = code;
+        result = (struct tide_step_result){"failed", NULL, tide_code_name(done), why.msg, 1};
+        code = tide_step_end(r, spec->name, &result, answer, err);
+    }
     if (!code && done && answer->state != TIDE_STEP_LATER)
         code = tide_fail(err, TIDE_FAILED, "step '%s' failed: %s", spec->name, why.msg);
     if (code || done)

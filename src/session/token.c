@@ -135,7 +135,9 @@ static enum tide_code split(struct str text, struct str *ret_id, unsigned char s
 static enum tide_code verdict(struct tide_session *s, const struct fate *f, int64_t now_ms, struct tide_err *err)
 {
     const struct run *r = &s->state->ledger.run;
-    const char *again = "`tidemark token rotate` mints a new one";
+    const char *again = r->waiting && (r->end == RUN_OPEN || r->end == RUN_INTERRUPTED)
+                            ? "`tidemark token rotate` mints a new one"
+                            : "there is nothing to answer any more";
 
     if (f->state == TOKEN_CONSUMED)
         return tide_fail(err, TIDE_TOKEN_CONSUMED, "the token was used already: it works once");

@@ -100,10 +100,6 @@ static void draft_resumed(struct tide_run *r, struct draft *d, const char *by, c
 
     draft_text(d, "run_id", r->id);
     draft_text(d, "by", by);
-    draft_text(d, "kernel_boot", r->s->state->ledger.run.kernel_boot); /* it is still the same process */
-    json_out_kint(o, STR("pid_ns"), r->s->state->ledger.run.pid_ns);
-    json_out_kint(o, STR("pid"), r->s->state->ledger.run.pid);
-    json_out_kint(o, STR("pid_start"), r->s->state->ledger.run.pid_start);
     if (input)
         json_out_kraw(o, STR("input"), (struct str){input->ptr, input->len});
     draft_close(d);
@@ -176,25 +172,30 @@ enum tide_code tide_wait(tide_run *r, const struct tide_wait_options *opt, struc
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = run_usable(r, err);
+    code = run_sure(r, err);
     code = code ? code : run_name_check("wait", opt->name, err);
     if (code)
         return code;
-    key = run_key(r, "wait", opt->name);
+    key = run_key(r, "wait", NULL, opt->name);
     m = map_get(&r->done.waits, str_from(key));
-    if (m && m->state == MARK_ANSWERED)
-        return read_member(r->s, m->seq, "input", ret_answer, err);
+    if (m && m->state == MARK_ANSWERED) {
+        code = read_member(r->s, m->seq, "input", ret_answer, err);
+        if (code)
+            run_unuse(r, "wait", NULL, opt->name);
+        return code;
+    }
     code = check_wait(r, opt, err);
     code = code ? code : run_settle(r, err);
     do { /* a message may come in between: then it is the answer */
-        code = code == TIDE_CONFLICT || r->s->stale ? session_sync(r->s, err) : code;
+        if (code == TIDE_CONFLICT || (!code && r->s->stale))
+            code = session_sync(r->s, err);
         if (!code && strcmp(opt->kind, "input") == 0 && r->s->state->ledger.queue.live)
             code = take_message(r, opt, key, ret_answer, err);
         else if (!code)
             code = park(r, opt, key, ret_token, err);
     } while (code == TIDE_CONFLICT);
     if (code && code != TIDE_WAITING)
-        run_unuse(r, "wait", opt->name);
+        run_unuse(r, "wait", NULL, opt->name);
     return code;
 }
 
@@ -241,13 +242,13 @@ enum tide_code tide_sleep(tide_run *r, const char *name, int64_t due_ms, int64_t
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = run_usable(r, err);
+    code = run_sure(r, err);
     code = code ? code : run_name_check("sleep", name, err);
     if (!code && r->active.live)
         code = tide_fail(err, TIDE_INVALID, "sleep '%s': a step is under way: end it first", name);
     if (code)
         return code;
-    key = run_key(r, "wait", name);
+    key = run_key(r, "wait", NULL, name);
     m = map_get(&r->done.waits, str_from(key));
     if (m && m->state == MARK_ANSWERED)
         return TIDE_OK;
@@ -258,7 +259,7 @@ enum tide_code tide_sleep(tide_run *r, const char *name, int64_t due_ms, int64_t
     code = due_ms <= env_now_ms(r->s->store->env) ? sleep_over(r, &opt, key, due_ms, err)
                                                   : sleep_park(r, &opt, key, due_ms, err);
     if (code && code != TIDE_WAITING)
-        run_unuse(r, "wait", name);
+        run_unuse(r, "wait", NULL, name);
     return code;
 }
 
@@ -332,11 +333,11 @@ enum tide_code tide_run_checkpoint(tide_run *r, const char *type, const char *de
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = run_usable(r, err);
+    code = run_sure(r, err);
     code = code ? code : run_settle(r, err);
     if (code)
         return code;
-    key = run_key(r, "checkpoint", in.type);
+    key = run_key(r, "checkpoint", NULL, in.type);
     before = map_get(&r->done.checkpoints, str_from(key));
     if (before) {
         snprintf(ret_id, TIDE_ID_SIZE, "%s", before);
@@ -351,7 +352,7 @@ enum tide_code tide_run_checkpoint(tide_run *r, const char *type, const char *de
         map_set_text(&r->done.checkpoints, str_from(key), str_from(id));
         memcpy(ret_id, id, sizeof id);
     } else {
-        run_unuse(r, "checkpoint", in.type);
+        run_unuse(r, "checkpoint", NULL, in.type);
     }
     buf_done(&body);
     draft_done(&d);

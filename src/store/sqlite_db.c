@@ -262,7 +262,8 @@ static enum tide_code look_at_path(struct sqlite_store *s, bool create, bool *re
         return code;
     *ret_new = st.kind == ENV_ABSENT || (st.kind == ENV_FILE && st.size == 0);
     if (st.kind == ENV_ABSENT && !create)
-        return tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark sessions new` makes one", s->path);
+        return tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark exec` or `tidemark sessions new` makes one",
+                         s->path);
     if (st.kind != ENV_ABSENT && st.kind != ENV_FILE)
         return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is a %s, not a store: give the path of a file", s->path,
                          st.kind == ENV_DIR    ? "directory"
@@ -475,6 +476,7 @@ static void sqlite_close_store(struct store *store)
     if (s->mark)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
+    pthread_mutex_destroy(&s->orphan_mu);
     sodium_memzero(&store->key, sizeof store->key);
     sodium_memzero(s->row_key, sizeof s->row_key);
     free(s);
@@ -540,6 +542,7 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     snprintf(s->path, sizeof s->path, "%s%s", path[0] == ':' || strncmp(path, "file:", 5) == 0 ? "./" : "", path);
     snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
     pthread_mutex_init(&s->rmu, NULL);
+    pthread_mutex_init(&s->orphan_mu, NULL);
     env->ops->self(env, &s->self);
     if (!s->base.read_only)
         make_boot_id(s);

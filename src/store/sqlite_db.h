@@ -130,9 +130,10 @@ struct sqlite_store {
     struct map heads;       /* session id -> struct whead */
     int64_t data_version, last_pos;
     bool cache_valid;
-    int64_t boot; /* our row of `boots`; 0 before the first lease */
+    _Atomic int64_t boot; /* our row of `boots`; 0 before the first lease */
     struct env_proc self;
     int64_t beat_due_ms;
+    pthread_mutex_t orphan_mu;    /* readers look as well */
     struct map orphans;           /* session id -> int64_t * epoch */
     int wal_pages, move_at_pages; /* in the write-ahead log; so many are moved into the file */
 };

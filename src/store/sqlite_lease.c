@@ -96,22 +96,31 @@ void lease_orphan(struct sqlite_store *s, const struct batch *b)
     if (!kept)
         return;
     *kept = epoch;
+    pthread_mutex_lock(&s->orphan_mu);
     free(map_put(&s->orphans, str_from(b->session), kept));
+    pthread_mutex_unlock(&s->orphan_mu);
 }
 
 void lease_adopted(struct sqlite_store *s, const struct batch *list)
 {
+    pthread_mutex_lock(&s->orphan_mu);
     for (const struct batch *b = list; b && s->orphans.live; b = b->next) {
         if (!b->code && !(b->flags & BATCH_INPUT))
             free(map_remove(&s->orphans, str_from(b->session)));
     }
+    pthread_mutex_unlock(&s->orphan_mu);
 }
 
 bool lease_is_orphan(struct sqlite_store *s, const struct head *h)
 {
-    const int64_t *epoch = map_get(&s->orphans, str_from(h->id));
+    const int64_t *epoch;
+    bool orphan;
 
-    return epoch && *epoch == h->epoch;
+    pthread_mutex_lock(&s->orphan_mu);
+    epoch = map_get(&s->orphans, str_from(h->id));
+    orphan = epoch && *epoch == h->epoch;
+    pthread_mutex_unlock(&s->orphan_mu);
+    return orphan;
 }
 
 int lease_beat(struct sqlite_store *s)
@@ -155,7 +164,8 @@ int lease_holder(struct sqlite_store *s, struct conn *c, int64_t boot, bool *ret
         p.start_time = (uint64_t)sqlite3_column_int64(st, 4);
         expires = sqlite3_column_int64(st, 5);
         life = s->base.env->ops->life(s->base.env, &p);
-        *ret_alive = life != ENV_DEAD && expires > env_now_ms(s->base.env);
+        /* One that runs here is not silent because it is dead: the clock jumped, the machine slept, the disk is full. */
+        *ret_alive = life == ENV_ALIVE || (life != ENV_DEAD && expires > env_now_ms(s->base.env));
         time_format(until, expires);
         snprintf(ret_who, 160, "process %" PRId64 "%s (%.*s, lease until %s)", p.pid,
                  life == ENV_ELSEWHERE ? " of another machine or container" : "", STR_ARG(db_text(st, 0)), until);

@@ -511,7 +511,10 @@ void sqlite_maintain(struct store *store)
     struct sqlite_store *s = sqlite_of(store);
     bool move = s->wal_pages > WAL_LIMIT_PAGES && s->wal_pages > s->move_at_pages;
     bool beat = lease_beat_due(s);
+    struct tide_err err;
 
+    if (beat && s->broken)
+        (void)!db_ready(s, &err); /* or the leases would run out because of one failure */
     if (s->broken || !s->w.db || (!move && !beat) || db_lock(s, NULL))
         return;
     if (beat && lease_beat(s) != SQLITE_OK)

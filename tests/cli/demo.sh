@@ -27,6 +27,9 @@ if command -v script >/dev/null; then
     check_is 'on a terminal it ends well' 0 $?
     check 'in colour' grep -q "$(printf '\033\[31m')" out
     check 'and nothing was lost' grep -q 'Nothing was lost' out
+    tr -d '\r' <out | sed 's/\x1b\[[0-9;]*m//g' | grep -v 'rt_' >plain
+    check 'no line is longer than the terminal' test "$(LC_ALL=C.UTF-8 wc -L <plain)" -le 80
+    check 'the timeline keeps its shape' grep -q '^ ● run 1 ' plain
 else
     skip 'on a terminal' 'no script(1) here'
 fi

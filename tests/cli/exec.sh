@@ -103,7 +103,7 @@ check_is 'failed' failed "$(tidemark sessions show five --json | json '$.outcome
 check_is 'with its message' 'sh ended with exit status 5' "$(field five run.failed '$.error.message')"
 check_is 'and its exit status' 5 "$(field five run.failed '$.exit_status')"
 tidemark exec --session five2 -- sh -c 'exit 5' 2>err
-check 'and one line says how it goes on' grep -qx 'tidemark: sh ended with exit status 5: `tidemark resume five2` continues it' err
+check 'and one line says how it goes on' grep -qx 'tidemark: sh ended with exit status 5: `tidemark resume five2` runs it again from where it was' err
 check_status 'a program that is killed' 137 tidemark exec --session killed -- sh -c 'kill -9 $$'
 check_is 'is failed, by a signal' signal "$(field killed run.failed '$.error.code')"
 check_status 'a program that interrupts itself' 130 tidemark exec --session int -- sh -c 'kill -INT $$'

@@ -9,6 +9,12 @@ check_is 'no command: exit status 2' 2 $?
 check_is 'no command: nothing on standard output' '' "$(cat out)"
 check 'no command: the help is on standard error' grep -q '^usage: tidemark COMMAND' err
 check 'help is on standard output' sh -c "'$TIDE_BIN' --help | grep -q '^usage: tidemark COMMAND'"
+check_is 'help begins with what a program uses' 'exec step wait sleep set get checkpoint resume cancel why recover' \
+    "$(tidemark help | sed -n '5,15p' | awk '{print $1}' | paste -sd ' ')"
+check 'then come the groups, then the rest' eval "tidemark help | tr '\n' ' ' | grep -q ' recover .* sessions new .* store compact .* doctor '"
+for status in '7 waiting' '8 token refused' '9 changed arguments' '10 outcome unknown'; do
+    check "help names exit status $status" eval "tidemark help | grep -qF '$status'"
+done
 check_is 'a group alone shows its commands and fails' 2 "$(tidemark sessions >/dev/null 2>&1; echo $?)"
 check_is 'the version' "tidemark $("$TIDE_SOURCE/tools/version")" "$(tidemark --version)"
 check_is 'the version as JSON' "$("$TIDE_SOURCE/tools/version")" "$(tidemark --version --json | json '$.version')"

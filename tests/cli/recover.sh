@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Recovery: what is written down, once; what goes on by itself and what does not; the watch. What runs is counted in a
 # file of its own.
-# shellcheck disable=SC2317 # wait_for calls by name
+# shellcheck disable=SC2016,SC2317 # messages hold backquotes; wait_for calls by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 unset TIDEMARK_AUTO_RESUME
@@ -59,7 +59,8 @@ put finished run.completed '{"run_id":"finished-r1"}'
 
 check 'the doctor says what would be done' eval "tidemark doctor | grep -q 'recovery .*would find 1 interrupted, 1 past the deadline, 1 with an expired token, 0 due'"
 check 'of which session, and why' eval "tidemark doctor | grep -q 'recovery .*cut, interrupted: .*process ended'"
-check_is 'the doctor warns about each' 3 "$(tidemark doctor --json | json '$.checks' | grep -o '"name":"recovery","status":"warn"' | wc -l)"
+check_is 'and nothing about recovery is in order then' 0 "$(tidemark doctor --json | json '$.checks' | grep -o '"name":"recovery","status":"ok"' | wc -l)"
+check_is 'the doctor warns about each, and in sum' 4 "$(tidemark doctor --json | json '$.checks' | grep -o '"name":"recovery","status":"warn"' | wc -l)"
 before=$(tidemark log show --all | wc -l)
 tidemark recover --dry-run >dry
 check_is 'a dry run names what it would do' 'interrupted timed_out token_expired' "$(head -n -1 dry | cut -d' ' -f1 | sort | paste -sd ' ')"
@@ -77,7 +78,8 @@ check_is 'a wait past its deadline is over, its token revoked' 'interrupted_wait
 check_is 'a token past its time has expired' 'interrupted_waiting|1' "$(status_of old)|$(count old token.expired)"
 check_is 'what sleeps, asks or is finished is left alone' 'waiting|waiting|idle' "$(status_of asleep)|$(status_of asks)|$(status_of finished)"
 after=$(tidemark log show --all | wc -l)
-check_is 'a second time there is nothing to do' '0 looked at, 0 interrupted, 0 timed out, 0 with an expired token, 0 due' "$(tidemark recover)"
+check_is 'a second time there is nothing to do' '0 looked at, 0 interrupted, 0 timed out, 0 with an expired token, 0 due; the next is due at 2999-01-01 00:00:00 UTC' \
+    "$(tidemark recover)"
 check_is 'and nothing is written' "$after" "$(tidemark log show --all | wc -l)"
 check 'the doctor says so too' eval "tidemark doctor | grep -q 'recovery .*nothing to do'"
 make both
@@ -127,11 +129,14 @@ put parked run.waiting '{"run_id":"parked-r1","wait_kind":"input","resume_token_
 put parked run.interrupted '{"run_id":"parked-r1","reason":"process_exit"}'
 make stopped "$work/good"
 tidemark cancel stopped >/dev/null 2>&1
-check 'interrupted ones are left alone' tidemark recover --run-due
+check 'interrupted ones are left alone' eval 'tidemark recover --run-due >out'
+check 'and it is said how they go on' grep -q '^interrupted *live: .*`tidemark resume live` lets it go on, or --auto-resume live$' out
+check 'none was resumed, and the summary says so' eval "tail -n 1 out | grep -q ' due, 0 resumed'"
 check_is 'unless asked for' '0|interrupted_startup' "$(ran good)|$(status_of live)"
 check 'live: what ran when its process died goes on' eval 'tidemark recover --run-due --auto-resume live >out 2>err'
 check_is 'and nothing else' '1|idle|interrupted_startup|interrupted_startup|interrupted_waiting|idle' \
     "$(ran good)|$(for s in live plain person parked stopped; do status_of $s; done | paste -sd '|')"
+check 'the summary says how many went on' eval "tail -n 1 out | grep -q ' due, 1 resumed'"
 check_is 'it is said' 'resumed ended' "$(grep -o '^resumed\|^ended' out | paste -sd ' ')"
 make again "$work/good"
 check 'the environment can ask for it' env TIDEMARK_AUTO_RESUME=live "$TIDE_BIN" recover --run-due
@@ -199,6 +204,16 @@ check_is 'the watch ends when it is told to' 0 "$got"
 check_is 'and what ran under it was stopped in order' 'interrupted_startup|shutdown' \
     "$(status_of held)|$(tidemark why held --json | json '$.reason')"
 check_is 'what it said is JSON' '' "$(while read -r line; do echo "$line" | is_json || echo "$line"; done <watched)"
+
+if command -v script >/dev/null; then
+    script -qefc "echo \$\$ >watch.pid; exec $TIDE_BIN recover --watch" /dev/null >out </dev/null &
+    typescript=$!
+    check 'on a terminal a watch says that it watches' wait_for grep -q 'watching .*tidemark.db; Ctrl-C ends it' out
+    kill -TERM "$(cat watch.pid)"
+    wait $typescript
+else
+    skip 'on a terminal a watch says that it watches' 'no script(1) here'
+fi
 
 # ---- usage ----
 refuses '--auto-resume alone' 2 '--auto-resume goes with --run-due' recover --auto-resume live

@@ -44,7 +44,7 @@ refuses 'an unknown effect' 2 'is none of: pure idempotent once' step a --effect
 for bad in '' 5 -1s 1x s 1h- 99999999999d 1.5s; do
     refuses "a duration '$bad'" 2 'is not a duration' step a --timeout "$bad" -- true
 done
-refuses 'too much output' 2 'too big' step a --max-output 49M -- true
+refuses 'too much output' 2 'too big: at most 48M' step a --max-output 49M -- true
 refuses 'a size that is none' 2 'is not a size' step a --max-output 1X -- true
 
 # ---- recorded and answered ----
@@ -135,6 +135,30 @@ one 'a time limit' 124 'took longer than 200ms' --effect pure --timeout 200ms --
 one 'a time limit of a once' 124 'took longer than 200ms' --timeout 200ms -- sleep 1000
 one 'one that ignores SIGTERM' 124 'took longer' --effect pure --timeout 200ms -- sh -c "trap '' TERM; while :; do sleep 1; done"
 one '100 MiB of output' 1 'printed more than 16 MiB: redirect it into a file, or raise --max-output' --effect pure -- head -c 104857600 /dev/zero
+# What must happen once has happened, however much it said: it is recorded with the beginning of that.
+script talks <<'E'
+tidemark step talk --max-output 10 -- sh -c 'echo ran >>talk.ran; printf "éééééé"; exit "$1"' sh "$1" >said
+echo $? >talk.status
+[ -e again ] || exit 9
+E
+for status in 0 3; do
+    rm -f again talk.ran
+    tidemark exec --session "talk$status" -- ./talks $status >/dev/null 2>err
+    check 'a once that prints too much: what is kept is said' grep -qx \
+        "tidemark: step 'talk' ran to its end, but printed more than 10 bytes: only that much is kept" err
+    check_is 'it ends as its program did, and prints what is kept' "$status|ééééé" "$(cat talk.status)|$(cat said)"
+    touch again
+    tidemark resume "talk$status" >/dev/null 2>err
+    check_is 'and so again when it is resumed, without being run' "$status|ééééé|1" "$(cat talk.status)|$(cat said)|$(lines talk.ran)"
+done
+check_is 'what is completed is no failure' '1|0' "$(events talk0 tool.completed)|$(events talk0 tool.failed)"
+script mid_character <<'E'
+tidemark step talk --max-output 9 -- printf 'éééééé'
+E
+check_is 'no character is cut in two' 'éééé' "$(tidemark exec --session mid -- ./mid_character 2>/dev/null)"
+one '17 MiB of a once' 0 'only that much is kept' -- head -c 17825792 /dev/zero
+check_is '16 MiB of it are kept' 16777216 "$(wc -c <out)"
+one 'all that one record may hold, of a once' 0 'only that much is kept' --max-output 48M -- head -c 60000000 /dev/zero
 one '17 MiB with more room' 0 '' --effect pure --max-output 48M -- head -c 17825792 /dev/zero
 check_is '17 MiB came through' 17825792 "$(wc -c <out)"
 one 'output closed early' 5 '' --effect pure -- sh -c 'exec >&-; exit 5'

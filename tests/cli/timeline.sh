@@ -60,7 +60,7 @@ check 'the program is named' grep -q 'deploy.sh --prod' drawn
 check 'a step that ran' grep -q '├ build .*█.* ran$' drawn
 check 'the second use of a name is told apart' grep -q '├ build#2 ' drawn
 check 'a step that was cut' grep -q '├ upload .*✗.* cut$' drawn
-check 'a run that was killed' grep -q '✗ killed at .*process_restart' drawn
+check 'a run that was killed' grep -q '✗ killed; noticed at .*process_restart' drawn
 check 'what a later run kept' grep -q '┊ 2 kept .*░' drawn
 check 'by name' grep -q '┊   build, build#2$' drawn
 check 'a step that was run again because it had been cut' grep -q '├ upload .* ran anew$' drawn
@@ -70,7 +70,8 @@ check 'a step of which nobody knows' grep -q '├ switch .*▒.* unknown$' drawn
 check 'a step that failed, with its error' eval "grep -q '├ notify .* failed$' drawn && grep -q 'exit status 4' drawn"
 check 'how it ended' grep -q '✗ failed at .*notify failed' drawn
 check 'checkpoints are marked' grep -q 'checkpoints .*◇' drawn
-check_is 'the summary' '5 steps: 3 ran once, 0 repeated, 1 failed, 1 unknown; 1 wait; 2 interruptions' "$(grep '^5 steps' drawn)"
+check_is 'the summary' '3 steps finished, none of them run again; 1 cut and run again; 1 failed; 1 unknown; 1 wait; 2 interruptions' \
+    "$(grep -A1 '^3 steps' drawn | paste -sd ' ')"
 check 'what is of another kind is counted' grep -q '^1 event of other kinds$' drawn
 check 'the data is one JSON document' is_json <as-json
 check_is 'with the same figures' '5|3|0|1|1|1|2|3' \
@@ -88,11 +89,11 @@ for run in 1 2; do
     one twice tool.completed '{"call_id":"c1","tool":"pay"}'
     one twice run.completed "{\"run_id\":\"r$run\"}"
 done
-check 'what was done twice is counted as repeated' eval "tidemark sessions timeline twice | grep -q '^1 step: 0 ran once, 1 repeated'"
+check 'what was done twice is counted as repeated' eval "tidemark sessions timeline twice | grep -q '^1 step finished, 1 of them run again'"
 
 # ---- other logs ----
 tidemark sessions new --id empty >/dev/null
-check 'a session without anything' eval 'tidemark sessions timeline empty | holds "0 steps"'
+check 'a session without anything' eval 'tidemark sessions timeline empty | holds "0 steps finished; 0 waits"'
 check_is 'its data' '0|0' "$(tidemark sessions timeline empty --json | json '$.summary.steps')|$(tidemark sessions timeline empty --json | json '$.summary.runs')"
 tidemark sessions new --id chat >/dev/null
 one chat message.user '{"content":"hello"}'
@@ -105,6 +106,41 @@ one gone run.started '{"run_id":"r1"}'
 one gone tool.started '{"call_id":"c1","tool":"x","effect":"once"}'
 check 'a run whose process is gone' eval "tidemark sessions timeline gone | grep -q '✗ its process is gone'"
 check 'and what was under way in it is cut' eval "tidemark sessions timeline gone | grep -q '├ x .* cut$'"
+check 'and the interruption counts, though nobody has written it down' eval "tidemark sessions timeline gone | grep -q '1 interruption$'"
+one gone run.interrupted '{"run_id":"r1","reason":"process_restart"}'
+check 'once it is, too' eval "tidemark sessions timeline gone | grep -q '1 interruption$'"
+
+# ---- cut, and what came of it ----
+# cut ID: a run that was killed in the middle of its step, and one that continues it.
+cut() {
+    tidemark sessions new --id "$1" >/dev/null
+    one "$1" run.started '{"run_id":"r1"}'
+    one "$1" tool.started '{"call_id":"c1","tool":"pay","effect":"once"}'
+    one "$1" run.interrupted '{"run_id":"r1","reason":"process_restart"}'
+    one "$1" run.started '{"run_id":"r2","resumed_from":{"run_id":"r1"}}'
+}
+# sum ID: its summary, on one line.
+sum() {
+    tidemark sessions timeline "$1" | sed -n '/ finished/,$p' | paste -sd ' '
+}
+cut happened
+one happened tool.completed '{"call_id":"c1","tool":"pay","settled":"probe: it had happened"}'
+one happened run.completed '{"run_id":"r2"}'
+check_is 'found to have happened' '1 step finished, not run again; 1 cut and found to have happened; 0 waits; 1 interruption' "$(sum happened)"
+cut had-not
+one had-not tool.failed '{"call_id":"c1","tool":"pay","settled":"probe: it had not happened"}'
+one had-not tool.started '{"call_id":"c1","tool":"pay","effect":"once"}'
+one had-not tool.completed '{"call_id":"c1","tool":"pay"}'
+one had-not run.completed '{"run_id":"r2"}'
+check_is 'found not to have happened, and run' '1 step finished, not run again; 1 cut and run again; 0 waits; 1 interruption' "$(sum had-not)"
+cut cut-twice
+one cut-twice tool.started '{"call_id":"c1","tool":"pay","effect":"pure"}'
+one cut-twice run.interrupted '{"run_id":"r2","reason":"process_restart"}'
+one cut-twice run.started '{"run_id":"r3","resumed_from":{"run_id":"r2"}}'
+one cut-twice tool.started '{"call_id":"c1","tool":"pay","effect":"pure"}'
+one cut-twice tool.completed '{"call_id":"c1","tool":"pay"}'
+one cut-twice run.completed '{"run_id":"r3"}'
+check_is 'cut twice counts once' '1 step finished, not run again; 1 cut and run again; 0 waits; 2 interruptions' "$(sum cut-twice)"
 tidemark sessions new --id evil --title "$(printf 'a\033[31mb')" >/dev/null
 one evil run.started '{"run_id":"r1"}'
 one evil tool.started '{"call_id":"c1","tool":"x\u001b[31my\u202e","effect":"\u001b[2J"}'
@@ -123,7 +159,7 @@ tidemark sessions new --id many >/dev/null
 check 'many steps are written' tidemark log append many - <lines
 check_is 'few of them are drawn' 48 "$(tidemark sessions timeline many | grep -c '^ ├ s')"
 check 'the others are counted' eval "tidemark sessions timeline many | grep -q '⋮ *452 more, not drawn: 452 ran'"
-check 'and all are in the summary' eval "tidemark sessions timeline many | grep -q '^500 steps: 500 ran once, 0 repeated'"
+check 'and all are in the summary' eval "tidemark sessions timeline many | grep -q '^500 steps finished, none of them run again'"
 tidemark sessions new --id often >/dev/null
 for ((i = 1; i <= 100; i++)); do
     printf '{"kind":"run.started","run_id":"r%d"}\n{"kind":"run.completed","run_id":"r%d"}\n' "$i" "$i"

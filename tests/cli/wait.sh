@@ -77,7 +77,7 @@ check_is 'a text with quotes' 'answer: say "hi", status 0' "$(answer input --inp
 check_is 'null' 'answer: null, status 0' "$(answer input --input-json null)"
 tidemark exec --session no-answer -- ./asks >/dev/null 2>&1
 refuses 'no answer' 2 'give the answer' resume no-answer
-for yes in yes YES true Approve approved; do
+for yes in yes YES y ok Ok true Approve approved ' yes '; do
     check_is "approval: $yes" "answer: $yes, status 0" "$(answer approval --input "$yes")"
 done
 check_is 'approval: true' 'answer: true, status 0' "$(answer approval --input-json true)"
@@ -85,6 +85,10 @@ check_is 'approval: a decision' 'answer: {"decision":"approve"}, status 0' "$(an
 for no in no '' nope 'yes please'; do
     check_is "approval: '$no' is no" "answer: $no, status 1" "$(answer approval --input "$no")"
 done
+answer approval --input "sure $(repeat 200 é)$(printf '\033')" >out 2>err
+check_is 'what is no approval is said' "tidemark: not approved: the answer was 'sure $(repeat 95 é)…'" "$(cat err)"
+answer approval --input "$(printf 'a\033[31mb')" >out 2>err
+check_is 'without what would move the terminal' '' "$(tr -dc '\033' <err)"
 check_is 'approval: false' 'answer: false, status 1' "$(answer approval --input-json false)"
 check_is 'a tool result' 'answer: 42, status 0' "$(answer tool_result --input-json 42)"
 
@@ -106,8 +110,9 @@ refuses 'a descriptor that gives nothing' 8 'no token' resume js --token @/dev/n
 # ---- the same request again ----
 tidemark exec --session rq -- ./asks >/dev/null 2>&1
 check_is 'the first is done' 'answer: 1, status 0' "$(tidemark resume rq --request-id r1 --input 1)"
-check_is 'the same request again gets the first answer' 1 "$(tidemark resume rq --request-id r1 --input 2 --json | json '$.repeated')"
-check_is 'in words as well' 1 "$(tidemark resume rq --request-id r1 --input 2 | grep -c 'was resumed by this request before')"
+check_is 'the same request again gets the first answer' 1 "$(tidemark resume rq --request-id r1 --input 1 --json | json '$.repeated')"
+refuses 'with another answer it is another request' 4 'was used for another answer' resume rq --request-id r1 --input 2
+check_is 'in words as well' 1 "$(tidemark resume rq --request-id r1 --input 1 | grep -c 'was resumed by this request before')"
 check_is 'and runs nothing' 1 "$(tidemark log show rq | grep -c '"kind":"run.resumed"')"
 
 # Among resumes at once one wins.

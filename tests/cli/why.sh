@@ -70,9 +70,9 @@ late=interrupted_waiting|interrupted|wait_timeout=tidemark token rotate late,tid
 parked=interrupted_waiting|interrupted|process_exit=tidemark token rotate parked,tidemark resume parked,tidemark cancel parked
 asleep=waiting|none|timer=tidemark resume asleep --now,tidemark cancel asleep
 due=waiting|none|due=tidemark resume due,tidemark recover --run-due
-finished=idle|completed|completed=tidemark sessions send finished TEXT
+finished=idle|completed|completed=tidemark exec --session finished -- PROGRAM
 failed=idle|failed|exit=tidemark resume failed
-hopeless=idle|failed|failed=tidemark sessions send hopeless TEXT
+hopeless=idle|failed|failed=tidemark exec --session hopeless -- PROGRAM
 stopped=idle|cancelled|user=tidemark resume stopped
 lost=interrupted_startup|interrupted|process_restart=tidemark cancel lost,tidemark exec --session lost -- PROGRAM
 END
@@ -93,6 +93,14 @@ check 'colours when asked for' eval "tidemark --color always why cut | grep -q '
 check 'the answer is one JSON document' eval 'tidemark why cut --json | is_json'
 refuses 'an unknown session' 3 "no session 'nobody'" why nobody
 refuses 'no session at all' 2 'ID' why
+
+if command -v script >/dev/null; then
+    TERM=dumb script -qec "stty cols 50; $TIDE_BIN why asks" /dev/null </dev/null | tr -d '\r' >out
+    check_is 'on a terminal the sentence is wrapped at words' "$(tidemark why asks | sed -n 2p)" "$(sed -n '2,/^since/p' out | grep -v '^since' | paste -sd ' ')"
+    check 'and fits' test "$(wc -L <out)" -le 50
+else
+    skip 'on a terminal the sentence is wrapped at words' 'no script(1) here'
+fi
 
 # ---- both vocabularies ----
 # words ID: graph word and error, task state and error, resumable, needs to be resumed.

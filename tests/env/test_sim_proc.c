@@ -87,7 +87,7 @@ static void life_is_told_within_one_boot(void **state)
 
     (void)state;
     ops_of(a)->self(sim_proc_env(a), &who);
-    assert_int_equal(ops_of(b)->life(sim_proc_env(b), &who), ENV_ALIVE);
+    assert_int_equal(ops_of(b)->life(sim_proc_env(b), &who), ENV_STOPPED);
     sim_proc_kill(a);
     assert_int_equal(ops_of(b)->life(sim_proc_env(b), &who), ENV_DEAD);
     sim_power_cut(sim);

@@ -154,7 +154,7 @@ static const char *want_next(const struct conditions *c, const char *status)
                        : "cancel s;exec --session s -- PROGRAM;";
     if (!c->program)
         return "exec --session s -- PROGRAM;";
-    return resumable ? "resume s;" : "sessions send s TEXT;";
+    return resumable ? "resume s;" : "exec --session s -- PROGRAM;";
 }
 
 static struct state *state_of(const struct conditions *c)
@@ -423,7 +423,7 @@ static void a_superseded_run_is_not_resumable(void **unused)
     text_set(&s->ledger.run.reason, STR("superseded"));
     status_derive(&got, s, false, NOW);
     assert_false(got.is_resumable);
-    assert_string_equal(got.next[0], "tidemark sessions send s TEXT");
+    assert_string_equal(got.next[0], "tidemark exec --session s -- PROGRAM");
     state_free(s);
 }
 

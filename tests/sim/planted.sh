@@ -5,7 +5,7 @@
 #
 #   tests/sim/planted.sh [NAME...]        (all: without names)
 #
-# A patch begins with a line "run: ARGUMENTS" for the simulator. TIDE_SOURCE and TIDE_BUILD say where sources and build are.
+# A patch begins with a line "run: ARGUMENTS" for the simulator; "with: NAME" says which one, tidemark-sim else. TIDE_SOURCE and TIDE_BUILD say where sources and build are.
 set -u
 source=${TIDE_SOURCE:-$(cd "$(dirname "$0")/../.." && pwd)}
 build=$(cd "${TIDE_BUILD:-$source/build}" && pwd)
@@ -32,8 +32,9 @@ plant() {
     grep '^+++ b/' "$2" | cut -c 7- | while read -r file; do
         compile "$file" "$dir/$file" "$dir/$(basename "$file" .c).o" || exit 1
     done || return 1
+    with=$(sed -n 's/^with: //p' "$2")
     # shellcheck disable=SC2046 # lists of words
-    cc -o "$dir/sim" "$dir"/*.o "$build"/tests/tidemark-sim.p/*.o "$build/libtidemark.a" "$build/tests/libsim.a" \
+    cc -o "$dir/sim" "$dir"/*.o "$build/tests/${with:-tidemark-sim}.p"/*.o "$build/libtidemark.a" "$build/tests/libsim.a" \
         $(pkg-config --libs sqlite3 libsodium) -pthread
 }
 
@@ -51,7 +52,7 @@ one() {
     status=$?
     found=$(grep -m 1 'WRONG' "$dir.log" | cut -c 1-150)
     if [ $status -eq 1 ] && [ -n "$found" ]; then
-        echo "ok - finds_$name ($(grep -c '' "$dir.log") lines;$(sed -n 's/^# again with: tidemark-sim/ /p; s/^# it failed/ failed/p' "$dir.log" | head -n 1))"
+        echo "ok - finds_$name ($(grep -c '' "$dir.log") lines;$(sed -n 's/^# again with: tidemark-sim[a-z-]*/ /p; s/^# it failed/ failed/p' "$dir.log" | head -n 1))"
         echo "#   ${found#\# }"
     else
         echo "not ok - finds_$name (exit status $status)"
