@@ -350,4 +350,16 @@ touch leaves.again
 check 'a resume ends what was left behind' tidemark resume leaves
 check 'one is gone' gone "$(cat left.1)"
 check 'and the one that had left its group' gone "$(cat left.2)"
+# ---- tidemark step alone is killed: what its program had started does not work on beside a second try ----
+program stepless <<'E'
+tidemark step lonely7 --effect pure -- sh -c 'sleep 1987 & echo $! >left.3; wait'
+echo over >over
+E
+"$TIDE_BIN" exec --session stepless -- ./stepless >/dev/null 2>&1 &
+runner=$!
+wait_for test -s left.3
+kill -KILL "$(pgrep -f 'step lonely7 --effect' | head -n 1)"
+wait_for test -e over
+check 'its program took all of its group along' wait_for gone "$(cat left.3)"
+wait "$runner" 2>/dev/null
 finish

@@ -176,6 +176,27 @@ static void a_stopped_process_is_cancelled_by_force_and_refused_when_it_wakes(vo
     tide_store_close(store);
 }
 
+/* As when the machine slept, the clock jumped, or the disk was full for long: the heartbeat is late, the process is not dead. */
+static void a_process_that_runs_here_is_not_given_up_for_a_late_heartbeat(void **state)
+{
+    struct place *p = *state;
+    struct child c = start_runner(p);
+    tide_store *store = open_store(p);
+    struct tide_recovery did;
+
+    sql_run(p->path, NULL, "UPDATE boots SET expires = 1");
+    expect_status(store, "s", "running running");
+    OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+    assert_int_equal(did.interrupted, 0);
+    tell_char(c.in, 's');
+    assert_int_equal(hear_char(c.out), 'O');
+    tell_char(c.in, 'q');
+    assert_int_equal(child_wait(&c), 0);
+    assert_int_equal(events(store, "s", "run.interrupted"), 1);
+    expect_status(store, "s", "interrupted_startup shutdown");
+    tide_store_close(store);
+}
+
 static void a_process_stopped_past_its_lease_is_taken_over_and_refused(void **state)
 {
     struct place *p = *state;
@@ -435,6 +456,7 @@ int main(void)
         T(a_killed_run_is_interrupted_exactly_once),
         T(a_clean_stop_says_shutdown),
         T(a_stopped_process_is_cancelled_by_force_and_refused_when_it_wakes),
+        T(a_process_that_runs_here_is_not_given_up_for_a_late_heartbeat),
         T(a_process_stopped_past_its_lease_is_taken_over_and_refused),
         T(a_holder_in_another_pid_namespace_is_believed_until_its_lease_ends),
         T(among_parallel_resumes_one_wins),

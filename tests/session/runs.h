@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of runs and of steps share: a store seen by two processes, runs, what a session says of itself. */
+#ifndef TESTS_SESSION_RUNS_H
+#define TESTS_SESSION_RUNS_H
+
+#include "kit.h"
+
+struct fixture {
+    char dir[256], path[300];
+    tide_store *store, *other; /* two processes, as far as leases go */
+};
+
+UNUSED static int set_up(void **state)
+{
+    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    struct fixture *f = mem_zero(sizeof *f);
+
+    dir_make(f->dir);
+    snprintf(f->path, sizeof f->path, "%s/s.db", f->dir);
+    OK(tide_store_open(f->path, &opt, &f->store, &err));
+    OK(tide_store_open(f->path, &opt, &f->other, &err));
+    *state = f;
+    return 0;
+}
+
+UNUSED static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    tide_store_close(f->other);
+    tide_store_close(f->store);
+    dir_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+UNUSED static tide_session *create(struct fixture *f)
+{
+    tide_session *s = NULL;
+
+    OK(tide_session_create(f->store, "s", NULL, &s, &err));
+    return s;
+}
+
+UNUSED static tide_session *open_for(tide_store *store)
+{
+    tide_session *s = NULL;
+
+    OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
+    return s;
+}
+
+UNUSED static tide_run *start(tide_session *s)
+{
+    tide_run *r = NULL;
+
+    OK(tide_run_start(s, NULL, &r, &err));
+    return r;
+}
+
+UNUSED static tide_run *resume(tide_session *s, const struct tide_run_options *opt)
+{
+    tide_run *r = NULL;
+
+    OK(tide_run_resume(s, opt, NULL, &r, &err));
+    return r;
+}
+
+UNUSED static void finish(tide_run *r)
+{
+    const struct tide_run_result done = {.outcome = "completed"};
+
+    OK(tide_run_end(r, &done, &err));
+    tide_run_close(r);
+}
+
+struct seen {
+    char status[32], outcome[16], reason[32], why[256], next[128];
+    int resumable, needs;
+};
+
+UNUSED static int take_info(void *arg, const struct tide_session_info *info)
+{
+    struct seen *seen = arg;
+
+    snprintf(seen->status, sizeof seen->status, "%s", info->status);
+    snprintf(seen->outcome, sizeof seen->outcome, "%s", info->outcome);
+    snprintf(seen->reason, sizeof seen->reason, "%s", info->reason);
+    snprintf(seen->why, sizeof seen->why, "%s", info->why);
+    seen->resumable = info->is_resumable;
+    seen->needs = info->needs_resume;
+    return 0;
+}
+
+UNUSED static struct seen look(tide_store *store)
+{
+    struct seen seen = {{0}, {0}, {0}, {0}, {0}, 0, 0};
+    tide_session *s = NULL;
+
+    OK(tide_session_open(store, "s", TIDE_SESSION_READ, &s, &err));
+    OK(tide_session_show(s, take_info, &seen, &err));
+    tide_session_close(s);
+    return seen;
+}
+
+#define STATUS(store, want, want_reason)                                                                               \
+    do {                                                                                                               \
+        struct seen seen_ = look(store);                                                                               \
+        assert_string_equal(seen_.status, want);                                                                       \
+        assert_string_equal(seen_.reason, want_reason);                                                                \
+    } while (0)
+
+struct counting {
+    const char *kind;
+    int n;
+};
+
+UNUSED static int count_kind(void *arg, const struct tide_event *ev)
+{
+    struct counting *c = arg;
+
+    c->n += strcmp(ev->kind, c->kind) == 0;
+    return 0;
+}
+
+UNUSED static int events(tide_store *store, const char *kind)
+{
+    struct counting c = {kind, 0};
+    tide_session *s = NULL;
+
+    OK(tide_session_open(store, "s", TIDE_SESSION_READ, &s, &err));
+    OK(tide_read(s, 0, 1, 0, count_kind, &c, &err));
+    tide_session_close(s);
+    return c.n;
+}
+
+UNUSED static int64_t now(void)
+{
+    return env_now_ms(env_real());
+}
+
+UNUSED static void until(int64_t ms)
+{
+    while (now() < ms)
+        usleep(500);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------------------------------- */
+
+struct doing {
+    int times, fail_first;
+    char key[40];
+};
+
+UNUSED static enum tide_code do_it(void *arg, const char *key, struct tide_text *ret, struct tide_err *err)
+{
+    struct doing *d = arg;
+
+    snprintf(d->key, sizeof d->key, "%s", key);
+    if (d->times++ < d->fail_first) {
+        err->code = TIDE_FAILED;
+        snprintf(err->msg, sizeof err->msg, "not yet");
+        return TIDE_FAILED;
+    }
+    ret->ptr = strdup("{\"answer\":42}");
+    ret->len = strlen(ret->ptr);
+    return TIDE_OK;
+}
+
+UNUSED static void step(tide_run *r, const char *name, const char *effect, struct doing *d)
+{
+    const struct tide_step_spec spec = {.name = name, .effect = effect, .args = "a", .args_len = 1};
+    struct tide_text result = {NULL, 0};
+
+    OK(tide_step(r, &spec, do_it, d, &result, &err));
+    assert_string_equal(result.ptr, "{\"answer\":42}");
+    tide_text_done(&result);
+}
+
+UNUSED static void ask(tide_run *r, const char *name, const char *effect, int probe, enum tide_step_state want,
+                       struct tide_step_answer *ret)
+{
+    const struct tide_step_spec spec = {.name = name, .effect = effect, .args = "a", .args_len = 1, .has_probe = probe};
+
+    OK(tide_step_ask(r, &spec, ret, &err));
+    assert_int_equal(ret->state, want);
+}
+
+#endif

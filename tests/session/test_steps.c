@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps through the C calls: finished, failed, cut, unknown, inside one another, tried again. */
+#include "runs.h"
+#include "session/retry.h"
+
+static void a_finished_step_answers_from_the_log(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    struct doing once = {0}, pure = {0};
+
+    step(r, "pay", "once", &once);
+    for (int i = 0; i < 3; i++)
+        step(r, "loop", "pure", &pure);
+    tide_run_close(r);
+    tide_session_close(s);
+    STATUS(f->store, "interrupted_startup", "shutdown");
+
+    s = open_for(f->other);
+    r = resume(s, NULL);
+    step(r, "pay", "once", &once);
+    for (int i = 0; i < 4; i++)
+        step(r, "loop", "pure", &pure);
+    finish(r);
+    tide_session_close(s);
+    assert_int_equal(once.times, 1);
+    assert_int_equal(pure.times, 4);
+    STATUS(f->store, "idle", "completed");
+    assert_int_equal(events(f->store, "run.interrupted"), 1);
+    assert_int_equal(events(f->store, "run.started"), 2);
+}
+
+/* Begun and never ended: the process is gone without a word. */
+static void cut_a_step(struct fixture *f, const char *effect, char key[33])
+{
+    struct tide_step_answer a;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+
+    ask(r, "pay", effect, 0, TIDE_STEP_RUN, &a);
+    memcpy(key, a.key, 33);
+    OK(tide_step_begin(r, "pay", 0, 0, &err));
+    tide_run_close(r);
+    tide_session_close(s);
+}
+
+static void a_cut_once_step_is_unknown_and_never_run(void **state)
+{
+    const struct tide_step_spec spec = {.name = "pay", .args = "a", .args_len = 1};
+    static const char *const names[] = {"pay", NULL};
+    const struct tide_run_options allowed = {.retry = names};
+    struct fixture *f = *state;
+    struct doing d = {0};
+    struct tide_step_answer a;
+    char key[33];
+    tide_session *s;
+    tide_run *r;
+
+    cut_a_step(f, "once", key);
+    for (int i = 0; i < 2; i++) {
+        s = open_for(f->store);
+        r = resume(s, NULL);
+        SAYS(TIDE_UNSETTLED, "outcome unknown", tide_step(r, &spec, do_it, &d, NULL, &err));
+        tide_run_close(r);
+        tide_session_close(s);
+    }
+    assert_int_equal(d.times, 0);
+    assert_int_equal(events(f->store, "tool.unknown"), 1);
+
+    s = open_for(f->store);
+    r = resume(s, &allowed);
+    ask(r, "pay", "once", 0, TIDE_STEP_RUN, &a);
+    assert_string_equal(a.key, key);
+    OK(tide_step_begin(r, "pay", 0, 0, &err));
+    OK(tide_step_end(r, "pay", &(struct tide_step_result){.outcome = "completed", .result = "1"}, NULL, &err));
+    finish(r);
+    tide_session_close(s);
+}
+
+static void a_cut_idempotent_step_runs_again_with_its_key(void **state)
+{
+    struct fixture *f = *state;
+    struct doing d = {0};
+    char key[33];
+    tide_session *s;
+    tide_run *r;
+
+    cut_a_step(f, "idempotent", key);
+    s = open_for(f->store);
+    r = resume(s, NULL);
+    step(r, "pay", "idempotent", &d);
+    assert_string_equal(d.key, key);
+    finish(r);
+    tide_session_close(s);
+}
+
+static void a_probe_settles_what_was_cut(void **state)
+{
+    struct fixture *f = *state;
+    struct tide_step_answer a;
+    struct doing d = {0};
+    char key[33];
+    tide_session *s;
+    tide_run *r;
+
+    cut_a_step(f, "once", key);
+    s = open_for(f->store);
+    r = resume(s, NULL);
+    ask(r, "pay", "once", 1, TIDE_STEP_PROBE, &a);
+    GIVES(TIDE_UNSETTLED, tide_step_settle(r, "pay", -1, NULL, &a, &err));
+    ask(r, "pay", "once", 1, TIDE_STEP_PROBE, &a);
+    OK(tide_step_settle(r, "pay", 1, "{\"answer\":42}", &a, &err));
+    assert_int_equal(a.state, TIDE_STEP_STORED);
+    tide_text_done(&a.result);
+    tide_run_close(r);
+    r = resume(s, NULL);
+    step(r, "pay", "once", &d);
+    assert_int_equal(d.times, 0);
+    finish(r);
+    tide_session_close(s);
+}
+
+static void a_step_with_other_arguments_is_refused_by_name(void **state)
+{
+    const struct tide_step_spec other = {.name = "pay", .args = "b", .args_len = 1};
+    const struct tide_run_options accept = {.flags = TIDE_RUN_ACCEPT_CHANGE};
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    struct tide_text result;
+    struct doing d = {0};
+
+    step(r, "pay", "once", &d);
+    tide_run_close(r);
+    r = resume(s, NULL);
+    SAYS(TIDE_CHANGED, "'pay'", tide_step(r, &other, do_it, &d, NULL, &err));
+    tide_run_close(r);
+    r = resume(s, &accept);
+    OK(tide_step(r, &other, do_it, &d, &result, &err));
+    tide_text_done(&result);
+    assert_int_equal(d.times, 1);
+    finish(r);
+    tide_session_close(s);
+}
+
+static void the_same_name_in_parallel_is_refused(void **state)
+{
+    const struct tide_step_spec spec = {.name = "a"};
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    struct tide_step_answer a;
+
+    OK(tide_step_ask(r, &spec, &a, &err));
+    SAYS(TIDE_INVALID, "different names", tide_step_ask(r, &spec, &a, &err));
+    OK(tide_step_begin(r, "a", 0, 0, &err));
+    SAYS(TIDE_INVALID, "under way", tide_sleep(r, "nap", INT64_MAX / 2, NULL, &err));
+    OK(tide_step_end(r, "a", &(struct tide_step_result){.outcome = "completed"}, NULL, &err));
+    finish(r);
+    tide_session_close(s);
+}
+
+static void a_step_that_was_asked_for_and_not_begun_leaves_nothing(void **state)
+{
+    const struct tide_step_result failed = {.outcome = "failed", .error_code = "missing"};
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    struct tide_step_answer a, b;
+
+    ask(r, "pay", "once", 0, TIDE_STEP_RUN, &a);
+    GIVES(TIDE_INVALID, tide_step_end(r, "pay", &(struct tide_step_result){.outcome = "completed"}, NULL, &err));
+    OK(tide_step_end(r, "pay", &failed, NULL, &err));
+    ask(r, "pay", "once", 0, TIDE_STEP_RUN, &b);
+    assert_string_equal(a.key, b.key);
+    finish(r);
+    tide_session_close(s);
+    assert_int_equal(events(f->store, "tool.failed"), 0);
+}
+
+static void a_failed_step_runs_again_on_resume_a_failed_once_does_not(void **state)
+{
+    const struct tide_step_spec once = {.name = "pay"}, pure = {.name = "look", .effect = "pure"};
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    struct doing o = {.fail_first = 1}, p = {.fail_first = 1};
+    struct tide_text result;
+
+    SAYS(TIDE_FAILED, "not yet", tide_step(r, &once, do_it, &o, NULL, &err));
+    SAYS(TIDE_FAILED, "not yet", tide_step(r, &pure, do_it, &p, NULL, &err));
+    tide_run_close(r);
+    r = resume(s, NULL);
+    SAYS(TIDE_FAILED, "not run again", tide_step(r, &once, do_it, &o, NULL, &err));
+    OK(tide_step(r, &pure, do_it, &p, &result, &err));
+    tide_text_done(&result);
+    assert_int_equal(o.times, 1);
+    assert_int_equal(p.times, 2);
+    finish(r);
+    tide_session_close(s);
+}
+
+static void a_restart_in_the_middle_of_a_pause_does_not_begin_it_anew(void **state)
+{
+    const struct tide_step_spec spec = {.name = "get", .effect = "pure", .retries = 2};
+    const struct tide_step_result failed = {.outcome = "failed", .error_code = "exit"};
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    struct tide_step_answer a, later;
+
+    OK(tide_step_ask(r, &spec, &a, &err));
+    OK(tide_step_begin(r, "get", 0, 0, &err));
+    OK(tide_step_end(r, "get", &failed, &later, &err));
+    assert_int_equal(later.state, TIDE_STEP_LATER);
+    assert_true(later.retry_at_ms > 0);
+    tide_run_close(r);
+    tide_session_close(s);
+
+    s = open_for(f->other);
+    r = resume(s, NULL);
+    OK(tide_step_ask(r, &spec, &a, &err));
+    if (a.state == TIDE_STEP_LATER) /* unless this took longer than the pause */
+        assert_int_equal(a.retry_at_ms, later.retry_at_ms);
+    assert_int_equal(a.attempt, 1);
+    tide_run_close(r);
+    tide_session_close(s);
+}
+
+static void delays_double_and_scatter_and_are_capped(void **state)
+{
+    (void)state;
+    for (int attempt = 0; attempt < 20; attempt++) {
+        int64_t middle = 500;
+
+        for (int i = 0; i < attempt && middle < 60000; i++)
+            middle *= 2;
+        for (uint32_t random = 0; random < 2001; random += 50) {
+            int64_t got = retry_delay_ms(500, attempt, random, -1);
+
+            assert_true(got >= (middle < 60000 ? middle * 9 / 10 : 54000));
+            assert_true(got <= (middle * 11 / 10 < 60000 ? middle * 11 / 10 : 60000));
+        }
+    }
+    assert_int_equal(retry_delay_ms(500, 3, 7, 1234), 1234);
+    assert_false(retry_helps(STR("auth")));
+    assert_true(retry_helps(STR("rate_limit")));
+}
+
+/* One done inside another is not done again with it, and must not be taken for one that stands behind it. */
+static void steps_inside_a_step_count_apart(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    struct tide_step_spec inner = {.name = "notify", .args = "a", .args_len = 1};
+    struct tide_step_answer outer;
+    struct tide_text result;
+    struct doing in = {0}, behind = {0};
+    char key[33];
+
+    ask(r, "outer", "once", 0, TIDE_STEP_RUN, &outer);
+    OK(tide_step_begin(r, "outer", 0, 0, &err));
+    memcpy(key, outer.key, sizeof key);
+    inner.within = key;
+    OK(tide_step(r, &inner, do_it, &in, &result, &err));
+    tide_text_done(&result);
+    OK(tide_step_end(r, "outer", &(struct tide_step_result){.outcome = "completed"}, NULL, &err));
+    tide_run_close(r);
+    r = resume(s, NULL);
+    ask(r, "outer", "once", 0, TIDE_STEP_STORED, &outer);
+    tide_text_done(&outer.result);
+    step(r, "notify", "once", &behind);
+    assert_int_equal(in.times, 1);
+    assert_int_equal(behind.times, 1);
+    finish(r);
+    tide_session_close(s);
+}
+
+static void rolling_back_past_a_cut_once_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct tide_run_options none = {0};
+    tide_session *s;
+    tide_run *r;
+    char key[33];
+
+    cut_a_step(f, "once", key);
+    s = open_for(f->store);
+    SAYS(TIDE_EFFECTS, "pay", tide_rollback(s, 1, 0, NULL, &err));
+    OK(tide_rollback(s, 1, TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
+    OK(tide_run_resume(s, &none, NULL, &r, &err));
+    finish(r);
+    tide_session_close(s);
+}
+
+static void a_later_rollback_does_not_forget_that_effects_are_reused(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    char id[TIDE_ID_SIZE];
+    struct doing d = {0};
+    int64_t before, later;
+
+    OK(tide_session_refresh(s, &err));
+    before = tide_session_last_seq(s);
+    step(r, "pay", "once", &d);
+    tide_run_close(r);
+    OK(tide_rollback(s, before, TIDE_ROLLBACK_REUSE_EFFECTS, NULL, &err));
+    r = resume(s, NULL);
+    OK(tide_run_checkpoint(r, NULL, NULL, id, &err));
+    tide_run_close(r);
+    OK(tide_session_refresh(s, &err));
+    later = tide_session_last_seq(s);
+    put(s, "message.user", "{}");
+    OK(tide_rollback(s, later, 0, NULL, &err));
+    r = resume(s, NULL);
+    step(r, "pay", "once", &d);
+    assert_int_equal(d.times, 1);
+    finish(r);
+    tide_session_close(s);
+}
+
+static void later_uses_are_found_behind_one_that_nobody_knows_of(void **state)
+{
+    const struct tide_step_spec spec = {.name = "pay", .args = "a", .args_len = 1};
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    struct tide_step_answer a;
+    struct doing d = {0};
+
+    ask(r, "pay", "once", 0, TIDE_STEP_RUN, &a);
+    OK(tide_step_begin(r, "pay", 0, 0, &err));
+    OK(tide_step_end(r, "pay", &(struct tide_step_result){.outcome = "unknown"}, NULL, &err));
+    step(r, "pay", "once", &d);
+    tide_run_close(r);
+    r = resume(s, NULL);
+    GIVES(TIDE_UNSETTLED, tide_step(r, &spec, do_it, &d, NULL, &err));
+    step(r, "pay", "once", &d);
+    assert_int_equal(d.times, 1);
+    tide_run_close(r);
+    tide_session_close(s);
+}
+
+static void a_person_may_say_that_it_happened(void **state)
+{
+    static const char *const names[] = {"pay", NULL};
+    const struct tide_run_options known = {.happened = names};
+    struct fixture *f = *state;
+    struct tide_step_answer a;
+    tide_session *s;
+    tide_run *r;
+    char key[33];
+
+    cut_a_step(f, "once", key);
+    s = open_for(f->store);
+    OK(tide_run_unsettled(s, "pay", &err));
+    GIVES(TIDE_NOT_FOUND, tide_run_unsettled(s, "pya", &err));
+    r = resume(s, &known);
+    ask(r, "pay", "once", 0, TIDE_STEP_STORED, &a);
+    assert_false(a.failed);
+    assert_string_equal(a.result.ptr, "null");
+    tide_text_done(&a.result);
+    finish(r);
+    tide_session_close(s);
+    assert_int_equal(events(f->store, "tool.completed"), 1);
+}
+
+static enum tide_code no_json(void *arg, const char *key, struct tide_text *ret, struct tide_err *err)
+{
+    (void)key;
+    (void)err;
+    ++*(int *)arg;
+    ret->ptr = strdup("{not json");
+    ret->len = strlen(ret->ptr);
+    return TIDE_OK;
+}
+
+static void a_result_that_cannot_be_kept_is_said_and_the_step_is_over(void **state)
+{
+    const struct tide_step_spec spec = {.name = "odd", .effect = "once"};
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    int times = 0;
+
+    SAYS(TIDE_FAILED, "cannot be recorded", tide_step(r, &spec, no_json, &times, NULL, &err));
+    assert_int_equal(times, 1);
+    finish(r);
+    tide_session_close(s);
+    assert_int_equal(events(f->store, "tool.failed"), 1);
+}
+
+static int take_can_resume(void *arg, const struct tide_checkpoint *c)
+{
+    *(int *)arg = c->can_resume_from;
+    return 0;
+}
+
+static void what_an_earlier_chain_left_open_is_its_own(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s;
+    tide_run *r;
+    char key[33], id[TIDE_ID_SIZE];
+    int can = 0;
+
+    cut_a_step(f, "once", key);
+    s = open_for(f->store);
+    r = start(s);
+    OK(tide_run_checkpoint(r, NULL, NULL, id, &err));
+    OK(tide_checkpoint_load(s, id, take_can_resume, &can, &err));
+    assert_true(can);
+    finish(r);
+    tide_session_close(s);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(a_finished_step_answers_from_the_log),
+        T(a_cut_once_step_is_unknown_and_never_run),
+        T(a_cut_idempotent_step_runs_again_with_its_key),
+        T(a_probe_settles_what_was_cut),
+        T(a_step_with_other_arguments_is_refused_by_name),
+        T(the_same_name_in_parallel_is_refused),
+        T(a_step_that_was_asked_for_and_not_begun_leaves_nothing),
+        T(a_failed_step_runs_again_on_resume_a_failed_once_does_not),
+        T(a_restart_in_the_middle_of_a_pause_does_not_begin_it_anew),
+        T(steps_inside_a_step_count_apart),
+        T(rolling_back_past_a_cut_once_is_refused),
+        T(a_later_rollback_does_not_forget_that_effects_are_reused),
+        T(later_uses_are_found_behind_one_that_nobody_knows_of),
+        T(a_person_may_say_that_it_happened),
+        T(a_result_that_cannot_be_kept_is_said_and_the_step_is_over),
+        T(what_an_earlier_chain_left_open_is_its_own),
+        cmocka_unit_test(delays_double_and_scatter_and_are_capped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
