@@ -177,7 +177,9 @@ static bool has_entry(pid_t pid, const char *entry)
 
     snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     text = read_whole(path, &len);
-    for (size_t at = 0; text && at < len && !found; at += strlen(text + at) + 1)
+    if (!text)
+        return false;
+    for (size_t at = 0; at < len && !found; at += strlen(text + at) + 1)
         found = strcmp(text + at, entry) == 0;
     free(text);
     return found;
