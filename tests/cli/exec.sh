@@ -289,6 +289,9 @@ check 'and has not released' test ! -e place/released
 check_is 'it releases when it may' 'released: 1 time(s)' "$(tidemark resume deploy --input yes | tail -n 1)"
 check_status 'asked again' 7 tidemark exec --session deploy-no -- "$examples/deploy.sh" "$work/place2"
 check_is 'it does not when it may not' 'not released' "$(tidemark resume deploy-no --input no | tail -n 1)"
+nobody_reads() {
+    ! pgrep -f "cat $1" >/dev/null
+}
 # Killed in the release, before and after it happened: once in the end.
 for when in before after; do
     mkdir "cut-$when"
@@ -302,6 +305,7 @@ for when in before after; do
     exec 7>"cut-$when/hold" # opens when the release has come so far
     kill -KILL "$runner"
     wait "$runner" 2>/dev/null
+    wait_for nobody_reads "$work/cut-$when/hold" # or the release would go on for a moment
     exec 7>&-
     cp "$examples/deploy.sh" "deploy-$when"
     check_is "deploy.sh killed $when it released: once" 'released: 1 time(s)' "$(tidemark resume "cut-$when" --accept-change 2>/dev/null | tail -n 1)"
