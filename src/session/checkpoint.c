@@ -66,7 +66,7 @@ enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_ch
 {
     enum tide_code code = check_type(str_from(in->type), err);
 
-    if (!code && (s->owner.pending || s->stale))
+    if (!code && (group_owes(&s->owner) || s->stale))
         code = session_sync(s, err);
     if (code)
         return code;

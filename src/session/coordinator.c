@@ -461,7 +461,7 @@ enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, str
     int64_t seq;
 
     ERR_LOCAL(err);
-    if (s->owner.pending || s->stale)
+    if (group_owes(&s->owner) || s->stale)
         code = session_sync(s, err);
     if (code)
         return code;

@@ -223,7 +223,7 @@ enum tide_code tide_session_show(tide_session *s, tide_session_info_fn *fn, void
     enum tide_code code = TIDE_OK;
 
     ERR_LOCAL(err);
-    if (s->owner.pending || s->stale || s->head.last_seq != s->state->seq)
+    if (group_owes(&s->owner) || s->stale || s->head.last_seq != s->state->seq)
         code = session_sync(s, err);
     code = code ? code : checkpoint_to_resume(s->store, &s->head, s->state, resume_from, err);
     if (code)

@@ -84,7 +84,7 @@ enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
 
-    if (s->owner.pending) {
+    if (group_owes(&s->owner)) {
         code = group_flush(s->store->group, &s->owner, err);
         settle(s, code);
         if (code)
@@ -121,7 +121,7 @@ enum tide_code session_state(struct tide_session *s, int64_t seq, struct state *
     enum tide_code code = TIDE_OK;
 
     *ret_own = NULL;
-    if (s->owner.pending || s->stale ||
+    if (group_owes(&s->owner) || s->stale ||
         (seq > s->head.last_seq && seq < s->state->seq)) /* own appends moved past the head */
         code = session_sync(s, err);
     if (code)
@@ -308,7 +308,7 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
     AUTO(batch_freep) struct batch *b = NULL;
     enum tide_code code;
 
-    if (s->owner.pending) { /* what is queued comes first, and its failure is this one's */
+    if (group_owes(&s->owner)) { /* what is queued comes first, and its failure is this one's */
         code = group_flush(s->store->group, &s->owner, err);
         settle(s, code);
         if (code || (s->stale && (code = reload(s, err)) != TIDE_OK))
@@ -475,7 +475,7 @@ const char *tide_session_id(const tide_session *s)
 
 int64_t tide_session_last_seq(const tide_session *s)
 {
-    return s->stale && !s->owner.pending ? s->owner.next_seq - 1 : s->state->seq;
+    return !s->owner.pending && (s->stale || s->owner.failed.code) ? s->owner.next_seq - 1 : s->state->seq;
 }
 
 int64_t tide_session_first_seq(const tide_session *s)

@@ -32,6 +32,12 @@ struct group_owner {
 };
 enum tide_code group_flush(struct group *g, struct group_owner *owner, struct tide_err *err);
 
+/* Something is queued, or failed and nobody was told yet. */
+static inline bool group_owes(const struct group_owner *owner)
+{
+    return owner->pending || owner->failed.code;
+}
+
 /* Completions of batches that have a user pointer. */
 size_t group_reap(struct group *g, struct tide_completion *out, size_t max, int timeout_ms);
 
