@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads meson's testlog.txt and prints per test program: directory, cases passed, failed, skipped, name.
+# Reads meson's testlog.txt and prints per test program: directory, cases passed, failed, skipped, name, and
+# after a colon which cases failed.
 
 function flush_program() {
     if (name == "")
@@ -13,8 +14,9 @@ function flush_program() {
     } else if (passed + failed + skipped == 0) {
         passed = 1
     }
-    print dir, passed, failed, skipped, name
-    name = ""
+    gsub(/ /, "_", cases)
+    print dir, passed, failed, skipped, name cases
+    name = cases = ""
 }
 
 /^=+ [0-9]+\/[0-9]+ =+$/ { flush_program(); inside = 1; next }
@@ -25,7 +27,8 @@ inside && /^result: / { result = $0; sub(/^result: +/, "", result); inside = 0; 
 /^\[       OK \] / { passed++ }
 /^\[  FAILED  \] .*[0-9]+ test\(s\), listed below:$/ { failed += number_before_tests() }
 /^\[  SKIPPED \] .*[0-9]+ test\(s\), listed below:$/ { skipped += number_before_tests() }
-/^not ok( |$)/ { failed++ }
+/^\[  FAILED  \] [A-Za-z0-9_]+$/ && !index(cases ":", ":" $4 ":") { cases = cases ":" $4 }
+/^not ok( |$)/ { failed++; cases = cases ":" substr($0, 10) }
 /^ok .*# SKIP/ { skipped++; next }
 /^ok( |$)/ { passed++ }
 

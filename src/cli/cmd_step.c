@@ -2,12 +2,13 @@
 /*
  * tidemark step: a program whose result is recorded, inside `tidemark exec`.
  *
- *   ask ─ stored ─ print what is recorded
- *     ├── later ── wait, ask again
- *     ├── probe ── find out whether it happened ─ stored, or run
- *     └── run ──── hold at the gate, begin (on disk), run, end (on disk) ─ print, or later
+ *   hold at the gate, ask ─ stored ─ print what is recorded
+ *                       ├── later ── wait, ask again
+ *                       ├── probe ── find out whether it happened ─ stored, or begin (on disk) and run
+ *                       └── begun (on disk) ─ run, end (on disk) ─ print, or later
  *
- * It runs often, so it does nothing that it does not need: no store, no digest. Output is printed only when the result is
+ * It runs often, so it does nothing that it does not need: no store, no digest, and one message to ask and to begin; for
+ * that the program waits at its gate before anyone knows whether it is to run. Output is printed only when the result is
  * on disk, so that nobody acts on what a crash could take back; on a terminal it is shown as it comes.
  */
 #include <errno.h>
@@ -19,6 +20,7 @@
 
 #include "cli/launch.h"
 #include "program/capture.h"
+#include "program/door.h"
 #include "program/link.h"
 
 #define OUTPUT_DEFAULT ((int64_t)16 << 20)
@@ -63,14 +65,16 @@ struct step {
     size_t max_output;
     struct link link;
     int signals;
-    char key[40];
-    int64_t attempt;
+    char key[40], attempt[24];
+    struct proc held; /* at its gate */
+    int out;          /* its output */
+    struct tide_err not_held;
 };
 
 /* What the run said is to be done, or was. */
 struct verdict {
     enum { DO_RUN, DO_STORED, DO_PROBE, DO_LATER } what;
-    bool failed;
+    bool begun, failed;
     int exit_status;
     int64_t retry_at_ms;
     struct str output; /* until the next request */
@@ -88,7 +92,8 @@ static enum tide_code ask_again(struct step *s, struct str blob, struct verdict 
         return err->code;
     state = json_get_text(&s->link.arena, reply.json, STR("state"));
     key = json_get_text(&s->link.arena, reply.json, STR("key"));
-    *ret = (struct verdict){.failed = json_get_bool(reply.json, STR("failed"), false),
+    *ret = (struct verdict){.begun = json_get_bool(reply.json, STR("begun"), false),
+                            .failed = json_get_bool(reply.json, STR("failed"), false),
                             .exit_status = (int)json_get_int(reply.json, STR("exit"), 0),
                             .retry_at_ms = json_get_int(reply.json, STR("retry_at_ms"), 0),
                             .output = reply.blob};
@@ -96,7 +101,7 @@ static enum tide_code ask_again(struct step *s, struct str blob, struct verdict 
         if (str_eq(state, str_from(words[i])))
             ret->what = i;
     snprintf(s->key, sizeof(s->key), "%.*s", STR_ARG(key));
-    s->attempt = json_get_int(reply.json, STR("attempt"), 0);
+    snprintf(s->attempt, sizeof(s->attempt), "%d", (int)json_get_int(reply.json, STR("attempt"), 0));
     return TIDE_OK;
 }
 
@@ -105,6 +110,79 @@ static void put_args(struct buf *out, char *const *argv)
 {
     for (; *argv; argv++)
         buf_add(out, *argv, strlen(*argv) + 1);
+}
+
+static void put_pid(struct step *s)
+{
+    json_out_kint(&s->link.o, STR("pid"), s->held.pid);
+    json_out_kint(&s->link.o, STR("pid_start"), (int64_t)s->held.start);
+}
+
+/* ---- the gate ---- */
+
+static char *variable(struct arena *a, const char *name, char **ret_slot)
+{
+    size_t len = strlen(name);
+    char *text = arena_zero(a, len + PROC_MESSAGE_MAX);
+
+    memcpy(text, name, len);
+    *ret_slot = text + len;
+    return text;
+}
+
+/* A program at its gate with its output in a pipe to us. Its key and attempt come through the gate. */
+static enum tide_code hold(struct step *s, const char *path, char **argv, struct proc *p, int *ret_out,
+                           struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    int pair[2];
+    struct proc_spec spec = {.path = path, .argv = argv, .err = -1};
+    char *sets[] = {variable(&a, "TIDEMARK_IDEMPOTENCY_KEY=", &spec.slots[0]),
+                    variable(&a, "TIDEMARK_ATTEMPT=", &spec.slots[1]),
+                    (char *)(uintptr_t)arena_printf(&a, STEP_ENV "=%s", s->name), NULL};
+    enum tide_code code;
+
+    if (pipe2(pair, O_CLOEXEC) != 0)
+        return tide_fail_errno(err, errno, "open a pipe");
+    spec.envp = proc_env(&a, environ, sets);
+    spec.out = pair[1];
+    code = proc_hold(&spec, p, err);
+    close(pair[1]);
+    if (code)
+        close(pair[0]);
+    else
+        *ret_out = pair[0];
+    return code;
+}
+
+static enum tide_code open_gate(const struct step *s, struct proc *p, struct tide_err *err)
+{
+    const char *const messages[PROC_SLOTS] = {s->key, s->attempt};
+
+    return proc_open(p, messages, err);
+}
+
+/* Why not, if not, matters only when it is to run: what is recorded needs no program. */
+static void make_ready(struct step *s)
+{
+    AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+
+    if (s->held.pid > 0)
+        return;
+    s->not_held.code = TIDE_OK;
+    if (program_find(s->argv[0], cwd ? cwd : ".", &path, &s->not_held))
+        return;
+    if (hold(s, buf_cstr(&path), s->argv, &s->held, &s->out, &s->not_held))
+        s->not_held.code = TIDE_FAILED; /* it is there, and no process can be made for it */
+}
+
+static void let_go(struct step *s)
+{
+    proc_drop(&s->held);
+    if (s->out >= 0)
+        close(s->out);
+    s->out = -1;
 }
 
 static enum tide_code ask(struct step *s, struct verdict *ret, struct tide_err *err)
@@ -122,49 +200,20 @@ static enum tide_code ask(struct step *s, struct verdict *ret, struct tide_err *
     json_out_kbool(&s->link.o, STR("nested"), link_is_nested());
     if (link_is_nested())
         json_out_kstr_opt(&s->link.o, STR("within"), str_from(getenv("TIDEMARK_IDEMPOTENCY_KEY")));
+    make_ready(s);
+    put_pid(s);
     return ask_again(s, buf_view(&args), ret, err);
 }
 
 /* ---- doing ---- */
 
-static char **environment(struct step *s, struct arena *a)
-{
-    char *sets[] = {(char *)(uintptr_t)arena_printf(a, "TIDEMARK_IDEMPOTENCY_KEY=%s", s->key),
-                    (char *)(uintptr_t)arena_printf(a, "TIDEMARK_ATTEMPT=%d", (int)s->attempt),
-                    (char *)(uintptr_t)arena_printf(a, "TIDEMARK_STEP=%s", s->name), NULL};
-
-    return proc_env(a, environ, sets);
-}
-
-/* A program at its gate with its output in a pipe to us. */
-static enum tide_code hold(struct step *s, const char *path, char **argv, struct proc *p, int *ret_out,
-                           struct tide_err *err)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    int pair[2];
-    struct proc_spec spec = {.path = path, .argv = argv, .envp = environment(s, &a), .err = -1};
-    enum tide_code code;
-
-    if (pipe2(pair, O_CLOEXEC) != 0)
-        return tide_fail_errno(err, errno, "open a pipe");
-    spec.out = pair[1];
-    code = proc_hold(&spec, p, err);
-    close(pair[1]);
-    if (code)
-        close(pair[0]);
-    else
-        *ret_out = pair[0];
-    return code;
-}
-
-static enum tide_code begin(struct step *s, const struct proc *p, struct tide_err *err)
+static enum tide_code begin(struct step *s, struct tide_err *err)
 {
     struct reply reply;
 
     link_begin(&s->link, "begin");
     json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
-    json_out_kint(&s->link.o, STR("pid"), p->pid);
-    json_out_kint(&s->link.o, STR("pid_start"), (int64_t)p->start);
+    put_pid(s);
     return link_call(&s->link, STR(""), &reply, err);
 }
 
@@ -277,11 +326,28 @@ static void say_end(struct step *s, const struct capture *c, const struct outcom
         say("%s%s", o->message, v->what == DO_LATER ? ": it is tried again" : "");
 }
 
+/* Recorded as begun, so how it ended is recorded as well. */
+static enum tide_code end_unstarted(struct step *s, const struct capture *c, struct verdict *ret, struct tide_err *err)
+{
+    struct outcome o = {.word = "failed", .error_code = "start_failed", .no_retry = true, .exit_status = 126};
+    enum tide_code code;
+
+    snprintf(o.message, sizeof(o.message), "step '%s': %.60s: %.100s", s->name, s->argv[0], err->msg);
+    say("%s", o.message);
+    code = end(s, c, &o, ret, err);
+    ret->exit_status = 126;
+    return code;
+}
+
 static enum tide_code run_to_end(struct step *s, struct capture *c, struct verdict *ret, struct tide_err *err)
 {
-    bool had_terminal = c->proc->terminal >= 0;
+    bool had_terminal;
     struct outcome o;
 
+    proc_terminal_give(c->proc);
+    had_terminal = c->proc->terminal >= 0;
+    if (open_gate(s, c->proc, err))
+        return end_unstarted(s, c, ret, err);
     c->link = s->link.fd;
     c->signals = s->signals;
     c->timeout_ms = s->timeout_ms;
@@ -289,6 +355,8 @@ static enum tide_code run_to_end(struct step *s, struct capture *c, struct verdi
     capture_run(c);
     if (c->broken)
         return tide_fail(err, TIDE_FAILED, "step '%s': the run has ended: killed its program", s->name);
+    if (proc_started(c->proc, err))
+        return end_unstarted(s, c, ret, err);
     judge(s, c, &o);
     if (end(s, c, &o, ret, err))
         return err->code;
@@ -310,47 +378,28 @@ static enum tide_code run_to_end(struct step *s, struct capture *c, struct verdi
     return TIDE_OK;
 }
 
-static enum tide_code do_it(struct step *s, const char *path, struct verdict *ret, struct tide_err *err)
-{
-    struct proc p = PROC_INIT;
-    struct capture c;
-    int out = -1;
-    enum tide_code code = hold(s, path, s->argv, &p, &out, err);
-
-    if (code)
-        return code;
-    capture_init(&c, &p, out, s->max_output);
-    code = begin(s, &p, err);
-    if (!code) {
-        proc_terminal_give(&p);
-        if (proc_go(&p, NULL, err)) { /* recorded as begun, so how it ended is recorded as well */
-            struct outcome o = {.word = "failed", .error_code = "start_failed", .no_retry = true, .exit_status = 126};
-
-            snprintf(o.message, sizeof(o.message), "step '%s': %.60s: %.100s", s->name, s->argv[0], err->msg);
-            say("%s", o.message);
-            code = end(s, &c, &o, ret, err);
-            ret->exit_status = 126;
-        } else {
-            code = run_to_end(s, &c, ret, err);
-        }
-    }
-    proc_drop(&p);
-    capture_done(&c);
-    return code;
-}
-
 /* A program that is not there is no attempt: nothing is recorded. */
 static enum tide_code attempt(struct step *s, struct verdict *ret, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
-    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
-    enum tide_code code = program_find(s->argv[0], cwd ? cwd : ".", &path, err);
+    struct capture c;
+    enum tide_code code;
 
-    if (!code)
-        return do_it(s, buf_cstr(&path), ret, err);
-    say("step '%s': %s", s->name, err->msg);
-    *ret = (struct verdict){.what = DO_STORED, .exit_status = program_find_exit(code)};
-    return TIDE_OK;
+    if (s->not_held.code == TIDE_FAILED)
+        return tide_err_copy(err, &s->not_held);
+    if (s->not_held.code) {
+        say("step '%s': %s", s->name, s->not_held.msg);
+        *ret = (struct verdict){.what = DO_STORED, .exit_status = program_find_exit(s->not_held.code)};
+        return TIDE_OK;
+    }
+    code = ret->begun ? TIDE_OK : begin(s, err);
+    if (!code) {
+        capture_init(&c, &s->held, s->out, s->max_output);
+        s->out = -1;
+        code = run_to_end(s, &c, ret, err);
+        capture_done(&c);
+    }
+    let_go(s);
+    return code;
 }
 
 /* ---- finding out ---- */
@@ -381,7 +430,7 @@ static enum tide_code probe(struct step *s, struct verdict *ret, struct tide_err
     c.link = s->link.fd;
     c.signals = s->signals;
     c.timeout_ms = s->timeout_ms;
-    code = proc_go(&p, NULL, err);
+    code = open_gate(s, &p, err);
     if (!code) {
         capture_run(&c);
         status = capture_exit_status(c.status);
@@ -452,6 +501,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     struct step s = {
         .cli = cli,
         .signals = -1,
+        .held = PROC_INIT,
+        .out = -1,
         .name = args_operand(&cli->args, 0),
         .effect = effect ? effect : "once",
         .probe = args_text(&cli->args, "probe"),
@@ -468,6 +519,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     code = link_open(&s.link, "step", err);
     if (!code)
         code = follow(&s, err);
+    let_go(&s);
     capture_signals_done(s.signals);
     link_close(&s.link);
     if (code == TIDE_IO)

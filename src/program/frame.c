@@ -38,10 +38,13 @@ static size_t missing(const struct frame_reader *r, enum frame_got *ret_got)
     return FRAME_HEAD + n.json + n.blob - r->bytes.len;
 }
 
-enum frame_got frame_read(struct frame_reader *r, int fd)
+#define PIECE ((size_t)256 << 10)
+#define FIRST_PIECE ((size_t)2 << 10) /* an announced length is no reason to make room for it */
+
+static enum frame_got read_piece(struct frame_reader *r, int fd, size_t max)
 {
     enum frame_got got;
-    size_t need = missing(r, &got), piece = need < (size_t)256 << 10 ? need : (size_t)256 << 10;
+    size_t need = missing(r, &got), piece = need < max ? need : max;
     char *room = need ? buf_reserve(&r->bytes, piece) : NULL;
     ssize_t n;
 
@@ -55,6 +58,14 @@ enum frame_got frame_read(struct frame_reader *r, int fd)
     r->bytes.len += (size_t)n;
     missing(r, &got);
     return got;
+}
+
+/* The lengths come first: what they announce is mostly there with them. */
+enum frame_got frame_read(struct frame_reader *r, int fd)
+{
+    enum frame_got got = read_piece(r, fd, PIECE);
+
+    return got == FRAME_LATER && r->bytes.len == FRAME_HEAD ? read_piece(r, fd, FIRST_PIECE) : got;
 }
 
 enum frame_got frame_look(const struct frame_reader *r, struct frame *ret_frame)

@@ -81,18 +81,20 @@ static enum tide_code gone(struct tide_err *err)
     return tide_fail(err, TIDE_IO, "the run has ended");
 }
 
-/* All of it; a signal does not cut a request in two. */
-static enum tide_code send_all(int fd, const void *bytes, size_t n, struct tide_err *err)
+/* All of it, in one piece where that goes; a signal does not cut a request in two. */
+static enum tide_code send_all(int fd, struct str head, struct str blob, struct tide_err *err)
 {
-    const char *at = bytes;
-
-    while (n > 0) {
-        ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
+    while (head.len + blob.len > 0) {
+        struct iovec parts[] = {{(char *)(uintptr_t)head.ptr, head.len}, {(char *)(uintptr_t)blob.ptr, blob.len}};
+        struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+        ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+        size_t of_head, n = sent > 0 ? (size_t)sent : 0;
 
         if (sent < 0 && errno != EINTR)
             return gone(err);
-        at += sent > 0 ? sent : 0;
-        n -= sent > 0 ? (size_t)sent : 0;
+        of_head = n < head.len ? n : head.len;
+        head = (struct str){head.ptr + of_head, head.len - of_head};
+        blob = (struct str){blob.ptr + n - of_head, blob.len - (n - of_head)};
     }
     return TIDE_OK;
 }
@@ -108,7 +110,7 @@ static enum tide_code send_request(struct link *l, struct str blob, struct tide_
     frame_head(lengths, l->request.len, blob.len);
     buf_add(&head, lengths, sizeof(lengths));
     buf_add_str(&head, buf_view(&l->request));
-    return send_all(l->fd, head.ptr, head.len, err) ? err->code : send_all(l->fd, blob.ptr, blob.len, err);
+    return send_all(l->fd, buf_view(&head), blob, err);
 }
 
 static enum tide_code receive(struct link *l, struct frame *ret_frame, struct tide_err *err)

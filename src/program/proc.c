@@ -3,7 +3,7 @@
  * Processes at a gate. The child does only what is safe between fork and exec: system calls on memory that was made ready
  * before. It is put into its own group from both sides, so that neither can be ahead of the other.
  *
- * Two pipes: the gate, in which one message (perhaps empty) lets it run and whose end without one makes it leave; and the
+ * Two pipes: the gate, in which one write of messages lets it run and whose end without one makes it leave; and the
  * fault pipe, closed by a successful exec, else holding the errno.
  */
 #include "program/proc.h"
@@ -45,21 +45,30 @@ _Noreturn static void fault(const struct birth *b, int errnum)
     _exit(n == (ssize_t)sizeof(errnum) ? 127 : 126);
 }
 
-/* Waits for the message; leaves when there is none. A message is one byte of length and the text. */
+/* One text for each slot, each with its NUL. */
+#define GATE_BYTES ((size_t)PROC_SLOTS * PROC_MESSAGE_MAX)
+
+static void fill_slots(const struct birth *b, const char *text)
+{
+    for (size_t i = 0; i < PROC_SLOTS; i++) {
+        if (b->spec->slots[i])
+            memcpy(b->spec->slots[i], text, strlen(text) + 1);
+        text += strlen(text) + 1;
+    }
+}
+
+/* Waits for the messages; leaves when none come. */
 static void wait_at_gate(const struct birth *b)
 {
-    char message[PROC_MESSAGE_MAX + 1];
+    char bytes[GATE_BYTES];
     ssize_t n;
 
     do {
-        n = read(b->gate, message, sizeof(message));
+        n = read(b->gate, bytes, sizeof(bytes));
     } while (n < 0 && errno == EINTR);
     if (n < 1)
         _exit(0);
-    if (b->spec->slot) {
-        memcpy(b->spec->slot, message + 1, (size_t)n - 1);
-        b->spec->slot[n - 1] = '\0';
-    }
+    fill_slots(b, bytes);
 }
 
 /*
@@ -186,28 +195,49 @@ static int wait_for(struct proc *p)
     return status;
 }
 
-enum tide_code proc_go(struct proc *p, const char *message, struct tide_err *err)
+enum tide_code proc_open(struct proc *p, const char *const *messages, struct tide_err *err)
 {
-    char bytes[PROC_MESSAGE_MAX + 1] = {'g'};
-    size_t len = message ? strlen(message) : 0;
+    char bytes[GATE_BYTES];
+    size_t len = 0;
+
+    for (size_t i = 0; i < PROC_SLOTS; i++) {
+        const char *text = messages && messages[i] ? messages[i] : "";
+
+        if (strlen(text) >= PROC_MESSAGE_MAX)
+            return tide_fail(err, TIDE_INVALID, "a message of %zu bytes does not fit the gate", strlen(text));
+        memcpy(bytes + len, text, strlen(text) + 1);
+        len += strlen(text) + 1;
+    }
+    if (write(p->gate, bytes, len) == (ssize_t)len) {
+        shut(&p->gate);
+        return TIDE_OK;
+    }
+    tide_fail_errno(err, errno, "cannot be started"); /* it was killed while it waited */
+    proc_drop(p);
+    return err->code;
+}
+
+enum tide_code proc_started(struct proc *p, struct tide_err *err)
+{
     int errnum = 0;
     ssize_t n;
 
-    if (len >= PROC_MESSAGE_MAX)
-        return tide_fail(err, TIDE_INVALID, "a message of %zu bytes does not fit the gate", len);
-    memcpy(bytes + 1, message ? message : "", len);
-    n = write(p->gate, bytes, len + 1);
-    shut(&p->gate);
-    if (n == (ssize_t)len + 1)
-        do {
-            n = read(p->fault, &errnum, sizeof(errnum));
-        } while (n < 0 && errno == EINTR);
+    do {
+        n = read(p->fault, &errnum, sizeof(errnum));
+    } while (n < 0 && errno == EINTR);
     shut(&p->fault);
     if (n == 0)
         return TIDE_OK;
     proc_terminal_back(p);
     wait_for(p);
     return tide_fail_errno(err, n == (ssize_t)sizeof(errnum) ? errnum : EPIPE, "cannot be started");
+}
+
+enum tide_code proc_go(struct proc *p, const char *const *messages, struct tide_err *err)
+{
+    enum tide_code code = proc_open(p, messages, err);
+
+    return code ? code : proc_started(p, err);
 }
 
 void proc_drop(struct proc *p)

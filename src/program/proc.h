@@ -16,16 +16,17 @@
 
 #define PROC_GRACE_MS 2000 /* between being asked to end and being made to */
 
+#define PROC_SLOTS 2
+#define PROC_MESSAGE_MAX 80
+
 struct proc_spec {
     const char *path; /* the file, as program_find() gave it */
     char *const *argv, *const *envp;
-    char *
-        slot; /* where the gate's message goes: room for PROC_MESSAGE_MAX at the end of one string of envp; NULL: none */
+    char *slots
+        [PROC_SLOTS]; /* where the gate's messages go: room for PROC_MESSAGE_MAX at the end of strings of envp; NULL: none */
     const char *cwd; /* NULL: where we are */
     int out, err;    /* become its standard output and error; -1: ours */
 };
-
-#define PROC_MESSAGE_MAX 80
 
 struct proc {
     pid_t pid; /* also its group; 0: none */
@@ -43,8 +44,14 @@ struct proc {
 /* Forks it into a group of its own. It dies with us, whatever we die of. */
 enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, struct tide_err *err) MUST_CHECK;
 
-/* Opens the gate; returns when the program runs. A failed start is reaped. `message` (NULL: none) fills the slot. */
-enum tide_code proc_go(struct proc *p, const char *message, struct tide_err *err) MUST_CHECK;
+/* Opens the gate. `messages` fill the slots (NULL: none). */
+enum tide_code proc_open(struct proc *p, const char *const *messages, struct tide_err *err) MUST_CHECK;
+
+/* Whether it could be started: waits until that is known. A failed start is reaped. */
+enum tide_code proc_started(struct proc *p, struct tide_err *err) MUST_CHECK;
+
+/* Both: returns when the program runs. */
+enum tide_code proc_go(struct proc *p, const char *const *messages, struct tide_err *err) MUST_CHECK;
 
 /* A held one ends without having run; one that runs is killed. Takes one that has ended as well. */
 void proc_drop(struct proc *p);

@@ -41,7 +41,7 @@ static enum tide_code hold(struct supervisor *s, const char *name, struct tide_e
                              .out = s->out.child_end,
                              .err = s->err.child_end};
 
-    spec.slot = run_id + snprintf(run_id, 32, "TIDEMARK_RUN_ID=");
+    spec.slots[0] = run_id + snprintf(run_id, 32, "TIDEMARK_RUN_ID=");
     spec.envp = proc_env(&s->arena, environ, sets);
     return proc_hold(&spec, &s->child, err);
 }
@@ -339,6 +339,7 @@ static enum tide_code start_failed(tide_run *run, const struct job *job, struct 
 enum tide_code supervisor_run(struct supervisor *s, tide_run *run, struct ending *ret, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(FIELDS_MAX);
+    const char *const messages[PROC_SLOTS] = {tide_run_id(run)};
     struct tide_run_result result = {0};
     enum tide_code code = TIDE_OK;
 
@@ -346,7 +347,7 @@ enum tide_code supervisor_run(struct supervisor *s, tide_run *run, struct ending
     server_init(&s->server, run, s->door);
     proc_terminal_give(&s->child);
     s->had_terminal = s->child.terminal >= 0;
-    if (proc_go(&s->child, tide_run_id(run), err))
+    if (proc_go(&s->child, messages, err))
         return start_failed(run, s->job, ret, err);
     loop(s);
     ret->stop = s->stop;

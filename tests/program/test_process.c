@@ -105,11 +105,13 @@ static void nothing_runs_before_the_gate_opens(void **state)
     dir_remove(dir);
 }
 
-static void the_gates_message_is_in_the_environment(void **state)
+static void the_gates_messages_are_in_the_environment(void **state)
 {
+    static const char *const messages[PROC_SLOTS] = {"run_123", "7"};
     struct arena a = ARENA_INIT;
-    char *slot = arena_zero(&a, 16 + PROC_MESSAGE_MAX), *sets[] = {slot, "OTHER=x", NULL};
-    char *argv[] = {"sh", "-c", "printf '%s %s' \"$MESSAGE\" \"$OTHER\"", NULL};
+    char *one = arena_zero(&a, 16 + PROC_MESSAGE_MAX), *two = arena_zero(&a, 16 + PROC_MESSAGE_MAX);
+    char *sets[] = {one, two, "OTHER=x", NULL};
+    char *argv[] = {"sh", "-c", "printf '%s %s %s' \"$ONE\" \"$TWO\" \"$OTHER\"", NULL};
     struct proc_spec spec = {.path = "/bin/sh", .argv = argv, .err = -1};
     struct proc p = PROC_INIT;
     struct capture c;
@@ -117,16 +119,17 @@ static void the_gates_message_is_in_the_environment(void **state)
 
     (void)state;
     setenv("OTHER", "before", 1);
-    spec.slot = slot + snprintf(slot, 16, "MESSAGE=");
+    spec.slots[0] = one + snprintf(one, 16, "ONE=");
+    spec.slots[1] = two + snprintf(two, 16, "TWO=");
     spec.envp = proc_env(&a, environ, sets);
     assert_int_equal(pipe2(pair, O_CLOEXEC), 0);
     spec.out = pair[1];
     OK(proc_hold(&spec, &p, &err));
     close(pair[1]);
     capture_init(&c, &p, pair[0], 100);
-    OK(proc_go(&p, "run_123", &err));
+    OK(proc_go(&p, messages, &err));
     capture_run(&c);
-    assert_string_equal(buf_cstr(&c.output), "run_123 x");
+    assert_string_equal(buf_cstr(&c.output), "run_123 7 x");
     capture_done(&c);
     arena_done(&a);
     unsetenv("OTHER");
@@ -509,7 +512,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_runs_before_the_gate_opens),
-        cmocka_unit_test(the_gates_message_is_in_the_environment),
+        cmocka_unit_test(the_gates_messages_are_in_the_environment),
         cmocka_unit_test(a_start_that_fails_says_why_and_leaves_nothing),
         cmocka_unit_test(a_script_without_an_interpreter_line_is_run_by_the_shell),
         cmocka_unit_test(a_program_dies_with_its_holder),
