@@ -14,18 +14,10 @@ struct reading {
     int64_t reuse_to; /* finished effects before this rollback are reused though they were cut */
 };
 
-static void mark_free(void *p)
-{
-    struct mark *m = p;
-
-    free((char *)m->pending.ptr);
-    free(m);
-}
-
 void chain_done(struct chain *c)
 {
-    map_done(&c->steps, mark_free);
-    map_done(&c->waits, mark_free);
+    map_done(&c->steps, free);
+    map_done(&c->waits, free);
     map_done(&c->checkpoints, free);
     memset(c, 0, sizeof *c);
 }

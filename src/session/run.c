@@ -79,7 +79,11 @@ enum tide_code run_usable(struct tide_run *r, struct tide_err *err)
 {
     if (r->s->fenced)
         return tide_fail(err, TIDE_FENCED, "session '%s': the lease of this run was taken over", r->s->head.id);
-    return r->over ? tide_fail(err, TIDE_INVALID, "run '%s' is over", r->id) : TIDE_OK;
+    if (r->over)
+        return tide_fail(err, TIDE_INVALID, "run '%s' is over", r->id);
+    if (!r->s->owner.pending && !r->s->owner.epoch) /* an append must not take a lease that its caller gave away */
+        return tide_fail(err, TIDE_FENCED, "session '%s': the lease of run '%s' was given back", r->s->head.id, r->id);
+    return TIDE_OK;
 }
 
 /* ---- names and keys ---------------------------------------------------------------------------------------------- */
@@ -277,12 +281,6 @@ static void forget_degraded(struct tide_run *r)
     backlog_clear(&r->backlog);
     map_done(&r->overlay, free);
     memset(&r->overlay, 0, sizeof r->overlay);
-    for (struct map_entry *e = map_next(&r->done.steps, NULL); e; e = map_next(&r->done.steps, e)) {
-        struct mark *m = e->value;
-
-        free((char *)TAKE(m->pending.ptr));
-        m->pending.len = 0;
-    }
 }
 
 /* The marks of what was in the buffer say where their events are now. */

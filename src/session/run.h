@@ -21,9 +21,8 @@ struct mark {
     int64_t retry_at_ms; /* failed, and to be tried again; 0: not */
     int64_t due_ms;      /* of a sleep */
     bool once;
-    bool undone;        /* failed, because a probe found that it had not happened: it may be done */
-    char args[17];      /* digest of the arguments */
-    struct str pending; /* its result, while it is only in the buffer of a degraded run; malloc */
+    bool undone;   /* failed, because a probe found that it had not happened: it may be done */
+    char args[17]; /* digest of the arguments */
 };
 
 /* What a chain has done: key -> struct mark *. */

@@ -125,13 +125,9 @@ static enum tide_code read_result(struct tide_run *r, const struct mark *m, stru
     struct tide_session *session = r->s;
     enum tide_code code = TIDE_OK;
 
-    if (m->pending.ptr) {
-        buf_add_str(&s.result, m->pending);
-    } else {
-        if (m->seq > session->head.last_seq)
-            code = session_sync(session, err);
-        code = code ? code : store_read(session->store, &session->head, m->seq, m->seq, take_result, &s, err);
-    }
+    if (m->seq > session->head.last_seq)
+        code = session_sync(session, err);
+    code = code ? code : store_read(session->store, &session->head, m->seq, m->seq, take_result, &s, err);
     arena_done(&s.arena);
     if (code) {
         buf_done(&s.result);
@@ -424,16 +420,6 @@ static enum tide_code draft_outcome(const struct attempt *a, const char *name, c
     return code;
 }
 
-/* What is only in memory cannot be read back from the log: the mark keeps it. */
-static void keep_pending(struct tide_run *r, struct mark *m, const char *result)
-{
-    free((char *)TAKE(m->pending.ptr));
-    if (r->backlog.n) {
-        m->pending.ptr = mem_dup(str_from(result ? result : "null"));
-        m->pending.len = strlen(m->pending.ptr);
-    }
-}
-
 /* Asked for and never begun: nothing was done, nothing is written, and it may be asked for again. */
 static void give_up(struct tide_run *r, const char *name, struct tide_step_answer *ret)
 {
@@ -475,7 +461,6 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
         return code;
     m = note(r, a, out->state);
     m->retry_at_ms = again_ms;
-    keep_pending(r, m, result->result);
     if (ret) {
         *ret = (struct tide_step_answer){.state = again_ms ? TIDE_STEP_LATER : TIDE_STEP_STORED,
                                          .attempt = again_ms ? a->number + 1 : a->number,

@@ -261,6 +261,21 @@ static void a_living_run_is_nobody_elses(void **state)
     tide_session_close(s);
 }
 
+static void a_run_whose_lease_was_given_back_does_not_take_it_again(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s), *next;
+    struct tide_new_event ev = {"message.user", "{}", 0};
+
+    OK(tide_append(s, TIDE_APPEND_RELEASE, &ev, 1, NULL, &err));
+    GIVES(TIDE_FENCED, tide_run_set(r, "k", "1", &err));
+    tide_run_close(r);
+    OK(tide_run_resume(s, NULL, NULL, &next, &err));
+    finish(next);
+    tide_session_close(s);
+}
+
 static void cancel_succeeds_with_and_without_a_process(void **state)
 {
     struct fixture *f = *state;
@@ -455,6 +470,7 @@ int main(void)
         T(a_message_supersedes_the_wait_and_answers_the_new_run),
         T(a_sleep_is_over_when_it_is_due_and_not_before),
         T(a_living_run_is_nobody_elses),
+        T(a_run_whose_lease_was_given_back_does_not_take_it_again),
         T(cancel_succeeds_with_and_without_a_process),
         T(the_holder_sees_a_cancel_and_a_message),
         T(an_open_run_without_owner_is_interrupted_once),
