@@ -53,6 +53,7 @@ void bench_sizes(const struct bench *b);
 void bench_start(const struct bench *b);
 void bench_runs(const struct bench *b);     /* steps, resuming */
 void bench_recovery(const struct bench *b); /* interrupted runs among very many sessions */
+void bench_agent(const struct bench *b);    /* turns of the agent */
 
 /* What a child process does for bench_history: open, fold, print the last 20. */
 int child_open_tail(const char *store, const char *id);

@@ -23,8 +23,9 @@ static const struct {
     const char *name;
     void (*run)(const struct bench *);
 } parts[] = {
-    {"append", bench_append},   {"group", bench_group}, {"start", bench_start}, {"range", bench_range},
-    {"history", bench_history}, {"sizes", bench_sizes}, {"runs", bench_runs},   {"recovery", bench_recovery},
+    {"append", bench_append}, {"group", bench_group},       {"start", bench_start},
+    {"range", bench_range},   {"history", bench_history},   {"sizes", bench_sizes},
+    {"runs", bench_runs},     {"recovery", bench_recovery}, {"agent", bench_agent},
 };
 
 int main(int argc, char **argv)
@@ -46,7 +47,7 @@ int main(int argc, char **argv)
             only = argv[i] + 7;
         else
             return fprintf(stderr, "usage: tidemark-bench [--quick] [--only=append|group|start|range|history|sizes|"
-                                   "runs|recovery]\n"),
+                                   "runs|recovery|agent]\n"),
                    2;
     }
     if (!b.tidemark)

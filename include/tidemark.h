@@ -485,7 +485,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_end(tide_run *run, const struct
 /* Frees the handle; a run that has not ended is interrupted (shutdown). Takes NULL. */
 TIDE_API void tide_run_close(tide_run *run);
 
-/* The fields of the latest run.started that names a program (argv, cwd, env, …), JSON. TIDE_NOT_FOUND: none does. */
+/* The fields of the latest run.started that says what runs: a program (argv, cwd, env, …) or an agent (loop), JSON. TIDE_NOT_FOUND: none does. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_program(tide_session *session, struct tide_text *ret_json,
                                                          struct tide_err *err);
 
@@ -639,6 +639,143 @@ struct tide_recovery {
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn,
                                                      void *arg, struct tide_recovery *ret_recovery,
                                                      struct tide_err *err);
+
+/* ---- Agents: a model, its tools, and a session that cannot be lost ---------------------------------------------- */
+
+typedef struct tide_agent tide_agent;
+
+enum tide_agent_what {
+    TIDE_AGENT_TEXT,     /* a piece of the model's text: a preview, it is stored when the answer is whole */
+    TIDE_AGENT_TEXT_END, /* that answer is whole */
+    TIDE_AGENT_DISCARD,  /* the attempt failed: what was shown of its text is void */
+    TIDE_AGENT_WAIT,     /* nothing new: ten times a second while a model or a tool works */
+    TIDE_AGENT_RETRY,    /* text says why; attempt (from 1) of attempts comes in delay_ms */
+    TIDE_AGENT_TOOL,     /* a tool begins: its start is on disk */
+    TIDE_AGENT_TOOL_END, /* text is its result, as the model gets it */
+    TIDE_AGENT_USAGE,    /* tokens and cost of one call */
+    TIDE_AGENT_NOTICE,   /* one line for people: a hook that failed, messages that were left out, … */
+};
+
+/* What happens while an agent works. Pointers are valid until the callback returns; NULL and 0 where they say nothing. */
+struct tide_agent_event {
+    enum tide_agent_what what;
+    int64_t turn;
+    const char *text;
+    size_t text_len;
+    const char *tool, *call_id, *args; /* args: JSON */
+    int failed;
+    int64_t ms; /* how long the tool took */
+    int attempt, attempts;
+    int64_t delay_ms;
+    int64_t input_tokens, output_tokens, cached_tokens;
+    double cost;
+};
+typedef void tide_agent_event_fn(void *arg, const struct tide_agent_event *event);
+
+enum tide_decision {
+    TIDE_DECIDE_LATER,  /* it stays parked, on disk: answered by tide_agent_resume() or `tidemark resume` */
+    TIDE_DECIDE_ALLOW,  /* this call */
+    TIDE_DECIDE_ALWAYS, /* this call, and this tool as long as the agent lives */
+    TIDE_DECIDE_DENY,
+};
+/* A call that needs a person's word. It is on disk and the run is parked when this is asked. `tool` NULL: the budget. */
+struct tide_approval {
+    const char *tool, *args, *question, *token;
+};
+typedef enum tide_decision tide_approve_fn(void *arg, const struct tide_approval *ask);
+
+/* A hook: `input` is the JSON that a hook program gets; the answer is what one prints (empty: go on). */
+typedef enum tide_code tide_hook_fn(void *arg, const char *input, struct tide_text *ret_answer, struct tide_err *err);
+
+/* A tool of the caller's. Fills *ret_result; failing is told to the model with err's message. */
+typedef enum tide_code tide_tool_fn(void *arg, const char *args, const char *key, struct tide_text *ret_result,
+                                    struct tide_err *err);
+struct tide_tool {
+    const char *name, *description, *schema; /* schema: JSON Schema of its arguments, an object */
+    const char *effect;                      /* pure, idempotent, once (NULL) */
+    const char *permission;                  /* allow (NULL), ask, deny */
+    tide_tool_fn *fn;
+    void *arg;
+};
+
+/* Zero and NULL mean the default, which is in brackets. */
+struct tide_agent_options {
+    const char *provider, *model; /* anthropic, openai or script; [of the session, else anthropic] */
+    const char *base_url, *api_key, *script;
+    const char *system_prompt;  /* [a short one that names the directory and the date] */
+    const char *working_dir;    /* where tools work [of the session, else here] */
+    int max_turns;              /* model calls for one prompt [50] */
+    int64_t max_answer_tokens;  /* [8192] */
+    int64_t max_context_tokens; /* [128000] older turns are left out above context_percent [80] of it */
+    int context_percent;
+    int max_retries;               /* [3]; negative: none */
+    int64_t retry_base_delay_ms;   /* [500] */
+    int64_t max_tool_result_chars; /* [8000]; negative: no limit */
+    int64_t tool_timeout_ms, hook_timeout_ms, connect_timeout_ms, first_byte_timeout_ms, silence_timeout_ms;
+    double max_cost;                          /* budget of the session, in the unit of the prices [none] */
+    int64_t max_tokens;                       /* the same in tokens [none] */
+    const char *permissions, *hooks, *prices; /* JSON, as config.json has them */
+    int no_tools;                             /* none of the built-in ones */
+    int refresh_prompt;                       /* render system prompt and tool list anew, and log that */
+    int on_store_error_continue;              /* as TIDE_RUN_CONTINUE */
+    tide_agent_event_fn *event;
+    tide_approve_fn *approve; /* NULL: what needs a word parks, and the call returns TIDE_WAITING */
+    void *arg;
+};
+
+/* An agent over a session that was opened for appending. Nothing is sent or written yet. `opt` is copied. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_new(tide_session *session, const struct tide_agent_options *opt,
+                                                       tide_agent **ret_agent, struct tide_err *err);
+TIDE_API void tide_agent_free(tide_agent *agent);
+
+/* Before the first run. `event` as in a hooks file: "pre_tool_use"; matcher NULL: any tool. The tool is copied. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_add_hook(tide_agent *agent, const char *name, const char *event,
+                                                            const char *matcher, tide_hook_fn *fn, void *arg,
+                                                            struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_add_tool(tide_agent *agent, const struct tide_tool *tool,
+                                                            struct tide_err *err);
+
+/*
+ * Says something to the model and stays with it until it has answered for good, tools and all; *ret_answer (may be NULL) is
+ * its last text. The prompt is on disk before anything of the answer is shown. TIDE_WAITING: parked, err says for what.
+ * TIDE_CANCELLED: stopped. TIDE_FAILED and others: the run failed and can be resumed; err says why and what to do.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_run(tide_agent *agent, const char *prompt,
+                                                       struct tide_text *ret_answer, struct tide_err *err);
+
+/*
+ * Goes on with what was cut, failed, stopped or parked: exactly where it was. What was answered is not asked again, what
+ * was done is not done again. TIDE_NOT_FOUND: nothing is left to be done. `input` answers a wait (JSON), else NULL.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_resume(tide_agent *agent, const char *input, const char *token,
+                                                          struct tide_text *ret_answer, struct tide_err *err);
+
+/* Stops what it does, soon and in order. May be called from a signal handler or another thread. */
+TIDE_API void tide_agent_stop(tide_agent *agent);
+
+/* The token of the wait that TIDE_WAITING left behind, shown only here; "" when there is none. */
+TIDE_API const char *tide_agent_token(const tide_agent *agent);
+
+/* One message of the conversation, as the next request would have it. */
+struct tide_message {
+    const char *role; /* user, assistant, tool */
+    const char *text;
+    size_t text_len;
+    int64_t turn;
+    int from_hook;       /* of the user: a hook said it */
+    const char *call_id; /* of a tool: whose result it is */
+    int failed;
+    const char *calls; /* of the assistant: JSON array of {"id","name","args"}; NULL: it asked for nothing */
+};
+typedef int tide_message_fn(void *arg, const struct tide_message *message);
+
+/* The conversation so far; what was left out or rolled back is not in it. The callback returns non-zero to stop. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_history(tide_agent *agent, tide_message_fn *fn, void *arg,
+                                                           struct tide_err *err);
+
+/* What it works with now, JSON: provider, model, tools, hooks, turns, tokens, cost, context. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_info(tide_agent *agent, struct tide_text *ret_json,
+                                                        struct tide_err *err);
 
 /* ---- Verify, export, import -------------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "cli/args_check.h"
 
 struct parser {

@@ -11,7 +11,7 @@
 
 #include "cli/command.h"
 
-#define ARGS_GLOBALS 8
+#define ARGS_GLOBALS 12
 
 struct arg_value {
     bool given;
@@ -51,8 +51,5 @@ const char *args_operand(const struct args *args, size_t i);               /* NU
 
 /* The command's words: "sessions new". */
 const char *args_command_name(const struct args *args, char out[64]);
-
-/* The row nearest to a mistyped name, NULL when none is near. `next` hands out names until it returns NULL. */
-const char *nearest(const char *typed, const char *(*next)(void *arg), void *arg);
 
 #endif

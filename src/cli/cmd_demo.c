@@ -309,11 +309,27 @@ static enum tide_code play_demo(struct demo *d, struct tide_err *err)
     return TIDE_OK;
 }
 
+/* Whoever watched may go on with the other one. */
+static enum tide_code offer_chat(struct cli *cli, struct tide_err *err)
+{
+    char line[16] = "";
+
+    if (cli->out.json || !cli->out.tty || !isatty(STDIN_FILENO))
+        return TIDE_OK;
+    outf(&cli->out, "\n  Type c and Enter for an agent that you can kill yourself; Enter alone leaves. ");
+    if (out_flush(&cli->out, err))
+        return err->code;
+    return read(STDIN_FILENO, line, sizeof(line) - 1) > 0 && (line[0] == 'c' || line[0] == 'C') ? demo_chat(cli, err)
+                                                                                                : TIDE_OK;
+}
+
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     struct demo d = {.cli = cli, .step_ms = cli->out.tty ? STEP_TERMINAL_MS : STEP_PLAIN_MS, .began_ms = mono_ms()};
     enum tide_code code;
 
+    if (args_on(&cli->args, "chat"))
+        return demo_chat(cli, err);
     memcpy(d.steps, program, sizeof(program));
     code = play_demo(&d, err);
     if (d.child.pid > 0) {
@@ -321,12 +337,14 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         demo_reap(&d.child);
     }
     demo_place_remove(&d.place);
-    return code;
+    return code ? code : offer_chat(cli, err);
 }
 
 const struct command cmd_demo = {
     .name = "demo",
     .run = run,
+    .options =
+        (const struct opt[]){{.name = "chat", .help = "an agent at work, which you may kill: press k"}, {.name = NULL}},
     .help = "watch a program be killed at random and resumed, with nothing lost and nothing done twice",
     .more =
         "It plays on a store of its own in a temporary directory and takes it away again. Exit status 1 if anything\n"

@@ -13,6 +13,7 @@
 
 #include "cli/advice.h"
 #include "cli/doctor.h"
+#include "cli/settings.h"
 #include "cli/store_url.h"
 
 #define SPACE_FAIL ((uint64_t)1 << 20)
@@ -61,16 +62,26 @@ static void check_version(struct doctor *d)
     doctor_say(d, VERDICT_OK, NULL, "tidemark %s", tide_version());
 }
 
+/* Nobody has named it: its directory is Tidemark's own. */
+static bool is_default(const struct cli *cli)
+{
+    AUTO(mem_freep) char *set = NULL;
+    struct tide_err ignored;
+
+    return !args_on(&cli->args, "store") && !getenv("TIDEMARK_STORE") && !settings_one(cli, "store", &set, &ignored) &&
+           !set;
+}
+
 static void check_path(struct doctor *d)
 {
     struct stat st;
 
-    if (store_url(&d->cli->args, &d->url, &d->err)) {
+    if (store_url(d->cli, &d->url, &d->err)) {
         doctor_say_error(d);
         return;
     }
     d->path = store_url_path(buf_cstr(&d->url));
-    d->is_default = !args_on(&d->cli->args, "store") && !getenv("TIDEMARK_STORE");
+    d->is_default = is_default(d->cli);
     snprintf(d->dir, sizeof(d->dir), "%s", d->path);
     if (strrchr(d->dir, '/'))
         strrchr(d->dir, '/')[strrchr(d->dir, '/') == d->dir] = '\0';

@@ -76,7 +76,7 @@ static enum tide_code exec_program(struct cli *cli, struct launch *l, struct tid
     l->token_fd = (int)args_int(&cli->args, "token-fd", -1);
     l->degrade = is_continue(&cli->args);
     if ((l->token_fd >= 0 && check_fd(l->token_fd, "--token-fd", err)) || launch_from_args(l, cli, 0, err) ||
-        launch_check(l, &status, err))
+        launch_check(l, cli, &status, err))
         return err->code;
     cli->exit_status = status;
     if (status)

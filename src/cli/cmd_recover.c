@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/recover_jobs.h"
+#include "cli/settings.h"
 #include "cli/store_url.h"
 
 #define LOOK_MS 200       /* how soon a signal and the end of a child are noticed */
@@ -336,12 +337,16 @@ static enum tide_code check_options(const struct args *args, struct tide_err *er
     return TIDE_OK;
 }
 
-static enum tide_code choose_automatic(const struct args *args, enum auto_resume *ret, struct tide_err *err)
+static enum tide_code choose_automatic(const struct cli *cli, enum auto_resume *ret, struct tide_err *err)
 {
     static const char *const words[] = {[AUTO_OFF] = "off", [AUTO_LIVE] = "live", [AUTO_ALL] = "all"};
-    const char *given = args_text(args, "auto-resume"), *env = getenv("TIDEMARK_AUTO_RESUME");
+    const char *given = args_text(&cli->args, "auto-resume"), *env = getenv("TIDEMARK_AUTO_RESUME");
+    AUTO(mem_freep) char *set = NULL;
 
-    given = given ? given : env && *env ? env : "off";
+    given = given ? given : env && *env ? env : NULL;
+    if (!given && args_on(&cli->args, "run-due") && settings_one(cli, "auto_resume", &set, err))
+        return err->code;
+    given = given ? given : set ? set : "off";
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcmp(words[i], given) == 0) {
             *ret = (enum auto_resume)i;
@@ -359,7 +364,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code = check_options(args, err);
 
     r.max_resumes = (int)args_int(args, "max-resumes", MAX_RESUMES);
-    code = code ? code : choose_automatic(args, &r.automatic, err);
+    code = code ? code : choose_automatic(cli, &r.automatic, err);
     code = code ? code : cli_store_open(cli, r.dry ? NEED_READ : NEED_WRITE, 0, err);
     code = code ? code : jobs_init(&r.jobs, cli, (int)args_int(args, "jobs", MAX_JOBS), r.max_resumes, err);
     if (!code)

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "cli/chat.h"
 #include "cli/launch.h"
 
 #define TOKEN_MAX 256
@@ -105,7 +106,7 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
     enum tide_code code;
 
     if (launch_from_session(l, session, err) || check_names(session, "--retry", r->retry, err) ||
-        check_names(session, "--happened", r->happened, err) || launch_check(l, &status, err))
+        check_names(session, "--happened", r->happened, err) || launch_check(l, cli, &status, err))
         return err->code;
     cli->exit_status = status;
     if (status)
@@ -116,6 +117,24 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
     if (!code && resumed.repeated)
         print_repeated(cli, tide_session_id(session), &resumed);
     return code;
+}
+
+/* What only means something to a program. */
+static enum tide_code refuse_for_chat(const struct resume *r, struct tide_err *err)
+{
+    if ((r->retry && *r->retry) || (r->happened && *r->happened) || r->now || r->accept_change)
+        return tide_fail(err, TIDE_INVALID,
+                         "session '%s' is a chat: --retry, --happened, --now and --accept-change are for programs", r->id);
+    return TIDE_OK;
+}
+
+/* A chat goes on without a terminal: its answer is printed. */
+static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struct tide_err *err)
+{
+    const struct chat_want want = {.resume = r->id, .input = r->input, .token = r->token};
+
+    cli_store_close(cli);
+    return refuse_for_chat(r, err) ? err->code : chat_print(cli, &want, err);
 }
 
 enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
@@ -131,6 +150,11 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
     if (cli_store_open(cli, NEED_WRITE, 0, err) ||
         cli_advise_session(tide_session_open(cli->store, r->id, TIDE_SESSION_APPEND, &session, err), err))
         return err->code;
+    if (launch_from_session(&l, session, err) && err->code == TIDE_INVALID && chat_made(session)) {
+        launch_done(&l);
+        tide_session_close(TAKE(session));
+        return resume_chat(cli, r, err);
+    }
     code = resume_program(cli, r, &l, session, err);
     launch_done(&l);
     return code;

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "base/id.h"
+#include "cli/chat.h"
 #include "cli/launch.h"
 
 #define TEXT_MAX ((size_t)16 << 20)
@@ -43,6 +44,25 @@ static enum tide_code queue(struct cli *cli, const char *id, const char *content
     return TIDE_OK;
 }
 
+static int is_held(void *arg, const struct tide_session_info *info)
+{
+    *(bool *)arg = info->holder != NULL;
+    return 0;
+}
+
+/* A chat that nobody runs is answered here and now; one that somebody runs takes the message from its queue. */
+static enum tide_code say_to_chat(struct cli *cli, tide_session **session, bool *ret_queue, struct tide_err *err)
+{
+    const struct chat_want want = {.resume = args_operand(&cli->args, 0), .prompt = args_operand(&cli->args, 1)};
+
+    *ret_queue = false;
+    if (tide_session_show(*session, is_held, ret_queue, err) || *ret_queue)
+        return err->code;
+    tide_session_close(TAKE(*session));
+    cli_store_close(cli);
+    return chat_print(cli, &want, err);
+}
+
 /* *ret_queue: it is to be queued instead, because there is no program or somebody runs it. */
 static enum tide_code start(struct cli *cli, struct launch *l, tide_session *session, const char *content,
                             bool *ret_queue, struct tide_err *err)
@@ -54,7 +74,7 @@ static enum tide_code start(struct cli *cli, struct launch *l, tide_session *ses
     *ret_queue = code == TIDE_INVALID;
     if (code)
         return *ret_queue ? TIDE_OK : code;
-    if (launch_check(l, &status, err))
+    if (launch_check(l, cli, &status, err))
         return err->code;
     cli->exit_status = status;
     if (status)
@@ -75,6 +95,11 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if (code)
         return code;
     json_quote(&content, str_from(args_operand(&cli->args, 1)));
+    if (!queued && launch_from_session(&l, session, err) == TIDE_INVALID && chat_made(session)) {
+        launch_done(&l);
+        code = say_to_chat(cli, &session, &queued, err);
+        return code || !queued ? code : queue(cli, tide_session_id(session), buf_cstr(&content), err);
+    }
     if (!queued)
         code = start(cli, &l, session, buf_cstr(&content), &queued, err);
     launch_done(&l);
@@ -91,7 +116,8 @@ const struct command cmd_sessions_send = {
     .operands = {{"ID", VALUE_SESSION, 0}, {"TEXT", VALUE_TEXT, 0}},
     .options = (const struct opt[]){{.name = "no-run", .help = "only queue it: whoever runs the session next takes it"},
                                     {.name = NULL}},
-    .help = "send a message to a session: its program begins anew with it, or it is queued for the one that runs",
+    .help =
+        "send a message to a session: its program begins anew with it, a chat answers, or it is queued for the one that runs",
     .more = "A run that waits is superseded: its token stops working. The program takes the message with its first\n"
             "`tidemark wait NAME --kind input`.",
 };

@@ -9,9 +9,11 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_sessions_prune, cmd_sessions_verify, cmd_sessions_export, cmd_sessions_import, cmd_log_append, cmd_log_show,
     cmd_state, cmd_store_info, cmd_store_check, cmd_store_compact, cmd_doctor, cmd_completion, cmd_demo, cmd_help,
     cmd_version, cmd_why, cmd_sessions_timeline, cmd_recover, cmd_exec, cmd_step, cmd_wait, cmd_sleep, cmd_set, cmd_get,
-    cmd_checkpoint, cmd_resume, cmd_cancel, cmd_sessions_send, cmd_token_rotate;
+    cmd_checkpoint, cmd_chat, cmd_resume, cmd_cancel, cmd_sessions_send, cmd_token_rotate, cmd_config_list,
+    cmd_config_get, cmd_config_set, cmd_config_check;
 
 const struct command *const commands[] = {
+    &cmd_chat,
     &cmd_exec,
     &cmd_step,
     &cmd_wait,
@@ -44,6 +46,10 @@ const struct command *const commands[] = {
     &cmd_store_info,
     &cmd_store_check,
     &cmd_store_compact,
+    &cmd_config_list,
+    &cmd_config_get,
+    &cmd_config_set,
+    &cmd_config_check,
     &cmd_state,
     &cmd_doctor,
     &cmd_demo,
@@ -58,6 +64,7 @@ const struct command_group command_groups[] = {
     {"log", "append events to a session's log and read them"},
     {"token", "rights to answer what a session waits for"},
     {"store", "look at the store as a whole, check it, give space back"},
+    {"config", "look at the settings of agents, change and check them"},
     {NULL, NULL},
 };
 
@@ -76,6 +83,17 @@ const struct opt global_options[] = {
      .value = "FD",
      .max = 1 << 20,
      .help = "read the key of the digests from an open file descriptor"},
+    {.name = "config",
+     .type = VALUE_FILE,
+     .value = "FILE",
+     .help = "settings of chat and config (default: $TIDEMARK_CONFIG, else tidemark/config.json in the XDG config "
+             "directory)"},
+    {.name = "verbose", .help = "log all that an agent does, as log_level debug"},
+    {.name = "log-format",
+     .type = VALUE_WORD,
+     .value = "FORMAT",
+     .words = "text json",
+     .help = "how an agent's log is written"},
     {.name = "json", .help = "print JSON, for programs"},
     {.name = "color",
      .type = VALUE_WORD,

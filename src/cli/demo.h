@@ -18,6 +18,7 @@ struct demo_step {
 struct demo_place {
     char dir[512], store[600], path[4096];
 };
+/* `steps` NULL: without a program. */
 enum tide_code demo_place_make(struct demo_place *place, const struct demo_step *steps, int step_ms,
                                struct tide_err *err) MUST_CHECK;
 void demo_place_remove(struct demo_place *place);
@@ -34,5 +35,8 @@ struct demo_child {
 enum tide_code demo_spawn(const struct demo_place *place, const char *const *args, struct demo_child *ret_child,
                           struct tide_err *err) MUST_CHECK;
 int demo_reap(struct demo_child *child); /* waits for its end; the wait status */
+
+/* The other demo: an agent that may be killed by whoever watches. */
+enum tide_code demo_chat(struct cli *cli, struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -96,7 +96,7 @@ enum tide_code demo_place_make(struct demo_place *place, const struct demo_step 
         return tide_fail_errno(err, errno, "demo: make a directory in '%s'", tmp && *tmp ? tmp : "/tmp");
     }
     snprintf(place->store, sizeof(place->store), "%s/demo.db", place->dir);
-    code = put_files(place, steps, step_ms, err);
+    code = steps ? put_files(place, steps, step_ms, err) : TIDE_OK;
     return code ? code : put_tidemark(place, err);
 }
 
@@ -106,7 +106,7 @@ void demo_place_remove(struct demo_place *place)
     struct dirent *e;
 
     while (dir && (e = readdir(dir)) != NULL)
-        if (e->d_name[0] != '.')
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             unlinkat(dirfd(dir), e->d_name, 0);
     if (dir)
         closedir(dir);

@@ -169,13 +169,13 @@ static void check_digest(struct launch *l)
     l->digest = arena_dup(&l->arena, str_from(hex)).ptr;
 }
 
-enum tide_code launch_check(struct launch *l, int *ret_status, struct tide_err *err)
+enum tide_code launch_check(struct launch *l, const struct cli *cli, int *ret_status, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
     enum tide_code code;
 
     *ret_status = 0;
-    if (check_cwd(l->cwd, err) || check_env(l->env, err) || store_sweep_interval(&l->sweep_ms, err))
+    if (check_cwd(l->cwd, err) || check_env(l->env, err) || store_sweep_interval(cli, &l->sweep_ms, err))
         return err->code;
     code = program_find(l->program ? l->program : l->argv[0], l->cwd, &path, err);
     if (code) {

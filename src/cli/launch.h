@@ -37,7 +37,7 @@ enum tide_code launch_from_session(struct launch *l, tide_session *session, stru
  * The program, its directory and its variables are there. *ret_status 0, or the exit status (127, 126) after saying why
  * not on standard error.
  */
-enum tide_code launch_check(struct launch *l, int *ret_status, struct tide_err *err) MUST_CHECK;
+enum tide_code launch_check(struct launch *l, const struct cli *cli, int *ret_status, struct tide_err *err) MUST_CHECK;
 
 /*
  * Starts (resume NULL) or resumes the session with it, and stays with it to its end; sets cli->exit_status and prints what

@@ -28,7 +28,7 @@ struct job_failures {
 enum tide_code jobs_init(struct jobs *j, struct cli *cli, int max_at_once, int max_failures, struct tide_err *err)
 {
     *j = (struct jobs){.cli = cli, .url = BUF_INIT(4096), .max_at_once = max_at_once, .max_failures = max_failures};
-    return store_url(&cli->args, &j->url, err);
+    return store_url(cli, &j->url, err);
 }
 
 void jobs_done(struct jobs *j)

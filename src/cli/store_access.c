@@ -16,7 +16,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     enum tide_code code;
 
     opt.flags |= need == NEED_READ ? TIDE_OPEN_READ_ONLY : need == NEED_CREATE ? TIDE_OPEN_CREATE : 0u;
-    if (store_url(&cli->args, &url, err) || store_max_record(&opt.max_record_bytes, err) ||
+    if (store_url(cli, &url, err) || store_max_record(&opt.max_record_bytes, err) ||
         store_key(&cli->args, key, &opt.key_len, err))
         return err->code;
     if (url.failed)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Store, key and limits from options and environment.
+ * Store, key and limits from options, environment and, where these say nothing, config.json: a command that is told which
+ * store does not read it.
  *
  * A key never stands in an argument: those are seen by every user of the machine. It comes from a file, a descriptor or
  * the environment, in this order: --key-fd, --key-file, TIDEMARK_KEY_FILE, TIDEMARK_KEY. One newline at its end is not
@@ -15,12 +16,12 @@
 #include "base/mem.h"
 #include "cli/advice.h"
 #include "cli/args_check.h"
+#include "cli/settings.h"
 
 #define KNOWN_SCHEME "sqlite:"
 #define SWEEP_INTERVAL_MS 30000
 
-/* Length of "scheme:" at the start; 0 when it is a plain path. */
-static size_t scheme_len(const char *url)
+size_t store_url_scheme(const char *url)
 {
     size_t n = strspn(url, "abcdefghijklmnopqrstuvwxyz0123456789+");
 
@@ -29,7 +30,7 @@ static size_t scheme_len(const char *url)
 
 const char *store_url_path(const char *url)
 {
-    return url + scheme_len(url);
+    return url + store_url_scheme(url);
 }
 
 static enum tide_code from_xdg(struct buf *url, struct tide_err *err)
@@ -45,18 +46,10 @@ static enum tide_code from_xdg(struct buf *url, struct tide_err *err)
     return TIDE_OK;
 }
 
-enum tide_code store_url(const struct args *args, struct buf *ret_url, struct tide_err *err)
+static enum tide_code put_url(const char *given, const char *from, struct buf *ret_url, struct tide_err *err)
 {
-    const char *given = args_text(args, "store"), *from = "--store";
-    size_t scheme;
+    size_t scheme = store_url_scheme(given);
 
-    if (!given) {
-        given = getenv("TIDEMARK_STORE");
-        from = "TIDEMARK_STORE";
-        if (!given || !*given)
-            return from_xdg(ret_url, err);
-    }
-    scheme = scheme_len(given);
     if (scheme && strncmp(given, KNOWN_SCHEME, scheme) != 0)
         return tide_fail(err, TIDE_INVALID, "%s: unknown kind of store '%.*s': this version knows sqlite:PATH", from,
                          (int)(scheme < 40 ? scheme : 40), given);
@@ -64,6 +57,20 @@ enum tide_code store_url(const struct args *args, struct buf *ret_url, struct ti
         return tide_fail(err, TIDE_INVALID, "%s: the path is empty: give sqlite:PATH or a path", from);
     buf_addf(ret_url, "%s%s", scheme ? "" : KNOWN_SCHEME, given);
     return TIDE_OK;
+}
+
+enum tide_code store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err)
+{
+    const char *given = args_text(&cli->args, "store"), *variable = getenv("TIDEMARK_STORE");
+    AUTO(mem_freep) char *set = NULL;
+
+    if (given)
+        return put_url(given, "--store", ret_url, err);
+    if (variable && *variable)
+        return put_url(variable, "TIDEMARK_STORE", ret_url, err);
+    if (settings_one_path(cli, "store", &set, err))
+        return err->code;
+    return set ? put_url(set, "store of config.json", ret_url, err) : from_xdg(ret_url, err);
 }
 
 static enum tide_code check_key_len(const char *from, size_t len, struct tide_err *err)
@@ -151,13 +158,20 @@ enum tide_code store_max_record(size_t *ret_bytes, struct tide_err *err)
     return TIDE_OK;
 }
 
-enum tide_code store_sweep_interval(int64_t *ret_ms, struct tide_err *err)
+enum tide_code store_sweep_interval(const struct cli *cli, int64_t *ret_ms, struct tide_err *err)
 {
     static const struct opt any = {.max = 0};
-    const char *text = getenv("TIDEMARK_SWEEP_INTERVAL");
+    const char *variable = getenv("TIDEMARK_SWEEP_INTERVAL"), *from = "TIDEMARK_SWEEP_INTERVAL";
     struct arg_value value = {.number = SWEEP_INTERVAL_MS};
+    AUTO(mem_freep) char *set = NULL;
 
-    if (text && *text && args_check("TIDEMARK_SWEEP_INTERVAL", VALUE_DURATION, &any, text, &value, err))
+    if (!variable || !*variable) {
+        if (settings_one(cli, "sweep_interval", &set, err))
+            return err->code;
+        variable = set;
+        from = "sweep_interval of config.json";
+    }
+    if (variable && args_check(from, VALUE_DURATION, &any, variable, &value, err))
         return err->code;
     *ret_ms = value.number;
     return TIDE_OK;

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the store is and what it is opened with: options, then the environment, then the XDG base directories. */
+/* Where the store is and what it is opened with: options, environment, config.json, the XDG base directories. */
 #ifndef CLI_STORE_URL_H
 #define CLI_STORE_URL_H
 
 #include "base/buf.h"
-#include "cli/args.h"
+#include "cli/cli.h"
 
 #define STORE_KEY_MAX 64
 
 /* The URL, as the library takes it. */
-enum tide_code store_url(const struct args *args, struct buf *ret_url, struct tide_err *err) MUST_CHECK;
+enum tide_code store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err) MUST_CHECK;
+
+/* Length of "scheme:" at the start; 0 when it is a plain path. */
+size_t store_url_scheme(const char *url);
 
 /* The path of the file behind a URL that store_url() gave. */
 const char *store_url_path(const char *url);
@@ -21,7 +24,10 @@ enum tide_code store_key(const struct args *args, unsigned char ret_key[STORE_KE
 /* The limit of one record: $TIDEMARK_MAX_RECORD_BYTES or the library's own. */
 enum tide_code store_max_record(size_t *ret_bytes, struct tide_err *err) MUST_CHECK;
 
-/* How often a long-lived process recovers what others left: $TIDEMARK_SWEEP_INTERVAL (a duration; 0s: never) or 30 s. */
-enum tide_code store_sweep_interval(int64_t *ret_ms, struct tide_err *err) MUST_CHECK;
+/*
+ * How often a long-lived process recovers what others left: $TIDEMARK_SWEEP_INTERVAL (a duration; 0s: never), sweep_interval
+ * of config.json, or 30 s.
+ */
+enum tide_code store_sweep_interval(const struct cli *cli, int64_t *ret_ms, struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -356,12 +357,11 @@ static bool read_proc_stat(const char *path, struct proc_stat *ret)
                                 &ret->state, &ret->threads, &ret->start_time) == 3;
 }
 
-static void real_self(struct env *e, struct env_proc *ret)
+static void look_at_self(struct env_proc *ret)
 {
     struct proc_stat ps = {0};
     struct stat ns;
 
-    (void)e;
     *ret = (struct env_proc){.pid = getpid()};
     if (!read_small("/proc/sys/kernel/random/boot_id", ret->kernel_boot, sizeof ret->kernel_boot))
         ret->kernel_boot[0] = '\0';
@@ -369,6 +369,30 @@ static void real_self(struct env *e, struct env_proc *ret)
         ret->pid_ns = ns.st_ino;
     if (read_proc_stat("/proc/self/stat", &ps))
         ret->start_time = ps.start_time;
+}
+
+/* What does not change is read once; a child of ours reads it anew. */
+static _Thread_local struct env_proc self_known;
+
+static void forget_self(void)
+{
+    self_known.pid = 0;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_self);
+}
+
+static void real_self(struct env *e, struct env_proc *ret)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)e;
+    pthread_once(&once, watch_forks);
+    if (self_known.pid != getpid() || !self_known.kernel_boot[0] || !self_known.pid_ns || !self_known.start_time)
+        look_at_self(&self_known);
+    *ret = self_known;
 }
 
 /* /proc does not show the process: gone, or hidden from us (hidepid), when nothing more can be told. */
@@ -391,6 +415,8 @@ static enum env_life real_life(struct env *e, const struct env_proc *who)
     if (!self.kernel_boot[0] || !self.pid_ns || strcmp(self.kernel_boot, who->kernel_boot) != 0 ||
         self.pid_ns != who->pid_ns)
         return ENV_ELSEWHERE;
+    if (who->pid == self.pid && who->start_time == self.start_time)
+        return ENV_ALIVE;
     if (who->pid <= 0 || who->pid > INT_MAX)
         return ENV_DEAD;
     snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", who->pid);

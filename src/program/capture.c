@@ -15,6 +15,9 @@
 
 #define PIECE ((size_t)64 << 10)
 #define STOP_GRACE_MS 1500 /* less than what the run gives us */
+#define STOP_POLL_MS 50
+#define DRAIN_MAX                                                                                                      \
+    64 /* pieces: more than a pipe holds, so that one who left the group and prints for ever cannot keep us */
 
 int capture_exit_status(int status)
 {
@@ -113,7 +116,10 @@ static bool take(struct capture *c)
 
     if (n > 0) {
         echo(c, piece, (size_t)n);
-        buf_add(&c->output, piece, (size_t)n < room ? (size_t)n : room);
+        if (c->take)
+            c->take(c->arg, piece, (size_t)n);
+        else
+            buf_add(&c->output, piece, (size_t)n < room ? (size_t)n : room);
         c->bytes += (uint64_t)n;
         return true;
     }
@@ -153,6 +159,10 @@ static void on_clock(struct capture *c, struct times *t)
 {
     int64_t now = proc_clock_ms();
 
+    if (c->stop && !c->stopped && c->stop(c->arg)) {
+        c->stopped = true;
+        ask_to_end(c, t, SIGTERM, STOP_GRACE_MS);
+    }
     if (t->end_at && now >= t->end_at) {
         c->timed_out = true;
         t->end_at = 0;
@@ -162,12 +172,15 @@ static void on_clock(struct capture *c, struct times *t)
         proc_signal(c->proc, SIGKILL);
 }
 
-static int wait_ms(const struct times *t)
+static int wait_ms(const struct capture *c, const struct times *t)
 {
+    int64_t longest = c->stop && !c->stopped ? STOP_POLL_MS : 60000;
     int64_t at = t->kill_at && (!t->end_at || t->kill_at < t->end_at) ? t->kill_at : t->end_at;
     int64_t left = at - proc_clock_ms();
 
-    return !at ? -1 : left < 0 ? 10 : left > 60000 ? 60000 : (int)left;
+    if (!at)
+        return c->stop && !c->stopped ? (int)longest : -1;
+    return left < 0 ? 10 : left > longest ? (int)longest : (int)left;
 }
 
 /* Nothing comes over the link while the program runs but its end. */
@@ -197,7 +210,7 @@ void capture_run(struct capture *c)
                              {.fd = c->link, .events = POLLRDHUP},
                              {.fd = c->signals, .events = POLLIN}};
 
-        if (poll(p, 4, wait_ms(&t)) < 0 && errno != EINTR)
+        if (poll(p, 4, wait_ms(c, &t)) < 0 && errno != EINTR)
             proc_signal(c->proc, SIGKILL);
         if (p[1].revents)
             take(c);
@@ -210,7 +223,7 @@ void capture_run(struct capture *c)
             proc_reap(c->proc, &c->status);
     }
     end_group(c, group);
-    while (take(c))
+    for (int i = 0; i < DRAIN_MAX && take(c); i++)
         ;
     proc_terminal_back(c->proc);
 }

@@ -15,12 +15,15 @@ struct capture {
     int echo;           /* where output goes as it comes; -1: nowhere */
     int64_t timeout_ms; /* 0: none */
     size_t max_output;
+    void *arg;
+    bool (*stop)(void *arg); /* asked at least ten times a second; true: the program is ended. NULL: nobody asks */
+    void (*take)(void *arg, const char *bytes, size_t n); /* gets the output instead of `output`; NULL: nobody does */
 
     /* what came of it */
     struct buf output;
     uint64_t bytes; /* of output in all */
     int status;     /* as of waitpid */
-    bool timed_out, broken;
+    bool timed_out, broken, stopped;
     int stop_signal;    /* that was passed on; 0: none */
     size_t left_behind; /* processes of its group that were ended */
 };

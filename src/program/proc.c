@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -89,6 +90,18 @@ static void set_child_signals(const struct birth *b)
     sigprocmask(SIG_SETMASK, &b->mask, NULL);
 }
 
+/* Without its terminal a program that wants to ask there fails at once; with it, it would be stopped for ever. */
+static bool take_input(int in)
+{
+    int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+
+    if (terminal >= 0) {
+        ioctl(terminal, TIOCNOTTY);
+        close(terminal);
+    }
+    return dup2(in, STDIN_FILENO) == STDIN_FILENO;
+}
+
 _Noreturn static void child(const struct birth *b)
 {
     const struct proc_spec *s = b->spec;
@@ -101,7 +114,7 @@ _Noreturn static void child(const struct birth *b)
     close(b->gate_write); /* else it would hold its own gate open */
     wait_at_gate(b);
     if ((s->out >= 0 && dup2(s->out, STDOUT_FILENO) < 0) || (s->err >= 0 && dup2(s->err, STDERR_FILENO) < 0) ||
-        (s->cwd && chdir(s->cwd) != 0))
+        (s->in > 0 && !take_input(s->in)) || (s->cwd && chdir(s->cwd) != 0))
         fault(b, errno);
     execve(s->path, s->argv, s->envp);
     if (errno == ENOEXEC)

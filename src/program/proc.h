@@ -26,6 +26,7 @@ struct proc_spec {
         [PROC_SLOTS]; /* where the gate's messages go: room for PROC_MESSAGE_MAX at the end of strings of envp; NULL: none */
     const char *cwd; /* NULL: where we are */
     int out, err;    /* become its standard output and error; -1: ours */
+    int in;          /* becomes its standard input, and it has no terminal to ask at; 0: ours */
 };
 
 struct proc {

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "session/draft.h"
 #include "session/session.h"
 
 static const char *const types[] = {"turn",           "node_start", "node_complete",  "edge_transition",
@@ -42,7 +43,7 @@ static void write_metrics(struct json_out *o, const struct state *s)
 }
 
 static void write_checkpoint(struct buf *out, const struct state *s, const struct tide_new_checkpoint *in,
-                             const char *key, const char *id)
+                             const char *key, bool settled, const char *id)
 {
     struct json_out o = json_out_to(out);
 
@@ -54,11 +55,22 @@ static void write_checkpoint(struct buf *out, const struct state *s, const struc
     json_out_kstr_opt(&o, STR("node"), str_from(in->node ? in->node : s->content.node));
     json_out_kstr_opt(&o, STR("next_node"), str_from(in->next_node ? in->next_node : s->content.next_node));
     json_out_kbool(&o, STR("is_clean"), s->content.failures == 0);
-    json_out_kbool(&o, STR("can_resume_from"), !ledger_has_open_effect(&s->ledger));
+    json_out_kbool(&o, STR("can_resume_from"), settled || !ledger_has_open_effect(&s->ledger));
     json_out_kstr_opt(&o, STR("description"), str_from(in->description));
     json_out_kstr_opt(&o, STR("key"), str_from(key));
     write_metrics(&o, s);
     json_out_end(&o, '}');
+}
+
+void checkpoint_put(struct tide_session *s, struct draft *d, const struct tide_new_checkpoint *in,
+                    char ret_id[TIDE_ID_SIZE])
+{
+    struct buf body = BUF_INIT(1 << 20);
+
+    session_make_id(s->store, "ckpt", ret_id);
+    write_checkpoint(&body, s->state, in, NULL, true, ret_id);
+    draft_add(d, "checkpoint", buf_view(&body));
+    buf_done(&body);
 }
 
 enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_checkpoint *in, const char *key,
@@ -71,7 +83,7 @@ enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_ch
     if (code)
         return code;
     session_make_id(s->store, "ckpt", ret_id);
-    write_checkpoint(ret_body, s->state, in, key, ret_id);
+    write_checkpoint(ret_body, s->state, in, key, false, ret_id);
     return ret_body->failed ? tide_fail(err, TIDE_TOO_BIG, "the checkpoint's description is too long") : TIDE_OK;
 }
 

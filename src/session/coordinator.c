@@ -177,15 +177,15 @@ static enum tide_code check_texts(const struct tide_run_options *opt, struct tid
 /* ---- starting -------------------------------------------------------------------------------------------------------- */
 
 /* The handle of the run that the state now says is open. */
-static enum tide_code make_handle(struct tide_session *s, const struct tide_run_options *opt, tide_run **ret_run,
-                                  struct tide_err *err)
+static enum tide_code make_handle(struct tide_session *s, const struct tide_run_options *opt, bool anew,
+                                  tide_run **ret_run, struct tide_err *err)
 {
     struct tide_run *r = run_new(s, opt);
     enum tide_code code;
 
     snprintf(r->id, sizeof r->id, "%s", s->state->ledger.run.run_id);
     snprintf(r->chain_id, sizeof r->chain_id, "%s", s->state->ledger.chain_id);
-    code = chain_load(s, &r->done, err);
+    code = anew ? TIDE_OK : chain_load(s, &r->done, err); /* of a chain that begins there is nothing to read */
     if (code) { /* begun, and cannot go on: say so rather than leave it open */
         tide_run_close(r);
         return code;
@@ -209,7 +209,8 @@ static enum tide_code draft_message(struct draft *d, struct store *store, const 
     return code;
 }
 
-static enum tide_code start_once(struct tide_session *s, const struct tide_run_options *opt, struct tide_err *err)
+static enum tide_code start_once(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
+                                 bool queued, struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
     char run_id[TIDE_ID_SIZE];
@@ -222,24 +223,36 @@ static enum tide_code start_once(struct tide_session *s, const struct tide_run_o
         settle_for_new_run(&d, s->state);
         code = draft_message(&d, s->store, opt->message, err);
         code = code ? code : draft_started(&d, s, run_id, NULL, opt, err);
+        for (size_t i = 0; !code && more && i < more->n && d.n < DRAFT_EVENTS; i++)
+            d.events[d.n++] = more->events[i];
     }
-    code = code ? code : session_append(s, 0, d.events, d.n, NULL, err);
+    if (!code)
+        code =
+            queued ? tide_append_async(s, 0, d.events, d.n, NULL, err) : session_append(s, 0, d.events, d.n, NULL, err);
     draft_done(&d);
     return code;
+}
+
+enum tide_code run_start_with(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
+                              bool queued, struct tide_run **ret_run, struct tide_err *err)
+{
+    enum tide_code code;
+
+    opt = opt ? opt : &no_options;
+    do
+        code = check_texts(opt, err) ? err->code : start_once(s, opt, more, queued, err);
+    while (code == TIDE_CONFLICT);
+    code = code ? code : make_handle(s, opt, true, ret_run, err);
+    if (!code)
+        (*ret_run)->starting = queued;
+    return code ? tide_wrap(err, "start a run") : TIDE_OK;
 }
 
 enum tide_code tide_run_start(tide_session *s, const struct tide_run_options *opt, tide_run **ret_run,
                               struct tide_err *err)
 {
-    enum tide_code code;
-
     ERR_LOCAL(err);
-    opt = opt ? opt : &no_options;
-    do
-        code = check_texts(opt, err) ? err->code : start_once(s, opt, err);
-    while (code == TIDE_CONFLICT);
-    code = code ? code : make_handle(s, opt, ret_run, err);
-    return code ? tide_wrap(err, "start a run") : TIDE_OK;
+    return run_start_with(s, opt, NULL, false, ret_run, err);
 }
 
 /* ---- resuming -------------------------------------------------------------------------------------------------------- */
@@ -433,7 +446,7 @@ enum tide_code tide_run_resume(tide_session *s, const struct tide_run_options *o
     if (!code && m.answered_seq)
         code = answer_again(&m, ret, ret_run, err);
     else if (!code)
-        code = make_handle(s, m.opt, ret_run, err);
+        code = make_handle(s, m.opt, false, ret_run, err);
     if (code)
         return tide_wrap(err, "resume");
     if (ret && !m.answered_seq) {

@@ -24,6 +24,13 @@ void draft_close(struct draft *d)
     d->n++;
 }
 
+void draft_add(struct draft *d, const char *kind, struct str body)
+{
+    struct str copy = arena_dup(&d->arena, body);
+
+    d->events[d->n++] = (struct tide_new_event){kind, copy.ptr, copy.len};
+}
+
 void draft_done(struct draft *d)
 {
     buf_done(&d->text);

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 
-#define DRAFT_EVENTS 8
+#define DRAFT_EVENTS 24
 
 struct draft {
     struct tide_new_event events[DRAFT_EVENTS];
@@ -23,6 +23,7 @@ struct draft {
 /* Begins an event; write its members to what it gives, then draft_close(). */
 struct json_out *draft_open(struct draft *d, const char *kind);
 void draft_close(struct draft *d);
+void draft_add(struct draft *d, const char *kind, struct str body); /* a whole one; the body is copied */
 void draft_done(struct draft *d);
 void draft_reset(struct draft *d);
 

@@ -59,7 +59,7 @@ static const struct kind kinds[] = {
     {"session.rolled_back", KIND_INTERNAL | KIND_ROLLBACK, FIELDS({"to_seq", F_INT, NEED}, {"reason", F_STRING, OPT}, {"effects", F_STRING, OPT}),
      ledger_rolled_back, NULL},
     {"run.started", 0, FIELDS({"run_id", F_STRING, NEED}, {"boot_id", F_STRING, OPT}, {"resumed_from", F_OBJECT, OPT},
-                              {"graph_digest", F_STRING, OPT}, {"argv", F_ARRAY, OPT}, {"cwd", F_STRING, OPT}, {"env", F_ARRAY, OPT},
+                              {"graph_digest", F_STRING, OPT}, {"loop", F_STRING, OPT}, {"argv", F_ARRAY, OPT}, {"cwd", F_STRING, OPT}, {"env", F_ARRAY, OPT},
                               PROCESS),
      ledger_run_started, NULL},
     {"run.completed", 0, RUN_END, ledger_run_ended, NULL},

@@ -57,6 +57,7 @@ void run_free(struct tide_run *r)
     map_done(&r->overlay, free);
     backlog_clear(&r->backlog);
     free(r->backlog.events);
+    run_queue_done(r);
     free(r);
 }
 
@@ -81,7 +82,8 @@ enum tide_code run_usable(struct tide_run *r, struct tide_err *err)
         return tide_fail(err, TIDE_FENCED, "session '%s': the lease of this run was taken over", r->s->head.id);
     if (r->over)
         return tide_fail(err, TIDE_INVALID, "run '%s' is over", r->id);
-    if (!r->s->owner.pending && !r->s->owner.epoch) /* an append must not take a lease that its caller gave away */
+    if (!r->starting && !r->s->owner.pending &&
+        !r->s->owner.epoch) /* an append must not take a lease that its caller gave away */
         return tide_fail(err, TIDE_FENCED, "session '%s': the lease of run '%s' was given back", r->s->head.id, r->id);
     return TIDE_OK;
 }
@@ -304,6 +306,7 @@ enum tide_code run_sure(struct tide_run *r, struct tide_err *err)
 {
     enum tide_code code = run_usable(r, err);
 
+    code = code ? code : run_flush(r, err);
     return code || !r->unsure || r->backlog.n ? code : reread_marks(r, err);
 }
 
@@ -336,13 +339,22 @@ enum tide_code run_settle(struct tide_run *r, struct tide_err *err)
     return backlog_flush(r, true, err);
 }
 
+enum tide_code run_append_again(struct tide_run *r, int64_t before, const struct draft *d, struct tide_err *err)
+{
+    struct trying t = {TIDE_APPEND_ANY, d->events, d->n, before, true};
+
+    return append_held(r, &t, err);
+}
+
 enum tide_code run_append(struct tide_run *r, unsigned flags, const struct draft *d, bool pure, struct tide_err *err)
 {
     bool may_wait = pure && r->flags & TIDE_RUN_CONTINUE && has_room(r, d);
     int64_t now = env_now_ms(r->s->store->env);
     struct trying t = {flags, d->events, d->n, 0, false};
-    enum tide_code code;
+    enum tide_code code = run_flush(r, err); /* what was queued comes first */
 
+    if (code)
+        return code;
     if (r->backlog.n && may_wait && now - r->backlog.tried_ms < PAUSE_MAX_MS && now >= r->backlog.tried_ms) {
         backlog_add(r, d);
         return TIDE_OK;
@@ -387,6 +399,7 @@ enum tide_code tide_run_look(tide_run *r, unsigned *ret_signs, struct tide_err *
 
     ERR_LOCAL(err);
     code = run_usable(r, err);
+    code = code ? code : run_flush(r, err);
     if (code)
         return code;
     if (store->ops->change(store, &version, NULL) == TIDE_OK && version != r->seen_version) {
@@ -439,26 +452,34 @@ static enum tide_code draft_end(struct tide_run *r, const struct ending *e, cons
     return code;
 }
 
-enum tide_code tide_run_end(tide_run *r, const struct tide_run_result *result, struct tide_err *err)
+enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct tide_run_result *result,
+                            struct tide_err *err)
 {
-    struct draft d = DRAFT_INIT;
     const struct ending *e = NULL;
-    enum tide_code code;
+    enum tide_code code = run_usable(r, err);
 
-    ERR_LOCAL(err);
-    code = run_usable(r, err);
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         if (result->outcome && strcmp(endings[i].outcome, result->outcome) == 0)
             e = &endings[i];
     }
     if (!code && !e)
         code = tide_fail(err, TIDE_INVALID, "a run ends completed, failed, cancelled or interrupted");
-    code = code ? code : draft_end(r, e, result, &d, err);
-    code = code ? code : run_append(r, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, &d, false, err);
+    code = code ? code : draft_end(r, e, result, d, err);
+    code = code ? code : run_append(r, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, d, false, err);
     if (!code)
         r->over = true;
-    draft_done(&d);
     return code ? tide_wrap(err, "end run '%s'", r->id) : TIDE_OK;
+}
+
+enum tide_code tide_run_end(tide_run *r, const struct tide_run_result *result, struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = run_end_with(r, &d, result, err);
+    draft_done(&d);
+    return code;
 }
 
 static int give_up(void *arg, const struct tide_err *why, int64_t waited_ms)

@@ -3,6 +3,7 @@
  * The handle behind tide_run, for the files of this folder:
  *
  *   coordinator.c  begins, resumes, cancels runs          run.c    appends what the run does; store trouble; the end
+ *   run_queue.c    appends that nobody waits for yet
  *   chain.c        what the chain has done so far          step.c   steps        wait.c  waits and sleeps
  */
 #ifndef SESSION_RUN_H
@@ -50,14 +51,25 @@ struct backlog {
     int64_t before; /* … after this seq */
 };
 
+/* Batches that were handed over and are not known to be on disk. */
+#define RUN_QUEUE_MAX 8
+struct run_queue {
+    struct {
+        struct draft draft;
+        int64_t before; /* last seq when it was queued */
+    } batches[RUN_QUEUE_MAX];
+    size_t n;
+};
+
 struct tide_run {
     struct tide_session *s;
     char id[TIDE_ID_SIZE], chain_id[TIDE_ID_SIZE];
     unsigned flags; /* enum tide_run_flags */
     tide_trouble_fn *trouble;
     void *trouble_arg;
-    bool over;   /* ended, parked or lost */
-    bool unsure; /* the caller gave up on an append whose outcome is not known: the marks may be behind the log */
+    bool over;     /* ended, parked or lost */
+    bool starting; /* run.started is queued */
+    bool unsure;   /* the caller gave up on an append whose outcome is not known: the marks may be behind the log */
     struct chain done;
     struct map uses;     /* "step NAME", "wait NAME", … -> int64_t * how often so far */
     struct map active;   /* name -> struct attempt * */
@@ -65,6 +77,7 @@ struct tide_run {
     struct map happened; /* names of steps of which a person knows that they happened -> itself */
     struct map overlay;  /* memory set while degraded: key -> JSON text */
     struct backlog backlog;
+    struct run_queue queue;
     int64_t seen_version;
     int64_t appended_seq; /* last event of the last append */
 };
@@ -76,6 +89,9 @@ void run_free(struct tide_run *r);
 
 /* Appends what the run does; waits while the store is in trouble. `pure`: may wait in memory if the run was told to. */
 enum tide_code run_append(struct tide_run *r, unsigned flags, const struct draft *d, bool pure, struct tide_err *err)
+    MUST_CHECK;
+/* The same for one whose outcome is not known: looks for it behind `before` first. */
+enum tide_code run_append_again(struct tide_run *r, int64_t before, const struct draft *d, struct tide_err *err)
     MUST_CHECK;
 /* What was done while degraded is on disk, or stays aside; then the state is as the store has it. */
 enum tide_code run_settle(struct tide_run *r, struct tide_err *err) MUST_CHECK;
@@ -91,6 +107,30 @@ char *run_key(struct tide_run *r, const char *what, const char *within, const ch
 /* The use was refused: it does not count. */
 void run_unuse(struct tide_run *r, const char *what, const char *within, const char *name);
 enum tide_code run_name_check(const char *what, const char *name, struct tide_err *err) MUST_CHECK;
+
+/* The key that the outside may know an effect by: the same in every attempt, different for every use and session. */
+void run_idempotency(char out[33], const struct tide_run *r, const char *call_id);
+
+/* Ends the run, what the draft holds before it in the same append. Takes the draft's events; the caller has its memory. */
+enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct tide_run_result *result,
+                            struct tide_err *err) MUST_CHECK;
+
+/* ---- run_queue.c */
+
+/* Queues without waiting; takes the draft, which is empty after it. */
+enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err) MUST_CHECK;
+/* All that was queued is on disk. Must come before anything that depends on it is done or told. */
+enum tide_code run_flush(struct tide_run *r, struct tide_err *err) MUST_CHECK;
+void run_queue_done(struct tide_run *r);
+
+/* ---- coordinator.c */
+
+/*
+ * Begins a run with further events in the same append (`more` may be NULL). `queued`: without waiting, and then whatever
+ * stands in the way is told by the next flush: TIDE_CONFLICT and TIDE_HELD mean that nothing was begun.
+ */
+enum tide_code run_start_with(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
+                              bool queued, struct tide_run **ret_run, struct tide_err *err) MUST_CHECK;
 
 /* ---- chain.c */
 

@@ -57,6 +57,11 @@ bool checkpoint_is_known(const struct state *state);
 enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_checkpoint *in, const char *key,
                                 struct buf *ret_body, char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
 
+/* The same into a draft in which every effect is settled, of the state as it is with what is queued. */
+struct draft;
+void checkpoint_put(struct tide_session *s, struct draft *d, const struct tide_new_checkpoint *in,
+                    char ret_id[TIDE_ID_SIZE]);
+
 /* Whether this event of the session is part of its content: not cut off by a rollback. */
 bool session_in_content(const struct tide_session *s, int64_t seq);
 

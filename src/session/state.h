@@ -76,7 +76,8 @@ struct ledger {
     char *chain_id;      /* first run of the chain that the latest one belongs to; malloc or NULL */
     int64_t chain_seq;   /* of its run.started */
     char *stuck;         /* a step that must happen once, failed or unknown: only a person lets it run again; or NULL */
-    int64_t program_seq; /* of the latest run.started that names a program; 0: none does */
+    int64_t program_seq; /* of the latest run.started that says what runs, a program or the agent's loop; 0: none */
+    int64_t loop_seq;    /* of the latest that names the agent's loop; 0: none */
     int64_t chain_resumes; /* runs of the chain since one of its steps was last completed */
     struct map effects;    /* call_id -> struct effect *: begun and not settled */
     int64_t effects_completed, effects_failed, effects_unknown;

@@ -183,6 +183,7 @@ static const struct {
     NUMBER(cancel_seq),
     NUMBER(chain_seq),
     NUMBER(program_seq),
+    NUMBER(loop_seq),
     NUMBER(chain_resumes),
 #undef NUMBER
 };

@@ -21,6 +21,7 @@ struct subject {
     const struct run *run;
     bool has_program; /* `tidemark resume` can run it */
     int64_t now_ms;
+    bool chat; /* that is the agent's loop: a prompt begins its next run */
 };
 
 /* ---- The sentence -------------------------------------------------------------------------------------------------- */
@@ -86,7 +87,7 @@ static void say_steps(const struct subject *o)
 
 static void say_stuck(const struct subject *o)
 {
-    if (!o->state->ledger.stuck || !o->st->is_resumable)
+    if (o->chat || !o->state->ledger.stuck || !o->st->is_resumable)
         return;
     say_quoted(o->st, "; step ", o->state->ledger.stuck);
     say(o->st, " must happen once and failed or was cut: find out whether it happened");
@@ -269,7 +270,10 @@ static void offer_resume(const struct subject *o, const char *options)
 
 static void offer_new_run(const struct subject *o)
 {
-    offer(o, "exec --session", " -- PROGRAM");
+    if (o->chat)
+        offer(o, "chat --resume", "");
+    else
+        offer(o, "exec --session", " -- PROGRAM");
 }
 
 /*
@@ -281,7 +285,7 @@ static bool offer_settling(const struct subject *o)
     const char *name = o->state->ledger.stuck;
     char option[48];
 
-    if (!name || strlen(name) >= 32 || !str_is_id(str_from(name)))
+    if (o->chat || !name || strlen(name) >= 32 || !str_is_id(str_from(name)))
         return false;
     snprintf(option, sizeof option, " --happened %.32s", name);
     offer_resume(o, option);
@@ -493,7 +497,12 @@ static const struct {
 
 void status_derive(struct status *s, const struct state *state, bool owner_alive, int64_t now_ms)
 {
-    const struct subject o = {s, state, &state->ledger.run, state->ledger.program_seq > 0, now_ms};
+    const struct subject o = {s,
+                              state,
+                              &state->ledger.run,
+                              state->ledger.program_seq > 0,
+                              now_ms,
+                              state->ledger.loop_seq && state->ledger.loop_seq == state->ledger.program_seq};
 
     memset(s, 0, sizeof *s);
     derive(&o, owner_alive);

@@ -51,8 +51,7 @@ static void digest_args(char out[17], const struct tide_step_spec *spec)
     hex_encode(out, digest, 8);
 }
 
-/* The same in every attempt, different for every use, in every session. */
-static void make_idempotency(char out[33], const struct tide_run *r, const char *key)
+void run_idempotency(char out[33], const struct tide_run *r, const char *key)
 {
     unsigned char digest[DIGEST_SIZE];
     struct digest_state d;
@@ -74,7 +73,7 @@ static struct attempt *attempt_new(struct tide_run *r, const struct tide_step_sp
     a->pure = strcmp(effect, "pure") == 0;
     snprintf(a->effect, sizeof a->effect, "%s", effect);
     digest_args(a->args, spec);
-    make_idempotency(a->idempotency, r, a->key);
+    run_idempotency(a->idempotency, r, a->key);
     return a;
 }
 

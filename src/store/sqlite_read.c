@@ -91,6 +91,7 @@ struct reading {
     int64_t next;                      /* seq to read next */
     unsigned char before[DIGEST_SIZE]; /* digest of next - 1, once known */
     bool chained;
+    size_t run;      /* rows that the statement under way still gives */
     int64_t *walked; /* all positions from first_seq on, when blocks are missing */
 };
 
@@ -130,6 +131,49 @@ static int positions(struct reading *r, int64_t from, int64_t to, int64_t *ret_p
     return SQLITE_OK;
 }
 
+#define RUN_MIN 4 /* rows side by side that are worth a statement of their own */
+
+/*
+ * The row at pos[0]. Rows of a session that was written alone lie side by side: they are stepped through instead of being
+ * looked for one by one.
+ */
+static int next_row(struct reading *r, const int64_t *pos, size_t left, struct row *ret)
+{
+    sqlite3_stmt *st = db_stmt(&r->s->r, ST_EVENTS_AFTER);
+    size_t n = 1;
+    int rc;
+
+    if (!r->run) {
+        while (n < left && pos[n] == pos[0] + (int64_t)n)
+            n++;
+        if (n < RUN_MIN)
+            return read_row(r->s, &r->arena, pos[0], ret);
+        sqlite3_bind_int64(st, 1, pos[0] - 1);
+        sqlite3_bind_int64(st, 2, (int64_t)n);
+        r->run = n;
+    }
+    rc = db_step(&r->s->r, st);
+    if (rc == SQLITE_ROW)
+        rc = take_row(r->s, &r->arena, st, ret);
+    else if (rc == SQLITE_DONE)
+        rc = SQLITE_CORRUPT;
+    if (!rc && ret->ev.pos != pos[0])
+        rc = SQLITE_CORRUPT;
+    r->run = rc ? 0 : r->run - 1;
+    if (!r->run && st)
+        sqlite3_reset(st);
+    return rc;
+}
+
+static void end_run(struct reading *r)
+{
+    sqlite3_stmt *st = r->run ? db_stmt(&r->s->r, ST_EVENTS_AFTER) : NULL;
+
+    if (st)
+        sqlite3_reset(st);
+    r->run = 0;
+}
+
 /* Reads up to one block's events, or PIECE_BYTES of them, inside a transaction. */
 static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
 {
@@ -141,7 +185,7 @@ static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
     for (size_t i = 0; !rc && r->next <= end && r->arena.used < PIECE_BYTES; i++) {
         struct row *row = &r->rows[r->n];
 
-        rc = read_row(r->s, &r->arena, pos[i], row);
+        rc = next_row(r, pos + i, (size_t)(end - r->next + 1), row);
         if (!rc && !r->chained)
             rc = digest_before(r->s, r->h, row, r->before);
         if (!rc && !proved(r->s, r->h, row, r->next, r->before))
@@ -155,6 +199,7 @@ static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
         r->n++;
         r->next++;
     }
+    end_run(r);
     return rc && !r->n ? damaged(r, rc, r->next, err) : TIDE_OK; /* whole ones before it go out first */
 }
 

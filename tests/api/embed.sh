@@ -36,6 +36,31 @@ check_is "answered, it ends well" 0 $?
 check_is "and does only what was not done" "  doing: ship" "$(grep '^  doing' out)"
 check_status "the token works once" 8 "$durable" d.db "$token" yes
 
+agent=$TIDE_BUILD/examples/example-agent
+check_status "the agent of the example answers" 0 "$agent" a.db "$TIDE_SOURCE/examples/agent.json" "book me a seat"
+cp .out out
+cat >want <<'WANT'
+I book a seat.
+  book {"seat":"1A"}: denied by hook 'guard': row 1 is too expensive
+Then another one.
+  book {"seat":"12C"}: booked
+Seat 12C is yours.
+WANT
+check "its hook denies, its tool books, the model hears of both" diff want out
+check_is "what its tool did" '{"seat":"12C"}' "$(cat a.db.bookings)"
+check_status "without a prompt nothing is left to be done" 3 "$agent" a.db "$TIDE_SOURCE/examples/agent.json"
+sed 's/{"text": "Seat/{"delay_ms": 600000, "text": "Seat/' "$TIDE_SOURCE/examples/agent.json" >slow.json
+"$agent" k.db slow.json "book me a seat" >out 2>&1 &
+pid=$!
+end=$((SECONDS + 30))
+until grep -q 12C out || [ $SECONDS -ge $end ]; do :; done
+kill -KILL $pid
+wait $pid 2>/dev/null
+"$agent" k.db "$TIDE_SOURCE/examples/agent.json" >out
+check_is "killed after it booked, it goes on" 0 $?
+check_is "and says only what was not said" "Seat 12C is yours." "$(cat out)"
+check_is "one seat is booked" 1 "$(wc -l <k.db.bookings)"
+
 cat >use.cpp <<'CPP'
 #include <tidemark.h>
 #include <cstdio>

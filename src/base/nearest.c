@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a mistyped name may have meant: the nearest by insertions, deletions, replacements and swaps of neighbours. */
-#include <string.h>
+#include "base/nearest.h"
 
-#include "cli/args.h"
+#include <string.h>
 
 #define NAME_MAX_LEN 32
 

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handle behind tide_agent, for the files of this folder:
+ *
+ *   agent.c    options, opening, what is known of it       loop.c     prompt, turns, the end
+ *   ask.c      one model call with its retries             call.c     one tool call: hooks, permission, effect, result
+ *   budget.c   prices, budgets, leaving out old turns      talk.c     the conversation, folded from the log
+ *
+ * What is recorded is gathered in one draft and appended where something depends on it: with the start of a tool, with the
+ * end of the run; else it is queued and goes to disk while the model answers.
+ */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include <stdatomic.h>
+
+#include "agent/hook.h"
+#include "agent/permit.h"
+#include "agent/provider.h"
+#include "agent/talk.h"
+#include "session/run.h"
+
+struct own_tool;
+
+enum { STOP_NOT, STOP_BY_PERSON, STOP_BY_CANCEL, STOP_BY_HOOK };
+
+struct tide_agent {
+    struct tide_session *s;
+    struct tide_run *run; /* NULL: none is under way */
+    struct tide_agent_options opt;
+    struct arena arena; /* of what the options point to */
+    struct provider *provider;
+    const char *type, *model;
+    struct hooks *hooks;
+    struct permits *permits;
+    struct tool_place place;
+    struct own_tool *own_tools;
+    struct map always; /* tools that were allowed for good -> itself */
+    struct talk talk;
+    struct draft draft;       /* to be appended next */
+    struct buf body;          /* of the request */
+    struct arena scratch;     /* of one turn */
+    int turns;                /* model calls since the prompt, or since it was resumed */
+    bool fresh;               /* the run goes on where it was cut: a pause between attempts is not begun anew */
+    atomic_int stop;          /* STOP_… */
+    int64_t looked_ns;        /* when others' wishes were last looked at */
+    struct tide_err broken;   /* what went wrong inside a callback of the provider */
+    struct model_fault fault; /* of the latest attempt */
+    char token[TIDE_TOKEN_SIZE];
+    bool text_shown;   /* something of this attempt */
+    bool drift_looked; /* whether what is rendered now differs from what is stored */
+    int64_t known_seq; /* the talk is as of this event; -1: it must be read */
+};
+
+/* ---- agent.c */
+
+void agent_tell(struct tide_agent *a, const struct tide_agent_event *event);
+void agent_notice(struct tide_agent *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Somebody wants it to stop: a signal, a cancel request, a lost lease (in a->broken). Cheap. */
+bool agent_stopped(void *agent);
+
+const struct tool *agent_tool(const struct tide_agent *a, struct str name);
+void agent_render_tools(struct tide_agent *a, struct buf *out);
+void agent_tool_names(const struct tide_agent *a, struct buf *out);
+
+/* What the draft holds: queued, or on disk on return. The first of a run begins it. */
+enum tide_code agent_put(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+enum tide_code agent_append(struct tide_agent *a, bool pure, struct tide_err *err) MUST_CHECK;
+
+/* Begins an event in the draft; agent_close() ends it, and the talk has it at once. */
+struct json_out *agent_open(struct tide_agent *a, const char *kind, int64_t turn);
+struct json_out *agent_message(struct tide_agent *a, const char *kind, int64_t turn);
+void agent_close(struct tide_agent *a);
+
+/* A text for the model from a hook, said as the user's: the system prompt is never edited. */
+void agent_note(struct tide_agent *a, const struct hook_verdict *v, int64_t turn); /* negative: it wants an answer */
+
+/* session.updated into the draft when provider or model are others than those of the session. */
+void agent_put_provider(struct tide_agent *a);
+
+/* Fires hooks and records what they decided. */
+void agent_hook(struct tide_agent *a, const struct hook_input *in, struct hook_verdict *ret);
+
+/* The number of the turn that is under way or comes next. */
+int64_t agent_turn(const struct tide_agent *a);
+
+/* ---- loop.c: the run begins, with what the draft holds; queued, or on disk on return */
+enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *err) MUST_CHECK;
+/* The talk is what the store has. */
+enum tide_code agent_read(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+/* The run goes on, with the answer to its wait (JSON) when it waits */
+enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *token, struct tide_err *err) MUST_CHECK;
+
+/* ---- ask.c: the draft holds what comes of it */
+enum tide_code agent_ask(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+
+/* ---- call.c: every call that the latest answer asks for and that has no result yet */
+enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+/* The same when another prompt comes first: nothing is run, each gets an honest result. */
+void agent_close_calls(struct tide_agent *a);
+/* Parks for a person's word. TIDE_OK: *ret_allowed, *ret_reason (in the scratch arena). */
+enum tide_code agent_approval(struct tide_agent *a, const char *name, const char *approval_id, const char *question,
+                              const struct model_call *call, bool *ret_allowed, struct str *ret_reason,
+                              struct tide_err *err) MUST_CHECK;
+
+/* ---- budget.c */
+double budget_cost(const struct tide_agent *a, const struct model_usage *u); /* negative: no price is known */
+enum tide_code budget_check(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+void budget_trim(struct tide_agent *a);
+enum tide_code prices_check(struct str json, struct tide_err *err) MUST_CHECK;
+
+#endif

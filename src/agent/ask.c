@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One model call. The request is recorded by the digests of its parts before it is sent, and goes to disk while the model
+ * works; nothing of the answer is shown before that. A failed attempt is a row of its own, with the time of the next one,
+ * so that a restart in the middle of a pause does not begin it anew.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "agent/agent.h"
+#include "base/digest.h"
+#include "base/timefmt.h"
+#include "session/retry.h"
+
+#define SLEEP_PIECE_MS 50
+#define TICK_MS 100
+
+/* ---- what is sent ---- */
+
+static void short_digest(char out[17], struct str s)
+{
+    unsigned char digest[DIGEST_SIZE];
+
+    digest_of(digest, s);
+    hex_encode(out, digest, 8);
+}
+
+static const char *render_system(struct tide_agent *a)
+{
+    char now[TIME_TEXT_SIZE];
+
+    if (a->opt.system_prompt)
+        return a->opt.system_prompt;
+    time_format(now, env_now_ms(a->s->store->env));
+    return arena_printf(&a->scratch,
+                        "You are an agent that works in the directory %s with the tools you are given. Look before you "
+                        "change something, keep changes small, and say plainly what you did and what you could not do. "
+                        "When a result says that the outcome of a call is unknown, find out before you do it again. "
+                        "Today is %.10s.",
+                        a->place.cwd, now);
+}
+
+/* What is stored is sent again, byte for byte; that something would be rendered differently now is only said. */
+static void look_for_drift(struct tide_agent *a, struct str list)
+{
+    if (a->drift_looked || !a->talk.tools)
+        return;
+    a->drift_looked = true;
+    if (!str_eq(list, str_from(a->talk.tools)))
+        agent_notice(a, "the tool list has changed since this conversation began: the stored one is sent "
+                        "(--refresh-prompt renders it anew)");
+    if (a->opt.system_prompt && strcmp(a->opt.system_prompt, a->talk.system) != 0)
+        agent_notice(a, "the system prompt has changed since this conversation began: the stored one is sent "
+                        "(--refresh-prompt renders it anew)");
+}
+
+/* Renders the request into a->body and puts llm.request into the draft. */
+static void make_request(struct tide_agent *a, int64_t turn)
+{
+    AUTO(buf_done) struct buf list = BUF_INIT(SIZE_MAX / 4);
+    bool anew = !a->talk.system || !a->talk.tools || a->opt.refresh_prompt;
+    struct model_request req = {.model = str_from(a->model), .max_tokens = a->opt.max_answer_tokens};
+    struct json_out *o;
+    char digest[17];
+
+    if (anew || !a->drift_looked)
+        agent_render_tools(a, &list);
+    look_for_drift(a, buf_view(&list));
+    req.system = str_from(anew ? render_system(a) : a->talk.system);
+    req.tools = anew ? buf_view(&list) : str_from(a->talk.tools);
+    req.messages = talk_messages(&a->talk, &a->scratch, &req.n_messages);
+    buf_clear(&a->body);
+    provider_render(a->provider, &req, &a->body);
+    o = agent_open(a, "llm.request", turn);
+    json_out_kstr(o, STR("provider"), str_from(a->type));
+    json_out_kstr(o, STR("model"), req.model);
+    short_digest(digest, req.system);
+    json_out_kstr(o, STR("system_digest"), str_from(digest));
+    short_digest(digest, req.tools);
+    json_out_kstr(o, STR("tools_digest"), str_from(digest));
+    short_digest(digest, buf_view(&a->body));
+    json_out_kstr(o, STR("request_digest"), str_from(digest));
+    json_out_kint(o, STR("messages"), (int64_t)req.n_messages);
+    if (anew) {
+        json_out_kstr(o, STR("system"), req.system);
+        json_out_kraw(o, STR("tools"), req.tools);
+    }
+    agent_close(a);
+    a->opt.refresh_prompt = 0;
+}
+
+/* ---- listening ---- */
+
+/* The prompt, and whatever else is queued, before anything that came of it. */
+static bool is_on_disk(struct tide_agent *a)
+{
+    return !a->broken.code && !run_flush(a->run, &a->broken);
+}
+
+static void on_text(void *arg, struct str piece)
+{
+    struct tide_agent *a = arg;
+
+    if (!is_on_disk(a))
+        return;
+    a->text_shown = true;
+    agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT, .text = piece.ptr, .text_len = piece.len});
+}
+
+static bool on_idle(void *arg)
+{
+    struct tide_agent *a = arg;
+
+    if (!a->s->owner.pending && !is_on_disk(a)) /* while it is on its way, the model works */
+        return true;
+    agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_WAIT});
+    return agent_stopped(a);
+}
+
+/* ---- attempts ---- */
+
+static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
+{
+    if (a->broken.code)
+        return tide_err_copy(err, &a->broken);
+    return tide_fail(err, TIDE_CANCELLED, "stopped");
+}
+
+static enum tide_code wait_until(struct tide_agent *a, int64_t at_ms, struct tide_err *err)
+{
+    struct env *env = a->s->store->env;
+    int64_t ticked = 0;
+
+    for (int64_t left; (left = at_ms - env_now_ms(env)) > 0 && left <= RETRY_CAP_MS * 60;) {
+        env->ops->sleep_ms(env, left < SLEEP_PIECE_MS ? (int)left : SLEEP_PIECE_MS);
+        if (env_now_ms(env) - ticked >= TICK_MS) {
+            ticked = env_now_ms(env);
+            agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_WAIT});
+        }
+        if (agent_stopped(a))
+            return stopped(a, err);
+    }
+    return TIDE_OK;
+}
+
+/* The row of a failed attempt, on disk; *ret_at: when the next one is due, 0 when there is none. */
+static enum tide_code record_fault(struct tide_agent *a, int64_t turn, int attempt, int64_t *ret_at,
+                                   struct tide_err *err)
+{
+    struct env *env = a->s->store->env;
+    bool again = retry_helps(str_from(a->fault.code)) && attempt < a->opt.max_retries;
+    struct json_out *o;
+    uint32_t random;
+
+    env->ops->random(env, &random, sizeof(random));
+    *ret_at =
+        again ? env_now_ms(env) + retry_delay_ms(a->opt.retry_base_delay_ms, attempt, random, a->fault.retry_after_ms)
+              : 0;
+    o = agent_open(a, "llm.error", turn);
+    draft_text(&a->draft, "context", "llm_stream");
+    json_out_kint(o, STR("attempt"), attempt);
+    draft_text(&a->draft, "code", a->fault.code);
+    draft_text(&a->draft, "message", a->fault.message);
+    draft_time(&a->draft, "retry_at", *ret_at);
+    agent_close(a);
+    return agent_append(a, false, err);
+}
+
+static void tell_retry(struct tide_agent *a, int attempt, int64_t at_ms)
+{
+    int64_t delay = at_ms - env_now_ms(a->s->store->env);
+
+    agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_RETRY,
+                                             .text = a->fault.message,
+                                             .text_len = strlen(a->fault.message),
+                                             .attempt = attempt + 2,
+                                             .attempts = a->opt.max_retries + 1,
+                                             .delay_ms = delay > 0 ? delay : 0});
+}
+
+/* Where an interrupted run was in its attempts; 0 when this is another turn, or a new run. */
+static int first_attempt(struct tide_agent *a, int64_t turn, int64_t *ret_wait_ms)
+{
+    bool goes_on = a->fresh && a->talk.error.turn == turn && a->talk.error.retry_at_ms;
+
+    a->fresh = false;
+    *ret_wait_ms = goes_on ? a->talk.error.retry_at_ms : 0;
+    return goes_on ? a->talk.error.attempt + 1 : 0;
+}
+
+static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_answer *ret, struct tide_err *err)
+{
+    const struct model_listener listener = {.arg = a, .text = on_text, .idle = on_idle};
+    int64_t at = 0;
+    int attempt = first_attempt(a, turn, &at);
+    enum tide_code code;
+
+    for (;; attempt++) {
+        code = wait_until(a, at, err);
+        if (code)
+            return code;
+        a->text_shown = false;
+        code = provider_call(a->provider, buf_view(&a->body), attempt, &listener, ret, &a->fault, err);
+        if (!code && is_on_disk(a))
+            return TIDE_OK;
+        if (!code)
+            model_answer_done(ret);
+        if (a->text_shown)
+            agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_DISCARD});
+        if (a->broken.code || strcmp(a->fault.code, "cancelled") == 0)
+            return stopped(a, err);
+        code = run_flush(a->run, err);
+        code = code ? code : record_fault(a, turn, attempt, &at, err);
+        if (code)
+            return code;
+        if (!at)
+            return tide_fail(err, TIDE_FAILED, "%s", a->fault.message);
+        tell_retry(a, attempt, at);
+    }
+}
+
+/* ---- the answer ---- */
+
+static void put_answer(struct tide_agent *a, const struct model_answer *answer, int64_t turn)
+{
+    static const char *const stops[] = {"end", "tools", "length", "refused"};
+    struct json_out *o = agent_message(a, "message.assistant", turn);
+
+    json_out_kstr(o, STR("content"), answer->text);
+    if (answer->n_calls) {
+        json_out_key(o, STR("tool_calls"));
+        json_out_begin(o, '[');
+        for (size_t i = 0; i < answer->n_calls; i++) {
+            const struct model_call *c = &answer->calls[i];
+
+            json_out_begin(o, '{');
+            json_out_kstr(o, STR("id"), talk_fresh_id(&a->talk, &a->scratch, c->id, turn, i));
+            json_out_kstr(o, STR("name"), c->name);
+            json_out_kraw(o, STR("args"), c->args);
+            json_out_end(o, '}');
+        }
+        json_out_end(o, ']');
+    }
+    json_out_kstr(o, STR("stop"), str_from(stops[answer->stop]));
+    if (answer->replaced)
+        json_out_kbool(o, STR("replaced"), true);
+    agent_close(a);
+}
+
+static void put_usage(struct tide_agent *a, const struct model_usage *u, int64_t turn)
+{
+    double cost = budget_cost(a, u);
+    struct json_out *o = agent_open(a, "llm.usage", turn);
+
+    json_out_kstr(o, STR("model"), str_from(a->model));
+    json_out_kint(o, STR("input_tokens"), u->input_tokens);
+    json_out_kint(o, STR("output_tokens"), u->output_tokens);
+    json_out_kint(o, STR("cached_tokens"), u->cached_tokens);
+    if (cost >= 0)
+        json_out_kraw(o, STR("cost"), str_from(arena_printf(&a->scratch, "%.9f", cost)));
+    agent_close(a);
+    agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_USAGE,
+                                             .turn = turn,
+                                             .input_tokens = u->input_tokens,
+                                             .output_tokens = u->output_tokens,
+                                             .cached_tokens = u->cached_tokens,
+                                             .cost = cost > 0 ? cost : 0});
+}
+
+enum tide_code agent_ask(struct tide_agent *a, struct tide_err *err)
+{
+    struct model_answer answer = {.arena = ARENA_INIT};
+    int64_t turn = agent_turn(a);
+    enum tide_code code;
+
+    arena_reset(&a->scratch);
+    make_request(a, turn);
+    code = agent_put(a, err);
+    code = code ? code : attempts(a, turn, &answer, err);
+    if (code)
+        return code;
+    put_answer(a, &answer, turn);
+    put_usage(a, &answer.usage, turn);
+    if (answer.text.len)
+        agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT_END, .turn = turn});
+    model_answer_done(&answer);
+    return TIDE_OK;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keys of config.json. `tidemark config list`, the manual page's test and the checks all read this table: a key that is
+ * not here does not exist.
+ */
+#include <ctype.h>
+#include <stdio.h>
+
+#include "agent/config.h"
+#include "base/nearest.h"
+
+#define DAY_MS 86400000
+
+const struct config_key config_keys[] = {
+    {"provider", CONFIG_WORD, "\"anthropic\"", "anthropic openai script", 0, 0, "who answers"},
+    {"model", CONFIG_TEXT, NULL, NULL, 0, 0, "the model's name, as its provider calls it"},
+    {"base_url", CONFIG_TEXT, NULL, NULL, 0, 0, "another server that speaks the provider's protocol"},
+    {"api_key", CONFIG_TEXT, NULL, NULL, 0, 0, "where the provider's key is: env:NAME, file:PATH or keychain:NAME"},
+    {"script", CONFIG_TEXT, NULL, NULL, 0, 0, "the file that the script provider answers from"},
+    {"system_prompt", CONFIG_TEXT, NULL, NULL, 0, 0, "what the model is told first, in place of the built-in text"},
+    {"max_turns", CONFIG_INT, "50", NULL, 1, 1000000, "turns that one prompt may take"},
+    {"max_answer_tokens", CONFIG_INT, "8192", NULL, 1, 10000000, "tokens that one answer may have"},
+    {"max_context_tokens", CONFIG_INT, "128000", NULL, 1000, 100000000, "tokens that the model can be given"},
+    {"context_trim_percent", CONFIG_INT, "80", NULL, 10, 100, "how full the context may be before it is trimmed"},
+    {"max_retries", CONFIG_INT, "3", NULL, 0, 100, "how often a failed model call is tried again"},
+    {"retry_base_delay_ms", CONFIG_INT, "500", NULL, 1, 60000,
+     "the first wait before that; each next one is twice as long"},
+    {"max_tool_result_chars", CONFIG_INT, "8000", NULL, 0, 16777216,
+     "characters of a tool's result that the model sees; 0: all"},
+    {"tool_timeout_ms", CONFIG_INT, "120000", NULL, 1, DAY_MS, "how long a tool's program may take"},
+    {"permissions", CONFIG_JSON, "[]", "array", 0, 0,
+     "rules by tool and argument: allow, ask, deny; the last that matches wins"},
+    {"auto_approve_tools", CONFIG_JSON, "[]", "array true false", 0, 0,
+     "tools that are not asked about; true: all of them"},
+    {"hooks", CONFIG_JSON, "[]", "array", 0, 0, "hooks: programs and fixed actions at seven places of the loop"},
+    {"hooks_file", CONFIG_TEXT, NULL, NULL, 0, 0, "a file with more hooks: {\"hooks\": [...]}"},
+    {"hook_timeout_ms", CONFIG_INT, "10000", NULL, 1, 3600000, "how long a hook may take that does not say it itself"},
+    {"prices", CONFIG_JSON, "{}", "object", 0, 0, "per model: input, output and cached, each per million tokens"},
+    {"max_cost", CONFIG_NUMBER, "0", NULL, 0, 0, "what a session may cost, in the currency of prices; 0: no limit"},
+    {"max_tokens", CONFIG_INT, "0", NULL, 0, 0, "tokens that a session may use; 0: no limit"},
+    {"on_store_error", CONFIG_WORD, "\"stop\"", "stop continue", 0, 0, "what a run does when the store fails"},
+    {"auto_resume", CONFIG_WORD, "\"off\"", "off live all", 0, 0, "what is resumed by itself after a crash"},
+    {"sweep_interval", CONFIG_TEXT, "\"30s\"", NULL, 0, 0, "how often a running session looks after others; 0s: never"},
+    {"store", CONFIG_TEXT, NULL, NULL, 0, 0, "the store: sqlite:PATH or a path (also db_path)"},
+    {"connect_timeout_ms", CONFIG_INT, "10000", NULL, 1, DAY_MS, "how long it may take to reach the provider"},
+    {"first_byte_timeout_ms", CONFIG_INT, "120000", NULL, 1, DAY_MS, "how long it may take to begin its answer"},
+    {"silence_timeout_ms", CONFIG_INT, "60000", NULL, 1, DAY_MS, "how long it may pause within its answer"},
+    {"log_level", CONFIG_WORD, "\"warn\"", "error warn info debug", 0, 0, "what is logged: this and all that is worse"},
+    {"log_format", CONFIG_WORD, "\"text\"", "text json", 0, 0, "lines for people, or one JSON object a line"},
+    {"log_file", CONFIG_TEXT, NULL, NULL, 0, 0, "where the log goes in place of standard error"},
+    {"history_file", CONFIG_TEXT, NULL, NULL, 0, 0, "where the lines typed in a chat are kept"},
+    {NULL, CONFIG_TEXT, NULL, NULL, 0, 0, NULL},
+};
+
+static const struct {
+    const char *name, *means;
+} aliases[] = {{"db_path", "store"}};
+
+const struct config_key *config_key_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
+        if (strcmp(aliases[i].name, name) == 0)
+            name = aliases[i].means;
+    for (const struct config_key *k = config_keys; k->name; k++)
+        if (strcmp(k->name, name) == 0)
+            return k;
+    return NULL;
+}
+
+static const char *next_key(void *arg)
+{
+    const struct config_key **at = arg;
+
+    return (*at)->name ? (*at)++->name : NULL;
+}
+
+enum tide_code config_key_unknown(const char *name, struct tide_err *err)
+{
+    const struct config_key *at = config_keys;
+    const char *near = nearest(name, next_key, &at);
+
+    if (near)
+        return tide_fail(err, TIDE_INVALID, "unknown key '%.60s': did you mean '%s'?", name, near);
+    return tide_fail(err, TIDE_INVALID, "unknown key '%.60s': `tidemark config list` shows what there is", name);
+}
+
+const char *config_variable(const struct config_key *key, char out[CONFIG_VARIABLE_SIZE])
+{
+    if (strcmp(key->name, "api_key") == 0)
+        return NULL;
+    snprintf(out, CONFIG_VARIABLE_SIZE, "TIDEMARK_%s", key->name);
+    for (char *p = out; *p; p++)
+        *p = (char)toupper((unsigned char)*p);
+    return out;
+}

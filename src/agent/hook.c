@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The list of hooks and the moment they are asked. All that match are asked, in order, each about the same original input:
+ * also those behind one that has decided already, because a hook may be there for what it does and not for what it says.
+ * What one changes the next does not see. Of the answers the strongest counts, of equals the first.
+ *
+ * A hook cannot break the loop: whatever it does becomes a line of report, and it is as if it had not been there.
+ */
+#include "agent/hook.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "agent/hook_program.h"
+#include "agent/hook_rows.h"
+
+#define TIMEOUT_MS 10000
+#define MATCH_LIMIT 100000 /* steps of one match: microseconds for an honest pattern, an end for one that explodes */
+#define DEPTH_LIMIT 1000
+#define HEAP_LIMIT_KIB 1024
+#define PATTERN_MAX 4096
+
+struct hooks *hooks_new(int64_t timeout_ms, hook_report_fn *report, void *arg)
+{
+    struct hooks *h = mem_zero(sizeof(*h));
+
+    *h = (struct hooks){.timeout_ms = timeout_ms > 0 ? timeout_ms : TIMEOUT_MS, .report = report, .arg = arg};
+    return h;
+}
+
+void hook_done(struct hook *hook)
+{
+    free(hook->name);
+    free(hook->matcher);
+    free(hook->text);
+    for (size_t i = 0; hook->argv && hook->argv[i]; i++)
+        free(hook->argv[i]);
+    free(hook->argv);
+    pcre2_code_free(hook->pattern);
+}
+
+void hooks_free(struct hooks *h)
+{
+    if (!h)
+        return;
+    for (size_t i = 0; i < h->len; i++)
+        hook_done(&h->list[i]);
+    free(h->list);
+    free(h);
+}
+
+size_t hooks_count(const struct hooks *h)
+{
+    return h->len;
+}
+
+void hooks_report(const struct hooks *h, const char *name, const char *fmt, ...)
+{
+    char what[512];
+    va_list ap;
+
+    if (!h->report)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    h->report(h->arg, name, what);
+}
+
+/* ---- patterns ---- */
+
+static pcre2_code *compile(const struct hooks *h, const struct hook *hook)
+{
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    PCRE2_SIZE at = 0;
+    int fault = 0;
+    pcre2_code *code;
+
+    pcre2_set_max_pattern_length(context, PATTERN_MAX);
+    code = pcre2_compile((PCRE2_SPTR)hook->matcher, PCRE2_ZERO_TERMINATED,
+                         PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &fault, &at, context);
+    pcre2_compile_context_free(context);
+    if (!code) {
+        PCRE2_UCHAR why[120] = "";
+
+        pcre2_get_error_message(fault, why, sizeof(why));
+        hooks_report(h, hook->name, "bad matcher '%.100s' at character %zu: %s: left out", hook->matcher, at + 1,
+                     (const char *)why);
+    }
+    return code;
+}
+
+static int match(const pcre2_code *pattern, struct str tool)
+{
+    pcre2_match_context *context = pcre2_match_context_create(NULL);
+    pcre2_match_data *data = pcre2_match_data_create(1, NULL);
+    int n;
+
+    pcre2_set_match_limit(context, MATCH_LIMIT);
+    pcre2_set_depth_limit(context, DEPTH_LIMIT);
+    pcre2_set_heap_limit(context, HEAP_LIMIT_KIB);
+    n = pcre2_match(pattern, (PCRE2_SPTR)tool.ptr, tool.len, 0, 0, data, context);
+    pcre2_match_data_free(data);
+    pcre2_match_context_free(context);
+    return n;
+}
+
+static bool listens(const struct hooks *h, const struct hook *hook, const struct hook_input *input)
+{
+    int n;
+
+    if (hook->event != input->event || !hook->pattern || !hook_event_has_tool(input->event))
+        return hook->event == input->event;
+    n = match(hook->pattern, input->tool.ptr ? input->tool : STR(""));
+    if (n < 0 && n != PCRE2_ERROR_NOMATCH) {
+        PCRE2_UCHAR why[120] = "";
+
+        pcre2_get_error_message(n, why, sizeof(why));
+        hooks_report(h, hook->name, "matcher '%.100s' cannot be matched with '%.*s': %s", hook->matcher,
+                     (int)(input->tool.len < 60 ? input->tool.len : 60), input->tool.ptr, (const char *)why);
+    }
+    return n >= 0;
+}
+
+/* ---- the list ---- */
+
+void hooks_take(struct hooks *h, struct hook *hook)
+{
+    if (hook->matcher && !hook_event_has_tool(hook->event))
+        hooks_report(h, hook->name, "a matcher means nothing at %s: asked every time", hook_event_name(hook->event));
+    if (hook->matcher && !(hook->pattern = compile(h, hook))) {
+        hook_done(hook);
+        return;
+    }
+    if (h->len == h->cap) {
+        h->cap = h->cap ? h->cap * 2 : 8;
+        h->list = mem_grow(h->list, h->cap * sizeof(*h->list));
+    }
+    h->list[h->len++] = *hook;
+}
+
+void hooks_add(struct hooks *h, const char *name, enum hook_event event, const char *matcher, hook_fn *fn, void *arg)
+{
+    struct hook hook = {.name = mem_dup(str_from(name)),
+                        .matcher = matcher && *matcher ? mem_dup(str_from(matcher)) : NULL,
+                        .event = event,
+                        .fn = fn,
+                        .arg = arg};
+
+    hooks_take(h, &hook);
+}
+
+bool hooks_wants(const struct hooks *h, enum hook_event event)
+{
+    for (size_t i = 0; h && i < h->len; i++)
+        if (h->list[i].event == event)
+            return true;
+    return false;
+}
+
+static const char *describe(const struct hook *hook, struct buf *out)
+{
+    buf_clear(out);
+    if (hook->fn)
+        return "a function";
+    if (!hook->argv) {
+        buf_addf(out, "%s%s%s", hook->record ? "log" : hook_action_name(hook->action), *hook->text ? ": " : "",
+                 hook->text);
+        return buf_cstr(out);
+    }
+    buf_add_str(out, STR("runs"));
+    for (size_t i = 0; hook->argv[i]; i++)
+        buf_addf(out, " %s", hook->argv[i]);
+    return buf_cstr(out);
+}
+
+void hooks_list(const struct hooks *h, hook_line_fn *fn, void *arg)
+{
+    AUTO(buf_done) struct buf what = BUF_INIT((size_t)1 << 20);
+
+    for (size_t i = 0; i < h->len; i++) {
+        const struct hook *hook = &h->list[i];
+
+        fn(arg, hook->name, hook_event_name(hook->event), hook->matcher ? hook->matcher : "", describe(hook, &what));
+    }
+}
+
+/* ---- asking ---- */
+
+struct asking {
+    struct arena *arena;
+    const struct hook_input *input;
+    struct buf rendered; /* made for the first program */
+    bool (*stop)(void *arg);
+    void *arg;
+};
+
+static enum tide_code ask_program(struct asking *q, const struct hook *hook, struct hook_verdict *ret,
+                                  struct tide_err *err)
+{
+    AUTO(buf_done) struct buf output = BUF_INIT(HOOK_OUTPUT_MAX);
+    struct hook_program p = {.argv = hook->argv, .timeout_ms = hook->timeout_ms, .stop = q->stop, .arg = q->arg};
+
+    if (q->rendered.len == 0)
+        hook_input_render(&q->rendered, q->input);
+    p.input = buf_view(&q->rendered);
+    if (hook_program_run(&p, &output, err))
+        return err->code;
+    /* the verdict's text may be a view of what was parsed: that must live as long */
+    return hook_answer_parse(q->arena, hook, arena_dup(q->arena, buf_view(&output)), ret, err);
+}
+
+/* A function in C is believed no more than a program. */
+static enum tide_code ask_function(struct asking *q, const struct hook *hook, struct hook_verdict *ret,
+                                   struct tide_err *err)
+{
+    struct json *args = NULL;
+
+    if (hook->fn(hook->arg, q->input, ret, err))
+        return err->code ? err->code : tide_fail(err, TIDE_FAILED, "failed and does not say why");
+    if (!hook_action_fits(ret->action, hook->event))
+        return tide_fail(err, TIDE_INVALID, "it answers '%s' to %s: %s may be answered", hook_action_name(ret->action),
+                         hook_event_name(hook->event), hook_actions_at(hook->event));
+    ret->text = arena_dup(q->arena, ret->text.ptr ? ret->text : STR(""));
+    if (ret->action == HOOK_MODIFY_ARGS && (json_parse(q->arena, ret->text, NULL, &args, NULL, err)))
+        return tide_wrap(err, "its arguments are no JSON");
+    if (args && args->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID, "its arguments are no object");
+    return TIDE_OK;
+}
+
+static enum tide_code ask(struct asking *q, const struct hook *hook, struct hook_verdict *ret, struct tide_err *err)
+{
+    *ret = (struct hook_verdict){.action = HOOK_CONTINUE, .text = STR("")};
+    if (hook->fn)
+        return ask_function(q, hook, ret, err);
+    if (hook->argv)
+        return ask_program(q, hook, ret, err);
+    ret->action = hook->action;
+    ret->text = arena_dup(q->arena, str_from(hook->text));
+    return TIDE_OK;
+}
+
+/* Actions are numbered by what they weigh. One that only goes on decides nothing, but "log" is named all the same. */
+static void weigh(struct asking *q, const struct hook *hook, const struct hook_verdict *answer,
+                  struct hook_verdict *ret)
+{
+    if (answer->action <= ret->action && !(hook->record && ret->hook.len == 0))
+        return;
+    *ret = *answer;
+    ret->hook = arena_dup(q->arena, str_from(hook->name));
+}
+
+void hooks_fire(struct hooks *h, struct arena *a, const struct hook_input *input, bool (*stop)(void *arg), void *arg,
+                struct hook_verdict *ret)
+{
+    struct asking q = {.arena = a, .input = input, .rendered = BUF_INIT(SIZE_MAX / 2), .stop = stop, .arg = arg};
+    enum tide_code code = TIDE_OK;
+
+    *ret = (struct hook_verdict){.action = HOOK_CONTINUE, .text = STR(""), .hook = STR("")};
+    for (size_t i = 0; h && i < h->len && code != TIDE_CANCELLED; i++) {
+        const struct hook *hook = &h->list[i];
+        struct tide_err err = {.code = TIDE_OK};
+        struct hook_verdict answer;
+
+        if (!listens(h, hook, input))
+            continue;
+        code = ask(&q, hook, &answer, &err);
+        if (code)
+            hooks_report(h, hook->name, "%s: skipped", err.msg);
+        else
+            weigh(&q, hook, &answer, ret);
+    }
+    buf_done(&q.rendered);
+}

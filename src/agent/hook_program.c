@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs that answer a question: hooks, and the one that opens the keychain.
+ *
+ * The input is a file in memory and not a pipe: a program that does not read it cannot block us, and one that ends early
+ * cannot break us.
+ *
+ * The group is killed before its leader is reaped: until then its number cannot be another's.
+ */
+#include "agent/hook_program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "program/find.h"
+#include "program/proc.h"
+
+#define COMPLAINT_MAX 512 /* of its standard error: the first line is shown */
+#define PIECE 16384
+#define LOOK_MS 100 /* how often `stop` is asked */
+
+struct run {
+    const struct hook_program *program;
+    struct proc proc;
+    int input, out, err; /* of the last two: read ends */
+    struct buf *output, complaint;
+    int status;
+    bool too_big;
+    enum tide_code ended; /* why we ended it; TIDE_OK: it ended by itself */
+};
+
+static void shut(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* ---- starting ---- */
+
+static enum tide_code make_input(struct run *r, struct tide_err *err)
+{
+    struct str left = r->program->input;
+
+    r->input = memfd_create("hook", MFD_CLOEXEC);
+    while (r->input >= 0 && left.len > 0) {
+        ssize_t n = write(r->input, left.ptr, left.len);
+
+        if (n < 0 && errno != EINTR)
+            return tide_fail_errno(err, errno, "make its input ready");
+        left.ptr += n > 0 ? n : 0;
+        left.len -= n > 0 ? (size_t)n : 0;
+    }
+    if (r->input < 0 || lseek(r->input, 0, SEEK_SET) != 0)
+        return tide_fail_errno(err, errno, "make its input ready");
+    return TIDE_OK;
+}
+
+static enum tide_code hold(struct run *r, const char *path, struct tide_err *err)
+{
+    struct proc_spec spec = {.path = path, .argv = r->program->argv, .envp = environ, .in = r->input};
+    int out[2] = {-1, -1}, complaint[2] = {-1, -1};
+    enum tide_code code = TIDE_OK;
+
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(complaint, O_CLOEXEC) != 0)
+        code = tide_fail_errno(err, errno, "make a pipe");
+    spec.out = out[1];
+    spec.err = complaint[1];
+    if (!code)
+        code = proc_hold(&spec, &r->proc, err);
+    r->out = out[0];
+    r->err = complaint[0];
+    shut(&out[1]);
+    shut(&complaint[1]);
+    return code;
+}
+
+static enum tide_code start(struct run *r, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
+
+    if (program_find(r->program->argv[0], ".", &path, err) || make_input(r, err) || hold(r, buf_cstr(&path), err) ||
+        proc_go(&r->proc, NULL, err))
+        return err->code;
+    fcntl(r->out, F_SETFL, O_NONBLOCK);
+    fcntl(r->err, F_SETFL, O_NONBLOCK);
+    return TIDE_OK;
+}
+
+/* ---- until it has ended ---- */
+
+/* False when there is nothing to read now. What does not fit is read all the same, so that it is known. */
+static bool take(struct run *r, int *fd, struct buf *into)
+{
+    char piece[PIECE];
+    ssize_t n = *fd >= 0 ? read(*fd, piece, sizeof(piece)) : -1;
+    size_t room = into->max - into->len;
+
+    if (n > 0) {
+        buf_add(into, piece, (size_t)n < room ? (size_t)n : room);
+        r->too_big = r->too_big || (into == r->output && (size_t)n > room);
+        return true;
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        shut(fd);
+    return false;
+}
+
+static void end_it(struct run *r, enum tide_code why)
+{
+    if (!r->ended)
+        r->ended = why;
+    proc_signal(&r->proc, SIGKILL);
+}
+
+static void look(struct run *r, int64_t end_at)
+{
+    if (r->too_big)
+        end_it(r, TIDE_TOO_BIG);
+    else if (proc_clock_ms() >= end_at)
+        end_it(r, TIDE_BUSY);
+    else if (r->program->stop && r->program->stop(r->program->arg))
+        end_it(r, TIDE_CANCELLED);
+}
+
+static void follow(struct run *r)
+{
+    int64_t end_at = proc_clock_ms() + r->program->timeout_ms;
+
+    while (r->proc.pid > 0) {
+        struct pollfd p[] = {{.fd = r->proc.pidfd, .events = POLLIN},
+                             {.fd = r->out, .events = POLLIN},
+                             {.fd = r->err, .events = POLLIN}};
+        int64_t left = end_at - proc_clock_ms();
+
+        if (poll(p, 3, left < 0 ? 0 : left < LOOK_MS ? (int)left + 1 : LOOK_MS) < 0 && errno != EINTR)
+            end_it(r, TIDE_FAILED);
+        take(r, &r->out, r->output);
+        take(r, &r->err, &r->complaint);
+        if (p[0].revents & POLLIN) {
+            proc_signal(&r->proc, SIGKILL);
+            proc_reap(&r->proc, &r->status);
+        } else {
+            look(r, end_at);
+        }
+    }
+    while (!r->too_big && take(r, &r->out, r->output))
+        ;
+    take(r, &r->err, &r->complaint);
+}
+
+/* ---- what came of it ---- */
+
+static struct str first_line(const struct buf *text)
+{
+    struct str s = buf_view(text);
+    const char *end;
+
+    while (s.len > 0 && (*s.ptr == '\n' || *s.ptr == '\r')) {
+        s.ptr++;
+        s.len--;
+    }
+    end = memchr(s.ptr, '\n', s.len);
+    s.len = end ? (size_t)(end - s.ptr) : s.len;
+    s.len = s.len < 120 ? s.len : 120;
+    return s;
+}
+
+static enum tide_code verdict(const struct run *r, struct tide_err *err)
+{
+    struct str line = first_line(&r->complaint);
+    const char *colon = line.len ? ": " : "";
+
+    if (r->ended == TIDE_CANCELLED)
+        return tide_fail(err, TIDE_CANCELLED, "ended before it had answered: it was told to stop");
+    if (r->ended == TIDE_BUSY)
+        return tide_fail(err, TIDE_BUSY, "no answer within %lld ms: it was ended", (long long)r->program->timeout_ms);
+    if (r->ended == TIDE_TOO_BIG || r->too_big)
+        return tide_fail(err, TIDE_TOO_BIG, "printed more than %zu bytes: it was ended", r->output->max);
+    if (r->ended)
+        return tide_fail(err, TIDE_FAILED, "cannot be waited for: it was ended");
+    if (WIFSIGNALED(r->status))
+        return tide_fail(err, TIDE_FAILED, "was killed by signal %d (%s)%s%.*s", WTERMSIG(r->status),
+                         strsignal(WTERMSIG(r->status)), colon, STR_ARG(line));
+    if (WEXITSTATUS(r->status) != 0)
+        return tide_fail(err, TIDE_FAILED, "exit status %d%s%.*s", WEXITSTATUS(r->status), colon, STR_ARG(line));
+    return TIDE_OK;
+}
+
+enum tide_code hook_program_run(const struct hook_program *p, struct buf *ret_output, struct tide_err *err)
+{
+    struct run r = {.program = p,
+                    .proc = PROC_INIT,
+                    .input = -1,
+                    .out = -1,
+                    .err = -1,
+                    .output = ret_output,
+                    .complaint = BUF_INIT(COMPLAINT_MAX)};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = start(&r, err);
+    if (!code) {
+        follow(&r);
+        code = verdict(&r, err);
+    }
+    proc_drop(&r.proc);
+    shut(&r.input);
+    shut(&r.out);
+    shut(&r.err);
+    buf_done(&r.complaint);
+    return code;
+}

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loop: a prompt is recorded with the start of its run; then turns, each one model call and the tools it asks for, a
+ * checkpoint after each; then the end. Resuming enters the same loop: it looks only at the conversation, so that what is
+ * still owed (an answer, a result) is done next, and nothing else.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "agent/agent.h"
+#include "program/tree.h"
+#include "session/status.h"
+
+#define TRIES 8 /* at starting, when others append at the same moment */
+
+static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
+{
+    struct tide_agent *a = arg;
+
+    if (!why)
+        agent_notice(a, "the store can be written again: going on");
+    else if (!waited_ms)
+        agent_notice(a, "%s: held until the store can be written", why->msg);
+    return atomic_load(&a->stop) != STOP_NOT;
+}
+
+static struct tide_run_options run_options(struct tide_agent *a)
+{
+    return (struct tide_run_options){.flags = a->opt.on_store_error_continue ? TIDE_RUN_CONTINUE : 0u,
+                                     .fields = "{\"loop\":\"agent\"}",
+                                     .trouble = on_trouble,
+                                     .trouble_arg = a};
+}
+
+/* ---- the end ---- */
+
+static enum tide_code end_run(struct tide_agent *a, const struct tide_run_result *result, struct tide_err *err)
+{
+    enum tide_code code = a->run || !a->draft.n ? TIDE_OK : agent_start(a, false, err); /* stopped before it began */
+
+    if (!code && a->run)
+        code = run_end_with(a->run, &a->draft, result, err);
+
+    draft_reset(&a->draft);
+    tide_run_close(TAKE(a->run));
+    a->known_seq = code ? -1 : tide_session_last_seq(a->s);
+    return code;
+}
+
+static const struct {
+    const char *code, *remedy;
+} remedies[] = {
+    {"auth", "check the provider's key (`tidemark config get api_key`)"},
+    {"quota", "the account has no credit left: top it up, or use another provider or model"},
+    {"bad_request", "the provider refuses the request: try another model"},
+    {"rate_limit", "wait a while"},
+    {"overloaded", "wait a while"},
+};
+
+static enum tide_code fail_run(struct tide_agent *a, struct tide_err *err)
+{
+    const char *remedy = "look at the connection and the provider's status";
+    struct tide_run_result result = {.outcome = "failed", .reason = a->fault.code, .error_code = a->fault.code};
+    struct tide_err why = *err, ignored;
+
+    for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
+        if (strcmp(remedies[i].code, a->fault.code) == 0)
+            remedy = remedies[i].remedy;
+    result.error_message = why.msg;
+    if (end_run(a, &result, &ignored))
+        return tide_fail(err, TIDE_FAILED, "%.200s; and the end of the run could not be recorded: %.200s", why.msg,
+                         ignored.msg);
+    return tide_fail(err, TIDE_FAILED, "%.300s: %s; then `tidemark chat --resume %s`", why.msg, remedy, a->s->head.id);
+}
+
+static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
+{
+    struct json_out *o = agent_open(a, "llm.error", agent_turn(a));
+
+    json_out_kstr(o, STR("context"), STR("max_turns"));
+    json_out_kstr(o, STR("code"), STR("max_turns"));
+    json_out_kstr(o, STR("message"), str_from(arena_printf(&a->scratch, "%d model calls were made", a->turns)));
+    agent_close(a);
+    a->fault = (struct model_fault){.code = "max_turns"};
+    tide_fail(err, TIDE_FAILED, "max_turns: %d model calls did not finish this", a->turns);
+    struct tide_run_result result = {
+        .outcome = "failed", .reason = "max_turns", .error_code = "max_turns", .error_message = err->msg};
+    struct tide_err ignored;
+
+    if (end_run(a, &result, &ignored))
+        return tide_err_copy(err, &ignored);
+    return tide_fail(err, TIDE_FAILED,
+                     "max_turns: %d model calls did not finish this: `tidemark chat --resume %s` goes on", a->turns,
+                     a->s->head.id);
+}
+
+static enum tide_code end_stopped(struct tide_agent *a, struct tide_err *err)
+{
+    static const struct tide_run_result ends[] = {
+        [STOP_NOT] = {.outcome = "interrupted", .reason = "shutdown", .fields = "{\"by\":\"person\"}"},
+        [STOP_BY_PERSON] = {.outcome = "interrupted", .reason = "shutdown", .fields = "{\"by\":\"person\"}"},
+        [STOP_BY_CANCEL] = {.outcome = "cancelled", .reason = "requested"},
+        [STOP_BY_HOOK] = {.outcome = "cancelled", .reason = "hook_stop"},
+    };
+    struct tide_err why = *err, e;
+
+    if (end_run(a, &ends[atomic_load(&a->stop)], &e))
+        return tide_err_copy(err, &e);
+    return tide_err_copy(err, &why);
+}
+
+/* Whatever ended the turns becomes the end of the run. */
+static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct tide_text *ret_answer,
+                               struct tide_err *err)
+{
+    static const struct tide_run_result completed = {.outcome = "completed"};
+    struct str answer;
+
+    if (code == TIDE_OK && a->run)
+        code = end_run(a, &completed, err);
+    else if (code == TIDE_CANCELLED)
+        code = end_stopped(a, err);
+    else if (code == TIDE_FAILED && a->run && a->fault.code[0])
+        code = fail_run(a, err);
+    else if (code != TIDE_WAITING)
+        a->known_seq = -1;
+    draft_reset(&a->draft);
+    tide_run_close(TAKE(a->run)); /* what is still open is interrupted: it can be resumed */
+    if (code)
+        return code;
+    answer = talk_answer(&a->talk);
+    if (ret_answer)
+        *ret_answer = (struct tide_text){mem_dup(answer), answer.len};
+    return TIDE_OK;
+}
+
+/* ---- turns ---- */
+
+static bool fire(struct tide_agent *a, enum hook_event event, struct str text, bool asks)
+{
+    struct hook_input in = {.event = event, .session_id = a->s->head.id, .turn = agent_turn(a)};
+    struct hook_verdict v;
+
+    if (event == HOOK_AGENT_START)
+        in.task = text;
+    else
+        in.result = text;
+    if (event == HOOK_TURN_END || event == HOOK_AGENT_STOP)
+        in.turn = a->talk.answered_turn;
+    agent_hook(a, &in, &v);
+    if (v.action == HOOK_STOP) {
+        if (event != HOOK_AGENT_STOP)
+            atomic_store(&a->stop, STOP_BY_HOOK);
+        return false;
+    }
+    agent_note(a, &v, asks ? -in.turn : in.turn);
+    return true;
+}
+
+struct queued {
+    struct tide_agent *a;
+    struct str content;
+};
+
+static int take_content(void *arg, const struct event *ev)
+{
+    struct queued *q = arg;
+    const struct json *v;
+    struct json *body;
+
+    if (json_parse(&q->a->scratch, arena_dup(&q->a->scratch, ev->body), NULL, &body, NULL, NULL))
+        return 1;
+    v = json_get(body, STR("content"));
+    q->content = !v ? STR("") : v->type == JSON_STRING ? json_text(&q->a->scratch, v) : json_source(v);
+    return 1;
+}
+
+/* What others said meanwhile is said to the model next. */
+static enum tide_code take_queue(struct tide_agent *a, struct tide_err *err)
+{
+    const struct map *queue = &a->s->state->ledger.queue;
+    enum tide_code code = TIDE_OK;
+
+    if (!queue->live || !a->run || a->run->starting)
+        return TIDE_OK;
+    for (struct map_entry *e = map_next(queue, NULL); e && !code && a->draft.n + 2 < DRAFT_EVENTS;
+         e = map_next(queue, e)) {
+        struct queued q = {a, STR("")};
+        int64_t seq = *(int64_t *)e->value;
+
+        code = store_read(a->s->store, &a->s->head, seq, seq, take_content, &q, err);
+        if (code)
+            break;
+        agent_open(a, "queue.taken", 0);
+        json_out_kstr(&a->draft.out, STR("queue_id"), map_key(e));
+        agent_close(a);
+        agent_message(a, "message.user", agent_turn(a));
+        json_out_kstr(&a->draft.out, STR("content"), q.content);
+        agent_close(a);
+    }
+    return code ? code : agent_put(a, err);
+}
+
+static void end_turn(struct tide_agent *a)
+{
+    const struct tide_new_checkpoint in = {.type = "turn"};
+    char id[TIDE_ID_SIZE];
+
+    fire(a, HOOK_TURN_END, talk_answer(&a->talk), false);
+    checkpoint_put(a->s, &a->draft, &in, id);
+}
+
+static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
+{
+    return a->broken.code ? tide_err_copy(err, &a->broken)
+                          : tide_fail(err, TIDE_CANCELLED,
+                                      atomic_load(&a->stop) == STOP_BY_HOOK ? "stopped by a hook" : "stopped");
+}
+
+/* Before a model call; TIDE_OK when it may be made. */
+static enum tide_code may_ask(struct tide_agent *a, struct tide_err *err)
+{
+    enum tide_code code;
+
+    if (a->turns >= a->opt.max_turns)
+        return fail_max_turns(a, err);
+    code = budget_check(a, err);
+    if (code)
+        return code;
+    if (!a->talk.requested) { /* else it goes on after a cut: the same request is sent again */
+        budget_trim(a);
+        fire(a, HOOK_TURN_START, STR(""), false);
+    }
+    return agent_stopped(a) ? stopped(a, err) : TIDE_OK;
+}
+
+static enum tide_code work(struct tide_agent *a, struct tide_err *err)
+{
+    bool in_turn = talk_open(&a->talk) != NULL;
+    enum tide_code code;
+
+    for (;;) {
+        code = agent_calls(a, err);
+        if (code)
+            return code;
+        if (in_turn)
+            end_turn(a);
+        if (agent_stopped(a))
+            return stopped(a, err);
+        code = take_queue(a, err);
+        if (code)
+            return code;
+        if (!talk_is_owed(&a->talk)) {
+            if (!fire(a, HOOK_AGENT_STOP, talk_answer(&a->talk), true) || !talk_is_owed(&a->talk))
+                return TIDE_OK;
+        }
+        code = may_ask(a, err);
+        if (!code)
+            code = agent_ask(a, err);
+        if (code)
+            return code;
+        a->turns++;
+        in_turn = true;
+    }
+}
+
+/* ---- starting, going on ---- */
+
+enum tide_code agent_read(struct tide_agent *a, struct tide_err *err)
+{
+    enum tide_code code = session_sync(a->s, err);
+
+    if (!code && a->known_seq != a->s->head.last_seq)
+        code = talk_load(&a->talk, a->s, err);
+    if (!code)
+        a->known_seq = a->s->head.last_seq;
+    return code;
+}
+
+static void begin(struct tide_agent *a)
+{
+    atomic_store(&a->stop, STOP_NOT);
+    a->broken = (struct tide_err){TIDE_OK, ""};
+    a->fault = (struct model_fault){.code = ""};
+    a->turns = 0;
+    a->fresh = false;
+    a->token[0] = '\0';
+    a->looked_ns = a->s->store->env->ops->mono_ns(a->s->store->env);
+    arena_reset(&a->scratch);
+    draft_reset(&a->draft);
+}
+
+enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *err)
+{
+    struct tide_run_options opt = run_options(a);
+    enum tide_code code = run_start_with(a->s, &opt, &a->draft, queued, &a->run, err);
+
+    draft_reset(&a->draft);
+    if (!code)
+        a->place.run_id = a->run->id;
+    return code;
+}
+
+/* The prompt, into the same append as the start of the run and the first request: one sync, while the model works. */
+static void put_prompt(struct tide_agent *a, const char *prompt)
+{
+    agent_put_provider(a);
+    agent_close_calls(a);
+    agent_message(a, "message.user", agent_turn(a));
+    json_out_kstr(&a->draft.out, STR("content"), str_from(prompt));
+    agent_close(a);
+}
+
+static enum tide_code check_prompt(const struct tide_agent *a, const char *prompt, struct tide_err *err)
+{
+    if (a->run)
+        return tide_fail(err, TIDE_INVALID, "this agent is at work already");
+    if (!prompt || !prompt[0])
+        return tide_fail(err, TIDE_INVALID, "the prompt is empty");
+    if (!str_is_utf8(str_from(prompt), NULL))
+        return tide_fail(err, TIDE_INVALID, "the prompt is not valid UTF-8");
+    return TIDE_OK;
+}
+
+enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_text *ret_answer, struct tide_err *err)
+{
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = check_prompt(a, prompt, err);
+    if (code)
+        return code;
+    for (int i = 0; i < TRIES; i++) {
+        begin(a);
+        code = agent_read(a, err);
+        if (!code) {
+            put_prompt(a, prompt);
+            fire(a, HOOK_AGENT_START, str_from(prompt), false);
+            code = work(a, err);
+        }
+        if (code != TIDE_CONFLICT || !a->run || !a->run->starting)
+            break;
+        a->known_seq = -1; /* somebody came between: nothing of it was begun */
+        tide_run_close(TAKE(a->run));
+    }
+    return conclude(a, code, ret_answer, err);
+}
+
+enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *token, struct tide_err *err)
+{
+    struct tide_run_options opt = run_options(a);
+    const char *before = a->s->state->ledger.run.run_id;
+    char old[TIDE_ID_SIZE];
+    enum tide_code code;
+
+    snprintf(old, sizeof(old), "%s", before ? before : "");
+    opt.input = input;
+    opt.token = token;
+    code = tide_run_resume(a->s, &opt, NULL, &a->run, err);
+    if (code)
+        return code;
+    a->place.run_id = a->run->id;
+    if (old[0])
+        tree_end_run(old); /* what a killed process of it left behind */
+    return TIDE_OK;
+}
+
+/* A wait that nobody answered yet: whoever is here may. */
+static enum tide_code answer_here(struct tide_agent *a, const char **ret_input, struct tide_err *err)
+{
+    const struct run *r = &a->s->state->ledger.run;
+    const struct said *open = talk_open(&a->talk);
+    struct tide_approval ask = {.question = arena_dup(&a->scratch, str_from(r->question)).ptr};
+    enum tide_decision d;
+
+    for (size_t i = 0; open && i < open->m.n_calls && !ask.tool; i++)
+        if (!talk_has_result(&a->talk, open, open->m.calls[i].id)) {
+            ask.tool = open->m.calls[i].name.ptr;
+            ask.args = talk_args(&a->talk, &open->m.calls[i]).ptr;
+        }
+    if (str_starts(str_from(r->wait_name), STR("budget")))
+        ask.tool = ask.args = NULL;
+    d = a->opt.approve ? a->opt.approve(a->opt.arg, &ask) : TIDE_DECIDE_LATER;
+    if (d == TIDE_DECIDE_LATER)
+        return tide_fail(err, TIDE_WAITING, "it waits for an approval: %s", ask.question);
+    if (d == TIDE_DECIDE_ALWAYS && ask.tool)
+        map_put(&a->always, str_from(ask.tool), (void *)(uintptr_t) "");
+    *ret_input = d == TIDE_DECIDE_DENY ? "{\"decision\":\"deny\"}" : "{\"decision\":\"allow\"}";
+    return TIDE_OK;
+}
+
+/* One whose token was revoked or has expired is not: then going on asks anew. */
+static bool is_waiting(const struct tide_agent *a)
+{
+    struct status st;
+
+    status_derive(&st, a->s->state, false, env_now_ms(a->s->store->env));
+    return strcmp(st.status, "waiting") == 0;
+}
+
+static enum tide_code take_up(struct tide_agent *a, const char *input, const char *token, struct tide_err *err)
+{
+    const struct run *r = &a->s->state->ledger.run;
+    enum tide_code code = TIDE_OK;
+
+    if (!input && !token && is_waiting(a))
+        code = answer_here(a, &input, err);
+    if (code)
+        return code;
+    if (r->end != RUN_NONE && r->end != RUN_COMPLETED) {
+        a->fresh = r->end == RUN_INTERRUPTED || r->end == RUN_OPEN;
+        return agent_go_on(a, input, token, err);
+    }
+    if (input || token)
+        return tide_fail(err, TIDE_INVALID, "session '%s' does not wait for an answer", a->s->head.id);
+    if (!talk_is_owed(&a->talk) && !talk_open(&a->talk))
+        return tide_fail(err, TIDE_NOT_FOUND, "nothing is left to be done in session '%s'", a->s->head.id);
+    agent_put_provider(a);
+    return agent_start(a, false, err);
+}
+
+enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *token, struct tide_text *ret_answer,
+                                 struct tide_err *err)
+{
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if (a->run)
+        return tide_fail(err, TIDE_INVALID, "this agent is at work already");
+    begin(a);
+    code = agent_read(a, err);
+    code = code ? code : take_up(a, input, token, err);
+    if (code)
+        return code;
+    code = work(a, err);
+    return conclude(a, code, ret_answer, err);
+}
+
+void tide_agent_stop(tide_agent *a)
+{
+    int expected = STOP_NOT;
+
+    atomic_compare_exchange_strong(&a->stop, &expected, STOP_BY_PERSON);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Permissions. `*` stands for any text, `?` for one character; neither knows of slashes. To be denied is easier than to be
+ * allowed, because what is matched is only text and the shell reads it in its own way:
+ *
+ *   commands   allow: `*` and `?` never stand for ; & | ` ( ) < > or a newline, so that "git *" does not allow
+ *              "git x; rm -rf /". A command that has them beyond the rule's own text is not allowed by it.
+ *              ask, deny: match the whole, or any part between such characters, its keywords and assignments left out.
+ *   paths      allow: a path with ".." in it matches nothing.
+ *              ask, deny: "./a", "b/../a", "a//b" are the path that they mean; of an absolute path any end counts.
+ *   glob, grep match the pattern; ask, deny: or the path that is searched.
+ *
+ * A rule without `match` is for every call, of whatever form. Rules keep honest calls in order; they are no sandbox: a
+ * program that is allowed may start another.
+ */
+#include "agent/permit.h"
+
+#include <ctype.h>
+
+#include "agent/tool_text.h"
+#include "base/mem.h"
+
+struct rule {
+    struct str tool, match;
+    bool any; /* no match: every call */
+    enum permission permission;
+};
+
+struct permits {
+    struct arena arena;
+    struct rule *rules;
+    size_t n;
+};
+
+/* ---- reading them ---- */
+
+static const char *const words[] = {[PERMIT_ALLOW] = "allow", [PERMIT_ASK] = "ask", [PERMIT_DENY] = "deny"};
+
+static bool word_of(struct str text, enum permission *ret)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (str_eq(text, str_from(words[i]))) {
+            *ret = (enum permission)i;
+            return true;
+        }
+    return false;
+}
+
+static enum tide_code check_keys(const struct json *v, size_t number, struct tide_err *err)
+{
+    static const char *const keys[] = {"tool", "match", "permission"};
+
+    for (const struct json *m = v->first; m; m = m->next) {
+        bool known = false;
+
+        for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+            known |= json_key_eq(m, str_from(keys[i]));
+        if (!known)
+            return tide_fail(err, TIDE_INVALID,
+                             "permission rule %zu has no key '%.*s'; it has: tool, match, permission", number,
+                             (int)(m->key.len < 60 ? m->key.len : 60), m->key.ptr);
+        if (m->type != JSON_STRING)
+            return tide_fail(err, TIDE_INVALID, "permission rule %zu: '%.*s' must be a string", number,
+                             STR_ARG(m->key));
+    }
+    return TIDE_OK;
+}
+
+static enum tide_code parse_rule(struct arena *a, const struct json *v, size_t number, struct rule *ret,
+                                 struct tide_err *err)
+{
+    const struct json *match = json_get(v, STR("match"));
+    struct str word = json_get_text(a, v, STR("permission"));
+
+    if (v->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID,
+                         "permission rule %zu must be an object such as {\"tool\":\"bash\",\"permission\":\"ask\"}",
+                         number);
+    if (check_keys(v, number, err))
+        return err->code;
+    *ret = (struct rule){.tool = arena_dup(a, json_get_text(a, v, STR("tool"))), .any = !match};
+    if (match)
+        ret->match = arena_dup(a, json_text(a, match));
+    if (ret->tool.len == 0)
+        return tide_fail(err, TIDE_INVALID, "permission rule %zu names no tool", number);
+    if (match && ret->match.len == 0)
+        return tide_fail(err, TIDE_INVALID, "permission rule %zu: 'match' is empty: leave it out for every call",
+                         number);
+    if (!word_of(word, &ret->permission))
+        return tide_fail(err, TIDE_INVALID, "permission rule %zu: 'permission' must be allow, ask or deny, not '%.*s'",
+                         number, (int)(word.len < 60 ? word.len : 60), word.ptr);
+    return TIDE_OK;
+}
+
+void permits_free(struct permits *p)
+{
+    if (!p)
+        return;
+    arena_done(&p->arena);
+    free(p);
+}
+
+static void permits_freep(struct permits **p)
+{
+    permits_free(*p);
+}
+
+enum tide_code permits_parse(struct str json, struct permits **ret_permits, struct tide_err *err)
+{
+    AUTO(permits_freep) struct permits *p = mem_zero(sizeof(*p));
+    struct arena scratch = ARENA_INIT;
+    struct json *v = NULL;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = json_parse(&scratch, json, NULL, &v, NULL, err);
+    if (code)
+        tide_wrap(err, "permission rules");
+    else if (v->type != JSON_ARRAY)
+        code = tide_fail(err, TIDE_INVALID, "permission rules must be an array of objects");
+    if (!code) {
+        p->rules = arena_zero(&p->arena, (v->count + 1) * sizeof(*p->rules));
+        for (const struct json *r = v->first; r && !code; r = r->next, p->n++)
+            code = parse_rule(&p->arena, r, p->n + 1, &p->rules[p->n], err);
+    }
+    arena_done(&scratch);
+    if (!code)
+        *ret_permits = TAKE(p);
+    return code;
+}
+
+/* ---- matching ---- */
+
+#define SHELL_MARKS ";&|`()<>\n"
+
+static size_t char_len(struct str text, size_t at)
+{
+    size_t n = 1;
+
+    while (at + n < text.len && ((unsigned char)text.ptr[at + n] & 0xc0) == 0x80)
+        n++;
+    return n;
+}
+
+/* `*` and `?` stand for anything but the bytes in `never`. Goes back to the last star only: no pattern takes long. */
+static bool glob(struct str pattern, struct str text, const char *never)
+{
+    size_t p = 0, t = 0, star = SIZE_MAX, star_text = 0;
+
+    while (t < text.len) {
+        bool wild = !text.ptr[t] || !strchr(never, text.ptr[t]);
+
+        if (p < pattern.len && pattern.ptr[p] == '*') {
+            star = p++;
+            star_text = t;
+        } else if (p < pattern.len && (pattern.ptr[p] == text.ptr[t] || (pattern.ptr[p] == '?' && wild))) {
+            t += pattern.ptr[p++] == '?' ? char_len(text, t) : 1;
+        } else if (star != SIZE_MAX && (!text.ptr[star_text] || !strchr(never, text.ptr[star_text]))) {
+            p = star + 1;
+            t = ++star_text;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.len && pattern.ptr[p] == '*')
+        p++;
+    return p == pattern.len;
+}
+
+static struct str trim(struct str s)
+{
+    while (s.len && isspace((unsigned char)s.ptr[0]))
+        s = (struct str){s.ptr + 1, s.len - 1};
+    while (s.len && isspace((unsigned char)s.ptr[s.len - 1]))
+        s.len--;
+    return s;
+}
+
+/* Whether the first word only leads to a command: a keyword, or a variable that is set for it. */
+static bool only_leads(struct str word)
+{
+    static const char *const keywords[] = {"if", "then", "elif", "else", "while", "until", "do", "time", "!", "{"};
+    const char *equals = memchr(word.ptr, '=', word.len);
+
+    for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
+        if (str_eq(word, str_from(keywords[i])))
+            return true;
+    return equals && equals > word.ptr && (isalpha((unsigned char)*word.ptr) || *word.ptr == '_');
+}
+
+static struct str first_word(struct str s)
+{
+    size_t n = 0;
+
+    while (n < s.len && !isspace((unsigned char)s.ptr[n]))
+        n++;
+    return (struct str){s.ptr, n};
+}
+
+/* One space for each run of blanks. */
+static struct str squeeze(struct arena *a, struct str s)
+{
+    char *out = arena_alloc(a, s.len + 1);
+    size_t n = 0;
+
+    for (size_t i = 0; i < s.len; i++)
+        if (!isspace((unsigned char)s.ptr[i]))
+            out[n++] = s.ptr[i];
+        else if (n == 0 || out[n - 1] != ' ')
+            out[n++] = ' ';
+    return (struct str){out, n};
+}
+
+static bool part_matches(struct arena *a, struct str pattern, struct str part)
+{
+    part = squeeze(a, trim(part));
+    if (part.len == 0)
+        return false;
+    if (glob(pattern, part, ""))
+        return true;
+    for (struct str word = first_word(part); part.len && only_leads(word); word = first_word(part)) {
+        part = trim((struct str){part.ptr + word.len, part.len - word.len});
+        if (part.len && glob(pattern, part, ""))
+            return true;
+    }
+    return false;
+}
+
+static bool any_part_matches(struct arena *a, struct str pattern, struct str command)
+{
+    size_t from = 0;
+
+    if (part_matches(a, pattern, command))
+        return true;
+    for (size_t i = 0; i <= command.len; i++) {
+        if (i < command.len && (!command.ptr[i] || !strchr(SHELL_MARKS, command.ptr[i])))
+            continue;
+        if (part_matches(a, pattern, (struct str){command.ptr + from, i - from}))
+            return true;
+        from = i + 1;
+    }
+    return false;
+}
+
+static bool command_matches(struct arena *a, const struct rule *r, struct str command)
+{
+    if (r->permission == PERMIT_ALLOW)
+        return glob(r->match, trim(command), SHELL_MARKS);
+    return any_part_matches(a, r->match, command);
+}
+
+/* The path without ".", empty parts and what ".." takes back. */
+static struct str plain_path(struct arena *a, struct str path, bool *ret_dots)
+{
+    char *out = arena_alloc(a, path.len + 2);
+    bool absolute = path.len && path.ptr[0] == '/';
+    size_t n = 0;
+
+    for (size_t from = 0, to; from <= path.len; from = to + 1) {
+        struct str part;
+
+        for (to = from; to < path.len && path.ptr[to] != '/';)
+            to++;
+        part = (struct str){path.ptr + from, to - from};
+        if (str_eq(part, STR(".."))) {
+            *ret_dots = true;
+            while (n > 0 && out[--n] != '/')
+                ;
+        } else if (part.len && !str_eq(part, STR("."))) {
+            if (n > 0 || absolute)
+                out[n++] = '/';
+            memcpy(out + n, part.ptr, part.len);
+            n += part.len;
+        }
+    }
+    return (struct str){out, n};
+}
+
+static bool path_matches(struct arena *a, const struct rule *r, struct str path)
+{
+    bool dots = false;
+    struct str plain = plain_path(a, path, &dots);
+
+    if (r->permission == PERMIT_ALLOW)
+        return !dots && glob(r->match, plain, "");
+    if (glob(r->match, path, "") || glob(r->match, plain, ""))
+        return true;
+    for (size_t i = 0; plain.len && plain.ptr[0] == '/' && i < plain.len; i++)
+        if (plain.ptr[i] == '/' && glob(r->match, (struct str){plain.ptr + i + 1, plain.len - i - 1}, ""))
+            return true;
+    return false;
+}
+
+static bool matches(struct arena *a, const struct rule *r, const struct tool *tool, const struct json *args)
+{
+    struct str subject = json_get_text(a, args, str_from(tool->subject));
+    struct str path = json_get_text(a, args, STR("path"));
+
+    if (!glob(r->tool, str_from(tool->name), ""))
+        return false;
+    if (r->any)
+        return true;
+    if (strcmp(tool->subject, "command") == 0)
+        return command_matches(a, r, subject);
+    if (strcmp(tool->subject, "path") == 0)
+        return path_matches(a, r, subject);
+    return glob(r->match, subject, "") || (r->permission != PERMIT_ALLOW && path.len && path_matches(a, r, path));
+}
+
+static enum permission usual(const struct tool *tool)
+{
+    enum permission p = PERMIT_ASK;
+
+    return word_of(str_from(tool->permission), &p) ? p : PERMIT_ASK;
+}
+
+enum permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args)
+{
+    struct arena a = ARENA_INIT;
+    enum permission answer = usual(tool);
+
+    for (size_t i = p ? p->n : 0; i > 0; i--)
+        if (matches(&a, &p->rules[i - 1], tool, args)) {
+            answer = p->rules[i - 1].permission;
+            break;
+        }
+    arena_done(&a);
+    return answer;
+}
+
+bool permits_some(const struct permits *p, const struct tool *tool)
+{
+    bool some = usual(tool) != PERMIT_DENY;
+
+    for (size_t i = 0; p && i < p->n; i++) {
+        const struct rule *r = &p->rules[i];
+
+        if (!glob(r->tool, str_from(tool->name), ""))
+            continue;
+        if (r->permission != PERMIT_DENY)
+            some = true;
+        else if (r->any || str_eq(r->match, STR("*")))
+            some = false;
+    }
+    return some;
+}

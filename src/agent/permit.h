@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Permissions: which calls run, which are asked about, which are refused. Rules in order, the last that matches wins;
+ * without one the tool's own default holds.
+ *
+ *   {"tool": "bash", "match": "git *", "permission": "allow"}      match: a glob over the call's subject; absent: any
+ */
+#ifndef AGENT_PERMIT_H
+#define AGENT_PERMIT_H
+
+#include "agent/tool.h"
+
+enum permission { PERMIT_ALLOW, PERMIT_ASK, PERMIT_DENY };
+
+struct permits;
+
+/* From the JSON array of the config; TIDE_INVALID says which rule and what is wrong with it. */
+enum tide_code permits_parse(struct str json, struct permits **ret_permits, struct tide_err *err) MUST_CHECK;
+void permits_free(struct permits *p);
+
+/* `p` may be NULL. */
+enum permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args);
+
+/* Whether any call of this tool could be allowed or asked about: else the model is not told of it. */
+bool permits_some(const struct permits *p, const struct tool *tool);
+
+#endif

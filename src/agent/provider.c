@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of providers and what holds for all of them: a configuration is checked before anything is opened, a fault is
+ * one line that names the provider, and the key is in no line whatever the other side repeats.
+ */
+#include "agent/provider.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "agent/http.h"
+#include "agent/provider_internal.h"
+
+#define CONNECT_MS 10000
+#define FIRST_BYTE_MS 120000
+#define SILENCE_MS 60000
+
+static const struct provider_ops *const providers[] = {&provider_anthropic, &provider_openai, &provider_script};
+
+/* ---- faults -------------------------------------------------------------------------------------------------------- */
+
+/* Which of our codes a fault is, and what can be done about it where it does not pass by itself. */
+static const struct {
+    const char *code;
+    enum tide_code tide;
+    const char *remedy;
+} fault_rows[] = {
+    {"rate_limit", TIDE_BUSY, ""},
+    {"overloaded", TIDE_BUSY, ""},
+    {"timeout", TIDE_BUSY, ""},
+    {"server_error", TIDE_BUSY, ""},
+    {"connection", TIDE_IO, ""},
+    {"malformed", TIDE_IO, ""},
+    {"auth", TIDE_DENIED, "; check the API key (tidemark config get api_key)"},
+    {"quota", TIDE_DENIED, "; add credit or raise the limit with the provider, then resume"},
+    {"cancelled", TIDE_CANCELLED, ""},
+};
+
+static size_t fault_row(const char *code)
+{
+    size_t i = 0, n = sizeof fault_rows / sizeof fault_rows[0];
+
+    while (i < n && strcmp(fault_rows[i].code, code) != 0)
+        i++;
+    return i;
+}
+
+enum tide_code fault_tide_code(const struct model_fault *f)
+{
+    size_t row = fault_row(f->code);
+
+    return row < sizeof fault_rows / sizeof fault_rows[0] ? fault_rows[row].tide : TIDE_FAILED;
+}
+
+void fault_set(struct model_fault *f, const char *code, int http_status, const char *fmt, ...)
+{
+    va_list args;
+
+    snprintf(f->code, sizeof f->code, "%s", code);
+    f->http_status = http_status;
+    va_start(args, fmt);
+    vsnprintf(f->message, sizeof f->message, fmt, args);
+    va_end(args);
+}
+
+/* Where the message was cut inside the key, its beginning stands at the end. */
+static void hide_beginning(char *message, const char *key, size_t key_len)
+{
+    size_t len = strlen(message);
+
+    for (size_t n = len < key_len ? len : key_len; n >= 3; n--) {
+        if (memcmp(message + len - n, key, n) == 0) {
+            memcpy(message + len - n, "***", 3);
+            message[len - n + 3] = '\0';
+            return;
+        }
+    }
+}
+
+/* The other side may repeat what it was sent. Stars are never longer than what they hide. */
+static void hide_key(char *message, const char *key)
+{
+    size_t n = key ? strlen(key) : 0;
+    char *at = message;
+
+    if (n < 3)
+        return;
+    while ((at = strstr(at, key))) {
+        memcpy(at, "***", 3);
+        memmove(at + 3, at + n, strlen(at + n) + 1);
+        at += 3;
+    }
+    hide_beginning(message, key, n);
+}
+
+/* Completes a fault: the provider's name before it, the remedy behind it, one clean line in both places. */
+static enum tide_code report(const struct provider *p, struct model_fault *f, struct tide_err *err)
+{
+    struct tide_err line = {TIDE_OK, ""};
+    size_t row = fault_row(f->code);
+    const char *remedy = row < sizeof fault_rows / sizeof fault_rows[0] ? fault_rows[row].remedy : "";
+
+    hide_key(f->message, p->key);
+    tide_fail(&line, fault_tide_code(f), "%s: %.*s%s", p->ops->type, (int)(sizeof line.msg - strlen(remedy) - 16),
+              f->message, remedy);
+    memcpy(f->message, line.msg, sizeof f->message);
+    return tide_err_copy(err, &line);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------- */
+
+static const struct provider_ops *find(const char *type)
+{
+    for (size_t i = 0; type && i < sizeof providers / sizeof providers[0]; i++) {
+        if (strcmp(providers[i]->type, type) == 0)
+            return providers[i];
+    }
+    return NULL;
+}
+
+/* Neither may bring a line of its own into a header. */
+static bool is_printable(const char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text <= 0x20 || (unsigned char)*text >= 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static bool is_url(const char *url)
+{
+    struct str s = str_from(url);
+
+    return (str_starts(s, STR("http://")) && s.len > 7) || (str_starts(s, STR("https://")) && s.len > 8);
+}
+
+/* The address of requests. People write the base with and without the version and a slash: all are meant. */
+static enum tide_code make_url(struct provider *p, const char *base, struct tide_err *err)
+{
+    const char *path = p->ops->path;
+    struct buf url = BUF_INIT(4096);
+    size_t n;
+
+    p->own_url = !base;
+    base = base ? base : p->ops->base_url;
+    if (!is_url(base) || !is_printable(base) || strlen(base) > 2048)
+        return tide_fail(err, TIDE_INVALID, "base_url '%s' is no http:// or https:// address", base);
+    n = strlen(base);
+    while (n > 0 && base[n - 1] == '/')
+        n--;
+    if (n > 3 && memcmp(base + n - 3, "/v1", 3) == 0 && str_starts(str_from(path), STR("/v1/")))
+        path += 3;
+    buf_add(&url, base, n);
+    buf_add_str(&url, str_from(path));
+    p->url = buf_take(&url);
+    return TIDE_OK;
+}
+
+static enum tide_code open_http(struct provider *p, const struct provider_config *c, struct tide_err *err)
+{
+    if (c->key && !is_printable(c->key))
+        return tide_fail(
+            err, TIDE_INVALID,
+            "the API key holds a character that no key has (a line end or a space?); check where it is from");
+    p->key = c->key && *c->key ? mem_dup(str_from(c->key)) : NULL;
+    p->connect_ms = c->connect_ms > 0 ? c->connect_ms : CONNECT_MS;
+    p->first_byte_ms = c->first_byte_ms > 0 ? c->first_byte_ms : FIRST_BYTE_MS;
+    p->silence_ms = c->silence_ms > 0 ? c->silence_ms : SILENCE_MS;
+    p->http = http_new();
+    return make_url(p, c->base_url && *c->base_url ? c->base_url : NULL, err);
+}
+
+enum tide_code provider_open(const struct provider_config *config, struct provider **ret_provider, struct tide_err *err)
+{
+    AUTO(provider_closep) struct provider *p = NULL;
+    const struct provider_ops *ops = find(config->type);
+    enum tide_code code;
+
+    if (!ops)
+        return tide_fail(err, TIDE_INVALID, "there is no provider '%s' (anthropic, openai, script)",
+                         config->type ? config->type : "");
+    p = mem_zero(sizeof *p);
+    p->ops = ops;
+    code = ops->event ? open_http(p, config, err) : script_open(config->script, &p->script, err);
+    if (code)
+        return code;
+    *ret_provider = TAKE(p);
+    return TIDE_OK;
+}
+
+void provider_close(struct provider *p)
+{
+    if (!p)
+        return;
+    http_free(p->http);
+    script_free(p->script);
+    if (p->key)
+        explicit_bzero(p->key, strlen(p->key));
+    free(p->key);
+    free(p->url);
+    free(p);
+}
+
+const char *provider_type(const struct provider *p)
+{
+    return p->ops->type;
+}
+
+/* ---- calling ------------------------------------------------------------------------------------------------------- */
+
+void provider_render(const struct provider *p, const struct model_request *request, struct buf *out)
+{
+    p->ops->render(p, request, out);
+}
+
+enum tide_code provider_call(struct provider *p, struct str body, int attempt, const struct model_listener *listener,
+                             struct model_answer *ret_answer, struct model_fault *ret_fault, struct tide_err *err)
+{
+    static const struct model_listener nobody;
+    struct model_fault fault = {.retry_after_ms = -1};
+    enum tide_code code;
+
+    if (p->ops->call(p, body, attempt, listener ? listener : &nobody, ret_answer, &fault))
+        return TIDE_OK;
+    code = report(p, &fault, err);
+    if (ret_fault)
+        *ret_fault = fault;
+    return code;
+}

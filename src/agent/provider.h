@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Model providers behind one table: anthropic, openai, script. A request is rendered by a pure function, so that the one
+ * rebuilt after a crash has the same bytes; a call is one attempt, its text handed out as it comes.
+ */
+#ifndef AGENT_PROVIDER_H
+#define AGENT_PROVIDER_H
+
+#include "agent/model.h"
+#include "base/buf.h"
+#include "base/err.h"
+
+struct provider_config {
+    const char *type;                              /* anthropic, openai, script */
+    const char *base_url;                          /* NULL: the provider's own */
+    const char *key;                               /* secret; NULL: none. Never logged, never in an error */
+    const char *script;                            /* file that the script provider answers from */
+    int64_t connect_ms, first_byte_ms, silence_ms; /* time-outs; 0: 10 s, 120 s, 60 s */
+};
+
+/* Why an attempt failed. The code is one that retry_helps() knows. */
+struct model_fault {
+    char code
+        [32]; /* rate_limit overloaded timeout server_error connection malformed; auth quota bad_request cancelled */
+    int http_status;        /* 0: none was answered */
+    int64_t retry_after_ms; /* what the provider asked for; -1: nothing */
+    char message[256];      /* one line, without the key */
+};
+
+/* Who listens while an answer comes in. Any may be NULL. */
+struct model_listener {
+    void *arg;
+    void (*text)(void *arg, struct str piece); /* whole characters: a preview, nothing of it is stored yet */
+    void (*thinking)(void *arg);               /* the model thinks; what it thinks is passed over */
+    bool (*idle)(void *arg);                   /* at least ten times a second; true: give up (cancelled) */
+};
+
+struct provider;
+
+enum tide_code provider_open(const struct provider_config *config, struct provider **ret_provider, struct tide_err *err)
+    MUST_CHECK;
+void provider_close(struct provider *p);
+static inline void provider_closep(struct provider **p)
+{
+    provider_close(*p);
+}
+const char *provider_type(const struct provider *p);
+
+/* The body of the request. Pure: the same request gives the same bytes. */
+void provider_render(const struct provider *p, const struct model_request *request, struct buf *out);
+
+/*
+ * One attempt (from 0) at this body. TIDE_OK: the whole answer is there. Else *ret_fault says why, and err says it in one
+ * line; nothing of *ret_answer is set.
+ */
+enum tide_code provider_call(struct provider *p, struct str body, int attempt, const struct model_listener *listener,
+                             struct model_answer *ret_answer, struct model_fault *ret_fault, struct tide_err *err)
+    MUST_CHECK;
+
+#endif

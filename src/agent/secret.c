@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the provider's key comes from. It is never in the config itself, never in an argument, never in a message; what
+ * was copied on the way is wiped. White space at its ends is not part of it.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/config_value.h"
+#include "agent/hook_program.h"
+
+#define KEY_MAX ((size_t)64 << 10)
+#define KEYCHAIN_MS 60000 /* somebody may have to unlock it */
+
+static void wipe(struct buf *b)
+{
+    if (b->ptr)
+        explicit_bzero(b->ptr, b->cap);
+    buf_done(b);
+}
+
+/* It will stand in a header: one word of plain characters. */
+static enum tide_code give(struct str key, const char *from, struct buf *ret_key, struct tide_err *err)
+{
+    while (key.len > 0 && isspace((unsigned char)key.ptr[key.len - 1]))
+        key.len--;
+    while (key.len > 0 && isspace((unsigned char)key.ptr[0])) {
+        key.ptr++;
+        key.len--;
+    }
+    if (key.len == 0)
+        return tide_fail(err, TIDE_NOT_FOUND, "api_key: %.150s is empty: put the key there", from);
+    for (size_t i = 0; i < key.len; i++)
+        if ((unsigned char)key.ptr[i] <= ' ' || (unsigned char)key.ptr[i] >= 0x7f)
+            return tide_fail(err, TIDE_INVALID,
+                             "api_key: %.150s holds something else than one key: spaces, control characters or letters "
+                             "that no key has",
+                             from);
+    buf_clear(ret_key);
+    buf_add_str(ret_key, key);
+    return ret_key->failed ? tide_fail(err, TIDE_TOO_BIG, "api_key: %.150s: the key is too long", from) : TIDE_OK;
+}
+
+static enum tide_code from_environment(const char *name, struct buf *ret_key, struct tide_err *err)
+{
+    const char *value = getenv(name);
+
+    if (!value)
+        return tide_fail(err, TIDE_NOT_FOUND, "api_key: the variable %.100s is not set: export it", name);
+    return give(str_from(value), name, ret_key, err);
+}
+
+/* ---- a file ---- */
+
+static void find_file(const struct config *c, const char *path, struct buf *out)
+{
+    const char *home = getenv("HOME");
+
+    if (strncmp(path, "~/", 2) == 0 && home)
+        buf_addf(out, "%s%s", home, path + 1);
+    else
+        buf_addf(out, "%s%s", path[0] == '/' ? "" : config_dir(c), path);
+}
+
+static enum tide_code check_file(int fd, const char *path, struct tide_err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0)
+        return tide_fail_errno(err, errno, "api_key: %.150s", path);
+    if (!S_ISREG(st.st_mode))
+        return tide_fail(err, TIDE_INVALID, "api_key: %.150s: not a file", path);
+    if (st.st_mode & S_IRWXO)
+        return tide_fail(err, TIDE_DENIED,
+                         "api_key: %.100s: every user of this machine may read or change it: chmod 600 %.100s", path,
+                         path);
+    return TIDE_OK;
+}
+
+static enum tide_code read_file(int fd, const char *path, struct buf *text, struct tide_err *err)
+{
+    char piece[1024];
+    ssize_t n;
+
+    if (check_file(fd, path, err))
+        return err->code;
+    while ((n = read(fd, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR))
+        buf_add(text, piece, n > 0 ? (size_t)n : 0);
+    if (n < 0)
+        tide_fail_errno(err, errno, "api_key: %.150s", path);
+    explicit_bzero(piece, sizeof(piece));
+    if (n < 0)
+        return err->code;
+    return text->failed ? tide_fail(err, TIDE_TOO_BIG, "api_key: %.150s: too big for a key", path) : TIDE_OK;
+}
+
+static enum tide_code from_file(const struct config *c, const char *name, struct buf *ret_key, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf path = BUF_INIT(8192);
+    AUTO(wipe) struct buf text = BUF_INIT(KEY_MAX);
+    enum tide_code code;
+    int fd;
+
+    find_file(c, name, &path);
+    fd = open(buf_cstr(&path), O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us */
+    if (fd < 0)
+        return tide_fail_errno(err, errno, "api_key: %.150s", buf_cstr(&path));
+    code = read_file(fd, buf_cstr(&path), &text, err);
+    close(fd);
+    return code ? code : give(buf_view(&text), buf_cstr(&path), ret_key, err);
+}
+
+/* ---- the keychain ---- */
+
+static enum tide_code from_keychain(const char *name, struct buf *ret_key, struct tide_err *err)
+{
+    char *argv[] = {"secret-tool", "lookup", "service", "tidemark", "account", (char *)(uintptr_t)name, NULL};
+    struct hook_program p = {.argv = argv, .input = STR(""), .timeout_ms = KEYCHAIN_MS};
+    AUTO(wipe) struct buf text = BUF_INIT(KEY_MAX);
+    enum tide_code code;
+
+    if (name[0] == '-')
+        return tide_fail(err, TIDE_INVALID, "api_key: keychain:%.60s: a name does not begin with '-'", name);
+    code = hook_program_run(&p, &text, err);
+    if (code == TIDE_NOT_FOUND)
+        return tide_fail(err, code,
+                         "api_key: the keychain is asked with secret-tool, which is not installed: install "
+                         "libsecret-tools, or use env:NAME or file:PATH");
+    if (code == TIDE_FAILED || (!code && text.len == 0))
+        return tide_fail(err, TIDE_NOT_FOUND,
+                         "api_key: the keychain has no '%.40s': `secret-tool store --label=tidemark service tidemark "
+                         "account %.40s` puts it there%s%.60s",
+                         name, name, code ? ": " : "", code ? err->msg : "");
+    return code ? tide_wrap(err, "api_key: secret-tool") : give(buf_view(&text), "the keychain", ret_key, err);
+}
+
+/* ---- whichever it is ---- */
+
+/* The provider's usual variable, then ours. A server that asks for no key gets none. */
+static enum tide_code from_usual(const char *provider, struct buf *ret_key, struct tide_err *err)
+{
+    static const struct {
+        const char *provider, *names[3];
+    } usual[] = {
+        {"anthropic", {"ANTHROPIC_API_KEY", "TIDEMARK_API_KEY"}},
+        {"openai", {"OPENAI_API_KEY", "TIDEMARK_API_KEY"}},
+    };
+
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+        for (size_t k = 0; strcmp(usual[i].provider, provider) == 0 && usual[i].names[k]; k++) {
+            const char *value = getenv(usual[i].names[k]);
+
+            if (value && *value)
+                return give(str_from(value), usual[i].names[k], ret_key, err);
+        }
+    }
+    return TIDE_OK;
+}
+
+enum tide_code config_api_key(const struct config *c, const char *provider, struct buf *ret_key, struct tide_err *err)
+{
+    const char *ref = config_text(c, "api_key");
+
+    ERR_LOCAL(err);
+    buf_clear(ret_key);
+    if (strcmp(provider, "script") == 0)
+        return TIDE_OK;
+    if (!ref)
+        return from_usual(provider, ret_key, err);
+    if (strncmp(ref, "env:", 4) == 0)
+        return from_environment(ref + 4, ret_key, err);
+    if (strncmp(ref, "file:", 5) == 0)
+        return from_file(c, ref + 5, ret_key, err);
+    return from_keychain(ref + strlen("keychain:"), ret_key, err);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One text in a file replaced by another.
+ *
+ * Its effect is `once`. Run again after it happened it would fail, or worse, happen twice (old "a", new "aa"). But a cut
+ * edit can be settled, because it is made in two steps:
+ *
+ *   prepare   a file named after the key is made beside it, and is on disk    before the start is written down
+ *   run       the new content goes into that file, which then takes the name  the rename consumes it
+ *   drop      what is left of it goes                                         after the outcome is written down
+ *
+ * So of a started edit whose end nobody saw: the file beside it is there: it did not happen; it is not: it did. The
+ * content must agree, else somebody else was there as well and nobody can tell.
+ */
+#include "agent/tool_list.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "agent/tool_text.h"
+#include "base/mem.h"
+
+#define FILE_MAX ((size_t)16 << 20)
+#define CONTEXT_LINES 2
+#define SHOWN_LINES 40
+#define LINE_CHARS 300
+
+struct edit {
+    struct arena arena;
+    struct beneath beneath;
+    struct str path, old, new;
+    bool all;
+};
+
+static void edit_init(struct edit *e, const struct tool_work *w)
+{
+    *e = (struct edit){.arena = ARENA_INIT, .beneath = tool_beneath(w)};
+    e->path = arena_dup(&e->arena, json_get_text(&e->arena, w->args, STR("path"))); /* with its NUL: it is printed */
+    e->old = json_get_text(&e->arena, w->args, STR("old"));
+    e->new = json_get_text(&e->arena, w->args, STR("new"));
+    e->all = json_get_bool(w->args, STR("replace_all"), false);
+}
+
+static void edit_done(struct edit *e)
+{
+    arena_done(&e->arena);
+}
+
+static enum tide_code load(const struct edit *e, struct buf *ret_text, struct tide_err *err)
+{
+    struct stat st;
+    ssize_t n = 1;
+    int fd;
+
+    if (beneath_open(&e->beneath, e->path, BENEATH_FILE, &fd, &st, err))
+        return err->code;
+    while (n > 0 && ret_text->len <= FILE_MAX) {
+        char *room = buf_reserve(ret_text, (size_t)64 << 10);
+
+        n = room ? read(fd, room, (size_t)64 << 10) : 0;
+        ret_text->len += n > 0 ? (size_t)n : 0;
+    }
+    if (n < 0)
+        tide_fail_errno(err, errno, "read '%.*s'", STR_ARG(e->path));
+    else if (ret_text->len > FILE_MAX)
+        tide_fail(err, TIDE_TOO_BIG, "'%.120s' is bigger than %zu MiB: edit it with a command", e->path.ptr,
+                  FILE_MAX >> 20);
+    close(fd);
+    return n < 0 || ret_text->len > FILE_MAX ? err->code : TIDE_OK;
+}
+
+static const char *next(struct str text, size_t from, struct str what)
+{
+    return what.len && from <= text.len ? memmem(text.ptr + from, text.len - from, what.ptr, what.len) : NULL;
+}
+
+static size_t count(struct str text, struct str what)
+{
+    size_t n = 0;
+
+    for (const char *at = next(text, 0, what); at; at = next(text, (size_t)(at - text.ptr) + what.len, what))
+        n++;
+    return n;
+}
+
+/* ---- the result: the lines that changed, as they are now ---- */
+
+static size_t line_of(struct str text, size_t at)
+{
+    size_t n = 1;
+
+    for (size_t i = 0; i < at && i < text.len; i++)
+        n += text.ptr[i] == '\n';
+    return n;
+}
+
+static void show(struct buf *out, struct str text, size_t from, size_t to)
+{
+    size_t first = line_of(text, from), last = first + line_of((struct str){text.ptr + from, to - from}, to - from) - 1;
+    size_t number = 1, shown = 0;
+
+    first = first > CONTEXT_LINES ? first - CONTEXT_LINES : 1;
+    last += CONTEXT_LINES;
+    for (size_t at = 0; at < text.len && number <= last && shown < SHOWN_LINES; number++) {
+        const char *end = memchr(text.ptr + at, '\n', text.len - at);
+        size_t len = end ? (size_t)(end - (text.ptr + at)) : text.len - at;
+
+        if (number >= first) {
+            buf_addf(out, "%6zu\t", number);
+            text_line(out, (struct str){text.ptr + at, len}, LINE_CHARS);
+            buf_add_char(out, '\n');
+            shown++;
+        }
+        at += len + 1;
+    }
+    if (shown == SHOWN_LINES && number <= last)
+        buf_add_str(out, STR("[…]\n"));
+}
+
+/* ---- doing it ---- */
+
+static void replace(struct buf *out, struct str text, const struct edit *e, size_t *ret_first)
+{
+    size_t from = 0;
+
+    for (const char *at = next(text, 0, e->old); at; at = next(text, from, e->old)) {
+        buf_add(out, text.ptr + from, (size_t)(at - (text.ptr + from)));
+        if (*ret_first == SIZE_MAX)
+            *ret_first = out->len;
+        buf_add_str(out, e->new);
+        from = (size_t)(at - text.ptr) + e->old.len;
+    }
+    buf_add(out, text.ptr + from, text.len - from);
+}
+
+static enum tide_code check(const struct edit *e, struct str text, size_t *ret_count, struct tide_err *err)
+{
+    size_t n = count(text, e->old);
+    bool blanks = n == 0 && memchr(text.ptr, '\r', text.len) && memchr(e->old.ptr, '\n', e->old.len);
+
+    *ret_count = n;
+    if (n == 0)
+        return tide_fail(err, TIDE_NOT_FOUND, "the old text is not in '%.120s'%s: read the file and give it exactly",
+                         e->path.ptr, blanks ? " (its lines end with \\r\\n)" : "");
+    if (n > 1 && !e->all)
+        return tide_fail(err, TIDE_AMBIGUOUS,
+                         "the old text is in '%.120s' %zu times: give more of the lines around it, or replace_all",
+                         e->path.ptr, n);
+    return TIDE_OK;
+}
+
+static enum tide_code apply(const struct edit *e, const char *key, struct buf *text, struct buf *out,
+                            struct tool_result *ret, struct tide_err *err)
+{
+    size_t n = 0, first = SIZE_MAX;
+
+    if (load(e, text, err) || check(e, buf_view(text), &n, err))
+        return err->code;
+    replace(out, buf_view(text), e, &first);
+    if (out->failed)
+        return tide_fail(err, TIDE_TOO_BIG, "'%.120s' would become bigger than %zu MiB", e->path.ptr,
+                         2 * FILE_MAX >> 20);
+    if (beneath_replace(&e->beneath, e->path, BENEATH_KEEP, key, buf_view(out), err))
+        return err->code;
+    buf_addf(&ret->text, "'%.*s' changed in %zu %s%s:\n", STR_ARG(e->path), n, n == 1 ? "place" : "places",
+             n == 1 ? "" : ", the first");
+    show(&ret->text, buf_view(out), first, first + e->new.len);
+    return TIDE_OK;
+}
+
+static void run(struct tool_work *w, struct tool_result *ret)
+{
+    struct buf text = BUF_INIT(FILE_MAX + ((size_t)128 << 10)), out = BUF_INIT(2 * FILE_MAX);
+    AUTO(edit_done) struct edit e;
+    struct tide_err err;
+
+    edit_init(&e, w);
+    if (apply(&e, w->key, &text, &out, ret, &err))
+        tool_fail(ret, "%s", err.msg);
+    buf_done(&text);
+    buf_done(&out);
+}
+
+static enum tide_code prepare(struct tool_work *w, struct tide_err *err)
+{
+    AUTO(edit_done) struct edit e;
+
+    edit_init(&e, w);
+    if (e.old.len == 0)
+        return tide_fail(err, TIDE_INVALID, "edit: the old text is empty: a new file is made with 'write'");
+    if (str_eq(e.old, e.new))
+        return tide_fail(err, TIDE_INVALID, "edit: the old and the new text are the same");
+    return beneath_mark(&e.beneath, e.path, w->key, err) ? (err->code = TIDE_INVALID) : TIDE_OK;
+}
+
+static enum tool_fate fate(struct tool_work *w)
+{
+    struct buf text = BUF_INIT(FILE_MAX + ((size_t)128 << 10));
+    AUTO(edit_done) struct edit e;
+    enum tool_fate fate = FATE_UNKNOWN;
+    struct tide_err err;
+    bool there = false;
+
+    edit_init(&e, w);
+    if (beneath_marked(&e.beneath, e.path, w->key, &there, &err) == TIDE_OK) {
+        if (there)
+            fate = FATE_DID_NOT;
+        else if (!load(&e, &text, &err) && (e.new.len == 0 || count(buf_view(&text), e.new) > 0))
+            fate = FATE_HAPPENED;
+    }
+    buf_done(&text);
+    return fate;
+}
+
+static void drop(struct tool_work *w)
+{
+    AUTO(edit_done) struct edit e;
+
+    edit_init(&e, w);
+    beneath_unmark(&e.beneath, e.path, w->key);
+}
+
+const struct tool tool_edit = {
+    .name = "edit",
+    .description =
+        "Replace a text in a file of the working directory by another. The old text must be given exactly, with "
+        "its white space, and be there once, unless replace_all is true.",
+    .schema = "{\"type\":\"object\",\"properties\":{"
+              "\"path\":{\"type\":\"string\",\"description\":\"the file\"},"
+              "\"old\":{\"type\":\"string\",\"description\":\"the text that is there now\"},"
+              "\"new\":{\"type\":\"string\",\"description\":\"what shall be there instead\"},"
+              "\"replace_all\":{\"type\":\"boolean\",\"description\":\"every one of them, however many\"}},"
+              "\"required\":[\"path\",\"old\",\"new\"],\"additionalProperties\":false}",
+    .effect = "once",
+    .subject = "path",
+    .permission = "ask",
+    .prepare = prepare,
+    .run = run,
+    .fate = fate,
+    .drop = drop,
+};

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From settings, options and what a session has stored to an agent. A new session is made with its first prompt, so that
+ * looking around leaves nothing behind. */
+#include "cli/chat.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/launch.h"
+
+#define TITLE_CHARS 60
+#define FILE_MAX_BYTES ((size_t)256 << 10)
+#define LATEST_LOOKED_AT 200
+
+/* ---- settings ---- */
+
+static const char *keep(struct chat *c, struct str s)
+{
+    return s.len ? arena_dup(&c->arena, s).ptr : NULL;
+}
+
+/* [] for auto_approve_tools true is every tool. Rules of the settings come after, so that they win. */
+static const char *permissions(struct chat *c)
+{
+    struct str given = config_json(c->settings.config, "permissions"),
+               tools = config_json(c->settings.config, "auto_approve_tools");
+    AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
+    struct json_out o = json_out_to(&out);
+    struct json *list = NULL;
+
+    json_out_begin(&o, '[');
+    if (c->want->yes || str_eq(tools, STR("true")))
+        json_out_raw(&o, STR("{\"tool\":\"*\",\"permission\":\"allow\"}"));
+    if (!json_parse(&c->arena, tools, NULL, &list, NULL, NULL) && list->type == JSON_ARRAY)
+        for (const struct json *t = list->first; t; t = t->next) {
+            json_out_begin(&o, '{');
+            json_out_kraw(&o, STR("tool"), json_source(t));
+            json_out_kstr(&o, STR("permission"), STR("allow"));
+            json_out_end(&o, '}');
+        }
+    if (!json_parse(&c->arena, given, NULL, &list, NULL, NULL) && list->type == JSON_ARRAY)
+        for (const struct json *t = list->first; t; t = t->next)
+            json_out_raw(&o, json_source(t));
+    json_out_end(&o, ']');
+    return keep(c, buf_view(&out));
+}
+
+/* The hooks of the settings, and those of the file that they name. */
+static enum tide_code put_hooks(struct chat *c, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf file = BUF_INIT((size_t)1 << 20), out = BUF_INIT((size_t)4 << 20);
+    struct json_out o = json_out_to(&out);
+    const struct json *more = NULL;
+    struct json *list = NULL, *whole = NULL;
+
+    if (config_text(c->settings.config, "hooks_file")) {
+        if (settings_read(&c->settings, "hooks_file", &file, err) ||
+            json_parse(&c->arena, arena_dup(&c->arena, buf_view(&file)), NULL, &whole, NULL, err))
+            return tide_wrap(err, "hooks_file");
+        more = whole->type == JSON_ARRAY ? whole : json_get(whole, STR("hooks"));
+    }
+    json_out_begin(&o, '[');
+    if (!json_parse(&c->arena, config_json(c->settings.config, "hooks"), NULL, &list, NULL, NULL))
+        for (const struct json *h = list->first; h; h = h->next)
+            json_out_raw(&o, json_source(h));
+    for (const struct json *h = more ? more->first : NULL; h; h = h->next)
+        json_out_raw(&o, json_source(h));
+    json_out_end(&o, ']');
+    c->opt.hooks = keep(c, buf_view(&out));
+    return TIDE_OK;
+}
+
+static int64_t or_none(int64_t n)
+{
+    return n ? n : -1; /* what is 0 in the settings is "none", in the options "the default" */
+}
+
+static enum tide_code put_options(struct chat *c, struct tide_err *err)
+{
+    const struct config *cfg = c->settings.config;
+    const char *continues = config_text(cfg, "on_store_error");
+
+    c->opt.system_prompt = config_text(cfg, "system_prompt");
+    c->opt.max_turns = (int)(c->want->max_turns ? c->want->max_turns : config_int(cfg, "max_turns"));
+    c->opt.max_answer_tokens = config_int(cfg, "max_answer_tokens");
+    c->opt.max_context_tokens = config_int(cfg, "max_context_tokens");
+    c->opt.context_percent = (int)config_int(cfg, "context_trim_percent");
+    c->opt.max_retries = (int)or_none(config_int(cfg, "max_retries"));
+    c->opt.retry_base_delay_ms = config_int(cfg, "retry_base_delay_ms");
+    c->opt.max_tool_result_chars = or_none(config_int(cfg, "max_tool_result_chars"));
+    c->opt.tool_timeout_ms = config_int(cfg, "tool_timeout_ms");
+    c->opt.hook_timeout_ms = config_int(cfg, "hook_timeout_ms");
+    c->opt.connect_timeout_ms = config_int(cfg, "connect_timeout_ms");
+    c->opt.first_byte_timeout_ms = config_int(cfg, "first_byte_timeout_ms");
+    c->opt.silence_timeout_ms = config_int(cfg, "silence_timeout_ms");
+    c->opt.max_cost = config_number(cfg, "max_cost");
+    c->opt.max_tokens = config_int(cfg, "max_tokens");
+    c->opt.prices = keep(c, config_json(cfg, "prices"));
+    c->opt.permissions = permissions(c);
+    c->opt.no_tools = c->want->no_tools;
+    c->opt.refresh_prompt = c->want->refresh_prompt;
+    c->opt.on_store_error_continue = continues && strcmp(continues, "continue") == 0;
+    return put_hooks(c, err);
+}
+
+enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want *want, tide_agent_event_fn *event,
+                         tide_approve_fn *approve, void *arg, struct tide_err *err)
+{
+    *c = (struct chat){.cli = cli, .want = want, .model = want->model, .arena = ARENA_INIT, .key = BUF_INIT(8192)};
+    c->opt.event = event;
+    c->opt.approve = approve;
+    c->opt.arg = arg;
+    if (settings_open(cli, &c->settings, err) || settings_log(cli, &c->settings, err))
+        return err->code;
+    return put_options(c, err);
+}
+
+void chat_leave(struct chat *c)
+{
+    tide_agent_free(TAKE(c->agent));
+    tide_session_close(TAKE(c->session));
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+void chat_done(struct chat *c)
+{
+    chat_leave(c);
+    cli_store_close(c->cli);
+    if (c->temporary[0])
+        nftw(c->temporary, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    explicit_bzero(c->key.ptr ? c->key.ptr : (char[1]){0}, c->key.ptr ? c->key.len : 1);
+    buf_done(&c->key);
+    settings_done(&c->settings);
+    arena_done(&c->arena);
+}
+
+/* ---- the store ---- */
+
+enum tide_code chat_store(struct chat *c, struct tide_err *err)
+{
+    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const char *dir = getenv("TMPDIR");
+    char path[96];
+
+    if (!c->want->no_store)
+        return cli_store_open(c->cli, NEED_CREATE, 0, err)
+                   ? tide_wrap(err, "chat: nothing can be kept (--no-store chats without)")
+                   : TIDE_OK;
+    snprintf(c->temporary, sizeof(c->temporary), "%.30s/tidemark-chat-XXXXXX", dir && *dir ? dir : "/tmp");
+    if (!mkdtemp(c->temporary)) {
+        c->temporary[0] = '\0';
+        return tide_fail_errno(err, errno, "make a directory for a chat that is not kept");
+    }
+    snprintf(path, sizeof(path), "%s/chat.db", c->temporary);
+    return tide_store_open(path, &opt, &c->cli->store, err);
+}
+
+/* ---- the agent ---- */
+
+/* A member of the session's provider, or of the session; NULL: it has none. */
+static const char *stored(struct chat *c, tide_session *session, const char *object, const char *member)
+{
+    struct tide_text text = {NULL, 0};
+    const struct json *v;
+    struct json *state = NULL;
+    const char *found = NULL;
+
+    if (!session || tide_state(session, 0, &text, NULL))
+        return NULL;
+    if (!json_parse(&c->arena, arena_dup(&c->arena, (struct str){text.ptr, text.len}), NULL, &state, NULL, NULL)) {
+        v = json_get(state, STR("session"));
+        v = object ? json_get(v, str_from(object)) : v;
+        found = keep(c, json_get_text(&c->arena, v, str_from(member)));
+    }
+    tide_text_done(&text);
+    return found;
+}
+
+bool chat_made(tide_session *session)
+{
+    struct chat c = {.arena = ARENA_INIT};
+    bool made = stored(&c, session, "provider", "type") != NULL;
+
+    arena_done(&c.arena);
+    return made;
+}
+
+static enum tide_code find_key(struct chat *c, const char *provider, struct tide_err *err)
+{
+    buf_clear(&c->key);
+    c->opt.api_key = NULL;
+    if (strcmp(provider, "script") == 0)
+        return TIDE_OK;
+    if (config_api_key(c->settings.config, provider, &c->key, err))
+        return err->code;
+    if (!c->key.len && !c->opt.base_url)
+        return tide_fail(err, TIDE_INVALID,
+                         "no key for %s: set %s, or say where it is: `tidemark config set api_key file:PATH`", provider,
+                         strcmp(provider, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY");
+    c->opt.api_key = c->key.len ? buf_cstr(&c->key) : NULL;
+    return TIDE_OK;
+}
+
+/* What was asked for, else what the session has, else what is set. */
+static enum tide_code choose(struct chat *c, struct tide_err *err)
+{
+    const struct config *cfg = c->settings.config;
+    const char *type = stored(c, c->session, "provider", "type"), *script = c->want->script;
+    const char *provider = c->want->provider ? c->want->provider
+                           : script          ? "script"
+                           : type            ? type
+                                             : config_text(cfg, "provider");
+    bool as_stored = type && strcmp(type, provider) == 0;
+
+    c->opt.provider = provider;
+    c->opt.model = c->model ? c->model : as_stored ? NULL : config_text(cfg, "model");
+    c->opt.base_url = c->want->base_url;
+    if (!c->opt.base_url && !as_stored)
+        c->opt.base_url = config_text(cfg, "base_url");
+    c->opt.script = script ? script : as_stored ? NULL : config_text(cfg, "script");
+    if (c->opt.script && c->opt.script[0] != '/') {
+        char *real = realpath(c->opt.script, NULL);
+
+        c->opt.script = real ? arena_dup(&c->arena, str_from(real)).ptr : c->opt.script;
+        free(real);
+    }
+    if (as_stored && !c->opt.base_url)
+        c->opt.base_url = stored(c, c->session, "provider", "base_url");
+    return find_key(c, provider, err);
+}
+
+enum tide_code chat_agent(struct chat *c, struct tide_err *err)
+{
+    tide_agent_free(TAKE(c->agent));
+    return choose(c, err) ? err->code : tide_agent_new(c->session, &c->opt, &c->agent, err);
+}
+
+/* ---- sessions ---- */
+
+/* The directory, the title, and who is to answer. */
+static void put_fields(struct chat *c, const char *prompt, const char *dir, struct buf *out)
+{
+    struct json_out o = json_out_to(out);
+    struct str title = {prompt, strcspn(prompt, "\n")};
+    const char *agent = c->want->agent, *given = c->want->title;
+    size_t chars = 0, at = 0;
+
+    while (at < title.len && (chars < TITLE_CHARS || (title.ptr[at] & 0xc0) == 0x80))
+        chars += (title.ptr[at++] & 0xc0) != 0x80;
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("agent"), str_from(agent ? agent : "chat"));
+    json_out_kstr_opt(&o, STR("title"), given ? str_from(given) : (struct str){title.ptr, at});
+    json_out_kstr_opt(&o, STR("working_dir"), str_from(dir));
+    json_out_end(&o, '}');
+}
+
+enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+
+    put_fields(c, prompt, cwd, &fields);
+    if (choose(c, err) || tide_session_create(c->cli->store, NULL, buf_cstr(&fields), &c->session, err))
+        return err->code;
+    if (chat_agent(c, err)) { /* what is wrong with the settings leaves no session behind */
+        char id[TIDE_ID_SIZE];
+        struct tide_err ignored;
+
+        snprintf(id, sizeof(id), "%s", tide_session_id(c->session));
+        chat_leave(c);
+        (void)!tide_session_delete(c->cli->store, id, &ignored);
+        return err->code;
+    }
+    return TIDE_OK;
+}
+
+static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)
+{
+    *(int64_t *)arg = checkpoint->seq;
+    return 1;
+}
+
+/* --from checkpoint: the latest; seq:N; or a checkpoint's id. Nothing is deleted. */
+static enum tide_code roll_back(struct chat *c, const char *from, struct tide_err *err)
+{
+    unsigned flags = c->want->reuse_effects  ? TIDE_ROLLBACK_REUSE_EFFECTS
+                     : c->want->redo_effects ? TIDE_ROLLBACK_REDO_EFFECTS
+                                             : 0;
+    int64_t seq = 0;
+    enum tide_code code;
+
+    if (strcmp(from, "checkpoint") == 0) {
+        code = tide_checkpoint_latest(c->session, take_seq, &seq, err);
+        if (code == TIDE_NOT_FOUND) {
+            say("session %s has no checkpoint yet: everything is kept", tide_session_id(c->session));
+            return TIDE_OK;
+        }
+    } else {
+        code = cli_position(c->session, strncmp(from, "seq:", 4) == 0 ? from + 4 : from, &seq, err);
+    }
+    if (code)
+        return tide_wrap(err, "--from %s", from);
+    if (seq == tide_session_last_seq(c->session))
+        return TIDE_OK;
+    return tide_rollback(c->session, seq, flags, "chat --from", err);
+}
+
+enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err *err)
+{
+    const char *type, *model;
+
+    chat_leave(c);
+    c->session = session;
+    c->resumed = true;
+    type = stored(c, session, "provider", "type");
+    model = stored(c, session, "provider", "model");
+    if (!type && !c->want->provider)
+        return tide_fail(
+            err, TIDE_INVALID,
+            "session '%s' was not made by a chat: `tidemark resume %s` goes on with it, --provider makes it one",
+            tide_session_id(session), tide_session_id(session));
+    if (type && c->want->provider && strcmp(type, c->want->provider) != 0)
+        say("provider %s instead of %s, as told", c->want->provider, type);
+    if (model && c->model && strcmp(model, c->model) != 0)
+        say("model %s instead of %s, as told", c->model, model);
+    return chat_agent(c, err);
+}
+
+enum tide_code chat_open(struct chat *c, const char *id, const char *from, struct tide_err *err)
+{
+    tide_session *session = NULL;
+
+    if (cli_advise_session(tide_session_open(c->cli->store, id, TIDE_SESSION_APPEND, &session, err), err))
+        return err->code;
+    if (chat_take(c, session, err))
+        return err->code;
+    return from ? roll_back(c, from, err) : TIDE_OK;
+}
+
+struct latest {
+    char ids[LATEST_LOOKED_AT][TIDE_ID_SIZE];
+    size_t n;
+};
+
+static int take_id(void *arg, const struct tide_session_info *info)
+{
+    struct latest *l = arg;
+
+    snprintf(l->ids[l->n++], TIDE_ID_SIZE, "%s", info->id);
+    return l->n == LATEST_LOOKED_AT;
+}
+
+static bool is_here(struct chat *c, const char *id, const char *cwd)
+{
+    tide_session *s = NULL;
+    const char *dir;
+    bool here;
+
+    if (tide_session_open(c->cli->store, id, TIDE_SESSION_READ, &s, NULL))
+        return false;
+    dir = stored(c, s, NULL, "working_dir");
+    here = dir && cwd && strcmp(dir, cwd) == 0 && stored(c, s, "provider", "type");
+    tide_session_close(s);
+    return here;
+}
+
+enum tide_code chat_open_latest(struct chat *c, struct tide_err *err)
+{
+    const struct tide_list_filter filter = {.limit = LATEST_LOOKED_AT};
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+    AUTO(mem_freep) struct latest *l = mem_zero(sizeof(*l));
+
+    if (tide_session_list(c->cli->store, &filter, take_id, l, err))
+        return err->code;
+    for (size_t i = 0; i < l->n; i++)
+        if (is_here(c, l->ids[i], cwd))
+            return chat_open(c, l->ids[i], NULL, err);
+    return tide_fail(err, TIDE_NOT_FOUND,
+                     "--continue: no chat was begun in this directory: `tidemark chat` begins one");
+}
+
+/* ---- files in prompts ---- */
+
+static void add_file(struct chat *c, struct buf *out, struct str path)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(FILE_MAX_BYTES + 1);
+    const char *name = arena_dup(&c->arena, path).ptr;
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    ssize_t n = 1;
+
+    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        if (fd >= 0)
+            close(fd);
+        return; /* no file: it is what was written */
+    }
+    while (n > 0 && text.len < FILE_MAX_BYTES) {
+        char *room = buf_reserve(&text, 16384);
+
+        n = room ? read(fd, room, 16384) : 0;
+        text.len += n > 0 ? (size_t)n : 0;
+    }
+    close(fd);
+    if (!str_is_utf8(buf_view(&text), NULL) || memchr(text.ptr ? text.ptr : "", 0, text.len)) {
+        say("@%s is no text: left as it is", name);
+        return;
+    }
+    buf_addf(out, "\n\n<file path=\"%s\">\n", name);
+    buf_add_str(out, buf_view(&text));
+    buf_add_str(out, n > 0 ? STR("\n[cut: the file is longer]\n</file>") : STR("\n</file>"));
+}
+
+enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT((size_t)16 << 20);
+
+    buf_add_str(&out, str_from(prompt));
+    for (const char *at = strchr(prompt, '@'); at; at = strchr(at + 1, '@')) {
+        size_t len = strcspn(at + 1, " \t\r\n,;:!?\"'()<>");
+
+        while (len > 0 && at[len] == '.') /* the end of a sentence */
+            len--;
+        if (len > 0 && (at == prompt || strchr(" \t\r\n\"'(", at[-1])))
+            add_file(c, &out, (struct str){at + 1, len});
+    }
+    if (out.failed)
+        return tide_fail(err, TIDE_TOO_BIG, "the prompt with its files is larger than 16 MiB");
+    *ret_prompt = arena_dup(&c->arena, buf_view(&out)).ptr;
+    return TIDE_OK;
+}
+
+/* ---- what is to be done ---- */
+
+static int take_needs(void *arg, const struct tide_session_info *info)
+{
+    *(bool *)arg = info->needs_resume;
+    return 0;
+}
+
+bool chat_needs_resume(struct chat *c)
+{
+    bool needs = false;
+
+    return !tide_session_refresh(c->session, NULL) && !tide_session_show(c->session, take_needs, &needs, NULL) && needs;
+}
+
+/* ---- the log ---- */
+
+void chat_log_open(const struct chat *c)
+{
+    log_write(LOG_INFO, c->resumed ? "session goes on" : "session open", "session", tide_session_id(c->session),
+              "provider", c->opt.provider ? c->opt.provider : "", "model", c->opt.model ? c->opt.model : "as stored",
+              (char *)NULL);
+}
+
+void chat_log_end(const struct chat *c, enum tide_code code, const char *why)
+{
+    const char *id = tide_session_id(c->session);
+    struct tide_usage u = {0};
+    char in[32], out[32];
+
+    if (c->quiet)
+        return;
+    if (code && code != TIDE_WAITING && code != TIDE_CANCELLED && code != TIDE_NOT_FOUND) {
+        log_write(LOG_ERROR, "the run ended by failure", "session", id, "why", why, (char *)NULL);
+        return;
+    }
+    if (tide_usage(c->session, 0, &u, NULL))
+        return;
+    snprintf(in, sizeof(in), "%" PRId64, u.input_tokens);
+    snprintf(out, sizeof(out), "%" PRId64, u.output_tokens);
+    log_write(LOG_INFO, code ? "session parked" : "answered", "session", id, "input_tokens", in, "output_tokens", out,
+              (char *)NULL);
+}
+
+void chat_log(const struct chat *c, const struct tide_agent_event *e)
+{
+    const char *id = c->session ? tide_session_id(c->session) : "";
+    char numbers[80];
+
+    if (c->quiet)
+        return;
+    switch (e->what) {
+    case TIDE_AGENT_TOOL:
+        log_write(LOG_DEBUG, "tool call", "session", id, "tool", e->tool, "call", e->call_id, (char *)NULL);
+        break;
+    case TIDE_AGENT_TOOL_END:
+        snprintf(numbers, sizeof(numbers), "%" PRId64, e->ms);
+        log_write(LOG_DEBUG, e->failed ? "tool failed" : "tool done", "session", id, "tool", e->tool, "ms", numbers,
+                  (char *)NULL);
+        break;
+    case TIDE_AGENT_RETRY:
+        snprintf(numbers, sizeof(numbers), "attempt %d of %d in %.1f s", e->attempt, e->attempts,
+                 (double)e->delay_ms / 1000);
+        log_write(LOG_WARN, numbers, "session", id, "why", e->text, (char *)NULL);
+        break;
+    case TIDE_AGENT_NOTICE:
+        log_write(LOG_WARN, e->text, "session", id, (char *)NULL);
+        break;
+    case TIDE_AGENT_USAGE:
+        snprintf(numbers, sizeof(numbers), "%" PRId64 " in, %" PRId64 " out", e->input_tokens, e->output_tokens);
+        log_write(LOG_DEBUG, "turn", "session", id, "tokens", numbers, (char *)NULL);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A chat at a terminal. The loop reads a prompt, lets the agent work on it and draws what happens. Ctrl-C while it works
+ * stops the turn, and the session can go on; a second one leaves. A question is asked when it is on disk: whoever kills the
+ * chat then finds it asked again, here or anywhere.
+ */
+#include "cli/chat_screen.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/tool.h"
+#include "cli/launch.h"
+#include "program/proc.h"
+
+static struct screen *current; /* for the handler */
+
+static void on_signal(int number)
+{
+    struct screen *s = current;
+
+    if (!s)
+        return;
+    if (number != SIGINT || ++s->presses > 1)
+        s->leave = 1;
+    if (s->chat.agent)
+        tide_agent_stop(s->chat.agent);
+}
+
+static void set_signals(struct screen *s)
+{
+    struct sigaction act = {.sa_handler = on_signal};
+
+    current = s;
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+}
+
+/* ---- what happens ---- */
+
+static const char *summary_of(struct screen *s, const char *tool, const char *args)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(4096);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *json = NULL;
+
+    if (json_parse(&a, str_from(args), NULL, &json, NULL, NULL))
+        json = NULL;
+    tool_summary(&out, str_from(tool), json);
+    return arena_dup(&s->chat.arena, buf_view(&out)).ptr;
+}
+
+static enum view_outcome outcome_of(bool failed, struct str text)
+{
+    if (!failed)
+        return VIEW_DONE;
+    return str_starts(text, STR("outcome unknown")) ? VIEW_UNKNOWN
+           : str_starts(text, STR("denied"))        ? VIEW_REFUSED
+                                                    : VIEW_FAILED;
+}
+
+static void show_retry(struct screen *s, const struct tide_agent_event *e)
+{
+    char line[400];
+
+    snprintf(line, sizeof(line), "attempt %d of %d in %.1f s: %.*s", e->attempt, e->attempts,
+             (double)e->delay_ms / 1000, (int)e->text_len, e->text);
+    view_retry(s->view, line);
+    view_busy(s->view, "waiting");
+}
+
+static void add_usage(struct screen *s, const struct tide_agent_event *e)
+{
+    s->usage.input_tokens += e->input_tokens;
+    s->usage.output_tokens += e->output_tokens;
+    s->usage.cached_tokens += e->cached_tokens;
+    s->usage.cost = s->chat.opt.prices && strcmp(s->chat.opt.prices, "{}") != 0 ? s->usage.cost + e->cost : -1;
+    s->usage.context = e->input_tokens + e->output_tokens;
+    s->usage.context_max = s->chat.opt.max_context_tokens;
+    view_busy(s->view, "thinking");
+}
+
+static void on_event(void *arg, const struct tide_agent_event *e)
+{
+    struct screen *s = arg;
+    struct str text = {e->text ? e->text : "", e->text ? e->text_len : 0};
+
+    chat_log(&s->chat, e);
+    switch (e->what) {
+    case TIDE_AGENT_TEXT:
+        view_text(s->view, text);
+        break;
+    case TIDE_AGENT_TEXT_END:
+        if (!s->chat.cli->out.tty) /* byte for byte: whoever reads it sees where an answer ends */
+            view_text(s->view, STR("\n"));
+        view_text_end(s->view);
+        break;
+    case TIDE_AGENT_DISCARD:
+        view_text_discard(s->view);
+        break;
+    case TIDE_AGENT_WAIT:
+        view_tick(s->view);
+        break;
+    case TIDE_AGENT_RETRY:
+        show_retry(s, e);
+        break;
+    case TIDE_AGENT_TOOL:
+        view_tool_start(s->view, summary_of(s, e->tool, e->args));
+        break;
+    case TIDE_AGENT_TOOL_END:
+        view_tool_end(s->view, summary_of(s, e->tool, e->args), outcome_of(e->failed, text), e->ms, text);
+        view_busy(s->view, "thinking");
+        break;
+    case TIDE_AGENT_USAGE:
+        add_usage(s, e);
+        break;
+    case TIDE_AGENT_NOTICE:
+        view_warning(s->view, e->text);
+        break;
+    }
+}
+
+static enum tide_decision on_approve(void *arg, const struct tide_approval *ask)
+{
+    static const struct {
+        char letter;
+        enum tide_decision decision;
+    } answers[] = {
+        {'y', TIDE_DECIDE_ALLOW}, {'a', TIDE_DECIDE_ALWAYS}, {'n', TIDE_DECIDE_DENY}, {'l', TIDE_DECIDE_LATER}};
+    struct screen *s = arg;
+    AUTO(buf_done) struct buf line = BUF_INIT(4096);
+
+    view_busy(s->view, NULL);
+    view_approval(s->view, ask->question ? ask->question : "", str_from(ask->args));
+    for (;;) {
+        enum line_result got = line_edit_read(
+            s->answers, ask->tool ? "[y]es, [a]lways this tool, [n]o, [l]ater? " : "[y]es, [n]o, [l]ater? ", &line);
+
+        if (got != LINE_OK)
+            return TIDE_DECIDE_LATER; /* it stays asked */
+        for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+            if (line.len && (line.ptr[0] | 0x20) == answers[i].letter) {
+                line_edit_hush(s->line);
+                view_busy(s->view, "thinking");
+                return answers[i].decision;
+            }
+    }
+}
+
+/* ---- the history ---- */
+
+struct redraw {
+    struct screen *s;
+    struct arena arena;
+    const struct json *calls; /* of the latest answer */
+};
+
+static int draw_message(void *arg, const struct tide_message *m)
+{
+    struct redraw *r = arg;
+    struct str text = {m->text, m->text_len};
+    struct json *calls = NULL;
+
+    if (strcmp(m->role, "user") == 0) {
+        if (!m->from_hook)
+            view_user(r->s->view, text);
+    } else if (strcmp(m->role, "assistant") == 0) {
+        if (text.len) {
+            view_text(r->s->view, text);
+            if (!r->s->chat.cli->out.tty)
+                view_text(r->s->view, STR("\n"));
+            view_text_end(r->s->view);
+        }
+        if (m->calls && !json_parse(&r->arena, arena_dup(&r->arena, str_from(m->calls)), NULL, &calls, NULL, NULL))
+            r->calls = calls;
+    } else {
+        for (const struct json *c = r->calls ? r->calls->first : NULL; c; c = c->next)
+            if (str_eq(json_get_text(&r->arena, c, STR("id")), str_from(m->call_id)))
+                view_tool_end(r->s->view,
+                              summary_of(r->s, arena_dup(&r->arena, json_get_text(&r->arena, c, STR("name"))).ptr,
+                                         arena_dup(&r->arena, json_source(json_get(c, STR("args")))).ptr),
+                              outcome_of(m->failed, text), -1, text);
+    }
+    return 0;
+}
+
+void screen_redraw(struct screen *s)
+{
+    struct redraw r = {.s = s, .arena = ARENA_INIT};
+    struct tide_err err = {TIDE_OK, ""};
+
+    if (tide_agent_history(s->chat.agent, draw_message, &r, &err))
+        view_error(s->view, err.msg);
+    arena_done(&r.arena);
+}
+
+/* ---- working ---- */
+
+static void begin_work(struct screen *s)
+{
+    s->presses = 0;
+    s->usage = (struct view_usage){.ms = -1};
+    s->began_ms = proc_clock_ms();
+    if (s->line)
+        line_edit_hush(s->line);
+    view_busy(s->view, "thinking");
+}
+
+static void end_work(struct screen *s, enum tide_code code, const struct tide_err *err)
+{
+    char line[700];
+    const char *id = tide_session_id(s->chat.session);
+
+    chat_log_end(&s->chat, code, err->msg);
+    view_busy(s->view, NULL);
+    view_text_end(s->view);
+    s->usage.ms = proc_clock_ms() - s->began_ms;
+    if (code == TIDE_WAITING) {
+        snprintf(line, sizeof(line), "%.400s: answer with /resume %.20s…, or `tidemark resume %s --input allow`",
+                 err->msg, id, id);
+        view_notice(s->view, line);
+    } else if (code == TIDE_CANCELLED) {
+        view_notice(s->view, "stopped: say something else, or /resume to go on where it was");
+    } else if (code == TIDE_FENCED || code == TIDE_HELD) {
+        snprintf(line, sizeof(line), "%.500s (another process goes on with this session)", err->msg);
+        view_error(s->view, line);
+    } else if (code && code != TIDE_NOT_FOUND) {
+        view_error(s->view, err->msg);
+    }
+    if (s->usage.input_tokens + s->usage.output_tokens > 0)
+        view_usage(s->view, &s->usage);
+}
+
+static void say_prompt(struct screen *s, const char *typed)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    const char *prompt = typed;
+    enum tide_code code = s->chat.session ? TIDE_OK : chat_new(&s->chat, typed, &err);
+
+    if (!code && chat_expand(&s->chat, typed, &prompt, &err))
+        code = err.code;
+    if (code) {
+        view_error(s->view, err.msg);
+        line_edit_prefill(s->line, str_from(typed)); /* nothing that was typed is lost */
+        return;
+    }
+    begin_work(s);
+    code = tide_agent_run(s->chat.agent, prompt, NULL, &err);
+    end_work(s, code, &err);
+}
+
+void screen_go_on(struct screen *s)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    enum tide_code code;
+
+    begin_work(s);
+    code = tide_agent_resume(s->chat.agent, NULL, NULL, NULL, &err);
+    end_work(s, code, &err);
+}
+
+static int is_waiting(void *arg, const struct tide_session_info *info)
+{
+    *(bool *)arg = info->status && strcmp(info->status, "waiting") == 0;
+    return 0;
+}
+
+static void take_up(struct screen *s)
+{
+    bool waiting = false;
+
+    screen_redraw(s);
+    if (tide_session_show(s->chat.session, is_waiting, &waiting, NULL))
+        return;
+    if (waiting || chat_needs_resume(&s->chat)) {
+        view_notice(s->view, waiting ? "it waits for your word" : "it was cut: going on where it was");
+        screen_go_on(s);
+    }
+}
+
+enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *err)
+{
+    tide_session *session = NULL;
+
+    if (cli_advise_session(tide_session_open(s->chat.cli->store, id, TIDE_SESSION_APPEND, &session, err), err))
+        return err->code;
+    if (!chat_made(session)) {
+        tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat", tide_session_id(session));
+        tide_session_close(session);
+        return err->code;
+    }
+    s->chat.model = NULL;
+    if (chat_take(&s->chat, session, err))
+        return err->code;
+    view_clear(s->view);
+    take_up(s);
+    return TIDE_OK;
+}
+
+/* ---- reading ---- */
+
+/* Where typed prompts are kept: beside the settings, unless they say where. */
+static const char *history_path(struct screen *s)
+{
+    const char *set = config_text(s->chat.settings.config, "history_file");
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME"), *dir;
+    char *path = set ? settings_path(&s->chat.settings, set) : NULL;
+    const char *kept;
+
+    if (path) {
+        kept = arena_dup(&s->chat.arena, str_from(path)).ptr;
+        free(path);
+        return kept;
+    }
+    if (!state && !home)
+        return NULL;
+    dir = state && *state ? arena_printf(&s->chat.arena, "%s/tidemark", state)
+                          : arena_printf(&s->chat.arena, "%s/.local/state/tidemark", home ? home : "");
+    for (char *slash = strchr((char *)(uintptr_t)dir + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(dir, 0700);
+        *slash = '/';
+    }
+    mkdir(dir, 0700);
+    return arena_printf(&s->chat.arena, "%s/chat-history", dir);
+}
+
+static void greet(struct screen *s)
+{
+    char line[200];
+
+    if (s->chat.session)
+        snprintf(line, sizeof(line), "tidemark chat · %s · /help", tide_session_id(s->chat.session));
+    else
+        snprintf(line, sizeof(line), "tidemark chat · /help shows what can be typed");
+    view_heading(s->view, line);
+}
+
+static void read_and_work(struct screen *s)
+{
+    AUTO(buf_done) struct buf line = BUF_INIT((size_t)16 << 20);
+    bool warned = false;
+
+    while (!s->leave) {
+        enum line_result got = line_edit_read(s->line, "› ", &line);
+        const char *text = buf_cstr(&line);
+
+        if (got == LINE_END)
+            break;
+        if (got == LINE_CANCELLED) {
+            if (warned)
+                break;
+            view_notice(s->view, "Ctrl-C again, or /quit, leaves");
+        }
+        warned = got == LINE_CANCELLED;
+        if (got != LINE_OK || !text[strspn(text, " \t\n")])
+            continue;
+        view_typed(s->view);
+        if (text[0] == '/')
+            screen_command(s, text);
+        else
+            say_prompt(s, text);
+    }
+    if (s->chat.session) {
+        char bye[200];
+
+        snprintf(bye, sizeof(bye), "tidemark chat --resume %s goes on here", tide_session_id(s->chat.session));
+        view_notice(s->view, bye);
+    }
+}
+
+static enum tide_code open_session(struct screen *s, struct tide_err *err)
+{
+    const struct chat_want *want = s->chat.want;
+
+    if (chat_store(&s->chat, err))
+        return err->code;
+    if (want->resume)
+        return chat_open(&s->chat, want->resume, want->from, err);
+    return want->latest ? chat_open_latest(&s->chat, err) : TIDE_OK;
+}
+
+static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat_want *want, tide_approve_fn *approve,
+                            struct tide_err *err)
+{
+    const struct view_config look = {
+        .out = STDOUT_FILENO, .err = STDERR_FILENO, .tty = cli->out.tty, .color = cli->out.color};
+
+    if (chat_init(&s->chat, cli, want, on_event, approve, s, err) || open_session(s, err))
+        return err->code;
+    s->chat.quiet = isatty(STDERR_FILENO) && !config_text(s->chat.settings.config, "log_file");
+    s->view = view_new(&look);
+    set_signals(s);
+    return TIDE_OK;
+}
+
+enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct tide_err *err)
+{
+    struct screen s = {.leave = 0};
+    struct line_config edit = {.in = STDIN_FILENO, .out = STDOUT_FILENO, .color = cli->out.color, .wake_fd = -1};
+    enum tide_code code = begin(&s, cli, want, on_approve, err);
+
+    if (!code) {
+        s.answers = line_edit_new(&edit);
+        edit.history = history_path(&s);
+        edit.arg = &s;
+        edit.complete = screen_complete;
+        s.line = line_edit_new(&edit);
+        greet(&s);
+        if (s.chat.session) {
+            chat_log_open(&s.chat);
+            take_up(&s);
+        }
+        read_and_work(&s);
+        current = NULL;
+        line_edit_free(s.line);
+        line_edit_free(s.answers);
+        view_free(s.view);
+    }
+    chat_done(&s.chat);
+    return code;
+}
+
+/* What it waits for, or was stopped at, is said as chat_print() says it. */
+static enum tide_code watched(struct screen *s, enum tide_code code)
+{
+    struct cli *cli = s->chat.cli;
+
+    cli->exit_status = code == TIDE_NOT_FOUND ? 0 : code == TIDE_CANCELLED ? 130 : tide_code_exit(code);
+    return TIDE_OK;
+}
+
+enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct tide_err *err)
+{
+    struct screen s = {.leave = 0};
+    const char *prompt = NULL;
+    enum tide_code code = begin(&s, cli, want, NULL, err);
+
+    if (!code && !s.chat.session)
+        code = chat_new(&s.chat, want->prompt, err);
+    if (!code && want->prompt)
+        code = chat_expand(&s.chat, want->prompt, &prompt, err);
+    if (!code) {
+        screen_redraw(&s);
+        if (prompt)
+            view_user(s.view, str_from(want->prompt));
+        begin_work(&s);
+        code = prompt ? tide_agent_run(s.chat.agent, prompt, NULL, err)
+                      : tide_agent_resume(s.chat.agent, NULL, NULL, NULL, err);
+        end_work(&s, code, err);
+        code = watched(&s, code);
+    }
+    current = NULL;
+    view_free(s.view);
+    chat_done(&s.chat);
+    return code;
+}

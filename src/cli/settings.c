@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From options and environment to an open config and a log that is set up. The file that nobody named may be missing; one
+ * that somebody named and that is not there would otherwise be defaults that nobody asked for.
+ */
+#include "cli/settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/config_value.h"
+#include "base/log.h"
+#include "cli/store_url.h"
+
+#define READ_MAX ((size_t)1 << 20)
+
+static enum tide_code from_xdg(struct buf *path, struct tide_err *err)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+
+    if (config && config[0] == '/') /* the specification: a relative one is to be ignored */
+        buf_addf(path, "%s/tidemark/config.json", config);
+    else if (home && home[0] == '/')
+        buf_addf(path, "%s/.config/tidemark/config.json", home);
+    else
+        return tide_fail(err, TIDE_INVALID,
+                         "find the settings: neither HOME nor XDG_CONFIG_HOME is set: give --config FILE");
+    return TIDE_OK;
+}
+
+enum tide_code settings_find(const struct cli *cli, struct settings *ret_settings, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf path = BUF_INIT(8192);
+    const char *given = args_text(&cli->args, "config"), *from = "--config";
+
+    if (!given) {
+        given = getenv("TIDEMARK_CONFIG");
+        given = given && *given ? given : NULL;
+        from = "TIDEMARK_CONFIG";
+    }
+    if (given && !*given)
+        return tide_fail(err, TIDE_INVALID, "%s: the path is empty: give a file", from);
+    if (given)
+        buf_add_str(&path, str_from(given));
+    else if (from_xdg(&path, err))
+        return err->code;
+    if (path.failed)
+        return tide_fail(err, TIDE_INVALID, "find the settings: the path is too long: give --config FILE");
+    *ret_settings = (struct settings){.path = buf_take(&path), .named = given != NULL};
+    return TIDE_OK;
+}
+
+static void warn(void *arg, const char *line)
+{
+    (void)arg;
+    fprintf(stderr, "tidemark: %s\n", line);
+}
+
+static enum tide_code find_file(const struct cli *cli, struct settings *ret_settings, struct tide_err *err)
+{
+    struct settings s = {0};
+
+    if (settings_find(cli, &s, err))
+        return err->code;
+    if (s.named && access(s.path, F_OK) != 0) {
+        tide_fail(err, TIDE_NOT_FOUND, "%.150s: there is no such config file: `tidemark config set` makes one", s.path);
+        settings_done(&s);
+        return err->code;
+    }
+    *ret_settings = s;
+    return TIDE_OK;
+}
+
+enum tide_code settings_open(const struct cli *cli, struct settings *ret_settings, struct tide_err *err)
+{
+    struct settings s = {0};
+    enum tide_code code = find_file(cli, &s, err);
+
+    if (!code)
+        code = config_open(s.path, warn, NULL, &s.config, err);
+    if (code)
+        settings_done(&s);
+    else
+        *ret_settings = s;
+    return code;
+}
+
+void settings_done(struct settings *s)
+{
+    free(s->path);
+    config_free(s->config);
+    *s = (struct settings){0};
+}
+
+/* ---- one key ---- */
+
+static enum tide_code read_one(const struct settings *s, const struct config_key *key, char **ret_text,
+                               struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *object = NULL;
+
+    if (config_file_read(&a, s->path, &object, err))
+        return err->code;
+    for (const struct json *m = object->first; m; m = m->next) {
+        if (config_key_find(arena_dup(&a, json_key_text(&a, m)).ptr) != key || m->type == JSON_NULL)
+            continue;
+        if (config_value_check(&a, key, m, err))
+            return tide_wrap(err, "%.150s: %s", s->path, key->name);
+        if (json_text(&a, m).len)
+            *ret_text = mem_dup(json_text(&a, m));
+        return TIDE_OK;
+    }
+    return TIDE_OK;
+}
+
+static bool is_named(const struct cli *cli)
+{
+    const char *variable = getenv("TIDEMARK_CONFIG");
+
+    return args_on(&cli->args, "config") || (variable && *variable);
+}
+
+static enum tide_code take_one(const struct cli *cli, const char *key, bool path, char **ret_text, struct tide_err *err)
+{
+    struct settings s = {0};
+    enum tide_code code = find_file(cli, &s, err);
+    char *text = NULL;
+
+    if (code)
+        return is_named(cli) ? code : TIDE_OK; /* no home, no file: the command has its own word for that */
+    code = read_one(&s, config_key_find(key), &text, err);
+    if (text && path) {
+        size_t scheme = store_url_scheme(text);
+        AUTO(mem_freep) char *whole = text, *plain = settings_path(&s, whole + scheme);
+        struct buf url = BUF_INIT(SIZE_MAX / 2);
+
+        buf_addf(&url, "%.*s%s", (int)scheme, whole, plain);
+        text = buf_take(&url);
+    }
+    settings_done(&s);
+    *ret_text = text;
+    return code;
+}
+
+enum tide_code settings_one(const struct cli *cli, const char *key, char **ret_text, struct tide_err *err)
+{
+    *ret_text = NULL;
+    return take_one(cli, key, false, ret_text, err);
+}
+
+enum tide_code settings_one_path(const struct cli *cli, const char *key, char **ret_path, struct tide_err *err)
+{
+    *ret_path = NULL;
+    return take_one(cli, key, true, ret_path, err);
+}
+
+char *settings_path(const struct settings *s, const char *path)
+{
+    struct buf out = BUF_INIT(SIZE_MAX / 2);
+    const char *home = getenv("HOME"), *slash = strrchr(s->path, '/');
+
+    if (strncmp(path, "~/", 2) == 0 && home)
+        buf_addf(&out, "%s%s", home, path + 1);
+    else if (path[0] == '/' || !slash)
+        buf_add_str(&out, str_from(path));
+    else
+        buf_addf(&out, "%.*s%s", (int)(slash - s->path) + 1, s->path, path);
+    return buf_take(&out);
+}
+
+enum tide_code settings_read(const struct settings *s, const char *key, struct buf *ret_text, struct tide_err *err)
+{
+    AUTO(mem_freep) char *path = settings_path(s, config_text(s->config, key));
+    AUTO(buf_done) struct buf text = BUF_INIT(READ_MAX);
+    int fd = open(path, O_RDONLY | O_CLOEXEC), bad = fd < 0 ? errno : 0;
+    char piece[8192];
+    ssize_t n = 0;
+
+    while (fd >= 0 && ((n = read(fd, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)) && !text.failed)
+        buf_add(&text, piece, n > 0 ? (size_t)n : 0);
+    bad = n < 0 ? errno : bad;
+    if (fd >= 0)
+        close(fd);
+    if (bad)
+        return tide_fail_errno(err, bad, "%s: %.150s", key, path);
+    if (text.failed)
+        return tide_fail(err, TIDE_TOO_BIG, "%s: %.150s: more than %zu bytes", key, path, READ_MAX);
+    buf_add_str(ret_text, buf_view(&text));
+    return TIDE_OK;
+}
+
+/* ---- the log ---- */
+
+static int word_index(const char *words, const char *word)
+{
+    int i = 0;
+
+    for (size_t len = strlen(word); *words; i++) {
+        size_t n = strcspn(words, " ");
+
+        if (n == len && memcmp(words, word, n) == 0)
+            return i;
+        words += n + (words[n] == ' ');
+    }
+    return 0;
+}
+
+/* The words of the key stand in the order of the enum. */
+static int choice(const struct settings *s, const char *key)
+{
+    return word_index(config_key_find(key)->words, config_text(s->config, key));
+}
+
+enum tide_code settings_log(const struct cli *cli, const struct settings *s, struct tide_err *err)
+{
+    const char *format = args_text(&cli->args, "log-format"), *file = config_text(s->config, "log_file");
+    enum log_level level = args_on(&cli->args, "verbose") ? LOG_DEBUG : (enum log_level)choice(s, "log_level");
+    int as = format ? word_index("text json", format) : choice(s, "log_format"), fd = STDERR_FILENO;
+
+    if (file) {
+        AUTO(mem_freep) char *path = settings_path(s, file);
+
+        fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+        if (fd < 0)
+            return tide_fail_errno(err, errno, "log_file: %.150s", path);
+    }
+    log_setup(level, (enum log_format)as, fd, now_ms);
+    return TIDE_OK;
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Permissions: which rule counts, and that text made to look allowed is not. */
+#include "kit.h"
+#include "agent/permit.h"
+
+struct row {
+    const char *tool, *subject;
+    enum permission want;
+};
+
+static enum permission ask(const struct permits *p, const char *tool, const char *subject)
+{
+    const struct tool *t = tool_find(str_from(tool));
+    struct buf text = BUF_INIT(10000);
+    struct json_out o = json_out_to(&text);
+    struct arena a = ARENA_INIT;
+    struct json *args = NULL;
+    enum permission answer;
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, str_from(t->subject), str_from(subject));
+    json_out_end(&o, '}');
+    OK(json_parse(&a, buf_view(&text), NULL, &args, NULL, &err));
+    answer = permits_ask(p, t, args);
+    arena_done(&a);
+    buf_done(&text);
+    return answer;
+}
+
+static struct permits *parse(const char *rules)
+{
+    struct permits *p = NULL;
+    char *text = mem_dup(str_from(rules));
+
+    for (char *c = text; *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    OK(permits_parse(str_from(text), &p, &err));
+    free(text);
+    return p;
+}
+
+static void check(const char *rules, const struct row *rows, size_t n)
+{
+    struct permits *p = parse(rules);
+
+    for (size_t i = 0; i < n; i++) {
+        enum permission got = ask(p, rows[i].tool, rows[i].subject);
+
+        if (got != rows[i].want)
+            print_error("%s: %s '%s': want %d, got %d\n", rules, rows[i].tool, rows[i].subject, (int)rows[i].want,
+                        (int)got);
+        assert_int_equal(got, rows[i].want);
+    }
+    permits_free(p);
+}
+#define CHECK(rules, rows) check(rules, rows, sizeof(rows) / sizeof((rows)[0]))
+
+static void without_rules_the_tools_own_default_holds(void **state)
+{
+    static const struct row rows[] = {
+        {"bash", "ls", PERMIT_ASK}, {"read", "a", PERMIT_ALLOW}, {"write", "a", PERMIT_ASK},
+        {"edit", "a", PERMIT_ASK},  {"glob", "*", PERMIT_ALLOW}, {"grep", "x", PERMIT_ALLOW},
+    };
+
+    (void)state;
+    CHECK("[]", rows);
+    assert_int_equal(ask(NULL, "bash", "ls"), PERMIT_ASK);
+    assert_int_equal(ask(NULL, "read", "a"), PERMIT_ALLOW);
+}
+
+static void the_last_rule_that_matches_wins(void **state)
+{
+    static const struct row rows[] = {
+        {"bash", "git status", PERMIT_ALLOW}, {"bash", "git push -f", PERMIT_DENY}, {"bash", "git push", PERMIT_DENY},
+        {"bash", "make", PERMIT_ASK},         {"write", "a", PERMIT_DENY},          {"read", "a", PERMIT_DENY},
+        {"read", "docs/a", PERMIT_ASK},
+    };
+
+    (void)state;
+    CHECK(
+        "[{'tool':'*','permission':'deny'},{'tool':'bash','permission':'ask'},"
+        "{'tool':'bash','match':'git *','permission':'allow'},{'tool':'bash','match':'git push*','permission':'deny'},"
+        "{'tool':'read','match':'docs/*','permission':'ask'}]",
+        rows);
+}
+
+static void an_allowed_command_brings_no_other_with_it(void **state)
+{
+    static const struct row rows[] = {
+        {"bash", "git log", PERMIT_ALLOW},
+        {"bash", "  git log  ", PERMIT_ALLOW},
+        {"bash", "git log -p --stat='a b' \"x\" $HOME", PERMIT_ALLOW},
+        {"bash", "git", PERMIT_ASK},
+        {"bash", "gitk x", PERMIT_ASK},
+        {"bash", "git x; rm -rf /", PERMIT_ASK},
+        {"bash", "git x && rm -rf /", PERMIT_ASK},
+        {"bash", "git x & rm -rf /", PERMIT_ASK},
+        {"bash", "git x | sh", PERMIT_ASK},
+        {"bash", "git x\nrm -rf /", PERMIT_ASK},
+        {"bash", "git `rm -rf /`", PERMIT_ASK},
+        {"bash", "git $(rm -rf /)", PERMIT_ASK},
+        {"bash", "git \"$(rm -rf /)\"", PERMIT_ASK},
+        {"bash", "git <(rm -rf /)", PERMIT_ASK},
+        {"bash", "git log > /etc/passwd", PERMIT_ASK},
+        {"bash", "git log < x", PERMIT_ASK},
+        {"bash", "(git log)", PERMIT_ASK},
+        {"bash", "make 2>&1 | tail -n 5", PERMIT_ALLOW}, /* in the rule's own text */
+        {"bash", "make 2>&1 | tail -n 5; rm x", PERMIT_ASK},
+        {"bash", "make x; y 2>&1 | tail -n 5", PERMIT_ASK},
+    };
+
+    (void)state;
+    CHECK("[{'tool':'bash','match':'git *','permission':'allow'},"
+          "{'tool':'bash','match':'make* 2>&1 | tail*','permission':'allow'}]",
+          rows);
+}
+
+static void a_denied_command_is_found_in_any_part(void **state)
+{
+    static const struct row rows[] = {
+        {"bash", "rm x", PERMIT_DENY},         {"bash", "ls; rm x", PERMIT_DENY},
+        {"bash", "ls&&rm x", PERMIT_DENY},     {"bash", "echo $(rm x)", PERMIT_DENY},
+        {"bash", "echo `rm x`", PERMIT_DENY},  {"bash", "ls\nrm x\n", PERMIT_DENY},
+        {"bash", "rm \t x", PERMIT_DENY},      {"bash", "if true; then rm x; fi", PERMIT_DENY},
+        {"bash", "A=1 B=2 rm x", PERMIT_DENY}, {"bash", "{ rm x; }", PERMIT_DENY},
+        {"bash", "! time rm x", PERMIT_DENY},  {"bash", "ls | sudo x", PERMIT_DENY},
+        {"bash", "rmdir x", PERMIT_ALLOW},     {"bash", "echo rm x", PERMIT_ALLOW},
+        {"bash", "ls; x", PERMIT_ALLOW},
+    };
+
+    (void)state;
+    CHECK("[{'tool':'bash','permission':'allow'},{'tool':'bash','match':'rm *','permission':'deny'},"
+          "{'tool':'bash','match':'* sudo *','permission':'deny'}]",
+          (rows));
+}
+
+static void an_ask_is_found_in_any_part_as_well(void **state)
+{
+    static const struct row rows[] = {{"bash", "cd x; git push", PERMIT_ASK}, {"bash", "cd x", PERMIT_ALLOW}};
+
+    (void)state;
+    CHECK("[{'tool':'bash','permission':'allow'},{'tool':'bash','match':'git push','permission':'ask'}]", rows);
+}
+
+static void a_path_is_denied_however_it_is_written(void **state)
+{
+    static const struct row rows[] = {
+        {"read", ".env", PERMIT_DENY},          {"read", "./.env", PERMIT_DENY},
+        {"read", ".//.env", PERMIT_DENY},       {"read", "a/../.env", PERMIT_DENY},
+        {"read", "/home/x/.env", PERMIT_DENY},  {"read", "keys/a/b", PERMIT_DENY},
+        {"read", "/w/keys/a", PERMIT_DENY},     {"read", ".environment", PERMIT_ALLOW},
+        {"read", "a/.env", PERMIT_ALLOW},       {"write", "docs/a", PERMIT_ALLOW},
+        {"write", "docs/../src/a", PERMIT_ASK}, {"write", "x/../docs/a", PERMIT_ASK},
+        {"write", "./docs/a", PERMIT_ALLOW},    {"write", "/docs/a", PERMIT_ASK},
+    };
+
+    (void)state;
+    CHECK("[{'tool':'read','match':'.env','permission':'deny'},{'tool':'read','match':'keys/*','permission':'deny'},"
+          "{'tool':'write','match':'docs/*','permission':'allow'}]",
+          rows);
+}
+
+static void a_search_is_denied_by_where_it_looks(void **state)
+{
+    static const char *const args[] = {"{\"pattern\":\"x\",\"path\":\"./keys/a\"}",
+                                       "{\"pattern\":\"x\",\"path\":\"src\"}", "{\"pattern\":\"x\"}"};
+    static const enum permission want[] = {PERMIT_DENY, PERMIT_ALLOW, PERMIT_ALLOW};
+    struct permits *p = parse("[{'tool':'*','match':'keys/*','permission':'deny'}]");
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct arena a = ARENA_INIT;
+        struct json *v = NULL;
+
+        OK(json_parse(&a, str_from(args[i]), NULL, &v, NULL, &err));
+        assert_int_equal(permits_ask(p, tool_find(STR("grep")), v), want[i]);
+        arena_done(&a);
+    }
+    permits_free(p);
+}
+
+static void stars_and_question_marks_match(void **state)
+{
+    static const struct row rows[] = {
+        {"read", "abc", PERMIT_DENY},  {"read", "axxbyyc", PERMIT_DENY}, {"read", "abcb", PERMIT_ALLOW},
+        {"read", "t1.c", PERMIT_DENY}, {"read", "t12.c", PERMIT_ALLOW},  {"read", "tä.c", PERMIT_DENY},
+        {"read", "t.c", PERMIT_ALLOW},
+    };
+
+    (void)state;
+    CHECK("[{'tool':'re*','match':'a*b*c','permission':'deny'},{'tool':'read','match':'t?.c','permission':'deny'}]",
+          rows);
+}
+
+/* A pattern that takes for ever would hold the agent. */
+static void no_pattern_takes_long(void **state)
+{
+    struct permits *p = parse("[{'tool':'read','match':'*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b','permission':'deny'}]");
+    char text[4001];
+
+    (void)state;
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    alarm(30);
+    assert_int_equal(ask(p, "read", text), PERMIT_ALLOW);
+    alarm(0);
+    permits_free(p);
+}
+
+static void a_tool_that_never_runs_is_not_told_of(void **state)
+{
+    static const struct {
+        const char *rules;
+        bool bash, read;
+    } rows[] = {
+        {"[]", true, true},
+        {"[{'tool':'bash','permission':'deny'}]", false, true},
+        {"[{'tool':'bash','match':'*','permission':'deny'}]", false, true},
+        {"[{'tool':'bash','match':'rm *','permission':'deny'}]", true, true},
+        {"[{'tool':'*','permission':'deny'},{'tool':'bash','match':'git *','permission':'allow'}]", true, false},
+        {"[{'tool':'bash','match':'git *','permission':'allow'},{'tool':'*','permission':'deny'}]", false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct permits *p = parse(rows[i].rules);
+
+        assert_int_equal(permits_some(p, tool_find(STR("bash"))), rows[i].bash);
+        assert_int_equal(permits_some(p, tool_find(STR("read"))), rows[i].read);
+        permits_free(p);
+    }
+    assert_true(permits_some(NULL, tool_find(STR("bash"))));
+}
+
+static void what_is_wrong_with_a_rule_is_said_with_its_number(void **state)
+{
+    static const struct {
+        const char *rules, *words;
+    } rows[] = {
+        {"{}", "permission rules must be an array of objects"},
+        {"[", "permission rules: "},
+        {"[1]", "permission rule 1 must be an object"},
+        {"[{\"tool\":\"a\",\"permission\":\"ask\"},{\"permission\":\"ask\"}]", "permission rule 2 names no tool"},
+        {"[{\"tool\":\"a\"}]", "permission rule 1: 'permission' must be allow, ask or deny, not ''"},
+        {"[{\"tool\":\"a\",\"permission\":\"maybe\"}]", "must be allow, ask or deny, not 'maybe'"},
+        {"[{\"tool\":\"a\",\"permission\":\"ask\",\"match\":\"\"}]", "permission rule 1: 'match' is empty"},
+        {"[{\"tool\":\"a\",\"permission\":\"ask\",\"match\":[]}]", "permission rule 1: 'match' must be a string"},
+        {"[{\"tool\":\"a\",\"permission\":\"ask\",\"mtach\":\"x\"}]", "permission rule 1 has no key 'mtach'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct permits *p = NULL;
+
+        SAYS(TIDE_INVALID, rows[i].words, permits_parse(str_from(rows[i].rules), &p, &err));
+        assert_null(p);
+    }
+    permits_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_rules_the_tools_own_default_holds),
+        cmocka_unit_test(the_last_rule_that_matches_wins),
+        cmocka_unit_test(an_allowed_command_brings_no_other_with_it),
+        cmocka_unit_test(a_denied_command_is_found_in_any_part),
+        cmocka_unit_test(an_ask_is_found_in_any_part_as_well),
+        cmocka_unit_test(a_path_is_denied_however_it_is_written),
+        cmocka_unit_test(a_search_is_denied_by_where_it_looks),
+        cmocka_unit_test(stars_and_question_marks_match),
+        cmocka_unit_test(no_pattern_takes_long),
+        cmocka_unit_test(a_tool_that_never_runs_is_not_told_of),
+        cmocka_unit_test(what_is_wrong_with_a_rule_is_said_with_its_number),
+    };
+
+    return cmocka_run_group_tests_name("permit", tests, NULL, NULL);
+}

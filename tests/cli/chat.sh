@@ -1,0 +1,327 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tidemark chat without a terminal and at one, with the provider that answers from a file: prompts, output, approvals,
+# retries, hooks, kills in the middle, rolling back, and what is refused without leaving anything behind.
+# shellcheck disable=SC2016,SC2317 # scripts and messages hold dollars and backquotes; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+unset ANTHROPIC_API_KEY OPENAI_API_KEY
+export TIDEMARK_STORE="$work/s.db" TMPDIR="$work/tmp"
+mkdir tmp
+
+# chat NAME ARGS...: with the answers of NAME.json; its id is then in $id, its answer in $answer.
+chat() {
+    local script=$1.json
+    shift
+    tidemark chat --script "$script" --output json "$@" </dev/null >out 2>err && got=0 || got=$?
+    id=$(json '$.session_id' <out)
+    answer=$(json '$.answer' <out)
+}
+# field ID KIND PATH: of the last event of this kind.
+field() {
+    tidemark log show "$1" | grep "\"kind\":\"$2\"" | tail -n 1 | json "$3"
+}
+count() {
+    tidemark log show "$1" | grep -c "\"kind\":\"$2\""
+}
+status_of() {
+    tidemark sessions show "$1" --json | json '$.status'
+}
+outcome_of() {
+    tidemark sessions show "$1" --json | json '$.outcome'
+}
+sessions() {
+    tidemark sessions list --ids | wc -l
+}
+every_line_is_json() {
+    local line n=0
+    while IFS= read -r line; do
+        printf '%s\n' "$line" | is_json || return 1
+        n=$((n + 1))
+    done
+    [ "$n" -gt 1 ]
+}
+gone() {
+    [ ! -r "/proc/$1/stat" ] || grep -q ') Z ' "/proc/$1/stat"
+}
+
+echo '{"turns":[{"text":"Hello."},{"text":"Second."},{"text":"Third."}]}' >hello.json
+echo '{"turns":[{"text":"I look.","calls":[{"name":"bash","args":{"command":"echo hi >>ran; echo hi"}}]},{"text":"Done."}]}' >tool.json
+
+# ---- prompts ----
+check_is 'a prompt is answered' Hello. "$(tidemark chat --script hello.json -p hi </dev/null)"
+check_is 'nothing else is said' '' "$(tidemark chat --script hello.json -p hi </dev/null 2>&1 >/dev/null)"
+check_is 'a prompt may be piped in' Hello. "$(echo 'hi there' | tidemark chat --script hello.json)"
+id=$(tidemark sessions list --ids | head -n 1)
+check_is 'without its newline' 'hi there' "$(field "$id" message.user '$.content')"
+printf 'line 1\nline 2\n' | tidemark chat --script hello.json -p 'what is this?' >/dev/null
+id=$(tidemark sessions list --ids | head -n 1)
+check_is 'what is piped in stands behind -p' 'what is this?
+
+line 1
+line 2' "$(field "$id" message.user '$.content')"
+check_is 'its title is the first line' 'what is this?' "$(tidemark sessions show "$id" --json | json '$.title')"
+echo 'the plan' >plan
+chat hello -p 'read @plan.'
+check_is 'a file of the prompt is added' 'read @plan.
+
+<file path="plan">
+the plan
+
+</file>' "$(field "$id" message.user '$.content')"
+chat hello -p 'mail a@b.c'
+check_is 'an address is none' 'mail a@b.c' "$(field "$id" message.user '$.content')"
+check_is 'an agent and a title' 'me|mine' "$(chat hello -p x --agent me --title mine; tidemark sessions show "$id" --json >s; json '$.agent' <s)|$(json '$.title' <s)"
+n=$(sessions)
+refuses 'no prompt' 2 'no prompt' chat --script hello.json </dev/null
+refuses 'an empty prompt' 2 'no prompt' chat --script hello.json -p '' </dev/null
+printf 'a\377' >bytes
+refuses 'a prompt that is not UTF-8' 2 'not valid UTF-8' chat --script hello.json <bytes
+refuses 'a script that is not there' 3 'none.json' chat --script none.json -p hi </dev/null
+echo '{"turns":[{"txet":"x"}]}' >wrong.json
+refuses 'a script that is wrong' 2 'wrong.json' chat --script wrong.json -p hi </dev/null
+refuses '--resume and --continue' 2 'give one of them' chat --resume x --continue </dev/null
+refuses '--from without --resume' 2 '--from needs --resume' chat --from checkpoint </dev/null
+refuses '--no-store with --resume' 2 'nothing to go on with' chat --no-store --resume x </dev/null
+refuses 'no key' 2 'no key for anthropic: set ANTHROPIC_API_KEY' chat --provider anthropic --model m -p hi </dev/null
+refuses 'nor one for the other' 2 'no key for openai: set OPENAI_API_KEY' chat --provider openai --model m -p hi </dev/null
+ANTHROPIC_API_KEY=k refuses 'no model' 2 'no model: give --model' chat -p hi </dev/null
+check_is 'what was refused left nothing behind' "$n" "$(sessions)"
+
+# ---- output ----
+tidemark chat --script tool.json --yes --output json -p go </dev/null >out
+check 'json: one object' is_json <out
+check_is 'its answer, status, turns' 'Done.|completed|2' "$(json '$.answer' <out)|$(json '$.status' <out)|$(json '$.turns' <out)"
+check_is '--json is the same' completed "$(tidemark chat --script hello.json --json -p go </dev/null | json '$.status')"
+tidemark chat --script tool.json --yes --output stream-json -p go </dev/null >out
+check 'stream-json: every line is one' every_line_is_json <out
+check_is 'in order' 'text usage text_end tool tool_end text usage text_end result' \
+    "$(sed 's/^{"type":"\([a-z_]*\)".*/\1/' out | paste -sd ' ')"
+check_is 'what a tool said' $'hi\n' "$(grep '"tool_end"' out | json '$.text')"$'\n'
+check_is 'the last is the result' Done. "$(tail -n 1 out | json '$.answer')"
+if command -v python3 >/dev/null; then
+    check 'another reader takes it as well' python3 -c 'import json; [json.loads(line) for line in open("out")]'
+else
+    skip 'another reader takes it as well' 'no python3 here'
+fi
+
+# ---- approvals ----
+rm -f ran
+tidemark chat --script tool.json -p go </dev/null >out 2>err
+check_is 'what needs a word waits: exit status 7' 7 $?
+id=$(tidemark sessions list --ids | head -n 1)
+check_is 'nothing ran' '' "$(cat ran 2>/dev/null)"
+check_is 'nothing is on standard output' '' "$(cat out)"
+check 'one line says what for, and the command' grep -qx "tidemark: .*allow bash echo hi >>ran; echo hi?: \`tidemark resume $id --input allow\` (or deny)" err
+check 'why says so' eval "tidemark why $id | grep -qF 'it waits for approval: \"allow bash echo hi'"
+check_is 'it waits' waiting "$(status_of "$id")"
+tidemark chat --resume "$id" </dev/null >out 2>err
+check_is 'going on without an answer waits on' 7 $?
+check_is 'asked once in the log' 1 "$(count "$id" approval.requested)"
+check_is 'allowed, it goes on' Done. "$(tidemark resume "$id" --input allow)"
+check_is 'and it ran once' hi "$(cat ran)"
+check_is 'which is recorded' 'allow|person' "$(field "$id" approval.given '$.decision')|$(field "$id" approval.given '$.by')"
+refuses 'an answer is taken once' 2 'does not wait for an answer' resume "$id" --input allow
+rm -f ran
+chat tool -p go
+check_is 'as JSON: waiting, with a token' "waiting|7" "$(json '$.status' <out)|$got"
+token=$(json '$.resume_token' <out)
+check_is 'the token answers' Done. "$(echo "$token" | tidemark resume "$id" --token - --input deny)"
+check_is 'denied: nothing ran' '' "$(cat ran 2>/dev/null)"
+check_is 'and the model was told' 'denied by the user' "$(field "$id" message.tool '$.content')"
+chat tool -p go
+check_is 'any other answer is a no, and the reason' Done. "$(tidemark resume "$id" --input 'use another file')"
+check_is 'for the model' 'denied by the user: use another file' "$(field "$id" message.tool '$.content')"
+chat tool -p go
+chat hello --resume "$id" -p 'never mind'
+check_is 'another prompt in place of the answer' Second. "$answer"
+check_is 'no call is left without a result' 'not run: the user stopped this turn and said something else' "$(field "$id" message.tool '$.content')"
+echo '{"permissions":[{"tool":"bash","permission":"deny"}]}' >deny.json
+chat tool -p go --yes --config deny.json
+check_is 'the settings are stronger than --yes' 'denied: the permissions of this agent do not allow this call' "$(field "$id" message.tool '$.content')"
+echo '{"auto_approve_tools":["bash"]}' >approve.json
+chat tool -p go --config approve.json
+check_is 'settings may allow a tool' 'Done.|hi' "$answer|$(tail -n 1 ran)"
+chat tool -p go --no-tools
+check 'without tools it is told that there are none' eval "field $id message.tool '\$.content' | grep -q 'there is no tool .bash.: there are none'"
+
+# ---- the same session ----
+chat hello -p one
+first=$id
+chat hello --resume "$id" -p two
+chat hello --resume "${id%?}" -p three
+check_is 'three prompts: one id' "$first" "$id"
+check_is 'three answers' 'Hello. Second. Third.' "$(tidemark log show "$id" | grep message.assistant | sed 's/.*"content":"\([^"]*\)".*/\1/' | paste -sd ' ')"
+check_is 'turns rise' '1 2 3' "$(tidemark log show "$id" | grep message.assistant | sed 's/.*"turn":\([0-9]*\).*/\1/' | paste -sd ' ')"
+check_is 'usage is summed up' 3 "$(json '$.usage.calls' <out)"
+refuses 'nothing is left to be done' 3 'nothing is left to be done' chat --resume "$id" </dev/null
+check_is 'system prompt and tools are stored once' 1 "$(tidemark log show "$id" | grep -c '"system":')"
+check_is 'the provider as well' 1 "$(count "$id" session.updated)"
+n=$(sessions)
+refuses 'an unknown session' 3 "nobody-here" chat --resume nobody-here -p hi </dev/null
+check_is 'makes none' "$n" "$(sessions)"
+tidemark sessions new --id plain >/dev/null
+refuses 'a session that is no chat' 2 "session 'plain' was not made by a chat" chat --resume plain -p hi </dev/null
+mkdir elsewhere
+check_is '--continue: the latest of this directory' "$first" "$(cd elsewhere && tidemark chat --script ../hello.json -p x </dev/null >/dev/null && cd .. &&
+    tidemark chat --continue -p four --output json </dev/null 2>/dev/null | json '$.session_id')"
+mkdir empty
+(cd empty && refuses '--continue where nothing was begun' 3 'no chat was begun in this directory' chat --continue -p x </dev/null)
+check_is 'another provider is said aloud' 'tidemark: model other instead of script, as told' \
+    "$(tidemark chat --resume "$first" --model other -p five </dev/null 2>&1 >/dev/null | head -n 1)"
+
+# ---- rolling back ----
+chat hello -p one
+chat hello --resume "$id" -p two
+last=$(tidemark sessions checkpoints "$id" --json | json '$.checkpoints[0].checkpoint_id')
+tidemark sessions checkpoints "$id" --json >cps
+before=$(sqlite3 :memory: "SELECT json_extract(value, '$.checkpoint_id') FROM json_each(readfile('cps'), '$.checkpoints') WHERE json_extract(value, '$.turn') = 1")
+seq=$(sqlite3 :memory: "SELECT json_extract(value, '$.seq') FROM json_each(readfile('cps'), '$.checkpoints') WHERE json_extract(value, '$.turn') = 1")
+check 'there are checkpoints' test -n "$last" -a -n "$before"
+chat hello --resume "$id" --from "$before" -p again
+check_is '--from CHECKPOINT: the answer of that turn again' Second. "$answer"
+chat hello --resume "$id" --from "seq:$seq" -p again
+check_is '--from seq:N' Second. "$answer"
+check_is 'turn numbers are not used again' 4 "$(field "$id" message.assistant '$.turn')"
+check_is 'what was rolled back is marked' 2 "$(sqlite3 -readonly s.db "SELECT count(*) FROM messages WHERE session_id = '$id' AND role = 'assistant' AND deleted")"
+refuses '--from nothing that is there' 3 '--from ckpt_nope' chat --resume "$id" --from ckpt_nope -p x </dev/null
+echo '{"turns":[{"fail":[{"status":401,"message":"bad key"}]}]}' >unauthorized.json
+chat unauthorized -p hi
+tidemark chat --resume "$id" --from checkpoint --script hello.json </dev/null >out 2>err
+check_is '--from checkpoint without one' Hello. "$(cat out)"
+check 'says that everything is kept' grep -q 'has no checkpoint yet: everything is kept' err
+
+# ---- retries ----
+echo '{"turns":[{"text":"At last.","fail":[{"status":429},{"status":429},null]}]}' >limited.json
+echo '{"retry_base_delay_ms":10}' >fast.json
+tidemark chat --script limited.json --config fast.json -p hi </dev/null >out 2>err
+check_is '429, 429, 200: answered' At\ last. "$(cat out)"
+check_is 'each attempt is seen' 'attempt 2 of 4 in attempt 3 of 4 in' "$(grep -o 'attempt [0-9] of 4 in' err | paste -sd ' ')"
+id=$(tidemark sessions list --ids | head -n 1)
+check_is 'each failed one is a row' '0 1' "$(sqlite3 -readonly s.db "SELECT attempt FROM errors WHERE session_id = '$id' AND context = 'llm_stream' ORDER BY id" | paste -sd ' ')"
+echo '{"turns":[{"text":"x","fail":[{"status":503},{"status":503},{"status":503},{"status":503},{"status":503},{"status":503}]}]}' >down.json
+chat down --config fast.json -p hi
+check_is '503 for ever: it fails' 'failed|1' "$(json '$.status' <out)|$got"
+check_is 'after four calls, four rows' '0 1 2 3' "$(sqlite3 -readonly s.db "SELECT attempt FROM errors WHERE session_id = '$id' AND context = 'llm_stream' ORDER BY id" | paste -sd ' ')"
+check 'it says how it goes on' grep -q "tidemark chat --resume $id" err
+check_is 'it can be resumed' 1 "$(tidemark sessions show "$id" --json | json '$.is_resumable')"
+check_is 'and is, when the trouble is over' Hello. "$(tidemark chat --resume "$id" --script hello.json </dev/null 2>/dev/null)"
+check_is 'the prompt was not asked for again' 1 "$(count "$id" message.user)"
+tidemark chat --script unauthorized.json -p hi </dev/null >out 2>err
+check_is '401: exit status' 1 $?
+id=$(tidemark sessions list --ids | head -n 1)
+check_is 'one call' 1 "$(count "$id" llm.error)"
+check "the key is to be checked" grep -q "bad key.*check the provider's key.*tidemark chat --resume $id" err
+check_is 'one line' 1 "$(wc -l <err)"
+echo '{}' >empty.json
+tidemark chat --script limited.json --config empty.json -p hi </dev/null >out 2>err
+check_is 'a config without the keys has the defaults' 'attempt 2 of 4 in 0.5 s|attempt 3 of 4 in 1.0 s' \
+    "$(sed -n 's/.*\(attempt [0-9] of 4 in\) 0\.[456][0-9]* s.*/\1 0.5 s/p; s/.*\(attempt [0-9] of 4 in\) \(0\.9\|1\.[01]\)[0-9]* s.*/\1 1.0 s/p' err | paste -sd '|')"
+
+# ---- max_turns ----
+echo '{"turns":[{"calls":[{"name":"glob","args":{"pattern":"*"}}]}],"repeat":true}' >endless.json
+chat endless --max-turns 3 -p go
+check_is 'max_turns: it fails' 'failed|1|3' "$(json '$.status' <out)|$got|$(json '$.turns' <out)"
+check_is 'with its row' max_turns "$(field "$id" llm.error '$.context')"
+chat endless --max-turns 2 --resume "$id"
+check_is 'it goes on' 'failed|5' "$(json '$.status' <out)|$(field "$id" message.assistant '$.turn')"
+
+# ---- hooks ----
+cat >hooks.json <<'END'
+{"hooks":[{"name":"no-shell","event":"pre_tool_use","matcher":"ba.h","action":"deny","reason":"not today"},
+          {"name":"notes","event":"turn_start","action":"log"}]}
+END
+echo '{"hooks_file":"hooks.json"}' >hooked.json
+rm -f ran
+chat tool --yes --config hooked.json -p go
+check_is 'a hook denies' "denied by hook 'no-shell': not today" "$(field "$id" message.tool '$.content')"
+check_is 'nothing ran' '' "$(cat ran 2>/dev/null)"
+check_is 'and the run went on' Done. "$answer"
+check_is 'what hooks decided is recorded' 'pre_tool_use:deny turn_start:continue' \
+    "$(tidemark log show "$id" | grep hook.fired | sed 's/.*"event":"\([a-z_]*\)".*"decision":"\([a-z_]*\)".*/\1:\2/' | sort -u | paste -sd ' ')"
+echo '{"hooks":[{"name":"enough","event":"post_tool_use","action":"stop","reason":"enough"}]}' >stops.json
+chat tool --yes --config stops.json -p go
+check_is 'a hook stops' 'stopped|cancelled' "$(json '$.status' <out)|$(outcome_of "$id")"
+check_is 'the tool that ran has its result' hi "$(field "$id" message.tool '$.content')"
+cat >crash.json <<'END'
+{"hooks":[{"name":"crashes","event":"pre_tool_use","command":"kill -9 $$"},
+          {"name":"fails","event":"turn_end","command":["false"]},
+          {"name":"bad","event":"pre_tool_use","matcher":"(","action":"deny"}]}
+END
+tidemark chat --script tool.json --yes --config crash.json -p go </dev/null >out 2>err
+check_is 'hooks that fail: the run goes on' 'Done.' "$(cat out)"
+for hook in crashes fails bad; do
+    check "a warning names $hook" grep -q "hook '$hook'" err
+done
+echo '{"action":"modify_args","args":{"command":"echo changed"}}' >changed
+echo '{"hooks":[{"name":"changes","event":"pre_tool_use","command":["cat","changed"]}]}' >changes.json
+chat tool --yes --config changes.json -p go
+check_is 'a hook changes the arguments' changed "$(field "$id" message.tool '$.content')"
+
+# ---- a store that cannot be written, and none at all ----
+refuses 'a store that cannot be made' 3 'nothing can be kept (--no-store chats without)' chat --store /proc/nothing/s.db --script hello.json -p hi </dev/null
+check_is '--no-store talks all the same' Hello. "$(tidemark chat --no-store --store /proc/nothing/s.db --script hello.json -p hi </dev/null)"
+n=$(sessions)
+check_is 'and keeps nothing' Hello. "$(tidemark chat --no-store --script hello.json -p hi </dev/null)"
+check_is 'in the store' "$n" "$(sessions)"
+check_is 'nor elsewhere' '' "$(ls tmp)"
+
+# ---- killed in the middle of a tool ----
+echo '{"turns":[{"text":"I do.","calls":[{"name":"bash","args":{"command":"echo did >>ledger; echo $$ >tool.pid; exec sleep 1000"}},{"name":"bash","args":{"command":"echo second >>ledger"}}]},{"text":"Checked."}]}' >slow.json
+# killed_chat TITLE: a chat that is killed while its first tool runs; its id is in $id.
+killed_chat() {
+    rm -f ledger tool.pid
+    "$TIDE_BIN" chat --script slow.json --yes --title "$1" -p go </dev/null >/dev/null 2>&1 &
+    local pid=$!
+    wait_for test -s tool.pid
+    id=$(tidemark sessions list --ids | head -n 1)
+    kill -KILL "$pid"
+    wait "$pid" 2>/dev/null
+}
+killed_chat first
+check 'the tool dies with the chat' wait_for gone "$(cat tool.pid)"
+check_is 'it was cut' interrupted_startup "$(status_of "$id")"
+check 'why says in the middle of what' eval "tidemark why $id | grep -q 'in the middle of'"
+check_is 'recover writes it down' 1 "$(tidemark recover | grep -c "^interrupted  *$id: .* in the middle of bash")"
+check_is 'once' process_restart "$(field "$id" run.interrupted '$.reason')"
+check_is 'it goes on' Checked. "$(tidemark chat --resume "$id" --yes </dev/null 2>/dev/null)"
+check_is 'what was done is not done again, what was not is done' 'did second' "$(paste -sd ' ' ledger)"
+check 'and the model is told that nobody knows' eval "tidemark log show $id | grep message.tool | head -n 1 | grep -q 'outcome unknown'"
+check_is 'one interruption' 1 "$(count "$id" run.interrupted)"
+echo '{"auto_approve_tools":true}' >"$work/all.json"
+killed_chat second
+TIDEMARK_CONFIG=$work/all.json tidemark recover --run-due --auto-resume live >out 2>err
+check_is 'recover --run-due goes on with it' "did second|completed" "$(paste -sd ' ' ledger)|$(outcome_of "$id")"
+killed_chat third
+chat slow --resume "$id" --yes -p 'and now?'
+check_is 'a new prompt comes behind what was cut' 'did second' "$(paste -sd ' ' ledger)"
+
+# ---- stopped ----
+rm -f ledger tool.pid
+env --default-signal=INT "$TIDE_BIN" chat --script slow.json --yes -p go </dev/null >out 2>err &
+pid=$!
+wait_for test -s tool.pid
+id=$(tidemark sessions list --ids | head -n 1)
+kill -INT "$pid"
+wait "$pid"
+check_is 'Ctrl-C: exit status' 130 $?
+check 'the tool is gone' gone "$(cat tool.pid)"
+check 'one line says how it goes on' grep -qx "tidemark: stopped: \`tidemark chat --resume $id\` goes on" err
+check_is 'it is interrupted, by a person' 'shutdown|person' "$(field "$id" run.interrupted '$.reason')|$(field "$id" run.interrupted '$.by')"
+check_is 'recovery leaves it alone' 0 "$(tidemark recover --run-due --auto-resume all 2>/dev/null | grep -c "resumed.*$id")"
+check_is 'a person goes on' Checked. "$(tidemark resume "$id" 2>/dev/null || TIDEMARK_CONFIG=$work/all.json tidemark resume "$id" --input allow 2>/dev/null)"
+check_is 'nothing is doubled' 1 "$(grep -c did ledger)"
+
+# ---- looked at from outside ----
+chat tool --yes -p 'look at me'
+check_is 'the view of messages' 'user|look at me assistant|I look. tool|hi assistant|Done.' \
+    "$(sqlite3 -readonly s.db "SELECT role, trim(content, char(10)) FROM messages WHERE session_id = '$id' AND NOT deleted ORDER BY rowid" | paste -sd ' ')"
+check_is 'the view of usage' 2 "$(sqlite3 -readonly s.db "SELECT count(*) FROM token_usage WHERE session_id = '$id' AND input_tokens > 0")"
+check 'the timeline' eval "tidemark sessions timeline $id | grep -q 'bash  *once .* ran'"
+check 'it verifies' tidemark sessions verify "$id"
+check 'it is deleted' tidemark sessions delete "$id"
+check_is 'with all that was of it' 0 "$(sqlite3 -readonly s.db "SELECT (SELECT count(*) FROM messages WHERE session_id = '$id') + (SELECT count(*) FROM token_usage WHERE session_id = '$id') + (SELECT count(*) FROM checkpoints WHERE session_id = '$id')")"
+refuses 'a second time it is not there' 3 "$id" sessions delete "$id"
+
+check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
+finish

@@ -1,0 +1,193 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tidemark chat at a terminal, which is one of tmux: typed prompts, the commands behind a slash, a question that survives a
+# kill, Ctrl-C, going back and branching off.
+# shellcheck disable=SC2016,SC2317 # scripts hold dollars; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+unset ANTHROPIC_API_KEY OPENAI_API_KEY TMUX
+export TIDEMARK_STORE="$work/s.db" TERM=xterm LC_ALL=C.UTF-8
+
+if ! command -v tmux >/dev/null; then
+    skip 'a chat at a terminal' 'no tmux here'
+    finish
+fi
+terminal() {
+    tmux -S "$work/terminal" -f /dev/null "$@"
+}
+trap 'terminal kill-server 2>/dev/null; rm -rf "$work"' EXIT
+
+# open_chat ARGS...: in a new window; its pid is in the file pid.
+open_chat() {
+    rm -f pid ended
+    terminal new-session -d -x 110 -y 60 \
+        "sh -c 'echo \$\$ >pid; exec $(printf '%q ' "$TIDE_BIN" chat "$@")'; echo \$? >ended; echo ENDED; read -r _"
+    wait_for is_shown '^\(›\|\[y\]es\)' # before it reads, what is typed would be dropped
+}
+close_chat() {
+    terminal kill-server 2>/dev/null
+    wait_for eval '! terminal has-session'
+}
+type_line() {
+    terminal send-keys -l -- "$1"
+    terminal send-keys Enter
+}
+screen() {
+    terminal capture-pane -p
+}
+# shows NAME PATTERN: it comes to stand on the screen.
+is_shown() {
+    screen | grep -q -- "$1"
+}
+shows() {
+    if wait_for is_shown "$2"; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        echo "# want on the screen: $2"
+        screen | sed 's/^/# /' | grep -v '^# *$'
+        failures=$((failures + 1))
+    fi
+}
+newest() {
+    tidemark sessions list --ids | head -n 1
+}
+count() {
+    tidemark log show "$1" | grep -c "\"kind\":\"$2\""
+}
+has_ended() {
+    [ -s ended ]
+}
+
+cat >talk.json <<'END'
+{"turns":[{"text":"I look.","calls":[{"name":"bash","args":{"command":"echo hi >>ran; echo hi"}}]},
+          {"text":"Looked."},{"text":"A **bold** word."},{"text":"Fourth."},{"text":"Fifth."}]}
+END
+
+# ---- prompts, an answer to a question, commands ----
+open_chat --script talk.json
+shows 'it greets' 'tidemark chat'
+check_is 'looking around makes no session' 0 "$(tidemark sessions list --ids 2>/dev/null | wc -l)"
+type_line /help
+shows '/help lists what there is' '/rollback *WHERE'
+type_line /nothing
+shows 'what is unknown is said' '/nothing is not known'
+type_line /why
+shows 'a command that needs a session' 'there is no session yet'
+type_line 'please look'
+shows 'a tool is asked about' 'allow bash echo hi >>ran; echo hi?'
+id=$(newest)
+check_is 'the question is on disk' waiting "$(tidemark sessions show "$id" --json | json '$.status')"
+type_line y
+shows 'allowed, it runs' '✓ bash echo hi'
+shows 'and the model goes on' 'Looked\.'
+check_is 'it ran once' hi "$(cat ran)"
+type_line 'and more'
+shows 'a second prompt' 'A bold word'
+type_line /usage
+shows '/usage' '3 turns'
+type_line /checkpoints
+shows '/checkpoints' 'ckpt_'
+type_line /sessions
+shows '/sessions' "$id .*please look"
+type_line /tools
+shows '/tools' '^bash  *ask'
+type_line /quit
+wait_for has_ended
+check_is '/quit ends well' 0 "$(cat ended)"
+shows 'and says how it goes on' "tidemark chat --resume $id"
+close_chat
+
+# ---- back, and elsewhere ----
+open_chat --resume "$id"
+shows 'resumed: the history is drawn again' 'Looked\.'
+shows 'all of it' 'A bold word'
+tidemark sessions checkpoints "$id" --json >cps
+seq=$(sqlite3 :memory: "SELECT json_extract(value, '$.seq') FROM json_each(readfile('cps'), '$.checkpoints') WHERE json_extract(value, '$.turn') = 2")
+type_line '/rollback seq:4'
+shows '/rollback past what must happen once is refused' 'choose --reuse-effects'
+type_line "/rollback seq:$seq"
+shows '/rollback' "rolled back to seq $seq"
+check 'what came behind is no longer shown' eval '! is_shown "A bold word"'
+type_line 'once more'
+shows 'the turn is answered again' 'A bold word'
+type_line /fork
+shows '/fork' 'this is a fork now'
+fork=$(newest)
+check 'it is another session' test "$fork" != "$id"
+type_line 'in the fork'
+shows 'which goes on by itself' 'Fourth\.'
+check_is 'the original does not see it' 0 "$(tidemark log show "$id" | grep -c 'in the fork')"
+type_line "/resume ${id%?}"
+shows '/resume ID: that session, here' 'A bold word'
+check 'the screen was cleared' eval '! is_shown "Fourth"'
+type_line 'and this one'
+shows 'it goes on there' 'Fourth\.'
+check_is 'in the right log' 1 "$(tidemark log show "$id" | grep -c 'and this one')"
+type_line '/resume nobody-here'
+shows '/resume of what is not there' "no session 'nobody-here'"
+type_line '/clear'
+shows '/clear' 'a new session begins with the next prompt'
+type_line '/quit'
+wait_for has_ended
+close_chat
+
+# ---- a question survives a kill, and is asked once more ----
+rm -f ran
+open_chat --script talk.json
+type_line 'look again'
+shows 'asked' 'allow bash'
+id=$(newest)
+kill -KILL "$(cat pid)"
+wait_for has_ended
+close_chat
+check_is 'killed while it asks: it waits' waiting "$(tidemark sessions show "$id" --json | json '$.status')"
+open_chat --continue
+shows 'it is asked again' 'allow bash'
+check_is 'nothing ran meanwhile' '' "$(cat ran 2>/dev/null)"
+type_line n
+shows 'and denied' 'Looked\.'
+check_is 'asked once in the log' '1|1' "$(count "$id" approval.requested)|$(count "$id" approval.given)"
+check_is 'nothing ran' '' "$(cat ran 2>/dev/null)"
+terminal send-keys C-d
+wait_for has_ended
+check_is 'the end of the input ends it' 0 "$(cat ended)"
+close_chat
+
+# ---- Ctrl-C, a kill ----
+echo '{"turns":[{"text":"Slowly.","calls":[{"name":"bash","args":{"command":"echo did >>ledger; echo $$ >tool.pid; exec sleep 1000"}}]},{"text":"Checked."}]}' >slow.json
+open_chat --script slow.json --yes
+type_line 'do it'
+wait_for test -s tool.pid
+id=$(newest)
+terminal send-keys C-c
+shows 'Ctrl-C stops the turn' 'stopped: say something else, or /resume'
+check_is 'the session is interrupted, by a person' person "$(tidemark log show "$id" | grep '"kind":"run.interrupted"' | json '$.by')"
+check 'its tool is gone' eval "! kill -0 $(cat tool.pid) 2>/dev/null"
+type_line /resume
+shows '/resume goes on where it was' 'Checked\.'
+check_is 'the tool did not run again' 1 "$(wc -l <ledger)"
+terminal send-keys C-c
+shows 'Ctrl-C at the prompt warns' 'Ctrl-C again, or /quit, leaves'
+terminal send-keys C-c
+wait_for has_ended
+check_is 'twice leaves' 0 "$(cat ended)"
+close_chat
+rm -f tool.pid
+open_chat --script slow.json --yes
+type_line 'do it'
+wait_for test -s tool.pid
+id=$(newest)
+kill -KILL "$(cat pid)"
+wait_for has_ended
+close_chat
+open_chat --resume "$id" --yes
+shows 'killed in a tool: it goes on by itself' 'it was cut: going on where it was'
+shows 'to its end' 'Checked\.'
+check_is 'and did it once' 2 "$(wc -l <ledger)"
+type_line /quit
+wait_for has_ended
+close_chat
+
+check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
+finish
