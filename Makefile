@@ -38,7 +38,7 @@ test: ## every test, the unit tests once more under ASan and UBSan, each fuzzer 
 	@tools/configure plain
 	@tools/configure asan
 	@tools/configure fuzz
-	@tools/run-tests $(BUILD) $(BUILD)/asan:unit,store,session,agent,sim $(BUILD)/fuzz
+	@tools/run-tests $(BUILD) $(BUILD)/asan:unit,store,session,agent,graph,sim $(BUILD)/fuzz
 
 .PHONY: test-asan
 test-asan: ## all tests under AddressSanitizer and UBSan

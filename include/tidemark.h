@@ -690,11 +690,14 @@ typedef enum tide_code tide_hook_fn(void *arg, const char *input, struct tide_te
 /* A tool of the caller's. Fills *ret_result; failing is told to the model with err's message. */
 typedef enum tide_code tide_tool_fn(void *arg, const char *args, const char *key, struct tide_text *ret_result,
                                     struct tide_err *err);
+/* Whether a call that was cut under this key happened: 1 yes, 0 no, -1 cannot be told. */
+typedef int tide_probe_fn(void *arg, const char *args, const char *key);
 struct tide_tool {
     const char *name, *description, *schema; /* schema: JSON Schema of its arguments, an object */
     const char *effect;                      /* pure, idempotent, once (NULL) */
     const char *permission;                  /* allow (NULL), ask, deny */
     tide_tool_fn *fn;
+    tide_probe_fn *probe; /* NULL: nobody can find out */
     void *arg;
 };
 
@@ -752,6 +755,9 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_resume(tide_agent *agent, con
 
 /* Stops what it does, soon and in order. May be called from a signal handler or another thread. */
 TIDE_API void tide_agent_stop(tide_agent *agent);
+
+/* The same when not a person wants it but the process is to end: what may go on by itself later does. */
+TIDE_API void tide_agent_shutdown(tide_agent *agent);
 
 /* The token of the wait that TIDE_WAITING left behind, shown only here; "" when there is none. */
 TIDE_API const char *tide_agent_token(const tide_agent *agent);

@@ -47,10 +47,12 @@ bool agent_stopped(void *agent)
     int64_t now = env->ops->mono_ns(env);
     unsigned signs = 0;
     struct tide_err err = {TIDE_OK, ""};
+    enum tide_code code;
 
     if (!a->broken.code && a->run && !a->run->starting && !a->s->owner.pending && now - a->looked_ns >= LOOK_NS) {
         a->looked_ns = now;
-        if (tide_run_look(a->run, &signs, &err) == TIDE_FENCED)
+        code = tide_run_look(a->run, &signs, &err);
+        if (code && !run_is_trouble(code)) /* trouble of the store is told by whoever needs it next */
             a->broken = err;
         if (signs & TIDE_SIGN_CANCEL)
             atomic_store(&a->stop, STOP_BY_CANCEL);
@@ -142,6 +144,13 @@ void agent_hook(struct tide_agent *a, const struct hook_input *in, struct hook_v
         put_fired(a, in, ret);
 }
 
+void agent_stop_by_hook(struct tide_agent *a, const struct hook_verdict *v)
+{
+    a->stop_text = arena_printf(&a->scratch, "stopped by hook '%.*s'%s%.*s", STR_ARG(v->hook), v->text.len ? ": " : "",
+                                STR_ARG(v->text));
+    atomic_store(&a->stop, STOP_BY_HOOK);
+}
+
 void agent_note(struct tide_agent *a, const struct hook_verdict *v, int64_t turn)
 {
     bool asks = turn < 0;
@@ -210,8 +219,21 @@ struct own_tool {
     struct tool base;
     struct own_tool *next;
     tide_tool_fn *fn;
+    tide_probe_fn *probe;
     void *arg;
 };
+
+static enum tool_fate probe_own_tool(struct tool_work *w)
+{
+    const struct own_tool *t = (const struct own_tool *)(const void *)w->tool;
+    struct buf args = BUF_INIT(SIZE_MAX / 4);
+    int happened;
+
+    json_write(&args, w->args);
+    happened = t->probe(t->arg, buf_cstr(&args), w->key);
+    buf_done(&args);
+    return happened > 0 ? FATE_HAPPENED : happened == 0 ? FATE_DID_NOT : FATE_UNKNOWN;
+}
 
 static void run_own_tool(struct tool_work *w, struct tool_result *ret)
 {
@@ -264,9 +286,12 @@ enum tide_code tide_agent_add_tool(tide_agent *a, const struct tide_tool *t, str
                               .description = keep(a, t->description, ""),
                               .schema = keep(a, t->schema, "{\"type\":\"object\"}"),
                               .effect = keep(a, t->effect, "once"),
+                              .subject = "",
                               .permission = keep(a, t->permission, "allow"),
                               .run = run_own_tool};
+    own->base.fate = t->probe ? probe_own_tool : NULL;
     own->fn = t->fn;
+    own->probe = t->probe;
     own->arg = t->arg;
     own->next = a->own_tools;
     a->own_tools = own;
@@ -404,6 +429,13 @@ void agent_put_provider(struct tide_agent *a)
     agent_close(a);
 }
 
+/* Whoever watches is told that a tool works. */
+static bool tool_stopped(void *agent)
+{
+    agent_tell(agent, &(struct tide_agent_event){.what = TIDE_AGENT_WAIT});
+    return agent_stopped(agent);
+}
+
 static enum tide_code open_place(struct tide_agent *a, struct tide_err *err)
 {
     struct str dir = info_text(&a->arena, &a->s->state->info, STR("working_dir"));
@@ -419,10 +451,13 @@ static enum tide_code open_place(struct tide_agent *a, struct tide_err *err)
                                    .timeout_ms = a->opt.tool_timeout_ms,
                                    .max_result_chars =
                                        a->opt.max_tool_result_chars < 0 ? 0 : (size_t)a->opt.max_tool_result_chars,
+                                   .secret = a->opt.api_key,
                                    .arg = a,
-                                   .stop = agent_stopped};
+                                   .stop = tool_stopped};
     if (a->place.dir < 0)
-        return tide_fail_errno(err, errno, "the agent's directory '%s'", a->opt.working_dir);
+        return tide_fail_errno(err, errno,
+                               "the directory that this agent works in, '%s' (make it again, or begin anew elsewhere)",
+                               a->opt.working_dir);
     return TIDE_OK;
 }
 
@@ -436,7 +471,14 @@ static enum tide_code open_parts(struct tide_agent *a, struct tide_err *err)
         code = permits_parse(str_from(a->opt.permissions), &a->permits, err);
     if (!code && a->opt.prices)
         code = prices_check(str_from(a->opt.prices), err);
+    if (!code && a->opt.max_cost > 0 && budget_cost(a, &(struct model_usage){0}) < 0)
+        code =
+            tide_fail(err, TIDE_INVALID,
+                      "max_cost is set, but prices says nothing of model '%.100s', so nothing would hold it: add its "
+                      "price, or use max_tokens",
+                      a->model);
     a->hooks = hooks_new(a->opt.hook_timeout_ms, on_hook_report, a);
+    hooks_hide(a->hooks, a->opt.api_key);
     if (!code && a->opt.hooks)
         code = hooks_load(a->hooks, str_from(a->opt.hooks), err);
     return code;
@@ -478,9 +520,12 @@ void tide_agent_free(tide_agent *a)
         close(a->place.dir);
     map_done(&a->always, NULL);
     talk_done(&a->talk);
+    past_done(&a->past);
     draft_done(&a->draft);
     buf_done(&a->body);
     arena_done(&a->scratch);
+    if (a->opt.api_key)
+        explicit_bzero((char *)(uintptr_t)a->opt.api_key, strlen(a->opt.api_key));
     arena_done(&a->arena);
     free(a);
 }

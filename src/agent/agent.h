@@ -5,6 +5,7 @@
  *   agent.c    options, opening, what is known of it       loop.c     prompt, turns, the end
  *   ask.c      one model call with its retries             call.c     one tool call: hooks, permission, effect, result
  *   budget.c   prices, budgets, leaving out old turns      talk.c     the conversation, folded from the log
+ *   past.c     effects that a rollback cut off
  *
  * What is recorded is gathered in one draft and appended where something depends on it: with the start of a tool, with the
  * end of the run; else it is queued and goes to disk while the model answers.
@@ -22,7 +23,18 @@
 
 struct own_tool;
 
-enum { STOP_NOT, STOP_BY_PERSON, STOP_BY_CANCEL, STOP_BY_HOOK };
+/* Effects that a rollback cut off, and that answer from the log. */
+struct past {
+    struct map effects; /* id of the call that it was -> what is known of it */
+    struct arena arena;
+};
+
+struct past_result {
+    struct str call_id, text;
+    bool failed, known; /* known: its end was seen */
+};
+
+enum { STOP_NOT, STOP_BY_PERSON, STOP_BY_SHUTDOWN, STOP_BY_CANCEL, STOP_BY_HOOK };
 
 struct tide_agent {
     struct tide_session *s;
@@ -37,19 +49,23 @@ struct tide_agent {
     struct own_tool *own_tools;
     struct map always; /* tools that were allowed for good -> itself */
     struct talk talk;
+    struct past past;
     struct draft draft;       /* to be appended next */
     struct buf body;          /* of the request */
     struct arena scratch;     /* of one turn */
     int turns;                /* model calls since the prompt, or since it was resumed */
     bool fresh;               /* the run goes on where it was cut: a pause between attempts is not begun anew */
+    bool begun;               /* something was appended since it was called */
     atomic_int stop;          /* STOP_… */
     int64_t looked_ns;        /* when others' wishes were last looked at */
+    const char *stop_text;    /* of a hook that stopped it: its name and reason; in the scratch arena */
     struct tide_err broken;   /* what went wrong inside a callback of the provider */
     struct model_fault fault; /* of the latest attempt */
     char token[TIDE_TOKEN_SIZE];
-    bool text_shown;   /* something of this attempt */
-    bool drift_looked; /* whether what is rendered now differs from what is stored */
-    int64_t known_seq; /* the talk is as of this event; -1: it must be read */
+    bool text_shown;                   /* something of this attempt */
+    bool drift_looked;                 /* whether what is rendered now differs from what is stored */
+    int64_t known_seq;                 /* the talk is as of this event; -1: it must be read */
+    int64_t known_messages, known_run; /* how many there were then, and where the latest run began */
 };
 
 /* ---- agent.c */
@@ -79,6 +95,9 @@ void agent_note(struct tide_agent *a, const struct hook_verdict *v, int64_t turn
 /* session.updated into the draft when provider or model are others than those of the session. */
 void agent_put_provider(struct tide_agent *a);
 
+/* Ends the run because a hook says so. */
+void agent_stop_by_hook(struct tide_agent *a, const struct hook_verdict *v);
+
 /* Fires hooks and records what they decided. */
 void agent_hook(struct tide_agent *a, const struct hook_input *in, struct hook_verdict *ret);
 
@@ -98,11 +117,16 @@ enum tide_code agent_ask(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 /* ---- call.c: every call that the latest answer asks for and that has no result yet */
 enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 /* The same when another prompt comes first: nothing is run, each gets an honest result. */
-void agent_close_calls(struct tide_agent *a);
+enum tide_code agent_close_calls(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 /* Parks for a person's word. TIDE_OK: *ret_allowed, *ret_reason (in the scratch arena). */
 enum tide_code agent_approval(struct tide_agent *a, const char *name, const char *approval_id, const char *question,
                               const struct model_call *call, bool *ret_allowed, struct str *ret_reason,
                               struct tide_err *err) MUST_CHECK;
+
+/* ---- past.c: read with the conversation; what is taken is not given again */
+enum tide_code past_load(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+bool past_take(struct tide_agent *a, const struct model_call *call, const char *digest, struct past_result *ret);
+void past_done(struct past *p);
 
 /* ---- budget.c */
 double budget_cost(const struct tide_agent *a, const struct model_usage *u); /* negative: no price is known */

@@ -15,6 +15,7 @@
 
 #define SLEEP_PIECE_MS 50
 #define TICK_MS 100
+#define LONGEST_WAIT_MS INT64_C(86400000) /* as much as a provider may ask for; more is a clock that was set back */
 
 /* ---- what is sent ---- */
 
@@ -132,7 +133,7 @@ static enum tide_code wait_until(struct tide_agent *a, int64_t at_ms, struct tid
     struct env *env = a->s->store->env;
     int64_t ticked = 0;
 
-    for (int64_t left; (left = at_ms - env_now_ms(env)) > 0 && left <= RETRY_CAP_MS * 60;) {
+    for (int64_t left; (left = at_ms - env_now_ms(env)) > 0 && left <= LONGEST_WAIT_MS;) {
         env->ops->sleep_ms(env, left < SLEEP_PIECE_MS ? (int)left : SLEEP_PIECE_MS);
         if (env_now_ms(env) - ticked >= TICK_MS) {
             ticked = env_now_ms(env);

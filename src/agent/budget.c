@@ -91,7 +91,7 @@ enum tide_code budget_check(struct tide_agent *a, struct tide_err *err)
     question = code ? NULL : used_up(a);
     if (!question)
         return code;
-    name = arena_printf(&a->scratch, "budget-%" PRId64, a->talk.budgets + 1);
+    name = arena_printf(&a->scratch, "budget-%" PRId64, a->talk.budget_answers + 1);
     code = agent_approval(a, name, name, question, NULL, &allowed, &reason, err);
     if (!code && !allowed)
         code = tide_fail(err, TIDE_CANCELLED, "%s: no", question);

@@ -43,7 +43,7 @@ static int64_t now_ms(void)
 
 /* ---- results ---- */
 
-static void put_result(struct dealing *c, struct str text, bool failed, bool replaced)
+static struct json_out *open_result(struct dealing *c, struct str text, bool failed)
 {
     struct json_out *o = agent_message(c->a, "message.tool", c->turn);
 
@@ -52,6 +52,13 @@ static void put_result(struct dealing *c, struct str text, bool failed, bool rep
     json_out_kstr(o, STR("content"), text);
     if (failed)
         json_out_kbool(o, STR("is_error"), true);
+    return o;
+}
+
+static void put_result(struct dealing *c, struct str text, bool failed, bool replaced)
+{
+    struct json_out *o = open_result(c, text, failed);
+
     if (replaced)
         json_out_kbool(o, STR("replaced"), true);
     agent_close(c->a);
@@ -143,7 +150,7 @@ static void hooks_after(struct dealing *c, struct str text, bool failed)
     *(failed ? &in.error : &in.result) = text;
     agent_hook(c->a, &in, &v);
     if (v.action == HOOK_STOP)
-        atomic_store(&c->a->stop, STOP_BY_HOOK);
+        agent_stop_by_hook(c->a, &v);
     else
         agent_note(c->a, &v, c->turn);
 }
@@ -155,7 +162,7 @@ static bool says_yes(struct str s)
     static const char *const words[] = {"allow", "yes", "y", "true", "ok", "always"};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (str_eq(s, str_from(words[i])))
+        if (s.len == strlen(words[i]) && strncasecmp(s.ptr, words[i], s.len) == 0)
             return true;
     return false;
 }
@@ -186,7 +193,9 @@ static enum tide_code ask_here(struct tide_agent *a, const char *question, const
 {
     struct tide_approval ask = {.question = question, .token = a->token};
     struct tide_err waiting = *err;
+    char token[TIDE_TOKEN_SIZE];
     enum tide_decision d;
+    enum tide_code code;
 
     tide_run_close(TAKE(a->run));
     if (!a->opt.approve)
@@ -200,8 +209,14 @@ static enum tide_code ask_here(struct tide_agent *a, const char *question, const
         return tide_err_copy(err, &waiting);
     if (d == TIDE_DECIDE_ALWAYS && call)
         map_put(&a->always, call->name, (void *)(uintptr_t) "");
+    memcpy(token, a->token, sizeof(token));
     a->token[0] = '\0';
-    return agent_go_on(a, decisions[d], NULL, err);
+    code = agent_go_on(a, decisions[d], token, err); /* its token: by now another question may be the one that waits */
+    if (code < TIDE_TOKEN_MALFORMED || code > TIDE_TOKEN_CONSUMED)
+        return code;
+    return tide_fail(err, TIDE_CONFLICT,
+                     "this question was answered elsewhere meanwhile: `tidemark why %s` says where it stands",
+                     a->s->head.id);
 }
 
 /* Written before it is asked, in the log as well as in the wait: whoever reads either knows what it is about. */
@@ -214,6 +229,8 @@ static enum tide_code put_asked(struct tide_agent *a, const char *approval_id, c
         if (call)
             json_out_kstr(&a->draft.out, STR("call_id"), call->id);
         draft_text(&a->draft, "args_digest", digest);
+        if (call)
+            json_out_kraw(&a->draft.out, STR("args"), call->args);
         draft_text(&a->draft, "question", question);
         agent_close(a);
     }
@@ -259,11 +276,16 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
     return TIDE_OK;
 }
 
+/* What is too long for one line is whole in the log: whoever answers elsewhere is told where. */
 static const char *question_of(struct dealing *c)
 {
     AUTO(buf_done) struct buf summary = BUF_INIT(4096);
 
     tool_summary(&summary, c->call->name, c->json);
+    if (memmem(summary.ptr, summary.len, "…", 3))
+        return arena_printf(&c->a->scratch,
+                            "allow %.300s? (`tidemark log show %s --kind approval.requested` has all of it)",
+                            buf_cstr(&summary), c->a->s->head.id);
     return arena_printf(&c->a->scratch, "allow %.300s?", buf_cstr(&summary));
 }
 
@@ -408,6 +430,33 @@ static enum tide_code settle(struct dealing *c, const struct mark *m, struct tid
     return TIDE_OK;
 }
 
+/* It happened in a part that was rolled back, by whom it was decided that it does not happen again. */
+static bool answer_from_past(struct dealing *c)
+{
+    struct past_result past;
+    struct json_out *o;
+
+    if (strcmp(c->tool->effect, "once") != 0 || !past_take(c->a, c->call, c->digest, &past))
+        return false;
+    if (!past.known)
+        past = (struct past_result){past.call_id, str_from(unknown_text), true, false};
+    tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
+    tell(c, TIDE_AGENT_TOOL_END, past.text, past.failed, 0);
+    o = open_result(c, past.text, past.failed);
+    json_out_kstr(o, STR("reused"), past.call_id);
+    agent_close(c->a);
+    return true;
+}
+
+/* Begun in what a fork took over: the run of the fork has no mark of it, and it is as unknown as it was there. */
+static bool answer_inherited(struct dealing *c)
+{
+    if (!map_get(&c->a->talk.inherited, c->call->id))
+        return false;
+    settle_as(c, unknown_text, true);
+    return true;
+}
+
 static void refuse_unknown(struct dealing *c)
 {
     AUTO(buf_done) struct buf names = BUF_INIT(4096);
@@ -416,6 +465,11 @@ static void refuse_unknown(struct dealing *c)
     refuse(c,
            arena_printf(&c->a->scratch, "there is no tool '%.*s': there are %s",
                         (int)(c->call->name.len > 100 ? 100 : c->call->name.len), c->call->name.ptr, buf_cstr(&names)));
+}
+
+static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
+{
+    return a->broken.code ? tide_err_copy(err, &a->broken) : tide_fail(err, TIDE_CANCELLED, "stopped");
 }
 
 static enum tide_code deal(struct dealing *c, struct tide_err *err)
@@ -435,12 +489,20 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
         refuse(c, "the arguments are not valid JSON: give one object");
         return TIDE_OK;
     }
+    if (answer_from_past(c) || (!m && answer_inherited(c)))
+        return TIDE_OK;
     if (m && (m->state == MARK_STARTED || m->state == MARK_UNKNOWN || m->state == MARK_COMPLETED))
         return settle(c, m, err);
     if (!ask_hooks(c))
         return TIDE_OK;
+    if (answer_from_past(c)) /* with the arguments that a hook put in place */
+        return TIDE_OK;
+    if (agent_stopped(c->a)) /* a hook that was ended with it has not said what it would have */
+        return stopped(c->a, err);
     code = ask_permission(c, &run, err);
-    return code || !run ? code : run_tool(c, 0, err);
+    if (code || !run)
+        return code;
+    return agent_stopped(c->a) ? stopped(c->a, err) : run_tool(c, 0, err);
 }
 
 enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err)
@@ -454,7 +516,7 @@ enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err)
         if (talk_has_result(&a->talk, open, c.call->id))
             continue;
         if (agent_stopped(a))
-            return a->broken.code ? tide_err_copy(err, &a->broken) : tide_fail(err, TIDE_CANCELLED, "stopped");
+            return stopped(a, err);
         if (a->draft.n > DRAFT_EVENTS / 2)
             code = agent_put(a, err);
         code = code ? code : deal(&c, err);
@@ -462,17 +524,24 @@ enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err)
     return code;
 }
 
-void agent_close_calls(struct tide_agent *a)
+enum tide_code agent_close_calls(struct tide_agent *a, struct tide_err *err)
 {
     const struct said *open = talk_open(&a->talk);
+    enum tide_code code = TIDE_OK;
 
-    for (size_t i = 0; open && i < open->m.n_calls; i++) {
+    for (size_t i = 0; open && i < open->m.n_calls && !code; i++) {
         struct dealing c = {.a = a, .call = &open->m.calls[i], .turn = open->turn, .index = i};
         bool begun = map_get(&a->s->state->ledger.effects, c.call->id) != NULL;
 
         if (talk_has_result(&a->talk, open, c.call->id))
             continue;
-        put_result(&c, str_from(begun ? unknown_text : "not run: the user stopped this turn and said something else"),
+        if (a->draft.n > DRAFT_EVENTS / 3) /* the prompt and the first request must find room behind them */
+            code = agent_append(a, false, err);
+        put_result(&c,
+                   str_from(begun
+                                ? unknown_text
+                                : "not run: the user stopped this turn, or did not allow it, and said something else"),
                    true, false);
     }
+    return code;
 }

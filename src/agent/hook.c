@@ -49,6 +49,11 @@ void hooks_free(struct hooks *h)
     free(h);
 }
 
+void hooks_hide(struct hooks *h, const char *secret)
+{
+    h->secret = secret;
+}
+
 size_t hooks_count(const struct hooks *h)
 {
     return h->len;
@@ -193,13 +198,15 @@ struct asking {
     struct buf rendered; /* made for the first program */
     bool (*stop)(void *arg);
     void *arg;
+    const char *secret;
 };
 
 static enum tide_code ask_program(struct asking *q, const struct hook *hook, struct hook_verdict *ret,
                                   struct tide_err *err)
 {
     AUTO(buf_done) struct buf output = BUF_INIT(HOOK_OUTPUT_MAX);
-    struct hook_program p = {.argv = hook->argv, .timeout_ms = hook->timeout_ms, .stop = q->stop, .arg = q->arg};
+    struct hook_program p = {
+        .argv = hook->argv, .timeout_ms = hook->timeout_ms, .stop = q->stop, .arg = q->arg, .secret = q->secret};
 
     if (q->rendered.len == 0)
         hook_input_render(&q->rendered, q->input);
@@ -257,6 +264,7 @@ void hooks_fire(struct hooks *h, struct arena *a, const struct hook_input *input
     struct asking q = {.arena = a, .input = input, .rendered = BUF_INIT(SIZE_MAX / 2), .stop = stop, .arg = arg};
     enum tide_code code = TIDE_OK;
 
+    q.secret = h ? h->secret : NULL;
     *ret = (struct hook_verdict){.action = HOOK_CONTINUE, .text = STR(""), .hook = STR("")};
     for (size_t i = 0; h && i < h->len && code != TIDE_CANCELLED; i++) {
         const struct hook *hook = &h->list[i];

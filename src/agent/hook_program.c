@@ -43,6 +43,32 @@ static void shut(int *fd)
 
 /* ---- starting ---- */
 
+static bool holds_key(const char *entry, const char *secret)
+{
+    static const char *const names[] = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TIDEMARK_API_KEY"};
+    const char *equals = strchr(entry, '=');
+
+    for (size_t i = 0; equals && i < sizeof(names) / sizeof(names[0]); i++)
+        if (strlen(names[i]) == (size_t)(equals - entry) && strncmp(entry, names[i], strlen(names[i])) == 0)
+            return true;
+    return equals && secret && *secret && strcmp(equals + 1, secret) == 0;
+}
+
+char **program_environ(struct arena *a, const char *secret)
+{
+    size_t n = 0, at = 0;
+    char **kept;
+
+    while (environ[n])
+        n++;
+    kept = arena_alloc(a, (n + 1) * sizeof(*kept));
+    for (size_t i = 0; i < n; i++)
+        if (!holds_key(environ[i], secret))
+            kept[at++] = environ[i];
+    kept[at] = NULL;
+    return kept;
+}
+
 static enum tide_code make_input(struct run *r, struct tide_err *err)
 {
     struct str left = r->program->input;
@@ -63,7 +89,9 @@ static enum tide_code make_input(struct run *r, struct tide_err *err)
 
 static enum tide_code hold(struct run *r, const char *path, struct tide_err *err)
 {
-    struct proc_spec spec = {.path = path, .argv = r->program->argv, .envp = environ, .in = r->input};
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct proc_spec spec = {
+        .path = path, .argv = r->program->argv, .envp = program_environ(&a, r->program->secret), .in = r->input};
     int out[2] = {-1, -1}, complaint[2] = {-1, -1};
     enum tide_code code = TIDE_OK;
 

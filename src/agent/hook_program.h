@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/mem.h"
 
 #define HOOK_OUTPUT_MAX ((size_t)4 << 20)
 
@@ -14,7 +15,11 @@ struct hook_program {
     int64_t timeout_ms;
     bool (*stop)(void *arg); /* asked ten times a second; true ends it. May be NULL */
     void *arg;
+    const char *secret; /* no variable of this value reaches it; NULL: none */
 };
+
+/* The environment without the keys of providers: neither under their usual names nor, whatever the name, this one. */
+char **program_environ(struct arena *a, const char *secret);
 
 /*
  * Runs it to its end; what it printed is in *ret_output, which the caller has made with the room that it allows. An exit

@@ -28,6 +28,7 @@ struct hooks {
     int64_t timeout_ms;
     hook_report_fn *report;
     void *arg;
+    const char *secret;
 };
 
 __attribute__((format(printf, 3, 4))) void hooks_report(const struct hooks *h, const char *name, const char *fmt, ...);

@@ -11,7 +11,8 @@
 #include "program/tree.h"
 #include "session/status.h"
 
-#define TRIES 8 /* at starting, when others append at the same moment */
+#define TRIES 8        /* at starting, when others append at the same moment */
+#define START_EVENTS 3 /* most that a start or a resume writes up to its own event: the old run's token, its end */
 
 static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
@@ -52,7 +53,7 @@ static const struct {
 } remedies[] = {
     {"auth", "check the provider's key (`tidemark config get api_key`)"},
     {"quota", "the account has no credit left: top it up, or use another provider or model"},
-    {"bad_request", "the provider refuses the request: try another model"},
+    {"bad_request", "the provider refuses this request"},
     {"rate_limit", "wait a while"},
     {"overloaded", "wait a while"},
 };
@@ -60,7 +61,10 @@ static const struct {
 static enum tide_code fail_run(struct tide_agent *a, struct tide_err *err)
 {
     const char *remedy = "look at the connection and the provider's status";
-    struct tide_run_result result = {.outcome = "failed", .reason = a->fault.code, .error_code = a->fault.code};
+    struct tide_run_result result = {.outcome = "failed",
+                                     .reason = a->fault.code,
+                                     .error_code = a->fault.code,
+                                     .fields = "{\"recorded\":\"llm.error\"}"}; /* the view of errors has it once */
     struct tide_err why = *err, ignored;
 
     for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
@@ -83,8 +87,11 @@ static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
     agent_close(a);
     a->fault = (struct model_fault){.code = "max_turns"};
     tide_fail(err, TIDE_FAILED, "max_turns: %d model calls did not finish this", a->turns);
-    struct tide_run_result result = {
-        .outcome = "failed", .reason = "max_turns", .error_code = "max_turns", .error_message = err->msg};
+    struct tide_run_result result = {.outcome = "failed",
+                                     .reason = "max_turns",
+                                     .error_code = "max_turns",
+                                     .error_message = err->msg,
+                                     .fields = "{\"recorded\":\"llm.error\"}"};
     struct tide_err ignored;
 
     if (end_run(a, &result, &ignored))
@@ -99,6 +106,7 @@ static enum tide_code end_stopped(struct tide_agent *a, struct tide_err *err)
     static const struct tide_run_result ends[] = {
         [STOP_NOT] = {.outcome = "interrupted", .reason = "shutdown", .fields = "{\"by\":\"person\"}"},
         [STOP_BY_PERSON] = {.outcome = "interrupted", .reason = "shutdown", .fields = "{\"by\":\"person\"}"},
+        [STOP_BY_SHUTDOWN] = {.outcome = "interrupted", .reason = "shutdown"},
         [STOP_BY_CANCEL] = {.outcome = "cancelled", .reason = "requested"},
         [STOP_BY_HOOK] = {.outcome = "cancelled", .reason = "hook_stop"},
     };
@@ -150,7 +158,7 @@ static bool fire(struct tide_agent *a, enum hook_event event, struct str text, b
     agent_hook(a, &in, &v);
     if (v.action == HOOK_STOP) {
         if (event != HOOK_AGENT_STOP)
-            atomic_store(&a->stop, STOP_BY_HOOK);
+            agent_stop_by_hook(a, &v);
         return false;
     }
     agent_note(a, &v, asks ? -in.turn : in.turn);
@@ -212,9 +220,10 @@ static void end_turn(struct tide_agent *a)
 
 static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
 {
-    return a->broken.code ? tide_err_copy(err, &a->broken)
-                          : tide_fail(err, TIDE_CANCELLED,
-                                      atomic_load(&a->stop) == STOP_BY_HOOK ? "stopped by a hook" : "stopped");
+    if (a->broken.code)
+        return tide_err_copy(err, &a->broken);
+    return tide_fail(err, TIDE_CANCELLED, "%s",
+                     atomic_load(&a->stop) == STOP_BY_HOOK && a->stop_text ? a->stop_text : "stopped");
 }
 
 /* Before a model call; TIDE_OK when it may be made. */
@@ -271,10 +280,13 @@ enum tide_code agent_read(struct tide_agent *a, struct tide_err *err)
     enum tide_code code = session_sync(a->s, err);
 
     if (!code && a->known_seq != a->s->head.last_seq)
-        code = talk_load(&a->talk, a->s, err);
-    if (!code)
-        a->known_seq = a->s->head.last_seq;
-    return code;
+        code = talk_load(&a->talk, a->s, err) ? err->code : past_load(a, err);
+    if (code)
+        return code;
+    a->known_seq = a->s->head.last_seq;
+    a->known_messages = a->s->state->content.messages;
+    a->known_run = a->s->state->ledger.run.active_seq;
+    return TIDE_OK;
 }
 
 static void begin(struct tide_agent *a)
@@ -284,6 +296,8 @@ static void begin(struct tide_agent *a)
     a->fault = (struct model_fault){.code = ""};
     a->turns = 0;
     a->fresh = false;
+    a->stop_text = NULL;
+    a->begun = false;
     a->token[0] = '\0';
     a->looked_ns = a->s->store->env->ops->mono_ns(a->s->store->env);
     arena_reset(&a->scratch);
@@ -293,29 +307,52 @@ static void begin(struct tide_agent *a)
 enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *err)
 {
     struct tide_run_options opt = run_options(a);
-    enum tide_code code = run_start_with(a->s, &opt, &a->draft, queued, &a->run, err);
+    enum tide_code code = session_sync(a->s, err);
 
+    if (!code && (a->s->state->content.messages != a->known_messages ||
+                  a->s->state->ledger.run.active_seq != a->known_run)) /* the draft is about another conversation */
+        code = tide_fail(err, TIDE_CONFLICT, "session '%s' has moved on: try again", a->s->head.id);
+    code = code ? code : run_start_with(a->s, &opt, &a->draft, queued, &a->run, err);
     draft_reset(&a->draft);
-    if (!code)
-        a->place.run_id = a->run->id;
-    return code;
+    if (code)
+        return code;
+    a->begun = true;
+    a->place.run_id = a->run->id;
+    return TIDE_OK;
+}
+
+/* One whose token was revoked or has expired is not: then going on asks anew. */
+static bool is_waiting(const struct tide_agent *a)
+{
+    struct status st;
+
+    status_derive(&st, a->s->state, false, env_now_ms(a->s->store->env));
+    return strcmp(st.status, "waiting") == 0;
 }
 
 /* The prompt, into the same append as the start of the run and the first request: one sync, while the model works. */
-static void put_prompt(struct tide_agent *a, const char *prompt)
+static enum tide_code put_prompt(struct tide_agent *a, const char *prompt, struct tide_err *err)
 {
+    enum tide_code code;
+
+    if (is_waiting(a))
+        agent_notice(a, "not answered, and withdrawn by this prompt: %s",
+                     a->s->state->ledger.run.question ? a->s->state->ledger.run.question : "what it waited for");
     agent_put_provider(a);
-    agent_close_calls(a);
+    code = agent_close_calls(a, err);
+    if (code)
+        return code;
     agent_message(a, "message.user", agent_turn(a));
     json_out_kstr(&a->draft.out, STR("content"), str_from(prompt));
     agent_close(a);
+    return TIDE_OK;
 }
 
 static enum tide_code check_prompt(const struct tide_agent *a, const char *prompt, struct tide_err *err)
 {
     if (a->run)
         return tide_fail(err, TIDE_INVALID, "this agent is at work already");
-    if (!prompt || !prompt[0])
+    if (!prompt || !prompt[strspn(prompt, " \t\r\n\f\v")]) /* providers refuse one of blanks */
         return tide_fail(err, TIDE_INVALID, "the prompt is empty");
     if (!str_is_utf8(str_from(prompt), NULL))
         return tide_fail(err, TIDE_INVALID, "the prompt is not valid UTF-8");
@@ -333,12 +370,12 @@ enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_tex
     for (int i = 0; i < TRIES; i++) {
         begin(a);
         code = agent_read(a, err);
+        code = code ? code : put_prompt(a, prompt, err);
         if (!code) {
-            put_prompt(a, prompt);
             fire(a, HOOK_AGENT_START, str_from(prompt), false);
             code = work(a, err);
         }
-        if (code != TIDE_CONFLICT || !a->run || !a->run->starting)
+        if (code != TIDE_CONFLICT || (a->begun && !(a->run && a->run->starting)))
             break;
         a->known_seq = -1; /* somebody came between: nothing of it was begun */
         tide_run_close(TAKE(a->run));
@@ -359,18 +396,46 @@ enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *
     code = tide_run_resume(a->s, &opt, NULL, &a->run, err);
     if (code)
         return code;
+    a->begun = true;
     a->place.run_id = a->run->id;
     if (old[0])
         tree_end_run(old); /* what a killed process of it left behind */
     return TIDE_OK;
 }
 
+static const char *wait_now(struct tide_agent *a)
+{
+    const struct run *r = &a->s->state->ledger.run;
+
+    return arena_printf(&a->scratch, "%s %" PRId64, r->wait_key ? r->wait_key : "", r->since_seq);
+}
+
+/* A token for the very wait that was answered: while a person thought, another may have answered, and it may wait anew. */
+static enum tide_code bind_answer(struct tide_agent *a, const char *wait, const char **ret_token, struct tide_err *err)
+{
+    enum tide_code code = session_sync(a->s, err);
+
+    if (!code && strcmp(wait, wait_now(a)) == 0)
+        code = tide_token_rotate(a->s, 0, 0, a->token, err);
+    if (code)
+        return code;
+    if (strcmp(wait, wait_now(a)) != 0)
+        return tide_fail(err, TIDE_CONFLICT,
+                         "this question was answered meanwhile: `tidemark why %s` says what it is at", a->s->head.id);
+    *ret_token = arena_dup(&a->scratch, str_from(a->token)).ptr;
+    a->token[0] = '\0';
+    a->begun = true;
+    return TIDE_OK;
+}
+
 /* A wait that nobody answered yet: whoever is here may. */
-static enum tide_code answer_here(struct tide_agent *a, const char **ret_input, struct tide_err *err)
+static enum tide_code answer_here(struct tide_agent *a, const char **ret_input, const char **ret_token,
+                                  struct tide_err *err)
 {
     const struct run *r = &a->s->state->ledger.run;
     const struct said *open = talk_open(&a->talk);
     struct tide_approval ask = {.question = arena_dup(&a->scratch, str_from(r->question)).ptr};
+    const char *wait = wait_now(a);
     enum tide_decision d;
 
     for (size_t i = 0; open && i < open->m.n_calls && !ask.tool; i++)
@@ -386,37 +451,37 @@ static enum tide_code answer_here(struct tide_agent *a, const char **ret_input, 
     if (d == TIDE_DECIDE_ALWAYS && ask.tool)
         map_put(&a->always, str_from(ask.tool), (void *)(uintptr_t) "");
     *ret_input = d == TIDE_DECIDE_DENY ? "{\"decision\":\"deny\"}" : "{\"decision\":\"allow\"}";
-    return TIDE_OK;
-}
-
-/* One whose token was revoked or has expired is not: then going on asks anew. */
-static bool is_waiting(const struct tide_agent *a)
-{
-    struct status st;
-
-    status_derive(&st, a->s->state, false, env_now_ms(a->s->store->env));
-    return strcmp(st.status, "waiting") == 0;
+    return bind_answer(a, wait, ret_token, err);
 }
 
 static enum tide_code take_up(struct tide_agent *a, const char *input, const char *token, struct tide_err *err)
 {
-    const struct run *r = &a->s->state->ledger.run;
+    const struct run *r;
     enum tide_code code = TIDE_OK;
 
     if (!input && !token && is_waiting(a))
-        code = answer_here(a, &input, err);
+        code = answer_here(a, &input, &token, err);
     if (code)
         return code;
-    if (r->end != RUN_NONE && r->end != RUN_COMPLETED) {
+    r = &a->s->state->ledger.run;
+    if (token || (r->end != RUN_NONE && r->end != RUN_COMPLETED)) { /* what is wrong with a token is said by its name */
         a->fresh = r->end == RUN_INTERRUPTED || r->end == RUN_OPEN;
         return agent_go_on(a, input, token, err);
     }
     if (input || token)
         return tide_fail(err, TIDE_INVALID, "session '%s' does not wait for an answer", a->s->head.id);
-    if (!talk_is_owed(&a->talk) && !talk_open(&a->talk))
+    if (!talk_is_owed(&a->talk) && !talk_open(&a->talk) && !a->s->state->ledger.queue.live)
         return tide_fail(err, TIDE_NOT_FOUND, "nothing is left to be done in session '%s'", a->s->head.id);
     agent_put_provider(a);
     return agent_start(a, false, err);
+}
+
+/* Another may have gone on with it, and ended, between our look and our start: more than what a start writes is there. */
+static enum tide_code read_what_others_did(struct tide_agent *a, struct tide_err *err)
+{
+    if (a->s->state->ledger.run.active_seq - a->known_seq <= START_EVENTS)
+        return TIDE_OK;
+    return talk_load(&a->talk, a->s, err);
 }
 
 enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *token, struct tide_text *ret_answer,
@@ -427,18 +492,33 @@ enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *t
     ERR_LOCAL(err);
     if (a->run)
         return tide_fail(err, TIDE_INVALID, "this agent is at work already");
-    begin(a);
-    code = agent_read(a, err);
-    code = code ? code : take_up(a, input, token, err);
-    if (code)
+    for (int i = 0; i < TRIES; i++) {
+        begin(a);
+        code = agent_read(a, err);
+        code = code ? code : take_up(a, input, token, err);
+        if (code != TIDE_CONFLICT || a->begun || a->opt.approve)
+            break;
+    }
+    code = code ? code : read_what_others_did(a, err);
+    if (code && !a->run)
         return code;
-    code = work(a, err);
+    code = code ? code : work(a, err);
     return conclude(a, code, ret_answer, err);
+}
+
+static void stop_by(tide_agent *a, int who)
+{
+    int expected = STOP_NOT;
+
+    atomic_compare_exchange_strong(&a->stop, &expected, who);
 }
 
 void tide_agent_stop(tide_agent *a)
 {
-    int expected = STOP_NOT;
+    stop_by(a, STOP_BY_PERSON);
+}
 
-    atomic_compare_exchange_strong(&a->stop, &expected, STOP_BY_PERSON);
+void tide_agent_shutdown(tide_agent *a)
+{
+    stop_by(a, STOP_BY_SHUTDOWN);
 }

@@ -207,6 +207,22 @@ const char *provider_type(const struct provider *p)
     return p->ops->type;
 }
 
+/* ---- rendering ----------------------------------------------------------------------------------------------------- */
+
+void name_member(struct json_out *o, struct str name, size_t max)
+{
+    char clean[128];
+    size_t n = name.len < max ? name.len : max;
+
+    for (size_t i = 0; i < n; i++) {
+        char c = name.ptr[i];
+        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+
+        clean[i] = fine ? c : '_';
+    }
+    json_out_kstr(o, STR("name"), (struct str){clean, n});
+}
+
 /* ---- calling ------------------------------------------------------------------------------------------------------- */
 
 void provider_render(const struct provider *p, const struct model_request *request, struct buf *out)

@@ -90,7 +90,7 @@ static void assistant(struct render *r, const struct model_message *m)
     for (size_t i = 0; i < m->n_calls; i++) {
         begin_block(r, "assistant", STR("tool_use"));
         id_member(r, STR("id"), m->calls[i].id);
-        json_out_kstr(&r->o, STR("name"), m->calls[i].name);
+        name_member(&r->o, m->calls[i].name, 128);
         json_out_kraw(&r->o, STR("input"), m->calls[i].args.len ? m->calls[i].args : STR("{}"));
         end_block(r);
     }

@@ -33,7 +33,7 @@ static void call(struct json_out *o, const struct model_call *c)
     json_out_kstr(o, STR("type"), STR("function"));
     json_out_key(o, STR("function"));
     json_out_begin(o, '{');
-    json_out_kstr(o, STR("name"), c->name);
+    name_member(o, c->name, 64);
     json_out_kstr(o, STR("arguments"), c->args.len ? c->args : STR("{}"));
     json_out_end(o, '}');
     json_out_end(o, '}');

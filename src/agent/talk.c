@@ -16,6 +16,7 @@ void talk_done(struct talk *t)
     map_done(&t->decisions, free);
     map_done(&t->asked, NULL);
     map_done(&t->changed, free);
+    map_done(&t->inherited, NULL);
     free(t->system);
     free(t->tools);
     arena_done(&t->scratch);
@@ -139,6 +140,7 @@ static void apply_tool(struct talk *t, const struct json *body)
 {
     apply_message(t, body, ROLE_TOOL);
     free(map_remove(&t->changed, t->said[t->n - 1]->m.call_id));
+    map_remove(&t->inherited, t->said[t->n - 1]->m.call_id);
 }
 
 /* ---- the rest ---- */
@@ -225,8 +227,16 @@ static void apply_given(struct talk *t, const struct json *body)
     struct str id = json_get_text(&t->scratch, body, STR("approval_id"));
 
     map_set_text(&t->decisions, id, json_source(body));
-    if (str_starts(id, STR("budget")) && str_eq(json_get_text(&t->scratch, body, STR("decision")), STR("allow")))
-        t->budgets++;
+    if (!str_starts(id, STR("budget-")) || memchr(id.ptr, '.', id.len)) /* a call's id ends with its digest */
+        return;
+    t->budget_answers++;
+    t->budgets += str_eq(json_get_text(&t->scratch, body, STR("decision")), STR("allow"));
+}
+
+static void apply_started(struct talk *t, const struct json *body)
+{
+    if (t->of_parent && str_eq(json_get_text(&t->scratch, body, STR("effect")), STR("once")))
+        map_put(&t->inherited, json_get_text(&t->scratch, body, STR("call_id")), (void *)(uintptr_t) "");
 }
 
 static void apply_fired(struct talk *t, const struct json *body)
@@ -248,6 +258,7 @@ void talk_apply(struct talk *t, struct str kind, struct str body)
         {"llm.usage", apply_usage},         {"llm.error", apply_error},
         {"context.trimmed", apply_trimmed}, {"approval.requested", apply_asked},
         {"approval.given", apply_given},    {"hook.fired", apply_fired},
+        {"tool.started", apply_started},
     };
     struct json *json;
 
@@ -278,10 +289,12 @@ enum tide_code talk_load(struct talk *t, struct tide_session *s, struct tide_err
     for (size_t i = 0; !code && i < s->state->content.span_count; i++) {
         const struct span *span = &s->state->content.spans[i];
 
+        t->of_parent = strcmp(span->session, s->head.id) != 0;
         code = strcmp(span->session, s->head.id) == 0 ? (head = s->head, TIDE_OK)
                                                       : store_head(s->store, str_from(span->session), &head, err);
         code = code ? code : store_read(s->store, &head, span->from, span->to, on_event, t, err);
     }
+    t->of_parent = false;
     return code ? tide_wrap(err, "read the conversation") : TIDE_OK;
 }
 
@@ -365,6 +378,14 @@ size_t talk_bytes(const struct talk *t)
     return t->bytes;
 }
 
+/* Whether a request may go on with this message when all before it are left out: no result in it is of a call before. */
+static bool is_border(const struct talk *t, size_t at, size_t end)
+{
+    while (at < end && t->said[at]->m.role == ROLE_USER)
+        at++;
+    return at >= end || t->said[at]->m.role != ROLE_TOOL;
+}
+
 bool talk_trim(const struct talk *t, size_t keep, size_t *ret_from, size_t *ret_to)
 {
     size_t bytes = talk_bytes(t), end = t->n, to = 0;
@@ -374,7 +395,7 @@ bool talk_trim(const struct talk *t, size_t keep, size_t *ret_from, size_t *ret_
     end = end > 0 ? end - 1 : 0; /* … and the latest answer with it: results belong to their calls */
     for (size_t i = 1; i < end && bytes > keep; i++) {
         bytes -= bytes_of(t->said[i]);
-        if (i + 1 >= end || t->said[i + 1]->m.role != ROLE_TOOL) /* a result goes with its call */
+        if (is_border(t, i + 1, end)) /* a result goes with its call, also when a hook spoke before it */
             to = i;
     }
     *ret_from = 1;

@@ -27,6 +27,8 @@ struct talk {
     struct map decisions; /* approval_id -> JSON text of approval.given */
     struct map asked;     /* approval_id -> itself: approval.requested was written */
     struct map changed;   /* call id -> arguments that a hook put in place of the model's, until it has its result */
+    struct map inherited; /* ids of calls that must happen once and were begun where a fork branches off -> itself */
+    bool of_parent;       /* what is folded is another session's */
     char *system, *tools; /* as they were rendered once; NULL: not yet */
     int64_t seen_turn;    /* latest turn that was begun */
     int64_t answered_turn;
@@ -38,6 +40,7 @@ struct talk {
     int64_t context_tokens; /* of the latest request and its answer, as the provider counted them */
     size_t context_bytes;   /* of the texts at that time */
     int64_t budgets;        /* how often more was allowed */
+    int64_t budget_answers; /* and how often that was asked and answered */
     size_t bytes;           /* of all texts */
     struct arena scratch;
 };

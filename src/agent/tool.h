@@ -19,6 +19,7 @@ struct tool_place {
     const char *session_id, *run_id; /* in the environment of programs: TIDEMARK_SESSION_ID, TIDEMARK_RUN_ID */
     int64_t timeout_ms;              /* of a program; 0: 120 s */
     size_t max_result_chars;         /* 0: no limit but TOOL_RESULT_MAX */
+    const char *secret;              /* the provider's key: no program finds it in its environment. May be NULL */
     void *arg;
     bool (*stop)(void *arg); /* asked at least ten times a second while a tool works; true: end it. May be NULL */
 };

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "agent/hook_program.h"
 #include "agent/tool_text.h"
 #include "base/mem.h"
 #include "program/capture.h"
@@ -26,10 +27,10 @@
 
 /* ---- before ---- */
 
-/* What must not reach a program: keys of providers, and the door of a run that we are ourselves inside of. */
+/* The door of a run that we are ourselves inside of: not a command's business. */
 static bool is_private(const char *entry)
 {
-    static const char *const names[] = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "TIDEMARK_API_KEY", DOOR_ENV, STEP_ENV};
+    static const char *const names[] = {DOOR_ENV, STEP_ENV};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strncmp(entry, names[i], strlen(names[i])) == 0 && entry[strlen(names[i])] == '=')
@@ -40,15 +41,12 @@ static bool is_private(const char *entry)
 static char **environment(struct arena *a, const struct tool_work *w)
 {
     const struct tool_place *p = w->place;
-    size_t n = 0, at = 0;
-    char **open, *sets[4];
+    char **open = program_environ(a, p->secret), *sets[4];
+    size_t at = 0;
 
-    while (environ[n])
-        n++;
-    open = arena_alloc(a, (n + 1) * sizeof(*open));
-    for (size_t i = 0; i < n; i++)
-        if (!is_private(environ[i]))
-            open[at++] = environ[i];
+    for (size_t i = 0; open[i]; i++)
+        if (!is_private(open[i]))
+            open[at++] = open[i];
     open[at] = NULL;
     sets[0] = (char *)(uintptr_t)arena_printf(a, "TIDEMARK_SESSION_ID=%s", p->session_id ? p->session_id : "");
     sets[1] = (char *)(uintptr_t)arena_printf(a, "TIDEMARK_RUN_ID=%s", p->run_id ? p->run_id : "");

@@ -193,6 +193,14 @@ static enum tide_code prepare(struct tool_work *w, struct tide_err *err)
     return beneath_mark(&e.beneath, e.path, w->key, err) ? (err->code = TIDE_INVALID) : TIDE_OK;
 }
 
+/* The mark is also gone when it failed. After one that was made the new text is there, the old one only as part of it. */
+static bool is_done(const struct edit *e, struct str text)
+{
+    if (!next(e->new, 0, e->old) && count(text, e->old) > 0)
+        return false;
+    return e->new.len == 0 || count(text, e->new) > 0;
+}
+
 static enum tool_fate fate(struct tool_work *w)
 {
     struct buf text = BUF_INIT(FILE_MAX + ((size_t)128 << 10));
@@ -205,7 +213,7 @@ static enum tool_fate fate(struct tool_work *w)
     if (beneath_marked(&e.beneath, e.path, w->key, &there, &err) == TIDE_OK) {
         if (there)
             fate = FATE_DID_NOT;
-        else if (!load(&e, &text, &err) && (e.new.len == 0 || count(buf_view(&text), e.new) > 0))
+        else if (!load(&e, &text, &err) && is_done(&e, buf_view(&text)))
             fate = FATE_HAPPENED;
     }
     buf_done(&text);

@@ -13,6 +13,8 @@
 
 #include "base/log.h"
 #include "cli/launch.h"
+#include "cli/store_url.h"
+#include "program/sweep.h"
 
 #define TITLE_CHARS 60
 #define FILE_MAX_BYTES ((size_t)256 << 10)
@@ -60,8 +62,9 @@ static enum tide_code put_hooks(struct chat *c, struct tide_err *err)
     struct json *list = NULL, *whole = NULL;
 
     if (config_text(c->settings.config, "hooks_file")) {
-        if (settings_read(&c->settings, "hooks_file", &file, err) ||
-            json_parse(&c->arena, arena_dup(&c->arena, buf_view(&file)), NULL, &whole, NULL, err))
+        if (settings_read(&c->settings, "hooks_file", &file, err))
+            return err->code;
+        if (json_parse(&c->arena, arena_dup(&c->arena, buf_view(&file)), NULL, &whole, NULL, err))
             return tide_wrap(err, "hooks_file");
         more = whole->type == JSON_ARRAY ? whole : json_get(whole, STR("hooks"));
     }
@@ -105,7 +108,7 @@ static enum tide_code put_options(struct chat *c, struct tide_err *err)
     c->opt.permissions = permissions(c);
     c->opt.no_tools = c->want->no_tools;
     c->opt.refresh_prompt = c->want->refresh_prompt;
-    c->opt.on_store_error_continue = continues && strcmp(continues, "continue") == 0;
+    c->opt.on_store_error_continue = c->want->degrade || (continues && strcmp(continues, "continue") == 0);
     return put_hooks(c, err);
 }
 
@@ -138,6 +141,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void chat_done(struct chat *c)
 {
     chat_leave(c);
+    sweep_stop(TAKE(c->sweep));
     cli_store_close(c->cli);
     if (c->temporary[0])
         nftw(c->temporary, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -145,6 +149,7 @@ void chat_done(struct chat *c)
     buf_done(&c->key);
     settings_done(&c->settings);
     arena_done(&c->arena);
+    arena_done(&c->prompt);
 }
 
 /* ---- the store ---- */
@@ -153,12 +158,17 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err)
 {
     const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
     const char *dir = getenv("TMPDIR");
+    int64_t sweep_ms = 0;
     char path[96];
 
-    if (!c->want->no_store)
-        return cli_store_open(c->cli, NEED_CREATE, 0, err)
-                   ? tide_wrap(err, "chat: nothing can be kept (--no-store chats without)")
-                   : TIDE_OK;
+    if (!c->want->no_store) {
+        if (store_sweep_interval(c->cli, &sweep_ms, err))
+            return err->code;
+        if (cli_store_open(c->cli, NEED_CREATE, 0, err))
+            return tide_wrap(err, "chat: nothing can be kept (--no-store chats without)");
+        c->sweep = sweep_start(c->cli->store, sweep_ms);
+        return TIDE_OK;
+    }
     snprintf(c->temporary, sizeof(c->temporary), "%.30s/tidemark-chat-XXXXXX", dir && *dir ? dir : "/tmp");
     if (!mkdtemp(c->temporary)) {
         c->temporary[0] = '\0';
@@ -173,20 +183,17 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err)
 /* A member of the session's provider, or of the session; NULL: it has none. */
 static const char *stored(struct chat *c, tide_session *session, const char *object, const char *member)
 {
-    struct tide_text text = {NULL, 0};
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     const struct json *v;
     struct json *state = NULL;
-    const char *found = NULL;
 
-    if (!session || tide_state(session, 0, &text, NULL))
+    if (!session || tide_state(session, 0, &text, NULL) ||
+        json_parse(&a, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL))
         return NULL;
-    if (!json_parse(&c->arena, arena_dup(&c->arena, (struct str){text.ptr, text.len}), NULL, &state, NULL, NULL)) {
-        v = json_get(state, STR("session"));
-        v = object ? json_get(v, str_from(object)) : v;
-        found = keep(c, json_get_text(&c->arena, v, str_from(member)));
-    }
-    tide_text_done(&text);
-    return found;
+    v = json_get(state, STR("session"));
+    v = object ? json_get(v, str_from(object)) : v;
+    return keep(c, json_get_text(&a, v, str_from(member)));
 }
 
 bool chat_made(tide_session *session)
@@ -198,11 +205,27 @@ bool chat_made(tide_session *session)
     return made;
 }
 
+/* The address comes from the session and from nowhere else: it may have been imported, and the key is not its business. */
+static bool is_strange(struct chat *c, const char *provider)
+{
+    const char *set = config_text(c->settings.config, "base_url");
+    struct tide_err ignored;
+
+    if (c->want->base_url || !c->opt.base_url || (set && strcmp(set, c->opt.base_url) == 0))
+        return false;
+    if (!config_api_key(c->settings.config, provider, &c->key, &ignored) && c->key.len)
+        say("the key is not sent to %s, which only this session names: --base-url %s sends it", c->opt.base_url,
+            c->opt.base_url);
+    explicit_bzero(c->key.ptr ? c->key.ptr : (char[1]){0}, c->key.len);
+    buf_clear(&c->key);
+    return true;
+}
+
 static enum tide_code find_key(struct chat *c, const char *provider, struct tide_err *err)
 {
     buf_clear(&c->key);
     c->opt.api_key = NULL;
-    if (strcmp(provider, "script") == 0)
+    if (strcmp(provider, "script") == 0 || is_strange(c, provider))
         return TIDE_OK;
     if (config_api_key(c->settings.config, provider, &c->key, err))
         return err->code;
@@ -287,37 +310,6 @@ enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err
     return TIDE_OK;
 }
 
-static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)
-{
-    *(int64_t *)arg = checkpoint->seq;
-    return 1;
-}
-
-/* --from checkpoint: the latest; seq:N; or a checkpoint's id. Nothing is deleted. */
-static enum tide_code roll_back(struct chat *c, const char *from, struct tide_err *err)
-{
-    unsigned flags = c->want->reuse_effects  ? TIDE_ROLLBACK_REUSE_EFFECTS
-                     : c->want->redo_effects ? TIDE_ROLLBACK_REDO_EFFECTS
-                                             : 0;
-    int64_t seq = 0;
-    enum tide_code code;
-
-    if (strcmp(from, "checkpoint") == 0) {
-        code = tide_checkpoint_latest(c->session, take_seq, &seq, err);
-        if (code == TIDE_NOT_FOUND) {
-            say("session %s has no checkpoint yet: everything is kept", tide_session_id(c->session));
-            return TIDE_OK;
-        }
-    } else {
-        code = cli_position(c->session, strncmp(from, "seq:", 4) == 0 ? from + 4 : from, &seq, err);
-    }
-    if (code)
-        return tide_wrap(err, "--from %s", from);
-    if (seq == tide_session_last_seq(c->session))
-        return TIDE_OK;
-    return tide_rollback(c->session, seq, flags, "chat --from", err);
-}
-
 enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err *err)
 {
     const char *type, *model;
@@ -336,7 +328,10 @@ enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err 
         say("provider %s instead of %s, as told", c->want->provider, type);
     if (model && c->model && strcmp(model, c->model) != 0)
         say("model %s instead of %s, as told", c->model, model);
-    return chat_agent(c, err);
+    if (!chat_agent(c, err))
+        return TIDE_OK;
+    chat_leave(c); /* a session without an agent is none that could be spoken to */
+    return err->code;
 }
 
 enum tide_code chat_open(struct chat *c, const char *id, const char *from, struct tide_err *err)
@@ -347,7 +342,7 @@ enum tide_code chat_open(struct chat *c, const char *id, const char *from, struc
         return err->code;
     if (chat_take(c, session, err))
         return err->code;
-    return from ? roll_back(c, from, err) : TIDE_OK;
+    return from ? chat_roll_back(c, from, err) : TIDE_OK;
 }
 
 struct latest {
@@ -397,7 +392,7 @@ enum tide_code chat_open_latest(struct chat *c, struct tide_err *err)
 static void add_file(struct chat *c, struct buf *out, struct str path)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(FILE_MAX_BYTES + 1);
-    const char *name = arena_dup(&c->arena, path).ptr;
+    const char *name = arena_dup(&c->prompt, path).ptr;
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     ssize_t n = 1;
@@ -427,6 +422,7 @@ enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_
 {
     AUTO(buf_done) struct buf out = BUF_INIT((size_t)16 << 20);
 
+    arena_reset(&c->prompt);
     buf_add_str(&out, str_from(prompt));
     for (const char *at = strchr(prompt, '@'); at; at = strchr(at + 1, '@')) {
         size_t len = strcspn(at + 1, " \t\r\n,;:!?\"'()<>");
@@ -438,7 +434,7 @@ enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_
     }
     if (out.failed)
         return tide_fail(err, TIDE_TOO_BIG, "the prompt with its files is larger than 16 MiB");
-    *ret_prompt = arena_dup(&c->arena, buf_view(&out)).ptr;
+    *ret_prompt = arena_dup(&c->prompt, buf_view(&out)).ptr;
     return TIDE_OK;
 }
 
@@ -450,11 +446,23 @@ static int take_needs(void *arg, const struct tide_session_info *info)
     return 0;
 }
 
+bool chat_was_stopped(struct chat *c)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    struct json *state = NULL;
+
+    return !tide_state(c->session, 0, &text, NULL) &&
+           !json_parse(&a, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL) &&
+           json_get_bool(json_get(json_get(state, STR("ledger")), STR("run")), STR("by_person"), false);
+}
+
 bool chat_needs_resume(struct chat *c)
 {
     bool needs = false;
 
-    return !tide_session_refresh(c->session, NULL) && !tide_session_show(c->session, take_needs, &needs, NULL) && needs;
+    return !tide_session_refresh(c->session, NULL) && !tide_session_show(c->session, take_needs, &needs, NULL) &&
+           needs && !chat_was_stopped(c);
 }
 
 /* ---- the log ---- */

@@ -4,6 +4,7 @@
  * `tidemark sessions send` to one:
  *
  *   chat.c           settings into an agent; making, finding and opening the session
+ *   chat_from.c      going back before going on
  *   chat_print.c     one prompt, for programs: text, JSON, a stream of JSON
  *   chat_screen.c    at a terminal: reads prompts, shows what happens, asks for a word
  *   chat_commands.c  /help and the others
@@ -17,22 +18,27 @@
 struct chat_want {
     const char *provider, *model, *base_url, *script, *agent, *title;
     const char *prompt, *output; /* output: text, json, stream-json */
+    const char *piped;           /* what the prompt is about; only with a prompt */
     const char *resume, *from;   /* resume: a session; from: checkpoint, seq:N or a checkpoint's id */
     bool latest, yes, no_tools, no_store, refresh_prompt, reuse_effects, redo_effects;
     int64_t max_turns;
     const char *input, *token; /* the answer to a wait, JSON; the right to give it */
+    int token_fd;              /* for the token of the next wait; 0: none */
+    bool degrade;              /* as on_store_error: continue */
 };
 
 struct chat {
     struct cli *cli;
     const struct chat_want *want;
     struct settings settings;
-    struct arena arena; /* of what the options point to */
-    struct buf key;     /* the provider's: never shown */
+    struct arena arena;  /* of what the options point to */
+    struct arena prompt; /* of the prompt that is being said */
+    struct buf key;      /* the provider's: never shown */
     struct tide_agent_options opt;
     const char *model;     /* as it was asked for; NULL: what is stored, else what is set */
     tide_session *session; /* NULL: made with the first prompt */
     tide_agent *agent;
+    struct sweep *sweep; /* recovery of what others left, as every process that lives long does it */
     bool resumed;
     bool quiet;         /* what is logged would be drawn into the conversation, where it is shown already */
     char temporary[64]; /* directory of a store that goes away with the chat; "": none */
@@ -51,6 +57,9 @@ enum tide_code chat_open(struct chat *c, const char *id, const char *from, struc
 enum tide_code chat_open_latest(struct chat *c, struct tide_err *err) MUST_CHECK;
 enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err *err) MUST_CHECK; /* takes it over */
 
+/* --from: `checkpoint` (the latest, but never behind a prompt that has no answer), seq:N, a checkpoint's id. */
+enum tide_code chat_roll_back(struct chat *c, const char *from, struct tide_err *err) MUST_CHECK;
+
 /* A new one, named after its first prompt. */
 enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err) MUST_CHECK;
 
@@ -67,6 +76,7 @@ enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_
 
 /* It was cut, and nobody stopped it on purpose: it goes on by itself when somebody comes back. */
 bool chat_needs_resume(struct chat *c);
+bool chat_was_stopped(struct chat *c); /* by a person */
 
 /* What the agent does, into the log. */
 void chat_log_open(const struct chat *c);

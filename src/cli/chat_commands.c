@@ -133,6 +133,7 @@ static void run_fork(struct screen *s, const char *rest)
 
 static void run_model(struct screen *s, const char *rest)
 {
+    const char *before = s->chat.model;
     struct tide_err err = {TIDE_OK, ""};
 
     if (!*rest) {
@@ -140,9 +141,12 @@ static void run_model(struct screen *s, const char *rest)
         return;
     }
     s->chat.model = arena_dup(&s->chat.arena, str_from(rest)).ptr;
-    if (s->chat.session && chat_agent(&s->chat, &err))
+    if (s->chat.session && chat_agent(&s->chat, &err)) {
         view_error(s->view, err.msg);
-    else
+        s->chat.model = before;
+        if (chat_agent(&s->chat, &err)) /* nor with the one before: then there is nobody to speak to */
+            chat_leave(&s->chat);
+    } else
         view_notice(s->view, "from the next prompt on");
 }
 
@@ -193,19 +197,22 @@ static void run_usage(struct screen *s, const char *rest)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct json *info = info_of(s, &a);
-    char line[300];
+    struct str cost;
+    const char *priced;
 
     (void)rest;
     if (!info)
         return;
-    snprintf(line, sizeof(line),
-             "%" PRId64 " turns · %" PRId64 " tokens in (%" PRId64 " cached) · %" PRId64
-             " out · cost %.*s · context %" PRId64 " of %" PRId64,
-             json_get_int(info, STR("turns"), 0), json_get_int(info, STR("input_tokens"), 0),
-             json_get_int(info, STR("cached_tokens"), 0), json_get_int(info, STR("output_tokens"), 0),
-             STR_ARG(json_source(json_get(info, STR("cost")))), json_get_int(info, STR("context_tokens"), 0),
-             json_get_int(info, STR("max_context_tokens"), 0));
-    view_notice(s->view, line);
+    cost = json_source(json_get(info, STR("cost")));
+    priced = str_eq(cost, STR("0.000000000")) ? "" : arena_printf(&a, " · cost %.*s", STR_ARG(cost));
+    view_notice(s->view,
+                arena_printf(&a,
+                             "%" PRId64 " turns · %" PRId64 " tokens in (%" PRId64 " cached) · %" PRId64
+                             " out%s · context %" PRId64 " of %" PRId64,
+                             json_get_int(info, STR("turns"), 0), json_get_int(info, STR("input_tokens"), 0),
+                             json_get_int(info, STR("cached_tokens"), 0), json_get_int(info, STR("output_tokens"), 0),
+                             priced, json_get_int(info, STR("context_tokens"), 0),
+                             json_get_int(info, STR("max_context_tokens"), 0)));
 }
 
 static void run_clear(struct screen *s, const char *rest)

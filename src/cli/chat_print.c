@@ -4,6 +4,7 @@
  * is one object; stream-json is one object a line as things happen, the last of them the result. What is to be known beside
  * it (attempts, hooks that failed, what it waits for) goes to standard error.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,9 +29,9 @@ static void put_line(struct printing *p, struct buf *line)
     for (size_t at = 0; at < line->len;) {
         ssize_t n = write(STDOUT_FILENO, line->ptr + at, line->len - at);
 
-        if (n < 0)
+        if (n < 0 && errno != EINTR)
             break; /* nobody reads it: it is recorded all the same */
-        at += (size_t)n;
+        at += n > 0 ? (size_t)n : 0;
     }
     (void)p;
 }
@@ -84,12 +85,21 @@ static void tell(struct printing *p, const struct tide_agent_event *e)
         say("%.*s", (int)e->text_len, e->text);
 }
 
+/* Ctrl-C is a person's; the others say that the process is to end. */
+static void stop_agent(tide_agent *agent)
+{
+    if (stop_signal == SIGINT)
+        tide_agent_stop(agent);
+    else
+        tide_agent_shutdown(agent);
+}
+
 static void on_event(void *arg, const struct tide_agent_event *e)
 {
     struct printing *p = arg;
 
     if (stop_signal && p->chat.agent)
-        tide_agent_stop(p->chat.agent);
+        stop_agent(p->chat.agent);
     chat_log(&p->chat, e);
     p->turns += e->what == TIDE_AGENT_USAGE;
     if (p->how == PRINT_STREAM)
@@ -159,13 +169,20 @@ static enum tide_code report(struct printing *p, enum tide_code code, struct tid
         if (answer->len && answer->ptr[answer->len - 1] != '\n')
             buf_add_char(&cli->out.text, '\n');
     }
+    if (code == TIDE_WAITING && p->chat.want->token_fd && tide_agent_token(p->chat.agent)[0] &&
+        write_fd(p->chat.want->token_fd, "--token-fd", tide_agent_token(p->chat.agent), err))
+        return tide_fail(err, err->code, "%s: `tidemark token rotate %s` makes another", err->msg, id);
+    if (code == TIDE_WAITING && p->chat.want->no_store)
+        return tide_fail(err, TIDE_FAILED,
+                         "%.300s: with --no-store nobody can answer later: give --yes, or leave --no-store out",
+                         err->msg);
     if (code == TIDE_WAITING) {
         say("%s: `tidemark resume %s --input allow` (or deny)", err->msg, id);
         cli->exit_status = tide_code_exit(TIDE_WAITING);
         return TIDE_OK;
     }
     if (code == TIDE_CANCELLED) {
-        say("stopped: `tidemark chat --resume %s` goes on", id);
+        say("%s: `tidemark chat --resume %s` goes on", err->msg, id);
         cli->exit_status = stop_signal ? 128 + stop_signal : 1;
         return TIDE_OK;
     }
@@ -206,16 +223,21 @@ static enum tide_code work(struct printing *p, struct tide_err *err)
 
     if (code)
         return code;
+    if (want->piped) /* as it is: it may be anybody's text, and an @ in it is no wish of the user's */
+        prompt = arena_printf(&p->chat.arena, "%s\n\n%s", prompt, want->piped);
     chat_log_open(&p->chat);
     if (prompt && chat_needs_resume(&p->chat)) { /* what was cut comes first */
         code = tide_agent_resume(p->chat.agent, NULL, NULL, &answer, err);
         tide_text_done(&answer);
-        if (code && code != TIDE_NOT_FOUND)
+        if (code && code != TIDE_NOT_FOUND) {
+            say("the prompt was not taken: what was cut comes first, and did not come to its end");
             return report(p, code, &answer, err);
+        }
     }
     code = prompt ? tide_agent_run(p->chat.agent, prompt, &answer, err)
                   : tide_agent_resume(p->chat.agent, want->input, want->token, &answer, err);
-    if (!code || !is_beside(p)) /* else the error is told twice on one terminal */
+    if (!code || code == TIDE_WAITING || code == TIDE_CANCELLED ||
+        !is_beside(p)) /* else the error is told twice on one terminal */
         chat_log_end(&p->chat, code, err->msg);
     code = report(p, code, &answer, err);
     tide_text_done(&answer);
@@ -229,7 +251,7 @@ static void on_signal(int number)
 {
     stop_signal = number;
     if (working)
-        tide_agent_stop(working);
+        stop_agent(working);
 }
 
 static void set_signals(tide_agent *agent)

@@ -25,8 +25,10 @@ static void on_signal(int number)
         return;
     if (number != SIGINT || ++s->presses > 1)
         s->leave = 1;
-    if (s->chat.agent)
+    if (s->chat.agent && number == SIGINT)
         tide_agent_stop(s->chat.agent);
+    else if (s->chat.agent)
+        tide_agent_shutdown(s->chat.agent);
 }
 
 static void set_signals(struct screen *s)
@@ -50,7 +52,7 @@ static const char *summary_of(struct screen *s, const char *tool, const char *ar
     if (json_parse(&a, str_from(args), NULL, &json, NULL, NULL))
         json = NULL;
     tool_summary(&out, str_from(tool), json);
-    return arena_dup(&s->chat.arena, buf_view(&out)).ptr;
+    return arena_dup(&s->scratch, buf_view(&out)).ptr;
 }
 
 static enum view_outcome outcome_of(bool failed, struct str text)
@@ -202,6 +204,7 @@ void screen_redraw(struct screen *s)
 static void begin_work(struct screen *s)
 {
     s->presses = 0;
+    arena_reset(&s->scratch);
     s->usage = (struct view_usage){.ms = -1};
     s->began_ms = proc_clock_ms();
     if (s->line)
@@ -219,11 +222,12 @@ static void end_work(struct screen *s, enum tide_code code, const struct tide_er
     view_text_end(s->view);
     s->usage.ms = proc_clock_ms() - s->began_ms;
     if (code == TIDE_WAITING) {
-        snprintf(line, sizeof(line), "%.400s: answer with /resume %.20s…, or `tidemark resume %s --input allow`",
-                 err->msg, id, id);
+        snprintf(line, sizeof(line), "%.400s: /resume asks again; elsewhere `tidemark resume %s --input allow`",
+                 err->msg, id);
         view_notice(s->view, line);
     } else if (code == TIDE_CANCELLED) {
-        view_notice(s->view, "stopped: say something else, or /resume to go on where it was");
+        snprintf(line, sizeof(line), "%.400s: say something else, or /resume to go on where it was (%s)", err->msg, id);
+        view_notice(s->view, line);
     } else if (code == TIDE_FENCED || code == TIDE_HELD) {
         snprintf(line, sizeof(line), "%.500s (another process goes on with this session)", err->msg);
         view_error(s->view, line);
@@ -278,11 +282,15 @@ static void take_up(struct screen *s)
     if (waiting || chat_needs_resume(&s->chat)) {
         view_notice(s->view, waiting ? "it waits for your word" : "it was cut: going on where it was");
         screen_go_on(s);
+    } else if (chat_was_stopped(&s->chat)) {
+        view_notice(s->view, "you stopped it here: /resume goes on, or say something else");
     }
 }
 
 enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *err)
 {
+    struct tide_err ignored = {TIDE_OK, ""};
+    char before[TIDE_ID_SIZE] = "";
     tide_session *session = NULL;
 
     if (cli_advise_session(tide_session_open(s->chat.cli->store, id, TIDE_SESSION_APPEND, &session, err), err))
@@ -292,9 +300,14 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
         tide_session_close(session);
         return err->code;
     }
+    if (s->chat.session)
+        snprintf(before, sizeof(before), "%s", tide_session_id(s->chat.session));
     s->chat.model = NULL;
-    if (chat_take(&s->chat, session, err))
+    if (chat_take(&s->chat, session, err)) {
+        if (before[0] && chat_open(&s->chat, before, NULL, &ignored)) /* back to where we were */
+            view_error(s->view, ignored.msg);
         return err->code;
+    }
     view_clear(s->view);
     take_up(s);
     return TIDE_OK;
@@ -328,15 +341,32 @@ static const char *history_path(struct screen *s)
     return arena_printf(&s->chat.arena, "%s/chat-history", dir);
 }
 
+/* Whose answers these are, as the agent has it. */
+static const char *who_answers(struct screen *s, struct arena *a)
+{
+    struct tide_text text = {NULL, 0};
+    struct json *info = NULL;
+    const char *who = "";
+
+    if (!tide_agent_info(s->chat.agent, &text, NULL) &&
+        !json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &info, NULL, NULL))
+        who = arena_printf(a, "%.*s %.*s", STR_ARG(json_get_text(a, info, STR("provider"))),
+                           STR_ARG(json_get_text(a, info, STR("model"))));
+    tide_text_done(&text);
+    return who;
+}
+
 static void greet(struct screen *s)
 {
-    char line[200];
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct chat_want *w = s->chat.want;
 
-    if (s->chat.session)
-        snprintf(line, sizeof(line), "tidemark chat · %s · /help", tide_session_id(s->chat.session));
+    if (!s->chat.session)
+        view_heading(s->view, "tidemark chat · /help shows what can be typed");
     else
-        snprintf(line, sizeof(line), "tidemark chat · /help shows what can be typed");
-    view_heading(s->view, line);
+        view_heading(s->view,
+                     arena_printf(&a, "tidemark chat · %s · %s%s · /help", tide_session_id(s->chat.session),
+                                  who_answers(s, &a), w->provider || w->model || w->script ? "" : ", as stored"));
 }
 
 static void read_and_work(struct screen *s)
@@ -391,7 +421,7 @@ static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat
 
     if (chat_init(&s->chat, cli, want, on_event, approve, s, err) || open_session(s, err))
         return err->code;
-    s->chat.quiet = isatty(STDERR_FILENO) && !config_text(s->chat.settings.config, "log_file");
+    s->chat.quiet = !config_text(s->chat.settings.config, "log_file");
     s->view = view_new(&look);
     set_signals(s);
     return TIDE_OK;
@@ -420,6 +450,7 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
         line_edit_free(s.answers);
         view_free(s.view);
     }
+    arena_done(&s.scratch);
     chat_done(&s.chat);
     return code;
 }
@@ -455,6 +486,7 @@ enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct 
     }
     current = NULL;
     view_free(s.view);
+    arena_done(&s.scratch);
     chat_done(&s.chat);
     return code;
 }

@@ -12,6 +12,7 @@
 struct screen {
     struct chat chat;
     struct view *view;
+    struct arena scratch;             /* of what is drawn for one prompt */
     struct line_edit *line, *answers; /* prompts with a history; answers to questions without */
     struct view_usage usage;          /* of the prompt that is being worked on */
     int64_t began_ms;

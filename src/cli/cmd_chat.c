@@ -92,20 +92,15 @@ static enum tide_code check(const struct chat_want *w, struct tide_err *err)
 
 static enum tide_code run_piped(struct cli *cli, struct chat_want *w, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(PROMPT_MAX);
     AUTO(buf_done) struct buf piped = BUF_INIT(PROMPT_MAX);
+    const char *prompt = w->prompt && *w->prompt ? w->prompt : NULL;
 
     if (!isatty(STDIN_FILENO) && read_piped(&piped, err))
         return err->code;
-    if (w->prompt)
-        buf_add_str(&text, str_from(w->prompt));
-    if (piped.len) {
-        buf_add_str(&text, w->prompt ? STR("\n\n") : STR(""));
-        buf_add_str(&text, buf_view(&piped));
-    }
-    if (!text.len && !w->resume && !w->latest)
+    w->prompt = prompt ? prompt : piped.len ? buf_cstr(&piped) : NULL;
+    w->piped = prompt && piped.len ? buf_cstr(&piped) : NULL;
+    if (!w->prompt && !w->resume && !w->latest)
         return tide_fail(err, TIDE_INVALID, "no prompt: give -p TEXT, pipe one in, or use a terminal");
-    w->prompt = text.len ? buf_cstr(&text) : NULL;
     return chat_print(cli, w, err);
 }
 

@@ -141,6 +141,40 @@ static void warn_of_variable(const char *name)
         fprintf(stderr, "tidemark: %s is set and wins over the file: unset it\n", variable);
 }
 
+static void first_report(void *arg, const char *hook, const char *what)
+{
+    struct tide_err *err = arg;
+
+    if (!err->code)
+        tide_fail(err, TIDE_INVALID, "hook '%s': %s", hook, what);
+}
+
+/* What only the agent understands: a file with it would break every chat. */
+static enum tide_code check_value(const char *key, const char *value, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct permits *permits = NULL;
+    struct tide_err reported = {TIDE_OK, ""};
+    struct json *json = NULL;
+
+    if (!value || json_parse(&a, str_from(value), NULL, &json, NULL, NULL) || json->type != JSON_ARRAY)
+        return TIDE_OK; /* config_set() says what is wrong with it */
+    if (strcmp(key, "permissions") == 0 && permits_parse(str_from(value), &permits, err))
+        return tide_wrap(err, "config set permissions");
+    permits_free(permits);
+    if (strcmp(key, "hooks") == 0) {
+        struct hooks *hooks = hooks_new(0, first_report, &reported);
+        enum tide_code code = hooks_load(hooks, str_from(value), err);
+
+        hooks_free(hooks);
+        if (!code && reported.code)
+            code = tide_err_copy(err, &reported);
+        if (code)
+            return tide_wrap(err, "config set hooks");
+    }
+    return TIDE_OK;
+}
+
 static enum tide_code run_set(struct cli *cli, struct tide_err *err)
 {
     const char *key = args_operand(&cli->args, 0), *value = args_operand(&cli->args, 1);
@@ -149,7 +183,8 @@ static enum tide_code run_set(struct cli *cli, struct tide_err *err)
 
     if (!value == !unset)
         return tide_fail(err, TIDE_INVALID, "config set: give either VALUE or --unset");
-    if (settings_find(cli, &s, err) || config_set(s.path, key, unset ? NULL : value, err))
+    if (check_value(key, unset ? NULL : value, err) || settings_find(cli, &s, err) ||
+        config_set(s.path, key, unset ? NULL : value, err))
         return err->code;
     warn_of_variable(key);
     return TIDE_OK;

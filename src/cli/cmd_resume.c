@@ -124,14 +124,23 @@ static enum tide_code refuse_for_chat(const struct resume *r, struct tide_err *e
 {
     if ((r->retry && *r->retry) || (r->happened && *r->happened) || r->now || r->accept_change)
         return tide_fail(err, TIDE_INVALID,
-                         "session '%s' is a chat: --retry, --happened, --now and --accept-change are for programs", r->id);
+                         "session '%s' is a chat: --retry, --happened, --now and --accept-change are for programs",
+                         r->id);
+    if (r->request_id) /* rather than pass over what was asked for */
+        return tide_fail(err, TIDE_INVALID,
+                         "session '%s' is a chat: --request-id is for programs; --token makes an answer count once",
+                         r->id);
     return TIDE_OK;
 }
 
 /* A chat goes on without a terminal: its answer is printed. */
 static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struct tide_err *err)
 {
-    const struct chat_want want = {.resume = r->id, .input = r->input, .token = r->token};
+    const struct chat_want want = {.resume = r->id,
+                                   .input = r->input,
+                                   .token = r->token,
+                                   .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
+                                   .degrade = r->degrade};
 
     cli_store_close(cli);
     return refuse_for_chat(r, err) ? err->code : chat_print(cli, &want, err);

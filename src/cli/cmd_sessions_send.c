@@ -55,9 +55,12 @@ static enum tide_code say_to_chat(struct cli *cli, tide_session **session, bool 
 {
     const struct chat_want want = {.resume = args_operand(&cli->args, 0), .prompt = args_operand(&cli->args, 1)};
 
+    enum tide_code code;
+
     *ret_queue = false;
-    if (tide_session_show(*session, is_held, ret_queue, err) || *ret_queue)
-        return err->code;
+    code = tide_session_show(*session, is_held, ret_queue, err);
+    if (code || *ret_queue)
+        return code;
     tide_session_close(TAKE(*session));
     cli_store_close(cli);
     return chat_print(cli, &want, err);
@@ -94,6 +97,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 
     if (code)
         return code;
+    if (!args_operand(&cli->args, 1)[strspn(args_operand(&cli->args, 1), " \t\r\n")])
+        return tide_fail(err, TIDE_INVALID, "the message is empty");
     json_quote(&content, str_from(args_operand(&cli->args, 1)));
     if (!queued && launch_from_session(&l, session, err) == TIDE_INVALID && chat_made(session)) {
         launch_done(&l);

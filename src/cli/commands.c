@@ -10,7 +10,8 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_state, cmd_store_info, cmd_store_check, cmd_store_compact, cmd_doctor, cmd_completion, cmd_demo, cmd_help,
     cmd_version, cmd_why, cmd_sessions_timeline, cmd_recover, cmd_exec, cmd_step, cmd_wait, cmd_sleep, cmd_set, cmd_get,
     cmd_checkpoint, cmd_chat, cmd_resume, cmd_cancel, cmd_sessions_send, cmd_token_rotate, cmd_config_list,
-    cmd_config_get, cmd_config_set, cmd_config_check;
+    cmd_config_get, cmd_config_set, cmd_config_check, cmd_graph_check, cmd_graph_show, cmd_graph_import,
+    cmd_graph_schema;
 
 const struct command *const commands[] = {
     &cmd_chat,
@@ -50,6 +51,10 @@ const struct command *const commands[] = {
     &cmd_config_get,
     &cmd_config_set,
     &cmd_config_check,
+    &cmd_graph_check,
+    &cmd_graph_show,
+    &cmd_graph_import,
+    &cmd_graph_schema,
     &cmd_state,
     &cmd_doctor,
     &cmd_demo,
@@ -64,6 +69,7 @@ const struct command_group command_groups[] = {
     {"log", "append events to a session's log and read them"},
     {"token", "rights to answer what a session waits for"},
     {"store", "look at the store as a whole, check it, give space back"},
+    {"graph", "check graphs, draw them, take them over from elsewhere"},
     {"config", "look at the settings of agents, change and check them"},
     {NULL, NULL},
 };
@@ -72,8 +78,9 @@ const struct opt global_options[] = {
     {.name = "store",
      .type = VALUE_FILE,
      .value = "URL",
-     .help = "the store: sqlite:PATH or a path (default: $TIDEMARK_STORE, else tidemark/tidemark.db in the XDG data "
-             "directory)"},
+     .help =
+         "the store: sqlite:PATH or a path (default: $TIDEMARK_STORE, else as set, else tidemark/tidemark.db in the XDG data "
+         "directory)"},
     {.name = "key-file",
      .type = VALUE_FILE,
      .value = "FILE",
@@ -86,7 +93,7 @@ const struct opt global_options[] = {
     {.name = "config",
      .type = VALUE_FILE,
      .value = "FILE",
-     .help = "settings of chat and config (default: $TIDEMARK_CONFIG, else tidemark/config.json in the XDG config "
+     .help = "the settings (default: $TIDEMARK_CONFIG, else tidemark/config.json in the XDG config "
              "directory)"},
     {.name = "verbose", .help = "log all that an agent does, as log_level debug"},
     {.name = "log-format",

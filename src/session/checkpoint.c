@@ -31,21 +31,47 @@ enum tide_code checkpoint_check(struct arena *a, const struct json *body, struct
     return check_type(json_get_text(a, body, STR("type")), err);
 }
 
-static void write_metrics(struct json_out *o, const struct state *s)
+/* What the events before the checkpoint in the same append add to the state. */
+struct ahead {
+    int64_t failures, messages, input_tokens, output_tokens;
+};
+
+static struct ahead look_ahead(const struct draft *d)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct ahead sum = {0};
+    struct json *body;
+
+    for (size_t i = 0; d && i < d->n; i++) {
+        const struct tide_new_event *ev = &d->events[i];
+
+        sum.messages += str_starts(str_from(ev->kind), STR("message."));
+        sum.failures += strcmp(ev->kind, "tool.failed") == 0 || strcmp(ev->kind, "tool.unknown") == 0;
+        if (strcmp(ev->kind, "llm.usage") != 0 ||
+            json_parse(&a, (struct str){ev->body, ev->body_len}, NULL, &body, NULL, NULL))
+            continue;
+        sum.input_tokens += json_get_int(body, STR("input_tokens"), 0);
+        sum.output_tokens += json_get_int(body, STR("output_tokens"), 0);
+    }
+    return sum;
+}
+
+static void write_metrics(struct json_out *o, const struct state *s, const struct ahead *more)
 {
     json_out_key(o, STR("metrics"));
     json_out_begin(o, '{');
-    json_out_kint(o, STR("failures"), s->content.failures);
-    json_out_kint(o, STR("messages"), s->content.messages);
-    json_out_kint(o, STR("input_tokens"), s->ledger.input_tokens);
-    json_out_kint(o, STR("output_tokens"), s->ledger.output_tokens);
+    json_out_kint(o, STR("failures"), s->content.failures + more->failures);
+    json_out_kint(o, STR("messages"), s->content.messages + more->messages);
+    json_out_kint(o, STR("input_tokens"), s->ledger.input_tokens + more->input_tokens);
+    json_out_kint(o, STR("output_tokens"), s->ledger.output_tokens + more->output_tokens);
     json_out_end(o, '}');
 }
 
 static void write_checkpoint(struct buf *out, const struct state *s, const struct tide_new_checkpoint *in,
-                             const char *key, bool settled, const char *id)
+                             const char *key, const struct draft *before, const char *id)
 {
     struct json_out o = json_out_to(out);
+    struct ahead more = look_ahead(before);
 
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("checkpoint_id"), str_from(id));
@@ -54,11 +80,11 @@ static void write_checkpoint(struct buf *out, const struct state *s, const struc
         json_out_kint(&o, STR("turn"), s->content.turn);
     json_out_kstr_opt(&o, STR("node"), str_from(in->node ? in->node : s->content.node));
     json_out_kstr_opt(&o, STR("next_node"), str_from(in->next_node ? in->next_node : s->content.next_node));
-    json_out_kbool(&o, STR("is_clean"), s->content.failures == 0);
-    json_out_kbool(&o, STR("can_resume_from"), settled || !ledger_has_open_effect(&s->ledger));
+    json_out_kbool(&o, STR("is_clean"), s->content.failures + more.failures == 0);
+    json_out_kbool(&o, STR("can_resume_from"), before || !ledger_has_open_effect(&s->ledger));
     json_out_kstr_opt(&o, STR("description"), str_from(in->description));
     json_out_kstr_opt(&o, STR("key"), str_from(key));
-    write_metrics(&o, s);
+    write_metrics(&o, s, &more);
     json_out_end(&o, '}');
 }
 
@@ -68,7 +94,7 @@ void checkpoint_put(struct tide_session *s, struct draft *d, const struct tide_n
     struct buf body = BUF_INIT(1 << 20);
 
     session_make_id(s->store, "ckpt", ret_id);
-    write_checkpoint(&body, s->state, in, NULL, true, ret_id);
+    write_checkpoint(&body, s->state, in, NULL, d, ret_id);
     draft_add(d, "checkpoint", buf_view(&body));
     buf_done(&body);
 }
@@ -83,7 +109,7 @@ enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_ch
     if (code)
         return code;
     session_make_id(s->store, "ckpt", ret_id);
-    write_checkpoint(ret_body, s->state, in, key, false, ret_id);
+    write_checkpoint(ret_body, s->state, in, key, NULL, ret_id);
     return ret_body->failed ? tide_fail(err, TIDE_TOO_BIG, "the checkpoint's description is too long") : TIDE_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Beginning, resuming and cancelling runs. Each looks at the state as the store has it, refuses what is to be refused, and
- * then makes one append guarded by the seq it looked at: whoever comes between makes it look again, so that among parallel
- * callers exactly one gets through. What the latest run left open is closed in that same append.
+ * Beginning and resuming runs. Each looks at the state as the store has it, refuses what is to be refused, and then makes
+ * one append guarded by the seq it looked at: whoever comes between makes it look again, so that among parallel callers
+ * exactly one gets through. What the latest run left open is closed in that same append.
  */
 #include <inttypes.h>
 
@@ -12,15 +12,13 @@
 #include "session/status.h"
 #include "session/token.h"
 
-#define CANCEL_WAIT_MS 2000
-#define CANCEL_LOOK_MS 20
-#define DYING_MS 300
+#define DYING_MS 1500 /* on a busy machine the end of a killed tree takes its time */
 
 static const struct tide_run_options no_options;
 
 /* ---- what stands in the way ------------------------------------------------------------------------------------------ */
 
-static bool owner_alive(const struct tide_session *s)
+bool session_held_alive(const struct tide_session *s)
 {
     return s->head.held && s->head.holder_alive && s->head.epoch != s->owner.epoch;
 }
@@ -75,7 +73,7 @@ static enum tide_code refuse_held(struct tide_session *s, struct tide_err *err)
     if (s->owner.epoch && s->state->ledger.run.end == RUN_OPEN && !s->state->ledger.run.waiting)
         return tide_fail(err, TIDE_HELD, "a run of session '%s' is under way in this process: end it first",
                          s->head.id);
-    if (!owner_alive(s))
+    if (!session_held_alive(s))
         return TIDE_OK;
     return tide_fail(err, TIDE_HELD, "session '%s' is held by %s: wait for it to end, or `tidemark cancel %s`",
                      s->head.id, s->head.holder, s->head.id);
@@ -223,7 +221,9 @@ static enum tide_code start_once(struct tide_session *s, const struct tide_run_o
         settle_for_new_run(&d, s->state);
         code = draft_message(&d, s->store, opt->message, err);
         code = code ? code : draft_started(&d, s, run_id, NULL, opt, err);
-        for (size_t i = 0; !code && more && i < more->n && d.n < DRAFT_EVENTS; i++)
+        if (!code && more && d.n + more->n > DRAFT_EVENTS)
+            code = tide_fail(err, TIDE_TOO_BIG, "a run begins with at most %d events", DRAFT_EVENTS);
+        for (size_t i = 0; !code && more && i < more->n; i++)
             d.events[d.n++] = more->events[i];
     }
     if (!code)
@@ -582,123 +582,5 @@ enum tide_code tide_token_rotate(tide_session *s, int64_t deadline_ms, int64_t e
     if (!code)
         memcpy(ret_token, token.text, sizeof token.text);
     token_forget(&token);
-    return code;
-}
-
-/* ---- cancelling -------------------------------------------------------------------------------------------------------- */
-
-struct cancelling {
-    struct tide_session *s;
-    const char *by, *reason;
-    int64_t until_ns; /* 0: not asked yet */
-    int wait_ms;
-    enum tide_cancelled how;
-    bool held; /* the store says so, whatever the clock says of its lease: it may be another handle of this process */
-    bool forced, done;
-};
-
-static bool can_be_cancelled(const struct run *r)
-{
-    return r->end == RUN_OPEN || r->end == RUN_INTERRUPTED;
-}
-
-static void draft_cancel_request(struct draft *d, const struct cancelling *c)
-{
-    draft_open(d, "cancel.requested");
-    draft_text(d, "by", c->by ? c->by : "local");
-    draft_text(d, "reason", c->reason);
-    draft_close(d);
-}
-
-/* Asks the process behind it. */
-static enum tide_code ask_holder(struct cancelling *c, struct tide_err *err)
-{
-    struct store *store = c->s->store;
-    struct draft d = DRAFT_INIT;
-    enum tide_code code;
-
-    draft_cancel_request(&d, c);
-    code = tide_input((tide_store *)(void *)store, c->s->head.id, -1, d.events, d.n, NULL, err);
-    draft_done(&d);
-    c->until_ns = store->env->ops->mono_ns(store->env) + (int64_t)c->wait_ms * 1000000;
-    return code;
-}
-
-/* The lease first, whoever is busy appending: then nobody comes between any more. */
-static enum tide_code take_by_force(struct cancelling *c, struct tide_err *err)
-{
-    enum tide_code code = session_append(c->s, SESSION_APPEND_FORCE | TIDE_APPEND_ANY, NULL, 0, NULL, err);
-
-    c->forced = code == TIDE_OK;
-    return code;
-}
-
-/* Ends the run here. */
-static enum tide_code end_it(struct cancelling *c, struct tide_err *err)
-{
-    struct draft d = DRAFT_INIT;
-    const struct run *r = &c->s->state->ledger.run;
-    enum tide_code code;
-
-    if (!c->until_ns)
-        draft_cancel_request(&d, c);
-    token_moved(&d, "token.revoked", r, "cancelled", NULL);
-    draft_open(&d, "run.cancelled");
-    draft_text(&d, "run_id", r->run_id);
-    draft_text(&d, "reason", c->forced ? "forced" : "requested");
-    draft_close(&d);
-    code = session_append(c->s, TIDE_APPEND_RELEASE, d.events, d.n, NULL, err);
-    draft_done(&d);
-    if (!code) {
-        c->how = c->forced ? TIDE_CANCEL_FORCED : TIDE_CANCEL_DONE;
-        c->done = true;
-    }
-    c->held = code == TIDE_HELD;
-    return code == TIDE_HELD || code == TIDE_CONFLICT ? TIDE_OK : code; /* somebody came between: look again */
-}
-
-static enum tide_code cancel_look(struct cancelling *c, struct tide_err *err)
-{
-    struct env *env = c->s->store->env;
-    enum tide_code code = session_sync(c->s, err);
-
-    if (code)
-        return code;
-    if (!can_be_cancelled(&c->s->state->ledger.run)) {
-        c->how = c->until_ns ? TIDE_CANCEL_ANSWERED : TIDE_CANCEL_NOTHING;
-        c->done = true;
-        return TIDE_OK;
-    }
-    if (c->forced || (!owner_alive(c->s) && !c->held))
-        return end_it(c, err);
-    if (!c->until_ns)
-        return ask_holder(c, err);
-    if (env->ops->mono_ns(env) >= c->until_ns)
-        return take_by_force(c, err);
-    env->ops->sleep_ms(env, CANCEL_LOOK_MS);
-    return TIDE_OK;
-}
-
-enum tide_code tide_session_cancel(tide_store *store, const char *id, const char *by, const char *reason, int wait_ms,
-                                   enum tide_cancelled *ret_how, struct tide_err *err)
-{
-    struct cancelling c = {.by = by, .reason = reason, .wait_ms = wait_ms > 0 ? wait_ms : CANCEL_WAIT_MS};
-    enum tide_code code;
-
-    ERR_LOCAL(err);
-    code = tide_session_open(store, id, TIDE_SESSION_APPEND, &c.s, err);
-    if (code)
-        return code;
-    while (!code && !c.done) {
-        code = cancel_look(&c, err);
-        if (code == TIDE_FENCED) { /* another cancels it as well, by force */
-            c.forced = false;
-            tide_session_close(TAKE(c.s));
-            code = tide_session_open(store, id, TIDE_SESSION_APPEND, &c.s, err);
-        }
-    }
-    if (!code && ret_how)
-        *ret_how = c.how;
-    tide_session_close(c.s);
     return code;
 }

@@ -2,10 +2,13 @@
 /* Writing events: bodies are built in one buffer and kept in the draft's arena until the append has been made. */
 #include "session/draft.h"
 
+#include <assert.h>
+
 #include "base/timefmt.h"
 
 struct json_out *draft_open(struct draft *d, const char *kind)
 {
+    assert(d->n < DRAFT_EVENTS);
     d->events[d->n].kind = kind;
     buf_clear(&d->text);
     d->out = json_out_to(&d->text);

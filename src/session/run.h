@@ -2,8 +2,8 @@
 /*
  * The handle behind tide_run, for the files of this folder:
  *
- *   coordinator.c  begins, resumes, cancels runs          run.c    appends what the run does; store trouble; the end
- *   run_queue.c    appends that nobody waits for yet
+ *   coordinator.c  begins and resumes runs                 run.c    appends what the run does; store trouble; the end
+ *   cancel.c       ends them from outside                  run_queue.c  appends that nobody waits for yet
  *   chain.c        what the chain has done so far          step.c   steps        wait.c  waits and sleeps
  */
 #ifndef SESSION_RUN_H
@@ -59,6 +59,7 @@ struct run_queue {
         int64_t before; /* last seq when it was queued */
     } batches[RUN_QUEUE_MAX];
     size_t n;
+    bool doubt; /* the store failed under one of them: they are looked for before anything else */
 };
 
 struct tide_run {
@@ -131,6 +132,9 @@ void run_queue_done(struct tide_run *r);
  */
 enum tide_code run_start_with(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
                               bool queued, struct tide_run **ret_run, struct tide_err *err) MUST_CHECK;
+
+/* Somebody else holds it, and lives as far as can be told. */
+bool session_held_alive(const struct tide_session *s);
 
 /* ---- chain.c */
 

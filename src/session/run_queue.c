@@ -11,6 +11,7 @@ static void forget(struct run_queue *q)
     for (size_t i = 0; i < q->n; i++)
         draft_done(&q->batches[i].draft);
     q->n = 0;
+    q->doubt = false;
 }
 
 void run_queue_done(struct tide_run *r)
@@ -31,6 +32,9 @@ enum tide_code run_flush(struct tide_run *r, struct tide_err *err)
         return code;
     }
     r->starting = false;
+    if (!code && q->doubt) /* an earlier flush was told, and given up */
+        code = TIDE_UNKNOWN;
+    q->doubt = run_is_trouble(code);
     for (size_t i = 0; i < q->n && run_is_trouble(code); i++) {
         enum tide_code again = run_append_again(r, q->batches[i].before, &q->batches[i].draft, err);
 
@@ -50,10 +54,14 @@ enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err
     struct run_queue *q = &r->queue;
     enum tide_code code = run_usable(r, err);
 
-    if (!code && (q->n == RUN_QUEUE_MAX || r->backlog.n))
+    if (!code && (q->n == RUN_QUEUE_MAX || q->doubt || r->backlog.n))
         code = run_flush(r, err);
-    if (!code && r->backlog.n)
-        return run_append(r, TIDE_APPEND_ANY, d, true, err);
+    if (!code && r->backlog.n) {
+        code = run_append(r, TIDE_APPEND_ANY, d, true, err);
+        if (!code)
+            draft_reset(d);
+        return code;
+    }
     if (code)
         return code;
     q->batches[q->n].before = tide_session_last_seq(r->s);

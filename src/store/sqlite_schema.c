@@ -80,7 +80,8 @@ static const char views[] =
     " coalesce(e.body ->> '$.context', e.body ->> '$.tool', e.body ->> '$.node', e.kind) AS context,"
     " coalesce(e.body ->> '$.message', e.body ->> '$.error.message', e.body ->> '$.error', e.body ->> '$.reason')"
     "   AS message, coalesce(e.body ->> '$.attempt', 0) AS attempt, e.ts / 1000 AS created_at"
-    " FROM events e JOIN heads h USING (sid) WHERE e.kind IN ('llm.error','tool.failed','node.failed','run.failed');"
+    " FROM events e JOIN heads h USING (sid) WHERE e.kind IN ('llm.error','tool.failed','node.failed','run.failed')"
+    "   AND e.body ->> '$.recorded' IS NULL;" /* the end of a run by an error that has a row of its own */
     "CREATE VIEW checkpoints AS SELECT e.seq AS id, h.session_id, e.body ->> '$.checkpoint_id' AS checkpoint_id,"
     " e.body ->> '$.type' AS type, e.body ->> '$.turn' AS turn, e.body ->> '$.node' AS node,"
     " e.body ->> '$.next_node' AS next_node, e.body ->> '$.is_clean' AS is_clean,"

@@ -391,11 +391,15 @@ static void die(void *arg, const struct tide_agent_event *e)
         raise(SIGKILL);
 }
 
-static void die_at(struct fixture *f, enum tide_agent_what what)
+static void die_at(struct fixture *f, enum tide_agent_what what, const struct tide_tool *tool)
 {
-    pid_t pid = fork();
+    pid_t pid;
     int status = 0;
 
+#ifdef __SANITIZE_THREAD__
+    skip(); /* it knows no threads in a child of a process that had some */
+#endif
+    pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         struct tide_agent_options opt = options(f);
@@ -406,7 +410,7 @@ static void die_at(struct fixture *f, enum tide_agent_what what)
         deadly = what;
         opt.event = die;
         if (!tide_store_open(f->path, NULL, &store, NULL) && !tide_session_create(store, "s", NULL, &s, NULL) &&
-            !tide_agent_new(s, &opt, &a, NULL))
+            !tide_agent_new(s, &opt, &a, NULL) && (!tool || !tide_agent_add_tool(a, tool, NULL)))
             (void)!tide_agent_run(a, "go", NULL, NULL);
         _exit(1);
     }
@@ -447,7 +451,7 @@ static void an_edit_that_was_cut_is_settled_by_looking(void **state)
         write_file(path, "one OLD two\n");
         write_file(f->script, "{\"turns\":[{\"calls\":[{\"name\":\"edit\",\"args\":{\"path\":\"a.txt\",\"old\":"
                               "\"OLD\",\"new\":\"NEW\"}}]},{\"text\":\"Done.\"}]}");
-        die_at(f, rows[i].killed_at);
+        die_at(f, rows[i].killed_at, NULL);
         OK(tide_session_open(f->store, "s", TIDE_SESSION_APPEND, &s, &err));
         a = new_agent(s, &opt);
         OK(tide_agent_resume(a, NULL, NULL, NULL, &err));
@@ -455,6 +459,43 @@ static void an_edit_that_was_cut_is_settled_by_looking(void **state)
         assert_string_equal(text, "one NEW two\n");
         free(text);
         assert_int_equal(count_kind(s, "tool.started"), rows[i].started);
+        BODY_HAS(s, "message.tool", 0, rows[i].result);
+        tide_agent_free(a);
+        tide_session_close(s);
+        OK(tide_session_delete(f->store, "s", &err));
+    }
+}
+
+static int find_out(void *arg, const char *args, const char *key)
+{
+    (void)args;
+    assert_int_equal(strlen(key), 32);
+    return *(int *)arg;
+}
+
+static void an_embedders_tool_that_was_cut_is_settled_by_its_probe(void **state)
+{
+    static const struct {
+        int happened;
+        const char *result;
+        int ran;
+    } rows[] = {{1, "what it was to do is there", 0}, {0, "counted", 1}, {-1, "outcome unknown", 0}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fixture *f = *state;
+        struct tide_agent_options opt = options(f);
+        int box[1] = {rows[i].happened}; /* what the probe finds; then how often it ran */
+        const struct tide_tool probed = {.name = "count", .fn = add_one, .probe = find_out, .arg = box};
+        tide_session *s = NULL;
+        tide_agent *a;
+
+        write_file(f->script, "{\"turns\":[{\"calls\":[{\"name\":\"count\"}]},{\"text\":\"Done.\"}]}");
+        die_at(f, TIDE_AGENT_TOOL, &probed);
+        OK(tide_session_open(f->store, "s", TIDE_SESSION_APPEND, &s, &err));
+        a = new_agent(s, &opt);
+        OK(tide_agent_add_tool(a, &probed, &err));
+        OK(tide_agent_resume(a, NULL, NULL, NULL, &err));
+        assert_int_equal(box[0], rows[i].happened + rows[i].ran);
         BODY_HAS(s, "message.tool", 0, rows[i].result);
         tide_agent_free(a);
         tide_session_close(s);
@@ -479,6 +520,7 @@ int main(void)
         T(a_budget_that_is_used_up_parks_with_the_reason),
         T(an_embedder_brings_tools_and_hooks),
         T(an_edit_that_was_cut_is_settled_by_looking),
+        T(an_embedders_tool_that_was_cut_is_settled_by_its_probe),
         T(old_turns_are_left_out_by_an_event),
     };
 

@@ -135,7 +135,7 @@ check_is 'for the model' 'denied by the user: use another file' "$(field "$id" m
 chat tool -p go
 chat hello --resume "$id" -p 'never mind'
 check_is 'another prompt in place of the answer' Second. "$answer"
-check_is 'no call is left without a result' 'not run: the user stopped this turn and said something else' "$(field "$id" message.tool '$.content')"
+check_is 'no call is left without a result' 'not run: the user stopped this turn, or did not allow it, and said something else' "$(field "$id" message.tool '$.content')"
 echo '{"permissions":[{"tool":"bash","permission":"deny"}]}' >deny.json
 chat tool -p go --yes --config deny.json
 check_is 'the settings are stronger than --yes' 'denied: the permissions of this agent do not allow this call' "$(field "$id" message.tool '$.content')"
@@ -191,6 +191,26 @@ tidemark chat --resume "$id" --from checkpoint --script hello.json </dev/null >o
 check_is '--from checkpoint without one' Hello. "$(cat out)"
 check 'says that everything is kept' grep -q 'has no checkpoint yet: everything is kept' err
 
+# A turn that was cut is done again: its prompt stays. What must happen once is not, unless that is said.
+echo '{"turns":[{"text":"Hello."},{"text":"I do.","calls":[{"name":"bash","args":{"command":"echo did >>again; echo $$ >again.pid; [ -e quick ] || exec sleep 1000"}}]},{"text":"Redone."}]}' >redo.json
+for how in '' --reuse-effects --redo-effects; do
+    rm -f again again.pid quick
+    chat redo -p one
+    "$TIDE_BIN" chat --resume "$id" --yes -p two </dev/null >/dev/null 2>&1 &
+    pid=$!
+    wait_for test -s again.pid
+    kill -KILL "$pid"
+    wait "$pid" 2>/dev/null
+    touch quick
+    if [ -z "$how" ]; then
+        refuses '--from checkpoint: what must happen once is in the way' 4 'would cut off what must happen once: bash' chat --resume "$id" --yes --from checkpoint </dev/null
+        continue
+    fi
+    check_is "--from checkpoint $how: the turn is done again" Redone. "$(tidemark chat --resume "$id" --yes --from checkpoint "$how" </dev/null 2>/dev/null)"
+    check_is "$how: with the prompt that was cut" two "$(sqlite3 -readonly s.db "SELECT content FROM messages WHERE session_id = '$id' AND role = 'user' AND NOT deleted ORDER BY id DESC LIMIT 1")"
+    check_is "$how: so often" "$([ "$how" = --redo-effects ] && echo 2 || echo 1)" "$(wc -l <again)"
+done
+
 # ---- retries ----
 echo '{"turns":[{"text":"At last.","fail":[{"status":429},{"status":429},null]}]}' >limited.json
 echo '{"retry_base_delay_ms":10}' >fast.json
@@ -198,11 +218,11 @@ tidemark chat --script limited.json --config fast.json -p hi </dev/null >out 2>e
 check_is '429, 429, 200: answered' At\ last. "$(cat out)"
 check_is 'each attempt is seen' 'attempt 2 of 4 in attempt 3 of 4 in' "$(grep -o 'attempt [0-9] of 4 in' err | paste -sd ' ')"
 id=$(tidemark sessions list --ids | head -n 1)
-check_is 'each failed one is a row' '0 1' "$(sqlite3 -readonly s.db "SELECT attempt FROM errors WHERE session_id = '$id' AND context = 'llm_stream' ORDER BY id" | paste -sd ' ')"
+check_is 'each failed one is a row' '0 1' "$(sqlite3 -readonly s.db "SELECT attempt FROM errors WHERE session_id = '$id' ORDER BY id" | paste -sd ' ')"
 echo '{"turns":[{"text":"x","fail":[{"status":503},{"status":503},{"status":503},{"status":503},{"status":503},{"status":503}]}]}' >down.json
 chat down --config fast.json -p hi
 check_is '503 for ever: it fails' 'failed|1' "$(json '$.status' <out)|$got"
-check_is 'after four calls, four rows' '0 1 2 3' "$(sqlite3 -readonly s.db "SELECT attempt FROM errors WHERE session_id = '$id' AND context = 'llm_stream' ORDER BY id" | paste -sd ' ')"
+check_is 'after four calls, four rows' '0 1 2 3' "$(sqlite3 -readonly s.db "SELECT attempt FROM errors WHERE session_id = '$id' ORDER BY id" | paste -sd ' ')"
 check 'it says how it goes on' grep -q "tidemark chat --resume $id" err
 check_is 'it can be resumed' 1 "$(tidemark sessions show "$id" --json | json '$.is_resumable')"
 check_is 'and is, when the trouble is over' Hello. "$(tidemark chat --resume "$id" --script hello.json </dev/null 2>/dev/null)"
@@ -226,7 +246,21 @@ check_is 'with its row' max_turns "$(field "$id" llm.error '$.context')"
 chat endless --max-turns 2 --resume "$id"
 check_is 'it goes on' 'failed|5' "$(json '$.status' <out)|$(field "$id" message.assistant '$.turn')"
 
+# ---- a budget, a key ----
+echo '{"prices":{"scr*":{"input":1000,"output":1000}},"max_cost":0.5}' >budget.json
+chat tool --yes --config budget.json -p go
+check_is 'a budget that is used up parks' 'waiting|7' "$(json '$.status' <out)|$got"
+check 'and says so' eval "tidemark why $id | grep -q 'the budget of 0.5 is used up'"
+check_is 'allowed as much again, it goes on' Done. "$(tidemark resume "$id" --input allow --config budget.json)"
+echo '{"max_retries":1,"retry_base_delay_ms":5}' >once.json
+ANTHROPIC_API_KEY=sk-SECRET tidemark chat --provider anthropic --model m --base-url http://127.0.0.1:1 --config once.json --verbose -p hi </dev/null >out 2>err
+check_is 'nobody answers: exit status' 1 $?
+check 'which is said' grep -q 'look at the connection' err
+check 'the key is nowhere' eval "! grep -rq SECRET s.db s.db-wal out err"
+
 # ---- hooks ----
+echo '{"hooks_file":"nothing.json"}' >nohooks.json
+refuses 'a hooks file that is not there' 3 'tidemark: hooks_file: nothing.json' chat --script hello.json --config nohooks.json -p x </dev/null
 cat >hooks.json <<'END'
 {"hooks":[{"name":"no-shell","event":"pre_tool_use","matcher":"ba.h","action":"deny","reason":"not today"},
           {"name":"notes","event":"turn_start","action":"log"}]}
@@ -302,15 +336,37 @@ env --default-signal=INT "$TIDE_BIN" chat --script slow.json --yes -p go </dev/n
 pid=$!
 wait_for test -s tool.pid
 id=$(tidemark sessions list --ids | head -n 1)
+began=$SECONDS
 kill -INT "$pid"
 wait "$pid"
 check_is 'Ctrl-C: exit status' 130 $?
+check 'soon' test $((SECONDS - began)) -lt 30
 check 'the tool is gone' gone "$(cat tool.pid)"
 check 'one line says how it goes on' grep -qx "tidemark: stopped: \`tidemark chat --resume $id\` goes on" err
 check_is 'it is interrupted, by a person' 'shutdown|person' "$(field "$id" run.interrupted '$.reason')|$(field "$id" run.interrupted '$.by')"
 check_is 'recovery leaves it alone' 0 "$(tidemark recover --run-due --auto-resume all 2>/dev/null | grep -c "resumed.*$id")"
 check_is 'a person goes on' Checked. "$(tidemark resume "$id" 2>/dev/null || TIDEMARK_CONFIG=$work/all.json tidemark resume "$id" --input allow 2>/dev/null)"
 check_is 'nothing is doubled' 1 "$(grep -c did ledger)"
+
+# ---- others have a word with it ----
+rm -f ledger tool.pid
+"$TIDE_BIN" chat --script slow.json --yes -p go </dev/null >out 2>err &
+pid=$!
+wait_for test -s tool.pid
+id=$(tidemark sessions list --ids | head -n 1)
+refuses 'a second process is told who works on it' 4 "session '$id' is held by process $pid" chat --resume "$id" -p x </dev/null
+check_is 'a message is queued for it' 1 "$(tidemark sessions send "$id" 'hurry up' | grep -c "^queued for session $id")"
+check 'cancel' tidemark cancel "$id"
+wait "$pid"
+check_is 'ends it: exit status 1' 1 $?
+check_is 'cancelled' cancelled "$(outcome_of "$id")"
+check 'its tool is gone' gone "$(cat tool.pid)"
+check_is 'a person may go on with it' Checked. "$(tidemark chat --resume "$id" --yes </dev/null 2>/dev/null)"
+check_is 'and the message was taken up' 'hurry up' "$(tidemark log show "$id" | grep message.user | tail -n 1 | json '$.content')"
+check_is 'a message to one that nobody runs is answered' Hello. "$(tidemark chat --script hello.json -p one </dev/null >/dev/null
+    tidemark sessions send "$(tidemark sessions list --ids | head -n 1)" two >/dev/null
+    tidemark log show "$(tidemark sessions list --ids | head -n 1)" | grep message.assistant | head -n 1 | json '$.content')"
+check_is 'with the next answer' Second. "$(field "$(tidemark sessions list --ids | head -n 1)" message.assistant '$.content')"
 
 # ---- looked at from outside ----
 chat tool --yes -p 'look at me'

@@ -30,6 +30,8 @@ check_is 'kept as it was given' '["read", "grep"]' "$(tidemark config get auto_a
 refuses 'a value out of range' 2 'max_turns: must be a whole number from 1 to 1000000, not 0' config set max_turns 0
 refuses 'a word that is none' 2 'provider: must be one of: anthropic openai script' config set provider acme
 refuses 'JSON that is none' 2 'hooks: not JSON' config set hooks '[{'
+refuses 'a permission that is none' 2 "not 'denny'" config set permissions '[{"tool":"bash","permission":"denny"}]'
+refuses 'a hook at no event' 2 "'nowhere'" config set hooks '[{"event":"nowhere","action":"deny"}]'
 check_is 'what was refused changed nothing' 7 "$(tidemark config get max_turns)"
 check 'a key is removed' tidemark config set max_turns --unset
 check_is 'and its default counts again' 50 "$(tidemark config get max_turns)"

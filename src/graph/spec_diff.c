@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two versions of a graph, node by node: what a run that was begun with the old one needs to know before it goes on with the new
+ * one. A node is the same when its JSON is and when the ways that leave it are. A run can go on in a changed one unless it
+ * became something else or asks for inputs it did not ask for before.
+ */
+#include <stdio.h>
+
+#include "base/map.h"
+#include "graph/spec.h"
+
+const char *const spec_change_words[] = {"same", "compatible", "broken", "removed", "added", NULL};
+
+#define LIKE_ENOUGH 3 /* of the points below: one thing in common is chance */
+
+static bool has(const struct spec_texts *list, struct str text)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (str_eq(list->at[i], text))
+            return true;
+    return false;
+}
+
+/* ---- ways ---- */
+
+/* Everything about the ways out of a node that does not depend on where they stand in the JSON. */
+static void digest_ways(const struct spec_graph *g, const struct spec_node *n, unsigned char out[DIGEST_SIZE])
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct digest_state d;
+
+    digest_begin(&d, NULL);
+    for (size_t i = 0; i < n->n_arcs; i++) {
+        const struct spec_arc *arc = &g->arcs[n->first_arc + i];
+
+        digest_add_str(&d, g->nodes.at[arc->to].id);
+        digest_add_str(&d, str_from(spec_arc_label(&a, g, arc)));
+        digest_add_int(&d, arc->edge ? (uint64_t)arc->edge->priority : 0);
+        for (size_t k = 0; arc->edge && k < arc->edge->map.n; k++) {
+            digest_add_str(&d, arc->edge->map.at[k].key);
+            digest_add_str(&d, arc->edge->map.at[k].value.source);
+        }
+    }
+    digest_end(&d, out);
+}
+
+static bool same_ways(const struct spec_graph *before, const struct spec_node *old, const struct spec_graph *after,
+                      const struct spec_node *new)
+{
+    unsigned char a[DIGEST_SIZE], b[DIGEST_SIZE];
+
+    digest_ways(before, old, a);
+    digest_ways(after, new, b);
+    return memcmp(a, b, sizeof(a)) == 0;
+}
+
+/* ---- one node ---- */
+
+static struct spec_texts new_inputs(struct arena *a, const struct spec_node *old, const struct spec_node *new)
+{
+    struct str *list = arena_zero(a, (new->inputs.n + 1) * sizeof(*list));
+    size_t n = 0;
+
+    for (size_t i = 0; i < new->inputs.n; i++)
+        if (!has(&old->inputs, new->inputs.at[i]))
+            list[n++] = new->inputs.at[i];
+    return (struct spec_texts){list, n};
+}
+
+static const char *lost_output(const struct spec_node *old, const struct spec_node *new)
+{
+    for (size_t i = 0; i < old->outputs.n; i++)
+        if (!has(&new->outputs, old->outputs.at[i]))
+            return old->outputs.at[i].ptr;
+    return NULL;
+}
+
+static void judge(struct arena *a, const struct spec_graph *before, const struct spec_graph *after,
+                  struct spec_diff_node *d)
+{
+    const struct spec_node *old = d->before, *new = d->after;
+    bool itself = memcmp(old->digest, new->digest, DIGEST_SIZE) == 0, ways = same_ways(before, old, after, new);
+
+    d->change = itself && ways ? SPEC_SAME : SPEC_COMPATIBLE;
+    d->why = itself && ways ? ""
+             : itself       ? "other ways leave it"
+             : ways         ? "its own keys changed"
+                            : "it and its ways changed";
+    if (itself)
+        return;
+    d->needs = new_inputs(a, old, new);
+    if (old->type != new->type)
+        d->why = arena_printf(a, "was %s, is %s", spec_node_words[old->type], spec_node_words[new->type]);
+    else if (d->needs.n > 0)
+        d->why = arena_printf(a, "needs '%s', which it did not", d->needs.at[0].ptr);
+    else if (lost_output(old, new))
+        d->why = arena_printf(a, "no longer sets '%s'", lost_output(old, new));
+    else
+        return;
+    d->change = SPEC_BROKEN;
+}
+
+/* ---- renamed ---- */
+
+/* How much two nodes of different names have in common. */
+static int likeness(const struct spec_node *old, const struct spec_node *new)
+{
+    int points = 0;
+
+    if (old->type != new->type)
+        return 0;
+    for (size_t i = 0; i < old->outputs.n; i++)
+        points += 2 * has(&new->outputs, old->outputs.at[i]);
+    for (size_t i = 0; i < old->inputs.n; i++)
+        points += has(&new->inputs, old->inputs.at[i]);
+    points += 2 * (old->name.len > 0 && str_eq(old->name, new->name));
+    points += 4 * (old->prompt.len > 0 && str_eq(old->prompt, new->prompt));
+    points += 4 * (old->system_prompt.len > 0 && str_eq(old->system_prompt, new->system_prompt));
+    points += 4 * (old->code.source.len > 0 && str_eq(old->code.source, new->code.source));
+    points += 4 * (old->question.len > 0 && str_eq(old->question, new->question));
+    points += 3 * (old->callback.len > 0 && str_eq(old->callback, new->callback));
+    points += 3 * (old->program.n > 0 && new->program.n > 0 && str_eq(old->program.at[0], new->program.at[0]));
+    return points;
+}
+
+static size_t like(const struct spec_diff *d, const struct spec_node *old)
+{
+    size_t best = SPEC_NONE;
+    int most = LIKE_ENOUGH - 1;
+
+    for (size_t i = 0; i < d->n; i++) {
+        int points = d->nodes[i].change == SPEC_ADDED ? likeness(old, d->nodes[i].after) : 0;
+
+        if (points > most) {
+            most = points;
+            best = d->nodes[i].after->index;
+        }
+    }
+    return best;
+}
+
+/* ---- the whole ---- */
+
+static void index_nodes(struct map *ids, const struct spec_graph *g)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        map_put(ids, g->nodes.at[i].id, &g->nodes.at[i]);
+}
+
+static void add_new(struct spec_diff *d, const struct map *old, const struct spec_graph *after)
+{
+    for (size_t i = 0; i < after->nodes.n; i++)
+        if (!map_get(old, after->nodes.at[i].id))
+            d->nodes[d->n++] = (struct spec_diff_node){
+                .change = SPEC_ADDED, .after = &after->nodes.at[i], .rename = SPEC_NONE, .why = "there was none"};
+}
+
+static bool same_json(const struct spec_graph *before, const struct spec_graph *after)
+{
+    AUTO(buf_done) struct buf a = BUF_INIT(SPEC_MAX_BYTES), b = BUF_INIT(SPEC_MAX_BYTES);
+
+    json_write(&a, before->json);
+    json_write(&b, after->json);
+    return str_eq(buf_view(&a), buf_view(&b));
+}
+
+void spec_compare(struct arena *a, const struct spec_graph *before, const struct spec_graph *after,
+                  struct spec_diff *ret_diff)
+{
+    struct spec_diff d = {arena_zero(a, (before->nodes.n + after->nodes.n + 1) * sizeof(*d.nodes)), 0, false};
+    struct map old = {0}, new = {0};
+
+    index_nodes(&old, before);
+    index_nodes(&new, after);
+    for (size_t i = 0; i < before->nodes.n; i++) {
+        struct spec_diff_node *n = &d.nodes[d.n++];
+
+        *n = (struct spec_diff_node){
+            .change = SPEC_REMOVED, .before = &before->nodes.at[i], .rename = SPEC_NONE, .why = "it is gone"};
+        n->after = map_get(&new, n->before->id);
+        if (n->after)
+            judge(a, before, after, n);
+    }
+    add_new(&d, &old, after);
+    for (size_t i = 0; i < before->nodes.n; i++)
+        if (d.nodes[i].change == SPEC_REMOVED)
+            d.nodes[i].rename = like(&d, d.nodes[i].before);
+    d.same = same_json(before, after);
+    map_done(&old, NULL);
+    map_done(&new, NULL);
+    *ret_diff = d;
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From names to indexes: what a node of each type must have, files of subgraphs, edges by their source and in the order in
+ * which they are looked at, and the ways of edges and routes as one list.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/map.h"
+#include "graph/spec_internal.h"
+
+#define FILE_DEPTH 48 /* so that the whole, put together, is not too deep to be read again */
+
+/* ---- nodes ---- */
+
+/* `file` becomes `graph` in the JSON as well: what is stored with a run needs no file any more. */
+static void put_in_place(struct json *member, const struct json *graph)
+{
+    static const char name[] = "\"graph\"";
+    struct json *next = member->next;
+
+    *member = *graph;
+    member->next = next;
+    member->key = (struct str){name + 1, sizeof(name) - 3};
+    member->key_escaped = false;
+}
+
+static bool is_open(const struct spec_open_file *f, const struct stat *st)
+{
+    for (; f; f = f->up)
+        if (f->device == st->st_dev && f->inode == st->st_ino && f->inode)
+            return true;
+    return false;
+}
+
+static const struct json *parse_file(struct spec_parser *p, const char *path, const struct spec_place *at)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SPEC_MAX_BYTES);
+    struct arena *a = &p->spec->arena;
+    struct tide_err err = {TIDE_OK, ""};
+    struct json_limits limits = {0, FILE_DEPTH};
+    struct json *v = NULL;
+
+    if (p->file_bytes > SPEC_MAX_BYTES) {
+        spec_say_at(p, at, "", "the graph and the files it names have more than %zu bytes", SPEC_MAX_BYTES);
+        return NULL;
+    }
+    if (spec_read(path, &text, &err)) {
+        spec_say_at(p, at, "", "%.300s", err.msg);
+        return NULL;
+    }
+    if (json_parse(a, arena_dup(a, buf_view(&text)), &limits, &v, NULL, &err)) {
+        spec_say_at(p, at, "", "%.200s: not JSON: %.200s", path, err.msg);
+        return NULL;
+    }
+    p->file_bytes += text.len;
+    return v;
+}
+
+/* The place of everything in it begins with the file's name. */
+static void read_file(struct spec_parser *p, struct spec_node *n, const char *path, const struct stat *st,
+                      const struct spec_place *at)
+{
+    struct spec_open_file *file = arena_zero(&p->spec->arena, sizeof(*file));
+    struct spec_place top = {.path = arena_printf(&p->spec->arena, "%s: $", path)};
+    const struct json *v = parse_file(p, path, at);
+    const char *dir = p->dir, *slash = strrchr(path, '/');
+
+    if (!v)
+        return;
+    *file = (struct spec_open_file){p->files, st->st_dev, st->st_ino};
+    p->files = file;
+    p->dir = slash ? arena_dup(&p->spec->arena, (struct str){path, (size_t)(slash - path) + 1}).ptr : "./";
+    n->graph = spec_read_graph(p, v, &top);
+    p->dir = dir;
+    p->files = file->up;
+}
+
+static void load_file(struct spec_parser *p, struct spec_node *n, const struct json *v, const struct spec_place *up)
+{
+    struct spec_place at = {.up = up, .key = STR("file")};
+    struct json *member = (struct json *)(uintptr_t)json_get(v, STR("file"));
+    const char *path;
+    struct stat st;
+
+    if (!p->dir) {
+        spec_say_at(p, &at, "put the graph itself there, as 'graph'", "files of subgraphs are not read here");
+        return;
+    }
+    path = n->file.ptr[0] == '/' ? n->file.ptr
+                                 : arena_printf(&p->spec->arena, "%s%s%s", p->dir,
+                                                p->dir[0] && p->dir[strlen(p->dir) - 1] != '/' ? "/" : "", n->file.ptr);
+    if (stat(path, &st) != 0)
+        spec_say_at(p, &at, "it is looked for beside the file that names it", "%.200s: %s", path, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        spec_say_at(p, &at, "", "%.200s: not a file", path);
+    else if (is_open(p->files, &st))
+        spec_say_at(p, &at, "a loop is made with edges", "%.200s contains itself", path);
+    else
+        read_file(p, n, path, &st, &at);
+    if (n->graph)
+        put_in_place(member, n->graph->json);
+}
+
+static bool is_given(const struct json *v, const char *key)
+{
+    return json_get(v, str_from(key)) != NULL;
+}
+
+static bool is_filled(const struct json *v, const char *key)
+{
+    const struct json *m = key ? json_get(v, str_from(key)) : NULL;
+
+    return m && (m->type == JSON_STRING ? m->raw.len > 0 : m->type != JSON_ARRAY || m->count > 0);
+}
+
+static void check_parts(struct spec_parser *p, const struct spec_node *n, const struct json *v,
+                        const struct spec_place *at)
+{
+    for (const struct spec_part *part = spec_parts; part->first; part++) {
+        bool first = is_filled(v, part->first), second = is_filled(v, part->second);
+
+        if ((int)part->type != n->type)
+            continue;
+        if (first && second && part->rule == PART_ONE)
+            spec_say_at(p, at, "keep one of them", "has both %s and %s", part->first, part->second);
+        else if (!first && !second && part->second)
+            spec_say_at(p, at, "", "a node of type %s must have %s or %s", spec_node_words[n->type], part->first,
+                        part->second);
+        else if (!first && !part->second)
+            spec_say_at(p, at, "", "a node of type %s must have %s", spec_node_words[n->type], part->first);
+    }
+    if (n->program.n > 0 && n->program.at[0].len == 0)
+        spec_say_at(p, at, "[\"./fetch\", \"--all\"]", "the name of the program is empty");
+}
+
+static void check_nullable(struct spec_parser *p, const struct spec_node *n, const struct spec_place *up)
+{
+    struct spec_place list = {.up = up, .key = STR("nullable_outputs")}, at = {.up = &list};
+
+    for (; at.index < n->nullable_outputs.n; at.index++) {
+        size_t i = 0;
+
+        while (i < n->outputs.n && !str_eq(n->outputs.at[i], n->nullable_outputs.at[at.index]))
+            i++;
+        if (i == n->outputs.n)
+            spec_say_at(p, &at, "add it to outputs", "'%.*s' is no output", STR_ARG(n->nullable_outputs.at[at.index]));
+    }
+}
+
+static void find_over_key(struct spec_node *n)
+{
+    static const char *const taken[] = {"memory", "output", "result", "true", "false", "nil"};
+    struct str s = n->over.source;
+
+    if (!spec_is_name(s))
+        return;
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+        if (str_eq(s, str_from(taken[i])))
+            return;
+    n->over_key = s;
+}
+
+void spec_finish_node(struct spec_parser *p, struct spec_node *n, const struct json *v, const struct spec_place *at)
+{
+    static const int effects[SPEC_NODE_TYPES] = {
+        [SPEC_EVENT_LOOP] = SPEC_IDEMPOTENT,  [SPEC_FUNCTION] = SPEC_ONCE, [SPEC_ROUTER] = SPEC_PURE,
+        [SPEC_HUMAN_INPUT] = SPEC_IDEMPOTENT, [SPEC_LUA] = SPEC_PURE,      [SPEC_SUBGRAPH] = SPEC_IDEMPOTENT,
+        [SPEC_MAP] = SPEC_IDEMPOTENT};
+    AUTO(buf_done) struct buf b = BUF_INIT(SPEC_MAX_BYTES * 4);
+
+    n->json = v;
+    n->index = n->otherwise_index = SPEC_NONE;
+    if (!str_eq(json_get_text(&p->spec->arena, v, STR("type")), str_from(spec_node_words[n->type])))
+        return; /* it has none that is known: that is told, and nothing follows from it */
+    if (!is_given(v, "effect"))
+        n->effect = effects[n->type];
+    if (!is_given(v, "retries"))
+        n->retries = -1; /* the graph's, which may stand behind */
+    check_parts(p, n, v, at);
+    check_nullable(p, n, at);
+    if (n->type == SPEC_SUBGRAPH && n->file.len > 0 && !n->graph)
+        load_file(p, n, v, at);
+    if (n->type == SPEC_MAP)
+        find_over_key(n);
+    json_write(&b, v);
+    digest_of(n->digest, buf_view(&b));
+}
+
+void spec_finish_edge(struct spec_edge *e, const struct json *v)
+{
+    e->from_index = e->to_index = SPEC_NONE;
+    if (v->type == JSON_OBJECT && !is_given(v, "on"))
+        e->on = is_given(v, "when") ? SPEC_CONDITION : is_given(v, "question") ? SPEC_LLM : SPEC_SUCCESS;
+}
+
+/* ---- names ---- */
+
+/* Values are indexes + 1: a map gives NULL for what it has not. */
+static size_t index_of(const struct map *ids, struct str id)
+{
+    uintptr_t at = (uintptr_t)map_get(ids, id);
+
+    return at ? at - 1 : SPEC_NONE;
+}
+
+static void name_nodes(struct spec_parser *p, struct spec_graph *g, struct map *ids)
+{
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        struct spec_node *n = &g->nodes.at[i];
+        uintptr_t before;
+
+        n->index = i;
+        if (n->id.len == 0)
+            continue;
+        before = (uintptr_t)map_get(ids, n->id);
+        if (before)
+            spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.id", n->path), "each id stands only once",
+                     "'%.*s' is the id of %s already", STR_ARG(n->id), g->nodes.at[before - 1].path);
+        else
+            map_put(ids, n->id, (void *)(i + 1)); /* NOLINT(performance-no-int-to-ptr): an index, not an address */
+    }
+}
+
+static size_t find_node(struct spec_parser *p, const struct spec_graph *g, const struct map *ids, struct str id,
+                        const char *path, const char *key)
+{
+    size_t at = id.len ? index_of(ids, id) : SPEC_NONE;
+    const char **words;
+
+    if (at != SPEC_NONE || id.len == 0)
+        return at;
+    if (p->spec->problems >= SPEC_MAX_PROBLEMS) { /* nobody hears the hint */
+        p->spec->problems++;
+        return SPEC_NONE;
+    }
+    words = arena_zero(&p->spec->arena, (g->nodes.n + 1) * sizeof(*words));
+    for (size_t i = 0, n = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i].id.len)
+            words[n++] = g->nodes.at[i].id.ptr;
+    spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.%s", path, key),
+             words[0] ? spec_hint_of(p, id, words) : "", "there is no node '%.*s'", STR_ARG(id));
+    return SPEC_NONE;
+}
+
+static void link_routes(struct spec_parser *p, struct spec_graph *g, const struct map *ids)
+{
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        struct spec_node *n = &g->nodes.at[i];
+
+        n->otherwise_index = find_node(p, g, ids, n->otherwise, n->path, "otherwise");
+        for (size_t r = 0; r < n->routes.n; r++)
+            n->routes.at[r].to_index = find_node(p, g, ids, n->routes.at[r].to, n->routes.at[r].path, "to");
+    }
+}
+
+static void link_edges(struct spec_parser *p, struct spec_graph *g, const struct map *ids)
+{
+    struct map names = {0};
+
+    for (size_t i = 0; i < g->edges.n; i++) {
+        struct spec_edge *e = &g->edges.at[i];
+
+        e->order = i;
+        e->from_index = find_node(p, g, ids, e->from, e->path, "from");
+        e->to_index = find_node(p, g, ids, e->to, e->path, "to");
+        if (e->id.len && map_put(&names, e->id, e))
+            spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.id", e->path), "each id stands only once",
+                     "another edge is called '%.*s'", STR_ARG(e->id));
+    }
+    map_done(&names, NULL);
+}
+
+/* ---- order ---- */
+
+static int by_source(const void *left, const void *right)
+{
+    const struct spec_edge *a = left, *b = right;
+
+    if (a->from_index != b->from_index)
+        return a->from_index < b->from_index ? -1 : 1;
+    if (a->priority != b->priority)
+        return a->priority > b->priority ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static void add_arc(struct spec_graph *g, struct spec_node *n, size_t to, const struct spec_edge *e,
+                    const struct spec_route *r)
+{
+    if (to == SPEC_NONE)
+        return;
+    g->arcs[g->n_arcs++] = (struct spec_arc){n->index, to, e, r};
+    g->nodes.at[to].arcs_in++;
+    n->n_arcs++;
+}
+
+/* Edges without a source stand at the end, where no node looks for them. */
+static void make_arcs(struct spec_parser *p, struct spec_graph *g)
+{
+    size_t at = 0, count = g->edges.n;
+
+    for (size_t i = 0; i < g->nodes.n; i++)
+        count += g->nodes.at[i].routes.n + 1;
+    g->arcs = arena_zero(&p->spec->arena, (count + 1) * sizeof(*g->arcs));
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        struct spec_node *n = &g->nodes.at[i];
+
+        n->first_edge = at;
+        n->first_arc = g->n_arcs;
+        for (; at < g->edges.n && g->edges.at[at].from_index == i; at++, n->n_edges++)
+            add_arc(g, n, g->edges.at[at].to_index, &g->edges.at[at], NULL);
+        for (size_t r = 0; r < n->routes.n; r++)
+            add_arc(g, n, n->routes.at[r].to_index, NULL, &n->routes.at[r]);
+        add_arc(g, n, n->otherwise_index, NULL, NULL);
+    }
+}
+
+static void inherit(const struct spec_graph *g, struct spec_node *n)
+{
+    for (; n; n = n->node) {
+        n->retries = n->retries < 0 ? g->max_retries : n->retries;
+        n->model = n->model.len ? n->model : g->model;
+        n->provider = n->provider.len ? n->provider : g->provider;
+    }
+}
+
+void spec_resolve(struct spec_parser *p, struct spec_graph *g)
+{
+    struct map ids = {0};
+
+    name_nodes(p, g, &ids);
+    g->entry_index = find_node(p, g, &ids, g->entry, g->path, "entry");
+    link_routes(p, g, &ids);
+    link_edges(p, g, &ids);
+    if (g->edges.n > 0)
+        qsort(g->edges.at, g->edges.n, sizeof(*g->edges.at), by_source);
+    make_arcs(p, g);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        inherit(g, &g->nodes.at[i]);
+    map_done(&ids, NULL);
+}
+
+const struct spec_node *spec_find(const struct spec_graph *g, struct str id)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        if (str_eq(g->nodes.at[i].id, id))
+            return &g->nodes.at[i];
+    return NULL;
+}
+
+const struct spec_rule *spec_conflict_rule(const struct spec_graph *g, struct str key)
+{
+    for (size_t i = 0; i < g->conflict.n; i++)
+        if (str_eq(g->conflict.at[i].key, key))
+            return &g->conflict.at[i];
+    return NULL;
+}
