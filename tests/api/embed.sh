@@ -50,10 +50,10 @@ check "its hook denies, its tool books, the model hears of both" diff want out
 check_is "what its tool did" '{"seat":"12C"}' "$(cat a.db.bookings)"
 check_status "without a prompt nothing is left to be done" 3 "$agent" a.db "$TIDE_SOURCE/examples/agent.json"
 sed 's/{"text": "Seat/{"delay_ms": 600000, "text": "Seat/' "$TIDE_SOURCE/examples/agent.json" >slow.json
-"$agent" k.db slow.json "book me a seat" >out 2>&1 &
+"$agent" k.db slow.json "book me a seat" >killed 2>&1 &
 pid=$!
 end=$((SECONDS + 30))
-until grep -q 12C out || [ $SECONDS -ge $end ]; do :; done
+until grep -qs '12C.*booked' killed || [ $SECONDS -ge $end ]; do :; done
 kill -KILL $pid
 wait $pid 2>/dev/null
 "$agent" k.db "$TIDE_SOURCE/examples/agent.json" >out
