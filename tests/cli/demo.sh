@@ -34,9 +34,13 @@ else
     skip 'on a terminal' 'no script(1) here'
 fi
 
-"$TIDE_BIN" demo >out 2>&1 &
+chat=$(tidemark demo --chat --json)
+check_is 'an agent that is killed: nothing happens twice' '1|0' "$(echo "$chat" | json '$.right')|$(echo "$chat" | json '$.happened.tagged > 1')"
+check 'and it was killed' test "$(echo "$chat" | json '$.kills')" -ge 1
+
+"$TIDE_BIN" demo >stopped 2>&1 &
 demo=$!
-wait_for grep -q 'kill -9' out
+wait_for grep -qs 'kill -9' stopped
 kill -TERM $demo
 wait $demo
 check_is 'stopped, it ends as the signal says' 143 $?
