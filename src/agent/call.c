@@ -137,8 +137,10 @@ static bool ask_hooks(struct dealing *c)
         return false;
     }
     c->hook_allows = v.action == HOOK_ALLOW;
-    if (v.action == HOOK_MODIFY_ARGS)
+    if (v.action == HOOK_MODIFY_ARGS) {
         take_args(c, v.text);
+        agent_notice(c->a, "hook '%.*s' changed the arguments of %.*s", STR_ARG(v.hook), STR_ARG(c->call->name));
+    }
     return true;
 }
 

@@ -469,9 +469,17 @@ bool chat_needs_resume(struct chat *c)
 
 void chat_log_open(const struct chat *c)
 {
-    log_write(LOG_INFO, c->resumed ? "session goes on" : "session open", "session", tide_session_id(c->session),
-              "provider", c->opt.provider ? c->opt.provider : "", "model", c->opt.model ? c->opt.model : "as stored",
-              (char *)NULL);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    struct json *info = NULL;
+
+    if (c->quiet || !log_enabled(LOG_INFO) || tide_agent_info(c->agent, &text, NULL) ||
+        json_parse(&a, (struct str){text.ptr, text.len}, NULL, &info, NULL, NULL))
+        return;
+    log_write(LOG_INFO, c->resumed ? "session goes on" : "session open", "agent",
+              c->want->agent ? c->want->agent : "chat", "session", tide_session_id(c->session), "provider",
+              arena_dup(&a, json_get_text(&a, info, STR("provider"))).ptr, "model",
+              arena_dup(&a, json_get_text(&a, info, STR("model"))).ptr, (char *)NULL);
 }
 
 void chat_log_end(const struct chat *c, enum tide_code code, const char *why)
@@ -506,6 +514,10 @@ void chat_log(const struct chat *c, const struct tide_agent_event *e)
         log_write(LOG_DEBUG, "tool call", "session", id, "tool", e->tool, "call", e->call_id, (char *)NULL);
         break;
     case TIDE_AGENT_TOOL_END:
+        if (e->failed && e->text && strncmp(e->text, "denied", 6) == 0) {
+            log_write(LOG_WARN, "tool denied", "session", id, "tool", e->tool, "call", e->call_id, (char *)NULL);
+            break;
+        }
         snprintf(numbers, sizeof(numbers), "%" PRId64, e->ms);
         log_write(LOG_DEBUG, e->failed ? "tool failed" : "tool done", "session", id, "tool", e->tool, "ms", numbers,
                   (char *)NULL);
