@@ -6,13 +6,24 @@
  *     text  [2026-02-21T10:01:10.123Z ]warn: full disk store=/var/lib/t reason="no space left"
  *     JSON  {"ts":"2026-02-21T10:01:10.123Z","level":"warn","msg":"full disk","store":"/var/lib/t",…}
  *
- * A descriptor that takes no more loses records: logging never stops the work.
+ * A descriptor that takes no more loses records: logging never stops the work. O_NONBLOCK would change the descriptor for
+ * all who share it, so a pipe or a terminal is opened once more, for the log alone. A record of which a part was taken is
+ * brought to its end before anything else, so that lines stay lines; the next one that goes through follows a line that
+ * says how many were lost.
  */
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -24,15 +35,38 @@
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
-static atomic_int level_now = LOG_WARN, format_now = LOG_TEXT, fd_now = STDERR_FILENO;
+static atomic_int level_now = LOG_WARN, format_now = LOG_TEXT;
 static int64_t (*_Atomic clock_now)(void);
+
+/* How a descriptor is written to without ever waiting for it. */
+enum way {
+    WAY_UNKNOWN, /* until the first record */
+    WAY_WRITE,   /* a file, or a description of our own that does not block */
+    WAY_SEND,    /* a socket */
+    WAY_ASK,     /* what cannot be opened once more, as another user's terminal: no more than it says it takes */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    int given, fd; /* fd is `given` or one of our own */
+    enum way way;
+    struct buf rest; /* of the record that was begun */
+    uint64_t lost;
+} sink = {STDERR_FILENO, -1, WAY_UNKNOWN, BUF_INIT(2 * RECORD_MAX), 0};
 
 void log_setup(enum log_level level, enum log_format format, int fd, int64_t (*now_ms)(void))
 {
     level_now = (int)level;
     format_now = (int)format;
-    fd_now = fd;
     clock_now = now_ms;
+    pthread_mutex_lock(&lock);
+    if (sink.way != WAY_UNKNOWN && sink.fd != sink.given)
+        close(sink.fd);
+    sink.given = fd;
+    sink.way = WAY_UNKNOWN;
+    sink.lost = 0;
+    buf_clear(&sink.rest);
+    pthread_mutex_unlock(&lock);
 }
 
 bool log_enabled(enum log_level level)
@@ -103,13 +137,116 @@ static void json_record(struct buf *line, enum log_level level, const char *mess
     json_out_end(&o, '}');
 }
 
-static void write_line(const struct buf *line)
+static void compose(struct buf *line, enum log_level level, const char *message, va_list fields)
 {
+    (format_now == LOG_JSON ? json_record : text_record)(line, level, message, fields);
+    buf_add_char(line, '\n');
+}
+
+static void compose_plain(struct buf *line, enum log_level level, const char *message, ...)
+{
+    va_list none;
+
+    va_start(none, message);
+    compose(line, level, message, none);
+    va_end(none);
+}
+
+/* ---- the sink, under the lock ---- */
+
+static void open_sink(void)
+{
+    char path[40];
+    struct stat st;
+    int flags = fcntl(sink.given, F_GETFL);
+
+    sink.fd = sink.given;
+    sink.way = WAY_WRITE;
+    if (flags < 0 || (flags & O_NONBLOCK) || fstat(sink.given, &st) != 0 || S_ISREG(st.st_mode))
+        return;
+    if (S_ISSOCK(st.st_mode)) {
+        sink.way = WAY_SEND;
+        return;
+    }
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", sink.given);
+    sink.fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (sink.fd < 0) {
+        sink.fd = sink.given;
+        sink.way = WAY_ASK;
+    }
+}
+
+static size_t room_for(size_t len)
+{
+    struct pollfd p = {sink.fd, POLLOUT, 0};
+
+    if (sink.way != WAY_ASK)
+        return len;
+    if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
+        return 0;
+    return len < PIPE_BUF ? len : PIPE_BUF;
+}
+
+/* How many bytes were taken; 0: it takes no more. */
+static size_t put_some(struct str s)
+{
+    size_t len = room_for(s.len);
     ssize_t n;
 
+    if (len == 0)
+        return 0;
     do
-        n = write(fd_now, line->ptr, line->len);
+        n = sink.way == WAY_SEND ? send(sink.fd, s.ptr, len, MSG_DONTWAIT | MSG_NOSIGNAL) : write(sink.fd, s.ptr, len);
     while (n < 0 && errno == EINTR);
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* True when nothing is left of what was begun. */
+static bool drain(void)
+{
+    size_t at = 0, n = 1;
+
+    for (; n > 0 && at < sink.rest.len; at += n)
+        n = put_some((struct str){sink.rest.ptr + at, sink.rest.len - at});
+    if (at > 0)
+        memmove(sink.rest.ptr, sink.rest.ptr + at, sink.rest.len - at);
+    sink.rest.len -= at;
+    return sink.rest.len == 0;
+}
+
+/* False when nothing of it was taken: then it needs no end either. */
+static bool put(struct str line)
+{
+    buf_add_str(&sink.rest, line);
+    if (drain() || sink.rest.len < line.len)
+        return true;
+    buf_clear(&sink.rest);
+    return false;
+}
+
+/* True when the way is free for the next record. */
+static bool put_lost(void)
+{
+    AUTO(buf_done) struct buf line = BUF_INIT(RECORD_MAX);
+    char text[100];
+
+    if (sink.lost == 0)
+        return true;
+    snprintf(text, sizeof(text), "%" PRIu64 " log record%s lost: %s took no more", sink.lost, sink.lost == 1 ? "" : "s",
+             sink.given == STDERR_FILENO ? "standard error" : "the log file");
+    compose_plain(&line, LOG_WARN, text, (char *)NULL);
+    if (!put(buf_view(&line)))
+        return false;
+    sink.lost = 0;
+    return sink.rest.len == 0;
+}
+
+static void put_line(struct str line)
+{
+    if (sink.way == WAY_UNKNOWN)
+        open_sink();
+    if (!drain() || !put_lost() || !put(line))
+        sink.lost++;
 }
 
 void log_write(enum log_level level, const char *message, ...)
@@ -121,9 +258,10 @@ void log_write(enum log_level level, const char *message, ...)
     if (!log_enabled(level))
         return;
     va_start(fields, message);
-    (format_now == LOG_JSON ? json_record : text_record)(&line, level, message, fields);
+    compose(&line, level, message, fields);
     va_end(fields);
-    buf_add_char(&line, '\n');
-    write_line(&line);
+    pthread_mutex_lock(&lock);
+    put_line(buf_view(&line));
+    pthread_mutex_unlock(&lock);
     errno = errno_before;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Structured logging for the engine and the command line: one line per record, text or JSON, to one descriptor.
- * Libraries do not log; an error is logged once, where it stops. Never payloads or secrets.
+ * Libraries do not log; an error is logged once, where it stops. Never payloads or secrets. Nobody waits for the descriptor:
+ * while a pipe or a terminal takes no more, records are lost, and the next one says how many.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

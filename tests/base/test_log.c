@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Log records: one line each in both formats, whatever is in them, also from many threads at once. */
+/*
+ * Log records: one line each in both formats, whatever is in them, also from many threads at once. A descriptor that takes no
+ * more holds nobody up: what is lost is counted and told, and no line is cut.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +12,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -169,6 +179,226 @@ static void records_of_threads_do_not_mix(void **state)
     assert_int_equal(lines, THREADS * RECORDS);
 }
 
+/* ---- a descriptor that takes no more ---- */
+
+#define PATIENCE_S 20 /* whoever waits for the descriptor waits for ever: then the alarm ends the test */
+#define FLOOD 2000    /* more records than any of these takes */
+
+struct sink {
+    int in, out; /* what the log writes, what nobody reads for now */
+    const char *name;
+};
+
+/* The end that nobody reads, now without waiting: all that is in it, appended. */
+static void take_all(struct sink *s, struct buf *text)
+{
+    char piece[4096];
+    ssize_t n;
+
+    fcntl(s->out, F_SETFL, O_NONBLOCK);
+    while ((n = read(s->out, piece, sizeof(piece))) > 0)
+        for (ssize_t i = 0; i < n; i++)
+            if (piece[i] != '\r') /* a terminal's */
+                buf_add_char(text, piece[i]);
+}
+
+static struct sink full_pipe(void)
+{
+    struct sink s = {.name = "pipe"};
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    s.in = ends[1], s.out = ends[0];
+    return s;
+}
+
+static struct sink full_socket(void)
+{
+    struct sink s = {.name = "socket"};
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    s.in = ends[1], s.out = ends[0];
+    return s;
+}
+
+/* A terminal whose screen does not take what is written. */
+static struct sink full_terminal(void)
+{
+    struct sink s = {.name = "terminal"};
+
+    s.out = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (s.out < 0 || grantpt(s.out) != 0 || unlockpt(s.out) != 0)
+        fail_msg("no pseudo-terminal");
+    s.in = open(ptsname(s.out), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    assert_true(s.in >= 0);
+    return s;
+}
+
+static void sink_done(struct sink *s)
+{
+    log_setup(LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
+    close(s->in);
+    close(s->out);
+}
+
+static void flood(const char *value, int n)
+{
+    alarm(PATIENCE_S);
+    for (int i = 0; i < n; i++)
+        log_write(LOG_WARN, "m", "k", value, "l", value, "m", value, NULL);
+    alarm(0);
+}
+
+/* Every line is whole: one of the flood, a count of what is lost, or the last record. The counts are added up. */
+static void check_lines(const struct sink *s, struct buf *text, int *ret_whole, int *ret_lost)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    char *line = (char *)(uintptr_t)buf_cstr(text);
+
+    *ret_whole = *ret_lost = 0;
+    for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+        struct json *v = NULL;
+        struct str message;
+        int lost = 0;
+
+        if (json_parse(&a, (struct str){line, (size_t)(end - line)}, NULL, &v, NULL, NULL))
+            fail_msg("%s: not a record: %.80s", s->name, line);
+        message = json_get_text(&a, v, STR("msg"));
+        if (str_eq(message, STR("m")))
+            ++*ret_whole;
+        else if (sscanf(arena_dup(&a, message).ptr, "%d log record%*[s] lost: the log file took no more", &lost) == 1)
+            *ret_lost += lost;
+        else
+            assert_true(str_eq(message, STR("last")));
+    }
+    assert_int_equal(*line, '\0');
+}
+
+/* `size` bytes in each of three values: below and above what a pipe takes in one piece. */
+static void check_full(struct sink s, int size)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+    AUTO(mem_freep) char *value = mem_zero((size_t)size + 1);
+    int whole, lost, flags = fcntl(s.in, F_GETFL);
+
+    memset(value, 'x', (size_t)size);
+    log_setup(LOG_WARN, LOG_JSON, s.in, NULL);
+    flood(value, FLOOD);
+    take_all(&s, &text);
+    for (int i = 0; i < 3; i++) { /* what was begun, what is lost, and then this one is through */
+        log_write(LOG_WARN, "last", NULL);
+        take_all(&s, &text);
+    }
+    check_lines(&s, &text, &whole, &lost);
+    if (whole == 0 || lost == 0 || whole + lost != FLOOD)
+        fail_msg("%s, %d bytes: %d records came, %d are told as lost, of %d", s.name, size, whole, lost, FLOOD);
+    assert_int_equal(fcntl(s.in, F_GETFL), flags); /* others share it */
+    sink_done(&s);
+}
+
+static void what_takes_no_more_loses_records_and_holds_nobody_up(void **state)
+{
+    static struct sink (*const sinks[])(void) = {full_pipe, full_socket, full_terminal};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sinks) / sizeof(sinks[0]); i++)
+        for (int size = 100; size <= 2000; size += 1900)
+            check_full(sinks[i](), size);
+}
+
+/* Without a description of our own: as with a terminal of another user, or without /proc. */
+static void what_cannot_be_opened_once_more_holds_nobody_up_either(void **state)
+{
+    struct rlimit before, none;
+    struct sink s = full_pipe();
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = (rlim_t)s.in + 1, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    check_full(s, 100);
+    s = full_pipe();
+    check_full(s, 2000);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+static void what_was_lost_is_told_before_the_next_record(void **state)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+    struct sink s = full_pipe();
+    char page[PIPE_BUF] = {0};
+
+    (void)state;
+    fcntl(s.in, F_SETFL, O_NONBLOCK);
+    while (write(s.in, page, sizeof(page)) > 0)
+        ;
+    fcntl(s.in, F_SETFL, 0);
+    assert_true(dup2(STDERR_FILENO, s.out + 10) >= 0);
+    dup2(s.in, STDERR_FILENO);
+    log_setup(LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
+    alarm(PATIENCE_S);
+    log_write(LOG_WARN, "one", NULL);
+    log_write(LOG_WARN, "two", NULL);
+    take_all(&s, &text);
+    buf_clear(&text);
+    log_write(LOG_WARN, "three", NULL);
+    log_write(LOG_WARN, "four", NULL);
+    alarm(0);
+    dup2(s.out + 10, STDERR_FILENO);
+    close(s.out + 10);
+    take_all(&s, &text);
+    assert_string_equal(buf_cstr(&text),
+                        "warn: 2 log records lost: standard error took no more\nwarn: three\nwarn: four\n");
+    sink_done(&s);
+}
+
+/* A file takes a part of a record, then none; with room again the line comes to its end. */
+static void a_full_disk_cuts_no_line(void **state)
+{
+    AUTO(mem_freep) char *text = NULL;
+    struct rlimit before, small;
+    int fd = log_file();
+
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){20, before.rlim_max};
+    log_setup(LOG_WARN, LOG_TEXT, fd, NULL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (int i = 0; i < 4; i++)
+        log_write(LOG_WARN, "no room", NULL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    log_write(LOG_WARN, "room", NULL);
+    text = take_text(fd);
+    assert_string_equal(text, "warn: no room\nwarn: no room\nwarn: 2 log records lost: the log file took no more\n"
+                              "warn: room\n");
+}
+
+static void threads_that_lose_records_count_them_together(void **state)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+    struct sink s = full_pipe();
+    pthread_t threads[THREADS];
+    int whole, lost;
+
+    (void)state;
+    log_setup(LOG_WARN, LOG_JSON, s.in, NULL);
+    alarm(PATIENCE_S);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, write_many, "m"), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    take_all(&s, &text);
+    log_write(LOG_WARN, "last", NULL);
+    alarm(0);
+    take_all(&s, &text);
+    check_lines(&s, &text, &whole, &lost);
+    assert_int_equal(whole + lost, THREADS * RECORDS);
+    assert_true(lost > 0);
+    sink_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +408,11 @@ int main(void)
         cmocka_unit_test(a_long_value_is_cut_and_the_record_stays_whole),
         cmocka_unit_test(errno_survives_and_a_dead_descriptor_is_no_error),
         cmocka_unit_test(records_of_threads_do_not_mix),
+        cmocka_unit_test(what_takes_no_more_loses_records_and_holds_nobody_up),
+        cmocka_unit_test(what_cannot_be_opened_once_more_holds_nobody_up_either),
+        cmocka_unit_test(what_was_lost_is_told_before_the_next_record),
+        cmocka_unit_test(a_full_disk_cuts_no_line),
+        cmocka_unit_test(threads_that_lose_records_count_them_together),
     };
 
     return cmocka_run_group_tests_name("base/log", tests, NULL, NULL);
