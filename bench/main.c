@@ -23,9 +23,9 @@ static const struct {
     const char *name;
     void (*run)(const struct bench *);
 } parts[] = {
-    {"append", bench_append}, {"group", bench_group},       {"start", bench_start},
-    {"range", bench_range},   {"history", bench_history},   {"sizes", bench_sizes},
-    {"runs", bench_runs},     {"recovery", bench_recovery}, {"agent", bench_agent},
+    {"append", bench_append},   {"group", bench_group}, {"start", bench_start}, {"range", bench_range},
+    {"history", bench_history}, {"sizes", bench_sizes}, {"runs", bench_runs},   {"recovery", bench_recovery},
+    {"agent", bench_agent},     {"graph", bench_graph},
 };
 
 int main(int argc, char **argv)
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
             only = argv[i] + 7;
         else
             return fprintf(stderr, "usage: tidemark-bench [--quick] [--only=append|group|start|range|history|sizes|"
-                                   "runs|recovery|agent]\n"),
+                                   "runs|recovery|agent|graph]\n"),
                    2;
     }
     if (!b.tidemark)

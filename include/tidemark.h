@@ -783,6 +783,113 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_history(tide_agent *agent, ti
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_info(tide_agent *agent, struct tide_text *ret_json,
                                                         struct tide_err *err);
 
+/* ---- Graphs: nodes that finished are never lost and never run again ---------------------------------------------- */
+
+typedef struct tide_graph tide_graph;
+
+/*
+ * A graph from its JSON (docs/GRAPHS.md). TIDE_INVALID: the first problem, and how many more there are; `problem` (may be
+ * NULL) hears each. `dir`: where files of subgraphs are looked for; NULL: they are refused. A handle runs one session at a time.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_parse(const char *json, size_t len, const char *dir,
+                                                         tide_problem_fn *problem, void *arg, tide_graph **ret_graph,
+                                                         struct tide_err *err);
+TIDE_API void tide_graph_free(tide_graph *graph); /* takes NULL */
+TIDE_API const char *tide_graph_id(const tide_graph *graph);
+TIDE_API const char *tide_graph_digest(const tide_graph *graph); /* hex: what the run that uses it records */
+
+/* What a function node gets. Pointers are valid until it returns. */
+struct tide_node_call {
+    const char *node;       /* as the log names it */
+    const char *inputs;     /* JSON object */
+    const char *key;        /* the same in every attempt, different for every visit and session */
+    int64_t visit, attempt; /* from 1; from 0 */
+};
+/* Fills *ret_output (JSON object with the outputs; may be left empty) and returns TIDE_OK, or fails with *err. Called on any thread. */
+typedef enum tide_code tide_node_fn(void *arg, const struct tide_node_call *call, struct tide_text *ret_output,
+                                    struct tide_err *err);
+
+/* What nodes with "callback": name do. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_add_callback(tide_graph *graph, const char *name, tide_node_fn *fn,
+                                                                void *arg, struct tide_err *err);
+
+enum tide_graph_what {
+    TIDE_GRAPH_NODE_START,  /* its start is on disk, or it is pure */
+    TIDE_GRAPH_NODE_END,    /* it is complete, on disk: ms */
+    TIDE_GRAPH_NODE_FAILED, /* text says why; attempt of attempts; delay_ms until the next, -1: there is none */
+    TIDE_GRAPH_EDGE,        /* node leads to `to` */
+    TIDE_GRAPH_CHECKPOINT,  /* checkpoint_type, checkpoint_id */
+    TIDE_GRAPH_NOTICE,      /* one line for people: a condition that erred, a store in trouble, … */
+    TIDE_GRAPH_AGENT,       /* what an event_loop node's agent does: `agent` */
+    TIDE_GRAPH_TICK,        /* nothing new: ten times a second */
+};
+struct tide_graph_event {
+    enum tide_graph_what what;
+    const char *node, *type, *to; /* type: of the node: function, map, … */
+    int64_t visit, ms, delay_ms;
+    int64_t items; /* an item of a map starts: how many there are */
+    int attempt, attempts;
+    const char *text, *checkpoint_type, *checkpoint_id;
+    const struct tide_agent_event *agent;
+};
+/* Never two at a time, but on any thread. */
+typedef void tide_graph_event_fn(void *arg, const struct tide_graph_event *event);
+
+/* Zero and NULL mean the default. */
+struct tide_graph_options {
+    const struct tide_agent_options *agent; /* how event_loop nodes work: provider, key, tools, prices, … */
+    const char *memory;          /* JSON object: keys that are set before anything runs; on resume: overrides */
+    const char *checkpoints;     /* JSON object: what differs from the graph's `checkpoints` */
+    const char *working_dir;     /* where programs run and tools work [of the session, else here] */
+    int threads;                 /* nodes at once [the graph's `parallel`] */
+    int on_store_error_continue; /* as TIDE_RUN_CONTINUE */
+    /* of a resume */
+    const char *token, *input, *by; /* as in struct tide_run_options */
+    const char *checkpoint; /* go back to this one first; of a completed session: a fork, whose id is in ret_session */
+    const char *const *renames; /* old, new, old, new, …, NULL: nodes that have another name in the graph given */
+    const char *const *retry, *const *happened; /* names of nodes, as in struct tide_run_options */
+    unsigned rollback;                          /* enum tide_rollback_flags */
+    int fallback;                               /* an unusable checkpoint: take the newest that is usable, and say so */
+    tide_graph_event_fn *event;
+    void *arg;
+};
+
+struct tide_graph_result {
+    struct tide_text memory;       /* JSON object: what the graph's memory holds at the end; tide_text_done() it */
+    char token[TIDE_TOKEN_SIZE];   /* TIDE_WAITING: of the wait, shown only here */
+    char session_id[TIDE_ID_SIZE]; /* the one that ran: another than the one given when it was forked */
+};
+
+/*
+ * Runs a graph in a session that was opened for appending, to its end. TIDE_WAITING: parked for a person, on disk.
+ * TIDE_CANCELLED: stopped. TIDE_UNSETTLED: a node that must happen once was cut. TIDE_FAILED: err names the node; all of
+ * them can be resumed. `ret` (may be NULL) is filled in every case.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_execute(tide_session *session, tide_graph *graph,
+                                                           const struct tide_graph_options *opt,
+                                                           struct tide_graph_result *ret, struct tide_err *err);
+
+/* The graph that the session ran last, as it is stored. TIDE_NOT_FOUND: it never ran one. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_stored(tide_session *session, tide_graph **ret_graph,
+                                                          struct tide_err *err);
+
+/*
+ * Goes on where it was cut, failed, stopped or parked: what is complete is not run again. `graph`: tide_graph_stored(), or
+ * another version of it. Everything that can be refused is, with every reason, before anything is written.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_resume(tide_session *session, tide_graph *graph,
+                                                          const struct tide_graph_options *opt,
+                                                          struct tide_graph_result *ret, struct tide_err *err);
+
+/* What tide_graph_resume() would do, JSON: from where, which nodes, what is missing, what would be refused and why. Writes nothing. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_plan(tide_session *session, tide_graph *graph,
+                                                        const struct tide_graph_options *opt,
+                                                        struct tide_text *ret_json, struct tide_err *err);
+
+/* Parks it, soon and in order: running nodes are ended. May be called from a signal handler or another thread. */
+TIDE_API void tide_graph_stop(tide_graph *graph);     /* a person wants it: it does not go on by itself */
+TIDE_API void tide_graph_shutdown(tide_graph *graph); /* the process is to end: what may go on by itself does */
+
 /* ---- Verify, export, import -------------------------------------------------------------------------------- */
 
 /* Reads every event of a session and checks the chain, up to the head. */

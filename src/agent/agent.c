@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An agent over a session: options with their defaults, provider and place as the session has them unless told otherwise,
- * the callbacks of an embedder (tools, hooks, events), and the small things that all parts of the loop do.
+ * and the small things that all parts of the loop do.
  */
 #include "agent/agent.h"
 
@@ -12,16 +12,19 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/hook_rows.h"
-
 #define LOOK_NS 100000000 /* between looks at what others want */
 
 /* ---- telling ---- */
 
 void agent_tell(struct tide_agent *a, const struct tide_agent_event *event)
 {
-    if (a->opt.event)
-        a->opt.event(a->opt.arg, event);
+    bool locked;
+
+    if (!a->opt.event)
+        return;
+    locked = agent_hold(a); /* so that whoever listens to several hears one at a time */
+    a->opt.event(a->opt.arg, event);
+    agent_restore(a, locked);
 }
 
 void agent_notice(struct tide_agent *a, const char *fmt, ...)
@@ -37,7 +40,24 @@ void agent_notice(struct tide_agent *a, const char *fmt, ...)
 
 static void on_hook_report(void *arg, const char *hook, const char *what)
 {
-    agent_notice(arg, "hook '%s' is passed over: %s", hook, what);
+    agent_notice(arg, "hook '%s': %s", hook, what);
+}
+
+/* What others want, as the store has it. */
+static void look(struct tide_agent *a, int64_t now_ns)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    unsigned signs = 0;
+    enum tide_code code;
+
+    if (!a->run || a->run->starting || a->s->owner.pending)
+        return;
+    a->looked_ns = now_ns;
+    code = tide_run_look(a->run, &signs, &err);
+    if (code && !run_is_trouble(code)) /* trouble of the store is told by whoever needs it next */
+        a->broken = err;
+    if (signs & TIDE_SIGN_CANCEL)
+        atomic_store(&a->stop, STOP_BY_CANCEL);
 }
 
 bool agent_stopped(void *agent)
@@ -45,22 +65,32 @@ bool agent_stopped(void *agent)
     struct tide_agent *a = agent;
     struct env *env = a->s->store->env;
     int64_t now = env->ops->mono_ns(env);
-    unsigned signs = 0;
-    struct tide_err err = {TIDE_OK, ""};
-    enum tide_code code;
 
-    if (!a->broken.code && a->run && !a->run->starting && !a->s->owner.pending && now - a->looked_ns >= LOOK_NS) {
-        a->looked_ns = now;
-        code = tide_run_look(a->run, &signs, &err);
-        if (code && !run_is_trouble(code)) /* trouble of the store is told by whoever needs it next */
-            a->broken = err;
-        if (signs & TIDE_SIGN_CANCEL)
-            atomic_store(&a->stop, STOP_BY_CANCEL);
+    if (a->seat && seat_stopped(a))
+        return true;
+    if (!a->broken.code && now - a->looked_ns >= LOOK_NS) {
+        bool locked = agent_hold(a);
+
+        look(a, now);
+        agent_restore(a, locked);
     }
     return a->broken.code || atomic_load(&a->stop) != STOP_NOT;
 }
 
 /* ---- recording ---- */
+
+/* Which conversation it is of, where there are several. */
+static void put_whose(struct tide_agent *a, struct json_out *o)
+{
+    const struct talk_whose *whose = &a->talk.whose;
+
+    if (!whose->node)
+        return;
+    json_out_kstr(o, STR("node"), str_from(whose->node));
+    json_out_kint(o, STR("visit"), whose->visit);
+    json_out_kstr_opt(o, STR("branch"), str_from(whose->branch));
+    json_out_kstr_opt(o, STR("decides"), str_from(whose->decides));
+}
 
 struct json_out *agent_open(struct tide_agent *a, const char *kind, int64_t turn)
 {
@@ -68,6 +98,7 @@ struct json_out *agent_open(struct tide_agent *a, const char *kind, int64_t turn
 
     if (turn)
         json_out_kint(o, STR("turn"), turn);
+    put_whose(a, o);
     return o;
 }
 
@@ -79,6 +110,7 @@ struct json_out *agent_message(struct tide_agent *a, const char *kind, int64_t t
     session_make_id(a->s->store, "msg", id);
     json_out_kstr(o, STR("message_id"), str_from(id));
     json_out_kint(o, STR("turn"), turn);
+    put_whose(a, o);
     return o;
 }
 
@@ -109,13 +141,15 @@ enum tide_code agent_append(struct tide_agent *a, bool pure, struct tide_err *er
     return code;
 }
 
-int64_t agent_turn(const struct tide_agent *a)
+int64_t agent_turn(struct tide_agent *a)
 {
     const struct talk *t = &a->talk;
     int64_t most = a->s->state->ledger.max_turn;
 
     if (t->seen_turn > t->answered_turn)
         return t->seen_turn;
+    if (a->seat)
+        return seat_turn(a);
     return (most > t->seen_turn ? most : t->seen_turn) + 1;
 }
 
@@ -139,7 +173,9 @@ void agent_hook(struct tide_agent *a, const struct hook_input *in, struct hook_v
     *ret = (struct hook_verdict){.action = HOOK_CONTINUE};
     if (!hooks_wants(a->hooks, in->event))
         return;
+    agent_unlock(a);
     hooks_fire(a->hooks, &a->scratch, in, agent_stopped, a, ret);
+    agent_lock(a);
     if (ret->hook.len)
         put_fired(a, in, ret);
 }
@@ -169,179 +205,12 @@ void agent_note(struct tide_agent *a, const struct hook_verdict *v, int64_t turn
     agent_close(a);
 }
 
-struct own_hook {
-    struct hook row; /* what answers are read by */
-    tide_hook_fn *fn;
-    void *arg;
-};
+/* ---- opening ---- */
 
-static enum tide_code call_own_hook(void *arg, const struct hook_input *input, struct hook_verdict *ret,
-                                    struct tide_err *err)
-{
-    static _Thread_local struct arena arena;
-    struct own_hook *h = arg;
-    struct buf json = BUF_INIT(SIZE_MAX / 4);
-    struct tide_text answer = {NULL, 0};
-    enum tide_code code;
-
-    hook_input_render(&json, input);
-    code = h->fn(h->arg, buf_cstr(&json), &answer, err);
-    buf_done(&json);
-    arena_reset(&arena);
-    if (!code)
-        code = hook_answer_parse(&arena, &h->row,
-                                 arena_dup(&arena, (struct str){answer.ptr ? answer.ptr : "", answer.len}), ret, err);
-    tide_text_done(&answer);
-    return code;
-}
-
-enum tide_code tide_agent_add_hook(tide_agent *a, const char *name, const char *event, const char *matcher,
-                                   tide_hook_fn *fn, void *arg, struct tide_err *err)
-{
-    struct own_hook *h = arena_zero(&a->arena, sizeof(*h));
-
-    ERR_LOCAL(err);
-    if (!name || !*name || !fn)
-        return tide_fail(err, TIDE_INVALID, "a hook needs a name and a function");
-    if (!event || !hook_event_parse(str_from(event), &h->row.event))
-        return tide_fail(err, TIDE_INVALID, "'%s' is no event of a hook: pre_tool_use, turn_start, …",
-                         event ? event : "");
-    h->row.name = (char *)(uintptr_t)arena_dup(&a->arena, str_from(name)).ptr;
-    h->fn = fn;
-    h->arg = arg;
-    hooks_add(a->hooks, name, h->row.event, matcher, call_own_hook, h);
-    return TIDE_OK;
-}
-
-/* ---- tools ---- */
-
-struct own_tool {
-    struct tool base;
-    struct own_tool *next;
-    tide_tool_fn *fn;
-    tide_probe_fn *probe;
-    void *arg;
-};
-
-static enum tool_fate probe_own_tool(struct tool_work *w)
-{
-    const struct own_tool *t = (const struct own_tool *)(const void *)w->tool;
-    struct buf args = BUF_INIT(SIZE_MAX / 4);
-    int happened;
-
-    json_write(&args, w->args);
-    happened = t->probe(t->arg, buf_cstr(&args), w->key);
-    buf_done(&args);
-    return happened > 0 ? FATE_HAPPENED : happened == 0 ? FATE_DID_NOT : FATE_UNKNOWN;
-}
-
-static void run_own_tool(struct tool_work *w, struct tool_result *ret)
-{
-    const struct own_tool *t = (const struct own_tool *)(const void *)w->tool;
-    struct buf args = BUF_INIT(SIZE_MAX / 4);
-    struct tide_text result = {NULL, 0};
-    struct tide_err err = {TIDE_OK, ""};
-
-    json_write(&args, w->args);
-    ret->failed = t->fn(t->arg, buf_cstr(&args), w->key, &result, &err) != TIDE_OK;
-    if (ret->failed && !result.len)
-        buf_add_str(&ret->text, str_from(err.msg));
-    else
-        buf_add(&ret->text, result.ptr ? result.ptr : "", result.len);
-    tide_text_done(&result);
-    buf_done(&args);
-}
-
-static enum tide_code check_tool(const struct tide_agent *a, const struct tide_tool *t, struct tide_err *err)
-{
-    AUTO(arena_done) struct arena arena = ARENA_INIT;
-    struct json *schema = NULL;
-
-    if (!t->name || !str_is_id(str_from(t->name)) || !t->fn)
-        return tide_fail(err, TIDE_INVALID, "a tool needs a function and a name of letters, digits, '_' and '-'");
-    if (agent_tool(a, str_from(t->name)))
-        return tide_fail(err, TIDE_EXISTS, "there is a tool '%s' already", t->name);
-    if (json_parse(&arena, str_from(t->schema ? t->schema : "{}"), NULL, &schema, NULL, err))
-        return tide_wrap(err, "the schema of tool '%s'", t->name);
-    if (t->effect && strcmp(t->effect, "pure") != 0 && strcmp(t->effect, "idempotent") != 0 &&
-        strcmp(t->effect, "once") != 0)
-        return tide_fail(err, TIDE_INVALID, "'%s' is not an effect: use pure, idempotent or once", t->effect);
-    return TIDE_OK;
-}
-
-static const char *keep(struct tide_agent *a, const char *text, const char *otherwise)
+const char *agent_keep(struct tide_agent *a, const char *text, const char *otherwise)
 {
     return text ? arena_dup(&a->arena, str_from(text)).ptr : otherwise;
 }
-
-enum tide_code tide_agent_add_tool(tide_agent *a, const struct tide_tool *t, struct tide_err *err)
-{
-    struct own_tool *own;
-
-    ERR_LOCAL(err);
-    if (check_tool(a, t, err))
-        return err->code;
-    own = arena_zero(&a->arena, sizeof(*own));
-    own->base = (struct tool){.name = keep(a, t->name, ""),
-                              .description = keep(a, t->description, ""),
-                              .schema = keep(a, t->schema, "{\"type\":\"object\"}"),
-                              .effect = keep(a, t->effect, "once"),
-                              .subject = "",
-                              .permission = keep(a, t->permission, "allow"),
-                              .run = run_own_tool};
-    own->base.fate = t->probe ? probe_own_tool : NULL;
-    own->fn = t->fn;
-    own->probe = t->probe;
-    own->arg = t->arg;
-    own->next = a->own_tools;
-    a->own_tools = own;
-    return TIDE_OK;
-}
-
-const struct tool *agent_tool(const struct tide_agent *a, struct str name)
-{
-    for (const struct own_tool *t = a->own_tools; t; t = t->next)
-        if (str_eq(name, str_from(t->base.name)))
-            return &t->base;
-    return a->opt.no_tools ? NULL : tool_find(name);
-}
-
-static bool is_offered(void *arg, const struct tool *t)
-{
-    const struct tide_agent *a = arg;
-
-    return !a->opt.no_tools && permits_some(a->permits, t);
-}
-
-void agent_render_tools(struct tide_agent *a, struct buf *out)
-{
-    tools_render(out, is_offered, a);
-    for (const struct own_tool *t = a->own_tools; t; t = t->next) {
-        struct json_out o = json_out_to(out);
-
-        out->len--; /* the bracket */
-        if (out->len > 1)
-            buf_add_char(out, ',');
-        json_out_begin(&o, '{');
-        json_out_kstr(&o, STR("name"), str_from(t->base.name));
-        json_out_kstr(&o, STR("description"), str_from(t->base.description));
-        json_out_kraw(&o, STR("input_schema"), str_from(t->base.schema));
-        json_out_end(&o, '}');
-        buf_add_char(out, ']');
-    }
-}
-
-void agent_tool_names(const struct tide_agent *a, struct buf *out)
-{
-    for (const struct own_tool *t = a->own_tools; t; t = t->next)
-        buf_addf(out, "%s%s", out->len ? ", " : "", t->base.name);
-    for (size_t i = 0; tools[i] && !a->opt.no_tools; i++)
-        buf_addf(out, "%s%s", out->len ? ", " : "", tools[i]->name);
-    if (!out->len)
-        buf_add_str(out, STR("none"));
-}
-
-/* ---- opening ---- */
 
 static void set_defaults(struct tide_agent_options *o)
 {
@@ -368,7 +237,7 @@ static void keep_options(struct tide_agent *a, const struct tide_agent_options *
 
     a->opt = *opt;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        *texts[i] = keep(a, *texts[i], NULL);
+        *texts[i] = agent_keep(a, *texts[i], NULL);
     set_defaults(&a->opt);
 }
 
@@ -442,11 +311,11 @@ static enum tide_code open_place(struct tide_agent *a, struct tide_err *err)
     AUTO(mem_freep) char *cwd = getcwd(NULL, 0), *real = NULL;
 
     if (!a->opt.working_dir)
-        a->opt.working_dir = dir.len ? arena_dup(&a->arena, dir).ptr : keep(a, cwd, "/");
+        a->opt.working_dir = dir.len ? arena_dup(&a->arena, dir).ptr : agent_keep(a, cwd, "/");
     real = realpath(a->opt.working_dir, NULL);
-    a->place = (struct tool_place){.cwd = keep(a, real, a->opt.working_dir),
+    a->place = (struct tool_place){.cwd = agent_keep(a, real, a->opt.working_dir),
                                    .dir = open(real ? real : "", O_PATH | O_DIRECTORY | O_CLOEXEC),
-                                   .session_id = a->s->head.id,
+                                   .session_id = a->id,
                                    .run_id = "",
                                    .timeout_ms = a->opt.tool_timeout_ms,
                                    .max_result_chars =
@@ -495,6 +364,7 @@ enum tide_code tide_agent_new(tide_session *s, const struct tide_agent_options *
         return tide_fail(err, TIDE_READ_ONLY, "an agent needs a session that was opened for appending");
     a = mem_zero(sizeof(*a));
     a->s = s;
+    a->id = agent_keep(a, s->head.id, "");
     a->place.dir = -1;
     a->known_seq = -1;
     a->draft = (struct draft)DRAFT_INIT;
@@ -590,14 +460,21 @@ static void list_hook(void *arg, const char *name, const char *event, const char
     json_out_end(o, '}');
 }
 
-static void list_tool(struct tide_agent *a, struct json_out *o, const struct tool *t)
+struct listing {
+    const struct tide_agent *a;
+    struct json_out *out;
+};
+
+static void list_tool(void *arg, const struct tool *t)
 {
     static const char *const words[] = {"allow", "ask", "deny"};
+    const struct listing *l = arg;
+    struct json_out *o = l->out;
 
     json_out_begin(o, '{');
     json_out_kstr(o, STR("name"), str_from(t->name));
     json_out_kstr(o, STR("effect"), str_from(t->effect));
-    json_out_kstr(o, STR("permission"), str_from(words[permits_ask(a->permits, t, NULL)]));
+    json_out_kstr(o, STR("permission"), str_from(words[permits_ask(l->a->permits, t, NULL)]));
     json_out_kstr(o, STR("description"), str_from(t->description));
     json_out_end(o, '}');
 }
@@ -624,10 +501,7 @@ enum tide_code tide_agent_info(tide_agent *a, struct tide_text *ret_json, struct
     json_out_kraw(&o, STR("cost"), str_from(arena_printf(&a->scratch, "%.9f", (double)l->cost_nano / 1e9)));
     json_out_key(&o, STR("tools"));
     json_out_begin(&o, '[');
-    for (const struct own_tool *t = a->own_tools; t; t = t->next)
-        list_tool(a, &o, &t->base);
-    for (size_t i = 0; tools[i] && !a->opt.no_tools; i++)
-        list_tool(a, &o, tools[i]);
+    agent_each_tool(a, list_tool, &(struct listing){a, &o});
     json_out_end(&o, ']');
     json_out_key(&o, STR("hooks"));
     json_out_begin(&o, '[');

@@ -5,7 +5,8 @@
  *   agent.c    options, opening, what is known of it       loop.c     prompt, turns, the end
  *   ask.c      one model call with its retries             call.c     one tool call: hooks, permission, effect, result
  *   budget.c   prices, budgets, leaving out old turns      talk.c     the conversation, folded from the log
- *   past.c     effects that a rollback cut off
+ *   past.c     effects that a rollback cut off             embedder.c tools and hooks that are C functions of an embedder
+ *   seat.c     the loop as one part of a graph's run       seat_work.c what of it is different there: lock, outputs, waits
  *
  * What is recorded is gathered in one draft and appended where something depends on it: with the start of a tool, with the
  * end of the run; else it is queued and goes to disk while the model answers.
@@ -22,6 +23,8 @@
 #include "session/run.h"
 
 struct own_tool;
+struct seat;
+struct seat_wait;
 
 /* Effects that a rollback cut off, and that answer from the log. */
 struct past {
@@ -38,7 +41,9 @@ enum { STOP_NOT, STOP_BY_PERSON, STOP_BY_SHUTDOWN, STOP_BY_CANCEL, STOP_BY_HOOK 
 
 struct tide_agent {
     struct tide_session *s;
-    struct tide_run *run; /* NULL: none is under way */
+    const char *id;          /* of the session: its handle may be refreshed by others while a hook or tool reads this */
+    struct tide_run *run;    /* NULL: none is under way */
+    const struct seat *seat; /* the run is somebody else's, and shared; NULL: a chat, with a run of its own */
     struct tide_agent_options opt;
     struct arena arena; /* of what the options point to */
     struct provider *provider;
@@ -66,6 +71,9 @@ struct tide_agent {
     bool drift_looked;                 /* whether what is rendered now differs from what is stored */
     int64_t known_seq;                 /* the talk is as of this event; -1: it must be read */
     int64_t known_messages, known_run; /* how many there were then, and where the latest run began */
+    bool locked;                       /* of a seat: its lock is held now */
+    int64_t given_turn;                /* the same: number of the turn that is under way or comes next */
+    struct seat_wait *wait;            /* the same: where it says what it waits for */
 };
 
 /* ---- agent.c */
@@ -76,9 +84,8 @@ void agent_notice(struct tide_agent *a, const char *fmt, ...) __attribute__((for
 /* Somebody wants it to stop: a signal, a cancel request, a lost lease (in a->broken). Cheap. */
 bool agent_stopped(void *agent);
 
-const struct tool *agent_tool(const struct tide_agent *a, struct str name);
-void agent_render_tools(struct tide_agent *a, struct buf *out);
-void agent_tool_names(const struct tide_agent *a, struct buf *out);
+/* A copy that lives as long as the agent; NULL gives `otherwise` itself. */
+const char *agent_keep(struct tide_agent *a, const char *text, const char *otherwise);
 
 /* What the draft holds: queued, or on disk on return. The first of a run begins it. */
 enum tide_code agent_put(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
@@ -102,12 +109,23 @@ void agent_stop_by_hook(struct tide_agent *a, const struct hook_verdict *v);
 void agent_hook(struct tide_agent *a, const struct hook_input *in, struct hook_verdict *ret);
 
 /* The number of the turn that is under way or comes next. */
-int64_t agent_turn(const struct tide_agent *a);
+int64_t agent_turn(struct tide_agent *a);
+
+/* ---- embedder.c: tools, an embedder's own and the built-in ones */
+const struct tool *agent_tool(const struct tide_agent *a, struct str name);
+void agent_render_tools(struct tide_agent *a, struct buf *out);
+void agent_tool_names(const struct tide_agent *a, struct buf *out);
+void agent_each_tool(const struct tide_agent *a, void (*fn)(void *arg, const struct tool *t), void *arg);
 
 /* ---- loop.c: the run begins, with what the draft holds; queued, or on disk on return */
 enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *err) MUST_CHECK;
 /* The talk is what the store has. */
 enum tide_code agent_read(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+/* Turns, until it has answered (of a seat: until its outputs are set). */
+enum tide_code agent_work(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+/* Says something to the model, as a prompt; asks the hooks of a start. */
+void agent_say(struct tide_agent *a, struct str text);
+void agent_started(struct tide_agent *a, const char *task);
 /* The run goes on, with the answer to its wait (JSON) when it waits */
 enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *token, struct tide_err *err) MUST_CHECK;
 
@@ -122,6 +140,40 @@ enum tide_code agent_close_calls(struct tide_agent *a, struct tide_err *err) MUS
 enum tide_code agent_approval(struct tide_agent *a, const char *name, const char *approval_id, const char *question,
                               const struct model_call *call, bool *ret_allowed, struct str *ret_reason,
                               struct tide_err *err) MUST_CHECK;
+
+/* Reads a person's answer (JSON) to such a question, and records that it was given. */
+void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, struct str *ret_reason);
+void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed);
+
+/* ---- seat.c: an agent in a seat, its conversation read; *ret may be set on failure too */
+enum tide_code seat_enter(const struct seat *seat, const struct tide_agent_options *opt, const char *decides,
+                          struct tide_agent **ret, struct tide_err *err) MUST_CHECK;
+void seat_leave(struct tide_agent *a);
+
+/* ---- seat_work.c. Without a seat the first four do nothing. */
+
+/* Others may work on the session and the run between these two: around all that takes long and touches neither. */
+void agent_unlock(struct tide_agent *a);
+void agent_lock(struct tide_agent *a);
+/* For what is called in both situations: locks if need be; then back to what it gave. */
+bool agent_hold(struct tide_agent *a);
+void agent_restore(struct tide_agent *a, bool was_locked);
+
+#define SET_OUTPUT "set_output"
+
+bool seat_stopped(struct tide_agent *a);
+bool seat_offers(const struct tide_agent *a, const char *tool); /* true without a seat */
+int64_t seat_turn(struct tide_agent *a);    /* a new number, unless it has one that is not used up */
+struct str seat_part(struct tide_agent *a); /* of the script provider; in the scratch arena */
+/* Records the output that these arguments set; *text is what the model is told. False: they are no good. */
+bool seat_output(struct tide_agent *a, const struct json *args, struct buf *text);
+bool seat_is_over(const struct tide_agent *a); /* nothing more is to be asked of the model */
+void seat_ask_on(struct tide_agent *a);        /* it has ended, and outputs are missing: it is told which */
+/* TIDE_WAITING, and what it waits for is said, unless the wait was answered. */
+enum tide_code seat_answer(struct tide_agent *a, const struct tide_wait_options *wait, struct tide_text *ret_answer,
+                           struct tide_err *err) MUST_CHECK;
+/* What was answered about budgets, by all seats together. *ret_refused: no, to what this one asked and was not told yet. */
+enum tide_code seat_budgets(struct tide_agent *a, bool *ret_refused, struct tide_err *err) MUST_CHECK;
 
 /* ---- past.c: read with the conversation; what is taken is not given again */
 enum tide_code past_load(struct tide_agent *a, struct tide_err *err) MUST_CHECK;

@@ -71,6 +71,8 @@ static void make_request(struct tide_agent *a, int64_t turn)
     req.system = str_from(anew ? render_system(a) : a->talk.system);
     req.tools = anew ? buf_view(&list) : str_from(a->talk.tools);
     req.messages = talk_messages(&a->talk, &a->scratch, &req.n_messages);
+    if (a->seat)
+        req.part = seat_part(a);
     buf_clear(&a->body);
     provider_render(a->provider, &req, &a->body);
     o = agent_open(a, "llm.request", turn);
@@ -102,21 +104,27 @@ static bool is_on_disk(struct tide_agent *a)
 static void on_text(void *arg, struct str piece)
 {
     struct tide_agent *a = arg;
+    bool locked = agent_hold(a);
 
-    if (!is_on_disk(a))
-        return;
-    a->text_shown = true;
-    agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT, .text = piece.ptr, .text_len = piece.len});
+    if (is_on_disk(a)) {
+        a->text_shown = true;
+        agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT, .text = piece.ptr, .text_len = piece.len});
+    }
+    agent_restore(a, locked);
 }
 
 static bool on_idle(void *arg)
 {
     struct tide_agent *a = arg;
+    bool locked = agent_hold(a),
+         stop = !a->s->owner.pending && !is_on_disk(a); /* on its way: the model works meanwhile */
 
-    if (!a->s->owner.pending && !is_on_disk(a)) /* while it is on its way, the model works */
-        return true;
-    agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_WAIT});
-    return agent_stopped(a);
+    if (!stop) {
+        agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_WAIT});
+        stop = agent_stopped(a);
+    }
+    agent_restore(a, locked);
+    return stop;
 }
 
 /* ---- attempts ---- */
@@ -132,17 +140,19 @@ static enum tide_code wait_until(struct tide_agent *a, int64_t at_ms, struct tid
 {
     struct env *env = a->s->store->env;
     int64_t ticked = 0;
+    bool stop = false;
 
-    for (int64_t left; (left = at_ms - env_now_ms(env)) > 0 && left <= LONGEST_WAIT_MS;) {
+    agent_unlock(a);
+    for (int64_t left; !stop && (left = at_ms - env_now_ms(env)) > 0 && left <= LONGEST_WAIT_MS;) {
         env->ops->sleep_ms(env, left < SLEEP_PIECE_MS ? (int)left : SLEEP_PIECE_MS);
         if (env_now_ms(env) - ticked >= TICK_MS) {
             ticked = env_now_ms(env);
             agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_WAIT});
         }
-        if (agent_stopped(a))
-            return stopped(a, err);
+        stop = agent_stopped(a);
     }
-    return TIDE_OK;
+    agent_lock(a);
+    return stop ? stopped(a, err) : TIDE_OK;
 }
 
 /* The row of a failed attempt, on disk; *ret_at: when the next one is due, 0 when there is none. */
@@ -202,7 +212,9 @@ static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_
         if (code)
             return code;
         a->text_shown = false;
+        agent_unlock(a);
         code = provider_call(a->provider, buf_view(&a->body), attempt, &listener, ret, &a->fault, err);
+        agent_lock(a);
         if (!code && is_on_disk(a))
             return TIDE_OK;
         if (!code)

@@ -82,17 +82,20 @@ enum tide_code budget_check(struct tide_agent *a, struct tide_err *err)
 {
     const char *question, *name;
     struct str reason;
-    bool allowed = false;
+    bool allowed = false, refused = false;
     enum tide_code code;
 
     if (a->opt.max_cost <= 0 && a->opt.max_tokens <= 0)
         return TIDE_OK;
     code = agent_put(a, err); /* what was just used counts */
+    if (!code && a->seat)
+        code = seat_budgets(a, &refused, err);
     question = code ? NULL : used_up(a);
     if (!question)
         return code;
     name = arena_printf(&a->scratch, "budget-%" PRId64, a->talk.budget_answers + 1);
-    code = agent_approval(a, name, name, question, NULL, &allowed, &reason, err);
+    if (!refused)
+        code = agent_approval(a, name, name, question, NULL, &allowed, &reason, err);
     if (!code && !allowed)
         code = tide_fail(err, TIDE_CANCELLED, "%s: no", question);
     return code;

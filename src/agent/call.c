@@ -117,7 +117,7 @@ static void take_args(struct dealing *c, struct str args)
 static struct hook_input hook_input(const struct dealing *c, enum hook_event event)
 {
     return (struct hook_input){.event = event,
-                               .session_id = c->a->s->head.id,
+                               .session_id = c->a->id,
                                .turn = c->turn,
                                .tool = c->call->name,
                                .call_id = c->call->id,
@@ -239,13 +239,36 @@ static enum tide_code put_asked(struct tide_agent *a, const char *approval_id, c
     return agent_append(a, false, err);
 }
 
-static void put_given(struct tide_agent *a, const char *approval_id, bool allowed)
+void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed)
 {
     agent_open(a, "approval.given", 0);
     draft_text(&a->draft, "approval_id", approval_id);
     draft_text(&a->draft, "decision", allowed ? "allow" : "deny");
     draft_text(&a->draft, "by", "person");
     agent_close(a);
+}
+
+void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, struct str *ret_reason)
+{
+    struct json *json = NULL;
+
+    *ret_allowed = false;
+    *ret_reason = STR("");
+    if (!json_parse(&a->scratch, arena_dup(&a->scratch, answer), NULL, &json, NULL, NULL))
+        read_decision(&a->scratch, json, ret_allowed, ret_reason);
+}
+
+/* Parks, or, in a seat, says what is to be parked for. */
+static enum tide_code wait_for(struct tide_agent *a, const struct tide_wait_options *wait,
+                               const struct model_call *call, struct tide_text *ret_answer, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    if (a->seat)
+        return seat_answer(a, wait, ret_answer, err);
+    while (!code && (code = tide_wait(a->run, wait, ret_answer, a->token, err)) == TIDE_WAITING)
+        code = ask_here(a, wait->question, call, err);
+    return code;
 }
 
 enum tide_code agent_approval(struct tide_agent *a, const char *name, const char *approval_id, const char *question,
@@ -255,26 +278,21 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
     const struct tide_wait_options wait = {.name = name, .kind = "approval", .question = question};
     const char *before = map_get(&a->talk.decisions, str_from(approval_id));
     struct tide_text answer = {NULL, 0};
-    struct json *json = NULL;
     char digest[17];
     enum tide_code code;
 
-    *ret_reason = STR("");
     if (before) { /* given in this conversation already */
-        if (!json_parse(&a->scratch, arena_dup(&a->scratch, str_from(before)), NULL, &json, NULL, NULL))
-            read_decision(&a->scratch, json, ret_allowed, ret_reason);
+        agent_decision(a, str_from(before), ret_allowed, ret_reason);
         return TIDE_OK;
     }
     digest_args(digest, call ? call->args : STR(""));
     code = put_asked(a, approval_id, question, call, digest, err);
-    while (!code && (code = tide_wait(a->run, &wait, &answer, a->token, err)) == TIDE_WAITING)
-        code = ask_here(a, question, call, err);
+    code = code ? code : wait_for(a, &wait, call, &answer, err);
     if (code)
         return code;
-    if (!json_parse(&a->scratch, arena_dup(&a->scratch, (struct str){answer.ptr, answer.len}), NULL, &json, NULL, NULL))
-        read_decision(&a->scratch, json, ret_allowed, ret_reason);
+    agent_decision(a, (struct str){answer.ptr, answer.len}, ret_allowed, ret_reason);
     tide_text_done(&answer);
-    put_given(a, approval_id, *ret_allowed);
+    agent_put_given(a, approval_id, *ret_allowed);
     return TIDE_OK;
 }
 
@@ -296,14 +314,14 @@ static enum tide_code ask_permission(struct dealing *c, bool *ret_run, struct ti
 {
     struct model_call bound = {c->call->id, c->call->name, c->args};
     enum permission p = permits_ask(c->a->permits, c->tool, c->json);
-    struct str reason = {"", 0};
+    struct str reason = {"", 0}, rule = permits_rule(c->a->permits, c->tool, c->json);
     const char *id, *name;
     bool allowed = true;
     enum tide_code code;
 
     if (p == PERMIT_DENY) {
         *ret_run = false;
-        refuse(c, "denied: the permissions of this agent do not allow this call");
+        refuse(c, arena_printf(&c->a->scratch, "denied by the permission rule %.*s", STR_ARG(rule)));
         return TIDE_OK;
     }
     *ret_run = true;
@@ -370,7 +388,9 @@ static enum tide_code run_tool(struct dealing *c, int attempt, struct tide_err *
     if (!code) {
         tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
         began = now_ms();
+        agent_unlock(c->a);
         tool_run(&work, &result);
+        agent_lock(c->a);
         put_ended(c, &result);
         tell(c, TIDE_AGENT_TOOL_END, buf_view(&result.text), result.failed, now_ms() - began);
         hooks_after(c, buf_view(&result.text), result.failed);
@@ -404,8 +424,10 @@ static enum tool_fate look(struct dealing *c)
     if (!c->json)
         return FATE_UNKNOWN;
     work.proc = (struct proc)PROC_INIT;
+    agent_unlock(c->a);
     fate = tool_fate(&work);
     tool_drop(&work);
+    agent_lock(c->a);
     return fate;
 }
 
@@ -430,6 +452,19 @@ static enum tide_code settle(struct dealing *c, const struct mark *m, struct tid
         put_settled(c, "tool.unknown", "cut: nobody knows whether it happened");
     settle_as(c, m->state == MARK_COMPLETED ? lost_text : unknown_text, true);
     return TIDE_OK;
+}
+
+/* It touches nothing outside: the value and what the model is told of it, in one append, are all there is to record. */
+static void take_output(struct dealing *c)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TOOL_RESULT_MAX);
+    bool failed;
+
+    tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
+    failed = !seat_output(c->a, c->json, &text);
+    tell(c, TIDE_AGENT_TOOL_END, buf_view(&text), failed, 0);
+    put_result(c, buf_view(&text), failed, false);
+    hooks_after(c, buf_view(&text), failed);
 }
 
 /* It happened in a part that was rolled back, by whom it was decided that it does not happen again. */
@@ -501,6 +536,10 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
         return TIDE_OK;
     if (agent_stopped(c->a)) /* a hook that was ended with it has not said what it would have */
         return stopped(c->a, err);
+    if (c->a->seat && str_eq(c->call->name, STR(SET_OUTPUT))) {
+        take_output(c);
+        return TIDE_OK;
+    }
     code = ask_permission(c, &run, err);
     if (code || !run)
         return code;

@@ -40,8 +40,8 @@ static enum tide_code read_whole(const char *path, struct buf *text, struct tide
     char piece[8192];
 
     if (fd >= 0)
-        while ((n = read(fd, piece, sizeof(piece))) > 0 && !text->failed)
-            buf_add(text, piece, (size_t)n);
+        while (((n = read(fd, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)) && !text->failed)
+            buf_add(text, piece, n > 0 ? (size_t)n : 0);
     if (n < 0)
         tide_fail_errno(err, errno, "%.150s: read it", path);
     if (fd >= 0)

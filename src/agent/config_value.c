@@ -99,7 +99,7 @@ static const char *describe(struct arena *a, const struct config_key *key)
     case CONFIG_WORD:
         return arena_printf(a, "one of: %s", key->words);
     case CONFIG_JSON:
-        return arena_printf(a, "JSON, one of: %s", key->words);
+        return arena_printf(a, strchr(key->words, ' ') ? "JSON, one of: %s" : "a JSON %s", key->words);
     }
     return "?";
 }
@@ -108,6 +108,8 @@ static enum tide_code misfit(struct arena *a, const struct config_key *key, stru
 {
     if (strcmp(key->name, "api_key") == 0)
         return tide_fail(err, TIDE_INVALID, "must be a string: env:NAME, file:PATH or keychain:NAME");
+    if (!shown.len)
+        return tide_fail(err, TIDE_INVALID, "must be %s, and is empty", describe(a, key));
     return tide_fail(err, TIDE_INVALID, "must be %s, not %.*s%s", describe(a, key),
                      (int)(shown.len < SHOWN ? shown.len : SHOWN), shown.ptr, shown.len < SHOWN ? "" : "…");
 }

@@ -267,17 +267,18 @@ void hooks_fire(struct hooks *h, struct arena *a, const struct hook_input *input
     q.secret = h ? h->secret : NULL;
     *ret = (struct hook_verdict){.action = HOOK_CONTINUE, .text = STR(""), .hook = STR("")};
     for (size_t i = 0; h && i < h->len && code != TIDE_CANCELLED; i++) {
-        const struct hook *hook = &h->list[i];
+        struct hook *hook = &h->list[i];
         struct tide_err err = {.code = TIDE_OK};
         struct hook_verdict answer;
 
         if (!listens(h, hook, input))
             continue;
         code = ask(&q, hook, &answer, &err);
-        if (code)
-            hooks_report(h, hook->name, "%s: skipped", err.msg);
-        else
+        if (!code)
             weigh(&q, hook, &answer, ret);
+        else if (code != TIDE_NOT_FOUND || !hook->missing) /* once is enough of a program that is not there */
+            hooks_report(h, hook->name, "%s: skipped", err.msg);
+        hook->missing = code == TIDE_NOT_FOUND;
     }
     buf_done(&q.rendered);
 }

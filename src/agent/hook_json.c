@@ -163,7 +163,7 @@ enum tide_code hook_action_text(struct arena *a, enum hook_action action, const 
     if (v && v->type != JSON_STRING)
         return tide_fail(err, TIDE_INVALID, "\"%s\" must be a string", member);
     if (!v && !otherwise)
-        return tide_fail(err, TIDE_INVALID, "%s needs \"%s\", a string", actions[action].name, member);
+        return tide_fail(err, TIDE_INVALID, "%s needs \"%s\" (or \"text\"), a string", actions[action].name, member);
     if (v)
         *ret_text = arena_dup(a, json_text(a, v));
     else

@@ -215,8 +215,9 @@ static enum tide_code verdict(const struct run *r, struct tide_err *err)
     if (WIFSIGNALED(r->status))
         return tide_fail(err, TIDE_FAILED, "was killed by signal %d (%s)%s%.*s", WTERMSIG(r->status),
                          strsignal(WTERMSIG(r->status)), colon, STR_ARG(line));
-    if (WEXITSTATUS(r->status) != 0)
-        return tide_fail(err, TIDE_FAILED, "exit status %d%s%.*s", WEXITSTATUS(r->status), colon, STR_ARG(line));
+    if (WEXITSTATUS(r->status) != 0) /* 127: as shells say that they found no program */
+        return tide_fail(err, WEXITSTATUS(r->status) == 127 ? TIDE_NOT_FOUND : TIDE_FAILED, "exit status %d%s%.*s",
+                         WEXITSTATUS(r->status), colon, STR_ARG(line));
     return TIDE_OK;
 }
 

@@ -20,6 +20,7 @@ struct hook {
     enum hook_action action; /* fixed */
     bool record;             /* fixed "log": goes on, but by name, so that it is written down */
     char *text;
+    bool missing; /* its program is not there, which has been reported */
 };
 
 struct hooks {

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "agent/agent.h"
+#include "agent/seat.h"
 #include "program/tree.h"
 #include "session/status.h"
 
@@ -48,14 +49,16 @@ static enum tide_code end_run(struct tide_agent *a, const struct tide_run_result
     return code;
 }
 
+/* The first row that fits counts; `type` NULL: of any provider. */
 static const struct {
-    const char *code, *remedy;
+    const char *code, *type, *remedy;
 } remedies[] = {
-    {"auth", "check the provider's key (`tidemark config get api_key`)"},
-    {"quota", "the account has no credit left: top it up, or use another provider or model"},
-    {"bad_request", "the provider refuses this request"},
-    {"rate_limit", "wait a while"},
-    {"overloaded", "wait a while"},
+    {"auth", NULL, "check the provider's key (`tidemark config get api_key`)"},
+    {"quota", NULL, "the account has no credit left: top it up, or use another provider or model"},
+    {"bad_request", "script", ""}, /* it says so itself */
+    {"bad_request", NULL, "the provider refuses this request"},
+    {"rate_limit", NULL, "wait a while"},
+    {"overloaded", NULL, "wait a while"},
 };
 
 static enum tide_code fail_run(struct tide_agent *a, struct tide_err *err)
@@ -67,14 +70,16 @@ static enum tide_code fail_run(struct tide_agent *a, struct tide_err *err)
                                      .fields = "{\"recorded\":\"llm.error\"}"}; /* the view of errors has it once */
     struct tide_err why = *err, ignored;
 
-    for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++)
-        if (strcmp(remedies[i].code, a->fault.code) == 0)
+    for (size_t i = sizeof(remedies) / sizeof(remedies[0]); i-- > 0;)
+        if (strcmp(remedies[i].code, a->fault.code) == 0 &&
+            (!remedies[i].type || strcmp(remedies[i].type, a->type) == 0))
             remedy = remedies[i].remedy;
     result.error_message = why.msg;
     if (end_run(a, &result, &ignored))
         return tide_fail(err, TIDE_FAILED, "%.200s; and the end of the run could not be recorded: %.200s", why.msg,
                          ignored.msg);
-    return tide_fail(err, TIDE_FAILED, "%.300s: %s; then `tidemark chat --resume %s`", why.msg, remedy, a->s->head.id);
+    return tide_fail(err, TIDE_FAILED, "%.300s%s%s; then `tidemark chat --resume %s`", why.msg, *remedy ? ": " : "",
+                     remedy, a->s->head.id);
 }
 
 static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
@@ -87,6 +92,8 @@ static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
     agent_close(a);
     a->fault = (struct model_fault){.code = "max_turns"};
     tide_fail(err, TIDE_FAILED, "max_turns: %d model calls did not finish this", a->turns);
+    if (a->seat)
+        return TIDE_FAILED;
     struct tide_run_result result = {.outcome = "failed",
                                      .reason = "max_turns",
                                      .error_code = "max_turns",
@@ -146,15 +153,14 @@ static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct
 
 static bool fire(struct tide_agent *a, enum hook_event event, struct str text, bool asks)
 {
-    struct hook_input in = {.event = event, .session_id = a->s->head.id, .turn = agent_turn(a)};
+    struct hook_input in = {.event = event, .session_id = a->id};
     struct hook_verdict v;
 
     if (event == HOOK_AGENT_START)
         in.task = text;
     else
         in.result = text;
-    if (event == HOOK_TURN_END || event == HOOK_AGENT_STOP)
-        in.turn = a->talk.answered_turn;
+    in.turn = event == HOOK_TURN_END || event == HOOK_AGENT_STOP ? a->talk.answered_turn : agent_turn(a);
     agent_hook(a, &in, &v);
     if (v.action == HOOK_STOP) {
         if (event != HOOK_AGENT_STOP)
@@ -215,7 +221,16 @@ static void end_turn(struct tide_agent *a)
     char id[TIDE_ID_SIZE];
 
     fire(a, HOOK_TURN_END, talk_answer(&a->talk), false);
-    checkpoint_put(a->s, &a->draft, &in, id);
+    if (!a->seat)
+        checkpoint_put(a->s, &a->draft, &in, id);
+    else if (a->seat->turn_over)
+        a->seat->turn_over(a->seat->arg, &a->draft, a->talk.answered_turn);
+}
+
+/* Nothing more is to be asked of the model. */
+static bool is_over(const struct tide_agent *a)
+{
+    return a->seat ? seat_is_over(a) : !talk_is_owed(&a->talk);
 }
 
 static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
@@ -243,7 +258,7 @@ static enum tide_code may_ask(struct tide_agent *a, struct tide_err *err)
     return agent_stopped(a) ? stopped(a, err) : TIDE_OK;
 }
 
-static enum tide_code work(struct tide_agent *a, struct tide_err *err)
+enum tide_code agent_work(struct tide_agent *a, struct tide_err *err)
 {
     bool in_turn = talk_open(&a->talk) != NULL;
     enum tide_code code;
@@ -256,12 +271,15 @@ static enum tide_code work(struct tide_agent *a, struct tide_err *err)
             end_turn(a);
         if (agent_stopped(a))
             return stopped(a, err);
-        code = take_queue(a, err);
+        code =
+            a->seat ? TIDE_OK : take_queue(a, err); /* what others say is said to the graph, not to one of its parts */
         if (code)
             return code;
-        if (!talk_is_owed(&a->talk)) {
-            if (!fire(a, HOOK_AGENT_STOP, talk_answer(&a->talk), true) || !talk_is_owed(&a->talk))
+        if (is_over(a)) {
+            if (!fire(a, HOOK_AGENT_STOP, talk_answer(&a->talk), true) || is_over(a))
                 return TIDE_OK;
+        } else if (!talk_is_owed(&a->talk)) {
+            seat_ask_on(a);
         }
         code = may_ask(a, err);
         if (!code)
@@ -330,6 +348,18 @@ static bool is_waiting(const struct tide_agent *a)
     return strcmp(st.status, "waiting") == 0;
 }
 
+void agent_say(struct tide_agent *a, struct str text)
+{
+    agent_message(a, "message.user", agent_turn(a));
+    json_out_kstr(&a->draft.out, STR("content"), text);
+    agent_close(a);
+}
+
+void agent_started(struct tide_agent *a, const char *task)
+{
+    fire(a, HOOK_AGENT_START, str_from(task), false);
+}
+
 /* The prompt, into the same append as the start of the run and the first request: one sync, while the model works. */
 static enum tide_code put_prompt(struct tide_agent *a, const char *prompt, struct tide_err *err)
 {
@@ -342,9 +372,7 @@ static enum tide_code put_prompt(struct tide_agent *a, const char *prompt, struc
     code = agent_close_calls(a, err);
     if (code)
         return code;
-    agent_message(a, "message.user", agent_turn(a));
-    json_out_kstr(&a->draft.out, STR("content"), str_from(prompt));
-    agent_close(a);
+    agent_say(a, str_from(prompt));
     return TIDE_OK;
 }
 
@@ -372,8 +400,8 @@ enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_tex
         code = agent_read(a, err);
         code = code ? code : put_prompt(a, prompt, err);
         if (!code) {
-            fire(a, HOOK_AGENT_START, str_from(prompt), false);
-            code = work(a, err);
+            agent_started(a, prompt);
+            code = agent_work(a, err);
         }
         if (code != TIDE_CONFLICT || (a->begun && !(a->run && a->run->starting)))
             break;
@@ -502,7 +530,7 @@ enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *t
     code = code ? code : read_what_others_did(a, err);
     if (code && !a->run)
         return code;
-    code = code ? code : work(a, err);
+    code = code ? code : agent_work(a, err);
     return conclude(a, code, ret_answer, err);
 }
 

@@ -27,6 +27,7 @@ struct model_request {
     int64_t max_tokens;       /* of the answer */
     const struct model_message *messages;
     size_t n_messages;
+    struct str part; /* of a graph: which of its agents asks; only the script provider looks. Empty: a chat */
 };
 
 struct model_usage {

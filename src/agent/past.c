@@ -16,6 +16,7 @@ struct effect_past {
 struct reading {
     struct tide_agent *a;
     struct past *past;
+    struct str node;  /* of the conversation that it is for; another's effects are that one's to answer */
     struct map begun; /* call id -> struct effect_past *, since the last rollback that chose */
     struct arena scratch;
 };
@@ -84,7 +85,8 @@ static int read_event(void *arg, const struct event *ev)
         if (!str_eq(ev->kind, str_from(rows[i].kind)))
             continue;
         arena_reset(&r->scratch);
-        if (!json_parse(&r->scratch, ev->body, NULL, &body, NULL, NULL))
+        if (!json_parse(&r->scratch, ev->body, NULL, &body, NULL, NULL) &&
+            (rows[i].read == read_rollback || str_eq(json_get_text(&r->scratch, body, STR("node")), r->node)))
             rows[i].read(r, body, session_in_content(r->a->s, ev->seq));
     }
     return 0;
@@ -92,7 +94,7 @@ static int read_event(void *arg, const struct event *ev)
 
 enum tide_code past_load(struct tide_agent *a, struct tide_err *err)
 {
-    struct reading r = {.a = a, .past = &a->past, .scratch = ARENA_INIT};
+    struct reading r = {.a = a, .past = &a->past, .node = str_from(a->talk.whose.node), .scratch = ARENA_INIT};
     enum tide_code code;
 
     past_done(&a->past);

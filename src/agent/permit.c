@@ -19,9 +19,10 @@
 
 #include "agent/tool_text.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 
 struct rule {
-    struct str tool, match;
+    struct str tool, match, source;
     bool any; /* no match: every call */
     enum permission permission;
 };
@@ -78,7 +79,8 @@ static enum tide_code parse_rule(struct arena *a, const struct json *v, size_t n
                          number);
     if (check_keys(v, number, err))
         return err->code;
-    *ret = (struct rule){.tool = arena_dup(a, json_get_text(a, v, STR("tool"))), .any = !match};
+    *ret = (struct rule){
+        .tool = arena_dup(a, json_get_text(a, v, STR("tool"))), .any = !match, .source = arena_dup(a, json_source(v))};
     if (match)
         ret->match = arena_dup(a, json_text(a, match));
     if (ret->tool.len == 0)
@@ -314,18 +316,56 @@ static enum permission usual(const struct tool *tool)
     return word_of(str_from(tool->permission), &p) ? p : PERMIT_ASK;
 }
 
-enum permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args)
+/* The rule that counts; NULL: none. */
+static const struct rule *find(const struct permits *p, const struct tool *tool, const struct json *args)
 {
     struct arena a = ARENA_INIT;
-    enum permission answer = usual(tool);
+    size_t i = p ? p->n : 0;
 
-    for (size_t i = p ? p->n : 0; i > 0; i--)
-        if (matches(&a, &p->rules[i - 1], tool, args)) {
-            answer = p->rules[i - 1].permission;
-            break;
-        }
+    while (i > 0 && !matches(&a, &p->rules[i - 1], tool, args))
+        i--;
     arena_done(&a);
-    return answer;
+    return i > 0 ? &p->rules[i - 1] : NULL;
+}
+
+enum permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args)
+{
+    const struct rule *r = find(p, tool, args);
+
+    return r ? r->permission : usual(tool);
+}
+
+struct str permits_rule(const struct permits *p, const struct tool *tool, const struct json *args)
+{
+    const struct rule *r = find(p, tool, args);
+
+    return r ? r->source : STR("");
+}
+
+static const char *next_tool(void *arg)
+{
+    size_t *at = arg;
+
+    return tools[*at] ? tools[(*at)++]->name : NULL;
+}
+
+enum tide_code permits_check_tools(const struct permits *p, struct tide_err *err)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const char *typed = p->rules[i].tool.ptr, *near;
+        size_t t = 0;
+
+        while (tools[t] && !glob(p->rules[i].tool, str_from(tools[t]->name), ""))
+            t++;
+        if (tools[t])
+            continue;
+        t = 0;
+        near = nearest(typed, next_tool, &t);
+        return tide_fail(err, TIDE_INVALID, "permission rule %zu: there is no tool '%.60s'%s%s%s", i + 1, typed,
+                         near ? ": did you mean '" : ": `/tools` in a chat lists them", near ? near : "",
+                         near ? "'?" : "");
+    }
+    return TIDE_OK;
 }
 
 bool permits_some(const struct permits *p, const struct tool *tool)

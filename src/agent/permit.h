@@ -21,6 +21,12 @@ void permits_free(struct permits *p);
 /* `p` may be NULL. */
 enum permission permits_ask(const struct permits *p, const struct tool *tool, const struct json *args);
 
+/* The rule that decides this, as it was written; empty: none does, it is the tool's own default. */
+struct str permits_rule(const struct permits *p, const struct tool *tool, const struct json *args);
+
+/* TIDE_INVALID when a rule is about no tool of ours: it was mistyped, or is for one that an embedder adds. */
+enum tide_code permits_check_tools(const struct permits *p, struct tide_err *err) MUST_CHECK;
+
 /* Whether any call of this tool could be allowed or asked about: else the model is not told of it. */
 bool permits_some(const struct permits *p, const struct tool *tool);
 

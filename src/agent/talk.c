@@ -9,6 +9,8 @@
 
 void talk_done(struct talk *t)
 {
+    struct talk_whose whose = t->whose;
+
     for (size_t i = 0; i < t->n; i++)
         free(t->said[i]);
     free(t->said);
@@ -17,10 +19,12 @@ void talk_done(struct talk *t)
     map_done(&t->asked, NULL);
     map_done(&t->changed, free);
     map_done(&t->inherited, NULL);
+    map_done(&t->outputs, free);
     free(t->system);
     free(t->tools);
     arena_done(&t->scratch);
     memset(t, 0, sizeof(*t));
+    t->whose = whose;
 }
 
 /* ---- messages ---- */
@@ -134,6 +138,7 @@ static void apply_assistant(struct talk *t, const struct json *body)
 {
     apply_message(t, body, ROLE_ASSISTANT);
     t->error.turn = 0;
+    t->answers++;
 }
 
 static void apply_tool(struct talk *t, const struct json *body)
@@ -247,6 +252,25 @@ static void apply_fired(struct talk *t, const struct json *body)
         map_set_text(&t->changed, json_get_text(&t->scratch, body, STR("call_id")), json_source(args));
 }
 
+static void apply_output(struct talk *t, const struct json *body)
+{
+    const struct json *values = json_get(body, STR("values"));
+
+    for (const struct json *v = values ? values->first : NULL; v; v = v->next)
+        map_set_text(&t->outputs, json_key_text(&t->scratch, v), json_source(v));
+}
+
+/* A person's word may come without saying where: the id of what was asked tells. */
+static bool is_ours(struct talk *t, struct str kind, const struct json *body)
+{
+    struct str node = json_get_text(&t->scratch, body, STR("node"));
+
+    if (!node.len || !t->whose.node)
+        return !node.len && (!t->whose.node || str_eq(kind, STR("approval.given")));
+    return str_eq(node, str_from(t->whose.node)) && json_get_int(body, STR("visit"), 0) == t->whose.visit &&
+           str_eq(json_get_text(&t->scratch, body, STR("decides")), str_from(t->whose.decides));
+}
+
 void talk_apply(struct talk *t, struct str kind, struct str body)
 {
     static const struct {
@@ -258,7 +282,7 @@ void talk_apply(struct talk *t, struct str kind, struct str body)
         {"llm.usage", apply_usage},         {"llm.error", apply_error},
         {"context.trimmed", apply_trimmed}, {"approval.requested", apply_asked},
         {"approval.given", apply_given},    {"hook.fired", apply_fired},
-        {"tool.started", apply_started},
+        {"tool.started", apply_started},    {"output.set", apply_output},
     };
     struct json *json;
 
@@ -266,7 +290,7 @@ void talk_apply(struct talk *t, struct str kind, struct str body)
         if (!str_eq(kind, str_from(rows[i].kind)))
             continue;
         arena_reset(&t->scratch);
-        if (!json_parse(&t->scratch, body, NULL, &json, NULL, NULL))
+        if (!json_parse(&t->scratch, body, NULL, &json, NULL, NULL) && is_ours(t, kind, json))
             rows[i].apply(t, json);
         return;
     }
@@ -280,19 +304,44 @@ static int on_event(void *arg, const struct event *ev)
     return 0;
 }
 
+/* Where it begins: with its first message. INT64_MAX: nothing of it is there; 0: not known, all is read. */
+static int64_t first_seq(const struct talk *t, const struct content *c)
+{
+    const struct conversation *latest = t->whose.node ? map_get(&c->conversations, str_from(t->whose.node)) : NULL;
+
+    if (!t->whose.node)
+        return 0;
+    if (!latest || latest->visit < t->whose.visit)
+        return INT64_MAX;
+    return latest->visit == t->whose.visit ? latest->first_seq : 0;
+}
+
+static enum tide_code read_span(struct talk *t, struct tide_session *s, const struct span *span, int64_t from,
+                                struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+    struct head head = s->head;
+
+    t->of_parent = strcmp(span->session, s->head.id) != 0;
+    if (t->of_parent)
+        code = store_head(s->store, str_from(span->session), &head, err);
+    return code ? code : store_read(s->store, &head, from, span->to, on_event, t, err);
+}
+
 enum tide_code talk_load(struct talk *t, struct tide_session *s, struct tide_err *err)
 {
     enum tide_code code = session_sync(s, err);
-    struct head head;
+    int64_t first;
 
     talk_done(t);
+    if (code)
+        return tide_wrap(err, "read the conversation");
+    first = first_seq(t, &s->state->content);
     for (size_t i = 0; !code && i < s->state->content.span_count; i++) {
         const struct span *span = &s->state->content.spans[i];
 
-        t->of_parent = strcmp(span->session, s->head.id) != 0;
-        code = strcmp(span->session, s->head.id) == 0 ? (head = s->head, TIDE_OK)
-                                                      : store_head(s->store, str_from(span->session), &head, err);
-        code = code ? code : store_read(s->store, &head, span->from, span->to, on_event, t, err);
+        if (span->to >= first)
+            code = read_span(t, s, span, span->from > first ? span->from : first, err);
     }
     t->of_parent = false;
     return code ? tide_wrap(err, "read the conversation") : TIDE_OK;
@@ -336,6 +385,11 @@ bool talk_is_owed(const struct talk *t)
     while (i > 0 && t->said[i - 1]->quiet)
         i--;
     return i > 0 && t->said[i - 1]->m.role != ROLE_ASSISTANT;
+}
+
+bool talk_is_urged(const struct talk *t)
+{
+    return t->n && t->said[t->n - 1]->from_hook && !t->said[t->n - 1]->quiet;
 }
 
 /* One answer and what follows it up to the next: results first, because providers want them right behind their calls. */
@@ -405,11 +459,11 @@ bool talk_trim(const struct talk *t, size_t keep, size_t *ret_from, size_t *ret_
 
 struct str talk_fresh_id(struct talk *t, struct arena *a, struct str given, int64_t turn, size_t index)
 {
-    bool good = given.len > 0 && given.len <= 100 && !map_get(&t->ids, given);
+    bool good = !t->whose.node && given.len > 0 && given.len <= 100 && !map_get(&t->ids, given);
     struct str id = given;
 
     if (!good)
-        id = str_from(arena_printf(a, "call_%" PRId64 "_%zu", turn, index + 1));
+        id = str_from(arena_printf(a, "call_%s%" PRId64 "_%zu", t->whose.node ? "t" : "", turn, index + 1));
     for (int i = 2; map_get(&t->ids, id); i++)
         id = str_from(arena_printf(a, "call_%" PRId64 "_%zu_%d", turn, index + 1, i));
     map_put(&t->ids, id, (void *)(uintptr_t) "");

@@ -27,20 +27,23 @@ const struct tool *tool_find(struct str name)
     return NULL;
 }
 
+void tool_render(struct json_out *o, const struct tool *t)
+{
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("name"), str_from(t->name));
+    json_out_kstr(o, STR("description"), str_from(t->description));
+    json_out_kraw(o, STR("input_schema"), str_from(t->schema));
+    json_out_end(o, '}');
+}
+
 void tools_render(struct buf *out, bool (*allowed)(void *arg, const struct tool *t), void *arg)
 {
     struct json_out o = json_out_to(out);
 
     json_out_begin(&o, '[');
-    for (size_t i = 0; tools[i]; i++) {
-        if (allowed && !allowed(arg, tools[i]))
-            continue;
-        json_out_begin(&o, '{');
-        json_out_kstr(&o, STR("name"), str_from(tools[i]->name));
-        json_out_kstr(&o, STR("description"), str_from(tools[i]->description));
-        json_out_kraw(&o, STR("input_schema"), str_from(tools[i]->schema));
-        json_out_end(&o, '}');
-    }
+    for (size_t i = 0; tools[i]; i++)
+        if (!allowed || allowed(arg, tools[i]))
+            tool_render(&o, tools[i]);
     json_out_end(&o, ']');
 }
 

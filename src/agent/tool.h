@@ -67,6 +67,7 @@ const struct tool *tool_find(struct str name);
 
 /* The JSON array that providers are given; the same bytes every time. `allowed` (NULL: all) says which. */
 void tools_render(struct buf *out, bool (*allowed)(void *arg, const struct tool *t), void *arg);
+void tool_render(struct json_out *o, const struct tool *t); /* one of them */
 
 /* Checks the arguments against the schema's required names and types, then makes ready. */
 enum tide_code tool_prepare(struct tool_work *w, struct tide_err *err) MUST_CHECK;

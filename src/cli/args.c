@@ -8,6 +8,7 @@
 #include "cli/args.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -265,7 +266,7 @@ enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct t
     while (!code && !(p.satisfied && ret_args->command) && p.at < argc) {
         const char *word = argv[p.at++];
 
-        if (p.options_ended || word[0] != '-' || !word[1]) {
+        if (p.options_ended || word[0] != '-' || !word[1] || isdigit((unsigned char)word[1])) { /* -3 is a value */
             code = take_word(ret_args, word, err);
             p.options_ended = p.options_ended || is_in_program(ret_args);
         } else if (strcmp(word, "--") == 0) {

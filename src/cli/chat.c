@@ -4,20 +4,18 @@
 #include "cli/chat.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
-#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "agent/permit.h"
+#include "agent/provider.h"
 #include "cli/launch.h"
 #include "cli/store_url.h"
 #include "program/sweep.h"
 
 #define TITLE_CHARS 60
-#define FILE_MAX_BYTES ((size_t)256 << 10)
 #define LATEST_LOOKED_AT 200
 
 /* ---- settings ---- */
@@ -27,19 +25,43 @@ static const char *keep(struct chat *c, struct str s)
     return s.len ? arena_dup(&c->arena, s).ptr : NULL;
 }
 
+void chat_tell(const struct chat *c, const char *fmt, ...)
+{
+    char line[600];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (c->tell)
+        c->tell(c->opt.arg, line);
+    else
+        say("%s", line);
+}
+
+/* Here, so that rules are counted as they stand in the settings. */
+static enum tide_code check_permissions(const struct chat *c, struct tide_err *err)
+{
+    struct permits *p = NULL;
+    enum tide_code code = permits_parse(config_json(c->settings.config, "permissions"), &p, err);
+
+    permits_free(p);
+    return code;
+}
+
 /* [] for auto_approve_tools true is every tool. Rules of the settings come after, so that they win. */
 static const char *permissions(struct chat *c)
 {
     struct str given = config_json(c->settings.config, "permissions"),
-               tools = config_json(c->settings.config, "auto_approve_tools");
+               approved = config_json(c->settings.config, "auto_approve_tools");
     AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
     struct json_out o = json_out_to(&out);
     struct json *list = NULL;
 
     json_out_begin(&o, '[');
-    if (c->want->yes || str_eq(tools, STR("true")))
+    if (c->want->yes || str_eq(approved, STR("true")))
         json_out_raw(&o, STR("{\"tool\":\"*\",\"permission\":\"allow\"}"));
-    if (!json_parse(&c->arena, tools, NULL, &list, NULL, NULL) && list->type == JSON_ARRAY)
+    if (!json_parse(&c->arena, approved, NULL, &list, NULL, NULL) && list->type == JSON_ARRAY)
         for (const struct json *t = list->first; t; t = t->next) {
             json_out_begin(&o, '{');
             json_out_kraw(&o, STR("tool"), json_source(t));
@@ -65,8 +87,11 @@ static enum tide_code put_hooks(struct chat *c, struct tide_err *err)
         if (settings_read(&c->settings, "hooks_file", &file, err))
             return err->code;
         if (json_parse(&c->arena, arena_dup(&c->arena, buf_view(&file)), NULL, &whole, NULL, err))
-            return tide_wrap(err, "hooks_file");
+            return tide_wrap(err, "hooks_file: %.150s", config_text(c->settings.config, "hooks_file"));
         more = whole->type == JSON_ARRAY ? whole : json_get(whole, STR("hooks"));
+        if (!more || more->type != JSON_ARRAY)
+            return tide_fail(err, TIDE_INVALID, "hooks_file: %.150s: must be a list of hooks, or {\"hooks\": [...]}",
+                             config_text(c->settings.config, "hooks_file"));
     }
     json_out_begin(&o, '[');
     if (!json_parse(&c->arena, config_json(c->settings.config, "hooks"), NULL, &list, NULL, NULL))
@@ -119,7 +144,7 @@ enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want
     c->opt.event = event;
     c->opt.approve = approve;
     c->opt.arg = arg;
-    if (settings_open(cli, &c->settings, err) || settings_log(cli, &c->settings, err))
+    if (settings_open(cli, &c->settings, err) || settings_log(cli, &c->settings, err) || check_permissions(c, err))
         return err->code;
     return put_options(c, err);
 }
@@ -143,7 +168,7 @@ void chat_done(struct chat *c)
     chat_leave(c);
     sweep_stop(TAKE(c->sweep));
     cli_store_close(c->cli);
-    if (c->temporary[0])
+    if (c->temporary)
         nftw(c->temporary, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     explicit_bzero(c->key.ptr ? c->key.ptr : (char[1]){0}, c->key.ptr ? c->key.len : 1);
     buf_done(&c->key);
@@ -159,7 +184,6 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err)
     const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
     const char *dir = getenv("TMPDIR");
     int64_t sweep_ms = 0;
-    char path[96];
 
     if (!c->want->no_store) {
         if (store_sweep_interval(c->cli, &sweep_ms, err))
@@ -169,13 +193,11 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err)
         c->sweep = sweep_start(c->cli->store, sweep_ms);
         return TIDE_OK;
     }
-    snprintf(c->temporary, sizeof(c->temporary), "%.30s/tidemark-chat-XXXXXX", dir && *dir ? dir : "/tmp");
-    if (!mkdtemp(c->temporary)) {
-        c->temporary[0] = '\0';
-        return tide_fail_errno(err, errno, "make a directory for a chat that is not kept");
-    }
-    snprintf(path, sizeof(path), "%s/chat.db", c->temporary);
-    return tide_store_open(path, &opt, &c->cli->store, err);
+    dir = arena_printf(&c->arena, "%s/tidemark-chat-XXXXXX", dir && *dir ? dir : "/tmp");
+    if (!mkdtemp((char *)(uintptr_t)dir))
+        return tide_fail_errno(err, errno, "make a directory for a chat that is not kept, in TMPDIR");
+    c->temporary = dir;
+    return tide_store_open(arena_printf(&c->arena, "%s/chat.db", dir), &opt, &c->cli->store, err);
 }
 
 /* ---- the agent ---- */
@@ -214,36 +236,65 @@ static bool is_strange(struct chat *c, const char *provider)
     if (c->want->base_url || !c->opt.base_url || (set && strcmp(set, c->opt.base_url) == 0))
         return false;
     if (!config_api_key(c->settings.config, provider, &c->key, &ignored) && c->key.len)
-        say("the key is not sent to %s, which only this session names: --base-url %s sends it", c->opt.base_url,
-            c->opt.base_url);
+        chat_tell(c, "the key is not sent to %s, which only this session names: --base-url %s sends it",
+                  c->opt.base_url, c->opt.base_url);
     explicit_bzero(c->key.ptr ? c->key.ptr : (char[1]){0}, c->key.len);
     buf_clear(&c->key);
     return true;
 }
 
-static enum tide_code find_key(struct chat *c, const char *provider, struct tide_err *err)
+/* All that is missing at once: whoever sets the one should not be sent away again for the other. */
+static enum tide_code check_complete(const char *provider, bool no_key, bool no_model, struct tide_err *err)
+{
+    const char *variable = strcmp(provider, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY";
+
+    if (no_key && no_model)
+        return tide_fail(err, TIDE_INVALID,
+                         "no key for %s, and no model: set %s or `tidemark config set api_key file:PATH`, and give "
+                         "--model or `tidemark config set model NAME`",
+                         provider, variable);
+    if (no_key)
+        return tide_fail(err, TIDE_INVALID,
+                         "no key for %s: set %s, or say where it is: `tidemark config set api_key file:PATH`", provider,
+                         variable);
+    if (no_model)
+        return tide_fail(err, TIDE_INVALID, "no model: give --model, or `tidemark config set model NAME`");
+    return TIDE_OK;
+}
+
+static enum tide_code find_key(struct chat *c, const char *provider, bool no_model, struct tide_err *err)
 {
     buf_clear(&c->key);
     c->opt.api_key = NULL;
-    if (strcmp(provider, "script") == 0 || is_strange(c, provider))
+    if (strcmp(provider, "script") == 0)
         return TIDE_OK;
+    if (is_strange(c, provider))
+        return check_complete(provider, false, no_model, err);
     if (config_api_key(c->settings.config, provider, &c->key, err))
         return err->code;
-    if (!c->key.len && !c->opt.base_url)
-        return tide_fail(err, TIDE_INVALID,
-                         "no key for %s: set %s, or say where it is: `tidemark config set api_key file:PATH`", provider,
-                         strcmp(provider, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY");
     c->opt.api_key = c->key.len ? buf_cstr(&c->key) : NULL;
-    return TIDE_OK;
+    return check_complete(provider, !c->key.len && !c->opt.base_url, no_model, err);
+}
+
+/* Whole, as it is stored: an option's is relative to where we are, the settings' to where they are. NULL: none. */
+static const char *script_path(struct chat *c, bool as_stored)
+{
+    const char *set = as_stored ? NULL : config_text(c->settings.config, "script"), *kept;
+    AUTO(mem_freep)
+    char *path = c->want->script ? mem_dup(str_from(c->want->script)) : set ? settings_path(&c->settings, set) : NULL;
+    AUTO(mem_freep) char *real = path && path[0] != '/' ? realpath(path, NULL) : NULL;
+
+    kept = real ? real : path;
+    return kept ? arena_dup(&c->arena, str_from(kept)).ptr : NULL;
 }
 
 /* What was asked for, else what the session has, else what is set. */
 static enum tide_code choose(struct chat *c, struct tide_err *err)
 {
     const struct config *cfg = c->settings.config;
-    const char *type = stored(c, c->session, "provider", "type"), *script = c->want->script;
+    const char *type = stored(c, c->session, "provider", "type");
     const char *provider = c->want->provider ? c->want->provider
-                           : script          ? "script"
+                           : c->want->script ? "script"
                            : type            ? type
                                              : config_text(cfg, "provider");
     bool as_stored = type && strcmp(type, provider) == 0;
@@ -253,16 +304,41 @@ static enum tide_code choose(struct chat *c, struct tide_err *err)
     c->opt.base_url = c->want->base_url;
     if (!c->opt.base_url && !as_stored)
         c->opt.base_url = config_text(cfg, "base_url");
-    c->opt.script = script ? script : as_stored ? NULL : config_text(cfg, "script");
-    if (c->opt.script && c->opt.script[0] != '/') {
-        char *real = realpath(c->opt.script, NULL);
-
-        c->opt.script = real ? arena_dup(&c->arena, str_from(real)).ptr : c->opt.script;
-        free(real);
-    }
+    c->opt.script = script_path(c, as_stored);
     if (as_stored && !c->opt.base_url)
         c->opt.base_url = stored(c, c->session, "provider", "base_url");
-    return find_key(c, provider, err);
+    return find_key(c, provider, !c->opt.model && !as_stored, err);
+}
+
+enum tide_code chat_check(struct chat *c, struct tide_err *err)
+{
+    struct provider *p = NULL;
+    enum tide_code code = choose(c, err);
+
+    if (!code)
+        code = provider_open(
+            &(struct provider_config){
+                .type = c->opt.provider, .base_url = c->opt.base_url, .key = c->opt.api_key, .script = c->opt.script},
+            &p, err);
+    provider_close(p);
+    return code;
+}
+
+enum tide_decision chat_yes(const struct chat *c, const struct tide_approval *ask)
+{
+    static const enum tide_decision words[] = {
+        [PERMIT_ALLOW] = TIDE_DECIDE_ALLOW, [PERMIT_ASK] = TIDE_DECIDE_LATER, [PERMIT_DENY] = TIDE_DECIDE_DENY};
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct tool *tool = ask->tool ? tool_find(str_from(ask->tool)) : NULL;
+    enum tide_decision decision = TIDE_DECIDE_LATER;
+    struct permits *p = NULL;
+    struct json *args = NULL;
+
+    if (c->want->yes && tool && !permits_parse(str_from(c->opt.permissions), &p, NULL) &&
+        !json_parse(&a, str_from(ask->args), NULL, &args, NULL, NULL))
+        decision = words[permits_ask(p, tool, args)];
+    permits_free(p);
+    return decision;
 }
 
 enum tide_code chat_agent(struct chat *c, struct tide_err *err)
@@ -325,9 +401,9 @@ enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err 
             "session '%s' was not made by a chat: `tidemark resume %s` goes on with it, --provider makes it one",
             tide_session_id(session), tide_session_id(session));
     if (type && c->want->provider && strcmp(type, c->want->provider) != 0)
-        say("provider %s instead of %s, as told", c->want->provider, type);
+        chat_tell(c, "provider %s instead of %s, as told", c->want->provider, type);
     if (model && c->model && strcmp(model, c->model) != 0)
-        say("model %s instead of %s, as told", c->model, model);
+        chat_tell(c, "model %s instead of %s, as told", c->model, model);
     if (!chat_agent(c, err))
         return TIDE_OK;
     chat_leave(c); /* a session without an agent is none that could be spoken to */
@@ -387,57 +463,6 @@ enum tide_code chat_open_latest(struct chat *c, struct tide_err *err)
                      "--continue: no chat was begun in this directory: `tidemark chat` begins one");
 }
 
-/* ---- files in prompts ---- */
-
-static void add_file(struct chat *c, struct buf *out, struct str path)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(FILE_MAX_BYTES + 1);
-    const char *name = arena_dup(&c->prompt, path).ptr;
-    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
-    ssize_t n = 1;
-
-    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-        if (fd >= 0)
-            close(fd);
-        return; /* no file: it is what was written */
-    }
-    while (n > 0 && text.len < FILE_MAX_BYTES) {
-        char *room = buf_reserve(&text, 16384);
-
-        n = room ? read(fd, room, 16384) : 0;
-        text.len += n > 0 ? (size_t)n : 0;
-    }
-    close(fd);
-    if (!str_is_utf8(buf_view(&text), NULL) || memchr(text.ptr ? text.ptr : "", 0, text.len)) {
-        say("@%s is no text: left as it is", name);
-        return;
-    }
-    buf_addf(out, "\n\n<file path=\"%s\">\n", name);
-    buf_add_str(out, buf_view(&text));
-    buf_add_str(out, n > 0 ? STR("\n[cut: the file is longer]\n</file>") : STR("\n</file>"));
-}
-
-enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
-{
-    AUTO(buf_done) struct buf out = BUF_INIT((size_t)16 << 20);
-
-    arena_reset(&c->prompt);
-    buf_add_str(&out, str_from(prompt));
-    for (const char *at = strchr(prompt, '@'); at; at = strchr(at + 1, '@')) {
-        size_t len = strcspn(at + 1, " \t\r\n,;:!?\"'()<>");
-
-        while (len > 0 && at[len] == '.') /* the end of a sentence */
-            len--;
-        if (len > 0 && (at == prompt || strchr(" \t\r\n\"'(", at[-1])))
-            add_file(c, &out, (struct str){at + 1, len});
-    }
-    if (out.failed)
-        return tide_fail(err, TIDE_TOO_BIG, "the prompt with its files is larger than 16 MiB");
-    *ret_prompt = arena_dup(&c->prompt, buf_view(&out)).ptr;
-    return TIDE_OK;
-}
-
 /* ---- what is to be done ---- */
 
 static int take_needs(void *arg, const struct tide_session_info *info)
@@ -463,78 +488,4 @@ bool chat_needs_resume(struct chat *c)
 
     return !tide_session_refresh(c->session, NULL) && !tide_session_show(c->session, take_needs, &needs, NULL) &&
            needs && !chat_was_stopped(c);
-}
-
-/* ---- the log ---- */
-
-void chat_log_open(const struct chat *c)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
-    struct json *info = NULL;
-
-    if (c->quiet || !log_enabled(LOG_INFO) || tide_agent_info(c->agent, &text, NULL) ||
-        json_parse(&a, (struct str){text.ptr, text.len}, NULL, &info, NULL, NULL))
-        return;
-    log_write(LOG_INFO, c->resumed ? "session goes on" : "session open", "agent",
-              c->want->agent ? c->want->agent : "chat", "session", tide_session_id(c->session), "provider",
-              arena_dup(&a, json_get_text(&a, info, STR("provider"))).ptr, "model",
-              arena_dup(&a, json_get_text(&a, info, STR("model"))).ptr, (char *)NULL);
-}
-
-void chat_log_end(const struct chat *c, enum tide_code code, const char *why)
-{
-    const char *id = tide_session_id(c->session);
-    struct tide_usage u = {0};
-    char in[32], out[32];
-
-    if (c->quiet)
-        return;
-    if (code && code != TIDE_WAITING && code != TIDE_CANCELLED && code != TIDE_NOT_FOUND) {
-        log_write(LOG_ERROR, "the run ended by failure", "session", id, "why", why, (char *)NULL);
-        return;
-    }
-    if (tide_usage(c->session, 0, &u, NULL))
-        return;
-    snprintf(in, sizeof(in), "%" PRId64, u.input_tokens);
-    snprintf(out, sizeof(out), "%" PRId64, u.output_tokens);
-    log_write(LOG_INFO, code ? "session parked" : "answered", "session", id, "input_tokens", in, "output_tokens", out,
-              (char *)NULL);
-}
-
-void chat_log(const struct chat *c, const struct tide_agent_event *e)
-{
-    const char *id = c->session ? tide_session_id(c->session) : "";
-    char numbers[80];
-
-    if (c->quiet)
-        return;
-    switch (e->what) {
-    case TIDE_AGENT_TOOL:
-        log_write(LOG_DEBUG, "tool call", "session", id, "tool", e->tool, "call", e->call_id, (char *)NULL);
-        break;
-    case TIDE_AGENT_TOOL_END:
-        if (e->failed && e->text && strncmp(e->text, "denied", 6) == 0) {
-            log_write(LOG_WARN, "tool denied", "session", id, "tool", e->tool, "call", e->call_id, (char *)NULL);
-            break;
-        }
-        snprintf(numbers, sizeof(numbers), "%" PRId64, e->ms);
-        log_write(LOG_DEBUG, e->failed ? "tool failed" : "tool done", "session", id, "tool", e->tool, "ms", numbers,
-                  (char *)NULL);
-        break;
-    case TIDE_AGENT_RETRY:
-        snprintf(numbers, sizeof(numbers), "attempt %d of %d in %.1f s", e->attempt, e->attempts,
-                 (double)e->delay_ms / 1000);
-        log_write(LOG_WARN, numbers, "session", id, "why", e->text, (char *)NULL);
-        break;
-    case TIDE_AGENT_NOTICE:
-        log_write(LOG_WARN, e->text, "session", id, (char *)NULL);
-        break;
-    case TIDE_AGENT_USAGE:
-        snprintf(numbers, sizeof(numbers), "%" PRId64 " in, %" PRId64 " out", e->input_tokens, e->output_tokens);
-        log_write(LOG_DEBUG, "turn", "session", id, "tokens", numbers, (char *)NULL);
-        break;
-    default:
-        break;
-    }
 }

@@ -5,8 +5,12 @@
  *
  *   chat.c           settings into an agent; making, finding and opening the session
  *   chat_from.c      going back before going on
+ *   chat_files.c     the files that a prompt names
+ *   chat_log.c       what the agent does, into the log
  *   chat_print.c     one prompt, for programs: text, JSON, a stream of JSON
- *   chat_screen.c    at a terminal: reads prompts, shows what happens, asks for a word
+ *   chat_screen.c    at a terminal: reads prompts, shows what happens
+ *   chat_ask.c       asks for a word
+ *   chat_detail.c    what is asked about, as people read it
  *   chat_commands.c  /help and the others
  */
 #ifndef CLI_CHAT_H
@@ -39,15 +43,25 @@ struct chat {
     tide_session *session; /* NULL: made with the first prompt */
     tide_agent *agent;
     struct sweep *sweep; /* recovery of what others left, as every process that lives long does it */
+    void (*tell)(void *arg, const char *line); /* what is to be known besides, with opt.arg; NULL: standard error */
     bool resumed;
-    bool quiet;         /* what is logged would be drawn into the conversation, where it is shown already */
-    char temporary[64]; /* directory of a store that goes away with the chat; "": none */
+    bool quiet;            /* what is logged would be drawn into the conversation, where it is shown already */
+    const char *temporary; /* directory of a store that goes away with the chat; NULL: none */
 };
 
 /* Reads the settings. Events and approvals go to the callbacks. */
 enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want *want, tide_agent_event_fn *event,
                          tide_approve_fn *approve, void *arg, struct tide_err *err) MUST_CHECK;
 void chat_done(struct chat *c);
+
+/* One line beside the conversation. */
+__attribute__((format(printf, 2, 3))) void chat_tell(const struct chat *c, const char *fmt, ...);
+
+/* Whether a new session could be spoken to: a key, a model, a script; all that is missing is said at once. */
+enum tide_code chat_check(struct chat *c, struct tide_err *err) MUST_CHECK;
+
+/* What --yes says to a question of before: as if it had been there then. */
+enum tide_decision chat_yes(const struct chat *c, const struct tide_approval *ask);
 
 /* Opens the store as the options want it. */
 enum tide_code chat_store(struct chat *c, struct tide_err *err) MUST_CHECK;
@@ -60,6 +74,11 @@ enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err 
 /* --from: `checkpoint` (the latest, but never behind a prompt that has no answer), seq:N, a checkpoint's id. */
 enum tide_code chat_roll_back(struct chat *c, const char *from, struct tide_err *err) MUST_CHECK;
 
+/* Rolls back, and withdraws what it waits for: *ret_withdrawn is the question, the caller's; NULL: it did not wait. */
+enum tide_code chat_roll_back_to(struct chat *c, int64_t seq, unsigned flags, const char *reason, char **ret_withdrawn,
+                                 struct tide_err *err) MUST_CHECK;
+#define CHAT_WITHDRAWN "not answered, and withdrawn by going back: %s"
+
 /* A new one, named after its first prompt. */
 enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err) MUST_CHECK;
 
@@ -70,7 +89,7 @@ void chat_leave(struct chat *c); /* the session is closed: what is open of it is
 /* Whether a session was made by an agent: it has a provider. */
 bool chat_made(tide_session *session);
 
-/* "@path" in a prompt stands for the file: its text is added below. In the arena. */
+/* "@path" in a prompt stands for the file: its text is added below, which is told. In the arena. */
 enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
     MUST_CHECK;
 

@@ -19,6 +19,8 @@ struct printing {
     struct chat chat;
     enum { PRINT_TEXT, PRINT_JSON, PRINT_STREAM } how;
     int64_t turns;
+    int unwritten;        /* why a line could not be written; 0: all were */
+    const char *answered; /* the question that was answered, until that is told */
 };
 
 /* ---- as it happens ---- */
@@ -29,11 +31,12 @@ static void put_line(struct printing *p, struct buf *line)
     for (size_t at = 0; at < line->len;) {
         ssize_t n = write(STDOUT_FILENO, line->ptr + at, line->len - at);
 
-        if (n < 0 && errno != EINTR)
-            break; /* nobody reads it: it is recorded all the same */
+        if (n < 0 && errno != EINTR) { /* it is recorded all the same: it goes on */
+            p->unwritten = errno;
+            break;
+        }
         at += n > 0 ? (size_t)n : 0;
     }
-    (void)p;
 }
 
 static const char *const types[] = {"text", "text_end", "discard", NULL,    "retry",
@@ -94,9 +97,41 @@ static void stop_agent(tide_agent *agent)
         tide_agent_shutdown(agent);
 }
 
+/* Told when the answer has been taken, not before: it may be refused. */
+static void tell_answered(struct printing *p)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *input = NULL;
+    struct str said;
+
+    if (!p->answered || json_parse(&a, str_from(p->chat.want->input), NULL, &input, NULL, NULL))
+        return;
+    said = input->type == JSON_STRING ? json_text(&a, input) : json_source(input);
+    say("%.400s %.*s", p->answered, (int)(said.len < 200 ? said.len : 200), said.ptr);
+    p->answered = NULL;
+}
+
+static int take_question(void *arg, const struct tide_session_info *info)
+{
+    struct printing *p = arg;
+
+    if (info->question && info->status && strcmp(info->status, "waiting") == 0)
+        p->answered = arena_dup(&p->chat.arena, str_from(info->question)).ptr;
+    return 0;
+}
+
+static enum tide_decision on_approve(void *arg, const struct tide_approval *ask)
+{
+    const struct printing *p = arg;
+
+    return chat_yes(&p->chat, ask);
+}
+
 static void on_event(void *arg, const struct tide_agent_event *e)
 {
     struct printing *p = arg;
+
+    tell_answered(p);
 
     if (stop_signal && p->chat.agent)
         stop_agent(p->chat.agent);
@@ -214,17 +249,24 @@ static bool is_beside(const struct printing *p)
     return !config_text(cfg, "log_file") && strcmp(format ? format : config_text(cfg, "log_format"), "json") != 0;
 }
 
-static enum tide_code work(struct printing *p, struct tide_err *err)
+/* All that is said, before there is a session: what is refused leaves none behind. */
+static enum tide_code make_prompt(struct printing *p, const char **ret_prompt, struct tide_err *err)
+{
+    const struct chat_want *want = p->chat.want;
+
+    if (want->prompt && chat_expand(&p->chat, want->prompt, ret_prompt, err))
+        return err->code;
+    if (want->piped) /* as it is: it may be anybody's text, and an @ in it is no wish of the user's */
+        *ret_prompt = arena_printf(&p->chat.arena, "%s\n\n%s", *ret_prompt, want->piped);
+    return TIDE_OK;
+}
+
+static enum tide_code work(struct printing *p, const char *prompt, struct tide_err *err)
 {
     const struct chat_want *want = p->chat.want;
     struct tide_text answer = {NULL, 0};
-    const char *prompt = NULL;
-    enum tide_code code = want->prompt ? chat_expand(&p->chat, want->prompt, &prompt, err) : TIDE_OK;
+    enum tide_code code;
 
-    if (code)
-        return code;
-    if (want->piped) /* as it is: it may be anybody's text, and an @ in it is no wish of the user's */
-        prompt = arena_printf(&p->chat.arena, "%s\n\n%s", prompt, want->piped);
     chat_log_open(&p->chat);
     if (prompt && chat_needs_resume(&p->chat)) { /* what was cut comes first */
         code = tide_agent_resume(p->chat.agent, NULL, NULL, &answer, err);
@@ -234,6 +276,8 @@ static enum tide_code work(struct printing *p, struct tide_err *err)
             return report(p, code, &answer, err);
         }
     }
+    if (want->input && tide_session_show(p->chat.session, take_question, p, err))
+        return err->code;
     code = prompt ? tide_agent_run(p->chat.agent, prompt, &answer, err)
                   : tide_agent_resume(p->chat.agent, want->input, want->token, &answer, err);
     if (!code || code == TIDE_WAITING || code == TIDE_CANCELLED ||
@@ -241,6 +285,8 @@ static enum tide_code work(struct printing *p, struct tide_err *err)
         chat_log_end(&p->chat, code, err->msg);
     code = report(p, code, &answer, err);
     tide_text_done(&answer);
+    if (!code && p->unwritten)
+        code = tide_fail_errno(err, p->unwritten, "write to standard output");
     return code;
 }
 
@@ -268,17 +314,19 @@ static void set_signals(tide_agent *agent)
 enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct tide_err *err)
 {
     struct printing p = {.how = PRINT_TEXT};
+    const char *prompt = NULL;
     enum tide_code code;
 
     if (cli->out.json || (want->output && strcmp(want->output, "json") == 0))
         p.how = PRINT_JSON;
     if (want->output && strcmp(want->output, "stream-json") == 0)
         p.how = PRINT_STREAM;
-    code = chat_init(&p.chat, cli, want, on_event, NULL, &p, err);
+    code = chat_init(&p.chat, cli, want, on_event, want->yes ? on_approve : NULL, &p, err);
+    code = code ? code : make_prompt(&p, &prompt, err);
     code = code ? code : open_it(&p, err);
     if (!code) {
         set_signals(p.chat.agent);
-        code = work(&p, err);
+        code = work(&p, prompt, err);
         working = NULL;
     }
     chat_done(&p.chat);

@@ -3,6 +3,8 @@
  * A chat at a terminal. The loop reads a prompt, lets the agent work on it and draws what happens. Ctrl-C while it works
  * stops the turn, and the session can go on; a second one leaves. A question is asked when it is on disk: whoever kills the
  * chat then finds it asked again, here or anywhere.
+ *
+ * What is typed while the agent works is the next prompt, and never the answer to a question that was not there yet.
  */
 #include "cli/chat_screen.h"
 
@@ -13,6 +15,7 @@
 
 #include "agent/tool.h"
 #include "cli/launch.h"
+#include "cli/line_tty.h"
 #include "program/proc.h"
 
 static struct screen *current; /* for the handler */
@@ -55,13 +58,20 @@ static const char *summary_of(struct screen *s, const char *tool, const char *ar
     return arena_dup(&s->scratch, buf_view(&out)).ptr;
 }
 
+/* By the words that the tools end with. */
 static enum view_outcome outcome_of(bool failed, struct str text)
 {
+    static const char ended[] = "stopped before it ended: how far it came is not known";
+
     if (!failed)
         return VIEW_DONE;
-    return str_starts(text, STR("outcome unknown")) ? VIEW_UNKNOWN
-           : str_starts(text, STR("denied"))        ? VIEW_REFUSED
-                                                    : VIEW_FAILED;
+    if (text.len >= strlen(ended) && memcmp(text.ptr + text.len - strlen(ended), ended, strlen(ended)) == 0)
+        return VIEW_STOPPED;
+    return str_starts(text, STR("outcome unknown"))  ? VIEW_UNKNOWN
+           : str_starts(text, STR("denied"))         ? VIEW_REFUSED
+           : str_starts(text, STR("stopped before")) ? VIEW_STOPPED
+           : str_starts(text, STR("not run:"))       ? VIEW_STOPPED
+                                                     : VIEW_FAILED;
 }
 
 static void show_retry(struct screen *s, const struct tide_agent_event *e)
@@ -91,6 +101,8 @@ static void on_event(void *arg, const struct tide_agent_event *e)
     struct str text = {e->text ? e->text : "", e->text ? e->text_len : 0};
 
     chat_log(&s->chat, e);
+    if (s->presses)
+        view_busy(s->view, "stopping…");
     switch (e->what) {
     case TIDE_AGENT_TEXT:
         view_text(s->view, text);
@@ -104,6 +116,8 @@ static void on_event(void *arg, const struct tide_agent_event *e)
         view_text_discard(s->view);
         break;
     case TIDE_AGENT_WAIT:
+        if (s->line)
+            line_edit_gather(s->line);
         view_tick(s->view);
         break;
     case TIDE_AGENT_RETRY:
@@ -122,33 +136,6 @@ static void on_event(void *arg, const struct tide_agent_event *e)
     case TIDE_AGENT_NOTICE:
         view_warning(s->view, e->text);
         break;
-    }
-}
-
-static enum tide_decision on_approve(void *arg, const struct tide_approval *ask)
-{
-    static const struct {
-        char letter;
-        enum tide_decision decision;
-    } answers[] = {
-        {'y', TIDE_DECIDE_ALLOW}, {'a', TIDE_DECIDE_ALWAYS}, {'n', TIDE_DECIDE_DENY}, {'l', TIDE_DECIDE_LATER}};
-    struct screen *s = arg;
-    AUTO(buf_done) struct buf line = BUF_INIT(4096);
-
-    view_busy(s->view, NULL);
-    view_approval(s->view, ask->question ? ask->question : "", str_from(ask->args));
-    for (;;) {
-        enum line_result got = line_edit_read(
-            s->answers, ask->tool ? "[y]es, [a]lways this tool, [n]o, [l]ater? " : "[y]es, [n]o, [l]ater? ", &line);
-
-        if (got != LINE_OK)
-            return TIDE_DECIDE_LATER; /* it stays asked */
-        for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
-            if (line.len && (line.ptr[0] | 0x20) == answers[i].letter) {
-                line_edit_hush(s->line);
-                view_busy(s->view, "thinking");
-                return answers[i].decision;
-            }
     }
 }
 
@@ -221,12 +208,15 @@ static void end_work(struct screen *s, enum tide_code code, const struct tide_er
     view_busy(s->view, NULL);
     view_text_end(s->view);
     s->usage.ms = proc_clock_ms() - s->began_ms;
+    if (s->presses && s->line)
+        line_edit_hold(s->line);
     if (code == TIDE_WAITING) {
         snprintf(line, sizeof(line), "%.400s: /resume asks again; elsewhere `tidemark resume %s --input allow`",
                  err->msg, id);
         view_notice(s->view, line);
     } else if (code == TIDE_CANCELLED) {
-        snprintf(line, sizeof(line), "%.400s: say something else, or /resume to go on where it was (%s)", err->msg, id);
+        snprintf(line, sizeof(line), "%.400s: say something else, or /resume to go on where it was (%s)%s", err->msg,
+                 id, s->presses && s->line ? "; Ctrl-C again leaves" : "");
         view_notice(s->view, line);
     } else if (code == TIDE_FENCED || code == TIDE_HELD) {
         snprintf(line, sizeof(line), "%.500s (another process goes on with this session)", err->msg);
@@ -242,10 +232,10 @@ static void say_prompt(struct screen *s, const char *typed)
 {
     struct tide_err err = {TIDE_OK, ""};
     const char *prompt = typed;
-    enum tide_code code = s->chat.session ? TIDE_OK : chat_new(&s->chat, typed, &err);
+    enum tide_code code = chat_expand(&s->chat, typed, &prompt, &err);
 
-    if (!code && chat_expand(&s->chat, typed, &prompt, &err))
-        code = err.code;
+    if (!code && !s->chat.session)
+        code = chat_new(&s->chat, typed, &err);
     if (code) {
         view_error(s->view, err.msg);
         line_edit_prefill(s->line, str_from(typed)); /* nothing that was typed is lost */
@@ -328,10 +318,11 @@ static const char *history_path(struct screen *s)
         free(path);
         return kept;
     }
+    state = state && state[0] == '/' ? state : NULL; /* the specification: a relative one is to be ignored */
     if (!state && !home)
         return NULL;
-    dir = state && *state ? arena_printf(&s->chat.arena, "%s/tidemark", state)
-                          : arena_printf(&s->chat.arena, "%s/.local/state/tidemark", home ? home : "");
+    dir = state ? arena_printf(&s->chat.arena, "%s/tidemark", state)
+                : arena_printf(&s->chat.arena, "%s/.local/state/tidemark", home);
     for (char *slash = strchr((char *)(uintptr_t)dir + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         mkdir(dir, 0700);
@@ -372,7 +363,6 @@ static void greet(struct screen *s)
 static void read_and_work(struct screen *s)
 {
     AUTO(buf_done) struct buf line = BUF_INIT((size_t)16 << 20);
-    bool warned = false;
 
     while (!s->leave) {
         enum line_result got = line_edit_read(s->line, "› ", &line);
@@ -381,11 +371,11 @@ static void read_and_work(struct screen *s)
         if (got == LINE_END)
             break;
         if (got == LINE_CANCELLED) {
-            if (warned)
+            if (s->presses) /* the first one may have stopped a turn */
                 break;
             view_notice(s->view, "Ctrl-C again, or /quit, leaves");
         }
-        warned = got == LINE_CANCELLED;
+        s->presses = got == LINE_CANCELLED;
         if (got != LINE_OK || !text[strspn(text, " \t\n")])
             continue;
         view_typed(s->view);
@@ -413,16 +403,26 @@ static enum tide_code open_session(struct screen *s, struct tide_err *err)
     return want->latest ? chat_open_latest(&s->chat, err) : TIDE_OK;
 }
 
+static void tell(void *arg, const char *line)
+{
+    const struct screen *s = arg;
+
+    view_notice(s->view, line);
+}
+
 static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat_want *want, tide_approve_fn *approve,
                             struct tide_err *err)
 {
     const struct view_config look = {
         .out = STDOUT_FILENO, .err = STDERR_FILENO, .tty = cli->out.tty, .color = cli->out.color};
 
-    if (chat_init(&s->chat, cli, want, on_event, approve, s, err) || open_session(s, err))
+    s->view = view_new(&look);
+    if (chat_init(&s->chat, cli, want, on_event, approve, s, err))
+        return err->code;
+    s->chat.tell = tell;
+    if (open_session(s, err))
         return err->code;
     s->chat.quiet = !config_text(s->chat.settings.config, "log_file");
-    s->view = view_new(&look);
     set_signals(s);
     return TIDE_OK;
 }
@@ -431,8 +431,10 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
 {
     struct screen s = {.leave = 0};
     struct line_config edit = {.in = STDIN_FILENO, .out = STDOUT_FILENO, .color = cli->out.color, .wake_fd = -1};
-    enum tide_code code = begin(&s, cli, want, on_approve, err);
+    enum tide_code code = begin(&s, cli, want, screen_approve, err);
 
+    if (!code && !s.chat.session)
+        code = chat_check(&s.chat, err); /* now, and not when the first prompt is typed */
     if (!code) {
         s.answers = line_edit_new(&edit);
         edit.history = history_path(&s);
@@ -445,44 +447,56 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
             take_up(&s);
         }
         read_and_work(&s);
-        current = NULL;
         line_edit_free(s.line);
         line_edit_free(s.answers);
-        view_free(s.view);
     }
+    current = NULL;
+    view_free(s.view);
     arena_done(&s.scratch);
     chat_done(&s.chat);
     return code;
 }
 
 /* What it waits for, or was stopped at, is said as chat_print() says it. */
-static enum tide_code watched(struct screen *s, enum tide_code code)
+static enum tide_code watched(struct screen *s, enum tide_code code, struct tide_err *err)
 {
     struct cli *cli = s->chat.cli;
 
+    if (view_unwritten(s->view))
+        return tide_fail_errno(err, view_unwritten(s->view), "write to standard output");
     cli->exit_status = code == TIDE_NOT_FOUND ? 0 : code == TIDE_CANCELLED ? 130 : tide_code_exit(code);
     return TIDE_OK;
+}
+
+static enum tide_decision approve_yes(void *arg, const struct tide_approval *a)
+{
+    const struct screen *s = arg;
+
+    return chat_yes(&s->chat, a);
 }
 
 enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct tide_err *err)
 {
     struct screen s = {.leave = 0};
     const char *prompt = NULL;
-    enum tide_code code = begin(&s, cli, want, NULL, err);
+    enum tide_code code = begin(&s, cli, want, want->yes ? approve_yes : NULL, err);
 
-    if (!code && !s.chat.session)
-        code = chat_new(&s.chat, want->prompt, err);
     if (!code && want->prompt)
         code = chat_expand(&s.chat, want->prompt, &prompt, err);
+    if (!code && !s.chat.session)
+        code = chat_new(&s.chat, want->prompt, err);
     if (!code) {
         screen_redraw(&s);
         if (prompt)
             view_user(s.view, str_from(want->prompt));
+        if (cli->out.tty && isatty(STDIN_FILENO))
+            tty_quiet(STDIN_FILENO); /* what is typed would stand in the line that shows that it works */
         begin_work(&s);
         code = prompt ? tide_agent_run(s.chat.agent, prompt, NULL, err)
                       : tide_agent_resume(s.chat.agent, NULL, NULL, NULL, err);
         end_work(&s, code, err);
-        code = watched(&s, code);
+        code = watched(&s, code, err);
+        tty_restore();
     }
     current = NULL;
     view_free(s.view);

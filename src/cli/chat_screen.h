@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A chat at a terminal, as its two files share it: what is drawn and read, and what is typed behind a slash. */
+/* A chat at a terminal, as its files share it: what is drawn and read, and what is typed behind a slash. */
 #ifndef CLI_CHAT_SCREEN_H
 #define CLI_CHAT_SCREEN_H
 
@@ -28,6 +28,9 @@ void screen_go_on(struct screen *s);
 
 /* Other session, same screen. */
 enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *err) MUST_CHECK;
+
+/* ---- chat_ask.c: somebody's word on a call */
+enum tide_decision screen_approve(void *arg, const struct tide_approval *a);
 
 /* ---- chat_commands.c */
 

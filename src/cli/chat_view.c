@@ -24,7 +24,7 @@
 #include "cli/timeline_text.h"
 
 #define TEXT_MAX ((size_t)64 << 20)
-#define DETAIL_LINES 12 /* of what is to be approved */
+#define ITEM_MIN 22 /* columns for the text of an item */
 
 enum kind { KIND_NONE, KIND_USER, KIND_TEXT, KIND_TOOL, KIND_NOTE, KIND_BLANK };
 
@@ -37,6 +37,7 @@ struct view {
     struct buf shown;
     bool again;  /* the text of a failed attempt stands there: the next one is compared with it */
     size_t same; /* bytes that have come again */
+    int unwritten;
 };
 
 static int64_t clock_ms(void)
@@ -71,18 +72,26 @@ void view_free(struct view *v)
 
 /* ---- writing ---- */
 
-static void write_all(int fd, struct str s)
+/* What cannot be written is recorded all the same: the work goes on, and at the end it is told. */
+static void write_all(struct view *v, int fd, struct str s)
 {
     while (s.len > 0) {
         ssize_t n = write(fd, s.ptr, s.len);
 
         if (n < 0 && errno == EAGAIN)
             poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 1000);
-        else if (n < 0 && errno != EINTR)
+        else if (n < 0 && errno != EINTR) {
+            v->unwritten = fd == v->config.out ? errno : v->unwritten;
             return;
+        }
         n = n > 0 ? n : 0;
         s = (struct str){s.ptr + n, s.len - (size_t)n};
     }
+}
+
+int view_unwritten(const struct view *v)
+{
+    return v->unwritten;
 }
 
 static int columns(const struct view *v)
@@ -116,7 +125,7 @@ static void emit(struct view *v, enum kind kind, struct str lines)
             buf_add_char(&out, '\n');
     }
     buf_add_str(&out, lines);
-    write_all(v->config.tty ? v->config.out : v->config.err, buf_view(&out));
+    write_all(v, v->config.tty ? v->config.out : v->config.err, buf_view(&out));
     v->last = kind;
 }
 
@@ -162,6 +171,20 @@ void view_notice(struct view *v, const char *text)
         note(v, KIND_NOTE, "", DIM, text);
 }
 
+/* Where the head leaves no room worth having, the text stands below it. */
+void view_item(struct view *v, const char *head, const char *text)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
+    bool below = v->config.tty && columns(v) - (int)text_columns(str_from(head)) < ITEM_MIN;
+
+    if (v->config.quiet)
+        return;
+    if (below)
+        add_marked(v, &out, "", DIM, str_from(head));
+    add_marked(v, &out, below ? "    " : head, DIM, str_from(*text ? text : " "));
+    emit(v, KIND_NOTE, buf_view(&out));
+}
+
 void view_warning(struct view *v, const char *text)
 {
     note(v, KIND_NOTE, "warning: ", YELLOW, text);
@@ -196,7 +219,7 @@ void view_clear(struct view *v)
         return;
     spinner_stop(&v->spinner);
     if (v->config.color)
-        write_all(v->config.out, STR("\033[H\033[2J\033[3J"));
+        write_all(v, v->config.out, STR("\033[H\033[2J\033[3J"));
     v->last = v->config.color ? KIND_NONE : KIND_NOTE;
 }
 
@@ -232,7 +255,7 @@ static void write_text(struct view *v, struct str piece, bool last)
     if (out.len == gap)
         return;
     spinner_hide(&v->spinner);
-    write_all(v->config.out, buf_view(&out));
+    write_all(v, v->config.out, buf_view(&out));
     v->last = KIND_TEXT;
 }
 
@@ -252,7 +275,7 @@ static void show_other(struct view *v)
     buf_clear(&v->shown);
     note(v, KIND_NOTE, "", DIM, "(the new answer is a different one)");
     markdown_break(v->md, &out); /* on a terminal the note has done so */
-    write_all(v->config.out, buf_view(&out));
+    write_all(v, v->config.out, buf_view(&out));
     markdown_reset(v->md, &out);
     show(v, buf_view(&begun));
 }
@@ -378,6 +401,7 @@ void view_tool_end(struct view *v, const char *summary, enum view_outcome outcom
         [VIEW_DONE] = {"✓", GREEN, ""},
         [VIEW_FAILED] = {"✗", RED, "failed"},
         [VIEW_REFUSED] = {"⊘", YELLOW, "refused"},
+        [VIEW_STOPPED] = {"■", YELLOW, "stopped"},
         [VIEW_UNKNOWN] = {"?", YELLOW, "outcome unknown"},
     };
     AUTO(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
@@ -401,24 +425,42 @@ void view_tool_end(struct view *v, const char *summary, enum view_outcome outcom
 
 /* ---- questions and sums ---- */
 
+/* As it is, but for what must not reach a terminal; broken at the last column, and further in than lines begin. */
+static void add_verbatim(const struct view *v, struct buf *out, struct str line)
+{
+    int width = v->config.tty ? columns(v) : 1 << 20, column = 2;
+    const char *style = str_starts(line, STR("+")) ? GREEN : str_starts(line, STR("-")) ? RED : "";
+
+    if (line.len > 0)
+        buf_addf(out, "  %s", code(v, style));
+    while (line.len > 0) {
+        struct glyph g = glyph_next(line, true);
+
+        if (column + g.width > width) {
+            buf_add_str(out, STR("\n    "));
+            column = 4;
+        }
+        buf_add_str(out, g.show);
+        column += g.width;
+        line = (struct str){line.ptr + g.len, line.len - g.len};
+    }
+    buf_addf(out, "%s\n", *style ? code(v, PLAIN) : "");
+}
+
 void view_approval(struct view *v, const char *question, struct str detail)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
-    struct str s = detail;
-    int lines = count_lines(detail);
 
     spinner_stop(&v->spinner);
     add_marked(v, &out, "? ", BOLD YELLOW, str_from(question));
-    for (int i = 0; i < DETAIL_LINES && s.len > 0; i++) {
-        const char *end = memchr(s.ptr, '\n', s.len);
-        size_t n = end ? (size_t)(end - s.ptr) : s.len;
+    while (detail.len > 0) {
+        const char *end = memchr(detail.ptr, '\n', detail.len);
+        size_t n = end ? (size_t)(end - detail.ptr) : detail.len;
 
-        add_marked(v, &out, "  ", "", n ? (struct str){s.ptr, n} : STR(" "));
+        add_verbatim(v, &out, (struct str){detail.ptr, n});
         n += end != NULL;
-        s = (struct str){s.ptr + n, s.len - n};
+        detail = (struct str){detail.ptr + n, detail.len - n};
     }
-    if (lines > DETAIL_LINES)
-        buf_addf(&out, "%s  … %d more lines%s\n", code(v, DIM), lines - DETAIL_LINES, code(v, PLAIN));
     emit(v, KIND_NOTE, buf_view(&out));
 }
 

@@ -36,7 +36,7 @@ void view_text_end(struct view *v);
 void view_busy(struct view *v, const char *label); /* "thinking"; NULL: no longer */
 void view_tick(struct view *v);
 
-enum view_outcome { VIEW_DONE, VIEW_FAILED, VIEW_REFUSED, VIEW_UNKNOWN };
+enum view_outcome { VIEW_DONE, VIEW_FAILED, VIEW_REFUSED, VIEW_STOPPED, VIEW_UNKNOWN };
 
 /* A tool: `summary` is one line ("bash ls -l"). Its result is drawn as its first line and how many more there are. */
 void view_tool_start(struct view *v, const char *summary);
@@ -47,7 +47,11 @@ void view_notice(struct view *v, const char *text);
 void view_warning(struct view *v, const char *text);
 void view_error(struct view *v, const char *text);
 void view_heading(struct view *v, const char *text);
-void view_approval(struct view *v, const char *question, struct str detail); /* the caller reads the answer */
+void view_item(struct view *v, const char *head,
+               const char *text); /* of a list: the text is indented behind its head */
+
+/* All of the detail, its blanks too; lines that begin with + or - in colours. The caller reads the answer. */
+void view_approval(struct view *v, const char *question, struct str detail);
 
 struct view_usage {
     int64_t input_tokens, cached_tokens, output_tokens;
@@ -56,6 +60,8 @@ struct view_usage {
     int64_t ms;                   /* below 0: not told */
 };
 void view_usage(struct view *v, const struct view_usage *u);
+
+int view_unwritten(const struct view *v); /* why something could not be written, an errno; 0: all was */
 
 void view_blank(struct view *v); /* an empty line, unless one is there */
 void view_clear(struct view *v); /* the screen, for another session's history */

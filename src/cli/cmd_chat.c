@@ -37,7 +37,7 @@ static const struct opt options[] = {
      .value = "HOW",
      .help = "without a terminal: the answer (text, the default), one object, or one object a line as it happens"},
     {.name = "watch", .help = "with -p, or going on: show all that happens as it happens, then leave"},
-    {.name = "yes", .help = "allow every tool that the settings do not refuse"},
+    {.name = "yes", .help = "allow every tool that the settings do not refuse or ask about"},
     {.name = "no-tools", .help = "talk only"},
     {.name = "max-turns",
      .type = VALUE_INT,
@@ -72,8 +72,41 @@ static enum tide_code read_piped(struct buf *out, struct tide_err *err)
     }
     while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '\r'))
         out->len--;
-    if (!str_is_utf8(buf_view(out), NULL))
-        return tide_fail(err, TIDE_INVALID, "standard input is not valid UTF-8");
+    if (!str_is_utf8(buf_view(out), NULL) || memchr(buf_view(out).ptr, '\0', out->len))
+        return tide_fail(err, TIDE_INVALID, "standard input is %s: pipe in text",
+                         str_is_utf8(buf_view(out), NULL) ? "no text: it holds a NUL byte" : "not valid UTF-8");
+    return TIDE_OK;
+}
+
+static bool is_blank(const char *text)
+{
+    return !text || !text[strspn(text, " \t\r\n\f\v")];
+}
+
+/* What would have no effect is refused, rather than passed over. */
+static enum tide_code check_pairs(const struct cli *cli, const struct chat_want *w, struct tide_err *err)
+{
+    bool watch = args_on(&cli->args, "watch");
+
+    if (w->script && w->provider && strcmp(w->provider, "script") != 0)
+        return tide_fail(err, TIDE_INVALID, "--script and --provider %s: give one of them", w->provider);
+    if (watch && (w->output || cli->out.json))
+        return tide_fail(err, TIDE_INVALID, "--watch shows all that happens: leave %s out",
+                         w->output ? "--output" : "--json");
+    if (cli->out.json && w->output && strcmp(w->output, "json") != 0)
+        return tide_fail(err, TIDE_INVALID, "--json and --output %s: give one of them", w->output);
+    if (watch && is_blank(w->prompt) && !w->resume && !w->latest)
+        return tide_fail(err, TIDE_INVALID, "--watch needs -p TEXT, --resume ID or --continue");
+    return TIDE_OK;
+}
+
+static enum tide_code check_empty(const struct args *a, struct tide_err *err)
+{
+    static const char *const names[] = {"model", "base-url", "script", "agent", "title", "from"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (args_on(a, names[i]) && is_blank(args_text(a, names[i])))
+            return tide_fail(err, TIDE_INVALID, "--%s is empty: say something, or leave it out", names[i]);
     return TIDE_OK;
 }
 
@@ -83,6 +116,8 @@ static enum tide_code check(const struct chat_want *w, struct tide_err *err)
         return tide_fail(err, TIDE_INVALID, "--resume and --continue: give one of them");
     if (w->from && !w->resume)
         return tide_fail(err, TIDE_INVALID, "--from needs --resume ID");
+    if ((w->reuse_effects || w->redo_effects) && !w->from)
+        return tide_fail(err, TIDE_INVALID, "--%s-effects needs --from WHERE", w->reuse_effects ? "reuse" : "redo");
     if (w->reuse_effects && w->redo_effects)
         return tide_fail(err, TIDE_INVALID, "--reuse-effects and --redo-effects: give one of them");
     if (w->no_store && (w->resume || w->latest))
@@ -93,11 +128,11 @@ static enum tide_code check(const struct chat_want *w, struct tide_err *err)
 static enum tide_code run_piped(struct cli *cli, struct chat_want *w, struct tide_err *err)
 {
     AUTO(buf_done) struct buf piped = BUF_INIT(PROMPT_MAX);
-    const char *prompt = w->prompt && *w->prompt ? w->prompt : NULL;
+    const char *prompt = is_blank(w->prompt) ? NULL : w->prompt;
 
     if (!isatty(STDIN_FILENO) && read_piped(&piped, err))
         return err->code;
-    w->prompt = prompt ? prompt : piped.len ? buf_cstr(&piped) : NULL;
+    w->prompt = prompt ? prompt : is_blank(buf_cstr(&piped)) ? NULL : buf_cstr(&piped);
     w->piped = prompt && piped.len ? buf_cstr(&piped) : NULL;
     if (!w->prompt && !w->resume && !w->latest)
         return tide_fail(err, TIDE_INVALID, "no prompt: give -p TEXT, pipe one in, or use a terminal");
@@ -127,12 +162,10 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
                           .max_turns = args_int(a, "max-turns", 0)};
     bool screen = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !w.prompt && !w.output && !cli->out.json;
 
-    if (check(&w, err))
+    if (check(&w, err) || check_empty(a, err) || check_pairs(cli, &w, err))
         return err->code;
     if (args_on(a, "watch"))
-        return w.prompt || w.resume || w.latest
-                   ? chat_watch(cli, &w, err)
-                   : tide_fail(err, TIDE_INVALID, "--watch needs -p TEXT, --resume ID or --continue");
+        return chat_watch(cli, &w, err);
     return screen ? chat_screen(cli, &w, err) : run_piped(cli, &w, err);
 }
 

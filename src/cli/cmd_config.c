@@ -252,7 +252,7 @@ static void check_permissions(struct checking *c, const struct settings *s, stru
 {
     struct permits *p = NULL;
 
-    if (permits_parse(config_json(s->config, "permissions"), &p, err))
+    if (permits_parse(config_json(s->config, "permissions"), &p, err) || permits_check_tools(p, err))
         problem(c, err->msg);
     permits_free(p);
 }

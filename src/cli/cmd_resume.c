@@ -13,10 +13,8 @@
 #include <unistd.h>
 
 #include "cli/chat.h"
+#include "cli/graph_view.h"
 #include "cli/launch.h"
-
-#define TOKEN_MAX 256
-#define INPUT_MAX ((size_t)16 << 20)
 
 static const struct opt options[] = {
     {.name = "token",
@@ -146,6 +144,33 @@ static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struc
     return refuse_for_chat(r, err) ? err->code : chat_print(cli, &want, err);
 }
 
+/* ---- graphs ---- */
+
+static void graph_freep(tide_graph **graph)
+{
+    tide_graph_free(*graph);
+}
+
+/* With the graph that it has, from where it stands; `tidemark sessions resume` can do more. */
+static enum tide_code resume_graph(struct cli *cli, const struct resume *r, tide_session *session, struct tide_err *err)
+{
+    AUTO(graph_freep) tide_graph *graph = NULL;
+    struct graph_want want = {.resume = true,
+                              .opt = {.token = r->token,
+                                      .input = r->input,
+                                      .retry = r->retry,
+                                      .happened = r->happened,
+                                      .on_store_error_continue = r->degrade},
+                              .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0};
+
+    if (r->now || r->accept_change || r->request_id)
+        return tide_fail(err, TIDE_INVALID,
+                         "session '%s' runs a graph: --now, --accept-change and --request-id are for programs", r->id);
+    if (tide_graph_stored(session, &graph, err))
+        return err->code;
+    return graph_drive(cli, session, graph, &want, err);
+}
+
 enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
@@ -159,6 +184,8 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
     if (cli_store_open(cli, NEED_WRITE, 0, err) ||
         cli_advise_session(tide_session_open(cli->store, r->id, TIDE_SESSION_APPEND, &session, err), err))
         return err->code;
+    if (graph_made(session))
+        return resume_graph(cli, r, session, err);
     if (launch_from_session(&l, session, err) && err->code == TIDE_INVALID && chat_made(session)) {
         launch_done(&l);
         tide_session_close(TAKE(session));
@@ -192,7 +219,7 @@ static enum tide_code read_token(int fd, const char *from, struct buf *ret, stru
     return ret->len > 0 ? TIDE_OK : tide_fail(err, TIDE_TOKEN_MALFORMED, "%s gives no token", from);
 }
 
-static enum tide_code take_token(const char *given, struct buf *room, const char **ret, struct tide_err *err)
+enum tide_code take_token(const char *given, struct buf *room, const char **ret, struct tide_err *err)
 {
     bool from_stdin = given && strcmp(given, "-") == 0, from_file = given && given[0] == '@';
     int fd = from_file ? open(given + 1, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
@@ -209,7 +236,7 @@ static enum tide_code take_token(const char *given, struct buf *room, const char
     return err->code;
 }
 
-static enum tide_code take_input(struct cli *cli, struct buf *room, const char **ret, struct tide_err *err)
+enum tide_code take_input(struct cli *cli, struct buf *room, const char **ret, struct tide_err *err)
 {
     const char *text = args_text(&cli->args, "input"), *json = args_text(&cli->args, "input-json");
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -258,5 +285,6 @@ const struct command cmd_resume = {
     .help = "answer a wait, or go on with what was interrupted",
     .more =
         "Runs the session's program again from its start, where it ran before; recorded steps, waits and sleeps answer\n"
-        "from the log. Exit status: that of the program; 7 when it waits again; 8 when the token is refused.",
+        "from the log. A chat or a graph goes on where it was; for graphs `tidemark sessions resume` can do more.\n"
+        "Exit status: that of the program; 7 when it waits again; 8 when the token is refused.",
 };

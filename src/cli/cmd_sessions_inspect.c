@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tidemark sessions inspect: a checkpoint and the state that it promises. */
+/*
+ * tidemark sessions inspect: a checkpoint and the state that it promises. Which nodes ran before it is read from the log: it
+ * would make every checkpoint longer than the one before if it were stored in them.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/session_view.h"
+#include "graph/exec.h"
 
 static const struct opt options[] = {
     {.name = "memory", .help = "show the memory as well"},
@@ -16,8 +20,88 @@ struct inspection {
     struct cli *cli;
     tide_session *session;
     struct arena arena;
-    struct tide_err err; /* of what went wrong inside the callback */
+    bool memory, conversations; /* shown */
+    struct buf path;            /* JSON array of the nodes that began before it */
+    struct map begun;           /* "node#visit" of these */
+    const struct json *metrics; /* of the event; NULL: none */
+    struct tide_err err;        /* of what went wrong inside the callback */
 };
+
+/* ---- what the log says ---- */
+
+static int take_path(void *arg, const struct tide_event *ev)
+{
+    struct inspection *i = arg;
+    struct json_out o = {.buf = &i->path, .depth = 1, .first = i->begun.live == 0};
+    struct json *body;
+    struct str node;
+    const char *visit;
+
+    if (strcmp(ev->kind, "node.started") != 0 ||
+        json_parse(&i->arena, arena_dup(&i->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL))
+        return 0;
+    node = json_get_text(&i->arena, body, STR("node"));
+    visit = arena_printf(&i->arena, "%.*s#%" PRId64, STR_ARG(node), json_get_int(body, STR("visit"), 0));
+    if (!map_get(&i->begun, str_from(visit))) { /* tried again is not another step */
+        json_out_str(&o, node);
+        map_put(&i->begun, str_from(visit), i);
+    }
+    return 0;
+}
+
+/* Along the spans of the content: what a rollback cut off is no part of it. */
+static enum tide_code read_path(struct inspection *i, const struct json *content, struct tide_err *err)
+{
+    const struct json *spans = json_get(content, STR("spans"));
+    enum tide_code code = TIDE_OK;
+
+    buf_add_char(&i->path, '[');
+    for (const struct json *s = spans ? spans->first : NULL; s && !code; s = s->next) {
+        const char *id = arena_dup(&i->arena, json_get_text(&i->arena, s, STR("session"))).ptr;
+        bool own = strcmp(id, tide_session_id(i->session)) == 0;
+        tide_session *from = own ? i->session : NULL;
+
+        if (!own)
+            code = tide_session_open(i->cli->store, id, TIDE_SESSION_READ, &from, err);
+        code = code ? code
+                    : tide_read(from, 0, json_get_int(s, STR("from"), 0), json_get_int(s, STR("to"), 0), take_path, i,
+                                err);
+        if (!own)
+            tide_session_close(from);
+    }
+    buf_add_char(&i->path, ']');
+    return code;
+}
+
+static int take_metrics(void *arg, const struct tide_event *ev)
+{
+    struct inspection *i = arg;
+    struct json *body;
+
+    if (!json_parse(&i->arena, arena_dup(&i->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL))
+        i->metrics = json_get(body, STR("metrics"));
+    return 1;
+}
+
+/* The graph may say what is shown of it without being asked, and what is not. */
+static void ask_graph(struct inspection *i)
+{
+    struct tide_err ignored;
+    tide_graph *graph = NULL;
+    const struct json *c, *full;
+
+    i->memory = args_on(&i->cli->args, "memory");
+    i->conversations = true;
+    if (tide_graph_stored(i->session, &graph, &ignored))
+        return;
+    c = json_get(graph->spec->graph->json, STR("checkpoints"));
+    full = json_get(c, STR("include_full_memory"));
+    i->memory |= full && full->type == JSON_TRUE;
+    i->conversations = graph->spec->graph->checkpoints.include_conversations;
+    tide_graph_free(graph);
+}
+
+/* ---- showing it ---- */
 
 /* What the state says of content: counts in JSON and text, the whole memory only when asked for. */
 static void content_json(const struct inspection *i, const struct json *content, const struct tide_checkpoint *c)
@@ -27,15 +111,15 @@ static void content_json(const struct inspection *i, const struct json *content,
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(i->session)));
     checkpoint_members(&o, c);
+    json_out_kraw(&o, STR("execution_path"), buf_view(&i->path));
+    json_out_kraw(&o, STR("metrics"), i->metrics ? json_source(i->metrics) : STR("null"));
     json_out_key(&o, STR("state"));
     json_out_begin(&o, '{');
     for (const struct json *m = content ? content->first : NULL; m; m = m->next) {
-        bool memory = json_key_eq(m, STR("memory"));
-
-        if (!memory || args_on(&i->cli->args, "memory"))
-            json_out_kraw(&o, m->key, json_source(m));
-        else
+        if (json_key_eq(m, STR("memory")) && !i->memory)
             json_out_kint(&o, STR("memory_keys"), m->count);
+        else if (!json_key_eq(m, STR("conversations")) || i->conversations)
+            json_out_kraw(&o, m->key, json_source(m));
     }
     json_out_end(&o, '}');
     json_out_end(&o, '}');
@@ -55,6 +139,49 @@ static void print_memory(struct inspection *i, const struct json *memory)
         outf(out, " = ");
         out_value(out, buf_cstr(&value));
         outf(out, "\n");
+    }
+}
+
+static void print_path(struct inspection *i)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT((size_t)1 << 30);
+    struct json *path = NULL;
+
+    if (!i->begun.live || json_parse(&i->arena, buf_view(&i->path), NULL, &path, NULL, NULL))
+        return;
+    for (const struct json *n = path->first; n; n = n->next)
+        buf_addf(&text, "%s%.*s", n == path->first ? "" : " → ", STR_ARG(json_text(&i->arena, n)));
+    out_field(&i->cli->out, "path", buf_cstr(&text));
+}
+
+static void print_metrics(struct inspection *i)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT((size_t)1 << 20);
+    int64_t n;
+
+    for (const struct json *m = i->metrics ? i->metrics->first : NULL; m; m = m->next) {
+        struct str key = json_key_text(&i->arena, m);
+
+        if (json_int(m, &n) && n)
+            buf_addf(&text, "%s%.*s %" PRId64, text.len ? ", " : "", STR_ARG(key), n);
+        else if (m->type == JSON_ARRAY && m->count)
+            buf_addf(&text, "%s%.*s %.*s", text.len ? ", " : "", STR_ARG(key), STR_ARG(json_source(m)));
+    }
+    if (text.len)
+        out_field(&i->cli->out, "metrics", buf_cstr(&text));
+}
+
+static void print_conversations(struct inspection *i, const struct json *content)
+{
+    const struct json *all = json_get(content, STR("conversations"));
+
+    for (const struct json *c = all && i->conversations ? all->first : NULL; c; c = c->next) {
+        struct str node = json_key_text(&i->arena, c);
+
+        if (node.len)
+            out_field(&i->cli->out, "conversation",
+                      arena_printf(&i->arena, "%.*s: %" PRId64 " messages", STR_ARG(node),
+                                   json_get_int(c, STR("messages"), 0)));
     }
 }
 
@@ -78,14 +205,17 @@ static void content_text(struct inspection *i, const struct json *content, const
               c->rolled_back       ? "no: a rollback has cut it off"
               : c->can_resume_from ? "yes"
                                    : "no: an effect or branch was unsettled");
+    print_path(i);
+    print_metrics(i);
     out_field(out, "turn", arena_printf(&i->arena, "%" PRId64, c->turn));
     out_field(out, "messages", arena_printf(&i->arena, "%" PRId64, json_get_int(content, STR("messages"), 0)));
+    print_conversations(i, content);
     out_field(out, "outputs",
               arena_printf(&i->arena, "of %u node%s", outputs ? outputs->count : 0,
                            outputs && outputs->count == 1 ? "" : "s"));
     out_field(out, "memory",
               arena_printf(&i->arena, "%u key%s", memory ? memory->count : 0, memory && memory->count == 1 ? "" : "s"));
-    if (args_on(&i->cli->args, "memory"))
+    if (i->memory)
         print_memory(i, memory);
 }
 
@@ -96,8 +226,11 @@ static enum tide_code inspect(struct inspection *i, const struct tide_checkpoint
     struct json *state = NULL;
 
     if (tide_state(i->session, c->seq, &text, err) ||
-        json_parse(&i->arena, (struct str){text.ptr, text.len}, &limits, &state, NULL, err))
+        json_parse(&i->arena, (struct str){text.ptr, text.len}, &limits, &state, NULL, err) ||
+        read_path(i, json_get(state, STR("content")), err) ||
+        tide_read(i->session, TIDE_READ_INHERITED, c->seq, c->seq, take_metrics, i, err))
         return err->code;
+    ask_graph(i);
     if (i->cli->out.json)
         content_json(i, json_get(state, STR("content")), c);
     else
@@ -115,7 +248,7 @@ static int on_checkpoint(void *arg, const struct tide_checkpoint *c)
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
-    struct inspection i = {.cli = cli, .arena = ARENA_INIT};
+    struct inspection i = {.cli = cli, .arena = ARENA_INIT, .path = BUF_INIT((size_t)1 << 30)};
     enum tide_code code = cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err);
 
     i.session = session;
@@ -123,6 +256,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         code = tide_checkpoint_load(session, args_operand(&cli->args, 1), on_checkpoint, &i, err);
     if (!code && i.err.code)
         code = tide_err_copy(err, &i.err);
+    map_done(&i.begun, NULL);
+    buf_done(&i.path);
     arena_done(&i.arena);
     return code;
 }

@@ -33,6 +33,12 @@ static const struct table_column columns[] = {
     {.head = "EVENTS", .right = true},
 };
 
+/* Of what failed: where, why, and from where it can go on. */
+static const struct table_column failed_columns[] = {
+    {.head = "ID"},         {.head = "STATUS"}, {.head = "NODE"},
+    {.head = "CHECKPOINT"}, {.head = "AGE"},    {.head = "ERROR", .gives = true},
+};
+
 struct listing {
     struct cli *cli;
     struct json_out json;
@@ -76,6 +82,31 @@ static int add_row(void *arg, const struct tide_session_info *info)
     return stop_signal != 0;
 }
 
+static int add_failed(void *arg, const struct tide_session_info *info)
+{
+    struct listing *l = arg;
+    char status[STATUS_SIZE], ago[AGO_SIZE];
+
+    table_cell(&l->table, info->id, COLOR_NONE);
+    table_cell(&l->table, session_status(status, info), session_color(info));
+    table_cell(&l->table, info->failed_at_node, COLOR_BOLD);
+    table_cell(&l->table, info->resume_from_checkpoint_id, COLOR_NONE);
+    table_cell(&l->table, time_ago(ago, info->updated_ms), COLOR_DIM);
+    table_cell(&l->table, info->error_message ? info->error_message : info->why, COLOR_NONE);
+    l->n++;
+    return stop_signal != 0;
+}
+
+static bool is_of_failed(const char *status)
+{
+    static const char *const words[] = {"failed", "FAILED", "interrupted", "interrupted_startup", "ERROR"};
+
+    for (size_t i = 0; status && i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(words[i], status) == 0)
+            return true;
+    return false;
+}
+
 /* {"sessions":[…]} or {"ids":[…]}. */
 static enum tide_code list_json(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
 {
@@ -97,8 +128,11 @@ static enum tide_code list_table(struct listing *l, const struct tide_list_filte
 {
     enum tide_code code;
 
-    table_init(&l->table, columns, sizeof(columns) / sizeof(columns[0]));
-    code = tide_session_list(l->cli->store, filter, add_row, l, err);
+    if (is_of_failed(filter->status))
+        table_init(&l->table, failed_columns, sizeof(failed_columns) / sizeof(failed_columns[0]));
+    else
+        table_init(&l->table, columns, sizeof(columns) / sizeof(columns[0]));
+    code = tide_session_list(l->cli->store, filter, is_of_failed(filter->status) ? add_failed : add_row, l, err);
     if (!code && l->n > 0)
         table_print(&l->table, &l->cli->out);
     if (!code && l->n == 0 && isatty(STDERR_FILENO))

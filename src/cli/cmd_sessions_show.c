@@ -158,14 +158,16 @@ static void field_provider(struct out *out, const struct view *v, const struct j
 static void field_usage(struct out *out, const struct view *v)
 {
     const struct tide_usage *u = v->usage;
+    const char *cost = "";
 
+    if (u->cost_nano > 0) /* else there are no prices: nothing is known, which is not nothing */
+        cost = arena_printf(v->arena, ", cost %" PRId64 ".%06" PRId64, u->cost_nano / 1000000000,
+                            u->cost_nano % 1000000000 / 1000);
     if (u->calls > 0)
         out_field(out, "usage",
-                  arena_printf(v->arena,
-                               "%" PRId64 " calls, %" PRId64 " tokens in (%" PRId64 " cached), %" PRId64
-                               " out, cost %" PRId64 ".%06" PRId64,
-                               u->calls, u->input_tokens, u->cached_tokens, u->output_tokens, u->cost_nano / 1000000000,
-                               u->cost_nano % 1000000000 / 1000));
+                  arena_printf(
+                      v->arena, "%" PRId64 " call%s, %" PRId64 " tokens in (%" PRId64 " cached), %" PRId64 " out%s",
+                      u->calls, u->calls == 1 ? "" : "s", u->input_tokens, u->cached_tokens, u->output_tokens, cost));
 }
 
 static void fields_standing(struct out *out, const struct view *v, const struct tide_session_info *info)

@@ -11,10 +11,11 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_version, cmd_why, cmd_sessions_timeline, cmd_recover, cmd_exec, cmd_step, cmd_wait, cmd_sleep, cmd_set, cmd_get,
     cmd_checkpoint, cmd_chat, cmd_resume, cmd_cancel, cmd_sessions_send, cmd_token_rotate, cmd_config_list,
     cmd_config_get, cmd_config_set, cmd_config_check, cmd_graph_check, cmd_graph_show, cmd_graph_import,
-    cmd_graph_schema;
+    cmd_graph_schema, cmd_sessions_resume, cmd_torture, cmd_run, cmd_graph_diff;
 
 const struct command *const commands[] = {
     &cmd_chat,
+    &cmd_run,
     &cmd_exec,
     &cmd_step,
     &cmd_wait,
@@ -31,6 +32,7 @@ const struct command *const commands[] = {
     &cmd_sessions_show,
     &cmd_sessions_timeline,
     &cmd_sessions_send,
+    &cmd_sessions_resume,
     &cmd_sessions_checkpoints,
     &cmd_sessions_inspect,
     &cmd_sessions_checkpoint,
@@ -53,10 +55,12 @@ const struct command *const commands[] = {
     &cmd_config_check,
     &cmd_graph_check,
     &cmd_graph_show,
+    &cmd_graph_diff,
     &cmd_graph_import,
     &cmd_graph_schema,
     &cmd_state,
     &cmd_doctor,
+    &cmd_torture,
     &cmd_demo,
     &cmd_completion,
     &cmd_help,
@@ -69,7 +73,7 @@ const struct command_group command_groups[] = {
     {"log", "append events to a session's log and read them"},
     {"token", "rights to answer what a session waits for"},
     {"store", "look at the store as a whole, check it, give space back"},
-    {"graph", "check graphs, draw them, take them over from elsewhere"},
+    {"graph", "check graphs, draw and compare them, take them over from elsewhere"},
     {"config", "look at the settings of agents, change and check them"},
     {NULL, NULL},
 };

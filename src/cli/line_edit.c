@@ -96,13 +96,7 @@ void line_edit_prefill(struct line_edit *e, struct str text)
 void line_edit_hush(struct line_edit *e)
 {
     if (e->terminal)
-        tty_hush(e->config.in);
-}
-
-void line_edit_unhush(struct line_edit *e)
-{
-    (void)e;
-    tty_restore();
+        tty_hush(e->config.in, e->config.out);
 }
 
 static void draw(struct line_edit *e, const char *prompt)
@@ -452,6 +446,32 @@ static enum line_result edit(struct line_edit *e, const char *prompt, struct buf
     return finish(e, prompt, outcome, ret_text);
 }
 
+/* ---- typed ahead ---- */
+
+void line_edit_gather(struct line_edit *e)
+{
+    struct pollfd fd = {.fd = e->config.in, .events = POLLIN};
+
+    while (e->terminal && !e->ended && poll(&fd, 1, 0) > 0 && read_more(e) == HEARD_KEYS)
+        ;
+}
+
+void line_edit_hold(struct line_edit *e)
+{
+    line_edit_gather(e);
+    while (e->input.len > 0 && e->input.ptr[e->input.len - 1] == '\r')
+        e->input.len--;
+    for (size_t i = 0; i < e->input.len; i++)
+        if (e->input.ptr[i] == '\r')
+            e->input.ptr[i] = '\n'; /* the key that begins a new line */
+}
+
+void line_edit_pass_on(struct line_edit *from, struct line_edit *to)
+{
+    buf_add_str(&to->input, buf_view(&from->input));
+    buf_clear(&from->input);
+}
+
 /* ---- without an editor ---- */
 
 /* The next line of the input, its end included; 0: there is no whole one yet. */
@@ -511,6 +531,9 @@ enum line_result line_edit_read(struct line_edit *e, const char *prompt, struct 
         return read_plainly(e, prompt, ret_text);
     begin(e);
     result = edit(e, prompt, ret_text);
-    tty_restore();
+    if (result == LINE_OK)
+        line_edit_hush(e);
+    else
+        tty_restore();
     return result;
 }

@@ -41,8 +41,14 @@ enum line_result line_edit_read(struct line_edit *e, const char *prompt, struct 
 /* What the next read begins with. */
 void line_edit_prefill(struct line_edit *e, struct str text);
 
-/* Between reads: keys are not shown (they would stand in the answer) but kept for the next read. Ends with it. */
+/*
+ * Behind a prompt, and after line_edit_hush(), keys are not shown (they would stand in the answer) but kept for the next
+ * read. An Enter among them sends what stands before it; after line_edit_hold() it does not: the text stands there to be
+ * looked at.
+ */
 void line_edit_hush(struct line_edit *e);
-void line_edit_unhush(struct line_edit *e);
+void line_edit_gather(struct line_edit *e); /* what was typed so far is for e, and for no other that reads meanwhile */
+void line_edit_hold(struct line_edit *e);
+void line_edit_pass_on(struct line_edit *from, struct line_edit *to); /* what the one has not used up */
 
 #endif

@@ -4,7 +4,8 @@
  * are changed: the handler puts them back, gives the signal its former handler again and raises it anew. Everything the
  * handler touches is set before it is installed; tcsetattr and write may be called from one.
  *
- * Bracketed paste is switched on with raw mode and off with it: else the marks of a paste would reach the next program.
+ * Bracketed paste is switched on while keys are kept for an editor and off behind it: else its marks would reach the next
+ * program.
  */
 #include "cli/line_tty.h"
 
@@ -22,19 +23,21 @@ static const int changing[] = {SIGWINCH, SIGCONT};
 #define N_ENDING (sizeof(ending) / sizeof(ending[0]))
 #define N_CHANGING (sizeof(changing) / sizeof(changing[0]))
 
+enum mode { MODE_QUIET, MODE_HUSHED, MODE_RAW };
+
 static struct {
     struct termios saved, modes;
     int in, out;
-    volatile sig_atomic_t active, raw, ended, stopped;
+    volatile sig_atomic_t active, raw, pastes, ended, stopped;
     struct sigaction was_ending[N_ENDING], was_changing[N_CHANGING];
 } tty;
 
 static void put_back(void)
 {
     tcsetattr(tty.in, TCSADRAIN, &tty.saved);
-    if (tty.raw)
+    if (tty.pastes)
         (void)!write(tty.out, PASTE_OFF, sizeof(PASTE_OFF) - 1);
-    tty.active = tty.raw = 0;
+    tty.active = tty.raw = tty.pastes = 0;
 }
 
 static void on_ending(int sig)
@@ -69,8 +72,13 @@ static void catch_signals(bool raw)
     struct sigaction end = {.sa_handler = on_ending}, change = {.sa_handler = on_changing};
 
     for (size_t i = 0; i < N_ENDING; i++) {
-        sigaction(ending[i], NULL, &tty.was_ending[i]);
-        if (tty.was_ending[i].sa_handler != SIG_IGN)
+        struct sigaction now;
+
+        sigaction(ending[i], NULL, &now);
+        if (now.sa_handler == on_ending) /* caught since the modes of before */
+            continue;
+        tty.was_ending[i] = now;
+        if (now.sa_handler != SIG_IGN)
             sigaction(ending[i], &end, NULL);
     }
     for (size_t i = 0; raw && i < N_CHANGING; i++)
@@ -88,20 +96,40 @@ static void release(const int *signals, const struct sigaction *was, size_t n, v
     }
 }
 
-static bool change_modes(int in, int out, bool raw)
+static void paste_on(void)
 {
+    (void)!write(tty.out, PASTE_ON, sizeof(PASTE_ON) - 1);
+}
+
+/* Bits of c_lflag and c_iflag that are taken away. Hushed, keys are kept as they are pressed, whatever signal comes. */
+static const struct {
+    tcflag_t local, input;
+} modes_of[] = {
+    [MODE_QUIET] = {ECHO, 0},
+    [MODE_HUSHED] = {ECHO | ICANON | IEXTEN, ICRNL | INLCR},
+    [MODE_RAW] = {ECHO | ICANON | ISIG | IEXTEN, ICRNL | INLCR | IXON | ISTRIP},
+};
+
+static bool change_modes(int in, int out, enum mode mode)
+{
+    bool raw = mode == MODE_RAW, again = tty.active && tty.in == in && mode != MODE_QUIET;
     struct termios modes;
 
-    tty_restore();
-    if (tcgetattr(in, &modes) != 0)
+    if (again) /* not by way of the modes of before: a key pressed meanwhile would be shown, an Enter be a line end */
+        release(changing, tty.was_changing, N_CHANGING, on_changing);
+    else
+        tty_restore();
+    if (!again && tcgetattr(in, &modes) != 0)
         return false;
-    tty.saved = tty.modes = modes;
+    tty.saved = again ? tty.saved : modes;
+    tty.modes = tty.saved;
     tty.in = in;
     tty.out = out;
     tty.ended = tty.stopped = 0;
-    tty.modes.c_lflag &= (tcflag_t) ~(raw ? ECHO | ICANON | ISIG | IEXTEN : ECHO);
-    if (raw) {
-        tty.modes.c_iflag &= (tcflag_t) ~(ICRNL | INLCR | IXON | ISTRIP);
+    tty.modes.c_lflag &= ~modes_of[mode].local;
+    tty.modes.c_lflag |= NOFLSH; /* else Ctrl-C throws away what was typed before it */
+    tty.modes.c_iflag &= ~modes_of[mode].input;
+    if (mode != MODE_QUIET) {
         tty.modes.c_oflag |= OPOST | ONLCR; /* notices are written with plain line ends */
         tty.modes.c_cc[VMIN] = 1;
         tty.modes.c_cc[VTIME] = 0;
@@ -113,29 +141,34 @@ static bool change_modes(int in, int out, bool raw)
         tty_restore();
         return false;
     }
+    tty.pastes = mode != MODE_QUIET;
+    if (tty.pastes)
+        paste_on();
     return true;
-}
-
-static void paste_on(void)
-{
-    (void)!write(tty.out, PASTE_ON, sizeof(PASTE_ON) - 1);
 }
 
 bool tty_raw(int in, int out)
 {
-    if (!change_modes(in, out, true))
-        return false;
-    paste_on();
-    return true;
+    return change_modes(in, out, MODE_RAW);
 }
 
 /* Ctrl-C is the caller's business here: it stops a turn. */
-bool tty_hush(int in)
+static bool hush(int in, int out, enum mode mode)
 {
-    if (!change_modes(in, in, false))
+    if (!change_modes(in, out, mode))
         return false;
     sigaction(SIGINT, &tty.was_ending[0], NULL);
     return true;
+}
+
+bool tty_hush(int in, int out)
+{
+    return hush(in, out, MODE_HUSHED);
+}
+
+bool tty_quiet(int in)
+{
+    return hush(in, in, MODE_QUIET);
 }
 
 /* Modes first: a signal between the two still finds its handler, which then has nothing left to do. */

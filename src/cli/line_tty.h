@@ -6,8 +6,9 @@
 #include <stdbool.h>
 
 /* One terminal at a time. */
-bool tty_raw(int in, int out); /* keys come as they are pressed; false: it is no terminal that can do so */
-bool tty_hush(int in);         /* what is typed is not shown; Ctrl-C is still a signal */
+bool tty_raw(int in, int out);  /* keys come as they are pressed; false: it is no terminal that can do so */
+bool tty_hush(int in, int out); /* keys are not shown and wait as they are for tty_raw(); Ctrl-C is still a signal */
+bool tty_quiet(int in);         /* keys are not shown, and are whoever's the terminal is next */
 void tty_restore(void);
 
 /* A signal that ends things has been passed on to whoever handled it before: time to leave. */

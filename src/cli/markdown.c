@@ -7,8 +7,8 @@
  *
  *   LINE_START --block known--> INLINE or VERBATIM --line end--> LINE_START
  *
- * What the model meant as text is never lost: a mark that opens nothing is shown, __init__ and snake_case are no
- * emphasis, and tables are left as the text they are.
+ * What the model meant as text is never lost: a mark that opens nothing is shown, and __init__ and snake_case are no
+ * emphasis. Only a table waits for its end: how wide its columns are its last row decides.
  */
 #include "cli/markdown.h"
 
@@ -44,7 +44,7 @@ void markdown_columns(struct markdown *md, int columns)
     md->flow.columns = columns < 8 ? 8 : columns;
 }
 
-/* ---- lines as they are: code and tables ---- */
+/* ---- lines as they are: code, and what looks like a table and is none ---- */
 
 size_t markdown_end_line(struct markdown *md, struct buf *out)
 {
@@ -143,7 +143,10 @@ static void draw_rule(struct markdown *md, const struct flow_prefix *p, struct b
         flow_verbatim(&md->flow, out, (struct glyph){1, STR("─"), 1}, STYLE_DIM);
 }
 
-/* The line that opens a code block shows its language, if it names one. All of it is taken, the line end too. */
+/*
+ * The line that opens a code block shows its language, if it names one, in a way that is not taken for code. All of it is
+ * taken, the line end too.
+ */
 static size_t open_fence(struct markdown *md, struct str line, size_t at, struct str all, struct flow_prefix *p,
                          struct buf *out)
 {
@@ -157,6 +160,7 @@ static size_t open_fence(struct markdown *md, struct str line, size_t at, struct
     if (name.len > 0 && blanks(name) < name.len) {
         prefix_add(p, "  ", "  ", 2);
         flow_prefix(&md->flow, p);
+        flow_text(&md->flow, out, STR("── "), STYLE_DIM);
         flow_text(&md->flow, out, name, STYLE_DIM);
         flow_end_line(&md->flow, out);
     }
@@ -196,12 +200,26 @@ static void draw_blank(struct markdown *md, struct buf *out)
     md->any = true;
 }
 
+/* A line with a bar at its beginning: *ret_n bytes of a table, or 0 when more must come. False: it is text. */
+static bool step_table(struct markdown *md, struct str all, bool last, struct buf *out, size_t *ret_n)
+{
+    AUTO(buf_done) struct buf drawn = BUF_INIT(PENDING_MAX);
+    bool open = false;
+
+    *ret_n = markdown_table(md, all, last, &drawn, &open);
+    if (*ret_n > 0) {
+        draw_blank(md, out);
+        buf_add_str(out, buf_view(&drawn));
+    }
+    return *ret_n > 0 || open;
+}
+
 /* A fence waits for its line end; only LOOK bytes are waited for. */
 static size_t step_block(struct markdown *md, struct str all, bool last, struct buf *out)
 {
     struct look l = look_at(all, last);
     struct flow_prefix p = {.width = 0};
-    size_t at = blanks(l.s);
+    size_t at = blanks(l.s), table;
 
     prefix_blanks(md, &p, at);
     while (at < l.s.len && l.s.ptr[at] == '>' && (l.whole || at + 1 < l.s.len)) {
@@ -216,6 +234,8 @@ static size_t step_block(struct markdown *md, struct str all, bool last, struct 
         md->blank = true;
         return at + (at < all.len);
     }
+    if (at < l.s.len && l.s.ptr[at] == '|' && !p.style && step_table(md, all, last, out, &table))
+        return table;
     draw_blank(md, out);
     if (is_fence(past(l.s, at))) {
         if (!l.whole)

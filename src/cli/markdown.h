@@ -17,7 +17,7 @@ struct markdown *markdown_new(enum markdown_mode mode, int columns);
 void markdown_free(struct markdown *md);
 void markdown_columns(struct markdown *md, int columns); /* from here on */
 
-/* Appends to `out` what can be drawn by now. At most a word, or a mark that is still open, stays behind. */
+/* Appends to `out` what can be drawn by now. At most a word, a mark that is still open, or a table stays behind. */
 void markdown_add(struct markdown *md, struct str piece, struct buf *out);
 
 /* The text ends: all of it is drawn, the line ended (but in raw mode), and the next text begins afresh. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between markdown.c (lines) and markdown_inline.c (what stands in them), and nobody else. */
+/* Between markdown.c (lines), markdown_inline.c (what stands in them) and markdown_table.c, and nobody else. */
 #ifndef CLI_MARKDOWN_STATE_H
 #define CLI_MARKDOWN_STATE_H
 
@@ -81,5 +81,8 @@ static inline struct look look_at(struct str s, bool last)
 /* One step inside a line; the bytes taken, 0: more must come. */
 size_t markdown_inline(struct markdown *md, struct str s, bool last, struct buf *out);
 size_t markdown_end_line(struct markdown *md, struct buf *out); /* takes the line end: 1 */
+
+/* A table, whole; the bytes taken. 0: more must come (*ret_open), or it is none that can be drawn. */
+size_t markdown_table(struct markdown *md, struct str all, bool last, struct buf *out, bool *ret_open);
 
 #endif

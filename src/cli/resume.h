@@ -18,6 +18,14 @@ struct resume {
 /* Opens the store as well. */
 enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err) MUST_CHECK;
 
+/* --token TOKEN|-|@FILE; `room` keeps what is not given as it is. */
+enum tide_code take_token(const char *given, struct buf *room, const char **ret, struct tide_err *err) MUST_CHECK;
+/* --input TEXT or --input-json JSON, as JSON; NULL: neither. */
+enum tide_code take_input(struct cli *cli, struct buf *room, const char **ret, struct tide_err *err) MUST_CHECK;
+
+#define TOKEN_MAX 256
+#define INPUT_MAX ((size_t)16 << 20)
+
 /* --on-store-error continue */
 bool is_continue(const struct args *args);
 

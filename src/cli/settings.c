@@ -223,7 +223,11 @@ enum tide_code settings_log(const struct cli *cli, const struct settings *s, str
     if (file) {
         AUTO(mem_freep) char *path = settings_path(s, file);
 
-        fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+        /* A pipe that nobody reads must hold up neither this nor a record. */
+        fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+        if (fd < 0 && errno == ENXIO)
+            return tide_fail(err, TIDE_IO, "log_file: %.150s: nobody reads it: start its reader first, or name a file",
+                             path);
         if (fd < 0)
             return tide_fail_errno(err, errno, "log_file: %.150s", path);
     }

@@ -92,6 +92,7 @@ struct tl_summary {
     int64_t begun_again, settled; /* steps that were cut: run again later; not run, but found to have happened */
     int64_t not_compared;         /* steps that were too many to be told apart: each counts as a new one */
     int64_t waits, sleeps, interruptions, checkpoints;
+    int64_t nodes; /* of a graph, complete */
 };
 
 struct timeline {

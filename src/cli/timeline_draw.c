@@ -408,6 +408,12 @@ static void put_finished(const struct drawing *d, int *at)
         snprintf(again, sizeof(again), ", %" PRId64 " of them run again", s->repeated);
     else if (n > 0)
         snprintf(again, sizeof(again), ", %s", n == 1 ? "not run again" : "none of them run again");
+    if (s->nodes) {
+        snprintf(text, sizeof(text), "%" PRId64 " node%s complete", s->nodes, s->nodes == 1 ? "" : "s");
+        put_part(d, at, COLOR_GREEN, text);
+    }
+    if (s->nodes && n == 0)
+        return;
     snprintf(text, sizeof(text), "%" PRId64 " step%s finished%s", n, n == 1 ? "" : "s", again);
     put_part(d, at, s->repeated ? COLOR_RED : COLOR_GREEN, text);
 }

@@ -321,6 +321,11 @@ static void on_node(const struct fact *f)
     tl_mark_add(f->t, f->run, TL_NODE);
 }
 
+static void on_node_completed(const struct fact *f)
+{
+    f->t->sum.nodes++;
+}
+
 static void on_rollback(const struct fact *f)
 {
     tl_mark_add(f->t, f->run, TL_ROLLBACK);
@@ -362,6 +367,7 @@ static const struct drawn {
     {"cancel.requested", on_input, false},
     {"approval.given", on_input, false},
     {"node.started", on_node, false},
+    {"node.completed", on_node_completed, false},
     {"session.rolled_back", on_rollback, false},
 };
 

@@ -96,7 +96,7 @@ struct spec_node {
     struct str id, name, description; /* id is empty for the node inside a map */
     int type;                         /* enum spec_node_type */
     struct spec_texts inputs, outputs, nullable_outputs;
-    int effect;      /* enum spec_effect; not given: lua and router pure, function once, the others idempotent */
+    int effect;      /* enum spec_effect; not given: lua and router pure, the others idempotent */
     int64_t retries; /* its own, else the graph's */
     struct spec_texts retry_on;
     int64_t timeout_ms; /* 0: none */
@@ -184,6 +184,7 @@ struct spec_graph {
     struct spec_checkpoints checkpoints;
 
     size_t entry_index;
+    size_t *by_id;         /* indexes of nodes, sorted by id */
     struct spec_arc *arcs; /* by source, in the order in which they are looked at */
     size_t n_arcs;
     bool max_steps_given;
@@ -226,6 +227,9 @@ enum tide_code spec_parse(struct str text, const struct spec_options *opt, struc
 /* The same from a file; opt->dir NULL: the file's directory. */
 enum tide_code spec_load(const char *path, const struct spec_options *opt, struct spec **ret_spec, struct tide_err *err)
     MUST_CHECK;
+/* Members of an object as in `checkpoints`, over what is there. */
+enum tide_code spec_change_checkpoints(struct spec *s, struct str json, struct spec_checkpoints *into,
+                                       struct tide_err *err) MUST_CHECK;
 void spec_free(struct spec *s);
 static inline void spec_freep(struct spec **s)
 {

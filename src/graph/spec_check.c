@@ -392,6 +392,7 @@ static void check_keys(struct spec_parser *p, const struct spec_graph *g)
         if (!map_get(&keys, g->conflict.at[i].key))
             spec_say(p, SPEC_WARNING, member(p, g->path, "conflict"), "", "a rule for '%.*s', which no node sets",
                      STR_ARG(g->conflict.at[i].key));
+    spec_check_texts(p, g, &keys);
     map_done(&keys, NULL);
 }
 

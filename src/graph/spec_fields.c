@@ -108,7 +108,7 @@ static const struct spec_field node_fields[] = {
     {"nullable_outputs", FIELD_KEYS, AT(nullable_outputs), .help = "outputs that may stay unset"},
     {"effect", FIELD_WORD, AT(effect), .words = spec_effect_words,
      .help = "what may be done when it was cut: pure and idempotent run again, once never does (default: pure for lua "
-             "and router, once for function, else idempotent)"},
+             "and router, else idempotent)"},
     {"retries", FIELD_INT, AT(retries), .max = 1000,
      .help = "tries after the first (default: the graph's max_retries)"},
     {"retry_on", FIELD_TEXTS, AT(retry_on), .help = "only errors with these codes are tried again"},

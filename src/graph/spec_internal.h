@@ -67,6 +67,10 @@ void spec_resolve(struct spec_parser *p, struct spec_graph *g);
 /* Everything that can be wrong with a graph whose parts are right. */
 void spec_check(struct spec_parser *p, struct spec_graph *g);
 
+/* What prompts, questions and expressions ask for: `keys` are those that somebody sets; those of nodes are put to them. */
+struct map;
+void spec_check_texts(struct spec_parser *p, const struct spec_graph *g, struct map *keys);
+
 void spec_compile(struct spec_parser *p, struct str source, bool body, const struct spec_place *at,
                   struct spec_expr *ret);
 

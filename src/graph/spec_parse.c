@@ -342,6 +342,28 @@ void spec_free(struct spec *s)
     free(s);
 }
 
+/* ---- what a run changes ---- */
+
+enum tide_code spec_change_checkpoints(struct spec *s, struct str json, struct spec_checkpoints *into,
+                                       struct tide_err *err)
+{
+    static const struct spec_options none;
+    struct spec_parser p = {.spec = s, .opt = &none};
+    struct spec_place top = {.path = "checkpoints"};
+    struct json *v = NULL;
+    size_t before = s->problems;
+
+    if (json_parse(&s->arena, arena_dup(&s->arena, json), NULL, &v, NULL, err))
+        return tide_wrap(err, "checkpoints");
+    if (v->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID, "checkpoints: it must be an object: {\"async_checkpoint\":false}");
+    for (const struct json *m = v->first; m; m = m->next)
+        read_member(&p, &spec_checkpoints_object, 0, m, &top, (char *)into);
+    before = s->problems - before;
+    s->problems -= before;
+    return before ? tide_err_copy(err, &p.first) : TIDE_OK;
+}
+
 /* ---- files ---- */
 
 enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err *err)

@@ -164,10 +164,13 @@ static void find_over_key(struct spec_node *n)
 
 void spec_finish_node(struct spec_parser *p, struct spec_node *n, const struct json *v, const struct spec_place *at)
 {
-    static const int effects[SPEC_NODE_TYPES] = {
-        [SPEC_EVENT_LOOP] = SPEC_IDEMPOTENT,  [SPEC_FUNCTION] = SPEC_ONCE, [SPEC_ROUTER] = SPEC_PURE,
-        [SPEC_HUMAN_INPUT] = SPEC_IDEMPOTENT, [SPEC_LUA] = SPEC_PURE,      [SPEC_SUBGRAPH] = SPEC_IDEMPOTENT,
-        [SPEC_MAP] = SPEC_IDEMPOTENT};
+    static const int effects[SPEC_NODE_TYPES] = {[SPEC_EVENT_LOOP] = SPEC_IDEMPOTENT,
+                                                 [SPEC_FUNCTION] = SPEC_IDEMPOTENT,
+                                                 [SPEC_ROUTER] = SPEC_PURE,
+                                                 [SPEC_HUMAN_INPUT] = SPEC_IDEMPOTENT,
+                                                 [SPEC_LUA] = SPEC_PURE,
+                                                 [SPEC_SUBGRAPH] = SPEC_IDEMPOTENT,
+                                                 [SPEC_MAP] = SPEC_IDEMPOTENT};
     AUTO(buf_done) struct buf b = BUF_INIT(SPEC_MAX_BYTES * 4);
 
     n->json = v;
@@ -325,9 +328,33 @@ static void inherit(const struct spec_graph *g, struct spec_node *n)
     }
 }
 
+static int str_order(struct str a, struct str b)
+{
+    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+
+    return order ? order : a.len < b.len ? -1 : a.len > b.len;
+}
+
+static int by_name(const void *left, const void *right, void *graph)
+{
+    const struct spec_node *nodes = ((const struct spec_graph *)graph)->nodes.at;
+
+    return str_order(nodes[*(const size_t *)left].id, nodes[*(const size_t *)right].id);
+}
+
+static void sort_names(struct spec_parser *p, struct spec_graph *g)
+{
+    g->by_id = arena_alloc(&p->spec->arena, (g->nodes.n + 1) * sizeof(*g->by_id));
+    for (size_t i = 0; i < g->nodes.n; i++)
+        g->by_id[i] = i;
+    qsort_r(g->by_id, g->nodes.n, sizeof(*g->by_id), by_name, g);
+}
+
 void spec_resolve(struct spec_parser *p, struct spec_graph *g)
 {
     struct map ids = {0};
+
+    sort_names(p, g);
 
     name_nodes(p, g, &ids);
     g->entry_index = find_node(p, g, &ids, g->entry, g->path, "entry");
@@ -343,9 +370,16 @@ void spec_resolve(struct spec_parser *p, struct spec_graph *g)
 
 const struct spec_node *spec_find(const struct spec_graph *g, struct str id)
 {
-    for (size_t i = 0; i < g->nodes.n; i++)
-        if (str_eq(g->nodes.at[i].id, id))
-            return &g->nodes.at[i];
+    size_t from = 0, to = g->by_id ? g->nodes.n : 0;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        int order = str_order(g->nodes.at[g->by_id[middle]].id, id);
+
+        if (order == 0)
+            return &g->nodes.at[g->by_id[middle]];
+        *(order < 0 ? &from : &to) = order < 0 ? middle + 1 : middle;
+    }
     return NULL;
 }
 

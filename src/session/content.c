@@ -21,6 +21,7 @@ void content_done(struct content *c)
     map_done(&c->outputs, outputs_free);
     map_done(&c->visits, free);
     map_done(&c->conversations, free);
+    position_done(&c->position);
     free(c->spans);
 }
 
@@ -66,9 +67,31 @@ static void set_members(struct map *m, const struct fact *f)
         map_set_text(m, json_key_text(f->arena, v), json_source(v));
 }
 
+/* Who set a key while others ran beside it: one of those that sets it too is in conflict with it. */
+static void note_writers(struct content *c, const struct fact *f, struct str frame)
+{
+    const struct json *values = json_get(f->body, STR("values"));
+    struct str branch = text_of(f, "branch");
+
+    if (!branch.len && !c->position.writers.live)
+        return;
+    for (const struct json *v = values ? values->first : NULL; v; v = v->next) {
+        struct str key = json_key_text(f->arena, v);
+        const char *name = arena_printf(f->arena, "%.*s\x1f%.*s", STR_ARG(frame), STR_ARG(key));
+
+        if (branch.len)
+            map_set_text(&c->position.writers, str_from(name), branch);
+        else
+            map_drop(&c->position.writers, str_from(name));
+    }
+}
+
 void content_memory_set(struct content *c, const struct fact *f)
 {
-    set_members(&c->memory, f);
+    struct str frame = text_of(f, "frame");
+
+    set_members(position_scope(c, frame, true), f);
+    note_writers(c, f, frame);
 }
 
 void content_memory_deleted(struct content *c, const struct fact *f)
@@ -79,7 +102,7 @@ void content_memory_deleted(struct content *c, const struct fact *f)
         return;
     for (const struct json *k = keys->first; k; k = k->next) {
         if (k->type == JSON_STRING)
-            map_drop(&c->memory, json_text(f->arena, k));
+            map_drop(position_scope(c, text_of(f, "frame"), true), json_text(f->arena, k));
     }
 }
 
@@ -93,33 +116,6 @@ void content_output_set(struct content *c, const struct fact *f)
         map_put(&c->outputs, node, outputs);
     }
     set_members(outputs, f);
-}
-
-void content_node_started(struct content *c, const struct fact *f)
-{
-    struct str node = text_of(f, "node");
-    int64_t *seen = map_get(&c->visits, node);
-    int64_t visit = json_get_int(f->body, STR("visit"), (seen ? *seen : 0) + 1);
-
-    map_set_int(&c->visits, node, visit);
-    text_set(&c->node, node);
-    text_set(&c->next_node, STR(""));
-}
-
-void content_node_completed(struct content *c, const struct fact *f)
-{
-    text_set(&c->node, text_of(f, "node"));
-}
-
-void content_node_failed(struct content *c, const struct fact *f)
-{
-    text_set(&c->node, text_of(f, "node"));
-    c->failures++;
-}
-
-void content_edge_taken(struct content *c, const struct fact *f)
-{
-    text_set(&c->next_node, text_of(f, "to"));
 }
 
 static void set_id(char out[TIDE_ID_SIZE], struct str id)

@@ -56,7 +56,7 @@ static enum tide_code find_living(struct tide_session *s, struct tide_err *err)
 }
 
 /* One whose supervisor was killed just now is dying: that takes a moment. */
-static enum tide_code refuse_living(struct tide_session *s, struct tide_err *err)
+enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *err)
 {
     struct env *env = s->store->env;
     enum tide_code code = find_living(s, err);
@@ -183,7 +183,9 @@ static enum tide_code make_handle(struct tide_session *s, const struct tide_run_
 
     snprintf(r->id, sizeof r->id, "%s", s->state->ledger.run.run_id);
     snprintf(r->chain_id, sizeof r->chain_id, "%s", s->state->ledger.chain_id);
-    code = anew ? TIDE_OK : chain_load(s, &r->done, err); /* of a chain that begins there is nothing to read */
+    r->unsure = !anew && opt->flags & RUN_READ_LATER;
+    code = anew || r->unsure ? TIDE_OK
+                             : chain_load(s, &r->done, err); /* of a chain that begins there is nothing to read */
     if (code) { /* begun, and cannot go on: say so rather than leave it open */
         tide_run_close(r);
         return code;
@@ -215,16 +217,14 @@ static enum tide_code start_once(struct tide_session *s, const struct tide_run_o
     enum tide_code code = session_sync(s, err);
 
     code = code ? code : refuse_held(s, err);
-    code = code ? code : refuse_living(s, err);
+    code = code ? code : session_refuse_living(s, err);
     if (!code) {
         session_make_id(s->store, "run", run_id);
         settle_for_new_run(&d, s->state);
         code = draft_message(&d, s->store, opt->message, err);
         code = code ? code : draft_started(&d, s, run_id, NULL, opt, err);
-        if (!code && more && d.n + more->n > DRAFT_EVENTS)
-            code = tide_fail(err, TIDE_TOO_BIG, "a run begins with at most %d events", DRAFT_EVENTS);
         for (size_t i = 0; !code && more && i < more->n; i++)
-            d.events[d.n++] = more->events[i];
+            draft_take(&d, &more->events[i]);
     }
     if (!code)
         code =
@@ -344,7 +344,7 @@ static enum tide_code check_resume(struct resuming *m, struct tide_err *err)
     if (code || m->answered_seq)
         return code;
     code = refuse_held(s, err);
-    code = code ? code : refuse_living(s, err);
+    code = code ? code : session_refuse_living(s, err);
     if (code)
         return code;
     status_derive(&m->status, s->state, false, m->now_ms);

@@ -214,6 +214,35 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
     return code ? code : l.code;
 }
 
+/* ---- for whoever looks at many ---- */
+
+struct each {
+    struct listing listing;
+    session_state_fn *fn;
+    void *arg;
+};
+
+static int each_entry(void *arg, const struct store_entry *entry)
+{
+    struct each *e = arg;
+    AUTO(state_freep) struct state *s = NULL;
+    enum tide_code code = entry_state(&e->listing, entry, &s);
+
+    if (code && code != TIDE_CORRUPT) {
+        e->listing.code = code;
+        return 1;
+    }
+    return e->fn(e->arg, entry->head, s);
+}
+
+enum tide_code session_each(struct store *store, session_state_fn *fn, void *arg, struct tide_err *err)
+{
+    struct each e = {{.store = store, .err = err}, fn, arg};
+    enum tide_code code = store->ops->list(store, NULL, each_entry, &e, err);
+
+    return code ? code : e.listing.code;
+}
+
 enum tide_code tide_session_show(tide_session *s, tide_session_info_fn *fn, void *arg, struct tide_err *err)
 {
     struct arena a = ARENA_INIT;

@@ -2,14 +2,21 @@
 /* Writing events: bodies are built in one buffer and kept in the draft's arena until the append has been made. */
 #include "session/draft.h"
 
-#include <assert.h>
-
 #include "base/timefmt.h"
+
+/* Room for one more. */
+static struct tide_new_event *slot(struct draft *d)
+{
+    if (d->n == d->cap) {
+        d->cap = d->cap ? d->cap * 2 : DRAFT_EVENTS;
+        d->events = mem_grow(d->events, d->cap * sizeof *d->events);
+    }
+    return &d->events[d->n];
+}
 
 struct json_out *draft_open(struct draft *d, const char *kind)
 {
-    assert(d->n < DRAFT_EVENTS);
-    d->events[d->n].kind = kind;
+    slot(d)->kind = kind;
     buf_clear(&d->text);
     d->out = json_out_to(&d->text);
     json_out_begin(&d->out, '{');
@@ -31,13 +38,21 @@ void draft_add(struct draft *d, const char *kind, struct str body)
 {
     struct str copy = arena_dup(&d->arena, body);
 
-    d->events[d->n++] = (struct tide_new_event){kind, copy.ptr, copy.len};
+    draft_take(d, &(struct tide_new_event){kind, copy.ptr, copy.len});
+}
+
+void draft_take(struct draft *d, const struct tide_new_event *ev)
+{
+    *slot(d) = *ev;
+    d->n++;
 }
 
 void draft_done(struct draft *d)
 {
     buf_done(&d->text);
     arena_done(&d->arena);
+    free(TAKE(d->events));
+    d->n = d->cap = 0;
 }
 
 void draft_reset(struct draft *d)

@@ -5,11 +5,11 @@
 
 #include "base/json.h"
 
-#define DRAFT_EVENTS 24
+#define DRAFT_EVENTS 24 /* as many as an agent gathers before it appends; a draft itself grows */
 
 struct draft {
-    struct tide_new_event events[DRAFT_EVENTS];
-    size_t n;
+    struct tide_new_event *events; /* malloc */
+    size_t n, cap;
     struct json_out out; /* of the event that is open */
     struct buf text;
     struct arena arena;
@@ -24,6 +24,7 @@ struct draft {
 struct json_out *draft_open(struct draft *d, const char *kind);
 void draft_close(struct draft *d);
 void draft_add(struct draft *d, const char *kind, struct str body); /* a whole one; the body is copied */
+void draft_take(struct draft *d, const struct tide_new_event *ev);  /* the same; the body stays where it is */
 void draft_done(struct draft *d);
 void draft_reset(struct draft *d);
 

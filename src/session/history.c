@@ -95,7 +95,7 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
     return code;
 }
 
-static enum tide_code check_target(struct tide_session *s, int64_t to_seq, unsigned flags, struct tide_err *err)
+enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned flags, struct tide_err *err)
 {
     if (to_seq < 1 || to_seq > s->state->seq)
         return tide_fail(err, TIDE_INVALID, "cannot roll back to seq %" PRId64 ": session '%s' has 1 to %" PRId64,
@@ -117,7 +117,7 @@ enum tide_code tide_rollback(tide_session *s, int64_t to_seq, unsigned flags, co
     ERR_LOCAL(err);
     code = session_sync(s, err);
     if (!code)
-        code = check_target(s, to_seq, flags, err);
+        code = rollback_check(s, to_seq, flags, err);
     if (code)
         return code;
     json_out_begin(&o, '{');

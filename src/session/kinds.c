@@ -47,7 +47,8 @@
     }
 #define NODE                                                                                                           \
     FIELDS({"node", F_STRING, NEED}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}, {"attempt", F_INT, OPT},        \
-           {"error", F_ANY, OPT})
+           {"effect", F_STRING, OPT}, {"retry_at", F_STRING, OPT}, {"ms", F_INT, OPT}, {"handled", F_BOOL, OPT},       \
+           {"dropped", F_BOOL, OPT}, {"deciding", F_BOOL, OPT}, {"error", F_ANY, OPT})
 #define EXECUTOR                                                                                                       \
     FIELDS({"executor_id", F_STRING, OPT}, {"runtime", F_STRING, OPT}, {"agentctl", F_ANY, OPT}, {"pid", F_INT, OPT},  \
            {"container_id", F_STRING, OPT}, {"error", F_ANY, OPT})
@@ -60,8 +61,8 @@ static const struct kind kinds[] = {
      ledger_rolled_back, NULL},
     {"run.started", 0, FIELDS({"run_id", F_STRING, NEED}, {"boot_id", F_STRING, OPT}, {"resumed_from", F_OBJECT, OPT},
                               {"graph_digest", F_STRING, OPT}, {"loop", F_STRING, OPT}, {"argv", F_ARRAY, OPT}, {"cwd", F_STRING, OPT}, {"env", F_ARRAY, OPT},
-                              PROCESS),
-     ledger_run_started, NULL},
+                              {"graph", F_OBJECT, OPT}, PROCESS),
+     ledger_run_started, content_run_started},
     {"run.completed", 0, RUN_END, ledger_run_ended, NULL},
     {"run.failed", KIND_FAILURE, RUN_END, ledger_run_ended, NULL},
     {"run.cancelled", 0, RUN_END, ledger_run_ended, NULL},
@@ -71,8 +72,8 @@ static const struct kind kinds[] = {
                               {"wait_key", F_STRING, OPT}),
      ledger_run_waiting, NULL},
     {"run.resumed", 0, FIELDS({"run_id", F_STRING, OPT}, {"by", F_STRING, OPT}, {"request_id", F_STRING, OPT}, {"input", F_ANY, OPT},
-                              {"boot_id", F_STRING, OPT}, PROCESS),
-     ledger_run_resumed, NULL},
+                              {"boot_id", F_STRING, OPT}, {"graph_digest", F_STRING, OPT}, {"graph", F_OBJECT, OPT}, PROCESS),
+     ledger_run_resumed, content_run_started},
     {"cancel.requested", KIND_INPUT, FIELDS({"by", F_STRING, OPT}, {"reason", F_STRING, OPT}), ledger_cancel, NULL},
     {"queue.added", KIND_INPUT, FIELDS({"queue_id", F_STRING, NEED}, {"content", F_ANY, OPT}), ledger_queue_added, NULL},
     {"queue.taken", 0, FIELDS({"queue_id", F_STRING, NEED}), ledger_queue_taken, NULL},
@@ -94,13 +95,18 @@ static const struct kind kinds[] = {
     {"approval.given", KIND_INPUT, FIELDS({"approval_id", F_STRING, NEED}, {"decision", F_STRING, OPT}, {"by", F_STRING, OPT}),
      ledger_approval_given, NULL},
     {"hook.fired", 0, FIELDS({"event", F_STRING, OPT}, {"hook", F_STRING, OPT}, {"decision", F_STRING, OPT}), NULL, NULL},
-    {"memory.set", 0, FIELDS({"node", F_STRING, OPT}, {"values", F_OBJECT, NEED}, {"by", F_STRING, OPT}), NULL, content_memory_set},
-    {"memory.deleted", 0, FIELDS({"node", F_STRING, OPT}, {"keys", F_ARRAY, NEED}, {"by", F_STRING, OPT}), NULL, content_memory_deleted},
-    {"output.set", 0, FIELDS({"node", F_STRING, OPT}, {"values", F_OBJECT, NEED}, {"by", F_STRING, OPT}), NULL, content_output_set},
+    {"memory.set", 0, FIELDS({"node", F_STRING, OPT}, {"values", F_OBJECT, NEED}, {"by", F_STRING, OPT}, {"frame", F_STRING, OPT}, {"branch", F_STRING, OPT}),
+     NULL, content_memory_set},
+    {"memory.deleted", 0, FIELDS({"node", F_STRING, OPT}, {"keys", F_ARRAY, NEED}, {"by", F_STRING, OPT}, {"frame", F_STRING, OPT}), NULL, content_memory_deleted},
+    {"output.set", 0, FIELDS({"node", F_STRING, OPT}, {"visit", F_INT, OPT}, {"values", F_OBJECT, NEED}, {"by", F_STRING, OPT}), NULL, content_output_set},
     {"node.started", 0, NODE, NULL, content_node_started},
     {"node.completed", 0, NODE, NULL, content_node_completed},
     {"node.failed", KIND_FAILURE, NODE, ledger_error, content_node_failed},
-    {"edge.taken", 0, FIELDS({"from", F_STRING, OPT}, {"to", F_STRING, NEED}, {"edge", F_STRING, OPT}), NULL, content_edge_taken},
+    {"node.decided", 0, NODE, NULL, content_node_decided},
+    {"node.renamed", 0, FIELDS({"from", F_STRING, NEED}, {"to", F_STRING, NEED}, {"by", F_STRING, OPT}), NULL, content_node_renamed},
+    {"edge.taken", 0, FIELDS({"from", F_STRING, OPT}, {"to", F_STRING, NEED}, {"edge", F_STRING, OPT}, {"branch", F_STRING, OPT}, {"values", F_OBJECT, OPT}),
+     NULL, content_edge_taken},
+    {"edge.refused", 0, FIELDS({"from", F_STRING, OPT}, {"to", F_STRING, OPT}, {"edge", F_STRING, OPT}, {"reason", F_STRING, OPT}), NULL, NULL},
     {"checkpoint", 0, FIELDS({"checkpoint_id", F_STRING, NEED}, {"type", F_STRING, NEED}, {"turn", F_INT, OPT}, {"node", F_STRING, OPT},
                              {"next_node", F_STRING, OPT}, {"execution_path", F_ARRAY, OPT}, {"metrics", F_OBJECT, OPT}, {"is_clean", F_BOOL, OPT},
                              {"can_resume_from", F_BOOL, OPT}, {"description", F_STRING, OPT}), ledger_checkpoint, content_checkpoint},

@@ -88,7 +88,7 @@ void ledger_run_started(struct ledger *l, const struct fact *f)
         for (struct map_entry *e = map_next(&l->effects, NULL); e; e = map_next(&l->effects, e))
             ((struct effect *)e->value)->past = true;
     }
-    if (json_get(f->body, STR("loop")))
+    if (str_eq(text_of(f, "loop"), STR("agent")))
         l->loop_seq = f->ev->seq;
     if (json_get(f->body, STR("argv")) || json_get(f->body, STR("loop")))
         l->program_seq = f->ev->seq;

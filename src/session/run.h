@@ -81,6 +81,7 @@ struct tide_run {
     struct run_queue queue;
     int64_t seen_version;
     int64_t appended_seq; /* last event of the last append */
+    int64_t given_turn;   /* latest number of a turn that one of several agents was given, in the log or not yet */
 };
 
 /* ---- run.c */
@@ -124,7 +125,16 @@ enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err
 enum tide_code run_flush(struct tide_run *r, struct tide_err *err) MUST_CHECK;
 void run_queue_done(struct tide_run *r);
 
+/* ---- wait.c */
+
+/* What the first wait of this name was answered with. TIDE_NOT_FOUND: it was not; nothing is parked, no use is counted. */
+enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_text *ret_answer, struct tide_err *err)
+    MUST_CHECK;
+
 /* ---- coordinator.c */
+
+/* Beside enum tide_run_flags: what the chain has done is read when it is first asked for (run_sure()). */
+#define RUN_READ_LATER (1u << 16)
 
 /*
  * Begins a run with further events in the same append (`more` may be NULL). `queued`: without waiting, and then whatever
@@ -135,6 +145,8 @@ enum tide_code run_start_with(struct tide_session *s, const struct tide_run_opti
 
 /* Somebody else holds it, and lives as far as can be told. */
 bool session_held_alive(const struct tide_session *s);
+/* TIDE_ALIVE: a program of the last run lives on, also after a moment. */
+enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *err) MUST_CHECK;
 
 /* ---- chain.c */
 

@@ -62,6 +62,9 @@ struct draft;
 void checkpoint_put(struct tide_session *s, struct draft *d, const struct tide_new_checkpoint *in,
                     char ret_id[TIDE_ID_SIZE]);
 
+/* Whether tide_rollback() would refuse; writes nothing. The state must be of now. */
+enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned flags, struct tide_err *err) MUST_CHECK;
+
 /* Whether this event of the session is part of its content: not cut off by a rollback. */
 bool session_in_content(const struct tide_session *s, int64_t seq);
 
@@ -71,6 +74,10 @@ enum tide_code checkpoint_check(struct arena *a, const struct json *body, struct
 /* A session id that is whole or a unique prefix, made whole. */
 enum tide_code session_resolve(struct store *store, struct str prefix, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
     MUST_CHECK;
+
+/* What lists know of each session: without memory, outputs and effects. NULL: its log is damaged. Not zero: that is enough. */
+typedef int session_state_fn(void *arg, const struct head *head, const struct state *state);
+enum tide_code session_each(struct store *store, session_state_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 
 void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_SIZE]);
 

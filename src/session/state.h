@@ -25,6 +25,39 @@ struct conversation {
     int64_t visit, messages, first_seq, last_seq;
 };
 
+/* A node that a graph is to run, or runs. */
+enum task_state {
+    TASK_READY,
+    TASK_RUNNING,
+    TASK_RETRY,
+    TASK_FAILED,
+    TASK_DECIDING /* complete; a model is asked where to go on */
+};
+struct task {
+    enum task_state state;
+    int64_t visit;       /* 0 while it is ready */
+    int64_t attempt;     /* the one under way, or that failed last; from 0 */
+    int64_t seq;         /* of the event that made it ready: who is older */
+    int64_t retry_at_ms; /* TASK_RETRY */
+    char *branch;        /* "12:0": which way after the fan-out at event 12; NULL: not in one */
+    char *inputs;        /* JSON object: what the edges to it gave; NULL: nothing */
+};
+
+/*
+ * Where a graph is. Nodes are named by where they stand: "write" in the graph itself, "review#2/ask" in the graph that node
+ * review runs in its second visit, "pages#1[3]" for the fourth item of a map. What stands before '/' or '[' is a frame.
+ */
+struct position {
+    struct map ready, active;         /* node -> struct task * */
+    struct map scopes;                /* frame -> struct map * of key -> JSON text: what a graph inside remembers */
+    struct map writers;               /* frame, U+001F, key -> branch that set it while others ran beside it */
+    struct map troubles;              /* node -> int64_t * failed attempts */
+    int64_t steps, retries;           /* nodes begun; attempts that failed and were to be made again */
+    char *graph_digest;               /* of the graph that runs; NULL: none */
+    char graph_session[TIDE_ID_SIZE]; /* whose event holds it … */
+    int64_t graph_seq;                /* … at this seq */
+};
+
 struct content {
     char session[TIDE_ID_SIZE]; /* whose events are being folded */
     int64_t turn;
@@ -35,6 +68,7 @@ struct content {
     struct map outputs;       /* node -> struct map * of key -> JSON text */
     struct map visits;        /* node -> int64_t * */
     struct map conversations; /* node -> struct conversation * */
+    struct position position;
     char checkpoint[TIDE_ID_SIZE], resume_checkpoint[TIDE_ID_SIZE]; /* latest; latest that can be resumed from */
     int64_t checkpoint_seq, resume_checkpoint_seq;
     struct span *spans;
@@ -142,5 +176,14 @@ void map_drop(struct map *m, struct str key);
 bool ledger_has_open_effect(const struct ledger *l); /* of what goes on now */
 void ledger_done(struct ledger *l);
 void content_done(struct content *c);
+
+/* position.c: what both branches have in common, up to a whole part. */
+struct str branch_common(struct str a, struct str b);
+bool branch_is_within(struct str branch, struct str outer);
+struct map *position_scope(struct content *c, struct str frame, bool make); /* "" is the memory itself; NULL: none */
+void position_done(struct position *p);
+struct json_out;
+void position_encode(struct json_out *o, const struct position *p, enum state_part part);
+void position_decode(struct arena *a, struct position *p, const struct json *v);
 
 #endif

@@ -89,6 +89,7 @@ static void put_content(struct json_out *o, const struct content *c, enum state_
         put_conversations(o, &c->conversations);
         put_spans(o, c);
     }
+    position_encode(o, &c->position, part);
     json_out_end(o, '}');
 }
 
@@ -300,6 +301,7 @@ static void get_content(struct arena *a, struct content *c, const struct json *v
     get_ints(a, &c->visits, json_get(v, STR("visits")));
     get_conversations(a, &c->conversations, json_get(v, STR("conversations")));
     get_spans(a, c, json_get(v, STR("spans")));
+    position_decode(a, &c->position, json_get(v, STR("position")));
 }
 
 static void get_run(struct arena *a, struct run *r, const struct json *v)

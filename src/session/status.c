@@ -21,7 +21,8 @@ struct subject {
     const struct run *run;
     bool has_program; /* `tidemark resume` can run it */
     int64_t now_ms;
-    bool chat; /* that is the agent's loop: a prompt begins its next run */
+    bool chat;  /* that is the agent's loop: a prompt begins its next run */
+    bool graph; /* it is a graph: what it stands at are nodes */
 };
 
 /* ---- The sentence -------------------------------------------------------------------------------------------------- */
@@ -71,11 +72,44 @@ static void say_when(struct status *s, const char *before, int64_t unix_ms)
         say(s, "%s%s", before, when(text, unix_ms));
 }
 
+#define NODES_SAID 3
+
+/* "; node a and 2 more <word>" */
+static void say_nodes(const struct subject *o, const struct map *tasks, const char *word)
+{
+    size_t said = 0;
+
+    for (struct map_entry *e = map_next(tasks, NULL); e && said < NODES_SAID; e = map_next(tasks, e), said++)
+        say_quoted(o->st, said ? ", " : tasks->live > 1 ? "; nodes " : "; node ", e->key);
+    if (tasks->live > said)
+        say(o->st, " and %zu more", tasks->live - said);
+    if (said)
+        say(o->st, " %s", word);
+}
+
+/* Where a graph is: what was under way, else what comes next. */
+static void say_position(const struct subject *o, const char *word)
+{
+    const struct position *p = &o->state->content.position;
+    int64_t complete = p->steps - (int64_t)p->active.live;
+
+    if (complete > 0)
+        say(o->st, "; %" PRId64 " node%s complete", complete, complete == 1 ? " is" : "s are");
+    if (p->active.live)
+        say_nodes(o, &p->active, word);
+    else
+        say_nodes(o, &p->ready, p->ready.live > 1 ? "are next" : "is next");
+}
+
 static void say_steps(const struct subject *o)
 {
     const struct ledger *l = &o->state->ledger;
     const struct map_entry *e = map_next(&l->effects, NULL);
 
+    if (o->graph) {
+        say_position(o, o->state->content.position.active.live > 1 ? "were under way" : "was under way");
+        return;
+    }
     while (e && ((const struct effect *)e->value)->past)
         e = map_next(&l->effects, (struct map_entry *)(uintptr_t)e);
     if (l->effects_completed > 0)
@@ -221,6 +255,8 @@ static void say_running(const struct subject *o)
     say_when(o->st, " since ", r->started_ms);
     if (r->pid > 0)
         say(o->st, " (pid %" PRId64 ")", r->pid);
+    if (o->graph)
+        say_position(o, o->state->content.position.active.live > 1 ? "are under way" : "is under way");
     if (l->cancel_seq > r->started_seq && l->cancel_seq > r->active_seq)
         say(o->st, "; it was asked to stop");
 }
@@ -232,6 +268,8 @@ static void say_idle(const struct subject *o)
 
     if (r->end == RUN_NONE) {
         say(s, "nothing has run in it yet");
+        if (o->graph)
+            say_position(o, "was under way where it was forked");
         return;
     }
     say(s, "its last run %s",
@@ -239,9 +277,9 @@ static void say_idle(const struct subject *o)
         : r->end == RUN_FAILED  ? "failed"
                                 : "was cancelled");
     say_when(s, " at ", r->ended_ms);
-    if (r->failed_at_node)
+    if (r->failed_at_node && !(o->graph && r->error_message)) /* there the message names it */
         say_quoted(s, ", at node ", r->failed_at_node);
-    if (r->reason && strcmp(r->reason, s->outcome) != 0)
+    if (r->reason && strcmp(r->reason, s->outcome) != 0 && !(o->graph && r->error_message))
         say_reason(s, ": ");
     if (r->error_message)
         say_quoted(s, ": ", r->error_message);
@@ -265,15 +303,33 @@ static void offer(const struct subject *o, const char *before, const char *after
 static void offer_resume(const struct subject *o, const char *options)
 {
     if (o->has_program && o->st->is_resumable)
-        offer(o, "resume", options);
+        offer(o, o->graph ? "sessions resume" : "resume", options);
 }
 
 static void offer_new_run(const struct subject *o)
 {
-    if (o->chat)
+    const struct position *p = &o->state->content.position;
+
+    if (o->graph)
+        offer(o, "sessions resume", p->ready.live || p->active.live ? "" : " --checkpoint CHECKPOINT");
+    else if (o->chat)
         offer(o, "chat --resume", "");
     else
         offer(o, "exec --session", " -- PROGRAM");
+}
+
+/* A node that must happen once and was cut. */
+static const char *cut_node(const struct subject *o)
+{
+    const struct map *effects = &o->state->ledger.effects;
+
+    for (struct map_entry *e = map_next(effects, NULL); e; e = map_next(effects, e)) {
+        const struct effect *f = e->value;
+
+        if (!f->past && f->tool && f->effect && strcmp(f->effect, "once") == 0 && strncmp(e->key, "node:", 5) == 0)
+            return f->tool;
+    }
+    return NULL;
 }
 
 /*
@@ -282,7 +338,7 @@ static void offer_new_run(const struct subject *o)
  */
 static bool offer_settling(const struct subject *o)
 {
-    const char *name = o->state->ledger.stuck;
+    const char *name = o->graph ? cut_node(o) : o->state->ledger.stuck;
     char option[48];
 
     if (o->chat || !name || strlen(name) >= 32 || !str_is_id(str_from(name)))
@@ -301,7 +357,7 @@ static void next_interrupted(const struct subject *o)
     if (!offer_settling(o))
         offer_resume(o, "");
     offer(o, "cancel", "");
-    if (!o->has_program || !o->st->is_resumable)
+    if (!o->graph && (!o->has_program || !o->st->is_resumable))
         offer(o, "exec --session", " -- PROGRAM");
 }
 
@@ -502,7 +558,8 @@ void status_derive(struct status *s, const struct state *state, bool owner_alive
                               &state->ledger.run,
                               state->ledger.program_seq > 0,
                               now_ms,
-                              state->ledger.loop_seq && state->ledger.loop_seq == state->ledger.program_seq};
+                              state->ledger.loop_seq && state->ledger.loop_seq == state->ledger.program_seq,
+                              state->content.position.graph_digest && !state->ledger.loop_seq};
 
     memset(s, 0, sizeof *s);
     derive(&o, owner_alive);

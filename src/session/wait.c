@@ -75,6 +75,22 @@ static enum tide_code read_member(struct tide_session *s, int64_t seq, const cha
     return TIDE_OK;
 }
 
+enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_text *ret_answer, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf key = BUF_INIT(512);
+    const struct mark *m;
+    enum tide_code code = run_sure(r, err);
+
+    code = code ? code : run_name_check("wait", name, err);
+    if (code)
+        return code;
+    buf_addf(&key, "%s/%s/1", r->chain_id, name);
+    m = map_get(&r->done.waits, buf_view(&key));
+    if (!m || m->state != MARK_ANSWERED)
+        return tide_fail(err, TIDE_NOT_FOUND, "wait '%s' has no answer yet", name);
+    return read_member(r->s, m->seq, "input", ret_answer, err);
+}
+
 /* ---- parking ----------------------------------------------------------------------------------------------------- */
 
 static void draft_waiting(struct tide_run *r, struct draft *d, const struct tide_wait_options *opt, const char *key,
@@ -345,7 +361,7 @@ enum tide_code tide_run_checkpoint(tide_run *r, const char *type, const char *de
     }
     code = checkpoint_draft(r->s, &in, key, &body, id, err);
     if (!code) {
-        d.events[d.n++] = (struct tide_new_event){"checkpoint", buf_cstr(&body), body.len};
+        draft_take(&d, &(struct tide_new_event){"checkpoint", buf_cstr(&body), body.len});
         code = run_append(r, TIDE_APPEND_ANY, &d, false, err);
     }
     if (!code) {

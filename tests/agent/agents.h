@@ -3,7 +3,9 @@
 #ifndef TESTS_AGENT_AGENTS_H
 #define TESTS_AGENT_AGENTS_H
 
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "kit.h"
 
@@ -82,6 +84,49 @@ UNUSED static struct tide_agent_options options(struct fixture *f)
                                        .arg = f};
 }
 
+UNUSED static tide_session *new_session(struct fixture *f)
+{
+    tide_session *s = NULL;
+
+    OK(tide_session_create(f->store, "s", "{\"title\":\"t\"}", &s, &err));
+    return s;
+}
+
+UNUSED static tide_agent *new_agent(tide_session *s, const struct tide_agent_options *opt)
+{
+    tide_agent *a = NULL;
+
+    OK(tide_agent_new(s, opt, &a, &err));
+    return a;
+}
+
+/* Lets an agent begin a session in a process of its own, which is to die by SIGKILL: `ready` adds what it needs for that. */
+UNUSED static void die_in_a_run(struct fixture *f, const struct tide_agent_options *opt,
+                                enum tide_code (*ready)(tide_agent *, void *), void *arg)
+{
+    pid_t pid;
+    int status = 0;
+
+    tide_store_close(TAKE(f->store)); /* a child would have the locks that its threads hold, and not the threads */
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        tide_store *store = NULL;
+        tide_session *s = NULL;
+        tide_agent *a = NULL;
+
+        if (!tide_store_open(f->path, NULL, &store, NULL) && !tide_session_create(store, "s", NULL, &s, NULL) &&
+            !tide_agent_new(s, opt, &a, NULL) && !ready(a, arg))
+            (void)!tide_agent_run(a, "go", NULL, NULL);
+        _exit(1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    OK(tide_store_open(f->path, NULL, &f->store, &err));
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* ---- the log ---- */
+
 struct lines {
     struct buf out;
 };
@@ -144,5 +189,26 @@ UNUSED static int count_kind(tide_session *s, const char *kind)
     free(all);
     return n;
 }
+
+#define LOG_IS(s, from, want)                                                                                          \
+    do {                                                                                                               \
+        char *got_ = kinds_of(s, from);                                                                                \
+        assert_string_equal(got_, want);                                                                               \
+        free(got_);                                                                                                    \
+    } while (0)
+#define BODY_HAS(s, kind, nth, words)                                                                                  \
+    do {                                                                                                               \
+        char *got_ = body_of(s, kind, nth);                                                                            \
+        if (!strstr(got_, words))                                                                                      \
+            fail_msg("%s %d has not '%s': %s", kind, nth, words, got_);                                                \
+        free(got_);                                                                                                    \
+    } while (0)
+#define BODY_LACKS(s, kind, nth, words)                                                                                \
+    do {                                                                                                               \
+        char *got_ = body_of(s, kind, nth);                                                                            \
+        if (strstr(got_, words))                                                                                       \
+            fail_msg("%s %d has '%s': %s", kind, nth, words, got_);                                                    \
+        free(got_);                                                                                                    \
+    } while (0)
 
 #endif

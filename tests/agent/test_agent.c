@@ -1,40 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loop as an embedder has it: turns, tools, permissions, retries, stopping, going on. */
-#include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-
 #include "agent/agents.h"
-
-static tide_session *new_session(struct fixture *f)
-{
-    tide_session *s = NULL;
-
-    OK(tide_session_create(f->store, "s", "{\"title\":\"t\"}", &s, &err));
-    return s;
-}
-
-static tide_agent *new_agent(tide_session *s, const struct tide_agent_options *opt)
-{
-    tide_agent *a = NULL;
-
-    OK(tide_agent_new(s, opt, &a, &err));
-    return a;
-}
-
-#define LOG_IS(s, from, want)                                                                                          \
-    do {                                                                                                               \
-        char *got_ = kinds_of(s, from);                                                                                \
-        assert_string_equal(got_, want);                                                                               \
-        free(got_);                                                                                                    \
-    } while (0)
-#define BODY_HAS(s, kind, nth, words)                                                                                  \
-    do {                                                                                                               \
-        char *got_ = body_of(s, kind, nth);                                                                            \
-        if (!strstr(got_, words))                                                                                      \
-            fail_msg("%s %d has not '%s': %s", kind, nth, words, got_);                                                \
-        free(got_);                                                                                                    \
-    } while (0)
 
 static void a_plain_prompt_is_answered_and_recorded(void **state)
 {
@@ -391,31 +357,18 @@ static void die(void *arg, const struct tide_agent_event *e)
         raise(SIGKILL);
 }
 
+static enum tide_code add_tool(tide_agent *a, void *tool)
+{
+    return tool ? tide_agent_add_tool(a, tool, NULL) : TIDE_OK;
+}
+
 static void die_at(struct fixture *f, enum tide_agent_what what, const struct tide_tool *tool)
 {
-    pid_t pid;
-    int status = 0;
+    struct tide_agent_options opt = options(f);
 
-#ifdef __SANITIZE_THREAD__
-    skip(); /* it knows no threads in a child of a process that had some */
-#endif
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        struct tide_agent_options opt = options(f);
-        tide_store *store = NULL;
-        tide_session *s = NULL;
-        tide_agent *a = NULL;
-
-        deadly = what;
-        opt.event = die;
-        if (!tide_store_open(f->path, NULL, &store, NULL) && !tide_session_create(store, "s", NULL, &s, NULL) &&
-            !tide_agent_new(s, &opt, &a, NULL) && (!tool || !tide_agent_add_tool(a, tool, NULL)))
-            (void)!tide_agent_run(a, "go", NULL, NULL);
-        _exit(1);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    deadly = what;
+    opt.event = die;
+    die_in_a_run(f, &opt, add_tool, (void *)(uintptr_t)tool);
 }
 
 static char *text_of(const char *path)

@@ -7,6 +7,7 @@
 
 #include "kit.h"
 #include "agent/hook.h"
+#include "gone.h"
 #include "program/proc.h"
 
 /* ---- helpers ---- */
@@ -308,28 +309,6 @@ static pid_t pid_in(const char *path)
     }
     fail_msg("no pid in %s", path);
     return 0;
-}
-
-static bool is_gone(pid_t pid)
-{
-    for (int i = 0; i < 10000; i++) {
-        char path[40], text[256] = "";
-        const char *at;
-        int fd;
-
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            return true;
-        if (read(fd, text, sizeof text - 1) < 0)
-            text[0] = '\0';
-        close(fd);
-        at = strrchr(text, ')');
-        if (!at || at[2] == 'Z')
-            return true;
-        poll(NULL, 0, 1);
-    }
-    return false;
 }
 
 static void a_program_that_hangs_is_ended_with_its_children(void **state)

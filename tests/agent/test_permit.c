@@ -258,6 +258,40 @@ static void what_is_wrong_with_a_rule_is_said_with_its_number(void **state)
     permits_free(NULL);
 }
 
+static void the_rule_that_decided_is_named(void **state)
+{
+    struct permits *p = parse("[{'tool':'*','permission':'ask'},{'tool':'b*','permission':'deny'}]");
+
+    (void)state;
+    assert_true(
+        str_eq(permits_rule(p, tool_find(STR("bash")), NULL), STR("{\"tool\":\"b*\",\"permission\":\"deny\"}")));
+    assert_true(str_eq(permits_rule(p, tool_find(STR("read")), NULL), STR("{\"tool\":\"*\",\"permission\":\"ask\"}")));
+    assert_int_equal(permits_rule(NULL, tool_find(STR("read")), NULL).len, 0);
+    permits_free(p);
+}
+
+static void a_rule_for_no_tool_is_noticed_when_looked_for(void **state)
+{
+    static const struct {
+        const char *rules, *says;
+    } rows[] = {
+        {"[{'tool':'bash','permission':'ask'},{'tool':'*re*','permission':'ask'}]", NULL},
+        {"[{'tool':'bash','permission':'ask'},{'tool':'raed','permission':'ask'}]",
+         "permission rule 2: there is no tool 'raed': did you mean 'read'?"},
+        {"[{'tool':'zzzzzz*','permission':'ask'}]", "permission rule 1: there is no tool 'zzzzzz*': "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct permits *p = parse(rows[i].rules);
+        struct tide_err err = {TIDE_OK, ""};
+
+        assert_int_equal(permits_check_tools(p, &err), rows[i].says ? TIDE_INVALID : TIDE_OK);
+        assert_true(!rows[i].says || strncmp(err.msg, rows[i].says, strlen(rows[i].says)) == 0);
+        permits_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +306,8 @@ int main(void)
         cmocka_unit_test(no_pattern_takes_long),
         cmocka_unit_test(a_tool_that_never_runs_is_not_told_of),
         cmocka_unit_test(what_is_wrong_with_a_rule_is_said_with_its_number),
+        cmocka_unit_test(the_rule_that_decided_is_named),
+        cmocka_unit_test(a_rule_for_no_tool_is_noticed_when_looked_for),
     };
 
     return cmocka_run_group_tests_name("permit", tests, NULL, NULL);

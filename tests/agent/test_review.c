@@ -12,37 +12,6 @@
 #include "agent/talk.h"
 #include "session/run.h"
 
-static tide_session *new_session(struct fixture *f)
-{
-    tide_session *s = NULL;
-
-    OK(tide_session_create(f->store, "s", "{\"title\":\"t\"}", &s, &err));
-    return s;
-}
-
-static tide_agent *new_agent(tide_session *s, const struct tide_agent_options *opt)
-{
-    tide_agent *a = NULL;
-
-    OK(tide_agent_new(s, opt, &a, &err));
-    return a;
-}
-
-#define BODY_HAS(s, kind, nth, words)                                                                                  \
-    do {                                                                                                               \
-        char *got_ = body_of(s, kind, nth);                                                                            \
-        if (!strstr(got_, words))                                                                                      \
-            fail_msg("%s %d has not '%s': %s", kind, nth, words, got_);                                                \
-        free(got_);                                                                                                    \
-    } while (0)
-#define BODY_LACKS(s, kind, nth, words)                                                                                \
-    do {                                                                                                               \
-        char *got_ = body_of(s, kind, nth);                                                                            \
-        if (strstr(got_, words))                                                                                       \
-            fail_msg("%s %d has '%s': %s", kind, nth, words, got_);                                                    \
-        free(got_);                                                                                                    \
-    } while (0)
-
 static bool is_there(const struct fixture *f, const char *name)
 {
     char path[400];
@@ -630,35 +599,26 @@ static enum tide_code die_at_second(void *arg, const char *input, struct tide_te
     return TIDE_OK;
 }
 
+static enum tide_code add_deadly_hook(tide_agent *a, void *arg)
+{
+    (void)arg;
+    return tide_agent_add_hook(a, "h", "pre_tool_use", NULL, die_at_second, NULL, NULL);
+}
+
 static void an_edit_that_did_nothing_is_not_taken_for_done(void **state)
 {
     struct fixture *f = *state;
     struct tide_agent_options opt = options(f);
     tide_session *s = NULL;
     char path[400];
-    int status = 0;
     tide_agent *a;
-    pid_t pid;
 
     snprintf(path, sizeof path, "%s/a.txt", f->work);
     write_file(path, "OLD and OLD\n");
     write_file(f->script,
                "{\"turns\":[{\"calls\":[{\"name\":\"edit\",\"args\":{\"path\":\"a.txt\",\"old\":\"OLD\",\"new\":\"\"}},"
                "{\"name\":\"glob\",\"args\":{\"pattern\":\"*\"}}]},{\"text\":\"Done.\"}]}");
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        tide_store *store = NULL;
-
-        opt.event = NULL;
-        if (!tide_store_open(f->path, NULL, &store, NULL) && !tide_session_create(store, "s", NULL, &s, NULL) &&
-            !tide_agent_new(s, &opt, &a, NULL) &&
-            !tide_agent_add_hook(a, "h", "pre_tool_use", NULL, die_at_second, NULL, NULL))
-            (void)!tide_agent_run(a, "go", NULL, NULL);
-        _exit(1);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status));
+    die_in_a_run(f, &opt, add_deadly_hook, NULL);
     OK(tide_session_open(f->store, "s", TIDE_SESSION_APPEND, &s, &err));
     a = new_agent(s, &opt);
     OK(tide_agent_resume(a, NULL, NULL, NULL, &err));

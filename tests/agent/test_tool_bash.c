@@ -8,29 +8,7 @@
 #include <sys/wait.h>
 
 #include "agent/tool_text.h"
-
-/* A process is gone when no live one has its pid. */
-static bool is_gone(pid_t pid)
-{
-    for (int i = 0; i < 5000; i++) {
-        char path[40], text[256] = "";
-        const char *at;
-        int fd;
-
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            return true;
-        if (read(fd, text, sizeof text - 1) < 0)
-            text[0] = '\0';
-        close(fd);
-        at = strrchr(text, ')');
-        if (at && at[2] == 'Z')
-            return true;
-        poll(NULL, 0, 1);
-    }
-    return false;
-}
+#include "gone.h"
 
 static pid_t pid_in(const struct world *w, const char *name)
 {

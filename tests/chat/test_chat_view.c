@@ -2,6 +2,7 @@
 /* What a chat draws: answers that are asked for again, tools, notes; on a terminal of 80 columns, and without one. */
 #include <sys/mman.h>
 
+#include "cli/chat_detail.h"
 #include "cli/chat_view.h"
 #include "kit.h"
 
@@ -138,6 +139,7 @@ static void tools_take_two_lines_at_most(void **state)
         {VIEW_DONE, 1200, "bash ls", "a\nb\nc", "✓ bash ls  1.2 s\n  └ a (+2 lines)\n"},
         {VIEW_FAILED, 5, "edit a.c", "\n\nno such file\n", "✗ edit a.c  failed  5 ms\n  └ no such file\n"},
         {VIEW_REFUSED, -1, "bash rm", "", "⊘ bash rm  refused\n"},
+        {VIEW_STOPPED, 1500, "bash x", "", "■ bash x  stopped  1.5 s\n"},
         {VIEW_UNKNOWN, -1, "bash x\ny\033[2J", "\033[H\r\n", "? bash x y␛[2J  outcome unknown\n  └ ␛[H\n"},
         {VIEW_DONE, 5, "bash 67890123456789012345678901234567890123456789012345678901234567890123456789012345",
          "日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語\nx",
@@ -193,6 +195,80 @@ static void colours_end_with_their_line(void **state)
     sheet_close(&s);
 }
 
+/* ---- what is asked about ---- */
+
+#define LOST "\xef\xbf\xbd"
+
+static void a_call_is_shown_as_people_read_it(void **state)
+{
+    static const struct {
+        const char *name, *tool, *args, *want;
+    } rows[] = {
+        {"a command", "bash", "{\"command\":\"ls\"}", "$ ls\n"},
+        {"of many lines", "bash", "{\"command\":\"a\\n\\n  b\",\"timeout_ms\":5}", "$ a\n> \n>   b\ntimeout_ms: 5\n"},
+        {"a file", "write", "{\"content\":\"x\\n y\\n\",\"path\":\"a b\"}", "path: a b\n+ x\n+  y\n"},
+        {"an empty file", "write", "{\"path\":\"a\",\"content\":\"\"}", "path: a\ncontent: \"\"\n"},
+        {"a change", "edit", "{\"path\":\"a\",\"old\":\"x\",\"new\":\"y\\nz\",\"replace_all\":true}",
+         "path: a\n- x\n+ y\n+ z\nreplace_all: true\n"},
+        {"another tool", "mail", "{\"to\":\"a@b\",\"text\":\"1\\n2\",\"n\":[1, 2]}",
+         "to: a@b\ntext: 1\n| 2\nn: [1, 2]\n"},
+        {"a member twice", "bash", "{\"command\":\"a\",\"command\":\"b\"}", "{\"command\":\"a\",\"command\":\"b\"}\n"},
+        {"a path of two lines", "write", "{\"path\":\"a\\n+ b\",\"content\":\"c\"}", "path: a\n| + b\n+ c\n"},
+        {"what a terminal would act upon", "bash", "{\"command\":\"\\u001b[2Jls\\rrm\\t\\u0000\"}", "$ ␛[2Jls␍rm␉␀\n"},
+        {"what is not seen", "bash", "{\"command\":\"l\\u200bs\\u202e\\u200d\"}", "$ l" LOST "s" LOST LOST "\n"},
+        {"in a name", "x", "{\"a\\u001b\\nb\":1}", "a␛␊b: 1\n"},
+        {"no object", "bash", "[\"ls\"]", "[\"ls\"]\n"},
+        {"no JSON", "bash", "ls\033", "ls␛\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        AUTO(buf_done) struct buf out = BUF_INIT(1 << 16);
+
+        chat_detail(&out, rows[i].tool, rows[i].args);
+        if (strcmp(buf_cstr(&out), rows[i].want) != 0)
+            fail_msg("%s:\n%s\nwant\n%s", rows[i].name, buf_cstr(&out), rows[i].want);
+    }
+}
+
+static void nothing_of_it_is_cut_off(void **state)
+{
+    AUTO(buf_done) struct buf detail = BUF_INIT(1 << 20);
+    struct sheet s;
+
+    (void)state;
+    sheet_open(&s, true, false);
+    buf_add_str(&detail, STR("$ x"));
+    for (int i = 0; i < 80; i++)
+        buf_add_char(&detail, ' ');
+    buf_add_str(&detail, STR("end\n"));
+    for (int i = 0; i < 100; i++)
+        buf_addf(&detail, "> %d\n", i);
+    view_approval(s.view, "allow bash?", buf_view(&detail));
+    sheet_text(&s, s.out);
+    assert_non_null(strstr(s.text, "  $ x   "));
+    assert_non_null(strstr(s.text, "\n         end\n"));
+    assert_non_null(strstr(s.text, "\n  > 0\n"));
+    assert_non_null(strstr(s.text, "\n  > 99\n"));
+    sheet_close(&s);
+}
+
+static void an_item_keeps_its_text_in_its_column(void **state)
+{
+    struct sheet s;
+
+    (void)state;
+    sheet_open(&s, true, false);
+    view_item(s.view, "bash   ask    ",
+              "a text that is longer than what stands in one line of such a window as this is");
+    view_item(s.view, "a head that takes nearly all of the line, so that there is no room  ", "below");
+    assert_string_equal(sheet_text(&s, s.out),
+                        "bash   ask    a text that is longer than what stands in one line of such a\n"
+                        "              window as this is\n"
+                        "a head that takes nearly all of the line, so that there is no room\n    below\n");
+    sheet_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +279,9 @@ int main(void)
         cmocka_unit_test(tools_take_two_lines_at_most),
         cmocka_unit_test(parts_stand_apart_and_like_parts_together),
         cmocka_unit_test(colours_end_with_their_line),
+        cmocka_unit_test(a_call_is_shown_as_people_read_it),
+        cmocka_unit_test(nothing_of_it_is_cut_off),
+        cmocka_unit_test(an_item_keeps_its_text_in_its_column),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

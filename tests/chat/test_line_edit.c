@@ -145,6 +145,7 @@ static void complete(void *arg, struct str before, struct str word, struct line_
 
 static int wake_fd;
 static const char *prompt = "> ";
+static bool hushing; /* between prompts it works, until a byte says how it goes on: 'h' holds what was typed */
 
 static bool wake(void *arg)
 {
@@ -155,6 +156,21 @@ static bool wake(void *arg)
         printf("a notice\n");
     fflush(stdout);
     return c != 'n';
+}
+
+static void work(struct line_edit *e)
+{
+    char how = 0;
+
+    while (read(wake_fd, &how, 1) < 0 && errno == EINTR)
+        ;
+    if (how == 'h')
+        line_edit_hold(e);
+}
+
+static void do_nothing(int sig)
+{
+    (void)sig;
 }
 
 static void read_prompts(int results, const char *history)
@@ -174,6 +190,8 @@ static void read_prompts(int results, const char *history)
 
             at += n > 0 ? (size_t)n : 0;
         }
+        if (hushing && result == LINE_OK)
+            work(e);
     } while (result != LINE_END);
     line_edit_free(e);
     buf_done(&text);
@@ -194,6 +212,8 @@ static void be_reader(struct desk *d, const char *name, int results, const char 
         dup2(fd, i);
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
         signal(ends[i], SIG_DFL);
+    if (hushing)
+        signal(SIGINT, do_nothing);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     setenv("TERM", "xterm", 1);
     read_prompts(results, history);
@@ -468,6 +488,69 @@ static void what_is_typed_ahead_is_kept(void **state)
         assert_string_equal(buf_cstr(&text), ((const char *[]){"one", "two", "three"})[i]);
     }
     desk_leave(&d);
+}
+
+/* Typed while it works, and arrived. */
+static void type_ahead(struct desk *d, struct str keys)
+{
+    int n = 0;
+
+    type(d, keys);
+    for (int i = 0; i < WAIT_MS / 10 && n < (int)keys.len; i++) {
+        hear(d, 10);
+        assert_int_equal(ioctl(d->slave, FIONREAD, &n), 0);
+    }
+    assert_int_equal(n, keys.len);
+}
+
+static void an_enter_typed_ahead_sends(void **state)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(1024);
+    struct desk d;
+
+    (void)state;
+    hushing = true;
+    desk_open(&d, 40, 6, NULL);
+    READY(&d);
+    type(&d, STR("one\r"));
+    assert_int_equal(next_result(&d, &text), LINE_OK);
+    type_ahead(&d, STR("two\rthr"));
+    check_screen(&d, "> one\n", 1, 0);
+    assert_int_equal(write(d.wake, "c", 1), 1);
+    assert_int_equal(next_result(&d, &text), LINE_OK);
+    assert_string_equal(buf_cstr(&text), "two");
+    assert_int_equal(write(d.wake, "c", 1), 1);
+    check_screen(&d, "> one\n> two\n> thr\n", 2, 5);
+    type(&d, STR("ee\r"));
+    assert_int_equal(next_result(&d, &text), LINE_OK);
+    assert_string_equal(buf_cstr(&text), "three");
+    assert_int_equal(write(d.wake, "c", 1), 1);
+    check_screen(&d, "> one\n> two\n> three\n>\n", 3, 2);
+    desk_end(&d);
+    hushing = false;
+}
+
+static void what_is_typed_ahead_survives_an_interrupt_and_is_held(void **state)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(1024);
+    struct desk d;
+
+    (void)state;
+    hushing = true;
+    desk_open(&d, 40, 6, NULL);
+    READY(&d);
+    type(&d, STR("one\r"));
+    assert_int_equal(next_result(&d, &text), LINE_OK);
+    type_ahead(&d, STR("two\rthree\r"));
+    type(&d, STR("\003"));
+    assert_int_equal(write(d.wake, "h", 1), 1);
+    check_screen(&d, "> one\n> two\n  three\n", 2, 7);
+    type(&d, STR("!\r"));
+    assert_int_equal(next_result(&d, &text), LINE_OK);
+    assert_string_equal(buf_cstr(&text), "two\nthree!");
+    assert_int_equal(write(d.wake, "c", 1), 1);
+    desk_leave(&d);
+    hushing = false;
 }
 
 static void a_large_paste_is_one_prompt(void **state)
@@ -781,6 +864,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_edit_the_text),
         cmocka_unit_test(what_is_typed_ahead_is_kept),
+        cmocka_unit_test(an_enter_typed_ahead_sends),
+        cmocka_unit_test(what_is_typed_ahead_survives_an_interrupt_and_is_held),
         cmocka_unit_test(a_large_paste_is_one_prompt),
         cmocka_unit_test(rows_are_broken_and_the_cursor_stands_right),
         cmocka_unit_test(a_prompt_wider_than_the_window_takes_several_rows),

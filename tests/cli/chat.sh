@@ -62,6 +62,7 @@ line 1
 line 2' "$(field "$id" message.user '$.content')"
 check_is 'its title is the first line' 'what is this?' "$(tidemark sessions show "$id" --json | json '$.title')"
 echo 'the plan' >plan
+mkdir elsewhere
 chat hello -p 'read @plan.'
 check_is 'a file of the prompt is added' 'read @plan.
 
@@ -69,6 +70,11 @@ check_is 'a file of the prompt is added' 'read @plan.
 the plan
 
 </file>' "$(field "$id" message.user '$.content')"
+check_is 'which is told' 'tidemark: + plan, 1 line' "$(cat err)"
+chat hello -p 'read @noplan, @elsewhere/ and @plan'
+check_is 'as is what is no file' 'tidemark: @noplan: no such file; it is said as it stands
+tidemark: @elsewhere/: a directory; it is said as it stands
+tidemark: + plan, 1 line' "$(cat err)"
 chat hello -p 'mail a@b.c'
 check_is 'an address is none' 'mail a@b.c' "$(field "$id" message.user '$.content')"
 check_is 'an agent and a title' 'me|mine' "$(chat hello -p x --agent me --title mine; tidemark sessions show "$id" --json >s; json '$.agent' <s)|$(json '$.title' <s)"
@@ -85,8 +91,22 @@ refuses '--from without --resume' 2 '--from needs --resume' chat --from checkpoi
 refuses '--no-store with --resume' 2 'nothing to go on with' chat --no-store --resume x </dev/null
 refuses 'no key' 2 'no key for anthropic: set ANTHROPIC_API_KEY' chat --provider anthropic --model m -p hi </dev/null
 refuses 'nor one for the other' 2 'no key for openai: set OPENAI_API_KEY' chat --provider openai --model m -p hi </dev/null
+refuses 'neither: one line says all' 2 'no key for anthropic, and no model: set ANTHROPIC_API_KEY or' chat -p hi </dev/null
 ANTHROPIC_API_KEY=k refuses 'no model' 2 'no model: give --model' chat -p hi </dev/null
+refuses 'a prompt of blanks' 2 'no prompt' chat --script hello.json -p '  ' </dev/null
+printf 'a\0b' >bytes
+refuses 'a prompt with a NUL byte' 2 'it holds a NUL byte' chat --script hello.json <bytes
+refuses 'a script and another provider' 2 '--script and --provider openai: give one of them' chat --script hello.json --provider openai -p x </dev/null
+refuses '--redo-effects without --from' 2 '--redo-effects needs --from' chat --script hello.json --redo-effects -p x </dev/null
+refuses '--watch with --output' 2 'leave --output out' chat --script hello.json --watch --output json -p x </dev/null
+refuses '--json with --output text' 2 '--json and --output text' chat --script hello.json --json --output text -p x </dev/null
+refuses 'an empty model' 2 '--model is empty' chat --script hello.json --model '' -p x </dev/null
 check_is 'what was refused left nothing behind' "$n" "$(sessions)"
+for how in '--output json' '--output stream-json' --watch ''; do
+    # shellcheck disable=SC2086 # words
+    tidemark chat --script hello.json $how -p x </dev/null >/dev/full 2>err && got=0 || got=$?
+    check_is "what cannot be written is an error: ${how:-text}" '6 tidemark: write to standard output: No space left on device' "$got $(tail -n 1 err)"
+done
 
 # ---- output ----
 tidemark chat --script tool.json --yes --output json -p go </dev/null >out
@@ -118,7 +138,8 @@ check_is 'it waits' waiting "$(status_of "$id")"
 tidemark chat --resume "$id" </dev/null >out 2>err
 check_is 'going on without an answer waits on' 7 $?
 check_is 'asked once in the log' 1 "$(count "$id" approval.requested)"
-check_is 'allowed, it goes on' Done. "$(tidemark resume "$id" --input allow)"
+check_is 'allowed, it goes on' Done. "$(tidemark resume "$id" --input allow 2>err)"
+check_is 'and says what was allowed' 'tidemark: allow bash echo hi >>ran; echo hi? allow' "$(cat err)"
 check_is 'and it ran once' hi "$(cat ran)"
 check_is 'which is recorded' 'allow|person' "$(field "$id" approval.given '$.decision')|$(field "$id" approval.given '$.by')"
 refuses 'an answer is taken once' 2 'does not wait for an answer' resume "$id" --input allow
@@ -138,7 +159,19 @@ check_is 'another prompt in place of the answer' Second. "$answer"
 check_is 'no call is left without a result' 'not run: the user stopped this turn, or did not allow it, and said something else' "$(field "$id" message.tool '$.content')"
 echo '{"permissions":[{"tool":"bash","permission":"deny"}]}' >deny.json
 chat tool -p go --yes --config deny.json
-check_is 'the settings are stronger than --yes' 'denied: the permissions of this agent do not allow this call' "$(field "$id" message.tool '$.content')"
+check_is 'the settings are stronger than --yes' 'denied by the permission rule {"tool":"bash","permission":"deny"}' "$(field "$id" message.tool '$.content')"
+echo '{"permissions":[{"tool":"read","permission":"ask"},{"tool":"bash"}]}' >norule.json
+refuses 'rules are counted as the settings have them, also with --yes' 2 'permission rule 2:' chat --script tool.json --yes --config norule.json -p go </dev/null
+rm -f ran
+chat tool -p go
+check_is '--yes answers what waits already' 'Done.|hi' "$(tidemark chat --resume "$id" --yes </dev/null)|$(cat ran)"
+echo '{"permissions":[{"tool":"bash","permission":"ask"}]}' >ask.json
+chat tool -p go
+tidemark chat --resume "$id" --yes --config ask.json </dev/null >out 2>err
+check_is 'but not what the settings ask about' 7 $?
+chat tool --resume "$id" --from seq:4 --config deny.json
+check_is '--from: what it waited for is withdrawn, and the turn done again' 'Done.|completed' "$answer|$(outcome_of "$id")"
+check 'which is told' grep -q 'not answered, and withdrawn by going back: allow bash' err
 echo '{"auto_approve_tools":["bash"]}' >approve.json
 chat tool -p go --config approve.json
 check_is 'settings may allow a tool' 'Done.|hi' "$answer|$(tail -n 1 ran)"
@@ -162,7 +195,6 @@ refuses 'an unknown session' 3 "nobody-here" chat --resume nobody-here -p hi </d
 check_is 'makes none' "$n" "$(sessions)"
 tidemark sessions new --id plain >/dev/null
 refuses 'a session that is no chat' 2 "session 'plain' was not made by a chat" chat --resume plain -p hi </dev/null
-mkdir elsewhere
 check_is '--continue: the latest of this directory' "$first" "$(cd elsewhere && tidemark chat --script ../hello.json -p x </dev/null >/dev/null && cd .. &&
     tidemark chat --continue -p four --output json </dev/null 2>/dev/null | json '$.session_id')"
 mkdir empty
@@ -184,6 +216,7 @@ chat hello --resume "$id" --from "seq:$seq" -p again
 check_is '--from seq:N' Second. "$answer"
 check_is 'turn numbers are not used again' 4 "$(field "$id" message.assistant '$.turn')"
 check_is 'what was rolled back is marked' 2 "$(sqlite3 -readonly s.db "SELECT count(*) FROM messages WHERE session_id = '$id' AND role = 'assistant' AND deleted")"
+refuses '--from no number' 2 'behind seq: stands the number of an event' chat --resume "$id" --from seq:-1 -p x </dev/null
 refuses '--from nothing that is there' 3 '--from ckpt_nope' chat --resume "$id" --from ckpt_nope -p x </dev/null
 echo '{"turns":[{"fail":[{"status":401,"message":"bad key"}]}]}' >unauthorized.json
 chat unauthorized -p hi
@@ -227,6 +260,10 @@ check 'it says how it goes on' grep -q "tidemark chat --resume $id" err
 check_is 'it can be resumed' 1 "$(tidemark sessions show "$id" --json | json '$.is_resumable')"
 check_is 'and is, when the trouble is over' Hello. "$(tidemark chat --resume "$id" --script hello.json </dev/null 2>/dev/null)"
 check_is 'the prompt was not asked for again' 1 "$(count "$id" message.user)"
+echo '{"turns":[{"text":"Only."}]}' >short.json
+chat short -p one
+chat short --resume "$id" -p two
+check 'a script that is too short says what to do' grep -q 'short.json has 1 turn, and turn 2 was asked for: add one, or "repeat": true; then `tidemark chat' err
 tidemark chat --script unauthorized.json -p hi </dev/null >out 2>err
 check_is '401: exit status' 1 $?
 id=$(tidemark sessions list --ids | head -n 1)
@@ -237,6 +274,28 @@ echo '{}' >empty.json
 tidemark chat --script limited.json --config empty.json -p hi </dev/null >out 2>err
 check_is 'a config without the keys has the defaults' 'attempt 2 of 4 in 0.5 s|attempt 3 of 4 in 1.0 s' \
     "$(sed -n 's/.*\(attempt [0-9] of 4 in\) 0\.[456][0-9]* s.*/\1 0.5 s/p; s/.*\(attempt [0-9] of 4 in\) \(0\.9\|1\.[01]\)[0-9]* s.*/\1 1.0 s/p' err | paste -sd '|')"
+
+# ---- a log that nobody reads ----
+mkfifo nobody.fifo
+exec 8<>nobody.fifo # both ends, so that it has a reader, who does not read
+full() {
+    dd if=/dev/zero of=nobody.fifo bs=4096 oflag=nonblock >/dev/null 2>&1
+    ! dd if=/dev/zero of=nobody.fifo bs=4096 count=1 oflag=nonblock >/dev/null 2>&1
+}
+check 'a full pipe' full
+timeout 60 "$TIDE_BIN" chat --script limited.json --config fast.json --verbose -p hi </dev/null >out 2>nobody.fifo && got=0 || got=$?
+check_is 'as standard error it does not hold up the answer' 'At last.|0' "$(cat out)|$got"
+dd if=nobody.fifo of=/dev/null bs=65536 count=16 iflag=nonblock 2>/dev/null
+timeout 60 "$TIDE_BIN" chat --script tool.json --yes --verbose -p go </dev/null >out 2>nobody.fifo
+dd if=nobody.fifo of=err bs=65536 count=16 iflag=nonblock 2>/dev/null
+check 'with room again it has the log' grep -q 'debug: tool done' err
+check 'a full pipe once more' full
+echo '{"retry_base_delay_ms":10,"log_file":"nobody.fifo"}' >unread.json
+check_is 'nor as the log file' 'At last.' "$(timeout 60 "$TIDE_BIN" chat --script limited.json --config unread.json --verbose -p hi </dev/null 2>/dev/null)"
+exec 8>&-
+refuses 'one that has no reader at all' 6 'log_file: nobody.fifo: nobody reads it' chat --script hello.json --config unread.json -p hi </dev/null
+echo '{"log_file":"/dev/full"}' >fulldev.json
+check_is 'a log file that takes nothing' Done. "$(tidemark chat --script tool.json --yes --config fulldev.json --verbose -p go </dev/null 2>&1)"
 
 # ---- max_turns ----
 echo '{"turns":[{"calls":[{"name":"glob","args":{"pattern":"*"}}]}],"repeat":true}' >endless.json
@@ -261,6 +320,9 @@ check 'the key is nowhere' eval "! grep -rq SECRET s.db s.db-wal out err"
 # ---- hooks ----
 echo '{"hooks_file":"nothing.json"}' >nohooks.json
 refuses 'a hooks file that is not there' 3 'tidemark: hooks_file: nothing.json' chat --script hello.json --config nohooks.json -p x </dev/null
+echo '{"hooks":{"a":1}}' >nolist.json
+echo '{"hooks_file":"nolist.json"}' >nolisted.json
+refuses 'a hooks file that holds no list' 2 'hooks_file: nolist.json: must be a list of hooks' chat --script hello.json --config nolisted.json -p x </dev/null
 cat >hooks.json <<'END'
 {"hooks":[{"name":"no-shell","event":"pre_tool_use","matcher":"ba.h","action":"deny","reason":"not today"},
           {"name":"notes","event":"turn_start","action":"log"}]}
@@ -287,6 +349,9 @@ check_is 'hooks that fail: the run goes on' 'Done.' "$(cat out)"
 for hook in crashes fails bad; do
     check "a warning names $hook" grep -q "hook '$hook'" err
 done
+echo '{"hooks":[{"name":"gone","event":"pre_tool_use","command":["./no-such-hook"]},{"name":"away","event":"pre_tool_use","command":"./no-such-hook"}]}' >gone.json
+tidemark chat --script endless.json --max-turns 3 --config gone.json -p go </dev/null >out 2>err
+check_is 'a hook whose program is not there is told of once' '1 1' "$(grep -c "hook 'gone': .*no such program: skipped" err) $(grep -c "hook 'away': exit status 127" err)"
 echo '{"action":"modify_args","args":{"command":"echo changed"}}' >changed
 echo '{"hooks":[{"name":"changes","event":"pre_tool_use","command":["cat","changed"]}]}' >changes.json
 chat tool --yes --config changes.json -p go
@@ -299,6 +364,10 @@ n=$(sessions)
 check_is 'and keeps nothing' Hello. "$(tidemark chat --no-store --script hello.json -p hi </dev/null)"
 check_is 'in the store' "$n" "$(sessions)"
 check_is 'nor elsewhere' '' "$(ls tmp)"
+mkdir -p "tmp/$(repeat 100 d)"
+check_is 'however long the name of its place is' Hello. "$(TMPDIR=$work/tmp/$(repeat 100 d) tidemark chat --no-store --script hello.json -p hi </dev/null)"
+echo '{"provider":"script","script":"../hello.json"}' >elsewhere/beside.json
+check_is 'a script of the settings is beside them' Hello. "$(tidemark chat --config elsewhere/beside.json -p hi </dev/null)"
 
 # ---- killed in the middle of a tool ----
 echo '{"turns":[{"text":"I do.","calls":[{"name":"bash","args":{"command":"echo did >>ledger; echo $$ >tool.pid; exec sleep 1000"}},{"name":"bash","args":{"command":"echo second >>ledger"}}]},{"text":"Checked."}]}' >slow.json

@@ -64,6 +64,8 @@ cat >talk.json <<'END'
           {"text":"Looked."},{"text":"A **bold** word."},{"text":"Fourth."},{"text":"Fifth."}]}
 END
 
+echo '{"auto_approve_tools":true}' >all.json
+
 # ---- prompts, an answer to a question, commands ----
 open_chat --script talk.json
 shows 'it greets' 'tidemark chat'
@@ -74,8 +76,15 @@ type_line /nothing
 shows 'what is unknown is said' '/nothing is not known'
 type_line /why
 shows 'a command that needs a session' 'there is no session yet'
+type_line /tools
+shows '/tools, before there is a session' '^bash  *ask'
+type_line /hooks
+shows '/hooks as well' '^no hooks'
+type_line '/model other'
+shows '/model says which' '^model other from the next prompt on'
 type_line 'please look'
-shows 'a tool is asked about' 'allow bash echo hi >>ran; echo hi?'
+shows 'a tool is asked about' '? allow bash?'
+shows 'with all of its command' '  \$ echo hi >>ran; echo hi$'
 id=$(newest)
 check_is 'the question is on disk' waiting "$(tidemark sessions show "$id" --json | json '$.status')"
 type_line y
@@ -87,11 +96,13 @@ shows 'a second prompt' 'A bold word'
 type_line /usage
 shows '/usage' '3 turns'
 type_line /checkpoints
-shows '/checkpoints' 'ckpt_'
+shows '/checkpoints: behind which prompt' 'ckpt_[0-9a-z]*  turn 3 .*› and more'
+terminal send-keys -l '/rollback ck'
+terminal send-keys Tab
+shows 'Tab completes ids' '^› /rollback ckpt_[0-9a-z]'
+terminal send-keys C-u
 type_line /sessions
 shows '/sessions' "$id .*please look"
-type_line /tools
-shows '/tools' '^bash  *ask'
 type_line /quit
 wait_for has_ended
 check_is '/quit ends well' 0 "$(cat ended)"
@@ -154,14 +165,63 @@ wait_for has_ended
 check_is 'the end of the input ends it' 0 "$(cat ended)"
 close_chat
 
+# ---- what is typed before a question is no answer to it ----
+rm -f ran go
+echo '{"turns":[{"text":"Wait.","calls":[{"name":"bash","args":{"command":"until [ -e go ]; do :; done"}}]},{"text":"Now.","calls":[{"name":"bash","args":{"command":"echo hi >>ran"}}]},{"text":"Done."},{"text":"Next."}]}' >ahead.json
+open_chat --script ahead.json
+type_line 'begin'
+shows 'the first is asked about' '\$ until'
+type_line y
+shows 'it works' 'bash until .* s'
+type_line 'yes, and then'
+touch go
+shows 'the second is asked about' '\$ echo hi >>ran'
+id=$(newest)
+check_is 'and waits' waiting "$(tidemark sessions show "$id" --json | json '$.status')"
+type_line abort
+shows 'what is no answer is asked again' 'ater? abort'
+check_is 'and allows nothing' waiting "$(tidemark sessions show "$id" --json | json '$.status')"
+type_line n
+shows 'what was typed is the next prompt' '^› yes, and then'
+shows 'and is answered' 'Next\.'
+check_is 'nothing ran' '' "$(cat ran 2>/dev/null)"
+type_line /quit
+wait_for has_ended
+close_chat
+
+# ---- nobody to speak to, and only to be watched ----
+rm -f ended
+terminal new-session -d -x 110 -y 60 "$TIDE_BIN chat --provider openai; echo \$? >ended; echo ENDED; read -r _"
+shows 'no key and no model: said before a prompt is typed' 'no key for openai, and no model'
+wait_for has_ended
+check_is 'with the status of that' 2 "$(cat ended)"
+close_chat
+rm -f go ended
+terminal new-session -d -x 110 -y 60 "$TIDE_BIN chat --script ahead.json --config all.json --watch -p begin; echo \$? >ended; read -r line; echo \"\$line\" >line; read -r _"
+shows '--watch shows that it works' 'bash until .* s'
+terminal send-keys -l 'for the shell'
+touch go
+wait_for has_ended
+check 'what is typed does not stand in between' eval '! is_shown "for the shell"'
+terminal send-keys Enter
+wait_for test -s line
+check_is 'and is for whoever reads next' 'for the shell' "$(cat line)"
+close_chat
+
 # ---- Ctrl-C, a kill ----
 echo '{"turns":[{"text":"Slowly.","calls":[{"name":"bash","args":{"command":"echo did >>ledger; echo $$ >tool.pid; exec sleep 1000"}}]},{"text":"Checked."}]}' >slow.json
 open_chat --script slow.json --yes
 type_line 'do it'
 wait_for test -s tool.pid
 id=$(newest)
+terminal send-keys -l 'typed ahead'
+terminal send-keys Enter
 terminal send-keys C-c
 shows 'Ctrl-C stops the turn' 'stopped: say something else, or /resume'
+shows 'the call was stopped: it did not fail' '■ bash echo did .* stopped'
+shows 'what was typed meanwhile stands there, unsent' '^› typed ahead$'
+terminal send-keys C-c
+shows 'Ctrl-C takes it away' '^›$'
 check_is 'the session is interrupted, by a person' person "$(tidemark log show "$id" | grep '"kind":"run.interrupted"' | json '$.by')"
 check 'its tool is gone' eval "! kill -0 $(cat tool.pid) 2>/dev/null"
 type_line /resume
@@ -177,6 +237,16 @@ rm -f tool.pid
 open_chat --script slow.json --yes
 type_line 'do it'
 wait_for test -s tool.pid
+terminal send-keys C-c
+shows 'stopped' 'Ctrl-C again$'
+terminal send-keys C-c
+wait_for has_ended
+check_is 'and left, with two' 0 "$(cat ended)"
+close_chat
+rm -f tool.pid
+open_chat --script slow.json --yes
+type_line 'do it'
+wait_for test -s tool.pid
 id=$(newest)
 kill -KILL "$(cat pid)"
 wait_for has_ended
@@ -184,7 +254,7 @@ close_chat
 open_chat --resume "$id" --yes
 shows 'killed in a tool: it goes on by itself' 'it was cut: going on where it was'
 shows 'to its end' 'Checked\.'
-check_is 'and did it once' 2 "$(wc -l <ledger)"
+check_is 'and did it once' 3 "$(wc -l <ledger)"
 type_line /quit
 wait_for has_ended
 close_chat

@@ -28,6 +28,8 @@ check_is 'as JSON it is quoted' '"{\"be\": \"brief\"}"' "$(tidemark config get s
 check 'JSON where the key is JSON' tidemark config set auto_approve_tools '["read", "grep"]'
 check_is 'kept as it was given' '["read", "grep"]' "$(tidemark config get auto_approve_tools)"
 refuses 'a value out of range' 2 'max_turns: must be a whole number from 1 to 1000000, not 0' config set max_turns 0
+refuses 'none' 2 'max_turns: must be a whole number from 1 to 1000000, and is empty' config set max_turns ''
+refuses 'a negative one' 2 'max_turns: must be a whole number from 1 to 1000000, not -3' config set max_turns -3
 refuses 'a word that is none' 2 'provider: must be one of: anthropic openai script' config set provider acme
 refuses 'JSON that is none' 2 'hooks: not JSON' config set hooks '[{'
 refuses 'a permission that is none' 2 "not 'denny'" config set permissions '[{"tool":"bash","permission":"denny"}]'
@@ -35,6 +37,10 @@ refuses 'a hook at no event' 2 "'nowhere'" config set hooks '[{"event":"nowhere"
 check_is 'what was refused changed nothing' 7 "$(tidemark config get max_turns)"
 check 'a key is removed' tidemark config set max_turns --unset
 check_is 'and its default counts again' 50 "$(tidemark config get max_turns)"
+
+echo '{"permissions":[{"tool":"read*","permission":"ask"},{"tool":"bahs","permission":"deny"}]}' >mistyped.json
+check_is 'a rule for a tool that is none is a problem' "permission rule 2: there is no tool 'bahs': did you mean 'bash'?" "$(tidemark config check --config mistyped.json)"
+refuses 'a text that a hook needs is named as the manual names it' 2 'append_context needs "context" (or "text"), a string' config set hooks '[{"event":"turn_start","action":"append_context"}]'
 
 # ---- a secret ----
 refuses 'a key itself is refused' 2 'a key itself does not belong in a file' config set api_key sk-SECRET

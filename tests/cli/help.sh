@@ -9,7 +9,7 @@ check_is 'no command: exit status 2' 2 $?
 check_is 'no command: nothing on standard output' '' "$(cat out)"
 check 'no command: the help is on standard error' grep -q '^usage: tidemark COMMAND' err
 check 'help is on standard output' sh -c "'$TIDE_BIN' --help | grep -q '^usage: tidemark COMMAND'"
-check_is 'help begins with what people and programs use' 'chat exec step wait sleep set get checkpoint resume cancel why recover' \
+check_is 'help begins with what people and programs use' 'chat run exec step wait sleep set get checkpoint resume cancel why' \
     "$(tidemark help | sed -n '5,16p' | awk '{print $1}' | paste -sd ' ')"
 check 'then come the groups, then the rest' eval "tidemark help | tr '\n' ' ' | grep -q ' recover .* sessions new .* store compact .* doctor '"
 for status in '7 waiting' '8 token refused' '9 changed arguments' '10 outcome unknown'; do

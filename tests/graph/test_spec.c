@@ -178,6 +178,71 @@ static const struct {
     {"inside a subgraph",
      GRAPH("{\"id\":\"a\",\"type\":\"subgraph\",\"graph\":{\"id\":\"i\",\"entry\":\"x\",\"nodes\":[" NODE_A "]}}", ""),
      "$.nodes[0].graph.entry: there is no node 'x'", false},
+    {"a placeholder that somebody fills",
+     GRAPH(
+         "{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"{m} {o.x} {q} {{none}} {\\\"j\\\":{\\\"k\\\":1}}\",\"outputs\":["
+         "\"o\"],\"inputs\":[\"q\"]}",
+         ",\"memory\":{\"m\":1,\"q\":2}"),
+     "", true},
+    {"an item and what an edge brings",
+     GRAPH(
+         NODE_A
+         ",{\"id\":\"b\",\"type\":\"map\",\"over\":\"{1}\",\"as\":\"page\",\"node\":{\"type\":\"event_loop\",\"prompt\":"
+         "\"{page} {brought}\"}}",
+         ",\"edges\":[" EDGE("a", "b", ",\"map\":{\"brought\":\"1\"}") "]"),
+     "", true},
+    {"an unknown placeholder",
+     GRAPH("{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"Write of {topc}\"}", ",\"memory\":{\"topic\":1}"),
+     "$.nodes[0].prompt: an unknown placeholder: {topc} | did you mean 'topic'? (or name it in the node's inputs; "
+     "{{topc}} where braces are meant)",
+     false},
+    {"an unknown placeholder of a question",
+     GRAPH("{\"id\":\"a\",\"type\":\"human_input\",\"question\":\"Ship {what.now}?\"}", ""),
+     "$.nodes[0].question: an unknown placeholder: {what.now}", false},
+    {"an unknown placeholder inside a map",
+     GRAPH("{\"id\":\"a\",\"type\":\"map\",\"over\":\"{1}\",\"node\":{\"type\":\"event_loop\",\"prompt\":\"{other}\"}}",
+           ""),
+     "$.nodes[0].node.prompt: an unknown placeholder: {other}", false},
+    {"a placeholder that a graph around it may fill",
+     GRAPH(
+         "{\"id\":\"a\",\"type\":\"subgraph\",\"graph\":{\"id\":\"i\",\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":"
+         "\"event_loop\",\"prompt\":\"{topic}\"}]}}",
+         ""),
+     "", true},
+    {"a secret in a prompt",
+     GRAPH("{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"Use {api_key}\",\"inputs\":[\"api_key\"]}", ""),
+     "$.nodes[0].prompt: 'api_key' is stored nowhere, so it cannot be part of a prompt | give it to a function as an input",
+     false},
+    {"part of a secret in a question",
+     GRAPH("{\"id\":\"a\",\"type\":\"human_input\",\"question\":\"{pin.code}\"}",
+           ",\"checkpoints\":{\"exclude_memory_keys\":[\"pin\"]}"),
+     "$.nodes[0].question: 'pin.code' is stored nowhere", false},
+    {"a key that is stored",
+     GRAPH("{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"{api_key}\"}",
+           ",\"memory\":{\"api_key\":1},\"checkpoints\":{\"exclude_memory_keys\":[]}"),
+     "", true},
+    {"a secret in a condition",
+     GRAPH(NODE_A "," NODE_B, ",\"edges\":[" EDGE("a", "b", ",\"when\":\"memory.api_key == 'x'\"") "]"),
+     "warning $.edges[0].when: 'api_key' is stored nowhere: expressions see nil", true},
+    {"a secret in what an edge brings",
+     GRAPH(NODE_A "," NODE_B, ",\"edges\":[" EDGE("a", "b", ",\"map\":{\"k\":\"memory['api_key']\"}") "]"),
+     "warning $.edges[0].map.k: 'api_key' is stored nowhere", true},
+    {"a secret in Lua", GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {memory[\\\"access_token\\\"]}\"}", ""),
+     "warning $.nodes[0].code: 'access_token' is stored nowhere", true},
+    {"a secret in a route",
+     GRAPH(
+         "{\"id\":\"a\",\"type\":\"router\",\"routes\":[{\"when\":\"memory.credentials\",\"to\":\"b\"}],\"otherwise\":\"b\"}," NODE_B,
+         ""),
+     "warning $.nodes[0].routes[0].when: 'credentials' is stored nowhere", true},
+    {"a secret as a list",
+     GRAPH("{\"id\":\"a\",\"type\":\"map\",\"over\":\"credentials\",\"node\":{\"type\":\"lua\",\"code\":\"return 1\"}}",
+           ""),
+     "warning $.nodes[0].over: 'credentials' is stored nowhere", true},
+    {"names that only begin like a secret",
+     GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"code\":\"local my_memory = {} return {memory.api_keys, my_memory.api_key, "
+           "memory['api_key_x'], memory}\"}",
+           ""),
+     "", true},
     {"an odd key", GRAPH(NODE_A, ",\"me\\u001bmory x\":1"), "$[\"me?mory x\"]: a graph has no key 'me?mory x'", false},
     {"a NUL in text", GRAPH(NODE_A, ",\"name\":\"a\\u0000b\""), "$.name: must not contain", false},
     {"from Hive", "{\"agent\":{},\"graph\":{\"entry_node\":\"a\",\"nodes\":[]}}", "tidemark graph import", false},
@@ -212,7 +277,7 @@ static void what_is_not_said_has_its_default(void **state)
     assert_int_equal(g->parallel, 4);
     assert_int_equal(g->branch_failure, SPEC_FAIL_ALL);
     assert_int_equal(g->nodes.at[0].retries, 5);
-    assert_int_equal(g->nodes.at[0].effect, SPEC_ONCE);
+    assert_int_equal(g->nodes.at[0].effect, SPEC_IDEMPOTENT);
     assert_true(c->on_node_start && c->on_node_complete && c->async && c->include_full_memory &&
                 c->include_conversations);
     assert_false(c->on_edge || c->on_loop_iteration || c->keep_clean_only);

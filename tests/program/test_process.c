@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "gone.h"
 #include "kit.h"
 #include "program/capture.h"
 #include "program/find.h"
@@ -51,29 +52,6 @@ static void shell_run(struct shell *s, const char *script, size_t max_output)
     shell_hold(s, script, max_output);
     OK(proc_go(&s->proc, NULL, &err));
     capture_run(&s->capture);
-}
-
-/* A process is gone when no live one has its pid. */
-static bool is_gone(pid_t pid)
-{
-    for (int i = 0; i < 3000; i++) {
-        char path[40], text[256] = "";
-        const char *at;
-        int fd;
-
-        snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            return true;
-        if (read(fd, text, sizeof text - 1) < 0)
-            text[0] = '\0';
-        close(fd);
-        at = strrchr(text, ')');
-        if (at && at[2] == 'Z')
-            return true;
-        poll(NULL, 0, 1);
-    }
-    return false;
 }
 
 /* ---- the gate ---- */

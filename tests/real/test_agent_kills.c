@@ -5,15 +5,12 @@
  * is there at most once, and it is there unless the model was told that nobody knows. A prompt of whose answer anything was
  * shown is in the log. Nothing is left running.
  */
-#include "command.h"
+#include "conversation.h"
 
-enum { CALLBACKS_MAX = 80, ROUNDS_MAX = 40, PROMPTS = 2, RANDOM_TALKS = SLOW_BUILD ? 1 : 3 };
+enum { CALLBACKS_MAX = 80, ROUNDS_MAX = 40, RANDOM_TALKS = SLOW_BUILD ? 1 : 3 };
 
-static const char *const prompts[PROMPTS] = {"first do this", "then do that"};
-static const char *const words[] = {"a1", "a2", "a3", "b1"}; /* in the ledger, one of each call of bash */
-enum { WORDS = sizeof words / sizeof words[0] };
+static const struct words words = {{"first do this", "then do that"}, {"a1", "a2", "a3", "b1"}};
 
-#define BASH(id, command) "{\"id\":\"" id "\",\"name\":\"bash\",\"args\":{\"command\":\"" command "\"}}"
 /* `more` is what the second command does behind its line in the ledger. */
 #define WRITE "{\"id\":\"w\",\"name\":\"write\",\"args\":{\"path\":\"out.txt\",\"content\":\"x\"}}"
 #define A1 BASH("a1", "echo a1 >> ledger")
@@ -27,227 +24,13 @@ enum { WORDS = sizeof words / sizeof words[0] };
                  "]},{\"text\":\"That was the first.\"},"                                                              \
                  "{\"calls\":[" B1 "]},{\"text\":\"And that was all.\"}]}"
 
-struct place {
-    char dir[256], store[300], work[300], script[300], ledger[330], mark[40];
-    int kill_at; /* the callback in which the process kills itself; 0: in none */
-    int said;    /* prompts of whose answers something was shown */
-};
+/* ---- the tests ------------------------------------------------------------------------------------------------------------- */
 
-/* ---- the process that works -------------------------------------------------------------------------------------------- */
-
-struct driver {
-    struct self *me;
-    const struct place *p;
-    int prompt, callbacks;
-};
-
-static void on_event(void *arg, const struct tide_agent_event *e)
+static void kill_itself(struct driver *d, const struct tide_agent_event *e)
 {
-    struct driver *d = arg;
-
-    if (e->what == TIDE_AGENT_WAIT) /* by the clock */
-        return;
-    if (e->what == TIDE_AGENT_TEXT)
-        tell_char(d->me->out, (char)('0' + d->prompt));
-    if (++d->callbacks == d->p->kill_at)
+    if (e->what != TIDE_AGENT_WAIT && ++d->callbacks == d->p->kill_at) /* that one comes by the clock */
         kill(getpid(), SIGKILL);
 }
-
-static int count_prompt(void *arg, const struct tide_message *m)
-{
-    *(int *)arg += strcmp(m->role, "user") == 0;
-    return 0;
-}
-
-static tide_session *open_session(tide_store *store)
-{
-    tide_session *s = NULL;
-
-    if (tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, NULL) != TIDE_OK)
-        CHILD_MUST(tide_session_create(store, "s", NULL, &s, &err));
-    return s;
-}
-
-static void converse(tide_agent *a, struct driver *d)
-{
-    int said = 0;
-    enum tide_code code;
-    struct tide_err why = {TIDE_OK, ""};
-
-    CHILD_MUST(tide_agent_history(a, count_prompt, &said, &err));
-    d->prompt = said ? said - 1 : 0;
-    code = tide_agent_resume(a, NULL, NULL, NULL, &why);
-    if (code && code != TIDE_NOT_FOUND) {
-        fprintf(stderr, "resume: %s\n", why.msg);
-        _exit(CHILD_FAILED);
-    }
-    for (d->prompt = said; d->prompt < PROMPTS; d->prompt++)
-        CHILD_MUST(tide_agent_run(a, prompts[d->prompt], NULL, &err));
-}
-
-static void drive(struct self *me)
-{
-    const struct tide_store_options how = {.flags = TIDE_OPEN_CREATE};
-    const struct place *p = me->arg;
-    struct driver d = {me, p, 0, 0};
-    const struct tide_agent_options opt = {.provider = "script",
-                                           .script = p->script,
-                                           .working_dir = p->work,
-                                           .permissions = "[{\"tool\":\"*\",\"permission\":\"allow\"}]",
-                                           .retry_base_delay_ms = 1,
-                                           .event = on_event,
-                                           .arg = &d};
-    tide_store *store = NULL;
-    tide_session *s;
-    tide_agent *a = NULL;
-
-    setenv(MARK, p->mark, 1);
-    CHILD_MUST(tide_store_open(p->store, &how, &store, &err));
-    s = open_session(store);
-    CHILD_MUST(tide_agent_new(s, &opt, &a, &err));
-    converse(a, &d);
-    tide_agent_free(a);
-    tide_session_close(s);
-    tide_store_close(store);
-}
-
-/* ---- what must hold ------------------------------------------------------------------------------------------------------ */
-
-static void write_text(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-
-    assert_non_null(f);
-    fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
-
-static void place_init(struct place *p, const char *script)
-{
-    static int number;
-
-    *p = (struct place){.kill_at = 0};
-    dir_make(p->dir);
-    snprintf(p->store, sizeof p->store, "%s/s.db", p->dir);
-    snprintf(p->work, sizeof p->work, "%s/work", p->dir);
-    snprintf(p->ledger, sizeof p->ledger, "%s/ledger", p->work);
-    snprintf(p->script, sizeof p->script, "%s/script.json", p->dir);
-    snprintf(p->mark, sizeof p->mark, "kills-%d-%d", (int)getpid(), ++number);
-    assert_int_equal(mkdir(p->work, 0700), 0);
-    write_text(p->script, script);
-}
-
-static int in_ledger(const struct place *p, const char *word)
-{
-    FILE *f = fopen(p->ledger, "r");
-    char line[100];
-    int n = 0;
-
-    while (f && fgets(line, sizeof line, f))
-        n += strncmp(line, word, strlen(word)) == 0 && line[strlen(word)] == '\n';
-    if (f)
-        fclose(f);
-    return n;
-}
-
-struct findings {
-    int prompts[PROMPTS], started[WORDS], results[WORDS], unknown[WORDS], completed;
-};
-
-static int look_at(void *arg, const struct tide_event *ev)
-{
-    struct findings *f = arg;
-    char want[60];
-
-    for (int i = 0; i < PROMPTS; i++)
-        f->prompts[i] += strcmp(ev->kind, "message.user") == 0 && strstr(ev->body, prompts[i]);
-    for (int i = 0; i < WORDS; i++) {
-        snprintf(want, sizeof want, "call_id\":\"%s\"", words[i]);
-        if (!strstr(ev->body, want))
-            continue;
-        f->started[i] += strcmp(ev->kind, "tool.started") == 0;
-        f->results[i] += strcmp(ev->kind, "message.tool") == 0;
-        f->unknown[i] |= strcmp(ev->kind, "message.tool") == 0 && strstr(ev->body, "outcome unknown");
-    }
-    f->completed += strcmp(ev->kind, "run.completed") == 0;
-    return 0;
-}
-
-static struct findings look(const struct place *p)
-{
-    const struct tide_store_options how = {.flags = TIDE_OPEN_CREATE};
-    struct findings f = {{0}, {0}, {0}, {0}, 0};
-    tide_store *store = NULL;
-    tide_session *s = NULL;
-
-    OK(tide_store_open(p->store, &how, &store, &err));
-    if (tide_session_open(store, "s", 0, &s, NULL) == TIDE_OK) {
-        OK(tide_verify(s, NULL, NULL, NULL, &err));
-        OK(tide_read(s, 0, 1, 0, look_at, &f, &err));
-    }
-    tide_session_close(s);
-    tide_store_close(store);
-    return f;
-}
-
-/* After any death: what was shown is there. */
-static void check_shown(const struct place *p)
-{
-    struct findings f = look(p);
-
-    for (int i = 0; i < p->said; i++)
-        if (f.prompts[i] != 1)
-            fail_msg("prompt %d was answered and is in the log %d times", i + 1, f.prompts[i]);
-}
-
-static void check_end(const struct place *p)
-{
-    struct findings f = look(p);
-
-    for (int i = 0; i < PROMPTS; i++)
-        assert_int_equal(f.prompts[i], 1);
-    for (int i = 0; i < WORDS; i++) {
-        int done = in_ledger(p, words[i]);
-
-        if (f.started[i] > 1 || f.results[i] != 1 || done > 1 || done < !f.unknown[i])
-            fail_msg("%s: %d starts, %d results%s, done %d times", words[i], f.started[i], f.results[i],
-                     f.unknown[i] ? ", unknown" : "", done);
-    }
-    assert_true(f.completed >= 1);
-    assert_int_equal(in_ledger(p, "late"), 0);
-    assert_int_equal(outlives(p->mark), 0);
-}
-
-/* What the process tells until it ends. */
-static int finish_child(struct place *p, struct child *c)
-{
-    char what;
-
-    while (hear(c->out, &what, 1, PATIENCE_MS))
-        if (what - '0' >= p->said)
-            p->said = what - '0' + 1;
-    return child_wait(c);
-}
-
-static bool was_killed(int status)
-{
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-}
-
-/* One process; true when it was killed, false when it came to the end. */
-static bool one_process(struct place *p)
-{
-    struct child c = child_start(drive, p, 1);
-    int status = finish_child(p, &c);
-
-    if (!was_killed(status) && status != 0)
-        fail_msg("a process ended with status %d", status);
-    if (was_killed(status))
-        check_shown(p);
-    return was_killed(status);
-}
-
-/* ---- the tests ------------------------------------------------------------------------------------------------------------- */
 
 static void killed_at_each_thing_it_tells_it_goes_on(void **state)
 {
@@ -258,7 +41,8 @@ static void killed_at_each_thing_it_tells_it_goes_on(void **state)
     while (killed && ++n < CALLBACKS_MAX) {
         struct place p;
 
-        place_init(&p, SCRIPT(""));
+        place_init(&p, &words, SCRIPT(""));
+        p.on_event = kill_itself;
         p.kill_at = n;
         killed = one_process(&p);
         p.kill_at = 0;
@@ -276,7 +60,8 @@ static void killed_again_while_it_goes_on_it_still_ends(void **state)
     int n = 0;
 
     (void)state;
-    place_init(&p, SCRIPT(""));
+    place_init(&p, &words, SCRIPT(""));
+    p.on_event = kill_itself;
     for (p.kill_at = 3; n < ROUNDS_MAX && one_process(&p); n++) /* each gets a little further than the one before */
         p.kill_at += n % 2;
     assert_in_range(n, 2, ROUNDS_MAX - 1);
@@ -297,7 +82,7 @@ static void a_tool_that_kills_its_agent_runs_once(void **state)
         struct place p;
         struct findings f;
 
-        place_init(&p, scripts[i]);
+        place_init(&p, &words, scripts[i]);
         assert_true(one_process(&p));
         if (i == 1)
             assert_int_not_equal(find_marked(p.mark), 0);
@@ -321,7 +106,7 @@ static void killed_at_random_moments_it_comes_to_its_end(void **state)
         struct place p;
         bool killed = true;
 
-        place_init(&p, SCRIPT("; sleep 0.005"));
+        place_init(&p, &words, SCRIPT("; sleep 0.005"));
         for (int i = 0; i < ROUNDS_MAX && killed; i++) {
             struct child c = child_start(drive, &p, 1);
 

@@ -35,7 +35,7 @@ plant() {
     with=$(sed -n 's/^with: //p' "$2")
     # shellcheck disable=SC2046 # lists of words
     cc -o "$dir/sim" "$dir"/*.o "$build/tests/${with:-tidemark-sim}.p"/*.o "$build/libtidemark.a" "$build/tests/libsim.a" \
-        $(pkg-config --libs sqlite3 libsodium) -pthread
+        $(pkg-config --libs sqlite3 libsodium libpcre2-8 lua5.4) -lm -ldl -pthread
 }
 
 one() {

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a graph costs beside its nodes' work: how many syncs a node of a chain waits for, what pure nodes save, many graphs at
+ * once, what a checkpoint writes when the memory is big, and how soon a graph that failed late goes on.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+#define CHAIN 1000
+#define GRAPHS 64
+#define GRAPH_NODES 100
+#define ROUNDS 5
+#define SYNC "{\"async_checkpoint\":false}"
+
+/* ---- graphs ------------------------------------------------------------------------------------------------------- */
+
+struct outside {
+    double called; /* when the watched node was */
+    long watched;
+    bool fails; /* it does, the first time */
+};
+
+static enum tide_code trivial(void *arg, const struct tide_node_call *call, struct tide_text *ret, struct tide_err *err)
+{
+    struct outside *o = arg;
+
+    if (!o || strtol(call->node + 1, NULL, 10) != o->watched) {
+        ret->ptr = strdup("{\"k\":1}");
+        ret->len = 7;
+        return TIDE_OK;
+    }
+    o->called = now_s();
+    if (!o->fails)
+        return TIDE_OK;
+    err->code = TIDE_FAILED;
+    snprintf(err->msg, sizeof err->msg, "it fails");
+    return TIDE_FAILED;
+}
+
+static tide_graph *chain(int n, const char *effect, struct outside *o)
+{
+    char *json = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&json, &len);
+    struct tide_err err;
+    tide_graph *g;
+
+    must_sys(f != NULL, "memory");
+    fprintf(f, "{\"tidemark_graph\":1,\"id\":\"chain\",\"entry\":\"n0\",\"max_steps\":0,\"max_retries\":0,\"nodes\":[");
+    for (int i = 0; i < n; i++)
+        fprintf(
+            f,
+            "%s{\"id\":\"n%d\",\"type\":\"function\",\"callback\":\"trivial\",\"effect\":\"%s\",\"nullable_outputs\":[\"k\"],\"outputs\":[\"k\"]}",
+            i ? "," : "", i, effect);
+    fprintf(f, "],\"edges\":[");
+    for (int i = 1; i < n; i++)
+        fprintf(f, "%s{\"from\":\"n%d\",\"to\":\"n%d\"}", i > 1 ? "," : "", i - 1, i);
+    fprintf(f, "]}");
+    must_sys(fclose(f) == 0, "memory");
+    must(tide_graph_parse(json, len, NULL, NULL, NULL, &g, &err), &err, "graph");
+    must(tide_graph_add_callback(g, "trivial", trivial, o, &err), &err, "callback");
+    free(json);
+    return g;
+}
+
+static double execute(tide_store *store, tide_graph *g, const char *checkpoints, const char *memory)
+{
+    const struct tide_graph_options opt = {.checkpoints = checkpoints, .memory = memory};
+    struct tide_err err;
+    tide_session *s;
+    double start;
+
+    must(tide_session_create(store, NULL, NULL, &s, &err), &err, "create");
+    start = now_s();
+    must(tide_graph_execute(s, g, &opt, NULL, &err), &err, "execute");
+    start = now_s() - start;
+    tide_session_close(s);
+    return start;
+}
+
+/* ---- a chain ------------------------------------------------------------------------------------------------------- */
+
+static void bench_chain(const struct bench *b)
+{
+    int n = b->quick ? 100 : CHAIN;
+    double took[ROUNDS], syncs[ROUNDS], pure[ROUNDS];
+    tide_store *store = store_new(b, "chain");
+    tide_graph *g = chain(n, "idempotent", NULL), *p = chain(n, "pure", NULL);
+    char measured[80], beside[80];
+    double each, raw, fast;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        syncs[i] = 1 / raw_sync_rate(b, false, b->quick ? 0.05 : 0.3);
+        took[i] = execute(store, g, SYNC, NULL) / n;
+        pure[i] = execute(store, p, NULL, NULL) / n;
+    }
+    tide_graph_free(g);
+    tide_graph_free(p);
+    tide_store_close(store);
+    each = median(took, ROUNDS);
+    raw = median(syncs, ROUNDS);
+    fast = median(pure, ROUNDS);
+    snprintf(measured, sizeof measured, "%.0f us a node, two checkpoints each", each * 1e6);
+    snprintf(beside, sizeof beside, "%.0f us a raw sync", raw * 1e6);
+    row("chain of 1,000 callbacks, synchronous", measured, beside, each / raw, "<=", 1.3);
+    snprintf(measured, sizeof measured, "%.0f us a node", fast * 1e6);
+    snprintf(beside, sizeof beside, "%.0f us synchronous", each * 1e6);
+    row("the same, pure and asynchronous: times faster", measured, beside, each / fast, ">=", 10);
+}
+
+/* ---- many at once ---------------------------------------------------------------------------------------------------- */
+
+struct runner {
+    tide_store *store;
+    int nodes;
+    pthread_t thread;
+};
+
+static void *run_one(void *arg)
+{
+    struct runner *r = arg;
+    tide_graph *g = chain(r->nodes, "idempotent", NULL);
+
+    execute(r->store, g, NULL, NULL);
+    tide_graph_free(g);
+    return NULL;
+}
+
+static void bench_graphs(const struct bench *b)
+{
+    int nodes = b->quick ? 10 : GRAPH_NODES;
+    double rate[ROUNDS], raw[ROUNDS];
+    tide_store *store = store_new(b, "graphs");
+    char measured[80], beside[80];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        struct runner runners[GRAPHS];
+        double start;
+
+        raw[i] = raw_sync_rate(b, false, b->quick ? 0.05 : 0.3);
+        start = now_s();
+        for (int k = 0; k < GRAPHS; k++) {
+            runners[k] = (struct runner){.store = store, .nodes = nodes};
+            must_sys(pthread_create(&runners[k].thread, NULL, run_one, &runners[k]) == 0, "thread");
+        }
+        for (int k = 0; k < GRAPHS; k++)
+            pthread_join(runners[k].thread, NULL);
+        rate[i] = GRAPHS * nodes / (now_s() - start);
+    }
+    tide_store_close(store);
+    snprintf(measured, sizeof measured, "%.0f nodes/s", median(rate, ROUNDS));
+    snprintf(beside, sizeof beside, "%.0f raw syncs/s one by one", median(raw, ROUNDS));
+    row("64 graphs at once, 100 nodes each", measured, beside, median(rate, ROUNDS) / median(raw, ROUNDS), ">=", 5);
+}
+
+/* ---- big memory ------------------------------------------------------------------------------------------------------ */
+
+/* Bytes that ten nodes add to the store beyond what one node does, a checkpoint. */
+static double bytes_a_checkpoint(const struct bench *b, size_t memory_bytes)
+{
+    char *memory = malloc(memory_bytes + 40), *text;
+    unsigned seed = b->seed + 1;
+    int64_t bytes[2];
+
+    must_sys(memory != NULL, "memory");
+    text = memory + snprintf(memory, 40, "{\"big\":\"");
+    random_text(text, memory_bytes, &seed);
+    snprintf(text + memory_bytes, 3, "\"}");
+    for (int i = 0; i < 2; i++) {
+        tide_store *store = store_new(b, "memory");
+        tide_graph *g = chain(i ? 10 : 1, "idempotent", NULL);
+
+        execute(store, g, SYNC, memory);
+        tide_graph_free(g);
+        tide_store_close(store);
+        bytes[i] = store_bytes(b, "memory");
+    }
+    free(memory);
+    return (double)(bytes[1] - bytes[0]) / 18; /* nine nodes more, two checkpoints each */
+}
+
+static void bench_memory(const struct bench *b)
+{
+    double small = bytes_a_checkpoint(b, (size_t)10 << 10), big = bytes_a_checkpoint(b, (size_t)1 << 20);
+    char measured[80], beside[80];
+
+    snprintf(measured, sizeof measured, "%.0f B with 1 MiB of memory", big);
+    snprintf(beside, sizeof beside, "%.0f B with 10 KiB", small);
+    row("written a checkpoint, ten nodes that change one key each", measured, beside, big / small, "<=", 1.5);
+}
+
+/* ---- going on -------------------------------------------------------------------------------------------------------- */
+
+static void bench_late(const struct bench *b)
+{
+    int n = b->quick ? 100 : CHAIN;
+    struct outside o = {.watched = n * 9 / 10, .fails = true};
+    tide_graph *g = chain(n, "pure", &o);
+    double took[ROUNDS];
+    char measured[80];
+
+    for (int i = 0; i < ROUNDS; i++) {
+        tide_store *store = store_new(b, "late");
+        struct tide_err err;
+        tide_session *s;
+        tide_graph *again;
+        double start;
+
+        o.fails = true;
+        must(tide_session_create(store, "late", NULL, &s, &err), &err, "create");
+        must_sys(tide_graph_execute(s, g, NULL, NULL, &err) == TIDE_FAILED, "a failing graph");
+        tide_session_close(s);
+        tide_store_close(store);
+        o.fails = false;
+        store = store_again(b, "late");
+        start = now_s();
+        must(tide_session_open(store, "late", TIDE_SESSION_APPEND, &s, &err), &err, "open");
+        must(tide_graph_stored(s, &again, &err), &err, "the stored graph");
+        must(tide_graph_add_callback(again, "trivial", trivial, &o, &err), &err, "callback");
+        must(tide_graph_resume(s, again, NULL, NULL, &err), &err, "resume");
+        took[i] = o.called - start;
+        tide_graph_free(again);
+        tide_session_close(s);
+        tide_store_close(store);
+    }
+    tide_graph_free(g);
+    snprintf(measured, sizeof measured, "%.1f ms", median(took, ROUNDS) * 1e3);
+    row("resume at node 900 of 1,000: opened to that node called", measured, "20 ms", median(took, ROUNDS) / 20e-3,
+        "<=", 1);
+}
+
+void bench_graph(const struct bench *b)
+{
+    bench_chain(b);
+    bench_graphs(b);
+    bench_memory(b);
+    bench_late(b);
+}

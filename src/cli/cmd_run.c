@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark run: a graph as a session that cannot be lost. Everything that can be known to be wrong is said before there is a
+ * session: the graph, the values, the settings. An agent.json of Hive is taken as it is.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/graph_set.h"
+#include "cli/graph_view.h"
+#include "cli/launch.h"
+#include "cli/resume.h"
+#include "graph/spec_fields.h"
+
+#define MEMORY_MAX ((size_t)64 << 20)
+#define PROBLEMS_TOLD 50
+
+static const struct opt options[] = {
+    {.name = "set",
+     .type = VALUE_TEXT,
+     .value = "KEY=VALUE",
+     .many = true,
+     .help = "set a key of the memory before anything runs: KEY=text, KEY:=JSON, KEY=@FILE, KEY=- (standard input), "
+             "KEY=$VARIABLE; may be given more than once"},
+    {.name = "session", .type = VALUE_ID, .value = "ID", .help = "the id of the session (default: a new one)"},
+    {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "title of the session (default: the graph's name)"},
+    {.name = "checkpoint",
+     .type = VALUE_TEXT,
+     .value = "KEY=VALUE",
+     .many = true,
+     .help = "when there is a checkpoint, instead of what the graph says: a key of its `checkpoints`, as in "
+             "async_checkpoint=false; may be given more than once"},
+    {.name = "no-checkpoints", .help = "make none but those that a person asks for"},
+    {.name = "parallel",
+     .type = VALUE_INT,
+     .value = "N",
+     .min = 1,
+     .max = 1024,
+     .help = "nodes at once (default: as the graph says)"},
+    {.name = "provider",
+     .type = VALUE_WORD,
+     .words = "anthropic openai script",
+     .value = "TYPE",
+     .help = "who answers in all nodes (default: as the graph says, else as set)"},
+    {.name = "model", .type = VALUE_TEXT, .value = "NAME", .help = "the model of all nodes (default: the same)"},
+    {.name = "base-url",
+     .type = VALUE_TEXT,
+     .value = "URL",
+     .help = "another server that speaks the provider's protocol"},
+    {.name = "script", .type = VALUE_FILE, .value = "FILE", .help = "answer from this file: no account, no network"},
+    {.name = "yes", .help = "allow every tool that the settings do not refuse"},
+    {.name = "no-tools", .help = "agents may only talk"},
+    {.name = "on-store-error",
+     .type = VALUE_WORD,
+     .words = "stop continue",
+     .value = "HOW",
+     .help =
+         "when the store cannot be written: stop (the default) holds the run until it can, continue goes on with pure work in memory"},
+    {.name = "token-fd",
+     .type = VALUE_INT,
+     .value = "FD",
+     .min = 1,
+     .max = 1 << 20,
+     .help = "write the token of a wait into this descriptor instead of showing it"},
+    {.name = "output",
+     .type = VALUE_WORD,
+     .words = "text json stream-json",
+     .value = "HOW",
+     .help = "what its last nodes gave (text, the default), one object, or one object a line as it happens"},
+    {.name = "quiet", .letter = 'q', .help = "show nothing of what happens, only what comes of it"},
+    {.name = NULL},
+};
+
+/* ---- the graph ---- */
+
+struct reading {
+    bool quiet;
+    size_t problems, told;
+};
+
+static void tell_problem(void *arg, const struct spec_problem *p)
+{
+    struct reading *r = arg;
+    struct out out;
+
+    r->problems += !p->warning;
+    if ((p->warning && r->quiet) || r->told == PROBLEMS_TOLD)
+        return;
+    r->told++;
+    out_init(&out);
+    outf(&out, "%s  ", p->warning ? "warning" : "problem");
+    out_value(&out, p->path);
+    outf(&out, ": ");
+    out_value(&out, p->what);
+    if (p->hint[0]) {
+        outf(&out, "\n         ");
+        out_value(&out, p->hint);
+    }
+    fprintf(stderr, "%s\n", buf_cstr(&out.text));
+    out_done(&out);
+}
+
+static bool is_hive(struct str text)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v = NULL;
+
+    return !json_parse(&a, text, NULL, &v, NULL, NULL) && v->type == JSON_OBJECT &&
+           !json_get(v, STR("tidemark_graph")) && spec_is_hive(v);
+}
+
+static enum tide_code take_hive(const char *file, struct buf *text, struct reading *r, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf json = BUF_INIT(4 * SPEC_MAX_BYTES);
+
+    if (spec_from_hive(buf_view(text), tell_problem, r, &json, err))
+        return tide_wrap(err, "%.150s", file);
+    if (!r->quiet)
+        say("%.150s is an agent.json of Hive, taken as a graph: `tidemark graph import` shows which", file);
+    buf_clear(text);
+    buf_add_str(text, buf_view(&json));
+    return TIDE_OK;
+}
+
+static const char *dir_of(struct arena *a, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+
+    return !slash ? "." : slash == file ? "/" : arena_dup(a, (struct str){file, (size_t)(slash - file)}).ptr;
+}
+
+/* All that is wrong with it is told. */
+static enum tide_code read_graph(struct cli *cli, tide_graph **ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(4 * SPEC_MAX_BYTES);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(spec_freep) struct spec *s = NULL;
+    const char *file = args_operand(&cli->args, 0);
+    struct reading r = {.quiet = args_on(&cli->args, "quiet")};
+    const struct spec_options opt = {dir_of(&a, file), tell_problem, &r};
+
+    if (spec_read(file, &text, err) || (is_hive(buf_view(&text)) && take_hive(file, &text, &r, err)))
+        return err->code;
+    if (!spec_parse(buf_view(&text), &opt, &s, err))
+        return tide_graph_parse(s->json.ptr, s->json.len, NULL, NULL, NULL, ret, err);
+    if (!r.problems)
+        return tide_wrap(err, "%.150s", file);
+    return tide_fail(err, TIDE_INVALID, "%.150s has %zu problem%s, and nothing was run%s", file, r.problems,
+                     r.problems == 1 ? "" : "s",
+                     r.told == PROBLEMS_TOLD ? ": `tidemark graph check` shows all of them" : "");
+}
+
+/* ---- values ---- */
+
+static const char **all_of(const struct cli *cli, const char *option)
+{
+    const char **list = mem_array(cli->args.n_more + 2, sizeof(*list));
+
+    for (size_t i = 0; (list[i] = args_nth(&cli->args, option, i)); i++)
+        ;
+    return list;
+}
+
+static bool reads_input(const char *set)
+{
+    const char *eq = strchr(set, '=');
+
+    return eq && strcmp(eq + 1, "-") == 0;
+}
+
+static enum tide_code take_memory(const struct cli *cli, struct buf *json, struct tide_err *err)
+{
+    AUTO(mem_freep) const char **sets = all_of(cli, "set");
+
+    for (size_t i = 0; sets[i]; i++)
+        if (reads_input(sets[i]) && strcmp(args_operand(&cli->args, 0), "-") == 0)
+            return tide_fail(err, TIDE_INVALID, "--set %.60s: standard input is the graph: put one of them into a file",
+                             sets[i]);
+    if (!sets[0])
+        return TIDE_OK;
+    return graph_set_read(sets, json, err);
+}
+
+/* As the graph has it, or without its "checkpoint_". */
+static const struct spec_field *field_of(struct str key)
+{
+    for (const struct spec_field *f = spec_checkpoints_object.fields; f->name; f++)
+        if (str_eq(str_from(f->name), key) ||
+            (strncmp(f->name, "checkpoint_", 11) == 0 && str_eq(str_from(f->name + 11), key)))
+            return f;
+    return NULL;
+}
+
+static enum tide_code refuse_key(struct str key, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf names = BUF_INIT(4096);
+
+    for (const struct spec_field *f = spec_checkpoints_object.fields; f->name; f++)
+        buf_addf(&names, "%s%s", names.len ? ", " : "", f->name);
+    return tide_fail(err, TIDE_INVALID, "--checkpoint: there is no '%.*s': use one of %s",
+                     (int)(key.len < 60 ? key.len : 60), key.ptr, buf_cstr(&names));
+}
+
+/* "a,b" */
+static void put_list(struct json_out *o, const char *value)
+{
+    json_out_begin(o, '[');
+    while (*value) {
+        size_t n = strcspn(value, ",");
+
+        if (n)
+            json_out_str(o, (struct str){value, n});
+        value += n + (value[n] == ',');
+    }
+    json_out_end(o, ']');
+}
+
+static enum tide_code put_checkpoint(struct json_out *o, const char *given, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct str key = {given, strcspn(given, "=")};
+    const char *value = given[key.len] ? given + key.len + 1 : NULL;
+    const struct spec_field *f = field_of(key);
+    struct json *v = NULL;
+
+    if (!value || !*value)
+        return tide_fail(err, TIDE_INVALID, "--checkpoint %.60s: give KEY=VALUE, as in async_checkpoint=false", given);
+    if (!f)
+        return refuse_key(key, err);
+    json_out_key(o, str_from(f->name));
+    if (json_parse(&a, str_from(value), NULL, &v, NULL, NULL) && (f->type == FIELD_TEXTS || f->type == FIELD_KEYS))
+        put_list(o, value);
+    else if (v)
+        json_out_raw(o, str_from(value));
+    else
+        return tide_fail(err, TIDE_INVALID,
+                         "--checkpoint %.60s: '%.60s' is no value for it: give true, false or a number", given, value);
+    return TIDE_OK;
+}
+
+static enum tide_code take_checkpoints(const struct cli *cli, struct buf *json, struct tide_err *err)
+{
+    static const char *const none[] = {"checkpoint_on_node_start=false",
+                                       "checkpoint_on_node_complete=false",
+                                       "checkpoint_on_edge=false",
+                                       "checkpoint_on_loop_iteration=false",
+                                       "checkpoint_every_n_iterations=0",
+                                       "slow_node_ms=0",
+                                       "memory_delta_keys=0",
+                                       "risky_nodes=[]",
+                                       NULL};
+    AUTO(mem_freep) const char **given = all_of(cli, "checkpoint");
+    bool off = args_on(&cli->args, "no-checkpoints");
+    const char *const *list = off ? none : given;
+    struct json_out o = json_out_to(json);
+
+    if (off && given[0])
+        return tide_fail(err, TIDE_INVALID, "--no-checkpoints and --checkpoint: give one of them");
+    if (!list[0])
+        return TIDE_OK;
+    json_out_begin(&o, '{');
+    for (size_t i = 0; list[i]; i++)
+        if (put_checkpoint(&o, list[i], err))
+            return err->code;
+    json_out_end(&o, '}');
+    return TIDE_OK;
+}
+
+static enum tide_code check_options(const struct cli *cli, const struct graph_want *w, struct tide_err *err)
+{
+    if (w->script && w->provider && strcmp(w->provider, "script") != 0)
+        return tide_fail(err, TIDE_INVALID, "--script and --provider %s: give one of them", w->provider);
+    if (cli->out.json && w->output && strcmp(w->output, "json") != 0)
+        return tide_fail(err, TIDE_INVALID, "--json and --output %s: give one of them", w->output);
+    if (w->model && !*w->model)
+        return tide_fail(err, TIDE_INVALID, "--model is empty: name one, or leave it out");
+    return TIDE_OK;
+}
+
+/* ---- the session ---- */
+
+static void put_fields(const struct cli *cli, const tide_graph *graph, const struct spec_graph *g, struct buf *out)
+{
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+    const char *title = args_text(&cli->args, "title");
+    struct json_out o = json_out_to(out);
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("agent"), str_from(tide_graph_id(graph)));
+    json_out_kstr_opt(&o, STR("title"), title ? str_from(title) : g->name);
+    json_out_kstr_opt(&o, STR("working_dir"), str_from(cwd));
+    json_out_end(&o, '}');
+}
+
+static enum tide_code open_session(struct cli *cli, const tide_graph *graph, const struct spec_graph *g,
+                                   tide_session **ret, bool *ret_made, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+    const char *id = args_text(&cli->args, "session");
+    enum tide_code code;
+
+    put_fields(cli, graph, g, &fields);
+    code = tide_session_create(cli->store, id, buf_cstr(&fields), ret, err);
+    *ret_made = !code;
+    return code == TIDE_EXISTS ? tide_session_open(cli->store, id, TIDE_SESSION_APPEND, ret, err) : code;
+}
+
+static int take_run(void *arg, const struct tide_session_info *info)
+{
+    *(bool *)arg = info->run_id != NULL;
+    return 0;
+}
+
+/* What is refused leaves no session behind. */
+static void drop_unused(struct cli *cli, tide_session **session)
+{
+    char id[TIDE_ID_SIZE];
+    struct tide_err ignored;
+    bool ran = true;
+
+    if (tide_session_show(*session, take_run, &ran, &ignored) || ran)
+        return;
+    snprintf(id, sizeof(id), "%s", tide_session_id(*session));
+    tide_session_close(TAKE(*session));
+    (void)!tide_session_delete(cli->store, id, &ignored);
+}
+
+static enum tide_code run_graph(struct cli *cli, tide_graph *graph, struct graph_want *w, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    bool made = false;
+    enum tide_code code;
+
+    if (cli_store_open(cli, NEED_CREATE, 0, err) || open_session(cli, graph, graph_spec(graph), &session, &made, err))
+        return err->code;
+    code = graph_drive(cli, session, graph, w, err);
+    if (code && made)
+        drop_unused(cli, &session);
+    return code;
+}
+
+static void graph_freep(tide_graph **graph)
+{
+    tide_graph_free(*graph);
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf memory = BUF_INIT(MEMORY_MAX), checkpoints = BUF_INIT((size_t)1 << 20);
+    AUTO(graph_freep) tide_graph *graph = NULL;
+    const struct args *a = &cli->args;
+    struct graph_want w = {
+        .opt = {.threads = (int)args_int(a, "parallel", 0), .on_store_error_continue = is_continue(a)},
+        .provider = args_text(a, "provider"),
+        .model = args_text(a, "model"),
+        .base_url = args_text(a, "base-url"),
+        .script = args_text(a, "script"),
+        .yes = args_on(a, "yes"),
+        .no_tools = args_on(a, "no-tools"),
+        .output = args_text(a, "output"),
+        .quiet = args_on(a, "quiet"),
+        .token_fd = (int)args_int(a, "token-fd", 0)};
+
+    if (check_options(cli, &w, err) || (w.token_fd && check_fd(w.token_fd, "--token-fd", err)) ||
+        take_checkpoints(cli, &checkpoints, err) || read_graph(cli, &graph, err) || take_memory(cli, &memory, err))
+        return err->code;
+    w.opt.memory = memory.len ? buf_cstr(&memory) : NULL;
+    w.opt.checkpoints = checkpoints.len ? buf_cstr(&checkpoints) : NULL;
+    if (graph_check_here(cli, graph, &w, err))
+        return err->code;
+    return run_graph(cli, graph, &w, err);
+}
+
+const struct command cmd_run = {
+    .name = "run",
+    .run = run,
+    .operands = {{"GRAPH", VALUE_FILE, 0}},
+    .options = options,
+    .help = "run a graph as a session that cannot be lost",
+    .more =
+        "GRAPH is a file (`-`: standard input), also an agent.json of Hive. What it does is shown on standard error, what\n"
+        "its last nodes gave is printed. Nodes that are complete are never run again: `tidemark sessions resume ID` goes on.\n"
+        "Exit status: 0 completed; 1 a node failed; 2 refused; 7 waits for a person; 10 a node that must happen once was cut;\n"
+        "128 and the signal when it was stopped.",
+};

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The workers of one execution, its batches and its end. The caller is a worker too, and the only one as long as no two
+ * nodes run beside each other. What is pure is gathered and appended in big pieces; what touches the world begins only
+ * when its start is on disk. Nothing is told to anyone before it is.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "graph/exec.h"
+
+#define LOOK_NS 200000000 /* between looks at what others want */
+#define TICK_NS 100000000
+
+int64_t exec_now_ns(const struct exec *x)
+{
+    return x->s->store->env->ops->mono_ns(x->s->store->env);
+}
+
+/* ---- recording ---- */
+
+struct json_out *exec_open(struct exec *x, const char *kind)
+{
+    if (!x->draft.n)
+        x->draft_since_ns = exec_now_ns(x);
+    return draft_open(&x->draft, kind);
+}
+
+void exec_close(struct exec *x)
+{
+    struct event ev = {.seq = x->view->seq + 1, .ts_ms = env_now_ms(x->s->store->env)};
+    const struct tide_new_event *in;
+
+    draft_close(&x->draft);
+    in = &x->draft.events[x->draft.n - 1];
+    ev.kind = str_from(in->kind);
+    ev.body = (struct str){in->body, in->body_len};
+    state_apply(x->view, &ev, &x->fold);
+}
+
+struct json_out *exec_open_node(struct exec *x, const char *kind, const char *name, int64_t visit)
+{
+    struct json_out *o = exec_open(x, kind);
+
+    json_out_kstr(o, STR("node"), str_from(name));
+    json_out_kint(o, STR("visit"), visit);
+    return o;
+}
+
+/* ---- telling ---- */
+
+static char *kept(const char *text)
+{
+    return text ? mem_dup(str_from(text)) : NULL;
+}
+
+void exec_note(struct exec *x, const struct tide_graph_event *ev)
+{
+    struct note *n;
+
+    if (!x->opt->event)
+        return;
+    if (x->n_notes == x->cap_notes) {
+        x->cap_notes = x->cap_notes ? x->cap_notes * 2 : 64;
+        x->notes = mem_grow(x->notes, x->cap_notes * sizeof *x->notes);
+    }
+    n = &x->notes[x->n_notes++];
+    *n = (struct note){*ev, kept(ev->node), kept(ev->to), kept(ev->text)};
+    n->ev.node = n->node;
+    n->ev.to = n->to;
+    n->ev.text = n->text;
+    if (ev->what == TIDE_GRAPH_CHECKPOINT)
+        n->ev.checkpoint_id = n->text;
+}
+
+void exec_notice(struct exec *x, const char *node, const char *fmt, ...)
+{
+    char text[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    exec_note(x, &(struct tide_graph_event){.what = TIDE_GRAPH_NOTICE, .node = node, .text = text});
+}
+
+static void tell_all(struct exec *x)
+{
+    for (size_t i = 0; i < x->n_notes; i++) {
+        struct note *n = &x->notes[i];
+
+        x->opt->event(x->opt->arg, &n->ev);
+        free(n->node);
+        free(n->to);
+        free(n->text);
+    }
+    x->n_notes = 0;
+}
+
+void exec_tell_now(struct exec *x, const char *text)
+{
+    if (x->opt->event)
+        x->opt->event(x->opt->arg, &(struct tide_graph_event){.what = TIDE_GRAPH_NOTICE, .text = text});
+}
+
+static void tick(struct exec *x)
+{
+    int64_t now = exec_now_ns(x);
+
+    if (!x->opt->event || now - x->ticked_ns < TICK_NS)
+        return;
+    x->ticked_ns = now;
+    x->opt->event(x->opt->arg, &(struct tide_graph_event){.what = TIDE_GRAPH_TICK});
+}
+
+/* ---- stopping ---- */
+
+void exec_break(struct exec *x, const struct tide_err *why)
+{
+    if (!x->broken) {
+        x->broken = true;
+        x->code = why->code;
+        x->err = *why;
+    }
+    x->halting = true;
+}
+
+static void look(struct exec *x)
+{
+    struct tide_err err;
+    unsigned signs = 0;
+    enum tide_code code;
+
+    if (exec_now_ns(x) - x->looked_ns < LOOK_NS)
+        return;
+    x->looked_ns = exec_now_ns(x);
+    code = tide_run_look(x->run, &signs, &err);
+    if (code && !run_is_trouble(code))
+        exec_break(x, &err);
+    if (!code && signs & TIDE_SIGN_CANCEL)
+        x->cancelled = x->halting = true;
+}
+
+/* With the lock. */
+static void look_around(struct exec *x)
+{
+    if (atomic_load(&x->g->stop) != GRAPH_GO_ON)
+        x->halting = true;
+    if (!x->halting)
+        look(x);
+    if (!x->halting)
+        return;
+    for (int i = 0; i < x->capacity; i++)
+        if (x->jobs[i])
+            atomic_store(&x->jobs[i]->halt, true);
+}
+
+/* Asked by whoever does a node's work, with the lock or without. */
+bool exec_stopped(void *job)
+{
+    struct job *j = job;
+    const struct spec_node *n = j->place.node;
+
+    if (atomic_load(&j->x->g->stop) != GRAPH_GO_ON)
+        atomic_store(&j->halt, true);
+    if (n->type == SPEC_EVENT_LOOP && n->timeout_ms && !atomic_load(&j->halt) &&
+        exec_now_ns(j->x) - j->began_ns > n->timeout_ms * 1000000)
+        j->timed_out = true;
+    if (j->timed_out)
+        return true;
+    if (!atomic_load(&j->halt) && pthread_mutex_trylock(&j->x->lock) == 0) {
+        look_around(j->x);
+        tick(j->x);
+        pthread_mutex_unlock(&j->x->lock);
+    }
+    return atomic_load(&j->halt);
+}
+
+/* ---- appending ---- */
+
+static bool is_gathering(const struct exec *x)
+{
+    return x->checkpoints.async && !x->must_sync && x->draft.n < EXEC_DRAFT_MAX &&
+           exec_now_ns(x) - x->draft_since_ns < EXEC_GATHER_MS * INT64_C(1000000);
+}
+
+/* `now`: all of it is on disk on return. */
+static void commit(struct exec *x, bool now)
+{
+    struct tide_err err;
+    enum tide_code code = TIDE_OK;
+
+    if (x->broken || (!now && (!x->draft.n || is_gathering(x)))) {
+        return;
+    }
+    if (x->draft.n)
+        code = x->must_sync || now || !x->checkpoints.async
+                   ? run_append(x->run, TIDE_APPEND_ANY, &x->draft, !x->must_sync, &err)
+                   : run_put(x->run, &x->draft, &err);
+    else
+        code = run_flush(x->run, &err);
+    draft_reset(&x->draft);
+    x->must_sync = false;
+    if (code)
+        exec_break(x, &err);
+    else if (!x->run->queue.n)
+        tell_all(x);
+}
+
+/* ---- working ---- */
+
+static void push_done(struct job *j)
+{
+    struct exec *x = j->x;
+
+    pthread_mutex_lock(&x->done_lock);
+    j->next = x->done;
+    x->done = j;
+    pthread_mutex_unlock(&x->done_lock);
+}
+
+static void drop_slot(struct exec *x, const struct job *j)
+{
+    for (int i = 0; i < x->capacity; i++)
+        if (x->jobs[i] == j)
+            x->jobs[i] = NULL;
+    x->running--;
+}
+
+/* All that is over, of every worker: one batch. */
+static void absorb(struct exec *x)
+{
+    struct job *j, *next;
+
+    pthread_mutex_lock(&x->done_lock);
+    j = TAKE(x->done);
+    pthread_mutex_unlock(&x->done_lock);
+    for (; j; j = next) {
+        next = j->next;
+        drop_slot(x, j);
+        if (!x->broken)
+            end_job(x, j);
+        job_free(j);
+    }
+}
+
+static struct job *take_job(struct exec *x)
+{
+    struct job *j = x->todo;
+
+    if (!j || x->halting)
+        return NULL;
+    x->todo = j->next;
+    j->next = NULL;
+    for (int i = 0; i < x->capacity; i++)
+        if (!x->jobs[i]) {
+            x->jobs[i] = j;
+            break;
+        }
+    x->running++;
+    j->began_ns = exec_now_ns(x);
+    return j;
+}
+
+static void *work(void *exec);
+
+/* As many as there is work for; the one who calls does some of it. */
+static void hire(struct exec *x)
+{
+    int wanted = x->running + plan_waiting(x);
+
+    while (x->threads < wanted && x->threads < x->capacity && x->s->store->env->threads) {
+        if (pthread_create(&x->workers[x->threads], NULL, work, x) != 0)
+            return; /* fewer do it too */
+        x->threads++;
+    }
+    if (wanted > x->running)
+        pthread_cond_broadcast(&x->change);
+}
+
+static void wait_for_change(struct exec *x, int64_t until_ms)
+{
+    struct env *env = x->s->store->env;
+    int64_t left = until_ms - env_now_ms(env);
+    int ms = left < 100 ? (int)(left > 0 ? left : 1) : 100;
+    struct timespec at;
+
+    if (!x->running || !env->threads) {
+        pthread_mutex_unlock(&x->lock);
+        env->ops->sleep_ms(env, ms);
+        pthread_mutex_lock(&x->lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_nsec += (long)ms * 1000000;
+    at.tv_sec += at.tv_nsec / 1000000000;
+    at.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&x->change, &x->lock, &at);
+}
+
+/* One round: everything that can be said without doing a node's work. */
+static void turn(struct exec *x)
+{
+    absorb(x);
+    if (!x->borrowed)
+        arena_reset(&x->scratch);
+    look_around(x);
+    if (!x->halting)
+        plan_all(x);
+    commit(x, false);
+    tick(x);
+}
+
+static bool is_quiet(const struct exec *x)
+{
+    return !x->running && (!x->todo || x->halting);
+}
+
+static void *work(void *exec)
+{
+    struct exec *x = exec;
+    struct job *j;
+
+    pthread_mutex_lock(&x->lock);
+    while (!x->over) {
+        turn(x);
+        j = take_job(x);
+        if (j) {
+            hire(x);
+            pthread_mutex_unlock(&x->lock);
+            job_run(j);
+            push_done(j);
+            pthread_mutex_lock(&x->lock);
+            continue;
+        }
+        if (is_quiet(x) && (x->halting || plan_next_ms(x) == INT64_MAX)) {
+            x->over = true;
+            pthread_cond_broadcast(&x->change);
+            break;
+        }
+        commit(x, true);
+        if (!x->over)
+            wait_for_change(x, plan_next_ms(x));
+    }
+    pthread_mutex_unlock(&x->lock);
+    return NULL;
+}
+
+static void drop_todo(struct exec *x)
+{
+    for (struct job *j; (j = x->todo);) {
+        x->todo = j->next;
+        job_free(j);
+    }
+}
+
+static void drop_blocked(struct exec *x)
+{
+    struct blocked *b = x->blocked;
+
+    x->blocked = b->next;
+    free(b->name);
+    free(b);
+}
+
+static void work_until_quiet(struct exec *x)
+{
+    x->over = false;
+    x->threads = 1;
+    work(x);
+    for (int i = 1; i < x->threads; i++)
+        pthread_join(x->workers[i], NULL);
+    x->threads = 1;
+    absorb(x);
+    drop_todo(x);
+}
+
+/* ---- the end ---- */
+
+static enum tide_code end_run(struct exec *x, struct tide_run_result *result, struct tide_err *err)
+{
+    enum tide_code code = run_end_with(x->run, &x->draft, result, err);
+
+    draft_reset(&x->draft);
+    if (!code)
+        tell_all(x);
+    return code;
+}
+
+static enum tide_code end_failed_run(struct exec *x, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT(1 << 16);
+    struct json_out o = json_out_to(&fields);
+    char message[sizeof x->err.msg];
+    struct tide_run_result result = {
+        .outcome = "failed", .reason = x->failed_code, .error_code = x->failed_code, .error_message = message};
+
+    snprintf(message, sizeof message, "%s", x->err.msg);
+    json_out_begin(&o, '{');
+    json_out_kstr_opt(&o, STR("failed_at_node"), str_from(x->failed_node));
+    json_out_kstr_opt(&o, STR("resume_from_checkpoint_id"), str_from(x->view->content.resume_checkpoint));
+    json_out_kstr(&o, STR("recorded"), STR("node.failed"));
+    json_out_end(&o, '}');
+    result.fields = buf_cstr(&fields);
+    if (end_run(x, &result, err))
+        return err->code;
+    return tide_err_copy(err, &x->err);
+}
+
+/* It must not happen: nodes are left and none of them can begin. Never to be told as complete. */
+static enum tide_code end_stuck(struct exec *x, struct tide_err *err)
+{
+    const struct position *p = &x->view->content.position;
+    struct map_entry *e = map_next(&p->active, NULL);
+
+    e = e ? e : map_next(&p->ready, NULL);
+    x->failed_node = mem_dup(map_key(e));
+    snprintf(x->failed_code, sizeof x->failed_code, "stuck");
+    tide_fail(&x->err, TIDE_FAILED, "node '%s' is left and cannot go on: `tidemark why %s`", x->failed_node,
+              x->s->head.id);
+    return end_failed_run(x, err);
+}
+
+static enum tide_code end_stopped(struct exec *x, struct tide_err *err)
+{
+    static struct tide_run_result ends[] = {
+        {.outcome = "interrupted", .reason = "shutdown"},
+        {.outcome = "interrupted", .reason = "shutdown", .fields = "{\"by\":\"person\"}"},
+        {.outcome = "interrupted", .reason = "shutdown"},
+    };
+    struct tide_run_result cancelled = {.outcome = "cancelled", .reason = "requested"};
+
+    if (end_run(x, x->cancelled ? &cancelled : &ends[atomic_load(&x->g->stop)], err))
+        return err->code;
+    return tide_fail(err, TIDE_CANCELLED, "stopped: `tidemark sessions resume %s` goes on", x->s->head.id);
+}
+
+/* yes, true, {"decision": "allow"}; anything else is a no. */
+static bool answer_is_yes(struct arena *a, const struct json *v)
+{
+    static const char *const words[] = {"allow", "yes", "y", "true", "ok", "approve", "approved"};
+    struct str said = STR("");
+
+    if (v->type == JSON_OBJECT)
+        said = json_get_text(a, v, STR("decision"));
+    else if (v->type == JSON_STRING)
+        said = json_text(a, v);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (said.len == strlen(words[i]) && strncasecmp(said.ptr, words[i], said.len) == 0)
+            return true;
+    return v->type == JSON_TRUE;
+}
+
+/* What a person said becomes the output of a human_input node: under its first output. */
+static struct str answer_output(struct exec *x, const struct spec_node *n, struct str answer)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
+    struct json_out o = json_out_to(&out);
+    struct json *v = NULL;
+    bool yes = true;
+
+    if (n->kind == SPEC_APPROVAL && !json_parse(&x->scratch, answer, NULL, &v, NULL, NULL))
+        yes = answer_is_yes(&x->scratch, v);
+    json_out_begin(&o, '{');
+    json_out_kraw(&o, n->outputs.n ? n->outputs.at[0] : STR("answer"),
+                  n->kind == SPEC_APPROVAL ? (yes ? STR("true") : STR("false")) : answer);
+    json_out_end(&o, '}');
+    return arena_dup(&x->scratch, buf_view(&out));
+}
+
+/* The first that is waited for: answered (then it goes on), or parked. */
+static enum tide_code ask_next(struct exec *x, struct tide_err *err)
+{
+    struct blocked *b = x->blocked;
+    const struct tide_wait_options wait = {.name = b->wait.name,
+                                           .kind = b->wait.kind,
+                                           .question = b->wait.question,
+                                           .deadline_ms =
+                                               b->deadline_ms ? env_now_ms(x->s->store->env) + b->deadline_ms : 0};
+    struct tide_text answer = {NULL, 0};
+    struct place p;
+    enum tide_code code;
+
+    code = wait_answer(x->run, wait.name, &answer, err);
+    if (code == TIDE_NOT_FOUND) {
+        marks_wait(x, b->name, b->wait.question);
+        commit(x, true);
+        if (x->broken)
+            return tide_err_copy(err, &x->err);
+        code = tide_wait(x->run, &wait, &answer, x->token, err);
+    }
+    if (code)
+        return code;
+    if (b->human && place_find(x->graph, str_from(b->name), &p))
+        end_complete(x, &p, b->name,
+                     answer_output(x, p.node, arena_dup(&x->scratch, (struct str){answer.ptr, answer.len})), 0);
+    else
+        map_remove(&x->looked, str_from(b->name)); /* the agent asks the log again */
+    x->fresh |= !b->human;
+    tide_text_done(&answer);
+    drop_blocked(x);
+    return TIDE_OK;
+}
+
+/* A node of a graph that failed or is over meanwhile waits for nobody; what it held up may go on. */
+static bool drop_stale(struct exec *x)
+{
+    for (struct blocked **at = &x->blocked, *b; (b = *at); at = &b->next) {
+        const struct task *t = map_get(&x->view->content.position.active, str_from(b->name));
+        const char *visit = strrchr(b->wait.name, '#');
+
+        if (t && !plan_is_held(x, str_from(b->name)) && (!b->human || !visit || strtoll(visit + 1, NULL, 10) == t->visit))
+            continue;
+        *at = b->next;
+        free(b->name);
+        free(b);
+        return true;
+    }
+    return false;
+}
+
+/* Whatever can be answered from the log is, before anybody is asked. */
+static bool take_answer(struct exec *x)
+{
+    struct blocked **at = &x->blocked, *b;
+    struct tide_text answer = {NULL, 0};
+    struct tide_err err;
+
+    for (; (b = *at); at = &b->next) {
+        if (wait_answer(x->run, b->wait.name, &answer, &err))
+            continue;
+        tide_text_done(&answer);
+        *at = b->next; /* to the front: it is next */
+        b->next = x->blocked;
+        x->blocked = b;
+        return true;
+    }
+    return false;
+}
+
+static enum tide_code conclude(struct exec *x, struct tide_err *err)
+{
+    static struct tide_run_result completed = {.outcome = "completed"};
+    struct tide_err ignored;
+
+    if (x->broken) {
+        draft_reset(&x->draft);
+        return tide_err_copy(err, &x->err);
+    }
+    if (x->code == TIDE_FAILED || x->code == TIDE_UNSETTLED)
+        return end_failed_run(x, err);
+    if (x->cancelled || atomic_load(&x->g->stop) != GRAPH_GO_ON)
+        return end_stopped(x, err);
+    if (x->view->content.position.ready.live || x->view->content.position.active.live)
+        return end_stuck(x, err);
+    if (end_run(x, &completed, &ignored))
+        return tide_err_copy(err, &ignored);
+    return TIDE_OK;
+}
+
+enum tide_code exec_run(struct exec *x, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    for (;;) {
+        work_until_quiet(x);
+        if (x->halting || x->code)
+            break;
+        if (drop_stale(x))
+            continue;
+        if (!x->blocked)
+            break;
+        take_answer(x);
+        code = ask_next(x, err);
+        if (code)
+            break;
+    }
+    if (code == TIDE_WAITING) {
+        tell_all(x);
+        return code;
+    }
+    if (code)
+        exec_break(x, err);
+    return conclude(x, err);
+}
+
+void exec_done(struct exec *x)
+{
+    drop_todo(x);
+    while (x->blocked)
+        drop_blocked(x);
+    for (size_t i = 0; i < x->n_notes; i++) {
+        free(x->notes[i].node);
+        free(x->notes[i].to);
+        free(x->notes[i].text);
+    }
+    free(x->notes);
+    free(x->marks.at);
+    free(x->workers);
+    free(x->failed_node);
+    state_free(x->view);
+    draft_done(&x->draft);
+    map_done(&x->secrets, free);
+    map_done(&x->looked, NULL);
+    map_done(&x->cursors, free);
+    arena_done(&x->scratch);
+    arena_done(&x->fold);
+    pthread_mutex_destroy(&x->lock);
+    pthread_mutex_destroy(&x->done_lock);
+    pthread_cond_destroy(&x->change);
+}

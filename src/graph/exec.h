@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Running a graph. What is to be done next is the fold of what was recorded (session/position.c): an execution only looks
+ * there, does what is open and records it. So a resume is the same as going on, and nothing else is kept anywhere.
+ *
+ *   graph.c        the public calls: parse, callbacks, stop       resume.c      whether and from where it can go on
+ *   exec.c         workers, batches, the end of the run           exec_plan.c   what may begin now
+ *   exec_end.c     a node is over: outputs, edges, failure        exec_job.c    doing a node's work, without the lock
+ *   exec_inner.c   maps and graphs inside nodes                   exec_mark.c   when there is a checkpoint
+ *   exec_place.c   names of nodes, what a node gets to see
+ *
+ * Every worker holds the lock but while it does a node's work. Whoever has it puts all that is over into one draft, then
+ * all that may begin, and appends that once: completed, edges, checkpoint and the next start are one batch.
+ */
+#ifndef GRAPH_EXEC_H
+#define GRAPH_EXEC_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/seat.h"
+#include "graph/body.h"
+#include "graph/choose.h"
+#include "graph/probe.h"
+#include "session/run.h"
+
+#define EXEC_MEMORY_MAX ((size_t)64 << 20) /* bytes of all keys and values of one graph's memory */
+#define EXEC_DRAFT_MAX 512                 /* events of pure work that are gathered before they are appended */
+#define EXEC_GATHER_MS 50                  /* and how long */
+
+enum { GRAPH_GO_ON, GRAPH_BY_PERSON, GRAPH_BY_SHUTDOWN };
+
+struct callback {
+    tide_node_fn *fn;
+    void *arg;
+};
+
+struct tide_graph {
+    struct spec *spec;
+    char digest[2 * DIGEST_SIZE + 1];
+    struct map callbacks; /* name -> struct callback * */
+    atomic_int stop;      /* GRAPH_… */
+    const struct probe *probe;
+};
+
+/* Where a node stands. */
+struct place {
+    const struct spec_graph *graph; /* that its edges belong to */
+    const struct spec_node *node;
+    struct str frame;            /* of the name: "" in the graph itself */
+    const struct spec_node *map; /* it runs for one item of this map; NULL: of none */
+    int64_t item;
+};
+
+/* One node's work, done by one worker without the lock. */
+struct job {
+    struct job *next;
+    struct exec *x;
+    struct place place;
+    char *name, *branch;
+    int64_t visit, attempt, began_ns;
+    char key[33];
+    bool deciding;             /* its work is done: a model is asked where to go on */
+    struct buf inputs, memory; /* JSON objects */
+    struct str output;         /* deciding: what it gave; in the arena */
+    atomic_bool halt;          /* it is to end */
+    bool durable;              /* its start must be on disk before it begins */
+
+    /* what came of it */
+    enum tide_code
+        code; /* TIDE_OK: it gave what it promised, or `result` says what is wrong; TIDE_WAITING: wait; others: err */
+    bool ok;
+    bool timed_out; /* an agent: programs end by themselves */
+    bool hopeless;  /* it failed, and trying it again cannot help */
+    struct body_result result;
+    struct seat_wait wait;
+    struct choice *ways;
+    size_t n_ways;
+    struct tide_err err;
+    struct arena arena;
+};
+
+/* A wait for a person that is not parked yet: other branches go on first. */
+struct blocked {
+    struct blocked *next;
+    char *name; /* of the node */
+    struct seat_wait wait;
+    int64_t deadline_ms; /* 0: none */
+    bool human;          /* the answer is its output; else an agent asks */
+};
+
+/* What is told when it is on disk. */
+struct note {
+    struct tide_graph_event ev; /* texts are malloc */
+    char *node, *to, *text;
+};
+
+/* Checkpoints that are there, oldest first. */
+struct marks {
+    struct {
+        char id[TIDE_ID_SIZE];
+        bool clean;
+    } * at;
+    size_t n, cap;
+    bool found;          /* those of earlier runs are among them */
+    int64_t nodes;       /* complete since they were last pruned */
+    int64_t changed;     /* keys set since the last checkpoint */
+    uint64_t made_steps; /* counts up with every checkpoint: was one made for this? */
+};
+
+struct exec {
+    struct tide_graph *g;
+    const struct spec_graph *graph;
+    struct tide_session *s;
+    struct tide_run *run;
+    const struct tide_graph_options *opt;
+    struct spec_checkpoints checkpoints; /* as they are for this run */
+    struct state *view;                  /* the state as it will be when the draft is appended */
+    struct draft draft;
+    int64_t draft_since_ns;
+    bool must_sync;     /* something in the draft is acted on */
+    struct map secrets; /* keys that are stored nowhere -> JSON text */
+    struct marks marks;
+    const char *dir;
+    int capacity; /* nodes at once */
+
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    pthread_mutex_t done_lock;
+    struct job *done;       /* finished and not looked at yet; under done_lock */
+    struct job *todo;       /* begun, and nobody does them yet; oldest first */
+    struct job *jobs[1024]; /* that are being done */
+    int running, threads;
+    pthread_t *workers;
+    struct blocked *blocked;
+    struct note *notes;
+    size_t n_notes, cap_notes;
+    struct map cursors; /* frame of a map -> int64_t *: no item before it is to be begun */
+
+    bool fresh;        /* what an earlier run left open has not been looked at */
+    struct map looked; /* nodes of which it has -> anything */
+    int borrowed;      /* workers that use the scratch arena though they gave the lock back */
+    bool over;         /* workers go home */
+    bool halting;      /* nothing begins any more: a node failed, or somebody stopped it */
+    bool cancelled;    /* somebody asked for it */
+    bool redo;         /* effects before a rollback happen again */
+    int64_t looked_ns, ticked_ns;
+    enum tide_code code; /* what it comes to */
+    struct tide_err err;
+    char *failed_node;
+    char failed_code[32];
+    struct arena scratch, fold;
+    bool broken; /* the store or the lease is lost: nothing more can be recorded */
+    char token[TIDE_TOKEN_SIZE];
+};
+
+/* ---- graph.c */
+const char *graph_effect(const struct spec_node *n);
+bool exec_is_excluded(const struct exec *x, struct str key);
+/* Splits values (a JSON object) into what is stored and what is only kept here; *ret_stored is a JSON object. */
+enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret_stored, struct tide_err *err)
+    MUST_CHECK;
+
+/* ---- exec.c */
+
+/* Runs until it ends, parks or fails; x->run is open on entry. */
+enum tide_code exec_run(struct exec *x, struct tide_err *err) MUST_CHECK;
+void exec_done(struct exec *x);
+
+/* Begins an event in the draft; exec_close() ends it, and the view has it at once. */
+struct json_out *exec_open(struct exec *x, const char *kind);
+void exec_close(struct exec *x);
+struct json_out *exec_open_node(struct exec *x, const char *kind, const char *name, int64_t visit);
+void exec_note(struct exec *x, const struct tide_graph_event *ev);
+void exec_notice(struct exec *x, const char *node, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void exec_tell_now(struct exec *x, const char *text); /* of trouble with the store: it cannot wait until it is stored */
+void exec_break(struct exec *x, const struct tide_err *why); /* it cannot go on */
+int64_t exec_now_ns(const struct exec *x);
+bool exec_stopped(void *job);
+void job_free(struct job *j);
+
+/* ---- exec_place.c */
+
+/* Where a node of this name stands; false: the graph has none. */
+bool place_find(const struct spec_graph *g, struct str name, struct place *ret);
+struct str place_local(struct str name); /* "ask" of "review#1/ask" */
+/* The name of a node beside another: in the same frame. */
+const char *place_beside(struct arena *a, struct str frame, struct str id);
+const char *place_frame(struct arena *a, const char *name, int64_t visit);
+
+/* JSON object of all that a frame remembers; `more` (a JSON object or NULL) goes over it. With the secrets when asked for. */
+void place_memory(struct exec *x, struct str frame, const struct json *more, bool secrets, struct buf *out);
+/* What a node gets: its inputs, what edges gave, the item of a map. False: *ret_missing is an input that nobody has set. */
+bool place_inputs(struct exec *x, const struct place *p, const struct task *t, bool secrets, struct buf *out,
+                  struct str *ret_missing);
+
+/* ---- exec_plan.c */
+void plan_all(struct exec *x); /* whatever may begin is begun, into the draft; jobs into x->todo */
+void plan_begin(struct exec *x, const char *name);
+bool plan_may_begin(struct exec *x, struct str name);     /* of one that is ready */
+bool plan_is_held(const struct exec *x, struct str name); /* inside something that failed: it goes on with that */
+int plan_waiting(const struct exec *x); /* jobs that nobody does yet */
+int64_t plan_next_ms(struct exec *x);   /* when the next attempt is due; INT64_MAX: none is */
+
+/* ---- exec_end.c */
+void end_job(struct exec *x, struct job *j);
+void end_complete(struct exec *x, const struct place *p, const char *name, struct str output, int64_t ms);
+void end_failed(struct exec *x, const struct place *p, const char *name, const char *code, const char *message,
+                bool again);
+void end_decided(struct exec *x, struct job *j);
+void end_unsettled(struct exec *x, const char *name, const char *message);
+void end_effect_started(struct exec *x, const struct place *p, const char *name, int64_t visit, const char *key);
+/* Chooses the ways into j->ways; `ask`: a model may be asked, and then the lock is given back meanwhile. */
+enum tide_code end_choose(struct job *j, struct str output, const struct json *values, struct str error, bool ask,
+                          struct tide_err *err) MUST_CHECK;
+
+/* ---- exec_inner.c */
+bool inner_begin(struct exec *x, const struct place *p, const char *name, const struct task *t); /* false: it failed */
+int64_t inner_count(const struct exec *x, struct str frame); /* items of the map whose frame this is */
+void inner_items(struct exec *x);                            /* begins items of maps as far as there is room */
+void inner_item_over(struct exec *x, const struct place *p, const char *name, struct str output, int64_t ms);
+void inner_item_failed(struct exec *x, const struct place *p, const char *name, struct str error, const char *message);
+bool inner_look(struct exec *x); /* completes what is complete inside; true: something was */
+void inner_failed(struct exec *x, struct str frame, const char *node, const char *code, const char *message);
+
+/* ---- exec_job.c */
+void job_run(struct job *j); /* without the lock */
+enum tide_code job_decide(struct job *j, const struct spec_edge *edge, int *ret_yes, struct tide_err *err) MUST_CHECK;
+struct job *job_new(struct exec *x, const struct place *p, const char *name,
+                    const struct task *t); /* NULL: it failed */
+struct job *job_new_decision(struct exec *x, const struct place *p, const char *name, const struct task *t);
+
+/* ---- probe.c: around a node's work */
+void probe_begin(const struct job *j);
+void probe_end(const struct job *j);
+
+/* ---- exec_mark.c */
+void marks_before(struct exec *x, const struct place *p, const char *name); /* node_start, risky */
+void marks_after(struct exec *x, const struct place *p, const char *name, int64_t ms, const char *next);
+void marks_edge(struct exec *x, const char *from, const char *to);
+void marks_wait(struct exec *x, const char *name, const char *question);
+void marks_turn(void *job, struct draft *d, int64_t turn);
+
+#endif

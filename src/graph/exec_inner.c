@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Graphs inside nodes, and maps. A node that holds others is begun and complete like any other; in between, what it holds
+ * has a frame of its own ("review#2"), whose memory begins with what the node was given and is gone with it. A map keeps its
+ * list and the results so far in its frame, so that after a cut only the items without a result run.
+ */
+#include <inttypes.h>
+
+#include "graph/exec.h"
+
+/* ---- beginning ---- */
+
+static void open_scope(struct exec *x, const char *frame, struct str values)
+{
+    struct json_out *o = exec_open(x, "memory.set");
+
+    json_out_kstr(o, STR("frame"), str_from(frame));
+    json_out_kraw(o, STR("values"), values);
+    exec_close(x);
+}
+
+/* What it begins with: the graph's own memory, and over it what the node is given. */
+static bool begin_graph(struct exec *x, const struct place *p, const char *name, const struct task *t)
+{
+    AUTO(buf_done) struct buf given = BUF_INIT(SIZE_MAX / 4), all = BUF_INIT(SIZE_MAX / 4);
+    const char *frame = place_frame(&x->scratch, name, t->visit);
+    const struct spec_graph *g = p->node->graph;
+    struct json_out o = json_out_to(&all);
+    struct str missing;
+    struct json *v;
+
+    if (!place_inputs(x, p, t, false, &given, &missing)) {
+        end_failed(x, p, name, "missing_input",
+                   arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(missing)), false);
+        return false;
+    }
+    if (json_parse(&x->scratch, buf_view(&given), NULL, &v, NULL, &x->err)) {
+        exec_break(x, &x->err);
+        return false;
+    }
+    json_out_begin(&o, '{');
+    for (const struct json *m = g->memory ? g->memory->first : NULL; m; m = m->next)
+        if (!json_get(v, json_key_text(&x->scratch, m)))
+            json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
+    for (const struct json *m = v->first; m; m = m->next)
+        json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
+    json_out_end(&o, '}');
+    open_scope(x, frame, buf_view(&all));
+    exec_open(x, "edge.taken");
+    json_out_kstr(&x->draft.out, STR("from"), str_from(name));
+    json_out_kstr(&x->draft.out, STR("to"), str_from(place_beside(&x->scratch, str_from(frame), g->entry)));
+    exec_close(x);
+    return true;
+}
+
+/* The list of a map: a key of the memory, or an expression. */
+static enum tide_code find_items(struct exec *x, const struct place *p, const struct task *t, struct buf *out,
+                                 struct tide_err *err)
+{
+    AUTO(buf_done) struct buf memory = BUF_INIT(SIZE_MAX / 4);
+    AUTO(buf_done) struct buf inputs = BUF_INIT(SIZE_MAX / 4);
+    struct json *all, *v;
+    const struct json *list;
+    struct str missing;
+
+    if (!place_inputs(x, p, t, false, &inputs, &missing))
+        return tide_fail(err, TIDE_NOT_FOUND, "it needs '%.*s', which nobody has set", STR_ARG(missing));
+    if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&inputs)), NULL, &all, NULL, err))
+        return err->code;
+    place_memory(x, p->frame, all, false, &memory);
+    if (p->node->over_key.len) {
+        if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&memory)), NULL, &all, NULL, err))
+            return err->code;
+        list = json_get(all, p->node->over_key);
+        if (!list)
+            return tide_fail(err, TIDE_NOT_FOUND, "there is no '%.*s' in the memory to go over",
+                             STR_ARG(p->node->over_key));
+        json_write(out, list);
+    } else {
+        const struct expr_value seen[] = {{"memory", buf_view(&memory)}, {"inputs", buf_view(&inputs)}};
+
+        if (expr_eval(p->node->over.expr, seen, 2, NULL, out, err))
+            return err->code;
+    }
+    if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(out)), NULL, &v, NULL, err))
+        return err->code;
+    if (v->type != JSON_ARRAY)
+        return tide_fail(err, TIDE_INVALID, "what it goes over is not a list");
+    return TIDE_OK;
+}
+
+static bool begin_map(struct exec *x, const struct place *p, const char *name, const struct task *t)
+{
+    AUTO(buf_done) struct buf items = BUF_INIT(SIZE_MAX / 4), values = BUF_INIT(SIZE_MAX / 4);
+    struct json_out o = json_out_to(&values);
+    struct tide_err err;
+
+    if (find_items(x, p, t, &items, &err)) {
+        end_failed(x, p, name, err.code == TIDE_NOT_FOUND ? "missing_input" : "lua", err.msg, false);
+        return false;
+    }
+    json_out_begin(&o, '{');
+    json_out_kraw(&o, STR("items"), buf_view(&items));
+    json_out_end(&o, '}');
+    open_scope(x, place_frame(&x->scratch, name, t->visit), buf_view(&values));
+    return true;
+}
+
+bool inner_begin(struct exec *x, const struct place *p, const char *name, const struct task *t)
+{
+    return p->node->type == SPEC_MAP ? begin_map(x, p, name, t) : begin_graph(x, p, name, t);
+}
+
+/* ---- items ---- */
+
+static const char *owner_of(struct arena *a, struct str frame)
+{
+    while (frame.len && frame.ptr[frame.len - 1] != '#')
+        frame.len--;
+    return arena_dup(a, (struct str){frame.ptr, frame.len - 1}).ptr;
+}
+
+static int64_t count_items(struct exec *x, const struct map *scope)
+{
+    const char *items = map_get(scope, STR("items"));
+    struct json *v;
+
+    if (!items || json_parse(&x->scratch, str_from(items), NULL, &v, NULL, NULL))
+        return 0;
+    return v->count;
+}
+
+static int running_items(struct exec *x, struct str frame)
+{
+    const struct map *active = &x->view->content.position.active;
+    int n = 0;
+
+    for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
+        const struct task *t = e->value;
+
+        n += t->state != TASK_FAILED && e->key_len > frame.len && str_starts(map_key(e), frame) &&
+             e->key[frame.len] == '[';
+    }
+    return n;
+}
+
+struct cursor {
+    int64_t next, total;
+};
+
+static struct cursor *cursor_of(struct exec *x, struct str frame, const struct map *scope)
+{
+    struct cursor *c = map_get(&x->cursors, frame);
+
+    if (!c) {
+        c = mem_zero(sizeof *c);
+        c->total = count_items(x, scope);
+        map_put(&x->cursors, frame, c);
+    }
+    return c;
+}
+
+int64_t inner_count(const struct exec *x, struct str frame)
+{
+    const struct cursor *c = map_get(&x->cursors, frame);
+
+    return c ? c->total : 0;
+}
+
+/* Makes the next items ready; they begin like any other node. */
+static void open_items(struct exec *x, const struct place *p, struct str frame, const struct map *scope, int room)
+{
+    const struct position *pos = &x->view->content.position;
+    struct cursor *c = cursor_of(x, frame, scope);
+    int64_t parallel = p->node->parallel ? p->node->parallel : p->graph->parallel;
+    int running = running_items(x, frame);
+
+    for (; c->next < c->total && running < parallel && room > 0; c->next++) {
+        const char *name = arena_printf(&x->scratch, "%.*s[%" PRId64 "]", STR_ARG(frame), c->next);
+        const char *key = arena_printf(&x->scratch, "%" PRId64, c->next);
+
+        if (map_get(scope, str_from(key)) || map_get(&pos->active, str_from(name)) ||
+            map_get(&pos->ready, str_from(name)))
+            continue;
+        plan_begin(x, name);
+        running++;
+        room--;
+        if (x->halting)
+            return;
+    }
+}
+
+void inner_items(struct exec *x)
+{
+    struct position *pos = &x->view->content.position;
+    int64_t steps = pos->steps;
+
+    for (struct map_entry *e = map_next(&pos->scopes, NULL); e && !x->halting; e = map_next(&pos->scopes, e)) {
+        const char *frame = arena_dup(&x->scratch, map_key(e)).ptr, *owner = owner_of(&x->scratch, str_from(frame));
+        const struct task *t = map_get(&pos->active, str_from(owner));
+        struct place p;
+
+        if (!t || t->state != TASK_RUNNING || !place_find(x->graph, str_from(owner), &p) || p.node->type != SPEC_MAP ||
+            plan_is_held(x, str_from(owner)))
+            continue;
+        open_items(x, &p, str_from(frame), e->value, x->capacity - x->running - plan_waiting(x));
+        if (pos->steps != steps)
+            return; /* the map of scopes may have changed */
+    }
+}
+
+static void put_item(struct exec *x, const struct place *p, struct str value)
+{
+    struct json_out *o = exec_open(x, "memory.set");
+
+    json_out_kstr(o, STR("frame"), p->frame);
+    json_out_key(o, STR("values"));
+    json_out_begin(o, '{');
+    json_out_kraw(o, str_from(arena_printf(&x->scratch, "%" PRId64, p->item)), value);
+    json_out_end(o, '}');
+    exec_close(x);
+}
+
+void inner_item_over(struct exec *x, const struct place *p, const char *name, struct str output, int64_t ms)
+{
+    const struct task *t = map_get(&x->view->content.position.active, str_from(name));
+    int64_t visit = t ? t->visit : 1;
+
+    put_item(x, p, output);
+    exec_open_node(x, "node.completed", name, visit);
+    json_out_kint(&x->draft.out, STR("ms"), ms);
+    exec_close(x);
+    exec_note(x, &(struct tide_graph_event){.what = TIDE_GRAPH_NODE_END,
+                                            .node = name,
+                                            .type = spec_node_words[p->node->type],
+                                            .visit = visit,
+                                            .ms = ms});
+    marks_after(x, p, name, ms, NULL);
+}
+
+/* As the graph says: the map fails with it, or the list has null in its place. */
+void inner_item_failed(struct exec *x, const struct place *p, const char *name, struct str error, const char *message)
+{
+    const struct task *t = map_get(&x->view->content.position.active, str_from(name));
+    bool go_on = p->graph->branch_failure == SPEC_CONTINUE;
+    int64_t visit = t ? t->visit : 1;
+    struct json_out *o;
+
+    if (go_on)
+        put_item(x, p, STR("null"));
+    o = exec_open_node(x, "node.failed", name, visit);
+    json_out_kint(o, STR("attempt"), t ? t->attempt : 0);
+    json_out_kraw(o, STR("error"), error);
+    if (go_on)
+        json_out_kbool(o, STR("dropped"), true);
+    exec_close(x);
+    exec_note(x, &(struct tide_graph_event){.what = TIDE_GRAPH_NODE_FAILED,
+                                            .node = name,
+                                            .type = spec_node_words[p->node->type],
+                                            .visit = visit,
+                                            .text = message,
+                                            .attempt = 1,
+                                            .attempts = 1,
+                                            .delay_ms = -1});
+    if (!go_on)
+        inner_failed(x, p->frame, name, "item_failed", message);
+}
+
+/* ---- the end of what is inside ---- */
+
+static void halt_inside(struct exec *x, struct str frame)
+{
+    for (int i = 0; i < x->capacity; i++)
+        if (x->jobs[i] && str_starts(str_from(x->jobs[i]->name), frame))
+            atomic_store(&x->jobs[i]->halt, true);
+    for (struct job *j = x->todo; j; j = j->next)
+        if (str_starts(str_from(j->name), frame))
+            atomic_store(&j->halt, true);
+}
+
+/* A node of this frame failed for good, and its failure counts. */
+void inner_failed(struct exec *x, struct str frame, const char *node, const char *code, const char *message)
+{
+    const char *owner;
+    struct place p;
+
+    if (!frame.len) {
+        if (!x->failed_node) {
+            x->failed_node = mem_dup(str_from(node));
+            snprintf(x->failed_code, sizeof x->failed_code, "%s", code);
+            tide_fail(&x->err, TIDE_FAILED, "node '%s' failed: %s", node, message);
+            x->code = TIDE_FAILED;
+        }
+        x->halting |= x->graph->branch_failure != SPEC_WAIT_ALL;
+        return;
+    }
+    owner = owner_of(&x->scratch, frame);
+    if (!place_find(x->graph, str_from(owner), &p))
+        return;
+    if (p.node->type == SPEC_MAP ? p.graph->branch_failure == SPEC_WAIT_ALL
+                                 : p.node->graph->branch_failure == SPEC_WAIT_ALL)
+        return; /* inner_look() sees it when the others are over */
+    halt_inside(x, frame);
+    map_drop(&x->cursors, frame);
+    end_failed(x, &p, owner, code, arena_printf(&x->scratch, "%s: %s", node, message), true);
+}
+
+struct inside {
+    int open, failed;
+    const char *failed_name;
+};
+
+static struct inside look_inside(struct exec *x, struct str frame)
+{
+    const struct position *pos = &x->view->content.position;
+    struct inside in = {0, 0, NULL};
+
+    for (struct map_entry *e = map_next(&pos->active, NULL); e; e = map_next(&pos->active, e)) {
+        const struct task *t = e->value;
+
+        if (!(e->key_len > frame.len && str_starts(map_key(e), frame) && strchr("/[", e->key[frame.len])) ||
+            plan_is_held(x, map_key(e)))
+            continue;
+        in.open += t->state != TASK_FAILED;
+        in.failed += t->state == TASK_FAILED;
+        if (t->state == TASK_FAILED)
+            in.failed_name = e->key;
+    }
+    /* what waits for one that failed waits in vain */
+    for (struct map_entry *e = map_next(&pos->ready, NULL); e && !in.open; e = map_next(&pos->ready, e))
+        in.open += e->key_len > frame.len && str_starts(map_key(e), frame) && strchr("/[", e->key[frame.len]) &&
+                   (!in.failed || plan_may_begin(x, map_key(e))) && !plan_is_held(x, map_key(e));
+    return in;
+}
+
+static struct str item_value(struct exec *x, const struct spec_node *inner, struct str key, const char *json)
+{
+    const struct json *member = NULL;
+    struct json *v;
+
+    if (!json || json_parse(&x->scratch, str_from(json), NULL, &v, NULL, NULL))
+        return STR("null");
+    if (v->type == JSON_OBJECT && inner->outputs.n) {
+        for (size_t i = 0; i < inner->outputs.n && !member; i++)
+            if (str_eq(inner->outputs.at[i], key) || inner->outputs.n == 1)
+                member = json_get(v, inner->outputs.at[i]);
+        if (inner->outputs.n == 1 && !member)
+            return STR("null");
+    }
+    return member ? json_source(member) : json_source(v);
+}
+
+/* One list for each output: of the items' values of that name, or of all that they gave. */
+static void map_output(struct exec *x, const struct spec_node *n, const struct map *scope, int64_t total,
+                       struct buf *out)
+{
+    static const struct str lone = {"items", 5};
+    const struct str *keys = n->outputs.n ? n->outputs.at : &lone;
+    struct json_out o = json_out_to(out);
+
+    json_out_begin(&o, '{');
+    for (size_t k = 0; k < (n->outputs.n ? n->outputs.n : 1); k++) {
+        json_out_key(&o, keys[k]);
+        json_out_begin(&o, '[');
+        for (int64_t i = 0; i < total; i++) {
+            const char *index = arena_printf(&x->scratch, "%" PRId64, i);
+
+            json_out_raw(&o, item_value(x, n->node, keys[k], map_get(scope, str_from(index))));
+        }
+        json_out_end(&o, ']');
+    }
+    json_out_end(&o, '}');
+}
+
+static void graph_output(struct exec *x, const struct spec_node *n, const struct map *scope, struct buf *out)
+{
+    struct json_out o = json_out_to(out);
+
+    (void)x;
+    json_out_begin(&o, '{');
+    for (struct map_entry *e = map_next(scope, NULL); e; e = map_next(scope, e)) {
+        bool wanted = !n->outputs.n;
+
+        for (size_t i = 0; i < n->outputs.n; i++)
+            wanted |= str_eq(n->outputs.at[i], map_key(e));
+        if (wanted)
+            json_out_kraw(&o, map_key(e), str_from(e->value));
+    }
+    json_out_end(&o, '}');
+}
+
+static struct str missing_output(struct exec *x, const struct spec_node *n, struct str output)
+{
+    struct json *v;
+
+    if (json_parse(&x->scratch, output, NULL, &v, NULL, NULL))
+        return STR("");
+    for (size_t i = 0; i < n->outputs.n; i++) {
+        bool nullable = false;
+
+        for (size_t k = 0; k < n->nullable_outputs.n; k++)
+            nullable |= str_eq(n->nullable_outputs.at[k], n->outputs.at[i]);
+        if (!nullable && !json_get(v, n->outputs.at[i]) && !exec_is_excluded(x, n->outputs.at[i]))
+            return n->outputs.at[i];
+    }
+    return STR("");
+}
+
+static void finish(struct exec *x, const struct place *p, const char *owner, const struct map *scope, int64_t total)
+{
+    AUTO(buf_done) struct buf output = BUF_INIT(EXEC_MEMORY_MAX);
+    struct str missing, text;
+
+    if (p->node->type == SPEC_MAP)
+        map_output(x, p->node, scope, total, &output);
+    else
+        graph_output(x, p->node, scope, &output);
+    if (output.failed) {
+        end_failed(x, p, owner, "too_big", "what it gives is too big: keep big things in files", false);
+        return;
+    }
+    text = arena_dup(&x->scratch, buf_view(&output));
+    missing = missing_output(x, p->node, text);
+    if (missing.len)
+        end_failed(x, p, owner, "missing_output",
+                   arena_printf(&x->scratch, "the graph inside ended without setting '%.*s'", STR_ARG(missing)), true);
+    else
+        end_complete(x, p, owner, text, 0);
+}
+
+static bool look_at(struct exec *x, struct str frame, const struct map *scope)
+{
+    const char *owner = owner_of(&x->scratch, frame);
+    const struct task *t = map_get(&x->view->content.position.active, str_from(owner));
+    struct inside in = look_inside(x, frame);
+    struct cursor *c = NULL;
+    struct place p;
+
+    if (!t || t->state != TASK_RUNNING || in.open || !place_find(x->graph, str_from(owner), &p))
+        return false;
+    if (p.node->type == SPEC_MAP) {
+        c = cursor_of(x, frame, scope);
+        if (c->next < c->total && !in.failed)
+            return false;
+        if (c->next < c->total && p.graph->branch_failure == SPEC_WAIT_ALL)
+            return false;
+    }
+    if (in.failed) {
+        const char *name = arena_dup(&x->scratch, str_from(in.failed_name)).ptr;
+
+        map_drop(&x->cursors, frame);
+        end_failed(x, &p, owner, "inner_failed", arena_printf(&x->scratch, "%s failed", name), true);
+        return true;
+    }
+    finish(x, &p, owner, scope, c ? c->total : 0);
+    map_drop(&x->cursors, frame);
+    return true;
+}
+
+bool inner_look(struct exec *x)
+{
+    struct position *pos = &x->view->content.position;
+
+    for (struct map_entry *e = map_next(&pos->scopes, NULL); e; e = map_next(&pos->scopes, e))
+        if (look_at(x, arena_dup(&x->scratch, map_key(e)), e->value))
+            return true; /* the map has changed: begin again */
+    return false;
+}

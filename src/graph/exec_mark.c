@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * When there is a checkpoint, and which ones go. A checkpoint is an event in the batch of what it marks, so it is never
+ * ahead of the truth and costs no sync of its own; what it marks is the log up to there, so its size does not follow the memory's.
+ */
+#include <inttypes.h>
+
+#include "graph/exec.h"
+
+/* ---- those that are there ---- */
+
+static void remember(struct marks *m, const char *id, bool clean)
+{
+    if (m->n == m->cap) {
+        m->cap = m->cap ? m->cap * 2 : 64;
+        m->at = mem_grow(m->at, m->cap * sizeof *m->at);
+    }
+    snprintf(m->at[m->n].id, TIDE_ID_SIZE, "%s", id);
+    m->at[m->n++].clean = clean;
+}
+
+struct earlier {
+    struct marks marks;
+    int64_t before;
+};
+
+static int take(void *arg, const struct tide_checkpoint *c)
+{
+    struct earlier *e = arg;
+
+    if (c->seq < e->before)
+        remember(&e->marks, c->id, c->is_clean);
+    return 0;
+}
+
+/* Those of earlier runs are only looked for when some are to go. */
+static void find_earlier(struct exec *x)
+{
+    struct earlier e = {.before = x->view->ledger.run.active_seq};
+    struct tide_err ignored;
+
+    x->marks.found = true;
+    if (x->s->state->ledger.checkpoints <= 0 || tide_checkpoint_list(x->s, NULL, take, &e, &ignored))
+        return; /* cannot be listed: they stay */
+    for (size_t i = 0; i < x->marks.n; i++)
+        remember(&e.marks, x->marks.at[i].id, x->marks.at[i].clean);
+    free(x->marks.at);
+    x->marks.at = e.marks.at;
+    x->marks.n = e.marks.n;
+    x->marks.cap = e.marks.cap;
+}
+
+static bool goes(const struct exec *x, size_t i, size_t keep_from)
+{
+    return i < keep_from || (x->checkpoints.keep_clean_only && !x->marks.at[i].clean);
+}
+
+static void prune(struct exec *x)
+{
+    struct marks *m = &x->marks;
+    size_t max = (size_t)x->checkpoints.max_per_session, from, kept = 0, n = 0;
+    struct json_out *o;
+
+    m->nodes = 0;
+    if (!m->found)
+        find_earlier(x);
+    from = max && m->n > max ? m->n - max : 0;
+    for (size_t i = 0; i < m->n; i++)
+        n += goes(x, i, from);
+    if (!n)
+        return;
+    o = exec_open(x, "checkpoint.deleted");
+    json_out_key(o, STR("checkpoint_ids"));
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < m->n; i++) {
+        if (goes(x, i, from))
+            json_out_str(o, str_from(m->at[i].id));
+        else
+            m->at[kept++] = m->at[i];
+    }
+    json_out_end(o, ']');
+    json_out_kstr(o, STR("reason"), STR("pruned"));
+    exec_close(x);
+    m->n = kept;
+}
+
+/* ---- making one ---- */
+
+/* Whether everything else stands still: what is half-way done could not be gone on with from here. */
+static bool is_settled(const struct exec *x, const char *but)
+{
+    const struct map *active = &x->view->content.position.active;
+
+    for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
+        const struct task *t = e->value;
+        struct place p;
+
+        if ((t->state != TASK_RUNNING && t->state != TASK_DECIDING) || (but && strcmp(e->key, but) == 0))
+            continue;
+        if (!place_find(x->graph, map_key(e), &p) || (p.node->type != SPEC_SUBGRAPH && p.node->type != SPEC_MAP))
+            return false;
+    }
+    return true;
+}
+
+static void put_count(struct json_out *o, const char *key, int64_t n)
+{
+    if (n)
+        json_out_kint(o, str_from(key), n);
+}
+
+/* What is zero is left out: this is written with every node. */
+static void write_metrics(const struct exec *x, struct json_out *o)
+{
+    const struct position *p = &x->view->content.position;
+    size_t n = 0;
+
+    json_out_key(o, STR("metrics"));
+    json_out_begin(o, '{');
+    json_out_kint(o, STR("steps"), p->steps);
+    put_count(o, "total_retries", p->retries);
+    if (p->troubles.live) {
+        json_out_key(o, STR("nodes_with_failures"));
+        json_out_begin(o, '[');
+        for (struct map_entry *e = map_next(&p->troubles, NULL); e && n++ < 100; e = map_next(&p->troubles, e))
+            json_out_str(o, map_key(e));
+        json_out_end(o, ']');
+    }
+    put_count(o, "input_tokens", x->s->state->ledger.input_tokens);
+    put_count(o, "output_tokens", x->s->state->ledger.output_tokens);
+    json_out_end(o, '}');
+}
+
+static void write_mark(struct exec *x, struct json_out *o, const char *id, const char *type, const char *node,
+                       const char *next, const char *description, bool settled)
+{
+    bool clean = x->view->content.failures == 0 && x->s->state->content.failures == 0;
+
+    json_out_kstr(o, STR("checkpoint_id"), str_from(id));
+    json_out_kstr(o, STR("type"), str_from(type));
+    if (x->s->state->content.turn)
+        json_out_kint(o, STR("turn"), x->s->state->content.turn);
+    json_out_kstr_opt(o, STR("node"), str_from(node));
+    json_out_kstr_opt(o, STR("next_node"), str_from(next));
+    json_out_kbool(o, STR("is_clean"), clean);
+    json_out_kbool(o, STR("can_resume_from"), settled);
+    json_out_kstr_opt(o, STR("description"), str_from(description));
+    write_metrics(x, o);
+    remember(&x->marks, id, clean);
+    x->marks.changed = 0;
+    x->marks.made_steps++;
+}
+
+static void make(struct exec *x, const char *type, const char *node, const char *next, const char *description,
+                 const char *but)
+{
+    char id[TIDE_ID_SIZE];
+    struct json_out *o = exec_open(x, "checkpoint");
+
+    session_make_id(x->s->store, "ckpt", id);
+    write_mark(x, o, id, type, node, next, description, is_settled(x, but));
+    exec_close(x);
+    exec_note(x, &(struct tide_graph_event){
+                     .what = TIDE_GRAPH_CHECKPOINT, .node = node, .checkpoint_type = type, .text = id});
+}
+
+/* ---- when ---- */
+
+static bool is_risky(const struct exec *x, const struct spec_node *n)
+{
+    const struct str names[] = {n->id, str_from(spec_node_words[n->type]), n->callback,
+                                n->program.n ? n->program.at[0] : STR("")};
+    const struct spec_texts *risky = &x->checkpoints.risky_nodes;
+
+    for (size_t i = 0; i < risky->n; i++)
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+            if (names[k].len && str_eq(risky->at[i], names[k]))
+                return true;
+    return false;
+}
+
+void marks_before(struct exec *x, const struct place *p, const char *name)
+{
+    bool risky = is_risky(x, p->node);
+
+    if (x->checkpoints.on_node_start || risky)
+        make(x, "node_start", name, name, risky ? "before a risky node" : NULL, NULL);
+}
+
+void marks_after(struct exec *x, const struct place *p, const char *name, int64_t ms, const char *next)
+{
+    const struct spec_checkpoints *c = &x->checkpoints;
+    uint64_t before = x->marks.made_steps;
+    char why[80];
+
+    if (p->node->safe_point)
+        make(x, "safe_point", name, next, NULL, NULL);
+    if (c->on_node_complete)
+        make(x, "node_complete", name, next, NULL, NULL);
+    if (before == x->marks.made_steps && c->slow_node_ms && ms >= c->slow_node_ms) {
+        snprintf(why, sizeof why, "after a slow node: %" PRId64 ".%03" PRId64 " s", ms / 1000, ms % 1000);
+        make(x, "safe_point", name, next, why, NULL);
+    }
+    if (before == x->marks.made_steps && c->memory_delta_keys && x->marks.changed >= c->memory_delta_keys) {
+        snprintf(why, sizeof why, "%" PRId64 " keys of the memory changed", x->marks.changed);
+        make(x, "safe_point", name, next, why, NULL);
+    }
+    if (c->prune_after_node_count && ++x->marks.nodes >= c->prune_after_node_count)
+        prune(x);
+}
+
+void marks_edge(struct exec *x, const char *from, const char *to)
+{
+    if (x->checkpoints.on_edge)
+        make(x, "edge_transition", from, to, NULL, NULL);
+}
+
+void marks_wait(struct exec *x, const char *name, const char *question)
+{
+    char text[120];
+
+    snprintf(text, sizeof text, "before asking: %.100s", question);
+    make(x, "user_checkpoint", name, name, text, name);
+}
+
+/* With the lock; into the agent's draft, because it is part of what the agent appends. */
+void marks_turn(void *job, struct draft *d, int64_t turn)
+{
+    struct job *j = job;
+    struct exec *x = j->x;
+    const struct spec_checkpoints *c = &x->checkpoints;
+    char id[TIDE_ID_SIZE], why[64];
+
+    if (!c->on_loop_iteration && !c->every_n_iterations)
+        return;
+    if (c->every_n_iterations && turn % c->every_n_iterations != 0)
+        return;
+    snprintf(why, sizeof why, "after turn %" PRId64, turn);
+    session_make_id(x->s->store, "ckpt", id);
+    draft_open(d, "checkpoint");
+    write_mark(x, &d->out, id, "loop_iteration", j->name, j->name, why, is_settled(x, j->name));
+    draft_close(d);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of nodes as the log has them, and what a node gets to see. A name says where the node stands: "write" in the graph
+ * itself, "review#2/ask" in the graph that review runs in its second visit, "pages#1[3]" for the fourth item of a map.
+ */
+#include <inttypes.h>
+
+#include "graph/exec.h"
+
+static struct str id_at(struct str name, size_t at)
+{
+    size_t end = at;
+
+    while (end < name.len && !strchr("/#[", name.ptr[end]))
+        end++;
+    return (struct str){name.ptr + at, end - at};
+}
+
+static bool number_at(struct str name, size_t *at, int64_t *ret)
+{
+    size_t from = *at;
+
+    while (*at < name.len && name.ptr[*at] >= '0' && name.ptr[*at] <= '9')
+        ++*at;
+    return *at > from && str_to_int64((struct str){name.ptr + from, *at - from}, ret);
+}
+
+/* Behind "#visit": into the graph of the node, or to an item of the map. */
+static bool step_in(struct str name, size_t *at, struct place *p)
+{
+    struct str id;
+
+    p->frame = (struct str){name.ptr, *at};
+    if (*at < name.len && name.ptr[*at] == '/' && p->node->type == SPEC_SUBGRAPH) {
+        id = id_at(name, ++*at);
+        p->graph = p->node->graph;
+        p->node = spec_find(p->graph, id);
+        p->map = NULL;
+        *at += id.len;
+        return p->node != NULL;
+    }
+    if (*at >= name.len || name.ptr[*at] != '[' || p->node->type != SPEC_MAP)
+        return false;
+    ++*at;
+    p->map = p->node;
+    p->node = p->map->node;
+    return number_at(name, at, &p->item) && *at < name.len && name.ptr[(*at)++] == ']';
+}
+
+bool place_find(const struct spec_graph *g, struct str name, struct place *ret)
+{
+    struct str id = id_at(name, 0);
+    struct place p = {.graph = g, .node = spec_find(g, id), .frame = STR("")};
+    size_t at = id.len;
+    int64_t visit;
+
+    while (p.node && at < name.len) {
+        if (name.ptr[at++] != '#' || !number_at(name, &at, &visit) || !step_in(name, &at, &p))
+            return false;
+    }
+    *ret = p;
+    return p.node != NULL;
+}
+
+struct str place_local(struct str name)
+{
+    size_t at = name.len;
+
+    while (at > 0 && name.ptr[at - 1] != '/')
+        at--;
+    return (struct str){name.ptr + at, name.len - at};
+}
+
+const char *place_beside(struct arena *a, struct str frame, struct str id)
+{
+    return arena_printf(a, "%.*s%s%.*s", STR_ARG(frame), frame.len ? "/" : "", STR_ARG(id));
+}
+
+const char *place_frame(struct arena *a, const char *name, int64_t visit)
+{
+    return arena_printf(a, "%s#%" PRId64, name, visit);
+}
+
+/* ---- what it sees ---- */
+
+/* The frame whose memory counts: a map's items see what the map sees. */
+static struct str memory_frame(const struct exec *x, struct str frame)
+{
+    struct place p;
+
+    while (frame.len && !map_get(&x->view->content.position.scopes, frame))
+        frame.len--;
+    for (;;) {
+        size_t at = frame.len;
+
+        while (at > 0 && frame.ptr[at - 1] != '#')
+            at--;
+        if (!at || !place_find(x->graph, (struct str){frame.ptr, at - 1}, &p) || p.node->type != SPEC_MAP)
+            return frame;
+        frame = p.frame;
+    }
+}
+
+static void add_secrets(struct exec *x, struct json_out *o, const struct map *scope, const struct json *more)
+{
+    for (struct map_entry *e = map_next(&x->secrets, NULL); e; e = map_next(&x->secrets, e)) {
+        if (!map_get(scope, map_key(e)) && !json_get(more, map_key(e)))
+            json_out_kraw(o, map_key(e), str_from(e->value));
+    }
+}
+
+void place_memory(struct exec *x, struct str frame, const struct json *more, bool secrets, struct buf *out)
+{
+    static const struct map nothing;
+    const struct map *scope = position_scope(&x->view->content, memory_frame(x, frame), false);
+    struct json_out o = json_out_to(out);
+
+    scope = scope ? scope : &nothing;
+    json_out_begin(&o, '{');
+    for (struct map_entry *e = map_next(scope, NULL); e; e = map_next(scope, e)) {
+        if (!json_get(more, map_key(e)))
+            json_out_kraw(&o, map_key(e), str_from(e->value));
+    }
+    for (const struct json *m = more ? more->first : NULL; m; m = m->next)
+        json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
+    if (secrets)
+        add_secrets(x, &o, scope, more);
+    json_out_end(&o, '}');
+}
+
+/* The item of a map under its key, and what edges gave: both go over the memory. */
+static const struct json *given(struct exec *x, const struct place *p, const struct task *t)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+    struct json_out o = json_out_to(&text);
+    struct json *v = NULL;
+    const struct map *scope;
+    const char *items;
+
+    if (!p->map) {
+        if (!t || !t->inputs ||
+            json_parse(&x->scratch, arena_dup(&x->scratch, str_from(t->inputs)), NULL, &v, NULL, NULL))
+            return NULL;
+        return v;
+    }
+    scope = position_scope(&x->view->content, p->frame, false);
+    items = scope ? map_get(scope, STR("items")) : NULL;
+    if (!items || json_parse(&x->scratch, str_from(items), NULL, &v, NULL, NULL))
+        return NULL;
+    v = v->first;
+    for (int64_t i = 0; v && i < p->item; i++)
+        v = v->next;
+    json_out_begin(&o, '{');
+    if (v)
+        json_out_kraw(&o, p->map->as, json_source(v));
+    json_out_kint(&o, STR("index"), p->item);
+    json_out_end(&o, '}');
+    if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&text)), NULL, &v, NULL, NULL))
+        return NULL;
+    return v;
+}
+
+static const char *value_of(struct exec *x, const struct map *scope, struct str key, bool secrets)
+{
+    const char *v = scope ? map_get(scope, key) : NULL;
+
+    return v ? v : secrets ? map_get(&x->secrets, key) : NULL;
+}
+
+bool place_inputs(struct exec *x, const struct place *p, const struct task *t, bool secrets, struct buf *out,
+                  struct str *ret_missing)
+{
+    const struct json *more = given(x, p, t);
+    const struct map *scope = position_scope(&x->view->content, memory_frame(x, p->frame), false);
+    const struct spec_texts *inputs = p->map && !p->node->inputs.n ? &p->map->inputs : &p->node->inputs;
+    struct json_out o = json_out_to(out);
+
+    if (!inputs->n) {
+        place_memory(x, p->frame, more, secrets, out);
+        return true;
+    }
+    json_out_begin(&o, '{');
+    for (size_t i = 0; i < inputs->n; i++) {
+        const char *v = value_of(x, scope, inputs->at[i], secrets);
+
+        if (json_get(more, inputs->at[i]))
+            continue;
+        if (!v && (secrets || !exec_is_excluded(x, inputs->at[i]))) {
+            *ret_missing = inputs->at[i];
+            return false;
+        }
+        if (v)
+            json_out_kraw(&o, inputs->at[i], str_from(v));
+    }
+    for (const struct json *m = more ? more->first : NULL; m; m = m->next)
+        json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
+    json_out_end(&o, '}');
+    return true;
+}

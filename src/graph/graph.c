@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public calls of graphs: a graph as a handle, callbacks, running it, going on with it, stopping it. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "graph/exec.h"
+#include "graph/resume.h"
+
+/* ---- a graph ---- */
+
+struct hearing {
+    tide_problem_fn *fn;
+    void *arg;
+};
+
+static void on_problem(void *arg, const struct spec_problem *p)
+{
+    const struct hearing *h = arg;
+
+    if (h->fn && !p->warning)
+        h->fn(h->arg, p->path, p->what);
+}
+
+static enum tide_code graph_make(struct spec *spec, tide_graph **ret)
+{
+    struct tide_graph *g = mem_zero(sizeof *g);
+
+    g->spec = spec;
+    hex_encode(g->digest, spec->digest, DIGEST_SIZE);
+    *ret = g;
+    return TIDE_OK;
+}
+
+enum tide_code tide_graph_parse(const char *json, size_t len, const char *dir, tide_problem_fn *problem, void *arg,
+                                tide_graph **ret_graph, struct tide_err *err)
+{
+    struct hearing h = {problem, arg};
+    const struct spec_options opt = {dir, on_problem, &h};
+    struct spec *spec;
+
+    ERR_LOCAL(err);
+    if (spec_parse((struct str){json ? json : "", len}, &opt, &spec, err))
+        return err->code;
+    return graph_make(spec, ret_graph);
+}
+
+void tide_graph_free(tide_graph *g)
+{
+    if (!g)
+        return;
+    spec_free(g->spec);
+    map_done(&g->callbacks, free);
+    free(g);
+}
+
+const char *tide_graph_id(const tide_graph *g)
+{
+    return g->spec->graph->id.ptr;
+}
+
+const char *tide_graph_digest(const tide_graph *g)
+{
+    return g->digest;
+}
+
+enum tide_code tide_graph_add_callback(tide_graph *g, const char *name, tide_node_fn *fn, void *arg,
+                                       struct tide_err *err)
+{
+    struct callback *c;
+
+    ERR_LOCAL(err);
+    if (!name || !name[0] || !fn)
+        return tide_fail(err, TIDE_INVALID, "a callback needs a name and a function");
+    if (map_get(&g->callbacks, str_from(name)))
+        return tide_fail(err, TIDE_EXISTS, "callback '%s' is registered already", name);
+    c = mem_alloc(sizeof *c);
+    *c = (struct callback){fn, arg};
+    map_put(&g->callbacks, str_from(name), c);
+    return TIDE_OK;
+}
+
+void tide_graph_stop(tide_graph *g)
+{
+    atomic_store(&g->stop, GRAPH_BY_PERSON);
+}
+
+void tide_graph_shutdown(tide_graph *g)
+{
+    int expected = GRAPH_GO_ON;
+
+    atomic_compare_exchange_strong(&g->stop, &expected, GRAPH_BY_SHUTDOWN);
+}
+
+/* ---- the one that is stored ---- */
+
+struct stored {
+    struct tide_graph *graph;
+    struct tide_err *err;
+    enum tide_code code;
+};
+
+static int take_graph(void *arg, const struct event *ev)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+    const struct json_limits deeper = {0, JSON_MAX_DEPTH + 16};
+    struct stored *s = arg;
+    const struct json *v;
+    struct json *body;
+    struct spec *spec;
+
+    s->code = json_parse(&a, ev->body, &deeper, &body, NULL, s->err);
+    v = s->code ? NULL : json_get(body, STR("graph"));
+    if (!v)
+        return 1;
+    json_write(&text, v);
+    s->code = spec_parse(buf_view(&text), NULL, &spec, s->err);
+    if (!s->code)
+        s->code = graph_make(spec, &s->graph);
+    return 1;
+}
+
+enum tide_code graph_read(struct store *store, const struct state *state, tide_graph **ret_graph, struct tide_err *err)
+{
+    const struct position *p = &state->content.position;
+    struct stored got = {.err = err};
+    struct head owner;
+    enum tide_code code;
+
+    if (!p->graph_seq)
+        return tide_fail(err, TIDE_NOT_FOUND, "session '%s' never ran a graph", state->session);
+    code = store_head(store, str_from(p->graph_session), &owner, err); /* its own log may be damaged further on */
+    code = code ? code : store_read(store, &owner, p->graph_seq, p->graph_seq, take_graph, &got, err);
+    code = code ? code : got.code;
+    if (!code && !got.graph)
+        code = tide_fail(err, TIDE_NOT_FOUND, "the graph of session '%s' is not in its log", state->session);
+    if (!code)
+        *ret_graph = got.graph;
+    return code;
+}
+
+enum tide_code tide_graph_stored(tide_session *s, tide_graph **ret_graph, struct tide_err *err)
+{
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = session_sync(s, err);
+    return code ? code : graph_read(s->store, s->state, ret_graph, err);
+}
+
+/* ---- values that are stored nowhere ---- */
+
+bool exec_is_excluded(const struct exec *x, struct str key)
+{
+    for (size_t i = 0; i < x->checkpoints.exclude_memory_keys.n; i++)
+        if (str_eq(x->checkpoints.exclude_memory_keys.at[i], key))
+            return true;
+    return false;
+}
+
+enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret_stored, struct tide_err *err)
+{
+    struct json_out o = json_out_to(ret_stored);
+    struct json *v;
+
+    if (json_parse(&x->scratch, json, NULL, &v, NULL, err))
+        return tide_wrap(err, "memory");
+    if (v->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID, "memory: it must be a JSON object");
+    json_out_begin(&o, '{');
+    for (const struct json *m = v->first; m; m = m->next) {
+        struct str key = json_key_text(&x->scratch, m);
+
+        if (exec_is_excluded(x, key))
+            map_set_text(&x->secrets, key, json_source(m));
+        else
+            json_out_kraw(&o, key, json_source(m));
+    }
+    json_out_end(&o, '}');
+    return TIDE_OK;
+}
+
+/* ---- running ---- */
+
+static const char *working_dir(struct exec *x)
+{
+    struct str stored = info_text(&x->scratch, &x->s->state->info, STR("working_dir"));
+    char here[PATH_MAX];
+
+    if (x->opt->working_dir)
+        return x->opt->working_dir;
+    if (stored.len)
+        return arena_dup(&x->g->spec->arena, stored).ptr;
+    return getcwd(here, sizeof here) ? arena_dup(&x->g->spec->arena, str_from(here)).ptr : ".";
+}
+
+/* The state as it is, and where programs run. */
+enum tide_code exec_open_view(struct exec *x, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+
+    state_encode(&text, x->s->state, STATE_ALL);
+    x->dir = working_dir(x);
+    return state_decode(buf_view(&text), &x->view, err);
+}
+
+static enum tide_code check_callbacks(const struct tide_graph *g, const struct spec_graph *in, struct tide_err *err)
+{
+    for (size_t i = 0; i < in->nodes.n; i++) {
+        const struct spec_node *n = &in->nodes.at[i];
+
+        while (n->type == SPEC_MAP && n->node)
+            n = n->node;
+        if (n->type == SPEC_FUNCTION && n->callback.len && !map_get(&g->callbacks, n->callback))
+            return tide_fail(err, TIDE_INVALID,
+                             "node '%.*s' calls '%.*s', and no callback of this name is registered: "
+                             "tide_graph_add_callback(), or give it a program",
+                             STR_ARG(in->nodes.at[i].id), STR_ARG(n->callback));
+        if (n->type == SPEC_SUBGRAPH && n->graph && check_callbacks(g, n->graph, err))
+            return err->code;
+    }
+    return TIDE_OK;
+}
+
+enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
+                          struct tide_err *err)
+{
+    int64_t capacity = opt->threads > 0 ? opt->threads : g->spec->graph->parallel;
+
+    *x = (struct exec){.g = g, .graph = g->spec->graph, .s = s, .opt = opt, .draft = DRAFT_INIT};
+    x->scratch = x->fold = (struct arena)ARENA_INIT;
+    pthread_mutex_init(&x->lock, NULL);
+    pthread_mutex_init(&x->done_lock, NULL);
+    pthread_cond_init(&x->change, NULL);
+    x->checkpoints = x->graph->checkpoints;
+    x->capacity = !s->store->env->threads ? 1 : capacity > 1024 ? 1024 : (int)capacity;
+    x->workers = mem_array((size_t)x->capacity, sizeof *x->workers);
+    atomic_store(&g->stop, GRAPH_GO_ON);
+    if (check_callbacks(g, x->graph, err))
+        return err->code;
+    return opt->checkpoints ? spec_change_checkpoints(g->spec, str_from(opt->checkpoints), &x->checkpoints, err)
+                            : TIDE_OK;
+}
+
+static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
+{
+    struct exec *x = arg;
+
+    if (!why || !waited_ms)
+        exec_tell_now(x, why ? why->msg : "the store can be written again: going on");
+    return atomic_load(&x->g->stop) != GRAPH_GO_ON;
+}
+
+struct tide_run_options exec_run_options(struct exec *x, const char *fields)
+{
+    return (struct tide_run_options){.flags =
+                                         RUN_READ_LATER | (x->opt->on_store_error_continue ? TIDE_RUN_CONTINUE : 0u),
+                                     .fields = fields,
+                                     .trouble = on_trouble,
+                                     .trouble_arg = x};
+}
+
+/* What the run says of itself: the graph by its digest, and all of it unless the session has it already. */
+void exec_run_fields(const struct exec *x, struct buf *out)
+{
+    const char *known = x->s->state->content.position.graph_digest;
+    struct json_out o = json_out_to(out);
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("loop"), STR("graph"));
+    json_out_kstr(&o, STR("graph_digest"), str_from(x->g->digest));
+    if (!known || strcmp(known, x->g->digest) != 0)
+        json_out_kraw(&o, STR("graph"), x->g->spec->json);
+    if (x->opt->checkpoints)
+        json_out_kraw(&o, STR("checkpoints"), str_from(x->opt->checkpoints));
+    json_out_end(&o, '}');
+}
+
+void exec_put_memory(struct exec *x, const char *by, struct str values)
+{
+    struct json_out *o = exec_open(x, "memory.set");
+
+    json_out_kstr(o, STR("by"), str_from(by));
+    json_out_kraw(o, STR("values"), values);
+    exec_close(x);
+}
+
+/* What the memory begins with, and the way to the entry. */
+static enum tide_code put_start(struct exec *x, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf own = BUF_INIT(SIZE_MAX / 4), given = BUF_INIT(SIZE_MAX / 4);
+
+    if (x->graph->memory && exec_take_values(x, json_source(x->graph->memory), &own, err))
+        return err->code;
+    if (x->opt->memory && exec_take_values(x, str_from(x->opt->memory), &given, err))
+        return err->code;
+    if (own.len > 2)
+        exec_put_memory(x, "graph", buf_view(&own));
+    if (given.len > 2)
+        exec_put_memory(x, "override", buf_view(&given));
+    exec_open(x, "edge.taken");
+    json_out_kstr(&x->draft.out, STR("to"), x->graph->entry);
+    exec_close(x);
+    return TIDE_OK;
+}
+
+/* An earlier run of this session is another's: the position starts anew, the memory stays. */
+static enum tide_code check_unused(struct tide_session *s, struct tide_err *err)
+{
+    const struct position *p = &s->state->content.position;
+
+    if (!p->ready.live && !p->active.live)
+        return TIDE_OK;
+    return tide_fail(err, TIDE_EXISTS,
+                     "session '%s' is in the middle of a graph: `tidemark sessions resume %s` goes on with it",
+                     s->head.id, s->head.id);
+}
+
+static enum tide_code start(struct exec *x, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
+    struct tide_run_options opt;
+    enum tide_code code = session_sync(x->s, err);
+
+    code = code ? code : check_unused(x->s, err);
+    if (code)
+        return code;
+    code = exec_open_view(x, err);
+    if (code)
+        return code;
+    exec_run_fields(x, &fields);
+    opt = exec_run_options(x, buf_cstr(&fields));
+    code = put_start(x, err);
+    code = code ? code : run_start_with(x->s, &opt, &x->draft, false, &x->run, err);
+    draft_reset(&x->draft);
+    return code;
+}
+
+void exec_finish(struct exec *x, struct tide_graph_result *ret)
+{
+    AUTO(buf_done) struct buf memory = BUF_INIT(SIZE_MAX / 4);
+
+    if (ret) {
+        if (x->view)
+            place_memory(x, STR(""), NULL, false, &memory);
+        else
+            buf_add_str(&memory, STR("{}"));
+        buf_cstr(&memory);
+        ret->memory.len = memory.len;
+        ret->memory.ptr = buf_take(&memory);
+        memcpy(ret->token, x->token, sizeof ret->token);
+        snprintf(ret->session_id, sizeof ret->session_id, "%s", x->s->head.id);
+    }
+    tide_run_close(TAKE(x->run));
+    exec_done(x);
+}
+
+/* The run is open: does the rest. */
+enum tide_code exec_go(struct exec *x, struct tide_err *err)
+{
+    x->looked_ns = x->ticked_ns = exec_now_ns(x);
+    return exec_run(x, err);
+}
+
+enum tide_code tide_graph_execute(tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
+                                  struct tide_graph_result *ret, struct tide_err *err)
+{
+    static const struct tide_graph_options none;
+    AUTO(mem_freep) struct exec *x = mem_zero(sizeof *x);
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = exec_begin(x, s, g, opt ? opt : &none, err);
+    code = code ? code : start(x, err);
+    code = code ? code : exec_go(x, err);
+    exec_finish(x, ret);
+    return code;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Going on with a graph: what is told of it before, and doing it. */
+#include "graph/resume.h"
+
+#include <inttypes.h>
+
+#include "session/settle.h"
+
+/* ---- the outlook ---- */
+
+static const char *kept(struct outlook *o, const char *text)
+{
+    return text ? arena_dup(&o->arena, str_from(text)).ptr : NULL;
+}
+
+void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what,
+                    const char *remedy)
+{
+    if (o->n_refused == o->cap_refused) {
+        o->cap_refused = o->cap_refused ? o->cap_refused * 2 : 8;
+        o->refused = mem_grow(o->refused, o->cap_refused * sizeof *o->refused);
+    }
+    o->refused[o->n_refused++] = (struct refusal){kind, code, kept(o, node), kept(o, what), kept(o, remedy)};
+}
+
+void outlook_warn(struct outlook *o, const char *what)
+{
+    if (o->n_warnings == o->cap_warnings) {
+        o->cap_warnings = o->cap_warnings ? o->cap_warnings * 2 : 8;
+        o->warnings = mem_grow(o->warnings, o->cap_warnings * sizeof *o->warnings);
+    }
+    o->warnings[o->n_warnings++] = kept(o, what);
+}
+
+enum tide_code outlook_error(const struct outlook *o, struct tide_err *err)
+{
+    const struct refusal *r = o->refused;
+    char more[64] = "";
+
+    if (!o->n_refused)
+        return TIDE_OK;
+    if (o->n_refused > 1)
+        snprintf(more, sizeof more, " (and %zu more: --dry-run lists them)", o->n_refused - 1);
+    return tide_fail(err, r->code, "%.*s%s%.160s%s", r->remedy[0] ? 280 : 440, r->what, r->remedy[0] ? ": " : "",
+                     r->remedy, more);
+}
+
+static bool may_fall_back(const struct outlook *o)
+{
+    for (size_t i = 0; i < o->n_refused; i++)
+        if (o->refused[i].kind != REFUSED_HERE)
+            return false;
+    return o->n_refused && o->opt->fallback;
+}
+
+/* Only when it is another: to compare. Without it nodes are still found by their names. */
+static void read_before(struct outlook *o)
+{
+    const struct position *p = &o->s->state->content.position;
+    struct tide_err why;
+
+    if (p->graph_seq && strcmp(p->graph_digest, o->x->g->digest) != 0 &&
+        graph_read(o->s->store, o->s->state, &o->before, &why))
+        outlook_warn(o,
+                     arena_printf(&o->arena, "the graph it ran cannot be read, so nothing is compared: %s", why.msg));
+}
+
+enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
+                            struct tide_err *err)
+{
+    enum tide_code code;
+
+    *o = (struct outlook){.x = mem_zero(sizeof *o->x), .s = s, .opt = opt, .arena = ARENA_INIT};
+    code = exec_begin(o->x, s, g, opt, err);
+    code = code ? code : session_sync(s, err);
+    code = code ? code : outlook_state(o, err);
+    if (code)
+        return code;
+    read_before(o);
+    code = outlook_from(o, err);
+    if (!code && o->then)
+        code = outlook_judge(o, err);
+    if (!code && may_fall_back(o))
+        code = outlook_fall_back(o, err);
+    return code;
+}
+
+void outlook_done(struct outlook *o)
+{
+    if (o->x)
+        exec_done(o->x);
+    free(o->x);
+    tide_graph_free(o->before);
+    state_free(o->own);
+    free(o->refused);
+    free(o->missing);
+    free(o->warnings);
+    arena_done(&o->arena);
+}
+
+/* ---- doing it ---- */
+
+static enum tide_code make_fork(const struct outlook *o, tide_session **ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
+    tide_store *store = (tide_store *)(void *)o->s->store;
+    char id[TIDE_ID_SIZE];
+
+    resume_fork_fields(o->then, &fields);
+    if (tide_fork(store, o->s->head.id, o->seq, NULL, buf_cstr(&fields), id, err))
+        return err->code;
+    return tide_session_open(store, id, TIDE_SESSION_APPEND, ret, err);
+}
+
+/* The wait that is left behind is over: nobody can answer it any more. */
+static enum tide_code end_wait(struct tide_session *s, struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    enum tide_code code = TIDE_OK;
+
+    if (s->state->ledger.run.end == RUN_OPEN && s->state->ledger.run.waiting) {
+        settle_for_resume(&d, s->state, "superseded", env_now_ms(s->store->env));
+        code = session_append(s, 0, d.events, d.n, NULL, err);
+    }
+    draft_done(&d);
+    return code;
+}
+
+static enum tide_code go_back(const struct outlook *o, struct tide_err *err)
+{
+    char reason[TIDE_ID_SIZE + 40];
+    enum tide_code code;
+
+    snprintf(reason, sizeof reason, "resume from checkpoint %s", o->checkpoint);
+    code = tide_rollback(o->s, o->seq, o->opt->rollback, reason, err);
+    return code ? code : end_wait(o->s, err);
+}
+
+static enum tide_code open_run(struct exec *x, const struct outlook *o, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
+    struct tide_run_options run;
+
+    exec_run_fields(x, &fields);
+    run = exec_run_options(x, buf_cstr(&fields));
+    run.token = x->opt->token;
+    run.input = x->opt->input;
+    run.by = x->opt->by;
+    run.retry = x->opt->retry;
+    run.happened = x->opt->happened;
+    return o->anew ? run_start_with(x->s, &run, NULL, false, &x->run, err)
+                   : tide_run_resume(x->s, &run, NULL, &x->run, err);
+}
+
+static void say_aloud(struct exec *x, const struct outlook *o)
+{
+    const char *const *r = x->opt->renames;
+
+    for (size_t i = 0; i < o->n_warnings; i++)
+        exec_notice(x, NULL, "%s", o->warnings[i]);
+    for (; r && r[0] && r[1]; r += 2)
+        exec_notice(x, r[1], "node '%s' is called '%s' in this graph", r[0], r[1]);
+    if (o->fork)
+        exec_notice(x, NULL, "session %s %s: going on in the fork %s, from checkpoint %s", o->s->head.id,
+                    o->s->state->ledger.run.end == RUN_COMPLETED ? "has completed" : "is damaged", x->s->head.id,
+                    o->checkpoint);
+    else if (o->rollback)
+        exec_notice(x, NULL, "back to checkpoint %s, seq %" PRId64, o->checkpoint, o->seq);
+}
+
+static enum tide_code do_resume(struct exec *x, const struct outlook *o, tide_session **ret_fork, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    if (o->fork) {
+        code = make_fork(o, ret_fork, err);
+        x->s = code ? x->s : *ret_fork;
+    } else if (o->rollback) {
+        code = go_back(o, err);
+    }
+    code = code ? code : open_run(x, o, err);
+    code = code ? code : exec_open_view(x, err);
+    if (code)
+        return code;
+    x->fresh = true;
+    x->redo = x->opt->rollback & TIDE_ROLLBACK_REDO_EFFECTS;
+    code = resume_changes(x, err);
+    if (code)
+        return code;
+    say_aloud(x, o);
+    return exec_go(x, err);
+}
+
+static const struct tide_graph_options none;
+
+enum tide_code tide_graph_resume(tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
+                                 struct tide_graph_result *ret, struct tide_err *err)
+{
+    AUTO(mem_freep) struct exec *x = mem_zero(sizeof *x);
+    tide_session *fork = NULL;
+    struct outlook o;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    opt = opt ? opt : &none;
+    code = outlook_take(&o, s, g, opt, err);
+    code = code ? code : outlook_error(&o, err);
+    if (exec_begin(x, s, g, opt, code ? NULL : err) && !code)
+        code = err->code;
+    code = code ? code : do_resume(x, &o, &fork, err);
+    exec_finish(x, ret);
+    tide_session_close(fork);
+    outlook_done(&o);
+    return code;
+}
+
+enum tide_code tide_graph_plan(tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
+                               struct tide_text *ret_json, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
+    struct outlook o;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = outlook_take(&o, s, g, opt ? opt : &none, err);
+    if (!code) {
+        outlook_json(&o, &out);
+        ret_json->len = out.len;
+        buf_cstr(&out);
+        ret_json->ptr = buf_take(&out);
+    }
+    outlook_done(&o);
+    return code;
+}

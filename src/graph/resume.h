@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Going on with a graph. Everything that can be refused is looked at in an outlook, which writes nothing: a plan is an
+ * outlook told, a resume is an outlook without refusals that is then done.
+ *
+ *   resume.c        the public calls; doing it                  resume_check.c  whether the graph fits where it stands
+ *   resume_from.c   from where; a damaged log                   resume_plan.c   what is told
+ *   resume_reuse.c  effects before a rollback that are kept
+ */
+#ifndef GRAPH_RESUME_H
+#define GRAPH_RESUME_H
+
+#include "graph/exec.h"
+
+/* ---- graph.c: the parts of an execution around its run */
+
+/* The graph that a session with this state runs. */
+enum tide_code graph_read(struct store *store, const struct state *state, tide_graph **ret_graph, struct tide_err *err)
+    MUST_CHECK;
+
+enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
+                          struct tide_err *err) MUST_CHECK;
+enum tide_code exec_open_view(struct exec *x, struct tide_err *err) MUST_CHECK;
+struct tide_run_options exec_run_options(struct exec *x, const char *fields);
+void exec_run_fields(const struct exec *x, struct buf *out);
+void exec_put_memory(struct exec *x, const char *by, struct str values);
+enum tide_code exec_go(struct exec *x, struct tide_err *err) MUST_CHECK;
+void exec_finish(struct exec *x, struct tide_graph_result *ret);
+
+/* ---- an outlook */
+
+enum refusal_kind {
+    REFUSED_FOR_GOOD, /* whatever it starts from */
+    REFUSED_HERE,     /* it cannot go on from here: with --fallback another checkpoint is looked for */
+};
+
+struct refusal {
+    enum refusal_kind kind;
+    enum tide_code code;
+    const char *node;          /* NULL: not about one */
+    const char *what, *remedy; /* remedy "" when there is none */
+};
+
+struct missing {
+    const char *node, *key;
+    bool secret; /* excluded: it was never stored */
+    bool later;  /* of a node that may come later: a warning only */
+};
+
+struct outlook {
+    struct exec *x; /* never runs: its view is the state as it would be, renames and overrides in it */
+    struct tide_session *s;
+    const struct tide_graph_options *opt;
+    tide_graph *before;                                  /* the one that is stored */
+    char checkpoint[TIDE_ID_SIZE], wanted[TIDE_ID_SIZE]; /* "": where it stands; wanted: another took its place */
+    int64_t seq;
+    bool rollback, fork; /* what has to be done first */
+    bool anew;           /* the run is the first of a chain: nothing that could be continued ran here */
+    bool fell_back;
+    struct state *own;        /* of a checkpoint */
+    const struct state *then; /* what it starts from */
+    struct refusal *refused;
+    size_t n_refused, cap_refused;
+    struct missing *missing;
+    size_t n_missing, cap_missing;
+    const char **warnings;
+    size_t n_warnings, cap_warnings;
+    struct arena arena; /* of all texts */
+};
+
+/* TIDE_OK also when something is refused; fails only when it could not be looked at. */
+enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
+                            struct tide_err *err) MUST_CHECK;
+void outlook_done(struct outlook *o);
+
+void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what,
+                    const char *remedy);
+void outlook_warn(struct outlook *o, const char *what);
+
+/* The first reason, and how many more there are. */
+enum tide_code outlook_error(const struct outlook *o, struct tide_err *err) MUST_CHECK;
+
+/* ---- resume_from.c */
+
+/* From where it starts, and what has to be done first. */
+enum tide_code outlook_from(struct outlook *o, struct tide_err *err) MUST_CHECK;
+/* The newest checkpoint without a refusal, below the one that was refused; changes nothing when there is none. */
+enum tide_code outlook_fall_back(struct outlook *o, struct tide_err *err) MUST_CHECK;
+
+/* What a fork is called and where it works: as its parent. JSON object. */
+void resume_fork_fields(const struct state *then, struct buf *out);
+
+/* ---- resume_check.c */
+enum tide_code outlook_state(struct outlook *o, struct tide_err *err) MUST_CHECK; /* of the session itself */
+enum tide_code outlook_judge(struct outlook *o, struct tide_err *err) MUST_CHECK; /* of where it starts from */
+/* Renames and overrides, into the draft and the view. */
+enum tide_code resume_changes(struct exec *x, struct tide_err *err) MUST_CHECK;
+
+/* ---- resume_plan.c */
+void outlook_json(const struct outlook *o, struct buf *out);
+
+/* ---- resume_reuse.c */
+
+/* An effect that happened before a rollback and is to be kept: completes the node with what it gave then. */
+bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64_t visit);
+
+/* ---- a log that cannot be read to its end */
+
+struct rescue {
+    char session[TIDE_ID_SIZE], checkpoint[TIDE_ID_SIZE], fork[TIDE_ID_SIZE]; /* fork "": none was made */
+    int64_t seq;
+    struct tide_err damage; /* what cannot be read */
+};
+
+/*
+ * Forks a session that cannot be opened at the newest checkpoint whose state can be read, or at the one that is named. That
+ * one is damaged: TIDE_CORRUPT, unless `fallback`. None can be read: "no valid checkpoints found for session X". `look`:
+ * only looks, and writes nothing.
+ */
+enum tide_code graph_rescue(tide_store *store, const char *id, const char *checkpoint, bool fallback, bool look,
+                            struct rescue *ret, struct tide_err *err) MUST_CHECK;
+
+#endif

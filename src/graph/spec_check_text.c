@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What texts and expressions ask for. A placeholder that nobody fills would fail the node after everything before it has run
+ * and been paid for; a key that is stored nowhere cannot be part of a prompt, because prompts are stored.
+ */
+#include "base/map.h"
+#include "graph/body.h"
+#include "graph/spec_internal.h"
+
+struct texts {
+    struct spec_parser *p;
+    const struct spec_graph *g;
+    const struct map *keys;
+    const char *path; /* of the text that is looked at */
+};
+
+/* ---- placeholders ---- */
+
+/* {a.b}: a member of a, or a key that has a dot. */
+static struct str first_of(struct str key)
+{
+    const char *dot = memchr(key.ptr, '.', key.len);
+
+    return dot ? (struct str){key.ptr, (size_t)(dot - key.ptr)} : key;
+}
+
+static const char *hint_of(struct texts *t, struct str key)
+{
+    struct arena *a = &t->p->spec->arena;
+    const char **words = arena_zero(a, (t->keys->len + 1) * sizeof(*words));
+    struct str first = first_of(key);
+    size_t n = 0;
+
+    for (struct map_entry *e = NULL; (e = map_next(t->keys, e));)
+        words[n++] = arena_dup(a, map_key(e)).ptr;
+    return arena_printf(a, "%s%sname it in the node's inputs; {{%.*s}} where braces are meant%s",
+                        n ? spec_hint_of(t->p, first, words) : "", n ? " (or " : "", STR_ARG(key), n ? ")" : "");
+}
+
+static bool is_excluded(const struct spec_graph *g, struct str key)
+{
+    const struct spec_texts *keys = &g->checkpoints.exclude_memory_keys;
+
+    for (size_t i = 0; i < keys->n; i++)
+        if (str_eq(keys->at[i], key))
+            return true;
+    return false;
+}
+
+static void check_placeholder(void *arg, struct str key)
+{
+    struct texts *t = arg;
+    struct str shown = {key.ptr, key.len < 64 ? key.len : 64};
+
+    if (is_excluded(t->g, key) || is_excluded(t->g, first_of(key))) {
+        spec_say(t->p, SPEC_PROBLEM, t->path, "give it to a function as an input",
+                 "'%.*s' is stored nowhere, so it cannot be part of a prompt", STR_ARG(shown));
+        return;
+    }
+    /* What a graph inside another one finds in its memory is known only there. */
+    if (t->p->nesting > 1 || map_get(t->keys, key) || map_get(t->keys, first_of(key)))
+        return;
+    spec_say(t->p, SPEC_PROBLEM, t->path, t->p->spec->problems < SPEC_MAX_PROBLEMS ? hint_of(t, key) : "",
+             "an unknown placeholder: {%.*s}", STR_ARG(shown));
+}
+
+static void check_text(struct texts *t, struct str text, const char *path, const char *member)
+{
+    t->path = arena_printf(&t->p->spec->arena, "%s.%s", path, member);
+    body_text_keys(text, check_placeholder, t);
+}
+
+/* ---- expressions ---- */
+
+static bool in_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Behind "memory": .KEY, ["KEY"] or ['KEY']. */
+static bool asks_for(struct str rest, struct str key)
+{
+    bool dot = str_starts(rest, STR(".")), bracket = str_starts(rest, STR("[\"")) || str_starts(rest, STR("['"));
+    size_t skip = dot ? 1 : 2, end = skip + key.len;
+
+    if ((!dot && !bracket) || rest.len < end || memcmp(rest.ptr + skip, key.ptr, key.len) != 0)
+        return false;
+    return dot ? rest.len == end || !in_name(rest.ptr[end]) : rest.len > end && rest.ptr[end] == rest.ptr[1];
+}
+
+/* As text: good enough for a warning. */
+static bool mentions(struct str source, struct str key)
+{
+    static const struct str memory = {"memory", 6};
+    const char *at = source.ptr;
+    size_t left = source.len;
+
+    while (left > 0 && (at = memmem(at, left, memory.ptr, memory.len))) {
+        left = source.len - (size_t)(at - source.ptr);
+        if ((at == source.ptr || !in_name(at[-1])) && asks_for((struct str){at + 6, left - 6}, key))
+            return true;
+        at += memory.len;
+        left -= memory.len;
+    }
+    return false;
+}
+
+static void warn_nil(struct texts *t, const char *path, struct str key)
+{
+    spec_say(t->p, SPEC_WARNING, path, "give it to a function as an input",
+             "'%.*s' is stored nowhere: expressions see nil", STR_ARG(key));
+}
+
+static void check_expr(struct texts *t, const struct spec_expr *e, const char *path, const char *member)
+{
+    const struct spec_texts *keys = &t->g->checkpoints.exclude_memory_keys;
+
+    for (size_t i = 0; e->source.len > 0 && i < keys->n; i++)
+        if (mentions(e->source, keys->at[i]))
+            warn_nil(t, arena_printf(&t->p->spec->arena, "%s.%s", path, member), keys->at[i]);
+}
+
+/* ---- all of them ---- */
+
+static void check_node(struct texts *t, const struct spec_node *n)
+{
+    check_text(t, n->prompt, n->path, "prompt");
+    check_text(t, n->system_prompt, n->path, "system_prompt");
+    check_text(t, n->question, n->path, "question");
+    for (size_t i = 0; n->type == SPEC_EVENT_LOOP && i < n->outputs.n; i++)
+        if (is_excluded(t->g, n->outputs.at[i])) /* an agent's outputs are part of its conversation */
+            spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.outputs[%zu]", n->path, i),
+                     "let a function give it", "'%.*s' is stored nowhere, so an agent cannot set it",
+                     STR_ARG(n->outputs.at[i]));
+    check_expr(t, &n->code, n->path, "code");
+    check_expr(t, &n->over, n->path, "over");
+    if (n->over_key.len > 0 && is_excluded(t->g, n->over_key))
+        warn_nil(t, arena_printf(&t->p->spec->arena, "%s.over", n->path), n->over_key);
+    for (size_t i = 0; i < n->routes.n; i++)
+        check_expr(t, &n->routes.at[i].when, n->routes.at[i].path, "when");
+}
+
+static void check_edge(struct texts *t, const struct spec_edge *e)
+{
+    check_expr(t, &e->when, e->path, "when");
+    for (size_t i = 0; i < e->map.n; i++)
+        check_expr(t, &e->map.at[i].value, e->path,
+                   arena_printf(&t->p->spec->arena, "map.%.*s", STR_ARG(e->map.at[i].key)));
+}
+
+/* The graph itself is stored: a value that is stored nowhere cannot stand in it. */
+static void check_memory(struct texts *t)
+{
+    for (const struct json *m = t->g->memory ? t->g->memory->first : NULL; m; m = m->next) {
+        struct str key = json_key_text(&t->p->spec->arena, m);
+
+        if (is_excluded(t->g, key))
+            spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.memory.%.*s", t->g->path, STR_ARG(key)),
+                     "give it when it runs: --set", "'%.*s' is stored nowhere, and the graph is stored", STR_ARG(key));
+    }
+}
+
+/* What is given from outside has a name in somebody's inputs. */
+static void add_named(const struct spec_graph *g, struct map *keys)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node) {
+            for (size_t k = 0; k < n->inputs.n; k++)
+                map_put(keys, n->inputs.at[k], keys);
+            if (n->type == SPEC_MAP && n->as.len > 0)
+                map_put(keys, n->as, keys);
+        }
+}
+
+void spec_check_texts(struct spec_parser *p, const struct spec_graph *g, struct map *keys)
+{
+    struct texts t = {.p = p, .g = g, .keys = keys};
+
+    add_named(g, keys);
+    check_memory(&t);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)
+            check_node(&t, n);
+    for (size_t i = 0; i < g->edges.n; i++)
+        check_edge(&t, &g->edges.at[i]);
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a graph is, folded from what it recorded: which nodes are to run, which run, what failed, and what the graphs inside
+ * nodes remember. A node that is complete leaves nothing here but its visits, so that this stays as small as what is open.
+ */
+#include "base/timefmt.h"
+#include "session/fold.h"
+
+static struct str text_of(const struct fact *f, const char *key)
+{
+    return json_get_text(f->arena, f->body, str_from(key));
+}
+
+static void task_free(void *p)
+{
+    struct task *t = p;
+
+    if (!t)
+        return;
+    free(t->branch);
+    free(t->inputs);
+    free(t);
+}
+
+static void scope_free(void *p)
+{
+    map_done(p, free);
+    free(p);
+}
+
+void position_done(struct position *p)
+{
+    map_done(&p->ready, task_free);
+    map_done(&p->active, task_free);
+    map_done(&p->scopes, scope_free);
+    map_done(&p->writers, free);
+    map_done(&p->troubles, free);
+    free(p->graph_digest);
+}
+
+struct map *position_scope(struct content *c, struct str frame, bool make)
+{
+    struct map *scope = frame.len ? map_get(&c->position.scopes, frame) : &c->memory;
+
+    if (!scope && make) {
+        scope = mem_zero(sizeof *scope);
+        map_put(&c->position.scopes, frame, scope);
+    }
+    return scope;
+}
+
+/* ---- branches ---- */
+
+bool branch_is_within(struct str branch, struct str outer)
+{
+    return !outer.len || (str_starts(branch, outer) && (branch.len == outer.len || branch.ptr[outer.len] == '/'));
+}
+
+struct str branch_common(struct str a, struct str b)
+{
+    while (!branch_is_within(b, a)) {
+        while (a.len && a.ptr[a.len - 1] != '/')
+            a.len--;
+        a.len -= a.len > 0; /* the slash */
+    }
+    return a;
+}
+
+/* What stands before the last part of a name: "review#2" of "review#2/ask". */
+static struct str frame_of(struct str node)
+{
+    char end = node.len && node.ptr[node.len - 1] == ']' ? '[' : '/';
+
+    while (node.len && node.ptr[node.len - 1] != end)
+        node.len--;
+    node.len -= node.len > 0;
+    return node;
+}
+
+/* Where branches have come together, what they set is no longer in conflict with anybody's of that graph. */
+static void join_writers(struct position *p, struct str frame, struct str branch)
+{
+    for (struct map_entry *e = map_next(&p->writers, NULL); e; e = map_next(&p->writers, e)) {
+        struct str writer = str_from(e->value);
+
+        if (!str_starts(map_key(e), frame) || e->key[frame.len] != '\x1f')
+            continue;
+        if (writer.len == branch.len || !branch_is_within(writer, branch))
+            continue;
+        if (branch.len)
+            map_set_text(&p->writers, map_key(e), branch);
+        else
+            map_drop(&p->writers, map_key(e));
+    }
+}
+
+/* ---- frames ---- */
+
+static bool is_inside(struct str name, struct str frame)
+{
+    return str_starts(name, frame) && (name.len == frame.len || strchr("/[#\x1f", name.ptr[frame.len]));
+}
+
+static void drop_inside(struct map *m, struct str frame, void (*free_value)(void *))
+{
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e)) {
+        if (is_inside(map_key(e), frame))
+            free_value(map_remove(m, map_key(e)));
+    }
+}
+
+/* A node that is over takes along what the graph inside it had. */
+static void drop_frame(struct content *c, struct str node, int64_t visit, struct arena *a)
+{
+    struct str frame = str_from(arena_printf(a, "%.*s#%lld", STR_ARG(node), (long long)visit));
+    struct position *p = &c->position;
+
+    if (!p->scopes.live)
+        return;
+    drop_inside(&p->ready, frame, task_free);
+    drop_inside(&p->active, frame, task_free);
+    drop_inside(&p->scopes, frame, scope_free);
+    drop_inside(&p->writers, frame, free);
+    drop_inside(&p->troubles, frame, free);
+    drop_inside(&c->visits, frame, free);
+    drop_inside(&c->conversations, frame, free);
+    drop_inside(&c->outputs, frame, scope_free);
+}
+
+/* ---- events ---- */
+
+void content_run_started(struct content *c, const struct fact *f)
+{
+    struct position *p = &c->position;
+    struct str digest = text_of(f, "graph_digest");
+
+    if (!digest.len)
+        return;
+    text_set(&p->graph_digest, digest);
+    if (json_get(f->body, STR("graph"))) {
+        memcpy(p->graph_session, c->session, sizeof p->graph_session);
+        p->graph_seq = f->ev->seq;
+    }
+}
+
+/* What several edges give to one target: each its members, the later ones win. */
+static void add_inputs(struct task *t, const struct json *values, struct arena *a)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
+    struct json_out o = json_out_to(&out);
+    struct json *before = NULL;
+
+    if (!values || values->type != JSON_OBJECT || !values->first)
+        return;
+    if (t->inputs && json_parse(a, str_from(t->inputs), NULL, &before, NULL, NULL))
+        before = NULL;
+    json_out_begin(&o, '{');
+    for (const struct json *m = before ? before->first : NULL; m; m = m->next) {
+        if (!json_get(values, json_key_text(a, m)))
+            json_out_kraw(&o, json_key_text(a, m), json_source(m));
+    }
+    for (const struct json *m = values->first; m; m = m->next)
+        json_out_kraw(&o, json_key_text(a, m), json_source(m));
+    json_out_end(&o, '}');
+    text_set(&t->inputs, buf_view(&out));
+}
+
+void content_edge_taken(struct content *c, const struct fact *f)
+{
+    struct str to = text_of(f, "to"), branch = text_of(f, "branch");
+    struct task *t = map_get(&c->position.ready, to);
+
+    text_set(&c->next_node, to);
+    if (!t) {
+        t = mem_zero(sizeof *t);
+        t->seq = f->ev->seq;
+        text_set(&t->branch, branch);
+        map_put(&c->position.ready, to, t);
+    } else {
+        struct str both = branch_common(branch, str_from(t->branch));
+
+        text_set(&t->branch, arena_dup(f->arena, both));
+    }
+    add_inputs(t, json_get(f->body, STR("values")), f->arena);
+}
+
+/* It was ready, or it is tried again; whatever is told of others (by plain appends) only counts its visits. */
+void content_node_started(struct content *c, const struct fact *f)
+{
+    struct position *p = &c->position;
+    struct str node = text_of(f, "node");
+    int64_t *seen = map_get(&c->visits, node);
+    int64_t visit = json_get_int(f->body, STR("visit"), (seen ? *seen : 0) + 1);
+    struct task *t = map_get(&p->active, node);
+
+    map_set_int(&c->visits, node, visit);
+    text_set(&c->node, node);
+    text_set(&c->next_node, STR(""));
+    if (!t || t->visit != visit) {
+        task_free(map_remove(&p->active, node));
+        t = map_remove(&p->ready, node);
+        t = t ? t : mem_zero(sizeof *t);
+        t->seq = t->seq ? t->seq : f->ev->seq;
+        map_put(&p->active, node, t);
+        p->steps++;
+        text_set(&t->branch, text_of(f, "branch"));
+        join_writers(p, frame_of(node), str_from(t->branch));
+    }
+    t->state = TASK_RUNNING;
+    t->visit = visit;
+    t->attempt = json_get_int(f->body, STR("attempt"), 0);
+    t->retry_at_ms = 0;
+}
+
+static void node_over(struct content *c, const struct fact *f, struct str node)
+{
+    struct task *t = map_remove(&c->position.active, node);
+
+    if (t)
+        drop_frame(c, node, t->visit, f->arena);
+    task_free(t);
+}
+
+/* `deciding`: its work is done, which way it goes on is not known yet; node.decided is its end then. */
+void content_node_completed(struct content *c, const struct fact *f)
+{
+    struct str node = text_of(f, "node");
+    struct task *t = map_get(&c->position.active, node);
+
+    text_set(&c->node, node);
+    if (t && json_get_bool(f->body, STR("deciding"), false))
+        t->state = TASK_DECIDING;
+    else
+        node_over(c, f, node);
+}
+
+void content_node_decided(struct content *c, const struct fact *f)
+{
+    node_over(c, f, text_of(f, "node"));
+}
+
+/* Tried again later, failed for good and kept so that a resume finds it, or taken care of: then it is over. */
+void content_node_failed(struct content *c, const struct fact *f)
+{
+    struct str node = text_of(f, "node"), retry_at = text_of(f, "retry_at");
+    struct position *p = &c->position;
+    struct task *t = map_get(&p->active, node);
+    int64_t *troubles = map_get(&p->troubles, node);
+
+    text_set(&c->node, node);
+    c->failures++;
+    map_set_int(&p->troubles, node, (troubles ? *troubles : 0) + 1);
+    p->retries += retry_at.len > 0;
+    if (!t)
+        return;
+    t->attempt = json_get_int(f->body, STR("attempt"), t->attempt);
+    t->retry_at_ms = 0;
+    if (retry_at.len && time_parse(retry_at, &t->retry_at_ms))
+        t->state = TASK_RETRY;
+    else if (json_get_bool(f->body, STR("handled"), false) || json_get_bool(f->body, STR("dropped"), false))
+        node_over(c, f, node);
+    else
+        t->state = TASK_FAILED;
+}
+
+static void rename_entry(struct map *m, struct str from, struct str to)
+{
+    void *value = map_remove(m, from);
+
+    if (value)
+        map_put(m, to, value);
+}
+
+/* The same node in a newer graph; a name that is taken is refused before this is recorded. */
+void content_node_renamed(struct content *c, const struct fact *f)
+{
+    struct map *const maps[] = {&c->position.ready, &c->position.active, &c->position.troubles,
+                                &c->visits,         &c->conversations,   &c->outputs};
+    struct str from = text_of(f, "from"), to = text_of(f, "to");
+
+    for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
+        if (!map_get(maps[i], to))
+            rename_entry(maps[i], from, to);
+    }
+    if (str_eq(str_from(c->node), from))
+        text_set(&c->node, to);
+    if (str_eq(str_from(c->next_node), from))
+        text_set(&c->next_node, to);
+}
+
+/* ---- as JSON ---- */
+
+static const char *const state_words[] = {"ready", "running", "retry", "failed", "deciding"};
+
+static void put_number(struct json_out *o, const char *key, int64_t v)
+{
+    if (v)
+        json_out_kint(o, str_from(key), v);
+}
+
+static void put_tasks(struct json_out *o, const char *name, const struct map *m, enum state_part part)
+{
+    json_out_key(o, str_from(name));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e)) {
+        const struct task *t = e->value;
+
+        json_out_key(o, map_key(e));
+        json_out_begin(o, '{');
+        json_out_kstr(o, STR("state"), str_from(state_words[t->state]));
+        put_number(o, "visit", t->visit);
+        put_number(o, "attempt", t->attempt);
+        put_number(o, "seq", t->seq);
+        put_number(o, "retry_at_ms", t->retry_at_ms);
+        json_out_kstr_opt(o, STR("branch"), str_from(t->branch));
+        if (t->inputs && part != STATE_SUMMARY)
+            json_out_kraw(o, STR("inputs"), str_from(t->inputs));
+        json_out_end(o, '}');
+    }
+    json_out_end(o, '}');
+}
+
+static void put_memory(struct json_out *o, const struct map *m)
+{
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e))
+        json_out_kraw(o, map_key(e), str_from(e->value));
+    json_out_end(o, '}');
+}
+
+static void put_inner(struct json_out *o, const struct position *p)
+{
+    json_out_key(o, STR("scopes"));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(&p->scopes, NULL); e; e = map_next(&p->scopes, e)) {
+        json_out_key(o, map_key(e));
+        put_memory(o, e->value);
+    }
+    json_out_end(o, '}');
+    json_out_key(o, STR("writers"));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(&p->writers, NULL); e; e = map_next(&p->writers, e))
+        json_out_kstr(o, map_key(e), str_from(e->value));
+    json_out_end(o, '}');
+    json_out_key(o, STR("troubles"));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(&p->troubles, NULL); e; e = map_next(&p->troubles, e))
+        json_out_kint(o, map_key(e), *(int64_t *)e->value);
+    json_out_end(o, '}');
+}
+
+void position_encode(struct json_out *o, const struct position *p, enum state_part part)
+{
+    bool inner = part != STATE_SUMMARY && (p->scopes.live || p->writers.live || p->troubles.live);
+
+    if (!p->graph_digest && !p->steps && !p->retries && !p->ready.live && !inner)
+        return;
+    json_out_key(o, STR("position"));
+    json_out_begin(o, '{');
+    put_tasks(o, "ready", &p->ready, part);
+    put_tasks(o, "active", &p->active, part);
+    if (part != STATE_SUMMARY)
+        put_inner(o, p);
+    put_number(o, "steps", p->steps);
+    put_number(o, "retries", p->retries);
+    json_out_kstr_opt(o, STR("graph_digest"), str_from(p->graph_digest));
+    json_out_kstr_opt(o, STR("graph_session"), str_from(p->graph_session));
+    put_number(o, "graph_seq", p->graph_seq);
+    json_out_end(o, '}');
+}
+
+static void get_tasks(struct arena *a, struct map *m, const struct json *object)
+{
+    for (const struct json *v = object ? object->first : NULL; v; v = v->next) {
+        struct task *t = mem_zero(sizeof *t);
+        const struct json *inputs = json_get(v, STR("inputs"));
+        struct str state = json_get_text(a, v, STR("state"));
+
+        for (int i = 0; i <= TASK_DECIDING; i++) {
+            if (str_eq(state, str_from(state_words[i])))
+                t->state = (enum task_state)i;
+        }
+        t->visit = json_get_int(v, STR("visit"), 0);
+        t->attempt = json_get_int(v, STR("attempt"), 0);
+        t->seq = json_get_int(v, STR("seq"), 0);
+        t->retry_at_ms = json_get_int(v, STR("retry_at_ms"), 0);
+        text_set(&t->branch, json_get_text(a, v, STR("branch")));
+        text_set(&t->inputs, inputs ? json_source(inputs) : STR(""));
+        task_free(map_put(m, json_key_text(a, v), t));
+    }
+}
+
+void position_decode(struct arena *a, struct position *p, const struct json *v)
+{
+    const struct json *scopes = json_get(v, STR("scopes")), *writers = json_get(v, STR("writers")),
+                      *troubles = json_get(v, STR("troubles"));
+    int64_t n;
+
+    get_tasks(a, &p->ready, json_get(v, STR("ready")));
+    get_tasks(a, &p->active, json_get(v, STR("active")));
+    for (const struct json *s = scopes ? scopes->first : NULL; s; s = s->next) {
+        struct map *scope = mem_zero(sizeof *scope);
+
+        for (const struct json *m = s->first; m; m = m->next)
+            map_set_text(scope, json_key_text(a, m), json_source(m));
+        map_put(&p->scopes, json_key_text(a, s), scope);
+    }
+    for (const struct json *m = writers ? writers->first : NULL; m; m = m->next)
+        map_set_text(&p->writers, json_key_text(a, m), m->type == JSON_STRING ? json_text(a, m) : STR(""));
+    for (const struct json *m = troubles ? troubles->first : NULL; m; m = m->next) {
+        if (json_int(m, &n))
+            map_set_int(&p->troubles, json_key_text(a, m), n);
+    }
+    p->steps = json_get_int(v, STR("steps"), 0);
+    p->retries = json_get_int(v, STR("retries"), 0);
+    text_set(&p->graph_digest, json_get_text(a, v, STR("graph_digest")));
+    snprintf(p->graph_session, sizeof p->graph_session, "%.*s", STR_ARG(json_get_text(a, v, STR("graph_session"))));
+    p->graph_seq = json_get_int(v, STR("graph_seq"), 0);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of seats share: a session, a run, and an agent's loop that is one part of it. */
+#ifndef TESTS_AGENT_SEATS_H
+#define TESTS_AGENT_SEATS_H
+
+#include "agent/cuts.h"
+#include "agent/seat.h"
+#include "session/run.h"
+
+struct desk {
+    struct world w;
+    tide_store *store;
+    tide_session *s;
+    tide_run *run;
+    struct seat seat;
+    struct seat_result result;
+    struct tide_err err;
+    int turns_over;
+};
+
+UNUSED static void count_turn(void *arg, struct draft *d, int64_t turn)
+{
+    struct desk *k = arg;
+
+    (void)d;
+    assert_true(turn > 0);
+    k->turns_over++;
+}
+
+UNUSED static void take_seat(struct desk *k, const char *node, int64_t visit)
+{
+    k->seat = (struct seat){.session = k->s,
+                            .run = k->run,
+                            .node = node,
+                            .visit = visit,
+                            .branch = "",
+                            .prompt = "do it",
+                            .opt = &k->w.opt,
+                            .turn_over = count_turn,
+                            .arg = k};
+}
+
+UNUSED static void begin(struct desk *k, const char *script)
+{
+    world_init(&k->w);
+    k->w.opt.approve = NULL;
+    k->w.opt.permissions = ALLOW_ALL;
+    write_file(k->w.script, script);
+    k->store = store_at(&k->w, "s.db");
+    OK(tide_session_create(k->store, "s", NULL, &k->s, &err));
+    OK(tide_run_start(k->s, &(struct tide_run_options){0}, &k->run, &err));
+    take_seat(k, "write", 1);
+}
+
+UNUSED static void forget_result(struct desk *k)
+{
+    seat_result_done(&k->result);
+    k->result = (struct seat_result)SEAT_RESULT_INIT;
+}
+
+UNUSED static enum tide_code sit(struct desk *k)
+{
+    forget_result(k);
+    k->err = (struct tide_err){TIDE_OK, ""};
+    return seat_run(&k->seat, &k->result, &k->err);
+}
+
+#define SITS(want, k) expect_code(want, sit(k), &(k)->err, "seat_run", __FILE__, __LINE__)
+
+UNUSED static void end(struct desk *k)
+{
+    const struct tide_run_result completed = {.outcome = "completed"};
+
+    if (k->run && !k->run->over)
+        OK(tide_run_end(k->run, &completed, &err));
+    tide_run_close(k->run);
+    tide_session_close(k->s);
+    tide_store_close(k->store);
+    seat_result_done(&k->result);
+    dir_remove(k->w.dir);
+}
+
+#define SET(key, value) CALL("same", "set_output", "{\"key\":\"" key "\",\"value\":" value "}")
+
+UNUSED static const struct str two_keys[] = {{"title", 5}, {"body", 4}}, one_nullable[] = {{"body", 4}};
+
+UNUSED static void want_two(struct desk *k)
+{
+    k->seat.outputs = two_keys;
+    k->seat.n_outputs = 2;
+}
+
+/* A tool of each class, an end that comes too early, a rate limit; ids that the provider repeats. */
+UNUSED static const char pages_script[] =
+    "{\"nodes\":{\"write\":["
+    "{\"text\":\"Look.\",\"calls\":[" BASH("same", "echo b1 >> " LEDGER) "," SET(
+        "title",
+        "\"T\"") "]},"
+                 "{\"text\":\"That is all.\"},"
+                 "{\"text\":\"Now.\",\"fail\":[{\"status\":429}],\"calls\":[" CALL(
+                     "same", "write",
+                     "{\"path\":\"out.txt\",\"content\":\"x\"}") "," BASH("same",
+                                                                          "echo b2 >> " LEDGER) "]},"
+                                                                                                "{\"calls\":[" SET("body", "{\"a\":[1,2.50]}") "," CALL(
+                                                                                                    "same", "read",
+                                                                                                    "{\"path\":\"" GIVEN
+                                                                                                    "\"}") "]}]}}";
+
+#endif

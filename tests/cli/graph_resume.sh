@@ -1,0 +1,277 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tidemark sessions resume: a graph goes on where it failed, from a checkpoint, with other values, with another graph; what
+# stands in the way is said before anything is written.
+# shellcheck disable=SC2016,SC2317 # variables are for tidemark to look up; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+
+cat >g.json <<'END'
+{"tidemark_graph": 1, "id": "pipe", "entry": "fetch", "nodes": [
+  {"id": "fetch", "type": "function", "program": ["sh", "-c", "echo fetch >>log; echo '{\"page\": \"hello\"}'"], "outputs": ["page"]},
+  {"id": "post", "type": "function", "retries": 0, "inputs": ["page", "api_key"], "outputs": ["posted"],
+   "program": ["sh", "-c", "echo post >>log; grep -q good && echo '{\"posted\": true}'"]},
+  {"id": "tell", "type": "function", "program": ["sh", "-c", "echo tell >>log; echo '{\"told\": 1}'"], "outputs": ["told"]}],
+ "edges": [{"from": "fetch", "to": "post"}, {"from": "post", "to": "tell"}]}
+END
+
+# begin ID: a session that failed at post; log is what has happened in the world.
+begin() {
+    : >log
+    tidemark run g.json --session "$1" --set api_key=bad-hunter-1 --quiet >/dev/null 2>&1
+}
+
+happened() {
+    tr '\n' ' ' <log
+}
+
+last() {
+    tidemark sessions show "$1" --json | json '$.last_seq'
+}
+
+# ---- where it failed ----
+begin s1
+check_is 'the list says where and why' 's1 post' \
+    "$(tidemark sessions list --agent pipe --status failed --json | json '$.sessions[0].session_id') $(
+        tidemark sessions list --agent pipe --status failed --json | json '$.sessions[0].failed_at_node')"
+check 'people see node, checkpoint and error' eval \
+    "tidemark sessions list --status failed | grep -q \"^s1  idle, failed  post  ckpt_.*node 'post' failed\""
+seq=$(last s1)
+refuses 'what was never stored is missed' 2 "node 'post' needs 'api_key', which is never stored" sessions resume s1
+check_status 'a dry run is as wrong' 2 tidemark sessions resume s1 --dry-run
+check 'and says what to do' eval "tidemark sessions resume s1 --dry-run | grep -qF -- '--set api_key='"
+check 'also as JSON' eval 'tidemark sessions resume s1 --dry-run --json | is_json'
+check_is 'with what would run' post "$(tidemark sessions resume s1 --dry-run --json | json '$.nodes_to_run[0].node')"
+check_is 'nothing was written by asking' "$seq" "$(last s1)"
+check_is 'a value from the environment' 'told: 1' \
+    "$(KEY=good-hunter-2 tidemark sessions resume s1 --set 'api_key=$KEY' --quiet)"
+check_is 'what is complete did not run again' 'fetch post post tell ' "$(happened)"
+tidemark sessions export s1 -o export.jsonl
+tidemark log show s1 >shown
+check_is 'the secret is in no file' '' "$(grep -rla 'hunter-' data export.jsonl shown)"
+
+# ---- from a checkpoint ----
+refuses 'a completed session has nothing left to run' 2 'has completed' sessions resume s1
+check_is 'its checkpoints by type' 3 "$(tidemark sessions checkpoints s1 --type node_complete --ids | wc -l)"
+check_is 'those without a failure before them' 3 "$(tidemark sessions checkpoints s1 --clean --ids | wc -l)"
+ckpt=$(tidemark sessions checkpoints s1 --type node_complete --ids | sed -n 1p)
+check_is 'a checkpoint knows what ran before it' '["fetch"]' \
+    "$(tidemark sessions inspect s1 "$ckpt" --json | json '$.execution_path')"
+check_is 'and what comes next' post "$(tidemark sessions inspect s1 "$ckpt" --json | json '$.next_node')"
+check_is 'and figures' 1 "$(tidemark sessions inspect s1 "$ckpt" --json | json '$.metrics.steps')"
+check_is 'and the memory when asked for' hello \
+    "$(tidemark sessions inspect s1 "$ckpt" --memory --json | json '$.state.memory.page')"
+check 'for people too' eval "tidemark sessions inspect s1 $ckpt --memory | grep -q 'page = \"hello\"'"
+: >log
+seq=$(last s1)
+fork=$(tidemark sessions resume s1 --checkpoint "$ckpt" --set api_key=good-hunter-3 --json --quiet 2>/dev/null | json '$.session_id')
+check_is 'a fork begins there' 'post tell ' "$(happened)"
+check_is 'the session itself stays as it is' "$seq" "$(last s1)"
+check_is 'the fork has completed' completed "$(tidemark sessions show "$fork" --json | json '$.outcome')"
+begin s2
+ckpt=$(tidemark sessions checkpoints s2 --type node_start --ids | sed -n 1p)
+check_is 'one that failed goes back' 'told: 1' \
+    "$(tidemark sessions resume s2 --checkpoint "$ckpt" --set api_key=good --quiet)"
+check_is 'to before its first node' 'fetch post fetch post tell ' "$(happened)"
+
+# ---- another graph ----
+begin s3
+sed 's/"post"/"publish"/g' g.json >renamed.json
+refuses 'a node that is gone is named' 2 "node 'post', which is to run next, is not in this graph: --map post=publish" \
+    sessions resume s3 --graph renamed.json --set api_key=good
+refuses 'a name that is not there' 2 "the graph has no node 'pub'" \
+    sessions resume s3 --graph renamed.json --set api_key=good --map post=pub
+tidemark sessions resume s3 --graph renamed.json --set api_key=good --map post=publish >out 2>err
+check_is 'under its new name it goes on' 'told: 1' "$(cat out)"
+check 'which is said' holds "node 'post' is called 'publish' in this graph" <err
+check_is 'and recorded' 1 "$(tidemark log show s3 --json | grep -c '"kind":"node.renamed"')"
+begin s4
+cat >other.json <<'END'
+{"tidemark_graph": 1, "id": "pipe", "entry": "fetch", "nodes": [
+  {"id": "fetch", "type": "function", "program": ["sh", "-c", "echo fetch >>log; echo '{\"page\": \"hello\"}'"], "outputs": ["page"]},
+  {"id": "print", "type": "lua", "code": "return {sent = 1}", "outputs": ["sent"]}],
+ "edges": [{"from": "fetch", "to": "print"}]}
+END
+refuses 'without a likeness there is no guess' 2 'name the one it is now with --map OLD=NEW' \
+    sessions resume s4 --graph other.json
+tidemark sessions resume s4 --graph other.json --fallback --quiet >out 2>err
+check_is 'the newest checkpoint that fits is taken when asked for' 'fetch post fetch ' "$(happened)"
+check_is 'and it goes on from there' 'sent: 1' "$(cat out)"
+begin s5
+refuses 'a graph that is not there' 3 none.json sessions resume s5 --graph none.json
+echo '{' >broken.json
+refuses 'a graph that is none' 2 broken.json sessions resume s5 --graph broken.json
+
+# ---- a person ----
+cat >ask.json <<'END'
+{"tidemark_graph": 1, "id": "ask", "entry": "h", "nodes": [
+  {"id": "h", "type": "human_input", "question": "Which colour?", "outputs": ["colour"]}]}
+END
+check_status 'a graph that asks waits' 7 tidemark run ask.json --session w1 --quiet
+refuses 'going on is not answering' 2 'waits for input: Which colour?' sessions resume w1
+check_status 'it waits still' 2 tidemark sessions resume w1 --dry-run
+refuses 'one answer' 2 'give one of them' sessions resume w1 --input red --input-json '"red"'
+refuses 'a token that is none' 8 token sessions resume w1 --token nonsense --input red
+check_is 'the answer goes on' 'colour: red' "$(tidemark sessions resume w1 --input red --quiet)"
+refuses 'once' 2 'does not wait for an answer' sessions resume w1 --input red
+
+# ---- what must happen once ----
+cat >once.json <<'END'
+{"tidemark_graph": 1, "id": "once", "entry": "a", "nodes": [
+  {"id": "a", "type": "lua", "code": "return {a = 1}", "outputs": ["a"]},
+  {"id": "pay", "type": "function", "effect": "once", "program": ["sh", "-c", "echo pay >>log; echo '{\"paid\": 1}'"], "outputs": ["paid"]},
+  {"id": "z", "type": "function", "retries": 0, "program": ["sh", "-c", "test -e ok && echo '{\"z\": 1}'"], "outputs": ["z"]}],
+ "edges": [{"from": "a", "to": "pay"}, {"from": "pay", "to": "z"}]}
+END
+: >log
+tidemark run once.json --session o1 --quiet >/dev/null 2>&1
+ckpt=$(tidemark sessions checkpoints o1 --type node_complete --ids | sed -n 1p)
+refuses 'going back past it is refused, and it is named' 4 'must happen once: pay' sessions resume o1 --checkpoint "$ckpt"
+refuses 'one of them' 2 'give one of them' sessions resume o1 --checkpoint "$ckpt" --reuse-effects --redo-effects
+refuses 'only where something happens again' 2 'only with --checkpoint' sessions resume o1 --reuse-effects
+: >ok
+check_is 'what it gave is used again' 'z: 1' "$(tidemark sessions resume o1 --checkpoint "$ckpt" --reuse-effects --quiet)"
+check_is 'it happened once' 'pay ' "$(happened)"
+refuses 'also in a fork' 4 'in a fork' sessions resume o1 --checkpoint "$ckpt"
+check_is 'somebody says so' 'z: 1' "$(tidemark sessions resume o1 --checkpoint "$ckpt" --redo-effects --quiet 2>/dev/null)"
+check_is 'then it happens again' 'pay pay ' "$(happened)"
+rm ok
+tidemark run once.json --session o2 --quiet >/dev/null 2>&1
+refuses 'a name that is wrong is no permission' 2 'no node of this name' sessions resume o2 --retry payy
+
+tidemark sessions fork s1 --at "$(tidemark sessions checkpoints s1 --type node_complete --ids | sed -n 1p)" --id hand >/dev/null
+: >log
+check_is 'a fork made by hand goes on' 'told: 1' "$(tidemark sessions resume hand --set api_key=good --quiet)"
+check_is 'with what is open in it' 'post tell ' "$(happened)"
+
+# ---- while it runs, and when it was killed ----
+sed 's/echo pay >>log; /echo pay >>log; test -e ok || exec sleep 60; /' once.json >slow.json
+: >log
+"$TIDE_BIN" run slow.json --session k1 --quiet >/dev/null 2>&1 &
+runner=$!
+check 'it has begun' wait_for has_lines log 0
+refuses 'one that runs elsewhere' 4 "session 'k1' is held by" sessions resume k1
+kill -KILL $runner
+wait $runner 2>/dev/null
+: >ok
+refuses 'what must happen once and was cut is left to a person' 10 "node 'pay' must happen once and was cut" sessions resume k1
+check_is 'nothing happens meanwhile' 'pay ' "$(happened)"
+check_is 'it may be tried again' 'z: 1' "$(tidemark sessions resume k1 --retry pay --quiet)"
+check_is 'when somebody says so' 'pay pay ' "$(happened)"
+
+# ---- inside an agent's work ----
+cat >think.json <<'END'
+{"tidemark_graph": 1, "id": "think", "entry": "think", "nodes": [
+  {"id": "think", "type": "event_loop", "prompt": "Go", "outputs": ["a", "b", "c"]},
+  {"id": "z", "type": "function", "retries": 0, "program": ["sh", "-c", "test -e zok && echo '{\"z\": 1}'"], "outputs": ["z"]}],
+ "edges": [{"from": "think", "to": "z"}]}
+END
+turn='{"calls": [{"name": "set_output", "args": {"key": "%s", "value": "%s"}}]}'
+# shellcheck disable=SC2059 # the format is the turn
+{
+    printf '{"nodes": {"think": ['
+    printf "$turn, $turn, $turn" a 1 b 2 c 3
+    printf ']}}'
+} >answers.json
+tidemark run think.json --session t0 --script answers.json --checkpoint checkpoint_on_loop_iteration=true --quiet >/dev/null 2>&1
+: >zok
+ckpt=$(tidemark sessions checkpoints t0 --type loop_iteration --ids | sed -n 2p)
+check_is 'a checkpoint of a turn has the messages' 5 "$(tidemark sessions inspect t0 "$ckpt" --json | json '$.state.conversations.think.messages')"
+tidemark sessions resume t0 --checkpoint "$ckpt" --script answers.json --json >out 2>err
+check_is 'it goes on at the turn after it' 1 "$(grep -c 'think: set_output' err)"
+check_is 'with what was set before' '1 2 3' "$(json '$.memory.a' <out) $(json '$.memory.b' <out) $(json '$.memory.c' <out)"
+
+# ---- --set ----
+printf 'from a file\n' >value
+printf '[1, 2]' >list
+cat >echo.json <<'END'
+{"tidemark_graph": 1, "id": "echo", "entry": "e", "nodes": [
+  {"id": "e", "type": "lua", "inputs": ["k"], "code": "return {out = inputs.k}", "outputs": ["out"]}]}
+END
+# set_gives WANT SET: what the node sees, as JSON.
+set_gives() {
+    VALUE='of $HOME' tidemark run echo.json --set "$2" --json --quiet <value >"$work/.json" 2>/dev/null
+    check_is "--set $2" "$1" \
+        "$(sqlite3 :memory: "SELECT json_extract(CAST(readfile('$work/.json') AS TEXT), '$.memory') -> '$.out'")"
+}
+set_gives '"text"' 'k=text'
+set_gives '""' 'k='
+set_gives '"a=b"' 'k=a=b'
+set_gives '"-5"' 'k=-5'
+set_gives '"@x"' 'k==@x'
+set_gives '"$x"' 'k==$x'
+set_gives '"-"' 'k==-'
+set_gives '{"a":[1,true]}' 'k:={"a": [1, true]}'
+set_gives '"from a file"' 'k=@value'
+set_gives '[1,2]' 'k:=@list'
+set_gives '"from a file"' 'k=-'
+set_gives '"of $HOME"' 'k=$VALUE'
+begin s6
+seq=$(last s6)
+refuses 'no key' 2 'the key first' sessions resume s6 --set =x
+refuses 'no value' 2 'the key first' sessions resume s6 --set key
+refuses 'no JSON' 2 '--set k: what stands behind := is no JSON' sessions resume s6 --set 'k:={'
+refuses 'no such file' 3 "open 'none'" sessions resume s6 --set k=@none
+refuses 'no such variable' 2 'the variable NONE_SUCH is not set' sessions resume s6 --set 'k=$NONE_SUCH'
+refuses 'no name of a variable' 2 'KEY==TEXT' sessions resume s6 --set 'k=$5'
+refuses 'a key twice' 2 'it is given twice' sessions resume s6 --set k=1 --set k=2
+refuses 'standard input twice' 2 'was taken by another' sessions resume s6 --set k=- --set l=- <value
+printf '\377' >bytes
+refuses 'bytes that are no text' 2 'must be valid UTF-8' sessions resume s6 --set k=@bytes
+refuses 'no pair' 2 'give OLD=NEW' sessions resume s6 --map post
+refuses 'no such session' 3 'sessions list' sessions resume none
+refuses 'no such checkpoint' 3 "no checkpoint 'ckpt_none'" sessions resume s6 --checkpoint ckpt_none
+check_is 'none of these wrote anything' "$seq" "$(last s6)"
+check_is 'a message shows no value' '' "$(tidemark sessions resume s6 --set 'api_key:=hunter-4 {' 2>&1 | grep hunter)"
+
+# ---- what is no graph ----
+tidemark sessions new --id plain >/dev/null
+refuses 'a session that ran nothing' 2 'plain' sessions resume plain
+refuses 'what is for graphs' 2 "runs no graph: --set is for graphs" sessions resume plain --set a=1
+tidemark exec --session prog -- sh -c 'exit 3' >/dev/null 2>&1
+check_status 'a program goes on as with resume' 3 tidemark sessions resume prog
+
+# ---- damage ----
+begin d1
+marks=$(tidemark sessions checkpoints d1 --json)
+at=$(printf '%s' "$marks" | json '$.checkpoints[2].seq')
+bad=$(printf '%s' "$marks" | json '$.checkpoints[2].checkpoint_id')
+good=$(printf '%s' "$marks" | json '$.checkpoints[1].checkpoint_id')
+sqlite3 data/tidemark/tidemark.db "UPDATE events SET ts = ts + 1 WHERE seq = $at AND sid = (SELECT sid FROM events WHERE body LIKE '%$bad%' LIMIT 1)"
+refuses 'a damaged checkpoint is refused by name' 5 "checkpoint '$bad'" sessions resume d1 --checkpoint "$bad" --set api_key=good
+: >log
+tidemark sessions resume d1 --set api_key=good --quiet >out 2>err
+check_is 'without a name the newest that can be read is taken' 'told: 1' "$(cat out)"
+check 'said aloud' holds "from checkpoint $good" <err
+check 'with what is damaged' holds 'session d1 is damaged' <err
+check_is 'what was complete there is not run again' 'post tell ' "$(happened)"
+check_status 'or when asked for' 0 tidemark sessions resume d1 --checkpoint "$bad" --fallback --set api_key=good
+begin d2
+sqlite3 data/tidemark/tidemark.db "UPDATE events SET ts = ts + 1 WHERE seq = 1 AND sid = (SELECT max(sid) FROM events)"
+refuses 'and when there is none, nothing begins anew in silence' 5 'no valid checkpoints found for session d2' \
+    sessions resume d2 --set api_key=good
+
+# ---- at a terminal ----
+if ! command -v tmux >/dev/null; then
+    skip 'what is never stored is asked for' 'no tmux here'
+    finish
+fi
+terminal() {
+    tmux -S "$work/terminal" -f /dev/null "$@"
+}
+is_shown() {
+    terminal capture-pane -p | grep -q -- "$1"
+}
+trap 'terminal kill-server 2>/dev/null; rm -rf "$work"' EXIT
+unset TMUX
+export TERM=xterm
+begin t1
+terminal new-session -d -x 100 -y 30 "$(printf '%q ' "$TIDE_BIN" sessions resume t1); echo \$? >ended; read -r _"
+check 'what is never stored is asked for' wait_for is_shown 'api_key of node post, which is never stored'
+terminal send-keys -l good-hunter-6
+terminal send-keys Enter
+check 'and it goes on' wait_for test -s ended
+check_is 'to its end' 0 "$(cat ended)"
+check 'what was typed is not shown' eval '! is_shown hunter'
+check_is 'nor stored' '' "$(grep -rla 'hunter-6' data)"
+finish

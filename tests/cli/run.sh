@@ -1,0 +1,275 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tidemark run: graphs to their end, failed and gone on with, asked about, cut, stopped; what is printed and what is refused.
+# shellcheck disable=SC2016,SC2317 # programs of graphs hold dollars; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+unset ANTHROPIC_API_KEY OPENAI_API_KEY
+export TIDEMARK_STORE="$work/s.db"
+
+# run ARGS...: with its result in out, what it says in err, its exit status in $got, its session in $id.
+run() {
+    tidemark run "$@" >out 2>err </dev/null && got=0 || got=$?
+    id=$(sed -n 's/^session //p' err | head -n 1)
+}
+newest() {
+    tidemark sessions list --ids | head -n 1
+}
+count() {
+    tidemark log show "$1" | grep -c "\"kind\":\"$2\""
+}
+sessions() {
+    tidemark sessions list --ids | wc -l
+}
+
+# ---- to its end ----
+cat >chain.json <<'END'
+{"tidemark_graph": 1, "id": "chain", "name": "A chain", "entry": "a", "memory": {"word": "tide"},
+ "nodes": [
+  {"id": "a", "type": "lua", "code": "return {long = memory.word .. '!'}", "outputs": ["long"]},
+  {"id": "b", "type": "function", "retries": 0, "program": ["sh", "-c", "echo called >>calls; [ -f fixed ] || { echo boom >&2; exit 3; }; echo '{\"n\": 2}'"], "outputs": ["n"]},
+  {"id": "c", "type": "lua", "code": "return {sum = memory.n + 1, text = 'one\\ntwo'}", "outputs": ["sum", "text"]}],
+ "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}]}
+END
+touch fixed
+run chain.json
+check_is 'a graph runs to its end' 0 $got
+check_is 'what its last node gave is printed' "sum: 3
+text:
+  one
+  two" "$(cat out)"
+check_is 'the session is said first' "session $id" "$(head -n 1 err)"
+check_is 'then a line for each thing that happens' 'a: starts
+a: done
+b: starts
+b: done
+c: starts
+c: done' "$(sed -n '2,7s/, .* s$//;2,7p' err)"
+check 'and a sum' eval "tail -n 1 err | grep -q '^completed: 3 nodes, 6 checkpoints, '"
+check_is 'the session is named after the graph' 'chain A chain' \
+    "$(tidemark sessions show "$id" --json | json '$.agent') $(tidemark sessions show "$id" --json | json '$.title')"
+check_is 'its directory is this one' "$work" "$(tidemark state "$id" | json '$.session.working_dir')"
+run chain.json --verbose
+check 'verbose adds edges and checkpoints' eval "grep -q '^a: leads to b' err && grep -q '^a: checkpoint ckpt_.*, node_complete' err"
+run chain.json -q
+check_is 'quiet says nothing' '' "$(cat err)"
+check_is 'but prints the same' 'sum: 3' "$(head -n 1 out)"
+tidemark run - -q <chain.json >out
+check_is 'from standard input' 'sum: 3' "$(head -n 1 out)"
+run chain.json --session mine --title 'My run'
+check_is 'its id and title may be given' 'mine My run' "$id $(tidemark sessions show mine --json | json '$.title')"
+run chain.json --set word=ebb --set extra:='[1,2]' --json
+check 'JSON is one line' eval 'is_json <out'
+check_is 'with the whole memory' 'ebb! [1,2] 2' "$(json '$.memory.long' <out) $(json '$.memory.extra' <out) $(json '$.memory.n' <out)"
+check_is 'and figures' 'completed 3 0 6' \
+    "$(json '$.status' <out) $(json '$.nodes' <out) $(json '$.retries' <out) $(json '$.checkpoints' <out)"
+run chain.json --output stream-json
+check_is 'a stream begins and ends' 'start result' "$(head -n 1 out | json '$.type') $(tail -n 1 out | json '$.type')"
+check_is 'and tells each node' 3 "$(grep -c '"type":"node_end"' out)"
+
+# ---- checkpoints by flag ----
+run chain.json --no-checkpoints --json
+check_is 'none when none are wanted' 0 "$(json '$.checkpoints' <out)"
+run chain.json --checkpoint on_edge=true --checkpoint checkpoint_on_node_start=false --json
+check_is 'as the flags say' 5 "$(json '$.checkpoints' <out)"
+id=$(json '$.session_id' <out)
+check 'which is recorded' eval "tidemark log show '$id' | grep '\"kind\":\"run.started\"' | holds '\"checkpoint_on_edge\":true'"
+before=$(sessions)
+refuses 'a checkpoint key that is none' 2 "there is no 'foo': use one of checkpoint_on_node_start" run chain.json --checkpoint foo=1
+refuses 'one without a value' 2 'give KEY=VALUE' run chain.json --checkpoint async_checkpoint
+refuses 'a value that is none' 2 "'maybe' is no value" run chain.json --checkpoint async_checkpoint=maybe
+refuses 'a value of another type' 2 'must be true or false' run chain.json --checkpoint async_checkpoint=7
+refuses 'both' 2 'give one of them' run chain.json --checkpoint async_checkpoint=false --no-checkpoints
+
+# ---- what is refused makes no session ----
+refuses 'a file that is not there' 3 'none.json' run none.json
+refuses 'a directory' 6 'Is a directory' run .
+refuses 'an option that is none' 2 "unknown option '--bogus'" run chain.json --bogus
+refuses 'no graph' 2 'GRAPH is missing' run
+refuses 'a key without a value' 2 'give KEY=TEXT' run chain.json --set word
+refuses 'a JSON value that is none' 2 'word' run chain.json --set 'word:={'
+refuses 'a file of a value that is not there' 3 'gone' run chain.json --set word=@gone
+refuses 'the graph and a value from standard input' 2 'standard input is the graph' run - --set word=- <chain.json
+refuses '--json and a stream' 2 'give one of them' run chain.json --json --output stream-json
+refuses 'a script and another provider' 2 'give one of them' run chain.json --script x --provider openai
+refuses 'a descriptor that is closed' 2 'not an open descriptor' run chain.json --token-fd 77
+echo '{"tidemark_graph": 1,' >half.json
+run half.json
+check_is 'half a JSON' '2 1' "$got $(grep -c '^problem  \$: not JSON' err)"
+echo '{"tidemark_graph":1,"id":"x","entry":"q","nodes":[{"id":"a","type":"lua","code":"return {"},{"id":"b","type":"nope"}]}' >bad.json
+run bad.json
+check_is 'every problem is told' '2 3' "$got $(grep -c '^problem' err)"
+check 'and how many' eval "tail -n 1 err | grep -q '^tidemark: bad.json has 3 problems, and nothing was run'"
+{
+    printf '{"tidemark_graph":1,"id":"big","entry":"n0","nodes":['
+    for i in $(seq 0 9999); do printf '%s{"id":"n%d","type":"lua","code":"return {}"}' "$([ "$i" -gt 0 ] && echo ,)" "$i"; done
+    printf ']}'
+} >big.json
+run big.json
+check_is 'ten thousand nodes' '2 1' "$got $(grep -c '10000 are too many: at most 4096' err)"
+echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"event_loop","prompt":"About {topic} and {nobody}","inputs":["topic"]}]}' >holes.json
+run holes.json --script x
+check_is 'a placeholder that nobody fills' '2 1' "$got $(grep -c '^problem.*nobody' err)"
+echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"function","callback":"f"}]}' >callback.json
+refuses 'a callback' 2 "calls 'f', which is registered by a program" run callback.json
+echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"event_loop","prompt":"Hi","model":"m"}]}' >agent.json
+refuses 'an agent without a key' 2 'no key for anthropic' run agent.json
+refuses 'a script that is not there' 3 'none.json' run agent.json --script none.json
+check_is 'none of them left a session' "$before" "$(sessions)"
+
+# ---- nodes that fail ----
+# fails NAME TEXT NODE...: a graph of this node fails with it, once.
+fails() {
+    echo "{\"tidemark_graph\":1,\"id\":\"x\",\"entry\":\"a\",\"max_retries\":0,\"nodes\":[{\"id\":\"a\",$3}]}" >fails.json
+    run fails.json
+    if [ $got -eq 1 ] && tail -n 1 err | grep -q "^tidemark: node 'a' failed: .*tidemark sessions resume $id" &&
+        grep -qF -- "$2" err; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        sed 's/^/# /' err
+        failures=$((failures + 1))
+    fi
+}
+fails 'half a JSON value of a program' 'not one JSON value' '"type":"function","program":["sh","-c","printf \"{\\\"a\\\": \""],"outputs":["a"]'
+fails 'Lua without end' 'stopped' '"type":"lua","code":"while true do end"'
+fails 'Lua that eats memory' 'stopped' '"type":"lua","code":"local t = {} for i = 1, 1e9 do t[i] = string.rep(\"x\", 1e6) .. i end"'
+fails 'a program that is not there' 'no-such-program' '"type":"function","program":["no-such-program"]'
+fails 'an output that is missing' 'no value for: b' '"type":"lua","code":"return {}","outputs":["b"]'
+fails 'one value over the limit of Lua' 'memory limit' '"type":"lua","code":"return {b = string.rep(\"x\", 70000000)}","outputs":["b"]'
+fails 'output over its limit' 'more than' '"type":"function","program":["sh","-c","printf \"{\\\"b\\\":\\\"\"; head -c 70000000 /dev/zero | tr \"\\\\0\" x; printf \"\\\"}\""],"outputs":["b"]'
+
+# ---- failed, and gone on with ----
+rm -f fixed calls
+run chain.json
+check_is 'a node that fails' 1 $got
+check_is 'one line says which, why and what to do' \
+    "tidemark: node 'b' failed: exit status 3: boom: \`tidemark sessions resume $id\` goes on" "$(tail -n 1 err)"
+check_is 'nothing is printed' '' "$(cat out)"
+refuses 'a session in the middle of a graph takes no other' 2 "is in the middle of a graph: \`tidemark sessions resume $id\`" run chain.json --session "$id"
+check 'why names the node' eval "tidemark why '$id' | grep -q \"node 'b' failed: exit status 3: boom\""
+check 'and the command' eval "tidemark why '$id' | grep -q '  tidemark sessions resume $id\$'"
+check_is 'it is listed as failed' "$id" "$(tidemark sessions list --agent chain --status failed --ids)"
+touch fixed
+tidemark resume "$id" >out 2>err
+check_is 'resume goes on' '0 sum: 3' "$? $(head -n 1 out)"
+check_is 'what was complete is not run again' 1 "$(tidemark log show "$id" | grep '"kind":"node.started"' | grep -c '"node":"a"')"
+check_is 'what failed is' 2 "$(wc -l <calls)"
+refuses 'what is complete is not resumed' 2 'has completed' resume "$id"
+check 'why offers a checkpoint then' eval "tidemark why '$id' | grep -q 'sessions resume $id --checkpoint'"
+run chain.json --session "$id"
+check_is 'a complete session can run another' 0 $got
+
+# ---- asked about ----
+cat >ask.json <<'END'
+{"tidemark_graph": 1, "id": "ship", "entry": "build",
+ "nodes": [
+  {"id": "build", "type": "lua", "code": "return {version = '1.2'}", "outputs": ["version"]},
+  {"id": "ok", "type": "human_input", "question": "Ship {version}?", "kind": "approval", "inputs": ["version"], "outputs": ["yes"], "deadline": "3h"},
+  {"id": "deploy", "type": "function", "effect": "once", "program": ["sh", "-c", "echo x >>deploys; [ -f slow ] && { echo $$ >at; exec sleep 60; }; echo '{\"url\": \"u\"}'"], "outputs": ["url"]}],
+ "edges": [{"from": "build", "to": "ok"}, {"from": "ok", "to": "deploy"}]}
+END
+run ask.json
+check_is 'a question parks it' 7 $got
+check 'it is shown' eval "grep -q '^  question  Ship 1.2?' err && grep -q '^  answer    tidemark resume $id --token rt_' err"
+token=$(sed -n 's/.*--token \(rt_[^ ]*\).*/\1/p' err)
+refuses 'a token that is wrong' 8 'token' resume "$id" --token "rt_x.y" --input yes
+tidemark resume "$id" --token "$token" --input yes >out 2>err
+check_is 'the token answers it' '0 url: u' "$? $(cat out)"
+exec 5>token
+run ask.json --json --token-fd 5
+exec 5>&-
+check_is 'as JSON, the token elsewhere' '7 waiting Ship 1.2? ok#1 1' \
+    "$got $(json '$.status' <out) $(json '$.wait.question' <out) $(json '$.wait.name' <out) $(grep -c '^rt_' token)"
+check_is 'it is not shown then' 0 "$(grep -c rt_ out)"
+id=$(json '$.session_id' <out)
+refuses 'what is for programs alone' 2 'are for programs' resume "$id" --now
+
+# ---- cut ----
+touch slow
+rm -f deploys at
+run ask.json
+"$TIDE_BIN" resume "$id" --input yes >out 2>err &
+pid=$!
+wait_for test -s at
+kill -KILL $pid
+{ wait $pid; } 2>/dev/null
+kill "$(cat at)" 2>/dev/null
+rm -f slow
+check 'why says where it was' eval "tidemark why '$id' | grep -q '2 nodes are complete; node deploy was under way'"
+check 'and how to settle it' eval "tidemark why '$id' | grep -q 'sessions resume $id --happened deploy'"
+tidemark resume "$id" >out 2>err
+check_is 'what must happen once and was cut is not run again' '10 1' "$? $(wc -l <deploys)"
+tidemark resume "$id" --happened deploy >out 2>err
+check_is 'a person settles it' '0 1' "$? $(wc -l <deploys)"
+
+# ---- stopped ----
+cat >long.json <<'END'
+{"tidemark_graph": 1, "id": "long", "entry": "a", "nodes": [
+  {"id": "a", "type": "lua", "code": "return {x = 1}", "outputs": ["x"]},
+  {"id": "b", "type": "function", "program": ["sh", "-c", "echo $$ >at; [ -f fixed ] || exec sleep 60; echo '{}'"]}],
+ "edges": [{"from": "a", "to": "b"}]}
+END
+# stopped SIGNAL: the long one, stopped when b runs.
+stopped() {
+    rm -f at fixed
+    set -m # background jobs of a script do not hear SIGINT otherwise
+    "$TIDE_BIN" run long.json >out 2>err </dev/null &
+    pid=$!
+    set +m
+    wait_for test -s at
+    kill "-$1" $pid
+    wait $pid
+    got=$?
+    id=$(sed -n 's/^session //p' err)
+}
+stopped INT
+check_is 'Ctrl-C parks it' 130 $got
+check 'and says how to go on' eval "tail -n 1 err | grep -q 'stopped: .tidemark sessions resume $id. goes on'"
+check 'its program is ended' eval '! kill -0 "$(cat at)"'
+check 'what a person stopped stays' eval "tidemark why '$id' | grep -q 'a person stopped it'"
+check_is 'recovery lets it be' 0 "$(tidemark recover --run-due --auto-resume all --json | tail -n 1 | json '$.summary.resumed')"
+touch fixed
+tidemark resume "$id" >out 2>err
+check_is 'until a person resumes it' '0 completed' "$? $(tidemark sessions show "$id" --json | json '$.outcome')"
+stopped TERM
+check_is 'SIGTERM parks it too' 143 $got
+touch fixed
+check_is 'and recovery goes on with it' 1 "$(tidemark recover --run-due --auto-resume all --json 2>/dev/null | tail -n 1 | json '$.summary.resumed')"
+check_is 'to its end' completed "$(tidemark sessions show "$id" --json | json '$.outcome')"
+
+# ---- agents ----
+cat >think.json <<'END'
+{"tidemark_graph": 1, "id": "think", "entry": "think", "provider": "anthropic", "model": "m", "memory": {"topic": "tides"},
+ "nodes": [{"id": "think", "type": "event_loop", "prompt": "About {topic}", "inputs": ["topic"], "outputs": ["idea"]}]}
+END
+echo '{"nodes":{"think":[{"calls":[{"name":"set_output","args":{"key":"idea","value":"moon"}}],"usage":{"input_tokens":1200,"output_tokens":300}}]}}' >answers.json
+run think.json --script answers.json
+check_is 'a script answers for all nodes, whatever the graph says' '0 idea: moon' "$got $(cat out)"
+check 'tokens are summed up' eval "tail -n 1 err | grep -q '1500 tokens'"
+run think.json --script answers.json --output stream-json
+check_is 'what agents do is in the stream' 'think set_output' \
+    "$(grep '"type":"tool"' out | json '$.node') $(grep '"type":"tool"' out | json '$.tool')"
+check_is 'and the usage in the result' 1200 "$(tail -n 1 out | json '$.usage.input_tokens')"
+
+# ---- Hive ----
+cat >hive.json <<'END'
+{"agent": {"id": "a1", "name": "A"}, "goal": {"id": "g"}, "graph": {"entry_node": "think", "terminal_nodes": ["think"],
+ "nodes": [{"id": "think", "node_type": "llm_generate", "system_prompt": "Do", "output_keys": ["idea"]}], "edges": []}}
+END
+run hive.json --script answers.json
+check_is 'an agent.json of Hive runs' '0 idea: moon' "$got $(cat out)"
+check 'and that is said' eval "grep -q 'hive.json is an agent.json of Hive' err"
+
+# ---- one id, two graphs ----
+rm -f fixed
+run chain.json
+sed 's/memory.n + 1/memory.n + 100/' chain.json >other.json
+touch fixed
+run other.json -q
+check_is 'another graph of the same id runs as it is' 'sum: 102' "$(head -n 1 out)"
+id=$(tidemark sessions list --agent chain --status failed --ids | head -n 1)
+tidemark resume "$id" >out 2>err
+check_is 'and a session keeps its own' 'sum: 3' "$(head -n 1 out)"
+
+finish

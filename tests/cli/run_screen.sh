@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tidemark run at a terminal, which is one of tmux: the tree of nodes, drawn in place, in narrow and in low windows; Ctrl-C.
+# shellcheck disable=SC2016,SC2317 # programs of graphs hold dollars; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+unset TMUX
+export TIDEMARK_STORE="$work/s.db" TERM=xterm LC_ALL=C.UTF-8
+
+if ! command -v tmux >/dev/null; then
+    skip 'a graph at a terminal' 'no tmux here'
+    finish
+fi
+terminal() {
+    tmux -S "$work/terminal" -f /dev/null "$@"
+}
+trap 'terminal kill-server 2>/dev/null; rm -rf "$work"' EXIT
+
+# open_run COLUMNS ROWS ARGS...: in a new window.
+open_run() {
+    local columns=$1 rows=$2
+    shift 2
+    rm -f ended
+    terminal new-session -d -x "$columns" -y "$rows" \
+        "TERM=$TERM $(printf '%q ' "$TIDE_BIN" "$@"); echo \$? >ended; echo ENDED; read -r _"
+}
+close_run() {
+    terminal kill-server 2>/dev/null
+    wait_for eval '! terminal has-session'
+}
+screen() {
+    terminal capture-pane -p
+}
+is_shown() {
+    screen | grep -q -- "$1"
+}
+# shows NAME PATTERN: it comes to stand on the screen.
+shows() {
+    if wait_for is_shown "$2"; then
+        echo "ok - $1"
+    else
+        echo "not ok - $1"
+        echo "# want on the screen: $2"
+        screen | sed 's/^/# /' | grep -v '^# *$'
+        failures=$((failures + 1))
+    fi
+}
+
+# Each node that waits goes on when a file is there.
+cat >tree.json <<'END'
+{"tidemark_graph": 1, "id": "tree", "entry": "plan",
+ "nodes": [
+  {"id": "plan", "type": "lua", "code": "return {pages = {1, 2, 3}}", "outputs": ["pages"]},
+  {"id": "read", "type": "map", "over": "pages", "as": "page", "parallel": 1, "outputs": ["texts"],
+   "node": {"type": "function", "program": ["sh", "-c", "p=$(cat); case $p in *2*) while [ ! -f go-on ]; do sleep 0.02; done;; esac; echo '{\"text\": 1}'"], "inputs": ["page"], "outputs": ["text"]}},
+  {"id": "inner", "type": "subgraph", "graph": {"id": "in", "entry": "first", "nodes": [
+    {"id": "first", "type": "function", "program": ["sh", "-c", "while [ ! -f go-on ]; do sleep 0.02; done; echo '{}'"]},
+    {"id": "second", "type": "lua", "code": "return {}"}], "edges": [{"from": "first", "to": "second"}]}},
+  {"id": "flaky", "type": "function", "retries": 1, "program": ["sh", "-c", "[ -f tried ] && echo '{\"ok\": true}' || { touch tried; echo no network >&2; exit 1; }"], "outputs": ["ok"]},
+  {"id": "write", "type": "lua", "code": "return {report = 'done with ' .. #memory.texts}", "outputs": ["report"]}],
+ "edges": [{"from": "plan", "to": "read"}, {"from": "plan", "to": "inner"}, {"from": "read", "to": "flaky"}, {"from": "inner", "to": "write"}, {"from": "flaky", "to": "write"}]}
+END
+open_run 80 24 run tree.json
+shows 'the items of a map are counted' '^├ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] read  *[0-9.]* s  1/3$'
+shows 'what is complete has its sign' '^├ ✓ plan  *0.0 s$'
+shows 'a graph inside says where it is' '^├ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] inner  *[0-9.]* s  0/2  first$'
+shows 'what comes later waits' '^└ · write$'
+check_is 'all of it once' 1 "$(screen | grep -c ' write')"
+touch go-on
+wait_for test -s ended
+shows 'at the end all is complete' '^└ ✓ write  *0.0 s$'
+shows 'and summed up' '^completed: 5 nodes, 1 retry, [0-9]* checkpoints, [0-9.]* s$'
+shows 'the result stands below' '^report: done with 3$'
+check_is 'nothing is left of earlier drawings' '1 1' "$(screen | grep -c ' plan ') $(screen | grep -c '^tree ')"
+close_run
+
+# ---- narrow ----
+rm -f go-on tried
+open_run 40 24 run tree.json
+shows 'a narrow window is filled, not exceeded' '^├ ✓ plan'
+touch go-on
+wait_for test -s ended
+check 'no row is broken' eval '[ "$(screen | grep -c "^[├└]")" = 5 ]'
+close_run
+
+# ---- more nodes than rows ----
+{
+    printf '{"tidemark_graph":1,"id":"many","entry":"n0","nodes":['
+    for i in $(seq 0 49); do
+        printf '%s{"id":"n%d","type":"function","program":["sh","-c","[ %d -ne 30 ] || { echo $$ >at; exec sleep 60; }; echo {}"]}' \
+            "$([ "$i" -gt 0 ] && echo ,)" "$i" "$i"
+    done
+    printf '],"edges":['
+    for i in $(seq 0 48); do printf '%s{"from":"n%d","to":"n%d"}' "$([ "$i" -gt 0 ] && echo ,)" "$i" $((i + 1)); done
+    printf ']}'
+} >many.json
+open_run 80 12 run many.json --session many
+shows 'the part around what runs' '^├ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] n30 '
+shows 'what is above is counted' '^⋮ [0-9]* more above: [0-9]* done, 0 running$'
+shows 'and what is below' '^⋮ [0-9]* more below: 0 done, 0 running$'
+check 'it fits' eval '[ "$(screen | grep -c "^[├└⋮m]")" -le 12 ] && screen | grep -q "^many  "'
+terminal send-keys C-c
+wait_for test -s ended
+check_is 'Ctrl-C parks it' 130 "$(cat ended)"
+shows 'its node is parked' '^├ ‖ n30'
+shows 'and says how to go on' 'stopped: .tidemark sessions resume many. goes on'
+check 'its program is gone' eval '! kill -0 "$(cat at)"'
+close_run
+
+# ---- where nothing can be drawn ----
+rm -f tried
+TERM=dumb open_run 80 24 run tree.json
+shows 'a terminal that cannot erase gets lines' '^plan: starts$'
+close_run
+
+finish

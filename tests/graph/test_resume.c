@@ -1,0 +1,678 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Going on with a graph: from where, with another graph, with what is missing; what is refused before anything is written. */
+#include "graph/resume.h"
+#include "graphs.h"
+
+#define GRAPH(rest) "{\"tidemark_graph\":1,\"id\":\"g\"," rest "}"
+#define WORK(id, more)                                                                                                 \
+    "{\"id\":\"" id "\",\"type\":\"function\",\"callback\":\"work\",\"retries\":0,\"outputs\":[\"" id "\"]" more "}"
+#define EDGE(from, to) "{\"from\":\"" from "\",\"to\":\"" to "\"}"
+#define CHAIN(a, b, c, more_b, rest)                                                                                   \
+    GRAPH("\"entry\":\"" a "\",\"nodes\":[" WORK(a, "") "," WORK(b, more_b) "," WORK(c, "") "],\"edges\":[" EDGE(      \
+        a, b) "," EDGE(b, c) "]" rest)
+#define ABC CHAIN("a", "b", "c", "", "")
+
+struct life {
+    struct world w;
+    tide_graph *g;
+    char session[TIDE_ID_SIZE], ran[TIDE_ID_SIZE];
+    char *memory, *plan;
+    struct tide_err err;
+};
+
+static void use_graph(struct life *l, const char *json)
+{
+    tide_graph_free(l->g);
+    l->g = world_graph(&l->w, json);
+}
+
+static void begin(struct life *l, const char *json)
+{
+    memset(l, 0, sizeof *l);
+    world_open(&l->w);
+    use_graph(l, json);
+}
+
+static void end(struct life *l)
+{
+    tide_graph_free(l->g);
+    free(l->memory);
+    free(l->plan);
+    world_close(&l->w);
+}
+
+static tide_session *open_session(struct life *l)
+{
+    static const char fields[] = "{\"agent\":\"tester\",\"title\":\"a chain\"}";
+    tide_session *s = NULL;
+
+    if (!l->session[0])
+        OK(tide_session_create(l->w.store, NULL, fields, &s, &err));
+    else
+        OK(tide_session_open(l->w.store, l->session, TIDE_SESSION_APPEND, &s, &err));
+    snprintf(l->session, sizeof l->session, "%s", tide_session_id(s));
+    return s;
+}
+
+static enum tide_code go(struct life *l, const struct tide_graph_options *given)
+{
+    static const struct tide_agent_options quick = {.retry_base_delay_ms = 1};
+    struct tide_graph_options opt = given ? *given : (struct tide_graph_options){0};
+    struct tide_graph_result result = {0};
+    bool first = !l->session[0];
+    tide_session *s = open_session(l);
+    enum tide_code code;
+
+    opt.agent = &quick;
+    opt.event = world_hear;
+    opt.arg = &l->w;
+    code = (first ? tide_graph_execute : tide_graph_resume)(s, l->g, &opt, &result, &l->err);
+    tide_session_close(s);
+    free(l->memory);
+    l->memory = result.memory.ptr;
+    snprintf(l->ran, sizeof l->ran, "%s", result.session_id);
+    return code;
+}
+
+static int64_t last_seq(struct life *l)
+{
+    tide_session *s = open_session(l);
+    int64_t seq = tide_session_last_seq(s);
+
+    tide_session_close(s);
+    return seq;
+}
+
+/* What would be done; nothing is written by asking. */
+static const char *plan(struct life *l, const struct tide_graph_options *opt)
+{
+    int64_t before = last_seq(l);
+    tide_session *s = open_session(l);
+    struct tide_text text = {NULL, 0};
+
+    OK(tide_graph_plan(s, l->g, opt, &text, &err));
+    assert_int_equal(tide_session_last_seq(s), before);
+    tide_session_close(s);
+    assert_int_equal(last_seq(l), before);
+    free(l->plan);
+    l->plan = text.ptr;
+    return l->plan;
+}
+
+#define HOLDS(text, words)                                                                                             \
+    do {                                                                                                               \
+        const char *text_ = text;                                                                                      \
+        if (!strstr(text_, words))                                                                                     \
+            fail_msg("'%s' is not in: %s", words, text_);                                                              \
+    } while (0)
+#define LACKS(text, words)                                                                                             \
+    do {                                                                                                               \
+        const char *text_ = text;                                                                                      \
+        if (strstr(text_, words))                                                                                      \
+            fail_msg("'%s' is in: %s", words, text_);                                                                  \
+    } while (0)
+
+/* Refused with these words, and nothing was written or run by it. */
+static void refused(struct life *l, const struct tide_graph_options *opt, enum tide_code code, const char *words)
+{
+    int64_t before = last_seq(l);
+    size_t calls = l->w.n;
+    enum tide_code got = go(l, opt);
+
+    if (got != code)
+        fail_msg("want %s, got %s: %s", tide_code_name(code), tide_code_name(got), l->err.msg);
+    HOLDS(l->err.msg, words);
+    assert_int_equal(last_seq(l), before);
+    assert_int_equal(l->w.n, calls);
+}
+
+static void expect_calls(struct life *l, const char *want)
+{
+    AUTO(buf_done) struct buf calls = BUF_INIT(1 << 20);
+
+    if (strcmp(world_calls(&l->w, &calls), want) != 0)
+        fail_msg("calls %s, want %s", buf_cstr(&calls), want);
+}
+
+static void fails_at(struct life *l, const char *node)
+{
+    snprintf(l->w.fail, sizeof l->w.fail, "%s", node);
+    l->w.fail_times = 1;
+    assert_int_equal(go(l, NULL), TIDE_FAILED);
+}
+
+struct wanted {
+    const char *type, *node;
+    char id[TIDE_ID_SIZE];
+    int64_t seq;
+};
+
+static int take_wanted(void *arg, const struct tide_checkpoint *c)
+{
+    struct wanted *w = arg;
+
+    if (strcmp(c->type, w->type) != 0 || !c->node || strcmp(c->node, w->node) != 0)
+        return 0;
+    snprintf(w->id, sizeof w->id, "%s", c->id);
+    w->seq = c->seq;
+    return 0;
+}
+
+/* The newest of this type at this node. */
+static struct wanted checkpoint(struct life *l, const char *type, const char *node)
+{
+    struct wanted w = {type, node, "", 0};
+    tide_session *s = open_session(l);
+
+    OK(tide_checkpoint_list(s, NULL, take_wanted, &w, &err));
+    tide_session_close(s);
+    assert_true(w.id[0] != 0);
+    return w;
+}
+
+/* ---- from where ---- */
+
+static void a_plan_says_what_would_run(void **state)
+{
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "b");
+    HOLDS(plan(&l, NULL), "\"action\":\"resume\"");
+    HOLDS(l.plan, "\"nodes_to_run\":[{\"node\":\"b\",\"state\":\"failed\"");
+    HOLDS(l.plan, "\"complete\":[\"a\"]");
+    HOLDS(l.plan, "\"refused\":[]");
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 b#1 c#1");
+    end(&l);
+}
+
+static void from_a_checkpoint_it_starts_at_the_next_node(void **state)
+{
+    struct tide_graph_options opt = {0};
+    struct wanted w;
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "c");
+    w = checkpoint(&l, "node_complete", "a");
+    opt.checkpoint = w.id;
+    HOLDS(plan(&l, &opt), "\"action\":\"rollback\"");
+    HOLDS(l.plan, "\"nodes_to_run\":[{\"node\":\"b\",\"state\":\"ready\"");
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 c#1 b#1 c#1");
+    assert_string_equal(l.memory, "{\"a\":1,\"b\":1,\"c\":1}");
+    assert_string_equal(l.ran, l.session);
+    HOLDS(l.w.notices, "back to checkpoint");
+    end(&l);
+}
+
+static void a_completed_session_goes_on_only_as_a_fork(void **state)
+{
+    struct tide_graph_options opt = {0};
+    struct tide_text text = {NULL, 0};
+    tide_session *s = NULL;
+    struct wanted w;
+    struct life l;
+    int64_t before;
+
+    (void)state;
+    begin(&l, ABC);
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    refused(&l, NULL, TIDE_INVALID, "has completed");
+    HOLDS(l.err.msg, "--checkpoint ID begins a fork");
+    w = checkpoint(&l, "node_complete", "b");
+    opt.checkpoint = w.id;
+    HOLDS(plan(&l, &opt), "\"action\":\"fork\"");
+    before = last_seq(&l);
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    assert_int_equal(last_seq(&l), before);
+    assert_string_not_equal(l.ran, l.session);
+    expect_calls(&l, "a#1 b#1 c#1 c#1");
+    assert_string_equal(l.memory, "{\"a\":1,\"b\":1,\"c\":1}");
+    OK(tide_session_open(l.w.store, l.ran, TIDE_SESSION_READ, &s, &err));
+    OK(tide_state(s, 0, &text, &err));
+    HOLDS(text.ptr, "\"agent\":\"tester\"");
+    HOLDS(text.ptr, "\"outcome\":\"completed\"");
+    tide_text_done(&text);
+    tide_session_close(s);
+    end(&l);
+}
+
+static void a_fork_made_by_hand_goes_on(void **state)
+{
+    struct wanted w;
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    w = checkpoint(&l, "node_complete", "a");
+    OK(tide_fork(l.w.store, l.session, w.seq, NULL, NULL, l.session, &err));
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 c#1 b#1 c#1");
+    end(&l);
+}
+
+static void checkpoints_that_cannot_be_used_are_named(void **state)
+{
+    struct tide_graph_options opt = {.checkpoint = "ckpt_nope"};
+    struct wanted a, b;
+    tide_session *s;
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "c");
+    refused(&l, &opt, TIDE_NOT_FOUND, "no checkpoint 'ckpt_nope'");
+    a = checkpoint(&l, "node_complete", "a");
+    b = checkpoint(&l, "node_complete", "b");
+    s = open_session(&l);
+    OK(tide_rollback(s, a.seq, 0, NULL, &err));
+    OK(tide_checkpoint_delete(s, (const char *const[]){a.id}, 1, &err));
+    tide_session_close(s);
+    opt.checkpoint = b.id;
+    refused(&l, &opt, TIDE_INVALID, "was cut off by a rollback");
+    opt.checkpoint = a.id;
+    refused(&l, &opt, TIDE_NOT_FOUND, "was deleted");
+    end(&l);
+}
+
+#define HUMAN                                                                                                          \
+    GRAPH("\"entry\":\"a\",\"nodes\":[" WORK(                                                                          \
+        "a", "") ",{\"id\":\"h\",\"type\":\"human_input\",\"question\":\"go "                                          \
+                 "on?\",\"outputs\":[\"said\"]}," WORK("c", "") "],\"edges\":[" EDGE("a", "h") "," EDGE("h", "c") "]")
+
+static void a_question_is_asked_once_and_again_when_gone_back(void **state)
+{
+    struct tide_graph_options opt = {0}, answer = {.input = "\"yes\""};
+    struct wanted w;
+    struct life l;
+
+    (void)state;
+    begin(&l, HUMAN);
+    assert_int_equal(go(&l, NULL), TIDE_WAITING);
+    refused(&l, NULL, TIDE_INVALID, "waits for input: go on?");
+    w = checkpoint(&l, "node_complete", "a");
+    opt = (struct tide_graph_options){.checkpoint = w.id, .input = "1"};
+    refused(&l, &opt, TIDE_INVALID, "give one of them");
+    opt.input = NULL;
+    assert_int_equal(go(&l, &opt), TIDE_WAITING); /* the old wait is over, a new one begun */
+    assert_int_equal(go(&l, &answer), TIDE_OK);
+    expect_calls(&l, "a#1 c#1");
+    refused(&l, &answer, TIDE_INVALID, "does not wait for an answer");
+    end(&l);
+}
+
+/* ---- another graph ---- */
+
+static void a_node_that_is_gone_is_named(void **state)
+{
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "b");
+    use_graph(&l, CHAIN("a", "x", "c", "", ""));
+    refused(&l, NULL, TIDE_INVALID, "node 'b', which is to run next, is not in this graph");
+    HOLDS(plan(&l, NULL), "\"node\":\"b\"");
+    HOLDS(l.plan, "--map b=x");
+    end(&l);
+}
+
+static void a_renamed_node_goes_on_under_its_new_name(void **state)
+{
+    static const char *const map[] = {"b", "x", NULL}, *const wrong[] = {"b", "cc", NULL},
+                             *const unknown[] = {"q", "x", NULL};
+    struct tide_graph_options opt = {.renames = wrong};
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "b");
+    use_graph(&l, CHAIN("a", "x", "c", "", ""));
+    refused(&l, &opt, TIDE_INVALID, "the graph has no node 'cc'");
+    opt.renames = unknown;
+    refused(&l, &opt, TIDE_INVALID, "the session knows no node 'q'");
+    opt.renames = map;
+    HOLDS(plan(&l, &opt), "\"nodes_to_run\":[{\"node\":\"x\"");
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 x#1 c#1");
+    HOLDS(l.w.notices, "node 'b' is called 'x' in this graph");
+    end(&l);
+}
+
+static void the_newest_checkpoint_that_fits_is_taken_when_asked_for(void **state)
+{
+    const struct tide_graph_options opt = {.fallback = 1};
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "c");
+    use_graph(&l,
+              GRAPH("\"entry\":\"a\",\"nodes\":[" WORK("a", "") "," WORK("b", "") "],\"edges\":[" EDGE("a", "b") "]"));
+    refused(&l, NULL, TIDE_INVALID, "node 'c'");
+    HOLDS(plan(&l, &opt), "\"action\":\"rollback\"");
+    HOLDS(l.plan, "taken instead: checkpoint");
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    HOLDS(l.w.notices, "taken instead: checkpoint");
+    expect_calls(&l, "a#1 b#1 c#1 b#1");
+    end(&l);
+}
+
+static void a_node_that_became_another_is_told(void **state)
+{
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "b");
+    use_graph(&l, GRAPH("\"entry\":\"a\",\"nodes\":[" WORK(
+                      "a", "") ",{\"id\":\"b\",\"type\":\"lua\",\"code\":\"return "
+                               "{b = 7}\",\"outputs\":[\"b\"]}," WORK("c", "") "],\"edges\":[" EDGE("a", "b") "," EDGE(
+                                   "b", "c") "]"));
+    HOLDS(plan(&l, NULL), "node 'b' was function and is lua now");
+    HOLDS(l.plan, "\"refused\":[]"); /* it failed, so it begins anew */
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    assert_string_equal(l.memory, "{\"a\":1,\"b\":7,\"c\":1}");
+    end(&l);
+}
+
+/* ---- inside a node ---- */
+
+#define INNER(b, more)                                                                                                 \
+    GRAPH("\"entry\":\"a\",\"nodes\":[" WORK(                                                                          \
+        "a", "") ",{\"id\":\"s\",\"type\":\"subgraph\",\"outputs\":[\"z\"],\"graph\":{"                                \
+                 "\"id\":\"in\",\"entry\":\"y\",\"nodes\":[" WORK("y", "") "," WORK(b, more) "," WORK(                 \
+                     "z", "") "],\"edges\":[" EDGE("y", b) "," EDGE(b, "z") "]}}],\"edges\":[" EDGE("a", "s") "]")
+
+static void a_graph_inside_goes_on_at_its_own_node(void **state)
+{
+    static const char *const inside[] = {"s#1/x", "s#1/w", NULL}, *const outer[] = {"s", "a", NULL};
+    struct tide_graph_options opt = {0};
+    struct wanted w;
+    struct life l;
+
+    (void)state;
+    begin(&l, INNER("x", ""));
+    fails_at(&l, "s#1/x");
+    w = checkpoint(&l, "node_complete", "s#1/y");
+    opt.checkpoint = w.id;
+    HOLDS(plan(&l, &opt), "{\"node\":\"s#1/x\",\"state\":\"ready\"");
+    opt.renames = outer;
+    HOLDS(plan(&l, &opt), "is in the middle of what runs inside it");
+    opt.renames = NULL;
+    use_graph(&l, INNER("w", ""));
+    HOLDS(plan(&l, &opt), "node 's#1/x', which is to run next, is not in this graph");
+    opt.renames = inside;
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 s#1/y#1 s#1/x#1 s#1/w#1 s#1/z#1");
+    end(&l);
+}
+
+/* ---- what it needs ---- */
+
+static void every_reason_is_told_at_once(void **state)
+{
+    struct tide_graph_options opt = {.memory = "{\"one\":1,\"two\":2}"};
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "b");
+    use_graph(&l, CHAIN("a", "b", "c", ",\"inputs\":[\"one\",\"two\"]", ""));
+    refused(&l, NULL, TIDE_INVALID, "node 'b' needs 'one', which nobody has set");
+    HOLDS(l.err.msg, "(and 1 more: --dry-run lists them)");
+    HOLDS(plan(&l, NULL), "{\"node\":\"b\",\"key\":\"two\",\"never_stored\":false,\"later\":false}");
+    HOLDS(plan(&l, &opt), "\"overrides\":[{\"key\":\"one\",\"never_stored\":false}");
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    HOLDS(l.memory, "\"two\":2");
+    end(&l);
+}
+
+static bool on_disk(struct life *l, const char *words)
+{
+    char command[700];
+
+    snprintf(command, sizeof command, "grep -raF '%s' '%s' >/dev/null", words, l->w.dir);
+    return system(command) == 0; /* NOLINT(cert-env33-c): our own directory */
+}
+
+static void what_is_never_stored_is_asked_for_again(void **state)
+{
+    static const struct tide_graph_options first = {.memory = "{\"api_key\":\"hunter-one\"}"},
+                                           second = {.memory = "{\"api_key\":\"hunter-two\",\"seen\":1}"};
+    struct life l;
+
+    (void)state;
+    begin(&l,
+          GRAPH("\"entry\":\"a\",\"nodes\":[" WORK(
+              "a", "") ",{\"id\":\"b\",\"type\":\"function\",\"retries\":0,"
+                       "\"program\":[\"sh\",\"-c\",\"grep -q two && echo '{\\\"b\\\":1}'\"],\"inputs\":[\"api_key\"],"
+                       "\"outputs\":[\"b\"]}],\"edges\":[" EDGE("a", "b") "]"));
+    assert_int_equal(go(&l, &first), TIDE_FAILED);
+    refused(&l, NULL, TIDE_INVALID, "node 'b' needs 'api_key', which is never stored and was not given again");
+    HOLDS(l.err.msg, "--set api_key=");
+    LACKS(plan(&l, &second), "hunter");
+    HOLDS(l.plan, "{\"key\":\"api_key\",\"never_stored\":true}");
+    assert_int_equal(go(&l, &second), TIDE_OK);
+    assert_false(on_disk(&l, "hunter-"));
+    assert_true(on_disk(&l, "\"by\":\"override\""));
+    end(&l);
+}
+
+static void what_is_needed_later_is_told(void **state)
+{
+    struct life l;
+
+    (void)state;
+    begin(&l, GRAPH("\"entry\":\"a\",\"nodes\":[" WORK("a", "") "," WORK(
+                  "b", ",\"inputs\":[\"api_key\"]") "],\"edges\":"
+                                                    "[" EDGE("a", "b") "]"));
+    fails_at(&l, "a");
+    HOLDS(plan(&l, NULL), "{\"node\":\"b\",\"key\":\"api_key\",\"never_stored\":true,\"later\":true}");
+    HOLDS(l.plan, "\"refused\":[]");
+    end(&l);
+}
+
+/* ---- what must happen once ---- */
+
+#define ONCE CHAIN("a", "b", "c", ",\"effect\":\"once\"", "")
+
+static void going_back_past_what_must_happen_once_is_refused(void **state)
+{
+    struct tide_graph_options opt = {0};
+    struct wanted w;
+    struct life l;
+
+    (void)state;
+    begin(&l, ONCE);
+    fails_at(&l, "c");
+    w = checkpoint(&l, "node_complete", "a");
+    opt.checkpoint = w.id;
+    refused(&l, &opt, TIDE_EFFECTS, "must happen once: b (call node:b#1)");
+    opt.rollback = TIDE_ROLLBACK_REUSE_EFFECTS;
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 c#1 c#1"); /* b answered from the log */
+    assert_string_equal(l.memory, "{\"a\":1,\"b\":1,\"c\":1}");
+    end(&l);
+}
+
+static void it_happens_again_only_when_somebody_says_so(void **state)
+{
+    struct tide_graph_options opt = {.rollback = TIDE_ROLLBACK_REDO_EFFECTS};
+    struct wanted w;
+    struct life l;
+
+    (void)state;
+    begin(&l, ONCE);
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    w = checkpoint(&l, "node_complete", "a");
+    opt.checkpoint = w.id;
+    opt.rollback = 0;
+    refused(&l, &opt, TIDE_EFFECTS, "in a fork");
+    HOLDS(l.err.msg, "b (call node:b#1)");
+    opt.rollback = TIDE_ROLLBACK_REDO_EFFECTS;
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 c#1 b#1 c#1");
+    end(&l);
+}
+
+static void one_that_failed_needs_a_word(void **state)
+{
+    static const char *const b[] = {"b", NULL}, *const q[] = {"q", NULL};
+    struct tide_graph_options opt = {.retry = q};
+    struct life l;
+
+    (void)state;
+    begin(&l, ONCE);
+    fails_at(&l, "b");
+    refused(&l, NULL, TIDE_UNSETTLED, "node 'b' must happen once and failed");
+    HOLDS(l.err.msg, "--happened b or --retry b");
+    refused(&l, &opt, TIDE_UNSETTLED, "(and 1 more");
+    opt.retry = b;
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 b#1 c#1");
+    end(&l);
+}
+
+/* ---- damage ---- */
+
+static void damage(struct life *l, int64_t seq)
+{
+    char path[300], sql[200];
+
+    tide_store_close(l->w.store);
+    snprintf(path, sizeof path, "%s/s.db", l->w.dir);
+    snprintf(sql, sizeof sql, "UPDATE events SET ts = ts + 1 WHERE seq = %lld", (long long)seq);
+    sql_run(path, NULL, sql);
+    OK(tide_store_open(l->w.url, NULL, &l->w.store, &err));
+}
+
+static void a_damaged_session_goes_on_from_the_newest_checkpoint_that_can_be_read(void **state)
+{
+    struct wanted a, b;
+    struct rescue r;
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "c");
+    a = checkpoint(&l, "node_complete", "a");
+    b = checkpoint(&l, "node_complete", "b");
+    damage(&l, b.seq);
+    SAYS(TIDE_CORRUPT, b.id, graph_rescue(l.w.store, l.session, b.id, false, false, &r, &err));
+    OK(graph_rescue(l.w.store, l.session, NULL, false, true, &r, &err));
+    assert_string_equal(r.fork, "");
+    OK(graph_rescue(l.w.store, l.session, b.id, true, false, &r, &err));
+    assert_true(r.seq < b.seq && r.seq >= a.seq);
+    assert_true(r.damage.code == TIDE_CORRUPT);
+    snprintf(l.session, sizeof l.session, "%s", r.fork);
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 c#1 b#1 c#1");
+    end(&l);
+}
+
+/* Until the state is read from a snapshot: damage before it does not keep the session from being opened. */
+static void make_snapshot(struct life *l)
+{
+    AUTO(buf_done) struct buf body = BUF_INIT(1 << 20);
+    tide_session *s = open_session(l);
+    struct tide_new_event ev = {"message.user", NULL, 0};
+
+    buf_addf(&body, "{\"content\":\"%0*d\"}", 20000, 0);
+    ev.body = buf_cstr(&body);
+    for (int i = 0; i < 6; i++)
+        OK(tide_append(s, 0, &ev, 1, NULL, &err));
+    tide_session_close(s);
+}
+
+static void a_tampered_checkpoint_is_rejected_by_name(void **state)
+{
+    struct tide_graph_options opt = {0};
+    char words[TIDE_ID_SIZE + 40];
+    struct wanted a, before;
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "c");
+    a = checkpoint(&l, "node_complete", "a");
+    before = checkpoint(&l, "node_start", "a");
+    make_snapshot(&l);
+    damage(&l, a.seq);
+    opt.checkpoint = a.id;
+    snprintf(words, sizeof words, "checkpoint '%s' is damaged", a.id);
+    refused(&l, &opt, TIDE_CORRUPT, words);
+    HOLDS(l.err.msg, "--fallback");
+    opt.checkpoint = before.id;
+    refused(&l, &opt, TIDE_CORRUPT, "cannot be read, nor what of it must not happen again");
+    opt = (struct tide_graph_options){.checkpoint = a.id, .fallback = 1};
+    HOLDS(plan(&l, &opt), "taken instead: checkpoint");
+    HOLDS(l.plan, "\"action\":\"fork\"");
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    HOLDS(l.w.notices, "taken instead: checkpoint");
+    assert_string_not_equal(l.ran, l.session);
+    expect_calls(&l, "a#1 b#1 c#1 a#1 b#1 c#1"); /* from before a */
+    end(&l);
+}
+
+static void it_goes_on_from_where_it_stands_when_only_the_past_is_damaged(void **state)
+{
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "c");
+    make_snapshot(&l);
+    damage(&l, checkpoint(&l, "node_complete", "a").seq);
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 c#1 c#1");
+    end(&l);
+}
+
+static void without_one_it_never_begins_anew_in_silence(void **state)
+{
+    struct rescue r;
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "c");
+    damage(&l, 1);
+    SAYS(TIDE_CORRUPT, "no valid checkpoints found for session",
+         graph_rescue(l.w.store, l.session, NULL, true, false, &r, &err));
+    end(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_plan_says_what_would_run),
+        cmocka_unit_test(from_a_checkpoint_it_starts_at_the_next_node),
+        cmocka_unit_test(a_completed_session_goes_on_only_as_a_fork),
+        cmocka_unit_test(a_fork_made_by_hand_goes_on),
+        cmocka_unit_test(checkpoints_that_cannot_be_used_are_named),
+        cmocka_unit_test(a_question_is_asked_once_and_again_when_gone_back),
+        cmocka_unit_test(a_node_that_is_gone_is_named),
+        cmocka_unit_test(a_renamed_node_goes_on_under_its_new_name),
+        cmocka_unit_test(the_newest_checkpoint_that_fits_is_taken_when_asked_for),
+        cmocka_unit_test(a_node_that_became_another_is_told),
+        cmocka_unit_test(a_graph_inside_goes_on_at_its_own_node),
+        cmocka_unit_test(every_reason_is_told_at_once),
+        cmocka_unit_test(what_is_never_stored_is_asked_for_again),
+        cmocka_unit_test(what_is_needed_later_is_told),
+        cmocka_unit_test(going_back_past_what_must_happen_once_is_refused),
+        cmocka_unit_test(it_happens_again_only_when_somebody_says_so),
+        cmocka_unit_test(one_that_failed_needs_a_word),
+        cmocka_unit_test(a_damaged_session_goes_on_from_the_newest_checkpoint_that_can_be_read),
+        cmocka_unit_test(a_tampered_checkpoint_is_rejected_by_name),
+        cmocka_unit_test(it_goes_on_from_where_it_stands_when_only_the_past_is_damaged),
+        cmocka_unit_test(without_one_it_never_begins_anew_in_silence),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

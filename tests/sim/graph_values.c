@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The oracle's memory, its branches, and which ways it takes. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "graph/choose.h"
+#include "graph_oracle.h"
+
+struct str o_text(struct oracle *o, const char *fmt, ...)
+{
+    char text[4096];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return arena_dup(&o->arena, str_from(text));
+}
+
+void o_put(struct oracle *o, struct map *m, struct str key, struct str value)
+{
+    struct str *s = map_get(m, key);
+
+    if (!s) {
+        s = arena_alloc(&o->arena, sizeof *s);
+        map_put(m, key, s);
+    }
+    *s = arena_dup(&o->arena, value);
+}
+
+struct str o_get(const struct map *m, struct str key)
+{
+    const struct str *s = map_get(m, key);
+
+    return s ? *s : (struct str){NULL, 0};
+}
+
+const struct json *o_parse(struct oracle *o, struct str json)
+{
+    struct json *v = NULL;
+
+    if (json_parse(&o->arena, json, NULL, &v, NULL, NULL))
+        return NULL;
+    return v;
+}
+
+/* ---- what a node sees ---- */
+
+struct o_frame *o_memory_frame(struct o_frame *f)
+{
+    while (!f->graph)
+        f = f->up;
+    return f;
+}
+
+static void put_members(struct oracle *o, struct json_out *out, const struct json *more)
+{
+    for (const struct json *m = more ? more->first : NULL; m; m = m->next)
+        json_out_kraw(out, json_key_text(&o->arena, m), json_source(m));
+}
+
+struct str o_memory(struct oracle *o, struct o_frame *f, const struct json *more)
+{
+    AUTO(buf_done) struct buf b = BUF_INIT(1 << 24);
+    struct json_out out = json_out_to(&b);
+    const struct map *m = &o_memory_frame(f)->memory;
+
+    json_out_begin(&out, '{');
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e))
+        if (!json_get(more, map_key(e)))
+            json_out_kraw(&out, map_key(e), *(struct str *)e->value);
+    put_members(o, &out, more);
+    json_out_end(&out, '}');
+    return arena_dup(&o->arena, buf_view(&b));
+}
+
+static const struct json *given(struct oracle *o, const struct o_task *t)
+{
+    const struct json *item;
+
+    if (t->item < 0)
+        return t->inputs.len ? o_parse(o, t->inputs) : NULL;
+    item = t->frame->items->first;
+    for (int64_t i = 0; i < t->item; i++)
+        item = item->next;
+    return o_parse(o, o_text(o, "{\"%.*s\":%.*s,\"index\":%" PRId64 "}", STR_ARG(t->frame->owner->node->as),
+                             STR_ARG(json_source(item)), t->item));
+}
+
+struct str o_inputs(struct oracle *o, const struct o_task *t, struct str *ret_missing)
+{
+    AUTO(buf_done) struct buf b = BUF_INIT(1 << 24);
+    struct json_out out = json_out_to(&b);
+    const struct json *more = given(o, t);
+    const struct spec_texts *keys =
+        t->item >= 0 && !t->node->inputs.n ? &t->frame->owner->node->inputs : &t->node->inputs;
+
+    *ret_missing = STR("");
+    if (!keys->n)
+        return o_memory(o, t->frame, more);
+    json_out_begin(&out, '{');
+    for (size_t i = 0; i < keys->n; i++) {
+        struct str v = o_get(&o_memory_frame(t->frame)->memory, keys->at[i]);
+
+        if (json_get(more, keys->at[i]))
+            continue;
+        if (!v.ptr)
+            *ret_missing = keys->at[i];
+        else
+            json_out_kraw(&out, keys->at[i], v);
+    }
+    put_members(o, &out, more);
+    json_out_end(&out, '}');
+    return arena_dup(&o->arena, buf_view(&b));
+}
+
+/* ---- branches ---- */
+
+bool o_within(struct str branch, struct str outer)
+{
+    return !outer.len || (str_starts(branch, outer) && (branch.len == outer.len || branch.ptr[outer.len] == '/'));
+}
+
+void o_join(struct o_frame *f, struct str branch)
+{
+    for (struct map_entry *e = map_next(&f->writers, NULL); e; e = map_next(&f->writers, e)) {
+        struct str *writer = e->value;
+
+        if (o_within(*writer, branch))
+            *writer = branch;
+    }
+}
+
+static bool conflicts(const struct o_task *t, struct str key)
+{
+    struct str writer = o_get(&t->frame->writers, key);
+
+    return writer.len && !o_within(t->branch, writer) && !o_within(writer, t->branch);
+}
+
+static bool is_promised(const struct spec_node *n, struct str key)
+{
+    for (size_t i = 0; i < n->outputs.n; i++)
+        if (str_eq(n->outputs.at[i], key))
+            return true;
+    return false;
+}
+
+/* ---- what a node sets ---- */
+
+bool o_values(struct oracle *o, const struct o_task *t, const struct json *output, struct str *ret_set,
+              const char **ret_code)
+{
+    AUTO(buf_done) struct buf b = BUF_INIT(1 << 24);
+    struct json_out out = json_out_to(&b);
+
+    json_out_begin(&out, '{');
+    for (const struct json *m = output->first; m; m = m->next) {
+        struct str key = json_key_text(&o->arena, m), value = json_source(m), before = o_get(&t->frame->memory, key);
+        const struct spec_rule *rule = spec_conflict_rule(t->graph, key);
+        enum tide_code code;
+
+        if (!is_promised(t->node, key))
+            continue;
+        if (before.ptr && conflicts(t, key)) {
+            code = choose_value(rule ? (enum spec_conflict)rule->rule : SPEC_CONFLICT_ERROR, key, before,
+                                json_source(m), &o->arena, &value, NULL);
+            *ret_code = code == TIDE_CONFLICT ? "conflict" : "choice";
+            if (code)
+                return false;
+        }
+        json_out_kraw(&out, key, value);
+    }
+    json_out_end(&out, '}');
+    *ret_set = arena_dup(&o->arena, buf_view(&b));
+    return true;
+}
+
+void o_store(struct oracle *o, const struct o_task *t, struct str set)
+{
+    const struct json *v = o_parse(o, set);
+
+    for (const struct json *m = v->first; m; m = m->next) {
+        o_put(o, &t->frame->memory, json_key_text(&o->arena, m), json_source(m));
+        o_put(o, &t->frame->writers, json_key_text(&o->arena, m), t->branch);
+    }
+}
+
+/* ---- where it goes on ---- */
+
+struct seen {
+    struct oracle *o;
+    const struct o_task *t;
+    struct expr_value v[3];
+};
+
+static bool holds(const struct seen *s, const struct spec_expr *when)
+{
+    struct tide_err err;
+    bool yes = false;
+
+    return when->expr && !expr_test(when->expr, s->v, 3, &yes, &err) && yes;
+}
+
+/* It was entered as often as it may be; one that is to be entered anyway is entered once. */
+static bool is_closed(const struct seen *s, size_t to)
+{
+    const struct spec_node *n = &s->t->graph->nodes.at[to];
+    struct str name = s->t->frame->name.len
+                          ? o_text(s->o, "%.*s/%.*s", STR_ARG(s->t->frame->name), STR_ARG(n->id))
+                          : n->id;
+    struct str visits = o_get(&s->o->visits, name);
+    int64_t count = 0;
+
+    if (!n->max_visits || o_find(s->o, name, true))
+        return false;
+    if (visits.ptr)
+        str_to_int64(visits, &count);
+    return count >= n->max_visits;
+}
+
+static struct str values_of(const struct seen *s, const struct spec_edge *e)
+{
+    AUTO(buf_done) struct buf b = BUF_INIT(1 << 20);
+    struct json_out out = json_out_to(&b);
+
+    json_out_begin(&out, '{');
+    for (size_t i = 0; i < e->map.n; i++) {
+        AUTO(buf_done) struct buf v = BUF_INIT(1 << 20);
+        struct tide_err err;
+
+        if (!expr_eval(e->map.at[i].value.expr, s->v, 3, NULL, &v, &err))
+            json_out_kraw(&out, e->map.at[i].key, buf_view(&v));
+    }
+    json_out_end(&out, '}');
+    return b.len > 2 ? arena_dup(&s->o->arena, buf_view(&b)) : STR("");
+}
+
+static size_t route(const struct seen *s, struct o_way *ret)
+{
+    const struct spec_node *n = s->t->node;
+
+    for (size_t i = 0; i < n->routes.n; i++)
+        if (holds(s, &n->routes.at[i].when) && !is_closed(s, n->routes.at[i].to_index)) {
+            ret[0] = (struct o_way){n->routes.at[i].to_index, STR("")};
+            return 1;
+        }
+    if (n->otherwise_index == SPEC_NONE || is_closed(s, n->otherwise_index))
+        return 0;
+    ret[0] = (struct o_way){n->otherwise_index, STR("")};
+    return 1;
+}
+
+static bool is_taken(const struct seen *s, const struct spec_edge *e, bool failed, bool *decided)
+{
+    bool plain = !failed && s->t->node->type != SPEC_ROUTER;
+
+    if (e->on == SPEC_ALWAYS || (e->on == SPEC_SUCCESS && plain) || (e->on == SPEC_FAILURE && failed))
+        return !is_closed(s, e->to_index);
+    if (e->on != SPEC_CONDITION || !plain || *decided || !holds(s, &e->when) || is_closed(s, e->to_index))
+        return false;
+    *decided = true;
+    return true;
+}
+
+size_t o_ways(struct oracle *o, const struct o_task *t, struct str output, struct str set, const char *error,
+              struct o_way *ret, size_t max)
+{
+    struct str more = error ? o_text(o, ",\"error\":{\"code\":\"%s\"}", error) : STR("");
+    struct seen s = {o,
+                     t,
+                     {{"output", output},
+                      {"memory", o_memory(o, t->frame, set.len ? o_parse(o, set) : NULL)},
+                      {"result", o_text(o, "{\"success\":%s,\"visit\":%" PRId64 "%.*s}", error ? "false" : "true",
+                                        t->visit, STR_ARG(more))}}};
+    const struct spec_node *n = t->node;
+    bool decided = false;
+    size_t count = 0;
+
+    if (t->item >= 0)
+        return 0;
+    if (n->type == SPEC_ROUTER && !error)
+        count = route(&s, ret);
+    for (size_t i = 0; i < n->n_edges && count < max; i++) {
+        const struct spec_edge *e = &t->graph->edges.at[n->first_edge + i];
+
+        if (is_taken(&s, e, error != NULL, &decided))
+            ret[count++] = (struct o_way){e->to_index, values_of(&s, e)};
+    }
+    return count;
+}

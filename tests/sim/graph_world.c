@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The machine and its lives: a process opens the store, runs the graph or goes on with it, and dies somewhere, or does not.
+ * What callbacks do is written into books that no crash reaches; the next life compares them with the log.
+ */
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "graph.h"
+
+enum { LIVES = 120 };
+
+static void say(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct world *w, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!w->verbose)
+        return;
+    va_start(ap, fmt);
+    printf("# %6llu life %d: ", (unsigned long long)sim_op_count(w->sim), w->life);
+    vprintf(fmt, ap);
+    printf("\n");
+    va_end(ap);
+}
+
+static void wrong(struct world *w, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (w->failed)
+        return;
+    w->failed = true;
+    va_start(ap, fmt);
+    printf("# WRONG: ");
+    vprintf(fmt, ap);
+    printf("\n");
+    va_end(ap);
+}
+
+/* ---- what happens outside ---- */
+
+static void deed_free(void *p)
+{
+    free(((struct deed *)p)->gave);
+    free(p);
+}
+
+static struct deed *deed_of(struct world *w, struct str visit)
+{
+    struct deed *d = map_get(&w->deeds, visit);
+
+    if (!d) {
+        d = mem_zero(sizeof *d);
+        map_put(&w->deeds, visit, d);
+    }
+    return d;
+}
+
+static void check_call(struct world *w, const struct spec_node *n, const struct deed *d, struct str visit,
+                       int64_t attempt)
+{
+    if (d->acked)
+        wrong(w, "%.*s is called though it was told that it is complete", STR_ARG(visit));
+    if (n->effect == SPEC_ONCE && d->done)
+        wrong(w, "%.*s must happen once and happens again", STR_ARG(visit));
+    if (d->calls && d->life == w->life && d->attempt == attempt)
+        wrong(w, "%.*s is called twice in one life, attempt %" PRId64, STR_ARG(visit), attempt);
+}
+
+/* Dies, or is asked to stop, before or behind what it does. */
+static bool disturb(struct world *w)
+{
+    if (w->calm || w->crashes <= 0 || !rnd_chance(&w->rnd, 4))
+        return false;
+    if (rnd_chance(&w->rnd, 30)) {
+        say(w, "stopped");
+        w->stopping = true;
+        (rnd_chance(&w->rnd, 50) ? tide_graph_stop : tide_graph_shutdown)(w->graph);
+        return false;
+    }
+    w->crashes--;
+    say(w, "killed in a node");
+    sim_proc_kill(w->proc);
+    return true;
+}
+
+static enum tide_code work(void *arg, const struct tide_node_call *call, struct tide_text *ret, struct tide_err *err)
+{
+    struct world *w = arg;
+    struct buf visit = BUF_INIT(1 << 16), out = BUF_INIT(1 << 20);
+    int number = habit_number(str_from(call->node));
+    const struct habit *h = &w->plan->habits[number];
+    struct deed *d;
+    bool fails;
+
+    if (sim_proc_dead(w->proc) || disturb(w))
+        return tide_fail(err, TIDE_IO, "it is dead");
+    buf_addf(&visit, "%s#%" PRId64, call->node, call->visit);
+    d = deed_of(w, buf_view(&visit));
+    say(w, "call %s attempt %" PRId64, buf_cstr(&visit), call->attempt);
+    check_call(w, h->node, d, buf_view(&visit), call->attempt);
+    fails = habit_fails(w->plan, w->mended, str_from(call->node), call->attempt);
+    w->broke[number] |= fails && h->hard;
+    d->calls++;
+    d->done += !fails;
+    d->life = w->life;
+    d->attempt = call->attempt;
+    buf_done(&visit);
+    if (fails)
+        return tide_fail(err, TIDE_FAILED, "as it is made");
+    habit_output(h->node, str_from(call->node), call->visit, str_from(call->inputs), &out);
+    buf_cstr(&out);
+    free(d->gave);
+    d->gave = mem_dup(buf_view(&out));
+    disturb(w);
+    ret->len = out.len;
+    ret->ptr = buf_take(&out);
+    return TIDE_OK;
+}
+
+/* What is told counts: from here on it must be there. */
+static void hear(void *arg, const struct tide_graph_event *ev)
+{
+    struct world *w = arg;
+    char visit[512];
+    struct record acks = {w->acks};
+
+    if (sim_proc_dead(w->proc)) {
+        tide_graph_shutdown(w->graph);
+        return;
+    }
+    snprintf(visit, sizeof visit, "%s#%" PRId64, ev->node ? ev->node : "", ev->visit);
+    if (ev->what == TIDE_GRAPH_NODE_END) {
+        record_add(&acks, str_from(visit), 1);
+        w->acks = acks.at;
+        deed_of(w, str_from(visit))->acked = true;
+        say(w, "told: %s is complete", visit);
+    } else if (ev->what == TIDE_GRAPH_NODE_FAILED) {
+        say(w, "told: %s failed: %s", visit, ev->text);
+    } else if (ev->what == TIDE_GRAPH_NODE_START) {
+        say(w, "told: %s begins", visit);
+    } else if (ev->what == TIDE_GRAPH_NOTICE || ev->what == TIDE_GRAPH_EDGE) {
+        say(w, "told: %s %s%s", ev->node ? ev->node : "", ev->to ? "to " : "", ev->to ? ev->to : ev->text);
+    }
+}
+
+/* ---- the log against the books ---- */
+
+static void check_acks(struct world *w, const struct tale *t)
+{
+    const struct record told = {t->told};
+
+    for (struct map_entry *e = map_next(&w->acks, NULL); e; e = map_next(&w->acks, e))
+        if (record_get(&told, map_key(e)) < *(int64_t *)e->value)
+            wrong(w, "%s was told to be complete, and is not in the log", e->key);
+}
+
+static bool look_at_log(struct world *w, tide_session *s, struct tale *t)
+{
+    struct tide_err err;
+
+    if (tale_read(s, t, &err)) {
+        if (!sim_proc_dead(w->proc))
+            wrong(w, "the log cannot be read: %s", err.msg);
+        return false;
+    }
+    if (t->wrong[0])
+        wrong(w, "%s", t->wrong);
+    check_acks(w, t);
+    return !w->failed;
+}
+
+/* ---- going on ---- */
+
+/* Effects that were cut, answered by who knows: the books. */
+struct answers {
+    const char *happened[NODES + 1], *retry[NODES + 1];
+    size_t n_happened, n_retry;
+    struct buf memory, input;
+};
+
+static void settle(struct world *w, const struct tale *t, struct answers *a)
+{
+    struct json_out o = json_out_to(&a->memory);
+
+    json_out_begin(&o, '{');
+    for (struct map_entry *e = map_next(&t->effects, NULL); e && a->n_happened + a->n_retry < NODES;
+         e = map_next(&t->effects, e)) {
+        AUTO(arena_done) struct arena arena = ARENA_INIT;
+        const struct deed *d = deed_of(w, str_from(e->value));
+        struct json *v = NULL;
+
+        if (!d->done) {
+            a->retry[a->n_retry++] = e->key;
+            continue;
+        }
+        a->happened[a->n_happened++] = e->key;
+        if (!json_parse(&arena, str_from(d->gave), NULL, &v, NULL, NULL))
+            for (const struct json *m = v->first; m; m = m->next)
+                json_out_kraw(&o, json_key_text(&arena, m), json_source(m));
+    }
+    json_out_end(&o, '}');
+}
+
+static enum tide_code go_on(struct world *w, tide_session *s, const struct tale *t, struct tide_graph_result *ret,
+                            struct tide_err *err)
+{
+    static const struct tide_agent_options quick = {.retry_base_delay_ms = 1};
+    struct answers a = {.memory = BUF_INIT(1 << 20), .input = BUF_INIT(1 << 16)};
+    struct tide_graph_options opt = {.agent = &quick, .event = hear, .arg = w};
+    enum tide_code code;
+    bool plain = w->life % 3 == 0; /* nobody says anything about what was cut: it must ask */
+
+    if (t->effects.live && !plain) {
+        settle(w, t, &a);
+        opt.happened = a.n_happened ? a.happened : NULL;
+        opt.retry = a.n_retry ? a.retry : NULL;
+        opt.memory = a.n_happened ? buf_cstr(&a.memory) : NULL;
+    }
+    if (t->waiting) {
+        struct str node = {t->wait_name.ptr, t->wait_name.len};
+
+        while (node.len && node.ptr[node.len - 1] != '#')
+            node.len--;
+        node.len -= node.len > 0;
+        habit_answer(w->plan->habits[habit_number(node)].node, t->wait_name, &a.input);
+        opt.input = buf_cstr(&a.input);
+        say(w, "answer %.*s: %s", STR_ARG(t->wait_name), opt.input);
+    }
+    code = t->started ? tide_graph_resume(s, w->graph, &opt, ret, err) : tide_graph_execute(s, w->graph, &opt, ret, err);
+    buf_done(&a.memory);
+    buf_done(&a.input);
+    return code;
+}
+
+static bool mend(struct world *w)
+{
+    bool any = false;
+
+    for (int i = 0; i < NODES; i++) {
+        any |= w->broke[i] && !w->mended[i];
+        w->mended[i] |= w->broke[i];
+    }
+    return any;
+}
+
+static void judge(struct world *w, const struct tale *t, enum tide_code code, const struct tide_err *err)
+{
+    say(w, "%s%s%s", tide_code_name(code), code ? ": " : "", code ? err->msg : "");
+    if (code == TIDE_OK || code == TIDE_WAITING)
+        return;
+    if (code == TIDE_FAILED) {
+        w->final_failure = !mend(w);
+    } else if (code == TIDE_UNSETTLED) {
+        if (!t->effects.live)
+            wrong(w, "nothing that must happen once was cut: %s", err->msg);
+    } else if (code == TIDE_HELD && w->died) {
+        sim_advance(w->sim, LEASE_MS + 1000); /* whether the one who had it is dead cannot be told after a power cut */
+    } else if (code == TIDE_CANCELLED) {
+        if (!w->stopping)
+            wrong(w, "nobody stopped it: %s", err->msg);
+    } else {
+        wrong(w, "%s: %s", tide_code_name(code), err->msg);
+    }
+}
+
+static void take_end(struct world *w, tide_session *s)
+{
+    struct tale t;
+
+    if (look_at_log(w, s, &t)) {
+        w->end = t.end;
+        w->end.failed = !t.completed;
+        t.end = (struct end){0};
+        w->done = true;
+    }
+    tale_done(&t);
+}
+
+static void live(struct world *w, tide_store *store)
+{
+    struct tide_graph_result result = {0};
+    struct tide_err err = {TIDE_OK, ""};
+    tide_session *s = NULL;
+    struct tale t = {0};
+    enum tide_code code;
+
+    if (tide_session_open(store, SESSION, TIDE_SESSION_APPEND, &s, &err)) {
+        if (!sim_proc_dead(w->proc))
+            wrong(w, "the session cannot be opened: %s", err.msg);
+        return;
+    }
+    if (look_at_log(w, s, &t)) {
+        if (t.completed || (w->final_failure && t.over)) {
+            take_end(w, s);
+        } else {
+            w->stopping = false;
+            code = go_on(w, s, &t, &result, &err);
+            if (!sim_proc_dead(w->proc))
+                judge(w, &t, code, &err);
+        }
+    }
+    tale_done(&t);
+    tide_text_done(&result.memory);
+    tide_session_close(s);
+}
+
+/* ---- lives ---- */
+
+static tide_store *open_store(struct sim_proc *p, struct tide_err *err)
+{
+    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = LEASE_MS};
+    struct store *store = NULL;
+
+    return store_open("sqlite:" STORE_PATH, &opt, sim_proc_env(p), &store, err) ? NULL : (tide_store *)(void *)store;
+}
+
+static void arm(struct world *w, const struct crash *c)
+{
+    static const uint64_t spans[] = {8, 40, 200, 1000};
+
+    if (c->how == CRASH_AT) { /* in whichever life it is */
+        if (w->life == 1)
+            sim_fault_at(w->sim, c->fault, c->at, false);
+        return;
+    }
+    sim_fault_at(w->sim, SIM_NO_FAULT, 0, false);
+    if (c->how == CRASH_RANDOM && w->crashes > 0 && rnd_chance(&w->rnd, 80)) {
+        w->crashes--;
+        sim_fault_at(w->sim, rnd_chance(&w->rnd, 50) ? SIM_KILL : SIM_POWER_CUT,
+                     1 + rnd_below(&w->rnd, spans[rnd_below(&w->rnd, 4)]), false);
+    }
+}
+
+static void bury(struct world *w)
+{
+    say(w, "dead");
+    w->died = true;
+    if (!w->calm && rnd_chance(&w->rnd, 30))
+        sim_power_cut(w->sim);
+    sim_advance(w->sim, rnd_chance(&w->rnd, 50) ? 0 : LEASE_MS + 1000);
+}
+
+static void one_life(struct world *w, const struct crash *c)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    tide_store *store;
+
+    w->life++;
+    w->proc = sim_proc_start(w->sim);
+    arm(w, c);
+    store = open_store(w->proc, &err);
+    if (store)
+        live(w, store);
+    else if (!sim_proc_dead(w->proc))
+        wrong(w, "the store cannot be opened: %s", err.msg);
+    tide_store_close(store);
+    if (sim_proc_dead(w->proc))
+        bury(w);
+    else
+        sim_proc_kill(w->proc);
+}
+
+/* ---- comparing ---- */
+
+static void compare_records(struct world *w, const struct record *got, const struct record *want)
+{
+    for (struct map_entry *e = map_next(&want->at, NULL); e; e = map_next(&want->at, e))
+        if (record_get(got, map_key(e)) != *(int64_t *)e->value)
+            wrong(w, "%s: %" PRId64 ", and not %" PRId64, e->key, record_get(got, map_key(e)), *(int64_t *)e->value);
+    for (struct map_entry *e = map_next(&got->at, NULL); e; e = map_next(&got->at, e))
+        if (!map_get(&want->at, map_key(e)))
+            wrong(w, "%s: %" PRId64 ", and it should not be", e->key, *(int64_t *)e->value);
+}
+
+static void compare_memory(struct world *w, const struct map *got, const struct map *want)
+{
+    for (struct map_entry *e = map_next(want, NULL); e; e = map_next(want, e)) {
+        const char *value = map_get(got, map_key(e));
+
+        if (strcmp(value ? value : "nothing", e->value) != 0)
+            wrong(w, "memory: %s is %s, and not %s", e->key, value ? value : "nothing", (char *)e->value);
+    }
+    for (struct map_entry *e = map_next(got, NULL); e; e = map_next(got, e))
+        if (!map_get(want, map_key(e)))
+            wrong(w, "memory: %s is %s, and should not be", e->key, (char *)e->value);
+}
+
+static void compare(struct world *w, const struct end *want)
+{
+    if (w->end.failed != want->failed)
+        wrong(w, "it %s", w->end.failed ? "failed" : "is complete, and should have failed");
+    compare_records(w, &w->end.record, &want->record);
+    compare_memory(w, &w->end.memory, &want->memory);
+    if (!want->failures && w->end.steps != want->steps)
+        wrong(w, "%" PRId64 " nodes were begun, and not %" PRId64, w->end.steps, want->steps);
+}
+
+/* ---- all of it ---- */
+
+static bool make_graph(struct world *w)
+{
+    struct tide_err err;
+
+    if (!tide_graph_parse(buf_cstr(&w->plan->json), w->plan->json.len, NULL, NULL, NULL, &w->graph, &err) &&
+        !tide_graph_add_callback(w->graph, "work", work, w, &err))
+        return true;
+    wrong(w, "the graph cannot be made: %s", err.msg);
+    return false;
+}
+
+bool world_run(struct plan *p, const struct spec *spec, uint64_t seed, const struct sim_image *image,
+               const struct crash *crash, bool verbose, const struct end *want, uint64_t *ret_ops)
+{
+    struct world w = {.plan = p, .spec = spec, .verbose = verbose, .rnd = {seed * 0x9e3779b97f4a7c15 + 11}};
+    bool ok;
+
+    w.sim = sim_new_from(seed, image);
+    w.calm = crash->how != CRASH_RANDOM;
+    w.crashes = crash->how == CRASH_RANDOM ? (int)rnd_below(&w.rnd, 7) : 0;
+    if (make_graph(&w))
+        while (!w.done && !w.failed && w.life < LIVES)
+            one_life(&w, crash);
+    if (!w.done && !w.failed)
+        wrong(&w, "it does not come to its end");
+    if (!w.failed)
+        compare(&w, want);
+    ok = !w.failed;
+    if (ret_ops)
+        *ret_ops = sim_op_count(w.sim);
+    tide_graph_free(w.graph);
+    end_done(&w.end);
+    map_done(&w.deeds, deed_free);
+    map_done(&w.acks, free);
+    sim_free(w.sim);
+    return ok;
+}
+
+/* The views for people cost every opening time and have no part in this. */
+static void drop_views(struct sim_proc *p)
+{
+    static const char drop[] =
+        "DROP VIEW sessions_v; DROP VIEW messages; DROP VIEW token_usage; DROP VIEW errors;"
+        "DROP VIEW checkpoints; DROP VIEW runs; DROP VIEW spans; PRAGMA wal_checkpoint(TRUNCATE)";
+    sqlite3 *db = NULL;
+
+    if (sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) ||
+        sqlite3_exec(db, drop, NULL, NULL, NULL)) {
+        printf("# the views cannot be dropped: %s\n", sqlite3_errmsg(db));
+        exit(1);
+    }
+    sqlite3_close(db);
+}
+
+struct sim_image *world_image(void)
+{
+    struct sim *sim = sim_new(1);
+    struct tide_err err = {TIDE_OK, ""};
+    struct sim_image *image;
+    tide_session *s = NULL;
+    tide_store *store = open_store(sim_proc_start(sim), &err);
+
+    if (!store || tide_session_create(store, SESSION, NULL, &s, &err)) {
+        printf("# no session on an empty disk: %s\n", err.msg);
+        exit(1);
+    }
+    tide_session_close(s);
+    tide_store_close(store);
+    drop_views(sim_proc_start(sim));
+    sim_file_set_size(sim, STORE_PATH "-reserve", 512); /* less to copy for every seed */
+    image = sim_image_take(sim);
+    sim_free(sim);
+    return image;
+}
