@@ -34,6 +34,11 @@ int fdatasync(int fd)
     return (int)syscall(SYS_fdatasync, fd);
 }
 
+long syncs_so_far(void)
+{
+    return atomic_load(&syncs_in_all);
+}
+
 /* ---- agents ------------------------------------------------------------------------------------------------------ */
 
 static enum tide_code nothing(void *arg, const char *args, const char *key, struct tide_text *ret, struct tide_err *err)

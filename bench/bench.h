@@ -45,6 +45,9 @@ int rows_failed(void);
 double raw_sync_rate(const struct bench *b, bool preallocated, double seconds);
 double raw_group_rate(const struct bench *b, size_t events, size_t bytes, double seconds);
 
+/* How often this process has called fdatasync. */
+long syncs_so_far(void);
+
 void bench_append(const struct bench *b);
 void bench_group(const struct bench *b);
 void bench_range(const struct bench *b);

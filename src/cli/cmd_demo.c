@@ -309,18 +309,21 @@ static enum tide_code play_demo(struct demo *d, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* Whoever watched may go on with the other one. */
-static enum tide_code offer_chat(struct cli *cli, struct tide_err *err)
+/* Whoever watched may go on with the others. */
+static enum tide_code offer_others(struct cli *cli, struct tide_err *err)
 {
     char line[16] = "";
 
     if (cli->out.json || !cli->out.tty || !isatty(STDIN_FILENO))
         return TIDE_OK;
-    outf(&cli->out, "\n  Type c and Enter for an agent that you can kill yourself; Enter alone leaves. ");
+    outf(&cli->out, "\n  Type c and Enter for an agent that you can kill yourself, g and Enter for\n"
+                    "  graphs that go on where they failed; Enter alone leaves. ");
     if (out_flush(&cli->out, err))
         return err->code;
-    return read(STDIN_FILENO, line, sizeof(line) - 1) > 0 && (line[0] == 'c' || line[0] == 'C') ? demo_chat(cli, err)
-                                                                                                : TIDE_OK;
+    (void)!read(STDIN_FILENO, line, sizeof(line) - 1);
+    if (line[0] == 'c' || line[0] == 'C')
+        return demo_chat(cli, err);
+    return line[0] == 'g' || line[0] == 'G' ? demo_graph(cli, err) : TIDE_OK;
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
@@ -330,6 +333,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 
     if (args_on(&cli->args, "chat"))
         return demo_chat(cli, err);
+    if (args_on(&cli->args, "graph"))
+        return demo_graph(cli, err);
     memcpy(d.steps, program, sizeof(program));
     code = play_demo(&d, err);
     if (d.child.pid > 0) {
@@ -337,14 +342,15 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         demo_reap(&d.child);
     }
     demo_place_remove(&d.place);
-    return code ? code : offer_chat(cli, err);
+    return code ? code : offer_others(cli, err);
 }
 
 const struct command cmd_demo = {
     .name = "demo",
     .run = run,
-    .options =
-        (const struct opt[]){{.name = "chat", .help = "an agent at work, which you may kill: press k"}, {.name = NULL}},
+    .options = (const struct opt[]){{.name = "chat", .help = "an agent at work, which you may kill: press k"},
+                                    {.name = "graph", .help = "graphs that fail, wait and go on, to be chosen from"},
+                                    {.name = NULL}},
     .help = "watch a program be killed at random and resumed, with nothing lost and nothing done twice",
     .more =
         "It plays on a store of its own in a temporary directory and takes it away again. Exit status 1 if anything\n"

@@ -31,7 +31,7 @@ static const struct opt options[] = {
      .many = true,
      .help = "when there is a checkpoint, instead of what the graph says: a key of its `checkpoints`, as in "
              "async_checkpoint=false; may be given more than once"},
-    {.name = "no-checkpoints", .help = "make none but those that a person asks for"},
+    {.name = "no-checkpoints", .help = "make none, but before a person is asked and at safe points"},
     {.name = "parallel",
      .type = VALUE_INT,
      .value = "N",

@@ -29,7 +29,8 @@ static const struct opt options[] = {
      .type = VALUE_TEXT,
      .value = "all|N",
      .words = "all",
-     .help = "in how many places it is killed: all, or N spread evenly over them (default: all, at most 100)"},
+     .help = "in how many places it is killed: all, or N spread over them, one in each of N equal parts "
+             "(default: all, at most 100)"},
     {.name = "set",
      .type = VALUE_TEXT,
      .value = "KEY=VALUE",
@@ -317,7 +318,6 @@ static enum tide_code run_unharmed(struct torture *t, struct tide_err *err)
         return err->code;
     torture_compare(t, &second, true);
     find_points(t);
-    t->left = 0; /* what a graph leaves running when it ends is its own affair */
     return TIDE_OK;
 }
 
@@ -355,15 +355,28 @@ static enum tide_code harm_once(struct torture *t, const struct point *point, si
     return trial_run(t, &a, point, &trial, err) ? err->code : judge(t, &trial, &a, err);
 }
 
+/* As many as are wanted, to the front: of as many equal parts one each, whichever. */
+static void choose_points(struct torture *t)
+{
+    size_t n = t->n_points;
+
+    t->wanted = t->wanted < n ? t->wanted : n;
+    for (size_t i = 0; i < t->wanted; i++) {
+        size_t from = i * n / t->wanted, to = (i + 1) * n / t->wanted;
+
+        t->points[i] = t->points[from + torture_random(t) % (to - from)];
+    }
+}
+
 static enum tide_code harm_all(struct torture *t, struct tide_err *err)
 {
     struct progress p;
     enum tide_code code = TIDE_OK;
 
-    t->wanted = t->wanted < t->n_points ? t->wanted : t->n_points;
+    choose_points(t);
     progress_init(&p, "torture", "crash points");
     for (size_t i = 0; i < t->wanted && !code; i++) {
-        code = harm_once(t, &t->points[i * t->n_points / t->wanted], i + 1, err);
+        code = harm_once(t, &t->points[i], i + 1, err);
         progress_step(&p, i + 1, t->wanted);
     }
     progress_done(&p);

@@ -39,4 +39,13 @@ int demo_reap(struct demo_child *child); /* waits for its end; the wait status *
 /* The other demo: an agent that may be killed by whoever watches. */
 enum tide_code demo_chat(struct cli *cli, struct tide_err *err) MUST_CHECK;
 
+/* The graphs of examples/graphs, to be chosen from. */
+enum tide_code demo_graph(struct cli *cli, struct tide_err *err) MUST_CHECK;
+
+/* Their files, by tools/embed.awk; the last has no name. */
+struct demo_file {
+    const char *name, *text;
+};
+extern const struct demo_file demo_files[];
+
 #endif

@@ -258,6 +258,15 @@ static enum tide_code run(struct driving *d, struct graph_want *w, struct tide_g
     return code;
 }
 
+static void show_before(struct driving *d, const struct graph_want *w)
+{
+    struct tide_err ignored; /* what is wrong with the checkpoint is said by the resume */
+    int64_t seq = 0;
+
+    if (!w->opt.checkpoint || !cli_position(d->session, w->opt.checkpoint, &seq, &ignored))
+        graph_view_before(d->view, d->session, seq);
+}
+
 static enum tide_code drive(struct driving *d, struct graph_want *w, struct tide_err *err)
 {
     struct tide_graph_result result = {.token = ""};
@@ -266,7 +275,7 @@ static enum tide_code drive(struct driving *d, struct graph_want *w, struct tide
 
     d->view = graph_view_open(d->graph->spec->graph, how_shown(d), has_color(d->cli));
     if (w->resume)
-        graph_view_before(d->view, d->session);
+        show_before(d, w);
     e.code = run(d, w, &result, err);
     e.view = d->view;
     view_finish(d->view, e.code);

@@ -248,11 +248,8 @@ enum tide_code graph_end(struct cli *cli, const struct graph_ending *e, struct t
     enum tide_code code;
 
     if (id[0] && strcmp(id, tide_session_id(e->session)) != 0 &&
-        !tide_session_open(cli->store, id, TIDE_SESSION_READ, &fork, &ignored)) {
-        of.session = fork;
-        if (!e->want->quiet && e->how == END_TEXT)
-            say("it ran as session %s, a fork of %s", id, tide_session_id(e->session));
-    }
+        !tide_session_open(cli->store, id, TIDE_SESSION_READ, &fork, &ignored))
+        of.session = fork; /* it began at a checkpoint of one that is complete */
     (void)!tide_session_show(of.session, take_standing, &s, &ignored);
     code = conclude(cli, &of, &s, err);
     arena_done(&s.arena);

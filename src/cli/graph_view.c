@@ -128,14 +128,14 @@ static void take_inside(struct graph_view *v, struct arena *a, const struct json
         r->inside_done += is_direct(json_key_text(a, m), frame) && !json_get(active, json_key_text(a, m));
 }
 
-void graph_view_before(struct graph_view *v, tide_session *session)
+void graph_view_before(struct graph_view *v, tide_session *session, int64_t seq)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     const struct json *content, *position, *scopes;
     struct json *state = NULL;
 
-    if (tide_state(session, 0, &text, NULL) ||
+    if (tide_state(session, seq, &text, NULL) ||
         json_parse(&a, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL))
         return; /* it is told as it goes on */
     content = json_get(state, STR("content"));

@@ -29,8 +29,8 @@ struct graph_view;
 /* `g` must outlive it. The tree goes to standard error, so that standard output is the result alone. */
 struct graph_view *graph_view_open(const struct spec_graph *g, enum graph_show how, bool color);
 
-/* What the session did before: its nodes are shown as they stand. */
-void graph_view_before(struct graph_view *v, tide_session *session);
+/* What the session did before, up to `seq` (0: all of it): its nodes are shown as they stand. */
+void graph_view_before(struct graph_view *v, tide_session *session, int64_t seq);
 
 /* Any thread. */
 void graph_view_event(struct graph_view *v, const struct tide_graph_event *event);

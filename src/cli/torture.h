@@ -14,6 +14,8 @@
 #ifndef CLI_TORTURE_H
 #define CLI_TORTURE_H
 
+#include <sys/types.h>
+
 #include "base/map.h"
 #include "cli/cli.h"
 #include "graph/spec.h"
@@ -85,7 +87,7 @@ struct outcome {
     const char *message, *wait_name;
     const struct json *unsettled;    /* nodes that must happen once and were cut */
     struct json *memory, *completed; /* completed: [[node, visit, seq], …], of one that is complete */
-    size_t left;                     /* processes that outlived it */
+    size_t left;                     /* processes that a killed one left, and that this one did not end */
 };
 
 /* In the process that was forked for it; does not return. The outcome goes to `fd`. */
@@ -149,8 +151,11 @@ struct torture {
     struct deeds deeds;  /* of it */
     struct map unsteady; /* "key" or "node\x1fvisits" that differs though nobody killed it */
 
+    pid_t orphans[64]; /* what the process that was killed last left running */
+    size_t n_orphans;
+
     struct point *points;
-    size_t n_points, wanted; /* wanted: how many are tried */
+    size_t n_points, wanted; /* wanted: how many of them, from the front, are tried */
     int kills;               /* of one session, at most */
     uint64_t seed, random;
     bool keep;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said of a torture: for people what was tried, the four things that must not be, and each case of them; as JSON all of it. */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/glyph.h"
 #include "cli/torture.h"
+#include "cli/wrap.h"
 
+#define LABEL 27       /* columns of what stands in front */
 #define SHOWN 20       /* faults of a kind that people see */
 #define VALUE_SHOWN 60 /* columns of a value */
 
@@ -30,12 +34,13 @@ static size_t count_points(const struct torture *t, enum point_kind kind)
     size_t n = 0;
 
     for (size_t i = 0; i < t->wanted; i++)
-        n += t->points[i * t->n_points / t->wanted].kind == kind;
+        n += t->points[i].kind == kind;
     return n;
 }
 
 /* ---- for people ---- */
 
+/* On a terminal the value is broken at words, each line below the first. */
 __attribute__((format(printf, 3, 4))) static void row(struct out *out, const char *label, const char *fmt, ...)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(1 << 16);
@@ -45,9 +50,17 @@ __attribute__((format(printf, 3, 4))) static void row(struct out *out, const cha
     va_start(ap, fmt);
     vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    outf(out, "  %-27s ", label);
-    out_value(out, line);
-    outf(out, "\n");
+    wrap_text(&text, str_from(line), out->tty ? terminal_columns(STDOUT_FILENO) - LABEL - 4 : INT_MAX);
+    for (char *at = text.len ? (char *)(uintptr_t)buf_cstr(&text) : line, *end; *at; at = end) {
+        end = at + strcspn(at, "\n");
+        end += *end ? 1 : 0;
+        if (end[-1] == '\n')
+            end[-1] = '\0';
+        outf(out, "  %-*s ", LABEL, label);
+        out_value(out, at);
+        outf(out, "\n");
+        label = "";
+    }
 }
 
 static void put_clipped(struct out *out, const char *json)
@@ -62,6 +75,8 @@ static void put_fault(struct out *out, const struct fault *f)
 {
     outf(out, "      ");
     out_value(out, f->what);
+    if (f->kind == FAULT_COMPLETE_AGAIN && f->want)
+        outf(out, ": completed %s times instead of %s", f->got, f->want);
     if (f->kind == FAULT_DIFFERS) {
         outf(out, ": ");
         put_clipped(out, f->want);
@@ -77,7 +92,7 @@ static void put_faults(struct out *out, const struct torture *t, enum fault_kind
 {
     size_t n = t->by_kind[kind], shown = 0;
 
-    outf(out, "  %-27s ", kinds[kind].label);
+    outf(out, "  %-*s ", LABEL, kinds[kind].label);
     out_colored(out, n ? COLOR_RED : COLOR_GREEN, n ? "" : "0  ✓");
     if (n)
         outf(out, "%s%zu  ✗%s", color_code(out, COLOR_RED), n, color_code(out, COLOR_NONE));
@@ -93,6 +108,10 @@ static void put_faults(struct out *out, const struct torture *t, enum fault_kind
 
 static void put_tried(struct out *out, const struct torture *t)
 {
+    char random[80] = "";
+
+    if (t->kills > 1 || t->wanted < t->n_points)
+        snprintf(random, sizeof(random), "; what was random: --seed %" PRIu64, t->seed);
     row(out, "crash points", "%zu of %zu: %zu before an append, %zu after one, %zu inside a node%s", t->tried,
         t->n_points, count_points(t, POINT_BEFORE), count_points(t, POINT_AFTER), count_points(t, POINT_INSIDE),
         t->tried < t->n_points ? "; --crash-points all tries them all" : "");
@@ -100,10 +119,7 @@ static void put_tried(struct out *out, const struct torture *t)
         row(out, "", "%zu of them did not come up again: what runs at once is recorded in another order each time",
             t->tried - t->reached);
     row(out, "killed and resumed", "%" PRId64 " time%s, %" PRId64 " time%s%s", t->all_kills, s_of(t->all_kills),
-        t->all_resumes, s_of(t->all_resumes),
-        t->kills > 1 ? arena_printf((struct arena *)(uintptr_t)&t->arena,
-                                    "; at random after the first: --seed %" PRIu64, t->seed)
-                     : "");
+        t->all_resumes, s_of(t->all_resumes), random);
 }
 
 static const char *first_of(const struct torture *t, enum fault_kind kind)
@@ -124,9 +140,8 @@ static void put_fine(struct out *out, const struct torture *t)
             " had not and ran again)",
             t->happened + t->retried, t->happened, t->retried);
     if (t->left)
-        row(out, "outlived their graph",
-            "%" PRId64 " process%s, started by programs of it: they were ended before it went on", t->left,
-            t->left == 1 ? "" : "es");
+        row(out, "outlived their graph", "%" PRId64 " process%s of a killed one that still ran when it had gone on",
+            t->left, t->left == 1 ? "" : "es");
     if (t->by_kind[FAULT_UNJUDGED])
         row(out, kinds[FAULT_UNJUDGED].label,
             "%zu  (it went another way after the word that `once` node %s had happened: what that gave was lost with it)",
@@ -139,6 +154,7 @@ static void put_fine(struct out *out, const struct torture *t)
 static void print_text(struct torture *t, int64_t ms)
 {
     struct out *out = &t->cli->out;
+    size_t from;
 
     row(out, "graph", "%s, %" PRId64 " node%s run in %.2f s, %" PRId64 " appends", t->file,
         (int64_t)(t->base.completed ? t->base.completed->count : 0),
@@ -146,15 +162,20 @@ static void print_text(struct torture *t, int64_t ms)
     put_tried(out, t);
     put_fine(out, t);
     outf(out, "\n");
+    from = out->text.len;
     for (int kind = 0; kind < FAULT_UNJUDGED; kind++)
         put_faults(out, t, (enum fault_kind)kind);
     outf(out, "\n  ");
     if (torture_is_wrong(t))
         out_colored(out, COLOR_RED, "This is wrong: what was promised was not kept.");
     else
-        out_colored(out, COLOR_GREEN,
-                    "Nothing was lost, nothing that was complete ran again, and it always came to the same end.");
+        out_colored(
+            out, COLOR_GREEN,
+            t->by_kind[FAULT_UNJUDGED]
+                ? "Nothing was lost, nothing that was complete ran again, and where it was judged the end was the same."
+                : "Nothing was lost, nothing that was complete ran again, and it always came to the same end.");
     outf(out, "  (%.1f s)\n", (double)ms / 1000);
+    out_wrap(out, from);
     if (t->keep)
         row(out, "kept", "%s: `tidemark --store %s sessions timeline ID` shows one", t->dir, t->store);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One tortured session, seen from outside: a process runs it and dies, another goes on, until it ends. A process that is to
- * be resumed must be gone with all that it started, so what outlives it is ended here, and counted. In a person's place: a
- * question is answered; of a node that must happen once and was cut, the ledger says whether it happened.
+ * One tortured session, seen from outside: a process runs it and dies, another goes on, until it ends. What a killed process
+ * left running becomes ours; whoever goes on with the session has to end it, and what is still there then is counted. In a
+ * person's place: a question is answered; of a node that must happen once and was cut, the ledger says whether it happened.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "program/tree.h"
 
 #define ROUNDS_MAX 200 /* processes of one session */
-#define GRACE_MS 500   /* for programs to notice that their parent is gone */
+#define GRACE_MS 100   /* for programs to notice that their parent is gone */
 #define HANG_MS 60000  /* and thirty times what the uninterrupted one took: it does not end any more */
 #define OUTCOME_MAX ((size_t)256 << 20)
 
@@ -80,22 +80,45 @@ static bool listen_to(int fd, int64_t until_ms, struct buf *text)
     return false;
 }
 
-/* What it started dies with it, by the kernel; what those started may not. */
-static size_t end_tree(void)
+/* What it started dies with it, by the kernel; what those started becomes ours. Whoever is still there after a moment. */
+static void find_orphans(struct torture *t)
 {
     int64_t until = mono_ms() + GRACE_MS;
-    size_t left;
+    char path[64];
+    FILE *f;
 
-    while ((left = tree_signal(0)) > 0 && mono_ms() < until) {
+    while (tree_signal(0) > 0 && mono_ms() < until) {
         tree_reap(0);
         poll(NULL, 0, 2);
     }
+    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    f = fopen(path, "re");
+    while (f && t->n_orphans < sizeof(t->orphans) / sizeof(t->orphans[0]) &&
+           fscanf(f, "%d", &t->orphans[t->n_orphans]) == 1)
+        t->n_orphans++;
+    if (f)
+        fclose(f);
+}
+
+/* Those that a killed process left, and that whoever went on with the session did not end. */
+static size_t count_orphans(struct torture *t)
+{
+    size_t n = 0;
+
+    tree_reap(0);
+    for (size_t i = 0; i < t->n_orphans; i++)
+        n += kill(t->orphans[i], 0) == 0;
+    t->n_orphans = 0;
+    return n;
+}
+
+static void end_tree(void)
+{
     for (int i = 0; i < 1000 && tree_signal(SIGKILL) > 0; i++) {
         tree_reap(0);
         poll(NULL, 0, 2);
     }
     tree_reap(0);
-    return left;
 }
 
 static const char *text_of(struct arena *a, const struct json *v, const char *key)
@@ -156,10 +179,14 @@ enum tide_code torture_run(struct torture *t, struct arena *a, const struct orde
         kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    *ret = (struct outcome){.left = end_tree()};
+    *ret = (struct outcome){.left = 0};
     if (stop_signal)
         return tide_fail(err, TIDE_CANCELLED, "torture: stopped");
     judge_end(a, o, status, &text, !ended, ret);
+    if (ret->killed)
+        find_orphans(t);
+    else
+        ret->left = count_orphans(t);
     return TIDE_OK;
 }
 
@@ -345,10 +372,13 @@ enum tide_code trial_run(struct torture *t, struct arena *a, const struct point 
                          struct tide_err *err)
 {
     int64_t began = mono_ms();
+    enum tide_code code;
 
     ret->point = *point;
-    if (play(t, a, ret, err))
-        return err->code;
+    code = play(t, a, ret, err);
+    end_tree();
+    if (code)
+        return code;
     ret->us = (mono_ms() - began) * 1000;
     return TIDE_OK;
 }

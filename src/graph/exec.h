@@ -143,7 +143,6 @@ struct exec {
     bool over;         /* workers go home */
     bool halting;      /* nothing begins any more: a node failed, or somebody stopped it */
     bool cancelled;    /* somebody asked for it */
-    bool redo;         /* effects before a rollback happen again */
     int64_t looked_ns, ticked_ns;
     enum tide_code code; /* what it comes to */
     struct tide_err err;

@@ -250,13 +250,15 @@ static void put_way(struct job *j, const struct choice *way, size_t i)
         json_out_kraw(o, STR("values"), way->values);
     exec_close(x);
     exec_note(x, &(struct tide_graph_event){.what = TIDE_GRAPH_EDGE, .node = j->name, .to = target});
-    marks_edge(x, j->name, target);
 }
 
 static const char *put_ways(struct job *j)
 {
     for (size_t i = 0; i < j->n_ways; i++)
         put_way(j, &j->ways[i], i);
+    for (size_t i = 0; i < j->n_ways; i++) /* behind all of them: from between two the others would be lost */
+        marks_edge(j->x, j->name,
+                   place_beside(&j->x->scratch, j->place.frame, j->place.graph->nodes.at[j->ways[i].to].id));
     return j->n_ways ? place_beside(&j->x->scratch, j->place.frame, j->place.graph->nodes.at[j->ways[0].to].id) : NULL;
 }
 

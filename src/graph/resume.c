@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "program/tree.h"
 #include "session/settle.h"
 
 /* ---- the outlook ---- */
@@ -139,7 +140,9 @@ static enum tide_code go_back(const struct outlook *o, struct tide_err *err)
 static enum tide_code open_run(struct exec *x, const struct outlook *o, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
+    const char *old = x->s->state->ledger.run.run_id;
     struct tide_run_options run;
+    enum tide_code code;
 
     exec_run_fields(x, &fields);
     run = exec_run_options(x, buf_cstr(&fields));
@@ -148,8 +151,12 @@ static enum tide_code open_run(struct exec *x, const struct outlook *o, struct t
     run.by = x->opt->by;
     run.retry = x->opt->retry;
     run.happened = x->opt->happened;
-    return o->anew ? run_start_with(x->s, &run, NULL, false, &x->run, err)
+    old = old ? arena_dup(&x->scratch, str_from(old)).ptr : NULL;
+    code = o->anew ? run_start_with(x->s, &run, NULL, false, &x->run, err)
                    : tide_run_resume(x->s, &run, NULL, &x->run, err);
+    if (!code && old && strcmp(old, x->run->id) != 0)
+        tree_end_run(old); /* what a killed process of it left behind */
+    return code;
 }
 
 static void say_aloud(struct exec *x, const struct outlook *o)
@@ -183,7 +190,6 @@ static enum tide_code do_resume(struct exec *x, const struct outlook *o, tide_se
     if (code)
         return code;
     x->fresh = true;
-    x->redo = x->opt->rollback & TIDE_ROLLBACK_REDO_EFFECTS;
     code = resume_changes(x, err);
     if (code)
         return code;

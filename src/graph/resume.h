@@ -51,7 +51,7 @@ struct outlook {
     struct exec *x; /* never runs: its view is the state as it would be, renames and overrides in it */
     struct tide_session *s;
     const struct tide_graph_options *opt;
-    tide_graph *before;                                  /* the one that is stored */
+    tide_graph *before;                                  /* the one that is stored, when it is another; else NULL */
     char checkpoint[TIDE_ID_SIZE], wanted[TIDE_ID_SIZE]; /* "": where it stands; wanted: another took its place */
     int64_t seq;
     bool rollback, fork; /* what has to be done first */

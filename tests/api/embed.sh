@@ -61,6 +61,26 @@ check_is "killed after it booked, it goes on" 0 $?
 check_is "and says only what was not said" "Seat 12C is yours." "$(cat out)"
 check_is "one seat is booked" 1 "$(wc -l <k.db.bookings)"
 
+graph=$TIDE_BUILD/examples/example-graph
+"$graph" g.db >out 2>err
+check_is "the graph of the example fails where a key is missing" 1 $?
+check "and says which" grep -q "needs 'rate'" err
+"$graph" g.db '{"rate": 80}' >out
+check_is "given it, it goes on" 0 $?
+cat >want <<'WANT'
+price starts
+price is complete
+  checkpoint: edge_transition
+  checkpoint: node_complete
+bill starts
+bill is complete
+  checkpoint: node_complete
+memory: {"hours":12,"rate":80,"total":960}
+WANT
+check "at the node that failed, with checkpoints as it has configured them" diff want out
+check_status "then nothing is left to run" 2 "$graph" g.db
+check_is "and one bill is sent" '{"total":960}' "$(cat g.db.bills)"
+
 cat >use.cpp <<'CPP'
 #include <tidemark.h>
 #include <cstdio>

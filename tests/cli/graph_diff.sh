@@ -34,7 +34,7 @@ check_is 'every node has its word' '  compatible  plan     it and its ways chang
 check_is 'what is the same' 'the same: 4 nodes' "$(tidemark graph diff old.json old.json)"
 sed 's/"id": "flow",/"id": "flow", "memory": {"m": 1},/' old.json >memory.json
 check 'and what is beside the nodes' eval "tidemark graph diff old.json memory.json | grep -q 'every node is the same; what differs'"
-check_is 'one of both from standard input' 'the same: 4 nodes' "$(tidemark graph diff old.json - <old.json)"
+check_is 'one of both from standard input' '1 of 4 nodes differ' "$(tidemark graph diff alike.json - <old.json | tail -n 1)"
 refuses 'not both' 2 'standard input can be one of both' graph diff - - <old.json
 refuses 'a file that is not there' 3 'none.json' graph diff old.json none.json
 echo '{"tidemark_graph":1}' >bad.json
@@ -50,21 +50,21 @@ tidemark run old.json --session works --title 'Works hard' -q >out 2>&1
 tidemark resume works --input yes >out 2>&1
 tidemark run new.json --session newer -q >out 2>&1
 tidemark run alike.json --session other -q >out 2>&1
-tidemark run old.json --session done -q >out 2>&1
+tidemark run old.json --session stopped -q >out 2>&1
 sed 's/exit 1/echo {\\\\\\"z\\\\\\":1}/;s/"flow"/"another"/' old.json >another.json
 tidemark run another.json --session elsewhere -q >out 2>&1
-tidemark cancel done >out 2>&1
+tidemark cancel stopped >out 2>&1
 tidemark graph diff old.json new.json --against-live >out
 check_is 'some could not go on' 1 $?
 check_is 'they are counted and named' '
 5 sessions under way
        1  run this version already
        3  can go on when they are told what a node is called now
-      done  interrupted_waiting  --map ask=approve
+      stopped  interrupted_waiting  --map ask=approve
       other  waiting  --map ask=approve
       asks  waiting  --map ask=approve
        1  cannot go on with it
-      works  idle  Works hard  node '"'work': needs 'style', which it did not" "$(sed '1,/differ$/d;s/done  [a-z_]*/done  interrupted_waiting/' out)"
+      works  idle  Works hard  node '"'work': needs 'style', which it did not" "$(sed '1,/differ$/d;s/stopped  [a-z_]*/stopped  interrupted_waiting/' out)"
 tidemark graph diff new.json alike.json --against-live --json >out
 check 'as JSON, all of them' eval 'is_json <out'
 # fit ID: of the session, in out

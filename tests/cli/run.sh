@@ -33,7 +33,7 @@ cat >chain.json <<'END'
 END
 touch fixed
 run chain.json
-check_is 'a graph runs to its end' 0 $got
+check_is 'a graph runs to its end' 0 "$got"
 check_is 'what its last node gave is printed' "sum: 3
 text:
   one
@@ -122,7 +122,7 @@ check_is 'none of them left a session' "$before" "$(sessions)"
 fails() {
     echo "{\"tidemark_graph\":1,\"id\":\"x\",\"entry\":\"a\",\"max_retries\":0,\"nodes\":[{\"id\":\"a\",$3}]}" >fails.json
     run fails.json
-    if [ $got -eq 1 ] && tail -n 1 err | grep -q "^tidemark: node 'a' failed: .*tidemark sessions resume $id" &&
+    if [ "$got" -eq 1 ] && tail -n 1 err | grep -q "^tidemark: node 'a' failed: .*tidemark sessions resume $id" &&
         grep -qF -- "$2" err; then
         echo "ok - $1"
     else
@@ -142,11 +142,11 @@ fails 'output over its limit' 'more than' '"type":"function","program":["sh","-c
 # ---- failed, and gone on with ----
 rm -f fixed calls
 run chain.json
-check_is 'a node that fails' 1 $got
+check_is 'a node that fails' 1 "$got"
 check_is 'one line says which, why and what to do' \
     "tidemark: node 'b' failed: exit status 3: boom: \`tidemark sessions resume $id\` goes on" "$(tail -n 1 err)"
 check_is 'nothing is printed' '' "$(cat out)"
-refuses 'a session in the middle of a graph takes no other' 2 "is in the middle of a graph: \`tidemark sessions resume $id\`" run chain.json --session "$id"
+refuses 'a session in the middle of a graph takes no other' 4 "is in the middle of a graph: \`tidemark sessions resume $id\`" run chain.json --session "$id"
 check 'why names the node' eval "tidemark why '$id' | grep -q \"node 'b' failed: exit status 3: boom\""
 check 'and the command' eval "tidemark why '$id' | grep -q '  tidemark sessions resume $id\$'"
 check_is 'it is listed as failed' "$id" "$(tidemark sessions list --agent chain --status failed --ids)"
@@ -158,7 +158,7 @@ check_is 'what failed is' 2 "$(wc -l <calls)"
 refuses 'what is complete is not resumed' 2 'has completed' resume "$id"
 check 'why offers a checkpoint then' eval "tidemark why '$id' | grep -q 'sessions resume $id --checkpoint'"
 run chain.json --session "$id"
-check_is 'a complete session can run another' 0 $got
+check_is 'a complete session can run another' 0 "$got"
 
 # ---- asked about ----
 cat >ask.json <<'END'
@@ -170,7 +170,7 @@ cat >ask.json <<'END'
  "edges": [{"from": "build", "to": "ok"}, {"from": "ok", "to": "deploy"}]}
 END
 run ask.json
-check_is 'a question parks it' 7 $got
+check_is 'a question parks it' 7 "$got"
 check 'it is shown' eval "grep -q '^  question  Ship 1.2?' err && grep -q '^  answer    tidemark resume $id --token rt_' err"
 token=$(sed -n 's/.*--token \(rt_[^ ]*\).*/\1/p' err)
 refuses 'a token that is wrong' 8 'token' resume "$id" --token "rt_x.y" --input yes
@@ -224,7 +224,7 @@ stopped() {
     id=$(sed -n 's/^session //p' err)
 }
 stopped INT
-check_is 'Ctrl-C parks it' 130 $got
+check_is 'Ctrl-C parks it' 130 "$got"
 check 'and says how to go on' eval "tail -n 1 err | grep -q 'stopped: .tidemark sessions resume $id. goes on'"
 check 'its program is ended' eval '! kill -0 "$(cat at)"'
 check 'what a person stopped stays' eval "tidemark why '$id' | grep -q 'a person stopped it'"
@@ -233,7 +233,7 @@ touch fixed
 tidemark resume "$id" >out 2>err
 check_is 'until a person resumes it' '0 completed' "$? $(tidemark sessions show "$id" --json | json '$.outcome')"
 stopped TERM
-check_is 'SIGTERM parks it too' 143 $got
+check_is 'SIGTERM parks it too' 143 "$got"
 touch fixed
 check_is 'and recovery goes on with it' 1 "$(tidemark recover --run-due --auto-resume all --json 2>/dev/null | tail -n 1 | json '$.summary.resumed')"
 check_is 'to its end' completed "$(tidemark sessions show "$id" --json | json '$.outcome')"

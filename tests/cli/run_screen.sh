@@ -74,6 +74,23 @@ shows 'the result stands below' '^report: done with 3$'
 check_is 'nothing is left of earlier drawings' '1 1' "$(screen | grep -c ' plan ') $(screen | grep -c '^tree ')"
 close_run
 
+# ---- gone on with ----
+rm -f go-on tried
+open_run 80 24 run tree.json --session cut
+wait_for is_shown 'read .* 1/3$'
+close_run # it hears SIGHUP
+is_parked() {
+    [ "$(tidemark sessions show cut --json | json '$.status')" = interrupted_startup ]
+}
+check 'a terminal that goes away parks it' wait_for is_parked
+open_run 80 24 resume cut
+shows 'what was complete is shown as that' '^├ ✓ plan  *before$'
+shows 'also inside a map' '^├ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] read  *[0-9.]* s  1/3$'
+touch go-on
+wait_for test -s ended
+shows 'and the rest comes to its end' '^└ ✓ write'
+close_run
+
 # ---- narrow ----
 rm -f go-on tried
 open_run 40 24 run tree.json

@@ -114,9 +114,9 @@ static const struct end {
     {"another value", "{\"a\":2,\"b\":\"x\"}", "[[\"n\",1,4]]", "differs a 1>2"},
     {"a key is gone", "{\"b\":\"x\"}", "[[\"n\",1,4]]", "differs a 1"},
     {"a key too many", "{\"a\":1,\"b\":\"x\",\"c\":0}", "[[\"n\",1,4]]", "differs c>0"},
-    {"completed twice", "{\"a\":1,\"b\":\"x\"}", "[[\"n\",1,4],[\"n\",2,8]]", "differs node n: times completed 1>2"},
+    {"completed twice", "{\"a\":1,\"b\":\"x\"}", "[[\"n\",1,4],[\"n\",2,8]]", "complete n 1>2"},
     {"never completed", "{\"a\":1,\"b\":\"x\"}", "[]", "differs node n: times completed 1>0"},
-    {"a node too many", "{\"a\":1,\"b\":\"x\"}", "[[\"n\",1,4],[\"m\",1,8]]", "differs node m: times completed 0>1"},
+    {"a node too many", "{\"a\":1,\"b\":\"x\"}", "[[\"n\",1,4],[\"m\",1,8]]", "complete m 0>1"},
 };
 
 static void the_end_is_held_against_the_unharmed_one(void **state)

@@ -62,7 +62,7 @@ struct rnd {
 };
 uint64_t rnd_below(struct rnd *r, uint64_t n);
 bool rnd_chance(struct rnd *r, unsigned percent);
-void plan_random(struct plan *p, struct rnd *r); /* as JSON; it may still be refused */
+void plan_random(struct plan *p, struct rnd *r);  /* as JSON; it may still be refused */
 const char *plan_fixed(struct plan *p, size_t i); /* its name; NULL: there is none */
 void plan_done(struct plan *p);
 
@@ -122,7 +122,7 @@ struct world {
     int life, crashes; /* crashes: how many more there are */
     bool verbose, failed, stopping, done, calm;
     bool final_failure;
-    bool died; /* the one before did */
+    bool died;      /* the one before did */
     struct end end; /* what came of it */
 };
 

@@ -59,7 +59,8 @@ bool habit_fails(const struct plan *p, const bool *mended, struct str name, int6
     int number = habit_number(name);
     const struct habit *h = &p->habits[number];
 
-    return !mended[number] && attempt < h->fails && (h->item < 0 || habit_item(name) < 0 || habit_item(name) == h->item);
+    return !mended[number] && attempt < h->fails &&
+           (h->item < 0 || habit_item(name) < 0 || habit_item(name) == h->item);
 }
 
 /* ---- what they give ---- */

@@ -137,7 +137,8 @@ static volatile uint64_t seed_now;
 static void too_long(int number)
 {
     static char text[160];
-    int n = snprintf(text, sizeof text, "# WRONG: it takes too long\n# again with: tidemark-sim-graph --seed %llu --verbose\n",
+    int n = snprintf(text, sizeof text,
+                     "# WRONG: it takes too long\n# again with: tidemark-sim-graph --seed %llu --verbose\n",
                      (unsigned long long)seed_now);
 
     (void)number;
@@ -219,8 +220,9 @@ int main(int argc, char **argv)
     const char *seed = getenv("TIDE_SEED");
 
     if (!parse(argc, argv, &o)) {
-        fprintf(stderr, "usage: tidemark-sim-graph [--seeds A..B | --seed X] [--seconds N] [--exhaustive [--only NAME]] "
-                        "[--verbose]\n");
+        fprintf(stderr,
+                "usage: tidemark-sim-graph [--seeds A..B | --seed X] [--seconds N] [--exhaustive [--only NAME]] "
+                "[--verbose]\n");
         return 2;
     }
     if (seed && seed[0])

@@ -164,12 +164,10 @@ struct condition {
 
 static void put_condition(struct make *m, int which, int unique)
 {
-    static const struct condition steady[] = {{"memory.m0 + ", " > 3 + ", ""},
-                                              {"memory.m1 * 2 + ", " > 5 + ", ""},
-                                              {"result.visit + ", " == 1 + ", ""},
-                                              {"result.success and ", " == ", ""},
-                                              {"memory.nope.x == ", " or 1 == ", ""},
-                                              {"", " == ", " + 1"}};
+    static const struct condition steady[] = {
+        {"memory.m0 + ", " > 3 + ", ""},        {"memory.m1 * 2 + ", " > 5 + ", ""},
+        {"result.visit + ", " == 1 + ", ""},    {"result.success and ", " == ", ""},
+        {"memory.nope.x == ", " or 1 == ", ""}, {"", " == ", " + 1"}};
     static const struct condition moving[] = {{"(memory.n0 or 0) + ", " < 3 + ", ""},
                                               {"(memory.n1 or 0) + ", " < 2 + ", ""}};
     const struct condition *c = m->p->order != FREE && which % 2 ? &moving[which / 2 % 2] : &steady[which % 6];
@@ -265,9 +263,10 @@ static void put_lua(struct make *m, const struct n *n, bool item)
     int which = m->p->order == FREE || item ? 2 + pick(m, 2) : pick(m, 4);
 
     if (which < 2)
-        buf_addf(m->out,
-                 ",\"code\":\"local n = (memory.n%d or 0) + 1 return {k%d = n, n%d = n}\",\"outputs\":[\"k%d\",\"n%d\"]",
-                 which, n->id, which, n->id, which);
+        buf_addf(
+            m->out,
+            ",\"code\":\"local n = (memory.n%d or 0) + 1 return {k%d = n, n%d = n}\",\"outputs\":[\"k%d\",\"n%d\"]",
+            which, n->id, which, n->id, which);
     else if (which == 2)
         buf_addf(m->out, ",\"code\":\"return {k%d = {inputs.m0 + %d, inputs.q or 0}}\",\"outputs\":[\"k%d\"]", n->id,
                  n->id, n->id);
@@ -304,7 +303,8 @@ static void put_map(struct make *m, const struct n *n)
 {
     int what = m->deep < DEEP && m->left > 1 && chance(m, 25) ? 2 : pick(m, 2);
 
-    int parallel = m->p->order == ALONE ? 1 : pick(m, 3); /* one branch only: an item that is tried again holds up the next */
+    int parallel =
+        m->p->order == ALONE ? 1 : pick(m, 3); /* one branch only: an item that is tried again holds up the next */
 
     buf_addf(m->out, ",\"over\":\"%s\",\"as\":\"it\",\"retries\":%d,\"parallel\":%d,\"outputs\":[\"k%d\"],\"node\":{",
              chance(m, 50) ? "list" : "memory.list", is_retrying(m) ? pick(m, 2) : 0, parallel, n->id);
@@ -360,10 +360,11 @@ static void put_head(struct make *m, int entry)
         buf_addf(m->out, "%s%d", i ? "," : "", pick(m, 100));
     buf_addf(m->out, "]}");
     if (chance(m, 40))
-        buf_addf(m->out,
-                 ",\"checkpoints\":{\"async_checkpoint\":%s,\"checkpoint_on_edge\":%s,\"max_checkpoints_per_session\":%d,"
-                 "\"prune_after_node_count\":%d}",
-                 chance(m, 50) ? "true" : "false", chance(m, 50) ? "true" : "false", 1 + pick(m, 6), 1 + pick(m, 4));
+        buf_addf(
+            m->out,
+            ",\"checkpoints\":{\"async_checkpoint\":%s,\"checkpoint_on_edge\":%s,\"max_checkpoints_per_session\":%d,"
+            "\"prune_after_node_count\":%d}",
+            chance(m, 50) ? "true" : "false", chance(m, 50) ? "true" : "false", 1 + pick(m, 6), 1 + pick(m, 4));
     buf_addf(m->out, ",\"nodes\":[");
 }
 
@@ -461,6 +462,11 @@ static const struct {
            OVER("6", "\"type\":\"subgraph\",\"outputs\":[\"k7\"],\"graph\":" GRAPH("7", ASK("7", "input") "," WORK("8", PURE), EDGE("7", "8"), "")),
            EDGE("1", "6"), ""),
      {{3, FOR_EVER, -1, true}}},
+    {"graph_inside_that_fails_beside_others", ORDERED,
+     GRAPH("1", WORK("1", PURE) "," INSIDE("2", "k5", GRAPH("3", WORK("3", PURE) "," WORK("4", TRIES("0")) "," WORK("5", "") "," WORK("6", ""),
+           EDGE("3", "4") "," EDGE("3", "5") "," EDGE("4", "6") "," EDGE("5", "6"), "")) "," WORK("7", "") "," WORK("8", ""),
+           EDGE("1", "2") "," EDGE("1", "7") "," EDGE("2", "8") "," EDGE("7", "8"), ",\"branch_failure\":\"wait_all\""),
+     {{4, FOR_EVER, -1, true}}},
     {"synchronous_checkpoints_that_are_pruned", FREE,
      GRAPH("1", WORK("1", PURE) "," WORK("2", PURE) "," WORK("3", "") "," WORK("4", ONCE) "," WORK("5", ""),
            EDGE("1", "2") "," EDGE("1", "3") "," EDGE("1", "4") "," EDGE("2", "5") "," EDGE("3", "5") "," EDGE("4", "5"),

@@ -104,8 +104,7 @@ static struct str merge_inputs(struct oracle *o, struct str before, struct str v
 static void lead_to(struct oracle *o, struct o_frame *f, const struct spec_node *node, struct str from,
                     struct str branch, struct str values)
 {
-    struct str name =
-        f->name.len ? o_text(o, "%.*s/%.*s", STR_ARG(f->name), STR_ARG(node->id)) : node->id;
+    struct str name = f->name.len ? o_text(o, "%.*s/%.*s", STR_ARG(f->name), STR_ARG(node->id)) : node->id;
     struct o_task *t = o_find(o, name, true);
 
     record_add(&o->end->record, o_text(o, "%.*s>%.*s", STR_ARG(from), STR_ARG(name)), 1);
@@ -396,9 +395,9 @@ static struct str map_output(struct oracle *o, const struct o_frame *f)
 
             if (v->type == JSON_OBJECT && inner->outputs.n)
                 m = json_get(v, inner->outputs.n == 1 ? inner->outputs.at[0] : n->outputs.at[k]);
-            json_out_raw(&out, m                                                       ? json_source(m)
+            json_out_raw(&out, m                                                 ? json_source(m)
                                : v->type == JSON_OBJECT && inner->outputs.n == 1 ? STR("null")
-                                                                                       : json_source(v));
+                                                                                 : json_source(v));
         }
         json_out_end(&out, ']');
     }

@@ -148,8 +148,8 @@ static int take(void *arg, const struct tide_event *ev)
             return 1;
         f.body = body;
         f.node = text(&f, "node");
-        f.visit = str_from(arena_printf(&t->arena, "%.*s#%" PRId64, STR_ARG(f.node),
-                                        json_get_int(f.body, STR("visit"), 0)));
+        f.visit =
+            str_from(arena_printf(&t->arena, "%.*s#%" PRId64, STR_ARG(f.node), json_get_int(f.body, STR("visit"), 0)));
         kinds[i].take(&f);
     }
     return 0;

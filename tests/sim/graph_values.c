@@ -207,9 +207,8 @@ static bool holds(const struct seen *s, const struct spec_expr *when)
 static bool is_closed(const struct seen *s, size_t to)
 {
     const struct spec_node *n = &s->t->graph->nodes.at[to];
-    struct str name = s->t->frame->name.len
-                          ? o_text(s->o, "%.*s/%.*s", STR_ARG(s->t->frame->name), STR_ARG(n->id))
-                          : n->id;
+    struct str name =
+        s->t->frame->name.len ? o_text(s->o, "%.*s/%.*s", STR_ARG(s->t->frame->name), STR_ARG(n->id)) : n->id;
     struct str visits = o_get(&s->o->visits, name);
     int64_t count = 0;
 

@@ -105,6 +105,8 @@ static enum tide_code work(void *arg, const struct tide_node_call *call, struct 
     d = deed_of(w, buf_view(&visit));
     say(w, "call %s attempt %" PRId64, buf_cstr(&visit), call->attempt);
     check_call(w, h->node, d, buf_view(&visit), call->attempt);
+    if (rnd_chance(&w->rnd, 30))
+        sim_advance(w->sim, (int64_t)rnd_below(&w->rnd, 90)); /* work takes time: what is gathered is handed over */
     fails = habit_fails(w->plan, w->mended, str_from(call->node), call->attempt);
     w->broke[number] |= fails && h->hard;
     d->calls++;
@@ -233,7 +235,8 @@ static enum tide_code go_on(struct world *w, tide_session *s, const struct tale 
         opt.input = buf_cstr(&a.input);
         say(w, "answer %.*s: %s", STR_ARG(t->wait_name), opt.input);
     }
-    code = t->started ? tide_graph_resume(s, w->graph, &opt, ret, err) : tide_graph_execute(s, w->graph, &opt, ret, err);
+    code =
+        t->started ? tide_graph_resume(s, w->graph, &opt, ret, err) : tide_graph_execute(s, w->graph, &opt, ret, err);
     buf_done(&a.memory);
     buf_done(&a.input);
     return code;
