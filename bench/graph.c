@@ -120,17 +120,15 @@ static void bench_chain(const struct bench *b)
 
 struct runner {
     tide_store *store;
-    int nodes;
+    tide_graph *graph;
     pthread_t thread;
 };
 
 static void *run_one(void *arg)
 {
     struct runner *r = arg;
-    tide_graph *g = chain(r->nodes, "idempotent", NULL);
 
-    execute(r->store, g, NULL, NULL);
-    tide_graph_free(g);
+    execute(r->store, r->graph, NULL, NULL);
     return NULL;
 }
 
@@ -145,15 +143,17 @@ static void bench_graphs(const struct bench *b)
         struct runner runners[GRAPHS];
         double start;
 
+        for (int k = 0; k < GRAPHS; k++)
+            runners[k] = (struct runner){.store = store, .graph = chain(nodes, "idempotent", NULL)};
         raw[i] = raw_sync_rate(b, false, b->quick ? 0.05 : 0.3);
         start = now_s();
-        for (int k = 0; k < GRAPHS; k++) {
-            runners[k] = (struct runner){.store = store, .nodes = nodes};
+        for (int k = 0; k < GRAPHS; k++)
             must_sys(pthread_create(&runners[k].thread, NULL, run_one, &runners[k]) == 0, "thread");
-        }
         for (int k = 0; k < GRAPHS; k++)
             pthread_join(runners[k].thread, NULL);
         rate[i] = GRAPHS * nodes / (now_s() - start);
+        for (int k = 0; k < GRAPHS; k++)
+            tide_graph_free(runners[k].graph);
     }
     tide_store_close(store);
     snprintf(measured, sizeof measured, "%.0f nodes/s", median(rate, ROUNDS));

@@ -149,7 +149,7 @@ struct torture {
 
     struct trial base;   /* that nobody killed */
     struct deeds deeds;  /* of it */
-    struct map unsteady; /* "key" or "node\x1fvisits" that differs though nobody killed it */
+    struct map unsteady; /* what differs by itself, as in a fault -> why */
 
     pid_t orphans[64]; /* what the process that was killed last left running */
     size_t n_orphans;

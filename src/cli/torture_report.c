@@ -136,9 +136,10 @@ static void put_fine(struct out *out, const struct torture *t)
         t->ran_again ? "  (not declared `once`, and not complete: that is what may happen)" : "");
     if (t->happened + t->retried)
         row(out, "asked a person",
-            "%" PRId64 "  (a `once` node was cut: %" PRId64 " had ended and was said to have happened, %" PRId64
-            " had not and ran again)",
-            t->happened + t->retried, t->happened, t->retried);
+            "%" PRId64 "  (a `once` node was cut: %" PRId64 " had ended and %s said to have happened, %" PRId64
+            " had begun and %s let run again)",
+            t->happened + t->retried, t->happened, t->happened == 1 ? "was" : "were", t->retried,
+            t->retried == 1 ? "was" : "were");
     if (t->left)
         row(out, "outlived their graph", "%" PRId64 " process%s of a killed one that still ran when it had gone on",
             t->left, t->left == 1 ? "" : "es");
@@ -147,8 +148,8 @@ static void put_fine(struct out *out, const struct torture *t)
             "%zu  (it went another way after the word that `once` node %s had happened: what that gave was lost with it)",
             t->by_kind[FAULT_UNJUDGED], first_of(t, FAULT_UNJUDGED));
     for (struct map_entry *e = map_next(&t->unsteady, NULL); e; e = map_next(&t->unsteady, e))
-        row(out, e == map_next(&t->unsteady, NULL) ? "not deterministic" : "", "%s%s", e->key,
-            e == map_next(&t->unsteady, NULL) ? "  (differs though nobody kills it: not compared)" : "");
+        row(out, e == map_next(&t->unsteady, NULL) ? "not deterministic" : "", "%s  (%s: not compared)", e->key,
+            (const char *)e->value);
 }
 
 static void print_text(struct torture *t, int64_t ms)

@@ -41,6 +41,13 @@ void exec_close(struct exec *x)
     state_apply(x->view, &ev, &x->fold);
 }
 
+/* Of events that change nothing of what is looked at here. */
+void exec_close_mark(struct exec *x)
+{
+    draft_close(&x->draft);
+    x->view->seq++;
+}
+
 struct json_out *exec_open_node(struct exec *x, const char *kind, const char *name, int64_t visit)
 {
     struct json_out *o = exec_open(x, kind);
@@ -181,9 +188,16 @@ bool exec_stopped(void *job)
 
 /* ---- appending ---- */
 
+/* What cost something goes to disk at once: the next node may take long, and be cut. */
+void exec_keep(struct exec *x, const struct spec_node *n, int64_t ms)
+{
+    x->must_put |= n->effect != SPEC_PURE || ms >= EXEC_CHEAP_MS;
+    x->must_sync |= n->effect == SPEC_ONCE;
+}
+
 static bool is_gathering(const struct exec *x)
 {
-    return x->checkpoints.async && !x->must_sync && x->draft.n < EXEC_DRAFT_MAX &&
+    return x->checkpoints.async && !x->must_sync && !x->must_put && x->draft.n < EXEC_DRAFT_MAX &&
            exec_now_ns(x) - x->draft_since_ns < EXEC_GATHER_MS * INT64_C(1000000);
 }
 
@@ -203,7 +217,7 @@ static void commit(struct exec *x, bool now)
     else
         code = run_flush(x->run, &err);
     draft_reset(&x->draft);
-    x->must_sync = false;
+    x->must_sync = x->must_put = false;
     if (code)
         exec_break(x, &err);
     else if (!x->run->queue.n)
@@ -512,7 +526,8 @@ static bool drop_stale(struct exec *x)
         const struct task *t = map_get(&x->view->content.position.active, str_from(b->name));
         const char *visit = strrchr(b->wait.name, '#');
 
-        if (t && !plan_is_held(x, str_from(b->name)) && (!b->human || !visit || strtoll(visit + 1, NULL, 10) == t->visit))
+        if (t && !plan_is_held(x, str_from(b->name)) &&
+            (!b->human || !visit || strtoll(visit + 1, NULL, 10) == t->visit))
             continue;
         *at = b->next;
         free(b->name);

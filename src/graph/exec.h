@@ -26,6 +26,7 @@
 
 #define EXEC_MEMORY_MAX ((size_t)64 << 20) /* bytes of all keys and values of one graph's memory */
 #define EXEC_DRAFT_MAX 512                 /* events of pure work that are gathered before they are appended */
+#define EXEC_CHEAP_MS 5                    /* a pure node that took less is done again rather than waited for */
 #define EXEC_GATHER_MS 50                  /* and how long */
 
 enum { GRAPH_GO_ON, GRAPH_BY_PERSON, GRAPH_BY_SHUTDOWN };
@@ -118,6 +119,7 @@ struct exec {
     struct state *view;                  /* the state as it will be when the draft is appended */
     struct draft draft;
     int64_t draft_since_ns;
+    bool must_put;      /* something in the draft would be a pity to lose */
     bool must_sync;     /* something in the draft is acted on */
     struct map secrets; /* keys that are stored nowhere -> JSON text */
     struct marks marks;
@@ -169,10 +171,13 @@ void exec_done(struct exec *x);
 /* Begins an event in the draft; exec_close() ends it, and the view has it at once. */
 struct json_out *exec_open(struct exec *x, const char *kind);
 void exec_close(struct exec *x);
+void exec_close_mark(struct exec *x);
 struct json_out *exec_open_node(struct exec *x, const char *kind, const char *name, int64_t visit);
 void exec_note(struct exec *x, const struct tide_graph_event *ev);
 void exec_notice(struct exec *x, const char *node, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void exec_tell_now(struct exec *x, const char *text); /* of trouble with the store: it cannot wait until it is stored */
+void exec_keep(struct exec *x, const struct spec_node *n,
+               int64_t ms);                                  /* it is complete: how soon that is to be on disk */
 void exec_break(struct exec *x, const struct tide_err *why); /* it cannot go on */
 int64_t exec_now_ns(const struct exec *x);
 bool exec_stopped(void *job);
@@ -198,8 +203,8 @@ void plan_all(struct exec *x); /* whatever may begin is begun, into the draft; j
 void plan_begin(struct exec *x, const char *name);
 bool plan_may_begin(struct exec *x, struct str name);     /* of one that is ready */
 bool plan_is_held(const struct exec *x, struct str name); /* inside something that failed: it goes on with that */
-int plan_waiting(const struct exec *x); /* jobs that nobody does yet */
-int64_t plan_next_ms(struct exec *x);   /* when the next attempt is due; INT64_MAX: none is */
+int plan_waiting(const struct exec *x);                   /* jobs that nobody does yet */
+int64_t plan_next_ms(struct exec *x);                     /* when the next attempt is due; INT64_MAX: none is */
 
 /* ---- exec_end.c */
 void end_job(struct exec *x, struct job *j);

@@ -204,6 +204,15 @@ static struct str result_json(struct exec *x, const char *name, int64_t visit, i
     return arena_dup(&x->scratch, buf_view(&text));
 }
 
+/* Only then is all of the memory written out for them. */
+static bool has_expressions(const struct spec_graph *g, const struct spec_node *n)
+{
+    for (size_t i = 0; i < n->n_edges; i++)
+        if (g->edges.at[n->first_edge + i].when.expr || g->edges.at[n->first_edge + i].map.n)
+            return true;
+    return n->routes.n > 0;
+}
+
 /* `values`: what the node sets, seen by conditions as if it were in the memory already. */
 enum tide_code end_choose(struct job *j, struct str output, const struct json *values, struct str error, bool ask,
                           struct tide_err *err)
@@ -214,7 +223,6 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
                        .node = j->place.node,
                        .failed = error.len > 0,
                        .output = output,
-                       .result = result_json(x, j->name, j->visit, j->attempt, error),
                        .decide = ask ? ask_model : NULL,
                        .problem = on_problem,
                        .closed = is_closed,
@@ -223,8 +231,11 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
 
     if (!j->place.node->n_arcs || j->place.map)
         return TIDE_OK;
-    place_memory(x, j->place.frame, values, false, &memory);
-    c.memory = buf_view(&memory);
+    if (has_expressions(j->place.graph, j->place.node)) {
+        place_memory(x, j->place.frame, values, false, &memory);
+        c.memory = buf_view(&memory);
+        c.result = result_json(x, j->name, j->visit, j->attempt, error);
+    }
     return choose_ways(&c, &j->ways, &j->n_ways, err);
 }
 
@@ -360,6 +371,7 @@ static void complete(struct job *j, struct str output, int64_t ms)
         put_values(j, &v);
         if (is_once(j->place.node))
             put_effect_end(x, "tool.completed", j->name, j->visit, "result", output);
+        exec_keep(x, j->place.node, ms);
         if (deciding) {
             put_deciding(j, output, ms);
         } else {

@@ -226,6 +226,7 @@ void inner_item_over(struct exec *x, const struct place *p, const char *name, st
     const struct task *t = map_get(&x->view->content.position.active, str_from(name));
     int64_t visit = t ? t->visit : 1;
 
+    exec_keep(x, p->node, ms);
     put_item(x, p, output);
     exec_open_node(x, "node.completed", name, visit);
     json_out_kint(&x->draft.out, STR("ms"), ms);

@@ -80,7 +80,7 @@ static void prune(struct exec *x)
     }
     json_out_end(o, ']');
     json_out_kstr(o, STR("reason"), STR("pruned"));
-    exec_close(x);
+    exec_close_mark(x);
     m->n = kept;
 }
 
@@ -147,6 +147,8 @@ static void write_mark(struct exec *x, struct json_out *o, const char *id, const
     json_out_kstr_opt(o, STR("description"), str_from(description));
     write_metrics(x, o);
     remember(&x->marks, id, clean);
+    if (settled)
+        snprintf(x->view->content.resume_checkpoint, TIDE_ID_SIZE, "%s", id);
     x->marks.changed = 0;
     x->marks.made_steps++;
 }
@@ -159,7 +161,7 @@ static void make(struct exec *x, const char *type, const char *node, const char 
 
     session_make_id(x->s->store, "ckpt", id);
     write_mark(x, o, id, type, node, next, description, is_settled(x, but));
-    exec_close(x);
+    exec_close_mark(x);
     exec_note(x, &(struct tide_graph_event){
                      .what = TIDE_GRAPH_CHECKPOINT, .node = node, .checkpoint_type = type, .text = id});
 }

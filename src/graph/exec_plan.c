@@ -229,13 +229,31 @@ void plan_begin(struct exec *x, const char *name)
 
 /* ---- what an earlier run left ---- */
 
+/* What is known of what it gave: values that were set for it. */
+static struct str known_output(struct exec *x, const struct place *p)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
+    const struct map *scope = position_scope(&x->view->content, p->frame, false);
+    struct json_out o = json_out_to(&out);
+
+    json_out_begin(&o, '{');
+    for (size_t i = 0; scope && i < p->node->outputs.n; i++) {
+        const char *v = map_get(scope, p->node->outputs.at[i]);
+
+        if (v)
+            json_out_kraw(&o, p->node->outputs.at[i], str_from(v));
+    }
+    json_out_end(&o, '}');
+    return arena_dup(&x->scratch, buf_view(&out));
+}
+
 /* It must happen once and was begun: only who knows more goes on. True: it is taken care of. */
 static bool settle_once(struct exec *x, const struct place *p, const char *name)
 {
     if (p->node->type != SPEC_FUNCTION || p->node->effect != SPEC_ONCE)
         return false;
     if (map_get(&x->run->happened, str_from(name))) {
-        end_complete(x, p, name, STR("{}"), 0);
+        end_complete(x, p, name, known_output(x, p), 0);
         return true;
     }
     if (map_get(&x->run->retry, str_from(name)))
@@ -403,7 +421,8 @@ void plan_all(struct exec *x)
             continue;
         }
         inner_items(x);
-        if (inner_look(x) || steps != x->view->content.position.steps) /* an item that holds a graph has more to begin */
+        if (inner_look(x) ||
+            steps != x->view->content.position.steps) /* an item that holds a graph has more to begin */
             continue;
         name = is_knotted(x) ? find_ready(x, true) : NULL;
         if (!name)

@@ -18,7 +18,9 @@ struct group {
     struct store *store;
     pthread_mutex_t mu;
     pthread_cond_t work; /* for the thread */
-    pthread_cond_t done; /* something finished, or the writer's place is free */
+    pthread_cond_t done; /* something finished, or the writer's place is free: for those who wait for neither below */
+    int others;          /* how many wait for that */
+    struct waiter *first, **last; /* those who wait for a batch or an owner, each woken by itself */
     struct batch *head, **tail;
     size_t queued, max;
     bool writing, stopping, keep_alive;
@@ -26,6 +28,14 @@ struct group {
     pthread_t thread;
     struct tide_completion *ring;
     size_t ring_len, ring_cap;
+};
+
+/* A thread that waits: on its own stack. With a hundred of them, waking all for every commit would cost more than the commit. */
+struct waiter {
+    const struct batch *batch;       /* until it is finished, … */
+    const struct group_owner *owner; /* … or all of this owner's are */
+    pthread_cond_t wake;
+    struct waiter *next, **before;
 };
 
 struct group *group_new(struct store *store, size_t queue_max)
@@ -41,6 +51,7 @@ struct group *group_new(struct store *store, size_t queue_max)
     pthread_condattr_destroy(&attr);
     g->store = store;
     g->tail = &g->head;
+    g->last = &g->first;
     g->max = queue_max;
     return g;
 }
@@ -73,6 +84,42 @@ static void finish(struct group *g, struct batch *b)
         batch_free(b);
 }
 
+static bool is_over(const struct waiter *w)
+{
+    return w->batch ? w->batch->finished : !w->owner->pending;
+}
+
+/* With mu held, as all of these. What they waited for has come: each goes on. */
+static void wake_finished(struct group *g)
+{
+    for (struct waiter *w = g->first; w; w = w->next) {
+        if (is_over(w))
+            pthread_cond_signal(&w->wake);
+    }
+    if (g->others)
+        pthread_cond_broadcast(&g->done);
+}
+
+/* The writer's place is free: one of those whose work is queued takes it. */
+static void wake_writer(struct group *g)
+{
+    struct waiter *w = g->first;
+
+    while (w && is_over(w))
+        w = w->next;
+    if (w && g->head)
+        pthread_cond_signal(&w->wake);
+    if (g->others)
+        pthread_cond_broadcast(&g->done);
+}
+
+static void wait_for_any(struct group *g)
+{
+    g->others++;
+    pthread_cond_wait(&g->done, &g->mu);
+    g->others--;
+}
+
 /* Called with mu held, nobody writing and something queued; returns with mu held. */
 static void step(struct group *g)
 {
@@ -89,12 +136,12 @@ static void step(struct group *g)
         next = b->next; /* before finish: a waiter owns b from then on */
         finish(g, b);
     }
-    pthread_cond_broadcast(&g->done);
+    wake_finished(g);
     pthread_mutex_unlock(&g->mu);
     g->store->ops->maintain(g->store);
     pthread_mutex_lock(&g->mu);
     g->writing = false;
-    pthread_cond_broadcast(&g->done);
+    wake_writer(g);
 }
 
 static struct timespec deadline_in(int64_t ns)
@@ -111,15 +158,41 @@ static struct timespec deadline_in(int64_t ns)
 /* Does the next piece of work when that is ours to do, else waits for a change. False when the deadline passed. */
 static bool work_or_wait(struct group *g, const struct timespec *deadline)
 {
+    bool in_time;
+
     if (!g->writing && g->head) {
         step(g);
         return true;
     }
     if (!deadline) {
-        pthread_cond_wait(&g->done, &g->mu);
+        wait_for_any(g);
         return true;
     }
-    return pthread_cond_timedwait(&g->done, &g->mu, deadline) != ETIMEDOUT;
+    g->others++;
+    in_time = pthread_cond_timedwait(&g->done, &g->mu, deadline) != ETIMEDOUT;
+    g->others--;
+    return in_time;
+}
+
+/* The same until what the waiter waits for has come. */
+static void work_until_over(struct group *g, struct waiter *w)
+{
+    while (!is_over(w)) {
+        if (!g->writing && g->head) {
+            step(g);
+            continue;
+        }
+        w->next = NULL;
+        w->before = g->last;
+        *g->last = w;
+        g->last = &w->next;
+        pthread_cond_wait(&w->wake, &g->mu);
+        *w->before = w->next;
+        if (w->next)
+            w->next->before = w->before;
+        else
+            g->last = w->before;
+    }
 }
 
 static void heartbeat(struct group *g)
@@ -129,7 +202,7 @@ static void heartbeat(struct group *g)
     g->store->ops->maintain(g->store);
     pthread_mutex_lock(&g->mu);
     g->writing = false;
-    pthread_cond_broadcast(&g->done);
+    wake_writer(g);
 }
 
 /* Waits until submissions pause: a caller that waits for them takes the work meanwhile, whole. */
@@ -162,7 +235,7 @@ static void *run(void *arg)
         if (g->head && !g->writing)
             step(g);
         else if (g->head)
-            pthread_cond_wait(&g->done, &g->mu);
+            wait_for_any(g);
     }
     pthread_mutex_unlock(&g->mu);
     return NULL;
@@ -204,19 +277,20 @@ void group_submit(struct group *g, struct batch *b, bool async)
 
 void group_wait(struct group *g, struct batch *b)
 {
+    struct waiter w = {.batch = b, .wake = PTHREAD_COND_INITIALIZER};
+
     pthread_mutex_lock(&g->mu);
-    while (!b->finished)
-        work_or_wait(g, NULL);
+    work_until_over(g, &w);
     pthread_mutex_unlock(&g->mu);
 }
 
 enum tide_code group_flush(struct group *g, struct group_owner *owner, struct tide_err *err)
 {
+    struct waiter w = {.owner = owner, .wake = PTHREAD_COND_INITIALIZER};
     struct tide_err failed;
 
     pthread_mutex_lock(&g->mu);
-    while (owner->pending)
-        work_or_wait(g, NULL);
+    work_until_over(g, &w);
     failed = owner->failed;
     owner->failed.code = TIDE_OK;
     pthread_mutex_unlock(&g->mu);
@@ -256,7 +330,7 @@ enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *,
     code = fn(g->store, err);
     pthread_mutex_lock(&g->mu);
     g->writing = false;
-    pthread_cond_broadcast(&g->done);
+    wake_writer(g);
     pthread_mutex_unlock(&g->mu);
     return code;
 }

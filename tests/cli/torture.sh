@@ -102,6 +102,21 @@ check_is 'and is in nothing that is kept' '' "$(grep -rl 4711 tmp)"
 check 'what is to be kept is' test -e "$(what store | sed 's/^sqlite://')"
 rm -rf tmp/*
 
+# ---- an agent ----
+
+cat >agent.json <<'END'
+{"tidemark_graph": 1, "id": "agent", "entry": "write", "nodes": [
+  {"id": "write", "type": "event_loop", "tools": "none", "prompt": "Write.", "outputs": ["letter"]},
+  {"id": "send", "type": "function", "effect": "once", "inputs": ["letter"], "program": ["sh", "-c", "echo '{\"sent\": 1}'"], "outputs": ["sent"]}],
+ "edges": [{"from": "write", "to": "send"}]}
+END
+cat >script.json <<'END'
+{"nodes": {"write": [{"calls": [{"name": "set_output", "args": {"key": "letter", "value": "Dear all"}}]}]}}
+END
+tidemark torture agent.json --script script.json --json >report
+check_is 'an agent that answers from a file' '0|1' "$?|$(what right)"
+check 'is killed wherever it records something' test "$(what crash_points.before_append)" -ge 4
+
 # ---- bad input ----
 
 refuses 'a file that is not there' 3 'nowhere.json' torture nowhere.json

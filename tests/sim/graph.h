@@ -6,6 +6,7 @@
  *   graph_make.c    random graphs and fixed ones, as JSON      graph_oracle.c  the oracle: what may begin, and the end
  *   graph_habit.c   what nodes do, for both                    graph_values.c  its memory, its branches, its ways
  *   graph_world.c   the machine, its lives, the callbacks      graph_tale.c    what the log tells
+ *   graph_nodes.c   what the oracle's nodes do                 graph_judge.c   what came of it against what should have
  *   graph_main.c    one seed, many seeds, a cut everywhere
  */
 #ifndef SIM_GRAPH_H
@@ -112,6 +113,7 @@ struct deed {
 struct world {
     struct plan *plan;
     const struct spec *spec;
+    const struct end *want;
     struct sim *sim;
     struct sim_proc *proc;
     struct rnd rnd;
@@ -132,6 +134,13 @@ struct crash {
     enum sim_fault fault;
     uint64_t at; /* CRASH_AT: the operation */
 };
+
+void world_wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* graph_judge.c */
+void judge_acks(struct world *w, const struct tale *t); /* what was told is there */
+void judge_result(struct world *w, const struct tide_graph_result *r);
+void judge_end(struct world *w, const struct end *want);
 
 /* Runs the graph to its end, whatever happens on the way; false: something is wrong. *ret_ops: operations of all of it. */
 bool world_run(struct plan *p, const struct spec *spec, uint64_t seed, const struct sim_image *image,

@@ -10,7 +10,6 @@
 
 enum { WAYS = 64, ROUNDS = 20000 };
 
-static void task_failed(struct oracle *o, struct o_task *t, const char *code, bool again);
 static void task_begin(struct oracle *o, struct o_task *t);
 
 /* ---- tasks and frames ---- */
@@ -37,7 +36,7 @@ static void add_last(struct oracle *o, struct o_task *t)
     *at = t;
 }
 
-static struct o_frame *frame_new(struct oracle *o, struct o_task *owner, struct str name)
+struct o_frame *o_frame_new(struct oracle *o, struct o_task *owner, struct str name)
 {
     struct o_frame *f = arena_zero(&o->arena, sizeof *f), **at = &o->frames;
 
@@ -101,8 +100,8 @@ static struct str merge_inputs(struct oracle *o, struct str before, struct str v
     return arena_dup(&o->arena, buf_view(&b));
 }
 
-static void lead_to(struct oracle *o, struct o_frame *f, const struct spec_node *node, struct str from,
-                    struct str branch, struct str values)
+void o_lead_to(struct oracle *o, struct o_frame *f, const struct spec_node *node, struct str from, struct str branch,
+               struct str values)
 {
     struct str name = f->name.len ? o_text(o, "%.*s/%.*s", STR_ARG(f->name), STR_ARG(node->id)) : node->id;
     struct o_task *t = o_find(o, name, true);
@@ -130,13 +129,13 @@ static void take_ways(struct oracle *o, const struct o_task *t, const struct o_w
                                    : o_text(o, "%.*s%s%.*s#%" PRId64 ":%zu", STR_ARG(t->branch),
                                             t->branch.len ? "/" : "", STR_ARG(local), t->visit, i);
 
-        lead_to(o, t->frame, &t->graph->nodes.at[ways[i].to], t->name, branch, ways[i].values);
+        o_lead_to(o, t->frame, &t->graph->nodes.at[ways[i].to], t->name, branch, ways[i].values);
     }
 }
 
 /* ---- over ---- */
 
-static void task_complete(struct oracle *o, struct o_task *t, struct str output)
+void o_complete(struct oracle *o, struct o_task *t, struct str output)
 {
     struct o_way ways[WAYS];
     const char *code = NULL;
@@ -151,12 +150,12 @@ static void task_complete(struct oracle *o, struct o_task *t, struct str output)
         return;
     }
     if (!o_values(o, t, o_parse(o, output), &set, &code)) {
-        task_failed(o, t, code, false);
+        o_failed(o, t, code, false);
         return;
     }
     n = o_ways(o, t, output, set, NULL, ways, WAYS);
     if (t->node->type == SPEC_ROUTER && !n) {
-        task_failed(o, t, "choice", false);
+        o_failed(o, t, "choice", false);
         return;
     }
     o_store(o, t, set);
@@ -186,7 +185,7 @@ static void frame_failed(struct oracle *o, struct o_frame *f, const char *code)
         o->failed = true;
         o->halting |= rule != SPEC_WAIT_ALL;
     } else if (rule != SPEC_WAIT_ALL) {
-        task_failed(o, f->owner, code, true);
+        o_failed(o, f->owner, code, true);
     }
 }
 
@@ -204,7 +203,7 @@ static void give_up(struct oracle *o, struct o_task *t, const char *code)
         frame_failed(o, t->frame, t->item >= 0 ? "item_failed" : code);
 }
 
-static void task_failed(struct oracle *o, struct o_task *t, const char *code, bool again)
+void o_failed(struct oracle *o, struct o_task *t, const char *code, bool again)
 {
     struct o_way ways[WAYS];
     size_t n;
@@ -226,102 +225,7 @@ static void task_failed(struct oracle *o, struct o_task *t, const char *code, bo
     }
 }
 
-/* ---- what nodes do ---- */
-
-static struct str declared(struct oracle *o, const struct spec_node *n, struct str output, bool *ret_missing)
-{
-    AUTO(buf_done) struct buf b = BUF_INIT(1 << 20);
-    struct json_out out = json_out_to(&b);
-    const struct json *v = o_parse(o, output);
-
-    *ret_missing = false;
-    if (!n->outputs.n)
-        return output;
-    json_out_begin(&out, '{');
-    for (size_t i = 0; i < n->outputs.n; i++) {
-        const struct json *m = json_get(v, n->outputs.at[i]);
-        bool nullable = false;
-
-        for (size_t k = 0; k < n->nullable_outputs.n; k++)
-            nullable |= str_eq(n->nullable_outputs.at[k], n->outputs.at[i]);
-        *ret_missing |= !m && !nullable;
-        if (m)
-            json_out_kraw(&out, n->outputs.at[i], json_source(m));
-    }
-    json_out_end(&out, '}');
-    return arena_dup(&o->arena, buf_view(&b));
-}
-
-static void do_work(struct oracle *o, struct o_task *t)
-{
-    AUTO(buf_done) struct buf b = BUF_INIT(1 << 20);
-    struct str missing, inputs = o_inputs(o, t, &missing), memory = o_memory(o, t->frame, NULL), output;
-    const struct expr_value seen[] = {{"inputs", inputs}, {"memory", memory}};
-    int number = habit_number(t->name);
-    struct tide_err err;
-    bool unset;
-
-    if (missing.len) {
-        task_failed(o, t, "missing_input", false);
-    } else if (t->node->type == SPEC_LUA && expr_eval(t->node->code.expr, seen, 2, NULL, &b, &err)) {
-        task_failed(o, t, "lua", true);
-    } else if (t->node->type == SPEC_FUNCTION && habit_fails(o->plan, o->mended, t->name, t->attempt)) {
-        o->broke[number] |= o->plan->habits[number].hard;
-        task_failed(o, t, "callback", true);
-    } else {
-        if (t->node->type == SPEC_FUNCTION)
-            habit_output(t->node, t->name, t->visit, inputs, &b);
-        output = declared(o, t->node, arena_dup(&o->arena, buf_view(&b)), &unset);
-        if (unset)
-            task_failed(o, t, "missing_output", true);
-        else
-            task_complete(o, t, output);
-    }
-}
-
-static void begin_graph(struct oracle *o, struct o_task *t)
-{
-    struct str missing, inputs = o_inputs(o, t, &missing);
-    const struct json *given = o_parse(o, inputs), *own = t->node->graph->memory;
-    struct o_frame *f;
-
-    if (missing.len) {
-        task_failed(o, t, "missing_input", false);
-        return;
-    }
-    f = frame_new(o, t, o_text(o, "%.*s#%" PRId64, STR_ARG(t->name), t->visit));
-    f->graph = t->node->graph;
-    for (const struct json *m = own ? own->first : NULL; m; m = m->next)
-        if (!json_get(given, json_key_text(&o->arena, m)))
-            o_put(o, &f->memory, json_key_text(&o->arena, m), json_source(m));
-    for (const struct json *m = given->first; m; m = m->next)
-        o_put(o, &f->memory, json_key_text(&o->arena, m), json_source(m));
-    lead_to(o, f, &f->graph->nodes.at[f->graph->entry_index], t->name, STR(""), STR(""));
-}
-
-static void begin_map(struct oracle *o, struct o_task *t)
-{
-    AUTO(buf_done) struct buf b = BUF_INIT(1 << 20);
-    struct str missing, inputs = o_inputs(o, t, &missing);
-    struct str memory = o_memory(o, t->frame, missing.len ? NULL : o_parse(o, inputs));
-    const struct expr_value seen[] = {{"memory", memory}, {"inputs", inputs}};
-    const struct json *list = NULL;
-    struct tide_err err;
-    struct o_frame *f;
-
-    if (t->node->over_key.len)
-        list = json_get(o_parse(o, memory), t->node->over_key);
-    else if (!expr_eval(t->node->over.expr, seen, 2, NULL, &b, &err))
-        list = o_parse(o, arena_dup(&o->arena, buf_view(&b)));
-    if (missing.len || !list || list->type != JSON_ARRAY) {
-        task_failed(o, t, "missing_input", false);
-        return;
-    }
-    f = frame_new(o, t, o_text(o, "%.*s#%" PRId64, STR_ARG(t->name), t->visit));
-    f->items = list;
-    f->total = list->count;
-    f->results = arena_zero(&o->arena, (size_t)(f->total + 1) * sizeof *f->results);
-}
+/* ---- beginning ---- */
 
 static void task_begin(struct oracle *o, struct o_task *t)
 {
@@ -329,13 +233,13 @@ static void task_begin(struct oracle *o, struct o_task *t)
     if (t->node->type == SPEC_HUMAN_INPUT)
         t->state = O_BLOCKED;
     else if (t->node->type == SPEC_ROUTER)
-        task_complete(o, t, STR("{}"));
+        o_complete(o, t, STR("{}"));
     else if (t->node->type == SPEC_SUBGRAPH)
-        begin_graph(o, t);
+        o_begin_graph(o, t);
     else if (t->node->type == SPEC_MAP)
-        begin_map(o, t);
+        o_begin_map(o, t);
     else
-        do_work(o, t);
+        o_work(o, t);
 }
 
 static void task_start(struct oracle *o, struct o_task *t)
@@ -380,47 +284,6 @@ static bool may_begin(struct oracle *o, const struct o_task *t)
 
 /* ---- what is inside is over ---- */
 
-static struct str map_output(struct oracle *o, const struct o_frame *f)
-{
-    AUTO(buf_done) struct buf b = BUF_INIT(1 << 22);
-    struct json_out out = json_out_to(&b);
-    const struct spec_node *n = f->owner->node, *inner = n->node;
-
-    json_out_begin(&out, '{');
-    for (size_t k = 0; k < n->outputs.n; k++) {
-        json_out_key(&out, n->outputs.at[k]);
-        json_out_begin(&out, '[');
-        for (int64_t i = 0; i < f->total; i++) {
-            const struct json *v = o_parse(o, f->results[i]), *m = NULL;
-
-            if (v->type == JSON_OBJECT && inner->outputs.n)
-                m = json_get(v, inner->outputs.n == 1 ? inner->outputs.at[0] : n->outputs.at[k]);
-            json_out_raw(&out, m                                                 ? json_source(m)
-                               : v->type == JSON_OBJECT && inner->outputs.n == 1 ? STR("null")
-                                                                                 : json_source(v));
-        }
-        json_out_end(&out, ']');
-    }
-    json_out_end(&out, '}');
-    return arena_dup(&o->arena, buf_view(&b));
-}
-
-static void frame_over(struct oracle *o, struct o_frame *f)
-{
-    bool unset = false;
-    struct str output = f->graph ? o_memory(o, f, NULL) : map_output(o, f);
-
-    if (f->graph) {
-        const struct spec_node *n = f->owner->node;
-
-        output = declared(o, n, output, &unset);
-    }
-    if (unset)
-        task_failed(o, f->owner, "missing_output", true);
-    else
-        task_complete(o, f->owner, output);
-}
-
 /* Inside something that failed: it goes on with that. */
 static bool is_suspended(const struct o_frame *f)
 {
@@ -458,9 +321,9 @@ static bool look_at_frames(struct oracle *o)
         if (f->gone || !f->owner || f->owner->state != O_RUNNING || in.open || left)
             continue;
         if (in.failed)
-            task_failed(o, f->owner, "inner_failed", true);
+            o_failed(o, f->owner, "inner_failed", true);
         else
-            frame_over(o, f);
+            o_frame_over(o, f);
         return true;
     }
     return false;
@@ -537,7 +400,7 @@ static void answer(struct oracle *o, struct o_task *t)
     said = buf_view(&b);
     if (t->node->kind == SPEC_APPROVAL)
         said = str_eq(said, STR("\"yes\"")) ? STR("true") : STR("false");
-    task_complete(o, t, o_text(o, "{\"%.*s\":%.*s}", STR_ARG(key), STR_ARG(said)));
+    o_complete(o, t, o_text(o, "{\"%.*s\":%.*s}", STR_ARG(key), STR_ARG(said)));
 }
 
 /* Another process goes on: what failed is tried first. */
@@ -625,13 +488,13 @@ static void copy_memory(const struct map *from, struct map *to)
 void oracle_run(const struct plan *p, const struct spec_graph *g, struct end *ret)
 {
     struct oracle o = {.plan = p, .graph = g, .arena = ARENA_INIT, .end = ret};
-    struct o_frame *top = frame_new(&o, NULL, STR(""));
+    struct o_frame *top = o_frame_new(&o, NULL, STR(""));
     int rounds = 0;
 
     top->graph = g;
     for (const struct json *m = g->memory ? g->memory->first : NULL; m; m = m->next)
         o_put(&o, &top->memory, json_key_text(&o.arena, m), json_source(m));
-    lead_to(&o, top, &g->nodes.at[g->entry_index], STR(""), STR(""), STR(""));
+    o_lead_to(&o, top, &g->nodes.at[g->entry_index], STR(""), STR(""), STR(""));
     do
         while (rounds++ < ROUNDS && !o.halting && next(&o))
             ;

@@ -70,6 +70,19 @@ struct o_way {
 /* `error`: its code; NULL: it succeeded. */
 size_t o_ways(struct oracle *o, const struct o_task *t, struct str output, struct str set, const char *error,
               struct o_way *ret, size_t max);
+
+/* ---- graph_nodes.c */
+void o_work(struct oracle *o, struct o_task *t);
+void o_begin_graph(struct oracle *o, struct o_task *t);
+void o_begin_map(struct oracle *o, struct o_task *t);
+void o_frame_over(struct oracle *o, struct o_frame *f);
+
+/* ---- graph_oracle.c */
+void o_complete(struct oracle *o, struct o_task *t, struct str output);
+void o_failed(struct oracle *o, struct o_task *t, const char *code, bool again);
+void o_lead_to(struct oracle *o, struct o_frame *f, const struct spec_node *node, struct str from, struct str branch,
+               struct str values);
+struct o_frame *o_frame_new(struct oracle *o, struct o_task *owner, struct str name);
 struct o_task *o_find(struct oracle *o, struct str name, bool ready);
 
 #endif
