@@ -839,7 +839,7 @@ typedef void tide_graph_event_fn(void *arg, const struct tide_graph_event *event
 struct tide_graph_options {
     const struct tide_agent_options *agent; /* how event_loop nodes work: provider, key, tools, prices, … */
     const char *memory;          /* JSON object: keys that are set before anything runs; on resume: overrides */
-    const char *checkpoints;     /* JSON object: what differs from the graph's `checkpoints` */
+    const char *checkpoints;     /* JSON object: instead of the graph's `checkpoints` [on resume: as before] */
     const char *working_dir;     /* where programs run and tools work [of the session, else here] */
     int threads;                 /* nodes at once [the graph's `parallel`] */
     int on_store_error_continue; /* as TIDE_RUN_CONTINUE */

@@ -254,6 +254,16 @@ static const char *stored(struct tide_agent *a, struct arena *arena, const char 
     return value.len ? arena_dup(arena, value).ptr : NULL;
 }
 
+/* A provider's own address takes nothing without one: better said here than by its refusal. */
+static enum tide_code check_key(const struct tide_agent *a, struct tide_err *err)
+{
+    if (a->opt.api_key || a->opt.base_url || strcmp(a->type, "script") == 0)
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID,
+                     "no key for %s: set %s, or say where it is: `tidemark config set api_key file:PATH`", a->type,
+                     strcmp(a->type, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY");
+}
+
 static enum tide_code choose_provider(struct tide_agent *a, struct tide_err *err)
 {
     const char *type = stored(a, &a->arena, "type"), *same;
@@ -277,7 +287,7 @@ static enum tide_code choose_provider(struct tide_agent *a, struct tide_err *err
                                            .first_byte_ms = a->opt.first_byte_timeout_ms,
                                            .silence_ms = a->opt.silence_timeout_ms};
 
-    return provider_open(&config, &a->provider, err);
+    return provider_open(&config, &a->provider, err) ? err->code : check_key(a, err);
 }
 
 void agent_put_provider(struct tide_agent *a)
@@ -485,7 +495,7 @@ enum tide_code tide_agent_info(tide_agent *a, struct tide_text *ret_json, struct
     struct buf out = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&out);
 
-    ERR_LOCAL(err);
+    (void)err;
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("session_id"), str_from(a->s->head.id));
     json_out_kstr(&o, STR("provider"), str_from(a->type));

@@ -16,8 +16,9 @@
  *       "comment": "for readers"}],
  *    "repeat": false,                                                true: past the last turn, from the first again
  *    "nodes": {"write": [turns], "write#2": [turns],                 of a graph: what the agent of a node answers, in every
- *              "write?": [turns]}}                                   visit, in its second, when it is asked where to go on;
- *                                                                    "turns" is for the others, and may be absent then
+ *              "write>post?": [turns], "write?": [turns]}}           visit, in its second, when it is asked whether post comes
+ *                                                                    next, when it is asked that of any other; "turns" is for
+ *                                                                    the others, and may be absent then
  */
 #ifndef AGENT_PROVIDER_SCRIPT_H
 #define AGENT_PROVIDER_SCRIPT_H
@@ -43,7 +44,10 @@ struct script {
 /* "end", "tools", … of a turn; false: no such word. */
 bool script_stop(struct str name, enum model_stop *ret);
 
-/* Of "write#2" that visit's, else those of "write"; of "write#2?", a decision, those of "write?". */
+/*
+ * Of "write#2" that visit's, else those of "write"; of "write>post#2?", a decision, those of "write>post?", else those of
+ * "write?".
+ */
 const struct part *script_part(const struct script *s, struct str name);
 
 #endif

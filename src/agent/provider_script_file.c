@@ -251,16 +251,24 @@ static const struct part *part_named(const struct script *s, struct str name)
     return NULL;
 }
 
+/* The name as far as `mark`; that it is a decision stays said. */
+static const struct part *part_until(const struct script *s, struct str name, char mark)
+{
+    const char *at = name.len ? memchr(name.ptr, mark, name.len) : NULL;
+    bool decides = name.len && name.ptr[name.len - 1] == '?';
+    char plain[256];
+
+    if (!at)
+        return NULL;
+    snprintf(plain, sizeof plain, "%.*s%s", (int)(at - name.ptr), name.ptr, decides ? "?" : "");
+    return part_named(s, str_from(plain));
+}
+
 const struct part *script_part(const struct script *s, struct str name)
 {
     const struct part *p = part_named(s, name);
-    const char *mark = name.len ? memchr(name.ptr, '#', name.len) : NULL;
-    bool decides = name.len && name.ptr[name.len - 1] == '?';
-    char plain[128];
 
-    if (p || !mark)
-        return p ? p : &s->parts[0];
-    snprintf(plain, sizeof plain, "%.*s%s", (int)(mark - name.ptr), name.ptr, decides ? "?" : "");
-    p = part_named(s, str_from(plain));
+    p = p ? p : part_until(s, name, '#');
+    p = p ? p : part_until(s, name, '>');
     return p ? p : &s->parts[0];
 }

@@ -11,6 +11,7 @@
 
 #include "agent/permit.h"
 #include "agent/provider.h"
+#include "cli/graph_view.h"
 #include "cli/launch.h"
 #include "cli/store_url.h"
 #include "program/sweep.h"
@@ -221,7 +222,7 @@ static const char *stored(struct chat *c, tide_session *session, const char *obj
 bool chat_made(tide_session *session)
 {
     struct chat c = {.arena = ARENA_INIT};
-    bool made = stored(&c, session, "provider", "type") != NULL;
+    bool made = stored(&c, session, "provider", "type") && !graph_made(session);
 
     arena_done(&c.arena);
     return made;
@@ -302,11 +303,11 @@ static enum tide_code choose(struct chat *c, struct tide_err *err)
     c->opt.provider = provider;
     c->opt.model = c->model ? c->model : as_stored ? NULL : config_text(cfg, "model");
     c->opt.base_url = c->want->base_url;
+    if (!c->opt.base_url && (as_stored || !type))
+        c->opt.base_url = stored(c, c->session, "provider", "base_url");
     if (!c->opt.base_url && !as_stored)
         c->opt.base_url = config_text(cfg, "base_url");
     c->opt.script = script_path(c, as_stored);
-    if (as_stored && !c->opt.base_url)
-        c->opt.base_url = stored(c, c->session, "provider", "base_url");
     return find_key(c, provider, !c->opt.model && !as_stored, err);
 }
 
@@ -395,7 +396,7 @@ enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err 
     c->resumed = true;
     type = stored(c, session, "provider", "type");
     model = stored(c, session, "provider", "model");
-    if (!type && !c->want->provider)
+    if (!c->want->provider && !chat_made(session))
         return tide_fail(
             err, TIDE_INVALID,
             "session '%s' was not made by a chat: `tidemark resume %s` goes on with it, --provider makes it one",
@@ -443,7 +444,7 @@ static bool is_here(struct chat *c, const char *id, const char *cwd)
     if (tide_session_open(c->cli->store, id, TIDE_SESSION_READ, &s, NULL))
         return false;
     dir = stored(c, s, NULL, "working_dir");
-    here = dir && cwd && strcmp(dir, cwd) == 0 && stored(c, s, "provider", "type");
+    here = dir && cwd && strcmp(dir, cwd) == 0 && chat_made(s);
     tide_session_close(s);
     return here;
 }

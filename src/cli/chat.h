@@ -86,7 +86,7 @@ enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err
 enum tide_code chat_agent(struct chat *c, struct tide_err *err) MUST_CHECK;
 void chat_leave(struct chat *c); /* the session is closed: what is open of it is parked */
 
-/* Whether a session was made by an agent: it has a provider. */
+/* Whether a session was made by an agent: it has a provider, and runs no graph. */
 bool chat_made(tide_session *session);
 
 /* "@path" in a prompt stands for the file: its text is added below, which is told. In the arena. */

@@ -61,7 +61,8 @@ static void count_text(struct out *out, const struct spec *s, const struct check
         out_colored(out, COLOR_GREEN, "ok");
         outf(out, "  ");
         out_value(out, s->graph->id.ptr);
-        outf(out, ": %zu nodes, %zu edges", s->graph->nodes.n, s->graph->n_arcs);
+        outf(out, ": %zu node%s, %zu edge%s", s->graph->nodes.n, s->graph->nodes.n == 1 ? "" : "s", s->graph->n_arcs,
+             s->graph->n_arcs == 1 ? "" : "s");
     } else {
         outf(out, "%zu problem%s", c->problems, c->problems == 1 ? "" : "s");
     }

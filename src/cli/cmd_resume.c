@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/chat.h"
+#include "cli/graph_set.h"
 #include "cli/graph_view.h"
 #include "cli/launch.h"
 
@@ -32,6 +33,12 @@ static const struct opt options[] = {
      .type = VALUE_TEXT,
      .value = "ID",
      .help = "the same call with the same id is done once and gets the first answer again"},
+    {.name = "set",
+     .type = VALUE_TEXT,
+     .value = "KEY=VALUE",
+     .many = true,
+     .help =
+         "of a graph: set a key of the memory first, as of `tidemark sessions resume`; may be given more than once"},
     {.name = "now", .help = "end a sleep before it is due"},
     {.name = "retry",
      .type = VALUE_TEXT,
@@ -44,6 +51,7 @@ static const struct opt options[] = {
      .many = true,
      .help = "this step, which must happen once, did happen: it answers as done; may be given more than once"},
     {.name = "accept-change", .help = "recorded steps answer although they are called with other arguments now"},
+    {.name = "no-input", .help = "ask nothing at the terminal: of a graph"},
     {.name = "on-store-error",
      .type = VALUE_WORD,
      .words = "stop continue",
@@ -144,31 +152,19 @@ static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struc
     return refuse_for_chat(r, err) ? err->code : chat_print(cli, &want, err);
 }
 
-/* ---- graphs ---- */
-
-static void graph_freep(tide_graph **graph)
-{
-    tide_graph_free(*graph);
-}
-
-/* With the graph that it has, from where it stands; `tidemark sessions resume` can do more. */
+/* With the graph that it has, from where it stands; `tidemark sessions resume` can be told more. */
 static enum tide_code resume_graph(struct cli *cli, const struct resume *r, tide_session *session, struct tide_err *err)
 {
-    AUTO(graph_freep) tide_graph *graph = NULL;
-    struct graph_want want = {.resume = true,
-                              .opt = {.token = r->token,
-                                      .input = r->input,
-                                      .retry = r->retry,
-                                      .happened = r->happened,
-                                      .on_store_error_continue = r->degrade},
-                              .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0};
+    struct graph_again again = {.r = r, .memory = BUF_INIT((size_t)64 << 20)};
+    enum tide_code code = TIDE_OK;
 
-    if (r->now || r->accept_change || r->request_id)
-        return tide_fail(err, TIDE_INVALID,
-                         "session '%s' runs a graph: --now, --accept-change and --request-id are for programs", r->id);
-    if (tide_graph_stored(session, &graph, err))
-        return err->code;
-    return graph_drive(cli, session, graph, &want, err);
+    if (r->sets && r->sets[0])
+        code = graph_set_read(r->sets, &again.memory, err);
+    code = code ? code : graph_again(cli, &again, session, err);
+    if (again.memory.ptr)
+        explicit_bzero(again.memory.ptr, again.memory.len);
+    buf_done(&again.memory);
+    return code;
 }
 
 enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
@@ -181,11 +177,15 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
     l.token_fd = r->token_out_fd;
     if (l.token_fd >= 0 && check_fd(l.token_fd, "--token-fd", err))
         return err->code;
-    if (cli_store_open(cli, NEED_WRITE, 0, err) ||
-        cli_advise_session(tide_session_open(cli->store, r->id, TIDE_SESSION_APPEND, &session, err), err))
+    if (cli_store_open(cli, NEED_WRITE, 0, err))
         return err->code;
-    if (graph_made(session))
+    code = tide_session_open(cli->store, r->id, TIDE_SESSION_APPEND, &session, err);
+    if (code && code != TIDE_CORRUPT)
+        return cli_advise_session(code, err);
+    if (code || graph_made(session))
         return resume_graph(cli, r, session, err);
+    if (r->sets && r->sets[0])
+        return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --set is for graphs", r->id);
     if (launch_from_session(&l, session, err) && err->code == TIDE_INVALID && chat_made(session)) {
         launch_done(&l);
         tide_session_close(TAKE(session));
@@ -257,20 +257,25 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     AUTO(buf_done) struct buf token = BUF_INIT(TOKEN_MAX), input = BUF_INIT(INPUT_MAX);
     AUTO(mem_freep) const char **retry = mem_array(cli->args.n_more + 2, sizeof(char *));
     AUTO(mem_freep) const char **happened = mem_array(cli->args.n_more + 2, sizeof(char *));
+    AUTO(mem_freep) const char **sets = mem_array(cli->args.n_more + 2, sizeof(char *));
     struct resume r = {
         .id = args_operand(&cli->args, 0),
         .request_id = args_text(&cli->args, "request-id"),
         .retry = retry,
         .happened = happened,
+        .sets = sets,
         .now = args_on(&cli->args, "now"),
         .accept_change = args_on(&cli->args, "accept-change"),
         .degrade = is_continue(&cli->args),
+        .no_input = args_on(&cli->args, "no-input"),
         .token_out_fd = (int)args_int(&cli->args, "token-fd", -1),
     };
 
     for (size_t i = 0; (retry[i] = args_nth(&cli->args, "retry", i)); i++)
         ;
     for (size_t i = 0; (happened[i] = args_nth(&cli->args, "happened", i)); i++)
+        ;
+    for (size_t i = 0; (sets[i] = args_nth(&cli->args, "set", i)); i++)
         ;
     if (take_token(args_text(&cli->args, "token"), &token, &r.token, err) || take_input(cli, &input, &r.input, err))
         return err->code;
@@ -285,6 +290,6 @@ const struct command cmd_resume = {
     .help = "answer a wait, or go on with what was interrupted",
     .more =
         "Runs the session's program again from its start, where it ran before; recorded steps, waits and sleeps answer\n"
-        "from the log. A chat or a graph goes on where it was; for graphs `tidemark sessions resume` can do more.\n"
+        "from the log. A chat or a graph goes on where it was; for graphs `tidemark sessions resume` can be told more.\n"
         "Exit status: that of the program; 7 when it waits again; 8 when the token is refused.",
 };

@@ -7,11 +7,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/graph_given.h"
 #include "cli/graph_set.h"
 #include "cli/graph_view.h"
 #include "cli/launch.h"
 #include "cli/resume.h"
 #include "graph/spec_fields.h"
+#include "session/session.h"
 
 #define MEMORY_MAX ((size_t)64 << 20)
 #define PROBLEMS_TOLD 50
@@ -49,6 +51,7 @@ static const struct opt options[] = {
      .value = "URL",
      .help = "another server that speaks the provider's protocol"},
     {.name = "script", .type = VALUE_FILE, .value = "FILE", .help = "answer from this file: no account, no network"},
+    {.name = "no-input", .help = "ask nothing at the terminal: what it waits for parks it"},
     {.name = "yes", .help = "allow every tool that the settings do not refuse"},
     {.name = "no-tools", .help = "agents may only talk"},
     {.name = "on-store-error",
@@ -280,30 +283,55 @@ static enum tide_code check_options(const struct cli *cli, const struct graph_wa
 
 /* ---- the session ---- */
 
-static void put_fields(const struct cli *cli, const tide_graph *graph, const struct spec_graph *g, struct buf *out)
+static void put_fields(const struct cli *cli, const tide_graph *graph, const struct graph_want *w, struct buf *out)
 {
+    struct str name = graph_spec(graph)->name;
     AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
     const char *title = args_text(&cli->args, "title");
     struct json_out o = json_out_to(out);
 
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("agent"), str_from(tide_graph_id(graph)));
-    json_out_kstr_opt(&o, STR("title"), title ? str_from(title) : g->name);
+    json_out_kstr_opt(&o, STR("title"), title ? str_from(title) : name);
     json_out_kstr_opt(&o, STR("working_dir"), str_from(cwd));
+    graph_put_provider(&o, w);
     json_out_end(&o, '}');
 }
 
-static enum tide_code open_session(struct cli *cli, const tide_graph *graph, const struct spec_graph *g,
+/* One that is there: what an earlier run was told holds no more. In the middle of a graph nothing changes: it is refused. */
+static enum tide_code change_provider(tide_session *session, const struct graph_want *w, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf body = BUF_INIT((size_t)1 << 20);
+    const struct position *at = &session->state->content.position;
+    const char *before = map_get(&session->state->info.fields, STR("provider"));
+    struct json_out o = json_out_to(&body);
+
+    json_out_begin(&o, '{');
+    graph_put_provider(&o, w);
+    if (body.len == 1 && before && strstr(before, "\"all_nodes\""))
+        json_out_kraw(&o, STR("provider"), STR("{}"));
+    json_out_end(&o, '}');
+    if (body.len == 2 || at->ready.live || at->active.live)
+        return TIDE_OK;
+    const struct tide_new_event event = {.kind = "session.updated", .body = buf_cstr(&body)};
+
+    return tide_append(session, TIDE_APPEND_ANY, &event, 1, NULL, err);
+}
+
+static enum tide_code open_session(struct cli *cli, const tide_graph *graph, const struct graph_want *w,
                                    tide_session **ret, bool *ret_made, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
     const char *id = args_text(&cli->args, "session");
     enum tide_code code;
 
-    put_fields(cli, graph, g, &fields);
+    put_fields(cli, graph, w, &fields);
     code = tide_session_create(cli->store, id, buf_cstr(&fields), ret, err);
     *ret_made = !code;
-    return code == TIDE_EXISTS ? tide_session_open(cli->store, id, TIDE_SESSION_APPEND, ret, err) : code;
+    if (code != TIDE_EXISTS)
+        return code;
+    code = tide_session_open(cli->store, id, TIDE_SESSION_APPEND, ret, err);
+    return code ? code : change_provider(*ret, w, err);
 }
 
 static int take_run(void *arg, const struct tide_session_info *info)
@@ -332,7 +360,7 @@ static enum tide_code run_graph(struct cli *cli, tide_graph *graph, struct graph
     bool made = false;
     enum tide_code code;
 
-    if (cli_store_open(cli, NEED_CREATE, 0, err) || open_session(cli, graph, graph_spec(graph), &session, &made, err))
+    if (cli_store_open(cli, NEED_CREATE, 0, err) || open_session(cli, graph, w, &session, &made, err))
         return err->code;
     code = graph_drive(cli, session, graph, w, err);
     if (code && made)
@@ -358,6 +386,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         .script = args_text(a, "script"),
         .yes = args_on(a, "yes"),
         .no_tools = args_on(a, "no-tools"),
+        .no_input = args_on(a, "no-input"),
         .output = args_text(a, "output"),
         .quiet = args_on(a, "quiet"),
         .token_fd = (int)args_int(a, "token-fd", 0)};
@@ -365,9 +394,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if (check_options(cli, &w, err) || (w.token_fd && check_fd(w.token_fd, "--token-fd", err)) ||
         take_checkpoints(cli, &checkpoints, err) || read_graph(cli, &graph, err) || take_memory(cli, &memory, err))
         return err->code;
-    w.opt.memory = memory.len ? buf_cstr(&memory) : NULL;
     w.opt.checkpoints = checkpoints.len ? buf_cstr(&checkpoints) : NULL;
-    if (graph_check_here(cli, graph, &w, err))
+    if (graph_check_here(cli, graph, &w, err) || graph_given(cli, graph, args_text(a, "session"), &w, &memory, err))
         return err->code;
     return run_graph(cli, graph, &w, err);
 }
@@ -380,7 +408,8 @@ const struct command cmd_run = {
     .help = "run a graph as a session that cannot be lost",
     .more =
         "GRAPH is a file (`-`: standard input), also an agent.json of Hive. What it does is shown on standard error, what\n"
-        "its last nodes gave is printed. Nodes that are complete are never run again: `tidemark sessions resume ID` goes on.\n"
+        "its last nodes gave is printed. What it waits for is asked at the terminal; elsewhere it is parked. Nodes that are\n"
+        "complete are never run again: `tidemark sessions resume ID` goes on.\n"
         "Exit status: 0 completed; 1 a node failed; 2 refused; 7 waits for a person; 10 a node that must happen once was cut;\n"
         "128 and the signal when it was stopped.",
 };

@@ -76,7 +76,10 @@ static int add_row(void *arg, const struct tide_checkpoint *c)
 {
     struct listing *l = arg;
     char seq[24], ago[AGO_SIZE];
-    const char *state = c->rolled_back ? "rolled back" : !c->can_resume_from ? "unsettled" : c->is_clean ? "clean" : "";
+    const char *state = c->rolled_back        ? "rolled back"
+                        : !c->can_resume_from ? "unsettled"
+                        : c->is_clean         ? "clean"
+                                              : "unclean";
 
     snprintf(seq, sizeof(seq), "%" PRId64, c->seq);
     table_cell(&l->table, c->id, COLOR_NONE);

@@ -11,8 +11,10 @@
 #include "cli/session_view.h"
 #include "graph/exec.h"
 
+#define HIDDEN "values are not shown: include_full_memory is false (the log and exports hold them)"
+
 static const struct opt options[] = {
-    {.name = "memory", .help = "show the memory as well"},
+    {.name = "memory", .help = "show the memory as well, unless include_full_memory is false"},
     {.name = NULL},
 };
 
@@ -21,6 +23,7 @@ struct inspection {
     tide_session *session;
     struct arena arena;
     bool memory, conversations; /* shown */
+    bool hidden;                /* include_full_memory is false: the memory is not shown, whoever asks */
     struct buf path;            /* JSON array of the nodes that began before it */
     struct map begun;           /* "node#visit" of these */
     const struct json *metrics; /* of the event; NULL: none */
@@ -83,25 +86,60 @@ static int take_metrics(void *arg, const struct tide_event *ev)
     return 1;
 }
 
-/* The graph may say what is shown of it without being asked, and what is not. */
-static void ask_graph(struct inspection *i)
+/* Written down as true, by the run or else by the graph: it is shown without being asked for. */
+static bool says_full(const struct json *graph, const struct json *told)
 {
+    const struct json *own = json_get(graph, STR("checkpoints"));
+    const struct json *full = told ? json_get(told, STR("include_full_memory")) : NULL;
+
+    full = full || !own ? full : json_get(own, STR("include_full_memory"));
+    return full && full->type == JSON_TRUE;
+}
+
+/* The graph, and over it what its run was told, may say what is shown of it without being asked, and what is not. */
+static void ask_graph(struct inspection *i, const struct json *content)
+{
+    const struct json *told = json_get(json_get(content, STR("position")), STR("checkpoints"));
+    struct spec_checkpoints c;
     struct tide_err ignored;
     tide_graph *graph = NULL;
-    const struct json *c, *full;
 
     i->memory = args_on(&i->cli->args, "memory");
     i->conversations = true;
     if (tide_graph_stored(i->session, &graph, &ignored))
         return;
-    c = json_get(graph->spec->graph->json, STR("checkpoints"));
-    full = json_get(c, STR("include_full_memory"));
-    i->memory |= full && full->type == JSON_TRUE;
-    i->conversations = graph->spec->graph->checkpoints.include_conversations;
+    c = graph->spec->graph->checkpoints;
+    if (told)
+        (void)!spec_change_checkpoints(graph->spec, json_source(told), &c, &ignored);
+    i->hidden = !c.include_full_memory;
+    i->memory = !i->hidden && (i->memory || says_full(graph->spec->graph->json, told));
+    i->conversations = c.include_conversations;
     tide_graph_free(graph);
 }
 
 /* ---- showing it ---- */
+
+/* Without what is remembered inside nodes. */
+static void put_position(struct json_out *o, const struct json *position)
+{
+    json_out_key(o, STR("position"));
+    json_out_begin(o, '{');
+    for (const struct json *m = position->first; m; m = m->next)
+        if (!json_key_eq(m, STR("scopes")))
+            json_out_kraw(o, m->key, json_source(m));
+    json_out_end(o, '}');
+}
+
+static void put_member(const struct inspection *i, struct json_out *o, const struct json *m)
+{
+    if (json_key_eq(m, STR("memory")) && !i->memory)
+        json_out_kint(o, STR("memory_keys"), m->count);
+    else if (json_key_eq(m, STR("position")) && i->hidden)
+        put_position(o, m);
+    else if ((!json_key_eq(m, STR("conversations")) || i->conversations) &&
+             (!json_key_eq(m, STR("outputs")) || !i->hidden))
+        json_out_kraw(o, m->key, json_source(m));
+}
 
 /* What the state says of content: counts in JSON and text, the whole memory only when asked for. */
 static void content_json(const struct inspection *i, const struct json *content, const struct tide_checkpoint *c)
@@ -115,13 +153,11 @@ static void content_json(const struct inspection *i, const struct json *content,
     json_out_kraw(&o, STR("metrics"), i->metrics ? json_source(i->metrics) : STR("null"));
     json_out_key(&o, STR("state"));
     json_out_begin(&o, '{');
-    for (const struct json *m = content ? content->first : NULL; m; m = m->next) {
-        if (json_key_eq(m, STR("memory")) && !i->memory)
-            json_out_kint(&o, STR("memory_keys"), m->count);
-        else if (!json_key_eq(m, STR("conversations")) || i->conversations)
-            json_out_kraw(&o, m->key, json_source(m));
-    }
+    for (const struct json *m = content ? content->first : NULL; m; m = m->next)
+        put_member(i, &o, m);
     json_out_end(&o, '}');
+    if (i->hidden)
+        json_out_kstr(&o, STR("not_shown"), STR(HIDDEN));
     json_out_end(&o, '}');
     out_json_end(&i->cli->out);
 }
@@ -214,7 +250,8 @@ static void content_text(struct inspection *i, const struct json *content, const
               arena_printf(&i->arena, "of %u node%s", outputs ? outputs->count : 0,
                            outputs && outputs->count == 1 ? "" : "s"));
     out_field(out, "memory",
-              arena_printf(&i->arena, "%u key%s", memory ? memory->count : 0, memory && memory->count == 1 ? "" : "s"));
+              arena_printf(&i->arena, "%u key%s%s", memory ? memory->count : 0, memory && memory->count == 1 ? "" : "s",
+                           i->hidden && args_on(&i->cli->args, "memory") ? "; " HIDDEN : ""));
     if (i->memory)
         print_memory(i, memory);
 }
@@ -230,7 +267,7 @@ static enum tide_code inspect(struct inspection *i, const struct tide_checkpoint
         read_path(i, json_get(state, STR("content")), err) ||
         tide_read(i->session, TIDE_READ_INHERITED, c->seq, c->seq, take_metrics, i, err))
         return err->code;
-    ask_graph(i);
+    ask_graph(i, json_get(state, STR("content")));
     if (i->cli->out.json)
         content_json(i, json_get(state, STR("content")), c);
     else

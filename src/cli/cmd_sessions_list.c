@@ -75,7 +75,7 @@ static int add_row(void *arg, const struct tide_session_info *info)
     snprintf(events, sizeof(events), "%" PRId64, info->last_seq);
     table_cell(&l->table, info->id, COLOR_NONE);
     table_cell(&l->table, session_status(status, info), session_color(info));
-    table_cell(&l->table, info->title, COLOR_NONE);
+    table_cell(&l->table, info->title ? info->title : info->agent, COLOR_NONE); /* a graph without a name has an id */
     table_cell(&l->table, time_ago(ago, info->updated_ms), COLOR_DIM);
     table_cell(&l->table, events, COLOR_NONE);
     l->n++;

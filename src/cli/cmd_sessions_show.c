@@ -8,6 +8,7 @@
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
+#include "cli/graph_next.h"
 #include "cli/session_view.h"
 
 struct view {
@@ -16,6 +17,7 @@ struct view {
     const struct tide_usage *usage;
     const struct json *state;
     struct arena *arena;
+    const char *const *next; /* the commands */
 };
 
 static void put_ms(struct json_out *o, const char *key, int64_t ms)
@@ -108,11 +110,13 @@ static int show_json(void *arg, const struct tide_session_info *info)
 {
     struct view *v = arg;
     struct json_out *o = &v->json;
+    struct tide_session_info shown = *info;
     const struct json *session = json_get(v->state, STR("session")), *ledger = json_get(v->state, STR("ledger"));
 
     json_out_begin(o, '{');
     json_out_kstr(o, STR("id"), str_from(info->id));
-    session_members(o, info);
+    shown.next = v->next;
+    session_members(o, &shown);
     put_text(o, "working_dir", session, "working_dir");
     put_text(o, "provider", session, "provider");
     put_text(o, "metadata", session, "metadata");
@@ -178,8 +182,8 @@ static void fields_standing(struct out *out, const struct view *v, const struct 
     out_colored(out, session_color(info), session_status(status, info));
     outf(out, "\n");
     out_field(out, "why", info->why);
-    for (size_t i = 0; info->next[i]; i++)
-        out_field(out, i == 0 ? "next" : "", info->next[i]);
+    for (size_t i = 0; v->next[i]; i++)
+        out_field(out, i == 0 ? "next" : "", v->next[i]);
     out_field(out, "held by", info->holder);
     out_field(out, "error", info->error_message);
     out_field(out, "failed at", info->failed_at_node);
@@ -227,6 +231,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         json_parse(&arena, (struct str){text.ptr, text.len}, &limits, &state, NULL, err))
         return err->code;
     v.state = state;
+    v.next = graph_next_of(&arena, session);
     return tide_session_show(session, cli->out.json ? show_json : show_text, &v, err);
 }
 

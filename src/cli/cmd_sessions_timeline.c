@@ -31,12 +31,14 @@ static const char *or_null(const char *text)
 
 static void put_item(struct json_out *o, const struct tl_item *item)
 {
-    static const char *const types[] = {[TL_STEP] = "step", [TL_WAIT] = "wait", [TL_SLEEP] = "sleep"};
+    static const char *const types[] = {
+        [TL_STEP] = "step", [TL_WAIT] = "wait", [TL_SLEEP] = "sleep", [TL_NODE] = "node"};
 
     json_out_begin(o, '{');
     json_kopt(o, "type", types[item->type]);
     json_kopt(o, "name", item->name);
-    json_kopt(o, item->type == TL_STEP ? "effect" : "kind", or_null(item->word));
+    if (item->type != TL_NODE)
+        json_kopt(o, item->type == TL_STEP ? "effect" : "kind", or_null(item->word));
     json_kopt(o, "outcome", tl_outcome_word(item));
     put_ms(o, "started_at", item->start_ms);
     put_ms(o, "ended_at", item->end_ms);
@@ -45,6 +47,8 @@ static void put_item(struct json_out *o, const struct tl_item *item)
         json_out_int(o, item->end_ms - item->start_ms);
     else
         json_out_null(o);
+    if (item->type == TL_NODE)
+        json_out_kint(o, STR("attempts"), item->tries);
     if (item->type == TL_STEP) {
         json_out_kint(o, STR("attempts"), item->tries);
         json_out_kbool(o, STR("begun_before"), item->again);
@@ -112,6 +116,7 @@ static void put_summary(struct json_out *o, const struct tl_summary *s)
         {"events", s->events},
         {"other_events", s->other},
         {"runs", s->runs},
+        {"nodes", s->nodes},
         {"steps", s->steps},
         {"ran_once", s->once},
         {"repeated", s->repeated},

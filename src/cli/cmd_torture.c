@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/advice.h"
 #include "cli/graph_set.h"
 #include "cli/graph_view.h"
 #include "cli/progress.h"
@@ -298,10 +299,17 @@ static void find_points(struct torture *t)
 /* A graph that fails by itself proves nothing. */
 static enum tide_code check_unharmed(struct torture *t, struct tide_err *err)
 {
+    const char *what, *advice;
+
     if (!t->n_faults)
         return TIDE_OK;
-    return tide_fail(err, TIDE_FAILED, "%.100s does not come to its end though nobody kills it: %s", t->file,
-                     t->faults[0].what);
+    what = t->faults[0].what;
+    advice = advice_in(what); /* names a session of a store that is removed */
+    if (!advice || !strstr(advice, "`tidemark "))
+        advice = what + strlen(what) + 2;
+    return tide_fail(err, TIDE_FAILED,
+                     "%.100s does not come to its end though nobody kills it: %.*s: `tidemark run %.100s` shows it",
+                     t->file, (int)(advice - 2 - what), what, t->file);
 }
 
 static enum tide_code run_unharmed(struct torture *t, struct tide_err *err)

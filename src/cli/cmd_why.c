@@ -7,12 +7,15 @@
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
+#include "cli/graph_next.h"
 #include "cli/session_view.h"
 #include "cli/wrap.h"
 
 struct why {
     struct cli *cli;
     int64_t wait_seq, wait_ms; /* where the wait began, and when; 0: it is not parked */
+    struct arena arena;
+    const char *const *next; /* the commands */
 };
 
 static int take_wait(void *arg, const struct tide_session_info *info)
@@ -54,9 +57,11 @@ static int why_json(void *arg, const struct tide_session_info *info)
 {
     struct why *w = arg;
     struct json_out o = out_json(&w->cli->out);
+    struct tide_session_info shown = *info;
 
     json_out_begin(&o, '{');
-    session_members(&o, info);
+    shown.next = w->next;
+    session_members(&o, &shown);
     json_ktime(&o, "since", since(w, info));
     json_out_end(&o, '}');
     out_json_end(&w->cli->out);
@@ -81,21 +86,30 @@ static int why_text(void *arg, const struct tide_session_info *info)
     when[10] = ' ';
     outf(out, "\n%ssince %.19s UTC, %s%s\n\n", color_code(out, COLOR_DIM), when, time_ago(ago, since_ms),
          color_code(out, COLOR_NONE));
-    for (size_t i = 0; info->next[i]; i++)
-        outf(out, "  %s%s%s\n", color_code(out, COLOR_CYAN), info->next[i], color_code(out, COLOR_NONE));
+    for (size_t i = 0; w->next[i]; i++)
+        outf(out, "  %s%s%s\n", color_code(out, COLOR_CYAN), w->next[i], color_code(out, COLOR_NONE));
     return 0;
+}
+
+static enum tide_code look(struct why *w, tide_session *session, struct tide_err *err)
+{
+    if (tide_session_show(session, take_wait, w, err))
+        return err->code;
+    if (w->wait_seq >= tide_session_first_seq(session) && tide_read(session, 0, w->wait_seq, 0, take_time, w, err))
+        return err->code;
+    w->next = graph_next_of(&w->arena, session);
+    return tide_session_show(session, w->cli->out.json ? why_json : why_text, w, err);
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
-    struct why w = {.cli = cli};
+    struct why w = {.cli = cli, .arena = ARENA_INIT};
+    enum tide_code code = cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err);
 
-    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_session_show(session, take_wait, &w, err))
-        return err->code;
-    if (w.wait_seq >= tide_session_first_seq(session) && tide_read(session, 0, w.wait_seq, 0, take_time, &w, err))
-        return err->code;
-    return tide_session_show(session, cli->out.json ? why_json : why_text, &w, err);
+    code = code ? code : look(&w, session, err);
+    arena_done(&w.arena);
+    return code;
 }
 
 const struct command cmd_why = {

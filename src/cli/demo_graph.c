@@ -186,8 +186,19 @@ static enum tide_code choose(struct graph_demo *d, size_t *ret, struct tide_err 
     if (out_flush(out, err))
         return err->code;
     *ret = PLAYS;
-    if (read(STDIN_FILENO, line, sizeof(line) - 1) > 0 && line[0] >= '1' && (size_t)(line[0] - '1') < PLAYS)
-        *ret = (size_t)(line[0] - '1');
+    while (read(STDIN_FILENO, line, sizeof(line) - 1) > 0 && line[strspn(line, " \t\r\n")] && !stop_signal) {
+        const char *first = line + strspn(line, " \t");
+
+        if (*first >= '1' && (size_t)(*first - '1') < PLAYS && !first[1 + strspn(first + 1, " \t\r\n")]) {
+            *ret = (size_t)(*first - '1');
+            break;
+        }
+        outf(out, "  There is no %.*s: a number from 1 to %zu, or Enter alone. ", (int)strcspn(first, "\r\n"), first,
+             PLAYS);
+        if (out_flush(out, err))
+            return err->code;
+        memset(line, 0, sizeof(line));
+    }
     return stop_signal ? tide_fail(err, TIDE_CANCELLED, "demo: stopped") : TIDE_OK;
 }
 

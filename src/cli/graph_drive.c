@@ -15,7 +15,7 @@
 #include "cli/launch.h"
 #include "cli/progress.h"
 #include "cli/store_url.h"
-#include "graph/exec.h"
+#include "graph/resume.h"
 #include "program/sweep.h"
 
 struct driving {
@@ -26,6 +26,10 @@ struct driving {
     struct chat_want chat_want;
     struct graph_view *view;
     struct sweep *sweep;
+    tide_session *fork;     /* it went on in this one; NULL: in the one that was given */
+    struct buf answer, set; /* of a question at the terminal; what is stored nowhere, for the next run */
+    char token[TIDE_TOKEN_SIZE];
+    struct arena arena;
     int how; /* as in struct graph_ending */
     bool quiet;
     atomic_bool announced, told; /* which session it is; that it is being stopped */
@@ -70,6 +74,14 @@ static void look_at_node(const struct spec_node *n, struct needs *ret)
         ret->model = n->model.ptr;
 }
 
+bool graph_node_asks(const struct spec_node *node)
+{
+    struct needs needs = {0};
+
+    look_at_node(bare(node), &needs);
+    return needs.agents;
+}
+
 /* The digest stays: it is one of the JSON. */
 static void say_for_all(const struct spec_graph *g, const struct graph_want *w)
 {
@@ -85,6 +97,51 @@ static void say_for_all(const struct spec_graph *g, const struct graph_want *w)
         if (n->graph)
             say_for_all(n->graph, w);
     }
+}
+
+/* ---- who answers, for all nodes ---- */
+
+void graph_put_provider(struct json_out *o, const struct graph_want *w)
+{
+    AUTO(mem_freep) char *script = w->script ? realpath(w->script, NULL) : NULL;
+    const char *type = w->provider ? w->provider : w->script ? "script" : NULL;
+
+    if (!type && !w->model && !w->base_url)
+        return;
+    json_out_key(o, STR("provider"));
+    json_out_begin(o, '{');
+    json_out_kstr_opt(o, STR("type"), str_from(type));
+    json_out_kstr_opt(o, STR("model"), str_from(w->model));
+    json_out_kstr_opt(o, STR("base_url"), str_from(w->base_url));
+    json_out_kstr_opt(o, STR("script"), str_from(script ? script : w->script));
+    json_out_kbool(o, STR("all_nodes"), true);
+    json_out_end(o, '}');
+}
+
+static const char *recorded(struct driving *d, const struct json *provider, const char *key)
+{
+    struct str text = json_get_text(&d->arena, provider, str_from(key));
+
+    return text.len ? arena_dup(&d->arena, text).ptr : NULL;
+}
+
+/* What `run` was told holds for a resume, unless it says otherwise. The address is found by the chat, which knows to
+ * whom a key may go. */
+static void take_recorded(struct driving *d, struct graph_want *w)
+{
+    const char *text = map_get(&d->session->state->info.fields, STR("provider")), *type;
+    const char *told = w->provider ? w->provider : w->script ? "script" : NULL;
+    struct json *p = NULL;
+
+    if (!w->resume || !text || json_parse(&d->arena, arena_dup(&d->arena, str_from(text)), NULL, &p, NULL, NULL) ||
+        !json_get_bool(p, STR("all_nodes"), false))
+        return;
+    type = recorded(d, p, "type");
+    if (told && !(type && strcmp(told, type) == 0))
+        return; /* the rest belongs to the other one */
+    w->provider = told ? w->provider : type;
+    w->model = w->model ? w->model : recorded(d, p, "model");
+    w->script = w->script ? w->script : recorded(d, p, "script");
 }
 
 /* ---- settings ---- */
@@ -111,8 +168,8 @@ static enum tide_code open_settings(struct driving *d, const struct graph_want *
     code = chat_init(&d->chat, d->cli, &d->chat_want, NULL, NULL, NULL, err);
     d->chat.session = d->session;
     d->chat.quiet = !code && !config_text(d->chat.settings.config, "log_file") && !args_on(&d->cli->args, "verbose");
-    if (!code && needs.agents)
-        code = chat_check(&d->chat, err);
+    if (!code && needs.agents && chat_check(&d->chat, err)) /* then a node that needs it says so */
+        code = w->agents_later ? TIDE_OK : err->code;
     return code;
 }
 
@@ -126,20 +183,28 @@ static void close_settings(struct driving *d)
     d->cli->store = store;
 }
 
+static enum tide_code check_callbacks(const tide_graph *graph, struct tide_err *err)
+{
+    struct needs needs = {0};
+
+    look_at(graph->spec->graph, &needs);
+    if (!needs.callback_node)
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID,
+                     "node '%s' calls '%s', which is registered by a program that holds the library: give it a "
+                     "`program` to run it here",
+                     needs.callback_node->id.len ? needs.callback_node->id.ptr : "in a map",
+                     needs.callback_node->callback.ptr);
+}
+
 enum tide_code graph_check_here(struct cli *cli, tide_graph *graph, const struct graph_want *w, struct tide_err *err)
 {
     struct driving d = {.cli = cli, .graph = graph};
     struct spec_checkpoints ignored = graph->spec->graph->checkpoints;
-    struct needs needs = {0};
     enum tide_code code;
 
-    look_at(graph->spec->graph, &needs);
-    if (needs.callback_node)
-        return tide_fail(err, TIDE_INVALID,
-                         "node '%s' calls '%s', which is registered by a program that holds the library: give it a "
-                         "`program` to run it here",
-                         needs.callback_node->id.len ? needs.callback_node->id.ptr : "in a map",
-                         needs.callback_node->callback.ptr);
+    if (check_callbacks(graph, err))
+        return err->code;
     if (w->opt.checkpoints && spec_change_checkpoints(graph->spec, str_from(w->opt.checkpoints), &ignored, err))
         return err->code;
     code = open_settings(&d, w, err);
@@ -152,7 +217,7 @@ const struct spec_graph *graph_spec(const tide_graph *graph)
     return graph->spec->graph;
 }
 
-bool graph_made(tide_session *session)
+static bool ran_graph(tide_session *session)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
@@ -162,6 +227,13 @@ bool graph_made(tide_session *session)
     return !tide_run_program(session, &text, NULL) &&
            !json_parse(&a, (struct str){text.ptr, text.len}, &deeper, &body, NULL, NULL) &&
            str_eq(json_get_text(&a, body, STR("loop")), STR("graph"));
+}
+
+bool graph_made(tide_session *session)
+{
+    const struct state *state = session->state;
+
+    return ran_graph(session) || (!state->ledger.program_seq && state->content.position.graph_seq);
 }
 
 /* ---- signals ---- */
@@ -258,6 +330,68 @@ static enum tide_code run(struct driving *d, struct graph_want *w, struct tide_g
     return code;
 }
 
+/* ---- what it waits for ---- */
+
+/* Keys that are stored nowhere went with the run that parked; all others are in the log. */
+static void keep_secrets(struct driving *d, struct graph_want *w)
+{
+    AUTO(mem_freep) struct exec *x = mem_zero(sizeof(*x));
+    struct json_out o = json_out_to(&d->set);
+    struct json *given = NULL;
+    struct tide_err ignored;
+
+    if (d->set.len || !w->opt.memory) /* found when it was asked before */
+        return;
+    json_out_begin(&o, '{');
+    if (!exec_begin(x, d->session, d->graph, &w->opt, &ignored) && !exec_inherit(x, &ignored) &&
+        !json_parse(&d->arena, str_from(w->opt.memory), NULL, &given, NULL, NULL))
+        for (const struct json *m = given->first; m; m = m->next)
+            if (exec_is_excluded(x, json_key_text(&d->arena, m)))
+                json_out_kraw(&o, json_key_text(&d->arena, m), json_source(m));
+    json_out_end(&o, '}');
+    exec_done(x);
+    w->opt.memory = d->set.len > 2 ? buf_cstr(&d->set) : NULL;
+}
+
+static bool may_ask(const struct driving *d, const struct graph_want *w)
+{
+    return d->how == END_TEXT && !w->no_input && !w->token_fd && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+/* A completed session goes on in a fork. */
+static bool follow(struct driving *d, const char *id)
+{
+    struct tide_err ignored;
+
+    if (strcmp(id, tide_session_id(d->session)) == 0)
+        return true;
+    if (d->fork || tide_session_open(d->cli->store, id, TIDE_SESSION_APPEND, &d->fork, &ignored))
+        return false;
+    d->session = d->chat.session = d->fork;
+    return true;
+}
+
+/* It is parked: a person who is here is asked, and it goes on. The token binds the answer to this question. */
+static bool answered(struct driving *d, struct graph_want *w, const struct tide_graph_result *result)
+{
+    if (!may_ask(d, w) || !follow(d, result->session_id))
+        return false;
+    graph_view_pause(d->view);
+    buf_clear(&d->answer);
+    if (!graph_ask(d->session, &d->answer))
+        return false;
+    keep_secrets(d, w);
+    memcpy(d->token, result->token, sizeof(d->token));
+    w->resume = true;
+    w->opt.token = d->token[0] ? d->token : NULL;
+    w->opt.input = buf_cstr(&d->answer);
+    w->opt.checkpoint = NULL;
+    w->opt.renames = w->opt.retry = w->opt.happened = NULL;
+    w->opt.rollback = 0;
+    w->opt.fallback = 0;
+    return true;
+}
+
 static void show_before(struct driving *d, const struct graph_want *w)
 {
     struct tide_err ignored; /* what is wrong with the checkpoint is said by the resume */
@@ -277,6 +411,11 @@ static enum tide_code drive(struct driving *d, struct graph_want *w, struct tide
     if (w->resume)
         show_before(d, w);
     e.code = run(d, w, &result, err);
+    while (e.code == TIDE_WAITING && answered(d, w, &result)) {
+        tide_text_done(&result.memory);
+        e.code = run(d, w, &result, err);
+    }
+    e.session = d->session;
     e.view = d->view;
     view_finish(d->view, e.code);
     code = graph_end(d->cli, &e, err);
@@ -288,13 +427,22 @@ static enum tide_code drive(struct driving *d, struct graph_want *w, struct tide
 enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *graph, struct graph_want *w,
                            struct tide_err *err)
 {
-    struct driving d = {.cli = cli, .graph = graph, .session = session, .quiet = w->quiet};
+    struct driving d = {.cli = cli,
+                        .graph = graph,
+                        .session = session,
+                        .quiet = w->quiet,
+                        .answer = BUF_INIT((size_t)1 << 20),
+                        .set = BUF_INIT(SIZE_MAX / 4),
+                        .arena = ARENA_INIT};
     int64_t sweep_ms = 0;
     enum tide_code code;
 
     d.how = w->output && strcmp(w->output, "stream-json") == 0               ? END_STREAM
             : cli->out.json || (w->output && strcmp(w->output, "json") == 0) ? END_JSON
                                                                              : END_TEXT;
+    if (check_callbacks(graph, err))
+        return err->code;
+    take_recorded(&d, w);
     code = open_settings(&d, w, err);
     code = code ? code : store_sweep_interval(cli, &sweep_ms, err);
     if (!code) {
@@ -304,5 +452,11 @@ enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *g
         sweep_stop(d.sweep);
     }
     close_settings(&d);
+    tide_session_close(d.fork);
+    if (d.set.ptr)
+        explicit_bzero(d.set.ptr, d.set.len);
+    buf_done(&d.set);
+    buf_done(&d.answer);
+    arena_done(&d.arena);
     return code;
 }

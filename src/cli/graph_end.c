@@ -9,6 +9,7 @@
 
 #include "cli/advice.h"
 #include "cli/glyph.h"
+#include "cli/graph_next.h"
 #include "cli/graph_view_internal.h"
 #include "cli/launch.h"
 #include "cli/progress.h"
@@ -19,6 +20,7 @@ struct standing {
     struct arena arena;
     const char *run_id, *failed_node, *wait_name, *wait_kind, *question;
     int64_t deadline_ms;
+    const char *next; /* the likeliest command; NULL: none */
 };
 
 static const char *keep(struct standing *s, const char *text)
@@ -36,6 +38,7 @@ static int take_standing(void *arg, const struct tide_session_info *info)
     s->wait_kind = keep(s, info->wait_kind);
     s->question = keep(s, info->question);
     s->deadline_ms = info->deadline_ms;
+    s->next = keep(s, info->next[0]);
     return 0;
 }
 
@@ -134,6 +137,13 @@ static void put_figures(struct json_out *o, const struct graph_ending *e)
 
     json_out_kint(o, STR("nodes"), v->nodes);
     json_out_kint(o, STR("retries"), v->retries);
+    json_out_key(o, STR("failed_nodes"));
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < v->g->nodes.n; i++)
+        if (view_is_dropped(v, i))
+            json_out_str(o, v->g->nodes.at[i].id);
+    json_out_end(o, ']');
+    json_out_kint(o, STR("edges_not_judged"), v->unjudged);
     json_out_kint(o, STR("checkpoints"), v->checkpoints);
     json_out_kint(o, STR("ms"), view_now_ms() - v->began_ms);
     if (tide_usage(e->session, 0, &u, NULL) || !u.calls)
@@ -205,16 +215,35 @@ static bool is_an_end(enum tide_code code)
     return code == TIDE_OK || code == TIDE_FAILED || code == TIDE_UNSETTLED || code == TIDE_CANCELLED;
 }
 
-/* One line: what, and the command that goes on. */
-static void say_end(const struct graph_ending *e, struct tide_err *err)
+/* Whether it must happen once: then a person finds out first. */
+static bool settles(const char *command)
 {
-    char advice[TIDE_ID_SIZE + 64];
+    return strstr(command, " --happened ") || strstr(command, " --retry ");
+}
 
-    snprintf(advice, sizeof(advice),
-             e->code == TIDE_UNSETTLED ? "`tidemark why %s` shows how to go on"
-                                       : "`tidemark sessions resume %s` goes on",
-             e->result->session_id);
-    advise(e->code, advice, err);
+static const char *how_to_go_on(const struct graph_ending *e, struct standing *s)
+{
+    const char *const given[] = {s->next, NULL};
+    const char *const *next = s->next ? graph_next(&s->arena, e->session, given) : given;
+
+    if (!next[0] || !strstr(next[0], "sessions resume"))
+        return arena_printf(&s->arena, "`tidemark why %s` shows how to go on", e->result->session_id);
+    if (settles(next[0]))
+        return arena_printf(&s->arena, "find out whether it happened, then `%s`%s%s%s", next[0], next[1] ? " or `" : "",
+                            next[1] ? next[1] : "", next[1] ? "`" : "");
+    return arena_printf(&s->arena, "%s`%s` goes on", strstr(next[0], " --graph ") ? "mend the graph, then " : "",
+                        next[0]);
+}
+
+/* One line: what, and the command that goes on. */
+static void say_end(const struct graph_ending *e, struct standing *s, struct tide_err *err)
+{
+    const char *how = how_to_go_on(e, s);
+
+    if (strstr(how, " --graph ") && !strstr(err->msg, "`tidemark ")) /* what to do is said, how is not */
+        tide_fail(err, err->code, "%.300s: %.200s", arena_dup(&s->arena, str_from(err->msg)).ptr, how);
+    else
+        advise(e->code, how, err);
     say("%s", err->msg);
 }
 
@@ -233,7 +262,7 @@ static enum tide_code conclude(struct cli *cli, const struct graph_ending *e, st
     else if (!e->code)
         put_memory(&cli->out, e);
     if (e->code)
-        say_end(e, err);
+        say_end(e, s, err);
     cli->exit_status = e->code == TIDE_CANCELLED && stop_signal ? 128 + stop_signal : tide_code_exit(e->code);
     return TIDE_OK;
 }

@@ -210,6 +210,7 @@ static void on_failed(struct graph_view *v, struct view_row *r, const struct tid
     if (is_inside(e->node))
         return;
     r->sign = e->delay_ms >= 0 ? SIGN_RETRY : SIGN_FAILED;
+    r->handled = false;
     r->retry_at_ms = view_now_ms() + e->delay_ms;
     r->ms = r->began_ms ? view_now_ms() - r->began_ms : 0;
 }
@@ -218,6 +219,8 @@ static void on_agent(struct graph_view *v, struct view_row *r, const struct tide
 {
     char line[256];
 
+    if (r->sign == SIGN_PARKED) /* it was asked about, and goes on */
+        r->sign = SIGN_RUNNING;
     switch (a->what) {
     case TIDE_AGENT_USAGE:
         r->tokens += a->input_tokens + a->output_tokens;
@@ -239,11 +242,19 @@ static void on_agent(struct graph_view *v, struct view_row *r, const struct tide
     }
 }
 
+/* A condition that erred is a notice, and has no event of its own. */
+static bool is_unjudged(const struct tide_graph_event *e)
+{
+    return e->what == TIDE_GRAPH_NOTICE && e->text && strncmp(e->text, "edge ", 5) == 0 &&
+           strstr(e->text, " not taken: ");
+}
+
 static void fold(struct graph_view *v, const struct tide_graph_event *e)
 {
     struct view_row *r = row_of(v, e->node);
 
     v->checkpoints += e->what == TIDE_GRAPH_CHECKPOINT;
+    v->unjudged += is_unjudged(e);
     if (!r)
         return;
     if (e->what == TIDE_GRAPH_NODE_START)
@@ -252,6 +263,8 @@ static void fold(struct graph_view *v, const struct tide_graph_event *e)
         on_end(v, r, e);
     else if (e->what == TIDE_GRAPH_NODE_FAILED)
         on_failed(v, r, e);
+    else if (e->what == TIDE_GRAPH_EDGE)
+        r->handled |= !is_inside(e->node);
     else if (e->what == TIDE_GRAPH_AGENT)
         on_agent(v, r, e->agent);
     else if (e->what == TIDE_GRAPH_NOTICE)
@@ -276,8 +289,10 @@ static void put_failed(struct buf *out, const struct tide_graph_event *e)
     char time[VIEW_TIME];
 
     buf_addf(out, "failed");
-    if (e->attempts > 1)
+    if (e->attempts > 1 && (e->delay_ms >= 0 || e->attempt >= e->attempts))
         buf_addf(out, ", attempt %d of %d", e->attempt, e->attempts);
+    else if (e->attempt > 1) /* the others do not come: it could not help */
+        buf_addf(out, ", attempt %d", e->attempt);
     if (e->delay_ms >= 0)
         buf_addf(out, ", again in %s", view_time(time, e->delay_ms));
     buf_addf(out, ": %s", e->text ? e->text : "");
@@ -382,6 +397,7 @@ void graph_view_event(struct graph_view *v, const struct tide_graph_event *e)
 
     pthread_mutex_lock(&v->lock);
     v->events++;
+    v->paused = false;
     fold(v, e);
     r = row_of(v, e->node);
     if (r && timed.what == TIDE_GRAPH_NODE_END && !timed.ms && !is_inside(e->node))
@@ -412,6 +428,28 @@ static const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
+/* Of a run that did not fail: nobody took care of these, and it went on without them. */
+bool view_is_dropped(const struct graph_view *v, size_t node)
+{
+    return v->rows[node].sign == SIGN_FAILED && !v->rows[node].handled;
+}
+
+static void put_dropped(struct buf *out, const struct graph_view *v, enum tide_code code)
+{
+    size_t n = 0, said = 0;
+
+    for (size_t i = 0; i < v->g->nodes.n; i++)
+        n += view_is_dropped(v, i);
+    if (!n || (code != TIDE_OK && code != TIDE_WAITING))
+        return;
+    buf_addf(out, "; %zu node%s failed, the others went on", n, plural((int64_t)n));
+    for (size_t i = 0; i < v->g->nodes.n && said < 3; i++)
+        if (view_is_dropped(v, i))
+            buf_addf(out, "%s%s", said++ ? ", " : ": ", v->rows[i].node->id.ptr);
+    if (n > said)
+        buf_addf(out, " and %zu more", n - said);
+}
+
 static void sum_up(const struct graph_view *v, enum tide_code code)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(1024);
@@ -425,12 +463,15 @@ static void sum_up(const struct graph_view *v, enum tide_code code)
              v->nodes, plural(v->nodes));
     if (v->retries)
         buf_addf(&line, ", %" PRId64 " retr%s", v->retries, v->retries == 1 ? "y" : "ies");
+    if (v->unjudged)
+        buf_addf(&line, ", %" PRId64 " edge%s could not be judged", v->unjudged, plural(v->unjudged));
     buf_addf(&line, ", %" PRId64 " checkpoint%s, %s", v->checkpoints, plural(v->checkpoints),
              view_time(text, view_now_ms() - v->began_ms));
     if (v->tokens)
         buf_addf(&line, ", %s tokens", view_tokens(text, v->tokens));
     if (v->cost > 0)
         buf_addf(&line, ", %.4f", v->cost);
+    put_dropped(&line, v, code);
     say_line(NULL, buf_view(&line));
 }
 
@@ -441,13 +482,23 @@ static void settle(struct graph_view *v)
             v->rows[i].sign = SIGN_PARKED;
 }
 
+void graph_view_pause(struct graph_view *v)
+{
+    pthread_mutex_lock(&v->lock);
+    settle(v);
+    v->paused = true;
+    if (v->how == GRAPH_SHOW_TREE)
+        view_draw(v, true);
+    pthread_mutex_unlock(&v->lock);
+}
+
 void view_finish(struct graph_view *v, enum tide_code code)
 {
     if (v->ended || (!v->events && code)) /* refused before anything began: there is nothing to show */
         return;
     v->ended = true;
     settle(v);
-    if (v->how == GRAPH_SHOW_TREE)
+    if (v->how == GRAPH_SHOW_TREE && !v->paused)
         view_draw(v, true);
     if (v->how != GRAPH_SHOW_NOTHING && v->how != GRAPH_SHOW_JSON)
         sum_up(v, code);

@@ -13,7 +13,6 @@
 #include "cli/glyph.h"
 #include "cli/graph_view_internal.h"
 
-#define NAME_MAX_COLUMNS 28
 #define TIME_COLUMNS 8
 
 struct canvas {
@@ -113,7 +112,7 @@ static void put_rest(struct buf *out, const struct view_row *r)
 
 static int name_columns(const struct graph_view *v, int columns)
 {
-    int most = columns / 3 < NAME_MAX_COLUMNS ? columns / 3 : NAME_MAX_COLUMNS, longest = 4;
+    int most = columns / 3, longest = 4;
 
     for (size_t i = 0; i < v->g->nodes.n && longest < most; i++) {
         int n = (int)text_columns(v->g->nodes.at[i].id);
@@ -250,10 +249,20 @@ void view_draw(struct graph_view *v, bool last)
     if (n <= room + 2) {
         put_rows(&c, 0, n);
     } else {
+        size_t from, to;
+
         place_window(v, room);
-        put_hidden(&c, 0, v->top, "above");
-        put_rows(&c, v->top, v->top + room);
-        put_hidden(&c, v->top + room, n, "below");
+        from = v->top;
+        to = from + room;
+        if (from == 0) /* as many lines in any case */
+            to++;
+        else if (to == n)
+            from--;
+        if (from > 0)
+            put_hidden(&c, 0, from, "above");
+        put_rows(&c, from, to);
+        if (to < n)
+            put_hidden(&c, to, n, "below");
     }
     buf_add_str(&c.out, STR("\033[J"));
     view_write(STDERR_FILENO, buf_view(&c.out));

@@ -18,6 +18,7 @@ struct view_row {
     int64_t visit, began_ms, ms, retry_at_ms; /* began: of the monotonic clock; ms: of the last visit */
     int64_t inside, inside_done;              /* nodes or items inside, and how many of them are complete */
     int attempt, attempts;                    /* from 1 */
+    bool handled;                             /* it failed, and an edge leads on from there */
     int64_t tokens;
     double cost;
     char note[256];
@@ -30,12 +31,13 @@ struct graph_view {
     const struct spec_graph *g;
     enum graph_show how;
     bool color, ended;
+    bool paused; /* drawn as it stands, and nothing has happened since */
     struct arena arena;
     struct graph_order order;
     struct view_row *rows; /* by the node's index */
     struct map index;      /* id -> struct view_row * */
     const struct view_row *last_done;
-    int64_t events, began_ms, nodes, retries, failures, checkpoints, tokens;
+    int64_t events, began_ms, nodes, retries, failures, checkpoints, tokens, unjudged;
     double cost;
 
     /* of the tree */
@@ -57,7 +59,8 @@ void view_draw(struct graph_view *v, bool last);
 void view_erase(struct graph_view *v);
 void view_write(int fd, struct str text);
 
-void view_finish(struct graph_view *v, enum tide_code code); /* the last drawing, and the sum */
+bool view_is_dropped(const struct graph_view *v, size_t node); /* failed, and the others went on without it */
+void view_finish(struct graph_view *v, enum tide_code code);   /* the last drawing, and the sum */
 
 /* One event as JSON, one line; and that it begins. */
 void view_stream(const struct tide_graph_event *e);

@@ -17,7 +17,7 @@
 #define EVERY_MS 100
 #define BAR 24
 
-volatile int stop_signal;
+atomic_int stop_signal;
 
 static int64_t monotonic_ms(void)
 {

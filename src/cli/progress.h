@@ -3,6 +3,8 @@
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
+#include <stdatomic.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -21,6 +23,6 @@ int progress_step(struct progress *p, uint64_t done, uint64_t total);
 void progress_done(struct progress *p); /* takes the line away */
 
 /* Set by SIGINT, SIGTERM and SIGHUP: the number of the signal. */
-extern volatile int stop_signal;
+extern atomic_int stop_signal;
 
 #endif

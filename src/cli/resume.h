@@ -11,7 +11,9 @@ struct resume {
     const char *input;                          /* JSON; NULL: none */
     const char *request_id;                     /* NULL: none */
     const char *const *retry, *const *happened; /* names, ended by NULL; NULL: none */
+    const char **sets;                          /* KEY=VALUE, ended by NULL; NULL: none. Of graphs alone */
     bool now, accept_change, degrade;
+    bool no_input;    /* nobody is asked at the terminal */
     int token_out_fd; /* for the token of the next wait; -1: shown */
 };
 

@@ -18,12 +18,12 @@
 #define TL_KEPT 64         /* whose places are drawn */
 #define TL_STEPS (1 << 16) /* that are told apart: one that comes later counts as new each time */
 
-enum tl_type { TL_STEP, TL_WAIT, TL_SLEEP };
+enum tl_type { TL_STEP, TL_WAIT, TL_SLEEP, TL_NODE };
 
 enum tl_outcome {
     TL_OPEN,    /* under way */
-    TL_RAN,     /* a step was done, a sleep is over, a wait was answered */
-    TL_FAILED,  /* a step failed */
+    TL_RAN,     /* a step or a node was done, a sleep is over, a wait was answered */
+    TL_FAILED,  /* a step or a node failed */
     TL_UNKNOWN, /* nobody knows whether it happened */
     TL_CUT,     /* its run ended before it */
     TL_SETTLED, /* cut in an earlier run; found out here that it had happened */
@@ -34,13 +34,13 @@ struct tl_item {
     enum tl_type type;
     enum tl_outcome outcome;
     bool again;               /* a step that had begun before */
-    int tries;                /* of a step */
-    int64_t kept;             /* of a wait or sleep: steps that were finished when it went on */
-    uint64_t call;            /* hash of the call id */
+    int tries;                /* of a step or a node */
+    int64_t kept;             /* of a wait or sleep: steps and nodes that were finished when it went on */
+    uint64_t call;            /* hash of the call id, or of the node and its visit */
     int64_t start_ms, end_ms; /* as the log says; end 0: still open */
     int64_t from, to;         /* the same on the axis, which never goes back */
     char name[64], word[16],
-        note[160]; /* word: its effect, or what is waited for; note: a question, an error, an answer */
+        note[160]; /* word: its effect, what is waited for, or "node"; note: a question, an error, an answer */
 };
 
 enum tl_mark {
@@ -51,7 +51,6 @@ enum tl_mark {
     TL_MODEL,
     TL_ERROR,
     TL_INPUT,
-    TL_NODE,
     TL_ROLLBACK,
     TL_MARK_KINDS
 };
@@ -63,7 +62,7 @@ struct tl_marks {
 };
 
 struct tl_kept {
-    int64_t n;                          /* steps finished by earlier runs of the chain: not run again */
+    int64_t n;                          /* steps and nodes finished by earlier runs of the chain: not run again */
     int64_t from[TL_KEPT], to[TL_KEPT]; /* when they were */
     size_t n_places;
     char names[512]; /* as many as fit, each with its NUL */

@@ -49,7 +49,7 @@ static struct look look_of(const struct tl_item *item)
         [TL_UNKNOWN] = {"▒", COLOR_YELLOW}, [TL_CUT] = {"▓", COLOR_YELLOW}, [TL_SETTLED] = {"▚", COLOR_GREEN},
     };
 
-    if (item->type == TL_STEP)
+    if (item->type == TL_STEP || item->type == TL_NODE)
         return steps[item->outcome];
     return item->type == TL_WAIT ? (struct look){"╍", COLOR_CYAN} : (struct look){"┈", COLOR_BLUE};
 }
@@ -117,6 +117,7 @@ const char *tl_outcome_word(const struct tl_item *item)
         [TL_STEP] = {"running", "ran", "failed", "unknown", "cut", "settled"},
         [TL_WAIT] = {"waits", "answered", "", "", "over", ""},
         [TL_SLEEP] = {"asleep", "slept", "", "", "over", ""},
+        [TL_NODE] = {"running", "done", "failed", "unknown", "cut", ""},
     };
 
     return item->again && item->outcome == TL_RAN ? "ran anew" : words[item->type][item->outcome];
@@ -124,12 +125,13 @@ const char *tl_outcome_word(const struct tl_item *item)
 
 static void draw_item(const struct drawing *d, const struct tl_run *run, const struct tl_item *item)
 {
-    static const char *const glyphs[] = {[TL_STEP] = "├", [TL_WAIT] = "◆", [TL_SLEEP] = "◌"};
+    static const char *const glyphs[] = {[TL_STEP] = "├", [TL_WAIT] = "◆", [TL_SLEEP] = "◌", [TL_NODE] = "▫"};
     struct look look = look_of(item);
     bool open = item->outcome == TL_OPEN, known = item->end_ms >= item->start_ms && item->end_ms;
     char took[24], tries[96] = "";
 
-    row_begin(d, glyphs[item->type], item->type == TL_STEP ? COLOR_DIM : look.color, item->name, item->word);
+    row_begin(d, glyphs[item->type], item->type == TL_STEP || item->type == TL_NODE ? COLOR_DIM : look.color,
+              item->name, item->word);
     put_span(d, item->from, open ? run->to : item->to, look, item->outcome == TL_CUT ? "✗" : NULL);
     row_end(d, known && item->outcome != TL_CUT ? tl_took(took, item->end_ms - item->start_ms) : "",
             tl_outcome_word(item), look.color);
@@ -137,9 +139,9 @@ static void draw_item(const struct drawing *d, const struct tl_run *run, const s
     if (item->tries > 1)
         snprintf(tries, sizeof(tries), "%d attempts", item->tries);
     put_note(d, "│", tries);
-    if (item->type != TL_STEP && item->outcome == TL_RAN && item->kept > 0) {
-        snprintf(tries, sizeof(tries), "went on from here: %" PRId64 " finished step%s not run again", item->kept,
-                 item->kept == 1 ? "" : "s");
+    if ((item->type == TL_WAIT || item->type == TL_SLEEP) && item->outcome == TL_RAN && item->kept > 0) {
+        snprintf(tries, sizeof(tries), "went on from here: %" PRId64 " finished %s%s not run again", item->kept,
+                 d->t->sum.nodes ? "node" : "step", item->kept == 1 ? "" : "s");
         put_note(d, "│", tries);
     }
 }
@@ -198,17 +200,16 @@ static void draw_kept(const struct drawing *d, const struct tl_kept *k)
 }
 
 const char *const tl_mark_words[TL_MARK_KINDS] = {
-    [TL_CHECKPOINT] = "checkpoints", [TL_TOKEN] = "tokens",      [TL_RESUME] = "resumes",
-    [TL_MESSAGE] = "messages",       [TL_MODEL] = "model calls", [TL_ERROR] = "errors",
-    [TL_INPUT] = "inputs",           [TL_NODE] = "nodes",        [TL_ROLLBACK] = "rollbacks",
+    [TL_CHECKPOINT] = "checkpoints", [TL_TOKEN] = "tokens", [TL_RESUME] = "resumes", [TL_MESSAGE] = "messages",
+    [TL_MODEL] = "model calls",      [TL_ERROR] = "errors", [TL_INPUT] = "inputs",   [TL_ROLLBACK] = "rollbacks",
 };
 
 static void draw_marks(const struct drawing *d, const struct tl_run *run)
 {
     static const struct look looks[TL_MARK_KINDS] = {
-        [TL_CHECKPOINT] = {"◇", COLOR_CYAN}, [TL_TOKEN] = {"○", COLOR_YELLOW}, [TL_RESUME] = {"▸", COLOR_GREEN},
-        [TL_MESSAGE] = {"•", COLOR_NONE},    [TL_MODEL] = {"▪", COLOR_BLUE},   [TL_ERROR] = {"✗", COLOR_RED},
-        [TL_INPUT] = {"↓", COLOR_CYAN},      [TL_NODE] = {"▫", COLOR_BLUE},    [TL_ROLLBACK] = {"↶", COLOR_YELLOW},
+        [TL_CHECKPOINT] = {"◇", COLOR_CYAN}, [TL_TOKEN] = {"○", COLOR_YELLOW},    [TL_RESUME] = {"▸", COLOR_GREEN},
+        [TL_MESSAGE] = {"•", COLOR_NONE},    [TL_MODEL] = {"▪", COLOR_BLUE},      [TL_ERROR] = {"✗", COLOR_RED},
+        [TL_INPUT] = {"↓", COLOR_CYAN},      [TL_ROLLBACK] = {"↶", COLOR_YELLOW},
     };
 
     for (int k = 0; k < TL_MARK_KINDS; k++) {

@@ -90,22 +90,35 @@ static struct tl_item *step_find(const struct fact *f)
     return NULL;
 }
 
-static void on_tool_started(const struct fact *f)
+/* Of a node that must happen once the ledger has a step, "node:NAME#VISIT": it is drawn as the node that it is. */
+static struct str node_of_step(const struct fact *f)
 {
-    struct tl_item *item = step_find(f);
-    struct tl_step_count *c = count_of(f);
-    struct str effect = text_of(f, "effect");
+    struct str call = text_of(f, "call_id");
 
-    if (!item || (item->outcome != TL_FAILED && item->outcome != TL_OPEN)) { /* a retry goes on with the same bar */
-        item = tl_item_add(f->t, f->run, TL_STEP, f->ev->ts_ms);
-        item->call = str_hash(text_of(f, "call_id"));
-        step_name(f, item);
-    }
-    CUT(item->word, effect.len ? effect : STR("once"));
-    item->outcome = TL_OPEN;
-    item->end_ms = 0;
-    item->tries++;
-    item->again = c && c->begun > item->tries - 1;
+    return str_starts(call, STR("node:")) ? (struct str){call.ptr + 5, call.len - 5} : STR("");
+}
+
+static struct tl_item *node_find(const struct fact *f, struct str name_and_visit)
+{
+    uint64_t node = str_hash(name_and_visit);
+
+    for (size_t i = f->run->n_items; i-- > 0;)
+        if (f->run->items[i].type == TL_NODE && f->run->items[i].call == node)
+            return &f->run->items[i];
+    return NULL;
+}
+
+static struct tl_item *step_add(const struct fact *f)
+{
+    struct tl_item *item = tl_item_add(f->t, f->run, TL_STEP, f->ev->ts_ms);
+
+    item->call = str_hash(text_of(f, "call_id"));
+    step_name(f, item);
+    return item;
+}
+
+static void count_begun(const struct fact *f, struct tl_step_count *c)
+{
     if (c) {
         c->again |= c->settled || (c->begun > 0 && (c->last == TL_OPEN || c->last == TL_UNKNOWN));
         c->begun++;
@@ -116,29 +129,54 @@ static void on_tool_started(const struct fact *f)
     }
 }
 
-static void step_ended(const struct fact *f, enum tl_outcome outcome)
+static void on_tool_started(const struct fact *f)
 {
-    struct tl_item *item = step_find(f);
+    struct str node = node_of_step(f), effect = text_of(f, "effect");
+    struct tl_item *item = node.len ? node_find(f, node) : step_find(f);
     struct tl_step_count *c = count_of(f);
 
-    if (!item || item->outcome != TL_OPEN) { /* begun in an earlier run, settled in this one */
-        if (c && outcome != TL_UNKNOWN)
-            c->settled |= c->begun > 0 && (c->last == TL_OPEN || c->last == TL_UNKNOWN);
-        item = tl_item_add(f->t, f->run, TL_STEP, f->ev->ts_ms);
-        item->call = str_hash(text_of(f, "call_id"));
-        step_name(f, item);
-        outcome = outcome == TL_RAN ? TL_SETTLED : outcome;
+    if (!node.len) {
+        if (!item || (item->outcome != TL_FAILED && item->outcome != TL_OPEN)) /* a retry goes on with the same bar */
+            item = step_add(f);
+        item->outcome = TL_OPEN;
+        item->end_ms = 0;
+        item->tries++;
+        item->again = c && c->begun > item->tries - 1;
     }
-    tl_item_end(f->t, item, outcome, f->ev->ts_ms);
-    CUT(item->note, outcome == TL_RAN ? STR("") : text_of(f, "settled").len ? text_of(f, "settled") : error_of(f));
-    if (outcome == TL_RAN || outcome == TL_SETTLED)
-        tl_kept_add(&f->t->done, item);
+    if (item)
+        CUT(item->word, effect.len ? effect : STR("once"));
+    count_begun(f, c);
+}
+
+static void count_ended(const struct fact *f, struct tl_step_count *c, enum tl_outcome outcome)
+{
     if (c) {
         c->last = outcome;
         c->done += outcome == TL_RAN || outcome == TL_SETTLED;
     } else {
         f->t->sum.once += outcome == TL_RAN;
     }
+}
+
+static void step_ended(const struct fact *f, enum tl_outcome outcome)
+{
+    struct str node = node_of_step(f);
+    struct tl_item *item = node.len ? node_find(f, node) : step_find(f);
+    struct tl_step_count *c = count_of(f);
+
+    if (!item || item->outcome != TL_OPEN) { /* begun in an earlier run, settled in this one */
+        if (c && outcome != TL_UNKNOWN)
+            c->settled |= c->begun > 0 && (c->last == TL_OPEN || c->last == TL_UNKNOWN);
+        item = node.len ? NULL : step_add(f);
+        outcome = outcome == TL_RAN ? TL_SETTLED : outcome;
+    }
+    count_ended(f, c, outcome);
+    if (!item || (node.len && outcome != TL_UNKNOWN)) /* its node says how it ended */
+        return;
+    tl_item_end(f->t, item, outcome, f->ev->ts_ms);
+    CUT(item->note, outcome == TL_RAN ? STR("") : text_of(f, "settled").len ? text_of(f, "settled") : error_of(f));
+    if (outcome == TL_RAN || outcome == TL_SETTLED)
+        tl_kept_add(&f->t->done, item);
 }
 
 static void on_tool_completed(const struct fact *f)
@@ -154,6 +192,58 @@ static void on_tool_failed(const struct fact *f)
 static void on_tool_unknown(const struct fact *f)
 {
     step_ended(f, TL_UNKNOWN);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------ */
+
+static struct str node_and_visit(const struct fact *f)
+{
+    return str_from(arena_printf(&f->t->scratch, "%.*s#%" PRId64, STR_ARG(text_of(f, "node")),
+                                 json_get_int(f->body, STR("visit"), 1)));
+}
+
+static struct tl_item *node_add(const struct fact *f)
+{
+    struct tl_item *item = tl_item_add(f->t, f->run, TL_NODE, f->ev->ts_ms);
+
+    item->call = str_hash(node_and_visit(f));
+    CUT(item->name, json_get_int(f->body, STR("visit"), 1) > 1 ? node_and_visit(f) : text_of(f, "node"));
+    CUT(item->word, STR("node"));
+    return item;
+}
+
+static void on_node_started(const struct fact *f)
+{
+    struct tl_item *item = node_find(f, node_and_visit(f));
+
+    if (!item || (item->outcome != TL_FAILED && item->outcome != TL_OPEN)) /* a retry goes on with the same bar */
+        item = node_add(f);
+    item->outcome = TL_OPEN;
+    item->end_ms = 0;
+    item->note[0] = '\0';
+    item->tries++;
+}
+
+static void on_node_completed(const struct fact *f)
+{
+    struct tl_item *item = node_find(f, node_and_visit(f));
+
+    if (!item || item->outcome != TL_OPEN) /* begun in an earlier run */
+        item = node_add(f);
+    tl_item_end(f->t, item, TL_RAN, f->ev->ts_ms);
+    tl_kept_add(&f->t->done, item);
+    f->t->sum.nodes++;
+}
+
+static void on_node_failed(const struct fact *f)
+{
+    struct tl_item *item = node_find(f, node_and_visit(f));
+
+    if (!item || item->outcome != TL_OPEN)
+        item = node_add(f);
+    tl_item_end(f->t, item, TL_FAILED, f->ev->ts_ms);
+    CUT(item->note, error_of(f));
+    tl_mark_add(f->t, f->run, TL_ERROR);
 }
 
 /* ---- runs -------------------------------------------------------------------------------------------------------------- */
@@ -279,7 +369,7 @@ static void on_run_resumed(const struct fact *f)
     for (size_t i = f->run->n_items; i-- > 0;) {
         struct tl_item *item = &f->run->items[i];
 
-        if (item->type == TL_STEP || item->outcome != TL_OPEN)
+        if (item->type == TL_STEP || item->type == TL_NODE || item->outcome != TL_OPEN)
             continue;
         tl_item_end(f->t, item, TL_RAN, f->ev->ts_ms);
         if (item->type == TL_WAIT)
@@ -316,18 +406,11 @@ static void on_error(const struct fact *f)
     tl_mark_add(f->t, f->run, TL_ERROR);
 }
 
-static void on_node(const struct fact *f)
-{
-    tl_mark_add(f->t, f->run, TL_NODE);
-}
-
-static void on_node_completed(const struct fact *f)
-{
-    f->t->sum.nodes++;
-}
-
+/* Nodes behind it are cut off and may run again: nothing is said to be kept that may not be. */
 static void on_rollback(const struct fact *f)
 {
+    if (f->t->sum.nodes)
+        memset(&f->t->done, 0, sizeof(f->t->done));
     tl_mark_add(f->t, f->run, TL_ROLLBACK);
 }
 
@@ -362,12 +445,12 @@ static const struct drawn {
     {"message.tool", on_message, false},
     {"llm.request", on_model, false},
     {"llm.error", on_error, false},
-    {"node.failed", on_error, false},
+    {"node.failed", on_node_failed, true},
     {"queue.added", on_input, false},
     {"cancel.requested", on_input, false},
     {"approval.given", on_input, false},
-    {"node.started", on_node, false},
-    {"node.completed", on_node_completed, false},
+    {"node.started", on_node_started, true},
+    {"node.completed", on_node_completed, true},
     {"session.rolled_back", on_rollback, false},
 };
 

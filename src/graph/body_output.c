@@ -22,12 +22,25 @@ static struct str trimmed(struct str s)
     return s;
 }
 
+/* What it printed may hold a secret that nobody knows yet. */
+static bool gives_secret(const struct body *b)
+{
+    for (size_t i = 0; i < b->n_secrets; i++)
+        for (size_t k = 0; k < b->node->outputs.n; k++)
+            if (str_eq(b->secrets[i].key, b->node->outputs.at[k]))
+                return true;
+    return false;
+}
+
 static bool fail_json(const struct body *b, struct str text, const struct tide_err *err, struct body_result *ret)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct str head = {text.ptr, text.len < SHOWN_FROM ? text.len : SHOWN_FROM};
     const char *why = body_piece(&a, b, str_from(err->msg)), *shown = body_piece(&a, b, head);
 
+    if (gives_secret(b))
+        return body_fail_masked(b, ret, err->code == TIDE_TOO_BIG ? "too_big" : "bad_output",
+                                "its output is not one JSON value; it is not shown, because a secret may be in it");
     return body_fail_masked(b, ret, err->code == TIDE_TOO_BIG ? "too_big" : "bad_output",
                             "its output is not one JSON value: %s; it begins: %.*s%s", why, SHOWN, shown,
                             text.len > SHOWN ? " …" : "");
@@ -66,11 +79,28 @@ static void names_of(struct arena *a, const struct json *v, struct buf *names)
         buf_add_str(names, STR("nothing"));
 }
 
+/* One that failed and ended well all the same: {"error": {"message": "…"}} says more than what is missing. */
+static const char *own_words(const struct body *b, struct arena *a, const struct json *v)
+{
+    const struct json *error = v->type == JSON_OBJECT ? json_get(v, STR("error")) : NULL;
+    struct str words = {"", 0};
+
+    if (error && error->type == JSON_STRING)
+        words = json_text(a, error);
+    else if (error && error->type == JSON_OBJECT)
+        words = json_get_text(a, error, STR("message"));
+    return words.len && !gives_secret(b) ? body_piece(a, b, words) : NULL;
+}
+
 static bool fail_missing(const struct body *b, struct arena *a, const struct json *v, struct buf *missing,
                          struct body_result *ret)
 {
     AUTO(buf_done) struct buf given = BUF_INIT(NAMES_MAX);
+    const char *words = own_words(b, a, v);
 
+    if (words)
+        return body_fail_masked(b, ret, "missing_output", "no value for: %s%s; it gave an error: %s", buf_cstr(missing),
+                                missing->failed ? ", …" : "", words);
     names_of(a, v, &given);
     return body_fail_masked(b, ret, "missing_output",
                             "no value for: %s%s; it gave: %s%s (nullable_outputs may stay unset)", buf_cstr(missing),

@@ -126,15 +126,26 @@ static enum tide_code hold(struct run *r, const char *path, const char *dir, str
     return code;
 }
 
+/* Sessions remember their directory: it need not be the one that people are in. */
+static enum tide_code fail_search(const char *name, const char *dir, struct tide_err *err)
+{
+    if (strchr(name, '/'))
+        return tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in %.150s", name, dir);
+    return tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; one in %.150s is called ./%.100s", name,
+                     dir, name);
+}
+
 /* A relative place would mean another one once the program is there. */
 static enum tide_code find_place(const struct body *b, char **ret_dir, struct buf *ret_path, struct tide_err *err)
 {
-    const char *dir = b->dir && *b->dir ? b->dir : ".";
+    const char *dir = b->dir && *b->dir ? b->dir : ".", *name = b->node->program.at[0].ptr;
+    enum tide_code code;
 
     *ret_dir = realpath(dir, NULL);
     if (!*ret_dir)
         return tide_fail_errno(err, errno, "the directory '%.100s'", dir);
-    return program_find(b->node->program.at[0].ptr, *ret_dir, ret_path, err);
+    code = program_find(name, *ret_dir, ret_path, err);
+    return code == TIDE_NOT_FOUND && *name && *name != '/' ? fail_search(name, *ret_dir, err) : code;
 }
 
 static bool fail_start(const struct run *r, const struct tide_err *err, struct body_result *ret)

@@ -4,6 +4,7 @@
  * nodes run beside each other. What is pure is gathered and appended in big pieces; what touches the world begins only
  * when its start is on disk. Nothing is told to anyone before it is.
  */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 
 #define LOOK_NS 200000000 /* between looks at what others want */
 #define TICK_NS 100000000
+#define TELL_NS 500000000
+#define NOTES_MAX 16384
 
 int64_t exec_now_ns(const struct exec *x)
 {
@@ -45,7 +48,6 @@ void exec_close(struct exec *x)
 void exec_close_mark(struct exec *x)
 {
     draft_close(&x->draft);
-    x->view->seq++;
 }
 
 struct json_out *exec_open_node(struct exec *x, const char *kind, const char *name, int64_t visit)
@@ -105,6 +107,7 @@ static void tell_all(struct exec *x)
         free(n->text);
     }
     x->n_notes = 0;
+    x->told_ns = exec_now_ns(x);
 }
 
 void exec_tell_now(struct exec *x, const char *text)
@@ -173,7 +176,7 @@ bool exec_stopped(void *job)
 
     if (atomic_load(&j->x->g->stop) != GRAPH_GO_ON)
         atomic_store(&j->halt, true);
-    if (n->type == SPEC_EVENT_LOOP && n->timeout_ms && !atomic_load(&j->halt) &&
+    if (n->type == SPEC_EVENT_LOOP && !j->deciding && n->timeout_ms && !atomic_load(&j->halt) &&
         exec_now_ns(j->x) - j->began_ns > n->timeout_ms * 1000000)
         j->timed_out = true;
     if (j->timed_out)
@@ -201,6 +204,12 @@ static bool is_gathering(const struct exec *x)
            exec_now_ns(x) - x->draft_since_ns < EXEC_GATHER_MS * INT64_C(1000000);
 }
 
+/* What is gathered is not told: somebody looks on, and what is to be told takes room. */
+static bool is_told_late(const struct exec *x)
+{
+    return x->n_notes > NOTES_MAX || (x->n_notes && exec_now_ns(x) - x->told_ns > TELL_NS);
+}
+
 /* `now`: all of it is on disk on return. */
 static void commit(struct exec *x, bool now)
 {
@@ -218,6 +227,8 @@ static void commit(struct exec *x, bool now)
         code = run_flush(x->run, &err);
     draft_reset(&x->draft);
     x->must_sync = x->must_put = false;
+    if (!code && x->run->queue.n && is_told_late(x))
+        code = run_flush(x->run, &err);
     if (code)
         exec_break(x, &err);
     else if (!x->run->queue.n)
@@ -229,10 +240,12 @@ static void commit(struct exec *x, bool now)
 static void push_done(struct job *j)
 {
     struct exec *x = j->x;
+    struct job **at;
 
     pthread_mutex_lock(&x->done_lock);
-    j->next = x->done;
-    x->done = j;
+    for (at = &x->done; *at; at = &(*at)->next) /* in the order in which they ended */
+        ;
+    *at = j;
     pthread_mutex_unlock(&x->done_lock);
 }
 
@@ -319,8 +332,7 @@ static void wait_for_change(struct exec *x, int64_t until_ms)
 static void turn(struct exec *x)
 {
     absorb(x);
-    if (!x->borrowed)
-        arena_reset(&x->scratch);
+    arena_reset(&x->scratch);
     look_around(x);
     if (!x->halting)
         plan_all(x);
@@ -345,7 +357,10 @@ static void *work(void *exec)
         if (j) {
             hire(x);
             pthread_mutex_unlock(&x->lock);
-            job_run(j);
+            if (atomic_load(&j->halt)) /* what it is part of has failed meanwhile: it is not even begun */
+                j->code = TIDE_CANCELLED;
+            else
+                job_run(j);
             push_done(j);
             pthread_mutex_lock(&x->lock);
             continue;
@@ -377,6 +392,7 @@ static void drop_blocked(struct exec *x)
 
     x->blocked = b->next;
     free(b->name);
+    free(b->question);
     free(b);
 }
 
@@ -452,20 +468,31 @@ static enum tide_code end_stopped(struct exec *x, struct tide_err *err)
     return tide_fail(err, TIDE_CANCELLED, "stopped: `tidemark sessions resume %s` goes on", x->s->head.id);
 }
 
-/* yes, true, {"decision": "allow"}; anything else is a no. */
-static bool answer_is_yes(struct arena *a, const struct json *v)
+bool exec_decision(struct arena *a, const struct json *v, bool *ret_yes)
 {
-    static const char *const words[] = {"allow", "yes", "y", "true", "ok", "approve", "approved"};
+    static const struct {
+        const char *word;
+        bool yes;
+    } words[] = {{"yes", true},     {"y", true},        {"true", true},     {"ok", true}, {"allow", true},
+                 {"approve", true}, {"approved", true}, {"no", false},      {"n", false}, {"false", false},
+                 {"deny", false},   {"reject", false},  {"rejected", false}};
     struct str said = STR("");
 
     if (v->type == JSON_OBJECT)
         said = json_get_text(a, v, STR("decision"));
     else if (v->type == JSON_STRING)
         said = json_text(a, v);
+    while (said.len && isspace((unsigned char)said.ptr[said.len - 1]))
+        said.len--;
+    for (; said.len && isspace((unsigned char)*said.ptr); said.len--)
+        said.ptr++;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (said.len == strlen(words[i]) && strncasecmp(said.ptr, words[i], said.len) == 0)
+        if (said.len == strlen(words[i].word) && strncasecmp(said.ptr, words[i].word, said.len) == 0) {
+            *ret_yes = words[i].yes;
             return true;
-    return v->type == JSON_TRUE;
+        }
+    *ret_yes = v->type == JSON_TRUE;
+    return v->type == JSON_TRUE || v->type == JSON_FALSE;
 }
 
 /* What a person said becomes the output of a human_input node: under its first output. */
@@ -474,10 +501,10 @@ static struct str answer_output(struct exec *x, const struct spec_node *n, struc
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&out);
     struct json *v = NULL;
-    bool yes = true;
+    bool yes = false;
 
     if (n->kind == SPEC_APPROVAL && !json_parse(&x->scratch, answer, NULL, &v, NULL, NULL))
-        yes = answer_is_yes(&x->scratch, v);
+        (void)exec_decision(&x->scratch, v, &yes); /* what is neither was refused when it was given */
     json_out_begin(&o, '{');
     json_out_kraw(&o, n->outputs.n ? n->outputs.at[0] : STR("answer"),
                   n->kind == SPEC_APPROVAL ? (yes ? STR("true") : STR("false")) : answer);
@@ -491,7 +518,7 @@ static enum tide_code ask_next(struct exec *x, struct tide_err *err)
     struct blocked *b = x->blocked;
     const struct tide_wait_options wait = {.name = b->wait.name,
                                            .kind = b->wait.kind,
-                                           .question = b->wait.question,
+                                           .question = b->question ? b->question : b->wait.question,
                                            .deadline_ms =
                                                b->deadline_ms ? env_now_ms(x->s->store->env) + b->deadline_ms : 0};
     struct tide_text answer = {NULL, 0};
@@ -500,7 +527,7 @@ static enum tide_code ask_next(struct exec *x, struct tide_err *err)
 
     code = wait_answer(x->run, wait.name, &answer, err);
     if (code == TIDE_NOT_FOUND) {
-        marks_wait(x, b->name, b->wait.question);
+        marks_wait(x, b->name, wait.question);
         commit(x, true);
         if (x->broken)
             return tide_err_copy(err, &x->err);
@@ -531,6 +558,7 @@ static bool drop_stale(struct exec *x)
             continue;
         *at = b->next;
         free(b->name);
+        free(b->question);
         free(b);
         return true;
     }
@@ -615,12 +643,15 @@ void exec_done(struct exec *x)
     free(x->notes);
     free(x->marks.at);
     free(x->workers);
+    free(x->crowd);
     free(x->failed_node);
+    free(x->lapsed);
     state_free(x->view);
     draft_done(&x->draft);
     map_done(&x->secrets, free);
     map_done(&x->looked, NULL);
     map_done(&x->cursors, free);
+    map_done(&x->reasons, free);
     arena_done(&x->scratch);
     arena_done(&x->fold);
     pthread_mutex_destroy(&x->lock);

@@ -86,6 +86,7 @@ struct blocked {
     struct blocked *next;
     char *name; /* of the node */
     struct seat_wait wait;
+    char *question;      /* malloc; NULL: that of the wait */
     int64_t deadline_ms; /* 0: none */
     bool human;          /* the answer is its output; else an agent asks */
 };
@@ -116,6 +117,7 @@ struct exec {
     struct tide_run *run;
     const struct tide_graph_options *opt;
     struct spec_checkpoints checkpoints; /* as they are for this run */
+    const char *said;                    /* of them by the run, over the graph's; JSON; NULL: nothing */
     struct state *view;                  /* the state as it will be when the draft is appended */
     struct draft draft;
     int64_t draft_since_ns;
@@ -124,7 +126,8 @@ struct exec {
     struct map secrets; /* keys that are stored nowhere -> JSON text */
     struct marks marks;
     const char *dir;
-    int capacity; /* nodes at once */
+    int capacity; /* nodes at once, … */
+    int branches; /* … and of those outside of maps */
 
     pthread_mutex_t lock;
     pthread_cond_t change;
@@ -137,20 +140,24 @@ struct exec {
     struct blocked *blocked;
     struct note *notes;
     size_t n_notes, cap_notes;
-    struct map cursors; /* frame of a map -> int64_t *: no item before it is to be begun */
+    struct map cursors; /* frame of a map -> struct cursor *: its list, and how far it is */
+    struct map reasons; /* node that failed for good -> why; malloc */
 
+    char *lapsed;      /* a wait that nobody answered before its deadline; NULL: none */
     bool fresh;        /* what an earlier run left open has not been looked at */
     struct map looked; /* nodes of which it has -> anything */
-    int borrowed;      /* workers that use the scratch arena though they gave the lock back */
     bool over;         /* workers go home */
     bool halting;      /* nothing begins any more: a node failed, or somebody stopped it */
     bool cancelled;    /* somebody asked for it */
-    int64_t looked_ns, ticked_ns;
+    int64_t looked_ns, ticked_ns, told_ns;
     enum tide_code code; /* what it comes to */
     struct tide_err err;
     char *failed_node;
     char failed_code[32];
+    bool bytes_known;                /* the memories were counted … */
+    size_t bytes_counted, bytes_set; /* … as so much, and so much was set since */
     struct arena scratch, fold;
+    void *crowd; /* of exec_plan.c; malloc */
     bool broken; /* the store or the lease is lost: nothing more can be recorded */
     char token[TIDE_TOKEN_SIZE];
 };
@@ -181,6 +188,8 @@ void exec_keep(struct exec *x, const struct spec_node *n,
 void exec_break(struct exec *x, const struct tide_err *why); /* it cannot go on */
 int64_t exec_now_ns(const struct exec *x);
 bool exec_stopped(void *job);
+/* yes, no, true, {"decision": "allow"}, …; false: it is neither. */
+bool exec_decision(struct arena *a, const struct json *v, bool *ret_yes);
 void job_free(struct job *j);
 
 /* ---- exec_place.c */
@@ -212,6 +221,8 @@ void end_complete(struct exec *x, const struct place *p, const char *name, struc
 void end_failed(struct exec *x, const struct place *p, const char *name, const char *code, const char *message,
                 bool again);
 void end_decided(struct exec *x, struct job *j);
+enum tide_code end_check_size(struct exec *x, struct str frame, size_t more, struct tide_err *err) MUST_CHECK;
+struct str end_without_secrets(struct exec *x, const struct json *output); /* as JSON */
 void end_unsettled(struct exec *x, const char *name, const char *message);
 void end_effect_started(struct exec *x, const struct place *p, const char *name, int64_t visit, const char *key);
 /* Chooses the ways into j->ways; `ask`: a model may be asked, and then the lock is given back meanwhile. */
@@ -220,8 +231,9 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
 
 /* ---- exec_inner.c */
 bool inner_begin(struct exec *x, const struct place *p, const char *name, const struct task *t); /* false: it failed */
-int64_t inner_count(const struct exec *x, struct str frame); /* items of the map whose frame this is */
-void inner_items(struct exec *x);                            /* begins items of maps as far as there is room */
+int64_t inner_count(const struct exec *x, struct str frame);            /* items of the map whose frame this is */
+struct str inner_item(struct exec *x, struct str frame, int64_t index); /* of a map's list; JSON */
+void inner_items(struct exec *x); /* begins items of maps as far as there is room */
 void inner_item_over(struct exec *x, const struct place *p, const char *name, struct str output, int64_t ms);
 void inner_item_failed(struct exec *x, const struct place *p, const char *name, struct str error, const char *message);
 bool inner_look(struct exec *x); /* completes what is complete inside; true: something was */

@@ -120,6 +120,25 @@ static enum tide_code take_values(struct values *v, const struct json *output, s
     return TIDE_OK;
 }
 
+/* What may be stored of it, and seen by conditions and models. */
+struct str end_without_secrets(struct exec *x, const struct json *output)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+    struct json_out o = json_out_to(&text);
+    bool found = false;
+
+    for (const struct json *m = output->type == JSON_OBJECT ? output->first : NULL; m && !found; m = m->next)
+        found = exec_is_excluded(x, json_key_text(&x->scratch, m));
+    if (!found)
+        return json_source(output);
+    json_out_begin(&o, '{');
+    for (const struct json *m = output->first; m; m = m->next)
+        if (!exec_is_excluded(x, json_key_text(&x->scratch, m)))
+            json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
+    json_out_end(&o, '}');
+    return arena_dup(&x->scratch, buf_view(&text));
+}
+
 static size_t bytes_of(const struct map *scope)
 {
     size_t n = 0;
@@ -129,16 +148,25 @@ static size_t bytes_of(const struct map *scope)
     return n;
 }
 
-static enum tide_code check_size(struct values *v, struct tide_err *err)
+/* All memories together, and only when what was set since the last count could have filled one. */
+enum tide_code end_check_size(struct exec *x, struct str frame, size_t more, struct tide_err *err)
 {
-    size_t before = v->bytes > EXEC_MEMORY_MAX / 64 /* small ones are not worth a count */
-                        ? bytes_of(position_scope(&v->x->view->content, v->p->frame, false))
-                        : 0;
+    struct content *c = &x->view->content;
+    size_t before;
 
-    if (before + v->bytes <= EXEC_MEMORY_MAX)
+    x->bytes_set += more;
+    if (x->bytes_known && x->bytes_counted + x->bytes_set <= EXEC_MEMORY_MAX)
         return TIDE_OK;
-    return tide_fail(err, TIDE_TOO_BIG, "the memory would hold %zu bytes, more than %zu: keep big things in files",
-                     before + v->bytes, EXEC_MEMORY_MAX);
+    before = bytes_of(position_scope(c, frame, false));
+    if (before + more > EXEC_MEMORY_MAX)
+        return tide_fail(err, TIDE_TOO_BIG, "the memory would hold %zu bytes, more than %zu: keep big things in files",
+                         before + more, EXEC_MEMORY_MAX);
+    x->bytes_known = true;
+    x->bytes_set = more;
+    x->bytes_counted = bytes_of(&c->memory);
+    for (struct map_entry *e = map_next(&c->position.scopes, NULL); e; e = map_next(&c->position.scopes, e))
+        x->bytes_counted += bytes_of(e->value);
+    return TIDE_OK;
 }
 
 /* ---- where it goes on ---- */
@@ -147,6 +175,7 @@ static void on_problem(void *arg, const struct spec_edge *edge, const char *path
 {
     struct job *j = arg;
     struct exec *x = j->x;
+    size_t len = strlen(path);
     struct json_out *o = exec_open(x, "edge.refused");
 
     json_out_kstr(o, STR("from"), str_from(j->name));
@@ -156,7 +185,10 @@ static void on_problem(void *arg, const struct spec_edge *edge, const char *path
     }
     json_out_kstr(o, STR("reason"), str_from(what));
     exec_close(x);
-    exec_notice(x, j->name, "%s: %s", path, what);
+    if (edge && len > 5 && strcmp(path + len - 5, ".when") == 0)
+        exec_notice(x, j->name, "edge %s → %.*s not taken: %s (%s)", j->name, STR_ARG(edge->to), what, path);
+    else
+        exec_notice(x, j->name, "%s: %s", path, what);
 }
 
 /* A node that was entered as often as it may be. */
@@ -234,7 +266,7 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
     if (has_expressions(j->place.graph, j->place.node)) {
         place_memory(x, j->place.frame, values, false, &memory);
         c.memory = buf_view(&memory);
-        c.result = result_json(x, j->name, j->visit, j->attempt, error);
+        c.result = arena_dup(&j->arena, result_json(x, j->name, j->visit, j->attempt, error)); /* beyond the lock */
     }
     return choose_ways(&c, &j->ways, &j->n_ways, err);
 }
@@ -354,7 +386,8 @@ static void complete(struct job *j, struct str output, int64_t ms)
     bool deciding = asks_model(j->place.graph, j->place.node);
 
     code = code ? code : take_values(&v, parsed, &err);
-    code = code ? code : check_size(&v, &err);
+    code = code ? code : end_check_size(x, j->place.frame, v.bytes, &err);
+    output = code ? output : end_without_secrets(x, parsed);
     if (!code && v.n)
         code = json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&v.json)), NULL, &set, NULL, &err);
     if (!code && !deciding)
@@ -500,8 +533,10 @@ void end_failed(struct exec *x, const struct place *p, const char *name, const c
     if (is_retried(p->node, t, code, again)) {
         try_again(&j, error, message);
     } else if (p->map) {
+        map_set_text(&x->reasons, str_from(name), str_from(message));
         inner_item_failed(x, p, name, error, message);
     } else {
+        map_set_text(&x->reasons, str_from(name), str_from(message));
         if (end_choose(&j, STR("{}"), NULL, error, false, &err))
             exec_notice(x, name, "%s", err.msg);
         if (j.n_ways) {
@@ -529,6 +564,19 @@ static void block(struct exec *x, struct job *j)
     *at = b;
 }
 
+/* The model cannot be asked. What the node gave is kept, so nothing is recorded of it: a resume asks again, and only that. */
+static void end_undecided(struct exec *x, struct job *j)
+{
+    tell_failed(j, j->err.msg, -1);
+    x->halting = true;
+    if (x->failed_node)
+        return;
+    x->failed_node = mem_dup(str_from(j->name));
+    snprintf(x->failed_code, sizeof x->failed_code, "llm_decide");
+    x->err = j->err;
+    x->code = TIDE_FAILED;
+}
+
 void end_job(struct exec *x, struct job *j)
 {
     const struct task *t = active(x, j->name);
@@ -538,11 +586,13 @@ void end_job(struct exec *x, struct job *j)
         return;
     if (j->code == TIDE_WAITING)
         block(x, j);
-    else if (j->timed_out)
+    else if (j->timed_out && (j->code == TIDE_CANCELLED || (!j->code && !j->ok)))
         end_failed(x, &j->place, j->name, "timeout",
                    arena_printf(&x->scratch, "not complete after %" PRId64 " ms", j->place.node->timeout_ms), true);
     else if (j->code == TIDE_CANCELLED || (!j->code && !j->ok && atomic_load(&j->halt)))
         return; /* cut: it stays as begun */
+    else if (j->code == TIDE_FAILED && j->deciding)
+        end_undecided(x, j);
     else if (j->code)
         exec_break(x, &j->err);
     else if (j->deciding)

@@ -120,16 +120,6 @@ static const char *owner_of(struct arena *a, struct str frame)
     return arena_dup(a, (struct str){frame.ptr, frame.len - 1}).ptr;
 }
 
-static int64_t count_items(struct exec *x, const struct map *scope)
-{
-    const char *items = map_get(scope, STR("items"));
-    struct json *v;
-
-    if (!items || json_parse(&x->scratch, str_from(items), NULL, &v, NULL, NULL))
-        return 0;
-    return v->count;
-}
-
 static int running_items(struct exec *x, struct str frame)
 {
     const struct map *active = &x->view->content.position.active;
@@ -144,20 +134,52 @@ static int running_items(struct exec *x, struct str frame)
     return n;
 }
 
+/* How far a map is, and its list, taken apart once: one piece of memory. */
 struct cursor {
-    int64_t next, total;
+    int64_t next, total; /* no item before `next` is to be begun */
+    struct str at[];
 };
+
+static struct cursor *make_cursor(struct exec *x, const struct map *scope)
+{
+    struct str text = str_from(map_get(scope, STR("items")));
+    struct json *v = NULL;
+    struct cursor *c;
+    size_t n;
+    char *copy;
+
+    if (json_parse(&x->scratch, text, NULL, &v, NULL, NULL))
+        return mem_zero(sizeof *c);
+    n = v->count;
+    c = mem_alloc(sizeof *c + n * sizeof c->at[0] + text.len);
+    copy = (char *)&c->at[n];
+    memcpy(copy, text.ptr, text.len);
+    c->next = c->total = 0;
+    for (const struct json *m = v->first; m; m = m->next) {
+        struct str item = json_source(m);
+
+        c->at[c->total++] = (struct str){copy + (item.ptr - text.ptr), item.len};
+    }
+    return c;
+}
 
 static struct cursor *cursor_of(struct exec *x, struct str frame, const struct map *scope)
 {
     struct cursor *c = map_get(&x->cursors, frame);
 
     if (!c) {
-        c = mem_zero(sizeof *c);
-        c->total = count_items(x, scope);
+        c = make_cursor(x, scope);
         map_put(&x->cursors, frame, c);
     }
     return c;
+}
+
+struct str inner_item(struct exec *x, struct str frame, int64_t index)
+{
+    const struct map *scope = position_scope(&x->view->content, frame, false);
+    const struct cursor *c = scope ? cursor_of(x, frame, scope) : NULL;
+
+    return c && index < c->total ? c->at[index] : STR("null");
 }
 
 int64_t inner_count(const struct exec *x, struct str frame)
@@ -185,8 +207,8 @@ static void open_items(struct exec *x, const struct place *p, struct str frame, 
         plan_begin(x, name);
         running++;
         room--;
-        if (x->halting)
-            return;
+        if (x->halting || map_get(&x->cursors, frame) != c)
+            return; /* the item failed at once, and the map with it */
     }
 }
 
@@ -225,9 +247,15 @@ void inner_item_over(struct exec *x, const struct place *p, const char *name, st
 {
     const struct task *t = map_get(&x->view->content.position.active, str_from(name));
     int64_t visit = t ? t->visit : 1;
+    struct json *v = NULL;
+    struct tide_err err;
 
+    if (end_check_size(x, p->frame, output.len, &err)) {
+        end_failed(x, p, name, "too_big", err.msg, false);
+        return;
+    }
     exec_keep(x, p->node, ms);
-    put_item(x, p, output);
+    put_item(x, p, json_parse(&x->scratch, output, NULL, &v, NULL, NULL) ? STR("null") : end_without_secrets(x, v));
     exec_open_node(x, "node.completed", name, visit);
     json_out_kint(&x->draft.out, STR("ms"), ms);
     exec_close(x);
@@ -429,6 +457,14 @@ static void finish(struct exec *x, const struct place *p, const char *owner, con
         end_complete(x, p, owner, text, 0);
 }
 
+/* The latest reason of a node inside, kept while it is open. */
+static const char *why_failed(struct exec *x, const char *name)
+{
+    const char *why = map_get(&x->reasons, str_from(name));
+
+    return arena_printf(&x->scratch, "%s: %s", name, why ? why : "it failed in an earlier run");
+}
+
 static bool look_at(struct exec *x, struct str frame, const struct map *scope)
 {
     const char *owner = owner_of(&x->scratch, frame);
@@ -450,7 +486,7 @@ static bool look_at(struct exec *x, struct str frame, const struct map *scope)
         const char *name = arena_dup(&x->scratch, str_from(in.failed_name)).ptr;
 
         map_drop(&x->cursors, frame);
-        end_failed(x, &p, owner, "inner_failed", arena_printf(&x->scratch, "%s failed", name), true);
+        end_failed(x, &p, owner, "inner_failed", why_failed(x, name), true);
         return true;
     }
     finish(x, &p, owner, scope, c ? c->total : 0);

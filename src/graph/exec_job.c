@@ -56,7 +56,7 @@ struct job *job_new(struct exec *x, const struct place *p, const char *name, con
         job_free(j);
         return NULL;
     }
-    if (!function)
+    if (p->node->type == SPEC_LUA)
         place_memory(x, j->place.frame, NULL, false, &j->memory);
     if (p->node->type == SPEC_EVENT_LOOP && run_sure(x->run, &x->err)) /* it looks at what its calls came to */
         exec_break(x, &x->err);
@@ -102,7 +102,6 @@ static void run_body(struct job *j)
                      .name = j->name,
                      .inputs = buf_view(&j->inputs),
                      .memory = buf_view(&j->memory),
-                     .session_id = x->s->head.id,
                      .run_id = x->run->id,
                      .key = j->key,
                      .dir = x->dir,
@@ -113,6 +112,7 @@ static void run_body(struct job *j)
 
     if (n->type == SPEC_FUNCTION) {
         pthread_mutex_lock(&x->lock);
+        b.session_id = arena_dup(&j->arena, str_from(x->s->head.id)).ptr; /* a look at the store writes it anew */
         b.secrets = secrets_of(j, &b.n_secrets);
         c = n->callback.len ? map_get(&x->g->callbacks, n->callback) : NULL;
         pthread_mutex_unlock(&x->lock);
@@ -267,14 +267,10 @@ enum tide_code job_decide(struct job *j, const struct spec_edge *edge, int *ret_
     struct seat seat = seat_of(j, &opt, node);
     const char *context = arena_printf(&j->arena, "Node %s is complete. It gave: %.*s", j->name,
                                        (int)(j->output.len > 20000 ? 20000 : j->output.len), j->output.ptr);
-    enum tide_code code;
 
     seat.outputs = NULL;
     seat.n_outputs = 0;
-    j->x->borrowed++;
-    code = seat_decide(&seat, arena_dup(&j->arena, edge->question).ptr, context, ret_yes, err);
-    j->x->borrowed--;
-    return code;
+    return seat_decide(&seat, arena_dup(&j->arena, edge->question).ptr, context, ret_yes, err);
 }
 
 static void run_decision(struct job *j)

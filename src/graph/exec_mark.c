@@ -39,9 +39,13 @@ static void find_earlier(struct exec *x)
     struct earlier e = {.before = x->view->ledger.run.active_seq};
     struct tide_err ignored;
 
+    if (run_flush(x->run, &ignored))
+        return; /* listing would hear of what failed in the queue in the run's place, and it would be lost */
     x->marks.found = true;
-    if (x->s->state->ledger.checkpoints <= 0 || tide_checkpoint_list(x->s, NULL, take, &e, &ignored))
+    if (x->s->state->ledger.checkpoints <= 0 || tide_checkpoint_list(x->s, NULL, take, &e, &ignored)) {
+        free(e.marks.at);
         return; /* cannot be listed: they stay */
+    }
     for (size_t i = 0; i < x->marks.n; i++)
         remember(&e.marks, x->marks.at[i].id, x->marks.at[i].clean);
     free(x->marks.at);
@@ -95,7 +99,7 @@ static bool is_settled(const struct exec *x, const char *but)
         const struct task *t = e->value;
         struct place p;
 
-        if ((t->state != TASK_RUNNING && t->state != TASK_DECIDING) || (but && strcmp(e->key, but) == 0))
+        if (t->state != TASK_RUNNING || (but && strcmp(e->key, but) == 0)) /* one that is deciding asks again */
             continue;
         if (!place_find(x->graph, map_key(e), &p) || (p.node->type != SPEC_SUBGRAPH && p.node->type != SPEC_MAP))
             return false;

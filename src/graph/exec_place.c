@@ -128,36 +128,37 @@ void place_memory(struct exec *x, struct str frame, const struct json *more, boo
     json_out_end(&o, '}');
 }
 
-/* The item of a map under its key, and what edges gave: both go over the memory. */
+static const struct json *parse_kept(struct exec *x, struct str text)
+{
+    struct json *v = NULL;
+
+    return json_parse(&x->scratch, arena_dup(&x->scratch, text), NULL, &v, NULL, NULL) ? NULL : v;
+}
+
+/* What edges gave, over the memory; of an item of a map, what they gave to the map, and the item itself over that. */
 static const struct json *given(struct exec *x, const struct place *p, const struct task *t)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&text);
-    struct json *v = NULL;
-    const struct map *scope;
-    const char *items;
+    const struct json *to_map;
+    struct str owner = p->frame;
 
-    if (!p->map) {
-        if (!t || !t->inputs ||
-            json_parse(&x->scratch, arena_dup(&x->scratch, str_from(t->inputs)), NULL, &v, NULL, NULL))
-            return NULL;
-        return v;
-    }
-    scope = position_scope(&x->view->content, p->frame, false);
-    items = scope ? map_get(scope, STR("items")) : NULL;
-    if (!items || json_parse(&x->scratch, str_from(items), NULL, &v, NULL, NULL))
-        return NULL;
-    v = v->first;
-    for (int64_t i = 0; v && i < p->item; i++)
-        v = v->next;
+    if (!p->map)
+        return t && t->inputs ? parse_kept(x, str_from(t->inputs)) : NULL;
+    while (owner.len && owner.ptr[owner.len - 1] != '#')
+        owner.len--;
+    owner.len -= owner.len > 0;
+    t = map_get(&x->view->content.position.active, owner);
+    to_map = t && t->inputs ? parse_kept(x, str_from(t->inputs)) : NULL;
     json_out_begin(&o, '{');
-    if (v)
-        json_out_kraw(&o, p->map->as, json_source(v));
-    json_out_kint(&o, STR("index"), p->item);
+    for (const struct json *m = to_map ? to_map->first : NULL; m; m = m->next)
+        if (!json_key_eq(m, p->map->as) && !json_key_eq(m, STR("index")))
+            json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
+    json_out_kraw(&o, p->map->as, inner_item(x, p->frame, p->item));
+    if (!str_eq(p->map->as, STR("index")))
+        json_out_kint(&o, STR("index"), p->item);
     json_out_end(&o, '}');
-    if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&text)), NULL, &v, NULL, NULL))
-        return NULL;
-    return v;
+    return parse_kept(x, buf_view(&text));
 }
 
 static const char *value_of(struct exec *x, const struct map *scope, struct str key, bool secrets)
@@ -165,6 +166,14 @@ static const char *value_of(struct exec *x, const struct map *scope, struct str 
     const char *v = scope ? map_get(scope, key) : NULL;
 
     return v ? v : secrets ? map_get(&x->secrets, key) : NULL;
+}
+
+static bool is_among(const struct spec_texts *keys, struct str key)
+{
+    for (size_t i = 0; i < keys->n; i++)
+        if (str_eq(keys->at[i], key))
+            return true;
+    return false;
 }
 
 bool place_inputs(struct exec *x, const struct place *p, const struct task *t, bool secrets, struct buf *out,
@@ -193,7 +202,8 @@ bool place_inputs(struct exec *x, const struct place *p, const struct task *t, b
             json_out_kraw(&o, inputs->at[i], str_from(v));
     }
     for (const struct json *m = more ? more->first : NULL; m; m = m->next)
-        json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
+        if (!p->map || !json_key_eq(m, STR("index")) || is_among(inputs, STR("index")))
+            json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
     json_out_end(&o, '}');
     return true;
 }

@@ -6,60 +6,96 @@
  */
 #include <inttypes.h>
 
+#include "base/digest.h"
 #include "graph/resume.h"
+
+#define QUESTION_MAX ((size_t)256 << 10)
+#define WAIT_NAME_PLAIN 108 /* and a visit fits into the 128 bytes of a name */
 
 /* ---- coming together ---- */
 
-/* Which nodes of the graph lead to `to` without passing through it; one byte a node. */
-static void mark_reaching(const struct spec_graph *g, size_t to, unsigned char *reach)
-{
-    memset(reach, 0, g->nodes.n);
-    for (bool grown = true; grown;) { /* rounds until nothing is new: arcs stand by source, and a graph is small */
-        grown = false;
-        for (size_t i = 0; i < g->n_arcs; i++) {
-            const struct spec_arc *a = &g->arcs[i];
+/*
+ * From where the nodes of one frame can be reached, for all of them at once: two different open ones are enough to know for
+ * each node whether there is another than itself.
+ */
+struct crowd {
+    struct str frame;
+    uint32_t (
+        *from)[2]; /* by node: one more than the index of an open one from which a way leads to it; NULL: not known */
+};
 
-            if (a->from != to && !reach[a->from] && (a->to == to || reach[a->to])) {
-                reach[a->from] = 1;
-                grown = true;
-            }
-        }
-    }
-}
+struct step {
+    uint32_t node, from;
+};
 
 static bool is_open(const struct task *t, const struct spec_graph *g)
 {
     return t->state != TASK_FAILED || g->branch_failure == SPEC_WAIT_ALL;
 }
 
-/* Whether another open node of the same frame stands where it can still come to this one. */
-static bool is_awaited(struct exec *x, const struct map *tasks, struct str name, const struct place *p,
-                       const unsigned char *reach)
+static size_t add_open(struct exec *x, const struct map *tasks, const struct place *p, struct step *todo, size_t n)
 {
     for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e)) {
         struct place other;
 
-        if (str_eq(map_key(e), name) || !is_open(e->value, p->graph) || !place_find(x->graph, map_key(e), &other) ||
-            !str_eq(other.frame, p->frame) || other.map)
+        if (!str_starts(map_key(e), p->frame) || !is_open(e->value, p->graph) ||
+            !place_find(x->graph, map_key(e), &other) || !str_eq(other.frame, p->frame) || other.map)
             continue;
-        if (reach[other.node->index])
-            return true;
+        todo[n++] = (struct step){(uint32_t)other.node->index, (uint32_t)other.node->index + 1};
     }
-    return false;
+    return n;
 }
 
-static bool may_begin(struct exec *x, struct str name, const struct place *p)
+static bool is_new(uint32_t from[2], uint32_t one)
+{
+    if (from[0] == one || from[1])
+        return false;
+    from[from[0] ? 1 : 0] = one;
+    return true;
+}
+
+static void look_around_in(struct exec *x, const struct place *p, struct crowd *c)
 {
     const struct position *pos = &x->view->content.position;
-    unsigned char *reach;
+    size_t n = p->graph->nodes.n, depth;
+    struct step *todo;
+
+    x->crowd = mem_grow(x->crowd, n * (sizeof *c->from + 4 * sizeof *todo)); /* open: ready, active; new: two a node */
+    c->frame = p->frame;
+    c->from = x->crowd;
+    todo = (struct step *)(void *)&c->from[n];
+    memset(c->from, 0, n * sizeof *c->from);
+    depth = add_open(x, &pos->ready, p, todo, 0);
+    depth = add_open(x, &pos->active, p, todo, depth);
+    while (depth > 0) {
+        struct step at = todo[--depth];
+        const struct spec_node *node = &p->graph->nodes.at[at.node];
+
+        for (size_t i = node->first_arc; i < node->first_arc + node->n_arcs; i++)
+            if (is_new(c->from[p->graph->arcs[i].to], at.from))
+                todo[depth++] = (struct step){(uint32_t)p->graph->arcs[i].to, at.from};
+    }
+}
+
+/* Whether another open node of the same frame stands where it can still come to this one. */
+static bool is_awaited(struct exec *x, const struct place *p, struct crowd *c)
+{
+    uint32_t self = (uint32_t)p->node->index + 1;
+    const uint32_t *from;
+
+    if (!c->from || !str_eq(c->frame, p->frame))
+        look_around_in(x, p, c);
+    from = c->from[p->node->index];
+    return (from[0] && from[0] != self) || (from[1] && from[1] != self);
+}
+
+static bool may_begin(struct exec *x, struct str name, const struct place *p, struct crowd *c)
+{
+    const struct position *pos = &x->view->content.position;
 
     if (map_get(&pos->active, name) || plan_is_held(x, name)) /* an earlier visit is under way */
         return false;
-    if (pos->ready.live + pos->active.live == 1 || p->node->arcs_in == 0)
-        return true;
-    reach = arena_alloc(&x->scratch, p->graph->nodes.n);
-    mark_reaching(p->graph, p->node->index, reach);
-    return !is_awaited(x, &pos->ready, name, p, reach) && !is_awaited(x, &pos->active, name, p, reach);
+    return pos->ready.live + pos->active.live == 1 || p->node->arcs_in == 0 || !is_awaited(x, p, c);
 }
 
 bool plan_is_held(const struct exec *x, struct str name)
@@ -83,7 +119,7 @@ bool plan_may_begin(struct exec *x, struct str name)
 {
     struct place p;
 
-    return place_find(x->graph, name, &p) && may_begin(x, name, &p);
+    return place_find(x->graph, name, &p) && may_begin(x, name, &p, &(struct crowd){0});
 }
 
 /* ---- beginning ---- */
@@ -100,6 +136,20 @@ int plan_waiting(const struct exec *x)
 static bool has_room(const struct exec *x)
 {
     return x->running + plan_waiting(x) < x->capacity && !x->halting;
+}
+
+/* A branch has room among the branches; what is part of a map has the map's own limit. */
+static bool has_branch_room(const struct exec *x, const char *name)
+{
+    int outside = 0;
+
+    if (x->branches >= x->capacity || strchr(name, '['))
+        return true;
+    for (const struct job *j = x->todo; j; j = j->next)
+        outside += !strchr(j->name, '[');
+    for (int i = 0; i < x->capacity; i++)
+        outside += x->jobs[i] && !strchr(x->jobs[i]->name, '[');
+    return outside < x->branches;
 }
 
 static bool is_work(const struct spec_node *n)
@@ -126,15 +176,55 @@ static void put_started(struct exec *x, const struct place *p, const char *name,
                                             .attempts = (int)p->node->retries + 1});
 }
 
+/* A name has 128 bytes at most, and two nodes that share it would share the answer. */
+static void name_wait(char *out, size_t size, struct str name, int64_t visit)
+{
+    unsigned char digest[DIGEST_SIZE];
+    char hex[17];
+    int cut = 80;
+
+    if (name.len <= WAIT_NAME_PLAIN) {
+        snprintf(out, size, "%.*s#%" PRId64, STR_ARG(name), visit);
+        return;
+    }
+    digest_of(digest, name);
+    hex_encode(hex, digest, 8);
+    while (cut > 0 && ((unsigned char)name.ptr[cut] & 0xc0) == 0x80) /* not inside a character */
+        cut--;
+    snprintf(out, size, "%.*s~%s#%" PRId64, cut, name.ptr, hex, visit);
+}
+
+static bool cares_for_failure(const struct spec_graph *g, const struct spec_node *n)
+{
+    for (size_t i = 0; i < n->n_edges; i++)
+        if (g->edges.at[n->first_edge + i].on == SPEC_FAILURE)
+            return true;
+    return false;
+}
+
+/* Nobody answered in time: where the graph has a way for that it is taken, else the person is asked again. */
+static bool give_up_wait(struct exec *x, const struct place *p, const char *name, const struct task *t)
+{
+    char wait[sizeof(((struct seat_wait *)0)->name)];
+
+    name_wait(wait, sizeof wait, str_from(name), t->visit);
+    if (!x->lapsed || strcmp(x->lapsed, wait) != 0 || !cares_for_failure(p->graph, p->node))
+        return false;
+    free(TAKE(x->lapsed));
+    end_failed(x, p, name, "deadline", "nobody answered before the deadline", false);
+    return true;
+}
+
 static void ask_person(struct exec *x, const struct place *p, const char *name, const struct task *t)
 {
-    AUTO(buf_done)
-    struct buf inputs = BUF_INIT(SIZE_MAX / 4), text = BUF_INIT(sizeof(((struct seat_wait *)0)->question));
+    AUTO(buf_done) struct buf inputs = BUF_INIT(SIZE_MAX / 4), text = BUF_INIT(QUESTION_MAX);
     struct blocked *b, **at = &x->blocked;
     struct tide_err err;
     struct str missing;
     struct json *v;
 
+    if (give_up_wait(x, p, name, t))
+        return;
     if (!place_inputs(x, p, t, false, &inputs, &missing)) {
         end_failed(x, p, name, "missing_input",
                    arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(missing)), false);
@@ -149,9 +239,9 @@ static void ask_person(struct exec *x, const struct place *p, const char *name, 
     b->name = mem_dup(str_from(name));
     b->human = true;
     b->deadline_ms = p->node->deadline_ms;
-    snprintf(b->wait.name, sizeof b->wait.name, "%.120s#%" PRId64, name, t->visit);
+    name_wait(b->wait.name, sizeof b->wait.name, str_from(name), t->visit);
     b->wait.kind = spec_ask_words[p->node->kind];
-    snprintf(b->wait.question, sizeof b->wait.question, "%s", buf_cstr(&text));
+    b->question = mem_dup(buf_view(&text));
     while (*at)
         at = &(*at)->next;
     *at = b;
@@ -368,15 +458,17 @@ static const char *find_ready(struct exec *x, bool any)
 {
     const struct map *ready = &x->view->content.position.ready;
     const struct map_entry *best = NULL;
+    struct crowd c = {0};
 
     for (struct map_entry *e = map_next(ready, NULL); e; e = map_next(ready, e)) {
         const struct task *t = e->value;
         struct place p;
 
-        if ((best && ((const struct task *)best->value)->seq <= t->seq) || !place_find(x->graph, map_key(e), &p))
+        if ((best && ((const struct task *)best->value)->seq <= t->seq) || !has_branch_room(x, e->key) ||
+            !place_find(x->graph, map_key(e), &p))
             continue;
         if (any ? !map_get(&x->view->content.position.active, map_key(e)) && !plan_is_held(x, map_key(e))
-                : may_begin(x, map_key(e), &p))
+                : may_begin(x, map_key(e), &p, &c))
             best = e;
     }
     return best ? arena_dup(&x->scratch, map_key(best)).ptr : NULL;

@@ -179,6 +179,9 @@ enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret
             json_out_kraw(&o, key, json_source(m));
     }
     json_out_end(&o, '}');
+    if (ret_stored->len > EXEC_MEMORY_MAX)
+        return tide_fail(err, TIDE_TOO_BIG, "memory: %zu bytes, more than %zu: keep big things in files",
+                         ret_stored->len, EXEC_MEMORY_MAX);
     return TIDE_OK;
 }
 
@@ -224,10 +227,106 @@ static enum tide_code check_callbacks(const struct tide_graph *g, const struct s
     return TIDE_OK;
 }
 
+static void exclude(struct exec *x, struct str key)
+{
+    struct spec_texts *keys = &x->checkpoints.exclude_memory_keys;
+    struct str *more;
+
+    if (exec_is_excluded(x, key))
+        return;
+    more = arena_alloc(&x->g->spec->arena, (keys->n + 1) * sizeof *more);
+    if (keys->n)
+        memcpy(more, keys->at, keys->n * sizeof *more);
+    more[keys->n++] = arena_dup(&x->g->spec->arena, key);
+    keys->at = more;
+}
+
+static void exclude_inner(struct exec *x, const struct spec_graph *g);
+
+/* What a graph inside says of itself that it stores nowhere is stored nowhere. */
+static void exclude_of(struct exec *x, const struct spec_graph *inner)
+{
+    const struct spec_texts *keys = &inner->checkpoints.exclude_memory_keys;
+    const struct json *own = json_get(inner->json, STR("checkpoints"));
+
+    for (size_t i = 0; own && json_get(own, STR("exclude_memory_keys")) && i < keys->n; i++)
+        exclude(x, keys->at[i]);
+    exclude_inner(x, inner);
+}
+
+static void exclude_inner(struct exec *x, const struct spec_graph *g)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)
+            if (n->graph)
+                exclude_of(x, n->graph);
+}
+
+static enum tide_code refuse_stored(struct str key, struct tide_err *err)
+{
+    return tide_fail(err, TIDE_INVALID,
+                     "'%.*s' is to be stored nowhere, and this graph stores it: let a function set it, or give it when "
+                     "it runs (--set)",
+                     STR_ARG(key));
+}
+
+/* `graph check` looks at what the graph itself excludes; a run may exclude more. */
+static enum tide_code check_stored(const struct exec *x, const struct spec_graph *g, struct tide_err *err)
+{
+    for (const struct json *m = g->memory ? g->memory->first : NULL; m; m = m->next)
+        if (exec_is_excluded(x, json_key_text(&x->g->spec->arena, m)))
+            return refuse_stored(json_key_text(&x->g->spec->arena, m), err);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node) {
+            bool stores = n->type == SPEC_EVENT_LOOP || n->type == SPEC_HUMAN_INPUT || n->type == SPEC_MAP;
+
+            for (size_t k = 0; stores && k < n->outputs.n; k++)
+                if (exec_is_excluded(x, n->outputs.at[k]))
+                    return refuse_stored(n->outputs.at[k], err);
+            if (n->graph && check_stored(x, n->graph, err))
+                return err->code;
+        }
+    for (size_t i = 0; i < g->edges.n; i++)
+        for (size_t k = 0; k < g->edges.at[i].map.n; k++)
+            if (exec_is_excluded(x, g->edges.at[i].map.at[k].key))
+                return refuse_stored(g->edges.at[i].map.at[k].key, err);
+    return TIDE_OK;
+}
+
+static enum tide_code take_checkpoints(struct exec *x, const char *said, struct tide_err *err)
+{
+    x->said = said;
+    if (said && spec_change_checkpoints(x->g->spec, str_from(said), &x->checkpoints, err))
+        return err->code;
+    exclude_inner(x, x->graph);
+    return check_stored(x, x->graph, err);
+}
+
+enum tide_code exec_inherit(struct exec *x, struct tide_err *err)
+{
+    const char *before = x->s->state->content.position.checkpoints;
+
+    if (x->said || !before)
+        return TIDE_OK;
+    return take_checkpoints(x, arena_dup(&x->g->spec->arena, str_from(before)).ptr, err);
+}
+
+/* What a map says of its items counts for them, also where it is more than the graph has for branches. */
+static int64_t widest(const struct spec_graph *g, int64_t most)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node) {
+            most = n->type == SPEC_MAP && n->parallel > most ? n->parallel : most;
+            most = n->graph ? widest(n->graph, most) : most;
+        }
+    return most;
+}
+
 enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
                           struct tide_err *err)
 {
-    int64_t capacity = opt->threads > 0 ? opt->threads : g->spec->graph->parallel;
+    int64_t branches = opt->threads > 0 ? opt->threads : g->spec->graph->parallel;
+    int64_t capacity = opt->threads > 0 ? opt->threads : widest(g->spec->graph, branches);
 
     *x = (struct exec){.g = g, .graph = g->spec->graph, .s = s, .opt = opt, .draft = DRAFT_INIT};
     x->scratch = x->fold = (struct arena)ARENA_INIT;
@@ -236,12 +335,11 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
     pthread_cond_init(&x->change, NULL);
     x->checkpoints = x->graph->checkpoints;
     x->capacity = !s->store->env->threads ? 1 : capacity > 1024 ? 1024 : (int)capacity;
+    x->branches = branches < x->capacity ? (int)branches : x->capacity;
     x->workers = mem_array((size_t)x->capacity, sizeof *x->workers);
-    atomic_store(&g->stop, GRAPH_GO_ON);
     if (check_callbacks(g, x->graph, err))
         return err->code;
-    return opt->checkpoints ? spec_change_checkpoints(g->spec, str_from(opt->checkpoints), &x->checkpoints, err)
-                            : TIDE_OK;
+    return take_checkpoints(x, opt->checkpoints, err);
 }
 
 static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
@@ -273,8 +371,8 @@ void exec_run_fields(const struct exec *x, struct buf *out)
     json_out_kstr(&o, STR("graph_digest"), str_from(x->g->digest));
     if (!known || strcmp(known, x->g->digest) != 0)
         json_out_kraw(&o, STR("graph"), x->g->spec->json);
-    if (x->opt->checkpoints)
-        json_out_kraw(&o, STR("checkpoints"), str_from(x->opt->checkpoints));
+    if (x->said)
+        json_out_kraw(&o, STR("checkpoints"), str_from(x->said));
     json_out_end(&o, '}');
 }
 
@@ -354,13 +452,15 @@ void exec_finish(struct exec *x, struct tide_graph_result *ret)
         snprintf(ret->session_id, sizeof ret->session_id, "%s", x->s->head.id);
     }
     tide_run_close(TAKE(x->run));
+    atomic_store(&x->g->stop,
+                 GRAPH_GO_ON); /* it has done its work; one that comes before the next run counts for that */
     exec_done(x);
 }
 
 /* The run is open: does the rest. */
 enum tide_code exec_go(struct exec *x, struct tide_err *err)
 {
-    x->looked_ns = x->ticked_ns = exec_now_ns(x);
+    x->looked_ns = x->ticked_ns = x->told_ns = exec_now_ns(x);
     return exec_run(x, err);
 }
 

@@ -82,10 +82,14 @@ static void decide(struct live_session *ret, enum live_fit fit, const char *node
     ret->why = why;
 }
 
+/* What the memory has is not in a summary: a new input that nobody has set yet is asked for as well. */
 static void add_mapping(struct looking *l, struct live_session *ret, const char *node, const struct spec_diff_node *d)
 {
     const char *one =
         arena_printf(&l->scratch, "%s=%s", d->before->id.ptr, l->graph->graph->nodes.at[d->rename].id.ptr);
+
+    for (size_t i = 0; i < d->needs.n; i++)
+        one = arena_printf(&l->scratch, "%s --set %.*s=…", one, STR_ARG(d->needs.at[i]));
 
     if (ret->fit == LIVE_MAPPING && !strstr(ret->why, one))
         ret->why = arena_printf(&l->scratch, "%s %s", ret->why, one);

@@ -66,6 +66,28 @@ static void read_before(struct outlook *o)
                      arena_printf(&o->arena, "the graph it ran cannot be read, so nothing is compared: %s", why.msg));
 }
 
+/* A word that is neither yes nor no decides nothing: the wait stays open. */
+static void check_answer(struct outlook *o)
+{
+    const struct run *r = &o->s->state->ledger.run;
+    struct str name = str_from(r->wait_name);
+    struct json *v;
+    struct place p;
+    bool yes;
+
+    if (!o->opt->input || !r->waiting || !str_eq(str_from(r->wait_kind), STR("approval")))
+        return;
+    while (name.len && name.ptr[name.len - 1] != '#')
+        name.len--;
+    name.len -= name.len > 0;
+    if (!place_find(o->x->graph, name, &p) || p.node->type != SPEC_HUMAN_INPUT)
+        return; /* an agent asks: what is no yes is told to it as the reason */
+    if (json_parse(&o->arena, str_from(o->opt->input), NULL, &v, NULL, NULL) || !exec_decision(&o->arena, v, &yes))
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, p.node->id.ptr,
+                       arena_printf(&o->arena, "'%.60s' is neither yes nor no", o->opt->input),
+                       "answer the question with yes or no");
+}
+
 enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
                             struct tide_err *err)
 {
@@ -74,10 +96,12 @@ enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, c
     *o = (struct outlook){.x = mem_zero(sizeof *o->x), .s = s, .opt = opt, .arena = ARENA_INIT};
     code = exec_begin(o->x, s, g, opt, err);
     code = code ? code : session_sync(s, err);
+    code = code ? code : exec_inherit(o->x, err);
     code = code ? code : outlook_state(o, err);
     if (code)
         return code;
     read_before(o);
+    check_answer(o);
     code = outlook_from(o, err);
     if (!code && o->then)
         code = outlook_judge(o, err);
@@ -140,7 +164,8 @@ static enum tide_code go_back(const struct outlook *o, struct tide_err *err)
 static enum tide_code open_run(struct exec *x, const struct outlook *o, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
-    const char *old = x->s->state->ledger.run.run_id;
+    const struct run *r = &x->s->state->ledger.run;
+    const char *old = r->run_id;
     struct tide_run_options run;
     enum tide_code code;
 
@@ -151,6 +176,8 @@ static enum tide_code open_run(struct exec *x, const struct outlook *o, struct t
     run.by = x->opt->by;
     run.retry = x->opt->retry;
     run.happened = x->opt->happened;
+    if (r->waiting && r->deadline_ms && r->deadline_ms <= env_now_ms(x->s->store->env))
+        x->lapsed = mem_dup(str_from(r->wait_name));
     old = old ? arena_dup(&x->scratch, str_from(old)).ptr : NULL;
     code = o->anew ? run_start_with(x->s, &run, NULL, false, &x->run, err)
                    : tide_run_resume(x->s, &run, NULL, &x->run, err);
@@ -213,6 +240,7 @@ enum tide_code tide_graph_resume(tide_session *s, tide_graph *g, const struct ti
     code = code ? code : outlook_error(&o, err);
     if (exec_begin(x, s, g, opt, code ? NULL : err) && !code)
         code = err->code;
+    code = code ? code : exec_inherit(x, err);
     code = code ? code : do_resume(x, &o, &fork, err);
     exec_finish(x, ret);
     tide_session_close(fork);

@@ -20,6 +20,8 @@ enum tide_code graph_read(struct store *store, const struct state *state, tide_g
 
 enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
                           struct tide_err *err) MUST_CHECK;
+/* What an earlier run said of checkpoints holds until another says something: above all which keys are stored nowhere. */
+enum tide_code exec_inherit(struct exec *x, struct tide_err *err) MUST_CHECK;
 enum tide_code exec_open_view(struct exec *x, struct tide_err *err) MUST_CHECK;
 struct tide_run_options exec_run_options(struct exec *x, const char *fields);
 void exec_run_fields(const struct exec *x, struct buf *out);
@@ -97,6 +99,8 @@ enum tide_code outlook_judge(struct outlook *o, struct tide_err *err) MUST_CHECK
 enum tide_code resume_changes(struct exec *x, struct tide_err *err) MUST_CHECK;
 
 /* ---- resume_plan.c */
+bool outlook_runs(const struct outlook *o, const char *name); /* of one that is open: nobody says that it happened */
+bool outlook_is_complete(const struct content *c, const char *name); /* of one that was begun */
 void outlook_json(const struct outlook *o, struct buf *out);
 
 /* ---- resume_reuse.c */

@@ -129,7 +129,11 @@ static void check_rename(struct outlook *o, const char *from, const char *to)
     const char *map = WORDS(o, "--map %s=%s: ", from, to);
     struct place p;
 
-    if (!place_find(o->x->graph, str_from(to), &p))
+    if (!place_find(o->x->graph, str_from(to), &p) && is_known(o, to) && place_find(o->x->graph, str_from(from), &p))
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to,
+                       WORDS(o, "%sthe wrong way round: the old name stands first", map),
+                       WORDS(o, "--map %s=%s", to, from));
+    else if (!place_find(o->x->graph, str_from(to), &p))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to, WORDS(o, "%sthe graph has no node '%s'", map, to),
                        near ? WORDS(o, "did you mean '%s'?", near) : "");
     else if (!is_known(o, from))
@@ -186,6 +190,14 @@ enum tide_code resume_changes(struct exec *x, struct tide_err *err)
 }
 
 /* ---- a node that is open ---- */
+
+static bool is_named(const char *const *names, const char *name)
+{
+    for (; names && *names; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
 
 static const char *old_name(const struct outlook *o, const char *name)
 {
@@ -245,19 +257,27 @@ static void check_changed(struct outlook *o, const char *name, const struct task
                        "go on with the graph it ran, or take a checkpoint before it (--checkpoint, --fallback)");
 }
 
-static void add_missing(struct outlook *o, const char *node, struct str key, bool later)
+/* False: it is there already. */
+static bool note_missing(struct outlook *o, const char *node, struct str key, bool secret, bool later)
 {
-    bool secret = exec_is_excluded(o->x, key);
-
     for (size_t i = 0; i < o->n_missing; i++)
         if (strcmp(o->missing[i].node, node) == 0 && str_eq(str_from(o->missing[i].key), key))
-            return;
+            return false;
     if (o->n_missing == o->cap_missing) {
         o->cap_missing = o->cap_missing ? o->cap_missing * 2 : 8;
         o->missing = mem_grow(o->missing, o->cap_missing * sizeof *o->missing);
     }
     o->missing[o->n_missing++] =
         (struct missing){arena_dup(&o->arena, str_from(node)).ptr, arena_dup(&o->arena, key).ptr, secret, later};
+    return true;
+}
+
+static void add_missing(struct outlook *o, const char *node, struct str key, bool later)
+{
+    bool secret = exec_is_excluded(o->x, key);
+
+    if (!note_missing(o, node, key, secret, later))
+        return;
     if (later)
         outlook_warn(o, WORDS(o, "node '%s', which may come later, needs '%.*s', which is never stored: --set %.*s=…",
                               node, STR_ARG(key), STR_ARG(key)));
@@ -277,7 +297,7 @@ static void check_inputs(struct outlook *o, const char *name, const struct task 
     struct str missing[64];
     size_t n = 0;
 
-    if (t->state == TASK_DECIDING || (t->state == TASK_READY && !alone) ||
+    if (t->state == TASK_DECIDING || (t->state == TASK_READY && !alone) || is_named(o->opt->happened, name) ||
         map_get(&pos->scopes, str_from(place_frame(&o->arena, name, t->visit))))
         return;
     while (n < sizeof missing / sizeof missing[0]) {
@@ -293,14 +313,6 @@ static void check_inputs(struct outlook *o, const char *name, const struct task 
     }
 }
 
-static bool is_named(const char *const *names, const char *name)
-{
-    for (; names && *names; names++)
-        if (strcmp(*names, name) == 0)
-            return true;
-    return false;
-}
-
 static bool is_stuck(const struct task *t, const struct place *p)
 {
     return p->node->type == SPEC_FUNCTION && p->node->effect == SPEC_ONCE &&
@@ -309,11 +321,14 @@ static bool is_stuck(const struct task *t, const struct place *p)
 
 static void check_once(struct outlook *o, const char *name, const struct task *t, const struct place *p)
 {
+    bool inside = p->frame.len && p->node->outputs.n; /* nobody can say what it gave */
+
     if (!is_stuck(t, p) || is_named(o->opt->retry, name) || is_named(o->opt->happened, name))
         return;
     outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name,
                    WORDS(o, "node '%s' must happen once and %s", name, t->state == TASK_FAILED ? "failed" : "was cut"),
-                   WORDS(o, "find out whether it happened, then --happened %s or --retry %s", name, name));
+                   inside ? WORDS(o, "--retry '%s' runs it again, if it did not happen", name)
+                          : WORDS(o, "find out whether it happened, then --happened %s or --retry %s", name, name));
 }
 
 /* ---- what was allowed by name ---- */
@@ -330,6 +345,65 @@ static void check_named(struct outlook *o, const char *option, const char *const
                 WORDS(o, "%s %s: no node of this name that must happen once failed or was cut", option, *names),
                 "leave it out");
     }
+}
+
+static bool has_text(const struct spec_texts *list, struct str text)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (str_eq(list->at[i], text))
+            return true;
+    return false;
+}
+
+/* What it gave is known from the memory alone: nodes behind it must not find nothing where it has promised something. */
+static void check_happened(struct outlook *o, const char *name)
+{
+    AUTO(buf_done) struct buf keys = BUF_INIT((size_t)1 << 20), sets = BUF_INIT((size_t)1 << 20);
+    const struct map *scope;
+    struct place p;
+
+    if (!map_get(&o->x->view->content.position.active, str_from(name)) || !place_find(o->x->graph, str_from(name), &p))
+        return;
+    scope = p.map ? NULL : position_scope(&o->x->view->content, p.frame, false);
+    for (size_t i = 0; i < p.node->outputs.n; i++) {
+        struct str key = p.node->outputs.at[i];
+
+        if (has_text(&p.node->nullable_outputs, key) || exec_is_excluded(o->x, key) || (scope && map_get(scope, key)))
+            continue;
+        buf_addf(&keys, "%s%.*s", keys.len ? ", " : "", STR_ARG(key));
+        buf_addf(&sets, "%s--set %.*s=…", sets.len ? " " : "", STR_ARG(key));
+        if (!p.frame.len)
+            note_missing(o, name, key, false, false);
+    }
+    if (keys.len && p.frame.len)
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
+                       WORDS(o, "--happened %s: what it gave (%s) is not known, and inside a %s no value can be set",
+                             name, buf_cstr(&keys), p.map ? "map" : "graph of a node"),
+                       WORDS(o, "--retry '%s' runs it again; --checkpoint goes back to before it", name));
+    else if (keys.len)
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
+                       WORDS(o, "--happened %s: outputs of %s stay unset (%s)", name, name, buf_cstr(&keys)),
+                       buf_cstr(&sets));
+}
+
+static void check_all_happened(struct outlook *o)
+{
+    check_named(o, "--happened", o->opt->happened);
+    for (const char *const *name = o->opt->happened; name && *name; name++)
+        check_happened(o, *name);
+}
+
+/* ---- how far it may go ---- */
+
+static void check_steps(struct outlook *o)
+{
+    const struct position *p = &o->x->view->content.position;
+    int64_t most = o->x->graph->max_steps;
+
+    if (most && p->ready.live && p->steps >= most)
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+                       WORDS(o, "max_steps: %" PRId64 " nodes have run, and the graph allows %" PRId64, p->steps, most),
+                       "--graph NEW.json with a higher max_steps");
 }
 
 /* ---- secrets that are needed later ---- */
@@ -436,7 +510,7 @@ static enum tide_code open_view(struct outlook *o, struct tide_err *err)
 
     state_free(TAKE(x->view));
     map_done(&x->secrets, free);
-    memset(&x->secrets, 0, sizeof x->secrets);
+    map_done(&x->cursors, free); /* of another state */
     draft_reset(&x->draft);
     state_encode(&text, o->then, STATE_ALL);
     return state_decode(buf_view(&text), &x->view, err);
@@ -477,7 +551,8 @@ enum tide_code outlook_judge(struct outlook *o, struct tide_err *err)
     check_tasks(o, &o->x->view->content.position.active);
     check_tasks(o, &o->x->view->content.position.ready);
     check_named(o, "--retry", o->opt->retry);
-    check_named(o, "--happened", o->opt->happened);
+    check_all_happened(o);
+    check_steps(o);
     check_later(o);
     return check_effects(o, err);
 }

@@ -41,11 +41,21 @@ static void put_graph(struct json_out *out, const struct outlook *o)
 
 static const char *const state_words[] = {"ready", "running", "retry", "failed", "deciding"};
 
-static void put_tasks(struct json_out *out, const struct map *tasks)
+bool outlook_runs(const struct outlook *o, const char *name)
+{
+    for (const char *const *n = o->opt->happened; n && *n; n++)
+        if (strcmp(*n, name) == 0)
+            return false;
+    return true;
+}
+
+static void put_tasks(struct json_out *out, const struct outlook *o, const struct map *tasks)
 {
     for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e)) {
         const struct task *t = e->value;
 
+        if (!outlook_runs(o, e->key))
+            continue;
         json_out_begin(out, '{');
         json_out_kstr(out, STR("node"), map_key(e));
         json_out_kstr(out, STR("state"), str_from(state_words[t->state]));
@@ -55,18 +65,30 @@ static void put_tasks(struct json_out *out, const struct map *tasks)
     }
 }
 
-static void put_nodes(struct json_out *out, const struct content *c)
+bool outlook_is_complete(const struct content *c, const char *name)
+{
+    const struct position *p = &c->position;
+
+    return !map_get(&p->active, str_from(name)) && !map_get(&p->ready, str_from(name)) &&
+           !map_get(&p->dropped, str_from(name));
+}
+
+static void put_nodes(struct json_out *out, const struct outlook *o, const struct content *c)
 {
     const struct position *p = &c->position;
 
     begin_list(out, "nodes_to_run");
-    put_tasks(out, &p->active);
-    put_tasks(out, &p->ready);
+    put_tasks(out, o, &p->active);
+    put_tasks(out, o, &p->ready);
     json_out_end(out, ']');
     begin_list(out, "complete");
     for (struct map_entry *e = map_next(&c->visits, NULL); e; e = map_next(&c->visits, e))
-        if (!map_get(&p->active, map_key(e)))
+        if (outlook_is_complete(c, e->key))
             json_out_str(out, map_key(e));
+    json_out_end(out, ']');
+    begin_list(out, "failed");
+    for (struct map_entry *e = map_next(&p->dropped, NULL); e; e = map_next(&p->dropped, e))
+        json_out_str(out, map_key(e));
     json_out_end(out, ']');
 }
 
@@ -139,7 +161,7 @@ void outlook_json(const struct outlook *o, struct buf *buf)
     put_graph(&out, o);
     put_from(&out, o);
     json_out_kstr(&out, STR("action"), o->fork ? STR("fork") : o->rollback ? STR("rollback") : STR("resume"));
-    put_nodes(&out, &view->content);
+    put_nodes(&out, o, &view->content);
     put_missing(&out, o);
     put_overrides(&out, o);
     put_refused(&out, o);

@@ -273,7 +273,7 @@ struct spec_diff_node {
     const struct spec_node *before, *after; /* NULL when added or removed */
     size_t rename;                          /* index in the new graph */
     const char *why;                        /* "" when the same */
-    struct spec_texts needs;                /* inputs that the node did not have before */
+    struct spec_texts needs; /* inputs that the node, or the one it may be called now, did not have before */
 };
 struct spec_diff {
     struct spec_diff_node *nodes; /* those of the old graph by its index, then those that were added */

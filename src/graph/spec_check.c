@@ -21,6 +21,18 @@ static bool is_plain(const struct spec_edge *e)
     return e && (e->on == SPEC_ALWAYS || e->on == SPEC_SUCCESS);
 }
 
+/* A condition that always holds: taken when none before it is. */
+static bool is_else(const struct spec_edge *e)
+{
+    struct str s = e && e->on == SPEC_CONDITION ? e->when.source : STR("");
+
+    while (s.len && strchr(" \t\r\n", s.ptr[0]))
+        s = (struct str){s.ptr + 1, s.len - 1};
+    while (s.len && strchr(" \t\r\n", s.ptr[s.len - 1]))
+        s.len--;
+    return str_eq(s, STR("true"));
+}
+
 /* ---- edges by themselves ---- */
 
 static void check_edge(struct spec_parser *p, const struct spec_graph *g, const struct spec_edge *e)
@@ -72,6 +84,22 @@ static void check_shadows(struct spec_parser *p, const struct spec_graph *g, con
     }
 }
 
+/* Of conditions and questions one is taken, in the order of priority. */
+static void check_behind_else(struct spec_parser *p, const struct spec_graph *g, const struct spec_node *n)
+{
+    const struct spec_edge *otherwise = NULL;
+
+    for (size_t i = 0; i < n->n_edges; i++) {
+        const struct spec_edge *e = &g->edges.at[n->first_edge + i];
+
+        if (otherwise && (e->on == SPEC_CONDITION || e->on == SPEC_LLM))
+            spec_say(p, SPEC_WARNING, e->path, "give it a higher priority", "never taken: %s always holds before it",
+                     otherwise->path);
+        if (!otherwise && is_else(e))
+            otherwise = e;
+    }
+}
+
 /* ---- ways ---- */
 
 /*
@@ -114,10 +142,11 @@ static void check_reachable(struct spec_parser *p, const struct spec_graph *g)
                      "'%.*s' cannot be reached from the entry '%.*s'", STR_ARG(g->nodes.at[i].id), STR_ARG(g->entry));
 }
 
-static bool has_plain(const struct spec_graph *g, const struct spec_node *n)
+/* Whenever it succeeds, something comes next. */
+static bool goes_on(const struct spec_graph *g, const struct spec_node *n)
 {
     for (size_t i = 0; i < n->n_arcs; i++)
-        if (is_plain(g->arcs[n->first_arc + i].edge))
+        if (is_plain(g->arcs[n->first_arc + i].edge) || is_else(g->arcs[n->first_arc + i].edge))
             return true;
     return n->type == SPEC_ROUTER && n->otherwise_index != SPEC_NONE;
 }
@@ -135,11 +164,14 @@ static bool has_conditions(const struct spec_graph *g, const struct spec_node *n
 
 static void check_dead_end(struct spec_parser *p, const struct spec_graph *g, const struct spec_node *n)
 {
-    if (!has_conditions(g, n) || has_plain(g, n))
+    if (!has_conditions(g, n) || goes_on(g, n))
         return;
     spec_say(p, SPEC_WARNING, n->path,
-             n->type == SPEC_ROUTER ? "give it an 'otherwise'" : "add an edge that is taken on success",
-             "when no condition of '%.*s' holds the graph ends there", STR_ARG(n->id));
+             n->type == SPEC_ROUTER ? "give it an 'otherwise'"
+                                    : "an else is an edge with \"when\": \"true\" and the lowest priority",
+             n->type == SPEC_ROUTER ? "when no route of '%.*s' holds it fails"
+                                    : "when no condition of '%.*s' holds the graph ends there",
+             STR_ARG(n->id));
 }
 
 /* Backwards from every node at which a graph can end, until nothing more is found. */
@@ -150,7 +182,7 @@ static void check_ends(struct spec_parser *p, const struct spec_graph *g)
     const struct spec_node *first = NULL;
 
     for (size_t i = 0; i < g->nodes.n; i++)
-        ends[i] = !has_plain(g, &g->nodes.at[i]);
+        ends[i] = !goes_on(g, &g->nodes.at[i]);
     while (more) {
         more = false;
         for (size_t i = g->n_arcs; i-- > 0;)
@@ -380,6 +412,41 @@ static void check_inputs(struct spec_parser *p, const struct spec_graph *g, cons
     }
 }
 
+/* Nodes that name no outputs give what they like; only a router gives nothing. */
+static bool is_told_apart(const struct spec_graph *g)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i].outputs.n == 0 && g->nodes.at[i].type != SPEC_ROUTER)
+            return false;
+    return true;
+}
+
+/* Whether another node sets it, or it is there from the beginning: without `inputs` all of the memory goes in. */
+static bool comes_in(const struct spec_graph *g, const struct spec_node *into, struct str key)
+{
+    bool found = into->inputs.n == 0 && g->memory && json_get(g->memory, key);
+
+    for (size_t i = 0; into->inputs.n == 0 && !found && i < g->nodes.n; i++)
+        for (size_t k = 0; &g->nodes.at[i] != into && !found && k < g->nodes.at[i].outputs.n; k++)
+            found = str_eq(g->nodes.at[i].outputs.at[k], key);
+    return found;
+}
+
+/* The memory of a graph inside at its end: what its nodes set, what it began with, and its inputs. */
+static void check_inner(struct spec_parser *p, const struct spec_graph *g, const struct spec_node *n)
+{
+    struct map keys = {0};
+
+    gather_keys(p, n->graph, &keys);
+    add_keys(&keys, &n->inputs);
+    for (size_t i = 0; i < n->outputs.n; i++)
+        if (!map_get(&keys, n->outputs.at[i]) && !comes_in(g, n, n->outputs.at[i]))
+            spec_say(p, SPEC_WARNING, arena_printf(&p->spec->arena, "%s.outputs[%zu]", n->path, i),
+                     "name it in the outputs of one of its nodes", "the graph inside never sets '%.*s'",
+                     STR_ARG(n->outputs.at[i]));
+    map_done(&keys, NULL);
+}
+
 /* A graph inside another one gets what it needs from there. */
 static void check_keys(struct spec_parser *p, const struct spec_graph *g)
 {
@@ -388,6 +455,9 @@ static void check_keys(struct spec_parser *p, const struct spec_graph *g)
     gather_keys(p, g, &keys);
     if (p->nesting <= 1)
         check_inputs(p, g, &keys);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        if (g->nodes.at[i].graph && is_told_apart(g->nodes.at[i].graph))
+            check_inner(p, g, &g->nodes.at[i]);
     for (size_t i = 0; i < g->conflict.n; i++)
         if (!map_get(&keys, g->conflict.at[i].key))
             spec_say(p, SPEC_WARNING, member(p, g->path, "conflict"), "", "a rule for '%.*s', which no node sets",
@@ -408,6 +478,7 @@ void spec_check(struct spec_parser *p, struct spec_graph *g)
     check_reachable(p, g);
     for (size_t i = 0; i < g->nodes.n; i++) {
         check_shadows(p, g, &g->nodes.at[i]);
+        check_behind_else(p, g, &g->nodes.at[i]);
         check_dead_end(p, g, &g->nodes.at[i]);
     }
     check_ends(p, g);

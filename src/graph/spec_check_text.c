@@ -111,10 +111,17 @@ static void warn_nil(struct texts *t, const char *path, struct str key)
              "'%.*s' is stored nowhere: expressions see nil", STR_ARG(key));
 }
 
-static void check_expr(struct texts *t, const struct spec_expr *e, const char *path, const char *member)
+static const char *const seen_by_ways[] = {"output", "memory", "result", NULL};
+static const char *const seen_by_maps[] = {"memory", "inputs", NULL};
+
+/* `seen`: the values it gets; NULL: statements, which have names of their own. */
+static void check_expr(struct texts *t, const struct spec_expr *e, const char *const *seen, const char *path,
+                       const char *member)
 {
     const struct spec_texts *keys = &t->g->checkpoints.exclude_memory_keys;
 
+    if (e->expr && seen)
+        spec_check_names(t->p, e->source, seen, t->keys, arena_printf(&t->p->spec->arena, "%s.%s", path, member));
     for (size_t i = 0; e->source.len > 0 && i < keys->n; i++)
         if (mentions(e->source, keys->at[i]))
             warn_nil(t, arena_printf(&t->p->spec->arena, "%s.%s", path, member), keys->at[i]);
@@ -122,30 +129,69 @@ static void check_expr(struct texts *t, const struct spec_expr *e, const char *p
 
 /* ---- all of them ---- */
 
-static void check_node(struct texts *t, const struct spec_node *n)
+/* An agent's outputs are part of its conversation, a person's answer is an event, a map's results are kept one by one. */
+static const char *who_stores(const struct spec_node *n, bool in_map)
+{
+    return n->type == SPEC_EVENT_LOOP      ? "an agent"
+           : n->type == SPEC_HUMAN_INPUT   ? "a person"
+           : n->type == SPEC_MAP || in_map ? "a map"
+                                           : NULL;
+}
+
+static void check_outputs(struct texts *t, const struct spec_node *n, bool in_map)
+{
+    const char *who = who_stores(n, in_map);
+
+    for (size_t i = 0; who && i < n->outputs.n; i++)
+        if (is_excluded(t->g, n->outputs.at[i]))
+            spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.outputs[%zu]", n->path, i),
+                     n->type == SPEC_HUMAN_INPUT ? "give it when it runs: --set" : "let a function give it",
+                     "'%.*s' is stored nowhere, so %s cannot set it", STR_ARG(n->outputs.at[i]), who);
+}
+
+/* What they are given is stored, or shown to a model. */
+static void check_inputs(struct texts *t, const struct spec_node *n)
+{
+    bool stored = n->type == SPEC_LUA || n->type == SPEC_ROUTER || n->type == SPEC_EVENT_LOOP;
+
+    for (size_t i = 0; stored && i < n->inputs.n; i++)
+        if (is_excluded(t->g, n->inputs.at[i]))
+            spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.inputs[%zu]", n->path, i),
+                     "give it to a function", "'%.*s' is stored nowhere: a node of type %s gets nil",
+                     STR_ARG(n->inputs.at[i]), spec_node_words[n->type]);
+}
+
+static void check_node(struct texts *t, const struct spec_node *n, bool in_map)
 {
     check_text(t, n->prompt, n->path, "prompt");
     check_text(t, n->system_prompt, n->path, "system_prompt");
     check_text(t, n->question, n->path, "question");
-    for (size_t i = 0; n->type == SPEC_EVENT_LOOP && i < n->outputs.n; i++)
-        if (is_excluded(t->g, n->outputs.at[i])) /* an agent's outputs are part of its conversation */
-            spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.outputs[%zu]", n->path, i),
-                     "let a function give it", "'%.*s' is stored nowhere, so an agent cannot set it",
-                     STR_ARG(n->outputs.at[i]));
-    check_expr(t, &n->code, n->path, "code");
-    check_expr(t, &n->over, n->path, "over");
+    check_inputs(t, n);
+    check_outputs(t, n, in_map);
+    spec_check_tools(t->p, n);
+    if (n->as.len > 0 && is_excluded(t->g, n->as))
+        spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.as", n->path), "take another name",
+                 "'%.*s' is stored nowhere, and the list of a map is stored", STR_ARG(n->as));
+    check_expr(t, &n->code, NULL, n->path, "code");
+    check_expr(t, &n->over, n->over_key.len ? NULL : seen_by_maps, n->path, "over");
     if (n->over_key.len > 0 && is_excluded(t->g, n->over_key))
         warn_nil(t, arena_printf(&t->p->spec->arena, "%s.over", n->path), n->over_key);
     for (size_t i = 0; i < n->routes.n; i++)
-        check_expr(t, &n->routes.at[i].when, n->routes.at[i].path, "when");
+        check_expr(t, &n->routes.at[i].when, seen_by_ways, n->routes.at[i].path, "when");
 }
 
 static void check_edge(struct texts *t, const struct spec_edge *e)
 {
-    check_expr(t, &e->when, e->path, "when");
-    for (size_t i = 0; i < e->map.n; i++)
-        check_expr(t, &e->map.at[i].value, e->path,
-                   arena_printf(&t->p->spec->arena, "map.%.*s", STR_ARG(e->map.at[i].key)));
+    check_expr(t, &e->when, seen_by_ways, e->path, "when");
+    for (size_t i = 0; i < e->map.n; i++) {
+        const char *member = arena_printf(&t->p->spec->arena, "map.%.*s", STR_ARG(e->map.at[i].key));
+
+        check_expr(t, &e->map.at[i].value, seen_by_ways, e->path, member);
+        if (is_excluded(t->g, e->map.at[i].key))
+            spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.%s", e->path, member),
+                     "take another name, or let a function set it",
+                     "'%.*s' is stored nowhere, and what an edge gives is stored", STR_ARG(e->map.at[i].key));
+    }
 }
 
 /* The graph itself is stored: a value that is stored nowhere cannot stand in it. */
@@ -180,7 +226,7 @@ void spec_check_texts(struct spec_parser *p, const struct spec_graph *g, struct 
     check_memory(&t);
     for (size_t i = 0; i < g->nodes.n; i++)
         for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)
-            check_node(&t, n);
+            check_node(&t, n, n != &g->nodes.at[i]);
     for (size_t i = 0; i < g->edges.n; i++)
         check_edge(&t, &g->edges.at[i]);
 }

@@ -5,6 +5,7 @@
  * became something else or asks for inputs it did not ask for before.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/map.h"
 #include "graph/spec.h"
@@ -123,20 +124,60 @@ static int likeness(const struct spec_node *old, const struct spec_node *new)
     return points;
 }
 
-static size_t like(const struct spec_diff *d, const struct spec_node *old)
+/* Where two removed ones are like the same new one, the one that is more like it has it: two nodes cannot become one. */
+struct pair {
+    size_t old, new; /* in the nodes of the diff */
+    int points;
+};
+
+static int by_points(const void *a, const void *b)
 {
-    size_t best = SPEC_NONE;
-    int most = LIKE_ENOUGH - 1;
+    const struct pair *x = a, *y = b;
 
-    for (size_t i = 0; i < d->n; i++) {
-        int points = d->nodes[i].change == SPEC_ADDED ? likeness(old, d->nodes[i].after) : 0;
+    if (x->points != y->points)
+        return y->points - x->points;
+    return x->old != y->old ? x->old > y->old ? 1 : -1 : x->new > y->new ? 1 : x->new < y->new ? -1 : 0;
+}
 
-        if (points > most) {
-            most = points;
-            best = d->nodes[i].after->index;
+static size_t find_pairs(struct arena *a, const struct spec_diff *d, struct pair **ret)
+{
+    size_t n = 0, cap = 0;
+    struct pair *list = NULL;
+
+    for (size_t i = 0; i < d->n; i++)
+        for (size_t k = 0; d->nodes[i].change == SPEC_REMOVED && k < d->n; k++) {
+            int points = d->nodes[k].change == SPEC_ADDED ? likeness(d->nodes[i].before, d->nodes[k].after) : 0;
+
+            if (points < LIKE_ENOUGH)
+                continue;
+            if (n == cap) {
+                struct pair *more = arena_zero(a, (cap = cap ? 2 * cap : 16) * sizeof(*more));
+
+                if (n)
+                    memcpy(more, list, n * sizeof(*more));
+                list = more;
+            }
+            list[n++] = (struct pair){i, k, points};
         }
+    *ret = list;
+    return n;
+}
+
+static void find_renames(struct arena *a, struct spec_diff *d)
+{
+    struct pair *pairs = NULL;
+    size_t n = find_pairs(a, d, &pairs);
+    bool *taken = arena_zero(a, d->n + 1);
+
+    if (n)
+        qsort(pairs, n, sizeof(*pairs), by_points);
+    for (size_t i = 0; i < n; i++) {
+        if (taken[pairs[i].new] || d->nodes[pairs[i].old].rename != SPEC_NONE)
+            continue;
+        taken[pairs[i].new] = true;
+        d->nodes[pairs[i].old].rename = d->nodes[pairs[i].new].after->index;
+        d->nodes[pairs[i].old].needs = new_inputs(a, d->nodes[pairs[i].old].before, d->nodes[pairs[i].new].after);
     }
-    return best;
 }
 
 /* ---- the whole ---- */
@@ -182,9 +223,7 @@ void spec_compare(struct arena *a, const struct spec_graph *before, const struct
             judge(a, before, after, n);
     }
     add_new(&d, &old, after);
-    for (size_t i = 0; i < before->nodes.n; i++)
-        if (d.nodes[i].change == SPEC_REMOVED)
-            d.nodes[i].rename = like(&d, d.nodes[i].before);
+    find_renames(a, &d);
     d.same = same_json(before, after);
     map_done(&old, NULL);
     map_done(&new, NULL);

@@ -71,6 +71,14 @@ void spec_check(struct spec_parser *p, struct spec_graph *g);
 struct map;
 void spec_check_texts(struct spec_parser *p, const struct spec_graph *g, struct map *keys);
 
+/* Names that mean nothing: of tools; in an expression, where `seen` (ended by NULL) are the values it gets. */
+void spec_check_tools(struct spec_parser *p, const struct spec_node *n);
+void spec_check_names(struct spec_parser *p, struct str source, const char *const *seen, const struct map *keys,
+                      const char *path);
+
+/* The hint for an expression that is not Lua; "": there is none. */
+const char *spec_lua_hint(struct spec_parser *p, struct str source);
+
 void spec_compile(struct spec_parser *p, struct str source, bool body, const struct spec_place *at,
                   struct spec_expr *ret);
 

@@ -179,19 +179,6 @@ static void keep_expr(struct spec *s, struct expr *e)
     s->exprs[s->n_exprs++] = e;
 }
 
-/* Many come from a place where conditions are Python. */
-static const char *lua_of(struct spec_parser *p, struct str source)
-{
-    AUTO(buf_done) struct buf lua = BUF_INIT(1000);
-    struct tide_err err;
-    struct expr *e = NULL;
-
-    if (expr_from_python(source, &lua, &err) || lua.failed || expr_compile(buf_view(&lua), &e, &err))
-        return "";
-    expr_free(e);
-    return arena_printf(&p->spec->arena, "in Lua: %s", buf_cstr(&lua));
-}
-
 void spec_compile(struct spec_parser *p, struct str source, bool body, const struct spec_place *at,
                   struct spec_expr *ret)
 {
@@ -200,7 +187,7 @@ void spec_compile(struct spec_parser *p, struct str source, bool body, const str
 
     *ret = (struct spec_expr){source, NULL}; /* given, also when it is wrong */
     if ((body ? expr_compile_body : expr_compile)(source, &e, &err)) {
-        spec_say_at(p, at, body ? "" : lua_of(p, source), "%.400s", err.msg);
+        spec_say_at(p, at, body ? "" : spec_lua_hint(p, source), "%.400s", err.msg);
         return;
     }
     keep_expr(p->spec, e);

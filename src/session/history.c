@@ -10,6 +10,7 @@
 /* Finished effects that must happen once, among the events that a rollback would cut. */
 struct finished {
     struct map once;  /* call_id -> tool: begun in the part that is cut, or open where it begins */
+    struct map told;  /* call_id of those that are named */
     struct map begun; /* of these, begun in the part that is cut and not ended: nobody knows whether they happened */
     struct buf named;
     size_t n;
@@ -18,6 +19,9 @@ struct finished {
 
 static void name_effect(struct finished *f, const char *tool, struct str call)
 {
+    if (map_get(&f->told, call))
+        return;
+    map_put(&f->told, call, f);
     if (f->n++ < 3)
         buf_addf(&f->named, "%s%s (call %.*s)", f->n > 1 ? ", " : "", tool[0] ? tool : "a tool", STR_ARG(call));
 }
@@ -90,6 +94,7 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
                       to_seq, buf_cstr(&f.named), f.n > 3 ? ", …" : "");
     map_done(&f.once, free);
     map_done(&f.begun, free);
+    map_done(&f.told, NULL);
     buf_done(&f.named);
     arena_done(&f.parse);
     return code;

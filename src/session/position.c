@@ -35,6 +35,8 @@ void position_done(struct position *p)
     map_done(&p->scopes, scope_free);
     map_done(&p->writers, free);
     map_done(&p->troubles, free);
+    map_done(&p->dropped, free);
+    free(p->checkpoints);
     free(p->graph_digest);
 }
 
@@ -115,13 +117,14 @@ static void drop_frame(struct content *c, struct str node, int64_t visit, struct
     struct str frame = str_from(arena_printf(a, "%.*s#%lld", STR_ARG(node), (long long)visit));
     struct position *p = &c->position;
 
-    if (!p->scopes.live)
+    if (!map_get(&p->scopes, frame)) /* nothing ran inside it */
         return;
     drop_inside(&p->ready, frame, task_free);
     drop_inside(&p->active, frame, task_free);
     drop_inside(&p->scopes, frame, scope_free);
     drop_inside(&p->writers, frame, free);
     drop_inside(&p->troubles, frame, free);
+    drop_inside(&p->dropped, frame, free);
     drop_inside(&c->visits, frame, free);
     drop_inside(&c->conversations, frame, free);
     drop_inside(&c->outputs, frame, scope_free);
@@ -133,10 +136,12 @@ void content_run_started(struct content *c, const struct fact *f)
 {
     struct position *p = &c->position;
     struct str digest = text_of(f, "graph_digest");
+    const struct json *checkpoints = json_get(f->body, STR("checkpoints"));
 
     if (!digest.len)
         return;
     text_set(&p->graph_digest, digest);
+    text_set(&p->checkpoints, checkpoints ? json_source(checkpoints) : STR(""));
     if (json_get(f->body, STR("graph"))) {
         memcpy(p->graph_session, c->session, sizeof p->graph_session);
         p->graph_seq = f->ev->seq;
@@ -194,6 +199,7 @@ void content_node_started(struct content *c, const struct fact *f)
     struct task *t = map_get(&p->active, node);
 
     map_set_int(&c->visits, node, visit);
+    map_drop(&p->dropped, node);
     text_set(&c->node, node);
     text_set(&c->next_node, STR(""));
     if (!t || t->visit != visit) {
@@ -253,6 +259,8 @@ void content_node_failed(struct content *c, const struct fact *f)
     p->retries += retry_at.len > 0;
     if (!t)
         return;
+    if (json_get_bool(f->body, STR("dropped"), false))
+        map_set_int(&p->dropped, node, t->visit);
     t->attempt = json_get_int(f->body, STR("attempt"), t->attempt);
     t->retry_at_ms = 0;
     if (retry_at.len && time_parse(retry_at, &t->retry_at_ms))
@@ -274,8 +282,9 @@ static void rename_entry(struct map *m, struct str from, struct str to)
 /* The same node in a newer graph; a name that is taken is refused before this is recorded. */
 void content_node_renamed(struct content *c, const struct fact *f)
 {
-    struct map *const maps[] = {&c->position.ready, &c->position.active, &c->position.troubles,
-                                &c->visits,         &c->conversations,   &c->outputs};
+    struct map *const maps[] = {&c->position.ready,   &c->position.active, &c->position.troubles,
+                                &c->position.dropped, &c->visits,          &c->conversations,
+                                &c->outputs};
     struct str from = text_of(f, "from"), to = text_of(f, "to");
 
     for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
@@ -349,6 +358,17 @@ static void put_inner(struct json_out *o, const struct position *p)
     json_out_end(o, '}');
 }
 
+static void put_dropped(struct json_out *o, const struct position *p)
+{
+    if (!p->dropped.live)
+        return;
+    json_out_key(o, STR("dropped"));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(&p->dropped, NULL); e; e = map_next(&p->dropped, e))
+        json_out_kint(o, map_key(e), *(int64_t *)e->value);
+    json_out_end(o, '}');
+}
+
 void position_encode(struct json_out *o, const struct position *p, enum state_part part)
 {
     bool inner = part != STATE_SUMMARY && (p->scopes.live || p->writers.live || p->troubles.live);
@@ -361,8 +381,11 @@ void position_encode(struct json_out *o, const struct position *p, enum state_pa
     put_tasks(o, "active", &p->active, part);
     if (part != STATE_SUMMARY)
         put_inner(o, p);
+    put_dropped(o, p);
     put_number(o, "steps", p->steps);
     put_number(o, "retries", p->retries);
+    if (p->checkpoints && part != STATE_SUMMARY)
+        json_out_kraw(o, STR("checkpoints"), str_from(p->checkpoints));
     json_out_kstr_opt(o, STR("graph_digest"), str_from(p->graph_digest));
     json_out_kstr_opt(o, STR("graph_session"), str_from(p->graph_session));
     put_number(o, "graph_seq", p->graph_seq);
@@ -393,7 +416,8 @@ static void get_tasks(struct arena *a, struct map *m, const struct json *object)
 void position_decode(struct arena *a, struct position *p, const struct json *v)
 {
     const struct json *scopes = json_get(v, STR("scopes")), *writers = json_get(v, STR("writers")),
-                      *troubles = json_get(v, STR("troubles"));
+                      *troubles = json_get(v, STR("troubles")), *dropped = json_get(v, STR("dropped")),
+                      *checkpoints = json_get(v, STR("checkpoints"));
     int64_t n;
 
     get_tasks(a, &p->ready, json_get(v, STR("ready")));
@@ -411,8 +435,13 @@ void position_decode(struct arena *a, struct position *p, const struct json *v)
         if (json_int(m, &n))
             map_set_int(&p->troubles, json_key_text(a, m), n);
     }
+    for (const struct json *m = dropped ? dropped->first : NULL; m; m = m->next) {
+        if (json_int(m, &n))
+            map_set_int(&p->dropped, json_key_text(a, m), n);
+    }
     p->steps = json_get_int(v, STR("steps"), 0);
     p->retries = json_get_int(v, STR("retries"), 0);
+    text_set(&p->checkpoints, checkpoints ? json_source(checkpoints) : STR(""));
     text_set(&p->graph_digest, json_get_text(a, v, STR("graph_digest")));
     snprintf(p->graph_session, sizeof p->graph_session, "%.*s", STR_ARG(json_get_text(a, v, STR("graph_session"))));
     p->graph_seq = json_get_int(v, STR("graph_seq"), 0);

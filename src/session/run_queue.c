@@ -32,8 +32,9 @@ enum tide_code run_flush(struct tide_run *r, struct tide_err *err)
         return code;
     }
     r->starting = false;
-    if (!code && q->doubt) /* an earlier flush was told, and given up */
+    if (!code && (q->doubt || r->s->lost)) /* an earlier flush was told, whoever made it, and given up */
         code = TIDE_UNKNOWN;
+    r->s->lost = false;
     q->doubt = run_is_trouble(code);
     for (size_t i = 0; i < q->n && run_is_trouble(code); i++) {
         enum tide_code again = run_append_again(r, q->batches[i].before, &q->batches[i].draft, err);

@@ -87,6 +87,7 @@ enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
     if (group_owes(&s->owner)) {
         code = group_flush(s->store->group, &s->owner, err);
         settle(s, code);
+        s->lost |= code != TIDE_OK; /* told to whoever looks now, who may not be the run that queued it */
         if (code)
             return code;
     }

@@ -17,6 +17,7 @@ struct tide_session {
     unsigned flags;     /* enum tide_session_flags */
     bool acquiring;     /* the lease is held, or a queued batch takes it */
     bool fenced, stale; /* stale: the state holds what did not get stored; load before use */
+    bool lost;          /* queued batches failed, and their run has not been told */
     bool unsettled;     /* the outcome of an append is not known: settle the store before looking */
     struct arena parse; /* of the append under way */
 };

@@ -52,7 +52,9 @@ struct position {
     struct map scopes;                /* frame -> struct map * of key -> JSON text: what a graph inside remembers */
     struct map writers;               /* frame, U+001F, key -> branch that set it while others ran beside it */
     struct map troubles;              /* node -> int64_t * failed attempts */
+    struct map dropped;               /* node -> int64_t * visit in which it failed for good, and the others went on */
     int64_t steps, retries;           /* nodes begun; attempts that failed and were to be made again */
+    char *checkpoints;                /* what the run says of them over the graph's; JSON; NULL: nothing */
     char *graph_digest;               /* of the graph that runs; NULL: none */
     char graph_session[TIDE_ID_SIZE]; /* whose event holds it … */
     int64_t graph_seq;                /* … at this seq */

@@ -119,12 +119,95 @@ static void say_steps(const struct subject *o)
         say_quoted(o->st, "; it was in the middle of ", ((const struct effect *)e->value)->tool);
 }
 
+/* A node that must happen once and was cut. */
+static const char *cut_node(const struct subject *o)
+{
+    const struct map *effects = &o->state->ledger.effects;
+
+    for (struct map_entry *e = map_next(effects, NULL); e; e = map_next(effects, e)) {
+        const struct effect *f = e->value;
+
+        if (!f->past && f->tool && f->effect && strcmp(f->effect, "once") == 0 && strncmp(e->key, "node:", 5) == 0)
+            return f->tool;
+    }
+    return NULL;
+}
+
+/* What must happen once, failed or was cut, and is still to be gone on with. A rollback leaves a node behind; an edge may
+ * have taken care of it. */
+static const char *stuck_at(const struct subject *o)
+{
+    const char *cut = o->graph ? cut_node(o) : NULL, *stuck = o->state->ledger.stuck;
+    const struct task *t = o->graph && stuck ? map_get(&o->state->content.position.active, str_from(stuck)) : NULL;
+
+    if (o->chat || cut || !o->graph)
+        return o->chat ? NULL : cut ? cut : stuck;
+    return t && (t->state == TASK_RUNNING || t->state == TASK_FAILED) ? stuck : NULL;
+}
+
 static void say_stuck(const struct subject *o)
 {
-    if (o->chat || !o->state->ledger.stuck || !o->st->is_resumable)
+    const char *name = stuck_at(o);
+
+    if (!name || !o->st->is_resumable)
         return;
-    say_quoted(o->st, "; step ", o->state->ledger.stuck);
+    say_quoted(o->st, o->graph ? "; node " : "; step ", name);
     say(o->st, " must happen once and failed or was cut: find out whether it happened");
+}
+
+/* What a node that failed with this code needs before it can go on. */
+enum mending {
+    MEND_NOTHING, /* it may well go on as it is */
+    MEND_GRAPH,   /* another graph alone helps */
+    MEND_EITHER,  /* another graph, or another value: with the same of both it ends there again */
+    MEND_HERE,    /* something of this machine, or another graph */
+    MEND_VALUE
+};
+
+static enum mending mending(const struct subject *o)
+{
+    static const struct {
+        const char *code;
+        enum mending mend;
+    } known[] = {
+        {"max_steps", MEND_GRAPH}, {"conflict", MEND_GRAPH}, {"secret", MEND_GRAPH},        {"too_big", MEND_EITHER},
+        {"template", MEND_EITHER}, {"lua", MEND_EITHER},     {"choice", MEND_EITHER},       {"limit", MEND_EITHER},
+        {"not_found", MEND_HERE},  {"denied", MEND_HERE},    {"missing_input", MEND_VALUE},
+    };
+    const struct run *r = o->run;
+    const char *code = o->graph && r->end == RUN_FAILED && o->st->is_resumable ? r->error_code : NULL;
+
+    for (size_t i = 0; code && i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].code, code) == 0)
+            return known[i].mend;
+    return MEND_NOTHING;
+}
+
+/* A graph inside that is over without what it promised: nothing in it is left to run. */
+static bool is_hollow(const struct subject *o)
+{
+    const struct run *r = o->run;
+    const struct position *p = &o->state->content.position;
+    const struct task *t = o->graph && r->failed_at_node ? map_get(&p->active, str_from(r->failed_at_node)) : NULL;
+    char frame[256];
+
+    if (!t || !r->error_code || strcmp(r->error_code, "missing_output") != 0)
+        return false;
+    snprintf(frame, sizeof frame, "%s#%" PRId64, r->failed_at_node, t->visit);
+    return map_get(&p->scopes, str_from(frame)) != NULL;
+}
+
+static void say_mending(const struct subject *o)
+{
+    static const char *const words[] = {[MEND_NOTHING] = NULL,
+                                        [MEND_GRAPH] = "go on with a graph that is mended",
+                                        [MEND_EITHER] = "go on with a graph that is mended, or with another value",
+                                        [MEND_HERE] = "put it there, or go on with a graph that is mended",
+                                        [MEND_VALUE] = "set what is missing"};
+    enum mending m = is_hollow(o) ? MEND_GRAPH : mending(o);
+
+    if (words[m])
+        say(o->st, "; as it is it would end there again: %s", words[m]);
 }
 
 static void say_maker(const struct subject *o)
@@ -261,6 +344,21 @@ static void say_running(const struct subject *o)
         say(o->st, "; it was asked to stop");
 }
 
+/* Some branch ended early, and that was to be so: never hidden. */
+static void say_dropped(const struct subject *o)
+{
+    const struct map *dropped = &o->state->content.position.dropped;
+    size_t said = 0;
+
+    if (!o->graph || !dropped->live)
+        return;
+    say(o->st, "; %zu node%s failed, the others went on", dropped->live, dropped->live == 1 ? "" : "s");
+    for (struct map_entry *e = map_next(dropped, NULL); e && said < NODES_SAID; e = map_next(dropped, e), said++)
+        say_quoted(o->st, said ? ", " : ": ", e->key);
+    if (dropped->live > said)
+        say(o->st, " and %zu more", dropped->live - said);
+}
+
 static void say_idle(const struct subject *o)
 {
     const struct run *r = o->run;
@@ -285,7 +383,10 @@ static void say_idle(const struct subject *o)
         say_quoted(s, ": ", r->error_message);
     if (r->end == RUN_FAILED && !s->is_resumable)
         say(s, "; it cannot be resumed");
+    say_dropped(o);
     say_stuck(o);
+    if (!stuck_at(o))
+        say_mending(o);
     say_maker(o);
 }
 
@@ -318,18 +419,20 @@ static void offer_new_run(const struct subject *o)
         offer(o, "exec --session", " -- PROGRAM");
 }
 
-/* A node that must happen once and was cut. */
-static const char *cut_node(const struct subject *o)
+#define NAME_MAX_OFFERED 100
+
+/* As a shell takes it. False: it does not go into a command as it is. */
+static bool put_word(char *out, size_t size, const char *option, const char *name)
 {
-    const struct map *effects = &o->state->ledger.effects;
+    bool plain = str_is_id(str_from(name));
 
-    for (struct map_entry *e = map_next(effects, NULL); e; e = map_next(effects, e)) {
-        const struct effect *f = e->value;
-
-        if (!f->past && f->tool && f->effect && strcmp(f->effect, "once") == 0 && strncmp(e->key, "node:", 5) == 0)
-            return f->tool;
-    }
-    return NULL;
+    for (const char *c = name; *c; c++)
+        if (*c == '\'' || (unsigned char)*c < ' ' || *c == 0x7f)
+            return false;
+    if (strlen(name) > NAME_MAX_OFFERED)
+        return false;
+    snprintf(out, size, plain ? " %s %s" : " %s '%s'", option, name);
+    return true;
 }
 
 /*
@@ -338,16 +441,34 @@ static const char *cut_node(const struct subject *o)
  */
 static bool offer_settling(const struct subject *o)
 {
-    const char *name = o->graph ? cut_node(o) : o->state->ledger.stuck;
-    char option[48];
+    const char *name = stuck_at(o);
+    char option[NAME_MAX_OFFERED + 32];
 
-    if (o->chat || !name || strlen(name) >= 32 || !str_is_id(str_from(name)))
+    if (!name || !put_word(option, sizeof option, "--happened", name))
         return false;
-    snprintf(option, sizeof option, " --happened %.32s", name);
-    offer_resume(o, option);
-    snprintf(option, sizeof option, " --retry %.32s", name);
-    offer_resume(o, option);
+    if (!o->graph || !strchr(name, '#')) /* inside of something nobody can say what it gave */
+        offer_resume(o, option);
+    if (put_word(option, sizeof option, "--retry", name))
+        offer_resume(o, option);
     return true;
+}
+
+/* The same graph with the same memory would fail again. */
+static bool offer_mending(const struct subject *o)
+{
+    enum mending m = mending(o);
+
+    if (is_hollow(o)) { /* what is inside is complete: it runs again only from before it */
+        offer_resume(o, " --checkpoint CHECKPOINT --graph NEW.json");
+        return true;
+    }
+    if (m == MEND_HERE)
+        offer_resume(o, "");
+    if (m == MEND_EITHER || m == MEND_VALUE)
+        offer_resume(o, " --set KEY=VALUE");
+    if (m == MEND_GRAPH || m == MEND_EITHER || m == MEND_HERE)
+        offer_resume(o, " --graph NEW.json");
+    return m != MEND_NOTHING;
 }
 
 static void next_interrupted(const struct subject *o)
@@ -387,7 +508,7 @@ static void next_running(const struct subject *o)
 
 static void next_idle(const struct subject *o)
 {
-    if (o->run->end == RUN_COMPLETED || !offer_settling(o))
+    if (o->run->end == RUN_COMPLETED || (!offer_settling(o) && !offer_mending(o)))
         offer_resume(o, "");
     if (o->st->next_count == 0)
         offer_new_run(o);

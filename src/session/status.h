@@ -7,7 +7,7 @@
 
 #define STATUS_WHY 1024
 #define STATUS_NEXT 4      /* commands at most */
-#define STATUS_COMMAND 160 /* the longest one with the longest id fits */
+#define STATUS_COMMAND 320 /* the longest one with the longest id fits */
 
 struct status {
     const char *status, *outcome, *reason;  /* constant words, or texts of the state */

@@ -113,6 +113,22 @@ check 'with its place' grep -qF '$.goal: ' warnings
 check 'a check of the original says what to do' eval "tidemark graph check agent.json | grep -q 'tidemark graph import'"
 refuses 'what is none' 2 'not an agent.json of Hive' graph import good.json
 
+# ---- small ones ----
+echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"lua","code":"return {}"}]}' >one.json
+check_is 'one is one' 'ok  x: 1 node, 0 edges' "$(tidemark graph check one.json)"
+# shaped EDGES...: a graph of three nodes with these.
+shaped() {
+    echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"lua","code":"return {}"},
+     {"id":"b","type":"lua","code":"return {}"},{"id":"c","type":"lua","code":"return {}"}],"edges":['"$1"']}' >shaped.json
+    tidemark graph check shaped.json
+}
+shaped '{"from":"a","to":"b","when":"output.x"},{"from":"a","to":"c","when":"output.y"}' >out
+check 'conditions without an else, and what one is' eval "grep -q 'the graph ends there' out && grep -qF 'an else is an edge with \"when\": \"true\" and the lowest priority' out"
+check_is 'with one there is nothing to warn of' 'ok  x: 3 nodes, 2 edges' \
+    "$(shaped '{"from":"a","to":"b","when":"output.x"},{"from":"a","to":"c","when":" true ","priority":-1}')"
+check 'what stands behind it is never taken' eval \
+    "shaped '{\"from\":\"a\",\"to\":\"b\",\"when\":\"output.x\"},{\"from\":\"a\",\"to\":\"c\",\"when\":\"true\",\"priority\":1}' | grep -qF '\$.edges[0]: never taken: \$.edges[1] always holds before it'"
+
 # ---- schema ----
 check 'the schema is the published one' eval "tidemark graph schema | cmp - '$TIDE_SOURCE/docs/graph.schema.json'"
 # shellcheck disable=SC2016 # the name of a key

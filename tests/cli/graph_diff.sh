@@ -42,13 +42,27 @@ refuses 'a graph that is wrong' 2 'tidemark graph check bad.json' graph diff old
 tidemark graph diff old.json new.json --json >out
 check 'as JSON' eval 'is_json <out'
 check_is 'with what a node needs and may be called' 'style approve' "$(json '$.nodes[2].needs[0]' <out) $(json '$.nodes[1].rename' <out)"
+cat >two.json <<'END'
+{"tidemark_graph": 1, "id": "two", "entry": "p", "nodes": [
+  {"id": "p", "type": "lua", "code": "return {x = 1}", "outputs": ["x"]},
+  {"id": "q", "type": "human_input", "question": "Sure?", "inputs": ["x"], "outputs": ["y"]},
+  {"id": "r", "type": "human_input", "question": "Why?", "inputs": ["x"], "outputs": ["y"]}],
+ "edges": [{"from": "p", "to": "q"}, {"from": "q", "to": "r"}]}
+END
+cat >one.json <<'END'
+{"tidemark_graph": 1, "id": "two", "entry": "p", "nodes": [
+  {"id": "p", "type": "lua", "code": "return {x = 1}", "outputs": ["x"]},
+  {"id": "s", "type": "human_input", "question": "Why?", "inputs": ["x", "tone"], "outputs": ["y"]}],
+ "edges": [{"from": "p", "to": "s"}]}
+END
+check_is 'two nodes do not become one' '--map r=s' "$(tidemark graph diff two.json one.json | grep -o -- '--map .*')"
 
 # ---- sessions under way ----
 refuses 'without a store there are none' 3 'store' graph diff old.json new.json --against-live
 tidemark run old.json --session asks -q >out 2>&1
 tidemark run old.json --session works --title 'Works hard' -q >out 2>&1
 tidemark resume works --input yes >out 2>&1
-tidemark run new.json --session newer -q >out 2>&1
+tidemark run new.json --session newer --set style=plain -q >out 2>&1
 tidemark run alike.json --session other -q >out 2>&1
 tidemark run old.json --session stopped -q >out 2>&1
 sed 's/exit 1/echo {\\\\\\"z\\\\\\":1}/;s/"flow"/"another"/' old.json >another.json
@@ -92,6 +106,11 @@ sed 's/"who"/"whom"/g' outer.json >moved.json
 tidemark graph diff outer.json moved.json --against-live --json >out
 check_is 'what stands inside a node must be there as well' 'stuck sub#1/who' \
     "$(fit inside) $(sqlite3 :memory: "SELECT json_extract(CAST(readfile('out') AS TEXT), '\$.sessions[0].node')")"
+tidemark run two.json --session two -q >out 2>&1
+tidemark sessions resume two --input yes -q >out 2>&1
+check 'a new input of a renamed node is asked for as well' eval \
+    "tidemark graph diff two.json one.json --against-live | grep -q 'two  waiting  .*--map r=s --set tone=…'"
+tidemark sessions delete two >/dev/null
 tidemark sessions delete newer >/dev/null
 tidemark graph diff old.json alike.json --against-live >out
 check_is 'all can go on' '0 0' "$? $(grep -c cannot out)"

@@ -159,6 +159,52 @@ check_is 'nothing happens meanwhile' 'pay ' "$(happened)"
 check_is 'it may be tried again' 'z: 1' "$(tidemark sessions resume k1 --retry pay --quiet)"
 check_is 'when somebody says so' 'pay pay ' "$(happened)"
 
+# ---- what is offered can be done ----
+# offers NAME ID WANT: what `why` offers first.
+offers() {
+    check_is "$1" "  tidemark sessions resume $2$3" "$(tidemark why "$2" | grep '^  tidemark' | head -n 1)"
+}
+begin p1
+offers 'a value that is never stored is part of the command' p1 " --set 'api_key=…'"
+cat >pays.json <<'END'
+{"tidemark_graph": 1, "id": "pays", "entry": "two", "nodes": [
+  {"id": "two", "type": "function", "effect": "once", "program": ["false"], "outputs": ["two"]},
+  {"id": "z", "type": "lua", "inputs": ["two"], "code": "return {z = inputs.two}", "outputs": ["z"]}],
+ "edges": [{"from": "two", "to": "z"}]}
+END
+tidemark run pays.json --session p2 >out 2>err
+check 'a node that must happen once is named with both ways' holds "--happened two --set 'two=…'\` or \`tidemark sessions resume p2 --retry two\`" <err
+offers 'also by why' p2 " --happened two --set 'two=…'"
+seq=$(last p2)
+refuses 'what it gave has to be said' 2 'outputs of two stay unset (two): --set two=…' sessions resume p2 --happened two
+check_is 'and nothing was written' "$seq" "$(last p2)"
+check_is 'a dry run does not run it' 0 "$(tidemark sessions resume p2 --happened two --dry-run | grep -c '^runs *two')"
+check_is 'then it goes on' 'z: 5' "$(tidemark sessions resume p2 --happened two --set two=5 --quiet)"
+cat >items.json <<'END'
+{"tidemark_graph": 1, "id": "items", "entry": "all", "memory": {"list": [1]}, "nodes": [
+  {"id": "all", "type": "map", "over": "list", "as": "p", "outputs": ["all"],
+   "node": {"type": "function", "effect": "once", "program": ["sh", "-c", "test -e paid && echo '{\"x\": 1}'"], "outputs": ["x"]}}]}
+END
+tidemark run items.json --session p3 --quiet >/dev/null 2>&1
+offers 'an item of a map can only be tried again' p3 " --retry 'all#1[0]'"
+refuses 'as its values cannot be given' 2 "inside a map no value can be set: --retry 'all#1[0]'" sessions resume p3 --happened 'all#1[0]'
+: >paid
+check_status 'which works' 0 tidemark sessions resume p3 --retry 'all#1[0]' --quiet
+cat >steps.json <<'END'
+{"tidemark_graph": 1, "id": "steps", "entry": "a", "max_steps": 1, "nodes": [
+  {"id": "a", "type": "lua", "code": "return {a = 1}", "outputs": ["a"]},
+  {"id": "b", "type": "lua", "code": "return {b = 1}", "outputs": ["b"]}], "edges": [{"from": "a", "to": "b"}]}
+END
+tidemark run steps.json --session p4 >out 2>err
+check 'steps that are used up need another graph' holds 'sessions resume p4 --graph NEW.json' <err
+offers 'why says so too' p4 ' --graph NEW.json'
+refuses 'as it is it is refused' 2 'with a higher max_steps' sessions resume p4
+sed 's/"max_steps": 1/"max_steps": 9/' steps.json >more.json
+check_is 'with it it goes on' 'b: 1' "$(tidemark sessions resume p4 --graph more.json --quiet)"
+begin p5
+refuses 'names the wrong way round are turned' 2 'the old name stands first: --map post=publish' \
+    sessions resume p5 --graph renamed.json --set api_key=good --map publish=post
+
 # ---- inside an agent's work ----
 cat >think.json <<'END'
 {"tidemark_graph": 1, "id": "think", "entry": "think", "nodes": [
@@ -224,6 +270,46 @@ refuses 'no such checkpoint' 3 "no checkpoint 'ckpt_none'" sessions resume s6 --
 check_is 'none of these wrote anything' "$seq" "$(last s6)"
 check_is 'a message shows no value' '' "$(tidemark sessions resume s6 --set 'api_key:=hunter-4 {' 2>&1 | grep hunter)"
 
+# ---- what inspect may show ----
+cat >two.json <<'END'
+{"tidemark_graph": 1, "id": "two", "entry": "a", "nodes": [
+  {"id": "a", "type": "lua", "code": "return {x = 'secret-7'}", "outputs": ["x"]},
+  {"id": "b", "type": "function", "retries": 0, "program": ["sh", "-c", "[ -f mended ] && echo '{\"y\": 1}'"], "outputs": ["y"]}],
+ "edges": [{"from": "a", "to": "b"}]}
+END
+# inspects ARGS...: a checkpoint of a run with these, with --memory and without.
+inspects() {
+    tidemark run two.json --session "$1" "${@:2}" --quiet >/dev/null 2>&1
+    ckpt=$(tidemark sessions checkpoints "$1" --ids | tail -n 1)
+    echo "$(tidemark sessions inspect "$1" "$ckpt" | grep -c secret-7) $(
+        tidemark sessions inspect "$1" "$ckpt" --memory | grep -c secret-7) $(
+        tidemark sessions inspect "$1" "$ckpt" --memory --json | grep -c secret-7)"
+}
+check_is 'the memory when it is asked for' '0 1 1' "$(inspects i1)"
+check_is 'without being asked for' '1 1 1' "$(inspects i2 --checkpoint include_full_memory=true)"
+check_is 'or not at all, as the run was told' '0 0 0' "$(inspects i3 --checkpoint include_full_memory=false)"
+ckpt=$(tidemark sessions checkpoints i3 --ids | tail -n 1)
+check 'and why' eval "tidemark sessions inspect i3 '$ckpt' --memory | grep -q 'memory .*include_full_memory is false'"
+check 'an export holds it all the same' eval "tidemark sessions export i3 | grep -q secret-7"
+
+# ---- plain resume ----
+ckpt=$(tidemark sessions checkpoints i1 --type node_complete --ids | head -n 1)
+tidemark sessions fork i1 --at "$ckpt" --id handmade >/dev/null
+touch mended
+check_is 'knows a fork made by hand' 'y: 1' "$(tidemark resume handmade 2>/dev/null)"
+begin set1
+check_is 'takes values' 'told: 1' "$(tidemark resume set1 --set api_key=good 2>/dev/null)"
+tidemark exec --session prog2 -- sh -c 'exit 3' >/dev/null 2>&1
+refuses 'of graphs alone' 2 'runs no graph: --set is for graphs' resume prog2 --set a=1
+refuses 'refuses what is for programs' 2 'are for programs' resume i1 --accept-change
+marks=$(tidemark sessions checkpoints i2 --json)
+at=$(tidemark sessions show i2 --json | json '$.last_seq')
+sqlite3 data/tidemark/tidemark.db "UPDATE events SET ts = ts + 1 WHERE seq = $at AND sid = (SELECT sid FROM events WHERE body LIKE '%$(
+    printf '%s' "$marks" | json '$.checkpoints[0].checkpoint_id')%' LIMIT 1)"
+tidemark resume i2 >out 2>err
+check_is 'goes on with a damaged one in a fork' '0 y: 1' "$? $(cat out)"
+check 'and says so' holds 'session i2 is damaged' <err
+
 # ---- what is no graph ----
 tidemark sessions new --id plain >/dev/null
 refuses 'a session that ran nothing' 2 'plain' sessions resume plain
@@ -274,4 +360,17 @@ check 'and it goes on' wait_for test -s ended
 check_is 'to its end' 0 "$(cat ended)"
 check 'what was typed is not shown' eval '! is_shown hunter'
 check_is 'nor stored' '' "$(grep -rla 'hunter-6' data)"
+begin t2
+rm -f ended
+terminal new-session -d -x 100 -y 30 "$(printf '%q ' "$TIDE_BIN" resume t2); echo \$? >ended; read -r _"
+check 'a plain resume asks as well' wait_for is_shown 'api_key of node post, which is never stored'
+terminal send-keys -l good-hunter-8
+terminal send-keys Enter
+wait_for test -s ended
+check_is 'and goes on' 0 "$(cat ended)"
+begin t3
+rm -f ended
+terminal new-session -d -x 100 -y 30 "$(printf '%q ' "$TIDE_BIN" resume t3 --no-input); echo \$? >ended; read -r _"
+wait_for test -s ended
+check_is 'unless told to ask nothing' 2 "$(cat ended)"
 finish

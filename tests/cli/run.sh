@@ -200,8 +200,8 @@ check 'why says where it was' eval "tidemark why '$id' | grep -q '2 nodes are co
 check 'and how to settle it' eval "tidemark why '$id' | grep -q 'sessions resume $id --happened deploy'"
 tidemark resume "$id" >out 2>err
 check_is 'what must happen once and was cut is not run again' '10 1' "$? $(wc -l <deploys)"
-tidemark resume "$id" --happened deploy >out 2>err
-check_is 'a person settles it' '0 1' "$? $(wc -l <deploys)"
+tidemark resume "$id" --happened deploy --set url=u >out 2>err
+check_is 'a person settles it' '0 1 url: u' "$? $(wc -l <deploys) $(cat out)"
 
 # ---- stopped ----
 cat >long.json <<'END'
@@ -251,6 +251,120 @@ run think.json --script answers.json --output stream-json
 check_is 'what agents do is in the stream' 'think set_output' \
     "$(grep '"type":"tool"' out | json '$.node') $(grep '"type":"tool"' out | json '$.tool')"
 check_is 'and the usage in the result' 1200 "$(tail -n 1 out | json '$.usage.input_tokens')"
+
+echo '{"turns":[{"text":"a"}]}' >short.json
+run think.json --script short.json
+check_is 'what cannot help is not tried again, and no number says so' '1 1' \
+    "$got $(grep -c '^think: failed: script: .*turn 2 was asked for' err)"
+
+# ---- who answers is remembered ----
+cat >approve.json <<'END'
+{"tidemark_graph": 1, "id": "approve", "entry": "draft", "provider": "anthropic", "model": "m",
+ "nodes": [
+  {"id": "draft", "type": "event_loop", "prompt": "Write", "outputs": ["idea"], "max_visits": 3},
+  {"id": "ok", "type": "human_input", "question": "Send {idea}?", "kind": "approval", "inputs": ["idea"], "outputs": ["yes"], "max_visits": 3},
+  {"id": "send", "type": "lua", "code": "return {sent = memory.idea}", "outputs": ["sent"]}],
+ "edges": [{"from": "draft", "to": "ok"}, {"from": "ok", "to": "send", "when": "memory.yes"},
+  {"from": "ok", "to": "draft", "when": "true", "priority": -1}]}
+END
+sed 's/"think"/"draft"/' answers.json >drafts.json
+run approve.json --script drafts.json
+provider() {
+    tidemark state "$id" | json "\$.session.provider.$1"
+}
+check_is 'what it was told is recorded' "script $work/drafts.json" "$(provider type) $(provider script)"
+printed=$(sed -n 's/^  answer    tidemark \(.*\) yes$/tidemark \1 no/p' err)
+eval "$printed" >out 2>err
+check_is 'the printed command goes on with the same' '7 1' "$? $(grep -c '^draft: done' err)"
+tidemark resume "$id" --input yes >out 2>err
+check_is 'to its end' '0 sent: moon' "$? $(cat out)"
+check_is 'it is no chat' 3 "$(tidemark chat --continue -p hi >/dev/null 2>&1 || echo $?)"
+run approve.json --script drafts.json
+tidemark sessions resume "$id" --provider anthropic --input yes >out 2>err
+check_is 'a key is not missed where no agent runs' '0 sent: moon' "$? $(cat out)"
+run approve.json --script drafts.json
+tidemark sessions resume "$id" --provider anthropic --input no >out 2>err
+check_is 'it is when one has to' 1 $?
+check 'in one line' eval "tail -n 1 err | grep -q \"^tidemark: node 'draft' failed: no key for anthropic: set ANTHROPIC_API_KEY\""
+refuses 'and before anything is written when it is the next' 2 'no key for anthropic' sessions resume "$id" --provider anthropic
+tidemark resume "$id" >out 2>err
+check_is 'as told, it goes on' '7' $?
+run think.json --script answers.json --session again
+run chain.json --session again
+check_is 'another run forgets what the one before was told' '0 ' "$got $(provider type 2>/dev/null)"
+
+# ---- what it needs from outside ----
+cat >needs.json <<'END'
+{"tidemark_graph": 1, "id": "needs", "entry": "a", "nodes": [
+  {"id": "a", "type": "lua", "code": "return {}"},
+  {"id": "post", "type": "function", "inputs": ["api_key", "name"], "program": ["sh", "-c", "echo '{\"done\": 1}'"], "outputs": ["done"]}],
+ "edges": [{"from": "a", "to": "post"}]}
+END
+before=$(sessions)
+run needs.json --set name=Bob
+check_is 'a key that is never stored is missed before anything runs' 2 "$got"
+check 'and named' eval "grep -qF \"node 'post' needs 'api_key', which is never stored and was not given\" err"
+run needs.json --set api_key=sekret --set nmae=Bob
+check_is 'also an input that nobody sets' 2 "$got"
+check 'with what to give' eval "grep -qF -- '--set name=…' err"
+check 'a key that nobody reads is noted' eval "grep -qF \"nobody reads 'nmae' (did you mean 'name'?)\" err"
+check_is 'there is no session of it' "$before" "$(sessions)"
+run needs.json --set api_key=sekret --set name=Bob
+check_is 'with both it runs' '0 done: 1' "$got $(cat out)"
+
+# ---- a branch that fails while the others go on ----
+cat >left.json <<'END'
+{"tidemark_graph": 1, "id": "left", "entry": "a", "branch_failure": "continue", "max_retries": 0, "nodes": [
+  {"id": "a", "type": "lua", "code": "return {a = 1}", "outputs": ["a"]},
+  {"id": "b1", "type": "lua", "code": "return {b1 = 1}", "outputs": ["b1"]},
+  {"id": "b3", "type": "function", "program": ["false"], "outputs": ["b3"]},
+  {"id": "z", "type": "lua", "code": "return {z = 1}", "outputs": ["z"]}],
+ "edges": [{"from": "a", "to": "b1"}, {"from": "a", "to": "b3"}, {"from": "b1", "to": "z", "when": "memory.nothing.at == 1"}]}
+END
+run left.json
+check_is 'it is completed' 0 "$got"
+check 'the sum says what was left behind' eval "tail -n 1 err | grep -q '; 1 node failed, the others went on: b3$'"
+check 'and what could not be judged' eval "tail -n 1 err | grep -q ', 1 edge could not be judged,'"
+check 'which edge was not taken' eval "grep -q '^b1: edge b1 → z not taken: ' err"
+check 'why says it too' eval "tidemark why $id | tr '\n' ' ' | grep -q '1 node failed, the others went on: b3'"
+check_is 'a dry run does not call it complete' 'failed b3' \
+    "$(tidemark sessions resume "$id" --dry-run | grep b3 | awk '{print $1, $2}')"
+check_is 'nor does JSON' '["b3"]' "$(tidemark run left.json --json 2>/dev/null | json '$.failed_nodes')"
+
+# ---- where a model decides ----
+cat >decide.json <<'END'
+{"tidemark_graph": 1, "id": "decide", "entry": "draft", "nodes": [
+  {"id": "draft", "type": "lua", "code": "return {}"},
+  {"id": "longer", "type": "lua", "code": "return {way = 'longer'}", "outputs": ["way"]},
+  {"id": "post", "type": "lua", "code": "return {way = 'post'}", "outputs": ["way"]}],
+ "edges": [{"from": "draft", "to": "longer", "question": "Longer?"}, {"from": "draft", "to": "post", "question": "Post?"}]}
+END
+# decides NAME NODES WANT: with these answers it goes that way.
+decides() {
+    echo "{\"nodes\":{$2}}" >said.json
+    run decide.json --script said.json
+    check_is "$1" "0 way: $3" "$got $(cat out)"
+}
+decides 'a script answers for one way' '"draft>longer?":[{"text":"yes"}],"draft?":[{"text":"no"}]' longer
+decides 'and for all that are not named' '"draft>longer?":[{"text":"no"}],"draft?":[{"text":"yes"}]' post
+
+# ---- as a timeline ----
+rm -f fixed
+run chain.json
+touch fixed
+tidemark resume "$id" >out 2>err
+tidemark sessions timeline "$id" >line
+check_is 'its nodes are drawn' '▫ a node done ▫ b node failed ▫ b node done ▫ c node done ' \
+    "$(sed -n 's/^ \(▫ [abc]  *node\) .* \([a-z]*\)$/\1 \2/p' line | tr -s ' ' | tr '\n' ' ')"
+check 'what went wrong stands below' eval "grep -q '^ │   exit status 3: boom' line"
+check 'what was complete is kept' eval "grep -q '^ ┊ 1 kept .*not rerun' line && grep -q '^ ┊   a$' line"
+check 'and summed up' eval "tail -n 1 line | grep -q '^3 nodes complete; 0 waits'"
+check_is 'also as JSON' 'node b failed 3' "$(tidemark sessions timeline "$id" --json >line && json '$.runs[0].items[1].type' <line) $(
+    json '$.runs[0].items[1].name' <line) $(json '$.runs[0].items[1].outcome' <line) $(json '$.summary.nodes' <line)"
+run ask.json -q
+tidemark resume "$(newest)" --input yes >out 2>err
+check_is 'one that must happen once stands there once' '▫ deploy once' \
+    "$(tidemark sessions timeline "$(newest)" | grep deploy | sed 's/^ \(▫ deploy  *once\) .*/\1/' | tr -s ' ')"
 
 # ---- Hive ----
 cat >hive.json <<'END'

@@ -124,6 +124,57 @@ shows 'and says how to go on' 'stopped: .tidemark sessions resume many. goes on'
 check 'its program is gone' eval '! kill -0 "$(cat at)"'
 close_run
 
+# ---- asked ----
+cat >ask.json <<'END'
+{"tidemark_graph": 1, "id": "ask", "entry": "draft", "nodes": [
+  {"id": "draft", "type": "event_loop", "prompt": "Write", "outputs": ["text"]},
+  {"id": "name", "type": "human_input", "question": "What name\nfor {text}?", "inputs": ["text"], "outputs": ["name"]},
+  {"id": "send", "type": "function", "program": ["sh", "-c", "grep -q hunter || exit 4; echo '{\"sent\": true}'"], "inputs": ["api_key", "name"], "outputs": ["sent"]}],
+ "edges": [{"from": "draft", "to": "name"}, {"from": "name", "to": "send"}]}
+END
+cat >answers.json <<'END'
+{"nodes": {"draft": [{"calls": [{"name": "bash", "args": {"command": "touch one\ntouch two"}}]},
+ {"calls": [{"name": "set_output", "args": {"key": "text", "value": "tides"}}]}]}}
+END
+open_run 80 40 run ask.json --script answers.json --session ask --set api_key=hunter
+shows 'a call is asked about, all of it' '^  > touch two$'
+shows 'with the words that answer it' '^\[y\]es or \[n\]o (an empty line leaves it parked):'
+terminal send-keys -l maybe
+terminal send-keys Enter
+shows 'what is neither is asked again' 'parked): maybe$'
+terminal send-keys -l y
+terminal send-keys Enter
+shows 'a question follows as it is' '^for tides?$'
+check 'the call was made' test -f two
+terminal send-keys -l 'Ébb & flow'
+terminal send-keys Enter
+wait_for test -s ended
+check_is 'it goes on to its end, with what is stored nowhere' 0 "$(cat ended)"
+check_is 'the answer is as it was typed' 'Ébb & flow' "$(tidemark state ask | json '$.content.memory.name')"
+shows 'and the tree stands below' '^└ ✓ send'
+close_run
+open_run 80 40 run ask.json --script answers.json --session later --set api_key=hunter
+shows 'it asks' '^\[y\]es or'
+terminal send-keys Enter
+wait_for test -s ended
+check_is 'an empty line leaves it parked' 7 "$(cat ended)"
+shows 'with the command' '^  answer    tidemark resume later --token rt_'
+close_run
+open_run 80 40 sessions resume later --set api_key=hunter
+shows 'who comes back is asked' '^\[y\]es or'
+terminal send-keys -l n
+terminal send-keys Enter
+shows 'and the next' '^for tides?$'
+terminal send-keys C-d
+wait_for test -s ended
+check_is 'Ctrl-D leaves it parked, too' 7 "$(cat ended)"
+close_run
+open_run 80 40 run ask.json --script answers.json --session quietly --set api_key=hunter --no-input
+wait_for test -s ended
+check_is 'told to ask nothing, it parks' 7 "$(cat ended)"
+check 'and nothing was asked' eval '! is_shown "an empty line"'
+close_run
+
 # ---- where nothing can be drawn ----
 rm -f tried
 TERM=dumb open_run 80 24 run tree.json

@@ -102,6 +102,31 @@ UNUSED static enum tide_code world_work(void *arg, const struct tide_node_call *
     return TIDE_OK;
 }
 
+/* Ends when six of them are there, or after ten seconds. */
+UNUSED static enum tide_code world_meet(void *arg, const struct tide_node_call *call, struct tide_text *ret,
+                                        struct tide_err *err)
+{
+    struct world *w = arg;
+    bool met = false;
+
+    (void)call;
+    (void)err;
+    pthread_mutex_lock(&w->lock);
+    w->concurrent++;
+    w->most_concurrent = w->concurrent > w->most_concurrent ? w->concurrent : w->most_concurrent;
+    pthread_mutex_unlock(&w->lock);
+    for (int i = 0; i < 2000 && !met; i++) {
+        pthread_mutex_lock(&w->lock);
+        met = w->most_concurrent >= 6;
+        pthread_mutex_unlock(&w->lock);
+        if (!met)
+            usleep(5000);
+    }
+    ret->ptr = mem_dup(STR("{\"m\":1}"));
+    ret->len = 7;
+    return TIDE_OK;
+}
+
 UNUSED static void world_hear(void *arg, const struct tide_graph_event *ev)
 {
     struct world *w = arg;

@@ -194,9 +194,11 @@ static void a_program_is_found_by_path_or_beside_the_graph(void **state)
     assert_int_equal(chdir(before), 0);
     f.body.dir = f.dir;
     f.program[0] = STR("here");
-    fails(&f, "not_found", "here: no such program");
+    snprintf(want, sizeof(want), "here: no such program in $PATH; one in %s is called ./here", f.dir);
+    fails(&f, "not_found", want);
     f.program[0] = STR("./none");
-    fails(&f, "not_found", "./none: no such program");
+    snprintf(want, sizeof(want), "./none: no such program in %s", f.dir);
+    fails(&f, "not_found", want);
     f.program[0] = STR("./lost");
     fails(&f, "not_found", "./lost");
     if (geteuid() != 0) {
@@ -531,6 +533,11 @@ static const struct {
     {"all are missing", "a,b", "", "", NULL, "missing_output", "no value for: a, b; it gave: nothing"},
     {"null is missing", "a", "", "{\"a\":null}", NULL, "missing_output", "no value for: a"},
     {"an object is no lone value", "a", "", "{\"b\":1}", NULL, "missing_output", "it gave: b"},
+    {"an error instead", "a", "", "{\"error\":{\"code\":\"quota\",\"message\":\"none left\"}}", NULL, "missing_output",
+     "no value for: a; it gave an error: none left"},
+    {"an error in a word", "a", "", "{\"error\":\"none left\"}", NULL, "missing_output", "it gave an error: none left"},
+    {"an error that says nothing", "a", "", "{\"error\":{\"code\":1}}", NULL, "missing_output", "it gave: error"},
+    {"an error beside all outputs", "a", "", "{\"a\":1,\"error\":\"no\"}", "{\"a\":1}", NULL, NULL},
     {"a list for two", "a,b", "", "[1,2]", NULL, "bad_output",
      "gave a list: an object with its outputs is wanted: a, b"},
     {"no JSON", "a", "", "{\"a\":", NULL, "bad_output", "begins: {\"a\":"},
@@ -626,6 +633,11 @@ static void a_secret_in_another_output_is_a_failure(void **state)
     add(&f.node.outputs, "a");
     assert_true(body_output(&f.body, STR("{\"a\":1,\"dropped\":\"sk-very-secret\"}"), &f.result));
     assert_string_equal(buf_cstr(&f.result.output), "{\"a\":1}");
+    assert_false(body_output(&f.body, STR("{\"error\":\"bad sk-very-secret\"}"), &f.result));
+    assert_non_null(strstr(f.result.message, "it gave an error: bad **************"));
+    add(&f.node.outputs, "access_token");
+    assert_false(body_output(&f.body, STR("{\"error\":\"bad new-token\"}"), &f.result));
+    assert_null(strstr(f.result.message, "new-token"));
     end(&f);
 }
 

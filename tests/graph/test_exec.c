@@ -311,6 +311,68 @@ static void a_person_is_asked_once_and_the_answer_goes_on(void **state)
     end(&l);
 }
 
+static void an_approval_is_answered_yes_or_no(void **state)
+{
+    static const struct {
+        const char *said;
+        enum tide_code code;
+        const char *memory;
+    } rows_of[] = {
+        {"\"maybe\"", TIDE_INVALID, NULL},    {"\"\"", TIDE_INVALID, NULL},
+        {"{\"a\":1}", TIDE_INVALID, NULL},    {"\" Yes \"", TIDE_OK, "{\"ok\":true}"},
+        {"false", TIDE_OK, "{\"ok\":false}"}, {"{\"decision\":\"deny\"}", TIDE_OK, "{\"ok\":false}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows_of / sizeof rows_of[0]; i++) {
+        struct life l;
+
+        begin(
+            &l,
+            GRAPH(
+                "\"entry\":\"h\",\"nodes\":[{\"id\":\"h\",\"type\":\"human_input\",\"kind\":\"approval\",\"question\":\"go on?\",\"outputs\":[\"ok\"]}]"));
+        assert_int_equal(go(&l, NULL), TIDE_WAITING);
+        assert_int_equal(go(&l, &(struct tide_graph_options){.input = rows_of[i].said}), rows_of[i].code);
+        if (rows_of[i].memory)
+            assert_string_equal(l.memory, rows_of[i].memory);
+        else /* it still waits */
+            assert_int_equal(go(&l, &(struct tide_graph_options){.input = "\"no\""}), TIDE_OK);
+        end(&l);
+    }
+}
+
+static void an_unanswered_question_fails_at_its_deadline(void **state)
+{
+    struct life l;
+
+    (void)state;
+    begin(
+        &l,
+        GRAPH(
+            "\"entry\":\"h\",\"nodes\":[{\"id\":\"h\",\"type\":\"human_input\",\"question\":\"well?\",\"deadline\":\"1s\",\"outputs\":[\"said\"]}," WORK(
+                "c", "") "],\"edges\":[{\"from\":\"h\",\"to\":\"c\",\"on\":\"failure\"}]"));
+    assert_int_equal(go(&l, NULL), TIDE_WAITING);
+    for (int i = 0; i < 300 && go(&l, NULL) == TIDE_INVALID; i++) /* going on is not answering, until it is over */
+        usleep(10000);
+    expect_calls(&l, "c#1");
+    end(&l);
+}
+
+static void a_maps_own_limit_counts_for_its_items(void **state)
+{
+    struct life l;
+
+    (void)state;
+    begin(
+        &l,
+        GRAPH(
+            "\"entry\":\"m\",\"parallel\":1,\"nodes\":[{\"id\":\"m\",\"type\":\"map\",\"over\":\"list\",\"parallel\":6,\"outputs\":[\"m\"],\"node\":{\"type\":\"function\",\"callback\":\"meet\",\"outputs\":[\"m\"]}}]"));
+    OK(tide_graph_add_callback(l.g, "meet", world_meet, &l.w, &err));
+    assert_int_equal(go(&l, &(struct tide_graph_options){.memory = "{\"list\":[1,2,3,4,5,6]}"}), TIDE_OK);
+    assert_int_equal(l.w.most_concurrent, 6); /* each waits until all are there */
+    end(&l);
+}
+
 static void a_secret_is_seen_by_the_node_and_stored_nowhere(void **state)
 {
     static const struct tide_graph_options with = {.memory = "{\"api_key\":\"hunter2-in-clear\",\"q\":1}"};
@@ -481,6 +543,9 @@ int main(void)
         cmocka_unit_test(a_failure_edge_takes_care_of_it),
         cmocka_unit_test(a_failed_branch_does_as_the_graph_says),
         cmocka_unit_test(a_person_is_asked_once_and_the_answer_goes_on),
+        cmocka_unit_test(an_approval_is_answered_yes_or_no),
+        cmocka_unit_test(an_unanswered_question_fails_at_its_deadline),
+        cmocka_unit_test(a_maps_own_limit_counts_for_its_items),
         cmocka_unit_test(a_secret_is_seen_by_the_node_and_stored_nowhere),
         cmocka_unit_test(a_secret_cannot_stand_in_the_graph),
         cmocka_unit_test(an_inner_failure_goes_on_inside),

@@ -4,8 +4,9 @@
 
 #define TURN(text, key, value)                                                                                         \
     "{\"text\":\"" text "\",\"calls\":[{\"name\":\"set_output\",\"args\":{\"key\":\"" key "\",\"value\":" value "}}]}"
-#define WRITE(more)                                                                                                    \
-    "{\"id\":\"write\",\"type\":\"event_loop\",\"prompt\":\"write about {topic}\",\"inputs\":[\"topic\"],\"tools\":\"none\"" more "}"
+#define WRITE(more)                                                                                                               \
+    "{\"id\":\"write\",\"type\":\"event_loop\",\"prompt\":\"write about {topic}\",\"inputs\":[\"topic\"],\"tools\":\"none\"" more \
+    "}"
 
 static const char script[] =
     "{\"nodes\":{\"write\":[" TURN("first", "title", "\"T\"") "," TURN("second", "body", "\"B\"") "," TURN(

@@ -539,6 +539,96 @@ static void one_that_failed_needs_a_word(void **state)
     end(&l);
 }
 
+static void what_happened_must_have_left_what_it_promised(void **state)
+{
+    static const char *const b[] = {"b", NULL};
+    struct tide_graph_options opt = {.happened = b};
+    struct life l;
+
+    (void)state;
+    begin(&l, ONCE);
+    fails_at(&l, "b");
+    refused(&l, &opt, TIDE_INVALID, "outputs of b stay unset (b): --set b=");
+    plan(&l, &opt);
+    HOLDS(l.plan, "\"nodes_to_run\":[]");
+    opt.memory = "{\"b\":7}";
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 c#1");
+    assert_string_equal(l.memory, "{\"a\":1,\"b\":7,\"c\":1}");
+    end(&l);
+}
+
+static void inside_of_others_no_value_can_be_given(void **state)
+{
+    static const char *const item[] = {"m#1[0]", NULL}, *const inner[] = {"s#1/b", NULL};
+    struct tide_graph_options opt = {.happened = item};
+    struct life l;
+
+    (void)state;
+    begin(&l,
+          "{\"tidemark_graph\":1,\"id\":\"g\",\"entry\":\"m\",\"memory\":{\"l\":[1]},\"nodes\":[{\"id\":\"m\",\"type\":"
+          "\"map\",\"over\":\"l\",\"as\":\"i\",\"outputs\":[\"m\"],\"node\":{\"type\":\"function\",\"effect\":\"once\","
+          "\"callback\":\"work\",\"outputs\":[\"x\"]}}]}");
+    fails_at(&l, "m#1[0]");
+    refused(&l, &opt, TIDE_INVALID, "--retry 'm#1[0]' runs it again");
+    refused(&l, NULL, TIDE_UNSETTLED, "--retry 'm#1[0]'");
+    end(&l);
+    begin(
+        &l,
+        "{\"tidemark_graph\":1,\"id\":\"g\",\"entry\":\"s\",\"nodes\":[{\"id\":\"s\",\"type\":\"subgraph\",\"outputs\":"
+        "[\"b\"],\"graph\":{\"tidemark_graph\":1,\"id\":\"i\",\"entry\":\"b\",\"nodes\":[{\"id\":\"b\",\"type\":"
+        "\"function\",\"effect\":\"once\",\"callback\":\"work\",\"outputs\":[\"b\"]}]}}]}");
+    fails_at(&l, "s#1/b");
+    opt.happened = inner;
+    refused(&l, &opt, TIDE_INVALID, "inside a graph of a node no value can be set");
+    opt = (struct tide_graph_options){.retry = inner};
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "s#1/b#1 s#1/b#1");
+    end(&l);
+}
+
+static void steps_that_are_used_up_need_another_graph(void **state)
+{
+    static const char two[] =
+        "{\"tidemark_graph\":1,\"id\":\"g\",\"entry\":\"a\",\"max_steps\":%d,\"nodes\":[{\"id\":\"a\","
+        "\"type\":\"function\",\"callback\":\"work\",\"outputs\":[\"a\"]},{\"id\":\"b\",\"type\":"
+        "\"function\",\"callback\":\"work\",\"outputs\":[\"b\"]}],\"edges\":[{\"from\":\"a\",\"to\":\"b\"}]}";
+    char json[sizeof two + 16];
+    struct life l;
+
+    (void)state;
+    snprintf(json, sizeof json, two, 1);
+    begin(&l, json);
+    assert_int_equal(go(&l, NULL), TIDE_FAILED);
+    refused(&l, NULL, TIDE_INVALID, "--graph NEW.json with a higher max_steps");
+    snprintf(json, sizeof json, two, 2);
+    use_graph(&l, json);
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    expect_calls(&l, "a#1 b#1");
+    end(&l);
+}
+
+static void a_node_that_was_left_behind_is_not_complete(void **state)
+{
+    struct life l;
+
+    (void)state;
+    begin(
+        &l,
+        "{\"tidemark_graph\":1,\"id\":\"g\",\"entry\":\"a\",\"branch_failure\":\"continue\",\"max_retries\":0,\"nodes\":["
+        "{\"id\":\"a\",\"type\":\"function\",\"callback\":\"work\",\"outputs\":[\"a\"]},"
+        "{\"id\":\"b\",\"type\":\"function\",\"callback\":\"work\",\"outputs\":[\"b\"]},"
+        "{\"id\":\"c\",\"type\":\"function\",\"callback\":\"work\",\"outputs\":[\"c\"]}],"
+        "\"edges\":[{\"from\":\"a\",\"to\":\"b\"},{\"from\":\"a\",\"to\":\"c\"}]}");
+    snprintf(l.w.fail, sizeof l.w.fail, "b");
+    l.w.fail_times = -1;
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    plan(&l, NULL);
+    HOLDS(l.plan, "\"failed\":[\"b\"]");
+    LACKS(l.plan, "\"complete\":[\"a\",\"b\"");
+    end(&l);
+}
+
 /* ---- damage ---- */
 
 static void damage(struct life *l, int64_t seq)
@@ -668,6 +758,10 @@ int main(void)
         cmocka_unit_test(going_back_past_what_must_happen_once_is_refused),
         cmocka_unit_test(it_happens_again_only_when_somebody_says_so),
         cmocka_unit_test(one_that_failed_needs_a_word),
+        cmocka_unit_test(what_happened_must_have_left_what_it_promised),
+        cmocka_unit_test(inside_of_others_no_value_can_be_given),
+        cmocka_unit_test(steps_that_are_used_up_need_another_graph),
+        cmocka_unit_test(a_node_that_was_left_behind_is_not_complete),
         cmocka_unit_test(a_damaged_session_goes_on_from_the_newest_checkpoint_that_can_be_read),
         cmocka_unit_test(a_tampered_checkpoint_is_rejected_by_name),
         cmocka_unit_test(it_goes_on_from_where_it_stands_when_only_the_past_is_damaged),

@@ -82,6 +82,9 @@ static void a_broken_graph_gets_everything_told_at_once(void **state)
     SAYS(TIDE_INVALID, "(and 13 more)", spec_parse(str_from(graph), NULL, &s, &err));
 }
 
+#define INNER                                                                                                          \
+    GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"outputs\":[\"x\"],\"code\":\"return {x = 1}\"}", ",\"memory\":{\"m\":1}")
+
 static const struct {
     const char *name, *json, *says; /* "": nothing at all is said */
     bool fine;                      /* warnings alone */
@@ -123,6 +126,18 @@ static const struct {
     {"conditions without an else",
      GRAPH(NODE_A "," NODE_B, ",\"edges\":[" EDGE("a", "b", ",\"when\":\"output.x\"") "]"),
      "warning $.nodes[0]: when no condition of 'a' holds the graph ends there", true},
+    {"conditions with an else",
+     GRAPH(NODE_A "," NODE_B "," NODE_C, ",\"edges\":[" EDGE("a", "b", ",\"when\":\"output.x\"") "," EDGE(
+                                             "a", "c", ",\"when\":\"true\",\"priority\":-1") "]"),
+     "", true},
+    {"a loop whose else leads back",
+     GRAPH(NODE_A "," NODE_B,
+           ",\"max_steps\":9,\"edges\":[" EDGE("a", "b", "") "," EDGE("b", "a", ",\"when\":\"true\"") "]"),
+     "warning $.nodes[0]: no end can be reached from: a, b", true},
+    {"a condition behind the else",
+     GRAPH(NODE_A "," NODE_B "," NODE_C,
+           ",\"edges\":[" EDGE("a", "b", ",\"when\":\"true\"") "," EDGE("a", "c", ",\"when\":\"output.x\"") "]"),
+     "warning $.edges[1]: never taken: $.edges[0] always holds before it", true},
     {"a condition on success",
      GRAPH(NODE_A "," NODE_B, ",\"edges\":[" EDGE("a", "b", ",\"on\":\"success\",\"when\":\"true\"") "]"),
      "$.edges[0].when: an edge that is taken on success has no condition", false},
@@ -243,6 +258,52 @@ static const struct {
            "memory['api_key_x'], memory}\"}",
            ""),
      "", true},
+    {"a secret as an input of Lua",
+     GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {}\",\"inputs\":[\"x\",\"api_key\"]}",
+           ",\"memory\":{\"x\":1}"),
+     "$.nodes[0].inputs[1]: 'api_key' is stored nowhere: a node of type lua gets nil | give it to a function\n", false},
+    {"a secret as an input of an agent in a map",
+     GRAPH("{\"id\":\"a\",\"type\":\"map\",\"over\":\"memory.l\",\"node\":{\"type\":\"event_loop\",\"prompt\":\"p\","
+           "\"inputs\":[\"access_token\"]}}",
+           ""),
+     "$.nodes[0].node.inputs[0]: 'access_token' is stored nowhere: a node of type event_loop gets nil", false},
+    {"a secret as an input of a router",
+     GRAPH("{\"id\":\"a\",\"type\":\"router\",\"inputs\":[\"api_key\"],\"otherwise\":\"b\"}," NODE_B, ""),
+     "$.nodes[0].inputs[0]: 'api_key' is stored nowhere: a node of type router gets nil", false},
+    {"a secret as an input of a function",
+     GRAPH("{\"id\":\"a\",\"type\":\"function\",\"program\":[\"x\"],\"inputs\":[\"api_key\"]}", ""), "", true},
+    {"a tool that is misspelt",
+     GRAPH("{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"p\",\"tools\":[\"read\",\"bsah\"]}", ""),
+     "$.nodes[0].tools[1]: there is no tool 'bsah' | did you mean 'bash'?\n", false},
+    {"a tool of another system",
+     GRAPH("{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"p\",\"tools\":[\"web_search\"]}", ""),
+     "warning $.nodes[0].tools[0]: there is no tool 'web_search': the agent does without it | one of: bash read write edit "
+     "glob grep\n",
+     true},
+    {"all tools by their names",
+     GRAPH(
+         "{\"id\":\"a\",\"type\":\"event_loop\",\"prompt\":\"p\",\"tools\":[\"bash\",\"read\",\"write\",\"edit\",\"glob\",\"grep\"]}",
+         ""),
+     "", true},
+    {"a router without an else",
+     GRAPH("{\"id\":\"a\",\"type\":\"router\",\"routes\":[{\"when\":\"memory.x\",\"to\":\"b\"}]}," NODE_B, ""),
+     "warning $.nodes[0]: when no route of 'a' holds it fails | give it an 'otherwise'\n", true},
+    {"an output that the graph inside does not set",
+     GRAPH(
+         "{\"id\":\"a\",\"type\":\"subgraph\",\"inputs\":[\"in\"],\"outputs\":[\"in\",\"x\",\"m\",\"verdct\"],\"graph\":" INNER
+         "}",
+         ",\"memory\":{\"in\":1,\"verdct\":1}"),
+     "warning $.nodes[0].outputs[3]: the graph inside never sets 'verdct' | name it in the outputs of one of its nodes\n",
+     true},
+    {"an output that goes through the graph inside",
+     GRAPH("{\"id\":\"a\",\"type\":\"subgraph\",\"outputs\":[\"x\",\"in\"],\"graph\":" INNER "}",
+           ",\"memory\":{\"in\":1}"),
+     "", true},
+    {"an output that nobody sets, of a graph that gets all",
+     GRAPH("{\"id\":\"a\",\"type\":\"subgraph\",\"outputs\":[\"x\",\"in\"],\"graph\":" INNER "}", ""),
+     "warning $.nodes[0].outputs[1]: the graph inside never sets 'in'", true},
+    {"a graph inside whose nodes name no outputs",
+     GRAPH("{\"id\":\"a\",\"type\":\"subgraph\",\"outputs\":[\"x\"],\"graph\":" GRAPH(NODE_A, "") "}", ""), "", true},
     {"an odd key", GRAPH(NODE_A, ",\"me\\u001bmory x\":1"), "$[\"me?mory x\"]: a graph has no key 'me?mory x'", false},
     {"a NUL in text", GRAPH(NODE_A, ",\"name\":\"a\\u0000b\""), "$.name: must not contain", false},
     {"from Hive", "{\"agent\":{},\"graph\":{\"entry_node\":\"a\",\"nodes\":[]}}", "tidemark graph import", false},
@@ -264,6 +325,49 @@ static void each_fault_is_told_with_its_place(void **state)
 }
 
 /* ---- what is read ---- */
+
+/* ---- conditions ---- */
+
+static const struct {
+    const char *when, *says; /* "": nothing at all */
+} conditions[] = {
+    {"output.x != 1", "| in Lua: output.x ~= 1\n"},
+    {"output.x!=1&&!output.y", "| in Lua: output.x~=1 and not output.y\n"},
+    {"output.x || memory.y", "| in Lua: output.x or memory.y\n"},
+    {"!(output.x === null)", "| in Lua: not(output.x == nil)\n"},
+    {"output.x = '!= && ='", "| in Lua: output.x == '!= && ='\n"},
+    {"output.x is not None", "| in Lua: output.x ~= nil\n"},
+    {"output.x in [1, 2]", "| this is Python; conditions are Lua: and, or, not, ==, ~=, nil, #list\n"},
+    {"output.x ? 1 : 2", ""},
+    {"x == 1", "warning $.edges[0].when: 'x' is nothing that is known here: always nil | one of: output memory result"},
+    {"score > 0.5", "'score' is nothing that is known here: always nil | output.score\n"},
+    {"ouput.x == 1", "'ouput' is nothing that is known here: always nil | did you mean 'output'?\n"},
+    {"output.x == True", "'True' is nothing that is known here: always nil | did you mean 'true'?\n"},
+    {"'a' ..x", "'x' is nothing that is known here"},
+    {"output.x == 'y z' and memory.list[1] ~= nil -- and w", NULL},
+    {"#output.x > 0x1F or result.error.code == [[a b]] or output.x == null", NULL},
+    {"string.len(output.x) > 1e3 and output.x:upper() == ({a = 'B'}).a", NULL},
+    {"(function(x) return x end)(output.x)", NULL},
+};
+
+static void a_condition_that_means_nothing_is_told(void **state)
+{
+    AUTO(buf_done) struct buf b = BUF_INIT(1 << 16);
+    char graph[1000];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
+        bool lua = !conditions[i].says || strstr(conditions[i].says, "known here");
+
+        snprintf(
+            graph, sizeof(graph),
+            GRAPH(NODE_A "," NODE_B, ",\"memory\":{\"score\":1},\"edges\":[" EDGE("a", "b", ",\"when\":\"%s\"") "]"),
+            conditions[i].when);
+        said(&b, graph, lua ? TIDE_OK : TIDE_INVALID);
+        if (conditions[i].says ? !strstr(buf_cstr(&b), conditions[i].says) : strstr(buf_cstr(&b), "known here") != NULL)
+            fail_msg("%s: %s", conditions[i].when, buf_cstr(&b));
+    }
+}
 
 static void what_is_not_said_has_its_default(void **state)
 {
@@ -656,6 +760,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_broken_graph_gets_everything_told_at_once),
         cmocka_unit_test(each_fault_is_told_with_its_place),
+        cmocka_unit_test(a_condition_that_means_nothing_is_told),
         cmocka_unit_test(what_is_not_said_has_its_default),
         cmocka_unit_test(edges_stand_by_source_then_priority_then_order),
         cmocka_unit_test(values_of_all_types_are_taken),

@@ -75,8 +75,12 @@ struct str o_memory(struct oracle *o, struct o_frame *f, const struct json *more
     return arena_dup(&o->arena, buf_view(&b));
 }
 
+/* An item gets what edges brought to its map, and itself. */
 static const struct json *given(struct oracle *o, const struct o_task *t)
 {
+    AUTO(buf_done) struct buf b = BUF_INIT(1 << 20);
+    struct json_out out = json_out_to(&b);
+    const struct o_task *owner = t->frame->owner;
     const struct json *item;
 
     if (t->item < 0)
@@ -84,8 +88,21 @@ static const struct json *given(struct oracle *o, const struct o_task *t)
     item = t->frame->items->first;
     for (int64_t i = 0; i < t->item; i++)
         item = item->next;
-    return o_parse(o, o_text(o, "{\"%.*s\":%.*s,\"index\":%" PRId64 "}", STR_ARG(t->frame->owner->node->as),
-                             STR_ARG(json_source(item)), t->item));
+    json_out_begin(&out, '{');
+    put_members(o, &out, owner->inputs.len ? o_parse(o, owner->inputs) : NULL);
+    json_out_kraw(&out, owner->node->as, json_source(item));
+    json_out_kint(&out, STR("index"), t->item);
+    json_out_end(&out, '}');
+    return o_parse(o, arena_dup(&o->arena, buf_view(&b)));
+}
+
+static bool is_named(const struct spec_texts *keys, struct str key)
+{
+    bool named = false;
+
+    for (size_t i = 0; i < keys->n; i++)
+        named |= str_eq(keys->at[i], key);
+    return named;
 }
 
 struct str o_inputs(struct oracle *o, const struct o_task *t, struct str *ret_missing)
@@ -110,7 +127,9 @@ struct str o_inputs(struct oracle *o, const struct o_task *t, struct str *ret_mi
         else
             json_out_kraw(&out, keys->at[i], v);
     }
-    put_members(o, &out, more);
+    for (const struct json *m = more ? more->first : NULL; m; m = m->next)
+        if (t->item < 0 || !json_key_eq(m, STR("index")) || is_named(keys, STR("index")))
+            json_out_kraw(&out, json_key_text(&o->arena, m), json_source(m));
     json_out_end(&out, '}');
     return arena_dup(&o->arena, buf_view(&b));
 }
