@@ -330,7 +330,8 @@ static void inherit(const struct spec_graph *g, struct spec_node *n)
 
 static int str_order(struct str a, struct str b)
 {
-    int order = memcmp(a.ptr, b.ptr, a.len < b.len ? a.len : b.len);
+    size_t both = a.len < b.len ? a.len : b.len;
+    int order = both ? memcmp(a.ptr, b.ptr, both) : 0;
 
     return order ? order : a.len < b.len ? -1 : a.len > b.len;
 }
