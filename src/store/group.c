@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <time.h>
 
@@ -30,11 +31,15 @@ struct group {
     size_t ring_len, ring_cap;
 };
 
-/* A thread that waits: on its own stack. With a hundred of them, waking all for every commit would cost more than the commit. */
+/*
+ * A thread that waits: on its own stack, woken by itself. With a hundred of them, waking all for every commit, or all of them
+ * through one lock, would cost more than the commit.
+ */
 struct waiter {
     const struct batch *batch;       /* until it is finished, … */
     const struct group_owner *owner; /* … or all of this owner's are */
-    pthread_cond_t wake;
+    sem_t wake;
+    bool over; /* it was woken because of that, and needs the lock no more; else to be the writer */
     struct waiter *next, **before;
 };
 
@@ -89,15 +94,49 @@ static bool is_over(const struct waiter *w)
     return w->batch ? w->batch->finished : !w->owner->pending;
 }
 
-/* With mu held, as all of these. What they waited for has come: each goes on. */
-static void wake_finished(struct group *g)
+/* With mu held, as all of these. */
+static void line_up(struct group *g, struct waiter *w)
 {
-    for (struct waiter *w = g->first; w; w = w->next) {
-        if (is_over(w))
-            pthread_cond_signal(&w->wake);
+    w->next = NULL;
+    w->before = g->last;
+    *g->last = w;
+    g->last = &w->next;
+}
+
+static void step_out(struct group *g, struct waiter *w)
+{
+    *w->before = w->next;
+    if (w->next)
+        w->next->before = w->before;
+    else
+        g->last = w->before;
+}
+
+/* Those for whom what they waited for has come. They are woken when the lock is free again. */
+static struct waiter *take_finished(struct group *g)
+{
+    struct waiter *list = NULL, *next;
+
+    for (struct waiter *w = g->first; w; w = next) {
+        next = w->next;
+        if (!is_over(w))
+            continue;
+        step_out(g, w);
+        w->over = true;
+        w->next = list;
+        list = w;
     }
     if (g->others)
         pthread_cond_broadcast(&g->done);
+    return list;
+}
+
+static void wake_all(struct waiter *list)
+{
+    for (struct waiter *next; list; list = next) {
+        next = list->next; /* it is gone once it is woken */
+        sem_post(&list->wake);
+    }
 }
 
 /* The writer's place is free: one of those whose work is queued takes it. */
@@ -105,10 +144,10 @@ static void wake_writer(struct group *g)
 {
     struct waiter *w = g->first;
 
-    while (w && is_over(w))
-        w = w->next;
-    if (w && g->head)
-        pthread_cond_signal(&w->wake);
+    if (w && g->head) {
+        step_out(g, w);
+        sem_post(&w->wake);
+    }
     if (g->others)
         pthread_cond_broadcast(&g->done);
 }
@@ -124,6 +163,7 @@ static void wait_for_any(struct group *g)
 static void step(struct group *g)
 {
     struct batch *list = g->head, *next;
+    struct waiter *over;
 
     g->head = NULL;
     g->tail = &g->head;
@@ -136,8 +176,9 @@ static void step(struct group *g)
         next = b->next; /* before finish: a waiter owns b from then on */
         finish(g, b);
     }
-    wake_finished(g);
+    over = take_finished(g);
     pthread_mutex_unlock(&g->mu);
+    wake_all(over);
     g->store->ops->maintain(g->store);
     pthread_mutex_lock(&g->mu);
     g->writing = false;
@@ -177,22 +218,22 @@ static bool work_or_wait(struct group *g, const struct timespec *deadline)
 /* The same until what the waiter waits for has come. */
 static void work_until_over(struct group *g, struct waiter *w)
 {
+    sem_init(&w->wake, 0, 0);
+    pthread_mutex_lock(&g->mu);
     while (!is_over(w)) {
         if (!g->writing && g->head) {
             step(g);
             continue;
         }
-        w->next = NULL;
-        w->before = g->last;
-        *g->last = w;
-        g->last = &w->next;
-        pthread_cond_wait(&w->wake, &g->mu);
-        *w->before = w->next;
-        if (w->next)
-            w->next->before = w->before;
-        else
-            g->last = w->before;
+        line_up(g, w);
+        pthread_mutex_unlock(&g->mu);
+        while (sem_wait(&w->wake) != 0)
+            ; /* a signal handler ran */
+        if (w->over)
+            return;
+        pthread_mutex_lock(&g->mu);
     }
+    pthread_mutex_unlock(&g->mu);
 }
 
 static void heartbeat(struct group *g)
@@ -277,23 +318,20 @@ void group_submit(struct group *g, struct batch *b, bool async)
 
 void group_wait(struct group *g, struct batch *b)
 {
-    struct waiter w = {.batch = b, .wake = PTHREAD_COND_INITIALIZER};
+    struct waiter w = {.batch = b};
 
-    pthread_mutex_lock(&g->mu);
     work_until_over(g, &w);
-    pthread_mutex_unlock(&g->mu);
 }
 
 enum tide_code group_flush(struct group *g, struct group_owner *owner, struct tide_err *err)
 {
-    struct waiter w = {.owner = owner, .wake = PTHREAD_COND_INITIALIZER};
+    struct waiter w = {.owner = owner};
     struct tide_err failed;
 
-    pthread_mutex_lock(&g->mu);
-    work_until_over(g, &w);
-    failed = owner->failed;
+    if (owner->pending)
+        work_until_over(g, &w);
+    failed = owner->failed; /* nothing is pending: it is the owner's */
     owner->failed.code = TIDE_OK;
-    pthread_mutex_unlock(&g->mu);
     return failed.code ? tide_err_copy(err, &failed) : TIDE_OK;
 }
 
