@@ -240,20 +240,42 @@ bool graph_made(tide_session *session)
 
 static tide_graph *volatile working; /* for the handler */
 
-/* Ctrl-C is a person's; the others say that the process is to end. */
-static void on_signal(int number)
+static void stop(int number)
 {
-    stop_signal = number;
     if (working && number == SIGINT)
         tide_graph_stop(working);
     else if (working)
         tide_graph_shutdown(working);
 }
 
+#define SECOND_MS 700 /* one that comes sooner is the same wish: what was stopped is still to be recorded */
+
+static int64_t clock_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Ctrl-C is a person's; the others say that the process is to end. The second one ends it at once. */
+static void on_signal(int number)
+{
+    static _Atomic int64_t first_ms;
+    int64_t none = 0;
+
+    if (!atomic_compare_exchange_strong(&first_ms, &none, clock_ms()) && clock_ms() - first_ms >= SECOND_MS) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    stop_signal = number;
+    stop(number);
+}
+
 static void set_signals(tide_graph *graph)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction act = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
+    struct sigaction act = {.sa_handler = on_signal}, before;
 
     working = graph;
     for (size_t i = 0; graph && i < sizeof(numbers) / sizeof(numbers[0]); i++)
@@ -281,7 +303,7 @@ static void on_event(void *arg, const struct tide_graph_event *e)
 
     announce(d);       /* not before it is taken: a refusal is one line */
     if (stop_signal) { /* also one that came before the handler was there */
-        on_signal(stop_signal);
+        stop(stop_signal);
         if (!atomic_exchange(&d->told, true))
             graph_view_say(d->view, "stopping…, to go on later; again to leave at once");
     }

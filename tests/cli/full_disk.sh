@@ -58,4 +58,23 @@ check_is 'doctor too' 1 "$(tidemark doctor | grep -c '^ok  *open')"
 rm small/fill
 check_is 'with room again it goes on by itself' "{\"seq\":$(($(wc -l <before) + 1))}" "$(tidemark log append s --kind a.b)"
 check 'and is whole' tidemark store check
+# A graph whose disk fills up while it runs is held, says so, and goes on where it was: nothing is done twice.
+cat >full.json <<'END'
+{"tidemark_graph": 1, "id": "full", "entry": "a", "nodes": [
+  {"id": "a", "type": "function", "program": ["sh", "-c", "echo a >>ledger; cat /dev/zero >small/fill; echo '{\"x\":1}'"], "outputs": ["x"]},
+  {"id": "b", "type": "function", "program": ["sh", "-c", "echo b >>ledger; echo '{\"y\":2}'"], "outputs": ["y"]}],
+ "edges": [{"from": "a", "to": "b"}]}
+END
+tidemark run full.json --session held >run.out 2>run.err &
+run=$!
+wait_for grep -q 'no space left' run.err
+check 'a graph on a full disk says why it is held' grep -q 'no space left' run.err
+check_is 'and has not begun what comes next' a "$(tr -d '\n' <ledger)"
+rm small/fill
+wait "$run"
+check_is 'with room again it completes' 0 $?
+check 'and says that it goes on' grep -q 'can be written again' run.err
+check_is 'each node once' ab "$(tr -d '\n' <ledger)"
+check 'the session is whole' tidemark sessions verify held
+
 finish
