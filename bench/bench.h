@@ -58,6 +58,7 @@ void bench_runs(const struct bench *b);     /* steps, resuming */
 void bench_recovery(const struct bench *b); /* interrupted runs among very many sessions */
 void bench_agent(const struct bench *b);    /* turns of the agent */
 void bench_graph(const struct bench *b);    /* nodes of graphs */
+void bench_files(const struct bench *b);    /* the store of plain files */
 
 /* What a child process does for bench_history: open, fold, print the last 20. */
 int child_open_tail(const char *store, const char *id);

@@ -25,7 +25,7 @@ static const struct {
 } parts[] = {
     {"append", bench_append},   {"group", bench_group}, {"start", bench_start}, {"range", bench_range},
     {"history", bench_history}, {"sizes", bench_sizes}, {"runs", bench_runs},   {"recovery", bench_recovery},
-    {"agent", bench_agent},     {"graph", bench_graph},
+    {"agent", bench_agent},     {"graph", bench_graph}, {"files", bench_files},
 };
 
 int main(int argc, char **argv)
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
             only = argv[i] + 7;
         else
             return fprintf(stderr, "usage: tidemark-bench [--quick] [--only=append|group|start|range|history|sizes|"
-                                   "runs|recovery|agent|graph]\n"),
+                                   "runs|recovery|agent|graph|files]\n"),
                    2;
     }
     if (!b.tidemark)

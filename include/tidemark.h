@@ -123,7 +123,7 @@ struct tide_store_options {
     unsigned queue_max; /* appends that may wait for the disk before callers block; 0: 4096 */
 };
 
-/* Opens a store: "sqlite:PATH" or a plain path. `opt` may be NULL (no flags). */
+/* Opens a store: "sqlite:PATH", "files:DIR" (a directory of plain files), or the path of a database. `opt` may be NULL (no flags). */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_open(const char *url, const struct tide_store_options *opt,
                                                         tide_store **ret_store, struct tide_err *err);
 
@@ -151,6 +151,44 @@ enum tide_check_flags {
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress_fn *progress,
                                                          tide_problem_fn *problem, void *arg, struct tide_err *err);
 
+/* How far a copy is. Events: of the sessions that are done with, whether stored or there already. */
+struct tide_copy_progress {
+    uint64_t sessions, sessions_total, events, events_total, bytes;
+};
+typedef int tide_copy_progress_fn(void *arg, const struct tide_copy_progress *at); /* non-zero stops: TIDE_CANCELLED */
+
+struct tide_copy_options {
+    const char *const *ids;          /* sessions by id or unique prefix, ended by NULL; NULL: all */
+    tide_copy_progress_fn *progress; /* NULL: none, as the others */
+    tide_problem_fn *problem;        /* a session that was not copied, and why */
+    tide_problem_fn *notice;         /* what happens besides: a parent that comes along, one that has gone on there, … */
+    void *arg;
+};
+
+struct tide_copy_result {
+    uint64_t sessions;                         /* asked for, parents included */
+    uint64_t copied, continued, same, refused; /* new there; a beginning was there; nothing to do; told as problems */
+    uint64_t events, bytes;                    /* stored: bytes of kinds and bodies */
+};
+
+/*
+ * Copies sessions into another store of any kind: seq, time, epoch, kind and body of every event, so that with the same
+ * key the digests are the same; each session is read back and proved. One that is there already with the same events is
+ * passed over, a beginning of it is continued, another one is a problem; parents come before their forks, and along with
+ * them. A new session is seen when it is whole. After a kill or an error the same call goes on with what is missing.
+ * Fails with the code of the first problem when the others were copied; *ret_result (may be NULL) is always set.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_copy(tide_store *src, tide_store *dst,
+                                                        const struct tide_copy_options *opt,
+                                                        struct tide_copy_result *ret_result, struct tide_err *err);
+
+/*
+ * What the store has mended by itself since it was asked last, one line each: the torn end of a log that was cut off and kept
+ * aside. Each line is told once, whichever thread asks; returns how many. `fn` may call the library.
+ */
+typedef void tide_notice_fn(void *arg, const char *line);
+TIDE_API size_t tide_store_notices(tide_store *store, tide_notice_fn *fn, void *arg);
+
 /* Moves what the write-ahead log holds into the main file and gives the log's space back. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_compact(tide_store *store, struct tide_err *err);
 
@@ -167,6 +205,7 @@ enum tide_session_flags {
     TIDE_SESSION_READ = 0,   /* reads only */
     TIDE_SESSION_APPEND = 1, /* may append: the first append takes the lease in its own commit */
     TIDE_SESSION_CLAIM = 2,  /* with APPEND: take the lease now; TIDE_HELD names the holder */
+    TIDE_SESSION_LOG = 4,    /* without APPEND, for tide_read() alone: also what is whole before damage */
 };
 
 /* Opens a session by id or unique id prefix. TIDE_NOT_FOUND, TIDE_AMBIGUOUS. */

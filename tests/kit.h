@@ -18,6 +18,8 @@
 #include "env/env.h"
 #include "store/store.h"
 
+#include "store_kind.h"
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SLOW_BUILD 1 /* fewer rounds: the same code, under a sanitizer */
 #else
@@ -138,9 +140,16 @@ UNUSED static int64_t sql_int(const char *path, const char *sql)
     return v;
 }
 
-#define DROP_CACHES                                                                                                    \
-    "DELETE FROM blocks; DELETE FROM snapshots; UPDATE sessions SET summary = NULL, summary_seq = NULL;"               \
-    "DROP INDEX checkpoint_index"
+#define DROP_CACHES "DELETE FROM blocks; DELETE FROM snapshots; UPDATE sessions SET summary = NULL, summary_seq = NULL"
+
+/* The rest of a test that is about SQLite, or about what only such a store has: the reason is shown. */
+#define SQLITE_ONLY(reason)                                                                                            \
+    do {                                                                                                               \
+        if (on_files()) {                                                                                              \
+            print_message("# not on %s: %s\n", store_kind()->name, reason);                                            \
+            skip();                                                                                                    \
+        }                                                                                                              \
+    } while (0)
 
 /* ---- Session calls with less to write ------------------------------------------------------------------------ */
 

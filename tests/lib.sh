@@ -4,11 +4,13 @@
 #
 # Each case prints "ok - name" or "not ok - name"; the script ends with `finish`. The test has an empty directory of its
 # own ($work, removed at the end) as its home, so that nothing of the person's data is read or touched.
+# TIDEMARK_TEST_STORE names the kind of store: sqlite, or files. What is about SQLite itself skips the rest with its reason.
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-test.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 export HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache"
+store_kind=${TIDEMARK_TEST_STORE:-sqlite}
 for name in $(env | sed -n 's/^\(TIDEMARK_[A-Z_]*\)=.*/\1/p'); do
     unset "$name"
 done
@@ -18,6 +20,22 @@ failures=0
 tidemark() {
     "$TIDE_BIN" "$@"
 }
+
+on_files() {
+    [ "$store_kind" = files ]
+}
+
+# store_at PATH: the store of this name, as --store and TIDEMARK_STORE take it.
+store_at() {
+    if on_files; then echo "files:$1.files"; else echo "$1.db"; fi
+}
+
+# default_store: none is named; one that is not of SQLite has to be.
+default_store() {
+    unset TIDEMARK_STORE
+    if on_files; then export TIDEMARK_STORE="files:$work/data/tidemark/files"; fi
+}
+default_store
 
 # check NAME COMMAND...: the command succeeds. Its output is shown only when it does not.
 check() {

@@ -14,6 +14,7 @@
 
 #include "agent/agent.h"
 #include "base/digest.h"
+#include "session/decision.h"
 
 /* One call while it is dealt with. */
 struct dealing {
@@ -159,30 +160,6 @@ static void hooks_after(struct dealing *c, struct str text, bool failed)
 
 /* ---- permission ---- */
 
-static bool says_yes(struct str s)
-{
-    static const char *const words[] = {"allow", "yes", "y", "true", "ok", "always"};
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (s.len == strlen(words[i]) && strncasecmp(s.ptr, words[i], s.len) == 0)
-            return true;
-    return false;
-}
-
-/* "allow", "yes", true, {"decision": "allow"}; anything else is a no, and what was said is its reason. */
-static void read_decision(struct arena *a, const struct json *v, bool *ret_allowed, struct str *ret_reason)
-{
-    struct str word = STR("");
-
-    if (v && v->type == JSON_OBJECT) {
-        word = json_get_text(a, v, STR("decision"));
-        *ret_reason = json_get_text(a, v, STR("reason"));
-    } else if (v && v->type == JSON_STRING) {
-        word = *ret_reason = json_text(a, v);
-    }
-    *ret_allowed = says_yes(word) || (v && v->type == JSON_TRUE);
-}
-
 static const char *const decisions[] = {
     [TIDE_DECIDE_ALLOW] = "{\"decision\":\"allow\"}",
     [TIDE_DECIDE_ALWAYS] = "{\"decision\":\"allow\"}",
@@ -248,14 +225,18 @@ void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed
     agent_close(a);
 }
 
+/* Anything but a yes is a no, and what was said is its reason. */
 void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, struct str *ret_reason)
 {
     struct json *json = NULL;
 
     *ret_allowed = false;
     *ret_reason = STR("");
-    if (!json_parse(&a->scratch, arena_dup(&a->scratch, answer), NULL, &json, NULL, NULL))
-        read_decision(&a->scratch, json, ret_allowed, ret_reason);
+    if (json_parse(&a->scratch, arena_dup(&a->scratch, answer), NULL, &json, NULL, NULL))
+        return;
+    *ret_allowed = decision_read(&a->scratch, json) == DECISION_YES;
+    *ret_reason =
+        json->type == JSON_STRING ? json_text(&a->scratch, json) : json_get_text(&a->scratch, json, STR("reason"));
 }
 
 /* Parks, or, in a seat, says what is to be parked for. */
@@ -334,7 +315,7 @@ static enum tide_code ask_permission(struct dealing *c, bool *ret_run, struct ti
         return code;
     *ret_run = allowed;
     if (!allowed)
-        refuse(c, reason.len && !says_yes(reason) && !str_eq(reason, STR("deny")) && !str_eq(reason, STR("no"))
+        refuse(c, reason.len && !decision_word(reason)
                       ? arena_printf(&c->a->scratch, "denied by the user: %.*s", STR_ARG(reason))
                       : "denied by the user");
     return TIDE_OK;

@@ -41,7 +41,7 @@ const struct config_key config_keys[] = {
     {"on_store_error", CONFIG_WORD, "\"stop\"", "stop continue", 0, 0, "what a run does when the store fails"},
     {"auto_resume", CONFIG_WORD, "\"off\"", "off live all", 0, 0, "what is resumed by itself after a crash"},
     {"sweep_interval", CONFIG_TEXT, "\"30s\"", NULL, 0, 0, "how often a running session looks after others; 0s: never"},
-    {"store", CONFIG_TEXT, NULL, NULL, 0, 0, "the store: sqlite:PATH or a path (also db_path)"},
+    {"store", CONFIG_TEXT, NULL, NULL, 0, 0, "the store: sqlite:PATH, files:DIR or the path of a database (also db_path)"},
     {"connect_timeout_ms", CONFIG_INT, "10000", NULL, 1, DAY_MS, "how long it may take to reach the provider"},
     {"first_byte_timeout_ms", CONFIG_INT, "120000", NULL, 1, DAY_MS, "how long it may take to begin its answer"},
     {"silence_timeout_ms", CONFIG_INT, "60000", NULL, 1, DAY_MS, "how long it may pause within its answer"},

@@ -12,7 +12,7 @@
 
 #define CAP_MIN 64
 
-static bool grow(struct buf *b, size_t n)
+bool buf_grow(struct buf *b, size_t n)
 {
     size_t max = b->max < PTRDIFF_MAX ? b->max : PTRDIFF_MAX - 1, need, cap;
 
@@ -28,33 +28,9 @@ static bool grow(struct buf *b, size_t n)
     return true;
 }
 
-static inline bool fits(const struct buf *b, size_t n)
-{
-    return b->ptr && !b->failed && n <= b->cap - b->len;
-}
-
 char *buf_reserve(struct buf *b, size_t n)
 {
-    return fits(b, n) || grow(b, n) ? b->ptr + b->len : NULL;
-}
-
-void buf_add(struct buf *b, const void *bytes, size_t n)
-{
-    if (n == 0 || (!fits(b, n) && !grow(b, n)))
-        return;
-    memcpy(b->ptr + b->len, bytes, n);
-    b->len += n;
-}
-
-void buf_add_str(struct buf *b, struct str s)
-{
-    buf_add(b, s.ptr, s.len);
-}
-
-void buf_add_char(struct buf *b, char c)
-{
-    if (fits(b, 1) || grow(b, 1))
-        b->ptr[b->len++] = c;
+    return (b->ptr && buf_fits(b, n)) || buf_grow(b, n) ? b->ptr + b->len : NULL;
 }
 
 void buf_add_int(struct buf *b, int64_t value)
@@ -72,19 +48,19 @@ void buf_add_int(struct buf *b, int64_t value)
 
 void buf_addf(struct buf *b, const char *fmt, ...)
 {
+    size_t room = b->ptr && !b->failed ? b->cap - b->len : 0;
     va_list args, again;
     char *at;
     int n;
 
     va_start(args, fmt);
     va_copy(again, args);
-    n = vsnprintf(NULL, 0, fmt, args);
+    n = vsnprintf(room ? b->ptr + b->len : NULL, room ? room + 1 : 0, fmt, args); /* the NUL: in the spare byte */
     va_end(args);
     at = n > 0 ? buf_reserve(b, (size_t)n) : NULL;
-    if (at) {
-        vsnprintf(at, (size_t)n + 1, fmt, again); /* the NUL goes into the spare byte */
-        b->len += (size_t)n;
-    }
+    if (at && (size_t)n > room)
+        vsnprintf(at, (size_t)n + 1, fmt, again);
+    b->len += at ? (size_t)n : 0;
     va_end(again);
 }
 

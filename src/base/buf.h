@@ -19,9 +19,27 @@ struct buf {
         NULL, 0, 0, (max_bytes), false                                                                                 \
     }
 
-void buf_add(struct buf *b, const void *bytes, size_t n);
-void buf_add_str(struct buf *b, struct str s);
-void buf_add_char(struct buf *b, char c);
+bool buf_grow(struct buf *b, size_t n); /* makes room; false: it would pass max */
+static inline bool buf_fits(const struct buf *b, size_t n)
+{
+    return !b->failed && n <= b->cap - b->len;
+}
+static inline void buf_add(struct buf *b, const void *bytes, size_t n)
+{
+    if (n == 0 || (!buf_fits(b, n) && !buf_grow(b, n)))
+        return;
+    memcpy(b->ptr + b->len, bytes, n);
+    b->len += n;
+}
+static inline void buf_add_str(struct buf *b, struct str s)
+{
+    buf_add(b, s.ptr, s.len);
+}
+static inline void buf_add_char(struct buf *b, char c)
+{
+    if (buf_fits(b, 1) || buf_grow(b, 1))
+        b->ptr[b->len++] = c;
+}
 void buf_add_int(struct buf *b, int64_t value);
 void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *buf_reserve(struct buf *b, size_t n); /* room for n more bytes at ptr+len; NULL when it would pass max */

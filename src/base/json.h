@@ -43,7 +43,11 @@ enum tide_code json_parse(struct arena *a, struct str text, const struct json_li
 struct str json_source(const struct json *v);
 
 const struct json *json_get(const struct json *object, struct str key); /* NULL when absent or not an object */
-bool json_key_eq(const struct json *member, struct str key);
+bool json_key_eq_escaped(const struct json *member, struct str key);
+static inline bool json_key_eq(const struct json *member, struct str key)
+{
+    return member->key_escaped ? json_key_eq_escaped(member, key) : str_eq(member->key, key);
+}
 struct str json_text(struct arena *a, const struct json *string); /* decoded; a view of the source when not escaped */
 struct str json_key_text(struct arena *a, const struct json *member);
 bool json_int(const struct json *v, int64_t *ret_value); /* true for an integer that fits exactly (1e2 does not) */

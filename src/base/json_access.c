@@ -54,14 +54,12 @@ struct str json_key_text(struct arena *a, const struct json *member)
     return member->key_escaped ? decode(a, member->key) : member->key;
 }
 
-bool json_key_eq(const struct json *member, struct str key)
+bool json_key_eq_escaped(const struct json *member, struct str key)
 {
     const char *p = member->key.ptr, *end = p + member->key.len;
     char one[4];
     size_t n, used;
 
-    if (!member->key_escaped)
-        return str_eq(member->key, key);
     for (; p < end; p += used, key = (struct str){key.ptr + n, key.len - n}) {
         used = n = 1;
         one[0] = *p;

@@ -28,11 +28,14 @@ static uint32_t *find_slot(const struct map *m, struct str key)
     }
 }
 
-static struct map_entry *find(const struct map *m, struct str key)
+static struct map_entry *entry_of(const struct map *m, const uint32_t *slot)
 {
-    uint32_t slot = m->slot_count ? *find_slot(m, key) : SLOT_EMPTY;
+    return !slot || *slot == SLOT_EMPTY ? NULL : &m->entries[*slot - 1];
+}
 
-    return slot == SLOT_EMPTY ? NULL : &m->entries[slot - 1];
+static uint32_t *find(const struct map *m, struct str key)
+{
+    return m->live ? find_slot(m, key) : NULL; /* of nothing, not even a hash is needed */
 }
 
 static void squeeze(struct map *m)
@@ -59,47 +62,51 @@ static void rebuild(struct map *m)
         *find_slot(m, map_key(&m->entries[i])) = (uint32_t)(i + 1);
 }
 
-static void append_entry(struct map *m, struct str key, void *value)
+static void append_entry(struct map *m, uint32_t *slot, struct str key, void *value)
 {
     assert(m->live < UINT32_MAX / 4);
-    if (4 * (m->len + 1) > 3 * m->slot_count)
+    if (4 * (m->len + 1) > 3 * m->slot_count) {
         rebuild(m);
+        slot = NULL;
+    }
     if (m->len == m->cap) {
         m->cap = m->cap ? 2 * m->cap : SLOTS_MIN;
         m->entries = mem_grow(m->entries, m->cap * sizeof(*m->entries));
     }
     m->entries[m->len++] = (struct map_entry){mem_dup(key), key.len, value};
     m->live++;
-    *find_slot(m, key) = (uint32_t)m->len;
+    *(slot ? slot : find_slot(m, key)) = (uint32_t)m->len;
 }
 
 void *map_get(const struct map *m, struct str key)
 {
-    struct map_entry *e = find(m, key);
+    const struct map_entry *e = entry_of(m, find(m, key));
 
     return e ? e->value : NULL;
 }
 
 void *map_put(struct map *m, struct str key, void *value)
 {
-    struct map_entry *e = find(m, key);
+    uint32_t *slot = find(m, key);
+    struct map_entry *e = entry_of(m, slot);
     void *old = e ? e->value : NULL;
 
     if (e)
         e->value = value;
     else
-        append_entry(m, key, value);
+        append_entry(m, slot, key, value);
     return old;
 }
 
 void *map_remove(struct map *m, struct str key)
 {
-    struct map_entry *e = find(m, key);
+    uint32_t *slot = find(m, key);
+    struct map_entry *e = entry_of(m, slot);
     void *old = e ? e->value : NULL;
 
     if (!e)
         return NULL;
-    *find_slot(m, key) = SLOT_REMOVED;
+    *slot = SLOT_REMOVED;
     free(e->key);
     *e = (struct map_entry){NULL, 0, NULL};
     m->live--;

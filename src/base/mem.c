@@ -141,17 +141,19 @@ struct str arena_dup(struct arena *a, struct str s)
 
 const char *arena_printf(struct arena *a, const char *fmt, ...)
 {
+    size_t room = (size_t)(a->end - a->next);
+    char *at = a->next, *text; /* most texts fit into what is left of the block: they are written once */
     va_list args, again;
-    char *text;
     int n;
 
     va_start(args, fmt);
     va_copy(again, args);
-    n = vsnprintf(NULL, 0, fmt, args);
+    n = vsnprintf(at, room, fmt, args);
     va_end(args);
     text = arena_alloc(a, n < 0 ? 1 : (size_t)n + 1);
-    text[0] = '\0';
-    if (n > 0)
+    if (n < 0)
+        text[0] = '\0';
+    else if (text != at || (size_t)n >= room)
         vsnprintf(text, (size_t)n + 1, fmt, again);
     va_end(again);
     return text;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What slices need beyond comparing. The hash is SipHash under a key that differs from process to process, so that
- * nobody can choose keys that collide; it must therefore never be stored or decide an order that anyone sees.
+ * nobody can choose keys that collide; it must therefore never be stored or decide an order that anyone sees. One round a
+ * word and three at the end are what hash tables need; most keys are a word or two.
  */
 #include "base/str.h"
 
 #include <pthread.h>
-#include <sodium.h>
 #include <sys/auxv.h>
 
 #include "base/scan.h"
 
-static unsigned char hash_key[crypto_shorthash_KEYBYTES];
+static uint64_t hash_key[2];
 
 /* The kernel hands every process 16 random bytes: no system call, nothing that can fail. */
 static void make_hash_key(void)
@@ -19,14 +19,53 @@ static void make_hash_key(void)
     memcpy(hash_key, (const void *)getauxval(AT_RANDOM), sizeof(hash_key));
 }
 
+static inline uint64_t rotate(uint64_t v, int by)
+{
+    return v << by | v >> (64 - by);
+}
+
+static inline void sip_round(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] = rotate(v[0], 32) + v[3];
+    v[2] += v[1];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[2] = rotate(v[2], 32);
+}
+
+static inline void sip_add(uint64_t v[4], uint64_t word)
+{
+    v[3] ^= word;
+    sip_round(v);
+    v[0] ^= word;
+}
+
 uint64_t str_hash(struct str s)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    uint64_t hash;
+    uint64_t v[4], word, last = 0;
+    size_t at = 0;
 
     pthread_once(&once, make_hash_key);
-    crypto_shorthash((unsigned char *)&hash, (const unsigned char *)s.ptr, s.len, hash_key);
-    return hash;
+    v[0] = hash_key[0] ^ UINT64_C(0x736f6d6570736575);
+    v[1] = hash_key[1] ^ UINT64_C(0x646f72616e646f6d);
+    v[2] = hash_key[0] ^ UINT64_C(0x6c7967656e657261);
+    v[3] = hash_key[1] ^ UINT64_C(0x7465646279746573);
+    for (; s.len - at >= 8; at += 8) {
+        memcpy(&word, s.ptr + at, 8);
+        sip_add(v, word);
+    }
+    for (size_t i = at; i < s.len; i++)
+        last |= (uint64_t)(unsigned char)s.ptr[i] << 8 * (i - at);
+    sip_add(v, last | (uint64_t)s.len << 56);
+    v[2] ^= 0xff;
+    for (int i = 0; i < 3; i++)
+        sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
 bool str_to_int64(struct str s, int64_t *ret_value)

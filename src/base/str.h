@@ -23,7 +23,7 @@ static inline struct str str_from(const char *cstr) /* NULL gives the empty slic
 
 static inline bool str_eq(struct str a, struct str b)
 {
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+    return a.len == b.len && (a.len == 0 || (a.ptr[0] == b.ptr[0] && memcmp(a.ptr, b.ptr, a.len) == 0));
 }
 
 static inline bool str_starts(struct str s, struct str prefix)

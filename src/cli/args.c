@@ -325,6 +325,15 @@ const char *args_nth(const struct args *args, const char *name, size_t i)
     return NULL;
 }
 
+const char **args_all(const struct args *args, const char *name)
+{
+    const char **list = mem_array(args->n_more + 1, sizeof(*list));
+
+    for (size_t i = 0; (list[i] = args_nth(args, name, i)); i++)
+        ;
+    return list;
+}
+
 const char *args_operand(const struct args *args, size_t i)
 {
     return i < args->n_operands ? args->operands[i] : NULL;

@@ -47,7 +47,8 @@ bool args_on(const struct args *args, const char *name);
 const char *args_text(const struct args *args, const char *name); /* NULL when not given */
 int64_t args_int(const struct args *args, const char *name, int64_t otherwise);
 const char *args_nth(const struct args *args, const char *name, size_t i); /* of one that may stand more than once */
-const char *args_operand(const struct args *args, size_t i);               /* NULL when not given */
+const char **args_all(const struct args *args, const char *name); /* all of them, ended by NULL; free() the list */
+const char *args_operand(const struct args *args, size_t i);      /* NULL when not given */
 
 /* The command's words: "sessions new". */
 const char *args_command_name(const struct args *args, char out[64]);

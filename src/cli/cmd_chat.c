@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/chat.h"
+#include "cli/options.h"
 
 #define PROMPT_MAX ((size_t)16 << 20)
 
@@ -20,22 +21,11 @@ static const struct opt options[] = {
      .help = "with --resume: roll back first, to `checkpoint` (the latest), a checkpoint's id, or seq:N"},
     {.name = "reuse-effects", .help = "with --from: what happened and must happen once answers from the log"},
     {.name = "redo-effects", .help = "with --from: it may happen again"},
-    {.name = "provider",
-     .type = VALUE_WORD,
-     .words = "anthropic openai script",
-     .value = "TYPE",
-     .help = "who answers (default: as stored, else as set)"},
-    {.name = "model", .type = VALUE_TEXT, .value = "NAME", .help = "the model (default: as stored, else as set)"},
-    {.name = "base-url",
-     .type = VALUE_TEXT,
-     .value = "URL",
-     .help = "another server that speaks the provider's protocol"},
-    {.name = "script", .type = VALUE_FILE, .value = "FILE", .help = "answer from this file: no account, no network"},
-    {.name = "output",
-     .type = VALUE_WORD,
-     .words = "text json stream-json",
-     .value = "HOW",
-     .help = "without a terminal: the answer (text, the default), one object, or one object a line as it happens"},
+    {OPT_PROVIDER("who answers (default: as stored, else as set)")},
+    {OPT_MODEL("the model (default: as stored, else as set)")},
+    {OPT_BASE_URL},
+    {OPT_SCRIPT},
+    {OPT_OUTPUT("without a terminal: the answer")},
     {.name = "watch", .help = "with -p, or going on: show all that happens as it happens, then leave"},
     {.name = "yes", .help = "allow every tool that the settings do not refuse or ask about"},
     {.name = "no-tools", .help = "talk only"},

@@ -54,7 +54,7 @@ void doctor_say_error(struct doctor *d)
 {
     const char *in = advice_in(d->err.msg), *todo = in ? in : advice_for_store(d->err.code);
 
-    doctor_say(d, VERDICT_FAIL, todo ? todo : "name another store with --store sqlite:PATH", "%s", d->err.msg);
+    doctor_say(d, VERDICT_FAIL, todo ? todo : "name another store with --store", "%s", d->err.msg);
 }
 
 static void check_version(struct doctor *d)
@@ -72,6 +72,25 @@ static bool is_default(const struct cli *cli)
            !set;
 }
 
+/* The nearest directory above that exists: where the store would be made. */
+static bool existing_dir(struct doctor *d)
+{
+    struct stat st;
+
+    while (d->dir[0] && stat(d->dir, &st) != 0) {
+        char *slash = strrchr(d->dir, '/');
+
+        if (!slash) {
+            snprintf(d->dir, sizeof(d->dir), ".");
+            return stat(d->dir, &st) == 0;
+        }
+        slash[slash == d->dir] = '\0';
+        if (slash == d->dir && stat(d->dir, &st) != 0)
+            return false;
+    }
+    return d->dir[0] != '\0';
+}
+
 static void check_path(struct doctor *d)
 {
     struct stat st;
@@ -82,8 +101,11 @@ static void check_path(struct doctor *d)
     }
     d->path = store_url_path(buf_cstr(&d->url));
     d->is_default = is_default(d->cli);
+    d->is_files = store_url_is_files(buf_cstr(&d->url));
     snprintf(d->dir, sizeof(d->dir), "%s", d->path);
-    if (strrchr(d->dir, '/'))
+    if (d->is_files)
+        existing_dir(d); /* the store is a directory: that one, or where it would be made */
+    else if (strrchr(d->dir, '/'))
         strrchr(d->dir, '/')[strrchr(d->dir, '/') == d->dir] = '\0';
     else
         snprintf(d->dir, sizeof(d->dir), ".");
@@ -94,23 +116,6 @@ static void check_path(struct doctor *d)
     else
         doctor_say(d, VERDICT_FAIL, "give yourself the right to look there, or name another store with --store",
                    "%s: %s", d->path, strerrordesc_np(errno));
-}
-
-/* The nearest directory above that exists: where the store would be made. */
-static bool existing_dir(struct doctor *d)
-{
-    struct stat st;
-
-    while (d->dir[0] && stat(d->dir, &st) != 0) {
-        char *slash = strrchr(d->dir, '/');
-
-        if (!slash)
-            return false;
-        slash[slash == d->dir] = '\0';
-        if (slash == d->dir && stat(d->dir, &st) != 0)
-            return false;
-    }
-    return d->dir[0] != '\0';
 }
 
 static void check_space(struct doctor *d)
@@ -152,30 +157,36 @@ static void check_access(struct doctor *d)
                    strerrordesc_np(errno));
 }
 
+/* True when others may look into it, which is then said. */
+static bool is_open(struct doctor *d, const char *path)
+{
+    struct stat st;
+    char todo[1200];
+
+    if (lstat(path, &st) != 0 || S_ISLNK(st.st_mode) || !(st.st_mode & 077))
+        return false;
+    snprintf(todo, sizeof(todo), "chmod %d '%s'", S_ISDIR(st.st_mode) ? 700 : 600, path);
+    doctor_say(d, VERDICT_WARN, todo, "%s is open to others (mode %03o)", path, (unsigned)st.st_mode & 0777u);
+    return true;
+}
+
 /* Nobody else should read or write a store. A directory that is not ours alone is a matter of where the person put it. */
 static void check_modes(struct doctor *d)
 {
-    static const char *const suffixes[] = {"", "-wal", "-shm", "-mark", "-reserve"};
+    static const char *const beside[] = {"", "-wal", "-shm", "-mark", "-reserve"};
+    static const char *const below[] = {"/sessions", "/live", "/boots", "/cache", "/store.json"};
+    const char *const *names = d->is_files ? below : beside;
     struct stat st;
     bool fine = true, any = false;
-    char path[1100], todo[1200];
+    char path[1100];
 
-    for (size_t i = 0; d->path[0] && i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-        snprintf(path, sizeof(path), "%.1000s%s", d->path, suffixes[i]);
-        if (lstat(path, &st) != 0)
-            continue;
-        any = true;
-        snprintf(todo, sizeof(todo), "chmod 600 '%s'", path);
-        if (st.st_mode & 077) {
-            doctor_say(d, VERDICT_WARN, todo, "%s is open to others (mode %03o)", path, (unsigned)st.st_mode & 0777u);
-            fine = false;
-        }
+    for (size_t i = 0; d->path[0] && i < sizeof(beside) / sizeof(beside[0]); i++) {
+        snprintf(path, sizeof(path), "%.1000s%s", d->path, names[i]);
+        any |= lstat(path, &st) == 0;
+        fine &= !is_open(d, path);
     }
-    if (d->is_default && any && stat(d->dir, &st) == 0 && (st.st_mode & 077)) {
-        snprintf(todo, sizeof(todo), "chmod 700 '%s'", d->dir);
-        doctor_say(d, VERDICT_WARN, todo, "%s is open to others (mode %03o)", d->dir, (unsigned)st.st_mode & 0777u);
-        fine = false;
-    }
+    if (d->is_default && any)
+        fine &= !is_open(d, d->dir);
     if (any && fine)
         doctor_say(d, VERDICT_OK, NULL, "only you can read the store");
 }
@@ -227,7 +238,7 @@ static void check_open(struct doctor *d)
 /* Without the mark a log that is lost looks like one that was never written. */
 static void check_mark(struct doctor *d)
 {
-    if (!d->cli->store)
+    if (!d->cli->store || d->is_files)
         return;
     if (d->has_mark)
         doctor_say(d, VERDICT_OK, NULL, "a lost write-ahead log would be noticed");
@@ -240,20 +251,11 @@ static const struct check {
     const char *name;
     void (*run)(struct doctor *d);
 } checks[] = {
-    {"program", check_version},
-    {"store", check_path},
-    {"space", check_space},
-    {"inodes", check_inodes},
-    {"access", check_access},
-    {"modes", check_modes},
-    {"key", check_key},
-    {"open", check_open},
-    {"mark", check_mark},
-    {"figures", doctor_figures},
-    {"live", doctor_live},
-    {"reserve", doctor_reserve},
-    {"sessions", doctor_sessions},
-    {"recovery", doctor_recovery},
+    {"program", check_version},  {"store", check_path},         {"space", check_space},
+    {"inodes", check_inodes},    {"access", check_access},      {"modes", check_modes},
+    {"key", check_key},          {"open", check_open},          {"mark", check_mark},
+    {"figures", doctor_figures}, {"torn", doctor_torn},         {"live", doctor_live},
+    {"reserve", doctor_reserve}, {"sessions", doctor_sessions}, {"recovery", doctor_recovery},
     {"events", doctor_events},
 };
 

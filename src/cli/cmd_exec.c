@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark exec: a program as a run of a session. */
 #include "cli/launch.h"
+#include "cli/options.h"
 #include "cli/resume.h"
 
 #define TITLE_MAX 80
@@ -19,17 +20,8 @@ static const struct opt options[] = {
      .type = VALUE_TEXT,
      .value = "NAMES",
      .help = "variables that the program needs, NAME,NAME: only names are recorded, and looked for when it is resumed"},
-    {.name = "on-store-error",
-     .type = VALUE_WORD,
-     .words = "stop continue",
-     .value = "HOW",
-     .help =
-         "when the store cannot be written: stop (the default) holds the run until it can, continue goes on with pure work in memory"},
-    {.name = "token-fd",
-     .type = VALUE_INT,
-     .value = "FD",
-     .max = 1 << 20,
-     .help = "write the token of a wait into this descriptor instead of showing it"},
+    {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
+    {OPT_TOKEN_FD(0, "a")},
     {.name = NULL},
 };
 

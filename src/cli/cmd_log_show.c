@@ -153,7 +153,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code = check_options(&cli->args, err);
 
     if (!code && !args_on(&cli->args, "all"))
-        code = cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err);
+        code = cli_session_open(cli, 0, TIDE_SESSION_LOG, &session, err);
     if (code)
         return code;
     s.session = session;

@@ -14,59 +14,29 @@
 
 #include "cli/chat.h"
 #include "cli/graph_set.h"
-#include "cli/graph_view.h"
 #include "cli/launch.h"
+#include "cli/options.h"
+
+#define TOKEN_MAX 256
 
 static const struct opt options[] = {
-    {.name = "token",
-     .type = VALUE_TEXT,
-     .value = "TOKEN|-|@FILE",
-     .help = "the token of the wait; others can see it in `ps`: better - (standard input) or @ and a file"},
-    {.name = "token-fd",
-     .type = VALUE_INT,
-     .value = "FD",
-     .max = 1 << 20,
-     .help = "write the token of the next wait into this descriptor instead of showing it"},
-    {.name = "input", .type = VALUE_TEXT, .value = "TEXT", .help = "the answer"},
-    {.name = "input-json", .type = VALUE_TEXT, .value = "JSON", .help = "the answer, as JSON"},
+    {OPT_TOKEN},
+    {OPT_TOKEN_FD(0, "the next")},
+    {OPT_INPUT("the answer")},
+    {OPT_INPUT_JSON},
     {.name = "request-id",
      .type = VALUE_TEXT,
      .value = "ID",
      .help = "the same call with the same id is done once and gets the first answer again"},
-    {.name = "set",
-     .type = VALUE_TEXT,
-     .value = "KEY=VALUE",
-     .many = true,
-     .help =
-         "of a graph: set a key of the memory first, as of `tidemark sessions resume`; may be given more than once"},
+    {OPT_MANY("set", "KEY=VALUE", "of a graph: set a key of the memory first, as of `tidemark sessions resume`")},
     {.name = "now", .help = "end a sleep before it is due"},
-    {.name = "retry",
-     .type = VALUE_TEXT,
-     .value = "STEP",
-     .many = true,
-     .help = "this step may run again although it must happen once; may be given more than once"},
-    {.name = "happened",
-     .type = VALUE_TEXT,
-     .value = "STEP",
-     .many = true,
-     .help = "this step, which must happen once, did happen: it answers as done; may be given more than once"},
+    {OPT_MANY("retry", "STEP", "this step may run again although it must happen once")},
+    {OPT_MANY("happened", "STEP", "this step, which must happen once, did happen: it answers as done")},
     {.name = "accept-change", .help = "recorded steps answer although they are called with other arguments now"},
     {.name = "no-input", .help = "ask nothing at the terminal: of a graph"},
-    {.name = "on-store-error",
-     .type = VALUE_WORD,
-     .words = "stop continue",
-     .value = "HOW",
-     .help =
-         "when the store cannot be written: stop (the default) holds the run until it can, continue goes on with pure work in memory"},
+    {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
     {.name = NULL},
 };
-
-bool is_continue(const struct args *args)
-{
-    const char *how = args_text(args, "on-store-error");
-
-    return how && strcmp(how, "continue") == 0;
-}
 
 static void print_repeated(struct cli *cli, const char *id, const struct tide_resumed *resumed)
 {
@@ -155,15 +125,13 @@ static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struc
 /* With the graph that it has, from where it stands; `tidemark sessions resume` can be told more. */
 static enum tide_code resume_graph(struct cli *cli, const struct resume *r, tide_session *session, struct tide_err *err)
 {
-    struct graph_again again = {.r = r, .memory = BUF_INIT((size_t)64 << 20)};
+    struct graph_again again = {.r = r, .memory = BUF_INIT(GRAPH_SETS_MAX)};
     enum tide_code code = TIDE_OK;
 
     if (r->sets && r->sets[0])
         code = graph_set_read(r->sets, &again.memory, err);
     code = code ? code : graph_again(cli, &again, session, err);
-    if (again.memory.ptr)
-        explicit_bzero(again.memory.ptr, again.memory.len);
-    buf_done(&again.memory);
+    graph_set_done(&again.memory);
     return code;
 }
 
@@ -219,7 +187,8 @@ static enum tide_code read_token(int fd, const char *from, struct buf *ret, stru
     return ret->len > 0 ? TIDE_OK : tide_fail(err, TIDE_TOKEN_MALFORMED, "%s gives no token", from);
 }
 
-enum tide_code take_token(const char *given, struct buf *room, const char **ret, struct tide_err *err)
+/* --token TOKEN|-|@FILE; `room` keeps what is not given as it is. */
+static enum tide_code take_token(const char *given, struct buf *room, const char **ret, struct tide_err *err)
 {
     bool from_stdin = given && strcmp(given, "-") == 0, from_file = given && given[0] == '@';
     int fd = from_file ? open(given + 1, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
@@ -236,7 +205,8 @@ enum tide_code take_token(const char *given, struct buf *room, const char **ret,
     return err->code;
 }
 
-enum tide_code take_input(struct cli *cli, struct buf *room, const char **ret, struct tide_err *err)
+/* --input TEXT or --input-json JSON, as JSON; NULL: neither. */
+static enum tide_code take_input(struct cli *cli, struct buf *room, const char **ret, struct tide_err *err)
 {
     const char *text = args_text(&cli->args, "input"), *json = args_text(&cli->args, "input-json");
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -252,33 +222,42 @@ enum tide_code take_input(struct cli *cli, struct buf *room, const char **ret, s
     return TIDE_OK;
 }
 
+enum tide_code resume_take(struct cli *cli, struct resume *ret, struct tide_err *err)
+{
+    const struct args *a = &cli->args;
+
+    *ret = (struct resume){.id = args_operand(a, 0),
+                           .retry = args_all(a, "retry"),
+                           .happened = args_all(a, "happened"),
+                           .sets = args_all(a, "set"),
+                           .degrade = is_continue(a),
+                           .no_input = args_on(a, "no-input"),
+                           .token_out_fd = (int)args_int(a, "token-fd", -1),
+                           .token_text = BUF_INIT(TOKEN_MAX),
+                           .input_text = BUF_INIT(INPUT_MAX)};
+    if (take_token(args_text(a, "token"), &ret->token_text, &ret->token, err))
+        return err->code;
+    return take_input(cli, &ret->input_text, &ret->input, err);
+}
+
+void resume_done(struct resume *r)
+{
+    free(r->retry);
+    free(r->happened);
+    free(r->sets);
+    buf_done(&r->token_text);
+    buf_done(&r->input_text);
+}
+
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf token = BUF_INIT(TOKEN_MAX), input = BUF_INIT(INPUT_MAX);
-    AUTO(mem_freep) const char **retry = mem_array(cli->args.n_more + 2, sizeof(char *));
-    AUTO(mem_freep) const char **happened = mem_array(cli->args.n_more + 2, sizeof(char *));
-    AUTO(mem_freep) const char **sets = mem_array(cli->args.n_more + 2, sizeof(char *));
-    struct resume r = {
-        .id = args_operand(&cli->args, 0),
-        .request_id = args_text(&cli->args, "request-id"),
-        .retry = retry,
-        .happened = happened,
-        .sets = sets,
-        .now = args_on(&cli->args, "now"),
-        .accept_change = args_on(&cli->args, "accept-change"),
-        .degrade = is_continue(&cli->args),
-        .no_input = args_on(&cli->args, "no-input"),
-        .token_out_fd = (int)args_int(&cli->args, "token-fd", -1),
-    };
+    AUTO(resume_done) struct resume r = {0};
 
-    for (size_t i = 0; (retry[i] = args_nth(&cli->args, "retry", i)); i++)
-        ;
-    for (size_t i = 0; (happened[i] = args_nth(&cli->args, "happened", i)); i++)
-        ;
-    for (size_t i = 0; (sets[i] = args_nth(&cli->args, "set", i)); i++)
-        ;
-    if (take_token(args_text(&cli->args, "token"), &token, &r.token, err) || take_input(cli, &input, &r.input, err))
+    if (resume_take(cli, &r, err))
         return err->code;
+    r.request_id = args_text(&cli->args, "request-id");
+    r.now = args_on(&cli->args, "now");
+    r.accept_change = args_on(&cli->args, "accept-change");
     return resume_session(cli, &r, err);
 }
 

@@ -9,69 +9,35 @@
 
 #include "cli/graph_given.h"
 #include "cli/graph_set.h"
-#include "cli/graph_view.h"
 #include "cli/launch.h"
-#include "cli/resume.h"
+#include "cli/options.h"
 #include "graph/spec_fields.h"
 #include "session/session.h"
 
-#define MEMORY_MAX ((size_t)64 << 20)
 #define PROBLEMS_TOLD 50
 
 static const struct opt options[] = {
-    {.name = "set",
-     .type = VALUE_TEXT,
-     .value = "KEY=VALUE",
-     .many = true,
-     .help = "set a key of the memory before anything runs: KEY=text, KEY:=JSON, KEY=@FILE, KEY=- (standard input), "
-             "KEY=$VARIABLE; may be given more than once"},
+    {OPT_MANY("set", "KEY=VALUE",
+              "set a key of the memory before anything runs: KEY=text, KEY:=JSON, KEY=@FILE, KEY=- (standard input), "
+              "KEY=$VARIABLE")},
     {.name = "session", .type = VALUE_ID, .value = "ID", .help = "the id of the session (default: a new one)"},
     {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "title of the session (default: the graph's name)"},
-    {.name = "checkpoint",
-     .type = VALUE_TEXT,
-     .value = "KEY=VALUE",
-     .many = true,
-     .help = "when there is a checkpoint, instead of what the graph says: a key of its `checkpoints`, as in "
-             "async_checkpoint=false; may be given more than once"},
+    {OPT_MANY("checkpoint", "KEY=VALUE",
+              "when there is a checkpoint, instead of what the graph says: a key of its `checkpoints`, as in "
+              "async_checkpoint=false")},
     {.name = "no-checkpoints", .help = "make none, but before a person is asked and at safe points"},
-    {.name = "parallel",
-     .type = VALUE_INT,
-     .value = "N",
-     .min = 1,
-     .max = 1024,
-     .help = "nodes at once (default: as the graph says)"},
-    {.name = "provider",
-     .type = VALUE_WORD,
-     .words = "anthropic openai script",
-     .value = "TYPE",
-     .help = "who answers in all nodes (default: as the graph says, else as set)"},
-    {.name = "model", .type = VALUE_TEXT, .value = "NAME", .help = "the model of all nodes (default: the same)"},
-    {.name = "base-url",
-     .type = VALUE_TEXT,
-     .value = "URL",
-     .help = "another server that speaks the provider's protocol"},
-    {.name = "script", .type = VALUE_FILE, .value = "FILE", .help = "answer from this file: no account, no network"},
+    {OPT_PARALLEL("nodes at once (default: as the graph says)")},
+    {OPT_PROVIDER("who answers in all nodes (default: as the graph says, else as set)")},
+    {OPT_MODEL("the model of all nodes (default: the same)")},
+    {OPT_BASE_URL},
+    {OPT_SCRIPT},
     {.name = "no-input", .help = "ask nothing at the terminal: what it waits for parks it"},
-    {.name = "yes", .help = "allow every tool that the settings do not refuse"},
+    {OPT_YES},
     {.name = "no-tools", .help = "agents may only talk"},
-    {.name = "on-store-error",
-     .type = VALUE_WORD,
-     .words = "stop continue",
-     .value = "HOW",
-     .help =
-         "when the store cannot be written: stop (the default) holds the run until it can, continue goes on with pure work in memory"},
-    {.name = "token-fd",
-     .type = VALUE_INT,
-     .value = "FD",
-     .min = 1,
-     .max = 1 << 20,
-     .help = "write the token of a wait into this descriptor instead of showing it"},
-    {.name = "output",
-     .type = VALUE_WORD,
-     .words = "text json stream-json",
-     .value = "HOW",
-     .help = "what its last nodes gave (text, the default), one object, or one object a line as it happens"},
-    {.name = "quiet", .letter = 'q', .help = "show nothing of what happens, only what comes of it"},
+    {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
+    {OPT_TOKEN_FD(1, "a")},
+    {OPT_OUTPUT("what its last nodes gave")},
+    {OPT_QUIET},
     {.name = NULL},
 };
 
@@ -156,33 +122,15 @@ static enum tide_code read_graph(struct cli *cli, tide_graph **ret, struct tide_
 
 /* ---- values ---- */
 
-static const char **all_of(const struct cli *cli, const char *option)
-{
-    const char **list = mem_array(cli->args.n_more + 2, sizeof(*list));
-
-    for (size_t i = 0; (list[i] = args_nth(&cli->args, option, i)); i++)
-        ;
-    return list;
-}
-
-static bool reads_input(const char *set)
-{
-    const char *eq = strchr(set, '=');
-
-    return eq && strcmp(eq + 1, "-") == 0;
-}
-
 static enum tide_code take_memory(const struct cli *cli, struct buf *json, struct tide_err *err)
 {
-    AUTO(mem_freep) const char **sets = all_of(cli, "set");
+    AUTO(mem_freep) const char **sets = args_all(&cli->args, "set");
+    const char *from_input = set_from_input(&cli->args);
 
-    for (size_t i = 0; sets[i]; i++)
-        if (reads_input(sets[i]) && strcmp(args_operand(&cli->args, 0), "-") == 0)
-            return tide_fail(err, TIDE_INVALID, "--set %.60s: standard input is the graph: put one of them into a file",
-                             sets[i]);
-    if (!sets[0])
-        return TIDE_OK;
-    return graph_set_read(sets, json, err);
+    if (from_input && strcmp(args_operand(&cli->args, 0), "-") == 0)
+        return tide_fail(err, TIDE_INVALID, "--set %.60s: standard input is the graph: put one of them into a file",
+                         from_input);
+    return sets[0] ? graph_set_read(sets, json, err) : TIDE_OK;
 }
 
 /* As the graph has it, or without its "checkpoint_". */
@@ -253,7 +201,7 @@ static enum tide_code take_checkpoints(const struct cli *cli, struct buf *json, 
                                        "memory_delta_keys=0",
                                        "risky_nodes=[]",
                                        NULL};
-    AUTO(mem_freep) const char **given = all_of(cli, "checkpoint");
+    AUTO(mem_freep) const char **given = args_all(&cli->args, "checkpoint");
     bool off = args_on(&cli->args, "no-checkpoints");
     const char *const *list = off ? none : given;
     struct json_out o = json_out_to(json);
@@ -375,22 +323,14 @@ static void graph_freep(tide_graph **graph)
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf memory = BUF_INIT(MEMORY_MAX), checkpoints = BUF_INIT((size_t)1 << 20);
+    AUTO(graph_set_done) struct buf memory = BUF_INIT(GRAPH_SETS_MAX);
+    AUTO(buf_done) struct buf checkpoints = BUF_INIT((size_t)1 << 20);
     AUTO(graph_freep) tide_graph *graph = NULL;
     const struct args *a = &cli->args;
-    struct graph_want w = {
-        .opt = {.threads = (int)args_int(a, "parallel", 0), .on_store_error_continue = is_continue(a)},
-        .provider = args_text(a, "provider"),
-        .model = args_text(a, "model"),
-        .base_url = args_text(a, "base-url"),
-        .script = args_text(a, "script"),
-        .yes = args_on(a, "yes"),
-        .no_tools = args_on(a, "no-tools"),
-        .no_input = args_on(a, "no-input"),
-        .output = args_text(a, "output"),
-        .quiet = args_on(a, "quiet"),
-        .token_fd = (int)args_int(a, "token-fd", 0)};
+    struct graph_want w = graph_want_from(a);
 
+    w.no_tools = args_on(a, "no-tools");
+    w.token_fd = (int)args_int(a, "token-fd", 0);
     if (check_options(cli, &w, err) || (w.token_fd && check_fd(w.token_fd, "--token-fd", err)) ||
         take_checkpoints(cli, &checkpoints, err) || read_graph(cli, &graph, err) || take_memory(cli, &memory, err))
         return err->code;

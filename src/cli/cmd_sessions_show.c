@@ -54,11 +54,16 @@ static void put_usage(struct json_out *o, const struct tide_usage *u)
     json_out_end(o, '}');
 }
 
-/* What it waits for, or was parked for when it ended; every wait has a kind. */
+static bool outcome_is(const struct tide_session_info *info, const char *outcome)
+{
+    return info->outcome && strcmp(info->outcome, outcome) == 0;
+}
+
+/* What it waits for, or was parked for when it was interrupted; every wait has a kind. */
 static void put_wait(struct json_out *o, const struct tide_session_info *info)
 {
     json_out_key(o, STR("wait"));
-    if (!info->wait_kind) {
+    if (!info->wait_kind || !(outcome_is(info, "none") || outcome_is(info, "interrupted"))) {
         json_out_null(o);
         return;
     }
@@ -76,7 +81,7 @@ static void put_wait(struct json_out *o, const struct tide_session_info *info)
 static void put_run(struct json_out *o, const struct tide_session_info *info)
 {
     json_out_key(o, STR("run"));
-    if (!info->run_id) {
+    if (!info->run_id && !info->wait_kind && !info->run_ended_ms) { /* logs of others may have runs without an id */
         json_out_null(o);
         return;
     }
@@ -94,15 +99,7 @@ static void put_recovery(struct json_out *o, const struct tide_session_info *inf
     json_out_key(o, STR("recovery"));
     json_out_begin(o, '{');
     json_kopt(o, "last_boot_seen", info->boot_id);
-    json_out_key(o, STR("interruption"));
-    if (info->outcome && strcmp(info->outcome, "interrupted") == 0) {
-        json_out_begin(o, '{');
-        json_kopt(o, "reason", info->reason);
-        put_ms(o, "at", info->run_ended_ms);
-        json_out_end(o, '}');
-    } else {
-        json_out_null(o);
-    }
+    json_kopt(o, "interruption", outcome_is(info, "interrupted") ? info->reason : NULL);
     json_out_end(o, '}');
 }
 

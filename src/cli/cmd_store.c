@@ -1,10 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tidemark store info, check, compact: the store as a whole. */
+/* tidemark store init, info, check, compact: the store as a whole. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+
+/* ---- init ---- */
+
+static enum tide_code run_init(struct cli *cli, struct tide_err *err)
+{
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    struct json_out o = out_json(&cli->out);
+    struct json *info = NULL;
+    struct str url;
+
+    if (tide_store_info(cli->store, &text, err) ||
+        json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, err))
+        return err->code;
+    url = json_get_text(&arena, info, STR("url"));
+    if (!cli->out.json) {
+        out_value(&cli->out, arena_dup(&arena, url).ptr);
+        outf(&cli->out, "\n");
+        return TIDE_OK;
+    }
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("url"), url);
+    json_out_kint(&o, STR("sessions"), json_get_int(info, STR("sessions"), 0));
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+    return TIDE_OK;
+}
+
+const struct command cmd_store_init = {
+    .group = "store",
+    .name = "init",
+    .run = run_init,
+    .need = NEED_CREATE,
+    .help = "make the store when there is none, and say where it is",
+};
 
 /* ---- info ---- */
 
@@ -144,7 +179,8 @@ const struct command cmd_store_check = {
 
 /* ---- compact ---- */
 
-static int64_t figure(tide_store *store, struct str name)
+/* What there is to give back; -1: this kind of store has no write-ahead log. */
+static int64_t wal_bytes(tide_store *store)
 {
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     AUTO(arena_done) struct arena arena = ARENA_INIT;
@@ -152,26 +188,28 @@ static int64_t figure(tide_store *store, struct str name)
 
     if (tide_store_info(store, &text, NULL) ||
         json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, NULL))
-        return 0;
-    return json_get_int(info, name, 0);
+        return -1;
+    return json_get_int(info, STR("wal_bytes"), -1);
 }
 
 static enum tide_code run_compact(struct cli *cli, struct tide_err *err)
 {
     struct json_out o = out_json(&cli->out);
-    int64_t before = figure(cli->store, STR("wal_bytes")), after;
+    int64_t before = wal_bytes(cli->store), after;
     char given[32], left[32];
 
     if (tide_store_compact(cli->store, err))
         return err->code;
-    after = figure(cli->store, STR("wal_bytes"));
-    if (!cli->out.json) {
+    after = wal_bytes(cli->store);
+    if (!cli->out.json && before < 0)
+        outf(&cli->out, "nothing to do: this store has no write-ahead log\n");
+    else if (!cli->out.json)
         outf(&cli->out, "write-ahead log: %s, now %s\n", bytes_text(given, before), bytes_text(left, after));
+    if (!cli->out.json)
         return TIDE_OK;
-    }
     json_out_begin(&o, '{');
-    json_out_kint(&o, STR("wal_bytes_before"), before);
-    json_out_kint(&o, STR("wal_bytes"), after);
+    json_out_kint(&o, STR("wal_bytes_before"), before > 0 ? before : 0);
+    json_out_kint(&o, STR("wal_bytes"), after > 0 ? after : 0);
     json_out_end(&o, '}');
     out_json_end(&cli->out);
     return TIDE_OK;
@@ -182,5 +220,5 @@ const struct command cmd_store_compact = {
     .name = "compact",
     .run = run_compact,
     .need = NEED_WRITE,
-    .help = "move the write-ahead log into the main file and give its space back",
+    .help = "move the write-ahead log into the main file and give its space back (SQLite)",
 };

@@ -17,13 +17,13 @@
 #include "cli/advice.h"
 #include "cli/graph_set.h"
 #include "cli/graph_view.h"
+#include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/torture.h"
 #include "graph/exec.h"
 #include "program/tree.h"
 
 #define POINTS_DEFAULT 100
-#define MEMORY_MAX ((size_t)64 << 20)
 
 static const struct opt options[] = {
     {.name = "crash-points",
@@ -32,11 +32,7 @@ static const struct opt options[] = {
      .words = "all",
      .help = "in how many places it is killed: all, or N spread over them, one in each of N equal parts "
              "(default: all, at most 100)"},
-    {.name = "set",
-     .type = VALUE_TEXT,
-     .value = "KEY=VALUE",
-     .many = true,
-     .help = "set a key of the memory before anything runs, as of `tidemark run`; may be given more than once"},
+    {OPT_MANY("set", "KEY=VALUE", "set a key of the memory before anything runs, as of `tidemark run`")},
     {.name = "answer",
      .type = VALUE_TEXT,
      .value = "TEXT",
@@ -108,15 +104,6 @@ bool torture_is_wrong(const struct torture *t)
 
 /* ---- what is asked for ---- */
 
-static const char **all_of(const struct cli *cli, const char *option, size_t *ret_n)
-{
-    const char **list = mem_array(cli->args.n_more + 2, sizeof(*list));
-
-    for (*ret_n = 0; (list[*ret_n] = args_nth(&cli->args, option, *ret_n)); (*ret_n)++)
-        ;
-    return list;
-}
-
 static enum tide_code take_count(struct torture *t, struct tide_err *err)
 {
     const char *text = args_text(&t->cli->args, "crash-points");
@@ -144,7 +131,7 @@ static bool is_secret(const struct torture *t, struct str key)
 /* What is stored nowhere has to be said again whenever it goes on. */
 static void take_secrets(struct torture *t)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(MEMORY_MAX);
+    AUTO(buf_done) struct buf text = BUF_INIT(GRAPH_SETS_MAX);
     struct json_out o = json_out_to(&text);
     struct json *v = NULL;
 
@@ -160,11 +147,10 @@ static void take_secrets(struct torture *t)
 
 static enum tide_code take_memory(struct torture *t, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf json = BUF_INIT(MEMORY_MAX);
-    size_t n;
-    AUTO(mem_freep) const char **sets = all_of(t->cli, "set", &n);
+    AUTO(buf_done) struct buf json = BUF_INIT(GRAPH_SETS_MAX);
+    AUTO(mem_freep) const char **sets = args_all(&t->cli->args, "set");
 
-    if (!n)
+    if (!sets[0])
         return TIDE_OK;
     if (graph_set_read(sets, &json, err))
         return err->code;
@@ -175,13 +161,15 @@ static enum tide_code take_memory(struct torture *t, struct tide_err *err)
 
 static void take_answers(struct torture *t)
 {
-    size_t n;
-    AUTO(mem_freep) const char **texts = all_of(t->cli, "answer", &n);
+    AUTO(mem_freep) const char **texts = args_all(&t->cli->args, "answer");
+    size_t n = 0;
 
+    while (texts[n])
+        n++;
     t->n_answers = n ? n : 1;
     t->answers = arena_alloc(&t->arena, t->n_answers * sizeof(*t->answers));
     for (size_t i = 0; i < t->n_answers; i++) {
-        AUTO(buf_done) struct buf json = BUF_INIT(MEMORY_MAX);
+        AUTO(buf_done) struct buf json = BUF_INIT(GRAPH_SETS_MAX);
 
         json_quote(&json, str_from(n ? texts[i] : "yes"));
         t->answers[i] = arena_dup(&t->arena, buf_view(&json)).ptr;

@@ -3,12 +3,11 @@
  * tidemark wait and tidemark sleep, inside `tidemark exec`. They come back only when the answer is in the log: until then
  * the run is parked and the program, with this process, has been ended.
  */
-#include <strings.h>
-
 #include "cli/args_check.h"
 #include "cli/launch.h"
 #include "cli/utf8.h"
 #include "program/link.h"
+#include "session/decision.h"
 
 #define ANSWER_SHOWN 100 /* characters of an answer that is no approval */
 
@@ -40,31 +39,6 @@ static void put_common(struct cli *cli, struct link *l)
 {
     json_out_kstr(&l->o, STR("name"), str_from(args_operand(&cli->args, 0)));
     json_out_kbool(&l->o, STR("nested"), link_is_nested());
-}
-
-static struct str trimmed(struct str s)
-{
-    while (s.len > 0 && memchr(" \t\r\n", s.ptr[0], 4))
-        s = (struct str){s.ptr + 1, s.len - 1};
-    while (s.len > 0 && memchr(" \t\r\n", s.ptr[s.len - 1], 4))
-        s.len--;
-    return s;
-}
-
-static bool is_yes(struct arena *a, const struct json *v)
-{
-    static const char *const words[] = {"yes", "y", "ok", "true", "approve", "approved"};
-    struct str s;
-
-    if (v && v->type == JSON_OBJECT)
-        v = json_get(v, STR("decision"));
-    if (!v || v->type == JSON_TRUE)
-        return v != NULL;
-    s = v->type == JSON_STRING ? trimmed(json_text(a, v)) : STR("");
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (s.len == strlen(words[i]) && strncasecmp(s.ptr, words[i], s.len) == 0)
-            return true;
-    return false;
 }
 
 /* Whoever typed "sure" must not have to guess why nothing happened. */
@@ -120,7 +94,7 @@ static enum tide_code run_wait(struct cli *cli, struct tide_err *err)
         return tide_wrap(err, "wait");
     if (print_value(cli, &l, reply.blob, &answer, err))
         return err->code;
-    if (strcmp(kind, "approval") == 0 && !is_yes(&l.arena, answer)) {
+    if (strcmp(kind, "approval") == 0 && decision_read(&l.arena, answer) != DECISION_YES) {
         say_not_approved(&l.arena, answer);
         cli->exit_status = 1;
     }

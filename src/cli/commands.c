@@ -7,11 +7,11 @@
 extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_show, cmd_sessions_checkpoints,
     cmd_sessions_inspect, cmd_sessions_checkpoint, cmd_sessions_fork, cmd_sessions_rollback, cmd_sessions_delete,
     cmd_sessions_prune, cmd_sessions_verify, cmd_sessions_export, cmd_sessions_import, cmd_log_append, cmd_log_show,
-    cmd_state, cmd_store_info, cmd_store_check, cmd_store_compact, cmd_doctor, cmd_completion, cmd_demo, cmd_help,
-    cmd_version, cmd_why, cmd_sessions_timeline, cmd_recover, cmd_exec, cmd_step, cmd_wait, cmd_sleep, cmd_set, cmd_get,
-    cmd_checkpoint, cmd_chat, cmd_resume, cmd_cancel, cmd_sessions_send, cmd_token_rotate, cmd_config_list,
-    cmd_config_get, cmd_config_set, cmd_config_check, cmd_graph_check, cmd_graph_show, cmd_graph_import,
-    cmd_graph_schema, cmd_sessions_resume, cmd_torture, cmd_run, cmd_graph_diff;
+    cmd_state, cmd_store_init, cmd_store_info, cmd_store_check, cmd_store_compact, cmd_store_copy, cmd_doctor,
+    cmd_completion, cmd_demo, cmd_help, cmd_version, cmd_why, cmd_sessions_timeline, cmd_recover, cmd_exec, cmd_step,
+    cmd_wait, cmd_sleep, cmd_set, cmd_get, cmd_checkpoint, cmd_chat, cmd_resume, cmd_cancel, cmd_sessions_send,
+    cmd_token_rotate, cmd_config_list, cmd_config_get, cmd_config_set, cmd_config_check, cmd_graph_check,
+    cmd_graph_show, cmd_graph_import, cmd_graph_schema, cmd_sessions_resume, cmd_torture, cmd_run, cmd_graph_diff;
 
 const struct command *const commands[] = {
     &cmd_chat,
@@ -46,9 +46,11 @@ const struct command *const commands[] = {
     &cmd_log_append,
     &cmd_log_show,
     &cmd_token_rotate,
+    &cmd_store_init,
     &cmd_store_info,
     &cmd_store_check,
     &cmd_store_compact,
+    &cmd_store_copy,
     &cmd_config_list,
     &cmd_config_get,
     &cmd_config_set,
@@ -72,7 +74,7 @@ const struct command_group command_groups[] = {
     {"sessions", "make, look at, mark, fork, roll back, check and carry sessions"},
     {"log", "append events to a session's log and read them"},
     {"token", "rights to answer what a session waits for"},
-    {"store", "look at the store as a whole, check it, give space back"},
+    {"store", "make a store, look at it as a whole, check it, copy it, give space back"},
     {"graph", "check graphs, draw and compare them, take them over from elsewhere"},
     {"config", "look at the settings of agents, change and check them"},
     {NULL, NULL},
@@ -82,9 +84,8 @@ const struct opt global_options[] = {
     {.name = "store",
      .type = VALUE_FILE,
      .value = "URL",
-     .help =
-         "the store: sqlite:PATH or a path (default: $TIDEMARK_STORE, else as set, else tidemark/tidemark.db in the XDG data "
-         "directory)"},
+     .help = "the store: sqlite:PATH, files:DIR or the path of a database (default: $TIDEMARK_STORE, else as set, else "
+             "tidemark/tidemark.db in the XDG data directory)"},
     {.name = "key-file",
      .type = VALUE_FILE,
      .value = "FILE",

@@ -13,9 +13,9 @@ struct doctor {
     struct cli *cli;
     struct json_out json;
     struct buf url;
-    const char *path; /* of the store's file; "" when it cannot be told */
-    char dir[1024];
-    bool is_default, has_mark;
+    const char *path; /* of the store's file or directory; "" when it cannot be told */
+    char dir[1024];   /* that is written to */
+    bool is_default, is_files, has_mark;
     enum verdict worst;
     const char *name; /* of the check that is being made */
     uint64_t free_bytes;
@@ -32,6 +32,7 @@ void doctor_say(struct doctor *d, enum verdict verdict, const char *todo, const 
 void doctor_say_error(struct doctor *d);
 
 void doctor_figures(struct doctor *d);
+void doctor_torn(struct doctor *d);
 void doctor_live(struct doctor *d);
 void doctor_reserve(struct doctor *d);
 void doctor_sessions(struct doctor *d);

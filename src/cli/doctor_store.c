@@ -13,12 +13,29 @@ static const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
+static void say_figures(struct doctor *d)
+{
+    int64_t sessions = json_get_int(d->info, STR("sessions"), 0), events = json_get_int(d->info, STR("events"), 0);
+    char file[32], wal[32];
+
+    if (d->is_files)
+        doctor_say(d, VERDICT_OK, NULL, "version %" PRId64 ", %" PRId64 " session%s, %" PRId64 " event%s, %s of logs",
+                   json_get_int(d->info, STR("version"), 0), sessions, plural(sessions), events, plural(events),
+                   bytes_text(file, json_get_int(d->info, STR("log_bytes"), 0)));
+    else
+        doctor_say(d, VERDICT_OK, NULL,
+                   "version %" PRId64 ", %" PRId64 " session%s, %" PRId64
+                   " event%s, %s and %s of write-ahead log, SQLite %.*s",
+                   json_get_int(d->info, STR("schema_version"), 0), sessions, plural(sessions), events, plural(events),
+                   bytes_text(file, json_get_int(d->info, STR("file_bytes"), 0)),
+                   bytes_text(wal, json_get_int(d->info, STR("wal_bytes"), 0)),
+                   STR_ARG(json_get_text(&d->arena, d->info, STR("sqlite"))));
+}
+
 void doctor_figures(struct doctor *d)
 {
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     struct json *info = NULL;
-    char file[32], wal[32];
-    int64_t sessions, events;
 
     if (!d->cli->store)
         return;
@@ -28,15 +45,16 @@ void doctor_figures(struct doctor *d)
         return;
     }
     d->info = info;
-    sessions = json_get_int(info, STR("sessions"), 0);
-    events = json_get_int(info, STR("events"), 0);
-    doctor_say(d, VERDICT_OK, NULL,
-               "version %" PRId64 ", %" PRId64 " session%s, %" PRId64
-               " event%s, %s and %s of write-ahead log, SQLite %.*s",
-               json_get_int(info, STR("schema_version"), 0), sessions, plural(sessions), events, plural(events),
-               bytes_text(file, json_get_int(info, STR("file_bytes"), 0)),
-               bytes_text(wal, json_get_int(info, STR("wal_bytes"), 0)),
-               STR_ARG(json_get_text(&d->arena, info, STR("sqlite"))));
+    say_figures(d);
+}
+
+void doctor_torn(struct doctor *d)
+{
+    int64_t torn = d->info ? json_get_int(d->info, STR("torn_tails"), 0) : 0;
+
+    if (torn > 0)
+        doctor_say(d, VERDICT_WARN, "nothing to do: the next write to it cuts it off and keeps it aside",
+                   "%" PRId64 " log%s in what a cut left of a write", torn, torn == 1 ? " ends" : "s end");
 }
 
 void doctor_live(struct doctor *d)
@@ -50,7 +68,7 @@ void doctor_live(struct doctor *d)
 /* It goes when the disk is full, and comes back with the next writing command once there is room. */
 void doctor_reserve(struct doctor *d)
 {
-    if (!d->info)
+    if (!d->info || d->is_files)
         return;
     if (json_get_int(d->info, STR("reserve_bytes"), 0) > 0)
         doctor_say(d, VERDICT_OK, NULL, "a reserve is kept for a full disk");

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/chat.h"
+#include "cli/graph_set.h"
 #include "cli/graph_view_internal.h"
 #include "cli/launch.h"
 #include "cli/progress.h"
@@ -475,9 +476,7 @@ enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *g
     }
     close_settings(&d);
     tide_session_close(d.fork);
-    if (d.set.ptr)
-        explicit_bzero(d.set.ptr, d.set.len);
-    buf_done(&d.set);
+    graph_set_done(&d.set);
     buf_done(&d.answer);
     arena_done(&d.arena);
     return code;

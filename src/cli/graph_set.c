@@ -170,3 +170,10 @@ enum tide_code graph_set_read(const char *const *sets, struct buf *ret_json, str
     buf_cstr(ret_json);
     return code;
 }
+
+void graph_set_done(struct buf *json)
+{
+    if (json->ptr)
+        explicit_bzero(json->ptr, json->len);
+    buf_done(json);
+}

@@ -14,9 +14,13 @@
 
 #include "base/json.h"
 
-#define GRAPH_SET_MAX ((size_t)16 << 20) /* bytes of one value */
+#define GRAPH_SET_MAX ((size_t)16 << 20)  /* bytes of one value */
+#define GRAPH_SETS_MAX ((size_t)64 << 20) /* of all of them */
 
 /* A list ended by NULL, as one JSON object. TIDE_INVALID names the one that is wrong, never its value. */
 enum tide_code graph_set_read(const char *const *sets, struct buf *ret_json, struct tide_err *err) MUST_CHECK;
+
+/* Wipes it: it may hold secrets. */
+void graph_set_done(struct buf *json);
 
 #endif

@@ -1,12 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What most commands begin with: the store, a session of it, a position in that session. */
 #include <inttypes.h>
+#include <sys/stat.h>
 
 #include "cli/advice.h"
 #include "cli/cli.h"
+#include "cli/launch.h"
 #include "cli/store_url.h"
 
 #define URL_MAX 4096
+
+/* One kind of store was named where the other is. */
+static enum tide_code name_other_kind(enum tide_code code, const char *url, struct tide_err *err)
+{
+    const char *path = store_url_path(url);
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return code;
+    if (store_url_is_files(url) && S_ISREG(st.st_mode))
+        return tide_fail(err, code, "open store: '%.400s' is a file: name a directory, or give sqlite:PATH", path);
+    if (!store_url_is_files(url) && S_ISDIR(st.st_mode))
+        return tide_fail(
+            err, code, "open store: '%.400s' is a directory: give files:DIR if it is a store, else the path of a file",
+            path);
+    return code;
+}
 
 enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err)
 {
@@ -24,11 +43,21 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     opt.key = opt.key_len ? key : NULL;
     code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
     explicit_bzero(key, sizeof(key));
+    if (code == TIDE_NOT_A_STORE || code == TIDE_INVALID)
+        code = name_other_kind(code, buf_cstr(&url), err);
     return advise(code, advice_for_store(code), err);
+}
+
+static void tell(void *arg, const char *line)
+{
+    (void)arg;
+    say("%s", line);
 }
 
 void cli_store_close(struct cli *cli)
 {
+    if (cli->store)
+        tide_store_notices(cli->store, tell, NULL);
     tide_store_close(cli->store);
     cli->store = NULL;
 }

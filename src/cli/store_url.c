@@ -18,7 +18,9 @@
 #include "cli/args_check.h"
 #include "cli/settings.h"
 
-#define KNOWN_SCHEME "sqlite:"
+#define DEFAULT_SCHEME "sqlite:"
+#define FILES_SCHEME "files:"
+#define KNOWN_STORES "sqlite:PATH or files:DIR"
 #define SWEEP_INTERVAL_MS 30000
 
 size_t store_url_scheme(const char *url)
@@ -38,25 +40,54 @@ static enum tide_code from_xdg(struct buf *url, struct tide_err *err)
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 
     if (data && data[0] == '/') /* the specification: a relative one is to be ignored */
-        buf_addf(url, KNOWN_SCHEME "%s/tidemark/tidemark.db", data);
+        buf_addf(url, DEFAULT_SCHEME "%s/tidemark/tidemark.db", data);
     else if (home && home[0] == '/')
-        buf_addf(url, KNOWN_SCHEME "%s/.local/share/tidemark/tidemark.db", home);
+        buf_addf(url, DEFAULT_SCHEME "%s/.local/share/tidemark/tidemark.db", home);
     else
         return tide_fail(err, TIDE_INVALID, "find the store: neither HOME nor XDG_DATA_HOME is set: give --store PATH");
     return TIDE_OK;
 }
 
-static enum tide_code put_url(const char *given, const char *from, struct buf *ret_url, struct tide_err *err)
+bool store_url_is_files(const char *url)
+{
+    return strncmp(url, FILES_SCHEME, strlen(FILES_SCHEME)) == 0;
+}
+
+/* Behind "files:" no shell puts the home directory for a '~'. A directory is the same one with slashes at its end. */
+static enum tide_code put_path(const char *path, const char *from, bool is_dir, struct buf *url, struct tide_err *err)
+{
+    const char *home = getenv("HOME");
+    size_t len = strlen(path);
+
+    while (is_dir && len > 1 && path[len - 1] == '/')
+        len--;
+    if (path[0] == '~' && (len == 1 || path[1] == '/')) {
+        if (!home || home[0] != '/')
+            return tide_fail(err, TIDE_INVALID, "%s: HOME is not set, which '~' stands for: give the whole path", from);
+        buf_addf(url, "%s", home);
+        path++;
+        len--;
+    }
+    buf_add(url, path, len);
+    return TIDE_OK;
+}
+
+enum tide_code store_url_given(const char *given, const char *from, struct buf *ret_url, struct tide_err *err)
 {
     size_t scheme = store_url_scheme(given);
 
-    if (scheme && strncmp(given, KNOWN_SCHEME, scheme) != 0)
-        return tide_fail(err, TIDE_INVALID, "%s: unknown kind of store '%.*s': this version knows sqlite:PATH", from,
+    if (scheme && !store_url_is_files(given) && strncmp(given, DEFAULT_SCHEME, scheme) != 0)
+        return tide_fail(err, TIDE_INVALID, "%s: unknown kind of store '%.*s': this version knows " KNOWN_STORES, from,
                          (int)(scheme < 40 ? scheme : 40), given);
     if (!given[scheme])
-        return tide_fail(err, TIDE_INVALID, "%s: the path is empty: give sqlite:PATH or a path", from);
-    buf_addf(ret_url, "%s%s", scheme ? "" : KNOWN_SCHEME, given);
-    return TIDE_OK;
+        return tide_fail(err, TIDE_INVALID, "%s: the path is empty: give " KNOWN_STORES ", or the path of a database",
+                         from);
+    if (!scheme) {
+        buf_addf(ret_url, DEFAULT_SCHEME "%s", given);
+        return TIDE_OK;
+    }
+    buf_add(ret_url, given, scheme);
+    return put_path(given + scheme, from, store_url_is_files(given), ret_url, err);
 }
 
 enum tide_code store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err)
@@ -65,12 +96,12 @@ enum tide_code store_url(const struct cli *cli, struct buf *ret_url, struct tide
     AUTO(mem_freep) char *set = NULL;
 
     if (given)
-        return put_url(given, "--store", ret_url, err);
+        return store_url_given(given, "--store", ret_url, err);
     if (variable && *variable)
-        return put_url(variable, "TIDEMARK_STORE", ret_url, err);
+        return store_url_given(variable, "TIDEMARK_STORE", ret_url, err);
     if (settings_one_path(cli, "store", &set, err))
         return err->code;
-    return set ? put_url(set, "store of config.json", ret_url, err) : from_xdg(ret_url, err);
+    return set ? store_url_given(set, "store of config.json", ret_url, err) : from_xdg(ret_url, err);
 }
 
 static enum tide_code check_key_len(const char *from, size_t len, struct tide_err *err)
@@ -116,6 +147,12 @@ static enum tide_code key_from_file(const char *path, const char *from, unsigned
     code = key_from_fd(fd, from, key, ret_len, err);
     close(fd);
     return code;
+}
+
+enum tide_code store_key_file(const char *path, const char *from, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
+                              struct tide_err *err)
+{
+    return advise(key_from_file(path, from, ret_key, ret_len, err), "give a file that holds the key", err);
 }
 
 static enum tide_code find_key(const struct args *args, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,

@@ -11,6 +11,13 @@
 /* The URL, as the library takes it. */
 enum tide_code store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err) MUST_CHECK;
 
+/* The same of a store that is named otherwise; `from` is what named it, for messages. */
+enum tide_code store_url_given(const char *given, const char *from, struct buf *ret_url, struct tide_err *err)
+    MUST_CHECK;
+
+/* Whether it is a store of plain files. */
+bool store_url_is_files(const char *url);
+
 /* Length of "scheme:" at the start; 0 when it is a plain path. */
 size_t store_url_scheme(const char *url);
 
@@ -20,6 +27,10 @@ const char *store_url_path(const char *url);
 /* The key of the digests; *ret_len 0: none was given. */
 enum tide_code store_key(const struct args *args, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
                          struct tide_err *err) MUST_CHECK;
+
+/* The key that is in this file. */
+enum tide_code store_key_file(const char *path, const char *from, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
+                              struct tide_err *err) MUST_CHECK;
 
 /* The limit of one record: $TIDEMARK_MAX_RECORD_BYTES or the library's own. */
 enum tide_code store_max_record(size_t *ret_bytes, struct tide_err *err) MUST_CHECK;

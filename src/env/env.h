@@ -32,11 +32,24 @@ enum env_open { ENV_READ = 0, ENV_WRITE = 1, ENV_CREATE = 2 /* mode 0600 */, ENV
 
 enum env_kind { ENV_ABSENT, ENV_FILE, ENV_DIR, ENV_LINK, ENV_OTHER };
 
+/*
+ * `dev` and `ino` say which file it is; both the same: the same file. The number of a file that is gone may be given to
+ * another, but not while somebody has it open. So: a path names another file than the one that is open when stat() and
+ * fstat() differ in one of the two; the open one was removed, or another took its place, when its `links` are 0.
+ * `mtime_ns` is a hint: two changes may share one, and a power cut may leave new contents with an old one.
+ * In the simulator a directory has neither number nor time.
+ */
 struct env_stat {
     enum env_kind kind;
     int64_t size;
     unsigned mode;
+    uint64_t dev, ino;
+    int64_t mtime_ns; /* of the last write or truncate; Unix time */
+    unsigned links;   /* names that the file has */
 };
+
+/* A code other than TIDE_OK ends the listing. `name` is valid during the call. */
+typedef enum tide_code env_list_fn(void *arg, const char *name, enum env_kind kind);
 
 struct env_ops {
     int64_t (*now_ms)(struct env *);  /* Unix time */
@@ -57,11 +70,32 @@ struct env_ops {
     enum tide_code (*lock)(struct env_file *, int timeout_ms, struct tide_err *);
     void (*unlock)(struct env_file *);
 
+    enum tide_code (*fstat)(struct env_file *, struct env_stat *ret, struct tide_err *);
+    /*
+     * Reserves space: until the next truncate or power cut, no write that ends at or below `size` fails for lack of it.
+     * The size of the file stays. TIDE_FULL when there is not enough. Where the file system cannot do this: TIDE_OK, and
+     * nothing is reserved.
+     */
+    enum tide_code (*allocate)(struct env_file *, int64_t size, struct tide_err *);
+
     /* Absent is no error. */
     enum tide_code (*stat)(struct env *, const char *path, struct env_stat *ret, struct tide_err *);
     enum tide_code (*mkdirs)(struct env *, const char *path, struct tide_err *); /* parents too, 0700, entries synced */
     enum tide_code (*unlink)(struct env *, const char *path, struct tide_err *); /* absent is no error */
+    /*
+     * Gives the file `from` the name `to`. A file that is there loses that name in the same moment: nobody finds `to`
+     * absent or half. Whoever has either file open keeps it. TIDE_NOT_FOUND when `from` is absent; a directory in the
+     * place of `to` is refused. Durable after sync_dir of its directory (of both, when they differ). Until then a power
+     * cut leaves it done or not done as a whole; the contents of the file only as far as it was synced itself.
+     */
+    enum tide_code (*rename)(struct env *, const char *from, const char *to, struct tide_err *);
     enum tide_code (*sync_dir)(struct env *, const char *path, struct tide_err *); /* its entries on disk */
+    /*
+     * Calls fn for every entry but "." and "..", in no order; a code of fn other than TIDE_OK ends it and is returned as
+     * it is, without a message. fn may remove, rename and create entries; one that comes or goes meanwhile is told or
+     * not. TIDE_NOT_FOUND when there is no such directory. Memory does not grow with the number of entries.
+     */
+    enum tide_code (*list)(struct env *, const char *dir, env_list_fn *fn, void *arg, struct tide_err *);
 
     void (*self)(struct env *, struct env_proc *ret);
     enum env_life (*life)(struct env *, const struct env_proc *);

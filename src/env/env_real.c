@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The machine we run on. Thin over the system calls, with the care they need in one place: EINTR, short writes,
- * symbolic links, directories whose entries must be on disk, processes that only look alive.
+ * symbolic links, directories whose entries must be on disk. Processes: env_real_proc.c.
  *
  * A failed fdatasync is reported once and never tried again: the kernel has dropped the dirty pages by then.
  */
-#include "env/env.h"
+#include "env/env_real.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <pthread.h>
-#include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -31,12 +28,17 @@ struct env_file {
     char *path; /* for messages */
 };
 
+static int64_t ns_of(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
 static int64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
 
     clock_gettime(clock, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return ns_of(&t);
 }
 
 static int64_t real_now_ms(struct env *e)
@@ -71,6 +73,26 @@ static void real_random(struct env *e, void *out, size_t n)
             n -= (size_t)got;
         }
     }
+}
+
+/* ---- What a file is ----------------------------------------------------------------------------------------- */
+
+static enum env_kind kind_of(mode_t mode)
+{
+    return S_ISREG(mode) ? ENV_FILE : S_ISDIR(mode) ? ENV_DIR : S_ISLNK(mode) ? ENV_LINK : ENV_OTHER;
+}
+
+static struct env_stat stat_of(const struct stat *st)
+{
+    return (struct env_stat){
+        .kind = kind_of(st->st_mode),
+        .size = st->st_size,
+        .mode = st->st_mode & 07777,
+        .dev = st->st_dev,
+        .ino = st->st_ino,
+        .mtime_ns = ns_of(&st->st_mtim),
+        .links = (unsigned)st->st_nlink,
+    };
 }
 
 /* ---- Files -------------------------------------------------------------------------------------------------- */
@@ -197,6 +219,31 @@ static enum tide_code real_sync(struct env_file *f, struct tide_err *err)
     return TIDE_OK;
 }
 
+static enum tide_code real_fstat(struct env_file *f, struct env_stat *ret, struct tide_err *err)
+{
+    struct stat st;
+
+    if (fstat(f->fd, &st) != 0)
+        return tide_fail_errno(err, errno, "stat '%s'", f->path);
+    *ret = stat_of(&st);
+    return TIDE_OK;
+}
+
+/* Not posix_fallocate: where the file system cannot, that writes zeros and makes the file longer. */
+static enum tide_code real_allocate(struct env_file *f, int64_t size, struct tide_err *err)
+{
+    int rc;
+
+    if (size <= 0)
+        return TIDE_OK;
+    do {
+        rc = fallocate(f->fd, FALLOC_FL_KEEP_SIZE, 0, size);
+    } while (rc != 0 && errno == EINTR);
+    if (rc == 0 || errno == EOPNOTSUPP || errno == ENOSYS)
+        return TIDE_OK;
+    return tide_fail_errno(err, errno, "reserve space for '%s'", f->path);
+}
+
 /* ---- The whole-file lock ------------------------------------------------------------------------------------ */
 
 static int try_flock(int fd, int how)
@@ -229,20 +276,15 @@ static enum tide_code real_lock(struct env_file *f, int timeout_ms, struct tide_
 
 /* ---- Names -------------------------------------------------------------------------------------------------- */
 
-static enum env_kind kind_of(mode_t mode)
-{
-    return S_ISREG(mode) ? ENV_FILE : S_ISDIR(mode) ? ENV_DIR : S_ISLNK(mode) ? ENV_LINK : ENV_OTHER;
-}
-
 static enum tide_code real_stat(struct env *e, const char *path, struct env_stat *ret, struct tide_err *err)
 {
     struct stat st;
 
     (void)e;
     if (lstat(path, &st) == 0)
-        *ret = (struct env_stat){kind_of(st.st_mode), st.st_size, st.st_mode & 07777};
+        *ret = stat_of(&st);
     else if (errno == ENOENT || errno == ENOTDIR)
-        *ret = (struct env_stat){ENV_ABSENT, 0, 0};
+        *ret = (struct env_stat){.kind = ENV_ABSENT};
     else
         return tide_fail_errno(err, errno, "stat '%s'", path);
     return TIDE_OK;
@@ -317,117 +359,65 @@ static enum tide_code real_unlink(struct env *e, const char *path, struct tide_e
     return TIDE_OK;
 }
 
-/* ---- Processes ---------------------------------------------------------------------------------------------- */
-
-struct proc_stat {
-    char state;
-    int64_t threads;
-    uint64_t start_time;
-};
-
-/* The file's text without its last newline; false when it cannot be read. */
-static bool read_small(const char *path, char *out, size_t size)
+static enum tide_code real_rename(struct env *e, const char *from, const char *to, struct tide_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (fd < 0)
-        return false;
-    do {
-        n = read(fd, out, size - 1);
-    } while (n < 0 && errno == EINTR);
-    close(fd);
-    if (n <= 0)
-        return false;
-    out[n - (out[n - 1] == '\n')] = '\0';
-    return true;
+    (void)e;
+    if (rename(from, to) != 0)
+        return tide_fail_errno(err, errno, "rename '%s' to '%s'", from, to);
+    return TIDE_OK;
 }
 
-/* Fields 3 (state), 20 (threads) and 22 (start time). The name, field 2, may hold spaces and parentheses. */
-static bool read_proc_stat(const char *path, struct proc_stat *ret)
-{
-    char text[1024];
+/* ---- Listing ------------------------------------------------------------------------------------------------ */
 
-    if (!read_small(path, text, sizeof text))
-        return false;
-    const char *after_name = strrchr(text, ')');
-    return after_name && sscanf(after_name,
-                                ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                                "%" SCNd64 " %*s %" SCNu64,
-                                &ret->state, &ret->threads, &ret->start_time) == 3;
+static bool is_dots(const char *name)
+{
+    return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-static void look_at_self(struct env_proc *ret)
+/* Some file systems do not tell the kind along with the name. ENV_ABSENT: it went meanwhile. */
+static enum tide_code kind_of_entry(DIR *dir, const struct dirent *entry, enum env_kind *ret, struct tide_err *err)
 {
-    struct proc_stat ps = {0};
-    struct stat ns;
+    struct stat st;
 
-    *ret = (struct env_proc){.pid = getpid()};
-    if (!read_small("/proc/sys/kernel/random/boot_id", ret->kernel_boot, sizeof ret->kernel_boot))
-        ret->kernel_boot[0] = '\0';
-    if (stat("/proc/self/ns/pid", &ns) == 0)
-        ret->pid_ns = ns.st_ino;
-    if (read_proc_stat("/proc/self/stat", &ps))
-        ret->start_time = ps.start_time;
+    if (entry->d_type != DT_UNKNOWN)
+        *ret = kind_of(DTTOIF(entry->d_type));
+    else if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        *ret = kind_of(st.st_mode);
+    else if (errno == ENOENT)
+        *ret = ENV_ABSENT;
+    else
+        return tide_fail_errno(err, errno, "stat '%s'", entry->d_name);
+    return TIDE_OK;
 }
 
-/* What does not change is read once; a child of ours reads it anew. */
-static _Thread_local struct env_proc self_known;
-
-static void forget_self(void)
+static enum tide_code tell_entries(DIR *dir, const char *path, env_list_fn *fn, void *arg, struct tide_err *err)
 {
-    self_known.pid = 0;
+    const struct dirent *entry;
+
+    while (errno = 0, (entry = readdir(dir)) != NULL) {
+        enum env_kind kind = ENV_ABSENT;
+        enum tide_code code = is_dots(entry->d_name) ? TIDE_OK : kind_of_entry(dir, entry, &kind, err);
+        if (!code && kind != ENV_ABSENT)
+            code = fn(arg, entry->d_name, kind);
+        if (code)
+            return code;
+    }
+    return errno ? tide_fail_errno(err, errno, "list directory '%s'", path) : TIDE_OK;
 }
 
-static void watch_forks(void)
+static enum tide_code real_list(struct env *e, const char *path, env_list_fn *fn, void *arg, struct tide_err *err)
 {
-    pthread_atfork(NULL, NULL, forget_self);
-}
-
-static void real_self(struct env *e, struct env_proc *ret)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    DIR *dir = opendir(path);
 
     (void)e;
-    pthread_once(&once, watch_forks);
-    if (self_known.pid != getpid() || !self_known.kernel_boot[0] || !self_known.pid_ns || !self_known.start_time)
-        look_at_self(&self_known);
-    *ret = self_known;
+    if (!dir)
+        return tide_fail_errno(err, errno, "list directory '%s'", path);
+    enum tide_code code = tell_entries(dir, path, fn, arg, err);
+    closedir(dir);
+    return code;
 }
 
-/* /proc does not show the process: gone, or hidden from us (hidepid), when nothing more can be told. */
-static enum env_life life_unseen(int64_t pid)
-{
-    return kill((pid_t)pid, 0) != 0 && errno == ESRCH ? ENV_DEAD : ENV_ELSEWHERE;
-}
-
-/*
- * An earlier boot of this machine looks like another machine: expiry decides. A first thread that has ended while
- * others run shows as a zombie, but the process lives.
- */
-static enum env_life real_life(struct env *e, const struct env_proc *who)
-{
-    struct env_proc self;
-    struct proc_stat ps;
-    char path[64];
-
-    real_self(e, &self);
-    if (!self.kernel_boot[0] || !self.pid_ns || strcmp(self.kernel_boot, who->kernel_boot) != 0 ||
-        self.pid_ns != who->pid_ns)
-        return ENV_ELSEWHERE;
-    if (who->pid == self.pid && who->start_time == self.start_time)
-        return ENV_ALIVE;
-    if (who->pid <= 0 || who->pid > INT_MAX)
-        return ENV_DEAD;
-    snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", who->pid);
-    if (!read_proc_stat(path, &ps))
-        return life_unseen(who->pid);
-    if (ps.start_time != who->start_time || ps.state == 'X' || ps.state == 'x')
-        return ENV_DEAD;
-    if (ps.state == 'T' || ps.state == 't')
-        return ENV_STOPPED;
-    return ps.state == 'Z' && ps.threads <= 1 ? ENV_DEAD : ENV_ALIVE;
-}
+/* ---- The table ------------------------------------------------------------------------------------------------- */
 
 struct env *env_real(void)
 {
@@ -444,12 +434,16 @@ struct env *env_real(void)
         .sync = real_sync,
         .lock = real_lock,
         .unlock = real_unlock,
+        .fstat = real_fstat,
+        .allocate = real_allocate,
         .stat = real_stat,
         .mkdirs = real_mkdirs,
         .unlink = real_unlink,
+        .rename = real_rename,
         .sync_dir = real_sync_dir,
-        .self = real_self,
-        .life = real_life,
+        .list = real_list,
+        .self = env_real_self,
+        .life = env_real_life,
     };
     static struct env real = {&ops, NULL, true};
 

@@ -231,7 +231,7 @@ enum sim_verdict sim_op_begin(struct sim_proc *p, enum sim_op op, bool grows)
         sim_proc_kill(p);
         return SIM_GONE;
     case SIM_POWER_CUT:
-        if (op == SIM_OP_WRITE)
+        if (op == SIM_OP_WRITE || op == SIM_OP_FILL)
             return SIM_TORN; /* the caller writes first, so that the cut may tear it */
         sim_power_cut(p->sim);
         return SIM_GONE;

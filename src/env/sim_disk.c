@@ -3,6 +3,18 @@
  * The names on a simulated disk: a flat list of paths. A created or removed name is seen by all at once and durable
  * when its directory is synced, not before: syncing a file says nothing about its name. After a power cut each
  * unsynced name is as before, as last seen, or (when one file took another's place) absent.
+ *
+ * A rename ties two names together, so what happened to them is kept in order (`changes`) until it is durable. The model
+ * is a journal that takes each change (create, remove, rename) whole or not at all and promises no order but one: of
+ * the changes to the same name, a later one does not survive without the earlier ones, and through a rename that holds
+ * for both its names. So after a power cut
+ *   - a rename is done (`to` is the new file, `from` is gone) or not (`to` is what it was, `from` the file): a file
+ *     that had a durable name has one still, unless another was put in its place or it was removed;
+ *   - a file made and renamed without a sync may be gone altogether, when its creation did not survive: then `to` is
+ *     what it was;
+ *   - changes to other names survive or not each for itself, also later ones without earlier ones.
+ * Nothing here writes the contents of a file before its rename, as some file systems kindly do. A rename from one
+ * directory to another is durable when both have been synced, or when a later change to one of its names is.
  */
 #include "env/sim_disk.h"
 
@@ -12,10 +24,12 @@
 
 #include "base/mem.h"
 
-struct sim_name {
-    char *path;
-    struct sim_file *now, *durable; /* what processes see, what the platter says; NULL: absent */
-    bool is_dir;
+struct sim_change {
+    char *from;                  /* of a rename; NULL: `to` was made or removed */
+    char *to;                    /* what changes */
+    struct sim_file *file;       /* what it names from then on; NULL: nothing */
+    bool from_synced, to_synced; /* its directory was */
+    bool picked;                 /* scratch of the function that walks the list */
 };
 
 static struct sim_name *find_name(const struct sim_disk *d, const char *path)
@@ -44,14 +58,99 @@ static void set_file(struct sim_file **slot, struct sim_file *f)
     sim_file_unref(old);
 }
 
-/* Names that are neither seen nor durable leave the list. */
-static void drop_empty(struct sim_disk *d)
+/* ---- Changes of names that renames have tied together ------------------------------------------------------- */
+
+static bool touches(const struct sim_change *c, const char *path)
+{
+    return strcmp(c->to, path) == 0 || (c->from && strcmp(c->from, path) == 0);
+}
+
+static bool share_a_name(const struct sim_change *a, const struct sim_change *b)
+{
+    return touches(a, b->to) || (b->from && touches(a, b->from));
+}
+
+static bool is_tied(const struct sim_disk *d, const char *path)
+{
+    for (size_t i = 0; i < d->changes_len; i++)
+        if (touches(&d->changes[i], path))
+            return true;
+    return false;
+}
+
+static void add_change(struct sim_disk *d, const char *from, const char *to, struct sim_file *f)
+{
+    if (d->changes_len == d->changes_cap) {
+        d->changes_cap = d->changes_cap ? d->changes_cap * 2 : 8;
+        d->changes = mem_grow(d->changes, d->changes_cap * sizeof *d->changes);
+    }
+    d->changes[d->changes_len++] = (struct sim_change){
+        .from = from ? mem_dup(str_from(from)) : NULL,
+        .to = mem_dup(str_from(to)),
+        .file = f ? sim_file_ref(f) : NULL,
+        .from_synced = !from,
+    };
+}
+
+/* From now on what happens to this name is kept in order. What had happened before is what can be told of it. */
+static void tie(struct sim_disk *d, const struct sim_name *n)
+{
+    if (is_tied(d, n->path) || n->now == n->durable)
+        return;
+    if (n->durable && n->now)
+        add_change(d, NULL, n->path, NULL);
+    add_change(d, NULL, n->path, n->now);
+}
+
+static void change_done(struct sim_change *c)
+{
+    free(c->from);
+    free(c->to);
+    sim_file_unref(c->file);
+}
+
+static void write_picked(struct sim_disk *d)
+{
+    for (size_t i = 0; i < d->changes_len; i++) {
+        const struct sim_change *c = &d->changes[i];
+        if (c->picked && c->from)
+            set_file(&find_name(d, c->from)->durable, NULL);
+        if (c->picked)
+            set_file(&find_name(d, c->to)->durable, c->file);
+    }
+}
+
+static void forget_picked(struct sim_disk *d)
 {
     size_t kept = 0;
 
+    for (size_t i = 0; i < d->changes_len; i++) {
+        if (d->changes[i].picked)
+            change_done(&d->changes[i]);
+        else
+            d->changes[kept++] = d->changes[i];
+    }
+    d->changes_len = kept;
+}
+
+static void forget_changes(struct sim_disk *d)
+{
+    for (size_t i = 0; i < d->changes_len; i++)
+        change_done(&d->changes[i]);
+    d->changes_len = 0;
+}
+
+/* ---- Files and their names ---------------------------------------------------------------------------------- */
+
+void sim_disk_tidy(struct sim_disk *d)
+{
+    size_t kept = 0;
+
+    if (d->listings)
+        return;
     for (size_t i = 0; i < d->len; i++) {
         struct sim_name *n = &d->names[i];
-        if (n->now || n->durable || n->is_dir)
+        if (n->now || n->durable || n->is_dir || is_tied(d, n->path))
             d->names[kept++] = *n;
         else
             free(n->path);
@@ -66,14 +165,30 @@ struct sim_file *sim_disk_find(const struct sim_disk *d, const char *path)
     return n ? n->now : NULL;
 }
 
-struct sim_file *sim_disk_create(struct sim_disk *d, const char *path)
+unsigned sim_disk_links(const struct sim_disk *d, const struct sim_file *f)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < d->len; i++)
+        n += d->names[i].now == f;
+    return n;
+}
+
+struct sim_file *sim_disk_new_file(struct sim_disk *d, int64_t now_ns)
+{
+    return sim_file_new(++d->last_number, now_ns);
+}
+
+struct sim_file *sim_disk_create(struct sim_disk *d, const char *path, int64_t now_ns)
 {
     struct sim_name *n = find_name(d, path);
 
     if (!n)
         n = add_name(d, path);
     assert(!n->now && !n->is_dir);
-    n->now = sim_file_new();
+    n->now = sim_disk_new_file(d, now_ns);
+    if (is_tied(d, path))
+        add_change(d, NULL, path, n->now);
     return n->now;
 }
 
@@ -81,15 +196,32 @@ void sim_disk_unlink(struct sim_disk *d, const char *path)
 {
     struct sim_name *n = find_name(d, path);
 
-    if (n)
+    if (n) {
         set_file(&n->now, NULL);
-    drop_empty(d);
+        if (is_tied(d, path))
+            add_change(d, NULL, path, NULL);
+    }
+    sim_disk_tidy(d);
+}
+
+void sim_disk_rename(struct sim_disk *d, const char *from, const char *to)
+{
+    if (strcmp(from, to) == 0)
+        return;
+    if (!find_name(d, to))
+        add_name(d, to);
+    struct sim_name *source = find_name(d, from), *target = find_name(d, to);
+    assert(source->now && !target->is_dir);
+    tie(d, source);
+    tie(d, target);
+    add_change(d, from, to, source->now);
+    set_file(&target->now, source->now);
+    set_file(&source->now, NULL);
 }
 
 /* ---- Directories -------------------------------------------------------------------------------------------- */
 
-/* "/a/b/" and "/a/b" are the same directory; "" is ".". */
-static struct str dir_view(const char *path)
+struct str sim_dir_view(const char *path)
 {
     struct str s = str_from(path);
 
@@ -107,21 +239,20 @@ static struct str parent_view(const char *path)
     return (struct str){path, slash == path ? 1 : (size_t)(slash - path)};
 }
 
-/* True when `path` lies somewhere below `dir`. */
-static bool is_below(const char *path, struct str dir)
+bool sim_is_below(const char *path, struct str dir)
 {
     return strncmp(path, dir.ptr, dir.len) == 0 && path[dir.len] == '/';
 }
 
 bool sim_disk_has_dir(const struct sim_disk *d, const char *path)
 {
-    struct str dir = dir_view(path);
+    struct str dir = sim_dir_view(path);
 
     if (str_eq(dir, STR(".")) || str_eq(dir, STR("/")))
         return true;
     for (size_t i = 0; i < d->len; i++) {
         const struct sim_name *n = &d->names[i];
-        if ((n->is_dir && str_eq(str_from(n->path), dir)) || ((n->now || n->is_dir) && is_below(n->path, dir)))
+        if ((n->is_dir && str_eq(str_from(n->path), dir)) || ((n->now || n->is_dir) && sim_is_below(n->path, dir)))
             return true;
     }
     return false;
@@ -129,10 +260,46 @@ bool sim_disk_has_dir(const struct sim_disk *d, const char *path)
 
 void sim_disk_mkdir(struct sim_disk *d, const char *path)
 {
-    AUTO(mem_freep) char *dir = mem_dup(dir_view(path));
+    AUTO(mem_freep) char *dir = mem_dup(sim_dir_view(path));
 
     if (!sim_disk_has_dir(d, dir))
         add_name(d, dir)->is_dir = true;
+}
+
+/* Which names a sync takes: those in `dir`, or, when that is empty, those that begin with `stem`. */
+struct cover {
+    struct str dir, stem;
+};
+
+static bool is_covered(struct cover cover, const char *path)
+{
+    if (cover.dir.len)
+        return str_eq(parent_view(path), cover.dir);
+    return strncmp(path, cover.stem.ptr, cover.stem.len) == 0;
+}
+
+/* Picks what this sync makes durable: changes all of whose directories are synced now, and those they stand on. */
+static void pick_covered(struct sim_disk *d, struct cover cover)
+{
+    for (size_t i = d->changes_len; i-- > 0;) {
+        struct sim_change *c = &d->changes[i];
+        c->from_synced |= c->from && is_covered(cover, c->from);
+        c->to_synced |= is_covered(cover, c->to);
+        c->picked = c->from_synced && c->to_synced;
+        for (size_t later = i + 1; later < d->changes_len && !c->picked; later++)
+            c->picked = d->changes[later].picked && share_a_name(c, &d->changes[later]);
+    }
+}
+
+static void sync_covered(struct sim_disk *d, struct cover cover)
+{
+    pick_covered(d, cover);
+    for (size_t i = 0; i < d->len; i++)
+        if (is_covered(cover, d->names[i].path) && !is_tied(d, d->names[i].path))
+            set_file(&d->names[i].durable, d->names[i].now);
+    write_picked(d);
+    forget_picked(d);
+    sim_disk_tidy(d);
 }
 
 /*
@@ -145,20 +312,12 @@ void sim_disk_sync_journals(struct sim_disk *d, const char *path)
     const char *dash = strrchr(path, '-');
     size_t stem = dash ? (size_t)(dash - path) + 1 : strlen(path) + 1;
 
-    for (size_t i = 0; i < d->len; i++)
-        if (strncmp(d->names[i].path, path, stem) == 0)
-            set_file(&d->names[i].durable, d->names[i].now);
-    drop_empty(d);
+    sync_covered(d, (struct cover){.stem = {path, stem}});
 }
 
 void sim_disk_sync_dir(struct sim_disk *d, const char *path)
 {
-    struct str dir = dir_view(path);
-
-    for (size_t i = 0; i < d->len; i++)
-        if (str_eq(parent_view(d->names[i].path), dir))
-            set_file(&d->names[i].durable, d->names[i].now);
-    drop_empty(d);
+    sync_covered(d, (struct cover){.dir = sim_dir_view(path)});
 }
 
 /* ---- The whole disk ----------------------------------------------------------------------------------------- */
@@ -172,8 +331,42 @@ static void settle_name(struct sim_name *n, struct sim_file *left)
     sim_file_unref(held);
 }
 
+/* By luck a power cut leaves all changes, none, most or half of them. */
+static bool survives(uint64_t luck, uint64_t *rng)
+{
+    switch (luck % 4) {
+    case 0:
+        return true;
+    case 1:
+        return false;
+    case 2:
+        return sim_next(rng) % 8 != 0;
+    default:
+        return sim_next(rng) % 2 != 0;
+    }
+}
+
+static void settle_changes(struct sim_disk *d, uint64_t *rng)
+{
+    if (d->changes_len == 0)
+        return; /* nothing is drawn: a run without renames goes as it always did */
+    uint64_t luck = sim_next(rng);
+    for (size_t i = 0; i < d->changes_len; i++) {
+        struct sim_change *c = &d->changes[i];
+        c->picked = survives(luck, rng);
+        for (size_t before = 0; before < i && c->picked; before++)
+            c->picked = d->changes[before].picked || !share_a_name(c, &d->changes[before]);
+    }
+    write_picked(d);
+    for (size_t i = 0; i < d->len; i++)
+        if (is_tied(d, d->names[i].path))
+            settle_name(&d->names[i], d->names[i].durable);
+    forget_changes(d);
+}
+
 void sim_disk_power_cut(struct sim_disk *d, uint64_t *rng)
 {
+    settle_changes(d, rng);
     for (size_t i = 0; i < d->len; i++) {
         struct sim_name *n = &d->names[i];
         if (n->now != n->durable) {
@@ -183,20 +376,49 @@ void sim_disk_power_cut(struct sim_disk *d, uint64_t *rng)
         if (n->now)
             sim_file_power_cut(n->now, rng);
     }
-    drop_empty(d);
+    sim_disk_tidy(d);
+}
+
+/* Files are told apart by their numbers, which their copies keep. */
+static struct sim_file *find_copy(const struct sim_disk *to, const struct sim_file *f)
+{
+    for (size_t i = 0; i < to->len; i++) {
+        struct sim_file *both[] = {to->names[i].now, to->names[i].durable};
+        for (int k = 0; k < 2; k++)
+            if (both[k] && sim_file_number(both[k]) == sim_file_number(f))
+                return both[k];
+    }
+    for (size_t i = 0; i < to->changes_len; i++)
+        if (to->changes[i].file && sim_file_number(to->changes[i].file) == sim_file_number(f))
+            return to->changes[i].file;
+    return NULL;
+}
+
+/* Several names and changes may share a file, and then their copies do. The caller's reference. */
+static struct sim_file *copy_once(const struct sim_disk *to, const struct sim_file *f)
+{
+    struct sim_file *c = f ? find_copy(to, f) : NULL;
+
+    return c ? sim_file_ref(c) : f ? sim_file_copy(f) : NULL;
 }
 
 void sim_disk_copy(struct sim_disk *to, const struct sim_disk *from)
 {
+    to->last_number = from->last_number;
     for (size_t i = 0; i < from->len; i++) {
         const struct sim_name *n = &from->names[i];
         struct sim_name *c = add_name(to, n->path);
         c->is_dir = n->is_dir;
-        c->now = n->now ? sim_file_copy(n->now) : NULL;
-        if (n->durable == n->now)
-            set_file(&c->durable, c->now);
-        else
-            c->durable = n->durable ? sim_file_copy(n->durable) : NULL;
+        c->now = copy_once(to, n->now);
+        c->durable = copy_once(to, n->durable);
+    }
+    for (size_t i = 0; i < from->changes_len; i++) {
+        const struct sim_change *n = &from->changes[i];
+        struct sim_file *f = copy_once(to, n->file);
+        add_change(to, n->from, n->to, f);
+        to->changes[i].from_synced = n->from_synced;
+        to->changes[i].to_synced = n->to_synced;
+        sim_file_unref(f);
     }
 }
 
@@ -208,5 +430,7 @@ void sim_disk_done(struct sim_disk *d)
         free(d->names[i].path);
     }
     free(d->names);
+    forget_changes(d);
+    free(d->changes);
     *d = (struct sim_disk){0};
 }

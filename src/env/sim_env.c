@@ -101,6 +101,16 @@ static enum tide_code sim_sync(struct env_file *f, struct tide_err *err)
     return result(sim_sys_sync(handle_of(f)), "sync", handle_of(f)->path, err);
 }
 
+static enum tide_code sim_fstat(struct env_file *f, struct env_stat *ret, struct tide_err *err)
+{
+    return result(sim_sys_fstat(handle_of(f), ret), "stat", handle_of(f)->path, err);
+}
+
+static enum tide_code sim_allocate(struct env_file *f, int64_t size, struct tide_err *err)
+{
+    return result(sim_sys_allocate(handle_of(f), size), "reserve space for", handle_of(f)->path, err);
+}
+
 static bool locked_by_another(const struct sim_handle *h)
 {
     for (const struct sim_handle *o = h->proc->sim->handles; o; o = o->next)
@@ -140,11 +150,11 @@ static enum tide_code sim_stat(struct env *e, const char *path, struct env_stat 
     if (proc_of(e)->dead)
         return result(ESRCH, "stat", path, err);
     if (file)
-        *ret = (struct env_stat){ENV_FILE, (int64_t)sim_file_len(file), 0600};
+        sim_sys_describe(proc_of(e)->sim, file, ret);
     else if (sim_disk_has_dir(disk, path))
-        *ret = (struct env_stat){ENV_DIR, 0, 0700};
+        *ret = (struct env_stat){.kind = ENV_DIR, .mode = 0700, .links = 1};
     else
-        *ret = (struct env_stat){ENV_ABSENT, 0, 0};
+        *ret = (struct env_stat){.kind = ENV_ABSENT};
     return TIDE_OK;
 }
 
@@ -158,6 +168,19 @@ static enum tide_code sim_unlink(struct env *e, const char *path, struct tide_er
     int errnum = sim_sys_unlink(proc_of(e), path);
 
     return result(errnum == ENOENT ? 0 : errnum, "remove", path, err);
+}
+
+static enum tide_code sim_rename(struct env *e, const char *from, const char *to, struct tide_err *err)
+{
+    return result(sim_sys_rename(proc_of(e), from, to), "rename", from, err);
+}
+
+static enum tide_code sim_list(struct env *e, const char *dir, env_list_fn *fn, void *arg, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+    int errnum = sim_sys_list(proc_of(e), dir, fn, arg, &code);
+
+    return errnum ? result(errnum, "list directory", dir, err) : code;
 }
 
 static enum tide_code sim_sync_dir(struct env *e, const char *path, struct tide_err *err)
@@ -202,10 +225,14 @@ void sim_env_init(struct sim_proc *p)
         .sync = sim_sync,
         .lock = sim_lock,
         .unlock = sim_unlock,
+        .fstat = sim_fstat,
+        .allocate = sim_allocate,
         .stat = sim_stat,
         .mkdirs = sim_mkdirs,
         .unlink = sim_unlink,
+        .rename = sim_rename,
         .sync_dir = sim_sync_dir,
+        .list = sim_list,
         .self = sim_self,
         .life = sim_life,
     };

@@ -8,6 +8,7 @@
  *          back when it likes, each sector by itself.
  *   sizes  the length before each change of length since the last sync. A power cut keeps the first m of them.
  *          A change that shortens the file takes its sectors along: kept, they are cut; not kept, they are not.
+ *   mtime  a sync writes it only along with a new length, as fdatasync does; a power cut takes it back to there.
  *   stale  after a failed sync: sectors that are clean in the cache and older on the platter. Only a new write makes
  *          such a sector dirty again.
  *
@@ -49,6 +50,9 @@ struct sim_file {
     size_t sizes_len, sizes_cap;
     struct stale *stale;
     size_t stale_len, stale_cap;
+    uint64_t number;
+    int64_t mtime_ns, durable_mtime_ns;
+    size_t reserved; /* gone with a truncate and with a power cut: nobody promises more */
     struct sim_shm *shm;
 };
 
@@ -64,11 +68,13 @@ uint64_t sim_next(uint64_t *rng)
     return z ^ (z >> 31);
 }
 
-struct sim_file *sim_file_new(void)
+struct sim_file *sim_file_new(uint64_t number, int64_t now_ns)
 {
     struct sim_file *f = mem_zero(sizeof *f);
 
     f->refs = 1;
+    f->number = number;
+    f->mtime_ns = f->durable_mtime_ns = now_ns;
     return f;
 }
 
@@ -104,6 +110,32 @@ unsigned char *sim_file_cache(struct sim_file *f)
 struct sim_shm **sim_file_shm(struct sim_file *f)
 {
     return &f->shm;
+}
+
+uint64_t sim_file_number(const struct sim_file *f)
+{
+    return f->number;
+}
+
+int64_t sim_file_mtime_ns(const struct sim_file *f)
+{
+    return f->mtime_ns;
+}
+
+void sim_file_touch(struct sim_file *f, int64_t now_ns)
+{
+    f->mtime_ns = now_ns;
+}
+
+size_t sim_file_reserved(const struct sim_file *f)
+{
+    return f->reserved;
+}
+
+void sim_file_reserve(struct sim_file *f, size_t size)
+{
+    if (size > f->reserved)
+        f->reserved = size;
 }
 
 /* ---- Reading and writing ------------------------------------------------------------------------------------ */
@@ -191,6 +223,7 @@ void sim_file_write(struct sim_file *f, const void *bytes, size_t n, size_t at)
 
 void sim_file_truncate(struct sim_file *f, size_t len)
 {
+    f->reserved = 0;
     if (len == f->len)
         return;
     reserve(f, len);
@@ -213,6 +246,8 @@ static void forget(struct sim_file *f)
 
 void sim_file_sync(struct sim_file *f)
 {
+    if (f->sizes_len)
+        f->durable_mtime_ns = f->mtime_ns;
     forget(f);
     if (!f->len_stale)
         f->durable_len = f->len;
@@ -299,6 +334,8 @@ void sim_file_power_cut(struct sim_file *f, uint64_t *rng)
     f->stale_len = 0;
     f->len = f->durable_len;
     f->len_stale = false;
+    f->mtime_ns = f->durable_mtime_ns;
+    f->reserved = 0;
     if (f->cap > f->len)
         memset(f->bytes + f->len, 0, f->cap - f->len);
 }

@@ -4,7 +4,7 @@
  *
  *   sim.c      the machine: processes, clock, faults, images      sim_sys.c  its system calls
  *   sim_env.c  struct env on top of them                          sim_vfs.c  a SQLite VFS on top, sim_shm.c its memory
- *   sim_disk.c names and directories                              sim_file.c page cache and platter of one file
+ *   sim_disk.c names and directories, sim_list.c what is in one   sim_file.c page cache and platter of one file
  */
 #ifndef ENV_SIM_MACHINE_H
 #define ENV_SIM_MACHINE_H
@@ -63,7 +63,19 @@ struct sim {
 
 /* ---- sim.c -------------------------------------------------------------------------------------------------- */
 
-enum sim_op { SIM_OP_WRITE, SIM_OP_TRUNCATE, SIM_OP_SYNC, SIM_OP_UNLINK, SIM_OP_CREATE, SIM_OP_SYNC_DIR };
+enum sim_op {
+    SIM_OP_WRITE,
+    SIM_OP_FILL, /* a write into space that was reserved for it */
+    SIM_OP_TRUNCATE,
+    SIM_OP_SYNC,
+    SIM_OP_FSTAT,
+    SIM_OP_ALLOCATE,
+    SIM_OP_UNLINK,
+    SIM_OP_RENAME,
+    SIM_OP_CREATE,
+    SIM_OP_SYNC_DIR,
+    SIM_OP_LIST,
+};
 
 enum sim_verdict { SIM_GO, SIM_FAIL, SIM_NO_SPACE, SIM_HALF, SIM_TORN, SIM_GONE };
 
@@ -84,7 +96,12 @@ int sim_sys_read(struct sim_handle *h, void *out, size_t n, int64_t at, size_t *
 int sim_sys_write(struct sim_handle *h, const void *bytes, size_t n, int64_t at);
 int sim_sys_truncate(struct sim_handle *h, int64_t size);
 int sim_sys_sync(struct sim_handle *h);
+int sim_sys_fstat(struct sim_handle *h, struct env_stat *ret);
+int sim_sys_allocate(struct sim_handle *h, int64_t size);
+void sim_sys_describe(const struct sim *sim, const struct sim_file *f, struct env_stat *ret); /* no operation */
 int sim_sys_unlink(struct sim_proc *p, const char *path);
+int sim_sys_rename(struct sim_proc *p, const char *from, const char *to);
+int sim_sys_list(struct sim_proc *p, const char *path, env_list_fn *fn, void *arg, enum tide_code *ret_code);
 int sim_sys_mkdirs(struct sim_proc *p, const char *path);
 int sim_sys_sync_dir(struct sim_proc *p, const char *path);
 int sim_sys_sync_journals(struct sim_proc *p, const char *path); /* the directory, but only a database's journals */

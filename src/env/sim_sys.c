@@ -54,7 +54,7 @@ int sim_sys_open(struct sim_proc *p, const char *path, unsigned env_flags, struc
         int errnum = errno_of(sim_op_begin(p, SIM_OP_CREATE, false));
         if (errnum)
             return errnum;
-        f = sim_disk_create(&p->sim->disk, path);
+        f = sim_disk_create(&p->sim->disk, path, p->sim->wall_ns);
     }
     *ret_handle = new_handle(p, path, f);
     return 0;
@@ -66,7 +66,7 @@ int sim_sys_open_temp(struct sim_proc *p, struct sim_handle **ret_handle)
 
     if (errnum)
         return errnum;
-    struct sim_file *f = sim_file_new();
+    struct sim_file *f = sim_disk_new_file(&p->sim->disk, p->sim->wall_ns);
     *ret_handle = new_handle(p, NULL, f);
     sim_file_unref(f);
     return 0;
@@ -104,15 +104,23 @@ int sim_sys_read(struct sim_handle *h, void *out, size_t n, int64_t at, size_t *
     return 0;
 }
 
+static void put(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
+{
+    sim_file_write(h->file, bytes, n, (size_t)at);
+    if (n > 0)
+        sim_file_touch(h->file, h->proc->sim->wall_ns);
+}
+
 int sim_sys_write(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
 {
-    bool grows = h->file && (size_t)at + n > sim_file_len(h->file);
-    enum sim_verdict v = sim_op_begin(h->proc, SIM_OP_WRITE, grows);
+    bool reserved = h->file && (size_t)at + n <= sim_file_reserved(h->file);
+    bool grows = h->file && !reserved && (size_t)at + n > sim_file_len(h->file);
+    enum sim_verdict v = sim_op_begin(h->proc, reserved ? SIM_OP_FILL : SIM_OP_WRITE, grows);
 
     if (v == SIM_GO || v == SIM_TORN)
-        sim_file_write(h->file, bytes, n, (size_t)at);
+        put(h, bytes, n, at);
     else if (v == SIM_HALF)
-        sim_file_write(h->file, bytes, n / 2, (size_t)at);
+        put(h, bytes, n / 2, at);
     if (v == SIM_TORN)
         sim_power_cut(h->proc->sim);
     return errno_of(v);
@@ -123,8 +131,44 @@ int sim_sys_truncate(struct sim_handle *h, int64_t size)
     bool grows = h->file && (size_t)size > sim_file_len(h->file);
     int errnum = errno_of(sim_op_begin(h->proc, SIM_OP_TRUNCATE, grows));
 
+    if (errnum)
+        return errnum;
+    sim_file_truncate(h->file, (size_t)size);
+    sim_file_touch(h->file, h->proc->sim->wall_ns);
+    return 0;
+}
+
+void sim_sys_describe(const struct sim *sim, const struct sim_file *f, struct env_stat *ret)
+{
+    *ret = (struct env_stat){
+        .kind = ENV_FILE,
+        .size = (int64_t)sim_file_len(f),
+        .mode = 0600,
+        .dev = 1,
+        .ino = sim_file_number(f),
+        .mtime_ns = sim_file_mtime_ns(f),
+        .links = sim_disk_links(&sim->disk, f),
+    };
+}
+
+int sim_sys_fstat(struct sim_handle *h, struct env_stat *ret)
+{
+    int errnum = errno_of(sim_op_begin(h->proc, SIM_OP_FSTAT, false));
+
     if (!errnum)
-        sim_file_truncate(h->file, (size_t)size);
+        sim_sys_describe(h->proc->sim, h->file, ret);
+    return errnum;
+}
+
+/* The disk has no size of its own: it is full when a fault (SIM_ENOSPC) says so. */
+int sim_sys_allocate(struct sim_handle *h, int64_t size)
+{
+    bool grows =
+        h->file && size > 0 && (size_t)size > sim_file_len(h->file) && (size_t)size > sim_file_reserved(h->file);
+    int errnum = errno_of(sim_op_begin(h->proc, SIM_OP_ALLOCATE, grows));
+
+    if (!errnum && size > 0)
+        sim_file_reserve(h->file, (size_t)size);
     return errnum;
 }
 
@@ -156,6 +200,41 @@ int sim_sys_unlink(struct sim_proc *p, const char *path)
     if (!errnum)
         sim_disk_unlink(&p->sim->disk, path);
     return errnum;
+}
+
+int sim_sys_rename(struct sim_proc *p, const char *from, const char *to)
+{
+    struct sim_disk *disk = &p->sim->disk;
+    int errnum = errno_of(sim_op_begin(p, SIM_OP_RENAME, false));
+
+    if (errnum)
+        return errnum;
+    if (!sim_disk_find(disk, from))
+        return sim_disk_has_dir(disk, from) ? EISDIR : ENOENT;
+    if (sim_disk_has_dir(disk, to))
+        return EISDIR;
+    sim_disk_rename(disk, from, to);
+    return 0;
+}
+
+int sim_sys_list(struct sim_proc *p, const char *path, env_list_fn *fn, void *arg, enum tide_code *ret_code)
+{
+    struct sim_disk *disk = &p->sim->disk;
+    struct sim_listing l;
+    int errnum = errno_of(sim_op_begin(p, SIM_OP_LIST, false));
+
+    if (errnum)
+        return errnum;
+    if (sim_disk_find(disk, path))
+        return ENOTDIR;
+    if (!sim_disk_has_dir(disk, path))
+        return ENOENT;
+    *ret_code = TIDE_OK;
+    sim_disk_list_begin(disk, path, &p->sim->rng, &l);
+    while (!*ret_code && !p->dead && sim_disk_list_next(disk, &l)) /* fn may have been the end of it */
+        *ret_code = fn(arg, l.name, l.is_dir ? ENV_DIR : ENV_FILE);
+    sim_disk_list_end(disk, &l);
+    return p->dead && !*ret_code ? ESRCH : 0;
 }
 
 int sim_sys_mkdirs(struct sim_proc *p, const char *path)

@@ -4,12 +4,10 @@
  * nodes run beside each other. What is pure is gathered and appended in big pieces; what touches the world begins only
  * when its start is on disk. Nothing is told to anyone before it is.
  */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <strings.h>
 
 #include "graph/exec.h"
 
@@ -211,7 +209,7 @@ static bool is_told_late(const struct exec *x)
 }
 
 /* `now`: all of it is on disk on return. */
-static void commit(struct exec *x, bool now)
+void exec_commit(struct exec *x, bool now)
 {
     struct tide_err err;
     enum tide_code code = TIDE_OK;
@@ -336,7 +334,7 @@ static void turn(struct exec *x)
     look_around(x);
     if (!x->halting)
         plan_all(x);
-    commit(x, false);
+    exec_commit(x, false);
     tick(x);
 }
 
@@ -370,7 +368,7 @@ static void *work(void *exec)
             pthread_cond_broadcast(&x->change);
             break;
         }
-        commit(x, true);
+        exec_commit(x, true);
         if (!x->over)
             wait_for_change(x, plan_next_ms(x));
     }
@@ -384,16 +382,6 @@ static void drop_todo(struct exec *x)
         x->todo = j->next;
         job_free(j);
     }
-}
-
-static void drop_blocked(struct exec *x)
-{
-    struct blocked *b = x->blocked;
-
-    x->blocked = b->next;
-    free(b->name);
-    free(b->question);
-    free(b);
 }
 
 static void work_until_quiet(struct exec *x)
@@ -468,122 +456,6 @@ static enum tide_code end_stopped(struct exec *x, struct tide_err *err)
     return tide_fail(err, TIDE_CANCELLED, "stopped: `tidemark sessions resume %s` goes on", x->s->head.id);
 }
 
-bool exec_decision(struct arena *a, const struct json *v, bool *ret_yes)
-{
-    static const struct {
-        const char *word;
-        bool yes;
-    } words[] = {{"yes", true},     {"y", true},        {"true", true},     {"ok", true}, {"allow", true},
-                 {"approve", true}, {"approved", true}, {"no", false},      {"n", false}, {"false", false},
-                 {"deny", false},   {"reject", false},  {"rejected", false}};
-    struct str said = STR("");
-
-    if (v->type == JSON_OBJECT)
-        said = json_get_text(a, v, STR("decision"));
-    else if (v->type == JSON_STRING)
-        said = json_text(a, v);
-    while (said.len && isspace((unsigned char)said.ptr[said.len - 1]))
-        said.len--;
-    for (; said.len && isspace((unsigned char)*said.ptr); said.len--)
-        said.ptr++;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (said.len == strlen(words[i].word) && strncasecmp(said.ptr, words[i].word, said.len) == 0) {
-            *ret_yes = words[i].yes;
-            return true;
-        }
-    *ret_yes = v->type == JSON_TRUE;
-    return v->type == JSON_TRUE || v->type == JSON_FALSE;
-}
-
-/* What a person said becomes the output of a human_input node: under its first output. */
-static struct str answer_output(struct exec *x, const struct spec_node *n, struct str answer)
-{
-    AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
-    struct json_out o = json_out_to(&out);
-    struct json *v = NULL;
-    bool yes = false;
-
-    if (n->kind == SPEC_APPROVAL && !json_parse(&x->scratch, answer, NULL, &v, NULL, NULL))
-        (void)exec_decision(&x->scratch, v, &yes); /* what is neither was refused when it was given */
-    json_out_begin(&o, '{');
-    json_out_kraw(&o, n->outputs.n ? n->outputs.at[0] : STR("answer"),
-                  n->kind == SPEC_APPROVAL ? (yes ? STR("true") : STR("false")) : answer);
-    json_out_end(&o, '}');
-    return arena_dup(&x->scratch, buf_view(&out));
-}
-
-/* The first that is waited for: answered (then it goes on), or parked. */
-static enum tide_code ask_next(struct exec *x, struct tide_err *err)
-{
-    struct blocked *b = x->blocked;
-    const struct tide_wait_options wait = {.name = b->wait.name,
-                                           .kind = b->wait.kind,
-                                           .question = b->question ? b->question : b->wait.question,
-                                           .deadline_ms =
-                                               b->deadline_ms ? env_now_ms(x->s->store->env) + b->deadline_ms : 0};
-    struct tide_text answer = {NULL, 0};
-    struct place p;
-    enum tide_code code;
-
-    code = wait_answer(x->run, wait.name, &answer, err);
-    if (code == TIDE_NOT_FOUND) {
-        marks_wait(x, b->name, wait.question);
-        commit(x, true);
-        if (x->broken)
-            return tide_err_copy(err, &x->err);
-        code = tide_wait(x->run, &wait, &answer, x->token, err);
-    }
-    if (code)
-        return code;
-    if (b->human && place_find(x->graph, str_from(b->name), &p))
-        end_complete(x, &p, b->name,
-                     answer_output(x, p.node, arena_dup(&x->scratch, (struct str){answer.ptr, answer.len})), 0);
-    else
-        map_remove(&x->looked, str_from(b->name)); /* the agent asks the log again */
-    x->fresh |= !b->human;
-    tide_text_done(&answer);
-    drop_blocked(x);
-    return TIDE_OK;
-}
-
-/* A node of a graph that failed or is over meanwhile waits for nobody; what it held up may go on. */
-static bool drop_stale(struct exec *x)
-{
-    for (struct blocked **at = &x->blocked, *b; (b = *at); at = &b->next) {
-        const struct task *t = map_get(&x->view->content.position.active, str_from(b->name));
-        const char *visit = strrchr(b->wait.name, '#');
-
-        if (t && !plan_is_held(x, str_from(b->name)) &&
-            (!b->human || !visit || strtoll(visit + 1, NULL, 10) == t->visit))
-            continue;
-        *at = b->next;
-        free(b->name);
-        free(b->question);
-        free(b);
-        return true;
-    }
-    return false;
-}
-
-/* Whatever can be answered from the log is, before anybody is asked. */
-static bool take_answer(struct exec *x)
-{
-    struct blocked **at = &x->blocked, *b;
-    struct tide_text answer = {NULL, 0};
-    struct tide_err err;
-
-    for (; (b = *at); at = &b->next) {
-        if (wait_answer(x->run, b->wait.name, &answer, &err))
-            continue;
-        tide_text_done(&answer);
-        *at = b->next; /* to the front: it is next */
-        b->next = x->blocked;
-        x->blocked = b;
-        return true;
-    }
-    return false;
-}
-
 static enum tide_code conclude(struct exec *x, struct tide_err *err)
 {
     static struct tide_run_result completed = {.outcome = "completed"};
@@ -612,12 +484,12 @@ enum tide_code exec_run(struct exec *x, struct tide_err *err)
         work_until_quiet(x);
         if (x->halting || x->code)
             break;
-        if (drop_stale(x))
+        if (wait_drop_stale(x))
             continue;
         if (!x->blocked)
             break;
-        take_answer(x);
-        code = ask_next(x, err);
+        wait_take_answer(x);
+        code = wait_ask(x, err);
         if (code)
             break;
     }
@@ -634,7 +506,7 @@ void exec_done(struct exec *x)
 {
     drop_todo(x);
     while (x->blocked)
-        drop_blocked(x);
+        wait_drop(x);
     for (size_t i = 0; i < x->n_notes; i++) {
         free(x->notes[i].node);
         free(x->notes[i].to);

@@ -5,9 +5,10 @@
  *
  *   graph.c        the public calls: parse, callbacks, stop       resume.c      whether and from where it can go on
  *   exec.c         workers, batches, the end of the run           exec_plan.c   what may begin now
- *   exec_end.c     a node is over: outputs, edges, failure        exec_job.c    doing a node's work, without the lock
+ *   exec_end.c     a node is over: complete or failed             exec_job.c    doing a node's work, without the lock
+ *   exec_values.c  what it gave                                   exec_ways.c   where it goes on
  *   exec_inner.c   maps and graphs inside nodes                   exec_mark.c   when there is a checkpoint
- *   exec_place.c   names of nodes, what a node gets to see
+ *   exec_place.c   names of nodes, what a node gets to see        exec_wait.c   people who are asked
  *
  * Every worker holds the lock but while it does a node's work. Whoever has it puts all that is over into one draft, then
  * all that may begin, and appends that once: completed, edges, checkpoint and the next start are one batch.
@@ -73,6 +74,8 @@ struct job {
     bool ok;
     bool timed_out; /* an agent: programs end by themselves */
     bool hopeless;  /* it failed, and trying it again cannot help */
+    bool told;      /* of one that must happen once: that it happened is recorded, … */
+    bool kept;      /* … with what it gave */
     struct body_result result;
     struct seat_wait wait;
     struct choice *ways;
@@ -176,6 +179,7 @@ enum tide_code exec_run(struct exec *x, struct tide_err *err) MUST_CHECK;
 void exec_done(struct exec *x);
 
 /* Begins an event in the draft; exec_close() ends it, and the view has it at once. */
+void exec_commit(struct exec *x, bool now); /* what is gathered; `now`: all of it is on disk on return */
 struct json_out *exec_open(struct exec *x, const char *kind);
 void exec_close(struct exec *x);
 void exec_close_mark(struct exec *x);
@@ -188,9 +192,13 @@ void exec_keep(struct exec *x, const struct spec_node *n,
 void exec_break(struct exec *x, const struct tide_err *why); /* it cannot go on */
 int64_t exec_now_ns(const struct exec *x);
 bool exec_stopped(void *job);
-/* yes, no, true, {"decision": "allow"}, …; false: it is neither. */
-bool exec_decision(struct arena *a, const struct json *v, bool *ret_yes);
 void job_free(struct job *j);
+
+/* ---- exec_wait.c: x->blocked, in the order in which they came to wait */
+enum tide_code wait_ask(struct exec *x, struct tide_err *err) MUST_CHECK; /* the first: answered, or parked */
+bool wait_drop_stale(struct exec *x);  /* one that waits for nobody any more; true: there was one */
+bool wait_take_answer(struct exec *x); /* one that the log answers becomes the first */
+void wait_drop(struct exec *x);        /* the first */
 
 /* ---- exec_place.c */
 
@@ -215,19 +223,35 @@ bool plan_is_held(const struct exec *x, struct str name); /* inside something th
 int plan_waiting(const struct exec *x);                   /* jobs that nobody does yet */
 int64_t plan_next_ms(struct exec *x);                     /* when the next attempt is due; INT64_MAX: none is */
 
+/* ---- exec_values.c */
+struct values {
+    struct exec *x;
+    const struct place *p;
+    const struct task *task;
+    struct buf json; /* what is stored */
+    int64_t n;
+    size_t bytes;
+};
+/* Into v->json; what is stored nowhere is only kept. TIDE_CONFLICT: a branch beside has set it, and the graph has no rule. */
+enum tide_code values_take(struct values *v, const struct json *output, struct tide_err *err) MUST_CHECK;
+enum tide_code end_check_size(struct exec *x, struct str frame, size_t more, struct tide_err *err) MUST_CHECK;
+struct str end_without_secrets(struct exec *x, const struct json *output); /* as JSON */
+
+/* ---- exec_ways.c */
+
+/* Chooses the ways into j->ways; `ask`: a model may be asked, and then the lock is given back meanwhile. */
+enum tide_code end_choose(struct job *j, struct str output, const struct json *values, struct str error, bool ask,
+                          struct tide_err *err) MUST_CHECK;
+const char *ways_put(struct job *j); /* records them; the node that the first leads to */
+
 /* ---- exec_end.c */
 void end_job(struct exec *x, struct job *j);
 void end_complete(struct exec *x, const struct place *p, const char *name, struct str output, int64_t ms);
 void end_failed(struct exec *x, const struct place *p, const char *name, const char *code, const char *message,
                 bool again);
 void end_decided(struct exec *x, struct job *j);
-enum tide_code end_check_size(struct exec *x, struct str frame, size_t more, struct tide_err *err) MUST_CHECK;
-struct str end_without_secrets(struct exec *x, const struct json *output); /* as JSON */
 void end_unsettled(struct exec *x, const char *name, const char *message);
-void end_effect_started(struct exec *x, const struct place *p, const char *name, int64_t visit, const char *key);
-/* Chooses the ways into j->ways; `ask`: a model may be asked, and then the lock is given back meanwhile. */
-enum tide_code end_choose(struct job *j, struct str output, const struct json *values, struct str error, bool ask,
-                          struct tide_err *err) MUST_CHECK;
+void end_effect_started(struct exec *x, const struct place *p, const char *name, int64_t visit);
 
 /* ---- exec_inner.c */
 bool inner_begin(struct exec *x, const struct place *p, const char *name, const struct task *t); /* false: it failed */

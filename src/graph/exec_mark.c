@@ -39,10 +39,14 @@ static void find_earlier(struct exec *x)
     struct earlier e = {.before = x->view->ledger.run.active_seq};
     struct tide_err ignored;
 
+    if (x->view->ledger.checkpoints <= 0) { /* as the run found it: those of this run are not told to the view */
+        x->marks.found = true;
+        return;
+    }
     if (run_flush(x->run, &ignored))
         return; /* listing would hear of what failed in the queue in the run's place, and it would be lost */
     x->marks.found = true;
-    if (x->s->state->ledger.checkpoints <= 0 || tide_checkpoint_list(x->s, NULL, take, &e, &ignored)) {
+    if (tide_checkpoint_list(x->s, NULL, take, &e, &ignored)) {
         free(e.marks.at);
         return; /* cannot be listed: they stay */
     }

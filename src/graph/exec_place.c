@@ -73,7 +73,9 @@ struct str place_local(struct str name)
 
 const char *place_beside(struct arena *a, struct str frame, struct str id)
 {
-    return arena_printf(a, "%.*s%s%.*s", STR_ARG(frame), frame.len ? "/" : "", STR_ARG(id));
+    if (!frame.len)
+        return arena_dup(a, id).ptr;
+    return arena_printf(a, "%.*s/%.*s", STR_ARG(frame), STR_ARG(id));
 }
 
 const char *place_frame(struct arena *a, const char *name, int64_t visit)

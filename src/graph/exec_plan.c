@@ -301,7 +301,6 @@ void plan_begin(struct exec *x, const char *name)
     const int64_t *visits = map_get(&c->visits, str_from(name));
     const char *branch = t && t->branch ? arena_dup(&x->scratch, str_from(t->branch)).ptr : NULL;
     int64_t visit = (visits ? *visits : 0) + 1;
-    char key[33];
     struct place p;
 
     if (!place_find(x->graph, str_from(name), &p) || !check_steps(x, name))
@@ -309,11 +308,10 @@ void plan_begin(struct exec *x, const char *name)
     name = arena_dup(&x->scratch, str_from(name)).ptr;
     if (!p.map)
         marks_before(x, &p, name);
-    run_idempotency(key, x->run, arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit));
     put_started(x, &p, name, visit, 0, branch);
     if (reuse_effect(x, &p, name, visit))
         return;
-    end_effect_started(x, &p, name, visit, key);
+    end_effect_started(x, &p, name, visit);
     do_node(x, &p, name);
 }
 
@@ -340,6 +338,8 @@ static struct str known_output(struct exec *x, const struct place *p)
 /* It must happen once and was begun: only who knows more goes on. True: it is taken care of. */
 static bool settle_once(struct exec *x, const struct place *p, const char *name)
 {
+    const struct task *t = map_get(&x->view->content.position.active, str_from(name));
+
     if (p->node->type != SPEC_FUNCTION || p->node->effect != SPEC_ONCE)
         return false;
     if (map_get(&x->run->happened, str_from(name))) {
@@ -348,6 +348,8 @@ static bool settle_once(struct exec *x, const struct place *p, const char *name)
     }
     if (map_get(&x->run->retry, str_from(name)))
         return false;
+    if (t && t->happened && reuse_result(x, p, name, t->visit, "it failed"))
+        return true;
     end_unsettled(x, name, "");
     return true;
 }
@@ -356,11 +358,9 @@ static void begin_again(struct exec *x, const struct place *p, const char *name,
 {
     const char *branch = t->branch ? arena_dup(&x->scratch, str_from(t->branch)).ptr : NULL;
     int64_t visit = t->visit;
-    char key[33];
 
-    run_idempotency(key, x->run, arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit));
     put_started(x, p, name, visit, attempt, branch);
-    end_effect_started(x, p, name, visit, key);
+    end_effect_started(x, p, name, visit);
     do_node(x, p, name);
 }
 

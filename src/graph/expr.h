@@ -54,8 +54,10 @@ enum tide_code expr_test(const struct expr *e, const struct expr_value *values, 
 /*
  * A condition as people of another system wrote it, in a subset of Python: translated where Lua says
  * it otherwise (`!=`, `None`, `True`, `in`, `not in`, `is`, chained comparisons, `a if c else b`, lists, dicts, len(), the
- * methods), left as it is where both agree; TIDE_INVALID names what has no counterpart.
+ * methods), left as it is where both agree; TIDE_INVALID names what has no counterpart. `keys_are_names`: as there, where
+ * `buffer` is the memory and every key of it a name.
  */
-enum tide_code expr_from_python(struct str source, struct buf *ret_lua, struct tide_err *err) MUST_CHECK;
+enum tide_code expr_from_python(struct str source, bool keys_are_names, struct buf *ret_lua, struct tide_err *err)
+    MUST_CHECK;
 
 #endif

@@ -380,7 +380,29 @@ static void truth(struct buf *out, const struct py_node *n)
     buf_add_char(out, ')');
 }
 
-enum tide_code expr_from_python(struct str source, struct buf *ret_lua, struct tide_err *err)
+/* There every key of the memory is a name, and all of them together are `buffer`. */
+static void name_memory(struct arena *a, struct py_node *n)
+{
+    static const char *const known[] = {"output", "result", "memory"};
+
+    for (struct py_node *item = n->first; item; item = item->next)
+        name_memory(a, item);
+    if (n->kind != PY_NAME_NODE)
+        return;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (str_eq(n->text, str_from(known[i])))
+            return;
+    if (str_eq(n->text, STR("buffer"))) {
+        n->text = STR("memory");
+        return;
+    }
+    n->first = n->last = arena_zero(a, sizeof *n);
+    *n->first = (struct py_node){.kind = PY_NAME_NODE, .text = STR("memory"), .depth = 1, .at = n->at};
+    n->kind = PY_MEMBER;
+    n->count = 1;
+}
+
+enum tide_code expr_from_python(struct str source, bool keys_are_names, struct buf *ret_lua, struct tide_err *err)
 {
     struct arena arena = ARENA_INIT;
     struct buf lua = BUF_INIT(LUA_MAX);
@@ -391,6 +413,8 @@ enum tide_code expr_from_python(struct str source, struct buf *ret_lua, struct t
     ERR_LOCAL(err);
     r.err = err;
     n = source.len <= LUA_MAX ? py_parse(&r) : NULL;
+    if (n && keys_are_names)
+        name_memory(&arena, n);
     if (n)
         truth(&lua, n);
     if (!n)

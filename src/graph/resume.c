@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "program/tree.h"
+#include "session/decision.h"
 #include "session/settle.h"
 
 /* ---- the outlook ---- */
@@ -73,7 +74,6 @@ static void check_answer(struct outlook *o)
     struct str name = str_from(r->wait_name);
     struct json *v;
     struct place p;
-    bool yes;
 
     if (!o->opt->input || !r->waiting || !str_eq(str_from(r->wait_kind), STR("approval")))
         return;
@@ -82,7 +82,7 @@ static void check_answer(struct outlook *o)
     name.len -= name.len > 0;
     if (!place_find(o->x->graph, name, &p) || p.node->type != SPEC_HUMAN_INPUT)
         return; /* an agent asks: what is no yes is told to it as the reason */
-    if (json_parse(&o->arena, str_from(o->opt->input), NULL, &v, NULL, NULL) || !exec_decision(&o->arena, v, &yes))
+    if (json_parse(&o->arena, str_from(o->opt->input), NULL, &v, NULL, NULL) || !decision_read(&o->arena, v))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, p.node->id.ptr,
                        arena_printf(&o->arena, "'%.60s' is neither yes nor no", o->opt->input),
                        "answer the question with yes or no");

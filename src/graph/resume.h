@@ -3,9 +3,9 @@
  * Going on with a graph. Everything that can be refused is looked at in an outlook, which writes nothing: a plan is an
  * outlook told, a resume is an outlook without refusals that is then done.
  *
- *   resume.c        the public calls; doing it                  resume_check.c  whether the graph fits where it stands
- *   resume_from.c   from where; a damaged log                   resume_plan.c   what is told
- *   resume_reuse.c  effects before a rollback that are kept
+ *   resume.c        the public calls; doing it                  resume_check.c  whether it can go on from there
+ *   resume_from.c   from where; a damaged log                   resume_check_nodes.c  whether its nodes fit
+ *   resume_reuse.c  effects before a rollback that are kept     resume_plan.c   what is told
  */
 #ifndef GRAPH_RESUME_H
 #define GRAPH_RESUME_H
@@ -78,6 +78,7 @@ void outlook_done(struct outlook *o);
 void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what,
                     const char *remedy);
 void outlook_warn(struct outlook *o, const char *what);
+#define WORDS(o, ...) arena_printf(&(o)->arena, __VA_ARGS__) /* for what these take */
 
 /* The first reason, and how many more there are. */
 enum tide_code outlook_error(const struct outlook *o, struct tide_err *err) MUST_CHECK;
@@ -95,6 +96,7 @@ void resume_fork_fields(const struct state *then, struct buf *out);
 /* ---- resume_check.c */
 enum tide_code outlook_state(struct outlook *o, struct tide_err *err) MUST_CHECK; /* of the session itself */
 enum tide_code outlook_judge(struct outlook *o, struct tide_err *err) MUST_CHECK; /* of where it starts from */
+void outlook_nodes(struct outlook *o); /* resume_check_nodes.c: of its nodes */
 /* Renames and overrides, into the draft and the view. */
 enum tide_code resume_changes(struct exec *x, struct tide_err *err) MUST_CHECK;
 
@@ -106,6 +108,8 @@ void outlook_json(const struct outlook *o, struct buf *out);
 /* ---- resume_reuse.c */
 
 /* An effect that happened before a rollback and is to be kept: completes the node with what it gave then. */
+/* `when`: before what, for the notice. */
+bool reuse_result(struct exec *x, const struct place *p, const char *name, int64_t visit, const char *when);
 bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64_t visit);
 
 /* ---- a log that cannot be read to its end */

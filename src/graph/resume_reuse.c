@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Effects that happened in a part that was rolled back, by somebody who decided that they do not happen again. */
+/*
+ * Effects whose result is in the log and that do not happen again: of a part that was rolled back by somebody who decided so,
+ * and of nodes that failed because what they gave could not be taken.
+ */
 #include <inttypes.h>
 
 #include "graph/resume.h"
@@ -32,21 +35,23 @@ static const struct mark *find_kept(struct exec *x, const char *call, struct tid
     return m && m->state == MARK_COMPLETED ? m : NULL;
 }
 
-bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64_t visit)
+bool reuse_result(struct exec *x, const struct place *p, const char *name, int64_t visit, const char *when)
 {
-    const char *call = arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit);
     struct tide_err err = {TIDE_OK, ""};
     struct result r = {&x->scratch, STR("{}")};
-    const struct mark *m;
+    const struct mark *m = find_kept(x, arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit), &err);
 
-    if (p->node->type != SPEC_FUNCTION || p->node->effect != SPEC_ONCE || !x->s->state->ledger.rollbacks)
-        return false;
-    m = find_kept(x, call, &err);
     if (m && !store_read(x->s->store, &x->s->head, m->seq, m->seq, take_result, &r, &err)) {
-        exec_notice(x, name, "node '%s' happened before the rollback: what it gave then is used again", name);
+        exec_notice(x, name, "node '%s' happened before %s: what it gave then is used", name, when);
         end_complete(x, p, name, r.json, 0);
     }
     if (err.code) /* rather than do it twice */
         exec_break(x, &err);
     return m || err.code;
+}
+
+bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64_t visit)
+{
+    return p->node->type == SPEC_FUNCTION && p->node->effect == SPEC_ONCE && x->s->state->ledger.rollbacks &&
+           reuse_result(x, p, name, visit, "the rollback");
 }

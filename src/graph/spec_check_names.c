@@ -194,7 +194,7 @@ const char *spec_lua_hint(struct spec_parser *p, struct str source)
     rewrite(source, &lua);
     if (compiles(&lua))
         return arena_printf(&p->spec->arena, "in Lua: %s", buf_cstr(&lua));
-    if (expr_from_python(source, &python, &err) || !compiles(&python))
+    if (expr_from_python(source, true, &python, &err) || !compiles(&python))
         return "";
     if (strstr(buf_cstr(&python), "__"))
         return "this is Python; conditions are Lua: and, or, not, ==, ~=, nil, #list";

@@ -8,6 +8,11 @@ const char *const spec_node_words[] = {"event_loop", "function", "router", "huma
                                        "lua",        "subgraph", "map",    NULL};
 const char *const spec_effect_words[] = {"pure", "idempotent", "once", NULL};
 const char *const spec_on_words[] = {"always", "success", "failure", "condition", "llm", NULL};
+const struct spec_synonym spec_synonyms[] = {{"on_success", "success"},
+                                             {"on_failure", "failure"},
+                                             {"conditional", "condition"},
+                                             {"llm_decide", "llm"},
+                                             {NULL, NULL}};
 const char *const spec_conflict_words[] = {"error", "last", "first", "merge", NULL};
 const char *const spec_branch_words[] = {"fail_all", "continue", "wait_all", NULL};
 const char *const spec_ask_words[] = {"input", "approval", NULL};

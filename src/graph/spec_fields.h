@@ -35,6 +35,12 @@ enum spec_field_type {
 
 struct spec_object;
 
+/* Words of other graphs of this kind that mean the same. */
+struct spec_synonym {
+    const char *also, *word;
+};
+extern const struct spec_synonym spec_synonyms[]; /* ended by NULL */
+
 struct spec_field {
     const char *name;
     enum spec_field_type type;

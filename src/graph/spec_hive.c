@@ -107,7 +107,7 @@ const char *hive_lua(struct hive *h, struct str python, const char *path)
     AUTO(buf_done) struct buf lua = BUF_INIT(64 << 10);
     struct tide_err err = {TIDE_OK, ""};
 
-    if (!expr_from_python(python, &lua, &err) && !lua.failed)
+    if (!expr_from_python(python, true, &lua, &err) && !lua.failed)
         return arena_dup(&h->arena, buf_view(&lua)).ptr;
     hive_warn(h, path, "write it in Lua", "this condition has no counterpart: %.300s", err.msg);
     return arena_dup(&h->arena, python).ptr;

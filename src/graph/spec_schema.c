@@ -40,8 +40,12 @@ static void put_words(struct json_out *o, const char *const *words)
 {
     json_out_key(o, STR("enum"));
     json_out_begin(o, '[');
-    for (; *words; words++)
+    for (; *words; words++) {
         json_out_str(o, str_from(*words));
+        for (const struct spec_synonym *s = spec_synonyms; s->also; s++)
+            if (strcmp(s->word, *words) == 0)
+                json_out_str(o, str_from(s->also));
+    }
     json_out_end(o, ']');
 }
 

@@ -111,6 +111,14 @@ SETTER(set_bool)
         *(bool *)into = v->type == JSON_TRUE;
 }
 
+static struct str same_as(struct str text)
+{
+    for (const struct spec_synonym *s = spec_synonyms; s->also; s++)
+        if (str_eq(text, str_from(s->also)))
+            return str_from(s->word);
+    return STR("");
+}
+
 static bool word_of(struct spec_parser *p, const char *const *words, const struct json *v, const struct spec_place *at,
                     int *ret_which)
 {
@@ -119,7 +127,7 @@ static bool word_of(struct spec_parser *p, const char *const *words, const struc
     if (!text_of(p, v, at, &text))
         return false;
     for (int i = 0; words[i]; i++)
-        if (str_eq(text, str_from(words[i]))) {
+        if (str_eq(text, str_from(words[i])) || str_eq(str_from(words[i]), same_as(text))) {
             *ret_which = i;
             return true;
         }

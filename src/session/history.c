@@ -115,6 +115,7 @@ enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned f
 enum tide_code tide_rollback(tide_session *s, int64_t to_seq, unsigned flags, const char *reason, struct tide_err *err)
 {
     struct buf body = BUF_INIT(1 << 20);
+    struct tide_err later;
     struct json_out o = json_out_to(&body);
     struct tide_new_event ev = {"session.rolled_back", NULL, 0};
     enum tide_code code;
@@ -136,7 +137,9 @@ enum tide_code tide_rollback(tide_session *s, int64_t to_seq, unsigned flags, co
     code =
         body.failed ? tide_fail(err, TIDE_TOO_BIG, "the reason is too long") : session_append(s, 0, &ev, 1, NULL, err);
     buf_done(&body);
-    return code ? code : session_sync(s, err);
+    if (!code)
+        (void)!session_sync(s, &later); /* it is on disk: what cannot be read now is read when it is asked for */
+    return code;
 }
 
 /* The fork's session.created: the caller's fields and where it comes from. */

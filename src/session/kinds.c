@@ -48,7 +48,7 @@
 #define NODE                                                                                                           \
     FIELDS({"node", F_STRING, NEED}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}, {"attempt", F_INT, OPT},        \
            {"effect", F_STRING, OPT}, {"retry_at", F_STRING, OPT}, {"ms", F_INT, OPT}, {"handled", F_BOOL, OPT},       \
-           {"dropped", F_BOOL, OPT}, {"deciding", F_BOOL, OPT}, {"error", F_ANY, OPT})
+           {"dropped", F_BOOL, OPT}, {"deciding", F_BOOL, OPT}, {"happened", F_BOOL, OPT}, {"error", F_ANY, OPT})
 #define EXECUTOR                                                                                                       \
     FIELDS({"executor_id", F_STRING, OPT}, {"runtime", F_STRING, OPT}, {"agentctl", F_ANY, OPT}, {"pid", F_INT, OPT},  \
            {"container_id", F_STRING, OPT}, {"error", F_ANY, OPT})
@@ -176,10 +176,16 @@ static bool fits(enum field_type type, const struct json *v)
 static const char *const type_words[] = {"anything",      "a string",  "an integer", "a number",
                                          "true or false", "an object", "an array"};
 
+static inline bool is_named(const struct json *member, const char *name)
+{
+    return (member->key_escaped || (member->key.len && member->key.ptr[0] == name[0])) &&
+           json_key_eq(member, str_from(name));
+}
+
 static const struct field *field_of(const struct kind *kind, const struct json *member, uint64_t *seen)
 {
     for (size_t i = 0; kind->fields[i].name; i++) {
-        if (!(*seen >> i & 1) && json_key_eq(member, str_from(kind->fields[i].name))) {
+        if (!(*seen >> i & 1) && is_named(member, kind->fields[i].name)) {
             *seen |= (uint64_t)1 << i;
             return &kind->fields[i];
         }
@@ -192,7 +198,7 @@ static bool is_reserved(const struct json *member)
     static const char *const reserved[] = {"seq", "ts", "kind", "tidemark"};
 
     for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++) {
-        if (json_key_eq(member, str_from(reserved[i])))
+        if (is_named(member, reserved[i]))
             return true;
     }
     return false;

@@ -51,6 +51,23 @@ enum tide_code tide_store_compact(tide_store *store, struct tide_err *err)
     return group_alone(s->group, s->ops->compact, err);
 }
 
+size_t tide_store_notices(tide_store *store, tide_notice_fn *fn, void *arg)
+{
+    struct store *s = store_of(store);
+    AUTO(buf_done) struct buf lines = BUF_INIT(SIZE_MAX / 4);
+    size_t n = 0;
+
+    if (s->ops->notices)
+        s->ops->notices(s, &lines);
+    for (char *at = lines.ptr, *end; at && (end = memchr(at, '\n', lines.len - (size_t)(at - lines.ptr)));
+         at = end + 1) {
+        *end = 0;
+        fn(arg, at);
+        n++;
+    }
+    return n;
+}
+
 size_t tide_store_reap(tide_store *store, struct tide_completion *ret_done, size_t max, int timeout_ms)
 {
     return group_reap(store_of(store)->group, ret_done, max, timeout_ms);

@@ -114,9 +114,12 @@ static void drop_inside(struct map *m, struct str frame, void (*free_value)(void
 /* A node that is over takes along what the graph inside it had. */
 static void drop_frame(struct content *c, struct str node, int64_t visit, struct arena *a)
 {
-    struct str frame = str_from(arena_printf(a, "%.*s#%lld", STR_ARG(node), (long long)visit));
     struct position *p = &c->position;
+    struct str frame;
 
+    if (!p->scopes.live)
+        return;
+    frame = str_from(arena_printf(a, "%.*s#%lld", STR_ARG(node), (long long)visit));
     if (!map_get(&p->scopes, frame)) /* nothing ran inside it */
         return;
     drop_inside(&p->ready, frame, task_free);
@@ -216,6 +219,7 @@ void content_node_started(struct content *c, const struct fact *f)
     t->visit = visit;
     t->attempt = json_get_int(f->body, STR("attempt"), 0);
     t->retry_at_ms = 0;
+    t->happened = false;
 }
 
 static void node_over(struct content *c, const struct fact *f, struct str node)
@@ -262,6 +266,7 @@ void content_node_failed(struct content *c, const struct fact *f)
     if (json_get_bool(f->body, STR("dropped"), false))
         map_set_int(&p->dropped, node, t->visit);
     t->attempt = json_get_int(f->body, STR("attempt"), t->attempt);
+    t->happened = json_get_bool(f->body, STR("happened"), false);
     t->retry_at_ms = 0;
     if (retry_at.len && time_parse(retry_at, &t->retry_at_ms))
         t->state = TASK_RETRY;
@@ -321,6 +326,8 @@ static void put_tasks(struct json_out *o, const char *name, const struct map *m,
         put_number(o, "attempt", t->attempt);
         put_number(o, "seq", t->seq);
         put_number(o, "retry_at_ms", t->retry_at_ms);
+        if (t->happened)
+            json_out_kbool(o, STR("happened"), true);
         json_out_kstr_opt(o, STR("branch"), str_from(t->branch));
         if (t->inputs && part != STATE_SUMMARY)
             json_out_kraw(o, STR("inputs"), str_from(t->inputs));
@@ -407,6 +414,7 @@ static void get_tasks(struct arena *a, struct map *m, const struct json *object)
         t->attempt = json_get_int(v, STR("attempt"), 0);
         t->seq = json_get_int(v, STR("seq"), 0);
         t->retry_at_ms = json_get_int(v, STR("retry_at_ms"), 0);
+        t->happened = json_get_bool(v, STR("happened"), false);
         text_set(&t->branch, json_get_text(a, v, STR("branch")));
         text_set(&t->inputs, inputs ? json_source(inputs) : STR(""));
         task_free(map_put(m, json_key_text(a, v), t));

@@ -47,7 +47,7 @@ enum tide_code tide_read(tide_session *s, unsigned flags, int64_t from, int64_t 
     ERR_LOCAL(err);
     if (from < 0 || to < 0)
         return tide_fail(err, TIDE_INVALID, "a seq is 1 or more");
-    if (group_owes(&s->owner) || s->stale || s->head.last_seq < s->state->seq) {
+    if (!(s->flags & TIDE_SESSION_LOG) && (group_owes(&s->owner) || s->stale || s->head.last_seq < s->state->seq)) {
         enum tide_code code = session_sync(s, err);
 
         if (code)

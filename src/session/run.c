@@ -244,17 +244,28 @@ static void backlog_add(struct tide_run *r, const struct draft *d)
     }
 }
 
-/* The store is another's by now: what was not stored is kept in a file beside it, one event a line. */
+/* Beside the file of the store, or in its directory. */
+static void aside_name(const struct tide_run *r, struct buf *name)
+{
+    const struct store *store = r->s->store;
+    const char *url = store->url, *scheme = store->ops->scheme;
+    bool in_dir = strcmp(scheme, "files") == 0;
+    size_t n = strlen(scheme);
+
+    url += strncmp(url, scheme, n) == 0 && url[n] == ':' ? n + 1 : 0;
+    buf_addf(name, "%s%caside-%s-%s.jsonl", url, in_dir ? '/' : '-', r->s->head.id, r->id);
+}
+
+/* The store is another's by now: what was not stored is kept in a file of its own, one event a line. */
 static enum tide_code keep_aside(struct tide_run *r, struct tide_err *err)
 {
     struct env *env = r->s->store->env;
-    const char *url = r->s->store->url, *path = strncmp(url, "sqlite:", 7) == 0 ? url + 7 : url;
     struct buf name = BUF_INIT(2048), text = BUF_INIT(SIZE_MAX / 4);
     struct env_file *file = NULL;
     struct tide_err why = {TIDE_OK, ""};
     enum tide_code code;
 
-    buf_addf(&name, "%s-aside-%s-%s.jsonl", path, r->s->head.id, r->id);
+    aside_name(r, &name);
     for (size_t i = 0; i < r->backlog.n; i++) {
         const struct tide_new_event *ev = &r->backlog.events[i];
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 
 #include "base/id.h"
+#include "session/card.h"
 #include "session/settle.h"
 
 #define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots */
@@ -202,6 +203,18 @@ static void release_flags(const struct tide_session *s, struct batch *b)
     b->wake_ms = settle_wake_ms(s->state);
 }
 
+/* Who releases the session leaves its card behind, and who changes what is on it. */
+static bool wants_card(const struct tide_session *s, unsigned flags, const struct checked *c)
+{
+    bool wants = flags & TIDE_APPEND_RELEASE;
+
+    if (!s->store->ops->cards || s->stale)
+        return false;
+    for (size_t i = 0; i < c->n && !wants; i++)
+        wants = card_changes(&c->events[i]);
+    return wants;
+}
+
 static struct batch *make_batch(struct tide_session *s, unsigned flags, struct checked *c)
 {
     struct buf snapshot = BUF_INIT(SIZE_MAX / 4), summary = BUF_INIT(SIZE_MAX / 4);
@@ -217,6 +230,8 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
     buf_done(&summary);
     b->expect_seq = flags & TIDE_APPEND_ANY ? STORE_ANY_SEQ : expect;
     b->caches_seq = at + (int64_t)c->n;
+    if (wants_card(s, flags, c))
+        card_attach(b, s->store, s->state, &s->head);
     b->owner = &s->owner;
     b->session_handle = s;
     if (!s->acquiring)
@@ -381,6 +396,20 @@ static enum tide_code claim(struct tide_session *s, struct tide_err *err)
     return session_append(s, TIDE_APPEND_ANY, NULL, 0, NULL, err);
 }
 
+/* Where the log ends, without a state: damage would keep one from being made, and what is whole before it is to be read. */
+static enum tide_code sync_log(struct tide_session *s, struct tide_err *err)
+{
+    enum tide_code code = store_head(s->store, str_from(s->head.id), &s->head, err);
+
+    if (code)
+        return code;
+    if (!s->state)
+        s->state = state_new(str_from(s->head.id));
+    s->stale = true; /* whoever asks for more than the log has it loaded */
+    s->owner.next_seq = s->head.last_seq + 1;
+    return TIDE_OK;
+}
+
 enum tide_code tide_session_open(tide_store *store, const char *id, unsigned flags, tide_session **ret_session,
                                  struct tide_err *err)
 {
@@ -390,8 +419,7 @@ enum tide_code tide_session_open(tide_store *store, const char *id, unsigned fla
     ERR_LOCAL(err);
     code = session_resolve(s->store, str_from(id), s->head.id, err);
     if (!code)
-        code = session_sync(s, err);
-    s->owner.next_seq = s->state ? s->state->seq + 1 : 0;
+        code = flags & TIDE_SESSION_LOG ? sync_log(s, err) : session_sync(s, err);
     if (!code && flags & TIDE_SESSION_CLAIM)
         code = claim(s, err);
     if (code) {
@@ -422,6 +450,7 @@ enum tide_code tide_session_create(tide_store *store, const char *id, const char
                : event_check(s->store, &s->parse, &created, true, &ev, &parsed, err);
     if (!code) {
         s->state = state_new(str_from(s->head.id));
+        s->head.created_ms = ev.ts_ms; /* until the head is read: its card says when */
         b = make_batch(s, 0, &(struct checked){&ev, &parsed, 1});
         b->flags |= BATCH_CREATE;
         b->expect_seq = STORE_ANY_SEQ;
@@ -487,5 +516,5 @@ int64_t tide_session_first_seq(const tide_session *s)
 enum tide_code tide_session_refresh(tide_session *s, struct tide_err *err)
 {
     ERR_LOCAL(err);
-    return session_sync(s, err);
+    return s->flags & TIDE_SESSION_LOG ? sync_log(s, err) : session_sync(s, err);
 }

@@ -39,6 +39,7 @@ struct task {
     int64_t attempt;     /* the one under way, or that failed last; from 0 */
     int64_t seq;         /* of the event that made it ready: who is older */
     int64_t retry_at_ms; /* TASK_RETRY */
+    bool happened;       /* TASK_FAILED: its effect is done and what it gave is in the log; it could not be taken */
     char *branch;        /* "12:0": which way after the fan-out at event 12; NULL: not in one */
     char *inputs;        /* JSON object: what the edges to it gave; NULL: nothing */
 };

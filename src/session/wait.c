@@ -135,6 +135,7 @@ static enum tide_code take_message(struct tide_run *r, const struct tide_wait_op
                                    struct tide_text *ret_answer, struct tide_err *err)
 {
     struct map_entry *first = map_next(&r->s->state->ledger.queue, NULL);
+    AUTO(mem_freep) char *id = mem_dup(map_key(first)); /* reading may bring the state up to date, and take it away */
     struct tide_text message = {NULL, 0};
     struct draft d = DRAFT_INIT;
     enum tide_code code = read_member(r->s, *(int64_t *)first->value, "content", &message, err);
@@ -143,7 +144,7 @@ static enum tide_code take_message(struct tide_run *r, const struct tide_wait_op
         draft_waiting(r, &d, opt, key, NULL, 0);
         draft_resumed(r, &d, "queue", &message);
         draft_open(&d, "queue.taken");
-        draft_text(&d, "queue_id", first->key);
+        draft_text(&d, "queue_id", id);
         draft_close(&d);
         code = run_append(r, 0, &d, false, err);
     }

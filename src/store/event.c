@@ -2,6 +2,8 @@
 /* The two forms every event has: its link in the chain, and one flat line of JSON. */
 #include "store/event.h"
 
+#include <endian.h>
+
 #include "base/json.h"
 #include "base/timefmt.h"
 
@@ -13,9 +15,8 @@ void event_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, 
     digest_begin(&d, key);
     digest_add(&d, before, DIGEST_SIZE);
     digest_add_str(&d, session);
-    digest_add_int(&d, (uint64_t)ev->seq);
-    digest_add_int(&d, (uint64_t)ev->epoch);
-    digest_add_int(&d, (uint64_t)ev->ts_ms);
+    digest_add(&d, (uint64_t[]){htole64((uint64_t)ev->seq), htole64((uint64_t)ev->epoch), htole64((uint64_t)ev->ts_ms)},
+               24);
     digest_add_str(&d, ev->kind);
     digest_add_str(&d, ev->body);
     digest_end(&d, out);

@@ -140,10 +140,11 @@ static void wake_all(struct waiter *list)
 }
 
 /* The writer's place is free: one of those whose work is queued takes it. */
-static void wake_writer(struct group *g)
+static void leave(struct group *g)
 {
     struct waiter *w = g->first;
 
+    g->writing = false;
     if (w && g->head) {
         step_out(g, w);
         sem_post(&w->wake);
@@ -177,12 +178,18 @@ static void step(struct group *g)
         finish(g, b);
     }
     over = take_finished(g);
+    if (!g->store->ops->is_due(g->store)) {
+        leave(g); /* first of all: the next group is written while those of this one are woken */
+        pthread_mutex_unlock(&g->mu);
+        wake_all(over);
+        pthread_mutex_lock(&g->mu);
+        return;
+    }
     pthread_mutex_unlock(&g->mu);
     wake_all(over);
     g->store->ops->maintain(g->store);
     pthread_mutex_lock(&g->mu);
-    g->writing = false;
-    wake_writer(g);
+    leave(g);
 }
 
 static struct timespec deadline_in(int64_t ns)
@@ -242,8 +249,7 @@ static void heartbeat(struct group *g)
     pthread_mutex_unlock(&g->mu);
     g->store->ops->maintain(g->store);
     pthread_mutex_lock(&g->mu);
-    g->writing = false;
-    wake_writer(g);
+    leave(g);
 }
 
 /* Waits until submissions pause: a caller that waits for them takes the work meanwhile, whole. */
@@ -367,8 +373,7 @@ enum tide_code group_alone(struct group *g, enum tide_code (*fn)(struct store *,
     pthread_mutex_unlock(&g->mu);
     code = fn(g->store, err);
     pthread_mutex_lock(&g->mu);
-    g->writing = false;
-    wake_writer(g);
+    leave(g);
     pthread_mutex_unlock(&g->mu);
     return code;
 }

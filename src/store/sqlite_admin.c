@@ -134,6 +134,11 @@ static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_che
     return TIDE_OK;
 }
 
+/* The bit of event e in the marks of block b; `at`: the first of its bitmap. */
+#define MARK(at)                                                                                                       \
+    "(instr('0123456789ABCDEF', substr(hex(b.marks), " at " / 4 + (e.seq - 1) % 256 / 4 + 1, 1)) - 1"                  \
+    " >> (3 - (e.seq - 1) % 4) & 1)"
+
 enum tide_code sqlite_check(struct store *store, struct store_check *check, struct tide_err *err)
 {
     static const struct {
@@ -149,6 +154,13 @@ enum tide_code sqlite_check(struct store *store, struct store_check *check, stru
                  " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
         {"big values", "SELECT 'big value ' || hex(b.digest) || ' is counted ' || b.refs || ' times' FROM blobs b"
                        " WHERE b.refs <= 0 LIMIT 20"},
+        {"blocks",
+         "SELECT 'session ' || s.id || ': the marks of its checkpoints up to seq ' || b.seq || ' are wrong:"
+         " `tidemark store check --rebuild` makes them anew' FROM events e CROSS JOIN blocks b ON b.sid = e.sid"
+         " AND b.seq = (e.seq + 255) / 256 * 256 JOIN sessions s ON s.sid = b.sid"
+         " WHERE length(CAST(b.marks AS BLOB)) = 64 AND (" MARK(
+             "0") " != (e.kind = 'checkpoint')"
+                  " OR " MARK("256") " != (e.kind = 'checkpoint.deleted')) GROUP BY b.sid, b.seq LIMIT 20"},
         {"forks",
          "SELECT 'session ' || s.id || ' is a fork of one that is not there' FROM sessions s LEFT JOIN sessions p"
          " ON p.sid = s.parent WHERE s.parent IS NOT NULL AND p.sid IS NULL LIMIT 20"},
@@ -164,6 +176,27 @@ enum tide_code sqlite_check(struct store *store, struct store_check *check, stru
     return code;
 }
 
+/* The last first: the way back from each is short then. Damage is the check's to name. */
+static int make_blocks(struct sqlite_store *s, int64_t sid)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_HEAD_BY_SID);
+    struct head h = {.sid = 0};
+    int64_t boot;
+    bool hidden, right;
+    int rc;
+
+    sqlite3_bind_int64(st, 1, sid);
+    rc = db_step(&s->w, st);
+    right = rc == SQLITE_ROW && head_prove(s, st, &h, &boot, &hidden, NULL) == TIDE_OK;
+    if (st)
+        sqlite3_reset(st);
+    rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    for (int64_t end = h.last_seq / BLOCK_EVENTS * BLOCK_EVENTS; right && !rc && end >= h.first_seq;
+         end -= BLOCK_EVENTS)
+        rc = block_make(&s->w, &h, end);
+    return (rc & 0xff) == SQLITE_CORRUPT ? SQLITE_OK : rc;
+}
+
 enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
 {
     static const char drop[] = "DELETE FROM blocks; DELETE FROM snapshots; UPDATE sessions SET summary = NULL,"
@@ -177,6 +210,7 @@ enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
         return code;
     rc = db_run(&s->w, ST_BEGIN_WRITE);
     rc = rc ? rc : sqlite3_exec(s->w.db, drop, NULL, NULL, NULL);
+    rc = rc ? rc : for_each_sid(s, "SELECT sid FROM sessions", make_blocks);
     if (rc)
         code = db_fail(s, &s->w, rc, err, "throw the caches away");
     code = code ? code : mark_begin(s, mark_position(s), err);

@@ -486,6 +486,7 @@ static const struct store_ops ops = {
     .scheme = "sqlite",
     .close = sqlite_close_store,
     .commit = sqlite_commit,
+    .is_due = sqlite_is_due,
     .maintain = sqlite_maintain,
     .head = sqlite_head,
     .read = sqlite_read,

@@ -10,10 +10,11 @@
 #include "store/store.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
-#define SQLITE_SCHEMA_VERSION 3
-#define BLOCK_EVENTS 256           /* events whose positions one row of `blocks` holds */
-#define WAL_LIMIT_PAGES 1024       /* 4 MiB: past this the write-ahead log is moved into the file */
-#define RESERVE_BYTES (256 * 1024) /* released on a full disk so that the store can still be opened and read */
+#define SQLITE_SCHEMA_VERSION 4
+#define BLOCK_EVENTS 256                  /* events whose positions one row of `blocks` holds */
+#define MARKS_SIZE (2 * BLOCK_EVENTS / 8) /* of the bitmaps in such a row, see marks_note() */
+#define WAL_LIMIT_PAGES 1024              /* 4 MiB: past this the write-ahead log is moved into the file */
+#define RESERVE_BYTES (256 * 1024)        /* released on a full disk so that the store can still be opened and read */
 
 /* Every statement, prepared when first used. Writing ones belong to the write connection, others to either. */
 enum stmt_id {
@@ -28,6 +29,7 @@ enum stmt_id {
     ST_HEAD_BY_SID,
     ST_EVENT,
     ST_EVENT_LINK,
+    ST_EVENT_KIND,
     ST_EVENTS_FLUSH,
     ST_EVENT_DELETE,
     ST_EVENTS_AFTER,
@@ -35,10 +37,6 @@ enum stmt_id {
     ST_LAST_POSITIONS,
     ST_BLOCK,
     ST_BLOCK_INSERT,
-    ST_CHECKPOINTS,
-    ST_CHECKPOINTS_DELETED,
-    ST_CHECKPOINT_COUNT,
-    ST_CHECKPOINT_DELETED_COUNT,
     ST_CHECKPOINT_SEQ,
     ST_SESSION_INSERT,
     ST_SESSION_UPDATE,
@@ -93,6 +91,7 @@ struct whead {
     struct str summary; /* points into the batch that brought it */
     int64_t *recent;    /* positions since the last full block, BLOCK_EVENTS of them; NULL: not known */
     unsigned recent_n;
+    unsigned char marks[MARKS_SIZE]; /* of the same events */
 };
 
 static inline bool whead_live(const struct whead *w)
@@ -177,9 +176,13 @@ enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_e
 
 /* sqlite_upgrade.c: what SQL alone cannot change; inside the transaction. An SQLite code. */
 int upgrade_live(struct sqlite_store *s);
+int upgrade_marks(struct sqlite_store *s);
+/* For each sid that a query gives; they are gathered first. */
+int for_each_sid(struct sqlite_store *s, const char *sql, int (*fn)(struct sqlite_store *s, int64_t sid));
 
 /* sqlite_write.c */
 void sqlite_commit(struct store *store, struct batch *list);
+bool sqlite_is_due(struct store *store);
 void sqlite_maintain(struct store *store);
 
 /* sqlite_heads.c: what the writer remembers. */
@@ -229,6 +232,16 @@ int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret
 bool block_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos);
 /* Positions of from..to (at most BLOCK_EVENTS); walks back from the end where blocks are missing or wrong. */
 int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos);
+/* Which events of a block are checkpoints, and which delete some: two bitmaps, a bit by its place in the block. */
+void marks_note(unsigned char marks[MARKS_SIZE], int64_t seq, struct str kind);
+bool marks_has(const unsigned char marks[MARKS_SIZE], int64_t seq, bool deleted);
+/* As the row of the full block that `seq` is in has them; false when it is not known. */
+bool block_marks(struct conn *c, const struct head *h, int64_t seq, unsigned char ret_marks[MARKS_SIZE]);
+/* By looking at each of n events from `from` on. */
+int marks_look(struct conn *c, int64_t from, size_t n, const int64_t *pos, unsigned char ret_marks[MARKS_SIZE]);
+int block_write(struct conn *c, int64_t sid, int64_t end, const int64_t *pos, size_t n,
+                const unsigned char marks[MARKS_SIZE]);
+int block_make(struct conn *c, const struct head *h, int64_t end); /* from the events alone */
 
 /* sqlite_snapshot.c */
 void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, struct str session, int64_t seq,
@@ -237,14 +250,22 @@ enum tide_code sqlite_snapshot(struct store *, const struct head *, int64_t to, 
                                struct tide_err *err);
 
 /* sqlite_read.c: events, each proved. */
+#define PIECE_BYTES (256 * 1024) /* bodies gathered before they are handed out */
+int event_read(struct sqlite_store *s, const struct head *h, int64_t pos, int64_t seq, struct arena *a,
+               struct event *ret); /* the one that must be there; inside a transaction of the reader */
+enum tide_code event_damaged(struct sqlite_store *s, const struct head *h, int rc, int64_t seq, struct tide_err *err);
+/* What looks damaged may have been deleted since the reader looked at its head. */
+enum tide_code event_or_deleted(struct store *store, const struct head *h, enum tide_code code, struct tide_err *err);
 enum tide_code sqlite_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                            struct tide_err *err);
+enum tide_code sqlite_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session,
+                               store_event_fn *fn, void *arg, struct tide_err *err);
+
+/* sqlite_checkpoints.c */
 enum tide_code sqlite_checkpoints(struct store *, const struct head *, bool deleted, int64_t to, store_event_fn *fn,
                                   void *arg, int64_t *ret_total, struct tide_err *err);
 enum tide_code sqlite_checkpoint_seq(struct store *, const struct head *, struct str id, int64_t *ret_seq,
                                      struct tide_err *err);
-enum tide_code sqlite_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session,
-                               store_event_fn *fn, void *arg, struct tide_err *err);
 
 /* sqlite_list.c: the directory. */
 enum tide_code sqlite_list(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,

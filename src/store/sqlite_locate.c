@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where an event is: from `blocks`, and where that cache is missing or wrong by walking the chain of `prev` back from the
- * head, or from the nearest whole block behind it.
+ * head, or from the nearest whole block behind it. The same rows say which events are checkpoints: an index of them would
+ * have a page to write for each session that makes some.
  */
 #include "store/sqlite_db.h"
 
@@ -71,6 +72,85 @@ bool block_positions(struct conn *c, const struct head *h, int64_t from, int64_t
     return true;
 }
 
+static unsigned place(int64_t seq, bool deleted)
+{
+    return (unsigned)((seq - 1) % BLOCK_EVENTS) + (deleted ? BLOCK_EVENTS : 0);
+}
+
+void marks_note(unsigned char marks[MARKS_SIZE], int64_t seq, struct str kind)
+{
+    bool deleted = str_eq(kind, STR("checkpoint.deleted"));
+    unsigned i = place(seq, deleted);
+
+    if (deleted || str_eq(kind, STR("checkpoint")))
+        marks[i / 8] |= (unsigned char)(0x80 >> i % 8); /* the first bit is the highest: hex() shows them in order */
+}
+
+bool marks_has(const unsigned char marks[MARKS_SIZE], int64_t seq, bool deleted)
+{
+    unsigned i = place(seq, deleted);
+
+    return (marks[i / 8] & 0x80 >> i % 8) != 0;
+}
+
+bool block_marks(struct conn *c, const struct head *h, int64_t seq, unsigned char ret_marks[MARKS_SIZE])
+{
+    int64_t end = (seq + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS;
+    sqlite3_stmt *st = end > h->last_seq ? NULL : db_stmt(c, ST_BLOCK);
+    struct str marks = STR("");
+
+    if (!st)
+        return false;
+    sqlite3_bind_int64(st, 1, h->sid);
+    sqlite3_bind_int64(st, 2, end);
+    if (db_step(c, st) == SQLITE_ROW)
+        marks = db_text(st, 1);
+    if (marks.len == MARKS_SIZE)
+        memcpy(ret_marks, marks.ptr, MARKS_SIZE);
+    sqlite3_reset(st);
+    return marks.len == MARKS_SIZE;
+}
+
+int marks_look(struct conn *c, int64_t from, size_t n, const int64_t *pos, unsigned char ret_marks[MARKS_SIZE])
+{
+    sqlite3_stmt *st = db_stmt(c, ST_EVENT_KIND);
+    int rc = SQLITE_ROW;
+
+    memset(ret_marks, 0, MARKS_SIZE);
+    for (size_t i = 0; i < n && rc == SQLITE_ROW; i++) {
+        sqlite3_bind_int64(st, 1, pos[i]);
+        rc = db_step(c, st);
+        if (rc == SQLITE_ROW)
+            marks_note(ret_marks, from + (int64_t)i, db_text(st, 0));
+        if (st)
+            sqlite3_reset(st);
+    }
+    return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
+}
+
+int block_write(struct conn *c, int64_t sid, int64_t end, const int64_t *pos, size_t n,
+                const unsigned char marks[MARKS_SIZE])
+{
+    sqlite3_stmt *st = db_stmt(c, ST_BLOCK_INSERT);
+    unsigned char packed[BLOCK_EVENTS * 10];
+    size_t len = 0;
+    int64_t before = 0;
+
+    for (size_t i = 0; i < n; i++) { /* differences as little-endian base 128 */
+        uint64_t d = (uint64_t)(pos[i] - before);
+
+        before = pos[i];
+        for (; d >= 0x80; d >>= 7)
+            packed[len++] = (unsigned char)(d | 0x80);
+        packed[len++] = (unsigned char)d;
+    }
+    sqlite3_bind_int64(st, 1, sid);
+    sqlite3_bind_int64(st, 2, end);
+    sqlite3_bind_blob(st, 3, packed, (int)len, SQLITE_STATIC);
+    sqlite3_bind_blob(st, 4, marks, MARKS_SIZE, SQLITE_STATIC);
+    return db_run(c, ST_BLOCK_INSERT);
+}
+
 /* The nearest whole block after seq is a shorter way back than the head. */
 static void nearer_start(struct conn *c, const struct head *h, int64_t seq, int64_t *at, int64_t *pos)
 {
@@ -100,6 +180,20 @@ int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t 
             ret_pos[at - from] = pos;
     }
     return SQLITE_OK;
+}
+
+int block_make(struct conn *c, const struct head *h, int64_t end)
+{
+    int64_t pos[BLOCK_EVENTS], from = end - BLOCK_EVENTS + 1;
+    unsigned char marks[MARKS_SIZE];
+    size_t n;
+    int rc;
+
+    from = from < h->first_seq ? h->first_seq : from;
+    n = (size_t)(end - from + 1);
+    rc = event_positions(c, h, from, end, pos);
+    rc = rc ? rc : marks_look(c, from, n, pos, marks);
+    return rc ? rc : block_write(c, h->sid, end, pos, n, marks);
 }
 
 int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,

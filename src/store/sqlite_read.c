@@ -7,7 +7,6 @@
 
 #include "store/sqlite_db.h"
 
-#define PIECE_BYTES (256 * 1024)  /* bodies gathered before they are handed out */
 #define GAPS_MAX 64               /* of positions, remembered until they are checked */
 #define EVENT_BYTES_MAX (1 << 30) /* whatever limit it was written under: SQLite holds no more in a row */
 
@@ -82,6 +81,21 @@ static int digest_before(struct sqlite_store *s, const struct head *h, const str
     return rc ? rc : sid == h->sid && seq == row->ev.seq - 1 ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
+int event_read(struct sqlite_store *s, const struct head *h, int64_t pos, int64_t seq, struct arena *a,
+               struct event *ret)
+{
+    unsigned char before[DIGEST_SIZE];
+    struct row row;
+    int rc = read_row(s, a, pos, &row);
+
+    rc = rc ? rc : digest_before(s, h, &row, before);
+    if (!rc && !proved(s, h, &row, seq, before))
+        rc = SQLITE_CORRUPT;
+    if (!rc)
+        *ret = row.ev;
+    return rc;
+}
+
 struct reading {
     struct sqlite_store *s;
     const struct head *h;
@@ -95,16 +109,16 @@ struct reading {
     int64_t *walked; /* all positions from first_seq on, when blocks are missing */
 };
 
-static enum tide_code damaged(struct reading *r, int rc, int64_t seq, struct tide_err *err)
+enum tide_code event_damaged(struct sqlite_store *s, const struct head *h, int rc, int64_t seq, struct tide_err *err)
 {
     if ((rc & 0xff) != SQLITE_CORRUPT)
-        return db_fail(r->s, &r->s->r, rc, err, "read events");
-    if (seq <= r->h->first_seq)
-        return tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 ", its first, is damaged", r->h->id, seq);
+        return db_fail(s, &s->r, rc, err, "read events");
+    if (seq <= h->first_seq)
+        return tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 ", its first, is damaged", h->id, seq);
     return tide_fail(err, TIDE_CORRUPT,
                      "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
                      "` shows what is whole before it",
-                     r->h->id, seq, r->h->id, seq - 1);
+                     h->id, seq, h->id, seq - 1);
 }
 
 /* Without blocks every piece would walk from the head again: walk once and remember. */
@@ -200,7 +214,7 @@ static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
         r->next++;
     }
     end_run(r);
-    return rc && !r->n ? damaged(r, rc, r->next, err) : TIDE_OK; /* whole ones before it go out first */
+    return rc && !r->n ? event_damaged(r->s, r->h, rc, r->next, err) : TIDE_OK; /* whole ones before it go out first */
 }
 
 static enum tide_code next_piece(struct reading *r, int64_t to, struct tide_err *err)
@@ -216,8 +230,7 @@ static enum tide_code next_piece(struct reading *r, int64_t to, struct tide_err 
     return code;
 }
 
-/* What looks damaged may have been deleted since the reader looked at its head. */
-static enum tide_code or_deleted(struct store *store, const struct head *h, enum tide_code code, struct tide_err *err)
+enum tide_code event_or_deleted(struct store *store, const struct head *h, enum tide_code code, struct tide_err *err)
 {
     struct head now;
     enum tide_code found = code == TIDE_CORRUPT ? sqlite_head(store, str_from(h->id), &now, NULL) : TIDE_OK;
@@ -246,104 +259,7 @@ enum tide_code sqlite_read(struct store *store, const struct head *h, int64_t fr
     arena_done(&r->arena);
     free(r->walked);
     free(r);
-    return or_deleted(store, h, code, err);
-}
-
-/* Reads a piece of rows from a prepared, bound statement, each proved on its own. */
-static enum tide_code fill_rows(struct reading *r, sqlite3_stmt *st, struct tide_err *err)
-{
-    enum tide_code code = TIDE_OK;
-    int rc = SQLITE_DONE;
-
-    arena_reset(&r->arena);
-    r->n = 0;
-    while (!code && r->n < BLOCK_EVENTS && r->arena.used < PIECE_BYTES && (rc = db_step(&r->s->r, st)) == SQLITE_ROW) {
-        struct row *row = &r->rows[r->n];
-
-        rc = take_row(r->s, &r->arena, st, row);
-        rc = rc ? rc : digest_before(r->s, r->h, row, r->before);
-        if (rc || !proved(r->s, r->h, row, row->ev.seq, r->before))
-            code = damaged(r, rc ? rc : SQLITE_CORRUPT, row->ev.seq, err);
-        else
-            r->n++;
-    }
-    if (st)
-        sqlite3_reset(st);
-    if (!code && rc != SQLITE_ROW && rc != SQLITE_DONE && rc != SQLITE_OK)
-        code = damaged(r, rc, r->next, err);
-    return code;
-}
-
-static enum tide_code checkpoint_piece(struct reading *r, enum stmt_id id, struct tide_err *err)
-{
-    enum tide_code code = db_reader(r->s, err);
-    sqlite3_stmt *st;
-
-    if (code)
-        return code;
-    st = db_stmt(&r->s->r, id);
-    sqlite3_bind_int64(st, 1, r->h->sid);
-    sqlite3_bind_int64(st, 2, r->next);
-    sqlite3_bind_int64(st, 3, BLOCK_EVENTS);
-    code = fill_rows(r, st, err);
-    db_reader_done(r->s);
-    return code;
-}
-
-/* One number that a statement on (sid, text) gives; 0 when it gives none. */
-static enum tide_code one_number(struct sqlite_store *s, enum stmt_id id, int64_t sid, struct str text, int64_t *ret,
-                                 struct tide_err *err)
-{
-    enum tide_code code = db_reader(s, err);
-    sqlite3_stmt *st;
-    int rc;
-
-    if (code)
-        return code;
-    st = db_stmt(&s->r, id);
-    sqlite3_bind_int64(st, 1, sid);
-    if (text.len)
-        sqlite3_bind_text(st, 2, text.ptr, (int)text.len, SQLITE_STATIC);
-    rc = db_step(&s->r, st);
-    *ret = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        code = db_fail(s, &s->r, rc, err, "look for checkpoints");
-    if (st)
-        sqlite3_reset(st);
-    db_reader_done(s);
-    return code;
-}
-
-enum tide_code sqlite_checkpoint_seq(struct store *store, const struct head *h, struct str id, int64_t *ret_seq,
-                                     struct tide_err *err)
-{
-    return one_number(sqlite_of(store), ST_CHECKPOINT_SEQ, h->sid, id, ret_seq, err);
-}
-
-enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, bool deleted, int64_t to,
-                                  store_event_fn *fn, void *arg, int64_t *ret_total, struct tide_err *err)
-{
-    struct reading *r = mem_zero(sizeof *r);
-    enum tide_code code = TIDE_OK;
-    bool stop = fn == NULL;
-
-    if (ret_total)
-        code = one_number(sqlite_of(store), deleted ? ST_CHECKPOINT_DELETED_COUNT : ST_CHECKPOINT_COUNT, h->sid,
-                          STR(""), ret_total, err);
-    r->s = sqlite_of(store);
-    r->h = h;
-    r->next = to;
-    while (!code && !stop) {
-        code = checkpoint_piece(r, deleted ? ST_CHECKPOINTS_DELETED : ST_CHECKPOINTS, err);
-        stop = r->n == 0;
-        for (size_t i = 0; !code && !stop && i < r->n; i++) {
-            r->next = r->rows[i].ev.seq - 1;
-            stop = fn(arg, &r->rows[i].ev) != 0;
-        }
-    }
-    arena_done(&r->arena);
-    free(r);
-    return code;
+    return event_or_deleted(store, h, code, err);
 }
 
 /* One event of any session at a time: its session may change with each, and *hidden (an import under way) with it. */
@@ -351,7 +267,7 @@ static enum tide_code next_of_all(struct sqlite_store *s, struct arena *a, int64
                                   bool *hidden, struct row *row, bool *ret_end, struct tide_err *err)
 {
     sqlite3_stmt *st = db_stmt(&s->r, ST_EVENTS_AFTER);
-    struct reading r = {.s = s, .h = ret_session};
+    unsigned char before[DIGEST_SIZE];
     enum tide_code code = TIDE_OK;
     int rc;
 
@@ -372,9 +288,9 @@ static enum tide_code next_of_all(struct sqlite_store *s, struct arena *a, int64
         code = head_by_sid(s, row->sid, ret_session, hidden, err);
     if (code)
         return code;
-    rc = digest_before(s, ret_session, row, r.before);
-    return rc || !proved(s, ret_session, row, row->ev.seq, r.before)
-               ? damaged(&r, rc ? rc : SQLITE_CORRUPT, row->ev.seq, err)
+    rc = digest_before(s, ret_session, row, before);
+    return rc || !proved(s, ret_session, row, row->ev.seq, before)
+               ? event_damaged(s, ret_session, rc ? rc : SQLITE_CORRUPT, row->ev.seq, err)
                : TIDE_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables, in numbered migrations. An older file is brought up in one transaction; a newer one is refused. Version 1
- * holds the truth and its caches, version 2 the views for people, version 3 those who wait among the live (sqlite_upgrade.c).
- * Each step may run again on a file that has it.
+ * holds the truth and its caches, version 2 the views for people, version 3 those who wait among the live, version 4 the marks of
+ * checkpoints in `blocks` (sqlite_upgrade.c). Each step may run again on a file that has it.
  */
 #include "store/sqlite_db.h"
 
@@ -11,9 +11,7 @@ static const char tables[] =
     "CREATE TABLE IF NOT EXISTS events(pos INTEGER PRIMARY KEY, sid INTEGER NOT NULL, seq INTEGER NOT NULL,"
     " prev INTEGER NOT NULL, epoch INTEGER NOT NULL, ts INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,"
     " refs BLOB, digest BLOB NOT NULL, tag TEXT);" /* tag: a checkpoint's id, to find it by */
-    "CREATE INDEX IF NOT EXISTS checkpoint_index ON events(sid, seq) WHERE kind = 'checkpoint';"
     "CREATE INDEX IF NOT EXISTS tag_index ON events(tag) WHERE tag IS NOT NULL;"
-    "CREATE INDEX IF NOT EXISTS checkpoint_deleted_index ON events(sid, seq) WHERE kind = 'checkpoint.deleted';"
     /* Rare kinds that the views look up. */
     "CREATE INDEX IF NOT EXISTS created_index ON events(sid) WHERE kind = 'session.created';"
     "CREATE INDEX IF NOT EXISTS rollback_index ON events(sid, seq) WHERE kind = 'session.rolled_back';"
@@ -82,15 +80,16 @@ static const char views[] =
     "   AS message, coalesce(e.body ->> '$.attempt', 0) AS attempt, e.ts / 1000 AS created_at"
     " FROM events e JOIN heads h USING (sid) WHERE e.kind IN ('llm.error','tool.failed','node.failed','run.failed')"
     "   AND e.body ->> '$.recorded' IS NULL;" /* the end of a run by an error that has a row of its own */
-    "CREATE VIEW checkpoints AS SELECT e.seq AS id, h.session_id, e.body ->> '$.checkpoint_id' AS checkpoint_id,"
+    /* Every checkpoint has a tag, which has an index; those that were deleted are gathered once. */
+    "CREATE VIEW checkpoints AS WITH gone(sid, id) AS MATERIALIZED (SELECT d.sid, j.value FROM events d,"
+    " json_each(d.body, '$.checkpoint_ids') j WHERE d.kind = 'checkpoint.deleted') SELECT e.seq AS id, h.session_id, e.body ->> '$.checkpoint_id' AS checkpoint_id,"
     " e.body ->> '$.type' AS type, e.body ->> '$.turn' AS turn, e.body ->> '$.node' AS node,"
     " e.body ->> '$.next_node' AS next_node, e.body ->> '$.is_clean' AS is_clean,"
     " e.body ->> '$.can_resume_from' AS can_resume_from, e.body ->> '$.description' AS description,"
     " e.seq AS last_msg_id, e.ts / 1000 AS created_at,"
-    " EXISTS (SELECT 1 FROM events d, json_each(d.body, '$.checkpoint_ids') j WHERE d.sid = e.sid"
-    "   AND d.kind = 'checkpoint.deleted' AND j.value = e.body ->> '$.checkpoint_id')"
+    " EXISTS (SELECT 1 FROM gone g WHERE g.sid = e.sid AND g.id = e.tag)"
     " OR NOT EXISTS (SELECT 1 FROM spans s WHERE s.sid = e.sid AND e.seq BETWEEN s.lo AND s.hi) AS deleted"
-    " FROM events e JOIN heads h USING (sid) WHERE e.kind = 'checkpoint';"
+    " FROM events e JOIN heads h USING (sid) WHERE e.tag IS NOT NULL AND e.kind = 'checkpoint';"
     "CREATE VIEW runs AS SELECT h.session_id, e.body ->> '$.run_id' AS run_id, e.body ->> '$.boot_id' AS boot_id,"
     " e.ts / 1000 AS started_at, t.ts / 1000 AS ended_at, substr(t.kind, 5) AS outcome,"
     " t.body ->> '$.reason' AS reason, t.body ->> '$.error.message' AS error, e.seq FROM events e JOIN heads h USING (sid)"
@@ -102,7 +101,7 @@ static const char views[] =
 static const struct {
     const char *sql;
     int (*then)(struct sqlite_store *s);
-} migrations[SQLITE_SCHEMA_VERSION] = {{tables, NULL}, {"", NULL}, {views, upgrade_live}};
+} migrations[SQLITE_SCHEMA_VERSION] = {{tables, NULL}, {"", NULL}, {"", upgrade_live}, {views, upgrade_marks}};
 
 /* One number; *rc keeps the first failure. */
 static int64_t pragma_int(struct sqlite_store *s, const char *sql, int *rc)

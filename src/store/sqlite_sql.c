@@ -26,20 +26,16 @@ static const char *const sql[ST_COUNT] = {
     [ST_HEAD_BY_SID] = HEAD_COLUMNS "WHERE s.sid = ?1",
     [ST_EVENT] = EVENT_COLUMNS "WHERE pos = ?1",
     [ST_EVENT_LINK] = "SELECT sid, seq, prev, digest FROM events WHERE pos = ?1",
+    [ST_EVENT_KIND] = "SELECT kind FROM events WHERE pos = ?1",
     [ST_EVENTS_FLUSH] = "INSERT INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag)"
                         " SELECT * FROM pending_events",
     [ST_EVENT_DELETE] = "DELETE FROM events WHERE pos = ?1",
     [ST_EVENTS_AFTER] = EVENT_COLUMNS "WHERE pos > ?1 ORDER BY pos LIMIT ?2",
     [ST_LAST_EVENT] = "SELECT coalesce(max(pos), 0) FROM events",
     [ST_LAST_POSITIONS] = "SELECT coalesce(l.last_pos, s.last_pos) FROM sessions s LEFT JOIN live l USING (sid)",
-    [ST_BLOCK] = "SELECT positions FROM blocks WHERE sid = ?1 AND seq = ?2",
-    [ST_BLOCK_INSERT] = "INSERT OR REPLACE INTO blocks(sid, seq, positions) VALUES(?1, ?2, ?3)",
+    [ST_BLOCK] = "SELECT positions, marks FROM blocks WHERE sid = ?1 AND seq = ?2",
+    [ST_BLOCK_INSERT] = "INSERT OR REPLACE INTO blocks(sid, seq, positions, marks) VALUES(?1, ?2, ?3, ?4)",
     [ST_BLOCKS_DELETE] = "DELETE FROM blocks WHERE sid = ?1",
-    [ST_CHECKPOINTS] = EVENT_COLUMNS "WHERE sid = ?1 AND seq <= ?2 AND kind = 'checkpoint' ORDER BY seq DESC LIMIT ?3",
-    [ST_CHECKPOINTS_DELETED] =
-        EVENT_COLUMNS "WHERE sid = ?1 AND seq <= ?2 AND kind = 'checkpoint.deleted' ORDER BY seq DESC LIMIT ?3",
-    [ST_CHECKPOINT_COUNT] = "SELECT count(*) FROM events WHERE sid = ?1 AND kind = 'checkpoint'",
-    [ST_CHECKPOINT_DELETED_COUNT] = "SELECT count(*) FROM events WHERE sid = ?1 AND kind = 'checkpoint.deleted'",
     [ST_CHECKPOINT_SEQ] = "SELECT seq FROM events WHERE tag = ?2 AND +sid = ?1",
     [ST_SESSION_INSERT] =
         "INSERT INTO sessions(sid, id, created, parent, parent_seq, base, hidden, live, row_check, epoch,"

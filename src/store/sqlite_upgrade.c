@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Version 3: who waits is among the live. Up to version 2 `live` held leases only. Its rows get a time to wake; sessions
+ * What SQL alone cannot change. Version 3: who waits is among the live. Up to version 2 `live` held leases only. Its rows get a time to wake; sessions
  * without a lease whose last run had not ended come in, so that recovery finds them; snapshots and summaries, which the
  * new fold would read wrongly, go. Checks are made anew only for rows whose old check is right: a damaged row stays damaged.
+ *
+ * Version 4: which events are checkpoints is in `blocks`. Up to version 3 two indexes said so; they fill the rows and go.
  */
 #include "store/sqlite_db.h"
 
@@ -18,18 +20,17 @@ static int query_int(struct sqlite_store *s, const char *sql, int64_t *ret)
     return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
-static int add_wake(struct sqlite_store *s)
+/* Adds a column unless the query finds it. */
+static int add_column(struct sqlite_store *s, const char *find, const char *add)
 {
     int64_t there = 0;
-    int rc = query_int(s, "SELECT count(*) FROM pragma_table_info('live') WHERE name = 'wake'", &there);
+    int rc = query_int(s, find, &there);
 
-    if (rc || there)
-        return rc;
-    return sqlite3_exec(s->w.db, "ALTER TABLE live ADD COLUMN wake INTEGER NOT NULL DEFAULT 0", NULL, NULL, NULL);
+    return rc || there ? rc : sqlite3_exec(s->w.db, add, NULL, NULL, NULL);
 }
 
-/* Row by row of the ids that a query gives. They are gathered first: what is done changes the tables it reads. */
-static int for_each_sid(struct sqlite_store *s, const char *sql, int (*fn)(struct sqlite_store *s, int64_t sid))
+/* They are gathered first: what is done changes the tables it reads. */
+int for_each_sid(struct sqlite_store *s, const char *sql, int (*fn)(struct sqlite_store *s, int64_t sid))
 {
     AUTO(mem_freep) int64_t *sids = NULL;
     size_t n = 0, cap = 0;
@@ -116,9 +117,66 @@ int upgrade_live(struct sqlite_store *s)
         " 'run.waiting', 'run.resumed', 'run.interrupted', 'run.completed', 'run.failed', 'run.cancelled') GROUP BY sid) e"
         " USING (sid) WHERE e.kind NOT IN ('run.completed', 'run.failed', 'run.cancelled') AND NOT s.hidden"
         " AND NOT s.live ORDER BY s.sid";
-    int rc = add_wake(s);
+    int rc = add_column(s, "SELECT count(*) FROM pragma_table_info('live') WHERE name = 'wake'",
+                        "ALTER TABLE live ADD COLUMN wake INTEGER NOT NULL DEFAULT 0");
 
     rc = rc ? rc : for_each_sid(s, "SELECT sid FROM live", recheck);
     rc = rc ? rc : for_each_sid(s, open_runs, stay);
     return rc ? rc : sqlite3_exec(s->w.db, caches, NULL, NULL, NULL);
+}
+
+static int put_marks(sqlite3_stmt *put, int64_t sid, int64_t end, const unsigned char marks[MARKS_SIZE])
+{
+    int rc;
+
+    sqlite3_bind_int64(put, 1, sid);
+    sqlite3_bind_int64(put, 2, end);
+    sqlite3_bind_blob(put, 3, marks, MARKS_SIZE, SQLITE_STATIC);
+    rc = sqlite3_step(put);
+    sqlite3_reset(put);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* `get` gives the checkpoint events in order: a block's come together. Those after the last full block meet no row. */
+static int move_marks(sqlite3_stmt *get, sqlite3_stmt *put)
+{
+    unsigned char marks[MARKS_SIZE] = {0};
+    int64_t sid = 0, end = 0;
+    int rc, failed = SQLITE_OK;
+
+    while ((rc = sqlite3_step(get)) == SQLITE_ROW && !failed) {
+        int64_t seq = sqlite3_column_int64(get, 1), to = (seq + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS;
+
+        if (sid != sqlite3_column_int64(get, 0) || end != to) {
+            failed = put_marks(put, sid, end, marks);
+            memset(marks, 0, sizeof marks);
+        }
+        sid = sqlite3_column_int64(get, 0);
+        end = to;
+        marks_note(marks, seq, db_text(get, 2));
+    }
+    rc = rc == SQLITE_DONE || rc == SQLITE_ROW ? failed : rc;
+    return rc ? rc : put_marks(put, sid, end, marks);
+}
+
+int upgrade_marks(struct sqlite_store *s)
+{
+    static const char of_all[] = "SELECT sid, seq, 'checkpoint' FROM events WHERE kind = 'checkpoint' UNION ALL"
+                                 " SELECT sid, seq, 'checkpoint.deleted' FROM events WHERE kind = 'checkpoint.deleted'"
+                                 " ORDER BY 1, 2";
+    sqlite3_stmt *get = NULL, *put = NULL;
+    int rc = add_column(s, "SELECT count(*) FROM pragma_table_info('blocks') WHERE name = 'marks'",
+                        "ALTER TABLE blocks ADD COLUMN marks BLOB");
+
+    rc = rc ? rc : sqlite3_exec(s->w.db, "UPDATE blocks SET marks = zeroblob(64)", NULL, NULL, NULL);
+    rc = rc ? rc : sqlite3_prepare_v2(s->w.db, of_all, -1, &get, NULL);
+    rc = rc ? rc
+            : sqlite3_prepare_v2(s->w.db, "UPDATE blocks SET marks = ?3 WHERE sid = ?1 AND seq = ?2", -1, &put, NULL);
+    rc = rc ? rc : move_marks(get, put);
+    sqlite3_finalize(get);
+    sqlite3_finalize(put);
+    return rc ? rc
+              : sqlite3_exec(s->w.db,
+                             "DROP INDEX IF EXISTS checkpoint_index; DROP INDEX IF EXISTS checkpoint_deleted_index",
+                             NULL, NULL, NULL);
 }

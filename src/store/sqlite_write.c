@@ -93,58 +93,48 @@ static void check_batch(struct txn *t, struct batch *b, struct whead *w)
                b->session, w->h.last_seq, b->expect_seq);
 }
 
-static int put_block(struct txn *t, struct whead *w, int64_t first, unsigned n)
+/* Remembers where the event went and what it is; every BLOCK_EVENTS of them make a row. */
+static int note_position(struct txn *t, struct whead *w, const struct event *ev)
 {
-    sqlite3_stmt *st = db_stmt(&t->s->w, ST_BLOCK_INSERT);
-    unsigned char packed[BLOCK_EVENTS * 10];
-    size_t len = 0;
-    int64_t before = 0;
-
-    for (unsigned i = 0; i < n; i++) { /* differences as little-endian base 128 */
-        uint64_t d = (uint64_t)(w->recent[i] - before);
-
-        before = w->recent[i];
-        for (; d >= 0x80; d >>= 7)
-            packed[len++] = (unsigned char)(d | 0x80);
-        packed[len++] = (unsigned char)d;
-    }
-    sqlite3_bind_int64(st, 1, w->h.sid);
-    sqlite3_bind_int64(st, 2, first + n - 1);
-    sqlite3_bind_blob(st, 3, packed, (int)len, SQLITE_STATIC);
-    return db_run(&t->s->w, ST_BLOCK_INSERT);
-}
-
-/* Remembers where the event went; every BLOCK_EVENTS of them make a row. */
-static int note_position(struct txn *t, struct whead *w)
-{
-    int64_t seq = w->h.last_seq, first = (seq - 1) / BLOCK_EVENTS * BLOCK_EVENTS + 1;
+    int64_t first = (ev->seq - 1) / BLOCK_EVENTS * BLOCK_EVENTS + 1;
+    bool full = ev->seq % BLOCK_EVENTS == 0;
     unsigned n;
-    int rc = SQLITE_OK;
+    int rc;
 
     if (first < w->h.first_seq)
         first = w->h.first_seq;
-    n = (unsigned)(seq - first);
+    n = (unsigned)(ev->seq - first);
     if (!w->recent) {
         w->recent = mem_array(BLOCK_EVENTS, sizeof *w->recent);
-        w->recent_n = n ? 0 : UINT32_MAX;
+        w->recent_n = 0;
     }
+    if (n == 0)
+        memset(w->marks, 0, sizeof w->marks);
     if (n == 0 || w->recent_n == n) {
-        w->recent[n] = w->h.last_pos;
+        w->recent[n] = ev->pos;
         w->recent_n = n + 1;
-    } else if (seq % BLOCK_EVENTS == 0) { /* we came in the middle: look the others up */
-        rc = pending_flush(t->s);
-        rc = rc ? rc : event_positions(&t->s->w, &w->h, first, seq, w->recent);
-        w->recent_n = n + 1;
+        marks_note(w->marks, ev->seq, ev->kind);
+        return full ? block_write(&t->s->w, w->h.sid, ev->seq, w->recent, n + 1, w->marks) : SQLITE_OK;
     }
-    return !rc && seq % BLOCK_EVENTS == 0 ? put_block(t, w, first, n + 1) : rc;
+    rc = full ? pending_flush(t->s) : SQLITE_OK; /* we came in the middle: look the others up */
+    return full && !rc ? block_make(&t->s->w, &w->h, ev->seq) : rc;
 }
 
 /* What a checkpoint can be found by. */
 static struct str tag_of(struct txn *t, const struct event *ev)
 {
+    const struct str usual = STR("{\"checkpoint_id\":\"");
+    const char *id = ev->body.ptr + usual.len, *end;
     struct json *body;
 
-    if (!str_eq(ev->kind, STR("checkpoint")) || json_parse(&t->arena, ev->body, NULL, &body, NULL, NULL))
+    if (!str_eq(ev->kind, STR("checkpoint")))
+        return STR("");
+    if (str_starts(ev->body, usual)) { /* as we write it: a plain id needs no parser */
+        end = memchr(id, '"', ev->body.len - usual.len);
+        if (end && str_is_id((struct str){id, (size_t)(end - id)}))
+            return (struct str){id, (size_t)(end - id)};
+    }
+    if (json_parse(&t->arena, ev->body, NULL, &body, NULL, NULL))
         return STR("");
     return json_get_text(&t->arena, body, STR("checkpoint_id"));
 }
@@ -175,7 +165,7 @@ static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct 
     w->h.updated_ms = ev->ts_ms;
     if (ev->epoch > w->h.epoch)
         w->h.epoch = ev->epoch; /* imported: epochs only grow */
-    return note_position(t, w);
+    return note_position(t, w, ev);
 }
 
 static int insert_snapshot(struct txn *t, struct batch *b, struct whead *w)
@@ -506,10 +496,22 @@ void sqlite_commit(struct store *store, struct batch *list)
         (void)!db_ready(s, &err); /* now, so that whoever reads next sees what is on disk */
 }
 
+static bool is_long(const struct sqlite_store *s)
+{
+    return s->wal_pages > WAL_LIMIT_PAGES && s->wal_pages > s->move_at_pages;
+}
+
+bool sqlite_is_due(struct store *store)
+{
+    struct sqlite_store *s = sqlite_of(store);
+
+    return is_long(s) || lease_beat_due(s);
+}
+
 void sqlite_maintain(struct store *store)
 {
     struct sqlite_store *s = sqlite_of(store);
-    bool move = s->wal_pages > WAL_LIMIT_PAGES && s->wal_pages > s->move_at_pages;
+    bool move = is_long(s);
     bool beat = lease_beat_due(s);
     struct tide_err err;
 

@@ -2,6 +2,7 @@
 /* What all backends share: opening by URL, building batches, waiting for them. Checks callers' arguments once. */
 #include "store/store.h"
 
+#include "store/files.h"
 #include "store/group.h"
 #include "store/sqlite.h"
 
@@ -11,6 +12,7 @@ static const struct backend {
                            struct store **ret_store, struct tide_err *err);
 } backends[] = {
     {"sqlite:", sqlite_open},
+    {"files:", files_open},
 };
 
 enum tide_code store_open(const char *url, const struct tide_store_options *opt, struct env *env,
@@ -30,7 +32,7 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
     }
     opt = opt ? opt : &none;
     if (!path.len)
-        return tide_fail(err, TIDE_INVALID, "open store: the path is empty: give sqlite:PATH");
+        return tide_fail(err, TIDE_INVALID, "open store: the path is empty: give sqlite:PATH or files:DIR");
     if (path.len > 900)
         return tide_fail(err, TIDE_INVALID, "open store: the path is longer than 900 bytes");
     if (opt->key && (opt->key_len < 16 || opt->key_len > 64))
@@ -83,8 +85,18 @@ struct batch *batch_new(struct str session, unsigned flags, const struct event *
     return b;
 }
 
+void batch_set_cards(struct batch *b, struct str card, struct str tokens)
+{
+    char *at = b->cards = mem_alloc(card.len + tokens.len + 2);
+
+    b->card = copy_in(&at, card);
+    b->tokens = copy_in(&at, tokens);
+}
+
 void batch_free(struct batch *b)
 {
+    if (b)
+        free(b->cards);
     free(b);
 }
 

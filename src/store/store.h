@@ -51,7 +51,7 @@ enum batch_flags {
     BATCH_FORCE = 512, /* with ACQUIRE: take the lease whoever holds it */
 };
 
-/* One unit of writing: whole or not at all. One allocation: batch_new() copies everything in. */
+/* One unit of writing: whole or not at all. One allocation: batch_new() copies everything in, but for the cards. */
 struct batch {
     char session[TIDE_ID_SIZE];
     unsigned flags;
@@ -63,7 +63,9 @@ struct batch {
     struct event *events; /* kind, body and ts (0: now) in; seq, pos, digest out */
     struct str snapshot;  /* state as of the last event of this batch; empty: none */
     struct str summary;   /* what lists show of the session as of the last event; empty: not known */
-    int64_t caches_seq;   /* seq both are for: they are dropped when the batch lands elsewhere */
+    struct str card;      /* the session as its file shows it, as of the last event; empty: not known */
+    struct str tokens;    /* and the index of its tokens; both by batch_set_cards() */
+    int64_t caches_seq;   /* seq all of them are for: they are dropped when the batch lands elsewhere */
     /* With LIVE: Unix time at which recovery has to look at it; 0: at once; INT64_MAX: not by the clock. It is for caches_seq
      * as well: at once when the batch lands elsewhere. */
     int64_t wake_ms;
@@ -80,10 +82,12 @@ struct batch {
     void *user;                   /* not NULL: a completion is handed out */
     bool finished;
     struct batch *next;
+    char *cards; /* holds card and tokens */
 };
 
 struct batch *batch_new(struct str session, unsigned flags, const struct event *events, size_t n, struct str snapshot,
                         struct str summary);
+void batch_set_cards(struct batch *b, struct str card, struct str tokens); /* copies them in; once */
 void batch_free(struct batch *b);
 static inline void batch_freep(struct batch **b)
 {
@@ -110,6 +114,7 @@ struct store_check {
 
 struct store_ops {
     const char *scheme;
+    bool cards; /* it keeps the card and the token index of every session beside its log */
 
     void (*close)(struct store *);
 
@@ -121,7 +126,8 @@ struct store_ops {
      */
     void (*commit)(struct store *, struct batch *list);
 
-    /* Work that can wait until callers were answered: moving the write-ahead log, heartbeats. */
+    /* Work that can wait until callers were answered: moving the write-ahead log, heartbeats. Both by the writer only. */
+    bool (*is_due)(struct store *);
     void (*maintain)(struct store *);
 
     /* TIDE_NOT_FOUND. Sees everything that any process has committed. */
@@ -136,8 +142,8 @@ struct store_ops {
 
     /*
      * Hands out the session's checkpoint events (or its checkpoint.deleted events) with seq <= to, newest first, each
-     * proved. *ret_total (may be NULL) is how many the index has in all; fn may be NULL. An index can be damaged: callers
-     * compare with what the ledger says there must be.
+     * proved. *ret_total (may be NULL) is how many the backend's cache has in all; fn may be NULL. A cache can be damaged:
+     * callers compare with what the ledger says there must be.
      */
     enum tide_code (*checkpoints)(struct store *, const struct head *, bool deleted, int64_t to, store_event_fn *fn,
                                   void *arg, int64_t *ret_total, struct tide_err *err);
@@ -188,6 +194,12 @@ struct store_ops {
 
     /* A number that changes when anything is committed by anyone. */
     enum tide_code (*change)(struct store *, int64_t *ret_version, struct tide_err *err);
+
+    /*
+     * Adds what people should hear of what it mended by itself, one line each, and forgets it: nothing is told twice. By any
+     * thread at any time. NULL: it never has anything to tell.
+     */
+    void (*notices)(struct store *, struct buf *out);
 };
 
 /* What every backend begins with. */

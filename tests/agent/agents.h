@@ -32,7 +32,7 @@ UNUSED static int set_up(void **state)
     struct fixture *f = mem_zero(sizeof *f);
 
     dir_make(f->dir);
-    snprintf(f->path, sizeof f->path, "%s/s.db", f->dir);
+    store_url_in(f->path, sizeof f->path, f->dir, "s");
     snprintf(f->work, sizeof f->work, "%s/work", f->dir);
     snprintf(f->script, sizeof f->script, "%s/script.json", f->dir);
     assert_int_equal(mkdir(f->work, 0700), 0);

@@ -341,10 +341,9 @@ UNUSED static tide_store *store_at(const struct world *w, const char *name)
 {
     const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
     tide_store *store = NULL;
-    char path[400];
+    char url[400];
 
-    snprintf(path, sizeof path, "%s/%s", w->dir, name);
-    OK(tide_store_open(path, &opt, &store, &err));
+    OK(tide_store_open(store_url_in(url, sizeof url, w->dir, name), &opt, &store, &err));
     return store;
 }
 
@@ -353,7 +352,7 @@ UNUSED static tide_store *fresh_store(const struct world *w)
     static int number;
     char name[40];
 
-    snprintf(name, sizeof name, "cut-%d.db", ++number);
+    snprintf(name, sizeof name, "cut-%d", ++number);
     return store_at(w, name);
 }
 
@@ -361,7 +360,7 @@ UNUSED static tide_store *fresh_store(const struct world *w)
 UNUSED static struct log *uninterrupted(struct world *w, void (*extra)(tide_agent *))
 {
     struct log *log = mem_zero(sizeof *log);
-    tide_store *store = store_at(w, "golden.db");
+    tide_store *store = store_at(w, "golden");
     tide_session *s = NULL;
     tide_agent *a;
 

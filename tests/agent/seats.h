@@ -46,7 +46,7 @@ UNUSED static void begin(struct desk *k, const char *script)
     k->w.opt.approve = NULL;
     k->w.opt.permissions = ALLOW_ALL;
     write_file(k->w.script, script);
-    k->store = store_at(&k->w, "s.db");
+    k->store = store_at(&k->w, "s");
     OK(tide_session_create(k->store, "s", NULL, &k->s, &err));
     OK(tide_run_start(k->s, &(struct tide_run_options){0}, &k->run, &err));
     take_seat(k, "write", 1);

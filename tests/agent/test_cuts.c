@@ -262,7 +262,7 @@ static struct log *golden_run(struct world *w, void (*extra)(tide_agent *), stru
 
     world_init(w);
     golden = uninterrupted(w, extra);
-    store = store_at(w, "golden.db");
+    store = store_at(w, "golden");
     OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
     read_told(w, s, ret);
     tide_session_close(s);

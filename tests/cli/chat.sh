@@ -6,7 +6,8 @@
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 unset ANTHROPIC_API_KEY OPENAI_API_KEY
-export TIDEMARK_STORE="$work/s.db" TMPDIR="$work/tmp"
+TIDEMARK_STORE=$(store_at "$work/s")
+export TIDEMARK_STORE TMPDIR="$work/tmp"
 mkdir tmp
 
 # chat NAME ARGS...: with the answers of NAME.json; its id is then in $id, its answer in $answer.
@@ -215,7 +216,7 @@ check_is '--from CHECKPOINT: the answer of that turn again' Second. "$answer"
 chat hello --resume "$id" --from "seq:$seq" -p again
 check_is '--from seq:N' Second. "$answer"
 check_is 'turn numbers are not used again' 4 "$(field "$id" message.assistant '$.turn')"
-check_is 'what was rolled back is marked' 2 "$(sqlite3 -readonly s.db "SELECT count(*) FROM messages WHERE session_id = '$id' AND role = 'assistant' AND deleted")"
+view_is 'what was rolled back is marked' 2 "SELECT count(*) FROM messages WHERE session_id = '$id' AND role = 'assistant' AND deleted"
 refuses '--from no number' 2 'behind seq: stands the number of an event' chat --resume "$id" --from seq:-1 -p x </dev/null
 refuses '--from nothing that is there' 3 '--from ckpt_nope' chat --resume "$id" --from ckpt_nope -p x </dev/null
 echo '{"turns":[{"fail":[{"status":401,"message":"bad key"}]}]}' >unauthorized.json
@@ -240,7 +241,7 @@ for how in '' --reuse-effects --redo-effects; do
         continue
     fi
     check_is "--from checkpoint $how: the turn is done again" Redone. "$(tidemark chat --resume "$id" --yes --from checkpoint "$how" </dev/null 2>/dev/null)"
-    check_is "$how: with the prompt that was cut" two "$(sqlite3 -readonly s.db "SELECT content FROM messages WHERE session_id = '$id' AND role = 'user' AND NOT deleted ORDER BY id DESC LIMIT 1")"
+    view_is "$how: with the prompt that was cut" two "SELECT content FROM messages WHERE session_id = '$id' AND role = 'user' AND NOT deleted ORDER BY id DESC LIMIT 1"
     check_is "$how: so often" "$([ "$how" = --redo-effects ] && echo 2 || echo 1)" "$(wc -l <again)"
 done
 
@@ -251,11 +252,11 @@ tidemark chat --script limited.json --config fast.json -p hi </dev/null >out 2>e
 check_is '429, 429, 200: answered' At\ last. "$(cat out)"
 check_is 'each attempt is seen' 'attempt 2 of 4 in attempt 3 of 4 in' "$(grep -o 'attempt [0-9] of 4 in' err | paste -sd ' ')"
 id=$(tidemark sessions list --ids | head -n 1)
-check_is 'each failed one is a row' '0 1' "$(sqlite3 -readonly s.db "SELECT attempt FROM errors WHERE session_id = '$id' ORDER BY id" | paste -sd ' ')"
+view_is 'each failed one is a row' '0 1' "SELECT attempt FROM errors WHERE session_id = '$id' ORDER BY id"
 echo '{"turns":[{"text":"x","fail":[{"status":503},{"status":503},{"status":503},{"status":503},{"status":503},{"status":503}]}]}' >down.json
 chat down --config fast.json -p hi
 check_is '503 for ever: it fails' 'failed|1' "$(json '$.status' <out)|$got"
-check_is 'after four calls, four rows' '0 1 2 3' "$(sqlite3 -readonly s.db "SELECT attempt FROM errors WHERE session_id = '$id' ORDER BY id" | paste -sd ' ')"
+view_is 'after four calls, four rows' '0 1 2 3' "SELECT attempt FROM errors WHERE session_id = '$id' ORDER BY id"
 check 'it says how it goes on' grep -q "tidemark chat --resume $id" err
 check_is 'it can be resumed' 1 "$(tidemark sessions show "$id" --json | json '$.is_resumable')"
 check_is 'and is, when the trouble is over' Hello. "$(tidemark chat --resume "$id" --script hello.json </dev/null 2>/dev/null)"
@@ -315,7 +316,7 @@ echo '{"max_retries":1,"retry_base_delay_ms":5}' >once.json
 ANTHROPIC_API_KEY=sk-SECRET tidemark chat --provider anthropic --model m --base-url http://127.0.0.1:1 --config once.json --verbose -p hi </dev/null >out 2>err
 check_is 'nobody answers: exit status' 1 $?
 check 'which is said' grep -q 'look at the connection' err
-check 'the key is nowhere' eval "! grep -rq SECRET s.db s.db-wal out err"
+check 'the key is nowhere' eval "! grep -rqs SECRET s.db s.db-wal s.files out err"
 
 # ---- hooks ----
 echo '{"hooks_file":"nothing.json"}' >nohooks.json
@@ -358,8 +359,8 @@ chat tool --yes --config changes.json -p go
 check_is 'a hook changes the arguments' changed "$(field "$id" message.tool '$.content')"
 
 # ---- a store that cannot be written, and none at all ----
-refuses 'a store that cannot be made' 3 'nothing can be kept (--no-store chats without)' chat --store /proc/nothing/s.db --script hello.json -p hi </dev/null
-check_is '--no-store talks all the same' Hello. "$(tidemark chat --no-store --store /proc/nothing/s.db --script hello.json -p hi </dev/null)"
+refuses 'a store that cannot be made' 3 'nothing can be kept (--no-store chats without)' chat --store "$(store_at /proc/nothing/s)" --script hello.json -p hi </dev/null
+check_is '--no-store talks all the same' Hello. "$(tidemark chat --no-store --store "$(store_at /proc/nothing/s)" --script hello.json -p hi </dev/null)"
 n=$(sessions)
 check_is 'and keeps nothing' Hello. "$(tidemark chat --no-store --script hello.json -p hi </dev/null)"
 check_is 'in the store' "$n" "$(sessions)"
@@ -439,13 +440,13 @@ check_is 'with the next answer' Second. "$(field "$(tidemark sessions list --ids
 
 # ---- looked at from outside ----
 chat tool --yes -p 'look at me'
-check_is 'the view of messages' 'user|look at me assistant|I look. tool|hi assistant|Done.' \
-    "$(sqlite3 -readonly s.db "SELECT role, trim(content, char(10)) FROM messages WHERE session_id = '$id' AND NOT deleted ORDER BY rowid" | paste -sd ' ')"
-check_is 'the view of usage' 2 "$(sqlite3 -readonly s.db "SELECT count(*) FROM token_usage WHERE session_id = '$id' AND input_tokens > 0")"
+view_is 'the view of messages' 'user|look at me assistant|I look. tool|hi assistant|Done.' \
+    "SELECT role, trim(content, char(10)) FROM messages WHERE session_id = '$id' AND NOT deleted ORDER BY rowid"
+view_is 'the view of usage' 2 "SELECT count(*) FROM token_usage WHERE session_id = '$id' AND input_tokens > 0"
 check 'the timeline' eval "tidemark sessions timeline $id | grep -q 'bash  *once .* ran'"
 check 'it verifies' tidemark sessions verify "$id"
 check 'it is deleted' tidemark sessions delete "$id"
-check_is 'with all that was of it' 0 "$(sqlite3 -readonly s.db "SELECT (SELECT count(*) FROM messages WHERE session_id = '$id') + (SELECT count(*) FROM token_usage WHERE session_id = '$id') + (SELECT count(*) FROM checkpoints WHERE session_id = '$id')")"
+view_is 'with all that was of it' 0 "SELECT (SELECT count(*) FROM messages WHERE session_id = '$id') + (SELECT count(*) FROM token_usage WHERE session_id = '$id') + (SELECT count(*) FROM checkpoints WHERE session_id = '$id')"
 refuses 'a second time it is not there' 3 "$id" sessions delete "$id"
 
 check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"

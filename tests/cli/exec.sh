@@ -5,7 +5,8 @@
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 PATH="$(dirname "$TIDE_BIN"):$PATH"
-export PATH TIDEMARK_STORE="$work/s.db"
+TIDEMARK_STORE=$(store_at "$work/s")
+export PATH TIDEMARK_STORE
 
 script() {
     { echo '#!/bin/bash'; cat; } >"$1"
@@ -30,7 +31,7 @@ full_disk() {
     mkdir small
     trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
     mount -t tmpfs -o size=3m tmpfs small || return
-    TIDEMARK_STORE=$work/small/s.db
+    TIDEMARK_STORE=$(store_at "$work/small/s")
     script fills <<'E'
 tidemark step before --effect pure -- echo before
 [ -e roomy ] || cat /dev/zero >small/fill 2>/dev/null
@@ -93,7 +94,7 @@ refuses 'a variable that is not set' 2 '$NOT_SET_HERE is not set' exec --env HOM
 refuses 'a variable without a name' 2 'is not the name of a variable' exec --env HOME,,X -- true
 refuses 'an argument that is not UTF-8' 2 'argument 1 of the program is not valid UTF-8' exec -- true "$(printf 'a\377')"
 refuses 'a token descriptor that is not open' 2 '--token-fd 99: not an open descriptor' exec --token-fd 99 -- true
-check 'none of that made a store' test ! -e s.db
+check 'none of that made a store' test ! -e s.db -a ! -e s.files
 
 # ---- how runs end ----
 check_status 'exit 0' 0 tidemark exec --session ok -- true

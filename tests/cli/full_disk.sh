@@ -14,7 +14,8 @@ fi
 mkdir small
 trap 'umount "$work/small" 2>/dev/null; rm -rf "$work"' EXIT
 mount -t tmpfs -o size=3m tmpfs small || { skip 'a full disk' 'cannot mount'; finish; }
-export TIDEMARK_STORE=$work/small/s.db
+TIDEMARK_STORE=$(store_at "$work/small/s")
+export TIDEMARK_STORE
 
 fill() {
     cat /dev/zero >small/fill 2>/dev/null
@@ -37,7 +38,7 @@ repeat 2000000 x | sed 's/.*/{"s":"&"}/' >big
 refuses 'append: one event' 6 'no space left' log append s --kind a.b --data @big
 refuses 'export into the full disk' 6 'No space left' sessions export s -o small/export
 check_is 'leaves nothing there' '' "$(find small -name 'export*')"
-refuses 'a new store' 6 'no space left' --store small/new.db sessions new
+refuses 'a new store' 6 'no space left' --store "$(store_at small/new)" sessions new
 
 check_is 'list' s "$(tidemark sessions list --ids)"
 check 'show' tidemark sessions show s

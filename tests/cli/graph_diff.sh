@@ -4,7 +4,8 @@
 # shellcheck disable=SC2016 # programs of graphs hold dollars
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
-export TIDEMARK_STORE="$work/s.db"
+TIDEMARK_STORE=$(store_at "$work/s")
+export TIDEMARK_STORE
 
 cat >old.json <<'END'
 {"tidemark_graph": 1, "id": "flow", "entry": "plan",

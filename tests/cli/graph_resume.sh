@@ -302,10 +302,7 @@ check_is 'takes values' 'told: 1' "$(tidemark resume set1 --set api_key=good 2>/
 tidemark exec --session prog2 -- sh -c 'exit 3' >/dev/null 2>&1
 refuses 'of graphs alone' 2 'runs no graph: --set is for graphs' resume prog2 --set a=1
 refuses 'refuses what is for programs' 2 'are for programs' resume i1 --accept-change
-marks=$(tidemark sessions checkpoints i2 --json)
-at=$(tidemark sessions show i2 --json | json '$.last_seq')
-sqlite3 data/tidemark/tidemark.db "UPDATE events SET ts = ts + 1 WHERE seq = $at AND sid = (SELECT sid FROM events WHERE body LIKE '%$(
-    printf '%s' "$marks" | json '$.checkpoints[0].checkpoint_id')%' LIMIT 1)"
+damage i2 "$(tidemark sessions show i2 --json | json '$.last_seq')"
 tidemark resume i2 >out 2>err
 check_is 'goes on with a damaged one in a fork' '0 y: 1' "$? $(cat out)"
 check 'and says so' holds 'session i2 is damaged' <err
@@ -323,7 +320,7 @@ marks=$(tidemark sessions checkpoints d1 --json)
 at=$(printf '%s' "$marks" | json '$.checkpoints[2].seq')
 bad=$(printf '%s' "$marks" | json '$.checkpoints[2].checkpoint_id')
 good=$(printf '%s' "$marks" | json '$.checkpoints[1].checkpoint_id')
-sqlite3 data/tidemark/tidemark.db "UPDATE events SET ts = ts + 1 WHERE seq = $at AND sid = (SELECT sid FROM events WHERE body LIKE '%$bad%' LIMIT 1)"
+damage d1 "$at"
 refuses 'a damaged checkpoint is refused by name' 5 "checkpoint '$bad'" sessions resume d1 --checkpoint "$bad" --set api_key=good
 : >log
 tidemark sessions resume d1 --set api_key=good --quiet >out 2>err
@@ -333,7 +330,7 @@ check 'with what is damaged' holds 'session d1 is damaged' <err
 check_is 'what was complete there is not run again' 'post tell ' "$(happened)"
 check_status 'or when asked for' 0 tidemark sessions resume d1 --checkpoint "$bad" --fallback --set api_key=good
 begin d2
-sqlite3 data/tidemark/tidemark.db "UPDATE events SET ts = ts + 1 WHERE seq = 1 AND sid = (SELECT max(sid) FROM events)"
+damage d2 1
 refuses 'and when there is none, nothing begins anew in silence' 5 'no valid checkpoints found for session d2' \
     sessions resume d2 --set api_key=good
 

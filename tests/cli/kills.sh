@@ -11,7 +11,8 @@
 export SURVIVOR=${1:?the program survivor}
 PATH=$(dirname "$TIDE_BIN"):$PATH
 mkdir data
-export PATH TIDEMARK_STORE="$work/data/s.db"
+TIDEMARK_STORE=$(store_at "$work/data/s")
+export PATH TIDEMARK_STORE
 unset TIDEMARK_AUTO_RESUME
 
 # ---- the kit ----

@@ -36,6 +36,26 @@ is_json() {
         [ "$(sqlite3 :memory: "SELECT json_valid(CAST(readfile('$work/.json') AS TEXT))")" = 1 ]
 }
 
+# view_is NAME WANT SQL: what the views of s.db say, in one line.
+view_is() {
+    if on_files; then
+        skip "$1" 'views are SQL'
+    else
+        check_is "$1" "$2" "$(sqlite3 -readonly s.db "$3" | paste -sd ' ')"
+    fi
+}
+
+# damage SESSION SEQ: behind the back of the default store, this event was made at another time than it was.
+damage() {
+    local log="data/tidemark/files/sessions/$1.messages.jsonl"
+    if on_files; then
+        sed "/^{\"seq\":$2,/ { s/0Z\"/1Z\"/; t; s/[1-9]Z\"/0Z\"/ }" "$log" >.damaged
+        cat .damaged >"$log"
+    else
+        sqlite3 data/tidemark/tidemark.db "UPDATE events SET ts = ts + 1 WHERE seq = $2 AND sid = (SELECT sid FROM sessions WHERE id = '$1')"
+    fi
+}
+
 # holds TEXT: standard input holds it.
 holds() {
     grep -qF -- "$1"

@@ -61,11 +61,14 @@ check 'the doctor says what would be done' eval "tidemark doctor | grep -q 'reco
 check 'of which session, and why' eval "tidemark doctor | grep -q 'recovery .*cut, interrupted: .*process ended'"
 check_is 'and nothing about recovery is in order then' 0 "$(tidemark doctor --json | json '$.checks' | grep -o '"name":"recovery","status":"ok"' | wc -l)"
 check_is 'the doctor warns about each, and in sum' 4 "$(tidemark doctor --json | json '$.checks' | grep -o '"name":"recovery","status":"warn"' | wc -l)"
-before=$(tidemark log show --all | wc -l)
+events_of_all() {
+    for id in $(tidemark sessions list --ids); do tidemark log show "$id"; done | wc -l
+}
+before=$(events_of_all)
 tidemark recover --dry-run >dry
 check_is 'a dry run names what it would do' 'interrupted timed_out token_expired' "$(head -n -1 dry | cut -d' ' -f1 | sort | paste -sd ' ')"
 check 'and says why' grep -q '^timed_out *late: .*nobody answered before the deadline, which was 2001-01-01' dry
-check_is 'and writes nothing' "$before" "$(tidemark log show --all | wc -l)"
+check_is 'and writes nothing' "$before" "$(events_of_all)"
 tidemark recover --json >first
 check_is 'every line is a JSON document' 4 "$(while read -r line; do echo "$line" | is_json && echo; done <first | wc -l)"
 check_is 'the summary counts' '3|1|1|1|0' \
@@ -77,10 +80,10 @@ check_is 'a wait past its deadline is over, its token revoked' 'interrupted_wait
     "$(status_of late)|$(count late run.interrupted)|$(count late token.revoked)|$(tidemark why late --json | json '$.reason')"
 check_is 'a token past its time has expired' 'interrupted_waiting|1' "$(status_of old)|$(count old token.expired)"
 check_is 'what sleeps, asks or is finished is left alone' 'waiting|waiting|idle' "$(status_of asleep)|$(status_of asks)|$(status_of finished)"
-after=$(tidemark log show --all | wc -l)
+after=$(events_of_all)
 check_is 'a second time there is nothing to do' '0 looked at, 0 interrupted, 0 timed out, 0 with an expired token, 0 due; the next is due at 2999-01-01 00:00:00 UTC' \
     "$(tidemark recover)"
-check_is 'and nothing is written' "$after" "$(tidemark log show --all | wc -l)"
+check_is 'and nothing is written' "$after" "$(events_of_all)"
 check 'the doctor says so too' eval "tidemark doctor | grep -q 'recovery .*nothing to do'"
 make both
 for _ in 1 2 3 4; do "$TIDE_BIN" recover >/dev/null & done
@@ -165,7 +168,8 @@ check 'and it is said that it needs a person' grep -q 'it needs a person' out
 # ---- a store with a key ----
 printf 'sixteen bytes or more' >key
 chmod 600 key
-export TIDEMARK_STORE="$work/keyed.db"
+TIDEMARK_STORE=$(store_at "$work/keyed")
+export TIDEMARK_STORE
 tidemark --key-file key exec --session locked -- ./nap >/dev/null 2>&1
 locked_is_due() {
     [ "$(tidemark --key-file key why locked --json | json '$.reason')" = due ]
@@ -173,7 +177,7 @@ locked_is_due() {
 check 'with a key, until it is due' wait_for locked_is_due
 check 'the key is handed on' tidemark --key-file key recover --run-due
 check_is 'and works' idle "$(tidemark --key-file key why locked --json | json '$.status')"
-unset TIDEMARK_STORE
+default_store
 
 # ---- the watch ----
 program long <<'END'
@@ -208,7 +212,7 @@ check_is 'what it said is JSON' '' "$(while read -r line; do echo "$line" | is_j
 if command -v script >/dev/null; then
     script -qefc "echo \$\$ >watch.pid; exec $TIDE_BIN recover --watch" /dev/null >out </dev/null &
     typescript=$!
-    check 'on a terminal a watch says that it watches' wait_for grep -q 'watching .*tidemark.db; Ctrl-C ends it' out
+    check 'on a terminal a watch says that it watches' wait_for grep -q 'watching .*tidemark.*; Ctrl-C ends it' out
     kill -TERM "$(cat watch.pid)"
     wait $typescript
 else

@@ -5,7 +5,8 @@
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 unset ANTHROPIC_API_KEY OPENAI_API_KEY
-export TIDEMARK_STORE="$work/s.db"
+TIDEMARK_STORE=$(store_at "$work/s")
+export TIDEMARK_STORE
 
 # run ARGS...: with its result in out, what it says in err, its exit status in $got, its session in $id.
 run() {
@@ -328,7 +329,7 @@ check 'and what could not be judged' eval "tail -n 1 err | grep -q ', 1 edge cou
 check 'which edge was not taken' eval "grep -q '^b1: edge b1 → z not taken: ' err"
 check 'why says it too' eval "tidemark why $id | tr '\n' ' ' | grep -q '1 node failed, the others went on: b3'"
 check_is 'a dry run does not call it complete' 'failed b3' \
-    "$(tidemark sessions resume "$id" --dry-run | grep b3 | awk '{print $1, $2}')"
+    "$(tidemark sessions resume "$id" --dry-run | grep -w b3 | awk '{print $1, $2}')"
 check_is 'nor does JSON' '["b3"]' "$(tidemark run left.json --json 2>/dev/null | json '$.failed_nodes')"
 
 # ---- where a model decides ----

@@ -5,7 +5,8 @@
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 unset TMUX
-export TIDEMARK_STORE="$work/s.db" TERM=xterm LC_ALL=C.UTF-8
+TIDEMARK_STORE=$(store_at "$work/s")
+export TIDEMARK_STORE TERM=xterm LC_ALL=C.UTF-8
 
 if ! command -v tmux >/dev/null; then
     skip 'a graph at a terminal' 'no tmux here'

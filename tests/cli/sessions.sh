@@ -11,7 +11,7 @@ check 'and neither has made one' test ! -e "$work/data"
 id=$(tidemark sessions new --title 'Fix the build' --agent coder --agent-id c1 --task-id T-1 --provider anthropic --model m \
     --metadata '{"n": 1.50, "list":[1,2]}')
 check 'an id is made' test "${id#sess_}" != "$id"
-check_is 'the store is in the XDG data directory' 1 "$(find data/tidemark -name tidemark.db | wc -l)"
+check_is 'the store is in the XDG data directory' 1 "$(find data/tidemark -maxdepth 1 -name "$(if on_files; then echo files; else echo tidemark.db; fi)" | wc -l)"
 check_is 'its fields are stored as they are' \
     '"kind":"session.created","agent":"coder","agent_id":"c1","task_id":"T-1","title":"Fix the build","working_dir":"'"$work"'","provider":{"type":"anthropic","model":"m"},"metadata":{"n":1.50,"list":[1,2]}}' \
     "$(tidemark log show "$id" | cut -d, -f 3-)"

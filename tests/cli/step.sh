@@ -5,7 +5,8 @@
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 PATH="$(dirname "$TIDE_BIN"):$PATH"
-export PATH TIDEMARK_STORE="$work/s.db"
+TIDEMARK_STORE=$(store_at "$work/s")
+export PATH TIDEMARK_STORE
 
 # script NAME: a program of this name from standard input.
 script() {
@@ -34,7 +35,7 @@ refuses 'sleep outside exec' 2 'sleep: not inside a run' sleep a 1s
 refuses 'set outside exec' 2 'set: not inside a run' set a=b
 refuses 'get outside exec' 2 'get: not inside a run' get a
 refuses 'checkpoint outside exec' 2 'checkpoint: not inside a run' checkpoint
-check 'nothing of that made a store' test ! -e s.db
+check 'nothing of that made a store' test ! -e s.db -a ! -e s.files
 TIDEMARK_RUN=tidemark-00000000000000000000000000000000 refuses 'a run that has ended' 3 'has ended' step a -- true
 TIDEMARK_RUN=nonsense refuses 'a socket that is none' 2 'is not the name' step a -- true
 

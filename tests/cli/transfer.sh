@@ -14,17 +14,17 @@ tidemark log append "$fork" --kind a.b --data '{"of":"the fork"}' >/dev/null
 
 tidemark sessions export s >s.jsonl
 check_is 'a head line and one line per event' 304 "$(wc -l <s.jsonl)"
-check_is 'import prints the id' s "$(tidemark --store two.db sessions import s.jsonl)"
-check 'import makes the store' test -f two.db
-check 'export of the import is the same, byte for byte' eval 'tidemark --store two.db sessions export s | cmp - s.jsonl'
-check 'so is the log' eval 'tidemark log show s | cmp - <(tidemark --store two.db log show s)'
-check 'and the state' eval 'tidemark state s | cmp - <(tidemark --store two.db state s)'
-check 'the import is whole' tidemark --store two.db sessions verify s
-refuses 'an id that is taken' 4 'exists already' --store two.db sessions import s.jsonl
+check_is 'import prints the id' s "$(tidemark --store "$(store_at two)" sessions import s.jsonl)"
+check 'import makes the store' test -e two.db -o -e two.files
+check 'export of the import is the same, byte for byte' eval "tidemark --store $(store_at two) sessions export s | cmp - s.jsonl"
+check 'so is the log' eval "tidemark log show s | cmp - <(tidemark --store $(store_at two) log show s)"
+check 'and the state' eval "tidemark state s | cmp - <(tidemark --store $(store_at two) state s)"
+check 'the import is whole' tidemark --store "$(store_at two)" sessions verify s
+refuses 'an id that is taken' 4 'exists already' --store "$(store_at two)" sessions import s.jsonl
 tidemark sessions export "$fork" >fork.jsonl
-refuses 'a fork without its parent' 3 'import its parent first' --store three.db sessions import fork.jsonl
-check_is 'a fork with it, from standard input' "{\"session_id\":\"$fork\"}" "$(tidemark --store two.db sessions import --json <fork.jsonl)"
-check 'the fork is the same as well' eval "tidemark --store two.db sessions export $fork | cmp - fork.jsonl"
+refuses 'a fork without its parent' 3 'import its parent first' --store "$(store_at three)" sessions import fork.jsonl
+check_is 'a fork with it, from standard input' "{\"session_id\":\"$fork\"}" "$(tidemark --store "$(store_at two)" sessions import --json <fork.jsonl)"
+check 'the fork is the same as well' eval "tidemark --store $(store_at two) sessions export $fork | cmp - fork.jsonl"
 
 # ---- to a file ----
 echo old >file.jsonl
@@ -62,11 +62,11 @@ refuses 'export into a directory that is not there' 3 'No such file' sessions ex
 # ---- what is not a whole export ----
 # refuses_import NAME TEXT: import of bad.jsonl fails with status 2 or 5 and leaves no session.
 refuses_import() {
-    tidemark --store bad.db sessions import bad.jsonl >out 2>err
+    tidemark --store "$(store_at bad)" sessions import bad.jsonl >out 2>err
     status=$?
     check "$1: is refused" eval "[ $status -eq 2 ] || [ $status -eq 5 ]"
     check_is "$1: in one line, and nothing on standard output" '1 0' "$(wc -l <err) $(wc -c <out)"
-    check_is "$1: leaves no session" '' "$(tidemark --store bad.db sessions list --ids)"
+    check_is "$1: leaves no session" '' "$(tidemark --store "$(store_at bad)" sessions list --ids)"
 }
 : >bad.jsonl
 refuses_import 'an empty file'
@@ -90,19 +90,19 @@ head -c 100000 /dev/urandom >bad.jsonl
 refuses_import 'noise'
 (cat s.jsonl; echo '{}') >bad.jsonl
 refuses_import 'a line too many'
-refuses 'a file that is not there' 3 'No such file' --store none.db sessions import nothing.jsonl
-check 'and makes no store' test ! -e none.db
+refuses 'a file that is not there' 3 'No such file' --store "$(store_at none)" sessions import nothing.jsonl
+check 'and makes no store' test ! -e none.db -a ! -e none.files
 
 # ---- killed in the middle ----
-tidemark --store killed.db sessions new --id other >/dev/null
+tidemark --store "$(store_at killed)" sessions new --id other >/dev/null
 mkfifo feed
-"$TIDE_BIN" --store killed.db sessions import feed &
+"$TIDE_BIN" --store "$(store_at killed)" sessions import feed &
 importer=$!
 exec 5>feed
 head -n -1 s.jsonl >&5 # more than a pipe holds: it has been read when this returns
 kill -KILL $importer
 wait $importer 2>/dev/null
 exec 5>&-
-check_is 'an import that is killed leaves no session' other "$(tidemark --store killed.db sessions list --ids)"
-check_is 'and can be made again' s "$(tidemark --store killed.db sessions import s.jsonl)"
+check_is 'an import that is killed leaves no session' other "$(tidemark --store "$(store_at killed)" sessions list --ids)"
+check_is 'and can be made again' s "$(tidemark --store "$(store_at killed)" sessions import s.jsonl)"
 finish

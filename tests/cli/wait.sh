@@ -5,7 +5,8 @@
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 PATH="$(dirname "$TIDE_BIN"):$PATH"
-export PATH TIDEMARK_STORE="$work/s.db"
+TIDEMARK_STORE=$(store_at "$work/s")
+export PATH TIDEMARK_STORE
 
 script() {
     { echo '#!/bin/bash'; cat; } >"$1"
@@ -39,7 +40,7 @@ check 'and the question' grep -q 'really?' err
 check 'and the command' grep -qE 'tidemark resume w --token rt_[^ ]+ --input TEXT' err
 check_is 'it waits' waiting "$(status_of w)"
 check 'nothing runs meanwhile' gone "$(cat asks.pid)"
-check 'the secret is not in the store' sh -c "! grep -aqF '$(token_of err | sed 's/.*\.//')' s.db s.db-wal 2>/dev/null"
+check 'the secret is not in the store' sh -c "! grep -raqF '$(token_of err | sed 's/.*\.//')' s.db s.db-wal s.files 2>/dev/null"
 token=$(token_of err)
 
 # ---- tokens that are refused, each by its own name ----
@@ -77,7 +78,7 @@ check_is 'a text with quotes' 'answer: say "hi", status 0' "$(answer input --inp
 check_is 'null' 'answer: null, status 0' "$(answer input --input-json null)"
 tidemark exec --session no-answer -- ./asks >/dev/null 2>&1
 refuses 'no answer' 2 'give the answer' resume no-answer
-for yes in yes YES y ok Ok true Approve approved ' yes '; do
+for yes in yes YES y ok Ok true allow always Approve approved ' yes '; do
     check_is "approval: $yes" "answer: $yes, status 0" "$(answer approval --input "$yes")"
 done
 check_is 'approval: true' 'answer: true, status 0' "$(answer approval --input-json true)"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Where a session stands, why, since when and what moves it: `tidemark why`, `sessions show`, lists; logs made by hand.
+# shellcheck disable=SC2317 # functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 
@@ -25,6 +26,12 @@ stands() {
     local shown
     shown=$(tidemark why "$1" --json)
     for m in status outcome reason; do echo "$shown" | json "\$.$m"; done | paste -sd '|'
+}
+
+# has_member JSON PATH
+has_member() {
+    printf '%s' "$1" >"$work/.json"
+    [ "$(sqlite3 :memory: "SELECT json_type(CAST(readfile('$work/.json') AS TEXT), '\$.$2') IS NOT NULL")" = 1 ]
 }
 
 tidemark sessions new --id fresh >/dev/null
@@ -128,8 +135,24 @@ check_is 'when it began' "$(tidemark log show asks --kind run.started | json '$.
 check_is 'the wait' 'approval|ok|t1|2999-01-01T00:00:00.000Z|4' \
     "$(for m in kind name resume_token_id deadline_at since_seq; do echo "$shown" | json "\$.run.wait.$m"; done | paste -sd '|')"
 check_is 'nothing was interrupted' 'b1|' "$(echo "$shown" | json '$.recovery.last_boot_seen')|$(echo "$shown" | json '$.recovery.interruption')"
-check_is 'an interruption' process_restart "$(tidemark sessions show killed --json | json '$.recovery.interruption.reason')"
+check_is 'an interruption' process_restart "$(tidemark sessions show killed --json | json '$.recovery.interruption')"
 check_is 'without a run there is none' '|' "$(tidemark sessions show fresh --json | json '$.run')|$(tidemark sessions show fresh --json | json '$.recovery.last_boot_seen')"
+make refused
+put refused run.waiting '{"run_id":"r1","wait_kind":"approval","resume_token_id":"t1"}'
+put refused run.cancelled '{"run_id":"r1","reason":"user"}'
+check_is 'there is nothing to answer any more' '' "$(tidemark sessions show refused --json | json '$.run.wait')"
+check_is 'what it was parked for when it was interrupted' input "$(tidemark sessions show parked --json | json '$.run.wait.kind')"
+check_is 'an interruption of a wait' process_exit "$(tidemark sessions show parked --json | json '$.recovery.interruption')"
+tidemark sessions new --id foreign >/dev/null
+put foreign run.waiting '{"wait_kind":"input"}'
+check_is 'a run without an id' '|input' "$(for m in run_id wait.kind; do tidemark sessions show foreign --json | json "\$.run.$m"; done | paste -sd '|')"
+
+# Every member is there, null or not, on every store.
+for member in id title working_dir provider created_at updated_at last_seq run run.run_id run.boot_id run.started_at run.ended_at \
+    run.wait run.wait.kind run.wait.since_seq run.wait.resume_token_id run.wait.deadline_at recovery recovery.last_boot_seen \
+    recovery.interruption; do
+    check "the member $member" has_member "$shown" "$member"
+done
 check 'show names the next command' eval "tidemark sessions show cut | grep -q '^next  *tidemark resume cut'"
 
 finish

@@ -323,21 +323,34 @@ static void a_size_lost_by_a_failed_sync_stays_lost(void **state)
 
 /* ---- Faults ------------------------------------------------------------------------------------------------- */
 
-/* Operations 1 to 6 are of each kind that counts; returns the number of the first that failed, 0 for none. */
-static int six_operations(struct box *b, enum tide_code *ret_code)
+static enum tide_code any_entry(void *arg, const char *name, enum env_kind kind)
+{
+    (void)arg;
+    (void)name;
+    (void)kind;
+    return TIDE_OK;
+}
+
+/* Operations 1 to 10 are of each kind that counts; returns the number of the first that failed, 0 for none. */
+static int ten_operations(struct box *b, enum tide_code *ret_code)
 {
     struct env *e = b->env;
     struct env_file *f = NULL;
-    enum tide_code codes[7];
+    struct env_stat st;
+    enum tide_code codes[11];
 
     codes[1] = put(b, 'x', SECTOR, 0);
     codes[2] = e->ops->truncate(b->file, 100, NULL);
     codes[3] = e->ops->sync(b->file, NULL);
     codes[4] = e->ops->open(e, "/d/new", ENV_WRITE | ENV_CREATE, &f, NULL);
     codes[5] = e->ops->sync_dir(e, "/d", NULL);
-    codes[6] = e->ops->unlink(e, PATH, NULL);
+    codes[6] = e->ops->rename(e, PATH, "/d/moved", NULL);
+    codes[7] = e->ops->list(e, "/d", any_entry, NULL, NULL);
+    codes[8] = e->ops->fstat(b->file, &st, NULL);
+    codes[9] = e->ops->allocate(b->file, BYTES, NULL);
+    codes[10] = e->ops->unlink(e, codes[6] ? PATH : "/d/moved", NULL);
     e->ops->close(f);
-    for (int i = 1; i <= 6; i++) {
+    for (int i = 1; i <= 10; i++) {
         if (codes[i]) {
             *ret_code = codes[i];
             return i;
@@ -351,29 +364,29 @@ static void a_fault_fires_at_the_nth_operation(void **state)
     static const struct {
         enum sim_fault fault;
         enum tide_code code;
-        int first_for[8]; /* by n from 1: which operation fails */
+        int first_for[12]; /* by n from 1: which operation fails */
         bool dies;
     } rows[] = {
-        {SIM_KILL, TIDE_IO, {0, 1, 2, 3, 4, 5, 6, 0}, true},
-        {SIM_POWER_CUT, TIDE_IO, {0, 1, 2, 3, 4, 5, 6, 0}, true},
-        {SIM_EIO, TIDE_IO, {0, 1, 2, 3, 4, 5, 6, 0}, false},
-        {SIM_ENOSPC, TIDE_FULL, {0, 1, 0, 0, 0, 0, 0, 0}, false},
-        {SIM_SHORT_WRITE, TIDE_FULL, {0, 1, 0, 0, 0, 0, 0, 0}, false},
-        {SIM_SYNC_FAILS, TIDE_IO, {0, 3, 0, 0, 0, 0, 0, 0}, false},
+        {SIM_KILL, TIDE_IO, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0}, true},
+        {SIM_POWER_CUT, TIDE_IO, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0}, true},
+        {SIM_EIO, TIDE_IO, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0}, false},
+        {SIM_ENOSPC, TIDE_FULL, {0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0}, false},
+        {SIM_SHORT_WRITE, TIDE_FULL, {0, 1}, false},
+        {SIM_SYNC_FAILS, TIDE_IO, {0, 3}, false},
     };
 
     (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-        for (int n = 1; n <= 7; n++) {
+        for (int n = 1; n <= 11; n++) {
             struct box b = box_new((uint64_t)n);
             enum tide_code code = TIDE_OK;
             uint64_t before = sim_op_count(b.sim);
             sim_fault_at(b.sim, rows[r].fault, (uint64_t)n, false);
-            assert_int_equal(six_operations(&b, &code), rows[r].first_for[n]);
+            assert_int_equal(ten_operations(&b, &code), rows[r].first_for[n]);
             assert_int_equal(code, rows[r].first_for[n] ? rows[r].code : TIDE_OK);
             assert_int_equal(sim_fault_fired(b.sim), rows[r].first_for[n] != 0);
             assert_int_equal(sim_proc_dead(b.proc), rows[r].dies && rows[r].first_for[n]);
-            assert_int_equal(sim_op_count(b.sim) - before, sim_proc_dead(b.proc) ? n : 6);
+            assert_int_equal(sim_op_count(b.sim) - before, sim_proc_dead(b.proc) ? n : 10);
             box_done(&b);
         }
     }
@@ -423,6 +436,65 @@ static void a_power_cut_tears_the_write_it_interrupts(void **state)
     assert_true(torn > 0);
 }
 
+/* ---- Reserved space ----------------------------------------------------------------------------------------- */
+
+static enum tide_code reserve(struct box *b, int64_t size)
+{
+    return b->env->ops->allocate(b->file, size, NULL);
+}
+
+static void reserved_space_is_there_when_the_disk_is_full(void **state)
+{
+    struct box b = box_with_a(1);
+
+    (void)state;
+    assert_int_equal(reserve(&b, 3 * BYTES), TIDE_OK);
+    sim_fault_at(b.sim, SIM_ENOSPC, 1, true);
+    assert_int_equal(reserve(&b, 2 * BYTES), TIDE_OK); /* no more than there is */
+    assert_int_equal(reserve(&b, 3 * BYTES + 1), TIDE_FULL);
+    assert_int_equal(put(&b, 'b', BYTES, BYTES), TIDE_OK);
+    assert_int_equal(put(&b, 'b', BYTES, 2 * BYTES + 1), TIDE_FULL);
+    sim_fault_at(b.sim, SIM_SHORT_WRITE, 1, true);
+    assert_int_equal(put(&b, 'b', BYTES, 2 * BYTES), TIDE_OK);
+    assert_int_equal(put(&b, 'b', BYTES, 3 * BYTES), TIDE_FULL);
+    box_done(&b);
+}
+
+static void a_truncate_gives_reserved_space_back(void **state)
+{
+    struct box b = box_with_a(1);
+
+    (void)state;
+    assert_int_equal(reserve(&b, 2 * BYTES), TIDE_OK);
+    assert_int_equal(b.env->ops->truncate(b.file, BYTES, NULL), TIDE_OK); /* its size already */
+    sim_fault_at(b.sim, SIM_ENOSPC, 1, true);
+    assert_int_equal(put(&b, 'b', BYTES, BYTES), TIDE_FULL);
+    box_done(&b);
+}
+
+static void a_power_cut_gives_reserved_space_back_and_tears_writes_in_it(void **state)
+{
+    int torn = 0;
+
+    (void)state;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct box b = box_with_a(seed);
+        assert_int_equal(reserve(&b, BYTES), TIDE_OK);
+        sim_fault_at(b.sim, SIM_POWER_CUT, 1, false);
+        assert_int_equal(put(&b, 'b', BYTES, 0), TIDE_IO);
+        int n = count_sectors(&b, 'b', true);
+        torn += n > 0 && n < SECTORS;
+        b.env->ops->close(b.file);
+        b.env = sim_proc_env(sim_proc_start(b.sim));
+        b.file = open_file(b.env, PATH, ENV_WRITE);
+        sim_fault_at(b.sim, SIM_ENOSPC, 1, true);
+        assert_int_equal(reserve(&b, BYTES + 1), TIDE_FULL);
+        assert_int_equal(put(&b, 'c', 1, BYTES), TIDE_FULL);
+        box_done(&b);
+    }
+    assert_true(torn > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +513,9 @@ int main(void)
         cmocka_unit_test(a_sticky_full_disk_stops_growth_only_until_it_is_lifted),
         cmocka_unit_test(a_short_write_leaves_its_first_half),
         cmocka_unit_test(a_power_cut_tears_the_write_it_interrupts),
+        cmocka_unit_test(reserved_space_is_there_when_the_disk_is_full),
+        cmocka_unit_test(a_truncate_gives_reserved_space_back),
+        cmocka_unit_test(a_power_cut_gives_reserved_space_back_and_tears_writes_in_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

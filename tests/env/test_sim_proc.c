@@ -23,6 +23,25 @@ static const struct env_ops *ops_of(struct sim_proc *p)
     return sim_proc_env(p)->ops;
 }
 
+/* What a listing told, and whom to kill in the middle of it. */
+struct told {
+    char names[16]; /* the first letters */
+    size_t len;
+    struct sim_proc *victim;
+};
+
+static enum tide_code tell(void *arg, const char *name, enum env_kind kind)
+{
+    struct told *t = arg;
+
+    (void)kind;
+    assert_true(t->len + 1 < sizeof t->names);
+    t->names[t->len++] = name[0];
+    if (t->victim)
+        sim_proc_kill(t->victim);
+    return TIDE_OK;
+}
+
 /* ---- Kill and life ------------------------------------------------------------------------------------------ */
 
 static void a_kill_keeps_the_cache_and_drops_the_lock(void **state)
@@ -54,6 +73,8 @@ static void a_dead_process_changes_nothing(void **state)
     struct env *e = sim_proc_env(p);
     struct env_file *f = open_file(p, PATH, ENV_WRITE | ENV_CREATE), *none = NULL;
     unsigned char *bytes;
+    struct told told = {0};
+    struct env_stat st;
     size_t len;
 
     (void)state;
@@ -68,6 +89,11 @@ static void a_dead_process_changes_nothing(void **state)
     assert_int_equal(e->ops->unlink(e, PATH, NULL), TIDE_IO);
     assert_int_equal(e->ops->mkdirs(e, "/e", NULL), TIDE_IO);
     assert_int_equal(e->ops->sync_dir(e, "/d", NULL), TIDE_IO);
+    assert_int_equal(e->ops->rename(e, PATH, "/d/g", NULL), TIDE_IO);
+    assert_int_equal(e->ops->list(e, "/d", tell, &told, NULL), TIDE_IO);
+    assert_int_equal(told.len, 0);
+    assert_int_equal(e->ops->fstat(f, &st, NULL), TIDE_IO);
+    assert_int_equal(e->ops->allocate(f, 100, NULL), TIDE_IO);
     assert_int_equal(e->ops->open(e, "/d/g", ENV_WRITE | ENV_CREATE, &none, NULL), TIDE_IO);
     assert_null(none);
     assert_int_equal(sim_op_count(sim), ops);
@@ -211,6 +237,57 @@ static void names_behave_like_those_of_a_file_system(void **state)
     sim_free(sim);
 }
 
+static void a_listing_begins_anywhere_and_ends_with_its_process(void **state)
+{
+    int firsts[3] = {0};
+
+    (void)state;
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct sim *sim = sim_new(seed);
+        struct sim_proc *p = sim_proc_start(sim);
+        struct told told = {.victim = NULL};
+        for (const char *const *path = (const char *const[]){"/d/a", "/d/b", "/d/c", NULL}; *path; path++)
+            ops_of(p)->close(open_file(p, *path, ENV_WRITE | ENV_CREATE));
+        assert_int_equal(ops_of(p)->list(sim_proc_env(p), "/d/", tell, &told, NULL), TIDE_OK);
+        assert_int_equal(told.len, 3);
+        firsts[told.names[0] - 'a']++;
+        assert_int_equal(ops_of(p)->list(sim_proc_env(p), "/", tell, &told, NULL), TIDE_OK);
+        assert_true(told.len == 4 && told.names[3] == 'd');
+        told.victim = p;
+        assert_int_equal(ops_of(p)->list(sim_proc_env(p), "/d", tell, &told, NULL), TIDE_IO);
+        assert_int_equal(told.len, 5);
+        sim_free(sim);
+    }
+    assert_true(firsts[0] > 0 && firsts[1] > 0 && firsts[2] > 0);
+}
+
+static void a_power_cut_may_leave_new_contents_with_an_old_time(void **state)
+{
+    struct sim *sim = sim_new(1);
+    struct sim_proc *p = sim_proc_start(sim);
+    struct env_file *f = open_file(p, PATH, ENV_WRITE | ENV_CREATE);
+    struct env_stat first, then;
+    unsigned char *bytes;
+    size_t len;
+
+    (void)state;
+    assert_int_equal(ops_of(p)->pwrite(f, "abc", 3, 0, NULL), TIDE_OK);
+    assert_int_equal(ops_of(p)->sync(f, NULL), TIDE_OK);
+    assert_int_equal(ops_of(p)->sync_dir(sim_proc_env(p), "/d", NULL), TIDE_OK);
+    assert_int_equal(ops_of(p)->fstat(f, &first, NULL), TIDE_OK);
+    sim_advance(sim, 1000);
+    assert_int_equal(ops_of(p)->pwrite(f, "xyz", 3, 0, NULL), TIDE_OK);
+    assert_int_equal(ops_of(p)->sync(f, NULL), TIDE_OK);
+    assert_int_equal(ops_of(p)->fstat(f, &then, NULL), TIDE_OK);
+    assert_int_equal(then.mtime_ns, first.mtime_ns + 1000 * INT64_C(1000000));
+    sim_power_cut(sim);
+    p = sim_proc_start(sim);
+    assert_int_equal(ops_of(p)->stat(sim_proc_env(p), PATH, &then, NULL), TIDE_OK);
+    assert_int_equal(then.mtime_ns, first.mtime_ns);
+    assert_true(sim_file_bytes(sim, PATH, &bytes, &len) && len == 3 && memcmp(bytes, "xyz", 3) == 0);
+    sim_free(sim);
+}
+
 static void an_image_starts_many_machines_alike(void **state)
 {
     struct sim *sim = sim_new(1);
@@ -275,6 +352,8 @@ int main(void)
         cmocka_unit_test(waiting_for_a_lock_takes_simulated_time),
         cmocka_unit_test(everything_follows_from_the_seed),
         cmocka_unit_test(names_behave_like_those_of_a_file_system),
+        cmocka_unit_test(a_listing_begins_anywhere_and_ends_with_its_process),
+        cmocka_unit_test(a_power_cut_may_leave_new_contents_with_an_old_time),
         cmocka_unit_test(an_image_starts_many_machines_alike),
         cmocka_unit_test(a_file_can_be_damaged_from_outside),
     };

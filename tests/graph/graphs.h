@@ -30,7 +30,7 @@ UNUSED static void world_open(struct world *w)
     memset(w, 0, sizeof *w);
     pthread_mutex_init(&w->lock, NULL);
     dir_make(w->dir);
-    snprintf(w->url, sizeof w->url, "sqlite:%s/s.db", w->dir);
+    store_url_in(w->url, sizeof w->url, w->dir, "s");
     OK(tide_store_open(w->url, &opt, &w->store, &err));
 }
 

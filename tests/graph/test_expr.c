@@ -28,7 +28,7 @@ typedef enum tide_code compile_fn(struct str source, struct expr **ret_expr, str
 static enum tide_code compile_python(struct str source, struct expr **ret_expr, struct tide_err *err)
 {
     struct buf lua = BUF_INIT(1 << 20);
-    enum tide_code code = expr_from_python(source, &lua, err);
+    enum tide_code code = expr_from_python(source, false, &lua, err);
 
     if (!code)
         code = expr_compile(buf_view(&lua), ret_expr, err);
@@ -543,13 +543,16 @@ static void what_both_say_alike_stays_as_it_is(void **state)
         {"output.status == 'done' and memory.n < 5", "output.status == \"done\" and memory.n < 5"},
         {"output.status != 'done' or not True", "output.status ~= \"done\" or not true"},
         {"output.x is None", "output.x == nil"},
+        {"brief == 'a' and buffer.n > 1 and result.visit < 3",
+         "memory.brief == \"a\" and memory.n > 1 and result.visit < 3"}, /* keys of the memory are names there */
+        {"end > 1", "memory[\"end\"] > 1"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct buf lua = BUF_INIT(1000);
 
-        OK(expr_from_python(str_from(rows[i][0]), &lua, &err));
+        OK(expr_from_python(str_from(rows[i][0]), true, &lua, &err));
         assert_string_equal(buf_cstr(&lua), rows[i][1]);
         buf_done(&lua);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Going on with a graph: from where, with another graph, with what is missing; what is refused before anything is written. */
+#include "behind.h"
 #include "graph/resume.h"
 #include "graphs.h"
 
@@ -539,6 +540,37 @@ static void one_that_failed_needs_a_word(void **state)
     end(&l);
 }
 
+/* l and r set `seen` beside each other: r comes second, and must happen once. */
+#define BESIDE(rule)                                                                                                      \
+    GRAPH("\"entry\":\"a\",\"parallel\":1,\"conflict\":{\"seen\":\"" rule "\"},\"nodes\":[" WORK(                         \
+        "a",                                                                                                              \
+        "") ","                                                                                                           \
+            "{\"id\":\"l\",\"type\":\"function\",\"callback\":\"work\",\"retries\":0,\"outputs\":[\"l\",\"seen\"]},"      \
+            "{\"id\":\"r\",\"type\":\"function\",\"callback\":\"work\",\"effect\":\"once\",\"outputs\":[\"r\",\"seen\"]}" \
+            "],\"edges\":[" EDGE("a", "l") "," EDGE("a", "r") "]")
+
+static void what_happened_and_could_not_be_taken_is_kept(void **state)
+{
+    static const char *const r[] = {"r", NULL};
+    struct tide_graph_options again = {.retry = r};
+    struct life l;
+
+    (void)state;
+    begin(&l, BESIDE("error"));
+    assert_int_equal(go(&l, NULL), TIDE_FAILED);
+    HOLDS(l.err.msg, "seen");
+    assert_int_equal(go(&l, NULL), TIDE_FAILED); /* nothing has changed: it fails as before, and does nothing */
+    expect_calls(&l, "a#1 l#1 r#1");
+    use_graph(&l, BESIDE("last"));
+    HOLDS(plan(&l, NULL), "\"refused\":[]");
+    HOLDS(plan(&l, &again), "\"refused\":[]"); /* who wants it once more can say so */
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    HOLDS(l.w.notices, "node 'r' happened before it failed: what it gave then is used");
+    expect_calls(&l, "a#1 l#1 r#1");
+    HOLDS(l.memory, "\"r\":1");
+    end(&l);
+}
+
 static void what_happened_must_have_left_what_it_promised(void **state)
 {
     static const char *const b[] = {"b", NULL};
@@ -633,12 +665,8 @@ static void a_node_that_was_left_behind_is_not_complete(void **state)
 
 static void damage(struct life *l, int64_t seq)
 {
-    char path[300], sql[200];
-
     tide_store_close(l->w.store);
-    snprintf(path, sizeof path, "%s/s.db", l->w.dir);
-    snprintf(sql, sizeof sql, "UPDATE events SET ts = ts + 1 WHERE seq = %lld", (long long)seq);
-    sql_run(path, NULL, sql);
+    damage_event(l->w.url, seq);
     OK(tide_store_open(l->w.url, NULL, &l->w.store, &err));
 }
 
@@ -758,6 +786,7 @@ int main(void)
         cmocka_unit_test(going_back_past_what_must_happen_once_is_refused),
         cmocka_unit_test(it_happens_again_only_when_somebody_says_so),
         cmocka_unit_test(one_that_failed_needs_a_word),
+        cmocka_unit_test(what_happened_and_could_not_be_taken_is_kept),
         cmocka_unit_test(what_happened_must_have_left_what_it_promised),
         cmocka_unit_test(inside_of_others_no_value_can_be_given),
         cmocka_unit_test(steps_that_are_used_up_need_another_graph),

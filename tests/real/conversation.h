@@ -121,7 +121,7 @@ UNUSED static void place_init(struct place *p, const struct words *words, const 
 
     *p = (struct place){.words = words};
     dir_make(p->dir);
-    snprintf(p->store, sizeof p->store, "%s/s.db", p->dir);
+    store_url_in(p->store, sizeof p->store, p->dir, "s");
     snprintf(p->work, sizeof p->work, "%s/work", p->dir);
     snprintf(p->ledger, sizeof p->ledger, "%s/ledger", p->work);
     snprintf(p->script, sizeof p->script, "%s/script.json", p->dir);

@@ -115,7 +115,7 @@ int main(void)
     snprintf(dir, sizeof dir, "/tmp/tidemark-full.XXXXXX");
     if (!mkdtemp(dir))
         return 1;
-    snprintf(path, sizeof path, "%s/s.db", dir);
+    store_url_in(path, sizeof path, dir, "s");
     snprintf(fill_path, sizeof fill_path, "%s/fill", dir);
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     rmdir(dir);

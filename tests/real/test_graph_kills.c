@@ -485,7 +485,7 @@ static void place_make(void)
     char config[300];
 
     dir_make(p.dir);
-    snprintf(p.store_path, sizeof p.store_path, "%s/s.db", p.dir);
+    store_url_in(p.store_path, sizeof p.store_path, p.dir, "s");
     snprintf(p.graph, sizeof p.graph, "%s/graph.json", p.dir);
     snprintf(p.world, sizeof p.world, "%s/world", p.dir);
     snprintf(p.out, sizeof p.out, "%s/out", p.dir);

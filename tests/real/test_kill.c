@@ -258,7 +258,7 @@ static void what_was_acknowledged_survives_every_kill(void **unused)
 
     (void)unused;
     dir_make(here.dir);
-    snprintf(here.path, sizeof here.path, "%s/k.db", here.dir);
+    store_url_in(here.path, sizeof here.path, here.dir, "k");
     for (int i = 0; i < KILLS; i++) {
         if (i % ROUNDS_PER_SESSION == 0) {
             memset(&known, 0, sizeof known);

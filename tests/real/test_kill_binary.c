@@ -132,7 +132,7 @@ static void the_command_keeps_what_it_acknowledged(void **unused)
         skip();
     }
     dir_make(p.dir);
-    snprintf(p.store, sizeof p.store, "%s/b.db", p.dir);
+    store_url_in(p.store, sizeof p.store, p.dir, "b");
     for (int i = 0; i < KILLS; i++) {
         struct child c;
         int64_t there, sent = 0;

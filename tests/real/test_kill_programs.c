@@ -400,7 +400,7 @@ static void place_make(struct place *p)
     FILE *f;
 
     dir_make(p->dir);
-    snprintf(p->store_path, sizeof p->store_path, "%s/s.db", p->dir);
+    store_url_in(p->store_path, sizeof p->store_path, p->dir, "s");
     snprintf(p->program, sizeof p->program, "%s/program", p->dir);
     snprintf(p->world, sizeof p->world, "%s/world", p->dir);
     snprintf(p->got, sizeof p->got, "%s/got", p->dir);

@@ -5,6 +5,7 @@
  */
 #include <sched.h>
 
+#include "behind.h"
 #include "proc.h"
 
 enum { RACERS = 6, ROUNDS = SLOW_BUILD ? 4 : 12, MANY = 40 };
@@ -20,7 +21,7 @@ static int set_up(void **state)
     struct place *p = mem_zero(sizeof *p);
 
     dir_make(p->dir);
-    snprintf(p->path, sizeof p->path, "%s/p.db", p->dir);
+    store_url_in(p->path, sizeof p->path, p->dir, "p");
     *state = p;
     return 0;
 }
@@ -184,7 +185,7 @@ static void a_process_that_runs_here_is_not_given_up_for_a_late_heartbeat(void *
     tide_store *store = open_store(p);
     struct tide_recovery did;
 
-    sql_run(p->path, NULL, "UPDATE boots SET expires = 1");
+    boots_set(p->path, "expires", 1);
     expect_status(store, "s", "running running");
     OK(tide_recover(store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted, 0);

@@ -266,7 +266,7 @@ static int set_up(void **unused)
     if (!command_init())
         return 0;
     dir_make(place.dir);
-    snprintf(place.path, sizeof place.path, "%s/s.db", place.dir);
+    store_url_in(place.path, sizeof place.path, place.dir, "s");
     snprintf(place.mark, sizeof place.mark, "terminal-%d", (int)getpid());
     setenv("TIDEMARK_STORE", place.path, 1);
     setenv(MARK, place.mark, 1);

@@ -237,7 +237,7 @@ int main(void)
     snprintf(dir, sizeof dir, "/tmp/tidemark-trouble.XXXXXX");
     if (!mkdtemp(dir))
         return 1;
-    snprintf(path, sizeof path, "%s/s.db", dir);
+    store_url_in(path, sizeof path, dir, "s");
     snprintf(fill_path, sizeof fill_path, "%s/fill", dir);
     if (!disk_make(dir)) {
         print_message("neither root nor user namespaces: skipped\n");

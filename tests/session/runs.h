@@ -16,7 +16,7 @@ UNUSED static int set_up(void **state)
     struct fixture *f = mem_zero(sizeof *f);
 
     dir_make(f->dir);
-    snprintf(f->path, sizeof f->path, "%s/s.db", f->dir);
+    store_url_in(f->path, sizeof f->path, f->dir, "s");
     OK(tide_store_open(f->path, &opt, &f->store, &err));
     OK(tide_store_open(f->path, &opt, &f->other, &err));
     *state = f;

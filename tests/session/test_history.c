@@ -11,12 +11,9 @@
  *
  * TIDEMARK_TEST_SEED=N replays one seed.
  */
-#include "kit.h"
+#include "behind.h"
 
 #include "env/sim.h"
-
-#define DB "/data/history.db"
-#define URL "sqlite:" DB
 
 enum { KEYS = 5, NODES = 3, CALLS = 6, SESSIONS = 7, EVENTS = 260, OPS = 110 };
 
@@ -91,6 +88,7 @@ struct world {
     struct store *store;
     struct tale tales[SESSIONS];
     int n;
+    char url[40];
 };
 
 static tide_store *tide(struct world *w)
@@ -447,8 +445,8 @@ static void close_all(struct world *w)
 static void open_store(struct world *w)
 {
     w->proc = sim_proc_start(w->sim);
-    OK(store_open(URL, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, sim_proc_env(w->proc), &w->store,
-                  &err));
+    OK(store_open(store_url_in(w->url, sizeof w->url, "/data", "history"),
+                  &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, sim_proc_env(w->proc), &w->store, &err));
 }
 
 static void another_process(struct world *w)
@@ -773,7 +771,7 @@ static void same_all(struct world *w)
 static void drop_caches(struct world *w)
 {
     close_all(w);
-    sql_run(DB, sim_proc_env(w->proc)->sqlite_vfs, DROP_CACHES);
+    drop_caches_of(w->url, sim_proc_env(w->proc));
     open_store(w);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions as a user of the library has them: appending, inputs, checkpoints, rollback, forks, lists. */
-#include "kit.h"
+#include "behind.h"
 
 #include "session/session.h"
 
@@ -19,7 +19,7 @@ static int set_up(void **state)
     struct fixture *f = mem_zero(sizeof *f);
 
     dir_make(f->dir);
-    snprintf(f->url, sizeof f->url, "sqlite:%s/deep/er/s.db", f->dir);
+    store_url_in(f->url, sizeof f->url, f->dir, "deep/er/s");
     open_store(f);
     *state = f;
     return 0;
@@ -246,12 +246,9 @@ static void a_fenced_handle_never_appends_again(void **state)
     struct fixture *f = *state;
     tide_session *s = make(f, "a"), *other = NULL;
     tide_store *second = NULL;
-    char sql[200], path[300];
 
     put(s, "message.user", "{}");
-    snprintf(path, sizeof path, "%s", f->url + 7);
-    snprintf(sql, sizeof sql, "UPDATE boots SET pid = 999999999"); /* as if the holder had died */
-    sql_run(path, NULL, sql);
+    boots_set(f->url, "pid", 999999999); /* as if the holder had died */
     OK(tide_store_open(f->url, NULL, &second, &err));
     OK(tide_session_open(second, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &other, &err));
     GIVES(TIDE_FENCED, append_one(s, "message.user", "{}", &err));
@@ -698,7 +695,8 @@ static void lists_show_status_and_take_filters(void **state)
             OK(tide_session_list(f->store, &rows[i].filter, collect_name, &got, &err));
             assert_string_equal(got.text, rows[i].want);
         }
-        sql_run(f->url + 7, NULL, round == 0 ? DROP_CACHES : "SELECT 1");
+        if (round == 0)
+            drop_caches_of(f->url, env_real());
     }
     SAYS(TIDE_INVALID, "asleep",
          tide_session_list(f->store, &(struct tide_list_filter){.status = "asleep"}, collect_name, &(struct names){""},

@@ -606,7 +606,7 @@ static tide_store *store_make(char dir[256])
     char path[300];
     tide_store *store;
 
-    snprintf(path, sizeof path, "%s/t.db", dir_make(dir));
+    store_url_in(path, sizeof path, dir_make(dir), "t");
     OK(tide_store_open(path, &opt, &store, &err));
     return store;
 }

@@ -346,7 +346,12 @@ static bool downgrade(struct world *w, int version)
         "DROP VIEW IF EXISTS errors; DROP VIEW IF EXISTS checkpoints; DROP VIEW IF EXISTS runs; DROP VIEW IF EXISTS spans;"
         "DROP VIEW IF EXISTS heads; PRAGMA user_version=1",
         "PRAGMA user_version=2",
+        "PRAGMA user_version=3",
     };
+    static const char marks[] =
+        "ALTER TABLE blocks DROP COLUMN marks;"
+        "CREATE INDEX checkpoint_index ON events(sid, seq) WHERE kind = 'checkpoint';"
+        "CREATE INDEX checkpoint_deleted_index ON events(sid, seq) WHERE kind = 'checkpoint.deleted'";
     static const char live[] = "ALTER TABLE live DROP COLUMN wake; UPDATE live SET"
                                " row_check = old_check(sid, epoch, last_seq, last_pos, updated, digest, boot)";
     sqlite3 *db = NULL;
@@ -354,7 +359,8 @@ static bool downgrade(struct world *w, int version)
     bool ok = sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) == SQLITE_OK &&
               sqlite3_create_function(db, "old_check", 7, SQLITE_UTF8, NULL, old_check, NULL, NULL) == SQLITE_OK &&
               sqlite3_exec(db, sql[version - 1], NULL, NULL, NULL) == SQLITE_OK &&
-              sqlite3_exec(db, live, NULL, NULL, NULL) == SQLITE_OK;
+              sqlite3_exec(db, marks, NULL, NULL, NULL) == SQLITE_OK &&
+              (version > 2 || sqlite3_exec(db, live, NULL, NULL, NULL) == SQLITE_OK);
 
     sqlite3_close(db);
     sim_proc_kill(p);
@@ -388,19 +394,19 @@ static bool upgrade_at(const struct kind_of_fault *f, int version, uint64_t n, c
 
 int run_upgrade(bool verbose, const char *only)
 {
+    static const char *const names[] = {"upgrade_from_version_1", "upgrade_from_version_2", "upgrade_from_version_3"};
     struct sim_image *image = prepared_image();
     int bad = 0;
 
     (void)verbose;
-    for (size_t i = 0; i < 2 * FAULTS && wanted(only, "upgrade"); i++) {
+    for (size_t i = 0; i < 3 * FAULTS && wanted(only, "upgrade"); i++) {
         int version = 1 + (int)(i / FAULTS);
         bool failed = false, late = false;
         uint64_t n = 0;
 
         while (!late && !failed)
             late = upgrade_at(&faults[i % FAULTS], version, ++n, image, &failed);
-        bad |= report(version == 1 ? "upgrade_from_version_1" : "upgrade_from_version_2", faults[i % FAULTS].name, n,
-                      failed);
+        bad |= report(names[version - 1], faults[i % FAULTS].name, n, failed);
     }
     sim_image_free(image);
     return bad;

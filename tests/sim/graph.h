@@ -16,10 +16,9 @@
 #include "base/map.h"
 #include "env/sim.h"
 #include "graph/spec.h"
-#include "store/store.h"
+#include "sim_store.h"
 
 enum { NODES = 160, LEASE_MS = 30000 };
-#define STORE_PATH "/data/t.db"
 #define SESSION "s1"
 
 /*

@@ -138,8 +138,8 @@ static void too_long(int number)
 {
     static char text[160];
     int n = snprintf(text, sizeof text,
-                     "# WRONG: it takes too long\n# again with: tidemark-sim-graph --seed %llu --verbose\n",
-                     (unsigned long long)seed_now);
+                     "# WRONG: it takes too long\n# again with: tidemark-sim-graph --seed %llu --verbose%s\n",
+                     (unsigned long long)seed_now, sim_store_words());
 
     (void)number;
     if (write(STDOUT_FILENO, text, (size_t)n) < 0)
@@ -173,7 +173,8 @@ static int run_seeds(const struct options *o)
     sim_image_free(image);
     took = clock_s() - start;
     if (!ok)
-        printf("# again with: tidemark-sim-graph --seed %llu --verbose\n", (unsigned long long)(seed - 1));
+        printf("# again with: tidemark-sim-graph --seed %llu --verbose%s\n", (unsigned long long)(seed - 1),
+               sim_store_words());
     printf("# %llu seeds in %.1f s: %.0f seeds/s\n", (unsigned long long)done, took,
            took > 0 ? (double)done / took : 0);
     printf("%sok - graphs %llu to %llu end as they should\n", ok ? "" : "not ", (unsigned long long)o->from,
@@ -202,6 +203,8 @@ static bool parse(int argc, char **argv, struct options *o)
             o->from = o->to = strtoull(value, &end, 10);
         } else if (strcmp(argv[i], "--seconds") == 0) {
             o->seconds = strtod(value, &end);
+        } else if (strcmp(argv[i], "--store") == 0 && sim_store_choose(value)) {
+            end = NULL;
         } else if (strcmp(argv[i], "--only") == 0) {
             o->only = value;
         } else {
@@ -222,7 +225,7 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, &o)) {
         fprintf(stderr,
                 "usage: tidemark-sim-graph [--seeds A..B | --seed X] [--seconds N] [--exhaustive [--only NAME]] "
-                "[--verbose]\n");
+                "[--verbose] [--store sqlite|files]\n");
         return 2;
     }
     if (seed && seed[0])

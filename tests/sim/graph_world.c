@@ -4,7 +4,6 @@
  * What callbacks do is written into books that no crash reaches; the next life compares them with the log.
  */
 #include <inttypes.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -351,10 +350,7 @@ static void live(struct world *w, tide_store *store)
 
 static tide_store *open_store(struct sim_proc *p, struct tide_err *err)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = LEASE_MS};
-    struct store *store = NULL;
-
-    return store_open("sqlite:" STORE_PATH, &opt, sim_proc_env(p), &store, err) ? NULL : (tide_store *)(void *)store;
+    return sim_store_open(p, LEASE_MS, err);
 }
 
 static void arm(struct world *w, const struct crash *c)
@@ -449,22 +445,6 @@ bool world_run(struct plan *p, const struct spec *spec, uint64_t seed, const str
     return ok;
 }
 
-/* The views for people cost every opening time and have no part in this. */
-static void drop_views(struct sim_proc *p)
-{
-    static const char drop[] =
-        "DROP VIEW sessions_v; DROP VIEW messages; DROP VIEW token_usage; DROP VIEW errors;"
-        "DROP VIEW checkpoints; DROP VIEW runs; DROP VIEW spans; PRAGMA wal_checkpoint(TRUNCATE)";
-    sqlite3 *db = NULL;
-
-    if (sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) ||
-        sqlite3_exec(db, drop, NULL, NULL, NULL)) {
-        printf("# the views cannot be dropped: %s\n", sqlite3_errmsg(db));
-        exit(1);
-    }
-    sqlite3_close(db);
-}
-
 struct sim_image *world_image(void)
 {
     struct sim *sim = sim_new(1);
@@ -479,8 +459,7 @@ struct sim_image *world_image(void)
     }
     tide_session_close(s);
     tide_store_close(store);
-    drop_views(sim_proc_start(sim));
-    sim_file_set_size(sim, STORE_PATH "-reserve", 512); /* less to copy for every seed */
+    sim_store_trim(sim);
     image = sim_image_take(sim);
     sim_free(sim);
     return image;

@@ -15,7 +15,7 @@
 
 #include "base/json.h"
 #include "env/sim.h"
-#include "store/store.h"
+#include "sim_store.h"
 
 enum {
     PROCS = 3,
@@ -29,7 +29,6 @@ enum {
     TEXT = 48,
     KEY = 160,
 };
-#define STORE_PATH "/data/t.db"
 
 /* ---- programs */
 

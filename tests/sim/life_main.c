@@ -225,10 +225,12 @@ static bool parse(int argc, char **argv, struct options *o)
             o->from = o->to = strtoull(value, &end, 10);
         } else if (strcmp(argv[i], "--seconds") == 0) {
             o->seconds = strtod(value, &end);
+        } else if (strcmp(argv[i], "--store") == 0 && sim_store_choose(value)) {
+            end = NULL;
         } else {
             return false;
         }
-        if (*end)
+        if (end && *end)
             return false;
         i++;
     }
@@ -240,11 +242,11 @@ static volatile uint64_t seed_now;
 /* No call may wait for ever. */
 static void too_long(int number)
 {
-    static char text[96];
+    static char text[128];
 
     (void)number;
-    snprintf(text, sizeof text, "# WRONG: it hangs\n# again with: tidemark-sim-life --seed %llu --verbose\n",
-             (unsigned long long)seed_now);
+    snprintf(text, sizeof text, "# WRONG: it hangs\n# again with: tidemark-sim-life --seed %llu --verbose%s\n",
+             (unsigned long long)seed_now, sim_store_words());
     (void)!write(STDOUT_FILENO, text, strlen(text));
     _exit(1);
 }
@@ -267,7 +269,8 @@ static int run_seeds(const struct options *o)
     sim_image_free(image);
     took = clock_s() - start;
     if (!ok)
-        printf("# again with: tidemark-sim-life --seed %llu --verbose\n", (unsigned long long)(seed - 1));
+        printf("# again with: tidemark-sim-life --seed %llu --verbose%s\n", (unsigned long long)(seed - 1),
+               sim_store_words());
     printf("# %llu seeds in %.1f s: %.0f seeds/s\n", (unsigned long long)done, took,
            took > 0 ? (double)done / took : 0);
     printf("%sok - lives %llu to %llu keep every promise\n", ok ? "" : "not ", (unsigned long long)o->from,
@@ -280,7 +283,9 @@ int main(int argc, char **argv)
     struct options o = {.from = 1, .to = 1000};
 
     if (!parse(argc, argv, &o)) {
-        fprintf(stderr, "usage: tidemark-sim-life [--seeds A..B | --seed X] [--seconds N] [--verbose]\n");
+        fprintf(
+            stderr,
+            "usage: tidemark-sim-life [--seeds A..B | --seed X] [--seconds N] [--verbose] [--store sqlite|files]\n");
         return 2;
     }
     if (sodium_init() < 0)

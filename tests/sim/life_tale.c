@@ -405,10 +405,9 @@ static int print_one(void *arg, const struct event *ev)
     return 0;
 }
 
-bool tale_read(struct world *w, struct proc *p, int s, struct tale *t)
+static enum tide_code read_tale(struct world *w, struct proc *p, int s, struct tale *t, struct tide_err *err)
 {
     struct store *store = store_of(p->store);
-    struct tide_err err = {TIDE_OK, ""};
     bool failed = w->failed;
     struct head h;
     enum tide_code code;
@@ -417,12 +416,26 @@ bool tale_read(struct world *w, struct proc *p, int s, struct tale *t)
     t->w = w;
     t->session = s;
     p->busy = true;
-    code = store_head(store, str_from(w->sessions[s].id), &h, &err);
-    code = code ? code : store_read(store, &h, 1, 0, tell, t, &err);
+    code = store_head(store, str_from(w->sessions[s].id), &h, err);
+    code = code ? code : store_read(store, &h, 1, 0, tell, t, err);
     if (!code && w->failed && !failed && w->verbose)
-        (void)!store_read(store, &h, 1, 0, print_one, NULL, &err);
+        (void)!store_read(store, &h, 1, 0, print_one, NULL, err);
     p->busy = false;
-    if (code && proc_alive(p) && !w->armed)
+    return code;
+}
+
+/* What is outside must know what the log says: a disk that cannot be read is lifted from its trouble, once. */
+bool tale_read(struct world *w, struct proc *p, int s, struct tale *t)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    enum tide_code code = read_tale(w, p, s, t, &err);
+
+    if (code && proc_alive(p) && w->armed) {
+        disarm(w);
+        tale_done(t);
+        code = read_tale(w, p, s, t, &err);
+    }
+    if (code && proc_alive(p))
         wrong(w, "%s cannot be read: %s", w->sessions[s].id, err.msg);
     if (!code && proc_alive(p))
         return true;

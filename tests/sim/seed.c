@@ -1,25 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One seed: some processes work, something happens to them, and afterwards everything must be right. */
-#include <sqlite3.h>
 #include <stdio.h>
 
 #include "world.h"
-
-/* The views for people cost every opening time and have no part in this; `heads` is used by the store's own check. */
-static void drop_views(struct sim_proc *p)
-{
-    static const char drop[] =
-        "DROP VIEW sessions_v; DROP VIEW messages; DROP VIEW token_usage; DROP VIEW errors;"
-        "DROP VIEW checkpoints; DROP VIEW runs; DROP VIEW spans; PRAGMA wal_checkpoint(TRUNCATE)";
-    sqlite3 *db = NULL;
-
-    if (sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) ||
-        sqlite3_exec(db, drop, NULL, NULL, NULL)) {
-        printf("# the views cannot be dropped: %s\n", sqlite3_errmsg(db));
-        exit(1);
-    }
-    sqlite3_close(db);
-}
 
 struct sim_image *prepared_image(void)
 {
@@ -27,17 +10,13 @@ struct sim_image *prepared_image(void)
     struct tide_err err;
     struct sim_image *image;
     tide_store *store = open_store(NULL, sim_proc_start(sim), &err);
-    unsigned char *bytes;
-    size_t len;
 
     if (!store) {
         printf("# no store on an empty disk: %s\n", err.msg);
         exit(1);
     }
     tide_store_close(store);
-    drop_views(sim_proc_start(sim));
-    if (sim_file_bytes(sim, STORE_PATH "-reserve", &bytes, &len))
-        sim_file_set_size(sim, STORE_PATH "-reserve", 512); /* less to copy for every seed */
+    sim_store_trim(sim);
     image = sim_image_take(sim);
     sim_free(sim);
     return image;
@@ -85,17 +64,20 @@ static void damage(struct world *w)
     unsigned char *bytes, *at;
     size_t len;
     struct proc *p = &w->procs[0];
+    char path[60 + TIDE_ID_SIZE] = STORE_PATH;
 
     if (!e || e->body.len < 24 || e->body.len > 2000 || tide_store_compact(p->store, &err))
         return;
     proc_exit(w, p);
-    if (w->failed || !sim_file_bytes(w->sim, STORE_PATH, &bytes, &len))
+    if (on_files())
+        snprintf(path, sizeof path, STORE_DIR "/t/sessions/%s.messages.jsonl", s->id);
+    if (w->failed || !sim_file_bytes(w->sim, path, &bytes, &len))
         return;
-    at = memmem(bytes, len, e->body.ptr, e->body.len);
+    at = memmem(bytes, len, e->body.ptr + 1, e->body.len - 2); /* its members: a line has others before and behind */
     if (!at)
         return;
     say(w, "damage: %.40s", e->body.ptr);
-    at[e->body.len - 2] ^= 1;
+    at[e->body.len - 3] ^= 1;
     p = proc_start(w, 0);
     if (!p || tide_session_open(p->store, s->id, TIDE_SESSION_READ, &h, &err))
         return;

@@ -5,6 +5,7 @@
  *   tidemark-sim --seeds A..B [--seconds N]   seeds in order, until the time is up
  *   tidemark-sim --seed X [--verbose]         one seed, step by step
  *   tidemark-sim --exhaustive [--only NAME]   fixed workloads with a fault at every single operation
+ *   … --store files                           on the files store; upgrades are of SQLite
  *
  * A seed that fails is printed with what to do to see it again; the exit status is then 1.
  */
@@ -34,7 +35,8 @@ static double clock_s(void)
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: tidemark-sim [--seeds A..B | --seed X] [--seconds N] [--exhaustive [--only NAME]] [--verbose]\n");
+            "usage: tidemark-sim [--seeds A..B | --seed X] [--seconds N] [--exhaustive [--only NAME]] [--verbose] "
+            "[--store sqlite|files]\n");
     return 2;
 }
 
@@ -58,6 +60,8 @@ static bool parse(int argc, char **argv, struct options *o)
             i++;
         } else if (strcmp(argv[i], "--seed") == 0) {
             o->from = o->to = strtoull(value, &end, 10);
+            i++;
+        } else if (strcmp(argv[i], "--store") == 0 && sim_store_choose(value)) {
             i++;
         } else if (strcmp(argv[i], "--only") == 0) {
             o->only = value;
@@ -89,7 +93,8 @@ static int run_seeds(const struct options *o)
     sim_image_free(image);
     took = clock_s() - start;
     if (!ok)
-        printf("# again with: tidemark-sim --seed %llu --verbose\n", (unsigned long long)(seed - 1));
+        printf("# again with: tidemark-sim --seed %llu --verbose%s\n", (unsigned long long)(seed - 1),
+               sim_store_words());
     printf("# %llu seeds in %.1f s: %.0f seeds/s\n", (unsigned long long)done, took,
            took > 0 ? (double)done / took : 0);
     printf("%sok - seeds %llu to %llu keep every promise\n", ok ? "" : "not ", (unsigned long long)o->from,
@@ -111,6 +116,6 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     gen_init();
     if (o.exhaustive)
-        return run_exhaustive(o.verbose, o.only) | run_upgrade(o.verbose, o.only);
+        return run_exhaustive(o.verbose, o.only) | (on_files() ? 0 : run_upgrade(o.verbose, o.only));
     return run_seeds(&o);
 }

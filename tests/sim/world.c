@@ -109,11 +109,8 @@ bool call_excused(struct world *w)
 
 tide_store *open_store(struct world *w, struct sim_proc *p, struct tide_err *err)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = LEASE_MS};
-    struct store *store = NULL;
-
     (void)w;
-    return store_open("sqlite:" STORE_PATH, &opt, sim_proc_env(p), &store, err) ? NULL : (tide_store *)(void *)store;
+    return sim_store_open(p, LEASE_MS, err);
 }
 
 bool proc_alive(const struct proc *p)

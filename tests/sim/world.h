@@ -14,10 +14,9 @@
 
 #include "base/mem.h"
 #include "env/sim.h"
-#include "store/store.h"
+#include "sim_store.h"
 
 enum { MAX_PROCS = 3, MAX_SESSIONS = 10, MAX_ALTS = 6, MAX_KEPT = 6, KEYS = 5, LEASE_MS = 30000 };
-#define STORE_PATH "/data/t.db"
 
 /* What an event means to the model. */
 enum meaning { M_NONE, M_MESSAGE, M_SET, M_DEL, M_USAGE, M_ROLLBACK, M_MARK, M_MARKS_GONE };

@@ -448,10 +448,10 @@ static int run_laws(void)
         LAW(every_opening_for_writing_has_a_boot_id),
     };
 
-    return cmocka_run_group_tests_name(backend->name, laws, NULL, NULL);
+    return cmocka_run_group_tests_name(store_kind()->name, laws, NULL, NULL);
 }
 
 int main(void)
 {
-    return run_for_backends(run_laws);
+    return run_for_backend(run_laws);
 }

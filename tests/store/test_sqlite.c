@@ -165,6 +165,10 @@ static void wrong_caches_do_no_harm(void **state)
         "UPDATE snapshots SET seq = 1000000 + seq",
         "UPDATE snapshots SET state = '{}'",
         "UPDATE snapshots SET at = zeroblob(32)",
+        "UPDATE blocks SET marks = zeroblob(64)",
+        "UPDATE blocks SET marks = (SELECT marks FROM blocks ORDER BY seq DESC LIMIT 1)",
+        "UPDATE blocks SET marks = randomblob(64)",
+        "UPDATE blocks SET marks = NULL",
         "DELETE FROM blocks WHERE seq % 128 = 0",
     };
     struct fixture *f = *state;

@@ -30,7 +30,7 @@ static int set_up(void **state)
     struct fixture *f = mem_zero(sizeof *f);
 
     dir_make(f->dir);
-    snprintf(f->path, sizeof f->path, "%s/t.db", f->dir);
+    store_url_in(f->path, sizeof f->path, f->dir, "t");
     OK(tide_store_open(f->path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE, .queue_max = 64}, &f->store,
                        &err));
     *state = f;

@@ -149,14 +149,83 @@ static void a_wrong_key_upgrades_nothing(void **state)
     version_2_is_upgraded_with_nothing_lost(state);
 }
 
+/* ---- Version 3: two indexes said which events are checkpoints ---------------------------------------------------- */
+
+static void append_marks(tide_session *s, int n)
+{
+    char id[TIDE_ID_SIZE];
+    const char *list[] = {id};
+
+    for (int i = 0; i < n; i++) {
+        OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
+        if (i % 3 == 1)
+            OK(tide_checkpoint_delete(s, list, 1, &err));
+        put(s, "memory.set", "{\"values\":{\"k\":%d}}", i);
+    }
+}
+
+/* Blocks with many marks, with few and with none; one that a fork begins in the middle of; after the last block some or none. */
+static void make_version_3(struct fixture *f)
+{
+    tide_session *s = NULL;
+
+    opened(f);
+    OK(tide_session_open(f->store, "plain", TIDE_SESSION_APPEND, &s, &err));
+    append_marks(s, 150);
+    for (int i = 0; i < 700; i++)
+        put(s, "memory.set", "{\"values\":{\"k\":%d}}", i);
+    append_marks(s, 100);
+    tide_session_close(s);
+    OK(tide_fork(f->store, "plain", 300, "fork", NULL, (char[TIDE_ID_SIZE]){""}, &err));
+    OK(tide_session_open(f->store, "fork", TIDE_SESSION_APPEND, &s, &err));
+    append_marks(s, 50);
+    for (int i = 0; i < 200; i++)
+        put(s, "memory.set", "{\"values\":{\"k\":%d}}", i);
+    tide_session_close(s);
+    sql_run(f->path, NULL,
+            "CREATE TABLE was AS SELECT * FROM blocks; ALTER TABLE blocks DROP COLUMN marks;"
+            "CREATE INDEX checkpoint_index ON events(sid, seq) WHERE kind = 'checkpoint';"
+            "CREATE INDEX checkpoint_deleted_index ON events(sid, seq) WHERE kind = 'checkpoint.deleted';"
+            "PRAGMA user_version=3");
+    tide_store_close(TAKE(f->store));
+}
+
+static int64_t indexes(struct fixture *f)
+{
+    return sql_int(f->path, "SELECT count(*) FROM sqlite_schema WHERE name IN ('checkpoint_index',"
+                            " 'checkpoint_deleted_index')");
+}
+
+static void marks_are_made_of_the_indexes_of_version_3(void **state)
+{
+    static const char same[] =
+        "SELECT count(*) = (SELECT count(*) FROM was) AND count(*) > 4 AND sum(b.marks = w.marks) = count(*)"
+        " AND sum(b.marks = zeroblob(64)) = 2 AND sum(typeof(b.marks) = 'blob') = count(*)"
+        " FROM blocks b JOIN was w USING (sid, seq)";
+    struct fixture *f = *state;
+
+    make_version_3(f);
+    assert_int_equal(indexes(f), 2);
+    opened(f);
+    assert_int_equal(sql_int(f->path, same), 1);
+    assert_int_equal(indexes(f), 0);
+    assert_int_equal(sql_int(f->path, "PRAGMA user_version"), 4);
+    OK(tide_store_check(f->store, 0, NULL, NULL, NULL, &err));
+    tide_store_close(TAKE(f->store));
+    sql_run(f->path, NULL, "UPDATE blocks SET marks = NULL; PRAGMA user_version=3"); /* again, without the indexes */
+    opened(f);
+    assert_int_equal(sql_int(f->path, same), 1);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(version_2_is_upgraded_with_nothing_lost),  CASE(runs_that_version_2_left_open_are_found),
-        CASE(caches_of_version_2_are_not_read),         CASE(what_was_damaged_before_the_upgrade_is_damaged_after_it),
-        CASE(version_2_is_not_read_without_an_upgrade), CASE(a_wrong_key_upgrades_nothing),
+        CASE(version_2_is_upgraded_with_nothing_lost),    CASE(runs_that_version_2_left_open_are_found),
+        CASE(caches_of_version_2_are_not_read),           CASE(what_was_damaged_before_the_upgrade_is_damaged_after_it),
+        CASE(version_2_is_not_read_without_an_upgrade),   CASE(a_wrong_key_upgrades_nothing),
+        CASE(marks_are_made_of_the_indexes_of_version_3),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options that several commands have, read in one way. */
+#include "cli/options.h"
+
+bool is_continue(const struct args *args)
+{
+    const char *how = args_text(args, "on-store-error");
+
+    return how && strcmp(how, "continue") == 0;
+}
+
+struct graph_want graph_want_from(const struct args *args)
+{
+    return (struct graph_want){
+        .opt = {.threads = (int)args_int(args, "parallel", 0), .on_store_error_continue = is_continue(args)},
+        .provider = args_text(args, "provider"),
+        .model = args_text(args, "model"),
+        .base_url = args_text(args, "base-url"),
+        .script = args_text(args, "script"),
+        .yes = args_on(args, "yes"),
+        .no_input = args_on(args, "no-input"),
+        .output = args_text(args, "output"),
+        .quiet = args_on(args, "quiet")};
+}
+
+const char *set_from_input(const struct args *args)
+{
+    const char *set;
+
+    for (size_t i = 0; (set = args_nth(args, "set", i)); i++) {
+        const char *eq = strchr(set, '=');
+
+        if (eq && strcmp(eq + 1, "-") == 0)
+            return set;
+    }
+    return NULL;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Options that several commands have, each written once, so that the same word means and takes the same everywhere; {OPT_X}
+ * is a row, and what a command says of it in its own words is the argument. And how those of graphs are read.
+ */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "cli/args.h"
+#include "cli/graph_view.h"
+
+#define OPT_MANY(NAME, VALUE, HELP)                                                                                    \
+    .name = NAME, .type = VALUE_TEXT, .value = VALUE, .many = true, .help = HELP "; may be given more than once"
+
+/* ---- who answers ---- */
+
+#define OPT_PROVIDER(HELP)                                                                                             \
+    .name = "provider", .type = VALUE_WORD, .words = "anthropic openai script", .value = "TYPE", .help = HELP
+#define OPT_MODEL(HELP) .name = "model", .type = VALUE_TEXT, .value = "NAME", .help = HELP
+#define OPT_BASE_URL                                                                                                   \
+    .name = "base-url", .type = VALUE_TEXT, .value = "URL", .help = "another server that speaks the provider's protocol"
+#define OPT_SCRIPT                                                                                                     \
+    .name = "script", .type = VALUE_FILE, .value = "FILE", .help = "answer from this file: no account, no network"
+
+/* ---- how it runs and what is shown ---- */
+
+#define OPT_PARALLEL(HELP) .name = "parallel", .type = VALUE_INT, .value = "N", .min = 1, .max = 1024, .help = HELP
+#define OPT_YES .name = "yes", .help = "allow every tool that the settings do not refuse"
+#define OPT_ON_STORE_ERROR(HELP)                                                                                       \
+    .name = "on-store-error", .type = VALUE_WORD, .words = "stop continue", .value = "HOW",                            \
+    .help = "when the store cannot be written: stop (the default) " HELP
+#define STORE_ERROR_HELP "holds the run until it can, continue goes on with pure work in memory"
+#define OPT_OUTPUT(HELP)                                                                                               \
+    .name = "output", .type = VALUE_WORD, .words = "text json stream-json", .value = "HOW",                            \
+    .help = HELP " (text, the default), one object, or one object a line as it happens"
+#define OPT_QUIET .name = "quiet", .letter = 'q', .help = "show nothing of what happens, only what comes of it"
+
+/* ---- waits ---- */
+
+#define OPT_TOKEN                                                                                                      \
+    .name = "token", .type = VALUE_TEXT, .value = "TOKEN|-|@FILE",                                                     \
+    .help = "the token of the wait; others can see it in `ps`: better - (standard input) or @ and a file"
+#define OPT_TOKEN_FD(MIN, WHICH)                                                                                       \
+    .name = "token-fd", .type = VALUE_INT, .value = "FD", .min = MIN, .max = 1 << 20,                                  \
+    .help = "write the token of " WHICH " wait into this descriptor instead of showing it"
+#define OPT_INPUT(HELP) .name = "input", .type = VALUE_TEXT, .value = "TEXT", .help = HELP
+#define OPT_INPUT_JSON .name = "input-json", .type = VALUE_TEXT, .value = "JSON", .help = "the answer, as JSON"
+
+/* ---- reading them ---- */
+
+/* --on-store-error continue */
+bool is_continue(const struct args *args);
+
+/* What `run` and `sessions resume` are told alike. */
+struct graph_want graph_want_from(const struct args *args);
+
+/* The first --set that takes standard input; NULL: none. */
+const char *set_from_input(const struct args *args);
+
+#endif

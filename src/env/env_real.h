@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the real machine share (env_real.c, env_real_proc.c). */
+#ifndef ENV_ENV_REAL_H
+#define ENV_ENV_REAL_H
+
+#include "env/env.h"
+
+void env_real_self(struct env *e, struct env_proc *ret);
+enum env_life env_real_life(struct env *e, const struct env_proc *who);
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who this process is, and whether another one still lives: what /proc says, and what only looks alive. */
+#include "env/env_real.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct proc_stat {
+    char state;
+    int64_t threads;
+    uint64_t start_time;
+};
+
+/* The file's text without its last newline; false when it cannot be read. */
+static bool read_small(const char *path, char *out, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return false;
+    do {
+        n = read(fd, out, size - 1);
+    } while (n < 0 && errno == EINTR);
+    close(fd);
+    if (n <= 0)
+        return false;
+    out[n - (out[n - 1] == '\n')] = '\0';
+    return true;
+}
+
+/* Fields 3 (state), 20 (threads) and 22 (start time). The name, field 2, may hold spaces and parentheses. */
+static bool read_proc_stat(const char *path, struct proc_stat *ret)
+{
+    char text[1024];
+
+    if (!read_small(path, text, sizeof text))
+        return false;
+    const char *after_name = strrchr(text, ')');
+    return after_name && sscanf(after_name,
+                                ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                                "%" SCNd64 " %*s %" SCNu64,
+                                &ret->state, &ret->threads, &ret->start_time) == 3;
+}
+
+static void look_at_self(struct env_proc *ret)
+{
+    struct proc_stat ps = {0};
+    struct stat ns;
+
+    *ret = (struct env_proc){.pid = getpid()};
+    if (!read_small("/proc/sys/kernel/random/boot_id", ret->kernel_boot, sizeof ret->kernel_boot))
+        ret->kernel_boot[0] = '\0';
+    if (stat("/proc/self/ns/pid", &ns) == 0)
+        ret->pid_ns = ns.st_ino;
+    if (read_proc_stat("/proc/self/stat", &ps))
+        ret->start_time = ps.start_time;
+}
+
+/* What does not change is read once; a child of ours reads it anew. */
+static _Thread_local struct env_proc self_known;
+
+static void forget_self(void)
+{
+    self_known.pid = 0;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, forget_self);
+}
+
+void env_real_self(struct env *e, struct env_proc *ret)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)e;
+    pthread_once(&once, watch_forks);
+    if (self_known.pid != getpid() || !self_known.kernel_boot[0] || !self_known.pid_ns || !self_known.start_time)
+        look_at_self(&self_known);
+    *ret = self_known;
+}
+
+/* /proc does not show the process: gone, or hidden from us (hidepid), when nothing more can be told. */
+static enum env_life life_unseen(int64_t pid)
+{
+    return kill((pid_t)pid, 0) != 0 && errno == ESRCH ? ENV_DEAD : ENV_ELSEWHERE;
+}
+
+/*
+ * An earlier boot of this machine looks like another machine: expiry decides. A first thread that has ended while
+ * others run shows as a zombie, but the process lives.
+ */
+enum env_life env_real_life(struct env *e, const struct env_proc *who)
+{
+    struct env_proc self;
+    struct proc_stat ps;
+    char path[64];
+
+    env_real_self(e, &self);
+    if (!self.kernel_boot[0] || !self.pid_ns || strcmp(self.kernel_boot, who->kernel_boot) != 0 ||
+        self.pid_ns != who->pid_ns)
+        return ENV_ELSEWHERE;
+    if (who->pid == self.pid && who->start_time == self.start_time)
+        return ENV_ALIVE;
+    if (who->pid <= 0 || who->pid > INT_MAX)
+        return ENV_DEAD;
+    snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", who->pid);
+    if (!read_proc_stat(path, &ps))
+        return life_unseen(who->pid);
+    if (ps.start_time != who->start_time || ps.state == 'X' || ps.state == 'x')
+        return ENV_DEAD;
+    if (ps.state == 'T' || ps.state == 't')
+        return ENV_STOPPED;
+    return ps.state == 'Z' && ps.threads <= 1 ? ENV_DEAD : ENV_ALIVE;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a graph goes on behind a node: the ways that are open, chosen by conditions or by a model, and recorded. */
+#include <inttypes.h>
+
+#include "graph/exec.h"
+
+static void on_problem(void *arg, const struct spec_edge *edge, const char *path, const char *what)
+{
+    struct job *j = arg;
+    struct exec *x = j->x;
+    size_t len = strlen(path);
+    struct json_out *o = exec_open(x, "edge.refused");
+
+    json_out_kstr(o, STR("from"), str_from(j->name));
+    if (edge) {
+        json_out_kstr(o, STR("to"), edge->to);
+        json_out_kstr_opt(o, STR("edge"), edge->id);
+    }
+    json_out_kstr(o, STR("reason"), str_from(what));
+    exec_close(x);
+    if (edge && len > 5 && strcmp(path + len - 5, ".when") == 0)
+        exec_notice(x, j->name, "edge %s → %.*s not taken: %s (%s)", j->name, STR_ARG(edge->to), what, path);
+    else
+        exec_notice(x, j->name, "%s: %s", path, what);
+}
+
+/* A node that was entered as often as it may be. */
+static bool is_closed(void *arg, size_t to)
+{
+    struct job *j = arg;
+    const struct content *c = &j->x->view->content;
+    const struct spec_node *n = &j->place.graph->nodes.at[to];
+    const int64_t *visits;
+    const char *name;
+    struct json_out *o;
+
+    if (!n->max_visits)
+        return false;
+    name = place_beside(&j->x->scratch, j->place.frame, n->id);
+    visits = map_get(&c->visits, str_from(name));
+    if ((visits ? *visits : 0) < n->max_visits || map_get(&c->position.ready, str_from(name)))
+        return false; /* one that is to be entered is entered once, however many come to it */
+    o = exec_open(j->x, "edge.refused");
+    json_out_kstr(o, STR("from"), str_from(j->name));
+    json_out_kstr(o, STR("to"), str_from(name));
+    json_out_kstr(o, STR("reason"), STR("max_visits"));
+    exec_close(j->x);
+    exec_notice(j->x, j->name, "%s was entered as often as it may be (max_visits %" PRId64 ")", name, n->max_visits);
+    return true;
+}
+
+static enum tide_code ask_model(void *arg, const struct spec_edge *edge, int *ret_yes, struct tide_err *err)
+{
+    struct job *j = arg;
+
+    return job_decide(j, edge, ret_yes, err);
+}
+
+static struct str result_json(struct exec *x, const char *name, int64_t visit, int64_t attempt, struct str error)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(1 << 16);
+    struct json_out o = json_out_to(&text);
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("status"), error.len ? STR("failure") : STR("success"));
+    json_out_kbool(&o, STR("success"), !error.len);
+    json_out_kstr(&o, STR("node"), str_from(name));
+    json_out_kint(&o, STR("visit"), visit);
+    json_out_kint(&o, STR("attempt"), attempt);
+    if (error.len)
+        json_out_kraw(&o, STR("error"), error);
+    json_out_end(&o, '}');
+    return arena_dup(&x->scratch, buf_view(&text));
+}
+
+/* Only then is all of the memory written out for them. */
+static bool has_expressions(const struct spec_graph *g, const struct spec_node *n)
+{
+    for (size_t i = 0; i < n->n_edges; i++)
+        if (g->edges.at[n->first_edge + i].when.expr || g->edges.at[n->first_edge + i].map.n)
+            return true;
+    return n->routes.n > 0;
+}
+
+/* `values`: what the node sets, seen by conditions as if it were in the memory already. */
+enum tide_code end_choose(struct job *j, struct str output, const struct json *values, struct str error, bool ask,
+                          struct tide_err *err)
+{
+    struct exec *x = j->x;
+    AUTO(buf_done) struct buf memory = BUF_INIT(SIZE_MAX / 4);
+    struct choose c = {.graph = j->place.graph,
+                       .node = j->place.node,
+                       .failed = error.len > 0,
+                       .output = output,
+                       .decide = ask ? ask_model : NULL,
+                       .problem = on_problem,
+                       .closed = is_closed,
+                       .arg = j,
+                       .arena = &j->arena};
+
+    if (!j->place.node->n_arcs || j->place.map)
+        return TIDE_OK;
+    if (has_expressions(j->place.graph, j->place.node)) {
+        place_memory(x, j->place.frame, values, false, &memory);
+        c.memory = buf_view(&memory);
+        c.result = arena_dup(&j->arena, result_json(x, j->name, j->visit, j->attempt, error)); /* beyond the lock */
+    }
+    return choose_ways(&c, &j->ways, &j->n_ways, err);
+}
+
+static void put_way(struct job *j, const struct choice *way, size_t i)
+{
+    struct exec *x = j->x;
+    const struct spec_node *to = &j->place.graph->nodes.at[way->to];
+    const char *target = place_beside(&x->scratch, j->place.frame, to->id);
+    struct str local = place_local(str_from(j->name));
+    struct json_out *o = exec_open(x, "edge.taken");
+
+    json_out_kstr(o, STR("from"), str_from(j->name));
+    json_out_kstr(o, STR("to"), str_from(target));
+    if (way->edge)
+        json_out_kstr_opt(o, STR("edge"), way->edge->id);
+    if (j->n_ways > 1)
+        json_out_kstr(o, STR("branch"),
+                      str_from(arena_printf(&x->scratch, "%s%s%.*s#%" PRId64 ":%zu", j->branch ? j->branch : "",
+                                            j->branch && j->branch[0] ? "/" : "", STR_ARG(local), j->visit, i)));
+    else
+        json_out_kstr_opt(o, STR("branch"), str_from(j->branch));
+    if (way->values.len)
+        json_out_kraw(o, STR("values"), way->values);
+    exec_close(x);
+    exec_note(x, &(struct tide_graph_event){.what = TIDE_GRAPH_EDGE, .node = j->name, .to = target});
+}
+
+const char *ways_put(struct job *j)
+{
+    for (size_t i = 0; i < j->n_ways; i++)
+        put_way(j, &j->ways[i], i);
+    for (size_t i = 0; i < j->n_ways; i++) /* behind all of them: from between two the others would be lost */
+        marks_edge(j->x, j->name,
+                   place_beside(&j->x->scratch, j->place.frame, j->place.graph->nodes.at[j->ways[i].to].id));
+    return j->n_ways ? place_beside(&j->x->scratch, j->place.frame, j->place.graph->nodes.at[j->ways[0].to].id) : NULL;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether the graph that is given fits where it would start: every node that is open is there, has what it needs, and may
+ * run. What its nodes would miss only later is a warning.
+ */
+#include <inttypes.h>
+
+#include "graph/resume.h"
+
+/* ---- a node that is open ---- */
+
+static bool is_named(const char *const *names, const char *name)
+{
+    for (; names && *names; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+static const char *old_name(const struct outlook *o, const char *name)
+{
+    for (const char *const *r = o->opt->renames; r && r[0] && r[1]; r += 2)
+        if (strcmp(r[1], name) == 0)
+            return r[0];
+    return name;
+}
+
+static void refuse_gone(struct outlook *o, const char *name)
+{
+    struct spec_diff diff;
+    const struct spec_node *old = o->before ? spec_find(o->before->spec->graph, str_from(name)) : NULL;
+    const char *remedy = "give the graph a node of this name, name the one it is now with --map OLD=NEW, or --fallback";
+
+    if (old) {
+        spec_compare(&o->arena, o->before->spec->graph, o->x->graph, &diff);
+        if (diff.nodes[old->index].rename != SPEC_NONE)
+            remedy = WORDS(o, "--map %s=%s if that is its new name", name,
+                           o->x->graph->nodes.at[diff.nodes[old->index].rename].id.ptr);
+    }
+    outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, name,
+                   WORDS(o, "node '%s', which is to run next, is not in this graph", name), remedy);
+}
+
+static const char *lost_output(const struct spec_node *old, const struct spec_node *new)
+{
+    for (size_t i = 0; i < old->outputs.n; i++) {
+        size_t k = 0;
+
+        while (k < new->outputs.n && !str_eq(new->outputs.at[k], old->outputs.at[i]))
+            k++;
+        if (k == new->outputs.n)
+            return old->outputs.at[i].ptr;
+    }
+    return NULL;
+}
+
+/* One that was begun cannot become another; one that begins anew can. */
+static void check_changed(struct outlook *o, const char *name, const struct task *t, const struct spec_node *new)
+{
+    const char *lost, *what = NULL;
+    struct place p;
+
+    if (!o->before || !place_find(o->before->spec->graph, str_from(old_name(o, name)), &p))
+        return;
+    lost = lost_output(p.node, new);
+    if (p.node->type != new->type)
+        what =
+            WORDS(o, "node '%s' was %s and is %s now", name, spec_node_words[p.node->type], spec_node_words[new->type]);
+    else if (lost)
+        what = WORDS(o, "node '%s' no longer sets '%s'", name, lost);
+    if (what && (t->state == TASK_READY || t->state == TASK_FAILED))
+        outlook_warn(o, what);
+    else if (what)
+        outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, name, WORDS(o, "%s, and it was cut half-way", what),
+                       "go on with the graph it ran, or take a checkpoint before it (--checkpoint, --fallback)");
+}
+
+/* False: it is there already. */
+static bool note_missing(struct outlook *o, const char *node, struct str key, bool secret, bool later)
+{
+    for (size_t i = 0; i < o->n_missing; i++)
+        if (strcmp(o->missing[i].node, node) == 0 && str_eq(str_from(o->missing[i].key), key))
+            return false;
+    if (o->n_missing == o->cap_missing) {
+        o->cap_missing = o->cap_missing ? o->cap_missing * 2 : 8;
+        o->missing = mem_grow(o->missing, o->cap_missing * sizeof *o->missing);
+    }
+    o->missing[o->n_missing++] =
+        (struct missing){arena_dup(&o->arena, str_from(node)).ptr, arena_dup(&o->arena, key).ptr, secret, later};
+    return true;
+}
+
+static void add_missing(struct outlook *o, const char *node, struct str key, bool later)
+{
+    bool secret = exec_is_excluded(o->x, key);
+
+    if (!note_missing(o, node, key, secret, later))
+        return;
+    if (later)
+        outlook_warn(o, WORDS(o, "node '%s', which may come later, needs '%.*s', which is never stored: --set %.*s=…",
+                              node, STR_ARG(key), STR_ARG(key)));
+    else
+        outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, node,
+                       WORDS(o, "node '%s' needs '%.*s', which %s", node, STR_ARG(key),
+                             secret ? "is never stored and was not given again" : "nobody has set"),
+                       WORDS(o, "--set %.*s=…", STR_ARG(key)));
+}
+
+/* Those that are still to come from others that are open are not missed yet. */
+static void check_inputs(struct outlook *o, const char *name, const struct task *t, const struct place *p)
+{
+    const struct position *pos = &o->x->view->content.position;
+    bool alone = pos->ready.live + pos->active.live == 1;
+    struct map *given = &o->x->secrets;
+    struct str missing[64];
+    size_t n = 0;
+
+    if (t->state == TASK_DECIDING || (t->state == TASK_READY && !alone) || is_named(o->opt->happened, name) ||
+        map_get(&pos->scopes, str_from(place_frame(&o->arena, name, t->visit))))
+        return;
+    while (n < sizeof missing / sizeof missing[0]) {
+        AUTO(buf_done) struct buf ignored = BUF_INIT(SIZE_MAX / 4);
+
+        if (place_inputs(o->x, p, t, true, &ignored, &missing[n]))
+            break;
+        map_set_text(given, missing[n++], STR("null")); /* so that the next one is told */
+    }
+    for (size_t i = 0; i < n; i++) {
+        map_drop(given, missing[i]);
+        add_missing(o, name, missing[i], false);
+    }
+}
+
+static bool is_stuck(const struct task *t, const struct place *p)
+{
+    return p->node->type == SPEC_FUNCTION && p->node->effect == SPEC_ONCE &&
+           (t->state == TASK_RUNNING || t->state == TASK_FAILED);
+}
+
+static void check_once(struct outlook *o, const char *name, const struct task *t, const struct place *p)
+{
+    bool inside = p->frame.len && p->node->outputs.n; /* nobody can say what it gave */
+
+    if (!is_stuck(t, p) || t->happened || is_named(o->opt->retry, name) || is_named(o->opt->happened, name))
+        return; /* happened: what it gave is in the log, and is taken from there */
+    outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name,
+                   WORDS(o, "node '%s' must happen once and %s", name, t->state == TASK_FAILED ? "failed" : "was cut"),
+                   inside ? WORDS(o, "--retry '%s' runs it again, if it did not happen", name)
+                          : WORDS(o, "find out whether it happened, then --happened %s or --retry %s", name, name));
+}
+
+/* ---- what was allowed by name ---- */
+
+static void check_named(struct outlook *o, const char *option, const char *const *names)
+{
+    for (; names && *names; names++) {
+        const struct task *t = map_get(&o->x->view->content.position.active, str_from(*names));
+        struct place p;
+
+        if (!t || !place_find(o->x->graph, str_from(*names), &p) || !is_stuck(t, &p))
+            outlook_refuse(
+                o, REFUSED_FOR_GOOD, TIDE_INVALID, *names,
+                WORDS(o, "%s %s: no node of this name that must happen once failed or was cut", option, *names),
+                "leave it out");
+    }
+}
+
+static bool has_text(const struct spec_texts *list, struct str text)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (str_eq(list->at[i], text))
+            return true;
+    return false;
+}
+
+/* What it gave is known from the memory alone: nodes behind it must not find nothing where it has promised something. */
+static void check_happened(struct outlook *o, const char *name)
+{
+    AUTO(buf_done) struct buf keys = BUF_INIT((size_t)1 << 20), sets = BUF_INIT((size_t)1 << 20);
+    const struct map *scope;
+    struct place p;
+
+    if (!map_get(&o->x->view->content.position.active, str_from(name)) || !place_find(o->x->graph, str_from(name), &p))
+        return;
+    scope = p.map ? NULL : position_scope(&o->x->view->content, p.frame, false);
+    for (size_t i = 0; i < p.node->outputs.n; i++) {
+        struct str key = p.node->outputs.at[i];
+
+        if (has_text(&p.node->nullable_outputs, key) || exec_is_excluded(o->x, key) || (scope && map_get(scope, key)))
+            continue;
+        buf_addf(&keys, "%s%.*s", keys.len ? ", " : "", STR_ARG(key));
+        buf_addf(&sets, "%s--set %.*s=…", sets.len ? " " : "", STR_ARG(key));
+        if (!p.frame.len)
+            note_missing(o, name, key, false, false);
+    }
+    if (keys.len && p.frame.len)
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
+                       WORDS(o, "--happened %s: what it gave (%s) is not known, and inside a %s no value can be set",
+                             name, buf_cstr(&keys), p.map ? "map" : "graph of a node"),
+                       WORDS(o, "--retry '%s' runs it again; --checkpoint goes back to before it", name));
+    else if (keys.len)
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
+                       WORDS(o, "--happened %s: outputs of %s stay unset (%s)", name, name, buf_cstr(&keys)),
+                       buf_cstr(&sets));
+}
+
+static void check_all_happened(struct outlook *o)
+{
+    check_named(o, "--happened", o->opt->happened);
+    for (const char *const *name = o->opt->happened; name && *name; name++)
+        check_happened(o, *name);
+}
+
+/* ---- how far it may go ---- */
+
+static void check_steps(struct outlook *o)
+{
+    const struct position *p = &o->x->view->content.position;
+    int64_t most = o->x->graph->max_steps;
+
+    if (most && p->ready.live && p->steps >= most)
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+                       WORDS(o, "max_steps: %" PRId64 " nodes have run, and the graph allows %" PRId64, p->steps, most),
+                       "--graph NEW.json with a higher max_steps");
+}
+
+/* ---- secrets that are needed later ---- */
+
+static void mark_after(const struct spec_graph *g, unsigned char *reach)
+{
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (size_t i = 0; i < g->n_arcs; i++)
+            if (reach[g->arcs[i].from] && !reach[g->arcs[i].to])
+                reach[g->arcs[i].to] = grown = true;
+    }
+}
+
+static void mark_open(const struct spec_graph *g, const struct map *tasks, unsigned char *reach)
+{
+    for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e)) {
+        const struct spec_node *n = spec_find(g, (struct str){e->key, strcspn(e->key, "#/[")});
+
+        if (n)
+            reach[n->index] = 1;
+    }
+}
+
+static void check_later(struct outlook *o)
+{
+    const struct spec_graph *g = o->x->graph;
+    const struct content *c = &o->x->view->content;
+    unsigned char *reach = arena_zero(&o->arena, g->nodes.n + 1);
+
+    mark_open(g, &c->position.ready, reach);
+    mark_open(g, &c->position.active, reach);
+    mark_after(g, reach);
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        const struct spec_texts *in = &g->nodes.at[i].inputs;
+
+        for (size_t k = 0; reach[i] && k < in->n; k++)
+            if (exec_is_excluded(o->x, in->at[k]) && !map_get(&o->x->secrets, in->at[k]) &&
+                !map_get(&c->memory, in->at[k]))
+                add_missing(o, g->nodes.at[i].id.ptr, in->at[k], true);
+    }
+}
+
+/* ---- all of it ---- */
+
+static void check_tasks(struct outlook *o, const struct map *tasks)
+{
+    for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e)) {
+        struct place p;
+
+        if (!place_find(o->x->graph, map_key(e), &p)) {
+            refuse_gone(o, e->key);
+            continue;
+        }
+        check_changed(o, e->key, e->value, p.node);
+        check_inputs(o, e->key, e->value, &p);
+        check_once(o, e->key, e->value, &p);
+    }
+}
+
+void outlook_nodes(struct outlook *o)
+{
+    check_tasks(o, &o->x->view->content.position.active);
+    check_tasks(o, &o->x->view->content.position.ready);
+    check_named(o, "--retry", o->opt->retry);
+    check_all_happened(o);
+    check_steps(o);
+    check_later(o);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the parts of a status: what status.c finds out and the others put into words. */
+#ifndef SESSION_STATUS_INTERNAL_H
+#define SESSION_STATUS_INTERNAL_H
+
+#include "session/status.h"
+
+/* What the sentences and commands are made of. */
+struct subject {
+    struct status *st;
+    const struct state *state;
+    const struct run *run;
+    bool has_program; /* `tidemark resume` can run it */
+    int64_t now_ms;
+    bool chat;  /* that is the agent's loop: a prompt begins its next run */
+    bool graph; /* it is a graph: what it stands at are nodes */
+};
+
+/* What a node that failed with this code needs before it can go on. */
+enum mending {
+    MEND_NOTHING, /* it may well go on as it is */
+    MEND_GRAPH,   /* another graph alone helps */
+    MEND_EITHER,  /* another graph, or another value: with the same of both it ends there again */
+    MEND_HERE,    /* something of this machine, or another graph */
+    MEND_VALUE
+};
+
+void status_say(const struct subject *o);   /* status_why.c: the sentence */
+void status_offer(const struct subject *o); /* status_next.c: the commands */
+
+/* ---- status_next.c: what stands in the way of going on; the sentence says it, the commands follow from it */
+const char *status_stuck(const struct subject *o); /* at what; NULL: at nothing */
+enum mending status_mending(const struct subject *o);
+bool status_hollow(const struct subject *o);
+
+static inline const char *wait_word(const struct run *r)
+{
+    return r->wait_kind ? r->wait_kind : "input";
+}
+
+#endif

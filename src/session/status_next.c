@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The commands that move a session, the likeliest first. Words in capitals are for the person to fill in. What stands in the
+ * way of going on is found out first: a command that would only end there again is not offered.
+ */
+#include "session/status_internal.h"
+
+#include <inttypes.h>
+
+/* ---- What stands in the way ---------------------------------------------------------------------------------------- */
+
+/* A node that must happen once and was cut. */
+static const char *cut_node(const struct subject *o)
+{
+    const struct map *effects = &o->state->ledger.effects;
+
+    for (struct map_entry *e = map_next(effects, NULL); e; e = map_next(effects, e)) {
+        const struct effect *f = e->value;
+
+        if (!f->past && f->tool && f->effect && strcmp(f->effect, "once") == 0 && strncmp(e->key, "node:", 5) == 0)
+            return f->tool;
+    }
+    return NULL;
+}
+
+/* What must happen once, failed or was cut, and is still to be gone on with. A rollback leaves a node behind; an edge may
+ * have taken care of it. */
+const char *status_stuck(const struct subject *o)
+{
+    const char *cut = o->graph ? cut_node(o) : NULL, *stuck = o->state->ledger.stuck;
+    const struct task *t = o->graph && stuck ? map_get(&o->state->content.position.active, str_from(stuck)) : NULL;
+
+    if (o->chat || cut || !o->graph)
+        return o->chat ? NULL : cut ? cut : stuck;
+    return t && (t->state == TASK_RUNNING || t->state == TASK_FAILED) ? stuck : NULL;
+}
+
+enum mending status_mending(const struct subject *o)
+{
+    static const struct {
+        const char *code;
+        enum mending mend;
+    } known[] = {
+        {"max_steps", MEND_GRAPH}, {"conflict", MEND_GRAPH}, {"secret", MEND_GRAPH},        {"too_big", MEND_EITHER},
+        {"template", MEND_EITHER}, {"lua", MEND_EITHER},     {"choice", MEND_EITHER},       {"limit", MEND_EITHER},
+        {"not_found", MEND_HERE},  {"denied", MEND_HERE},    {"missing_input", MEND_VALUE},
+    };
+    const struct run *r = o->run;
+    const char *code = o->graph && r->end == RUN_FAILED && o->st->is_resumable ? r->error_code : NULL;
+
+    for (size_t i = 0; code && i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].code, code) == 0)
+            return known[i].mend;
+    return MEND_NOTHING;
+}
+
+/* A graph inside that is over without what it promised: nothing in it is left to run. */
+bool status_hollow(const struct subject *o)
+{
+    const struct run *r = o->run;
+    const struct position *p = &o->state->content.position;
+    const struct task *t = o->graph && r->failed_at_node ? map_get(&p->active, str_from(r->failed_at_node)) : NULL;
+    char frame[256];
+
+    if (!t || !r->error_code || strcmp(r->error_code, "missing_output") != 0)
+        return false;
+    snprintf(frame, sizeof frame, "%s#%" PRId64, r->failed_at_node, t->visit);
+    return map_get(&p->scopes, str_from(frame)) != NULL;
+}
+
+/* ---- The commands -------------------------------------------------------------------------------------------------- */
+
+static void offer(const struct subject *o, const char *before, const char *after)
+{
+    struct status *s = o->st;
+
+    if (s->next_count < STATUS_NEXT)
+        snprintf(s->next[s->next_count++], STATUS_COMMAND, "tidemark %s %s%s", before, o->state->session, after);
+}
+
+/* `tidemark resume` runs programs that `tidemark exec` began; others are resumed by whatever made them. */
+static void offer_resume(const struct subject *o, const char *options)
+{
+    if (o->has_program && o->st->is_resumable)
+        offer(o, o->graph ? "sessions resume" : "resume", options);
+}
+
+static void offer_new_run(const struct subject *o)
+{
+    const struct position *p = &o->state->content.position;
+
+    if (o->graph)
+        offer(o, "sessions resume", p->ready.live || p->active.live ? "" : " --checkpoint CHECKPOINT");
+    else if (o->chat)
+        offer(o, "chat --resume", "");
+    else
+        offer(o, "exec --session", " -- PROGRAM");
+}
+
+#define NAME_MAX_OFFERED 100
+
+/* As a shell takes it. False: it does not go into a command as it is. */
+static bool put_word(char *out, size_t size, const char *option, const char *name)
+{
+    bool plain = str_is_id(str_from(name));
+
+    for (const char *c = name; *c; c++)
+        if (*c == '\'' || (unsigned char)*c < ' ' || *c == 0x7f)
+            return false;
+    if (strlen(name) > NAME_MAX_OFFERED)
+        return false;
+    snprintf(out, size, plain ? " %s %s" : " %s '%s'", option, name);
+    return true;
+}
+
+/*
+ * A step that must happen once has failed, or nobody knows: going on as before would end at it again. False when there is
+ * none, or its name does not go into a command as it is.
+ */
+static bool offer_settling(const struct subject *o)
+{
+    const char *name = status_stuck(o);
+    char option[NAME_MAX_OFFERED + 32];
+
+    if (!name || !put_word(option, sizeof option, "--happened", name))
+        return false;
+    if (!o->graph || !strchr(name, '#')) /* inside of something nobody can say what it gave */
+        offer_resume(o, option);
+    if (put_word(option, sizeof option, "--retry", name))
+        offer_resume(o, option);
+    return true;
+}
+
+/* The same graph with the same memory would fail again. */
+static bool offer_mending(const struct subject *o)
+{
+    enum mending m = status_mending(o);
+
+    if (status_hollow(o)) { /* what is inside is complete: it runs again only from before it */
+        offer_resume(o, " --checkpoint CHECKPOINT --graph NEW.json");
+        return true;
+    }
+    if (m == MEND_HERE)
+        offer_resume(o, "");
+    if (m == MEND_EITHER || m == MEND_VALUE)
+        offer_resume(o, " --set KEY=VALUE");
+    if (m == MEND_GRAPH || m == MEND_EITHER || m == MEND_HERE)
+        offer_resume(o, " --graph NEW.json");
+    return m != MEND_NOTHING;
+}
+
+static void next_interrupted(const struct subject *o)
+{
+    if (o->run->waiting && !o->run->due_ms && o->st->is_resumable)
+        offer(o, "token rotate", "");
+    if (!offer_settling(o))
+        offer_resume(o, "");
+    offer(o, "cancel", "");
+    if (!o->graph && (!o->has_program || !o->st->is_resumable))
+        offer(o, "exec --session", " -- PROGRAM");
+}
+
+static void next_waiting(const struct subject *o)
+{
+    bool due = o->run->due_ms && o->run->due_ms <= o->now_ms, approval = strcmp(wait_word(o->run), "approval") == 0;
+
+    if (o->run->due_ms)
+        offer_resume(o, due ? "" : " --now");
+    else
+        offer_resume(o, approval ? " --input yes" : " --input TEXT");
+    if (due && o->has_program) {
+        snprintf(o->st->next[o->st->next_count++], STATUS_COMMAND, "tidemark recover --run-due");
+        return;
+    }
+    if (!o->run->due_ms)
+        offer(o, "token rotate", "");
+    offer(o, "cancel", "");
+    if (!o->has_program)
+        offer(o, "exec --session", " -- PROGRAM");
+}
+
+static void next_running(const struct subject *o)
+{
+    offer(o, "cancel", "");
+}
+
+static void next_idle(const struct subject *o)
+{
+    if (o->run->end == RUN_COMPLETED || (!offer_settling(o) && !offer_mending(o)))
+        offer_resume(o, "");
+    if (o->st->next_count == 0)
+        offer_new_run(o);
+}
+
+void status_offer(const struct subject *o)
+{
+    static const struct {
+        const char *status;
+        void (*next)(const struct subject *o);
+    } statuses[] = {{"interrupted_startup", next_interrupted},
+                    {"interrupted_waiting", next_interrupted},
+                    {"waiting", next_waiting},
+                    {"running", next_running},
+                    {"idle", next_idle}};
+
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (strcmp(statuses[i].status, o->st->status) == 0)
+            statuses[i].next(o);
+}

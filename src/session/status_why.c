@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a status is what it is, in one sentence for people. Sentences name points in time, never spans up to now: two answers
+ * about the same state are the same text.
+ */
+#include "session/status_internal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "base/timefmt.h"
+
+#define QUOTE_MAX 200 /* bytes of a question or message that are quoted */
+#define WHEN_SIZE 32
+
+static __attribute__((format(printf, 2, 3))) void say(struct status *s, const char *fmt, ...)
+{
+    size_t len = strlen(s->why);
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(s->why + len, sizeof s->why - len, fmt, args);
+    va_end(args);
+}
+
+/* Text of somebody else, cut at a character. */
+static void say_quoted(struct status *s, const char *before, const char *text)
+{
+    size_t len = strlen(text), shown = len;
+
+    if (len > QUOTE_MAX) {
+        shown = QUOTE_MAX;
+        while (shown > 0 && ((unsigned char)text[shown] & 0xc0) == 0x80)
+            shown--;
+    }
+    say(s, "%s%.*s%s", before, (int)shown, text, shown < len ? "…" : "");
+}
+
+/* "2026-02-21 10:01:10 UTC": exact to the second, which is what a person needs. */
+static const char *when(char out[WHEN_SIZE], int64_t unix_ms)
+{
+    char iso[TIME_TEXT_SIZE];
+
+    time_format(iso, unix_ms);
+    iso[10] = ' ';
+    snprintf(out, WHEN_SIZE, "%.19s UTC", iso);
+    return out;
+}
+
+static void say_when(struct status *s, const char *before, int64_t unix_ms)
+{
+    char text[WHEN_SIZE];
+
+    if (unix_ms > 0)
+        say(s, "%s%s", before, when(text, unix_ms));
+}
+
+#define NODES_SAID 3
+
+/* "; node a and 2 more <word>" */
+static void say_nodes(const struct subject *o, const struct map *tasks, const char *word)
+{
+    size_t said = 0;
+
+    for (struct map_entry *e = map_next(tasks, NULL); e && said < NODES_SAID; e = map_next(tasks, e), said++)
+        say_quoted(o->st, said ? ", " : tasks->live > 1 ? "; nodes " : "; node ", e->key);
+    if (tasks->live > said)
+        say(o->st, " and %zu more", tasks->live - said);
+    if (said)
+        say(o->st, " %s", word);
+}
+
+/* Where a graph is: what was under way, else what comes next. */
+static void say_position(const struct subject *o, const char *word)
+{
+    const struct position *p = &o->state->content.position;
+    int64_t complete = p->steps - (int64_t)p->active.live;
+
+    if (complete > 0)
+        say(o->st, "; %" PRId64 " node%s complete", complete, complete == 1 ? " is" : "s are");
+    if (p->active.live)
+        say_nodes(o, &p->active, word);
+    else
+        say_nodes(o, &p->ready, p->ready.live > 1 ? "are next" : "is next");
+}
+
+static void say_steps(const struct subject *o)
+{
+    const struct ledger *l = &o->state->ledger;
+    const struct map_entry *e = map_next(&l->effects, NULL);
+
+    if (o->graph) {
+        say_position(o, o->state->content.position.active.live > 1 ? "were under way" : "was under way");
+        return;
+    }
+    while (e && ((const struct effect *)e->value)->past)
+        e = map_next(&l->effects, (struct map_entry *)(uintptr_t)e);
+    if (l->effects_completed > 0)
+        say(o->st, "; %" PRId64 " step%s had been finished", l->effects_completed,
+            l->effects_completed == 1 ? "" : "s");
+    if (e && ((const struct effect *)e->value)->tool)
+        say_quoted(o->st, "; it was in the middle of ", ((const struct effect *)e->value)->tool);
+}
+
+static void say_stuck(const struct subject *o)
+{
+    const char *name = status_stuck(o);
+
+    if (!name || !o->st->is_resumable)
+        return;
+    say_quoted(o->st, o->graph ? "; node " : "; step ", name);
+    say(o->st, " must happen once and failed or was cut: find out whether it happened");
+}
+
+static void say_mending(const struct subject *o)
+{
+    static const char *const words[] = {[MEND_NOTHING] = NULL,
+                                        [MEND_GRAPH] = "go on with a graph that is mended",
+                                        [MEND_EITHER] = "go on with a graph that is mended, or with another value",
+                                        [MEND_HERE] = "put it there, or go on with a graph that is mended",
+                                        [MEND_VALUE] = "set what is missing"};
+    enum mending m = status_hollow(o) ? MEND_GRAPH : status_mending(o);
+
+    if (words[m])
+        say(o->st, "; as it is it would end there again: %s", words[m]);
+}
+
+static void say_maker(const struct subject *o)
+{
+    if (!o->has_program && o->st->is_resumable)
+        say(o->st, "; resume it with the program that made it");
+}
+
+static const char *reason_sentence(const char *reason)
+{
+    static const struct {
+        const char *reason, *sentence;
+    } known[] = {
+        {"process_restart", "its process ended without a word (killed, or the machine went down)"},
+        {"process_exit", "its process ended before it did"},
+        {"shutdown", "its process was stopped in order"},
+        {"store_trouble", "the store could not be written"},
+        {"wait_timeout", "nobody answered before the deadline"},
+        {"token_revoked", "the token that answers it was revoked"},
+        {"token_expired", "the token that answers it has expired"},
+        {"token_consumed", "the token that answers it was used, and nothing went on"},
+        {"token_missing", "there is no token that answers it"},
+        {"superseded", "a newer run took its place"},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (strcmp(known[i].reason, reason) == 0)
+            return known[i].sentence;
+    }
+    return NULL;
+}
+
+static void say_reason(struct status *s, const char *before)
+{
+    const char *sentence = reason_sentence(s->reason);
+
+    if (sentence)
+        say(s, "%s%s", before, sentence);
+    else
+        say_quoted(s, before, s->reason);
+}
+
+static void say_interrupted_startup(const struct subject *o)
+{
+    const struct run *r = o->run;
+
+    if (r->end == RUN_OPEN) {
+        say(o->st, "the process that ran it");
+        if (r->pid > 0)
+            say(o->st, " (pid %" PRId64 ")", r->pid);
+        say(o->st, " is gone");
+        say_when(o->st, "; it was last heard of at ", o->state->ts_ms);
+    } else {
+        say_reason(o->st, "it was running and was cut off: ");
+        say_when(o->st, strcmp(o->st->reason, "process_restart") == 0 ? ", noticed at " : ", at ", r->ended_ms);
+        if (r->error_message)
+            say_quoted(o->st, ": ", r->error_message);
+        if (r->by_person)
+            say(o->st, "; a person stopped it, so it is not resumed by itself");
+    }
+    say_steps(o);
+    say_maker(o);
+}
+
+static void say_wait(const struct subject *o, const char *verb)
+{
+    const struct run *r = o->run;
+
+    say_quoted(o->st, verb, wait_word(r));
+    if (r->question)
+        say_quoted(o->st, ": \"", r->question);
+    if (r->question)
+        say(o->st, "\"");
+    say_when(o->st, ", since ", r->since_ms);
+}
+
+static void say_interrupted_waiting(const struct subject *o)
+{
+    const struct run *r = o->run;
+
+    say_wait(o, "it waited for ");
+    if (r->due_ms)
+        say_when(o->st, ", until ", r->due_ms);
+    say_reason(o->st, ", and that wait is over: ");
+    if (strcmp(o->st->reason, "wait_timeout") == 0)
+        say_when(o->st, ", which was ", r->deadline_ms);
+    else if (r->end == RUN_INTERRUPTED)
+        say_when(o->st, ", at ", r->ended_ms);
+    else if (strcmp(o->st->reason, "token_expired") == 0)
+        say_when(o->st, ", at ", r->token_expires_ms);
+    say_maker(o);
+}
+
+static void say_waiting(const struct subject *o)
+{
+    const struct run *r = o->run;
+
+    if (r->due_ms) {
+        bool due = r->due_ms <= o->now_ms;
+
+        say_when(o->st, due ? "it was due at " : "it sleeps until ", r->due_ms);
+        if (r->wait_name)
+            say_quoted(o->st, " (", r->wait_name);
+        if (r->wait_name)
+            say(o->st, ")");
+        if (due)
+            say(o->st, " and goes on as soon as something runs it");
+    } else {
+        say_wait(o, "it waits for ");
+        say_when(o->st, ", until ", r->deadline_ms);
+        if (r->token_expires_ms != r->deadline_ms)
+            say_when(o->st, "; the token is good until ", r->token_expires_ms);
+    }
+    say_maker(o);
+}
+
+static void say_running(const struct subject *o)
+{
+    const struct run *r = o->run;
+    const struct ledger *l = &o->state->ledger;
+
+    say(o->st, "a run is under way");
+    say_when(o->st, " since ", r->started_ms);
+    if (r->pid > 0)
+        say(o->st, " (pid %" PRId64 ")", r->pid);
+    if (o->graph)
+        say_position(o, o->state->content.position.active.live > 1 ? "are under way" : "is under way");
+    if (l->cancel_seq > r->started_seq && l->cancel_seq > r->active_seq)
+        say(o->st, "; it was asked to stop");
+}
+
+/* Some branch ended early, and that was to be so: never hidden. */
+static void say_dropped(const struct subject *o)
+{
+    const struct map *dropped = &o->state->content.position.dropped;
+    size_t said = 0;
+
+    if (!o->graph || !dropped->live)
+        return;
+    say(o->st, "; %zu node%s failed, the others went on", dropped->live, dropped->live == 1 ? "" : "s");
+    for (struct map_entry *e = map_next(dropped, NULL); e && said < NODES_SAID; e = map_next(dropped, e), said++)
+        say_quoted(o->st, said ? ", " : ": ", e->key);
+    if (dropped->live > said)
+        say(o->st, " and %zu more", dropped->live - said);
+}
+
+static void say_idle(const struct subject *o)
+{
+    const struct run *r = o->run;
+    struct status *s = o->st;
+
+    if (r->end == RUN_NONE) {
+        say(s, "nothing has run in it yet");
+        if (o->graph)
+            say_position(o, "was under way where it was forked");
+        return;
+    }
+    say(s, "its last run %s",
+        r->end == RUN_COMPLETED ? "was completed"
+        : r->end == RUN_FAILED  ? "failed"
+                                : "was cancelled");
+    say_when(s, " at ", r->ended_ms);
+    if (r->failed_at_node && !(o->graph && r->error_message)) /* there the message names it */
+        say_quoted(s, ", at node ", r->failed_at_node);
+    if (r->reason && strcmp(r->reason, s->outcome) != 0 && !(o->graph && r->error_message))
+        say_reason(s, ": ");
+    if (r->error_message)
+        say_quoted(s, ": ", r->error_message);
+    if (r->end == RUN_FAILED && !s->is_resumable)
+        say(s, "; it cannot be resumed");
+    say_dropped(o);
+    say_stuck(o);
+    if (!status_stuck(o))
+        say_mending(o);
+    say_maker(o);
+}
+
+void status_say(const struct subject *o)
+{
+    static const struct {
+        const char *status;
+        void (*say)(const struct subject *o);
+    } statuses[] = {{"interrupted_startup", say_interrupted_startup},
+                    {"interrupted_waiting", say_interrupted_waiting},
+                    {"waiting", say_waiting},
+                    {"running", say_running},
+                    {"idle", say_idle}};
+
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (strcmp(statuses[i].status, o->st->status) == 0)
+            statuses[i].say(o);
+}

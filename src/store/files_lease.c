@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who holds what. A lease is the file live/<id>.json; whoever takes it puts another file in its place, so the one before finds
+ * that its own, which it keeps open, has no name any more: one look, no reading. A process has one file in boots/ and one
+ * heartbeat for all its leases. A file of boots/ that is not there is that of a process that is gone.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/timefmt.h"
+#include "store/files_store.h"
+
+#define SMALL_MAX 8192
+#define LEASE_BYTES 320 /* of every lease: less than a sector */
+
+/* ---- leases ---- */
+
+static void lease_name(char out[TIDE_ID_SIZE + 8], const char *id)
+{
+    snprintf(out, TIDE_ID_SIZE + 8, "%s.json", id);
+}
+
+enum tide_code lease_read(struct files_store *s, const char *id, struct files_lease *ret, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
+    char path[FILES_PATH], name[TIDE_ID_SIZE + 8];
+    struct json *v;
+    enum tide_code code;
+
+    *ret = (struct files_lease){0};
+    lease_name(name, id);
+    files_path(s, path, "live", name, "");
+    code = files_get(s, path, SMALL_MAX, &text, err);
+    if (code == TIDE_NOT_FOUND)
+        return TIDE_OK;
+    if (code)
+        return code;
+    if (json_parse(&a, buf_view(&text), NULL, &v, NULL, NULL) || v->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_CORRUPT, "'%s' is damaged: it says who holds session '%s'", path, id);
+    ret->there = true;
+    ret->live = json_get_bool(v, STR("live"), true);
+    ret->hidden = json_get_bool(v, STR("hidden"), false);
+    ret->epoch = json_get_int(v, STR("epoch"), 0);
+    ret->wake_ms = json_get_int(v, STR("wake_ms"), 0);
+    snprintf(ret->boot, sizeof ret->boot, "%.*s", STR_ARG(json_get_text(&a, v, STR("boot_id"))));
+    return TIDE_OK;
+}
+
+static void lease_text(const struct files_log *l, const struct files_lease *lease, struct buf *out)
+{
+    struct json_out o = json_out_to(out);
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(l->id));
+    json_out_kstr(&o, STR("boot_id"), str_from(lease->boot));
+    json_out_kint(&o, STR("epoch"), lease->epoch);
+    json_out_kint(&o, STR("wake_ms"), lease->wake_ms);
+    json_out_kbool(&o, STR("live"), lease->live);
+    if (lease->hidden)
+        json_out_kbool(&o, STR("hidden"), true);
+    json_out_end(&o, '}');
+    while (out->len < LEASE_BYTES - 1)
+        buf_add_char(out, ' ');
+    buf_add_char(out, '\n');
+}
+
+/*
+ * Given back in its own place: that takes no space, and a sector is written whole or not at all. When the sync fails it is
+ * given back all the same: a power cut may bring back a lease of ours then, and we are gone with it.
+ */
+static enum tide_code write_in_place(struct files_store *s, struct files_log *l, const struct files_lease *lease,
+                                     struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
+    enum tide_code code;
+
+    lease_text(l, lease, &text);
+    code = ops->pwrite(l->lease_file, text.ptr, text.len, 0, err);
+    if (!code)
+        (void)!ops->sync(l->lease_file, NULL);
+    ops->close(TAKE(l->lease_file));
+    l->lease = (struct files_lease){0};
+    return code;
+}
+
+enum tide_code lease_write(struct files_store *s, struct files_log *l, const struct files_lease *lease,
+                           struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
+    char path[FILES_PATH], name[TIDE_ID_SIZE + 8];
+    enum tide_code code;
+
+    if (!lease->boot[0] && lease_is_ours(s, l) && !write_in_place(s, l, lease, err))
+        return TIDE_OK;
+    lease_text(l, lease, &text);
+    lease_name(name, l->id);
+    code = files_put(s, "live", name, buf_view(&text), true, err);
+    if (code)
+        return code;
+    if (l->lease_file)
+        ops->close(TAKE(l->lease_file));
+    l->lease = *lease;
+    l->lease.there = true;
+    if (strcmp(lease->boot, s->base.boot_id) != 0)
+        return TIDE_OK;
+    files_path(s, path, "live", name, "");
+    return ops->open(s->base.env, path, ENV_WRITE, &l->lease_file, err);
+}
+
+enum tide_code lease_remove(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    char path[FILES_PATH], dir[FILES_PATH], name[TIDE_ID_SIZE + 8];
+    enum tide_code code;
+
+    if (l->lease_file)
+        ops->close(TAKE(l->lease_file));
+    l->lease = (struct files_lease){0};
+    lease_name(name, l->id);
+    files_path(s, path, "live", name, "");
+    files_path(s, dir, "live", "", "");
+    code = ops->unlink(s->base.env, path, err);
+    return code ? code : ops->sync_dir(s->base.env, dir, err); /* or it would come back by a power cut */
+}
+
+bool lease_is_ours(struct files_store *s, struct files_log *l)
+{
+    struct env_stat st;
+
+    return l->lease_file && !s->base.env->ops->fstat(l->lease_file, &st, NULL) && st.links > 0;
+}
+
+/* ---- processes ---- */
+
+static enum tide_code boot_put(struct files_store *s, int64_t now, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
+    struct json_out o = json_out_to(&text);
+    enum tide_code code;
+    char name[64];
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("boot_id"), str_from(s->base.boot_id));
+    json_out_kstr(&o, STR("kernel_boot"), str_from(s->self.kernel_boot));
+    json_out_kint(&o, STR("pid_ns"), (int64_t)s->self.pid_ns);
+    json_out_kint(&o, STR("pid"), s->self.pid);
+    json_out_kint(&o, STR("start_time"), (int64_t)s->self.start_time);
+    json_out_kint(&o, STR("expires_ms"), now + s->base.lease_ms);
+    json_out_end(&o, '}');
+    buf_add_char(&text, '\n');
+    snprintf(name, sizeof name, "%s.json", s->base.boot_id);
+    code = files_put(s, "boots", name, buf_view(&text), !s->registered, err);
+    if (!code)
+        s->beat_due_ms = now + s->base.lease_ms / 3;
+    return code;
+}
+
+static enum tide_code boot_get(struct files_store *s, const char *boot, struct env_proc *ret, int64_t *ret_expires,
+                               struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
+    char path[FILES_PATH];
+    struct json *v;
+    enum tide_code code;
+
+    files_path(s, path, "boots", boot, ".json");
+    code = files_get(s, path, SMALL_MAX, &text, err);
+    if (code)
+        return code;
+    if (json_parse(&a, buf_view(&text), NULL, &v, NULL, NULL))
+        return TIDE_NOT_FOUND; /* a cut left it empty: whose it was is gone */
+    *ret = (struct env_proc){.pid_ns = (uint64_t)json_get_int(v, STR("pid_ns"), 0),
+                             .pid = json_get_int(v, STR("pid"), 0),
+                             .start_time = (uint64_t)json_get_int(v, STR("start_time"), 0)};
+    snprintf(ret->kernel_boot, sizeof ret->kernel_boot, "%.*s", STR_ARG(json_get_text(&a, v, STR("kernel_boot"))));
+    *ret_expires = json_get_int(v, STR("expires_ms"), 0);
+    return TIDE_OK;
+}
+
+enum tide_code boot_alive(struct files_store *s, const char *boot, bool *ret_alive, char ret_who[160],
+                          struct tide_err *err)
+{
+    struct env_proc p;
+    char until[TIME_TEXT_SIZE];
+    enum env_life life;
+    int64_t expires;
+    enum tide_code code = boot_get(s, boot, &p, &expires, err);
+
+    *ret_alive = false;
+    snprintf(ret_who, 160, "a process that is gone");
+    if (code)
+        return code == TIDE_NOT_FOUND ? TIDE_OK : code;
+    life = s->base.env->ops->life(s->base.env, &p);
+    /* One that runs here is not silent because it is dead: the clock jumped, the machine slept, the disk is full. */
+    *ret_alive = life == ENV_ALIVE || (life != ENV_DEAD && expires > env_now_ms(s->base.env));
+    time_format(until, expires);
+    snprintf(ret_who, 160, "process %" PRId64 "%s (%s, lease until %s)", p.pid,
+             life == ENV_ELSEWHERE ? " of another machine or container" : "", boot, until);
+    return TIDE_OK;
+}
+
+static enum tide_code sweep_boot(void *arg, const char *name, enum env_kind kind)
+{
+    struct files_store *s = arg;
+    char boot[64], path[FILES_PATH], who[160];
+    size_t len = strlen(name);
+    bool alive;
+
+    if (kind != ENV_FILE || len < 6 || len >= sizeof boot || strcmp(name + len - 5, ".json") != 0)
+        return TIDE_OK;
+    snprintf(boot, sizeof boot, "%.*s", (int)(len - 5), name);
+    if (strcmp(boot, s->base.boot_id) == 0 || boot_alive(s, boot, &alive, who, NULL) || alive)
+        return TIDE_OK;
+    files_path(s, path, "boots", name, "");
+    (void)!s->base.env->ops->unlink(s->base.env, path, NULL);
+    return TIDE_OK;
+}
+
+/* Before the first lease; those of processes that are gone go with it. */
+enum tide_code boot_ready(struct files_store *s, struct tide_err *err)
+{
+    char dir[FILES_PATH];
+    enum tide_code code;
+
+    if (s->registered)
+        return TIDE_OK;
+    code = boot_put(s, env_now_ms(s->base.env), err);
+    if (code)
+        return code;
+    s->registered = true;
+    group_keep_alive(s->base.group);
+    files_path(s, dir, "boots", "", "");
+    (void)!s->base.env->ops->list(s->base.env, dir, sweep_boot, s, NULL);
+    return TIDE_OK;
+}
+
+bool boot_beat_due(struct files_store *s)
+{
+    int64_t now = env_now_ms(s->base.env);
+
+    return s->registered && (now >= s->beat_due_ms || now < s->beat_due_ms - s->base.lease_ms / 3);
+}
+
+void boot_beat(struct files_store *s)
+{
+    (void)!boot_put(s, env_now_ms(s->base.env), NULL); /* the next one may get through */
+}
+
+/* Leases that are left name a process that is gone then, as they should. */
+void boot_done(struct files_store *s)
+{
+    char path[FILES_PATH];
+
+    if (!s->registered)
+        return;
+    files_path(s, path, "boots", s->base.boot_id, ".json");
+    (void)!s->base.env->ops->unlink(s->base.env, path, NULL);
+}
+
+/* ---- leases that nobody knows of ---- */
+
+void orphan_note(struct files_store *s, const char *id, int64_t epoch)
+{
+    int64_t *kept = mem_alloc(sizeof *kept);
+
+    *kept = epoch;
+    free(map_put(&s->orphans, str_from(id), kept));
+}
+
+void orphan_drop(struct files_store *s, const char *id)
+{
+    free(map_remove(&s->orphans, str_from(id)));
+}
+
+bool orphan_is(struct files_store *s, const char *id, int64_t epoch)
+{
+    const int64_t *known = map_get(&s->orphans, str_from(id));
+
+    return known && *known == epoch;
+}

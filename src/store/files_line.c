@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A line of the log of a session, without its newline:
+ *
+ *   {"seq":7,"ts":"2026-11-15T16:20:06.978Z","kind":"memory.set"   the beginning
+ *   ,"key":"a","value":{"b":1}                                     the members of the body, as they were given
+ *   ,"tidemark":{"epoch":2,"more":0,"digest":"<64 hex>"}}          the end; that of a fork's first line has
+ *       ,"parent":"<id>","parent_seq":6,"before":"<64 hex>"        these after "more", a line that is not the first of
+ *       ,"at":1                                                    its unit this
+ *
+ * A session of a million events is opened through here, so what we wrote is read without a JSON parser: the beginning
+ * from the front, the end from the back, and the body is what is left. In JSON the text of the end cannot stand inside a
+ * string (its quotes would have backslashes), and because the brackets before it pair up it is no member of something
+ * deeper either: a line that was cut is never taken for a whole one. Beyond that the digest proves the body. It does not
+ * cover `more` (callers see that the lines of a batch count down), nor the parent's id (callers see that its event has
+ * the digest `before`); parent_seq has to be seq - 1.
+ *
+ * Every other line is parsed as JSON. A time that no text of four-digit years can hold is written as a number of ms.
+ */
+#include "store/files_line.h"
+
+#include "base/json.h"
+#include "base/timefmt.h"
+
+#define FOREIGN_KIND "foreign.line"
+#define PARSED_MAX                                                                                                     \
+    ((size_t)TIDE_MAX_RECORD_BYTES + 4096)  /* bytes of a line that is parsed; of ours there is no limit */
+#define SECONDS_BELOW INT64_C(100000000000) /* smaller times are seconds (to 5138), others ms (from 1973) */
+#define HEX_SIZE ((size_t)2 * DIGEST_SIZE)
+#define TIME_LEN ((size_t)TIME_TEXT_SIZE - 1)
+
+/* ---- writing ---- */
+
+static void add_digest(struct buf *out, const unsigned char digest[DIGEST_SIZE])
+{
+    char hex[HEX_SIZE + 1];
+
+    hex_encode(hex, digest, DIGEST_SIZE);
+    buf_add(out, hex, HEX_SIZE);
+}
+
+/* Whether the time has a text; false: it would be another time's. */
+static bool time_text(int64_t ms, char ret[TIME_TEXT_SIZE])
+{
+    int64_t back;
+
+    time_format(ret, ms);
+    return time_parse((struct str){ret, TIME_LEN}, &back) && back == ms;
+}
+
+static void add_time(struct buf *out, int64_t ms)
+{
+    char text[TIME_TEXT_SIZE];
+
+    if (!time_text(ms, text)) {
+        buf_add_int(out, ms);
+        return;
+    }
+    buf_add_char(out, '"');
+    buf_add(out, text, TIME_LEN);
+    buf_add_char(out, '"');
+}
+
+static void add_mark(struct buf *out, const struct event *ev, const struct line_mark *mark)
+{
+    buf_add_str(out, STR(",\"tidemark\":{\"epoch\":"));
+    buf_add_int(out, ev->epoch);
+    buf_add_str(out, STR(",\"more\":"));
+    buf_add_int(out, mark->more);
+    if (mark->at) {
+        buf_add_str(out, STR(",\"at\":"));
+        buf_add_int(out, mark->at);
+    }
+    if (mark->parent[0]) {
+        buf_add_str(out, STR(",\"parent\":\""));
+        buf_add_str(out, str_from(mark->parent));
+        buf_add_str(out, STR("\",\"parent_seq\":"));
+        buf_add_int(out, mark->parent_seq);
+        buf_add_str(out, STR(",\"before\":\""));
+        add_digest(out, mark->before);
+        buf_add_char(out, '"');
+    }
+    buf_add_str(out, STR(",\"digest\":\""));
+    add_digest(out, ev->digest);
+    buf_add_str(out, STR("\"}"));
+}
+
+void line_write(struct buf *out, const struct event *ev, const struct line_mark *mark)
+{
+    buf_add_str(out, STR("{\"seq\":"));
+    buf_add_int(out, ev->seq);
+    buf_add_str(out, STR(",\"ts\":"));
+    add_time(out, ev->ts_ms);
+    buf_add_str(out, STR(",\"kind\":"));
+    json_quote(out, ev->kind);
+    if (ev->body.len > 2) { /* more than "{}" */
+        buf_add_char(out, ',');
+        buf_add(out, ev->body.ptr + 1, ev->body.len - 2);
+    }
+    add_mark(out, ev, mark);
+    buf_add_str(out, STR("}\n"));
+}
+
+/* ---- pieces of a line, from the front and from the back ---- */
+
+struct piece {
+    const char *p, *end;
+};
+
+static struct piece piece_of(struct str s)
+{
+    const char *p = s.len ? s.ptr : "";
+
+    return (struct piece){p, p + s.len};
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool take(struct piece *l, struct str text)
+{
+    if ((size_t)(l->end - l->p) < text.len || memcmp(l->p, text.ptr, text.len) != 0)
+        return false;
+    l->p += text.len;
+    return true;
+}
+
+static bool take_last(struct piece *l, struct str text)
+{
+    if ((size_t)(l->end - l->p) < text.len || memcmp(l->end - text.len, text.ptr, text.len) != 0)
+        return false;
+    l->end -= text.len;
+    return true;
+}
+
+/* Only the form that we write: no "007", no "-0". */
+static bool int_of(struct str text, int64_t *ret)
+{
+    size_t sign = text.len && text.ptr[0] == '-';
+
+    if (text.len > sign && text.ptr[sign] == '0' && text.len + sign > 1)
+        return false;
+    return str_to_int64(text, ret);
+}
+
+static bool take_int(struct piece *l, int64_t *ret)
+{
+    const char *begin = l->p;
+
+    if (l->p < l->end && *l->p == '-')
+        l->p++;
+    while (l->p < l->end && is_digit(*l->p))
+        l->p++;
+    return int_of((struct str){begin, (size_t)(l->p - begin)}, ret);
+}
+
+static bool take_last_int(struct piece *l, int64_t *ret)
+{
+    const char *end = l->end;
+
+    while (l->end > l->p && is_digit(l->end[-1]))
+        l->end--;
+    if (l->end > l->p && l->end[-1] == '-')
+        l->end--;
+    return int_of((struct str){l->end, (size_t)(end - l->end)}, ret);
+}
+
+static bool take_last_digest(struct piece *l, unsigned char ret[DIGEST_SIZE])
+{
+    if ((size_t)(l->end - l->p) < HEX_SIZE || !hex_decode(ret, DIGEST_SIZE, (struct str){l->end - HEX_SIZE, HEX_SIZE}))
+        return false;
+    l->end -= HEX_SIZE;
+    return true;
+}
+
+/* Up to the quote in front of it, which stays; of no more bytes than an id has. */
+static bool take_last_id(struct piece *l, char ret[TIDE_ID_SIZE])
+{
+    const char *end = l->end;
+    struct str id;
+
+    while (l->end > l->p && l->end[-1] != '"' && end - l->end < TIDE_ID_SIZE)
+        l->end--;
+    id = (struct str){l->end, (size_t)(end - l->end)};
+    if (!str_is_id(id))
+        return false;
+    memcpy(ret, id.ptr, id.len);
+    ret[id.len] = 0;
+    return true;
+}
+
+/* The same rule as for events that are appended. */
+static size_t kind_len(struct str s)
+{
+    size_t n = 0;
+
+    if (!s.len || s.ptr[0] < 'a' || s.ptr[0] > 'z')
+        return 0;
+    while (n < s.len &&
+           ((s.ptr[n] >= 'a' && s.ptr[n] <= 'z') || is_digit(s.ptr[n]) || s.ptr[n] == '_' || s.ptr[n] == '.'))
+        n++;
+    return n <= 64 ? n : 0;
+}
+
+/* ---- a line that we wrote ---- */
+
+static bool take_seq(struct piece *l, int64_t *ret_seq)
+{
+    return take(l, STR("{\"seq\":")) && take_int(l, ret_seq) && *ret_seq >= 1 && take(l, STR(",\"ts\":"));
+}
+
+/* Leaves the piece behind the quoted text or the number. */
+static bool pass_time(struct piece *l, struct str *ret_source)
+{
+    const char *begin = l->p;
+    int64_t number;
+
+    if (l->end - l->p > (ptrdiff_t)TIME_LEN + 2 && *l->p == '"')
+        l->p += TIME_LEN + 2;
+    else if (!take_int(l, &number))
+        return false;
+    *ret_source = (struct str){begin, (size_t)(l->p - begin)};
+    return true;
+}
+
+static bool take_kind(struct piece *l, struct str *ret_kind)
+{
+    if (!take(l, STR(",\"kind\":\"")))
+        return false;
+    *ret_kind = (struct str){l->p, kind_len((struct str){l->p, (size_t)(l->end - l->p)})};
+    l->p += ret_kind->len;
+    return ret_kind->len && take(l, STR("\""));
+}
+
+/* A time has one way to be written: a line that says the same in another way is not as it was written. */
+static bool read_own_time(struct str source, int64_t *ret_ms)
+{
+    char text[TIME_TEXT_SIZE];
+
+    if (source.len == TIME_LEN + 2 && source.ptr[0] == '"' && source.ptr[TIME_LEN + 1] == '"')
+        return time_parse((struct str){source.ptr + 1, TIME_LEN}, ret_ms);
+    return int_of(source, ret_ms) && !time_text(*ret_ms, text);
+}
+
+static bool take_last_fork(struct piece *l, struct line_mark *ret)
+{
+    return take_last(l, STR("\"")) && take_last_digest(l, ret->before) && take_last(l, STR(",\"before\":\"")) &&
+           take_last_int(l, &ret->parent_seq) && take_last(l, STR("\",\"parent_seq\":")) &&
+           take_last_id(l, ret->parent) && take_last(l, STR(",\"parent\":\""));
+}
+
+static bool mark_fits(const struct line_mark *mark, int64_t seq)
+{
+    return mark->more >= 0 && mark->at >= 0 && mark->at < seq &&
+           (!mark->parent[0] || (mark->parent_seq == seq - 1 && !mark->at));
+}
+
+/* Every byte of the end decides what stands before it: there is one way to read it. */
+static bool take_last_mark(struct piece *l, int64_t seq, struct line_mark *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    ret->verified = true;
+    if (!take_last(l, STR("\"}}")) || !take_last_digest(l, ret->digest) || !take_last(l, STR(",\"digest\":\"")))
+        return false;
+    if (l->end > l->p && l->end[-1] == '"' && !take_last_fork(l, ret))
+        return false;
+    if (!take_last_int(l, &ret->more))
+        return false;
+    if (take_last(l, STR(",\"at\":"))) {
+        ret->at = ret->more;
+        if (!ret->at || !take_last_int(l, &ret->more))
+            return false;
+    }
+    return take_last(l, STR(",\"more\":")) && take_last_int(l, &ret->epoch) &&
+           take_last(l, STR(",\"tidemark\":{\"epoch\":")) && mark_fits(ret, seq);
+}
+
+/* Behind the quote that ends the string; NULL: it does not end. */
+static const char *string_end(const char *p, const char *end)
+{
+    for (;;) {
+        const char *quote = memchr(p, '"', (size_t)(end - p)), *slash = quote;
+
+        if (!quote)
+            return NULL;
+        while (slash > p && slash[-1] == '\\')
+            slash--;
+        p = quote + 1;
+        if ((quote - slash) % 2 == 0)
+            return p;
+    }
+}
+
+/* Whether all brackets outside of strings have their counterparts. Takes no memory: what was cut ends here. */
+static bool is_balanced(struct piece l)
+{
+    const char *p = l.p, *end = l.end;
+    size_t depth = 0;
+
+    while (p < end) {
+        char c = *p++;
+
+        if (c == '"' && !(p = string_end(p, end)))
+            return false;
+        if (c == '{' || c == '[')
+            depth++;
+        else if ((c == '}' || c == ']') && depth-- == 0)
+            return false;
+    }
+    return depth == 0;
+}
+
+/* "{" + the members that the piece holds, which begin with a comma, + "}", with a NUL behind it. */
+static bool wrap_body(struct arena *a, const struct piece *l, struct str *ret_body)
+{
+    size_t len = (size_t)(l->end - l->p);
+    char *body;
+
+    *ret_body = STR("{}");
+    if (len == 0)
+        return true;
+    if (len < 2 || *l->p != ',' || !is_balanced(*l))
+        return false;
+    body = arena_alloc(a, len + 2);
+    body[0] = '{';
+    memcpy(body + 1, l->p + 1, len - 1);
+    memcpy(body + len, "}", 2);
+    *ret_body = (struct str){body, len + 1};
+    return true;
+}
+
+static bool read_own(struct arena *a, struct str line, struct event *ret, struct line_mark *ret_mark)
+{
+    struct piece l = piece_of(line);
+    struct event ev = {0};
+    struct line_mark mark;
+    struct str time;
+
+    if (!take_seq(&l, &ev.seq) || !pass_time(&l, &time) || !take_kind(&l, &ev.kind) ||
+        !read_own_time(time, &ev.ts_ms) || !take_last_mark(&l, ev.seq, &mark) || !wrap_body(a, &l, &ev.body))
+        return false;
+    ev.epoch = mark.epoch;
+    memcpy(ev.digest, mark.digest, DIGEST_SIZE);
+    *ret = ev;
+    *ret_mark = mark;
+    return true;
+}
+
+bool line_peek(struct str line, int64_t *ret_seq, struct line_mark *ret_mark)
+{
+    struct piece l = piece_of(line);
+    struct line_mark mark;
+    int64_t seq;
+
+    if (!take_seq(&l, &seq) || !take_last_mark(&l, seq, &mark))
+        return false;
+    *ret_seq = seq;
+    *ret_mark = mark;
+    return true;
+}
+
+struct str line_kind(struct str line)
+{
+    struct piece l = piece_of(line);
+    struct str time, kind;
+    int64_t seq;
+
+    return take_seq(&l, &seq) && pass_time(&l, &time) && take_kind(&l, &kind) ? kind : STR("");
+}
+
+/* ---- any other line ---- */
+
+static bool digits_fit(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!is_digit(p[i]))
+            return false;
+    return true;
+}
+
+/* ".5" and longer ones as ms, cut after three digits. Nothing: 0. */
+static bool take_fraction(struct piece *l, int64_t *ret_ms)
+{
+    int64_t unit = 100;
+    const char *begin;
+
+    *ret_ms = 0;
+    if (!take(l, STR(".")))
+        return true;
+    for (begin = l->p; l->p < l->end && is_digit(*l->p); l->p++, unit /= 10)
+        *ret_ms += (*l->p - '0') * unit;
+    return l->p > begin;
+}
+
+/* "Z" or "+01:00" as ms; nothing is taken for UTC, as many programs write it. All that is left. */
+static bool take_zone(struct piece *l, int64_t *ret_ms)
+{
+    const char *p = l->p;
+    int hours, minutes;
+
+    *ret_ms = 0;
+    if (l->p == l->end || (l->end - l->p == 1 && (*p == 'Z' || *p == 'z')))
+        return true;
+    if (l->end - l->p != 6 || (*p != '+' && *p != '-') || p[3] != ':' || !digits_fit(p + 1, 2) || !digits_fit(p + 4, 2))
+        return false;
+    hours = (p[1] - '0') * 10 + p[2] - '0';
+    minutes = (p[4] - '0') * 10 + p[5] - '0';
+    *ret_ms = (*p == '-' ? -60000 : 60000) * (int64_t)(hours * 60 + minutes);
+    return hours < 24 && minutes < 60;
+}
+
+/* RFC 3339: the date and the time go through time_parse() in its own form, the rest is ours. */
+static bool read_time_text(struct str text, int64_t *ret_ms)
+{
+    char whole[TIME_TEXT_SIZE] = "yyyy-mm-ddThh:mm:ss.000Z";
+    struct piece l = piece_of(text);
+    int64_t ms, fraction, zone;
+
+    if (text.len < 19 || !memchr("Tt ", text.ptr[10], 3))
+        return false;
+    memcpy(whole, text.ptr, 19);
+    whole[10] = 'T';
+    l.p += 19;
+    if (!time_parse((struct str){whole, TIME_LEN}, &ms) || !take_fraction(&l, &fraction) || !take_zone(&l, &zone))
+        return false;
+    *ret_ms = ms + fraction - zone;
+    return true;
+}
+
+/* Seconds, with or without a fraction, or ms; an exponent is refused. */
+static bool read_time_number(struct str text, int64_t *ret_ms)
+{
+    struct piece l = piece_of(text);
+    bool negative = text.ptr[0] == '-';
+    int64_t whole, fraction;
+
+    while (l.p < l.end && (*l.p == '-' || is_digit(*l.p)))
+        l.p++;
+    if (!str_to_int64((struct str){text.ptr, (size_t)(l.p - text.ptr)}, &whole) || !take_fraction(&l, &fraction) ||
+        l.p != l.end)
+        return false;
+    *ret_ms = whole;
+    if (whole > -SECONDS_BELOW && whole < SECONDS_BELOW)
+        *ret_ms = whole * 1000 + (negative ? -fraction : fraction);
+    return true;
+}
+
+static bool read_time(struct arena *a, const struct json *ts, bool ours, int64_t *ret_ms)
+{
+    *ret_ms = 0;
+    if (ours)
+        return ts && read_own_time(json_source(ts), ret_ms);
+    if (ts && ts->type == JSON_STRING)
+        return read_time_text(json_text(a, ts), ret_ms);
+    return !ts || (ts->type == JSON_NUMBER && read_time_number(ts->raw, ret_ms));
+}
+
+static bool get_int(const struct json *object, struct str key, int64_t *ret)
+{
+    const struct json *v = json_get(object, key);
+
+    return v && json_int(v, ret);
+}
+
+static bool get_digest(struct arena *a, const struct json *object, struct str key, unsigned char ret[DIGEST_SIZE])
+{
+    return hex_decode(ret, DIGEST_SIZE, json_get_text(a, object, key));
+}
+
+/* Exactly the members that we write, in any order: more would say something that we do not understand. */
+static bool read_mark(struct arena *a, const struct json *v, int64_t seq, struct line_mark *ret)
+{
+    bool fork = json_get(v, STR("parent")), later = json_get(v, STR("at"));
+    struct str parent = json_get_text(a, v, STR("parent"));
+
+    memset(ret, 0, sizeof *ret);
+    if (!v)
+        return true;
+    if (v->type != JSON_OBJECT || v->count != (fork ? 6u : 3u) + later || !get_int(v, STR("epoch"), &ret->epoch) ||
+        !get_int(v, STR("more"), &ret->more) || !get_digest(a, v, STR("digest"), ret->digest))
+        return false;
+    if (later && (!get_int(v, STR("at"), &ret->at) || !ret->at))
+        return false;
+    if (fork && (!str_is_id(parent) || !get_int(v, STR("parent_seq"), &ret->parent_seq) ||
+                 !get_digest(a, v, STR("before"), ret->before)))
+        return false;
+    if (fork)
+        memcpy(ret->parent, parent.ptr, parent.len);
+    ret->verified = true;
+    return mark_fits(ret, seq);
+}
+
+/* Whether the last member is a mark under another name: one of ours with a damaged name, not a line of others. */
+static bool lost_its_mark(struct arena *a, const struct json *object, int64_t seq)
+{
+    const struct json *last = object->first;
+    struct line_mark mark;
+
+    while (last->next)
+        last = last->next;
+    return !json_get(object, STR("tidemark")) && read_mark(a, last, seq, &mark);
+}
+
+static bool read_kind(struct arena *tree, struct arena *a, const struct json *v, struct str *ret)
+{
+    struct str kind;
+
+    *ret = STR(FOREIGN_KIND);
+    if (!v)
+        return true;
+    if (v->type != JSON_STRING)
+        return false;
+    kind = json_text(tree, v);
+    if (!kind.len || kind_len(kind) != kind.len)
+        return false;
+    *ret = arena_dup(a, kind);
+    return true;
+}
+
+/* What is not reserved, in its order. Takes the object apart. */
+static struct str rest_of(struct arena *a, struct json *object, size_t max)
+{
+    static const struct str reserved[] = {{"seq", 3}, {"ts", 2}, {"kind", 4}, {"tidemark", 8}};
+    AUTO(buf_done) struct buf out = BUF_INIT(max + 2);
+
+    for (struct json **link = &object->first; *link;) {
+        bool ours = false;
+
+        for (size_t i = 0; i < sizeof reserved / sizeof reserved[0]; i++)
+            ours |= json_key_eq(*link, reserved[i]);
+        if (ours) {
+            *link = (*link)->next;
+            object->count--;
+        } else {
+            link = &(*link)->next;
+        }
+    }
+    json_write(&out, object);
+    return arena_dup(a, buf_view(&out));
+}
+
+static bool read_json(struct arena *a, struct str line, struct event *ret, struct line_mark *ret_mark)
+{
+    AUTO(arena_done) struct arena tree = ARENA_INIT; /* many times as large as the line */
+    const struct json_limits limits = {PARSED_MAX, 0};
+    struct event ev = {0};
+    struct line_mark mark;
+    struct json *v;
+
+    if (line.len > PARSED_MAX || !is_balanced(piece_of(line)) || json_parse(&tree, line, &limits, &v, NULL, NULL) ||
+        !get_int(v, STR("seq"), &ev.seq) || ev.seq < 1 || lost_its_mark(&tree, v, ev.seq) ||
+        !read_mark(&tree, json_get(v, STR("tidemark")), ev.seq, &mark) ||
+        !read_time(&tree, json_get(v, STR("ts")), mark.verified, &ev.ts_ms) ||
+        !read_kind(&tree, a, json_get(v, STR("kind")), &ev.kind))
+        return false;
+    ev.epoch = mark.epoch;
+    memcpy(ev.digest, mark.digest, DIGEST_SIZE);
+    ev.body = rest_of(a, v, line.len);
+    *ret = ev;
+    *ret_mark = mark;
+    return true;
+}
+
+enum line_read line_read(struct arena *a, struct str line, struct event *ret, struct line_mark *ret_mark)
+{
+    return read_own(a, line, ret, ret_mark) || read_json(a, line, ret, ret_mark) ? LINE_EVENT : LINE_NOT;
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The directory: making it, recognising it, opening and closing. A directory with sessions/ in it that somebody else made is a
+ * store as well; store.json is put into it when it is first opened for writing.
+ */
+#include <sodium.h>
+#include <stdio.h>
+
+#include "base/id.h"
+#include "base/json.h"
+#include "store/files_store.h"
+
+#define META_MAX 65536
+#define SWEEP_MS 600000
+
+static const struct store_ops ops;
+
+/* ---- store.json ---- */
+
+static void key_check(const struct files_store *s, char out[2 * DIGEST_SIZE + 1])
+{
+    unsigned char digest[DIGEST_SIZE];
+    struct digest_state d;
+
+    digest_begin(&d, &s->base.key);
+    digest_add_str(&d, STR("tidemark key check"));
+    digest_end(&d, digest);
+    hex_encode(out, digest, DIGEST_SIZE);
+}
+
+static enum tide_code write_meta(struct files_store *s, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(META_MAX);
+    struct json_out o = json_out_to(&text);
+    char check[2 * DIGEST_SIZE + 1];
+    enum tide_code code;
+
+    key_check(s, check);
+    json_out_begin(&o, '{');
+    json_out_kint(&o, STR("tidemark_store"), 1);
+    json_out_kstr(&o, STR("layout"), STR("files"));
+    json_out_kint(&o, STR("version"), FILES_VERSION);
+    if (s->base.key.len)
+        json_out_kstr(&o, STR("key_check"), str_from(check));
+    json_out_end(&o, '}');
+    buf_add_char(&text, '\n');
+    code = files_put(s, "", "store.json", buf_view(&text), true, err);
+    return code ? code
+                : files_put(s, "", ".gitignore", STR("live/\nboots/\ncache/\nlock\nchanges\n*.tmp-*\n"), false, err);
+}
+
+static enum tide_code check_meta(struct files_store *s, struct str text, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    char check[2 * DIGEST_SIZE + 1];
+    struct json *v = NULL;
+    struct str stored;
+    int64_t version;
+
+    if (json_parse(&a, text, NULL, &v, NULL, NULL) || json_get_int(v, STR("tidemark_store"), 0) != 1)
+        return tide_fail(err, TIDE_CORRUPT, "'%s/store.json' is damaged, or not Tidemark's", s->dir);
+    version = json_get_int(v, STR("version"), 0);
+    if (version > FILES_VERSION)
+        return tide_fail(err, TIDE_TOO_NEW, "'%s' was written by a newer Tidemark (version %lld, this one knows %d)",
+                         s->dir, (long long)version, FILES_VERSION);
+    stored = json_get_text(&a, v, STR("key_check"));
+    key_check(s, check);
+    if (stored.len && !s->base.key.len)
+        return tide_fail(err, TIDE_WRONG_KEY, "the store is keyed and no key was given: set TIDEMARK_KEY_FILE");
+    if (stored.len && !str_eq(stored, str_from(check)))
+        return tide_fail(err, TIDE_WRONG_KEY, "the key is not the one this store was made with");
+    if (!stored.len && s->base.key.len)
+        return tide_fail(err, TIDE_WRONG_KEY, "a key was given, but this store was made without one: open it without");
+    return TIDE_OK;
+}
+
+/* ---- the directory ---- */
+
+static enum tide_code find_store(struct files_store *s, bool create, bool *ret_found, struct tide_err *err)
+{
+    const struct env_ops *env = s->base.env->ops;
+    AUTO(buf_done) struct buf meta = BUF_INIT(META_MAX);
+    struct env_stat st, sessions;
+    char path[FILES_PATH];
+    enum tide_code code = env->stat(s->base.env, s->dir, &st, err);
+
+    *ret_found = false;
+    if (code)
+        return code;
+    if (st.kind == ENV_ABSENT)
+        return create ? TIDE_OK
+                      : tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark store init` makes one", s->dir);
+    if (st.kind != ENV_DIR)
+        return tide_fail(err, TIDE_INVALID, "'%s' is not a directory: a store of files is one", s->dir);
+    files_path(s, path, "", "store.json", "");
+    code = files_get(s, path, META_MAX, &meta, err);
+    if (!code) {
+        *ret_found = true;
+        return check_meta(s, buf_view(&meta), err);
+    }
+    if (code != TIDE_NOT_FOUND)
+        return code;
+    files_path(s, path, "sessions", "", "");
+    code = env->stat(s->base.env, path, &sessions, err);
+    if (!code && sessions.kind != ENV_DIR && !create)
+        code = tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark store init` makes one", s->dir);
+    return code;
+}
+
+static enum tide_code make_dirs(struct files_store *s, struct tide_err *err)
+{
+    static const char *const folders[] = {"sessions", "live", "boots", "cache"};
+    char path[FILES_PATH];
+    enum tide_code code = TIDE_OK;
+
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && !code; i++) {
+        files_path(s, path, folders[i], "", "");
+        code = s->base.env->ops->mkdirs(s->base.env, path, err);
+    }
+    return code;
+}
+
+static enum tide_code open_helpers(struct files_store *s, struct tide_err *err)
+{
+    const struct env_ops *env = s->base.env->ops;
+    unsigned flags = s->base.read_only ? ENV_READ : ENV_WRITE | ENV_CREATE;
+    char path[FILES_PATH];
+    enum tide_code code;
+
+    files_path(s, path, "", "lock", "");
+    code = env->open(s->base.env, path, flags, &s->lock, err);
+    files_path(s, path, "", "changes", "");
+    code = code ? code : env->open(s->base.env, path, flags, &s->changes, err);
+    return code == TIDE_NOT_FOUND && s->base.read_only ? TIDE_OK : code;
+}
+
+/* Files that a cut left half-written: those that nobody can be at any more. */
+static enum tide_code sweep_one(void *arg, const char *name, enum env_kind kind)
+{
+    struct files_store *s = arg;
+    char path[FILES_PATH];
+    struct env_stat st;
+
+    if (kind != ENV_FILE || !strstr(name, ".tmp-"))
+        return TIDE_OK;
+    files_path(s, path, s->sweeping, name, "");
+    if (!s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_FILE &&
+        st.mtime_ns / 1000000 < env_now_ms(s->base.env) - SWEEP_MS)
+        (void)!s->base.env->ops->unlink(s->base.env, path, NULL);
+    return TIDE_OK;
+}
+
+static void sweep(struct files_store *s)
+{
+    static const char *const folders[] = {"", "sessions", "live", "boots"};
+    char path[FILES_PATH];
+
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        s->sweeping = folders[i];
+        files_path(s, path, folders[i], "", "");
+        (void)!s->base.env->ops->list(s->base.env, path, sweep_one, s, NULL);
+    }
+}
+
+static enum tide_code open_all(struct files_store *s, bool create, struct tide_err *err)
+{
+    bool found;
+    enum tide_code code = find_store(s, create, &found, err);
+
+    if (!code && !s->base.read_only)
+        code = make_dirs(s, err);
+    if (!code && !found && !s->base.read_only)
+        code = write_meta(s, err);
+    code = code ? code : open_helpers(s, err);
+    return code;
+}
+
+/* ---- opening and closing ---- */
+
+static void close_log(void *log)
+{
+    log_free(log);
+}
+
+static void files_close(struct store *store)
+{
+    struct files_store *s = files_of(store);
+    const struct env_ops *env = store->env->ops;
+    bool holds = false;
+
+    pool_free(s->pool);
+    for (struct map_entry *e = map_next(&s->logs, NULL); e; e = map_next(&s->logs, e)) {
+        struct files_log *l = e->value;
+
+        holds |= l->lease_file != NULL;
+        log_forget(s, l);
+    }
+    map_done(&s->logs, close_log);
+    map_done(&s->orphans, free);
+    if (!holds)
+        boot_done(s);
+    if (s->lock)
+        env->close(s->lock);
+    if (s->changes)
+        env->close(s->changes);
+    pthread_mutex_destroy(&s->mu);
+    buf_done(&s->notices);
+    sodium_memzero(&store->key, sizeof store->key);
+    free(s);
+}
+
+static const struct store_ops ops = {
+    .scheme = "files",
+    .cards = true,
+    .close = files_close,
+    .commit = files_commit,
+    .is_due = files_is_due,
+    .maintain = files_maintain,
+    .head = files_head,
+    .read = files_read,
+    .checkpoints = files_checkpoints,
+    .checkpoint_seq = files_checkpoint_seq,
+    .read_all = files_read_all,
+    .snapshot = files_snapshot,
+    .list = files_list,
+    .live = files_live,
+    .resolve = files_resolve,
+    .info = files_info,
+    .check = files_check,
+    .rebuild = files_rebuild,
+    .compact = files_compact,
+    .change = files_change,
+    .notices = files_notices,
+};
+
+static struct files_store *store_init(const char *path, const struct tide_store_options *opt, struct env *env)
+{
+    struct files_store *s = mem_zero(sizeof *s);
+    unsigned char random[ID_RANDOM_BYTES];
+    size_t len;
+
+    s->base.ops = &ops;
+    s->base.env = env;
+    s->base.max_record_bytes = opt->max_record_bytes ? opt->max_record_bytes : TIDE_MAX_RECORD_BYTES;
+    s->base.lease_ms = opt->lease_ms ? opt->lease_ms : 30000;
+    s->base.read_only = opt->flags & TIDE_OPEN_READ_ONLY;
+    if (opt->key) {
+        memcpy(s->base.key.bytes, opt->key, opt->key_len);
+        s->base.key.len = opt->key_len;
+    }
+    snprintf(s->dir, sizeof s->dir, "%s", path);
+    for (len = strlen(s->dir); len > 1 && s->dir[len - 1] == '/'; len--)
+        s->dir[len - 1] = 0;
+    snprintf(s->base.url, sizeof s->base.url, "files:%.900s", path);
+    pthread_mutex_init(&s->mu, NULL);
+    s->notices = (struct buf)BUF_INIT(65536);
+    s->pool = pool_new(env);
+    env->ops->self(env, &s->self);
+    env->ops->random(env, &s->change, sizeof s->change);
+    env->ops->random(env, random, sizeof random);
+    if (!s->base.read_only)
+        id_make(s->base.boot_id, "boot", env_now_ms(env), random);
+    return s;
+}
+
+enum tide_code files_open(const char *path, const struct tide_store_options *opt, struct env *env,
+                          struct store **ret_store, struct tide_err *err)
+{
+    struct files_store *s = store_init(path, opt, env);
+    enum tide_code code = open_all(s, (opt->flags & TIDE_OPEN_CREATE) && !s->base.read_only, err);
+
+    if (code) {
+        files_close(&s->base);
+        return tide_wrap(err, "open store");
+    }
+    if (!s->base.read_only)
+        sweep(s);
+    s->base.group = group_new(&s->base, opt->queue_max ? opt->queue_max : 4096);
+    *ret_store = &s->base;
+    return TIDE_OK;
+}

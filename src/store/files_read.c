@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heads, events and checkpoints. Events come in pieces, each read with the store's lock and handed out without it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "store/files_store.h"
+
+/* ---- where a session stands ---- */
+
+static enum tide_code add_holder(struct files_store *s, struct files_log *l, struct head *ret, struct tide_err *err)
+{
+    struct files_lease lease = l->lease;
+    enum tide_code code = lease_is_ours(s, l) ? TIDE_OK : lease_read(s, l->id, &lease, err);
+
+    if (code)
+        return code;
+    ret->epoch = lease.epoch > ret->epoch ? lease.epoch : ret->epoch;
+    ret->held = lease.boot[0] != 0;
+    if (!ret->held)
+        return TIDE_OK;
+    code = boot_alive(s, lease.boot, &ret->holder_alive, ret->holder, err);
+    if (strcmp(lease.boot, s->base.boot_id) == 0 && orphan_is(s, l->id, lease.epoch))
+        ret->holder_alive = false; /* ours, and no handle of ours knows of it */
+    return code;
+}
+
+/* With s->mu. *ret_log may be NULL. */
+static enum tide_code find(struct files_store *s, struct str id, struct files_log **ret_log, struct tide_err *err)
+{
+    struct files_log *l = log_of(s, id);
+    enum tide_code code = log_refresh(s, l, false, err);
+
+    *ret_log = l;
+    if (code && !(code == TIDE_CORRUPT && l->h.last_seq >= l->h.first_seq && l->exists)) /* what is whole can be read */
+        return code;
+    if (!l->exists)
+        return tide_fail(err, TIDE_NOT_FOUND, "no session '%.*s' in '%s'", STR_ARG(id), s->dir);
+    if (l->hidden)
+        return tide_fail(err, TIDE_NOT_FOUND, "no session '%.*s' in '%s': its import was not finished", STR_ARG(id),
+                         s->dir);
+    return TIDE_OK;
+}
+
+enum tide_code files_head(struct store *store, struct str id, struct head *ret, struct tide_err *err)
+{
+    struct files_store *s = files_of(store);
+    struct files_log *l;
+    enum tide_code code;
+
+    pthread_mutex_lock(&s->mu);
+    code = find(s, id, &l, err);
+    if (!code) {
+        *ret = l->h;
+        code = add_holder(s, l, ret, err);
+    }
+    if (!code && l->damage.code)
+        ret->last_seq = l->h.last_seq; /* the good prefix; reading on past it says what is wrong */
+    pthread_mutex_unlock(&s->mu);
+    return code;
+}
+
+/* ---- events ---- */
+
+struct piece {
+    struct event events[BLOCK_EVENTS];
+    size_t n;
+    struct arena arena;
+};
+
+/* Whether the line is what its digest says, standing on `before`. */
+static bool proved(struct files_store *s, const char *id, struct event *ev, const struct line_mark *m,
+                   const unsigned char before[DIGEST_SIZE])
+{
+    unsigned char digest[DIGEST_SIZE];
+
+    ev->epoch = m->epoch;
+    if (!m->verified) { /* somebody else's: as if we had written it */
+        event_digest(ev->digest, &s->base.key, before, str_from(id), ev);
+        return true;
+    }
+    event_digest(digest, &s->base.key, before, str_from(id), ev);
+    memcpy(ev->digest, digest, DIGEST_SIZE);
+    return memcmp(digest, m->digest, DIGEST_SIZE) == 0;
+}
+
+static enum tide_code damaged(const struct head *h, int64_t seq, struct tide_err *err)
+{
+    return tide_fail(err, TIDE_CORRUPT,
+                     "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
+                     "` shows what is whole before it",
+                     h->id, seq, h->id, seq - 1);
+}
+
+/* Lines from the block of `seq` on; *before is the digest of the event before seq. */
+static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64_t seq, struct line_walk *w,
+                               unsigned char before[DIGEST_SIZE], struct tide_err *err)
+{
+    struct arena a = ARENA_INIT;
+    int64_t from = seq > l->h.first_seq ? seq - 1 : seq, at = 0;
+    struct files_block b;
+    struct line_mark m;
+    struct event ev;
+    struct str line;
+    enum tide_code code = log_block(s, l, (from - 1) / BLOCK_EVENTS, &b, err);
+
+    if (code)
+        return code;
+    *w = (struct line_walk){.s = s, .file = l->file, .next = b.offset, .limit = l->end};
+    memcpy(before, l->h.first_before, DIGEST_SIZE);
+    while (!code && from < seq && at < from) {
+        arena_reset(&a);
+        if (!walk_next(w, &line, err) || (!line_peek(line, &at, &m) && line_read(&a, line, &ev, &m) != LINE_EVENT))
+            code = err->code ? err->code : damaged(&l->h, at + 1, err);
+        else if (!m.verified)
+            at = ev.seq;
+        if (!code)
+            memcpy(before, m.digest, DIGEST_SIZE);
+    }
+    arena_done(&a);
+    return code;
+}
+
+static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t from, int64_t to, struct piece *p,
+                           struct tide_err *err)
+{
+    unsigned char before[DIGEST_SIZE];
+    struct line_walk w = {.s = s};
+    struct line_mark m;
+    struct str line;
+    enum tide_code code = begin_at(s, l, from, &w, before, err);
+
+    p->n = 0;
+    arena_reset(&p->arena);
+    while (!code && p->n < BLOCK_EVENTS && from <= to && p->arena.used < PIECE_BYTES) {
+        struct event *ev = &p->events[p->n];
+
+        if (!walk_next(&w, &line, err))
+            code = err->code ? err->code : damaged(&l->h, from, err);
+        else if (line_read(&p->arena, arena_dup(&p->arena, line), ev, &m) != LINE_EVENT || ev->seq != from ||
+                 !proved(s, l->id, ev, &m, before))
+            code = damaged(&l->h, from, err);
+        if (code)
+            break;
+        memcpy(before, ev->digest, DIGEST_SIZE);
+        ev->kind = arena_dup(&p->arena, ev->kind);
+        ev->pos = ev->seq;
+        p->n++;
+        from++;
+    }
+    walk_done(&w);
+    return code && p->n ? TIDE_OK : code; /* what is whole before it is handed out first */
+}
+
+/* The log of a head that was read before: the same file still. */
+static enum tide_code same_log(struct files_store *s, const struct head *h, struct files_log **ret,
+                               struct tide_err *err)
+{
+    enum tide_code code = find(s, str_from(h->id), ret, err);
+
+    if (code == TIDE_NOT_FOUND || (!code && (*ret)->h.sid != h->sid))
+        return tide_fail(err, TIDE_NOT_FOUND, "session '%s' was deleted while it was read", h->id);
+    return code;
+}
+
+enum tide_code files_read(struct store *store, const struct head *h, int64_t from, int64_t to, store_event_fn *fn,
+                          void *arg, struct tide_err *err)
+{
+    struct files_store *s = files_of(store);
+    struct piece *p = mem_zero(sizeof *p);
+    struct files_log *l;
+    enum tide_code code = TIDE_OK;
+    bool stop = false;
+
+    while (!code && !stop && from <= to) {
+        pthread_mutex_lock(&s->mu);
+        code = same_log(s, h, &l, err);
+        code = code ? code : fill(s, l, from, to, p, err);
+        pthread_mutex_unlock(&s->mu);
+        for (size_t i = 0; !code && !stop && i < p->n; i++)
+            stop = fn(arg, &p->events[i]) != 0;
+        from += (int64_t)p->n;
+    }
+    arena_done(&p->arena);
+    free(p);
+    return code;
+}
+
+/* ---- checkpoints ---- */
+
+static bool is_marked(const struct files_block *b, bool deleted, unsigned bit)
+{
+    return b->marks[(deleted ? 32 : 0) + bit / 8] >> bit % 8 & 1;
+}
+
+/* The newest at or below `to`; 0: none. */
+static enum tide_code newest_mark(struct files_store *s, struct files_log *l, bool deleted, int64_t to, int64_t *ret,
+                                  struct tide_err *err)
+{
+    struct files_block b;
+    enum tide_code code = TIDE_OK;
+
+    *ret = 0;
+    while (!code && !*ret && to >= l->h.first_seq) {
+        int64_t number = (to - 1) / BLOCK_EVENTS;
+
+        code = log_block(s, l, number, &b, err);
+        for (; !code && !*ret && to > number * BLOCK_EVENTS && to >= l->h.first_seq; to--)
+            if (is_marked(&b, deleted, (unsigned)((to - 1) % BLOCK_EVENTS)))
+                *ret = to;
+    }
+    return code;
+}
+
+static enum tide_code count_marks(struct files_store *s, struct files_log *l, bool deleted, int64_t *ret,
+                                  struct tide_err *err)
+{
+    struct files_block b;
+    enum tide_code code = TIDE_OK;
+
+    *ret = 0;
+    for (int64_t n = (l->h.first_seq - 1) / BLOCK_EVENTS; !code && n <= (l->h.last_seq - 1) / BLOCK_EVENTS; n++) {
+        if (l->h.last_seq < l->h.first_seq)
+            break;
+        code = log_block(s, l, n, &b, err);
+        for (unsigned bit = 0; !code && bit < BLOCK_EVENTS; bit++)
+            *ret += is_marked(&b, deleted, bit);
+    }
+    return code;
+}
+
+static enum tide_code one_mark(struct files_store *s, const struct head *h, bool deleted, int64_t to, struct piece *p,
+                               struct tide_err *err)
+{
+    struct files_log *l;
+    int64_t seq = 0;
+    enum tide_code code;
+
+    p->n = 0;
+    pthread_mutex_lock(&s->mu);
+    code = same_log(s, h, &l, err);
+    code = code ? code : newest_mark(s, l, deleted, to, &seq, err);
+    if (!code && seq)
+        code = fill(s, l, seq, seq, p, err);
+    pthread_mutex_unlock(&s->mu);
+    return code;
+}
+
+enum tide_code files_checkpoints(struct store *store, const struct head *h, bool deleted, int64_t to,
+                                 store_event_fn *fn, void *arg, int64_t *ret_total, struct tide_err *err)
+{
+    struct files_store *s = files_of(store);
+    struct piece *p = mem_zero(sizeof *p);
+    struct files_log *l;
+    enum tide_code code = TIDE_OK;
+    bool stop = !fn;
+
+    if (ret_total) {
+        pthread_mutex_lock(&s->mu);
+        code = same_log(s, h, &l, err);
+        code = code ? code : count_marks(s, l, deleted, ret_total, err);
+        pthread_mutex_unlock(&s->mu);
+    }
+    to = to > h->last_seq ? h->last_seq : to;
+    while (!code && !stop) {
+        code = one_mark(s, h, deleted, to, p, err);
+        stop = code || !p->n || fn(arg, &p->events[0]) != 0;
+        to = p->n ? p->events[0].seq - 1 : 0;
+    }
+    arena_done(&p->arena);
+    free(p);
+    return code;
+}
+
+struct sought {
+    struct str id;
+    int64_t seq;
+};
+
+static int is_it(void *arg, const struct event *ev)
+{
+    static const char key[] = "{\"checkpoint_id\":\"";
+    struct sought *f = arg;
+    size_t n = sizeof key - 1;
+
+    if (str_starts(ev->body, STR("{\"checkpoint_id\":\"")) && ev->body.len > n + f->id.len &&
+        memcmp(ev->body.ptr + n, f->id.ptr, f->id.len) == 0 && ev->body.ptr[n + f->id.len] == '"')
+        f->seq = ev->seq;
+    return f->seq != 0;
+}
+
+enum tide_code files_checkpoint_seq(struct store *store, const struct head *h, struct str id, int64_t *ret_seq,
+                                    struct tide_err *err)
+{
+    struct sought f = {id, 0};
+    enum tide_code code = files_checkpoints(store, h, false, h->last_seq, is_it, &f, NULL, err);
+
+    *ret_seq = f.seq;
+    return code;
+}
+
+enum tide_code files_read_all(struct store *store, int64_t after, uint64_t max, struct head *ret_session,
+                              store_event_fn *fn, void *arg, struct tide_err *err)
+{
+    (void)after, (void)max, (void)ret_session, (void)fn, (void)arg;
+    return tide_fail(
+        err, TIDE_INVALID,
+        "'%s' is a store of files: it has no order over all sessions: read one session, or use sqlite:", store->url);
+}
+
+enum tide_code files_snapshot(struct store *store, const struct head *h, int64_t to, struct buf *ret_data,
+                              int64_t *ret_seq, struct tide_err *err)
+{
+    struct files_store *s = files_of(store);
+    struct files_log *l;
+    enum tide_code code;
+
+    pthread_mutex_lock(&s->mu);
+    code = same_log(s, h, &l, err);
+    code = code ? code : cache_state(s, l, to, ret_data, ret_seq, err);
+    pthread_mutex_unlock(&s->mu);
+    return code;
+}

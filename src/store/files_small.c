@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Paths, and files that are small enough to be written anew: into one with a name of its own, synced, renamed, and the
+ * directory synced. A cut leaves the old one or the new one; what it leaves beside them is swept when the store is opened.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "store/files_store.h"
+
+void files_path(const struct files_store *s, char out[FILES_PATH], const char *folder, const char *name,
+                const char *suffix)
+{
+    snprintf(out, FILES_PATH, "%.900s%s%.100s%s%.150s%.40s", s->dir, *folder ? "/" : "", folder, *name ? "/" : "", name,
+             suffix);
+}
+
+enum tide_code files_get(struct files_store *s, const char *path, size_t max, struct buf *out, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct env_file *file = NULL;
+    struct env_stat st;
+    size_t got = 0;
+    char *room;
+    enum tide_code code = ops->open(s->base.env, path, ENV_READ, &file, err);
+
+    if (code)
+        return code;
+    code = ops->fstat(file, &st, err);
+    if (!code && (st.kind != ENV_FILE || st.size < 0 || (uint64_t)st.size > max))
+        code = tide_fail(err, TIDE_CORRUPT, "'%s' is not what a store keeps there", path);
+    room = code ? NULL : buf_reserve(out, (size_t)st.size);
+    if (!code && !room)
+        code = tide_fail(err, TIDE_TOO_BIG, "'%s' is too big", path);
+    code = code ? code : ops->pread(file, room, (size_t)st.size, 0, &got, err);
+    out->len += code ? 0 : got;
+    ops->close(file);
+    return code;
+}
+
+static enum tide_code write_new(struct files_store *s, const char *path, struct str bytes, bool durable,
+                                struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct env_file *file = NULL;
+    enum tide_code code = ops->open(s->base.env, path, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &file, err);
+
+    if (code)
+        return code;
+    code = ops->pwrite(file, bytes.ptr, bytes.len, 0, err);
+    if (!code && durable)
+        code = ops->sync(file, err);
+    ops->close(file);
+    return code;
+}
+
+enum tide_code files_put(struct files_store *s, const char *folder, const char *name, struct str bytes, bool durable,
+                         struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    char dir[FILES_PATH], path[FILES_PATH], fresh[FILES_PATH], suffix[32];
+    unsigned char random[8];
+    uint64_t n;
+    enum tide_code code;
+
+    ops->random(s->base.env, random, sizeof random);
+    memcpy(&n, random, sizeof n);
+    snprintf(suffix, sizeof suffix, ".tmp-%016" PRIx64, n);
+    files_path(s, dir, folder, "", "");
+    files_path(s, path, folder, name, "");
+    files_path(s, fresh, folder, name, suffix);
+    code = write_new(s, fresh, bytes, durable, err);
+    code = code ? code : ops->rename(s->base.env, fresh, path, err);
+    if (code)
+        (void)!ops->unlink(s->base.env, fresh, NULL);
+    return !code && durable ? ops->sync_dir(s->base.env, dir, err) : code;
+}
+
+/* Any other number than before will do; it need not survive anything. */
+void files_changed(struct files_store *s)
+{
+    s->change++; /* from a random one on: two processes hardly ever write the same */
+    if (s->changes)
+        (void)!s->base.env->ops->pwrite(s->changes, &s->change, sizeof s->change, 0, NULL);
+}
+
+void files_notice(struct files_store *s, const char *fmt, ...)
+{
+    char line[512];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    buf_addf(&s->notices, "%s\n", line);
+}
+
+void files_notices(struct store *store, struct buf *out)
+{
+    struct files_store *s = files_of(store);
+
+    pthread_mutex_lock(&s->mu);
+    buf_add_str(out, buf_view(&s->notices));
+    buf_clear(&s->notices);
+    pthread_mutex_unlock(&s->mu);
+}

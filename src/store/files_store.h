@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions as plain files. The log of a session (sessions/<id>.messages.jsonl) is the truth; everything else is computed from
+ * it or says who is at work.
+ *
+ *   sessions/  <id>.messages.jsonl  <id>.json  <id>.tokens.json  <id>.torn-<n>      what people read
+ *   live/      <id>.json    lease and wake of sessions that are held or stay live   all that recovery looks at
+ *   boots/     <boot>.json  processes that hold leases, with a heartbeat
+ *   cache/     <id>/…       where the log ends, offsets, states: may be deleted
+ *   store.json, lock, changes
+ *
+ *   files_open.c    the directory, opening, the table of calls    files_commit.c  a group of batches
+ *   files_log.c     one log: reading it to its end, torn tails    files_make.c    creating, forking, deleting sessions
+ *   files_lease.c   leases, boots, heartbeats                     files_read.c    heads, events, checkpoints
+ *   files_cache.c   heads, indexes and states that were kept      files_list.c    lists, the live ones, looking after it
+ *   files_foreign.c sessions that others wrote
+ *   files_small.c   small files, whole or not at all              files_sync.c    syncs of many files at once
+ *
+ * Who writes a log holds its lock for one commit, no longer. Bytes behind what is known are taken for events only after a
+ * sync, by whoever finds them: so nobody acts on what a power cut could take back.
+ */
+#ifndef STORE_FILES_STORE_H
+#define STORE_FILES_STORE_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "store/files.h"
+#include "store/files_line.h"
+#include "store/group.h"
+
+#define FILES_VERSION 1
+#define FILES_PATH 1200
+#define BLOCK_EVENTS 256                 /* events between two offsets of the index */
+#define ALLOCATE_STEP ((int64_t)1 << 20) /* space that is reserved at a time behind a log that is being written */
+#define LOGS_MAX 256                     /* logs that are kept open */
+#define PIECE_BYTES ((size_t)1 << 20)
+
+/* Where every 256th event begins, and which of the 256 are checkpoints (first 32 bytes) and checkpoint.deleted. */
+struct files_block {
+    int64_t offset;
+    unsigned char marks[64];
+};
+
+/* Who holds a session and when recovery looks at it: what stands in live/<id>.json. */
+struct files_lease {
+    bool there;
+    bool live;     /* false: it is kept only because its epoch is not in the log yet */
+    bool hidden;   /* of an import that is not finished */
+    char boot[40]; /* "": nobody's */
+    int64_t epoch, wake_ms;
+};
+
+/* One session's log, as far as it is known. */
+struct files_log {
+    char id[TIDE_ID_SIZE];
+    struct env_file *file; /* NULL: closed */
+    uint64_t dev, ino;
+    bool exists, hidden;
+    bool unverified; /* some lines are somebody else's */
+    bool busy;       /* a commit of ours is at it: what is known stays until that is over */
+    bool suspect;    /* a sync failed: what stands behind `end` must go before anything else is written */
+    bool torn;       /* something that is no whole unit stands behind `end` */
+    struct head h;
+    int64_t end;        /* of the last whole unit: where the next one goes */
+    int64_t last_line;  /* where the last line begins */
+    int64_t line_epoch; /* of that line; h.epoch is that of the latest lease */
+    int64_t looked;     /* size of the file when it was read to its end */
+    int64_t clean_end;  /* it was given back at this length: what is missing of that is damage */
+    int64_t allocated;
+    struct files_block *blocks; /* of the index, from first_block on without a gap; the last may be begun */
+    size_t n_blocks, cap_blocks;
+    int64_t first_block;
+    int64_t saved;               /* blocks before this one are in the cache */
+    struct env_file *lease_file; /* of our own lease; its links tell whether somebody took it */
+    struct files_lease lease;    /* ours, while lease_file is there */
+    struct tide_err damage;      /* code 0: none found */
+    int64_t used;                /* for the oldest to be closed */
+};
+
+struct files_store {
+    struct store base;
+    char dir[FILES_PATH];
+    struct env_file *lock, *changes;
+    struct env_proc self;
+    bool registered; /* boots/ has us */
+    int64_t beat_due_ms;
+    pthread_mutex_t mu; /* of logs and what they point to */
+    struct map logs;    /* id -> struct files_log * */
+    int64_t clock;      /* counts uses */
+    int64_t change;     /* what `changes` got last */
+    struct map orphans; /* sessions whose lease may be ours without anybody knowing -> int64_t * epoch */
+    struct files_pool *pool;
+    struct buf notices;   /* lines, one each */
+    const char *sweeping; /* folder that is swept now */
+};
+
+static inline struct files_store *files_of(struct store *s)
+{
+    return (struct files_store *)(void *)s;
+}
+
+/* ---- files_small.c: paths and small files */
+void files_path(const struct files_store *s, char out[FILES_PATH], const char *folder, const char *name,
+                const char *suffix);
+/* All of a file of at most max bytes. TIDE_NOT_FOUND. */
+enum tide_code files_get(struct files_store *s, const char *path, size_t max, struct buf *out, struct tide_err *err)
+    MUST_CHECK;
+/* The file as a whole or as it was; durable: on disk on return. */
+enum tide_code files_put(struct files_store *s, const char *folder, const char *name, struct str bytes, bool durable,
+                         struct tide_err *err) MUST_CHECK;
+void files_changed(struct files_store *s); /* something was committed */
+void files_notice(struct files_store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* with s->mu */
+void files_notices(struct store *store, struct buf *out);
+
+/* ---- files_log.c */
+
+/* The log of a session, known from before or not; never NULL. With s->mu. */
+struct files_log *log_of(struct files_store *s, struct str id);
+/* Opens it if it is there and reads on from where it is known. With s->mu. `locked`: the caller has the file's lock. */
+enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err) MUST_CHECK;
+/* Cuts off what is torn, keeping it aside. With the lock of the file. */
+enum tide_code log_mend(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+void log_forget(struct files_store *s, struct files_log *l); /* closes and forgets all that is known */
+void log_free(void *log);
+void log_note_line(struct files_log *l, int64_t seq, int64_t offset, struct str kind); /* into the index */
+void log_unnote(struct files_log *l, int64_t seq);                                     /* from this one on */
+void log_name(char out[FILES_PATH], const char *id, bool hidden);
+/* A block of the index, known or read anew. */
+enum tide_code log_block(struct files_store *s, struct files_log *l, int64_t number, struct files_block *ret,
+                         struct tide_err *err) MUST_CHECK;
+
+/* Lines from an offset on, one at a time. */
+struct line_walk {
+    struct files_store *s;
+    struct env_file *file;
+    struct buf bytes;
+    int64_t at;    /* of the line that was given last */
+    int64_t next;  /* of the one behind it */
+    int64_t limit; /* not beyond it */
+    int64_t base;  /* offset of bytes.ptr */
+};
+/* False at the limit, or when what is left has no newline; *ret without the newline. *err->code says when it failed. */
+bool walk_next(struct line_walk *w, struct str *ret, struct tide_err *err);
+void walk_done(struct line_walk *w);
+
+/* ---- files_foreign.c */
+
+/* Gives the lines of somebody else digests: another file takes the log's place. With the lock of the file. */
+enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* A session that has a snapshot and no log gets one. TIDE_NOT_FOUND: there is no snapshot, or nothing may be written. */
+enum tide_code foreign_begin(struct files_store *s, const char *id, struct tide_err *err) MUST_CHECK;
+
+/* ---- files_lease.c */
+enum tide_code lease_read(struct files_store *s, const char *id, struct files_lease *ret, struct tide_err *err)
+    MUST_CHECK;
+enum tide_code lease_write(struct files_store *s, struct files_log *l, const struct files_lease *lease,
+                           struct tide_err *err) MUST_CHECK;
+enum tide_code lease_remove(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+bool lease_is_ours(struct files_store *s, struct files_log *l); /* and still is: looked at, not read */
+enum tide_code boot_ready(struct files_store *s, struct tide_err *err) MUST_CHECK;
+void boot_beat(struct files_store *s);
+bool boot_beat_due(struct files_store *s);
+void boot_done(struct files_store *s);
+/* Whether the process of this boot lives or may live; who it is. */
+enum tide_code boot_alive(struct files_store *s, const char *boot, bool *ret_alive, char ret_who[160],
+                          struct tide_err *err) MUST_CHECK;
+void orphan_note(struct files_store *s, const char *id, int64_t epoch);
+void orphan_drop(struct files_store *s, const char *id);
+bool orphan_is(struct files_store *s, const char *id, int64_t epoch);
+
+/* ---- files_cache.c */
+/* Where the log was known to end; false: nothing is known that fits the file. */
+bool cache_load_head(struct files_store *s, struct files_log *l);
+void cache_save_head(struct files_store *s, struct files_log *l, struct str summary);
+/* What lists show; empty when it is behind the log. In the arena. */
+struct str cache_summary(struct files_store *s, const struct files_log *l, struct arena *a);
+/* As of this event, whose line begins there. */
+void cache_save_state(struct files_store *s, struct files_log *l, const struct event *at, int64_t line,
+                      struct str state);
+enum tide_code cache_state(struct files_store *s, struct files_log *l, int64_t to, struct buf *ret, int64_t *ret_seq,
+                           struct tide_err *err) MUST_CHECK;
+void cache_drop(struct files_store *s, const char *id);
+
+/* ---- files_make.c */
+void files_create(struct files_store *s, struct batch *b);
+void files_delete(struct files_store *s, struct batch *b);
+enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+
+/* ---- files_commit.c */
+void files_commit(struct store *store, struct batch *list);
+bool files_is_due(struct store *store);
+void files_maintain(struct store *store);
+void batch_refuse(struct batch *b, enum tide_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void batch_fail(struct files_store *s, struct batch *b, const struct tide_err *err);
+/* The lines of a batch behind the head of the log, which is moved along; *more: lines of the unit that follow it. */
+void batch_lines(struct files_store *s, struct files_log *l, struct batch *b, size_t follow, struct buf *out);
+
+/* ---- files_sync.c */
+struct files_pool *pool_new(struct env *env);
+void pool_free(struct files_pool *p);
+/* Syncs all of them, side by side; codes[i] and errs[i] say what came of each. */
+void pool_sync(struct files_pool *p, struct env_file *const *files, size_t n, enum tide_code *codes,
+               struct tide_err *errs);
+
+/* ---- files_read.c, files_list.c: the calls of store.h */
+enum tide_code files_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
+enum tide_code files_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
+                          struct tide_err *err);
+enum tide_code files_checkpoints(struct store *, const struct head *, bool deleted, int64_t to, store_event_fn *fn,
+                                 void *arg, int64_t *ret_total, struct tide_err *err);
+enum tide_code files_checkpoint_seq(struct store *, const struct head *, struct str id, int64_t *ret_seq,
+                                    struct tide_err *err);
+enum tide_code files_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session, store_event_fn *fn,
+                              void *arg, struct tide_err *err);
+enum tide_code files_snapshot(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,
+                              struct tide_err *err);
+enum tide_code files_list(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,
+                          struct tide_err *err);
+enum tide_code files_live(struct store *, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
+                          struct tide_err *err);
+enum tide_code files_resolve(struct store *, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
+                             size_t *ret_n, struct tide_err *err);
+enum tide_code files_info(struct store *, struct buf *out, struct tide_err *err);
+enum tide_code files_check(struct store *, struct store_check *check, struct tide_err *err);
+enum tide_code files_rebuild(struct store *, struct tide_err *err);
+enum tide_code files_compact(struct store *, struct tide_err *err);
+enum tide_code files_change(struct store *, int64_t *ret_version, struct tide_err *err);
+
+/* Ids of all sessions, the hidden ones too when asked for. */
+typedef enum tide_code files_id_fn(void *arg, const char *id, bool hidden);
+enum tide_code files_each_id(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
+
+#endif
