@@ -161,7 +161,7 @@ struct tide_copy_options {
     const char *const *ids;          /* sessions by id or unique prefix, ended by NULL; NULL: all */
     tide_copy_progress_fn *progress; /* NULL: none, as the others */
     tide_problem_fn *problem;        /* a session that was not copied, and why */
-    tide_problem_fn *notice;         /* what happens besides: a parent that comes along, one that has gone on there, … */
+    tide_problem_fn *notice; /* what happens besides: a parent that comes along, one that has gone on there, … */
     void *arg;
 };
 

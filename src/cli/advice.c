@@ -32,6 +32,8 @@ const char *advice_in(const char *msg)
 
 const char *advice_for(enum tide_code code)
 {
+    if (code == TIDE_FULL)
+        return advice_for_store(code);
     return code == TIDE_AMBIGUOUS ? "give more of the id" : NULL;
 }
 

@@ -32,6 +32,7 @@ static void run_inner(struct screen *s, const char *const *words)
     struct cli inner = {.store = s->chat.cli->store};
     struct tide_err err = {TIDE_OK, ""};
     char *argv[12] = {(char *)(uintptr_t) "tidemark"};
+    enum tide_code code;
     int argc = 1;
 
     for (; words[argc - 1]; argc++)
@@ -39,11 +40,10 @@ static void run_inner(struct screen *s, const char *const *words)
     out_init(&inner.out);
     inner.out.tty = s->chat.cli->out.tty;
     inner.out.color = s->chat.cli->out.color;
-    if (!args_parse(argc, argv, &inner.args, &err))
-        (void)!inner.args.command->run(&inner, &err);
-    if (!err.code)
-        (void)!out_flush(&inner.out, &err);
-    if (err.code)
+    code = args_parse(argc, argv, &inner.args, &err);
+    code = code ? code : inner.args.command->run(&inner, &err);
+    code = code ? code : out_flush(&inner.out, &err);
+    if (code)
         view_error(s->view, err.msg);
     args_done(&inner.args);
     out_done(&inner.out);

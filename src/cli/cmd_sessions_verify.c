@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "session/session.h"
 
 static const struct opt options[] = {
     {.name = "all", .help = "every session of the store"},
@@ -49,7 +50,7 @@ static int on_progress(void *arg, uint64_t done, uint64_t total)
     return progress_step(&v->progress, v->events_before + done, v->total ? v->total : total);
 }
 
-static void report(struct verification *v, const char *id, uint64_t events, const struct tide_err *bad)
+static void report(struct verification *v, const char *id, uint64_t events, bool unverified, const struct tide_err *bad)
 {
     struct out *out = &v->cli->out;
 
@@ -59,6 +60,8 @@ static void report(struct verification *v, const char *id, uint64_t events, cons
         json_out_kbool(&v->json, STR("ok"), !bad);
         if (!bad)
             json_out_kint(&v->json, STR("events"), (int64_t)events);
+        if (unverified)
+            json_out_kbool(&v->json, STR("unverified"), true);
         json_kopt(&v->json, "error", bad ? bad->msg : NULL);
         json_out_end(&v->json, '}');
         return;
@@ -69,7 +72,8 @@ static void report(struct verification *v, const char *id, uint64_t events, cons
         out_value(out, bad->msg);
     } else {
         out_colored(out, COLOR_GREEN, "ok");
-        outf(out, "       %s  %" PRIu64 " event%s", id, events, events == 1 ? "" : "s");
+        outf(out, "       %s  %" PRIu64 " event%s%s", id, events, events == 1 ? "" : "s",
+             unverified ? ", unverified: another program's lines, without digests" : "");
     }
     outf(out, "\n");
 }
@@ -92,7 +96,7 @@ static enum tide_code verify_one(struct verification *v, const char *id, struct 
         code = tide_verify(session, on_progress, v, &events, err);
     if (code && !is_damage(code))
         return code;
-    report(v, session ? tide_session_id(session) : id, events, code ? err : NULL);
+    report(v, session ? tide_session_id(session) : id, events, session && session->head.unverified, code ? err : NULL);
     if (code && v->bad++ == 0)
         v->first = *err;
     v->events += events;
@@ -143,6 +147,8 @@ static enum tide_code gather(struct verification *v, struct tide_err *err)
     if (args_on(args, "all")) {
         enum tide_code code = tide_session_list(v->cli->store, NULL, on_session, v, &v->unlisted);
 
+        if (!code)
+            v->unlisted.code = TIDE_OK; /* what is in it then says nothing */
         return is_damage(code) ? TIDE_OK : code ? tide_err_copy(err, &v->unlisted) : TIDE_OK;
     }
     for (size_t i = 0; i < args->n_operands; i++)

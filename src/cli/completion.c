@@ -197,7 +197,11 @@ static void put_walk(struct out *out, const char *first, const char *last, const
     outf(out,
          "    for ((i = %s; i < %s; i++)); do\n"
          "        w=%s\n"
-         "        [[ -n $skip && $w == [=@] ]] && continue\n" /* bash makes them words of their own */
+         /* bash makes these words of their own: in files:DIR the colon as well */
+         "        [[ -n $skip && $w == [=@] ]] && continue\n"
+         "        [[ $w == : ]] && { colon=1; continue; }\n"
+         "        if [[ -n $colon ]]; then colon=; [[ -n $store && $store == \"$last\" ]] && store+=:$w; continue; fi\n"
+         "        last=$w\n"
          "        if [[ -n $skip ]]; then [[ $skip == --store ]] && store=$w; skip=; continue; fi\n"
          "        case $w in\n"
          "        --store=*) store=${w#--store=} ;;\n"
@@ -247,9 +251,12 @@ static void print_bash(struct out *out)
          "    compopt -o nospace 2>/dev/null\n"
          "}\n\n"
          "_tidemark() {\n"
-         "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} at= n=0 id= store= skip= i w file=\n"
+         "    local cur=${COMP_WORDS[COMP_CWORD]} p=$COMP_CWORD prev at= n=0 id= store= skip= colon= last= i w file=\n"
          "    COMPREPLY=()\n"
-         "    if [[ $prev == [=@] && $COMP_CWORD -gt 1 ]]; then file=$prev; prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
+         "    [[ $cur == : ]] && { cur=; p=$((p - 1)); }\n" /* what is typed began before the colon */
+         "    [[ $p -gt 2 && ${COMP_WORDS[p-1]} == : ]] && p=$((p - 2))\n"
+         "    prev=${COMP_WORDS[p-1]}\n"
+         "    if [[ $prev == [=@] && $p -gt 1 ]]; then file=$prev; prev=${COMP_WORDS[p-2]}; fi\n"
          "    [[ $cur == = ]] && cur=\n");
     put_walk(out, "1", "COMP_CWORD", "${COMP_WORDS[i]}");
     put_cases(out);
@@ -266,7 +273,7 @@ static void print_zsh(struct out *out)
          "    @sessions) compadd -- ${(f)\"$(tidemark sessions list --ids ${store:+--store=$store} 2>/dev/null)\"} ;;\n"
          "    @checkpoints) compadd -- ${(f)\"$(tidemark sessions checkpoints $id --ids ${store:+--store=$store} "
          "2>/dev/null)\"} ;;\n"
-         "    @files) _files ;;\n"
+         "    @files) compset -P '(sqlite|files):'; _files ;;\n"
          "    @dirs) _files -/ ;;\n"
          "    @data) compset -P @ && _files ;;\n"
          "    @shells) compadd bash zsh fish ;;\n"
@@ -277,7 +284,7 @@ static void print_zsh(struct out *out)
               "    esac\n"
               "}\n\n"
               "_tidemark() {\n"
-              "    local cur=${words[CURRENT]} prev=${words[CURRENT-1]} at= n=0 id= store= skip= i w\n");
+              "    local cur=${words[CURRENT]} prev=${words[CURRENT-1]} at= n=0 id= store= skip= colon= last= i w\n");
     put_walk(out, "2", "CURRENT", "${words[i]}");
     put_cases(out);
     outf(out, "}\n"

@@ -25,29 +25,31 @@ static int take_result(void *arg, const struct event *ev)
 }
 
 /* The chain holds what was cut only when it is to be reused, and a visit of the content never begins twice. */
-static const struct mark *find_kept(struct exec *x, const char *call, struct tide_err *err)
+static enum tide_code find_kept(struct exec *x, const char *call, const struct mark **ret, struct tide_err *err)
 {
-    const struct mark *m;
+    enum tide_code code = run_sure(x->run, err); /* it may not have read the chain yet */
+    const struct mark *m = code ? NULL : map_get(&x->run->done.steps, str_from(call));
 
-    if (run_sure(x->run, err)) /* it may not have read the chain yet */
-        return NULL;
-    m = map_get(&x->run->done.steps, str_from(call));
-    return m && m->state == MARK_COMPLETED ? m : NULL;
+    *ret = m && m->state == MARK_COMPLETED ? m : NULL;
+    return code;
 }
 
 bool reuse_result(struct exec *x, const struct place *p, const char *name, int64_t visit, const char *when)
 {
-    struct tide_err err = {TIDE_OK, ""};
     struct result r = {&x->scratch, STR("{}")};
-    const struct mark *m = find_kept(x, arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit), &err);
+    const struct mark *m;
+    struct tide_err err;
+    enum tide_code code = find_kept(x, arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit), &m, &err);
 
-    if (m && !store_read(x->s->store, &x->s->head, m->seq, m->seq, take_result, &r, &err)) {
+    if (!code && m)
+        code = store_read(x->s->store, &x->s->head, m->seq, m->seq, take_result, &r, &err);
+    if (!code && m) {
         exec_notice(x, name, "node '%s' happened before %s: what it gave then is used", name, when);
         end_complete(x, p, name, r.json, 0);
     }
-    if (err.code) /* rather than do it twice */
+    if (code) /* rather than do it twice */
         exec_break(x, &err);
-    return m || err.code;
+    return m || code;
 }
 
 bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64_t visit)

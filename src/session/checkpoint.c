@@ -313,7 +313,8 @@ static enum tide_code look_at(struct tide_session *s, int64_t seq,
     struct walk w = {.s = s, .each = each, .arg = arg};
     struct gathered g = {.walk = &w, .arena = ARENA_INIT};
     enum tide_code code = store_read(s->store, &s->head, seq, seq, gather, &g, err);
-    bool deleted = s->state->ledger.checkpoints != s->state->ledger.checkpoint_events; /* any: or a long look for none */
+    bool deleted =
+        s->state->ledger.checkpoints != s->state->ledger.checkpoint_events; /* any: or a long look for none */
 
     if (!code && g.n && deleted)
         code = s->store->ops->checkpoints(s->store, &s->head, true, s->head.last_seq, note_deleted, &w, NULL, err);

@@ -120,7 +120,10 @@ void content_output_set(struct content *c, const struct fact *f)
 
 static void set_id(char out[TIDE_ID_SIZE], struct str id)
 {
-    snprintf(out, TIDE_ID_SIZE, "%.*s", STR_ARG(id));
+    size_t n = id.len < TIDE_ID_SIZE ? id.len : TIDE_ID_SIZE - 1;
+
+    memcpy(out, id.ptr, n);
+    out[n] = 0;
 }
 
 void content_checkpoint(struct content *c, const struct fact *f)

@@ -501,6 +501,20 @@ static int give_up(void *arg, const struct tide_err *why, int64_t waited_ms)
     return 1;
 }
 
+/* Its end, or its wait, was given up with its outcome not known, and is there after all. What cannot be told is left alone. */
+static bool has_stopped(struct tide_run *r)
+{
+    struct tide_err err;
+    const struct run *run;
+
+    if (!r->unsure)
+        return false;
+    if (session_sync(r->s, &err))
+        return true;
+    run = &r->s->state->ledger.run;
+    return run->end != RUN_OPEN || run->waiting;
+}
+
 void tide_run_close(tide_run *r)
 {
     static const struct tide_run_result shutdown = {.outcome = "interrupted", .reason = "shutdown"};
@@ -508,7 +522,7 @@ void tide_run_close(tide_run *r)
     if (!r)
         return;
     r->trouble = give_up;
-    if (!r->over && !r->s->fenced) {
+    if (!r->over && !r->s->fenced && !has_stopped(r)) {
         struct draft d = DRAFT_INIT;
 
         /* One try: closing does not wait for a store in trouble; recovery will write it down then. */

@@ -347,7 +347,7 @@ enum tide_code cache_state(struct files_store *s, struct files_log *l, int64_t t
 
 static bool block_fits(struct files_store *s, struct files_log *l, int64_t number, const struct files_block *b)
 {
-    struct line_walk w = {.s = s, .file = l->file, .next = b->offset, .limit = l->end};
+    struct line_walk w = {.s = s, .file = l->file, .text = {l->text, l->text_len}, .next = b->offset, .limit = l->end};
     int64_t first = number * BLOCK_EVENTS + 1, seq = 0;
     struct line_mark m;
     struct tide_err err;
@@ -383,7 +383,7 @@ static bool load_block(struct files_store *s, struct files_log *l, int64_t numbe
 static enum tide_code make_index(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct line_walk w = {.s = s, .file = l->file, .limit = l->end};
+    struct line_walk w = {.s = s, .file = l->file, .text = {l->text, l->text_len}, .limit = l->end};
     struct line_mark m;
     struct event ev;
     struct str line;

@@ -91,9 +91,13 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
         code = ops->lock(file, LOCK_MS, err);
         pthread_mutex_lock(&s->mu);
         code = code ? code : log_refresh(s, l, true, err);
-        if (code || l->file == file)
+        if (code || (l->file == file && !l->unverified))
             break;
-        l->busy = false; /* it was deleted meanwhile, or another took its place */
+        if (l->file == file && (code = foreign_upgrade(s, l, err)) != TIDE_OK)
+            break;
+        if (l->file == file)
+            log_forget(s, l); /* its lock goes with it */
+        l->busy = false;      /* it was deleted meanwhile, or another took its place */
     }
     if (!code && l->torn)
         code = log_mend(s, l, err);
@@ -130,6 +134,7 @@ static struct part *part_for(struct parts *all, const char *id)
     p = &all->at[all->n++];
     *p = (struct part){.l = log_of(s, str_from(id)), .lines = BUF_INIT(SIZE_MAX / 4)};
     p->code = lock_log(s, p->l, &p->err);
+    p->l->busy = true; /* it stays where it is until this group is over */
     p->locked = !p->code && p->l->exists;
     if (p->locked)
         p->code = find_lease(p, s, &p->err);
@@ -386,7 +391,9 @@ static void take_back(struct files_store *s, struct part *p, struct tide_err *er
     p->l->suspect = true;
     s->base.unsettled = true;
     if (!ops->truncate(p->l->file, p->l->end, NULL))
-        p->l->looked = p->l->end;
+        (void)!ops->pwrite(p->l->file, TAKEN_BACK, sizeof TAKEN_BACK - 1, p->l->end,
+                           NULL); /* seen by all, and rewritten */
+    p->l->looked = -1;
     p->l->allocated = 0;
     untake(s, p);
     err->code = TIDE_UNKNOWN;
@@ -459,6 +466,7 @@ static void finish(struct files_store *s, struct part *p)
     for (size_t i = 0; i < p->n; i++)
         if (!(p->batches[i]->flags & BATCH_INPUT))
             orphan_drop(s, p->l->id);
+    put_card(s, p);               /* before the lease goes: then nobody can delete it meanwhile */
     if (settle_lease(s, p, &err)) /* it stays ours on disk, and nobody knows of it */
         orphan_note(s, p->l->id, p->lease.epoch);
     if (p->reveal && !p->code && files_reveal(s, p->l, &err))
@@ -470,7 +478,6 @@ static void finish(struct files_store *s, struct part *p)
         p->l->clean_end = p->l->end;
     if (given_back || p->has_state)
         cache_save_head(s, p->l, p->summary);
-    put_card(s, p);
 }
 
 static void sync_all(struct parts *all)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "base/timefmt.h"
 #include "store/files_store.h"
 
 #define SNAPSHOT_MAX ((size_t)16 << 20)
@@ -72,27 +71,21 @@ enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struc
 
 /* ---- a snapshot without a log ---- */
 
-static int64_t time_of(struct arena *a, const struct json *v, struct str key)
-{
-    int64_t ms = 0;
-
-    return time_parse(json_get_text(a, v, key), &ms) ? ms : 0;
-}
-
 /* The line that such a session begins with: what the snapshot says of it. */
 static bool first_line(struct arena *a, struct str snapshot, struct buf *out)
 {
     static const char *const names[] = {"title", "working_dir", "agent", "provider"};
-    char ts[TIME_TEXT_SIZE];
     struct json_out o = json_out_to(out);
+    const struct json *created;
     struct json *v = NULL;
 
-    if (json_parse(a, snapshot, NULL, &v, NULL, NULL) || v->type != JSON_OBJECT)
-        return false;
-    time_format(ts, time_of(a, v, STR("created_at")));
+    if (json_parse(a, snapshot, NULL, &v, NULL, NULL) || v->type != JSON_OBJECT || json_get(v, STR("recovery")))
+        return false; /* one of ours had a log, which is gone: that is no beginning */
+    created = json_get(v, STR("created_at"));
     json_out_begin(&o, '{');
     json_out_kint(&o, STR("seq"), 1);
-    json_out_kstr(&o, STR("ts"), str_from(ts));
+    if (created && created->type == JSON_STRING)
+        json_out_kraw(&o, STR("ts"), json_source(created));
     json_out_kstr(&o, STR("kind"), STR("session.created"));
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const struct json *m = json_get(v, str_from(names[i]));
@@ -105,21 +98,40 @@ static bool first_line(struct arena *a, struct str snapshot, struct buf *out)
     return true;
 }
 
-enum tide_code foreign_begin(struct files_store *s, const char *id, struct tide_err *err)
+/* Whoever may not write reads it from here. */
+static enum tide_code show(struct files_log *l, struct buf *line)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct line_mark m;
+    struct event ev;
+
+    if (line_read(&a, (struct str){line->ptr, line->len - 1}, &ev, &m) != LINE_EVENT)
+        return TIDE_NOT_FOUND;
+    l->text_len = line->len;
+    l->text = buf_take(line);
+    l->exists = l->unverified = true;
+    l->end = l->looked = (int64_t)l->text_len;
+    l->h.first_seq = l->h.last_seq = l->h.last_pos = 1;
+    l->h.created_ms = l->h.updated_ms = ev.ts_ms;
+    log_note_line(l, 1, 0, ev.kind);
+    return TIDE_OK;
+}
+
+enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf snapshot = BUF_INIT(SNAPSHOT_MAX), line = BUF_INIT(2 * SNAPSHOT_MAX);
     char path[FILES_PATH], name[FILES_PATH];
     enum tide_code code;
 
-    files_path(s, path, "sessions", id, ".json");
+    files_path(s, path, "sessions", l->id, ".json");
     code = files_get(s, path, SNAPSHOT_MAX, &snapshot, err);
-    if (code == TIDE_NOT_FOUND || s->base.read_only)
-        return TIDE_NOT_FOUND;
     if (code)
         return code;
     if (!first_line(&a, buf_view(&snapshot), &line))
         return TIDE_NOT_FOUND;
-    log_name(name, id, false);
+    if (s->base.read_only)
+        return show(l, &line);
+    log_name(name, l->id, false);
     return files_put(s, "sessions", name, buf_view(&line), true, err);
 }

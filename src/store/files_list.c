@@ -38,13 +38,25 @@ static bool id_of(const char *name, char ret[TIDE_ID_SIZE], bool *ret_hidden)
     return str_is_id((struct str){ret, len - end});
 }
 
+/* A snapshot: its session may have no log. */
+static bool card_of(const char *name, char ret[TIDE_ID_SIZE])
+{
+    size_t len = strlen(name);
+
+    if (len <= 5 || strcmp(name + len - 5, ".json") != 0 || len - 5 >= TIDE_ID_SIZE)
+        return false;
+    memcpy(ret, name, len - 5);
+    ret[len - 5] = 0;
+    return str_is_id((struct str){ret, len - 5});
+}
+
 static enum tide_code take_id(void *arg, const char *name, enum env_kind kind)
 {
     struct ids *ids = arg;
     char id[TIDE_ID_SIZE];
-    bool hidden;
+    bool hidden = false;
 
-    if (kind != ENV_FILE || !id_of(name, id, &hidden))
+    if (kind != ENV_FILE || (!id_of(name, id, &hidden) && !card_of(name, id)))
         return TIDE_OK;
     if (ids->n == ids->cap) {
         ids->cap = ids->cap ? 2 * ids->cap : 256;
@@ -68,12 +80,19 @@ static int by_name(const void *a, const void *b)
 static enum tide_code find_ids(struct files_store *s, struct ids *ids, struct tide_err *err)
 {
     char dir[FILES_PATH];
+    size_t n = 0;
     enum tide_code code;
 
     files_path(s, dir, "sessions", "", "");
     code = s->base.env->ops->list(s->base.env, dir, take_id, ids, err);
     if (!code && ids->n)
         qsort(ids->at, ids->n, sizeof *ids->at, by_name);
+    for (size_t i = 0; i < ids->n; i++) /* of a log and its snapshot, one */
+        if (!n || strcmp(ids->at[n - 1].id, ids->at[i].id) != 0)
+            ids->at[n++] = ids->at[i];
+        else
+            ids->at[n - 1].hidden |= ids->at[i].hidden;
+    ids->n = n;
     return code;
 }
 
@@ -82,9 +101,11 @@ enum tide_code files_each_id(struct files_store *s, files_id_fn *fn, void *arg, 
     AUTO(ids_done) struct ids ids = {0};
     enum tide_code code = find_ids(s, &ids, err);
 
+    s->many = true;
     for (size_t i = 0; !code && i < ids.n; i++)
         code = fn(arg, ids.at[i].id, ids.at[i].hidden);
-    return code;
+    s->many = false;
+    return code ? code : names_settle(s, err);
 }
 
 enum tide_code files_resolve(struct store *store, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
@@ -162,8 +183,13 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stor
         struct store_entry entry = {.summary = {"", 0}};
         struct head h;
 
-        if (files_head(store, str_from(rows.at[i].id), &h, err))
-            continue; /* it went meanwhile, or is damaged: `store check` names it */
+        code = files_head(store, str_from(rows.at[i].id), &h, err);
+        if (code == TIDE_IO)
+            break; /* a list with gaps that nobody hears of is none */
+        if (code) {
+            code = TIDE_OK; /* it went meanwhile, or is damaged: `store check` names it */
+            continue;
+        }
         entry.head = &h;
         arena_reset(&a);
         pthread_mutex_lock(&s->mu);
@@ -269,7 +295,7 @@ enum tide_code files_live(struct store *store, int64_t until_ms, store_live_fn *
 
 struct figures {
     struct files_store *s;
-    int64_t sessions, events, bytes, torn;
+    int64_t sessions, events, bytes, torn, unverified, live, held;
 };
 
 static enum tide_code add_figures(void *arg, const char *id, bool hidden)
@@ -283,8 +309,25 @@ static enum tide_code add_figures(void *arg, const char *id, bool hidden)
     f->sessions++;
     f->events += l->h.last_seq - l->h.first_seq + 1;
     f->bytes += l->end;
-    f->torn += l->torn;
+    f->torn += l->torn && !l->damage.code;
+    f->unverified += l->unverified;
     return TIDE_OK;
+}
+
+static void count_live(struct files_store *s, struct figures *f)
+{
+    AUTO(ids_done) struct ids ids = {0};
+    struct files_lease lease;
+    struct tide_err err;
+    char dir[FILES_PATH];
+
+    files_path(s, dir, "live", "", "");
+    (void)!s->base.env->ops->list(s->base.env, dir, take_live, &ids, &err);
+    for (size_t i = 0; i < ids.n; i++)
+        if (!lease_read(s, ids.at[i].id, &lease, &err)) {
+            f->live += lease.live;
+            f->held += lease.boot[0] != 0;
+        }
 }
 
 enum tide_code files_info(struct store *store, struct buf *out, struct tide_err *err)
@@ -296,6 +339,7 @@ enum tide_code files_info(struct store *store, struct buf *out, struct tide_err 
 
     pthread_mutex_lock(&s->mu);
     code = files_each_id(s, add_figures, &f, err);
+    count_live(s, &f);
     pthread_mutex_unlock(&s->mu);
     if (code)
         return code;
@@ -306,6 +350,9 @@ enum tide_code files_info(struct store *store, struct buf *out, struct tide_err 
     json_out_kint(&o, STR("events"), f.events);
     json_out_kint(&o, STR("log_bytes"), f.bytes);
     json_out_kint(&o, STR("torn_tails"), f.torn);
+    json_out_kint(&o, STR("unverified_sessions"), f.unverified);
+    json_out_kint(&o, STR("live_sessions"), f.live);
+    json_out_kint(&o, STR("held_sessions"), f.held);
     json_out_kstr(&o, STR("sync"), STR("fdatasync before every acknowledgement"));
     json_out_kbool(&o, STR("keyed"), store->key.len > 0);
     json_out_end(&o, '}');
@@ -335,7 +382,12 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
         return TIDE_OK;
     if (code)
         problem(c->check, id, err.msg);
-    else if (l->torn)
+    else if (l->unverified)
+        files_notice(c->s,
+                     "session %s is unverified: its lines are another program's, without digests; the first write "
+                     "gives them some",
+                     id);
+    if (!code && l->torn)
         problem(c->check, id,
                 "its log ends in what a cut left of a write: the next append cuts it off and keeps it aside");
     return TIDE_OK;

@@ -21,21 +21,26 @@ void walk_done(struct line_walk *w)
 /* More of the file behind what is there. False: there is none. */
 static bool walk_more(struct line_walk *w, struct tide_err *err)
 {
-    size_t used = (size_t)(w->next - w->base),
-           want = w->bytes.len - used > PIECE_BYTES ? 2 * w->bytes.len : PIECE_BYTES;
-    size_t got = 0;
+    size_t used = (size_t)(w->next - w->base), left = w->bytes.len - used, got = 0;
+    size_t want = left > w->piece ? 2 * left : w->piece; /* few are read often, many seldom: pieces grow */
     int64_t at = w->base + (int64_t)w->bytes.len;
     char *room;
 
     if (at >= w->limit)
         return false;
-    memmove(w->bytes.ptr, w->bytes.ptr + used, w->bytes.len - used);
+    if (used)
+        memmove(w->bytes.ptr, w->bytes.ptr + used, w->bytes.len - used);
     w->bytes.len -= used;
     w->base = w->next;
+    w->piece = 2 * w->piece < PIECE_BYTES ? 2 * w->piece : PIECE_BYTES;
     want = (int64_t)want > w->limit - at ? (size_t)(w->limit - at) : want;
     room = buf_reserve(&w->bytes, want);
-    if (!room || w->s->base.env->ops->pread(w->file, room, want, at, &got, err))
+    if (room && w->text.len) {
+        memcpy(room, w->text.ptr + at, want);
+        got = want;
+    } else if (!room || w->s->base.env->ops->pread(w->file, room, want, at, &got, err)) {
         return false;
+    }
     w->bytes.len += got;
     return got > 0;
 }
@@ -47,6 +52,7 @@ bool walk_next(struct line_walk *w, struct str *ret, struct tide_err *err)
     err->code = TIDE_OK;
     if (!w->bytes.max) {
         w->bytes = (struct buf)BUF_INIT(SIZE_MAX / 4);
+        w->piece = PIECE_BYTES / 32;
         w->base = w->next;
     }
     for (;;) {
@@ -330,6 +336,7 @@ void log_forget(struct files_store *s, struct files_log *l)
 
     close_file(s, l);
     free(l->blocks);
+    free(l->text);
     memcpy(id, l->id, sizeof id);
     *l = (struct files_log){.used = l->used, .busy = l->busy};
     memcpy(l->id, id, sizeof id);
@@ -381,12 +388,14 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
     struct env_stat st;
     enum tide_code code = TIDE_NOT_FOUND;
 
-    for (int hidden = 0; hidden < 2 && code == TIDE_NOT_FOUND; hidden++) {
+    for (int hidden = 1; hidden >= 0 && code == TIDE_NOT_FOUND; hidden--) {
         log_name(name, l->id, hidden);
         files_path(s, path, "sessions", name, "");
         code = ops->open(s->base.env, path, flags, &l->file, err);
         l->hidden = hidden;
     }
+    if (code == TIDE_NOT_FOUND && !foreign_begin(s, l, err) && !l->text)
+        code = ops->open(s->base.env, path, flags, &l->file, err);
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK; /* it does not exist */
     code = code ? code : ops->fstat(l->file, &st, err);
@@ -399,8 +408,9 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
     l->exists = true;
     l->dev = st.dev;
     l->ino = st.ino;
+    l->h.first_seq = 1; /* as long as nothing is in it */
     l->h.sid = (int64_t)st.ino;
-    cache_load_head(s, l);
+    s->names_due |= !cache_load_head(s, l); /* what is kept of it was kept by one who was sure of its name */
     return TIDE_OK;
 }
 
@@ -416,7 +426,10 @@ static bool is_revealed(struct files_store *s, const struct files_log *l)
            st.ino == l->ino;
 }
 
-/* After a failed sync the system may take for written what is not: it is written once more. With the lock of the file. */
+/*
+ * After a failed sync the system may take for written what is not: it is written once more. So is a length that was taken back:
+ * what was cut off could come back with a power cut. With the lock of the file.
+ */
 static enum tide_code write_again(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
@@ -424,23 +437,62 @@ static enum tide_code write_again(struct files_store *s, struct files_log *l, in
     char *room = size > l->end ? buf_reserve(&bytes, (size_t)(size - l->end)) : NULL;
     enum tide_code code = room ? ops->pread(l->file, room, (size_t)(size - l->end), l->end, &bytes.len, err) : TIDE_OK;
 
-    return code || !bytes.len ? code : ops->pwrite(l->file, bytes.ptr, bytes.len, l->end, err);
+    if (code || bytes.len)
+        return code ? code : ops->pwrite(l->file, bytes.ptr, bytes.len, l->end, err);
+    if (!l->suspect)
+        return TIDE_OK;
+    code = ops->pwrite(l->file, "\n", 1, l->end, err);
+    return code ? code : ops->truncate(l->file, l->end, err);
+}
+
+/* The mark of a unit that was taken back has done its work when it is on disk. With the lock of the file. */
+static void sweep_mark(struct files_store *s, struct files_log *l, int64_t size)
+{
+    char found[sizeof TAKEN_BACK] = "";
+    struct tide_err err;
+    size_t got = 0;
+
+    if (size - l->end == sizeof TAKEN_BACK - 1 &&
+        !s->base.env->ops->pread(l->file, found, sizeof TAKEN_BACK - 1, l->end, &got, NULL) &&
+        strcmp(found, TAKEN_BACK) == 0)
+        (void)!log_mend(s, l, &err); /* else whoever writes next does it */
 }
 
 /*
  * What another process wrote is on disk before anybody acts on it: whoever finds it syncs it, without its lock, so that a
  * writer that was stopped keeps nobody from reading. A unit that is just being written is not whole yet, and not counted.
+ * What is found on first sight may be left from one who is gone, and whose sync failed: if nobody is at it, it is written again.
  */
-static enum tide_code read_new(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)
+static enum tide_code read_new(struct files_store *s, struct files_log *l, int64_t size, bool locked,
+                               struct tide_err *err)
 {
-    enum tide_code code = l->suspect ? write_again(s, l, size, err) : TIDE_OK;
+    const struct env_ops *ops = s->base.env->ops;
+    bool first = size > l->end && !l->looked && !s->base.read_only;
+    bool lock = first && !locked && !ops->lock(l->file, 0, NULL), again = l->suspect || lock || (first && locked);
+    enum tide_code code = again ? write_again(s, l, size, err) : TIDE_OK;
 
-    if (!code && (l->suspect || (size > l->end && size != l->looked)))
-        code = s->base.env->ops->sync(l->file, err);
+    if (!code && (again || (size > l->end && size != l->looked)))
+        code = ops->sync(l->file, err);
     l->suspect &= code != TIDE_OK;
     if (!code)
         code = read_on(s, l, size, err);
     l->looked = code ? -1 : size;
+    if (!code && again && l->torn)
+        sweep_mark(s, l, size);
+    if (lock)
+        ops->unlock(l->file);
+    return code;
+}
+
+enum tide_code names_settle(struct files_store *s, struct tide_err *err)
+{
+    char dir[FILES_PATH];
+    enum tide_code code = TIDE_OK;
+
+    files_path(s, dir, "sessions", "", "");
+    if (s->names_due && !s->many)
+        code = s->base.env->ops->sync_dir(s->base.env, dir, err);
+    s->names_due &= s->many || code != TIDE_OK;
     return code;
 }
 
@@ -466,10 +518,11 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
         l->hidden = !is_revealed(s, l);
     if (!l->file) {
         code = open_file(s, l, err);
-        if (code || !l->exists)
+        if (code || !l->exists || l->text)
             return code;
         code = ops->fstat(l->file, &st, err);
     }
+    code = code ? code : names_settle(s, err);
     if (code)
         return code;
     if (l->damage.code && st.size == l->looked)
@@ -478,7 +531,7 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
         return shortened(l, st.size, err);
     if (st.size == l->looked && !l->torn && !l->suspect)
         return TIDE_OK;
-    return read_new(s, l, st.size, err);
+    return read_new(s, l, st.size, locked, err);
 }
 
 enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
@@ -487,6 +540,8 @@ enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool lock
     struct env_file *file = l->file;
     enum tide_code code;
 
+    if (l->text)
+        return TIDE_OK;
     if (l->busy && !locked)
         return TIDE_OK; /* what is known was told; the rest comes with its commit */
     if (locked || !l->suspect || !file)
@@ -504,6 +559,7 @@ void log_free(void *log)
     struct files_log *l = log;
 
     free(l->blocks);
+    free(l->text);
     free(l);
 }
 
@@ -519,6 +575,8 @@ static enum tide_code keep_aside(struct files_store *s, struct files_log *l, int
     enum tide_code code = room ? TIDE_OK : tide_fail(err, TIDE_TOO_BIG, "the torn tail of '%s' is too big", l->id);
 
     code = code ? code : ops->pread(l->file, room, (size_t)(size - l->end), l->end, &bytes.len, err);
+    if (!code && str_eq(buf_view(&bytes), STR(TAKEN_BACK)))
+        return TIDE_OK;
     for (int n = 1; !code && st.kind != ENV_ABSENT; n++) {
         snprintf(name, sizeof name, "%s.torn-%d", l->id, n);
         files_path(s, path, "sessions", name, "");

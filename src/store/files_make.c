@@ -81,29 +81,40 @@ static enum tide_code drop_torn(void *arg, const char *name, enum env_kind kind)
     return TIDE_OK;
 }
 
-/* The log first: from then on there is no such session. */
+/* A snapshot without a log would be a session of somebody else's: it goes first. */
+static enum tide_code erase_cards(struct files_store *s, struct files_log *l, const char *dir, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    static const char *const cards[] = {".json", ".tokens.json"};
+    enum tide_code code = TIDE_OK;
+    char path[FILES_PATH];
+
+    for (size_t i = 0; i < 2 && !code; i++) {
+        files_path(s, path, "sessions", l->id, cards[i]);
+        code = ops->unlink(s->base.env, path, err);
+    }
+    return code ? code : ops->sync_dir(s->base.env, dir, err);
+}
+
+/* Then the log: from then on there is no such session. */
 static enum tide_code erase(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    static const char *const others[] = {".json", ".tokens.json"};
     char name[FILES_PATH], path[FILES_PATH], dir[FILES_PATH];
     struct leftovers d = {s, l->id};
     enum tide_code code;
 
+    files_path(s, dir, "sessions", "", "");
+    code = erase_cards(s, l, dir, err);
     log_name(name, l->id, l->hidden);
     files_path(s, path, "sessions", name, "");
-    files_path(s, dir, "sessions", "", "");
-    code = ops->unlink(s->base.env, path, err);
+    code = code ? code : ops->unlink(s->base.env, path, err);
     if (code)
         return code;
     if (ops->sync_dir(s->base.env, dir, err)) {
         err->code = TIDE_UNKNOWN;
         return tide_wrap(err, "the disk failed while session '%s' was being deleted; whether it is gone is not known",
                          l->id);
-    }
-    for (size_t i = 0; i < 2; i++) {
-        files_path(s, path, "sessions", l->id, others[i]);
-        (void)!ops->unlink(s->base.env, path, NULL);
     }
     (void)!ops->list(s->base.env, dir, drop_torn, &d, NULL);
     (void)!lease_remove(s, l, NULL);
@@ -279,6 +290,7 @@ static void make_locked(struct files_store *s, struct batch *b)
         batch_refuse(b, code, "%s", err.msg);
     if (b->code)
         return;
+    l = log_of(s, str_from(b->session)); /* looking at others may have closed it */
     code = create(s, l, b, &h, &err);
     if (code) {
         err.code = code;
@@ -316,18 +328,22 @@ struct kids {
     const char *of;
     char names[200];
     int n;
+    struct tide_err err;
 };
 
 static enum tide_code look_for_kid(void *arg, const char *id, bool hidden)
 {
     struct kids *k = arg;
     struct files_log *l = log_of(k->s, str_from(id));
-    struct tide_err err;
     size_t len = strlen(k->names);
+    enum tide_code code;
 
     (void)hidden;
-    if (strcmp(id, k->of) == 0 || (log_refresh(k->s, l, false, &err) && !l->exists))
+    if (strcmp(id, k->of) == 0)
         return TIDE_OK;
+    code = log_refresh(k->s, l, false, &k->err);
+    if (code && code != TIDE_CORRUPT)
+        return code; /* whose fork it is cannot be told */
     if (strcmp(l->h.parent_id, k->of) == 0 && k->n++ < 4)
         snprintf(k->names + len, sizeof k->names - len, "%s%s", k->n > 1 ? ", " : "", k->n > 3 ? "…" : id);
     return TIDE_OK;
@@ -336,11 +352,10 @@ static enum tide_code look_for_kid(void *arg, const char *id, bool hidden)
 static void refuse_kids(struct files_store *s, struct batch *b)
 {
     struct kids k = {.s = s, .of = b->session};
-    struct tide_err err;
-    enum tide_code code = files_each_id(s, look_for_kid, &k, &err);
+    enum tide_code code = files_each_id(s, look_for_kid, &k, &k.err);
 
     if (code)
-        batch_refuse(b, code, "%s", err.msg);
+        batch_refuse(b, code, "%s", k.err.msg);
     else if (k.n)
         batch_refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,
                      k.names);

@@ -28,6 +28,20 @@ static void key_check(const struct files_store *s, char out[2 * DIGEST_SIZE + 1]
     hex_encode(out, digest, DIGEST_SIZE);
 }
 
+/* Unless the person has one. */
+static enum tide_code write_ignore(struct files_store *s, struct tide_err *err)
+{
+    char path[FILES_PATH];
+    struct env_stat st;
+    enum tide_code code;
+
+    files_path(s, path, "", ".gitignore", "");
+    code = s->base.env->ops->stat(s->base.env, path, &st, err);
+    if (code || st.kind != ENV_ABSENT)
+        return code;
+    return files_put(s, "", ".gitignore", STR("live/\nboots/\ncache/\nlock\nchanges\n*.tmp-*\n"), false, err);
+}
+
 static enum tide_code write_meta(struct files_store *s, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(META_MAX);
@@ -45,8 +59,7 @@ static enum tide_code write_meta(struct files_store *s, struct tide_err *err)
     json_out_end(&o, '}');
     buf_add_char(&text, '\n');
     code = files_put(s, "", "store.json", buf_view(&text), true, err);
-    return code ? code
-                : files_put(s, "", ".gitignore", STR("live/\nboots/\ncache/\nlock\nchanges\n*.tmp-*\n"), false, err);
+    return code ? code : write_ignore(s, err);
 }
 
 static enum tide_code check_meta(struct files_store *s, struct str text, struct tide_err *err)
@@ -76,6 +89,30 @@ static enum tide_code check_meta(struct files_store *s, struct str text, struct 
 
 /* ---- the directory ---- */
 
+/* Anything but hidden files (.git) and what a store that was being made when the power went has. */
+static enum tide_code note_foreign(void *arg, const char *name, enum env_kind kind)
+{
+    static const char *const ours[] = {"sessions", "live", "boots", "cache", "lock", "changes"};
+    bool mine = name[0] == '.' || strstr(name, ".tmp-");
+
+    (void)kind;
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        mine |= strcmp(name, ours[i]) == 0;
+    *(bool *)arg |= !mine;
+    return TIDE_OK;
+}
+
+/* A store is not made among somebody's files. */
+static enum tide_code refuse_foreign(struct files_store *s, struct tide_err *err)
+{
+    bool foreign = false;
+    enum tide_code code = s->base.env->ops->list(s->base.env, s->dir, note_foreign, &foreign, err);
+
+    if (code || !foreign)
+        return code;
+    return tide_fail(err, TIDE_NOT_A_STORE, "'%s' holds other files and is no store: name an empty directory", s->dir);
+}
+
 static enum tide_code find_store(struct files_store *s, bool create, bool *ret_found, struct tide_err *err)
 {
     const struct env_ops *env = s->base.env->ops;
@@ -91,7 +128,8 @@ static enum tide_code find_store(struct files_store *s, bool create, bool *ret_f
         return create ? TIDE_OK
                       : tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark store init` makes one", s->dir);
     if (st.kind != ENV_DIR)
-        return tide_fail(err, TIDE_INVALID, "'%s' is not a directory: a store of files is one", s->dir);
+        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is %s: a store of files is a directory: give its own path",
+                         s->dir, st.kind == ENV_LINK ? "a symbolic link, which is not followed" : "not a directory");
     files_path(s, path, "", "store.json", "");
     code = files_get(s, path, META_MAX, &meta, err);
     if (!code) {
@@ -102,8 +140,9 @@ static enum tide_code find_store(struct files_store *s, bool create, bool *ret_f
         return code;
     files_path(s, path, "sessions", "", "");
     code = env->stat(s->base.env, path, &sessions, err);
-    if (!code && sessions.kind != ENV_DIR && !create)
-        code = tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark store init` makes one", s->dir);
+    if (!code && sessions.kind != ENV_DIR)
+        code = create ? refuse_foreign(s, err)
+                      : tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark store init` makes one", s->dir);
     return code;
 }
 

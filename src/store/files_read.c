@@ -51,10 +51,11 @@ enum tide_code files_head(struct store *store, struct str id, struct head *ret, 
     code = find(s, id, &l, err);
     if (!code) {
         *ret = l->h;
+        ret->unverified = l->unverified;
         code = add_holder(s, l, ret, err);
     }
     if (!code && l->damage.code)
-        ret->last_seq = l->h.last_seq; /* the good prefix; reading on past it says what is wrong */
+        ret->last_seq = l->h.last_seq + 1; /* the damaged one: reading up to it says what is wrong */
     pthread_mutex_unlock(&s->mu);
     return code;
 }
@@ -105,7 +106,7 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
 
     if (code)
         return code;
-    *w = (struct line_walk){.s = s, .file = l->file, .next = b.offset, .limit = l->end};
+    *w = (struct line_walk){.s = s, .file = l->file, .text = {l->text, l->text_len}, .next = b.offset, .limit = l->end};
     memcpy(before, l->h.first_before, DIGEST_SIZE);
     while (!code && from < seq && at < from) {
         arena_reset(&a);
@@ -271,30 +272,53 @@ enum tide_code files_checkpoints(struct store *store, const struct head *h, bool
     return code;
 }
 
-struct sought {
-    struct str id;
-    int64_t seq;
-};
-
-static int is_it(void *arg, const struct event *ev)
+/* By its words alone: whether it is damaged is told to who reads it, and one that is hides no other. */
+static bool is_called(const struct event *ev, struct str id)
 {
     static const char key[] = "{\"checkpoint_id\":\"";
-    struct sought *f = arg;
     size_t n = sizeof key - 1;
 
-    if (str_starts(ev->body, STR("{\"checkpoint_id\":\"")) && ev->body.len > n + f->id.len &&
-        memcmp(ev->body.ptr + n, f->id.ptr, f->id.len) == 0 && ev->body.ptr[n + f->id.len] == '"')
-        f->seq = ev->seq;
-    return f->seq != 0;
+    return str_starts(ev->body, STR("{\"checkpoint_id\":\"")) && ev->body.len > n + id.len &&
+           memcmp(ev->body.ptr + n, id.ptr, id.len) == 0 && ev->body.ptr[n + id.len] == '"';
+}
+
+static enum tide_code peek(struct files_store *s, struct files_log *l, int64_t seq, struct str id, bool *ret_found,
+                           struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    unsigned char before[DIGEST_SIZE];
+    struct line_walk w = {.s = s};
+    struct line_mark m;
+    struct event ev;
+    struct str line;
+    enum tide_code code = begin_at(s, l, seq, &w, before, err);
+
+    if (!code && walk_next(&w, &line, err))
+        *ret_found = line_read(&a, line, &ev, &m) == LINE_EVENT && is_called(&ev, id);
+    else if (!code)
+        code = err->code;
+    walk_done(&w);
+    return code == TIDE_CORRUPT ? TIDE_OK : code;
 }
 
 enum tide_code files_checkpoint_seq(struct store *store, const struct head *h, struct str id, int64_t *ret_seq,
                                     struct tide_err *err)
 {
-    struct sought f = {id, 0};
-    enum tide_code code = files_checkpoints(store, h, false, h->last_seq, is_it, &f, NULL, err);
+    struct files_store *s = files_of(store);
+    int64_t seq = h->last_seq + 1;
+    struct files_log *l;
+    enum tide_code code;
+    bool found = false;
 
-    *ret_seq = f.seq;
+    pthread_mutex_lock(&s->mu);
+    code = same_log(s, h, &l, err);
+    while (!code && !found && seq > 0) {
+        code = newest_mark(s, l, false, seq - 1, &seq, err);
+        if (!code && seq)
+            code = peek(s, l, seq, id, &found, err);
+    }
+    pthread_mutex_unlock(&s->mu);
+    *ret_seq = found ? seq : 0;
     return code;
 }
 

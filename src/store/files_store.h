@@ -35,6 +35,8 @@
 #define ALLOCATE_STEP ((int64_t)1 << 20) /* space that is reserved at a time behind a log that is being written */
 #define LOGS_MAX 256                     /* logs that are kept open */
 #define PIECE_BYTES ((size_t)1 << 20)
+#define TAKEN_BACK                                                                                                     \
+    "{}\n" /* stands where a unit stood whose sync failed, until that is on disk: no event, so it is torn */
 
 /* Where every 256th event begins, and which of the 256 are checkpoints (first 32 bytes) and checkpoint.deleted. */
 struct files_block {
@@ -74,8 +76,10 @@ struct files_log {
     int64_t saved;               /* blocks before this one are in the cache */
     struct env_file *lease_file; /* of our own lease; its links tell whether somebody took it */
     struct files_lease lease;    /* ours, while lease_file is there */
-    struct tide_err damage;      /* code 0: none found */
-    int64_t used;                /* for the oldest to be closed */
+    char *text;                  /* malloc: the log, where there is no file of it; NULL: there is */
+    size_t text_len;
+    struct tide_err damage; /* code 0: none found */
+    int64_t used;           /* for the oldest to be closed */
 };
 
 struct files_store {
@@ -93,6 +97,8 @@ struct files_store {
     struct files_pool *pool;
     struct buf notices;   /* lines, one each */
     const char *sweeping; /* folder that is swept now */
+    bool names_due;       /* a log was found by a name that a power cut could take back */
+    bool many;            /* that is seen to when all of them were looked at */
 };
 
 static inline struct files_store *files_of(struct store *s)
@@ -123,6 +129,8 @@ enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool lock
 enum tide_code log_mend(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 void log_forget(struct files_store *s, struct files_log *l); /* closes and forgets all that is known */
 void log_free(void *log);
+enum tide_code names_settle(struct files_store *s, struct tide_err *err)
+    MUST_CHECK; /* their directory is synced if due */
 void log_note_line(struct files_log *l, int64_t seq, int64_t offset, struct str kind); /* into the index */
 void log_unnote(struct files_log *l, int64_t seq);                                     /* from this one on */
 void log_name(char out[FILES_PATH], const char *id, bool hidden);
@@ -135,10 +143,12 @@ struct line_walk {
     struct files_store *s;
     struct env_file *file;
     struct buf bytes;
-    int64_t at;    /* of the line that was given last */
-    int64_t next;  /* of the one behind it */
-    int64_t limit; /* not beyond it */
-    int64_t base;  /* offset of bytes.ptr */
+    int64_t at;      /* of the line that was given last */
+    int64_t next;    /* of the one behind it */
+    int64_t limit;   /* not beyond it */
+    int64_t base;    /* offset of bytes.ptr */
+    size_t piece;    /* bytes that are read next */
+    struct str text; /* instead of the file */
 };
 /* False at the limit, or when what is left has no newline; *ret without the newline. *err->code says when it failed. */
 bool walk_next(struct line_walk *w, struct str *ret, struct tide_err *err);
@@ -148,8 +158,9 @@ void walk_done(struct line_walk *w);
 
 /* Gives the lines of somebody else digests: another file takes the log's place. With the lock of the file. */
 enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
-/* A session that has a snapshot and no log gets one. TIDE_NOT_FOUND: there is no snapshot, or nothing may be written. */
-enum tide_code foreign_begin(struct files_store *s, const char *id, struct tide_err *err) MUST_CHECK;
+/* A session that has a snapshot of somebody else's and no log gets one; where nothing may be written, l->text is it.
+ * TIDE_NOT_FOUND: there is no such snapshot. */
+enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 
 /* ---- files_lease.c */
 enum tide_code lease_read(struct files_store *s, const char *id, struct files_lease *ret, struct tide_err *err)

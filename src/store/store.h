@@ -33,6 +33,7 @@ struct head {
         first_before[DIGEST_SIZE]; /* its first event stands on it: zeros, or the parent's at the fork point */
     char parent_id[TIDE_ID_SIZE];  /* empty unless a fork */
     int64_t parent_sid, parent_seq;
+    bool unverified;   /* lines of another program are in it, without digests */
     bool held;         /* by a lease, whoever's */
     bool holder_alive; /* the holder lives, or may live elsewhere and its lease has not expired */
     char holder[160];  /* who, in words */

@@ -106,7 +106,7 @@ check_is 'what was refused left nothing behind' "$n" "$(sessions)"
 for how in '--output json' '--output stream-json' --watch ''; do
     # shellcheck disable=SC2086 # words
     tidemark chat --script hello.json $how -p x </dev/null >/dev/full 2>err && got=0 || got=$?
-    check_is "what cannot be written is an error: ${how:-text}" '6 tidemark: write to standard output: No space left on device' "$got $(tail -n 1 err)"
+    check_is "what cannot be written is an error: ${how:-text}" '6 tidemark: write to standard output: No space left on device: free some space, then try again' "$got $(tail -n 1 err)"
 done
 
 # ---- output ----

@@ -139,8 +139,11 @@ check_is 'by its other name, in the home' s2 "$(echo '{"db_path": "sqlite:~/home
 check 'which is there' test -f home.db
 check_is 'a variable wins' s2 "$(TIDEMARK_STORE=home.db tidemark sessions list --ids --config place/config.json)"
 check_is 'and an option over both' s1 "$(TIDEMARK_STORE=home.db tidemark sessions list --ids --config place/config.json --store place/kept/own.db)"
-echo '{"store": "files:x"}' >place/kind.json
-refuses 'a store that is none' 2 "store of config.json: unknown kind of store 'files:'" sessions list --config place/kind.json
+echo '{"store": "fyles:x"}' >place/kind.json
+refuses 'a store that is none' 2 "store of config.json: unknown kind of store 'fyles:'" sessions list --config place/kind.json
+echo '{"store": "files:plain/"}' >place/plain.json
+check_is 'a store of plain files' s3 "$(tidemark sessions new --id s3 --config place/plain.json)"
+check 'beside the file as well' test -f place/plain/sessions/s3.messages.jsonl
 echo '{"store": 3}' >place/type.json
 refuses 'one of the wrong type' 2 'store: must be a string, not 3' sessions list --config place/type.json
 refuses 'a file that is not JSON is named' 2 'torn.json: not JSON' sessions list --config torn.json

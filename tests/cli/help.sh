@@ -144,5 +144,10 @@ check_is 'also where @ is a word of its own, as it is when typed' '@data-file ' 
 check_is 'JSON is not completed' ' ' "$(complete_bash log append a --data data-f)"
 check_is 'bash completes values behind =' 'each ' "$(complete_bash log append a --sync = ea)"
 check_is 'bash takes the store behind = from the line' 'b ' "$(tidemark --store t.db sessions new --id b >/dev/null; complete_bash --store = t.db sessions show '')"
+mkdir plain
+check_is 'bash completes the directory of a store of files, where a colon is a word of its own' 'plain ' "$(complete_bash --store files : pl)"
+check_is 'also behind =' 'plain ' "$(complete_bash --store = files : pl)"
+check_is 'and takes that store from the line' 'c ' "$(tidemark --store files:plain sessions new --id c >/dev/null; complete_bash --store files : plain sessions show '')"
+check_is 'bash goes on behind it' 'checkpoint checkpoints ' "$(complete_bash --store sqlite : t.db sessions check)"
 check_is 'bash passes over values of options' 'a ' "$(complete_bash --color never sessions show '')"
 finish

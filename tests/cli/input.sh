@@ -105,7 +105,7 @@ refuses 'an empty store path' 2 'the path is empty' --store '' sessions list
 refuses 'an empty path behind sqlite:' 2 'the path is empty' --store sqlite: sessions list
 refuses 'a store path that is too long' 2 'path' --store "/$(repeat 5000 x)" sessions list
 (unset HOME XDG_DATA_HOME TIDEMARK_STORE && refuses 'no home' 2 'give --store' sessions list)
-(export XDG_DATA_HOME=relative && refuses 'a relative XDG directory is passed over' 3 '.local/share/tidemark' sessions list)
+(unset TIDEMARK_STORE && export XDG_DATA_HOME=relative && refuses 'a relative XDG directory is passed over' 3 '.local/share/tidemark' sessions list)
 
 tidemark sessions export s >after
 check 'nothing of all this was written' cmp before after

@@ -74,7 +74,8 @@ refuses 'a negative from' 2 'is too small' log show r --from -1
 refuses 'a huge from' 2 'is too big' log show r --from 9223372036854775808
 refuses 'no session' 2 'give one session, or --all' log show
 if on_files; then
-    refuses 'all sessions: there is no position over them' 2 'all sessions' log show --all
+    refuses 'all sessions: there is no order over them' 2 'no order over all sessions' log show --all
+    refuses 'and none to follow' 2 'no order over all sessions' log show --all --follow
 else
     check_is 'all sessions, in order' "$(tidemark log show --all | sed 's/{"pos":\([0-9]*\).*/\1/')" "$(tidemark log show --all | sed 's/{"pos":\([0-9]*\).*/\1/' | sort -n)"
     pos=$(tidemark log show --all | tail -n 2 | head -n 1 | sed 's/{"pos":\([0-9]*\).*/\1/')

@@ -524,6 +524,7 @@ static void a_store_without_cards_is_handed_none(void **state)
     struct fixture *f = *state;
     tide_session *s;
 
+    SQLITE_ONLY("it keeps cards");
     assert_false(store_of(f->store)->ops->cards);
     watch(f, false);
     s = create_titled(f);

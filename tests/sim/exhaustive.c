@@ -240,8 +240,10 @@ static void go_on(struct world *w)
 
     if (!proc_alive(&w->procs[0]) && !proc_start(w, 0))
         return;
+    w->looker = &w->procs[0];
     if (w->procs[0].number > 0)
         check_all(w, w->procs[0].store, false);
+    w->looker = NULL;
     s = find(w, "s0");
     for (int i = 0; i < 2 && !w->failed && s && proc_alive(&w->procs[0]); i++)
         do_append(w, &w->procs[0], s, 2, 0);

@@ -119,8 +119,9 @@ bool judge(struct world *w, struct proc *p, struct o_session *s, struct o_batch 
         o_doubt(w, s, b, b->n ? 1 : 0, p);
         s->holder_sure = false;
     }
-    if (is_trouble(code) && call_excused(w))
-        s->holder_sure &= code != TIDE_UNKNOWN;
+    if (is_trouble(code) &&
+        call_excused(w)) /* files: a lease that was taken for it cannot be given back to such a disk */
+        s->holder_sure &= code != TIDE_UNKNOWN && !(on_files() && w->sticky);
     else
         check_refusal(w, p, s, h, code, msg);
     return false;

@@ -416,10 +416,12 @@ static enum tide_code read_tale(struct world *w, struct proc *p, int s, struct t
     t->w = w;
     t->session = s;
     p->busy = true;
+    w->depth++; /* nobody acts while it is looked */
     code = store_head(store, str_from(w->sessions[s].id), &h, err);
     code = code ? code : store_read(store, &h, 1, 0, tell, t, err);
     if (!code && w->failed && !failed && w->verbose)
         (void)!store_read(store, &h, 1, 0, print_one, NULL, err);
+    w->depth--;
     p->busy = false;
     return code;
 }

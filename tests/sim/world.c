@@ -60,7 +60,7 @@ void wrong(struct world *w, const char *fmt, ...)
 {
     va_list ap;
 
-    if (w->failed || w->quiet)
+    if (w->failed || w->quiet || (w->looker && !proc_alive(w->looker)))
         return;
     w->failed = true;
     va_start(ap, fmt);

@@ -49,12 +49,12 @@ static int64_t make(struct store *s, const char *id, int64_t n)
 
 static int64_t fork_of(struct store *s, const char *parent, int64_t seq, const char *id, int64_t n)
 {
-    struct batch *b = batch_new(str_from(id), BATCH_CREATE, NULL, 0, STR(""), STR(""));
+    struct event first = {.kind = str_from(kind_at(seq + 1)), .body = STR("{}")};
+    struct batch *b = batch_new(str_from(id), BATCH_CREATE, &first, 1, STR(""), STR(""));
 
     snprintf(b->parent, sizeof b->parent, "%s", parent);
     b->parent_seq = seq;
-    grow(s, b);
-    return add(s, id, seq, n, 100);
+    return add(s, id, grow(s, b), n - 1, 100);
 }
 
 struct listed {

@@ -1,0 +1,330 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A store of plain files as a person meets it: making it, the files and what grep, jq and git see of them, kills, torn tails,
+# damage, files that do not belong there, two processes, and names that are no store. A full disk: full_disk.sh.
+# shellcheck disable=SC2016,SC2317 # jq programs and messages hold dollars and backquotes; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+PATH="$(dirname "$TIDE_BIN"):$PATH"
+export PATH TIDEMARK_STORE=files:d
+logs=d/sessions
+
+has() {
+    command -v "$1" >/dev/null
+}
+script() {
+    { echo '#!/bin/bash'; cat; } >"$1"
+    chmod +x "$1"
+}
+gone() {
+    [ ! -r "/proc/$1/stat" ] || grep -q ') Z ' "/proc/$1/stat"
+}
+# fresh: the store d as it was kept in kept.
+fresh() {
+    rm -rf d
+    cp -a kept d
+}
+
+# ---- names ----
+check_is 'init makes it and says where it is' files:d "$(tidemark store init)"
+check_is 'init again: it is there' '{"url":"files:d","sessions":0}' "$(tidemark store init --json)"
+check_is 'a slash at the end is the same store' one "$(tidemark --store files:d// sessions new --id one)"
+check_is 'no shell puts the home for a ~ behind files:' one "$(tidemark --store 'files:~/d' sessions list --ids)"
+check_is 'a whole path' one "$(tidemark --store "files:$work/d" sessions list --ids)"
+check_is 'from another directory' one "$(cd / && tidemark --store "files:$work/d/" sessions list --ids)"
+check_is 'sqlite: has it as well' two "$(tidemark --store 'sqlite:~/two.db' sessions new --id two)"
+check 'and it is in the home' test -f two.db
+refuses 'an empty name' 2 'the path is empty' --store files: sessions list
+refuses 'another kind' 2 "unknown kind of store 'filez:': this version knows sqlite:PATH or files:DIR" --store filez:d sessions list
+refuses 'nothing there' 3 "no store at 'none': \`tidemark store init\` makes one" --store files:none sessions list
+check 'nothing was made' test ! -e none
+echo text >file
+tidemark --store files:file sessions list 2>err
+check_is 'a file' 1 "$(grep -c "^tidemark: open store: 'file' is a file: name a directory, or give sqlite:PATH\$" err)"
+refuses 'a directory, named as a database' 5 'give files:DIR' --store d sessions list
+ln -s d link
+tidemark --store files:link sessions list 2>err
+check_is 'a symbolic link is refused in one line' '1 1' "$(wc -l <err) $(grep -c "^tidemark: open store: 'link' " err)"
+check_is 'settings' one "$(echo '{"store": "files:~/d"}' >set.json; unset TIDEMARK_STORE; tidemark sessions list --ids --config set.json)"
+check_is 'settings: beside their file' three "$(mkdir place; echo '{"store": "files:kept"}' >place/set.json; unset TIDEMARK_STORE; tidemark sessions new --id three --config place/set.json)"
+check 'there it is' test -f place/kept/sessions/three.messages.jsonl
+if [ "$(id -u)" -eq 0 ] && has setpriv; then
+    chmod 755 "$work"
+    (
+        tidemark() { setpriv --reuid=65534 --regid=65534 --clear-groups "$TIDE_BIN" "$@"; }
+        refuses 'no permission: read' 6 'give yourself the right' --store "files:$work/d" sessions list
+        refuses 'no permission: make' 6 'give yourself the right' --store "files:$work/e" sessions new
+        exit "$failures"
+    )
+    failures=$((failures + $?))
+else
+    skip 'no permission' 'needs root'
+fi
+
+# ---- what people do, and what is there then ----
+echo '{"turns":[{"text":"Hello, reader."},{"text":"Second."}]}' >hello.json
+check_is 'chat' 'Hello, reader.' "$(tidemark chat --script hello.json -p 'good day' </dev/null)"
+chat=$(tidemark sessions list --ids | head -n 1)
+check_status 'exec' 0 tidemark exec --session prog -- tidemark step hello -- echo hello
+cat >graph.json <<'E'
+{"tidemark_graph": 1, "id": "g", "entry": "a", "nodes": [
+  {"id": "a", "type": "function", "program": ["sh", "-c", "echo '{\"x\":1}'"], "outputs": ["x"]}]}
+E
+check_status 'run' 0 tidemark run graph.json --session graph
+for i in 1 2 3; do echo "{\"kind\":\"note.made\",\"i\":$i}"; done | tidemark log append one - >acks
+check_is 'append' '2 3 4' "$(sed 's/[^0-9]//g' acks | paste -sd ' ')"
+check_status 'a question' 7 tidemark exec --session ask -- tidemark wait which --kind input --question 'which one?'
+check_is 'files are for the owner alone' 600 "$(find d -type f -exec stat -c %a {} + | sort -u)"
+check_is 'directories too' 700 "$(find d -type d -exec stat -c %a {} + | sort -u)"
+check_is 'three files a session' "one.json one.messages.jsonl one.tokens.json" "$(cd $logs && echo one.*)"
+check_is 'nothing else among the sessions' '' "$(find $logs -mindepth 1 ! -name '*.json' ! -name '*.messages.jsonl')"
+check_is 'only what waits is live' ask.json "$(ls d/live)"
+check_is 'nobody is left' '' "$(ls d/boots)"
+check_is 'check' ok "$(tidemark store check)"
+check_is 'compact has nothing to do' 'nothing to do: this store has no write-ahead log' "$(tidemark store compact)"
+check_is 'info' '5|0' "$(tidemark store info --json | json '$.sessions')|$(tidemark store info --json | json '$.torn_tails')"
+tidemark doctor >doctor.out
+check_is 'doctor: all is well' '0 0' "$? $(grep -vc '^ok' doctor.out)"
+check 'doctor: says what there is' grep -q '^ok  *figures  *version 1, 5 sessions, ' doctor.out
+check 'doctor: nothing of SQLite' eval '! grep -q "SQLite\|write-ahead\|reserve" doctor.out'
+chmod 755 $logs
+check 'doctor: open to others' eval "tidemark doctor | holds \"chmod 700 'd/sessions'\""
+chmod 700 $logs
+refuses 'all sessions: there is no order over them' 2 'no order over all sessions' log show --all
+refuses 'nor to be followed' 2 'no order over all sessions' log show --all --follow
+
+# plain FILE: the lines of a log as log show prints them.
+plain() {
+    sed 's/,"tidemark":{[^{}]*}}$/}/' "$1"
+}
+for id in one prog graph ask "$chat"; do
+    check "grep and log show agree: $id" eval "tidemark log show $id | cmp - <(plain $logs/$id.messages.jsonl)"
+done
+check_is 'grep finds what log show finds' "$(tidemark log show "$chat" --kind 'message.*' | wc -l)" \
+    "$(grep -c '"kind":"message\.' "$logs/$chat.messages.jsonl")"
+check_is 'the answer is found by its words' "$logs/$chat.messages.jsonl" "$(grep -l 'Hello, reader' $logs/*.messages.jsonl)"
+if has jq; then
+    check_is 'jq: what was said' 'good day' "$(jq -r 'select(.kind=="message.user") | .content' "$logs/$chat.messages.jsonl")"
+    check 'jq reads every file' eval 'jq -e . d/store.json d/sessions/*.json d/sessions/*.jsonl d/live/*.json >/dev/null'
+    check 'jq: without what is Tidemark'"'"'s own' eval "tidemark log show prog | cmp - <(jq -c 'del(.tidemark)' $logs/prog.messages.jsonl)"
+    check_is 'jq: which sessions wait for an answer' 'ask which one?' "$(jq -r 'select(.run.wait) | .id' $logs/ask.json) $(tidemark sessions show ask --json | jq -r .run.wait.question)"
+else
+    skip 'jq' 'not installed'
+fi
+
+# ---- git: reading changes nothing, and what is written once stays ----
+if has git; then
+    git() { command git -C d -c user.name=x -c user.email=x@example.org -c core.excludesFile=/dev/null "$@"; }
+    git init -q . && git add -A && git commit -qm first
+    check_is 'git has the logs and what is computed from them, no more' '.gitignore sessions store.json' "$(git ls-files | sed 's,/.*,,' | sort -u | paste -sd ' ')"
+    for id in one prog ask; do
+        tidemark log show $id && tidemark sessions show $id && tidemark state $id && tidemark sessions verify $id && tidemark why $id
+    done >/dev/null
+    { tidemark sessions list; tidemark store check; tidemark doctor; tidemark recover; tidemark store compact; } >/dev/null
+    check_is 'reading and looking after it changes nothing' '' "$(git status --porcelain)"
+    tidemark log append one --kind note.made >/dev/null
+    check_is 'an append changes one session' 'sessions/one.json sessions/one.messages.jsonl' "$(git status --porcelain | awk '{print $2}' | paste -sd ' ')"
+    check_is 'its log by one line' '1 0' "$(git diff --numstat sessions/one.messages.jsonl | awk '{print $1, $2}')"
+    git add -A && git commit -qm second
+    check_is 'and then nothing' '' "$(git status --porcelain)"
+    command git clone -q d clone
+    check_is 'a clone is the same store' "$(tidemark sessions list --ids | sort)" "$(tidemark --store files:clone sessions list --ids | sort)"
+    check 'whole' tidemark --store files:clone store check
+    check_is 'and goes on' '{"seq":6}' "$(tidemark --store files:clone log append one --kind note.made)"
+    rm -rf d/.git
+    unset -f git
+else
+    skip 'git' 'not installed'
+fi
+
+# ---- only the log counts ----
+answers() {
+    for id in one prog graph ask "$chat"; do
+        tidemark log show "$id"
+        tidemark state "$id"
+        tidemark sessions show "$id" --json
+    done
+    tidemark sessions list --json
+}
+answers >before
+cp -a d kept
+rm -rf d/cache d/sessions/*.json
+check 'without caches, cards and token files: the same answers' eval 'answers | cmp - before'
+tidemark log append one --kind note.made >/dev/null
+check 'an append makes those of its session again' test -s $logs/one.json -a -s $logs/one.tokens.json
+if has jq; then
+    check_is 'as far as the log is' "$(wc -l <$logs/one.messages.jsonl)" "$(jq .last_seq $logs/one.json)"
+fi
+fresh
+if has jq; then
+    jq '.last_seq = 99 | .title = "from the future"' $logs/one.json >future
+    cat future >$logs/one.json
+    check 'a card from the future changes no answer' eval 'answers | cmp - before'
+    tidemark log append one --kind note.made >/dev/null
+    check_is 'and is made anew' "$(wc -l <$logs/one.messages.jsonl)" "$(jq .last_seq $logs/one.json)"
+fi
+
+# ---- kill -9, and resume ----
+fresh
+script twice <<'E'
+tidemark step first -- sh -c 'echo first >>ledger'
+echo $$ >twice.pid
+until [ -e go ]; do sleep 0.02; done
+tidemark step second -- sh -c 'echo second >>ledger'
+E
+"$TIDE_BIN" exec --session cut -- ./twice >/dev/null 2>&1 &
+runner=$!
+wait_for test -s twice.pid
+kill -KILL $runner
+wait $runner 2>/dev/null
+wait_for gone "$(cat twice.pid)"
+check_is 'a killed run is found interrupted' interrupted_startup "$(tidemark sessions show cut --json | json '$.status')"
+touch go
+check_status 'resume goes on' 0 tidemark resume cut
+check_is 'each step once' 'first second' "$(paste -sd ' ' ledger)"
+check 'the session is whole' tidemark sessions verify cut
+mkfifo feed
+"$TIDE_BIN" log append one - <feed >killed.acks 2>/dev/null &
+writer=$!
+exec 6>feed
+for i in $(seq 300); do echo "{\"kind\":\"k.k\",\"i\":$i}"; done >&6
+wait_for has_lines killed.acks 299
+kill -KILL $writer
+wait $writer 2>/dev/null
+exec 6>&-
+check_is 'a killed writer: what was acknowledged is there' "$(tail -n 1 killed.acks)" "{\"seq\":$(tidemark log show one | wc -l)}"
+check_is 'and the next one goes on at once' "{\"seq\":$(($(tidemark log show one | wc -l) + 1))}" "$(tidemark log append one --kind k.k)"
+check 'whole' tidemark store check
+
+# ---- torn tails: cut off by the next write, kept aside, told once ----
+# torn NAME WHOLE: the log of `one` in d has a torn tail behind its first WHOLE events.
+torn() {
+    local whole=$2 before
+    before=$(tidemark log show one --to "$whole")
+    check_is "$1: a reader sees what is whole" "$before" "$(tidemark log show one)"
+    tidemark store check >out 2>err
+    check_is "$1: check says so, in one line" '5 1' "$? $(grep -c '^one: its log ends in what a cut left' out)"
+    check "$1: and the doctor" eval "tidemark doctor | grep -q '^warn  *torn '"
+    tail -c "+$(($(head -n "$whole" $logs/one.messages.jsonl | wc -c) + 1))" $logs/one.messages.jsonl >torn.tail
+    check_is "$1: the next append goes behind it" "{\"seq\":$((whole + 1))}" "$(tidemark log append one --kind note.made 2>err)"
+    check_is "$1: and tells it" '1 1' "$(wc -l <err) $(grep -c "^tidemark: session one: .*($(wc -c <torn.tail) bytes).* sessions/one.torn-1" err)"
+    check "$1: it is kept aside" cmp torn.tail $logs/one.torn-1
+    check_is "$1: once" '' "$(tidemark log append one --kind note.made 2>&1 >/dev/null)"
+    check_is "$1: all is well" ok "$(tidemark store check)"
+}
+rm -rf d
+tidemark sessions new --id one >/dev/null
+for i in 2 3 4; do tidemark log append one --kind note.made --data "{\"i\":$i}" >/dev/null; done
+for i in 5 6 7; do echo "{\"kind\":\"note.made\",\"i\":$i}"; done | tidemark log append one - >/dev/null
+rm -rf kept d/cache
+cp -a d kept
+
+tail -n 1 kept/sessions/one.messages.jsonl | head -c 60 >>$logs/one.messages.jsonl
+torn 'half a line' 7
+fresh
+head -c 9000 /dev/zero >>$logs/one.messages.jsonl
+torn 'zeros' 7
+fresh
+head -n 5 kept/sessions/one.messages.jsonl >$logs/one.messages.jsonl
+torn 'half a batch' 4
+fresh
+head -n 3 kept/sessions/one.messages.jsonl >$logs/one.messages.jsonl
+sed -n 4p kept/sessions/one.messages.jsonl | tr -d '\n' >>$logs/one.messages.jsonl
+torn 'no newline' 3
+fresh
+{ head -n 4 kept/sessions/one.messages.jsonl; sed -n '5,7p' kept/sessions/one.messages.jsonl | head -c 200; head -c 512 /dev/zero; } >$logs/one.messages.jsonl
+torn 'sectors missing in the last batch' 4
+{ head -c 99 /dev/zero; } >>$logs/one.messages.jsonl
+tidemark log append one --kind note.made >/dev/null 2>&1
+check 'a second tail has a name of its own' test -e $logs/one.torn-1 -a -e $logs/one.torn-2
+
+# ---- damage in the middle: named, and what is before it can be read ----
+fresh
+sed -i '3s/"i":3/"i":9/' $logs/one.messages.jsonl
+refuses 'a changed byte' 5 "session 'one': event 3 is damaged" log show one
+check_is 'the command it names shows what is whole' '1 2' "$(tidemark log show one --to 2 | sed 's/{"seq":\([0-9]*\).*/\1/' | paste -sd ' ')"
+refuses 'nothing is appended' 5 'event 3 is damaged' log append one --kind note.made
+tidemark store check >out 2>err
+check_is 'check names it' '5 1' "$? $(grep -c 'event 3 is damaged' out)"
+check_is 'it was left as it is' '' "$(find $logs -name '*torn*')"
+check 'doctor: damaged' eval "tidemark doctor | grep -q '^fail .*event 3 is damaged'"
+fresh
+sed -i 3d $logs/one.messages.jsonl
+refuses 'a line that is gone' 5 'event 3 is damaged' log show one
+check_is 'what is before it can be read' 2 "$(tidemark log show one --to 2 | wc -l)"
+fresh
+sed -i '3s/.*/this is no event/' $logs/one.messages.jsonl
+refuses 'a line that is no event' 5 'event 3 is damaged' log show one
+check_is 'what is before that' 2 "$(tidemark log show one --to 2 | wc -l)"
+
+# ---- what does not belong there ----
+fresh
+mv $logs/one.messages.jsonl elsewhere
+ln -s ../../elsewhere $logs/one.messages.jsonl
+refuses 'a log that is a symbolic link' 6 'symbolic link' log show one
+refuses 'is not written either' 6 'symbolic link' log append one --kind note.made
+tidemark store check >out 2>err
+check_is 'check names it by its file' '5 1' "$? $(grep -c '^one.messages.jsonl: ' out)"
+check 'what it leads to is as it was' cmp elsewhere kept/sessions/one.messages.jsonl
+fresh
+echo 'my notes' >$logs/notes.txt
+mkdir $logs/folder
+check_is 'files of others are no sessions' one "$(tidemark sessions list --ids)"
+tidemark store check >out 2>err
+check_is 'check names what is not a file' '5 1' "$? $(grep -c '^folder: ' out)"
+rmdir $logs/folder
+check_is 'a file beside the logs does no harm' ok "$(tidemark store check)"
+check_is 'and stays' 'my notes' "$(cat $logs/notes.txt)"
+sed -i 's/"version":1/"version":9/' d/store.json
+refuses 'a newer store' 5 'version 9' sessions list
+refuses 'a newer store, to write' 5 'use a newer tidemark' log append one --kind note.made
+check 'doctor: a newer store' eval "tidemark doctor | grep -q '^fail .*use a newer tidemark'"
+
+# ---- sessions of another program: read as they are, made ours by the first write ----
+fresh
+printf '%s\n' '{"seq":1,"ts":"2026-01-01T00:00:00.000Z","kind":"session.created","title":"theirs"}' \
+    '{"seq":2,"ts":"2026-01-01T00:00:01.000Z","kind":"message.user","content":"hi"}' >$logs/theirs.messages.jsonl
+cp $logs/theirs.messages.jsonl theirs
+check_is 'lines without digests are read' 'hi' "$(tidemark log show theirs --kind message.user | json '$.content')"
+check 'as they are' cmp theirs $logs/theirs.messages.jsonl
+check_is 'they are unverified, and that is said' 1 "$(tidemark sessions verify theirs --json | json '$.sessions[0].unverified')"
+check_is 'the first write goes behind them' '{"seq":3}' "$(tidemark log append theirs --kind note.made 2>err)"
+check_is 'and tells what it did' '1 1' "$(wc -l <err) $(grep -c '^tidemark: session theirs was written by another program' err)"
+check 'what was there is kept' cmp theirs $logs/theirs.original
+check_is 'now every line is proved' 3 "$(grep -c '"digest":"' $logs/theirs.messages.jsonl)"
+check 'whole' tidemark sessions verify theirs
+check_is 'the next write tells nothing' '' "$(tidemark log append theirs --kind note.made 2>&1 >/dev/null)"
+
+printf '%s\n' '{"id":"snap","title":"only a snapshot","working_dir":"/w","created_at":"2025-02-02T03:04:05Z","last_seq":9}' >$logs/snap.json
+check_is 'a snapshot without a log is a session' 'only a snapshot' "$(tidemark sessions show snap --json | json '$.title')"
+check 'reading makes nothing' test ! -e $logs/snap.messages.jsonl
+check_is 'it can be written to' '{"seq":2}' "$(tidemark log append snap --kind note.made 2>/dev/null)"
+check 'and is whole then' tidemark sessions verify snap
+
+# ---- two processes, and a log that is deleted while it is written ----
+fresh
+for w in 1 2; do
+    for i in $(seq 40); do
+        tidemark sessions send one "$w-$i" >/dev/null || echo failed >>failed
+    done &
+done
+wait
+check 'two processes: none was refused' test ! -e failed
+check_is 'all arrived, without a gap' '87 87' "$(tidemark log show one | wc -l) $(tidemark log show one | tail -n 1 | json '$.seq')"
+check 'whole' tidemark sessions verify one
+"$TIDE_BIN" log append one - <feed >deleted.acks 2>deleted.err &
+writer=$!
+exec 6>feed
+echo '{"kind":"k.k"}' >&6
+wait_for test -s deleted.acks
+refuses 'while one holds it another is told who' 4 "$writer" log append one --kind k.k
+rm $logs/one.messages.jsonl
+echo '{"kind":"k.k"}' >&6
+exec 6>&-
+wait $writer
+got=$?
+check_is 'a log that is deleted in use: one line' '1 1' "$(wc -l <deleted.err) $(grep -c '^tidemark: ' deleted.err)"
+check 'and no success' test $got -ne 0
+check_is 'nothing was acknowledged behind it' 1 "$(wc -l <deleted.acks)"
+check_is 'the others go on' other "$(tidemark sessions new --id other)"
+finish
