@@ -343,8 +343,8 @@ static enum tide_code lease_first(struct files_store *s, struct part *p, struct 
     return lease_write(s, p->l, &first, err);
 }
 
-/* The lease was not taken after all: what stood there before comes back. */
-static void untake(struct files_store *s, struct part *p)
+/* The lease was not taken after all: what stood there before comes back; recovery looks at it if the lines may come back, too. */
+static void untake(struct files_store *s, struct part *p, bool unknown)
 {
     struct files_lease now;
     struct tide_err err;
@@ -354,6 +354,10 @@ static void untake(struct files_store *s, struct part *p)
     if (lease_read(s, p->l->id, &now, &err) == TIDE_OK &&
         (strcmp(now.boot, p->lease.boot) != 0 || now.epoch != p->lease.epoch))
         return; /* it never came to that */
+    if (unknown) {
+        p->before.there = p->before.live = true;
+        p->before.wake_ms = 0;
+    }
     if (p->before.there ? lease_write(s, p->l, &p->before, &err) : lease_remove(s, p->l, &err))
         orphan_note(s, p->l->id, p->lease.epoch); /* it stays */
 }
@@ -379,7 +383,7 @@ static void prepare(struct files_store *s, struct part *p)
     if (!code)
         return;
     err.code = code;
-    untake(s, p);
+    untake(s, p, false);
     fail_part(s, p, &err);
 }
 
@@ -395,7 +399,7 @@ static void take_back(struct files_store *s, struct part *p, struct tide_err *er
                            NULL); /* seen by all, and rewritten */
     p->l->looked = -1;
     p->l->allocated = 0;
-    untake(s, p);
+    untake(s, p, true);
     err->code = TIDE_UNKNOWN;
     tide_wrap(err, "the disk failed while the events were being stored; whether they are there is not known");
     fail_part(s, p, err);

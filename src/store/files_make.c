@@ -284,6 +284,8 @@ static void make_locked(struct files_store *s, struct batch *b)
                      l->hidden                 ? " (it is being imported)"
                      : b->flags & BATCH_HIDDEN ? ": delete it first, or import into another store"
                                                : ": choose another id");
+    if (!code && !b->code && b->parent[0] && !b->n)
+        batch_refuse(b, TIDE_INVALID, "a fork begins with an event: its first line names what it stands on");
     if (!code && !b->code && b->parent[0])
         find_parent(s, b, &h);
     if (code)
