@@ -12,7 +12,8 @@
 #include "session/card.h"
 #include "session/settle.h"
 
-#define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots */
+#define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots, … */
+#define SNAPSHOT_LAST_BYTES (4 * 1024) /* … and before the one that whoever opens it next begins with */
 
 void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_SIZE])
 {
@@ -178,11 +179,11 @@ static void fold_ahead(struct tide_session *s, struct checked *c)
 }
 
 /* A snapshot is worth it when the log since the last one outweighs it: together they never more than double the log. */
-static void snapshot_maybe(struct tide_session *s, struct buf *out)
+static void snapshot_maybe(struct tide_session *s, bool closing, struct buf *out)
 {
-    size_t last = s->cost.snapshot_bytes;
+    size_t last = s->cost.snapshot_bytes, least = closing ? SNAPSHOT_LAST_BYTES : SNAPSHOT_MIN_BYTES;
 
-    if (s->stale || s->cost.tail_bytes < SNAPSHOT_MIN_BYTES || s->cost.tail_bytes < last)
+    if (s->stale || s->cost.tail_bytes < least || s->cost.tail_bytes < last)
         return;
     state_encode(out, s->state, STATE_SNAPSHOT);
     if (out->len > s->cost.tail_bytes) { /* it has grown: not yet */
@@ -222,7 +223,7 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
     struct batch *b;
 
     fold_ahead(s, c);
-    snapshot_maybe(s, &snapshot);
+    snapshot_maybe(s, flags & TIDE_APPEND_RELEASE, &snapshot);
     if (flags & TIDE_APPEND_RELEASE && !s->stale)
         state_encode(&summary, s->state, STATE_SUMMARY);
     b = batch_new(str_from(s->head.id), 0, c->events, c->n, buf_view(&snapshot), buf_view(&summary));

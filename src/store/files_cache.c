@@ -117,6 +117,7 @@ static void write_head(struct files_log *l, struct str summary, struct buf *out)
         json_out_kint(&o, STR("block_offset"), b->offset);
         put_hex(&o, "block_marks", b->marks, sizeof b->marks);
     }
+    json_out_kint(&o, STR("state"), l->state_seq);
     json_out_kstr(&o, STR("summary"), summary);
     json_out_end(&o, '}');
 }
@@ -205,6 +206,7 @@ bool cache_load_head(struct files_store *s, struct files_log *l)
     l->end = end;
     l->last_line = last_line;
     l->line_epoch = h.epoch;
+    l->state_seq = json_get_int(v, STR("state"), 0);
     take_block(l, &a, v);
     l->saved = l->first_block;
     return true;
@@ -303,8 +305,10 @@ void cache_save_state(struct files_store *s, struct files_log *l, const struct e
     buf_add_char(&text, '\n');
     buf_add_str(&text, state);
     snprintf(name, sizeof name, "state-%" PRId64, at->seq);
-    if (!put_proved(s, l->id, name, &text))
-        thin_out(s, l->id);
+    if (put_proved(s, l->id, name, &text))
+        return;
+    l->state_seq = at->seq;
+    thin_out(s, l->id);
 }
 
 static bool load_state(struct files_store *s, struct files_log *l, int64_t seq, struct buf *ret)
@@ -336,6 +340,10 @@ enum tide_code cache_state(struct files_store *s, struct files_log *l, int64_t t
 
     (void)err;
     *ret_seq = 0;
+    if (l->state_seq == l->h.last_seq && l->state_seq <= to && load_state(s, l, l->state_seq, ret))
+        *ret_seq = l->state_seq; /* there can be no newer one */
+    if (*ret_seq)
+        return TIDE_OK;
     find_states(s, l->id, &all);
     for (size_t i = 0; i < all.n && !*ret_seq; i++)
         if (all.at[i] <= to && all.at[i] <= l->h.last_seq && load_state(s, l, all.at[i], ret))

@@ -451,9 +451,15 @@ static void save_states(struct files_store *s, struct part *p)
 
     for (size_t i = 0; i < p->n; n += p->batches[i++]->n) {
         const struct batch *b = p->batches[i];
+        struct event last = {.seq = p->h.last_seq};
 
-        if (b->n && b->snapshot.len && b->caches_seq == b->last_seq)
+        memcpy(last.digest, p->h.digest, DIGEST_SIZE);
+        if (!b->snapshot.len || b->caches_seq != b->last_seq)
+            continue;
+        if (b->n)
             cache_save_state(s, p->l, &b->events[b->n - 1], p->offsets[n + b->n - 1], b->snapshot);
+        else if (b->last_seq == p->h.last_seq)
+            cache_save_state(s, p->l, &last, p->l->last_line, b->snapshot);
     }
 }
 

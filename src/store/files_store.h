@@ -68,6 +68,7 @@ struct files_log {
     int64_t last_line;  /* where the last line begins */
     int64_t line_epoch; /* of that line; h.epoch is that of the latest lease */
     int64_t looked;     /* size of the file when it was read to its end */
+    int64_t state_seq;  /* of the newest state in the cache; 0: not known */
     int64_t clean_end;  /* it was given back at this length: what is missing of that is damage */
     int64_t allocated;
     struct files_block *blocks; /* of the index, from first_block on without a gap; the last may be begun */
