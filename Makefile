@@ -68,7 +68,7 @@ torture: ## the long proof: simulation on all cores for TORTURE_SECONDS
 
 .PHONY: bench
 bench: build ## measure: make bench ARGS="append"
-	@$(BUILD)/bench/tidemark-bench $(ARGS)
+	@TIDEMARK=$(BUILD)/tidemark $(BUILD)/bench/tidemark-bench $(ARGS)
 
 .PHONY: lint
 lint: ## layers, sizes, format, warnings of a second compiler, static analysis, scripts
