@@ -120,7 +120,7 @@ static enum tide_code plan_all(struct copier *c, struct tide_err *err)
 static enum tide_code plan_ids(struct copier *c, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
-    struct map asked = {NULL};
+    struct map asked = {0};
     char id[TIDE_ID_SIZE];
 
     for (size_t i = 0; c->opt->ids[i] && !code; i++) {

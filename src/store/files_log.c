@@ -288,14 +288,13 @@ static enum tide_code read_on(struct files_store *s, struct files_log *l, int64_
     unsigned char before[DIGEST_SIZE];
     struct unit u, last = {0};
     enum tide_code code = TIDE_OK;
-    bool whole;
 
     r.w = (struct line_walk){.s = s, .file = l->file, .next = l->end, .limit = size};
     err->code = TIDE_OK;
     if (!l->end && size)
         take_first(&r, err);
     memcpy(before, l->h.digest, DIGEST_SIZE);
-    while ((whole = l->end < size && read_unit(&r, l->h.last_seq + 1, &u, err))) {
+    while (l->end < size && read_unit(&r, l->h.last_seq + 1, &u, err)) {
         memcpy(before, l->h.digest, DIGEST_SIZE);
         last = u;
         take_unit(l, &u);
