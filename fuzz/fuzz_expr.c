@@ -45,7 +45,7 @@ static enum tide_code compile(char kind, struct str text, struct expr **ret_expr
 
     if (kind != 'p')
         return kind == 'e' ? expr_compile(text, ret_expr, err) : expr_compile_body(text, ret_expr, err);
-    code = expr_from_python(text, &lua, err);
+    code = expr_from_python(text, true, &lua, err);
     if (!code)
         MUST(expr_compile(buf_view(&lua), ret_expr, err) == TIDE_OK);
     buf_done(&lua);
