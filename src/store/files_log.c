@@ -259,6 +259,7 @@ static void take_unit(struct files_log *l, const struct unit *u)
     l->line_epoch = u->epoch;
     memcpy(l->h.digest, u->digest, DIGEST_SIZE);
     l->end = u->to;
+    l->last_unit = u->from;
     l->last_line = u->last_line;
     l->unverified |= u->foreign;
 }
@@ -429,19 +430,20 @@ static bool is_revealed(struct files_store *s, const struct files_log *l)
  * After a failed sync the system may take for written what is not: it is written once more. So is a length that was taken back:
  * what was cut off could come back with a power cut. With the lock of the file.
  */
-static enum tide_code write_again(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)
+static enum tide_code write_again(struct files_store *s, struct files_log *l, int64_t from, int64_t size,
+                                  struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     AUTO(buf_done) struct buf bytes = BUF_INIT(SIZE_MAX / 4);
-    char *room = size > l->end ? buf_reserve(&bytes, (size_t)(size - l->end)) : NULL;
-    enum tide_code code = room ? ops->pread(l->file, room, (size_t)(size - l->end), l->end, &bytes.len, err) : TIDE_OK;
+    char *room = size > from ? buf_reserve(&bytes, (size_t)(size - from)) : NULL;
+    enum tide_code code = room ? ops->pread(l->file, room, (size_t)(size - from), from, &bytes.len, err) : TIDE_OK;
 
     if (code || bytes.len)
-        return code ? code : ops->pwrite(l->file, bytes.ptr, bytes.len, l->end, err);
+        return code ? code : ops->pwrite(l->file, bytes.ptr, bytes.len, from, err);
     if (!l->suspect)
         return TIDE_OK;
-    code = ops->pwrite(l->file, "\n", 1, l->end, err);
-    return code ? code : ops->truncate(l->file, l->end, err);
+    code = ops->pwrite(l->file, "\n", 1, from, err);
+    return code ? code : ops->truncate(l->file, from, err);
 }
 
 /* The mark of a unit that was taken back has done its work when it is on disk. With the lock of the file. */
@@ -458,28 +460,54 @@ static void sweep_mark(struct files_store *s, struct files_log *l, int64_t size)
 }
 
 /*
+ * What is found on first sight may be left from one who is gone, and whose sync failed. That can only be the last unit, or what
+ * stands behind it: whoever came after that one has synced. If nobody is at it, it is written again.
+ */
+static enum tide_code read_first(struct files_store *s, struct files_log *l, int64_t size, bool locked,
+                                 struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    bool lock = !locked && !s->base.read_only && !ops->lock(l->file, 0, NULL), ours = lock || locked;
+    int64_t known = l->end;
+    enum tide_code code = read_on(s, l, size, err), synced = TIDE_OK;
+
+    if (!code && ours)
+        synced = write_again(s, l, l->last_unit > known ? l->last_unit : known, size, err);
+    if (!code && !synced)
+        synced = ops->sync(l->file, err);
+    if (synced) { /* nothing of it may be believed, and its lock goes with it */
+        log_forget(s, l);
+        return synced;
+    }
+    l->looked = code ? -1 : size;
+    if (!code && ours && l->torn)
+        sweep_mark(s, l, size);
+    if (lock)
+        ops->unlock(l->file);
+    return code;
+}
+
+/*
  * What another process wrote is on disk before anybody acts on it: whoever finds it syncs it, without its lock, so that a
  * writer that was stopped keeps nobody from reading. A unit that is just being written is not whole yet, and not counted.
- * What is found on first sight may be left from one who is gone, and whose sync failed: if nobody is at it, it is written again.
  */
 static enum tide_code read_new(struct files_store *s, struct files_log *l, int64_t size, bool locked,
                                struct tide_err *err)
 {
-    const struct env_ops *ops = s->base.env->ops;
-    bool first = size > l->end && !l->looked && !s->base.read_only;
-    bool lock = first && !locked && !ops->lock(l->file, 0, NULL), again = l->suspect || lock || (first && locked);
-    enum tide_code code = again ? write_again(s, l, size, err) : TIDE_OK;
+    bool again = l->suspect;
+    enum tide_code code;
 
+    if (!again && !l->looked && size > l->end)
+        return read_first(s, l, size, locked, err);
+    code = again ? write_again(s, l, l->end, size, err) : TIDE_OK;
     if (!code && (again || (size > l->end && size != l->looked)))
-        code = ops->sync(l->file, err);
+        code = s->base.env->ops->sync(l->file, err);
     l->suspect &= code != TIDE_OK;
     if (!code)
         code = read_on(s, l, size, err);
     l->looked = code ? -1 : size;
     if (!code && again && l->torn)
         sweep_mark(s, l, size);
-    if (lock)
-        ops->unlock(l->file);
     return code;
 }
 

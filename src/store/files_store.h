@@ -65,6 +65,7 @@ struct files_log {
     bool torn;       /* something that is no whole unit stands behind `end` */
     struct head h;
     int64_t end;        /* of the last whole unit: where the next one goes */
+    int64_t last_unit;  /* where the unit that was read last begins */
     int64_t last_line;  /* where the last line begins */
     int64_t line_epoch; /* of that line; h.epoch is that of the latest lease */
     int64_t looked;     /* size of the file when it was read to its end */
