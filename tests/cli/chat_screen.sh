@@ -21,7 +21,7 @@ trap 'terminal kill-server 2>/dev/null; rm -rf "$work"' EXIT
 # open_chat ARGS...: in a new window; its pid is in the file pid.
 open_chat() {
     rm -f pid ended
-    terminal new-session -d -x 110 -y 60 \
+    wait_for terminal new-session -d -x 110 -y 60 \
         "sh -c 'echo \$\$ >pid; exec $(printf '%q ' "$TIDE_BIN" chat "$@")'; echo \$? >ended; echo ENDED; read -r _"
     wait_for is_shown '^\(›\|\[y\]es\)' # before it reads, what is typed would be dropped
 }

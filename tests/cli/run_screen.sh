@@ -22,7 +22,7 @@ open_run() {
     local columns=$1 rows=$2
     shift 2
     rm -f ended
-    terminal new-session -d -x "$columns" -y "$rows" \
+    wait_for terminal new-session -d -x "$columns" -y "$rows" \
         "TERM=$TERM $(printf '%q ' "$TIDE_BIN" "$@"); echo \$? >ended; echo ENDED; read -r _"
 }
 close_run() {
