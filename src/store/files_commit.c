@@ -21,7 +21,7 @@ struct part {
     struct files_lease before;
     bool took, changed; /* it is new here; it is another than on disk */
     bool first;         /* it was written before the lines */
-    bool input, reveal, locked;
+    bool reveal, locked;
     int64_t epoch_written; /* of the last event */
     size_t n, cap;
     struct batch **batches; /* accepted */

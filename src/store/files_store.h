@@ -206,8 +206,6 @@ bool files_is_due(struct store *store);
 void files_maintain(struct store *store);
 void batch_refuse(struct batch *b, enum tide_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void batch_fail(struct files_store *s, struct batch *b, const struct tide_err *err);
-/* The lines of a batch behind the head of the log, which is moved along; *more: lines of the unit that follow it. */
-void batch_lines(struct files_store *s, struct files_log *l, struct batch *b, size_t follow, struct buf *out);
 
 /* ---- files_sync.c */
 struct files_pool *pool_new(struct env *env);
