@@ -507,7 +507,10 @@ enum tide_signs {
     TIDE_SIGN_CANCEL = 1,  /* somebody asked to cancel: end the run */
     TIDE_SIGN_MESSAGE = 2, /* a user's message waits in the queue */
 };
-/* Looks at what others put in: cheap, call it often. TIDE_FENCED: the lease is lost, stop at once. */
+/*
+ * Looks at what others put in: cheap, call it often. TIDE_FENCED: the lease is lost, stop at once. TIDE_IO, TIDE_FULL, TIDE_BUSY:
+ * it could not look; do nothing that must happen once before it could.
+ */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_look(tide_run *run, unsigned *ret_signs, struct tide_err *err);
 
 struct tide_run_result {

@@ -30,11 +30,23 @@ const char *advice_in(const char *msg)
     return last;
 }
 
-const char *advice_for(enum tide_code code)
+const char *advice_for(const struct tide_err *err)
 {
-    if (code == TIDE_FULL)
-        return advice_for_store(code);
-    return code == TIDE_AMBIGUOUS ? "give more of the id" : NULL;
+    static const struct {
+        enum tide_code code;
+        const char *says, *advice; /* says: only of messages that hold it */
+    } table[] = {
+        {TIDE_FULL, "", "free some space, then try again"},
+        {TIDE_AMBIGUOUS, "", "give more of the id"},
+        {TIDE_DENIED, "", "give yourself the right to it, or name another place"},
+        {TIDE_READ_ONLY, "", "make the place writable, or name another one"},
+        {TIDE_NOT_FOUND, "no session '", "`tidemark sessions list` shows what there is"},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (table[i].code == err->code && strstr(err->msg, table[i].says))
+            return table[i].advice;
+    return NULL;
 }
 
 const char *advice_for_store(enum tide_code code)
@@ -60,6 +72,8 @@ const char *advice_for_store(enum tide_code code)
         return "look into the system's log: the disk may be failing";
     case TIDE_NOT_FOUND:
         return "name a place that exists with --store";
+    case TIDE_INVALID: /* a name that is too long, or that no file system takes */
+        return "name another place with --store";
     default:
         return NULL;
     }
@@ -67,7 +81,14 @@ const char *advice_for_store(enum tide_code code)
 
 enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *err)
 {
+    size_t room = sizeof(err->msg) - sizeof("…: ");
+
     if (!code || !advice || advice_in(err->msg))
         return code;
-    return tide_fail(err, code, "%s: %s", err->msg, advice);
+    room -= strlen(advice);
+    if (strlen(err->msg) <= room)
+        return tide_fail(err, code, "%s: %s", err->msg, advice);
+    while (room > 0 && ((unsigned char)err->msg[room] & 0xc0) == 0x80)
+        room--;
+    return tide_fail(err, code, "%.*s…: %s", (int)room, err->msg, advice);
 }

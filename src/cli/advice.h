@@ -8,8 +8,8 @@
 /* The last clause of a message, when it says what to do; else NULL. Points into `msg`. */
 const char *advice_in(const char *msg);
 
-/* What to do about an error of this code, wherever it comes from; NULL when nothing general can be said. */
-const char *advice_for(enum tide_code code);
+/* What to do about an error, wherever it comes from; NULL when nothing general can be said. */
+const char *advice_for(const struct tide_err *err);
 
 /* The same of a store that cannot be opened. */
 const char *advice_for_store(enum tide_code code);

@@ -8,6 +8,7 @@
 #include "agent/permit.h"
 #include "base/log.h"
 #include "cli/settings.h"
+#include "cli/store_url.h"
 #include "cli/table.h"
 #include "cli/utf8.h"
 
@@ -157,6 +158,8 @@ static enum tide_code check_value(const char *key, const char *value, struct tid
     struct tide_err reported = {TIDE_OK, ""};
     struct json *json = NULL;
 
+    if (value && strcmp(key, "store") == 0)
+        return store_url_check(value, "config set store", err);
     if (!value || json_parse(&a, str_from(value), NULL, &json, NULL, NULL) || json->type != JSON_ARRAY)
         return TIDE_OK; /* config_set() says what is wrong with it */
     if (strcmp(key, "permissions") == 0 && permits_parse(str_from(value), &permits, err))
@@ -271,6 +274,14 @@ static void check_key(struct checking *c, const struct settings *s, struct tide_
         explicit_bzero(key.ptr, key.cap);
 }
 
+static void check_store(struct checking *c, const struct settings *s, struct tide_err *err)
+{
+    const char *store = config_text(s->config, "store");
+
+    if (store && store_url_check(store, "store", err))
+        problem(c, err->msg);
+}
+
 /* What is right by its type may still mean nothing. */
 static void check_meaning(struct checking *c, const struct settings *s)
 {
@@ -279,6 +290,7 @@ static void check_meaning(struct checking *c, const struct settings *s)
     check_permissions(c, s, &err);
     check_hooks(c, s, &err);
     check_key(c, s, &err);
+    check_store(c, s, &err);
     if (settings_log(c->cli, s, &err))
         problem(c, err.msg);
 }

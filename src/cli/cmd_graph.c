@@ -112,7 +112,7 @@ static enum tide_code run_check(struct cli *cli, struct tide_err *err)
         buf_clear(&cli->out.text);
         return code;
     }
-    cli->exit_status = code ? 1 : 0;
+    cli->exit_status = tide_code_exit(code);
     conclude(&c, s);
     return TIDE_OK;
 }
@@ -122,7 +122,7 @@ const struct command cmd_graph_check = {
     .name = "check",
     .run = run_check,
     .operands = {{"FILE", VALUE_FILE, 0}},
-    .help = "print everything that is wrong with a graph; exit status 1 when something is, 0 with warnings alone",
+    .help = "print everything that is wrong with a graph; exit status 2 when something is, 0 with warnings alone",
 };
 
 /* ---- show ---- */

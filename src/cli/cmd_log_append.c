@@ -253,6 +253,11 @@ static enum tide_code drain(struct stream *s, struct tide_err *err)
         return code;
     if (tide_flush(s->session, err) == TIDE_OK)
         tide_fail(err, s->bad_code, "%s", tide_code_text(s->bad_code));
+    if (err->code == TIDE_NOT_FOUND)
+        tide_fail(
+            err, TIDE_NOT_FOUND,
+            "no session '%s' any more, its log was deleted meanwhile: `tidemark sessions list` shows what there is",
+            tide_session_id(s->session));
     return tide_wrap(err, "line %" PRId64, s->bad_line);
 }
 

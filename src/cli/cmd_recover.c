@@ -259,9 +259,11 @@ static enum tide_code once(struct recovering *r, struct tide_err *err)
     jobs_finish(&r->jobs);
     if (!code && stop_signal)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
-    if (!code)
-        say_summary(r);
-    return code;
+    if (code && code != TIDE_CORRUPT) /* one damaged is told last: the others were looked at */
+        return code;
+    say_summary(r);
+    flushed = out_flush(&r->cli->out, code ? &later : err);
+    return code ? code : flushed;
 }
 
 /* Trouble passes: it is said when it begins and when it changes, and the watch goes on. */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 
@@ -204,6 +205,8 @@ const struct command cmd_sessions_export = {
 
 /* ---- import ---- */
 
+#define ADVICE "give a file that `tidemark sessions export` wrote"
+
 struct importing {
     int fd;
     int read_errno;
@@ -258,6 +261,21 @@ static void print_imported(struct out *out, const char *id)
     out_json_end(out);
 }
 
+static enum tide_code open_export(const char *path, int *ret_fd, struct tide_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return tide_fail_errno(err, errno, "import: open '%.200s'", path);
+    if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+        close(fd);
+        return tide_fail(err, TIDE_INVALID, "import: '%.200s' is a directory", path);
+    }
+    *ret_fd = fd;
+    return TIDE_OK;
+}
+
 static enum tide_code run_import(struct cli *cli, struct tide_err *err)
 {
     const char *path = args_operand(&cli->args, 0);
@@ -267,8 +285,8 @@ static enum tide_code run_import(struct cli *cli, struct tide_err *err)
     enum tide_code code;
 
     /* The file is opened before the store: a wrong name makes no store. */
-    if (!from_stdin && (in.fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-        return tide_fail_errno(err, errno, "import: open '%.200s'", path);
+    if (!from_stdin && open_export(path, &in.fd, err))
+        return advise(err->code, err->code == TIDE_DENIED ? NULL : ADVICE, err);
     code = import_from(cli, &in, id, err);
     if (!from_stdin)
         close(in.fd);

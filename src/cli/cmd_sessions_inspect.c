@@ -26,6 +26,7 @@ struct inspection {
     bool hidden;                /* include_full_memory is false: the memory is not shown, whoever asks */
     struct buf path;            /* JSON array of the nodes that began before it */
     struct map begun;           /* "node#visit" of these */
+    int64_t complete;           /* nodes that were complete before it */
     const struct json *metrics; /* of the event; NULL: none */
     struct tide_err err;        /* of what went wrong inside the callback */
 };
@@ -40,6 +41,7 @@ static int take_path(void *arg, const struct tide_event *ev)
     struct str node;
     const char *visit;
 
+    i->complete += strcmp(ev->kind, "node.completed") == 0;
     if (strcmp(ev->kind, "node.started") != 0 ||
         json_parse(&i->arena, arena_dup(&i->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL))
         return 0;
@@ -150,6 +152,7 @@ static void content_json(const struct inspection *i, const struct json *content,
     json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(i->session)));
     checkpoint_members(&o, c);
     json_out_kraw(&o, STR("execution_path"), buf_view(&i->path));
+    json_out_kint(&o, STR("nodes_complete"), i->complete);
     json_out_kraw(&o, STR("metrics"), i->metrics ? json_source(i->metrics) : STR("null"));
     json_out_key(&o, STR("state"));
     json_out_begin(&o, '{');
@@ -224,7 +227,7 @@ static void print_conversations(struct inspection *i, const struct json *content
 static void content_text(struct inspection *i, const struct json *content, const struct tide_checkpoint *c)
 {
     struct out *out = &i->cli->out;
-    const struct json *memory = json_get(content, STR("memory")), *outputs = json_get(content, STR("outputs"));
+    const struct json *memory = json_get(content, STR("memory"));
     char time[TIME_TEXT_SIZE], ago[AGO_SIZE];
 
     time_format(time, c->ts_ms);
@@ -242,13 +245,13 @@ static void content_text(struct inspection *i, const struct json *content, const
               : c->can_resume_from ? "yes"
                                    : "no: an effect or branch was unsettled");
     print_path(i);
+    if (i->begun.live)
+        out_field(out, "complete",
+                  arena_printf(&i->arena, "%" PRId64 " node%s", i->complete, i->complete == 1 ? "" : "s"));
     print_metrics(i);
     out_field(out, "turn", arena_printf(&i->arena, "%" PRId64, c->turn));
     out_field(out, "messages", arena_printf(&i->arena, "%" PRId64, json_get_int(content, STR("messages"), 0)));
     print_conversations(i, content);
-    out_field(out, "outputs",
-              arena_printf(&i->arena, "of %u node%s", outputs ? outputs->count : 0,
-                           outputs && outputs->count == 1 ? "" : "s"));
     out_field(out, "memory",
               arena_printf(&i->arena, "%u key%s%s", memory ? memory->count : 0, memory && memory->count == 1 ? "" : "s",
                            i->hidden && args_on(&i->cli->args, "memory") ? "; " HIDDEN : ""));

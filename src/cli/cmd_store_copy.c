@@ -6,10 +6,12 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "cli/advice.h"
 #include "cli/cli.h"
+#include "cli/launch.h"
 #include "cli/progress.h"
 #include "cli/store_url.h"
 
@@ -90,6 +92,38 @@ static bool is_same_place(const char *a, const char *b)
            x.st_ino == y.st_ino;
 }
 
+/* Cuts the last part off; false when there is none. */
+static bool cut_part(char *path)
+{
+    char *slash = strrchr(path, '/');
+
+    if (!slash || !slash[slash == path])
+        return false;
+    slash[slash == path] = '\0';
+    return true;
+}
+
+/* A store of files is a directory: what is made in it would be among what is read. */
+static bool is_inside(const char *src, const char *dst)
+{
+    AUTO(mem_freep) char *path = mem_dup(str_from(store_url_path(dst)));
+    AUTO(mem_freep) char *real = NULL;
+    struct stat dir, st;
+    bool found = false;
+
+    if (!store_url_is_files(src) || stat(store_url_path(src), &dir) != 0)
+        return false;
+    while (!(real = realpath(path, NULL)) && cut_part(path))
+        continue;
+    real = real ? real : realpath(".", NULL);
+    while (real && !found && stat(real, &st) == 0) {
+        found = st.st_dev == dir.st_dev && st.st_ino == dir.st_ino;
+        if (!cut_part(real))
+            break;
+    }
+    return found;
+}
+
 static enum tide_code open_both(struct copying *c, struct tide_err *err)
 {
     const struct args *args = &c->cli->args;
@@ -105,6 +139,8 @@ static enum tide_code open_both(struct copying *c, struct tide_err *err)
         return tide_fail(err, TIDE_INVALID, "copy: the path of a store is too long");
     if (is_same_place(buf_cstr(&src), buf_cstr(&dst)))
         return tide_fail(err, TIDE_INVALID, "copy: SRC and DST are the same store: name another one to copy into");
+    if (is_inside(buf_cstr(&src), buf_cstr(&dst)))
+        return tide_fail(err, TIDE_INVALID, "copy: DST is inside of SRC: name a place outside of it");
     if (read_keys(c, err) || open_one(c, buf_cstr(&src), false, &c->src, err))
         return err->code;
     return open_one(c, buf_cstr(&dst), true, &c->dst, err);
@@ -142,6 +178,13 @@ static void put(struct copying *c, struct json_out *json, enum color color, cons
 static void on_problem(void *arg, const char *where, const char *what)
 {
     put(arg, &((struct copying *)arg)->problem_json, COLOR_RED, where, what);
+}
+
+/* What a store mended by itself, as other commands tell it. */
+static void tell(void *arg, const char *line)
+{
+    (void)arg;
+    say("%s", line);
 }
 
 static void on_notice(void *arg, const char *where, const char *what)
@@ -223,6 +266,8 @@ static enum tide_code copy(struct copying *c, struct tide_err *err)
     progress_init(&c->progress, "copy", c->unit);
     code = tide_store_copy(c->src, c->dst, &opt, &result, err);
     progress_done(&c->progress);
+    tide_store_notices(c->src, tell, NULL);
+    tide_store_notices(c->dst, tell, NULL);
     return conclude(c, &result, code, err);
 }
 

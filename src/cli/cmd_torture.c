@@ -5,8 +5,8 @@
  * held against what was promised: what is complete never runs again, what must happen once never happens twice, and the end
  * is the same.
  */
-#include <dirent.h>
 #include <errno.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #include "cli/advice.h"
+#include "cli/graph_given.h"
 #include "cli/graph_set.h"
 #include "cli/graph_view.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/store_url.h"
 #include "cli/torture.h"
 #include "graph/exec.h"
 #include "program/tree.h"
@@ -149,11 +151,13 @@ static enum tide_code take_memory(struct torture *t, struct tide_err *err)
 {
     AUTO(buf_done) struct buf json = BUF_INIT(GRAPH_SETS_MAX);
     AUTO(mem_freep) const char **sets = args_all(&t->cli->args, "set");
+    struct graph_want want = {.no_input = true};
 
-    if (!sets[0])
-        return TIDE_OK;
-    if (graph_set_read(sets, &json, err))
+    if ((sets[0] && graph_set_read(sets, &json, err)) ||
+        graph_given(t->cli, t->graph, NULL, &want, &json, err)) /* before any program has run */
         return err->code;
+    if (!json.len)
+        return TIDE_OK;
     t->memory = arena_dup(&t->arena, buf_view(&json)).ptr;
     take_secrets(t);
     return TIDE_OK;
@@ -207,32 +211,48 @@ static void take_seed(struct torture *t)
 
 /* ---- a place of its own ---- */
 
+/* Never the store that is named: one of its kind. */
+static enum tide_code take_kind(struct torture *t, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf url = BUF_INIT(1 << 16);
+
+    if (store_url(t->cli, &url, err))
+        return err->code;
+    t->files = store_url_is_files(buf_cstr(&url));
+    return TIDE_OK;
+}
+
 static enum tide_code make_place(struct torture *t, struct tide_err *err)
 {
     const char *tmp = getenv("TMPDIR");
 
+    if (take_kind(t, err))
+        return err->code;
     tmp = tmp && *tmp ? tmp : "/tmp";
     snprintf(t->dir, sizeof(t->dir), "%.400s/tidemark-torture.XXXXXX", tmp);
     if (!mkdtemp(t->dir)) {
         t->dir[0] = '\0';
         return tide_fail_errno(err, errno, "make a directory in '%.200s'", tmp);
     }
-    snprintf(t->store, sizeof(t->store), "sqlite:%s/torture.db", t->dir);
+    snprintf(t->store, sizeof(t->store), t->files ? "files:%s/store" : "sqlite:%s/torture.db", t->dir);
     return TIDE_OK;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)at;
+    if (type == FTW_DP)
+        rmdir(path);
+    else
+        unlink(path);
+    return 0;
 }
 
 static void remove_place(struct torture *t)
 {
-    DIR *dir = t->dir[0] ? opendir(t->dir) : NULL;
-    struct dirent *e;
-
-    while (dir && (e = readdir(dir)) != NULL)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            unlinkat(dirfd(dir), e->d_name, 0);
-    if (dir)
-        closedir(dir);
     if (t->dir[0])
-        rmdir(t->dir);
+        nftw(t->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     t->dir[0] = '\0';
 }
 
@@ -429,7 +449,7 @@ const struct command cmd_torture = {
     .more =
         "The programs of the graph REALLY RUN, many times over, here and now: give it a harmless copy.\n"
         "It is killed with SIGKILL before and after everything that it records and inside every node, each time in a\n"
-        "session of its own in a temporary store, and resumed to its end. Exit status 0 when all is as promised, 1 when\n"
-        "a complete node ran again, an effect that must happen once was repeated, an output differs or a session did\n"
-        "not end: then the store is kept.",
+        "session of its own in a temporary store, of the kind that --store names, and resumed to its end. Exit status 0\n"
+        "when all is as promised, 1 when a complete node ran again, an effect that must happen once was repeated, an\n"
+        "output differs or a session did not end: then the store is kept.",
 };

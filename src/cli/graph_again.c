@@ -61,6 +61,14 @@ static enum tide_code open_graph(struct going *a, struct tide_err *err)
 
 /* ---- what it would do, for people ---- */
 
+/* It must happen once, and did, before what is rolled back. */
+static bool answers(const struct outlook *o, const char *name, const struct task *t)
+{
+    const int64_t *visits = map_get(&o->x->view->content.visits, str_from(name));
+
+    return t->state == TASK_READY && !o->fork && kept_done(o->kept, name, (visits ? *visits : 0) + 1);
+}
+
 static void show_tasks(struct out *out, struct arena *arena, const struct outlook *o, const struct map *tasks)
 {
     static const char *const words[] = {"ready", "was cut", "is to be tried again", "failed", "asks where to go on"};
@@ -68,7 +76,9 @@ static void show_tasks(struct out *out, struct arena *arena, const struct outloo
     for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e)) {
         const struct task *t = e->value;
 
-        if (outlook_runs(o, e->key))
+        if (o && answers(o, e->key, t))
+            out_field(out, "answers", arena_printf(arena, "%s (from the log)", e->key));
+        else if (outlook_runs(o, e->key))
             out_field(out, "runs", arena_printf(arena, "%s (%s)", e->key, words[t->state]));
         else
             out_field(out, "happened", arena_printf(arena, "%s (as you say)", e->key));
@@ -101,17 +111,11 @@ static void show_reasons(struct out *out, struct arena *arena, const struct outl
     }
 }
 
-static void show_outlook(struct going *a, const struct outlook *o)
+/* `o` NULL: of a session that cannot be opened. */
+static void show_nodes(struct going *a, const struct outlook *o, const struct content *c)
 {
     struct out *out = &a->cli->out;
-    const struct state *view = o->x->view ? o->x->view : o->s->state;
-    const struct content *c = &view->content;
 
-    out_field(out, "session", o->s->head.id);
-    out_field(out, "from",
-              o->checkpoint[0] ? arena_printf(&a->arena, "checkpoint %s, seq %" PRId64, o->checkpoint, o->seq)
-                               : arena_printf(&a->arena, "where it stands, seq %" PRId64, o->s->state->seq));
-    out_field(out, "does", o->fork ? "begins a fork there" : o->rollback ? "goes back there" : "goes on");
     for (struct map_entry *e = map_next(&c->visits, NULL); e; e = map_next(&c->visits, e))
         if (outlook_is_complete(c, e->key))
             out_field(out, "complete", e->key);
@@ -119,6 +123,19 @@ static void show_outlook(struct going *a, const struct outlook *o)
         out_field(out, "failed", arena_printf(&a->arena, "%s (the others went on)", e->key));
     show_tasks(out, &a->arena, o, &c->position.active);
     show_tasks(out, &a->arena, o, &c->position.ready);
+}
+
+static void show_outlook(struct going *a, const struct outlook *o)
+{
+    struct out *out = &a->cli->out;
+    const struct state *view = o->x->view ? o->x->view : o->s->state;
+
+    out_field(out, "session", o->s->head.id);
+    out_field(out, "from",
+              o->checkpoint[0] ? arena_printf(&a->arena, "checkpoint %s, seq %" PRId64, o->checkpoint, o->seq)
+                               : arena_printf(&a->arena, "where it stands, seq %" PRId64, o->s->state->seq));
+    out_field(out, "does", o->fork ? "begins a fork there" : o->rollback ? "goes back there" : "goes on");
+    show_nodes(a, o, &view->content);
     show_sets(out, &a->arena, o);
     show_reasons(out, &a->arena, o);
 }
@@ -202,6 +219,43 @@ static bool asks_now(const struct outlook *o)
 
 /* ---- all of it ---- */
 
+static enum tide_code take_fork(struct going *a, const char *id, struct tide_err *err)
+{
+    a->g->want.opt.checkpoint = NULL;
+    if (tide_session_open(a->cli->store, id, TIDE_SESSION_APPEND, &a->fork, err))
+        return err->code;
+    a->session = a->fork;
+    return TIDE_OK;
+}
+
+/* What a resume takes by itself is said whatever the run may show: nobody else knows where it goes on. */
+static enum tide_code fork_damaged(struct going *a, const struct outlook *o, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
+    char id[TIDE_ID_SIZE];
+
+    resume_fork_fields(o->then, &fields);
+    if (tide_fork(a->cli->store, o->s->head.id, o->seq, NULL, buf_cstr(&fields), id, err))
+        return err->code;
+    for (size_t i = 0; i < o->n_warnings; i++)
+        say("%s", o->warnings[i]);
+    say("session %s is damaged: going on in the fork %s, from checkpoint %s, seq %" PRId64, o->s->head.id, id,
+        o->checkpoint, o->seq);
+    return take_fork(a, id, err);
+}
+
+static enum tide_code decide(struct going *a, const struct outlook *o, struct tide_err *err)
+{
+    if (outlook_error(o, err))
+        return err->code;
+    a->g->want.agents_later = !asks_now(o);
+    if (o->fork && o->s->state->ledger.run.end != RUN_COMPLETED)
+        return fork_damaged(a, o, err);
+    if (o->fell_back && a->g->want.quiet)
+        say("%s", o->warnings[o->n_warnings - 1]); /* which is that one */
+    return TIDE_OK;
+}
+
 static enum tide_code look(struct going *a, bool *ret_again, struct tide_err *err)
 {
     struct outlook o;
@@ -214,18 +268,18 @@ static enum tide_code look(struct going *a, bool *ret_again, struct tide_err *er
     else if (!code && ask)
         code = ask_for_all(a, &o, ret_again, err);
     if (!code && !*ret_again && !a->g->dry_run)
-        code = outlook_error(&o, err);
-    a->g->want.agents_later = !code && !asks_now(&o);
+        code = decide(a, &o, err);
     outlook_done(&o);
     return code;
 }
 
 static enum tide_code resume_this(struct going *a, struct tide_err *err)
 {
+    const tide_session *before = a->session;
     bool again = false;
 
     ask_answer(a);
-    if (open_graph(a, err))
+    if (!a->graph && open_graph(a, err))
         return err->code;
     if (!a->g->want.quiet)
         graph_note_unread(a->graph, buf_view(&a->g->memory));
@@ -233,28 +287,58 @@ static enum tide_code resume_this(struct going *a, struct tide_err *err)
         return err->code;
     if (a->g->dry_run)
         return TIDE_OK;
+    if (a->session != before && !a->g->graph) { /* a fork goes on with the graph that ran there */
+        tide_graph_free(TAKE(a->graph));
+        if (open_graph(a, err))
+            return err->code;
+    }
     return graph_drive(a->cli, a->session, a->graph, &a->g->want, err);
+}
+
+/* Where it would go on, of a log that cannot be read to its end. */
+static void show_rescue(struct going *a, const struct rescue *r)
+{
+    struct out *out = &a->cli->out;
+
+    a->cli->exit_status = r->again[0] ? tide_code_exit(TIDE_EFFECTS) : 0;
+    if (out->json) {
+        rescue_json(r, &out->text);
+        out_json_end(out);
+        return;
+    }
+    out_field(out, "session", r->session);
+    out_field(out, "from", arena_printf(&a->arena, "checkpoint %s, seq %" PRId64, r->checkpoint, r->seq));
+    out_field(out, "does", "begins a fork there");
+    show_nodes(a, NULL, &r->then->content);
+    out_field(out, "note", r->damage.msg);
+    if (r->again[0])
+        out_field(out, "refused",
+                  arena_printf(&a->arena,
+                               "this would happen again, and must happen once: %s: --fallback --redo-effects lets it",
+                               r->again));
 }
 
 /* The log cannot be read to its end: on from the newest checkpoint that can be, in a fork, said aloud. */
 static enum tide_code resume_damaged(struct going *a, struct tide_err *err)
 {
-    struct tide_graph_options *o = &a->g->want.opt;
-    bool dry = a->g->dry_run;
+    const struct tide_graph_options *o = &a->g->want.opt;
+    bool dry = a->g->dry_run, asked;
     struct rescue r;
+    enum tide_code code = graph_rescue(a->cli->store, a->g->r->id, o->checkpoint, o->fallback,
+                                       o->rollback & TIDE_ROLLBACK_REDO_EFFECTS, dry, &r, err);
 
-    if (graph_rescue(a->cli->store, a->g->r->id, o->checkpoint, o->fallback, dry, &r, err))
-        return err->code;
-    say("session %s is damaged: %s", r.session, r.damage.msg);
-    say("%s a fork from checkpoint %s, seq %" PRId64 ", the newest that can be read%s%s",
-        dry ? "it would go on in" : "going on in", r.checkpoint, r.seq, r.fork[0] ? ": " : "", r.fork);
-    if (dry)
-        return TIDE_OK;
-    o->checkpoint = NULL;
-    if (tide_session_open(a->cli->store, r.fork, TIDE_SESSION_APPEND, &a->fork, err))
-        return err->code;
-    a->session = a->fork;
-    return resume_this(a, err);
+    asked = o->checkpoint && str_starts(str_from(r.checkpoint), str_from(o->checkpoint));
+    if (!code) {
+        say("session %s is damaged: %s", r.session, r.damage.msg);
+        say("%s a fork from checkpoint %s, seq %" PRId64 "%s%s%s", dry ? "it would go on in" : "going on in",
+            r.checkpoint, r.seq, asked ? "" : ", the newest that can be read", r.fork[0] ? ": " : "", r.fork);
+    }
+    if (!code && dry)
+        show_rescue(a, &r);
+    else if (!code)
+        code = take_fork(a, r.fork, err);
+    rescue_done(&r);
+    return code || dry ? code : resume_this(a, err);
 }
 
 /* What only means something to a program. */

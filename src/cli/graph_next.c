@@ -127,9 +127,10 @@ static const char **all_tried(const struct trial *t, const char *base, const cha
 
     while (next[count])
         count++;
-    list = arena_zero(t->arena, (count + 3) * sizeof(*list));
+    list = arena_zero(t->arena, (count + 5) * sizeof(*list));
     for (size_t i = 0; i < count; i++) {
         const char *rest = strncmp(next[i], base, len) == 0 ? next[i] + len : NULL;
+        const char *made;
 
         if (!rest || strstr(rest, " --input") || strstr(rest, " --checkpoint"))
             n = add(list, n, next[i]);
@@ -137,8 +138,10 @@ static const char **all_tried(const struct trial *t, const char *base, const cha
             n = settle_all(t, base, list, n);
         else if (strstr(rest, " --set KEY"))
             n = add(list, n, tried(t, next[i], &none, false));
-        else
-            n = add(list, n, tried(t, next[i], &none, strstr(rest, " --graph ") != NULL));
+        else if ((made = tried(t, next[i], &none, strstr(rest, " --graph ") != NULL)))
+            n = add(list, n, made);
+        else if (!*rest) /* what was rolled back, its state does not know of */
+            n = settle_all(t, base, list, n);
     }
     return n ? list : NULL;
 }

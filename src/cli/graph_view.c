@@ -482,6 +482,16 @@ static void settle(struct graph_view *v)
             v->rows[i].sign = SIGN_PARKED;
 }
 
+/* It is complete: what has not begun is on a way that was not taken. */
+static void settle_complete(struct graph_view *v)
+{
+    for (size_t i = 0; i < v->g->nodes.n; i++)
+        if (v->rows[i].sign == SIGN_WAITING) {
+            v->rows[i].sign = SIGN_NOT_TAKEN;
+            set_note(&v->rows[i], "not taken");
+        }
+}
+
 void graph_view_pause(struct graph_view *v)
 {
     pthread_mutex_lock(&v->lock);
@@ -498,6 +508,8 @@ void view_finish(struct graph_view *v, enum tide_code code)
         return;
     v->ended = true;
     settle(v);
+    if (code == TIDE_OK)
+        settle_complete(v);
     if (v->how == GRAPH_SHOW_TREE && !v->paused)
         view_draw(v, true);
     if (v->how != GRAPH_SHOW_NOTHING && v->how != GRAPH_SHOW_JSON)

@@ -55,8 +55,9 @@ static void put_sign(struct canvas *c, const struct view_row *r)
     static const struct {
         const char *sign, *color;
     } signs[] = {
-        [SIGN_WAITING] = {"·", "\033[2m"}, [SIGN_RUNNING] = {NULL, "\033[36m"}, [SIGN_DONE] = {"✓", "\033[32m"},
-        [SIGN_FAILED] = {"✗", "\033[31m"}, [SIGN_RETRY] = {"↻", "\033[33m"},    [SIGN_PARKED] = {"‖", "\033[33m"},
+        [SIGN_WAITING] = {"·", "\033[2m"},   [SIGN_RUNNING] = {NULL, "\033[36m"}, [SIGN_DONE] = {"✓", "\033[32m"},
+        [SIGN_FAILED] = {"✗", "\033[31m"},   [SIGN_RETRY] = {"↻", "\033[33m"},    [SIGN_PARKED] = {"‖", "\033[33m"},
+        [SIGN_NOT_TAKEN] = {"-", "\033[2m"},
     };
     const char *sign = signs[r->sign].sign;
 
@@ -188,14 +189,18 @@ static void put_hidden(struct canvas *c, size_t from, size_t to, const char *whe
 static void put_head(struct canvas *c)
 {
     const struct graph_view *v = c->v;
-    char time[VIEW_TIME], rest[80];
-    size_t done = 0;
+    char time[VIEW_TIME], rest[112];
+    size_t done = 0, passed = 0, n;
     int used;
 
-    for (size_t i = 0; i < v->g->nodes.n; i++)
+    for (size_t i = 0; i < v->g->nodes.n; i++) {
         done += v->rows[i].sign == SIGN_DONE;
-    snprintf(rest, sizeof(rest), "  %s  %zu/%zu nodes", view_time(time, view_now_ms() - v->began_ms), done,
-             v->g->nodes.n);
+        passed += v->rows[i].sign == SIGN_NOT_TAKEN;
+    }
+    n = (size_t)snprintf(rest, sizeof(rest), "  %s  %zu/%zu nodes", view_time(time, view_now_ms() - v->began_ms), done,
+                         v->g->nodes.n - passed);
+    if (passed)
+        snprintf(rest + n, sizeof(rest) - n, ", %zu not taken", passed);
     buf_addf(&c->out, "%s", paint(c, "\033[1m"));
     used = glyph_fit(&c->out, v->g->id, c->columns / 2);
     buf_addf(&c->out, "%s%s", paint(c, "\033[0m"), paint(c, "\033[2m"));

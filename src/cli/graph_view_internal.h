@@ -9,7 +9,7 @@
 #include "cli/graph_order.h"
 #include "cli/graph_view.h"
 
-enum view_sign { SIGN_WAITING, SIGN_RUNNING, SIGN_DONE, SIGN_FAILED, SIGN_RETRY, SIGN_PARKED };
+enum view_sign { SIGN_WAITING, SIGN_RUNNING, SIGN_DONE, SIGN_FAILED, SIGN_RETRY, SIGN_PARKED, SIGN_NOT_TAKEN };
 
 /* One node of the graph itself; what runs inside it is counted here. */
 struct view_row {

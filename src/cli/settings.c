@@ -132,7 +132,9 @@ static enum tide_code take_one(const struct cli *cli, const char *key, bool path
     if (code)
         return is_named(cli) ? code : TIDE_OK; /* no home, no file: the command has its own word for that */
     code = read_one(&s, config_key_find(key), &text, err);
-    if (text && path) {
+    if (text && path)
+        code = store_url_check(text, "store of config.json", err);
+    if (text && path && !code) {
         size_t scheme = store_url_scheme(text);
         AUTO(mem_freep) char *whole = text, *plain = settings_path(&s, whole + scheme);
         struct buf url = BUF_INIT(SIZE_MAX / 2);
@@ -163,7 +165,7 @@ char *settings_path(const struct settings *s, const char *path)
     const char *home = getenv("HOME"), *slash = strrchr(s->path, '/');
 
     if (strncmp(path, "~/", 2) == 0 && home)
-        buf_addf(&out, "%s%s", home, path + 1);
+        buf_addf(&out, "%s%s", strcmp(home, "/") == 0 ? "" : home, path + 1);
     else if (path[0] == '/' || !slash)
         buf_add_str(&out, str_from(path));
     else

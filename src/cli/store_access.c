@@ -27,6 +27,15 @@ static enum tide_code name_other_kind(enum tide_code code, const char *url, stru
     return code;
 }
 
+/* The same advice for every kind. */
+static enum tide_code name_maker(enum tide_code code, const char *url, struct tide_err *err)
+{
+    if (!strstr(err->msg, "no store at '"))
+        return code;
+    return tide_fail(err, code, "open store: no store at '%.300s': `tidemark store init` makes one",
+                     store_url_path(url));
+}
+
 enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err)
 {
     AUTO(buf_done) struct buf url = BUF_INIT(URL_MAX);
@@ -39,12 +48,14 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
         store_key(&cli->args, key, &opt.key_len, err))
         return err->code;
     if (url.failed)
-        return tide_fail(err, TIDE_INVALID, "the path of the store is too long");
+        return tide_fail(err, TIDE_INVALID, "the path of the store is too long: name a shorter one with --store");
     opt.key = opt.key_len ? key : NULL;
     code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
     explicit_bzero(key, sizeof(key));
     if (code == TIDE_NOT_A_STORE || code == TIDE_INVALID)
         code = name_other_kind(code, buf_cstr(&url), err);
+    if (code == TIDE_NOT_FOUND)
+        code = name_maker(code, buf_cstr(&url), err);
     return advise(code, advice_for_store(code), err);
 }
 

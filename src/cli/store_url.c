@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -35,14 +36,29 @@ const char *store_url_path(const char *url)
     return url + store_url_scheme(url);
 }
 
+/* A home of "/" must not make "//…" of it, which a child of ours would refuse. */
+static void add_under(struct buf *url, const char *dir, struct str rest)
+{
+    size_t len;
+
+    while (dir[0] == '/' && dir[1] == '/')
+        dir++;
+    len = strlen(dir);
+    while (len > 0 && dir[len - 1] == '/')
+        len--;
+    buf_add(url, dir, len);
+    buf_add_str(url, rest);
+}
+
 static enum tide_code from_xdg(struct buf *url, struct tide_err *err)
 {
     const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 
+    buf_add_str(url, STR(DEFAULT_SCHEME));
     if (data && data[0] == '/') /* the specification: a relative one is to be ignored */
-        buf_addf(url, DEFAULT_SCHEME "%s/tidemark/tidemark.db", data);
+        add_under(url, data, STR("/tidemark/tidemark.db"));
     else if (home && home[0] == '/')
-        buf_addf(url, DEFAULT_SCHEME "%s/.local/share/tidemark/tidemark.db", home);
+        add_under(url, home, STR("/.local/share/tidemark/tidemark.db"));
     else
         return tide_fail(err, TIDE_INVALID, "find the store: neither HOME nor XDG_DATA_HOME is set: give --store PATH");
     return TIDE_OK;
@@ -53,7 +69,7 @@ bool store_url_is_files(const char *url)
     return strncmp(url, FILES_SCHEME, strlen(FILES_SCHEME)) == 0;
 }
 
-/* Behind "files:" no shell puts the home directory for a '~'. A directory is the same one with slashes at its end. */
+/* Where no shell puts the home directory for a '~' we do. A directory is the same one with slashes at its end. */
 static enum tide_code put_path(const char *path, const char *from, bool is_dir, struct buf *url, struct tide_err *err)
 {
     const char *home = getenv("HOME");
@@ -64,7 +80,10 @@ static enum tide_code put_path(const char *path, const char *from, bool is_dir, 
     if (path[0] == '~' && (len == 1 || path[1] == '/')) {
         if (!home || home[0] != '/')
             return tide_fail(err, TIDE_INVALID, "%s: HOME is not set, which '~' stands for: give the whole path", from);
-        buf_addf(url, "%s", home);
+        add_under(url, home, (struct str){path + 1, len - 1});
+        return TIDE_OK;
+    }
+    while (path[0] == '/' && path[1] == '/' && len > 1) {
         path++;
         len--;
     }
@@ -72,21 +91,76 @@ static enum tide_code put_path(const char *path, const char *from, bool is_dir, 
     return TIDE_OK;
 }
 
+/* The length of what looks like a scheme in any case, without its colon; 0: nothing does. */
+static size_t scheme_like(const char *url)
+{
+    size_t n = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+");
+
+    return n > 1 && (url[n] == ':' || !url[n]) ? n : 0;
+}
+
+/* Kinds of stores in words that are nearly theirs: a database of such a name was not meant. */
+static enum tide_code check_scheme(const char *given, const char *from, struct tide_err *err)
+{
+    static const struct {
+        const char *scheme, *form;
+    } known[] = {{FILES_SCHEME, "files:DIR"}, {DEFAULT_SCHEME, "sqlite:PATH"}};
+    size_t n = scheme_like(given);
+
+    for (size_t i = 0; n && i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strlen(known[i].scheme) != n + 1 || strncasecmp(given, known[i].scheme, n) != 0)
+            continue;
+        if (!given[n])
+            return tide_fail(err, TIDE_INVALID, "%s: '%s' is a kind of store: give %s, or ./%s for a database there",
+                             from, given, known[i].form, given);
+        if (strncmp(given, known[i].scheme, n) == 0)
+            return TIDE_OK;
+        return tide_fail(err, TIDE_INVALID,
+                         "%s: unknown kind of store '%.*s': did you mean %s? This version knows " KNOWN_STORES, from,
+                         (int)n + 1, given, known[i].scheme);
+    }
+    if (!n || !given[n])
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID, "%s: unknown kind of store '%.*s': this version knows " KNOWN_STORES, from,
+                     n < 40 ? (int)n + 1 : 40, given);
+}
+
+/* files:///DIR is files:/DIR; with two slashes it is a host in other programs, and here it would be /DIR silently. */
+static enum tide_code check_path(const char *given, size_t scheme, const char *from, struct tide_err *err)
+{
+    const char *path = given + scheme;
+
+    if (!path[strspn(path, " \t\r\n")])
+        return tide_fail(err, TIDE_INVALID, "%s: the path is empty: give " KNOWN_STORES ", or the path of a database",
+                         from);
+    if (scheme && path[0] == '/' && path[1] == '/' && path[2] != '/')
+        return tide_fail(err, TIDE_INVALID, "%s: '%.60s': no store is on another machine: give %.*s/DIR or %.*sDIR",
+                         from, given, (int)scheme, given, (int)scheme, given);
+    if (path[0] == '~' && path[1] && path[1] != '/')
+        return tide_fail(err, TIDE_INVALID,
+                         "%s: '%.60s': of home directories '~/' stands for your own alone: give the whole path, or put "
+                         "./ before a name that begins so",
+                         from, path);
+    return TIDE_OK;
+}
+
+enum tide_code store_url_check(const char *given, const char *from, struct tide_err *err)
+{
+    enum tide_code code = check_scheme(given, from, err);
+
+    return code ? code : check_path(given, store_url_scheme(given), from, err);
+}
+
 enum tide_code store_url_given(const char *given, const char *from, struct buf *ret_url, struct tide_err *err)
 {
     size_t scheme = store_url_scheme(given);
 
-    if (scheme && !store_url_is_files(given) && strncmp(given, DEFAULT_SCHEME, scheme) != 0)
-        return tide_fail(err, TIDE_INVALID, "%s: unknown kind of store '%.*s': this version knows " KNOWN_STORES, from,
-                         (int)(scheme < 40 ? scheme : 40), given);
-    if (!given[scheme])
-        return tide_fail(err, TIDE_INVALID, "%s: the path is empty: give " KNOWN_STORES ", or the path of a database",
-                         from);
-    if (!scheme) {
-        buf_addf(ret_url, DEFAULT_SCHEME "%s", given);
-        return TIDE_OK;
-    }
-    buf_add(ret_url, given, scheme);
+    if (store_url_check(given, from, err))
+        return err->code;
+    if (scheme)
+        buf_add(ret_url, given, scheme);
+    else
+        buf_add_str(ret_url, STR(DEFAULT_SCHEME));
     return put_path(given + scheme, from, store_url_is_files(given), ret_url, err);
 }
 

@@ -11,6 +11,9 @@
 /* The URL, as the library takes it. */
 enum tide_code store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err) MUST_CHECK;
 
+/* Refuses what cannot be meant as a store. */
+enum tide_code store_url_check(const char *given, const char *from, struct tide_err *err) MUST_CHECK;
+
 /* The same of a store that is named otherwise; `from` is what named it, for messages. */
 enum tide_code store_url_given(const char *given, const char *from, struct buf *ret_url, struct tide_err *err)
     MUST_CHECK;

@@ -104,7 +104,8 @@ struct timeline {
     struct map steps;    /* call id -> struct tl_step_count * */
     struct tl_kept done; /* what the chain has finished so far */
     struct tl_summary sum;
-    int64_t now; /* the axis: the latest time so far */
+    int64_t wait_since; /* seq by which the last wait is known */
+    int64_t now;        /* the axis: the latest time so far */
     struct arena scratch;
 };
 

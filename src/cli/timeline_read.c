@@ -330,13 +330,31 @@ static void on_run_ended(const struct fact *f)
 
 /* ---- waits ------------------------------------------------------------------------------------------------------------- */
 
+/* A token that is minted anew makes the same wait begin once more: since when tells. */
+static bool is_same_wait(const struct fact *f)
+{
+    int64_t since = json_get_int(f->body, STR("since_seq"), f->ev->seq);
+    bool same = since == f->t->wait_since;
+
+    f->t->wait_since = since;
+    return same;
+}
+
+static bool is_parked(const struct tl_run *run)
+{
+    return run->end == TL_RUN_WAITS && run->n_items && run->items[run->n_items - 1].outcome == TL_OPEN;
+}
+
 static void on_run_waiting(const struct fact *f)
 {
-    bool sleeps = text_of(f, "due_at").len > 0;
+    bool sleeps = text_of(f, "due_at").len > 0, same;
     struct str name = text_of(f, "wait_name"), kind = text_of(f, "wait_kind");
     struct tl_item *item;
 
     if (!about_this_run(f))
+        return;
+    same = is_same_wait(f);
+    if (same && is_parked(f->run))
         return;
     item = tl_item_add(f->t, f->run, sleeps ? TL_SLEEP : TL_WAIT, f->ev->ts_ms);
     CUT(item->name, name.len ? name : kind);
@@ -344,8 +362,8 @@ static void on_run_waiting(const struct fact *f)
     CUT(item->note, sleeps ? STR("") : text_of(f, "question"));
     item->kept = f->t->done.n;
     f->run->end = TL_RUN_WAITS;
-    f->t->sum.waits += !sleeps;
-    f->t->sum.sleeps += sleeps;
+    f->t->sum.waits += !sleeps && !same;
+    f->t->sum.sleeps += sleeps && !same;
 }
 
 static void note_answer(const struct fact *f, struct tl_item *item)

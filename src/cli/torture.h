@@ -141,6 +141,7 @@ struct torture {
     const char *secrets;       /* the part of it that is stored nowhere: given again with every resume; NULL: none */
     const char *script;
     char dir[512], store[600], ledger[600];
+    bool files;         /* the store is one of plain files */
     struct arena arena; /* of all that is kept to the end */
 
     const char **answers; /* JSON; the last one counts for all further questions */

@@ -160,6 +160,7 @@ static void print_text(struct torture *t, int64_t ms)
     row(out, "graph", "%s, %" PRId64 " node%s run in %.2f s, %" PRId64 " appends", t->file,
         (int64_t)(t->base.completed ? t->base.completed->count : 0),
         s_of(t->base.completed ? t->base.completed->count : 0), (double)t->base.us / 1e6, t->deeds.appends);
+    row(out, "store", "%s, a new one in a directory of its own", t->files ? "files" : "sqlite");
     put_tried(out, t);
     put_fine(out, t);
     outf(out, "\n");
@@ -229,6 +230,7 @@ static void print_json(struct torture *t, int64_t ms)
     json_out_begin(&o, '{');
     json_out_kbool(&o, STR("right"), !torture_is_wrong(t));
     json_out_kstr(&o, STR("file"), str_from(t->file));
+    json_out_kstr(&o, STR("store_kind"), t->files ? STR("files") : STR("sqlite"));
     json_out_kint(&o, STR("ms"), ms);
     json_out_kint(&o, STR("uninterrupted_ms"), t->base.us / 1000);
     json_out_kint(&o, STR("appends"), t->deeds.appends);

@@ -186,6 +186,20 @@ void sim_lie(struct sim *sim, unsigned lies)
     sim->lies = lies;
 }
 
+static bool counts(enum sim_fault fault, enum sim_op op)
+{
+    switch (fault) {
+    case SIM_NO_FAULT:
+        return false;
+    case SIM_SYNC_FAILS:
+        return op == SIM_OP_SYNC;
+    case SIM_READ_FAILS:
+        return op == SIM_OP_READ;
+    default:
+        return op != SIM_OP_READ;
+    }
+}
+
 /* A fault that does not fit the n-th operation waits for the first one after it that it fits. */
 static bool fits(enum sim_fault fault, enum sim_op op, bool grows)
 {
@@ -194,8 +208,6 @@ static bool fits(enum sim_fault fault, enum sim_op op, bool grows)
         return grows;
     case SIM_SHORT_WRITE:
         return op == SIM_OP_WRITE;
-    case SIM_SYNC_FAILS:
-        return op == SIM_OP_SYNC;
     default:
         return true;
     }
@@ -205,7 +217,7 @@ static enum sim_fault fault_now(struct sim *sim, enum sim_op op, bool grows)
 {
     enum sim_fault fault = sim->fault;
 
-    if (fault == SIM_NO_FAULT || (fault == SIM_SYNC_FAILS && op != SIM_OP_SYNC))
+    if (!counts(fault, op))
         return SIM_NO_FAULT;
     if (sim->fault_in > 1) {
         sim->fault_in--;
@@ -223,7 +235,7 @@ enum sim_verdict sim_op_begin(struct sim_proc *p, enum sim_op op, bool grows)
 {
     if (p->dead)
         return SIM_GONE;
-    p->sim->ops++;
+    p->sim->ops += op != SIM_OP_READ;
     switch (fault_now(p->sim, op, grows)) {
     case SIM_NO_FAULT:
         return SIM_GO;

@@ -54,6 +54,7 @@ enum sim_fault {
     SIM_ENOSPC,      /* what takes more space fails: writes that grow a file, unless it was reserved; reserving */
     SIM_SHORT_WRITE, /* half of the write happens, then no space; not in space that was reserved */
     SIM_SYNC_FAILS,  /* counts syncs only */
+    SIM_READ_FAILS,  /* counts reads only: the read fails with an I/O error */
 };
 void sim_fault_at(struct sim *sim, enum sim_fault fault, uint64_t n, bool sticky); /* sticky: all later ones too */
 uint64_t sim_op_count(const struct sim *sim); /* operations that reached the disk so far */

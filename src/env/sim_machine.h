@@ -64,6 +64,7 @@ struct sim {
 /* ---- sim.c -------------------------------------------------------------------------------------------------- */
 
 enum sim_op {
+    SIM_OP_READ, /* does not reach the disk: only SIM_READ_FAILS counts it */
     SIM_OP_WRITE,
     SIM_OP_FILL, /* a write into space that was reserved for it */
     SIM_OP_TRUNCATE,

@@ -98,10 +98,11 @@ void sim_sys_close(struct sim_handle *h)
 
 int sim_sys_read(struct sim_handle *h, void *out, size_t n, int64_t at, size_t *ret_n)
 {
-    if (h->proc->dead)
-        return ESRCH;
-    *ret_n = sim_file_read(h->file, out, n, (size_t)at);
-    return 0;
+    int errnum = errno_of(sim_op_begin(h->proc, SIM_OP_READ, false));
+
+    if (!errnum)
+        *ret_n = sim_file_read(h->file, out, n, (size_t)at);
+    return errnum;
 }
 
 static void put(struct sim_handle *h, const void *bytes, size_t n, int64_t at)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "graph/exec.h"
+#include "graph/resume.h"
 
 #define LOOK_NS 200000000 /* between looks at what others want */
 #define TICK_NS 100000000
@@ -518,6 +518,7 @@ void exec_done(struct exec *x)
     free(x->crowd);
     free(x->failed_node);
     free(x->lapsed);
+    kept_free(x->kept);
     state_free(x->view);
     draft_done(&x->draft);
     map_done(&x->secrets, free);

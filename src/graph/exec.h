@@ -118,6 +118,8 @@ struct exec {
     const struct spec_graph *graph;
     struct tide_session *s;
     struct tide_run *run;
+    struct kept
+        *kept; /* effects that a rollback cut off and that are not to happen again; NULL: nothing was rolled back */
     const struct tide_graph_options *opt;
     struct spec_checkpoints checkpoints; /* as they are for this run */
     const char *said;                    /* of them by the run, over the graph's; JSON; NULL: nothing */
@@ -164,6 +166,12 @@ struct exec {
     bool broken; /* the store or the lease is lost: nothing more can be recorded */
     char token[TIDE_TOKEN_SIZE];
 };
+
+/* Of functions alone: what an agent does is its tools' matter. */
+static inline bool node_is_once(const struct spec_node *n)
+{
+    return n->effect == SPEC_ONCE && n->type == SPEC_FUNCTION;
+}
 
 /* ---- graph.c */
 const char *graph_effect(const struct spec_node *n);
@@ -221,7 +229,8 @@ void plan_begin(struct exec *x, const char *name);
 bool plan_may_begin(struct exec *x, struct str name);     /* of one that is ready */
 bool plan_is_held(const struct exec *x, struct str name); /* inside something that failed: it goes on with that */
 int plan_waiting(const struct exec *x);                   /* jobs that nobody does yet */
-int64_t plan_next_ms(struct exec *x);                     /* when the next attempt is due; INT64_MAX: none is */
+struct str plan_known_output(struct exec *x, const struct place *p); /* of one that somebody says happened */
+int64_t plan_next_ms(struct exec *x); /* when the next attempt is due; INT64_MAX: none is */
 
 /* ---- exec_values.c */
 struct values {

@@ -16,11 +16,6 @@ static struct task *active(struct exec *x, const char *name)
 
 /* ---- effects that must happen once are in the ledger too ---- */
 
-static bool is_once(const struct spec_node *n)
-{
-    return n->effect == SPEC_ONCE && n->type == SPEC_FUNCTION;
-}
-
 static struct json_out *open_effect(struct exec *x, const char *kind, const char *name, int64_t visit)
 {
     struct json_out *o = exec_open(x, kind);
@@ -157,12 +152,12 @@ static void complete(struct job *j, struct str output, int64_t ms)
     if (!code && j->place.node->type == SPEC_ROUTER && !j->n_ways)
         code = tide_fail(&err, TIDE_NOT_FOUND, "no route holds, and there is no `otherwise`");
     if (code) {
-        if (is_once(j->place.node) && parsed && v.task)
+        if (node_is_once(j->place.node) && parsed && v.task)
             keep_result(j, parsed);
         fail(j, code == TIDE_CONFLICT ? "conflict" : code == TIDE_TOO_BIG ? "too_big" : "choice", err.msg, false);
     } else {
         put_values(j, &v);
-        if (is_once(j->place.node) && !(v.task && v.task->happened))
+        if (node_is_once(j->place.node) && !(v.task && v.task->happened))
             put_effect_end(x, "tool.completed", j->name, j->visit, "result", output);
         exec_keep(x, j->place.node, ms);
         if (deciding) {
@@ -214,7 +209,7 @@ static bool is_retried(const struct spec_node *n, const struct task *t, const ch
 {
     bool named = !n->retry_on.n && may_help(code);
 
-    if (is_once(n) || n->type == SPEC_SUBGRAPH || n->type == SPEC_MAP)
+    if (node_is_once(n) || n->type == SPEC_SUBGRAPH || n->type == SPEC_MAP)
         return false; /* a person decides; what is inside has attempts of its own */
     for (size_t i = 0; i < n->retry_on.n; i++)
         named |= str_eq(n->retry_on.at[i], str_from(code));
@@ -306,7 +301,7 @@ static void fail(struct job *j, const char *code, const char *message, bool agai
 
     if (!t)
         return;
-    if (is_once(j->place.node) && !j->told)
+    if (node_is_once(j->place.node) && !j->told)
         put_effect_end(x, "tool.failed", j->name, j->visit, "error", error);
     if (is_retried(j->place.node, t, code, again)) {
         try_again(j, error, message);
@@ -377,7 +372,7 @@ void end_job(struct exec *x, struct job *j)
         end_decided(x, j);
     else if (j->ok)
         end_complete(x, &j->place, j->name, buf_view(&j->result.output), ms);
-    else if (j->result.unknown && is_once(j->place.node))
+    else if (j->result.unknown && node_is_once(j->place.node))
         end_unsettled(x, j->name, j->result.message);
     else
         end_failed(x, &j->place, j->name, j->result.code, j->result.message, !j->hopeless);
@@ -409,7 +404,7 @@ void end_effect_started(struct exec *x, const struct place *p, const char *name,
     struct json_out *o;
     char key[33];
 
-    if (!is_once(p->node))
+    if (!node_is_once(p->node))
         return;
     run_idempotency(key, x->run, arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit));
     o = open_effect(x, "tool.started", name, visit);

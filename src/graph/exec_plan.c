@@ -318,7 +318,7 @@ void plan_begin(struct exec *x, const char *name)
 /* ---- what an earlier run left ---- */
 
 /* What is known of what it gave: values that were set for it. */
-static struct str known_output(struct exec *x, const struct place *p)
+struct str plan_known_output(struct exec *x, const struct place *p)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
     const struct map *scope = position_scope(&x->view->content, p->frame, false);
@@ -340,10 +340,10 @@ static bool settle_once(struct exec *x, const struct place *p, const char *name)
 {
     const struct task *t = map_get(&x->view->content.position.active, str_from(name));
 
-    if (p->node->type != SPEC_FUNCTION || p->node->effect != SPEC_ONCE)
+    if (!node_is_once(p->node))
         return false;
     if (map_get(&x->run->happened, str_from(name))) {
-        end_complete(x, p, name, known_output(x, p), 0);
+        end_complete(x, p, name, plan_known_output(x, p), 0);
         return true;
     }
     if (map_get(&x->run->retry, str_from(name)))

@@ -416,6 +416,17 @@ static enum tide_code check_unused(struct tide_session *s, struct tide_err *err)
                      s->head.id, s->head.id);
 }
 
+/* Of a session that was rolled back to before its graph began. */
+static enum tide_code take_kept(struct exec *x, struct tide_err *err)
+{
+    if (!x->s->state->ledger.rollbacks)
+        return TIDE_OK;
+    if (kept_load(x->s->store, &x->s->head, &x->kept, err))
+        return err->code;
+    kept_resolve(x->kept, x->graph, NULL);
+    return TIDE_OK;
+}
+
 static enum tide_code start(struct exec *x, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
@@ -423,6 +434,7 @@ static enum tide_code start(struct exec *x, struct tide_err *err)
     enum tide_code code = session_sync(x->s, err);
 
     code = code ? code : check_unused(x->s, err);
+    code = code ? code : take_kept(x, err);
     if (code)
         return code;
     code = exec_open_view(x, err);

@@ -93,8 +93,9 @@ enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, c
 {
     enum tide_code code;
 
-    *o = (struct outlook){.x = mem_zero(sizeof *o->x), .s = s, .opt = opt, .arena = ARENA_INIT};
-    code = exec_begin(o->x, s, g, opt, err);
+    *o = (struct outlook){.x = mem_zero(sizeof *o->x), .s = s, .given = opt, .named = *opt, .arena = ARENA_INIT};
+    o->opt = &o->named;
+    code = exec_begin(o->x, s, g, o->opt, err);
     code = code ? code : session_sync(s, err);
     code = code ? code : exec_inherit(o->x, err);
     code = code ? code : outlook_state(o, err);
@@ -117,6 +118,7 @@ void outlook_done(struct outlook *o)
     free(o->x);
     tide_graph_free(o->before);
     state_free(o->own);
+    kept_free(o->kept);
     free(o->refused);
     free(o->missing);
     free(o->warnings);
@@ -137,16 +139,23 @@ static enum tide_code make_fork(const struct outlook *o, tide_session **ret, str
     return tide_session_open(store, id, TIDE_SESSION_APPEND, ret, err);
 }
 
-/* The wait that is left behind is over: nobody can answer it any more. */
-static enum tide_code end_wait(struct tide_session *s, struct tide_err *err)
+/*
+ * The run that is left behind is over: its wait, which nobody can answer any more, or what was cut when its process died.
+ * Must come before the rollback, because with that the session is ours, and a run that is open would look like ours, too.
+ */
+static enum tide_code end_run(struct tide_session *s, struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
-    enum tide_code code = TIDE_OK;
+    enum tide_code code;
 
-    if (s->state->ledger.run.end == RUN_OPEN && s->state->ledger.run.waiting) {
-        settle_for_resume(&d, s->state, "superseded", env_now_ms(s->store->env));
-        code = session_append(s, 0, d.events, d.n, NULL, err);
-    }
+    do { /* whoever recovers sessions may be faster */
+        code = session_sync(s, err);
+        draft_reset(&d);
+        if (!code && s->state->ledger.run.end == RUN_OPEN) {
+            settle_for_resume(&d, s->state, "superseded", env_now_ms(s->store->env));
+            code = session_append(s, 0, d.events, d.n, NULL, err);
+        }
+    } while (code == TIDE_CONFLICT);
     draft_done(&d);
     return code;
 }
@@ -157,8 +166,8 @@ static enum tide_code go_back(const struct outlook *o, struct tide_err *err)
     enum tide_code code;
 
     snprintf(reason, sizeof reason, "resume from checkpoint %s", o->checkpoint);
-    code = tide_rollback(o->s, o->seq, o->opt->rollback, reason, err);
-    return code ? code : end_wait(o->s, err);
+    code = end_run(o->s, err);
+    return code ? code : tide_rollback(o->s, o->seq, o->opt->rollback, reason, err);
 }
 
 static enum tide_code open_run(struct exec *x, const struct outlook *o, struct tide_err *err)
@@ -238,9 +247,11 @@ enum tide_code tide_graph_resume(tide_session *s, tide_graph *g, const struct ti
     opt = opt ? opt : &none;
     code = outlook_take(&o, s, g, opt, err);
     code = code ? code : outlook_error(&o, err);
-    if (exec_begin(x, s, g, opt, code ? NULL : err) && !code)
+    if (exec_begin(x, s, g, o.opt, code ? NULL : err) && !code)
         code = err->code;
     code = code ? code : exec_inherit(x, err);
+    if (!o.fork) /* the effects of a fork are its own */
+        x->kept = TAKE(o.kept);
     code = code ? code : do_resume(x, &o, &fork, err);
     exec_finish(x, ret);
     tide_session_close(fork);

@@ -5,7 +5,8 @@
  *
  *   resume.c        the public calls; doing it                  resume_check.c  whether it can go on from there
  *   resume_from.c   from where; a damaged log                   resume_check_nodes.c  whether its nodes fit
- *   resume_reuse.c  effects before a rollback that are kept     resume_plan.c   what is told
+ *   resume_reuse.c  effects that a rollback cut off             resume_plan.c   what is told
+ *                                                               resume_names.c  names that nodes had before
  */
 #ifndef GRAPH_RESUME_H
 #define GRAPH_RESUME_H
@@ -49,10 +50,15 @@ struct missing {
     bool later;  /* of a node that may come later: a warning only */
 };
 
+struct kept_effect;
+
 struct outlook {
     struct exec *x; /* never runs: its view is the state as it would be, renames and overrides in it */
     struct tide_session *s;
-    const struct tide_graph_options *opt;
+    const struct tide_graph_options *given, *opt; /* opt: given, with the names that the nodes have now */
+    struct tide_graph_options named;
+    struct kept *kept;                                   /* NULL: nothing was or will be rolled back */
+    bool unreadable;                                     /* the log is damaged: kept is what could be read of it */
     tide_graph *before;                                  /* the one that is stored, when it is another; else NULL */
     char checkpoint[TIDE_ID_SIZE], wanted[TIDE_ID_SIZE]; /* "": where it stands; wanted: another took its place */
     int64_t seq;
@@ -97,6 +103,9 @@ void resume_fork_fields(const struct state *then, struct buf *out);
 enum tide_code outlook_state(struct outlook *o, struct tide_err *err) MUST_CHECK; /* of the session itself */
 enum tide_code outlook_judge(struct outlook *o, struct tide_err *err) MUST_CHECK; /* of where it starts from */
 void outlook_nodes(struct outlook *o); /* resume_check_nodes.c: of its nodes */
+/* The same: refused unless somebody says what became of this node, which must happen once. */
+void outlook_ask(struct outlook *o, const char *name, const char *how);
+bool outlook_is_unsettled(const struct outlook *o, const struct kept_effect *f); /* cut off, and nobody knows */
 /* Renames and overrides, into the draft and the view. */
 enum tide_code resume_changes(struct exec *x, struct tide_err *err) MUST_CHECK;
 
@@ -104,12 +113,52 @@ enum tide_code resume_changes(struct exec *x, struct tide_err *err) MUST_CHECK;
 bool outlook_runs(const struct outlook *o, const char *name); /* of one that is open: nobody says that it happened */
 bool outlook_is_complete(const struct content *c, const char *name); /* of one that was begun */
 void outlook_json(const struct outlook *o, struct buf *out);
+struct rescue;
+void rescue_json(const struct rescue *r, struct buf *out); /* the same members, of one that cannot be opened */
+
+/* ---- resume_names.c */
+
+/* o->opt: beside what is given the names that the log knows to have changed; old names in --retry and --happened. */
+void outlook_names(struct outlook *o);
+/* The node that a name was meant for: near in letters, or what --map's old name looks like now. NULL: none is. */
+const char *outlook_likely(struct outlook *o, const char *from, const char *to);
 
 /* ---- resume_reuse.c */
 
-/* An effect that happened before a rollback and is to be kept: completes the node with what it gave then. */
-/* `when`: before what, for the notice. */
+struct kept_effect {
+    const char *name, *now; /* then, and in the graph that is to run; now NULL: it is not in it, or may happen again */
+    int64_t visit, from, seq; /* from: of its start; seq: of the last that is known of it */
+    enum { KEPT_CUT, KEPT_FAILED, KEPT_DONE } state;
+};
+
+struct kept_rename {
+    const char *from, *to;
+    int64_t seq;
+};
+
+struct kept {
+    struct map effects; /* call_id -> struct kept_effect *, oldest first */
+    struct kept_rename *renamed;
+    size_t n_renamed, cap_renamed;
+    struct arena arena;
+};
+
+/* Reads the whole log. TIDE_CORRUPT: *ret is what could be read. */
+enum tide_code kept_load(struct store *store, const struct head *head, struct kept **ret, struct tide_err *err)
+    MUST_CHECK;
+void kept_free(struct kept *k);
+/* Those of which anything is recorded after this may happen again: somebody said so. */
+void kept_forget(struct kept *k, int64_t after);
+/* What each is called in this graph; `renames` come after those of the log. */
+void kept_resolve(struct kept *k, const struct spec_graph *g, const char *const *renames);
+/* What a node that had this name at `since` is called in this graph; NULL: it is not there. */
+const char *kept_name_now(struct kept *k, const struct spec_graph *g, const char *const *renames, const char *name,
+                          int64_t since);
+bool kept_done(const struct kept *k, const char *name, int64_t visit); /* it answers from the log; k may be NULL */
+
+/* What must happen once and is in the log: completes the node with what it gave then. `when`: before what, for the notice. */
 bool reuse_result(struct exec *x, const struct place *p, const char *name, int64_t visit, const char *when);
+/* One that a rollback cut off: answers from the log, or is left to a person. False: it may be done. */
 bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64_t visit);
 
 /* ---- a log that cannot be read to its end */
@@ -118,14 +167,19 @@ struct rescue {
     char session[TIDE_ID_SIZE], checkpoint[TIDE_ID_SIZE], fork[TIDE_ID_SIZE]; /* fork "": none was made */
     int64_t seq;
     struct tide_err damage; /* what cannot be read */
+    struct state *then;     /* what the fork begins with; rescue_done() */
+    char again[200];        /* nodes that must happen once, and are known to have begun behind it; "": none */
 };
+
+void rescue_done(struct rescue *r);
 
 /*
  * Forks a session that cannot be opened at the newest checkpoint whose state can be read, or at the one that is named. That
  * one is damaged: TIDE_CORRUPT, unless `fallback`. None can be read: "no valid checkpoints found for session X". `look`:
  * only looks, and writes nothing.
+ * TIDE_EFFECTS: what must happen once is known to have begun behind it, and would happen again (`redo`: it may).
  */
-enum tide_code graph_rescue(tide_store *store, const char *id, const char *checkpoint, bool fallback, bool look,
-                            struct rescue *ret, struct tide_err *err) MUST_CHECK;
+enum tide_code graph_rescue(tide_store *store, const char *id, const char *checkpoint, bool fallback, bool redo,
+                            bool look, struct rescue *ret, struct tide_err *err) MUST_CHECK;
 
 #endif

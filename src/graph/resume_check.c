@@ -3,7 +3,6 @@
  * Whether a graph can go on: first what holds whatever it starts from (who holds it, what it waits for), then whether it can
  * start there: the names and values that are given, its nodes (resume_check_nodes.c), what would happen again.
  */
-#include "base/nearest.h"
 #include "graph/resume.h"
 #include "session/status.h"
 #include "session/token.h"
@@ -84,18 +83,6 @@ enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
 
 /* ---- other names ---- */
 
-struct ids {
-    const struct spec_graph *g;
-    size_t i;
-};
-
-static const char *next_id(void *arg)
-{
-    struct ids *ids = arg;
-
-    return ids->i < ids->g->nodes.n ? ids->g->nodes.at[ids->i++].id.ptr : NULL;
-}
-
 static bool is_known(const struct outlook *o, const char *name)
 {
     const struct content *c = &o->x->view->content;
@@ -118,20 +105,33 @@ static bool has_inside(const struct outlook *o, const char *name)
     return false;
 }
 
+/* Where no name is near all are told, if they are few. */
+static const char *all_nodes(struct outlook *o)
+{
+    const struct spec_graph *g = o->x->graph;
+    const char *all = "it has";
+
+    for (size_t i = 0; i < g->nodes.n && i < 8; i++)
+        all = WORDS(o, "%s%s %.*s", all, i ? "," : "", STR_ARG(g->nodes.at[i].id));
+    return g->nodes.n > 8 ? WORDS(o, "%s, …", all) : all;
+}
+
 static void check_rename(struct outlook *o, const char *from, const char *to)
 {
     const struct position *pos = &o->x->view->content.position;
-    const char *near = nearest(to, next_id, &(struct ids){o->x->graph, 0});
     const char *map = WORDS(o, "--map %s=%s: ", from, to);
+    const char *likely = NULL;
     struct place p;
 
+    if (!place_find(o->x->graph, str_from(to), &p))
+        likely = outlook_likely(o, from, to);
     if (!place_find(o->x->graph, str_from(to), &p) && is_known(o, to) && place_find(o->x->graph, str_from(from), &p))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to,
                        WORDS(o, "%sthe wrong way round: the old name stands first", map),
                        WORDS(o, "--map %s=%s", to, from));
     else if (!place_find(o->x->graph, str_from(to), &p))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to, WORDS(o, "%sthe graph has no node '%s'", map, to),
-                       near ? WORDS(o, "did you mean '%s'?", near) : "");
+                       likely ? WORDS(o, "did you mean '%s'?", likely) : all_nodes(o));
     else if (!is_known(o, from))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, from, WORDS(o, "%sthe session knows no node '%s'", map, from),
                        "the old name stands first");
@@ -188,14 +188,19 @@ enum tide_code resume_changes(struct exec *x, struct tide_err *err)
 /* ---- what would happen again ---- */
 
 /* In a fork it would happen again: nothing of it is recorded there. */
+static void refuse_in_fork(struct outlook *o, const char *names)
+{
+    outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_EFFECTS, NULL,
+                   WORDS(o, "in a fork at checkpoint '%s' this would happen again, and must happen once: %s",
+                         o->checkpoint, names),
+                   "--redo-effects lets it");
+}
+
 static void refuse_again(struct outlook *o, const struct tide_err *err)
 {
     const char *from = strstr(err->msg, "once: "), *to = strrchr(err->msg, ';');
 
-    outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_EFFECTS, NULL,
-                   WORDS(o, "in a fork at checkpoint '%s' this would happen again, and must happen once: %.*s",
-                         o->checkpoint, from && to > from ? (int)(to - from - 6) : 0, from ? from + 6 : ""),
-                   "--redo-effects lets it");
+    refuse_in_fork(o, WORDS(o, "%.*s", from && to > from ? (int)(to - from - 6) : 0, from ? from + 6 : ""));
 }
 
 /* Nobody can tell what happened after it. Whoever wants another checkpoint anyway gets a fork: the session stays as it is. */
@@ -214,13 +219,48 @@ static void check_unreadable(struct outlook *o, const struct tide_err *err)
     o->rollback = false;
 }
 
+static bool has_once(const struct spec_graph *g)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)
+            if (node_is_once(n) || (n->graph && has_once(n->graph)))
+                return true;
+    return false;
+}
+
+/* There is nothing to answer with, and it may have happened: never again without a word. */
+static void check_kept(struct outlook *o)
+{
+    AUTO(buf_done) struct buf again = BUF_INIT(200);
+
+    for (struct map_entry *e = o->kept ? map_next(&o->kept->effects, NULL) : NULL; e;
+         e = map_next(&o->kept->effects, e)) {
+        const struct kept_effect *f = e->value;
+
+        if (!outlook_is_unsettled(o, f))
+            continue;
+        if (o->fork)
+            buf_addf(&again, "%s%s (it failed)", again.len ? ", " : "", f->now);
+        else
+            outlook_ask(o, f->now, f->state == KEPT_FAILED ? "failed" : "was cut");
+    }
+    if (again.len)
+        refuse_in_fork(o, buf_cstr(&again));
+}
+
 static enum tide_code check_effects(struct outlook *o, struct tide_err *err)
 {
     unsigned reuse = o->opt->rollback & TIDE_ROLLBACK_REUSE_EFFECTS;
     enum tide_code code;
 
-    if (!o->rollback && !o->fork)
+    if (!o->rollback && !o->fork) {
+        if (o->unreadable && has_once(o->x->graph))
+            outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_CORRUPT, NULL,
+                           "it was rolled back, and what of that must not happen again cannot be read",
+                           "look, then --checkpoint ID --redo-effects goes on");
+        check_kept(o);
         return TIDE_OK;
+    }
     if (o->anew && reuse) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
                        "--reuse-effects: a fork has no effects of its own that could be used again",
@@ -228,15 +268,17 @@ static enum tide_code check_effects(struct outlook *o, struct tide_err *err)
         return TIDE_OK;
     }
     code = rollback_check(o->s, o->seq, o->opt->rollback, err);
+    if (!code && reuse && o->unreadable) /* what is to be reused is not known */
+        code = tide_fail(err, TIDE_CORRUPT, "the log is damaged");
     if (code == TIDE_EFFECTS && o->fork)
         refuse_again(o, err);
     else if (code == TIDE_EFFECTS || code == TIDE_INVALID)
         refuse_err(o, err);
     else if (code == TIDE_CORRUPT)
         check_unreadable(o, err);
-    else
-        return code;
-    return TIDE_OK;
+    else if (!code)
+        check_kept(o);
+    return code == TIDE_EFFECTS || code == TIDE_INVALID || code == TIDE_CORRUPT ? TIDE_OK : code;
 }
 
 /* ---- all of it ---- */
@@ -254,15 +296,32 @@ static enum tide_code open_view(struct outlook *o, struct tide_err *err)
     return state_decode(buf_view(&text), &x->view, err);
 }
 
+/* What was rolled back and must not happen again, as it will be when it starts there. */
+static enum tide_code read_kept(struct outlook *o, struct tide_err *err)
+{
+    enum tide_code code;
+
+    if (!o->rollback && !o->fork && !o->s->state->ledger.rollbacks)
+        return TIDE_OK;
+    code = kept_load(o->s->store, &o->s->head, &o->kept, err);
+    o->unreadable = code == TIDE_CORRUPT;
+    if ((o->rollback || o->fork) && o->opt->rollback & TIDE_ROLLBACK_REDO_EFFECTS)
+        kept_forget(o->kept, o->seq);
+    return o->unreadable ? TIDE_OK : code;
+}
+
 enum tide_code outlook_judge(struct outlook *o, struct tide_err *err)
 {
     enum tide_code code = open_view(o, err);
 
+    code = code ? code : read_kept(o, err);
     if (!code && !o->then->content.position.graph_seq) {
         outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, NULL,
                        WORDS(o, "checkpoint '%s' is from before the graph began", o->checkpoint), "take a later one");
         return TIDE_OK;
     }
+    if (!code)
+        outlook_names(o);
     if (!code && check_renames(o))
         code = resume_changes(o->x, err);
     if (code == TIDE_INVALID) {
@@ -271,6 +330,8 @@ enum tide_code outlook_judge(struct outlook *o, struct tide_err *err)
     }
     if (code)
         return code;
+    if (o->kept)
+        kept_resolve(o->kept, o->x->graph, o->opt->renames);
     outlook_nodes(o);
     return check_effects(o, err);
 }

@@ -27,16 +27,11 @@ static const char *old_name(const struct outlook *o, const char *name)
 
 static void refuse_gone(struct outlook *o, const char *name)
 {
-    struct spec_diff diff;
-    const struct spec_node *old = o->before ? spec_find(o->before->spec->graph, str_from(name)) : NULL;
+    const char *likely = outlook_likely(o, name, NULL);
     const char *remedy = "give the graph a node of this name, name the one it is now with --map OLD=NEW, or --fallback";
 
-    if (old) {
-        spec_compare(&o->arena, o->before->spec->graph, o->x->graph, &diff);
-        if (diff.nodes[old->index].rename != SPEC_NONE)
-            remedy = WORDS(o, "--map %s=%s if that is its new name", name,
-                           o->x->graph->nodes.at[diff.nodes[old->index].rename].id.ptr);
-    }
+    if (likely)
+        remedy = WORDS(o, "--map %s=%s if that is its new name", name, likely);
     outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, name,
                    WORDS(o, "node '%s', which is to run next, is not in this graph", name), remedy);
 }
@@ -133,20 +128,47 @@ static void check_inputs(struct outlook *o, const char *name, const struct task 
 
 static bool is_stuck(const struct task *t, const struct place *p)
 {
-    return p->node->type == SPEC_FUNCTION && p->node->effect == SPEC_ONCE &&
-           (t->state == TASK_RUNNING || t->state == TASK_FAILED);
+    return node_is_once(p->node) && (t->state == TASK_RUNNING || t->state == TASK_FAILED);
+}
+
+void outlook_ask(struct outlook *o, const char *name, const char *how)
+{
+    struct place p;
+    bool inside = place_find(o->x->graph, str_from(name), &p) && p.frame.len && p.node->outputs.n;
+
+    if (is_named(o->opt->retry, name) || is_named(o->opt->happened, name))
+        return;
+    outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name, WORDS(o, "node '%s' must happen once and %s", name, how),
+                   inside /* nobody can say what it gave */
+                       ? WORDS(o, "--retry '%s' runs it again, if it did not happen", name)
+                       : WORDS(o, "find out whether it happened, then --happened %s or --retry %s", name, name));
 }
 
 static void check_once(struct outlook *o, const char *name, const struct task *t, const struct place *p)
 {
-    bool inside = p->frame.len && p->node->outputs.n; /* nobody can say what it gave */
+    if (is_stuck(t, p) && !t->happened) /* happened: what it gave is in the log, and is taken from there */
+        outlook_ask(o, name, t->state == TASK_FAILED ? "failed" : "was cut");
+}
 
-    if (!is_stuck(t, p) || t->happened || is_named(o->opt->retry, name) || is_named(o->opt->happened, name))
-        return; /* happened: what it gave is in the log, and is taken from there */
-    outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name,
-                   WORDS(o, "node '%s' must happen once and %s", name, t->state == TASK_FAILED ? "failed" : "was cut"),
-                   inside ? WORDS(o, "--retry '%s' runs it again, if it did not happen", name)
-                          : WORDS(o, "find out whether it happened, then --happened %s or --retry %s", name, name));
+/* ---- what a rollback cut off ---- */
+
+bool outlook_is_unsettled(const struct outlook *o, const struct kept_effect *f)
+{
+    bool cut = (o->rollback || o->fork) && f->from > o->seq;
+
+    return f->now && f->state != KEPT_DONE && (cut || !session_in_content(o->s, f->from));
+}
+
+static bool was_unsettled(const struct outlook *o, const char *name)
+{
+    for (struct map_entry *e = o->kept ? map_next(&o->kept->effects, NULL) : NULL; e;
+         e = map_next(&o->kept->effects, e)) {
+        const struct kept_effect *f = e->value;
+
+        if (outlook_is_unsettled(o, f) && strcmp(f->now, name) == 0)
+            return true;
+    }
+    return false;
 }
 
 /* ---- what was allowed by name ---- */
@@ -157,7 +179,7 @@ static void check_named(struct outlook *o, const char *option, const char *const
         const struct task *t = map_get(&o->x->view->content.position.active, str_from(*names));
         struct place p;
 
-        if (!t || !place_find(o->x->graph, str_from(*names), &p) || !is_stuck(t, &p))
+        if ((!t || !place_find(o->x->graph, str_from(*names), &p) || !is_stuck(t, &p)) && !was_unsettled(o, *names))
             outlook_refuse(
                 o, REFUSED_FOR_GOOD, TIDE_INVALID, *names,
                 WORDS(o, "%s %s: no node of this name that must happen once failed or was cut", option, *names),
@@ -180,7 +202,9 @@ static void check_happened(struct outlook *o, const char *name)
     const struct map *scope;
     struct place p;
 
-    if (!map_get(&o->x->view->content.position.active, str_from(name)) || !place_find(o->x->graph, str_from(name), &p))
+    if (!map_get(&o->x->view->content.position.active, str_from(name)) && !was_unsettled(o, name))
+        return;
+    if (!place_find(o->x->graph, str_from(name), &p))
         return;
     scope = p.map ? NULL : position_scope(&o->x->view->content, p.frame, false);
     for (size_t i = 0; i < p.node->outputs.n; i++) {

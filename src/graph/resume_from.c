@@ -350,10 +350,31 @@ static enum tide_code choose_readable(struct store *store, const struct head *h,
     return tide_fail(err, TIDE_CORRUPT, "no valid checkpoints found for session %s: %.300s", h->id, ret->damage.msg);
 }
 
-enum tide_code graph_rescue(tide_store *store, const char *id, const char *checkpoint, bool fallback, bool look,
-                            struct rescue *ret, struct tide_err *err)
+/* As far as the log can be read; what is behind the damage nobody knows. */
+static void name_again(struct store *store, const struct head *h, struct rescue *r)
 {
-    AUTO(state_freep) struct state *then = NULL;
+    struct kept *k = NULL;
+    struct tide_err ignored;
+    size_t len = 0;
+
+    (void)!kept_load(store, h, &k, &ignored);
+    for (struct map_entry *e = map_next(&k->effects, NULL); e; e = map_next(&k->effects, e)) {
+        const struct kept_effect *f = e->value;
+
+        if (f->from > r->seq && len + strlen(f->name) + 3 < sizeof r->again)
+            len += (size_t)snprintf(r->again + len, sizeof r->again - len, "%s%s", len ? ", " : "", f->name);
+    }
+    kept_free(k);
+}
+
+void rescue_done(struct rescue *r)
+{
+    state_free(TAKE(r->then));
+}
+
+enum tide_code graph_rescue(tide_store *store, const char *id, const char *checkpoint, bool fallback, bool redo,
+                            bool look, struct rescue *ret, struct tide_err *err)
+{
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
     struct found f = {.arena = ARENA_INIT};
     tide_session *whole = NULL;
@@ -370,11 +391,18 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
     if (!code && h.held && h.holder_alive)
         code = tide_fail(err, TIDE_HELD, "session '%s' is held by %s: wait for it to end", h.id, h.holder);
     code = code ? code : find_marks(store_of(store), &h, h.last_seq, &f, err);
-    code = code ? code : choose_readable(store_of(store), &h, &f, checkpoint, fallback, ret, &then, err);
-    if (!code && !then->content.position.graph_seq)
+    code = code ? code : choose_readable(store_of(store), &h, &f, checkpoint, fallback, ret, &ret->then, err);
+    if (!code && !ret->then->content.position.graph_seq)
         code = tide_err_copy(err, &ret->damage);
+    if (!code && !redo)
+        name_again(store_of(store), &h, ret);
+    if (!code && !look && ret->again[0])
+        code = tide_fail(err, TIDE_EFFECTS,
+                         "session '%s' is damaged, and in a fork at checkpoint '%s' this would happen again, and must "
+                         "happen once: %s: --fallback --redo-effects lets it",
+                         h.id, ret->checkpoint, ret->again);
     if (!code && !look) {
-        resume_fork_fields(then, &fields);
+        resume_fork_fields(ret->then, &fields);
         code = tide_fork(store, ret->session, ret->seq, NULL, buf_cstr(&fields), ret->fork, err);
     }
     found_done(&f);

@@ -43,7 +43,7 @@ static const char *const state_words[] = {"ready", "running", "retry", "failed",
 
 bool outlook_runs(const struct outlook *o, const char *name)
 {
-    for (const char *const *n = o->opt->happened; n && *n; n++)
+    for (const char *const *n = o ? o->opt->happened : NULL; n && *n; n++)
         if (strcmp(*n, name) == 0)
             return false;
     return true;
@@ -165,5 +165,40 @@ void outlook_json(const struct outlook *o, struct buf *buf)
     put_missing(&out, o);
     put_overrides(&out, o);
     put_refused(&out, o);
+    json_out_end(&out, '}');
+}
+
+void rescue_json(const struct rescue *r, struct buf *buf)
+{
+    static const char *const none[] = {"missing_inputs", "overrides", "renames"};
+    struct json_out out = json_out_to(buf);
+
+    json_out_begin(&out, '{');
+    json_out_kstr(&out, STR("session_id"), str_from(r->session));
+    json_out_key(&out, STR("from"));
+    json_out_begin(&out, '{');
+    put_text(&out, "checkpoint", r->checkpoint);
+    json_out_kint(&out, STR("seq"), r->seq);
+    put_text(&out, "instead_of", NULL);
+    json_out_end(&out, '}');
+    json_out_kstr(&out, STR("action"), STR("fork"));
+    put_nodes(&out, NULL, &r->then->content);
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        begin_list(&out, none[i]);
+        json_out_end(&out, ']');
+    }
+    begin_list(&out, "refused");
+    if (r->again[0]) {
+        json_out_begin(&out, '{');
+        json_out_kstr(&out, STR("code"), str_from(tide_code_name(TIDE_EFFECTS)));
+        put_text(&out, "node", NULL);
+        json_out_kstr(&out, STR("reason"), str_from(r->again));
+        put_text(&out, "remedy", "--fallback --redo-effects");
+        json_out_end(&out, '}');
+    }
+    json_out_end(&out, ']');
+    begin_list(&out, "warnings");
+    json_out_str(&out, str_from(r->damage.msg));
+    json_out_end(&out, ']');
     json_out_end(&out, '}');
 }

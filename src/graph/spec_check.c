@@ -56,8 +56,8 @@ static void check_edge(struct spec_parser *p, const struct spec_graph *g, const 
 
 static bool is_shadowed(const struct spec_edge *first, const struct spec_edge *e)
 {
-    if (first->on != e->on || e->on == SPEC_LLM)
-        return false;
+    if (first->on != e->on || e->on == SPEC_LLM || first->to_index == SPEC_NONE || e->to_index == SPEC_NONE)
+        return false; /* one that leads nowhere is a problem by itself */
     if (e->on == SPEC_CONDITION)
         return e->when.source.len && str_eq(first->when.source, e->when.source);
     return e->on == SPEC_FAILURE || first->to_index == e->to_index;
@@ -128,6 +128,14 @@ static size_t reach(const struct spec_graph *g, size_t from, size_t barrier, boo
     return tail;
 }
 
+static bool has_its_id_before(const struct spec_graph *g, size_t node)
+{
+    for (size_t i = 0; i < node; i++)
+        if (str_eq(g->nodes.at[i].id, g->nodes.at[node].id))
+            return true;
+    return false;
+}
+
 static void check_reachable(struct spec_parser *p, const struct spec_graph *g)
 {
     bool *seen = arena_zero(&p->spec->arena, g->nodes.n * sizeof(*seen));
@@ -137,7 +145,7 @@ static void check_reachable(struct spec_parser *p, const struct spec_graph *g)
         return;
     reach(g, g->entry_index, SPEC_NONE, seen, queue);
     for (size_t i = 0; i < g->nodes.n; i++)
-        if (!seen[i])
+        if (!seen[i] && !has_its_id_before(g, i)) /* that is what is wrong with it */
             spec_say(p, SPEC_PROBLEM, g->nodes.at[i].path, "lead an edge to it, or remove it",
                      "'%.*s' cannot be reached from the entry '%.*s'", STR_ARG(g->nodes.at[i].id), STR_ARG(g->entry));
 }

@@ -108,6 +108,15 @@ static const char *next_word(void *arg)
     return **at ? *(*at)++ : NULL;
 }
 
+/* Ids that stand twice are a problem of their own. */
+static bool stood_before(const char *const *words, const char *const *at)
+{
+    while (words < at)
+        if (strcmp(*words++, *at) == 0)
+            return true;
+    return false;
+}
+
 const char *spec_hint_of(struct spec_parser *p, struct str typed, const char *const *words)
 {
     struct arena *a = &p->spec->arena;
@@ -119,7 +128,8 @@ const char *spec_hint_of(struct spec_parser *p, struct str typed, const char *co
         return arena_printf(a, "did you mean '%s'?", near);
     buf_add_str(&b, STR("one of:"));
     for (at = words; *at && at - words < HINT_WORDS; at++)
-        buf_addf(&b, " %s", *at);
+        if (!stood_before(words, at))
+            buf_addf(&b, " %s", *at);
     buf_add_str(&b, *at ? STR(" …") : STR(""));
     return arena_dup(a, buf_view(&b)).ptr;
 }
@@ -366,6 +376,15 @@ enum tide_code spec_change_checkpoints(struct spec *s, struct str json, struct s
 
 /* ---- files ---- */
 
+static enum tide_code cannot_read(const char *path, int errnum, struct tide_err *err)
+{
+    if (errnum == EISDIR)
+        return tide_fail(err, TIDE_INVALID, "read %.200s: it is a directory: give the file of a graph", path);
+    if (tide_fail_errno(err, errnum, "read %.200s", path) != TIDE_NOT_FOUND)
+        return err->code;
+    return tide_fail(err, TIDE_NOT_FOUND, "%.300s: give the path of the file of a graph", err->msg);
+}
+
 enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err *err)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -374,7 +393,7 @@ enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err
     char piece[16384];
 
     if (fd < 0)
-        return tide_fail_errno(err, errno, "read %.200s", path);
+        return cannot_read(path, errno, err);
     while (!ret_text->failed && ((n = read(fd, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)))
         buf_add(ret_text, piece, n > 0 ? (size_t)n : 0);
     errnum = errno;
@@ -382,7 +401,7 @@ enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err
         close(fd);
     if (ret_text->failed)
         return tide_fail(err, TIDE_TOO_BIG, "%.200s: more than %zu bytes: too big for a graph", path, ret_text->max);
-    return n < 0 ? tide_fail_errno(err, errnum, "read %.200s", path) : TIDE_OK;
+    return n < 0 ? cannot_read(path, errnum, err) : TIDE_OK;
 }
 
 static const char *dir_of(struct arena *a, const char *path)

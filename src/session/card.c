@@ -7,6 +7,7 @@
 #include "session/card.h"
 
 #include "base/timefmt.h"
+#include "session/load.h"
 
 static void put_text(struct json_out *o, const char *key, struct str text)
 {
@@ -151,6 +152,37 @@ void card_attach(struct batch *b, const struct store *store, const struct state 
     card_write(&card, s, h);
     card_tokens(&tokens, s);
     batch_set_cards(b, buf_view(&card), buf_view(&tokens));
+}
+
+/* A commit without an event, under nobody's lease: it changes nothing else, and comes to nothing if the log has gone on. */
+void card_renew(struct store *store, const char *id)
+{
+    AUTO(state_freep) struct state *s = NULL;
+    struct tide_err err; /* whoever reads the log is told */
+    struct batch *b;
+    struct head h;
+
+    if (!store->ops->cards || store_head(store, str_from(id), &h, &err) || h.unverified || (h.held && h.holder_alive) ||
+        state_load(store, &h, h.last_seq, &s, NULL, &err))
+        return;
+    b = batch_new(str_from(id), BATCH_INPUT, NULL, 0, STR(""), STR(""));
+    b->expect_seq = b->caches_seq = h.last_seq;
+    card_attach(b, store, s, &h);
+    (void)!store_write(store, b, NULL, &err);
+}
+
+static int renew_entry(void *arg, const struct store_entry *entry)
+{
+    card_renew(arg, entry->head->id);
+    return 0;
+}
+
+enum tide_code card_renew_all(struct store *store, struct tide_err *err)
+{
+    enum tide_code code = store->ops->cards ? store->ops->list(store, NULL, renew_entry, store, err) : TIDE_OK;
+
+    return code == TIDE_CORRUPT ? TIDE_OK
+                                : code; /* one that cannot be listed has none, and is named by who looks for it */
 }
 
 bool card_changes(const struct event *ev)

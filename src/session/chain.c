@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a chain of runs has done, read from its log when a run of it begins, so that the state stays small however many
- * steps a program has. What a rollback cut off does not count, but for finished effects that were to be reused.
+ * steps a program has. What a rollback cut off does not count, but for effects that must happen once, unless somebody chose
+ * to have them again: those that completed answer, and those that failed or were cut are left to a person.
  */
 #include "base/timefmt.h"
 #include "session/run.h"
@@ -10,8 +11,9 @@ struct reading {
     struct tide_session *s;
     struct chain *chain;
     struct arena arena;
-    char *wait_key;   /* of the wait that is open; malloc or NULL */
-    int64_t reuse_to; /* finished effects before this rollback are reused though they were cut */
+    char *wait_key;  /* of the wait that is open; malloc or NULL */
+    int64_t keep_to; /* effects before this rollback count though they were cut, … */
+    int64_t redo_to; /* … but for those before this one */
 };
 
 void chain_done(struct chain *c)
@@ -129,7 +131,7 @@ static bool counts(struct reading *r, const struct event *ev, const struct json 
 
     if (session_in_content(r->s, ev->seq))
         return true;
-    if (!str_starts(ev->kind, STR("tool.")) || ev->seq >= r->reuse_to)
+    if (!str_starts(ev->kind, STR("tool.")) || ev->seq >= r->keep_to || ev->seq < r->redo_to)
         return false;
     m = map_get(&r->chain->steps, json_get_text(&r->arena, body, STR("call_id")));
     return str_eq(ev->kind, STR("tool.started")) ? !effect.len || str_eq(effect, STR("once")) : m && m->once;
@@ -151,10 +153,9 @@ static int read_event(void *arg, const struct event *ev)
     return 0;
 }
 
-static int find_reuse(void *arg, const struct event *ev)
+static int find_choice(void *arg, const struct event *ev)
 {
     struct reading *r = arg;
-    struct str effects;
     struct json *body;
 
     if (!str_eq(ev->kind, STR("session.rolled_back")))
@@ -162,9 +163,9 @@ static int find_reuse(void *arg, const struct event *ev)
     arena_reset(&r->arena);
     if (json_parse(&r->arena, ev->body, NULL, &body, NULL, NULL))
         return 0;
-    effects = json_get_text(&r->arena, body, STR("effects")); /* one that says nothing cuts no effect */
-    if (effects.len)
-        r->reuse_to = str_eq(effects, STR("reuse")) ? ev->seq : 0;
+    if (str_eq(json_get_text(&r->arena, body, STR("effects")), STR("redo")))
+        r->redo_to = ev->seq;
+    r->keep_to = ev->seq; /* one that says nothing cut off none that completed, but maybe some that failed */
     return 0;
 }
 
@@ -180,7 +181,7 @@ enum tide_code chain_load(struct tide_session *s, struct chain *ret, struct tide
     if (!l->chain_seq)
         return TIDE_OK;
     if (l->rollbacks)
-        code = store_read(s->store, &s->head, l->chain_seq, 0, find_reuse, &r, err);
+        code = store_read(s->store, &s->head, l->chain_seq, 0, find_choice, &r, err);
     code = code ? code : store_read(s->store, &s->head, l->chain_seq, 0, read_event, &r, err);
     free(r.wait_key);
     arena_done(&r.arena);

@@ -18,6 +18,17 @@ bool copy_tell(struct copier *c)
     return c->cancelled;
 }
 
+/* What concerns one session or the list is told; the others are copied. */
+void copy_problem(struct copier *c, const char *where, struct tide_err *err)
+{
+    if (c->opt->problem)
+        c->opt->problem(c->opt->arg, where, err->msg);
+    if (!strstr(err->msg, where))
+        tide_wrap(err, "session '%s'", where);
+    if (c->out.refused++ == 0)
+        c->first = *err;
+}
+
 void copy_notice(struct copier *c, const char *id, const char *fmt, ...)
 {
     char text[400];
@@ -87,15 +98,6 @@ static int add_listed(void *arg, const struct store_entry *entry)
     return 0;
 }
 
-/* What concerns one session or the list is told; the others are copied. */
-static void add_problem(struct copier *c, const char *where, const struct tide_err *err)
-{
-    if (c->out.refused++ == 0)
-        c->first = *err;
-    if (c->opt->problem)
-        c->opt->problem(c->opt->arg, where, err->msg);
-}
-
 /* Oldest first: lists there show them in the same order. */
 static enum tide_code plan_all(struct copier *c, struct tide_err *err)
 {
@@ -103,14 +105,16 @@ static enum tide_code plan_all(struct copier *c, struct tide_err *err)
     enum tide_code code = c->src->ops->list(c->src, NULL, add_listed, &l, err);
 
     if (code == TIDE_CORRUPT) {
-        add_problem(c, "the list of sessions", err);
+        copy_problem(c, "the list of sessions", err);
         code = TIDE_OK;
     }
     while (!code && l.n-- > 0) {
         enum tide_code one = add_line(c, l.ids[l.n], NULL, err);
 
-        if (one && one != TIDE_NOT_FOUND) /* deleted meanwhile */
-            add_problem(c, l.ids[l.n], err);
+        if (!one || one == TIDE_NOT_FOUND) /* deleted meanwhile */
+            continue;
+        c->unplanned++;
+        copy_problem(c, l.ids[l.n], err);
     }
     free(l.ids);
     return code;
@@ -205,7 +209,7 @@ enum tide_code tide_store_copy(tide_store *src, tide_store *dst, const struct ti
     c->piece.events = mem_array(COPY_PIECE_EVENTS, sizeof *c->piece.events);
     code = check_stores(c, err);
     code = code ? code : copy_all(c, err);
-    c->out.sessions = c->plans.live;
+    c->out.sessions = c->plans.live + c->unplanned;
     if (!code && c->out.refused) {
         tide_err_copy(err, &c->first);
         code = tide_wrap(err, "%" PRIu64 " of %" PRIu64 " session%s not copied", c->out.refused, c->out.sessions,

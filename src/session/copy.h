@@ -48,9 +48,10 @@ struct copier {
     bool same_key;    /* digests are the same in both */
     bool last_chance; /* what is in the way now is told, not put off */
     bool cancelled;
-    struct map plans; /* id -> struct copy_plan * */
-    struct map there; /* ids that the destination had at first … */
-    bool there_known; /* … when they were listed: asking for one that is absent can cost as much as the list */
+    struct map plans;   /* id -> struct copy_plan * */
+    uint64_t unplanned; /* sessions that cannot be looked at */
+    struct map there;   /* ids that the destination had at first … */
+    bool there_known;   /* … when they were listed: asking for one that is absent can cost as much as the list */
     struct copy_piece piece;
     struct copy_queued queue[COPY_QUEUE];
     size_t queued, queued_bytes;
@@ -78,7 +79,7 @@ struct copy_job {
     struct head src, dst; /* dst: when it is there */
     bool is_new;
     int64_t from;                    /* first seq that is copied */
-    int64_t epoch;                   /* of our lease at the destination; 0: none yet */
+    int64_t epoch;                   /* of our lease at the destination, of a new one; 0: none */
     unsigned char want[DIGEST_SIZE]; /* what the destination must have for the last event taken */
     uint64_t read, bytes;
     struct copy_flight flight;
@@ -106,11 +107,12 @@ enum tide_code copy_make_last(struct copy_job *j, struct batch **ret, struct tid
 void copy_send(struct copy_job *j, struct batch *take);
 enum tide_code copy_await(struct copy_job *j, struct tide_err *err) MUST_CHECK;
 
-/* Half of a session is of no use to anyone: hidden, it goes; a visible one stays as long as it got, for the next copy. */
+/* Half of a new session is of no use to anyone: it goes. One that was there stays as long as it got, for the next copy. */
 void copy_give_up(struct copy_job *j);
 
 /* Tells how far it is; true when it is to stop. */
 bool copy_tell(struct copier *c);
+void copy_problem(struct copier *c, const char *where, struct tide_err *err);
 void copy_notice(struct copier *c, const char *id, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The events of one session on their way, in pieces of some MiB: one append and one sync each. While a piece is stored by a
- * thread of its own, the next is read; a piece is made only when the one before is on disk, because it needs its lease.
+ * thread of its own, the next is read; a piece is made only when the one before is on disk, because it stands on it.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -40,6 +40,17 @@ static void stay_live(const struct copy_job *j, const struct state *s, struct ba
     b->wake_ms = busy ? INT64_MAX : settle_wake_ms(s);
 }
 
+/*
+ * A beginning that people see is given back with every piece, and nobody looks at it by the clock: whatever ends the copy, a
+ * recovery there finds no run to settle in what is only half of it, and the next copy goes on.
+ */
+static void leave_half(const struct copy_piece *p, struct batch *b)
+{
+    b->flags |= BATCH_RELEASE | BATCH_LIVE;
+    b->wake_ms = INT64_MAX;
+    b->caches_seq = p->events[p->n - 1].seq;
+}
+
 static struct batch *make_piece(struct copy_job *j, bool is_last, struct str snapshot, struct str summary)
 {
     const struct copy_piece *p = &j->c->piece;
@@ -56,6 +67,8 @@ static struct batch *make_piece(struct copy_job *j, bool is_last, struct str sna
         b->expect_seq = STORE_ANY_SEQ;
         memcpy(b->parent, j->src.parent_id, sizeof b->parent);
         b->parent_seq = j->src.parent_seq;
+    } else if (!is_last) {
+        leave_half(p, b);
     }
     return b;
 }
@@ -135,7 +148,7 @@ enum tide_code copy_await(struct copy_job *j, struct tide_err *err)
         pthread_join(f->thread, NULL);
     if (f->code)
         return tide_err_copy(err, &f->err);
-    j->epoch = f->result.epoch;
+    j->epoch = j->is_new ? f->result.epoch : 0;
     j->c->at.events += f->n;
     j->c->at.bytes += f->bytes;
     return copy_tell(j->c) ? tide_fail(err, TIDE_CANCELLED, "stopped") : TIDE_OK;
@@ -143,7 +156,7 @@ enum tide_code copy_await(struct copy_job *j, struct tide_err *err)
 
 static enum tide_code next_piece(struct copy_job *j, struct tide_err *err)
 {
-    enum tide_code code = copy_await(j, err); /* the lease of the one before is this one's */
+    enum tide_code code = copy_await(j, err); /* a new one's lease is that of the piece before */
 
     if (!code)
         copy_send(j, make_piece(j, false, STR(""), STR("")));
@@ -176,29 +189,24 @@ enum tide_code copy_read(struct copy_job *j, struct tide_err *err)
     j->at_src = code != TIDE_OK;
     if (!code && j->err.code)
         return tide_err_copy(err, &j->err);
-    if (!code && j->c->piece.n && j->c->piece.events[j->c->piece.n - 1].seq != j->src.last_seq) {
+    if (!code && (!j->c->piece.n || j->c->piece.events[j->c->piece.n - 1].seq != j->src.last_seq)) {
         j->at_src = true;
         code = tide_fail(err, TIDE_CORRUPT, "it ends before seq %" PRId64, j->src.last_seq);
     }
     return code;
 }
 
-/* Half of it is of no use to anyone: hidden, it goes; a visible one stays as long as it got, for the next copy. */
+/* Half of it is of no use to anyone: it goes. What was there before stays as long as it got. */
 void copy_give_up(struct copy_job *j)
 {
     struct tide_err err; /* what is told has happened before */
     struct batch *b;
-    struct head h;
 
     (void)!copy_await(j, &err);
     if (!j->epoch)
         return;
-    b = batch_new(str_from(j->src.id), j->is_new ? BATCH_DELETE | BATCH_HIDDEN : BATCH_RELEASE | BATCH_LIVE, NULL, 0,
-                  STR(""), STR(""));
+    b = batch_new(str_from(j->src.id), BATCH_DELETE | BATCH_HIDDEN, NULL, 0, STR(""), STR(""));
     b->expect_seq = STORE_ANY_SEQ;
     b->epoch = j->epoch;
-    b->wake_ms = INT64_MAX; /* recovery would write something behind what is only half of it */
-    if (!j->is_new && !store_head(j->c->dst, str_from(j->src.id), &h, &err))
-        b->caches_seq = h.last_seq;
     (void)!store_write(j->c->dst, b, NULL, &err);
 }

@@ -2,7 +2,7 @@
 /*
  * One session from a store into another. Its events are read in pieces (the store proves each) and appended as they are:
  * seq, time, epoch, kind and body; the destination computes its digests itself. A new session is hidden until its last
- * piece; one that is there already as a beginning of ours is continued under its lease.
+ * piece; one that is there already as a beginning of ours is continued.
  *
  * How it is proved: beside the reading goes the chain of digests that the destination must arrive at (the source's own
  * when the keys are the same, else computed here under the destination's key). When a session is stored it is read back:
@@ -208,12 +208,7 @@ static enum tide_code end_badly(struct copier *c, struct copy_plan *plan, bool a
         return TIDE_OK;
     }
     plan->turn = COPY_REFUSED;
-    if (c->opt->problem)
-        c->opt->problem(c->opt->arg, plan->id, err->msg);
-    if (!strstr(err->msg, plan->id))
-        tide_wrap(err, "session '%s'", plan->id);
-    if (c->out.refused++ == 0)
-        c->first = *err;
+    copy_problem(c, plan->id, err);
     c->at.sessions++;
     return TIDE_OK;
 }
@@ -227,6 +222,15 @@ static enum tide_code end_well(struct copier *c, struct copy_plan *plan, uint64_
     c->out.bytes += bytes;
     c->at.sessions++;
     return copy_tell(c) ? tide_fail(err, TIDE_CANCELLED, "stopped") : TIDE_OK;
+}
+
+/* All were asked for, whichever there are. */
+static enum tide_code end_gone(struct copier *c, struct copy_plan *plan)
+{
+    copy_notice(c, plan->id, "was deleted meanwhile: nothing to copy");
+    plan->turn = COPY_DONE;
+    c->at.sessions++;
+    return TIDE_OK;
 }
 
 /* ---- small sessions share a commit ----------------------------------------------------------------------------------- */
@@ -283,7 +287,7 @@ static enum tide_code carry(struct copy_job *j, struct tide_err *err)
     code = code ? code : copy_make_last(j, &last, err);
     if (code)
         return code;
-    if (j->is_new && !j->epoch && j->bytes < SMALL_BYTES)
+    if (j->is_new && !j->epoch && j->bytes < SMALL_BYTES) /* whole already: no piece of it was stored */
         return enqueue(j, last, err);
     copy_send(j, last);
     code = copy_await(j, err);
@@ -343,6 +347,8 @@ enum tide_code copy_session(struct copier *c, struct copy_plan *plan, struct tid
     enum tide_code code = store_head(c->src, str_from(plan->id), &j.src, err);
 
     plan->turn = COPY_TO_DO;
+    if (code == TIDE_NOT_FOUND && !c->opt->ids)
+        return end_gone(c, plan);
     if (code)
         return end_badly(c, plan, true, false, err);
     if (j.src.parent_id[0])

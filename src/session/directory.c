@@ -153,6 +153,12 @@ static enum tide_code entry_state(struct listing *l, const struct store_entry *e
     return state_load(l->store, entry->head, entry->head->last_seq, ret, NULL, l->err);
 }
 
+/* Of this one session, not of the store. */
+static bool is_damage(enum tide_code code)
+{
+    return code == TIDE_CORRUPT || code == TIDE_DENIED;
+}
+
 /* A session whose log is damaged is listed as such: it must not hide the others, nor be hidden. */
 static int list_damaged(struct listing *l, const struct head *h)
 {
@@ -179,7 +185,7 @@ static int list_entry(void *arg, const struct store_entry *entry)
     l->code = entry_state(l, entry, &s);
     if (!l->code)
         l->code = checkpoint_to_resume(l->store, entry->head, s, resume_from, l->err);
-    if (l->code == TIDE_CORRUPT) {
+    if (is_damage(l->code)) {
         l->code = TIDE_OK;
         return list_damaged(l, entry->head);
     }
@@ -228,7 +234,7 @@ static int each_entry(void *arg, const struct store_entry *entry)
     AUTO(state_freep) struct state *s = NULL;
     enum tide_code code = entry_state(&e->listing, entry, &s);
 
-    if (code && code != TIDE_CORRUPT) {
+    if (code && !is_damage(code)) {
         e->listing.code = code;
         return 1;
     }

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "session/card.h"
 #include "session/session.h"
 
 /* Finished effects that must happen once, among the events that a rollback would cut. */
@@ -112,18 +113,15 @@ enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned f
     return refuse_effects(s, to_seq, err);
 }
 
-enum tide_code tide_rollback(tide_session *s, int64_t to_seq, unsigned flags, const char *reason, struct tide_err *err)
+static enum tide_code roll_back_once(struct tide_session *s, int64_t to_seq, unsigned flags, const char *reason,
+                                     struct tide_err *err)
 {
-    struct buf body = BUF_INIT(1 << 20);
-    struct tide_err later;
+    AUTO(buf_done) struct buf body = BUF_INIT(1 << 20);
     struct json_out o = json_out_to(&body);
     struct tide_new_event ev = {"session.rolled_back", NULL, 0};
-    enum tide_code code;
+    enum tide_code code = session_sync(s, err);
 
-    ERR_LOCAL(err);
-    code = session_sync(s, err);
-    if (!code)
-        code = rollback_check(s, to_seq, flags, err);
+    code = code ? code : rollback_check(s, to_seq, flags, err);
     if (code)
         return code;
     json_out_begin(&o, '{');
@@ -134,9 +132,19 @@ enum tide_code tide_rollback(tide_session *s, int64_t to_seq, unsigned flags, co
     json_out_end(&o, '}');
     ev.body = buf_cstr(&body);
     ev.body_len = body.len;
-    code =
-        body.failed ? tide_fail(err, TIDE_TOO_BIG, "the reason is too long") : session_append(s, 0, &ev, 1, NULL, err);
-    buf_done(&body);
+    return body.failed ? tide_fail(err, TIDE_TOO_BIG, "the reason is too long")
+                       : session_append(s, 0, &ev, 1, NULL, err);
+}
+
+enum tide_code tide_rollback(tide_session *s, int64_t to_seq, unsigned flags, const char *reason, struct tide_err *err)
+{
+    struct tide_err later;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    do /* who comes between (the recovery of a run that was cut) makes it look again */
+        code = roll_back_once(s, to_seq, flags, reason, err);
+    while (code == TIDE_CONFLICT);
     if (!code)
         (void)!session_sync(s, &later); /* it is on disk: what cannot be read now is read when it is asked for */
     return code;
@@ -227,6 +235,7 @@ enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const c
     arena_done(&a);
     if (code)
         return tide_wrap(err, "fork");
+    card_renew(s, made);
     memcpy(ret_id, made, TIDE_ID_SIZE);
     return TIDE_OK;
 }

@@ -2,6 +2,7 @@
 /* The public store calls: opening, figures, checking, waiting for change, inputs. */
 #include <inttypes.h>
 
+#include "session/card.h"
 #include "session/session.h"
 
 enum tide_code tide_store_open(const char *url, const struct tide_store_options *opt, tide_store **ret_store,
@@ -116,6 +117,8 @@ enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq,
         b->expect_seq = expect_seq;
         code = store_write(s, b, &result, err);
     }
+    if (!code && n)
+        card_renew(s, whole);
     if (!code && ret_seq)
         *ret_seq = result.last_seq;
     arena_done(&a);

@@ -81,10 +81,17 @@ static int on_scan(void *arg, const struct event *ev)
     return 0;
 }
 
+/* A fork whose parent is gone is damaged, not missing: it is there, and others are listed beside it. */
 static enum tide_code parent_head(struct store *store, const struct head *head, struct head *ret, struct tide_err *err)
 {
-    return store_head(store, str_from(head->parent_id), ret, err) ? tide_wrap(err, "read the parent of '%s'", head->id)
-                                                                  : TIDE_OK;
+    enum tide_code code = store_head(store, str_from(head->parent_id), ret, err);
+
+    if (code == TIDE_NOT_FOUND)
+        return tide_fail(err, TIDE_CORRUPT,
+                         "session '%s' goes on from event %" PRId64
+                         " of session '%s', which is gone: put that one back",
+                         head->id, head->parent_seq, head->parent_id);
+    return code ? tide_wrap(err, "read the parent of '%s'", head->id) : TIDE_OK;
 }
 
 enum tide_code fork_depth_check(struct store *store, const struct head *parent, struct tide_err *err)
@@ -220,24 +227,23 @@ static enum tide_code load_content(struct loading *l, int64_t seq, int64_t base,
     int64_t cur = collect(l, &p, seq, base), first = l->head->first_seq - 1;
     struct state *s = NULL;
 
-    while (!code && cur < base && cur > first) {
+    /* also for the one that was there a moment ago: it may be gone by now, and what comes instead is an older one */
+    while (!code && cur > first && (!s || cur < base)) {
         state_free(TAKE(s));
         code = base_state(l->store, l->head, cur, &s, &cost, err);
         if (code)
             break;
         base = cost.snapshot_seq ? cost.snapshot_seq : first;
         l->n = 0;
-        code = store_read(l->store, l->head, base + 1, cur, on_scan, l, err);
+        if (base < cur)
+            code = store_read(l->store, l->head, base + 1, cur, on_scan, l, err);
         if (!code)
             cur = collect(l, &p, cur, base);
     }
     if (!code && cur <= first) {
         code = content_before(l, cur, err);
     } else if (!code) {
-        if (!s)
-            code = base_state(l->store, l->head, base, &s, &cost, err);
-        if (!code)
-            state_take_content(l->state, s);
+        state_take_content(l->state, s);
     }
     code = code ? code : fold_pieces(l, &p, err);
     state_free(s);

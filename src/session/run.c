@@ -186,24 +186,37 @@ static enum tide_code append_once(struct tide_run *r, struct trying *t, struct t
     return code;
 }
 
-/* Tries until the store takes it, the caller gives up, or it fails for good. */
-static enum tide_code append_held(struct tide_run *r, struct trying *t, struct tide_err *err)
+typedef enum tide_code try_fn(struct tide_run *r, void *arg, struct tide_err *err);
+
+/* Tries until the store can, the caller gives up, or it fails for good. */
+static enum tide_code hold(struct tide_run *r, try_fn *fn, void *arg, struct tide_err *err)
 {
     struct env *env = r->s->store->env;
     int64_t waited = 0, pause = PAUSE_MIN_MS;
     enum tide_code code;
 
-    while (run_is_trouble(code = append_once(r, t, err))) {
-        if (r->trouble && r->trouble(r->trouble_arg, err, waited)) {
-            r->unsure |= t->unknown;
+    while (run_is_trouble(code = fn(r, arg, err))) {
+        if (r->trouble && r->trouble(r->trouble_arg, err, waited))
             return code;
-        }
         env->ops->sleep_ms(env, (int)pause);
         waited += pause;
         pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
     }
     if (!code && waited && r->trouble)
         (void)r->trouble(r->trouble_arg, NULL, waited);
+    return code;
+}
+
+static enum tide_code try_append(struct tide_run *r, void *trying, struct tide_err *err)
+{
+    return append_once(r, trying, err);
+}
+
+static enum tide_code append_held(struct tide_run *r, struct trying *t, struct tide_err *err)
+{
+    enum tide_code code = hold(r, try_append, t, err);
+
+    r->unsure |= run_is_trouble(code) && t->unknown;
     return code;
 }
 
@@ -413,7 +426,8 @@ enum tide_code tide_run_look(tide_run *r, unsigned *ret_signs, struct tide_err *
     code = code ? code : run_flush(r, err);
     if (code)
         return code;
-    if (store->ops->change(store, &version, NULL) == TIDE_OK && version != r->seen_version) {
+    code = store->ops->change(store, &version, err);
+    if (!code && version != r->seen_version) {
         code = session_sync(r->s, err);
         if (!code)
             r->seen_version = version;
@@ -422,17 +436,18 @@ enum tide_code tide_run_look(tide_run *r, unsigned *ret_signs, struct tide_err *
             return run_usable(r, err);
         }
     }
-    *ret_signs = r->s->state ? signs_of(r) : 0; /* one that cannot be read now is looked at again */
-    return TIDE_OK;
+    *ret_signs = r->s->state ? signs_of(r) : 0;
+    return code; /* who could not look must not act as if it had */
 }
 
 static const struct ending {
     const char *outcome, *kind, *status;
+    enum run_end end;
 } endings[] = {
-    {"completed", "run.completed", NULL},
-    {"failed", "run.failed", NULL},
-    {"cancelled", "run.cancelled", NULL},
-    {"interrupted", "run.interrupted", "interrupted_startup"},
+    {"completed", "run.completed", NULL, RUN_COMPLETED},
+    {"failed", "run.failed", NULL, RUN_FAILED},
+    {"cancelled", "run.cancelled", NULL, RUN_CANCELLED},
+    {"interrupted", "run.interrupted", "interrupted_startup", RUN_INTERRUPTED},
 };
 
 static enum tide_code draft_end(struct tide_run *r, const struct ending *e, const struct tide_run_result *result,
@@ -463,6 +478,53 @@ static enum tide_code draft_end(struct tide_run *r, const struct ending *e, cons
     return code;
 }
 
+static enum tide_code try_sync(struct tide_run *r, void *unused, struct tide_err *err)
+{
+    (void)unused;
+    return session_sync(r->s, err);
+}
+
+/* How this run has ended in the log; NULL: it has not. */
+static const struct ending *ended_as(const struct tide_run *r)
+{
+    const struct run *run = &r->s->state->ledger.run;
+
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        if (endings[i].end == run->end && run->run_id && strcmp(run->run_id, r->id) == 0)
+            return &endings[i];
+    }
+    return NULL;
+}
+
+/* The lease of a run whose end is stored: still ours, or given back with that end. If it fails now, it goes with the session. */
+static void give_back(struct tide_session *s)
+{
+    if (s->head.held && s->head.epoch == s->owner.epoch) {
+        (void)!session_append(s, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, NULL, 0, NULL, NULL);
+    } else {
+        s->owner.epoch = 0;
+        s->acquiring = false;
+    }
+}
+
+/*
+ * An end that was given up with its outcome not known may be there: the same one again finds it and writes nothing, another
+ * one is too late.
+ */
+static enum tide_code end_again(struct tide_run *r, const struct ending *e, struct tide_err *err)
+{
+    enum tide_code code = run_flush(r, err); /* it tells what failed of the queue; a sync would swallow it */
+    const struct ending *was;
+
+    code = code ? code : hold(r, try_sync, NULL, err);
+    was = code ? NULL : ended_as(r);
+    if (!was || (was != e && r->s->head.epoch != r->s->owner.epoch))
+        return code; /* of one that another ended, the append finds that its lease is lost */
+    r->over = true;
+    give_back(r->s);
+    return was == e ? TIDE_OK : tide_fail(err, TIDE_CONFLICT, "it has ended already, as %s", was->outcome);
+}
+
 enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct tide_run_result *result,
                             struct tide_err *err)
 {
@@ -475,10 +537,14 @@ enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct ti
     }
     if (!code && !e)
         code = tide_fail(err, TIDE_INVALID, "a run ends completed, failed, cancelled or interrupted");
-    code = code ? code : draft_end(r, e, result, d, err);
-    code = code ? code : run_append(r, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, d, false, err);
-    if (!code)
-        r->over = true;
+    if (!code && r->unsure)
+        code = end_again(r, e, err);
+    if (!code && !r->over) {
+        code = draft_end(r, e, result, d, err);
+        code = code ? code : run_append(r, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, d, false, err);
+        if (!code)
+            r->over = true;
+    }
     return code ? tide_wrap(err, "end run '%s'", r->id) : TIDE_OK;
 }
 

@@ -7,10 +7,14 @@
  *   {"seq":1,"ts":"…","kind":"session.created",…,"tidemark":{"epoch":1,"digest":"…"}}
  *
  * Import checks each line against the chain as it stores it, in pieces that nobody sees until the last is in.
+ *
+ * A log that another program wrote has no digests. Its export does: they are computed on the way out, as the first write
+ * through Tidemark would, and because the first line tells the last one the log is read twice.
  */
 #include <inttypes.h>
 
 #include "base/timefmt.h"
+#include "session/card.h"
 #include "session/session.h"
 #include "session/settle.h"
 
@@ -24,7 +28,53 @@ struct exporting {
     struct buf line;
     uint64_t done, total;
     enum tide_code code;
+
+    struct tide_session *s;
+    bool unverified;                   /* digests are computed here */
+    unsigned char digest[DIGEST_SIZE]; /* then: of the event before */
 };
+
+/* The event as an import takes it. */
+static struct event with_digest(struct exporting *x, const struct event *ev)
+{
+    struct event own = *ev;
+
+    if (!x->unverified)
+        return own;
+    own.epoch = 0;
+    event_digest(own.digest, &x->s->store->key, x->digest, str_from(x->s->head.id), &own);
+    memcpy(x->digest, own.digest, DIGEST_SIZE);
+    return own;
+}
+
+static int chain_event(void *arg, const struct event *ev)
+{
+    struct exporting *x = arg;
+
+    with_digest(x, ev);
+    if (x->progress && ev->seq % 1024 == 0 && x->progress(x->arg, 0, x->total))
+        x->code = TIDE_CANCELLED;
+    return x->code != TIDE_OK;
+}
+
+/* The digest of the last event. */
+static enum tide_code find_end(struct exporting *x, unsigned char ret[DIGEST_SIZE], struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+    struct head now = x->s->head;
+
+    if (now.unverified) /* unless it has been written to since it was opened */
+        code = store_head(x->s->store, str_from(now.id), &now, err);
+    x->unverified = now.unverified;
+    memcpy(ret, x->s->head.digest, DIGEST_SIZE);
+    if (code || !x->unverified)
+        return code;
+    memcpy(x->digest, x->s->head.first_before, DIGEST_SIZE);
+    code = store_read(x->s->store, &x->s->head, 0, 0, chain_event, x, err);
+    memcpy(ret, x->digest, DIGEST_SIZE);
+    memcpy(x->digest, x->s->head.first_before, DIGEST_SIZE);
+    return code;
+}
 
 static int put_line(struct exporting *x)
 {
@@ -38,23 +88,25 @@ static int put_line(struct exporting *x)
 static int export_event(void *arg, const struct event *ev)
 {
     struct exporting *x = arg;
+    struct event own = with_digest(x, ev);
     char extra[80 + 2 * DIGEST_SIZE], hex[2 * DIGEST_SIZE + 1];
 
-    hex_encode(hex, ev->digest, DIGEST_SIZE);
-    snprintf(extra, sizeof extra, "\"tidemark\":{\"epoch\":%" PRId64 ",\"digest\":\"%s\"}", ev->epoch, hex);
-    event_write_json(&x->line, ev, str_from(extra));
+    hex_encode(hex, own.digest, DIGEST_SIZE);
+    snprintf(extra, sizeof extra, "\"tidemark\":{\"epoch\":%" PRId64 ",\"digest\":\"%s\"}", own.epoch, hex);
+    event_write_json(&x->line, &own, str_from(extra));
     x->done++;
     if (x->progress && x->done % 1024 == 0 && x->progress(x->arg, x->done, x->total))
         x->code = TIDE_CANCELLED;
     return x->code || put_line(x);
 }
 
-static void export_head(struct exporting *x, struct tide_session *s)
+static void export_head(struct exporting *x, const unsigned char end[DIGEST_SIZE])
 {
+    const struct tide_session *s = x->s;
     struct json_out o = json_out_to(&x->line);
     char hex[2 * DIGEST_SIZE + 1];
 
-    hex_encode(hex, s->head.digest, DIGEST_SIZE);
+    hex_encode(hex, end, DIGEST_SIZE);
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("tidemark"), STR("export"));
     json_out_kint(&o, STR("version"), 1);
@@ -76,14 +128,16 @@ static void export_head(struct exporting *x, struct tide_session *s)
 enum tide_code tide_export(tide_session *s, tide_write_fn *write, tide_progress_fn *progress, void *arg,
                            struct tide_err *err)
 {
-    struct exporting x = {.write = write, .progress = progress, .arg = arg, .line = BUF_INIT(SIZE_MAX / 4)};
+    struct exporting x = {.write = write, .progress = progress, .arg = arg, .line = BUF_INIT(SIZE_MAX / 4), .s = s};
+    unsigned char end[DIGEST_SIZE];
     enum tide_code code;
 
     ERR_LOCAL(err);
     code = session_sync(s, err);
-    if (!code) {
-        x.total = (uint64_t)(s->head.last_seq - s->head.first_seq + 1);
-        export_head(&x, s);
+    x.total = (uint64_t)(s->head.last_seq - s->head.first_seq + 1);
+    code = code ? code : find_end(&x, end, err);
+    if (!code && !x.code) {
+        export_head(&x, end);
         if (!put_line(&x))
             code = store_read(s->store, &s->head, 0, 0, export_event, &x, err);
     }
@@ -267,8 +321,8 @@ static enum tide_code read_event(struct importing *m, struct str line, struct ev
     if (ret->seq != m->next_seq || ret->seq > m->last_seq)
         return tide_fail(err, TIDE_INVALID, "line %" PRId64 ": seq %" PRId64 " where %" PRId64 " should follow",
                          m->line_no, ret->seq, m->next_seq);
-    if (!time_parse(json_get_text(&m->arena, v, STR("ts")), &ret->ts_ms) || ret->ts_ms == 0 ||
-        !kind_is_valid(ret->kind) || !get_digest(&m->arena, proof, "digest", given))
+    if (!time_parse(json_get_text(&m->arena, v, STR("ts")), &ret->ts_ms) || !kind_is_valid(ret->kind) ||
+        !get_digest(&m->arena, proof, "digest", given))
         return bad_line(m, err, "ts, kind or digest is missing or wrong");
     ret->body = body_of(&m->arena, v, line.len);
     event_digest(want, &m->store->key, m->before, str_from(m->id), ret);
@@ -378,6 +432,7 @@ enum tide_code tide_import(tide_store *store, tide_source_fn *source, tide_progr
     arena_done(&m.arena);
     if (code)
         return tide_wrap(err, "import");
+    card_renew(m.store, m.id);
     memcpy(ret_id, m.id, TIDE_ID_SIZE);
     return TIDE_OK;
 }

@@ -2,6 +2,7 @@
 /* Proving: one session's chain from its first event to its head, or the whole store. Reading checks; this reads all. */
 #include <inttypes.h>
 
+#include "session/card.h"
 #include "session/session.h"
 
 struct verifying {
@@ -82,9 +83,34 @@ enum tide_code tide_verify(tide_session *s, tide_progress_fn *progress, void *ar
     return code;
 }
 
+/* Between the caller and the store: which sessions the store has named already. */
+struct naming {
+    tide_progress_fn *progress;
+    tide_problem_fn *problem;
+    void *arg;
+    struct map named; /* where -> anything */
+};
+
+static int pass_progress(void *arg, uint64_t done, uint64_t total)
+{
+    const struct naming *n = arg;
+
+    return n->progress(n->arg, done, total);
+}
+
+static void note_problem(void *arg, const char *where, const char *what)
+{
+    struct naming *n = arg;
+
+    map_put(&n->named, str_from(where), n);
+    if (n->problem)
+        n->problem(n->arg, where, what);
+}
+
 struct checking {
     struct store *store;
     struct store_check *check;
+    const struct map *named; /* by the store: not once more */
     struct verifying v;
     bool counting;
 };
@@ -98,24 +124,34 @@ static int check_session(void *arg, const struct store_entry *entry)
         c->v.total += (uint64_t)(entry->head->last_seq - entry->head->first_seq + 1);
         return 0;
     }
-    if (verify_head(c->store, entry->head, &c->v, &err) && !c->v.cancelled) {
+    if (verify_head(c->store, entry->head, &c->v, &err) && !c->v.cancelled &&
+        !map_get(c->named, str_from(entry->head->id))) {
         c->check->problems++;
-        if (c->check->problem)
-            c->check->problem(c->check->arg, entry->head->id, err.msg);
+        c->check->problem(c->check->arg, entry->head->id, err.msg);
     }
     return c->v.cancelled;
 }
 
-static enum tide_code check_chains(struct store *store, struct store_check *check, struct tide_err *err)
+/* All that can be listed; what cannot is a problem unless one was named. */
+static enum tide_code each_session(struct checking *c, struct tide_err *err)
 {
-    struct checking c = {.store = store, .check = check, .v = {.progress = check->progress, .arg = check->arg}};
+    enum tide_code code = c->store->ops->list(c->store, NULL, check_session, c, err);
+
+    return code == TIDE_CORRUPT && c->check->problems ? TIDE_OK : code;
+}
+
+static enum tide_code check_chains(struct store *store, struct store_check *check, const struct map *named,
+                                   struct tide_err *err)
+{
+    struct checking c = {
+        .store = store, .check = check, .named = named, .v = {.progress = check->progress, .arg = check->arg}};
     enum tide_code code;
 
     c.counting = true;
-    code = store->ops->list(store, NULL, check_session, &c, err);
+    code = each_session(&c, err);
     c.counting = false;
     if (!code)
-        code = store->ops->list(store, NULL, check_session, &c, err);
+        code = each_session(&c, err);
     if (!code && c.v.cancelled)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
     if (!code && check->progress)
@@ -127,17 +163,21 @@ enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress
                                 void *arg, struct tide_err *err)
 {
     struct store *s = store_of(store);
-    struct store_check check = {.progress = progress, .problem = problem, .arg = arg};
+    struct naming n = {.progress = progress, .problem = problem, .arg = arg};
+    struct store_check check = {.progress = progress ? pass_progress : NULL, .problem = note_problem, .arg = &n};
     enum tide_code code = TIDE_OK;
 
     ERR_LOCAL(err);
     if (flags & TIDE_CHECK_REBUILD)
         code = s->read_only ? tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only")
                             : group_alone(s->group, s->ops->rebuild, err);
+    if (!code && flags & TIDE_CHECK_REBUILD)
+        code = card_renew_all(s, err);
     if (!code)
         code = s->ops->check(s, &check, err);
     if (!code)
-        code = check_chains(s, &check, err);
+        code = check_chains(s, &check, &n.named, err);
+    map_done(&n.named, NULL);
     if (!code && check.problems)
         code =
             tide_fail(err, TIDE_CORRUPT, "%" PRIu64 " problem%s found", check.problems, check.problems == 1 ? "" : "s");

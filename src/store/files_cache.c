@@ -4,7 +4,7 @@
  * itself by a check under the store's key and is then held against the log; what does not fit is as good as not there.
  * Nothing here is synced: a cut may take it.
  *
- *   cache/<id>/head         check, JSON          where the log ended, the index block that was begun, what lists show
+ *   cache/<id>.head         check, JSON          where the log ended, the index block that was begun, what lists show
  *   cache/<id>/index        72 bytes a block     of 256 events each
  *   cache/<id>/state-<seq>  check, JSON, state   as of that event
  */
@@ -37,29 +37,43 @@ static void check_of(const struct files_store *s, const char *id, struct str byt
     hex_encode(out, digest, DIGEST_SIZE);
 }
 
+/* Every session has a head: it needs no folder of its own for that. */
+static void place_of(char folder[TIDE_ID_SIZE + 16], char file[TIDE_ID_SIZE + 40], const char *id, const char *name)
+{
+    bool head = strcmp(name, "head") == 0;
+
+    if (head)
+        snprintf(folder, TIDE_ID_SIZE + 16, "cache");
+    else
+        folder_of(folder, id);
+    snprintf(file, TIDE_ID_SIZE + 40, "%s%s%s", head ? id : "", head ? "." : "", name);
+}
+
 static enum tide_code put_proved(struct files_store *s, const char *id, const char *name, const struct buf *bytes)
 {
-    AUTO(buf_done) struct buf file = BUF_INIT(SIZE_MAX / 4);
-    char folder[TIDE_ID_SIZE + 16], path[FILES_PATH], check[2 * DIGEST_SIZE + 1];
-    enum tide_code code;
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+    char folder[TIDE_ID_SIZE + 16], file[TIDE_ID_SIZE + 40], path[FILES_PATH], check[2 * DIGEST_SIZE + 1];
 
-    folder_of(folder, id);
-    files_path(s, path, folder, "", "");
+    place_of(folder, file, id, name);
     check_of(s, id, buf_view(bytes), check);
-    buf_addf(&file, "%s\n", check);
-    buf_add_str(&file, buf_view(bytes));
-    code = s->base.env->ops->mkdirs(s->base.env, path, NULL);
-    return code ? code : files_put(s, folder, name, buf_view(&file), false, NULL);
+    buf_addf(&text, "%s\n", check);
+    buf_add_str(&text, buf_view(bytes));
+    if (!files_put(s, folder, file, buf_view(&text), false, NULL))
+        return TIDE_OK;
+    files_path(s, path, folder, "", "");
+    if (s->base.env->ops->mkdirs(s->base.env, path, NULL))
+        return TIDE_IO;
+    return files_put(s, folder, file, buf_view(&text), false, NULL);
 }
 
 /* What stands behind the check; empty: not there, or not right. */
 static struct str get_proved(struct files_store *s, const char *id, const char *name, struct buf *file)
 {
-    char folder[TIDE_ID_SIZE + 16], path[FILES_PATH], check[2 * DIGEST_SIZE + 1];
+    char folder[TIDE_ID_SIZE + 16], name_there[TIDE_ID_SIZE + 40], path[FILES_PATH], check[2 * DIGEST_SIZE + 1];
     struct str bytes;
 
-    folder_of(folder, id);
-    files_path(s, path, folder, name, "");
+    place_of(folder, name_there, id, name);
+    files_path(s, path, folder, name_there, "");
     if (files_get(s, path, HEAD_MAX, file, NULL) || file->len < sizeof check)
         return STR("");
     bytes = (struct str){file->ptr + sizeof check, file->len - sizeof check};
@@ -132,8 +146,11 @@ static void save_index(struct files_store *s, struct files_log *l)
     struct env_file *file = NULL;
 
     folder_of(folder, l->id);
+    files_path(s, path, folder, "", "");
+    if (to <= from || ops->mkdirs(s->base.env, path, NULL))
+        return;
     files_path(s, path, folder, "index", "");
-    if (to <= from || ops->open(s->base.env, path, ENV_WRITE | ENV_CREATE, &file, NULL))
+    if (ops->open(s->base.env, path, ENV_WRITE | ENV_CREATE, &file, NULL))
         return;
     if (!ops->pwrite(file, &l->blocks[from - l->first_block], (size_t)(to - from) * sizeof *l->blocks,
                      (from - base) * (int64_t)sizeof *l->blocks, NULL))
@@ -463,4 +480,6 @@ void cache_drop(struct files_store *s, const char *id)
     folder_of(folder, id);
     files_path(s, path, folder, "", "");
     (void)!s->base.env->ops->list(s->base.env, path, drop_one, &d, NULL);
+    files_path(s, path, "cache", id, ".head");
+    (void)!s->base.env->ops->unlink(s->base.env, path, NULL);
 }

@@ -43,11 +43,13 @@ static enum tide_code keep_original(struct files_store *s, struct files_log *l, 
 {
     AUTO(buf_done) struct buf bytes = BUF_INIT(SIZE_MAX / 4);
     char name[TIDE_ID_SIZE + 16];
-    char *room = buf_reserve(&bytes, (size_t)l->end);
-    enum tide_code code;
+    struct env_stat st;
+    enum tide_code code = s->base.env->ops->fstat(l->file, &st, err);
+    char *room = code ? NULL : buf_reserve(&bytes, (size_t)st.size); /* also what is behind its last whole line */
 
-    code = room ? s->base.env->ops->pread(l->file, room, (size_t)l->end, 0, &bytes.len, err)
-                : tide_fail(err, TIDE_TOO_BIG, "the log of session '%s' is too big", l->id);
+    if (!code)
+        code = room ? s->base.env->ops->pread(l->file, room, (size_t)st.size, 0, &bytes.len, err)
+                    : tide_fail(err, TIDE_TOO_BIG, "the log of session '%s' is too big", l->id);
     snprintf(name, sizeof name, "%s.original", l->id);
     return code ? code : files_put(s, "sessions", name, buf_view(&bytes), true, err);
 }
@@ -69,19 +71,54 @@ enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struc
     return code ? tide_wrap(err, "bring the log of session '%s' up to date", l->id) : TIDE_OK;
 }
 
-/* ---- a snapshot without a log ---- */
+/* ---- snapshots ---- */
+
+static enum tide_code get_snapshot(struct files_store *s, const char *id, struct arena *a, struct buf *text,
+                                   struct json **ret, struct tide_err *err)
+{
+    char path[FILES_PATH];
+    enum tide_code code;
+
+    files_path(s, path, "sessions", id, ".json");
+    code = files_get(s, path, SNAPSHOT_MAX, text, err);
+    if (code)
+        return code;
+    return json_parse(a, buf_view(text), NULL, ret, NULL, NULL) || (*ret)->type != JSON_OBJECT ? TIDE_NOT_FOUND
+                                                                                               : TIDE_OK;
+}
+
+static bool is_ours(const struct json *snapshot)
+{
+    return json_get(snapshot, STR("recovery")) != NULL;
+}
+
+int64_t card_last_seq(struct files_store *s, const char *id)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX);
+    struct json *v;
+
+    if (get_snapshot(s, id, &a, &text, &v, NULL) || !is_ours(v))
+        return 0;
+    return json_get_int(v, STR("last_seq"), 0);
+}
+
+/* ---- one without a log ---- */
+
+/* Not any file of JSON is a session. */
+static bool is_named(struct arena *a, const struct json *v, const char *id)
+{
+    return str_eq(json_get_text(a, v, STR("id")), str_from(id)) ||
+           str_eq(json_get_text(a, v, STR("session_id")), str_from(id));
+}
 
 /* The line that such a session begins with: what the snapshot says of it. */
-static bool first_line(struct arena *a, struct str snapshot, struct buf *out)
+static void first_line(const struct json *v, struct buf *out)
 {
     static const char *const names[] = {"title", "working_dir", "agent", "provider"};
+    const struct json *created = json_get(v, STR("created_at"));
     struct json_out o = json_out_to(out);
-    const struct json *created;
-    struct json *v = NULL;
 
-    if (json_parse(a, snapshot, NULL, &v, NULL, NULL) || v->type != JSON_OBJECT || json_get(v, STR("recovery")))
-        return false; /* one of ours had a log, which is gone: that is no beginning */
-    created = json_get(v, STR("created_at"));
     json_out_begin(&o, '{');
     json_out_kint(&o, STR("seq"), 1);
     if (created && created->type == JSON_STRING)
@@ -94,21 +131,39 @@ static bool first_line(struct arena *a, struct str snapshot, struct buf *out)
             json_out_kraw(&o, str_from(names[i]), json_source(m));
     }
     json_out_end(&o, '}');
-    buf_add_char(out, '\n');
-    return true;
 }
 
-/* Whoever may not write reads it from here. */
-static enum tide_code show(struct files_log *l, struct buf *line)
+static bool read_text(struct files_log *l, struct event *ret, struct arena *a)
+{
+    struct line_mark m;
+
+    return line_read(a, (struct str){l->text, l->text_len}, ret, &m) == LINE_EVENT;
+}
+
+enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct line_mark m;
+    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), line = BUF_INIT(2 * SNAPSHOT_MAX);
+    struct json *v;
     struct event ev;
+    enum tide_code code = get_snapshot(s, l->id, &a, &text, &v, err);
 
-    if (line_read(&a, (struct str){line->ptr, line->len - 1}, &ev, &m) != LINE_EVENT)
+    if (code)
+        return code;
+    if (is_ours(v))
+        return tide_fail(err, TIDE_CORRUPT,
+                         "the log of session '%s' is gone: put sessions/%s.messages.jsonl back, or delete what is left "
+                         "of it (`tidemark sessions delete %s`)",
+                         l->id, l->id, l->id);
+    if (!is_named(&a, v, l->id))
         return TIDE_NOT_FOUND;
-    l->text_len = line->len;
-    l->text = buf_take(line);
+    first_line(v, &line);
+    l->text_len = line.len;
+    l->text = buf_take(&line);
+    if (!read_text(l, &ev, &a)) {
+        free(TAKE(l->text));
+        return TIDE_NOT_FOUND;
+    }
     l->exists = l->unverified = true;
     l->end = l->looked = (int64_t)l->text_len;
     l->h.first_seq = l->h.last_seq = l->h.last_pos = 1;
@@ -117,21 +172,32 @@ static enum tide_code show(struct files_log *l, struct buf *line)
     return TIDE_OK;
 }
 
-enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct tide_err *err)
+/* With digests at once; the snapshot will be ours, so that of the other is kept aside. */
+enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    AUTO(buf_done) struct buf snapshot = BUF_INIT(SNAPSHOT_MAX), line = BUF_INIT(2 * SNAPSHOT_MAX);
-    char path[FILES_PATH], name[FILES_PATH];
+    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), line = BUF_INIT(2 * SNAPSHOT_MAX);
+    const unsigned char nothing[DIGEST_SIZE] = {0};
+    char name[FILES_PATH], path[FILES_PATH];
+    struct event ev = {0};
     enum tide_code code;
 
+    if (!read_text(l, &ev, &a))
+        return tide_fail(err, TIDE_CORRUPT, "the snapshot of session '%s' cannot be read", l->id);
     files_path(s, path, "sessions", l->id, ".json");
-    code = files_get(s, path, SNAPSHOT_MAX, &snapshot, err);
-    if (code)
-        return code;
-    if (!first_line(&a, buf_view(&snapshot), &line))
-        return TIDE_NOT_FOUND;
-    if (s->base.read_only)
-        return show(l, &line);
+    code = files_get(s, path, SNAPSHOT_MAX, &text, err);
+    snprintf(name, sizeof name, "%s.original", l->id);
+    code = code ? code : files_put(s, "sessions", name, buf_view(&text), true, err);
+    event_digest(ev.digest, &s->base.key, nothing, str_from(l->id), &ev);
+    line_write(&line, &ev, &(struct line_mark){.verified = true});
     log_name(name, l->id, false);
-    return files_put(s, "sessions", name, buf_view(&line), true, err);
+    code = code ? code : files_put(s, "sessions", name, buf_view(&line), true, err);
+    if (code)
+        return tide_wrap(err, "begin the log of session '%s'", l->id);
+    files_notice(s,
+                 "session %s had a snapshot of another program and no log: it has one now, the snapshot is kept as "
+                 "sessions/%s.original",
+                 l->id, l->id);
+    log_forget(s, l);
+    return TIDE_OK;
 }

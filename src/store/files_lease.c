@@ -221,16 +221,25 @@ static enum tide_code sweep_boot(void *arg, const char *name, enum env_kind kind
     return TIDE_OK;
 }
 
-/* Before the first lease; those of processes that are gone go with it. */
+/* A process that was stopped for long may find its file swept by another: what it takes now would be nobody's. */
+static bool is_swept(struct files_store *s)
+{
+    char path[FILES_PATH];
+    struct env_stat st;
+
+    files_path(s, path, "boots", s->base.boot_id, ".json");
+    return s->base.env->ops->stat(s->base.env, path, &st, NULL) || st.kind == ENV_ABSENT;
+}
+
+/* Before a lease is taken; with the first one those of processes that are gone go. */
 enum tide_code boot_ready(struct files_store *s, struct tide_err *err)
 {
     char dir[FILES_PATH];
-    enum tide_code code;
+    enum tide_code code = TIDE_OK;
 
-    if (s->registered)
-        return TIDE_OK;
-    code = boot_put(s, env_now_ms(s->base.env), err);
-    if (code)
+    if (!s->registered || boot_beat_due(s) || is_swept(s))
+        code = boot_put(s, env_now_ms(s->base.env), err);
+    if (code || s->registered)
         return code;
     s->registered = true;
     group_keep_alive(s->base.group);
@@ -260,26 +269,4 @@ void boot_done(struct files_store *s)
         return;
     files_path(s, path, "boots", s->base.boot_id, ".json");
     (void)!s->base.env->ops->unlink(s->base.env, path, NULL);
-}
-
-/* ---- leases that nobody knows of ---- */
-
-void orphan_note(struct files_store *s, const char *id, int64_t epoch)
-{
-    int64_t *kept = mem_alloc(sizeof *kept);
-
-    *kept = epoch;
-    free(map_put(&s->orphans, str_from(id), kept));
-}
-
-void orphan_drop(struct files_store *s, const char *id)
-{
-    free(map_remove(&s->orphans, str_from(id)));
-}
-
-bool orphan_is(struct files_store *s, const char *id, int64_t epoch)
-{
-    const int64_t *known = map_get(&s->orphans, str_from(id));
-
-    return known && *known == epoch;
 }

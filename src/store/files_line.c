@@ -12,8 +12,8 @@
  * from the front, the end from the back, and the body is what is left. In JSON the text of the end cannot stand inside a
  * string (its quotes would have backslashes), and because the brackets before it pair up it is no member of something
  * deeper either: a line that was cut is never taken for a whole one. Beyond that the digest proves the body. It does not
- * cover `more` (callers see that the lines of a batch count down), nor the parent's id (callers see that its event has
- * the digest `before`); parent_seq has to be seq - 1.
+ * cover `more` and `at` (callers see that the lines of a unit count down and up), nor the parent's id (callers see that its
+ * event has the digest `before`); parent_seq has to be seq - 1.
  *
  * Every other line is parsed as JSON. A time that no text of four-digit years can hold is written as a number of ms.
  */
@@ -561,6 +561,25 @@ static bool read_json(struct arena *a, struct str line, struct event *ret, struc
     *ret = ev;
     *ret_mark = mark;
     return true;
+}
+
+const char *line_why_not(struct str line, int64_t seq)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct json_limits limits = {PARSED_MAX, 0};
+    struct json *v = NULL;
+    struct str kind;
+    int64_t ts, got;
+
+    if (json_parse(&a, line, &limits, &v, NULL, NULL) || v->type != JSON_OBJECT)
+        return "it is not a JSON object";
+    if (!get_int(v, STR("seq"), &got) || got != seq)
+        return "its seq does not follow";
+    if (!read_kind(&a, &a, json_get(v, STR("kind")), &kind))
+        return "its kind is not 1 to 64 lower-case letters, digits, '_' and '.'";
+    if (!read_time(&a, json_get(v, STR("ts")), false, &ts))
+        return "its ts is no time";
+    return "its \"tidemark\" is damaged";
 }
 
 enum line_read line_read(struct arena *a, struct str line, struct event *ret, struct line_mark *ret_mark)

@@ -38,6 +38,12 @@ static bool id_of(const char *name, char ret[TIDE_ID_SIZE], bool *ret_hidden)
     return str_is_id((struct str){ret, len - end});
 }
 
+/* A link is not followed, and what it stands for is missed by its name. */
+static bool is_log(const char *name, enum env_kind kind, char ret[TIDE_ID_SIZE], bool *ret_hidden)
+{
+    return (kind == ENV_FILE || kind == ENV_LINK) && id_of(name, ret, ret_hidden);
+}
+
 /* A snapshot: its session may have no log. */
 static bool card_of(const char *name, char ret[TIDE_ID_SIZE])
 {
@@ -56,7 +62,7 @@ static enum tide_code take_id(void *arg, const char *name, enum env_kind kind)
     char id[TIDE_ID_SIZE];
     bool hidden = false;
 
-    if (kind != ENV_FILE || (!id_of(name, id, &hidden) && !card_of(name, id)))
+    if (!is_log(name, kind, id, &hidden) && (kind != ENV_FILE || !card_of(name, id)))
         return TIDE_OK;
     if (ids->n == ids->cap) {
         ids->cap = ids->cap ? 2 * ids->cap : 256;
@@ -146,13 +152,20 @@ struct rows {
     const char *forks_of;
 };
 
+/* Nothing was ever stored in it: what another program left of making one. */
+static bool is_empty(const struct files_log *l)
+{
+    return l->h.last_seq < l->h.first_seq;
+}
+
 static enum tide_code take_row(void *arg, const char *id, bool hidden)
 {
     struct rows *r = arg;
     struct files_log *l = log_of(r->s, str_from(id));
     struct tide_err err;
+    enum tide_code code = hidden ? TIDE_OK : log_refresh(r->s, l, false, &err);
 
-    if (hidden || (log_refresh(r->s, l, false, &err) && !l->exists) || !l->exists || l->hidden ||
+    if (hidden || l->hidden || (!code && (!l->exists || is_empty(l))) ||
         (r->forks_of && strcmp(l->h.parent_id, r->forks_of) != 0))
         return TIDE_OK;
     if (r->n == r->cap) {
@@ -163,6 +176,14 @@ static enum tide_code take_row(void *arg, const char *id, bool hidden)
     r->at[r->n].created_ms = l->h.created_ms;
     r->at[r->n++].number = l->h.sid;
     return TIDE_OK;
+}
+
+static struct head head_of(const struct row *row)
+{
+    struct head h = {.first_seq = 1, .last_seq = 1, .created_ms = row->created_ms, .updated_ms = row->created_ms};
+
+    memcpy(h.id, row->id, sizeof h.id);
+    return h;
 }
 
 enum tide_code files_list(struct store *store, const struct head *forks_of, store_entry_fn *fn, void *arg,
@@ -185,11 +206,14 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stor
 
         code = files_head(store, str_from(rows.at[i].id), &h, err);
         if (code == TIDE_IO)
-            break; /* a list with gaps that nobody hears of is none */
-        if (code) {
-            code = TIDE_OK; /* it went meanwhile, or is damaged: `store check` names it */
+            break;
+        if (code == TIDE_NOT_FOUND) { /* it went meanwhile */
+            code = TIDE_OK;
             continue;
         }
+        if (code) /* whoever reads it is told what is wrong; a list with gaps that nobody hears of is none */
+            h = head_of(&rows.at[i]);
+        code = TIDE_OK;
         entry.head = &h;
         arena_reset(&a);
         pthread_mutex_lock(&s->mu);
@@ -214,6 +238,17 @@ static enum tide_code take_live(void *arg, const char *name, enum env_kind kind)
         return TIDE_OK;
     snprintf(file, sizeof file, "%.*s" SUFFIX, (int)(len - 5), name);
     return take_id(ids, file, kind);
+}
+
+/* A clone has no such directory until something is written there. */
+static enum tide_code live_ids(struct files_store *s, struct ids *ids, struct tide_err *err)
+{
+    char dir[FILES_PATH];
+    enum tide_code code;
+
+    files_path(s, dir, "live", "", "");
+    code = s->base.env->ops->list(s->base.env, dir, take_live, ids, err);
+    return code == TIDE_NOT_FOUND ? TIDE_OK : code;
 }
 
 struct waiting {
@@ -266,13 +301,11 @@ enum tide_code files_live(struct store *store, int64_t until_ms, store_live_fn *
     AUTO(mem_freep) struct waiting *list = NULL;
     struct tide_err damage = {TIDE_OK, ""};
     int64_t next = INT64_MAX;
-    char dir[FILES_PATH];
     enum tide_code code;
     bool stop = false;
     size_t n = 0;
 
-    files_path(s, dir, "live", "", "");
-    code = store->env->ops->list(store->env, dir, take_live, &ids, err);
+    code = live_ids(s, &ids, err);
     list = mem_array(ids.n + 1, sizeof *list);
     for (size_t i = 0; !code && i < ids.n; i++) {
         struct tide_err why;
@@ -304,7 +337,7 @@ static enum tide_code add_figures(void *arg, const char *id, bool hidden)
     struct files_log *l = log_of(f->s, str_from(id));
     struct tide_err err;
 
-    if (hidden || (log_refresh(f->s, l, false, &err) && !l->exists))
+    if (hidden || (!log_refresh(f->s, l, false, &err) && is_empty(l)) || !l->exists)
         return TIDE_OK;
     f->sessions++;
     f->events += l->h.last_seq - l->h.first_seq + 1;
@@ -319,10 +352,8 @@ static void count_live(struct files_store *s, struct figures *f)
     AUTO(ids_done) struct ids ids = {0};
     struct files_lease lease;
     struct tide_err err;
-    char dir[FILES_PATH];
 
-    files_path(s, dir, "live", "", "");
-    (void)!s->base.env->ops->list(s->base.env, dir, take_live, &ids, &err);
+    (void)!live_ids(s, &ids, &err);
     for (size_t i = 0; i < ids.n; i++)
         if (!lease_read(s, ids.at[i].id, &lease, &err)) {
             f->live += lease.live;
@@ -371,15 +402,27 @@ static void problem(struct store_check *check, const char *where, const char *wh
         check->problem(check->arg, where, what);
 }
 
+/* Still: whoever deletes a session takes it away before the log. */
+static bool has_card(struct files_store *s, const char *id)
+{
+    char path[FILES_PATH];
+    struct env_stat st;
+
+    files_path(s, path, "sessions", id, ".json");
+    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_FILE;
+}
+
 static enum tide_code check_one(void *arg, const char *id, bool hidden)
 {
     struct checking *c = arg;
     struct files_log *l = log_of(c->s, str_from(id));
+    struct files_lease lease;
     struct tide_err err;
     enum tide_code code = log_refresh(c->s, l, false, &err);
 
     if (hidden)
         return TIDE_OK;
+    code = code ? code : lease_read(c->s, id, &lease, &err);
     if (code)
         problem(c->check, id, err.msg);
     else if (l->unverified)
@@ -387,7 +430,11 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
                      "session %s is unverified: its lines are another program's, without digests; the first write "
                      "gives them some",
                      id);
-    if (!code && l->torn)
+    if (!code && !l->exists && has_card(c->s, id))
+        problem(c->check, id, "its log is gone: put the file back, or delete what else there is of it");
+    else if (!code && l->exists && is_empty(l))
+        problem(c->check, id, "its log holds no event: it is no session; delete the file");
+    else if (!code && l->torn)
         problem(c->check, id,
                 "its log ends in what a cut left of a write: the next append cuts it off and keeps it aside");
     return TIDE_OK;
@@ -396,7 +443,11 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
 static enum tide_code check_name(void *arg, const char *name, enum env_kind kind)
 {
     struct checking *c = arg;
+    char id[TIDE_ID_SIZE];
+    bool hidden;
 
+    if (is_log(name, kind, id, &hidden) && !hidden)
+        return TIDE_OK; /* looked at with the sessions */
     if (kind == ENV_LINK || kind == ENV_DIR || kind == ENV_OTHER)
         problem(c->check, name, "is not a file: it does not belong among the sessions, and is passed over");
     return TIDE_OK;

@@ -1,321 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One log, read to its end. What was written at once is a unit: its lines say how many stand before them in it and how many
- * follow. A unit that is not whole, with nothing of a later unit behind it, is what a cut left of a write that nobody was told
- * of: it is cut off as a whole and kept aside. One that has a later unit behind it was whole once: that is damage, and refused.
- *
- * Lines are looked at quickly on the way; the digests of the last unit are computed, those of others when they are read.
+ * One log as a file: opening it, looking whether it has grown, was replaced or taken back, and mending it. What its lines say is
+ * read in files_units.c. Bytes that are found are synced before anybody acts on them; a tail that is no whole unit is cut off
+ * and kept aside by whoever has the lock.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "store/files_store.h"
-
-/* ---- lines ---- */
-
-void walk_done(struct line_walk *w)
-{
-    buf_done(&w->bytes);
-}
-
-/* More of the file behind what is there. False: there is none. */
-static bool walk_more(struct line_walk *w, struct tide_err *err)
-{
-    size_t used = (size_t)(w->next - w->base), left = w->bytes.len - used, got = 0;
-    size_t want = left > w->piece ? 2 * left : w->piece; /* few are read often, many seldom: pieces grow */
-    int64_t at = w->base + (int64_t)w->bytes.len;
-    char *room;
-
-    if (at >= w->limit)
-        return false;
-    if (used)
-        memmove(w->bytes.ptr, w->bytes.ptr + used, w->bytes.len - used);
-    w->bytes.len -= used;
-    w->base = w->next;
-    w->piece = 2 * w->piece < PIECE_BYTES ? 2 * w->piece : PIECE_BYTES;
-    want = (int64_t)want > w->limit - at ? (size_t)(w->limit - at) : want;
-    room = buf_reserve(&w->bytes, want);
-    if (room && w->text.len) {
-        memcpy(room, w->text.ptr + at, want);
-        got = want;
-    } else if (!room || w->s->base.env->ops->pread(w->file, room, want, at, &got, err)) {
-        return false;
-    }
-    w->bytes.len += got;
-    return got > 0;
-}
-
-bool walk_next(struct line_walk *w, struct str *ret, struct tide_err *err)
-{
-    size_t looked = 0;
-
-    err->code = TIDE_OK;
-    if (!w->bytes.max) {
-        w->bytes = (struct buf)BUF_INIT(SIZE_MAX / 4);
-        w->piece = PIECE_BYTES / 32;
-        w->base = w->next;
-    }
-    for (;;) {
-        size_t used = (size_t)(w->next - w->base), left = w->bytes.len - used;
-        const char *from = w->bytes.ptr ? w->bytes.ptr + used : "";
-        const char *end = left > looked ? memchr(from + looked, '\n', left - looked) : NULL;
-
-        if (end) {
-            *ret = (struct str){from, (size_t)(end - from)};
-            w->at = w->next;
-            w->next += (int64_t)ret->len + 1;
-            return true;
-        }
-        looked = left;
-        if (!walk_more(w, err))
-            return false;
-    }
-}
-
-/* A line as far as the chain needs it; the body is not looked at. */
-static bool look_at(struct arena *a, struct str line, int64_t *ret_seq, struct str *ret_kind, struct line_mark *m)
-{
-    struct event ev;
-
-    *ret_kind = line_kind(line);
-    if (ret_kind->len && line_peek(line, ret_seq, m))
-        return true;
-    arena_reset(a);
-    if (line_read(a, line, &ev, m) != LINE_EVENT)
-        return false;
-    *ret_seq = ev.seq;
-    *ret_kind = ev.kind;
-    return true;
-}
-
-/* ---- the index ---- */
-
-static struct files_block *block_for(struct files_log *l, int64_t number)
-{
-    if (!l->n_blocks)
-        l->first_block = number;
-    if (number < l->first_block || number > l->first_block + (int64_t)l->n_blocks)
-        return NULL;
-    if (number == l->first_block + (int64_t)l->n_blocks) {
-        if (l->n_blocks == l->cap_blocks) {
-            l->cap_blocks = l->cap_blocks ? 2 * l->cap_blocks : 16;
-            l->blocks = mem_grow(l->blocks, l->cap_blocks * sizeof *l->blocks);
-        }
-        l->blocks[l->n_blocks++] = (struct files_block){.offset = -1};
-    }
-    return &l->blocks[number - l->first_block];
-}
-
-void log_note_line(struct files_log *l, int64_t seq, int64_t offset, struct str kind)
-{
-    struct files_block *b = block_for(l, (seq - 1) / BLOCK_EVENTS);
-    unsigned bit = (unsigned)((seq - 1) % BLOCK_EVENTS);
-
-    if (!b)
-        return;
-    if (b->offset < 0)
-        b->offset = offset;
-    if (str_eq(kind, STR("checkpoint")))
-        b->marks[bit / 8] |= (unsigned char)(1u << bit % 8);
-    else if (str_eq(kind, STR("checkpoint.deleted")))
-        b->marks[32 + bit / 8] |= (unsigned char)(1u << bit % 8);
-}
-
-void log_unnote(struct files_log *l, int64_t seq)
-{
-    int64_t number = (seq - 1) / BLOCK_EVENTS;
-    unsigned from = (unsigned)((seq - 1) % BLOCK_EVENTS);
-    struct files_block *b;
-
-    if (number < l->first_block || number >= l->first_block + (int64_t)l->n_blocks)
-        return;
-    l->n_blocks = (size_t)(number - l->first_block) + (from > 0);
-    if (!from)
-        return;
-    b = &l->blocks[number - l->first_block];
-    for (unsigned bit = from; bit < BLOCK_EVENTS; bit++) {
-        b->marks[bit / 8] &= (unsigned char)~(1u << bit % 8);
-        b->marks[32 + bit / 8] &= (unsigned char)~(1u << bit % 8);
-    }
-}
-
-/* ---- one unit ---- */
-
-struct unit {
-    int64_t from, to;    /* offsets */
-    int64_t first, last; /* seqs */
-    int64_t last_line;
-    unsigned char digest[DIGEST_SIZE];
-    int64_t epoch;
-    bool foreign;
-};
-
-struct reading {
-    struct files_store *s;
-    struct files_log *l;
-    struct line_walk w;
-    struct arena arena;
-};
-
-/* The unit that begins at w->next; false: it is not whole. */
-static bool read_unit(struct reading *r, int64_t seq, struct unit *u, struct tide_err *err)
-{
-    struct line_mark m;
-    struct str line, kind;
-    int64_t got, left = 0;
-
-    *u = (struct unit){.from = r->w.next, .first = seq};
-    do {
-        if (!walk_next(&r->w, &line, err))
-            return false;
-        if (!look_at(&r->arena, line, &got, &kind, &m) || got != seq || m.at != seq - u->first ||
-            (seq > u->first && m.more != left))
-            return false;
-        if (!m.verified && r->l->line_epoch)
-            return false; /* behind lines of ours there are no others */
-        left = m.more - 1;
-        log_note_line(r->l, seq, r->w.at, kind);
-        u->foreign |= !m.verified;
-        u->last_line = r->w.at;
-        u->epoch = m.epoch;
-        memcpy(u->digest, m.digest, DIGEST_SIZE);
-        u->last = seq++;
-    } while (left >= 0);
-    u->to = r->w.next;
-    return true;
-}
-
-/* Whether each of its lines is what its digest says. */
-static bool prove_unit(struct reading *r, const struct unit *u, const unsigned char before[DIGEST_SIZE],
-                       struct tide_err *err)
-{
-    struct line_walk w = {.s = r->s, .file = r->l->file, .next = u->from, .limit = u->to};
-    unsigned char chain[DIGEST_SIZE], digest[DIGEST_SIZE];
-    bool right = true;
-    struct line_mark m;
-    struct event ev = {0};
-    struct str line;
-
-    memcpy(chain, before, DIGEST_SIZE);
-    while (right && w.next < u->to) {
-        arena_reset(&r->arena);
-        right = walk_next(&w, &line, err) && line_read(&r->arena, line, &ev, &m) == LINE_EVENT;
-        if (right)
-            r->l->h.updated_ms = ev.ts_ms;
-        if (!right || !m.verified)
-            break;
-        ev.epoch = m.epoch;
-        event_digest(digest, &r->s->base.key, chain, str_from(r->l->id), &ev);
-        right = memcmp(digest, m.digest, DIGEST_SIZE) == 0;
-        memcpy(chain, digest, DIGEST_SIZE);
-    }
-    walk_done(&w);
-    return right;
-}
-
-/* Whether something behind a unit that is not whole belongs to a later one. */
-static bool has_later(struct reading *r, const struct unit *u, struct tide_err *err)
-{
-    struct line_walk w = {.s = r->s, .file = r->l->file, .next = u->from, .limit = r->w.limit};
-    struct line_mark m;
-    struct str line, kind;
-    bool later = false;
-    int64_t seq;
-
-    while (!later && walk_next(&w, &line, err))
-        later = look_at(&r->arena, line, &seq, &kind, &m) && seq - m.at > u->first;
-    walk_done(&w);
-    return later;
-}
-
-/* The first line says where the session begins: of a fork it is not 1, and it stands on its parent's event. */
-static void take_first(struct reading *r, struct tide_err *err)
-{
-    struct line_walk w = {.s = r->s, .file = r->l->file, .limit = r->w.limit};
-    struct head *h = &r->l->h;
-    struct event ev = {.seq = 1};
-    struct line_mark m = {0};
-    struct str line;
-
-    arena_reset(&r->arena);
-    if (!walk_next(&w, &line, err) || line_read(&r->arena, line, &ev, &m) != LINE_EVENT) {
-        ev.seq = 1;
-        m = (struct line_mark){0};
-    }
-    h->first_seq = ev.seq;
-    h->last_seq = ev.seq - 1;
-    h->created_ms = h->updated_ms = ev.ts_ms;
-    memcpy(h->parent_id, m.parent, sizeof h->parent_id);
-    h->parent_seq = m.parent_seq;
-    memcpy(h->first_before, m.before, DIGEST_SIZE);
-    memcpy(h->digest, m.before, DIGEST_SIZE);
-    walk_done(&w);
-}
-
-static void take_unit(struct files_log *l, const struct unit *u)
-{
-    l->h.last_seq = l->h.last_pos = u->last;
-    l->h.epoch = u->epoch > l->h.epoch ? u->epoch : l->h.epoch;
-    l->line_epoch = u->epoch;
-    memcpy(l->h.digest, u->digest, DIGEST_SIZE);
-    l->end = u->to;
-    l->last_unit = u->from;
-    l->last_line = u->last_line;
-    l->unverified |= u->foreign;
-}
-
-static enum tide_code damaged(struct files_log *l, int64_t seq, struct tide_err *err)
-{
-    tide_fail(&l->damage, TIDE_CORRUPT,
-              "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
-              "` shows what is whole before it",
-              l->id, seq, l->id, seq - 1);
-    return tide_err_copy(err, &l->damage);
-}
-
-/* Its lines look like lines, and are not what was written. */
-static void drop_unit(struct files_log *l, const struct unit *u, const unsigned char before[DIGEST_SIZE])
-{
-    l->h.last_seq = l->h.last_pos = u->first - 1;
-    memcpy(l->h.digest, before, DIGEST_SIZE);
-    l->end = u->from;
-    log_unnote(l, u->first);
-}
-
-/* From l->end to `size`, which is on disk. */
-static enum tide_code read_on(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)
-{
-    struct reading r = {.s = s, .l = l, .arena = ARENA_INIT};
-    unsigned char before[DIGEST_SIZE];
-    struct unit u, last = {0};
-    enum tide_code code = TIDE_OK;
-
-    r.w = (struct line_walk){.s = s, .file = l->file, .next = l->end, .limit = size};
-    err->code = TIDE_OK;
-    if (!l->end && size)
-        take_first(&r, err);
-    memcpy(before, l->h.digest, DIGEST_SIZE);
-    while (l->end < size && read_unit(&r, l->h.last_seq + 1, &u, err)) {
-        memcpy(before, l->h.digest, DIGEST_SIZE);
-        last = u;
-        take_unit(l, &u);
-    }
-    log_unnote(l, l->h.last_seq + 1);
-    if (!err->code && l->end < size && has_later(&r, &u, err))
-        code = damaged(l, l->h.last_seq + 1, err);
-    else if (!err->code && last.to && !prove_unit(&r, &last, before, err) && !err->code)
-        drop_unit(l, &last, before);
-    if (!code && !err->code && l->end < l->clean_end)
-        code = damaged(l, l->h.last_seq + 1, err);
-    l->torn = l->end < size;
-    if (!code && err->code)
-        code = err->code;
-    walk_done(&r.w);
-    arena_done(&r.arena);
-    return code;
-}
-
-/* ---- the file ---- */
 
 void log_name(char out[FILES_PATH], const char *id, bool hidden)
 {
@@ -380,12 +72,11 @@ struct files_log *log_of(struct files_store *s, struct str id)
     return l;
 }
 
-static enum tide_code open_file(struct files_store *s, struct files_log *l, struct tide_err *err)
+static enum tide_code open_log(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     unsigned flags = s->base.read_only ? ENV_READ : ENV_WRITE;
     char name[FILES_PATH], path[FILES_PATH];
-    struct env_stat st;
     enum tide_code code = TIDE_NOT_FOUND;
 
     for (int hidden = 1; hidden >= 0 && code == TIDE_NOT_FOUND; hidden--) {
@@ -394,11 +85,24 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
         code = ops->open(s->base.env, path, flags, &l->file, err);
         l->hidden = hidden;
     }
-    if (code == TIDE_NOT_FOUND && !foreign_begin(s, l, err) && !l->text)
-        code = ops->open(s->base.env, path, flags, &l->file, err);
-    if (code == TIDE_NOT_FOUND)
-        return TIDE_OK; /* it does not exist */
-    code = code ? code : ops->fstat(l->file, &st, err);
+    return code;
+}
+
+static enum tide_code open_file(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    struct env_stat st;
+    struct tide_err gone;
+    enum tide_code code = open_log(s, l, err);
+
+    if (code == TIDE_NOT_FOUND) {
+        code = foreign_begin(s, l, &gone);
+        if (code != TIDE_CORRUPT)
+            return code == TIDE_NOT_FOUND ? TIDE_OK : code ? tide_err_copy(err, &gone) : code; /* it does not exist */
+        code = open_log(s, l, err); /* it may have been made meanwhile, its snapshot after it */
+        if (code == TIDE_NOT_FOUND)
+            return tide_err_copy(err, &gone);
+    }
+    code = code ? code : s->base.env->ops->fstat(l->file, &st, err);
     if (!code && st.kind != ENV_FILE)
         code = tide_fail(err, TIDE_DENIED, "the log of session '%s' is not a file", l->id);
     if (code) {
@@ -410,7 +114,10 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
     l->ino = st.ino;
     l->h.first_seq = 1; /* as long as nothing is in it */
     l->h.sid = (int64_t)st.ino;
-    s->names_due |= !cache_load_head(s, l); /* what is kept of it was kept by one who was sure of its name */
+    l->fits = cache_load_head(s, l);
+    s->names_due |= !l->fits; /* what is kept of it was kept by one who was sure of its name */
+    if (!l->fits && !l->hidden)
+        l->card_seq = card_last_seq(s, l->id); /* before the log is read: that is always ahead */
     return TIDE_OK;
 }
 
@@ -469,7 +176,7 @@ static enum tide_code read_first(struct files_store *s, struct files_log *l, int
     const struct env_ops *ops = s->base.env->ops;
     bool lock = !locked && !s->base.read_only && !ops->lock(l->file, 0, NULL), ours = lock || locked;
     int64_t known = l->end;
-    enum tide_code code = read_on(s, l, size, err), synced = TIDE_OK;
+    enum tide_code code = log_read_on(s, l, size, err), synced = TIDE_OK;
 
     if (!code && ours)
         synced = write_again(s, l, l->last_unit > known ? l->last_unit : known, size, err);
@@ -479,7 +186,7 @@ static enum tide_code read_first(struct files_store *s, struct files_log *l, int
         log_forget(s, l);
         return synced;
     }
-    l->looked = code ? -1 : size;
+    l->looked = !code ? size : code == TIDE_CORRUPT ? -1 : 0; /* what could not be read is still to be seen */
     if (!code && ours && l->torn)
         sweep_mark(s, l, size);
     if (lock)
@@ -504,7 +211,7 @@ static enum tide_code read_new(struct files_store *s, struct files_log *l, int64
         code = s->base.env->ops->sync(l->file, err);
     l->suspect &= code != TIDE_OK;
     if (!code)
-        code = read_on(s, l, size, err);
+        code = log_read_on(s, l, size, err);
     l->looked = code ? -1 : size;
     if (!code && again && l->torn)
         sweep_mark(s, l, size);
@@ -531,19 +238,46 @@ static enum tide_code shortened(struct files_log *l, int64_t size, struct tide_e
     return tide_err_copy(err, &l->damage);
 }
 
+/*
+ * Whether it has all that it had when it was given back. Its snapshot knows, which goes where the log goes (a copy, a checkout of
+ * an older pair); without one, what was kept of this very file.
+ */
+static enum tide_code check_end(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    struct env_stat st;
+
+    if (l->torn || s->base.env->ops->fstat(l->file, &st, NULL) || !st.links)
+        return TIDE_OK; /* whoever cuts that off tells what was lost with it; or another took its place */
+    if (l->card_seq > l->h.last_seq)
+        tide_fail(&l->damage, TIDE_CORRUPT,
+                  "session '%s' has lost events: its log ends at %" PRId64 ", sessions/%s.json says %" PRId64
+                  ": put the log back, or delete that file if the log is meant to be shorter",
+                  l->id, l->h.last_seq, l->id, l->card_seq);
+    else if (!l->card_seq && l->end < l->clean_end)
+        tide_fail(&l->damage, TIDE_CORRUPT,
+                  "session '%s' has lost events: its log ends at %" PRId64
+                  " and went on when it was given back: put the "
+                  "log back, or delete cache/%s.head if it is meant to be shorter",
+                  l->id, l->h.last_seq, l->id);
+    return l->damage.code ? tide_err_copy(err, &l->damage) : TIDE_OK;
+}
+
 static enum tide_code refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     struct env_stat st;
     enum tide_code code = TIDE_OK;
+    bool fresh;
 
     if (l->file && (code = ops->fstat(l->file, &st, err)) != TIDE_OK)
         return code;
-    if (l->file && (!st.links || (st.size < l->end && !l->lease_file && !locked)))
-        log_forget(s, l); /* deleted, or another took its place; or a write was taken back */
+    if (l->file && (!st.links || (st.size < l->end && !l->lease_file && !locked) ||
+                    (l->damage.code && st.size != l->looked && !locked)))
+        log_forget(s, l); /* deleted, or another took its place; or a write was taken back; or it was mended */
     if (l->file && l->hidden)
         l->hidden = !is_revealed(s, l);
-    if (!l->file) {
+    fresh = !l->file;
+    if (fresh) {
         code = open_file(s, l, err);
         if (code || !l->exists || l->text)
             return code;
@@ -556,9 +290,9 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
         return tide_err_copy(err, &l->damage);
     if (st.size < l->end)
         return shortened(l, st.size, err);
-    if (st.size == l->looked && !l->torn && !l->suspect)
-        return TIDE_OK;
-    return read_new(s, l, st.size, locked, err);
+    if (st.size != l->looked || l->torn || l->suspect)
+        code = read_new(s, l, st.size, locked, err);
+    return code || !fresh || l->fits ? code : check_end(s, l, err);
 }
 
 enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
@@ -567,10 +301,10 @@ enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool lock
     struct env_file *file = l->file;
     enum tide_code code;
 
-    if (l->text)
-        return TIDE_OK;
     if (l->busy && !locked)
         return TIDE_OK; /* what is known was told; the rest comes with its commit */
+    if (l->text)
+        log_forget(s, l); /* by now it may have a log */
     if (locked || !l->suspect || !file)
         return refresh(s, l, locked, err);
     if (ops->lock(file, 0, err))
@@ -592,6 +326,20 @@ void log_free(void *log)
 
 /* ---- torn tails ---- */
 
+/* A write that was cut was told to nobody. A log that was cut by something else may have had more. */
+static void told_torn(struct files_store *s, const struct files_log *l, int64_t bytes, const char *name)
+{
+    int64_t had = l->hidden ? 0 : card_last_seq(s, l->id);
+    char lost[TIDE_ID_SIZE + 80] = "nobody had been told of it";
+
+    if (had > l->h.last_seq)
+        snprintf(lost, sizeof lost, "but sessions/%s.json knows events up to %" PRId64 ": those are lost", l->id, had);
+    files_notice(s,
+                 "session %s: what a cut left of its last write (%" PRId64 " bytes) was cut off and kept as "
+                 "sessions/%s: %s",
+                 l->id, bytes, name, lost);
+}
+
 static enum tide_code keep_aside(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
@@ -611,10 +359,7 @@ static enum tide_code keep_aside(struct files_store *s, struct files_log *l, int
     }
     code = code ? code : files_put(s, "sessions", name, buf_view(&bytes), true, err);
     if (!code)
-        files_notice(s,
-                     "session %s: what a cut left of its last write (%" PRId64 " bytes) was cut off and kept as "
-                     "sessions/%s: nobody had been told of it",
-                     l->id, size - l->end, name);
+        told_torn(s, l, size - l->end, name);
     return code;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions come and go as wholes: a new one is written under another name, synced, and given its own; one that is deleted
- * loses its name first, then the rest of it goes. All of that under the lock of the directory, so that no fork begins on a
+ * Sessions come and go as wholes: a new one is written under another name, synced, and given its own, many of them in one go;
+ * one that is deleted loses its name first, then the rest of it goes. All of that under the lock of the directory, so that no fork begins on a
  * session that is just being deleted. An import has a name of its own (".import-…") until it is revealed.
  */
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include "store/files_store.h"
 
 #define LOCK_MS 30000
+#define MAKE_MAX 64 /* made at once: their syncs go out side by side, and the directory has one for all */
 
 /* ---- forks ---- */
 
@@ -136,7 +137,7 @@ static enum tide_code sweep_import(struct files_store *s, struct files_log *l, s
     ours = strcmp(lease.boot, s->base.boot_id) == 0;
     if (!code && lease.boot[0] && !ours)
         code = boot_alive(s, lease.boot, &alive, who, err);
-    if (code || ((alive || ours) && !orphan_is(s, l->id, lease.epoch)))
+    if (code || ((alive || ours) && !orphan_is(&s->orphans, l->id, lease.epoch)))
         return code;
     return erase(s, l, err);
 }
@@ -153,27 +154,47 @@ static enum tide_code sweep_others(void *arg, const char *id, bool hidden)
     return TIDE_OK;
 }
 
-static void write_first(struct files_store *s, struct batch *b, struct head *h, struct buf *out)
+/* One that is being made: its file has another name until it is on disk. */
+struct making {
+    struct batch *b;
+    struct files_log *l;
+    struct head h;
+    struct files_lease lease;
+    struct env_file *file;
+    int64_t end, last_line;
+    bool named; /* the file has its own name */
+    enum tide_code code;
+    struct tide_err err;
+    char fresh[FILES_PATH];
+};
+
+static void write_first(struct files_store *s, struct making *m, struct buf *out)
 {
-    struct line_mark m = {.more = (int64_t)b->n - 1, .verified = true, .parent_seq = h->parent_seq};
+    struct batch *b = m->b;
+    struct head *h = &m->h;
+    struct line_mark mark = {.more = (int64_t)b->n - 1, .verified = true, .parent_seq = h->parent_seq};
     int64_t now = env_now_ms(s->base.env);
 
-    memcpy(m.parent, h->parent_id, sizeof m.parent);
-    memcpy(m.before, h->first_before, DIGEST_SIZE);
+    memcpy(mark.parent, h->parent_id, sizeof mark.parent);
+    memcpy(mark.before, h->first_before, DIGEST_SIZE);
     b->first_seq = h->last_seq + 1;
-    for (size_t i = 0; i < b->n; i++, m.at++, m.more--) {
+    for (size_t i = 0; i < b->n; i++, mark.at++, mark.more--) {
         struct event *ev = &b->events[i];
 
         ev->seq = ev->pos = ++h->last_seq;
-        ev->ts_ms = ev->ts_ms ? ev->ts_ms : now;
-        if (!(b->flags & BATCH_KEEP))
+        if (!(b->flags & BATCH_KEEP)) {
+            ev->ts_ms = ev->ts_ms ? ev->ts_ms : now;
             ev->epoch = h->epoch;
+        }
         event_digest(ev->digest, &s->base.key, h->digest, str_from(b->session), ev);
         memcpy(h->digest, ev->digest, DIGEST_SIZE);
-        line_write(out, ev, &m);
-        m.parent[0] = 0;
+        m->last_line = (int64_t)out->len;
+        line_write(out, ev, &mark);
+        log_note_line(m->l, ev->seq, m->last_line, ev->kind);
+        mark.parent[0] = 0;
     }
-    b->last_seq = h->last_seq;
+    m->end = (int64_t)out->len;
+    b->last_seq = h->last_pos = h->last_seq;
 }
 
 static bool is_hidden(const struct batch *b)
@@ -181,22 +202,12 @@ static bool is_hidden(const struct batch *b)
     return (b->flags & (BATCH_HIDDEN | BATCH_REVEAL)) == BATCH_HIDDEN;
 }
 
-/* Under another name until it is whole and on disk. */
-static enum tide_code write_log(struct files_store *s, struct batch *b, struct str lines, struct tide_err *err)
+static void name_of(const struct files_store *s, const struct batch *b, char path[FILES_PATH])
 {
-    const struct env_ops *ops = s->base.env->ops;
-    char name[FILES_PATH], path[FILES_PATH];
-    struct env_stat st;
-    enum tide_code code;
+    char name[FILES_PATH];
 
     log_name(name, b->session, is_hidden(b));
     files_path(s, path, "sessions", name, "");
-    code = files_put(s, "sessions", name, lines, true, err);
-    if (!code || ops->stat(s->base.env, path, &st, NULL) || st.kind == ENV_ABSENT)
-        return code;
-    (void)!ops->unlink(s->base.env, path, NULL); /* it has its name, and whether that is on disk cannot be told */
-    err->code = TIDE_UNKNOWN;
-    return tide_wrap(err, "the disk failed while the session was being made; whether it is there is not known");
 }
 
 static void set_lease(struct files_store *s, struct batch *b, const struct head *h, struct files_lease *ret)
@@ -212,115 +223,245 @@ static void set_lease(struct files_store *s, struct batch *b, const struct head 
     ret->there = ret->boot[0] || (release && b->flags & BATCH_LIVE) || ret->hidden;
 }
 
-static enum tide_code create(struct files_store *s, struct files_log *l, struct batch *b, struct head *h,
-                             struct tide_err *err)
+/* The lease, if any, and all of the log, not synced yet. */
+static enum tide_code write_log(struct files_store *s, struct making *m, struct tide_err *err)
 {
+    const struct env_ops *ops = s->base.env->ops;
     AUTO(buf_done) struct buf lines = BUF_INIT(SIZE_MAX / 4);
-    struct files_lease lease;
     enum tide_code code = TIDE_OK;
+    char path[FILES_PATH];
 
-    h->first_seq = h->parent_seq + 1;
-    h->last_seq = h->parent_seq;
-    h->epoch = b->flags & BATCH_ACQUIRE ? 1 : 0;
-    write_first(s, b, h, &lines);
-    set_lease(s, b, h, &lease);
-    if (lease.boot[0])
+    m->h.first_seq = m->h.parent_seq + 1;
+    m->h.last_seq = m->h.parent_seq;
+    m->h.epoch = m->b->flags & BATCH_ACQUIRE ? 1 : 0;
+    log_forget(s, m->l);
+    write_first(s, m, &lines);
+    set_lease(s, m->b, &m->h, &m->lease);
+    if (m->lease.boot[0])
         code = boot_ready(s, err);
-    if (!code && lease.there)
-        code = lease_write(s, l, &lease, err);
-    code = code ? code : write_log(s, b, buf_view(&lines), err);
-    if (code && lease.there) {
-        (void)!lease_remove(s, l, NULL);
-        orphan_note(s, l->id, lease.epoch);
-    }
-    return code;
+    if (!code && m->lease.there)
+        code = lease_write(s, m->l, &m->lease, err);
+    name_of(s, m->b, path);
+    files_fresh(s, path, m->fresh);
+    code = code ? code : ops->open(s->base.env, m->fresh, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &m->file, err);
+    return code ? code : ops->pwrite(m->file, lines.ptr, lines.len, 0, err);
 }
 
-static void told(struct files_store *s, struct files_log *l, struct batch *b, const struct head *h)
+/* It is not made after all. */
+static void unmake(struct files_store *s, struct making *m)
 {
-    struct files_lease lease = l->lease;
-    struct env_file *file = TAKE(l->lease_file);
-    struct tide_err err;
-    char name[TIDE_ID_SIZE + 16];
+    const struct env_ops *ops = s->base.env->ops;
+    char path[FILES_PATH];
 
-    b->epoch = h->epoch;
+    name_of(s, m->b, path);
+    if (m->file)
+        ops->close(TAKE(m->file));
+    (void)!ops->unlink(s->base.env, m->named ? path : m->fresh, NULL);
+    if (m->named) { /* it had its name, and whether that is on disk cannot be told */
+        m->err.code = TIDE_UNKNOWN;
+        tide_wrap(&m->err, "the disk failed while the session was being made; whether it is there is not known");
+    } else {
+        m->err.code = m->code;
+    }
+    if (m->lease.there) {
+        (void)!lease_remove(s, m->l, NULL);
+        orphan_note(&s->orphans, m->l->id, m->lease.epoch, 0);
+    }
+    log_forget(s, m->l);
+    batch_fail(m->b, &m->err, &s->orphans, &s->base);
+}
+
+/* What was written is what is known of it: nobody needs to read it again. */
+static bool take_over(struct files_store *s, struct making *m)
+{
+    const struct batch *b = m->b;
+    struct files_log *l = m->l;
+    struct env_stat st;
+
+    if (s->base.env->ops->fstat(m->file, &st, NULL))
+        return false;
+    memcpy(m->h.id, l->id, sizeof m->h.id);
+    m->h.sid = (int64_t)st.ino;
+    if (b->n) {
+        m->h.created_ms = b->events[0].ts_ms;
+        m->h.updated_ms = b->events[b->n - 1].ts_ms;
+        m->h.epoch = l->line_epoch = b->events[b->n - 1].epoch;
+    }
+    l->file = TAKE(m->file);
+    l->dev = st.dev;
+    l->ino = st.ino;
+    l->exists = true;
+    l->hidden = is_hidden(b);
+    l->h = m->h;
+    l->last_line = m->last_line;
+    l->end = l->looked = m->end;
+    return true;
+}
+
+static void told(struct files_store *s, struct making *m)
+{
+    struct batch *b = m->b;
+    struct files_log *l = m->l;
+    bool here = b->caches_seq == b->last_seq;
+
+    b->epoch = m->h.epoch;
     if (b->owner)
         b->owner->epoch = b->flags & BATCH_ACQUIRE && !(b->flags & BATCH_RELEASE) ? b->epoch : 0;
-    orphan_drop(s, l->id);
-    log_forget(s, l);
-    l->lease_file = file;
-    l->lease = lease;
-    if (log_refresh(s, l, false, &err))
-        return; /* it is there: whoever looks next is told what is wrong */
+    orphan_drop(&s->orphans, l->id);
+    if (!take_over(s, m)) {
+        s->base.env->ops->close(TAKE(m->file));
+        return; /* it is there: whoever looks next opens it */
+    }
     if (b->flags & BATCH_RELEASE)
         l->clean_end = l->end;
-    if (b->n && b->snapshot.len && b->caches_seq == b->last_seq)
+    if (b->n && b->snapshot.len && here)
         cache_save_state(s, l, &b->events[b->n - 1], l->last_line, b->snapshot);
     if (b->flags & BATCH_RELEASE)
-        cache_save_head(s, l, b->caches_seq == b->last_seq ? b->summary : STR(""));
-    if (!b->card.len || b->caches_seq != b->last_seq || l->hidden)
-        return;
-    snprintf(name, sizeof name, "%s.json", l->id);
-    (void)!files_put(s, "sessions", name, b->card, false, NULL);
+        cache_save_head(s, l, here ? b->summary : STR(""));
+    if (here && !l->hidden)
+        files_put_cards(s, l->id, b->card, b->tokens);
 }
 
-static void make_locked(struct files_store *s, struct batch *b)
+static void refuse_existing(struct files_store *s, struct batch *b, struct files_log *l, struct tide_err *err)
 {
-    struct tide_err err = {TIDE_OK, ""};
-    struct files_log *l;
-    struct head h = {.sid = 0};
-    enum tide_code code = TIDE_OK;
+    enum tide_code code = l->exists && l->hidden ? sweep_import(s, l, err) : TIDE_OK;
 
-    if (b->flags & BATCH_HIDDEN)
-        code = files_each_id(s, sweep_others, s, &err);
-    l = log_of(s, str_from(b->session));
-    code = code ? code : log_refresh(s, l, false, &err);
-    if (code == TIDE_CORRUPT && l->exists)
-        code = TIDE_OK;
-    if (!code && l->exists && l->hidden)
-        code = sweep_import(s, l, &err);
-    if (!code && l->exists && !b->code)
+    if (code)
+        batch_refuse(b, code, "%s", err->msg);
+    else if (l->exists)
         batch_refuse(b, TIDE_EXISTS, "a session '%s' exists already%s", b->session,
                      l->hidden                 ? " (it is being imported)"
                      : b->flags & BATCH_HIDDEN ? ": delete it first, or import into another store"
                                                : ": choose another id");
-    if (!code && !b->code && b->parent[0] && !b->n)
+    else if (b->parent[0] && !b->n)
         batch_refuse(b, TIDE_INVALID, "a fork begins with an event: its first line names what it stands on");
-    if (!code && !b->code && b->parent[0])
-        find_parent(s, b, &h);
-    if (code)
+}
+
+/* Whether it may be made, and its file; the rest is done for all at once. */
+static bool begin(struct files_store *s, struct batch *b, struct making *m)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    enum tide_code code = TIDE_OK;
+    struct files_log *l;
+
+    *m = (struct making){.b = b};
+    if (b->flags & BATCH_HIDDEN)
+        code = files_each_id(s, sweep_others, s, &err);
+    l = log_of(s, str_from(b->session));
+    code = code ? code : log_refresh(s, l, false, &err);
+    if (code && !(code == TIDE_CORRUPT && l->exists))
         batch_refuse(b, code, "%s", err.msg);
+    else
+        refuse_existing(s, b, l, &err);
+    if (!b->code && b->parent[0])
+        find_parent(s, b, &m->h);
     if (b->code)
-        return;
-    l = log_of(s, str_from(b->session)); /* looking at others may have closed it */
-    code = create(s, l, b, &h, &err);
-    if (code) {
-        err.code = code;
-        batch_fail(s, b, &err);
-    } else {
-        told(s, l, b, &h);
+        return false;
+    m->l = log_of(s, str_from(b->session)); /* looking at others may have closed it */
+    m->l->busy = true;
+    m->code = write_log(s, m, &m->err);
+    if (m->code) {
+        unmake(s, m);
+        m->l->busy = false;
+    }
+    return !m->code;
+}
+
+static void sync_all(struct files_store *s, struct making *list, size_t n)
+{
+    struct env_file *files[MAKE_MAX];
+    enum tide_code codes[MAKE_MAX];
+    struct tide_err *errs = mem_array(n + 1, sizeof *errs);
+
+    for (size_t i = 0; i < n; i++)
+        files[i] = list[i].file;
+    pthread_mutex_unlock(&s->mu);
+    pool_sync(s->pool, files, n, codes, errs);
+    pthread_mutex_lock(&s->mu);
+    for (size_t i = 0; i < n; i++) {
+        list[i].code = codes[i];
+        if (codes[i])
+            list[i].err = errs[i];
+    }
+    free(errs);
+}
+
+/* All of them get their names, and their directory one sync. */
+static void conclude(struct files_store *s, struct making *list, size_t n)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    char path[FILES_PATH];
+    struct tide_err err;
+    enum tide_code code = TIDE_OK;
+    bool any = false;
+
+    if (n)
+        sync_all(s, list, n);
+    for (size_t i = 0; i < n; i++) {
+        struct making *m = &list[i];
+
+        name_of(s, m->b, path);
+        if (!m->code)
+            m->code = ops->rename(s->base.env, m->fresh, path, &m->err);
+        m->named = !m->code;
+        any |= m->named;
+    }
+    files_path(s, path, "sessions", "", "");
+    if (any)
+        code = ops->sync_dir(s->base.env, path, &err);
+    for (size_t i = 0; i < n; i++) {
+        struct making *m = &list[i];
+
+        if (m->named && code) {
+            m->code = code;
+            m->err = err;
+        }
+        if (m->code)
+            unmake(s, m);
+        else
+            told(s, m);
+        m->l->busy = false;
     }
 }
 
-static bool lock_all(struct files_store *s, struct batch *b)
+static bool lock_all(struct files_store *s, struct tide_err *err)
 {
-    struct tide_err err;
     enum tide_code code;
 
     pthread_mutex_unlock(&s->mu);
-    code = s->base.env->ops->lock(s->lock, LOCK_MS, &err);
+    code = s->base.env->ops->lock(s->lock, LOCK_MS, err);
     pthread_mutex_lock(&s->mu);
-    if (code)
-        batch_refuse(b, code, "%s", err.msg);
     return !code;
 }
 
-void files_create(struct files_store *s, struct batch *b)
+/* Made by the same run: what it stands on, or itself. */
+static bool needs_one_of(const struct making *list, size_t n, const struct batch *b)
 {
-    if (!lock_all(s, b))
-        return;
-    make_locked(s, b);
-    s->base.env->ops->unlock(s->lock);
+    bool found = false;
+
+    for (size_t i = 0; i < n && !found; i++)
+        found = strcmp(list[i].b->session, b->session) == 0 || strcmp(list[i].b->session, b->parent) == 0;
+    return found;
+}
+
+struct batch *files_create(struct files_store *s, struct batch *b)
+{
+    struct making *list = mem_array(MAKE_MAX, sizeof *list);
+    struct tide_err err;
+    bool locked = lock_all(s, &err);
+    size_t n = 0;
+
+    for (; b && b->flags & BATCH_CREATE && n < MAKE_MAX && !needs_one_of(list, n, b); b = b->next) {
+        if (!locked)
+            batch_refuse(b, err.code, "%s", err.msg);
+        else
+            n += begin(s, b, &list[n]);
+    }
+    conclude(s, list, n);
+    if (locked)
+        s->base.env->ops->unlock(s->lock);
+    free(list);
+    return b;
 }
 
 /* ---- deleting ---- */
@@ -368,18 +509,16 @@ static void refuse_held(struct files_store *s, struct files_log *l, struct batch
     struct files_lease lease;
     struct tide_err err;
     char who[160];
-    bool alive = false, ours;
+    bool alive = false;
     enum tide_code code = lease_read(s, l->id, &lease, &err);
+    struct holding h = {lease.boot[0], strcmp(lease.boot, s->base.boot_id) == 0, lease.epoch};
 
-    ours = strcmp(lease.boot, s->base.boot_id) == 0;
-    if (!code && lease.boot[0] && !ours)
+    if (!code && !(h.ours && b->flags & BATCH_HIDDEN) && batch_check_free(b, &h, &s->orphans))
         code = boot_alive(s, lease.boot, &alive, who, &err);
     if (code)
         batch_refuse(b, code, "%s", err.msg);
-    else if (ours && !(b->flags & BATCH_HIDDEN) && !orphan_is(s, l->id, lease.epoch))
-        batch_refuse(b, TIDE_HELD, "session '%s' is open for appending in this process already", b->session);
     else if (alive)
-        batch_refuse(b, TIDE_HELD, "session '%s' is held by %s: wait for it to end, or stop it", b->session, who);
+        batch_refuse_held(b, who);
 }
 
 void files_delete(struct files_store *s, struct batch *b)
@@ -389,13 +528,15 @@ void files_delete(struct files_store *s, struct batch *b)
     struct tide_err err;
     enum tide_code code;
 
-    if (!lock_all(s, b))
+    if (!lock_all(s, &err)) {
+        batch_refuse(b, err.code, "%s", err.msg);
         return;
+    }
     l = log_of(s, str_from(b->session));
     code = log_refresh(s, l, false, &err);
     if (code && code != TIDE_CORRUPT)
         batch_refuse(b, code, "%s", err.msg);
-    else if (!l->exists || l->hidden != hidden)
+    else if (l->exists ? l->hidden != hidden : !code || hidden) /* of one whose log is gone the rest can go, too */
         batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
     else
         refuse_held(s, l, b);
@@ -423,8 +564,12 @@ enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct t
     files_path(s, to, "sessions", name, "");
     files_path(s, dir, "sessions", "", "");
     code = ops->rename(s->base.env, from, to, err);
-    code = code ? code : ops->sync_dir(s->base.env, dir, err);
-    if (!code)
-        l->hidden = false;
-    return code;
+    if (code)
+        return code;
+    l->hidden = false;
+    if (!ops->sync_dir(s->base.env, dir, err))
+        return TIDE_OK;
+    s->names_due = true; /* all see it, and a power cut may take its name back: who looks next settles that */
+    err->code = TIDE_UNKNOWN;
+    return tide_wrap(err, "the disk failed while the session was given its name; whether it is there is not known");
 }

@@ -71,7 +71,11 @@ static enum tide_code check_meta(struct files_store *s, struct str text, struct 
     int64_t version;
 
     if (json_parse(&a, text, NULL, &v, NULL, NULL) || json_get_int(v, STR("tidemark_store"), 0) != 1)
-        return tide_fail(err, TIDE_CORRUPT, "'%s/store.json' is damaged, or not Tidemark's", s->dir);
+        return tide_fail(
+            err, TIDE_CORRUPT,
+            "'%s/store.json' is damaged, or not Tidemark's: put it back; or remove it and give the key of the "
+            "store, if it has one: the next command that writes makes it again",
+            s->dir);
     version = json_get_int(v, STR("version"), 0);
     if (version > FILES_VERSION)
         return tide_fail(err, TIDE_TOO_NEW, "'%s' was written by a newer Tidemark (version %lld, this one knows %d)",
@@ -235,7 +239,7 @@ static void files_close(struct store *store)
         log_forget(s, l);
     }
     map_done(&s->logs, close_log);
-    map_done(&s->orphans, free);
+    orphans_done(&s->orphans);
     if (!holds)
         boot_done(s);
     if (s->lock)
@@ -292,6 +296,7 @@ static struct files_store *store_init(const char *path, const struct tide_store_
         s->dir[len - 1] = 0;
     snprintf(s->base.url, sizeof s->base.url, "files:%.900s", path);
     pthread_mutex_init(&s->mu, NULL);
+    orphans_init(&s->orphans);
     s->notices = (struct buf)BUF_INIT(65536);
     s->pool = pool_new(env);
     env->ops->self(env, &s->self);

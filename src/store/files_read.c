@@ -19,7 +19,7 @@ static enum tide_code add_holder(struct files_store *s, struct files_log *l, str
     if (!ret->held)
         return TIDE_OK;
     code = boot_alive(s, lease.boot, &ret->holder_alive, ret->holder, err);
-    if (strcmp(lease.boot, s->base.boot_id) == 0 && orphan_is(s, l->id, lease.epoch))
+    if (strcmp(lease.boot, s->base.boot_id) == 0 && orphan_is(&s->orphans, l->id, lease.epoch))
         ret->holder_alive = false; /* ours, and no handle of ours knows of it */
     return code;
 }
@@ -84,8 +84,12 @@ static bool proved(struct files_store *s, const char *id, struct event *ev, cons
     return memcmp(digest, m->digest, DIGEST_SIZE) == 0;
 }
 
-static enum tide_code damaged(const struct head *h, int64_t seq, struct tide_err *err)
+static enum tide_code damaged(const struct files_log *l, int64_t seq, struct tide_err *err)
 {
+    const struct head *h = &l->h;
+
+    if (l->damage.code && seq > h->last_seq)
+        return tide_err_copy(err, &l->damage);
     return tide_fail(err, TIDE_CORRUPT,
                      "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
                      "` shows what is whole before it",
@@ -111,7 +115,7 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
     while (!code && from < seq && at < from) {
         arena_reset(&a);
         if (!walk_next(w, &line, err) || (!line_peek(line, &at, &m) && line_read(&a, line, &ev, &m) != LINE_EVENT))
-            code = err->code ? err->code : damaged(&l->h, at + 1, err);
+            code = err->code ? err->code : damaged(l, at + 1, err);
         else if (!m.verified)
             at = ev.seq;
         if (!code)
@@ -136,10 +140,10 @@ static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t f
         struct event *ev = &p->events[p->n];
 
         if (!walk_next(&w, &line, err))
-            code = err->code ? err->code : damaged(&l->h, from, err);
+            code = err->code ? err->code : damaged(l, from, err);
         else if (line_read(&p->arena, arena_dup(&p->arena, line), ev, &m) != LINE_EVENT || ev->seq != from ||
                  !proved(s, l->id, ev, &m, before))
-            code = damaged(&l->h, from, err);
+            code = damaged(l, from, err);
         if (code)
             break;
         memcpy(before, ev->digest, DIGEST_SIZE);

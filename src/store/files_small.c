@@ -55,26 +55,47 @@ static enum tide_code write_new(struct files_store *s, const char *path, struct 
     return code;
 }
 
+void files_fresh(struct files_store *s, const char *path, char out[FILES_PATH])
+{
+    uint64_t n;
+
+    s->base.env->ops->random(s->base.env, &n, sizeof n);
+    snprintf(out, FILES_PATH, "%.*s.tmp-%016" PRIx64, FILES_PATH - 32, path, n);
+}
+
 enum tide_code files_put(struct files_store *s, const char *folder, const char *name, struct str bytes, bool durable,
                          struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    char dir[FILES_PATH], path[FILES_PATH], fresh[FILES_PATH], suffix[32];
-    unsigned char random[8];
-    uint64_t n;
+    char dir[FILES_PATH], path[FILES_PATH], fresh[FILES_PATH];
     enum tide_code code;
 
-    ops->random(s->base.env, random, sizeof random);
-    memcpy(&n, random, sizeof n);
-    snprintf(suffix, sizeof suffix, ".tmp-%016" PRIx64, n);
     files_path(s, dir, folder, "", "");
     files_path(s, path, folder, name, "");
-    files_path(s, fresh, folder, name, suffix);
+    files_fresh(s, path, fresh);
     code = write_new(s, fresh, bytes, durable, err);
     code = code ? code : ops->rename(s->base.env, fresh, path, err);
     if (code)
         (void)!ops->unlink(s->base.env, fresh, NULL);
     return !code && durable ? ops->sync_dir(s->base.env, dir, err) : code;
+}
+
+static void put_changed(struct files_store *s, const char *id, const char *suffix, struct str bytes)
+{
+    AUTO(buf_done) struct buf there = BUF_INIT(bytes.len + 1);
+    char path[FILES_PATH], name[TIDE_ID_SIZE + 16];
+
+    snprintf(name, sizeof name, "%s%s", id, suffix);
+    files_path(s, path, "sessions", name, "");
+    if (!bytes.len || (!files_get(s, path, bytes.len, &there, NULL) && str_eq(buf_view(&there), bytes)))
+        return;
+    (void)!files_put(s, "sessions", name, bytes, false, NULL);
+}
+
+void files_put_cards(struct files_store *s, const char *id, struct str card, struct str tokens)
+{
+    put_changed(s, id, ".json", card);
+    put_changed(s, id, ".tokens.json", tokens);
 }
 
 /* Any other number than before will do; it need not survive anything. */

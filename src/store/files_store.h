@@ -6,15 +6,16 @@
  *   sessions/  <id>.messages.jsonl  <id>.json  <id>.tokens.json  <id>.torn-<n>      what people read
  *   live/      <id>.json    lease and wake of sessions that are held or stay live   all that recovery looks at
  *   boots/     <boot>.json  processes that hold leases, with a heartbeat
- *   cache/     <id>/…       where the log ends, offsets, states: may be deleted
+ *   cache/     <id>.head <id>/…   where the log ends, offsets, states: may be deleted
  *   store.json, lock, changes
  *
- *   files_open.c    the directory, opening, the table of calls    files_commit.c  a group of batches
- *   files_log.c     one log: reading it to its end, torn tails    files_make.c    creating, forking, deleting sessions
- *   files_lease.c   leases, boots, heartbeats                     files_read.c    heads, events, checkpoints
+ *   files_open.c    the directory, opening, the table of calls    files_commit.c  a group of batches, to disk
+ *   files_log.c     one log: its file, looking at it, mending     files_plan.c    what each session gets of a group
+ *   files_units.c   what the lines of a log say                   files_make.c    creating, forking, deleting sessions
+ *   files_line.c    one line                                      files_read.c    heads, events, checkpoints
  *   files_cache.c   heads, indexes and states that were kept      files_list.c    lists, the live ones, looking after it
- *   files_foreign.c sessions that others wrote
- *   files_small.c   small files, whole or not at all              files_sync.c    syncs of many files at once
+ *   files_lease.c   leases, boots, heartbeats                     files_sync.c    syncs of many files at once
+ *   files_small.c   small files, whole or not at all              files_foreign.c sessions that others wrote
  *
  * Who writes a log holds its lock for one commit, no longer. Bytes behind what is known are taken for events only after a
  * sync, by whoever finds them: so nobody acts on what a power cut could take back.
@@ -27,7 +28,7 @@
 #include "base/map.h"
 #include "store/files.h"
 #include "store/files_line.h"
-#include "store/group.h"
+#include "store/verdict.h"
 
 #define FILES_VERSION 1
 #define FILES_PATH 1200
@@ -70,7 +71,9 @@ struct files_log {
     int64_t line_epoch; /* of that line; h.epoch is that of the latest lease */
     int64_t looked;     /* size of the file when it was read to its end */
     int64_t state_seq;  /* of the newest state in the cache; 0: not known */
-    int64_t clean_end;  /* it was given back at this length: what is missing of that is damage */
+    int64_t clean_end;  /* it was given back at this length: what is missing of that is lost */
+    bool fits;          /* what was kept of it in the cache fits: nothing is missing */
+    int64_t card_seq;   /* else: that its snapshot knows of; 0: it has none */
     int64_t allocated;
     struct files_block *blocks; /* of the index, from first_block on without a gap; the last may be begun */
     size_t n_blocks, cap_blocks;
@@ -95,7 +98,7 @@ struct files_store {
     struct map logs;    /* id -> struct files_log * */
     int64_t clock;      /* counts uses */
     int64_t change;     /* what `changes` got last */
-    struct map orphans; /* sessions whose lease may be ours without anybody knowing -> int64_t * epoch */
+    struct orphans orphans;
     struct files_pool *pool;
     struct buf notices;   /* lines, one each */
     const char *sweeping; /* folder that is swept now */
@@ -117,6 +120,10 @@ enum tide_code files_get(struct files_store *s, const char *path, size_t max, st
 /* The file as a whole or as it was; durable: on disk on return. */
 enum tide_code files_put(struct files_store *s, const char *folder, const char *name, struct str bytes, bool durable,
                          struct tide_err *err) MUST_CHECK;
+/* A name beside this one that nobody has; swept when it is left. */
+void files_fresh(struct files_store *s, const char *path, char out[FILES_PATH]);
+/* What people read of a session, where it differs from what is there. Empty: not known. */
+void files_put_cards(struct files_store *s, const char *id, struct str card, struct str tokens);
 void files_changed(struct files_store *s); /* something was committed */
 void files_notice(struct files_store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* with s->mu */
 void files_notices(struct store *store, struct buf *out);
@@ -133,12 +140,17 @@ void log_forget(struct files_store *s, struct files_log *l); /* closes and forge
 void log_free(void *log);
 enum tide_code names_settle(struct files_store *s, struct tide_err *err)
     MUST_CHECK; /* their directory is synced if due */
-void log_note_line(struct files_log *l, int64_t seq, int64_t offset, struct str kind); /* into the index */
-void log_unnote(struct files_log *l, int64_t seq);                                     /* from this one on */
 void log_name(char out[FILES_PATH], const char *id, bool hidden);
 /* A block of the index, known or read anew. */
 enum tide_code log_block(struct files_store *s, struct files_log *l, int64_t number, struct files_block *ret,
                          struct tide_err *err) MUST_CHECK;
+
+/* ---- files_units.c */
+
+/* From l->end to `size`, which is on disk. */
+enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err) MUST_CHECK;
+void log_note_line(struct files_log *l, int64_t seq, int64_t offset, struct str kind); /* into the index */
+void log_unnote(struct files_log *l, int64_t seq);                                     /* from this one on */
 
 /* Lines from an offset on, one at a time. */
 struct line_walk {
@@ -151,8 +163,9 @@ struct line_walk {
     int64_t base;    /* offset of bytes.ptr */
     size_t piece;    /* bytes that are read next */
     struct str text; /* instead of the file */
+    bool unended;    /* the line that was given last has no newline, and is the last */
 };
-/* False at the limit, or when what is left has no newline; *ret without the newline. *err->code says when it failed. */
+/* False at the limit; *ret without the newline, never empty. err->code says when it failed. */
 bool walk_next(struct line_walk *w, struct str *ret, struct tide_err *err);
 void walk_done(struct line_walk *w);
 
@@ -160,9 +173,14 @@ void walk_done(struct line_walk *w);
 
 /* Gives the lines of somebody else digests: another file takes the log's place. With the lock of the file. */
 enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
-/* A session that has a snapshot of somebody else's and no log gets one; where nothing may be written, l->text is it.
- * TIDE_NOT_FOUND: there is no such snapshot. */
+/* A session that has a snapshot of somebody else's and no log: l->text is what it would have. TIDE_NOT_FOUND: there is no such
+ * snapshot; TIDE_CORRUPT: it is one of ours, whose log is gone. */
 enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct tide_err *err)
+    MUST_CHECK; /* then it has */
+
+/* The seq that a snapshot of ours says that its session has; 0: there is none. */
+int64_t card_last_seq(struct files_store *s, const char *id);
 
 /* ---- files_lease.c */
 enum tide_code lease_read(struct files_store *s, const char *id, struct files_lease *ret, struct tide_err *err)
@@ -178,9 +196,6 @@ void boot_done(struct files_store *s);
 /* Whether the process of this boot lives or may live; who it is. */
 enum tide_code boot_alive(struct files_store *s, const char *boot, bool *ret_alive, char ret_who[160],
                           struct tide_err *err) MUST_CHECK;
-void orphan_note(struct files_store *s, const char *id, int64_t epoch);
-void orphan_drop(struct files_store *s, const char *id);
-bool orphan_is(struct files_store *s, const char *id, int64_t epoch);
 
 /* ---- files_cache.c */
 /* Where the log was known to end; false: nothing is known that fits the file. */
@@ -196,7 +211,8 @@ enum tide_code cache_state(struct files_store *s, struct files_log *l, int64_t t
 void cache_drop(struct files_store *s, const char *id);
 
 /* ---- files_make.c */
-void files_create(struct files_store *s, struct batch *b);
+/* This one and those behind it that are made with it; gives the first that is not. */
+struct batch *files_create(struct files_store *s, struct batch *b);
 void files_delete(struct files_store *s, struct batch *b);
 enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 
@@ -204,8 +220,6 @@ enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct t
 void files_commit(struct store *store, struct batch *list);
 bool files_is_due(struct store *store);
 void files_maintain(struct store *store);
-void batch_refuse(struct batch *b, enum tide_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void batch_fail(struct files_store *s, struct batch *b, const struct tide_err *err);
 
 /* ---- files_sync.c */
 struct files_pool *pool_new(struct env *env);

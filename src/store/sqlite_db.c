@@ -468,7 +468,6 @@ static void sqlite_close_store(struct store *store)
         db_unlock(s);
     }
     heads_forget(s);
-    map_done(&s->orphans, free);
     db_disconnect(&s->w);
     db_disconnect(&s->r);
     free(s->pending.events);
@@ -476,7 +475,7 @@ static void sqlite_close_store(struct store *store)
     if (s->mark)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
-    pthread_mutex_destroy(&s->orphan_mu);
+    orphans_done(&s->orphans);
     sodium_memzero(&store->key, sizeof store->key);
     sodium_memzero(s->row_key, sizeof s->row_key);
     free(s);
@@ -543,7 +542,7 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     snprintf(s->path, sizeof s->path, "%s%s", path[0] == ':' || strncmp(path, "file:", 5) == 0 ? "./" : "", path);
     snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
     pthread_mutex_init(&s->rmu, NULL);
-    pthread_mutex_init(&s->orphan_mu, NULL);
+    orphans_init(&s->orphans);
     env->ops->self(env, &s->self);
     if (!s->base.read_only)
         make_boot_id(s);

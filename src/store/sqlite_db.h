@@ -7,10 +7,11 @@
 #include <sqlite3.h>
 
 #include "base/map.h"
-#include "store/store.h"
+#include "store/orphan.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
 #define SQLITE_SCHEMA_VERSION 4
+#define FEW_EVENTS 16                     /* for which there is room at first in what is remembered of a session */
 #define BLOCK_EVENTS 256                  /* events whose positions one row of `blocks` holds */
 #define MARKS_SIZE (2 * BLOCK_EVENTS / 8) /* of the bitmaps in such a row, see marks_note() */
 #define WAL_LIMIT_PAGES 1024              /* 4 MiB: past this the write-ahead log is moved into the file */
@@ -77,6 +78,7 @@ struct conn {
     sqlite3 *db;
     int prepare_rc; /* why the last db_stmt() gave NULL */
     sqlite3_stmt *stmts[ST_COUNT];
+    bool in_txn; /* of a writer: db_step() then does nothing outside of it */
 };
 
 /* What the writer knows of a session, valid while nobody else has committed. */
@@ -89,8 +91,8 @@ struct whead {
     bool exists, hidden, damaged, dirty, touched; /* dirty: differs from disk; touched: by the transaction under way */
     bool summary_set;
     struct str summary; /* points into the batch that brought it */
-    int64_t *recent;    /* positions since the last full block, BLOCK_EVENTS of them; NULL: not known */
-    unsigned recent_n;
+    int64_t *recent;    /* positions since the last full block */
+    unsigned recent_n, recent_cap;
     unsigned char marks[MARKS_SIZE]; /* of the same events */
 };
 
@@ -132,8 +134,7 @@ struct sqlite_store {
     _Atomic int64_t boot; /* our row of `boots`; 0 before the first lease */
     struct env_proc self;
     int64_t beat_due_ms;
-    pthread_mutex_t orphan_mu;    /* readers look as well */
-    struct map orphans;           /* session id -> int64_t * epoch */
+    struct orphans orphans;
     int wal_pages, move_at_pages; /* in the write-ahead log; so many are moved into the file */
 };
 
@@ -202,10 +203,6 @@ void pending_clear(struct sqlite_store *s);
 /* sqlite_lease.c */
 int lease_ready(struct sqlite_store *s);  /* our row of `boots` is there and fresh; inside the transaction */
 int lease_refind(struct sqlite_store *s); /* after a reopening: is our row there? */
-/* Leases of this process that no handle knows of, because the disk failed when they were taken or given back. */
-void lease_orphan(struct sqlite_store *s, const struct batch *b);
-void lease_adopted(struct sqlite_store *s, const struct batch *list); /* committed: their leases are known */
-bool lease_is_orphan(struct sqlite_store *s, const struct head *h);
 int lease_beat(struct sqlite_store *s);
 bool lease_beat_due(struct sqlite_store *s);
 /* Says who holds it; *ret_alive false when the lease may be taken over. Returns an SQLite code. */

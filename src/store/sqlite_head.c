@@ -85,7 +85,7 @@ enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stm
     if (code || !ret->held || c != &s->r) /* the writer looks the holder up when it matters */
         return code;
     rc = lease_holder(s, c, *ret_boot, &ret->holder_alive, ret->holder);
-    if (*ret_boot == s->boot && lease_is_orphan(s, ret))
+    if (*ret_boot == s->boot && orphan_is(&s->orphans, ret->id, ret->epoch))
         ret->holder_alive = false; /* ours, and no handle of ours knows of it */
     return rc ? db_fail(s, c, rc, err, "read who holds the session") : TIDE_OK;
 }

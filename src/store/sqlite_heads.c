@@ -64,6 +64,7 @@ void whead_clear(struct whead *w)
     w->stay = false;
     w->boot = w->wake = 0;
     free(TAKE(w->recent));
+    w->recent_n = w->recent_cap = 0;
 }
 
 static int write_row(struct sqlite_store *s, struct whead *w)

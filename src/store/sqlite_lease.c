@@ -88,41 +88,6 @@ int lease_refind(struct sqlite_store *s)
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-void lease_orphan(struct sqlite_store *s, const struct batch *b)
-{
-    int64_t epoch = b->epoch ? b->epoch : b->owner ? b->owner->epoch : 0;
-    int64_t *kept = epoch ? mem_alloc(sizeof *kept) : NULL;
-
-    if (!kept)
-        return;
-    *kept = epoch;
-    pthread_mutex_lock(&s->orphan_mu);
-    free(map_put(&s->orphans, str_from(b->session), kept));
-    pthread_mutex_unlock(&s->orphan_mu);
-}
-
-void lease_adopted(struct sqlite_store *s, const struct batch *list)
-{
-    pthread_mutex_lock(&s->orphan_mu);
-    for (const struct batch *b = list; b && s->orphans.live; b = b->next) {
-        if (!b->code && !(b->flags & BATCH_INPUT))
-            free(map_remove(&s->orphans, str_from(b->session)));
-    }
-    pthread_mutex_unlock(&s->orphan_mu);
-}
-
-bool lease_is_orphan(struct sqlite_store *s, const struct head *h)
-{
-    const int64_t *epoch;
-    bool orphan;
-
-    pthread_mutex_lock(&s->orphan_mu);
-    epoch = map_get(&s->orphans, str_from(h->id));
-    orphan = epoch && *epoch == h->epoch;
-    pthread_mutex_unlock(&s->orphan_mu);
-    return orphan;
-}
-
 int lease_beat(struct sqlite_store *s)
 {
     int64_t now = env_now_ms(s->base.env);

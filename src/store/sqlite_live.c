@@ -62,7 +62,7 @@ static int take_row(struct live_scan *l, sqlite3_stmt *st)
     if (boot) {
         holder = holder_of(l, boot, &rc);
         memcpy(row->head.holder, holder->who, sizeof row->head.holder);
-        l->n += !holder->alive || (boot == l->s->boot && lease_is_orphan(l->s, &row->head));
+        l->n += !holder->alive || (boot == l->s->boot && orphan_is(&l->s->orphans, row->head.id, row->head.epoch));
     } else if (row->wake <= l->until) {
         l->n++;
     } else if (row->wake < l->next) {

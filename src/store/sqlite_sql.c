@@ -93,18 +93,28 @@ sqlite3_stmt *db_stmt(struct conn *c, enum stmt_id id)
     return st;
 }
 
+/*
+ * A step that fails, be it a read, takes the whole transaction with it, also when its failure is nothing to who made it (a
+ * cache, a row that may be missing). What came behind it would then be written by itself.
+ */
 int db_step(struct conn *c, sqlite3_stmt *st)
 {
+    if (c->in_txn && sqlite3_get_autocommit(c->db))
+        return SQLITE_IOERR;
     return st ? sqlite3_step(st) : c->prepare_rc;
 }
 
 int db_run(struct conn *c, enum stmt_id id)
 {
     sqlite3_stmt *st = db_stmt(c, id);
-    int rc = db_step(c, st);
+    int rc;
 
+    c->in_txn &= id != ST_ROLLBACK;
+    rc = db_step(c, st);
     if (st)
         sqlite3_reset(st);
+    if (rc == SQLITE_DONE && (id == ST_BEGIN_WRITE || id == ST_COMMIT))
+        c->in_txn = id == ST_BEGIN_WRITE;
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 

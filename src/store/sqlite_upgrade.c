@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What SQL alone cannot change. Version 3: who waits is among the live. Up to version 2 `live` held leases only. Its rows get a time to wake; sessions
- * without a lease whose last run had not ended come in, so that recovery finds them; snapshots and summaries, which the
- * new fold would read wrongly, go. Checks are made anew only for rows whose old check is right: a damaged row stays damaged.
+ * What SQL alone cannot change. Version 3: who waits is among the live. Up to version 2 `live` held leases only. Its rows
+ * get a time to wake; sessions without a lease whose last run had not ended come in, so that recovery finds them;
+ * snapshots and summaries, which the new fold would read wrongly, go. Checks are made anew only for rows whose old check
+ * is right: a damaged row stays damaged.
  *
  * Version 4: which events are checkpoints is in `blocks`. Up to version 3 two indexes said so; they fill the rows and go.
  */

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 
 #include "base/json.h"
-#include "store/group.h"
 #include "store/sqlite_db.h"
+#include "store/verdict.h"
 
 struct txn {
     struct sqlite_store *s;
@@ -19,20 +19,6 @@ struct txn {
     struct whead **touched;
     size_t touched_n, touched_cap, deleted;
 };
-
-static void refuse(struct batch *b, enum tide_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void refuse(struct batch *b, enum tide_code code, const char *fmt, ...)
-{
-    char text[400];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    b->code = tide_fail(&b->err, code, "%s", text);
-    if (b->owner && !b->owner->failed.code)
-        b->owner->failed = b->err;
-}
 
 static void touch(struct txn *t, struct whead *w)
 {
@@ -46,51 +32,34 @@ static void touch(struct txn *t, struct whead *w)
     }
 }
 
-static void name_holder(struct txn *t, struct batch *b, struct whead *w)
+static struct holding holding_of(const struct txn *t, const struct whead *w)
+{
+    return (struct holding){w->boot != 0, w->boot && w->boot == t->s->boot, w->h.epoch};
+}
+
+/* Another process has it: does that one live? */
+static void name_holder(struct txn *t, struct batch *b, const struct whead *w)
 {
     bool alive;
     char who[160];
 
-    if (w->boot == t->s->boot && lease_is_orphan(t->s, &w->h))
-        return;
-    if (w->boot == t->s->boot) {
-        refuse(b, TIDE_HELD, "session '%s' is open for appending in this process already", b->session);
-        return;
-    }
     t->rc = lease_holder(t->s, &t->s->w, w->boot, &alive, who);
     if (!t->rc && alive)
-        refuse(b, TIDE_HELD, "session '%s' is held by %s: wait for it to end, or stop it", b->session, who);
-}
-
-/* The lease rules; leaves w ready for the batch. */
-static void check_lease(struct txn *t, struct batch *b, struct whead *w)
-{
-    if (b->owner)
-        b->epoch = b->owner->epoch;
-    if (b->flags & BATCH_INPUT)
-        return;
-    if (b->flags & BATCH_ACQUIRE) {
-        if (w->boot && !(b->flags & BATCH_FORCE))
-            name_holder(t, b, w);
-    } else if (!w->boot || w->boot != t->s->boot || w->h.epoch != b->epoch) {
-        refuse(b, TIDE_FENCED, "session '%s': the lease of epoch %" PRId64 " was taken over (epoch %" PRId64 " now)",
-               b->session, b->epoch, w->h.epoch);
-    }
+        batch_refuse_held(b, who);
 }
 
 static void check_batch(struct txn *t, struct batch *b, struct whead *w)
 {
-    if (b->owner && b->owner->failed.code) {
-        b->err = b->owner->failed;
-        b->code = b->err.code;
-    } else if (!w->exists || (w->hidden && (b->flags & (BATCH_ACQUIRE | BATCH_INPUT)))) {
-        refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
-    } else {
-        check_lease(t, b, w);
-    }
-    if (!b->code && !t->rc && b->expect_seq != STORE_ANY_SEQ && b->expect_seq != w->h.last_seq)
-        refuse(b, TIDE_CONFLICT, "session '%s' is at seq %" PRId64 ", not at %" PRId64 ": read on and decide again",
-               b->session, w->h.last_seq, b->expect_seq);
+    struct holding h = holding_of(t, w);
+
+    if (batch_is_behind(b))
+        return;
+    if (!w->exists || (w->hidden && (b->flags & (BATCH_ACQUIRE | BATCH_INPUT))))
+        batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
+    else if (batch_check_lease(b, &h, &t->s->orphans))
+        name_holder(t, b, w);
+    if (!t->rc)
+        batch_check_seq(b, w->h.last_seq);
 }
 
 /* Remembers where the event went and what it is; every BLOCK_EVENTS of them make a row. */
@@ -104,13 +73,13 @@ static int note_position(struct txn *t, struct whead *w, const struct event *ev)
     if (first < w->h.first_seq)
         first = w->h.first_seq;
     n = (unsigned)(ev->seq - first);
-    if (!w->recent) {
-        w->recent = mem_array(BLOCK_EVENTS, sizeof *w->recent);
-        w->recent_n = 0;
-    }
     if (n == 0)
         memset(w->marks, 0, sizeof w->marks);
     if (n == 0 || w->recent_n == n) {
+        if (n >= w->recent_cap) { /* most sessions are short */
+            w->recent_cap = n < FEW_EVENTS ? FEW_EVENTS : BLOCK_EVENTS;
+            w->recent = mem_grow(w->recent, w->recent_cap * sizeof *w->recent);
+        }
         w->recent[n] = ev->pos;
         w->recent_n = n + 1;
         marks_note(w->marks, ev->seq, ev->kind);
@@ -148,10 +117,10 @@ static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct 
 
     ev->seq = w->h.last_seq + 1;
     ev->pos = ++s->last_pos;
-    if (!ev->ts_ms)
-        ev->ts_ms = t->now_ms;
-    if (!(b->flags & BATCH_KEEP))
+    if (!(b->flags & BATCH_KEEP)) {
+        ev->ts_ms = ev->ts_ms ? ev->ts_ms : t->now_ms;
         ev->epoch = w->h.epoch;
+    }
     memcpy(before, w->h.digest, DIGEST_SIZE);
     event_digest(ev->digest, &s->base.key, before, str_from(w->h.id), ev);
     if (ev->body.len > STORE_BIG_VALUE)
@@ -224,12 +193,13 @@ static struct whead *find_parent(struct txn *t, struct batch *b, struct whead *w
     if (t->rc)
         return NULL;
     if (parent->damaged)
-        refuse(b, TIDE_CORRUPT, "the record of session '%s' is damaged: `tidemark store check` says more", b->parent);
+        batch_refuse(b, TIDE_CORRUPT, "the record of session '%s' is damaged: `tidemark store check` says more",
+                     b->parent);
     else if (!parent->exists || parent->hidden)
-        refuse(b, TIDE_NOT_FOUND, "no session '%s' to fork from", b->parent);
+        batch_refuse(b, TIDE_NOT_FOUND, "no session '%s' to fork from", b->parent);
     else if (b->parent_seq < parent->h.first_seq || b->parent_seq > parent->h.last_seq)
-        refuse(b, TIDE_INVALID, "cannot fork '%s' at seq %" PRId64 ": its own events are %" PRId64 " to %" PRId64,
-               b->parent, b->parent_seq, parent->h.first_seq, parent->h.last_seq);
+        batch_refuse(b, TIDE_INVALID, "cannot fork '%s' at seq %" PRId64 ": its own events are %" PRId64 " to %" PRId64,
+                     b->parent, b->parent_seq, parent->h.first_seq, parent->h.last_seq);
     else if ((t->rc = pending_flush(t->s)) == SQLITE_OK)
         t->rc = event_locate(&t->s->w, &parent->h, b->parent_seq, &(int64_t){0}, w->h.digest);
     return parent;
@@ -243,7 +213,7 @@ static void sweep_hidden(struct txn *t, struct whead *w)
 
     if (w->boot)
         t->rc = lease_holder(t->s, &t->s->w, w->boot, &alive, who);
-    if (t->rc || ((alive || (w->boot && w->boot == t->s->boot)) && !lease_is_orphan(t->s, &w->h)))
+    if (t->rc || ((alive || (w->boot && w->boot == t->s->boot)) && !orphan_is(&t->s->orphans, w->h.id, w->h.epoch)))
         return;
     t->deleted++;
     t->rc = pending_flush(t->s);
@@ -280,10 +250,10 @@ static void create_session(struct txn *t, struct batch *b, struct whead *w)
     if (!t->rc && w->exists && w->hidden)
         sweep_hidden(t, w);
     if (!t->rc && w->exists)
-        refuse(b, TIDE_EXISTS, "a session '%s' exists already%s", b->session,
-               w->hidden                 ? " (it is being imported)"
-               : b->flags & BATCH_HIDDEN ? ": delete it first, or import into another store"
-                                         : ": choose another id");
+        batch_refuse(b, TIDE_EXISTS, "a session '%s' exists already%s", b->session,
+                     w->hidden                 ? " (it is being imported)"
+                     : b->flags & BATCH_HIDDEN ? ": delete it first, or import into another store"
+                                               : ": choose another id");
     if (!t->rc && !b->code && b->parent[0])
         parent = find_parent(t, b, w);
     if (t->rc || b->code)
@@ -295,19 +265,23 @@ static void create_session(struct txn *t, struct batch *b, struct whead *w)
 
 static void delete_session(struct txn *t, struct batch *b, struct whead *w)
 {
+    struct holding h = holding_of(t, w);
     sqlite3_stmt *st = db_stmt(&t->s->w, ST_FORKS);
     struct buf names = BUF_INIT(256);
+    int rc;
 
-    if (w->boot && !(b->flags & BATCH_HIDDEN && w->boot == t->s->boot))
+    if (!(b->flags & BATCH_HIDDEN && h.ours) && batch_check_free(b, &h, &t->s->orphans))
         name_holder(t, b, w);
     sqlite3_bind_int64(st, 1, w->h.sid);
-    for (int n = 0; db_step(&t->s->w, st) == SQLITE_ROW; n++)
+    for (int n = 0; (rc = db_step(&t->s->w, st)) == SQLITE_ROW; n++)
         buf_addf(&names, "%s%.*s", n ? ", " : "", n < 3 ? (int)db_text(st, 0).len : 3,
                  n < 3 ? db_text(st, 0).ptr : "…");
-    sqlite3_reset(st);
+    if (st)
+        sqlite3_reset(st);
+    t->rc = t->rc ? t->rc : rc == SQLITE_DONE ? SQLITE_OK : rc; /* one that has forks must not seem to have none */
     if (!b->code && !t->rc && names.len)
-        refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,
-               buf_cstr(&names));
+        batch_refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,
+                     buf_cstr(&names));
     buf_done(&names);
     if (b->code || t->rc)
         return;
@@ -363,7 +337,8 @@ static void apply_batch(struct txn *t, struct batch *b)
     struct whead *w = whead_load(t->s, str_from(b->session), &t->rc);
 
     if (!t->rc && w->damaged) /* in nobody else's way */
-        refuse(b, TIDE_CORRUPT, "the record of session '%s' is damaged: `tidemark store check` says more", b->session);
+        batch_refuse(b, TIDE_CORRUPT, "the record of session '%s' is damaged: `tidemark store check` says more",
+                     b->session);
     if (t->rc || b->code)
         return;
     if (b->flags & BATCH_CREATE)
@@ -374,7 +349,7 @@ static void apply_batch(struct txn *t, struct batch *b)
         if (w->exists && w->hidden == ((b->flags & BATCH_HIDDEN) != 0))
             delete_session(t, b, w);
         else
-            refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
+            batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
         return;
     }
     if (t->rc || b->code)
@@ -405,29 +380,28 @@ static int run_batches(struct txn *t, struct batch *list)
     for (size_t i = 0; i < t->touched_n && !t->rc; i++)
         t->rc = whead_write(t->s, t->touched[i]);
     t->rc = t->rc ? t->rc : pending_flush(t->s);
+    if (!t->rc && sqlite3_get_autocommit(t->s->w.db))
+        t->rc = SQLITE_IOERR; /* a read failed on the way, and with it all of this */
     for (size_t i = 0; i < t->touched_n; i++)
         t->touched[i]->touched = false;
     return t->rc;
 }
 
-/* The transaction is lost: nobody gets an ok. A lease that may be ours without anyone knowing is remembered as such. */
+/* The transaction is lost: nobody gets an ok. */
 static void fail_all(struct sqlite_store *s, struct batch *list, const struct tide_err *err)
 {
     for (struct batch *b = list; b; b = b->next) {
-        if (b->code)
-            continue; /* refused anyway, and it says why */
-        b->code = err->code;
-        b->err = *err;
-        if (b->flags & (BATCH_INPUT | BATCH_DELETE))
-            continue;
-        if ((b->flags & BATCH_RELEASE && !b->owner) || (b->flags & BATCH_ACQUIRE && err->code == TIDE_UNKNOWN))
-            lease_orphan(s, b);
-        if (!b->owner)
-            continue;
-        if (b->flags & BATCH_ACQUIRE)
-            b->owner->epoch = 0; /* not taken after all */
-        else if (b->flags & BATCH_RELEASE && b->epoch)
-            b->owner->epoch = b->epoch; /* not given back after all */
+        if (!b->code) /* else it was refused anyway, and says why */
+            batch_fail(b, err, &s->orphans, &s->base);
+    }
+}
+
+/* Committed: their leases are known. */
+static void adopt(struct sqlite_store *s, const struct batch *list)
+{
+    for (const struct batch *b = list; b; b = b->next) {
+        if (!b->code && !(b->flags & BATCH_INPUT))
+            orphan_drop(&s->orphans, b->session);
     }
 }
 
@@ -474,7 +448,7 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
         fail_all(s, list, err);
     } else if (t.touched_n + t.deleted) {
         mark_end(s, s->last_pos);
-        lease_adopted(s, list);
+        adopt(s, list);
     }
     pending_clear(s);
     free(t.touched);
@@ -505,7 +479,7 @@ bool sqlite_is_due(struct store *store)
 {
     struct sqlite_store *s = sqlite_of(store);
 
-    return is_long(s) || lease_beat_due(s);
+    return is_long(s) || lease_beat_due(s) || orphans_due(&s->orphans, store);
 }
 
 void sqlite_maintain(struct store *store)
@@ -515,6 +489,7 @@ void sqlite_maintain(struct store *store)
     bool beat = lease_beat_due(s);
     struct tide_err err;
 
+    orphans_give_back(&s->orphans, store);
     if (beat && s->broken)
         (void)!db_ready(s, &err); /* or the leases would run out because of one failure */
     if (s->broken || !s->w.db || (!move && !beat) || db_lock(s, NULL))

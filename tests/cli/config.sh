@@ -141,6 +141,11 @@ check_is 'a variable wins' s2 "$(TIDEMARK_STORE=home.db tidemark sessions list -
 check_is 'and an option over both' s1 "$(TIDEMARK_STORE=home.db tidemark sessions list --ids --config place/config.json --store place/kept/own.db)"
 echo '{"store": "fyles:x"}' >place/kind.json
 refuses 'a store that is none' 2 "store of config.json: unknown kind of store 'fyles:'" sessions list --config place/kind.json
+echo '{"store": "Files:x"}' >place/letters.json
+refuses 'or in other letters' 2 'store of config.json: unknown kind of store '"'Files:': did you mean files:?" sessions list --config place/letters.json
+check_is 'a check finds it' 1 "$(env -u TIDEMARK_STORE "$TIDE_BIN" config check --config place/letters.json | grep -c 'did you mean files:')"
+refuses 'and it is not written' 2 "unknown kind of store 'foo:'" config set store foo:x --config place/never.json
+check 'at all' test ! -e place/never.json
 echo '{"store": "files:plain/"}' >place/plain.json
 check_is 'a store of plain files' s3 "$(tidemark sessions new --id s3 --config place/plain.json)"
 check 'beside the file as well' test -f place/plain/sessions/s3.messages.jsonl

@@ -31,7 +31,7 @@ problem  \$.entry: there is no node 'plann'
          did you mean 'plan'?
 
 4 problems" "$(tidemark graph check bad.json)"
-check_status 'is a failure' 1 tidemark graph check bad.json
+check_status 'is bad input, as for run and show' 2 tidemark graph check bad.json
 check_is 'from standard input' 'ok  release: 6 nodes, 8 edges' "$(tidemark graph check - <good.json)"
 sed 's/"otherwise": "plan"/"otherwise": "ask"/; s/"outputs": \["lint"\]/"inputs": ["paper"]/' good.json >warned.json
 check_status 'warnings alone are no failure' 0 tidemark graph check warned.json
@@ -42,8 +42,20 @@ check_is 'and a verdict' 0 "$(tidemark graph check bad.json --json | json '$.ok'
 check_is 'and a digest of what is right' 64 "$(tidemark graph check good.json --json | json '$.digest' | tr -d '\n' | wc -c)"
 check_is 'the digest does not depend on blanks' "$(tidemark graph check good.json --json | json '$.digest')" \
     "$(tidemark graph show good.json --json | tidemark graph check - --json | json '$.digest')"
-refuses 'no such file' 3 'none.json' graph check none.json
-refuses 'a directory' 6 'read .' graph check .
+echo '{"tidemark_graph":1,"id":"x","entry":"alpha","nodes":[{"id":"alpha","type":"lua","code":"return {}"},{"id":"alpha","type":"lua","code":"return {}"}],
+ "edges":[{"from":"alpha"},{"from":"alpha"},{"from":"alpha","to":"somewhere"}]}' >twice.json
+check_is 'what follows from a problem is not one of its own' "problem  \$.edges[0]: an edge must have 'to'
+         the node it leads to
+problem  \$.edges[1]: an edge must have 'to'
+         the node it leads to
+problem  \$.nodes[1].id: 'alpha' is the id of \$.nodes[0] already
+         each id stands only once
+problem  \$.edges[2].to: there is no node 'somewhere'
+         one of: alpha
+
+4 problems" "$(tidemark graph check twice.json)"
+refuses 'no such file' 3 'read none.json: No such file or directory: give the path of the file of a graph' graph check none.json
+refuses 'a directory' 2 'it is a directory: give the file of a graph' graph check .
 head -c 9000000 /dev/zero >huge.json
 refuses 'a file that is too big' 2 'too big for a graph' graph check huge.json
 printf '{"tidemark_graph":1,"a\\u001b[31m":1}' >escape.json

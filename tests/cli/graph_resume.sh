@@ -58,6 +58,8 @@ ckpt=$(tidemark sessions checkpoints s1 --type node_complete --ids | sed -n 1p)
 check_is 'a checkpoint knows what ran before it' '["fetch"]' \
     "$(tidemark sessions inspect s1 "$ckpt" --json | json '$.execution_path')"
 check_is 'and what comes next' post "$(tidemark sessions inspect s1 "$ckpt" --json | json '$.next_node')"
+check_is 'and how many nodes were complete' 'complete     1 node|1' \
+    "$(tidemark sessions inspect s1 "$ckpt" | grep '^complete')|$(tidemark sessions inspect s1 "$ckpt" --json | json '$.nodes_complete')"
 check_is 'and figures' 1 "$(tidemark sessions inspect s1 "$ckpt" --json | json '$.metrics.steps')"
 check_is 'and the memory when asked for' hello \
     "$(tidemark sessions inspect s1 "$ckpt" --memory --json | json '$.state.memory.page')"

@@ -103,7 +103,19 @@ check_is 'append: numbers keep their text' '"kind":"a.b","a":[1E400,-0,0.10,1234
 refuses 'a store of an unknown kind' 2 'unknown kind of store' --store postgres://x sessions list
 refuses 'an empty store path' 2 'the path is empty' --store '' sessions list
 refuses 'an empty path behind sqlite:' 2 'the path is empty' --store sqlite: sessions list
-refuses 'a store path that is too long' 2 'path' --store "/$(repeat 5000 x)" sessions list
+refuses 'an empty path behind files:' 2 'the path is empty' --store 'files: ' store init
+refuses 'a store path that is too long' 2 'name a shorter one with --store' --store "/$(repeat 5000 x)" sessions list
+refuses 'a name in it that is too long' 2 'name another place with --store' --store "./$(repeat 600 x)" store init
+refuses 'a kind of store in other letters' 2 'did you mean files:?' --store Files:d store init
+refuses 'a kind of store alone' 2 "'files' is a kind of store: give files:DIR" --store files store init
+TIDEMARK_STORE=SQLite refuses 'also from the environment' 2 "'SQLite' is a kind of store: give sqlite:PATH" store init
+refuses 'a kind of store that is none, in other letters' 2 "unknown kind of store 'Postgres:'" --store Postgres:x store init
+refuses 'the home of somebody else' 2 'give the whole path' --store 'files:~nobody/x' store init
+refuses 'a store on another machine' 2 'give files:/DIR or files:DIR' --store files://x/y store init
+check 'three slashes are one' eval "tidemark --store files://$PWD/abs store init && test -f abs/store.json"
+check_is 'of a home that is the root as well' "files:$PWD/abs" "$(HOME=/ tidemark --store "files:~$PWD/abs" store init)"
+check 'a name that is only like one' tidemark --store ./files store init
+check_is 'nothing else was made' '' "$(find . -maxdepth 1 \( -name 'Files*' -o -name 'SQLite*' -o -name '*nobody*' -o -name ' *' \))"
 (unset HOME XDG_DATA_HOME TIDEMARK_STORE && refuses 'no home' 2 'give --store' sessions list)
 (unset TIDEMARK_STORE && export XDG_DATA_HOME=relative && refuses 'a relative XDG directory is passed over' 3 '.local/share/tidemark' sessions list)
 

@@ -159,6 +159,25 @@ check 'all that was acknowledged is there' test "$(tail -n 1 acked.seqs)" -le "$
 check 'many were acknowledged' test "$(wc -l <acked.seqs)" -gt 1000
 check 'the chain is whole' tidemark sessions verify k
 
+# ---- deleted under it ----
+if on_files; then
+    tidemark sessions new --id gone >/dev/null
+    mkfifo into
+    "$TIDE_BIN" log append gone - <into >out 2>err &
+    appender=$!
+    exec 6>into
+    echo '{"kind":"a.b"}' >&6
+    wait_for has_lines out 0
+    rm data/tidemark/files/sessions/gone.*
+    echo '{"kind":"a.b"}' >&6
+    exec 6>&-
+    wait $appender
+    check_is 'a log that is deleted under a stream is named, with what to do' \
+        "3 tidemark: log append: line 2: no session 'gone' any more, its log was deleted meanwhile: \`tidemark sessions list\` shows what there is" "$? $(cat err)"
+else
+    skip 'a log that is deleted under a stream' 'there is no file of its own'
+fi
+
 # ---- size ----
 (printf '{"kind":"big.one","s":"' && head -c 9000000 /dev/zero | tr '\0' x && printf '"}\n') >big.jsonl
 check_is 'an event of many MiB' '{"seq":2}' "$(tidemark sessions new --id big >/dev/null; tidemark log append big - <big.jsonl)"

@@ -219,6 +219,14 @@ else
     skip 'on a terminal a watch says that it watches' 'no script(1) here'
 fi
 
+# ---- one that is damaged ----
+make broken
+make whole
+damage broken 2
+tidemark recover >out 2>err
+check_is 'one that is damaged is said, and in nobody else'"'"'s way' '5 1 interrupted_startup' "$? $(grep -c "session 'broken'" err) $(status_of whole)"
+check 'and there is a summary' grep -q '^[0-9]* looked at, [0-9]* interrupted, ' out
+
 # ---- usage ----
 refuses '--auto-resume alone' 2 '--auto-resume goes with --run-due' recover --auto-resume live
 refuses '--interval alone' 2 '--interval goes with --watch' recover --interval 5s

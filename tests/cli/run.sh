@@ -84,7 +84,7 @@ refuses 'both' 2 'give one of them' run chain.json --checkpoint async_checkpoint
 
 # ---- what is refused makes no session ----
 refuses 'a file that is not there' 3 'none.json' run none.json
-refuses 'a directory' 6 'Is a directory' run .
+refuses 'a directory' 2 'it is a directory: give the file of a graph' run .
 refuses 'an option that is none' 2 "unknown option '--bogus'" run chain.json --bogus
 refuses 'no graph' 2 'GRAPH is missing' run
 refuses 'a key without a value' 2 'give KEY=TEXT' run chain.json --set word

@@ -176,6 +176,19 @@ check_is 'told to ask nothing, it parks' 7 "$(cat ended)"
 check 'and nothing was asked' eval '! is_shown "an empty line"'
 close_run
 
+# ---- a way that is not taken ----
+cat >ways.json <<'END'
+{"tidemark_graph": 1, "id": "ways", "entry": "decide", "memory": {"approved": true}, "nodes": [
+  {"id": "decide", "type": "router", "routes": [{"when": "memory.approved", "to": "send"}], "otherwise": "shelve"},
+  {"id": "send", "type": "lua", "code": "return {sent = 1}", "outputs": ["sent"]},
+  {"id": "shelve", "type": "lua", "code": "return {sent = 0}", "outputs": ["sent"]}]}
+END
+open_run 80 24 run ways.json
+wait_for test -s ended
+shows 'is drawn as such at the end' '^[├└] - shelve  *not taken$'
+shows 'and what is complete does not look unfinished' '^ways  [0-9.]* s  2/2 nodes, 1 not taken$'
+close_run
+
 # ---- where nothing can be drawn ----
 rm -f tried
 TERM=dumb open_run 80 24 run tree.json

@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Making, listing and showing sessions; checkpoints, forks, rollback, prune, delete; ids and their prefixes.
+# shellcheck disable=SC2016 # messages hold backquotes
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 
 refuses 'without a store reading says so' 3 'no store at' sessions list
+refuses 'and how one is made, of either kind' 3 '`tidemark store init` makes one' sessions list
 refuses 'without a store appending says so' 3 'no store at' log append a --kind x.y
 check 'and neither has made one' test ! -e "$work/data"
 
@@ -145,4 +147,26 @@ refuses 'again: it does not mean the other' 3 'a prefix is not enough to delete'
 check_is 'which is still there' job-2 "$(tidemark sessions show job-2 --json | json '$.id')"
 check 'the help says so' eval "tidemark sessions delete --help | holds 'a prefix is not enough to delete'"
 refuses 'nothing of it is left' 3 'no session' log show effects
+
+# ---- somebody who may not ----
+chmod 711 "$work"
+tidemark --store files:closed sessions new --id s >/dev/null
+chown -R 65534 closed 2>/dev/null
+chmod 000 closed/sessions
+# as_other ARGS...: tidemark as somebody without rights, which root is not.
+as_other() {
+    if [ "$(id -u)" -eq 0 ]; then
+        setpriv --reuid=65534 --regid=65534 --clear-groups "$TIDE_BIN" "$@"
+    else
+        tidemark "$@"
+    fi
+}
+if as_other version >/dev/null 2>&1; then
+    as_other --store "files:$work/closed" sessions list >out 2>err
+    check_is 'a directory that may not be read is said in one line' '6 1 0' "$? $(wc -l <err) $(wc -c <out)"
+    check 'with what to do' grep -q 'Permission denied: give yourself the right to it, or name another place$' err
+else
+    skip 'a directory that may not be read' 'nobody else may run the program here'
+fi
+chmod 700 closed/sessions
 finish

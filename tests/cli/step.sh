@@ -311,5 +311,13 @@ with = and spaces
 2' "$(tidemark exec --session mem -- ./memory)"
 check_is 'a checkpoint is in the log' "$(cat id)" "$(tidemark sessions checkpoints mem --ids)"
 
+if on_files; then
+    check 'a session that is deleted under a step is said, with what to do' eval \
+        "tidemark exec --session gone -- sh -c 'rm s.files/sessions/gone.*; tidemark step a -- true' 2>&1 |
+            grep -q \"no session 'gone'.*: .tidemark sessions list. shows what there is\""
+else
+    skip 'a session that is deleted under a step' 'there is no file of its own'
+fi
+
 check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
 finish

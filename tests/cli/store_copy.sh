@@ -110,6 +110,28 @@ check 'one descriptor gives the key for both' eval "tidemark --key-fd 5 store co
 check 'and then the digests are the same' cmp <(at "$k" --key-file key sessions export s) <(at "$(store_at "$work/k2")" --key-file key sessions export s)
 refuses 'a key and none' 2 'not both' store copy "$a" "$k" --dst-key-file key --dst-no-key
 
+# ---- nothing is left out without a word ----
+for id in good lost cut; do at files:odd sessions new --id $id >/dev/null; done
+mv odd/sessions/lost.messages.jsonl elsewhere
+ln -s ../../elsewhere odd/sessions/lost.messages.jsonl
+rm odd/sessions/lost.json
+echo '{' >odd/live/cut.json
+tidemark store copy files:odd "$(store_at "$work/o")" >out 2>err
+check 'what cannot be read: no success' test $? -ne 0
+check_is 'each is named' '1 1' "$(grep -c '^lost: .*symbolic link' out) $(grep -c '^cut: .*live/cut.json' out)"
+check_is 'of how many' 1 "$(grep -c '2 of 3 sessions not copied' err)"
+check_is 'the others are there' good "$(at "$(store_at "$work/o")" sessions list --ids)"
+check_is 'a list has them, too' 3 "$(at files:odd sessions list --ids | wc -l)"
+refuses 'a place in the source' 2 'DST is inside of SRC' store copy files:odd files:odd/sessions/in
+refuses 'a database in the source' 2 'DST is inside of SRC' store copy files:odd odd/new.db
+check_is 'makes none there' '' "$(find odd -name in -o -name 'new.db*')"
+at files:torn sessions new --id t >/dev/null
+tidemark store copy files:torn files:torn2 >/dev/null
+at files:torn log append t --kind a.b >/dev/null
+printf half >>torn2/sessions/t.messages.jsonl
+tidemark store copy files:torn files:torn2 >out 2>err
+check_is 'what was mended there is told, once' '0 1 1' "$? $(wc -l <err) $(grep -c '^tidemark: session t: .*(4 bytes).*torn-1' err)"
+
 # ---- stopped ----
 d=$(store_at "$work/d")
 at "$a" sessions new --id long >/dev/null

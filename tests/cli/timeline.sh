@@ -148,6 +148,21 @@ check_is 'control characters do not reach the terminal' '' "$(tidemark sessions 
 one evil tool.failed "{\"call_id\":\"c1\",\"error\":\"$(repeat 5000 é)\"}"
 check 'long texts are cut to the width' test "$(tidemark sessions timeline evil | width)" -le 80
 
+# ---- a token that is minted anew: the same wait ----
+tidemark sessions new --id turned >/dev/null
+one turned run.started '{"run_id":"r1"}'
+for t in t1 t2; do
+    one turned token.minted "{\"token_id\":\"$t\"}"
+    one turned run.waiting "{\"run_id\":\"r1\",\"wait_name\":\"go\",\"wait_kind\":\"approval\",\"since_seq\":2,\"resume_token_id\":\"$t\"}"
+done
+check_is 'is drawn once while it waits' '1 1' "$(tidemark sessions timeline turned | grep -c '◆ go') $(tidemark sessions timeline turned --json | json '$.summary.waits')"
+one turned run.resumed '{"run_id":"r1","by":"local","input":"yes"}'
+one turned run.waiting '{"run_id":"r1","wait_name":"go","wait_kind":"approval","since_seq":8}'
+one turned run.resumed '{"run_id":"r1","by":"local","input":"yes"}'
+one turned run.completed '{"run_id":"r1"}'
+check_is 'and when it was answered; another of the same name is another' '2 0 2' \
+    "$(tidemark sessions timeline turned | grep -c '◆ go.*answered$') $(tidemark sessions timeline turned | grep -c 'over$') $(tidemark sessions timeline turned --json | json '$.summary.waits')"
+
 # ---- many ----
 tidemark sessions new --id many >/dev/null
 {

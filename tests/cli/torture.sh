@@ -64,6 +64,17 @@ check_is 'four things that must not be' 4 "$(grep -c '0  ✓$' out)"
 check 'the verdict' grep -q 'Nothing was lost' out
 check_is 'in plain text' '' "$(tr -dc '\033\r' <out)"
 
+# ---- another kind of store ----
+
+tidemark torture all.json --crash-points 9 --store "files:$work/mine" --json >report 2>err
+check_is 'of the kind that is named' '0|files|1|9' "$?|$(what store_kind)|$(what right)|$(what crash_points.tried)"
+check_is 'never the one that is named' '' "$(ls -d mine 2>/dev/null)"
+TIDEMARK_STORE="files:$work/mine" tidemark torture all.json --crash-points 2 >out 2>err
+check 'for people' grep -q '^  store  *files, a new one' out
+check_is 'and nothing is left behind of it' '' "$(ls tmp)"
+TIDEMARK_STORE='' tidemark torture all.json --crash-points 1 >out 2>err
+check 'without a name it is the default' grep -q '^  store  *sqlite, a new one' out
+
 # ---- what is wrong is found ----
 
 cat >counts.json <<'END'
@@ -126,6 +137,16 @@ refuses 'a number that is none' 2 '--crash-points' torture counts.json --crash-p
 refuses 'no point at all' 2 '--crash-points' torture counts.json --crash-points 0
 echo '{"tidemark_graph": 1, "id": "c", "entry": "a", "nodes": [{"id": "a", "type": "function", "callback": "f"}], "edges": []}' >callback.json
 refuses 'a callback that nobody registers' 2 "calls 'f'" torture callback.json
+cat >needs.json <<'END'
+{"tidemark_graph": 1, "id": "needs", "entry": "a", "nodes": [
+  {"id": "a", "type": "function", "program": ["sh", "-c", "echo a >>ran; echo '{\"a\": 1}'"], "outputs": ["a"]},
+  {"id": "b", "type": "lua", "inputs": ["q"], "code": "return {b = inputs.q}", "outputs": ["b"]}],
+ "edges": [{"from": "a", "to": "b"}]}
+END
+refuses 'an input that nobody sets' 2 "node 'b' needs 'q', which nobody sets, and nothing was run: give --set q=" torture needs.json
+check_is 'before anything has run' '' "$(cat ran 2>/dev/null)"
+check_status 'with it it runs' 0 tidemark torture needs.json --crash-points 2 --set q=1
+refuses 'no kind of store' 2 '--store' torture needs.json --set q=1 --store nonsense://x
 check_is 'nothing was made of them' '' "$(ls tmp)"
 
 # ---- stopped ----

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Export and import: byte for byte, all or nothing, and files that are replaced only by whole ones.
+# shellcheck disable=SC2016 # messages hold backquotes
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 
@@ -92,6 +93,25 @@ refuses_import 'noise'
 refuses_import 'a line too many'
 refuses 'a file that is not there' 3 'No such file' --store "$(store_at none)" sessions import nothing.jsonl
 check 'and makes no store' test ! -e none.db -a ! -e none.files
+
+# ---- a log that another program wrote: no digests, and not every line has a time ----
+mkdir -p others/sessions
+echo '{"tidemark_store":1,"layout":"files","version":1}' >others/store.json
+cat >others/sessions/o.messages.jsonl <<'END'
+{"seq":1,"kind":"session.created","title":"theirs"}
+{"seq":2,"ts":"2026-02-21T10:00:00Z","kind":"message.user","turn":1,"content":"é \u00e9","n":2.50}
+{"seq":3,"kind":"note.made","x":[1,{"y":null}]}
+END
+cp others/sessions/o.messages.jsonl before
+check 'is exported' tidemark --store files:others sessions export o -o o.jsonl
+check_is 'with digests' 0 "$(grep -c '0000000000000000' o.jsonl)"
+check 'and stays as it was' cmp before others/sessions/o.messages.jsonl
+check_is 'it can be imported' o "$(tidemark --store "$(store_at from-others)" sessions import o.jsonl)"
+check 'and proved there' tidemark --store "$(store_at from-others)" sessions verify o
+check_is 'seq, time, kind and body are the same' "$(tidemark --store files:others log show o)" "$(tidemark --store "$(store_at from-others)" log show o)"
+check 'an export of the import is the same' eval "tidemark --store $(store_at from-others) sessions export o | cmp - o.jsonl"
+refuses 'a directory' 2 'give a file that `tidemark sessions export` wrote' --store "$(store_at none)" sessions import others
+check 'makes no store either' test ! -e none.db -a ! -e none.files
 
 # ---- killed in the middle ----
 tidemark --store "$(store_at killed)" sessions new --id other >/dev/null

@@ -65,7 +65,7 @@ static void a_broken_graph_gets_everything_told_at_once(void **state)
         "$.edges[5].on: 'sucess' is not known here | did you mean 'success'?\n"
         "$.nodes[3].id: 'left' is the id of $.nodes[1] already | each id stands only once\n"
         "$.entry: there is no node 'strt' | did you mean 'start'?\n"
-        "$.nodes[6].routes[0].to: there is no node 'nowhere' | one of: start left right left join ask pick again\n"
+        "$.nodes[6].routes[0].to: there is no node 'nowhere' | one of: start left right join ask pick again\n"
         "$.edges[4]: a condition without an expression | give it a 'when', or another 'on'\n"
         "$.edges[8]: only one edge can be taken on failure, and $.edges[7] is | remove one of them\n"
         "$.nodes[4]: a loop that nothing limits: join → again → join | give one of its nodes max_visits, or the graph "

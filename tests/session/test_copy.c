@@ -10,6 +10,7 @@
 #include "behind.h"
 
 #include "session/session.h"
+#include "store/group.h"
 
 #define BIG_EVENTS 40000 /* three pieces */
 
@@ -68,6 +69,7 @@ struct heard {
     int problems, notices, calls;
     int stop_at, kill_at; /* call of progress; 0: never */
     tide_session *close;  /* at the first call of progress; NULL: none */
+    tide_store *lose;     /* session "z" of this store is deleted then; NULL: none */
     char problem[1024], notice[1024];
 };
 
@@ -96,6 +98,9 @@ static int on_progress(void *arg, const struct tide_copy_progress *at)
     h->calls++;
     tide_session_close(h->close);
     h->close = NULL;
+    if (h->lose && tide_session_delete(h->lose, "z", NULL))
+        abort();
+    h->lose = NULL;
     if (h->kill_at && h->calls == h->kill_at)
         kill(getpid(), SIGKILL);
     return h->stop_at && h->calls >= h->stop_at;
@@ -112,7 +117,7 @@ static enum tide_code copy_ids(tide_store *from, tide_store *to, const char *con
 static enum tide_code copy_all(tide_store *from, tide_store *to, struct heard *h, struct tide_copy_result *r,
                                struct tide_err *err)
 {
-    *h = (struct heard){.stop_at = h->stop_at, .kill_at = h->kill_at, .close = h->close};
+    *h = (struct heard){.stop_at = h->stop_at, .kill_at = h->kill_at, .close = h->close, .lose = h->lose};
     return copy_ids(from, to, NULL, h, r, err);
 }
 
@@ -584,6 +589,30 @@ static void killed_while_it_continues_it_goes_on_from_there(void **state)
     OK(tide_store_check(f->to, 0, NULL, NULL, NULL, &err));
 }
 
+static void killed_while_it_continues_a_recovery_there_leaves_the_half_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct tide_recovery found;
+    struct tide_copy_result r;
+    struct heard h = {0};
+    tide_session *s = make(f->from, "a", 5);
+    tide_run *run = NULL;
+
+    OK(tide_run_start(s, NULL, &run, &err));
+    OK(copy_all(f->from, f->to, &h, &r, &err));
+    fill(s, BIG_EVENTS, "{\"turn\":1}");
+    tide_run_close(run);
+    tide_session_close(s);
+    close_both(f);
+    assert_true(WIFSIGNALED(copy_in_child(f, (struct heard){.kill_at = 2})));
+    open_both(f);
+    OK(tide_recover(f->to, 0, NULL, NULL, &found, &err));
+    assert_int_equal(found.looked_at, 0); /* what it would write there is no part of the session */
+    OK(copy_all(f->from, f->to, &h, &r, &err));
+    assert_int_equal(r.continued, 1);
+    same_in(f->from, f->to, "a");
+}
+
 static void a_stopped_copy_leaves_whole_sessions_only(void **state)
 {
     struct fixture *f = *state;
@@ -601,6 +630,24 @@ static void a_stopped_copy_leaves_whole_sessions_only(void **state)
     }
     assert_int_equal(whole_in(f), MANY);
     assert_int_equal(stored_events(f->a), stored_events(f->b));
+}
+
+static void one_that_is_deleted_meanwhile_is_not_missed(void **state)
+{
+    struct fixture *f = *state;
+    struct tide_copy_result r;
+    struct heard h = {.lose = f->from};
+    tide_session *s = make(f->from, "big", 0);
+
+    fill(s, BIG_EVENTS, "{\"turn\":1}");
+    tide_session_close(s);
+    tide_session_close(make(f->from, "z", 3));
+    OK(copy_all(f->from, f->to, &h, &r, &err));
+    assert_int_equal(r.copied, 1);
+    assert_int_equal(r.refused, 0);
+    assert_int_equal(h.notices, 1);
+    assert_non_null(strstr(h.notice, "z: was deleted meanwhile"));
+    assert_false(is_there(f->to, "z"));
 }
 
 static void two_copies_at_once_do_no_harm(void **state)
@@ -763,6 +810,51 @@ static void a_long_session_needs_little_memory(void **state)
     open_both(f);
 }
 
+#define SMALL_SESSIONS 18000
+
+/* As one that copies makes them: many in one commit. */
+static void make_small(struct store *store)
+{
+    const struct event ev = {.kind = STR("message.user"), .body = STR("{\"turn\":1}"), .ts_ms = 1700000000000};
+    struct event events[6] = {ev, ev, ev, ev, ev, ev};
+    struct batch *list[200];
+    char id[32];
+
+    for (int i = 0; i < SMALL_SESSIONS; i += 200) {
+        for (int k = 0; k < 200; k++) {
+            snprintf(id, sizeof id, "s%06d", i + k);
+            list[k] =
+                batch_new(str_from(id), BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE, events, 6, STR(""), STR(""));
+            list[k]->expect_seq = STORE_ANY_SEQ;
+            group_submit(store->group, list[k], false);
+        }
+        for (int k = 0; k < 200; k++) {
+            group_wait(store->group, list[k]);
+            assert_int_equal(list[k]->code, TIDE_OK);
+            batch_free(list[k]);
+        }
+    }
+}
+
+static void many_small_sessions_need_little_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct rusage used;
+    int status = 0;
+    pid_t pid;
+
+    if (SLOW_BUILD || strncmp(f->a, "files:", 6) == 0)
+        skip(); /* what is remembered of sessions is the concern of the other kind; files are made slowly */
+    make_small(store_of(f->from));
+    close_both(f);
+    pid = fork();
+    if (pid == 0)
+        _exit(copy_in_child(f, (struct heard){0}) || getrusage(RUSAGE_CHILDREN, &used) || used.ru_maxrss > 56 * 1024);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    open_both(f);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -782,12 +874,15 @@ int main(void)
         T(killed_anywhere_it_shows_whole_sessions_and_goes_on),
         T(killed_again_and_again_it_arrives),
         T(killed_while_it_continues_it_goes_on_from_there),
+        T(killed_while_it_continues_a_recovery_there_leaves_the_half_alone),
         T(a_stopped_copy_leaves_whole_sessions_only),
+        T(one_that_is_deleted_meanwhile_is_not_missed),
         T(two_copies_at_once_do_no_harm),
         T(a_wait_can_be_answered_where_it_was_copied_to),
         T(a_run_under_way_does_not_go_on_in_two_places),
         T(a_run_whose_process_is_gone_is_recovered_there_as_here),
         T(a_long_session_needs_little_memory),
+        T(many_small_sessions_need_little_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs through the C calls: start, waits, tokens, resume, cancel, recovery, on a real store. */
+#include "env/sim.h"
+
 #include "runs.h"
 
 /* ---- waits, tokens ------------------------------------------------------------------------------------------------------ */
@@ -445,6 +447,204 @@ static void bad_requests_are_refused_before_anything_is_written(void **state)
     tide_session_close(s);
 }
 
+/* ---- an end of unknown outcome ------------------------------------------------------------------------------------------ */
+
+static int give_up(void *arg, const struct tide_err *why, int64_t waited_ms)
+{
+    (void)arg;
+    (void)why;
+    (void)waited_ms;
+    return 1;
+}
+
+static tide_store *open_on(struct sim *sim)
+{
+    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    struct store *store = NULL;
+    char url[64];
+
+    OK(store_open(store_url_in(url, sizeof url, "/data", "s"), &opt, sim_proc_env(sim_proc_start(sim)), &store, &err));
+    return (tide_store *)(void *)store;
+}
+
+struct machine {
+    struct sim *sim;
+    tide_store *store;
+    tide_session *s;
+    tide_run *r;
+};
+
+/* From its n-th operation on the disk fails under the end of a run, until the caller has given up. */
+static enum tide_code end_on_a_failing_disk(struct machine *m, uint64_t n)
+{
+    const struct tide_run_options impatient = {.trouble = give_up};
+    enum tide_code code;
+
+    m->sim = sim_new(1);
+    m->store = open_on(m->sim);
+    OK(tide_session_create(m->store, "s", NULL, &m->s, &err));
+    OK(tide_run_start(m->s, &impatient, &m->r, &err));
+    sim_fault_at(m->sim, SIM_EIO, n, true);
+    code = tide_run_end(m->r, &(struct tide_run_result){.outcome = "failed"}, NULL);
+    sim_fault_at(m->sim, SIM_NO_FAULT, 0, false);
+    return code;
+}
+
+/* It ended once, as this, and the lease was given back with it. */
+static void machine_done(struct machine *m, const char *kind)
+{
+    tide_session *again = NULL;
+
+    OK(tide_session_open(m->store, "s", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &again, &err));
+    tide_session_close(again);
+    tide_run_close(m->r);
+    tide_session_close(m->s);
+    assert_int_equal(events(m->store, kind), 1);
+    assert_int_equal(events(m->store, "run.interrupted"), 0);
+    assert_int_equal(events(m->store, "run.failed") + events(m->store, "run.completed"), 1);
+    tide_store_close(m->store);
+    sim_free(m->sim);
+}
+
+static void an_end_of_unknown_outcome_is_written_once(void **state)
+{
+    const struct tide_run_result failed = {.outcome = "failed"};
+    int unknown = 0;
+
+    (void)state;
+    for (uint64_t n = 1; n <= 20; n++) {
+        struct machine m;
+        enum tide_code code = end_on_a_failing_disk(&m, n);
+
+        unknown += code == TIDE_UNKNOWN;
+        if (code)
+            OK(tide_run_end(m.r, &failed, &err));
+        SAYS(TIDE_INVALID, "is over", tide_run_end(m.r, &failed, &err));
+        machine_done(&m, "run.failed");
+    }
+    assert_true(unknown > 0);
+}
+
+static void another_end_is_told_which_one_was_stored(void **state)
+{
+    const struct tide_run_result completed = {.outcome = "completed"};
+    int stored = 0;
+
+    (void)state;
+    for (uint64_t n = 1; n <= 20; n++) {
+        struct tide_err err = {TIDE_OK, ""};
+        struct machine m;
+        enum tide_code first = end_on_a_failing_disk(&m, n);
+        enum tide_code code = first ? tide_run_end(m.r, &completed, &err) : TIDE_CONFLICT;
+
+        if (first && code) {
+            stored++;
+            assert_int_equal(code, TIDE_CONFLICT);
+            assert_non_null(strstr(err.msg, "has ended already, as failed"));
+        }
+        machine_done(&m, code ? "run.failed" : "run.completed");
+    }
+    assert_true(stored > 0);
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------------------------ */
+
+static void a_look_that_could_not_be_made_is_not_told_as_one(void **state)
+{
+    const struct tide_new_event message = {"queue.added", "{\"queue_id\":\"q\",\"content\":\"hi\"}", 0};
+    struct sim *sim = sim_new(1);
+    tide_store *store = open_on(sim), *other = open_on(sim);
+    tide_session *s = NULL;
+    tide_run *r = NULL;
+    unsigned signs = 0;
+
+    (void)state;
+    OK(tide_session_create(store, "s", NULL, &s, &err));
+    OK(tide_run_start(s, NULL, &r, &err));
+    OK(tide_input(other, "s", -1, &message, 1, NULL, &err));
+    sim_fault_at(sim, SIM_EIO, 1, true);
+    sim_fault_at(sim, SIM_READ_FAILS, 1, true);
+    GIVES(TIDE_IO, tide_run_look(r, &signs, &err));
+    sim_fault_at(sim, SIM_NO_FAULT, 0, false);
+    OK(tide_run_look(r, &signs, &err));
+    assert_int_equal(signs, TIDE_SIGN_MESSAGE);
+    tide_run_close(r);
+    tide_session_close(s);
+    tide_store_close(other);
+    tide_store_close(store);
+    sim_free(sim);
+}
+
+/* ---- a lease that nobody knows of --------------------------------------------------------------------------------------- */
+
+/* True when the other process was told that the session is held, before it was given back. */
+static bool taken_on_a_failing_disk(uint64_t n)
+{
+    struct sim *sim = sim_new(1);
+    tide_store *store = open_on(sim), *other = open_on(sim);
+    tide_session *s = NULL, *next = NULL;
+    bool held;
+
+    OK(tide_session_create(store, "s", NULL, &s, &err));
+    tide_session_close(s);
+    sim_fault_at(sim, SIM_EIO, n, true);
+    if (!tide_session_open(store, "s", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, NULL))
+        tide_session_close(s);
+    sim_fault_at(sim, SIM_NO_FAULT, 0, false);
+    s = NULL;
+    held = tide_session_open(other, "s", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, NULL) == TIDE_HELD;
+    tide_session_close(s);
+    sim_advance(sim, 15000);
+    OK(tide_session_create(store, "another", NULL, &next, &err)); /* it lives, and looks after its leases by the way */
+    tide_session_close(next);
+    OK(tide_session_open(other, "s", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err));
+    tide_session_close(s);
+    tide_store_close(other);
+    tide_store_close(store);
+    sim_free(sim);
+    return held;
+}
+
+static void a_lease_that_nobody_knows_of_is_given_back_while_its_process_lives(void **state)
+{
+    int held = 0;
+
+    (void)state;
+    for (uint64_t n = 1; n <= 30; n++)
+        held += taken_on_a_failing_disk(n);
+    assert_true(held > 0);
+}
+
+static tide_session *claim(tide_store *store)
+{
+    tide_session *s = NULL;
+
+    OK(tide_session_open(store, "s", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err));
+    return s;
+}
+
+/* Stopped for long, it was taken for dead by one that began; the clock went back before it was due to say that it lives. */
+static void a_process_that_was_taken_for_dead_holds_what_it_takes(void **state)
+{
+    struct sim *sim = sim_new(1);
+    tide_store *store = open_on(sim), *other = open_on(sim);
+    tide_session *s = NULL;
+
+    (void)state;
+    OK(tide_session_create(store, "s", NULL, &s, &err));
+    tide_session_close(s);
+    sim_advance(sim, 60000);
+    tide_session_close(claim(other));
+    sim_advance(sim, -58000);
+    s = claim(store);
+    GIVES(TIDE_HELD,
+          tide_session_open(other, "s", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &(tide_session *){NULL}, &err));
+    tide_session_close(s);
+    tide_store_close(other);
+    tide_store_close(store);
+    sim_free(sim);
+}
+
 static void a_completed_session_is_not_resumed(void **state)
 {
     struct fixture *f = *state;
@@ -478,6 +678,11 @@ int main(void)
         T(memory_and_checkpoints_are_the_sessions),
         T(bad_requests_are_refused_before_anything_is_written),
         T(a_completed_session_is_not_resumed),
+        cmocka_unit_test(an_end_of_unknown_outcome_is_written_once),
+        cmocka_unit_test(another_end_is_told_which_one_was_stored),
+        cmocka_unit_test(a_look_that_could_not_be_made_is_not_told_as_one),
+        cmocka_unit_test(a_lease_that_nobody_knows_of_is_given_back_while_its_process_lives),
+        cmocka_unit_test(a_process_that_was_taken_for_dead_holds_what_it_takes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,6 +124,7 @@ struct world {
     bool verbose, failed, stopping, done, calm;
     bool final_failure;
     bool died;      /* the one before did */
+    bool disturbed; /* one of them was killed, stopped, or met a fault */
     struct end end; /* what came of it */
 };
 

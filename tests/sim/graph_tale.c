@@ -44,8 +44,8 @@ static void node_started(struct fact *f)
     f->t->end.steps += !record_get(&told, begun);
     record_set(&told, begun, 1);
     f->t->told = told.at;
-    if (record_get(&f->t->end.record, f->visit) == 'c')
-        wrong(f->t, "%.*s was complete and is begun again", STR_ARG(f->visit));
+    if (record_get(&f->t->end.record, f->visit) && record_get(&f->t->end.record, f->visit) != 'f')
+        wrong(f->t, "%.*s was over and is begun again", STR_ARG(f->visit));
 }
 
 static void node_completed(struct fact *f)
@@ -144,8 +144,11 @@ static int take(void *arg, const struct tide_event *ev)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].kind, ev->kind) != 0)
             continue;
-        if (json_parse(&t->arena, arena_dup(&t->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL))
+        if (json_parse(&t->arena, arena_dup(&t->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL,
+                       NULL)) {
+            wrong(t, "event %" PRId64 " is no JSON", ev->seq);
             return 1;
+        }
         f.body = body;
         f.node = text(&f, "node");
         f.visit =

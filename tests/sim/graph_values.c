@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The oracle's memory, its branches, and which ways it takes. */
+/*
+ * The oracle's memory, its branches, and which ways it takes. Of the code under test only what reads the graph and what
+ * evaluates an expression is used here: rules, orders and merges are its own.
+ */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "graph/choose.h"
 #include "graph_oracle.h"
 
 struct str o_text(struct oracle *o, const char *fmt, ...)
@@ -168,6 +170,66 @@ static bool is_promised(const struct spec_node *n, struct str key)
 
 /* ---- what a node sets ---- */
 
+static void merge_objects(struct oracle *o, const struct json *before, const struct json *now, struct json_out *out)
+{
+    json_out_begin(out, '{');
+    for (const struct json *m = before->first; m; m = m->next) {
+        const struct json *later = json_get(now, json_key_text(&o->arena, m));
+
+        json_out_key(out, json_key_text(&o->arena, m));
+        if (later && later->type == JSON_OBJECT && m->type == JSON_OBJECT)
+            merge_objects(o, m, later, out);
+        else
+            json_out_raw(out, json_source(later ? later : m));
+    }
+    for (const struct json *m = now->first; m; m = m->next)
+        if (!json_get(before, json_key_text(&o->arena, m)))
+            json_out_kraw(out, json_key_text(&o->arena, m), json_source(m));
+    json_out_end(out, '}');
+}
+
+static void join_lists(const struct json *before, const struct json *now, struct json_out *out)
+{
+    json_out_begin(out, '[');
+    for (const struct json *m = before->first; m; m = m->next)
+        json_out_raw(out, json_source(m));
+    for (const struct json *m = now->first; m; m = m->next)
+        json_out_raw(out, json_source(m));
+    json_out_end(out, ']');
+}
+
+/* False: they are neither both lists nor both objects, and not equal. */
+static bool merge(struct oracle *o, const struct json *before, const struct json *now, struct json_out *out)
+{
+    if (before->type == JSON_OBJECT && now->type == JSON_OBJECT)
+        merge_objects(o, before, now, out);
+    else if (before->type == JSON_ARRAY && now->type == JSON_ARRAY)
+        join_lists(before, now, out);
+    else if (str_eq(json_source(before), json_source(now)))
+        json_out_raw(out, json_source(before));
+    else
+        return false;
+    return true;
+}
+
+/* What becomes of a key that another branch has set: NULL, or the code of the failure. */
+static const char *choose(struct oracle *o, const struct spec_rule *rule, struct str before, struct str *value)
+{
+    AUTO(buf_done) struct buf b = BUF_INIT(1 << 24);
+    struct json_out out = json_out_to(&b);
+
+    if (!rule || rule->rule == SPEC_CONFLICT_ERROR)
+        return "conflict";
+    if (rule->rule == SPEC_CONFLICT_FIRST)
+        *value = before;
+    if (rule->rule != SPEC_CONFLICT_MERGE)
+        return NULL;
+    if (!merge(o, o_parse(o, before), o_parse(o, *value), &out))
+        return "choice";
+    *value = arena_dup(&o->arena, buf_view(&b));
+    return NULL;
+}
+
 bool o_values(struct oracle *o, const struct o_task *t, const struct json *output, struct str *ret_set,
               const char **ret_code)
 {
@@ -177,16 +239,12 @@ bool o_values(struct oracle *o, const struct o_task *t, const struct json *outpu
     json_out_begin(&out, '{');
     for (const struct json *m = output->first; m; m = m->next) {
         struct str key = json_key_text(&o->arena, m), value = json_source(m), before = o_get(&t->frame->memory, key);
-        const struct spec_rule *rule = spec_conflict_rule(t->graph, key);
-        enum tide_code code;
 
         if (!is_promised(t->node, key))
             continue;
         if (before.ptr && conflicts(t, key)) {
-            code = choose_value(rule ? (enum spec_conflict)rule->rule : SPEC_CONFLICT_ERROR, key, before,
-                                json_source(m), &o->arena, &value, NULL);
-            *ret_code = code == TIDE_CONFLICT ? "conflict" : "choice";
-            if (code)
+            *ret_code = choose(o, spec_conflict_rule(t->graph, key), before, &value);
+            if (*ret_code)
                 return false;
         }
         json_out_kraw(&out, key, value);
@@ -282,6 +340,25 @@ static bool is_taken(const struct seen *s, const struct spec_edge *e, bool faile
     return true;
 }
 
+/* High priority first, then as they stand in the file. */
+static bool is_before(const struct spec_edge *a, const struct spec_edge *b)
+{
+    return a->priority != b->priority ? a->priority > b->priority : a->order < b->order;
+}
+
+static const struct spec_edge *edge_after(const struct o_task *t, const struct spec_edge *last)
+{
+    const struct spec_edge *best = NULL;
+
+    for (size_t i = 0; i < t->node->n_edges; i++) {
+        const struct spec_edge *e = &t->graph->edges.at[t->node->first_edge + i];
+
+        if ((!last || is_before(last, e)) && (!best || is_before(e, best)))
+            best = e;
+    }
+    return best;
+}
+
 size_t o_ways(struct oracle *o, const struct o_task *t, struct str output, struct str set, const char *error,
               struct o_way *ret, size_t max)
 {
@@ -292,19 +369,16 @@ size_t o_ways(struct oracle *o, const struct o_task *t, struct str output, struc
                       {"memory", o_memory(o, t->frame, set.len ? o_parse(o, set) : NULL)},
                       {"result", o_text(o, "{\"success\":%s,\"visit\":%" PRId64 "%.*s}", error ? "false" : "true",
                                         t->visit, STR_ARG(more))}}};
-    const struct spec_node *n = t->node;
+    const struct spec_edge *e = NULL;
     bool decided = false;
     size_t count = 0;
 
     if (t->item >= 0)
         return 0;
-    if (n->type == SPEC_ROUTER && !error)
+    if (t->node->type == SPEC_ROUTER && !error)
         count = route(&s, ret);
-    for (size_t i = 0; i < n->n_edges && count < max; i++) {
-        const struct spec_edge *e = &t->graph->edges.at[n->first_edge + i];
-
+    while (count < max && (e = edge_after(t, e)) != NULL)
         if (is_taken(&s, e, error != NULL, &decided))
             ret[count++] = (struct o_way){e->to_index, values_of(&s, e)};
-    }
     return count;
 }

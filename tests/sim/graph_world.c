@@ -356,8 +356,9 @@ static tide_store *open_store(struct sim_proc *p, struct tide_err *err)
 static void arm(struct world *w, const struct crash *c)
 {
     static const uint64_t spans[] = {8, 40, 200, 1000};
-    static const enum sim_fault faults[] = {SIM_KILL,      SIM_KILL, SIM_KILL,   SIM_POWER_CUT,   SIM_POWER_CUT,
-                                            SIM_POWER_CUT, SIM_EIO,  SIM_ENOSPC, SIM_SHORT_WRITE, SIM_SYNC_FAILS};
+    static const enum sim_fault faults[] = {SIM_KILL,        SIM_KILL,       SIM_KILL,      SIM_POWER_CUT,
+                                            SIM_POWER_CUT,   SIM_POWER_CUT,  SIM_EIO,       SIM_ENOSPC,
+                                            SIM_SHORT_WRITE, SIM_SYNC_FAILS, SIM_READ_FAILS};
 
     if (c->how == CRASH_AT) { /* in whichever life it is */
         if (w->life == 1)
@@ -398,6 +399,7 @@ static void one_life(struct world *w, const struct crash *c)
     else if (!is_trouble(w, err.code))
         world_wrong(w, "the store cannot be opened: %s", err.msg);
     tide_store_close(store);
+    w->disturbed |= sim_proc_dead(w->proc) || sim_fault_fired(w->sim) || w->stopping;
     if (sim_proc_dead(w->proc))
         bury(w);
     else

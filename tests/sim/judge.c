@@ -22,11 +22,14 @@ static struct proc *proc_by_number(struct world *w, int number)
     return NULL;
 }
 
-/* Certainly alive to others: its heartbeat comes with its commits, at least every third of the lease. */
+/*
+ * Certainly alive to others: its heartbeat comes with its commits, at least every third of the lease. Not so when the clock went
+ * back: it may have been taken for dead before.
+ */
 static bool surely_held(struct world *w, const struct o_session *s, const struct proc *by)
 {
-    return s->holder_sure && s->holder >= 0 && s->holder != by->number && proc_by_number(w, s->holder) &&
-           now(w) < w->commit_ms[s->holder] + LEASE_MS * 2 / 3;
+    return s->holder_sure && !w->clock_back && s->holder >= 0 && s->holder != by->number &&
+           proc_by_number(w, s->holder) && now(w) < w->commit_ms[s->holder] + LEASE_MS * 2 / 3;
 }
 
 static bool alone(struct world *w, const struct proc *p)
@@ -119,9 +122,8 @@ bool judge(struct world *w, struct proc *p, struct o_session *s, struct o_batch 
         o_doubt(w, s, b, b->n ? 1 : 0, p);
         s->holder_sure = false;
     }
-    if (is_trouble(code) &&
-        call_excused(w)) /* files: a lease that was taken for it cannot be given back to such a disk */
-        s->holder_sure &= code != TIDE_UNKNOWN && !(on_files() && w->sticky);
+    if (is_trouble(code) && call_excused(w))
+        s->holder_sure &= code != TIDE_UNKNOWN;
     else
         check_refusal(w, p, s, h, code, msg);
     return false;

@@ -100,8 +100,11 @@ static bool heads(struct world *w, struct proc *p, int64_t seqs[SESSIONS])
     return true;
 }
 
-/* In files a lease is taken before the first line under it: who was cut in between holds a session that still waits. */
-static bool taken_for_nothing(struct world *w, struct proc *p, int s)
+/*
+ * Recovery looks at what no living process holds. In files a lease is taken before the first line under it and given back after
+ * the last: who is in between, or was told that its fate is not known, lives and holds a session that waits in the log.
+ */
+static bool held_by_the_living(struct world *w, struct proc *p, int s)
 {
     struct view v;
 
@@ -114,7 +117,7 @@ static void check_waits_over(struct world *w, struct proc *p)
     struct tale t;
 
     for (int s = 0; s < w->session_count && tale_read(w, p, s, &t); s++) {
-        if (tale_run(&t) && tale_run(&t)->waiting && told_lapsed(&t, now(w)) && !taken_for_nothing(w, p, s))
+        if (tale_run(&t) && tale_run(&t)->waiting && told_lapsed(&t, now(w)) && !held_by_the_living(w, p, s))
             wrong(w, "the wait of %s is over, and recovery has passed over it", w->sessions[s].id);
         tale_done(&t);
     }

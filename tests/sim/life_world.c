@@ -150,7 +150,10 @@ static bool is_trouble(enum tide_code code)
     return code == TIDE_IO || code == TIDE_FULL || code == TIDE_UNKNOWN || code == TIDE_BUSY;
 }
 
-/* Whoever commits to several logs at once is stopped where it takes one of the locks, and has others: it cannot go on first. */
+/*
+ * Whoever commits to several logs at once is stopped where it takes one of the locks, and has others. It cannot go on before this
+ * call is over, so this call waits for as long as a lock is waited for, and is right to say so.
+ */
 static bool is_in_the_way(const struct world *w, enum tide_code code)
 {
     return code == TIDE_BUSY && w->depth && on_files();

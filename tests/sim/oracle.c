@@ -101,6 +101,7 @@ void o_gone(struct world *w, struct o_session *s)
         tide_session_close(h->h);
         w->touch_ms[w->procs[i].number] = now(w);
         *h = (struct handle){0};
+        drain(w, &w->procs[i]); /* what it had queued for other sessions went through with it */
     }
 }
 

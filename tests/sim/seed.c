@@ -87,8 +87,8 @@ static void damage(struct world *w)
 
 static void plan_fault(struct world *w)
 {
-    static const enum sim_fault faults[] = {SIM_KILL,   SIM_POWER_CUT,   SIM_POWER_CUT,  SIM_EIO,
-                                            SIM_ENOSPC, SIM_SHORT_WRITE, SIM_SYNC_FAILS, SIM_SYNC_FAILS};
+    static const enum sim_fault faults[] = {SIM_KILL,        SIM_POWER_CUT,  SIM_POWER_CUT,  SIM_EIO,       SIM_ENOSPC,
+                                            SIM_SHORT_WRITE, SIM_SYNC_FAILS, SIM_SYNC_FAILS, SIM_READ_FAILS};
     enum sim_fault f = faults[rnd(w, sizeof faults / sizeof faults[0])];
     uint64_t n = 1 + rnd(w, 1u << (3 + rnd(w, 7)));
 

@@ -155,7 +155,7 @@ static void bodies_that_look_like_marks_come_back(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(tricky); i++) {
-        struct line_mark mark = {.epoch = 2, .more = (int64_t)i}, fork = fork_mark(501);
+        struct line_mark mark = {.epoch = 2, .at = (int64_t)i % 3, .more = (int64_t)i}, fork = fork_mark(501);
         struct event ev = make_event(7, 1795537206978, STR("memory.set"), str_from(tricky[i]), &mark);
 
         check_round_trip(&out, &ev, &mark);
@@ -228,6 +228,8 @@ static struct event random_event(struct rng *r, struct buf *body, char kind[65],
     int64_t seq = rng_below(r, 4) ? rng_between(r, 2, 2000000) : INT64_MAX - rng_below(r, 3);
 
     *mark = rng_below(r, 4) ? (struct line_mark){.more = rng_below(r, 300)} : fork_mark(seq);
+    if (!mark->parent[0] && rng_below(r, 2))
+        mark->at = rng_between(r, 1, rng_below(r, 4) && seq > 300 ? 300 : seq - 1);
     mark->epoch = rng_below(r, 100);
     kind[0] = (char)('a' + rng_below(r, 26));
     for (size_t i = 1; i < n; i++)
@@ -302,7 +304,8 @@ static void numbers_at_their_limits_come_back(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(times); i++) {
-        struct line_mark mark = {.epoch = i % 2 ? INT64_MAX : INT64_MIN, .more = INT64_MAX};
+        struct line_mark mark = {
+            .epoch = i % 2 ? INT64_MAX : INT64_MIN, .at = i % 3 ? INT64_MAX - 1 : 0, .more = INT64_MAX};
         struct event ev = make_event(INT64_MAX, times[i], STR("a"), STR("{\"b\":1}"), &mark);
 
         check_round_trip(&out, &ev, &mark);
@@ -317,7 +320,7 @@ static void each_sample(void (*check)(struct str line, const struct event *ev, c
     AUTO(buf_done) struct buf out = BUF_INIT(1 << 20);
 
     for (size_t i = 0; i < COUNT(tricky); i++) {
-        struct line_mark mark = {.epoch = 12, .more = 10 * (int64_t)i}, fork = fork_mark(1000);
+        struct line_mark mark = {.epoch = 12, .at = (int64_t)i % 3, .more = 10 * (int64_t)i}, fork = fork_mark(1000);
         struct event ev = make_event(17, 1795537206978, STR("memory.set"), str_from(tricky[i]), &mark);
 
         check(write_line(&out, &ev, &mark), &ev, &mark);
@@ -348,7 +351,7 @@ static void a_line_that_was_cut_is_no_event(void **state)
     each_sample(check_cuts);
 }
 
-/* The digest covers neither how many lines follow nor the parent's name: there, and nowhere else, it still fits. */
+/* The digest covers neither the place in its unit nor the parent's name: there, and nowhere else, it still fits. */
 static void check_change(struct str changed, const struct event *ev, const struct line_mark *mark)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -361,9 +364,10 @@ static void check_change(struct str changed, const struct event *ev, const struc
         fail_msg("a line of somebody else's: %.*s", STR_ARG(changed));
     if (!digest_fits(&got, &got_mark))
         return;
-    if (!same_event(&got, ev) || (got_mark.more == mark->more && strcmp(got_mark.parent, mark->parent) == 0))
+    if (!same_event(&got, ev) || same_mark(&got_mark, mark))
         fail_msg("nobody would notice: %.*s", STR_ARG(changed));
     got_mark.more = mark->more;
+    got_mark.at = mark->at;
     memcpy(got_mark.parent, mark->parent, sizeof got_mark.parent);
     assert_true(same_mark(&got_mark, mark));
 }
@@ -426,6 +430,13 @@ static void a_mark_that_is_not_whole_is_no_event(void **state)
         "{\"epoch\":\"1\",\"more\":0,\"digest\":\"%s\"}",
         "{\"epoch\":01,\"more\":0,\"digest\":\"%s\"}",
         "{\"epoch\":1,\"more\":0,\"digest\":\"%s\",\"else\":1}",
+        "{\"epoch\":1,\"more\":0,\"at\":0,\"digest\":\"%s\"}",
+        "{\"epoch\":1,\"more\":0,\"at\":-1,\"digest\":\"%s\"}",
+        "{\"epoch\":1,\"more\":0,\"at\":7,\"digest\":\"%s\"}",
+        "{\"epoch\":1,\"more\":0,\"at\":01,\"digest\":\"%s\"}",
+        "{\"epoch\":1,\"more\":0,\"at\":\"1\",\"digest\":\"%s\"}",
+        "{\"epoch\":1,\"more\":0,\"at\":1,\"at\":1,\"digest\":\"%s\"}",
+        "{\"epoch\":1,\"more\":0,\"at\":1,\"parent\":\"p\",\"parent_seq\":6,\"before\":\"%s\",\"digest\":\"%s\"}",
         "{\"epoch\":1,\"more\":0,\"parent\":\"p\",\"digest\":\"%s\"}",
         "{\"epoch\":1,\"more\":0,\"parent\":\"p\",\"parent_seq\":7,\"before\":\"%s\",\"digest\":\"%s\"}",
         "{\"epoch\":1,\"more\":0,\"parent\":\"../p\",\"parent_seq\":6,\"before\":\"%s\",\"digest\":\"%s\"}",
@@ -538,16 +549,17 @@ static void a_mark_may_be_laid_out_by_another_program(void **state)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf line = BUF_INIT(4096);
-    struct line_mark mark = {.epoch = 3, .more = 4}, got_mark;
+    struct line_mark mark = {.epoch = 3, .at = 2, .more = 4}, got_mark;
     struct event ev = make_event(5, 1771668070123, STR("a"), STR("{\"x\":[1,2]}"), &mark), got;
     char hex[2 * DIGEST_SIZE + 1];
 
     (void)state;
     hex_encode(hex, ev.digest, DIGEST_SIZE);
-    buf_addf(&line,
-             "{ \"tidemark\": {\"digest\": \"%s\", \"more\": 4, \"epoch\": 3}, \"x\": [1, 2], \"kind\": \"a\", "
-             "\"ts\": \"2026-02-21T10:01:10.123Z\", \"seq\": 5 }",
-             hex);
+    buf_addf(
+        &line,
+        "{ \"tidemark\": {\"digest\": \"%s\", \"at\": 2, \"more\": 4, \"epoch\": 3}, \"x\": [1, 2], \"kind\": \"a\", "
+        "\"ts\": \"2026-02-21T10:01:10.123Z\", \"seq\": 5 }",
+        hex);
     assert_int_equal(line_read(&a, buf_view(&line), &got, &got_mark), LINE_EVENT);
     assert_true(same_event(&got, &ev) && same_mark(&got_mark, &mark) && digest_fits(&got, &got_mark));
 }

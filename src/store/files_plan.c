@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first half of a commit: each session's log is locked and read to its end, and each batch is refused or gets its seqs, its
+ * digests and its lease in the part of its session. Nothing is written here: what is refused leaves no trace.
+ */
+#include "store/files_plan.h"
+
+#define LOCK_MS 30000
+
+/* ---- a session's log, locked ---- */
+
+/* Locked, and still the file of that name. */
+static enum tide_code lock_log(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    enum tide_code code = TIDE_OK;
+
+    for (int i = 0; i < 8; i++) {
+        struct env_file *file;
+
+        code = log_refresh(s, l, false, err);
+        if (!code && l->text) {
+            code = foreign_write(s, l, err);
+            if (!code)
+                continue; /* now it has a file */
+        }
+        if (code || !l->exists)
+            return code;
+        l->busy = true;
+        file = l->file;
+        pthread_mutex_unlock(&s->mu);
+        code = ops->lock(file, LOCK_MS, err);
+        pthread_mutex_lock(&s->mu);
+        code = code ? code : log_refresh(s, l, true, err);
+        if (code || (l->file == file && !l->unverified))
+            break;
+        if (l->file == file && (code = foreign_upgrade(s, l, err)) != TIDE_OK)
+            break;
+        if (l->file == file)
+            log_forget(s, l); /* its lock goes with it */
+        l->busy = false;      /* it was deleted meanwhile, or another took its place */
+    }
+    if (!code && l->torn)
+        code = log_mend(s, l, err);
+    if (code && l->file)
+        ops->unlock(l->file);
+    if (code)
+        l->busy = false;
+    return code;
+}
+
+static enum tide_code find_lease(struct part *p, struct files_store *s, struct tide_err *err)
+{
+    if (lease_is_ours(s, p->l)) {
+        p->lease = p->l->lease;
+        return TIDE_OK;
+    }
+    if (p->l->lease_file)
+        s->base.env->ops->close(TAKE(p->l->lease_file)); /* somebody took it */
+    return lease_read(s, p->l->id, &p->lease, err);
+}
+
+static struct part *part_for(struct parts *all, const char *id)
+{
+    struct files_store *s = all->s;
+    struct part *p;
+
+    for (size_t i = 0; i < all->n; i++)
+        if (strcmp(all->at[i].l->id, id) == 0)
+            return &all->at[i];
+    if (all->n == all->cap) {
+        all->cap = all->cap ? 2 * all->cap : 16;
+        all->at = mem_grow(all->at, all->cap * sizeof *all->at);
+    }
+    p = &all->at[all->n++];
+    *p = (struct part){.l = log_of(s, str_from(id)), .lines = BUF_INIT(SIZE_MAX / 4)};
+    p->code = lock_log(s, p->l, &p->err);
+    p->l->busy = true; /* it stays where it is until this group is over */
+    p->locked = !p->code && p->l->exists;
+    if (p->locked)
+        p->code = find_lease(p, s, &p->err);
+    p->before = p->lease;
+    p->h = p->l->h;
+    return p;
+}
+
+/* ---- may it? ---- */
+
+static void check_lease(struct files_store *s, struct part *p, struct batch *b)
+{
+    bool ours = strcmp(p->lease.boot, s->base.boot_id) == 0, alive;
+    struct holding h = {p->lease.boot[0], ours, ours || p->lease.epoch > p->h.epoch ? p->lease.epoch : p->h.epoch};
+    struct tide_err err;
+    char who[160];
+
+    if (!batch_check_lease(b, &h, &s->orphans))
+        return;
+    if (boot_alive(s, p->lease.boot, &alive, who, &err))
+        batch_refuse(b, err.code, "%s", err.msg);
+    else if (alive)
+        batch_refuse_held(b, who);
+}
+
+static void check_batch(struct files_store *s, struct part *p, struct batch *b)
+{
+    if (batch_is_behind(b))
+        return;
+    if (p->code) {
+        b->epoch = b->owner ? b->owner->epoch : b->epoch;
+        batch_fail(b, &p->err, &s->orphans, &s->base);
+    } else if (!p->l->exists || (p->l->hidden && (b->flags & (BATCH_ACQUIRE | BATCH_INPUT)))) {
+        batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
+    } else {
+        check_lease(s, p, b);
+    }
+    batch_check_seq(b, p->h.last_seq);
+}
+
+/* ---- into the part ---- */
+
+static void take_lease(struct files_store *s, struct part *p, struct batch *b)
+{
+    if (b->flags & BATCH_ACQUIRE) {
+        p->lease.epoch = (p->lease.epoch > p->h.epoch ? p->lease.epoch : p->h.epoch) + 1;
+        p->lease.there = p->lease.live = p->took = p->changed = true;
+        p->lease.wake_ms = 0;
+        snprintf(p->lease.boot, sizeof p->lease.boot, "%s", s->base.boot_id);
+        p->h.epoch = p->lease.epoch;
+    }
+    b->epoch = p->lease.boot[0] ? p->lease.epoch : p->h.epoch;
+    if (b->owner && !(b->flags & BATCH_INPUT))
+        b->owner->epoch = b->flags & BATCH_RELEASE ? 0 : b->epoch;
+}
+
+static void leave_lease(struct part *p, struct batch *b)
+{
+    bool here = b->caches_seq == b->last_seq;
+
+    if (b->flags & BATCH_RELEASE) {
+        p->lease.boot[0] = 0;
+        p->lease.live = (b->flags & BATCH_LIVE) != 0;
+        p->lease.wake_ms = p->lease.live && here ? b->wake_ms : 0; /* something came between: look at once */
+        p->changed = true;
+    } else if (b->flags & BATCH_INPUT && b->n && p->lease.there && p->lease.wake_ms) {
+        p->lease.wake_ms = 0;
+        p->changed = true;
+    }
+}
+
+static void take_events(struct parts *all, struct part *p, struct batch *b)
+{
+    b->first_seq = p->h.last_seq + 1;
+    for (size_t i = 0; i < b->n; i++) {
+        struct event *ev = &b->events[i];
+
+        ev->seq = ev->pos = ++p->h.last_seq;
+        if (!(b->flags & BATCH_KEEP)) {
+            ev->ts_ms = ev->ts_ms ? ev->ts_ms : all->now_ms;
+            ev->epoch = p->lease.epoch > p->h.epoch ? p->lease.epoch : p->h.epoch;
+        }
+        event_digest(ev->digest, &all->s->base.key, p->h.digest, str_from(p->h.id), ev);
+        memcpy(p->h.digest, ev->digest, DIGEST_SIZE);
+        p->h.updated_ms = ev->ts_ms;
+        p->h.epoch = ev->epoch > p->h.epoch ? ev->epoch : p->h.epoch;
+        p->epoch_written = ev->epoch;
+    }
+    b->last_seq = p->h.last_pos = p->h.last_seq;
+    p->n_lines += b->n;
+}
+
+static void take_caches(struct part *p, const struct batch *b)
+{
+    if (b->n || b->flags & BATCH_RELEASE)
+        p->summary = (struct str){NULL, 0};
+    if (b->caches_seq != b->last_seq)
+        return;
+    p->has_state |= b->snapshot.len > 0;
+    if (b->summary.len)
+        p->summary = b->summary;
+    if (b->card.len) {
+        p->card = b->card;
+        p->tokens = b->tokens;
+    }
+}
+
+static void take_batch(struct parts *all, struct part *p, struct batch *b)
+{
+    if (p->n == p->cap) {
+        p->cap = p->cap ? 2 * p->cap : 4;
+        p->batches = mem_grow(p->batches, p->cap * sizeof *p->batches);
+    }
+    p->batches[p->n++] = b;
+    take_lease(all->s, p, b);
+    take_events(all, p, b);
+    leave_lease(p, b);
+    take_caches(p, b);
+    p->reveal |= (b->flags & BATCH_REVEAL) != 0;
+}
+
+/* ---- all of them ---- */
+
+/* Two processes that lock several logs do it in the same order. */
+static int by_id(const void *a, const void *b)
+{
+    return strcmp((*(struct batch *const *)a)->session, (*(struct batch *const *)b)->session);
+}
+
+void parts_lock(struct parts *all, struct batch *from, const struct batch *to)
+{
+    struct batch **list = NULL;
+    size_t n = 0;
+
+    for (struct batch *b = from; b != to; b = b->next)
+        n++;
+    list = mem_array(n + 1, sizeof(struct batch *));
+    n = 0;
+    for (struct batch *b = from; b != to; b = b->next)
+        list[n++] = b;
+    qsort(list, n, sizeof(struct batch *), by_id);
+    for (size_t i = 0; i < n; i++)
+        (void)part_for(all, list[i]->session);
+    free(list);
+}
+
+void parts_offer(struct parts *all, struct batch *b)
+{
+    struct part *p = part_for(all, b->session);
+
+    check_batch(all->s, p, b);
+    if (!b->code)
+        take_batch(all, p, b);
+}
+
+void parts_unlock(struct parts *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct part *p = &all->at[i];
+
+        if (p->locked && p->l->file)
+            all->s->base.env->ops->unlock(p->l->file);
+        p->l->busy = false;
+        buf_done(&p->lines);
+        free(p->batches);
+        free(p->offsets);
+    }
+    all->n = 0;
+}

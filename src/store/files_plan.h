@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each session gets of a group of batches, before anything of it is written. */
+#ifndef STORE_FILES_PLAN_H
+#define STORE_FILES_PLAN_H
+
+#include "store/files_store.h"
+
+/* What one session gets of this group. */
+struct part {
+    struct files_log *l;
+    struct head h;            /* as it will be */
+    struct files_lease lease; /* … and the lease */
+    struct files_lease before;
+    bool took, changed; /* it is new here; it is another than on disk */
+    bool first;         /* it was written before the lines */
+    bool reveal, locked;
+    int64_t epoch_written; /* of the last event */
+    size_t n, cap;
+    struct batch **batches; /* accepted */
+    size_t n_lines;
+    struct buf lines;
+    int64_t *offsets; /* of each line, in the log */
+    bool has_state;
+    struct str summary, card, tokens;
+    enum tide_code code;
+    struct tide_err err;
+};
+
+struct parts {
+    struct files_store *s;
+    struct part *at;
+    size_t n, cap;
+    int64_t now_ms;
+};
+
+/* All with s->mu. Locks and reads the logs of these batches, in the order of their ids. */
+void parts_lock(struct parts *all, struct batch *from, const struct batch *to);
+/* Refuses the batch, or gives its events their place in the part of its session. */
+void parts_offer(struct parts *all, struct batch *b);
+void parts_unlock(struct parts *all); /* and forgets them */
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions of the files store that are made by one commit share syncs: whatever happens at whichever operation, each one is
+ * there whole if that was told, not there if it was refused, and never half.
+ */
+#include "kit.h"
+
+#include "env/sim.h"
+#include "store/group.h"
+
+#define MADE 6
+#define URL "files:/disk/made"
+
+static struct store *open_in(struct sim *sim)
+{
+    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = 30000};
+    struct store *s = NULL;
+
+    OK(store_open(URL, &opt, sim_proc_env(sim_proc_start(sim)), &s, &err));
+    return s;
+}
+
+/* Two that stand by themselves, one that stays live, one that is held, a fork of the first, and one with many lines. */
+static struct batch *batch_at(int i)
+{
+    static const unsigned flags[MADE] = {
+        BATCH_RELEASE, BATCH_RELEASE, BATCH_RELEASE | BATCH_LIVE, 0, BATCH_RELEASE, BATCH_RELEASE,
+    };
+    const struct event ev = {.kind = STR("test.event"), .body = STR("{\"content\":\"as it came\"}")};
+    struct event events[300];
+    size_t n = i == 5 ? 300 : 3;
+    struct batch *b;
+    char id[8];
+
+    for (size_t k = 0; k < n; k++)
+        events[k] = ev;
+    snprintf(id, sizeof id, "s%d", i);
+    b = batch_new(str_from(id), BATCH_CREATE | BATCH_ACQUIRE | flags[i], events, n, STR(""), STR("{\"made\":1}"));
+    b->expect_seq = STORE_ANY_SEQ;
+    b->caches_seq = (int64_t)n;
+    b->wake_ms = INT64_MAX;
+    if (i == 4) {
+        snprintf(b->parent, sizeof b->parent, "s0");
+        b->parent_seq = 2;
+    }
+    batch_set_cards(b, STR("{\"card\":1}"), STR("{\"tokens\":[]}"));
+    return b;
+}
+
+static void make_all(struct store *s, enum tide_code codes[MADE])
+{
+    struct batch *list[MADE];
+
+    for (int i = 0; i < MADE; i++)
+        group_submit(s->group, list[i] = batch_at(i), false);
+    for (int i = 0; i < MADE; i++) {
+        group_wait(s->group, list[i]);
+        codes[i] = list[i]->code;
+        batch_free(list[i]);
+    }
+}
+
+static int count(void *arg, const struct event *ev)
+{
+    (void)ev;
+    ++*(int64_t *)arg;
+    return 0;
+}
+
+/* Whether it is there; if so it is whole. */
+static bool is_whole(struct store *s, int i)
+{
+    int64_t n = 0, want = i == 5 ? 300 : 3;
+    struct tide_err why;
+    struct head h;
+    char id[8];
+
+    snprintf(id, sizeof id, "s%d", i);
+    if (store_head(s, str_from(id), &h, &why) == TIDE_NOT_FOUND)
+        return false;
+    OK(store_head(s, str_from(id), &h, &err));
+    OK(store_read(s, &h, 0, 0, count, &n, &err));
+    assert_int_equal(n, want);
+    assert_int_equal(h.last_seq, i == 4 ? 5 : want);
+    return true;
+}
+
+/* After power came back: what was told holds, and whatever is missing can be made. */
+static void judge(struct sim *sim, const enum tide_code codes[MADE], bool told)
+{
+    struct store_check check = {0};
+    struct store *s = open_in(sim);
+    bool there[MADE];
+
+    assert_non_null(s);
+    for (int i = 0; i < MADE; i++) {
+        there[i] = is_whole(s, i);
+        if (codes[i] == TIDE_OK)
+            assert_true(there[i]);
+        else if (told && codes[i] != TIDE_UNKNOWN)
+            assert_false(there[i]);
+    }
+    assert_true(there[0] || !there[4]); /* no fork without its parent */
+    OK(s->ops->check(s, &check, &err));
+    assert_int_equal(check.problems, 0);
+    for (int i = 0; i < MADE; i++) {
+        if (!there[i])
+            OK(store_write(s, batch_at(i), NULL, &err));
+        assert_true(is_whole(s, i));
+    }
+    store_close(s);
+}
+
+/* False when the n-th operation came after all of it. */
+static bool try_fault(enum sim_fault fault, uint64_t n)
+{
+    bool dead = fault == SIM_KILL || fault == SIM_POWER_CUT;
+    enum tide_code codes[MADE];
+    struct sim *sim = sim_new(n);
+    struct store *s = open_in(sim);
+    bool fired;
+
+    sim_fault_at(sim, fault, n, false);
+    make_all(s, codes);
+    fired = sim_fault_fired(sim);
+    for (int i = 0; i < MADE && !fired; i++)
+        assert_int_equal(codes[i], TIDE_OK);
+    sim_fault_at(sim, SIM_NO_FAULT, 0, false);
+    sim_power_cut(sim);
+    store_close(s);
+    judge(sim, codes, !dead);
+    sim_free(sim);
+    return fired;
+}
+
+/* How many operations of this kind there are; after any of them the sessions are judged. */
+static uint64_t fault_everywhere(enum sim_fault fault)
+{
+    uint64_t n = 1;
+
+    while (n < 2000 && try_fault(fault, n))
+        n++;
+    return n - 1;
+}
+
+static void whatever_happens_at_any_operation_each_is_whole_or_not_there(void **state)
+{
+    static const enum sim_fault faults[] = {SIM_KILL, SIM_POWER_CUT, SIM_EIO, SIM_ENOSPC};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        assert_in_range(fault_everywhere(faults[i]), 5, 1998);
+}
+
+static void what_was_written_is_synced_once_and_not_read_again(void **state)
+{
+    (void)state;
+    /* A log each; two leases and the process that has one of them. */
+    assert_int_equal(fault_everywhere(SIM_SYNC_FAILS), MADE + 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_happens_at_any_operation_each_is_whole_or_not_there),
+        cmocka_unit_test(what_was_written_is_synced_once_and_not_read_again),
+    };
+
+    return sodium_init() < 0 || cmocka_run_group_tests(tests, NULL, NULL);
+}
