@@ -7,7 +7,15 @@
 # TIDEMARK_TEST_STORE names the kind of store: sqlite, or files. What is about SQLite itself skips the rest with its reason.
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-test.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+# A process that was told to end may still be writing.
+remove_work() {
+    for _ in $(seq 100); do
+        rm -rf "$work" 2>/dev/null && return
+        sleep 0.05
+    done
+    rm -rf "$work"
+}
+trap remove_work EXIT
 trap 'exit 130' INT TERM
 export HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache"
 store_kind=${TIDEMARK_TEST_STORE:-sqlite}

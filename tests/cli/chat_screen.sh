@@ -16,7 +16,7 @@ fi
 terminal() {
     tmux -S "$work/terminal" -f /dev/null "$@"
 }
-trap 'terminal kill-server 2>/dev/null; rm -rf "$work"' EXIT
+trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
 
 # open_chat ARGS...: in a new window; its pid is in the file pid.
 open_chat() {

@@ -347,7 +347,7 @@ terminal() {
 is_shown() {
     terminal capture-pane -p | grep -q -- "$1"
 }
-trap 'terminal kill-server 2>/dev/null; rm -rf "$work"' EXIT
+trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
 unset TMUX
 export TERM=xterm
 begin t1

@@ -29,7 +29,7 @@ end_marked() {
         kill -KILL "$pid"
     done
 }
-trap 'end_marked; rm -rf "$work"' EXIT
+trap 'end_marked; remove_work' EXIT
 
 # program NAME: from standard input.
 program() {

@@ -186,7 +186,7 @@ tidemark step hold --effect pure -- sleep 1000
 END
 "$TIDE_BIN" recover --watch --run-due --auto-resume live --interval 1s --json >watched 2>err &
 watch=$! # not the function: the signal is for the program itself
-trap 'kill -TERM $watch 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill -TERM $watch 2>/dev/null; remove_work' EXIT
 check_status 'while it is watched a program parks' 7 tidemark exec --session tended -- ./nap
 idle() {
     [ "$(status_of "$1")" = idle ]
@@ -203,7 +203,7 @@ under_way() {
 check 'and is in the middle of a step' wait_for under_way
 kill -TERM $watch
 wait $watch && got=0 || got=$?
-trap 'rm -rf "$work"' EXIT
+trap remove_work EXIT
 check_is 'the watch ends when it is told to' 0 "$got"
 check_is 'and what ran under it was stopped in order' 'interrupted_startup|shutdown' \
     "$(status_of held)|$(tidemark why held --json | json '$.reason')"

@@ -15,7 +15,7 @@ fi
 terminal() {
     tmux -S "$work/terminal" -f /dev/null "$@"
 }
-trap 'terminal kill-server 2>/dev/null; rm -rf "$work"' EXIT
+trap 'terminal kill-server 2>/dev/null; remove_work' EXIT
 
 # open_run COLUMNS ROWS ARGS...: in a new window.
 open_run() {
