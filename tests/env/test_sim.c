@@ -407,6 +407,23 @@ static void a_sticky_full_disk_stops_growth_only_until_it_is_lifted(void **state
     box_done(&b);
 }
 
+static void a_read_that_fails_counts_reads_only(void **state)
+{
+    struct box b = box_with_a(1);
+    char byte = 0;
+    size_t got = 0;
+
+    (void)state;
+    sim_fault_at(b.sim, SIM_READ_FAILS, 2, false);
+    assert_int_equal(put(&b, 'b', SECTOR, 0), TIDE_OK);
+    assert_int_equal(b.env->ops->pread(b.file, &byte, 1, 0, &got, NULL), TIDE_OK);
+    assert_int_equal(sync_file(&b), TIDE_OK);
+    assert_int_equal(b.env->ops->pread(b.file, &byte, 1, 0, &got, NULL), TIDE_IO);
+    assert_int_equal(b.env->ops->pread(b.file, &byte, 1, 0, &got, NULL), TIDE_OK);
+    assert_int_equal(byte, 'b');
+    box_done(&b);
+}
+
 static void a_short_write_leaves_its_first_half(void **state)
 {
     struct box b = box_with_a(1);
@@ -511,6 +528,7 @@ int main(void)
         cmocka_unit_test(a_size_lost_by_a_failed_sync_stays_lost),
         cmocka_unit_test(a_fault_fires_at_the_nth_operation),
         cmocka_unit_test(a_sticky_full_disk_stops_growth_only_until_it_is_lifted),
+        cmocka_unit_test(a_read_that_fails_counts_reads_only),
         cmocka_unit_test(a_short_write_leaves_its_first_half),
         cmocka_unit_test(a_power_cut_tears_the_write_it_interrupts),
         cmocka_unit_test(reserved_space_is_there_when_the_disk_is_full),
