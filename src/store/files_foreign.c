@@ -105,6 +105,16 @@ int64_t card_last_seq(struct files_store *s, const char *id)
 
 /* ---- one without a log ---- */
 
+/* Of a session of ours there is always one. */
+static bool has_index(struct files_store *s, const char *id)
+{
+    char path[FILES_PATH];
+    struct env_stat st;
+
+    files_path(s, path, "sessions", id, ".tokens.json");
+    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_FILE;
+}
+
 /* Not any file of JSON is a session. */
 static bool is_named(struct arena *a, const struct json *v, const char *id)
 {
@@ -150,7 +160,7 @@ enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct 
 
     if (code)
         return code;
-    if (is_ours(v))
+    if (is_ours(v) && has_index(s, l->id))
         return tide_fail(err, TIDE_CORRUPT,
                          "the log of session '%s' is gone: put sessions/%s.messages.jsonl back, or delete what is left "
                          "of it (`tidemark sessions delete %s`)",

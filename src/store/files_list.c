@@ -434,6 +434,8 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
         problem(c->check, id, "its log is gone: put the file back, or delete what else there is of it");
     else if (!code && l->exists && is_empty(l))
         problem(c->check, id, "its log holds no event: it is no session; delete the file");
+    else if (!code && l->lost[0])
+        problem(c->check, id, l->lost);
     else if (!code && l->torn)
         problem(c->check, id,
                 "its log ends in what a cut left of a write: the next append cuts it off and keeps it aside");

@@ -240,7 +240,8 @@ static enum tide_code shortened(struct files_log *l, int64_t size, struct tide_e
 
 /*
  * Whether it has all that it had when it was given back. Its snapshot knows, which goes where the log goes (a copy, a checkout of
- * an older pair); without one, what was kept of this very file.
+ * an older pair); without one, what was kept of this very file. The log is the truth all the same: what is missing is told, by
+ * whoever looks after the store and by the next one who writes.
  */
 static enum tide_code check_end(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
@@ -248,17 +249,21 @@ static enum tide_code check_end(struct files_store *s, struct files_log *l, stru
 
     if (l->torn || s->base.env->ops->fstat(l->file, &st, NULL) || !st.links)
         return TIDE_OK; /* whoever cuts that off tells what was lost with it; or another took its place */
-    if (l->card_seq > l->h.last_seq)
+    if (l->card_seq && !l->end)
         tide_fail(&l->damage, TIDE_CORRUPT,
-                  "session '%s' has lost events: its log ends at %" PRId64 ", sessions/%s.json says %" PRId64
-                  ": put the log back, or delete that file if the log is meant to be shorter",
-                  l->id, l->h.last_seq, l->id, l->card_seq);
+                  "the log of session '%s' is empty, and sessions/%s.json knows of %" PRId64
+                  " events: put the log back",
+                  l->id, l->id, l->card_seq);
+    else if (l->card_seq > l->h.last_seq)
+        snprintf(l->lost, sizeof l->lost,
+                 "its log ends at event %" PRId64 ", sessions/%s.json knows of %" PRId64
+                 ": put the log back if those are lost; it is the log that counts",
+                 l->h.last_seq, l->id, l->card_seq);
     else if (!l->card_seq && l->end < l->clean_end)
-        tide_fail(&l->damage, TIDE_CORRUPT,
-                  "session '%s' has lost events: its log ends at %" PRId64
-                  " and went on when it was given back: put the "
-                  "log back, or delete cache/%s.head if it is meant to be shorter",
-                  l->id, l->h.last_seq, l->id);
+        snprintf(l->lost, sizeof l->lost,
+                 "its log ends at event %" PRId64
+                 " and went on when it was given back: put the log back if the rest is lost; it is the log that counts",
+                 l->h.last_seq);
     return l->damage.code ? tide_err_copy(err, &l->damage) : TIDE_OK;
 }
 

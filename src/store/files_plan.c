@@ -42,6 +42,10 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
     }
     if (!code && l->torn)
         code = log_mend(s, l, err);
+    if (!code && l->lost[0]) {
+        files_notice(s, "session %s: %s", l->id, l->lost);
+        l->lost[0] = 0; /* the snapshot will follow the log */
+    }
     if (code && l->file)
         ops->unlock(l->file);
     if (code)
