@@ -251,7 +251,7 @@ static enum tide_code drain(struct stream *s, struct tide_err *err)
     s->flying_bytes = 0;
     if (code || !s->bad_line)
         return code;
-    if (tide_flush(s->session, err) == TIDE_OK)
+    if (tide_flush(s->session, err) == TIDE_OK && tide_session_refresh(s->session, err) == TIDE_OK)
         tide_fail(err, s->bad_code, "%s", tide_code_text(s->bad_code));
     if (err->code == TIDE_NOT_FOUND)
         tide_fail(

@@ -92,6 +92,18 @@ static void untake(struct files_store *s, struct part *p, bool unknown)
         orphan_note(&s->orphans, p->l->id, p->lease.epoch, 0); /* it stays */
 }
 
+/* What stands behind the last whole line goes, and what is missing there is told: by one who may write, and does. */
+static enum tide_code mend_end(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    enum tide_code code = l->torn ? log_mend(s, l, err) : TIDE_OK;
+
+    if (!code && l->lost[0]) {
+        files_notice(s, "session %s: %s", l->id, l->lost);
+        l->lost[0] = 0; /* the snapshot will follow the log */
+    }
+    return code;
+}
+
 /* Everything that must be there before the sync. */
 static void prepare(struct files_store *s, struct part *p)
 {
@@ -99,7 +111,9 @@ static void prepare(struct files_store *s, struct part *p)
     struct tide_err err = {TIDE_OK, ""};
     enum tide_code code = TIDE_OK;
 
-    if (p->n_lines) {
+    if (p->n_lines)
+        code = mend_end(s, p->l, &err);
+    if (!code && p->n_lines) {
         write_lines(p);
         code = reserve(s, p->l, p->l->end + (int64_t)p->lines.len, &err); /* or a lease would be taken for nothing */
     }

@@ -39,10 +39,31 @@ static enum tide_code chain(struct files_store *s, struct files_log *l, struct b
     return err->code;
 }
 
-static enum tide_code keep_original(struct files_store *s, struct files_log *l, struct tide_err *err)
+/* Under a name that is free, or has it already. */
+static enum tide_code keep(struct files_store *s, const char *id, struct str bytes, char name[TIDE_ID_SIZE + 24],
+                           struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    for (int n = 1; !code; n++) {
+        AUTO(buf_done) struct buf there = BUF_INIT(bytes.len + 1);
+        char path[FILES_PATH];
+
+        snprintf(name, TIDE_ID_SIZE + 24, n > 1 ? "%s.original-%d" : "%s.original", id, n);
+        files_path(s, path, "sessions", name, "");
+        code = files_get(s, path, bytes.len, &there, err);
+        if (!code && str_eq(buf_view(&there), bytes))
+            return TIDE_OK;
+        if (code == TIDE_CORRUPT || code == TIDE_TOO_BIG || code == TIDE_DENIED)
+            code = TIDE_OK; /* something else has this name */
+    }
+    return code == TIDE_NOT_FOUND ? files_put(s, "sessions", name, bytes, true, err) : code;
+}
+
+static enum tide_code keep_original(struct files_store *s, struct files_log *l, char name[TIDE_ID_SIZE + 24],
+                                    struct tide_err *err)
 {
     AUTO(buf_done) struct buf bytes = BUF_INIT(SIZE_MAX / 4);
-    char name[TIDE_ID_SIZE + 16];
     struct env_stat st;
     enum tide_code code = s->base.env->ops->fstat(l->file, &st, err);
     char *room = code ? NULL : buf_reserve(&bytes, (size_t)st.size); /* also what is behind its last whole line */
@@ -50,24 +71,23 @@ static enum tide_code keep_original(struct files_store *s, struct files_log *l, 
     if (!code)
         code = room ? s->base.env->ops->pread(l->file, room, (size_t)st.size, 0, &bytes.len, err)
                     : tide_fail(err, TIDE_TOO_BIG, "the log of session '%s' is too big", l->id);
-    snprintf(name, sizeof name, "%s.original", l->id);
-    return code ? code : files_put(s, "sessions", name, buf_view(&bytes), true, err);
+    return code ? code : keep(s, l->id, buf_view(&bytes), name, err);
 }
 
 enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     AUTO(buf_done) struct buf lines = BUF_INIT(SIZE_MAX / 4);
-    char name[FILES_PATH];
+    char name[FILES_PATH], kept[TIDE_ID_SIZE + 24];
     enum tide_code code = chain(s, l, &lines, err);
 
-    code = code ? code : keep_original(s, l, err);
+    code = code ? code : keep_original(s, l, kept, err);
     log_name(name, l->id, false);
     code = code ? code : files_put(s, "sessions", name, buf_view(&lines), true, err);
     if (!code)
         files_notice(s,
                      "session %s was written by another program: its log has digests now, the old one is kept as "
-                     "sessions/%s.original",
-                     l->id, l->id);
+                     "sessions/%s",
+                     l->id, kept);
     return code ? tide_wrap(err, "bring the log of session '%s' up to date", l->id) : TIDE_OK;
 }
 
@@ -188,7 +208,7 @@ enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct 
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), line = BUF_INIT(2 * SNAPSHOT_MAX);
     const unsigned char nothing[DIGEST_SIZE] = {0};
-    char name[FILES_PATH], path[FILES_PATH];
+    char name[FILES_PATH], path[FILES_PATH], kept[TIDE_ID_SIZE + 24];
     struct event ev = {0};
     enum tide_code code;
 
@@ -196,8 +216,7 @@ enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct 
         return tide_fail(err, TIDE_CORRUPT, "the snapshot of session '%s' cannot be read", l->id);
     files_path(s, path, "sessions", l->id, ".json");
     code = files_get(s, path, SNAPSHOT_MAX, &text, err);
-    snprintf(name, sizeof name, "%s.original", l->id);
-    code = code ? code : files_put(s, "sessions", name, buf_view(&text), true, err);
+    code = code ? code : keep(s, l->id, buf_view(&text), kept, err);
     event_digest(ev.digest, &s->base.key, nothing, str_from(l->id), &ev);
     line_write(&line, &ev, &(struct line_mark){.verified = true});
     log_name(name, l->id, false);
@@ -206,8 +225,8 @@ enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct 
         return tide_wrap(err, "begin the log of session '%s'", l->id);
     files_notice(s,
                  "session %s had a snapshot of another program and no log: it has one now, the snapshot is kept as "
-                 "sessions/%s.original",
-                 l->id, l->id);
+                 "sessions/%s",
+                 l->id, kept);
     log_forget(s, l);
     return TIDE_OK;
 }

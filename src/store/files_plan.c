@@ -40,12 +40,6 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
             log_forget(s, l); /* its lock goes with it */
         l->busy = false;      /* it was deleted meanwhile, or another took its place */
     }
-    if (!code && l->torn)
-        code = log_mend(s, l, err);
-    if (!code && l->lost[0]) {
-        files_notice(s, "session %s: %s", l->id, l->lost);
-        l->lost[0] = 0; /* the snapshot will follow the log */
-    }
     if (code && l->file)
         ops->unlock(l->file);
     if (code)
@@ -114,6 +108,8 @@ static void check_batch(struct files_store *s, struct part *p, struct batch *b)
         batch_fail(b, &p->err, &s->orphans, &s->base);
     } else if (!p->l->exists || (p->l->hidden && (b->flags & (BATCH_ACQUIRE | BATCH_INPUT)))) {
         batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
+    } else if (!p->l->hidden && p->l->h.last_seq < p->l->h.first_seq) {
+        batch_refuse(b, TIDE_NOT_FOUND, "no session '%s': its log holds no event", b->session);
     } else {
         check_lease(s, p, b);
     }

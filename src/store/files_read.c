@@ -96,6 +96,30 @@ static enum tide_code damaged(const struct files_log *l, int64_t seq, struct tid
                      h->id, seq, h->id, seq - 1);
 }
 
+/* Lines without digests from the first on: each stands on the one before, as if we had written them. */
+static enum tide_code chain_to(struct files_store *s, struct files_log *l, int64_t seq,
+                               unsigned char before[DIGEST_SIZE], struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct line_walk w = {.s = s, .file = l->file, .text = {l->text, l->text_len}, .limit = l->end};
+    struct line_mark m;
+    struct event ev = {.seq = 0};
+    struct str line;
+    enum tide_code code = TIDE_OK;
+
+    memcpy(before, l->h.first_before, DIGEST_SIZE);
+    while (!code && ev.seq < seq - 1) {
+        arena_reset(&a);
+        if (!walk_next(&w, &line, err) || line_read(&a, line, &ev, &m) != LINE_EVENT)
+            code = err->code ? err->code : damaged(l, ev.seq + 1, err);
+        else if (!proved(s, l->id, &ev, &m, before))
+            code = damaged(l, ev.seq, err);
+        memcpy(before, ev.digest, DIGEST_SIZE);
+    }
+    walk_done(&w);
+    return code;
+}
+
 /* Lines from the block of `seq` on; *before is the digest of the event before seq. */
 static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64_t seq, struct line_walk *w,
                                unsigned char before[DIGEST_SIZE], struct tide_err *err)
@@ -122,7 +146,12 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
             memcpy(before, m.digest, DIGEST_SIZE);
     }
     arena_done(&a);
-    return code;
+    if (code || !l->unverified || seq <= l->h.first_seq)
+        return code;
+    if (l->chain_seq != seq - 1)
+        return chain_to(s, l, seq, before, err);
+    memcpy(before, l->chain, DIGEST_SIZE);
+    return TIDE_OK;
 }
 
 static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t from, int64_t to, struct piece *p,
@@ -153,6 +182,10 @@ static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t f
         from++;
     }
     walk_done(&w);
+    if (l->unverified && p->n) {
+        l->chain_seq = p->events[p->n - 1].seq;
+        memcpy(l->chain, before, DIGEST_SIZE);
+    }
     return code && p->n ? TIDE_OK : code; /* what is whole before it is handed out first */
 }
 

@@ -74,7 +74,9 @@ struct files_log {
     int64_t clean_end;  /* it was given back at this length: what is missing of that is lost */
     bool fits;          /* what was kept of it in the cache fits: nothing is missing */
     int64_t card_seq;   /* else: that its snapshot knows of; 0: it has none */
-    char lost[240];     /* what is missing at its end, for people; "": nothing */
+    int64_t chain_seq;  /* of lines without digests: the event up to which a reader has computed them, … */
+    unsigned char chain[DIGEST_SIZE]; /* … and its digest */
+    char lost[240];                   /* what is missing at its end, for people; "": nothing */
     int64_t allocated;
     struct files_block *blocks; /* of the index, from first_block on without a gap; the last may be begun */
     size_t n_blocks, cap_blocks;

@@ -351,8 +351,11 @@ enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t s
         code = unreadable(&r, err);
     else if (!err->code && l->end < size && has_later(&r, &u, err))
         code = damaged(l, l->h.last_seq + 1, err);
-    else if (!err->code && last.to && !prove_unit(&r, &last, before, err) && !err->code)
+    else if (!err->code && last.to && !prove_unit(&r, &last, before, err) && !err->code) {
         drop_unit(l, &last, before);
+        if (l->card_seq > l->h.last_seq) /* it was whole once: its snapshot came after it */
+            code = damaged(l, l->h.last_seq + 1, err);
+    }
     if (!code && err->code) {
         code = err->code;
         unread(l, &known);

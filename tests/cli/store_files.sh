@@ -318,6 +318,10 @@ check_is 'a snapshot from the future is not believed' '10 10' "$(tidemark log sh
 check_is 'and made anew' '{"seq":11} 11' "$(tidemark log append one --kind note.made 2>/dev/null) $(json '$.last_seq' <$logs/one.json)"
 cp older/sessions/* $logs
 check_is 'an older log with its card is what it is' '{"seq":8}' "$(tidemark log append one --kind note.made)"
+rm -rf d/cache
+sed -i '8s/"kind"/"kinD"/' $logs/one.messages.jsonl
+refuses 'a last event that was changed' 5 'event 8 is damaged' log append one --kind note.made
+sed -i '8s/"kinD"/"kind"/' $logs/one.messages.jsonl
 truncate -s -5 $logs/one.messages.jsonl
 check_is 'a cut tail is mended' '{"seq":8}' "$(tidemark log append one --kind note.made 2>err)"
 check 'and what it took is said' grep -q 'sessions/one.json knows events up to 8: those are lost' err
@@ -407,10 +411,17 @@ check_is 'empty lines, no times, no last newline' last "$(tidemark log show t | 
 tidemark sessions export t -o t.export
 check_is 'its export can be imported' t "$(tidemark --store t.db sessions import t.export)"
 check 'it can be copied' tidemark store copy files:d copy.db
+check_is 'again: it is there' 'copied 0 sessions; 3 were there already' "$(tidemark store copy files:d copy.db | sed 's/ (.*)//; s/already.*/already/')"
 check_is 'as it was' 1970-01-01T00:00:00.000Z "$(tidemark --store copy.db log show t | head -n 1 | json '$.ts')"
 check_is 'it can be written to' '{"seq":3}' "$(tidemark log append t --kind note.made 2>/dev/null)"
 check 'and is whole' tidemark sessions verify t
 check 'all that was there is kept' cmp theirs $logs/t.original
+rm $logs/t.*
+echo mine >$logs/t.original
+theirs '{"seq":1,"kind":"message.user"}\n'
+tidemark log append t --kind note.made >/dev/null 2>err
+check 'a name that is taken stays' grep -qx mine $logs/t.original
+check 'another is found, and told' eval "grep -q 'sessions/t.original-2$' err && cmp theirs $logs/t.original-2"
 tidemark sessions delete t
 theirs '{"seq":1,"kind":"message.user"}\n{"seq":2,"kind":"MessageUser"}\n'
 refuses 'a kind that is none' 5 'line 2 of its log, which another program wrote, is no event: its kind' log show t
@@ -442,6 +453,9 @@ exec 6>feed
 echo '{"kind":"k.k"}' >&6
 wait_for test -s deleted.acks
 refuses 'while one holds it another is told who' 4 "$writer" log append one --kind k.k
+printf '{"half' >>$logs/one.messages.jsonl
+refuses 'and mends nothing that is not its own' 4 "$writer" log append one --kind k.k
+check_is 'nothing is kept aside' '' "$(find $logs -name 'one.torn*')"
 rm $logs/one.messages.jsonl
 echo '{"kind":"k.k"}' >&6
 exec 6>&-
