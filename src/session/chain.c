@@ -11,9 +11,15 @@ struct reading {
     struct tide_session *s;
     struct chain *chain;
     struct arena arena;
-    char *wait_key;  /* of the wait that is open; malloc or NULL */
-    int64_t keep_to; /* effects before this rollback count though they were cut, … */
-    int64_t redo_to; /* … but for those before this one */
+    char *wait_key;   /* of the wait that is open; malloc or NULL */
+    int64_t keep_to;  /* effects before this rollback count though they were cut, … */
+    struct cut *redo; /* … but for those that one of these cut off; malloc or NULL */
+    size_t n_redo;
+};
+
+/* What a rollback cut off: behind `from`, before `to`, which is the rollback. */
+struct cut {
+    int64_t from, to;
 };
 
 void chain_done(struct chain *c)
@@ -123,6 +129,16 @@ static const struct {
     {"run.failed", read_run_ended},
 };
 
+/* One that an earlier rollback kept is not meant by a later one that did not reach as far back. */
+static bool is_redone(const struct reading *r, int64_t seq)
+{
+    bool is = false;
+
+    for (size_t i = 0; i < r->n_redo && !is; i++)
+        is = seq > r->redo[i].from && seq < r->redo[i].to;
+    return is;
+}
+
 /* A cut event counts only as part of an effect that must not be done twice. */
 static bool counts(struct reading *r, const struct event *ev, const struct json *body)
 {
@@ -131,7 +147,7 @@ static bool counts(struct reading *r, const struct event *ev, const struct json 
 
     if (session_in_content(r->s, ev->seq))
         return true;
-    if (!str_starts(ev->kind, STR("tool.")) || ev->seq >= r->keep_to || ev->seq < r->redo_to)
+    if (!str_starts(ev->kind, STR("tool.")) || ev->seq >= r->keep_to || is_redone(r, ev->seq))
         return false;
     m = map_get(&r->chain->steps, json_get_text(&r->arena, body, STR("call_id")));
     return str_eq(ev->kind, STR("tool.started")) ? !effect.len || str_eq(effect, STR("once")) : m && m->once;
@@ -163,8 +179,10 @@ static int find_choice(void *arg, const struct event *ev)
     arena_reset(&r->arena);
     if (json_parse(&r->arena, ev->body, NULL, &body, NULL, NULL))
         return 0;
-    if (str_eq(json_get_text(&r->arena, body, STR("effects")), STR("redo")))
-        r->redo_to = ev->seq;
+    if (str_eq(json_get_text(&r->arena, body, STR("effects")), STR("redo"))) {
+        r->redo = mem_grow(r->redo, (r->n_redo + 1) * sizeof *r->redo);
+        r->redo[r->n_redo++] = (struct cut){json_get_int(body, STR("to_seq"), 0), ev->seq};
+    }
     r->keep_to = ev->seq; /* one that says nothing cut off none that completed, but maybe some that failed */
     return 0;
 }
@@ -184,6 +202,7 @@ enum tide_code chain_load(struct tide_session *s, struct chain *ret, struct tide
         code = store_read(s->store, &s->head, l->chain_seq, 0, find_choice, &r, err);
     code = code ? code : store_read(s->store, &s->head, l->chain_seq, 0, read_event, &r, err);
     free(r.wait_key);
+    free(r.redo);
     arena_done(&r.arena);
     return code;
 }

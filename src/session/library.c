@@ -117,8 +117,12 @@ enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq,
         b->expect_seq = expect_seq;
         code = store_write(s, b, &result, err);
     }
-    if (!code && n)
+    for (size_t i = 0; i < n && !code; i++) {
+        if (!card_changes(&list[i]))
+            continue;
         card_renew(s, whole);
+        break;
+    }
     if (!code && ret_seq)
         *ret_seq = result.last_seq;
     arena_done(&a);

@@ -218,7 +218,7 @@ static void finish(struct files_store *s, struct part *p)
     save_states(s, p);
     if (given_back)
         p->l->clean_end = p->l->end;
-    if (given_back || p->has_state)
+    if (given_back || p->has_state || p->card.len) /* one older than the card would hide what is gone behind it */
         cache_save_head(s, p->l, p->summary);
 }
 

@@ -203,7 +203,7 @@ enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct 
 }
 
 /* With digests at once; the snapshot will be ours, so that of the other is kept aside. */
-enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct tide_err *err)
+static enum tide_code write_begun(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), line = BUF_INIT(2 * SNAPSHOT_MAX);
@@ -227,6 +227,38 @@ enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct 
                  "session %s had a snapshot of another program and no log: it has one now, the snapshot is kept as "
                  "sessions/%s",
                  l->id, kept);
-    log_forget(s, l);
     return TIDE_OK;
+}
+
+/*
+ * Two processes may find the same snapshot. There is no log yet whose lock would tell them apart, so the snapshot's does; who
+ * comes second must see the log of the first, because its own would take that one's place, with all that was appended.
+ */
+enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    char path[FILES_PATH], name[FILES_PATH];
+    struct env_file *snapshot = NULL;
+    struct env_stat st;
+    enum tide_code code;
+
+    files_path(s, path, "sessions", l->id, ".json");
+    code = ops->open(s->base.env, path, ENV_READ, &snapshot, err);
+    if (!code) {
+        l->busy = true;
+        pthread_mutex_unlock(&s->mu);
+        code = ops->lock(snapshot, LOCK_MS, err);
+        pthread_mutex_lock(&s->mu);
+        l->busy = false;
+    }
+    log_name(name, l->id, false);
+    files_path(s, path, "sessions", name, "");
+    code = code ? code : ops->stat(s->base.env, path, &st, err);
+    if (!code && st.kind == ENV_ABSENT)
+        code = write_begun(s, l, err);
+    if (snapshot)
+        ops->close(snapshot);
+    if (!code || code == TIDE_NOT_FOUND)
+        log_forget(s, l); /* whoever asked looks again */
+    return code == TIDE_NOT_FOUND ? TIDE_OK : code;
 }

@@ -110,6 +110,7 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
         return code;
     }
     l->exists = true;
+    l->opened = ++s->clock;
     l->dev = st.dev;
     l->ino = st.ino;
     l->h.first_seq = 1; /* as long as nothing is in it */
@@ -283,6 +284,7 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
         l->hidden = !is_revealed(s, l);
     fresh = !l->file;
     if (fresh) {
+        locked = false; /* what the caller has the lock of is gone */
         code = open_file(s, l, err);
         if (code || !l->exists || l->text)
             return code;
@@ -304,6 +306,7 @@ enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool lock
 {
     const struct env_ops *ops = s->base.env->ops;
     struct env_file *file = l->file;
+    int64_t opened = l->opened;
     enum tide_code code;
 
     if (l->busy && !locked)
@@ -315,7 +318,7 @@ enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool lock
     if (ops->lock(file, 0, err))
         return TIDE_OK; /* somebody is at it: what is known was told */
     code = refresh(s, l, true, err);
-    if (l->file == file)
+    if (l->opened == opened)
         ops->unlock(file);
     return code;
 }

@@ -9,7 +9,6 @@
 
 #include "store/files_store.h"
 
-#define LOCK_MS 30000
 #define MAKE_MAX 64 /* made at once: their syncs go out side by side, and the directory has one for all */
 
 /* ---- forks ---- */
@@ -288,6 +287,7 @@ static bool take_over(struct files_store *s, struct making *m)
         m->h.epoch = l->line_epoch = b->events[b->n - 1].epoch;
     }
     l->file = TAKE(m->file);
+    l->opened = ++s->clock;
     l->dev = st.dev;
     l->ino = st.ino;
     l->exists = true;
@@ -521,6 +521,36 @@ static void refuse_held(struct files_store *s, struct files_log *l, struct batch
         batch_refuse_held(b, who);
 }
 
+/*
+ * Who appends holds the lock of the log until the lease and the cards are written. Without it a lease that is just being taken
+ * would not be seen, and cards that are just being written would come behind the log's end: of a session that is gone.
+ */
+static enum tide_code lock_log(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    struct env_file *file = l->file;
+    int64_t opened = l->opened;
+    enum tide_code code;
+
+    l->busy = true; /* it stays where it is while others are looked at */
+    if (!file)
+        return TIDE_OK;
+    pthread_mutex_unlock(&s->mu);
+    code = s->base.env->ops->lock(file, LOCK_MS, err);
+    pthread_mutex_lock(&s->mu);
+    code = code ? code : log_refresh(s, l, true, err);
+    if (code && code != TIDE_CORRUPT)
+        return code;
+    return l->opened == opened ? TIDE_OK
+                               : tide_fail(err, TIDE_BUSY, "the log of session '%s' was replaced: try again", l->id);
+}
+
+static void unlock_log(struct files_store *s, struct files_log *l)
+{
+    if (l->file)
+        s->base.env->ops->unlock(l->file);
+    l->busy = false;
+}
+
 void files_delete(struct files_store *s, struct batch *b)
 {
     bool hidden = (b->flags & BATCH_HIDDEN) != 0;
@@ -538,13 +568,15 @@ void files_delete(struct files_store *s, struct batch *b)
         batch_refuse(b, code, "%s", err.msg);
     else if (l->exists ? l->hidden != hidden : !code || hidden) /* of one whose log is gone the rest can go, too */
         batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
+    else if ((code = lock_log(s, l, &err)) != TIDE_OK)
+        batch_refuse(b, code, "%s", err.msg);
     else
         refuse_held(s, l, b);
     if (!b->code)
         refuse_kids(s, b);
-    l = log_of(s, str_from(b->session));
     if (!b->code && (code = erase(s, l, &err)) != TIDE_OK)
         batch_refuse(b, code, "%s", err.msg);
+    unlock_log(s, l);
     s->base.env->ops->unlock(s->lock);
 }
 

@@ -5,7 +5,7 @@
  */
 #include "store/files_plan.h"
 
-#define LOCK_MS 30000
+#define TRIES 8
 
 /* ---- a session's log, locked ---- */
 
@@ -15,9 +15,12 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
     const struct env_ops *ops = s->base.env->ops;
     enum tide_code code = TIDE_OK;
 
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0;; i++) {
         struct env_file *file;
+        int64_t opened;
 
+        if (i == TRIES) /* without its lock nothing is written */
+            return tide_fail(err, TIDE_BUSY, "the log of session '%s' is replaced again and again: try again", l->id);
         code = log_refresh(s, l, false, err);
         if (!code && l->text) {
             code = foreign_write(s, l, err);
@@ -28,15 +31,16 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
             return code;
         l->busy = true;
         file = l->file;
+        opened = l->opened;
         pthread_mutex_unlock(&s->mu);
         code = ops->lock(file, LOCK_MS, err);
         pthread_mutex_lock(&s->mu);
         code = code ? code : log_refresh(s, l, true, err);
-        if (code || (l->file == file && !l->unverified))
+        if (code || (l->opened == opened && !l->unverified))
             break;
-        if (l->file == file && (code = foreign_upgrade(s, l, err)) != TIDE_OK)
+        if (l->opened == opened && (code = foreign_upgrade(s, l, err)) != TIDE_OK)
             break;
-        if (l->file == file)
+        if (l->opened == opened)
             log_forget(s, l); /* its lock goes with it */
         l->busy = false;      /* it was deleted meanwhile, or another took its place */
     }

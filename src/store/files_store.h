@@ -34,6 +34,7 @@
 #define FILES_PATH 1200
 #define BLOCK_EVENTS 256                 /* events between two offsets of the index */
 #define ALLOCATE_STEP ((int64_t)1 << 20) /* space that is reserved at a time behind a log that is being written */
+#define LOCK_MS 30000                    /* that a lock of another process is waited for */
 #define LOGS_MAX 256                     /* logs that are kept open */
 #define PIECE_BYTES ((size_t)1 << 20)
 #define TAKEN_BACK                                                                                                     \
@@ -58,6 +59,7 @@ struct files_lease {
 struct files_log {
     char id[TIDE_ID_SIZE];
     struct env_file *file; /* NULL: closed */
+    int64_t opened;        /* which opening that is: addresses and inodes are used again */
     uint64_t dev, ino;
     bool exists, hidden;
     bool unverified; /* some lines are somebody else's */

@@ -319,5 +319,29 @@ else
     skip 'a session that is deleted under a step' 'there is no file of its own'
 fi
 
+# ---- a rollback that redoes means what it cut off, not what an earlier one kept ----
+cat >payer <<'EOF'
+#!/bin/sh
+tidemark step base -- true
+test -e first && { tidemark step other -- sh -c 'echo other >>others'; exit 1; }
+tidemark step pay -- sh -c 'echo paid >>paid'
+exit "$(cat ends)"
+EOF
+chmod +x payer
+echo 1 >ends
+tidemark exec --session payer -- ./payer >/dev/null 2>&1
+tidemark sessions rollback payer --to 4 --reuse-effects >/dev/null
+touch first
+tidemark resume payer >/dev/null 2>&1
+other=$(tidemark log show payer | grep '"kind":"tool.started".*"tool":"other"' | json '$.seq')
+tidemark sessions rollback payer --to "$((other - 1))" --redo-effects >/dev/null
+echo 0 >ends
+tidemark resume payer >/dev/null 2>&1
+check_is 'what was cut off happens again' 2 "$(wc -l <others)"
+rm first
+tidemark sessions rollback payer --to "$((other - 1))" --redo-effects >/dev/null
+check_status 'it goes on' 0 tidemark resume payer
+check_is 'what an earlier rollback kept does not' 1 "$(wc -l <paid)"
+
 check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
 finish

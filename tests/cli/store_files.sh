@@ -166,8 +166,9 @@ carded() {
 fresh
 forked=$(tidemark sessions fork prog)
 check 'a fork has its cards' carded "$forked"
+tidemark token rotate ask >/dev/null
+check 'a token from outside is on the card' carded ask
 tidemark sessions send one 'hello' >/dev/null
-check 'what came from outside is on the card' carded one
 tidemark sessions rollback one --to 2 >/dev/null
 check 'so is a rollback' carded one
 tidemark sessions export ask >ask.export
@@ -325,6 +326,23 @@ sed -i '8s/"kinD"/"kind"/' $logs/one.messages.jsonl
 truncate -s -5 $logs/one.messages.jsonl
 check_is 'a cut tail is mended' '{"seq":8}' "$(tidemark log append one --kind note.made 2>err)"
 check 'and what it took is said' grep -q 'sessions/one.json knows events up to 8: those are lost' err
+
+# ---- the same when who wrote the card was killed: what was kept of the log before is no proof that nothing is missing ----
+rm -rf d
+tidemark sessions new --id one >/dev/null
+before=$(stat -c %s $logs/one.messages.jsonl)
+mkfifo carded.pipe
+"$TIDE_BIN" log append one - --sync each <carded.pipe >carded.acks &
+writer=$!
+exec 6>carded.pipe
+echo '{"kind":"session.updated","title":"on the card"}' >&6
+wait_for has_lines carded.acks 0
+kill -KILL $writer
+wait $writer 2>/dev/null
+exec 6>&-
+truncate -s "$before" $logs/one.messages.jsonl
+tidemark store check >out 2>err
+check_is 'an end that is gone behind a kill is named' '5 1' "$? $(grep -c '^one: its log ends at event 1, sessions/one.json knows of 2' out)"
 
 # ---- a fork without its parent hides no other ----
 rm -rf d

@@ -30,7 +30,7 @@ static struct batch *batch_at(int i)
     struct event events[300];
     size_t n = i == 5 ? 300 : 3;
     struct batch *b;
-    char id[8];
+    char id[16];
 
     for (size_t k = 0; k < n; k++)
         events[k] = ev;
@@ -73,7 +73,7 @@ static bool is_whole(struct store *s, int i)
     int64_t n = 0, want = i == 5 ? 300 : 3;
     struct tide_err why;
     struct head h;
-    char id[8];
+    char id[16];
 
     snprintf(id, sizeof id, "s%d", i);
     if (store_head(s, str_from(id), &h, &why) == TIDE_NOT_FOUND)
