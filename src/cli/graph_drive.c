@@ -33,7 +33,7 @@ struct driving {
     struct arena arena;
     int how; /* as in struct graph_ending */
     bool quiet;
-    atomic_bool announced, told; /* which session it is; that it is being stopped */
+    atomic_bool announced, told, held; /* which session it is; that it is being stopped; that it is held */
 };
 
 /* ---- what the graph needs ---- */
@@ -298,6 +298,15 @@ static void announce(struct driving *d)
         fprintf(stderr, "session %s\n", id);
 }
 
+/* Who waits for it wants to know why it stands still, however quiet it is to be. */
+static void say_held(struct driving *d, const struct tide_graph_event *e)
+{
+    bool held = e->what == TIDE_GRAPH_NOTICE && !e->node && e->text && strstr(e->text, EXEC_HELD);
+
+    if (held && d->quiet && d->how != END_STREAM && !atomic_exchange(&d->held, true))
+        graph_view_say(d->view, e->text);
+}
+
 static void on_event(void *arg, const struct tide_graph_event *e)
 {
     struct driving *d = arg;
@@ -310,6 +319,7 @@ static void on_event(void *arg, const struct tide_graph_event *e)
     }
     if (e->agent)
         chat_log(&d->chat, e->agent);
+    say_held(d, e);
     graph_view_event(d->view, e);
 }
 

@@ -28,7 +28,8 @@
 #define EXEC_MEMORY_MAX ((size_t)64 << 20) /* bytes of all keys and values of one graph's memory */
 #define EXEC_DRAFT_MAX 512                 /* events of pure work that are gathered before they are appended */
 #define EXEC_CHEAP_MS 5                    /* a pure node that took less is done again rather than waited for */
-#define EXEC_GATHER_MS 50                  /* and how long */
+#define EXEC_HELD "the run is held and goes on by itself when the store can be written" /* ends what is told of that */
+#define EXEC_GATHER_MS 50                                                               /* and how long */
 
 enum { GRAPH_GO_ON, GRAPH_BY_PERSON, GRAPH_BY_SHUTDOWN };
 
@@ -261,6 +262,12 @@ void end_failed(struct exec *x, const struct place *p, const char *name, const c
 void end_decided(struct exec *x, struct job *j);
 void end_unsettled(struct exec *x, const char *name, const char *message);
 void end_effect_started(struct exec *x, const struct place *p, const char *name, int64_t visit);
+void end_effect_over(struct exec *x, const struct place *p, const char *name, int64_t visit, struct str output);
+
+/* ---- resume_reuse.c */
+
+/* It must happen once: the graph says so, or did when it began, and nobody has allowed it to happen again since. */
+bool effect_is_once(const struct exec *x, const struct place *p, const char *name, int64_t visit);
 
 /* ---- exec_inner.c */
 bool inner_begin(struct exec *x, const struct place *p, const char *name, const struct task *t); /* false: it failed */

@@ -36,6 +36,19 @@ static void put_effect_end(struct exec *x, const char *kind, const char *name, i
     exec_close(x);
 }
 
+static bool is_once(const struct job *j)
+{
+    return effect_is_once(j->x, &j->place, j->name, j->visit);
+}
+
+void end_effect_over(struct exec *x, const struct place *p, const char *name, int64_t visit, struct str output)
+{
+    if (!effect_is_once(x, p, name, visit))
+        return;
+    put_effect_end(x, "tool.completed", name, visit, "result", output);
+    x->must_sync = true;
+}
+
 static struct str error_json(struct exec *x, const char *code, const char *message)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(1 << 16);
@@ -152,13 +165,13 @@ static void complete(struct job *j, struct str output, int64_t ms)
     if (!code && j->place.node->type == SPEC_ROUTER && !j->n_ways)
         code = tide_fail(&err, TIDE_NOT_FOUND, "no route holds, and there is no `otherwise`");
     if (code) {
-        if (node_is_once(j->place.node) && parsed && v.task)
+        if (is_once(j) && parsed && v.task)
             keep_result(j, parsed);
         fail(j, code == TIDE_CONFLICT ? "conflict" : code == TIDE_TOO_BIG ? "too_big" : "choice", err.msg, false);
     } else {
         put_values(j, &v);
-        if (node_is_once(j->place.node) && !(v.task && v.task->happened))
-            put_effect_end(x, "tool.completed", j->name, j->visit, "result", output);
+        if (!(v.task && v.task->happened))
+            end_effect_over(x, &j->place, j->name, j->visit, output);
         exec_keep(x, j->place.node, ms);
         if (deciding) {
             put_deciding(j, output, ms);
@@ -205,11 +218,12 @@ static bool may_help(const char *code)
     return true;
 }
 
-static bool is_retried(const struct spec_node *n, const struct task *t, const char *code, bool again)
+static bool is_retried(const struct job *j, const struct task *t, const char *code, bool again)
 {
+    const struct spec_node *n = j->place.node;
     bool named = !n->retry_on.n && may_help(code);
 
-    if (node_is_once(n) || n->type == SPEC_SUBGRAPH || n->type == SPEC_MAP)
+    if (is_once(j) || n->type == SPEC_SUBGRAPH || n->type == SPEC_MAP)
         return false; /* a person decides; what is inside has attempts of its own */
     for (size_t i = 0; i < n->retry_on.n; i++)
         named |= str_eq(n->retry_on.at[i], str_from(code));
@@ -301,9 +315,9 @@ static void fail(struct job *j, const char *code, const char *message, bool agai
 
     if (!t)
         return;
-    if (node_is_once(j->place.node) && !j->told)
+    if (is_once(j) && !j->told)
         put_effect_end(x, "tool.failed", j->name, j->visit, "error", error);
-    if (is_retried(j->place.node, t, code, again)) {
+    if (is_retried(j, t, code, again)) {
         try_again(j, error, message);
         return;
     }
@@ -372,7 +386,7 @@ void end_job(struct exec *x, struct job *j)
         end_decided(x, j);
     else if (j->ok)
         end_complete(x, &j->place, j->name, buf_view(&j->result.output), ms);
-    else if (j->result.unknown && node_is_once(j->place.node))
+    else if (j->result.unknown && is_once(j))
         end_unsettled(x, j->name, j->result.message);
     else
         end_failed(x, &j->place, j->name, j->result.code, j->result.message, !j->hopeless);
@@ -404,7 +418,7 @@ void end_effect_started(struct exec *x, const struct place *p, const char *name,
     struct json_out *o;
     char key[33];
 
-    if (!node_is_once(p->node))
+    if (!effect_is_once(x, p, name, visit))
         return;
     run_idempotency(key, x->run, arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit));
     o = open_effect(x, "tool.started", name, visit);

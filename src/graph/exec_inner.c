@@ -255,7 +255,9 @@ void inner_item_over(struct exec *x, const struct place *p, const char *name, st
         return;
     }
     exec_keep(x, p->node, ms);
-    put_item(x, p, json_parse(&x->scratch, output, NULL, &v, NULL, NULL) ? STR("null") : end_without_secrets(x, v));
+    output = json_parse(&x->scratch, output, NULL, &v, NULL, NULL) ? STR("null") : end_without_secrets(x, v);
+    put_item(x, p, output);
+    end_effect_over(x, p, name, visit, output);
     exec_open_node(x, "node.completed", name, visit);
     json_out_kint(&x->draft.out, STR("ms"), ms);
     exec_close(x);

@@ -160,12 +160,13 @@ static bool is_work(const struct spec_node *n)
 static void put_started(struct exec *x, const struct place *p, const char *name, int64_t visit, int64_t attempt,
                         const char *branch)
 {
+    bool once = effect_is_once(x, p, name, visit);
     struct json_out *o = exec_open_node(x, "node.started", name, visit);
 
     json_out_kstr_opt(o, STR("branch"), str_from(branch));
     if (attempt)
         json_out_kint(o, STR("attempt"), attempt);
-    json_out_kstr(o, STR("effect"), str_from(spec_effect_words[p->node->effect]));
+    json_out_kstr(o, STR("effect"), str_from(spec_effect_words[once ? SPEC_ONCE : p->node->effect]));
     exec_close(x);
     exec_note(x, &(struct tide_graph_event){.what = TIDE_GRAPH_NODE_START,
                                             .node = name,
@@ -336,7 +337,7 @@ struct str plan_known_output(struct exec *x, const struct place *p)
 }
 
 /* It must happen once and was begun: only who knows more goes on. True: it is taken care of. */
-static bool settle_once(struct exec *x, const struct place *p, const char *name)
+static bool settle_as(struct exec *x, const struct place *p, const char *name)
 {
     const struct task *t = map_get(&x->view->content.position.active, str_from(name));
 
@@ -352,6 +353,21 @@ static bool settle_once(struct exec *x, const struct place *p, const char *name)
         return true;
     end_unsettled(x, name, "");
     return true;
+}
+
+/* As what it began counts, whatever the graph says of it now. */
+static bool settle_once(struct exec *x, const struct place *p, const char *name)
+{
+    const struct task *t = map_get(&x->view->content.position.active, str_from(name));
+    struct place then = *p;
+    struct spec_node once = *p->node;
+
+    if (t && effect_is_once(x, p, name, t->visit)) {
+        once.effect = SPEC_ONCE;
+        once.type = SPEC_FUNCTION;
+        then.node = &once;
+    }
+    return settle_as(x, &then, name);
 }
 
 static void begin_again(struct exec *x, const struct place *p, const char *name, const struct task *t, int64_t attempt)

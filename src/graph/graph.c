@@ -345,9 +345,14 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
 static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     struct exec *x = arg;
+    const char *what =
+        x->opt->on_store_error_continue ? "pure work goes on in memory until the store can be written" : EXEC_HELD;
+    char text[sizeof why->msg + 100];
 
+    if (why)
+        snprintf(text, sizeof text, "%s: %s", why->msg, what);
     if (!why || !waited_ms)
-        exec_tell_now(x, why ? why->msg : "the store can be written again: going on");
+        exec_tell_now(x, why ? text : "the store can be written again: going on");
     return atomic_load(&x->g->stop) != GRAPH_GO_ON;
 }
 

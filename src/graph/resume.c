@@ -55,6 +55,18 @@ static bool may_fall_back(const struct outlook *o)
     return o->n_refused && o->opt->fallback;
 }
 
+/* Who said --fallback is told first why that does not help. */
+static void put_final_first(struct outlook *o)
+{
+    for (size_t i = 1; i < o->n_refused && o->refused[0].kind == REFUSED_HERE; i++)
+        if (o->refused[i].kind == REFUSED_FOR_GOOD) {
+            struct refusal final = o->refused[i];
+
+            memmove(o->refused + 1, o->refused, i * sizeof final);
+            o->refused[0] = final;
+        }
+}
+
 /* Only when it is another: to compare. Without it nodes are still found by their names. */
 static void read_before(struct outlook *o)
 {
@@ -108,6 +120,8 @@ enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, c
         code = outlook_judge(o, err);
     if (!code && may_fall_back(o))
         code = outlook_fall_back(o, err);
+    if (o->opt->fallback)
+        put_final_first(o);
     return code;
 }
 

@@ -126,9 +126,10 @@ const char *outlook_likely(struct outlook *o, const char *from, const char *to);
 /* ---- resume_reuse.c */
 
 struct kept_effect {
-    const char *name, *now; /* then, and in the graph that is to run; now NULL: it is not in it, or may happen again */
+    const char *name, *now;   /* then, and in the graph that is to run; now NULL: it is not in it */
     int64_t visit, from, seq; /* from: of its start; seq: of the last that is known of it */
     enum { KEPT_CUT, KEPT_FAILED, KEPT_DONE } state;
+    struct kept_effect *other; /* an older one of the same name now */
 };
 
 struct kept_rename {
@@ -138,6 +139,7 @@ struct kept_rename {
 
 struct kept {
     struct map effects; /* call_id -> struct kept_effect *, oldest first */
+    struct map named;   /* name now -> the newest of them */
     struct kept_rename *renamed;
     size_t n_renamed, cap_renamed;
     struct arena arena;
@@ -155,6 +157,8 @@ void kept_resolve(struct kept *k, const struct spec_graph *g, const char *const 
 const char *kept_name_now(struct kept *k, const struct spec_graph *g, const char *const *renames, const char *name,
                           int64_t since);
 bool kept_done(const struct kept *k, const char *name, int64_t visit); /* it answers from the log; k may be NULL */
+bool kept_has(const struct kept *k, const char *name,
+              int64_t visit); /* it began as one that must happen once; the same */
 
 /* What must happen once and is in the log: completes the node with what it gave then. `when`: before what, for the notice. */
 bool reuse_result(struct exec *x, const struct place *p, const char *name, int64_t visit, const char *when);

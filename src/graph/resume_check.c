@@ -83,14 +83,20 @@ enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
 
 /* ---- other names ---- */
 
+static bool was_there(const struct outlook *o, const char *name)
+{
+    struct place p;
+
+    return place_find(o->before ? o->before->spec->graph : o->x->graph, str_from(name), &p);
+}
+
 static bool is_known(const struct outlook *o, const char *name)
 {
     const struct content *c = &o->x->view->content;
     struct str n = str_from(name);
-    struct place p;
 
     return map_get(&c->visits, n) || map_get(&c->position.ready, n) || map_get(&c->position.active, n) ||
-           place_find(o->before ? o->before->spec->graph : o->x->graph, n, &p);
+           was_there(o, name);
 }
 
 /* What runs inside a node is named after it. */
@@ -142,9 +148,27 @@ static void check_rename(struct outlook *o, const char *from, const char *to)
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, from,
                        WORDS(o, "%s'%s' is in the middle of what runs inside it", map, from),
                        "take a checkpoint before it, or rename it when it is complete");
+    else if (place_find(o->x->graph, str_from(from), &p) && was_there(o, to))
+        outlook_refuse(
+            o, REFUSED_FOR_GOOD, TIDE_INVALID, from,
+            WORDS(o, "%s'%s' is in this graph, and '%s' is another node that was there before", map, from, to),
+            "leave it out");
     else if (place_find(o->x->graph, str_from(from), &p))
         outlook_warn(
             o, WORDS(o, "node '%s' is in the graph as well: what is recorded of it counts for '%s' now", from, to));
+}
+
+/* One node has one new name. */
+static bool check_alone(struct outlook *o, const char *const *rename)
+{
+    for (const char *const *r = o->opt->renames; r < rename; r += 2)
+        if (strcmp(r[0], rename[0]) == 0) {
+            outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, r[0],
+                           WORDS(o, "--map %s=%s and --map %s=%s contradict each other", r[0], r[1], r[0], rename[1]),
+                           "give one of them");
+            return false;
+        }
+    return true;
 }
 
 static bool check_renames(struct outlook *o)
@@ -152,7 +176,8 @@ static bool check_renames(struct outlook *o)
     size_t n = o->n_refused;
 
     for (const char *const *r = o->opt->renames; r && r[0] && r[1]; r += 2)
-        check_rename(o, r[0], r[1]);
+        if (check_alone(o, r))
+            check_rename(o, r[0], r[1]);
     return o->n_refused == n;
 }
 
@@ -254,9 +279,11 @@ static enum tide_code check_effects(struct outlook *o, struct tide_err *err)
     enum tide_code code;
 
     if (!o->rollback && !o->fork) {
-        if (o->unreadable && has_once(o->x->graph))
+        if (o->unreadable && (has_once(o->x->graph) || (o->before && has_once(o->before->spec->graph))))
             outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_CORRUPT, NULL,
-                           "it was rolled back, and what of that must not happen again cannot be read",
+                           o->s->state->ledger.rollbacks
+                               ? "it was rolled back, and what of that must not happen again cannot be read"
+                               : "the graph is another, and what it must not do again cannot be read",
                            "look, then --checkpoint ID --redo-effects goes on");
         check_kept(o);
         return TIDE_OK;
@@ -296,12 +323,17 @@ static enum tide_code open_view(struct outlook *o, struct tide_err *err)
     return state_decode(buf_view(&text), &x->view, err);
 }
 
-/* What was rolled back and must not happen again, as it will be when it starts there. */
+/*
+ * What was rolled back and must not happen again, as it will be when it starts there. Another graph may no longer say what
+ * must happen once: what is open and began as such is known from there, too.
+ */
 static enum tide_code read_kept(struct outlook *o, struct tide_err *err)
 {
+    const char *before = o->s->state->content.position.graph_digest;
+    bool changed = before && strcmp(before, o->x->g->digest) != 0;
     enum tide_code code;
 
-    if (!o->rollback && !o->fork && !o->s->state->ledger.rollbacks)
+    if (!o->rollback && !o->fork && !o->s->state->ledger.rollbacks && !changed)
         return TIDE_OK;
     code = kept_load(o->s->store, &o->s->head, &o->kept, err);
     o->unreadable = code == TIDE_CORRUPT;

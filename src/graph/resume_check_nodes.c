@@ -126,9 +126,12 @@ static void check_inputs(struct outlook *o, const char *name, const struct task 
     }
 }
 
-static bool is_stuck(const struct task *t, const struct place *p)
+/* What it was when it began counts, whatever the graph says of it now. */
+static bool is_stuck(const struct outlook *o, const char *name, const struct task *t, const struct place *p)
 {
-    return node_is_once(p->node) && (t->state == TASK_RUNNING || t->state == TASK_FAILED);
+    bool once = node_is_once(p->node) || kept_has(o->kept, name, t->visit);
+
+    return once && (t->state == TASK_RUNNING || t->state == TASK_FAILED);
 }
 
 void outlook_ask(struct outlook *o, const char *name, const char *how)
@@ -146,7 +149,7 @@ void outlook_ask(struct outlook *o, const char *name, const char *how)
 
 static void check_once(struct outlook *o, const char *name, const struct task *t, const struct place *p)
 {
-    if (is_stuck(t, p) && !t->happened) /* happened: what it gave is in the log, and is taken from there */
+    if (is_stuck(o, name, t, p) && !t->happened) /* happened: what it gave is in the log, and is taken from there */
         outlook_ask(o, name, t->state == TASK_FAILED ? "failed" : "was cut");
 }
 
@@ -173,13 +176,23 @@ static bool was_unsettled(const struct outlook *o, const char *name)
 
 /* ---- what was allowed by name ---- */
 
+static void check_both(struct outlook *o)
+{
+    for (const char *const *name = o->opt->retry; name && *name; name++)
+        if (is_named(o->opt->happened, *name))
+            outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, *name,
+                           WORDS(o, "--happened %s and --retry %s contradict each other", *name, *name),
+                           "give one of them");
+}
+
 static void check_named(struct outlook *o, const char *option, const char *const *names)
 {
     for (; names && *names; names++) {
         const struct task *t = map_get(&o->x->view->content.position.active, str_from(*names));
         struct place p;
 
-        if ((!t || !place_find(o->x->graph, str_from(*names), &p) || !is_stuck(t, &p)) && !was_unsettled(o, *names))
+        if ((!t || !place_find(o->x->graph, str_from(*names), &p) || !is_stuck(o, *names, t, &p)) &&
+            !was_unsettled(o, *names))
             outlook_refuse(
                 o, REFUSED_FOR_GOOD, TIDE_INVALID, *names,
                 WORDS(o, "%s %s: no node of this name that must happen once failed or was cut", option, *names),
@@ -308,6 +321,7 @@ static void check_tasks(struct outlook *o, const struct map *tasks)
 
 void outlook_nodes(struct outlook *o)
 {
+    check_both(o);
     check_tasks(o, &o->x->view->content.position.active);
     check_tasks(o, &o->x->view->content.position.ready);
     check_named(o, "--retry", o->opt->retry);

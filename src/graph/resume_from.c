@@ -256,7 +256,7 @@ enum tide_code outlook_fall_back(struct outlook *o, struct tide_err *err)
     if (fits)
         say_instead(o);
     else if (!code)
-        outlook_refuse(o, REFUSED_HERE, o->refused[0].code, NULL,
+        outlook_refuse(o, REFUSED_FOR_GOOD, o->refused[0].code, NULL,
                        arena_printf(&o->arena, "no valid checkpoints found for session %s", o->s->head.id), "");
     return code;
 }

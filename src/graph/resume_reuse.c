@@ -14,6 +14,7 @@
 
 struct reading {
     struct kept *kept;
+    int64_t set; /* seq of the last memory.set */
     struct arena scratch;
 };
 
@@ -75,6 +76,59 @@ static void read_renamed(struct reading *r, const struct event *ev, const struct
                              arena_dup(&k->arena, json_get_text(&r->scratch, body, STR("to"))).ptr, ev->seq};
 }
 
+/* What runs inside a node is named after it. NULL: it is not about this one. */
+static const char *renamed(struct arena *a, const char *name, const char *from, const char *to)
+{
+    size_t len = strlen(from);
+
+    if (strncmp(name, from, len) != 0 || (name[len] && name[len] != '#'))
+        return NULL;
+    return arena_printf(a, "%s%s", to, name + len);
+}
+
+/* What it is called at the end of what was read so far. */
+static const char *name_then(struct kept *k, const struct kept_effect *e)
+{
+    const char *name = e->name, *next;
+
+    for (size_t i = 0; i < k->n_renamed; i++)
+        if (k->renamed[i].seq > e->from && (next = renamed(&k->arena, name, k->renamed[i].from, k->renamed[i].to)))
+            name = next;
+    return name;
+}
+
+/* It began again as one that may be repeated: a graph said so, and a person. */
+static void read_node_started(struct reading *r, const struct event *ev, const struct json *body)
+{
+    struct str effect = json_get_text(&r->scratch, body, STR("effect")),
+               name = json_get_text(&r->scratch, body, STR("node"));
+    int64_t visit = json_get_int(body, STR("visit"), 1);
+
+    (void)ev;
+    if (!effect.len || str_eq(effect, STR("once")))
+        return;
+    for (struct map_entry *e = map_next(&r->kept->effects, NULL); e; e = map_next(&r->kept->effects, e)) {
+        const struct kept_effect *f = e->value;
+
+        if (f->state != KEPT_DONE && f->visit == visit && str_eq(str_from(name_then(r->kept, f)), name))
+            map_remove(&r->kept->effects, map_key(e));
+    }
+}
+
+/* Of items of maps older logs have no tool.completed: what they gave stands in the memory.set right before. */
+static void read_node_completed(struct reading *r, const struct event *ev, const struct json *body)
+{
+    struct str name = json_get_text(&r->scratch, body, STR("node"));
+    const char *call =
+        arena_printf(&r->scratch, "node:%.*s#%" PRId64, STR_ARG(name), json_get_int(body, STR("visit"), 1));
+    struct kept_effect *e = map_get(&r->kept->effects, str_from(call));
+
+    if (!e || e->state != KEPT_CUT || name.ptr[name.len - 1] != ']' || r->set != ev->seq - 1)
+        return;
+    e->seq = r->set;
+    e->state = KEPT_DONE;
+}
+
 /* One that says nothing of effects cuts none but those that failed. */
 static void read_rollback(struct reading *r, const struct event *ev, const struct json *body)
 {
@@ -88,11 +142,15 @@ static int read_event(void *arg, const struct event *ev)
     static const struct {
         const char *kind;
         void (*read)(struct reading *, const struct event *, const struct json *);
-    } rows[] = {{"tool.started", read_started}, {"tool.completed", read_ended},         {"tool.failed", read_ended},
-                {"tool.unknown", read_ended},   {"session.rolled_back", read_rollback}, {"node.renamed", read_renamed}};
+    } rows[] = {
+        {"tool.started", read_started},      {"tool.completed", read_ended},         {"tool.failed", read_ended},
+        {"tool.unknown", read_ended},        {"session.rolled_back", read_rollback}, {"node.renamed", read_renamed},
+        {"node.started", read_node_started}, {"node.completed", read_node_completed}};
     struct reading *r = arg;
     struct json *body;
 
+    if (str_eq(ev->kind, STR("memory.set")))
+        r->set = ev->seq;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (!str_eq(ev->kind, str_from(rows[i].kind)))
             continue;
@@ -106,7 +164,7 @@ static int read_event(void *arg, const struct event *ev)
 
 enum tide_code kept_load(struct store *store, const struct head *head, struct kept **ret, struct tide_err *err)
 {
-    struct reading r = {mem_zero(sizeof *r.kept), ARENA_INIT};
+    struct reading r = {mem_zero(sizeof *r.kept), 0, ARENA_INIT};
     enum tide_code code;
 
     r.kept->arena = (struct arena)ARENA_INIT;
@@ -122,6 +180,7 @@ void kept_free(struct kept *k)
     if (!k)
         return;
     map_done(&k->effects, NULL);
+    map_done(&k->named, NULL);
     free(k->renamed);
     arena_done(&k->arena);
     free(k);
@@ -138,16 +197,6 @@ void kept_forget(struct kept *k, int64_t after)
 }
 
 /* ---- names ---- */
-
-/* What runs inside a node is named after it. NULL: it is not about this one. */
-static const char *renamed(struct arena *a, const char *name, const char *from, const char *to)
-{
-    size_t len = strlen(from);
-
-    if (strncmp(name, from, len) != 0 || (name[len] && name[len] != '#'))
-        return NULL;
-    return arena_printf(a, "%s%s", to, name + len);
-}
 
 /* The latest of its names that this graph knows. */
 static void follow(struct arena *a, const struct spec_graph *g, const char *from, const char *to, const char **name,
@@ -179,13 +228,15 @@ const char *kept_name_now(struct kept *k, const struct spec_graph *g, const char
 
 void kept_resolve(struct kept *k, const struct spec_graph *g, const char *const *renames)
 {
+    map_done(&k->named, NULL);
     for (struct map_entry *e = map_next(&k->effects, NULL); e; e = map_next(&k->effects, e)) {
         struct kept_effect *f = e->value;
-        struct place p;
 
         f->now = kept_name_now(k, g, renames, f->name, f->from);
-        if (f->now && (!place_find(g, str_from(f->now), &p) || !node_is_once(p.node)))
-            f->now = NULL;
+        if (!f->now)
+            continue;
+        f->other = map_get(&k->named, str_from(f->now));
+        map_put(&k->named, str_from(f->now), f);
     }
 }
 
@@ -194,12 +245,9 @@ static const struct kept_effect *kept_find(const struct kept *k, const char *nam
 {
     const struct kept_effect *found = NULL;
 
-    for (struct map_entry *e = map_next(&k->effects, NULL); e; e = map_next(&k->effects, e)) {
-        const struct kept_effect *f = e->value;
-
-        if (f->now && f->visit == visit && strcmp(f->now, name) == 0 && (!found || f->from > found->from))
+    for (const struct kept_effect *f = map_get(&k->named, str_from(name)); f; f = f->other)
+        if (f->visit == visit && (!found || f->from > found->from))
             found = f;
-    }
     return found;
 }
 
@@ -208,6 +256,16 @@ bool kept_done(const struct kept *k, const char *name, int64_t visit)
     const struct kept_effect *f = k ? kept_find(k, name, visit) : NULL;
 
     return f && f->state == KEPT_DONE;
+}
+
+bool kept_has(const struct kept *k, const char *name, int64_t visit)
+{
+    return k && kept_find(k, name, visit);
+}
+
+bool effect_is_once(const struct exec *x, const struct place *p, const char *name, int64_t visit)
+{
+    return node_is_once(p->node) || (kept_has(x->kept, name, visit) && !map_get(&x->run->retry, str_from(name)));
 }
 
 /* ---- using it ---- */
@@ -223,8 +281,9 @@ static int take_result(void *arg, const struct event *ev)
     struct json *body;
     const struct json *v;
 
-    if (!json_parse(r->arena, arena_dup(r->arena, ev->body), NULL, &body, NULL, NULL) &&
-        (v = json_get(body, STR("result"))))
+    if (json_parse(r->arena, arena_dup(r->arena, ev->body), NULL, &body, NULL, NULL))
+        return 1;
+    if ((v = json_get(body, STR("result"))) || ((v = json_get(body, STR("values"))) && (v = v->first)))
         r->json = json_source(v);
     return 1;
 }
@@ -258,7 +317,7 @@ bool reuse_result(struct exec *x, const struct place *p, const char *name, int64
 
 bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64_t visit)
 {
-    const struct kept_effect *f = x->kept && node_is_once(p->node) ? kept_find(x->kept, name, visit) : NULL;
+    const struct kept_effect *f = x->kept ? kept_find(x->kept, name, visit) : NULL;
 
     if (!f || (f->state != KEPT_DONE && map_get(&x->run->retry, str_from(name))))
         return false;

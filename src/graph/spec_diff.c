@@ -76,10 +76,29 @@ static const char *lost_output(const struct spec_node *old, const struct spec_no
     return NULL;
 }
 
+/* It had to happen once and may be repeated now, itself or something inside it; NULL: neither. */
+static const char *repeatable(const struct spec_node *old, const struct spec_node *new)
+{
+    size_t n = old->graph && new->graph ? old->graph->nodes.n : 0;
+    const char *inside = NULL;
+
+    if (old->effect == SPEC_ONCE && old->type == SPEC_FUNCTION && (new->effect != SPEC_ONCE || new->type != old->type))
+        return old->id.len ? old->id.ptr : "its items";
+    if (old->node && new->node)
+        return repeatable(old->node, new->node);
+    for (size_t i = 0; i < n && !inside; i++) {
+        const struct spec_node *in = &old->graph->nodes.at[i], *now = spec_find(new->graph, in->id);
+
+        inside = now ? repeatable(in, now) : NULL;
+    }
+    return inside;
+}
+
 static void judge(struct arena *a, const struct spec_graph *before, const struct spec_graph *after,
                   struct spec_diff_node *d)
 {
     const struct spec_node *old = d->before, *new = d->after;
+    const char *again;
     bool itself = memcmp(old->digest, new->digest, DIGEST_SIZE) == 0, ways = same_ways(before, old, after, new);
 
     d->change = itself && ways ? SPEC_SAME : SPEC_COMPATIBLE;
@@ -89,6 +108,12 @@ static void judge(struct arena *a, const struct spec_graph *before, const struct
                             : "it and its ways changed";
     if (itself)
         return;
+    again = repeatable(old, new);
+    if (again)
+        d->why = arena_printf(a,
+                              "%s had to happen once and may be repeated now; where it began it still needs a word: "
+                              "--happened, --retry or --reuse-effects",
+                              again);
     d->needs = new_inputs(a, old, new);
     if (old->type != new->type)
         d->why = arena_printf(a, "was %s, is %s", spec_node_words[old->type], spec_node_words[new->type]);

@@ -58,6 +58,20 @@ cat >one.json <<'END'
 END
 check_is 'two nodes do not become one' '--map r=s' "$(tidemark graph diff two.json one.json | grep -o -- '--map .*')"
 
+cat >once.json <<'END'
+{"tidemark_graph": 1, "id": "once", "entry": "p", "nodes": [
+  {"id": "p", "type": "function", "effect": "once", "program": ["true"]},
+  {"id": "m", "type": "map", "over": "{1}", "node": {"type": "function", "effect": "once", "program": ["true"]}},
+  {"id": "s", "type": "subgraph", "graph": {"id": "in", "entry": "q", "nodes": [
+    {"id": "q", "type": "function", "effect": "once", "program": ["true"]}]}}],
+ "edges": [{"from": "p", "to": "m"}, {"from": "m", "to": "s"}]}
+END
+sed 's/"once", "program"/"pure", "program"/' once.json >pure.json
+check_is 'what had to happen once and may be repeated now is named' "  compatible  p  p had to happen once
+  compatible  m  its items had to happen once
+  compatible  s  q had to happen once" "$(tidemark graph diff once.json pure.json | grep -o '^.* had to happen once')"
+check_is 'the other way round it is not' 0 "$(tidemark graph diff pure.json once.json | grep -c 'had to happen once')"
+
 # ---- sessions under way ----
 refuses 'without a store there are none' 3 'store' graph diff old.json new.json --against-live
 tidemark run old.json --session asks -q >out 2>&1

@@ -336,6 +336,33 @@ damage d2 1
 refuses 'and when there is none, nothing begins anew in silence' 5 'no valid checkpoints found for session d2' \
     sessions resume d2 --set api_key=good
 
+# ---- a full disk ----
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+    size=1
+    on_files && size=1300000 # more than a log has reserved
+    cat >full.json <<END
+{"tidemark_graph": 1, "id": "full", "entry": "a", "nodes": [{"id": "a", "type": "function", "outputs": ["x"],
+  "program": ["sh", "-c", "cat /dev/zero >small/fill; printf '{\"x\":\"%0${size}d\"}' 1"]}]}
+END
+    mkdir small
+    export -f wait_for
+    : >held.err
+    TIDEMARK_STORE=$(store_at "$work/small/s") unshare -m bash -c 'mount -t tmpfs -o size=3m tmpfs small || exit 77
+        "$TIDE_BIN" run full.json --session held --quiet >held.out 2>held.err &
+        wait_for grep -q "the run is held" held.err
+        rm -f small/fill
+        wait $!'
+    status=$?
+    if [ $status -eq 77 ]; then
+        skip 'held by a full disk' 'cannot mount'
+    else
+        check_is 'held by a full disk it says so once, however quiet, and goes on' '0 1' \
+            "$status $(grep -c '^tidemark: .*: the run is held and goes on by itself when the store can be written$' held.err)"
+    fi
+else
+    skip 'held by a full disk' 'needs root and mount namespaces'
+fi
+
 # ---- at a terminal ----
 if ! command -v tmux >/dev/null; then
     skip 'what is never stored is asked for' 'no tmux here'

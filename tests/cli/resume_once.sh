@@ -87,6 +87,66 @@ refuses 'an item of a map' 10 "node 'm#1[0]' must happen once and was cut" sessi
 check_status 'which may be tried again' 0 tidemark sessions resume c4 --checkpoint "$(first c4)" --reuse-effects --retry 'm#1[0]' --quiet
 check_is 'and is, once' 'a pay a pay ' "$(world)"
 
+# ---- items of a map that completed ----
+cat >items.json <<'END'
+{"tidemark_graph": 1, "id": "items", "entry": "m", "nodes": [
+  {"id": "m", "type": "map", "over": "{1, 2}", "parallel": 1, "outputs": ["all"], "node": {"type": "function", "effect": "once",
+   "outputs": ["r"], "program": ["sh", "-c", "echo item >>world; echo {\\\"r\\\": 5}"]}},
+  {"id": "last", "type": "function", "retries": 0, "inputs": ["all"], "outputs": ["z"],
+   "program": ["sh", "-c", "test -e ok && echo {\\\"z\\\": 1}"]}],
+ "edges": [{"from": "m", "to": "last"}]}
+END
+rm -f world ok
+tidemark run items.json --session i1 --quiet >out 2>err
+check 'nothing is said of items that completed' eval '! grep -q "must happen once\|was cut" err'
+check 'nor by why' eval '! tidemark why i1 | grep -q -- "--retry\|must happen once"'
+check 'nor are they cut in the timeline' eval '! tidemark sessions timeline i1 | grep -q " cut"'
+: >ok
+check_is 'they answer from the log' 'z: 1 item item ' \
+    "$(tidemark sessions resume i1 --checkpoint "$(first i1)" --reuse-effects --quiet) $(world)"
+
+# ---- a graph that takes it for something that may be repeated ----
+sed 's/"once"/"pure"/' pay.json >pure.json
+sed 's/"once"/"pure"/' each.json >each_pure.json
+sed 's/"once"/"pure"/' inside.json >inside_pure.json
+for weak in again pure; do
+    killed "w$weak" pay.json
+    seq=$(last "w$weak")
+    refuses "what was cut is asked about, $weak" 10 "node 'pay' must happen once and was cut: find out" \
+        sessions resume "w$weak" --graph $weak.json
+    refuses "also from a checkpoint, $weak" 10 "node 'pay' must happen once and was cut: find out" \
+        sessions resume "w$weak" --graph $weak.json --checkpoint "$(first "w$weak" 2)" --reuse-effects
+    check_is "nothing was written, $weak" "$seq" "$(last "w$weak")"
+    check_is "with a word it goes on, $weak" 'z: 1 a pay pay ' \
+        "$(tidemark sessions resume "w$weak" --graph $weak.json --retry pay --quiet) $(world)"
+done
+killed w3 each.json
+refuses 'an item of a map, too' 10 "node 'm#1[0]' must happen once and was cut" sessions resume w3 --graph each_pure.json
+killed w4 inside.json
+refuses 'and what is inside a node' 10 "node 's#1/pay' must happen once and was cut" sessions resume w4 --graph inside_pure.json
+check_is 'none of them happened again' 'a pay ' "$(world)"
+
+# ---- words that contradict each other, or what is there ----
+killed o1 pay.json
+refuses 'happened, and not' 2 '--happened pay and --retry pay contradict each other' sessions resume o1 --happened pay --retry pay
+refuses 'two new names' 2 '--map pay=buy and --map pay=z contradict each other' \
+    sessions resume o1 --graph buy.json --map pay=buy --map pay=z
+refuses 'a node that is there is not forgotten as another' 2 "'pay' is in this graph, and 'z' is another node" \
+    sessions resume o1 --map pay=z
+refuses 'who said --fallback is not told to' 10 "node 'pay' must happen once and was cut" \
+    sessions resume o1 --checkpoint "$(first o1 2)" --reuse-effects --fallback
+check_is 'nothing was done' 'a pay ' "$(world)"
+cat >beside.json <<END
+{"tidemark_graph": 1, "id": "beside", "entry": "e", "nodes": [{"id": "e", "type": "lua", "code": "return {}"},
+  {"id": "pay", $pay}, {"id": "y", "type": "lua", "code": "return {y = 1}", "outputs": ["y"]}],
+ "edges": [{"from": "e", "to": "pay"}, {"from": "e", "to": "y"}]}
+END
+killed o2 beside.json
+mark=$(tidemark sessions checkpoints o2 | grep unsettled | sed -n 1p | cut -d' ' -f1)
+check 'one that is unsettled' test -n "$mark"
+refuses 'the reason that --fallback cannot help with comes first' 10 "tidemark: node 'pay' must happen once and was cut" \
+    sessions resume o2 --checkpoint "$mark" --fallback
+
 # ---- steps of programs ----
 cat >program.sh <<'END'
 "$TIDE_BIN" step one -- sh -c 'echo one >>world; test -e ok' || exit $?

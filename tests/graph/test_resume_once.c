@@ -221,6 +221,255 @@ static void what_happened_under_another_name_does_not_happen_again(void **state)
     }
 }
 
+/* ---- items of maps ---- */
+
+#define EACH_THEN(effect)                                                                                              \
+    GRAPH("\"entry\":\"a\",\"nodes\":[" WORK("a", "") ",{\"id\":\"b\",\"type\":\"map\",\"over\":\"{1,2}\","            \
+                                                      "\"parallel\":1,\"outputs\":[\"all\"],\"node\":{\"type\":"       \
+                                                      "\"function\",\"callback\":\"work\",\"retries\":0,\"effect\":"   \
+                                                      "\"" effect                                                      \
+                                                      "\",\"outputs\":[\"b\"]}}," WORK("c", "") "],\"edges\":[" EDGE(  \
+                                                          "a", "b") "," EDGE("b", "c") "]")
+
+static int count_completed(void *arg, const struct event *ev)
+{
+    *(int *)arg += str_eq(ev->kind, STR("tool.completed"));
+    return 0;
+}
+
+static void items_that_completed_are_known_to_have(void **state)
+{
+    struct tide_graph_options opt = {.rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
+    tide_session *s;
+    struct wanted w;
+    struct life l;
+    int n = 0;
+
+    (void)state;
+    begin(&l, EACH_THEN("once"));
+    fails_at(&l, "c");
+    s = open_session(&l);
+    OK(store_read(s->store, &s->head, 1, 0, count_completed, &n, &err));
+    tide_session_close(s);
+    assert_int_equal(n, 2);
+    w = checkpoint(&l, "node_start", "a");
+    opt.checkpoint = w.id;
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 b#1[0]#1 b#1[1]#1 c#1 a#1 c#1");
+    HOLDS(l.memory, "\"all\":[1,1]");
+    end(&l);
+}
+
+static void put_raw(tide_session *s, const char *kind, const char *body)
+{
+    const struct tide_new_event ev = {.kind = kind, .body = body, .body_len = strlen(body)};
+
+    OK(session_append(s, 0, &ev, 1, NULL, &err));
+}
+
+/* As they were written before: the end of an item is its node's alone. */
+static void items_of_older_logs_are_known_by_the_end_of_their_node(void **state)
+{
+    const struct kept_effect *done, *cut;
+    struct kept *k = NULL;
+    tide_session *s;
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    s = open_session(&l);
+    put_raw(s, "tool.started", "{\"call_id\":\"node:m#1[0]#1\",\"tool\":\"m#1[0]\",\"effect\":\"once\"}");
+    put_raw(s, "tool.started", "{\"call_id\":\"node:m#1[1]#1\",\"tool\":\"m#1[1]\",\"effect\":\"once\"}");
+    put_raw(s, "memory.set", "{\"frame\":\"m#1\",\"values\":{\"0\":{\"r\":1}}}");
+    put_raw(s, "node.completed", "{\"node\":\"m#1[0]\",\"visit\":1,\"ms\":0}");
+    tide_session_close(s);
+    s = open_session(&l);
+    OK(kept_load(s->store, &s->head, &k, &err));
+    done = map_get(&k->effects, STR("node:m#1[0]#1"));
+    cut = map_get(&k->effects, STR("node:m#1[1]#1"));
+    assert_int_equal(done->state, KEPT_DONE);
+    assert_int_equal(done->seq, tide_session_last_seq(s) - 1); /* what it gave */
+    assert_int_equal(cut->state, KEPT_CUT);
+    kept_free(k);
+    tide_session_close(s);
+    end(&l);
+}
+
+/* ---- another graph takes it for something that may be repeated ---- */
+
+#define CHAIN_B(effect) CHAIN("a", "b", "c", ",\"effect\":\"" effect "\"", "")
+#define INSIDE_B(effect)                                                                                               \
+    GRAPH("\"entry\":\"a\",\"nodes\":[" WORK(                                                                          \
+        "a", "") ",{\"id\":\"b\",\"type\":\"subgraph\",\"outputs\":[\"in\"],"                                          \
+                 "\"graph\":{\"tidemark_graph\":1,\"id\":\"i\",\"entry\":\"in\",\"nodes\":[" WORK(                     \
+                     "in", ",\"effect\":\"" effect                                                                     \
+                           "\"") "]}}," WORK("c", "") "],\"edges\":[" EDGE("a", "b") "," EDGE("b", "c") "]")
+
+static const struct weaker {
+    const char *before, *after, *node, *first, *done; /* calls until it failed; when c failed */
+} weaker[] = {
+    {CHAIN_B("once"), CHAIN_B("idempotent"), "b", "a#1 b#1", "a#1 b#1 c#1"},
+    {CHAIN_B("once"), CHAIN_B("pure"), "b", "a#1 b#1", "a#1 b#1 c#1"},
+    {INSIDE_B("once"), INSIDE_B("pure"), "b#1/in", "a#1 b#1/in#1", "a#1 b#1/in#1 c#1"},
+    {EACH_THEN("once"), EACH_THEN("pure"), "b#1[1]", "a#1 b#1[0]#1 b#1[1]#1", "a#1 b#1[0]#1 b#1[1]#1 c#1"},
+};
+#define EACH_WEAKER(w) (const struct weaker *w = weaker; w < weaker + sizeof weaker / sizeof weaker[0]; w++)
+
+static void what_failed_as_once_needs_a_word_in_a_weaker_graph(void **state)
+{
+    (void)state;
+    for
+        EACH_WEAKER(w)
+        {
+            const char *const names[] = {w->node, NULL};
+            struct tide_graph_options opt = {.retry = names};
+            char want[200];
+            struct life l;
+
+            begin(&l, w->before);
+            fails_at(&l, w->node);
+            use_graph(&l, w->after);
+            refused(&l, NULL, TIDE_UNSETTLED, "must happen once and failed");
+            assert_int_equal(go(&l, &opt), TIDE_OK);
+            snprintf(want, sizeof want, "%s %s#1 c#1", w->first, w->node);
+            expect_calls(&l, want);
+            end(&l);
+        }
+}
+
+static void what_completed_as_once_answers_in_a_weaker_graph(void **state)
+{
+    (void)state;
+    for
+        EACH_WEAKER(w)
+        {
+            struct tide_graph_options opt = {.rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
+            struct wanted from;
+            char want[200];
+            struct life l;
+
+            begin(&l, w->before);
+            fails_at(&l, "c");
+            use_graph(&l, w->after);
+            from = checkpoint(&l, "node_start", "a");
+            for (int i = 0; i < 2; i++) { /* and what answered answers again */
+                snprintf(l.w.fail, sizeof l.w.fail, "c");
+                l.w.fail_times = 1 - i;
+                opt.checkpoint = from.id;
+                assert_int_equal(go(&l, &opt), i ? TIDE_OK : TIDE_FAILED);
+            }
+            snprintf(want, sizeof want, "%s a#1 c#1 a#1 c#1", w->done);
+            expect_calls(&l, want);
+            end(&l);
+        }
+}
+
+static void who_says_that_it_happened_is_believed_in_a_weaker_graph(void **state)
+{
+    static const char *const b[] = {"b", NULL};
+    struct tide_graph_options opt = {.happened = b, .memory = "{\"b\":7}"};
+    struct wanted from;
+    struct life l;
+
+    (void)state;
+    begin(&l, CHAIN_B("once"));
+    fails_at(&l, "b");
+    from = checkpoint(&l, "node_start", "a");
+    use_graph(&l, CHAIN_B("pure"));
+    snprintf(l.w.fail, sizeof l.w.fail, "c");
+    l.w.fail_times = 1;
+    assert_int_equal(go(&l, &opt), TIDE_FAILED);
+    opt = (struct tide_graph_options){.checkpoint = from.id, .rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 c#1 a#1 c#1");
+    HOLDS(l.memory, "\"b\":7");
+    end(&l);
+}
+
+/* With a word it runs as the graph has it, and from then on that counts. */
+static void what_was_allowed_once_is_what_the_graph_says(void **state)
+{
+    static const char *const b[] = {"b", NULL};
+    struct tide_graph_options opt = {.retry = b};
+    struct wanted from;
+    struct life l;
+
+    (void)state;
+    begin(&l, CHAIN_B("once"));
+    fails_at(&l, "b");
+    use_graph(&l, CHAIN_B("idempotent"));
+    l.w.fail_times = 1;
+    assert_int_equal(go(&l, &opt), TIDE_FAILED);
+    from = checkpoint(&l, "node_start", "b");
+    opt = (struct tide_graph_options){.checkpoint = from.id};
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "a#1 b#1 b#1 b#1 c#1");
+    end(&l);
+}
+
+/* ---- what contradicts itself ---- */
+
+static void one_that_is_there_does_not_become_another(void **state)
+{
+    static const char *const map[] = {"b", "c", NULL};
+    const struct tide_graph_options opt = {.renames = map};
+    struct life l;
+
+    (void)state;
+    begin(&l, ONCE);
+    fails_at(&l, "b");
+    refused(&l, &opt, TIDE_INVALID, "'b' is in this graph, and 'c' is another node");
+    use_graph(&l, CHAIN_B("pure"));
+    refused(&l, &opt, TIDE_INVALID, "'b' is in this graph, and 'c' is another node");
+    end(&l);
+}
+
+static void a_weaker_node_of_another_name_needs_a_word(void **state)
+{
+    static const char *const map[] = {"b", "x", NULL};
+    const struct tide_graph_options opt = {.renames = map};
+    struct life l;
+
+    (void)state;
+    begin(&l, ONCE);
+    fails_at(&l, "b");
+    use_graph(&l, CHAIN("a", "x", "c", ",\"effect\":\"pure\"", ""));
+    refused(&l, &opt, TIDE_UNSETTLED, "node 'x' must happen once and failed");
+    end(&l);
+}
+
+static void words_that_contradict_each_other_are_refused(void **state)
+{
+    static const char *const b[] = {"b", NULL}, *const map[] = {"b", "x", "b", "c", NULL};
+    const struct tide_graph_options both = {.retry = b, .happened = b}, twice = {.renames = map};
+    struct life l;
+
+    (void)state;
+    begin(&l, ONCE);
+    fails_at(&l, "b");
+    refused(&l, &both, TIDE_INVALID, "--happened b and --retry b contradict each other");
+    use_graph(&l, X_ONCE);
+    refused(&l, &twice, TIDE_INVALID, "--map b=x and --map b=c contradict each other");
+    end(&l);
+}
+
+static void who_said_fallback_is_told_why_it_does_not_help(void **state)
+{
+    static const char *const no[] = {"no", NULL};
+    struct tide_graph_options opt = {.retry = no};
+    struct life l;
+
+    (void)state;
+    begin(&l, ABC);
+    fails_at(&l, "b");
+    use_graph(&l, CHAIN("a", "x", "c", "", ""));
+    refused(&l, &opt, TIDE_INVALID, "node 'b', which is to run next, is not in this graph");
+    opt.fallback = 1;
+    refused(&l, &opt, TIDE_INVALID, "--retry no: no node of this name");
+    LACKS(l.err.msg, "is not in this graph");
+    end(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -232,6 +481,16 @@ int main(void)
         cmocka_unit_test(old_and_new_names_are_understood_beside_a_rename),
         cmocka_unit_test(a_name_that_was_recorded_need_not_be_given_again),
         cmocka_unit_test(what_happened_under_another_name_does_not_happen_again),
+        cmocka_unit_test(items_that_completed_are_known_to_have),
+        cmocka_unit_test(items_of_older_logs_are_known_by_the_end_of_their_node),
+        cmocka_unit_test(what_failed_as_once_needs_a_word_in_a_weaker_graph),
+        cmocka_unit_test(what_completed_as_once_answers_in_a_weaker_graph),
+        cmocka_unit_test(who_says_that_it_happened_is_believed_in_a_weaker_graph),
+        cmocka_unit_test(what_was_allowed_once_is_what_the_graph_says),
+        cmocka_unit_test(one_that_is_there_does_not_become_another),
+        cmocka_unit_test(a_weaker_node_of_another_name_needs_a_word),
+        cmocka_unit_test(words_that_contradict_each_other_are_refused),
+        cmocka_unit_test(who_said_fallback_is_told_why_it_does_not_help),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
