@@ -120,7 +120,8 @@ static enum tide_code open_failed(int errnum, const char *path, struct tide_err 
     struct stat st;
 
     if (errnum == ELOOP && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-        return tide_fail(err, TIDE_DENIED, "open '%s': is a symbolic link, which is not followed: put the file itself there", path);
+        return tide_fail(err, TIDE_DENIED,
+                         "open '%s': is a symbolic link, which is not followed: put the file itself there", path);
     if (errnum == ENOENT)
         return tide_fail(err, TIDE_NOT_FOUND, "open '%s': no such file", path);
     if (errnum == EEXIST)
