@@ -112,8 +112,6 @@ static void check_batch(struct files_store *s, struct part *p, struct batch *b)
         batch_fail(b, &p->err, &s->orphans, &s->base);
     } else if (!p->l->exists || (p->l->hidden && (b->flags & (BATCH_ACQUIRE | BATCH_INPUT)))) {
         batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
-    } else if (!p->l->hidden && p->l->h.last_seq < p->l->h.first_seq) {
-        batch_refuse(b, TIDE_NOT_FOUND, "no session '%s': its log holds no event", b->session);
     } else {
         check_lease(s, p, b);
     }
