@@ -228,6 +228,7 @@ check 'its tool is gone' eval "! kill -0 $(cat tool.pid) 2>/dev/null"
 type_line /resume
 shows '/resume goes on where it was' 'Checked\.'
 check_is 'the tool did not run again' 1 "$(wc -l <ledger)"
+shows 'and it asks for more' '^›$'
 terminal send-keys C-c
 shows 'Ctrl-C at the prompt warns' 'Ctrl-C again, or /quit, leaves'
 terminal send-keys C-c

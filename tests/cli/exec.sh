@@ -151,8 +151,8 @@ wait
 
 # ---- signals ----
 script slow <<'E'
-echo $$ >slow.pid
 trap 'echo trapped >trapped; exit 3' TERM
+echo $$ >slow.pid
 while :; do sleep 0.05; done
 E
 ignored=$((0x$(awk '/^SigIgn/ { print $2 }' /proc/$$/status) & 1)) # SIGHUP, by whoever started us
