@@ -327,17 +327,34 @@ static enum tide_code refuse_asked(const struct rescue *r, const char *checkpoin
                      checkpoint, r->session, r->damage.msg);
 }
 
-/* The newest whose state can be read. */
+static int note_seq(void *seq, const struct event *ev)
+{
+    *(int64_t *)seq = ev->seq;
+    return 0;
+}
+
+/* The last event before the damage. A fork stands on all that is before it: the logs alone must be enough to load it. */
+static int64_t whole_to(struct store *store, const struct head *h)
+{
+    struct tide_err damage;
+    int64_t seq = h->first_seq - 1;
+
+    (void)!store_read(store, h, h->first_seq, h->last_seq, note_seq, &seq, &damage);
+    return seq;
+}
+
+/* The newest before the damage whose state can be read. */
 static enum tide_code choose_readable(struct store *store, const struct head *h, const struct found *f,
                                       const char *checkpoint, bool fallback, struct rescue *ret,
                                       struct state **ret_state, struct tide_err *err)
 {
     size_t asked = find_asked(f, checkpoint), from = asked == f->n && fallback ? 0 : asked;
+    int64_t whole = whole_to(store, h);
 
     for (size_t i = from; i < f->n; i++) {
         const struct mark_at *m = &f->at[i];
 
-        if (m->can_resume && !is_cut_off(store, h, m->seq) && !state_load(store, h, m->seq, ret_state, NULL, err)) {
+        if (m->can_resume && m->seq <= whole && !is_cut_off(store, h, m->seq) && !state_load(store, h, m->seq, ret_state, NULL, err)) {
             memcpy(ret->checkpoint, m->id, sizeof ret->checkpoint);
             ret->seq = m->seq;
             return TIDE_OK;
@@ -384,7 +401,7 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
     *ret = (struct rescue){0};
     code = session_resolve(store_of(store), str_from(id), ret->session, err);
     code = code ? code : store_head(store_of(store), str_from(ret->session), &h, err);
-    if (!code && !tide_session_open(store, ret->session, TIDE_SESSION_READ, &whole, &ret->damage)) {
+    if (!code && !tide_session_open(store, ret->session, TIDE_SESSION_APPEND, &whole, &ret->damage)) {
         tide_session_close(whole);
         code = tide_fail(err, TIDE_INVALID, "session '%s' is not damaged", ret->session);
     }

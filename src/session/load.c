@@ -94,6 +94,25 @@ static enum tide_code parent_head(struct store *store, const struct head *head, 
     return code ? tide_wrap(err, "read the parent of '%s'", head->id) : TIDE_OK;
 }
 
+enum tide_code history_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err)
+{
+    struct head at = *head, parent;
+    enum tide_code code = TIDE_OK;
+    bool on = store->ops->prove != NULL;
+
+    while (on && !code) {
+        if (!at.held || !at.holder_alive) /* who holds it has done so */
+            code = store->ops->prove(store, &at, to, err);
+        on = at.parent_id[0] != 0;
+        to = at.parent_seq;
+        if (on && !code)
+            code = parent_head(store, &at, &parent, err);
+        if (on && !code)
+            at = parent;
+    }
+    return code;
+}
+
 enum tide_code fork_depth_check(struct store *store, const struct head *parent, struct tide_err *err)
 {
     struct head at = *parent, next;

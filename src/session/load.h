@@ -25,6 +25,9 @@ enum tide_code state_catch_up(struct store *store, const struct head *head, stru
 enum tide_code read_through(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
                             void *arg, struct tide_err *err) MUST_CHECK;
 
+/* For who is about to go on behind event `to`: a stored state says nothing of the events before it, a log's file may. */
+enum tide_code history_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err) MUST_CHECK;
+
 /* Refuses to stand one more fork on this session: loading goes from fork to parent, and must not go for ever. */
 #define FORKS_DEEP 1000
 enum tide_code fork_depth_check(struct store *store, const struct head *parent, struct tide_err *err) MUST_CHECK;

@@ -137,8 +137,10 @@ static enum tide_code judge(struct recovering *m, const struct head *h, int64_t 
         return code;
     memcpy(j->id, h->id, sizeof j->id);
     j->settled = settle_lapsed(&d, s, m->now_ms);
-    if (j->settled || is_stale(h, s, wake_ms))
-        code = make_batch(m, h, s, &d, &j->batch, err);
+    if (j->settled || is_stale(h, s, wake_ms)) {
+        code = history_prove(m->store, h, h->last_seq, err);
+        code = code ? code : make_batch(m, h, s, &d, &j->batch, err);
+    }
     draft_done(&d);
     if (!code)
         describe(m, j, s);

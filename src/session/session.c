@@ -112,6 +112,8 @@ enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
             s->state = anew;
         }
     }
+    if (!code && s->flags & TIDE_SESSION_APPEND)
+        code = history_prove(s->store, &s->head, s->head.last_seq, err);
     s->stale = code != TIDE_OK; /* half caught up is not to be trusted, and there must be a state to hold */
     if (!code)
         s->owner.next_seq = s->state->seq + 1;

@@ -107,16 +107,19 @@ static void put_hex(struct json_out *o, const char *key, const unsigned char *by
     json_out_kstr(o, str_from(key), str_from(text));
 }
 
-static void write_head(struct files_log *l, struct str summary, struct buf *out)
+static void write_head(struct files_store *s, struct files_log *l, struct str summary, struct buf *out)
 {
     const struct files_block *b = l->n_blocks ? &l->blocks[l->n_blocks - 1] : NULL;
     struct json_out o = json_out_to(out);
+    struct env_stat st;
 
     json_out_begin(&o, '{');
     json_out_kint(&o, STR("end"), l->end);
     json_out_kint(&o, STR("last_line"), l->last_line);
     if (l->clean_end == l->end)
         json_out_kint(&o, STR("clean"), (int64_t)l->ino); /* of this very file: a copy may be older */
+    if (l->clean_end == l->end && l->proved_seq >= l->h.last_seq && !s->base.env->ops->fstat(l->file, &st, NULL))
+        json_out_kint(&o, STR("mtime"), st.mtime_ns);
     json_out_kint(&o, STR("first_seq"), l->h.first_seq);
     json_out_kint(&o, STR("last_seq"), l->h.last_seq);
     json_out_kint(&o, STR("epoch"), l->line_epoch);
@@ -164,7 +167,7 @@ void cache_save_head(struct files_store *s, struct files_log *l, struct str summ
 
     if (s->base.read_only || l->unverified)
         return;
-    write_head(l, summary, &text);
+    write_head(s, l, summary, &text);
     if (!text.failed && !put_proved(s, l->id, "head", &text))
         save_index(s, l);
 }
@@ -193,7 +196,8 @@ static struct json *read_head(struct files_store *s, const char *id, struct aren
     return text.len && !json_parse(a, text, NULL, &v, NULL, NULL) && v->type == JSON_OBJECT ? v : NULL;
 }
 
-bool cache_load_head(struct files_store *s, struct files_log *l)
+/* That nobody but its writers touched a file since it was given back, its time tells: a hint, against editors, not enemies. */
+bool cache_load_head(struct files_store *s, struct files_log *l, const struct env_stat *st)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf file = BUF_INIT(HEAD_MAX);
@@ -223,6 +227,8 @@ bool cache_load_head(struct files_store *s, struct files_log *l)
     l->end = end;
     l->last_line = last_line;
     l->line_epoch = h.epoch;
+    if (l->clean_end == end && st->size == end && json_get_int(v, STR("mtime"), 0) == st->mtime_ns)
+        l->proved_seq = h.last_seq;
     l->state_seq = json_get_int(v, STR("state"), 0);
     take_block(l, &a, v);
     l->saved = l->first_block;

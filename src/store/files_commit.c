@@ -198,9 +198,11 @@ static void save_states(struct files_store *s, struct part *p)
 static void finish(struct files_store *s, struct part *p)
 {
     struct tide_err err = {TIDE_OK, ""};
-    bool given_back = p->changed && !p->lease.boot[0];
+    bool given_back = !p->lease.boot[0] && (p->changed || p->n_lines);
 
     note_lines(p);
+    if (p->l->proved_seq >= p->l->h.last_seq)
+        p->l->proved_seq = p->h.last_seq;
     p->l->h = p->h;
     p->l->end += (int64_t)p->lines.len;
     p->l->looked = p->l->end;

@@ -115,7 +115,7 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
     l->ino = st.ino;
     l->h.first_seq = 1; /* as long as nothing is in it */
     l->h.sid = (int64_t)st.ino;
-    l->fits = cache_load_head(s, l);
+    l->fits = cache_load_head(s, l, &st);
     s->names_due |= !l->fits; /* what is kept of it was kept by one who was sure of its name */
     if (!l->fits && !l->hidden)
         l->card_seq = card_last_seq(s, l->id); /* before the log is read: that is always ahead */

@@ -293,6 +293,7 @@ static bool take_over(struct files_store *s, struct making *m)
     l->exists = true;
     l->hidden = is_hidden(b);
     l->h = m->h;
+    l->proved_seq = l->h.last_seq;
     l->last_line = m->last_line;
     l->end = l->looked = m->end;
     return true;

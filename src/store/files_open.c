@@ -261,6 +261,7 @@ static const struct store_ops ops = {
     .maintain = files_maintain,
     .head = files_head,
     .read = files_read,
+    .prove = files_prove,
     .checkpoints = files_checkpoints,
     .checkpoint_seq = files_checkpoint_seq,
     .read_all = files_read_all,

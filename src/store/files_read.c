@@ -157,6 +157,7 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
 static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t from, int64_t to, struct piece *p,
                            struct tide_err *err)
 {
+    bool on = from == l->h.first_seq || from <= l->proved_seq + 1;
     unsigned char before[DIGEST_SIZE];
     struct line_walk w = {.s = s};
     struct line_mark m;
@@ -182,6 +183,8 @@ static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t f
         from++;
     }
     walk_done(&w);
+    if (on && from > l->proved_seq)
+        l->proved_seq = from - 1;
     if (l->unverified && p->n) {
         l->chain_seq = p->events[p->n - 1].seq;
         memcpy(l->chain, before, DIGEST_SIZE);
@@ -220,6 +223,48 @@ enum tide_code files_read(struct store *store, const struct head *h, int64_t fro
     }
     arena_done(&p->arena);
     free(p);
+    return code;
+}
+
+static int nothing(void *arg, const struct event *ev)
+{
+    (void)arg, (void)ev;
+    return 0;
+}
+
+/* Next time it need not be read again. */
+static void keep_proof(struct files_store *s, const struct head *h)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct files_log *l;
+
+    pthread_mutex_lock(&s->mu);
+    if (!same_log(s, h, &l, NULL) && !l->busy && !l->torn && !l->damage.code && l->proved_seq >= l->h.last_seq) {
+        l->clean_end = l->end;
+        cache_save_head(s, l, cache_summary(s, l, &a));
+    }
+    pthread_mutex_unlock(&s->mu);
+}
+
+enum tide_code files_prove(struct store *store, const struct head *h, int64_t to, struct tide_err *err)
+{
+    struct files_store *s = files_of(store);
+    int64_t from = 0;
+    struct files_log *l;
+    enum tide_code code;
+
+    pthread_mutex_lock(&s->mu);
+    code = same_log(s, h, &l, err);
+    if (!code) {
+        from = l->proved_seq < l->h.first_seq ? l->h.first_seq : l->proved_seq + 1;
+        to = l->unverified ? 0 : to; /* of another program: nothing tells what they were */
+    }
+    pthread_mutex_unlock(&s->mu);
+    if (code || from > to)
+        return code;
+    code = files_read(store, h, from, to, nothing, NULL, err);
+    if (!code)
+        keep_proof(s, h);
     return code;
 }
 

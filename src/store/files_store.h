@@ -74,6 +74,7 @@ struct files_log {
     int64_t looked;     /* size of the file when it was read to its end */
     int64_t state_seq;  /* of the newest state in the cache; 0: not known */
     int64_t clean_end;  /* it was given back at this length: what is missing of that is lost */
+    int64_t proved_seq; /* up to this event all are what was written: by whoever gave it back, or read since */
     bool fits;          /* what was kept of it in the cache fits: nothing is missing */
     int64_t card_seq;   /* else: that its snapshot knows of; 0: it has none */
     int64_t chain_seq;  /* of lines without digests: the event up to which a reader has computed them, … */
@@ -203,8 +204,8 @@ enum tide_code boot_alive(struct files_store *s, const char *boot, bool *ret_ali
                           struct tide_err *err) MUST_CHECK;
 
 /* ---- files_cache.c */
-/* Where the log was known to end; false: nothing is known that fits the file. */
-bool cache_load_head(struct files_store *s, struct files_log *l);
+/* Where the log was known to end; false: nothing is known that fits the file, which is like this. */
+bool cache_load_head(struct files_store *s, struct files_log *l, const struct env_stat *st);
 void cache_save_head(struct files_store *s, struct files_log *l, struct str summary);
 /* What lists show; empty when it is behind the log. In the arena. */
 struct str cache_summary(struct files_store *s, const struct files_log *l, struct arena *a);
@@ -237,6 +238,7 @@ void pool_sync(struct files_pool *p, struct env_file *const *files, size_t n, en
 enum tide_code files_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 enum tide_code files_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                           struct tide_err *err);
+enum tide_code files_prove(struct store *, const struct head *, int64_t to, struct tide_err *err);
 enum tide_code files_checkpoints(struct store *, const struct head *, bool deleted, int64_t to, store_event_fn *fn,
                                  void *arg, int64_t *ret_total, struct tide_err *err);
 enum tide_code files_checkpoint_seq(struct store *, const struct head *, struct str id, int64_t *ret_seq,

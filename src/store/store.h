@@ -142,6 +142,12 @@ struct store_ops {
                            struct tide_err *err);
 
     /*
+     * For one who is about to write: proves what of the session's own events up to `to` was not proved since others than its
+     * writers may have touched them. TIDE_CORRUPT as read(). NULL: nothing tells whether somebody did.
+     */
+    enum tide_code (*prove)(struct store *, const struct head *, int64_t to, struct tide_err *err);
+
+    /*
      * Hands out the session's checkpoint events (or its checkpoint.deleted events) with seq <= to, newest first, each
      * proved. *ret_total (may be NULL) is how many the backend's cache has in all; fn may be NULL. A cache can be damaged:
      * callers compare with what the ledger says there must be.

@@ -53,7 +53,8 @@ sed 's/{"text": "Seat/{"delay_ms": 600000, "text": "Seat/' "$TIDE_SOURCE/example
 "$agent" k.db slow.json "book me a seat" >killed 2>&1 &
 pid=$!
 end=$((SECONDS + 30))
-until grep -qs '12C.*booked' killed || [ $SECONDS -ge $end ]; do :; done
+# What it shows is a preview: the result goes to disk while the model answers, and a kill before that makes it unknown.
+until "$TIDE_BIN" --store k.db log show travel 2>/dev/null | grep -q 'tool.completed' || [ $SECONDS -ge $end ]; do :; done
 kill -KILL $pid
 wait $pid 2>/dev/null
 "$agent" k.db "$TIDE_SOURCE/examples/agent.json" >out
