@@ -693,7 +693,7 @@ enum tide_agent_what {
     TIDE_AGENT_WAIT,     /* nothing new: ten times a second while a model or a tool works */
     TIDE_AGENT_RETRY,    /* text says why; attempt (from 1) of attempts comes in delay_ms */
     TIDE_AGENT_TOOL,     /* a tool begins: its start is on disk */
-    TIDE_AGENT_TOOL_END, /* text is its result, as the model gets it; a preview: it goes to disk while the model answers */
+    TIDE_AGENT_TOOL_END, /* text is its result, as the model gets it; on disk only when the model has answered */
     TIDE_AGENT_USAGE,    /* tokens and cost of one call */
     TIDE_AGENT_NOTICE,   /* one line for people: a hook that failed, messages that were left out, … */
 };

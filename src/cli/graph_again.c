@@ -330,8 +330,8 @@ static enum tide_code resume_damaged(struct going *a, struct tide_err *err)
     asked = o->checkpoint && str_starts(str_from(r.checkpoint), str_from(o->checkpoint));
     if (!code) {
         say("session %s is damaged: %s", r.session, r.damage.msg);
-        say("%s a fork from checkpoint %s, seq %" PRId64 "%s%s%s", dry ? "it would go on in" : "going on in",
-            r.checkpoint, r.seq, asked ? "" : ", the newest that can be read", r.fork[0] ? ": " : "", r.fork);
+        say("%s fork%s%s, from checkpoint %s, seq %" PRId64 "%s", dry ? "it would go on in a" : "going on in the",
+            r.fork[0] ? " " : "", r.fork, r.checkpoint, r.seq, asked ? "" : ", the newest that can be read");
     }
     if (!code && dry)
         show_rescue(a, &r);

@@ -354,7 +354,8 @@ static enum tide_code choose_readable(struct store *store, const struct head *h,
     for (size_t i = from; i < f->n; i++) {
         const struct mark_at *m = &f->at[i];
 
-        if (m->can_resume && m->seq <= whole && !is_cut_off(store, h, m->seq) && !state_load(store, h, m->seq, ret_state, NULL, err)) {
+        if (m->can_resume && m->seq <= whole && !is_cut_off(store, h, m->seq) &&
+            !state_load(store, h, m->seq, ret_state, NULL, err)) {
             memcpy(ret->checkpoint, m->id, sizeof ret->checkpoint);
             ret->seq = m->seq;
             return TIDE_OK;

@@ -236,10 +236,11 @@ static int nothing(void *arg, const struct event *ev)
 static void keep_proof(struct files_store *s, const struct head *h)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct tide_err ignored;
     struct files_log *l;
 
     pthread_mutex_lock(&s->mu);
-    if (!same_log(s, h, &l, NULL) && !l->busy && !l->torn && !l->damage.code && l->proved_seq >= l->h.last_seq) {
+    if (!same_log(s, h, &l, &ignored) && !l->busy && !l->torn && !l->damage.code && l->proved_seq >= l->h.last_seq) {
         l->clean_end = l->end;
         cache_save_head(s, l, cache_summary(s, l, &a));
     }

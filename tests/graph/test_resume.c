@@ -543,6 +543,22 @@ static void make_snapshot(struct life *l)
     tide_session_close(s);
 }
 
+/* In files the damage is seen before anything is done with the session: what can be had is a fork from before it. */
+static void is_rescued_only_from_before(struct life *l, struct wanted damaged, struct wanted before)
+{
+    struct tide_session *s;
+    struct rescue r;
+    char words[TIDE_ID_SIZE + 40];
+
+    snprintf(words, sizeof words, "event %lld is damaged", (long long)damaged.seq);
+    SAYS(TIDE_CORRUPT, words, tide_session_open(l->w.store, l->session, TIDE_SESSION_APPEND, &s, &err));
+    snprintf(words, sizeof words, "checkpoint '%s' of session", damaged.id);
+    SAYS(TIDE_CORRUPT, words, graph_rescue(l->w.store, l->session, damaged.id, false, false, false, &r, &err));
+    OK(graph_rescue(l->w.store, l->session, NULL, false, false, false, &r, &err));
+    assert_string_equal(r.checkpoint, before.id);
+    rescue_done(&r);
+}
+
 static void a_tampered_checkpoint_is_rejected_by_name(void **state)
 {
     struct tide_graph_options opt = {0};
@@ -557,6 +573,11 @@ static void a_tampered_checkpoint_is_rejected_by_name(void **state)
     before = checkpoint(&l, "node_start", "a");
     make_snapshot(&l);
     damage(&l, a.seq);
+    if (on_files()) {
+        is_rescued_only_from_before(&l, a, before);
+        end(&l);
+        return;
+    }
     opt.checkpoint = a.id;
     snprintf(words, sizeof words, "checkpoint '%s' is damaged", a.id);
     refused(&l, &opt, TIDE_CORRUPT, words);
@@ -578,6 +599,8 @@ static void it_goes_on_from_where_it_stands_when_only_the_past_is_damaged(void *
     struct life l;
 
     (void)state;
+    if (on_files())
+        skip(); /* there the damage is seen */
     begin(&l, ABC);
     fails_at(&l, "c");
     make_snapshot(&l);

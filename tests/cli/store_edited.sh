@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Logs of plain files that somebody edited in the middle, of sessions so long that they are loaded from stored states: whoever
+# would go on behind the damage is refused by name, before anything happens; what is intact is never refused.
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+PATH="$(dirname "$TIDE_BIN"):$PATH"
+export PATH TIDEMARK_STORE=files:d
+logs=d/sessions
+
+# sum ID: of its log.
+sum() {
+    cksum <"$logs/$1.messages.jsonl"
+}
+# edit ID SEQ: another letter in that event, in place.
+edit() {
+    sed "/^{\"seq\":$2,/ s/letters/Letters/" "$logs/$1.messages.jsonl" >edited
+    cat edited >"$logs/$1.messages.jsonl"
+}
+# unedit ID SEQ
+unedit() {
+    sed "/^{\"seq\":$2,/ s/Letters/letters/" "$logs/$1.messages.jsonl" >edited
+    cat edited >"$logs/$1.messages.jsonl"
+}
+# long ID: 3,000 events, given back.
+long() {
+    tidemark sessions new --id "$1" >/dev/null
+    for ((i = 2; i <= 3000; i++)); do
+        echo "{\"values\": {\"key$((i % 20))\": \"letters $i\"}}"
+    done | tidemark log append "$1" - --kind memory.set >/dev/null
+}
+event='{"values": {"one": "more"}}'
+
+tidemark store init >/dev/null
+long a
+check 'it has a stored state' test -f d/cache/a/state-3000
+check_is 'as it is, it takes one more' '{"seq":3001}' "$(tidemark log append a --kind memory.set --data "$event")"
+
+# ---- edited ----
+edit a 700
+before=$(sum a)
+refuses 'an append' 5 "session 'a': event 700 is damaged" log append a --kind memory.set --data "$event"
+refuses 'lines from standard input' 5 "session 'a': event 700 is damaged" log append a - --kind memory.set <<<"$event"
+refuses 'a message' 5 "session 'a': event 700 is damaged" sessions send a hello
+refuses 'an input' 5 "session 'a': event 700 is damaged" log append a --input --kind cancel.requested --data '{}'
+refuses 'a program' 5 "session 'a': event 700 is damaged" exec --session a -- touch "$work/ran"
+check 'which did not run' test ! -e ran
+refuses 'a resume' 5 "event 700 is damaged" resume a
+refuses 'a fork' 5 "session 'a': event 700 is damaged" sessions fork a --id f
+refuses 'a rollback' 5 "session 'a': event 700 is damaged" sessions rollback a --to 2000
+check_is 'nothing was written' "$before" "$(sum a)"
+check_is 'nor made' a "$(tidemark sessions list --ids)"
+check_is 'the good prefix can be read' 699 "$(tidemark log show a --to 699 --json | wc -l)"
+check_is 'and forked' g "$(tidemark sessions fork a --at 699 --id g)"
+check_is 'and gone on from' '{"seq":701}' "$(tidemark log append g --kind memory.set --data "$event")"
+
+# ---- put back, or never changed ----
+unedit a 700
+check_is 'put back, it takes one more' '{"seq":3002}' "$(tidemark log append a --kind memory.set --data "$event")"
+touch "$logs/a.messages.jsonl"
+check_is 'touched, too' '{"seq":3003}' "$(tidemark log append a --kind memory.set --data "$event")"
+cp -r d e
+check_is 'and a copy' '{"seq":3004}' "$(tidemark --store files:e log append a --kind memory.set --data "$event")"
+rm -rf d/cache
+check_is 'and without a cache' '{"seq":3004}' "$(tidemark log append a --kind memory.set --data "$event")"
+
+# ---- a fork stands on its parent ----
+check_is 'a fork behind the event' h "$(tidemark sessions fork a --at 3001 --id h)"
+check_is 'and a fork of that' i "$(tidemark sessions fork h --id i)"
+check_is 'takes one more' '{"seq":3004}' "$(tidemark log append i --kind memory.set --data "$event")"
+edit a 700
+refuses 'not when the parent was edited' 5 "session 'a': event 700 is damaged" log append h --kind memory.set --data "$event"
+refuses "nor the parent's parent" 5 "session 'a': event 700 is damaged" log append i --kind memory.set --data "$event"
+check_is 'one from before the event does' '{"seq":702}' "$(tidemark log append g --kind memory.set --data "$event")"
+unedit a 700
+
+# ---- after a kill ----
+# killed ID: a step that was killed with all that it had.
+killed() {
+    rm -f begun
+    # shellcheck disable=SC2016 # for the inner shell
+    "$TIDE_BIN" exec --session "$1" -- sh -c 'echo $$ >begun.1 && mv begun.1 begun && exec sleep 600' 2>/dev/null &
+    wait_for test -s begun
+    kill -KILL $! "$(cat begun)"
+    wait $! 2>/dev/null
+}
+long k
+killed k
+tidemark recover >out
+check_is 'one that was killed is looked after' '0 interrupted' "$? $(tidemark sessions show k --json | json '$.outcome')"
+killed k
+edit k 1500
+tidemark recover >out 2>err
+check_is 'one that was killed and edited is named by who looks after it' '5 1' "$? $(grep -c "event 1500 is damaged" err)"
+refuses 'and not gone on with' 5 'event 1500 is damaged' resume k
+unedit k 1500
+check_is 'put back, it is looked after' 0 "$(tidemark recover >/dev/null; echo $?)"
+
+# ---- a graph goes on in a fork, at the last checkpoint before the damage ----
+cat >graph.json <<'GRAPH'
+{"tidemark_graph": 1, "id": "g", "entry": "fill", "memory": {"key": ""}, "nodes": [
+  {"id": "fill", "type": "lua", "outputs": ["text"], "code": "return {text = string.rep('letters ', 30000)}"},
+  {"id": "more", "type": "lua", "outputs": ["more"], "code": "return {more = string.rep('letters ', 30000)}"},
+  {"id": "need", "type": "lua", "inputs": ["key"], "outputs": ["done"], "code": "return {done = assert(inputs.key ~= '' and inputs.key, 'no key')}"}],
+ "edges": [{"from": "fill", "to": "more"}, {"from": "more", "to": "need"}]}
+GRAPH
+tidemark run graph.json --session r >out 2>err
+check_is 'a graph that lacks a key' 1 $?
+at=$(grep letters "$logs/r.messages.jsonl" | grep -o '^{"seq":[0-9]*' | tail -n 1 | cut -d: -f2)
+edit r "$at"
+tidemark sessions resume r --set key=1 --dry-run >out 2>err
+check 'would go on in a fork' holds 'it would go on in a fork, from checkpoint' <err
+tidemark sessions resume r --set key=1 >out 2>err
+check_is 'goes on with the rest' 0 $?
+check 'in a fork, and says so' holds 'session r is damaged' <err
+check_is 'from before the damage' 1 "$(tidemark log show "$(tidemark sessions list --ids | grep -v '^[a-z]$')" --json | grep -c '"node.started".*"more"')"
+finish
