@@ -256,7 +256,7 @@ static bool has_once(const struct spec_graph *g)
 /* There is nothing to answer with, and it may have happened: never again without a word. */
 static void check_kept(struct outlook *o)
 {
-    AUTO(buf_done) struct buf again = BUF_INIT(200);
+    AUTO(buf_done) struct buf again = BUF_INIT(SIZE_MAX / 4);
 
     for (struct map_entry *e = o->kept ? map_next(&o->kept->effects, NULL) : NULL; e;
          e = map_next(&o->kept->effects, e)) {

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 
 #include "session/copy.h"
+#include "session/load.h"
 
 #define SMALL_BYTES (COPY_PIECE_BYTES / 8) /* sessions below that share pieces */
 #define TELL_EVENTS 4096                   /* read between two looks at whether to stop */
@@ -114,6 +115,8 @@ static enum tide_code compare(struct copy_job *j, struct tide_err *err)
     if (code)
         return code;
     j->from = both + 1;
+    if (j->from <= j->src.last_seq && history_prove(j->c->dst, &j->dst, both, err))
+        return err->code;
     if (j->dst.last_seq > j->src.last_seq)
         copy_notice(j->c, j->src.id, "has gone on there, to seq %" PRId64 " from %" PRId64 ": nothing to copy",
                     j->dst.last_seq, j->src.last_seq);
@@ -135,7 +138,8 @@ static enum tide_code find_base(struct copy_job *j, struct tide_err *err)
     if (j->src.parent_seq > parent.last_seq || j->src.parent_seq < parent.first_seq)
         return tide_fail(err, TIDE_CONFLICT, "it is a fork at seq %" PRId64 " of '%s', which has no such event there",
                          j->src.parent_seq, j->src.parent_id);
-    if (digest_at(j->c->dst, &parent, j->src.parent_seq, at, err))
+    if (history_prove(j->c->dst, &parent, j->src.parent_seq, err) ||
+        digest_at(j->c->dst, &parent, j->src.parent_seq, at, err))
         return err->code;
     same = j->c->same_key ? memcmp(at, j->src.first_before, DIGEST_SIZE) == 0 : plan && plan->turn == COPY_DONE;
     memcpy(j->want, at, DIGEST_SIZE);

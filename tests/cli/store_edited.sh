@@ -74,6 +74,21 @@ refuses "nor the parent's parent" 5 "session 'a': event 700 is damaged" log appe
 check_is 'one from before the event does' '{"seq":702}' "$(tidemark log append g --kind memory.set --data "$event")"
 unedit a 700
 
+# ---- a copy that goes on with what is there ----
+tidemark store copy files:d files:c --session a >out 2>&1
+check_is 'a copy' 0 $?
+check_is 'and one more event' 0 "$(tidemark log append a --kind memory.set --data "$event" >/dev/null; echo $?)"
+kept=$logs
+logs=c/sessions
+edit a 700
+tidemark store copy files:d files:c --session a >out 2>err
+check_is 'is not continued where it was edited' '5 1' "$? $(grep -c "^tidemark: .*event 700 is damaged" err)"
+unedit a 700
+check_is 'put back, it is' 0 "$(tidemark store copy files:d files:c --session a >/dev/null 2>&1; echo $?)"
+check_is 'with the new event' "$(tidemark sessions show a --json | json '$.last_seq')" \
+    "$(tidemark --store files:c sessions show a --json | json '$.last_seq')"
+logs=$kept
+
 # ---- after a kill ----
 # killed ID: a step that was killed with all that it had.
 killed() {
