@@ -230,6 +230,7 @@ struct tide_session_info {
     const char *id, *title, *agent, *agent_id, *task_id; /* NULL when not set */
     const char *parent_id;                               /* NULL unless a fork */
     int64_t parent_seq;
+    /* 0: not known, of one that is damaged. */
     int64_t created_ms, updated_ms, first_seq, last_seq;
     const char *status, *outcome, *reason, *why; /* running, waiting, idle, …; completed, failed, …, none */
     const char *const *next;                     /* the commands that move it, ended by NULL */

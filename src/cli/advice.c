@@ -38,6 +38,8 @@ const char *advice_for(const struct tide_err *err)
     } table[] = {
         {TIDE_FULL, "", "free some space, then try again"},
         {TIDE_AMBIGUOUS, "", "give more of the id"},
+        {TIDE_DENIED, "not a regular file", "put the file itself there"},
+        {TIDE_IO, "Is a directory", "put the file itself there"},
         {TIDE_DENIED, "", "give yourself the right to it, or name another place"},
         {TIDE_READ_ONLY, "", "make the place writable, or name another one"},
         {TIDE_NOT_FOUND, "no session '", "`tidemark sessions list` shows what there is"},

@@ -70,9 +70,10 @@ static int add_id(void *arg, const struct tide_session_info *info)
 static int add_row(void *arg, const struct tide_session_info *info)
 {
     struct listing *l = arg;
-    char status[STATUS_SIZE], ago[AGO_SIZE], events[24];
+    char status[STATUS_SIZE], ago[AGO_SIZE], events[24] = "-";
 
-    snprintf(events, sizeof(events), "%" PRId64, info->last_seq);
+    if (session_is_known(info))
+        snprintf(events, sizeof(events), "%" PRId64, info->last_seq);
     table_cell(&l->table, info->id, COLOR_NONE);
     table_cell(&l->table, session_status(status, info), session_color(info));
     table_cell(&l->table, info->title ? info->title : info->agent, COLOR_NONE); /* a graph without a name has an id */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "cli/advice.h"
 
 #define SHOWN 60 /* bytes of a key in a message */
 
@@ -65,7 +66,8 @@ static enum tide_code read_file(const struct setting *s, const char *path, struc
     if (!*path)
         return tide_fail(err, TIDE_INVALID, "--set %.*s: give the file behind @, or KEY==TEXT for a text", KEY_ARG(s));
     if (fd < 0)
-        return tide_fail_errno(err, errno, "--set %.*s: open '%.150s'", KEY_ARG(s), path);
+        return advise(tide_fail_errno(err, errno, "--set %.*s: open '%.150s'", KEY_ARG(s), path),
+                      "name a file that can be read, or give KEY==TEXT for a text that begins with @", err);
     code = read_all(fd, s, path, out, err);
     close(fd);
     return code;

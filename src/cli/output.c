@@ -171,6 +171,8 @@ const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms)
     } units[] = {{86400 * 365, "year"}, {86400 * 30, "month"}, {86400, "day"}, {3600, "hour"}, {60, "minute"}};
     int64_t s = (now_ms() - unix_ms) / 1000;
 
+    if (!unix_ms)
+        return "-"; /* not known */
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         int64_t n = s / units[i].seconds;
 

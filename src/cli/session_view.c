@@ -40,6 +40,33 @@ static void put_other_words(struct json_out *o, const struct tide_session_info *
     json_kopt(o, "task_error", is_interrupted(info) && !info->is_resumable ? "not_resumable" : NULL);
 }
 
+bool session_is_known(const struct tide_session_info *info)
+{
+    return info->last_seq > 0 || !info->status || strcmp(info->status, "damaged") != 0;
+}
+
+static void put_time(struct json_out *o, const char *key, int64_t unix_ms)
+{
+    if (unix_ms)
+        json_ktime(o, key, unix_ms);
+    else
+        json_kopt(o, key, NULL);
+}
+
+/* Of a damaged one that cannot be read nobody knows. */
+static void put_extent(struct json_out *o, const struct tide_session_info *info)
+{
+    put_time(o, "created_at", info->created_ms);
+    put_time(o, "updated_at", info->updated_ms);
+    if (session_is_known(info)) {
+        json_out_kint(o, STR("first_seq"), info->first_seq);
+        json_out_kint(o, STR("last_seq"), info->last_seq);
+    } else {
+        json_kopt(o, "first_seq", NULL);
+        json_kopt(o, "last_seq", NULL);
+    }
+}
+
 void session_members(struct json_out *o, const struct tide_session_info *info)
 {
     json_out_kstr(o, STR("session_id"), str_from(info->id));
@@ -56,10 +83,7 @@ void session_members(struct json_out *o, const struct tide_session_info *info)
     json_kopt(o, "holder", info->holder);
     json_out_kbool(o, STR("is_resumable"), info->is_resumable);
     json_out_kbool(o, STR("needs_resume"), info->needs_resume);
-    json_ktime(o, "created_at", info->created_ms);
-    json_ktime(o, "updated_at", info->updated_ms);
-    json_out_kint(o, STR("first_seq"), info->first_seq);
-    json_out_kint(o, STR("last_seq"), info->last_seq);
+    put_extent(o, info);
     put_parent(o, info);
     json_kopt(o, "error", info->error_message);
     json_kopt(o, "failed_at_node", info->failed_at_node);

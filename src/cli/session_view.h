@@ -5,6 +5,9 @@
 
 #include "cli/output.h"
 
+/* False: it is so damaged that nobody knows how many events it has. */
+bool session_is_known(const struct tide_session_info *info);
+
 /* The members of one session, into an object that is open. */
 void session_members(struct json_out *o, const struct tide_session_info *info);
 

@@ -81,7 +81,8 @@ struct env_ops {
     /* Absent is no error. */
     enum tide_code (*stat)(struct env *, const char *path, struct env_stat *ret, struct tide_err *);
     enum tide_code (*mkdirs)(struct env *, const char *path, struct tide_err *); /* parents too, 0700, entries synced */
-    enum tide_code (*unlink)(struct env *, const char *path, struct tide_err *); /* absent is no error */
+    /* Absent is no error. An empty directory goes as well, on this machine; whoever asks for that can do without. */
+    enum tide_code (*unlink)(struct env *, const char *path, struct tide_err *);
     /*
      * Gives the file `from` the name `to`. A file that is there loses that name in the same moment: nobody finds `to`
      * absent or half. Whoever has either file open keeps it. TIDE_NOT_FOUND when `from` is absent; a directory in the

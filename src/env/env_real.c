@@ -122,6 +122,8 @@ static enum tide_code open_failed(int errnum, const char *path, struct tide_err 
     if (errnum == ELOOP && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
         return tide_fail(err, TIDE_DENIED,
                          "open '%s': is a symbolic link, which is not followed: put the file itself there", path);
+    if (errnum == EISDIR) /* to read, check_regular() finds it */
+        return tide_fail(err, TIDE_DENIED, "open '%s': not a regular file", path);
     if (errnum == ENOENT)
         return tide_fail(err, TIDE_NOT_FOUND, "open '%s': no such file", path);
     if (errnum == EEXIST)
@@ -355,7 +357,7 @@ static enum tide_code real_mkdirs(struct env *e, const char *path, struct tide_e
 static enum tide_code real_unlink(struct env *e, const char *path, struct tide_err *err)
 {
     (void)e;
-    if (unlink(path) != 0 && errno != ENOENT)
+    if (unlink(path) != 0 && errno != ENOENT && (errno != EISDIR || rmdir(path) != 0))
         return tide_fail_errno(err, errno, "remove '%s'", path);
     return TIDE_OK;
 }

@@ -145,6 +145,8 @@ static bool selected(const struct tide_list_filter *f, const struct tide_session
 /* The summary that the last writer left, or, when it is behind, the log. */
 static enum tide_code entry_state(struct listing *l, const struct store_entry *entry, struct state **ret)
 {
+    if (entry->damage)
+        return tide_err_copy(l->err, entry->damage);
     if (entry->summary.len && !state_decode(entry->summary, ret, NULL)) {
         if (checkpoint_is_known(*ret))
             return TIDE_OK;
@@ -160,14 +162,17 @@ static bool is_damage(enum tide_code code)
 }
 
 /* A session whose log is damaged is listed as such: it must not hide the others, nor be hidden. */
-static int list_damaged(struct listing *l, const struct head *h)
+static int list_damaged(struct listing *l, const struct store_entry *entry)
 {
+    const struct head *h = entry->head;
     struct tide_session_info info;
     struct status st;
 
     arena_reset(&l->arena);
     status_damaged(&st, h->id, l->err->msg);
     info = info_of(&l->arena, h, &st);
+    if (entry->damage)
+        info.first_seq = info.last_seq = info.updated_ms = 0; /* nobody knows */
     if (!selected(l->filter, &info, &st))
         return 0;
     l->n++;
@@ -187,7 +192,7 @@ static int list_entry(void *arg, const struct store_entry *entry)
         l->code = checkpoint_to_resume(l->store, entry->head, s, resume_from, l->err);
     if (is_damage(l->code)) {
         l->code = TIDE_OK;
-        return list_damaged(l, entry->head);
+        return list_damaged(l, entry);
     }
     if (l->code)
         return 1;

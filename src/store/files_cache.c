@@ -486,6 +486,7 @@ void cache_drop(struct files_store *s, const char *id)
     folder_of(folder, id);
     files_path(s, path, folder, "", "");
     (void)!s->base.env->ops->list(s->base.env, path, drop_one, &d, NULL);
+    (void)!s->base.env->ops->unlink(s->base.env, path, NULL); /* the folder: a hollow one does no harm */
     files_path(s, path, "cache", id, ".head");
     (void)!s->base.env->ops->unlink(s->base.env, path, NULL);
 }

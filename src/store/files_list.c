@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory of sessions, those that recovery looks at, and looking after all of it. */
-#include <inttypes.h>
+/* The directory of sessions, and those that recovery looks at. */
 #include <stdio.h>
 
-#include "base/json.h"
 #include "store/files_store.h"
 
 #define SUFFIX ".messages.jsonl"
 #define IMPORT ".import-"
+#define AHEAD 64 /* logs that are looked at together: their syncs go out side by side */
 
 /* ---- ids ---- */
 
@@ -91,6 +90,8 @@ static enum tide_code find_ids(struct files_store *s, struct ids *ids, struct ti
 
     files_path(s, dir, "sessions", "", "");
     code = s->base.env->ops->list(s->base.env, dir, take_id, ids, err);
+    if (code == TIDE_NOT_FOUND && s->base.read_only)
+        code = TIDE_OK; /* a clone of a store without sessions: git keeps no empty directories */
     if (!code && ids->n)
         qsort(ids->at, ids->n, sizeof *ids->at, by_name);
     for (size_t i = 0; i < ids->n; i++) /* of a log and its snapshot, one */
@@ -102,16 +103,48 @@ static enum tide_code find_ids(struct files_store *s, struct ids *ids, struct ti
     return code;
 }
 
-enum tide_code files_each_id(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err)
+/* With s->mu. Those that a commit of ours is at are left alone; none of them makes room for another meanwhile. */
+static void look_ahead(struct files_store *s, const struct id *ids, size_t n)
+{
+    struct files_log *list[AHEAD] = {NULL};
+    size_t k = 0;
+
+    for (size_t i = 0; i < n && k < AHEAD; i++) {
+        struct files_log *l = ids[i].hidden ? NULL : log_of(s, str_from(ids[i].id));
+
+        if (!l || l->busy)
+            continue;
+        l->busy = true;
+        list[k++] = l;
+    }
+    log_look_ahead(s, list, k);
+    while (k > 0)
+        list[--k]->busy = false;
+}
+
+static enum tide_code each(struct files_store *s, bool ahead, files_id_fn *fn, void *arg, struct tide_err *err)
 {
     AUTO(ids_done) struct ids ids = {0};
     enum tide_code code = find_ids(s, &ids, err);
 
     s->many = true;
-    for (size_t i = 0; !code && i < ids.n; i++)
+    for (size_t i = 0; !code && i < ids.n; i++) {
+        if (ahead && i % AHEAD == 0)
+            look_ahead(s, ids.at + i, ids.n - i < AHEAD ? ids.n - i : AHEAD);
         code = fn(arg, ids.at[i].id, ids.at[i].hidden);
+    }
     s->many = false;
     return code ? code : names_settle(s, err);
+}
+
+enum tide_code files_each_id(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err)
+{
+    return each(s, false, fn, arg, err);
+}
+
+enum tide_code files_each_log(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err)
+{
+    return each(s, true, fn, arg, err);
 }
 
 enum tide_code files_resolve(struct store *store, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
@@ -152,12 +185,6 @@ struct rows {
     const char *forks_of;
 };
 
-/* Nothing was ever stored in it: what another program left of making one. */
-static bool is_empty(const struct files_log *l)
-{
-    return l->h.last_seq < l->h.first_seq;
-}
-
 static enum tide_code take_row(void *arg, const char *id, bool hidden)
 {
     struct rows *r = arg;
@@ -165,7 +192,7 @@ static enum tide_code take_row(void *arg, const char *id, bool hidden)
     struct tide_err err;
     enum tide_code code = hidden ? TIDE_OK : log_refresh(r->s, l, false, &err);
 
-    if (hidden || l->hidden || (!code && (!l->exists || is_empty(l))) ||
+    if (hidden || l->hidden || (!code && (!l->exists || log_is_empty(l))) ||
         (r->forks_of && strcmp(l->h.parent_id, r->forks_of) != 0))
         return TIDE_OK;
     if (r->n == r->cap) {
@@ -186,6 +213,52 @@ static struct head head_of(const struct row *row)
     return h;
 }
 
+/* What is known of it beside its head. */
+static void add_known(struct files_store *s, struct store_entry *entry, struct tide_err *damage, struct arena *a)
+{
+    struct files_log *l;
+
+    pthread_mutex_lock(&s->mu);
+    l = log_of(s, str_from(entry->head->id));
+    if (!damage->code)
+        *damage = l->damage;
+    entry->damage = damage->code ? damage : NULL;
+    entry->summary = cache_summary(s, l, a);
+    pthread_mutex_unlock(&s->mu);
+}
+
+static enum tide_code look_no_further(void *arg, const char *name, enum env_kind kind)
+{
+    (void)name, (void)kind;
+    *(bool *)arg = true;
+    return TIDE_CANCELLED;
+}
+
+/* Who is at work stands in there: when all of it cannot be read, that is not the fault of any one session. */
+static enum tide_code look_into_live(struct files_store *s, struct tide_err *err)
+{
+    char dir[FILES_PATH];
+    bool some = false;
+    enum tide_code code;
+
+    files_path(s, dir, "live", "", "");
+    code = s->base.env->ops->list(s->base.env, dir, look_no_further, &some, err);
+    return some || code == TIDE_NOT_FOUND ? TIDE_OK : code; /* a clone has none */
+}
+
+/* Of many sessions some had to make room for others since they were looked at. */
+static void look_again(struct files_store *s, const struct rows *rows, size_t from)
+{
+    struct id ids[AHEAD] = {0};
+    size_t n = 0;
+
+    for (; n < AHEAD && from + n < rows->n; n++)
+        memcpy(ids[n].id, rows->at[from + n].id, TIDE_ID_SIZE);
+    pthread_mutex_lock(&s->mu);
+    look_ahead(s, ids, n);
+    pthread_mutex_unlock(&s->mu);
+}
+
 enum tide_code files_list(struct store *store, const struct head *forks_of, store_entry_fn *fn, void *arg,
                           struct tide_err *err)
 {
@@ -196,14 +269,18 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stor
     bool stop = false;
 
     pthread_mutex_lock(&s->mu);
-    code = files_each_id(s, take_row, &rows, err);
+    code = look_into_live(s, err);
+    code = code ? code : files_each_log(s, take_row, &rows, err);
     pthread_mutex_unlock(&s->mu);
     if (rows.n)
         qsort(rows.at, rows.n, sizeof *rows.at, newest_first);
     for (size_t i = 0; !code && !stop && i < rows.n; i++) {
+        struct tide_err damage = {TIDE_OK, ""};
         struct store_entry entry = {.summary = {"", 0}};
         struct head h;
 
+        if (rows.n > LOGS_MAX && i % AHEAD == 0)
+            look_again(s, &rows, i);
         code = files_head(store, str_from(rows.at[i].id), &h, err);
         if (code == TIDE_IO)
             break;
@@ -211,14 +288,14 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stor
             code = TIDE_OK;
             continue;
         }
-        if (code) /* whoever reads it is told what is wrong; a list with gaps that nobody hears of is none */
+        if (code) { /* a list with gaps that nobody hears of is none */
             h = head_of(&rows.at[i]);
+            damage = *err;
+        }
         code = TIDE_OK;
         entry.head = &h;
         arena_reset(&a);
-        pthread_mutex_lock(&s->mu);
-        entry.summary = cache_summary(s, log_of(s, str_from(rows.at[i].id)), &a);
-        pthread_mutex_unlock(&s->mu);
+        add_known(s, &entry, &damage, &a);
         stop = fn(arg, &entry) != 0;
     }
     arena_done(&a);
@@ -249,6 +326,16 @@ static enum tide_code live_ids(struct files_store *s, struct ids *ids, struct ti
     files_path(s, dir, "live", "", "");
     code = s->base.env->ops->list(s->base.env, dir, take_live, ids, err);
     return code == TIDE_NOT_FOUND ? TIDE_OK : code;
+}
+
+enum tide_code files_each_live(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err)
+{
+    AUTO(ids_done) struct ids ids = {0};
+    enum tide_code code = live_ids(s, &ids, err);
+
+    for (size_t i = 0; !code && i < ids.n; i++)
+        code = fn(arg, ids.at[i].id, false);
+    return code;
 }
 
 struct waiting {
@@ -322,212 +409,4 @@ enum tide_code files_live(struct store *store, int64_t until_ms, store_live_fn *
         stop = fn(arg, &list[i].h, list[i].wake) != 0;
     *ret_next_ms = next == INT64_MAX ? 0 : next;
     return code || stop || !damage.code ? code : tide_err_copy(err, &damage);
-}
-
-/* ---- looking after it ---- */
-
-struct figures {
-    struct files_store *s;
-    int64_t sessions, events, bytes, torn, unverified, live, held;
-};
-
-static enum tide_code add_figures(void *arg, const char *id, bool hidden)
-{
-    struct figures *f = arg;
-    struct files_log *l = log_of(f->s, str_from(id));
-    struct tide_err err;
-
-    if (hidden || (!log_refresh(f->s, l, false, &err) && is_empty(l)) || !l->exists)
-        return TIDE_OK;
-    f->sessions++;
-    f->events += l->h.last_seq - l->h.first_seq + 1;
-    f->bytes += l->end;
-    f->torn += l->torn && !l->damage.code;
-    f->unverified += l->unverified;
-    return TIDE_OK;
-}
-
-static void count_live(struct files_store *s, struct figures *f)
-{
-    AUTO(ids_done) struct ids ids = {0};
-    struct files_lease lease;
-    struct tide_err err;
-
-    (void)!live_ids(s, &ids, &err);
-    for (size_t i = 0; i < ids.n; i++)
-        if (!lease_read(s, ids.at[i].id, &lease, &err)) {
-            f->live += lease.live;
-            f->held += lease.boot[0] != 0;
-        }
-}
-
-enum tide_code files_info(struct store *store, struct buf *out, struct tide_err *err)
-{
-    struct files_store *s = files_of(store);
-    struct figures f = {.s = s};
-    struct json_out o = json_out_to(out);
-    enum tide_code code;
-
-    pthread_mutex_lock(&s->mu);
-    code = files_each_id(s, add_figures, &f, err);
-    count_live(s, &f);
-    pthread_mutex_unlock(&s->mu);
-    if (code)
-        return code;
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("url"), str_from(store->url));
-    json_out_kint(&o, STR("version"), FILES_VERSION);
-    json_out_kint(&o, STR("sessions"), f.sessions);
-    json_out_kint(&o, STR("events"), f.events);
-    json_out_kint(&o, STR("log_bytes"), f.bytes);
-    json_out_kint(&o, STR("torn_tails"), f.torn);
-    json_out_kint(&o, STR("unverified_sessions"), f.unverified);
-    json_out_kint(&o, STR("live_sessions"), f.live);
-    json_out_kint(&o, STR("held_sessions"), f.held);
-    json_out_kstr(&o, STR("sync"), STR("fdatasync before every acknowledgement"));
-    json_out_kbool(&o, STR("keyed"), store->key.len > 0);
-    json_out_end(&o, '}');
-    return TIDE_OK;
-}
-
-struct checking {
-    struct files_store *s;
-    struct store_check *check;
-};
-
-static void problem(struct store_check *check, const char *where, const char *what)
-{
-    check->problems++;
-    if (check->problem)
-        check->problem(check->arg, where, what);
-}
-
-/* Still: whoever deletes a session takes it away before the log. */
-static bool has_card(struct files_store *s, const char *id)
-{
-    char path[FILES_PATH];
-    struct env_stat st;
-
-    files_path(s, path, "sessions", id, ".json");
-    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_FILE;
-}
-
-static enum tide_code check_one(void *arg, const char *id, bool hidden)
-{
-    struct checking *c = arg;
-    struct files_log *l = log_of(c->s, str_from(id));
-    struct files_lease lease;
-    struct tide_err err;
-    enum tide_code code = log_refresh(c->s, l, false, &err);
-
-    if (hidden)
-        return TIDE_OK;
-    code = code ? code : lease_read(c->s, id, &lease, &err);
-    if (code)
-        problem(c->check, id, err.msg);
-    else if (l->unverified)
-        files_notice(c->s,
-                     "session %s is unverified: its lines are another program's, without digests; the first write "
-                     "gives them some",
-                     id);
-    if (!code && !l->exists && has_card(c->s, id))
-        problem(c->check, id, "its log is gone: put the file back, or delete what else there is of it");
-    else if (!code && l->exists && is_empty(l))
-        problem(c->check, id, "its log holds no event: it is no session; delete the file");
-    else if (!code && l->lost[0])
-        problem(c->check, id, l->lost);
-    else if (!code && l->torn)
-        problem(c->check, id,
-                "its log ends in what a cut left of a write: the next append cuts it off and keeps it aside");
-    return TIDE_OK;
-}
-
-static enum tide_code check_name(void *arg, const char *name, enum env_kind kind)
-{
-    struct checking *c = arg;
-    char id[TIDE_ID_SIZE];
-    bool hidden;
-
-    if (is_log(name, kind, id, &hidden) && !hidden)
-        return TIDE_OK; /* looked at with the sessions */
-    if (kind == ENV_LINK || kind == ENV_DIR || kind == ENV_OTHER)
-        problem(c->check, name, "is not a file: it does not belong among the sessions, and is passed over");
-    return TIDE_OK;
-}
-
-enum tide_code files_check(struct store *store, struct store_check *check, struct tide_err *err)
-{
-    struct files_store *s = files_of(store);
-    struct checking c = {s, check};
-    char dir[FILES_PATH];
-    enum tide_code code;
-
-    pthread_mutex_lock(&s->mu);
-    files_path(s, dir, "sessions", "", "");
-    code = store->env->ops->list(store->env, dir, check_name, &c, err);
-    code = code ? code : files_each_id(s, check_one, &c, err);
-    pthread_mutex_unlock(&s->mu);
-    return code;
-}
-
-static enum tide_code forget_one(void *arg, const char *id, bool hidden)
-{
-    struct files_store *s = arg;
-    struct files_log *l = log_of(s, str_from(id));
-    struct files_lease lease = l->lease;
-    struct env_file *file = TAKE(l->lease_file);
-
-    (void)hidden;
-    cache_drop(s, id);
-    log_forget(s, l);
-    l->lease = lease; /* that is no cache */
-    l->lease_file = file;
-    return TIDE_OK;
-}
-
-enum tide_code files_rebuild(struct store *store, struct tide_err *err)
-{
-    struct files_store *s = files_of(store);
-    enum tide_code code;
-
-    pthread_mutex_lock(&s->mu);
-    code = files_each_id(s, forget_one, s, err);
-    pthread_mutex_unlock(&s->mu);
-    return code;
-}
-
-/* A failed sync is settled here: what stands in such a log is written again and synced, and then it counts. */
-enum tide_code files_compact(struct store *store, struct tide_err *err)
-{
-    struct files_store *s = files_of(store);
-    const struct env_ops *ops = store->env->ops;
-    enum tide_code code = TIDE_OK;
-
-    pthread_mutex_lock(&s->mu);
-    for (struct map_entry *e = map_next(&s->logs, NULL); e && !code; e = map_next(&s->logs, e)) {
-        struct files_log *l = e->value;
-
-        if (!l->suspect || !l->file || l->busy)
-            continue;
-        code = ops->lock(l->file, 1000, err);
-        if (code)
-            break;
-        code = log_refresh(s, l, true, err);
-        code = code == TIDE_CORRUPT ? TIDE_OK : code; /* whoever reads it is told */
-        if (l->file)
-            ops->unlock(l->file);
-    }
-    if (!code)
-        store->unsettled = false;
-    pthread_mutex_unlock(&s->mu);
-    return code;
-}
-
-enum tide_code files_change(struct store *store, int64_t *ret_version, struct tide_err *err)
-{
-    struct files_store *s = files_of(store);
-    size_t got = 0;
-
-    *ret_version = 0;
-    return s->changes ? store->env->ops->pread(s->changes, ret_version, sizeof *ret_version, 0, &got, err) : TIDE_OK;
 }

@@ -167,32 +167,58 @@ static void sweep_mark(struct files_store *s, struct files_log *l, int64_t size)
         (void)!log_mend(s, l, &err); /* else whoever writes next does it */
 }
 
+/* One that is read for the first time. */
+struct first {
+    struct files_log *l;
+    int64_t size;
+    bool lock, ours; /* we took its lock; we have it */
+    enum tide_code code, synced;
+    struct tide_err err;
+};
+
 /*
  * What is found on first sight may be left from one who is gone, and whose sync failed. That can only be the last unit, or what
- * stands behind it: whoever came after that one has synced. If nobody is at it, it is written again.
+ * stands behind it: whoever came after that one has synced. If nobody is at it, it is written again. True: it is to be synced.
  */
+static bool first_begin(struct files_store *s, struct files_log *l, int64_t size, bool locked, struct first *f)
+{
+    int64_t known = l->end;
+
+    *f = (struct first){.l = l, .size = size};
+    f->lock = !locked && !s->base.read_only && !s->base.env->ops->lock(l->file, 0, NULL);
+    f->ours = f->lock || locked;
+    f->code = log_read_on(s, l, size, &f->err);
+    if (!f->code && f->ours)
+        f->synced = write_again(s, l, l->last_unit > known ? l->last_unit : known, size, &f->err);
+    return !f->code && !f->synced;
+}
+
+static enum tide_code first_end(struct files_store *s, struct first *f)
+{
+    struct files_log *l = f->l;
+
+    if (f->synced) { /* nothing of it may be believed, and its lock goes with it */
+        log_forget(s, l);
+        return f->synced;
+    }
+    l->looked = !f->code ? f->size : f->code == TIDE_CORRUPT ? -1 : 0; /* what could not be read is still to be seen */
+    if (!f->code && f->ours && l->torn)
+        sweep_mark(s, l, f->size);
+    if (f->lock)
+        s->base.env->ops->unlock(l->file);
+    return f->code;
+}
+
 static enum tide_code read_first(struct files_store *s, struct files_log *l, int64_t size, bool locked,
                                  struct tide_err *err)
 {
-    const struct env_ops *ops = s->base.env->ops;
-    bool lock = !locked && !s->base.read_only && !ops->lock(l->file, 0, NULL), ours = lock || locked;
-    int64_t known = l->end;
-    enum tide_code code = log_read_on(s, l, size, err), synced = TIDE_OK;
+    struct first f;
+    enum tide_code code;
 
-    if (!code && ours)
-        synced = write_again(s, l, l->last_unit > known ? l->last_unit : known, size, err);
-    if (!code && !synced)
-        synced = ops->sync(l->file, err);
-    if (synced) { /* nothing of it may be believed, and its lock goes with it */
-        log_forget(s, l);
-        return synced;
-    }
-    l->looked = !code ? size : code == TIDE_CORRUPT ? -1 : 0; /* what could not be read is still to be seen */
-    if (!code && ours && l->torn)
-        sweep_mark(s, l, size);
-    if (lock)
-        ops->unlock(l->file);
-    return code;
+    if (first_begin(s, l, size, locked, &f))
+        f.synced = s->base.env->ops->sync(l->file, &f.err);
+    code = first_end(s, &f);
+    return code ? tide_err_copy(err, &f.err) : TIDE_OK;
 }
 
 /*
@@ -323,6 +349,45 @@ enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool lock
     return code;
 }
 
+/* Opened, and read unless that was done; false: there is nothing to sync. */
+static bool look_first(struct files_store *s, struct files_log *l, struct first *f)
+{
+    struct tide_err err;
+    struct env_stat st;
+
+    if (l->file || l->text || open_file(s, l, &err) || !l->file || s->base.env->ops->fstat(l->file, &st, &err) ||
+        st.size <= l->end)
+        return false;
+    if (first_begin(s, l, st.size, false, f))
+        return true;
+    (void)!first_end(s, f);
+    return false;
+}
+
+void log_look_ahead(struct files_store *s, struct files_log *const *list, size_t n)
+{
+    struct first *firsts = mem_array(n + 1, sizeof *firsts);
+    struct env_file **files = mem_array(n + 1, sizeof(struct env_file *));
+    enum tide_code *codes = mem_array(n + 1, sizeof *codes);
+    struct tide_err *errs = mem_array(n + 1, sizeof *errs), err;
+    size_t due = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (look_first(s, list[i], &firsts[due]))
+            files[due] = firsts[due].l->file, due++;
+    if (due)
+        pool_sync(s->pool, files, due, codes, errs);
+    for (size_t i = 0; i < due; i++) {
+        firsts[i].synced = codes[i];
+        if (!first_end(s, &firsts[i]) && !firsts[i].l->fits)
+            (void)!check_end(s, firsts[i].l, &err);
+    }
+    free(firsts);
+    free(files);
+    free(codes);
+    free(errs);
+}
+
 void log_free(void *log)
 {
     struct files_log *l = log;
@@ -343,9 +408,9 @@ static void told_torn(struct files_store *s, const struct files_log *l, int64_t 
     if (had > l->h.last_seq)
         snprintf(lost, sizeof lost, "but sessions/%s.json knows events up to %" PRId64 ": those are lost", l->id, had);
     files_notice(s,
-                 "session %s: what a cut left of its last write (%" PRId64 " bytes) was cut off and kept as "
+                 "session %s: what a cut left of its last write (%" PRId64 " byte%s) was cut off and kept as "
                  "sessions/%s: %s",
-                 l->id, bytes, name, lost);
+                 l->id, bytes, bytes == 1 ? "" : "s", name, lost);
 }
 
 static enum tide_code keep_aside(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)

@@ -117,6 +117,42 @@ static enum tide_code refuse_foreign(struct files_store *s, struct tide_err *err
     return tide_fail(err, TIDE_NOT_A_STORE, "'%s' holds other files and is no store: name an empty directory", s->dir);
 }
 
+static const char *const folders[] = {"sessions", "live", "boots", "cache"};
+
+#define N_FOLDERS (sizeof folders / sizeof folders[0])
+
+/*
+ * Whatever stands in the place of one is not followed, not written to and not taken for an empty one. All of them are made before
+ * store.json, so where some are there, and the one with the logs is not, it was taken away; a clone of a store without sessions
+ * has none of them.
+ */
+static enum tide_code check_folders(struct files_store *s, bool found, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+    char path[FILES_PATH];
+    struct env_stat st;
+    bool gone = false;
+
+    for (size_t i = 0; i < N_FOLDERS && !code; i++) {
+        files_path(s, path, folders[i], "", "");
+        code = s->base.env->ops->stat(s->base.env, path, &st, err);
+        if (code)
+            return code;
+        if (st.kind != ENV_DIR && st.kind != ENV_ABSENT)
+            return tide_fail(err, TIDE_DENIED, "'%s' is %s: put the directory itself there", path,
+                             st.kind == ENV_LINK ? "a symbolic link, which is not followed" : "not a directory");
+        if (i == 0)
+            gone = found && st.kind == ENV_ABSENT;
+        else if (gone && st.kind == ENV_DIR)
+            code =
+                tide_fail(err, TIDE_CORRUPT,
+                          "'%s/sessions' is gone, and all logs were in it: put it back; or make the directory, empty, "
+                          "to begin anew",
+                          s->dir);
+    }
+    return code;
+}
+
 static enum tide_code find_store(struct files_store *s, bool create, bool *ret_found, struct tide_err *err)
 {
     const struct env_ops *env = s->base.env->ops;
@@ -152,11 +188,10 @@ static enum tide_code find_store(struct files_store *s, bool create, bool *ret_f
 
 static enum tide_code make_dirs(struct files_store *s, struct tide_err *err)
 {
-    static const char *const folders[] = {"sessions", "live", "boots", "cache"};
     char path[FILES_PATH];
     enum tide_code code = TIDE_OK;
 
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0] && !code; i++) {
+    for (size_t i = 0; i < N_FOLDERS && !code; i++) {
         files_path(s, path, folders[i], "", "");
         code = s->base.env->ops->mkdirs(s->base.env, path, err);
     }
@@ -195,12 +230,12 @@ static enum tide_code sweep_one(void *arg, const char *name, enum env_kind kind)
 
 static void sweep(struct files_store *s)
 {
-    static const char *const folders[] = {"", "sessions", "live", "boots"};
+    static const char *const swept[] = {"", "sessions", "live", "boots"};
     char path[FILES_PATH];
 
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-        s->sweeping = folders[i];
-        files_path(s, path, folders[i], "", "");
+    for (size_t i = 0; i < sizeof swept / sizeof swept[0]; i++) {
+        s->sweeping = swept[i];
+        files_path(s, path, swept[i], "", "");
         (void)!s->base.env->ops->list(s->base.env, path, sweep_one, s, NULL);
     }
 }
@@ -210,6 +245,7 @@ static enum tide_code open_all(struct files_store *s, bool create, struct tide_e
     bool found;
     enum tide_code code = find_store(s, create, &found, err);
 
+    code = code ? code : check_folders(s, found, err);
     if (!code && !s->base.read_only)
         code = make_dirs(s, err);
     if (!code && !found && !s->base.read_only)

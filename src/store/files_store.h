@@ -11,11 +11,12 @@
  *
  *   files_open.c    the directory, opening, the table of calls    files_commit.c  a group of batches, to disk
  *   files_log.c     one log: its file, looking at it, mending     files_plan.c    what each session gets of a group
- *   files_units.c   what the lines of a log say                   files_make.c    creating, forking, deleting sessions
- *   files_line.c    one line                                      files_read.c    heads, events, checkpoints
- *   files_cache.c   heads, indexes and states that were kept      files_list.c    lists, the live ones, looking after it
- *   files_lease.c   leases, boots, heartbeats                     files_sync.c    syncs of many files at once
- *   files_small.c   small files, whole or not at all              files_foreign.c sessions that others wrote
+ *   files_units.c   what the lines of a log say                   files_make.c    creating and forking sessions, imports
+ *   files_line.c    one line                                      files_delete.c  deleting them, the lock of the directory
+ *   files_cache.c   heads, indexes and states that were kept      files_read.c    heads, events, checkpoints
+ *   files_lease.c   leases, boots, heartbeats                     files_list.c    lists, the live ones
+ *   files_small.c   small files, whole or not at all              files_check.c   looking after it
+ *   files_foreign.c sessions that others wrote                    files_sync.c    syncs of many files at once
  *
  * Who writes a log holds its lock for one commit, no longer. Bytes behind what is known are taken for events only after a
  * sync, by whoever finds them: so nobody acts on what a power cut could take back.
@@ -140,8 +141,18 @@ void files_notices(struct store *store, struct buf *out);
 struct files_log *log_of(struct files_store *s, struct str id);
 /* Opens it if it is there and reads on from where it is known. With s->mu. `locked`: the caller has the file's lock. */
 enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err) MUST_CHECK;
+/*
+ * Those of which nothing is known yet are read, and their syncs go out side by side. What fails is told to whoever looks at that
+ * one. With s->mu, which is kept: nobody may see what is not on disk yet.
+ */
+void log_look_ahead(struct files_store *s, struct files_log *const *list, size_t n);
 /* Cuts off what is torn, keeping it aside. With the lock of the file. */
 enum tide_code log_mend(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* Nothing was ever stored in it: what another program left of making one. */
+static inline bool log_is_empty(const struct files_log *l)
+{
+    return l->h.last_seq < l->h.first_seq;
+}
 void log_forget(struct files_store *s, struct files_log *l); /* closes and forgets all that is known */
 void log_free(void *log);
 enum tide_code names_settle(struct files_store *s, struct tide_err *err)
@@ -219,8 +230,14 @@ void cache_drop(struct files_store *s, const char *id);
 /* ---- files_make.c */
 /* This one and those behind it that are made with it; gives the first that is not. */
 struct batch *files_create(struct files_store *s, struct batch *b);
-void files_delete(struct files_store *s, struct batch *b);
 enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+
+/* ---- files_delete.c */
+void files_delete(struct files_store *s, struct batch *b);
+/* All that there is of a session. With the lock of the directory. */
+enum tide_code files_erase(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* That of the directory, for making and deleting. s->mu is given back while it waits. */
+bool files_lock(struct files_store *s, struct tide_err *err);
 
 /* ---- files_commit.c */
 void files_commit(struct store *store, struct batch *list);
@@ -234,7 +251,7 @@ void pool_free(struct files_pool *p);
 void pool_sync(struct files_pool *p, struct env_file *const *files, size_t n, enum tide_code *codes,
                struct tide_err *errs);
 
-/* ---- files_read.c, files_list.c: the calls of store.h */
+/* ---- files_read.c, files_list.c, files_check.c: the calls of store.h */
 enum tide_code files_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 enum tide_code files_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                           struct tide_err *err);
@@ -262,5 +279,9 @@ enum tide_code files_change(struct store *, int64_t *ret_version, struct tide_er
 /* Ids of all sessions, the hidden ones too when asked for. */
 typedef enum tide_code files_id_fn(void *arg, const char *id, bool hidden);
 enum tide_code files_each_id(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
+/* The same, each looked at before: for whoever refreshes all of them. Not the hidden ones. */
+enum tide_code files_each_log(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
+/* Of those that live/ has. */
+enum tide_code files_each_live(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -11,6 +11,7 @@
 
 struct files_pool {
     struct env *env;
+    pthread_mutex_t turn; /* of one who asks: commits and readers come at the same time */
     pthread_mutex_t mu;
     pthread_cond_t work, done;
     pthread_t threads[THREADS];
@@ -27,6 +28,7 @@ struct files_pool *pool_new(struct env *env)
     struct files_pool *p = mem_zero(sizeof *p);
 
     p->env = env;
+    pthread_mutex_init(&p->turn, NULL);
     pthread_mutex_init(&p->mu, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->done, NULL);
@@ -76,6 +78,7 @@ static void hire(struct files_pool *p, size_t wanted)
 void pool_sync(struct files_pool *p, struct env_file *const *files, size_t n, enum tide_code *codes,
                struct tide_err *errs)
 {
+    pthread_mutex_lock(&p->turn);
     if (n > 1)
         hire(p, n - 1);
     pthread_mutex_lock(&p->mu);
@@ -92,6 +95,7 @@ void pool_sync(struct files_pool *p, struct env_file *const *files, size_t n, en
         pthread_cond_wait(&p->done, &p->mu);
     p->n = p->next = 0;
     pthread_mutex_unlock(&p->mu);
+    pthread_mutex_unlock(&p->turn);
 }
 
 void pool_free(struct files_pool *p)
@@ -104,6 +108,7 @@ void pool_free(struct files_pool *p)
     pthread_mutex_unlock(&p->mu);
     for (int i = 0; i < p->started; i++)
         pthread_join(p->threads[i], NULL);
+    pthread_mutex_destroy(&p->turn);
     pthread_mutex_destroy(&p->mu);
     pthread_cond_destroy(&p->work);
     pthread_cond_destroy(&p->done);

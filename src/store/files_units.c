@@ -316,6 +316,42 @@ static void drop_unit(struct files_log *l, const struct unit *u, const unsigned 
     log_unnote(l, u->first);
 }
 
+/*
+ * Whether the first line is what was written under this id, which the digests hold. A session gets its name when all that it
+ * begins with is on disk: no cut leaves a first line that is not.
+ */
+static bool fits_name(struct reading *r, struct tide_err *err)
+{
+    struct line_walk w = {.s = r->s, .file = r->l->file, .limit = r->w.limit};
+    unsigned char digest[DIGEST_SIZE];
+    struct line_mark m;
+    struct event ev;
+    struct str line;
+    bool fits = true;
+
+    arena_reset(&r->arena);
+    if (walk_next(&w, &line, err) && line_read(&r->arena, line, &ev, &m) == LINE_EVENT && m.verified) {
+        ev.epoch = m.epoch;
+        event_digest(digest, &r->s->base.key, m.before, str_from(r->l->id), &ev);
+        fits = memcmp(digest, m.digest, DIGEST_SIZE) == 0;
+    }
+    walk_done(&w);
+    return fits;
+}
+
+/* Nothing of it is this session's, and nothing of it may be cut off. */
+static enum tide_code misnamed(struct files_log *l, struct tide_err *err)
+{
+    l->h.last_seq = l->h.last_pos = l->h.first_seq - 1;
+    l->end = 0;
+    log_unnote(l, l->h.first_seq);
+    tide_fail(&l->damage, TIDE_CORRUPT,
+              "session '%s': its log does not fit its name: it is that of another session or store, or its first event "
+              "was changed: give the file its own name, or put the right one there",
+              l->id);
+    return tide_err_copy(err, &l->damage);
+}
+
 /* What could not be read to its end is not known: nothing of it was proved. */
 static void unread(struct files_log *l, const struct files_log *before)
 {
@@ -352,8 +388,12 @@ enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t s
     else if (!err->code && l->end < size && has_later(&r, &u, err))
         code = damaged(l, l->h.last_seq + 1, err);
     else if (!err->code && last.to && !prove_unit(&r, &last, before, err) && !err->code) {
+        bool fits = fits_name(&r, err);
+
         drop_unit(l, &last, before);
-        if (l->card_seq > l->h.last_seq) /* it was whole once: its snapshot came after it */
+        if (!fits)
+            code = misnamed(l, err);
+        else if (l->card_seq > l->h.last_seq) /* it was whole once: its snapshot came after it */
             code = damaged(l, l->h.last_seq + 1, err);
     }
     if (!code && err->code) {

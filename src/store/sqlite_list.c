@@ -162,7 +162,7 @@ enum tide_code sqlite_list(struct store *store, const struct head *forks_of, sto
         code = list_piece(s, &a, before, forks_of ? forks_of->sid : 0, rows, &n, err);
         db_reader_done(s);
         for (size_t i = 0; !code && !stop && i < n; i++) {
-            struct store_entry entry = {&rows[i].head, rows[i].summary};
+            struct store_entry entry = {.head = &rows[i].head, .summary = rows[i].summary};
 
             before = rows[i].head.sid;
             stop = fn(arg, &entry) != 0;

@@ -101,6 +101,7 @@ typedef int store_event_fn(void *arg, const struct event *ev); /* non-zero stops
 struct store_entry {
     const struct head *head;
     struct str summary;
+    const struct tide_err *damage; /* not NULL: what is known to be wrong; of its head only the id is sure then */
 };
 typedef int store_entry_fn(void *arg, const struct store_entry *entry);
 

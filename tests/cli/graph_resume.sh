@@ -259,7 +259,7 @@ seq=$(last s6)
 refuses 'no key' 2 'the key first' sessions resume s6 --set =x
 refuses 'no value' 2 'the key first' sessions resume s6 --set key
 refuses 'no JSON' 2 '--set k: what stands behind := is no JSON' sessions resume s6 --set 'k:={'
-refuses 'no such file' 3 "open 'none'" sessions resume s6 --set k=@none
+refuses 'no such file' 3 "open 'none': No such file or directory: name a file that can be read" sessions resume s6 --set k=@none
 refuses 'no such variable' 2 'the variable NONE_SUCH is not set' sessions resume s6 --set 'k=$NONE_SUCH'
 refuses 'no name of a variable' 2 'KEY==TEXT' sessions resume s6 --set 'k=$5'
 refuses 'a key twice' 2 'it is given twice' sessions resume s6 --set k=1 --set k=2

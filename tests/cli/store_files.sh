@@ -54,6 +54,12 @@ if [ "$(id -u)" -eq 0 ] && has setpriv; then
         tidemark() { setpriv --reuid=65534 --regid=65534 --clear-groups "$TIDE_BIN" "$@"; }
         refuses 'no permission: read' 6 'give yourself the right' --store "files:$work/d" sessions list
         refuses 'no permission: make' 6 'give yourself the right' --store "files:$work/e" sessions new
+        cp -a d shut
+        chown -R 65534:65534 shut
+        chmod 0 shut/live
+        refuses 'no permission: who is at work' 6 "list directory '$work/shut/live': Permission denied" --store "files:$work/shut" sessions list
+        chmod 700 shut/live
+        check_is 'with it: as ever' one "$(tidemark --store "files:$work/shut" sessions list --ids)"
         exit "$failures"
     )
     failures=$((failures + $?))
@@ -269,6 +275,40 @@ torn 'sectors missing in the last batch' 4
 tidemark log append one --kind note.made >/dev/null 2>&1
 check 'a second tail has a name of its own' test -e $logs/one.torn-1 -a -e $logs/one.torn-2
 
+fresh
+printf '{' >>$logs/one.messages.jsonl
+tidemark log append one --kind note.made >/dev/null 2>err
+check 'one byte is one' grep -q 'its last write (1 byte) was cut off' err
+
+# ---- the log of one session under the name of another: nobody's, and nothing of it is cut off ----
+# misnamed NAME: the log of `two` is that of another.
+misnamed() {
+    cp $logs/two.messages.jsonl theirs
+    tidemark store check >out 2>err
+    check_is "$1: check says so, in one line" '5 1 1' "$? $(wc -l <out) $(grep -c "^two: .* its log does not fit its name" out)"
+    refuses "$1: it is not read" 5 'does not fit its name' log show two
+    refuses "$1: nor appended to" 5 'does not fit its name' log append two --kind note.made
+    refuses "$1: nor sent to" 5 'does not fit its name' sessions send two hello
+    check "$1: it is as it was" cmp theirs $logs/two.messages.jsonl
+    check_is "$1: nothing is kept aside" '' "$(find $logs -name '*torn*')"
+    check_is "$1: the list has it as damaged" two "$(tidemark sessions list --status damaged --ids)"
+}
+fresh
+cp $logs/one.messages.jsonl $logs/two.messages.jsonl
+misnamed 'a copy'
+printf '{"half' >>$logs/two.messages.jsonl
+misnamed 'a copy with a torn tail'
+fresh
+head -n 1 $logs/one.messages.jsonl >$logs/two.messages.jsonl
+misnamed 'one event'
+fresh
+tidemark sessions fork one --id two >/dev/null
+tidemark sessions fork one --id three >/dev/null
+mv $logs/three.messages.jsonl $logs/two.messages.jsonl
+rm -r $logs/three.* d/cache
+misnamed 'one fork for another'
+check 'it can be deleted' tidemark sessions delete two
+
 # ---- damage in the middle: named, and what is before it can be read ----
 fresh
 sed -i '3s/"i":3/"i":9/' $logs/one.messages.jsonl
@@ -294,8 +334,15 @@ tidemark store check >out 2>err
 check_is 'a log that is gone, its card is there' '5 1' "$? $(grep -c "^one: the log of session 'one' is gone" out)"
 refuses 'it is not simply missing' 5 'put sessions/one.messages.jsonl back' sessions show one
 check_is 'the list has it' damaged "$(tidemark sessions list --json | json '$.sessions[0].status')"
+check_is 'what nobody knows is left blank' 'one damaged - -' "$(tidemark sessions list | sed -n 's/  */ /g; s/ $//; /^one/p')"
+check_is 'in JSON, too' '"created_at":null,"updated_at":null,"first_seq":null,"last_seq":null' "$(tidemark sessions list --json | grep -o '"created_at":[^,]*,"updated_at":[^,]*,"first_seq":[^,]*,"last_seq":[^,]*')"
 check 'what is left of it can be deleted' tidemark sessions delete one
 check_is 'then nothing is left' '' "$(ls $logs)"
+tidemark sessions new --id long >/dev/null
+for i in $(seq 600); do echo "{\"kind\":\"k.k\",\"i\":$i}"; done | tidemark log append long - >/dev/null
+check 'a long session has a folder among the caches' test -d d/cache/long
+tidemark sessions delete long >/dev/null
+check_is 'which goes with it' '' "$(ls d/cache)"
 
 # ---- events that are gone from the end: what the card knows of is missed, wherever the log came from ----
 fresh
@@ -358,6 +405,13 @@ rm -rf d/live d/boots d/cache d/lock d/changes
 check 'doctor has nothing to complain of' tidemark doctor
 check 'recovery finds nothing' tidemark recover --dry-run
 check_is 'it is read' 7 "$(tidemark log show one | wc -l)"
+rm -rf d/sessions
+check_is 'of a store without sessions: git keeps no empty directories' 'ok ' "$(tidemark store check) $(tidemark sessions list --ids)"
+check_is 'one can be made there' new "$(tidemark sessions new --id new)"
+rm -rf d/sessions
+refuses 'what had sessions has none any more' 5 "'d/sessions' is gone, and all logs were in it: put it back" sessions list
+refuses 'nor is another put in their place' 5 "'d/sessions' is gone" log append new --kind note.made
+check 'nothing was made' test ! -e d/sessions
 
 # ---- what does not belong there ----
 fresh
@@ -379,6 +433,41 @@ refuses 'is not written either' 6 'symbolic link' log append one --kind note.mad
 tidemark store check >out 2>err
 check_is 'check names it, once' '5 1 1' "$? $(wc -l <out) $(grep -c '^one: .*one.messages.jsonl.*symbolic link' out)"
 check 'what it leads to is as it was' cmp elsewhere kept/sessions/one.messages.jsonl
+for folder in sessions live boots cache; do
+    fresh
+    mkdir -p d/$folder
+    rm -rf moved
+    mv d/$folder moved
+    ln -s ../moved d/$folder
+    refuses "a link in the place of $folder" 6 "'d/$folder' is a symbolic link, which is not followed: put the directory itself there" sessions list
+    refuses "to write: $folder" 6 "'d/$folder' is a symbolic link" log append one --kind note.made
+    rm d/$folder
+    echo text >d/$folder
+    refuses "a file in the place of $folder" 6 "'d/$folder' is not a directory: put the directory itself there" sessions list
+done
+fresh
+mkdir d/live/one.json
+tidemark sessions new --id two >/dev/null
+check_is 'who holds it cannot be read: the others are listed' 'two idle one damaged' "$(tidemark sessions list | awk 'NR > 1 {print $1, $2}' | paste -sd ' ')"
+check_is 'and why' "open 'd/live/one.json': not a regular file" "$(tidemark sessions list --json | json '$.sessions[1].why')"
+fresh
+rm $logs/one.messages.jsonl
+mkdir $logs/one.messages.jsonl
+refuses 'a directory in the place of a log' 6 'not a regular file: put the file itself there' log show one
+tidemark log append one --kind note.made 2>err
+check 'to write: the same advice' grep -q "one.messages.jsonl': .*: put the file itself there$" err
+tidemark store check >out 2>err
+check_is 'check names it, once' '5 1 1' "$? $(wc -l <out) $(grep -c '^one: .*one.messages.jsonl.*not a regular file' out)"
+fresh
+echo 'my notes' >$logs/notes.txt
+echo '{}' >$logs/things.json
+cp $logs/one.messages.jsonl "$logs/my session.messages.jsonl"
+touch $logs/.hidden $logs/one.torn-7 $logs/one.original-2
+check_is 'what is no file of a session is no damage' ok "$(tidemark store check 2>err)"
+check_is 'and told, by its name' 'my session.messages.jsonl notes.txt things.json' "$(sed -n 's,^tidemark: sessions/\(.*\) is no file of a session: it is passed over$,\1,p' err | sort | paste -sd ' ')"
+check_is 'nothing else is' 3 "$(wc -l <err)"
+for i in $(seq 20); do touch "$logs/note $i"; done
+check_is 'of many the first are named, the others counted' '9 1' "$(tidemark store check 2>&1 >/dev/null | wc -l) $(tidemark store check 2>&1 >/dev/null | grep -c '^tidemark: and so are 15 more$')"
 fresh
 echo 'my notes' >$logs/notes.txt
 mkdir $logs/folder

@@ -5,6 +5,9 @@
  */
 #include "kit.h"
 
+#include <pthread.h>
+#include <time.h>
+
 #include "env/sim.h"
 #include "store/group.h"
 
@@ -159,11 +162,76 @@ static void what_was_written_is_synced_once_and_not_read_again(void **state)
     assert_int_equal(fault_everywhere(SIM_SYNC_FAILS), MADE + 3);
 }
 
+/* ---- a clone has no caches: each log is synced by whoever finds it ---- */
+
+static struct {
+    pthread_mutex_t mu;
+    pthread_cond_t come;
+    int now, most, all;
+    bool alone; /* one waited in vain for another: no more do */
+} syncs = {.mu = PTHREAD_MUTEX_INITIALIZER, .come = PTHREAD_COND_INITIALIZER};
+
+/* Takes as long as it is the only one, or gives up. */
+static enum tide_code sync_with_others(struct env_file *f, struct tide_err *why)
+{
+    struct timespec end;
+
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 10;
+    pthread_mutex_lock(&syncs.mu);
+    syncs.all++;
+    syncs.most = ++syncs.now > syncs.most ? syncs.now : syncs.most;
+    pthread_cond_broadcast(&syncs.come);
+    while (syncs.most < 2 && !syncs.alone)
+        syncs.alone = pthread_cond_timedwait(&syncs.come, &syncs.mu, &end) != 0;
+    syncs.now--;
+    pthread_mutex_unlock(&syncs.mu);
+    return env_real()->ops->sync(f, why);
+}
+
+static int count_entry(void *arg, const struct store_entry *entry)
+{
+    assert_null(entry->damage);
+    ++*(int *)arg;
+    return 0;
+}
+
+static void logs_that_are_found_are_synced_side_by_side(void **state)
+{
+    const struct tide_store_options make = {.flags = TIDE_OPEN_CREATE}, read = {.flags = TIDE_OPEN_READ_ONLY};
+    char dir[] = "/tmp/tidemark-test.XXXXXX", url[64], command[64];
+    struct env_ops ops = *env_real()->ops;
+    struct env env = *env_real();
+    enum tide_code codes[MADE];
+    struct store *s = NULL;
+    int n = 0;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(url, sizeof url, "files:%s", dir);
+    OK(store_open(url, &make, env_real(), &s, &err));
+    make_all(s, codes);
+    store_close(s);
+    snprintf(command, sizeof command, "rm -r %s/cache", dir);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): our own mkdtemp name */
+    ops.sync = sync_with_others;
+    env.ops = &ops;
+    OK(store_open(url, &read, &env, &s, &err));
+    OK(s->ops->list(s, NULL, count_entry, &n, &err));
+    store_close(s);
+    assert_int_equal(n, MADE);
+    assert_int_equal(syncs.all, MADE); /* each once */
+    assert_in_range(syncs.most, 2, MADE);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): our own mkdtemp name */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_happens_at_any_operation_each_is_whole_or_not_there),
         cmocka_unit_test(what_was_written_is_synced_once_and_not_read_again),
+        cmocka_unit_test(logs_that_are_found_are_synced_side_by_side),
     };
 
     return sodium_init() < 0 || cmocka_run_group_tests(tests, NULL, NULL);

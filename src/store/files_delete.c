@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions go as wholes: first what people read, so that no snapshot is left without its log, then the log, and with it the
+ * session, then the rest. Under the lock of the directory, which making takes as well (files_make.c): no fork begins on a
+ * session that is just being deleted, and one that others stand on stays.
+ */
+#include <stdio.h>
+
+#include "store/files_store.h"
+
+/* ---- its files ---- */
+
+struct leftovers {
+    struct files_store *s;
+    const char *id;
+};
+
+static enum tide_code drop_torn(void *arg, const char *name, enum env_kind kind)
+{
+    struct leftovers *d = arg;
+    size_t len = strlen(d->id);
+    char path[FILES_PATH];
+
+    if (kind != ENV_FILE || strncmp(name, d->id, len) != 0 || strncmp(name + len, ".torn-", 6) != 0)
+        return TIDE_OK;
+    files_path(d->s, path, "sessions", name, "");
+    (void)!d->s->base.env->ops->unlink(d->s->base.env, path, NULL);
+    return TIDE_OK;
+}
+
+/* A snapshot without a log would be a session of somebody else's: it goes first. */
+static enum tide_code erase_cards(struct files_store *s, struct files_log *l, const char *dir, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    static const char *const cards[] = {".json", ".tokens.json"};
+    enum tide_code code = TIDE_OK;
+    char path[FILES_PATH];
+
+    for (size_t i = 0; i < 2 && !code; i++) {
+        files_path(s, path, "sessions", l->id, cards[i]);
+        code = ops->unlink(s->base.env, path, err);
+    }
+    return code ? code : ops->sync_dir(s->base.env, dir, err);
+}
+
+/* Then the log: from then on there is no such session. */
+enum tide_code files_erase(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    char name[FILES_PATH], path[FILES_PATH], dir[FILES_PATH];
+    struct leftovers d = {s, l->id};
+    enum tide_code code;
+
+    files_path(s, dir, "sessions", "", "");
+    code = erase_cards(s, l, dir, err);
+    log_name(name, l->id, l->hidden);
+    files_path(s, path, "sessions", name, "");
+    code = code ? code : ops->unlink(s->base.env, path, err);
+    if (code)
+        return code;
+    if (ops->sync_dir(s->base.env, dir, err)) {
+        err->code = TIDE_UNKNOWN;
+        return tide_wrap(err, "the disk failed while session '%s' was being deleted; whether it is gone is not known",
+                         l->id);
+    }
+    (void)!ops->list(s->base.env, dir, drop_torn, &d, NULL);
+    (void)!lease_remove(s, l, NULL);
+    cache_drop(s, l->id);
+    log_forget(s, l);
+    return TIDE_OK;
+}
+
+/* ---- the lock of the directory ---- */
+
+bool files_lock(struct files_store *s, struct tide_err *err)
+{
+    enum tide_code code;
+
+    pthread_mutex_unlock(&s->mu);
+    code = s->base.env->ops->lock(s->lock, LOCK_MS, err);
+    pthread_mutex_lock(&s->mu);
+    return !code;
+}
+
+/* ---- deleting ---- */
+
+struct kids {
+    struct files_store *s;
+    const char *of;
+    char names[200];
+    int n;
+    struct tide_err err;
+};
+
+static enum tide_code look_for_kid(void *arg, const char *id, bool hidden)
+{
+    struct kids *k = arg;
+    struct files_log *l = log_of(k->s, str_from(id));
+    size_t len = strlen(k->names);
+    enum tide_code code;
+
+    (void)hidden;
+    if (strcmp(id, k->of) == 0)
+        return TIDE_OK;
+    code = log_refresh(k->s, l, false, &k->err);
+    if (code && code != TIDE_CORRUPT)
+        return code; /* whose fork it is cannot be told */
+    if (strcmp(l->h.parent_id, k->of) == 0 && k->n++ < 4)
+        snprintf(k->names + len, sizeof k->names - len, "%s%s", k->n > 1 ? ", " : "", k->n > 3 ? "…" : id);
+    return TIDE_OK;
+}
+
+static void refuse_kids(struct files_store *s, struct batch *b)
+{
+    struct kids k = {.s = s, .of = b->session};
+    enum tide_code code = files_each_log(s, look_for_kid, &k, &k.err);
+
+    if (code)
+        batch_refuse(b, code, "%s", k.err.msg);
+    else if (k.n)
+        batch_refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,
+                     k.names);
+}
+
+static void refuse_held(struct files_store *s, struct files_log *l, struct batch *b)
+{
+    struct files_lease lease;
+    struct tide_err err;
+    char who[160];
+    bool alive = false;
+    enum tide_code code = lease_read(s, l->id, &lease, &err);
+    struct holding h = {lease.boot[0], strcmp(lease.boot, s->base.boot_id) == 0, lease.epoch};
+
+    if (!code && !(h.ours && b->flags & BATCH_HIDDEN) && batch_check_free(b, &h, &s->orphans))
+        code = boot_alive(s, lease.boot, &alive, who, &err);
+    if (code)
+        batch_refuse(b, code, "%s", err.msg);
+    else if (alive)
+        batch_refuse_held(b, who);
+}
+
+/*
+ * Who appends holds the lock of the log until the lease and the cards are written. Without it a lease that is just being taken
+ * would not be seen, and cards that are just being written would come behind the log's end: of a session that is gone.
+ */
+static enum tide_code lock_log(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    struct env_file *file = l->file;
+    int64_t opened = l->opened;
+    enum tide_code code;
+
+    l->busy = true; /* it stays where it is while others are looked at */
+    if (!file)
+        return TIDE_OK;
+    pthread_mutex_unlock(&s->mu);
+    code = s->base.env->ops->lock(file, LOCK_MS, err);
+    pthread_mutex_lock(&s->mu);
+    code = code ? code : log_refresh(s, l, true, err);
+    if (code && code != TIDE_CORRUPT)
+        return code;
+    return l->opened == opened ? TIDE_OK
+                               : tide_fail(err, TIDE_BUSY, "the log of session '%s' was replaced: try again", l->id);
+}
+
+static void unlock_log(struct files_store *s, struct files_log *l)
+{
+    if (l->file)
+        s->base.env->ops->unlock(l->file);
+    l->busy = false;
+}
+
+void files_delete(struct files_store *s, struct batch *b)
+{
+    bool hidden = (b->flags & BATCH_HIDDEN) != 0;
+    struct files_log *l;
+    struct tide_err err;
+    enum tide_code code;
+
+    if (!files_lock(s, &err)) {
+        batch_refuse(b, err.code, "%s", err.msg);
+        return;
+    }
+    l = log_of(s, str_from(b->session));
+    code = log_refresh(s, l, false, &err);
+    if (code && code != TIDE_CORRUPT)
+        batch_refuse(b, code, "%s", err.msg);
+    else if (l->exists ? l->hidden != hidden : !code || hidden) /* of one whose log is gone the rest can go, too */
+        batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
+    else if ((code = lock_log(s, l, &err)) != TIDE_OK)
+        batch_refuse(b, code, "%s", err.msg);
+    else
+        refuse_held(s, l, b);
+    if (!b->code)
+        refuse_kids(s, b);
+    if (!b->code && (code = files_erase(s, l, &err)) != TIDE_OK)
+        batch_refuse(b, code, "%s", err.msg);
+    unlock_log(s, l);
+    s->base.env->ops->unlock(s->lock);
+}
