@@ -80,7 +80,7 @@ static int on_event(void *arg, const struct tide_event *ev)
 
 static enum tide_code look(struct show *s, struct tide_err *err)
 {
-    enum tide_code code;
+    enum tide_code code, flushed;
 
     if (s->session)
         code = tide_read(s->session, s->flags, s->next, s->to, on_event, s, err);
@@ -88,7 +88,8 @@ static enum tide_code look(struct show *s, struct tide_err *err)
         code = tide_read_all(s->cli->store, s->next, 0, on_event, s, err);
     if (s->err.code)
         return tide_err_copy(err, &s->err);
-    return code ? code : out_flush(&s->cli->out, err);
+    flushed = out_flush(&s->cli->out, code ? NULL : err); /* also what is whole before damage */
+    return code ? code : flushed;
 }
 
 static bool reader_is_gone(void)

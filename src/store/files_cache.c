@@ -81,7 +81,7 @@ static struct str get_proved(struct files_store *s, const char *id, const char *
     return memcmp(check, file->ptr, sizeof check - 1) == 0 ? bytes : STR("");
 }
 
-/* The line at an offset has this digest; with an end, it is the last of a unit and ends there. */
+/* The line at this very offset has this digest; with an end, it is the last of a unit and ends there. */
 static bool fits_log(struct files_store *s, struct files_log *l, int64_t at, int64_t end,
                      const unsigned char digest[DIGEST_SIZE])
 {
@@ -90,8 +90,8 @@ static bool fits_log(struct files_store *s, struct files_log *l, int64_t at, int
     struct tide_err err;
     struct str line;
     int64_t seq;
-    bool fits = walk_next(&w, &line, &err) && line_peek(line, &seq, &m) && (!end || (w.next == end && !m.more)) &&
-                memcmp(m.digest, digest, DIGEST_SIZE) == 0;
+    bool fits = walk_next(&w, &line, &err) && w.at == at && !w.unended && line_peek(line, &seq, &m) &&
+                (!end || (w.next == end && !m.more)) && memcmp(m.digest, digest, DIGEST_SIZE) == 0;
 
     walk_done(&w);
     return fits;
@@ -107,19 +107,24 @@ static void put_hex(struct json_out *o, const char *key, const unsigned char *by
     json_out_kstr(o, str_from(key), str_from(text));
 }
 
-static void write_head(struct files_store *s, struct files_log *l, struct str summary, struct buf *out)
+/* Nobody need prove it again, as long as the file has this time. */
+static bool is_clean(const struct files_log *l)
+{
+    return l->clean_end == l->end && l->proved_seq >= l->h.last_seq;
+}
+
+static void write_head(struct files_log *l, struct str summary, struct buf *out)
 {
     const struct files_block *b = l->n_blocks ? &l->blocks[l->n_blocks - 1] : NULL;
     struct json_out o = json_out_to(out);
-    struct env_stat st;
 
     json_out_begin(&o, '{');
     json_out_kint(&o, STR("end"), l->end);
     json_out_kint(&o, STR("last_line"), l->last_line);
     if (l->clean_end == l->end)
         json_out_kint(&o, STR("clean"), (int64_t)l->ino); /* of this very file: a copy may be older */
-    if (l->clean_end == l->end && l->proved_seq >= l->h.last_seq && !s->base.env->ops->fstat(l->file, &st, NULL))
-        json_out_kint(&o, STR("mtime"), st.mtime_ns);
+    if (is_clean(l))
+        json_out_kint(&o, STR("mtime"), l->mtime_ns);
     json_out_kint(&o, STR("first_seq"), l->h.first_seq);
     json_out_kint(&o, STR("last_seq"), l->h.last_seq);
     json_out_kint(&o, STR("epoch"), l->line_epoch);
@@ -167,9 +172,11 @@ void cache_save_head(struct files_store *s, struct files_log *l, struct str summ
 
     if (s->base.read_only || l->unverified)
         return;
-    write_head(s, l, summary, &text);
-    if (!text.failed && !put_proved(s, l->id, "head", &text))
-        save_index(s, l);
+    write_head(l, summary, &text);
+    if (text.failed || put_proved(s, l->id, "head", &text))
+        return;
+    l->kept_ns = is_clean(l) ? l->mtime_ns : 0;
+    save_index(s, l);
 }
 
 static void take_block(struct files_log *l, struct arena *a, const struct json *v)
@@ -227,8 +234,10 @@ bool cache_load_head(struct files_store *s, struct files_log *l, const struct en
     l->end = end;
     l->last_line = last_line;
     l->line_epoch = h.epoch;
-    if (l->clean_end == end && st->size == end && json_get_int(v, STR("mtime"), 0) == st->mtime_ns)
+    if (l->clean_end == end && st->size == end && json_get_int(v, STR("mtime"), 0) == st->mtime_ns) {
         l->proved_seq = h.last_seq;
+        l->kept_ns = st->mtime_ns;
+    }
     l->state_seq = json_get_int(v, STR("state"), 0);
     take_block(l, &a, v);
     l->saved = l->first_block;

@@ -217,6 +217,7 @@ static void finish(struct files_store *s, struct part *p)
         fail_part(s, p, &err);
     if (given_back && p->l->allocated && !s->base.env->ops->truncate(p->l->file, p->l->end, NULL))
         p->l->allocated = 0;
+    log_wrote(s, p->l);
     save_states(s, p);
     if (given_back)
         p->l->clean_end = p->l->end;

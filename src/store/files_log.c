@@ -257,6 +257,22 @@ enum tide_code names_settle(struct files_store *s, struct tide_err *err)
     return code;
 }
 
+void log_wrote(struct files_store *s, struct files_log *l)
+{
+    struct env_stat st;
+
+    if (!s->base.env->ops->fstat(l->file, &st, NULL))
+        l->mtime_ns = st.mtime_ns;
+}
+
+/* Who writes makes a log longer. Another time at the same length is an editor's: all of it is to be proved again. */
+static void look_at_time(struct files_log *l, const struct env_stat *st)
+{
+    if (st->mtime_ns != l->mtime_ns && st->size == l->looked)
+        l->proved_seq = 0;
+    l->mtime_ns = st->mtime_ns;
+}
+
 /* Ours, as long as we hold the lease: nobody may have taken anything away. */
 static enum tide_code shortened(struct files_log *l, int64_t size, struct tide_err *err)
 {
@@ -297,6 +313,7 @@ static enum tide_code check_end(struct files_store *s, struct files_log *l, stru
 static enum tide_code refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
+    int64_t had = l->lease_file ? l->h.last_seq : 0;
     struct env_stat st;
     enum tide_code code = TIDE_OK;
     bool fresh;
@@ -319,12 +336,15 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
     code = code ? code : names_settle(s, err);
     if (code)
         return code;
+    look_at_time(l, &st);
     if (l->damage.code && st.size == l->looked)
         return tide_err_copy(err, &l->damage);
     if (st.size < l->end)
         return shortened(l, st.size, err);
     if (st.size != l->looked || l->torn || l->suspect)
         code = read_new(s, l, st.size, locked, err);
+    if (!code && l->h.last_seq < had) /* another took its place, and it was ours */
+        return shortened(l, st.size, err);
     return code || !fresh || l->fits ? code : check_end(s, l, err);
 }
 
@@ -446,6 +466,7 @@ enum tide_code log_mend(struct files_store *s, struct files_log *l, struct tide_
         code = keep_aside(s, l, st.size, err);
     code = code ? code : ops->truncate(l->file, l->end, err);
     code = code ? code : ops->sync(l->file, err);
+    log_wrote(s, l);
     if (code)
         return tide_wrap(err, "mend the log of session '%s'", l->id);
     l->torn = false;

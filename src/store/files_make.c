@@ -232,6 +232,7 @@ static bool take_over(struct files_store *s, struct making *m)
     l->hidden = is_hidden(b);
     l->h = m->h;
     l->proved_seq = l->h.last_seq;
+    l->mtime_ns = st.mtime_ns;
     l->last_line = m->last_line;
     l->end = l->looked = m->end;
     return true;

@@ -120,14 +120,14 @@ static enum tide_code chain_to(struct files_store *s, struct files_log *l, int64
     return code;
 }
 
-/* Lines from the block of `seq` on; *before is the digest of the event before seq. */
+/* Lines from the block of `seq` on; *before is the digest of the event before seq, *ret_mark what its line says. */
 static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64_t seq, struct line_walk *w,
-                               unsigned char before[DIGEST_SIZE], struct tide_err *err)
+                               unsigned char before[DIGEST_SIZE], struct line_mark *ret_mark, struct tide_err *err)
 {
     struct arena a = ARENA_INIT;
     int64_t from = seq > l->h.first_seq ? seq - 1 : seq, at = 0;
     struct files_block b;
-    struct line_mark m;
+    struct line_mark m = {0};
     struct event ev;
     struct str line;
     enum tide_code code = log_block(s, l, (from - 1) / BLOCK_EVENTS, &b, err);
@@ -146,6 +146,7 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
             memcpy(before, m.digest, DIGEST_SIZE);
     }
     arena_done(&a);
+    *ret_mark = m;
     if (code || !l->unverified || seq <= l->h.first_seq)
         return code;
     if (l->chain_seq != seq - 1)
@@ -154,15 +155,23 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
     return TIDE_OK;
 }
 
+/* Whether a line goes on with the write that the one before it is of, or begins one where that has ended. */
+static bool goes_on(const struct line_mark *before, const struct line_mark *m)
+{
+    if (!m->verified)
+        return true;
+    return before->more ? m->at == before->at + 1 && m->more == before->more - 1 : m->at == 0;
+}
+
 static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t from, int64_t to, struct piece *p,
                            struct tide_err *err)
 {
     bool on = from == l->h.first_seq || from <= l->proved_seq + 1;
     unsigned char before[DIGEST_SIZE];
     struct line_walk w = {.s = s};
-    struct line_mark m;
+    struct line_mark m, last;
     struct str line;
-    enum tide_code code = begin_at(s, l, from, &w, before, err);
+    enum tide_code code = begin_at(s, l, from, &w, before, &last, err);
 
     p->n = 0;
     arena_reset(&p->arena);
@@ -172,10 +181,11 @@ static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t f
         if (!walk_next(&w, &line, err))
             code = err->code ? err->code : damaged(l, from, err);
         else if (line_read(&p->arena, arena_dup(&p->arena, line), ev, &m) != LINE_EVENT || ev->seq != from ||
-                 !proved(s, l->id, ev, &m, before))
+                 !proved(s, l->id, ev, &m, before) || !goes_on(&last, &m))
             code = damaged(l, from, err);
         if (code)
             break;
+        last = m;
         memcpy(before, ev->digest, DIGEST_SIZE);
         ev->kind = arena_dup(&p->arena, ev->kind);
         ev->pos = ev->seq;
@@ -226,10 +236,31 @@ enum tide_code files_read(struct store *store, const struct head *h, int64_t fro
     return code;
 }
 
+#define PROVE_TRIES 3 /* when somebody else is at the file meanwhile */
+
 static int nothing(void *arg, const struct event *ev)
 {
     (void)arg, (void)ev;
     return 0;
+}
+
+/* How far it is proved, and how far it goes; the same: that is kept, too. Of another program nothing tells what its lines were. */
+static enum tide_code look_how_far(struct files_store *s, const struct head *h, int64_t *ret_proved, int64_t *ret_last,
+                                   struct tide_err *err)
+{
+    struct files_log *l;
+    enum tide_code code;
+
+    pthread_mutex_lock(&s->mu);
+    code = same_log(s, h, &l, err);
+    if (!code) {
+        *ret_proved = l->proved_seq < l->h.first_seq ? l->h.first_seq - 1 : l->proved_seq;
+        *ret_last = l->h.last_seq;
+    }
+    if (!code && (l->unverified || (l->kept_ns && l->kept_ns == l->mtime_ns)))
+        *ret_proved = *ret_last = INT64_MAX;
+    pthread_mutex_unlock(&s->mu);
+    return code;
 }
 
 /* Next time it need not be read again. */
@@ -247,24 +278,24 @@ static void keep_proof(struct files_store *s, const struct head *h)
     pthread_mutex_unlock(&s->mu);
 }
 
+/* Of a fork's parent also what is behind the fork is read: else it would be proved each time. Damage there is not the fork's. */
 enum tide_code files_prove(struct store *store, const struct head *h, int64_t to, struct tide_err *err)
 {
     struct files_store *s = files_of(store);
-    int64_t from = 0;
-    struct files_log *l;
-    enum tide_code code;
+    int64_t proved = 0, last = 0;
+    struct tide_err behind;
+    enum tide_code code = look_how_far(s, h, &proved, &last, err);
 
-    pthread_mutex_lock(&s->mu);
-    code = same_log(s, h, &l, err);
-    if (!code) {
-        from = l->proved_seq < l->h.first_seq ? l->h.first_seq : l->proved_seq + 1;
-        to = l->unverified ? 0 : to; /* of another program: nothing tells what they were */
-    }
-    pthread_mutex_unlock(&s->mu);
-    if (code || from > to)
+    if (code || proved == INT64_MAX)
         return code;
-    code = files_read(store, h, from, to, nothing, NULL, err);
-    if (!code)
+    for (int i = 0; !code && proved < to && i < PROVE_TRIES; i++) {
+        code = files_read(store, h, proved + 1, to, nothing, NULL, err);
+        code = code ? code : look_how_far(s, h, &proved, &last, err);
+    }
+    if (!code && proved < to)
+        code =
+            tide_fail(err, TIDE_BUSY, "the log of session '%s' is changed all the time by somebody: try again", h->id);
+    if (!code && (proved >= last || !files_read(store, h, proved + 1, last, nothing, NULL, &behind)))
         keep_proof(s, h);
     return code;
 }
@@ -374,7 +405,7 @@ static enum tide_code peek(struct files_store *s, struct files_log *l, int64_t s
     struct line_mark m;
     struct event ev;
     struct str line;
-    enum tide_code code = begin_at(s, l, seq, &w, before, err);
+    enum tide_code code = begin_at(s, l, seq, &w, before, &m, err);
 
     if (!code && walk_next(&w, &line, err))
         *ret_found = line_read(&a, line, &ev, &m) == LINE_EVENT && is_called(&ev, id);

@@ -75,7 +75,9 @@ struct files_log {
     int64_t looked;     /* size of the file when it was read to its end */
     int64_t state_seq;  /* of the newest state in the cache; 0: not known */
     int64_t clean_end;  /* it was given back at this length: what is missing of that is lost */
-    int64_t proved_seq; /* up to this event all are what was written: by whoever gave it back, or read since */
+    int64_t proved_seq; /* up to this event all are what was written: by whoever gave it back, or read since … */
+    int64_t mtime_ns;   /* … and the file has not been touched by others since it had this time, … */
+    int64_t kept_ns;    /* … which is kept in the cache; 0: none is */
     bool fits;          /* what was kept of it in the cache fits: nothing is missing */
     int64_t card_seq;   /* else: that its snapshot knows of; 0: it has none */
     int64_t chain_seq;  /* of lines without digests: the event up to which a reader has computed them, … */
@@ -153,6 +155,7 @@ static inline bool log_is_empty(const struct files_log *l)
 {
     return l->h.last_seq < l->h.first_seq;
 }
+void log_wrote(struct files_store *s, struct files_log *l);  /* we did: its time is ours */
 void log_forget(struct files_store *s, struct files_log *l); /* closes and forgets all that is known */
 void log_free(void *log);
 enum tide_code names_settle(struct files_store *s, struct tide_err *err)

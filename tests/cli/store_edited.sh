@@ -64,12 +64,46 @@ check_is 'and a copy' '{"seq":3004}' "$(tidemark --store files:e log append a --
 rm -rf d/cache
 check_is 'and without a cache' '{"seq":3004}' "$(tidemark log append a --kind memory.set --data "$event")"
 
+# ---- what changes no event ----
+sed -i '500s/$/ /' "$logs/a.messages.jsonl"
+check_is 'a space more behind a line' '{"seq":3005}' "$(tidemark log append a --kind memory.set --data "$event" 2>&1)"
+check_is 'and no event less' "ok       a  3005 events" "$(tidemark sessions verify a)"
+sed -i 's/^{"seq":800,.*"at":[0-9]*/&0/' "$logs/a.messages.jsonl"
+refuses 'how lines were written together is proved as well' 5 'is damaged' log append a --kind memory.set --data "$event"
+sed -i 's/^\({"seq":800,.*"at":[0-9]*\)0,/\1,/; 500s/ $//' "$logs/a.messages.jsonl"
+check_is 'put back' '{"seq":3006}' "$(tidemark log append a --kind memory.set --data "$event")"
+
+# ---- while somebody holds it ----
+mkfifo lines
+"$TIDE_BIN" log append a - --kind memory.set <lines >acks &
+exec 3>lines
+echo "$event" >&3
+check 'one holds it' wait_for test -s acks
+edit a 700
+echo "$event" >&3
+check 'which goes on' wait_for has_lines acks 1
+exec 3>&-
+wait $!
+check_is 'until it ends' 0 $?
+refuses 'the next one finds it' 5 'event 700 is damaged' log append a --kind memory.set --data "$event"
+unedit a 700
+check_is 'put back, it goes on' '{"seq":3009}' "$(tidemark log append a --kind memory.set --data "$event")"
+
 # ---- a fork stands on its parent ----
 check_is 'a fork behind the event' h "$(tidemark sessions fork a --at 3001 --id h)"
 check_is 'and a fork of that' i "$(tidemark sessions fork h --id i)"
 check_is 'takes one more' '{"seq":3004}' "$(tidemark log append i --kind memory.set --data "$event")"
 edit a 700
 refuses 'not when the parent was edited' 5 "session 'a': event 700 is damaged" log append h --kind memory.set --data "$event"
+unedit a 700
+touch "$logs/a.messages.jsonl"
+cp d/cache/a.head head
+tidemark log append h --kind memory.set --data "$event" >out
+check 'a parent that is proved' test "$(cksum <head)" != "$(cksum <d/cache/a.head)"
+cp d/cache/a.head head
+tidemark log append h --kind memory.set --data "$event" >out
+check 'is proved once' cmp head d/cache/a.head
+edit a 700
 refuses "nor the parent's parent" 5 "session 'a': event 700 is damaged" log append i --kind memory.set --data "$event"
 check_is 'one from before the event does' '{"seq":702}' "$(tidemark log append g --kind memory.set --data "$event")"
 unedit a 700
