@@ -438,11 +438,15 @@ static int take_id(void *arg, const struct tide_session_info *info)
 static bool is_here(struct chat *c, const char *id, const char *cwd)
 {
     tide_session *s = NULL;
+    struct tide_err err;
     const char *dir;
     bool here;
 
-    if (tide_session_open(c->cli->store, id, TIDE_SESSION_READ, &s, NULL))
+    if (tide_session_open(c->cli->store, id, TIDE_SESSION_READ, &s, &err)) {
+        if (err.code == TIDE_CORRUPT)
+            say("passed over: %s", err.msg); /* it may be the one that is meant */
         return false;
+    }
     dir = stored(c, s, NULL, "working_dir");
     here = dir && cwd && strcmp(dir, cwd) == 0 && chat_made(s);
     tide_session_close(s);

@@ -20,6 +20,7 @@ struct going {
     tide_session *session, *fork; /* fork: of a damaged one; NULL: none */
     tide_graph *graph;
     struct buf answer;
+    const char *news; /* where it goes on: said when it does */
 };
 
 /* ---- the graph ---- */
@@ -292,6 +293,9 @@ static enum tide_code resume_this(struct going *a, struct tide_err *err)
         if (open_graph(a, err))
             return err->code;
     }
+    if (a->news)
+        say("%s", a->news);
+    a->news = NULL;
     return graph_drive(a->cli, a->session, a->graph, &a->g->want, err);
 }
 
@@ -318,6 +322,17 @@ static void show_rescue(struct going *a, const struct rescue *r)
                                r->again));
 }
 
+/* What was refused after all leaves nothing behind. */
+static void drop_unused(struct going *a, const char *fork)
+{
+    struct tide_err err; /* then it stays: nobody was told of it */
+
+    if (!a->news)
+        return; /* it began */
+    tide_session_close(TAKE(a->fork));
+    (void)!tide_session_delete(a->cli->store, fork, &err);
+}
+
 /* The log cannot be read to its end: on from the newest checkpoint that can be, in a fork, said aloud. */
 static enum tide_code resume_damaged(struct going *a, struct tide_err *err)
 {
@@ -330,15 +345,20 @@ static enum tide_code resume_damaged(struct going *a, struct tide_err *err)
     asked = o->checkpoint && str_starts(str_from(r.checkpoint), str_from(o->checkpoint));
     if (!code) {
         say("session %s is damaged: %s", r.session, r.damage.msg);
-        say("%s fork%s%s, from checkpoint %s, seq %" PRId64 "%s", dry ? "it would go on in a" : "going on in the",
-            r.fork[0] ? " " : "", r.fork, r.checkpoint, r.seq, asked ? "" : ", the newest that can be read");
+        a->news = arena_printf(&a->arena, "%s fork%s%s, from checkpoint %s, seq %" PRId64 "%s",
+                               dry ? "it would go on in a" : "going on in the", dry ? "" : " ", r.fork, r.checkpoint,
+                               r.seq, asked ? "" : ", the newest that can be read");
     }
-    if (!code && dry)
+    if (!code && dry) {
+        say("%s", a->news);
         show_rescue(a, &r);
-    else if (!code)
+    } else if (!code) {
         code = take_fork(a, r.fork, err);
+        code = code ? code : resume_this(a, err);
+        drop_unused(a, r.fork);
+    }
     rescue_done(&r);
-    return code || dry ? code : resume_this(a, err);
+    return code;
 }
 
 /* What only means something to a program. */

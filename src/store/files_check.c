@@ -112,6 +112,22 @@ static void note_odd(struct checking *c, const char *name, const char *suffix)
     files_notice(c->s, "sessions/%s is no file of a session: it is passed over", shown);
 }
 
+/* A write that was cut was told to nobody; of one that its snapshot knows of that is not true. */
+static void torn_problem(struct checking *c, const struct files_log *l)
+{
+    int64_t had = card_last_seq(c->s, l->id);
+    char lost[TIDE_ID_SIZE + 120] = "", text[400];
+
+    if (had > l->h.last_seq)
+        snprintf(lost, sizeof lost,
+                 "; sessions/%s.json knows events up to %" PRId64 ": put the log back if those are lost", l->id, had);
+    snprintf(text, sizeof text,
+             "its log ends in what a cut left of a write, behind event %" PRId64
+             ": the next append cuts it off and keeps it aside%s",
+             l->h.last_seq, lost);
+    problem(c->check, l->id, text);
+}
+
 static enum tide_code check_one(void *arg, const char *id, bool hidden)
 {
     struct checking *c = arg;
@@ -139,8 +155,7 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
     else if (!code && l->lost[0])
         problem(c->check, id, l->lost);
     else if (!code && l->torn)
-        problem(c->check, id,
-                "its log ends in what a cut left of a write: the next append cuts it off and keeps it aside");
+        torn_problem(c, l);
     return TIDE_OK;
 }
 

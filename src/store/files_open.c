@@ -28,18 +28,23 @@ static void key_check(const struct files_store *s, char out[2 * DIGEST_SIZE + 1]
     hex_encode(out, digest, DIGEST_SIZE);
 }
 
-/* Unless the person has one. */
-static enum tide_code write_ignore(struct files_store *s, struct tide_err *err)
+/* What git leaves alone, and that it changes no line ends. Unless the person has one. */
+static enum tide_code write_for_git(struct files_store *s, struct tide_err *err)
 {
+    static const struct {
+        const char *name, *text;
+    } files[] = {{".gitignore", "live/\nboots/\ncache/\nlock\nchanges\n*.tmp-*\n"}, {".gitattributes", "* -text\n"}};
+    enum tide_code code = TIDE_OK;
     char path[FILES_PATH];
     struct env_stat st;
-    enum tide_code code;
 
-    files_path(s, path, "", ".gitignore", "");
-    code = s->base.env->ops->stat(s->base.env, path, &st, err);
-    if (code || st.kind != ENV_ABSENT)
-        return code;
-    return files_put(s, "", ".gitignore", STR("live/\nboots/\ncache/\nlock\nchanges\n*.tmp-*\n"), false, err);
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && !code; i++) {
+        files_path(s, path, "", files[i].name, "");
+        code = s->base.env->ops->stat(s->base.env, path, &st, err);
+        if (!code && st.kind == ENV_ABSENT)
+            code = files_put(s, "", files[i].name, str_from(files[i].text), false, err);
+    }
+    return code;
 }
 
 static enum tide_code write_meta(struct files_store *s, struct tide_err *err)
@@ -59,7 +64,7 @@ static enum tide_code write_meta(struct files_store *s, struct tide_err *err)
     json_out_end(&o, '}');
     buf_add_char(&text, '\n');
     code = files_put(s, "", "store.json", buf_view(&text), true, err);
-    return code ? code : write_ignore(s, err);
+    return code ? code : write_for_git(s, err);
 }
 
 static enum tide_code check_meta(struct files_store *s, struct str text, struct tide_err *err)

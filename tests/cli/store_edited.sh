@@ -159,6 +159,9 @@ at=$(grep letters "$logs/r.messages.jsonl" | grep -o '^{"seq":[0-9]*' | tail -n 
 edit r "$at"
 tidemark sessions resume r --set key=1 --dry-run >out 2>err
 check 'would go on in a fork' holds 'it would go on in a fork, from checkpoint' <err
+was=$(tidemark sessions list --ids | wc -l)
+tidemark sessions resume r --input yes >out 2>err
+check_is 'refused, it leaves no fork' "2 $was" "$? $(tidemark sessions list --ids | wc -l)"
 tidemark sessions resume r --set key=1 >out 2>err
 check_is 'goes on with the rest' 0 $?
 check 'in a fork, and says so' holds 'session r is damaged' <err

@@ -128,7 +128,7 @@ fi
 if has git; then
     git() { command git -C d -c user.name=x -c user.email=x@example.org -c core.excludesFile=/dev/null "$@"; }
     git init -q . && git add -A && git commit -qm first
-    check_is 'git has the logs and what is computed from them, no more' '.gitignore sessions store.json' "$(git ls-files | sed 's,/.*,,' | sort -u | paste -sd ' ')"
+    check_is 'git has the logs and what is computed from them, no more' '.gitattributes .gitignore sessions store.json' "$(git ls-files | sed 's,/.*,,' | sort -u | paste -sd ' ')"
     for id in one prog ask; do
         tidemark log show $id && tidemark sessions show $id && tidemark state $id && tidemark sessions verify $id && tidemark why $id
     done >/dev/null
