@@ -24,6 +24,8 @@
 #define STEP_PLAIN_MS 160
 #define ROUNDS_MAX 40
 #define EXIT_WAITING 7
+#define EARLY_MS 80 /* a kill comes so long before the end at the latest: to look first takes a moment */
+#define LOOK_MS 10  /* a kill that comes too early is tried again so often */
 
 static const struct demo_step program[DEMO_STEPS] = {
     {"build", "pure", "214 files compiled", 0},
@@ -101,10 +103,9 @@ static bool watch(struct demo *d, struct lines *lines, int64_t kill_ms)
         struct pollfd p = {d->child.fd, POLLIN, 0};
 
         if (kill_ms && left <= 0) {
-            kill(d->child.pid, SIGKILL);
-            killed = true;
-            kill_ms = 0;
-            continue;
+            killed = demo_kill(&d->place, d->child.pid);
+            kill_ms = killed ? 0 : mono_ms() + LOOK_MS;
+            left = killed ? -1 : LOOK_MS;
         }
         if (stop_signal || (poll(&p, 1, (int)left) < 0 && errno != EINTR))
             return killed;
@@ -149,7 +150,7 @@ static void say_killed(struct demo *d, int64_t after_ms)
 static enum tide_code play(struct demo *d, const char *said, const char *const *args, int within_ms, int *ret_status,
                            struct tide_err *err)
 {
-    int64_t began = mono_ms(), kill_ms = within_ms ? began + 20 + random_below(within_ms - 20) : 0;
+    int64_t began = mono_ms(), kill_ms = within_ms ? began + 20 + random_below(within_ms - EARLY_MS) : 0;
     struct lines lines;
     bool killed;
     int status;

@@ -36,6 +36,9 @@ enum tide_code demo_spawn(const struct demo_place *place, const char *const *arg
                           struct tide_err *err) MUST_CHECK;
 int demo_reap(struct demo_child *child); /* waits for its end; the wait status */
 
+/* Kills it if a run of it is under way: before it is in the log there is nothing to go on with, and one that waits is over. */
+bool demo_kill(const struct demo_place *place, pid_t pid);
+
 /* The other demo: an agent that may be killed by whoever watches. */
 enum tide_code demo_chat(struct cli *cli, struct tide_err *err) MUST_CHECK;
 

@@ -144,13 +144,13 @@ static int random_below(int n)
 /* Stays with it until it ends or is killed. True: it was killed. */
 static bool watch(struct chat_demo *d, int *ret_status)
 {
-    int64_t kill_at = !d->keys && d->random_kills > 0 ? proc_clock_ms() + 30 + random_below(700) : 0;
+    int64_t kill_at = !d->keys && d->random_kills > 0 ? proc_clock_ms() + 30 + random_below(600) : 0;
     char key = 0;
 
     while (waitpid(d->child, ret_status, WNOHANG) == 0) {
-        bool k = key_pressed(d, 20, &key) && (key == 'k' || key == 'K');
-
-        if (k || stop_signal || (kill_at && proc_clock_ms() >= kill_at)) {
+        if (key_pressed(d, 20, &key) && (key == 'k' || key == 'K'))
+            kill_at = proc_clock_ms();
+        if (stop_signal || (kill_at && proc_clock_ms() >= kill_at && demo_kill(&d->place, d->child))) {
             kill(d->child, SIGKILL);
             waitpid(d->child, ret_status, 0);
             d->child = 0;

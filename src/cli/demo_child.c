@@ -46,6 +46,39 @@ enum tide_code demo_spawn(const struct demo_place *place, const char *const *arg
     return TIDE_OK;
 }
 
+static int see_running(void *arg, const struct tide_session_info *info)
+{
+    *(bool *)arg |= strcmp(info->status, "running") == 0;
+    return 0;
+}
+
+static bool is_running(const struct demo_place *place)
+{
+    const struct tide_store_options opt = {.flags = TIDE_OPEN_READ_ONLY};
+    tide_store *store = NULL;
+    bool running = false;
+
+    if (tide_store_open(place->store, &opt, &store, NULL) == TIDE_OK &&
+        tide_session_list(store, NULL, see_running, &running, NULL) != TIDE_OK)
+        running = false;
+    tide_store_close(store);
+    return running;
+}
+
+/* Stopped first: it must not get any further between the look and the kill. */
+bool demo_kill(const struct demo_place *place, pid_t pid)
+{
+    siginfo_t info = {0};
+    bool running;
+
+    kill(pid, SIGSTOP);
+    while (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT) != 0 && errno == EINTR)
+        continue;
+    running = is_running(place);
+    kill(pid, running ? SIGKILL : SIGCONT);
+    return running;
+}
+
 int demo_reap(struct demo_child *child)
 {
     char rest[4096];

@@ -42,9 +42,6 @@ every_line_is_json() {
     done
     [ "$n" -gt 1 ]
 }
-gone() {
-    [ ! -r "/proc/$1/stat" ] || grep -q ') Z ' "/proc/$1/stat"
-}
 
 echo '{"turns":[{"text":"Hello."},{"text":"Second."},{"text":"Third."}]}' >hello.json
 echo '{"turns":[{"text":"I look.","calls":[{"name":"bash","args":{"command":"echo hi >>ran; echo hi"}}]},{"text":"Done."}]}' >tool.json
@@ -273,8 +270,9 @@ check "the key is to be checked" grep -q "bad key.*check the provider's key.*tid
 check_is 'one line' 1 "$(wc -l <err)"
 echo '{}' >empty.json
 tidemark chat --script limited.json --config empty.json -p hi </dev/null >out 2>err
+# What is shown is what is left when the failure is on disk: a slow one takes its part of it.
 check_is 'a config without the keys has the defaults' 'attempt 2 of 4 in 0.5 s|attempt 3 of 4 in 1.0 s' \
-    "$(sed -n 's/.*\(attempt [0-9] of 4 in\) 0\.[456][0-9]* s.*/\1 0.5 s/p; s/.*\(attempt [0-9] of 4 in\) \(0\.9\|1\.[01]\)[0-9]* s.*/\1 1.0 s/p' err | paste -sd '|')"
+    "$(sed -n 's/.*\(attempt 2 of 4 in\) 0\.[1-6] s.*/\1 0.5 s/p; s/.*\(attempt 3 of 4 in\) \(0\.[4-9]\|1\.[01]\) s.*/\1 1.0 s/p' err | paste -sd '|')"
 
 # ---- a log that nobody reads ----
 mkfifo nobody.fifo

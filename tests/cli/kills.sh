@@ -36,14 +36,12 @@ program() {
     { echo '#!/bin/sh' && cat; } >"$1"
     chmod +x "$1"
 }
-# begin ARGS...: tidemark in the background, with the mark; its pid is $run.
+# begin ARGS...: tidemark in the background, with the mark; its pid is $run. What runs there would ignore SIGINT, and whoever
+# started us may have made us ignore SIGHUP.
 begin() {
     rm -f pid.*
-    TIDE_TEST_MARK=$work "$TIDE_BIN" "$@" >out 2>err &
+    TIDE_TEST_MARK=$work env --default-signal=INT,HUP "$TIDE_BIN" "$@" >out 2>err &
     run=$!
-}
-gone() {
-    [ ! -r "/proc/$1/stat" ] || grep -q ') Z ' "/proc/$1/stat"
 }
 # over: waits for the end of what begin began; $got is its exit status.
 over() {
@@ -178,9 +176,7 @@ for signal in TERM:143 INT:130 HUP:129; do
     want=${signal#*:} signal=${signal%:*}
     rm -f go
     : >ledger
-    set -m # without job control what runs in the background ignores SIGINT
     begin exec --session "told-$signal" -- ./polite
-    set +m
     check "SIG$signal: in the middle of a step" wait_for test -s pid.step
     kill "-$signal" $run
     over
@@ -353,13 +349,13 @@ check 'one is gone' gone "$(cat left.1)"
 check 'and the one that had left its group' gone "$(cat left.2)"
 # ---- tidemark step alone is killed: what its program had started does not work on beside a second try ----
 program stepless <<'E'
-tidemark step lonely7 --effect pure -- sh -c 'sleep 1987 & echo $! >left.3; wait'
+tidemark step lonely --effect pure -- sh -c 'echo "$PPID" >pid.parent; sleep 1987 & echo $! >left.3; wait'
 echo over >over
 E
 "$TIDE_BIN" exec --session stepless -- ./stepless >/dev/null 2>&1 &
 runner=$!
 wait_for test -s left.3
-kill -KILL "$(pgrep -f 'step lonely7 --effect' | head -n 1)"
+kill -KILL "$(cat pid.parent)" # not by its name: the same test may run elsewhere
 wait_for test -e over
 check 'its program took all of its group along' wait_for gone "$(cat left.3)"
 wait "$runner" 2>/dev/null

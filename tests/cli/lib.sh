@@ -69,6 +69,13 @@ wait_for() {
     done
 }
 
+# gone PID: it does not run any more; a zombie does not. Looked at once: it may end between two looks.
+gone() {
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+    [[ $stat == *') Z '* ]]
+}
+
 # has_lines FILE N: more than N lines.
 has_lines() {
     [ "$(wc -l <"$1")" -gt "$2" ]

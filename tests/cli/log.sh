@@ -143,9 +143,11 @@ tidemark sessions new --id k >/dev/null
 : >acked
 for round in 1 2 3 4 5 6 7 8 9 10; do
     i=0
+    rm -f pid # it may be written behind the first acknowledgements
     (while :; do i=$((i + 1)); echo "{\"kind\":\"a.b\",\"round\":$round,\"i\":$i}"; done) 2>/dev/null |
         { "$TIDE_BIN" log append k - & echo $! >pid; wait $!; } >acks 2>/dev/null &
     wait_for has_lines acks $((round * 20))
+    wait_for test -s pid
     kill -KILL "$(cat pid)"
     wait $!
     grep '}$' acks >>acked

@@ -214,10 +214,9 @@ END
 # stopped SIGNAL: the long one, stopped when b runs.
 stopped() {
     rm -f at fixed
-    set -m # background jobs of a script do not hear SIGINT otherwise
-    "$TIDE_BIN" run long.json >out 2>err </dev/null &
+    # Background jobs of a script do not hear SIGINT otherwise.
+    env --default-signal=INT "$TIDE_BIN" run long.json >out 2>err </dev/null &
     pid=$!
-    set +m
     wait_for test -s at
     kill "-$1" $pid
     wait $pid

@@ -20,13 +20,6 @@ events() {
 lines() {
     wc -l <"$1" 2>/dev/null || echo 0
 }
-# alive PID: it runs; a zombie does not.
-alive() {
-    [ -r "/proc/$1/stat" ] && ! grep -q ') Z ' "/proc/$1/stat"
-}
-gone() {
-    ! alive "$1"
-}
 
 # ---- outside a run ----
 refuses 'step outside exec' 2 'step: not inside a run: start the program with `tidemark exec -- PROGRAM`' step a -- true
@@ -199,7 +192,7 @@ check_is 'unless they are accepted: what is recorded answers' one "$(tidemark re
 # ---- cut ----
 # The step's process alone is killed: its program dies, the log says so.
 script cut <<'E'
-tidemark step k --effect "$(cat effect)" -- sh -c 'echo $$ >k.pid; echo ran >>k.ran; [ -e go ] && exit 0; exec sleep 1000' &
+tidemark step k --effect "$(cat effect)" -- sh -c 'echo ran >>k.ran; echo $$ >k.pid; [ -e go ] && exit 0; exec sleep 1000' &
 step=$!
 echo $step >step.pid
 wait $step
@@ -212,6 +205,7 @@ for effect in pure once; do
     "$TIDE_BIN" exec --session "cut-$effect" -- ./cut >/dev/null 2>&1 &
     runner=$!
     wait_for test -s k.pid
+    wait_for test -s step.pid # whoever wrote the other is not who writes this one
     kill -KILL "$(cat step.pid)"
     wait "$runner"
     check "a killed step of effect $effect: its program dies" wait_for gone "$(cat k.pid)"
@@ -312,9 +306,13 @@ with = and spaces
 check_is 'a checkpoint is in the log' "$(cat id)" "$(tidemark sessions checkpoints mem --ids)"
 
 if on_files; then
-    check 'a session that is deleted under a step is said, with what to do' eval \
-        "tidemark exec --session gone -- sh -c 'rm s.files/sessions/gone.*; tidemark step a -- true' 2>&1 |
-            grep -q \"no session 'gone'.*: .tidemark sessions list. shows what there is\""
+    # Whoever runs it looks as well, now and then, and may be the first to see it.
+    step_sees_it() {
+        rm -f s.files/live/gone.*
+        tidemark exec --session gone -- sh -c 'rm s.files/sessions/gone.*; tidemark step a -- true' 2>&1 |
+            grep -q "no session 'gone'.*: .tidemark sessions list. shows what there is"
+    }
+    check 'a session that is deleted under a step is said, with what to do' wait_for step_sees_it
 else
     skip 'a session that is deleted under a step' 'there is no file of its own'
 fi

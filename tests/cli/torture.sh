@@ -48,8 +48,10 @@ check_is 'no effect was repeated' '[]' "$(what once_repeated)"
 check_is 'the end is always the same' '[]' "$(what differences)"
 check_is 'and always comes' '[]' "$(what not_ended)"
 check 'what is not deterministic is left out' eval 'what not_deterministic | grep -qx "\[\"now\"\]"'
-check_is 'no session paid twice' 1 "$(grep ^pay "$WORLD" | sort | uniq -c | sort -rn | awk 'NR == 1 { print $1 }')"
-check 'every session paid' test "$(grep -c ^pay "$WORLD")" -eq "$(($(what crash_points.tried) + 2))"
+# A kill between the deed and the end of its program looks as if it came before: who is asked then lets it run again.
+paid=$(grep ^pay "$WORLD" | sort -u | wc -l)
+check 'no session paid twice, unless it was let run again' test "$(grep -c ^pay "$WORLD")" -le $((paid + $(what let_run_again)))
+check_is 'every session paid' "$(($(what crash_points.tried) + 2))" "$paid"
 check 'a person was asked about the one that was cut' test "$(($(what said_to_have_happened) + $(what let_run_again)))" -ge 2
 check 'one that may run again does, and that is said' test "$(what cut_and_run_again)" -ge 1
 check 'the world agrees' test "$(grep -c ^start "$WORLD")" -gt "$(grep ^start "$WORLD" | sort -u | wc -l)"
@@ -86,7 +88,8 @@ END
 tidemark torture counts.json --json >report
 check_is 'a node that cannot bear to be run again is found' '1|0|n|1|2' \
     "$?|$(what right)|$(what 'differences[0].key')|$(what 'differences[0].want')|$(what 'differences[0].got')"
-check 'where it was killed is said' eval "what 'differences[0].killed' | grep -q 'inside count'"
+# Inside it may be killed before it has counted; behind it, before that is recorded, it has.
+check 'where it was killed is said' eval "what differences | grep -q '\"killed\":\"before append [0-9]* .*node.completed'"
 check 'the store is kept' test -e "$(what store | sed 's/^[a-z]*://')"
 check 'with the session' eval "tidemark --store \"\$(what store)\" sessions show \"\$(what 'differences[0].session_id')\" | grep -q completed"
 rm -rf tmp/*

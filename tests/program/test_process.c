@@ -250,6 +250,23 @@ static void output_beyond_the_bound_is_counted_and_thrown_away(void **state)
     shell_done(&s);
 }
 
+/* Into its time limit, behind its first line: on a busy machine a short limit is over before it gets there. */
+static void shell_run_into_limit(struct shell *s, const char *script)
+{
+    static const int64_t limits_ms[] = {100, 1000, 10000};
+    size_t i = 0;
+
+    do {
+        if (i > 0)
+            shell_done(s);
+        shell_hold(s, script, 100);
+        s->capture.timeout_ms = limits_ms[i];
+        OK(proc_go(&s->proc, NULL, &err));
+        capture_run(&s->capture);
+        assert_true(s->capture.timed_out);
+    } while (!strchr(buf_cstr(&s->capture.output), '\n') && ++i < sizeof limits_ms / sizeof limits_ms[0]);
+}
+
 static void a_time_limit_ends_it_and_what_it_started(void **state)
 {
     struct shell s;
@@ -257,12 +274,8 @@ static void a_time_limit_ends_it_and_what_it_started(void **state)
     pid_t inner;
 
     (void)state;
-    shell_hold(&s, "sleep 1000 & echo $!; wait", 100);
-    s.capture.timeout_ms = 200;
-    OK(proc_go(&s.proc, NULL, &err));
-    capture_run(&s.capture);
-    assert_true(s.capture.timed_out);
-    assert_true(proc_clock_ms() - began >= 200);
+    shell_run_into_limit(&s, "sleep 1000 & echo $!; wait");
+    assert_true(proc_clock_ms() - began >= 100);
     inner = (pid_t)strtol(buf_cstr(&s.capture.output), NULL, 10);
     assert_true(inner > 0 && is_gone(inner));
     shell_done(&s);
@@ -273,11 +286,7 @@ static void one_that_does_not_listen_is_killed(void **state)
     struct shell s;
 
     (void)state;
-    shell_hold(&s, "trap '' TERM; echo ready; while :; do sleep 1; done", 100);
-    s.capture.timeout_ms = 100;
-    OK(proc_go(&s.proc, NULL, &err));
-    capture_run(&s.capture);
-    assert_true(s.capture.timed_out);
+    shell_run_into_limit(&s, "trap '' TERM; echo ready; while :; do sleep 1; done");
     assert_true(WIFSIGNALED(s.capture.status));
     assert_int_equal(WTERMSIG(s.capture.status), SIGKILL);
     shell_done(&s);
