@@ -320,20 +320,35 @@ static const char *cut_to_parent(char *path)
     return path;
 }
 
+/*
+ * A directory is made with the sticky bit, which means nothing where nobody else may write, and loses it once its entry
+ * is on disk. Whoever finds it with the bit syncs its parent first: its maker is not done yet, or was killed before it
+ * was, and what is put there would go with the directory in a power cut. So what is found without it costs no sync.
+ */
+enum { DIR_NOT_SYNCED = S_ISVTX | 0700 };
+
+static enum tide_code sync_new_dir(struct env *e, const char *path, mode_t mode, struct tide_err *err)
+{
+    AUTO(mem_freep) char *copy = mem_dup(str_from(path));
+    enum tide_code code = real_sync_dir(e, cut_to_parent(copy), err);
+
+    if (!code)
+        (void)!chmod(path, mode & 07777 & ~S_ISVTX); /* or the next one syncs again */
+    return code;
+}
+
 static enum tide_code make_one_dir(struct env *e, const char *path, struct tide_err *err)
 {
+    int errnum = mkdir(path, DIR_NOT_SYNCED) == 0 ? 0 : errno;
     struct stat st;
 
-    if (mkdir(path, 0700) == 0) {
-        AUTO(mem_freep) char *copy = mem_dup(str_from(path));
-        return real_sync_dir(e, cut_to_parent(copy), err);
-    }
-    int errnum = errno;
     if (stat(path, &st) != 0) /* mkdir on a path that is there may say EACCES or EROFS before EEXIST */
-        return tide_fail_errno(err, errnum, "make directory '%s'", path);
+        return tide_fail_errno(err, errnum ? errnum : errno, "make directory '%s'", path);
     if (!S_ISDIR(st.st_mode))
         return tide_fail_errno(err, ENOTDIR, "make directory '%s'", path);
-    return TIDE_OK;
+    if (errnum && (st.st_mode & 01777) != DIR_NOT_SYNCED)
+        return TIDE_OK;
+    return sync_new_dir(e, path, st.st_mode, err);
 }
 
 static enum tide_code real_mkdirs(struct env *e, const char *path, struct tide_err *err)

@@ -8,6 +8,8 @@
  *   sync       what the cache holds of that file becomes durable
  *   rename     seen at once, durable with its directory; a power cut before leaves it done or not done, never half
  *              (what else may survive of unsynced names: sim_disk.c)
+ *   mkdirs     directory by directory, each followed by a sync of its parent: a process may be killed in between, and a
+ *              power cut then may take the directory with all that others have put there
  *   kill       a process stops: its open files close, its locks go, the cache stays
  *   power cut  every process stops; of each unsynced write any subset of its 512-byte sectors survives, a file's
  *              size and its directory entry may go back to what was synced; shared memory is gone
@@ -51,7 +53,8 @@ enum sim_fault {
     SIM_KILL,        /* the process is killed before the operation */
     SIM_POWER_CUT,   /* power is cut before the operation; a write in progress may be torn */
     SIM_EIO,         /* the operation fails with an I/O error */
-    SIM_ENOSPC,      /* what takes more space fails: writes that grow a file, unless it was reserved; reserving */
+    SIM_ENOSPC,      /* what takes more space fails: writes that grow a file, unless it was reserved; reserving; new
+                        names, of files, of directories, by rename */
     SIM_SHORT_WRITE, /* half of the write happens, then no space; not in space that was reserved */
     SIM_SYNC_FAILS,  /* counts syncs only */
     SIM_READ_FAILS,  /* counts reads only: the read fails with an I/O error */

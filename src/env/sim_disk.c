@@ -15,6 +15,9 @@
  *   - changes to other names survive or not each for itself, also later ones without earlier ones.
  * Nothing here writes the contents of a file before its rename, as some file systems kindly do. A rename from one
  * directory to another is durable when both have been synced, or when a later change to one of its names is.
+ *
+ * A directory is a name as well, durable when its parent is synced. One that a power cut takes is gone with all that
+ * lies below it, synced or not.
  */
 #include "env/sim_disk.h"
 
@@ -230,7 +233,7 @@ struct str sim_dir_view(const char *path)
     return s.len ? s : STR(".");
 }
 
-static struct str parent_view(const char *path)
+struct str sim_parent_view(const char *path)
 {
     const char *slash = strrchr(path, '/');
 
@@ -239,31 +242,53 @@ static struct str parent_view(const char *path)
     return (struct str){path, slash == path ? 1 : (size_t)(slash - path)};
 }
 
-bool sim_is_below(const char *path, struct str dir)
+/* NULL: no such directory, or one that always was. */
+static struct sim_name *find_dir(const struct sim_disk *d, struct str dir)
 {
-    return strncmp(path, dir.ptr, dir.len) == 0 && path[dir.len] == '/';
+    for (size_t i = 0; i < d->len; i++)
+        if (d->names[i].is_dir && str_eq(str_from(d->names[i].path), dir))
+            return &d->names[i];
+    return NULL;
+}
+
+static bool has_dir(const struct sim_disk *d, struct str dir)
+{
+    return str_eq(dir, STR(".")) || str_eq(dir, STR("/")) || find_dir(d, dir);
 }
 
 bool sim_disk_has_dir(const struct sim_disk *d, const char *path)
 {
-    struct str dir = sim_dir_view(path);
+    return has_dir(d, sim_dir_view(path));
+}
 
-    if (str_eq(dir, STR(".")) || str_eq(dir, STR("/")))
-        return true;
-    for (size_t i = 0; i < d->len; i++) {
-        const struct sim_name *n = &d->names[i];
-        if ((n->is_dir && str_eq(str_from(n->path), dir)) || ((n->now || n->is_dir) && sim_is_below(n->path, dir)))
-            return true;
-    }
-    return false;
+bool sim_disk_has_parent(const struct sim_disk *d, const char *path)
+{
+    return has_dir(d, sim_parent_view(path));
 }
 
 void sim_disk_mkdir(struct sim_disk *d, const char *path)
 {
-    AUTO(mem_freep) char *dir = mem_dup(sim_dir_view(path));
+    struct sim_name *n = find_name(d, path);
 
-    if (!sim_disk_has_dir(d, dir))
-        add_name(d, dir)->is_dir = true;
+    if (!n)
+        n = add_name(d, path);
+    assert(!n->now && !n->is_dir);
+    n->is_dir = true;
+}
+
+bool sim_disk_is_settled(const struct sim_disk *d, const char *path)
+{
+    const struct sim_name *n = find_dir(d, sim_dir_view(path));
+
+    return !n || n->is_settled;
+}
+
+void sim_disk_settle(struct sim_disk *d, const char *path)
+{
+    struct sim_name *n = find_dir(d, sim_dir_view(path));
+
+    if (n)
+        n->is_settled = true;
 }
 
 /* Which names a sync takes: those in `dir`, or, when that is empty, those that begin with `stem`. */
@@ -274,7 +299,7 @@ struct cover {
 static bool is_covered(struct cover cover, const char *path)
 {
     if (cover.dir.len)
-        return str_eq(parent_view(path), cover.dir);
+        return str_eq(sim_parent_view(path), cover.dir);
     return strncmp(path, cover.stem.ptr, cover.stem.len) == 0;
 }
 
@@ -317,7 +342,11 @@ void sim_disk_sync_journals(struct sim_disk *d, const char *path)
 
 void sim_disk_sync_dir(struct sim_disk *d, const char *path)
 {
-    sync_covered(d, (struct cover){.dir = sim_dir_view(path)});
+    struct cover cover = {.dir = sim_dir_view(path)};
+
+    for (size_t i = 0; i < d->len; i++)
+        d->names[i].is_kept |= d->names[i].is_dir && is_covered(cover, d->names[i].path);
+    sync_covered(d, cover);
 }
 
 /* ---- The whole disk ----------------------------------------------------------------------------------------- */
@@ -364,6 +393,34 @@ static void settle_changes(struct sim_disk *d, uint64_t *rng)
     forget_changes(d);
 }
 
+static bool is_below(const char *path, struct str dir)
+{
+    return strncmp(path, dir.ptr, dir.len) == 0 && path[dir.len] == '/';
+}
+
+static void lose_dir(struct sim_disk *d, struct sim_name *dir)
+{
+    for (size_t i = 0; i < d->len; i++) {
+        struct sim_name *n = &d->names[i];
+        if (n == dir || is_below(n->path, str_from(dir->path))) {
+            settle_name(n, NULL);
+            n->is_dir = n->is_kept = n->is_settled = false;
+        }
+    }
+}
+
+static void settle_dirs(struct sim_disk *d, uint64_t *rng)
+{
+    for (size_t i = 0; i < d->len; i++) {
+        struct sim_name *n = &d->names[i];
+        if (!n->is_dir || n->is_kept)
+            continue;
+        n->is_kept = sim_next(rng) % 2;
+        if (!n->is_kept)
+            lose_dir(d, n);
+    }
+}
+
 void sim_disk_power_cut(struct sim_disk *d, uint64_t *rng)
 {
     settle_changes(d, rng);
@@ -376,6 +433,7 @@ void sim_disk_power_cut(struct sim_disk *d, uint64_t *rng)
         if (n->now)
             sim_file_power_cut(n->now, rng);
     }
+    settle_dirs(d, rng);
     sim_disk_tidy(d);
 }
 
@@ -409,6 +467,8 @@ void sim_disk_copy(struct sim_disk *to, const struct sim_disk *from)
         const struct sim_name *n = &from->names[i];
         struct sim_name *c = add_name(to, n->path);
         c->is_dir = n->is_dir;
+        c->is_kept = n->is_kept;
+        c->is_settled = n->is_settled;
         c->now = copy_once(to, n->now);
         c->durable = copy_once(to, n->durable);
     }

@@ -10,6 +10,8 @@ struct sim_name {
     char *path;
     struct sim_file *now, *durable; /* what processes see, what the platter says; NULL: absent */
     bool is_dir;
+    bool is_kept;    /* a directory that the platter has as well: its parent was synced */
+    bool is_settled; /* a directory whose maker, or whoever found it, has synced its parent and said so */
 };
 
 struct sim_disk {
@@ -22,13 +24,16 @@ struct sim_disk {
 };
 
 struct sim_file *sim_disk_find(const struct sim_disk *d, const char *path); /* borrowed; NULL: no such file */
-bool sim_disk_has_dir(const struct sim_disk *d, const char *path);          /* made, or the parent of something */
-struct sim_file *sim_disk_new_file(struct sim_disk *d, int64_t now_ns);     /* without a name; the caller's */
+bool sim_disk_has_dir(const struct sim_disk *d, const char *path);
+bool sim_disk_has_parent(const struct sim_disk *d, const char *path);   /* the directory that it would be in */
+struct sim_file *sim_disk_new_file(struct sim_disk *d, int64_t now_ns); /* without a name; the caller's */
 struct sim_file *sim_disk_create(struct sim_disk *d, const char *path, int64_t now_ns); /* borrowed; the path is free */
 unsigned sim_disk_links(const struct sim_disk *d, const struct sim_file *f);            /* names that it has */
 void sim_disk_unlink(struct sim_disk *d, const char *path);
 void sim_disk_rename(struct sim_disk *d, const char *from, const char *to); /* `from` is a file, `to` no directory */
-void sim_disk_mkdir(struct sim_disk *d, const char *path);                  /* durable at once */
+void sim_disk_mkdir(struct sim_disk *d, const char *path);                  /* the path is free, its parent is there */
+bool sim_disk_is_settled(const struct sim_disk *d, const char *path);       /* of a directory that is there */
+void sim_disk_settle(struct sim_disk *d, const char *path);                 /* from now on that is so */
 void sim_disk_sync_dir(struct sim_disk *d, const char *path);               /* all entries of that directory */
 void sim_disk_sync_journals(struct sim_disk *d, const char *path);          /* of a journal and its siblings */
 void sim_disk_power_cut(struct sim_disk *d, uint64_t *rng);                 /* nobody may have a file open */
@@ -37,9 +42,9 @@ void sim_disk_done(struct sim_disk *d);
 
 /* ---- Of use to the files of the disk ------------------------------------------------------------------------ */
 
-void sim_disk_tidy(struct sim_disk *d);              /* drops names that nobody sees and no power cut brings back */
-struct str sim_dir_view(const char *path);           /* "/a/b/" and "/a/b" are the same directory; "" is "." */
-bool sim_is_below(const char *path, struct str dir); /* somewhere below it */
+void sim_disk_tidy(struct sim_disk *d);       /* drops names that nobody sees and no power cut brings back */
+struct str sim_dir_view(const char *path);    /* "/a/b/" and "/a/b" are the same directory; "" is "." */
+struct str sim_parent_view(const char *path); /* the directory that this name is in */
 
 /* ---- sim_list.c --------------------------------------------------------------------------------------------- */
 

@@ -48,10 +48,10 @@ int sim_sys_open(struct sim_proc *p, const char *path, unsigned env_flags, struc
         return EEXIST;
     if (!f && sim_disk_has_dir(&p->sim->disk, path))
         return EISDIR;
-    if (!f && !(env_flags & ENV_CREATE))
+    if (!f && (!(env_flags & ENV_CREATE) || !sim_disk_has_parent(&p->sim->disk, path)))
         return ENOENT;
     if (!f) {
-        int errnum = errno_of(sim_op_begin(p, SIM_OP_CREATE, false));
+        int errnum = errno_of(sim_op_begin(p, SIM_OP_CREATE, true));
         if (errnum)
             return errnum;
         f = sim_disk_create(&p->sim->disk, path, p->sim->wall_ns);
@@ -203,19 +203,28 @@ int sim_sys_unlink(struct sim_proc *p, const char *path)
     return errnum;
 }
 
-int sim_sys_rename(struct sim_proc *p, const char *from, const char *to)
+/* Why there can be no such rename, whatever room there is; 0: there can. */
+static int rename_refusal(const struct sim_disk *disk, const char *from, const char *to)
 {
-    struct sim_disk *disk = &p->sim->disk;
-    int errnum = errno_of(sim_op_begin(p, SIM_OP_RENAME, false));
-
-    if (errnum)
-        return errnum;
     if (!sim_disk_find(disk, from))
         return sim_disk_has_dir(disk, from) ? EISDIR : ENOENT;
     if (sim_disk_has_dir(disk, to))
         return EISDIR;
-    sim_disk_rename(disk, from, to);
-    return 0;
+    return sim_disk_has_parent(disk, to) ? 0 : ENOENT;
+}
+
+/* A name that is new takes room in its directory; one that is there is made to mean another file. */
+int sim_sys_rename(struct sim_proc *p, const char *from, const char *to)
+{
+    struct sim_disk *disk = &p->sim->disk;
+    bool grows = !rename_refusal(disk, from, to) && !sim_disk_find(disk, to);
+    int errnum = errno_of(sim_op_begin(p, SIM_OP_RENAME, grows));
+
+    if (!errnum)
+        errnum = rename_refusal(disk, from, to);
+    if (!errnum)
+        sim_disk_rename(disk, from, to);
+    return errnum;
 }
 
 int sim_sys_list(struct sim_proc *p, const char *path, env_list_fn *fn, void *arg, enum tide_code *ret_code)
@@ -238,20 +247,6 @@ int sim_sys_list(struct sim_proc *p, const char *path, env_list_fn *fn, void *ar
     return p->dead && !*ret_code ? ESRCH : 0;
 }
 
-int sim_sys_mkdirs(struct sim_proc *p, const char *path)
-{
-    if (p->dead)
-        return ESRCH;
-    if (sim_disk_find(&p->sim->disk, path))
-        return ENOTDIR;
-    if (sim_disk_has_dir(&p->sim->disk, path))
-        return 0;
-    int errnum = errno_of(sim_op_begin(p, SIM_OP_CREATE, false));
-    if (!errnum)
-        sim_disk_mkdir(&p->sim->disk, path);
-    return errnum;
-}
-
 int sim_sys_sync_dir(struct sim_proc *p, const char *path)
 {
     int errnum = errno_of(sim_op_begin(p, SIM_OP_SYNC_DIR, false));
@@ -269,5 +264,51 @@ int sim_sys_sync_journals(struct sim_proc *p, const char *path)
 
     if (!errnum && !(p->sim->lies & SIM_LIE_NO_DIR_SYNC))
         sim_disk_sync_journals(&p->sim->disk, path);
+    return errnum;
+}
+
+/* ---- Directories -------------------------------------------------------------------------------------------- */
+
+static int make_dir(struct sim_proc *p, const char *path)
+{
+    struct sim_disk *disk = &p->sim->disk;
+
+    if (sim_disk_find(disk, path))
+        return ENOTDIR;
+    if (sim_disk_has_dir(disk, path))
+        return 0;
+    int errnum = errno_of(sim_op_begin(p, SIM_OP_CREATE, true));
+    if (!errnum)
+        sim_disk_mkdir(disk, path);
+    return errnum;
+}
+
+/* As env_real.c does it: whoever finds a directory whose maker was killed before the sync does the sync. */
+static int make_synced_dir(struct sim_proc *p, const char *path)
+{
+    AUTO(mem_freep) char *parent = mem_dup(sim_parent_view(path));
+    int errnum = make_dir(p, path);
+
+    if (errnum || sim_disk_is_settled(&p->sim->disk, path))
+        return errnum;
+    errnum = sim_sys_sync_dir(p, parent);
+    if (!errnum)
+        sim_disk_settle(&p->sim->disk, path);
+    return errnum;
+}
+
+int sim_sys_mkdirs(struct sim_proc *p, const char *path)
+{
+    AUTO(mem_freep) char *part = mem_dup(str_from(path));
+    int errnum = p->dead ? ESRCH : 0;
+
+    for (char *last = part; *last && !errnum; last++) {
+        char next = last[1];
+        if (*last == '/' || (next && next != '/'))
+            continue;
+        last[1] = '\0';
+        errnum = make_synced_dir(p, part);
+        last[1] = next;
+    }
     return errnum;
 }

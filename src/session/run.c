@@ -79,7 +79,10 @@ bool run_is_trouble(enum tide_code code)
 enum tide_code run_usable(struct tide_run *r, struct tide_err *err)
 {
     if (r->s->fenced)
-        return tide_fail(err, TIDE_FENCED, "session '%s': the lease of this run was taken over", r->s->head.id);
+        return tide_fail(err, TIDE_FENCED,
+                         "session '%s': the lease of this run was taken over, or the session was deleted: `tidemark "
+                         "sessions show %s` tells",
+                         r->s->head.id, r->s->head.id);
     if (r->over)
         return tide_fail(err, TIDE_INVALID, "run '%s' is over", r->id);
     if (!r->starting && !r->s->owner.pending &&

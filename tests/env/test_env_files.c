@@ -192,6 +192,31 @@ static void a_rename_that_is_refused_changes_nothing(void **state)
     check_named(m, "b", "old");
 }
 
+static enum tide_code create_in(struct machine *m, const char *name)
+{
+    struct env_file *f = NULL;
+    enum tide_code code = m->ops->open(m->env, in_dir(m, name), ENV_WRITE | ENV_CREATE, &f, NULL);
+
+    m->ops->close(f);
+    return code;
+}
+
+static void a_name_needs_the_directory_that_it_is_in(void **state)
+{
+    struct machine *m = *state;
+
+    put_file(m, "file", "x");
+    assert_int_equal(create_in(m, "absent/new"), TIDE_NOT_FOUND);
+    assert_int_equal(create_in(m, "file/new"), TIDE_NOT_FOUND);
+    assert_int_equal(rename_in(m, "file", "absent/new"), TIDE_NOT_FOUND);
+    check_named(m, "file", "x");
+    assert_int_equal(stat_in(m, "absent").kind, ENV_ABSENT);
+    assert_int_equal(m->ops->mkdirs(m->env, in_dir(m, "absent"), NULL), TIDE_OK);
+    assert_int_equal(create_in(m, "absent/new"), TIDE_OK);
+    assert_int_equal(rename_in(m, "file", "absent/new"), TIDE_OK);
+    check_named(m, "absent/new", "x");
+}
+
 static void a_lock_stays_with_its_file(void **state)
 {
     struct machine *m = *state;
@@ -484,20 +509,69 @@ static int fill_the_disk(struct machine *m)
     return 0;
 }
 
-static void what_is_reserved_is_there_on_a_full_disk(void **state)
+/* On a disk of its own, in another process, which says what the function does. */
+static void check_on_a_small_disk(struct machine *m, int (*laws)(struct machine *))
 {
-    struct machine *m = *state;
     int status = 0;
     pid_t pid = fork();
 
     assert_true(pid >= 0);
     if (pid == 0)
-        _exit(disk_make(m->dir) ? fill_the_disk(m) : NO_DISK);
+        _exit(disk_make(m->dir) ? laws(m) : NO_DISK);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) == NO_DISK)
         skip();
     assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void what_is_reserved_is_there_on_a_full_disk(void **state)
+{
+    check_on_a_small_disk(*state, fill_the_disk);
+}
+
+/* ---- A full disk -------------------------------------------------------------------------------------------- */
+
+static bool is_absent(struct machine *m, const char *name)
+{
+    struct env_stat st;
+
+    return m->ops->stat(m->env, in_dir(m, name), &st, NULL) == TIDE_OK && st.kind == ENV_ABSENT;
+}
+
+/* 0, or the number of the first law that was not kept. The disk has room for no other file. */
+static int add_names(struct machine *m)
+{
+    if (create_in(m, "new") != TIDE_FULL || !is_absent(m, "new"))
+        return 1;
+    if (m->ops->mkdirs(m->env, in_dir(m, "dir/below"), NULL) != TIDE_FULL || !is_absent(m, "dir"))
+        return 2;
+    if (m->ops->mkdirs(m->env, in_dir(m, "there"), NULL) != TIDE_OK || create_in(m, "a") != TIDE_OK)
+        return 3;
+    if (rename_in(m, "a", "b") != TIDE_OK || !is_absent(m, "a"))
+        return 4;
+    return 0;
+}
+
+static int use_up_the_names(struct machine *m)
+{
+    if (m->ops->mkdirs(m->env, in_dir(m, "there"), NULL) || create_in(m, "a") || create_in(m, "b"))
+        return 5;
+    if (m->sim)
+        sim_fault_at(m->sim, SIM_ENOSPC, 1, true);
+    else if (mount(NULL, m->dir, NULL, MS_REMOUNT, "nr_inodes=4") != 0) /* the root, and the three above */
+        return NO_DISK;
+    return add_names(m);
+}
+
+static void a_full_disk_takes_no_new_name(void **state)
+{
+    struct machine *m = *state;
+
+    if (m->sim)
+        assert_int_equal(use_up_the_names(m), 0);
+    else
+        check_on_a_small_disk(m, use_up_the_names);
 }
 
 static void more_than_a_disk_can_hold_is_not_reserved(void **state)
@@ -526,6 +600,7 @@ int main(void)
         ON_BOTH(rename_gives_the_file_another_name),
         ON_BOTH(rename_takes_the_place_of_what_is_there),
         ON_BOTH(a_rename_that_is_refused_changes_nothing),
+        ON_BOTH(a_name_needs_the_directory_that_it_is_in),
         ON_BOTH(a_lock_stays_with_its_file),
         ON_REAL(nobody_finds_a_replaced_name_absent_or_half),
         ON_BOTH(list_tells_every_entry_once),
@@ -540,6 +615,7 @@ int main(void)
         ON_BOTH(reserving_changes_neither_size_nor_contents),
         ON_REAL(what_is_reserved_is_there_on_a_full_disk),
         ON_REAL(more_than_a_disk_can_hold_is_not_reserved),
+        ON_BOTH(a_full_disk_takes_no_new_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,6 +163,94 @@ static void directories_are_made_with_their_parents(void **state)
     assert_int_equal(ops->stat(env, in_dir("rel/ative"), &st, NULL), TIDE_OK);
     assert_int_equal(st.kind, ENV_DIR);
     assert_int_equal(chdir("/"), 0);
+}
+
+/* ---- Syncs of directories: in the place of the C library's fsync --------------------------------------------- */
+
+static struct {
+    ino_t inos[16];
+    int len;
+    int die_at; /* the process is killed in the place of this one; 0: never */
+} syncs;
+
+int fsync(int fd)
+{
+    struct stat st;
+
+    if (syncs.len + 1 == syncs.die_at)
+        kill(getpid(), SIGKILL);
+    if (syncs.len < 16 && fstat(fd, &st) == 0)
+        syncs.inos[syncs.len++] = st.st_ino;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static int syncs_of(const char *path)
+{
+    struct stat st;
+    int n = 0;
+
+    assert_int_equal(stat(path, &st), 0);
+    for (int i = 0; i < syncs.len; i++)
+        n += syncs.inos[i] == st.st_ino;
+    return n;
+}
+
+static unsigned mode_of(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_mode & 07777;
+}
+
+static void make_until_killed(const char *path, int die_at)
+{
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        syncs.len = 0;
+        syncs.die_at = die_at;
+        (void)!ops->mkdirs(env, path, NULL);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+static void a_directory_whose_maker_was_killed_is_synced_by_its_finder(void **state)
+{
+    static const char *const parents[] = {"", "k", "k/l", "k/l/m"};
+
+    (void)state;
+    for (int n = 1; n <= 3; n++) {
+        make_until_killed(in_dir("k/l/m"), n);
+        assert_int_equal(access(in_dir(parents[n]), F_OK), 0);
+        syncs.len = 0;
+        assert_int_equal(ops->mkdirs(env, in_dir("k/l/m"), NULL), TIDE_OK);
+        for (int i = 0; i < 3; i++) /* what the killed one had synced is not synced again */
+            assert_int_equal(syncs_of(in_dir(parents[i])), i >= n - 1);
+        for (int i = 3; i > 0; i--) {
+            assert_int_equal(mode_of(in_dir(parents[i])), 0700);
+            assert_int_equal(rmdir(in_dir(parents[i])), 0);
+        }
+    }
+}
+
+static void a_directory_that_is_durable_is_found_without_a_sync(void **state)
+{
+    static const unsigned modes[] = {0700, 0755, 01777, 02770};
+
+    (void)state;
+    assert_int_equal(ops->mkdirs(env, in_dir("found/below"), NULL), TIDE_OK);
+    syncs.len = 0;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        assert_int_equal(chmod(in_dir("found"), modes[i]), 0);
+        assert_int_equal(ops->mkdirs(env, in_dir("found/below"), NULL), TIDE_OK);
+        assert_int_equal(mode_of(in_dir("found")), modes[i]); /* others' modes are theirs */
+    }
+    assert_int_equal(syncs.len, 0);
 }
 
 static void unlink_takes_absent_files(void **state)
@@ -383,6 +472,8 @@ int main(void)
         cmocka_unit_test(what_is_no_regular_file_is_refused),
         cmocka_unit_test(stat_names_the_kind),
         cmocka_unit_test(directories_are_made_with_their_parents),
+        cmocka_unit_test(a_directory_whose_maker_was_killed_is_synced_by_its_finder),
+        cmocka_unit_test(a_directory_that_is_durable_is_found_without_a_sync),
         cmocka_unit_test(unlink_takes_absent_files),
         cmocka_unit_test(clock_and_randomness_move),
         cmocka_unit_test(a_lock_goes_with_the_process_that_held_it),

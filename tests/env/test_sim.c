@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The laws of the simulated machine (env/sim.h). Those that say "may" are counted over many seeds: both ends must be
- * seen, and nothing outside them. SQLite on the same machine: test_sim_sqlite.c.
+ * seen, and nothing outside them. Directories: test_sim_dirs.c. SQLite on the same machine: test_sim_sqlite.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +35,7 @@ static struct box box_new(uint64_t seed)
 
     b.proc = sim_proc_start(b.sim);
     b.env = sim_proc_env(b.proc);
+    assert_int_equal(b.env->ops->mkdirs(b.env, "/d", NULL), TIDE_OK);
     b.file = open_file(b.env, PATH, ENV_WRITE | ENV_CREATE);
     return b;
 }
@@ -370,7 +371,7 @@ static void a_fault_fires_at_the_nth_operation(void **state)
         {SIM_KILL, TIDE_IO, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0}, true},
         {SIM_POWER_CUT, TIDE_IO, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0}, true},
         {SIM_EIO, TIDE_IO, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0}, false},
-        {SIM_ENOSPC, TIDE_FULL, {0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 0, 0}, false},
+        {SIM_ENOSPC, TIDE_FULL, {0, 1, 4, 4, 4, 6, 6, 9, 9, 9, 0, 0}, false},
         {SIM_SHORT_WRITE, TIDE_FULL, {0, 1}, false},
         {SIM_SYNC_FAILS, TIDE_IO, {0, 3}, false},
     };

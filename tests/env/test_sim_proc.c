@@ -9,11 +9,14 @@
 
 #define PATH "/d/f"
 
+/* A new one gets its directory first. */
 static struct env_file *open_file(struct sim_proc *p, const char *path, unsigned flags)
 {
     struct env *e = sim_proc_env(p);
     struct env_file *f = NULL;
 
+    if (flags & ENV_CREATE)
+        assert_int_equal(e->ops->mkdirs(e, "/d", NULL), TIDE_OK);
     assert_int_equal(e->ops->open(e, path, flags, &f, NULL), TIDE_OK);
     return f;
 }

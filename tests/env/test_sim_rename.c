@@ -23,8 +23,11 @@ struct box {
 static struct box box_new(uint64_t seed)
 {
     struct sim *sim = sim_new(seed);
+    struct env *env = sim_proc_env(sim_proc_start(sim));
 
-    return (struct box){sim, sim_proc_env(sim_proc_start(sim))};
+    assert_int_equal(env->ops->mkdirs(env, "/d", NULL), TIDE_OK);
+    assert_int_equal(env->ops->mkdirs(env, "/e", NULL), TIDE_OK);
+    return (struct box){sim, env};
 }
 
 /* The file's number. */
@@ -233,7 +236,6 @@ static void between_directories_both_must_be_synced(void **state)
         int done = 0;
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             struct box b = box_new(seed);
-            assert_int_equal(b.env->ops->mkdirs(b.env, "/d", NULL), TIDE_OK);
             uint64_t file = make(&b, "/d/a", 'a', true);
             sync_dir(&b, "/d");
             make(&b, "/e/other", 'o', true);
@@ -409,8 +411,6 @@ static void no_power_cut_leaves_what_no_journal_could(void **state)
         struct box b = box_new(seed);
         struct tale t = {0};
         uint64_t left[NAMES];
-        assert_int_equal(b.env->ops->mkdirs(b.env, "/d", NULL), TIDE_OK);
-        assert_int_equal(b.env->ops->mkdirs(b.env, "/e", NULL), TIDE_OK);
         for (int i = 0; i < 3 * CHANGES && t.len < CHANGES; i++)
             tell_more(&b, &t);
         power_cut(&b);

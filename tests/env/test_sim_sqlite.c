@@ -314,8 +314,8 @@ static void a_full_disk_can_be_read_and_written_again_once_there_is_space(void *
 
     (void)state;
     assert_int_equal(workload(p, &(struct plan){&modes[0], 0, false}), ROWS);
+    sqlite3 *db = open_db(p, &modes[0]); /* while there is room for its log */
     sim_fault_at(sim, SIM_ENOSPC, 1, true);
-    sqlite3 *db = open_db(p, &modes[0]);
     assert_false(add_row(db, ROWS + 1));
     assert_false(add_row(db, ROWS + 1));
     assert_int_equal(ask(db, "SELECT count(*) FROM t"), ROWS);

@@ -222,19 +222,21 @@ static int sparse(const struct workload *work, const struct sim_image *image, bo
 struct pair {
     const char *name;
     enum sim_fault first;
-    bool sticky; /* the first is lifted before the second */
-    bool kill;   /* the process dies between them */
-    enum sim_fault second;
-    uint64_t rounds; /* with other luck for what was not synced */
+    bool sticky;           /* the first is lifted before the second */
+    bool kill;             /* the process dies between them */
+    enum sim_fault second; /* the power is cut in the end in any case */
+    uint64_t rounds;       /* with other luck for what was not synced */
+    bool empty_disk;
 };
 
 static const struct pair pairs[] = {
-    {"power_cut_and_power_cut_in_recovery", SIM_POWER_CUT, false, false, SIM_POWER_CUT, 1},
-    {"kill_and_kill_in_recovery", SIM_KILL, false, false, SIM_KILL, 1},
-    {"failed_sync_and_power_cut", SIM_SYNC_FAILS, false, false, SIM_POWER_CUT, 12},
-    {"failed_sync_and_end_and_power_cut_in_recovery", SIM_SYNC_FAILS, true, true, SIM_POWER_CUT, 16},
-    {"io_error_and_power_cut", SIM_EIO, true, false, SIM_POWER_CUT, 1},
-    {"io_error_and_end_and_power_cut_in_recovery", SIM_EIO, true, true, SIM_POWER_CUT, 1},
+    {"power_cut_and_power_cut_in_recovery", SIM_POWER_CUT, false, false, SIM_POWER_CUT, 1, false},
+    {"kill_and_kill_in_recovery", SIM_KILL, false, false, SIM_KILL, 1, false},
+    {"failed_sync_and_power_cut", SIM_SYNC_FAILS, false, false, SIM_POWER_CUT, 12, false},
+    {"failed_sync_and_end_and_power_cut_in_recovery", SIM_SYNC_FAILS, true, true, SIM_POWER_CUT, 16, false},
+    {"io_error_and_power_cut", SIM_EIO, true, false, SIM_POWER_CUT, 1, false},
+    {"io_error_and_end_and_power_cut_in_recovery", SIM_EIO, true, true, SIM_POWER_CUT, 1, false},
+    {"kill_on_an_empty_disk_and_power_cut_in_the_end", SIM_KILL, false, false, SIM_NO_FAULT, 8, true},
 };
 
 /* The second part: whoever is there, or is started, looks at everything and goes on. */
@@ -248,6 +250,7 @@ static void go_on(struct world *w)
     if (w->procs[0].number > 0)
         check_all(w, w->procs[0].store, false);
     w->looker = NULL;
+    create(w, 0, "s0"); /* unless it is there, or may be */
     s = find(w, "s0");
     for (int i = 0; i < 2 && !w->failed && s && proc_alive(&w->procs[0]); i++)
         do_append(w, &w->procs[0], s, 2, 0);
@@ -259,7 +262,7 @@ static bool run_pair(const struct pair *pair, uint64_t round, uint64_t n, uint64
     struct world w;
     bool fired;
 
-    world_init(&w, 78 + round * 1000000 + n * 1000 + m, image);
+    world_init(&w, 78 + round * 1000000 + n * 1000 + m, pair->empty_disk ? NULL : image);
     w.verbose = verbose;
     arm(&w, pair->first, n, pair->sticky);
     proc_start(&w, 0);
