@@ -120,6 +120,17 @@ static const char *owner_of(struct arena *a, struct str frame)
     return arena_dup(a, (struct str){frame.ptr, frame.len - 1}).ptr;
 }
 
+/* "FRAME[N]": what runs inside an item has more behind that. */
+static bool is_item(struct str name, struct str frame)
+{
+    const char *end;
+
+    if (name.len <= frame.len || !str_starts(name, frame) || name.ptr[frame.len] != '[')
+        return false;
+    end = memchr(name.ptr + frame.len, ']', name.len - frame.len);
+    return end == name.ptr + name.len - 1;
+}
+
 static int running_items(struct exec *x, struct str frame)
 {
     const struct map *active = &x->view->content.position.active;
@@ -128,8 +139,7 @@ static int running_items(struct exec *x, struct str frame)
     for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
         const struct task *t = e->value;
 
-        n += t->state != TASK_FAILED && e->key_len > frame.len && str_starts(map_key(e), frame) &&
-             e->key[frame.len] == '[';
+        n += t->state != TASK_FAILED && is_item(map_key(e), frame);
     }
     return n;
 }

@@ -386,4 +386,17 @@ id=$(tidemark sessions list --agent chain --status failed --ids | head -n 1)
 tidemark resume "$id" >out 2>err
 check_is 'and a session keeps its own' 'sum: 3' "$(head -n 1 out)"
 
+# ---- a map counts its items, not what runs inside them ----
+cat >each.json <<'END'
+{"tidemark_graph":1,"id":"m","entry":"each","memory":{"list":[1,2,3,4]},"nodes":[
+ {"id":"each","type":"map","over":"list","as":"it","parallel":3,"outputs":["k"],"node":{"type":"subgraph","inputs":["it"],"outputs":["k"],"graph":{"tidemark_graph":1,"id":"in","entry":"a","nodes":[
+   {"id":"a","type":"lua","code":"return {k = 1}","outputs":["k"]},
+   {"id":"two","type":"lua","code":"return {}"},
+   {"id":"b","type":"human_input","question":"b?","outputs":["b"]},
+   {"id":"c","type":"human_input","question":"c?","outputs":["c"]}],"edges":[{"from":"a","to":"two","when":"memory.it > 1"},{"from":"two","to":"b"},{"from":"two","to":"c"}]}}}],"edges":[]}
+END
+tidemark run each.json --session each --no-input </dev/null >out 2>err
+check_is 'three at a time, and one that ends makes room for the next' '0 1 2 3' \
+    "$(sed -n 's/^each#1\[\(.\)\]: starts$/\1/p' err | sort | paste -sd ' ')"
+
 finish
