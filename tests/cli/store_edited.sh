@@ -97,12 +97,12 @@ edit a 700
 refuses 'not when the parent was edited' 5 "session 'a': event 700 is damaged" log append h --kind memory.set --data "$event"
 unedit a 700
 touch "$logs/a.messages.jsonl"
-cp d/cache/a.head head
+cp d/cache/a.head kept.head
 tidemark log append h --kind memory.set --data "$event" >out
-check 'a parent that is proved' test "$(cksum <head)" != "$(cksum <d/cache/a.head)"
-cp d/cache/a.head head
+check 'a parent that is proved' test "$(cksum <kept.head)" != "$(cksum <d/cache/a.head)"
+cp d/cache/a.head kept.head
 tidemark log append h --kind memory.set --data "$event" >out
-check 'is proved once' cmp head d/cache/a.head
+check 'is proved once' cmp kept.head d/cache/a.head
 edit a 700
 refuses "nor the parent's parent" 5 "session 'a': event 700 is damaged" log append i --kind memory.set --data "$event"
 check_is 'one from before the event does' '{"seq":702}' "$(tidemark log append g --kind memory.set --data "$event")"
