@@ -194,6 +194,10 @@ static int list_entry(void *arg, const struct store_entry *entry)
         l->code = TIDE_OK;
         return list_damaged(l, entry);
     }
+    if (l->code == TIDE_NOT_FOUND) { /* deleted meanwhile */
+        l->code = TIDE_OK;
+        return 0;
+    }
     if (l->code)
         return 1;
     arena_reset(&l->arena);

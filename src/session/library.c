@@ -99,15 +99,11 @@ enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq,
     struct batch_result result;
     char whole[TIDE_ID_SIZE];
     struct batch *b;
-    struct head h;
     enum tide_code code;
 
     ERR_LOCAL(err);
     code = session_resolve(s, str_from(id), whole, err);
-    if (!code && s->ops->prove) {
-        code = store_head(s, str_from(whole), &h, err);
-        code = code ? code : history_prove(s, &h, h.last_seq, err);
-    }
+    code = code ? code : history_prove_now(s, whole, err);
     list = arena_alloc(&a, (n ? n : 1) * sizeof *list);
     for (size_t i = 0; i < n && !code; i++) {
         const struct kind *k = kind_find(str_from(events[i].kind));

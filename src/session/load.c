@@ -113,6 +113,15 @@ enum tide_code history_prove(struct store *store, const struct head *head, int64
     return code;
 }
 
+enum tide_code history_prove_now(struct store *store, const char *id, struct tide_err *err)
+{
+    struct head h;
+
+    if (!store->ops->prove)
+        return TIDE_OK;
+    return store_head(store, str_from(id), &h, err) ? err->code : history_prove(store, &h, h.last_seq, err);
+}
+
 enum tide_code fork_depth_check(struct store *store, const struct head *parent, struct tide_err *err)
 {
     struct head at = *parent, next;

@@ -112,7 +112,7 @@ enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
             s->state = anew;
         }
     }
-    if (!code && s->flags & TIDE_SESSION_APPEND)
+    if (!code && s->flags & TIDE_SESSION_APPEND && !s->owner.epoch) /* who holds it has done so */
         code = history_prove(s->store, &s->head, s->head.last_seq, err);
     s->stale = code != TIDE_OK; /* half caught up is not to be trusted, and there must be a state to hold */
     if (!code)
@@ -267,7 +267,9 @@ static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
         return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over; open the session anew", s->head.id);
     if (s->stale && !s->owner.pending)
         return reload(s, err);
-    return TIDE_OK;
+    if (s->owner.epoch || s->owner.pending)
+        return TIDE_OK;
+    return history_prove_now(s->store, s->head.id, err); /* others may have been at the log since it was loaded */
 }
 
 /* Checks all events before the first is queued; what it gives is in the handle's arena until the next call. */

@@ -234,7 +234,7 @@ bool cache_load_head(struct files_store *s, struct files_log *l, const struct en
     l->end = end;
     l->last_line = last_line;
     l->line_epoch = h.epoch;
-    if (l->clean_end == end && st->size == end && json_get_int(v, STR("mtime"), 0) == st->mtime_ns) {
+    if (l->clean_end == end && st->size == end && json_get_int(v, STR("mtime"), -1) == st->mtime_ns) {
         l->proved_seq = h.last_seq;
         l->kept_ns = st->mtime_ns;
     }
@@ -242,6 +242,21 @@ bool cache_load_head(struct files_store *s, struct files_log *l, const struct en
     take_block(l, &a, v);
     l->saved = l->first_block;
     return true;
+}
+
+bool cache_fits_end(struct files_store *s, struct files_log *l)
+{
+    return fits_log(s, l, l->last_line, l->end, l->h.digest);
+}
+
+bool cache_is_clean(struct files_store *s, const struct files_log *l, const struct env_stat *st)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(buf_done) struct buf file = BUF_INIT(HEAD_MAX);
+    const struct json *v = read_head(s, l->id, &a, &file);
+
+    return v && json_get_int(v, STR("clean"), 0) == (int64_t)st->ino && json_get_int(v, STR("end"), 0) == st->size &&
+           json_get_int(v, STR("mtime"), -1) == st->mtime_ns;
 }
 
 struct str cache_summary(struct files_store *s, const struct files_log *l, struct arena *a)

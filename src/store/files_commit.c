@@ -31,14 +31,17 @@ static void write_lines(struct part *p)
         }
 }
 
-/* A little more than is needed; when there is no room for that, what is needed. */
-static enum tide_code reserve(struct files_store *s, struct files_log *l, int64_t end, struct tide_err *err)
+/* A little more than is needed, for whoever goes on writing; when there is no room for that, what is needed. */
+static enum tide_code reserve(struct files_store *s, struct files_log *l, int64_t end, bool goes_on,
+                              struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     enum tide_code code;
 
     if (end <= l->allocated)
         return TIDE_OK;
+    if (!goes_on)
+        return ops->allocate(l->file, end, err);
     code = ops->allocate(l->file, end + ALLOCATE_STEP, NULL);
     if (!code)
         l->allocated = end + ALLOCATE_STEP;
@@ -115,7 +118,8 @@ static void prepare(struct files_store *s, struct part *p)
         code = mend_end(s, p->l, &err);
     if (!code && p->n_lines) {
         write_lines(p);
-        code = reserve(s, p->l, p->l->end + (int64_t)p->lines.len, &err); /* or a lease would be taken for nothing */
+        code = reserve(s, p->l, p->l->end + (int64_t)p->lines.len, p->lease.boot[0],
+                       &err); /* or a lease is taken in vain */
     }
     if (!code && goes_first(p))
         code = lease_first(s, p, &err);

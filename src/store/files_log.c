@@ -265,10 +265,10 @@ void log_wrote(struct files_store *s, struct files_log *l)
         l->mtime_ns = st.mtime_ns;
 }
 
-/* Who writes makes a log longer. Another time at the same length is an editor's: all of it is to be proved again. */
-static void look_at_time(struct files_log *l, const struct env_stat *st)
+/* Somebody else was at it: one who writes and leaves word of it, or else it is to be proved again. */
+static void look_at_time(struct files_store *s, struct files_log *l, const struct env_stat *st)
 {
-    if (st->mtime_ns != l->mtime_ns && st->size == l->looked)
+    if (l->mtime_ns && st->mtime_ns != l->mtime_ns && !cache_is_clean(s, l, st))
         l->proved_seq = 0;
     l->mtime_ns = st->mtime_ns;
 }
@@ -310,19 +310,34 @@ static enum tide_code check_end(struct files_store *s, struct files_log *l, stru
     return l->damage.code ? tide_err_copy(err, &l->damage) : TIDE_OK;
 }
 
+/* Whoever appends leaves the last line where it is. One who makes a line before it longer does not: nothing is torn then. */
+static bool is_moved(struct files_store *s, struct files_log *l, const struct env_stat *st)
+{
+    return l->end > 0 && st->size > l->end && st->size != l->looked && st->mtime_ns != l->mtime_ns && !l->suspect &&
+           !l->unverified && !cache_fits_end(s, l);
+}
+
+/* Deleted, or another took its place; or a write was taken back; or it was mended; or somebody edits it. */
+static bool is_another(struct files_store *s, struct files_log *l, const struct env_stat *st, bool locked)
+{
+    return !st->links || (st->size < l->end && !l->lease_file && !locked) ||
+           (l->damage.code && st->size != l->looked && !locked) || is_moved(s, l, st);
+}
+
 static enum tide_code refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    int64_t had = l->lease_file ? l->h.last_seq : 0;
+    int64_t had = 0;
     struct env_stat st;
     enum tide_code code = TIDE_OK;
     bool fresh;
 
     if (l->file && (code = ops->fstat(l->file, &st, err)) != TIDE_OK)
         return code;
-    if (l->file && (!st.links || (st.size < l->end && !l->lease_file && !locked) ||
-                    (l->damage.code && st.size != l->looked && !locked)))
-        log_forget(s, l); /* deleted, or another took its place; or a write was taken back; or it was mended */
+    if (l->file && is_another(s, l, &st, locked)) {
+        had = lease_is_ours(s, l) ? l->h.last_seq : 0;
+        log_forget(s, l);
+    }
     if (l->file && l->hidden)
         l->hidden = !is_revealed(s, l);
     fresh = !l->file;
@@ -336,7 +351,7 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
     code = code ? code : names_settle(s, err);
     if (code)
         return code;
-    look_at_time(l, &st);
+    look_at_time(s, l, &st);
     if (l->damage.code && st.size == l->looked)
         return tide_err_copy(err, &l->damage);
     if (st.size < l->end)
@@ -375,9 +390,13 @@ static bool look_first(struct files_store *s, struct files_log *l, struct first 
     struct tide_err err;
     struct env_stat st;
 
-    if (l->file || l->text || open_file(s, l, &err) || !l->file || s->base.env->ops->fstat(l->file, &st, &err) ||
-        st.size <= l->end)
+    if (l->file || l->text || open_file(s, l, &err) || !l->file)
         return false;
+    if (s->base.env->ops->fstat(l->file, &st, &err) || st.size <= l->end) {
+        if (!l->fits)
+            log_forget(s, l); /* an empty one: whoever looks at it sees it for the first time */
+        return false;
+    }
     if (first_begin(s, l, st.size, false, f))
         return true;
     (void)!first_end(s, f);

@@ -236,8 +236,6 @@ enum tide_code files_read(struct store *store, const struct head *h, int64_t fro
     return code;
 }
 
-#define PROVE_TRIES 3 /* when somebody else is at the file meanwhile */
-
 static int nothing(void *arg, const struct event *ev)
 {
     (void)arg, (void)ev;
@@ -271,14 +269,18 @@ static void keep_proof(struct files_store *s, const struct head *h)
     struct files_log *l;
 
     pthread_mutex_lock(&s->mu);
-    if (!same_log(s, h, &l, &ignored) && !l->busy && !l->torn && !l->damage.code && l->proved_seq >= l->h.last_seq) {
+    if (!same_log(s, h, &l, &ignored) && !l->busy && !l->torn && !l->lost[0] && !l->damage.code &&
+        l->proved_seq >= l->h.last_seq) {
         l->clean_end = l->end;
         cache_save_head(s, l, cache_summary(s, l, &a));
     }
     pthread_mutex_unlock(&s->mu);
 }
 
-/* Of a fork's parent also what is behind the fork is read: else it would be proved each time. Damage there is not the fork's. */
+/*
+ * Of a fork's parent also what is behind the fork is read: else it would be proved each time. Damage there is not the fork's. While
+ * somebody else is at the file it is read all the same, and nothing is kept of it.
+ */
 enum tide_code files_prove(struct store *store, const struct head *h, int64_t to, struct tide_err *err)
 {
     struct files_store *s = files_of(store);
@@ -288,13 +290,9 @@ enum tide_code files_prove(struct store *store, const struct head *h, int64_t to
 
     if (code || proved == INT64_MAX)
         return code;
-    for (int i = 0; !code && proved < to && i < PROVE_TRIES; i++) {
+    if (proved < to)
         code = files_read(store, h, proved + 1, to, nothing, NULL, err);
-        code = code ? code : look_how_far(s, h, &proved, &last, err);
-    }
-    if (!code && proved < to)
-        code =
-            tide_fail(err, TIDE_BUSY, "the log of session '%s' is changed all the time by somebody: try again", h->id);
+    proved = proved > to ? proved : to;
     if (!code && (proved >= last || !files_read(store, h, proved + 1, last, nothing, NULL, &behind)))
         keep_proof(s, h);
     return code;

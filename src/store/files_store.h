@@ -221,6 +221,9 @@ enum tide_code boot_alive(struct files_store *s, const char *boot, bool *ret_ali
 /* Where the log was known to end; false: nothing is known that fits the file, which is like this. */
 bool cache_load_head(struct files_store *s, struct files_log *l, const struct env_stat *st);
 void cache_save_head(struct files_store *s, struct files_log *l, struct str summary);
+bool cache_fits_end(struct files_store *s, struct files_log *l); /* the last line that is known is where it was */
+/* Whoever left the file like this had proved it, or written it behind what was proved. */
+bool cache_is_clean(struct files_store *s, const struct files_log *l, const struct env_stat *st);
 /* What lists show; empty when it is behind the log. In the arena. */
 struct str cache_summary(struct files_store *s, const struct files_log *l, struct arena *a);
 /* As of this event, whose line begins there. */

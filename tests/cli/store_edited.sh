@@ -145,6 +145,18 @@ refuses 'and not gone on with' 5 'event 1500 is damaged' resume k
 unedit k 1500
 check_is 'put back, it is looked after' 0 "$(tidemark recover >/dev/null; echo $?)"
 
+# ---- what is lost stays told, whoever looked meanwhile ----
+tidemark sessions new --id l >/dev/null
+for i in 2 3 4 5 6; do tidemark log append l --kind note.made >/dev/null; done
+sed -i '$d' "$logs/l.messages.jsonl"
+check_is 'the end of a log is missing' 1 "$(tidemark store check 2>/dev/null | grep -c '^l: its log ends at event 5, sessions/l.json knows of 6')"
+check_is 'a fork of it' m "$(tidemark sessions fork l --at 2 --id m 2>/dev/null)"
+check_is 'hides nothing' 1 "$(tidemark store check 2>/dev/null | grep -c '^l: its log ends at event 5')"
+: >"$logs/l.messages.jsonl"
+check_is 'all of it is: it is listed' l "$(tidemark sessions list --status damaged --ids | grep -x l)"
+check_is 'and what to do' 1 "$(tidemark store check 2>/dev/null | grep -c '^l: .*: put the log back')"
+rm "$logs"/[lm].* d/cache/[lm].*
+
 # ---- a graph goes on in a fork, at the last checkpoint before the damage ----
 cat >graph.json <<'GRAPH'
 {"tidemark_graph": 1, "id": "g", "entry": "fill", "memory": {"key": ""}, "nodes": [
