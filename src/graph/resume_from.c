@@ -343,19 +343,17 @@ static int64_t whole_to(struct store *store, const struct head *h)
     return seq;
 }
 
-/* The newest before the damage whose state can be read. */
+/* The newest whose state can be read. */
 static enum tide_code choose_readable(struct store *store, const struct head *h, const struct found *f,
                                       const char *checkpoint, bool fallback, struct rescue *ret,
                                       struct state **ret_state, struct tide_err *err)
 {
     size_t asked = find_asked(f, checkpoint), from = asked == f->n && fallback ? 0 : asked;
-    int64_t whole = whole_to(store, h);
 
     for (size_t i = from; i < f->n; i++) {
         const struct mark_at *m = &f->at[i];
 
-        if (m->can_resume && m->seq <= whole && !is_cut_off(store, h, m->seq) &&
-            !state_load(store, h, m->seq, ret_state, NULL, err)) {
+        if (m->can_resume && !is_cut_off(store, h, m->seq) && !state_load(store, h, m->seq, ret_state, NULL, err)) {
             memcpy(ret->checkpoint, m->id, sizeof ret->checkpoint);
             ret->seq = m->seq;
             return TIDE_OK;
@@ -408,7 +406,7 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
     }
     if (!code && h.held && h.holder_alive)
         code = tide_fail(err, TIDE_HELD, "session '%s' is held by %s: wait for it to end", h.id, h.holder);
-    code = code ? code : find_marks(store_of(store), &h, h.last_seq, &f, err);
+    code = code ? code : find_marks(store_of(store), &h, whole_to(store_of(store), &h), &f, err);
     code = code ? code : choose_readable(store_of(store), &h, &f, checkpoint, fallback, ret, &ret->then, err);
     if (!code && !ret->then->content.position.graph_seq)
         code = tide_err_copy(err, &ret->damage);

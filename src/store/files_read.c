@@ -90,10 +90,7 @@ static enum tide_code damaged(const struct files_log *l, int64_t seq, struct tid
 
     if (l->damage.code && seq > h->last_seq)
         return tide_err_copy(err, &l->damage);
-    return tide_fail(err, TIDE_CORRUPT,
-                     "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
-                     "` shows what is whole before it",
-                     h->id, seq, h->id, seq - 1);
+    return refuse_damaged(h, seq, err);
 }
 
 /* Lines without digests from the first on: each stands on the one before, as if we had written them. */
@@ -120,6 +117,17 @@ static enum tide_code chain_to(struct files_store *s, struct files_log *l, int64
     return code;
 }
 
+/* Of a line that is not written as we do: by another program, or with a blank more. */
+static bool read_seq(struct arena *a, struct str line, int64_t *ret_seq, struct line_mark *m)
+{
+    struct event ev;
+
+    if (line_read(a, line, &ev, m) != LINE_EVENT)
+        return false;
+    *ret_seq = ev.seq;
+    return true;
+}
+
 /* Lines from the block of `seq` on; *before is the digest of the event before seq, *ret_mark what its line says. */
 static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64_t seq, struct line_walk *w,
                                unsigned char before[DIGEST_SIZE], struct line_mark *ret_mark, struct tide_err *err)
@@ -128,7 +136,6 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
     int64_t from = seq > l->h.first_seq ? seq - 1 : seq, at = 0;
     struct files_block b;
     struct line_mark m = {0};
-    struct event ev;
     struct str line;
     enum tide_code code = log_block(s, l, (from - 1) / BLOCK_EVENTS, &b, err);
 
@@ -138,10 +145,10 @@ static enum tide_code begin_at(struct files_store *s, struct files_log *l, int64
     memcpy(before, l->h.first_before, DIGEST_SIZE);
     while (!code && from < seq && at < from) {
         arena_reset(&a);
-        if (!walk_next(w, &line, err) || (!line_peek(line, &at, &m) && line_read(&a, line, &ev, &m) != LINE_EVENT))
+        if (!walk_next(w, &line, err))
             code = err->code ? err->code : damaged(l, at + 1, err);
-        else if (!m.verified)
-            at = ev.seq;
+        else if (!line_peek(line, &at, &m) && !read_seq(&a, line, &at, &m))
+            code = damaged(l, at + 1, err);
         if (!code)
             memcpy(before, m.digest, DIGEST_SIZE);
     }

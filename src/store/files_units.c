@@ -280,10 +280,7 @@ static void take_unit(struct files_log *l, const struct unit *u)
 
 static enum tide_code damaged(struct files_log *l, int64_t seq, struct tide_err *err)
 {
-    tide_fail(&l->damage, TIDE_CORRUPT,
-              "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
-              "` shows what is whole before it",
-              l->id, seq, l->id, seq - 1);
+    refuse_damaged(&l->h, seq, &l->damage);
     return tide_err_copy(err, &l->damage);
 }
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "store/sqlite_db.h"
+#include "store/verdict.h"
 
 #define GAPS_MAX 64               /* of positions, remembered until they are checked */
 #define EVENT_BYTES_MAX (1 << 30) /* whatever limit it was written under: SQLite holds no more in a row */
@@ -113,12 +114,7 @@ enum tide_code event_damaged(struct sqlite_store *s, const struct head *h, int r
 {
     if ((rc & 0xff) != SQLITE_CORRUPT)
         return db_fail(s, &s->r, rc, err, "read events");
-    if (seq <= h->first_seq)
-        return tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 ", its first, is damaged", h->id, seq);
-    return tide_fail(err, TIDE_CORRUPT,
-                     "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
-                     "` shows what is whole before it",
-                     h->id, seq, h->id, seq - 1);
+    return refuse_damaged(h, seq, err);
 }
 
 /* Without blocks every piece would walk from the head again: walk once and remember. */

@@ -187,7 +187,9 @@ static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_emp
     if (version < 0 || (version == 0 && !empty))
         return tide_fail(err, TIDE_CORRUPT, "the store's version is damaged (%lld)", (long long)version);
     if (empty && !create)
-        return tide_fail(err, TIDE_NOT_A_STORE, "the file is an empty database, not a Tidemark store");
+        return tide_fail(
+            err, TIDE_NOT_A_STORE,
+            "the file is an empty database: if making a store was cut there, `tidemark store init` makes it one");
     if (version < SQLITE_SCHEMA_VERSION && s->base.read_only)
         return tide_fail(err, TIDE_READ_ONLY, "the store has the older version %lld: open it once for writing",
                          (long long)version);

@@ -86,3 +86,13 @@ void batch_fail(struct batch *b, const struct tide_err *err, struct orphans *o, 
     else if (b->flags & BATCH_RELEASE && b->epoch)
         b->owner->epoch = b->epoch; /* not given back after all */
 }
+
+enum tide_code refuse_damaged(const struct head *h, int64_t seq, struct tide_err *err)
+{
+    if (seq <= h->first_seq)
+        return tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 ", its first, is damaged", h->id, seq);
+    return tide_fail(err, TIDE_CORRUPT,
+                     "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
+                     "` shows what is whole before it",
+                     h->id, seq, h->id, seq - 1);
+}

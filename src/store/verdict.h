@@ -30,4 +30,7 @@ void batch_check_seq(struct batch *b, int64_t last_seq);
 /* It was accepted, and came to nothing. A lease that may be ours without anyone knowing is remembered as such. */
 void batch_fail(struct batch *b, const struct tide_err *err, struct orphans *o, const struct store *store);
 
+/* TIDE_CORRUPT, with what can still be read. */
+enum tide_code refuse_damaged(const struct head *h, int64_t seq, struct tide_err *err);
+
 #endif

@@ -68,6 +68,7 @@ check_is 'and without a cache' '{"seq":3004}' "$(tidemark log append a --kind me
 sed -i '500s/$/ /' "$logs/a.messages.jsonl"
 check_is 'a space more behind a line' '{"seq":3005}' "$(tidemark log append a --kind memory.set --data "$event" 2>&1)"
 check_is 'and no event less' "ok       a  3005 events" "$(tidemark sessions verify a)"
+check_is 'it can be read from there on' 501 "$(tidemark log show a --from 501 --to 501 | json '$.seq')"
 sed -i 's/^{"seq":800,.*"at":[0-9]*/&0/' "$logs/a.messages.jsonl"
 refuses 'how lines were written together is proved as well' 5 'is damaged' log append a --kind memory.set --data "$event"
 sed -i 's/^\({"seq":800,.*"at":[0-9]*\)0,/\1,/; 500s/ $//' "$logs/a.messages.jsonl"
