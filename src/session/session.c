@@ -267,7 +267,7 @@ static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
         return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over; open the session anew", s->head.id);
     if (s->stale && !s->owner.pending)
         return reload(s, err);
-    if (s->owner.epoch || s->owner.pending)
+    if (s->acquiring || group_owes(&s->owner) || s->owner.epoch) /* the last is the writer's while it owes */
         return TIDE_OK;
     return history_prove_now(s->store, s->head.id, err); /* others may have been at the log since it was loaded */
 }
