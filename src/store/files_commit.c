@@ -127,6 +127,8 @@ static void prepare(struct files_store *s, struct part *p)
         code = ops->pwrite(p->l->file, p->lines.ptr, p->lines.len, p->l->end, &err);
         if (code)
             p->l->suspect = ops->truncate(p->l->file, p->l->end, NULL) != TIDE_OK;
+        else
+            log_wrote(s, p->l); /* who changes it from here on is seen when it is on disk */
     }
     if (!code)
         return;
@@ -203,26 +205,30 @@ static void finish(struct files_store *s, struct part *p)
 {
     struct tide_err err = {TIDE_OK, ""};
     bool given_back = !p->lease.boot[0] && (p->changed || p->n_lines);
+    bool left = p->took && p->before.boot[0]; /* by one who is gone, with what was reserved */
 
     note_lines(p);
-    if (p->l->proved_seq >= p->l->h.last_seq)
-        p->l->proved_seq = p->h.last_seq;
+    p->l->proved_seq = !log_is_ours(s, p->l)                  ? 0
+                       : p->l->proved_seq >= p->l->h.last_seq ? p->h.last_seq
+                                                              : p->l->proved_seq;
     p->l->h = p->h;
     p->l->end += (int64_t)p->lines.len;
     p->l->looked = p->l->end;
     for (size_t i = 0; i < p->n; i++)
         if (!(p->batches[i]->flags & BATCH_INPUT))
             orphan_drop(&s->orphans, p->l->id);
-    if (!p->l->hidden || p->reveal)
+    if ((!p->l->hidden || p->reveal) && !p->l->lost[0])
         files_put_cards(s, p->l->id, p->card, p->tokens); /* before the lease goes: nobody can delete it meanwhile */
     if (settle_lease(s, p, &err))                         /* it stays ours on disk, and nobody knows of it */
         orphan_note(&s->orphans, p->l->id, p->lease.epoch, 0);
     if (p->reveal && !p->code && files_reveal(s, p->l, &err))
         fail_part(s, p, &err);
-    if (given_back && p->l->allocated && !s->base.env->ops->truncate(p->l->file, p->l->end, NULL))
+    if (given_back && (p->l->allocated || left) && !s->base.env->ops->truncate(p->l->file, p->l->end, NULL))
         p->l->allocated = 0;
     log_wrote(s, p->l);
     save_states(s, p);
+    if (p->l->lost[0])
+        return; /* nothing was written: what is missing stays told */
     if (given_back)
         p->l->clean_end = p->l->end;
     if (given_back || p->has_state || p->card.len) /* one older than the card would hide what is gone behind it */

@@ -257,6 +257,13 @@ enum tide_code names_settle(struct files_store *s, struct tide_err *err)
     return code;
 }
 
+bool log_is_ours(struct files_store *s, const struct files_log *l)
+{
+    struct env_stat st;
+
+    return !s->base.env->ops->fstat(l->file, &st, NULL) && st.mtime_ns == l->mtime_ns;
+}
+
 void log_wrote(struct files_store *s, struct files_log *l)
 {
     struct env_stat st;
@@ -310,11 +317,16 @@ static enum tide_code check_end(struct files_store *s, struct files_log *l, stru
     return l->damage.code ? tide_err_copy(err, &l->damage) : TIDE_OK;
 }
 
-/* Whoever appends leaves the last line where it is. One who makes a line before it longer does not: nothing is torn then. */
+/*
+ * Whoever appends leaves the last line where it is. One who makes a line before it longer does not, nor one who puts another log
+ * there: nothing is torn then, and nothing that is known holds.
+ */
 static bool is_moved(struct files_store *s, struct files_log *l, const struct env_stat *st)
 {
-    return l->end > 0 && st->size > l->end && st->size != l->looked && st->mtime_ns != l->mtime_ns && !l->suspect &&
-           !l->unverified && !cache_fits_end(s, l);
+    bool longer = st->size > l->end && st->size != l->looked, same = st->size == l->end && l->mtime_ns && !l->torn;
+
+    return l->end > 0 && (longer || same) && st->mtime_ns != l->mtime_ns && !l->suspect && !l->unverified &&
+           !cache_fits_end(s, l);
 }
 
 /* Deleted, or another took its place; or a write was taken back; or it was mended; or somebody edits it. */

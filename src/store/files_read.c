@@ -209,13 +209,20 @@ static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t f
     return code && p->n ? TIDE_OK : code; /* what is whole before it is handed out first */
 }
 
+/* The lines of another program's log got digests meanwhile: that is another file, and the same session. */
+static bool is_upgraded(const struct head *was, const struct head *h)
+{
+    return was->unverified && h->first_seq == was->first_seq && h->created_ms == was->created_ms &&
+           h->last_seq >= was->last_seq;
+}
+
 /* The log of a head that was read before: the same file still. */
 static enum tide_code same_log(struct files_store *s, const struct head *h, struct files_log **ret,
                                struct tide_err *err)
 {
     enum tide_code code = find(s, str_from(h->id), ret, err);
 
-    if (code == TIDE_NOT_FOUND || (!code && (*ret)->h.sid != h->sid))
+    if (code == TIDE_NOT_FOUND || (!code && (*ret)->h.sid != h->sid && !is_upgraded(h, &(*ret)->h)))
         return tide_fail(err, TIDE_NOT_FOUND, "session '%s' was deleted while it was read", h->id);
     return code;
 }

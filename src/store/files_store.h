@@ -155,8 +155,9 @@ static inline bool log_is_empty(const struct files_log *l)
 {
     return l->h.last_seq < l->h.first_seq;
 }
-void log_wrote(struct files_store *s, struct files_log *l);  /* we did: its time is ours */
-void log_forget(struct files_store *s, struct files_log *l); /* closes and forgets all that is known */
+void log_wrote(struct files_store *s, struct files_log *l);         /* we did: its time is ours */
+bool log_is_ours(struct files_store *s, const struct files_log *l); /* nobody else wrote since */
+void log_forget(struct files_store *s, struct files_log *l);        /* closes and forgets all that is known */
 void log_free(void *log);
 enum tide_code names_settle(struct files_store *s, struct tide_err *err)
     MUST_CHECK; /* their directory is synced if due */

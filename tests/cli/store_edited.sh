@@ -151,6 +151,8 @@ tidemark sessions new --id l >/dev/null
 for i in 2 3 4 5 6; do tidemark log append l --kind note.made >/dev/null; done
 sed -i '$d' "$logs/l.messages.jsonl"
 check_is 'the end of a log is missing' 1 "$(tidemark store check 2>/dev/null | grep -c '^l: its log ends at event 5, sessions/l.json knows of 6')"
+tidemark log append l - </dev/null >/dev/null 2>&1
+check_is 'one who comes and writes nothing changes nothing' 1 "$(tidemark store check 2>/dev/null | grep -c '^l: its log ends at event 5')"
 check_is 'a fork of it' m "$(tidemark sessions fork l --at 2 --id m 2>/dev/null)"
 check_is 'hides nothing' 1 "$(tidemark store check 2>/dev/null | grep -c '^l: its log ends at event 5')"
 : >"$logs/l.messages.jsonl"
