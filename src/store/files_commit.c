@@ -208,9 +208,10 @@ static void finish(struct files_store *s, struct part *p)
     bool left = p->took && p->before.boot[0]; /* by one who is gone, with what was reserved */
 
     note_lines(p);
-    p->l->proved_seq = !log_is_ours(s, p->l)                  ? 0
-                       : p->l->proved_seq >= p->l->h.last_seq ? p->h.last_seq
-                                                              : p->l->proved_seq;
+    if (p->l->proved_seq >= p->l->h.last_seq)
+        p->l->proved_seq = p->h.last_seq;
+    if (given_back && !log_is_ours(s, p->l)) /* else the next look at it sees that */
+        p->l->proved_seq = 0;
     p->l->h = p->h;
     p->l->end += (int64_t)p->lines.len;
     p->l->looked = p->l->end;
@@ -223,9 +224,10 @@ static void finish(struct files_store *s, struct part *p)
         orphan_note(&s->orphans, p->l->id, p->lease.epoch, 0);
     if (p->reveal && !p->code && files_reveal(s, p->l, &err))
         fail_part(s, p, &err);
-    if (given_back && (p->l->allocated || left) && !s->base.env->ops->truncate(p->l->file, p->l->end, NULL))
+    if (given_back && (p->l->allocated || left) && !s->base.env->ops->truncate(p->l->file, p->l->end, NULL)) {
         p->l->allocated = 0;
-    log_wrote(s, p->l);
+        log_wrote(s, p->l);
+    }
     save_states(s, p);
     if (p->l->lost[0])
         return; /* nothing was written: what is missing stays told */
