@@ -214,7 +214,7 @@ enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const c
         code = tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-', not '-' first");
     code = code ? code : find_writer(s, seq, &h, err);
     code = code ? code : fork_depth_check(s, &h, err);
-    code = code ? code : history_prove(s, &h, seq, err);
+    code = code ? code : history_prove_own(s, &h, seq, err); /* the rest when something is written to the fork */
     code = code ? code : fork_fields(&a, fields, h.id, seq, &body, err);
     if (!code) {
         created.body = buf_cstr(&body);

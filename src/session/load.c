@@ -94,6 +94,13 @@ static enum tide_code parent_head(struct store *store, const struct head *head, 
     return code ? tide_wrap(err, "read the parent of '%s'", head->id) : TIDE_OK;
 }
 
+enum tide_code history_prove_own(struct store *store, const struct head *h, int64_t to, struct tide_err *err)
+{
+    if (!store->ops->prove || (h->held && h->holder_alive)) /* who holds it has done so */
+        return TIDE_OK;
+    return store->ops->prove(store, h, to, err);
+}
+
 enum tide_code history_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err)
 {
     struct head at = *head, parent;
@@ -101,8 +108,7 @@ enum tide_code history_prove(struct store *store, const struct head *head, int64
     bool on = store->ops->prove != NULL;
 
     while (on && !code) {
-        if (!at.held || !at.holder_alive) /* who holds it has done so */
-            code = store->ops->prove(store, &at, to, err);
+        code = history_prove_own(store, &at, to, err);
         on = at.parent_id[0] != 0;
         to = at.parent_seq;
         if (on && !code)

@@ -138,7 +138,7 @@ for seconds in 2 6 20; do
     date -u -d "+$seconds seconds" +%Y-%m-%dT%H:%M:%SZ >until
     tidemark exec --session "late$seconds" -- ./late >/dev/null 2>&1
     tidemark resume "late$seconds" --input word >/dev/null 2>&1
-    ! tidemark log show "late$seconds" | grep -q '"kind":"token.consumed"' || break
+    ! tidemark log show "late$seconds" | grep -q '"kind":"run.resumed"' || break
 done
 is_past() {
     [[ $(date -u +%Y-%m-%dT%H:%M:%SZ) > $(cat until) ]]
