@@ -28,7 +28,8 @@ enum tide_code read_through(struct store *store, const struct head *head, int64_
 /* For who is about to go on behind event `to`: a stored state says nothing of the events before it, a log's file may. */
 enum tide_code history_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err) MUST_CHECK;
 /* The same without the sessions that it is a fork of. */
-enum tide_code history_prove_own(struct store *store, const struct head *h, int64_t to, struct tide_err *err) MUST_CHECK;
+enum tide_code history_prove_own(struct store *store, const struct head *h, int64_t to, struct tide_err *err)
+    MUST_CHECK;
 /* All of a session, as it is now. */
 enum tide_code history_prove_now(struct store *store, const char *id, struct tide_err *err) MUST_CHECK;
 
