@@ -20,7 +20,7 @@ compile() {
         sed -e 's/^ *"command": "//' -e 's/",$//' -e 's/\\"/"/g' -e 's/ -M[DQF]\( [^ ]*\.o[^ ]*\)\{0,1\}//g' \
             -e 's/ -o [^ ]*//' -e 's/ -c [^ ]*$//')
     [ -n "$command" ] || return 1
-    (cd "$build" && eval "$command -w -o '$3' -c '$2'")
+    (cd "$build" && eval "$command -O1 -w -o '$3' -c '$2'")
 }
 
 # The simulator with one bug in it.
