@@ -224,7 +224,8 @@ static void finish(struct files_store *s, struct part *p)
         orphan_note(&s->orphans, p->l->id, p->lease.epoch, 0);
     if (p->reveal && !p->code && files_reveal(s, p->l, &err))
         fail_part(s, p, &err);
-    if (given_back && (p->l->allocated || left) && !s->base.env->ops->truncate(p->l->file, p->l->end, NULL)) {
+    if (given_back && !p->l->torn && (p->l->allocated || left) &&
+        !s->base.env->ops->truncate(p->l->file, p->l->end, NULL)) {
         p->l->allocated = 0;
         log_wrote(s, p->l);
     }

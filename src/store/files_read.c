@@ -256,7 +256,7 @@ static int nothing(void *arg, const struct event *ev)
     return 0;
 }
 
-/* How far it is proved, and how far it goes; the same: that is kept, too. Of another program nothing tells what its lines were. */
+/* How far it is proved, and how far it goes; INT64_MAX: nothing is to be done, or, of another program's lines, can be. */
 static enum tide_code look_how_far(struct files_store *s, const struct head *h, int64_t *ret_proved, int64_t *ret_last,
                                    struct tide_err *err)
 {

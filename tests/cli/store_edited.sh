@@ -146,6 +146,23 @@ refuses 'and not gone on with' 5 'event 1500 is damaged' resume k
 unedit k 1500
 check_is 'put back, it is looked after' 0 "$(tidemark recover >/dev/null; echo $?)"
 
+# ---- what a cut left is not thrown away by one who writes nothing ----
+long t
+rm -f acks
+"$TIDE_BIN" log append t - --kind memory.set <lines >acks &
+exec 3>lines
+echo "$event" >&3
+wait_for test -s acks
+kill -KILL $!
+wait $! 2>/dev/null
+exec 3>&-
+printf '{"half' >>"$logs/t.messages.jsonl"
+tidemark recover >out 2>&1
+check_is 'who gives back the lease of the one that was killed leaves it' '{"half' "$(tail -c 6 "$logs/t.messages.jsonl")"
+tidemark log append t --kind memory.set --data "$event" >out 2>&1
+check_is 'and who writes keeps it aside' '{"half' "$(cat "$logs/t.torn-1")"
+rm -r "$logs"/t.* d/cache/t*
+
 # ---- what is lost stays told, whoever looked meanwhile ----
 tidemark sessions new --id l >/dev/null
 for i in 2 3 4 5 6; do tidemark log append l --kind note.made >/dev/null; done
