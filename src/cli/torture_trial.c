@@ -87,10 +87,8 @@ static void find_orphans(struct torture *t)
     char path[64];
     FILE *f;
 
-    while (tree_signal(0) > 0 && mono_ms() < until) {
-        tree_reap(0);
+    for (tree_reap(0); !tree_is_empty() && mono_ms() < until; tree_reap(0))
         poll(NULL, 0, 2);
-    }
     snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
     f = fopen(path, "re");
     while (f && t->n_orphans < sizeof(t->orphans) / sizeof(t->orphans[0]) &&
@@ -114,11 +112,12 @@ static size_t count_orphans(struct torture *t)
 
 static void end_tree(void)
 {
-    for (int i = 0; i < 1000 && tree_signal(SIGKILL) > 0; i++) {
-        tree_reap(0);
-        poll(NULL, 0, 2);
-    }
     tree_reap(0);
+    for (int i = 0; i < 1000 && !tree_is_empty(); i++) {
+        tree_signal(SIGKILL);
+        poll(NULL, 0, 2);
+        tree_reap(0);
+    }
 }
 
 static const char *text_of(struct arena *a, const struct json *v, const char *key)

@@ -122,12 +122,14 @@ static bool is_gone(struct supervisor *s)
 
     if (!s->exited)
         return false;
+    if (tree_is_empty())
+        return true;
     left = tree_signal(0);
     if (left > 0 && s->stop == STOP_NONE) {
         s->left_behind = left;
         stop(s, STOP_LEFT, SIGTERM);
     }
-    return left == 0 || (s->kill_at && proc_clock_ms() > s->kill_at + GIVE_UP_MS);
+    return s->kill_at && proc_clock_ms() > s->kill_at + GIVE_UP_MS;
 }
 
 static void kill_late(struct supervisor *s)
@@ -231,7 +233,7 @@ static void loop(struct supervisor *s)
         turn(s);
         tick(s, &next_look);
         follow_server(s);
-        if (s->stop)
+        if (s->stop || s->exited)
             reap(s);
     }
     relay_drain(&s->out);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes below this one, found through /proc/PID/task/TID/children. A walk is not atomic: one that forks meanwhile
- * may be missed, so whoever wants them gone walks until nothing is found.
+ * The processes below this one, found through /proc/PID/task/TID/children. A walk is not atomic: it misses who was forked
+ * meanwhile, and who became our child meanwhile because a process that we had already listed died. So it does for signals
+ * and for counting; that nothing is left, only the kernel can say.
  */
 #include "program/tree.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -128,6 +130,13 @@ static size_t walk(pid_t pid, int number, int depth)
 size_t tree_signal(int number)
 {
     return walk(getpid(), number, 0);
+}
+
+bool tree_is_empty(void)
+{
+    siginfo_t info;
+
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
 }
 
 typedef bool process_fn(void *arg, pid_t pid);

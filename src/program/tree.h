@@ -10,8 +10,11 @@
 /* From now on what descendants leave behind becomes a child of ours, and can be found. */
 void tree_adopt(void);
 
-/* Sends a signal to every descendant (0: none, only counts); how many there are. Zombies do not count. */
+/* Sends a signal to every descendant (0: none, only counts); how many were found, zombies not counted. */
 size_t tree_signal(int number);
+
+/* True when we have no child at all, so nothing is below us. One that ended counts until it is reaped. */
+bool tree_is_empty(void);
 
 /* How many processes of a group live, zombies not counted. Reads all of /proc: for rare paths. */
 size_t tree_group_size(pid_t group);
