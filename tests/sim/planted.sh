@@ -26,8 +26,9 @@ compile() {
 # The simulator with one bug in it.
 plant() {
     dir=$1
-    mkdir -p "$dir"
-    cp -r "$source/src" "$dir/src"
+    grep '^+++ b/' "$2" | cut -c 7- | while read -r file; do
+        mkdir -p "$dir/$(dirname "$file")" && cp "$source/$file" "$dir/$file" || exit 1
+    done || return 1
     patch -d "$dir" -p1 --no-backup-if-mismatch <"$2" || return 1
     grep '^+++ b/' "$2" | cut -c 7- | while read -r file; do
         compile "$file" "$dir/$file" "$dir/$(basename "$file" .c).o" || exit 1
