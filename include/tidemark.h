@@ -935,7 +935,7 @@ TIDE_API void tide_graph_shutdown(tide_graph *graph); /* the process is to end: 
 
 /* ---- Verify, export, import -------------------------------------------------------------------------------- */
 
-/* Reads every event of a session and checks the chain, up to the head. */
+/* Reads every event of a session and checks the chain, up to the head; of a fork also what it shares with its parents. Counts its own. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_verify(tide_session *session, tide_progress_fn *progress, void *arg,
                                                     uint64_t *ret_events, struct tide_err *err);
 

@@ -54,6 +54,10 @@ enum tide_code checkpoint_to_resume(struct store *store, const struct head *head
                                     char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
 bool checkpoint_is_known(const struct state *state);
 
+/* tide_verify() without what a fork shares with its parents: for whoever looks at those as well. */
+enum tide_code session_verify_own(struct tide_session *s, tide_progress_fn *progress, void *arg, uint64_t *ret_events,
+                                  struct tide_err *err) MUST_CHECK;
+
 /* The body of a checkpoint event of the state as it is; `key` NULL: not made by a program. */
 enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_checkpoint *in, const char *key,
                                 struct buf *ret_body, char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;

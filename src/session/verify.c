@@ -64,14 +64,32 @@ static enum tide_code verify_head(struct store *store, const struct head *h, str
     return TIDE_OK;
 }
 
-enum tide_code tide_verify(tide_session *s, tide_progress_fn *progress, void *arg, uint64_t *ret_events,
-                           struct tide_err *err)
+/* What a fork shares with those above it, each up to where the next one left it. */
+static enum tide_code verify_past(struct store *store, const struct head *head, struct verifying *v,
+                                  struct tide_err *err)
+{
+    struct head at = *head, parent;
+    enum tide_code code = TIDE_OK;
+
+    for (int64_t to = at.parent_seq; at.parent_id[0] && !code && !v->cancelled; at = parent) {
+        to = at.parent_seq < to ? at.parent_seq : to;
+        code = store_head(store, str_from(at.parent_id), &parent, err);
+        if (!code)
+            code = verify_base(store, &parent, err);
+        if (!code && to >= parent.first_seq) {
+            v->total += (uint64_t)(to - parent.first_seq + 1);
+            code = store_read(store, &parent, 0, to, count, v, err);
+        }
+    }
+    return code;
+}
+
+enum tide_code session_verify_own(tide_session *s, tide_progress_fn *progress, void *arg, uint64_t *ret_events,
+                                  struct tide_err *err)
 {
     struct verifying v = {.progress = progress, .arg = arg};
-    enum tide_code code;
+    enum tide_code code = store_head(s->store, str_from(s->head.id), &s->head, err);
 
-    ERR_LOCAL(err);
-    code = store_head(s->store, str_from(s->head.id), &s->head, err);
     if (code)
         return code;
     v.total = (uint64_t)(s->head.last_seq - s->head.first_seq + 1);
@@ -81,6 +99,19 @@ enum tide_code tide_verify(tide_session *s, tide_progress_fn *progress, void *ar
     if (!code && ret_events)
         *ret_events = v.done;
     return code;
+}
+
+enum tide_code tide_verify(tide_session *s, tide_progress_fn *progress, void *arg, uint64_t *ret_events,
+                           struct tide_err *err)
+{
+    struct verifying past = {.progress = progress, .arg = arg};
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = verify_past(s->store, &s->head, &past, err);
+    if (!code && past.cancelled)
+        code = tide_fail(err, TIDE_CANCELLED, "stopped");
+    return code ? code : session_verify_own(s, progress, arg, ret_events, err);
 }
 
 /* Between the caller and the store: which sessions the store has named already. */

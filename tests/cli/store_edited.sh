@@ -22,12 +22,16 @@ unedit() {
     sed "/^{\"seq\":$2,/ s/Letters/letters/" "$logs/$1.messages.jsonl" >edited
     cat edited >"$logs/$1.messages.jsonl"
 }
+# lines N: so many events.
+lines() {
+    for ((i = 1; i <= $1; i++)); do
+        echo "{\"values\": {\"key$((i % 20))\": \"letters $i\"}}"
+    done
+}
 # long ID: 3,000 events, given back.
 long() {
     tidemark sessions new --id "$1" >/dev/null
-    for ((i = 2; i <= 3000; i++)); do
-        echo "{\"values\": {\"key$((i % 20))\": \"letters $i\"}}"
-    done | tidemark log append "$1" - --kind memory.set >/dev/null
+    lines 2999 | tidemark log append "$1" - --kind memory.set >/dev/null
 }
 event='{"values": {"one": "more"}}'
 
@@ -93,7 +97,17 @@ check_is 'put back, it goes on' '{"seq":3009}' "$(tidemark log append a --kind m
 # ---- a fork stands on its parent ----
 check_is 'a fork behind the event' h "$(tidemark sessions fork a --at 3001 --id h)"
 check_is 'and a fork of that' i "$(tidemark sessions fork h --id i)"
-check_is 'takes one more' '{"seq":3004}' "$(tidemark log append i --kind memory.set --data "$event")"
+lines 1500 | tidemark log append i - --kind memory.set >/dev/null
+check_is 'it has a stored state of its own' 1 "$(find d/cache/i -name 'state-*' | head -n 1 | wc -l)"
+check_is 'verify reads all of it' 'ok       i  1501 events' "$(tidemark sessions verify i)"
+edit a 700
+tidemark sessions verify i >out 2>err
+check_is 'and what it shares' "5 damaged  i  session 'a': event 700 is damaged" "$? $(cut -d: -f 1-2 out)"
+check 'no more than that' tidemark sessions verify g
+tidemark sessions verify --all >out 2>err
+check_is 'of all, each is read once' 'ok i' "$(awk '$2 == "i" {print $1, $2}' out)"
+unedit a 700
+check_is 'takes one more' '{"seq":4504}' "$(tidemark log append i --kind memory.set --data "$event")"
 edit a 700
 refuses 'not when the parent was edited' 5 "session 'a': event 700 is damaged" log append h --kind memory.set --data "$event"
 unedit a 700
