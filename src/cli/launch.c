@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/store_url.h"
 #include "program/supervisor.h"
@@ -316,6 +317,10 @@ enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *sessi
 
     if (supervisor_open(&s, &job, err))
         return err->code;
+    if (stop_signal) { /* it came before the supervisor listened to signals */
+        supervisor_close(&s);
+        return tide_fail(err, TIDE_CANCELLED, "stopped before the program was started");
+    }
     code = supervise(l, cli, &s, session, opt, resume, &report, err);
     supervisor_close(&s);
     if (code || !report.run_id[0])

@@ -35,7 +35,8 @@ static void on_signal(int number)
 /* The first signal asks the command to stop; a second one ends it as usual. Reads are interrupted, not restarted. */
 static void set_signals(void)
 {
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, ignore = {.sa_handler = SIG_IGN};
+    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, ignore = {.sa_handler = SIG_IGN},
+                     usual = {.sa_handler = SIG_DFL};
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -44,6 +45,7 @@ static void set_signals(void)
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &stop, NULL);
     }
+    sigaction(SIGCHLD, &usual, NULL); /* ignored, as some start us, it would take the exit statuses of programs away */
     sigaction(SIGPIPE, &ignore, NULL);
     sigaction(SIGXFSZ, &ignore, NULL); /* a file that may not grow is an error like a full disk */
 }

@@ -69,11 +69,26 @@ static void say(struct jobs *j, const char *action, const struct job *job, const
 
 /* ---- starting ------------------------------------------------------------------------------------------------------ */
 
+/* A signal that comes before the exec is not for our handlers: what they note there is gone with it. */
+static void set_signals(const sigset_t *mask)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct sigaction now;
+
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            signal(numbers[i], SIG_DFL);
+    }
+    sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
 /* Only async-signal-safe calls between fork and exec. */
-static void become(const char *const *argv)
+static void become(const char *const *argv, const sigset_t *mask)
 {
     int null = open("/dev/null", O_RDWR);
 
+    set_signals(mask);
     if (dup2(null, TOKEN_SINK) !=
         TOKEN_SINK) /* what it prints may be logged: the token of its next wait is minted anew */
         _exit(EXIT_NOT_STARTED);
@@ -87,15 +102,19 @@ static bool start(struct jobs *j, struct job *job)
 {
     const char *key_file = args_text(&j->cli->args, "key-file");
     const char *argv[12] = {"tidemark", "--store", buf_cstr(&j->url), "resume", job->id, "--token-fd", "3", NULL};
+    sigset_t all, before;
     pid_t pid;
 
     if (key_file) {
         argv[7] = "--key-file";
         argv[8] = key_file;
     }
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
     pid = fork();
     if (pid == 0)
-        become(argv);
+        become(argv, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid < 0)
         return false; /* no room for a process now: it stays in line */
     setpgid(pid, pid);

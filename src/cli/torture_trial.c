@@ -74,7 +74,7 @@ static bool listen_to(int fd, int64_t until_ms, struct buf *text)
         if (!room)
             return false;
         text->len += got > 0 ? (size_t)got : 0;
-        if (n > 0 && got <= 0 && errno != EINTR)
+        if (n > 0 && (got == 0 || (got < 0 && errno != EINTR)))
             return true;
     }
     return false;

@@ -8,14 +8,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "program/tree.h"
 
 #define PIECE ((size_t)64 << 10)
-#define STOP_GRACE_MS 1500 /* less than what the run gives us */
+#define STOP_GRACE_MS 1000 /* less than what the run gives us, also when it is cancelled */
 #define STOP_POLL_MS 50
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+#define PIDFD_SIGNAL_PROCESS_GROUP (1u << 2)
+#endif
 #define DRAIN_MAX                                                                                                      \
     64 /* pieces: more than a pipe holds, so that one who left the group and prints for ever cannot keep us */
 
@@ -191,17 +195,26 @@ static void on_link(struct capture *c)
     proc_signal(c->proc, SIGKILL);
 }
 
-static void end_group(struct capture *c, pid_t group)
+/* By the leader's descriptor: once the leader is reaped and the group empty, its number may be another's. */
+static int signal_group(int leader, pid_t group, int number)
 {
-    if (kill(-group, 0) != 0)
+    int failed = (int)syscall(SYS_pidfd_send_signal, leader, number, NULL, PIDFD_SIGNAL_PROCESS_GROUP);
+
+    return failed && errno != ESRCH ? kill(-group, number) : failed; /* before Linux 6.9 it cannot do that */
+}
+
+static void end_group(struct capture *c, int leader, pid_t group)
+{
+    if (signal_group(leader, group, 0) != 0)
         return;
     c->left_behind = tree_group_size(group);
-    kill(-group, SIGKILL);
+    signal_group(leader, group, SIGKILL);
 }
 
 void capture_run(struct capture *c)
 {
     pid_t group = c->proc->pid;
+    int leader = fcntl(c->proc->pidfd, F_DUPFD_CLOEXEC, 0);
     struct times t = {.end_at = c->timeout_ms ? proc_clock_ms() + c->timeout_ms : 0};
 
     while (c->proc->pid > 0) {
@@ -222,7 +235,9 @@ void capture_run(struct capture *c)
         if (p[0].revents)
             proc_reap(c->proc, &c->status);
     }
-    end_group(c, group);
+    end_group(c, leader, group);
+    if (leader >= 0)
+        close(leader);
     for (int i = 0; i < DRAIN_MAX && take(c); i++)
         ;
     proc_terminal_back(c->proc);

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -18,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SHELL "/bin/sh" /* runs files that are executable and name no interpreter, as execvp does */
+#define STATUS_LOST (255 << 8) /* somebody else in our process has taken it: nobody knows, so it counts as failed */
+#define SHELL "/bin/sh"        /* runs files that are executable and name no interpreter, as execvp does */
 
 /* Everything that the child needs, made before the fork. */
 struct birth {
@@ -139,11 +141,11 @@ static char **shell_argv(const struct proc_spec *spec)
     return argv;
 }
 
-static void close_pair(int pair[2])
+static void shut(int *fd)
 {
-    for (int i = 0; i < 2; i++)
-        if (pair[i] >= 0)
-            close(pair[i]);
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
 static enum tide_code born(struct proc *p, pid_t pid, int gate, int fault_fd, struct tide_err *err)
@@ -158,6 +160,9 @@ static enum tide_code born(struct proc *p, pid_t pid, int gate, int fault_fd, st
     return err->code;
 }
 
+/* Around a birth: a child of another thread, held at its gate, would have the fault pipe open, and we wait for its end. */
+static pthread_mutex_t births = PTHREAD_MUTEX_INITIALIZER;
+
 enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, struct tide_err *err)
 {
     AUTO(mem_freep) char **argv = shell_argv(spec);
@@ -169,6 +174,7 @@ enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, st
 
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &b.mask); /* none of our handlers may run in the child */
+    pthread_mutex_lock(&births);
     if (pipe2(gate, O_CLOEXEC) == 0 && pipe2(fault_pipe, O_CLOEXEC) == 0) {
         b.gate = gate[0];
         b.gate_write = gate[1];
@@ -178,23 +184,16 @@ enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, st
     if (pid == 0)
         child(&b);
     errnum = errno;
+    shut(&gate[0]);
+    shut(&fault_pipe[1]);
+    pthread_mutex_unlock(&births);
     sigprocmask(SIG_SETMASK, &b.mask, NULL);
     if (pid < 0) {
-        tide_fail_errno(err, errnum, "start a process");
-        close_pair(gate);
-        close_pair(fault_pipe);
-        return err->code;
+        shut(&gate[1]);
+        shut(&fault_pipe[0]);
+        return tide_fail_errno(err, errnum, "start a process");
     }
-    close(gate[0]);
-    close(fault_pipe[1]);
     return born(ret_proc, pid, gate[1], fault_pipe[0], err);
-}
-
-static void shut(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
 }
 
 static int wait_for(struct proc *p)
@@ -273,9 +272,10 @@ void proc_signal(const struct proc *p, int number)
 
 bool proc_reap(struct proc *p, int *ret_status)
 {
-    int status = 0;
+    int status = STATUS_LOST;
+    pid_t got = p->pid > 0 ? waitpid(p->pid, &status, WNOHANG) : 0;
 
-    if (p->pid <= 0 || waitpid(p->pid, &status, WNOHANG) != p->pid)
+    if (got == 0 || (got < 0 && errno != ECHILD))
         return false;
     p->pid = 0;
     shut(&p->pidfd);

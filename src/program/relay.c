@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading waits while a piece is still to be written. Our output may be shared with other processes, so it is not made
- * non-blocking; instead no more is written at once than a writable pipe or terminal is sure to take.
+ * non-blocking; pipes and terminals are opened once more instead. What cannot be opened again gets no more at once than a
+ * writable pipe is sure to take.
  */
 #include "program/relay.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pty.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "program/capture.h"
 
 #define SURE 4096                  /* PIPE_BUF: what poll() promises room for */
+#define FULL_MS 50                 /* a terminal may say that it has room and have too little */
 #define REST_MAX ((size_t)8 << 20) /* more than any pipe holds */
 
 static enum tide_code open_pty(struct relay *r, struct tide_err *err)
@@ -40,6 +44,22 @@ static enum tide_code open_pty(struct relay *r, struct tide_err *err)
     return TIDE_OK;
 }
 
+/*
+ * The same pipe or terminal by a description of its own, on which writing does not block: a terminal that is held (Ctrl-S)
+ * takes less than it promised. Not a file, whose place we share; nor /dev/ptmx, which would be another one. -1: none.
+ */
+static int open_again(int fd)
+{
+    struct stat st;
+    char path[40];
+
+    if (fstat(fd, &st) != 0 || (!S_ISFIFO(st.st_mode) && !isatty(fd)) ||
+        (S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 2)))
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+}
+
 static enum tide_code open_pipe(struct relay *r, struct tide_err *err)
 {
     struct stat st;
@@ -55,7 +75,9 @@ static enum tide_code open_pipe(struct relay *r, struct tide_err *err)
 
 enum tide_code relay_open(struct relay *r, int to, struct tide_err *err)
 {
-    *r = (struct relay){.from = -1, .to = to, .child_end = -1, .rest = BUF_INIT(REST_MAX)};
+    *r = (struct relay){.from = -1, .to = to, .own = open_again(to), .child_end = -1, .rest = BUF_INIT(REST_MAX)};
+    if (r->own >= 0)
+        r->to = r->own;
     if (isatty(to) ? open_pty(r, err) : open_pipe(r, err))
         return err->code;
     fcntl(r->from, F_SETFL, fcntl(r->from, F_GETFL) | O_NONBLOCK);
@@ -82,6 +104,9 @@ void relay_done(struct relay *r)
 {
     relay_close_child_end(r);
     end(r);
+    if (r->own > 0)
+        close(r->own);
+    r->own = -1;
     free(r->tail);
     free(r->piece);
     r->tail = r->piece = NULL;
@@ -91,7 +116,7 @@ void relay_done(struct relay *r)
 struct pollfd relay_wants(const struct relay *r)
 {
     if (r->piece_at < r->piece_len)
-        return (struct pollfd){.fd = r->to, .events = POLLOUT};
+        return (struct pollfd){.fd = proc_clock_ms() < r->full_until ? -1 : r->to, .events = POLLOUT};
     return (struct pollfd){.fd = r->from, .events = POLLIN};
 }
 
@@ -132,6 +157,8 @@ static void pass(struct relay *r)
 
     if (n > 0)
         r->piece_at += (size_t)n;
+    if (n < 0 && errno == EAGAIN)
+        r->full_until = proc_clock_ms() + FULL_MS;
     if (n >= 0 || errno == EAGAIN || errno == EINTR)
         return;
     r->reader_gone = true;
@@ -179,7 +206,9 @@ void relay_flush(struct relay *r, int signals)
         if (p[1].revents && capture_next_signal(signals))
             return;
         n = p[0].revents ? write(r->to, r->rest.ptr + at, left < SURE ? left : SURE) : 0;
-        if (n < 0 && errno != EAGAIN && errno != EINTR)
+        if (n < 0 && errno == EAGAIN)
+            poll(p + 1, 1, FULL_MS);
+        else if (n < 0 && errno != EINTR)
             return;
         at += n > 0 ? (size_t)n : 0;
     }

@@ -15,6 +15,7 @@
 
 struct relay {
     int from, to;  /* from -1: ended */
+    int own;       /* `to` opened once more, so that writing does not block; -1: it could not be */
     int child_end; /* what the program gets; closed once it has it */
     bool is_terminal, is_file;
     bool reader_gone;
@@ -23,6 +24,7 @@ struct relay {
     size_t piece_at, piece_len;
     struct buf rest; /* what was there at the end, not written yet */
     unsigned short rows, columns;
+    int64_t full_until; /* by proc_clock_ms(): not written to before */
 };
 
 /* A pipe to the descriptor, or a pseudo-terminal when it is a terminal: the program sees what it would have seen. */

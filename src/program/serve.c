@@ -40,6 +40,7 @@ struct request {
 };
 
 #define OUT_MAX (FRAME_HEAD + FRAME_JSON_MAX + FRAME_BLOB_MAX)
+#define HEAR_MAX 4096 /* reads: more than a socket holds */
 
 void server_init(struct server *s, tide_run *run, int door)
 {
@@ -555,10 +556,24 @@ void server_move(struct server *s, const struct pollfd *fds, size_t n)
             enter(s, fd);
 }
 
+/* What it said before it died counts, though it came after the last look. One that lives elsewhere may speak for ever. */
+static void hear_out(struct server *s, struct conn *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+
+    for (int i = 0; i < HEAR_MAX && !c->ended && !c->held && c->out.len == c->out_at && poll(&p, 1, 0) > 0; i++) {
+        receive(s, c, p.revents);
+        send_out(c);
+    }
+}
+
 void server_close(struct server *s)
 {
-    while (s->conns)
+    s->closing = true;
+    while (s->conns) {
+        hear_out(s, s->conns);
         leave(s, &s->conns);
+    }
     if (s->door >= 0)
         close(s->door);
     s->door = -1;

@@ -108,8 +108,10 @@ static void read_signals(struct supervisor *s)
 
 static void reap(struct supervisor *s)
 {
-    if (!s->exited)
-        s->exited = proc_reap(&s->child, &s->status);
+    if (!s->exited && proc_reap(&s->child, &s->status)) {
+        s->exited = true;
+        s->exited_at = proc_clock_ms();
+    }
     if (s->exited)
         proc_terminal_back(&s->child);
     tree_reap(s->child.pid);
@@ -124,8 +126,8 @@ static bool is_gone(struct supervisor *s)
         return false;
     if (tree_is_empty())
         return true;
-    left = tree_signal(0);
-    if (left > 0 && s->stop == STOP_NONE) {
+    left = tree_signal(0); /* 0: dead and not reaped yet, or /proc does not show it, which must not hold us for ever */
+    if (s->stop == STOP_NONE && (left > 0 || proc_clock_ms() > s->exited_at + PROC_GRACE_MS)) {
         s->left_behind = left;
         stop(s, STOP_LEFT, SIGTERM);
     }

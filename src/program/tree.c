@@ -18,7 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEPTH_MAX 64 /* deeper ones are found when those above them are gone */
+#define DEPTH_MAX 64     /* deeper ones are found when those above them are gone */
+#define EXEC_LOOKS 100   /* at a process in the middle of an exec, */
+#define EXEC_SURE 5      /* looks that must agree that there is none */
+#define EXEC_LOOK_US 200 /* with such pauses: it takes as long as reading the program does */
 
 void tree_adopt(void)
 {
@@ -57,23 +60,27 @@ static char *read_whole(const char *path, size_t *ret_len)
     return text;
 }
 
-/* State, parent and group from /proc/PID/stat: "PID (name) S PPID PGRP …". */
-static char state_of(pid_t pid, pid_t *ret_parent, pid_t *ret_group)
+/* Parent and group of a process that lives. One whose first thread has ended while others run shows as a zombie. */
+static bool is_living(pid_t pid, pid_t *ret_parent, pid_t *ret_group)
 {
-    char path[40], *text, *at, state = '\0';
+    char path[40], *text, *at, state = 'X';
+    int parent, group;
+    long threads;
+    bool living;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     text = read_whole(path, NULL);
-    at = text ? strrchr(text, ')') : NULL;
-    if (at && at[1] == ' ') {
-        char *end;
-
-        state = at[2];
-        *ret_parent = (pid_t)strtol(at + 3, &end, 10);
-        *ret_group = (pid_t)strtol(end, NULL, 10);
-    }
+    at = text ? strrchr(text, ')') : NULL; /* the name before it may hold anything; threads are field 20 */
+    living = at && sscanf(at,
+                          ") %c %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                          "%ld",
+                          &state, &parent, &group, &threads) == 4;
     free(text);
-    return state;
+    if (!living || state == 'X' || (state == 'Z' && threads <= 1))
+        return false;
+    *ret_parent = parent;
+    *ret_group = group;
+    return true;
 }
 
 static size_t walk(pid_t pid, int number, int depth);
@@ -81,10 +88,10 @@ static size_t walk(pid_t pid, int number, int depth);
 static size_t visit(pid_t pid, int number, int depth)
 {
     pid_t parent, group;
-    char state = state_of(pid, &parent, &group);
+    bool living = is_living(pid, &parent, &group);
     size_t n = walk(pid, number, depth + 1);
 
-    if (!state || state == 'Z' || state == 'X')
+    if (!living)
         return n;
     if (number)
         kill(pid, number);
@@ -156,16 +163,11 @@ static size_t each_process(process_fn *fn, void *arg)
     return n;
 }
 
-static bool is_living(char state)
-{
-    return state && state != 'Z' && state != 'X';
-}
-
 static bool is_in_group(void *arg, pid_t pid)
 {
-    pid_t parent, of = 0;
+    pid_t parent, of;
 
-    return is_living(state_of(pid, &parent, &of)) && of == *(const pid_t *)arg;
+    return is_living(pid, &parent, &of) && of == *(const pid_t *)arg;
 }
 
 size_t tree_group_size(pid_t group)
@@ -178,19 +180,66 @@ struct marked {
     pid_t group;    /* 0: any */
 };
 
-static bool has_entry(pid_t pid, const char *entry)
+/* A file of a process; of one whose first thread has ended the same file of another thread, because that one's is empty. */
+static char *read_of(pid_t pid, const char *name, size_t *ret_len)
 {
-    char path[40], *text;
+    char path[80], dir[40], *text;
+    struct dirent *entry;
+    DIR *d;
+
+    snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    text = read_whole(path, ret_len);
+    if (!text || *ret_len > 0)
+        return text;
+    snprintf(dir, sizeof(dir), "/proc/%d/task", (int)pid);
+    d = opendir(dir);
+    while (d && text && *ret_len == 0 && (entry = readdir(d)))
+        if (isdigit((unsigned char)entry->d_name[0])) {
+            free(text);
+            snprintf(path, sizeof(path), "%s/%.12s/%s", dir, entry->d_name, name);
+            text = read_whole(path, ret_len);
+        }
+    if (d)
+        closedir(d);
+    return text;
+}
+
+/* What it shows of its environment has the entry; *ret_empty: it shows none and may have one. */
+static bool shows_entry(pid_t pid, const char *entry, bool *ret_empty)
+{
+    pid_t parent, group;
     size_t len = 0;
+    char *text = read_of(pid, "environ", &len);
     bool found = false;
 
-    snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    text = read_whole(path, &len);
-    if (!text)
-        return false;
-    for (size_t at = 0; at < len && !found; at += strlen(text + at) + 1)
+    for (size_t at = 0; text && at < len && !found; at += strlen(text + at) + 1)
         found = strcmp(text + at, entry) == 0;
+    *ret_empty =
+        text && len == 0 && is_living(pid, &parent, &group) && group > 0; /* threads of the kernel have no group */
     free(text);
+    return found;
+}
+
+/*
+ * Between two programs, in the middle of an exec, a process shows neither environment nor arguments. Who has arguments and
+ * no environment, time after time, was given none.
+ */
+static bool has_entry(pid_t pid, const char *entry)
+{
+    bool found, empty;
+    int sure = 0;
+
+    found = shows_entry(pid, entry, &empty);
+    for (int i = 0; i < EXEC_LOOKS && empty && sure < EXEC_SURE; i++) {
+        size_t len = 0;
+
+        free(read_of(pid, "cmdline", &len));
+        if (len > 0)
+            sure++;
+        else
+            usleep(EXEC_LOOK_US);
+        found = shows_entry(pid, entry, &empty);
+    }
     return found;
 }
 
@@ -202,7 +251,7 @@ static bool is_ours(pid_t pid, pid_t parent)
     for (int i = 0; i < DEPTH_MAX && at > 1; i++) {
         if (pid == at)
             return true;
-        at = i ? (state_of(at, &above, &group) ? above : 0) : above;
+        at = i ? (is_living(at, &above, &group) ? above : 0) : above;
     }
     return parent == getpid();
 }
@@ -212,7 +261,7 @@ static bool kill_marked(void *arg, pid_t pid)
     const struct marked *m = arg;
     pid_t parent = 0, group = 0;
 
-    return has_entry(pid, m->mark) && is_living(state_of(pid, &parent, &group)) && (!m->group || group == m->group) &&
+    return has_entry(pid, m->mark) && is_living(pid, &parent, &group) && (!m->group || group == m->group) &&
            !is_ours(pid, parent) && kill(pid, SIGKILL) == 0;
 }
 

@@ -181,6 +181,24 @@ check_is 'one that does not listen is killed' 143 $?
 check_is 'a second signal does not skip the record' shutdown "$(field deaf run.interrupted '$.reason')"
 check 'nothing is left of it' gone "$(cat deaf.pid)"
 
+# One that takes a while to look at: its digest is taken before the supervisor listens.
+script early <<'E'
+: >ran
+exit 0
+E
+truncate -s 400M early
+listens() {
+    [ $((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") & 0x4000)) -ne 0 ]
+}
+"$TIDE_BIN" exec --session early -- ./early >/dev/null 2>&1 &
+runner=$!
+wait_for listens "$runner"
+kill -TERM "$runner"
+wait "$runner"
+check_is 'a signal before the program is started' 143 $?
+check 'is not lost' test ! -e ran
+rm -f early
+
 # ---- what is left behind ----
 script leaves <<'E'
 setsid sh -c 'echo $$ >left; exec sleep 1000' &

@@ -24,6 +24,12 @@ sessions() {
 }
 
 # ---- to its end ----
+cat >child.json <<'END'
+{"tidemark_graph": 1, "id": "child", "entry": "a", "nodes": [{"id": "a", "type": "function", "program": ["echo", "{}"]}]}
+END
+check 'started by one that ignores SIGCHLD it hears of its programs all the same' \
+    timeout -s KILL 60 env --ignore-signal=CHLD "$TIDE_BIN" run child.json
+
 cat >chain.json <<'END'
 {"tidemark_graph": 1, "id": "chain", "name": "A chain", "entry": "a", "memory": {"word": "tide"},
  "nodes": [

@@ -2,6 +2,8 @@
 /* Programs at the gate, their output, their ends, and what they leave behind: with real processes. */
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <pty.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -390,11 +392,88 @@ static void what_leaves_its_group_is_found_all_the_same(void **state)
     assert_int_equal(status, 0);
 }
 
+static void *stay(void *arg)
+{
+    for (;;)
+        pause();
+    return arg;
+}
+
+static void one_whose_first_thread_has_ended_lives_and_is_found(void **state)
+{
+    pthread_t thread;
+    size_t found, of_group;
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setpgid(0, 0);
+        if (pthread_create(&thread, NULL, stay, NULL) == 0)
+            pthread_exit(NULL);
+        _exit(2);
+    }
+    for (int i = 0; i < 10000 && state_of(pid) != 'Z'; i++)
+        poll(NULL, 0, 1);
+    of_group = tree_group_size(pid);
+    found = tree_signal(SIGKILL);
+    kill(pid, SIGKILL); /* also where it was not found */
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(of_group, 1);
+    assert_int_equal(found, 1);
+}
+
+/* In the middle of an exec a process shows no environment: this one is there often. */
+static void one_that_changes_its_program_all_the_time_is_found(void **state)
+{
+    char *argv[] = {"sh", "-c", "exec sh -c \"$0\" \"$0\"", "exec sh -c \"$0\" \"$0\"", NULL};
+
+    (void)state;
+    for (int i = 0; i < (SLOW_BUILD ? 20 : 100); i++) {
+        char byte, run_id[32];
+        size_t found;
+        int held[2];
+        pid_t pid;
+
+        snprintf(run_id, sizeof run_id, "exec_%d_%d", (int)getpid(), i);
+        assert_int_equal(pipe2(held, O_CLOEXEC), 0);
+        pid = fork();
+        if (pid == 0) { /* one between: our own children are left alone */
+            setenv("TIDEMARK_RUN_ID", run_id, 1);
+            if (fork() == 0)
+                execv("/bin/sh", argv);
+            _exit(0);
+        }
+        close(held[1]);
+        waitpid(pid, NULL, 0);
+        assert_int_equal(read(held[0], &byte, 1), 0); /* the first exec */
+        close(held[0]);
+        found = tree_end_run(run_id);
+        for (int k = 0; k < 100 && !found && !tree_end_run(run_id); k++) /* that the test leaves nothing behind */
+            poll(NULL, 0, 1);
+        assert_int_equal(found, 1);
+    }
+}
+
 static void start_times_name_a_process(void **state)
 {
     (void)state;
     assert_true(proc_start_time(getpid()) > 0);
     assert_int_equal(proc_start_time(0x7ffffff0), 0);
+}
+
+/* Who ignores SIGCHLD, or waits for all children, takes the end of a program away: it is over all the same. */
+static void a_status_that_somebody_else_took_is_a_failure_and_no_wait_without_end(void **state)
+{
+    struct shell s;
+
+    (void)state;
+    signal(SIGCHLD, SIG_IGN);
+    shell_run(&s, "exit 0", 100);
+    signal(SIGCHLD, SIG_DFL);
+    assert_int_equal(s.proc.pid, 0);
+    assert_int_equal(capture_exit_status(s.capture.status), 255);
+    shell_done(&s);
 }
 
 /* ---- finding ---- */
@@ -497,6 +576,34 @@ static void a_reader_that_is_gone_ends_the_programs_pipe(void **state)
     signal(SIGPIPE, SIG_DFL);
 }
 
+static void a_terminal_that_is_held_does_not_hold_us(void **state)
+{
+    struct relay r;
+    char piece[8192];
+    int terminal, held;
+
+    (void)state;
+    memset(piece, '\n', sizeof piece); /* each is two characters there: room for one is none */
+    assert_int_equal(openpty(&terminal, &held, NULL, NULL, NULL), 0);
+    OK(relay_open(&r, held, &err));
+    fcntl(r.child_end, F_SETFL, O_NONBLOCK);
+    alarm(30); /* ends the test when a write blocks */
+    for (int i = 0; i < 1000; i++) {
+        struct pollfd p = relay_wants(&r);
+
+        (void)!write(r.child_end, piece, sizeof piece);
+        if (poll(&p, 1, 0) > 0)
+            relay_move(&r, p.revents);
+    }
+    alarm(0);
+    assert_false(r.reader_gone);
+    assert_true(r.piece_at < r.piece_len); /* the rest is kept for when it is let go */
+    assert_true(read(terminal, piece, sizeof piece) > 0);
+    relay_done(&r);
+    close(held);
+    close(terminal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -514,10 +621,14 @@ int main(void)
         cmocka_unit_test(a_broken_link_kills_the_program),
         cmocka_unit_test(a_signal_to_us_reaches_the_program),
         cmocka_unit_test(what_leaves_its_group_is_found_all_the_same),
+        cmocka_unit_test(one_whose_first_thread_has_ended_lives_and_is_found),
+        cmocka_unit_test(one_that_changes_its_program_all_the_time_is_found),
         cmocka_unit_test(start_times_name_a_process),
+        cmocka_unit_test(a_status_that_somebody_else_took_is_a_failure_and_no_wait_without_end),
         cmocka_unit_test(programs_are_found_as_a_shell_finds_them),
         cmocka_unit_test(output_is_passed_on_and_its_end_kept),
         cmocka_unit_test(a_reader_that_is_gone_ends_the_programs_pipe),
+        cmocka_unit_test(a_terminal_that_is_held_does_not_hold_us),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

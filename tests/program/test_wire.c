@@ -9,6 +9,7 @@
 #include "program/frame.h"
 #include "program/link.h"
 #include "program/result.h"
+#include "program/serve.h"
 
 /* ---- frames ---- */
 
@@ -301,6 +302,61 @@ static void a_result_of_another_maker_is_its_own_output(void **state)
     arena_done(&a);
 }
 
+/* ---- the run's side ---- */
+
+static void say_frame(int fd, const char *json)
+{
+    struct buf out = BUF_INIT(1 << 16);
+
+    frame_put(&out, str_from(json), STR("out"));
+    send_bytes(fd, out.ptr, out.len);
+    buf_done(&out);
+}
+
+static int count_completed(void *arg, const struct tide_event *ev)
+{
+    *(int *)arg += strcmp(ev->kind, "tool.completed") == 0;
+    return 0;
+}
+
+static void what_a_step_said_before_it_died_counts_when_the_run_closes(void **state)
+{
+    char dir[256], path[300], name[DOOR_NAME_SIZE];
+    struct pollfd p[SERVER_CONNS_MAX + 1];
+    tide_store *store = NULL;
+    tide_session *s = NULL;
+    struct server server;
+    tide_run *run = NULL;
+    int door, step, completed = 0;
+
+    (void)state;
+    dir_make(dir);
+    snprintf(path, sizeof path, "%s/s.db", dir);
+    OK(tide_store_open(path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
+    OK(tide_session_create(store, "wire", NULL, &s, &err));
+    OK(tide_run_start(s, NULL, &run, &err));
+    OK(door_open(&door, name, &err));
+    OK(door_knock(name, &step, &err));
+    server_init(&server, run, door);
+    say_frame(step, "{\"op\":\"step\",\"name\":\"build\",\"effect\":\"once\",\"pid\":1073741823,\"pid_start\":1}");
+    for (int i = 0; i < 100 && server_under_way(&server) == 0; i++) {
+        size_t n = server_wants(&server, p);
+
+        if (poll(p, n, 100) > 0)
+            server_move(&server, p, n);
+    }
+    assert_int_equal(server_under_way(&server), 1);
+    say_frame(step, "{\"op\":\"end\",\"name\":\"build\",\"outcome\":\"completed\",\"exit\":0}");
+    close(step);
+    server_close(&server);
+    OK(tide_read(s, 0, 1, 0, count_completed, &completed, &err));
+    assert_int_equal(completed, 1);
+    tide_run_close(run);
+    tide_session_close(s);
+    tide_store_close(store);
+    dir_remove(dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +372,7 @@ int main(void)
         cmocka_unit_test(every_length_of_binary_output_survives),
         cmocka_unit_test(output_that_escapes_badly_is_kept_small_and_exact),
         cmocka_unit_test(a_result_of_another_maker_is_its_own_output),
+        cmocka_unit_test(what_a_step_said_before_it_died_counts_when_the_run_closes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
