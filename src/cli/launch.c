@@ -108,8 +108,10 @@ enum tide_code launch_from_session(struct launch *l, tide_session *session, stru
     struct str kept;
     enum tide_code code = tide_run_program(session, &text, err);
 
+    if (code == TIDE_NOT_FOUND) /* the program, not the session */
+        err->code = TIDE_INVALID;
     if (code)
-        return code == TIDE_NOT_FOUND ? no_program(session, err) : code;
+        return err->code;
     kept = arena_dup(&l->arena, (struct str){text.ptr, text.len});
     tide_text_done(&text);
     if (json_parse(&l->arena, kept, NULL, &fields, NULL, err))

@@ -479,6 +479,11 @@ enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, str
     if (code)
         return code;
     seq = s->state->ledger.program_seq;
+    if (!seq && !s->state->ledger.runs)
+        return tide_fail(
+            err, TIDE_NOT_FOUND,
+            "nothing has run in session '%s' yet: `tidemark exec --session %s -- PROGRAM` runs a program in it",
+            s->head.id, s->head.id);
     if (!seq)
         return tide_fail(err, TIDE_NOT_FOUND,
                          "session '%s' was not made by `tidemark exec`: resume it with the program that made it",
