@@ -70,6 +70,7 @@ struct env_ops {
     enum tide_code (*lock)(struct env_file *, int timeout_ms, struct tide_err *);
     void (*unlock)(struct env_file *);
 
+    void (*renamed)(struct env_file *, const char *path); /* what messages call it from now on */
     enum tide_code (*fstat)(struct env_file *, struct env_stat *ret, struct tide_err *);
     /*
      * Reserves space: until the next truncate or power cut, no write that ends at or below `size` fails for lack of it.

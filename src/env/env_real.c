@@ -232,6 +232,12 @@ static enum tide_code real_fstat(struct env_file *f, struct env_stat *ret, struc
     return TIDE_OK;
 }
 
+static void real_renamed(struct env_file *f, const char *path)
+{
+    free(f->path);
+    f->path = mem_dup(str_from(path));
+}
+
 /* Not posix_fallocate: where the file system cannot, that writes zeros and makes the file longer. */
 static enum tide_code real_allocate(struct env_file *f, int64_t size, struct tide_err *err)
 {
@@ -452,6 +458,7 @@ struct env *env_real(void)
         .sync = real_sync,
         .lock = real_lock,
         .unlock = real_unlock,
+        .renamed = real_renamed,
         .fstat = real_fstat,
         .allocate = real_allocate,
         .stat = real_stat,

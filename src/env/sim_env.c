@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "base/mem.h"
 #include "env/sim_machine.h"
 
 static struct sim_proc *proc_of(struct env *e)
@@ -104,6 +105,14 @@ static enum tide_code sim_sync(struct env_file *f, struct tide_err *err)
 static enum tide_code sim_fstat(struct env_file *f, struct env_stat *ret, struct tide_err *err)
 {
     return result(sim_sys_fstat(handle_of(f), ret), "stat", handle_of(f)->path, err);
+}
+
+static void sim_renamed(struct env_file *f, const char *path)
+{
+    struct sim_handle *h = handle_of(f);
+
+    free(h->path);
+    h->path = mem_dup(str_from(path));
 }
 
 static enum tide_code sim_allocate(struct env_file *f, int64_t size, struct tide_err *err)
@@ -225,6 +234,7 @@ void sim_env_init(struct sim_proc *p)
         .sync = sim_sync,
         .lock = sim_lock,
         .unlock = sim_unlock,
+        .renamed = sim_renamed,
         .fstat = sim_fstat,
         .allocate = sim_allocate,
         .stat = sim_stat,

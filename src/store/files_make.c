@@ -344,6 +344,8 @@ static void conclude(struct files_store *s, struct making *list, size_t n)
         if (!m->code)
             m->code = ops->rename(s->base.env, m->fresh, path, &m->err);
         m->named = !m->code;
+        if (m->named)
+            ops->renamed(m->file, path);
         any |= m->named;
     }
     files_path(s, path, "sessions", "", "");

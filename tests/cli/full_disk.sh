@@ -74,6 +74,7 @@ tidemark run full.json --session held >run.out 2>run.err &
 run=$!
 wait_for grep -qi 'no space left' run.err
 check 'a graph on a full disk says why it is held' grep -qi 'no space left' run.err
+check_is 'by a name that is there' '' "$(grep tmp- run.err)"
 check_is 'and has not begun what comes next' a "$(tr -d '\n' <ledger)"
 rm small/fill
 wait "$run"
