@@ -477,7 +477,9 @@ static void check_keys(struct spec_parser *p, const struct spec_graph *g)
 void spec_check(struct spec_parser *p, struct spec_graph *g)
 {
     if (g->nodes.n == 0) {
-        if (json_get(g->json, STR("nodes")))
+        const struct json *nodes = json_get(g->json, STR("nodes"));
+
+        if (nodes && nodes->type == JSON_ARRAY && nodes->count == 0)
             spec_say(p, SPEC_PROBLEM, member(p, g->path, "nodes"), "", "there is no node");
         return;
     }

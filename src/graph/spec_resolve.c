@@ -232,7 +232,7 @@ static size_t find_node(struct spec_parser *p, const struct spec_graph *g, const
     size_t at = id.len ? index_of(ids, id) : SPEC_NONE;
     const char **words;
 
-    if (at != SPEC_NONE || id.len == 0)
+    if (at != SPEC_NONE || id.len == 0 || g->nodes.n == 0) /* no nodes at all: that is told */
         return at;
     if (p->spec->problems >= SPEC_MAX_PROBLEMS) { /* nobody hears the hint */
         p->spec->problems++;

@@ -113,7 +113,7 @@ check 'and how many' eval "tail -n 1 err | grep -q '^tidemark: bad.json has 3 pr
     printf ']}'
 } >big.json
 run big.json
-check_is 'ten thousand nodes' '2 1' "$got $(grep -c '10000 are too many: at most 4096' err)"
+check_is 'ten thousand nodes are one problem' '2 1 1' "$got $(grep -c '10000 are too many: at most 4096' err) $(grep -c '^problem' err)"
 echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"event_loop","prompt":"About {topic} and {nobody}","inputs":["topic"]}]}' >holes.json
 run holes.json --script x
 check_is 'a placeholder that nobody fills' '2 1' "$got $(grep -c '^problem.*nobody' err)"
