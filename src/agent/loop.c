@@ -309,7 +309,6 @@ enum tide_code agent_read(struct tide_agent *a, struct tide_err *err)
 
 static void begin(struct tide_agent *a)
 {
-    atomic_store(&a->stop, STOP_NOT);
     a->broken = (struct tide_err){TIDE_OK, ""};
     a->fault = (struct model_fault){.code = ""};
     a->turns = 0;
@@ -395,6 +394,7 @@ enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_tex
     code = check_prompt(a, prompt, err);
     if (code)
         return code;
+    atomic_store(&a->stop, STOP_NOT); /* once: what comes from now on counts, however often it is tried */
     for (int i = 0; i < TRIES; i++) {
         begin(a);
         code = agent_read(a, err);
@@ -520,6 +520,7 @@ enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *t
     ERR_LOCAL(err);
     if (a->run)
         return tide_fail(err, TIDE_INVALID, "this agent is at work already");
+    atomic_store(&a->stop, STOP_NOT); /* once, as above */
     for (int i = 0; i < TRIES; i++) {
         begin(a);
         code = agent_read(a, err);

@@ -95,14 +95,25 @@ static void add_usage(struct screen *s, const struct tide_agent_event *e)
     view_busy(s->view, "thinking");
 }
 
+/* Also a signal that came before the agent was at work, or was there at all. */
+static void stop_if_told(struct screen *s)
+{
+    if (s->presses) {
+        view_busy(s->view, "stopping…");
+        tide_agent_stop(s->chat.agent);
+    } else if (s->leave) {
+        tide_agent_shutdown(s->chat.agent);
+    }
+}
+
 static void on_event(void *arg, const struct tide_agent_event *e)
 {
     struct screen *s = arg;
     struct str text = {e->text ? e->text : "", e->text ? e->text_len : 0};
 
     chat_log(&s->chat, e);
-    if (s->presses)
-        view_busy(s->view, "stopping…");
+    if (s->chat.agent)
+        stop_if_told(s);
     switch (e->what) {
     case TIDE_AGENT_TEXT:
         view_text(s->view, text);
@@ -190,7 +201,6 @@ void screen_redraw(struct screen *s)
 
 static void begin_work(struct screen *s)
 {
-    s->presses = 0;
     arena_reset(&s->scratch);
     s->usage = (struct view_usage){.ms = -1};
     s->began_ms = proc_clock_ms();
@@ -430,7 +440,8 @@ static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat
 enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct tide_err *err)
 {
     struct screen s = {.leave = 0};
-    struct line_config edit = {.in = STDIN_FILENO, .out = STDOUT_FILENO, .color = cli->out.color, .wake_fd = -1};
+    struct line_config edit = {
+        .in = STDIN_FILENO, .out = STDOUT_FILENO, .color = cli->out.color, .wake_fd = -1, .stop = &s.leave};
     enum tide_code code = begin(&s, cli, want, screen_approve, err);
 
     if (!code && !s.chat.session)

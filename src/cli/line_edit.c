@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -383,12 +384,34 @@ static enum heard read_more(struct line_edit *e)
     return HEARD_KEYS;
 }
 
+static bool is_told_to_stop(const struct line_edit *e)
+{
+    return tty_ended() || (e->config.stop && *e->config.stop);
+}
+
+/* Signals are kept off between the look at what they set and the wait that they end: one that came there would end nothing. */
+static int wait_for(const struct line_edit *e, struct pollfd *fds, nfds_t n_fds, int timeout_ms)
+{
+    struct timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    sigset_t all, before;
+    int n = -1;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (!is_told_to_stop(e))
+        n = ppoll(fds, n_fds, timeout_ms < 0 ? NULL : &timeout, &before);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return n;
+}
+
 /* Waits for keys, for the caller's descriptor, or for a signal. */
 static enum heard hear(struct line_edit *e, int timeout_ms)
 {
     struct pollfd fds[2] = {{.fd = e->config.in, .events = POLLIN}, {.fd = e->config.wake_fd, .events = POLLIN}};
-    int n = poll(fds, e->config.wake && e->config.wake_fd >= 0 ? 2 : 1, timeout_ms);
+    int n = wait_for(e, fds, e->config.wake && e->config.wake_fd >= 0 ? 2 : 1, timeout_ms);
 
+    if (n < 0 && is_told_to_stop(e))
+        return HEARD_STOP;
     if (n < 0)
         return HEARD_NEWS;
     if (n == 0)

@@ -3,13 +3,15 @@
 #ifndef CLI_LINE_EDIT_H
 #define CLI_LINE_EDIT_H
 
+#include <signal.h>
+
 #include "base/buf.h"
 
 enum line_result {
     LINE_OK,        /* a prompt, perhaps of many lines */
     LINE_CANCELLED, /* Ctrl-C, and there was nothing to clear */
     LINE_END,       /* Ctrl-D on an empty line, or the end of the input */
-    LINE_STOPPED,   /* a signal came, or `wake` said so; what was typed is there again at the next read */
+    LINE_STOPPED,   /* a signal came, or `wake` or `stop` said so; what was typed is there again at the next read */
 };
 
 /* What could stand in the place of the word before the cursor. */
@@ -27,6 +29,7 @@ struct line_config {
     line_complete_fn *complete; /* for Tab; may be NULL */
     int wake_fd;                /* -1: none. Readable: the line is taken away, wake called, the line drawn again */
     bool (*wake)(void *arg);    /* must make wake_fd unreadable; true: stop reading */
+    const volatile sig_atomic_t *stop; /* set by a handler, maybe before it reads: stop reading. May be NULL */
 };
 
 struct line_edit;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "cli/progress.h"
@@ -56,6 +57,23 @@ static bool readable(int fd)
     return poll(&p, 1, 0) != 0;
 }
 
+/*
+ * Waits for it. Signals are kept off between the look at what they set and the wait that they end: one that came there
+ * would end nothing. False: one has come.
+ */
+static bool await(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    sigset_t all, before;
+    bool came;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    came = stop_signal || (ppoll(&p, 1, NULL, &before) < 0 && errno == EINTR);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return !came;
+}
+
 /* LINE_HERE: more bytes are in the buffer, or the end was seen. */
 static enum line_got read_more(struct lines *l, bool wait, struct tide_err *err)
 {
@@ -66,6 +84,8 @@ static enum line_got read_more(struct lines *l, bool wait, struct tide_err *err)
         return LINE_STOPPED;
     if (!wait && !readable(l->fd))
         return LINE_LATER;
+    if (wait && !await(l->fd))
+        return stop_signal ? LINE_STOPPED : LINE_HERE;
     forget_taken(l);
     room = buf_reserve(&l->buf, CHUNK);
     n = room ? read(l->fd, room, CHUNK) : 0;

@@ -16,6 +16,19 @@
 #define TELL_NS 500000000
 #define NOTES_MAX 16384
 
+void exec_init(struct exec *x)
+{
+    pthread_condattr_t attr;
+
+    x->scratch = x->fold = (struct arena)ARENA_INIT;
+    pthread_mutex_init(&x->lock, NULL);
+    pthread_mutex_init(&x->done_lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&x->change, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
 int64_t exec_now_ns(const struct exec *x)
 {
     return x->s->store->env->ops->mono_ns(x->s->store->env);
@@ -319,7 +332,7 @@ static void wait_for_change(struct exec *x, int64_t until_ms)
         pthread_mutex_lock(&x->lock);
         return;
     }
-    clock_gettime(CLOCK_REALTIME, &at);
+    clock_gettime(CLOCK_MONOTONIC, &at); /* as the condition has it: whoever sets the clock holds up nobody */
     at.tv_nsec += (long)ms * 1000000;
     at.tv_sec += at.tv_nsec / 1000000000;
     at.tv_nsec %= 1000000000;
@@ -355,7 +368,8 @@ static void *work(void *exec)
         if (j) {
             hire(x);
             pthread_mutex_unlock(&x->lock);
-            if (atomic_load(&j->halt)) /* what it is part of has failed meanwhile: it is not even begun */
+            j->unbegun = atomic_load(&j->halt); /* what it is part of has failed meanwhile */
+            if (j->unbegun)
                 j->code = TIDE_CANCELLED;
             else
                 job_run(j);

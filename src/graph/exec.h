@@ -73,6 +73,7 @@ struct job {
     enum tide_code
         code; /* TIDE_OK: it gave what it promised, or `result` says what is wrong; TIDE_WAITING: wait; others: err */
     bool ok;
+    bool unbegun;   /* it was to end before it could begin */
     bool timed_out; /* an agent: programs end by themselves */
     bool hopeless;  /* it failed, and trying it again cannot help */
     bool told;      /* of one that must happen once: that it happened is recorded, … */
@@ -185,6 +186,7 @@ enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret
 
 /* Runs until it ends, parks or fails; x->run is open on entry. */
 enum tide_code exec_run(struct exec *x, struct tide_err *err) MUST_CHECK;
+void exec_init(struct exec *x); /* the arenas and what workers share */
 void exec_done(struct exec *x);
 
 /* Begins an event in the draft; exec_close() ends it, and the view has it at once. */

@@ -137,11 +137,12 @@ static void fail(struct job *j, const char *code, const char *message, bool agai
 static void keep_result(struct job *j, const struct json *output)
 {
     struct exec *x = j->x;
+    const struct task *t = active(x, j->name);
     struct str result = end_without_secrets(x, output);
 
     j->told = true;
     j->kept = result.len + EVENT_OVERHEAD < x->s->store->max_record_bytes / 2;
-    if (!active(x, j->name)->happened)
+    if (!t || t->visit != j->visit || !t->happened)
         put_effect_end(x, "tool.completed", j->name, j->visit, "result", j->kept ? result : STR("null"));
 }
 
@@ -364,20 +365,46 @@ static void end_undecided(struct exec *x, struct job *j)
     x->code = TIDE_FAILED;
 }
 
+/* It stays as begun. Where nobody told it to end, it has seen before us that somebody asked to cancel the run. */
+static void end_cut(struct exec *x, struct job *j)
+{
+    if (j->code == TIDE_CANCELLED && !atomic_load(&j->halt))
+        x->cancelled = x->halting = true;
+}
+
+/* The graph it was part of is over. What must happen once has come to something all the same, and the ledger says to what. */
+static void end_late(struct exec *x, struct job *j)
+{
+    struct json *output = NULL;
+
+    if (j->deciding || !is_once(j))
+        return;
+    if (j->unbegun)
+        put_effect_end(x, "tool.failed", j->name, j->visit, "error", error_json(x, "stopped", "it was not begun"));
+    else if (!j->code && j->ok && !json_parse(&x->scratch, buf_view(&j->result.output), NULL, &output, NULL, NULL))
+        keep_result(j, output);
+    else if (j->code || j->ok || j->result.unknown)
+        put_effect_end(x, "tool.unknown", j->name, j->visit, "settled",
+                       STR("\"cut: nobody knows whether it happened\""));
+    else
+        put_effect_end(x, "tool.failed", j->name, j->visit, "error", error_json(x, j->result.code, j->result.message));
+    x->must_sync = true;
+}
+
 void end_job(struct exec *x, struct job *j)
 {
     const struct task *t = active(x, j->name);
     int64_t ms = (exec_now_ns(x) - j->began_ns) / 1000000;
 
-    if (!t || t->visit != j->visit) /* the graph it was part of is over */
-        return;
-    if (j->code == TIDE_WAITING)
+    if (!t || t->visit != j->visit)
+        end_late(x, j);
+    else if (j->code == TIDE_WAITING)
         block(x, j);
     else if (j->timed_out && (j->code == TIDE_CANCELLED || (!j->code && !j->ok)))
         end_failed(x, &j->place, j->name, "timeout",
                    arena_printf(&x->scratch, "not complete after %" PRId64 " ms", j->place.node->timeout_ms), true);
     else if (j->code == TIDE_CANCELLED || (!j->code && !j->ok && atomic_load(&j->halt)))
-        return; /* cut: it stays as begun */
+        end_cut(x, j);
     else if (j->code == TIDE_FAILED && j->deciding)
         end_undecided(x, j);
     else if (j->code)

@@ -329,10 +329,7 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
     int64_t capacity = opt->threads > 0 ? opt->threads : widest(g->spec->graph, branches);
 
     *x = (struct exec){.g = g, .graph = g->spec->graph, .s = s, .opt = opt, .draft = DRAFT_INIT};
-    x->scratch = x->fold = (struct arena)ARENA_INIT;
-    pthread_mutex_init(&x->lock, NULL);
-    pthread_mutex_init(&x->done_lock, NULL);
-    pthread_cond_init(&x->change, NULL);
+    exec_init(x);
     x->checkpoints = x->graph->checkpoints;
     x->capacity = !s->store->env->threads ? 1 : capacity > 1024 ? 1024 : (int)capacity;
     x->branches = branches < x->capacity ? (int)branches : x->capacity;

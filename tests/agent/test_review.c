@@ -518,6 +518,43 @@ static void who_comes_second_knows_what_the_first_said(void **state)
     tide_session_close(s);
 }
 
+static tide_agent *interrupted;
+
+/* Told while the request is made: what it says of is known to nobody else yet. */
+static void stop_and_let_another_speak(void *arg, const struct tide_agent_event *e)
+{
+    struct fixture *f = arg;
+
+    if (e->what != TIDE_AGENT_NOTICE || others)
+        return;
+    tide_agent_stop(interrupted);
+    OK(another_speaks(f, NULL, NULL, &err));
+}
+
+/* The prompt is put again because another came between: that it was told to stop is not forgotten with it. */
+static void a_stop_while_another_comes_between_is_not_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct tide_agent_options opt = options(f);
+    tide_session *s = new_session(f);
+    tide_agent *a;
+
+    write_file(f->script, "{\"turns\":[{\"text\":\"one\"}],\"repeat\":true}");
+    a = new_agent(s, &opt);
+    OK(tide_agent_run(a, "first", NULL, &err));
+    tide_agent_free(a);
+    tide_session_close(s);
+    OK(tide_session_open(f->store, "s", TIDE_SESSION_APPEND, &s, &err));
+    others = 0;
+    opt.system_prompt = "another"; /* which is said */
+    opt.event = stop_and_let_another_speak;
+    a = interrupted = new_agent(s, &opt);
+    GIVES(TIDE_CANCELLED, tide_agent_run(a, "mine", NULL, &err));
+    BODY_HAS(s, "run.interrupted", 0, "\"by\":\"person\"");
+    tide_agent_free(a);
+    tide_session_close(s);
+}
+
 static enum tide_code take_a_note(void *arg, const char *input, struct tide_text *ret, struct tide_err *e)
 {
     const struct tide_new_event note = {"note.hook", "{}", 0};
@@ -765,6 +802,7 @@ int main(void)
         T(a_budget_that_could_never_be_reached_is_refused),
         T(a_provider_that_asks_for_hours_is_not_asked_again_at_once),
         T(what_was_sent_while_nobody_ran_it_is_answered_when_it_goes_on),
+        T(a_stop_while_another_comes_between_is_not_lost),
         T(who_comes_second_knows_what_the_first_said),
         T(what_a_hook_notes_in_the_log_does_not_stand_in_the_way),
         T(names_that_no_provider_takes_back_are_cleaned),

@@ -862,9 +862,30 @@ static void piped_lines_are_prompts(void **state)
     close(out);
 }
 
+/* The handler ran before the read began: nothing comes any more that would end the wait. */
+static void a_signal_before_the_read_ends_it(void **state)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(1024);
+    static volatile sig_atomic_t leave = 1;
+    struct line_edit *e;
+    int in[2], out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    (void)state;
+    assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+    e = line_edit_new(&(struct line_config){.in = in[0], .out = out, .wake_fd = -1, .stop = &leave});
+    alarm(20);
+    assert_int_equal(line_edit_read(e, "> ", &text), LINE_STOPPED);
+    alarm(0);
+    line_edit_free(e);
+    close(in[0]);
+    close(in[1]);
+    close(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_signal_before_the_read_ends_it),
         cmocka_unit_test(keys_edit_the_text),
         cmocka_unit_test(what_is_typed_ahead_is_kept),
         cmocka_unit_test(an_enter_typed_ahead_sends),

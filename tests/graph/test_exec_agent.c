@@ -21,13 +21,19 @@ struct desk {
     struct tide_err err;
     char *memory;
     int turns, stop_at; /* stopped after so many answers; 0: never */
+    bool cancel;        /* somebody asks for that when the model is first waited for */
     char notices[2000];
 };
 
 static void hear(void *arg, const struct tide_graph_event *ev)
 {
+    static const struct tide_new_event cancel = {"cancel.requested", "{}", 0};
     struct desk *d = arg;
 
+    if (d->cancel && ev->agent && ev->agent->what == TIDE_AGENT_WAIT) {
+        d->cancel = false;
+        OK(tide_input(d->w.store, d->session, -1, &cancel, 1, NULL, &err));
+    }
     if (ev->what == TIDE_GRAPH_NOTICE)
         snprintf(d->notices + strlen(d->notices), sizeof d->notices - strlen(d->notices), "%s\n", ev->text);
     if (ev->what != TIDE_GRAPH_AGENT || ev->agent->what != TIDE_AGENT_USAGE)
@@ -143,6 +149,25 @@ static int find_iteration(void *arg, const struct tide_checkpoint *c)
     return 0;
 }
 
+/* The agent looks more often than the graph does: what it sees first is not to be told as a node that cannot go on. */
+static void a_cancel_that_an_agent_sees_first_cancels_the_run(void **state)
+{
+    struct desk d;
+    FILE *f;
+
+    (void)state;
+    desk_open(&d, LOOP);
+    f = fopen(d.script, "w");
+    assert_non_null(f);
+    fputs("{\"turns\":[{\"text\":\"late\",\"delay_ms\":5000}]}", f);
+    fclose(f);
+    d.cancel = true;
+    assert_int_equal(go(&d, NULL), TIDE_CANCELLED);
+    assert_int_equal(count_events(&d, "run.cancelled"), 1);
+    assert_int_equal(count_events(&d, "run.failed"), 0);
+    desk_close(&d);
+}
+
 static void every_iteration_has_a_checkpoint(void **state)
 {
     char id[TIDE_ID_SIZE] = "";
@@ -185,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_sets_its_outputs),
         cmocka_unit_test(stopped_in_any_iteration_it_goes_on_there),
+        cmocka_unit_test(a_cancel_that_an_agent_sees_first_cancels_the_run),
         cmocka_unit_test(every_iteration_has_a_checkpoint),
         cmocka_unit_test(a_model_decides_and_what_cannot_be_read_counts_as_success),
     };

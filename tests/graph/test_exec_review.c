@@ -324,6 +324,61 @@ static void an_item_that_fails_at_once_takes_its_map_along(void **state)
     end(&l);
 }
 
+/* The first item fails when the second is under way, which then happens all the same. */
+static enum tide_code fail_or_happen(void *arg, const struct tide_node_call *call, struct tide_text *ret,
+                                     struct tide_err *err)
+{
+    struct world *w = arg;
+    bool first = strstr(call->node, "[0]") != NULL;
+
+    pthread_mutex_lock(&w->lock);
+    w->concurrent++;
+    pthread_mutex_unlock(&w->lock);
+    for (int met = 0; met < 2; usleep(1000)) {
+        pthread_mutex_lock(&w->lock);
+        met = w->concurrent;
+        pthread_mutex_unlock(&w->lock);
+    }
+    if (first)
+        return tide_fail(err, TIDE_FAILED, "it was told to fail");
+    usleep(300000);
+    ret->ptr = mem_dup(STR("{\"z\":1}"));
+    ret->len = 7;
+    return TIDE_OK;
+}
+
+static int count_effects(void *arg, const struct tide_event *ev)
+{
+    int *n = arg;
+
+    n[0] += strcmp(ev->kind, "tool.started") == 0;
+    n[1] += strcmp(ev->kind, "tool.completed") == 0;
+    n[2] += strcmp(ev->kind, "tool.failed") == 0;
+    return 0;
+}
+
+static void what_happened_beside_an_item_that_failed_is_recorded(void **state)
+{
+    int n[3] = {0, 0, 0};
+    tide_session *s;
+    struct life l;
+
+    (void)state;
+    begin(&l, HEAD
+          "'entry':'m','memory':{'l':[1,2]},'nodes':[{'id':'m','type':'map','over':'l','parallel':2,'outputs':['z'],"
+          "'node':{'type':'function','callback':'pay','effect':'once','outputs':['z']}}," USE
+          "],'edges':[{'from':'m','to':'use','on':'failure'}]}");
+    OK(tide_graph_add_callback(l.g, "pay", fail_or_happen, &l.w, &err));
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    OK(tide_session_open(l.w.store, l.session, TIDE_SESSION_READ, &s, &err));
+    OK(tide_read(s, 0, 1, 0, count_effects, n, &err));
+    tide_session_close(s);
+    assert_int_equal(n[0], 2);
+    assert_int_equal(n[2], 1);
+    assert_int_equal(n[1], 1);
+    end(&l);
+}
+
 /* Just under what was once not counted. */
 static enum tide_code give_much(void *arg, const struct tide_node_call *call, struct tide_text *ret,
                                 struct tide_err *err)
@@ -400,6 +455,7 @@ int main(void)
         cmocka_unit_test(a_long_question_is_asked_whole),
         cmocka_unit_test(a_model_that_cannot_be_asked_fails_the_run_and_is_asked_again),
         cmocka_unit_test(an_item_that_fails_at_once_takes_its_map_along),
+        cmocka_unit_test(what_happened_beside_an_item_that_failed_is_recorded),
         cmocka_unit_test(many_values_that_are_not_big_fill_the_memory_too),
         cmocka_unit_test(many_nodes_that_wait_for_a_long_branch_do_not_slow_it_down),
     };
