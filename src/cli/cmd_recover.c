@@ -16,6 +16,7 @@
 #include "cli/recover_jobs.h"
 #include "cli/settings.h"
 #include "cli/store_url.h"
+#include "program/proc.h"
 
 #define LOOK_MS 200       /* how soon a signal and the end of a child are noticed */
 #define CHANGE_MS 1000    /* a changing store is looked at so often at most */
@@ -238,6 +239,8 @@ static enum tide_code pass(struct recovering *r, struct tide_err *err)
         more = tide_recover(r->cli->store, flags | TIDE_RECOVER_ALL, on_resumable, r, NULL, code ? &later : err);
         code = code ? code : more;
     }
+    if (!code || code == TIDE_CORRUPT)
+        jobs_keep_failed(&r->jobs, r->candidates, r->n_candidates);
     for (size_t i = 0; i < r->n_candidates && !stop_signal; i++) {
         r->would_resume++;
         if (!r->dry)
@@ -276,22 +279,28 @@ static void say_trouble(struct recovering *r, enum tide_code code, const struct 
     snprintf(r->trouble, sizeof(r->trouble), "%s", code ? err->msg : "");
 }
 
+/* How long there is nothing to do: until the interval is over, or the next is due. That one goes by the clock, which may be set. */
+static int64_t time_left(const struct recovering *r, int64_t began_ms, int64_t interval_ms)
+{
+    int64_t left = began_ms + interval_ms - proc_clock_ms(), due = r->found.next_ms - now_ms();
+
+    return r->found.next_ms > 0 && due < left ? due : left;
+}
+
 /* Waits until the next pass: by the clock, or because the store has changed and the last pass was a second ago. */
 static void wait_for_work(struct recovering *r, int64_t began_ms, int64_t interval_ms)
 {
-    int64_t until = began_ms + interval_ms;
+    int64_t left, badly = r->jobs.ended_badly;
     bool changed = false;
 
-    if (r->found.next_ms > 0 && r->found.next_ms < until)
-        until = r->found.next_ms;
-    while (!stop_signal && now_ms() < until && !(changed && now_ms() >= began_ms + CHANGE_MS)) {
-        int64_t left = until - now_ms();
-
-        if (tide_store_wait_change(r->cli->store, left < LOOK_MS ? (int)(left > 1 ? left : 1) : LOOK_MS))
+    while (!stop_signal && (left = time_left(r, began_ms, interval_ms)) > 0 &&
+           !(changed && proc_clock_ms() >= began_ms + CHANGE_MS)) {
+        if (tide_store_wait_change(r->cli->store, left < LOOK_MS ? (int)left : LOOK_MS))
             changed = true;
-        if (changed && now_ms() < began_ms + CHANGE_MS) /* it may be changing all the time */
+        if (changed && proc_clock_ms() < began_ms + CHANGE_MS) /* it may be changing all the time */
             poll(NULL, 0, LOOK_MS);
         jobs_step(&r->jobs);
+        changed |= r->jobs.ended_badly != badly; /* is it still to go on, or was somebody else faster? */
     }
 }
 
@@ -303,7 +312,7 @@ static enum tide_code watch(struct recovering *r, int64_t interval_ms, struct ti
         fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->jobs.url)));
     while (!stop_signal && !code) {
         struct tide_err trouble;
-        int64_t began_ms = now_ms();
+        int64_t began_ms = proc_clock_ms();
         enum tide_code passed;
 
         (void)tide_store_wait_change(r->cli->store, 0); /* what changes from here on wakes the wait */

@@ -13,6 +13,7 @@
 
 #include "cli/progress.h"
 #include "cli/store_url.h"
+#include "program/proc.h"
 
 #define LOOK_MS 20        /* between two looks at what runs, while there is nothing else to do */
 #define PAUSE_MS 30000    /* before one that failed is tried again; doubled each time, */
@@ -22,7 +23,7 @@
 
 struct job_failures {
     int n;
-    int64_t not_before_ms;
+    int64_t not_before_ms; /* by proc_clock_ms(): the other may be set back */
 };
 
 enum tide_code jobs_init(struct jobs *j, struct cli *cli, int max_at_once, int max_failures, struct tide_err *err)
@@ -139,7 +140,7 @@ static bool note_failure(struct jobs *j, const char *id)
     }
     doublings = f->n < PAUSE_DOUBLINGS ? f->n : PAUSE_DOUBLINGS;
     f->n++;
-    f->not_before_ms = now_ms() + ((int64_t)PAUSE_MS << doublings);
+    f->not_before_ms = proc_clock_ms() + ((int64_t)PAUSE_MS << doublings);
     return f->n >= j->max_failures;
 }
 
@@ -187,21 +188,40 @@ static void reap(struct jobs *j)
 
 /* ---- the line ------------------------------------------------------------------------------------------------------ */
 
+static bool is_in_line(const struct jobs *j, const char *id)
+{
+    for (size_t i = 0; i < j->n; i++)
+        if (strcmp(j->list[i].id, id) == 0)
+            return true;
+    return false;
+}
+
 void jobs_add(struct jobs *j, const char *id)
 {
     const struct job_failures *f = map_get(&j->failed, str_from(id));
 
-    if (f && (f->n >= j->max_failures || f->not_before_ms > now_ms()))
+    if (f && (f->n >= j->max_failures || f->not_before_ms > proc_clock_ms()))
         return;
-    for (size_t i = 0; i < j->n; i++)
-        if (strcmp(j->list[i].id, id) == 0)
-            return;
+    if (is_in_line(j, id))
+        return;
     if (j->n == j->cap) {
         j->cap = j->cap ? j->cap * 2 : 16;
         j->list = mem_grow(j->list, j->cap * sizeof(*j->list));
     }
     j->list[j->n] = (struct job){.pid = 0};
     snprintf(j->list[j->n++].id, TIDE_ID_SIZE, "%s", id);
+}
+
+void jobs_keep_failed(struct jobs *j, char (*ids)[TIDE_ID_SIZE], size_t n)
+{
+    for (struct map_entry *e = map_next(&j->failed, NULL); e; e = map_next(&j->failed, e)) {
+        bool kept = is_in_line(j, e->key);
+
+        for (size_t i = 0; i < n && !kept; i++)
+            kept = strcmp(ids[i], e->key) == 0;
+        if (!kept)
+            free(map_remove(&j->failed, map_key(e)));
+    }
 }
 
 void jobs_step(struct jobs *j)

@@ -33,6 +33,12 @@ void jobs_done(struct jobs *j);
 /* Puts a session in line; one that is there already, or that failed a moment ago, is left alone. */
 void jobs_add(struct jobs *j, const char *id);
 
+/*
+ * All that are to go on now: of others that failed here it is forgotten. Somebody else was faster, as a rule, and may be gone when
+ * they are due once more.
+ */
+void jobs_keep_failed(struct jobs *j, char (*ids)[TIDE_ID_SIZE], size_t n);
+
 /* Takes in what has ended, says so, and starts as many as may run. */
 void jobs_step(struct jobs *j);
 

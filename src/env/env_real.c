@@ -21,6 +21,7 @@
 #include "base/mem.h"
 
 enum { NS_PER_MS = 1000000, POLL_FIRST_NS = 50000, POLL_MAX_NS = 5 * NS_PER_MS };
+enum { PATIENCE_NS = 250 * NS_PER_MS, POLL_HURRY_NS = 500000 };
 
 struct env_file {
     int fd;
@@ -265,19 +266,23 @@ static int try_flock(int fd, int how)
     return rc;
 }
 
+/*
+ * One that commits without a pause gives the lock up for less than a tenth of a millisecond at a time: whoever looks every few
+ * milliseconds may miss that until its time is over. Who has waited for long looks often.
+ */
 static enum tide_code real_lock(struct env_file *f, int timeout_ms, struct tide_err *err)
 {
-    int64_t deadline = clock_ns(CLOCK_MONOTONIC) + (int64_t)timeout_ms * NS_PER_MS;
+    int64_t began = clock_ns(CLOCK_MONOTONIC), deadline = began + (int64_t)timeout_ms * NS_PER_MS;
     int64_t pause = POLL_FIRST_NS;
 
     while (try_flock(f->fd, timeout_ms < 0 ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK)
             return tide_fail_errno(err, errno, "lock '%s'", f->path);
-        int64_t left = deadline - clock_ns(CLOCK_MONOTONIC);
+        int64_t now = clock_ns(CLOCK_MONOTONIC), left = deadline - now;
         if (left <= 0)
             return tide_fail(err, TIDE_BUSY, "lock '%s': held by another for %d ms", f->path, timeout_ms);
         nanosleep(&(struct timespec){0, pause < left ? pause : left}, NULL);
-        pause = pause * 2 < POLL_MAX_NS ? pause * 2 : POLL_MAX_NS;
+        pause = now - began > PATIENCE_NS ? POLL_HURRY_NS : pause * 2 < POLL_MAX_NS ? pause * 2 : POLL_MAX_NS;
     }
     f->locked = true;
     return TIDE_OK;

@@ -243,6 +243,8 @@ static int each_entry(void *arg, const struct store_entry *entry)
     AUTO(state_freep) struct state *s = NULL;
     enum tide_code code = entry_state(&e->listing, entry, &s);
 
+    if (code == TIDE_NOT_FOUND)
+        return 0; /* deleted meanwhile */
     if (code && !is_damage(code)) {
         e->listing.code = code;
         return 1;

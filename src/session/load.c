@@ -81,11 +81,16 @@ static int on_scan(void *arg, const struct event *ev)
     return 0;
 }
 
-/* A fork whose parent is gone is damaged, not missing: it is there, and others are listed beside it. */
+/*
+ * A fork whose parent is gone is damaged, not missing: it is there, and others are listed beside it. Unless somebody has deleted
+ * it meanwhile, and its parent then.
+ */
 static enum tide_code parent_head(struct store *store, const struct head *head, struct head *ret, struct tide_err *err)
 {
     enum tide_code code = store_head(store, str_from(head->parent_id), ret, err);
 
+    if (code == TIDE_NOT_FOUND && store_head(store, str_from(head->id), ret, err) == TIDE_NOT_FOUND)
+        return err->code;
     if (code == TIDE_NOT_FOUND)
         return tide_fail(err, TIDE_CORRUPT,
                          "session '%s' goes on from event %" PRId64

@@ -214,6 +214,8 @@ static enum tide_code look_at(struct recovering *m, const struct found *f, struc
         return TIDE_OK; /* taken meanwhile */
     m->out.looked_at++;
     code = code ? code : judge(m, &h, f->wake_ms, &m->piece[m->n], err);
+    if (code == TIDE_NOT_FOUND)
+        return TIDE_OK;         /* as before: between two looks at it */
     if (code == TIDE_CORRUPT) { /* in nobody else's way, and said at the end */
         if (!m->damaged.code)
             m->damaged = *err;

@@ -13,6 +13,7 @@
 
 #define SMALL_MAX 8192
 #define LEASE_BYTES 320 /* of every lease: less than a sector */
+#define LOOKS 20        /* at one that cannot be read, a millisecond apart */
 
 /* ---- leases ---- */
 
@@ -21,24 +22,43 @@ static void lease_name(char out[TIDE_ID_SIZE + 8], const char *id)
     snprintf(out, TIDE_ID_SIZE + 8, "%s.json", id);
 }
 
+/*
+ * One that is given back is written in its place: who reads it without the lock of the log may get some of the old and some of
+ * the new, of ext4 for one. It is whole when it is looked at again; what stays is damage.
+ */
+static enum tide_code lease_look(struct files_store *s, const char *id, const char *path, struct arena *a,
+                                 struct json **ret, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
+
+    for (int i = 0; i < LOOKS; i++) {
+        enum tide_code code;
+
+        if (i > 0)
+            ops->sleep_ms(s->base.env, 1);
+        buf_clear(&text);
+        code = files_get(s, path, SMALL_MAX, &text, err);
+        if (code ||
+            (!json_parse(a, arena_dup(a, buf_view(&text)), NULL, ret, NULL, NULL) && (*ret)->type == JSON_OBJECT))
+            return code;
+    }
+    return tide_fail(err, TIDE_CORRUPT, "'%s' is damaged: it says who holds session '%s'", path, id);
+}
+
 enum tide_code lease_read(struct files_store *s, const char *id, struct files_lease *ret, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
     char path[FILES_PATH], name[TIDE_ID_SIZE + 8];
-    struct json *v;
+    struct json *v = NULL;
     enum tide_code code;
 
     *ret = (struct files_lease){0};
     lease_name(name, id);
     files_path(s, path, "live", name, "");
-    code = files_get(s, path, SMALL_MAX, &text, err);
-    if (code == TIDE_NOT_FOUND)
-        return TIDE_OK;
+    code = lease_look(s, id, path, &a, &v, err);
     if (code)
-        return code;
-    if (json_parse(&a, buf_view(&text), NULL, &v, NULL, NULL) || v->type != JSON_OBJECT)
-        return tide_fail(err, TIDE_CORRUPT, "'%s' is damaged: it says who holds session '%s'", path, id);
+        return code == TIDE_NOT_FOUND ? TIDE_OK : code;
     ret->there = true;
     ret->live = json_get_bool(v, STR("live"), true);
     ret->hidden = json_get_bool(v, STR("hidden"), false);

@@ -63,8 +63,7 @@ static void find_parent(struct files_store *s, struct batch *b, struct head *h)
 
 /* ---- making ---- */
 
-/* A half-done import whose process died is in nobody's way. */
-static enum tide_code sweep_import(struct files_store *s, struct files_log *l, struct tide_err *err)
+static enum tide_code sweep_locked(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     struct files_lease lease;
     char who[160];
@@ -77,6 +76,26 @@ static enum tide_code sweep_import(struct files_store *s, struct files_log *l, s
     if (code || ((alive || ours) && !orphan_is(&s->orphans, l->id, lease.epoch)))
         return code;
     return files_erase(s, l, err);
+}
+
+/*
+ * A half-done import whose process died is in nobody's way. One that was only stopped may be right before its rename: it holds the
+ * lock of the log then, and would give the name to what comes in the place of its own.
+ */
+static enum tide_code sweep_import(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    struct env_file *file = l->file;
+    int64_t opened = l->opened;
+    enum tide_code code = TIDE_OK;
+
+    if (!file || s->base.env->ops->lock(file, 0, NULL))
+        return TIDE_OK; /* somebody is at it */
+    code = log_refresh(s, l, true, err);
+    if (l->opened == opened && l->hidden && (!code || code == TIDE_CORRUPT))
+        code = sweep_locked(s, l, err);
+    if (l->opened == opened)
+        s->base.env->ops->unlock(file);
+    return code;
 }
 
 /* Every import that begins sweeps those that were cut off. */

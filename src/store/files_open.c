@@ -98,10 +98,10 @@ static enum tide_code check_meta(struct files_store *s, struct str text, struct 
 
 /* ---- the directory ---- */
 
-/* Anything but hidden files (.git) and what a store that was being made when the power went has. */
+/* Anything but hidden files (.git) and what a store has that was being made when the power went, or is just being made. */
 static enum tide_code note_foreign(void *arg, const char *name, enum env_kind kind)
 {
-    static const char *const ours[] = {"sessions", "live", "boots", "cache", "lock", "changes"};
+    static const char *const ours[] = {"sessions", "live", "boots", "cache", "lock", "changes", "store.json"};
     bool mine = name[0] == '.' || strstr(name, ".tmp-");
 
     (void)kind;
@@ -126,6 +126,16 @@ static const char *const folders[] = {"sessions", "live", "boots", "cache"};
 
 #define N_FOLDERS (sizeof folders / sizeof folders[0])
 
+/* Not so when another, who opens a clone as well, makes them while we look: it makes that one first. */
+static bool is_still_gone(struct files_store *s)
+{
+    char path[FILES_PATH];
+    struct env_stat st;
+
+    files_path(s, path, folders[0], "", "");
+    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_ABSENT;
+}
+
 /*
  * Whatever stands in the place of one is not followed, not written to and not taken for an empty one. All of them are made before
  * store.json, so where some are there, and the one with the logs is not, it was taken away; a clone of a store without sessions
@@ -148,7 +158,7 @@ static enum tide_code check_folders(struct files_store *s, bool found, struct ti
                              st.kind == ENV_LINK ? "a symbolic link, which is not followed" : "not a directory");
         if (i == 0)
             gone = found && st.kind == ENV_ABSENT;
-        else if (gone && st.kind == ENV_DIR)
+        else if (gone && st.kind == ENV_DIR && is_still_gone(s))
             code =
                 tide_fail(err, TIDE_CORRUPT,
                           "'%s/sessions' is gone, and all logs were in it: put it back; or make the directory, empty, "
@@ -245,6 +255,22 @@ static void sweep(struct files_store *s)
     }
 }
 
+/* Two that make it at once give it one key: who comes second finds what the first has made. */
+static enum tide_code make_meta(struct files_store *s, struct tide_err *err)
+{
+    const struct env_ops *env = s->base.env->ops;
+    bool found;
+    enum tide_code code = env->lock(s->lock, LOCK_MS, err);
+
+    if (code)
+        return code;
+    code = find_store(s, true, &found, err);
+    if (!code && !found)
+        code = write_meta(s, err);
+    env->unlock(s->lock);
+    return code;
+}
+
 static enum tide_code open_all(struct files_store *s, bool create, struct tide_err *err)
 {
     bool found;
@@ -253,9 +279,9 @@ static enum tide_code open_all(struct files_store *s, bool create, struct tide_e
     code = code ? code : check_folders(s, found, err);
     if (!code && !s->base.read_only)
         code = make_dirs(s, err);
-    if (!code && !found && !s->base.read_only)
-        code = write_meta(s, err);
     code = code ? code : open_helpers(s, err);
+    if (!code && !found && !s->base.read_only)
+        code = make_meta(s, err);
     return code;
 }
 

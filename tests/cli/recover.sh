@@ -209,6 +209,23 @@ check_is 'and what ran under it was stopped in order' 'interrupted_startup|shutd
     "$(status_of held)|$(tidemark why held --json | json '$.reason')"
 check_is 'what it said is JSON' '' "$(while read -r line; do echo "$line" | is_json || echo "$line"; done <watched)"
 
+program again <<'END'
+tidemark sleep first 1s
+tidemark sleep second 1s
+END
+tidemark exec --session again -- ./again >/dev/null 2>&1
+mv again hidden
+"$TIDE_BIN" recover --watch --run-due --max-resumes 1 >watched 2>err &
+watch=$!
+trap 'kill -TERM $watch 2>/dev/null; remove_work' EXIT
+check 'one that could not go on is let alone' wait_for grep -q '^ended *again: .* not tried again here' watched
+mv hidden again
+check_status 'until somebody else lets it' 7 tidemark resume again
+check 'then it goes on when it is due once more' wait_for idle again
+kill -TERM $watch
+wait $watch
+trap remove_work EXIT
+
 if command -v script >/dev/null; then
     script -qefc "echo \$\$ >watch.pid; exec $TIDE_BIN recover --watch" /dev/null >out </dev/null &
     typescript=$!

@@ -140,6 +140,7 @@ void do_input(struct world *w, struct proc *p, struct o_session *s)
 {
     struct tide_err err = {TIDE_OK, ""};
     int64_t expect = chance(w, 50) ? -1 : chance(w, 70) ? o_last(s) : o_last(s) - 1, seq = 0;
+    bool sure = s->holder_sure;
     struct o_batch b;
     enum tide_code code;
 
@@ -159,10 +160,10 @@ void do_input(struct world *w, struct proc *p, struct o_session *s)
             wrong(w, "%s: an input was told seq %" PRId64 ", it is %" PRId64, s->id, seq, o_last(s));
     } else if (!proc_alive(p)) {
         o_doubt(w, s, &b, 1, NULL);
-        s->holder_sure = true; /* an input moves no lease */
+        s->holder_sure = sure; /* an input moves no lease */
     } else if (code == TIDE_UNKNOWN && call_excused(w)) {
         o_doubt(w, s, &b, 1, p);
-        s->holder_sure = true;
+        s->holder_sure = sure;
     } else if (!call_excused(w) && !(code == TIDE_CONFLICT && expect != o_last(s))) {
         wrong(w, "input to %s: %s without a reason: %s", s->id, tide_code_name(code), err.msg);
     }

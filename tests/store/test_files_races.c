@@ -5,6 +5,9 @@
  */
 #include "kit.h"
 
+#include <limits.h>
+
+#include "session/session.h"
 #include "store/group.h"
 
 #define LOG ".messages.jsonl"
@@ -42,6 +45,30 @@ static enum tide_code unlink_hooked(struct env *env, const char *path, struct ti
 {
     happen(path);
     return env_real()->ops->unlink(env, path, why);
+}
+
+static enum tide_code rename_hooked(struct env *env, const char *from, const char *to, struct tide_err *why)
+{
+    happen(from);
+    return env_real()->ops->rename(env, from, to, why);
+}
+
+static enum tide_code stat_hooked(struct env *env, const char *path, struct env_stat *ret, struct tide_err *why)
+{
+    happen(path);
+    return env_real()->ops->stat(env, path, ret, why);
+}
+
+static enum tide_code list_hooked(struct env *env, const char *path, env_list_fn *fn, void *arg, struct tide_err *why)
+{
+    happen(path);
+    return env_real()->ops->list(env, path, fn, arg, why);
+}
+
+static enum tide_code mkdirs_hooked(struct env *env, const char *path, struct tide_err *why)
+{
+    happen(path);
+    return env_real()->ops->mkdirs(env, path, why);
 }
 
 static enum tide_code lock_at_once(struct env_file *f, int timeout_ms, struct tide_err *why)
@@ -233,6 +260,251 @@ static void a_log_is_written_only_under_its_lock(void **state)
     end(s);
 }
 
+/* ---- an import whose process is taken for dead, and is not ---- */
+
+static enum env_life dead_to_all(struct env *env, const struct env_proc *who)
+{
+    (void)env, (void)who;
+    return ENV_DEAD;
+}
+
+static enum tide_code other_imports(void)
+{
+    return write_to(other, BATCH_CREATE | BATCH_HIDDEN | BATCH_ACQUIRE);
+}
+
+static void an_import_gives_its_name_to_no_other(void **state)
+{
+    const struct event ev = {.kind = STR("test.event"), .body = STR("{}")};
+    struct store *s = begin();
+    struct batch *b;
+    struct head h;
+    struct tide_err why;
+    enum tide_code code;
+
+    (void)state;
+    first_ops.rename = rename_hooked;
+    other_ops.life = dead_to_all;
+    OK(write_to(s, BATCH_CREATE | BATCH_HIDDEN | BATCH_ACQUIRE));
+    plan.act = other_imports;
+    plan.after = 0;
+    plan.at = "/sessions/.import-s" LOG;
+    b = batch_new(STR("s"), BATCH_REVEAL | BATCH_RELEASE, &ev, 1, STR(""), STR(""));
+    b->expect_seq = 1;
+    b->epoch = 1;
+    code = store_write(s, b, NULL, &why);
+    assert_null(plan.at);
+    if (!store_head(other, STR("s"), &h, &why))
+        assert_int_equal(h.last_seq, 2); /* whole, and not what the other has begun */
+    assert_true(code != TIDE_OK || plan.code != TIDE_OK);
+    end(s);
+}
+
+/* ---- a lease that is read while it is given back ---- */
+
+static int torn; /* times that it still is */
+
+static enum tide_code pread_torn(struct env_file *f, void *out, size_t n, int64_t at, size_t *ret_n,
+                                 struct tide_err *why)
+{
+    enum tide_code code = env_real()->ops->pread(f, out, n, at, ret_n, why);
+
+    if (!code && *ret_n > 60 && at == 0 && memcmp(out, "{\"session_id\":", 14) == 0 && torn > 0 && torn--)
+        memset((char *)out + 40, ' ', 20); /* as after the end of the new one, with the old one before it */
+    return code;
+}
+
+static void a_lease_that_is_just_written_is_no_damage(void **state)
+{
+    struct store *s = begin();
+    struct head h;
+
+    (void)state;
+    OK(write_to(other, BATCH_CREATE | BATCH_ACQUIRE));
+    first_ops.pread = pread_torn;
+    torn = 3;
+    OK(store_head(s, STR("s"), &h, &err));
+    assert_int_equal(torn, 0);
+    assert_true(h.held);
+    torn = INT_MAX;
+    GIVES(TIDE_CORRUPT, store_head(s, STR("s"), &h, &err));
+    end(s);
+}
+
+/* ---- two that make the store, or open a clone of it, at once ---- */
+
+static unsigned char other_key[32];
+static size_t other_key_len;
+
+static enum tide_code other_opens(void)
+{
+    const struct tide_store_options opt = {
+        .flags = TIDE_OPEN_CREATE, .key = other_key_len ? other_key : NULL, .key_len = other_key_len};
+    struct tide_err why;
+    char url[300];
+
+    snprintf(url, sizeof url, "files:%s", dir);
+    return store_open(url, &opt, &other_env, &other, &why);
+}
+
+static enum tide_code opened_beside(const char *at, int after, struct tide_err *ret_why)
+{
+    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    struct store *s = NULL;
+    enum tide_code code;
+    char url[300];
+
+    first_env = other_env = *env_real();
+    first_ops = other_ops = *env_real()->ops;
+    first_ops.stat = stat_hooked;
+    first_ops.list = list_hooked;
+    first_ops.mkdirs = mkdirs_hooked;
+    first_env.ops = &first_ops;
+    other_env.ops = &other_ops;
+    other = NULL;
+    plan.act = other_opens;
+    plan.after = after;
+    plan.at = at;
+    snprintf(url, sizeof url, "files:%s", dir);
+    code = store_open(url, &opt, &first_env, &s, ret_why);
+    assert_null(plan.at);
+    store_close(s);
+    store_close(other);
+    return code;
+}
+
+static void a_store_that_is_just_made_is_opened(void **state)
+{
+    struct tide_err why;
+
+    (void)state;
+    dir_make(dir);
+    assert_int_equal(opened_beside(strrchr(dir, '/'), 1, &why), TIDE_OK); /* it was looked at, and is listed */
+    dir_remove(dir);
+}
+
+static void a_clone_that_two_open_lacks_nothing(void **state)
+{
+    char command[1200];
+    struct tide_err why;
+
+    (void)state;
+    dir_make(dir);
+    store_close(open_with(env_real()));
+    snprintf(command, sizeof command, "cd %s && rm -r sessions live boots cache lock changes", dir);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): our own mkdtemp name */
+    assert_int_equal(opened_beside("/live", 0, &why), TIDE_OK);
+    dir_remove(dir);
+}
+
+static void a_store_has_one_key_whoever_makes_it(void **state)
+{
+    (void)state;
+    dir_make(dir);
+    other_key_len = sizeof other_key;
+    GIVES(TIDE_WRONG_KEY, opened_beside("/sessions", 0, &err));
+    assert_int_equal(plan.code, TIDE_OK);
+    OK(other_opens());
+    store_close(other);
+    other_key_len = 0;
+    dir_remove(dir);
+}
+
+/* ---- what is read while it is deleted ---- */
+
+static void make_run(const char *id, const char *parent)
+{
+    const struct event ev = {.kind = STR("run.started"), .body = STR("{\"run_id\":\"r\"}")};
+    struct batch *b =
+        batch_new(str_from(id), BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE | BATCH_LIVE, &ev, 1, STR(""), STR(""));
+
+    if (parent)
+        snprintf(b->parent, sizeof b->parent, "%s", parent);
+    b->parent_seq = parent ? 1 : 0;
+    OK(store_write(other, b, NULL, &err));
+}
+
+static enum tide_code other_deletes_both(void)
+{
+    struct tide_err why;
+    enum tide_code code = store_write(other, batch_new(STR("f"), BATCH_DELETE, NULL, 0, STR(""), STR("")), NULL, &why);
+
+    return code ? code : write_to(other, BATCH_DELETE);
+}
+
+static int count_listed(void *arg, const struct tide_session_info *info)
+{
+    (void)info;
+    ++*(int *)arg;
+    return 0;
+}
+
+static int count_state(void *arg, const struct head *head, const struct state *state)
+{
+    (void)head, (void)state;
+    ++*(int *)arg;
+    return 0;
+}
+
+/* A fork that has no state yet begins with that of its parent. */
+static struct store *begin_with_fork(void)
+{
+    struct store *s = begin();
+
+    first_ops.list = list_hooked;
+    make_run("s", NULL);
+    make_run("f", "s");
+    plan.act = other_deletes_both;
+    plan.after = 0;
+    plan.at = "/cache/f";
+    return s;
+}
+
+static void one_that_is_deleted_with_its_parent_is_not_damaged(void **state)
+{
+    struct store *s = begin_with_fork();
+    int n = 0;
+
+    (void)state;
+    OK(tide_session_list((tide_store *)(void *)s, NULL, count_listed, &n, &err));
+    assert_null(plan.at);
+    assert_int_equal(plan.code, TIDE_OK);
+    assert_int_equal(n, 0);
+    end(s);
+}
+
+static void one_that_is_deleted_ends_no_walk_over_all(void **state)
+{
+    struct store *s = begin_with_fork();
+    int n = 0;
+
+    (void)state;
+    make_run("t", NULL);
+    OK(session_each(s, count_state, &n, &err));
+    assert_null(plan.at);
+    assert_int_equal(n, 1);
+    end(s);
+}
+
+static void one_that_is_deleted_keeps_recovery_from_no_other(void **state)
+{
+    struct tide_recovery found;
+    struct store *s = begin();
+
+    (void)state;
+    first_ops.list = list_hooked;
+    make_run("s", NULL);
+    make_run("t", NULL);
+    plan.act = other_deletes;
+    plan.after = 0;
+    plan.at = "/cache/s";
+    OK(tide_recover((tide_store *)(void *)s, 0, NULL, NULL, &found, &err));
+    assert_null(plan.at);
+    assert_int_equal(plan.code, TIDE_OK);
+    assert_int_equal(found.interrupted, 1);
+    end(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +512,14 @@ int main(void)
         cmocka_unit_test(one_that_is_being_taken_is_not_deleted),
         cmocka_unit_test(of_one_that_is_deleted_no_card_comes_back),
         cmocka_unit_test(a_log_is_written_only_under_its_lock),
+        cmocka_unit_test(an_import_gives_its_name_to_no_other),
+        cmocka_unit_test(a_lease_that_is_just_written_is_no_damage),
+        cmocka_unit_test(a_store_that_is_just_made_is_opened),
+        cmocka_unit_test(a_clone_that_two_open_lacks_nothing),
+        cmocka_unit_test(a_store_has_one_key_whoever_makes_it),
+        cmocka_unit_test(one_that_is_deleted_with_its_parent_is_not_damaged),
+        cmocka_unit_test(one_that_is_deleted_ends_no_walk_over_all),
+        cmocka_unit_test(one_that_is_deleted_keeps_recovery_from_no_other),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
