@@ -25,7 +25,7 @@ static const struct {
     {SQLITE_READONLY, TIDE_READ_ONLY}, {SQLITE_BUSY, TIDE_BUSY},          {SQLITE_LOCKED, TIDE_BUSY},
     {SQLITE_PERM, TIDE_DENIED},        {SQLITE_CANTOPEN, TIDE_IO},        {SQLITE_IOERR, TIDE_IO},
     {SQLITE_TOOBIG, TIDE_TOO_BIG},     {SQLITE_ERROR, TIDE_CORRUPT},      {SQLITE_CONSTRAINT, TIDE_CORRUPT},
-    {SQLITE_MISMATCH, TIDE_CORRUPT},
+    {SQLITE_MISMATCH, TIDE_CORRUPT},   {SQLITE_PROTOCOL, TIDE_BUSY}, /* a writer is stopped in the middle of a commit */
 };
 
 static enum tide_code code_of(int rc, int errnum)

@@ -108,8 +108,9 @@ run bad.json
 check_is 'every problem is told' '2 3' "$got $(grep -c '^problem' err)"
 check 'and how many' eval "tail -n 1 err | grep -q '^tidemark: bad.json has 3 problems, and nothing was run'"
 {
+    comma=
     printf '{"tidemark_graph":1,"id":"big","entry":"n0","nodes":['
-    for i in $(seq 0 9999); do printf '%s{"id":"n%d","type":"lua","code":"return {}"}' "$([ "$i" -gt 0 ] && echo ,)" "$i"; done
+    for i in $(seq 0 9999); do printf '%s{"id":"n%d","type":"lua","code":"return {}"}' "$comma" "$i" && comma=,; done
     printf ']}'
 } >big.json
 run big.json

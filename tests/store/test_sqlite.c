@@ -641,6 +641,48 @@ static void a_damaged_live_row_is_named_after_the_others_were_handed_out(void **
     tide_store_close(t);
 }
 
+/* ---- A writer that is stopped ------------------------------------------------------------------------------------ */
+
+static int do_not_sleep(sqlite3_vfs *vfs, int us)
+{
+    (void)vfs;
+    return us;
+}
+
+/* Between its two copies of the header in the -shm file it keeps everybody out; SQLite gives up after ten seconds. */
+static void a_writer_stopped_in_mid_commit_makes_the_others_wait(void **state)
+{
+    struct fixture *f = *state;
+    sqlite3_vfs hasty = *sqlite3_vfs_find(NULL);
+    struct env env = *env_real();
+    struct store *s = NULL;
+    struct head head;
+    sqlite3 *writer = NULL;
+    char shm[310], copy[48], half[48];
+    int fd;
+
+    tide_store_close(open_store(f, NULL));
+    hasty.zName = env.sqlite_vfs = "hasty";
+    hasty.xSleep = do_not_sleep;
+    assert_int_equal(sqlite3_vfs_register(&hasty, 0), SQLITE_OK);
+    OK(store_open(f->path, NULL, &env, &s, &err));
+    assert_int_equal(sqlite3_open(f->path, &writer), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(writer, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    snprintf(shm, sizeof shm, "%s-shm", f->path);
+    fd = open(shm, O_RDWR | O_CLOEXEC);
+    assert_int_equal(pread(fd, copy, sizeof copy, sizeof copy), sizeof copy);
+    memcpy(half, copy, sizeof half);
+    half[8]++; /* the counter of changes */
+    assert_int_equal(pwrite(fd, half, sizeof half, sizeof half), sizeof half);
+    GIVES(TIDE_BUSY, s->ops->head(s, STR("none"), &head, &err));
+    assert_int_equal(pwrite(fd, copy, sizeof copy, sizeof copy), sizeof copy);
+    GIVES(TIDE_NOT_FOUND, s->ops->head(s, STR("none"), &head, &err));
+    sqlite3_close(writer);
+    store_close(s);
+    close(fd); /* not before: that would give up the locks of this process */
+    sqlite3_vfs_unregister(&hasty);
+}
+
 /* ---- For people -------------------------------------------------------------------------------------------------- */
 
 static void the_views_show_what_people_look_for(void **state)
@@ -681,6 +723,7 @@ int main(void)
         CASE(a_torn_or_missing_mark_is_no_obstacle),
         CASE(a_damaged_session_is_in_nobody_elses_way),
         CASE(a_damaged_live_row_is_named_after_the_others_were_handed_out),
+        CASE(a_writer_stopped_in_mid_commit_makes_the_others_wait),
         CASE(the_views_show_what_people_look_for),
     };
 
