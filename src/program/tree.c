@@ -212,10 +212,12 @@ static bool shows_entry(pid_t pid, const char *entry, bool *ret_empty)
     char *text = read_of(pid, "environ", &len);
     bool found = false;
 
-    for (size_t at = 0; text && at < len && !found; at += strlen(text + at) + 1)
+    *ret_empty = false;
+    if (!text)
+        return false;
+    for (size_t at = 0; at < len && !found; at += strlen(text + at) + 1)
         found = strcmp(text + at, entry) == 0;
-    *ret_empty =
-        text && len == 0 && is_living(pid, &parent, &group) && group > 0; /* threads of the kernel have no group */
+    *ret_empty = len == 0 && is_living(pid, &parent, &group) && group > 0; /* threads of the kernel have no group */
     free(text);
     return found;
 }
