@@ -133,7 +133,7 @@ static enum tide_code check_target(const char *path, struct tide_err *err)
 {
     struct stat st;
 
-    if (stat(path, &st) != 0 && lstat(path, &st) == 0)
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && stat(path, &st) != 0)
         return tide_fail(err, TIDE_NOT_FOUND, "%.150s: a link to a file that is not there: remove it", path);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return tide_fail(err, TIDE_INVALID, "%.150s: not a file: name another with --config FILE", path);
@@ -145,11 +145,11 @@ static enum tide_code change(const char *path, const char *name, struct str valu
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf text = BUF_INIT(CONFIG_FILE_MAX);
     struct json *object = NULL;
-    enum tide_code code = check_target(path, err);
     int dir = -1;
+    enum tide_code code = lock_dir(path, &dir, err);
 
     if (!code)
-        code = lock_dir(path, &dir, err);
+        code = check_target(path, err);
     if (!code)
         code = config_file_read(&a, path, &object, err);
     if (!code && render(&a, object, name, value, &text))
