@@ -187,8 +187,9 @@ script early <<'E'
 : >ran
 exit 0
 E
+# listens PID: it is the program itself, no longer the shell that became it, and catches SIGTERM.
 listens() {
-    [ $((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") & 0x4000)) -ne 0 ]
+    [ "/proc/$1/exe" -ef "$TIDE_BIN" ] && [ $((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$1/status") & 0x4000)) -ne 0 ]
 }
 for size in 400M 1600M 6400M; do
     rm -f ran
