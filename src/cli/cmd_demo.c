@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/demo.h"
 #include "cli/lines.h"
 #include "cli/progress.h"
 #include "cli/wrap.h"
+#include "program/proc.h"
 
 #define SESSION "deploy"
 #define STEP_TERMINAL_MS 700
@@ -45,14 +45,6 @@ struct demo {
     bool drawing; /* what is printed now is as wide as it may be */
     int64_t began_ms;
 };
-
-static int64_t mono_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static int random_below(int n)
 {
@@ -99,12 +91,12 @@ static bool watch(struct demo *d, struct lines *lines, int64_t kill_ms)
     bool killed = false;
 
     for (;;) {
-        int64_t left = kill_ms ? kill_ms - mono_ms() : -1;
+        int64_t left = kill_ms ? kill_ms - proc_clock_ms() : -1;
         struct pollfd p = {d->child.fd, POLLIN, 0};
 
         if (kill_ms && left <= 0) {
             killed = demo_kill(&d->place, d->child.pid);
-            kill_ms = killed ? 0 : mono_ms() + LOOK_MS;
+            kill_ms = killed ? 0 : proc_clock_ms() + LOOK_MS;
             left = killed ? -1 : LOOK_MS;
         }
         if (stop_signal || (poll(&p, 1, (int)left) < 0 && errno != EINTR))
@@ -150,7 +142,7 @@ static void say_killed(struct demo *d, int64_t after_ms)
 static enum tide_code play(struct demo *d, const char *said, const char *const *args, int within_ms, int *ret_status,
                            struct tide_err *err)
 {
-    int64_t began = mono_ms(), kill_ms = within_ms ? began + 20 + random_below(within_ms - EARLY_MS) : 0;
+    int64_t began = proc_clock_ms(), kill_ms = within_ms ? began + 20 + random_below(within_ms - EARLY_MS) : 0;
     struct lines lines;
     bool killed;
     int status;
@@ -169,7 +161,7 @@ static enum tide_code play(struct demo *d, const char *said, const char *const *
     *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (killed && *ret_status < 0) {
         d->kills++;
-        say_killed(d, mono_ms() - began);
+        say_killed(d, proc_clock_ms() - began);
     }
     return TIDE_OK;
 }
@@ -269,7 +261,7 @@ static void print_verdict(struct demo *d, bool right)
     struct out *out = &d->cli->out;
 
     outf(out, "\n  Killed %d time%s in %.1f s. What happened in the world:\n", d->kills, d->kills == 1 ? "" : "s",
-         (double)(mono_ms() - d->began_ms) / 1000);
+         (double)(proc_clock_ms() - d->began_ms) / 1000);
     for (int i = 0; i < DEMO_STEPS; i++)
         outf(out, "    %-9s %-10s %d time%s%s\n", d->steps[i].name, d->steps[i].effect, d->steps[i].ran,
              d->steps[i].ran == 1 ? "" : "s", d->steps[i].ran > 1 ? ": cut before it was recorded, so done again" : "");
@@ -329,7 +321,8 @@ static enum tide_code offer_others(struct cli *cli, struct tide_err *err)
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    struct demo d = {.cli = cli, .step_ms = cli->out.tty ? STEP_TERMINAL_MS : STEP_PLAIN_MS, .began_ms = mono_ms()};
+    struct demo d = {
+        .cli = cli, .step_ms = cli->out.tty ? STEP_TERMINAL_MS : STEP_PLAIN_MS, .began_ms = proc_clock_ms()};
     enum tide_code code;
 
     if (args_on(&cli->args, "chat"))

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/advice.h"
@@ -23,6 +22,7 @@
 #include "cli/store_url.h"
 #include "cli/torture.h"
 #include "graph/exec.h"
+#include "program/proc.h"
 #include "program/tree.h"
 
 #define POINTS_DEFAULT 100
@@ -53,14 +53,6 @@ static const struct opt options[] = {
     {.name = "keep", .help = "keep the store with all sessions, also when nothing is wrong"},
     {.name = NULL},
 };
-
-static int64_t mono_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* xorshift64*: the same seed, the same places. */
 uint64_t torture_random(struct torture *t)
@@ -403,7 +395,7 @@ static enum tide_code harm_all(struct torture *t, struct tide_err *err)
 
 static enum tide_code torture(struct torture *t, struct tide_err *err)
 {
-    int64_t began = mono_ms();
+    int64_t began = proc_clock_ms();
 
     if (take_count(t, err) || take_graph(t, err) || take_memory(t, err) || make_place(t, err))
         return err->code;
@@ -413,7 +405,7 @@ static enum tide_code torture(struct torture *t, struct tide_err *err)
     if (run_unharmed(t, err) || harm_all(t, err))
         return err->code;
     t->keep = t->keep || torture_is_wrong(t);
-    torture_report(t, mono_ms() - began);
+    torture_report(t, proc_clock_ms() - began);
     t->cli->exit_status = torture_is_wrong(t) ? 1 : 0;
     return TIDE_OK;
 }

@@ -145,7 +145,7 @@ static void put_figures(struct json_out *o, const struct graph_ending *e)
     json_out_end(o, ']');
     json_out_kint(o, STR("edges_not_judged"), v->unjudged);
     json_out_kint(o, STR("checkpoints"), v->checkpoints);
-    json_out_kint(o, STR("ms"), view_now_ms() - v->began_ms);
+    json_out_kint(o, STR("ms"), proc_clock_ms() - v->began_ms);
     if (tide_usage(e->session, 0, &u, NULL) || !u.calls)
         return;
     json_out_key(o, STR("usage"));

@@ -6,21 +6,12 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/glyph.h"
 #include "cli/graph_view_internal.h"
 
 #define EVERY_MS 90 /* between two drawings */
-
-int64_t view_now_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 const char *view_time(char out[VIEW_TIME], int64_t ms)
 {
@@ -46,7 +37,7 @@ struct graph_view *graph_view_open(const struct spec_graph *g, enum graph_show h
 {
     struct graph_view *v = mem_zero(sizeof(*v));
 
-    *v = (struct graph_view){.g = g, .how = how, .color = color, .arena = ARENA_INIT, .began_ms = view_now_ms()};
+    *v = (struct graph_view){.g = g, .how = how, .color = color, .arena = ARENA_INIT, .began_ms = proc_clock_ms()};
     pthread_mutex_init(&v->lock, NULL);
     graph_order_make(&v->arena, g, &v->order);
     v->rows = arena_zero(&v->arena, (g->nodes.n + 1) * sizeof(*v->rows));
@@ -170,7 +161,7 @@ static void on_start(struct view_row *r, const struct tide_graph_event *e)
 {
     if (is_inside(e->node)) {
         if (r->sign != SIGN_RUNNING) /* begun before this run */
-            r->began_ms = view_now_ms();
+            r->began_ms = proc_clock_ms();
         r->sign = SIGN_RUNNING;
         r->inside = e->items > r->inside ? e->items : r->inside;
         set_note(r, r->node->type == SPEC_MAP ? "" : local_name(e->node));
@@ -180,7 +171,7 @@ static void on_start(struct view_row *r, const struct tide_graph_event *e)
     r->visit = e->visit;
     r->attempt = e->attempt;
     r->attempts = e->attempts;
-    r->began_ms = view_now_ms();
+    r->began_ms = proc_clock_ms();
     r->inside = r->node->graph ? (int64_t)r->node->graph->nodes.n : 0;
     r->inside_done = 0;
     set_note(r, r->sign == SIGN_PARKED ? "waits for an answer" : "");
@@ -196,7 +187,7 @@ static void on_end(struct graph_view *v, struct view_row *r, const struct tide_g
     }
     v->nodes++;
     r->sign = SIGN_DONE;
-    r->ms = e->ms > 0 || !r->began_ms ? e->ms : view_now_ms() - r->began_ms;
+    r->ms = e->ms > 0 || !r->began_ms ? e->ms : proc_clock_ms() - r->began_ms;
     r->inside_done = r->inside_done > r->inside || !r->inside ? r->inside_done : r->inside;
     set_note(r, "");
     v->last_done = r;
@@ -211,8 +202,8 @@ static void on_failed(struct graph_view *v, struct view_row *r, const struct tid
         return;
     r->sign = e->delay_ms >= 0 ? SIGN_RETRY : SIGN_FAILED;
     r->handled = false;
-    r->retry_at_ms = view_now_ms() + e->delay_ms;
-    r->ms = r->began_ms ? view_now_ms() - r->began_ms : 0;
+    r->retry_at_ms = proc_clock_ms() + e->delay_ms;
+    r->ms = r->began_ms ? proc_clock_ms() - r->began_ms : 0;
 }
 
 static void on_agent(struct graph_view *v, struct view_row *r, const struct tide_agent_event *a)
@@ -377,7 +368,7 @@ static void tell(struct graph_view *v, const struct tide_graph_event *e)
 /* What nobody's row would show stands above the tree. */
 static void show(struct graph_view *v, const struct tide_graph_event *e)
 {
-    int64_t now = view_now_ms();
+    int64_t now = proc_clock_ms();
 
     if (e->what == TIDE_GRAPH_NOTICE && !row_of(v, e->node)) {
         view_erase(v);
@@ -466,7 +457,7 @@ static void sum_up(const struct graph_view *v, enum tide_code code)
     if (v->unjudged)
         buf_addf(&line, ", %" PRId64 " edge%s could not be judged", v->unjudged, plural(v->unjudged));
     buf_addf(&line, ", %" PRId64 " checkpoint%s, %s", v->checkpoints, plural(v->checkpoints),
-             view_time(text, view_now_ms() - v->began_ms));
+             view_time(text, proc_clock_ms() - v->began_ms));
     if (v->tokens)
         buf_addf(&line, ", %s tokens", view_tokens(text, v->tokens));
     if (v->cost > 0)

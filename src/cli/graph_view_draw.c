@@ -82,7 +82,7 @@ static const char *row_time(char out[VIEW_TIME], const struct view_row *r)
 {
     out[0] = '\0';
     if (r->sign == SIGN_RUNNING && r->began_ms)
-        view_time(out, view_now_ms() - r->began_ms);
+        view_time(out, proc_clock_ms() - r->began_ms);
     else if ((r->sign == SIGN_DONE && r->began_ms) || r->sign == SIGN_FAILED || r->sign == SIGN_RETRY)
         view_time(out, r->ms);
     return out;
@@ -104,7 +104,7 @@ static void put_rest(struct buf *out, const struct view_row *r)
         buf_addf(out, "  %s tokens", view_tokens(text, r->tokens));
     if (r->cost > 0)
         buf_addf(out, "  %.4f", r->cost);
-    left = r->retry_at_ms - view_now_ms();
+    left = r->retry_at_ms - proc_clock_ms();
     if (r->sign == SIGN_RETRY && left > 0)
         buf_addf(out, "  again in %s", view_time(text, left));
     if (r->note[0])
@@ -197,8 +197,8 @@ static void put_head(struct canvas *c)
         done += v->rows[i].sign == SIGN_DONE;
         passed += v->rows[i].sign == SIGN_NOT_TAKEN;
     }
-    n = (size_t)snprintf(rest, sizeof(rest), "  %s  %zu/%zu nodes", view_time(time, view_now_ms() - v->began_ms), done,
-                         v->g->nodes.n - passed);
+    n = (size_t)snprintf(rest, sizeof(rest), "  %s  %zu/%zu nodes", view_time(time, proc_clock_ms() - v->began_ms),
+                         done, v->g->nodes.n - passed);
     if (passed)
         snprintf(rest + n, sizeof(rest) - n, ", %zu not taken", passed);
     buf_addf(&c->out, "%s", paint(c, "\033[1m"));

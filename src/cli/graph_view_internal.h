@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "cli/graph_order.h"
 #include "cli/graph_view.h"
+#include "program/proc.h"
 
 enum view_sign { SIGN_WAITING, SIGN_RUNNING, SIGN_DONE, SIGN_FAILED, SIGN_RETRY, SIGN_PARKED, SIGN_NOT_TAKEN };
 
@@ -47,8 +48,6 @@ struct graph_view {
     int64_t drawn_ms;
     int frame;
 };
-
-int64_t view_now_ms(void); /* monotonic */
 
 /* "0.4 s", "3m 12s" */
 #define VIEW_TIME 24

@@ -12,25 +12,17 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/progress.h"
 #include "cli/torture.h"
+#include "program/proc.h"
 #include "program/tree.h"
 
 #define ROUNDS_MAX 200 /* processes of one session */
 #define GRACE_MS 100   /* for programs to notice that their parent is gone */
 #define HANG_MS 60000  /* and thirty times what the uninterrupted one took: it does not end any more */
 #define OUTCOME_MAX ((size_t)256 << 20)
-
-static int64_t mono_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* ---- one process ---- */
 
@@ -66,7 +58,7 @@ static bool listen_to(int fd, int64_t until_ms, struct buf *text)
 {
     struct pollfd p = {fd, POLLIN, 0};
 
-    while (!stop_signal && mono_ms() < until_ms) {
+    while (!stop_signal && proc_clock_ms() < until_ms) {
         char *room = buf_reserve(text, 65536);
         int n = poll(&p, 1, 100);
         ssize_t got = n > 0 && room ? read(fd, room, 65536) : 0;
@@ -83,11 +75,11 @@ static bool listen_to(int fd, int64_t until_ms, struct buf *text)
 /* What it started dies with it, by the kernel; what those started becomes ours. Whoever is still there after a moment. */
 static void find_orphans(struct torture *t)
 {
-    int64_t until = mono_ms() + GRACE_MS;
+    int64_t until = proc_clock_ms() + GRACE_MS;
     char path[64];
     FILE *f;
 
-    for (tree_reap(0); !tree_is_empty() && mono_ms() < until; tree_reap(0))
+    for (tree_reap(0); !tree_is_empty() && proc_clock_ms() < until; tree_reap(0))
         poll(NULL, 0, 2);
     snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
     f = fopen(path, "re");
@@ -165,7 +157,7 @@ enum tide_code torture_run(struct torture *t, struct arena *a, const struct orde
                            struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(OUTCOME_MAX);
-    int64_t until = mono_ms() + HANG_MS + t->base.us / 1000 * 30;
+    int64_t until = proc_clock_ms() + HANG_MS + t->base.us / 1000 * 30;
     int status = 0, fd = -1;
     pid_t pid = start(t, o, &fd, err);
     bool ended;
@@ -370,7 +362,7 @@ static enum tide_code play(struct torture *t, struct arena *a, struct trial *tri
 enum tide_code trial_run(struct torture *t, struct arena *a, const struct point *point, struct trial *ret,
                          struct tide_err *err)
 {
-    int64_t began = mono_ms();
+    int64_t began = proc_clock_ms();
     enum tide_code code;
 
     ret->point = *point;
@@ -378,6 +370,6 @@ enum tide_code trial_run(struct torture *t, struct arena *a, const struct point 
     end_tree();
     if (code)
         return code;
-    ret->us = (mono_ms() - began) * 1000;
+    ret->us = (proc_clock_ms() - began) * 1000;
     return TIDE_OK;
 }
