@@ -71,6 +71,7 @@ static void make_request(struct tide_agent *a, int64_t turn)
     req.system = str_from(anew ? render_system(a) : a->talk.system);
     req.tools = anew ? buf_view(&list) : str_from(a->talk.tools);
     req.messages = talk_messages(&a->talk, &a->scratch, &req.n_messages);
+    req.answers_left_out = a->talk.answers_left_out;
     if (a->seat)
         req.part = seat_part(a);
     buf_clear(&a->body);

@@ -27,7 +27,9 @@ struct model_request {
     int64_t max_tokens;       /* of the answer */
     const struct model_message *messages;
     size_t n_messages;
-    struct str part; /* of a graph: which of its agents asks; only the script provider looks. Empty: a chat */
+    /* What only the script provider looks at. */
+    struct str part;          /* of a graph: which of its agents asks; empty: a chat */
+    int64_t answers_left_out; /* by trimming: given, and not among the messages */
 };
 
 struct model_usage {

@@ -2,8 +2,8 @@
 /*
  * A provider that answers from a file: demos, tests and measurements need no account and no network.
  *
- * It remembers nothing: the turn is the number of answers that the request holds, so that a conversation that was cut and
- * goes on gets the answer that is due. Its own rendering says that number first, where it is found without reading the rest.
+ * It remembers nothing: the turn is the number of answers that were given so far, those that trimming left out among them,
+ * so that a conversation that was cut and is resumed gets the answer that is due. Its own rendering says that number first, where it is found without reading the rest.
  */
 #include "agent/provider_script.h"
 
@@ -41,7 +41,7 @@ static void render_message(struct json_out *o, const struct model_message *m)
 
 static int64_t count_answers(const struct model_request *request)
 {
-    int64_t n = 0;
+    int64_t n = request->answers_left_out;
 
     for (size_t i = 0; i < request->n_messages; i++)
         n += request->messages[i].role == ROLE_ASSISTANT;
@@ -70,7 +70,7 @@ static void render(const struct provider *p, const struct model_request *request
 
 /* ---- answering ----------------------------------------------------------------------------------------------------- */
 
-/* What the request says first: how many answers it holds, and whose it is (as JSON has it; empty: a chat's). */
+/* What the request says first: how many answers were given before, and whose it is (as JSON has it; empty: a chat's). */
 static bool read_head(struct str body, int64_t *ret_turn, struct str *ret_part)
 {
     static const struct str head = {"{\"turn\":", 8}, part = {"\"part\":\"", 8};

@@ -202,6 +202,7 @@ static void drop(struct talk *t, size_t from, size_t to)
 {
     for (size_t i = from; i <= to; i++) {
         t->bytes -= bytes_of(t->said[i]);
+        t->answers_left_out += t->said[i]->m.role == ROLE_ASSISTANT;
         free(t->said[i]);
     }
     memmove(t->said + from, t->said + to + 1, (t->n - to - 1) * sizeof(*t->said));

@@ -42,9 +42,10 @@ struct talk {
     char *system, *tools; /* as they were rendered once; NULL: not yet */
     int64_t seen_turn;    /* latest turn that was begun */
     int64_t answered_turn;
-    int answers;    /* how many; what was left out counts */
-    bool requested; /* the latest that was said is in a request that has no answer yet */
-    struct {        /* latest failed attempt at a model call */
+    int answers;          /* how many; what was left out counts */
+    int answers_left_out; /* by trimming */
+    bool requested;       /* the latest that was said is in a request that has no answer yet */
+    struct {              /* latest failed attempt at a model call */
         int64_t turn, retry_at_ms;
         int attempt;
     } error;

@@ -382,6 +382,50 @@ static char *text_of(const char *path)
     return text;
 }
 
+/* The answers that trimming leaves out were given all the same: the script continues, also in another process. */
+static void a_script_continues_where_it_is_when_turns_are_left_out(void **state)
+{
+    struct fixture *f = *state;
+    struct tide_agent_options opt = options(f);
+    tide_session *s = new_session(f);
+    struct buf script = BUF_INIT(65536), want = BUF_INIT(4096);
+    char path[320], *done;
+
+    buf_add_str(&script, STR("{\"turns\":["));
+    for (int i = 0; i < 12; i++) {
+        buf_addf(&script,
+                 "%s{\"text\":\"answer %d\",\"calls\":[{\"name\":\"bash\",\"args\":{\"command\":\"echo %d >>done\"}}],"
+                 "\"usage\":{\"input_tokens\":900,\"output_tokens\":90}},{\"text\":\"end %d\"}",
+                 i ? "," : "", i, i, i);
+        buf_addf(&want, "%d\n", i);
+    }
+    buf_add_str(&script, STR("]}"));
+    write_file(f->script, buf_cstr(&script));
+    opt.max_context_tokens = 1000;
+    for (int i = 0; i < 12; i += 3) {
+        tide_agent *a = new_agent(s, &opt);
+
+        for (int k = 0; k < 3; k++) {
+            struct tide_text answer = {0};
+            char end[16];
+
+            OK(tide_agent_run(a, "more", &answer, &err));
+            snprintf(end, sizeof end, "end %d", i + k);
+            assert_string_equal(answer.ptr, end);
+            tide_text_done(&answer);
+        }
+        tide_agent_free(a);
+    }
+    assert_true(count_kind(s, "context.trimmed") > 0);
+    snprintf(path, sizeof path, "%s/done", f->work);
+    done = text_of(path);
+    assert_string_equal(done, buf_cstr(&want));
+    free(done);
+    buf_done(&script);
+    buf_done(&want);
+    tide_session_close(s);
+}
+
 static void an_edit_that_was_cut_is_settled_by_looking(void **state)
 {
     static const struct {
@@ -475,6 +519,7 @@ int main(void)
         T(an_edit_that_was_cut_is_settled_by_looking),
         T(an_embedders_tool_that_was_cut_is_settled_by_its_probe),
         T(old_turns_are_left_out_by_an_event),
+        T(a_script_continues_where_it_is_when_turns_are_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static enum tide_code say(struct talk *t, const char *type, const char *key, con
                           size_t n)
 {
     const struct provider_config config = {.type = type, .base_url = getenv("AIMOCK_URL"), .key = key};
-    const struct model_request request = {STR("mock-1"), STR("Be brief."), TOOLS, 500, messages, n, STR("")};
+    const struct model_request request = {STR("mock-1"), STR("Be brief."), TOOLS, 500, messages, n, STR(""), 0};
     const struct model_listener listener = {t, on_text, on_thinking, NULL};
     AUTO(provider_closep) struct provider *p = NULL;
     struct buf body = BUF_INIT(65536);

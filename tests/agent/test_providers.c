@@ -30,9 +30,9 @@ static const struct model_message talk[] = {
     "[{\"name\":\"bash\",\"description\":\"runs\",\"input_schema\":{\"type\":\"object\"}},"                            \
     "{\"name\":\"glob\",\"description\":\"finds\",\"input_schema\":{\"type\":\"object\",\"properties\":{}}}]"
 static const struct model_request full = {
-    S("m-1"), S("Be brief."), S(TOOLS), 100, talk, sizeof talk / sizeof talk[0], S(""),
+    S("m-1"), S("Be brief."), S(TOOLS), 100, talk, sizeof talk / sizeof talk[0], S(""), 0,
 };
-static const struct model_request bare = {S("m-1"), S(""), S("[]"), 0, talk, 1, S("")};
+static const struct model_request bare = {S("m-1"), S(""), S("[]"), 0, talk, 1, S(""), 0};
 
 static void check_render(const struct provider *p, const struct model_request *request, const char *want)
 {

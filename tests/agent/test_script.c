@@ -69,7 +69,7 @@ static enum tide_code ask(struct desk *d, size_t answers, int attempt)
 {
     const struct model_listener listener = {d, on_text, NULL, on_idle};
     struct model_message talk[40] = {{.role = ROLE_USER, .text = STR("hi")}};
-    struct model_request request = {STR("m"), STR("s"), STR("[]"), 9, talk, 1 + 2 * answers, STR("")};
+    struct model_request request = {STR("m"), STR("s"), STR("[]"), 9, talk, 1 + 2 * answers, STR(""), 0};
     struct buf body = BUF_INIT(65536);
     enum tide_code code;
 
@@ -101,7 +101,7 @@ static void requests_are_these_bytes(void **state)
         {.role = ROLE_ASSISTANT, .text = STR("x"), .calls = &call, .n_calls = 1},
         {.role = ROLE_TOOL, .text = STR("no"), .call_id = STR("c"), .failed = true},
     };
-    const struct model_request request = {STR("m"), STR("s"), STR("[{\"name\":\"bash\"}]"), 9, talk, 3, STR("")};
+    const struct model_request request = {STR("m"), STR("s"), STR("[{\"name\":\"bash\"}]"), 9, talk, 3, STR(""), 0};
     struct buf out = BUF_INIT(4096);
     struct desk d;
 
