@@ -756,14 +756,17 @@ struct tide_agent_options {
     int context_percent;
     int max_retries;               /* [3]; negative: none */
     int64_t retry_base_delay_ms;   /* [500] */
+    int64_t max_retry_after_ms;    /* of what a provider asks for with Retry-After [900000] */
+    int retry_now;                 /* resuming does not wait for a pause between attempts that is not over */
     int64_t max_tool_result_chars; /* [8000]; negative: no limit */
     int64_t tool_timeout_ms, hook_timeout_ms, connect_timeout_ms, first_byte_timeout_ms, silence_timeout_ms;
-    double max_cost;                          /* budget of the session, in the unit of the prices [none] */
-    int64_t max_tokens;                       /* the same in tokens [none] */
-    const char *permissions, *hooks, *prices; /* JSON, as config.json has them */
-    int no_tools;                             /* none of the built-in ones */
-    int refresh_prompt;                       /* render system prompt and tool list anew, and log that */
-    int on_store_error_continue;              /* as TIDE_RUN_CONTINUE */
+    int64_t stall_timeout_ms, call_timeout_ms; /* a model call without progress [300000], and in all [1800000] */
+    double max_cost;                           /* budget of the session, in the unit of the prices [none] */
+    int64_t max_tokens;                        /* the same in tokens [none] */
+    const char *permissions, *hooks, *prices;  /* JSON, as config.json has them */
+    int no_tools;                              /* none of the built-in ones */
+    int refresh_prompt;                        /* render system prompt and tool list anew, and log that */
+    int on_store_error_continue;               /* as TIDE_RUN_CONTINUE */
     tide_agent_event_fn *event;
     tide_approve_fn *approve; /* NULL: what needs a word parks, and the call returns TIDE_WAITING */
     void *arg;

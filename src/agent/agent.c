@@ -218,7 +218,7 @@ static void set_defaults(struct tide_agent_options *o)
         int64_t *at, fallback;
     } rows[] = {
         {&o->max_answer_tokens, 8192},     {&o->max_context_tokens, 128000}, {&o->retry_base_delay_ms, 500},
-        {&o->max_tool_result_chars, 8000}, {&o->tool_timeout_ms, 120000},
+        {&o->max_tool_result_chars, 8000}, {&o->tool_timeout_ms, 120000},    {&o->max_retry_after_ms, 900000},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -285,7 +285,9 @@ static enum tide_code choose_provider(struct tide_agent *a, struct tide_err *err
                                            .script = a->opt.script,
                                            .connect_ms = a->opt.connect_timeout_ms,
                                            .first_byte_ms = a->opt.first_byte_timeout_ms,
-                                           .silence_ms = a->opt.silence_timeout_ms};
+                                           .silence_ms = a->opt.silence_timeout_ms,
+                                           .stall_ms = a->opt.stall_timeout_ms,
+                                           .total_ms = a->opt.call_timeout_ms};
 
     return provider_open(&config, &a->provider, err) ? err->code : check_key(a, err);
 }

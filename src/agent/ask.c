@@ -15,7 +15,6 @@
 
 #define SLEEP_PIECE_MS 50
 #define TICK_MS 100
-#define LONGEST_WAIT_MS INT64_C(86400000) /* as much as a provider may ask for; more is a clock that was set back */
 
 /* ---- what is sent ---- */
 
@@ -140,11 +139,12 @@ static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
 static enum tide_code wait_until(struct tide_agent *a, int64_t at_ms, struct tide_err *err)
 {
     struct env *env = a->s->store->env;
-    int64_t ticked = 0;
+    int64_t ticked = 0, longest = a->opt.max_retry_after_ms;
     bool stop = false;
 
+    longest = longest > RETRY_CAP_MS ? longest : RETRY_CAP_MS; /* more is a clock that was set back */
     agent_unlock(a);
-    for (int64_t left; !stop && (left = at_ms - env_now_ms(env)) > 0 && left <= LONGEST_WAIT_MS;) {
+    for (int64_t left; !stop && (left = at_ms - env_now_ms(env)) > 0 && left <= longest;) {
         env->ops->sleep_ms(env, left < SLEEP_PIECE_MS ? (int)left : SLEEP_PIECE_MS);
         if (env_now_ms(env) - ticked >= TICK_MS) {
             ticked = env_now_ms(env);
@@ -154,6 +154,20 @@ static enum tide_code wait_until(struct tide_agent *a, int64_t at_ms, struct tid
     }
     agent_lock(a);
     return stop ? stopped(a, err) : TIDE_OK;
+}
+
+/* What the provider asks for, up to the limit; a longer pause is said to be cut. Negative: it asks for nothing. */
+static int64_t asked_pause(struct tide_agent *a)
+{
+    struct model_fault *f = &a->fault;
+    size_t len = strlen(f->message);
+
+    if (f->retry_after_ms <= a->opt.max_retry_after_ms)
+        return f->retry_after_ms;
+    snprintf(f->message + len, sizeof(f->message) - len,
+             " (asks for a pause of %" PRId64 " s and gets %" PRId64 " s: max_retry_after_ms)",
+             f->retry_after_ms / 1000, a->opt.max_retry_after_ms / 1000);
+    return a->opt.max_retry_after_ms;
 }
 
 /* The row of a failed attempt, on disk; *ret_at: when the next one is due, 0 when there is none. */
@@ -166,9 +180,7 @@ static enum tide_code record_fault(struct tide_agent *a, int64_t turn, int attem
     uint32_t random;
 
     env->ops->random(env, &random, sizeof(random));
-    *ret_at =
-        again ? env_now_ms(env) + retry_delay_ms(a->opt.retry_base_delay_ms, attempt, random, a->fault.retry_after_ms)
-              : 0;
+    *ret_at = again ? env_now_ms(env) + retry_delay_ms(a->opt.retry_base_delay_ms, attempt, random, asked_pause(a)) : 0;
     o = agent_open(a, "llm.error", turn);
     draft_text(&a->draft, "context", "llm_stream");
     json_out_kint(o, STR("attempt"), attempt);
@@ -197,7 +209,7 @@ static int first_attempt(struct tide_agent *a, int64_t turn, int64_t *ret_wait_m
     bool goes_on = a->fresh && a->talk.error.turn == turn && a->talk.error.retry_at_ms;
 
     a->fresh = false;
-    *ret_wait_ms = goes_on ? a->talk.error.retry_at_ms : 0;
+    *ret_wait_ms = goes_on && !a->opt.retry_now ? a->talk.error.retry_at_ms : 0;
     return goes_on ? a->talk.error.attempt + 1 : 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The HTTP client. libcurl is loaded by name at the first request and never before, because most commands need none and
  * would wait for it and its own libraries to be loaded. It runs without threads of ours: one loop that polls, asks whether
- * to give up, and keeps the three time-outs itself, since libcurl has one for the whole only.
+ * to give up, and keeps the time-outs itself, since libcurl has one for the whole only.
  *
  * The connection stays open between requests (the multi handle keeps it). A redirect is reported, not followed: it would
  * carry the key elsewhere.
@@ -148,6 +148,7 @@ struct exchange {
     struct http_result *ret;
     CURL *easy;
     int64_t began_ms, connected_ms, heard_ms; /* 0: not yet; heard: the latest byte of the body */
+    int64_t moved_ms;                         /* the latest piece that brought something of the answer; 0: none */
     int64_t enough_ms;                        /* 0: more is wanted */
     size_t n_bytes;
     bool stop; /* what comes is no good */
@@ -193,6 +194,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
         return piece.len;
     }
     want = x->enough_ms ? HTTP_MORE : x->call->data(x->call->arg, piece);
+    if (want != HTTP_NOTHING)
+        x->moved_ms = x->heard_ms;
     if (want == HTTP_ENOUGH)
         x->enough_ms = x->heard_ms;
     x->stop = want == HTTP_STOP;
@@ -276,11 +279,11 @@ static struct curl_slist *header_list(const char *const *headers)
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
-static bool timed_out(struct exchange *x, int64_t since_ms, int64_t limit_ms, const char *what)
+static bool timed_out(struct exchange *x, enum http_end end, int64_t since_ms, int64_t limit_ms, const char *what)
 {
     if (mono_ms() - since_ms < limit_ms)
         return false;
-    x->ret->end = HTTP_TIMEOUT;
+    x->ret->end = end;
     snprintf(x->ret->why, sizeof x->ret->why, "%s %g s", what, (double)limit_ms / 1000);
     return true;
 }
@@ -296,11 +299,15 @@ static bool late(struct exchange *x)
         if (connected > 0)
             x->connected_ms = mono_ms();
     }
+    if (timed_out(x, HTTP_DEADLINE, x->began_ms, x->call->total_ms, "the answer is not complete after"))
+        return true;
     if (!x->connected_ms)
-        return timed_out(x, x->began_ms, x->call->connect_ms, no_connection);
+        return timed_out(x, HTTP_TIMEOUT, x->began_ms, x->call->connect_ms, no_connection);
     if (!x->heard_ms)
-        return timed_out(x, x->connected_ms, x->call->first_byte_ms, "no answer within");
-    return timed_out(x, x->heard_ms, x->call->silence_ms, "the answer fell silent for");
+        return timed_out(x, HTTP_TIMEOUT, x->connected_ms, x->call->first_byte_ms, "no answer within");
+    return timed_out(x, HTTP_TIMEOUT, x->heard_ms, x->call->silence_ms, "the answer fell silent for") ||
+           timed_out(x, HTTP_STALLED, x->moved_ms ? x->moved_ms : x->connected_ms, x->call->stall_ms,
+                     "the answer stalled: nothing but pings or pieces for");
 }
 
 static bool given_up(struct exchange *x)
@@ -337,7 +344,7 @@ static void settle(struct exchange *x, CURLcode code)
     if (code == CURLE_OK || x->enough_ms || x->stop || x->ret->end == HTTP_TOO_BIG)
         return;
     if (code == CURLE_OPERATION_TIMEDOUT && !x->connected_ms)
-        timed_out(x, 0, x->call->connect_ms, no_connection);
+        timed_out(x, HTTP_TIMEOUT, 0, x->call->connect_ms, no_connection);
     else
         broken(x, end_of(code), x->why[0] ? x->why : curl.easy_strerror(code));
 }

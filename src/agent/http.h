@@ -11,6 +11,7 @@
 
 enum http_want {
     HTTP_MORE,
+    HTTP_NOTHING, /* the same, but this piece brought nothing of the answer: a comment, a ping, a part of an event */
     HTTP_ENOUGH, /* nothing more is needed: the other side has a moment to end, so that the connection can be used again */
     HTTP_STOP, /* what comes is no good: hang up */
 };
@@ -19,7 +20,9 @@ struct http_call {
     const char *url;
     const char *const *headers; /* "name: value", ended by NULL. Never in an error */
     struct str body;
-    int64_t connect_ms, first_byte_ms, silence_ms;
+    int64_t connect_ms, first_byte_ms, silence_ms; /* silence: not a byte */
+    int64_t stall_ms;                              /* bytes, but nothing of the answer */
+    int64_t total_ms;                              /* from the call to its end */
     void *arg;
     enum http_want (*data)(void *arg, struct str piece); /* the body of a 200 */
     bool (*idle)(void *arg);                             /* at least ten times a second; true: give up. May be NULL */
@@ -29,6 +32,8 @@ enum http_end {
     HTTP_DONE,      /* an answer was read to its end, or as far as was wanted */
     HTTP_CANCELLED, /* idle said so */
     HTTP_TIMEOUT,   /* to connect, to the first byte, or silence: `why` says which */
+    HTTP_STALLED,   /* bytes came, and nothing of an answer */
+    HTTP_DEADLINE,  /* it took too long in all */
     HTTP_BROKEN,    /* the connection failed, or ended before the answer did */
     HTTP_UNUSABLE,  /* it will fail the next time too: address, certificate */
     HTTP_TOO_BIG,   /* the answer is over HTTP_MAX_BYTES */

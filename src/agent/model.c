@@ -163,6 +163,7 @@ void pieces_add(struct reply *r, struct pieces *p, const struct json *string)
 
     if (!string || string->type != JSON_STRING || string->raw.len == 0)
         return;
+    r->progress++;
     read = string->raw;
     source = (struct str){r->source.ptr + (read.ptr - r->read.ptr), read.len};
     text = json_text(&r->scratch, string);
@@ -237,6 +238,7 @@ void reply_text(struct reply *r, const struct json *string)
 
 void reply_thinking(struct reply *r)
 {
+    r->progress++;
     if (r->listener->thinking)
         r->listener->thinking(r->listener->arg);
 }
@@ -253,6 +255,7 @@ struct reply_call *reply_call_new(struct reply *r, int64_t index)
         r->cap_calls = r->cap_calls ? 2 * r->cap_calls : 4;
         r->calls = mem_grow(r->calls, r->cap_calls * sizeof *r->calls);
     }
+    r->progress++;
     c = &r->calls[r->n_calls++];
     *c = (struct reply_call){.id.buf = BUF_INIT(4096), .name.buf = BUF_INIT(4096), .index = index};
     c->args.buf = (struct buf)BUF_INIT(REPLY_MAX_BYTES);
@@ -270,6 +273,7 @@ struct reply_call *reply_call_at(struct reply *r, int64_t index)
 
 void reply_stop(struct reply *r, enum model_stop stop)
 {
+    r->progress++;
     r->stop = stop;
     r->stopped = true;
 }

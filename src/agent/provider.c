@@ -14,6 +14,8 @@
 #define CONNECT_MS 10000
 #define FIRST_BYTE_MS 120000
 #define SILENCE_MS 60000
+#define STALL_MS 300000
+#define TOTAL_MS 1800000
 
 static const struct provider_ops *const providers[] = {&provider_anthropic, &provider_openai, &provider_script};
 
@@ -28,6 +30,8 @@ static const struct {
     {"rate_limit", TIDE_BUSY, ""},
     {"overloaded", TIDE_BUSY, ""},
     {"timeout", TIDE_BUSY, ""},
+    {"stalled", TIDE_BUSY, ""},
+    {"call_timeout", TIDE_BUSY, ""},
     {"server_error", TIDE_BUSY, ""},
     {"connection", TIDE_IO, ""},
     {"malformed", TIDE_IO, ""},
@@ -167,6 +171,8 @@ static enum tide_code open_http(struct provider *p, const struct provider_config
     p->connect_ms = c->connect_ms > 0 ? c->connect_ms : CONNECT_MS;
     p->first_byte_ms = c->first_byte_ms > 0 ? c->first_byte_ms : FIRST_BYTE_MS;
     p->silence_ms = c->silence_ms > 0 ? c->silence_ms : SILENCE_MS;
+    p->stall_ms = c->stall_ms > 0 ? c->stall_ms : STALL_MS;
+    p->total_ms = c->total_ms > 0 ? c->total_ms : TOTAL_MS;
     p->http = http_new();
     return make_url(p, c->base_url && *c->base_url ? c->base_url : NULL, err);
 }

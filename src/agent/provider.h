@@ -16,12 +16,13 @@ struct provider_config {
     const char *key;                               /* secret; NULL: none. Never logged, never in an error */
     const char *script;                            /* file that the script provider answers from */
     int64_t connect_ms, first_byte_ms, silence_ms; /* time-outs; 0: 10 s, 120 s, 60 s */
+    int64_t stall_ms, total_ms;                    /* without progress, and in all; 0: 5 min, 30 min */
 };
 
 /* Why an attempt failed. The code is one that retry_helps() knows. */
 struct model_fault {
-    char code
-        [32]; /* rate_limit overloaded timeout server_error connection malformed; auth quota bad_request cancelled */
+    /* rate_limit overloaded timeout stalled call_timeout server_error connection malformed; auth quota bad_request cancelled */
+    char code[32];
     int http_status;        /* 0: none was answered */
     int64_t retry_after_ms; /* what the provider asked for; -1: nothing */
     char message[256];      /* one line, without the key */

@@ -207,6 +207,7 @@ static void on_block_start(struct reply *r, const struct json *event)
     const struct json *block = json_get(event, STR("content_block"));
     struct str type = json_get_text(&r->scratch, block, STR("type"));
 
+    r->progress++; /* also a kind of block that we pass over */
     if (str_eq(type, STR("tool_use")))
         start_call(r, event, block);
     else if (str_eq(type, STR("text")))
@@ -221,6 +222,7 @@ static void on_block_delta(struct reply *r, const struct json *event)
     struct str type = json_get_text(&r->scratch, delta, STR("type"));
     struct reply_call *c;
 
+    r->progress++;
     if (str_eq(type, STR("text_delta"))) {
         reply_text(r, json_get(delta, STR("text")));
     } else if (str_eq(type, STR("thinking_delta"))) {

@@ -195,9 +195,10 @@ void wire_done(struct wire *w)
 static enum http_want on_data(void *arg, struct str piece)
 {
     struct wire *w = arg;
+    size_t before = w->reply.progress;
 
     if (wire_feed(w, piece))
-        return HTTP_MORE;
+        return w->reply.progress > before ? HTTP_MORE : HTTP_NOTHING;
     return w->reply.whole ? HTTP_ENOUGH : HTTP_STOP;
 }
 
@@ -231,9 +232,10 @@ static void fault_of_status(struct model_fault *f, const struct http_result *res
     arena_done(&a);
 }
 
-/* By enum http_end. */
-static const char *const end_codes[] = {NULL,          "cancelled", "timeout", "connection",
-                                        "bad_request", "malformed", "missing"};
+static const char *const end_codes[] = {
+    [HTTP_CANCELLED] = "cancelled",   [HTTP_TIMEOUT] = "timeout",   [HTTP_STALLED] = "stalled",
+    [HTTP_DEADLINE] = "call_timeout", [HTTP_BROKEN] = "connection", [HTTP_UNUSABLE] = "bad_request",
+    [HTTP_TOO_BIG] = "malformed",     [HTTP_MISSING] = "missing"};
 
 /* A 200 that is no event stream comes from something else than a model: a portal, a wrong path. */
 static bool is_no_stream(const struct wire *w, const struct http_result *result)
@@ -272,8 +274,16 @@ bool wire_call(struct provider *p, struct str body, int attempt, const struct mo
     const struct provider_ops *ops = p->ops;
     struct buf key_header = BUF_INIT(65536);
     const char *headers[5] = {"Content-Type: application/json", "Accept: text/event-stream"};
-    struct http_call call = {p->url,        headers, body,    p->connect_ms, p->first_byte_ms,
-                             p->silence_ms, NULL,    on_data, on_idle};
+    struct http_call call = {.url = p->url,
+                             .headers = headers,
+                             .body = body,
+                             .connect_ms = p->connect_ms,
+                             .first_byte_ms = p->first_byte_ms,
+                             .silence_ms = p->silence_ms,
+                             .stall_ms = p->stall_ms,
+                             .total_ms = p->total_ms,
+                             .data = on_data,
+                             .idle = on_idle};
     struct http_result result;
     struct wire w;
     bool ok;

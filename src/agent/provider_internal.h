@@ -35,6 +35,7 @@ struct reply {
     bool replaced;
     int64_t fresh_tokens, stored_tokens, cached_tokens, output_tokens; /* input: fresh + stored + cached */
     size_t n_events;
+    size_t progress;          /* pieces of the answer so far: pings and empty events add none */
     struct model_fault fault; /* code "": none so far */
 
     struct arena scratch; /* of one event */
@@ -86,7 +87,7 @@ struct provider {
     const struct provider_ops *ops;
     char *url, *key; /* url: with its path; key: NULL: none */
     bool own_url;    /* the provider's own, not a compatible one */
-    int64_t connect_ms, first_byte_ms, silence_ms;
+    int64_t connect_ms, first_byte_ms, silence_ms, stall_ms, total_ms;
     struct http *http;     /* made at the first call */
     struct script *script; /* of the script provider */
 };

@@ -128,6 +128,10 @@ static enum tide_code put_options(struct chat *c, struct tide_err *err)
     c->opt.connect_timeout_ms = config_int(cfg, "connect_timeout_ms");
     c->opt.first_byte_timeout_ms = config_int(cfg, "first_byte_timeout_ms");
     c->opt.silence_timeout_ms = config_int(cfg, "silence_timeout_ms");
+    c->opt.stall_timeout_ms = config_int(cfg, "stall_timeout_ms");
+    c->opt.call_timeout_ms = config_int(cfg, "call_timeout_ms");
+    c->opt.max_retry_after_ms = config_int(cfg, "max_retry_after_ms");
+    c->opt.retry_now = !c->want->keep_pause;
     c->opt.max_cost = config_number(cfg, "max_cost");
     c->opt.max_tokens = config_int(cfg, "max_tokens");
     c->opt.prices = keep(c, config_json(cfg, "prices"));
@@ -387,6 +391,28 @@ enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err
     return TIDE_OK;
 }
 
+/* A chat keeps its model. That another one is set now is no reason to change it, but nothing to be silent about. */
+static void tell_kept(struct chat *c, const char *type, const char *model)
+{
+    const struct config *cfg = c->settings.config;
+    const char *provider = config_text(cfg, "provider"), *set = config_text(cfg, "model"), *id;
+    bool other = strcmp(config_origin(cfg, "provider"), "default") != 0 && strcmp(provider, type) != 0;
+
+    if (c->want->provider || c->want->script || c->model || !set || !model)
+        return;
+    id = tide_session_id(c->session);
+    if (other)
+        chat_tell(
+            c,
+            "this chat keeps %s and its model %s; configured now: %s, model %s. To change: tidemark chat --resume "
+            "%s --provider %s --model %s",
+            type, model, provider, set, id, provider, set);
+    else if (strcmp(provider, type) == 0 && strcmp(set, model) != 0)
+        chat_tell(c,
+                  "this chat keeps its model %s; configured now: %s. To change: tidemark chat --resume %s --model %s",
+                  model, set, id, set);
+}
+
 enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err *err)
 {
     const char *type, *model;
@@ -405,6 +431,8 @@ enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err 
         chat_tell(c, "provider %s instead of %s, as told", c->want->provider, type);
     if (model && c->model && strcmp(model, c->model) != 0)
         chat_tell(c, "model %s instead of %s, as told", c->model, model);
+    if (type)
+        tell_kept(c, type, model);
     if (!chat_agent(c, err))
         return TIDE_OK;
     chat_leave(c); /* a session without an agent is none that could be spoken to */

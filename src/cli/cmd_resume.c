@@ -34,6 +34,7 @@ static const struct opt options[] = {
     {OPT_MANY("happened", "STEP", "this step, which must happen once, did happen: it answers as done")},
     {.name = "accept-change", .help = "recorded steps answer although they are called with other arguments now"},
     {.name = "no-input", .help = "ask nothing at the terminal: of a graph"},
+    {.name = "keep-pause", .help = "wait for the pause that a provider asked for; else its model is asked at once"},
     {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
     {.name = NULL},
 };
@@ -116,7 +117,8 @@ static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struc
                                    .input = r->input,
                                    .token = r->token,
                                    .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
-                                   .degrade = r->degrade};
+                                   .degrade = r->degrade,
+                                   .keep_pause = r->keep_pause};
 
     cli_store_close(cli);
     return refuse_for_chat(r, err) ? err->code : chat_print(cli, &want, err);
@@ -258,6 +260,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     r.request_id = args_text(&cli->args, "request-id");
     r.now = args_on(&cli->args, "now");
     r.accept_change = args_on(&cli->args, "accept-change");
+    r.keep_pause = args_on(&cli->args, "keep-pause");
     return resume_session(cli, &r, err);
 }
 

@@ -163,7 +163,8 @@ static enum tide_code open_settings(struct driving *d, const struct graph_want *
                                       .script = w->script,
                                       .yes = w->yes,
                                       .no_tools = w->no_tools,
-                                      .degrade = w->opt.on_store_error_continue};
+                                      .degrade = w->opt.on_store_error_continue,
+                                      .keep_pause = w->keep_pause};
     if (d->chat_want.provider && !*d->chat_want.provider)
         d->chat_want.provider = NULL;
     code = chat_init(&d->chat, d->cli, &d->chat_want, NULL, NULL, NULL, err);

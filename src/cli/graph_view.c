@@ -208,7 +208,7 @@ static void on_failed(struct graph_view *v, struct view_row *r, const struct tid
 
 static void on_agent(struct graph_view *v, struct view_row *r, const struct tide_agent_event *a)
 {
-    char line[256];
+    char line[256], time[VIEW_TIME];
 
     if (r->sign == SIGN_PARKED) /* it was asked about, and goes on */
         r->sign = SIGN_RUNNING;
@@ -224,6 +224,10 @@ static void on_agent(struct graph_view *v, struct view_row *r, const struct tide
         set_note(r, line);
         break;
     case TIDE_AGENT_RETRY:
+        snprintf(line, sizeof(line), "again in %s: %.*s", view_time(time, a->delay_ms),
+                 (int)(a->text_len < 200 ? a->text_len : 200), a->text);
+        set_note(r, line);
+        break;
     case TIDE_AGENT_NOTICE:
         snprintf(line, sizeof(line), "%.*s", (int)(a->text_len < 250 ? a->text_len : 250), a->text);
         set_note(r, line);

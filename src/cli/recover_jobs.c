@@ -102,13 +102,14 @@ static void become(const char *const *argv, const sigset_t *mask)
 static bool start(struct jobs *j, struct job *job)
 {
     const char *key_file = args_text(&j->cli->args, "key-file");
-    const char *argv[12] = {"tidemark", "--store", buf_cstr(&j->url), "resume", job->id, "--token-fd", "3", NULL};
+    const char *argv[12] = {"tidemark",   "--store", buf_cstr(&j->url), "resume", job->id,
+                            "--token-fd", "3",       "--keep-pause",    NULL};
     sigset_t all, before;
     pid_t pid;
 
     if (key_file) {
-        argv[7] = "--key-file";
-        argv[8] = key_file;
+        argv[8] = "--key-file";
+        argv[9] = key_file;
     }
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);

@@ -14,6 +14,7 @@ struct resume {
     const char **sets;              /* KEY=VALUE, ended by NULL; NULL: none. Of graphs alone */
     bool now, accept_change, degrade;
     bool no_input;    /* nobody is asked at the terminal */
+    bool keep_pause;  /* no person resumes it: a pause that a provider asked for is waited for */
     int token_out_fd; /* for the token of the next wait; -1: shown */
     struct buf token_text, input_text;
 };

@@ -363,7 +363,8 @@ static enum tide_code run(struct json_out *o, struct tide_err *err)
     const char *provider = me.t->script ? NULL : me.t->spec->provider.ptr;
     const struct chat_want want = {.provider = provider && *provider ? provider : NULL,
                                    .script = me.t->script,
-                                   .yes = args_on(&me.t->cli->args, "yes")};
+                                   .yes = args_on(&me.t->cli->args, "yes"),
+                                   .keep_pause = true};
     struct chat chat;
     tide_session *s = NULL;
     tide_store *store = NULL;

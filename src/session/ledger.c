@@ -20,7 +20,7 @@ static void run_clear(struct run *r)
     char **texts[] = {&r->run_id,     &r->boot_id,       &r->kernel_boot,    &r->reason,
                       &r->error_code, &r->error_message, &r->failed_at_node, &r->resume_from_checkpoint_id,
                       &r->wait_name,  &r->wait_kind,     &r->wait_key,       &r->question,
-                      &r->token_id,   &r->token_hash};
+                      &r->token_id,   &r->token_hash,    &r->retry_error};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         text_set(texts[i], STR(""));
@@ -306,6 +306,8 @@ void ledger_error(struct ledger *l, const struct fact *f)
 {
     ledger_turn(l, f);
     l->errors++;
+    l->run.retry_ms = time_of(f, "retry_at");
+    text_set(&l->run.retry_error, l->run.retry_ms ? text_of(f, "message") : STR(""));
 }
 
 void ledger_tool_started(struct ledger *l, const struct fact *f)

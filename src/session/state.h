@@ -95,6 +95,8 @@ struct run {
     enum token_state token;
     int64_t token_expires_ms;
     char *token_hash;
+    char *retry_error;              /* of the latest failed model call that is tried again, at */
+    int64_t retry_ms;               /* this time; 0: none */
     int64_t pid_ns, pid, pid_start; /* of its program, where kernel_boot and pid_ns are the same; 0: none */
     int64_t active_seq;             /* of run.started or the latest run.resumed */
 };

@@ -127,6 +127,8 @@ static void put_run(struct json_out *o, const struct run *r, enum state_part par
     json_out_kstr(o, STR("token"), str_from(token_states[r->token]));
     put_int(o, STR("token_expires_ms"), r->token_expires_ms, part);
     json_out_kstr_opt(o, STR("token_hash"), str_from(r->token_hash));
+    json_out_kstr_opt(o, STR("retry_error"), str_from(r->retry_error));
+    put_int(o, STR("retry_ms"), r->retry_ms, part);
     put_int(o, STR("pid_ns"), r->pid_ns, part);
     put_int(o, STR("pid"), r->pid, part);
     put_int(o, STR("pid_start"), r->pid_start, part);
@@ -324,6 +326,7 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
         {&r->question, "question"},
         {&r->token_id, "token_id"},
         {&r->token_hash, "token_hash"},
+        {&r->retry_error, "retry_error"},
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
@@ -337,6 +340,7 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
     r->ended_ms = json_get_int(v, STR("ended_ms"), 0);
     r->resumable = json_get(v, STR("resumable")) ? json_get_bool(v, STR("resumable"), true) : -1;
     r->waiting = json_get_bool(v, STR("waiting"), false);
+    r->retry_ms = json_get_int(v, STR("retry_ms"), 0);
     r->by_person = json_get_bool(v, STR("by_person"), false);
     r->since_seq = json_get_int(v, STR("since_seq"), 0);
     r->since_ms = json_get_int(v, STR("since_ms"), 0);

@@ -239,6 +239,17 @@ static void say_waiting(const struct subject *o)
     say_maker(o);
 }
 
+/* A pause between attempts at a model call; afterwards the next one is under way. */
+static void say_retry(const struct subject *o)
+{
+    const struct run *r = o->run;
+
+    if (r->retry_ms <= o->now_ms)
+        return;
+    say_when(o->st, "; a model call failed and is tried again at ", r->retry_ms);
+    say_quoted(o->st, ": ", r->retry_error ? r->retry_error : "");
+}
+
 static void say_running(const struct subject *o)
 {
     const struct run *r = o->run;
@@ -250,6 +261,7 @@ static void say_running(const struct subject *o)
         say(o->st, " (pid %" PRId64 ")", r->pid);
     if (o->graph)
         say_position(o, o->state->content.position.active.live > 1 ? "are under way" : "is under way");
+    say_retry(o);
     if (l->cancel_seq > r->started_seq && l->cancel_seq > r->active_seq)
         say(o->st, "; it was asked to stop");
 }

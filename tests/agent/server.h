@@ -15,12 +15,13 @@
 #include "base/buf.h"
 #include "kit.h"
 
-enum then { KEEP, CLOSE, STALL, RESET };
+enum then { KEEP, CLOSE, STALL, RESET, DRIP };
 
 struct canned {
     const char *bytes; /* the whole answer, head included */
     enum then then;
-    size_t cut; /* how much of it is sent; 0: all */
+    size_t
+        cut; /* how much of it is sent; 0: all. DRIP: what is behind it is sent again and again, until somebody gives up */
 };
 
 struct server {
@@ -79,6 +80,14 @@ static void server_stall(struct server *s, int fd)
     poll(p, 2, 20000);
 }
 
+static void server_drip(struct server *s, int fd, const char *drop)
+{
+    struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = s->stop[0], .events = POLLIN}};
+
+    for (int i = 0; i < 4000 && poll(p, 2, 5) == 0; i++)
+        server_write(fd, drop, strlen(drop));
+}
+
 static bool server_answer(struct server *s, int fd)
 {
     const struct canned *c;
@@ -91,6 +100,8 @@ static bool server_answer(struct server *s, int fd)
     server_write(fd, c->bytes, c->cut ? c->cut : strlen(c->bytes));
     if (c->then == STALL)
         server_stall(s, fd);
+    if (c->then == DRIP)
+        server_drip(s, fd, c->bytes + c->cut);
     if (c->then == RESET)
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
     return c->then == KEEP;

@@ -25,7 +25,7 @@ struct talk {
     struct model_listener listener;
     int idles, give_up_at; /* 0: never */
     size_t heard;
-    int64_t silence_ms, first_byte_ms;
+    int64_t silence_ms, first_byte_ms, stall_ms, total_ms;
 };
 
 static bool on_idle(void *arg)
@@ -42,8 +42,12 @@ static void on_text(void *arg, struct str piece)
 
 static void begin(struct talk *t, const char *type, const struct canned *answers, size_t n)
 {
-    struct provider_config config = {
-        .type = type, .key = KEY, .silence_ms = t->silence_ms, .first_byte_ms = t->first_byte_ms};
+    struct provider_config config = {.type = type,
+                                     .key = KEY,
+                                     .silence_ms = t->silence_ms,
+                                     .first_byte_ms = t->first_byte_ms,
+                                     .stall_ms = t->stall_ms,
+                                     .total_ms = t->total_ms};
     char url[64];
 
     server_start(&t->server, answers, n);
@@ -326,6 +330,71 @@ static void each_time_out_has_its_own_words(void **state)
     assert_true(t.idles >= 2);
 }
 
+/* Bytes come all the time; each row says whether any of them is a part of an answer. */
+static void a_server_that_drips_holds_nobody(void **state)
+{
+    static const struct {
+        const char *name, *type, *head, *drop;
+        bool moves;
+    } rows[] = {
+        {"comments", "anthropic", UNTIL_CLOSE, ": ping\n\n", false},
+        {"pings", "anthropic", UNTIL_CLOSE, "event: ping\ndata: {\"type\":\"ping\"}\n\n", false},
+        {"an endless line", "anthropic", UNTIL_CLOSE "data: ", "x", false},
+        {"an event that never ends", "openai", UNTIL_CLOSE, "data: {\n", false},
+        {"empty pieces", "openai", UNTIL_CLOSE, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"}}]}\n\n",
+         false},
+        {"text", "openai", UNTIL_CLOSE, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\n", true},
+        {"thoughts", "openai", UNTIL_CLOSE, "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning\":\"x\"}}]}\n\n",
+         true},
+        {"arguments", "anthropic", UNTIL_CLOSE,
+         "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\"}}"
+         "\n\n",
+         true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char bytes[1024];
+        const struct canned canned = {bytes, DRIP, strlen(rows[i].head)};
+        struct talk t = {.stall_ms = 150, .total_ms = rows[i].moves ? 450 : 20000};
+
+        snprintf(bytes, sizeof bytes, "%s%s", rows[i].head, rows[i].drop);
+        begin(&t, rows[i].type, &canned, 1);
+        once(&t, STR("{}"));
+        end(&t);
+        if (rows[i].moves)
+            expect_fault(rows[i].name, &t, "call_timeout", "not complete after 0.45 s");
+        else
+            expect_fault(rows[i].name, &t, "stalled", "for 0.15 s");
+        assert_int_equal(t.code, TIDE_BUSY);
+        assert_true(retry_helps(str_from(t.fault.code)));
+    }
+}
+
+/* The head of an answer and the body of an error have no limit of their own that a byte now and then would not extend. */
+static void a_head_or_an_error_that_drips_holds_nobody(void **state)
+{
+    static const struct {
+        const char *name, *head, *drop, *code;
+    } rows[] = {
+        {"head", "HTTP/1.1 200 OK\r\n", "x: y\r\n", "timeout"},
+        {"error", "HTTP/1.1 503 Busy\r\nConnection: close\r\n\r\n", "x", "server_error"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char bytes[256];
+        const struct canned canned = {bytes, DRIP, strlen(rows[i].head)};
+        struct talk t = {.stall_ms = 150, .first_byte_ms = 150};
+
+        snprintf(bytes, sizeof bytes, "%s%s", rows[i].head, rows[i].drop);
+        begin(&t, "openai", &canned, 1);
+        once(&t, STR("{}"));
+        end(&t);
+        expect_fault(rows[i].name, &t, rows[i].code, "");
+    }
+}
+
 /* An address that nobody answers: packets to a full queue are dropped. */
 static void no_connection_is_a_time_out_of_its_own(void **state)
 {
@@ -498,6 +567,8 @@ int main(void)
         cmocka_unit_test(a_stream_cut_anywhere_on_the_wire_is_a_broken_connection),
         cmocka_unit_test(a_chunked_stream_without_its_last_chunk_is_cut),
         cmocka_unit_test(each_time_out_has_its_own_words),
+        cmocka_unit_test(a_server_that_drips_holds_nobody),
+        cmocka_unit_test(a_head_or_an_error_that_drips_holds_nobody),
         cmocka_unit_test(no_connection_is_a_time_out_of_its_own),
         cmocka_unit_test(nobody_there_is_a_broken_connection),
         cmocka_unit_test(a_peer_without_a_certificate_gets_no_key),

@@ -445,6 +445,33 @@ static void a_provider_that_asks_for_hours_is_not_asked_again_at_once(void **sta
     tide_session_close(s);
 }
 
+/* What is asked for is capped; whoever resumes it by hand does not wait, and the attempt counts. */
+static void a_pause_of_a_year_is_cut_short_and_a_person_need_not_wait_for_it(void **state)
+{
+    struct fixture *f = *state;
+    struct tide_agent_options opt = options(f);
+    tide_session *s = new_session(f);
+    struct tide_text answer = {NULL, 0};
+
+    opt.event = stop_while_it_waits;
+    opt.max_retry_after_ms = 600000;
+    write_file(f->script, "{\"turns\":[{\"text\":\"x\",\"fail\":[{\"status\":429,\"retry_after\":99999999}]}]}");
+    stoppable = new_agent(s, &opt);
+    GIVES(TIDE_CANCELLED, tide_agent_run(stoppable, "hi", NULL, &err));
+    tide_agent_free(stoppable);
+    BODY_HAS(s, "llm.error", 0, "asks for a pause of 99999999 s and gets 600 s: max_retry_after_ms");
+    assert_in_range(s->state->ledger.run.retry_ms, env_now_ms(env_real()) + 500000, env_now_ms(env_real()) + 600000);
+    opt.retry_now = 1;
+    f->asked = 0;
+    stoppable = new_agent(s, &opt);
+    OK(tide_agent_resume(stoppable, NULL, NULL, &answer, &err));
+    assert_string_equal(answer.ptr, "x");
+    assert_int_equal(count_kind(s, "llm.error"), 1);
+    tide_text_done(&answer);
+    tide_agent_free(stoppable);
+    tide_session_close(s);
+}
+
 /* ---- others in the same session -------------------------------------------------------------------------------------- */
 
 static void what_was_sent_while_nobody_ran_it_is_answered_when_it_goes_on(void **state)
@@ -801,6 +828,7 @@ int main(void)
         T(a_budget_that_was_refused_is_asked_about_again_at_the_next_prompt),
         T(a_budget_that_could_never_be_reached_is_refused),
         T(a_provider_that_asks_for_hours_is_not_asked_again_at_once),
+        T(a_pause_of_a_year_is_cut_short_and_a_person_need_not_wait_for_it),
         T(what_was_sent_while_nobody_ran_it_is_answered_when_it_goes_on),
         T(a_stop_while_another_comes_between_is_not_lost),
         T(who_comes_second_knows_what_the_first_said),

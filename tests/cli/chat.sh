@@ -436,6 +436,36 @@ check_is 'a message to one that nobody runs is answered' Hello. "$(tidemark chat
     tidemark log show "$(tidemark sessions list --ids | head -n 1)" | grep message.assistant | head -n 1 | json '$.content')"
 check_is 'with the next answer' Second. "$(field "$(tidemark sessions list --ids | head -n 1)" message.assistant '$.content')"
 
+# ---- a model that is configured meanwhile ----
+keeps() {
+    TIDEMARK_PROVIDER=script TIDEMARK_MODEL=$1 tidemark chat --resume "$id" -p more "${@:2}" </dev/null 2>&1 >/dev/null
+}
+echo '{"turns":[{"text":"Yes."}],"repeat":true}' >yes.json
+chat yes -p hi
+check_is 'a chat that keeps its model says so, and how to change it' \
+    "tidemark: this chat keeps its model script; configured now: newer. To change: tidemark chat --resume $id --model newer" "$(keeps newer)"
+check_is 'nothing is said when it is the same' '' "$(keeps script)"
+check_is 'it is changed as it says' 'tidemark: model newer instead of script, as told' "$(keeps newer --model newer)"
+check_is 'and then kept' '' "$(keeps newer)"
+check_is 'another provider is named as well' \
+    "tidemark: this chat keeps script and its model newer; configured now: openai, model big. To change: tidemark chat --resume $id --provider openai --model big" \
+    "$(TIDEMARK_PROVIDER=openai TIDEMARK_MODEL=big tidemark chat --resume "$id" -p more </dev/null 2>&1 >/dev/null)"
+
+# ---- a pause that a provider asks for ----
+echo '{"turns":[{"text":"At last.","fail":[{"status":429,"message":"slow down","retry_after":99999999}]}]}' >slow.json
+"$TIDE_BIN" chat --script slow.json -p hi </dev/null >out 2>err &
+chat_pid=$!
+paused() {
+    grep -q 'attempt 2 of 4 in 900' err
+}
+check 'the pause is capped and shown' wait_for paused
+id=$(tidemark sessions list --ids | head -n 1)
+check 'why says when it is tried again, and why' holds 'a model call failed and is tried again at 20' <<<"$(tidemark why "$id")"
+check 'with what the provider said' holds 'slow down (asks for a pause of 99999999 s and gets 900 s: max_retry_after_ms)' <<<"$(tidemark why "$id")"
+kill -KILL "$chat_pid"
+wait "$chat_pid" 2>/dev/null
+check_is 'a person who resumes it does not wait' 'At last.' "$(tidemark resume "$id" </dev/null)"
+
 # ---- looked at from outside ----
 chat tool --yes -p 'look at me'
 view_is 'the view of messages' 'user|look at me assistant|I look. tool|hi assistant|Done.' \
