@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a graph costs beside its nodes' work: how many syncs a node of a chain waits for, what pure nodes save, many graphs at
- * once, what a checkpoint writes when the memory is big, and how soon a graph that failed late goes on.
+ * once, what a checkpoint writes when the memory is big, what an item of a long map costs, and how soon a graph that failed
+ * late goes on.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #define GRAPHS 64
 #define GRAPH_NODES 100
 #define ROUNDS 5
+#define ITEMS 40000
+#define ITEMS_FEW 1000
 #define SYNC "{\"async_checkpoint\":false}"
 
 /* ---- graphs ------------------------------------------------------------------------------------------------------- */
@@ -197,6 +200,57 @@ static void bench_memory(const struct bench *b)
     row("written a checkpoint, ten nodes that change one key each", measured, beside, big / small, "<=", 1.5);
 }
 
+/* ---- maps ------------------------------------------------------------------------------------------------------------ */
+
+/* Seconds for a map over so many items of a list in the memory. */
+static double map_over(tide_store *store, tide_graph *g, int items)
+{
+    char *memory = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&memory, &len);
+    double took;
+
+    must_sys(f != NULL, "memory");
+    for (int i = 0; i < items; i++)
+        fprintf(f, i ? ",%d" : "{\"list\":[%d", i);
+    fprintf(f, "]}");
+    must_sys(fclose(f) == 0, "memory");
+    took = execute(store, g, NULL, memory);
+    free(memory);
+    return took;
+}
+
+/* A pure map, whose items are Lua or callbacks. */
+static void bench_map(const struct bench *b, const char *kind, const char *node)
+{
+    int n = b->quick ? 2000 : ITEMS;
+    double many[ROUNDS], few[ROUNDS], each;
+    tide_store *store = store_new(b, "map");
+    char json[512], what[80], measured[80], beside[80];
+    struct tide_err err;
+    tide_graph *g;
+
+    snprintf(json, sizeof json,
+             "{\"tidemark_graph\":1,\"id\":\"map\",\"entry\":\"m\",\"max_steps\":0,\"nodes\":[{\"id\":\"m\",\"type\":"
+             "\"map\",\"over\":\"list\",\"node\":{%s,\"outputs\":[\"k\"]},\"outputs\":[\"k\"]}]}",
+             node);
+    must(tide_graph_parse(json, strlen(json), NULL, NULL, NULL, &g, &err), &err, "graph");
+    must(tide_graph_add_callback(g, "trivial", trivial, NULL, &err), &err, "callback");
+    for (int i = 0; i < ROUNDS; i++) {
+        few[i] = map_over(store, g, ITEMS_FEW) / ITEMS_FEW;
+        many[i] = map_over(store, g, n);
+    }
+    tide_graph_free(g);
+    tide_store_close(store);
+    each = median(many, ROUNDS) / n;
+    snprintf(what, sizeof what, "map of 40,000 items, pure, %s", kind);
+    snprintf(measured, sizeof measured, "%.2f s", median(many, ROUNDS));
+    row(what, measured, "4 s", median(many, ROUNDS) / 4, "<=", 1);
+    snprintf(measured, sizeof measured, "%.0f us an item", each * 1e6);
+    snprintf(beside, sizeof beside, "%.0f us an item of 1,000", median(few, ROUNDS) * 1e6);
+    row("the same, an item", measured, beside, each / median(few, ROUNDS), "<=", 3);
+}
+
 /* ---- going on -------------------------------------------------------------------------------------------------------- */
 
 static void bench_late(const struct bench *b)
@@ -242,5 +296,7 @@ void bench_graph(const struct bench *b)
     bench_chain(b);
     bench_graphs(b);
     bench_memory(b);
+    bench_map(b, "Lua", "\"type\":\"lua\",\"code\":\"return {k = inputs.item * 2}\"");
+    bench_map(b, "callbacks", "\"type\":\"function\",\"callback\":\"trivial\",\"effect\":\"pure\"");
     bench_late(b);
 }

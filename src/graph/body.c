@@ -78,7 +78,7 @@ static bool run_callback(const struct body *b, struct buf *ret_json, struct body
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct tide_node_call call = {.node = b->name,
-                                  .inputs = b->inputs.len ? arena_dup(&a, b->inputs).ptr : "{}",
+                                  .inputs = b->inputs.len ? b->inputs.ptr : "{}",
                                   .key = b->key,
                                   .visit = b->visit,
                                   .attempt = b->attempt};

@@ -23,7 +23,7 @@ struct body_secret {
 struct body {
     const struct spec_node *node; /* function or lua; in a map the node inside it */
     const char *name;             /* of the node in the log: "fetch", "review#1/ask", "pages#1[3]" */
-    struct str inputs;            /* JSON object */
+    struct str inputs;            /* JSON object; NUL-terminated */
     struct str memory;            /* JSON object, for lua: without the keys that are stored nowhere */
     const char *session_id, *run_id;
     const char *key; /* the same in every attempt: by it the outside can tell a repetition */

@@ -220,10 +220,17 @@ struct str place_local(struct str name); /* "ask" of "review#1/ask" */
 const char *place_beside(struct arena *a, struct str frame, struct str id);
 const char *place_frame(struct arena *a, const char *name, int64_t visit);
 
-/* JSON object of all that a frame remembers; `more` (a JSON object or NULL) goes over it. With the secrets when asked for. */
-void place_memory(struct exec *x, struct str frame, const struct json *more, bool secrets, struct buf *out);
+/* Who looks. */
+struct sight {
+    bool secrets;            /* gets them, too */
+    const struct expr *code; /* sees only what it uses of the value `name`; NULL: everything */
+    const char *name;
+};
+
+/* JSON object of all that a frame remembers; `more` (a JSON object or NULL) goes over it. */
+void place_memory(struct exec *x, struct str frame, const struct json *more, struct sight sight, struct buf *out);
 /* What a node gets: its inputs, what edges gave, the item of a map. False: *ret_missing is an input that nobody has set. */
-bool place_inputs(struct exec *x, const struct place *p, const struct task *t, bool secrets, struct buf *out,
+bool place_inputs(struct exec *x, const struct place *p, const struct task *t, struct sight sight, struct buf *out,
                   struct str *ret_missing);
 
 /* ---- exec_plan.c */

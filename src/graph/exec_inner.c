@@ -29,7 +29,7 @@ static bool begin_graph(struct exec *x, const struct place *p, const char *name,
     struct str missing;
     struct json *v;
 
-    if (!place_inputs(x, p, t, false, &given, &missing)) {
+    if (!place_inputs(x, p, t, (struct sight){0}, &given, &missing)) {
         end_failed(x, p, name, "missing_input",
                    arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(missing)), false);
         return false;
@@ -63,11 +63,11 @@ static enum tide_code find_items(struct exec *x, const struct place *p, const st
     const struct json *list;
     struct str missing;
 
-    if (!place_inputs(x, p, t, false, &inputs, &missing))
+    if (!place_inputs(x, p, t, (struct sight){0}, &inputs, &missing))
         return tide_fail(err, TIDE_NOT_FOUND, "it needs '%.*s', which nobody has set", STR_ARG(missing));
     if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&inputs)), NULL, &all, NULL, err))
         return err->code;
-    place_memory(x, p->frame, all, false, &memory);
+    place_memory(x, p->frame, all, (struct sight){0}, &memory);
     if (p->node->over_key.len) {
         if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&memory)), NULL, &all, NULL, err))
             return err->code;

@@ -43,10 +43,11 @@ void job_free(struct job *j)
 struct job *job_new(struct exec *x, const struct place *p, const char *name, const struct task *t)
 {
     struct job *j = make(x, p, name, t);
-    bool function = p->node->type == SPEC_FUNCTION;
+    const struct expr *code = p->node->type == SPEC_LUA ? p->node->code.expr : NULL;
+    struct sight sight = {p->node->type == SPEC_FUNCTION, code, "inputs"};
     struct str missing;
 
-    if (!place_inputs(x, &j->place, t, function, &j->inputs, &missing)) {
+    if (!place_inputs(x, &j->place, t, sight, &j->inputs, &missing)) {
         end_failed(x, p, name, "missing_input",
                    arena_printf(&x->scratch,
                                 "it needs '%.*s', which nobody has set: `tidemark sessions resume %s --set "
@@ -56,8 +57,8 @@ struct job *job_new(struct exec *x, const struct place *p, const char *name, con
         job_free(j);
         return NULL;
     }
-    if (p->node->type == SPEC_LUA)
-        place_memory(x, j->place.frame, NULL, false, &j->memory);
+    if (code)
+        place_memory(x, j->place.frame, NULL, (struct sight){.code = code, .name = "memory"}, &j->memory);
     if (p->node->type == SPEC_EVENT_LOOP && run_sure(x->run, &x->err)) /* it looks at what its calls came to */
         exec_break(x, &x->err);
     return j;
@@ -100,7 +101,7 @@ static void run_body(struct job *j)
     const struct callback *c = NULL;
     struct body b = {.node = n,
                      .name = j->name,
-                     .inputs = buf_view(&j->inputs),
+                     .inputs = {buf_cstr(&j->inputs), j->inputs.len},
                      .memory = buf_view(&j->memory),
                      .run_id = x->run->id,
                      .key = j->key,

@@ -111,7 +111,12 @@ static void add_secrets(struct exec *x, struct json_out *o, const struct map *sc
     }
 }
 
-void place_memory(struct exec *x, struct str frame, const struct json *more, bool secrets, struct buf *out)
+static bool sees(const struct sight *s, struct str key)
+{
+    return !s->code || expr_uses(s->code, s->name, key);
+}
+
+void place_memory(struct exec *x, struct str frame, const struct json *more, struct sight sight, struct buf *out)
 {
     static const struct map nothing;
     const struct map *scope = position_scope(&x->view->content, memory_frame(x, frame), false);
@@ -120,12 +125,12 @@ void place_memory(struct exec *x, struct str frame, const struct json *more, boo
     scope = scope ? scope : &nothing;
     json_out_begin(&o, '{');
     for (struct map_entry *e = map_next(scope, NULL); e; e = map_next(scope, e)) {
-        if (!json_get(more, map_key(e)))
+        if (!json_get(more, map_key(e)) && sees(&sight, map_key(e)))
             json_out_kraw(&o, map_key(e), str_from(e->value));
     }
     for (const struct json *m = more ? more->first : NULL; m; m = m->next)
         json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
-    if (secrets)
+    if (sight.secrets)
         add_secrets(x, &o, scope, more);
     json_out_end(&o, '}');
 }
@@ -178,7 +183,7 @@ static bool is_among(const struct spec_texts *keys, struct str key)
     return false;
 }
 
-bool place_inputs(struct exec *x, const struct place *p, const struct task *t, bool secrets, struct buf *out,
+bool place_inputs(struct exec *x, const struct place *p, const struct task *t, struct sight sight, struct buf *out,
                   struct str *ret_missing)
 {
     const struct json *more = given(x, p, t);
@@ -187,20 +192,20 @@ bool place_inputs(struct exec *x, const struct place *p, const struct task *t, b
     struct json_out o = json_out_to(out);
 
     if (!inputs->n) {
-        place_memory(x, p->frame, more, secrets, out);
+        place_memory(x, p->frame, more, sight, out);
         return true;
     }
     json_out_begin(&o, '{');
     for (size_t i = 0; i < inputs->n; i++) {
-        const char *v = value_of(x, scope, inputs->at[i], secrets);
+        const char *v = value_of(x, scope, inputs->at[i], sight.secrets);
 
         if (json_get(more, inputs->at[i]))
             continue;
-        if (!v && (secrets || !exec_is_excluded(x, inputs->at[i]))) {
+        if (!v && (sight.secrets || !exec_is_excluded(x, inputs->at[i]))) {
             *ret_missing = inputs->at[i];
             return false;
         }
-        if (v)
+        if (v && sees(&sight, inputs->at[i]))
             json_out_kraw(&o, inputs->at[i], str_from(v));
     }
     for (const struct json *m = more ? more->first : NULL; m; m = m->next)

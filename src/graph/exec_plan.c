@@ -226,7 +226,7 @@ static void ask_person(struct exec *x, const struct place *p, const char *name, 
 
     if (give_up_wait(x, p, name, t))
         return;
-    if (!place_inputs(x, p, t, false, &inputs, &missing)) {
+    if (!place_inputs(x, p, t, (struct sight){0}, &inputs, &missing)) {
         end_failed(x, p, name, "missing_input",
                    arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(missing)), false);
         return;

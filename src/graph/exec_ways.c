@@ -101,7 +101,7 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
     if (!j->place.node->n_arcs || j->place.map)
         return TIDE_OK;
     if (has_expressions(j->place.graph, j->place.node)) {
-        place_memory(x, j->place.frame, values, false, &memory);
+        place_memory(x, j->place.frame, values, (struct sight){0}, &memory);
         c.memory = buf_view(&memory);
         c.result = arena_dup(&j->arena, result_json(x, j->name, j->visit, j->attempt, error)); /* beyond the lock */
     }

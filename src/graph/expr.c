@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/map.h"
 #include "graph/expr_internal.h"
 
 #define INSTRUCTIONS_DEFAULT 10000000
@@ -30,6 +31,7 @@ struct expr {
     struct str source;
     lua_Integer id;
     bool body;
+    struct map uses; /* "memory.key" for each that stands there; "memory" alone when it is used in another way */
 };
 
 /* ---- the registry ---- */
@@ -414,6 +416,55 @@ static enum tide_code compile_check(const struct expr *e, struct tide_err *err)
     return code;
 }
 
+/* ---- what it looks at ---- */
+
+static bool is_name_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static size_t name_end(struct str source, size_t at)
+{
+    while (at < source.len && is_name_char(source.ptr[at]))
+        at++;
+    return at;
+}
+
+/*
+ * By the text alone, strings and comments among it: that finds more than is used, never less. A value can only be reached by
+ * its name, or through _ENV.
+ */
+static void find_uses(struct expr *e)
+{
+    struct str s = e->source;
+
+    for (size_t at = 0, end; at<s.len; at = end> at ? end : at + 1) {
+        struct str name = {s.ptr + at, 0};
+
+        end = name_end(s, at);
+        name.len = end - at;
+        if (str_eq(name, STR("_ENV")))
+            map_put(&e->uses, name, e);
+        if (!str_eq(name, STR("inputs")) && !str_eq(name, STR("memory")))
+            continue;
+        if (end + 1 < s.len && s.ptr[end] == '.' && is_name_char(s.ptr[end + 1]))
+            name.len = name_end(s, end + 1) - at;
+        map_put(&e->uses, name, e);
+    }
+}
+
+bool expr_uses(const struct expr *e, const char *name, struct str member)
+{
+    char both[256];
+    int n = snprintf(both, sizeof both, "%s.%.*s", name, STR_ARG(member));
+
+    if (map_get(&e->uses, STR("_ENV")) || map_get(&e->uses, str_from(name)) || n >= (int)sizeof both)
+        return true;
+    return map_get(&e->uses, (struct str){both, (size_t)n}) != NULL;
+}
+
+/* ---- making one ---- */
+
 static bool is_blank(struct str source)
 {
     for (size_t i = 0; i < source.len; i++)
@@ -439,6 +490,7 @@ static enum tide_code compile(struct str source, bool body, struct expr **ret_ex
     code = compile_check(e, err);
     if (code)
         return code;
+    find_uses(e);
     *ret_expr = TAKE(e);
     return TIDE_OK;
 }
@@ -457,6 +509,7 @@ void expr_free(struct expr *e)
 {
     if (!e)
         return;
+    map_done(&e->uses, NULL);
     free((char *)e->source.ptr);
     free(e);
 }

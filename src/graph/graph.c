@@ -456,7 +456,7 @@ void exec_finish(struct exec *x, struct tide_graph_result *ret)
 
     if (ret) {
         if (x->view)
-            place_memory(x, STR(""), NULL, false, &memory);
+            place_memory(x, STR(""), NULL, (struct sight){0}, &memory);
         else
             buf_add_str(&memory, STR("{}"));
         buf_cstr(&memory);

@@ -116,7 +116,7 @@ static void check_inputs(struct outlook *o, const char *name, const struct task 
     while (n < sizeof missing / sizeof missing[0]) {
         AUTO(buf_done) struct buf ignored = BUF_INIT(SIZE_MAX / 4);
 
-        if (place_inputs(o->x, p, t, true, &ignored, &missing[n]))
+        if (place_inputs(o->x, p, t, (struct sight){.secrets = true}, &ignored, &missing[n]))
             break;
         map_set_text(given, missing[n++], STR("null")); /* so that the next one is told */
     }

@@ -73,6 +73,30 @@ static const struct row rows[] = {
      GRAPH(
          "\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {x = inputs.n * 2, y = 1}\",\"inputs\":[\"n\"],\"outputs\":[\"x\"]}]"),
      "{\"n\":21}", TIDE_OK, "", "{\"n\":21,\"x\":42}"},
+    {"lua looks at one member",
+     GRAPH(
+         "\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {x = memory.n + inputs.n}\",\"outputs\":[\"x\"]}]"),
+     "{\"n\":21,\"big\":[1,2,3]}", TIDE_OK, "", "{\"n\":21,\"big\":[1,2,3],\"x\":42}"},
+    {"lua looks at all of them",
+     GRAPH(
+         "\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"lua\",\"code\":\"local k = 0 for _ in pairs(inputs) do k = k + 1 end return {x = k}\",\"outputs\":[\"x\"]}]"),
+     "{\"n\":21,\"big\":[1,2,3]}", TIDE_OK, "", "{\"n\":21,\"big\":[1,2,3],\"x\":2}"},
+    {"lua looks by another name",
+     GRAPH(
+         "\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"lua\",\"code\":\"local m = memory return {x = #m.big}\",\"outputs\":[\"x\"]}]"),
+     "{\"n\":21,\"big\":[1,2,3]}", TIDE_OK, "", "{\"n\":21,\"big\":[1,2,3],\"x\":3}"},
+    {"lua looks at a member by a name that it makes",
+     GRAPH(
+         "\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {x = memory['b' .. 'ig'][2]}\",\"outputs\":[\"x\"]}]"),
+     "{\"n\":21,\"big\":[1,2,3]}", TIDE_OK, "", "{\"n\":21,\"big\":[1,2,3],\"x\":2}"},
+    {"lua looks through its environment",
+     GRAPH(
+         "\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {x = _ENV['mem' .. 'ory'].n}\",\"outputs\":[\"x\"]}]"),
+     "{\"n\":21,\"big\":[1,2,3]}", TIDE_OK, "", "{\"n\":21,\"big\":[1,2,3],\"x\":21}"},
+    {"lua looks inside a function",
+     GRAPH(
+         "\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"lua\",\"code\":\"local function f(t) return t.n end return {x = f(inputs) + memory.n}\",\"outputs\":[\"x\"]}]"),
+     "{\"n\":21,\"big\":[1,2,3]}", TIDE_OK, "", "{\"n\":21,\"big\":[1,2,3],\"x\":42}"},
     {"a map over a list",
      GRAPH(
          "\"entry\":\"m\",\"parallel\":2,\"nodes\":[{\"id\":\"m\",\"type\":\"map\",\"over\":\"list\",\"as\":\"it\",\"outputs\":[\"sq\"],\"node\":{\"type\":\"lua\",\"code\":\"return {sq = "

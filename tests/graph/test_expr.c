@@ -688,6 +688,44 @@ static void python_itself_agrees(void **state)
     assert_true(p.same > (size_t)PEER_COUNT / 2 && p.errors > (size_t)PEER_COUNT / 50 && p.excused < p.same / 10);
 }
 
+/* What is not used may be left out; all that cannot be told counts as used. */
+static void what_code_looks_at_is_known_by_its_text(void **state)
+{
+    static const struct {
+        const char *code, *name, *member;
+        bool uses;
+    } rows[] = {
+        {"return inputs.item * 2", "inputs", "item", true},
+        {"return inputs.item * 2", "inputs", "list", false},
+        {"return inputs.item * 2", "memory", "item", false},
+        {"return inputs.items", "inputs", "item", false},
+        {"return inputs.item.list", "inputs", "list", false},
+        {"return inputs .. ''", "inputs", "x", true},
+        {"return inputs . x", "inputs", "x", true},
+        {"return inputs['x']", "inputs", "y", true},
+        {"return #inputs", "inputs", "y", true},
+        {"local m = memory return m.x", "memory", "y", true},
+        {"local m = memory return m.x", "inputs", "y", false},
+        {"return my_inputs, inputs2", "inputs", "y", false},
+        {"return _ENV.memory", "inputs", "y", true},
+        {"return 1 -- inputs", "inputs", "y", true},
+        {"memory.x = 1 return memory.x", "memory", "x", true},
+        {"memory.x = 1 return memory.x", "memory", "y", false},
+        {"return inputs", "inputs", "y", true},
+        {"return {x=memory.a+inputs.b}", "memory", "b", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct expr *e = NULL;
+
+        OK(expr_compile_body(str_from(rows[i].code), &e, &err));
+        if (expr_uses(e, rows[i].name, str_from(rows[i].member)) != rows[i].uses)
+            fail_msg("%s: %s.%s", rows[i].code, rows[i].name, rows[i].member);
+        expr_free(e);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -706,6 +744,7 @@ int main(void)
         cmocka_unit_test(python_conditions_say_what_python_says),
         cmocka_unit_test(what_both_say_alike_stays_as_it_is),
         cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(what_code_looks_at_is_known_by_its_text),
         cmocka_unit_test(python_itself_agrees),
     };
 
