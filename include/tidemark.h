@@ -475,7 +475,7 @@ struct tide_run_options {
     const char *by;           /* who asks; NULL: "token" with a token, else "local" */
     const char *const *retry; /* names of steps that may run again although they must happen once; ended by NULL */
     const char *const *happened; /* names of such steps of which somebody knows that they happened; ended by NULL */
-    tide_trouble_fn *trouble;    /* NULL: wait until the store can be written, for ever */
+    tide_trouble_fn *trouble;    /* NULL: the start is refused; the rest waits until the store can be written */
     void *trouble_arg;
 };
 

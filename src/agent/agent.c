@@ -54,7 +54,7 @@ static void look(struct tide_agent *a, int64_t now_ns)
         return;
     a->looked_ns = now_ns;
     code = tide_run_look(a->run, &signs, &err);
-    if (code && !run_is_trouble(code)) /* trouble of the store is told by whoever needs it next */
+    if (code && !session_is_trouble(code)) /* trouble of the store is told by whoever needs it next */
         a->broken = err;
     if (signs & TIDE_SIGN_CANCEL)
         atomic_store(&a->stop, STOP_BY_CANCEL);
@@ -342,9 +342,23 @@ static enum tide_code open_place(struct tide_agent *a, struct tide_err *err)
     return TIDE_OK;
 }
 
+/* In a graph whoever runs that is told. */
+static enum tide_code read_session(struct tide_agent *a, struct tide_err *err)
+{
+    bool mine = !a->s->patience.on;
+    enum tide_code code;
+
+    if (mine)
+        session_be_patient(a->s, agent_trouble, a);
+    code = session_sync(a->s, err);
+    if (mine)
+        session_be_quick(a->s);
+    return code;
+}
+
 static enum tide_code open_parts(struct tide_agent *a, struct tide_err *err)
 {
-    enum tide_code code = session_sync(a->s, err);
+    enum tide_code code = read_session(a, err);
 
     code = code ? code : choose_provider(a, err);
     code = code ? code : open_place(a, err);

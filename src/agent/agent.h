@@ -91,6 +91,9 @@ const char *agent_keep(struct tide_agent *a, const char *text, const char *other
 enum tide_code agent_put(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 enum tide_code agent_append(struct tide_agent *a, bool pure, struct tide_err *err) MUST_CHECK;
 
+/* For struct tide_run_options: says when trouble of the store begins and is over; gives up when the agent is stopped. */
+int agent_trouble(void *agent, const struct tide_err *why, int64_t waited_ms);
+
 /* Begins an event in the draft; agent_close() ends it, and the talk has it at once. */
 struct json_out *agent_open(struct tide_agent *a, const char *kind, int64_t turn);
 struct json_out *agent_message(struct tide_agent *a, const char *kind, int64_t turn);

@@ -98,7 +98,11 @@ static void make_request(struct tide_agent *a, int64_t turn)
 /* The prompt, and whatever else is queued, before anything that came of it. */
 static bool is_on_disk(struct tide_agent *a)
 {
-    return !a->broken.code && !run_flush(a->run, &a->broken);
+    struct tide_err err;
+
+    if (!a->broken.code && run_flush(a->run, &err))
+        a->broken = err;
+    return !a->broken.code;
 }
 
 static void on_text(void *arg, struct str piece)
@@ -188,7 +192,7 @@ static enum tide_code record_fault(struct tide_agent *a, int64_t turn, int attem
     draft_text(&a->draft, "message", a->fault.message);
     draft_time(&a->draft, "retry_at", *ret_at);
     agent_close(a);
-    return agent_append(a, false, err);
+    return agent_append(a, true, err);
 }
 
 static void tell_retry(struct tide_agent *a, int attempt, int64_t at_ms)

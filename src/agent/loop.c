@@ -15,7 +15,7 @@
 #define TRIES 8        /* at starting, when others append at the same moment */
 #define START_EVENTS 3 /* most that a start or a resume writes up to its own event: the old run's token, its end */
 
-static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
+int agent_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     struct tide_agent *a = arg;
 
@@ -30,7 +30,7 @@ static struct tide_run_options run_options(struct tide_agent *a)
 {
     return (struct tide_run_options){.flags = a->opt.on_store_error_continue ? TIDE_RUN_CONTINUE : 0u,
                                      .fields = "{\"loop\":\"agent\"}",
-                                     .trouble = on_trouble,
+                                     .trouble = agent_trouble,
                                      .trouble_arg = a};
 }
 
@@ -141,6 +141,7 @@ static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct
         a->known_seq = -1;
     draft_reset(&a->draft);
     tide_run_close(TAKE(a->run)); /* what is still open is interrupted: it can be resumed */
+    session_be_quick(a->s);
     if (code)
         return code;
     answer = talk_answer(&a->talk);
@@ -202,7 +203,7 @@ static enum tide_code take_queue(struct tide_agent *a, struct tide_err *err)
         struct queued q = {a, STR("")};
         int64_t seq = *(int64_t *)e->value;
 
-        code = store_read(a->s->store, &a->s->head, seq, seq, take_content, &q, err);
+        code = session_read(a->s, &a->s->head, seq, seq, take_content, &q, err);
         if (code)
             break;
         agent_open(a, "queue.taken", 0);
@@ -319,6 +320,7 @@ static void begin(struct tide_agent *a)
     a->looked_ns = a->s->store->env->ops->mono_ns(a->s->store->env);
     arena_reset(&a->scratch);
     draft_reset(&a->draft);
+    session_be_patient(a->s, agent_trouble, a); /* what it begins with is read, before there is a run */
 }
 
 enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *err)
@@ -529,8 +531,10 @@ enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *t
             break;
     }
     code = code ? code : read_what_others_did(a, err);
-    if (code && !a->run)
+    if (code && !a->run) {
+        session_be_quick(a->s);
         return code;
+    }
     code = code ? code : agent_work(a, err);
     return conclude(a, code, ret_answer, err);
 }

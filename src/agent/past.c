@@ -100,7 +100,7 @@ enum tide_code past_load(struct tide_agent *a, struct tide_err *err)
     past_done(&a->past);
     if (!a->s->state->ledger.rollbacks)
         return TIDE_OK;
-    code = store_read(a->s->store, &a->s->head, a->s->head.first_seq, 0, read_event, &r, err);
+    code = session_read(a->s, &a->s->head, a->s->head.first_seq, 0, read_event, &r, err);
     map_done(&r.begun, NULL);
     arena_done(&r.scratch);
     return code;

@@ -106,8 +106,8 @@ static enum tide_code make(const struct seat *seat, const struct tide_agent_opti
 
     if (!code && seat->n_outputs)
         code = offer_outputs(*ret, seat, err);
-    if (!code)
-        return TIDE_OK;
+    if (!code || session_is_trouble(code))
+        return code;
     return err->code = TIDE_FAILED; /* a key, a file, a setting: when it was put right, the same can be tried again */
 }
 

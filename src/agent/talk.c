@@ -329,8 +329,16 @@ static enum tide_code read_span(struct talk *t, struct tide_session *s, const st
     return code ? code : store_read(s->store, &head, from, span->to, on_event, t, err);
 }
 
-enum tide_code talk_load(struct talk *t, struct tide_session *s, struct tide_err *err)
+struct loading {
+    struct talk *t;
+    struct tide_session *s;
+};
+
+/* From the beginning each time: a read that fails half-way leaves nothing that counts. */
+static enum tide_code try_load(void *arg, struct tide_err *err)
 {
+    struct tide_session *s = ((struct loading *)arg)->s;
+    struct talk *t = ((struct loading *)arg)->t;
     enum tide_code code = session_sync(s, err);
     int64_t first;
 
@@ -346,6 +354,13 @@ enum tide_code talk_load(struct talk *t, struct tide_session *s, struct tide_err
     }
     t->of_parent = false;
     return code ? tide_wrap(err, "read the conversation") : TIDE_OK;
+}
+
+enum tide_code talk_load(struct talk *t, struct tide_session *s, struct tide_err *err)
+{
+    struct loading l = {t, s};
+
+    return s->patience.told ? session_hold(s, try_load, &l, err) : try_load(&l, err);
 }
 
 /* ---- what is owed ---- */

@@ -159,7 +159,7 @@ static void look(struct exec *x)
         return;
     x->looked_ns = exec_now_ns(x);
     code = tide_run_look(x->run, &signs, &err);
-    if (code && !run_is_trouble(code))
+    if (code && !session_is_trouble(code))
         exec_break(x, &err);
     if (!code && signs & TIDE_SIGN_CANCEL)
         x->cancelled = x->halting = true;

@@ -433,8 +433,10 @@ static enum tide_code start(struct exec *x, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
     struct tide_run_options opt;
-    enum tide_code code = session_sync(x->s, err);
+    enum tide_code code;
 
+    session_be_patient(x->s, on_trouble, x); /* what it begins with is read, before there is a run */
+    code = session_sync(x->s, err);
     code = code ? code : check_unused(x->s, err);
     code = code ? code : take_kept(x, err);
     if (code)
@@ -466,6 +468,7 @@ void exec_finish(struct exec *x, struct tide_graph_result *ret)
         snprintf(ret->session_id, sizeof ret->session_id, "%s", x->s->head.id);
     }
     tide_run_close(TAKE(x->run));
+    session_be_quick(x->s);
     atomic_store(&x->g->stop,
                  GRAPH_GO_ON); /* it has done its work; one that comes before the next run counts for that */
     exec_done(x);

@@ -288,12 +288,26 @@ static int take_result(void *arg, const struct event *ev)
     return 1;
 }
 
+struct reading_one {
+    struct exec *x;
+    int64_t seq;
+    struct result *r;
+};
+
+static enum tide_code try_read(void *arg, struct tide_err *err)
+{
+    struct reading_one *o = arg;
+
+    return read_through(o->x->s->store, &o->x->s->head, o->seq, o->seq, take_result, o->r, err);
+}
+
 static void use_result(struct exec *x, const struct place *p, const char *name, int64_t seq, const char *when)
 {
     struct result r = {&x->scratch, STR("{}")};
+    struct reading_one one = {x, seq, &r};
     struct tide_err err;
 
-    if (read_through(x->s->store, &x->s->head, seq, seq, take_result, &r, &err)) { /* rather than do it twice */
+    if (session_hold(x->s, try_read, &one, &err)) { /* rather than do it twice */
         exec_break(x, &err);
         return;
     }

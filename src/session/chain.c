@@ -199,8 +199,8 @@ enum tide_code chain_load(struct tide_session *s, struct chain *ret, struct tide
     if (!l->chain_seq)
         return TIDE_OK;
     if (l->rollbacks)
-        code = store_read(s->store, &s->head, l->chain_seq, 0, find_choice, &r, err);
-    code = code ? code : store_read(s->store, &s->head, l->chain_seq, 0, read_event, &r, err);
+        code = session_read(s, &s->head, l->chain_seq, 0, find_choice, &r, err);
+    code = code ? code : session_read(s, &s->head, l->chain_seq, 0, read_event, &r, err);
     free(r.wait_key);
     free(r.redo);
     arena_done(&r.arena);

@@ -174,22 +174,46 @@ static enum tide_code check_texts(const struct tide_run_options *opt, struct tid
 
 /* ---- starting -------------------------------------------------------------------------------------------------------- */
 
-/* The handle of the run that the state now says is open. */
-static enum tide_code make_handle(struct tide_session *s, const struct tide_run_options *opt, bool anew,
-                                  tide_run **ret_run, struct tide_err *err)
+static void be_patient(struct tide_session *s, const struct tide_run_options *opt)
 {
+    if (opt->trouble) /* else nobody would hear of it: refused rather than waited for in silence */
+        session_be_patient(s, opt->trouble, opt->trouble_arg);
+}
+
+/* The event that names the run, and which nobody else can have appended. */
+static size_t names_run(const struct draft *d)
+{
+    size_t i = d->n - 1;
+
+    while (i > 0 && strcmp(d->events[i].kind, "run.started") != 0 && strcmp(d->events[i].kind, "run.resumed") != 0)
+        i--;
+    return i;
+}
+
+/*
+ * Appends what begins or resumes a run, guarded by the seq that was looked at, and gives its handle. A store in trouble is
+ * waited for as in the rest of the run. `queued`: without waiting; takes the draft's events then.
+ */
+static enum tide_code begin(struct tide_session *s, const struct tide_run_options *opt, struct draft *d, bool queued,
+                            tide_run **ret_run, struct tide_err *err)
+{
+    struct trying t = {
+        .events = d->events, .n = d->n, .ours = names_run(d), .before = tide_session_last_seq(s), .unknown = false};
     struct tide_run *r = run_new(s, opt);
     enum tide_code code;
 
-    snprintf(r->id, sizeof r->id, "%s", s->state->ledger.run.run_id);
-    snprintf(r->chain_id, sizeof r->chain_id, "%s", s->state->ledger.chain_id);
-    r->unsure = !anew && opt->flags & RUN_READ_LATER;
-    code = anew || r->unsure ? TIDE_OK
-                             : chain_load(s, &r->done, err); /* of a chain that begins there is nothing to read */
-    if (code) { /* begun, and cannot go on: say so rather than leave it open */
-        tide_run_close(r);
+    if (!opt->trouble)
+        session_be_quick(s);
+    r->starting = true;
+    code = queued ? run_put_start(r, d, t.ours, err) : run_try_held(r, &t, err);
+    if (code) {
+        run_free(r);
         return code;
     }
+    session_be_patient(s, opt->trouble, opt->trouble_arg);
+    r->starting = queued;
+    snprintf(r->id, sizeof r->id, "%s", s->state->ledger.run.run_id);
+    snprintf(r->chain_id, sizeof r->chain_id, "%s", s->state->ledger.chain_id);
     *ret_run = r;
     return TIDE_OK;
 }
@@ -210,7 +234,7 @@ static enum tide_code draft_message(struct draft *d, struct store *store, const 
 }
 
 static enum tide_code start_once(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
-                                 bool queued, struct tide_err *err)
+                                 bool queued, tide_run **ret_run, struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
     char run_id[TIDE_ID_SIZE];
@@ -224,11 +248,9 @@ static enum tide_code start_once(struct tide_session *s, const struct tide_run_o
         code = draft_message(&d, s->store, opt->message, err);
         code = code ? code : draft_started(&d, s, run_id, NULL, opt, err);
         for (size_t i = 0; !code && more && i < more->n; i++)
-            draft_take(&d, &more->events[i]);
+            draft_add(&d, more->events[i].kind, (struct str){more->events[i].body, more->events[i].body_len});
     }
-    if (!code)
-        code =
-            queued ? tide_append_async(s, 0, d.events, d.n, NULL, err) : session_append(s, 0, d.events, d.n, NULL, err);
+    code = code ? code : begin(s, opt, &d, queued, ret_run, err);
     draft_done(&d);
     return code;
 }
@@ -239,13 +261,14 @@ enum tide_code run_start_with(struct tide_session *s, const struct tide_run_opti
     enum tide_code code;
 
     opt = opt ? opt : &no_options;
-    do
-        code = check_texts(opt, err) ? err->code : start_once(s, opt, more, queued, err);
-    while (code == TIDE_CONFLICT);
-    code = code ? code : make_handle(s, opt, true, ret_run, err);
+    do {
+        be_patient(s, opt);
+        code = check_texts(opt, err) ? err->code : start_once(s, opt, more, queued, ret_run, err);
+    } while (code == TIDE_CONFLICT);
     if (!code)
-        (*ret_run)->starting = queued;
-    return code ? tide_wrap(err, "start a run") : TIDE_OK;
+        return TIDE_OK;
+    session_be_quick(s);
+    return tide_wrap(err, "start a run");
 }
 
 enum tide_code tide_run_start(tide_session *s, const struct tide_run_options *opt, tide_run **ret_run,
@@ -352,7 +375,7 @@ static enum tide_code check_resume(struct resuming *m, struct tide_err *err)
     return waiting ? check_wait(m, err) : check_answerless(m, err);
 }
 
-static enum tide_code resume_once(struct resuming *m, struct tide_err *err)
+static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct tide_err *err)
 {
     struct tide_session *s = m->s;
     struct draft d = DRAFT_INIT;
@@ -373,8 +396,14 @@ static enum tide_code resume_once(struct resuming *m, struct tide_err *err)
         code = draft_started(&d, s, run_id, &s->state->ledger.run, m->opt, err);
     }
     draft_running(&d, "resumed");
-    code = code ? code : session_append(s, 0, d.events, d.n, NULL, err);
+    code = code ? code : begin(s, m->opt, &d, false, ret_run, err);
     draft_done(&d);
+    if (code)
+        return code;
+    (*ret_run)->unsure = true;
+    code = m->opt->flags & RUN_READ_LATER ? TIDE_OK : run_sure(*ret_run, err);
+    if (code) /* begun, and cannot go on: say so rather than leave it open */
+        tide_run_close(TAKE(*ret_run));
     return code;
 }
 
@@ -440,13 +469,14 @@ enum tide_code tide_run_resume(tide_session *s, const struct tide_run_options *o
     enum tide_code code;
 
     ERR_LOCAL(err);
-    do
-        code = check_texts(m.opt, err) ? err->code : resume_once(&m, err);
-    while (code == TIDE_CONFLICT);
+    do {
+        be_patient(s, m.opt);
+        code = check_texts(m.opt, err) ? err->code : resume_once(&m, ret_run, err);
+    } while (code == TIDE_CONFLICT);
     if (!code && m.answered_seq)
         code = answer_again(&m, ret, ret_run, err);
-    else if (!code)
-        code = make_handle(s, m.opt, false, ret_run, err);
+    if (code || m.answered_seq)
+        session_be_quick(s);
     if (code)
         return tide_wrap(err, "resume");
     if (ret && !m.answered_seq) {

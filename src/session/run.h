@@ -4,7 +4,8 @@
  *
  *   coordinator.c  begins and resumes runs                 run.c    appends what the run does; store trouble; the end
  *   cancel.c       ends them from outside                  run_queue.c  appends that nobody waits for yet
- *   chain.c        what the chain has done so far          step.c   steps        wait.c  waits and sleeps
+ *   chain.c        what the chain has done so far          run_degraded.c  what waits in memory
+ *   step.c         steps                                   wait.c   waits and sleeps
  */
 #ifndef SESSION_RUN_H
 #define SESSION_RUN_H
@@ -57,6 +58,8 @@ struct run_queue {
     struct {
         struct draft draft;
         int64_t before; /* last seq when it was queued */
+        unsigned flags;
+        size_t ours; /* as in struct trying */
     } batches[RUN_QUEUE_MAX];
     size_t n;
     bool doubt; /* the store failed under one of them: they are looked for before anything else */
@@ -66,11 +69,9 @@ struct tide_run {
     struct tide_session *s;
     char id[TIDE_ID_SIZE], chain_id[TIDE_ID_SIZE];
     unsigned flags; /* enum tide_run_flags */
-    tide_trouble_fn *trouble;
-    void *trouble_arg;
-    bool over;     /* ended, parked or lost */
-    bool starting; /* run.started is queued */
-    bool unsure;   /* the caller gave up on an append whose outcome is not known: the marks may be behind the log */
+    bool over;      /* ended, parked or lost */
+    bool starting;  /* run.started, or run.resumed, is on its way and not known to be on disk */
+    bool unsure;    /* the caller gave up on an append whose outcome is not known: the marks may be behind the log */
     struct chain done;
     struct map uses;     /* "step NAME", "wait NAME", … -> int64_t * how often so far */
     struct map active;   /* name -> struct attempt * */
@@ -89,17 +90,24 @@ struct tide_run {
 struct tide_run *run_new(struct tide_session *s, const struct tide_run_options *opt);
 void run_free(struct tide_run *r);
 
+/* One append that may take several tries. */
+struct trying {
+    unsigned flags;
+    const struct tide_new_event *events;
+    size_t n;
+    size_t ours;    /* which of them nobody else can have appended */
+    int64_t before; /* last seq when it began */
+    bool unknown;   /* the outcome of the last try is not known: look before trying again */
+};
+enum tide_code run_try(struct tide_run *r, struct trying *t, struct tide_err *err) MUST_CHECK; /* once */
+enum tide_code run_try_held(struct tide_run *r, struct trying *t, struct tide_err *err)
+    MUST_CHECK; /* until the store can */
+
 /* Appends what the run does; waits while the store is in trouble. `pure`: may wait in memory if the run was told to. */
 enum tide_code run_append(struct tide_run *r, unsigned flags, const struct draft *d, bool pure, struct tide_err *err)
     MUST_CHECK;
-/* The same for one whose outcome is not known: looks for it behind `before` first. */
-enum tide_code run_append_again(struct tide_run *r, int64_t before, const struct draft *d, struct tide_err *err)
-    MUST_CHECK;
-/* What was done while degraded is on disk, or stays aside; then the state is as the store has it. */
-enum tide_code run_settle(struct tide_run *r, struct tide_err *err) MUST_CHECK;
 enum tide_code run_usable(struct tide_run *r, struct tide_err *err) MUST_CHECK;
 enum tide_code run_sure(struct tide_run *r, struct tide_err *err) MUST_CHECK; /* and its marks are what the log has */
-bool run_is_trouble(enum tide_code code);                                     /* of the store: it may pass */
 
 /*
  * The n-th use of this name (from 1), as a key: "<chain>/<name>/<n>". Inside a step (`within` is its key, else NULL) uses
@@ -117,11 +125,33 @@ void run_idempotency(char out[33], const struct tide_run *r, const char *call_id
 enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct tide_run_result *result,
                             struct tide_err *err) MUST_CHECK;
 
+/* ---- run_degraded.c */
+
+/* It was told to continue, and there is room for these. */
+bool degraded_may_take(const struct tide_run *r, const struct draft *d);
+/* Keeps them in memory; whoever is told of trouble hears `why` when it begins, and may give up. */
+enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const struct tide_err *why,
+                             struct tide_err *err) MUST_CHECK;
+/* Appends what degraded_may_take(), or keeps it in memory. */
+enum tide_code degraded_append(struct tide_run *r, struct trying *t, const struct draft *d, struct tide_err *err)
+    MUST_CHECK;
+/* What waits in memory goes to the store. `held`: waits until it can; else one try, unless its outcome is not known. */
+enum tide_code degraded_flush(struct tide_run *r, bool held, struct tide_err *err) MUST_CHECK;
+void degraded_done(struct tide_run *r);
+/* What was done while degraded is on disk, or stays aside; then the state is as the store has it. */
+enum tide_code run_settle(struct tide_run *r, struct tide_err *err) MUST_CHECK;
+
 /* ---- run_queue.c */
+
+/* Queues the start of the run, without waiting. `ours`: as in struct trying. Takes the draft if it succeeds. */
+enum tide_code run_put_start(struct tide_run *r, struct draft *d, size_t ours, struct tide_err *err) MUST_CHECK;
 
 /* Queues without waiting; takes the draft, which is empty after it. */
 enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err) MUST_CHECK;
-/* All that was queued is on disk. Must come before anything that depends on it is done or told. */
+/*
+ * All that was queued is on disk, or in the memory of a run that was told to continue. Must come before anything that depends
+ * on it is told; what is done outside of the program needs run_append() before it.
+ */
 enum tide_code run_flush(struct tide_run *r, struct tide_err *err) MUST_CHECK;
 void run_queue_done(struct tide_run *r);
 

@@ -2,7 +2,8 @@
 /*
  * What a run appends without waiting: the agent's record of a turn goes to disk while the model answers. Each batch is kept
  * until it is known to be on disk; when the store failed under one, it and those behind it are looked for and appended anew,
- * in order, as run_append() does it. Whoever is to act on what was queued flushes first.
+ * in order, as run_append() does it. The start of the run may be the first of them. Whoever is to act on what was queued
+ * flushes first.
  */
 #include "session/run.h"
 
@@ -19,35 +20,109 @@ void run_queue_done(struct tide_run *r)
     forget(&r->queue);
 }
 
+/* One whose outcome is not known, or which was not stored. */
+static enum tide_code append_again(struct tide_run *r, size_t i, struct tide_err *err)
+{
+    const struct draft *d = &r->queue.batches[i].draft;
+    struct trying t = {.flags = r->queue.batches[i].flags,
+                       .events = d->events,
+                       .n = d->n,
+                       .ours = r->queue.batches[i].ours,
+                       .before = r->queue.batches[i].before,
+                       .unknown = true};
+    struct tide_err why = {TIDE_OK, ""};
+    enum tide_code code;
+
+    if (r->starting || !degraded_may_take(r, d))
+        return r->backlog.n && run_settle(r, err) ? err->code : run_try_held(r, &t, err);
+    code = r->backlog.n ? TIDE_OK : run_try(r, &t, &why); /* behind what waits in memory it has to wait as well */
+    if (t.unknown && !r->backlog.n)
+        return run_try_held(r, &t, err);
+    if (!r->backlog.n && !session_is_trouble(code))
+        return code ? tide_err_copy(err, &why) : TIDE_OK;
+    return degraded_take(r, d, &why, err);
+}
+
+/* What was done leaves the queue; what was not stays, and nothing of it was told to anyone. */
+static enum tide_code append_all_again(struct tide_run *r, struct tide_err *err)
+{
+    struct run_queue *q = &r->queue;
+    enum tide_code code = TIDE_OK;
+    size_t done = 0;
+
+    while (done < q->n && !(code = append_again(r, done, err))) {
+        draft_done(&q->batches[done++].draft);
+        r->starting = false;
+    }
+    q->n -= done;
+    memmove(q->batches, q->batches + done, q->n * sizeof q->batches[0]);
+    return code;
+}
+
 enum tide_code run_flush(struct tide_run *r, struct tide_err *err)
 {
     struct run_queue *q = &r->queue;
+    struct tide_err why = {TIDE_OK, ""};
     enum tide_code code;
 
-    if (!q->n && !r->starting)
+    if (!q->n)
         return TIDE_OK;
-    code = tide_flush(r->s, err);
-    if (code && r->starting) { /* it was not begun, or nobody knows: then recovery finds it without an owner */
-        r->over = true;
-        return code;
-    }
-    r->starting = false;
+    code = tide_flush(r->s, &why);
     if (!code && (q->doubt || r->s->lost)) /* an earlier flush was told, whoever made it, and given up */
         code = TIDE_UNKNOWN;
     r->s->lost = false;
-    q->doubt = run_is_trouble(code);
-    for (size_t i = 0; i < q->n && run_is_trouble(code); i++) {
-        enum tide_code again = run_append_again(r, q->batches[i].before, &q->batches[i].draft, err);
-
-        if (again)
-            return again; /* it stays queued: nothing of it was told to anyone */
-        if (i + 1 == q->n)
-            code = TIDE_OK;
-    }
-    if (!code)
+    q->doubt = session_is_trouble(code);
+    if (q->doubt)
+        code = append_all_again(r, err);
+    else if (code)
+        tide_err_copy(err, &why);
+    if (code && r->starting) /* it was not begun, or nobody knows: then recovery finds it without an owner */
+        r->over = true;
+    if (code && q->doubt)
+        return code;
+    if (!code) {
+        r->starting = false;
         r->appended_seq = tide_session_last_seq(r->s);
+    }
     forget(q);
     return code;
+}
+
+struct putting {
+    struct tide_session *s;
+    unsigned flags;
+    const struct draft *d;
+};
+
+/* It fails before anything is queued, or not at all. */
+static enum tide_code try_put(void *arg, struct tide_err *err)
+{
+    struct putting *p = arg;
+
+    return tide_append_async(p->s, p->flags, p->d->events, p->d->n, NULL, err);
+}
+
+static enum tide_code put(struct tide_run *r, unsigned flags, struct draft *d, size_t ours, struct tide_err *err)
+{
+    struct run_queue *q = &r->queue;
+    int64_t before = tide_session_last_seq(r->s);
+    struct putting p = {r->s, flags, d};
+    enum tide_code code = session_hold(r->s, try_put, &p, err);
+
+    if (code)
+        return code;
+    q->batches[q->n].before = before;
+    q->batches[q->n].flags = flags;
+    q->batches[q->n].ours = ours;
+    q->batches[q->n++].draft = *d;
+    *d = (struct draft)DRAFT_INIT;
+    return TIDE_OK;
+}
+
+enum tide_code run_put_start(struct tide_run *r, struct draft *d, size_t ours, struct tide_err *err)
+{
+    r->starting = true;
+    return put(r, 0, d, ours, err);
 }
 
 enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err)
@@ -63,13 +138,5 @@ enum tide_code run_put(struct tide_run *r, struct draft *d, struct tide_err *err
             draft_reset(d);
         return code;
     }
-    if (code)
-        return code;
-    q->batches[q->n].before = tide_session_last_seq(r->s);
-    code = tide_append_async(r->s, TIDE_APPEND_ANY, d->events, d->n, NULL, err);
-    if (code)
-        return code;
-    q->batches[q->n++].draft = *d;
-    *d = (struct draft)DRAFT_INIT;
-    return TIDE_OK;
+    return code ? code : put(r, TIDE_APPEND_ANY, d, 0, err);
 }

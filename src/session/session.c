@@ -82,15 +82,16 @@ static void settle(struct tide_session *s, enum tide_code code)
         s->stale = true;
 }
 
-enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
+static enum tide_code sync_once(void *session, struct tide_err *err)
 {
+    struct tide_session *s = session;
     enum tide_code code = TIDE_OK;
 
     if (group_owes(&s->owner)) {
         code = group_flush(s->store->group, &s->owner, err);
         settle(s, code);
         s->lost |= code != TIDE_OK; /* told to whoever looks now, who may not be the run that queued it */
-        if (code)
+        if (code && !(s->patience.on && session_is_trouble(code))) /* else its run hears of it when it flushes */
             return code;
     }
     if (s->unsettled || s->store->unsettled) /* only a settled store can tell what became of an append */
@@ -118,6 +119,11 @@ enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
     if (!code)
         s->owner.next_seq = s->state->seq + 1;
     return code;
+}
+
+enum tide_code session_sync(struct tide_session *s, struct tide_err *err)
+{
+    return s->patience.told ? session_hold(s, sync_once, s, err) : sync_once(s, err);
 }
 
 enum tide_code session_state(struct tide_session *s, int64_t seq, struct state **ret_own,
@@ -295,6 +301,26 @@ static void confirm_lease(struct tide_session *s)
     b->expect_seq = STORE_ANY_SEQ;
     b->epoch = s->owner.epoch;
     (void)!store_write(s->store, b, NULL, NULL); /* if not, another handle of this process may take it */
+}
+
+void session_forget_lease(struct tide_session *s)
+{
+    s->owner.epoch = 0;
+    s->acquiring = false;
+}
+
+enum tide_code session_regain_lease(struct tide_session *s, int64_t epoch, struct tide_err *err)
+{
+    if (!s->head.held) /* the store has given it back meanwhile, because nobody knew of it */
+        return session_append(s, 0, NULL, 0, NULL, err);
+    if (s->head.epoch != epoch) {
+        s->fenced = true;
+        return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over", s->head.id);
+    }
+    s->owner.epoch = epoch;
+    s->acquiring = true;
+    confirm_lease(s);
+    return TIDE_OK;
 }
 
 /*

@@ -8,6 +8,14 @@
 #include "store/group.h"
 #include "store/store.h"
 
+/* Whether trouble of the store is waited for: while a run is begun or goes on. See hold.c. */
+struct patience {
+    bool on;
+    bool hurry;            /* not now: somebody further out waits, or looks again later */
+    tide_trouble_fn *told; /* before each further try; not zero: it is given up. NULL: nobody is told */
+    void *arg;
+};
+
 struct tide_session {
     struct store *store;
     struct head head;      /* as of the last look at the store */
@@ -20,7 +28,28 @@ struct tide_session {
     bool lost;          /* queued batches failed, and their run has not been told */
     bool unsettled;     /* the outcome of an append is not known: settle the store before looking */
     struct arena parse; /* of the append under way */
+    struct patience patience;
 };
+
+/* ---- hold.c */
+
+/*
+ * Tries until it succeeds, fails for good, or whoever is told gives up. One try when nobody is patient. On success *err is as
+ * it was: what went wrong before is of no interest any more.
+ */
+typedef enum tide_code session_try_fn(void *arg, struct tide_err *err);
+enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
+bool session_is_trouble(enum tide_code code); /* of the store: it may pass */
+void session_be_patient(struct tide_session *s, tide_trouble_fn *told, void *arg);
+void session_be_quick(struct tide_session *s);
+/* From now on one try each; what it gives is to be put back into patience.hurry. */
+bool session_hurry(struct tide_session *s);
+
+/* Events of this session, or of one that it was forked from. A read that fails goes on behind the last event that it gave. */
+enum tide_code session_read(struct tide_session *s, const struct head *head, int64_t from, int64_t to,
+                            store_event_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
+
+/* ---- session.c */
 
 /* Loads or catches up so that head and state are what the store has. Waits for queued appends first. */
 enum tide_code session_sync(struct tide_session *s, struct tide_err *err) MUST_CHECK;
@@ -35,6 +64,10 @@ enum tide_code session_state(struct tide_session *s, int64_t seq, struct state *
 /* Appends events made by this folder: kinds that a plain append refuses are allowed. */
 enum tide_code session_append(struct tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
                               int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
+
+/* The lease of this epoch is this handle's: it was taken by an append whose outcome was not known. TIDE_FENCED: it is another's. */
+enum tide_code session_regain_lease(struct tide_session *s, int64_t epoch, struct tide_err *err) MUST_CHECK;
+void session_forget_lease(struct tide_session *s); /* given back by such an append */
 
 /* What checking an event found out, so that folding it need not again. */
 struct parsed {

@@ -126,7 +126,7 @@ static enum tide_code read_result(struct tide_run *r, const struct mark *m, stru
 
     if (m->seq > session->head.last_seq)
         code = session_sync(session, err);
-    code = code ? code : store_read(session->store, &session->head, m->seq, m->seq, take_result, &s, err);
+    code = code ? code : session_read(session, &session->head, m->seq, m->seq, take_result, &s, err);
     arena_done(&s.arena);
     if (code) {
         buf_done(&s.result);

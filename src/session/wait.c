@@ -62,7 +62,7 @@ static enum tide_code read_member(struct tide_session *s, int64_t seq, const cha
     struct answer a = {member, BUF_INIT(SIZE_MAX / 4), ARENA_INIT};
     enum tide_code code = seq > s->head.last_seq ? session_sync(s, err) : TIDE_OK;
 
-    code = code ? code : store_read(s->store, &s->head, seq, seq, take_answer, &a, err);
+    code = code ? code : session_read(s, &s->head, seq, seq, take_answer, &a, err);
     arena_done(&a.arena);
     if (code) {
         buf_done(&a.text);

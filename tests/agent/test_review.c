@@ -787,7 +787,34 @@ static void mend_when_told(void *arg, const struct tide_agent_event *e)
     }
 }
 
-static void a_full_disk_refuses_a_prompt_and_holds_a_run_until_there_is_room(void **state)
+static tide_agent *impatient;
+
+static void stop_when_told(void *arg, const struct tide_agent_event *e)
+{
+    (void)arg;
+    if (e->what == TIDE_AGENT_NOTICE && strstr(e->text, "held until"))
+        tide_agent_stop(impatient);
+}
+
+static void a_prompt_that_a_full_disk_holds_is_not_there_when_it_was_given_up(void **state)
+{
+    struct fixture *f = *state;
+    struct tide_agent_options opt = options(f);
+    tide_session *s = new_session(f);
+
+    let_fail(f->store);
+    opt.event = stop_when_told;
+    write_file(f->script, ONE_CALL);
+    impatient = new_agent(s, &opt);
+    failing = 1;
+    GIVES(TIDE_FULL, tide_agent_run(impatient, "refused", NULL, &err));
+    failing = 0;
+    assert_int_equal(count_kind(s, "message.user"), 0);
+    tide_agent_free(impatient);
+    tide_session_close(s);
+}
+
+static void a_full_disk_holds_a_prompt_and_a_run_until_there_is_room(void **state)
 {
     struct fixture *f = *state;
     struct tide_agent_options opt = options(f);
@@ -799,11 +826,8 @@ static void a_full_disk_refuses_a_prompt_and_holds_a_run_until_there_is_room(voi
     write_file(f->script, ONE_CALL);
     a = new_agent(s, &opt);
     failing = 1;
-    GIVES(TIDE_FULL, tide_agent_run(a, "refused", NULL, &err));
-    failing = 0;
-    assert_int_equal(count_kind(s, "message.user"), 0);
     OK(tide_agent_run(a, "go", NULL, &err));
-    assert_int_equal(f->asked, 1);
+    assert_int_equal(f->asked, 2);
     assert_int_equal(happened(f), 1);
     assert_int_equal(count_kind(s, "message.user"), 1);
     assert_int_equal(count_kind(s, "tool.started"), 1);
@@ -838,7 +862,8 @@ int main(void)
         T(an_edit_that_did_nothing_is_not_taken_for_done),
         T(what_a_rollback_keeps_answers_from_the_log_and_else_happens_again),
         T(a_fork_does_not_repeat_what_was_under_way_where_it_branches_off),
-        T(a_full_disk_refuses_a_prompt_and_holds_a_run_until_there_is_room),
+        T(a_prompt_that_a_full_disk_holds_is_not_there_when_it_was_given_up),
+        T(a_full_disk_holds_a_prompt_and_a_run_until_there_is_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

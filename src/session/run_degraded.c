@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A run that was told to continue keeps what touches nothing outside in a bounded buffer while the store cannot be written,
+ * each event flagged; the buffer goes to the store first, in order, as soon as it can. If another took the lease by then, it is
+ * written to a file of its own and named: nothing of it is passed off as stored. It is the same for what is appended and for
+ * what was queued, and so for programs, agents and graphs.
+ */
+#include "session/run.h"
+
+#define BACKLOG_BYTES (8 * 1024 * 1024) /* a fuller one holds the run, as if it had not been told to continue */
+#define BACKLOG_EVENTS 10000
+#define AGAIN_MS 2000 /* between tries to get rid of it */
+
+int tide_run_is_degraded(const tide_run *r)
+{
+    return r->backlog.n > 0;
+}
+
+static void clear(struct backlog *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        free((char *)b->events[i].kind);
+        free((char *)b->events[i].body);
+    }
+    b->n = b->bytes = 0;
+    b->doubt = false;
+}
+
+void degraded_done(struct tide_run *r)
+{
+    clear(&r->backlog);
+    free(r->backlog.events);
+}
+
+/* ---- into memory ------------------------------------------------------------------------------------------------- */
+
+bool degraded_may_take(const struct tide_run *r, const struct draft *d)
+{
+    size_t bytes = r->backlog.bytes;
+
+    if (!(r->flags & TIDE_RUN_CONTINUE))
+        return false;
+    for (size_t i = 0; i < d->n; i++) {
+        bytes += d->events[i].body_len + EVENT_OVERHEAD;
+        if (d->events[i].body_len + EVENT_OVERHEAD > r->s->store->max_record_bytes)
+            return false; /* it would never be taken, and hold all behind it */
+    }
+    return !r->backlog.doubt && bytes <= BACKLOG_BYTES && r->backlog.n + d->n <= BACKLOG_EVENTS;
+}
+
+static void add(struct tide_run *r, const struct draft *d)
+{
+    struct backlog *b = &r->backlog;
+
+    for (size_t i = 0; i < d->n; i++) {
+        const struct tide_new_event *ev = &d->events[i];
+        struct buf body = BUF_INIT(SIZE_MAX / 4);
+
+        if (b->n == b->cap) {
+            b->cap = b->cap ? b->cap * 2 : 64;
+            b->events = mem_grow(b->events, b->cap * sizeof *b->events);
+        }
+        buf_add_str(&body, STR("{\"durability\":\"degraded\""));
+        if (ev->body_len > 2)
+            buf_add_char(&body, ',');
+        buf_add(&body, ev->body + 1, ev->body_len - 1);
+        b->bytes += body.len + EVENT_OVERHEAD;
+        b->events[b->n].kind = mem_dup(str_from(ev->kind));
+        b->events[b->n].body_len = body.len;
+        b->events[b->n++].body = buf_take(&body);
+    }
+}
+
+enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const struct tide_err *why,
+                             struct tide_err *err)
+{
+    const struct patience *p = &r->s->patience;
+
+    if (!r->backlog.n && p->told && p->told(p->arg, why, 0))
+        return tide_err_copy(err, why);
+    r->backlog.tried_ms = env_now_ms(r->s->store->env);
+    add(r, d);
+    return TIDE_OK;
+}
+
+/* ---- out of memory ----------------------------------------------------------------------------------------------- */
+
+/* Beside the file of the store, or in its directory. */
+static void aside_name(const struct tide_run *r, struct buf *name)
+{
+    const struct store *store = r->s->store;
+    const char *url = store->url, *scheme = store->ops->scheme;
+    bool in_dir = strcmp(scheme, "files") == 0;
+    size_t n = strlen(scheme);
+
+    url += strncmp(url, scheme, n) == 0 && url[n] == ':' ? n + 1 : 0;
+    buf_addf(name, "%s%caside-%s-%s.jsonl", url, in_dir ? '/' : '-', r->s->head.id, r->id);
+}
+
+/* The store is another's by now: what was not stored is kept in a file of its own, one event a line. */
+static enum tide_code keep_aside(struct tide_run *r, struct tide_err *err)
+{
+    struct env *env = r->s->store->env;
+    struct buf name = BUF_INIT(2048), text = BUF_INIT(SIZE_MAX / 4);
+    struct env_file *file = NULL;
+    struct tide_err why = {TIDE_OK, ""};
+    enum tide_code code;
+
+    aside_name(r, &name);
+    for (size_t i = 0; i < r->backlog.n; i++) {
+        const struct tide_new_event *ev = &r->backlog.events[i];
+
+        buf_addf(&text, "{\"kind\":\"%s\",", ev->kind);
+        buf_add(&text, ev->body + 1, ev->body_len - 1);
+        buf_add_char(&text, '\n');
+    }
+    code = env->ops->open(env, buf_cstr(&name), ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &file, &why);
+    if (!code) {
+        code = env->ops->pwrite(file, text.ptr, text.len, 0, &why);
+        code = code ? code : env->ops->sync(file, &why);
+        env->ops->close(file);
+    }
+    tide_fail(err, TIDE_FENCED,
+              code ? "%s; %zu events that were not stored are lost, they could not be kept aside: %s"
+                   : "%s; %zu events that were not stored are kept in '%s'",
+              err->msg, r->backlog.n, code ? why.msg : buf_cstr(&name));
+    buf_done(&name);
+    buf_done(&text);
+    clear(&r->backlog);
+    return TIDE_FENCED;
+}
+
+/* The marks of what was in the buffer say where their events are now. */
+static enum tide_code reread_marks(struct tide_run *r, struct tide_err *err)
+{
+    struct chain anew = {0};
+    enum tide_code code = session_sync(r->s, err);
+
+    code = code ? code : chain_load(r->s, &anew, err);
+    if (code) {
+        chain_done(&anew);
+        return code;
+    }
+    chain_done(&r->done);
+    r->done = anew;
+    r->unsure = false;
+    return TIDE_OK;
+}
+
+enum tide_code run_sure(struct tide_run *r, struct tide_err *err)
+{
+    enum tide_code code = run_usable(r, err);
+
+    code = code ? code : run_flush(r, err);
+    return code || !r->unsure || r->backlog.n ? code : reread_marks(r, err);
+}
+
+static void forget(struct tide_run *r)
+{
+    const struct patience *p = &r->s->patience;
+
+    clear(&r->backlog);
+    map_done(&r->overlay, free);
+    memset(&r->overlay, 0, sizeof r->overlay);
+    if (p->told)
+        (void)p->told(p->arg, NULL, 0);
+}
+
+enum tide_code degraded_flush(struct tide_run *r, bool held, struct tide_err *err)
+{
+    struct backlog *b = &r->backlog;
+    struct trying t = {.flags = TIDE_APPEND_ANY,
+                       .events = b->events,
+                       .n = b->n,
+                       .before = b->doubt ? b->before : tide_session_last_seq(r->s),
+                       .unknown = b->doubt};
+    enum tide_code code;
+
+    if (!b->n)
+        return TIDE_OK;
+    b->tried_ms = env_now_ms(r->s->store->env);
+    code = held ? TIDE_UNKNOWN : run_try(r, &t, err);
+    if (held || t.unknown) /* what may be there must not be written twice: then it is waited for */
+        code = run_try_held(r, &t, err);
+    if (code == TIDE_FENCED || code == TIDE_HELD)
+        return keep_aside(r, err);
+    if (code) {
+        b->doubt = t.unknown;
+        b->before = t.before;
+        return code;
+    }
+    forget(r);
+    r->unsure = true;
+    return reread_marks(r, err);
+}
+
+enum tide_code run_settle(struct tide_run *r, struct tide_err *err)
+{
+    return degraded_flush(r, true, err);
+}
+
+enum tide_code degraded_append(struct tide_run *r, struct trying *t, const struct draft *d, struct tide_err *err)
+{
+    int64_t since = env_now_ms(r->s->store->env) - r->backlog.tried_ms;
+    struct tide_err why = {TIDE_OK, ""};
+    enum tide_code code;
+
+    if (r->backlog.n && since >= 0 && since < AGAIN_MS) {
+        add(r, d);
+        return TIDE_OK;
+    }
+    code = degraded_flush(r, false, &why);
+    if (code && r->backlog.doubt)
+        return tide_err_copy(err, &why);
+    t->before = tide_session_last_seq(r->s);
+    code = code ? code : run_try(r, t, &why);
+    if (t->unknown)
+        return run_try_held(r, t, err);
+    if (!code || !session_is_trouble(code))
+        return code ? tide_err_copy(err, &why) : TIDE_OK;
+    return degraded_take(r, d, &why, err);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Trouble of the store that passes ends no run: every kind of trouble, once and for a minute, at every operation of the
+ * disk from the start of the run to its end, under every kind of run. Each goes on by itself and comes to the same end as the
+ * one that met none: the same events, nothing done twice. The disk is simulated; what is done outside is counted outside.
+ */
+#include "env/sim.h"
+#include "graphs.h"
+#include "sim/sim_store.h"
+
+enum { LASTS_MS = 60000, /* longer than a lease */ PLACES_MAX = 4000 };
+
+struct bench {
+    struct sim *sim;
+    struct sim_proc *proc;
+    tide_store *store;
+    tide_session *s;
+    char dir[256], chat[300], graph[300], ledger[300];
+    /* of the trouble */
+    int64_t fired_ms; /* 0: not yet */
+    bool lasts;
+    enum tide_code refuse; /* not 0: the commits from `refuse_at` on give this, until it is over */
+    int64_t commits, refuse_at;
+    bool fired;
+    /* what happened */
+    int deeds, notices_held, notices_over;
+    struct tide_err err;
+};
+
+static struct bench *at_work; /* for the store's slots, which have no argument */
+static const struct store_ops *plain_ops;
+
+/* ---- trouble ---- */
+
+static int64_t now_ms(struct bench *b)
+{
+    struct env *env = sim_proc_env(b->proc);
+
+    return env_now_ms(env);
+}
+
+static bool is_over(struct bench *b)
+{
+    if (!b->fired_ms)
+        b->fired_ms = now_ms(b);
+    return !b->lasts || now_ms(b) - b->fired_ms >= LASTS_MS;
+}
+
+/* While it sleeps: after a minute all is well again. */
+static void on_pause(void *arg, struct sim_proc *p)
+{
+    struct bench *b = arg;
+
+    (void)p;
+    if (sim_fault_fired(b->sim) && is_over(b)) {
+        b->fired = true;
+        sim_fault_at(b->sim, SIM_NO_FAULT, 1, false);
+    }
+}
+
+static void refusing_commit(struct store *store, struct batch *list)
+{
+    struct bench *b = at_work;
+
+    if (!b->refuse || ++b->commits < b->refuse_at || (b->fired && is_over(b))) {
+        plain_ops->commit(store, list);
+        return;
+    }
+    b->fired = true;
+    (void)is_over(b);
+    for (struct batch *l = list; l; l = l->next)
+        l->code = tide_fail(&l->err, b->refuse, "the store was told to refuse");
+}
+
+static const struct trouble {
+    const char *name;
+    enum sim_fault fault;
+    enum tide_code refuse;
+} troubles[] = {
+    {"an I/O error", SIM_EIO, TIDE_OK},
+    {"a full disk", SIM_ENOSPC, TIDE_OK},
+    {"a short write", SIM_SHORT_WRITE, TIDE_OK},
+    {"a failed sync", SIM_SYNC_FAILS, TIDE_OK},
+    {"a failed read", SIM_READ_FAILS, TIDE_OK},
+    {"a writer that was stopped", SIM_NO_FAULT, TIDE_BUSY},
+    {"a disk that became read-only", SIM_NO_FAULT, TIDE_READ_ONLY},
+};
+enum { TROUBLES = sizeof troubles / sizeof troubles[0] };
+
+/* ---- the kinds of runs ---- */
+
+static void hear_text(struct bench *b, const char *text)
+{
+    b->notices_held += strstr(text, "held until") != NULL;
+    b->notices_over += strstr(text, "can be written again") != NULL;
+}
+
+static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
+{
+    struct bench *b = arg;
+
+    b->notices_held += why && !waited_ms;
+    b->notices_over += !why;
+    return 0;
+}
+
+static enum tide_code do_it(void *arg, const char *key, struct tide_text *ret, struct tide_err *err)
+{
+    (void)key;
+    (void)err;
+    ((struct bench *)arg)->deeds++;
+    ret->ptr = strdup("\"done\"");
+    ret->len = 6;
+    return TIDE_OK;
+}
+
+static enum tide_code step(struct bench *b, tide_run *r, const char *name, const char *effect)
+{
+    const struct tide_step_spec spec = {.name = name, .effect = effect};
+    struct tide_text result = {NULL, 0};
+    enum tide_code code = tide_step(r, &spec, do_it, b, &result, &b->err);
+
+    tide_text_done(&result);
+    return code;
+}
+
+static enum tide_code run_program(struct bench *b)
+{
+    const struct tide_run_options opt = {.trouble = on_trouble, .trouble_arg = b, .input = "\"yes\""};
+    const struct tide_wait_options wait = {.name = "go", .kind = "approval", .question = "go?"};
+    char token[TIDE_TOKEN_SIZE], id[TIDE_ID_SIZE];
+    struct tide_text text = {NULL, 0};
+    tide_run *r = NULL;
+    enum tide_code code =
+        tide_run_start(b->s, &(struct tide_run_options){.trouble = on_trouble, .trouble_arg = b}, &r, &b->err);
+
+    code = code ? code : step(b, r, "think", "pure");
+    code = code ? code : step(b, r, "pay", "once");
+    code = code ? code : tide_run_set(r, "k", "1", &b->err);
+    code = code ? code : tide_run_checkpoint(r, NULL, NULL, id, &b->err);
+    if (!code && (code = tide_wait(r, &wait, &text, token, &b->err)) == TIDE_WAITING) {
+        tide_run_close(r);
+        r = NULL;
+        code = tide_run_resume(b->s, &opt, NULL, &r, &b->err);
+        code = code ? code : step(b, r, "think", "pure"); /* done before: answered from the log */
+        code = code ? code : step(b, r, "pay", "once");
+        code = code ? code : tide_wait(r, &wait, &text, token, &b->err);
+    }
+    tide_text_done(&text);
+    code = code ? code : step(b, r, "ship", "idempotent");
+    code = code ? code : tide_run_end(r, &(struct tide_run_result){.outcome = "completed"}, &b->err);
+    tide_run_close(r);
+    return code;
+}
+
+static void hear_agent(void *arg, const struct tide_agent_event *e)
+{
+    if (e->what == TIDE_AGENT_NOTICE)
+        hear_text(arg, e->text);
+}
+
+static enum tide_decision allow(void *arg, const struct tide_approval *ask)
+{
+    (void)arg;
+    (void)ask;
+    return TIDE_DECIDE_ALLOW;
+}
+
+static enum tide_code use_tool(void *arg, const char *args, const char *key, struct tide_text *ret,
+                               struct tide_err *err)
+{
+    (void)args;
+    return do_it(arg, key, ret, err);
+}
+
+static enum tide_code run_chat(struct bench *b)
+{
+    const struct tide_agent_options opt = {.provider = "script",
+                                           .script = b->chat,
+                                           .working_dir = b->dir,
+                                           .retry_base_delay_ms = 10,
+                                           .approve = allow,
+                                           .event = hear_agent,
+                                           .arg = b};
+    const struct tide_tool pay = {.name = "pay", .description = "p", .effect = "once", .fn = use_tool, .arg = b},
+                           ask = {.name = "ship",
+                                  .description = "s",
+                                  .effect = "idempotent",
+                                  .permission = "ask",
+                                  .fn = use_tool,
+                                  .arg = b};
+    tide_agent *a = NULL;
+    enum tide_code code = tide_agent_new(b->s, &opt, &a, &b->err);
+
+    code = code ? code : tide_agent_add_tool(a, &pay, &b->err);
+    code = code ? code : tide_agent_add_tool(a, &ask, &b->err);
+    code = code ? code : tide_agent_run(a, "first", NULL, &b->err);
+    code = code ? code : tide_agent_run(a, "second", NULL, &b->err);
+    tide_agent_free(a);
+    return code;
+}
+
+static void hear_graph(void *arg, const struct tide_graph_event *e)
+{
+    if (e->what == TIDE_GRAPH_NOTICE)
+        hear_text(arg, e->text);
+}
+
+static enum tide_code do_node(void *arg, const struct tide_node_call *call, struct tide_text *ret, struct tide_err *err)
+{
+    char text[64];
+
+    (void)err;
+    ((struct bench *)arg)->deeds++;
+    snprintf(text, sizeof text, "{\"%s\":1}", call->node);
+    ret->ptr = strdup(text);
+    ret->len = strlen(text);
+    return TIDE_OK;
+}
+
+static enum tide_code execute(struct bench *b, const char *json)
+{
+    const struct tide_agent_options agent = {
+        .provider = "script", .script = b->graph, .working_dir = b->dir, .retry_base_delay_ms = 10};
+    const struct tide_graph_options opt = {.agent = &agent, .event = hear_graph, .arg = b};
+    struct tide_graph_result result = {0};
+    tide_graph *g = NULL;
+    enum tide_code code;
+
+    OK(tide_graph_parse(json, strlen(json), NULL, NULL, NULL, &g, &err));
+    OK(tide_graph_add_callback(g, "work", do_node, b, &err));
+    code = tide_graph_execute(b->s, g, &opt, &result, &b->err);
+    tide_text_done(&result.memory);
+    tide_graph_free(g);
+    return code;
+}
+
+#define NODE(id, effect)                                                                                               \
+    "{\"id\":\"" id "\",\"type\":\"function\",\"callback\":\"work\",\"effect\":\"" effect "\",\"outputs\":[\"" id "\"]}"
+#define EDGE(from, to) "{\"from\":\"" from "\",\"to\":\"" to "\"}"
+#define PLAIN(config)                                                                                                  \
+    "{\"tidemark_graph\":1,\"id\":\"g\",\"entry\":\"a\"" config                                                        \
+    ",\"nodes\":[" NODE("a", "pure") "," NODE("b", "once") "," NODE("c", "idempotent") "," NODE(                       \
+        "d", "pure") "],"                                                                                              \
+                     "\"edges\":[" EDGE("a", "b") "," EDGE("a", "c") "," EDGE("b", "d") "," EDGE("c", "d") "]}"
+
+static enum tide_code run_graph(struct bench *b)
+{
+    return execute(b, PLAIN(""));
+}
+
+static enum tide_code run_strict_graph(struct bench *b)
+{
+    return execute(b, PLAIN(",\"checkpoints\":{\"async_checkpoint\":false}"));
+}
+
+static enum tide_code run_graph_with_agent(struct bench *b)
+{
+    return execute(
+        b, "{\"tidemark_graph\":1,\"id\":\"g\",\"entry\":\"a\",\"nodes\":[" NODE(
+               "a", "once") ",{\"id\":\"write\",\"type\":\"event_loop\",\"prompt\":\"write\",\"outputs\":[\"title\"]},"
+                            "{\"id\":\"check\",\"type\":\"event_loop\",\"prompt\":\"check\",\"outputs\":[\"fine\"]}],"
+                            "\"edges\":[" EDGE("a", "write") "," EDGE("write", "check") "]}");
+}
+
+static const struct kind_of_run {
+    const char *name;
+    enum tide_code (*run)(struct bench *);
+    int deeds;
+} kinds[] = {
+    {"a program", run_program, 3},
+    {"a chat", run_chat, 2},
+    {"a graph", run_graph, 4},
+    {"a graph that waits for each checkpoint", run_strict_graph, 4},
+    {"a graph with agent nodes", run_graph_with_agent, 1},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+static const char chat_script[] =
+    "{\"turns\":[{\"text\":\"I pay.\",\"calls\":[{\"name\":\"pay\"}]},"
+    "{\"fail\":[{\"status\":503}],\"text\":\"And ship.\",\"calls\":[{\"name\":\"ship\"}]},{\"text\":\"Done.\"},"
+    "{\"text\":\"Well.\",\"calls\":[{\"name\":\"glob\",\"args\":{\"pattern\":\"none*\"}}]},{\"text\":\"That is all.\"}]}";
+static const char graph_script[] =
+    "{\"nodes\":{\"write\":[{\"calls\":[{\"name\":\"glob\",\"args\":{\"pattern\":\"none*\"}}]},"
+    "{\"text\":\"T.\",\"calls\":[{\"name\":\"set_output\",\"args\":{\"key\":\"title\",\"value\":\"T\"}}]},{\"text\":\"ok\"}],"
+    "\"check\":[{\"text\":\"F.\",\"calls\":[{\"name\":\"set_output\",\"args\":{\"key\":\"fine\",\"value\":true}}]},"
+    "{\"text\":\"ok\"}]}}";
+
+/* ---- one run ---- */
+
+static void put_file(char path[300], const char *dir, const char *name, const char *text)
+{
+    FILE *f;
+
+    snprintf(path, 300, "%s/%s", dir, name);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+struct tale {
+    struct buf kinds; /* of all events, in order */
+    bool status;
+};
+
+static int note_kind(void *arg, const struct tide_event *ev)
+{
+    struct tale *t = arg;
+
+    buf_addf(&t->kinds, "%s ", ev->kind);
+    return 0;
+}
+
+static int note_status(void *arg, const struct tide_session_info *info)
+{
+    struct tale *t = arg;
+
+    t->status = strcmp(info->status, "idle") == 0 && strcmp(info->outcome, "completed") == 0;
+    return 0;
+}
+
+/* What the log has of it when a fresh process looks. */
+static char *tell(struct bench *b)
+{
+    struct tale t = {BUF_INIT(1 << 20), false};
+    tide_store *store = sim_store_open(sim_proc_start(b->sim), 0, NULL);
+    tide_session *s = NULL;
+
+    assert_non_null(store);
+    OK(tide_session_open(store, "s", TIDE_SESSION_READ, &s, &err));
+    OK(tide_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_read(s, 0, 1, 0, note_kind, &t, &err));
+    OK(tide_session_show(s, note_status, &t, &err));
+    tide_session_close(s);
+    tide_store_close(store);
+    if (!t.status)
+        buf_add_str(&t.kinds, STR("NOT COMPLETED"));
+    buf_add_char(&t.kinds, '\0');
+    return buf_take(&t.kinds);
+}
+
+static void open_bench(struct bench *b, const struct sim_image *image)
+{
+    static struct store_ops ops;
+
+    b->sim = sim_new_from(2, image); /* another seed than that of the image: or their processes would have one name */
+    b->proc = sim_proc_start(b->sim);
+    b->store = sim_store_open(b->proc, 0, &b->err);
+    assert_non_null(b->store);
+    plain_ops = store_of(b->store)->ops;
+    ops = *plain_ops;
+    ops.commit = refusing_commit;
+    store_of(b->store)->ops = &ops;
+    at_work = b;
+    OK(tide_session_open(b->store, "s", TIDE_SESSION_APPEND, &b->s, &err));
+    b->fired_ms = b->commits = b->deeds = b->notices_held = b->notices_over = 0;
+    b->fired = b->lasts = false;
+    b->refuse = TIDE_OK;
+    b->err = (struct tide_err){TIDE_OK, ""};
+}
+
+static void close_bench(struct bench *b)
+{
+    sim_on_pause(b->sim, NULL, NULL);
+    sim_fault_at(b->sim, SIM_NO_FAULT, 1, false);
+    tide_session_close(b->s);
+    tide_store_close(b->store);
+}
+
+/* False: it had no such place any more. */
+static bool meets(struct bench *b, const struct sim_image *image, const struct kind_of_run *k, const struct trouble *t,
+                  bool lasts, int place, const char *want)
+{
+    enum tide_code code;
+    bool met;
+    char *got;
+
+    open_bench(b, image);
+    b->lasts = lasts;
+    b->refuse = t->refuse;
+    b->refuse_at = place;
+    sim_on_pause(b->sim, on_pause, b);
+    if (t->fault)
+        sim_fault_at(b->sim, t->fault, (uint64_t)place, lasts);
+    code = k->run(b);
+    met = b->fired || sim_fault_fired(b->sim);
+    close_bench(b);
+    got = tell(b);
+    if (code || strcmp(got, want) != 0 || b->deeds != k->deeds)
+        fail_msg("%s, %s%s, place %d: %s %s, %d deeds\n%s\nnot\n%s", k->name, t->name, lasts ? " for a minute" : "",
+                 place, tide_code_name(code), b->err.msg, b->deeds, got, want);
+    free(got);
+    sim_free(b->sim);
+    return met;
+}
+
+/* A disk with an empty session, and what a run of this kind leaves without trouble. */
+static struct sim_image *prepare(struct bench *b)
+{
+    struct sim *sim = sim_new(1);
+    tide_store *store = sim_store_open(sim_proc_start(sim), 0, NULL);
+    struct sim_image *image;
+
+    assert_non_null(store);
+    OK(tide_session_create(store, "s", NULL, &b->s, &err));
+    tide_session_close(b->s);
+    tide_store_close(store);
+    sim_store_trim(sim);
+    image = sim_image_take(sim);
+    sim_free(sim);
+    return image;
+}
+
+static char *golden(struct bench *b, const struct sim_image *image, const struct kind_of_run *k)
+{
+    enum tide_code code;
+    char *want;
+
+    open_bench(b, image);
+    code = k->run(b);
+    expect_code(TIDE_OK, code, &b->err, k->name, __FILE__, __LINE__);
+    assert_int_equal(b->deeds, k->deeds);
+    close_bench(b);
+    want = tell(b);
+    assert_null(strstr(want, "NOT COMPLETED"));
+    sim_free(b->sim);
+    return want;
+}
+
+static void every_trouble_at_every_place_under_every_kind_of_run_passes(void **state)
+{
+    struct bench b = {0};
+    struct sim_image *image;
+    int tried = 0;
+
+    (void)state;
+    dir_make(b.dir);
+    put_file(b.chat, b.dir, "chat.json", chat_script);
+    put_file(b.graph, b.dir, "graph.json", graph_script);
+    image = prepare(&b);
+    for (size_t k = 0; k < KINDS; k++) {
+        char *want = golden(&b, image, &kinds[k]);
+
+        for (size_t t = 0; t < TROUBLES; t++)
+            for (int lasts = 0; lasts < 2; lasts++) {
+                int place = 1;
+
+                while (meets(&b, image, &kinds[k], &troubles[t], lasts, place, want) && place < PLACES_MAX)
+                    place += SLOW_BUILD ? 7 : 1;
+                tried += place;
+                print_message("# %s, %s%s: %d places\n", kinds[k].name, troubles[t].name, lasts ? " for a minute" : "",
+                              place - 1);
+            }
+        free(want);
+    }
+    print_message("# %d runs\n", tried);
+    sim_image_free(image);
+    dir_remove(b.dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_trouble_at_every_place_under_every_kind_of_run_passes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
