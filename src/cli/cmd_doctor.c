@@ -228,14 +228,15 @@ static void check_open(struct doctor *d)
 
     if (!d->path[0] || lstat(d->path, &st) != 0)
         return;
-    d->has_mark = has_mark(d); /* before it is opened, which may make an empty one */
+    d->has_mark = has_mark(d);
     if (cli_store_open(d->cli, NEED_READ, 0, &d->err))
         doctor_say_error(d);
     else
         doctor_say(d, VERDICT_OK, NULL, "the store opens");
 }
 
-/* Without the mark a log that is lost looks like one that was never written. */
+/* Without the mark a log that is lost looks like one that was never written; a store that opens without one says that it was
+ * closed. */
 static void check_mark(struct doctor *d)
 {
     if (!d->cli->store || d->is_files)
@@ -243,8 +244,8 @@ static void check_mark(struct doctor *d)
     if (d->has_mark)
         doctor_say(d, VERDICT_OK, NULL, "a lost write-ahead log would be noticed");
     else
-        doctor_say(d, VERDICT_WARN, "put it back if you have it, else the next append makes it again",
-                   "%s-mark is missing: a lost write-ahead log would go unnoticed until it is there again", d->path);
+        doctor_say(d, VERDICT_OK, NULL, "the store was closed, and is one file; the next append makes %s-mark again",
+                   d->path);
 }
 
 static const struct check {

@@ -63,12 +63,9 @@ static int64_t query_int(struct conn *c, const char *sql)
 
 static int64_t file_bytes(struct sqlite_store *s, const char *suffix)
 {
-    struct env_stat st = {0};
-    char path[1100];
+    int64_t bytes = 0;
 
-    if (db_path(s, suffix, path, NULL) || s->base.env->ops->stat(s->base.env, path, &st, NULL) || st.kind != ENV_FILE)
-        return 0;
-    return st.size;
+    return side_bytes(s, suffix, &bytes, NULL) || bytes == SIDE_ABSENT ? 0 : bytes;
 }
 
 enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err *err)
@@ -203,6 +200,7 @@ enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
                                " summary_seq = NULL; REINDEX;";
     struct sqlite_store *s = sqlite_of(store);
     enum tide_code code = db_ready(s, err);
+    int64_t pos = 0;
     int rc;
 
     code = code ? code : db_lock(s, err);
@@ -213,7 +211,7 @@ enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
     rc = rc ? rc : for_each_sid(s, "SELECT sid FROM sessions", make_blocks);
     if (rc)
         code = db_fail(s, &s->w, rc, err, "throw the caches away");
-    code = code ? code : mark_begin(s, mark_position(s), err);
+    code = code ? code : mark_begin_still(s, false, &pos, err);
     if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK) {
         code = db_fail(s, &s->w, rc, err, "throw the caches away");
         s->broken = true;
@@ -221,7 +219,7 @@ enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
     if (code) {
         db_run(&s->w, ST_ROLLBACK);
     } else {
-        mark_end(s, mark_position(s));
+        mark_end(s, pos);
     }
     heads_forget(s);
     db_unlock(s);
@@ -237,6 +235,7 @@ enum tide_code sqlite_compact(struct store *store, struct tide_err *err)
     if (code)
         return code;
     code = db_compact(s, err);
+    s->moved = true;
     db_unlock(s);
     return code;
 }

@@ -95,11 +95,9 @@ static int set_up(struct sqlite_store *s, struct conn *c)
 
 static bool wal_is_empty(struct sqlite_store *s)
 {
-    struct env_stat st;
-    char path[1100];
+    int64_t bytes = 0;
 
-    return db_path(s, "-wal", path, NULL) == TIDE_OK &&
-           s->base.env->ops->stat(s->base.env, path, &st, NULL) == TIDE_OK && (st.kind == ENV_ABSENT || st.size == 0);
+    return !side_bytes(s, "-wal", &bytes, NULL) && bytes <= 0;
 }
 
 /* In a directory that cannot be written there is no shared memory for a log; without a log none is needed. */
@@ -131,7 +129,7 @@ static int first_read(struct conn *c)
 
 enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_err *err)
 {
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX; /* path_make() alone creates */
     int rc = sqlite3_open_v2(s->path, &c->db, flags, s->base.env->sqlite_vfs);
     enum tide_code code;
 
@@ -156,15 +154,15 @@ void db_disconnect(struct conn *c)
 
 enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err)
 {
+    enum tide_code code = mark_open(s, true, err);
+
     /* A holder that was stopped may keep it for ever: then whoever waits is told. (Simulated time does not pass.) */
-    return s->mark ? s->base.env->ops->lock(s->mark, s->base.env->threads ? LOCK_MS : -1, err)
-                   : TIDE_OK; /* none: reading in a directory we may not write */
+    return code ? code : s->base.env->ops->lock(s->mark, s->base.env->threads ? LOCK_MS : -1, err);
 }
 
 void db_unlock(struct sqlite_store *s)
 {
-    if (s->mark)
-        s->base.env->ops->unlock(s->mark);
+    s->base.env->ops->unlock(s->mark);
 }
 
 enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err)
@@ -179,18 +177,19 @@ enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err)
 
 /* A reader in the way, perhaps one that was stopped, must not hold up every append: a short wait, then not again before
  * the log has grown by as much once more. */
-void db_checkpoint(struct sqlite_store *s)
+bool db_checkpoint(struct sqlite_store *s)
 {
-    int rc;
+    int rc, in_log = -1, moved = -1;
 
     sqlite3_busy_timeout(s->w.db, CHECKPOINT_WAIT_MS);
-    rc = sqlite3_wal_checkpoint_v2(s->w.db, "main", SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    rc = sqlite3_wal_checkpoint_v2(s->w.db, "main", SQLITE_CHECKPOINT_RESTART, &in_log, &moved);
     sqlite3_busy_timeout(s->w.db, BUSY_MS);
     s->move_at_pages = rc == SQLITE_OK ? WAL_LIMIT_PAGES : s->wal_pages + WAL_LIMIT_PAGES;
     if (rc == SQLITE_OK)
         s->wal_pages = 0;
     else if (rc != SQLITE_BUSY && (rc & 0xff) != SQLITE_FULL)
         s->broken = true; /* what is acknowledged is safe in the log; this connection is not to be trusted */
+    return rc == SQLITE_OK || (rc == SQLITE_BUSY && in_log >= 0 && in_log == moved);
 }
 
 enum tide_code db_reader(struct sqlite_store *s, struct tide_err *err)
@@ -199,7 +198,7 @@ enum tide_code db_reader(struct sqlite_store *s, struct tide_err *err)
     int rc;
 
     pthread_mutex_lock(&s->rmu);
-    if (!s->r.db)
+    if (!s->r.db && (code = path_still_there(s, err)) == TIDE_OK)
         code = db_connect(s, &s->r, err);
     if (!code && (rc = db_run(&s->r, ST_BEGIN)) != SQLITE_OK)
         code = db_fail(s, &s->r, rc, err, "begin reading");
@@ -214,136 +213,15 @@ void db_reader_done(struct sqlite_store *s)
     pthread_mutex_unlock(&s->rmu);
 }
 
-/* A store whose making was cut off: SQLite takes the journal and makes it an empty file again. */
-static bool has_journal(struct sqlite_store *s)
-{
-    struct env_stat st;
-    char path[1100];
-
-    return !db_path(s, "-journal", path, NULL) && !s->base.env->ops->stat(s->base.env, path, &st, NULL) &&
-           st.kind == ENV_FILE && st.size > 0;
-}
-
-/*
- * Somebody else's database must not be touched, not even opened: SQLite would change it. Ours carries its id in the header,
- * or, when it was never finished, has a side file.
- */
-static enum tide_code check_header(struct sqlite_store *s, const unsigned char *header, size_t n, struct tide_err *err)
-{
-    char side[1100];
-    struct env_stat st;
-    enum tide_code code;
-
-    if (has_journal(s))
-        return TIDE_OK;
-    if (n < 100 || memcmp(header, "SQLite format 3", 16) != 0)
-        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is not a Tidemark store: give another path", s->path);
-    if (header[68] == 'T' && header[69] == 'I' && header[70] == 'D' && header[71] == 'E')
-        return TIDE_OK;
-    code = db_path(s, "-mark", side, err);
-    code = code ? code : s->base.env->ops->stat(s->base.env, side, &st, err);
-    if (!code && st.kind == ENV_ABSENT)
-        code = tide_fail(err, TIDE_NOT_A_STORE, "'%s' is an SQLite file, but not a Tidemark store: give another path",
-                         s->path);
-    return code;
-}
-
-/* What stands at the path may be opened by SQLite: nothing, an empty file, or a store. Links are refused. */
-static enum tide_code look_at_path(struct sqlite_store *s, bool create, bool *ret_new, struct tide_err *err)
-{
-    const struct env_ops *ops = s->base.env->ops;
-    struct env_file *f = NULL;
-    struct env_stat st;
-    unsigned char header[100];
-    size_t n = 0;
-    enum tide_code code = ops->stat(s->base.env, s->path, &st, err);
-
-    if (code)
-        return code;
-    *ret_new = st.kind == ENV_ABSENT || (st.kind == ENV_FILE && st.size == 0);
-    if (st.kind == ENV_ABSENT && !create)
-        return tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark exec` or `tidemark sessions new` makes one",
-                         s->path);
-    if (st.kind != ENV_ABSENT && st.kind != ENV_FILE)
-        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is a %s, not a store: give the path of a file", s->path,
-                         st.kind == ENV_DIR    ? "directory"
-                         : st.kind == ENV_LINK ? "symbolic link"
-                                               : "special file");
-    if (*ret_new)
-        return TIDE_OK;
-    code = ops->open(s->base.env, s->path, ENV_READ, &f, err);
-    if (code)
-        return code;
-    code = ops->pread(f, header, sizeof header, 0, &n, err);
-    ops->close(f);
-    return code ? code : check_header(s, header, n, err);
-}
-
-static enum tide_code make_dir(struct sqlite_store *s, struct tide_err *err)
-{
-    char dir[1024];
-    char *slash;
-
-    snprintf(dir, sizeof dir, "%s", s->path);
-    slash = strrchr(dir, '/');
-    if (!slash || slash == dir)
-        return TIDE_OK;
-    *slash = 0;
-    return s->base.env->ops->mkdirs(s->base.env, dir, err);
-}
-
-/*
- * The entry of a new file is durable only when its directory is synced; SQLite does that for its log, not for the file.
- * Must come before the tables are stored: whoever finds them there relies on it.
- */
-enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err)
-{
-    char dir[1024];
-    char *slash;
-
-    snprintf(dir, sizeof dir, "%s", s->path);
-    slash = strrchr(dir, '/');
-    if (!slash)
-        return s->base.env->ops->sync_dir(s->base.env, ".", err);
-    slash[slash == dir] = 0;
-    return s->base.env->ops->sync_dir(s->base.env, dir, err);
-}
-
-/* Ours alone (0600): SQLite would ask the umask, and gives its own files the mode of this one. */
-static enum tide_code make_file(struct sqlite_store *s, struct tide_err *err)
-{
-    struct env_file *f = NULL;
-    enum tide_code code = s->base.env->ops->open(s->base.env, s->path, ENV_WRITE | ENV_CREATE, &f, err);
-
-    if (!code)
-        s->base.env->ops->close(f);
-    return code;
-}
-
-/* The side file; a reader needs no lock, and does without the mark where there is none. */
-static enum tide_code open_mark(struct sqlite_store *s, struct tide_err *err)
-{
-    const struct env_ops *ops = s->base.env->ops;
-    unsigned flags = s->base.read_only ? ENV_READ : ENV_WRITE | ENV_CREATE;
-    char side[1100];
-    enum tide_code code = db_path(s, "-mark", side, err);
-
-    if (code)
-        return code;
-    code = ops->open(s->base.env, side, flags, &s->mark, err);
-    if (code == TIDE_FULL && reserve_release(s))
-        code = ops->open(s->base.env, side, flags, &s->mark, err);
-    return code == TIDE_NOT_FOUND && s->base.read_only ? TIDE_OK : code;
-}
-
 static enum tide_code open_database(struct sqlite_store *s, bool create, struct tide_err *err)
 {
-    enum tide_code code = s->base.read_only ? TIDE_OK : db_lock(s, err);
+    bool lock = s->mark && !s->base.read_only; /* one that is there has one, unless it was closed and copied */
+    enum tide_code code = lock ? db_lock(s, err) : TIDE_OK;
 
     if (code)
         return code;
     code = db_connect(s, &s->w, err);
-    if (!s->base.read_only) /* two that make the same store at once must not meet where SQLite switches to its log */
+    if (lock) /* two that make the same store at once must not meet where SQLite switches to its log */
         db_unlock(s);
     return code ? code : schema_migrate(s, create, err);
 }
@@ -351,14 +229,12 @@ static enum tide_code open_database(struct sqlite_store *s, bool create, struct 
 static enum tide_code open_files(struct sqlite_store *s, bool create, struct tide_err *err)
 {
     bool is_new = false;
-    enum tide_code code = look_at_path(s, create, &is_new, err);
+    enum tide_code code = path_look(s, create, &is_new, err);
 
     if (!code && is_new)
-        code = make_dir(s, err);
-    if (!code && is_new)
-        code = make_file(s, err);
+        code = path_make(s, err);
     if (!code)
-        code = open_mark(s, err);
+        code = mark_open(s, is_new, err);
     if (code)
         return code;
     code = open_database(s, create, err);
@@ -410,22 +286,26 @@ static enum tide_code settle(struct sqlite_store *s, struct tide_err *err)
     bool suspect = false;
     enum tide_code code;
 
-    if (s->base.read_only) /* without the lock: the mark is read first, and the log can only be ahead of it */
-        return mark_check(s, &suspect, err);
+    if (s->base.read_only || !(s->mark || s->accept_loss)) {
+        /* Without the lock: the mark is read first, and the log can only be ahead of it. */
+        code = mark_check(s, &suspect, err);
+        if (code != TIDE_CORRUPT || s->mark || mark_open(s, false, NULL) || !s->mark)
+            return code;
+        return settle(s, err); /* another process has made it meanwhile, and written */
+    }
     code = db_lock(s, err);
     if (code)
         return code;
     code = mark_check(s, &suspect, err);
     if (!code && (suspect || s->broken)) {
+        s->broken = false;
         code = renew_log(s, err);
-        if (!code)
-            mark_end(s, s->last_pos);
+        code = code ? code : mark_settle(s, err);
     }
     db_unlock(s);
-    if (!code) {
-        s->broken = false;
+    s->broken = code != TIDE_OK;
+    if (!code)
         s->base.unsettled = false;
-    }
     return code;
 }
 
@@ -438,11 +318,10 @@ static enum tide_code reopen(struct sqlite_store *s, struct tide_err *err)
     pthread_mutex_lock(&s->rmu);
     db_disconnect(&s->r);
     pthread_mutex_unlock(&s->rmu);
-    code = db_connect(s, &s->w, err);
-    if (!code)
-        code = schema_migrate(s, false, err);
-    if (!code)
-        code = settle(s, err);
+    code = path_still_there(s, err);
+    code = code ? code : db_connect(s, &s->w, err);
+    code = code ? code : schema_migrate(s, false, err);
+    code = code ? code : settle(s, err);
     if (!code && lease_refind(s))
         code = db_fail(s, &s->w, 0, err, "find our own record");
     return code;
@@ -461,10 +340,9 @@ static void sqlite_close_store(struct store *store)
     struct sqlite_store *s = sqlite_of(store);
 
     /* A closed store is one file, for whoever copies it; also the next opening has no log to read. */
-    if (s->w.db && !s->broken && !store->read_only && s->wal_pages &&
-        store->env->ops->lock(s->mark, 0, NULL) == TIDE_OK) {
+    if (s->w.db && !s->broken && s->moved && store->env->ops->lock(s->mark, 0, NULL) == TIDE_OK) {
         sqlite3_busy_timeout(s->w.db, 0);
-        (void)!db_compact(s, NULL);
+        mark_close(s);
         db_unlock(s);
     }
     heads_forget(s);
@@ -472,6 +350,7 @@ static void sqlite_close_store(struct store *store)
     db_disconnect(&s->r);
     free(s->pending.events);
     free(s->pending.heads);
+    buf_done(&s->notice);
     if (s->mark)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
@@ -479,6 +358,16 @@ static void sqlite_close_store(struct store *store)
     sodium_memzero(&store->key, sizeof store->key);
     sodium_memzero(s->row_key, sizeof s->row_key);
     free(s);
+}
+
+static void sqlite_notices(struct store *store, struct buf *out)
+{
+    struct sqlite_store *s = sqlite_of(store);
+
+    pthread_mutex_lock(&s->rmu);
+    buf_add_str(out, buf_view(&s->notice));
+    buf_clear(&s->notice);
+    pthread_mutex_unlock(&s->rmu);
 }
 
 static const struct store_ops ops = {
@@ -501,6 +390,7 @@ static const struct store_ops ops = {
     .rebuild = sqlite_rebuild,
     .compact = sqlite_compact,
     .change = sqlite_change,
+    .notices = sqlite_notices,
 };
 
 static void make_row_key(struct sqlite_store *s)
@@ -532,6 +422,7 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     s->base.max_record_bytes = opt->max_record_bytes ? opt->max_record_bytes : TIDE_MAX_RECORD_BYTES;
     s->base.lease_ms = opt->lease_ms ? opt->lease_ms : 30000;
     s->base.read_only = opt->flags & TIDE_OPEN_READ_ONLY;
+    s->notice = (struct buf)BUF_INIT(4096);
     s->accept_loss = opt->flags & TIDE_OPEN_ACCEPT_LOSS;
     if (opt->key) {
         memcpy(s->base.key.bytes, opt->key, opt->key_len);

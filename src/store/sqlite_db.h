@@ -10,7 +10,7 @@
 #include "store/orphan.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
-#define SQLITE_SCHEMA_VERSION 4
+#define SQLITE_SCHEMA_VERSION 5
 #define FEW_EVENTS 16                     /* for which there is room at first in what is remembered of a session */
 #define BLOCK_EVENTS 256                  /* events whose positions one row of `blocks` holds */
 #define MARKS_SIZE (2 * BLOCK_EVENTS / 8) /* of the bitmaps in such a row, see marks_note() */
@@ -71,6 +71,8 @@ enum stmt_id {
     ST_BLOB_GET,
     ST_META_GET,
     ST_META_PUT,
+    ST_META_OPENED,
+    ST_META_OPEN,
     ST_COUNT
 };
 
@@ -122,15 +124,25 @@ struct sqlite_store {
     struct conn w;         /* used by whoever is in commit() or maintain() */
     struct conn r;         /* used under rmu */
     pthread_mutex_t rmu;
-    bool broken; /* a sync failed: reopen before anything is written */
+    bool mark_fresh; /* nothing of it is on disk yet */
+    bool broken;     /* a sync failed: reopen before anything is written */
     bool accept_loss;
     unsigned char row_key[SHORT_KEY_SIZE]; /* of the checks of rows */
+    struct buf notice;                     /* said once, under rmu */
 
     /* The writer's. */
     struct pending pending; /* rows of the transaction under way */
     struct map heads;       /* session id -> struct whead */
     int64_t data_version, last_pos;
     bool cache_valid;
+    enum sqlite_open {
+        OPEN_UNKNOWN, /* what the file says of its closing */
+        OPEN_IN_FILE, /* that it is open; the log has that word still */
+        OPEN_KNOWN,   /* nothing, and so does the log */
+    } open,
+        open_next;
+    bool opening;         /* the log says so, and perhaps not the file */
+    bool moved;           /* something was committed or moved: closing says so */
     _Atomic int64_t boot; /* our row of `boots`; 0 before the first lease */
     struct env_proc self;
     int64_t beat_due_ms;
@@ -157,18 +169,40 @@ enum tide_code db_reader(struct sqlite_store *s, struct tide_err *err)
     MUST_CHECK; /* takes rmu, begins a read transaction */
 void db_reader_done(struct sqlite_store *s);
 enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* checkpoint TRUNCATE; lock held */
-void db_checkpoint(struct sqlite_store *s); /* checkpoint RESTART; lock held; trouble can wait */
+bool db_checkpoint(
+    struct sqlite_store *s); /* checkpoint RESTART; lock held; trouble can wait; true: all is in the file */
 enum tide_code db_ready(struct sqlite_store *s, struct tide_err *err)
     MUST_CHECK; /* reopens after a failure; the writer calls it */
-enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 enum tide_code db_path(struct sqlite_store *s, const char *suffix, char out[1100], struct tide_err *err) MUST_CHECK;
 
+/* sqlite_path.c: what stands at the path. */
+#define SIDE_ABSENT (-1)
+enum tide_code side_bytes(struct sqlite_store *s, const char *suffix, int64_t *ret_bytes, struct tide_err *err)
+    MUST_CHECK; /* of the file beside the store; or SIDE_ABSENT */
+/* SQLite may open it: nothing (*ret_new), an empty file (the same), or a store. Links are refused, and rests of one. */
+enum tide_code path_look(struct sqlite_store *s, bool create, bool *ret_new, struct tide_err *err) MUST_CHECK;
+enum tide_code path_make(struct sqlite_store *s, struct tide_err *err)
+    MUST_CHECK; /* an empty file, and its directory */
+enum tide_code path_still_there(struct sqlite_store *s, struct tide_err *err)
+    MUST_CHECK; /* before it is opened again */
+enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
+
 /* sqlite_mark.c: the side file. */
+/* Opens it, and makes it when told to; a store that is closed may be without one until something is written. */
+enum tide_code mark_open(struct sqlite_store *s, bool create, struct tide_err *err) MUST_CHECK;
+bool mark_missing(struct sqlite_store *s); /* or nothing is in it */
 enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide_err *err) MUST_CHECK;
-int64_t mark_position(struct sqlite_store *s); /* what it says now */
-enum tide_code mark_begin(struct sqlite_store *s, int64_t pos, struct tide_err *err)
-    MUST_CHECK;                                     /* before every COMMIT */
-void mark_end(struct sqlite_store *s, int64_t pos); /* after it succeeded */
+/*
+ * In every transaction, last before COMMIT. The second, where no position is used, keeps the one that it has; `made`: the store
+ * is being made, and nothing that may be in the mark means anything.
+ */
+enum tide_code mark_begin(struct sqlite_store *s, int64_t pos, struct tide_err *err) MUST_CHECK;
+enum tide_code mark_begin_still(struct sqlite_store *s, bool made, int64_t *ret_pos, struct tide_err *err) MUST_CHECK;
+/* After it succeeded, before anyone is told; `broken` then: it is there, and the file does not say that the store is open. */
+void mark_end(struct sqlite_store *s, int64_t pos);
+void mark_back(struct sqlite_store *s, int64_t pos); /* nothing was stored, and nothing is in doubt */
+enum tide_code mark_settle(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* the log was written anew */
+void mark_close(struct sqlite_store *s); /* the store is one file then; lock held */
 void reserve_make(struct sqlite_store *s);
 bool reserve_release(struct sqlite_store *s);
 
@@ -178,6 +212,7 @@ enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_e
 /* sqlite_upgrade.c: what SQL alone cannot change; inside the transaction. An SQLite code. */
 int upgrade_live(struct sqlite_store *s);
 int upgrade_marks(struct sqlite_store *s);
+int upgrade_boots(struct sqlite_store *s);
 /* For each sid that a query gives; they are gathered first. */
 int for_each_sid(struct sqlite_store *s, const char *sql, int (*fn)(struct sqlite_store *s, int64_t sid));
 

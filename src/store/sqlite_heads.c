@@ -21,6 +21,7 @@ void heads_forget(struct sqlite_store *s)
     map_done(&s->heads, whead_free);
     memset(&s->heads, 0, sizeof s->heads);
     s->cache_valid = false;
+    s->open = OPEN_UNKNOWN;
 }
 
 struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc)

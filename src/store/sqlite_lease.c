@@ -90,20 +90,22 @@ int lease_refind(struct sqlite_store *s)
 
 int lease_beat(struct sqlite_store *s)
 {
-    int64_t now = env_now_ms(s->base.env);
+    int64_t now = env_now_ms(s->base.env), pos = 0;
     struct tide_err err;
+    bool swept;
     int rc = db_run(&s->w, ST_BEGIN_WRITE);
 
     if (rc)
         return rc == SQLITE_BUSY || (rc & 0xff) == SQLITE_FULL ? SQLITE_OK : rc; /* the next one may get through */
     rc = beat_row(s, now);
-    rc = rc ? rc : mark_begin(s, mark_position(s), &err) ? SQLITE_FULL : db_run(&s->w, ST_COMMIT);
+    swept = !rc && sqlite3_changes(s->w.db) == 0;
+    rc = rc ? rc : mark_begin_still(s, false, &pos, &err) ? SQLITE_FULL : db_run(&s->w, ST_COMMIT);
     if (rc) {
         db_run(&s->w, ST_ROLLBACK);
         return (rc & 0xff) == SQLITE_FULL ? SQLITE_OK : rc;
     }
-    mark_end(s, mark_position(s));
-    if (sqlite3_changes(s->w.db) == 0)
+    mark_end(s, pos);
+    if (swept)
         s->boot = 0; /* swept meanwhile: the next lease needs a new one */
     s->beat_due_ms = now + s->base.lease_ms / 3;
     return SQLITE_OK;

@@ -2,7 +2,8 @@
 /*
  * The tables, in numbered migrations. An older file is brought up in one transaction; a newer one is refused. Version 1
  * holds the truth and its caches, version 2 the views for people, version 3 those who wait among the live, version 4 the marks of
- * checkpoints in `blocks` (sqlite_upgrade.c). Each step may run again on a file that has it.
+ * checkpoints in `blocks`, version 5 how long leases are (sqlite_upgrade.c), and the word of its closing (sqlite_mark.c). Each
+ * step may run again on a file that has it.
  */
 #include "store/sqlite_db.h"
 
@@ -101,7 +102,8 @@ static const char views[] =
 static const struct {
     const char *sql;
     int (*then)(struct sqlite_store *s);
-} migrations[SQLITE_SCHEMA_VERSION] = {{tables, NULL}, {"", NULL}, {"", upgrade_live}, {views, upgrade_marks}};
+} migrations[SQLITE_SCHEMA_VERSION] = {
+    {tables, NULL}, {"", NULL}, {"", upgrade_live}, {"", upgrade_marks}, {views, upgrade_boots}};
 
 /* One number; *rc keeps the first failure. */
 static int64_t pragma_int(struct sqlite_store *s, const char *sql, int *rc)
@@ -198,7 +200,7 @@ static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_emp
     return TIDE_OK;
 }
 
-static enum tide_code upgrade(struct sqlite_store *s, bool create, struct tide_err *err)
+static enum tide_code upgrade(struct sqlite_store *s, bool create, bool *ret_made, struct tide_err *err)
 {
     bool empty = false;
     int64_t version = 0;
@@ -207,6 +209,12 @@ static enum tide_code upgrade(struct sqlite_store *s, bool create, struct tide_e
 
     if (code)
         return code;
+    *ret_made = empty;
+    if (!empty && mark_missing(s))
+        buf_addf(&s->notice,
+                 "%s-mark was missing; a store of version %lld does not say whether it was closed, so it is taken "
+                 "as it is\n",
+                 s->path, (long long)version);
     rc = apply(s, version);
     return rc ? db_fail(s, &s->w, rc, err, "bring the store's tables up to date") : check_key(s, empty, err);
 }
@@ -215,19 +223,21 @@ static enum tide_code upgrade(struct sqlite_store *s, bool create, struct tide_e
 static enum tide_code upgrade_locked(struct sqlite_store *s, bool create, struct tide_err *err)
 {
     enum tide_code code;
+    int64_t pos = 0;
+    bool made = false;
     int rc = db_run(&s->w, ST_BEGIN_WRITE);
 
     if (rc)
         return db_fail(s, &s->w, rc, err, "begin");
-    code = upgrade(s, create, err);
-    code = code ? code : mark_begin(s, mark_position(s), err);
+    code = upgrade(s, create, &made, err);
+    code = code ? code : mark_begin_still(s, made, &pos, err);
     if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK)
         code = db_fail(s, &s->w, rc, err, "store the tables");
     if (code) {
         db_run(&s->w, ST_ROLLBACK);
         return code;
     }
-    mark_end(s, mark_position(s));
+    mark_end(s, pos);
     (void)!db_compact(s, NULL); /* our id belongs into the file's header; the side file tells until it is there */
     return TIDE_OK;
 }
@@ -247,8 +257,7 @@ enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_e
     db_run(&s->w, ST_ROLLBACK);
     if (code || version == SQLITE_SCHEMA_VERSION)
         return code;
-    code = db_sync_dir(s, err);
-    code = code ? code : db_lock(s, err);
+    code = db_lock(s, err);
     if (code)
         return code;
     code = upgrade_locked(s, create, err);

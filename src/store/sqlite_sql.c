@@ -20,7 +20,8 @@ static const char *const sql[ST_COUNT] = {
     [ST_ROLLBACK] = "ROLLBACK",
     [ST_DATA_VERSION] = "PRAGMA data_version",
     [ST_MAX_POS] = "SELECT max(coalesce((SELECT max(pos) FROM events), 0),"
-                   " coalesce((SELECT value FROM meta WHERE key = 'position_floor'), 0))",
+                   " coalesce((SELECT value FROM meta WHERE key = 'position_floor'), 0)),"
+                   " (SELECT value FROM meta WHERE key = 'closed')",
     [ST_HEAD] = HEAD_COLUMNS "WHERE s.id = ?1",
     [ST_HEAD_SCAN] = HEAD_COLUMNS "WHERE +s.sid > ?1 ORDER BY +s.sid",
     [ST_HEAD_BY_SID] = HEAD_COLUMNS "WHERE s.sid = ?1",
@@ -80,6 +81,8 @@ static const char *const sql[ST_COUNT] = {
     [ST_BLOB_GET] = "SELECT value FROM blobs WHERE digest = ?1",
     [ST_META_GET] = "SELECT value FROM meta WHERE key = ?1",
     [ST_META_PUT] = "INSERT OR REPLACE INTO meta(key, value) VALUES(?1, ?2)",
+    [ST_META_OPENED] = "UPDATE meta SET value = -1 WHERE key = 'closed'",
+    [ST_META_OPEN] = "DELETE FROM meta WHERE key = 'closed'",
 };
 
 sqlite3_stmt *db_stmt(struct conn *c, enum stmt_id id)

@@ -5,6 +5,8 @@
  * snapshots and summaries, which the new fold would read wrongly, go. Checks are made anew only for rows whose old check
  * is right: a damaged row stays damaged.
  *
+ * Version 5: how long the leases of a process are, so that others can tell by elapsed time that it is silent.
+ *
  * Version 4: which events are checkpoints is in `blocks`. Up to version 3 two indexes said so; they fill the rows and go.
  */
 #include "store/sqlite_db.h"
@@ -180,4 +182,10 @@ int upgrade_marks(struct sqlite_store *s)
               : sqlite3_exec(s->w.db,
                              "DROP INDEX IF EXISTS checkpoint_index; DROP INDEX IF EXISTS checkpoint_deleted_index",
                              NULL, NULL, NULL);
+}
+
+int upgrade_boots(struct sqlite_store *s)
+{
+    return add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'lease'",
+                      "ALTER TABLE boots ADD COLUMN lease INTEGER NOT NULL DEFAULT 0");
 }

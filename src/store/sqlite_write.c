@@ -435,10 +435,13 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
         rc = SQLITE_IOERR; /* not even tried */
     } else if (!rc) {
         rc = db_run(&s->w, ST_COMMIT);
+        if (!rc)
+            mark_end(s, s->last_pos);
+        rc = rc || !s->broken ? rc : SQLITE_IOERR;
         if (rc)
             commit_failed(s, rc, err);
         if (rc && err->code == TIDE_FULL)
-            mark_end(s, t.before_pos); /* nothing was stored, nothing is in doubt: others may open on the full disk */
+            mark_back(s, t.before_pos); /* nothing was stored, nothing is in doubt: others may open on the full disk */
     }
     if (rc) {
         db_run(&s->w, ST_ROLLBACK);
@@ -447,7 +450,6 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
         s->beat_due_ms = due;
         fail_all(s, list, err);
     } else if (t.touched_n + t.deleted) {
-        mark_end(s, s->last_pos);
         adopt(s, list);
     }
     pending_clear(s);

@@ -28,6 +28,7 @@ full_disk() {
     TIDEMARK_STORE=$(store_at "$work/small/s")
     script fills <<'E'
 tidemark step before --effect pure -- echo before
+tidemark step more --effect pure -- sh -c 'head -c 50000 /dev/zero | tr "\\0" x' >/dev/null # past the room that the log had
 [ -e roomy ] || cat /dev/zero >small/fill 2>/dev/null
 tidemark step during --effect "$1" -- sh -c 'echo ran >>during.ran; head -c 500000 /dev/zero | tr "\\0" x' | wc -c
 tidemark step behind --effect pure -- echo behind

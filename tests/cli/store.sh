@@ -35,7 +35,7 @@ rm s.db-reserve
 check 'doctor: without the reserve' doctor 0 'the next command that writes makes it again'
 check 'doctor: which is no want of space' eval '! grep -q "free some" .doctor'
 rm s.db-mark
-check 'doctor: without the mark' doctor 0 'would go unnoticed'
+check 'doctor: without the mark' doctor 0 'was closed, and is one file'
 tidemark log append s --kind a.b >/dev/null
 check_is 'doctor: the next append makes both again' 2 "$(tidemark doctor | grep -c '^ok  *\(mark\|reserve\) ')"
 check 'doctor: as JSON' eval 'tidemark doctor --json | is_json'

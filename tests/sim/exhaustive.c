@@ -356,7 +356,9 @@ static bool downgrade(struct world *w, int version)
         "DROP VIEW IF EXISTS heads; PRAGMA user_version=1",
         "PRAGMA user_version=2",
         "PRAGMA user_version=3",
+        "PRAGMA user_version=4",
     };
+    static const char boots[] = "ALTER TABLE boots DROP COLUMN lease; DELETE FROM meta WHERE key = 'closed'";
     static const char marks[] =
         "ALTER TABLE blocks DROP COLUMN marks;"
         "CREATE INDEX checkpoint_index ON events(sid, seq) WHERE kind = 'checkpoint';"
@@ -368,7 +370,8 @@ static bool downgrade(struct world *w, int version)
     bool ok = sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) == SQLITE_OK &&
               sqlite3_create_function(db, "old_check", 7, SQLITE_UTF8, NULL, old_check, NULL, NULL) == SQLITE_OK &&
               sqlite3_exec(db, sql[version - 1], NULL, NULL, NULL) == SQLITE_OK &&
-              sqlite3_exec(db, marks, NULL, NULL, NULL) == SQLITE_OK &&
+              sqlite3_exec(db, boots, NULL, NULL, NULL) == SQLITE_OK &&
+              (version > 3 || sqlite3_exec(db, marks, NULL, NULL, NULL) == SQLITE_OK) &&
               (version > 2 || sqlite3_exec(db, live, NULL, NULL, NULL) == SQLITE_OK);
 
     sqlite3_close(db);
@@ -403,12 +406,13 @@ static bool upgrade_at(const struct kind_of_fault *f, int version, uint64_t n, c
 
 int run_upgrade(bool verbose, const char *only)
 {
-    static const char *const names[] = {"upgrade_from_version_1", "upgrade_from_version_2", "upgrade_from_version_3"};
+    static const char *const names[] = {"upgrade_from_version_1", "upgrade_from_version_2", "upgrade_from_version_3",
+                                        "upgrade_from_version_4"};
     struct sim_image *image = prepared_image();
     int bad = 0;
 
     (void)verbose;
-    for (size_t i = 0; i < 3 * FAULTS && wanted(only, "upgrade"); i++) {
+    for (size_t i = 0; i < 4 * FAULTS && wanted(only, "upgrade"); i++) {
         int version = 1 + (int)(i / FAULTS);
         bool failed = false, late = false;
         uint64_t n = 0;

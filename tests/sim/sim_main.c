@@ -116,6 +116,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     gen_init();
     if (o.exhaustive)
-        return run_exhaustive(o.verbose, o.only) | (on_files() ? 0 : run_upgrade(o.verbose, o.only));
+        return run_exhaustive(o.verbose, o.only) |
+               (on_files() ? 0 : run_upgrade(o.verbose, o.only) | run_lost(o.verbose, o.only));
     return run_seeds(&o);
 }

@@ -205,6 +205,7 @@ void must_work_again(struct world *w); /* the trouble is over: every process can
 bool run_seed(uint64_t seed, const struct sim_image *image, bool verbose);
 int run_exhaustive(bool verbose, const char *only); /* only: part of the name of what to run; NULL: all */
 int run_upgrade(bool verbose, const char *only);
+int run_lost(bool verbose, const char *only); /* lost.c: files beside a database go */
 struct sim_image *prepared_image(void);
 
 #endif

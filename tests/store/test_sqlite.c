@@ -539,29 +539,6 @@ static void a_deleted_session_does_not_come_back_with_a_lost_log(void **state)
     GIVES(TIDE_CORRUPT, open_with(f, 0, NULL, &s, &err));
 }
 
-static void a_torn_or_missing_mark_is_no_obstacle(void **state)
-{
-    static const char *const marks[] = {"", "garbage", "position 99999999999999999999 ok       0000000000000000\n",
-                                        "position -0000000000000000005 ok       0000000000000000\n"};
-    struct fixture *f = *state;
-    char mark[320];
-    tide_store *s = open_store(f, NULL);
-
-    fill(s);
-    tide_store_close(s);
-    snprintf(mark, sizeof mark, "%s-mark", f->path);
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
-        write_file(mark, marks[i]);
-        s = open_store(f, NULL);
-        append_some(s, 1);
-        tide_store_close(s);
-    }
-    assert_int_equal(unlink(mark), 0);
-    s = open_store(f, NULL);
-    OK(tide_store_check(s, 0, NULL, NULL, NULL, &err));
-    tide_store_close(s);
-}
-
 /* ---- Damage in one place ------------------------------------------------------------------------------------------ */
 
 static struct batch *queue_input(struct store *s, const char *id)
@@ -720,7 +697,6 @@ int main(void)
         CASE(a_session_taken_out_of_the_directory_is_found_by_check),
         CASE(a_store_that_lost_its_log_says_so),
         CASE(a_deleted_session_does_not_come_back_with_a_lost_log),
-        CASE(a_torn_or_missing_mark_is_no_obstacle),
         CASE(a_damaged_session_is_in_nobody_elses_way),
         CASE(a_damaged_live_row_is_named_after_the_others_were_handed_out),
         CASE(a_writer_stopped_in_mid_commit_makes_the_others_wait),

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of an SQLite store come and go one by one: what is then right, and what is refused by name and left as it is. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "kit.h"
+
+#include "base/digest.h"
+
+struct fixture {
+    char dir[256], path[300];
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = mem_zero(sizeof *f);
+
+    dir_make(f->dir);
+    snprintf(f->path, sizeof f->path, "%s/s.db", f->dir);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    dir_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+static enum tide_code open_with(struct fixture *f, unsigned flags, tide_store **ret, struct tide_err *err)
+{
+    const struct tide_store_options opt = {.flags = flags};
+
+    return tide_store_open(f->path, &opt, ret, err);
+}
+
+static void append_some(tide_store *s, int n)
+{
+    tide_session *session = NULL;
+
+    OK(tide_session_open(s, "one", TIDE_SESSION_APPEND, &session, &err));
+    for (int i = 0; i < n; i++)
+        put(session, "message.user", "{}");
+    tide_session_close(session);
+}
+
+static void make_closed(struct fixture *f)
+{
+    tide_session *session = NULL;
+    tide_store *s = NULL;
+
+    OK(open_with(f, TIDE_OPEN_CREATE, &s, &err));
+    OK(tide_session_create(s, "one", "{}", &session, &err));
+    tide_session_close(session);
+    append_some(s, 5);
+    tide_store_close(s);
+}
+
+/* Another process appends to the closed store, so many events, and is killed. */
+static void append_and_die(struct fixture *f, int n)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        tide_store *s = NULL;
+
+        OK(open_with(f, 0, &s, &err));
+        append_some(s, n);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static const char *beside(const struct fixture *f, const char *suffix)
+{
+    static char path[320];
+
+    snprintf(path, sizeof path, "%s%s", f->path, suffix);
+    return path;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+/* The bytes of every file that belongs to the store; what may come and go with an opening is left out. */
+static void look_at_files(const struct fixture *f, unsigned char out[DIGEST_SIZE])
+{
+    static const char *const files[] = {"", "-wal", "-mark", "-journal"};
+    struct digest_state d;
+
+    digest_begin(&d, NULL);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        int fd = open(beside(f, files[i]), O_RDONLY | O_CLOEXEC);
+        char piece[65536];
+        ssize_t n = 0;
+
+        digest_add_str(&d, fd >= 0 || i == 1 ? STR("file") : STR("none")); /* an empty log may appear */
+        while (fd >= 0 && (n = read(fd, piece, sizeof piece)) > 0)
+            digest_add_str(&d, (struct str){piece, (size_t)n});
+        if (fd >= 0)
+            close(fd);
+    }
+    digest_end(&d, out);
+}
+
+enum deed {
+    REMOVE_MARK = 1,
+    REMOVE_LOG = 2,
+    REMOVE_SMALL = 4, /* what else is beside it */
+    SPOIL_MARK = 8,
+    EMPTY_MARK = 16,
+    MOVE_FILE = 32,
+    EMPTY_FILE = 64,
+    ZERO_MARK = 128,
+    FORGE_MARK = 256, /* a position that nobody signed */
+};
+
+static void do_deed(const struct fixture *f, unsigned deed)
+{
+    static const char zeros[56];
+    int fd;
+
+    if (deed & REMOVE_MARK)
+        assert_int_equal(unlink(beside(f, "-mark")), 0);
+    if (deed & REMOVE_LOG)
+        assert_int_equal(unlink(beside(f, "-wal")), 0);
+    if (deed & REMOVE_SMALL) {
+        unlink(beside(f, "-shm"));
+        unlink(beside(f, "-reserve"));
+    }
+    if (deed & SPOIL_MARK)
+        write_file(beside(f, "-mark"), "garbage that is as long as the line that should be there");
+    if (deed & FORGE_MARK)
+        write_file(beside(f, "-mark"), "position 00000000000000000001 ok       0000000000000000\n");
+    if (deed & EMPTY_MARK)
+        assert_int_equal(truncate(beside(f, "-mark"), 0), 0);
+    if (deed & ZERO_MARK) {
+        fd = open(beside(f, "-mark"), O_WRONLY | O_CLOEXEC);
+        assert_int_equal(write(fd, zeros, sizeof zeros), sizeof zeros);
+        close(fd);
+    }
+    if (deed & MOVE_FILE)
+        assert_int_equal(rename(f->path, beside(f, ".away")), 0);
+    if (deed & EMPTY_FILE)
+        assert_int_equal(truncate(f->path, 0), 0);
+}
+
+static const struct row {
+    int died_after; /* so many more events; 0: closed */
+    unsigned deed;
+    const char *refused; /* with these words; NULL: all is there */
+} rows[] = {
+    {0, 0, NULL},
+    {0, REMOVE_MARK, NULL},
+    {0, EMPTY_MARK, NULL},
+    {0, REMOVE_MARK | REMOVE_LOG | REMOVE_SMALL, NULL}, /* the one file that was copied */
+    {0, SPOIL_MARK, "-mark' is damaged"},
+    {0, FORGE_MARK, "-mark' is damaged"},
+    {0, MOVE_FILE, "is missing, but"},
+    {0, EMPTY_FILE, "is empty, but"},
+    {1, 0, NULL},
+    {1, REMOVE_MARK, "-mark' is missing"},
+    {1, EMPTY_MARK, "-mark' is missing"},
+    {1, ZERO_MARK, "-mark' is missing"},
+    {1, SPOIL_MARK, "-mark' is damaged"},
+    {1, FORGE_MARK, "-mark' is damaged"},
+    {1, REMOVE_MARK | REMOVE_LOG | REMOVE_SMALL, "-mark' is missing"},
+    {1, REMOVE_LOG, NULL}, /* the first one is in the file */
+    {1, MOVE_FILE, "is missing, but"},
+    {1, MOVE_FILE | REMOVE_MARK, "is missing, but"},
+    {1, EMPTY_FILE, "is empty, but"},
+    {9, 0, NULL},
+    {9, REMOVE_LOG, "was acknowledged"},
+    {9, REMOVE_MARK, "-mark' is missing"},
+    {9, SPOIL_MARK | REMOVE_LOG, "-mark' is damaged"},
+    {9, REMOVE_MARK | REMOVE_LOG | REMOVE_SMALL, "-mark' is missing"},
+    {9, EMPTY_MARK | REMOVE_LOG, "-mark' is missing"},
+    {9, MOVE_FILE, "is missing, but"},
+    {9, EMPTY_FILE | REMOVE_MARK, "is empty, but"},
+};
+
+static int64_t events(tide_store *s)
+{
+    tide_session *session = NULL;
+    int64_t n;
+
+    OK(tide_session_open(s, "one", 0, &session, &err));
+    n = tide_session_last_seq(session);
+    tide_session_close(session);
+    return n;
+}
+
+static void expect_refused(struct fixture *f, const char *words)
+{
+    static const unsigned ways[] = {TIDE_OPEN_READ_ONLY, 0, TIDE_OPEN_CREATE};
+    unsigned char before[DIGEST_SIZE], after[DIGEST_SIZE];
+    tide_store *s = NULL;
+
+    look_at_files(f, before);
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        SAYS(TIDE_CORRUPT, words, open_with(f, ways[i], &s, &err));
+        look_at_files(f, after);
+        assert_memory_equal(before, after, DIGEST_SIZE);
+    }
+}
+
+static void expect_all(struct fixture *f, int64_t want)
+{
+    static const unsigned ways[] = {TIDE_OPEN_READ_ONLY, 0, TIDE_OPEN_CREATE};
+    tide_store *s = NULL;
+
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        OK(open_with(f, ways[i], &s, &err));
+        assert_int_equal(events(s), want);
+        tide_store_close(s);
+    }
+}
+
+/* Whatever it was, afterwards it is a store like any other. */
+static void expect_usable(struct fixture *f)
+{
+    tide_store *s = NULL;
+
+    OK(open_with(f, 0, &s, &err));
+    append_some(s, 1);
+    OK(tide_store_check(s, 0, NULL, NULL, NULL, &err));
+    tide_store_close(s);
+    do_deed(f, REMOVE_MARK | REMOVE_LOG);
+    OK(open_with(f, TIDE_OPEN_READ_ONLY, &s, &err));
+    tide_store_close(s);
+}
+
+static void files_that_are_missing_or_damaged_are_refused_unless_nothing_can_be_lost(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = NULL;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct row *r = &rows[i];
+
+        print_message("# died after %d, deeds %#x\n", r->died_after, r->deed);
+        make_closed(f);
+        if (r->died_after)
+            append_and_die(f, r->died_after);
+        do_deed(f, r->deed);
+        if (r->refused)
+            expect_refused(f, r->refused);
+        else
+            expect_all(f, 6 + r->died_after);
+        if (r->refused && !(r->deed & (MOVE_FILE | EMPTY_FILE)))
+            OK(open_with(f, TIDE_OPEN_ACCEPT_LOSS, &s, &err));
+        tide_store_close(s);
+        s = NULL;
+        if (r->deed & MOVE_FILE && !(r->deed & REMOVE_MARK)) {
+            assert_int_equal(rename(beside(f, ".away"), f->path), 0);
+            expect_all(f, 6 + r->died_after);
+        }
+        if (!(r->deed & (EMPTY_FILE | MOVE_FILE)))
+            expect_usable(f);
+        dir_remove(f->dir);
+        assert_int_equal(mkdir(f->dir, 0700), 0);
+    }
+}
+
+/* A file that goes while it is used is not made anew: the log beside it would be thrown away. */
+static void a_file_that_goes_while_it_is_in_use_is_named_and_may_come_back(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = NULL;
+    tide_session *session = NULL;
+
+    make_closed(f);
+    append_and_die(f, 3);
+    OK(open_with(f, 0, &s, &err));
+    do_deed(f, MOVE_FILE);
+    SAYS(TIDE_IO, "moved away", tide_session_open(s, "one", 0, &session, &err));
+    assert_int_not_equal(access(f->path, F_OK), 0);
+    assert_int_equal(rename(beside(f, ".away"), f->path), 0);
+    assert_int_equal(events(s), 9);
+    tide_store_close(s);
+}
+
+/* Two that come one after the other: the second closes the store while the first goes on with it. */
+static void who_goes_on_after_another_has_closed_takes_that_back(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *s = NULL, *other = NULL;
+
+    make_closed(f);
+    if (fork() == 0) {
+        OK(open_with(f, 0, &s, &err));
+        append_some(s, 1);
+        OK(open_with(f, 0, &other, &err));
+        append_some(other, 1);
+        tide_store_close(other);
+        append_some(s, 1);
+        _exit(0);
+    }
+    assert_true(wait(&(int){0}) > 0);
+    do_deed(f, REMOVE_MARK | REMOVE_LOG | REMOVE_SMALL);
+    expect_refused(f, "-mark' is missing");
+}
+
+static void note(void *arg, const char *line)
+{
+    buf_addf(arg, "%s|", line);
+}
+
+static void an_older_store_without_its_mark_is_taken_as_it_is_and_that_is_said_once(void **state)
+{
+    struct fixture *f = *state;
+    struct buf heard = BUF_INIT(4096);
+    tide_store *s = NULL;
+
+    make_closed(f);
+    append_and_die(f, 2);
+    sql_run(f->path, NULL, "DELETE FROM meta WHERE key = 'closed'; PRAGMA user_version=4");
+    do_deed(f, REMOVE_MARK);
+    for (int i = 0; i < 2; i++) {
+        OK(open_with(f, 0, &s, &err));
+        assert_int_equal(events(s), 8);
+        tide_store_notices(s, note, &heard);
+        tide_store_close(s);
+    }
+    assert_non_null(strstr(buf_cstr(&heard), "-mark was missing"));
+    assert_null(strstr(strchr(buf_cstr(&heard), '|') + 1, "-mark"));
+    buf_done(&heard);
+    expect_usable(f);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(files_that_are_missing_or_damaged_are_refused_unless_nothing_can_be_lost),
+        CASE(a_file_that_goes_while_it_is_in_use_is_named_and_may_come_back),
+        CASE(who_goes_on_after_another_has_closed_takes_that_back),
+        CASE(an_older_store_without_its_mark_is_taken_as_it_is_and_that_is_said_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
