@@ -11,7 +11,10 @@
 
 static tide_store *open_store(struct sim *sim)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .max_record_bytes = 1 << 20};
+    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE,
+                                           .max_record_bytes = 1 << 20,
+                                           .origin_key = "a key for fuzzers",
+                                           .origin_key_len = 17};
     struct store *store = NULL;
 
     MUST(store_open("sqlite:fuzz.db", &opt, sim_proc_env(sim_proc_start(sim)), &store, NULL) == TIDE_OK);

@@ -70,7 +70,8 @@ extern "C" {
     X(TOKEN_CONSUMED, 8, 410, 0, "the resume token was used")                                                          \
     X(CHANGED, 9, 409, 0, "called with other arguments than before")                                                   \
     X(UNSETTLED, 10, 409, 0, "the outcome of an effect is unknown")                                                    \
-    X(ALIVE, 4, 409, 1, "a process of the last run still lives")
+    X(ALIVE, 4, 409, 1, "a process of the last run still lives")                                                       \
+    X(UNTRUSTED, 11, 403, 0, "it came from elsewhere and nobody has trusted it")
 
 enum tide_code {
 #define TIDE_CODE_ENUM(name, exit, http, retry, text) TIDE_##name,
@@ -112,6 +113,7 @@ enum tide_open_flags {
     TIDE_OPEN_CREATE = 1,      /* make the store when there is none */
     TIDE_OPEN_READ_ONLY = 2,   /* never write, not even caches; works on a full disk */
     TIDE_OPEN_ACCEPT_LOSS = 4, /* open although acknowledged events are missing (write-ahead log damaged or gone) */
+    TIDE_OPEN_ADOPT = 8, /* a store of a version without proofs of origin is this user's own: its sessions get them */
 };
 
 struct tide_store_options {
@@ -121,6 +123,9 @@ struct tide_store_options {
     size_t key_len;
     unsigned lease_ms;  /* how long other machines believe a silent holder; 0: 30000 */
     unsigned queue_max; /* appends that may wait for the disk before callers block; 0: 4096 */
+    /* The key of proofs of origin, 16 to 64 bytes; NULL: the user's own, found or made as `man tidemark-trust` says. */
+    const void *origin_key;
+    size_t origin_key_len;
 };
 
 /* Opens a store: "sqlite:PATH", "files:DIR" (a directory of plain files), or the path of a database. `opt` may be NULL (no flags). */
@@ -237,6 +242,7 @@ struct tide_session_info {
     const char *graph_status, *task_state;       /* the same in the words of graphs and of task sessions */
     const char *holder;                          /* who may append now, in words; NULL when nobody alive does */
     int is_resumable, needs_resume;
+    int trusted;                  /* it began here, or was trusted: 0, nothing of it runs (tide_trust) */
     const char *run_id, *boot_id; /* of the latest run; NULL when there was none */
     int64_t run_started_ms, run_ended_ms;
     const char *wait_kind, *wait_name, *question, *resume_token_id; /* while it waits, or when it ended waiting */
@@ -266,6 +272,27 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_show(tide_session *session,
 
 /* Deletes a whole session for good, by its whole id: no prefix. TIDE_HAS_FORKS names its forks, TIDE_HELD its holder. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_delete(tide_store *store, const char *id, struct tide_err *err);
+
+/* ---- Trust -------------------------------------------------------------------------------------------------- */
+
+/*
+ * A session whose log does not end with this user's proof of origin (imported, cloned, edited, written by another program)
+ * is data: it is read, forked and cancelled, and TIDE_UNTRUSTED refuses to run anything of it before somebody trusted it.
+ * This call says the same before anything is tried.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_check_trust(tide_session *session, struct tide_err *err);
+
+/* A JSON object: what would run, where, with which server and which tools. To be shown; texts in it came from elsewhere. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_trust_show(tide_session *session, struct tide_text *ret_json,
+                                                        struct tide_err *err);
+
+/*
+ * Trusts the session as it stands: `shown` is what tide_trust_show() gave (NULL: whatever it would). TIDE_CONFLICT: it is
+ * another by now. Tokens and approvals from before are void. Nothing is written where it is trusted already. `by` (NULL:
+ * "local") is who did.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_trust(tide_session *session, const char *shown, const char *by,
+                                                   struct tide_err *err);
 
 /* ---- Events ------------------------------------------------------------------------------------------------ */
 
@@ -666,6 +693,7 @@ struct tide_recovered {
     int resumes;        /* how often its chain was resumed without getting further */
     int has_program;    /* `tidemark resume` can run it */
     int by_person;      /* stopped on purpose: never resumed by itself */
+    int trusted;        /* as in struct tide_session_info */
 };
 typedef int tide_recovered_fn(void *arg, const struct tide_recovered *what);
 

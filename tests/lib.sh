@@ -17,7 +17,7 @@ remove_work() {
 }
 trap remove_work EXIT
 trap 'exit 130' INT TERM
-export HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache"
+export HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache" XDG_STATE_HOME="$work/state"
 store_kind=${TIDEMARK_TEST_STORE:-sqlite}
 for name in $(env | sed -n 's/^\(TIDEMARK_[A-Z_]*\)=.*/\1/p'); do
     unset "$name"

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The user's own key, where a test opens its store beneath the library: the same in every simulated process. */
+#define TEST_KEY "a key for tests alone"
+
 static const struct store_kind {
     const char *name, *scheme, *suffix;
     bool positions; /* one number for the events of all sessions: tide_read_all() works */

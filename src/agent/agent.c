@@ -388,6 +388,8 @@ enum tide_code tide_agent_new(tide_session *s, const struct tide_agent_options *
     ERR_LOCAL(err);
     if (!(s->flags & TIDE_SESSION_APPEND))
         return tide_fail(err, TIDE_READ_ONLY, "an agent needs a session that was opened for appending");
+    if (tide_session_check_trust(s, err)) /* before its directory, its server or a hook is touched */
+        return err->code;
     a = mem_zero(sizeof(*a));
     a->s = s;
     a->id = agent_keep(a, s->head.id, "");

@@ -239,6 +239,16 @@ static void apply_given(struct talk *t, const struct json *body)
     t->budgets += str_eq(json_get_text(&t->scratch, body, STR("decision")), STR("allow"));
 }
 
+/* What was allowed elsewhere is asked here again, and what a hook made of a call there does not count. */
+static void apply_trusted(struct talk *t, const struct json *body)
+{
+    (void)body;
+    map_done(&t->decisions, free);
+    map_done(&t->changed, free);
+    t->decisions = t->changed = (struct map){0};
+    t->budgets = 0;
+}
+
 static void apply_started(struct talk *t, const struct json *body)
 {
     if (t->of_parent && str_eq(json_get_text(&t->scratch, body, STR("effect")), STR("once")))
@@ -267,7 +277,8 @@ static bool is_ours(struct talk *t, struct str kind, const struct json *body)
     struct str node = json_get_text(&t->scratch, body, STR("node"));
 
     if (!node.len || !t->whose.node)
-        return !node.len && (!t->whose.node || str_eq(kind, STR("approval.given")));
+        return !node.len &&
+               (!t->whose.node || str_eq(kind, STR("approval.given")) || str_eq(kind, STR("session.trusted")));
     return str_eq(node, str_from(t->whose.node)) && json_get_int(body, STR("visit"), 0) == t->whose.visit &&
            str_eq(json_get_text(&t->scratch, body, STR("decides")), str_from(t->whose.decides));
 }
@@ -284,6 +295,7 @@ void talk_apply(struct talk *t, struct str kind, struct str body)
         {"context.trimmed", apply_trimmed}, {"approval.requested", apply_asked},
         {"approval.given", apply_given},    {"hook.fired", apply_fired},
         {"tool.started", apply_started},    {"output.set", apply_output},
+        {"session.trusted", apply_trusted},
     };
     struct json *json;
 

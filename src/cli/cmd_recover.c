@@ -79,7 +79,7 @@ static bool is(const char *a, const char *b)
 /* One that was parked when it was interrupted has to be asked again by a person. */
 static bool goes_on(const struct recovering *r, const struct tide_recovered *what)
 {
-    if (!r->run_due || !what->has_program || what->by_person)
+    if (!r->run_due || !what->has_program || what->by_person || !what->trusted)
         return false;
     if (is(what->action, "due"))
         return true;
@@ -116,6 +116,7 @@ static void say_json(struct recovering *r, const struct tide_recovered *what, bo
     json_out_kint(&o, STR("resumes"), what->resumes);
     json_out_kbool(&o, STR("has_program"), what->has_program);
     json_out_kbool(&o, STR("by_person"), what->by_person);
+    json_out_kbool(&o, STR("trusted"), what->trusted);
     json_out_kbool(&o, STR("goes_on"), resumes);
     json_out_kbool(&o, STR("dry_run"), r->dry);
     json_out_end(&o, '}');
@@ -137,6 +138,8 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
     out_value(out, what->why);
     if (resumes && r->dry)
         outf(out, "; it would go on");
+    else if (!what->trusted)
+        outf(out, ": `tidemark sessions trust %s` shows what would run", what->session_id);
     else if (r->run_due && !what->has_program)
         outf(out, "; it has no program that could be run here");
     else if (is_spent(r, what) && !due)

@@ -119,9 +119,10 @@ static void print_overview(struct out *out)
     outf(out, "\n");
     print_ungrouped_rows(out, c);
     print_options(out, "Everywhere", global_options);
-    outf(out, "\n`tidemark COMMAND --help` says more. Ids may be shortened while they are unique.\n"
-              "Exit status: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 conflict, 5 damaged or wrong store,\n"
-              "6 disk or access, 7 waiting, 8 token refused, 9 changed arguments, 10 outcome unknown.\n");
+    outf(out,
+         "\n`tidemark COMMAND --help` says more. Ids may be shortened while they are unique.\n"
+         "Exit status: 0 ok, 1 failed, 2 usage or bad input, 3 not found, 4 conflict, 5 damaged or wrong store,\n"
+         "6 disk or access, 7 waiting, 8 token refused, 9 changed arguments, 10 outcome unknown, 11 not trusted.\n");
 }
 
 static void print_group_help(struct out *out, const struct command_group *g)

@@ -106,7 +106,9 @@ enum tide_code launch_from_session(struct launch *l, tide_session *session, stru
     struct tide_text text = {NULL, 0};
     struct json *fields = NULL;
     struct str kept;
-    enum tide_code code = tide_run_program(session, &text, err);
+    enum tide_code code = tide_session_check_trust(session, err);
+
+    code = code ? code : tide_run_program(session, &text, err);
 
     if (code == TIDE_NOT_FOUND) /* the program, not the session */
         err->code = TIDE_INVALID;

@@ -83,6 +83,7 @@ void session_members(struct json_out *o, const struct tide_session_info *info)
     json_kopt(o, "holder", info->holder);
     json_out_kbool(o, STR("is_resumable"), info->is_resumable);
     json_out_kbool(o, STR("needs_resume"), info->needs_resume);
+    json_out_kbool(o, STR("trusted"), info->trusted);
     put_extent(o, info);
     put_parent(o, info);
     json_kopt(o, "error", info->error_message);

@@ -50,6 +50,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     if (url.failed)
         return tide_fail(err, TIDE_INVALID, "the path of the store is too long: name a shorter one with --store");
     opt.key = opt.key_len ? key : NULL;
+    opt.flags |= store_url_is_default(buf_cstr(&url)) ? TIDE_OPEN_ADOPT : 0u;
     code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
     explicit_bzero(key, sizeof(key));
     if (code == TIDE_NOT_A_STORE || code == TIDE_INVALID)

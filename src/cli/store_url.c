@@ -64,6 +64,14 @@ static enum tide_code from_xdg(struct buf *url, struct tide_err *err)
     return TIDE_OK;
 }
 
+bool store_url_is_default(const char *url)
+{
+    AUTO(buf_done) struct buf own = BUF_INIT(4096);
+    struct tide_err ignored;
+
+    return !from_xdg(&own, &ignored) && !own.failed && strcmp(buf_cstr(&own), url) == 0;
+}
+
 bool store_url_is_files(const char *url)
 {
     return strncmp(url, FILES_SCHEME, strlen(FILES_SCHEME)) == 0;

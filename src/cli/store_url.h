@@ -9,6 +9,9 @@
 #define STORE_KEY_MAX 64
 
 /* The URL, as the library takes it. */
+/* Whether this is the store that is used where nothing names one: the user's own, in the XDG data directory. */
+bool store_url_is_default(const char *url);
+
 enum tide_code store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err) MUST_CHECK;
 
 /* Refuses what cannot be meant as a store. */

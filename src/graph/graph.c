@@ -489,6 +489,9 @@ enum tide_code tide_graph_execute(tide_session *s, tide_graph *g, const struct t
     enum tide_code code;
 
     ERR_LOCAL(err);
+    code = tide_session_check_trust(s, err);
+    if (code)
+        return code;
     code = exec_begin(x, s, g, opt ? opt : &none, err);
     code = code ? code : start(x, err);
     code = code ? code : exec_go(x, err);

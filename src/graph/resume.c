@@ -258,6 +258,9 @@ enum tide_code tide_graph_resume(tide_session *s, tide_graph *g, const struct ti
     enum tide_code code;
 
     ERR_LOCAL(err);
+    code = tide_session_check_trust(s, err);
+    if (code)
+        return code;
     opt = opt ? opt : &none;
     code = outlook_take(&o, s, g, opt, err);
     code = code ? code : outlook_error(&o, err);

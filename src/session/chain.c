@@ -87,6 +87,7 @@ static void read_waiting(struct reading *r, const struct event *ev, const struct
     m->state = MARK_WAITING;
     m->seq = ev->seq;
     m->due_ms = time_in(r, body, "due_at");
+    m->approval = str_eq(json_get_text(&r->arena, body, STR("wait_kind")), STR("approval"));
 }
 
 static void read_resumed(struct reading *r, const struct event *ev, const struct json *body)
@@ -99,6 +100,19 @@ static void read_resumed(struct reading *r, const struct event *ev, const struct
         m->seq = ev->seq;
     }
     text_set(&r->wait_key, STR(""));
+}
+
+/* Approvals that were given elsewhere are void; what was only asked or slept through is known. */
+static void read_trusted(struct reading *r, const struct event *ev, const struct json *body)
+{
+    (void)ev;
+    (void)body;
+    for (struct map_entry *e = map_next(&r->chain->waits, NULL); e; e = map_next(&r->chain->waits, e)) {
+        struct mark *m = e->value;
+
+        if (m->approval)
+            m->state = MARK_WAITING;
+    }
 }
 
 static void read_checkpoint(struct reading *r, const struct event *ev, const struct json *body)
@@ -126,7 +140,7 @@ static const struct {
     {"tool.started", read_started},  {"tool.completed", read_ended},      {"tool.failed", read_ended},
     {"tool.unknown", read_ended},    {"run.waiting", read_waiting},       {"run.resumed", read_resumed},
     {"checkpoint", read_checkpoint}, {"run.interrupted", read_run_ended}, {"run.cancelled", read_run_ended},
-    {"run.failed", read_run_ended},
+    {"run.failed", read_run_ended},  {"session.trusted", read_trusted},
 };
 
 /* One that an earlier rollback kept is not meant by a later one that did not reach as far back. */

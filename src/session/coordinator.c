@@ -11,6 +11,7 @@
 #include "session/settle.h"
 #include "session/status.h"
 #include "session/token.h"
+#include "session/trust.h"
 
 #define DYING_MS 1500 /* on a busy machine the end of a killed tree takes its time */
 
@@ -240,6 +241,7 @@ static enum tide_code start_once(struct tide_session *s, const struct tide_run_o
     char run_id[TIDE_ID_SIZE];
     enum tide_code code = session_sync(s, err);
 
+    code = code ? code : trust_check(s->store, &s->head, err);
     code = code ? code : refuse_held(s, err);
     code = code ? code : session_refuse_living(s, err);
     if (!code) {
@@ -360,8 +362,9 @@ static enum tide_code check_resume(struct resuming *m, struct tide_err *err)
 {
     struct tide_session *s = m->s;
     bool waiting;
-    enum tide_code code = find_request(m, err);
+    enum tide_code code = trust_check(s->store, &s->head, err);
 
+    code = code ? code : find_request(m, err);
     if (!code && m->opt->token)
         code = token_validate(s, str_from(m->opt->token), m->opt->request_id, m->now_ms, &m->answered_seq, err);
     if (code || m->answered_seq)
@@ -568,6 +571,7 @@ static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, i
     enum tide_code code = session_sync(s, err);
     bool open;
 
+    code = code ? code : trust_check(s->store, &s->head, err);
     code = code ? code : refuse_held(s, err);
     if (code)
         return code;

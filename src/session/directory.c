@@ -4,6 +4,7 @@
 
 #include "session/session.h"
 #include "session/status.h"
+#include "store/origin.h"
 
 enum tide_code session_resolve(struct store *store, struct str prefix, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
 {
@@ -82,6 +83,7 @@ static struct tide_session_info info_of(struct arena *a, const struct head *h, c
         .holder = h->held && h->holder_alive ? h->holder : NULL,
         .is_resumable = st->is_resumable,
         .needs_resume = st->needs_resume,
+        .trusted = !st->untrusted,
     };
 }
 
@@ -117,6 +119,15 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
     ret->task_id = info_or_null(a, s, "task_id");
     ret->resume_from_checkpoint_id =
         r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id : text_or_null(str_from(resume_from));
+}
+
+/* The status, and whether it may move at all. */
+static void session_status(struct status *st, const struct store *store, const struct head *h, const struct state *s,
+                           bool owner_alive)
+{
+    status_derive(st, s, owner_alive, env_now_ms(store->env));
+    if (!origin_is_ours(store, h))
+        status_untrusted(st, h->id);
 }
 
 struct listing {
@@ -201,7 +212,7 @@ static int list_entry(void *arg, const struct store_entry *entry)
     if (l->code)
         return 1;
     arena_reset(&l->arena);
-    status_derive(&st, s, entry->head->holder_alive, env_now_ms(l->store->env));
+    session_status(&st, l->store, entry->head, s, entry->head->holder_alive);
     fill_info(&l->arena, entry->head, s, &st, resume_from, &info);
     if (!selected(l->filter, &info, &st))
         return 0;
@@ -274,7 +285,7 @@ enum tide_code tide_session_show(tide_session *s, tide_session_info_fn *fn, void
     code = code ? code : checkpoint_to_resume(s->store, &s->head, s->state, resume_from, err);
     if (code)
         return code;
-    status_derive(&st, s->state, s->owner.epoch || s->head.holder_alive, env_now_ms(s->store->env));
+    session_status(&st, s->store, &s->head, s->state, s->owner.epoch || s->head.holder_alive);
     fill_info(&a, &s->head, s->state, &st, resume_from, &info);
     fn(arg, &info);
     arena_done(&a);

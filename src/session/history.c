@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "session/card.h"
-#include "session/session.h"
+#include "session/trust.h"
 
 /* Finished effects that must happen once, among the events that a rollback would cut. */
 struct finished {
@@ -201,6 +201,7 @@ enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const c
     struct head h;
     struct event ev;
     struct batch *b;
+    bool ours = false;
     enum tide_code code;
 
     ERR_LOCAL(err);
@@ -214,6 +215,7 @@ enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const c
         code = tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-', not '-' first");
     code = code ? code : find_writer(s, seq, &h, err);
     code = code ? code : fork_depth_check(s, &h, err);
+    code = code ? code : trust_reaches(s, &h, seq, &ours, err);
     code = code ? code : history_prove_own(s, &h, seq, err); /* the rest when something is written to the fork */
     code = code ? code : fork_fields(&a, fields, h.id, seq, &body, err);
     if (!code) {
@@ -230,6 +232,7 @@ enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const c
         b->expect_seq = STORE_ANY_SEQ;
         memcpy(b->parent, h.id, sizeof b->parent);
         b->parent_seq = seq;
+        b->flags |= ours ? BATCH_VOUCH : 0u; /* of what came from elsewhere a fork has come from there, too */
         code = store_write(s, b, NULL, err);
     }
     buf_done(&body);

@@ -2,21 +2,60 @@
 /* The public store calls: opening, figures, checking, waiting for change, inputs. */
 #include <inttypes.h>
 
+#include "env/user_key.h"
 #include "session/card.h"
-#include "session/session.h"
+#include "session/trust.h"
+
+static int has_session(void *arg, const struct store_entry *entry)
+{
+    (void)entry;
+    *(bool *)arg = true;
+    return 1;
+}
+
+/* A key that is new where sessions are, or that nobody will have again, makes them foreign. */
+static void tell_key(struct store *s, const struct user_key *own, const struct tide_err *why)
+{
+    bool any = false;
+
+    if (own->made && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
+        snprintf(s->origin_notice, sizeof s->origin_notice,
+                 "a new key of origin was made, '%.200s': sessions from before it count as foreign; "
+                 "`tidemark store trust` shows them and makes them yours",
+                 own->from);
+    else if (own->key.len && !own->from[0])
+        snprintf(s->origin_notice, sizeof s->origin_notice,
+                 "no key of origin (%.200s): what runs now has to be trusted before it can be resumed; set "
+                 "TIDEMARK_ORIGIN_KEY_FILE",
+                 why->msg);
+}
 
 enum tide_code tide_store_open(const char *url, const struct tide_store_options *opt, tide_store **ret_store,
                                struct tide_err *err)
 {
+    static const struct tide_store_options none;
+    struct tide_store_options with_key = opt ? *opt : none;
+    struct tide_err why = {TIDE_OK, ""};
+    struct user_key own = {.made = false};
     struct store *s;
     enum tide_code code;
 
     ERR_LOCAL(err);
     if (sodium_init() < 0)
         return tide_fail(err, TIDE_FAILED, "open store: libsodium does not start");
-    code = store_open(url ? url : "", opt, env_real(), &s, err);
-    if (!code)
+    if (!with_key.origin_key) {
+        code = user_key(!(with_key.flags & TIDE_OPEN_READ_ONLY), &own, &why);
+        if (code)
+            return tide_err_copy(err, &why);
+        with_key.origin_key = own.key.len ? own.key.bytes : NULL;
+        with_key.origin_key_len = own.key.len;
+    }
+    code = store_open(url ? url : "", &with_key, env_real(), &s, err);
+    if (!code) {
+        tell_key(s, &own, &why);
         *ret_store = (tide_store *)(void *)s;
+    }
+    explicit_bzero(&own, sizeof own);
     return code;
 }
 
@@ -58,6 +97,9 @@ size_t tide_store_notices(tide_store *store, tide_notice_fn *fn, void *arg)
     AUTO(buf_done) struct buf lines = BUF_INIT(SIZE_MAX / 4);
     size_t n = 0;
 
+    if (s->origin_notice[0])
+        buf_addf(&lines, "%s\n", s->origin_notice);
+    s->origin_notice[0] = 0;
     if (s->ops->notices)
         s->ops->notices(s, &lines);
     for (char *at = lines.ptr, *end; at && (end = memchr(at, '\n', lines.len - (size_t)(at - lines.ptr)));
@@ -90,6 +132,15 @@ int tide_store_wait_change(tide_store *store, int timeout_ms)
     }
 }
 
+/* What would make a run go on is not taken for one that must not. */
+static enum tide_code check_moves(struct store *s, const char *id, struct tide_err *err)
+{
+    struct head h;
+    enum tide_code code = store_head(s, str_from(id), &h, err);
+
+    return code ? code : trust_check(s, &h, err);
+}
+
 enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq, const struct tide_new_event *events,
                           size_t n, int64_t *ret_seq, struct tide_err *err)
 {
@@ -112,6 +163,8 @@ enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq,
         if (!code && (!k || !(k->flags & KIND_INPUT)))
             code = tide_fail(err, TIDE_INVALID, "%s is not an input: only the holder of the lease may append it",
                              events[i].kind);
+        if (!code && k->flags & KIND_MOVES)
+            code = check_moves(s, whole, err);
     }
     if (!code) {
         b = batch_new(str_from(whole), BATCH_INPUT, list, n, STR(""), STR(""));

@@ -11,6 +11,7 @@
 #include "session/run.h"
 #include "session/settle.h"
 #include "session/status.h"
+#include "store/origin.h"
 
 #define PIECE 256 /* sessions judged before a commit */
 
@@ -100,11 +101,13 @@ static bool is_due(const struct run *r, int64_t now_ms)
 }
 
 /* What is told about it: the status once the events are written. */
-static void describe(struct recovering *m, struct judged *j, const struct state *s)
+static void describe(struct recovering *m, struct judged *j, const struct head *h, const struct state *s)
 {
     const struct run *r = &s->ledger.run;
 
     status_derive(&j->status, s, false, m->now_ms);
+    if (!origin_is_ours(m->store, h))
+        status_untrusted(&j->status, j->id);
     j->what = (struct tide_recovered){
         .session_id = j->id,
         .action = j->settled             ? actions[j->settled]
@@ -114,6 +117,7 @@ static void describe(struct recovering *m, struct judged *j, const struct state 
         .why = j->status.why,
         .resumes = (int)s->ledger.chain_resumes,
         .has_program = s->ledger.program_seq > 0,
+        .trusted = !j->status.untrusted,
         .by_person = r->by_person || s->ledger.cancel_seq > r->active_seq,
     };
     j->tell = j->settled || is_due(r, m->now_ms) ||
@@ -143,7 +147,7 @@ static enum tide_code judge(struct recovering *m, const struct head *h, int64_t 
     }
     draft_done(&d);
     if (!code)
-        describe(m, j, s);
+        describe(m, j, h, s);
     /* The reason is a text of the state or a constant: keep a copy that outlives the state. */
     if (!code && j->status.reason) {
         snprintf(j->reason, sizeof j->reason, "%s", j->status.reason);

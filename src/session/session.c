@@ -483,7 +483,7 @@ enum tide_code tide_session_create(tide_store *store, const char *id, const char
         s->state = state_new(str_from(s->head.id));
         s->head.created_ms = ev.ts_ms; /* until the head is read: its card says when */
         b = make_batch(s, 0, &(struct checked){&ev, &parsed, 1});
-        b->flags |= BATCH_CREATE;
+        b->flags |= BATCH_CREATE | BATCH_VOUCH;
         b->expect_seq = STORE_ANY_SEQ;
         b->owner = NULL;
         struct batch_result result = {0, 0, 0};

@@ -171,6 +171,17 @@ void status_derive(struct status *s, const struct state *state, bool owner_alive
     status_offer(&o);
 }
 
+void status_untrusted(struct status *s, const char *id)
+{
+    size_t len = strlen(s->why);
+
+    s->untrusted = true;
+    snprintf(s->why + len, sizeof s->why - len,
+             "; it did not begin here, or something else wrote to it: nothing of it runs before it is trusted");
+    s->next_count = 0;
+    snprintf(s->next[s->next_count++], STATUS_COMMAND, "tidemark sessions trust %s", id);
+}
+
 void status_damaged(struct status *s, const char *id, const char *why)
 {
     memset(s, 0, sizeof *s);

@@ -13,12 +13,16 @@ struct status {
     const char *status, *outcome, *reason;  /* constant words, or texts of the state */
     const char *graph_status, *task_state;  /* the same in the words of graphs and of task sessions */
     bool is_resumable, needs_resume;        /* a person may resume it; it stands still until somebody does */
+    bool untrusted;                         /* … and trusts it first */
     char why[STATUS_WHY];                   /* one sentence */
     char next[STATUS_NEXT][STATUS_COMMAND]; /* commands that move it, the likeliest first */
     size_t next_count;
 };
 
 void status_derive(struct status *ret, const struct state *state, bool owner_alive, int64_t now_ms);
+
+/* Of one that came from elsewhere: nothing moves it before somebody trusts it. */
+void status_untrusted(struct status *status, const char *id);
 
 /* Of a session whose log cannot be read. */
 void status_damaged(struct status *ret, const char *id, const char *why);

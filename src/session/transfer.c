@@ -17,6 +17,7 @@
 #include "session/card.h"
 #include "session/session.h"
 #include "session/settle.h"
+#include "session/trust.h"
 
 #define PIECE_BYTES (1 << 20) /* stored at once by import */
 #define PIECE_EVENTS 1024
@@ -325,6 +326,7 @@ static enum tide_code read_event(struct importing *m, struct str line, struct ev
         !get_digest(&m->arena, proof, "digest", given))
         return bad_line(m, err, "ts, kind or digest is missing or wrong");
     ret->body = body_of(&m->arena, v, line.len);
+    ret->proof.set = false; /* what was imported began elsewhere */
     event_digest(want, &m->store->key, m->before, str_from(m->id), ret);
     if (memcmp(want, given, DIGEST_SIZE) != 0)
         return tide_fail(err, TIDE_CORRUPT,
@@ -422,6 +424,8 @@ enum tide_code tide_import(tide_store *store, tide_source_fn *source, tide_progr
     m.events = mem_array(PIECE_EVENTS, sizeof *m.events);
     m.runs = state_new(STR(""));
     code = import_all(&m, err);
+    if (!code)
+        code = trust_revoke_imported(m.store, m.id, m.runs, err);
     if (code && m.created) /* nobody has seen it: take it away again */
         (void)!store_write(m.store, batch_new(str_from(m.id), BATCH_DELETE | BATCH_HIDDEN, NULL, 0, STR(""), STR("")),
                            NULL, NULL);

@@ -7,10 +7,17 @@
 #include "base/digest.h"
 #include "base/err.h"
 
+/* That this user's Tidemark wrote the log up to an event: origin.h. */
+struct origin_proof {
+    unsigned char mac[16];
+    bool set; /* false: the event has none */
+};
+
 struct event {
     int64_t seq, pos, ts_ms, epoch;
     struct str kind, body; /* body: compact JSON object without seq, ts and kind */
     unsigned char digest[DIGEST_SIZE];
+    struct origin_proof proof;
 };
 
 /* digest = BLAKE2b(key; digest before, session, seq, epoch, ts, kind, body): what binds an event to its place. */

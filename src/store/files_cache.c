@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "store/files_store.h"
+#include "store/origin.h"
 
 #define HEAD_MAX ((size_t)64 << 20)
 #define STATES_MAX 24 /* kept; the older, the further apart */
@@ -31,6 +32,7 @@ static void check_of(const struct files_store *s, const char *id, struct str byt
 
     digest_begin(&d, &s->base.key);
     digest_add_str(&d, STR("tidemark files cache"));
+    origin_mix(&d, &s->base);
     digest_add_str(&d, str_from(id));
     digest_add_str(&d, bytes);
     digest_end(&d, digest);
@@ -83,7 +85,7 @@ static struct str get_proved(struct files_store *s, const char *id, const char *
 
 /* The line at this very offset has this digest; with an end, it is the last of a unit and ends there. */
 static bool fits_log(struct files_store *s, struct files_log *l, int64_t at, int64_t end,
-                     const unsigned char digest[DIGEST_SIZE])
+                     const unsigned char digest[DIGEST_SIZE], struct origin_proof *ret_proof)
 {
     struct line_walk w = {.s = s, .file = l->file, .next = at, .limit = end ? end : l->end};
     struct line_mark m;
@@ -93,6 +95,8 @@ static bool fits_log(struct files_store *s, struct files_log *l, int64_t at, int
     bool fits = walk_next(&w, &line, &err) && w.at == at && !w.unended && line_peek(line, &seq, &m) &&
                 (!end || (w.next == end && !m.more)) && memcmp(m.digest, digest, DIGEST_SIZE) == 0;
 
+    if (fits && ret_proof)
+        *ret_proof = m.proof;
     walk_done(&w);
     return fits;
 }
@@ -228,7 +232,7 @@ bool cache_load_head(struct files_store *s, struct files_log *l, const struct en
         return false;
     if (json_get_int(v, STR("clean"), 0) == (int64_t)l->ino)
         l->clean_end = end;
-    if (end <= 0 || !fits_log(s, l, last_line, end, h.digest))
+    if (end <= 0 || !fits_log(s, l, last_line, end, h.digest, &h.proof))
         return false;
     l->h = h;
     l->end = end;
@@ -246,7 +250,7 @@ bool cache_load_head(struct files_store *s, struct files_log *l, const struct en
 
 bool cache_fits_end(struct files_store *s, struct files_log *l)
 {
-    return fits_log(s, l, l->last_line, l->end, l->h.digest);
+    return fits_log(s, l, l->last_line, l->end, l->h.digest, NULL);
 }
 
 bool cache_is_clean(struct files_store *s, const struct files_log *l, const struct env_stat *st)
@@ -374,7 +378,7 @@ static bool load_state(struct files_store *s, struct files_log *l, int64_t seq, 
     head = (struct str){bytes.ptr, end ? (size_t)(end - bytes.ptr) : 0};
     if (!end || json_parse(&a, head, NULL, &v, NULL, NULL) ||
         !hex_decode(digest, DIGEST_SIZE, json_get_text(&a, v, STR("digest"))) ||
-        !fits_log(s, l, json_get_int(v, STR("line"), 0), 0, digest))
+        !fits_log(s, l, json_get_int(v, STR("line"), 0), 0, digest, NULL))
         return false;
     buf_add(ret, end + 1, bytes.len - head.len - 1);
     return true;

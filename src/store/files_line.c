@@ -7,12 +7,13 @@
  *   ,"tidemark":{"epoch":2,"more":0,"digest":"<64 hex>"}}          the end; that of a fork's first line has
  *       ,"parent":"<id>","parent_seq":6,"before":"<64 hex>"        these after "more", a line that is not the first of
  *       ,"at":1                                                    its unit this
+ *       ,"origin":"<32 hex>"                                       before "digest": the proof of origin, where there is one
  *
  * A session of a million events is opened through here, so what we wrote is read without a JSON parser: the beginning
  * from the front, the end from the back, and the body is what is left. In JSON the text of the end cannot stand inside a
  * string (its quotes would have backslashes), and because the brackets before it pair up it is no member of something
  * deeper either: a line that was cut is never taken for a whole one. Beyond that the digest proves the body. It does not
- * cover `more` and `at` (callers see that the lines of a unit count down and up), nor the parent's id (callers see that its
+ * cover `origin`, which is a proof over the digest, nor `more` and `at` (callers see that the lines of a unit count down and up), nor the parent's id (callers see that its
  * event has the digest `before`); parent_seq has to be seq - 1.
  *
  * Every other line is parsed as JSON. A time that no text of four-digit years can hold is written as a number of ms.
@@ -31,12 +32,12 @@
 
 /* ---- writing ---- */
 
-static void add_digest(struct buf *out, const unsigned char digest[DIGEST_SIZE])
+static void add_hex(struct buf *out, const unsigned char *bytes, size_t n)
 {
     char hex[HEX_SIZE + 1];
 
-    hex_encode(hex, digest, DIGEST_SIZE);
-    buf_add(out, hex, HEX_SIZE);
+    hex_encode(hex, bytes, n);
+    buf_add(out, hex, 2 * n);
 }
 
 /* Whether the time has a text; false: it would be another time's. */
@@ -77,11 +78,16 @@ static void add_mark(struct buf *out, const struct event *ev, const struct line_
         buf_add_str(out, STR("\",\"parent_seq\":"));
         buf_add_int(out, mark->parent_seq);
         buf_add_str(out, STR(",\"before\":\""));
-        add_digest(out, mark->before);
+        add_hex(out, mark->before, DIGEST_SIZE);
+        buf_add_char(out, '"');
+    }
+    if (ev->proof.set) {
+        buf_add_str(out, STR(",\"origin\":\""));
+        add_hex(out, ev->proof.mac, sizeof ev->proof.mac);
         buf_add_char(out, '"');
     }
     buf_add_str(out, STR(",\"digest\":\""));
-    add_digest(out, ev->digest);
+    add_hex(out, ev->digest, DIGEST_SIZE);
     buf_add_str(out, STR("\"}"));
 }
 
@@ -167,11 +173,11 @@ static bool take_last_int(struct piece *l, int64_t *ret)
     return int_of((struct str){l->end, (size_t)(end - l->end)}, ret);
 }
 
-static bool take_last_digest(struct piece *l, unsigned char ret[DIGEST_SIZE])
+static bool take_last_hex(struct piece *l, unsigned char *ret, size_t n)
 {
-    if ((size_t)(l->end - l->p) < HEX_SIZE || !hex_decode(ret, DIGEST_SIZE, (struct str){l->end - HEX_SIZE, HEX_SIZE}))
+    if ((size_t)(l->end - l->p) < 2 * n || !hex_decode(ret, n, (struct str){l->end - 2 * n, 2 * n}))
         return false;
-    l->end -= HEX_SIZE;
+    l->end -= 2 * n;
     return true;
 }
 
@@ -246,9 +252,21 @@ static bool read_own_time(struct str source, int64_t *ret_ms)
 
 static bool take_last_fork(struct piece *l, struct line_mark *ret)
 {
-    return take_last(l, STR("\"")) && take_last_digest(l, ret->before) && take_last(l, STR(",\"before\":\"")) &&
-           take_last_int(l, &ret->parent_seq) && take_last(l, STR("\",\"parent_seq\":")) &&
-           take_last_id(l, ret->parent) && take_last(l, STR(",\"parent\":\""));
+    return take_last(l, STR("\"")) && take_last_hex(l, ret->before, DIGEST_SIZE) &&
+           take_last(l, STR(",\"before\":\"")) && take_last_int(l, &ret->parent_seq) &&
+           take_last(l, STR("\",\"parent_seq\":")) && take_last_id(l, ret->parent) &&
+           take_last(l, STR(",\"parent\":\""));
+}
+
+/* Nothing is taken where there is none. */
+static void take_last_origin(struct piece *l, struct origin_proof *ret)
+{
+    struct piece at = *l;
+
+    ret->set = take_last(&at, STR("\"")) && take_last_hex(&at, ret->mac, sizeof ret->mac) &&
+               take_last(&at, STR(",\"origin\":\""));
+    if (ret->set)
+        *l = at;
 }
 
 static bool mark_fits(const struct line_mark *mark, int64_t seq)
@@ -262,8 +280,10 @@ static bool take_last_mark(struct piece *l, int64_t seq, struct line_mark *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->verified = true;
-    if (!take_last(l, STR("\"}}")) || !take_last_digest(l, ret->digest) || !take_last(l, STR(",\"digest\":\"")))
+    if (!take_last(l, STR("\"}}")) || !take_last_hex(l, ret->digest, DIGEST_SIZE) ||
+        !take_last(l, STR(",\"digest\":\"")))
         return false;
+    take_last_origin(l, &ret->proof);
     if (l->end > l->p && l->end[-1] == '"' && !take_last_fork(l, ret))
         return false;
     if (!take_last_int(l, &ret->more))
@@ -343,6 +363,7 @@ static bool read_own(struct arena *a, struct str line, struct event *ret, struct
         return false;
     ev.epoch = mark.epoch;
     memcpy(ev.digest, mark.digest, DIGEST_SIZE);
+    ev.proof = mark.proof;
     *ret = ev;
     *ret_mark = mark;
     return true;
@@ -472,20 +493,24 @@ static bool get_digest(struct arena *a, const struct json *object, struct str ke
 /* Exactly the members that we write, in any order: more would say something that we do not understand. */
 static bool read_mark(struct arena *a, const struct json *v, int64_t seq, struct line_mark *ret)
 {
-    bool fork = json_get(v, STR("parent")), later = json_get(v, STR("at"));
+    bool fork = json_get(v, STR("parent")), later = json_get(v, STR("at")), proved = json_get(v, STR("origin"));
     struct str parent = json_get_text(a, v, STR("parent"));
 
     memset(ret, 0, sizeof *ret);
     if (!v)
         return true;
-    if (v->type != JSON_OBJECT || v->count != (fork ? 6u : 3u) + later || !get_int(v, STR("epoch"), &ret->epoch) ||
-        !get_int(v, STR("more"), &ret->more) || !get_digest(a, v, STR("digest"), ret->digest))
+    if (v->type != JSON_OBJECT || v->count != (fork ? 6u : 3u) + later + proved ||
+        !get_int(v, STR("epoch"), &ret->epoch) || !get_int(v, STR("more"), &ret->more) ||
+        !get_digest(a, v, STR("digest"), ret->digest))
         return false;
     if (later && (!get_int(v, STR("at"), &ret->at) || !ret->at))
         return false;
     if (fork && (!str_is_id(parent) || !get_int(v, STR("parent_seq"), &ret->parent_seq) ||
                  !get_digest(a, v, STR("before"), ret->before)))
         return false;
+    if (proved && !hex_decode(ret->proof.mac, sizeof ret->proof.mac, json_get_text(a, v, STR("origin"))))
+        return false;
+    ret->proof.set = proved;
     if (fork)
         memcpy(ret->parent, parent.ptr, parent.len);
     ret->verified = true;
@@ -557,6 +582,7 @@ static bool read_json(struct arena *a, struct str line, struct event *ret, struc
         return false;
     ev.epoch = mark.epoch;
     memcpy(ev.digest, mark.digest, DIGEST_SIZE);
+    ev.proof = mark.proof;
     ev.body = rest_of(a, v, line.len);
     *ret = ev;
     *ret_mark = mark;

@@ -11,13 +11,14 @@ struct line_mark { /* what stands under "tidemark" */
     int64_t epoch;
     int64_t at, more; /* lines of its unit, which was written at once, before it and behind it */
     unsigned char digest[DIGEST_SIZE];
+    struct origin_proof proof;
     char parent[TIDE_ID_SIZE]; /* of the first line of a fork; "" otherwise */
     int64_t parent_seq;
     unsigned char before[DIGEST_SIZE];
     bool verified; /* false: a line of somebody else's, without "tidemark" */
 };
 
-/* Adds the line with its newline. ev->seq, ts_ms, kind, body, epoch, digest and the mark's at/more/parent are written. */
+/* Adds the line with its newline. ev->seq, ts_ms, kind, body, epoch, digest, proof and the mark's at/more/parent are written. */
 void line_write(struct buf *out, const struct event *ev, const struct line_mark *mark);
 
 enum line_read { LINE_EVENT, LINE_NOT /* no event: torn, damaged, or not JSON */ };

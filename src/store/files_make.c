@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "store/files_store.h"
+#include "store/origin.h"
 
 #define MAKE_MAX 64 /* made at once: their syncs go out side by side, and the directory has one for all */
 
@@ -143,6 +144,9 @@ static void write_first(struct files_store *s, struct making *m, struct buf *out
             ev->epoch = h->epoch;
         }
         event_digest(ev->digest, &s->base.key, h->digest, str_from(b->session), ev);
+        if (b->flags & BATCH_VOUCH && origin_wants(b, i))
+            origin_prove(&ev->proof, &s->base.origin, str_from(b->session), ev);
+        h->proof = ev->proof;
         memcpy(h->digest, ev->digest, DIGEST_SIZE);
         m->last_line = (int64_t)out->len;
         line_write(out, ev, &mark);

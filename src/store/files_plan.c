@@ -5,6 +5,8 @@
  */
 #include "store/files_plan.h"
 
+#include "store/origin.h"
+
 #define TRIES 8
 
 /* ---- a session's log, locked ---- */
@@ -151,6 +153,8 @@ static void leave_lease(struct part *p, struct batch *b)
 
 static void take_events(struct parts *all, struct part *p, struct batch *b)
 {
+    bool ours = b->flags & BATCH_VOUCH || origin_is_ours(&all->s->base, &p->h);
+
     b->first_seq = p->h.last_seq + 1;
     for (size_t i = 0; i < b->n; i++) {
         struct event *ev = &b->events[i];
@@ -161,6 +165,9 @@ static void take_events(struct parts *all, struct part *p, struct batch *b)
             ev->epoch = p->lease.epoch > p->h.epoch ? p->lease.epoch : p->h.epoch;
         }
         event_digest(ev->digest, &all->s->base.key, p->h.digest, str_from(p->h.id), ev);
+        if (ours && origin_wants(b, i))
+            origin_prove(&ev->proof, &all->s->base.origin, str_from(p->h.id), ev);
+        p->h.proof = ev->proof;
         memcpy(p->h.digest, ev->digest, DIGEST_SIZE);
         p->h.updated_ms = ev->ts_ms;
         p->h.epoch = ev->epoch > p->h.epoch ? ev->epoch : p->h.epoch;

@@ -160,6 +160,7 @@ struct unit {
     int64_t first, last; /* seqs */
     int64_t last_line;
     unsigned char digest[DIGEST_SIZE];
+    struct origin_proof proof;
     int64_t epoch;
     bool foreign;
 };
@@ -193,6 +194,7 @@ static bool read_unit(struct reading *r, int64_t seq, struct unit *u, struct tid
         u->last_line = r->w.at;
         u->epoch = m.epoch;
         memcpy(u->digest, m.digest, DIGEST_SIZE);
+        u->proof = m.proof;
         u->last = seq++;
     } while (left >= 0);
     u->to = r->w.next;
@@ -272,6 +274,7 @@ static void take_unit(struct files_log *l, const struct unit *u)
     l->h.epoch = u->epoch > l->h.epoch ? u->epoch : l->h.epoch;
     l->line_epoch = u->epoch;
     memcpy(l->h.digest, u->digest, DIGEST_SIZE);
+    l->h.proof = u->proof;
     l->end = u->to;
     l->last_unit = u->from;
     l->last_line = u->last_line;
@@ -305,10 +308,11 @@ static enum tide_code unreadable(struct reading *r, struct tide_err *err)
 }
 
 /* Its lines look like lines, and are not what was written. */
-static void drop_unit(struct files_log *l, const struct unit *u, const unsigned char before[DIGEST_SIZE])
+static void drop_unit(struct files_log *l, const struct unit *u, const struct head *before)
 {
     l->h.last_seq = l->h.last_pos = u->first - 1;
-    memcpy(l->h.digest, before, DIGEST_SIZE);
+    memcpy(l->h.digest, before->digest, DIGEST_SIZE);
+    l->h.proof = before->proof;
     l->end = u->from;
     log_unnote(l, u->first);
 }
@@ -364,8 +368,8 @@ static void unread(struct files_log *l, const struct files_log *before)
 enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)
 {
     struct reading r = {.s = s, .l = l, .arena = ARENA_INIT};
-    unsigned char before[DIGEST_SIZE];
     const struct files_log known = *l;
+    struct head before;
     struct unit u, last = {0};
     enum tide_code code = TIDE_OK;
 
@@ -373,9 +377,9 @@ enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t s
     err->code = TIDE_OK;
     if (!l->end && size)
         take_first(&r, err);
-    memcpy(before, l->h.digest, DIGEST_SIZE);
+    before = l->h;
     while (!err->code && l->end < size && read_unit(&r, l->h.last_seq + 1, &u, err)) {
-        memcpy(before, l->h.digest, DIGEST_SIZE);
+        before = l->h;
         last = u;
         take_unit(l, &u);
     }
@@ -384,10 +388,10 @@ enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t s
         code = unreadable(&r, err);
     else if (!err->code && l->end < size && has_later(&r, &u, err))
         code = damaged(l, l->h.last_seq + 1, err);
-    else if (!err->code && last.to && !prove_unit(&r, &last, before, err) && !err->code) {
+    else if (!err->code && last.to && !prove_unit(&r, &last, before.digest, err) && !err->code) {
         bool fits = fits_name(&r, err);
 
-        drop_unit(l, &last, before);
+        drop_unit(l, &last, &before);
         if (!fits)
             code = misnamed(l, err);
         else if (l->card_seq > l->h.last_seq) /* it was whole once: its snapshot came after it */

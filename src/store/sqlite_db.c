@@ -424,6 +424,11 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     s->base.read_only = opt->flags & TIDE_OPEN_READ_ONLY;
     s->notice = (struct buf)BUF_INIT(4096);
     s->accept_loss = opt->flags & TIDE_OPEN_ACCEPT_LOSS;
+    s->adopt = opt->flags & TIDE_OPEN_ADOPT;
+    if (opt->origin_key) {
+        memcpy(s->base.origin.bytes, opt->origin_key, opt->origin_key_len);
+        s->base.origin.len = opt->origin_key_len;
+    }
     if (opt->key) {
         memcpy(s->base.key.bytes, opt->key, opt->key_len);
         s->base.key.len = opt->key_len;

@@ -33,6 +33,7 @@ enum stmt_id {
     ST_EVENT_KIND,
     ST_EVENTS_FLUSH,
     ST_EVENT_DELETE,
+    ST_EVENT_PROVE,
     ST_EVENTS_AFTER,
     ST_LAST_EVENT,
     ST_LAST_POSITIONS,
@@ -90,6 +91,7 @@ struct whead {
     bool stay;                                    /* no lease, but among the live: a run is open or was interrupted */
     int64_t wake;                                 /* with stay: when recovery looks at it; else 0 */
     bool in_live;                                 /* has a row in `live` */
+    bool proven;                                  /* its last event has a proof of origin that holds */
     bool exists, hidden, damaged, dirty, touched; /* dirty: differs from disk; touched: by the transaction under way */
     bool summary_set;
     struct str summary; /* points into the batch that brought it */
@@ -127,6 +129,7 @@ struct sqlite_store {
     bool mark_fresh; /* nothing of it is on disk yet */
     bool broken;     /* a sync failed: reopen before anything is written */
     bool accept_loss;
+    bool adopt;                            /* TIDE_OPEN_ADOPT */
     unsigned char row_key[SHORT_KEY_SIZE]; /* of the checks of rows */
     struct buf notice;                     /* said once, under rmu */
 
@@ -210,9 +213,10 @@ bool reserve_release(struct sqlite_store *s);
 enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_err *err) MUST_CHECK;
 
 /* sqlite_upgrade.c: what SQL alone cannot change; inside the transaction. An SQLite code. */
+int upgrade_columns(struct sqlite_store *s); /* what statements need that the steps use */
+int upgrade_origin(struct sqlite_store *s);
 int upgrade_live(struct sqlite_store *s);
 int upgrade_marks(struct sqlite_store *s);
-int upgrade_boots(struct sqlite_store *s);
 /* For each sid that a query gives; they are gathered first. */
 int for_each_sid(struct sqlite_store *s, const char *sql, int (*fn)(struct sqlite_store *s, int64_t sid));
 
@@ -244,9 +248,10 @@ bool lease_beat_due(struct sqlite_store *s);
 int lease_holder(struct sqlite_store *s, struct conn *c, int64_t boot, bool *ret_alive, char ret_who[160]);
 
 /* sqlite_head.c: where a session stands. */
+void db_proof(struct origin_proof *out, sqlite3_stmt *st, int column);
 bool db_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column); /* false when it is not one */
 /* What a row of ST_HEAD and its like says and proves. */
-enum { HEAD_BOOT = 13, HEAD_IN_LIVE = 22, HEAD_WAKE = 25, HEAD_LIVE_SID = 26 /* ST_LIVE only */ };
+enum { HEAD_BOOT = 13, HEAD_IN_LIVE = 22, HEAD_WAKE = 25, HEAD_PROOF = 26, HEAD_LIVE_SID = 27 /* ST_LIVE only */ };
 enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct head *ret, int64_t *ret_boot,
                           bool *ret_hidden, struct tide_err *err) MUST_CHECK;
 /* The same, and for a reader who holds it. */
@@ -276,7 +281,7 @@ int block_write(struct conn *c, int64_t sid, int64_t end, const int64_t *pos, si
 int block_make(struct conn *c, const struct head *h, int64_t end); /* from the events alone */
 
 /* sqlite_snapshot.c */
-void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, struct str session, int64_t seq,
+void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct store *store, struct str session, int64_t seq,
                      const unsigned char at[DIGEST_SIZE], struct str data);
 enum tide_code sqlite_snapshot(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,
                                struct tide_err *err);

@@ -17,6 +17,15 @@ bool db_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column)
     return true;
 }
 
+void db_proof(struct origin_proof *out, sqlite3_stmt *st, int column)
+{
+    struct str mac = db_text(st, column);
+
+    out->set = mac.len == sizeof out->mac;
+    if (out->set)
+        memcpy(out->mac, mac.ptr, sizeof out->mac);
+}
+
 /* Where it stands by its own row, or, while it is live, by its row in `live`; each row proves itself. */
 static bool head_place(struct sqlite_store *s, sqlite3_stmt *st, struct head *h)
 {
@@ -70,6 +79,7 @@ enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct head 
     code = head_columns(s, st, ret, err);
     if (code)
         return code;
+    db_proof(&ret->proof, st, HEAD_PROOF);
     *ret_boot = sqlite3_column_int64(st, HEAD_BOOT);
     *ret_hidden = sqlite3_column_int64(st, 6) != 0;
     ret->held = *ret_boot != 0;

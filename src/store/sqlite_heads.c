@@ -4,6 +4,7 @@
  * nobody else has committed (data_version); else all of it is forgotten and read again. Moved heads are written at the end
  * of the transaction, before COMMIT: a live one in the small table, any other in its own row.
  */
+#include "store/origin.h"
 #include "store/sqlite_db.h"
 
 #define HEADS_MAX 16384 /* remembered at once; past it all are forgotten and read again */
@@ -42,6 +43,7 @@ struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc)
         w->exists = true;
         w->damaged = head_from_row(s, &s->w, st, &w->h, &w->boot, &w->hidden, NULL) || !str_eq(str_from(w->h.id), id);
         w->in_live = sqlite3_column_int64(st, HEAD_IN_LIVE) != 0;
+        w->proven = origin_is_ours(&s->base, &w->h);
         w->stay = w->in_live && !w->boot;
         w->wake = sqlite3_column_int64(st, HEAD_WAKE);
         rc = SQLITE_OK;
@@ -62,7 +64,7 @@ void whead_clear(struct whead *w)
     memset(&w->h, 0, sizeof w->h);
     memcpy(w->h.id, id, sizeof id);
     w->exists = w->hidden = w->dirty = w->in_live = w->summary_set = false;
-    w->stay = false;
+    w->stay = w->proven = false;
     w->boot = w->wake = 0;
     free(TAKE(w->recent));
     w->recent_n = w->recent_cap = 0;

@@ -30,7 +30,8 @@ static int connect_to(sqlite3 *db, void *arg, sqlite3_vtab **ret, const char *co
 static int connect_events(sqlite3 *db, void *arg, int argc, const char *const *argv, sqlite3_vtab **ret, char **err)
 {
     (void)argc, (void)argv, (void)err;
-    return connect_to(db, arg, ret, "CREATE TABLE x(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag)");
+    return connect_to(db, arg, ret,
+                      "CREATE TABLE x(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag, proof)");
 }
 
 static int connect_heads(sqlite3 *db, void *arg, int argc, const char *const *argv, sqlite3_vtab **ret, char **err)
@@ -126,6 +127,8 @@ static int events_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int co
         sqlite3_result_blob(out, ev->digest, DIGEST_SIZE, SQLITE_STATIC);
     else if (column == 10 && row->tag.len)
         text(out, row->tag);
+    else if (column == 11 && ev->proof.set)
+        sqlite3_result_blob(out, ev->proof.mac, sizeof ev->proof.mac, SQLITE_STATIC);
     return SQLITE_OK;
 }
 

@@ -31,6 +31,7 @@ static int take_row(struct sqlite_store *s, struct arena *a, sqlite3_stmt *st, s
     ret->ev.kind = arena_dup(a, db_text(st, 6));
     if (!db_digest(ret->ev.digest, st, 9))
         return SQLITE_CORRUPT;
+    db_proof(&ret->ev.proof, st, 10);
     body = arena_dup(a, db_text(st, 7));
     if (!refs.len) {
         ret->ev.body = body;

@@ -2,8 +2,8 @@
 /*
  * The tables, in numbered migrations. An older file is brought up in one transaction; a newer one is refused. Version 1
  * holds the truth and its caches, version 2 the views for people, version 3 those who wait among the live, version 4 the marks of
- * checkpoints in `blocks`, version 5 how long leases are (sqlite_upgrade.c), and the word of its closing (sqlite_mark.c). Each
- * step may run again on a file that has it.
+ * checkpoints in `blocks`, version 5 how long leases are and proofs of origin (sqlite_upgrade.c), and the word of its closing
+ * (sqlite_mark.c). Each step may run again on a file that has it.
  */
 #include "store/sqlite_db.h"
 
@@ -11,7 +11,7 @@ static const char tables[] =
     /* The log of all sessions in order of arrival. prev: the event before it in its session, 0 for the first. */
     "CREATE TABLE IF NOT EXISTS events(pos INTEGER PRIMARY KEY, sid INTEGER NOT NULL, seq INTEGER NOT NULL,"
     " prev INTEGER NOT NULL, epoch INTEGER NOT NULL, ts INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,"
-    " refs BLOB, digest BLOB NOT NULL, tag TEXT);" /* tag: a checkpoint's id, to find it by */
+    " refs BLOB, digest BLOB NOT NULL, tag TEXT, proof BLOB);" /* tag: a checkpoint's id, to find it by */
     "CREATE INDEX IF NOT EXISTS tag_index ON events(tag) WHERE tag IS NOT NULL;"
     /* Rare kinds that the views look up. */
     "CREATE INDEX IF NOT EXISTS created_index ON events(sid) WHERE kind = 'session.created';"
@@ -103,7 +103,7 @@ static const struct {
     const char *sql;
     int (*then)(struct sqlite_store *s);
 } migrations[SQLITE_SCHEMA_VERSION] = {
-    {tables, NULL}, {"", NULL}, {"", upgrade_live}, {"", upgrade_marks}, {views, upgrade_boots}};
+    {tables, NULL}, {"", NULL}, {"", upgrade_live}, {"", upgrade_marks}, {views, upgrade_origin}};
 
 /* One number; *rc keeps the first failure. */
 static int64_t pragma_int(struct sqlite_store *s, const char *sql, int *rc)
@@ -124,7 +124,7 @@ static int64_t pragma_int(struct sqlite_store *s, const char *sql, int *rc)
 static int apply(struct sqlite_store *s, int64_t from)
 {
     char text[64];
-    int rc = SQLITE_OK;
+    int rc = from ? upgrade_columns(s) : SQLITE_OK; /* the steps read heads with the statements of now */
 
     for (int64_t v = from; v < SQLITE_SCHEMA_VERSION && rc == SQLITE_OK; v++) {
         rc = sqlite3_exec(s->w.db, migrations[v].sql, NULL, NULL, NULL);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots of states: a cache that is used only when it is whole and of this very log. */
+#include "store/origin.h"
 #include "store/sqlite_db.h"
 
-void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct digest_key *key, struct str session, int64_t seq,
+void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct store *store, struct str session, int64_t seq,
                      const unsigned char at[DIGEST_SIZE], struct str data)
 {
     struct digest_state d;
 
-    digest_begin(&d, key);
+    digest_begin(&d, &store->key);
     digest_add_str(&d, STR("snapshot"));
+    origin_mix(&d, store);
     digest_add_str(&d, session);
     digest_add_int(&d, (uint64_t)seq);
     digest_add(&d, at, DIGEST_SIZE);
@@ -24,7 +26,7 @@ static bool snapshot_fits(struct sqlite_store *s, const struct head *h, sqlite3_
 
     if (seq < h->first_seq || seq > h->last_seq || !db_digest(at, st, 1) || !db_digest(check, st, 2))
         return false;
-    snapshot_digest(want, &s->base.key, str_from(h->id), seq, at, db_text(st, 3));
+    snapshot_digest(want, &s->base, str_from(h->id), seq, at, db_text(st, 3));
     if (memcmp(want, check, DIGEST_SIZE) != 0)
         return false;
     if (seq == h->last_seq)

@@ -8,10 +8,10 @@
     " coalesce(l.digest, s.digest), coalesce(l.updated, s.updated), coalesce(l.boot, 0), p.id,"                        \
     " CASE WHEN s.summary_seq = coalesce(l.last_seq, s.last_seq) THEN s.summary END,"                                  \
     " s.epoch, s.last_seq, s.last_pos, s.digest, s.updated, s.live, l.sid IS NOT NULL, l.row_check, s.summary_check,"  \
-    " coalesce(l.wake, 0)"
+    " coalesce(l.wake, 0), (SELECT e.proof FROM events e WHERE e.pos = coalesce(l.last_pos, s.last_pos))"
 #define HEAD_COLUMNS                                                                                                   \
     HEAD_SELECT " FROM sessions s LEFT JOIN live l ON l.sid = s.sid LEFT JOIN sessions p ON p.sid = s.parent "
-#define EVENT_COLUMNS "SELECT pos, sid, seq, prev, epoch, ts, kind, body, refs, digest FROM events "
+#define EVENT_COLUMNS "SELECT pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, proof FROM events "
 
 static const char *const sql[ST_COUNT] = {
     [ST_BEGIN] = "BEGIN",
@@ -28,9 +28,10 @@ static const char *const sql[ST_COUNT] = {
     [ST_EVENT] = EVENT_COLUMNS "WHERE pos = ?1",
     [ST_EVENT_LINK] = "SELECT sid, seq, prev, digest FROM events WHERE pos = ?1",
     [ST_EVENT_KIND] = "SELECT kind FROM events WHERE pos = ?1",
-    [ST_EVENTS_FLUSH] = "INSERT INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag)"
+    [ST_EVENTS_FLUSH] = "INSERT INTO events(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag, proof)"
                         " SELECT * FROM pending_events",
     [ST_EVENT_DELETE] = "DELETE FROM events WHERE pos = ?1",
+    [ST_EVENT_PROVE] = "UPDATE events SET proof = ?2 WHERE pos = ?1",
     [ST_EVENTS_AFTER] = EVENT_COLUMNS "WHERE pos > ?1 ORDER BY pos LIMIT ?2",
     [ST_LAST_EVENT] = "SELECT coalesce(max(pos), 0) FROM events",
     [ST_LAST_POSITIONS] = "SELECT coalesce(l.last_pos, s.last_pos) FROM sessions s LEFT JOIN live l USING (sid)",

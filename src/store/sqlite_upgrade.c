@@ -9,6 +9,7 @@
  *
  * Version 4: which events are checkpoints is in `blocks`. Up to version 3 two indexes said so; they fill the rows and go.
  */
+#include "store/origin.h"
 #include "store/sqlite_db.h"
 
 static int query_int(struct sqlite_store *s, const char *sql, int64_t *ret)
@@ -110,6 +111,53 @@ static int stay(struct sqlite_store *s, int64_t sid)
     return rc ? rc : pending_flush(s); /* before w is gone */
 }
 
+/* A session of the user's own that is older than proofs of origin gets one where it stands. A damaged one gets none. */
+static int adopt(struct sqlite_store *s, int64_t sid)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_HEAD_BY_SID);
+    struct event last = {0};
+    struct head h;
+    int64_t boot;
+    bool hidden, right;
+    int rc;
+
+    sqlite3_bind_int64(st, 1, sid);
+    rc = db_step(&s->w, st);
+    right = rc == SQLITE_ROW && head_prove(s, st, &h, &boot, &hidden, NULL) == TIDE_OK;
+    if (st)
+        sqlite3_reset(st);
+    if (!right)
+        return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    last.seq = h.last_seq;
+    memcpy(last.digest, h.digest, DIGEST_SIZE);
+    origin_prove(&last.proof, &s->base.origin, str_from(h.id), &last);
+    if (!last.proof.set)
+        return SQLITE_OK;
+    st = db_stmt(&s->w, ST_EVENT_PROVE);
+    sqlite3_bind_int64(st, 1, h.last_pos);
+    sqlite3_bind_blob(st, 2, last.proof.mac, sizeof last.proof.mac, SQLITE_STATIC);
+    return db_run(&s->w, ST_EVENT_PROVE);
+}
+
+static int add_lease(struct sqlite_store *s)
+{
+    return add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'lease'",
+                      "ALTER TABLE boots ADD COLUMN lease INTEGER NOT NULL DEFAULT 0");
+}
+
+int upgrade_origin(struct sqlite_store *s)
+{
+    int rc = add_lease(s);
+
+    return rc || !s->adopt ? rc : for_each_sid(s, "SELECT sid FROM sessions WHERE NOT hidden", adopt);
+}
+
+int upgrade_columns(struct sqlite_store *s)
+{
+    return add_column(s, "SELECT count(*) FROM pragma_table_info('events') WHERE name = 'proof'",
+                      "ALTER TABLE events ADD COLUMN proof BLOB");
+}
+
 int upgrade_live(struct sqlite_store *s)
 {
     static const char caches[] = "DELETE FROM snapshots; UPDATE sessions SET summary = NULL, summary_seq = NULL,"
@@ -182,10 +230,4 @@ int upgrade_marks(struct sqlite_store *s)
               : sqlite3_exec(s->w.db,
                              "DROP INDEX IF EXISTS checkpoint_index; DROP INDEX IF EXISTS checkpoint_deleted_index",
                              NULL, NULL, NULL);
-}
-
-int upgrade_boots(struct sqlite_store *s)
-{
-    return add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'lease'",
-                      "ALTER TABLE boots ADD COLUMN lease INTEGER NOT NULL DEFAULT 0");
 }

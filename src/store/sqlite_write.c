@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "store/origin.h"
 #include "store/sqlite_db.h"
 #include "store/verdict.h"
 
@@ -108,7 +109,7 @@ static struct str tag_of(struct txn *t, const struct event *ev)
     return json_get_text(&t->arena, body, STR("checkpoint_id"));
 }
 
-static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct event *ev)
+static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct event *ev, bool prove)
 {
     struct sqlite_store *s = t->s;
     struct pending_event row = {ev, w->h.sid, w->h.last_pos, ev->body, {NULL, 0}, tag_of(t, ev)};
@@ -123,6 +124,8 @@ static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct 
     }
     memcpy(before, w->h.digest, DIGEST_SIZE);
     event_digest(ev->digest, &s->base.key, before, str_from(w->h.id), ev);
+    if (prove)
+        origin_prove(&ev->proof, &s->base.origin, str_from(w->h.id), ev);
     if (ev->body.len > STORE_BIG_VALUE)
         rc = big_store(s, &t->arena, ev->body, &row.body, &row.refs);
     if (rc)
@@ -142,7 +145,7 @@ static int insert_snapshot(struct txn *t, struct batch *b, struct whead *w)
     sqlite3_stmt *st = db_stmt(&t->s->w, ST_SNAP_INSERT);
     unsigned char check[DIGEST_SIZE];
 
-    snapshot_digest(check, &t->s->base.key, str_from(w->h.id), w->h.last_seq, w->h.digest, b->snapshot);
+    snapshot_digest(check, &t->s->base, str_from(w->h.id), w->h.last_seq, w->h.digest, b->snapshot);
     sqlite3_bind_int64(st, 1, w->h.sid);
     sqlite3_bind_int64(st, 2, w->h.last_seq);
     sqlite3_bind_blob(st, 3, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
@@ -358,8 +361,9 @@ static void apply_batch(struct txn *t, struct batch *b)
     w->dirty = true;
     move_lease(t, b, w);
     b->first_seq = w->h.last_seq + 1;
+    w->proven |= (b->flags & BATCH_VOUCH) != 0;
     for (size_t i = 0; i < b->n && !t->rc; i++)
-        t->rc = insert_event(t, b, w, &b->events[i]);
+        t->rc = insert_event(t, b, w, &b->events[i], w->proven && origin_wants(b, i));
     b->last_seq = w->h.last_seq;
     b->epoch = w->h.epoch;
     if (!t->rc && b->snapshot.len && b->caches_seq == b->last_seq)

@@ -37,6 +37,9 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
         return tide_fail(err, TIDE_INVALID, "open store: the path is longer than 900 bytes");
     if (opt->key && (opt->key_len < 16 || opt->key_len > 64))
         return tide_fail(err, TIDE_INVALID, "open store: a key has 16 to 64 bytes, this one %zu", opt->key_len);
+    if (opt->origin_key && (opt->origin_key_len < 16 || opt->origin_key_len > 64))
+        return tide_fail(err, TIDE_INVALID, "open store: a key of origin has 16 to 64 bytes, this one %zu",
+                         opt->origin_key_len);
     return b->open(path.ptr, opt, env, ret_store, err);
 }
 

@@ -29,6 +29,7 @@ struct head {
     int64_t epoch; /* of the latest lease */
     int64_t created_ms, updated_ms;
     unsigned char digest[DIGEST_SIZE]; /* of the last event */
+    struct origin_proof proof;         /* of the last event */
     unsigned char
         first_before[DIGEST_SIZE]; /* its first event stands on it: zeros, or the parent's at the fork point */
     char parent_id[TIDE_ID_SIZE];  /* empty unless a fork */
@@ -46,10 +47,11 @@ enum batch_flags {
     BATCH_INPUT = 8,   /* without the lease: guarded by expect_seq alone; a session that stayed live wakes at once */
     BATCH_HIDDEN = 16, /* with CREATE: not listed nor found before BATCH_REVEAL; swept when its maker died */
     BATCH_REVEAL = 32,
-    BATCH_DELETE = 64, /* the whole session goes, no events; with HIDDEN: one of ours that was never revealed */
-    BATCH_KEEP = 128,  /* events bring their own epoch (import) */
-    BATCH_LIVE = 256,  /* with RELEASE: a run is open or was interrupted: it stays among the live, with wake_ms */
-    BATCH_FORCE = 512, /* with ACQUIRE: take the lease whoever holds it */
+    BATCH_DELETE = 64,  /* the whole session goes, no events; with HIDDEN: one of ours that was never revealed */
+    BATCH_KEEP = 128,   /* events bring their own epoch (import) */
+    BATCH_LIVE = 256,   /* with RELEASE: a run is open or was interrupted: it stays among the live, with wake_ms */
+    BATCH_FORCE = 512,  /* with ACQUIRE: take the lease whoever holds it */
+    BATCH_VOUCH = 1024, /* the log up to and with this batch is of this user: see commit() */
 };
 
 /* One unit of writing: whole or not at all. One allocation: batch_new() copies everything in, but for the cards. */
@@ -125,6 +127,9 @@ struct store_ops {
      * (TIDE_CONFLICT unless expect_seq is the head, TIDE_FENCED if the lease moved on, TIDE_HELD, TIDE_NOT_FOUND, …)
      * leaves no trace and does not fail the others. When the transaction fails, all fail: TIDE_FULL and TIDE_READ_ONLY
      * mean nothing was stored; TIDE_UNKNOWN means it cannot be told before the store is read again.
+     *
+     * The last event of a batch, and each checkpoint, gets a proof of origin when the batch vouches, or when the event before it carries one that
+     * holds: what is appended to a log that came from elsewhere proves nothing. With KEEP events also keep those they bring.
      */
     void (*commit)(struct store *, struct batch *list);
 
@@ -216,6 +221,8 @@ struct store {
     struct env *env;
     struct group *group;
     struct digest_key key;
+    struct digest_key origin; /* the user's own key, for proofs of origin and for states */
+    char origin_notice[400];  /* what people should hear of that key; "": nothing */
     size_t max_record_bytes;
     int64_t lease_ms;
     bool read_only;

@@ -8,6 +8,7 @@
 
 #include "agent/agents.h"
 #include "base/map.h"
+#include "base/timefmt.h"
 #include "session/session.h"
 
 enum { EVENTS_MAX = 400, MESSAGES_MAX = 100 };
@@ -107,38 +108,45 @@ UNUSED static int log_count(const struct log *log, size_t from, size_t to, const
     return n;
 }
 
-struct prefix {
-    struct buf text;
-    size_t at;
-};
-
-static long give_bytes(void *arg, char *out, size_t max)
+/* The members of a line that are the event's own. */
+static struct str own_members(struct arena *a, const struct json *line)
 {
-    struct prefix *p = arg;
-    size_t n = p->text.len - p->at < max ? p->text.len - p->at : max;
+    struct buf out = BUF_INIT(1 << 26);
+    struct json_out o = json_out_to(&out);
+    struct str body;
 
-    memcpy(out, p->text.ptr + p->at, n);
-    p->at += n;
-    return (long)n;
+    json_out_begin(&o, '{');
+    for (const struct json *m = line->first; m; m = m->next) {
+        if (!str_eq(m->key, STR("seq")) && !str_eq(m->key, STR("ts")) && !str_eq(m->key, STR("kind")) &&
+            !str_eq(m->key, STR("tidemark")))
+            json_out_kraw(&o, m->key, json_source(m));
+    }
+    json_out_end(&o, '}');
+    body = arena_dup(a, buf_view(&out));
+    buf_done(&out);
+    return body;
 }
 
-/* The first n events, as a session of the store: whoever ran it is gone. */
-UNUSED static void import_prefix(tide_store *store, const struct log *log, size_t n)
+/* The first n events, as a session that was begun here: whoever ran it is gone. */
+UNUSED static void keep_prefix(tide_store *store, const struct log *log, size_t n)
 {
-    const struct json *proof = json_get(log->lines[n - 1].json, STR("tidemark"));
-    struct prefix p = {BUF_INIT(1 << 26), 0};
     struct arena a = ARENA_INIT;
-    char id[TIDE_ID_SIZE];
+    struct event *events = arena_zero(&a, n * sizeof *events);
+    struct batch *b;
 
-    buf_addf(&p.text,
-             "{\"tidemark\":\"export\",\"version\":1,\"session_id\":\"s\",\"first_seq\":1,\"last_seq\":%zu,"
-             "\"keyed\":false,\"head_digest\":\"%.*s\"}\n",
-             n, STR_ARG(json_get_text(&a, proof, STR("digest"))));
-    for (size_t i = 0; i < n; i++)
-        buf_add_str(&p.text, log->lines[i].text);
-    OK(tide_import(store, give_bytes, NULL, &p, id, &err));
+    for (size_t i = 0; i < n; i++) {
+        const struct json *line = log->lines[i].json;
+
+        events[i].kind = json_get_text(&a, line, STR("kind"));
+        events[i].body = own_members(&a, line);
+        events[i].epoch = json_get_int(json_get(line, STR("tidemark")), STR("epoch"), 0);
+        assert_true(time_parse(json_get_text(&a, line, STR("ts")), &events[i].ts_ms));
+    }
+    b = batch_new(STR("s"), BATCH_CREATE | BATCH_ACQUIRE | BATCH_RELEASE | BATCH_LIVE | BATCH_KEEP | BATCH_VOUCH,
+                  events, n, STR(""), STR(""));
+    b->expect_seq = STORE_ANY_SEQ;
+    OK(store_write(store_of(store), b, NULL, &err));
     arena_done(&a);
-    buf_done(&p.text);
 }
 
 /* ---- the conversation ---------------------------------------------------------------------------------------------- */

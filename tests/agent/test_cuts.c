@@ -234,7 +234,7 @@ static void try_cut(struct world *w, const struct log *golden, const struct told
     tide_store *store = fresh_store(w);
     tide_session *s = NULL;
 
-    import_prefix(store, golden, n);
+    keep_prefix(store, golden, n);
     world_reset(w);
     OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
     go_on(w, s, golden, n, NULL);
@@ -369,7 +369,7 @@ static void an_approval_may_be_given_later_after_any_crash(void **state)
         if (!golden->is_end[n])
             continue;
         store = fresh_store(&w);
-        import_prefix(store, golden, n);
+        keep_prefix(store, golden, n);
         world_reset(&w);
         OK(answer_later(&w, store));
         OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
@@ -411,7 +411,7 @@ static void say_something_else(struct world *w, const struct log *golden, const 
     tide_session *s = NULL;
     tide_agent *a;
 
-    import_prefix(store, golden, n);
+    keep_prefix(store, golden, n);
     world_reset(w);
     OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
     a = world_agent(w, s);
@@ -490,7 +490,7 @@ static void what_hooks_say_is_said_once_over_every_crash(void **state)
         if (!golden->is_end[n])
             continue;
         store = fresh_store(&w);
-        import_prefix(store, golden, n);
+        keep_prefix(store, golden, n);
         world_reset(&w);
         OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
         go_on(&w, s, golden, n, add_speakers);

@@ -337,7 +337,7 @@ static void try_cut(struct golden *g, size_t n)
     struct log *log = mem_zero(sizeof *log);
     tide_session *s = NULL;
 
-    import_prefix(store, g->log, n);
+    keep_prefix(store, g->log, n);
     world_reset(&g->w);
     forget_requests(&g->server);
     g->server.owes_429 = !log_count(g->log, 0, n, "llm.error", NULL);

@@ -65,7 +65,7 @@ static void cut_at(struct desk *k, const struct log *golden, size_t n, const cha
 
     k->store = fresh_store(&k->w);
     world_reset(&k->w);
-    import_prefix(k->store, golden, n);
+    keep_prefix(k->store, golden, n);
     OK(tide_session_open(k->store, "s", TIDE_SESSION_APPEND, &k->s, &err));
     if (begun)
         OK(tide_run_resume(k->s, &none, NULL, &k->run, &err));
@@ -234,7 +234,7 @@ static void cut_both(struct desk *k, const struct log *golden, size_t n, const c
 
     k->store = fresh_store(&k->w);
     world_reset(&k->w);
-    import_prefix(k->store, golden, n);
+    keep_prefix(k->store, golden, n);
     OK(tide_session_open(k->store, "s", TIDE_SESSION_APPEND, &k->s, &err));
     if (n > 1)
         OK(tide_run_resume(k->s, &none, NULL, &k->run, &err));

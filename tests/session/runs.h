@@ -35,7 +35,8 @@ static int64_t standing_ms(struct env *env)
 
 static tide_store *open_standing(struct fixture *f)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {
+        .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = sizeof TEST_KEY};
     struct store *store = NULL;
 
     OK(store_open(f->path, &opt, &f->env, &store, &err));

@@ -446,7 +446,9 @@ static void open_store(struct world *w)
 {
     w->proc = sim_proc_start(w->sim);
     OK(store_open(store_url_in(w->url, sizeof w->url, "/data", "history"),
-                  &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, sim_proc_env(w->proc), &w->store, &err));
+                  &(struct tide_store_options){
+                      .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = sizeof TEST_KEY},
+                  sim_proc_env(w->proc), &w->store, &err));
 }
 
 static void another_process(struct world *w)

@@ -459,7 +459,8 @@ static int give_up(void *arg, const struct tide_err *why, int64_t waited_ms)
 
 static tide_store *open_on(struct sim *sim)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {
+        .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = sizeof TEST_KEY};
     struct store *store = NULL;
     char url[64];
 

@@ -182,6 +182,16 @@ static void not_there(struct world *w, struct o_session *s, bool final)
         o_gone(w, s);
 }
 
+/* What began here is proved at every moment, and what did not never is, whoever appended to it. */
+static void check_trust(struct world *w, const struct o_session *s, enum tide_code code, const struct tide_err *err)
+{
+    if ((code == TIDE_OK && s->foreign) || (code == TIDE_UNTRUSTED && !s->foreign))
+        wrong(w, "%s %s, and it is said that it %s", s->id, s->foreign ? "came from elsewhere" : "began here",
+              code ? "did not" : "did");
+    else if (code && code != TIDE_UNTRUSTED && !call_excused(w))
+        wrong(w, "whether %s may run cannot be told: %s: %s", s->id, tide_code_name(code), err->msg);
+}
+
 bool look(struct world *w, tide_store *store, struct o_session *s, bool final)
 {
     struct looking l = {.w = w, .s = s, .last_epoch = -1};
@@ -195,6 +205,8 @@ bool look(struct world *w, tide_store *store, struct o_session *s, bool final)
         if (tide_session_first_seq(h) != s->first_seq)
             wrong(w, "%s begins at seq %" PRId64 ", not at %" PRId64, s->id, tide_session_first_seq(h), s->first_seq);
         code = tide_read(h, 0, 0, 0, on_event, &l, &err);
+        if (!code)
+            check_trust(w, s, tide_session_check_trust(h, &err), &err);
         tide_session_close(h);
     }
     if (code == TIDE_NOT_FOUND) {

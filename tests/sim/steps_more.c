@@ -124,6 +124,7 @@ void do_fork(struct world *w, struct proc *p, struct o_session *s)
     fork->parent = writer;
     fork->parent_seq = seq;
     fork->first_seq = seq + 1;
+    fork->foreign = writer->foreign;
     b = batch_one(
         w, "session.created",
         str_from(arena_printf(&w->arena, "{\"title\":\"f\",\"parent\":{\"session_id\":\"%s\",\"seq\":%" PRId64 "}}",
@@ -152,6 +153,8 @@ void do_input(struct world *w, struct proc *p, struct o_session *s)
     drain(w, p);
     say(w, "process %d: input to %s at %" PRId64 ": %s", p->number, s->id, o_last(s), tide_code_name(code));
     if (!code) {
+        if (s->foreign)
+            wrong(w, "%s was imported, and an input that moves it went through", s->id);
         if (expect != -1 && expect != o_last(s))
             wrong(w, "an input to %s went through with the wrong seq", s->id);
         o_acked(w, s, &b, p);
@@ -164,7 +167,8 @@ void do_input(struct world *w, struct proc *p, struct o_session *s)
     } else if (code == TIDE_UNKNOWN && call_excused(w)) {
         o_doubt(w, s, &b, 1, p);
         s->holder_sure = sure;
-    } else if (!call_excused(w) && !(code == TIDE_CONFLICT && expect != o_last(s))) {
+    } else if (!call_excused(w) && !(code == TIDE_CONFLICT && expect != o_last(s)) &&
+               !(code == TIDE_UNTRUSTED && s->foreign)) {
         wrong(w, "input to %s: %s without a reason: %s", s->id, tide_code_name(code), err.msg);
     }
 }
@@ -317,6 +321,7 @@ void do_move(struct world *w, struct proc *p, struct o_session *s)
         s->parent = parent;
         s->parent_seq = parent_seq;
         s->first_seq = first;
+        s->foreign = true;
         import_it(w, p, s, &b, &out);
     }
     buf_done(&out);

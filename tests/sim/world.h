@@ -56,6 +56,7 @@ struct o_session {
     enum presence presence;
     struct o_session *parent; /* NULL unless a fork */
     int64_t parent_seq, first_seq;
+    bool foreign;            /* imported, or a fork of one that was: nothing of it may run */
     struct o_event **events; /* acknowledged */
     size_t n, cap;
     struct o_chain alts[MAX_ALTS]; /* in doubt: one of these, or none */

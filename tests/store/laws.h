@@ -30,6 +30,8 @@ UNUSED static int set_up(void **state)
     dir_make(f->dir);
     store_url_in(f->url, sizeof f->url, f->dir, "laws");
     f->opt.flags = TIDE_OPEN_CREATE;
+    f->opt.origin_key = TEST_KEY;
+    f->opt.origin_key_len = sizeof TEST_KEY;
     f->store = open_one(f);
     *state = f;
     return 0;

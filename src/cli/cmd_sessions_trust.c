@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark sessions trust, store trust: a person looks at what came from elsewhere and says that it may run. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/trust_view.h"
+
+static const struct opt options[] = {
+    {.name = "yes", .letter = 'y', .help = "trust without being asked, as it is shown"},
+    {.name = "show", .help = "only show what would run; trust nothing"},
+    {.name = NULL},
+};
+
+/* ---- one ---- */
+
+static void print_json(struct out *out, struct str shown, bool trusted_now)
+{
+    struct json_out o = out_json(out);
+    AUTO(buf_done) struct buf safe = BUF_INIT(SIZE_MAX / 4);
+
+    trust_escape(&safe, shown);
+    json_out_begin(&o, '{');
+    json_out_kbool(&o, STR("trusted_now"), trusted_now);
+    json_out_kraw(&o, STR("would_run"), buf_view(&safe));
+    json_out_end(&o, '}');
+    out_json_end(out);
+}
+
+static bool is_trusted(struct str shown)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v;
+
+    return !json_parse(&a, shown, NULL, &v, NULL, NULL) && json_get_bool(v, STR("trusted"), false);
+}
+
+static enum tide_code run_one(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    enum tide_code code = cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err);
+    bool trust = !args_on(&cli->args, "show");
+    struct str shown;
+
+    code = code ? code : tide_trust_show(session, &text, err);
+    if (code)
+        return code;
+    shown = (struct str){text.ptr, text.len};
+    trust = trust && !is_trusted(shown);
+    if (!cli->out.json)
+        trust_print(&cli->out, shown);
+    if (trust)
+        code = trust_ask(cli, "trust it as it stands?", err);
+    if (trust && !code)
+        code = tide_trust(session, text.ptr, NULL, err);
+    if (cli->out.json && (!code || code == TIDE_UNTRUSTED))
+        print_json(&cli->out, shown, trust && !code);
+    if (trust && !code && !cli->out.json)
+        outf(&cli->out, "trusted; `tidemark why %s` says how it goes on\n", tide_session_id(session));
+    return code;
+}
+
+const struct command cmd_sessions_trust = {
+    .group = "sessions",
+    .name = "trust",
+    .run = run_one,
+    .need = NEED_WRITE,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .options = options,
+    .help = "show what a session that came from elsewhere would run, and let it",
+    .more =
+        "A session that was imported, cloned, edited or written by another program runs nothing until it is trusted.\n"
+        "Tokens and approvals from before count no more. Without --yes you are asked.",
+};
+
+/* ---- all ---- */
+
+struct untrusted {
+    char (*ids)[TIDE_ID_SIZE];
+    size_t n, cap;
+};
+
+static int take_untrusted(void *arg, const struct tide_session_info *info)
+{
+    struct untrusted *u = arg;
+
+    if (info->trusted || strcmp(info->status, "damaged") == 0)
+        return 0;
+    if (u->n == u->cap) {
+        u->cap = u->cap ? 2 * u->cap : 64;
+        u->ids = mem_grow(u->ids, u->cap * sizeof(*u->ids));
+    }
+    snprintf(u->ids[u->n++], TIDE_ID_SIZE, "%s", info->id);
+    return 0;
+}
+
+/* Shows or trusts one of them. What was shown is kept: whatever changes before the answer is not trusted with it. */
+static enum tide_code each(struct cli *cli, const char *id, struct tide_text *text, bool trust, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    enum tide_code code = tide_session_open(cli->store, id, TIDE_SESSION_APPEND, &session, err);
+
+    if (!code && trust)
+        code = tide_trust(session, text->ptr, NULL, err);
+    else if (!code)
+        code = tide_trust_show(session, text, err);
+    if (!code && !trust && !cli->out.json)
+        trust_print_brief(&cli->out, (struct str){text->ptr, text->len});
+    return code;
+}
+
+static enum tide_code run_all(struct cli *cli, struct tide_err *err)
+{
+    struct untrusted u = {NULL, 0, 0};
+    struct tide_text *texts = NULL;
+    struct json_out o = out_json(&cli->out);
+    bool show = args_on(&cli->args, "show");
+    char question[80];
+    enum tide_code code = tide_session_list(cli->store, NULL, take_untrusted, &u, err);
+    size_t trusted = 0;
+
+    texts = mem_array(u.n + 1, sizeof(*texts));
+    for (size_t i = 0; i < u.n && !code; i++)
+        code = each(cli, u.ids[i], &texts[i], false, err);
+    snprintf(question, sizeof(question), "trust %s %zu session%s as they stand?", u.n == 1 ? "this" : "these", u.n,
+             u.n == 1 ? "" : "s");
+    if (!code && u.n && !show)
+        code = trust_ask(cli, question, err);
+    for (size_t i = 0; i < u.n && !code && !show; i++, trusted++)
+        code = each(cli, u.ids[i], &texts[i], true, err);
+    if (!code && !cli->out.json) {
+        outf(&cli->out, show ? "%zu not trusted\n" : "%zu trusted\n", show ? u.n : trusted);
+    } else if (!code) {
+        json_out_begin(&o, '{');
+        json_out_kint(&o, STR("untrusted"), (int64_t)(u.n - trusted));
+        json_out_kint(&o, STR("trusted_now"), (int64_t)trusted);
+        json_out_end(&o, '}');
+        out_json_end(&cli->out);
+    }
+    for (size_t i = 0; i < u.n; i++)
+        tide_text_done(&texts[i]);
+    free(texts);
+    free(u.ids);
+    return code;
+}
+
+const struct command cmd_store_trust = {
+    .group = "store",
+    .name = "trust",
+    .run = run_all,
+    .need = NEED_WRITE,
+    .options = options,
+    .help = "trust all sessions of a store as they stand: a copy of your own, or one from before a key was lost",
+    .more = "`tidemark sessions trust ID --show` shows all of what one of them would run.",
+};

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every text here was written by somebody else, perhaps to deceive: values are shown as the JSON they are stored as, and
+ * what would move the cursor, turn the direction of text or not be seen at all is spelled out.
+ */
+#include "cli/trust_view.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/utf8.h"
+#include "session/decision.h"
+
+#define NAME_COLUMNS 12
+
+/* Zero-width and other format characters: in what a person is to judge, all of them are seen. */
+static bool is_unseen(uint32_t c)
+{
+    return utf8_is_control(c) || c == 0xad || c == 0x61c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
+           (c >= 0x2060 && c <= 0x206f) || (c >= 0xfe00 && c <= 0xfe0f) || c == 0xfeff ||
+           (c >= 0xfff0 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff);
+}
+
+static void add_escaped(struct buf *out, uint32_t c)
+{
+    if (c > 0xffff)
+        buf_addf(out, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((c - 0x10000) >> 10)),
+                 (unsigned)(0xdc00 + ((c - 0x10000) & 0x3ff)));
+    else
+        buf_addf(out, "\\u%04x", (unsigned)c);
+}
+
+void trust_escape(struct buf *out, struct str json)
+{
+    while (json.len > 0) {
+        uint32_t c = 0xfffd;
+        size_t n = utf8_next(json, &c);
+
+        if (n == 0 || is_unseen(c))
+            add_escaped(out, n ? c : 0xfffd);
+        else
+            buf_add(out, json.ptr, n);
+        n = n ? n : 1;
+        json = (struct str){json.ptr + n, json.len - n};
+    }
+}
+
+/* ---- one line each ---- */
+
+static void print_name(struct out *out, const char *name, int indent)
+{
+    outf(out, "%*s%s%-*s%s ", indent, "", color_code(out, COLOR_DIM), NAME_COLUMNS, name, color_code(out, COLOR_NONE));
+}
+
+static void print_value(struct out *out, const char *name, const struct json *v)
+{
+    if (!v || v->type == JSON_NULL)
+        return;
+    print_name(out, name, 2);
+    trust_escape(&out->text, json_source(v));
+    outf(out, "\n");
+}
+
+static void print_members(struct out *out, const struct json *object, const char *except)
+{
+    bool first = true;
+
+    for (const struct json *m = object->first; m; m = m->next) {
+        if (except && json_key_eq(m, str_from(except)))
+            continue;
+        outf(out, "%s", first ? "" : ", ");
+        trust_escape(&out->text, m->key);
+        outf(out, " ");
+        trust_escape(&out->text, json_source(m));
+        first = false;
+    }
+    outf(out, "\n");
+}
+
+static void print_object(struct out *out, const char *name, const struct json *object)
+{
+    if (!object || object->type != JSON_OBJECT || !object->first)
+        return;
+    print_name(out, name, 2);
+    print_members(out, object, NULL);
+}
+
+static void print_each(struct out *out, const char *name, const struct json *array)
+{
+    for (const struct json *v = array ? array->first : NULL; v; v = v->next)
+        print_value(out, name, v);
+}
+
+static void print_nodes(struct out *out, const struct json *graph)
+{
+    const struct json *nodes = json_get(graph, STR("nodes"));
+
+    if (!graph)
+        return;
+    print_name(out, "graph", 2);
+    print_members(out, graph, "nodes");
+    for (const struct json *n = nodes ? nodes->first : NULL; n; n = n->next) {
+        print_name(out, "  node", 2);
+        print_members(out, n, NULL);
+    }
+}
+
+void trust_print(struct out *out, struct str shown)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v;
+
+    if (json_parse(&a, shown, NULL, &v, NULL, NULL))
+        return;
+    outf(out, "session ");
+    trust_escape(&out->text, json_get_text(&a, v, STR("session_id")));
+    outf(out, json_get_bool(v, STR("trusted"), false) ? " is trusted; it runs:\n"
+                                                      : " is not trusted; what of it would run, and with what:\n");
+    print_value(out, "title", json_get(v, STR("title")));
+    print_value(out, "directory", json_get(v, STR("working_dir")));
+    print_object(out, "model", json_get(v, STR("provider")));
+    print_value(out, "tools", json_get(v, STR("tools")));
+    print_object(out, "program", json_get(v, STR("program")));
+    print_nodes(out, json_get(v, STR("graph")));
+    print_object(out, "memory", json_get(v, STR("memory")));
+    print_each(out, "call", json_get(v, STR("calls")));
+    print_each(out, "message", json_get(v, STR("queued")));
+}
+
+void trust_print_brief(struct out *out, struct str shown)
+{
+    static const char *const what[] = {"program", "graph", "provider"};
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct json *m = NULL;
+    struct json *v;
+
+    if (json_parse(&a, shown, NULL, &v, NULL, NULL))
+        return;
+    outf(out, "%.*s ", STR_ARG(json_get_text(&a, v, STR("session_id"))));
+    for (size_t i = 0; i < sizeof(what) / sizeof(what[0]) && !m; i++)
+        if ((m = json_get(v, str_from(what[i]))))
+            outf(out, " %s ", what[i]);
+    if (m && m->type == JSON_OBJECT)
+        print_members(out, m, "nodes");
+    else
+        outf(out, " nothing\n");
+}
+
+/* ---- asking ---- */
+
+enum tide_code trust_ask(struct cli *cli, const char *question, struct tide_err *err)
+{
+    char line[64];
+
+    if (args_on(&cli->args, "yes"))
+        return TIDE_OK;
+    if (out_flush(&cli->out, err))
+        return err->code;
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return tide_fail(err, TIDE_UNTRUSTED, "not trusted: nobody was asked; give --yes when you have read it");
+    fprintf(stderr, "%s [y/N] ", question);
+    if (!fgets(line, sizeof(line), stdin) || decision_word(str_from(line)) != DECISION_YES)
+        return tide_fail(err, TIDE_UNTRUSTED, "not trusted: nothing was changed");
+    return TIDE_OK;
+}

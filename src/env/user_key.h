@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The user's own key: what proves that a session began here. It is never in a store. */
+#ifndef ENV_USER_KEY_H
+#define ENV_USER_KEY_H
+
+#include "base/digest.h"
+#include "base/err.h"
+
+struct user_key {
+    struct digest_key key;
+    char from[1100]; /* the file or variable that it comes from; "": it lives no longer than this process */
+    bool made;       /* just now */
+};
+
+/*
+ * The key of this process's user, the same for the whole life of the process. Where there is none: `make` makes it, else the
+ * key is empty and proves nothing. Where it can neither be read nor made, one that only this process has, and `err` says why
+ * (the code is still TIDE_OK). A key that was named and cannot be used is an error.
+ */
+enum tide_code user_key(bool make, struct user_key *ret, struct tide_err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What came from elsewhere is data. A session runs only when the proof of origin at the end of its log holds: then this
+ * user's Tidemark wrote all of it (store/origin.h). Any other (imported, cloned, edited, written by another program) can be
+ * read, forked and cancelled, and nothing of it runs before a person has seen what would, and said so: session.trusted, an
+ * event with a proof of its own, behind which the session is this user's like any other.
+ *
+ * What is shown is made of the events that decide what runs, and the trust names its digest: when anything was appended
+ * between looking and trusting, the trust is refused. Whatever was granted elsewhere is void then: a token is revoked in the
+ * same append, approvals that nobody used are asked for again (chain.c, agent/talk.c).
+ */
+#include "session/trust.h"
+
+#include <inttypes.h>
+
+#include "session/card.h"
+#include "session/token.h"
+#include "store/origin.h"
+
+#define SHOWN_MAX ((size_t)64 << 20)
+
+/* ---- whose it is ------------------------------------------------------------------------------------------------------- */
+
+enum tide_code trust_check(struct store *store, const struct head *h, struct tide_err *err)
+{
+    if (origin_is_ours(store, h))
+        return TIDE_OK;
+    return tide_fail(
+        err, TIDE_UNTRUSTED,
+        "session '%s' did not begin here, or something else than your Tidemark wrote to it: nothing of it runs "
+        "before you trust it: `tidemark sessions trust %s` shows what would run",
+        h->id, h->id);
+}
+
+struct look {
+    const struct store *store;
+    const struct head *h;
+    bool ours;
+};
+
+static int look_for_proof(void *arg, const struct event *ev)
+{
+    struct look *l = arg;
+
+    l->ours = origin_holds(&ev->proof, &l->store->origin, str_from(l->h->id), ev->seq, ev->digest);
+    return l->ours;
+}
+
+enum tide_code trust_reaches(struct store *store, const struct head *h, int64_t seq, bool *ret_ours,
+                             struct tide_err *err)
+{
+    struct look l = {store, h, false};
+    enum tide_code code = store_read(store, h, seq, 0, look_for_proof, &l, err);
+
+    *ret_ours = l.ours;
+    return code == TIDE_CORRUPT ? TIDE_OK : code; /* what is behind the damage proves nothing of what is before it */
+}
+
+enum tide_code tide_session_check_trust(tide_session *s, struct tide_err *err)
+{
+    struct head h;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = store_head(s->store, str_from(s->head.id), &h, err);
+    return code ? code : trust_check(s->store, &h, err);
+}
+
+/* ---- what would run ---------------------------------------------------------------------------------------------------- */
+
+/* What the log says of calls that a model asked for, and of the tools that it was offered. */
+struct found {
+    struct arena keep, scratch;
+    struct map calls; /* call id -> JSON text of the call: asked for, without a result */
+    struct str tools; /* JSON array as the latest request had it */
+    struct str graph; /* JSON */
+    int64_t graph_seq;
+};
+
+static void find_calls(struct found *f, const struct json *body)
+{
+    const struct json *calls = json_get(body, STR("tool_calls"));
+
+    for (const struct json *c = calls ? calls->first : NULL; c; c = c->next)
+        map_set_text(&f->calls, json_get_text(&f->scratch, c, STR("id")), json_source(c));
+}
+
+static int find_in(void *arg, const struct event *ev)
+{
+    struct found *f = arg;
+    const struct json *v;
+    struct json *body;
+
+    arena_reset(&f->scratch);
+    if (json_parse(&f->scratch, ev->body, NULL, &body, NULL, NULL))
+        return 0;
+    if (str_eq(ev->kind, STR("message.assistant")))
+        find_calls(f, body);
+    else if (str_eq(ev->kind, STR("message.tool")))
+        map_drop(&f->calls, json_get_text(&f->scratch, body, STR("tool_call_id")));
+    else if (str_eq(ev->kind, STR("llm.request")) && (v = json_get(body, STR("tools"))))
+        f->tools = arena_dup(&f->keep, json_source(v));
+    if (ev->seq == f->graph_seq && (v = json_get(body, STR("graph"))))
+        f->graph = arena_dup(&f->keep, json_source(v));
+    return 0;
+}
+
+/* In all that the content is made of, its parents' part included. */
+static enum tide_code find_all(struct tide_session *s, struct found *f, struct tide_err *err)
+{
+    const struct content *c = &s->state->content;
+    enum tide_code code = TIDE_OK;
+
+    for (size_t i = 0; i < c->span_count && !code; i++) {
+        const struct span *p = &c->spans[i];
+        struct head h;
+
+        f->graph_seq = strcmp(p->session, c->position.graph_session) == 0 ? c->position.graph_seq : 0;
+        code = store_head(s->store, str_from(p->session), &h, err);
+        code = code ? code : store_read(s->store, &h, p->from, p->to, find_in, f, err);
+    }
+    return code;
+}
+
+/* ---- saying it --------------------------------------------------------------------------------------------------------- */
+
+static void put_raw(struct json_out *o, const char *key, struct str json)
+{
+    if (json.len)
+        json_out_kraw(o, str_from(key), json);
+}
+
+static void put_members(struct json_out *o, const struct json *object, const char *const *names)
+{
+    for (; *names; names++) {
+        const struct json *v = json_get(object, str_from(*names));
+
+        if (v && v->type != JSON_NULL)
+            json_out_kraw(o, str_from(*names), json_source(v));
+    }
+}
+
+static void put_program(struct json_out *o, struct arena *a, struct str body)
+{
+    static const char *const names[] = {"argv", "program", "program_digest", "cwd", "env", NULL};
+    struct json *v;
+
+    if (json_parse(a, body, NULL, &v, NULL, NULL) || !json_get(v, STR("argv")))
+        return;
+    json_out_key(o, STR("program"));
+    json_out_begin(o, '{');
+    put_members(o, v, names);
+    json_out_end(o, '}');
+}
+
+static void put_tools(struct json_out *o, struct arena *a, struct str tools)
+{
+    struct json *v;
+
+    if (!tools.len || json_parse(a, tools, NULL, &v, NULL, NULL))
+        return;
+    json_out_key(o, STR("tools"));
+    json_out_begin(o, '[');
+    for (const struct json *t = v->first; t; t = t->next)
+        json_out_str(o, json_get_text(a, t, STR("name")));
+    json_out_end(o, ']');
+}
+
+/* The nodes that do something, with what they do; those of graphs inside of them too. Depth is the parser's. */
+static void put_nodes(struct json_out *o, struct arena *a, const struct json *graph, struct str within)
+{
+    static const char *const names[] = {"type",  "program", "callback", "code", "provider",
+                                        "model", "tools",   "effect",   "file", NULL};
+    const struct json *nodes = json_get(graph, STR("nodes"));
+
+    for (const struct json *n = nodes ? nodes->first : NULL; n; n = n->next) {
+        struct str id = json_get_text(a, n, STR("id"));
+        const struct json *inner = json_get(n, STR("graph")), *item = json_get(n, STR("node"));
+        const char *name = arena_printf(a, "%.*s%s%.*s", STR_ARG(within), within.len ? "/" : "", STR_ARG(id));
+
+        json_out_begin(o, '{');
+        json_out_kstr(o, STR("node"), str_from(name));
+        put_members(o, n, names);
+        if (item && item->type == JSON_OBJECT) {
+            json_out_key(o, STR("each"));
+            json_out_begin(o, '{');
+            put_members(o, item, names);
+            json_out_end(o, '}');
+        }
+        json_out_end(o, '}');
+        inner = inner ? inner : json_get(item, STR("graph"));
+        if (inner && inner->type == JSON_OBJECT)
+            put_nodes(o, a, inner, str_from(name));
+    }
+}
+
+static void put_graph(struct json_out *o, struct arena *a, struct str graph)
+{
+    static const char *const names[] = {"id", "name", "version", "provider", "model", NULL};
+    struct json *v;
+
+    if (!graph.len || json_parse(a, graph, NULL, &v, NULL, NULL))
+        return;
+    json_out_key(o, STR("graph"));
+    json_out_begin(o, '{');
+    put_members(o, v, names);
+    json_out_key(o, STR("nodes"));
+    json_out_begin(o, '[');
+    put_nodes(o, a, v, STR(""));
+    json_out_end(o, ']');
+    json_out_end(o, '}');
+}
+
+/* What templates and conditions are filled with. */
+static void put_memory(struct json_out *o, const struct map *memory)
+{
+    if (!memory->live)
+        return;
+    json_out_key(o, STR("memory"));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(memory, NULL); e; e = map_next(memory, e))
+        json_out_kraw(o, map_key(e), str_from(e->value));
+    json_out_end(o, '}');
+}
+
+static void put_calls(struct json_out *o, const struct map *calls)
+{
+    if (!calls->live)
+        return;
+    json_out_key(o, STR("calls"));
+    json_out_begin(o, '[');
+    for (struct map_entry *e = map_next(calls, NULL); e; e = map_next(calls, e))
+        json_out_raw(o, str_from(e->value));
+    json_out_end(o, ']');
+}
+
+static int put_queued(void *arg, const struct event *ev)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct json *content;
+    struct json *body;
+
+    if (!json_parse(&a, ev->body, NULL, &body, NULL, NULL) && (content = json_get(body, STR("content"))))
+        json_out_raw(arg, json_source(content));
+    return 1;
+}
+
+/* Messages that the next run would take. */
+static enum tide_code put_queue(struct json_out *o, struct tide_session *s, struct tide_err *err)
+{
+    const struct map *queue = &s->state->ledger.queue;
+    enum tide_code code = TIDE_OK;
+
+    if (!queue->live)
+        return TIDE_OK;
+    json_out_key(o, STR("queued"));
+    json_out_begin(o, '[');
+    for (struct map_entry *e = map_next(queue, NULL); e && !code; e = map_next(queue, e)) {
+        int64_t seq = *(const int64_t *)e->value;
+
+        code = store_read(s->store, &s->head, seq, seq, put_queued, o, err);
+    }
+    json_out_end(o, ']');
+    return code;
+}
+
+static int take_body(void *arg, const struct event *ev)
+{
+    buf_add_str(arg, ev->body);
+    return 1;
+}
+
+static void put_session(struct json_out *o, const struct tide_session *s)
+{
+    const struct info *info = &s->state->info;
+    static const char *const names[] = {"title", "agent", "working_dir", "provider"};
+
+    json_out_kstr(o, STR("session_id"), str_from(s->head.id));
+    json_out_kint(o, STR("seq"), s->state->seq);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        put_raw(o, names[i], str_from(map_get(&info->fields, str_from(names[i]))));
+}
+
+static enum tide_code describe(struct tide_session *s, struct buf *out, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf program = BUF_INIT(SHOWN_MAX);
+    struct found f = {.keep = ARENA_INIT, .scratch = ARENA_INIT};
+    struct json_out o = json_out_to(out);
+    int64_t seq = s->state->ledger.program_seq;
+    enum tide_code code;
+
+    code = find_all(s, &f, err);
+    if (!code && seq)
+        code = store_read(s->store, &s->head, seq, seq, take_body, &program, err);
+    json_out_begin(&o, '{');
+    put_session(&o, s);
+    put_program(&o, &f.keep, buf_view(&program));
+    put_graph(&o, &f.keep, f.graph);
+    put_memory(&o, &s->state->content.memory);
+    put_tools(&o, &f.keep, f.tools);
+    put_calls(&o, &f.calls);
+    code = code ? code : put_queue(&o, s, err);
+    json_out_kbool(&o, STR("trusted"), origin_is_ours(s->store, &s->head));
+    json_out_end(&o, '}');
+    if (!code && (out->failed || program.failed))
+        code = tide_fail(err, TIDE_TOO_BIG, "what would run is too much to be shown");
+    map_done(&f.calls, free);
+    arena_done(&f.keep);
+    arena_done(&f.scratch);
+    return code;
+}
+
+enum tide_code tide_trust_show(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
+{
+    struct buf out = BUF_INIT(SHOWN_MAX);
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    code = session_sync(s, err);
+    code = code ? code : describe(s, &out, err);
+    if (code) {
+        buf_done(&out);
+        return tide_wrap(err, "show what session '%s' would run", s->head.id);
+    }
+    ret_json->len = out.len;
+    ret_json->ptr = buf_take(&out);
+    return TIDE_OK;
+}
+
+/* ---- trusting ---------------------------------------------------------------------------------------------------------- */
+
+static void draft_trust(struct draft *d, const struct state *state, struct str shown, const char *by)
+{
+    const struct run *r = &state->ledger.run;
+    unsigned char digest[DIGEST_SIZE];
+    char hex[2 * DIGEST_SIZE + 1];
+
+    digest_of(digest, shown);
+    hex_encode(hex, digest, DIGEST_SIZE);
+    if (r->token == TOKEN_ACTIVE)
+        token_moved(d, "token.revoked", r, "trusted", NULL);
+    draft_open(d, "session.trusted");
+    json_out_kint(&d->out, STR("up_to"), state->seq);
+    draft_text(d, "by", by);
+    draft_text(d, "shown_digest", hex);
+    draft_close(d);
+}
+
+static enum tide_code append(struct store *store, const struct head *h, const struct draft *d, unsigned flags,
+                             struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct event *list = arena_zero(&a, (d->n + 1) * sizeof *list);
+    struct batch *b;
+    enum tide_code code = TIDE_OK;
+
+    for (size_t i = 0; i < d->n && !code; i++)
+        code = event_check(store, &a, &d->events[i], true, &list[i], NULL, err);
+    if (code)
+        return code;
+    b = batch_new(str_from(h->id), BATCH_INPUT | flags, list, d->n, STR(""), STR(""));
+    b->expect_seq = h->last_seq;
+    code = store_write(store, b, NULL, err);
+    if (!code)
+        card_renew(store, h->id);
+    return code;
+}
+
+enum tide_code tide_trust(tide_session *s, const char *shown, const char *by, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf now = BUF_INIT(SHOWN_MAX);
+    struct draft d = DRAFT_INIT;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if (!s->store->origin.len)
+        return tide_fail(err, TIDE_READ_ONLY, "trust: there is no key of origin: open the store for writing");
+    code = session_sync(s, err);
+    code = code ? code : history_prove(s->store, &s->head, s->head.last_seq, err);
+    code = code ? code : describe(s, &now, err);
+    if (!code && origin_is_ours(s->store, &s->head))
+        return TIDE_OK;
+    if (!code && shown && !str_eq(buf_view(&now), str_from(shown)))
+        code = tide_fail(err, TIDE_CONFLICT, "session '%s' has changed since it was shown: look again", s->head.id);
+    if (!code) {
+        draft_trust(&d, s->state, buf_view(&now), by ? by : "local");
+        code = append(s->store, &s->head, &d, BATCH_VOUCH, err);
+    }
+    draft_done(&d);
+    s->stale = true;
+    return code ? tide_wrap(err, "trust") : TIDE_OK;
+}
+
+/* ---- what an import leaves --------------------------------------------------------------------------------------------- */
+
+enum tide_code trust_revoke_imported(struct store *store, const char *id, const struct state *runs,
+                                     struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    struct head h;
+    enum tide_code code = TIDE_OK;
+
+    if (runs->ledger.run.token != TOKEN_ACTIVE)
+        return TIDE_OK;
+    token_moved(&d, "token.revoked", &runs->ledger.run, "imported", NULL);
+    code = store_head(store, str_from(id), &h, err);
+    code = code ? code : append(store, &h, &d, 0, err);
+    draft_done(&d);
+    return code;
+}
