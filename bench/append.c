@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench.h"
 
@@ -140,26 +141,39 @@ static double run_load(struct load *l, double seconds)
     return (double)l->events / took;
 }
 
+static void open_active(struct load *l, int total)
+{
+    struct tide_err err;
+
+    for (int i = 0; i < ACTIVE; i++) {
+        char id[32];
+
+        snprintf(id, sizeof id, "s%06d", total / ACTIVE * i);
+        must(tide_session_open(l->store, id, TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &l->sessions[i], &err), &err,
+             "open");
+    }
+}
+
+static void close_load(struct load *l)
+{
+    for (int i = 0; i < ACTIVE; i++)
+        tide_session_close(l->sessions[i]);
+    tide_store_close(l->store);
+}
+
 void bench_group(const struct bench *b)
 {
     int total = b->quick ? 2000 : 100000;
     double seconds = b->quick ? 0.2 : 1.5, ours[ROUNDS], one[ROUNDS], grouped[ROUNDS], to_one[ROUNDS],
            to_grouped[ROUNDS];
     struct load l = {.store = store_new(b, "many")};
-    struct tide_err err;
     char measured[64], beside[64];
     double batch = 0;
 
     fill_store(l.store, total);
     tide_store_close(l.store);
     l.store = store_again(b, "many");
-    for (int i = 0; i < ACTIVE; i++) {
-        char id[32];
-
-        snprintf(id, sizeof id, "s%06d", total / ACTIVE * i);
-        must(tide_session_open(l.store, id, TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &l.sessions[i], &err), &err,
-             "open");
-    }
+    open_active(&l, total);
     for (int i = 0; i < ROUNDS; i++) {
         one[i] = raw_sync_rate(b, false, seconds / 2);
         ours[i] = run_load(&l, seconds);
@@ -168,13 +182,73 @@ void bench_group(const struct bench *b)
         to_one[i] = ours[i] / one[i];
         to_grouped[i] = ours[i] / grouped[i];
     }
-    for (int i = 0; i < ACTIVE; i++)
-        tide_session_close(l.sessions[i]);
-    tide_store_close(l.store);
+    close_load(&l);
     snprintf(measured, sizeof measured, "%.0f events/s, %.0f a commit", median(ours, ROUNDS), batch);
     snprintf(beside, sizeof beside, "raw one by one: %.0f/s", median(one, ROUNDS));
     row(b->quick ? "append, 256 active of 2,000" : "append, 256 active of 100,000 sessions", measured, beside,
         median(to_one, ROUNDS), ">=", 25);
     snprintf(beside, sizeof beside, "raw grouped: %.0f/s", median(grouped, ROUNDS));
     row("the same", measured, beside, median(to_grouped, ROUNDS), ">=", 0.40);
+}
+
+/* ---- with secrets to look for ---- */
+
+#define SECRETS 20
+
+/* None but ours: what the machine has in its environment would be looked for as well. */
+static void forget_environment(void)
+{
+    static const char *const parts[] = {"KEY", "TOKEN", "SECRET", "PASSWORD"};
+
+    for (char **var = environ; *var;) {
+        char name[256];
+        bool found = false;
+
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*var, "="), *var);
+        for (size_t i = 0; i < sizeof parts / sizeof parts[0] && !found; i++)
+            found = strcasestr(name, parts[i]) && unsetenv(name) == 0;
+        var = found ? environ : var + 1;
+    }
+}
+
+static void add_secrets(tide_store *store)
+{
+    struct tide_err err;
+
+    for (int i = 0; i < SECRETS; i++) {
+        char name[16], value[64];
+
+        snprintf(name, sizeof name, "KEY_%d", i);
+        snprintf(value, sizeof value, i % 4 ? "sk-%d-Zq9xT7wLk2Vb5nRm8cYp4J%d" : "pw%d+/%%%d ab", i * 7919, i);
+        must(tide_store_add_secret(store, name, value, strlen(value), &err), &err, "add a secret");
+    }
+}
+
+void bench_secrets(const struct bench *b)
+{
+    double seconds = b->quick ? 0.2 : 1.5, plain[ROUNDS], hiding[ROUNDS], ratio[ROUNDS];
+    struct load with = {0}, without = {0};
+    char measured[64], beside[64];
+
+    forget_environment();
+    with.store = store_new(b, "hiding");
+    without.store = store_new(b, "plain");
+    fill_store(with.store, 2 * ACTIVE);
+    fill_store(without.store, 2 * ACTIVE);
+    add_secrets(with.store);
+    open_active(&with, 2 * ACTIVE);
+    open_active(&without, 2 * ACTIVE);
+    run_load(&with, seconds / 4);
+    run_load(&without, seconds / 4);
+    for (int i = 0; i < ROUNDS; i++) {
+        plain[i] = run_load(&without, seconds / 2);
+        hiding[i] = run_load(&with, seconds);
+        plain[i] = (plain[i] + run_load(&without, seconds / 2)) / 2;
+        ratio[i] = hiding[i] / plain[i];
+    }
+    close_load(&with);
+    close_load(&without);
+    snprintf(measured, sizeof measured, "%.0f events/s", median(hiding, ROUNDS));
+    snprintf(beside, sizeof beside, "with none: %.0f/s", median(plain, ROUNDS));
+    row("append, 256 active, 20 secrets to look for", measured, beside, median(ratio, ROUNDS), ">=", 0.90);
 }

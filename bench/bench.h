@@ -49,6 +49,7 @@ double raw_group_rate(const struct bench *b, size_t events, size_t bytes, double
 long syncs_so_far(void);
 
 void bench_append(const struct bench *b);
+void bench_secrets(const struct bench *b);
 void bench_group(const struct bench *b);
 void bench_range(const struct bench *b);
 void bench_history(const struct bench *b); /* random checkpoint, opening, forks */

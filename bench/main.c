@@ -23,9 +23,9 @@ static const struct {
     const char *name;
     void (*run)(const struct bench *);
 } parts[] = {
-    {"append", bench_append},   {"group", bench_group}, {"start", bench_start}, {"range", bench_range},
-    {"history", bench_history}, {"sizes", bench_sizes}, {"runs", bench_runs},   {"recovery", bench_recovery},
-    {"agent", bench_agent},     {"graph", bench_graph}, {"files", bench_files},
+    {"append", bench_append},     {"group", bench_group},     {"secrets", bench_secrets}, {"start", bench_start},
+    {"range", bench_range},       {"history", bench_history}, {"sizes", bench_sizes},     {"runs", bench_runs},
+    {"recovery", bench_recovery}, {"agent", bench_agent},     {"graph", bench_graph},     {"files", bench_files},
 };
 
 int main(int argc, char **argv)
@@ -46,8 +46,9 @@ int main(int argc, char **argv)
         else if (strncmp(argv[i], "--only=", 7) == 0)
             only = argv[i] + 7;
         else
-            return fprintf(stderr, "usage: tidemark-bench [--quick] [--only=append|group|start|range|history|sizes|"
-                                   "runs|recovery|agent|graph|files]\n"),
+            return fprintf(stderr,
+                           "usage: tidemark-bench [--quick] [--only=append|group|secrets|start|range|history|sizes|"
+                           "runs|recovery|agent|graph|files]\n"),
                    2;
     }
     if (!b.tidemark)

@@ -12,19 +12,45 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "session/redact.h"
+
 #define LOOK_NS 100000000 /* between looks at what others want */
 
 /* ---- telling ---- */
 
+/* The same as in the log: whoever listens shows it, and may log it. */
+static void hide(struct tide_agent *a, const char **text, size_t *len, struct buf *clean)
+{
+    if (!*text || !secrets_clean(a->s->store->secrets, (struct str){*text, *len}, clean))
+        return;
+    *len = clean->len;
+    *text = buf_cstr(clean);
+}
+
 void agent_tell(struct tide_agent *a, const struct tide_agent_event *event)
 {
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4), args = BUF_INIT(SIZE_MAX / 4);
+    struct tide_agent_event told = *event;
+    size_t args_len = event->args ? strlen(event->args) : 0;
     bool locked;
 
     if (!a->opt.event)
         return;
+    hide(a, &told.text, &told.text_len, &text);
+    hide(a, &told.args, &args_len, &args);
     locked = agent_hold(a); /* so that whoever listens to several hears one at a time */
-    a->opt.event(a->opt.arg, event);
+    a->opt.event(a->opt.arg, &told);
     agent_restore(a, locked);
+}
+
+void agent_tell_text(struct tide_agent *a, struct str piece, bool last)
+{
+    AUTO(buf_done) struct buf shown = BUF_INIT(SIZE_MAX / 4);
+
+    secret_stream_put(a->s->store->secrets, &a->stream, piece, last, &shown);
+    if (shown.len)
+        agent_tell(
+            a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT, .text = buf_cstr(&shown), .text_len = shown.len});
 }
 
 void agent_notice(struct tide_agent *a, const char *fmt, ...)
@@ -119,6 +145,7 @@ void agent_close(struct tide_agent *a)
     const struct tide_new_event *ev = &a->draft.events[a->draft.n];
 
     draft_close(&a->draft);
+    redact_latest(a->s->store, &a->draft); /* the model is sent what is stored */
     talk_apply(&a->talk, str_from(ev->kind), (struct str){ev->body, ev->body_len});
 }
 
@@ -374,6 +401,8 @@ static enum tide_code open_parts(struct tide_agent *a, struct tide_err *err)
                       a->model);
     a->hooks = hooks_new(a->opt.hook_timeout_ms, on_hook_report, a);
     hooks_hide(a->hooks, a->opt.api_key);
+    if (a->opt.api_key)
+        (void)!redact_add(a->s->store, STR("api_key"), str_from(a->opt.api_key), NULL);
     if (!code && a->opt.hooks)
         code = hooks_load(a->hooks, str_from(a->opt.hooks), err);
     return code;
@@ -397,6 +426,7 @@ enum tide_code tide_agent_new(tide_session *s, const struct tide_agent_options *
     a->known_seq = -1;
     a->draft = (struct draft)DRAFT_INIT;
     a->body = (struct buf)BUF_INIT(SIZE_MAX / 4);
+    a->stream = (struct secret_stream)SECRET_STREAM_INIT;
     keep_options(a, opt ? opt : &none);
     if (open_parts(a, err)) {
         tide_agent_free(a);
@@ -404,6 +434,12 @@ enum tide_code tide_agent_new(tide_session *s, const struct tide_agent_options *
     }
     *ret_agent = a;
     return TIDE_OK;
+}
+
+static void wipe_text(void *text)
+{
+    explicit_bzero(text, strlen(text));
+    free(text);
 }
 
 void tide_agent_free(tide_agent *a)
@@ -417,6 +453,8 @@ void tide_agent_free(tide_agent *a)
     if (a->place.dir >= 0)
         close(a->place.dir);
     map_done(&a->always, NULL);
+    map_done(&a->real, wipe_text);
+    buf_done(&a->stream.held);
     talk_done(&a->talk);
     past_done(&a->past);
     draft_done(&a->draft);

@@ -54,6 +54,8 @@ struct tide_agent {
     struct own_tool *own_tools;
     struct map always; /* tools that were allowed for good -> itself */
     struct talk talk;
+    struct map real; /* id of a call -> its arguments, when they held a secret: here alone, for this process */
+    struct secret_stream stream; /* of the answer that is shown while it comes */
     struct past past;
     struct draft draft;       /* to be appended next */
     struct buf body;          /* of the request */
@@ -79,6 +81,7 @@ struct tide_agent {
 /* ---- agent.c */
 
 void agent_tell(struct tide_agent *a, const struct tide_agent_event *event);
+void agent_tell_text(struct tide_agent *a, struct str piece, bool last); /* of an answer, while it comes */
 void agent_notice(struct tide_agent *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Somebody wants it to stop: a signal, a cancel request, a lost lease (in a->broken). Cheap. */

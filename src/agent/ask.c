@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "base/digest.h"
 #include "base/timefmt.h"
+#include "session/redact.h"
 #include "session/retry.h"
 
 #define SLEEP_PIECE_MS 50
@@ -26,19 +27,26 @@ static void short_digest(char out[17], struct str s)
     hex_encode(out, digest, 8);
 }
 
+/* As it is stored: that is sent. */
+static const char *clean_text(struct tide_agent *a, const char *text)
+{
+    return redact_text(a->s->store, &a->scratch, str_from(text)).ptr;
+}
+
 static const char *render_system(struct tide_agent *a)
 {
     char now[TIME_TEXT_SIZE];
 
     if (a->opt.system_prompt)
-        return a->opt.system_prompt;
+        return clean_text(a, a->opt.system_prompt);
     time_format(now, env_now_ms(a->s->store->env));
-    return arena_printf(&a->scratch,
+    return clean_text(
+        a, arena_printf(&a->scratch,
                         "You are an agent that works in the directory %s with the tools you are given. Look before you "
                         "change something, keep changes small, and say plainly what you did and what you could not do. "
                         "When a result says that the outcome of a call is unknown, find out before you do it again. "
                         "Today is %.10s.",
-                        a->place.cwd, now);
+                        a->place.cwd, now));
 }
 
 /* What is stored is sent again, byte for byte; that something would be rendered differently now is only said. */
@@ -50,7 +58,7 @@ static void look_for_drift(struct tide_agent *a, struct str list)
     if (!str_eq(list, str_from(a->talk.tools)))
         agent_notice(a, "the tool list has changed since this conversation began: the stored one is sent "
                         "(--refresh-prompt renders it anew)");
-    if (a->opt.system_prompt && strcmp(a->opt.system_prompt, a->talk.system) != 0)
+    if (a->opt.system_prompt && strcmp(clean_text(a, a->opt.system_prompt), a->talk.system) != 0)
         agent_notice(a, "the system prompt has changed since this conversation began: the stored one is sent "
                         "(--refresh-prompt renders it anew)");
 }
@@ -62,13 +70,16 @@ static void make_request(struct tide_agent *a, int64_t turn)
     bool anew = !a->talk.system || !a->talk.tools || a->opt.refresh_prompt;
     struct model_request req = {.model = str_from(a->model), .max_tokens = a->opt.max_answer_tokens};
     struct json_out *o;
+    struct str offered;
     char digest[17];
 
     if (anew || !a->drift_looked)
         agent_render_tools(a, &list);
-    look_for_drift(a, buf_view(&list));
+    offered = buf_view(&list);
+    redact_json(a->s->store, &a->scratch, &offered);
+    look_for_drift(a, offered);
     req.system = str_from(anew ? render_system(a) : a->talk.system);
-    req.tools = anew ? buf_view(&list) : str_from(a->talk.tools);
+    req.tools = anew ? offered : str_from(a->talk.tools);
     req.messages = talk_messages(&a->talk, &a->scratch, &req.n_messages);
     req.answers_left_out = a->talk.answers_left_out;
     if (a->seat)
@@ -112,7 +123,7 @@ static void on_text(void *arg, struct str piece)
 
     if (is_on_disk(a)) {
         a->text_shown = true;
-        agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT, .text = piece.ptr, .text_len = piece.len});
+        agent_tell_text(a, piece, false);
     }
     agent_restore(a, locked);
 }
@@ -229,9 +240,12 @@ static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_
         if (code)
             return code;
         a->text_shown = false;
+        buf_clear(&a->stream.held);
         agent_unlock(a);
         code = provider_call(a->provider, buf_view(&a->body), attempt, &listener, ret, &a->fault, err);
         agent_lock(a);
+        if (code)
+            secrets_clean_line(a->s->store->secrets, a->fault.message, sizeof(a->fault.message));
         if (!code && is_on_disk(a))
             return TIDE_OK;
         if (!code)
@@ -252,6 +266,23 @@ static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_
 
 /* ---- the answer ---- */
 
+/* Its arguments are stored without what they hold, and it is run with them as they are: by this process, now. */
+static void keep_real(struct tide_agent *a, struct str id, struct str args)
+{
+    struct str stored = args;
+
+    if (redact_json(a->s->store, &a->scratch, &stored))
+        map_set_text(&a->real, id, args);
+}
+
+/* An id of the provider's is a name in the log: one that holds a secret is as good as none. */
+static struct str call_id(struct tide_agent *a, struct str given, int64_t turn, size_t i)
+{
+    if (secrets_find(a->s->store->secrets, given))
+        given = STR("");
+    return talk_fresh_id(&a->talk, &a->scratch, given, turn, i);
+}
+
 static void put_answer(struct tide_agent *a, const struct model_answer *answer, int64_t turn)
 {
     static const char *const stops[] = {"end", "tools", "length", "refused"};
@@ -263,9 +294,11 @@ static void put_answer(struct tide_agent *a, const struct model_answer *answer, 
         json_out_begin(o, '[');
         for (size_t i = 0; i < answer->n_calls; i++) {
             const struct model_call *c = &answer->calls[i];
+            struct str id = call_id(a, c->id, turn, i);
 
+            keep_real(a, id, c->args);
             json_out_begin(o, '{');
-            json_out_kstr(o, STR("id"), talk_fresh_id(&a->talk, &a->scratch, c->id, turn, i));
+            json_out_kstr(o, STR("id"), id);
             json_out_kstr(o, STR("name"), c->name);
             json_out_kraw(o, STR("args"), c->args);
             json_out_end(o, '}');
@@ -312,6 +345,7 @@ enum tide_code agent_ask(struct tide_agent *a, struct tide_err *err)
         return code;
     put_answer(a, &answer, turn);
     put_usage(a, &answer.usage, turn);
+    agent_tell_text(a, STR(""), true);
     if (answer.text.len)
         agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT_END, .turn = turn});
     model_answer_done(&answer);

@@ -15,12 +15,14 @@
 #include "agent/agent.h"
 #include "base/digest.h"
 #include "session/decision.h"
+#include "session/redact.h"
 
 /* One call while it is dealt with. */
 struct dealing {
     struct tide_agent *a;
     const struct model_call *call;
     struct str args;         /* as they are used: a hook may have changed them */
+    struct str stored;       /* the same without secrets: what is told and bound */
     const struct json *json; /* parsed */
     const struct tool *tool;
     int64_t turn;
@@ -74,7 +76,7 @@ static void tell(struct dealing *c, enum tide_agent_what what, struct str text, 
                          .text_len = text.len,
                          .tool = str_from(arena_dup(&c->a->scratch, c->call->name).ptr).ptr,
                          .call_id = arena_dup(&c->a->scratch, c->call->id).ptr,
-                         .args = arena_dup(&c->a->scratch, c->args).ptr,
+                         .args = arena_dup(&c->a->scratch, c->stored).ptr,
                          .failed = failed,
                          .ms = ms,
                      });
@@ -100,6 +102,12 @@ static struct json_out *open_effect(struct dealing *c, const char *kind)
 static const char unknown_text[] =
     "outcome unknown: this call was cut while it ran, and must not be repeated blindly. Find out whether it happened "
     "before you do anything like it again.";
+static const char redacted_cut_text[] =
+    "outcome unknown: this call was cut while it ran, and its arguments held a secret that is not stored, so it is not run "
+    "again from the log. Find out whether it happened, and ask the user before you do anything like it again.";
+static const char redacted_text[] =
+    "not run: the session was cut before this call began, and its arguments held a secret that is not stored, so it is not "
+    "run from the log. Ask the user whether it is still wanted.";
 static const char lost_text[] =
     "outcome unknown: this call ran to its end, but what it said was not kept, and it must not be repeated blindly. Find "
     "out what it did before you do anything like it again.";
@@ -110,9 +118,10 @@ static void take_args(struct dealing *c, struct str args)
 {
     struct json *json = NULL;
 
-    c->args = args;
+    c->args = c->stored = args;
     c->json = json_parse(&c->a->scratch, args, NULL, &json, NULL, NULL) ? NULL : json;
-    digest_args(c->digest, args);
+    redact_json(c->a->s->store, &c->a->scratch, &c->stored);
+    digest_args(c->digest, c->stored);
 }
 
 static struct hook_input hook_input(const struct dealing *c, enum hook_event event)
@@ -293,7 +302,7 @@ static const char *question_of(struct dealing *c)
 /* *ret_run: it may run. Else it has its result, or the code says why not. */
 static enum tide_code ask_permission(struct dealing *c, bool *ret_run, struct tide_err *err)
 {
-    struct model_call bound = {c->call->id, c->call->name, c->args};
+    struct model_call bound = {c->call->id, c->call->name, c->stored};
     enum permission p = permits_ask(c->a->permits, c->tool, c->json);
     struct str reason = {"", 0}, rule = permits_rule(c->a->permits, c->tool, c->json);
     const char *id, *name;
@@ -374,7 +383,7 @@ static enum tide_code run_tool(struct dealing *c, int attempt, struct tide_err *
         agent_lock(c->a);
         put_ended(c, &result);
         tell(c, TIDE_AGENT_TOOL_END, buf_view(&result.text), result.failed, now_ms() - began);
-        hooks_after(c, buf_view(&result.text), result.failed);
+        hooks_after(c, redact_text(c->a->s->store, &c->a->scratch, buf_view(&result.text)), result.failed);
     }
     tool_drop(&work);
     tool_result_done(&result);
@@ -475,6 +484,19 @@ static bool answer_inherited(struct dealing *c)
     return true;
 }
 
+/* Its arguments held a secret, and nobody has them any more: it is not run with what is stored of them. */
+static bool answer_redacted(struct dealing *c, const struct mark *m)
+{
+    if (!map_get(&c->a->talk.redacted, c->call->id) || map_get(&c->a->real, c->call->id))
+        return false;
+    agent_notice(c->a, "%.*s was cut, and its arguments held a secret that is not stored: it is not run from the log",
+                 STR_ARG(c->call->name));
+    if (m && m->state == MARK_STARTED)
+        put_settled(c, "tool.unknown", "redacted: its arguments are not stored as they were");
+    settle_as(c, m ? redacted_cut_text : redacted_text, true);
+    return true;
+}
+
 static void refuse_unknown(struct dealing *c)
 {
     AUTO(buf_done) struct buf names = BUF_INIT(4096);
@@ -490,6 +512,14 @@ static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
     return a->broken.code ? tide_err_copy(err, &a->broken) : tide_fail(err, TIDE_CANCELLED, "stopped");
 }
 
+/* As the model gave them, where this process has them still. */
+static struct str real_args(const struct dealing *c)
+{
+    const char *real = map_get(&c->a->real, c->call->id);
+
+    return real ? str_from(real) : c->call->args;
+}
+
 static enum tide_code deal(struct dealing *c, struct tide_err *err)
 {
     const struct mark *m = map_get(&c->a->run->done.steps, c->call->id);
@@ -497,7 +527,7 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
     enum tide_code code;
 
     c->tool = agent_tool(c->a, c->call->name);
-    take_args(c, c->call->args);
+    take_args(c, real_args(c));
     run_idempotency(c->key, c->a->run, arena_dup(&c->a->scratch, c->call->id).ptr);
     if (!c->tool) {
         refuse_unknown(c);
@@ -508,6 +538,8 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
         return TIDE_OK;
     }
     if (answer_from_past(c) || (!m && answer_inherited(c)))
+        return TIDE_OK;
+    if (answer_redacted(c, m))
         return TIDE_OK;
     if (m && (m->state == MARK_STARTED || m->state == MARK_UNKNOWN || m->state == MARK_COMPLETED))
         return settle(c, m, err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/timefmt.h"
+#include "session/redact.h"
 
 void talk_done(struct talk *t)
 {
@@ -18,6 +19,7 @@ void talk_done(struct talk *t)
     map_done(&t->decisions, free);
     map_done(&t->asked, NULL);
     map_done(&t->changed, free);
+    map_done(&t->redacted, NULL);
     map_done(&t->inherited, NULL);
     map_done(&t->outputs, free);
     free(t->system);
@@ -129,6 +131,12 @@ static void apply_message(struct talk *t, const struct json *body, enum model_ro
     t->said[t->n - 1]->quiet = t->said[t->n - 1]->from_hook && !json_get_bool(body, STR("wants_answer"), false);
 }
 
+static void note_redacted(struct talk *t, const struct json *body, struct str call_id, struct str args)
+{
+    if (redact_is_marked(body, args))
+        map_put(&t->redacted, call_id, (void *)(uintptr_t) "");
+}
+
 static void apply_user(struct talk *t, const struct json *body)
 {
     apply_message(t, body, ROLE_USER);
@@ -136,7 +144,12 @@ static void apply_user(struct talk *t, const struct json *body)
 
 static void apply_assistant(struct talk *t, const struct json *body)
 {
+    const struct said *said;
+
     apply_message(t, body, ROLE_ASSISTANT);
+    said = t->said[t->n - 1];
+    for (size_t i = 0; i < said->m.n_calls; i++)
+        note_redacted(t, body, said->m.calls[i].id, said->m.calls[i].args);
     t->error.turn = 0;
     t->answers++;
 }
@@ -146,6 +159,7 @@ static void apply_tool(struct talk *t, const struct json *body)
     apply_message(t, body, ROLE_TOOL);
     free(map_remove(&t->changed, t->said[t->n - 1]->m.call_id));
     map_remove(&t->inherited, t->said[t->n - 1]->m.call_id);
+    map_remove(&t->redacted, t->said[t->n - 1]->m.call_id);
 }
 
 /* ---- the rest ---- */
@@ -259,8 +273,10 @@ static void apply_fired(struct talk *t, const struct json *body)
 {
     const struct json *args = json_get(body, STR("args"));
 
-    if (args)
-        map_set_text(&t->changed, json_get_text(&t->scratch, body, STR("call_id")), json_source(args));
+    if (!args)
+        return;
+    map_set_text(&t->changed, json_get_text(&t->scratch, body, STR("call_id")), json_source(args));
+    note_redacted(t, body, json_get_text(&t->scratch, body, STR("call_id")), json_source(args));
 }
 
 static void apply_output(struct talk *t, const struct json *body)

@@ -36,6 +36,7 @@ struct talk {
     struct map decisions; /* approval_id -> JSON text of approval.given */
     struct map asked;     /* approval_id -> itself: approval.requested was written */
     struct map changed;   /* call id -> arguments that a hook put in place of the model's, until it has its result */
+    struct map redacted;  /* ids of calls whose arguments are not stored as they were -> itself */
     struct map inherited; /* ids of calls that must happen once and were begun where a fork branches off -> itself */
     struct map outputs;   /* key -> JSON text of what was set */
     bool of_parent;       /* what is folded is another session's */

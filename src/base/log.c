@@ -47,6 +47,7 @@ enum way {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct secrets *hidden; /* under the lock; may be NULL */
 static struct {
     int given, fd; /* fd is `given` or one of our own */
     enum way way;
@@ -74,9 +75,25 @@ bool log_enabled(enum log_level level)
     return (int)level <= level_now;
 }
 
-static struct str clip(const char *text)
+void log_hide(struct secrets *secrets)
 {
-    return utf8_clip(str_from(text), VALUE_MAX);
+    pthread_mutex_lock(&lock);
+    hidden = secrets;
+    pthread_mutex_unlock(&lock);
+}
+
+void log_clean(char *line, size_t size)
+{
+    pthread_mutex_lock(&lock);
+    secrets_clean_line(hidden, line, size);
+    pthread_mutex_unlock(&lock);
+}
+
+/* As it may be shown, until the next one is. */
+static struct str clip(struct buf *clean, const char *text)
+{
+    buf_clear(clean);
+    return utf8_clip(secrets_clean(hidden, str_from(text), clean) ? buf_view(clean) : str_from(text), VALUE_MAX);
 }
 
 /* The time of the record, or nothing. */
@@ -100,6 +117,7 @@ static bool is_bare(struct str value)
 
 static void text_record(struct buf *line, enum log_level level, const char *message, va_list fields)
 {
+    AUTO(buf_done) struct buf clean = BUF_INIT(RECORD_MAX);
     char ts[TIME_TEXT_SIZE];
     struct str when = stamp(ts);
 
@@ -108,9 +126,9 @@ static void text_record(struct buf *line, enum log_level level, const char *mess
         buf_add_char(line, ' ');
     buf_add_str(line, str_from(level_names[level]));
     buf_add_str(line, STR(": "));
-    buf_add_str(line, clip(message));
+    buf_add_str(line, clip(&clean, message));
     for (const char *key; (key = va_arg(fields, const char *));) {
-        struct str value = clip(va_arg(fields, const char *));
+        struct str value = clip(&clean, va_arg(fields, const char *));
 
         buf_add_char(line, ' ');
         buf_add_str(line, str_from(key));
@@ -125,15 +143,16 @@ static void text_record(struct buf *line, enum log_level level, const char *mess
 
 static void json_record(struct buf *line, enum log_level level, const char *message, va_list fields)
 {
+    AUTO(buf_done) struct buf clean = BUF_INIT(RECORD_MAX);
     char ts[TIME_TEXT_SIZE];
     struct json_out o = json_out_to(line);
 
     json_out_begin(&o, '{');
     json_out_kstr_opt(&o, STR("ts"), stamp(ts));
     json_out_kstr(&o, STR("level"), str_from(level_names[level]));
-    json_out_kstr(&o, STR("msg"), clip(message));
+    json_out_kstr(&o, STR("msg"), clip(&clean, message));
     for (const char *key; (key = va_arg(fields, const char *));)
-        json_out_kstr(&o, str_from(key), clip(va_arg(fields, const char *)));
+        json_out_kstr(&o, str_from(key), clip(&clean, va_arg(fields, const char *)));
     json_out_end(&o, '}');
 }
 
@@ -257,10 +276,10 @@ void log_write(enum log_level level, const char *message, ...)
 
     if (!log_enabled(level))
         return;
+    pthread_mutex_lock(&lock);
     va_start(fields, message);
     compose(&line, level, message, fields);
     va_end(fields);
-    pthread_mutex_lock(&lock);
     put_line(buf_view(&line));
     pthread_mutex_unlock(&lock);
     errno = errno_before;

@@ -75,6 +75,7 @@ struct step {
 struct verdict {
     enum { DO_RUN, DO_STORED, DO_PROBE, DO_LATER } what;
     bool begun, failed;
+    bool redacted; /* the output is not what the program printed: it held a secret */
     int exit_status;
     int64_t retry_at_ms;
     struct str output; /* until the next request */
@@ -94,6 +95,7 @@ static enum tide_code ask_again(struct step *s, struct str blob, struct verdict 
     key = json_get_text(&s->link.arena, reply.json, STR("key"));
     *ret = (struct verdict){.begun = json_get_bool(reply.json, STR("begun"), false),
                             .failed = json_get_bool(reply.json, STR("failed"), false),
+                            .redacted = json_get_bool(reply.json, STR("redacted"), false),
                             .exit_status = (int)json_get_int(reply.json, STR("exit"), 0),
                             .retry_at_ms = json_get_int(reply.json, STR("retry_at_ms"), 0),
                             .output = reply.blob};
@@ -322,6 +324,8 @@ static void say_end(struct step *s, const struct capture *c, const struct outcom
     if (c->left_behind)
         say("step '%s' left %zu process%s behind: ended %s", s->name, c->left_behind, c->left_behind == 1 ? "" : "es",
             c->left_behind == 1 ? "it" : "them");
+    if (v->redacted)
+        say("step '%s' printed a secret, which is not stored: a mark stands in its place", s->name);
     if (o->message[0] && (v->what == DO_LATER || !o->error_code || strcmp(o->error_code, "exit") != 0))
         say("%s%s", o->message, v->what == DO_LATER ? ": it is tried again" : "");
 }
@@ -368,7 +372,7 @@ static enum tide_code run_to_end(struct step *s, struct capture *c, struct verdi
     }
     ret->exit_status = o.exit_status;
     if (ret->what == DO_STORED && c->echo < 0 && !isatty(STDOUT_FILENO))
-        print_output(kept(s, c));
+        print_output(ret->redacted ? ret->output : kept(s, c));
     if (had_terminal && WIFSIGNALED(c->status) && WTERMSIG(c->status) == SIGINT)
         pass_on_interrupt();
     if (c->stop_signal) {

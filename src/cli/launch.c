@@ -14,12 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/store_url.h"
 #include "program/supervisor.h"
 #include "program/sweep.h"
 #include "program/tree.h"
+#include "session/redact.h"
 
 #define FIELDS_MAX ((size_t)16 << 20)
 #define DYING_MS 200
@@ -33,6 +35,7 @@ void say(const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
+    log_clean(line, sizeof(line));
     fprintf(stderr, "tidemark: %s\n", line);
 }
 
@@ -118,6 +121,12 @@ enum tide_code launch_from_session(struct launch *l, tide_session *session, stru
     tide_text_done(&text);
     if (json_parse(&l->arena, kept, NULL, &fields, NULL, err))
         return err->code;
+    if (redact_is_marked(fields, kept))
+        return tide_fail(
+            err, TIDE_INVALID,
+            "the command line of session '%s' held a secret, which is not stored: it is not run from the log: "
+            "`tidemark exec --session %s -- PROGRAM` runs it anew; hand secrets over in the environment",
+            tide_session_id(session), tide_session_id(session));
     l->argv = texts_of(l, json_get(fields, STR("argv")));
     l->cwd = text_of(l, fields, "cwd");
     l->program = text_of(l, fields, "program");

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -59,6 +60,8 @@ static enum tide_code run_command(struct cli *cli, struct tide_err *err)
         code = cli_store_open(cli, c->need, 0, err);
     if (!code)
         code = c->run(cli, err);
+    if (code)
+        log_clean(err->msg, sizeof(err->msg)); /* while it is known what is secret */
     cli_store_close(cli);
     return code;
 }

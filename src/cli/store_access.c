@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/store_url.h"
+#include "session/redact.h"
 
 #define URL_MAX 4096
 
@@ -53,6 +54,8 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     opt.flags |= store_url_is_default(buf_cstr(&url)) ? TIDE_OPEN_ADOPT : 0u;
     code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
     explicit_bzero(key, sizeof(key));
+    if (!code)
+        redact_log(cli->store);
     if (code == TIDE_NOT_A_STORE || code == TIDE_INVALID)
         code = name_other_kind(code, buf_cstr(&url), err);
     if (code == TIDE_NOT_FOUND)
@@ -70,6 +73,7 @@ void cli_store_close(struct cli *cli)
 {
     if (cli->store)
         tide_store_notices(cli->store, tell, NULL);
+    redact_log(NULL);
     tide_store_close(cli->store);
     cli->store = NULL;
 }

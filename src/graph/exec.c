@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "graph/resume.h"
+#include "session/redact.h"
 
 #define LOOK_NS 200000000 /* between looks at what others want */
 #define TICK_NS 100000000
@@ -49,6 +50,7 @@ void exec_close(struct exec *x)
     const struct tide_new_event *in;
 
     draft_close(&x->draft);
+    redact_latest(x->s->store, &x->draft); /* what the nodes after it are given is what is stored */
     in = &x->draft.events[x->draft.n - 1];
     ev.kind = str_from(in->kind);
     ev.body = (struct str){in->body, in->body_len};

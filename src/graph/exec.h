@@ -43,6 +43,7 @@ struct tide_graph {
     char digest[2 * DIGEST_SIZE + 1];
     struct map callbacks; /* name -> struct callback * */
     atomic_int stop;      /* GRAPH_… */
+    bool redacted;        /* read from a log that does not have it as it was: it is not run */
     const struct probe *probe;
 };
 
@@ -178,6 +179,7 @@ static inline bool node_is_once(const struct spec_node *n)
 /* ---- graph.c */
 const char *graph_effect(const struct spec_node *n);
 bool exec_is_excluded(const struct exec *x, struct str key);
+void exec_hide(struct exec *x, struct str key, struct str json); /* a value of such a key: only kept here */
 /* Splits values (a JSON object) into what is stored and what is only kept here; *ret_stored is a JSON object. */
 enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret_stored, struct tide_err *err)
     MUST_CHECK;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a node gave: which of it was promised, which is stored nowhere, what counts where branches set the same key. */
 #include "graph/exec.h"
+#include "session/redact.h"
 
 static bool is_promised(const struct spec_node *n, struct str key)
 {
@@ -49,7 +50,7 @@ enum tide_code values_take(struct values *v, const struct json *output, struct t
         if (!is_promised(v->p->node, key))
             continue;
         if (exec_is_excluded(v->x, key)) {
-            map_set_text(&v->x->secrets, key, json_source(m));
+            exec_hide(v->x, key, json_source(m));
             continue;
         }
         if (resolve(v, key, json_source(m), &value, err))
@@ -67,18 +68,25 @@ struct str end_without_secrets(struct exec *x, const struct json *output)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&text);
+    struct str rest;
     bool found = false;
 
     for (const struct json *m = output->type == JSON_OBJECT ? output->first : NULL; m && !found; m = m->next)
         found = exec_is_excluded(x, json_key_text(&x->scratch, m));
-    if (!found)
-        return json_source(output);
+    if (!found) {
+        struct str whole = json_source(output);
+
+        redact_json(x->s->store, &x->scratch, &whole);
+        return whole;
+    }
     json_out_begin(&o, '{');
     for (const struct json *m = output->first; m; m = m->next)
         if (!exec_is_excluded(x, json_key_text(&x->scratch, m)))
             json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
     json_out_end(&o, '}');
-    return arena_dup(&x->scratch, buf_view(&text));
+    rest = arena_dup(&x->scratch, buf_view(&text));
+    redact_json(x->s->store, &x->scratch, &rest);
+    return rest;
 }
 
 static size_t bytes_of(const struct map *scope)

@@ -7,6 +7,7 @@
 
 #include "graph/exec.h"
 #include "graph/resume.h"
+#include "session/redact.h"
 
 /* ---- a graph ---- */
 
@@ -119,6 +120,8 @@ static int take_graph(void *arg, const struct event *ev)
     s->code = spec_parse(buf_view(&text), NULL, &spec, s->err);
     if (!s->code)
         s->code = graph_make(spec, &s->graph);
+    if (!s->code)
+        s->graph->redacted = redact_is_marked(body, buf_view(&text));
     return 1;
 }
 
@@ -160,6 +163,34 @@ bool exec_is_excluded(const struct exec *x, struct str key)
     return false;
 }
 
+void exec_hide(struct exec *x, struct str key, struct str json)
+{
+    map_set_text(&x->secrets, key, json);
+    redact_add_json(x->s->store, key, json);
+}
+
+static void exclude(struct exec *x, struct str key);
+
+/* Only functions are given what is stored nowhere. */
+static enum tide_code refuse_readers(const struct spec_graph *g, struct str key, struct tide_err *err)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node) {
+            bool passes = n->type == SPEC_FUNCTION || n->type == SPEC_SUBGRAPH || n->type == SPEC_MAP;
+
+            for (size_t k = 0; !passes && k < n->inputs.n; k++)
+                if (str_eq(n->inputs.at[k], key))
+                    return tide_fail(
+                        err, TIDE_INVALID,
+                        "memory: '%.*s' holds a known secret, and node '%.*s' needs it: only functions are "
+                        "given secrets (if it is none, name its variable in TIDEMARK_NOT_SECRET)",
+                        STR_ARG(key), STR_ARG(g->nodes.at[i].id));
+            if (n->graph && refuse_readers(n->graph, key, err))
+                return err->code;
+        }
+    return TIDE_OK;
+}
+
 enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret_stored, struct tide_err *err)
 {
     struct json_out o = json_out_to(ret_stored);
@@ -171,10 +202,15 @@ enum tide_code exec_take_values(struct exec *x, struct str json, struct buf *ret
         return tide_fail(err, TIDE_INVALID, "memory: it must be a JSON object");
     json_out_begin(&o, '{');
     for (const struct json *m = v->first; m; m = m->next) {
-        struct str key = json_key_text(&x->scratch, m);
+        struct str key = json_key_text(&x->scratch, m), clean = json_source(m);
 
+        if (redact_json(x->s->store, &x->scratch, &clean)) { /* not replaced, since nodes are to work with it */
+            if (!exec_is_excluded(x, key) && refuse_readers(x->graph, key, err))
+                return err->code;
+            exclude(x, key);
+        }
         if (exec_is_excluded(x, key))
-            map_set_text(&x->secrets, key, json_source(m));
+            exec_hide(x, key, json_source(m));
         else
             json_out_kraw(&o, key, json_source(m));
     }
@@ -334,6 +370,12 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
     x->capacity = !s->store->env->threads ? 1 : capacity > 1024 ? 1024 : (int)capacity;
     x->branches = branches < x->capacity ? (int)branches : x->capacity;
     x->workers = mem_array((size_t)x->capacity, sizeof *x->workers);
+    if (g->redacted)
+        return tide_fail(
+            err, TIDE_INVALID,
+            "the graph of session '%s' held a secret, which is not stored: what is stored is not run: give "
+            "the graph again with `tidemark sessions resume %s --graph FILE`",
+            s->head.id, s->head.id);
     if (check_callbacks(g, x->graph, err))
         return err->code;
     return take_checkpoints(x, opt->checkpoints, err);

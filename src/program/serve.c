@@ -14,6 +14,8 @@
 #include "program/door.h"
 #include "program/result.h"
 #include "program/tree.h"
+#include "session/redact.h"
+#include "session/run.h"
 
 struct conn {
     struct conn *next;
@@ -193,8 +195,15 @@ static enum tide_code end_too_big(struct request *r, struct tide_step_answer *an
     return tide_step_end(r->s->run, r->c->step, &result, answer, &r->err);
 }
 
+/* What it printed, without secrets. The bytes are looked at before they are written as JSON or base64. */
+static struct str clean_output(struct request *r)
+{
+    return redact_text(r->s->run->s->store, &r->arena, r->blob);
+}
+
 static void op_end(struct request *r)
 {
+    struct str output = clean_output(r);
     AUTO(buf_done) struct buf json = BUF_INIT(RESULT_MAX_BYTES);
     struct tide_step_result result = {
         .outcome = text_of(r, "outcome"),
@@ -205,7 +214,7 @@ static void op_end(struct request *r)
     struct tide_step_answer answer = {0};
     enum tide_code code;
 
-    result_write(&json, (int)json_get_int(r->json, STR("exit"), 0), r->blob);
+    result_write(&json, (int)json_get_int(r->json, STR("exit"), 0), output);
     result.result = buf_cstr(&json);
     if (!r->c->step[0] || !result.outcome)
         code = tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
@@ -220,6 +229,11 @@ static void op_end(struct request *r)
         return;
     }
     step_over(r->c);
+    if (output.ptr != r->blob.ptr && answer.state == TIDE_STEP_STORED) { /* whoever asked prints what is stored */
+        json_out_kbool(&r->o, STR("redacted"), true);
+        tide_text_done(&answer.result);
+        answer.result = (struct tide_text){mem_dup(buf_view(&json)), json.len};
+    }
     reply_answer(r, &answer);
 }
 
@@ -230,7 +244,7 @@ static void op_settle(struct request *r)
     int happened = (int)json_get_int(r->json, STR("happened"), -1);
     enum tide_code code;
 
-    result_write(&json, 0, r->blob);
+    result_write(&json, 0, clean_output(r));
     if (!r->c->step[0])
         code = tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
     else

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/timefmt.h"
+#include "session/redact.h"
 #include "session/run.h"
 #include "session/settle.h"
 #include "session/status.h"
@@ -206,6 +207,7 @@ static enum tide_code begin(struct tide_session *s, const struct tide_run_option
     if (!opt->trouble)
         session_be_quick(s);
     r->starting = true;
+    redact_draft(s->store, d);
     code = queued ? run_put_start(r, d, t.ours, err) : run_try_held(r, &t, err);
     if (code) {
         run_free(r);
@@ -450,11 +452,14 @@ static enum tide_code answer_again(struct resuming *m, struct tide_resumed *ret,
 {
     struct tide_resumed ignored;
     struct first_answer f = {ret ? ret : &ignored, m->opt->input, false, ARENA_INIT};
+    struct str given = str_from(m->opt->input);
     enum tide_code code;
 
     memset(f.ret, 0, sizeof *f.ret);
     f.ret->seq = m->answered_seq;
     f.ret->repeated = 1;
+    if (redact_json(m->s->store, &f.arena, &given)) /* as it was stored */
+        f.input = given.ptr;
     code = store_read(m->s->store, &m->s->head, m->answered_seq, m->answered_seq, take_first_answer, &f, err);
     arena_done(&f.arena);
     if (!code && f.differs)

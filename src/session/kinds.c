@@ -138,6 +138,24 @@ const struct kind *kind_find(struct str name)
     return NULL;
 }
 
+static bool is_part(const char *name, struct str text)
+{
+    return memmem(name, strlen(name), text.ptr, text.len) != NULL;
+}
+
+bool kind_is_word(struct str text)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        if (is_part(kinds[i].name, text))
+            return true;
+        for (const struct field *f = kinds[i].fields; f->name; f++) {
+            if (is_part(f->name, text))
+                return true;
+        }
+    }
+    return false;
+}
+
 bool kind_is_valid(struct str name)
 {
     if (name.len == 0 || name.len > 64 || name.ptr[0] < 'a' || name.ptr[0] > 'z')

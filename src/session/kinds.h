@@ -44,6 +44,9 @@ struct kind {
 
 const struct kind *kind_find(struct str name); /* NULL: unknown, kept and passed over */
 
+/* Whether the text is part of a name in the table: of a kind or of a field. */
+bool kind_is_word(struct str text);
+
 /* 1 to 64 of [a-z0-9_.], beginning with a letter. */
 bool kind_is_valid(struct str name);
 

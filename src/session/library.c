@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public store calls: opening, figures, checking, waiting for change, inputs. */
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "env/user_key.h"
 #include "session/card.h"
+#include "session/redact.h"
 #include "session/trust.h"
 
 static int has_session(void *arg, const struct store_entry *entry)
@@ -52,6 +54,7 @@ enum tide_code tide_store_open(const char *url, const struct tide_store_options 
     }
     code = store_open(url ? url : "", &with_key, env_real(), &s, err);
     if (!code) {
+        redact_add_environment(s, environ);
         tell_key(s, &own, &why);
         *ret_store = (tide_store *)(void *)s;
     }

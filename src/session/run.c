@@ -9,6 +9,8 @@
 
 #include <inttypes.h>
 
+#include "session/redact.h"
+
 struct tide_run *run_new(struct tide_session *s, const struct tide_run_options *opt)
 {
     struct tide_run *r = mem_zero(sizeof *r);
@@ -67,7 +69,7 @@ enum tide_code run_usable(struct tide_run *r, struct tide_err *err)
 
 /* ---- names and keys ---------------------------------------------------------------------------------------------- */
 
-enum tide_code run_name_check(const char *what, const char *name, struct tide_err *err)
+enum tide_code run_name_check(const struct tide_run *r, const char *what, const char *name, struct tide_err *err)
 {
     struct str s = str_from(name);
 
@@ -77,7 +79,7 @@ enum tide_code run_name_check(const char *what, const char *name, struct tide_er
         if ((unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7f)
             return tide_fail(err, TIDE_INVALID, "the name of a %s has no control characters", what);
     }
-    return TIDE_OK;
+    return redact_refuse_name(r->s->store, what, name, err);
 }
 
 static int64_t *use_count(struct tide_run *r, const char *what, const char *within, const char *name)
@@ -198,11 +200,12 @@ enum tide_code run_try_held(struct tide_run *r, struct trying *t, struct tide_er
     return code;
 }
 
-enum tide_code run_append(struct tide_run *r, unsigned flags, const struct draft *d, bool pure, struct tide_err *err)
+enum tide_code run_append(struct tide_run *r, unsigned flags, struct draft *d, bool pure, struct tide_err *err)
 {
     struct trying t = {.flags = flags, .events = d->events, .n = d->n};
     enum tide_code code = run_flush(r, err); /* what was queued comes first */
 
+    redact_draft(r->s->store, d); /* what is looked for afterwards, or kept aside, is what is stored */
     if (code)
         return code;
     if (pure && degraded_may_take(r, d))

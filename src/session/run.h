@@ -105,7 +105,7 @@ enum tide_code run_try_held(struct tide_run *r, struct trying *t, struct tide_er
     MUST_CHECK; /* until the store can */
 
 /* Appends what the run does; waits while the store is in trouble. `pure`: may wait in memory if the run was told to. */
-enum tide_code run_append(struct tide_run *r, unsigned flags, const struct draft *d, bool pure, struct tide_err *err)
+enum tide_code run_append(struct tide_run *r, unsigned flags, struct draft *d, bool pure, struct tide_err *err)
     MUST_CHECK;
 enum tide_code run_usable(struct tide_run *r, struct tide_err *err) MUST_CHECK;
 enum tide_code run_sure(struct tide_run *r, struct tide_err *err) MUST_CHECK; /* and its marks are what the log has */
@@ -117,7 +117,8 @@ enum tide_code run_sure(struct tide_run *r, struct tide_err *err) MUST_CHECK; /*
 char *run_key(struct tide_run *r, const char *what, const char *within, const char *name);
 /* The use was refused: it does not count. */
 void run_unuse(struct tide_run *r, const char *what, const char *within, const char *name);
-enum tide_code run_name_check(const char *what, const char *name, struct tide_err *err) MUST_CHECK;
+enum tide_code run_name_check(const struct tide_run *r, const char *what, const char *name, struct tide_err *err)
+    MUST_CHECK;
 
 /* The key that the outside may know an effect by: the same in every attempt, different for every use and session. */
 void run_idempotency(char out[33], const struct tide_run *r, const char *call_id);

@@ -7,6 +7,8 @@
  */
 #include "session/run.h"
 
+#include "session/redact.h"
+
 static void forget(struct run_queue *q)
 {
     for (size_t i = 0; i < q->n; i++)
@@ -107,8 +109,10 @@ static enum tide_code put(struct tide_run *r, unsigned flags, struct draft *d, s
     struct run_queue *q = &r->queue;
     int64_t before = tide_session_last_seq(r->s);
     struct putting p = {r->s, flags, d};
-    enum tide_code code = session_hold(r->s, try_put, &p, err);
+    enum tide_code code;
 
+    redact_draft(r->s->store, d); /* what is looked for afterwards is what is stored */
+    code = session_hold(r->s, try_put, &p, err);
     if (code)
         return code;
     q->batches[q->n].before = before;

@@ -10,6 +10,7 @@
 
 #include "base/id.h"
 #include "session/card.h"
+#include "session/redact.h"
 #include "session/settle.h"
 
 #define SNAPSHOT_MIN_BYTES (32 * 1024) /* of log between two snapshots, … */
@@ -45,6 +46,9 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
                          "%s: the event has %zu bytes, the limit is %zu (TIDEMARK_MAX_RECORD_BYTES raises it)",
                          in->kind, body.len, store->max_record_bytes);
     kind = kind_find(name);
+    if (!kind && redact_refuse_name(store, "kind of event", in->kind, err))
+        return err->code;
+    redact_event(store, a, name, &body);
     if (kind && kind->flags & KIND_INTERNAL && !internal)
         return tide_fail(err, TIDE_INVALID, "%s is written by its own command, not by a plain append", in->kind);
     code = json_parse(a, body, &limits, &json, &compact, err);
@@ -479,6 +483,8 @@ enum tide_code tide_session_create(tide_store *store, const char *id, const char
     code = id && id[0] && !str_is_id(str_from(id))
                ? tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-', not '-' first")
                : event_check(s->store, &s->parse, &created, true, &ev, &parsed, err);
+    if (!code && id)
+        code = redact_refuse_name(s->store, "session", id, err);
     if (!code) {
         s->state = state_new(str_from(s->head.id));
         s->head.created_ms = ev.ts_ms; /* until the head is read: its card says when */

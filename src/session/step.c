@@ -13,16 +13,18 @@
 #include <inttypes.h>
 
 #include "base/timefmt.h"
+#include "session/redact.h"
 #include "session/retry.h"
 #include "session/run.h"
 
 static const char *const effects[] = {"pure", "idempotent", "once"};
 
-static enum tide_code check_spec(const struct tide_step_spec *spec, const char **ret_effect, struct tide_err *err)
+static enum tide_code check_spec(const struct tide_run *r, const struct tide_step_spec *spec, const char **ret_effect,
+                                 struct tide_err *err)
 {
     const char *effect = spec->effect ? spec->effect : "once";
 
-    if (run_name_check("step", spec->name, err))
+    if (run_name_check(r, "step", spec->name, err))
         return err->code;
     *ret_effect = NULL;
     for (size_t i = 0; i < sizeof effects / sizeof effects[0]; i++) {
@@ -293,7 +295,7 @@ enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *spec, str
 
     ERR_LOCAL(err);
     code = run_sure(r, err);
-    code = code ? code : check_spec(spec, &effect, err);
+    code = code ? code : check_spec(r, spec, &effect, err);
     if (code)
         return code;
     if (map_get(&r->active, str_from(spec->name)))
@@ -540,6 +542,18 @@ static void sleep_until(struct env *env, int64_t at_ms)
         env->ops->sleep_ms(env, left < 1000 ? (int)left : 1000);
 }
 
+/* The caller gets what it would get from the log. */
+static void take_stored(struct tide_run *r, struct tide_text *result)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct str text = {result->ptr ? result->ptr : "", result->ptr ? result->len : 0};
+
+    if (!redact_json(r->s->store, &a, &text))
+        return;
+    tide_text_done(result);
+    *result = (struct tide_text){mem_dup(text), text.len};
+}
+
 static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *spec, tide_step_fn *fn, void *arg,
                               struct tide_step_answer *answer, struct tide_text *ret_result, struct tide_err *err)
 {
@@ -552,6 +566,7 @@ static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *s
         return code;
     memcpy(key, answer->key, sizeof key);
     done = fn(arg, key, ret_result, &why);
+    take_stored(r, ret_result);
     result.result = ret_result->ptr;
     if (done) {
         result = (struct tide_step_result){"failed", ret_result->ptr, tide_code_name(done), why.msg, 0};

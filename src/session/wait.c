@@ -81,7 +81,7 @@ enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_tex
     const struct mark *m;
     enum tide_code code = run_sure(r, err);
 
-    code = code ? code : run_name_check("wait", name, err);
+    code = code ? code : run_name_check(r, "wait", name, err);
     if (code)
         return code;
     buf_addf(&key, "%s/%s/1", r->chain_id, name);
@@ -190,7 +190,7 @@ enum tide_code tide_wait(tide_run *r, const struct tide_wait_options *opt, struc
 
     ERR_LOCAL(err);
     code = run_sure(r, err);
-    code = code ? code : run_name_check("wait", opt->name, err);
+    code = code ? code : run_name_check(r, "wait", opt->name, err);
     if (code)
         return code;
     key = run_key(r, "wait", NULL, opt->name);
@@ -260,7 +260,7 @@ enum tide_code tide_sleep(tide_run *r, const char *name, int64_t due_ms, int64_t
 
     ERR_LOCAL(err);
     code = run_sure(r, err);
-    code = code ? code : run_name_check("sleep", name, err);
+    code = code ? code : run_name_check(r, "sleep", name, err);
     if (!code && r->active.live)
         code = tide_fail(err, TIDE_INVALID, "sleep '%s': a step is under way: end it first", name);
     if (code)

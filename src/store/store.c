@@ -40,7 +40,10 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
     if (opt->origin_key && (opt->origin_key_len < 16 || opt->origin_key_len > 64))
         return tide_fail(err, TIDE_INVALID, "open store: a key of origin has 16 to 64 bytes, this one %zu",
                          opt->origin_key_len);
-    return b->open(path.ptr, opt, env, ret_store, err);
+    if (b->open(path.ptr, opt, env, ret_store, err))
+        return err->code;
+    (*ret_store)->secrets = secrets_new();
+    return TIDE_OK;
 }
 
 void store_close(struct store *store)
@@ -48,6 +51,7 @@ void store_close(struct store *store)
     if (!store)
         return;
     group_free(store->group);
+    secrets_free(TAKE(store->secrets));
     store->ops->close(store);
 }
 

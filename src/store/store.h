@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "base/secrets.h"
 #include "env/env.h"
 #include "store/event.h"
 
@@ -228,7 +229,8 @@ struct store {
     bool read_only;
     atomic_bool unsettled; /* a commit failed, and the store could not be settled since: compact() tries again */
     char url[1024];
-    int64_t seen_version; /* for store_wait_change */
+    struct secrets *secrets; /* what is not to be stored: see session/redact.h */
+    int64_t seen_version;    /* for store_wait_change */
     char boot_id[40]; /* of this process at this store: made when it is opened, in `boots` from the first lease on */
 };
 

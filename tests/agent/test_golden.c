@@ -372,6 +372,8 @@ static void hold_it(struct golden *g)
         struct request *r = &g->server.requests[i];
 
         assert_in_range(r->turn, 0, TURNS - 1);
+        if (getenv("GOLDEN_PASSWORD"))
+            assert_true(strstr(r->body, "[redacted:GOLDEN_PASSWORD]") && !strstr(r->body, "Be brief."));
         if (g->bodies[r->turn])
             assert_string_equal(g->bodies[r->turn], r->body); /* the attempt behind the 429 */
         else
@@ -447,6 +449,23 @@ static void so_they_have_when_old_turns_are_left_out(void **state)
     golden(TRIMMED, NULL);
 }
 
+/* A prompt, a result, an answer and the system prompt: the model is sent what is stored, at once and after any cut. */
+static void so_they_have_when_secrets_are_replaced(void **state)
+{
+    static const char *const secrets[][2] = {{"GOLDEN_KEY", "what was given"},
+                                             {"GOLDEN_TOKEN", "do several things"},
+                                             {"GOLDEN_SECRET", "As you wish."},
+                                             {"GOLDEN_PASSWORD", "Be brief."}};
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        setenv(secrets[i][0], secrets[i][1], 1);
+    golden(ANTHROPIC, NULL);
+    golden(0, NULL);
+    for (size_t i = 0; i < 4; i++)
+        unsetenv(secrets[i][0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +473,7 @@ int main(void)
         cmocka_unit_test(openai_requests_have_the_same_bytes_after_any_cut),
         cmocka_unit_test(so_they_have_when_hooks_add_to_the_conversation),
         cmocka_unit_test(so_they_have_when_old_turns_are_left_out),
+        cmocka_unit_test(so_they_have_when_secrets_are_replaced),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,654 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two halves. What is looked for: each value in the few forms that no decoding undoes (plain, base64). Where: the text as it
+ * is, then with its backslash escapes undone, then with those and its percent escapes undone again and again, while that
+ * changes anything. So whichever characters were escaped, however often, the plain value comes to light. A value that holds
+ * such escapes itself is changed by that as well: it is looked for in the forms that decoding makes of it, too.
+ *
+ * base64 of a value that begins at byte k of a group of three (k = 0, 1, 2): the characters that depend on nothing else
+ *
+ *      bits     |8k .............. 8(k+n)|             first: 8k/6 rounded up, end: 8(k+n)/6 rounded down
+ *      chars  . |.  [####################]  .|         one beside them may hold a few bits of it, and goes with them
+ */
+#include "base/secrets.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/mem.h"
+#include "base/needles.h"
+#include "base/scan.h"
+
+#define LINE_MIN 16 /* bytes of a line of a value that is looked for by itself */
+#define WRAP_MIN 16 /* characters of base64 before a line break that is taken for one inside of it */
+#define ROUNDS 4    /* of undoing escapes */
+#define NAME_MAX_BYTES 40
+#define STARS "********" /* not longer than anything that is found */
+
+struct secret {
+    char *mark;
+    struct str value; /* malloc */
+};
+
+/* How a found text is to be widened: one character of base64 beside it that holds bits of the secret. */
+struct form {
+    size_t secret;
+    bool before, behind;
+};
+
+struct secrets {
+    pthread_rwlock_t lock;
+    atomic_bool any;
+    struct secret *list;
+    size_t n, cap;
+    /* Made of them when first needed. */
+    struct needles *needles;
+    struct str *texts;
+    struct form *forms;
+    size_t n_forms, cap_forms, longest;
+};
+
+struct range {
+    size_t from, to, secret;
+};
+struct ranges {
+    struct range *at;
+    size_t n, cap;
+};
+
+/* ---- undoing escapes ---- */
+
+/* A text on the way to its plain form. `source` (NULL: not wanted) says where each byte begins in the first of them. */
+struct decoded {
+    char *text;
+    size_t len, *source;
+};
+
+static void decoded_done(struct decoded *d)
+{
+    if (d->text)
+        explicit_bzero(d->text, d->len);
+    free(d->text);
+    free(d->source);
+}
+
+static bool is_base64(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c && strchr("+/-_", c));
+}
+
+/* The escape at p: its bytes in out, its length in *ret_used; 0: there is none. */
+static size_t undo_backslash(const char *p, const char *end, char out[4], size_t *ret_used)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    const char *letter = end - p >= 2 && p[1] ? strchr(from, p[1]) : NULL;
+    int32_t unit, second;
+
+    *ret_used = 2;
+    if (letter) {
+        out[0] = to[letter - from];
+        return 1;
+    }
+    if (end - p < 6 || p[1] != 'u' || (unit = scan_hex4(p + 2, end)) < 0 || is_low_surrogate(unit))
+        return 0;
+    *ret_used = 6;
+    if (!is_high_surrogate(unit))
+        return utf8_put(out, (uint32_t)unit);
+    second = end - p >= 12 && p[6] == '\\' && p[7] == 'u' ? scan_hex4(p + 8, end) : -1;
+    *ret_used = 12;
+    return is_low_surrogate(second)
+               ? utf8_put(out, 0x10000 + ((uint32_t)(unit - 0xd800) << 10) + (uint32_t)(second - 0xdc00))
+               : 0;
+}
+
+static size_t undo_percent(const char *p, const char *end, char out[4], size_t *ret_used)
+{
+    int high = end - p >= 3 ? scan_hex_digit(p[1]) : -1, low = high >= 0 ? scan_hex_digit(p[2]) : -1;
+
+    *ret_used = 3;
+    out[0] = (char)(high << 4 | low);
+    return low >= 0;
+}
+
+/* A line break in the middle of base64: how much of what was written goes with it (a carriage return); -1: it is none. */
+static int wraps(const char *text, size_t len)
+{
+    int back = len > 0 && text[len - 1] == '\r';
+    size_t n = 0;
+
+    len -= (size_t)back;
+    while (n < WRAP_MIN && n < len && is_base64(text[len - 1 - n]))
+        n++;
+    return n == WRAP_MIN ? back : -1;
+}
+
+enum undo { UNDO_BACKSLASHES, UNDO_ALL };
+
+/* Marks the bytes of the word that are c, and maybe some behind the first of them. */
+static inline uint64_t marks_of(uint64_t word, char c)
+{
+    const uint64_t ones = 0x0101010101010101u, other = word ^ ones * (unsigned char)c;
+
+    return (other - ones) & ~other;
+}
+
+static const char *next_special(const char *p, const char *end, enum undo what)
+{
+    if (what == UNDO_BACKSLASHES) {
+        const char *slash = memchr(p, '\\', (size_t)(end - p));
+
+        return slash ? slash : end;
+    }
+    for (; end - p >= 8; p += 8) {
+        uint64_t word, marks;
+
+        memcpy(&word, p, 8);
+        word = le64toh(word);
+        marks = (marks_of(word, '\\') | marks_of(word, '%') | marks_of(word, '\n')) & 0x8080808080808080u;
+        if (marks)
+            return p + (__builtin_ctzll(marks) >> 3);
+    }
+    while (p < end && *p != '\\' && *p != '%' && *p != '\n')
+        p++;
+    return p;
+}
+
+/* Three fast looks for what most texts have none of. */
+static bool has_special(struct str s, enum undo what)
+{
+    return memchr(s.ptr, '\\', s.len) ||
+           (what == UNDO_ALL && (memchr(s.ptr, '%', s.len) || memchr(s.ptr, '\n', s.len)));
+}
+
+static void put(struct decoded *d, const char *bytes, size_t n, const struct decoded *of, size_t at, bool one)
+{
+    memcpy(d->text + d->len, bytes, n);
+    for (size_t i = 0; d->source && i < n; i++)
+        d->source[d->len + i] = of->source ? of->source[at + (one ? 0 : i)] : at + (one ? 0 : i);
+    d->len += n;
+}
+
+/* Where the first one is that is really undone: up to there nothing changes. */
+static const char *first_change(struct str in, enum undo what)
+{
+    const char *end = in.ptr + in.len, *p = has_special(in, what) ? next_special(in.ptr, end, what) : end;
+    char out[4];
+
+    for (size_t used; p < end; p = next_special(p + 1, end, what))
+        if ((*p == '\\' && undo_backslash(p, end, out, &used)) || (*p == '%' && undo_percent(p, end, out, &used)) ||
+            (*p == '\n' && p + 1 < end && is_base64(p[1]) && wraps(in.ptr, (size_t)(p - in.ptr)) >= 0))
+            break;
+    return p;
+}
+
+/* The escape or the line break at p is undone; what is none stays. *ret_used is its length. */
+static void undo_one(struct decoded *d, const char *p, const char *end, const struct decoded *of, size_t at,
+                     size_t *ret_used)
+{
+    char out[4];
+    size_t n = *p == '\\' ? undo_backslash(p, end, out, ret_used) : *p == '%' ? undo_percent(p, end, out, ret_used) : 0;
+    int back = *p == '\n' && p + 1 < end && is_base64(p[1]) ? wraps(d->text, d->len) : -1;
+
+    *ret_used = n ? *ret_used : 1;
+    if (n)
+        put(d, out, n, of, at, true);
+    else if (back < 0)
+        put(d, p, 1, of, at, true);
+    else
+        d->len -= (size_t)back;
+}
+
+/* One round. False: nothing was escaped, and *ret is not set. */
+static bool undo(struct str in, const struct decoded *of, enum undo what, bool sources, struct decoded *ret)
+{
+    const char *end = in.ptr + in.len, *p = first_change(in, what), *next;
+    struct decoded d = {NULL, 0, NULL};
+
+    if (p == end)
+        return false;
+    d.text = mem_alloc(in.len + 4);
+    d.source = sources ? mem_alloc((in.len + 4) * sizeof(size_t)) : NULL;
+    put(&d, in.ptr, (size_t)(p - in.ptr), of, 0, false);
+    while (p < end) {
+        size_t used = 1;
+
+        undo_one(&d, p, end, of, (size_t)(p - in.ptr), &used);
+        p += used;
+        next = next_special(p, end, what);
+        put(&d, p, (size_t)(next - p), of, (size_t)(p - in.ptr), false);
+        p = next;
+    }
+    if (sources)
+        d.source[d.len] = of->source ? of->source[in.len] : in.len;
+    *ret = d;
+    return true;
+}
+
+/* ---- what is looked for ---- */
+
+static void add_form(struct secrets *s, struct str text, struct form form)
+{
+    if (text.len < NEEDLE_MIN)
+        return;
+    for (size_t i = s->n_forms; i > 0 && s->forms[i - 1].secret == form.secret; i--)
+        if (str_eq(s->texts[i - 1], text))
+            return;
+    if (s->n_forms == s->cap_forms) {
+        s->cap_forms = s->cap_forms * 2 + 64;
+        s->texts = mem_grow(s->texts, s->cap_forms * sizeof(*s->texts));
+        s->forms = mem_grow(s->forms, s->cap_forms * sizeof(*s->forms));
+    }
+    s->texts[s->n_forms] = (struct str){mem_dup(text), text.len};
+    s->forms[s->n_forms++] = form;
+    s->longest = text.len > s->longest ? text.len : s->longest;
+}
+
+static void add_base64(struct secrets *s, struct str value, size_t secret, size_t shift, const char *digits)
+{
+    size_t first = (8 * shift + 5) / 6, end = 8 * (shift + value.len) / 6;
+    struct buf text = BUF_INIT(SIZE_MAX / 4);
+
+    for (size_t c = first; c < end; c++) {
+        size_t bit = 6 * c - 8 * shift;
+        unsigned high = (unsigned char)value.ptr[bit / 8],
+                 low = bit / 8 + 1 < value.len ? (unsigned char)value.ptr[bit / 8 + 1] : 0;
+
+        buf_add_char(&text, digits[(high << 8 | low) >> (10 - bit % 8) & 63]);
+    }
+    add_form(s, buf_view(&text), (struct form){secret, shift > 0, 8 * (shift + value.len) % 6 != 0});
+    if (text.ptr)
+        explicit_bzero(text.ptr, text.cap);
+    buf_done(&text);
+}
+
+/* The forms that a search in decoded text meets. */
+static void add_plain(struct secrets *s, struct str value, size_t secret)
+{
+    const struct decoded none = {NULL, 0, NULL};
+    struct decoded d = {NULL, 0, NULL}, more;
+
+    add_form(s, value, (struct form){secret, false, false});
+    if (undo(value, &none, UNDO_BACKSLASHES, false, &d))
+        add_form(s, (struct str){d.text, d.len}, (struct form){secret, false, false});
+    for (int i = 0; i < ROUNDS; i++) {
+        if (!undo(d.text ? (struct str){d.text, d.len} : value, &none, UNDO_ALL, false, &more))
+            break;
+        decoded_done(&d);
+        d = more;
+        add_form(s, (struct str){d.text, d.len}, (struct form){secret, false, false});
+    }
+    decoded_done(&d);
+}
+
+/* A form's blank is a plus. */
+static void add_pluses(struct secrets *s, struct str value, size_t secret)
+{
+    char *text = mem_dup(value);
+
+    for (size_t i = 0; i < value.len; i++)
+        text[i] = text[i] == ' ' ? '+' : text[i];
+    add_plain(s, (struct str){text, value.len}, secret);
+    explicit_bzero(text, value.len);
+    free(text);
+}
+
+static void add_lines(struct secrets *s, struct str value, size_t secret)
+{
+    while (value.len) {
+        const char *end = memchr(value.ptr, '\n', value.len);
+        size_t n = end ? (size_t)(end - value.ptr) : value.len, len = n && value.ptr[n - 1] == '\r' ? n - 1 : n;
+        struct str line = {value.ptr, len};
+
+        if (len >= LINE_MIN && !str_starts(line, STR("-----")))
+            add_plain(s, line, secret);
+        n += end != NULL;
+        value = (struct str){value.ptr + n, value.len - n};
+    }
+}
+
+static void forget_forms(struct secrets *s)
+{
+    for (size_t i = 0; i < s->n_forms; i++) {
+        explicit_bzero((char *)(uintptr_t)s->texts[i].ptr, s->texts[i].len);
+        free((char *)(uintptr_t)s->texts[i].ptr);
+    }
+    needles_free(TAKE(s->needles));
+    free(TAKE(s->texts));
+    free(TAKE(s->forms));
+    s->n_forms = s->cap_forms = s->longest = 0;
+}
+
+static void build(struct secrets *s)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+                      url_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+    for (size_t i = 0; i < s->n; i++) {
+        struct str value = s->list[i].value;
+
+        add_plain(s, value, i);
+        if (memchr(value.ptr, ' ', value.len))
+            add_pluses(s, value, i);
+        if (memchr(value.ptr, '\n', value.len))
+            add_lines(s, value, i);
+        for (size_t shift = 0; shift < 3; shift++) {
+            add_base64(s, value, i, shift, digits);
+            add_base64(s, value, i, shift, url_digits);
+        }
+    }
+    s->needles = needles_new(s->texts, s->n_forms);
+}
+
+/* Holds the lock for reading, with everything made. */
+static void hold(struct secrets *s)
+{
+    pthread_rwlock_rdlock(&s->lock);
+    while (!s->needles) {
+        pthread_rwlock_unlock(&s->lock);
+        pthread_rwlock_wrlock(&s->lock);
+        if (!s->needles)
+            build(s);
+        pthread_rwlock_unlock(&s->lock);
+        pthread_rwlock_rdlock(&s->lock);
+    }
+}
+
+/* ---- the set ---- */
+
+struct secrets *secrets_new(void)
+{
+    struct secrets *s = mem_zero(sizeof(*s));
+
+    pthread_rwlock_init(&s->lock, NULL);
+    return s;
+}
+
+void secrets_free(struct secrets *s)
+{
+    if (!s)
+        return;
+    forget_forms(s);
+    for (size_t i = 0; i < s->n; i++) {
+        explicit_bzero((char *)(uintptr_t)s->list[i].value.ptr, s->list[i].value.len);
+        free((char *)(uintptr_t)s->list[i].value.ptr);
+        free(s->list[i].mark);
+    }
+    free(s->list);
+    pthread_rwlock_destroy(&s->lock);
+    free(s);
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static struct str trim(struct str s)
+{
+    while (s.len && is_blank(s.ptr[s.len - 1]))
+        s.len--;
+    while (s.len && is_blank(s.ptr[0]))
+        s = (struct str){s.ptr + 1, s.len - 1};
+    return s;
+}
+
+/* A name that holds the value would show it. */
+static char *make_mark(struct str name, struct str value)
+{
+    struct buf mark = BUF_INIT(256);
+
+    name.len = name.len < NAME_MAX_BYTES ? name.len : NAME_MAX_BYTES;
+    buf_add_str(&mark, STR(SECRET_MARK));
+    if (name.len && !memmem(name.ptr, name.len, value.ptr, value.len))
+        buf_add_char(&mark, ':');
+    for (size_t i = 0; i < name.len && mark.ptr[strlen(SECRET_MARK)] == ':'; i++) {
+        char c = name.ptr[i];
+
+        buf_add_char(&mark, (is_base64(c) && c != '+' && c != '/') || c == '.' ? c : '_');
+    }
+    buf_add_char(&mark, ']');
+    return buf_take(&mark);
+}
+
+bool secrets_add(struct secrets *s, struct str name, struct str value)
+{
+    bool room, known = false;
+
+    value = trim(value);
+    if (value.len < SECRET_MIN || value.len > SECRET_MAX ||
+        memmem(SECRET_MARK ":]", strlen(SECRET_MARK ":]"), value.ptr, value.len))
+        return false;
+    pthread_rwlock_wrlock(&s->lock);
+    room = s->n < SECRETS_MAX;
+    for (size_t i = 0; i < s->n && !known; i++)
+        known = str_eq(s->list[i].value, value);
+    if (room && !known) {
+        if (s->n == s->cap) {
+            s->cap = s->cap * 2 + 16;
+            s->list = mem_grow(s->list, s->cap * sizeof(*s->list));
+        }
+        s->list[s->n++] = (struct secret){make_mark(name, value), {mem_dup(value), value.len}};
+        forget_forms(s);
+        atomic_store(&s->any, true);
+    }
+    pthread_rwlock_unlock(&s->lock);
+    return room || known;
+}
+
+/* ---- finding ---- */
+
+static void add_range(struct ranges *r, struct range found)
+{
+    if (r->n == r->cap) {
+        r->cap = r->cap * 2 + 16;
+        r->at = mem_grow(r->at, r->cap * sizeof(*r->at));
+    }
+    r->at[r->n++] = found;
+}
+
+/* True: something is there; with `ranges` all of it is taken down, in places of the first text. */
+static bool look(const struct secrets *s, struct str text, const struct decoded *of, struct ranges *ranges)
+{
+    size_t at = 0, which, n = 0;
+
+    for (; needles_find(s->needles, text, at, &at, &which); at++, n++) {
+        const struct form *f = &s->forms[which];
+        size_t from = at, to = at + s->texts[which].len;
+
+        if (!ranges)
+            return true;
+        from -= f->before && from > 0 && is_base64(text.ptr[from - 1]);
+        to += f->behind && to < text.len && is_base64(text.ptr[to]);
+        add_range(ranges, of->source ? (struct range){of->source[from], of->source[to], f->secret}
+                                     : (struct range){from, to, f->secret});
+    }
+    return n > 0;
+}
+
+/* The text, and what undoing its escapes makes of it. */
+static bool look_through(const struct secrets *s, struct str text, struct ranges *ranges)
+{
+    const struct decoded none = {NULL, 0, NULL};
+    struct decoded d = none, more;
+    bool found = look(s, text, &none, ranges);
+
+    if ((!found || ranges) && undo(text, &none, UNDO_BACKSLASHES, ranges, &d))
+        found |= look(s, (struct str){d.text, d.len}, &d, ranges);
+    for (int i = 0; i < ROUNDS && (!found || ranges); i++) {
+        if (!undo(d.text ? (struct str){d.text, d.len} : text, &d, UNDO_ALL, ranges, &more))
+            break;
+        decoded_done(&d);
+        d = more;
+        found |= look(s, (struct str){d.text, d.len}, &d, ranges);
+    }
+    decoded_done(&d);
+    return found;
+}
+
+bool secrets_find(struct secrets *s, struct str text)
+{
+    bool found;
+
+    if (!s || !atomic_load_explicit(&s->any, memory_order_relaxed) || text.len < SECRET_MIN)
+        return false;
+    hold(s);
+    found = look_through(s, text, NULL);
+    pthread_rwlock_unlock(&s->lock);
+    return found;
+}
+
+/* ---- cleaning ---- */
+
+static int by_place(const void *a, const void *b)
+{
+    const struct range *x = a, *y = b;
+
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->to != y->to ? (x->to > y->to ? -1 : 1) : 0;
+}
+
+/* What overlaps becomes one. */
+static void merge(struct ranges *r)
+{
+    size_t n = 0;
+
+    qsort(r->at, r->n, sizeof(*r->at), by_place);
+    for (size_t i = 0; i < r->n; i++) {
+        if (n && r->at[i].from < r->at[n - 1].to)
+            r->at[n - 1].to = r->at[i].to > r->at[n - 1].to ? r->at[i].to : r->at[n - 1].to;
+        else
+            r->at[n++] = r->at[i];
+    }
+    r->n = n;
+}
+
+static void write_clean(const struct secrets *s, struct str text, const struct ranges *r, bool marks, struct buf *ret)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        buf_add(ret, text.ptr + at, r->at[i].from - at);
+        buf_add_str(ret, marks ? str_from(s->list[r->at[i].secret].mark) : STR(STARS));
+        at = r->at[i].to;
+    }
+    buf_add(ret, text.ptr + at, text.len - at);
+}
+
+bool secrets_clean(struct secrets *s, struct str text, struct buf *ret)
+{
+    struct ranges r = {NULL, 0, 0};
+    size_t before = ret->len;
+    bool found = false;
+
+    if (!s || !atomic_load_explicit(&s->any, memory_order_relaxed) || text.len < SECRET_MIN)
+        return false;
+    hold(s);
+    if (look_through(s, text, NULL)) {
+        found = look_through(s, text, &r);
+        merge(&r);
+        write_clean(s, text, &r, true, ret);
+        if (ret->failed) {
+            ret->failed = false;
+            ret->len = before;
+            write_clean(s, text, &r, false, ret);
+        }
+    }
+    pthread_rwlock_unlock(&s->lock);
+    free(r.at);
+    return found;
+}
+
+void secrets_clean_line(struct secrets *s, char *text, size_t size)
+{
+    AUTO(buf_done) struct buf clean = BUF_INIT(SIZE_MAX / 4);
+    struct str cut;
+
+    if (!secrets_clean(s, str_from(text), &clean))
+        return;
+    cut = utf8_clip(buf_view(&clean), size - 1);
+    memcpy(text, cut.ptr, cut.len);
+    text[cut.len] = '\0';
+}
+
+/* ---- pieces ---- */
+
+/* Whether the text, or what undoing its escapes makes of it, is the beginning of something that is looked for. */
+static bool may_begin(const struct secrets *s, struct str text)
+{
+    for (size_t i = 0; i < s->n_forms; i++)
+        if (text.len < s->texts[i].len && s->texts[i].ptr[0] == text.ptr[0] && str_starts(s->texts[i], text))
+            return true;
+    return false;
+}
+
+/* Without the escape at its end that is not whole yet. */
+static struct str without_half(struct str text)
+{
+    size_t from = text.len > 11 ? text.len - 11 : 0; /* \uXXXX\uXXX */
+    char out[4];
+
+    for (size_t i = from, used; i < text.len; i++) {
+        const char *p = text.ptr + i, *end = text.ptr + text.len;
+
+        if ((*p == '%' && end - p < 3) || (*p == '\\' && !undo_backslash(p, end, out, &used)))
+            return (struct str){text.ptr, i};
+    }
+    return text;
+}
+
+static bool may_begin_escaped(const struct secrets *s, struct str text)
+{
+    const struct decoded none = {NULL, 0, NULL};
+    struct str whole = without_half(text);
+    struct decoded d;
+    bool may;
+
+    if (!whole.len || may_begin(s, text) || may_begin(s, whole))
+        return true;
+    if (!undo(whole, &none, UNDO_ALL, false, &d))
+        return false;
+    may = d.len > 0 && may_begin_escaped(s, (struct str){d.text, d.len});
+    decoded_done(&d);
+    return may;
+}
+
+/* How much of the text can be shown: up to where something may begin that has not come to its end. */
+static size_t settled(const struct secrets *s, struct str text)
+{
+    size_t most = s->longest * 6, from = text.len > most ? text.len - most : 0; /* each character as \uXXXX */
+    struct ranges r = {NULL, 0, 0};
+
+    while (from < text.len && !may_begin_escaped(s, (struct str){text.ptr + from, text.len - from}))
+        from++;
+    from -= from > 0 && is_base64(text.ptr[from - 1]); /* it may hold bits of what comes behind it */
+    look_through(s, text, &r);
+    merge(&r);
+    for (size_t i = r.n; i-- > 0;)
+        if (r.at[i].from < from && (r.at[i].to > from || r.at[i].to == text.len))
+            from = r.at[i].from;
+    free(r.at);
+    return from;
+}
+
+void secret_stream_put(struct secrets *s, struct secret_stream *stream, struct str piece, bool last, struct buf *ret)
+{
+    struct buf *held = &stream->held;
+    size_t n;
+
+    if (!s || !atomic_load_explicit(&s->any, memory_order_relaxed)) {
+        buf_add_str(ret, buf_view(held));
+        buf_add_str(ret, piece);
+        buf_clear(held);
+        return;
+    }
+    buf_add_str(held, piece);
+    hold(s);
+    n = last ? held->len : settled(s, buf_view(held));
+    pthread_rwlock_unlock(&s->lock);
+    if (!secrets_clean(s, (struct str){held->ptr, n}, ret))
+        buf_add(ret, held->ptr, n);
+    if (n)
+        memmove(held->ptr, held->ptr + n, held->len - n);
+    held->len -= n;
+}
