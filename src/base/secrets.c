@@ -621,7 +621,6 @@ static size_t settled(const struct secrets *s, struct str text)
 
     while (from < text.len && !may_begin_escaped(s, (struct str){text.ptr + from, text.len - from}))
         from++;
-    from -= from > 0 && is_base64(text.ptr[from - 1]); /* it may hold bits of what comes behind it */
     look_through(s, text, &r);
     merge(&r);
     for (size_t i = r.n; i-- > 0;)

@@ -176,7 +176,7 @@ static void overlapping_secrets_become_one_mark(void **state)
 static void a_stream_shows_no_secret_however_it_is_cut(void **state)
 {
     static const char text[] =
-        "say " PLAIN_KEY ", \\u0073k-live-4f9a8c21 %73k-live-4f9a8c21 and OnNrLWxpdmUtNGY5YThjMjE= 100% done s";
+        "say " PLAIN_KEY ", \\u0073k-live-4f9a8c21 %73k-live-4f9a8c21 and c2stbGl2ZS00ZjlhOGMyMQ== 100% done s";
     AUTO(buf_done) struct buf want = BUF_INIT(4096), got = BUF_INIT(4096);
     struct secrets *s = two();
 
