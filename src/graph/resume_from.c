@@ -282,15 +282,22 @@ static int look_for_cut(void *arg, const struct event *ev)
     return c->cut;
 }
 
+/* What a read comes to when damage is expected: a disk that fails is none. */
+static enum tide_code but_damage(enum tide_code code)
+{
+    return code == TIDE_CORRUPT ? TIDE_OK : code;
+}
+
 /* As far as the log can be read. */
-static bool is_cut_off(struct store *store, const struct head *h, int64_t seq)
+static enum tide_code is_cut_off(struct store *store, const struct head *h, int64_t seq, bool *ret,
+                                 struct tide_err *err)
 {
     struct cuts c = {.seq = seq, .arena = ARENA_INIT};
-    struct tide_err ignored;
+    enum tide_code code = store_read(store, h, seq + 1, 0, look_for_cut, &c, err);
 
-    (void)!store_read(store, h, seq + 1, 0, look_for_cut, &c, &ignored);
     arena_done(&c.arena);
-    return c.cut;
+    *ret = c.cut;
+    return but_damage(code);
 }
 
 void resume_fork_fields(const struct state *then, struct buf *out)
@@ -334,13 +341,10 @@ static int note_seq(void *seq, const struct event *ev)
 }
 
 /* The last event before the damage. A fork stands on all that is before it: the logs alone must be enough to load it. */
-static int64_t whole_to(struct store *store, const struct head *h)
+static enum tide_code whole_to(struct store *store, const struct head *h, int64_t *ret_seq, struct tide_err *err)
 {
-    struct tide_err damage;
-    int64_t seq = h->first_seq - 1;
-
-    (void)!store_read(store, h, h->first_seq, h->last_seq, note_seq, &seq, &damage);
-    return seq;
+    *ret_seq = h->first_seq - 1;
+    return but_damage(store_read(store, h, h->first_seq, h->last_seq, note_seq, ret_seq, err));
 }
 
 /* The newest whose state can be read. */
@@ -352,8 +356,15 @@ static enum tide_code choose_readable(struct store *store, const struct head *h,
 
     for (size_t i = from; i < f->n; i++) {
         const struct mark_at *m = &f->at[i];
+        enum tide_code code;
+        bool cut;
 
-        if (m->can_resume && !is_cut_off(store, h, m->seq) && !state_load(store, h, m->seq, ret_state, NULL, err)) {
+        if (is_cut_off(store, h, m->seq, &cut, err))
+            return err->code;
+        code = m->can_resume && !cut ? state_load(store, h, m->seq, ret_state, NULL, err) : TIDE_CORRUPT;
+        if (but_damage(code))
+            return code;
+        if (!code) {
             memcpy(ret->checkpoint, m->id, sizeof ret->checkpoint);
             ret->seq = m->seq;
             return TIDE_OK;
@@ -367,13 +378,12 @@ static enum tide_code choose_readable(struct store *store, const struct head *h,
 }
 
 /* As far as the log can be read; what is behind the damage nobody knows. */
-static void name_again(struct store *store, const struct head *h, struct rescue *r)
+static enum tide_code name_again(struct store *store, const struct head *h, struct rescue *r, struct tide_err *err)
 {
     struct kept *k = NULL;
-    struct tide_err ignored;
+    enum tide_code code = but_damage(kept_load(store, h, &k, err));
     size_t len = 0;
 
-    (void)!kept_load(store, h, &k, &ignored);
     for (struct map_entry *e = map_next(&k->effects, NULL); e; e = map_next(&k->effects, e)) {
         const struct kept_effect *f = e->value;
 
@@ -381,6 +391,7 @@ static void name_again(struct store *store, const struct head *h, struct rescue 
             len += (size_t)snprintf(r->again + len, sizeof r->again - len, "%s%s", len ? ", " : "", f->name);
     }
     kept_free(k);
+    return code;
 }
 
 void rescue_done(struct rescue *r)
@@ -395,6 +406,7 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
     struct found f = {.arena = ARENA_INIT};
     tide_session *whole = NULL;
     struct head h;
+    int64_t to = 0;
     enum tide_code code;
 
     *ret = (struct rescue){0};
@@ -404,14 +416,17 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
         tide_session_close(whole);
         code = tide_fail(err, TIDE_INVALID, "session '%s' is not damaged", ret->session);
     }
+    if (!code && but_damage(ret->damage.code))
+        code = tide_err_copy(err, &ret->damage);
     if (!code && h.held && h.holder_alive)
         code = tide_fail(err, TIDE_HELD, "session '%s' is held by %s: wait for it to end", h.id, h.holder);
-    code = code ? code : find_marks(store_of(store), &h, whole_to(store_of(store), &h), &f, err);
+    code = code ? code : whole_to(store_of(store), &h, &to, err);
+    code = code ? code : find_marks(store_of(store), &h, to, &f, err);
     code = code ? code : choose_readable(store_of(store), &h, &f, checkpoint, fallback, ret, &ret->then, err);
     if (!code && !ret->then->content.position.graph_seq)
         code = tide_err_copy(err, &ret->damage);
     if (!code && !redo)
-        name_again(store_of(store), &h, ret);
+        code = name_again(store_of(store), &h, ret, err);
     if (!code && !look && ret->again[0])
         code = tide_fail(err, TIDE_EFFECTS,
                          "session '%s' is damaged, and in a fork at checkpoint '%s' this would happen again, and must "

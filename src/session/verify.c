@@ -150,16 +150,15 @@ static int check_session(void *arg, const struct store_entry *entry)
 {
     struct checking *c = arg;
     struct tide_err err;
+    enum tide_code code;
 
     if (c->counting) {
         c->v.total += (uint64_t)(entry->head->last_seq - entry->head->first_seq + 1);
         return 0;
     }
-    if (verify_head(c->store, entry->head, &c->v, &err) && !c->v.cancelled &&
-        !map_get(c->named, str_from(entry->head->id))) {
-        c->check->problems++;
-        c->check->problem(c->check->arg, entry->head->id, err.msg);
-    }
+    code = verify_head(c->store, entry->head, &c->v, &err);
+    if (code && !c->v.cancelled && !map_get(c->named, str_from(entry->head->id)))
+        store_check_name(c->check, entry->head->id, code, err.msg);
     return c->v.cancelled;
 }
 
@@ -212,5 +211,10 @@ enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress
     if (!code && check.problems)
         code =
             tide_fail(err, TIDE_CORRUPT, "%" PRIu64 " problem%s found", check.problems, check.problems == 1 ? "" : "s");
+    else if (!code && check.unread)
+        code = tide_fail(err, TIDE_IO,
+                         "no damage was found, but %" PRIu64
+                         " part%s could not be read: look at the disk, then check again",
+                         check.unread, check.unread == 1 ? "" : "s");
     return code;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "store/again.h"
 #include "store/files_store.h"
 
 #define NAMES_TOLD 8 /* of files that do not belong there: the rest is counted */
@@ -84,9 +85,7 @@ struct checking {
 
 static void problem(struct store_check *check, const char *where, const char *what)
 {
-    check->problems++;
-    if (check->problem)
-        check->problem(check->arg, where, what);
+    store_check_name(check, where, TIDE_CORRUPT, what);
 }
 
 /* Still: whoever deletes a session takes them away before the log. */
@@ -134,13 +133,17 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
     struct files_log *l = log_of(c->s, str_from(id));
     struct files_lease lease;
     struct tide_err err;
-    enum tide_code code = log_refresh(c->s, l, false, &err);
+    enum tide_code code;
+    int tries = 0;
 
+    do {
+        code = log_refresh(c->s, l, false, &err);
+        code = code || hidden ? code : lease_read(c->s, id, &lease, &err);
+    } while (again_after(c->s->base.env, code, &tries));
     if (hidden)
         return TIDE_OK;
-    code = code ? code : lease_read(c->s, id, &lease, &err);
     if (code)
-        problem(c->check, id, err.msg);
+        store_check_name(c->check, id, code, err.msg);
     else if (l->unverified)
         files_notice(c->s,
                      "session %s is unverified: its lines are another program's, without digests; the first write "

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "store/again.h"
 #include "store/sqlite_db.h"
 
 static int erase_rows(struct sqlite_store *s, int64_t sid)
@@ -50,13 +51,18 @@ int session_erase(struct sqlite_store *s, struct whead *w)
     return rc ? rc : erase_rows(s, w->h.sid);
 }
 
-static int64_t query_int(struct conn *c, const char *sql)
+/* -1 when it cannot be told; *ret_rc: an I/O error. */
+static int64_t query_int(struct conn *c, const char *sql, int *ret_rc)
 {
     sqlite3_stmt *st = NULL;
     int64_t v = -1;
+    int rc = sqlite3_prepare_v2(c->db, sql, -1, &st, NULL);
 
-    if (sqlite3_prepare_v2(c->db, sql, -1, &st, NULL) == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW)
+    rc = rc ? rc : sqlite3_step(st);
+    if (rc == SQLITE_ROW)
         v = sqlite3_column_int64(st, 0);
+    if ((rc & 0xff) == SQLITE_IOERR)
+        *ret_rc = rc;
     sqlite3_finalize(st);
     return v;
 }
@@ -86,14 +92,19 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
     struct sqlite_store *s = sqlite_of(store);
     struct json_out o = json_out_to(out);
     enum tide_code code = db_reader(s, err);
+    int rc = SQLITE_OK;
 
     if (code)
         return code;
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("url"), str_from(store->url));
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
-        json_out_kint(&o, str_from(figures[i].name), query_int(&s->r, figures[i].sql));
+        json_out_kint(&o, str_from(figures[i].name), query_int(&s->r, figures[i].sql, &rc));
+    if (rc)
+        code = db_fail(s, &s->r, rc, err, "read the figures");
     db_reader_done(s);
+    if (code)
+        return code;
     json_out_kint(&o, STR("file_bytes"), file_bytes(s, ""));
     json_out_kint(&o, STR("wal_bytes"), file_bytes(s, "-wal"));
     json_out_kint(&o, STR("reserve_bytes"), file_bytes(s, "-reserve"));
@@ -104,31 +115,57 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
     return TIDE_OK;
 }
 
-static void problem(struct store_check *check, const char *where, const char *what)
+/* Its own check of the file tells of a failed read like of damage: "unable to get the page. error code=266". */
+static bool tells_of_read(const char *row)
 {
-    check->problems++;
-    if (check->problem)
-        check->problem(check->arg, where, what);
+    static const char words[] = "error code";
+    const char *at = strstr(row, words);
+
+    return at && (strtol(at + sizeof words, NULL, 10) & 0xff) == SQLITE_IOERR;
 }
 
-/* Every row the query gives is something that is wrong. */
-static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_check *check, const char *where,
-                                        const char *sql, struct tide_err *err)
+/* Every row the query gives is something that is wrong, one after the other with a NUL behind each. */
+static enum tide_code find_problems(struct sqlite_store *s, const char *sql, struct buf *ret, struct tide_err *err)
 {
     sqlite3_stmt *st = NULL;
     int rc = sqlite3_prepare_v2(s->r.db, sql, -1, &st, NULL);
 
+    buf_clear(ret);
     while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        const char *row;
+
         rc = sqlite3_step(st);
-        if (rc == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0)
-            problem(check, where, (const char *)sqlite3_column_text(st, 0));
+        row = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
+        if (row && strcmp(row, "ok") != 0)
+            buf_add(ret, row, strlen(row) + 1);
+        if (row && tells_of_read(row))
+            rc = SQLITE_IOERR_READ;
     }
     sqlite3_finalize(st);
     if (rc != SQLITE_DONE && (rc & 0xff) != SQLITE_CORRUPT)
         return db_fail(s, &s->r, rc, err, "check");
     if (rc != SQLITE_DONE)
-        problem(check, where, sqlite3_errstr(rc));
+        buf_add(ret, sqlite3_errstr(rc), strlen(sqlite3_errstr(rc)) + 1);
     return TIDE_OK;
+}
+
+static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_check *check, const char *where,
+                                        const char *sql, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf rows = BUF_INIT(SIZE_MAX / 4);
+    enum tide_code code;
+    int tries = 0;
+
+    do {
+        code = db_reader(s, err);
+        if (code)
+            continue;
+        code = find_problems(s, sql, &rows, err);
+        db_reader_done(s);
+    } while (again_after(s->base.env, code, &tries));
+    for (size_t at = 0; !code && at < rows.len; at += strlen(rows.ptr + at) + 1)
+        store_check_name(check, where, TIDE_CORRUPT, rows.ptr + at);
+    return code;
 }
 
 /* The bit of event e in the marks of block b; `at`: the first of its bitmap. */
@@ -163,13 +200,10 @@ enum tide_code sqlite_check(struct store *store, struct store_check *check, stru
          " ON p.sid = s.parent WHERE s.parent IS NOT NULL AND p.sid IS NULL LIMIT 20"},
     };
     struct sqlite_store *s = sqlite_of(store);
-    enum tide_code code = db_reader(s, err);
+    enum tide_code code = TIDE_OK;
 
-    if (code)
-        return code;
     for (size_t i = 0; !code && i < sizeof laws / sizeof laws[0]; i++)
         code = rows_are_problems(s, check, laws[i].where, laws[i].sql, err);
-    db_reader_done(s);
     return code;
 }
 

@@ -116,7 +116,7 @@ static int connect_immutable(struct sqlite_store *s, struct conn *c)
     }
     buf_add_str(&uri, STR("?immutable=1"));
     rc = sqlite3_open_v2(buf_cstr(&uri), &c->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
-                         s->base.env->sqlite_vfs);
+                         vfs_name(s->base.env));
     buf_done(&uri);
     return rc ? rc : set_up(s, c);
 }
@@ -130,7 +130,7 @@ static int first_read(struct conn *c)
 enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_err *err)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX; /* path_make() alone creates */
-    int rc = sqlite3_open_v2(s->path, &c->db, flags, s->base.env->sqlite_vfs);
+    int rc = sqlite3_open_v2(s->path, &c->db, flags, vfs_name(s->base.env));
     enum tide_code code;
 
     rc = rc ? rc : set_up(s, c);

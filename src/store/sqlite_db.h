@@ -261,6 +261,9 @@ enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret
                            struct tide_err *err) MUST_CHECK;
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 
+/* sqlite_vfs.c: what sqlite3_open_v2() is given. */
+const char *vfs_name(const struct env *env);
+
 /* sqlite_locate.c: where an event is. SQLite codes, inside a transaction of c; SQLITE_CORRUPT when the chain is broken. */
 int event_link(struct conn *c, int64_t pos, int64_t *sid, int64_t *seq, int64_t *prev, unsigned char *digest);
 int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,

@@ -2,6 +2,7 @@
 /* What all backends share: opening by URL, building batches, waiting for them. Checks callers' arguments once. */
 #include "store/store.h"
 
+#include "store/again.h"
 #include "store/files.h"
 #include "store/group.h"
 #include "store/sqlite.h"
@@ -21,6 +22,8 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
     static const struct tide_store_options none;
     struct str u = str_from(url), path = u;
     const struct backend *b = &backends[0];
+    enum tide_code code;
+    int tries = 0;
 
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         struct str scheme = str_from(backends[i].scheme);
@@ -40,9 +43,13 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
     if (opt->origin_key && (opt->origin_key_len < 16 || opt->origin_key_len > 64))
         return tide_fail(err, TIDE_INVALID, "open store: a key of origin has 16 to 64 bytes, this one %zu",
                          opt->origin_key_len);
-    if (b->open(path.ptr, opt, env, ret_store, err))
-        return err->code;
+    do
+        code = b->open(path.ptr, opt, env, ret_store, err);
+    while (again_after(env, code, &tries));
+    if (code)
+        return code;
     (*ret_store)->secrets = secrets_new();
+    again_wrap(*ret_store);
     return TIDE_OK;
 }
 
@@ -120,6 +127,13 @@ enum tide_code store_write(struct store *store, struct batch *take, struct batch
     if (ret)
         *ret = (struct batch_result){b->first_seq, b->last_seq, b->epoch};
     return TIDE_OK;
+}
+
+void store_check_name(struct store_check *check, const char *where, enum tide_code code, const char *what)
+{
+    *(code == TIDE_IO ? &check->unread : &check->problems) += 1;
+    if (check->problem)
+        check->problem(check->arg, where, what);
 }
 
 enum tide_code store_head(struct store *store, struct str id, struct head *ret_head, struct tide_err *err)

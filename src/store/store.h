@@ -114,7 +114,9 @@ struct store_check {
     tide_progress_fn *progress;
     tide_problem_fn *problem;
     void *arg;
-    uint64_t done, total, problems;
+    uint64_t done, total;
+    uint64_t problems; /* damage that was named */
+    uint64_t unread;   /* what could not be read, named as well: that is no damage */
 };
 
 struct store_ops {
@@ -218,7 +220,9 @@ struct store_ops {
 
 /* What every backend begins with. */
 struct store {
-    const struct store_ops *ops;
+    const struct store_ops *ops;     /* of the backend, those that read wrapped by again.c */
+    const struct store_ops *backend; /* of the backend itself */
+    struct store_ops again;
     struct env *env;
     struct group *group;
     struct digest_key key;
@@ -250,6 +254,9 @@ struct batch_result {
 };
 enum tide_code store_write(struct store *store, struct batch *take, struct batch_result *ret, struct tide_err *err)
     MUST_CHECK;
+
+/* Names what is wrong; an I/O error (`code`) counts as unread. */
+void store_check_name(struct store_check *check, const char *where, enum tide_code code, const char *what);
 
 enum tide_code store_head(struct store *store, struct str id, struct head *ret_head, struct tide_err *err) MUST_CHECK;
 enum tide_code store_read(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
