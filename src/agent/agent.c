@@ -378,6 +378,8 @@ static enum tide_code read_session(struct tide_agent *a, struct tide_err *err)
     if (mine)
         session_be_patient(a->s, agent_trouble, a);
     code = session_sync(a->s, err);
+    code =
+        code ? code : tide_session_check_trust(a->s, err); /* before its directory, its server or a hook is touched */
     if (mine)
         session_be_quick(a->s);
     return code;
@@ -417,8 +419,6 @@ enum tide_code tide_agent_new(tide_session *s, const struct tide_agent_options *
     ERR_LOCAL(err);
     if (!(s->flags & TIDE_SESSION_APPEND))
         return tide_fail(err, TIDE_READ_ONLY, "an agent needs a session that was opened for appending");
-    if (tide_session_check_trust(s, err)) /* before its directory, its server or a hook is touched */
-        return err->code;
     a = mem_zero(sizeof(*a));
     a->s = s;
     a->id = agent_keep(a, s->head.id, "");

@@ -199,6 +199,8 @@ void exec_close_mark(struct exec *x);
 struct json_out *exec_open_node(struct exec *x, const char *kind, const char *name, int64_t visit);
 void exec_note(struct exec *x, const struct tide_graph_event *ev);
 void exec_notice(struct exec *x, const char *node, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* For struct tide_run_options: says when trouble of the store begins and is over; gives up when the graph is stopped. */
+int exec_trouble(void *exec, const struct tide_err *why, int64_t waited_ms);
 void exec_tell_now(struct exec *x, const char *text); /* of trouble with the store: it cannot wait until it is stored */
 void exec_keep(struct exec *x, const struct spec_node *n,
                int64_t ms);                                  /* it is complete: how soon that is to be on disk */

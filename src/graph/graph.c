@@ -381,7 +381,7 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
     return take_checkpoints(x, opt->checkpoints, err);
 }
 
-static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
+int exec_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     struct exec *x = arg;
     const char *what =
@@ -400,7 +400,7 @@ struct tide_run_options exec_run_options(struct exec *x, const char *fields)
     return (struct tide_run_options){.flags =
                                          RUN_READ_LATER | (x->opt->on_store_error_continue ? TIDE_RUN_CONTINUE : 0u),
                                      .fields = fields,
-                                     .trouble = on_trouble,
+                                     .trouble = exec_trouble,
                                      .trouble_arg = x};
 }
 
@@ -477,8 +477,9 @@ static enum tide_code start(struct exec *x, struct tide_err *err)
     struct tide_run_options opt;
     enum tide_code code;
 
-    session_be_patient(x->s, on_trouble, x); /* what it begins with is read, before there is a run */
-    code = session_sync(x->s, err);
+    session_be_patient(x->s, exec_trouble, x); /* what it begins with is read, before there is a run */
+    code = tide_session_check_trust(x->s, err);
+    code = code ? code : session_sync(x->s, err);
     code = code ? code : check_unused(x->s, err);
     code = code ? code : take_kept(x, err);
     if (code)
@@ -531,9 +532,6 @@ enum tide_code tide_graph_execute(tide_session *s, tide_graph *g, const struct t
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = tide_session_check_trust(s, err);
-    if (code)
-        return code;
     code = exec_begin(x, s, g, opt ? opt : &none, err);
     code = code ? code : start(x, err);
     code = code ? code : exec_go(x, err);

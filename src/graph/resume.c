@@ -258,10 +258,14 @@ enum tide_code tide_graph_resume(tide_session *s, tide_graph *g, const struct ti
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = tide_session_check_trust(s, err);
-    if (code)
-        return code;
     opt = opt ? opt : &none;
+    *x = (struct exec){.g = g, .opt = opt};
+    session_be_patient(s, exec_trouble, x); /* until exec_finish() */
+    code = tide_session_check_trust(s, err);
+    if (code) {
+        session_be_quick(s);
+        return code;
+    }
     code = outlook_take(&o, s, g, opt, err);
     code = code ? code : outlook_error(&o, err);
     if (exec_begin(x, s, g, o.opt, code ? NULL : err) && !code)

@@ -56,14 +56,19 @@ enum tide_code trust_reaches(struct store *store, const struct head *h, int64_t 
     return code == TIDE_CORRUPT ? TIDE_OK : code; /* what is behind the damage proves nothing of what is before it */
 }
 
+static enum tide_code try_check(void *session, struct tide_err *err)
+{
+    struct tide_session *s = session;
+    struct head h;
+    enum tide_code code = store_head(s->store, str_from(s->head.id), &h, err);
+
+    return code ? code : trust_check(s->store, &h, err);
+}
+
 enum tide_code tide_session_check_trust(tide_session *s, struct tide_err *err)
 {
-    struct head h;
-    enum tide_code code;
-
     ERR_LOCAL(err);
-    code = store_head(s->store, str_from(s->head.id), &h, err);
-    return code ? code : trust_check(s->store, &h, err);
+    return s->patience.told ? session_hold(s, try_check, s, err) : try_check(s, err);
 }
 
 /* ---- what would run ---------------------------------------------------------------------------------------------------- */
