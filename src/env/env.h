@@ -79,6 +79,13 @@ struct env_ops {
      */
     enum tide_code (*allocate)(struct env_file *, int64_t size, struct tide_err *);
 
+    /*
+     * Memory that all processes share which have this file open: its first `bytes` bytes, zeros where it was shorter. The same
+     * address every time, until it is closed. Space is taken for it at once. It is never synced, and a power cut leaves anything.
+     * NULL: the file system cannot, there is no room, or the file was opened for reading and is shorter.
+     */
+    void *(*share)(struct env_file *, size_t bytes, struct tide_err *);
+
     /* Absent is no error. */
     enum tide_code (*stat)(struct env *, const char *path, struct env_stat *ret, struct tide_err *);
     enum tide_code (*mkdirs)(struct env *, const char *path, struct tide_err *); /* parents too, 0700, entries synced */

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -27,6 +28,8 @@ struct env_file {
     int fd;
     bool locked;
     char *path; /* for messages */
+    void *shared;
+    size_t shared_bytes;
 };
 
 static int64_t ns_of(const struct timespec *t)
@@ -167,6 +170,8 @@ static void real_close(struct env_file *f)
     if (!f)
         return;
     real_unlock(f); /* a child between fork and exec shares the lock, and would keep it alive past close() */
+    if (f->shared)
+        munmap(f->shared, f->shared_bytes);
     close(f->fd);
     free(f->path);
     free(f);
@@ -252,6 +257,49 @@ static enum tide_code real_allocate(struct env_file *f, int64_t size, struct tid
     if (rc == 0 || errno == EOPNOTSUPP || errno == ENOSYS)
         return TIDE_OK;
     return tide_fail_errno(err, errno, "reserve space for '%s'", f->path);
+}
+
+/* Its space is taken first: a store to memory that finds no room on the disk would be the end of the process. */
+static enum tide_code prepare_to_share(struct env_file *f, size_t bytes, struct tide_err *err)
+{
+    enum tide_code code = real_allocate(f, (int64_t)bytes, err);
+    struct stat st;
+
+    if (!code && fstat(f->fd, &st) != 0)
+        code = tide_fail_errno(err, errno, "stat '%s'", f->path);
+    for (off_t at = code ? (off_t)bytes : st.st_size;
+         at < (off_t)bytes && !code;) { /* written, where it cannot be reserved */
+        static const char zeros[4096];
+        off_t left = (off_t)bytes - at, n = left < (off_t)sizeof zeros ? left : (off_t)sizeof zeros;
+
+        code = real_pwrite(f, zeros, (size_t)n, at, err);
+        at += n;
+    }
+    return code;
+}
+
+static void *real_share(struct env_file *f, size_t bytes, struct tide_err *err)
+{
+    bool writes = (fcntl(f->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+    struct stat st;
+    void *at;
+
+    if (f->shared)
+        return f->shared;
+    if (writes && prepare_to_share(f, bytes, err))
+        return NULL;
+    if (fstat(f->fd, &st) != 0 || st.st_size < (off_t)bytes) {
+        tide_fail(err, TIDE_IO, "share '%s': it is shorter than that", f->path);
+        return NULL;
+    }
+    at = mmap(NULL, bytes, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED, f->fd, 0);
+    if (at == MAP_FAILED) {
+        tide_fail_errno(err, errno, "share '%s'", f->path);
+        return NULL;
+    }
+    f->shared = at;
+    f->shared_bytes = bytes;
+    return at;
 }
 
 /* ---- The whole-file lock ------------------------------------------------------------------------------------ */
@@ -466,6 +514,7 @@ struct env *env_real(void)
         .renamed = real_renamed,
         .fstat = real_fstat,
         .allocate = real_allocate,
+        .share = real_share,
         .stat = real_stat,
         .mkdirs = real_mkdirs,
         .unlink = real_unlink,

@@ -13,7 +13,9 @@
  *   kill       a process stops: its open files close, its locks go, the cache stays
  *   power cut  every process stops; of each unsynced write any subset of its 512-byte sectors survives, a file's
  *              size and its directory entry may go back to what was synced; shared memory is gone
- *   failed sync  the unsynced data is no longer dirty: reads still see it, later syncs say ok, a power cut may lose it
+ *   failed sync  the unsynced data is no longer dirty: reads still see it, later syncs say ok, a power cut may lose it. So may be
+ *              that of any other file, of which nobody is told
+ *   shared memory of a file: all processes see a store at once; a process that is dead stores into nothing
  */
 #ifndef ENV_SIM_H
 #define ENV_SIM_H

@@ -421,6 +421,14 @@ static void settle_dirs(struct sim_disk *d, uint64_t *rng)
     }
 }
 
+/* A disk that fails one sync may have lost what it was given of other files before: every other time it has, of each. */
+void sim_disk_sync_failed(struct sim_disk *d, const struct sim_file *but, uint64_t *rng)
+{
+    for (size_t i = 0; i < d->len; i++)
+        if (d->names[i].now && d->names[i].now != but && sim_next(rng) % 2)
+            sim_file_sync_failed(d->names[i].now, rng);
+}
+
 void sim_disk_power_cut(struct sim_disk *d, uint64_t *rng)
 {
     settle_changes(d, rng);

@@ -36,8 +36,9 @@ bool sim_disk_is_settled(const struct sim_disk *d, const char *path);       /* o
 void sim_disk_settle(struct sim_disk *d, const char *path);                 /* from now on that is so */
 void sim_disk_sync_dir(struct sim_disk *d, const char *path);               /* all entries of that directory */
 void sim_disk_sync_journals(struct sim_disk *d, const char *path);          /* of a journal and its siblings */
-void sim_disk_power_cut(struct sim_disk *d, uint64_t *rng);                 /* nobody may have a file open */
-void sim_disk_copy(struct sim_disk *to, const struct sim_disk *from);       /* `to` is all zero */
+void sim_disk_sync_failed(struct sim_disk *d, const struct sim_file *but, uint64_t *rng);
+void sim_disk_power_cut(struct sim_disk *d, uint64_t *rng);           /* nobody may have a file open */
+void sim_disk_copy(struct sim_disk *to, const struct sim_disk *from); /* `to` is all zero */
 void sim_disk_done(struct sim_disk *d);
 
 /* ---- Of use to the files of the disk ------------------------------------------------------------------------ */

@@ -120,6 +120,17 @@ static enum tide_code sim_allocate(struct env_file *f, int64_t size, struct tide
     return result(sim_sys_allocate(handle_of(f), size), "reserve space for", handle_of(f)->path, err);
 }
 
+static void *sim_share(struct env_file *f, size_t bytes, struct tide_err *err)
+{
+    struct sim_handle *h = handle_of(f);
+
+    (void)err;
+    if (h->file)
+        return sim_file_shared(h->file, bytes);
+    h->scratch = h->scratch ? h->scratch : mem_zero(bytes); /* what a dead process stores there nobody sees */
+    return h->scratch;
+}
+
 static bool locked_by_another(const struct sim_handle *h)
 {
     for (const struct sim_handle *o = h->proc->sim->handles; o; o = o->next)
@@ -237,6 +248,7 @@ void sim_env_init(struct sim_proc *p)
         .renamed = sim_renamed,
         .fstat = sim_fstat,
         .allocate = sim_allocate,
+        .share = sim_share,
         .stat = sim_stat,
         .mkdirs = sim_mkdirs,
         .unlink = sim_unlink,

@@ -54,6 +54,7 @@ struct sim_file {
     int64_t mtime_ns, durable_mtime_ns;
     size_t reserved; /* gone with a truncate and with a power cut: nobody promises more */
     struct sim_shm *shm;
+    void *shared;
 };
 
 /* How much of the dirty data reaches the platter before the power goes. */
@@ -94,6 +95,7 @@ void sim_file_unref(struct sim_file *f)
     free(f->undo);
     free(f->sizes);
     free(f->stale);
+    free(f->shared);
     free(f);
 }
 
@@ -136,6 +138,12 @@ void sim_file_reserve(struct sim_file *f, size_t size)
 {
     if (size > f->reserved)
         f->reserved = size;
+}
+
+void *sim_file_shared(struct sim_file *f, size_t bytes)
+{
+    f->shared = f->shared ? f->shared : mem_zero(bytes);
+    return f->shared;
 }
 
 /* ---- Reading and writing ------------------------------------------------------------------------------------ */
@@ -352,6 +360,7 @@ struct sim_file *sim_file_copy(const struct sim_file *f)
     *c = *f;
     c->refs = 1;
     c->shm = NULL;
+    c->shared = NULL;
     c->bytes = copy_array(f->bytes, f->cap, 1);
     c->latest = copy_array(f->latest, f->cap / SECTOR, sizeof *f->latest);
     c->undo = copy_array(f->undo, c->undo_cap = f->undo_len, sizeof *f->undo);

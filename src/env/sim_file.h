@@ -29,6 +29,7 @@ size_t sim_file_read(const struct sim_file *f, void *out, size_t n, size_t at); 
 void sim_file_write(struct sim_file *f, const void *bytes, size_t n, size_t at);
 void sim_file_truncate(struct sim_file *f, size_t len);  /* may also lengthen it with zeros */
 void sim_file_touch(struct sim_file *f, int64_t now_ns); /* its contents change now */
+void *sim_file_shared(struct sim_file *f, size_t bytes); /* memory of all who have it open; no page cache of its own */
 void sim_file_reserve(struct sim_file *f, size_t size);
 void sim_file_sync(struct sim_file *f);
 void sim_file_sync_failed(struct sim_file *f, uint64_t *rng);

@@ -34,6 +34,7 @@ struct sim_handle {
     bool entry_sync_due;   /* its next sync also makes its directory entry durable */
     bool keep_wal;         /* SQLITE_FCNTL_PERSIST_WAL */
     struct sim_view view;
+    void *scratch; /* instead of the shared memory, once the process is dead */
 };
 
 struct sim_proc {

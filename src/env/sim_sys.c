@@ -91,6 +91,7 @@ void sim_sys_close(struct sim_handle *h)
         link = &(*link)->next;
     *link = h->next;
     free(h->path);
+    free(h->scratch);
     free(h);
 }
 
@@ -178,8 +179,10 @@ int sim_sys_sync(struct sim_handle *h)
     struct sim *sim = h->proc->sim;
     int errnum = errno_of(sim_op_begin(h->proc, SIM_OP_SYNC, false));
 
-    if (errnum == EIO)
+    if (errnum == EIO) {
         sim_file_sync_failed(h->file, &sim->rng);
+        sim_disk_sync_failed(&sim->disk, h->file, &sim->rng);
+    }
     if (errnum)
         return errnum;
     if (!(sim->lies & SIM_LIE_NO_SYNC))
