@@ -353,7 +353,7 @@ static enum tide_code read_span(struct talk *t, struct tide_session *s, const st
 
     t->of_parent = strcmp(span->session, s->head.id) != 0;
     if (t->of_parent)
-        code = store_head(s->store, str_from(span->session), &head, err);
+        code = history_writer(s->store, &s->head, span->session, &head, err);
     return code ? code : store_read(s->store, &head, from, span->to, on_event, t, err);
 }
 

@@ -62,17 +62,8 @@ static enum tide_code read_path(struct inspection *i, const struct json *content
 
     buf_add_char(&i->path, '[');
     for (const struct json *s = spans ? spans->first : NULL; s && !code; s = s->next) {
-        const char *id = arena_dup(&i->arena, json_get_text(&i->arena, s, STR("session"))).ptr;
-        bool own = strcmp(id, tide_session_id(i->session)) == 0;
-        tide_session *from = own ? i->session : NULL;
-
-        if (!own)
-            code = tide_session_open(i->cli->store, id, TIDE_SESSION_READ, &from, err);
-        code = code ? code
-                    : tide_read(from, 0, json_get_int(s, STR("from"), 0), json_get_int(s, STR("to"), 0), take_path, i,
-                                err);
-        if (!own)
-            tide_session_close(from);
+        code = tide_read(i->session, TIDE_READ_INHERITED, json_get_int(s, STR("from"), 0),
+                         json_get_int(s, STR("to"), 0), take_path, i, err);
     }
     buf_add_char(&i->path, ']');
     return code;

@@ -473,15 +473,25 @@ static enum tide_code load_inherited(struct tide_session *s, const char *id, tid
                                      struct tide_err *err)
 {
     struct inherited i = {s->head.parent_seq, fn, arg, false};
-    struct tide_err unused;
+    struct tide_err why;
     tide_session *parent;
+    struct head h;
+    enum tide_code code;
 
-    if (!s->head.parent_id[0] ||
-        tide_session_open((tide_store *)(void *)s->store, s->head.parent_id, TIDE_SESSION_READ, &parent, &unused))
+    if (!s->head.parent_id[0])
         return err->code;
-    if (tide_checkpoint_load(parent, id, if_shared, &i, &unused) == TIDE_OK && i.found)
-        err->code = TIDE_OK;
+    code = history_parent(s->store, &s->head, &h, &why);
+    code = code
+               ? code
+               : tide_session_open((tide_store *)(void *)s->store, s->head.parent_id, TIDE_SESSION_READ, &parent, &why);
+    if (code)
+        return code == TIDE_NOT_FOUND ? err->code : tide_err_copy(err, &why);
+    code = tide_checkpoint_load(parent, id, if_shared, &i, &why);
     tide_session_close(parent);
+    if (code && code != TIDE_NOT_FOUND) /* what cannot be looked at is not missing */
+        return tide_err_copy(err, &why);
+    if (!code && i.found)
+        err->code = TIDE_OK;
     return err->code;
 }
 

@@ -182,10 +182,10 @@ static enum tide_code find_writer(struct store *store, int64_t seq, struct head 
     enum tide_code code = TIDE_OK;
 
     while (!code && seq < h->first_seq && h->parent_id[0]) {
-        char parent[TIDE_ID_SIZE];
+        struct head parent;
 
-        memcpy(parent, h->parent_id, sizeof parent);
-        code = store_head(store, str_from(parent), h, err);
+        code = history_parent(store, h, &parent, err);
+        *h = code ? *h : parent;
     }
     return code;
 }

@@ -25,6 +25,7 @@ struct loading {
     struct rollback *rollbacks; /* in the range that was scanned, in order */
     size_t n;
     size_t bytes;
+    int depth; /* forks that it was reached through */
 };
 
 struct piece {
@@ -81,22 +82,83 @@ static int on_scan(void *arg, const struct event *ev)
     return 0;
 }
 
-/*
- * A fork whose parent is gone is damaged, not missing: it is there, and others are listed beside it. Unless somebody has deleted
- * it meanwhile, and its parent then.
- */
-static enum tide_code parent_head(struct store *store, const struct head *head, struct head *ret, struct tide_err *err)
+struct stood_on {
+    unsigned char digest[DIGEST_SIZE];
+    bool found;
+};
+
+static int take_digest(void *arg, const struct event *ev)
+{
+    struct stood_on *s = arg;
+
+    memcpy(s->digest, ev->digest, DIGEST_SIZE);
+    s->found = true;
+    return 0;
+}
+
+/* The parent as it is there; one that is gone is damage of the fork, which is listed beside others. */
+static enum tide_code find_parent(struct store *store, const struct head *head, struct head *ret, struct tide_err *err)
 {
     enum tide_code code = store_head(store, str_from(head->parent_id), ret, err);
 
     if (code == TIDE_NOT_FOUND && store_head(store, str_from(head->id), ret, err) == TIDE_NOT_FOUND)
-        return err->code;
+        return err->code; /* somebody has deleted it meanwhile, and its parent then */
     if (code == TIDE_NOT_FOUND)
         return tide_fail(err, TIDE_CORRUPT,
                          "session '%s' goes on from event %" PRId64
                          " of session '%s', which is gone: put that one back",
                          head->id, head->parent_seq, head->parent_id);
     return code ? tide_wrap(err, "read the parent of '%s'", head->id) : TIDE_OK;
+}
+
+/*
+ * The digest of the event that a fork stands on covers that event's session and all before it, and the fork's own digests cover
+ * that digest. An event of the parent's own has a lower seq than any of the fork's: so nobody is his own ancestor.
+ */
+enum tide_code history_parent(struct store *store, const struct head *head, struct head *ret, struct tide_err *err)
+{
+    struct stood_on at = {.found = false};
+    enum tide_code code = find_parent(store, head, ret, err);
+
+    if (code)
+        return code;
+    if (head->parent_seq != head->first_seq - 1 || ret->first_seq > head->parent_seq)
+        return tide_fail(err, TIDE_CORRUPT,
+                         "session '%s' names session '%s' as its parent, which has no event %" PRId64
+                         " of its own: the name is damaged, or parents go round in a circle",
+                         head->id, head->parent_id, head->parent_seq);
+    code = store_read(store, ret, head->parent_seq, head->parent_seq, take_digest, &at, err);
+    if (code)
+        return tide_wrap(err, "session '%s' is a fork of '%s'", head->id, head->parent_id);
+    if (!at.found || memcmp(at.digest, head->first_before, DIGEST_SIZE) != 0)
+        return tide_fail(err, TIDE_CORRUPT,
+                         "session '%s' does not continue '%s' at seq %" PRId64
+                         ": that session was cut or replaced; put its log back",
+                         head->id, head->parent_id, head->parent_seq);
+    return TIDE_OK;
+}
+
+enum tide_code history_writer(struct store *store, const struct head *head, const char *id, struct head *ret,
+                              struct tide_err *err)
+{
+    struct head at = *head;
+    enum tide_code code = TIDE_OK;
+
+    if (strcmp(at.id, id) == 0)
+        return store_head(store, str_from(id), ret, err); /* it may have gone on since */
+    while (!code && strcmp(at.id, id) != 0) {
+        if (!at.parent_id[0])
+            return tide_fail(err, TIDE_CORRUPT, "session '%s' does not stand on session '%s'", head->id, id);
+        code = history_parent(store, &at, ret, err);
+        at = code ? at : *ret;
+    }
+    *ret = at;
+    return code;
+}
+
+static enum tide_code too_deep(const struct head *head, struct tide_err *err)
+{
+    return tide_fail(err, TIDE_CORRUPT, "session '%s' stands on more than %d others", head->id, FORKS_DEEP);
 }
 
 enum tide_code history_prove_own(struct store *store, const struct head *h, int64_t to, struct tide_err *err)
@@ -117,7 +179,7 @@ enum tide_code history_prove(struct store *store, const struct head *head, int64
         on = at.parent_id[0] != 0;
         to = at.parent_seq;
         if (on && !code)
-            code = parent_head(store, &at, &parent, err);
+            code = history_parent(store, &at, &parent, err);
         if (on && !code)
             at = parent;
     }
@@ -143,14 +205,18 @@ enum tide_code fork_depth_check(struct store *store, const struct head *parent, 
             return tide_fail(err, TIDE_INVALID,
                              "session '%s' is a fork of a fork %d times over: no more can stand on it", parent->id,
                              FORKS_DEEP);
-        code = parent_head(store, &at, &next, err);
+        code = history_parent(store, &at, &next, err);
         at = next;
     }
     return code;
 }
 
+static enum tide_code load_at(struct store *store, const struct head *head, int64_t seq, int depth,
+                              struct state **ret_state, struct load_cost *ret_cost, struct tide_err *err);
+
 /* The state before a session's first own event. */
-static enum tide_code beginning(struct store *store, const struct head *head, struct state **ret, struct tide_err *err)
+static enum tide_code beginning(struct store *store, const struct head *head, int depth, struct state **ret,
+                                struct tide_err *err)
 {
     struct head parent;
     enum tide_code code;
@@ -159,17 +225,17 @@ static enum tide_code beginning(struct store *store, const struct head *head, st
         *ret = state_new(str_from(head->id));
         return TIDE_OK;
     }
-    code = parent_head(store, head, &parent, err);
+    code = history_parent(store, head, &parent, err);
     if (!code)
-        code = state_load(store, &parent, head->parent_seq, ret, NULL, err);
+        code = load_at(store, &parent, head->parent_seq, depth + 1, ret, NULL, err);
     if (!code)
         state_become_fork(*ret, str_from(head->id));
     return code;
 }
 
 /* The newest state that is stored at or before seq; a snapshot that cannot be read is passed over. */
-static enum tide_code base_state(struct store *store, const struct head *head, int64_t seq, struct state **ret,
-                                 struct load_cost *cost, struct tide_err *err)
+static enum tide_code base_state(struct store *store, const struct head *head, int64_t seq, int depth,
+                                 struct state **ret, struct load_cost *cost, struct tide_err *err)
 {
     struct buf data = BUF_INIT(SIZE_MAX / 4);
     int64_t at = 0;
@@ -179,7 +245,7 @@ static enum tide_code base_state(struct store *store, const struct head *head, i
         *cost = (struct load_cost){at, data.len, 0};
     } else if (!code) {
         *cost = (struct load_cost){0, 0, 0};
-        code = beginning(store, head, ret, err);
+        code = beginning(store, head, depth, ret, err);
     }
     buf_done(&data);
     return code;
@@ -203,8 +269,8 @@ static enum tide_code content_before(struct loading *l, int64_t seq, struct tide
     enum tide_code code = TIDE_OK;
 
     if (l->head->parent_id[0] && seq > 0) {
-        code = parent_head(l->store, l->head, &parent, err);
-        code = code ? code : state_load(l->store, &parent, seq, &s, NULL, err);
+        code = history_parent(l->store, l->head, &parent, err);
+        code = code ? code : load_at(l->store, &parent, seq, l->depth + 1, &s, NULL, err);
     } else {
         s = state_new(str_from(l->head->id));
     }
@@ -269,7 +335,7 @@ static enum tide_code load_content(struct loading *l, int64_t seq, int64_t base,
     /* also for the one that was there a moment ago: it may be gone by now, and what comes instead is an older one */
     while (!code && cur > first && (!s || cur < base)) {
         state_free(TAKE(s));
-        code = base_state(l->store, l->head, cur, &s, &cost, err);
+        code = base_state(l->store, l->head, cur, l->depth, &s, &cost, err);
         if (code)
             break;
         base = cost.snapshot_seq ? cost.snapshot_seq : first;
@@ -296,19 +362,21 @@ static enum tide_code fold_tail(struct loading *l, int64_t seq, struct tide_err 
     return store_read(l->store, l->head, l->state->seq + 1, seq, on_event, l, err);
 }
 
-enum tide_code state_load(struct store *store, const struct head *head, int64_t seq, struct state **ret_state,
-                          struct load_cost *ret_cost, struct tide_err *err)
+static enum tide_code load_at(struct store *store, const struct head *head, int64_t seq, int depth,
+                              struct state **ret_state, struct load_cost *ret_cost, struct tide_err *err)
 {
-    struct loading l = {.store = store, .head = head, .scratch = ARENA_INIT};
+    struct loading l = {.store = store, .head = head, .scratch = ARENA_INIT, .depth = depth};
     struct load_cost cost = {0, 0, 0};
     struct head parent;
     enum tide_code code;
 
+    if (depth > FORKS_DEEP)
+        return too_deep(head, err);
     if (seq < head->first_seq && head->parent_id[0]) { /* of the past it shares */
-        code = parent_head(store, head, &parent, err);
-        return code ? code : state_load(store, &parent, seq, ret_state, ret_cost, err);
+        code = history_parent(store, head, &parent, err);
+        return code ? code : load_at(store, &parent, seq, depth + 1, ret_state, ret_cost, err);
     }
-    code = base_state(store, head, seq, &l.state, &cost, err);
+    code = base_state(store, head, seq, depth, &l.state, &cost, err);
     if (!code)
         code = fold_tail(&l, seq, err);
     if (!code && l.n)
@@ -324,6 +392,12 @@ enum tide_code state_load(struct store *store, const struct head *head, int64_t 
         *ret_cost = cost;
     *ret_state = l.state;
     return TIDE_OK;
+}
+
+enum tide_code state_load(struct store *store, const struct head *head, int64_t seq, struct state **ret_state,
+                          struct load_cost *ret_cost, struct tide_err *err)
+{
+    return load_at(store, head, seq, 0, ret_state, ret_cost, err);
 }
 
 enum tide_code state_catch_up(struct store *store, const struct head *head, struct state **state,
@@ -360,15 +434,16 @@ static int pass_on(void *arg, const struct event *ev)
     return t->stopped;
 }
 
-static enum tide_code read_back(struct store *store, const struct head *head, int64_t from, int64_t to,
+static enum tide_code read_back(struct store *store, const struct head *head, int64_t from, int64_t to, int depth,
                                 struct through *t, struct tide_err *err)
 {
     struct head parent;
-    enum tide_code code = TIDE_OK;
+    enum tide_code code = depth > FORKS_DEEP ? too_deep(head, err) : TIDE_OK;
 
-    if (from < head->first_seq && head->parent_id[0]) {
-        code = parent_head(store, head, &parent, err);
-        code = code ? code : read_back(store, &parent, from, to < head->parent_seq ? to : head->parent_seq, t, err);
+    if (!code && from < head->first_seq && head->parent_id[0]) {
+        code = history_parent(store, head, &parent, err);
+        code = code ? code
+                    : read_back(store, &parent, from, to < head->parent_seq ? to : head->parent_seq, depth + 1, t, err);
     }
     if (code || t->stopped || to < head->first_seq)
         return code;
@@ -380,5 +455,5 @@ enum tide_code read_through(struct store *store, const struct head *head, int64_
 {
     struct through t = {fn, arg, false};
 
-    return read_back(store, head, from, to ? to : head->last_seq, &t, err);
+    return read_back(store, head, from, to ? to : head->last_seq, 0, &t, err);
 }

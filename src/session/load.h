@@ -25,6 +25,14 @@ enum tide_code state_catch_up(struct store *store, const struct head *head, stru
 enum tide_code read_through(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
                             void *arg, struct tide_err *err) MUST_CHECK;
 
+/* The session that a fork stands on, proved to be the one: it has the event that the fork's digests begin with. */
+enum tide_code history_parent(struct store *store, const struct head *head, struct head *ret, struct tide_err *err)
+    MUST_CHECK;
+
+/* Itself, or the one of this id among those that it stands on, proved link by link. */
+enum tide_code history_writer(struct store *store, const struct head *head, const char *id, struct head *ret,
+                              struct tide_err *err) MUST_CHECK;
+
 /* For who is about to go on behind event `to`: a stored state says nothing of the events before it, a log's file may. */
 enum tide_code history_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err) MUST_CHECK;
 /* The same without the sessions that it is a fork of. */

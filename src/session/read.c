@@ -119,7 +119,7 @@ enum tide_code tide_messages(tide_session *s, int64_t seq, tide_event_fn *fn, vo
         struct span span = spans[i];
         struct head h;
 
-        code = store_head(s->store, str_from(span.session), &h, err);
+        code = history_writer(s->store, &s->head, span.session, &h, err);
         c.out = (struct event_out){span.session, fn, arg};
         if (!code)
             code = store_read(s->store, &h, span.from, span.to, hand_out_chosen, &c, err);

@@ -23,29 +23,12 @@ static int count(void *arg, const struct event *ev)
     return v->cancelled;
 }
 
-static int take_digest(void *arg, const struct event *ev)
-{
-    memcpy(arg, ev->digest, DIGEST_SIZE);
-    return 0;
-}
-
 /* A fork's chain begins with its parent's digest at the fork point. */
 static enum tide_code verify_base(struct store *store, const struct head *h, struct tide_err *err)
 {
-    unsigned char at[DIGEST_SIZE] = {0};
     struct head parent;
-    enum tide_code code;
 
-    if (!h->parent_id[0])
-        return TIDE_OK;
-    code = store_head(store, str_from(h->parent_id), &parent, err);
-    code = code ? code : store_read(store, &parent, h->parent_seq, h->parent_seq, take_digest, at, err);
-    if (code)
-        return tide_wrap(err, "session '%s' is a fork of '%s'", h->id, h->parent_id);
-    return memcmp(at, h->first_before, DIGEST_SIZE) == 0
-               ? TIDE_OK
-               : tide_fail(err, TIDE_CORRUPT, "session '%s' does not continue '%s' at seq %" PRId64, h->id,
-                           h->parent_id, h->parent_seq);
+    return h->parent_id[0] ? history_parent(store, h, &parent, err) : TIDE_OK;
 }
 
 static enum tide_code verify_head(struct store *store, const struct head *h, struct verifying *v, struct tide_err *err)
@@ -73,9 +56,7 @@ static enum tide_code verify_past(struct store *store, const struct head *head, 
 
     for (int64_t to = at.parent_seq; at.parent_id[0] && !code && !v->cancelled; at = parent) {
         to = at.parent_seq < to ? at.parent_seq : to;
-        code = store_head(store, str_from(at.parent_id), &parent, err);
-        if (!code)
-            code = verify_base(store, &parent, err);
+        code = history_parent(store, &at, &parent, err);
         if (!code && to >= parent.first_seq) {
             v->total += (uint64_t)(to - parent.first_seq + 1);
             code = store_read(store, &parent, 0, to, count, v, err);
