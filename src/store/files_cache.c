@@ -230,6 +230,7 @@ bool cache_load_head(struct files_store *s, struct files_log *l, const struct en
     if (!hex_decode(h.digest, DIGEST_SIZE, json_get_text(&a, v, STR("digest"))) ||
         !hex_decode(h.first_before, DIGEST_SIZE, json_get_text(&a, v, STR("before"))))
         return false;
+    l->head_seq = h.last_seq;
     if (json_get_int(v, STR("clean"), 0) == (int64_t)l->ino)
         l->clean_end = end;
     if (end <= 0 || !fits_log(s, l, last_line, end, h.digest, &h.proof))

@@ -111,19 +111,14 @@ static void note_odd(struct checking *c, const char *name, const char *suffix)
     files_notice(c->s, "sessions/%s is no file of a session: it is passed over", shown);
 }
 
-/* A write that was cut was told to nobody; of one that its snapshot knows of that is not true. */
 static void torn_problem(struct checking *c, const struct files_log *l)
 {
-    int64_t had = card_last_seq(c->s, l->id);
-    char lost[TIDE_ID_SIZE + 120] = "", text[400];
+    char text[200];
 
-    if (had > l->h.last_seq)
-        snprintf(lost, sizeof lost,
-                 "; sessions/%s.json knows events up to %" PRId64 ": put the log back if those are lost", l->id, had);
     snprintf(text, sizeof text,
              "its log ends in what a cut left of a write, behind event %" PRId64
-             ": the next append cuts it off and keeps it aside%s",
-             l->h.last_seq, lost);
+             ": the next append cuts it off and keeps it aside",
+             l->h.last_seq);
     problem(c->check, l->id, text);
 }
 
@@ -155,8 +150,6 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
         problem(c->check, id, "its log is gone: put the file back, or delete what else there is of it");
     else if (!code && l->exists && log_is_empty(l))
         problem(c->check, id, "its log holds no event: it is no session; delete the file");
-    else if (!code && l->lost[0])
-        problem(c->check, id, l->lost);
     else if (!code && l->torn)
         torn_problem(c, l);
     return TIDE_OK;
@@ -169,7 +162,8 @@ static bool is_of_session(const char *name)
         const char *begins;
         bool ends; /* nothing comes behind it */
     } tails[] = {
-        {".messages.jsonl", true}, {".json", true}, {".tokens.json", true}, {".torn-", false}, {".original", false},
+        {".messages.jsonl", true}, {".mark", true},   {".json", true},
+        {".tokens.json", true},    {".torn-", false}, {".original", false},
     };
     size_t id = strcspn(name, ".");
     bool found = strstr(name, ".tmp-") != NULL;
@@ -283,5 +277,9 @@ enum tide_code files_change(struct store *store, int64_t *ret_version, struct ti
     size_t got = 0;
 
     *ret_version = 0;
-    return s->changes ? store->env->ops->pread(s->changes, ret_version, sizeof *ret_version, 0, &got, err) : TIDE_OK;
+    if (!store->read_only)
+        *ret_version = word_change(s);
+    else if (s->changes)
+        return store->env->ops->pread(s->changes, ret_version, sizeof *ret_version, 0, &got, err);
+    return TIDE_OK;
 }

@@ -95,22 +95,31 @@ static void untake(struct files_store *s, struct part *p, bool unknown)
         orphan_note(&s->orphans, p->l->id, p->lease.epoch, 0); /* it stays */
 }
 
-/* What stands behind the last whole line goes, and what is missing there is told: by one who may write, and does. */
+/* What stands behind the last whole line goes; and a log that came without a mark gets one, before anything is acknowledged. */
 static enum tide_code mend_end(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     enum tide_code code = l->torn ? log_mend(s, l, err) : TIDE_OK;
 
-    if (!code && l->lost[0]) {
-        files_notice(s, "session %s: %s", l->id, l->lost);
-        l->lost[0] = 0; /* the snapshot will follow the log */
-    }
+    if (code || l->mark.state == MARK_OK)
+        return code ? code : mark_reserve(s, l, err);
+    code = mark_make(s, l, err);
+    if (!code && l->line_epoch) /* not just made from another program's */
+        files_notice(
+            s, "session %s had no mark of what was acknowledged: its log is taken as it stands, up to event %" PRId64,
+            l->id, l->h.last_seq);
     return code;
 }
 
-/* Everything that must be there before the sync. */
+static void refuse_part(struct files_store *s, struct part *p, enum tide_code code, struct tide_err *err)
+{
+    err->code = code;
+    untake(s, p, false);
+    fail_part(s, p, err);
+}
+
+/* Everything that must be there before the lines. */
 static void prepare(struct files_store *s, struct part *p)
 {
-    const struct env_ops *ops = s->base.env->ops;
     struct tide_err err = {TIDE_OK, ""};
     enum tide_code code = TIDE_OK;
 
@@ -123,18 +132,28 @@ static void prepare(struct files_store *s, struct part *p)
     }
     if (!code && goes_first(p))
         code = lease_first(s, p, &err);
-    if (!code && p->n_lines) {
-        code = ops->pwrite(p->l->file, p->lines.ptr, p->lines.len, p->l->end, &err);
-        if (code)
-            p->l->suspect = ops->truncate(p->l->file, p->l->end, NULL) != TIDE_OK;
-        else
-            log_wrote(s, p->l); /* who changes it from here on is seen when it is on disk */
-    }
-    if (!code)
+    if (code)
+        refuse_part(s, p, code, &err);
+}
+
+/* Its lines are to be written, or are, and nothing has failed yet. */
+static bool is_due(const struct part *p)
+{
+    return !p->code && p->n && p->lines.len;
+}
+
+static void put_lines(struct files_store *s, struct part *p)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct tide_err err = {TIDE_OK, ""};
+    enum tide_code code = ops->pwrite(p->l->file, p->lines.ptr, p->lines.len, p->l->end, &err);
+
+    if (!code) {
+        log_wrote(s, p->l); /* who changes it from here on is seen when it is on disk */
         return;
-    err.code = code;
-    untake(s, p, false);
-    fail_part(s, p, &err);
+    }
+    p->l->suspect = ops->truncate(p->l->file, p->l->end, NULL) != TIDE_OK;
+    refuse_part(s, p, code, &err);
 }
 
 /* The sync failed: what was written must not be found by anyone who takes it for durable. */
@@ -218,7 +237,8 @@ static void finish(struct files_store *s, struct part *p)
     for (size_t i = 0; i < p->n; i++)
         if (!(p->batches[i]->flags & BATCH_INPUT))
             orphan_drop(&s->orphans, p->l->id);
-    if ((!p->l->hidden || p->reveal) && !p->l->lost[0])
+    mark_write(s, p->l); /* all of it is on disk, and nobody was told yet */
+    if (!p->l->hidden || p->reveal)
         files_put_cards(s, p->l->id, p->card, p->tokens); /* before the lease goes: nobody can delete it meanwhile */
     if (settle_lease(s, p, &err))                         /* it stays ours on disk, and nobody knows of it */
         orphan_note(&s->orphans, p->l->id, p->lease.epoch, 0);
@@ -230,8 +250,6 @@ static void finish(struct files_store *s, struct part *p)
         log_wrote(s, p->l);
     }
     save_states(s, p);
-    if (p->l->lost[0])
-        return; /* nothing was written: what is missing stays told */
     if (given_back)
         p->l->clean_end = p->l->end;
     if (given_back || p->has_state || p->card.len) /* one older than the card would hide what is gone behind it */
@@ -241,42 +259,108 @@ static void finish(struct files_store *s, struct part *p)
 static void sync_all(struct parts *all)
 {
     struct files_store *s = all->s;
+    bool failed = false;
     struct env_file **files = mem_array(all->n + 1, sizeof *files);
     enum tide_code *codes = mem_array(all->n + 1, sizeof *codes);
     struct tide_err *errs = mem_array(all->n + 1, sizeof *errs);
     size_t n = 0;
 
     for (size_t i = 0; i < all->n; i++)
-        if (!all->at[i].code && all->at[i].lines.len)
+        if (is_due(&all->at[i]))
             files[n++] = all->at[i].l->file;
     pthread_mutex_unlock(&s->mu);
     if (n)
         pool_sync(s->pool, files, n, codes, errs);
+    for (size_t i = 0; i < n; i++)
+        failed |= codes[i] != TIDE_OK;
+    word_end(s, failed); /* before s->mu is waited for: whoever has it may wait for this */
     pthread_mutex_lock(&s->mu);
     n = 0;
     for (size_t i = 0; i < all->n; i++) {
         struct part *p = &all->at[i];
 
-        if (p->code || !p->n)
-            continue;
-        if (p->lines.len && codes[n++])
+        if (is_due(p) && codes[n++])
             take_back(s, p, &errs[n - 1]);
-        else
-            finish(s, p);
     }
     free(files);
     free(codes);
     free(errs);
 }
 
+/* Those whose sync went well while another failed: byte for byte, where they stand. */
+static void write_again(struct parts *all)
+{
+    struct files_store *s = all->s;
+
+    for (size_t i = 0; i < all->n; i++) {
+        struct part *p = &all->at[i];
+        struct tide_err err;
+
+        if (is_due(p) && s->base.env->ops->pwrite(p->l->file, p->lines.ptr, p->lines.len, p->l->end, &err))
+            take_back(s, p, &err);
+        else if (is_due(p))
+            log_wrote(s, p->l);
+    }
+}
+
+static void fail_all(struct parts *all, const struct tide_err *err)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        struct tide_err why = *err;
+
+        if (is_due(&all->at[i]))
+            take_back(all->s, &all->at[i], &why);
+    }
+}
+
+static bool any_due(const struct parts *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (is_due(&all->at[i]))
+            return true;
+    return false;
+}
+
+/* All lines are written; they are acknowledged when they are on disk, and no sync of anybody failed meanwhile. */
+static void settle(struct parts *all, struct word_at *at)
+{
+    struct tide_err err = {TIDE_OK, ""};
+
+    sync_all(all);
+    while (any_due(all) && !word_holds(all->s, at)) {
+        if (word_again(all->s, at, &err)) {
+            fail_all(all, &err);
+            return;
+        }
+        write_again(all);
+        sync_all(all);
+    }
+}
+
 static void flush(struct parts *all)
 {
     struct files_store *s = all->s;
+    struct tide_err err;
+    struct word_at at;
+    enum tide_code code;
+    bool begun;
 
     for (size_t i = 0; i < all->n; i++)
         if (!all->at[i].code && all->at[i].n)
             prepare(s, &all->at[i]);
-    sync_all(all);
+    begun = any_due(all);
+    code = begun ? word_begin(s, &at, &err) : TIDE_OK;
+    for (size_t i = 0; i < all->n; i++) {
+        if (is_due(&all->at[i]) && code)
+            refuse_part(s, &all->at[i], code, &err);
+        else if (is_due(&all->at[i]))
+            put_lines(s, &all->at[i]);
+    }
+    if (begun && !code)
+        settle(all, &at);
+    for (size_t i = 0; i < all->n; i++)
+        if (!all->at[i].code && all->at[i].n)
+            finish(s, &all->at[i]);
     parts_unlock(all);
 }
 

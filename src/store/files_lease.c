@@ -86,6 +86,23 @@ static void lease_text(const struct files_log *l, const struct files_lease *leas
     buf_add_char(out, '\n');
 }
 
+struct in_place {
+    struct env_file *file;
+    struct str text;
+    bool synced;
+};
+
+static enum tide_code put_in_place(struct files_store *s, void *arg, bool again, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct in_place *p = arg;
+    enum tide_code code = ops->pwrite(p->file, p->text.ptr, p->text.len, 0, err);
+
+    (void)again;
+    p->synced = !code;
+    return code ? code : ops->sync(p->file, err);
+}
+
 /*
  * Given back in its own place: that takes no space, and a sector is written whole or not at all. When the sync fails it is
  * given back all the same: a power cut may bring back a lease of ours then, and we are gone with it.
@@ -93,17 +110,16 @@ static void lease_text(const struct files_log *l, const struct files_lease *leas
 static enum tide_code write_in_place(struct files_store *s, struct files_log *l, const struct files_lease *lease,
                                      struct tide_err *err)
 {
-    const struct env_ops *ops = s->base.env->ops;
     AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
+    struct in_place p = {.file = l->lease_file};
     enum tide_code code;
 
     lease_text(l, lease, &text);
-    code = ops->pwrite(l->lease_file, text.ptr, text.len, 0, err);
-    if (!code)
-        (void)!ops->sync(l->lease_file, NULL);
-    ops->close(TAKE(l->lease_file));
+    p.text = buf_view(&text);
+    code = word_guard(s, put_in_place, &p, err);
+    s->base.env->ops->close(TAKE(l->lease_file));
     l->lease = (struct files_lease){0};
-    return code;
+    return p.synced ? TIDE_OK : code;
 }
 
 enum tide_code lease_write(struct files_store *s, struct files_log *l, const struct files_lease *lease,

@@ -18,6 +18,8 @@ static void close_file(struct files_store *s, struct files_log *l)
 {
     if (l->file)
         s->base.env->ops->close(TAKE(l->file));
+    if (l->mark_file)
+        s->base.env->ops->close(TAKE(l->mark_file));
     if (l->lease_file)
         s->base.env->ops->close(TAKE(l->lease_file));
 }
@@ -117,8 +119,9 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
     l->h.sid = (int64_t)st.ino;
     l->fits = cache_load_head(s, l, &st);
     s->names_due |= !l->fits; /* what is kept of it was kept by one who was sure of its name */
-    if (!l->fits && !l->hidden)
-        l->card_seq = card_last_seq(s, l->id); /* before the log is read: that is always ahead */
+    if (l->fits)
+        l->acked = l->h.last_seq; /* it was kept after the log's sync */
+    l->acked_end = l->end;
     return TIDE_OK;
 }
 
@@ -135,10 +138,10 @@ static bool is_revealed(struct files_store *s, const struct files_log *l)
 }
 
 /*
- * After a failed sync the system may take for written what is not: it is written once more. So is a length that was taken back:
- * what was cut off could come back with a power cut. With the lock of the file.
+ * After a failed sync the system may take for written what is not: it is written once more. So is a length that was taken back
+ * (`cut`): what was cut off could come back with a power cut. With the lock of the file.
  */
-static enum tide_code write_again(struct files_store *s, struct files_log *l, int64_t from, int64_t size,
+static enum tide_code write_again(struct files_store *s, struct files_log *l, int64_t from, int64_t size, bool cut,
                                   struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
@@ -146,12 +149,12 @@ static enum tide_code write_again(struct files_store *s, struct files_log *l, in
     char *room = size > from ? buf_reserve(&bytes, (size_t)(size - from)) : NULL;
     enum tide_code code = room ? ops->pread(l->file, room, (size_t)(size - from), from, &bytes.len, err) : TIDE_OK;
 
-    if (code || bytes.len)
-        return code ? code : ops->pwrite(l->file, bytes.ptr, bytes.len, from, err);
-    if (!l->suspect)
-        return TIDE_OK;
-    code = ops->pwrite(l->file, "\n", 1, from, err);
-    return code ? code : ops->truncate(l->file, from, err);
+    if (!code && bytes.len)
+        code = ops->pwrite(l->file, bytes.ptr, bytes.len, from, err);
+    if (code || !cut)
+        return code;
+    code = ops->pwrite(l->file, "\n", 1, size, err);
+    return code ? code : ops->truncate(l->file, size, err);
 }
 
 /* The mark of a unit that was taken back has done its work when it is on disk. With the lock of the file. */
@@ -167,81 +170,160 @@ static void sweep_mark(struct files_store *s, struct files_log *l, int64_t size)
         (void)!log_mend(s, l, &err); /* else whoever writes next does it */
 }
 
-/* One that is read for the first time. */
-struct first {
+/* ---- what stands behind the acknowledged end ---- */
+
+/* A tail of a log that is looked at: what was found there, and what came of it. */
+struct tail {
     struct files_log *l;
-    int64_t size;
+    int64_t from, size;
+    bool cut;        /* it was taken back: nothing may come back behind it */
     bool lock, ours; /* we took its lock; we have it */
     enum tide_code code, synced;
     struct tide_err err;
 };
 
+/* What the mark has is on disk, and all that counts as long as another is at the log. */
+static bool is_bounded(const struct files_log *l)
+{
+    return l->mark.state == MARK_OK && l->mark.here;
+}
+
+static enum tide_code write_tail(struct files_store *s, void *arg, bool again, struct tide_err *err)
+{
+    struct tail *t = arg;
+    enum tide_code code = t->ours ? write_again(s, t->l, t->from, t->size, t->cut, err) : TIDE_OK;
+
+    (void)again;
+    return code ? code : s->base.env->ops->sync(t->l->file, err);
+}
+
 /*
- * What is found on first sight may be left from one who is gone, and whose sync failed. That can only be the last unit, or what
- * stands behind it: whoever came after that one has synced. If nobody is at it, it is written again. True: it is to be synced.
+ * What is found may be left from one who is gone, and whose sync failed: who gets the lock writes it again. Who does not, takes
+ * what the mark has; or all, if that is of an earlier boot, when nobody had begun to write yet. True: it is to be synced.
  */
-static bool first_begin(struct files_store *s, struct files_log *l, int64_t size, bool locked, struct first *f)
+static bool tail_begin(struct files_store *s, struct files_log *l, int64_t size, bool locked, struct tail *t)
 {
     int64_t known = l->end;
 
-    *f = (struct first){.l = l, .size = size};
-    f->lock = !locked && !s->base.read_only && !s->base.env->ops->lock(l->file, 0, NULL);
-    f->ours = f->lock || locked;
-    f->code = log_read_on(s, l, size, &f->err);
-    if (!f->code && f->ours)
-        f->synced = write_again(s, l, l->last_unit > known ? l->last_unit : known, size, &f->err);
-    return !f->code && !f->synced;
+    *t = (struct tail){.l = l, .size = size, .cut = l->suspect && size == known};
+    t->lock = !locked && !s->base.env->ops->lock(l->file, 0, NULL);
+    t->ours = (t->lock || locked) && !s->base.read_only;
+    if (t->lock)
+        t->code = mark_look(s, l, &t->err); /* who had the lock may have gone on */
+    if (t->code || (!t->lock && !locked && is_bounded(l)))
+        return false;
+    t->code = log_read_on(s, l, size, INT64_MAX, &t->err);
+    t->from = l->mark.state == MARK_OK ? l->acked_end : l->last_unit > known ? l->last_unit : known;
+    return !t->code;
 }
 
-static enum tide_code first_end(struct files_store *s, struct first *f)
+static enum tide_code tail_end(struct files_store *s, struct tail *t)
 {
-    struct files_log *l = f->l;
+    struct files_log *l = t->l;
 
-    if (f->synced) { /* nothing of it may be believed, and its lock goes with it */
+    if (t->synced) { /* nothing of it may be believed, and its lock goes with it */
         log_forget(s, l);
-        return f->synced;
+        return t->synced;
     }
-    l->looked = !f->code ? f->size : f->code == TIDE_CORRUPT ? -1 : 0; /* what could not be read is still to be seen */
-    if (!f->code && f->ours && l->torn)
-        sweep_mark(s, l, f->size);
-    if (f->lock)
+    l->looked = !t->code ? t->size : t->code == TIDE_CORRUPT ? -1 : 0; /* what could not be read is still to be seen */
+    if (!t->code && t->ours && l->h.last_seq > l->mark.seq)
+        mark_write(s, l);
+    if (!t->code && t->ours && l->torn)
+        sweep_mark(s, l, t->size);
+    if (t->lock)
         s->base.env->ops->unlock(l->file);
-    return f->code;
+    return t->code;
 }
 
-static enum tide_code read_first(struct files_store *s, struct files_log *l, int64_t size, bool locked,
-                                 struct tide_err *err)
+static enum tide_code read_tail(struct files_store *s, struct files_log *l, int64_t size, bool locked,
+                                struct tide_err *err)
 {
-    struct first f;
+    struct tail t;
     enum tide_code code;
 
-    if (first_begin(s, l, size, locked, &f))
-        f.synced = s->base.env->ops->sync(l->file, &f.err);
-    code = first_end(s, &f);
-    return code ? tide_err_copy(err, &f.err) : TIDE_OK;
+    if (tail_begin(s, l, size, locked, &t))
+        t.synced = t.ours ? word_guard(s, write_tail, &t, &t.err) : write_tail(s, &t, false, &t.err);
+    code = tail_end(s, &t);
+    return code ? tide_err_copy(err, &t.err) : TIDE_OK;
 }
 
-/*
- * What another process wrote is on disk before anybody acts on it: whoever finds it syncs it, without its lock, so that a
- * writer that was stopped keeps nobody from reading. A unit that is just being written is not whole yet, and not counted.
- */
+/* ---- reading on ---- */
+
+/* Another's mark may have moved on, and with it what counts, while all was read because it was of an earlier boot. */
+static enum tide_code look_twice(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
+{
+    bool bounded = is_bounded(l);
+    enum tide_code code = locked || bounded ? TIDE_OK : mark_look(s, l, err);
+
+    if (!code && !bounded && is_bounded(l) && l->h.last_seq > l->mark.seq) {
+        log_forget(s, l);
+        return tide_fail(err, TIDE_BUSY, "session '%s' was written to while it was read: try again", l->id);
+    }
+    return code;
+}
+
+static bool is_wrong(const struct files_log *l)
+{
+    return l->mark.state != MARK_OK || l->mark.seq > l->h.last_seq || l->mark_wrong;
+}
+
+/* With `accept_loss` what was lost is given up, and the log goes on from where it ends. */
+static enum tide_code give_up(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
+{
+    int64_t acked = l->mark.state == MARK_OK ? l->mark.seq : 0;
+    enum tide_code code;
+
+    if (log_is_empty(l) || l->unverified || (!locked && s->base.env->ops->lock(l->file, 0, NULL)))
+        return TIDE_OK;
+    code = mark_make(s, l, err);
+    if (!locked)
+        s->base.env->ops->unlock(l->file);
+    l->mark_wrong &= code != TIDE_OK;
+    if (!code && acked > l->h.last_seq)
+        files_notice(s, "session %s: goes on without the events %" PRId64 " to %" PRId64 ", which are lost", l->id,
+                     l->h.last_seq + 1, acked);
+    else if (!code)
+        files_notice(s, "session %s: its log is taken as it stands, up to event %" PRId64, l->id, l->h.last_seq);
+    return code;
+}
+
+/* As far as the mark goes without a lock and without a sync, then what stands behind it. */
+static enum tide_code read_on(struct files_store *s, struct files_log *l, int64_t size, bool locked,
+                              struct tide_err *err)
+{
+    bool first = !l->looked;
+    enum tide_code code = TIDE_OK;
+
+    if (is_bounded(l) && !l->suspect && l->h.last_seq < l->mark.seq && size > l->end)
+        code = log_read_on(s, l, size, l->mark.seq, err);
+    if (!code && (l->suspect || (size > l->end && (first || size != l->looked || !l->torn))))
+        code = read_tail(s, l, size, locked, err);
+    else if (!code && l->torn)
+        code = log_read_on(s, l, size, INT64_MAX, err); /* it may have been mended */
+    return code;
+}
+
 static enum tide_code read_new(struct files_store *s, struct files_log *l, int64_t size, bool locked,
                                struct tide_err *err)
 {
-    bool again = l->suspect;
-    enum tide_code code;
+    enum tide_code code = mark_look(s, l, err);
 
-    if (!again && !l->looked && size > l->end)
-        return read_first(s, l, size, locked, err);
-    code = again ? write_again(s, l, l->end, size, err) : TIDE_OK;
-    if (!code && (again || (size > l->end && size != l->looked)))
-        code = s->base.env->ops->sync(l->file, err);
+    if (code)
+        return code;
+    if (l->mark.state == MARK_BAD && !s->accept_loss)
+        return mark_judge(s, l, err);
+    l->mark_wrong = !mark_fits(l, l->h.last_seq, l->h.last_seq, l->h.digest);
+    code = read_on(s, l, size, locked, err);
+    if (!l->file)
+        return code;
     l->suspect &= code != TIDE_OK;
+    code = code ? code : look_twice(s, l, locked, err);
+    if (!l->file)
+        return code;
     if (!code)
-        code = log_read_on(s, l, size, err);
-    l->looked = code ? -1 : size;
-    if (!code && again && l->torn)
-        sweep_mark(s, l, size);
+        code = s->accept_loss && is_wrong(l) ? give_up(s, l, locked, err) : mark_judge(s, l, err);
+    l->looked = !code ? size : code == TIDE_CORRUPT ? -1 : 0;
+    l->judged = !code;
     return code;
 }
 
@@ -289,35 +371,6 @@ static enum tide_code shortened(struct files_log *l, int64_t size, struct tide_e
 }
 
 /*
- * Whether it has all that it had when it was given back. Its snapshot knows, which goes where the log goes (a copy, a checkout of
- * an older pair); without one, what was kept of this very file. The log is the truth all the same: what is missing is told, by
- * whoever looks after the store and by the next one who writes.
- */
-static enum tide_code check_end(struct files_store *s, struct files_log *l, struct tide_err *err)
-{
-    struct env_stat st;
-
-    if (l->torn || s->base.env->ops->fstat(l->file, &st, NULL) || !st.links)
-        return TIDE_OK; /* whoever cuts that off tells what was lost with it; or another took its place */
-    if (l->card_seq && !l->end)
-        tide_fail(&l->damage, TIDE_CORRUPT,
-                  "the log of session '%s' is empty, and sessions/%s.json knows of %" PRId64
-                  " events: put the log back",
-                  l->id, l->id, l->card_seq);
-    else if (l->card_seq > l->h.last_seq)
-        snprintf(l->lost, sizeof l->lost,
-                 "its log ends at event %" PRId64 ", sessions/%s.json knows of %" PRId64
-                 ": put the log back if those are lost; it is the log that counts",
-                 l->h.last_seq, l->id, l->card_seq);
-    else if (!l->card_seq && l->end < l->clean_end)
-        snprintf(l->lost, sizeof l->lost,
-                 "its log ends at event %" PRId64
-                 " and went on when it was given back: put the log back if the rest is lost; it is the log that counts",
-                 l->h.last_seq);
-    return l->damage.code ? tide_err_copy(err, &l->damage) : TIDE_OK;
-}
-
-/*
  * Whoever appends leaves the last line where it is. One who makes a line before it longer does not, nor one who puts another log
  * there: nothing is torn then, and nothing that is known holds.
  */
@@ -342,7 +395,6 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
     int64_t had = 0;
     struct env_stat st;
     enum tide_code code = TIDE_OK;
-    bool fresh;
 
     if (l->file && (code = ops->fstat(l->file, &st, err)) != TIDE_OK)
         return code;
@@ -352,8 +404,7 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
     }
     if (l->file && l->hidden)
         l->hidden = !is_revealed(s, l);
-    fresh = !l->file;
-    if (fresh) {
+    if (!l->file) {
         locked = false; /* what the caller has the lock of is gone */
         code = open_file(s, l, err);
         if (code || !l->exists || l->text)
@@ -368,11 +419,11 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
         return tide_err_copy(err, &l->damage);
     if (st.size < l->end)
         return shortened(l, st.size, err);
-    if (st.size != l->looked || l->torn || l->suspect)
+    if (!l->judged || st.size != l->looked || l->end < st.size || l->suspect)
         code = read_new(s, l, st.size, locked, err);
     if (!code && l->h.last_seq < had) /* another took its place, and it was ours */
         return shortened(l, st.size, err);
-    return code || !fresh || l->fits ? code : check_end(s, l, err);
+    return code;
 }
 
 enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
@@ -397,7 +448,7 @@ enum tide_code log_refresh(struct files_store *s, struct files_log *l, bool lock
 }
 
 /* Opened, and read unless that was done; false: there is nothing to sync. */
-static bool look_first(struct files_store *s, struct files_log *l, struct first *f)
+static bool look_first(struct files_store *s, struct files_log *l, struct tail *t)
 {
     struct tide_err err;
     struct env_stat st;
@@ -409,34 +460,62 @@ static bool look_first(struct files_store *s, struct files_log *l, struct first 
             log_forget(s, l); /* an empty one: whoever looks at it sees it for the first time */
         return false;
     }
-    if (first_begin(s, l, st.size, false, f))
+    if (mark_look(s, l, &err) || l->mark.state == MARK_BAD || is_bounded(l) || s->accept_loss)
+        return false; /* there is nothing to sync, or not yet: whoever looks at it does */
+    if (tail_begin(s, l, st.size, false, t)) {
+        t->code = t->ours ? write_again(s, l, t->from, t->size, false, &t->err) : TIDE_OK;
         return true;
-    (void)!first_end(s, f);
+    }
+    (void)!tail_end(s, t);
     return false;
+}
+
+/* Those that were written again while a sync of somebody's failed are, once more. */
+static void sync_tails(struct files_store *s, struct tail *tails, size_t n)
+{
+    struct env_file **files = mem_array(n + 1, sizeof(struct env_file *));
+    enum tide_code *codes = mem_array(n + 1, sizeof *codes);
+    struct tide_err *errs = mem_array(n + 1, sizeof *errs);
+
+    for (size_t i = 0; i < n; i++)
+        files[i] = tails[i].l->file;
+    pool_sync(s->pool, files, n, codes, errs);
+    for (size_t i = 0; i < n; i++) {
+        tails[i].synced = codes[i];
+        if (codes[i])
+            tails[i].err = errs[i];
+    }
+    free(files);
+    free(codes);
+    free(errs);
 }
 
 void log_look_ahead(struct files_store *s, struct files_log *const *list, size_t n)
 {
-    struct first *firsts = mem_array(n + 1, sizeof *firsts);
-    struct env_file **files = mem_array(n + 1, sizeof(struct env_file *));
-    enum tide_code *codes = mem_array(n + 1, sizeof *codes);
-    struct tide_err *errs = mem_array(n + 1, sizeof *errs), err;
+    struct tail *tails = mem_array(n + 1, sizeof *tails);
+    bool writes = !s->base.read_only, failed = false;
+    struct tide_err err;
+    struct word_at at;
     size_t due = 0;
 
+    if (writes && word_begin(s, &at, &err))
+        n = 0; /* each of them is told who looks at it */
     for (size_t i = 0; i < n; i++)
-        if (look_first(s, list[i], &firsts[due]))
-            files[due] = firsts[due].l->file, due++;
+        due += look_first(s, list[i], &tails[due]);
     if (due)
-        pool_sync(s->pool, files, due, codes, errs);
-    for (size_t i = 0; i < due; i++) {
-        firsts[i].synced = codes[i];
-        if (!first_end(s, &firsts[i]) && !firsts[i].l->fits)
-            (void)!check_end(s, firsts[i].l, &err);
-    }
-    free(firsts);
-    free(files);
-    free(codes);
-    free(errs);
+        sync_tails(s, tails, due);
+    for (size_t i = 0; i < due; i++)
+        failed |= tails[i].synced == TIDE_IO;
+    if (n && writes)
+        word_end(s, failed);
+    if (n && writes && !word_holds(s, &at))
+        for (size_t i = 0; i < due; i++)
+            if (!tails[i].synced && tails[i].ours)
+                tails[i].synced = word_guard(s, write_tail, &tails[i], &tails[i].err);
+    for (size_t i = 0; i < due; i++)
+        if (!tail_end(s, &tails[i]) && mark_judge(s, tails[i].l, &err))
+            tails[i].l->looked = -1;
+    free(tails);
 }
 
 void log_free(void *log)
@@ -450,18 +529,12 @@ void log_free(void *log)
 
 /* ---- torn tails ---- */
 
-/* A write that was cut was told to nobody. A log that was cut by something else may have had more. */
 static void told_torn(struct files_store *s, const struct files_log *l, int64_t bytes, const char *name)
 {
-    int64_t had = l->hidden ? 0 : card_last_seq(s, l->id);
-    char lost[TIDE_ID_SIZE + 80] = "nobody had been told of it";
-
-    if (had > l->h.last_seq)
-        snprintf(lost, sizeof lost, "but sessions/%s.json knows events up to %" PRId64 ": those are lost", l->id, had);
     files_notice(s,
                  "session %s: what a cut left of its last write (%" PRId64 " byte%s) was cut off and kept as "
-                 "sessions/%s: %s",
-                 l->id, bytes, bytes == 1 ? "" : "s", name, lost);
+                 "sessions/%s: nobody had been told of it",
+                 l->id, bytes, bytes == 1 ? "" : "s", name);
 }
 
 static enum tide_code keep_aside(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)
@@ -487,6 +560,17 @@ static enum tide_code keep_aside(struct files_store *s, struct files_log *l, int
     return code;
 }
 
+static enum tide_code cut_off(struct files_store *s, void *arg, bool again, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct files_log *l = arg;
+    enum tide_code code =
+        again ? ops->pwrite(l->file, "\n", 1, l->end, err) : TIDE_OK; /* its length changes once more */
+
+    code = code ? code : ops->truncate(l->file, l->end, err);
+    return code ? code : ops->sync(l->file, err);
+}
+
 enum tide_code log_mend(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
@@ -495,8 +579,7 @@ enum tide_code log_mend(struct files_store *s, struct files_log *l, struct tide_
 
     if (!code && st.size > l->end)
         code = keep_aside(s, l, st.size, err);
-    code = code ? code : ops->truncate(l->file, l->end, err);
-    code = code ? code : ops->sync(l->file, err);
+    code = code ? code : word_guard(s, cut_off, l, err);
     log_wrote(s, l);
     if (code)
         return tide_wrap(err, "mend the log of session '%s'", l->id);

@@ -117,7 +117,8 @@ struct making {
     struct files_log *l;
     struct head h;
     struct files_lease lease;
-    struct env_file *file;
+    struct env_file *file, *mark;
+    struct buf lines;
     int64_t end, last_line;
     bool named; /* the file has its own name */
     enum tide_code code;
@@ -183,11 +184,27 @@ static void set_lease(struct files_store *s, struct batch *b, const struct head 
     ret->there = ret->boot[0] || (release && b->flags & BATCH_LIVE) || ret->hidden;
 }
 
-/* The lease, if any, and all of the log, not synced yet. */
-static enum tide_code write_log(struct files_store *s, struct making *m, struct tide_err *err)
+/*
+ * No cut may leave a log without its mark: the mark is renamed from the very name that the log is renamed from later. Of two changes
+ * to one name the later does not survive without the earlier.
+ */
+static enum tide_code begin_mark(struct files_store *s, struct making *m, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    AUTO(buf_done) struct buf lines = BUF_INIT(SIZE_MAX / 4);
+    char path[FILES_PATH];
+    enum tide_code code = ops->open(s->base.env, m->fresh, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &m->mark, err);
+
+    files_path(s, path, "sessions", m->b->session, ".mark");
+    code = code ? code : ops->rename(s->base.env, m->fresh, path, err);
+    if (!code)
+        ops->renamed(m->mark, path);
+    return code;
+}
+
+/* The lease, if any, and a file for the log; its lines come when no sync but theirs is to come. */
+static enum tide_code begin_log(struct files_store *s, struct making *m, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
     enum tide_code code = TIDE_OK;
     char path[FILES_PATH];
 
@@ -195,7 +212,7 @@ static enum tide_code write_log(struct files_store *s, struct making *m, struct 
     m->h.last_seq = m->h.parent_seq;
     m->h.epoch = m->b->flags & BATCH_ACQUIRE ? 1 : 0;
     log_forget(s, m->l);
-    write_first(s, m, &lines);
+    write_first(s, m, &m->lines);
     set_lease(s, m->b, &m->h, &m->lease);
     if (m->lease.boot[0])
         code = boot_ready(s, err);
@@ -203,8 +220,16 @@ static enum tide_code write_log(struct files_store *s, struct making *m, struct 
         code = lease_write(s, m->l, &m->lease, err);
     name_of(s, m->b, path);
     files_fresh(s, path, m->fresh);
-    code = code ? code : ops->open(s->base.env, m->fresh, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &m->file, err);
-    return code ? code : ops->pwrite(m->file, lines.ptr, lines.len, 0, err);
+    code = code ? code : begin_mark(s, m, err);
+    return code ? code : ops->open(s->base.env, m->fresh, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &m->file, err);
+}
+
+/* All of the log, and its mark. */
+static enum tide_code put_lines(struct files_store *s, struct making *m, struct tide_err *err)
+{
+    enum tide_code code = s->base.env->ops->pwrite(m->file, m->lines.ptr, m->lines.len, 0, err);
+
+    return code ? code : mark_put(s, m->mark, m->b->session, &m->h, err);
 }
 
 /* It is not made after all. */
@@ -217,6 +242,12 @@ static void unmake(struct files_store *s, struct making *m)
     if (m->file)
         ops->close(TAKE(m->file));
     (void)!ops->unlink(s->base.env, m->named ? path : m->fresh, NULL);
+    files_path(s, path, "sessions", m->b->session, ".mark");
+    if (m->mark) {
+        ops->close(TAKE(m->mark));
+        (void)!ops->unlink(s->base.env, path, NULL);
+    }
+    buf_done(&m->lines);
     if (m->named) { /* it had its name, and whether that is on disk cannot be told */
         m->err.code = TIDE_UNKNOWN;
         tide_wrap(&m->err, "the disk failed while the session was being made; whether it is there is not known");
@@ -248,6 +279,9 @@ static bool take_over(struct files_store *s, struct making *m)
         m->h.epoch = l->line_epoch = b->events[b->n - 1].epoch;
     }
     l->file = TAKE(m->file);
+    l->mark_file = TAKE(m->mark);
+    l->mark = (struct files_mark){.state = MARK_OK, .seq = m->h.last_seq, .here = true};
+    memcpy(l->mark.digest, m->h.digest, DIGEST_SIZE);
     l->opened = ++s->clock;
     l->dev = st.dev;
     l->ino = st.ino;
@@ -257,7 +291,9 @@ static bool take_over(struct files_store *s, struct making *m)
     l->proved_seq = l->h.last_seq;
     l->mtime_ns = st.mtime_ns;
     l->last_line = m->last_line;
-    l->end = l->looked = m->end;
+    l->end = l->looked = l->acked_end = m->end;
+    l->acked = l->h.last_seq;
+    l->judged = true;
     return true;
 }
 
@@ -273,6 +309,7 @@ static void told(struct files_store *s, struct making *m)
     orphan_drop(&s->orphans, l->id);
     if (!take_over(s, m)) {
         s->base.env->ops->close(TAKE(m->file));
+        s->base.env->ops->close(TAKE(m->mark));
         return; /* it is there: whoever looks next opens it */
     }
     if (b->flags & BATCH_RELEASE)
@@ -307,7 +344,7 @@ static bool begin(struct files_store *s, struct batch *b, struct making *m)
     enum tide_code code = TIDE_OK;
     struct files_log *l;
 
-    *m = (struct making){.b = b};
+    *m = (struct making){.b = b, .lines = BUF_INIT(SIZE_MAX / 4)};
     if (b->flags & BATCH_HIDDEN)
         code = files_each_id(s, sweep_others, s, &err);
     l = log_of(s, str_from(b->session));
@@ -322,7 +359,7 @@ static bool begin(struct files_store *s, struct batch *b, struct making *m)
         return false;
     m->l = log_of(s, str_from(b->session)); /* looking at others may have closed it */
     m->l->busy = true;
-    m->code = write_log(s, m, &m->err);
+    m->code = begin_log(s, m, &m->err);
     if (m->code) {
         unmake(s, m);
         m->l->busy = false;
@@ -330,23 +367,58 @@ static bool begin(struct files_store *s, struct batch *b, struct making *m)
     return !m->code;
 }
 
+/* Logs and marks, in turn; those that failed before are left out. */
 static void sync_all(struct files_store *s, struct making *list, size_t n)
 {
-    struct env_file *files[MAKE_MAX];
-    enum tide_code codes[MAKE_MAX];
-    struct tide_err *errs = mem_array(n + 1, sizeof *errs);
+    struct env_file *files[2 * MAKE_MAX];
+    enum tide_code codes[2 * MAKE_MAX] = {0};
+    struct tide_err *errs = mem_array(2 * n + 1, sizeof *errs);
+    bool failed = false;
+    size_t k = 0;
 
     for (size_t i = 0; i < n; i++)
-        files[i] = list[i].file;
+        if (!list[i].code) {
+            files[k++] = list[i].file;
+            files[k++] = list[i].mark;
+        }
     pthread_mutex_unlock(&s->mu);
-    pool_sync(s->pool, files, n, codes, errs);
+    if (k)
+        pool_sync(s->pool, files, k, codes, errs);
+    for (size_t i = 0; i < k; i++)
+        failed |= codes[i] != TIDE_OK;
+    word_end(s, failed);
     pthread_mutex_lock(&s->mu);
+    k = 0;
     for (size_t i = 0; i < n; i++) {
-        list[i].code = codes[i];
-        if (codes[i])
-            list[i].err = errs[i];
+        if (list[i].code)
+            continue;
+        for (int both = 0; both < 2; both++, k++)
+            if (codes[k]) {
+                list[i].code = codes[k];
+                list[i].err = errs[k];
+            }
     }
     free(errs);
+}
+
+/* What was written while a sync of anybody failed is written again. */
+static void write_all(struct files_store *s, struct making *list, size_t n)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    struct word_at at;
+    enum tide_code code = n ? word_begin(s, &at, &err) : TIDE_OK;
+
+    for (bool holds = n == 0; !holds;) {
+        for (size_t i = 0; i < n; i++) {
+            if (code && !list[i].code)
+                list[i].err = err;
+            list[i].code = list[i].code ? list[i].code : code ? code : put_lines(s, &list[i], &list[i].err);
+        }
+        if (!code)
+            sync_all(s, list, n);
+        holds = code || word_holds(s, &at);
+        code = holds ? code : word_again(s, &at, &err);
+    }
 }
 
 /* All of them get their names, and their directory one sync. */
@@ -358,8 +430,7 @@ static void conclude(struct files_store *s, struct making *list, size_t n)
     enum tide_code code = TIDE_OK;
     bool any = false;
 
-    if (n)
-        sync_all(s, list, n);
+    write_all(s, list, n);
     for (size_t i = 0; i < n; i++) {
         struct making *m = &list[i];
 
@@ -385,6 +456,7 @@ static void conclude(struct files_store *s, struct making *list, size_t n)
             unmake(s, m);
         else
             told(s, m);
+        buf_done(&m->lines);
         m->l->busy = false;
     }
 }

@@ -85,6 +85,7 @@ static enum tide_code check_meta(struct files_store *s, struct str text, struct 
     if (version > FILES_VERSION)
         return tide_fail(err, TIDE_TOO_NEW, "'%s' was written by a newer Tidemark (version %lld, this one knows %d)",
                          s->dir, (long long)version, FILES_VERSION);
+    s->older = version < FILES_VERSION;
     stored = json_get_text(&a, v, STR("key_check"));
     key_check(s, check);
     if (stored.len && !s->base.key.len)
@@ -265,10 +266,41 @@ static enum tide_code make_meta(struct files_store *s, struct tide_err *err)
     if (code)
         return code;
     code = find_store(s, true, &found, err);
-    if (!code && !found)
+    if (!code && (!found || s->older))
         code = write_meta(s, err);
+    s->older &= code != TIDE_OK;
     env->unlock(s->lock);
     return code;
+}
+
+static bool lacks_folder(struct files_store *s, const char *folder)
+{
+    char path[FILES_PATH];
+    struct env_stat st;
+
+    files_path(s, path, folder, "", "");
+    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_ABSENT;
+}
+
+static enum tide_code make_root(struct files_store *s, struct tide_err *err)
+{
+    return s->base.env->ops->mkdirs(s->base.env, s->dir, err);
+}
+
+/*
+ * Of an older version, or a clone, which has none of the folders that say who is at work: its logs have no marks, or not all of
+ * them. It is one until they do: the folder that tells is made last.
+ */
+static enum tide_code adopt(struct files_store *s, struct tide_err *err)
+{
+    const struct env_ops *env = s->base.env->ops;
+    enum tide_code code = env->lock(s->lock, LOCK_MS, err);
+
+    if (!code && !lacks_folder(s, "sessions"))
+        code = marks_adopt(s, err);
+    env->unlock(s->lock);
+    s->adopting &= code != TIDE_OK;
+    return code ? code : make_dirs(s, err);
 }
 
 static enum tide_code open_all(struct files_store *s, bool create, struct tide_err *err)
@@ -277,10 +309,13 @@ static enum tide_code open_all(struct files_store *s, bool create, struct tide_e
     enum tide_code code = find_store(s, create, &found, err);
 
     code = code ? code : check_folders(s, found, err);
+    s->adopting = s->older || lacks_folder(s, "live");
     if (!code && !s->base.read_only)
-        code = make_dirs(s, err);
+        code = s->adopting ? make_root(s, err) : make_dirs(s, err);
     code = code ? code : open_helpers(s, err);
-    if (!code && !found && !s->base.read_only)
+    if (!code && s->adopting && !s->base.read_only)
+        code = adopt(s, err);
+    if (!code && (!found || s->older) && !s->base.read_only)
         code = make_meta(s, err);
     return code;
 }
@@ -299,6 +334,7 @@ static void files_close(struct store *store)
     bool holds = false;
 
     pool_free(s->pool);
+    word_leave(s);
     for (struct map_entry *e = map_next(&s->logs, NULL); e; e = map_next(&s->logs, e)) {
         struct files_log *l = e->value;
 
@@ -314,6 +350,7 @@ static void files_close(struct store *store)
     if (s->changes)
         env->close(s->changes);
     pthread_mutex_destroy(&s->mu);
+    pthread_mutex_destroy(&s->slot_mu);
     buf_done(&s->notices);
     sodium_memzero(&store->key, sizeof store->key);
     free(s);
@@ -368,6 +405,9 @@ static struct files_store *store_init(const char *path, const struct tide_store_
         s->dir[len - 1] = 0;
     snprintf(s->base.url, sizeof s->base.url, "files:%.900s", path);
     pthread_mutex_init(&s->mu, NULL);
+    pthread_mutex_init(&s->slot_mu, NULL);
+    s->slot = -1;
+    s->accept_loss = opt->flags & TIDE_OPEN_ACCEPT_LOSS && !(opt->flags & TIDE_OPEN_READ_ONLY);
     orphans_init(&s->orphans);
     s->notices = (struct buf)BUF_INIT(65536);
     s->pool = pool_new(env);

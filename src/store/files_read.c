@@ -54,8 +54,10 @@ enum tide_code files_head(struct store *store, struct str id, struct head *ret, 
         ret->unverified = l->unverified;
         code = add_holder(s, l, ret, err);
     }
-    if (!code && l->damage.code)
+    if (!code && l->damage.code) {
         ret->last_seq = l->h.last_seq + 1; /* the damaged one: reading up to it says what is wrong */
+        ret->damaged = true;
+    }
     pthread_mutex_unlock(&s->mu);
     return code;
 }
@@ -283,8 +285,7 @@ static void keep_proof(struct files_store *s, const struct head *h)
     struct files_log *l;
 
     pthread_mutex_lock(&s->mu);
-    if (!same_log(s, h, &l, &ignored) && !l->busy && !l->torn && !l->lost[0] && !l->damage.code &&
-        l->proved_seq >= l->h.last_seq) {
+    if (!same_log(s, h, &l, &ignored) && !l->busy && !l->torn && !l->damage.code && l->proved_seq >= l->h.last_seq) {
         l->clean_end = l->end;
         cache_save_head(s, l, cache_summary(s, l, &a));
     }

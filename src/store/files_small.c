@@ -63,21 +63,37 @@ void files_fresh(struct files_store *s, const char *path, char out[FILES_PATH])
     snprintf(out, FILES_PATH, "%.*s.tmp-%016" PRIx64, FILES_PATH - 32, path, n);
 }
 
-enum tide_code files_put(struct files_store *s, const char *folder, const char *name, struct str bytes, bool durable,
-                         struct tide_err *err)
+/* A file that is written whole. */
+struct putting {
+    const char *folder, *name;
+    struct str bytes;
+    bool durable;
+};
+
+static enum tide_code put_once(struct files_store *s, void *arg, bool again, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
+    const struct putting *p = arg;
     char dir[FILES_PATH], path[FILES_PATH], fresh[FILES_PATH];
     enum tide_code code;
 
-    files_path(s, dir, folder, "", "");
-    files_path(s, path, folder, name, "");
+    (void)again;
+    files_path(s, dir, p->folder, "", "");
+    files_path(s, path, p->folder, p->name, "");
     files_fresh(s, path, fresh);
-    code = write_new(s, fresh, bytes, durable, err);
+    code = write_new(s, fresh, p->bytes, p->durable, err);
     code = code ? code : ops->rename(s->base.env, fresh, path, err);
     if (code)
         (void)!ops->unlink(s->base.env, fresh, NULL);
-    return !code && durable ? ops->sync_dir(s->base.env, dir, err) : code;
+    return !code && p->durable ? ops->sync_dir(s->base.env, dir, err) : code;
+}
+
+enum tide_code files_put(struct files_store *s, const char *folder, const char *name, struct str bytes, bool durable,
+                         struct tide_err *err)
+{
+    struct putting p = {folder, name, bytes, durable};
+
+    return durable ? word_guard(s, put_once, &p, err) : put_once(s, &p, false, err);
 }
 
 static void put_changed(struct files_store *s, const char *id, const char *suffix, struct str bytes)
@@ -102,8 +118,7 @@ void files_put_cards(struct files_store *s, const char *id, struct str card, str
 void files_changed(struct files_store *s)
 {
     s->change++; /* from a random one on: two processes hardly ever write the same */
-    if (s->changes)
-        (void)!s->base.env->ops->pwrite(s->changes, &s->change, sizeof s->change, 0, NULL);
+    word_changed(s, s->change);
 }
 
 void files_notice(struct files_store *s, const char *fmt, ...)

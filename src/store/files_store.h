@@ -3,11 +3,14 @@
  * Sessions as plain files. The log of a session (sessions/<id>.messages.jsonl) is the truth; everything else is computed from
  * it or says who is at work.
  *
- *   sessions/  <id>.messages.jsonl  <id>.json  <id>.tokens.json  <id>.torn-<n>      what people read
+ *   sessions/  <id>.messages.jsonl  <id>.mark  <id>.json  <id>.tokens.json  <id>.torn-<n>
  *   live/      <id>.json    lease and wake of sessions that are held or stay live   all that recovery looks at
  *   boots/     <boot>.json  processes that hold leases, with a heartbeat
  *   cache/     <id>.head <id>/…   where the log ends, offsets, states: may be deleted
  *   store.json, lock, changes
+ *
+ * sessions/<id>.mark says up to which event the log was acknowledged: it is written after the sync of the log, so it is never ahead
+ * of the disk, and whoever reads holds the log against it (files_mark.c).
  *
  *   files_open.c    the directory, opening, the table of calls    files_commit.c  a group of batches, to disk
  *   files_log.c     one log: its file, looking at it, mending     files_plan.c    what each session gets of a group
@@ -17,9 +20,10 @@
  *   files_lease.c   leases, boots, heartbeats                     files_list.c    lists, the live ones
  *   files_small.c   small files, whole or not at all              files_check.c   looking after it
  *   files_foreign.c sessions that others wrote                    files_sync.c    syncs of many files at once
+ *   files_mark.c    acknowledged ends                             files_word.c    syncs that failed, in all processes
  *
- * Who writes a log holds its lock for one commit, no longer. Bytes behind what is known are taken for events only after a
- * sync, by whoever finds them: so nobody acts on what a power cut could take back.
+ * Who writes a log holds its lock for one commit, no longer. Bytes behind the acknowledged end are taken for events only when they
+ * were written again and synced by whoever finds them: so nobody acts on what a power cut could take back.
  */
 #ifndef STORE_FILES_STORE_H
 #define STORE_FILES_STORE_H
@@ -31,12 +35,12 @@
 #include "store/files_line.h"
 #include "store/verdict.h"
 
-#define FILES_VERSION 1
+#define FILES_VERSION 2
 #define FILES_PATH 1200
 #define BLOCK_EVENTS 256                 /* events between two offsets of the index */
 #define ALLOCATE_STEP ((int64_t)1 << 20) /* space that is reserved at a time behind a log that is being written */
 #define LOCK_MS 30000                    /* that a lock of another process is waited for */
-#define LOGS_MAX 256                     /* logs that are kept open */
+#define LOGS_MAX 192                     /* logs that are kept open, each with its mark */
 #define PIECE_BYTES ((size_t)1 << 20)
 #define TAKEN_BACK                                                                                                     \
     "{}\n" /* stands where a unit stood whose sync failed, until that is on disk: no event, so it is torn */
@@ -56,6 +60,14 @@ struct files_lease {
     int64_t epoch, wake_ms;
 };
 
+/* Up to where a log was acknowledged: what stands in sessions/<id>.mark. */
+struct files_mark {
+    enum { MARK_NONE, MARK_OK, MARK_BAD } state;
+    int64_t seq;
+    unsigned char digest[DIGEST_SIZE]; /* of that event */
+    bool here; /* written since this kernel booted: the page cache has all that was acknowledged */
+};
+
 /* One session's log, as far as it is known. */
 struct files_log {
     char id[TIDE_ID_SIZE];
@@ -63,10 +75,17 @@ struct files_log {
     int64_t opened;        /* which opening that is: addresses and inodes are used again */
     uint64_t dev, ino;
     bool exists, hidden;
-    bool unverified; /* some lines are somebody else's */
-    bool busy;       /* a commit of ours is at it: what is known stays until that is over */
-    bool suspect;    /* a sync failed: what stands behind `end` must go before anything else is written */
-    bool torn;       /* something that is no whole unit stands behind `end` */
+    bool unverified;            /* some lines are somebody else's */
+    bool busy;                  /* a commit of ours is at it: what is known stays until that is over */
+    bool suspect;               /* a sync failed: what stands behind `end` must go before anything else is written */
+    bool torn;                  /* something that is no whole unit stands behind `end` */
+    struct env_file *mark_file; /* NULL: closed, or there is none */
+    struct files_mark mark;
+    bool mark_reserved;
+    bool judged;       /* the log was held against it */
+    bool mark_wrong;   /* it speaks of another event than the log has there */
+    int64_t acked;     /* up to this event it was acknowledged, as far as anything says so … */
+    int64_t acked_end; /* … and where its unit ends; of those that were read */
     struct head h;
     int64_t end;        /* of the last whole unit: where the next one goes */
     int64_t last_unit;  /* where the unit that was read last begins */
@@ -74,15 +93,14 @@ struct files_log {
     int64_t line_epoch; /* of that line; h.epoch is that of the latest lease */
     int64_t looked;     /* size of the file when it was read to its end */
     int64_t state_seq;  /* of the newest state in the cache; 0: not known */
-    int64_t clean_end;  /* it was given back at this length: what is missing of that is lost */
+    int64_t clean_end;  /* it was given back at this length */
+    int64_t head_seq;   /* that what was kept of it in the cache knows of, whether it fits or not; 0: nothing is */
     int64_t proved_seq; /* up to this event all are what was written: by whoever gave it back, or read since … */
     int64_t mtime_ns;   /* … and the file has not been touched by others since it had this time, … */
     int64_t kept_ns;    /* … which is kept in the cache; 0: none is */
     bool fits;          /* what was kept of it in the cache fits: nothing is missing */
-    int64_t card_seq;   /* else: that its snapshot knows of; 0: it has none */
     int64_t chain_seq;  /* of lines without digests: the event up to which a reader has computed them, … */
     unsigned char chain[DIGEST_SIZE]; /* … and its digest */
-    char lost[240];                   /* what is missing at its end, for people; "": nothing */
     int64_t allocated;
     struct files_block *blocks; /* of the index, from first_block on without a gap; the last may be begun */
     size_t n_blocks, cap_blocks;
@@ -107,6 +125,11 @@ struct files_store {
     struct map logs;    /* id -> struct files_log * */
     int64_t clock;      /* counts uses */
     int64_t change;     /* what `changes` got last */
+    pthread_mutex_t slot_mu;
+    int slot;         /* of this process in `changes`; -1: none */
+    bool adopting;    /* an older version's, or a clone: logs without marks are taken as they stand */
+    bool older;       /* an older version's */
+    bool accept_loss; /* what was acknowledged and is missing is given up */
     struct orphans orphans;
     struct files_pool *pool;
     struct buf notices;   /* lines, one each */
@@ -168,8 +191,9 @@ enum tide_code log_block(struct files_store *s, struct files_log *l, int64_t num
 
 /* ---- files_units.c */
 
-/* From l->end to `size`, which is on disk. */
-enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err) MUST_CHECK;
+/* From l->end to `size`, not beyond the event `limit`. */
+enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t size, int64_t limit,
+                           struct tide_err *err) MUST_CHECK;
 void log_note_line(struct files_log *l, int64_t seq, int64_t offset, struct str kind); /* into the index */
 void log_unnote(struct files_log *l, int64_t seq);                                     /* from this one on */
 
@@ -202,6 +226,47 @@ enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct 
 
 /* The seq that a snapshot of ours says that its session has; 0: there is none. */
 int64_t card_last_seq(struct files_store *s, const char *id);
+
+/* ---- files_mark.c */
+
+/* What the mark says now. Only what cannot be read is an error. */
+enum tide_code mark_look(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* That the session was acknowledged up to its last event: into its file, not synced. */
+enum tide_code mark_put(struct files_store *s, struct env_file *file, const char *id, const struct head *h,
+                        struct tide_err *err) MUST_CHECK;
+/* Of a log that has none, or a wrong one: on disk on return. With the lock of the log. */
+enum tide_code mark_make(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* Writing it will not fail for lack of room. */
+enum tide_code mark_reserve(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* The log is on disk as far as it is known. With its lock. */
+void mark_write(struct files_store *s, struct files_log *l);
+/* It lacks what was acknowledged: refused. */
+enum tide_code mark_lost(struct files_log *l, struct tide_err *err);
+/* Whether the log, which was read as far as it is there, has what was acknowledged. */
+enum tide_code mark_judge(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* The unit that ends at this event is the one that the mark speaks of, or another. */
+bool mark_fits(const struct files_log *l, int64_t first, int64_t last, const unsigned char digest[DIGEST_SIZE]);
+/* Logs without marks get some, where nothing else says where they end. When the store is opened for writing, once. */
+enum tide_code marks_adopt(struct files_store *s, struct tide_err *err) MUST_CHECK;
+
+/* ---- files_word.c */
+#define WORD_TRIES 16
+struct word_at {
+    uint64_t failures;
+    uint64_t again; /* how often the write was done again */
+};
+/* A write begins, which a sync follows; then the sync has ended; then: has no sync failed since the beginning? */
+enum tide_code word_begin(struct files_store *s, struct word_at *ret, struct tide_err *err) MUST_CHECK;
+void word_end(struct files_store *s, bool failed);
+bool word_holds(struct files_store *s, struct word_at *at);
+/* Else the write is done again, and its sync: that begins here. */
+enum tide_code word_again(struct files_store *s, const struct word_at *at, struct tide_err *err) MUST_CHECK;
+/* Writes and syncs, as often as that takes. */
+typedef enum tide_code files_write_fn(struct files_store *s, void *arg, bool again, struct tide_err *err);
+enum tide_code word_guard(struct files_store *s, files_write_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
+void word_changed(struct files_store *s, int64_t change);
+int64_t word_change(struct files_store *s);
+void word_leave(struct files_store *s);
 
 /* ---- files_lease.c */
 enum tide_code lease_read(struct files_store *s, const char *id, struct files_lease *ret, struct tide_err *err)

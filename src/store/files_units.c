@@ -279,6 +279,9 @@ static void take_unit(struct files_log *l, const struct unit *u)
     l->last_unit = u->from;
     l->last_line = u->last_line;
     l->unverified |= u->foreign;
+    l->mark_wrong |= !mark_fits(l, u->first, u->last, u->digest);
+    if (u->last <= l->acked)
+        l->acked_end = u->to;
 }
 
 static enum tide_code damaged(struct files_log *l, int64_t seq, struct tide_err *err)
@@ -365,43 +368,62 @@ static void unread(struct files_log *l, const struct files_log *before)
     log_unnote(l, l->h.last_seq + 1);
 }
 
-enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)
+/* What is missing or not right there: of what was acknowledged it is damage, else what a cut left. */
+static bool was_acked(const struct files_log *l)
+{
+    return l->h.last_seq < l->acked;
+}
+
+static enum tide_code lost_end(struct files_log *l, struct tide_err *err)
+{
+    l->torn = true;
+    return mark_lost(l, err);
+}
+
+enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t size, int64_t limit,
+                           struct tide_err *err)
 {
     struct reading r = {.s = s, .l = l, .arena = ARENA_INIT};
     const struct files_log known = *l;
     struct head before;
     struct unit u, last = {0};
     enum tide_code code = TIDE_OK;
+    bool ended; /* before the limit, by something that is no whole unit */
 
     r.w = (struct line_walk){.s = s, .file = l->file, .next = l->end, .limit = size};
     err->code = TIDE_OK;
     if (!l->end && size)
         take_first(&r, err);
     before = l->h;
-    while (!err->code && l->end < size && read_unit(&r, l->h.last_seq + 1, &u, err)) {
+    while (!err->code && l->end < size && l->h.last_seq < limit && read_unit(&r, l->h.last_seq + 1, &u, err)) {
         before = l->h;
         last = u;
         take_unit(l, &u);
     }
     log_unnote(l, l->h.last_seq + 1);
-    if (!err->code && l->end < size && !l->hidden && (l->unverified || !l->end))
+    ended = l->end < size && l->h.last_seq < limit;
+    if (!err->code && ended && !l->hidden && (l->unverified || !l->end))
         code = unreadable(&r, err);
-    else if (!err->code && l->end < size && has_later(&r, &u, err))
+    else if (!err->code && ended && has_later(&r, &u, err))
         code = damaged(l, l->h.last_seq + 1, err);
+    else if (!err->code && ended && was_acked(l))
+        code = lost_end(l, err);
     else if (!err->code && last.to && !prove_unit(&r, &last, before.digest, err) && !err->code) {
         bool fits = fits_name(&r, err);
 
         drop_unit(l, &last, &before);
         if (!fits)
             code = misnamed(l, err);
-        else if (l->card_seq > l->h.last_seq) /* it was whole once: its snapshot came after it */
-            code = damaged(l, l->h.last_seq + 1, err);
+        else if (was_acked(l))
+            code = lost_end(l, err);
     }
+    if (!code && !err->code && l->mark_wrong && !s->accept_loss)
+        code = damaged(l, l->mark.seq, err);
     if (!code && err->code) {
         code = err->code;
         unread(l, &known);
     }
-    l->torn = l->end < size;
+    l->torn = l->end < size && l->h.last_seq < limit;
     walk_done(&r.w);
     arena_done(&r.arena);
     return code;

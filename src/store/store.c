@@ -146,6 +146,8 @@ enum tide_code store_head(struct store *store, struct str id, struct head *ret_h
 enum tide_code store_read(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
                           void *arg, struct tide_err *err)
 {
+    if (head->damaged && from > head->last_seq) /* what stands there cannot be told: that is not nothing */
+        from = head->last_seq;
     from = from < head->first_seq ? head->first_seq : from;
     to = to == 0 || to > head->last_seq ? head->last_seq : to;
     return from > to ? TIDE_OK : store->ops->read(store, head, from, to, fn, arg, err);

@@ -36,6 +36,7 @@ struct head {
     char parent_id[TIDE_ID_SIZE];  /* empty unless a fork */
     int64_t parent_sid, parent_seq;
     bool unverified;   /* lines of another program are in it, without digests */
+    bool damaged;      /* it cannot be read to its end: reading last_seq says why */
     bool held;         /* by a lease, whoever's */
     bool holder_alive; /* the holder lives, or may live elsewhere and its lease has not expired */
     char holder[160];  /* who, in words */

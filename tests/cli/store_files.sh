@@ -88,8 +88,8 @@ check_is 'append' '2 3 4' "$(sed 's/[^0-9]//g' acks | paste -sd ' ')"
 check_status 'a question' 7 tidemark exec --session ask -- tidemark wait which --kind input --question 'which one?'
 check_is 'files are for the owner alone' 600 "$(find d -type f -exec stat -c %a {} + | sort -u)"
 check_is 'directories too' 700 "$(find d -type d -exec stat -c %a {} + | sort -u)"
-check_is 'three files a session' "one.json one.messages.jsonl one.tokens.json" "$(cd $logs && echo one.*)"
-check_is 'nothing else among the sessions' '' "$(find $logs -mindepth 1 ! -name '*.json' ! -name '*.messages.jsonl')"
+check_is 'four files a session' "one.json one.mark one.messages.jsonl one.tokens.json" "$(cd $logs && echo one.*)"
+check_is 'nothing else among the sessions' '' "$(find $logs -mindepth 1 ! -name '*.json' ! -name '*.messages.jsonl' ! -name '*.mark')"
 check_is 'only what waits is live' ask.json "$(ls d/live)"
 check_is 'nobody is left' '' "$(ls d/boots)"
 check_is 'check' ok "$(tidemark store check)"
@@ -97,7 +97,7 @@ check_is 'compact has nothing to do' 'nothing to do: this store has no write-ahe
 check_is 'info' '5|0' "$(tidemark store info --json | json '$.sessions')|$(tidemark store info --json | json '$.torn_tails')"
 tidemark doctor >doctor.out
 check_is 'doctor: all is well' '0 0' "$? $(grep -vc '^ok' doctor.out)"
-check 'doctor: says what there is' grep -q '^ok  *figures  *version 1, 5 sessions, ' doctor.out
+check 'doctor: says what there is' grep -q '^ok  *figures  *version 2, 5 sessions, ' doctor.out
 check 'doctor: nothing of SQLite' eval '! grep -q "SQLite\|write-ahead\|reserve" doctor.out'
 chmod 755 $logs
 check 'doctor: open to others' eval "tidemark doctor | holds \"chmod 700 'd/sessions'\""
@@ -135,7 +135,7 @@ if has git; then
     { tidemark sessions list; tidemark store check; tidemark doctor; tidemark recover; tidemark store compact; } >/dev/null
     check_is 'reading and looking after it changes nothing' '' "$(git status --porcelain)"
     tidemark log append one --kind note.made >/dev/null
-    check_is 'an append changes one session' 'sessions/one.json sessions/one.messages.jsonl' "$(git status --porcelain | awk '{print $2}' | paste -sd ' ')"
+    check_is 'an append changes one session' 'sessions/one.json sessions/one.mark sessions/one.messages.jsonl' "$(git status --porcelain | awk '{print $2}' | paste -sd ' ')"
     check_is 'its log by one line' '1 0' "$(git diff --numstat sessions/one.messages.jsonl | awk '{print $1, $2}')"
     git add -A && git commit -qm second
     check_is 'and then nothing' '' "$(git status --porcelain)"
@@ -257,7 +257,10 @@ torn() {
 }
 rm -rf d
 tidemark sessions new --id one >/dev/null
-for i in 2 3 4; do tidemark log append one --kind note.made --data "{\"i\":$i}" >/dev/null; done
+for i in 2 3 4; do
+    tidemark log append one --kind note.made --data "{\"i\":$i}" >/dev/null
+    cp $logs/one.mark "mark$i"
+done
 for i in 5 6 7; do echo "{\"kind\":\"note.made\",\"i\":$i}"; done | tidemark log append one - >/dev/null
 rm -rf kept d/cache
 cp -a d kept
@@ -269,13 +272,16 @@ head -c 9000 /dev/zero >>$logs/one.messages.jsonl
 torn 'zeros' 7
 fresh
 head -n 5 kept/sessions/one.messages.jsonl >$logs/one.messages.jsonl
+cp mark4 $logs/one.mark
 torn 'half a batch' 4
 fresh
 head -n 3 kept/sessions/one.messages.jsonl >$logs/one.messages.jsonl
 sed -n 4p kept/sessions/one.messages.jsonl | tr -d '\n' >>$logs/one.messages.jsonl
+cp mark3 $logs/one.mark
 torn 'no newline' 3
 fresh
 { head -n 4 kept/sessions/one.messages.jsonl; sed -n '5,7p' kept/sessions/one.messages.jsonl | head -c 200; head -c 512 /dev/zero; } >$logs/one.messages.jsonl
+cp mark4 $logs/one.mark
 torn 'sectors missing in the last batch' 4
 { head -c 99 /dev/zero; } >>$logs/one.messages.jsonl
 tidemark log append one --kind note.made >/dev/null 2>&1
@@ -350,37 +356,67 @@ check 'a long session has a folder among the caches' test -d d/cache/long
 tidemark sessions delete long >/dev/null
 check_is 'which goes with it' '' "$(ls d/cache)"
 
-# ---- events that are gone from the end: what the card knows of is missed, wherever the log came from ----
+# ---- events that are gone from the end: what was acknowledged is missed, wherever the log came from ----
 fresh
 cp -r d older
 for i in 8 9; do tidemark log append one --kind note.made >/dev/null; done
 cp $logs/one.messages.jsonl whole
 head -n 8 whole >shorter
 mv shorter $logs/one.messages.jsonl
+gone="session 'one' ends at event 8, but event 9 was acknowledged: put sessions/one.messages.jsonl back"
 tidemark store check >out 2>err
-check_is 'a last event that is gone: check names it' '5 1' "$? $(grep -c '^one: its log ends at event 8, sessions/one.json knows of 9' out)"
-check_is 'the log is what counts' '8 8' "$(tidemark log show one | wc -l) $(tidemark sessions show one --json | json '$.last_seq')"
-check_is 'the next one who writes is told' '{"seq":9} 1' "$(tidemark log append one --kind note.made 2>err) $(grep -c '^tidemark: session one: its log ends at event 8' err)"
-check_is 'once' '' "$(tidemark log append one --kind note.made 2>&1 >/dev/null)"
+check_is 'a last event that is gone: check names it' '5 1' "$? $(grep -c "^one: $gone" out)"
+check_is 'whoever reads is told' '5 1' "$(tidemark log show one >out 2>err; echo $?) $(grep -c "$gone" err)"
+refuses 'also who reads behind it' 5 "$gone" log show one --from 9
+refuses 'far behind it' 5 "$gone" log show one --from 700
+check_is 'whoever verifies' '5 1' "$(tidemark sessions verify one >out 2>err; echo $?) $(grep -c "$gone" err)"
+refuses 'whoever would write' 5 "$gone" log append one --kind note.made
+refuses 'whoever would resume' 5 "$gone" sessions resume one
+check_is 'what is there can be read' 8 "$(tidemark log show one --to 8 | wc -l)"
 : >$logs/one.messages.jsonl
-refuses 'all of them gone' 5 "the log of session 'one' is empty" log append one --kind note.made
+refuses 'all of them gone' 5 "ends at event 0, but event 9 was acknowledged" log append one --kind note.made
 cp whole $logs/one.messages.jsonl
-check_is 'put back, it goes on' '{"seq":10}' "$(tidemark log append one --kind note.made 2>/dev/null)"
+check_is 'put back, it goes on' '{"seq":10}' "$(tidemark log append one --kind note.made 2>&1)"
+cp -r d longer
+sed -i '$s/"digest":"./"digest":"x/' $logs/one.messages.jsonl
+refuses 'one letter of the last event' 5 "ends at event 9, behind which it is damaged, but event 10 was acknowledged" log show one --from 10
+tidemark store check --accept-loss >out 2>err
+check_is 'it can be given up' '1' "$(grep -c 'session one: goes on without the events 10 to 10, which are lost' err)"
+check_is 'what is left of it is kept aside by the next write' '{"seq":10} 1' "$(tidemark log append one --kind note.made 2>err) $(grep -c 'sessions/one.torn-1' err)"
+check_is 'and all is well' ok "$(tidemark store check)"
+rm -rf d
+mv longer d
+
+# ---- the mark: damaged, it is refused; missing, only where something else says how far the log goes ----
+cp -r d marked
+printf X | dd of=$logs/one.mark bs=1 seek=30 conv=notrunc 2>/dev/null
+refuses 'a damaged mark: nobody reads' 5 'sessions/one.mark, which says how much of its log was acknowledged, is damaged' log show one --from 11
+refuses 'nor writes' 5 'is damaged' log append one --kind note.made
+check_is 'the list has it' damaged "$(tidemark sessions list --json | json '$.sessions[0].status')"
+tidemark store check --accept-loss >out 2>err
+check_is 'it can be made anew' '1 ok' "$(grep -c 'session one: its log is taken as it stands, up to event 10' err) $(tidemark store check)"
+rm $logs/one.mark
+check_is 'a missing one: given back at its last event' '10 ok' "$(tidemark log show one | wc -l) $(tidemark store check)"
+check_is 'the next write makes it, and says so once' '1 0' "$(tidemark log append one --kind note.made 2>&1 | grep -c 'session one had no mark') $(tidemark log append one --kind note.made 2>&1 | grep -c 'had no mark')"
+rm $logs/one.mark
+sed -i '$d' $logs/one.messages.jsonl
+refuses 'missing, and its log was cut' 5 'sessions/one.mark, which says how much of its log was acknowledged, is missing' log show one --from 12
+rm -rf d
+mv marked d
 sed -i 's/"last_seq": *[0-9]*/"last_seq":999/' $logs/one.json
 rm -rf d/cache
 check_is 'a snapshot from the future is not believed' '10 10' "$(tidemark log show one | wc -l) $(tidemark sessions show one --json | json '$.last_seq')"
 check_is 'and made anew' '{"seq":11} 11' "$(tidemark log append one --kind note.made 2>/dev/null) $(json '$.last_seq' <$logs/one.json)"
 cp older/sessions/* $logs
-check_is 'an older log with its card is what it is' '{"seq":8}' "$(tidemark log append one --kind note.made)"
+check_is 'an older log with its mark is what it is' '{"seq":8}' "$(tidemark log append one --kind note.made)"
 rm -rf d/cache
 sed -i '8s/"kind"/"kinD"/' $logs/one.messages.jsonl
-refuses 'a last event that was changed' 5 'event 8 is damaged' log append one --kind note.made
+refuses 'a last event that was changed' 5 'event 8 was acknowledged' log append one --kind note.made
 sed -i '8s/"kinD"/"kind"/' $logs/one.messages.jsonl
 truncate -s -5 $logs/one.messages.jsonl
-check_is 'a cut tail is mended' '{"seq":8}' "$(tidemark log append one --kind note.made 2>err)"
-check 'and what it took is said' grep -q 'sessions/one.json knows events up to 8: those are lost' err
+refuses 'a cut that took what was acknowledged' 5 'event 8 was acknowledged' log append one --kind note.made
 
-# ---- the same when who wrote the card was killed: what was kept of the log before is no proof that nothing is missing ----
+# ---- the same when who wrote it was killed: what was kept of the log before is no proof that nothing is missing ----
 rm -rf d
 tidemark sessions new --id one >/dev/null
 before=$(stat -c %s $logs/one.messages.jsonl)
@@ -395,7 +431,7 @@ wait $writer 2>/dev/null
 exec 6>&-
 truncate -s "$before" $logs/one.messages.jsonl
 tidemark store check >out 2>err
-check_is 'an end that is gone behind a kill is named' '5 1' "$? $(grep -c '^one: its log ends at event 1, sessions/one.json knows of 2' out)"
+check_is 'an end that is gone behind a kill is named' '5 1' "$? $(grep -c "^one: session 'one' ends at event 1, but event 2 was acknowledged" out)"
 
 # ---- a fork without its parent hides no other ----
 rm -rf d
@@ -483,7 +519,7 @@ check_is 'check names what is not a file' '5 1' "$? $(grep -c '^folder: ' out)"
 rmdir $logs/folder
 check_is 'a file beside the logs does no harm' ok "$(tidemark store check)"
 check_is 'and stays' 'my notes' "$(cat $logs/notes.txt)"
-sed -i 's/"version":1/"version":9/' d/store.json
+sed -i 's/"version":2/"version":9/' d/store.json
 refuses 'a newer store' 5 'version 9' sessions list
 refuses 'a newer store, to write' 5 'use a newer tidemark' log append one --kind note.made
 check 'doctor: a newer store' eval "tidemark doctor | grep -q '^fail .*use a newer tidemark'"

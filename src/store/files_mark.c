@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sessions/<id>.mark: up to which event the log of a session was acknowledged. One line, less than a sector:
+ *
+ *   acknowledged 00000000000000000042 <digest of that event> <boot of the kernel> <check>
+ *
+ * It is made and synced together with the log, then written in its place after every sync of the log, before anyone is told, and
+ * not synced: a kill leaves it as it is, a power cut may leave an older one, and none is ever ahead of the disk. So:
+ *
+ *   - a log that ends before its mark, or has another event there, has lost what was acknowledged: it is refused;
+ *   - what stands behind a mark of this boot was acknowledged to nobody: it is a write under way, or what was left of one. Who gets
+ *     the lock of the log writes it again and syncs it, then it counts; who does not, does not see it;
+ *   - behind a mark of an earlier boot there may be more that was acknowledged: all that is whole counts;
+ *   - a mark that does not prove itself is refused. One that is missing is taken for what it was when something else says that the
+ *     log was given back at its last event (the snapshot beside it, the cache), or when nothing here knows the session: it came
+ *     from elsewhere. A clone and a store of an older version get theirs when they are first opened for writing.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "store/files_store.h"
+
+#define LINE_HEAD ((size_t)13 + 20 + 1 + 2 * DIGEST_SIZE + 1 + 39 + 1)
+#define CHECK_BYTES 16
+#define LINE_LEN (LINE_HEAD + 2 * CHECK_BYTES + 1)
+#define LOOKS 20 /* at one that cannot be read, a millisecond apart: somebody may be writing it */
+
+static void mark_path(const struct files_store *s, const char *id, char out[FILES_PATH])
+{
+    files_path(s, out, "sessions", id, ".mark");
+}
+
+static void line_of(const struct files_store *s, const char *id, int64_t seq, const unsigned char digest[DIGEST_SIZE],
+                    const char *boot, char out[LINE_LEN + 1])
+{
+    char hex[2 * DIGEST_SIZE + 1];
+    unsigned char check[DIGEST_SIZE];
+    struct digest_state d;
+
+    hex_encode(hex, digest, DIGEST_SIZE);
+    snprintf(out, LINE_LEN + 1, "acknowledged %020" PRId64 " %s %-39.39s ", seq, hex, boot);
+    digest_begin(&d, &s->base.key);
+    digest_add_str(&d, STR("tidemark files mark"));
+    digest_add_str(&d, str_from(id));
+    digest_add_str(&d, (struct str){out, LINE_HEAD});
+    digest_end(&d, check);
+    hex_encode(out + LINE_HEAD, check, CHECK_BYTES);
+    out[LINE_LEN - 1] = '\n';
+    out[LINE_LEN] = 0;
+}
+
+static bool read_line(const struct files_store *s, const char *id, const char line[LINE_LEN], struct files_mark *ret)
+{
+    char again[LINE_LEN + 1], boot[40];
+    const char *at = line + 13 + 20 + 1;
+    size_t len = 39;
+
+    *ret = (struct files_mark){.state = MARK_BAD};
+    if (!str_to_int64((struct str){line + 13, 20}, &ret->seq) ||
+        !hex_decode(ret->digest, DIGEST_SIZE, (struct str){at, (size_t)2 * DIGEST_SIZE}))
+        return false;
+    memcpy(boot, at + 2 * DIGEST_SIZE + 1, 39);
+    while (len > 0 && boot[len - 1] == ' ')
+        len--;
+    boot[len] = 0;
+    line_of(s, id, ret->seq, ret->digest, boot, again);
+    if (memcmp(line, again, LINE_LEN) != 0)
+        return false;
+    ret->state = MARK_OK;
+    ret->here = strcmp(boot, s->self.kernel_boot) == 0;
+    return true;
+}
+
+static enum tide_code open_mark(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct env_stat st;
+    char path[FILES_PATH];
+    enum tide_code code;
+
+    if (l->mark_file && (ops->fstat(l->mark_file, &st, NULL) || !st.links))
+        ops->close(TAKE(l->mark_file)); /* another took its place, or none */
+    if (l->mark_file)
+        return TIDE_OK;
+    l->mark_reserved = false;
+    mark_path(s, l->id, path);
+    code = ops->open(s->base.env, path, s->base.read_only ? ENV_READ : ENV_WRITE, &l->mark_file, err);
+    return code;
+}
+
+enum tide_code mark_look(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    char line[LINE_LEN + 1];
+    enum tide_code code = open_mark(s, l, err);
+    size_t got = 0;
+
+    l->mark = (struct files_mark){.state = MARK_NONE};
+    if (code == TIDE_NOT_FOUND)
+        return TIDE_OK;
+    for (int i = 0; !code && i < LOOKS && l->mark.state != MARK_OK; i++) {
+        if (i > 0)
+            ops->sleep_ms(s->base.env, 1);
+        code = ops->pread(l->mark_file, line, LINE_LEN + 1, 0, &got, err);
+        l->mark.state = MARK_BAD;
+        if (!code && got == LINE_LEN)
+            (void)read_line(s, l->id, line, &l->mark);
+    }
+    if (l->mark.state == MARK_OK && l->mark.seq > l->acked && !s->accept_loss)
+        l->acked = l->mark.seq;
+    return code;
+}
+
+/* ---- writing ---- */
+
+enum tide_code mark_put(struct files_store *s, struct env_file *file, const char *id, const struct head *h,
+                        struct tide_err *err)
+{
+    char line[LINE_LEN + 1];
+
+    line_of(s, id, h->last_seq, h->digest, s->self.kernel_boot, line);
+    return s->base.env->ops->pwrite(file, line, LINE_LEN, 0, err);
+}
+
+static enum tide_code make_synced(struct files_store *s, void *arg, bool again, struct tide_err *err)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct files_log *l = arg;
+    char path[FILES_PATH];
+    enum tide_code code = TIDE_OK;
+
+    (void)again;
+    mark_path(s, l->id, path);
+    if (!l->mark_file)
+        code = ops->open(s->base.env, path, ENV_WRITE | ENV_CREATE, &l->mark_file, err);
+    code = code ? code : mark_put(s, l->mark_file, l->id, &l->h, err);
+    code = code ? code : ops->truncate(l->mark_file, LINE_LEN, err);
+    return code ? code : ops->sync(l->mark_file, err);
+}
+
+static void note_written(struct files_log *l)
+{
+    l->mark = (struct files_mark){.state = MARK_OK, .seq = l->h.last_seq, .here = true};
+    memcpy(l->mark.digest, l->h.digest, DIGEST_SIZE);
+    l->acked = l->h.last_seq;
+    l->acked_end = l->end;
+}
+
+enum tide_code mark_make(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    char dir[FILES_PATH];
+    enum tide_code code = word_guard(s, make_synced, l, err);
+
+    files_path(s, dir, "sessions", "", "");
+    code = code ? code : s->base.env->ops->sync_dir(s->base.env, dir, err);
+    if (code)
+        return tide_wrap(err, "mark where the log of session '%s' ends", l->id);
+    note_written(l);
+    return TIDE_OK;
+}
+
+/* A file system that writes elsewhere what is written in place must not run out of room in the middle of it. */
+enum tide_code mark_reserve(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    enum tide_code code = l->mark_reserved ? TIDE_OK : s->base.env->ops->allocate(l->mark_file, LINE_LEN, err);
+
+    l->mark_reserved |= !code;
+    return code;
+}
+
+void mark_write(struct files_store *s, struct files_log *l)
+{
+    if (l->mark.state == MARK_OK && l->mark_file && !mark_reserve(s, l, NULL) &&
+        !mark_put(s, l->mark_file, l->id, &l->h, NULL)) /* an old mark is a right mark */
+        note_written(l);
+}
+
+/* ---- judging ---- */
+
+bool mark_fits(const struct files_log *l, int64_t first, int64_t last, const unsigned char digest[DIGEST_SIZE])
+{
+    if (l->mark.state != MARK_OK || l->mark.seq < first || l->mark.seq > last)
+        return true; /* it speaks of another */
+    return l->mark.seq == last && memcmp(l->mark.digest, digest, DIGEST_SIZE) == 0;
+}
+
+#define WITHOUT "go on without what is lost by `tidemark store check --accept-loss`"
+
+/* Whether something else says that it was given back where it ends, or it came from elsewhere. */
+static bool is_clean_without(struct files_store *s, const struct files_log *l, const char **ret_why)
+{
+    int64_t card = card_last_seq(s, l->id), known = card > l->head_seq ? card : l->head_seq;
+    struct files_lease lease;
+    struct tide_err err;
+
+    *ret_why = "nothing else says that it was given back where it ends";
+    if (s->adopting || l->unverified || l->hidden)
+        return true;
+    if (lease_read(s, l->id, &lease, &err) || lease.boot[0]) {
+        *ret_why = "somebody was at work in it";
+        return false;
+    }
+    return known == l->h.last_seq || (!known && !lease.there);
+}
+
+enum tide_code mark_lost(struct files_log *l, struct tide_err *err)
+{
+    tide_fail(&l->damage, TIDE_CORRUPT,
+              "session '%s' ends at event %" PRId64 "%s, but event %" PRId64
+              " was acknowledged: put sessions/%s.messages.jsonl back, or " WITHOUT,
+              l->id, l->h.last_seq, l->torn ? ", behind which it is damaged" : "", l->acked, l->id);
+    return tide_err_copy(err, &l->damage);
+}
+
+static enum tide_code judge(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    const char *why;
+
+    if (l->h.last_seq < l->acked) {
+        struct tide_err lost;
+
+        return mark_lost(l, &lost);
+    }
+    if (l->mark.state == MARK_NONE && !log_is_empty(l) && !is_clean_without(s, l, &why))
+        return tide_fail(
+            err, TIDE_CORRUPT,
+            "session '%s': sessions/%s.mark, which says how much of its log was acknowledged, is missing, and "
+            "%s: put it back, or " WITHOUT,
+            l->id, l->id, why);
+    return TIDE_OK;
+}
+
+enum tide_code mark_judge(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    if (l->mark.state == MARK_BAD)
+        tide_fail(&l->damage, TIDE_CORRUPT,
+                  "session '%s': sessions/%s.mark, which says how much of its log was acknowledged, is damaged: put it "
+                  "back, or " WITHOUT,
+                  l->id, l->id);
+    else if (judge(s, l, &l->damage) == TIDE_OK)
+        return TIDE_OK;
+    return tide_err_copy(err, &l->damage);
+}
+
+/* ---- adopting ---- */
+
+struct adopting {
+    struct files_store *s;
+    int64_t n;
+    struct tide_err *err;
+};
+
+static enum tide_code adopt_one(void *arg, const char *id, bool hidden)
+{
+    struct adopting *a = arg;
+    struct files_store *s = a->s;
+    struct files_log *l = log_of(s, str_from(id));
+    enum tide_code code;
+
+    if (hidden || log_refresh(s, l, false, a->err) || !l->file || l->hidden || l->unverified || log_is_empty(l))
+        return TIDE_OK; /* whoever looks at it is told */
+    if (l->mark.state != MARK_NONE || card_last_seq(s, id) == l->h.last_seq)
+        return TIDE_OK;
+    if (s->base.env->ops->lock(l->file, 0, NULL))
+        return TIDE_OK; /* somebody is at work in it, and makes one */
+    code = mark_make(s, l, a->err);
+    s->base.env->ops->unlock(l->file);
+    a->n += !code;
+    return code;
+}
+
+enum tide_code marks_adopt(struct files_store *s, struct tide_err *err)
+{
+    struct adopting a = {.s = s, .err = err};
+    enum tide_code code;
+
+    pthread_mutex_lock(&s->mu);
+    code = files_each_log(s, adopt_one, &a, err);
+    if (!code && a.n)
+        files_notice(s, "'%s' %s: %" PRId64 " log%s without a mark of what was acknowledged %s taken as %s", s->dir,
+                     s->older ? "is of an older version" : "is a clone, or another program's", a.n, a.n == 1 ? "" : "s",
+                     a.n == 1 ? "is" : "are", a.n == 1 ? "it stands" : "they stand");
+    pthread_mutex_unlock(&s->mu);
+    return code;
+}
