@@ -53,6 +53,7 @@ enum tide_code files_erase(struct files_store *s, struct files_log *l, struct ti
 
     files_path(s, dir, "sessions", "", "");
     code = erase_cards(s, l, dir, err);
+    code = code ? code : mark_clear(s, l, err); /* without its log it would say that one is missing */
     log_name(name, l->id, l->hidden);
     files_path(s, path, "sessions", name, "");
     code = code ? code : ops->unlink(s->base.env, path, err);

@@ -43,12 +43,13 @@ static bool is_log(const char *name, enum env_kind kind, char ret[TIDE_ID_SIZE],
     return (kind == ENV_FILE || kind == ENV_LINK) && id_of(name, ret, ret_hidden);
 }
 
-/* A snapshot: its session may have no log. */
+/* A snapshot, or a mark: its session may have no log. */
 static bool card_of(const char *name, char ret[TIDE_ID_SIZE])
 {
     size_t len = strlen(name);
 
-    if (len <= 5 || strcmp(name + len - 5, ".json") != 0 || len - 5 >= TIDE_ID_SIZE)
+    if (len <= 5 || (strcmp(name + len - 5, ".json") != 0 && strcmp(name + len - 5, ".mark") != 0) ||
+        len - 5 >= TIDE_ID_SIZE)
         return false;
     memcpy(ret, name, len - 5);
     ret[len - 5] = 0;

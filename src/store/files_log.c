@@ -97,7 +97,8 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
     enum tide_code code = open_log(s, l, err);
 
     if (code == TIDE_NOT_FOUND) {
-        code = foreign_begin(s, l, &gone);
+        code = mark_without_log(s, l, &gone);
+        code = code ? code : foreign_begin(s, l, &gone);
         if (code != TIDE_CORRUPT)
             return code == TIDE_NOT_FOUND ? TIDE_OK : code ? tide_err_copy(err, &gone) : code; /* it does not exist */
         code = open_log(s, l, err); /* it may have been made meanwhile, its snapshot after it */

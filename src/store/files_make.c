@@ -224,12 +224,13 @@ static enum tide_code begin_log(struct files_store *s, struct making *m, struct 
     return code ? code : ops->open(s->base.env, m->fresh, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &m->file, err);
 }
 
-/* All of the log, and its mark. */
+/* All of the log, and a mark that says nothing yet: without its log it is nobody's. */
 static enum tide_code put_lines(struct files_store *s, struct making *m, struct tide_err *err)
 {
+    const struct head nothing = {.last_seq = 0};
     enum tide_code code = s->base.env->ops->pwrite(m->file, m->lines.ptr, m->lines.len, 0, err);
 
-    return code ? code : mark_put(s, m->mark, m->b->session, &m->h, err);
+    return code ? code : mark_put(s, m->mark, m->b->session, &nothing, err);
 }
 
 /* It is not made after all. */
@@ -280,8 +281,7 @@ static bool take_over(struct files_store *s, struct making *m)
     }
     l->file = TAKE(m->file);
     l->mark_file = TAKE(m->mark);
-    l->mark = (struct files_mark){.state = MARK_OK, .seq = m->h.last_seq, .here = true};
-    memcpy(l->mark.digest, m->h.digest, DIGEST_SIZE);
+    l->mark = (struct files_mark){.state = MARK_OK, .here = true};
     l->opened = ++s->clock;
     l->dev = st.dev;
     l->ino = st.ino;
@@ -291,9 +291,12 @@ static bool take_over(struct files_store *s, struct making *m)
     l->proved_seq = l->h.last_seq;
     l->mtime_ns = st.mtime_ns;
     l->last_line = m->last_line;
-    l->end = l->looked = l->acked_end = m->end;
-    l->acked = l->h.last_seq;
+    l->end = l->looked = m->end;
     l->judged = true;
+    if (!s->base.env->ops->lock(l->file, 0, NULL)) { /* else another has seen it, and marks it */
+        mark_write(s, l);
+        s->base.env->ops->unlock(l->file);
+    }
     return true;
 }
 

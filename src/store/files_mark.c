@@ -91,18 +91,21 @@ static enum tide_code open_mark(struct files_store *s, struct files_log *l, stru
 enum tide_code mark_look(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    char line[LINE_LEN + 1];
+    char line[LINE_LEN + 1], before[LINE_LEN + 1];
     enum tide_code code = open_mark(s, l, err);
+    bool moves = true; /* somebody is writing it */
     size_t got = 0;
 
     l->mark = (struct files_mark){.state = MARK_NONE};
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK;
-    for (int i = 0; !code && i < LOOKS && l->mark.state != MARK_OK; i++) {
+    for (int i = 0; !code && i < LOOKS && l->mark.state != MARK_OK && moves; i++) {
+        memcpy(before, line, i ? LINE_LEN : 0);
         if (i > 0)
             ops->sleep_ms(s->base.env, 1);
         code = ops->pread(l->mark_file, line, LINE_LEN + 1, 0, &got, err);
         l->mark.state = MARK_BAD;
+        moves = got == LINE_LEN && (!i || memcmp(before, line, LINE_LEN) != 0);
         if (!code && got == LINE_LEN)
             (void)read_line(s, l->id, line, &l->mark);
     }
@@ -122,22 +125,6 @@ enum tide_code mark_put(struct files_store *s, struct env_file *file, const char
     return s->base.env->ops->pwrite(file, line, LINE_LEN, 0, err);
 }
 
-static enum tide_code make_synced(struct files_store *s, void *arg, bool again, struct tide_err *err)
-{
-    const struct env_ops *ops = s->base.env->ops;
-    struct files_log *l = arg;
-    char path[FILES_PATH];
-    enum tide_code code = TIDE_OK;
-
-    (void)again;
-    mark_path(s, l->id, path);
-    if (!l->mark_file)
-        code = ops->open(s->base.env, path, ENV_WRITE | ENV_CREATE, &l->mark_file, err);
-    code = code ? code : mark_put(s, l->mark_file, l->id, &l->h, err);
-    code = code ? code : ops->truncate(l->mark_file, LINE_LEN, err);
-    return code ? code : ops->sync(l->mark_file, err);
-}
-
 static void note_written(struct files_log *l)
 {
     l->mark = (struct files_mark){.state = MARK_OK, .seq = l->h.last_seq, .here = true};
@@ -148,11 +135,15 @@ static void note_written(struct files_log *l)
 
 enum tide_code mark_make(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
-    char dir[FILES_PATH];
-    enum tide_code code = word_guard(s, make_synced, l, err);
+    char line[LINE_LEN + 1], name[TIDE_ID_SIZE + 8];
+    enum tide_code code;
 
-    files_path(s, dir, "sessions", "", "");
-    code = code ? code : s->base.env->ops->sync_dir(s->base.env, dir, err);
+    line_of(s, l->id, l->h.last_seq, l->h.digest, s->self.kernel_boot, line);
+    snprintf(name, sizeof name, "%s.mark", l->id);
+    code = files_put(s, "sessions", name, (struct str){line, LINE_LEN}, true, err);
+    if (l->mark_file)
+        s->base.env->ops->close(TAKE(l->mark_file));
+    code = code ? code : open_mark(s, l, err);
     if (code)
         return tide_wrap(err, "mark where the log of session '%s' ends", l->id);
     note_written(l);
@@ -175,11 +166,53 @@ void mark_write(struct files_store *s, struct files_log *l)
         note_written(l);
 }
 
+static enum tide_code clear_synced(struct files_store *s, void *arg, bool again, struct tide_err *err)
+{
+    const struct head nothing = {.last_seq = 0};
+    const struct files_log *l = arg;
+    enum tide_code code = mark_put(s, l->mark_file, l->id, &nothing, err);
+
+    (void)again;
+    return code ? code : s->base.env->ops->sync(l->mark_file, err);
+}
+
+enum tide_code mark_clear(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    enum tide_code code = open_mark(s, l, err);
+
+    if (code)
+        return code == TIDE_NOT_FOUND ? TIDE_OK : code;
+    code = mark_reserve(s, l, err);
+    return code ? code : word_guard(s, clear_synced, l, err);
+}
+
+/* ---- one without a log ---- */
+
+/*
+ * Whoever makes a session, or deletes it, leaves a mark that says "nothing" when it is cut, or one of which not all is on disk: one
+ * that says more had a log.
+ */
+enum tide_code mark_without_log(struct files_store *s, struct files_log *l, struct tide_err *err)
+{
+    enum tide_code code = mark_look(s, l, err);
+
+    if (l->mark_file)
+        s->base.env->ops->close(TAKE(l->mark_file));
+    l->acked = 0;
+    if (code || l->mark.state != MARK_OK || !l->mark.seq)
+        return code;
+    return tide_fail(
+        err, TIDE_CORRUPT,
+        "the log of session '%s' is gone: put sessions/%s.messages.jsonl back, or delete what is left of it "
+        "(`tidemark sessions delete %s`)",
+        l->id, l->id, l->id);
+}
+
 /* ---- judging ---- */
 
 bool mark_fits(const struct files_log *l, int64_t first, int64_t last, const unsigned char digest[DIGEST_SIZE])
 {
-    if (l->mark.state != MARK_OK || l->mark.seq < first || l->mark.seq > last)
+    if (l->mark.state != MARK_OK || !l->mark.seq || l->mark.seq < first || l->mark.seq > last)
         return true; /* it speaks of another */
     return l->mark.seq == last && memcmp(l->mark.digest, digest, DIGEST_SIZE) == 0;
 }

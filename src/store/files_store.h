@@ -240,6 +240,10 @@ enum tide_code mark_make(struct files_store *s, struct files_log *l, struct tide
 enum tide_code mark_reserve(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 /* The log is on disk as far as it is known. With its lock. */
 void mark_write(struct files_store *s, struct files_log *l);
+/* It says nothing any more, on disk. */
+enum tide_code mark_clear(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+/* A session of which there is no log: TIDE_CORRUPT if its mark says that there was one. */
+enum tide_code mark_without_log(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 /* It lacks what was acknowledged: refused. */
 enum tide_code mark_lost(struct files_log *l, struct tide_err *err);
 /* Whether the log, which was read as far as it is there, has what was acknowledged. */
