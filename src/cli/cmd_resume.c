@@ -152,6 +152,8 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
     code = tide_session_open(cli->store, r->id, TIDE_SESSION_APPEND, &session, err);
     if (code && code != TIDE_CORRUPT)
         return cli_advise_session(code, err);
+    if (code && (r->now || r->accept_change || r->request_id))
+        return code; /* of a program: only the log of a graph is gone on with before its damage */
     if (code || graph_made(session))
         return resume_graph(cli, r, session, err);
     if (r->sets && r->sets[0])

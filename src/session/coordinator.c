@@ -243,7 +243,8 @@ static enum tide_code start_once(struct tide_session *s, const struct tide_run_o
     char run_id[TIDE_ID_SIZE];
     enum tide_code code = session_sync(s, err);
 
-    code = code ? code : trust_check(s->store, &s->head, err);
+    if (!code) /* what a new run goes on with is read to the end of the log, but for what a rollback or a fork left */
+        code = s->state->content.span_count > 1 ? trust_prove(s, err) : trust_check(s->store, &s->head, err);
     code = code ? code : refuse_held(s, err);
     code = code ? code : session_refuse_living(s, err);
     if (!code) {
@@ -364,7 +365,7 @@ static enum tide_code check_resume(struct resuming *m, struct tide_err *err)
 {
     struct tide_session *s = m->s;
     bool waiting;
-    enum tide_code code = trust_check(s->store, &s->head, err);
+    enum tide_code code = trust_prove(s, err);
 
     code = code ? code : find_request(m, err);
     if (!code && m->opt->token)

@@ -71,6 +71,64 @@ enum tide_code tide_session_check_trust(tide_session *s, struct tide_err *err)
     return s->patience.told ? session_hold(s, try_check, s, err) : try_check(s, err);
 }
 
+/* ---- whether what runs is what was written ---------------------------------------------------------------------------- */
+
+/*
+ * The proof at the end covers every event before it, by the chain of digests, and what was read up to the end is proved with
+ * it. An event that is read by itself is not: somebody may have changed it together with its own digest. So those that decide
+ * what runs are followed to the next proof behind them; of a short log, which is most of them, all are read.
+ */
+#define READ_WHOLE 1024
+
+static int pass_over(void *arg, const struct event *ev)
+{
+    (void)arg;
+    (void)ev;
+    return 0;
+}
+
+/* An event of this session, or of one that it is a fork of. */
+static enum tide_code prove_at(struct tide_session *s, const char *session, int64_t seq, struct tide_err *err)
+{
+    bool own = strcmp(session, s->head.id) == 0;
+    struct head h = s->head;
+    struct look l = {s->store, &h, false};
+    enum tide_code code = own || !seq ? TIDE_OK : store_head(s->store, str_from(session), &h, err);
+
+    if (code || !seq)
+        return code;
+    code = store_read(s->store, &h, seq, 0, look_for_proof, &l, err);
+    if (code || own || l.ours)
+        return code;
+    return tide_verify(s, NULL, NULL, NULL, err); /* a parent that came from elsewhere: its fork was trusted with all of it */
+}
+
+static enum tide_code prove_content(struct tide_session *s, struct tide_err *err)
+{
+    const struct content *c = &s->state->content;
+    enum tide_code code = prove_at(s, c->position.graph_session, c->position.graph_seq, err);
+
+    for (size_t i = 0; i < c->span_count && !code; i++) {
+        const struct span *p = &c->spans[i];
+
+        if (strcmp(p->session, s->head.id) != 0 || p->to < s->head.last_seq)
+            code = prove_at(s, p->session, p->to, err);
+    }
+    return code;
+}
+
+enum tide_code trust_prove(struct tide_session *s, struct tide_err *err)
+{
+    const struct head *h = &s->head;
+    enum tide_code code = trust_check(s->store, h, err);
+
+    if (!code && h->last_seq - h->first_seq < READ_WHOLE)
+        code = store_read(s->store, h, 0, 0, pass_over, NULL, err);
+    else if (!code)
+        code = prove_at(s, h->id, s->state->ledger.program_seq, err);
+    return code ? code : prove_content(s, err);
+}
+
 /* ---- what would run ---------------------------------------------------------------------------------------------------- */
 
 /* What the log says of calls that a model asked for, and of the tools that it was offered. */
