@@ -61,6 +61,11 @@ void bench_agent(const struct bench *b);    /* turns of the agent */
 void bench_graph(const struct bench *b);    /* nodes of graphs */
 void bench_files(const struct bench *b);    /* the store of plain files */
 
+void bench_origin(const struct bench *b); /* proofs of origin */
+
+/* What both programs of bench_origin do: start and end n runs, print the seconds. */
+int child_run_starts(const char *path, int n);
+
 /* What a child process does for bench_history: open, fold, print the last 20. */
 int child_open_tail(const char *store, const char *id);
 

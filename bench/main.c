@@ -26,6 +26,7 @@ static const struct {
     {"append", bench_append},     {"group", bench_group},     {"secrets", bench_secrets}, {"start", bench_start},
     {"range", bench_range},       {"history", bench_history}, {"sizes", bench_sizes},     {"runs", bench_runs},
     {"recovery", bench_recovery}, {"agent", bench_agent},     {"graph", bench_graph},     {"files", bench_files},
+    {"origin", bench_origin},
 };
 
 int main(int argc, char **argv)
@@ -38,6 +39,8 @@ int main(int argc, char **argv)
         return child_open_tail(argv[2], argv[3]);
     if (argc == 5 && strcmp(argv[1], "--child-steps") == 0)
         return child_steps(argv[2], (int)strtol(argv[3], NULL, 10), argv[4]);
+    if (argc == 4 && strcmp(argv[1], "--child-run-starts") == 0)
+        return child_run_starts(argv[2], (int)strtol(argv[3], NULL, 10));
     if (argc == 3 && strcmp(argv[1], "--child-stamp") == 0)
         return child_stamp(argv[2]);
     for (int i = 1; i < argc; i++) {
@@ -48,7 +51,7 @@ int main(int argc, char **argv)
         else
             return fprintf(stderr,
                            "usage: tidemark-bench [--quick] [--only=append|group|secrets|start|range|history|sizes|"
-                           "runs|recovery|agent|graph|files]\n"),
+                           "runs|recovery|agent|graph|files|origin]\n"),
                    2;
     }
     if (!b.tidemark)

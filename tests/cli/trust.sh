@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # What came from elsewhere is data: nothing of it runs before a person has trusted it. What is one's own stays that, wherever it is copied.
-# shellcheck disable=SC2016 # messages hold backquotes, scripts hold variables
+# shellcheck disable=SC2016,SC2317 # messages hold backquotes, scripts hold variables; functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 forge() { python3 "$TIDE_SOURCE/tests/cli/forge.py" "$@"; }
