@@ -108,6 +108,8 @@ struct env_ops {
 
     void (*self)(struct env *, struct env_proc *ret);
     enum env_life (*life)(struct env *, const struct env_proc *);
+    /* No other machine can write to the file system of this path. False when that cannot be told. */
+    bool (*is_local)(struct env *, const char *path);
 };
 
 struct env {

@@ -523,6 +523,7 @@ struct env *env_real(void)
         .list = real_list,
         .self = env_real_self,
         .life = env_real_life,
+        .is_local = env_real_is_local,
     };
     static struct env real = {&ops, NULL, true};
 

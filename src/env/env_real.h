@@ -7,5 +7,6 @@
 
 void env_real_self(struct env *e, struct env_proc *ret);
 enum env_life env_real_life(struct env *e, const struct env_proc *who);
+bool env_real_is_local(struct env *e, const char *path);
 
 #endif

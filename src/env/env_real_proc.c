@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 struct proc_stat {
@@ -95,7 +96,7 @@ static enum env_life life_unseen(int64_t pid)
 }
 
 /*
- * An earlier boot of this machine looks like another machine: expiry decides. A first thread that has ended while
+ * An earlier boot of this machine looks like another machine here. A first thread that has ended while
  * others run shows as a zombie, but the process lives.
  */
 enum env_life env_real_life(struct env *e, const struct env_proc *who)
@@ -120,4 +121,28 @@ enum env_life env_real_life(struct env *e, const struct env_proc *who)
     if (ps.state == 'T' || ps.state == 't')
         return ENV_STOPPED;
     return ps.state == 'Z' && ps.threads <= 1 ? ENV_DEAD : ENV_ALIVE;
+}
+
+/*
+ * File systems of disks and memory of this machine. Those of a network, of a host that we are a guest of (9p, virtiofs, shared
+ * folders), of FUSE, and those that several machines mount from one disk are not among them; nor is what nobody knows.
+ */
+bool env_real_is_local(struct env *e, const char *path)
+{
+    static const uint32_t local[] = {
+        0xEF53 /* ext2 to ext4 */, 0x58465342 /* xfs */,   0x9123683E /* btrfs */,     0x01021994 /* tmpfs */,
+        0x858458F6 /* ramfs */,    0xF2F52010 /* f2fs */,  0x794C7630 /* overlayfs */, 0x2FC12FC1 /* zfs */,
+        0xCA451A4E /* bcachefs */, 0x3153464A /* jfs */,   0x52654973 /* reiserfs */,  0x3434 /* nilfs2 */,
+        0x4D44 /* vfat */,         0x2011BAB0 /* exfat */, 0x7366746E /* ntfs3 */,
+    };
+    struct statfs fs;
+
+    (void)e;
+    if (statfs(path, &fs) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof local / sizeof local[0]; i++) {
+        if ((uint32_t)fs.f_type == local[i])
+            return true;
+    }
+    return false;
 }

@@ -69,6 +69,11 @@ void sim_advance(struct sim *sim, int64_t ms)
         sim->mono_ns += ms * NS_PER_MS;
 }
 
+void sim_set_clock(struct sim *sim, int64_t by_ms)
+{
+    sim->wall_ns += by_ms * NS_PER_MS;
+}
+
 void sim_on_pause(struct sim *sim, sim_pause_fn *fn, void *arg)
 {
     sim->pause = fn;
@@ -132,6 +137,23 @@ struct sim_proc *sim_proc_start(struct sim *sim)
     sim->procs[sim->procs_len++] = p;
     sim_env_init(p);
     sim_vfs_register(p);
+    return p;
+}
+
+void sim_disk_is_remote(struct sim *sim)
+{
+    sim->remote = true;
+}
+
+struct sim_proc *sim_proc_start_elsewhere(struct sim *sim, unsigned machine)
+{
+    struct sim_proc *p = sim_proc_start(sim);
+
+    p->self.pid_ns++;
+    if (machine) {
+        p->self.kernel_boot[0] = (char)('G' + machine % 8); /* no digit of this machine's */
+        p->mono_more_ns = (int64_t)machine * 1000000000 * 3600;
+    }
     return p;
 }
 

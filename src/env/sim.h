@@ -30,6 +30,8 @@ void sim_free(struct sim *sim);
 uint64_t sim_random(struct sim *sim);          /* the harness's own choices, from the same seed */
 void sim_advance(struct sim *sim, int64_t ms); /* moves the clock (may be negative for a clock that jumps back) */
 
+void sim_set_clock(struct sim *sim, int64_t by_ms); /* somebody sets the clock: no time passes */
+
 /*
  * `fn` is called where a process lets others go first: when it is about to take a file's lock, and while it sleeps. What other
  * processes do in there happens in the middle of its call. NULL: none.
@@ -44,6 +46,9 @@ void sim_image_free(struct sim_image *image);
 struct sim *sim_new_from(uint64_t seed, const struct sim_image *image);
 
 struct sim_proc *sim_proc_start(struct sim *sim);
+void sim_disk_is_remote(struct sim *sim); /* others may use it, too */
+/* A process of another container (`machine` 0), or of another machine with a clock of its own, on the same disk. */
+struct sim_proc *sim_proc_start_elsewhere(struct sim *sim, unsigned machine);
 struct env *sim_proc_env(struct sim_proc *p); /* valid until sim_free */
 void sim_proc_kill(struct sim_proc *p);       /* every later call of it fails without effect */
 bool sim_proc_dead(const struct sim_proc *p);

@@ -40,7 +40,7 @@ static int64_t sim_now_ms(struct env *e)
 
 static int64_t sim_mono_ns(struct env *e)
 {
-    return proc_of(e)->sim->mono_ns;
+    return proc_of(e)->sim->mono_ns + proc_of(e)->mono_more_ns;
 }
 
 static void sim_env_random(struct env *e, void *out, size_t n)
@@ -215,12 +215,18 @@ static void sim_self(struct env *e, struct env_proc *ret)
     *ret = proc_of(e)->self;
 }
 
+static bool sim_is_local(struct env *e, const char *path)
+{
+    (void)path;
+    return !proc_of(e)->sim->remote;
+}
+
 /* As on a real machine: what an earlier boot wrote cannot be told from what another machine wrote. */
 static enum env_life sim_life(struct env *e, const struct env_proc *who)
 {
     const struct sim *sim = proc_of(e)->sim;
 
-    if (strcmp(who->kernel_boot, sim->kernel_boot) != 0 || who->pid_ns != proc_of(e)->self.pid_ns)
+    if (strcmp(who->kernel_boot, proc_of(e)->self.kernel_boot) != 0 || who->pid_ns != proc_of(e)->self.pid_ns)
         return ENV_ELSEWHERE;
     for (size_t i = 0; i < sim->procs_len; i++) {
         const struct sim_proc *p = sim->procs[i];
@@ -257,6 +263,7 @@ void sim_env_init(struct sim_proc *p)
         .list = sim_list,
         .self = sim_self,
         .life = sim_life,
+        .is_local = sim_is_local,
     };
 
     p->env = (struct env){&ops, NULL, false};

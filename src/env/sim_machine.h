@@ -42,6 +42,7 @@ struct sim_proc {
     struct sim *sim;
     struct env_proc self;
     bool dead;
+    int64_t mono_more_ns; /* of another machine: its clock is ahead by so much */
     struct sqlite3_vfs *vfs;
 };
 
@@ -55,6 +56,7 @@ struct sim {
     struct sim_handle *handles;
     uint64_t ops;
     unsigned lies;
+    bool remote;
     enum sim_fault fault;
     uint64_t fault_in; /* 1: the next operation */
     bool fault_sticky, fault_fired;

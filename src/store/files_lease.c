@@ -4,11 +4,9 @@
  * that its own, which it keeps open, has no name any more: one look, no reading. A process has one file in boots/ and one
  * heartbeat for all its leases. A file of boots/ that is not there is that of a process that is gone.
  */
-#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/json.h"
-#include "base/timefmt.h"
 #include "store/files_store.h"
 
 #define SMALL_MAX 8192
@@ -172,31 +170,35 @@ bool lease_is_ours(struct files_store *s, struct files_log *l)
 
 /* ---- processes ---- */
 
-static enum tide_code boot_put(struct files_store *s, int64_t now, struct tide_err *err)
+static enum tide_code boot_put(struct files_store *s, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
     struct json_out o = json_out_to(&text);
+    struct holder us;
     enum tide_code code;
     char name[64];
 
+    holder_beats(&s->holders, &s->base, s->base.boot_id, &us);
+
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("boot_id"), str_from(s->base.boot_id));
-    json_out_kstr(&o, STR("kernel_boot"), str_from(s->self.kernel_boot));
-    json_out_kint(&o, STR("pid_ns"), (int64_t)s->self.pid_ns);
-    json_out_kint(&o, STR("pid"), s->self.pid);
-    json_out_kint(&o, STR("start_time"), (int64_t)s->self.start_time);
-    json_out_kint(&o, STR("expires_ms"), now + s->base.lease_ms);
+    json_out_kstr(&o, STR("kernel_boot"), str_from(us.proc.kernel_boot));
+    json_out_kint(&o, STR("pid_ns"), (int64_t)us.proc.pid_ns);
+    json_out_kint(&o, STR("pid"), us.proc.pid);
+    json_out_kint(&o, STR("start_time"), (int64_t)us.proc.start_time);
+    json_out_kint(&o, STR("expires_ms"), us.expires_ms);
+    json_out_kint(&o, STR("lease_ms"), us.lease_ms);
+    json_out_kint(&o, STR("beat_ms"), us.beat_ms);
     json_out_end(&o, '}');
     buf_add_char(&text, '\n');
     snprintf(name, sizeof name, "%s.json", s->base.boot_id);
     code = files_put(s, "boots", name, buf_view(&text), !s->registered, err);
     if (!code)
-        s->beat_due_ms = now + s->base.lease_ms / 3;
+        s->beat_due_ms = us.beat_ms + s->base.lease_ms / 3;
     return code;
 }
 
-static enum tide_code boot_get(struct files_store *s, const char *boot, struct env_proc *ret, int64_t *ret_expires,
-                               struct tide_err *err)
+static enum tide_code boot_get(struct files_store *s, const char *boot, struct holder *ret, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(buf_done) struct buf text = BUF_INIT(SMALL_MAX);
@@ -210,33 +212,29 @@ static enum tide_code boot_get(struct files_store *s, const char *boot, struct e
         return code;
     if (json_parse(&a, buf_view(&text), NULL, &v, NULL, NULL))
         return TIDE_NOT_FOUND; /* a cut left it empty: whose it was is gone */
-    *ret = (struct env_proc){.pid_ns = (uint64_t)json_get_int(v, STR("pid_ns"), 0),
-                             .pid = json_get_int(v, STR("pid"), 0),
-                             .start_time = (uint64_t)json_get_int(v, STR("start_time"), 0)};
-    snprintf(ret->kernel_boot, sizeof ret->kernel_boot, "%.*s", STR_ARG(json_get_text(&a, v, STR("kernel_boot"))));
-    *ret_expires = json_get_int(v, STR("expires_ms"), 0);
+    *ret = (struct holder){.proc = {.pid_ns = (uint64_t)json_get_int(v, STR("pid_ns"), 0),
+                                    .pid = json_get_int(v, STR("pid"), 0),
+                                    .start_time = (uint64_t)json_get_int(v, STR("start_time"), 0)},
+                           .expires_ms = json_get_int(v, STR("expires_ms"), 0),
+                           .lease_ms = json_get_int(v, STR("lease_ms"), 0),
+                           .beat_ms = json_get_int(v, STR("beat_ms"), 0)};
+    snprintf(ret->boot_id, sizeof ret->boot_id, "%s", boot);
+    snprintf(ret->proc.kernel_boot, sizeof ret->proc.kernel_boot, "%.*s",
+             STR_ARG(json_get_text(&a, v, STR("kernel_boot"))));
     return TIDE_OK;
 }
 
 enum tide_code boot_alive(struct files_store *s, const char *boot, bool *ret_alive, char ret_who[160],
                           struct tide_err *err)
 {
-    struct env_proc p;
-    char until[TIME_TEXT_SIZE];
-    enum env_life life;
-    int64_t expires;
-    enum tide_code code = boot_get(s, boot, &p, &expires, err);
+    struct holder who;
+    enum tide_code code = boot_get(s, boot, &who, err);
 
     *ret_alive = false;
     snprintf(ret_who, 160, "a process that is gone");
     if (code)
         return code == TIDE_NOT_FOUND ? TIDE_OK : code;
-    life = s->base.env->ops->life(s->base.env, &p);
-    /* One that runs here is not silent because it is dead: the clock jumped, the machine slept, the disk is full. */
-    *ret_alive = life == ENV_ALIVE || (life != ENV_DEAD && expires > env_now_ms(s->base.env));
-    time_format(until, expires);
-    snprintf(ret_who, 160, "process %" PRId64 "%s (%s, lease until %s)", p.pid,
-             life == ENV_ELSEWHERE ? " of another machine or container" : "", boot, until);
+    *ret_alive = holder_alive(&s->holders, &s->base, &who, ret_who);
     return TIDE_OK;
 }
 
@@ -274,7 +272,7 @@ enum tide_code boot_ready(struct files_store *s, struct tide_err *err)
     enum tide_code code = TIDE_OK;
 
     if (!s->registered || boot_beat_due(s) || is_swept(s))
-        code = boot_put(s, env_now_ms(s->base.env), err);
+        code = boot_put(s, err);
     if (code || s->registered)
         return code;
     s->registered = true;
@@ -286,14 +284,12 @@ enum tide_code boot_ready(struct files_store *s, struct tide_err *err)
 
 bool boot_beat_due(struct files_store *s)
 {
-    int64_t now = env_now_ms(s->base.env);
-
-    return s->registered && (now >= s->beat_due_ms || now < s->beat_due_ms - s->base.lease_ms / 3);
+    return s->registered && s->base.env->ops->mono_ns(s->base.env) / 1000000 >= s->beat_due_ms;
 }
 
 void boot_beat(struct files_store *s)
 {
-    (void)!boot_put(s, env_now_ms(s->base.env), NULL); /* the next one may get through */
+    (void)!boot_put(s, NULL); /* the next one may get through */
 }
 
 /* Leases that are left name a process that is gone then, as they should. */

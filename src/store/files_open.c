@@ -343,6 +343,7 @@ static void files_close(struct store *store)
     }
     map_done(&s->logs, close_log);
     orphans_done(&s->orphans);
+    holders_done(&s->holders);
     if (!holds)
         boot_done(s);
     if (s->lock)
@@ -411,7 +412,7 @@ static struct files_store *store_init(const char *path, const struct tide_store_
     orphans_init(&s->orphans);
     s->notices = (struct buf)BUF_INIT(65536);
     s->pool = pool_new(env);
-    env->ops->self(env, &s->self);
+    holders_init(&s->holders, env);
     env->ops->random(env, &s->change, sizeof s->change);
     env->ops->random(env, random, sizeof random);
     if (!s->base.read_only)
@@ -429,6 +430,7 @@ enum tide_code files_open(const char *path, const struct tide_store_options *opt
         files_close(&s->base);
         return tide_wrap(err, "open store");
     }
+    s->holders.local = env->ops->is_local(env, s->dir);
     if (!s->base.read_only)
         sweep(s);
     s->base.group = group_new(&s->base, opt->queue_max ? opt->queue_max : 4096);

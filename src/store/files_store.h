@@ -31,6 +31,7 @@
 #include <pthread.h>
 
 #include "base/map.h"
+#include "store/holder.h"
 #include "store/files.h"
 #include "store/files_line.h"
 #include "store/verdict.h"
@@ -118,7 +119,7 @@ struct files_store {
     struct store base;
     char dir[FILES_PATH];
     struct env_file *lock, *changes;
-    struct env_proc self;
+    struct holders holders;
     bool registered; /* boots/ has us */
     int64_t beat_due_ms;
     pthread_mutex_t mu; /* of logs and what they point to */

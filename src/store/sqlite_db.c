@@ -355,6 +355,7 @@ static void sqlite_close_store(struct store *store)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
     orphans_done(&s->orphans);
+    holders_done(&s->holders);
     sodium_memzero(&store->key, sizeof store->key);
     sodium_memzero(s->row_key, sizeof s->row_key);
     free(s);
@@ -439,7 +440,7 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
     pthread_mutex_init(&s->rmu, NULL);
     orphans_init(&s->orphans);
-    env->ops->self(env, &s->self);
+    holders_init(&s->holders, env);
     if (!s->base.read_only)
         make_boot_id(s);
     return s;
@@ -460,6 +461,7 @@ enum tide_code sqlite_open(const char *path, const struct tide_store_options *op
         sqlite_close_store(&s->base);
         return tide_wrap(err, "open store");
     }
+    s->holders.local = env->ops->is_local(env, s->path);
     if (!s->base.read_only)
         reserve_make(s);
     s->base.group = group_new(&s->base, opt->queue_max ? opt->queue_max : 4096);

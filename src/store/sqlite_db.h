@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 
 #include "base/map.h"
+#include "store/holder.h"
 #include "store/orphan.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
@@ -147,8 +148,8 @@ struct sqlite_store {
     bool opening;         /* the log says so, and perhaps not the file */
     bool moved;           /* something was committed or moved: closing says so */
     _Atomic int64_t boot; /* our row of `boots`; 0 before the first lease */
-    struct env_proc self;
-    int64_t beat_due_ms;
+    struct holders holders;
+    int64_t beat_due_ms; /* by the clock that is not set */
     struct orphans orphans;
     int wal_pages, move_at_pages; /* in the write-ahead log; so many are moved into the file */
 };

@@ -8,7 +8,7 @@
 
 #define LIVE_PIECE 256
 
-struct holder {
+struct looked_up {
     bool alive;
     char who[160];
 };
@@ -23,16 +23,16 @@ struct live_scan {
     int64_t until, next; /* next: INT64_MAX when none is known */
     int64_t after;       /* the last row that was looked at */
     bool more;
-    struct map holders; /* bytes of the boot -> struct holder */
+    struct map holders; /* bytes of the boot -> struct looked_up */
     struct tide_err damage;
     struct live_row *rows;
     size_t n;
 };
 
-static const struct holder *holder_of(struct live_scan *l, int64_t boot, int *ret_rc)
+static const struct looked_up *holder_of(struct live_scan *l, int64_t boot, int *ret_rc)
 {
     struct str key = {(const char *)&boot, sizeof boot};
-    struct holder *h = map_get(&l->holders, key);
+    struct looked_up *h = map_get(&l->holders, key);
 
     if (!h) {
         h = mem_zero(sizeof *h);
@@ -46,7 +46,7 @@ static const struct holder *holder_of(struct live_scan *l, int64_t boot, int *re
 static int take_row(struct live_scan *l, sqlite3_stmt *st)
 {
     struct live_row *row = &l->rows[l->n];
-    const struct holder *holder;
+    const struct looked_up *holder;
     struct tide_err err;
     int64_t boot;
     bool hidden;

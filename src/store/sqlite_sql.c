@@ -64,11 +64,12 @@ static const char *const sql[ST_COUNT] = {
         " SELECT * FROM pending_heads",
     [ST_LIVE_DELETE] = "DELETE FROM live WHERE sid = ?1",
     [ST_LIVE_RECHECK] = "UPDATE live SET row_check = ?2 WHERE sid = ?1",
-    [ST_BOOT_INSERT] = "INSERT INTO boots(boot_id, kernel_boot, pid_ns, pid, start_time, expires)"
-                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+    [ST_BOOT_INSERT] = "INSERT INTO boots(boot_id, kernel_boot, pid_ns, pid, start_time, expires, lease, beat)"
+                       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [ST_BOOT_FIND] = "SELECT boot FROM boots WHERE boot_id = ?1",
-    [ST_BOOT_BEAT] = "UPDATE boots SET expires = ?2 WHERE boot = ?1",
-    [ST_BOOT_GET] = "SELECT boot_id, kernel_boot, pid_ns, pid, start_time, expires FROM boots WHERE boot = ?1",
+    [ST_BOOT_BEAT] = "UPDATE boots SET expires = ?2, lease = ?3, beat = ?4 WHERE boot = ?1",
+    [ST_BOOT_GET] =
+        "SELECT boot_id, kernel_boot, pid_ns, pid, start_time, expires, lease, beat FROM boots WHERE boot = ?1",
     [ST_BOOT_SWEEP] = "DELETE FROM boots WHERE expires < ?1 AND boot NOT IN (SELECT boot FROM live)",
     [ST_SNAP_INSERT] = "INSERT OR REPLACE INTO snapshots(sid, seq, at, row_check, state) VALUES(?1, ?2, ?3, ?4, ?5)",
     [ST_SNAP_GET] =

@@ -141,8 +141,12 @@ static int adopt(struct sqlite_store *s, int64_t sid)
 
 static int add_lease(struct sqlite_store *s)
 {
-    return add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'lease'",
-                      "ALTER TABLE boots ADD COLUMN lease INTEGER NOT NULL DEFAULT 0");
+    int rc = add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'lease'",
+                        "ALTER TABLE boots ADD COLUMN lease INTEGER NOT NULL DEFAULT 0");
+
+    return rc ? rc
+              : add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'beat'",
+                           "ALTER TABLE boots ADD COLUMN beat INTEGER NOT NULL DEFAULT 0");
 }
 
 int upgrade_origin(struct sqlite_store *s)

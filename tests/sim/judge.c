@@ -45,12 +45,12 @@ static bool surely_free(struct world *w, const struct o_session *s, const struct
 {
     bool expired;
 
-    if (!s->holder_sure) /* whoever it is: it is one of the living, or was before the power went */
-        return w->cut_before == 0 && alone(w, by);
+    if (!s->holder_sure) /* whoever it is: it is one of the living */
+        return alone(w, by);
     if (s->holder < 0 || s->holder == by->number)
         return true;
     expired = now(w) > w->touch_ms[s->holder] + LEASE_MS && !w->clock_back;
-    return expired || (!proc_by_number(w, s->holder) && s->holder >= w->cut_before);
+    return expired || !proc_by_number(w, s->holder); /* killed, or ended with its kernel */
 }
 
 static void check_ok(struct world *w, struct proc *p, struct o_session *s, const struct handle *h, unsigned flags)

@@ -74,7 +74,6 @@ static bool lose_at(size_t i, uint64_t n, const struct sim_image *image, bool ve
     bury_the_dead(&w);
     lose(&w, losses[i].files);
     sim_advance(w.sim, LEASE_MS + 1000);
-    w.cut_before = w.next_number; /* heartbeats and leases may be lost with the log */
     if (!w.failed && !look_after(&w, !fired))
         ++*refused;
     else if (!w.failed && reboot(&w, false))

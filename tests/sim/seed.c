@@ -130,7 +130,6 @@ static void the_end_of_all(struct world *w)
     if (how == 2 || chance(w, 30)) {
         say(w, "power cut");
         sim_power_cut(w->sim);
-        w->cut_before = w->next_number;
     }
     bury_the_dead(w);
 }

@@ -203,8 +203,6 @@ bool bury_the_dead(struct world *w)
             proc_bury(w, &w->procs[i]);
         all &= !w->procs[i].store;
     }
-    if (w->armed && w->fault == SIM_POWER_CUT && sim_fault_fired(w->sim))
-        w->cut_before = w->next_number;
     return all;
 }
 

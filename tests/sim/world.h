@@ -117,7 +117,6 @@ struct world {
     bool fired_before;
     struct env *clock;
     const struct proc *looker; /* it may die while it looks: what it has not seen then proves nothing; NULL: nobody */
-    int cut_before;            /* processes with a smaller number died by a power cut */
     int64_t commit_ms[256];    /* by number of process: when it last committed */
     int64_t touch_ms[256];     /* and when it last could have moved its heartbeat */
 };
