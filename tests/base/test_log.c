@@ -399,11 +399,43 @@ static void threads_that_lose_records_count_them_together(void **state)
     sink_done(&s);
 }
 
+static void a_known_secret_is_in_no_record(void **state)
+{
+    static const struct {
+        enum log_format format;
+        const char *want;
+    } rows[] = {
+        {LOG_TEXT, "warn: refused [redacted:K] why=\"bad [redacted:K]\"\n"},
+        {LOG_JSON, "{\"level\":\"warn\",\"msg\":\"refused [redacted:K]\",\"why\":\"bad [redacted:K]\"}\n"},
+    };
+    struct secrets *s = secrets_new();
+    char line[40] = "x hunter2\"hunter2";
+
+    (void)state;
+    assert_true(secrets_add(s, STR("K"), STR("hunter2\"hunter2")));
+    log_hide(s);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int fd = log_file();
+        char *text;
+
+        log_setup(LOG_WARN, rows[i].format, fd, NULL);
+        log_write(LOG_WARN, "refused hunter2\"hunter2", "why", "bad hunter2%22hunter2", (char *)NULL);
+        text = take_text(fd);
+        assert_string_equal(text, rows[i].want);
+        free(text);
+    }
+    log_clean(line, sizeof(line));
+    assert_string_equal(line, "x [redacted:K]");
+    log_hide(NULL);
+    secrets_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_is_one_line_in_either_format),
         cmocka_unit_test(the_time_stands_first_when_there_is_a_clock),
+        cmocka_unit_test(a_known_secret_is_in_no_record),
         cmocka_unit_test(records_above_the_level_are_left_out),
         cmocka_unit_test(a_long_value_is_cut_and_the_record_stays_whole),
         cmocka_unit_test(errno_survives_and_a_dead_descriptor_is_no_error),

@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A known secret in a chat, in programs and their steps, in graphs and in plain events, printed by tools, repeated by models,
+# escaped and in base64: it is in no byte of the store, in no log and in nothing that commands print from it.
+# shellcheck disable=SC2016,SC2089,SC2090,SC2317 # programs hold dollars, the secret a quote; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+mkdir given kept # what holds the secret because the test put it there, and everything that must not
+TIDEMARK_STORE=$(store_at "$work/kept/s")
+export TIDEMARK_STORE XDG_STATE_HOME="$work/kept/state" XDG_DATA_HOME="$work/kept/data"
+DEPLOY_TOKEN='sk-T3/Zq9x+7w"Lk 2Vb5nRm8'
+export DEPLOY_TOKEN
+
+in_json='sk-T3/Zq9x+7w\"Lk 2Vb5nRm8'
+in_json_odd='sk-T3\/Zq9x+7w\u0022Lk\u00202Vb5nRm8'
+in_url='sk-T3%2FZq9x%2B7w%22Lk%202Vb5nRm8'
+in_url_lower='sk-T3%2fZq9x%2b7w%22Lk+2Vb5nRm8'
+base64_of() {
+    printf '%s' "$1" | base64 -w 0
+}
+# What no text that lacks the secret holds: the middle of each form.
+forms=("${DEPLOY_TOKEN:0:12}" "${DEPLOY_TOKEN: -9}" "${in_json_odd:0:12}" "${in_url:0:16}" "${in_url_lower:0:16}"
+    "$(base64_of "$DEPLOY_TOKEN" | cut -c 1-16)" "$(base64_of ":$DEPLOY_TOKEN" | cut -c 5-20)" "$(base64_of "a:$DEPLOY_TOKEN" | cut -c 5-20)")
+
+# nowhere NAME: none of the forms is in any byte that was kept.
+nowhere() {
+    local form found=
+    for form in "${forms[@]}"; do
+        found+=$(grep -rlaF -e "$form" "$work/kept")
+    done
+    check_is "$1" '' "$found"
+}
+count() {
+    grep -o '\[redacted:DEPLOY_TOKEN\]' | wc -l
+}
+
+# ---- a chat ----
+cat >given/hooks.json <<'END'
+[{"name": "h", "event": "turn_start", "command": ["/bin/sh", "-c", "printf '{\"action\":\"append_context\",\"context\":\"hook: '; printf '%s' \"$DEPLOY_TOKEN\" | base64 -w 0; printf '\"}'"]}]
+END
+echo "{\"hooks_file\":\"hooks.json\",\"log_level\":\"debug\",\"log_file\":\"$work/kept/log\",\"permissions\":[{\"tool\":\"*\",\"permission\":\"allow\"}]}" >given/config.json
+base64_call="echo $(base64_of "a:$DEPLOY_TOKEN") | base64 -d >given/decoded"
+print_all='echo "$DEPLOY_TOKEN"; for p in "" : a:; do printf "%s%s" "$p" "$DEPLOY_TOKEN" | base64; done; printf "%s" "$DEPLOY_TOKEN" | sed "s:/:%2f:g"'
+printf '{"turns":[{"text":"It is %s, or %s.","chunk_ms":1,"calls":[{"name":"bash","args":{"command":"%s"}},{"name":"bash","args":{"command":"%s"}}]},{"text":"So it is %s."}]}' \
+    "$in_json" "$in_url" "$(printf '%s' "$print_all" | sed 's/["\\]/\\&/g')" "$base64_call" "$in_json_odd" >given/chat.json
+tidemark chat --script given/chat.json --config given/config.json --output json -p "use $DEPLOY_TOKEN" </dev/null >kept/chat.out 2>kept/chat.err
+check_is 'the chat has its answer' 'So it is [redacted:DEPLOY_TOKEN].' "$(json '$.answer' <kept/chat.out)"
+chat=$(json '$.session_id' <kept/chat.out)
+check_is 'the live call ran with what the model gave' "a:$DEPLOY_TOKEN" "$(cat given/decoded)"
+tidemark log show "$chat" >kept/chat.log
+check_is 'what the tool printed is marked, in each form' 5 "$(grep '"kind":"message.tool"' kept/chat.log | head -n 1 | count)"
+check_is 'and so is what the model, the hook and the user said' 7 "$(grep -E '"kind":"message.(user|assistant)"' kept/chat.log | count)"
+check 'events say so' eval 'grep "\"kind\":\"message.tool\"" kept/chat.log | head -n 1 | grep -q "\"redacted\":true"'
+tidemark chat --script given/chat.json --config given/config.json --output stream-json -p "again" </dev/null >kept/stream.out 2>kept/stream.err
+tidemark chat --script given/chat.json --config given/config.json -p "again" </dev/null >kept/text.out 2>kept/text.err
+check 'a log was written' test -s kept/log
+nowhere 'after chats'
+
+# ---- a program ----
+cat >given/program <<'END'
+#!/bin/sh
+tidemark step plain -- sh -c 'echo "token $DEPLOY_TOKEN"' >kept/step.out 2>kept/step.err
+tidemark step bytes -- sh -c 'printf "\377%s\377" "$DEPLOY_TOKEN"' >kept/bytes.out 2>>kept/step.err
+tidemark step fails -- sh -c 'echo "$DEPLOY_TOKEN"; exit 3' >>kept/step.out 2>>kept/step.err
+tidemark set "k=$DEPLOY_TOKEN"
+tidemark get k >kept/get.out
+[ -e stop ] && exit 1
+exit 0
+END
+chmod +x given/program
+touch stop
+PATH="$(dirname "$TIDE_BIN"):$PATH" tidemark exec --session prog -- given/program 2>kept/exec.err
+check_is 'a step prints what is recorded' 'token [redacted:DEPLOY_TOKEN]' "$(head -n 1 kept/step.out)"
+check_is 'of bytes that are no text, too' "$(printf '\377[redacted:DEPLOY_TOKEN]\377' | base64)" "$(base64 <kept/bytes.out)"
+check 'and says so' holds "step 'plain' printed a secret" <kept/step.err
+check_is 'what is set' '[redacted:DEPLOY_TOKEN]' "$(cat kept/get.out)"
+mv kept/step.out given/first.out
+mv kept/bytes.out given/first.bytes
+rm stop
+PATH="$(dirname "$TIDE_BIN"):$PATH" tidemark resume prog 2>kept/resume.err
+check 'a resumed program gets the same' cmp given/first.out kept/step.out
+check 'to the byte' cmp given/first.bytes kept/bytes.out
+tidemark exec --session told -- sh -c 'exit 1' sh "$DEPLOY_TOKEN" 2>kept/told.err
+refuses 'a command line that held it is not run from the log' 2 'held a secret, which is not stored' resume told
+SOME_PASSWORD=hunter2hunter2 refuses 'a name that holds one' 2 "'x-sk-[redacted:SOME_PASSWORD]'" sessions new --id x-sk-hunter2hunter2
+PATH="$(dirname "$TIDE_BIN"):$PATH" tidemark exec --session waits --token-fd 5 -- sh -c 'tidemark wait ok --kind approval' 5>given/token 2>kept/wait.err
+check 'a resume token has a secret' grep -q '^rt_[^.]*[.]' given/token
+check_is 'which is nowhere either' '' "$(grep -rlaF -e "$(cut -d . -f 2 given/token)" kept)"
+nowhere 'after programs'
+
+# ---- graphs ----
+cat >given/graph.json <<'END'
+{"tidemark_graph": 1, "id": "g", "entry": "a", "nodes": [
+  {"id": "a", "type": "function", "program": ["sh", "-c", "echo \"{\\\"out\\\":\\\"$(printf '%s' \"$DEPLOY_TOKEN\" | base64 -w 0)\\\"}\""], "outputs": ["out"]},
+  {"id": "b", "type": "lua", "inputs": ["out"], "code": "return {same = inputs.out}", "outputs": ["same"]},
+  {"id": "c", "type": "function", "program": ["sh", "-c", "cat >given/inputs; echo \"cannot use $DEPLOY_TOKEN\" >&2; exit 1"], "inputs": ["pass"], "outputs": ["x"], "retries": 0}],
+ "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}]}
+END
+tidemark run given/graph.json --session graph --set 'pass=$DEPLOY_TOKEN' --json >kept/graph.out 2>kept/graph.err
+check_is 'nodes behind it see what is stored' '[redacted:DEPLOY_TOKEN]' "$(json '$.memory.same' <kept/graph.out | tr -d '=')"
+check_is 'a function is given what is given' "$DEPLOY_TOKEN" "$(json '$.pass' <given/inputs)"
+refuses 'and what it was given must be given again' 2 "needs 'pass'" sessions resume graph
+ORDINARY=an-ordinary-value tidemark run given/graph.json --session plain --set 'api_key=$ORDINARY' --set pass=1 >kept/plain.out 2>kept/plain.err
+tidemark log append plain --kind note --data '{"a":"an-ordinary-value"}' >/dev/null
+check_is 'what is excluded is known to its run alone' 1 "$(tidemark log show plain | grep -c an-ordinary-value)"
+sed "s:cannot use:cannot use $in_url:" given/graph.json >given/held.json
+tidemark run given/held.json --session held --set pass=1 >kept/held.out 2>kept/held.err
+refuses 'a graph that held it is not run from the log' 2 'give the graph again with' sessions resume held --set pass=1
+check_status 'but from its file' 1 tidemark sessions resume held --graph given/held.json
+nowhere 'after graphs'
+
+# ---- plain events, and what is made of them ----
+tidemark sessions new --id plainly --title "about $DEPLOY_TOKEN" --metadata "{\"$in_json\":[\"$in_json_odd\"]}" >/dev/null
+tidemark log append plainly --kind message.user --data "{\"content\":\"$in_url $in_url_lower\"}" >/dev/null
+tidemark log append plainly --input --kind queue.added --data "{\"queue_id\":\"q\",\"content\":\"$in_json\"}" >/dev/null
+tidemark sessions send plainly "say $DEPLOY_TOKEN" >/dev/null 2>kept/send.err
+{
+    tidemark sessions list --json
+    tidemark sessions show plainly
+    tidemark sessions export "$chat"
+    tidemark sessions timeline "$chat"
+    tidemark sessions inspect "$chat"
+    tidemark why prog
+    tidemark state prog
+} >kept/shown 2>&1
+check 'all of it verifies' tidemark store check
+nowhere 'after plain events'
+TIDEMARK_NOT_SECRET=DEPLOY_TOKEN tidemark log append plainly --kind note --data "{\"a\":\"$in_json\"}" >/dev/null
+check 'what is said to be no secret is stored' eval 'tidemark log show plainly | grep -qF "$in_json"'
+
+finish
