@@ -194,14 +194,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_copy(tide_store *src, tide_st
 typedef void tide_notice_fn(void *arg, const char *line);
 TIDE_API size_t tide_store_notices(tide_store *store, tide_notice_fn *fn, void *arg);
 
-/*
- * Adds a value that is never to be stored through this handle, nor told by it. Wherever it occurs in an event (plain,
- * escaped as in JSON or in URLs, in base64), "[redacted:NAME]" stands in its place, and the event has "redacted": true.
- * Known by themselves: the values of variables of the environment whose names hold KEY, TOKEN, SECRET or PASSWORD (but for
- * those that TIDEMARK_NOT_SECRET names), the key of each agent's provider, and the memory that a graph does not store. Any
- * thread may call it; what is in the store already stays. TIDE_INVALID: it has less than 8 bytes or more than 65536, or is
- * part of a word that the log itself is made of. TIDE_TOO_BIG: there are more than 4096.
- */
+/* A value that is neither stored nor told through this handle: "[redacted:NAME]" stands for it (docs/SECRETS.md). TIDE_INVALID:
+ * less than 8 or more than 65536 bytes, or part of a word of the log itself. TIDE_TOO_BIG: more than 4096 of them. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_add_secret(tide_store *store, const char *name, const void *value,
                                                               size_t len, struct tide_err *err);
 
