@@ -67,7 +67,7 @@ static bool read_line(const struct files_store *s, const char *id, const char li
     if (memcmp(line, again, LINE_LEN) != 0)
         return false;
     ret->state = MARK_OK;
-    ret->here = strcmp(boot, s->self.kernel_boot) == 0;
+    ret->here = strcmp(boot, s->holders.self.kernel_boot) == 0;
     return true;
 }
 
@@ -121,7 +121,7 @@ enum tide_code mark_put(struct files_store *s, struct env_file *file, const char
 {
     char line[LINE_LEN + 1];
 
-    line_of(s, id, h->last_seq, h->digest, s->self.kernel_boot, line);
+    line_of(s, id, h->last_seq, h->digest, s->holders.self.kernel_boot, line);
     return s->base.env->ops->pwrite(file, line, LINE_LEN, 0, err);
 }
 
@@ -138,7 +138,7 @@ enum tide_code mark_make(struct files_store *s, struct files_log *l, struct tide
     char line[LINE_LEN + 1], name[TIDE_ID_SIZE + 8];
     enum tide_code code;
 
-    line_of(s, l->id, l->h.last_seq, l->h.digest, s->self.kernel_boot, line);
+    line_of(s, l->id, l->h.last_seq, l->h.digest, s->holders.self.kernel_boot, line);
     snprintf(name, sizeof name, "%s.mark", l->id);
     code = files_put(s, "sessions", name, (struct str){line, LINE_LEN}, true, err);
     if (l->mark_file)

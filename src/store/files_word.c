@@ -63,7 +63,7 @@ static uint64_t boot_number(const struct files_store *s)
     unsigned char digest[DIGEST_SIZE];
     uint64_t n;
 
-    digest_of(digest, str_from(s->self.kernel_boot));
+    digest_of(digest, str_from(s->holders.self.kernel_boot));
     memcpy(&n, digest, sizeof n);
     return n | 1;
 }
@@ -75,7 +75,7 @@ static bool is_dead(struct files_store *s, const struct slot *slot, bool *ret_el
     struct env_proc p = {.pid_ns = slot->pid_ns, .pid = slot->pid, .start_time = slot->start_time};
     enum env_life life;
 
-    snprintf(p.kernel_boot, sizeof p.kernel_boot, "%s", s->self.kernel_boot);
+    snprintf(p.kernel_boot, sizeof p.kernel_boot, "%s", s->holders.self.kernel_boot);
     life = s->base.env->ops->life(s->base.env, &p);
     *ret_elsewhere = life == ENV_ELSEWHERE;
     return life == ENV_DEAD;
@@ -118,10 +118,10 @@ static enum tide_code claim_locked(struct files_store *s, struct word *w, struct
     slot = free_slot(s, w);
     if (!slot)
         return tide_fail(err, TIDE_BUSY, "%d processes write to '%s' already: try again later", SLOTS, s->dir);
-    slot->start_time = s->self.start_time;
-    slot->pid_ns = s->self.pid_ns;
+    slot->start_time = s->holders.self.start_time;
+    slot->pid_ns = s->holders.self.pid_ns;
     set(&slot->ended, get(&slot->begun));
-    slot->pid = s->self.pid;
+    slot->pid = s->holders.self.pid;
     s->slot = (int)(slot - w->slots);
     if ((uint64_t)s->slot >= get(&w->used))
         set(&w->used, (uint64_t)s->slot + 1);
