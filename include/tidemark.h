@@ -770,8 +770,7 @@ typedef enum tide_code tide_tool_fn(void *arg, const char *args, const char *key
 typedef int tide_probe_fn(void *arg, const char *args, const char *key);
 struct tide_tool {
     const char *name, *description, *schema; /* schema: JSON Schema of its arguments, an object */
-    const char *effect;                      /* pure, idempotent, once (NULL) */
-    const char *permission;                  /* allow (NULL), ask, deny */
+    const char *effect, *permission;         /* pure, idempotent, once (NULL); allow (NULL), ask, deny */
     tide_tool_fn *fn;
     tide_probe_fn *probe; /* NULL: nobody can find out */
     void *arg;
@@ -781,25 +780,20 @@ struct tide_tool {
 struct tide_agent_options {
     const char *provider, *model; /* anthropic, openai or script; [of the session, else anthropic] */
     const char *base_url, *api_key, *script;
-    const char *system_prompt;  /* [a short one that names the directory and the date] */
-    const char *working_dir;    /* where tools work [of the session, else here] */
-    int max_turns;              /* model calls for one prompt [50] */
-    int64_t max_answer_tokens;  /* [8192] */
-    int64_t max_context_tokens; /* [128000] older turns are left out above context_percent [80] of it */
-    int context_percent;
-    int max_retries;               /* [3]; negative: none */
-    int64_t retry_base_delay_ms;   /* [500] */
-    int64_t max_retry_after_ms;    /* of what a provider asks for with Retry-After [900000] */
-    int retry_now;                 /* resuming does not wait for a pause between attempts that is not over */
-    int64_t max_tool_result_chars; /* [8000]; negative: no limit */
+    const char *system_prompt, *working_dir; /* [a short one]; where tools work [of the session, else here] */
+    int max_turns,
+        context_percent;        /* model calls for one prompt [50]; older turns are left out above so much [80] of */
+    int64_t max_context_tokens; /* [128000] */
+    int max_retries, retry_now; /* [3], negative: none; resuming does not wait for a pause between attempts */
+    int64_t retry_base_delay_ms, max_retry_after_ms;  /* [500]; of what a provider asks for (Retry-After) [900000] */
+    int64_t max_tool_result_chars, max_answer_tokens; /* [8000], negative: no limit; [8192] */
     int64_t tool_timeout_ms, hook_timeout_ms, connect_timeout_ms, first_byte_timeout_ms, silence_timeout_ms;
     int64_t stall_timeout_ms, call_timeout_ms; /* a model call without progress [300000], and in all [1800000] */
     double max_cost;                           /* budget of the session, in the unit of the prices [none] */
     int64_t max_tokens;                        /* the same in tokens [none] */
     const char *permissions, *hooks, *prices;  /* JSON, as config.json has them */
-    int no_tools;                              /* none of the built-in ones */
-    int refresh_prompt;                        /* render system prompt and tool list anew, and log that */
-    int on_store_error_continue;               /* as TIDE_RUN_CONTINUE */
+    int no_tools, refresh_prompt; /* none of the built-in ones; render system prompt and tool list anew, and log that */
+    int on_store_error_continue;  /* as TIDE_RUN_CONTINUE */
     tide_agent_event_fn *event;
     tide_approve_fn *approve; /* NULL: what needs a word parks, and the call returns TIDE_WAITING */
     void *arg;
@@ -926,7 +920,7 @@ struct tide_graph_options {
     const char *token, *input, *by; /* as in struct tide_run_options */
     const char *checkpoint; /* go back to this one first; of a completed session: a fork, whose id is in ret_session */
     const char *const *renames; /* old, new, old, new, …, NULL: nodes that have another name in the graph given */
-    const char *const *retry, *const *happened; /* names of nodes, as in struct tide_run_options */
+    const char *const *retry, *const *happened; /* nodes, as in struct tide_run_options; happened: also NODE=JSON */
     unsigned rollback;                          /* enum tide_rollback_flags */
     int fallback;                               /* an unusable checkpoint: take the newest that is usable, and say so */
     tide_graph_event_fn *event;

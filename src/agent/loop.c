@@ -501,7 +501,10 @@ static enum tide_code take_up(struct tide_agent *a, const char *input, const cha
     if (input || token)
         return tide_fail(err, TIDE_INVALID, "session '%s' does not wait for an answer", a->s->head.id);
     if (!talk_is_owed(&a->talk) && !talk_open(&a->talk) && !a->s->state->ledger.queue.live)
-        return tide_fail(err, TIDE_NOT_FOUND, "nothing is left to be done in session '%s'", a->s->head.id);
+        return tide_fail(
+            err, TIDE_NOT_FOUND,
+            "nothing is left to be done in session '%s': `tidemark chat --resume %s -p TEXT` says something to it",
+            a->s->head.id, a->s->head.id);
     agent_put_provider(a);
     return agent_start(a, false, err);
 }

@@ -15,6 +15,8 @@
 #include "cli/launch.h"
 #include "cli/store_url.h"
 #include "program/sweep.h"
+#include "session/session.h"
+#include "session/status.h"
 
 #define TITLE_CHARS 60
 #define LATEST_LOOKED_AT 200
@@ -226,10 +228,10 @@ static const char *stored(struct chat *c, tide_session *session, const char *obj
 bool chat_made(tide_session *session)
 {
     struct chat c = {.arena = ARENA_INIT};
-    bool made = stored(&c, session, "provider", "type") && !graph_made(session);
+    bool made = stored(&c, session, "provider", "type") && !graph_made(session) && !status_is_new_graph(session->state);
 
     arena_done(&c.arena);
-    return made;
+    return made || status_is_new_chat(session->state);
 }
 
 /* The address comes from the session and from nowhere else: it may have been imported, and the key is not its business. */
@@ -354,6 +356,20 @@ enum tide_code chat_agent(struct chat *c, struct tide_err *err)
 
 /* ---- sessions ---- */
 
+/* As the agent would record it with the first prompt: with it, a chat that is cut before that is known to be one. */
+static void put_provider(const struct chat *c, struct json_out *o)
+{
+    const char *model = c->opt.model ? c->opt.model : strcmp(c->opt.provider, "script") == 0 ? "script" : NULL;
+
+    json_out_key(o, STR("provider"));
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("type"), str_from(c->opt.provider));
+    json_out_kstr_opt(o, STR("model"), str_from(model));
+    json_out_kstr_opt(o, STR("base_url"), str_from(c->opt.base_url));
+    json_out_kstr_opt(o, STR("script"), str_from(c->opt.script));
+    json_out_end(o, '}');
+}
+
 /* The directory, the title, and who is to answer. */
 static void put_fields(struct chat *c, const char *prompt, const char *dir, struct buf *out)
 {
@@ -368,6 +384,7 @@ static void put_fields(struct chat *c, const char *prompt, const char *dir, stru
     json_out_kstr(&o, STR("agent"), str_from(agent ? agent : "chat"));
     json_out_kstr_opt(&o, STR("title"), given ? str_from(given) : (struct str){title.ptr, at});
     json_out_kstr_opt(&o, STR("working_dir"), str_from(dir));
+    put_provider(c, &o);
     json_out_end(&o, '}');
 }
 
@@ -376,8 +393,10 @@ enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
     AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
 
+    if (choose(c, err))
+        return err->code;
     put_fields(c, prompt, cwd, &fields);
-    if (choose(c, err) || tide_session_create(c->cli->store, NULL, buf_cstr(&fields), &c->session, err))
+    if (tide_session_create(c->cli->store, NULL, buf_cstr(&fields), &c->session, err))
         return err->code;
     if (chat_agent(c, err)) { /* what is wrong with the settings leaves no session behind */
         char id[TIDE_ID_SIZE];
@@ -413,6 +432,17 @@ static void tell_kept(struct chat *c, const char *type, const char *model)
                   model, set, id, set);
 }
 
+static enum tide_code refuse_other(const tide_session *session, struct tide_err *err)
+{
+    const char *id = session->head.id;
+    struct status st;
+
+    status_of_session(&st, session->store, session->state, session->head.holder_alive);
+    return tide_fail(err, TIDE_INVALID,
+                     "session '%s' was not made by a chat: `%s` goes on with it, --provider makes it one", id,
+                     st.next_count ? st.next[0] : "tidemark why");
+}
+
 enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err *err)
 {
     const char *type, *model;
@@ -423,10 +453,7 @@ enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err 
     type = stored(c, session, "provider", "type");
     model = stored(c, session, "provider", "model");
     if (!c->want->provider && !chat_made(session))
-        return tide_fail(
-            err, TIDE_INVALID,
-            "session '%s' was not made by a chat: `tidemark resume %s` goes on with it, --provider makes it one",
-            tide_session_id(session), tide_session_id(session));
+        return refuse_other(session, err);
     if (type && c->want->provider && strcmp(type, c->want->provider) != 0)
         chat_tell(c, "provider %s instead of %s, as told", c->want->provider, type);
     if (model && c->model && strcmp(model, c->model) != 0)

@@ -158,7 +158,8 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
         return resume_graph(cli, r, session, err);
     if (r->sets && r->sets[0])
         return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --set is for graphs", r->id);
-    if (launch_from_session(&l, session, err) && err->code == TIDE_INVALID && chat_made(session)) {
+    if (launch_from_session(&l, session, err) && (err->code == TIDE_INVALID || err->code == TIDE_NOT_FOUND) &&
+        chat_made(session)) {
         launch_done(&l);
         tide_session_close(TAKE(session));
         return resume_chat(cli, r, err);

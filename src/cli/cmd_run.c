@@ -242,6 +242,7 @@ static void put_fields(const struct cli *cli, const tide_graph *graph, const str
     json_out_kstr(&o, STR("agent"), str_from(tide_graph_id(graph)));
     json_out_kstr_opt(&o, STR("title"), title ? str_from(title) : name);
     json_out_kstr_opt(&o, STR("working_dir"), str_from(cwd));
+    json_out_kstr(&o, STR("loop"), STR("graph")); /* one that is cut before its first run is known to be for a graph */
     graph_put_provider(&o, w);
     json_out_end(&o, '}');
 }

@@ -21,7 +21,7 @@ static const struct opt options[] = {
     {.name = "fallback", .help = "where it cannot go on from there: take the newest checkpoint from which it can"},
     {.name = "dry-run", .help = "only say what would be done, and everything that stands in the way"},
     {OPT_MANY("retry", "NODE", "this node may run again although it must happen once")},
-    {OPT_MANY("happened", "NODE", "this node, which must happen once, did happen")},
+    {OPT_MANY("happened", "NODE[=JSON]", "this node, which must happen once, did happen; JSON: what it gave")},
     {.name = "reuse-effects", .help = "with --checkpoint: what must happen once and did answers from the log"},
     {.name = "redo-effects", .help = "with --checkpoint: it may happen again"},
     {OPT_INPUT("the answer to what it waits for")},

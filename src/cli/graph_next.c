@@ -106,14 +106,26 @@ static size_t add(const char **list, size_t n, const char *command)
     return n;
 }
 
+/* Inside of a node nobody can set what they gave: it is said with them. */
+static const char *const *with_output(struct arena *a, const char *const *names)
+{
+    const char **given = arena_zero(a, (NAMES_MAX + 1) * sizeof(*given));
+
+    for (size_t i = 0; names[i]; i++)
+        given[i] = strchr(names[i], '#') ? arena_printf(a, "%s=JSON", names[i]) : names[i];
+    return given;
+}
+
 static size_t settle_all(const struct trial *t, const char *base, const char **list, size_t n)
 {
     const char *names[NAMES_MAX + 1] = {NULL};
     const struct tide_graph_options happened = {.happened = names}, retry = {.retry = names};
+    const char *made;
 
     if (!take_unsettled(t, names))
         return n;
-    n = add(list, n, tried(t, add_names(t->arena, base, "--happened", names), &happened, false));
+    made = tried(t, add_names(t->arena, base, "--happened", names), &happened, false);
+    n = add(list, n, made ? made : add_names(t->arena, base, "--happened", with_output(t->arena, names)));
     return add(list, n, tried(t, add_names(t->arena, base, "--retry", names), &retry, false));
 }
 

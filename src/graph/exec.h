@@ -123,6 +123,7 @@ struct exec {
     struct tide_run *run;
     struct kept
         *kept; /* effects that a rollback cut off and that are not to happen again; NULL: nothing was rolled back */
+    const struct map *gave; /* node that somebody says happened -> JSON object of what it gave; NULL: of none */
     const struct tide_graph_options *opt;
     struct spec_checkpoints checkpoints; /* as they are for this run */
     const char *said;                    /* of them by the run, over the graph's; JSON; NULL: nothing */
@@ -243,7 +244,8 @@ void plan_begin(struct exec *x, const char *name);
 bool plan_may_begin(struct exec *x, struct str name);     /* of one that is ready */
 bool plan_is_held(const struct exec *x, struct str name); /* inside something that failed: it goes on with that */
 int plan_waiting(const struct exec *x);                   /* jobs that nobody does yet */
-struct str plan_known_output(struct exec *x, const struct place *p); /* of one that somebody says happened */
+/* What one gave of which somebody says that it happened: as was said with it, else as the memory has it. */
+struct str plan_known_output(struct exec *x, const struct place *p, const char *name);
 int64_t plan_next_ms(struct exec *x); /* when the next attempt is due; INT64_MAX: none is */
 
 /* ---- exec_values.c */

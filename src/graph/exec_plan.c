@@ -318,13 +318,15 @@ void plan_begin(struct exec *x, const char *name)
 
 /* ---- what an earlier run left ---- */
 
-/* What is known of what it gave: values that were set for it. */
-struct str plan_known_output(struct exec *x, const struct place *p)
+struct str plan_known_output(struct exec *x, const struct place *p, const char *name)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
-    const struct map *scope = position_scope(&x->view->content, p->frame, false);
+    const struct map *scope = p->map ? NULL : position_scope(&x->view->content, p->frame, false);
+    const char *gave = x->gave ? map_get(x->gave, str_from(name)) : NULL;
     struct json_out o = json_out_to(&out);
 
+    if (gave)
+        return arena_dup(&x->scratch, str_from(gave));
     json_out_begin(&o, '{');
     for (size_t i = 0; scope && i < p->node->outputs.n; i++) {
         const char *v = map_get(scope, p->node->outputs.at[i]);
@@ -344,7 +346,7 @@ static bool settle_as(struct exec *x, const struct place *p, const char *name)
     if (!node_is_once(p->node))
         return false;
     if (map_get(&x->run->happened, str_from(name))) {
-        end_complete(x, p, name, plan_known_output(x, p), 0);
+        end_complete(x, p, name, plan_known_output(x, p, name), 0);
         return true;
     }
     if (map_get(&x->run->retry, str_from(name)))

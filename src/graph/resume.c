@@ -136,6 +136,7 @@ void outlook_done(struct outlook *o)
     free(o->refused);
     free(o->missing);
     free(o->warnings);
+    map_done(&o->gave, NULL);
     arena_done(&o->arena);
 }
 
@@ -240,6 +241,7 @@ static enum tide_code do_resume(struct exec *x, const struct outlook *o, tide_se
     if (code)
         return code;
     x->fresh = true;
+    x->gave = &o->gave;
     code = resume_changes(x, err);
     if (code)
         return code;

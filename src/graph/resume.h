@@ -57,9 +57,10 @@ struct outlook {
     struct tide_session *s;
     const struct tide_graph_options *given, *opt; /* opt: given, with the names that the nodes have now */
     struct tide_graph_options named;
-    struct kept *kept;                                   /* NULL: nothing was or will be rolled back */
-    bool unreadable;                                     /* the log is damaged: kept is what could be read of it */
-    tide_graph *before;                                  /* the one that is stored, when it is another; else NULL */
+    struct map gave;    /* node -> JSON object of what it gave, of --happened NODE=JSON */
+    struct kept *kept;  /* NULL: nothing was or will be rolled back */
+    bool unreadable;    /* the log is damaged: kept is what could be read of it */
+    tide_graph *before; /* the one that is stored, when it is another; else NULL */
     char checkpoint[TIDE_ID_SIZE], wanted[TIDE_ID_SIZE]; /* "": where it stands; wanted: another took its place */
     int64_t seq;
     bool rollback, fork; /* what has to be done first */

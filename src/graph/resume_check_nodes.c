@@ -141,10 +141,11 @@ void outlook_ask(struct outlook *o, const char *name, const char *how)
 
     if (is_named(o->opt->retry, name) || is_named(o->opt->happened, name))
         return;
-    outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name, WORDS(o, "node '%s' must happen once and %s", name, how),
-                   inside /* nobody can say what it gave */
-                       ? WORDS(o, "--retry '%s' runs it again, if it did not happen", name)
-                       : WORDS(o, "find out whether it happened, then --happened %s or --retry %s", name, name));
+    outlook_refuse(
+        o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name, WORDS(o, "node '%s' must happen once and %s", name, how),
+        inside ? WORDS(o, "find out whether it happened, then --happened '%s=JSON' (what it gave) or --retry '%s'",
+                       name, name)
+               : WORDS(o, "find out whether it happened, then --happened %s or --retry %s", name, name));
 }
 
 static void check_once(struct outlook *o, const char *name, const struct task *t, const struct place *p)
@@ -208,33 +209,39 @@ static bool has_text(const struct spec_texts *list, struct str text)
     return false;
 }
 
-/* What it gave is known from the memory alone: nodes behind it must not find nothing where it has promised something. */
+/* What it gave is known from what was said, or from the memory: nodes behind it must not find nothing where it has
+ * promised something. */
 static void check_happened(struct outlook *o, const char *name)
 {
     AUTO(buf_done) struct buf keys = BUF_INIT((size_t)1 << 20), sets = BUF_INIT((size_t)1 << 20);
     const struct map *scope;
+    struct json *gave = NULL;
     struct place p;
 
     if (!map_get(&o->x->view->content.position.active, str_from(name)) && !was_unsettled(o, name))
         return;
+    if (map_get(&o->gave, str_from(name)) &&
+        json_parse(&o->arena, str_from(map_get(&o->gave, str_from(name))), NULL, &gave, NULL, NULL))
+        return; /* refused */
     if (!place_find(o->x->graph, str_from(name), &p))
         return;
-    scope = p.map ? NULL : position_scope(&o->x->view->content, p.frame, false);
+    scope = p.map || gave ? NULL : position_scope(&o->x->view->content, p.frame, false);
     for (size_t i = 0; i < p.node->outputs.n; i++) {
         struct str key = p.node->outputs.at[i];
 
-        if (has_text(&p.node->nullable_outputs, key) || exec_is_excluded(o->x, key) || (scope && map_get(scope, key)))
+        if (has_text(&p.node->nullable_outputs, key) || exec_is_excluded(o->x, key) || json_get(gave, key) ||
+            (scope && map_get(scope, key)))
             continue;
         buf_addf(&keys, "%s%.*s", keys.len ? ", " : "", STR_ARG(key));
         buf_addf(&sets, "%s--set %.*s=…", sets.len ? " " : "", STR_ARG(key));
-        if (!p.frame.len)
+        if (!p.frame.len && !gave)
             note_missing(o, name, key, false, false);
     }
-    if (keys.len && p.frame.len)
+    if (keys.len && (p.frame.len || gave))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
-                       WORDS(o, "--happened %s: what it gave (%s) is not known, and inside a %s no value can be set",
-                             name, buf_cstr(&keys), p.map ? "map" : "graph of a node"),
-                       WORDS(o, "--retry '%s' runs it again; --checkpoint goes back to before it", name));
+                       WORDS(o, "--happened %s: what it gave (%s) is not known", name, buf_cstr(&keys)),
+                       WORDS(o, "say it: --happened '%s={\"%.*s\": …}'; or --retry '%s' runs it again", name,
+                             (int)strcspn(buf_cstr(&keys), ","), buf_cstr(&keys), name));
     else if (keys.len)
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
                        WORDS(o, "--happened %s: outputs of %s stay unset (%s)", name, name, buf_cstr(&keys)),

@@ -63,6 +63,54 @@ static const char *const *named_now(const struct names *l, const char *const *na
     return at;
 }
 
+/* What it gave, as an object: a lone value is its only output, as of a program. NULL: it cannot be that. */
+static const char *output_of(struct outlook *o, const char *name, const char *json)
+{
+    struct json *v = NULL;
+    struct place p;
+    const struct spec_texts *outputs;
+
+    if (json_parse(&o->arena, str_from(json), NULL, &v, NULL, NULL) || !place_find(o->x->graph, str_from(name), &p))
+        return NULL;
+    outputs = &p.node->outputs;
+    if (v->type == JSON_OBJECT && (outputs->n != 1 || json_get(v, outputs->at[0])))
+        return json;
+    if (outputs->n != 1)
+        return NULL;
+    return arena_printf(&o->arena, "{\"%.*s\":%s}", STR_ARG(outputs->at[0]), json);
+}
+
+/* "node=JSON" is the node, and what it gave. */
+static const char *const *take_given(const struct names *l, const char *const *happened)
+{
+    struct outlook *o = l->o;
+    size_t n = 0;
+    const char **at;
+
+    while (happened && happened[n])
+        n++;
+    at = arena_zero(&o->arena, (n + 1) * sizeof *at);
+    map_done(&o->gave, NULL);
+    for (size_t i = 0; i < n; i++) {
+        const char *eq = strchr(happened[i], '='), *now, *gave;
+
+        at[i] = happened[i];
+        if (!eq)
+            continue;
+        at[i] = arena_dup(&o->arena, (struct str){happened[i], (size_t)(eq - happened[i])}).ptr;
+        now = given_for(l, at[i]);
+        now = now ? now : at[i];
+        gave = output_of(o, now, eq + 1);
+        if (gave)
+            map_put(&o->gave, str_from(now), (void *)(uintptr_t)gave);
+        else
+            outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, now,
+                           WORDS(o, "--happened %s: what it gave is not a JSON object of its outputs", at[i]),
+                           WORDS(o, "--happened '%s={\"KEY\": VALUE}'", at[i]));
+    }
+    return n ? at : NULL;
+}
+
 void outlook_names(struct outlook *o)
 {
     const struct content *c = &o->then->content;
@@ -83,7 +131,7 @@ void outlook_names(struct outlook *o)
         o->named.renames = kept;
     }
     o->named.retry = named_now(&l, o->given->retry);
-    o->named.happened = named_now(&l, o->given->happened);
+    o->named.happened = named_now(&l, take_given(&l, o->given->happened));
     free(l.at);
 }
 

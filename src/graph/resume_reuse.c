@@ -338,7 +338,7 @@ bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64
     if (f->state == KEPT_DONE)
         use_result(x, p, name, f->seq, "the rollback");
     else if (map_get(&x->run->happened, str_from(name)))
-        end_complete(x, p, name, plan_known_output(x, p), 0);
+        end_complete(x, p, name, plan_known_output(x, p, name), 0);
     else
         end_unsettled(x, name, "before the rollback");
     return true;

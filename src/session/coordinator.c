@@ -25,49 +25,60 @@ bool session_held_alive(const struct tide_session *s)
     return s->head.held && s->head.holder_alive && s->head.epoch != s->owner.epoch;
 }
 
-static bool lives(struct tide_session *s, int64_t pid, int64_t start)
+static bool lives(struct store *store, const struct run *r, int64_t pid, int64_t start)
 {
-    const struct run *r = &s->state->ledger.run;
     struct env_proc p = {.pid_ns = (uint64_t)r->pid_ns, .pid = pid, .start_time = (uint64_t)start};
     enum env_life life;
 
     snprintf(p.kernel_boot, sizeof p.kernel_boot, "%s", r->kernel_boot ? r->kernel_boot : "");
-    life = pid > 0 ? s->store->env->ops->life(s->store->env, &p) : ENV_DEAD;
+    life = pid > 0 ? store->env->ops->life(store->env, &p) : ENV_DEAD;
     return life == ENV_ALIVE || life == ENV_STOPPED;
 }
 
 /* A program of the last run that lives on would do the same things beside the new one. */
-static enum tide_code find_living(struct tide_session *s, struct tide_err *err)
+static struct status_alive find_living(struct store *store, const struct state *state)
 {
-    const struct ledger *l = &s->state->ledger;
+    const struct ledger *l = &state->ledger;
 
-    if (lives(s, l->run.pid, l->run.pid_start))
-        return tide_fail(err, TIDE_ALIVE,
-                         "the program of the last run still lives (process %" PRId64 "): wait for it to end, or end it",
-                         l->run.pid);
+    if (lives(store, &l->run, l->run.pid, l->run.pid_start))
+        return (struct status_alive){.pid = l->run.pid};
     for (struct map_entry *e = map_next(&l->effects, NULL); e; e = map_next(&l->effects, e)) {
         const struct effect *f = e->value;
 
-        if (lives(s, f->pid, f->pid_start))
-            return tide_fail(err, TIDE_ALIVE,
-                             "the program of step '%s' still lives (process %" PRId64
-                             "): wait for it to end, or end it",
-                             f->tool ? f->tool : "", f->pid);
+        if (lives(store, &l->run, f->pid, f->pid_start))
+            return (struct status_alive){.pid = f->pid, .step = f->tool ? f->tool : ""};
     }
-    return TIDE_OK;
+    return (struct status_alive){.pid = 0};
+}
+
+void status_of_session(struct status *ret, struct store *store, const struct state *state, bool owner_alive)
+{
+    struct status_alive alive = {.owner = owner_alive};
+
+    if (!owner_alive && state->ledger.run.end != RUN_NONE && state->ledger.run.end != RUN_COMPLETED)
+        alive = find_living(store, state);
+    status_derive_alive(ret, state, &alive, env_now_ms(store->env));
 }
 
 /* One whose supervisor was killed just now is dying: that takes a moment. */
 enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *err)
 {
     struct env *env = s->store->env;
-    enum tide_code code = find_living(s, err);
+    struct status_alive alive = find_living(s->store, s->state);
 
-    for (int waited = 0; code == TIDE_ALIVE && waited < DYING_MS; waited += 5) {
+    for (int waited = 0; alive.pid && waited < DYING_MS; waited += 5) {
         env->ops->sleep_ms(env, 5);
-        code = find_living(s, err);
+        alive = find_living(s->store, s->state);
     }
-    return code;
+    if (alive.step)
+        return tide_fail(err, TIDE_ALIVE,
+                         "the program of step '%s' still lives (process %" PRId64 "): wait for it to end, or end it",
+                         alive.step, alive.pid);
+    if (alive.pid)
+        return tide_fail(err, TIDE_ALIVE,
+                         "the program of the last run still lives (process %" PRId64 "): wait for it to end, or end it",
+                         alive.pid);
+    return TIDE_OK;
 }
 
 static enum tide_code refuse_held(struct tide_session *s, struct tide_err *err)
@@ -507,6 +518,16 @@ static int take_body(void *arg, const struct event *ev)
     return 1;
 }
 
+/* With the command that moves it, as its status has it. */
+static enum tide_code refuse_new(const struct tide_session *s, struct tide_err *err)
+{
+    struct status st;
+
+    status_derive(&st, s->state, false, env_now_ms(s->store->env));
+    return tide_fail(err, TIDE_NOT_FOUND, "nothing has run in session '%s' yet: `%s` begins", s->head.id,
+                     st.next_count ? st.next[0] : "tidemark why");
+}
+
 enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
@@ -519,10 +540,7 @@ enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, str
         return code;
     seq = s->state->ledger.program_seq;
     if (!seq && !s->state->ledger.runs)
-        return tide_fail(
-            err, TIDE_NOT_FOUND,
-            "nothing has run in session '%s' yet: `tidemark exec --session %s -- PROGRAM` runs a program in it",
-            s->head.id, s->head.id);
+        return refuse_new(s, err);
     if (!seq)
         return tide_fail(err, TIDE_NOT_FOUND,
                          "session '%s' was not made by `tidemark exec`: resume it with the program that made it",

@@ -122,10 +122,10 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
 }
 
 /* The status, and whether it may move at all. */
-static void session_status(struct status *st, const struct store *store, const struct head *h, const struct state *s,
+static void session_status(struct status *st, struct store *store, const struct head *h, const struct state *s,
                            bool owner_alive)
 {
-    status_derive(st, s, owner_alive, env_now_ms(store->env));
+    status_of_session(st, store, s, owner_alive);
     if (!origin_is_ours(store, h))
         status_untrusted(st, h->id);
 }

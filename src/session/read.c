@@ -156,7 +156,7 @@ static void put_status(struct buf *out, struct tide_session *s, const struct sta
     struct json_out o = json_out_to(out);
     struct status st;
 
-    status_derive(&st, state, s->owner.epoch || s->head.holder_alive, env_now_ms(s->store->env));
+    status_of_session(&st, s->store, state, s->owner.epoch || s->head.holder_alive);
     out->len--; /* before the closing brace: one more member */
     buf_add_str(out, STR(",\"status\":"));
     json_out_begin(&o, '{');

@@ -154,21 +154,47 @@ bool status_matches(const struct status *s, const char *word)
 
 /* ---- All of it ----------------------------------------------------------------------------------------------------- */
 
-void status_derive(struct status *s, const struct state *state, bool owner_alive, int64_t now_ms)
+static bool is_new(const struct state *state)
 {
+    return !state->ledger.runs && !state->content.position.graph_digest;
+}
+
+bool status_is_new_graph(const struct state *state)
+{
+    return is_new(state) && same(map_get(&state->info.fields, STR("loop")), "\"graph\"");
+}
+
+/* Chats of earlier versions name their provider only with their first prompt. */
+bool status_is_new_chat(const struct state *state)
+{
+    const struct map *info = &state->info.fields;
+
+    return is_new(state) && !status_is_new_graph(state) &&
+           (map_get(info, STR("provider")) || same(map_get(info, STR("agent")), "\"chat\""));
+}
+
+void status_derive_alive(struct status *s, const struct state *state, const struct status_alive *alive, int64_t now_ms)
+{
+    const struct ledger *l = &state->ledger;
     const struct subject o = {s,
                               state,
-                              &state->ledger.run,
-                              state->ledger.program_seq > 0,
+                              &l->run,
+                              l->program_seq > 0,
                               now_ms,
-                              state->ledger.loop_seq && state->ledger.loop_seq == state->ledger.program_seq,
-                              state->content.position.graph_digest && !state->ledger.loop_seq};
+                              alive,
+                              (l->loop_seq && l->loop_seq == l->program_seq) || status_is_new_chat(state),
+                              state->content.position.graph_digest && !l->loop_seq};
 
     memset(s, 0, sizeof *s);
-    derive(&o, owner_alive);
+    derive(&o, alive->owner);
     translate(s);
     status_say(&o);
     status_offer(&o);
+}
+
+void status_derive(struct status *s, const struct state *state, bool owner_alive, int64_t now_ms)
+{
+    status_derive_alive(s, state, &(struct status_alive){.owner = owner_alive}, now_ms);
 }
 
 void status_untrusted(struct status *s, const char *id)

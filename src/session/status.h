@@ -21,6 +21,23 @@ struct status {
 
 void status_derive(struct status *ret, const struct state *state, bool owner_alive, int64_t now_ms);
 
+/* Who stands behind it. */
+struct status_alive {
+    bool owner;  /* whoever holds it */
+    int64_t pid; /* a program of its last run that lives on, while nobody holds it: it cannot be resumed; 0: none */
+    const char *step; /* which step it is of; NULL: of none */
+};
+void status_derive_alive(struct status *ret, const struct state *state, const struct status_alive *alive,
+                         int64_t now_ms);
+
+/* The same, and whether a program of its last run still lives: what `why` says and what a resume does are one truth. */
+struct store;
+void status_of_session(struct status *ret, struct store *store, const struct state *state, bool owner_alive);
+
+/* Begun, and killed before anything ran: by what it was made for. */
+bool status_is_new_chat(const struct state *state);
+bool status_is_new_graph(const struct state *state);
+
 /* Of one that came from elsewhere: nothing moves it before somebody trusts it. */
 void status_untrusted(struct status *status, const char *id);
 

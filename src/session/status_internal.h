@@ -12,6 +12,7 @@ struct subject {
     const struct run *run;
     bool has_program; /* `tidemark resume` can run it */
     int64_t now_ms;
+    const struct status_alive *alive;
     bool chat;  /* that is the agent's loop: a prompt begins its next run */
     bool graph; /* it is a graph: what it stands at are nodes */
 };
@@ -24,6 +25,12 @@ enum mending {
     MEND_HERE,    /* something of this machine, or another graph */
     MEND_VALUE
 };
+
+/* A program of the last run stands in the way of the next. */
+static inline bool is_leftover(const struct subject *o)
+{
+    return !o->alive->owner && o->alive->pid > 0;
+}
 
 void status_say(const struct subject *o);   /* status_why.c: the sentence */
 void status_offer(const struct subject *o); /* status_next.c: the commands */

@@ -89,7 +89,9 @@ static void offer_new_run(const struct subject *o)
 {
     const struct position *p = &o->state->content.position;
 
-    if (o->graph)
+    if (status_is_new_graph(o->state))
+        offer(o, "run GRAPH.json --session", "");
+    else if (o->graph)
         offer(o, "sessions resume", p->ready.live || p->active.live ? "" : " --checkpoint CHECKPOINT");
     else if (o->chat)
         offer(o, "chat --resume", "");
@@ -107,7 +109,7 @@ static bool put_word(char *out, size_t size, const char *option, const char *nam
     for (const char *c = name; *c; c++)
         if (*c == '\'' || (unsigned char)*c < ' ' || *c == 0x7f)
             return false;
-    if (strlen(name) > NAME_MAX_OFFERED)
+    if (strlen(name) >= NAME_MAX_OFFERED + 8)
         return false;
     snprintf(out, size, plain ? " %s %s" : " %s '%s'", option, name);
     return true;
@@ -120,12 +122,15 @@ static bool put_word(char *out, size_t size, const char *option, const char *nam
 static bool offer_settling(const struct subject *o)
 {
     const char *name = status_stuck(o);
-    char option[NAME_MAX_OFFERED + 32];
+    char option[NAME_MAX_OFFERED + 32], given[NAME_MAX_OFFERED + 8];
 
-    if (!name || !put_word(option, sizeof option, "--happened", name))
+    snprintf(given, sizeof given, "%.100s=JSON", name ? name : "");
+    if (!name || strlen(name) > NAME_MAX_OFFERED || !put_word(option, sizeof option, "--happened", name))
         return false;
-    if (!o->graph || !strchr(name, '#')) /* inside of something nobody can say what it gave */
-        offer_resume(o, option);
+    if (o->graph &&
+        strchr(name, '#')) /* inside of something its outputs are no keys of the memory: they are said with it */
+        put_word(option, sizeof option, "--happened", given);
+    offer_resume(o, option);
     if (put_word(option, sizeof option, "--retry", name))
         offer_resume(o, option);
     return true;
@@ -203,6 +208,12 @@ void status_offer(const struct subject *o)
                     {"running", next_running},
                     {"idle", next_idle}};
 
+    if (is_leftover(o)) { /* first that has to end */
+        snprintf(o->st->next[o->st->next_count++], STATUS_COMMAND, "kill %" PRId64, o->alive->pid);
+        if (strcmp(o->st->status, "idle") != 0)
+            offer(o, "cancel", "");
+        return;
+    }
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
         if (strcmp(statuses[i].status, o->st->status) == 0)
             statuses[i].next(o);

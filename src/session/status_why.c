@@ -171,9 +171,9 @@ static void say_interrupted_startup(const struct subject *o)
 
     if (r->end == RUN_OPEN) {
         say(o->st, "the process that ran it");
-        if (r->pid > 0)
+        if (r->pid > 0 && !is_leftover(o))
             say(o->st, " (pid %" PRId64 ")", r->pid);
-        say(o->st, " is gone");
+        say(o->st, is_leftover(o) ? " does not answer any more (it may be stopped)" : " is gone");
         say_when(o->st, "; it was last heard of at ", o->state->ts_ms);
     } else {
         say_reason(o->st, "it was running and was cut off: ");
@@ -312,6 +312,18 @@ static void say_idle(const struct subject *o)
     say_maker(o);
 }
 
+/* Whoever resumes it is refused for the same reason. */
+static void say_leftover(const struct subject *o)
+{
+    if (!is_leftover(o))
+        return;
+    if (o->alive->step)
+        say_quoted(o->st, "; the program of step ", o->alive->step);
+    else
+        say(o->st, "; its program");
+    say(o->st, " still lives (process %" PRId64 "): it can be resumed when that has ended", o->alive->pid);
+}
+
 void status_say(const struct subject *o)
 {
     static const struct {
@@ -326,4 +338,5 @@ void status_say(const struct subject *o)
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
         if (strcmp(statuses[i].status, o->st->status) == 0)
             statuses[i].say(o);
+    say_leftover(o);
 }

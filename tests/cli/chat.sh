@@ -187,7 +187,7 @@ check_is 'turns rise' '1 2 3' "$(tidemark log show "$id" | grep message.assistan
 check_is 'usage is summed up' 3 "$(json '$.usage.calls' <out)"
 refuses 'nothing is left to be done' 3 'nothing is left to be done' chat --resume "$id" </dev/null
 check_is 'system prompt and tools are stored once' 1 "$(tidemark log show "$id" | grep -c '"system":')"
-check_is 'the provider as well' 1 "$(count "$id" session.updated)"
+check_is 'the provider as well, with the session' '0 script' "$(count "$id" session.updated) $(field "$id" session.created '$.provider.type')"
 n=$(sessions)
 refuses 'an unknown session' 3 "nobody-here" chat --resume nobody-here -p hi </dev/null
 check_is 'makes none' "$n" "$(sessions)"

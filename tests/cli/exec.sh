@@ -238,7 +238,7 @@ cd .. || exit
 VALUE=2 refuses 'what is completed is not resumed' 2 'tw' resume tw
 refuses 'an unknown session' 3 'tidemark sessions list' resume nothing
 tidemark sessions new --id plain >/dev/null
-refuses 'a session without a program' 2 "nothing has run in session 'plain' yet: \`tidemark exec --session plain -- PROGRAM\` runs a program in it" resume plain
+refuses 'a session without a program' 2 "nothing has run in session 'plain' yet: \`tidemark exec --session plain -- PROGRAM\` begins" resume plain
 check_is 'exec --resume is the same' 'again' "$(tidemark exec --session er -- sh -c '[ -e er ] && echo again || { touch er; exit 1; }' >/dev/null 2>&1; tidemark exec --resume er)"
 refuses 'exec --resume takes no program' 2 'leave out' exec --resume er -- true
 

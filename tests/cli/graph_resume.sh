@@ -188,10 +188,12 @@ cat >items.json <<'END'
    "node": {"type": "function", "effect": "once", "program": ["sh", "-c", "test -e paid && echo '{\"x\": 1}'"], "outputs": ["x"]}}]}
 END
 tidemark run items.json --session p3 --quiet >/dev/null 2>&1
-offers 'an item of a map can only be tried again' p3 " --retry 'all#1[0]'"
-refuses 'as its values cannot be given' 2 "inside a map no value can be set: --retry 'all#1[0]'" sessions resume p3 --happened 'all#1[0]'
+offers 'of an item of a map it is said what it gave' p3 " --happened 'all#1[0]=JSON'"
+refuses 'and has to be' 2 "what it gave (x) is not known: say it: --happened 'all#1[0]={\"x\": …}'" sessions resume p3 --happened 'all#1[0]'
+tidemark run items.json --session p4 --quiet >/dev/null 2>&1
+check_is 'then it is taken as done' 'all: [{"y":2}]' "$(tidemark sessions resume p4 --happened 'all#1[0]={"y":2}' --quiet)"
 : >paid
-check_status 'which works' 0 tidemark sessions resume p3 --retry 'all#1[0]' --quiet
+check_status 'or it is tried again' 0 tidemark sessions resume p3 --retry 'all#1[0]' --quiet
 cat >steps.json <<'END'
 {"tidemark_graph": 1, "id": "steps", "entry": "a", "max_steps": 1, "nodes": [
   {"id": "a", "type": "lua", "code": "return {a = 1}", "outputs": ["a"]},

@@ -422,9 +422,12 @@ static void what_happened_must_have_left_what_it_promised(void **state)
     end(&l);
 }
 
-static void inside_of_others_no_value_can_be_given(void **state)
+/* What is inside of a map or a graph has no keys of the memory that could be set: what it gave is said with it. */
+static void inside_of_others_what_it_gave_is_said_with_it(void **state)
 {
     static const char *const item[] = {"m#1[0]", NULL}, *const inner[] = {"s#1/b", NULL};
+    static const char *const wrong[] = {"m#1[0]=[1", NULL}, *const gave[] = {"m#1[0]={\"x\":{\"a\":7}}", NULL},
+                             *const lone[] = {"s#1/b=8", NULL};
     struct tide_graph_options opt = {.happened = item};
     struct life l;
 
@@ -434,8 +437,14 @@ static void inside_of_others_no_value_can_be_given(void **state)
           "\"map\",\"over\":\"l\",\"as\":\"i\",\"outputs\":[\"m\"],\"node\":{\"type\":\"function\",\"effect\":\"once\","
           "\"callback\":\"work\",\"outputs\":[\"x\"]}}]}");
     fails_at(&l, "m#1[0]");
-    refused(&l, &opt, TIDE_INVALID, "--retry 'm#1[0]' runs it again");
-    refused(&l, NULL, TIDE_UNSETTLED, "--retry 'm#1[0]'");
+    refused(&l, &opt, TIDE_INVALID, "what it gave (x) is not known: say it: --happened 'm#1[0]={\"x\": …}'");
+    refused(&l, NULL, TIDE_UNSETTLED, "--happened 'm#1[0]=JSON' (what it gave) or --retry 'm#1[0]'");
+    opt.happened = wrong;
+    refused(&l, &opt, TIDE_INVALID, "is not a JSON object of its outputs");
+    opt.happened = gave;
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    expect_calls(&l, "m#1[0]#1");
+    HOLDS(l.memory, "\"m\":[{\"a\":7}]");
     end(&l);
     begin(
         &l,
@@ -444,10 +453,11 @@ static void inside_of_others_no_value_can_be_given(void **state)
         "\"function\",\"effect\":\"once\",\"callback\":\"work\",\"outputs\":[\"b\"]}]}}]}");
     fails_at(&l, "s#1/b");
     opt.happened = inner;
-    refused(&l, &opt, TIDE_INVALID, "inside a graph of a node no value can be set");
-    opt = (struct tide_graph_options){.retry = inner};
+    refused(&l, &opt, TIDE_INVALID, "say it: --happened 's#1/b={\"b\": …}'");
+    opt.happened = lone;
     assert_int_equal(go(&l, &opt), TIDE_OK);
-    expect_calls(&l, "s#1/b#1 s#1/b#1");
+    expect_calls(&l, "s#1/b#1");
+    HOLDS(l.memory, "\"b\":8");
     end(&l);
 }
 
@@ -646,7 +656,7 @@ int main(void)
         cmocka_unit_test(one_that_failed_needs_a_word),
         cmocka_unit_test(what_happened_and_could_not_be_taken_is_kept),
         cmocka_unit_test(what_happened_must_have_left_what_it_promised),
-        cmocka_unit_test(inside_of_others_no_value_can_be_given),
+        cmocka_unit_test(inside_of_others_what_it_gave_is_said_with_it),
         cmocka_unit_test(steps_that_are_used_up_need_another_graph),
         cmocka_unit_test(a_node_that_was_left_behind_is_not_complete),
         cmocka_unit_test(a_damaged_session_goes_on_from_the_newest_checkpoint_that_can_be_read),
