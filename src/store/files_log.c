@@ -218,6 +218,19 @@ static bool tail_begin(struct files_store *s, struct files_log *l, int64_t size,
     return !t->code;
 }
 
+/* A mark that survives a power cut which takes the log's name back would miss it. */
+static bool names_are_sure(struct files_store *s)
+{
+    bool many = s->many;
+    struct tide_err err;
+    enum tide_code code;
+
+    s->many = false;
+    code = names_settle(s, &err);
+    s->many = many;
+    return !code;
+}
+
 static enum tide_code tail_end(struct files_store *s, struct tail *t)
 {
     struct files_log *l = t->l;
@@ -227,7 +240,7 @@ static enum tide_code tail_end(struct files_store *s, struct tail *t)
         return t->synced;
     }
     l->looked = !t->code ? t->size : t->code == TIDE_CORRUPT ? -1 : 0; /* what could not be read is still to be seen */
-    if (!t->code && t->ours && l->h.last_seq > l->mark.seq)
+    if (!t->code && t->ours && l->h.last_seq > l->mark.seq && names_are_sure(s))
         mark_write(s, l);
     if (!t->code && t->ours && l->torn)
         sweep_mark(s, l, t->size);

@@ -433,6 +433,54 @@ truncate -s "$before" $logs/one.messages.jsonl
 tidemark store check >out 2>err
 check_is 'an end that is gone behind a kill is named' '5 1' "$? $(grep -c "^one: session 'one' ends at event 1, but event 2 was acknowledged" out)"
 
+# ---- parents: proved when a fork is read; nobody is his own ancestor ----
+rm -rf d
+for i in x p; do tidemark sessions new --id $i >/dev/null; done
+for i in 2 3 4; do tidemark log append p --kind memory.set --data "{\"values\":{\"k\":$i}}" >/dev/null; done
+tidemark sessions fork p --at 3 --id child >/dev/null
+tidemark sessions fork child --id grandchild >/dev/null
+cp -r d family
+for name in child grandchild x; do
+    says="names session '$name' as its parent, which has no event 3 of its own"
+    [ $name != x ] || says="does not continue 'x' at seq 3"
+    sed -i "1s/\"parent\":\"p\"/\"parent\":\"$name\"/" $logs/child.messages.jsonl
+    rm -rf d/cache
+    refuses "$name for a parent: it is not read" 5 "session 'child' $says" sessions show child
+    refuses "$name for a parent: nor what stands on it" 5 "session 'child' $says" log show grandchild --inherited
+    check_is "$name for a parent: the others are listed" 'child damaged|grandchild damaged|p idle|x idle' "$(tidemark sessions list --json | tr '{' '\n' | sed -n 's/.*"session_id":"\([a-z]*\)".*"status":"\([a-z]*\)".*/\1 \2/p' | sort | paste -sd '|')"
+    check_is "$name for a parent: verify" '5 1' "$(tidemark sessions verify child >out 2>err; echo $?) $(grep -c "session 'child' $says" err)"
+    rm -rf d
+    cp -r family d
+done
+head -n 2 family/sessions/p.messages.jsonl >$logs/p.messages.jsonl
+rm -rf $logs/p.mark $logs/p.json d/cache
+for i in 7 8; do tidemark log append p --kind memory.set --data "{\"values\":{\"k\":$i}}" >/dev/null 2>&1; done
+refuses 'a parent that went on differently: the fork is not read' 5 "session 'child' does not continue 'p' at seq 3: that session was cut or replaced" state child
+refuses 'nor what it inherits' 5 'does not continue' log show child --inherited
+refuses 'nor gone on with' 5 'does not continue' log append child --kind note.made
+
+# ---- a store of the version before marks, and a clone without them: taken as they stand, once ----
+rm -rf d
+cp -r kept d
+printf x >>$logs/one.messages.jsonl
+rm $logs/one.mark $logs/one.json
+sed -i 's/"version":2/"version":1/' d/store.json
+check_is 'the version before: it is read' 7 "$(tidemark log show one | wc -l)"
+check_is 'it is adopted, once' '1 0' "$(tidemark log append one --kind note.made 2>&1 | grep -c 'is of an older version: 1 log without a mark') $(tidemark log append one --kind note.made 2>&1 | grep -c 'older version')"
+check_is 'then it is of this one' '2 ok' "$(json '$.version' <d/store.json) $(tidemark store check)"
+rm -rf d
+cp -r kept d
+rm -rf d/live d/boots d/cache d/lock d/changes $logs/one.mark $logs/one.json
+check_is 'a clone without marks: it is read' 7 "$(tidemark log show one | wc -l)"
+check_is 'it is adopted, once' '1 0' "$(tidemark log append one --kind note.made 2>&1 | grep -c 'is a clone, or another') $(tidemark log append one --kind note.made 2>&1 | grep -c 'is a clone')"
+rm $logs/one.*
+check_is 'a log that is gone with its snapshot and its mark is not there' '' "$(tidemark sessions list --ids)"
+rm -rf d
+cp -r kept d
+rm $logs/one.messages.jsonl $logs/one.json
+refuses 'its mark misses it' 5 "the log of session 'one' is gone" log show one
+check_is 'so does the list' damaged "$(tidemark sessions list --json | json '$.sessions[0].status')"
+
 # ---- a fork without its parent hides no other ----
 rm -rf d
 for i in x p; do tidemark sessions new --id $i >/dev/null; done
