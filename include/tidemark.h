@@ -123,7 +123,7 @@ struct tide_store_options {
     size_t key_len;
     unsigned lease_ms;  /* how long other machines believe a silent holder; 0: 30000 */
     unsigned queue_max; /* appends that may wait for the disk before callers block; 0: 4096 */
-    /* The key of proofs of origin, 16 to 64 bytes; NULL: the user's own, found or made as `man tidemark-trust` says. */
+    /* The key of proofs of origin, 16 to 64 bytes; NULL: the user's own, found or made as tidemark(1) says of TIDEMARK_ORIGIN_KEY. */
     const void *origin_key;
     size_t origin_key_len;
 };

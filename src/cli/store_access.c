@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What most commands begin with: the store, a session of it, a position in that session. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/store_url.h"
+#include "session/decision.h"
 #include "session/redact.h"
 
 #define URL_MAX 4096
+#define FIRST_WITH_ORIGINS 5 /* version of the schema */
 
 /* One kind of store was named where the other is. */
 static enum tide_code name_other_kind(enum tide_code code, const char *url, struct tide_err *err)
@@ -37,6 +41,34 @@ static enum tide_code name_maker(enum tide_code code, const char *url, struct ti
                      store_url_path(url));
 }
 
+/* A database that is older than proofs of origin: by its header, as docs/FORMAT.md has it. */
+static bool is_older(const char *url)
+{
+    FILE *f = store_url_is_files(url) ? NULL : fopen(store_url_path(url), "rb");
+    unsigned char head[100] = {0};
+    size_t n = f ? fread(head, 1, sizeof(head), f) : 0;
+
+    if (f)
+        fclose(f);
+    return n == sizeof(head) && memcmp(head + 68, "TIDE", 4) == 0 && head[63] < FIRST_WITH_ORIGINS;
+}
+
+/* In the default place it is the user's own; elsewhere somebody has to say so. */
+static bool is_own(const char *url)
+{
+    char line[64];
+
+    if (store_url_is_default(url))
+        return true;
+    if (!is_older(url) || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return false;
+    fprintf(stderr,
+            "'%s' was made by an earlier version, which did not prove where sessions began.\nAre all its sessions "
+            "your own, and may go on? [y/N] ",
+            store_url_path(url));
+    return fgets(line, sizeof(line), stdin) && decision_word(str_from(line)) == DECISION_YES;
+}
+
 enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err)
 {
     AUTO(buf_done) struct buf url = BUF_INIT(URL_MAX);
@@ -51,7 +83,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     if (url.failed)
         return tide_fail(err, TIDE_INVALID, "the path of the store is too long: name a shorter one with --store");
     opt.key = opt.key_len ? key : NULL;
-    opt.flags |= store_url_is_default(buf_cstr(&url)) ? TIDE_OPEN_ADOPT : 0u;
+    opt.flags |= need != NEED_READ && is_own(buf_cstr(&url)) ? TIDE_OPEN_ADOPT : 0u;
     code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
     explicit_bzero(key, sizeof(key));
     if (!code)

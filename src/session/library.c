@@ -20,7 +20,12 @@ static void tell_key(struct store *s, const struct user_key *own, const struct t
 {
     bool any = false;
 
-    if (own->made && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
+    if (s->origins == ORIGIN_OLDER)
+        snprintf(
+            s->origin_notice, sizeof s->origin_notice,
+            "the store was made by an earlier version: its sessions count as foreign until you say that they are yours: "
+            "`tidemark store trust`");
+    else if (s->origins != ORIGIN_ADOPTED && own->made && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
         snprintf(s->origin_notice, sizeof s->origin_notice,
                  "a new key of origin was made, '%.200s': sessions from before it count as foreign; "
                  "`tidemark store trust` shows them and makes them yours",

@@ -86,6 +86,7 @@ static enum tide_code check_meta(struct files_store *s, struct str text, struct 
         return tide_fail(err, TIDE_TOO_NEW, "'%s' was written by a newer Tidemark (version %lld, this one knows %d)",
                          s->dir, (long long)version, FILES_VERSION);
     s->older = version < FILES_VERSION;
+    s->base.origins = s->older ? ORIGIN_OLDER : ORIGIN_KNOWN;
     stored = json_get_text(&a, v, STR("key_check"));
     key_check(s, check);
     if (stored.len && !s->base.key.len)

@@ -131,6 +131,8 @@ static int apply(struct sqlite_store *s, int64_t from)
         if (!rc && migrations[v].then)
             rc = migrations[v].then(s);
     }
+    if (from)
+        s->base.origins = s->adopt ? ORIGIN_ADOPTED : ORIGIN_OLDER;
     snprintf(text, sizeof text, "PRAGMA application_id=%d; PRAGMA user_version=%d", SQLITE_APP_ID,
              SQLITE_SCHEMA_VERSION);
     return rc == SQLITE_OK ? sqlite3_exec(s->w.db, text, NULL, NULL, NULL) : rc;

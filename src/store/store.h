@@ -228,7 +228,8 @@ struct store {
     struct group *group;
     struct digest_key key;
     struct digest_key origin; /* the user's own key, for proofs of origin and for states */
-    char origin_notice[400];  /* what people should hear of that key; "": nothing */
+    enum { ORIGIN_KNOWN, ORIGIN_ADOPTED, ORIGIN_OLDER } origins; /* older: it was made before there were proofs */
+    char origin_notice[400];                                     /* what people should hear of that key; "": nothing */
     size_t max_record_bytes;
     int64_t lease_ms;
     bool read_only;
