@@ -360,6 +360,7 @@ static enum tide_code open_place(struct tide_agent *a, struct tide_err *err)
                                    .max_result_chars =
                                        a->opt.max_tool_result_chars < 0 ? 0 : (size_t)a->opt.max_tool_result_chars,
                                    .secret = a->opt.api_key,
+                                   .secrets = a->s->store->secrets,
                                    .arg = a,
                                    .stop = tool_stopped};
     if (a->place.dir < 0)

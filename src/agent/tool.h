@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/secrets.h"
 #include "program/proc.h"
 
 #define TOOL_RESULT_MAX ((size_t)16 << 20) /* hard limit of what is kept; what the model sees is cut further */
@@ -20,6 +21,7 @@ struct tool_place {
     int64_t timeout_ms;              /* of a program; 0: 120 s */
     size_t max_result_chars;         /* 0: no limit but TOOL_RESULT_MAX */
     const char *secret;              /* the provider's key: no program finds it in its environment. May be NULL */
+    struct secrets *secrets;         /* what is not to be in a result; may be NULL */
     void *arg;
     bool (*stop)(void *arg); /* asked at least ten times a second while a tool works; true: end it. May be NULL */
 };
@@ -80,5 +82,6 @@ void tool_summary(struct buf *out, struct str name, const struct json *args);
 
 /* Cuts to max_chars on a character's border and appends a mark that says how much is missing; 0: no limit. */
 void tool_cut(struct buf *text, size_t max_chars);
+void tool_hide(struct secrets *secrets, struct buf *text); /* before it is cut: half a secret would not be found */
 
 #endif

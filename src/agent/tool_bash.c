@@ -214,9 +214,11 @@ static void join_ends(struct keep *k, struct buf *end, size_t max_chars, struct 
     ret->replaced |= text_clean(end);
     part = buf_view(&k->head);
     kept = text_head(part, max_chars / 2);
+    kept -= secrets_cut_end(k->work->place->secrets, (struct str){part.ptr, kept});
     buf_add(&ret->text, part.ptr, kept);
     part = buf_view(end);
     skip = text_tail(part, max_chars / 2);
+    skip -= secrets_cut_begin(k->work->place->secrets, (struct str){part.ptr + part.len - skip, skip});
     add_mark(&ret->text, k->total > kept + skip ? k->total - kept - skip : 0);
     buf_add(&ret->text, part.ptr + part.len - skip, skip);
 }
@@ -231,6 +233,7 @@ static void tell_output(struct keep *k, size_t max_chars, struct tool_result *re
         buf_add_str(&ret->text, buf_view(&k->head));
         buf_add_str(&ret->text, buf_view(&end));
         ret->replaced = text_clean(&ret->text);
+        tool_hide(k->work->place->secrets, &ret->text);
         cut_middle(&ret->text, max_chars);
     }
     buf_done(&end);

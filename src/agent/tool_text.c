@@ -139,6 +139,16 @@ void text_number(struct buf *out, uint64_t n)
     }
 }
 
+void tool_hide(struct secrets *secrets, struct buf *text)
+{
+    struct buf clean = BUF_INIT(text->max);
+
+    if (!secrets_clean(secrets, buf_view(text), &clean))
+        return;
+    buf_done(text);
+    *text = clean;
+}
+
 void tool_cut(struct buf *text, size_t max_chars)
 {
     struct str all = buf_view(text);

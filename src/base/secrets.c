@@ -23,6 +23,7 @@
 #define WRAP_MIN 16 /* characters of base64 before a line break that is taken for one inside of it */
 #define ROUNDS 4    /* of undoing escapes */
 #define NAME_MAX_BYTES 40
+#define HALF_MIN 4       /* bytes of a secret that was cut */
 #define STARS "********" /* not longer than anything that is found */
 
 struct secret {
@@ -559,18 +560,6 @@ bool secrets_clean(struct secrets *s, struct str text, struct buf *ret)
     return found;
 }
 
-void secrets_clean_line(struct secrets *s, char *text, size_t size)
-{
-    AUTO(buf_done) struct buf clean = BUF_INIT(SIZE_MAX / 4);
-    struct str cut;
-
-    if (!secrets_clean(s, str_from(text), &clean))
-        return;
-    cut = utf8_clip(buf_view(&clean), size - 1);
-    memcpy(text, cut.ptr, cut.len);
-    text[cut.len] = '\0';
-}
-
 /* ---- pieces ---- */
 
 /* Whether the text, or what undoing its escapes makes of it, is the beginning of something that is looked for. */
@@ -650,4 +639,54 @@ void secret_stream_put(struct secrets *s, struct secret_stream *stream, struct s
     if (n)
         memmove(held->ptr, held->ptr + n, held->len - n);
     held->len -= n;
+}
+
+/* ---- texts that were cut ---- */
+
+size_t secrets_cut_end(struct secrets *s, struct str text)
+{
+    size_t n;
+
+    if (!s || !atomic_load_explicit(&s->any, memory_order_relaxed))
+        return 0;
+    hold(s);
+    n = text.len - settled(s, text);
+    pthread_rwlock_unlock(&s->lock);
+    return n < HALF_MIN ? 0 : n;
+}
+
+static bool ends_form(const struct secrets *s, struct str text)
+{
+    for (size_t i = 0; i < s->n_forms; i++)
+        if (text.len < s->texts[i].len && memcmp(s->texts[i].ptr + s->texts[i].len - text.len, text.ptr, text.len) == 0)
+            return true;
+    return false;
+}
+
+size_t secrets_cut_begin(struct secrets *s, struct str text)
+{
+    size_t n;
+
+    if (!s || !atomic_load_explicit(&s->any, memory_order_relaxed))
+        return 0;
+    hold(s);
+    n = s->longest < text.len ? s->longest : text.len;
+    while (n >= HALF_MIN && !ends_form(s, (struct str){text.ptr, n}))
+        n--;
+    pthread_rwlock_unlock(&s->lock);
+    return n < HALF_MIN ? 0 : n;
+}
+
+void secrets_clean_line(struct secrets *s, char *text, size_t size)
+{
+    AUTO(buf_done) struct buf clean = BUF_INIT(SIZE_MAX / 4);
+    struct str cut = str_from(text);
+
+    if (cut.len + 1 == size)
+        text[cut.len -= secrets_cut_end(s, cut)] = '\0';
+    if (!secrets_clean(s, cut, &clean))
+        return;
+    cut = utf8_clip(buf_view(&clean), size - 1);
+    memcpy(text, cut.ptr, cut.len);
+    text[cut.len] = '\0';
 }

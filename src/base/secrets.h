@@ -32,8 +32,15 @@ bool secrets_find(struct secrets *s, struct str text);
 /* True: some were, and *ret has the text without them. Where the marks would be too long for *ret, asterisks stand for them. */
 bool secrets_clean(struct secrets *s, struct str text, struct buf *ret);
 
-/* The same for a NUL-terminated text in place, cut to its room. */
+/* The same for a NUL-terminated text in place, cut to its room; one that fills it was cut before, and loses half a secret. */
 void secrets_clean_line(struct secrets *s, char *text, size_t size);
+
+/*
+ * Of a text that was cut: how many bytes at its end may be the beginning of a secret; at its beginning, the end of one. Less
+ * than four say nothing.
+ */
+size_t secrets_cut_end(struct secrets *s, struct str text);
+size_t secrets_cut_begin(struct secrets *s, struct str text);
 
 /*
  * Text that comes in pieces: what may be the beginning of a secret is held back until it is known. Gives what can be shown

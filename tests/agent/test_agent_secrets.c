@@ -106,6 +106,39 @@ static void what_is_said_and_done_is_kept_without_it(void **state)
     tide_session_close(s);
 }
 
+/* However long the output is, and wherever it is cut: its middle goes, and no half of the key stays. */
+static void a_result_that_is_cut_keeps_no_half_of_it(void **state)
+{
+    static const char *const commands[] = {"for i in 1 2 3 4 5 6 7 8 9; do echo $TEST_KEY; done",
+                                           "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo x$TEST_KEY; done"};
+    struct fixture *f = *state;
+    struct tide_agent_options opt = options(f);
+    tide_session *s = new_session(f);
+    tide_agent *a;
+
+    for (size_t i = 0; i < 2; i++)
+        for (int max = 100; max < 100 + (i ? 6 : 30); max++) {
+            char script[600], *body;
+
+            opt.max_tool_result_chars = max;
+            snprintf(
+                script, sizeof script,
+                "{\"turns\":[{\"calls\":[{\"name\":\"bash\",\"args\":{\"command\":\"%s\"}}]},{\"text\":\"Done.\"}]}",
+                commands[i]);
+            write_file(f->script, script);
+            tide_session_close(s);
+            OK(tide_session_create(f->store, NULL, NULL, &s, &err));
+            a = new_agent(s, &opt);
+            OK(tide_agent_run(a, "go", NULL, &err));
+            body = body_of(s, "message.tool", 0);
+            if (strstr(body, "sk-l") || strstr(body, "21/x"))
+                fail_msg("%d characters: %s", max, body);
+            free(body);
+            tide_agent_free(a);
+        }
+    tide_session_close(s);
+}
+
 static enum tide_code say_key(void *arg, const char *input, struct tide_text *ret, struct tide_err *err)
 {
     (void)arg;
@@ -236,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_said_and_done_is_kept_without_it, set_up_known, tear_down_known),
+        cmocka_unit_test_setup_teardown(a_result_that_is_cut_keeps_no_half_of_it, set_up_known, tear_down_known),
         cmocka_unit_test_setup_teardown(what_a_hook_says_is_kept_without_it, set_up_known, tear_down_known),
         cmocka_unit_test_setup_teardown(the_key_of_the_provider_is_known_by_itself, set_up_known, tear_down_known),
         cmocka_unit_test_setup_teardown(a_call_that_held_it_is_never_run_from_the_log, set_up_known, tear_down_known),

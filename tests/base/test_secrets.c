@@ -215,6 +215,25 @@ static void a_stream_holds_back_only_what_may_be_a_secret(void **state)
     secrets_free(s);
 }
 
+static void a_text_that_was_cut_keeps_no_half(void **state)
+{
+    char full[14] = "key=sk-live-4", room[40] = "key=sk-live-4";
+    struct secrets *s = two();
+
+    (void)state;
+    assert_int_equal(secrets_cut_end(s, STR("the key sk-live-4f")), 10);
+    assert_int_equal(secrets_cut_end(s, STR("the key sk-")), 0);
+    assert_int_equal(secrets_cut_end(s, STR("the key")), 0);
+    assert_int_equal(secrets_cut_begin(s, STR("4f9a8c21 is the end")), 8);
+    assert_int_equal(secrets_cut_begin(s, STR("c21 is the end")), 0);
+    assert_int_equal(secrets_cut_begin(s, STR("")), 0);
+    secrets_clean_line(s, full, sizeof(full));
+    assert_string_equal(full, "key=");
+    secrets_clean_line(s, room, sizeof(room));
+    assert_string_equal(room, "key=sk-live-4");
+    secrets_free(s);
+}
+
 /* ---- against the plain way ---- */
 
 static uint32_t seed = 1;
@@ -275,6 +294,7 @@ int main(void)
         cmocka_unit_test(overlapping_secrets_become_one_mark),
         cmocka_unit_test(a_stream_shows_no_secret_however_it_is_cut),
         cmocka_unit_test(a_stream_holds_back_only_what_may_be_a_secret),
+        cmocka_unit_test(a_text_that_was_cut_keeps_no_half),
         cmocka_unit_test(searching_is_as_the_plain_way_has_it),
     };
 
