@@ -27,7 +27,8 @@ enum { PATIENCE_NS = 250 * NS_PER_MS, POLL_HURRY_NS = 500000 };
 struct env_file {
     int fd;
     bool locked;
-    char *path; /* for messages */
+    int64_t refused_ms; /* since when its lock was asked for in vain, Unix time; 0: not */
+    char *path;         /* for messages */
     void *shared;
     size_t shared_bytes;
 };
@@ -314,6 +315,16 @@ static int try_flock(int fd, int how)
     return rc;
 }
 
+/* Who only looked whether it is free, or does not ask why, is not told who has it. */
+static enum tide_code refuse_lock(struct env_file *f, int timeout_ms, struct tide_err *err)
+{
+    if (!timeout_ms || !err)
+        return tide_fail(err, TIDE_BUSY, "lock '%s': held by another", f->path);
+    if (!f->refused_ms)
+        f->refused_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS - timeout_ms;
+    return holder_fail(f->fd, f->path, f->refused_ms, err);
+}
+
 /*
  * One that commits without a pause gives the lock up for less than a tenth of a millisecond at a time: whoever looks every few
  * milliseconds may miss that until its time is over. Who has waited for long looks often.
@@ -328,11 +339,12 @@ static enum tide_code real_lock(struct env_file *f, int timeout_ms, struct tide_
             return tide_fail_errno(err, errno, "lock '%s'", f->path);
         int64_t now = clock_ns(CLOCK_MONOTONIC), left = deadline - now;
         if (left <= 0)
-            return tide_fail(err, TIDE_BUSY, "lock '%s': held by another for %d ms", f->path, timeout_ms);
+            return refuse_lock(f, timeout_ms, err);
         nanosleep(&(struct timespec){0, pause < left ? pause : left}, NULL);
         pause = now - began > PATIENCE_NS ? POLL_HURRY_NS : pause * 2 < POLL_MAX_NS ? pause * 2 : POLL_MAX_NS;
     }
     f->locked = true;
+    f->refused_ms = 0;
     return TIDE_OK;
 }
 

@@ -9,4 +9,7 @@ void env_real_self(struct env *e, struct env_proc *ret);
 enum env_life env_real_life(struct env *e, const struct env_proc *who);
 bool env_real_is_local(struct env *e, const char *path);
 
+/* TIDE_BUSY: names who holds the lock of this file, since when somebody waits for it, and what to do. */
+enum tide_code holder_fail(int fd, const char *path, int64_t since_ms, struct tide_err *err);
+
 #endif

@@ -150,7 +150,7 @@ int supervisor_trouble(void *supervisor, const struct tide_err *why, int64_t wai
 
     (void)waited_ms;
     if (why && !s->trouble)
-        fprintf(stderr, "tidemark: %s: %s\n", tide_code_text(why->code),
+        fprintf(stderr, "tidemark: %s: %s\n", why->msg,
                 s->job->degrade ? "pure work goes on in memory until the store can be written (durability: degraded)"
                                 : "the run is held and goes on by itself when the store can be written");
     else if (!why && s->trouble)

@@ -40,7 +40,7 @@
 #define FILES_PATH 1200
 #define BLOCK_EVENTS 256                 /* events between two offsets of the index */
 #define ALLOCATE_STEP ((int64_t)1 << 20) /* space that is reserved at a time behind a log that is being written */
-#define LOCK_MS 30000                    /* that a lock of another process is waited for */
+#define LOCK_MS 10000                    /* that a lock of another process is waited for */
 #define LOGS_MAX 192                     /* logs that are kept open, each with its mark */
 #define PIECE_BYTES ((size_t)1 << 20)
 #define TAKEN_BACK                                                                                                     \

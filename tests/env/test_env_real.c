@@ -333,6 +333,39 @@ static void a_lock_goes_with_the_process_that_held_it(void **state)
     ops->close(f);
 }
 
+static void who_waits_for_a_lock_in_vain_is_told_who_has_it(void **state)
+{
+    static const struct {
+        int signal;
+        const char *what;
+    } rows[] = {{0, ": wait for it, or end it"}, {SIGSTOP, ") is stopped and has kept others"}};
+    struct env_file *f = open_file(in_dir("lock"), ENV_WRITE | ENV_CREATE);
+    struct tide_err err;
+    char first[sizeof err.msg];
+    pid_t pid = start_child(child_takes_the_lock, wait_to_be_killed);
+    char name[64];
+    int status;
+
+    (void)state;
+    snprintf(name, sizeof name, "process %d (", (int)pid);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].signal) {
+            assert_int_equal(kill(pid, rows[i].signal), 0);
+            assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+        }
+        assert_int_equal(ops->lock(f, 20, &err), TIDE_BUSY);
+        if (!strstr(err.msg, name) || !strstr(err.msg, rows[i].what) || !strstr(err.msg, "since 20"))
+            fail_msg("%s", err.msg);
+        if (i && strncmp(strstr(err.msg, "since 20"), strstr(first, "since 20"), 30) != 0)
+            fail_msg("'%s' after '%s': since when has changed", err.msg, first);
+        memcpy(first, err.msg, sizeof first);
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    assert_int_equal(ops->lock(f, 1000, &err), TIDE_OK);
+    ops->close(f);
+}
+
 static void a_lock_excludes_other_handles_of_the_same_process(void **state)
 {
     struct env_file *a = open_file(in_dir("lock"), ENV_WRITE | ENV_CREATE), *b = open_file(in_dir("lock"), ENV_WRITE);
@@ -477,6 +510,7 @@ int main(void)
         cmocka_unit_test(unlink_takes_absent_files),
         cmocka_unit_test(clock_and_randomness_move),
         cmocka_unit_test(a_lock_goes_with_the_process_that_held_it),
+        cmocka_unit_test(who_waits_for_a_lock_in_vain_is_told_who_has_it),
         cmocka_unit_test(a_lock_excludes_other_handles_of_the_same_process),
         cmocka_unit_test(this_process_is_alive),
         cmocka_unit_test(a_killed_child_is_dead_before_and_after_it_is_reaped),
