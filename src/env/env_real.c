@@ -281,12 +281,13 @@ static enum tide_code prepare_to_share(struct env_file *f, size_t bytes, struct 
 
 static void *real_share(struct env_file *f, size_t bytes, struct tide_err *err)
 {
-    bool writes = (fcntl(f->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
     struct stat st;
+    bool writes;
     void *at;
 
     if (f->shared)
         return f->shared;
+    writes = (fcntl(f->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
     if (writes && prepare_to_share(f, bytes, err))
         return NULL;
     if (fstat(f->fd, &st) != 0 || st.st_size < (off_t)bytes) {

@@ -23,7 +23,8 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
 
         if (i == TRIES) /* without its lock nothing is written */
             return tide_fail(err, TIDE_BUSY, "the log of session '%s' is replaced again and again: try again", l->id);
-        code = log_refresh(s, l, false, err);
+        code = l->file && l->lease_file ? TIDE_OK
+                                        : log_refresh(s, l, false, err); /* one of ours is read once it is locked */
         if (!code && l->text) {
             code = foreign_write(s, l, err);
             if (!code)

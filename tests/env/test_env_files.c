@@ -594,9 +594,38 @@ static void more_than_a_disk_can_hold_is_not_reserved(void **state)
     }
 #define ON_BOTH(test) ON_REAL(test), ON_SIM(test)
 
+/* ---- Shared memory ------------------------------------------------------------------------------------------ */
+
+static void who_opens_a_file_shares_its_memory(void **state)
+{
+    struct machine *m = *state;
+    struct env_file *one = NULL, *other = NULL;
+    struct tide_err why;
+    char path[96];
+    unsigned char *a, *b;
+
+    snprintf(path, sizeof path, "%s/shared", m->dir);
+    assert_int_equal(m->ops->open(m->env, path, ENV_WRITE | ENV_CREATE, &one, &why), TIDE_OK);
+    assert_int_equal(m->ops->open(m->env, path, ENV_WRITE, &other, &why), TIDE_OK);
+    a = m->ops->share(one, 8192, &why);
+    b = m->ops->share(other, 8192, &why);
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_int_equal(a[0] | a[8191], 0);
+    a[0] = 7;
+    b[8191] = 8;
+    assert_int_equal(b[0], 7);
+    assert_int_equal(a[8191], 8);
+    assert_ptr_equal(m->ops->share(one, 8192, &why), a);
+    m->ops->close(one);
+    assert_int_equal(b[0], 7);
+    m->ops->close(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ON_BOTH(who_opens_a_file_shares_its_memory),
         ON_BOTH(rename_gives_the_file_another_name),
         ON_BOTH(rename_takes_the_place_of_what_is_there),
         ON_BOTH(a_rename_that_is_refused_changes_nothing),
