@@ -409,6 +409,8 @@ static void work_until_quiet(struct exec *x)
         pthread_join(x->workers[i], NULL);
     x->threads = 1;
     absorb(x);
+    for (struct job *j = x->broken ? NULL : x->todo; j; j = j->next)
+        end_unbegun(x, j);
     drop_todo(x);
 }
 

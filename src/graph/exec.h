@@ -275,6 +275,7 @@ void end_complete(struct exec *x, const struct place *p, const char *name, struc
 void end_failed(struct exec *x, const struct place *p, const char *name, const char *code, const char *message,
                 bool again);
 void end_decided(struct exec *x, struct job *j);
+void end_unbegun(struct exec *x, struct job *j); /* of one that must happen once; others begin again anyway */
 void end_unsettled(struct exec *x, const char *name, const char *message);
 void end_effect_started(struct exec *x, const struct place *p, const char *name, int64_t visit);
 void end_effect_over(struct exec *x, const struct place *p, const char *name, int64_t visit, struct str output);

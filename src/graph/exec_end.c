@@ -365,9 +365,26 @@ static void end_undecided(struct exec *x, struct job *j)
     x->code = TIDE_FAILED;
 }
 
+/*
+ * Its start is on disk, and it never began: nobody has to be asked whether it happened. It is to be tried again, which is
+ * what a resume does.
+ */
+void end_unbegun(struct exec *x, struct job *j)
+{
+    const struct task *t = active(x, j->name);
+    struct str error = error_json(x, "stopped", "it was not begun");
+
+    if (j->deciding || !is_once(j) || !t || t->visit != j->visit)
+        return;
+    put_effect_end(x, "tool.failed", j->name, j->visit, "error", error);
+    put_failed(j, error, env_now_ms(x->s->store->env), NULL);
+}
+
 /* It stays as begun. Where nobody told it to end, it has seen before us that somebody asked to cancel the run. */
 static void end_cut(struct exec *x, struct job *j)
 {
+    if (j->unbegun)
+        end_unbegun(x, j);
     if (j->code == TIDE_CANCELLED && !atomic_load(&j->halt))
         x->cancelled = x->halting = true;
 }

@@ -422,6 +422,27 @@ static void what_happened_must_have_left_what_it_promised(void **state)
     end(&l);
 }
 
+/* Its start was recorded with that of a branch which failed at once: it never began, and nobody is asked whether it did. */
+static void what_never_began_is_not_asked_about(void **state)
+{
+    struct tide_graph_options opt = {.memory = "{\"nope\":1}"};
+    struct life l;
+
+    (void)state;
+    begin(
+        &l,
+        "{\"tidemark_graph\":1,\"id\":\"g\",\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"function\",\"callback\":"
+        "\"work\",\"outputs\":[\"a\"]},{\"id\":\"b\",\"type\":\"function\",\"effect\":\"once\",\"callback\":\"work\","
+        "\"outputs\":[\"b\"]},{\"id\":\"c\",\"type\":\"function\",\"callback\":\"work\",\"inputs\":[\"nope\"],"
+        "\"outputs\":[\"c\"]}],\"edges\":[{\"from\":\"a\",\"to\":\"b\"},{\"from\":\"a\",\"to\":\"c\"}]}");
+    assert_int_equal(go(&l, NULL), TIDE_FAILED);
+    expect_calls(&l, "a#1");
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    assert_int_equal(world_count(&l.w, "b"), 1);
+    assert_int_equal(world_count(&l.w, "c"), 1);
+    end(&l);
+}
+
 /* What is inside of a map or a graph has no keys of the memory that could be set: what it gave is said with it. */
 static void inside_of_others_what_it_gave_is_said_with_it(void **state)
 {
@@ -656,6 +677,7 @@ int main(void)
         cmocka_unit_test(one_that_failed_needs_a_word),
         cmocka_unit_test(what_happened_and_could_not_be_taken_is_kept),
         cmocka_unit_test(what_happened_must_have_left_what_it_promised),
+        cmocka_unit_test(what_never_began_is_not_asked_about),
         cmocka_unit_test(inside_of_others_what_it_gave_is_said_with_it),
         cmocka_unit_test(steps_that_are_used_up_need_another_graph),
         cmocka_unit_test(a_node_that_was_left_behind_is_not_complete),
