@@ -58,12 +58,9 @@ static struct json_out *open_result(struct dealing *c, struct str text, bool fai
     return o;
 }
 
-static void put_result(struct dealing *c, struct str text, bool failed, bool replaced)
+static void put_result(struct dealing *c, struct str text, bool failed)
 {
-    struct json_out *o = open_result(c, text, failed);
-
-    if (replaced)
-        json_out_kbool(o, STR("replaced"), true);
+    open_result(c, text, failed);
     agent_close(c->a);
 }
 
@@ -87,7 +84,7 @@ static void refuse(struct dealing *c, const char *why)
 {
     tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
     tell(c, TIDE_AGENT_TOOL_END, str_from(why), true, 0);
-    put_result(c, str_from(why), true, false);
+    put_result(c, str_from(why), true);
 }
 
 static struct json_out *open_effect(struct dealing *c, const char *kind)
@@ -356,7 +353,12 @@ static void put_ended(struct dealing *c, const struct tool_result *r)
         json_out_kstr(o, STR("settled"), STR("ended half-way"));
     json_out_kint(o, STR("bytes"), (int64_t)r->text.len);
     agent_close(c->a);
-    put_result(c, buf_view(&r->text), r->failed, r->replaced);
+    o = open_result(c, buf_view(&r->text), r->failed);
+    if (r->replaced)
+        json_out_kbool(o, STR("replaced"), true);
+    if (r->redacted)
+        json_out_kbool(o, STR("redacted"), true);
+    agent_close(c->a);
 }
 
 static enum tide_code run_tool(struct dealing *c, int attempt, struct tide_err *err)
@@ -402,7 +404,7 @@ static void settle_as(struct dealing *c, const char *text, bool failed)
 {
     tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
     tell(c, TIDE_AGENT_TOOL_END, str_from(text), failed, 0);
-    put_result(c, str_from(text), failed, false);
+    put_result(c, str_from(text), failed);
 }
 
 /* Whether it happened, as far as the tool can find out by looking; what it left ready is taken away. */
@@ -453,7 +455,7 @@ static void take_output(struct dealing *c)
     tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
     failed = !seat_output(c->a, c->json, &text);
     tell(c, TIDE_AGENT_TOOL_END, buf_view(&text), failed, 0);
-    put_result(c, buf_view(&text), failed, false);
+    put_result(c, buf_view(&text), failed);
     hooks_after(c, buf_view(&text), failed);
 }
 
@@ -595,7 +597,7 @@ enum tide_code agent_close_calls(struct tide_agent *a, struct tide_err *err)
                    str_from(begun
                                 ? unknown_text
                                 : "not run: the user stopped this turn, or did not allow it, and said something else"),
-                   true, false);
+                   true);
     }
     return code;
 }

@@ -192,7 +192,7 @@ void tool_run(struct tool_work *w, struct tool_result *ret)
     w->tool->run(w, ret);
     if (text_clean(&ret->text))
         ret->replaced = true;
-    tool_hide(w->place->secrets, &ret->text);
+    ret->redacted |= tool_hide(w->place->secrets, &ret->text);
     tool_cut(&ret->text, tool_room(w));
 }
 

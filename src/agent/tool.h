@@ -47,6 +47,7 @@ struct tool_result {
     bool failed;   /* the model is told that it is an error */
     bool unknown;  /* it was ended half-way (time-out, stop): how far it came, nobody knows */
     bool replaced; /* bytes that were no valid Unicode became U+FFFD */
+    bool redacted; /* it held a secret, and has a mark in its place */
 };
 void tool_result_done(struct tool_result *r);
 
@@ -82,6 +83,6 @@ void tool_summary(struct buf *out, struct str name, const struct json *args);
 
 /* Cuts to max_chars on a character's border and appends a mark that says how much is missing; 0: no limit. */
 void tool_cut(struct buf *text, size_t max_chars);
-void tool_hide(struct secrets *secrets, struct buf *text); /* before it is cut: half a secret would not be found */
+bool tool_hide(struct secrets *secrets, struct buf *text); /* before it is cut: half a secret would not be found */
 
 #endif

@@ -233,7 +233,7 @@ static void tell_output(struct keep *k, size_t max_chars, struct tool_result *re
         buf_add_str(&ret->text, buf_view(&k->head));
         buf_add_str(&ret->text, buf_view(&end));
         ret->replaced = text_clean(&ret->text);
-        tool_hide(k->work->place->secrets, &ret->text);
+        ret->redacted = tool_hide(k->work->place->secrets, &ret->text);
         cut_middle(&ret->text, max_chars);
     }
     buf_done(&end);

@@ -139,14 +139,15 @@ void text_number(struct buf *out, uint64_t n)
     }
 }
 
-void tool_hide(struct secrets *secrets, struct buf *text)
+bool tool_hide(struct secrets *secrets, struct buf *text)
 {
     struct buf clean = BUF_INIT(text->max);
 
     if (!secrets_clean(secrets, buf_view(text), &clean))
-        return;
+        return false;
     buf_done(text);
     *text = clean;
+    return true;
 }
 
 void tool_cut(struct buf *text, size_t max_chars)

@@ -215,6 +215,10 @@ static void op_end(struct request *r)
     enum tide_code code;
 
     result_write(&json, (int)json_get_int(r->json, STR("exit"), 0), output);
+    if (output.ptr != r->blob.ptr && !json.failed) {
+        json.len--;
+        buf_add_str(&json, STR(",\"redacted\":true}"));
+    }
     result.result = buf_cstr(&json);
     if (!r->c->step[0] || !result.outcome)
         code = tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
