@@ -19,14 +19,68 @@ trap remove_work EXIT
 trap 'exit 130' INT TERM
 export HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache" XDG_STATE_HOME="$work/state"
 store_kind=${TIDEMARK_TEST_STORE:-sqlite}
+all_refusals=${TIDEMARK_TEST_REFUSALS:-}
+[ "$all_refusals" != all ] || exec 3>&2
 for name in $(env | sed -n 's/^\(TIDEMARK_[A-Z_]*\)=.*/\1/p'); do
     unset "$name"
 done
 cd "$work" || exit 1
 failures=0
 
+# A command that is refused changes nothing. Every `refuses`, and every `check_status` with such a status, looks at all stores of
+# the test before and after: each file has the bytes that it had; none is gone; none has come but -shm, -wal and -reserve of
+# a store that was there. With TIDEMARK_TEST_REFUSALS=all every call of `tidemark` is looked at; what others do at the same
+# time shows then, too. Left out: what processes tell each other (-shm, live/, boots/, changes) and caches; trouble of the
+# disk (6), where what was stored before it stays; runs that end badly (1, 7, and by `fails` and `check_end`).
+store_files() {
+    find . -type f \( -name '*.db' -o -name '*.db-*' -o -path '*.files/*' -o -path './data/tidemark/*' \) ! -name '*-shm' \
+        ! -path '*/live/*' ! -path '*/boots/*' ! -path '*/cache/*' ! -name changes \
+        -exec cksum {} + 2>/dev/null | sort -k 3
+}
+
+# changed FILE: what is not as FILE says, one line each.
+changed() {
+    store_files | awk -v before="$1" '
+        BEGIN { while ((getline line <before) > 0) { split(line, f, " "); was[f[3]] = f[1] " " f[2] } }
+        { is[$3] = $1 " " $2 }
+        END {
+            for (path in was)
+                if (!(path in is)) print "gone: " path
+                else if (was[path] != is[path]) print "changed: " path " (" was[path] " -> " is[path] ")"
+            for (path in is) {
+                of = path
+                if (!(path in was) && !(sub(/-(wal|reserve)$/, "", of) && of in was)) print "new: " path
+            }
+        }'
+}
+
+is_refusal() {
+    case $1 in 2 | 3 | 4 | 5 | 8 | 9 | 10 | 11) true ;; *) false ;; esac
+}
+
+# check_unchanged NAME: since `store_files >.before`.
+check_unchanged() {
+    (cd "$work" && changed .before >.changed)
+    if [ -s "$work/.changed" ]; then
+        echo "not ok - $1: it was refused, and changed something"
+        sed 's/^/# /' "$work/.changed"
+        failures=$((failures + 1))
+    fi
+}
+
 tidemark() {
+    if [ "$all_refusals" != all ]; then
+        "$TIDE_BIN" "$@"
+        return
+    fi
+    (cd "$work" && store_files) >"$work/.before.$$"
     "$TIDE_BIN" "$@"
+    set -- $? "$*"
+    if is_refusal "$1" && (cd "$work" && changed ".before.$$" | grep .) >"$work/.changed.$$"; then
+        echo "# REFUSED ($1) AND CHANGED: $2" >&3
+        sed 's/^/#   /' "$work/.changed.$$" >&3
+    fi
+    return "$1"
 }
 
 on_files() {
@@ -76,9 +130,18 @@ check_status() {
     name=$1
     want=$2
     shift 2
+    is_refusal "$want" && (cd "$work" && store_files >.before)
     "$@" >"$work/.out" 2>&1 && got=0 || got=$?
+    if [ "${look:-}" != none ] && is_refusal "$want"; then check_unchanged "$name"; fi
     check_is "$name" "exit status $want" "exit status $got"
     [ "$want" -eq "$got" ] || sed 's/^/# /' "$work/.out"
+}
+
+# check_end NAME STATUS COMMAND...: the same, of something that runs: its end is in the log.
+check_end() {
+    look=none
+    check_status "$@"
+    look=
 }
 
 skip() {

@@ -393,7 +393,7 @@ enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
     AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
 
-    if (choose(c, err))
+    if (chat_check(c, err))
         return err->code;
     put_fields(c, prompt, cwd, &fields);
     if (tide_session_create(c->cli->store, NULL, buf_cstr(&fields), &c->session, err))

@@ -94,7 +94,7 @@ check 'none of that made a store' test ! -e s.db -a ! -e s.files
 # ---- how runs end ----
 check_status 'exit 0' 0 tidemark exec --session ok -- true
 check_is 'completed' completed "$(tidemark sessions show ok --json | json '$.outcome')"
-check_status 'exit 5' 5 tidemark exec --session five -- sh -c 'exit 5'
+check_end 'exit 5' 5 tidemark exec --session five -- sh -c 'exit 5'
 check_is 'failed' failed "$(tidemark sessions show five --json | json '$.outcome')"
 check_is 'with its message' 'sh ended with exit status 5' "$(field five run.failed '$.error.message')"
 check_is 'and its exit status' 5 "$(field five run.failed '$.exit_status')"
@@ -105,7 +105,7 @@ check_is 'is failed, by a signal' signal "$(field killed run.failed '$.error.cod
 # Whoever started us in the background made us ignore that one.
 check_status 'a program that interrupts itself' 130 env --default-signal=INT "$TIDE_BIN" exec --session int -- sh -c 'kill -INT $$'
 check_is 'is interrupted' interrupted_startup "$(status_of int)"
-check_status 'usage stays usage of the program' 2 tidemark exec -- sh -c 'exit 2'
+check_end 'usage stays usage of the program' 2 tidemark exec -- sh -c 'exit 2'
 check_is 'options behind the program are its own' '--json --help' "$(tidemark exec -- echo --json --help)"
 check_is 'also without --' '--json' "$(tidemark exec echo --json)"
 check_is 'and a -- of its own' '-- x' "$(tidemark exec -- echo -- x)"

@@ -316,7 +316,7 @@ tidemark sessions new --id plain >/dev/null
 refuses 'a session that ran nothing' 2 'plain' sessions resume plain
 refuses 'what is for graphs' 2 "runs no graph: --set is for graphs" sessions resume plain --set a=1
 tidemark exec --session prog -- sh -c 'exit 3' >/dev/null 2>&1
-check_status 'a program goes on as with resume' 3 tidemark sessions resume prog
+check_end 'a program goes on as with resume' 3 tidemark sessions resume prog
 
 # ---- damage ----
 begin d1

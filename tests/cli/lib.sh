@@ -10,6 +10,7 @@
 refuses() {
     local name=$1 want=$2 text=$3 got
     shift 3
+    is_refusal "$want" && (cd "$work" && store_files >.before)
     tidemark "$@" >"$work/.out" 2>"$work/.err" && got=0 || got=$?
     if [ "$got" -eq "$want" ] && [ "$(wc -l <"$work/.err")" -eq 1 ] && [ ! -s "$work/.out" ] &&
         grep -q '^tidemark: ' "$work/.err" && grep -qF -- "$text" "$work/.err"; then
@@ -21,6 +22,13 @@ refuses() {
         sed 's/^/# err: /' "$work/.err" | head -n 5 | cut -c1-300
         failures=$((failures + 1))
     fi
+    if [ "${look:-}" != none ] && is_refusal "$want"; then check_unchanged "$name"; fi
+}
+
+# fails NAME STATUS TEXT ARGS...: as refuses, but something ran, and its end is in the log.
+fails() {
+    local look=none
+    refuses "$@"
 }
 
 # json PATH: the member of the JSON document on standard input; true and false are 1 and 0, null is empty.

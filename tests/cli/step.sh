@@ -50,7 +50,7 @@ echo $? >status
 for i in 1 2 3; do tidemark step loop --effect pure -- sh -c "echo ran >>ran3; echo $i" >>loop; done
 [ -e second ] || exit 9
 E
-check_status 'the first run fails at its end' 9 tidemark exec --session a -- ./answers
+check_end 'the first run fails at its end' 9 tidemark exec --session a -- ./answers
 first=$(od -An -tx1 <bytes)
 rm bytes got loop
 touch second
@@ -73,13 +73,13 @@ tidemark step p --effect pure -- sh -c 'echo ran >>p.ran; exit 1'
 tidemark step o -- sh -c 'echo ran >>o.ran; exit 4'
 exit $?
 E
-check_status 'a failing program' 4 tidemark exec --session f -- ./fails
+check_end 'a failing program' 4 tidemark exec --session f -- ./fails
 tidemark resume f >out 2>err
 check_is 'resumed: the stored status again' 4 $?
 check_is 'the pure one ran again' 2 "$(lines p.ran)"
 check_is 'the once did not' 1 "$(lines o.ran)"
 check 'and it says so' grep -q "step 'o' failed before and must happen once.*--retry 'o'" err
-check_status 'with --retry it runs' 4 tidemark resume f --retry o
+check_end 'with --retry it runs' 4 tidemark resume f --retry o
 check_is 'once more' 2 "$(lines o.ran)"
 
 # ---- environment ----
@@ -104,7 +104,7 @@ check 'and it says that it tries again' grep -q 'tried again' err
 script once_again <<'E'
 tidemark step r --retries 2 -- true
 E
-check_status 'once and retries do not go together' 2 tidemark exec --session r2 -- ./once_again
+check_end 'once and retries do not go together' 2 tidemark exec --session r2 -- ./once_again
 
 # ---- programs that misbehave ----
 # one NAME STATUS WORDS ARGS...: a run of one step; its exit status and what is said.
@@ -256,7 +256,7 @@ fresh' "$(tidemark resume k-no)"
 check_is 'twice in all' 2 "$(lines inner.ran)"
 kill_exec k-maybe once
 echo 7 >probe
-check_status 'the probe cannot tell: exit status 10' 10 tidemark resume k-maybe
+check_end 'the probe cannot tell: exit status 10' 10 tidemark resume k-maybe
 check_is 'not run' 1 "$(lines inner.ran)"
 check_is 'a person may: it runs' 'result
 fresh' "$(tidemark resume k-maybe --retry once)"
