@@ -254,6 +254,7 @@ struct tide_session_info {
     int64_t wait_since_seq, deadline_ms, due_ms;                    /* 0: none */
     const char *error_message, *failed_at_node;                     /* of the latest run; NULL when none */
     const char *resume_from_checkpoint_id; /* latest checkpoint that can be resumed from; NULL when none */
+    int64_t degraded_events; /* of the latest run: done while the store could not be written, stored later */
 };
 typedef int tide_session_info_fn(void *arg, const struct tide_session_info *info);
 

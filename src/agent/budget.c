@@ -87,7 +87,9 @@ enum tide_code budget_check(struct tide_agent *a, struct tide_err *err)
 
     if (a->opt.max_cost <= 0 && a->opt.max_tokens <= 0)
         return TIDE_OK;
-    code = agent_put(a, err); /* what was just used counts */
+    code = agent_put(a, err);                 /* what was just used counts */
+    if (!code && a->run && a->run->backlog.n) /* also what waits in memory: a budget needs the store */
+        code = run_settle(a->run, err);
     if (!code && a->seat)
         code = seat_budgets(a, &refused, err);
     question = code ? NULL : used_up(a);

@@ -22,7 +22,12 @@ int agent_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
     if (!why)
         agent_notice(a, "the store can be written again: going on");
     else if (!waited_ms)
-        agent_notice(a, "%s: held until the store can be written", why->msg);
+        agent_notice(a,
+                     a->opt.on_store_error_continue
+                         ? "%s: goes on in memory with what touches nothing outside until the store can be written "
+                           "(durability: degraded)"
+                         : "%s: held until the store can be written",
+                     why->msg);
     return atomic_load(&a->stop) != STOP_NOT;
 }
 

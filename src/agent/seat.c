@@ -131,6 +131,11 @@ enum tide_code seat_enter(const struct seat *seat, const struct tide_agent_optio
     a->looked_ns = a->s->store->env->ops->mono_ns(a->s->store->env);
     a->talk.whose = (struct talk_whose){seat->node, seat->visit, seat->branch, decides};
     code = talk_load(&a->talk, a->s, err);
+    for (size_t i = 0; !code && i < a->run->backlog.n; i++) { /* of a degraded run: behind what the store has */
+        const struct tide_new_event *ev = &a->run->backlog.events[i];
+
+        talk_apply(&a->talk, str_from(ev->kind), (struct str){ev->body, ev->body_len});
+    }
     code = code ? code : past_load(a, err);
     a->turns = a->talk.answers; /* the limit is one of the visit: going on does not double it */
     return code;

@@ -169,6 +169,20 @@ static void put_usage(struct json_out *o, tide_session *session)
     json_out_end(o, '}');
 }
 
+static int take_durability(void *events, const struct tide_session_info *info)
+{
+    *(int64_t *)events = info->degraded_events;
+    return 0;
+}
+
+static int64_t degraded_events(tide_session *s)
+{
+    int64_t events = 0;
+
+    (void)!tide_session_show(s, take_durability, &events, NULL);
+    return events;
+}
+
 static void put_result(struct printing *p, enum tide_code code, const struct tide_text *answer, const char *message)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(SIZE_MAX / 4);
@@ -179,6 +193,7 @@ static void put_result(struct printing *p, enum tide_code code, const struct tid
         json_out_kstr(&o, STR("type"), STR("result"));
     json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(p->chat.session)));
     json_out_kstr(&o, STR("status"), str_from(status_of(code)));
+    json_out_kstr(&o, STR("durability"), degraded_events(p->chat.session) ? STR("degraded") : STR("full"));
     if (answer->ptr)
         json_out_kstr(&o, STR("answer"), (struct str){answer->ptr, answer->len});
     if (code)

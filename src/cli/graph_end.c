@@ -19,7 +19,7 @@
 struct standing {
     struct arena arena;
     const char *run_id, *failed_node, *wait_name, *wait_kind, *question;
-    int64_t deadline_ms;
+    int64_t deadline_ms, degraded_events;
     const char *next; /* the likeliest command; NULL: none */
 };
 
@@ -38,6 +38,7 @@ static int take_standing(void *arg, const struct tide_session_info *info)
     s->wait_kind = keep(s, info->wait_kind);
     s->question = keep(s, info->question);
     s->deadline_ms = info->deadline_ms;
+    s->degraded_events = info->degraded_events;
     s->next = keep(s, info->next[0]);
     return 0;
 }
@@ -169,6 +170,7 @@ static void put_json(struct cli *cli, const struct graph_ending *e, const struct
     json_out_kstr(&o, STR("session_id"), str_from(e->result->session_id));
     json_out_kstr_opt(&o, STR("run_id"), str_from(s->run_id));
     json_out_kstr(&o, STR("status"), str_from(word(e->code)));
+    json_out_kstr(&o, STR("durability"), s->degraded_events ? STR("degraded") : STR("full"));
     if (e->code == TIDE_WAITING)
         put_wait(&o, e, s);
     else if (e->code)
@@ -280,6 +282,7 @@ enum tide_code graph_end(struct cli *cli, const struct graph_ending *e, struct t
         !tide_session_open(cli->store, id, TIDE_SESSION_READ, &fork, &ignored))
         of.session = fork; /* it began at a checkpoint of one that is complete */
     (void)!tide_session_show(of.session, take_standing, &s, &ignored);
+    report_durability(s.degraded_events);
     code = conclude(cli, &of, &s, err);
     arena_done(&s.arena);
     return code;

@@ -316,6 +316,12 @@ static enum tide_code supervise(struct launch *l, struct cli *cli, struct superv
     return code;
 }
 
+static int take_durability(void *degraded_events, const struct tide_session_info *info)
+{
+    *(int64_t *)degraded_events = info->degraded_events;
+    return 0;
+}
+
 enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *session, struct tide_run_options *opt,
                           struct tide_resumed *resume, struct tide_err *err)
 {
@@ -325,6 +331,7 @@ enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *sessi
                       .session_id = tide_session_id(session),
                       .degrade = l->degrade};
     struct report report = {.session_id = job.session_id, .program = l->argv[0], .token_fd = l->token_fd};
+    int64_t degraded = 0;
     struct supervisor s;
     enum tide_code code;
 
@@ -336,6 +343,8 @@ enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *sessi
     }
     code = supervise(l, cli, &s, session, opt, resume, &report, err);
     supervisor_close(&s);
+    (void)!tide_session_show(session, take_durability, &degraded, NULL);
+    report_durability(degraded);
     if (code || !report.run_id[0])
         return code;
     return report_end(cli, &report, err);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -125,6 +126,14 @@ static enum tide_code report_park(struct cli *cli, const struct report *r, struc
 }
 
 /* ---- one that has ended ---- */
+
+void report_durability(int64_t degraded_events)
+{
+    if (degraded_events)
+        say("durability: degraded: %" PRId64 " event%s waited in memory while the store could not be written, and %s "
+            "stored later",
+            degraded_events, degraded_events == 1 ? "" : "s", degraded_events == 1 ? "was" : "were");
+}
 
 enum tide_code report_end(struct cli *cli, const struct report *r, struct tide_err *err)
 {

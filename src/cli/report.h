@@ -18,4 +18,7 @@ struct report {
 /* Sets cli->exit_status. A waiting run: for people on standard error, or with --json on standard output. */
 enum tide_code report_end(struct cli *cli, const struct report *r, struct tide_err *err) MUST_CHECK;
 
+/* Says it when something of the run waited in memory. */
+void report_durability(int64_t degraded_events);
+
 #endif

@@ -78,6 +78,7 @@ void session_members(struct json_out *o, const struct tide_session_info *info)
     json_kopt(o, "outcome", info->outcome);
     json_kopt(o, "reason", info->reason);
     json_kopt(o, "why", info->why);
+    json_out_kstr(o, STR("durability"), str_from(session_durability(info)));
     put_next(o, info);
     put_other_words(o, info);
     json_kopt(o, "holder", info->holder);
@@ -96,12 +97,17 @@ static bool has_outcome(const struct tide_session_info *info)
     return info->outcome && *info->outcome && strcmp(info->outcome, "none") != 0;
 }
 
+const char *session_durability(const struct tide_session_info *info)
+{
+    return info->degraded_events ? "degraded" : "full";
+}
+
 const char *session_status(char buf[STATUS_SIZE], const struct tide_session_info *info)
 {
     bool idle = info->status && strcmp(info->status, "idle") == 0;
 
-    snprintf(buf, STATUS_SIZE, "%s%s%s", info->status ? info->status : "", idle && has_outcome(info) ? ", " : "",
-             idle && has_outcome(info) ? info->outcome : "");
+    snprintf(buf, STATUS_SIZE, "%s%s%s%s", info->status ? info->status : "", idle && has_outcome(info) ? ", " : "",
+             idle && has_outcome(info) ? info->outcome : "", info->degraded_events ? ", degraded" : "");
     return buf;
 }
 

@@ -13,6 +13,8 @@ void session_members(struct json_out *o, const struct tide_session_info *info);
 
 /* "idle, failed"; the colour that goes with it. */
 #define STATUS_SIZE 64
+/* degraded: something of its latest run waited in memory while the store could not be written; else full. */
+const char *session_durability(const struct tide_session_info *info);
 const char *session_status(char buf[STATUS_SIZE], const struct tide_session_info *info);
 enum color session_color(const struct tide_session_info *info);
 

@@ -204,11 +204,18 @@ bool exec_stopped(void *job)
 
 /* ---- appending ---- */
 
+/* An agent's tools are looked at one by one; graphs inside nodes, node by node. */
+bool exec_touches(const struct spec_node *n)
+{
+    return n->effect == SPEC_ONCE || (n->type == SPEC_FUNCTION && n->effect != SPEC_PURE);
+}
+
 /* What cost something goes to disk at once: the next node may take long, and be cut. */
 void exec_keep(struct exec *x, const struct spec_node *n, int64_t ms)
 {
     x->must_put |= n->effect != SPEC_PURE || ms >= EXEC_CHEAP_MS;
     x->must_sync |= n->effect == SPEC_ONCE;
+    x->must_hold |= exec_touches(n);
 }
 
 static bool is_gathering(const struct exec *x)
@@ -234,12 +241,12 @@ void exec_commit(struct exec *x, bool now)
     }
     if (x->draft.n)
         code = x->must_sync || now || !x->checkpoints.async
-                   ? run_append(x->run, TIDE_APPEND_ANY, &x->draft, !x->must_sync, &err)
+                   ? run_append(x->run, TIDE_APPEND_ANY, &x->draft, !x->must_hold, &err)
                    : run_put(x->run, &x->draft, &err);
     else
         code = run_flush(x->run, &err);
     draft_reset(&x->draft);
-    x->must_sync = x->must_put = false;
+    x->must_sync = x->must_put = x->must_hold = false;
     if (!code && x->run->queue.n && is_told_late(x))
         code = run_flush(x->run, &err);
     if (code)

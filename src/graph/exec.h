@@ -132,6 +132,7 @@ struct exec {
     int64_t draft_since_ns;
     bool must_put;      /* something in the draft would be a pity to lose */
     bool must_sync;     /* something in the draft is acted on */
+    bool must_hold;     /* something in the draft touches the world: it never waits in memory (on_store_error) */
     struct map secrets; /* keys that are stored nowhere -> JSON text */
     struct marks marks;
     const char *dir;
@@ -205,6 +206,7 @@ int exec_trouble(void *exec, const struct tide_err *why, int64_t waited_ms);
 void exec_tell_now(struct exec *x, const char *text); /* of trouble with the store: it cannot wait until it is stored */
 void exec_keep(struct exec *x, const struct spec_node *n,
                int64_t ms);                                  /* it is complete: how soon that is to be on disk */
+bool exec_touches(const struct spec_node *n);                /* the world outside, by itself */
 void exec_break(struct exec *x, const struct tide_err *why); /* it cannot go on */
 int64_t exec_now_ns(const struct exec *x);
 bool exec_stopped(void *job);

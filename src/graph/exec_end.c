@@ -46,7 +46,7 @@ void end_effect_over(struct exec *x, const struct place *p, const char *name, in
     if (!effect_is_once(x, p, name, visit))
         return;
     put_effect_end(x, "tool.completed", name, visit, "result", output);
-    x->must_sync = true;
+    x->must_sync = x->must_hold = true;
 }
 
 static struct str error_json(struct exec *x, const char *code, const char *message)
@@ -405,7 +405,7 @@ static void end_late(struct exec *x, struct job *j)
                        STR("\"cut: nobody knows whether it happened\""));
     else
         put_effect_end(x, "tool.failed", j->name, j->visit, "error", error_json(x, j->result.code, j->result.message));
-    x->must_sync = true;
+    x->must_sync = x->must_hold = true;
 }
 
 void end_job(struct exec *x, struct job *j)

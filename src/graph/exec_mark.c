@@ -136,6 +136,7 @@ static void write_metrics(const struct exec *x, struct json_out *o)
     }
     put_count(o, "input_tokens", x->s->state->ledger.input_tokens);
     put_count(o, "output_tokens", x->s->state->ledger.output_tokens);
+    put_count(o, "degraded_events", x->s->state->ledger.run.degraded + (int64_t)x->run->backlog.n);
     json_out_end(o, '}');
 }
 

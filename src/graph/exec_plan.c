@@ -256,6 +256,7 @@ static void queue_job(struct exec *x, struct job *j)
     if (!j)
         return; /* it has failed */
     x->must_sync |= j->deciding || j->place.node->effect != SPEC_PURE;
+    x->must_hold |= !j->deciding && exec_touches(j->place.node);
     while (*at)
         at = &(*at)->next;
     *at = j;

@@ -384,8 +384,9 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
 int exec_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     struct exec *x = arg;
-    const char *what =
-        x->opt->on_store_error_continue ? "pure work goes on in memory until the store can be written" : EXEC_HELD;
+    const char *what = x->opt->on_store_error_continue
+                           ? "pure work goes on in memory until the store can be written (durability: degraded)"
+                           : EXEC_HELD;
     char text[sizeof why->msg + 100];
 
     if (why)

@@ -64,6 +64,8 @@ static void write_metrics(struct json_out *o, const struct state *s, const struc
     json_out_kint(o, STR("messages"), s->content.messages + more->messages);
     json_out_kint(o, STR("input_tokens"), s->ledger.input_tokens + more->input_tokens);
     json_out_kint(o, STR("output_tokens"), s->ledger.output_tokens + more->output_tokens);
+    if (s->ledger.run.degraded)
+        json_out_kint(o, STR("degraded_events"), s->ledger.run.degraded);
     json_out_end(o, '}');
 }
 

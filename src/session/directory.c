@@ -95,6 +95,7 @@ static void fill_run(struct tide_session_info *ret, const struct run *r)
     ret->run_ended_ms = r->ended_ms;
     ret->error_message = r->error_message;
     ret->failed_at_node = r->failed_at_node;
+    ret->degraded_events = r->degraded;
     if (!r->waiting)
         return;
     ret->wait_kind = r->wait_kind;

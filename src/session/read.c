@@ -166,6 +166,8 @@ static void put_status(struct buf *out, struct tide_session *s, const struct sta
     json_out_kstr(&o, STR("why"), str_from(st.why));
     json_out_kbool(&o, STR("is_resumable"), st.is_resumable);
     json_out_kbool(&o, STR("needs_resume"), st.needs_resume);
+    if (state->ledger.run.degraded)
+        json_out_kstr(&o, STR("durability"), STR("degraded"));
     json_out_key(&o, STR("next"));
     json_out_begin(&o, '[');
     for (size_t i = 0; i < st.next_count; i++)

@@ -102,6 +102,7 @@ static void advance(struct state *s, const struct event *ev, const struct kind *
 {
     if (parts & LEDGER) {
         s->ledger.events++;
+        s->ledger.run.degraded += str_starts(ev->body, STR("{\"durability\":\"degraded\""));
         s->seq = ev->seq;
         s->ts_ms = ev->ts_ms;
     }

@@ -99,6 +99,7 @@ struct run {
     int64_t retry_ms;               /* this time; 0: none */
     int64_t pid_ns, pid, pid_start; /* of its program, where kernel_boot and pid_ns are the same; 0: none */
     int64_t active_seq;             /* of run.started or the latest run.resumed */
+    int64_t degraded;               /* events of it that waited in memory before they were stored */
 };
 
 struct effect {

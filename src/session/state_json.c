@@ -133,6 +133,8 @@ static void put_run(struct json_out *o, const struct run *r, enum state_part par
     put_int(o, STR("pid"), r->pid, part);
     put_int(o, STR("pid_start"), r->pid_start, part);
     put_int(o, STR("active_seq"), r->active_seq, part);
+    if (r->degraded)
+        json_out_kint(o, STR("degraded"), r->degraded);
     json_out_end(o, '}');
 }
 
@@ -341,6 +343,7 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
     r->resumable = json_get(v, STR("resumable")) ? json_get_bool(v, STR("resumable"), true) : -1;
     r->waiting = json_get_bool(v, STR("waiting"), false);
     r->retry_ms = json_get_int(v, STR("retry_ms"), 0);
+    r->degraded = json_get_int(v, STR("degraded"), 0);
     r->by_person = json_get_bool(v, STR("by_person"), false);
     r->since_seq = json_get_int(v, STR("since_seq"), 0);
     r->since_ms = json_get_int(v, STR("since_ms"), 0);

@@ -339,4 +339,8 @@ void status_say(const struct subject *o)
         if (strcmp(statuses[i].status, o->st->status) == 0)
             statuses[i].say(o);
     say_leftover(o);
+    if (o->run->degraded)
+        say(o->st,
+            " (durability: degraded: %" PRId64 " events of it waited in memory while the store could not be written)",
+            o->run->degraded);
 }

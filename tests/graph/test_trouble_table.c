@@ -22,7 +22,10 @@ struct bench {
     enum tide_code refuse; /* not 0: the commits from `refuse_at` on give this, until it is over */
     int64_t commits, refuse_at;
     bool fired;
+    bool continues; /* on_store_error */
     /* what happened */
+    int degraded;         /* events that say so */
+    int64_t run_degraded; /* as the session shows it of its latest run */
     int deeds, notices_held, notices_over;
     struct tide_err err;
 };
@@ -126,13 +129,14 @@ static enum tide_code step(struct bench *b, tide_run *r, const char *name, const
 
 static enum tide_code run_program(struct bench *b)
 {
-    const struct tide_run_options opt = {.trouble = on_trouble, .trouble_arg = b, .input = "\"yes\""};
+    const unsigned flags = b->continues ? TIDE_RUN_CONTINUE : 0;
+    const struct tide_run_options begin = {.flags = flags, .trouble = on_trouble, .trouble_arg = b},
+                                  opt = {.flags = flags, .trouble = on_trouble, .trouble_arg = b, .input = "\"yes\""};
     const struct tide_wait_options wait = {.name = "go", .kind = "approval", .question = "go?"};
     char token[TIDE_TOKEN_SIZE], id[TIDE_ID_SIZE];
     struct tide_text text = {NULL, 0};
     tide_run *r = NULL;
-    enum tide_code code =
-        tide_run_start(b->s, &(struct tide_run_options){.trouble = on_trouble, .trouble_arg = b}, &r, &b->err);
+    enum tide_code code = tide_run_start(b->s, &begin, &r, &b->err);
 
     code = code ? code : step(b, r, "think", "pure");
     code = code ? code : step(b, r, "pay", "once");
@@ -179,6 +183,7 @@ static enum tide_code run_chat(struct bench *b)
                                            .script = b->chat,
                                            .working_dir = b->dir,
                                            .retry_base_delay_ms = 10,
+                                           .on_store_error_continue = b->continues,
                                            .approve = allow,
                                            .event = hear_agent,
                                            .arg = b};
@@ -222,7 +227,8 @@ static enum tide_code execute(struct bench *b, const char *json)
 {
     const struct tide_agent_options agent = {
         .provider = "script", .script = b->graph, .working_dir = b->dir, .retry_base_delay_ms = 10};
-    const struct tide_graph_options opt = {.agent = &agent, .event = hear_graph, .arg = b};
+    const struct tide_graph_options opt = {
+        .agent = &agent, .on_store_error_continue = b->continues, .event = hear_graph, .arg = b};
     struct tide_graph_result result = {0};
     tide_graph *g = NULL;
     enum tide_code code;
@@ -302,6 +308,8 @@ static void put_file(char path[300], const char *dir, const char *name, const ch
 struct tale {
     struct buf kinds; /* of all events, in order */
     bool status;
+    int degraded;
+    int64_t run_degraded;
 };
 
 static int note_kind(void *arg, const struct tide_event *ev)
@@ -309,6 +317,7 @@ static int note_kind(void *arg, const struct tide_event *ev)
     struct tale *t = arg;
 
     buf_addf(&t->kinds, "%s ", ev->kind);
+    t->degraded += strstr(ev->body, "\"durability\":\"degraded\"") != NULL;
     return 0;
 }
 
@@ -316,6 +325,7 @@ static int note_status(void *arg, const struct tide_session_info *info)
 {
     struct tale *t = arg;
 
+    t->run_degraded = info->degraded_events;
     t->status = strcmp(info->status, "idle") == 0 && strcmp(info->outcome, "completed") == 0;
     return 0;
 }
@@ -323,7 +333,7 @@ static int note_status(void *arg, const struct tide_session_info *info)
 /* What the log has of it when a fresh process looks. */
 static char *tell(struct bench *b)
 {
-    struct tale t = {BUF_INIT(1 << 20), false};
+    struct tale t = {.kinds = BUF_INIT(1 << 20)};
     tide_store *store = sim_store_open(sim_proc_start(b->sim), 0, NULL);
     tide_session *s = NULL;
 
@@ -334,6 +344,8 @@ static char *tell(struct bench *b)
     OK(tide_session_show(s, note_status, &t, &err));
     tide_session_close(s);
     tide_store_close(store);
+    b->degraded = t.degraded;
+    b->run_degraded = t.run_degraded;
     if (!t.status)
         buf_add_str(&t.kinds, STR("NOT COMPLETED"));
     buf_add_char(&t.kinds, '\0');
@@ -459,9 +471,43 @@ static void every_trouble_at_every_place_under_every_kind_of_run_passes(void **s
     dir_remove(b.dir);
 }
 
+/* What was done meanwhile says so, wherever it is shown; what touches the world waits for the store all the same. */
+static void a_run_that_continues_does_what_it_can_in_memory_and_says_so(void **state)
+{
+    static const struct trouble full = {"a full disk", SIM_NO_FAULT, TIDE_FULL};
+    struct bench b = {.continues = true};
+    struct sim_image *image;
+
+    (void)state;
+    dir_make(b.dir);
+    put_file(b.chat, b.dir, "chat.json", chat_script);
+    put_file(b.graph, b.dir, "graph.json", graph_script);
+    image = prepare(&b);
+    for (size_t k = 0; k < KINDS; k++) {
+        char *want = golden(&b, image, &kinds[k]);
+        int place = 1, most = 0;
+
+        assert_int_equal(b.degraded, 0);
+        assert_int_equal(b.run_degraded, 0);
+        for (; meets(&b, image, &kinds[k], &full, true, place, want); place++) {
+            most = b.degraded > most ? b.degraded : most;
+            if (b.run_degraded > b.degraded || (k != 1 && b.run_degraded != b.degraded)) /* a chat has two runs */
+                fail_msg("%s, place %d: %lld events are shown as degraded, %d are", kinds[k].name, place,
+                         (long long)b.run_degraded, b.degraded);
+        }
+        if (most < 2)
+            fail_msg("%s: nothing was done in memory", kinds[k].name);
+        print_message("# %s: up to %d events in memory\n", kinds[k].name, most);
+        free(want);
+    }
+    sim_image_free(image);
+    dir_remove(b.dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_that_continues_does_what_it_can_in_memory_and_says_so),
         cmocka_unit_test(every_trouble_at_every_place_under_every_kind_of_run_passes),
     };
 
