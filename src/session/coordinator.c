@@ -247,17 +247,25 @@ static enum tide_code draft_message(struct draft *d, struct store *store, const 
     return code;
 }
 
-static enum tide_code start_once(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
-                                 bool queued, tide_run **ret_run, struct tide_err *err)
+/* Everything that is looked at before a start; nothing is written, so a store that fails meanwhile is looked at again. */
+static enum tide_code look_before_start(void *session, struct tide_err *err)
 {
-    struct draft d = DRAFT_INIT;
-    char run_id[TIDE_ID_SIZE];
+    struct tide_session *s = session;
     enum tide_code code = session_sync(s, err);
 
     if (!code) /* what a new run goes on with is read to the end of the log, but for what a rollback or a fork left */
         code = s->state->content.span_count > 1 ? trust_prove(s, err) : trust_check(s->store, &s->head, err);
     code = code ? code : refuse_held(s, err);
-    code = code ? code : session_refuse_living(s, err);
+    return code ? code : session_refuse_living(s, err);
+}
+
+static enum tide_code start_once(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
+                                 bool queued, tide_run **ret_run, struct tide_err *err)
+{
+    struct draft d = DRAFT_INIT;
+    char run_id[TIDE_ID_SIZE];
+    enum tide_code code = session_hold(s, look_before_start, s, err);
+
     if (!code) {
         session_make_id(s->store, "run", run_id);
         settle_for_new_run(&d, s->state);
@@ -392,15 +400,23 @@ static enum tide_code check_resume(struct resuming *m, struct tide_err *err)
     return waiting ? check_wait(m, err) : check_answerless(m, err);
 }
 
+static enum tide_code look_before_resume(void *resuming, struct tide_err *err)
+{
+    struct resuming *m = resuming;
+    enum tide_code code = session_sync(m->s, err);
+
+    m->now_ms = env_now_ms(m->s->store->env);
+    m->answered_seq = 0;
+    return code ? code : check_resume(m, err);
+}
+
 static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct tide_err *err)
 {
     struct tide_session *s = m->s;
     struct draft d = DRAFT_INIT;
     char run_id[TIDE_ID_SIZE];
-    enum tide_code code = session_sync(s, err);
+    enum tide_code code = session_hold(s, look_before_resume, m, err);
 
-    m->now_ms = env_now_ms(s->store->env);
-    code = code ? code : check_resume(m, err);
     if (code || m->answered_seq)
         return code;
     if (strcmp(m->status.status, "waiting") == 0) {
