@@ -83,16 +83,16 @@ static struct str get_proved(struct files_store *s, const char *id, const char *
     return memcmp(check, file->ptr, sizeof check - 1) == 0 ? bytes : STR("");
 }
 
-/* The line at this very offset has this digest; with an end, it is the last of a unit and ends there. */
-static bool fits_log(struct files_store *s, struct files_log *l, int64_t at, int64_t end,
+/* The line at this very offset is this event, with this digest; with an end, it is the last of a unit and ends there. */
+static bool fits_log(struct files_store *s, struct files_log *l, int64_t seq, int64_t at, int64_t end,
                      const unsigned char digest[DIGEST_SIZE], struct origin_proof *ret_proof)
 {
     struct line_walk w = {.s = s, .file = l->file, .next = at, .limit = end ? end : l->end};
     struct line_mark m;
     struct tide_err err;
     struct str line;
-    int64_t seq;
-    bool fits = walk_next(&w, &line, &err) && w.at == at && !w.unended && line_peek(line, &seq, &m) &&
+    int64_t got;
+    bool fits = walk_next(&w, &line, &err) && w.at == at && !w.unended && line_peek(line, &got, &m) && got == seq &&
                 (!end || (w.next == end && !m.more)) && memcmp(m.digest, digest, DIGEST_SIZE) == 0;
 
     if (fits && ret_proof)
@@ -233,7 +233,7 @@ bool cache_load_head(struct files_store *s, struct files_log *l, const struct en
     l->head_seq = h.last_seq;
     if (json_get_int(v, STR("clean"), 0) == (int64_t)l->ino)
         l->clean_end = end;
-    if (end <= 0 || !fits_log(s, l, last_line, end, h.digest, &h.proof))
+    if (end <= 0 || !fits_log(s, l, h.last_seq, last_line, end, h.digest, &h.proof))
         return false;
     l->h = h;
     l->end = end;
@@ -251,7 +251,7 @@ bool cache_load_head(struct files_store *s, struct files_log *l, const struct en
 
 bool cache_fits_end(struct files_store *s, struct files_log *l)
 {
-    return fits_log(s, l, l->last_line, l->end, l->h.digest, NULL);
+    return fits_log(s, l, l->h.last_seq, l->last_line, l->end, l->h.digest, NULL);
 }
 
 bool cache_is_clean(struct files_store *s, const struct files_log *l, const struct env_stat *st)
@@ -379,7 +379,7 @@ static bool load_state(struct files_store *s, struct files_log *l, int64_t seq, 
     head = (struct str){bytes.ptr, end ? (size_t)(end - bytes.ptr) : 0};
     if (!end || json_parse(&a, head, NULL, &v, NULL, NULL) ||
         !hex_decode(digest, DIGEST_SIZE, json_get_text(&a, v, STR("digest"))) ||
-        !fits_log(s, l, json_get_int(v, STR("line"), 0), 0, digest, NULL))
+        !fits_log(s, l, seq, json_get_int(v, STR("line"), 0), 0, digest, NULL)) /* one of another event says so */
         return false;
     buf_add(ret, end + 1, bytes.len - head.len - 1);
     return true;
