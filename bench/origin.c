@@ -43,7 +43,7 @@ static double starts(const char *program, const char *store, int n)
 {
     char command[1200], line[64];
     FILE *out;
-    double took;
+    double took = 0;
 
     snprintf(command, sizeof command, "rm -f '%s'*; '%s' --child-run-starts '%s' %d", store, program, store, n);
     out = popen(command, "r"); /* paths of our own */
