@@ -83,4 +83,46 @@ check 'and says that it goes on' grep -q 'can be written again' run.err
 check_is 'each node once' ab "$(tr -d '\n' <ledger)"
 check 'the session is whole' tidemark sessions verify held
 
+# So is a chat, and a graph with an agent: the model's answer is more than a log has reserved.
+text=$(repeat "$size" x)
+cat >chat.json <<END
+{"turns": [{"calls": [{"name": "bash", "args": {"command": "echo c >>$work/ledger; cat /dev/zero >$work/small/fill"}}]}, {"text": "$text"}, {"text": "Done."}]}
+END
+cat >agent.json <<END
+{"nodes": {"w": [{"calls": [{"name": "bash", "args": {"command": "echo w >>$work/ledger; cat /dev/zero >$work/small/fill"}}]},
+  {"text": "$text", "calls": [{"name": "set_output", "args": {"key": "x", "value": 1}}]}, {"text": "Done."}]}}
+END
+cat >agent_graph.json <<'END'
+{"tidemark_graph": 1, "id": "g", "entry": "w", "nodes": [{"id": "w", "type": "event_loop", "prompt": "write", "outputs": ["x"]}]}
+END
+passes() {
+    local whose=$1
+    shift
+    : >ledger
+    : >err
+    "$@" >out 2>err &
+    run=$!
+    wait_for grep -qi 'no space left' err
+    check "$whose: says why it is held" grep -qi 'no space left.* held' err
+    rm small/fill
+    wait "$run"
+    check_is "$whose: with room again it completes" 0 $?
+    check_is "$whose: what it did is done once" 1 "$(wc -l <ledger | tr -d ' ')"
+}
+on_disk() {
+    passes "a chat on $1" tidemark chat --provider script --script chat.json --yes -p go
+    passes "a graph with an agent on $1" tidemark run agent_graph.json --session "graph-$1" --provider script --script agent.json --yes
+    check "the store on $1 is whole" tidemark store check
+}
+umount small # what was stored so far would leave no room for more
+mount -t tmpfs -o size=12m tmpfs small
+on_disk tmpfs
+umount small
+truncate -s 12M image
+if mkfs.ext4 -q image 2>/dev/null && mount -o loop image small 2>/dev/null; then
+    on_disk ext4
+else
+    skip 'a full ext4' 'cannot be made or mounted here'
+fi
+
 finish
