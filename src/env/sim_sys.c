@@ -113,6 +113,14 @@ static void put(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
         sim_file_touch(h->file, h->proc->sim->wall_ns);
 }
 
+#define PAGE 4096
+
+/* Where the disk is full in the middle of it. Inside of what a file has, a page is copied whole or not at all. */
+static size_t half_of(size_t n, int64_t at, bool grows)
+{
+    return !grows && at / PAGE == (at + (int64_t)n - 1) / PAGE ? 0 : n / 2;
+}
+
 int sim_sys_write(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
 {
     bool reserved = h->file && (size_t)at + n <= sim_file_reserved(h->file);
@@ -122,7 +130,7 @@ int sim_sys_write(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
     if (v == SIM_GO || v == SIM_TORN)
         put(h, bytes, n, at);
     else if (v == SIM_HALF)
-        put(h, bytes, n / 2, at);
+        put(h, bytes, half_of(n, at, grows), at);
     if (v == SIM_TORN)
         sim_power_cut(h->proc->sim);
     return errno_of(v);

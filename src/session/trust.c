@@ -122,10 +122,15 @@ enum tide_code trust_prove(struct tide_session *s, struct tide_err *err)
     const struct head *h = &s->head;
     enum tide_code code = trust_check(s->store, h, err);
 
-    if (!code && h->last_seq - h->first_seq < READ_WHOLE)
+    if (code)
+        return code;
+    if (h->last_seq - h->first_seq < READ_WHOLE) {
         code = store_read(s->store, h, 0, 0, pass_over, NULL, err);
-    else if (!code)
-        code = prove_at(s, h->id, s->state->ledger.program_seq, err);
+        if (code != TIDE_CORRUPT || !s->state->content.position.graph_digest)
+            return code ? code : prove_content(s, err);
+        /* What a graph is to run next stands in its state: damage in its past stops it only where that is needed. */
+    }
+    code = prove_at(s, h->id, s->state->ledger.program_seq, err);
     return code ? code : prove_content(s, err);
 }
 

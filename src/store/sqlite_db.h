@@ -127,7 +127,8 @@ struct sqlite_store {
     struct conn w;         /* used by whoever is in commit() or maintain() */
     struct conn r;         /* used under rmu */
     pthread_mutex_t rmu;
-    bool mark_fresh; /* nothing of it is on disk yet */
+    bool mark_fresh; /* what it says is not on disk for sure */
+    bool mark_empty; /* … and it said nothing before */
     bool broken;     /* a sync failed: reopen before anything is written */
     bool accept_loss;
     bool adopt;                            /* TIDE_OPEN_ADOPT */

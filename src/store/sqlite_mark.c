@@ -61,7 +61,7 @@ enum tide_code mark_open(struct sqlite_store *s, bool create, struct tide_err *e
     if (code)
         return code == TIDE_NOT_FOUND && !create ? TIDE_OK : code;
     code = ops->fstat(s->mark, &st, err);
-    s->mark_fresh = !code && st.size == 0;
+    s->mark_fresh = s->mark_empty = !code && st.size == 0;
     return code;
 }
 
@@ -147,9 +147,10 @@ static enum tide_code sync_first(struct sqlite_store *s, struct tide_err *err)
     enum tide_code code = s->base.env->ops->sync(s->mark, err);
 
     code = code ? code : db_sync_dir(s, err);
-    if (code)
-        (void)!s->base.env->ops->truncate(s->mark, 0, NULL); /* the next one begins anew */
+    if (code && s->mark_empty) /* what it said before stays: it may be all that tells of a loss */
+        (void)!s->base.env->ops->truncate(s->mark, 0, NULL);
     s->mark_fresh = code != TIDE_OK;
+    s->mark_empty &= code != TIDE_OK;
     return code;
 }
 
@@ -175,6 +176,7 @@ enum tide_code mark_begin_still(struct sqlite_store *s, bool made, int64_t *ret_
         code = read_end(s, &closed, err);
         m.pos = s->last_pos;
     }
+    s->mark_empty |= m.is == MARK_NONE;
     s->mark_fresh |= m.is != MARK_WHOLE || m.suspect; /* whoever died in its commit may not have come to the sync */
     *ret_pos = m.pos;
     s->open = OPEN_UNKNOWN; /* others may have closed it since */
@@ -239,7 +241,7 @@ static enum tide_code accept_loss(struct sqlite_store *s, const struct mark *m, 
     if (m->is == MARK_WHOLE)
         s->last_pos = m->pos;
     else
-        s->mark_fresh = true;
+        s->mark_fresh = s->mark_empty = true;
     rc = rc ? rc : position_floor(s);
     code = rc ? db_fail(s, &s->w, rc, err, "go on without the lost events") : mark_begin(s, s->last_pos, err);
     if (!code && (rc = db_run(&s->w, ST_COMMIT)) != SQLITE_OK)
