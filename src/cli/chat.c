@@ -4,7 +4,6 @@
 #include "cli/chat.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include "cli/graph_view.h"
 #include "cli/launch.h"
 #include "cli/store_url.h"
+#include "cli/temporary.h"
 #include "program/sweep.h"
 #include "session/session.h"
 #include "session/status.h"
@@ -162,21 +162,12 @@ void chat_leave(struct chat *c)
     tide_session_close(TAKE(c->session));
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 void chat_done(struct chat *c)
 {
     chat_leave(c);
     sweep_stop(TAKE(c->sweep));
     cli_store_close(c->cli);
-    if (c->temporary)
-        nftw(c->temporary, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    temporary_remove(c->temporary);
     explicit_bzero(c->key.ptr ? c->key.ptr : (char[1]){0}, c->key.ptr ? c->key.len : 1);
     buf_done(&c->key);
     settings_done(&c->settings);
@@ -189,22 +180,22 @@ void chat_done(struct chat *c)
 enum tide_code chat_store(struct chat *c, struct tide_err *err)
 {
     const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
-    const char *dir = getenv("TMPDIR");
+    bool is_new = !c->want->resume && !c->want->latest;
     int64_t sweep_ms = 0;
 
+    if (is_new && chat_check(c, err)) /* what is refused makes no store */
+        return err->code;
     if (!c->want->no_store) {
         if (store_sweep_interval(c->cli, &sweep_ms, err))
             return err->code;
-        if (cli_store_open(c->cli, NEED_CREATE, 0, err))
-            return tide_wrap(err, "chat: nothing can be kept (--no-store chats without)");
+        if (cli_store_open(c->cli, is_new ? NEED_CREATE : NEED_WRITE, 0, err))
+            return is_new ? tide_wrap(err, "chat: nothing can be kept (--no-store chats without)") : err->code;
         c->sweep = sweep_start(c->cli->store, sweep_ms);
         return TIDE_OK;
     }
-    dir = arena_printf(&c->arena, "%s/tidemark-chat-XXXXXX", dir && *dir ? dir : "/tmp");
-    if (!mkdtemp((char *)(uintptr_t)dir))
-        return tide_fail_errno(err, errno, "make a directory for a chat that is not kept, in TMPDIR");
-    c->temporary = dir;
-    return tide_store_open(arena_printf(&c->arena, "%s/chat.db", dir), &opt, &c->cli->store, err);
+    if (temporary_make(&c->arena, "chat", &c->temporary, err))
+        return tide_wrap(err, "a chat that is not kept");
+    return tide_store_open(arena_printf(&c->arena, "%s/chat.db", c->temporary), &opt, &c->cli->store, err);
 }
 
 /* ---- the agent ---- */

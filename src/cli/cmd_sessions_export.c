@@ -15,6 +15,8 @@
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/store_url.h"
+#include "cli/temporary.h"
 
 #define PIECE ((size_t)256 << 10)
 
@@ -231,12 +233,68 @@ static int on_import_progress(void *arg, uint64_t done, uint64_t total)
     return progress_step(&((struct importing *)arg)->progress, done, total);
 }
 
+/* What comes through a pipe is read twice, too. */
+static enum tide_code spool(struct importing *in, const char *dir, struct tide_err *err)
+{
+    int fd = lseek(in->fd, 0, SEEK_CUR) < 0 ? open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : in->fd;
+    char bytes[65536];
+    long n = 0;
+
+    if (fd < 0)
+        return tide_fail_errno(err, errno, "import: keep what comes in, in TMPDIR");
+    while (fd != in->fd && (n = on_read(in, bytes, sizeof(bytes))) > 0)
+        if (write(fd, bytes, (size_t)n) != n) {
+            tide_fail_errno(err, errno, "import: keep what comes in, in TMPDIR");
+            close(fd);
+            return err->code;
+        }
+    in->fd = fd;
+    return lseek(fd, 0, SEEK_SET) < 0 ? tide_fail_errno(err, errno, "import: read it again") : TIDE_OK;
+}
+
+/* Where there is no store, an import that is refused makes none: it is tried in one that nobody keeps. */
+static enum tide_code try_apart(struct cli *cli, struct importing *in, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    unsigned char key[STORE_KEY_MAX];
+    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    tide_store *store = NULL;
+    const char *dir = NULL;
+    char id[TIDE_ID_SIZE];
+    enum tide_code code = temporary_make(&a, "import", &dir, err);
+
+    code = code ? code : store_max_record(&opt.max_record_bytes, err);
+    code = code ? code : store_key(&cli->args, key, &opt.key_len, err);
+    opt.key = opt.key_len ? key : NULL;
+    code = code ? code : spool(in, dir, err);
+    code = code ? code : tide_store_open(arena_printf(&a, "%s/import.db", dir), &opt, &store, err);
+    code = code ? code : tide_import(store, on_read, on_import_progress, in, id, err);
+    explicit_bzero(key, sizeof(key));
+    tide_store_close(store);
+    temporary_remove(dir);
+    if (!code && lseek(in->fd, 0, SEEK_SET) < 0)
+        code = tide_fail_errno(err, errno, "import: read it again");
+    return code;
+}
+
+static bool is_absent(struct cli *cli)
+{
+    struct tide_err err;
+    enum tide_code code = cli_store_open(cli, NEED_READ, 0, &err);
+
+    tide_store_close(TAKE(cli->store));
+    return code == TIDE_NOT_FOUND;
+}
+
 static enum tide_code import_from(struct cli *cli, struct importing *in, char ret_id[TIDE_ID_SIZE],
                                   struct tide_err *err)
 {
-    enum tide_code code = cli_store_open(cli, NEED_CREATE, 0, err);
+    enum tide_code code = TIDE_OK;
 
     progress_init(&in->progress, "import", "events");
+    if (!args_on(&cli->args, "key-fd") && is_absent(cli)) /* a descriptor gives its key once */
+        code = try_apart(cli, in, err);
+    code = code ? code : cli_store_open(cli, NEED_CREATE, 0, err);
     if (!code)
         code = tide_import(cli->store, on_read, on_import_progress, in, ret_id, err);
     progress_done(&in->progress);
@@ -288,7 +346,7 @@ static enum tide_code run_import(struct cli *cli, struct tide_err *err)
     if (!from_stdin && open_export(path, &in.fd, err))
         return advise(err->code, err->code == TIDE_DENIED ? NULL : ADVICE, err);
     code = import_from(cli, &in, id, err);
-    if (!from_stdin)
+    if (in.fd != STDIN_FILENO)
         close(in.fd);
     if (!code)
         print_imported(&cli->out, id);

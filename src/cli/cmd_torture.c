@@ -6,7 +6,6 @@
  * is the same.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/store_url.h"
+#include "cli/temporary.h"
 #include "cli/torture.h"
 #include "graph/exec.h"
 #include "program/proc.h"
@@ -230,21 +230,10 @@ static enum tide_code make_place(struct torture *t, struct tide_err *err)
     return TIDE_OK;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)at;
-    if (type == FTW_DP)
-        rmdir(path);
-    else
-        unlink(path);
-    return 0;
-}
-
 static void remove_place(struct torture *t)
 {
     if (t->dir[0])
-        nftw(t->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        temporary_remove(t->dir);
     t->dir[0] = '\0';
 }
 

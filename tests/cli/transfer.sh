@@ -28,6 +28,16 @@ fails 'a fork without its parent' 3 'import its parent first' --store "$(store_a
 check_is 'a fork with it, from standard input' "{\"session_id\":\"$fork\"}" "$(tidemark --store "$(store_at two)" sessions import --json <fork.jsonl)"
 check 'the fork is the same as well' eval "tidemark --store $(store_at two) sessions export $fork | cmp - fork.jsonl"
 
+# ---- what is refused makes no store ----
+head -n 5 s.jsonl >cut.jsonl
+refuses 'an export that is cut, where there is no store' 2 'the export is cut' --store "$(store_at absent)" sessions import cut.jsonl
+check_status 'the same through a pipe' 2 eval 'cat cut.jsonl | tidemark --store "$(store_at absent)" sessions import'
+check_status 'a chat that cannot begin' 3 tidemark --store "$(store_at absent)" chat -p x --script nowhere
+check_status 'one that was never there' 3 tidemark --store "$(store_at absent)" chat --resume nobody -p x
+check_is 'none of them makes a store' 'absent*' "$(echo absent*)"
+check_is 'one through a pipe, where there is none' s "$(tidemark --store "$(store_at piped)" sessions import <s.jsonl)"
+check 'is all there' eval 'cat s.jsonl | cmp - <(tidemark --store "$(store_at piped)" sessions export s)'
+
 # ---- to a file ----
 echo old >file.jsonl
 check 'export to a file' tidemark sessions export s -o file.jsonl
