@@ -100,7 +100,8 @@ static enum tide_code prove_at(struct tide_session *s, const char *session, int6
     code = store_read(s->store, &h, seq, 0, look_for_proof, &l, err);
     if (code || own || l.ours)
         return code;
-    return tide_verify(s, NULL, NULL, NULL, err); /* a parent that came from elsewhere: its fork was trusted with all of it */
+    return tide_verify(s, NULL, NULL, NULL,
+                       err); /* a parent that came from elsewhere: its fork was trusted with all of it */
 }
 
 static enum tide_code prove_content(struct tide_session *s, struct tide_err *err)
