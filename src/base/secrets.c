@@ -107,8 +107,10 @@ static size_t undo_percent(const char *p, const char *end, char out[4], size_t *
     int high = end - p >= 3 ? scan_hex_digit(p[1]) : -1, low = high >= 0 ? scan_hex_digit(p[2]) : -1;
 
     *ret_used = 3;
+    if (low < 0)
+        return 0;
     out[0] = (char)(high << 4 | low);
-    return low >= 0;
+    return 1;
 }
 
 /* A line break in the middle of base64: how much of what was written goes with it (a carriage return); -1: it is none. */
@@ -514,6 +516,8 @@ static void merge(struct ranges *r)
 {
     size_t n = 0;
 
+    if (!r->n)
+        return;
     qsort(r->at, r->n, sizeof(*r->at), by_place);
     for (size_t i = 0; i < r->n; i++) {
         if (n && r->at[i].from < r->at[n - 1].to)

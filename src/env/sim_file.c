@@ -10,7 +10,7 @@
  *          A change that shortens the file takes its sectors along: kept, they are cut; not kept, they are not.
  *   mtime  a sync writes it only along with a new length, as fdatasync does; a power cut takes it back to there.
  *   stale  after a failed sync: sectors that are clean in the cache and older on the platter. Only a new write makes
- *          such a sector dirty again.
+ *          such a sector dirty again, or a length before it that is synced.
  *
  * Invariants: bytes[len..cap) is zero; cap is a multiple of the sector; latest[s] is 0 for a clean sector, else the
  * index + 1 of its newest undo record.
@@ -252,13 +252,23 @@ static void forget(struct sim_file *f)
     f->sizes_len = 0;
 }
 
+/* With a length that is on the platter the blocks behind it are given back: what they held is not seen again. */
+static void forget_behind_end(struct sim_file *f)
+{
+    for (size_t i = f->stale_len; i > 0; i--)
+        if ((size_t)f->stale[i - 1].sector * SECTOR >= f->len)
+            f->stale[i - 1] = f->stale[--f->stale_len];
+}
+
 void sim_file_sync(struct sim_file *f)
 {
     if (f->sizes_len)
         f->durable_mtime_ns = f->mtime_ns;
     forget(f);
-    if (!f->len_stale)
-        f->durable_len = f->len;
+    if (f->len_stale)
+        return;
+    f->durable_len = f->len;
+    forget_behind_end(f);
 }
 
 static size_t pick(enum luck luck, size_t low, size_t high, uint64_t *rng)
