@@ -18,7 +18,7 @@ static struct tide_err last;
 
 static int add(int64_t *sum, int64_t n)
 {
-    *sum = *sum * 31 + n;
+    *sum = (int64_t)((uint64_t)*sum * 31 + (uint64_t)n);
     return 0;
 }
 
