@@ -210,21 +210,13 @@ enum tide_code sqlite_check(struct store *store, struct store_check *check, stru
 /* The last first: the way back from each is short then. Damage is the check's to name. */
 static int make_blocks(struct sqlite_store *s, int64_t sid)
 {
-    sqlite3_stmt *st = db_stmt(&s->w, ST_HEAD_BY_SID);
-    struct head h = {.sid = 0};
-    int64_t boot;
-    bool hidden, right;
+    struct whead w = {.exists = true};
     int rc;
+    bool right = head_for_writer(s, sid, &w, &rc);
 
-    sqlite3_bind_int64(st, 1, sid);
-    rc = db_step(&s->w, st);
-    right = rc == SQLITE_ROW && head_prove(s, st, &h, &boot, &hidden, NULL) == TIDE_OK;
-    if (st)
-        sqlite3_reset(st);
-    rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
-    for (int64_t end = h.last_seq / BLOCK_EVENTS * BLOCK_EVENTS; right && !rc && end >= h.first_seq;
+    for (int64_t end = w.h.last_seq / BLOCK_EVENTS * BLOCK_EVENTS; right && !rc && end >= w.h.first_seq;
          end -= BLOCK_EVENTS)
-        rc = block_make(&s->w, &h, end);
+        rc = block_make(&s->w, &w.h, end);
     return (rc & 0xff) == SQLITE_CORRUPT ? SQLITE_OK : rc;
 }
 

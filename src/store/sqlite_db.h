@@ -259,6 +259,8 @@ enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct head 
 /* The same, and for a reader who holds it. */
 enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
                              int64_t *ret_boot, bool *ret_hidden, struct tide_err *err) MUST_CHECK;
+/* By the writer's connection, outside of what it remembers: h, boot, hidden and in_live. False: not right, or trouble. */
+bool head_for_writer(struct sqlite_store *s, int64_t sid, struct whead *ret, int *ret_rc);
 enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret, bool *ret_hidden,
                            struct tide_err *err) MUST_CHECK;
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);

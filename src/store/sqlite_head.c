@@ -155,6 +155,22 @@ enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret,
     return code;
 }
 
+bool head_for_writer(struct sqlite_store *s, int64_t sid, struct whead *ret, int *ret_rc)
+{
+    sqlite3_stmt *st = db_stmt(&s->w, ST_HEAD_BY_SID);
+    bool right;
+    int rc;
+
+    sqlite3_bind_int64(st, 1, sid);
+    rc = db_step(&s->w, st);
+    right = rc == SQLITE_ROW && head_prove(s, st, &ret->h, &ret->boot, &ret->hidden, NULL) == TIDE_OK;
+    ret->in_live = right && sqlite3_column_int64(st, HEAD_IN_LIVE) != 0;
+    if (st)
+        sqlite3_reset(st);
+    *ret_rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return right;
+}
+
 enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret, bool *ret_hidden,
                            struct tide_err *err)
 {

@@ -94,19 +94,11 @@ static int recheck(struct sqlite_store *s, int64_t sid)
 
 static int stay(struct sqlite_store *s, int64_t sid)
 {
-    sqlite3_stmt *st = db_stmt(&s->w, ST_HEAD_BY_SID);
     struct whead w = {.exists = true, .dirty = true, .stay = true};
-    bool right;
     int rc;
 
-    sqlite3_bind_int64(st, 1, sid);
-    rc = db_step(&s->w, st);
-    right = rc == SQLITE_ROW && head_prove(s, st, &w.h, &w.boot, &w.hidden, NULL) == TIDE_OK &&
-            !sqlite3_column_int64(st, HEAD_IN_LIVE);
-    if (st)
-        sqlite3_reset(st);
-    if (!right)
-        return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    if (!head_for_writer(s, sid, &w, &rc) || w.in_live)
+        return rc;
     rc = whead_write(s, &w);
     return rc ? rc : pending_flush(s); /* before w is gone */
 }
@@ -114,27 +106,20 @@ static int stay(struct sqlite_store *s, int64_t sid)
 /* A session of the user's own that is older than proofs of origin gets one where it stands. A damaged one gets none. */
 static int adopt(struct sqlite_store *s, int64_t sid)
 {
-    sqlite3_stmt *st = db_stmt(&s->w, ST_HEAD_BY_SID);
     struct event last = {0};
-    struct head h;
-    int64_t boot;
-    bool hidden, right;
+    struct whead w = {.exists = true};
+    sqlite3_stmt *st;
     int rc;
 
-    sqlite3_bind_int64(st, 1, sid);
-    rc = db_step(&s->w, st);
-    right = rc == SQLITE_ROW && head_prove(s, st, &h, &boot, &hidden, NULL) == TIDE_OK;
-    if (st)
-        sqlite3_reset(st);
-    if (!right)
-        return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
-    last.seq = h.last_seq;
-    memcpy(last.digest, h.digest, DIGEST_SIZE);
-    origin_prove(&last.proof, &s->base.origin, str_from(h.id), &last);
+    if (!head_for_writer(s, sid, &w, &rc))
+        return rc;
+    last.seq = w.h.last_seq;
+    memcpy(last.digest, w.h.digest, DIGEST_SIZE);
+    origin_prove(&last.proof, &s->base.origin, str_from(w.h.id), &last);
     if (!last.proof.set)
         return SQLITE_OK;
     st = db_stmt(&s->w, ST_EVENT_PROVE);
-    sqlite3_bind_int64(st, 1, h.last_pos);
+    sqlite3_bind_int64(st, 1, w.h.last_pos);
     sqlite3_bind_blob(st, 2, last.proof.mac, sizeof last.proof.mac, SQLITE_STATIC);
     return db_run(&s->w, ST_EVENT_PROVE);
 }
