@@ -431,7 +431,9 @@ static enum tide_code settle(struct dealing *c, const struct mark *m, struct tid
     take_args(c, arena_dup(&c->a->scratch, talk_args(&c->a->talk, c->call)));
     if (strcmp(c->digest, m->args) != 0)
         take_args(c, c->call->args);
-    if (m->once)
+    if (m->seq < c->a->s->state->ledger.trusted_seq)
+        fate = FATE_UNKNOWN; /* begun elsewhere: that it was allowed there, and what it is, the log alone says */
+    else if (m->once)
         fate = m->state == MARK_COMPLETED ? FATE_UNKNOWN : look(c);
     if (fate == FATE_DID_NOT)
         return run_tool(c, m->attempt + 1, err);

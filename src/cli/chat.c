@@ -387,6 +387,8 @@ enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err
     if (chat_check(c, err))
         return err->code;
     put_fields(c, prompt, cwd, &fields);
+    if (c->opt.api_key) /* before the first event, whose title may hold it */
+        (void)!tide_store_add_secret(c->cli->store, "api_key", c->opt.api_key, strlen(c->opt.api_key), NULL);
     if (tide_session_create(c->cli->store, NULL, buf_cstr(&fields), &c->session, err))
         return err->code;
     if (chat_agent(c, err)) { /* what is wrong with the settings leaves no session behind */
@@ -463,6 +465,10 @@ enum tide_code chat_open(struct chat *c, const char *id, const char *from, struc
 
     if (cli_advise_session(tide_session_open(c->cli->store, id, TIDE_SESSION_APPEND, &session, err), err))
         return err->code;
+    if (tide_session_check_trust(session, err)) { /* before anything is said of it, or looked for on its behalf */
+        tide_session_close(session);
+        return err->code;
+    }
     if (chat_take(c, session, err))
         return err->code;
     return from ? chat_roll_back(c, from, err) : TIDE_OK;

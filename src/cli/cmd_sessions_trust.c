@@ -105,7 +105,7 @@ static enum tide_code each(struct cli *cli, const char *id, struct tide_text *te
     else if (!code)
         code = tide_trust_show(session, text, err);
     if (!code && !trust && !cli->out.json)
-        trust_print_brief(&cli->out, (struct str){text->ptr, text->len});
+        trust_print(&cli->out, (struct str){text->ptr, text->len});
     return code;
 }
 
@@ -151,5 +151,5 @@ const struct command cmd_store_trust = {
     .need = NEED_WRITE,
     .options = options,
     .help = "trust all sessions of a store as they stand: a copy of your own, or one from before a key was lost",
-    .more = "`tidemark sessions trust ID --show` shows all of what one of them would run.",
+    .more = "Shows what each of them would run first, as `tidemark sessions trust ID` does.",
 };

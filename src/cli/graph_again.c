@@ -279,6 +279,8 @@ static enum tide_code resume_this(struct going *a, struct tide_err *err)
     const tide_session *before = a->session;
     bool again = false;
 
+    if (tide_session_check_trust(a->session, err)) /* the first thing in its way, also of a dry run */
+        return err->code;
     ask_answer(a);
     if (!a->graph && open_graph(a, err))
         return err->code;

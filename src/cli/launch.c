@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/settings.h"
 #include "cli/store_url.h"
 #include "program/supervisor.h"
 #include "program/sweep.h"
@@ -322,19 +323,34 @@ static int take_durability(void *degraded_events, const struct tide_session_info
     return 0;
 }
 
+/* What is set, where the command line says nothing. */
+static enum tide_code take_setting(struct launch *l, const struct cli *cli, struct tide_err *err)
+{
+    AUTO(mem_freep) char *set = NULL;
+
+    if (args_text(&cli->args, "on-store-error"))
+        return TIDE_OK;
+    if (settings_one(cli, "on_store_error", &set, err))
+        return err->code;
+    l->degrade = set && strcmp(set, "continue") == 0;
+    return TIDE_OK;
+}
+
 enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *session, struct tide_run_options *opt,
                           struct tide_resumed *resume, struct tide_err *err)
 {
     struct job job = {.path = l->program,
                       .argv = l->argv,
                       .cwd = l->cwd,
-                      .session_id = tide_session_id(session),
-                      .degrade = l->degrade};
+                      .session_id = tide_session_id(session)};
     struct report report = {.session_id = job.session_id, .program = l->argv[0], .token_fd = l->token_fd};
     int64_t degraded = 0;
     struct supervisor s;
     enum tide_code code;
 
+    if (take_setting(l, cli, err))
+        return err->code;
+    job.degrade = l->degrade;
     if (supervisor_open(&s, &job, err))
         return err->code;
     if (stop_signal) { /* it came before the supervisor listened to signals */

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/store_url.h"
+#include "env/user_key.h"
 #include "session/decision.h"
 #include "session/redact.h"
 
@@ -74,6 +75,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     AUTO(buf_done) struct buf url = BUF_INIT(URL_MAX);
     unsigned char key[STORE_KEY_MAX];
     struct tide_store_options opt = {.flags = extra};
+    struct user_key own;
     enum tide_code code;
 
     opt.flags |= need == NEED_READ ? TIDE_OPEN_READ_ONLY : need == NEED_CREATE ? TIDE_OPEN_CREATE : 0u;
@@ -83,6 +85,9 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     if (url.failed)
         return tide_fail(err, TIDE_INVALID, "the path of the store is too long: name a shorter one with --store");
     opt.key = opt.key_len ? key : NULL;
+    if (user_key(need != NEED_READ, &own, err)) /* here, because what is wrong with it is not wrong with the store */
+        return err->code;
+    explicit_bzero(&own, sizeof(own));
     opt.flags |= need != NEED_READ && is_own(buf_cstr(&url)) ? TIDE_OPEN_ADOPT : 0u;
     code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
     explicit_bzero(key, sizeof(key));

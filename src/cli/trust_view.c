@@ -61,28 +61,17 @@ static void print_value(struct out *out, const char *name, const struct json *v)
     outf(out, "\n");
 }
 
-static void print_members(struct out *out, const struct json *object, const char *except)
-{
-    bool first = true;
-
-    for (const struct json *m = object->first; m; m = m->next) {
-        if (except && json_key_eq(m, str_from(except)))
-            continue;
-        outf(out, "%s", first ? "" : ", ");
-        trust_escape(&out->text, m->key);
-        outf(out, " ");
-        trust_escape(&out->text, json_source(m));
-        first = false;
-    }
-    outf(out, "\n");
-}
-
 static void print_object(struct out *out, const char *name, const struct json *object)
 {
     if (!object || object->type != JSON_OBJECT || !object->first)
         return;
     print_name(out, name, 2);
-    print_members(out, object, NULL);
+    for (const struct json *m = object->first; m; m = m->next) {
+        trust_escape(&out->text, m->key);
+        outf(out, " ");
+        trust_escape(&out->text, json_source(m));
+        outf(out, "%s", m->next ? ", " : "\n");
+    }
 }
 
 static void print_each(struct out *out, const char *name, const struct json *array)
@@ -91,18 +80,26 @@ static void print_each(struct out *out, const char *name, const struct json *arr
         print_value(out, name, v);
 }
 
-static void print_nodes(struct out *out, const struct json *graph)
+/* A graph, each of its nodes and edges in a line, as they are stored. */
+static void print_graph(struct out *out, const struct json *graph)
 {
-    const struct json *nodes = json_get(graph, STR("nodes"));
+    static const struct {
+        const char *member, *name;
+    } lists[] = {{"nodes", "  node"}, {"edges", "  edge"}};
 
     if (!graph)
         return;
     print_name(out, "graph", 2);
-    print_members(out, graph, "nodes");
-    for (const struct json *n = nodes ? nodes->first : NULL; n; n = n->next) {
-        print_name(out, "  node", 2);
-        print_members(out, n, NULL);
-    }
+    for (const struct json *m = graph->first; m; m = m->next)
+        if (!json_key_eq(m, STR("nodes")) && !json_key_eq(m, STR("edges"))) {
+            trust_escape(&out->text, m->key);
+            outf(out, " ");
+            trust_escape(&out->text, json_source(m));
+            outf(out, "%s", m->next ? ", " : "");
+        }
+    outf(out, "\n");
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        print_each(out, lists[i].name, json_get(graph, str_from(lists[i].member)));
 }
 
 void trust_print(struct out *out, struct str shown)
@@ -121,29 +118,11 @@ void trust_print(struct out *out, struct str shown)
     print_object(out, "model", json_get(v, STR("provider")));
     print_value(out, "tools", json_get(v, STR("tools")));
     print_object(out, "program", json_get(v, STR("program")));
-    print_nodes(out, json_get(v, STR("graph")));
+    print_graph(out, json_get(v, STR("graph")));
     print_object(out, "memory", json_get(v, STR("memory")));
+    print_object(out, "position", json_get(v, STR("position")));
     print_each(out, "call", json_get(v, STR("calls")));
     print_each(out, "message", json_get(v, STR("queued")));
-}
-
-void trust_print_brief(struct out *out, struct str shown)
-{
-    static const char *const what[] = {"program", "graph", "provider"};
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    const struct json *m = NULL;
-    struct json *v;
-
-    if (json_parse(&a, shown, NULL, &v, NULL, NULL))
-        return;
-    outf(out, "%.*s ", STR_ARG(json_get_text(&a, v, STR("session_id"))));
-    for (size_t i = 0; i < sizeof(what) / sizeof(what[0]) && !m; i++)
-        if ((m = json_get(v, str_from(what[i]))))
-            outf(out, " %s ", what[i]);
-    if (m && m->type == JSON_OBJECT)
-        print_members(out, m, "nodes");
-    else
-        outf(out, " nothing\n");
 }
 
 /* ---- asking ---- */

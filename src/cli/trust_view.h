@@ -10,7 +10,6 @@ void trust_escape(struct buf *out, struct str json);
 
 /* All of it, one thing a line. `shown` is what tide_trust_show() gave. */
 void trust_print(struct out *out, struct str shown);
-void trust_print_brief(struct out *out, struct str shown); /* one line */
 
 /* Asks at the terminal, after what was printed. TIDE_UNTRUSTED: no, or there is nobody to ask and no --yes. */
 enum tide_code trust_ask(struct cli *cli, const char *question, struct tide_err *err) MUST_CHECK;

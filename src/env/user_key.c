@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,18 +35,34 @@ static enum tide_code take(struct user_key *k, const char *from, const unsigned 
     return TIDE_OK;
 }
 
+/* What came through a pipe is gone with the first look: the same descriptor gives it again to processes that we start. */
+static void keep_for_children(int fd, const void *bytes, size_t len)
+{
+    int copy = memfd_create("tidemark origin key", 0);
+
+    if (copy < 0)
+        return;
+    if (write(copy, bytes, len) == (ssize_t)len)
+        (void)dup2(copy, fd);
+    close(copy);
+}
+
 static enum tide_code read_fd(struct user_key *k, int fd, const char *from, struct tide_err *err)
 {
     unsigned char bytes[KEY_MAX + 2]; /* one more than a key and its newline shows that it is too long */
+    bool seekable = lseek(fd, 0, SEEK_CUR) >= 0;
     enum tide_code code;
     size_t len = 0;
     ssize_t n;
 
-    do {
-        n = read(fd, bytes + len, sizeof bytes - len);
+    do { /* from its beginning, where it has one: a process that was started by another finds it read */
+        n = seekable ? pread(fd, bytes + len, sizeof bytes - len, (off_t)len)
+                     : read(fd, bytes + len, sizeof bytes - len);
         len += n > 0 ? (size_t)n : 0;
     } while (len < sizeof bytes && (n > 0 || (n < 0 && errno == EINTR)));
     code = n < 0 ? tide_fail_errno(err, errno, "%s: read the key of origin", from) : take(k, from, bytes, len, err);
+    if (!code && !seekable)
+        keep_for_children(fd, bytes, len);
     explicit_bzero(bytes, sizeof bytes);
     return code;
 }
@@ -184,6 +201,7 @@ static enum tide_code find(struct user_key *k, bool make, struct tide_err *err)
     if (!code || !make)
         return TIDE_OK;
     /* Better than not to begin at all: what is made now can be continued once somebody has looked at it. */
+    snprintf(k->why, sizeof k->why, "%s", err ? err->msg : "");
     randombytes_buf(k->key.bytes, 32);
     k->key.len = 32;
     return TIDE_OK;
@@ -199,7 +217,6 @@ enum tide_code user_key(bool make, struct user_key *ret, struct tide_err *err)
     if (!kept.key.len)
         code = find(&kept, make, err);
     *ret = kept;
-    kept.made = false; /* said once */
     pthread_mutex_unlock(&mu);
     return code;
 }

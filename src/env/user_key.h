@@ -9,13 +9,14 @@
 struct user_key {
     struct digest_key key;
     char from[1100]; /* the file or variable that it comes from; "": it lives no longer than this process */
-    bool made;       /* just now */
+    bool made;       /* by this process */
+    char why[512];   /* … why it does not outlive this process */
 };
 
 /*
  * The key of this process's user, the same for the whole life of the process. Where there is none: `make` makes it, else the
- * key is empty and proves nothing. Where it can neither be read nor made, one that only this process has, and `err` says why
- * (the code is still TIDE_OK). A key that was named and cannot be used is an error.
+ * key is empty and proves nothing. Where it can neither be read nor made, one that only this process has. A key that was
+ * named and cannot be used is an error.
  */
 enum tide_code user_key(bool make, struct user_key *ret, struct tide_err *err) MUST_CHECK;
 

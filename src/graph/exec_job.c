@@ -157,8 +157,10 @@ static struct tide_agent_options agent_options(struct job *j)
 
     if (n->model.len)
         opt.model = n->model.ptr;
-    if (n->provider.len)
+    if (n->provider.len && (!opt.provider || !str_eq(n->provider, str_from(opt.provider)))) {
         opt.provider = n->provider.ptr;
+        opt.api_key = opt.base_url = NULL; /* they are of the other one: nobody else gets that key */
+    }
     if (n->max_turns)
         opt.max_turns = (int)n->max_turns;
     if (x->graph->budget.max_cost > 0)

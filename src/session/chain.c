@@ -87,7 +87,6 @@ static void read_waiting(struct reading *r, const struct event *ev, const struct
     m->state = MARK_WAITING;
     m->seq = ev->seq;
     m->due_ms = time_in(r, body, "due_at");
-    m->approval = str_eq(json_get_text(&r->arena, body, STR("wait_kind")), STR("approval"));
 }
 
 static void read_resumed(struct reading *r, const struct event *ev, const struct json *body)
@@ -102,7 +101,7 @@ static void read_resumed(struct reading *r, const struct event *ev, const struct
     text_set(&r->wait_key, STR(""));
 }
 
-/* Approvals that were given elsewhere are void; what was only asked or slept through is known. */
+/* What was answered elsewhere is void, whatever it is called there: an approval may have been given another name. */
 static void read_trusted(struct reading *r, const struct event *ev, const struct json *body)
 {
     (void)ev;
@@ -110,8 +109,7 @@ static void read_trusted(struct reading *r, const struct event *ev, const struct
     for (struct map_entry *e = map_next(&r->chain->waits, NULL); e; e = map_next(&r->chain->waits, e)) {
         struct mark *m = e->value;
 
-        if (m->approval)
-            m->state = MARK_WAITING;
+        m->state = MARK_WAITING;
     }
 }
 

@@ -10,6 +10,7 @@ void ledger_run_started(struct ledger *l, const struct fact *f);
 void ledger_run_ended(struct ledger *l, const struct fact *f);
 void ledger_run_waiting(struct ledger *l, const struct fact *f);
 void ledger_run_resumed(struct ledger *l, const struct fact *f);
+void ledger_trusted(struct ledger *l, const struct fact *f);
 void ledger_cancel(struct ledger *l, const struct fact *f);
 void ledger_queue_added(struct ledger *l, const struct fact *f);
 void ledger_queue_taken(struct ledger *l, const struct fact *f);

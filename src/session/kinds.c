@@ -57,7 +57,7 @@
 static const struct kind kinds[] = {
     {"session.created", KIND_INTERNAL | KIND_INFO, SESSION, NULL, NULL},
     {"session.updated", KIND_INPUT | KIND_INFO, SESSION, NULL, NULL},
-    {"session.trusted", KIND_INTERNAL, FIELDS({"up_to", F_INT, OPT}, {"by", F_STRING, OPT}, {"shown_digest", F_STRING, OPT}), NULL, NULL},
+    {"session.trusted", KIND_INTERNAL, FIELDS({"up_to", F_INT, OPT}, {"by", F_STRING, OPT}, {"shown_digest", F_STRING, OPT}), ledger_trusted, NULL},
     {"session.rolled_back", KIND_INTERNAL | KIND_ROLLBACK, FIELDS({"to_seq", F_INT, NEED}, {"reason", F_STRING, OPT}, {"effects", F_STRING, OPT}),
      ledger_rolled_back, NULL},
     {"run.started", 0, FIELDS({"run_id", F_STRING, NEED}, {"boot_id", F_STRING, OPT}, {"resumed_from", F_OBJECT, OPT},

@@ -211,6 +211,11 @@ void ledger_token(struct ledger *l, const struct fact *f)
     }
 }
 
+void ledger_trusted(struct ledger *l, const struct fact *f)
+{
+    l->trusted_seq = f->ev->seq;
+}
+
 void ledger_cancel(struct ledger *l, const struct fact *f)
 {
     l->cancel_seq = f->ev->seq;

@@ -8,6 +8,14 @@
 #include "session/redact.h"
 #include "session/trust.h"
 
+/* Who has them can forge what they prove: a tool that prints them must not leave them in a log that is sent around. */
+static void add_keys(struct store *s)
+{
+    (void)!redact_add(s, STR("TIDEMARK_ORIGIN_KEY"), (struct str){(const char *)s->origin.bytes, s->origin.len}, NULL);
+    if (s->key.len)
+        (void)!redact_add(s, STR("TIDEMARK_KEY"), (struct str){(const char *)s->key.bytes, s->key.len}, NULL);
+}
+
 static int has_session(void *arg, const struct store_entry *entry)
 {
     (void)entry;
@@ -16,16 +24,20 @@ static int has_session(void *arg, const struct store_entry *entry)
 }
 
 /* A key that is new where sessions are, or that nobody will have again, makes them foreign. */
-static void tell_key(struct store *s, const struct user_key *own, const struct tide_err *why)
+static void tell_key(struct store *s, const struct user_key *own)
 {
-    bool any = false;
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    bool any = false, made = own->made && !atomic_flag_test_and_set(&told);
 
-    if (s->origins == ORIGIN_OLDER)
+    if (s->origins == ORIGIN_ADOPTED && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
+        snprintf(s->origin_notice, sizeof s->origin_notice,
+                 "the store was made by an earlier version: its sessions are taken as yours, and may run");
+    else if (s->origins == ORIGIN_OLDER)
         snprintf(
             s->origin_notice, sizeof s->origin_notice,
             "the store was made by an earlier version: its sessions count as foreign until you say that they are yours: "
             "`tidemark store trust`");
-    else if (s->origins != ORIGIN_ADOPTED && own->made && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
+    else if (s->origins != ORIGIN_ADOPTED && made && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
         snprintf(s->origin_notice, sizeof s->origin_notice,
                  "a new key of origin was made, '%.200s': sessions from before it count as foreign; "
                  "`tidemark store trust` shows them and makes them yours",
@@ -34,7 +46,7 @@ static void tell_key(struct store *s, const struct user_key *own, const struct t
         snprintf(s->origin_notice, sizeof s->origin_notice,
                  "no key of origin (%.200s): what runs now has to be trusted before it can be resumed; set "
                  "TIDEMARK_ORIGIN_KEY_FILE",
-                 why->msg);
+                 own->why);
 }
 
 enum tide_code tide_store_open(const char *url, const struct tide_store_options *opt, tide_store **ret_store,
@@ -42,7 +54,6 @@ enum tide_code tide_store_open(const char *url, const struct tide_store_options 
 {
     static const struct tide_store_options none;
     struct tide_store_options with_key = opt ? *opt : none;
-    struct tide_err why = {TIDE_OK, ""};
     struct user_key own = {.made = false};
     struct store *s;
     enum tide_code code;
@@ -51,16 +62,17 @@ enum tide_code tide_store_open(const char *url, const struct tide_store_options 
     if (sodium_init() < 0)
         return tide_fail(err, TIDE_FAILED, "open store: libsodium does not start");
     if (!with_key.origin_key) {
-        code = user_key(!(with_key.flags & TIDE_OPEN_READ_ONLY), &own, &why);
+        code = user_key(!(with_key.flags & TIDE_OPEN_READ_ONLY), &own, err);
         if (code)
-            return tide_err_copy(err, &why);
+            return code;
         with_key.origin_key = own.key.len ? own.key.bytes : NULL;
         with_key.origin_key_len = own.key.len;
     }
     code = store_open(url ? url : "", &with_key, env_real(), &s, err);
     if (!code) {
         redact_add_environment(s, environ);
-        tell_key(s, &own, &why);
+        add_keys(s);
+        tell_key(s, &own);
         *ret_store = (tide_store *)(void *)s;
     }
     explicit_bzero(&own, sizeof own);

@@ -23,7 +23,6 @@ struct mark {
     int64_t retry_at_ms; /* failed, and to be tried again; 0: not */
     int64_t due_ms;      /* of a sleep */
     bool once;
-    bool approval; /* of a wait: its kind */
     bool undone;   /* failed, because a probe found that it had not happened: it may be done */
     char args[17]; /* digest of the arguments */
 };

@@ -125,6 +125,7 @@ struct ledger {
     int64_t errors, rollbacks, checkpoints, checkpoint_events; /* checkpoints: not deleted; events: made or deleted */
     struct map queue;                                          /* queue_id -> int64_t * seq: added and not taken */
     struct map approvals;                                      /* approval_id -> int64_t * seq: asked and not given */
+    int64_t trusted_seq;                                       /* of the latest session.trusted; 0: none */
     int64_t cancel_seq;                                        /* of the latest cancel request; 0: none */
 };
 

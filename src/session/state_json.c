@@ -190,6 +190,7 @@ static const struct {
     NUMBER(program_seq),
     NUMBER(loop_seq),
     NUMBER(chain_resumes),
+    NUMBER(trusted_seq),
 #undef NUMBER
 };
 

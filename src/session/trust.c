@@ -27,7 +27,7 @@ enum tide_code trust_check(struct store *store, const struct head *h, struct tid
         return TIDE_OK;
     return tide_fail(
         err, TIDE_UNTRUSTED,
-        "session '%s' did not begin here, or something else than your Tidemark wrote to it: nothing of it runs "
+        "session '%s' did not begin here, or something other than your Tidemark wrote to it: nothing of it runs "
         "before you trust it: `tidemark sessions trust %s` shows what would run",
         h->id, h->id);
 }
@@ -36,12 +36,15 @@ struct look {
     const struct store *store;
     const struct head *h;
     bool ours;
+    int64_t from;
 };
 
 static int look_for_proof(void *arg, const struct event *ev)
 {
     struct look *l = arg;
 
+    if (ev->seq > l->from && str_eq(ev->kind, STR("session.trusted")))
+        return 1; /* what was shown was the session as it stood there, not as it was before */
     l->ours = origin_holds(&ev->proof, &l->store->origin, str_from(l->h->id), ev->seq, ev->digest);
     return l->ours;
 }
@@ -49,7 +52,7 @@ static int look_for_proof(void *arg, const struct event *ev)
 enum tide_code trust_reaches(struct store *store, const struct head *h, int64_t seq, bool *ret_ours,
                              struct tide_err *err)
 {
-    struct look l = {store, h, false};
+    struct look l = {store, h, false, seq};
     enum tide_code code = store_read(store, h, seq, 0, look_for_proof, &l, err);
 
     *ret_ours = l.ours;
@@ -92,7 +95,7 @@ static enum tide_code prove_at(struct tide_session *s, const char *session, int6
 {
     bool own = strcmp(session, s->head.id) == 0;
     struct head h = s->head;
-    struct look l = {s->store, &h, false};
+    struct look l = {s->store, &h, false, INT64_MAX};
     enum tide_code code = own || !seq ? TIDE_OK : store_head(s->store, str_from(session), &h, err);
 
     if (code || !seq)
@@ -137,21 +140,53 @@ enum tide_code trust_prove(struct tide_session *s, struct tide_err *err)
 
 /* ---- what would run ---------------------------------------------------------------------------------------------------- */
 
-/* What the log says of calls that a model asked for, and of the tools that it was offered. */
+/* A call that a model asked for, by where it stands: node, visit and id. Who runs it may look at these in another way. */
+struct wanted {
+    struct str place, json;
+};
+
+/* What the log says of calls, and of the tools that were offered. */
 struct found {
     struct arena keep, scratch;
-    struct map calls; /* call id -> JSON text of the call: asked for, without a result */
-    struct str tools; /* JSON array as the latest request had it */
-    struct str graph; /* JSON */
+    struct wanted *calls; /* malloc */
+    size_t n_calls, cap_calls;
+    struct map asked, answered; /* place -> int64_t * how often */
+    struct str tools;           /* JSON array as the latest request had it */
+    struct str graph;           /* JSON */
     int64_t graph_seq;
 };
+
+static struct str place_of(struct found *f, const struct json *body, struct str id)
+{
+    return arena_dup(&f->keep,
+                     str_from(arena_printf(&f->scratch, "%.*s\x1f%" PRId64 "\x1f%.*s\x1f%.*s",
+                                           STR_ARG(json_get_text(&f->scratch, body, STR("node"))),
+                                           json_get_int(body, STR("visit"), 0),
+                                           STR_ARG(json_get_text(&f->scratch, body, STR("decides"))), STR_ARG(id))));
+}
+
+static void count(struct map *m, struct str place)
+{
+    const int64_t *n = map_get(m, place);
+
+    map_set_int(m, place, n ? *n + 1 : 1);
+}
 
 static void find_calls(struct found *f, const struct json *body)
 {
     const struct json *calls = json_get(body, STR("tool_calls"));
 
-    for (const struct json *c = calls ? calls->first : NULL; c; c = c->next)
-        map_set_text(&f->calls, json_get_text(&f->scratch, c, STR("id")), json_source(c));
+    for (const struct json *c = calls ? calls->first : NULL; c; c = c->next) {
+        struct wanted w = {place_of(f, body, json_get_text(&f->scratch, c, STR("id"))),
+                           arena_dup(&f->keep, json_source(c))};
+
+        if (f->n_calls == f->cap_calls) {
+            f->cap_calls = f->cap_calls ? 2 * f->cap_calls : 16;
+            f->calls = mem_grow(f->calls, f->cap_calls * sizeof *f->calls);
+        }
+        f->calls[f->n_calls++] = w;
+        count(&f->asked, w.place);
+    }
 }
 
 static int find_in(void *arg, const struct event *ev)
@@ -166,7 +201,7 @@ static int find_in(void *arg, const struct event *ev)
     if (str_eq(ev->kind, STR("message.assistant")))
         find_calls(f, body);
     else if (str_eq(ev->kind, STR("message.tool")))
-        map_drop(&f->calls, json_get_text(&f->scratch, body, STR("tool_call_id")));
+        count(&f->answered, place_of(f, body, json_get_text(&f->scratch, body, STR("tool_call_id"))));
     else if (str_eq(ev->kind, STR("llm.request")) && (v = json_get(body, STR("tools"))))
         f->tools = arena_dup(&f->keep, json_source(v));
     if (ev->seq == f->graph_seq && (v = json_get(body, STR("graph"))))
@@ -235,51 +270,6 @@ static void put_tools(struct json_out *o, struct arena *a, struct str tools)
     json_out_end(o, ']');
 }
 
-/* The nodes that do something, with what they do; those of graphs inside of them too. Depth is the parser's. */
-static void put_nodes(struct json_out *o, struct arena *a, const struct json *graph, struct str within)
-{
-    static const char *const names[] = {"type",  "program", "callback", "code", "provider",
-                                        "model", "tools",   "effect",   "file", NULL};
-    const struct json *nodes = json_get(graph, STR("nodes"));
-
-    for (const struct json *n = nodes ? nodes->first : NULL; n; n = n->next) {
-        struct str id = json_get_text(a, n, STR("id"));
-        const struct json *inner = json_get(n, STR("graph")), *item = json_get(n, STR("node"));
-        const char *name = arena_printf(a, "%.*s%s%.*s", STR_ARG(within), within.len ? "/" : "", STR_ARG(id));
-
-        json_out_begin(o, '{');
-        json_out_kstr(o, STR("node"), str_from(name));
-        put_members(o, n, names);
-        if (item && item->type == JSON_OBJECT) {
-            json_out_key(o, STR("each"));
-            json_out_begin(o, '{');
-            put_members(o, item, names);
-            json_out_end(o, '}');
-        }
-        json_out_end(o, '}');
-        inner = inner ? inner : json_get(item, STR("graph"));
-        if (inner && inner->type == JSON_OBJECT)
-            put_nodes(o, a, inner, str_from(name));
-    }
-}
-
-static void put_graph(struct json_out *o, struct arena *a, struct str graph)
-{
-    static const char *const names[] = {"id", "name", "version", "provider", "model", NULL};
-    struct json *v;
-
-    if (!graph.len || json_parse(a, graph, NULL, &v, NULL, NULL))
-        return;
-    json_out_key(o, STR("graph"));
-    json_out_begin(o, '{');
-    put_members(o, v, names);
-    json_out_key(o, STR("nodes"));
-    json_out_begin(o, '[');
-    put_nodes(o, a, v, STR(""));
-    json_out_end(o, ']');
-    json_out_end(o, '}');
-}
-
 /* What templates and conditions are filled with. */
 static void put_memory(struct json_out *o, const struct map *memory)
 {
@@ -292,15 +282,25 @@ static void put_memory(struct json_out *o, const struct map *memory)
     json_out_end(o, '}');
 }
 
-static void put_calls(struct json_out *o, const struct map *calls)
+/* Those without a result; of an id that is used twice in one place, all: which one counts is not ours to say. */
+static void put_calls(struct json_out *o, const struct found *f)
 {
-    if (!calls->live)
-        return;
-    json_out_key(o, STR("calls"));
-    json_out_begin(o, '[');
-    for (struct map_entry *e = map_next(calls, NULL); e; e = map_next(calls, e))
-        json_out_raw(o, str_from(e->value));
-    json_out_end(o, ']');
+    bool any = false;
+
+    for (size_t i = 0; i < f->n_calls; i++) {
+        const int64_t *asked = map_get(&f->asked, f->calls[i].place), *got = map_get(&f->answered, f->calls[i].place);
+
+        if (*asked == 1 && got && *got == 1)
+            continue;
+        if (!any) {
+            json_out_key(o, STR("calls"));
+            json_out_begin(o, '[');
+        }
+        any = true;
+        json_out_raw(o, f->calls[i].json);
+    }
+    if (any)
+        json_out_end(o, ']');
 }
 
 static int put_queued(void *arg, const struct event *ev)
@@ -364,16 +364,21 @@ static enum tide_code describe(struct tide_session *s, struct buf *out, struct t
     json_out_begin(&o, '{');
     put_session(&o, s);
     put_program(&o, &f.keep, buf_view(&program));
-    put_graph(&o, &f.keep, f.graph);
+    put_raw(&o, "graph", f.graph);
     put_memory(&o, &s->state->content.memory);
+    if (f.graph.len)
+        position_encode(&o, &s->state->content.position,
+                        STATE_ALL); /* what nodes that are ready were given, and frames */
     put_tools(&o, &f.keep, f.tools);
-    put_calls(&o, &f.calls);
+    put_calls(&o, &f);
     code = code ? code : put_queue(&o, s, err);
     json_out_kbool(&o, STR("trusted"), origin_is_ours(s->store, &s->head));
     json_out_end(&o, '}');
     if (!code && (out->failed || program.failed))
         code = tide_fail(err, TIDE_TOO_BIG, "what would run is too much to be shown");
-    map_done(&f.calls, free);
+    map_done(&f.asked, free);
+    map_done(&f.answered, free);
+    free(f.calls);
     arena_done(&f.keep);
     arena_done(&f.scratch);
     return code;

@@ -154,7 +154,7 @@ static void leave_lease(struct part *p, struct batch *b)
 
 static void take_events(struct parts *all, struct part *p, struct batch *b)
 {
-    bool ours = b->flags & BATCH_VOUCH || origin_is_ours(&all->s->base, &p->h);
+    bool ours = b->flags & BATCH_VOUCH || (!(b->flags & BATCH_KEEP) && origin_is_ours(&all->s->base, &p->h));
 
     b->first_seq = p->h.last_seq + 1;
     for (size_t i = 0; i < b->n; i++) {

@@ -133,7 +133,7 @@ struct store_ops {
      * mean nothing was stored; TIDE_UNKNOWN means it cannot be told before the store is read again.
      *
      * The last event of a batch, and each checkpoint, gets a proof of origin when the batch vouches, or when the event before it carries one that
-     * holds: what is appended to a log that came from elsewhere proves nothing. With KEEP events also keep those they bring.
+     * holds: what is appended to a log that came from elsewhere proves nothing. With KEEP only one that vouches does: events keep those they bring.
      */
     void (*commit)(struct store *, struct batch *list);
 
