@@ -339,10 +339,7 @@ static enum tide_code take_setting(struct launch *l, const struct cli *cli, stru
 enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *session, struct tide_run_options *opt,
                           struct tide_resumed *resume, struct tide_err *err)
 {
-    struct job job = {.path = l->program,
-                      .argv = l->argv,
-                      .cwd = l->cwd,
-                      .session_id = tide_session_id(session)};
+    struct job job = {.path = l->program, .argv = l->argv, .cwd = l->cwd, .session_id = tide_session_id(session)};
     struct report report = {.session_id = job.session_id, .program = l->argv[0], .token_fd = l->token_fd};
     int64_t degraded = 0;
     struct supervisor s;

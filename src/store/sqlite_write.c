@@ -365,8 +365,8 @@ static void apply_batch(struct txn *t, struct batch *b)
     for (size_t i = 0; i < b->n && !t->rc; i++)
         t->rc = insert_event(t, b, w, &b->events[i], w->proven && origin_wants(b, i));
     if (b->flags & BATCH_KEEP && b->n) /* they may have brought their own */
-        w->proven = origin_holds(&b->events[b->n - 1].proof, &t->s->base.origin, str_from(w->h.id), w->h.last_seq,
-                                 w->h.digest);
+        w->proven =
+            origin_holds(&b->events[b->n - 1].proof, &t->s->base.origin, str_from(w->h.id), w->h.last_seq, w->h.digest);
     b->last_seq = w->h.last_seq;
     b->epoch = w->h.epoch;
     if (!t->rc && b->snapshot.len && b->caches_seq == b->last_seq)
