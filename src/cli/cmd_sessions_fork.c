@@ -34,10 +34,13 @@ static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
     AUTO(session_closep) tide_session *session = NULL;
     const char *at = args_text(&cli->args, "at");
     struct json_out o = out_json(&cli->out);
+    unsigned flags = TIDE_SESSION_READ;
     int64_t seq = 0;
     char id[TIDE_ID_SIZE];
 
-    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || (at && cli_position(session, at, &seq, err)))
+    if (at && str_to_int64(str_from(at), &seq))
+        flags |= TIDE_SESSION_LOG; /* what is damaged later is in nobody's way */
+    if (cli_session_open(cli, 0, flags, &session, err) || (at && cli_position(session, at, &seq, err)))
         return err->code;
     seq = at ? seq : tide_session_last_seq(session);
     if (make_fork(cli, session, seq, id, err))

@@ -301,6 +301,7 @@ for how in all one none; do
     in_store "$edited" resume nap --now >out 2>&1 && ended=0 || ended=$?
     check "an edited program does not run (digests made right: $how): refused by name" eval '[ $ended = 11 -o $ended = 5 ] && grep -q nap out'
     check_is 'nothing of it does' '' "$(ran)"
+    [ $how = none ] && check 'what is before the damage can be forked' in_store "$edited" sessions fork nap --at 1
     [ $how = all ] && on_files && check_is 'with a chain that is right in itself it is not ours any more' 11 "$ended"
 done
 
