@@ -262,7 +262,8 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
                               const struct model_call *call, bool *ret_allowed, struct str *ret_reason,
                               struct tide_err *err)
 {
-    const struct tide_wait_options wait = {.name = name, .kind = "approval", .question = question};
+    const char *shown = redact_text(a->s->store, &a->scratch, str_from(question)).ptr;
+    const struct tide_wait_options wait = {.name = name, .kind = "approval", .question = shown};
     const char *before = map_get(&a->talk.decisions, str_from(approval_id));
     struct tide_text answer = {NULL, 0};
     char digest[17];
@@ -273,7 +274,7 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
         return TIDE_OK;
     }
     digest_args(digest, call ? call->args : STR(""));
-    code = put_asked(a, approval_id, question, call, digest, err);
+    code = put_asked(a, approval_id, shown, call, digest, err);
     code = code ? code : wait_for(a, &wait, call, &answer, err);
     if (code)
         return code;

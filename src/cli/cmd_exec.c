@@ -67,6 +67,7 @@ static enum tide_code exec_program(struct cli *cli, struct launch *l, struct tid
     l->env = args_text(&cli->args, "env");
     l->token_fd = (int)args_int(&cli->args, "token-fd", -1);
     l->degrade = is_continue(&cli->args);
+    l->degrade_said = args_text(&cli->args, "on-store-error") != NULL;
     if ((l->token_fd >= 0 && check_fd(l->token_fd, "--token-fd", err)) || launch_from_args(l, cli, 0, err) ||
         launch_check(l, cli, &status, err))
         return err->code;
@@ -100,6 +101,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if (args_on(&cli->args, "resume")) {
         struct resume r = {.id = args_text(&cli->args, "resume"),
                            .degrade = is_continue(&cli->args),
+                           .degrade_said = args_text(&cli->args, "on-store-error") != NULL,
                            .token_out_fd = (int)args_int(&cli->args, "token-fd", -1)};
 
         return refuse_with_resume(cli, err) ? err->code : resume_session(cli, &r, err);

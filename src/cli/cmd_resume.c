@@ -144,6 +144,7 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
     enum tide_code code;
 
     l.degrade = r->degrade;
+    l.degrade_said = r->degrade_said;
     l.token_fd = r->token_out_fd;
     if (l.token_fd >= 0 && check_fd(l.token_fd, "--token-fd", err))
         return err->code;
@@ -236,6 +237,7 @@ enum tide_code resume_take(struct cli *cli, struct resume *ret, struct tide_err 
                            .happened = args_all(a, "happened"),
                            .sets = args_all(a, "set"),
                            .degrade = is_continue(a),
+                           .degrade_said = args_text(a, "on-store-error") != NULL,
                            .no_input = args_on(a, "no-input"),
                            .token_out_fd = (int)args_int(a, "token-fd", -1),
                            .token_text = BUF_INIT(TOKEN_MAX),

@@ -328,7 +328,7 @@ static enum tide_code take_setting(struct launch *l, const struct cli *cli, stru
 {
     AUTO(mem_freep) char *set = NULL;
 
-    if (args_text(&cli->args, "on-store-error"))
+    if (l->degrade_said)
         return TIDE_OK;
     if (settings_one(cli, "on_store_error", &set, err))
         return err->code;

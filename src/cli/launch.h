@@ -15,9 +15,10 @@ struct launch {
     const char *program; /* file that argv[0] means; NULL: found by launch_check() */
     const char *digest;  /* of the file when it ran last; NULL: not known */
     bool changed;
-    int token_fd;     /* a token that the run waits for is written there; -1: shown */
-    bool degrade;     /* --on-store-error continue */
-    int64_t sweep_ms; /* between recoveries of what others left; 0: none */
+    int token_fd;      /* a token that the run waits for is written there; -1: shown */
+    bool degrade;      /* --on-store-error continue */
+    bool degrade_said; /* by the command line: what is set does not count */
+    int64_t sweep_ms;  /* between recoveries of what others left; 0: none */
 };
 
 #define LAUNCH_INIT                                                                                                    \

@@ -12,7 +12,7 @@ struct resume {
     const char *request_id;         /* NULL: none */
     const char **retry, **happened; /* names, ended by NULL; NULL: none */
     const char **sets;              /* KEY=VALUE, ended by NULL; NULL: none. Of graphs alone */
-    bool now, accept_change, degrade;
+    bool now, accept_change, degrade, degrade_said;
     bool no_input;    /* nobody is asked at the terminal */
     bool keep_pause;  /* no person resumes it: a pause that a provider asked for is waited for */
     int token_out_fd; /* for the token of the next wait; -1: shown */

@@ -275,7 +275,8 @@ static void parked(struct request *r, const char *name, bool is_sleep)
 
 static void op_wait(struct request *r)
 {
-    const char *name = text_of(r, "name"), *kind = text_of(r, "kind"), *question = text_of(r, "question");
+    const char *name = text_of(r, "name"), *kind = text_of(r, "kind"), *asked = text_of(r, "question"),
+               *question = asked ? redact_text(r->s->run->s->store, &r->arena, str_from(asked)).ptr : NULL;
     struct park *p = &r->s->park;
     struct tide_wait_options opt = {.name = name ? name : "",
                                     .kind = kind,

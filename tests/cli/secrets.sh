@@ -128,4 +128,8 @@ nowhere 'after plain events'
 TIDEMARK_NOT_SECRET=DEPLOY_TOKEN tidemark log append plainly --kind note --data "{\"a\":\"$in_json\"}" >/dev/null
 check 'what is said to be no secret is stored' eval 'tidemark log show plainly | grep -qF "$in_json"'
 
+
+# ---- what is asked ----
+MY_TOKEN=supersecretvalue99 tidemark exec --session asks -- sh -c '"$0" wait w --kind input --question "is it $MY_TOKEN?"' "$TIDE_BIN" >out 2>&1
+check 'a question is shown without it' holds 'is it [redacted:MY_TOKEN]?' <out
 finish
