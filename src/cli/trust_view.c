@@ -13,12 +13,23 @@
 
 #define NAME_COLUMNS 12
 
-/* Zero-width and other format characters: in what a person is to judge, all of them are seen. */
+/* Characters without a width, marks on others, blanks that are none, private ones: what a person is to judge is seen. */
 static bool is_unseen(uint32_t c)
 {
-    return utf8_is_control(c) || c == 0xad || c == 0x61c || c == 0x180e || (c >= 0x200b && c <= 0x200f) ||
-           (c >= 0x2060 && c <= 0x206f) || (c >= 0xfe00 && c <= 0xfe0f) || c == 0xfeff ||
-           (c >= 0xfff0 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe0fff);
+    static const struct {
+        uint32_t from, to;
+    } ranges[] = {
+        {0xa0, 0xa0},       {0xad, 0xad},       {0x300, 0x36f},     {0x61c, 0x61c},      {0x115f, 0x1160},
+        {0x1680, 0x1680},   {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x2000, 0x200f},    {0x202f, 0x202f},
+        {0x205f, 0x206f},   {0x20d0, 0x20ff},   {0x2800, 0x2800},   {0x3000, 0x3000},    {0x3164, 0x3164},
+        {0xe000, 0xf8ff},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},    {0xfff0, 0xfffc},
+        {0x1bca0, 0x1bca3}, {0x1d159, 0x1d159}, {0x1d173, 0x1d17a}, {0xe0000, 0x10ffff},
+    };
+    bool unseen = utf8_is_control(c);
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && !unseen; i++)
+        unseen = c >= ranges[i].from && c <= ranges[i].to;
+    return unseen;
 }
 
 static void add_escaped(struct buf *out, uint32_t c)

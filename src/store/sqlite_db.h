@@ -129,6 +129,7 @@ struct sqlite_store {
     pthread_mutex_t rmu;
     bool mark_fresh; /* what it says is not on disk for sure */
     bool mark_empty; /* … and it said nothing before */
+    int64_t busy_ms; /* when the lock was last not to be had, by the monotonic clock; 0: it was */
     bool broken;     /* a sync failed: reopen before anything is written */
     bool accept_loss;
     bool adopt;                            /* TIDE_OPEN_ADOPT */
