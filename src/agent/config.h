@@ -63,4 +63,7 @@ enum tide_code config_set(const char *path, const char *key, const char *value, 
 enum tide_code config_api_key(const struct config *c, const char *provider, struct buf *ret_key, struct tide_err *err)
     MUST_CHECK;
 
+/* What such an api_key refers to. `dir`: with its slash, where a path that is relative begins. */
+enum tide_code config_key_read(const char *ref, const char *dir, struct buf *ret_key, struct tide_err *err) MUST_CHECK;
+
 #endif

@@ -56,14 +56,14 @@ static enum tide_code from_environment(const char *name, struct buf *ret_key, st
 
 /* ---- a file ---- */
 
-static void find_file(const struct config *c, const char *path, struct buf *out)
+static void find_file(const char *dir, const char *path, struct buf *out)
 {
     const char *home = getenv("HOME");
 
     if (strncmp(path, "~/", 2) == 0 && home)
         buf_addf(out, "%s%s", home, path + 1);
     else
-        buf_addf(out, "%s%s", path[0] == '/' ? "" : config_dir(c), path);
+        buf_addf(out, "%s%s", path[0] == '/' ? "" : dir, path);
 }
 
 static enum tide_code check_file(int fd, const char *path, struct tide_err *err)
@@ -98,14 +98,14 @@ static enum tide_code read_file(int fd, const char *path, struct buf *text, stru
     return text->failed ? tide_fail(err, TIDE_TOO_BIG, "api_key: %.150s: too big for a key", path) : TIDE_OK;
 }
 
-static enum tide_code from_file(const struct config *c, const char *name, struct buf *ret_key, struct tide_err *err)
+static enum tide_code from_file(const char *dir, const char *name, struct buf *ret_key, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(8192);
     AUTO(wipe) struct buf text = BUF_INIT(KEY_MAX);
     enum tide_code code;
     int fd;
 
-    find_file(c, name, &path);
+    find_file(dir, name, &path);
     fd = open(buf_cstr(&path), O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us */
     if (fd < 0)
         return tide_fail_errno(err, errno, "api_key: %.150s", buf_cstr(&path));
@@ -161,6 +161,15 @@ static enum tide_code from_usual(const char *provider, struct buf *ret_key, stru
     return TIDE_OK;
 }
 
+enum tide_code config_key_read(const char *ref, const char *dir, struct buf *ret_key, struct tide_err *err)
+{
+    if (strncmp(ref, "env:", 4) == 0)
+        return from_environment(ref + 4, ret_key, err);
+    if (strncmp(ref, "file:", 5) == 0)
+        return from_file(dir, ref + 5, ret_key, err);
+    return from_keychain(ref + strlen("keychain:"), ret_key, err);
+}
+
 enum tide_code config_api_key(const struct config *c, const char *provider, struct buf *ret_key, struct tide_err *err)
 {
     const char *ref = config_text(c, "api_key");
@@ -169,11 +178,5 @@ enum tide_code config_api_key(const struct config *c, const char *provider, stru
     buf_clear(ret_key);
     if (strcmp(provider, "script") == 0)
         return TIDE_OK;
-    if (!ref)
-        return from_usual(provider, ret_key, err);
-    if (strncmp(ref, "env:", 4) == 0)
-        return from_environment(ref + 4, ret_key, err);
-    if (strncmp(ref, "file:", 5) == 0)
-        return from_file(c, ref + 5, ret_key, err);
-    return from_keychain(ref + strlen("keychain:"), ret_key, err);
+    return ref ? config_key_read(ref, config_dir(c), ret_key, err) : from_usual(provider, ret_key, err);
 }

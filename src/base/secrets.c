@@ -59,10 +59,15 @@ struct ranges {
 
 /* ---- undoing escapes ---- */
 
-/* A text on the way to its plain form. `source` (NULL: not wanted) says where each byte begins in the first of them. */
+struct place {
+    size_t from, to;
+};
+
+/* A text on the way to its plain form. `source` (NULL: not wanted) says of which bytes of the first text each was made. */
 struct decoded {
     char *text;
-    size_t len, *source;
+    size_t len;
+    struct place *source;
 };
 
 static void decoded_done(struct decoded *d)
@@ -163,11 +168,18 @@ static bool has_special(struct str s, enum undo what)
            (what == UNDO_ALL && (memchr(s.ptr, '%', s.len) || memchr(s.ptr, '\n', s.len)));
 }
 
-static void put(struct decoded *d, const char *bytes, size_t n, const struct decoded *of, size_t at, bool one)
+static struct place place_of(const struct decoded *d, size_t at)
+{
+    return d->source ? d->source[at] : (struct place){at, at + 1};
+}
+
+/* Bytes that were made of `used` bytes at `at`: of as many one by one, else each of all of them. */
+static void put(struct decoded *d, const char *bytes, size_t n, const struct decoded *of, size_t at, size_t used)
 {
     memcpy(d->text + d->len, bytes, n);
     for (size_t i = 0; d->source && i < n; i++)
-        d->source[d->len + i] = of->source ? of->source[at + (one ? 0 : i)] : at + (one ? 0 : i);
+        d->source[d->len + i] =
+            n == used ? place_of(of, at + i) : (struct place){place_of(of, at).from, place_of(of, at + used - 1).to};
     d->len += n;
 }
 
@@ -194,9 +206,9 @@ static void undo_one(struct decoded *d, const char *p, const char *end, const st
 
     *ret_used = n ? *ret_used : 1;
     if (n)
-        put(d, out, n, of, at, true);
+        put(d, out, n, of, at, *ret_used);
     else if (back < 0)
-        put(d, p, 1, of, at, true);
+        put(d, p, 1, of, at, 1);
     else
         d->len -= (size_t)back;
 }
@@ -210,19 +222,17 @@ static bool undo(struct str in, const struct decoded *of, enum undo what, bool s
     if (p == end)
         return false;
     d.text = mem_alloc(in.len + 4);
-    d.source = sources ? mem_alloc((in.len + 4) * sizeof(size_t)) : NULL;
-    put(&d, in.ptr, (size_t)(p - in.ptr), of, 0, false);
+    d.source = sources ? mem_alloc((in.len + 4) * sizeof(*d.source)) : NULL;
+    put(&d, in.ptr, (size_t)(p - in.ptr), of, 0, (size_t)(p - in.ptr));
     while (p < end) {
         size_t used = 1;
 
         undo_one(&d, p, end, of, (size_t)(p - in.ptr), &used);
         p += used;
         next = next_special(p, end, what);
-        put(&d, p, (size_t)(next - p), of, (size_t)(p - in.ptr), false);
+        put(&d, p, (size_t)(next - p), of, (size_t)(p - in.ptr), (size_t)(next - p));
         p = next;
     }
-    if (sources)
-        d.source[d.len] = of->source ? of->source[in.len] : in.len;
     *ret = d;
     return true;
 }
@@ -262,6 +272,77 @@ static void add_base64(struct secrets *s, struct str value, size_t secret, size_
     if (text.ptr)
         explicit_bzero(text.ptr, text.cap);
     buf_done(&text);
+}
+
+static void add_base64_forms(struct secrets *s, struct str value, size_t secret)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+                      url_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+    for (size_t shift = 0; shift < 3; shift++) {
+        add_base64(s, value, secret, shift, digits);
+        add_base64(s, value, secret, shift, url_digits);
+    }
+}
+
+/* Which characters writers of JSON escape beside those that must be. */
+enum escapes { ESCAPE_SLASH = 1, ESCAPE_HTML = 2, ESCAPE_ALL = 4 };
+
+static void add_unit(struct buf *out, uint32_t unit)
+{
+    static const char hex[] = "0123456789abcdef";
+
+    buf_add_str(out, STR("\\u"));
+    for (int shift = 12; shift >= 0; shift -= 4)
+        buf_add_char(out, hex[unit >> shift & 15]);
+}
+
+static uint32_t utf8_get(const char *p, size_t n)
+{
+    uint32_t c = (unsigned char)p[0] & (n == 1 ? 0x7fu : 0x7fu >> n);
+
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | ((unsigned char)p[i] & 0x3fu);
+    return c;
+}
+
+/* One character of n bytes (0: it is none, but a byte). */
+static void add_escaped(struct buf *out, const char *p, size_t n, unsigned escapes)
+{
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    const char *letter = *p ? strchr(from, *p) : NULL;
+    uint32_t c = n ? utf8_get(p, n) : 0x20;
+
+    if (letter || (*p == '/' && escapes & ESCAPE_SLASH)) {
+        buf_add_char(out, '\\');
+        buf_add_char(out, letter ? to[letter - from] : '/');
+    } else if (c >= 0x10000 && escapes & ESCAPE_ALL) {
+        add_unit(out, 0xd800 + ((c - 0x10000) >> 10));
+        add_unit(out, 0xdc00 + ((c - 0x10000) & 0x3ff));
+    } else if (c < 0x20 || (c > 0x7f && escapes & ESCAPE_ALL) || (escapes & ESCAPE_HTML && strchr("<>&", *p))) {
+        add_unit(out, c);
+    } else {
+        buf_add(out, p, n ? n : 1);
+    }
+}
+
+/* What hides in base64 hides from undoing escapes, so the ways in which JSON is commonly written are looked for there. */
+static void add_base64_of_json(struct secrets *s, struct str value, size_t secret)
+{
+    static const unsigned ways[] = {0, ESCAPE_ALL, ESCAPE_SLASH, ESCAPE_SLASH | ESCAPE_ALL, ESCAPE_HTML};
+
+    for (size_t way = 0; way < sizeof(ways) / sizeof(ways[0]); way++) {
+        struct buf text = BUF_INIT(SIZE_MAX / 4);
+
+        for (size_t i = 0, n; i < value.len; i += n ? n : 1) {
+            n = utf8_len(value.ptr + i, value.len - i);
+            add_escaped(&text, value.ptr + i, n, ways[way]);
+        }
+        if (text.len != value.len)
+            add_base64_forms(s, buf_view(&text), secret);
+        explicit_bzero(text.ptr, text.cap);
+        buf_done(&text);
+    }
 }
 
 /* The forms that a search in decoded text meets. */
@@ -323,9 +404,6 @@ static void forget_forms(struct secrets *s)
 
 static void build(struct secrets *s)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
-                      url_digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
     for (size_t i = 0; i < s->n; i++) {
         struct str value = s->list[i].value;
 
@@ -334,10 +412,8 @@ static void build(struct secrets *s)
             add_pluses(s, value, i);
         if (memchr(value.ptr, '\n', value.len))
             add_lines(s, value, i);
-        for (size_t shift = 0; shift < 3; shift++) {
-            add_base64(s, value, i, shift, digits);
-            add_base64(s, value, i, shift, url_digits);
-        }
+        add_base64_forms(s, value, i);
+        add_base64_of_json(s, value, i);
     }
     s->needles = needles_new(s->texts, s->n_forms);
 }
@@ -462,8 +538,7 @@ static bool look(const struct secrets *s, struct str text, const struct decoded 
             return true;
         from -= f->before && from > 0 && is_base64(text.ptr[from - 1]);
         to += f->behind && to < text.len && is_base64(text.ptr[to]);
-        add_range(ranges, of->source ? (struct range){of->source[from], of->source[to], f->secret}
-                                     : (struct range){from, to, f->secret});
+        add_range(ranges, (struct range){place_of(of, from).from, place_of(of, to - 1).to, f->secret});
     }
     return n > 0;
 }

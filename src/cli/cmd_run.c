@@ -11,6 +11,7 @@
 #include "cli/graph_set.h"
 #include "cli/launch.h"
 #include "cli/options.h"
+#include "graph/exec.h"
 #include "graph/spec_fields.h"
 #include "session/session.h"
 
@@ -309,7 +310,8 @@ static enum tide_code run_graph(struct cli *cli, tide_graph *graph, struct graph
     bool made = false;
     enum tide_code code;
 
-    if (cli_store_open(cli, NEED_CREATE, 0, err) || open_session(cli, graph, w, &session, &made, err))
+    if (cli_store_open(cli, NEED_CREATE, 0, err) || graph_hide_memory(cli->store, graph, &w->opt, err) ||
+        open_session(cli, graph, w, &session, &made, err))
         return err->code;
     code = graph_drive(cli, session, graph, w, err);
     if (code && made)

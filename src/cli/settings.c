@@ -153,6 +153,21 @@ enum tide_code settings_one(const struct cli *cli, const char *key, char **ret_t
     return take_one(cli, key, false, ret_text, err);
 }
 
+void settings_key(const struct cli *cli, struct buf *ret_key)
+{
+    AUTO(settings_done) struct settings s = {0};
+    AUTO(mem_freep) char *ref = NULL;
+    const char *slash;
+    struct tide_err ignored;
+
+    if (find_file(cli, &s, &ignored) || read_one(&s, config_key_find("api_key"), &ref, &ignored) || !ref ||
+        strncmp(ref, "keychain:", strlen("keychain:")) == 0)
+        return;
+    slash = strrchr(s.path, '/');
+    s.path[slash ? slash + 1 - s.path : 0] = '\0';
+    (void)!config_key_read(ref, s.path, ret_key, &ignored);
+}
+
 enum tide_code settings_one_path(const struct cli *cli, const char *key, char **ret_path, struct tide_err *err)
 {
     *ret_path = NULL;

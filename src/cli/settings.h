@@ -27,6 +27,12 @@ enum tide_code settings_one(const struct cli *cli, const char *key, char **ret_t
 enum tide_code settings_one_path(const struct cli *cli, const char *key, char **ret_path, struct tide_err *err)
     MUST_CHECK;
 
+/*
+ * The key that api_key refers to, for whoever hides it; nothing when there is none or it cannot be read. Not that of the
+ * keychain: looking there may ask somebody to unlock it.
+ */
+void settings_key(const struct cli *cli, struct buf *ret_key);
+
 /* A path of the config as people write it: "~/" is the home, and what is relative is beside the config file. The caller frees it. */
 char *settings_path(const struct settings *s, const char *path);
 

@@ -8,6 +8,7 @@
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/settings.h"
 #include "cli/store_url.h"
 #include "env/user_key.h"
 #include "session/decision.h"
@@ -70,6 +71,18 @@ static bool is_own(const char *url)
     return fgets(line, sizeof(line), stdin) && decision_word(str_from(line)) == DECISION_YES;
 }
 
+/* Whoever answers, and whatever is run: the configured key is a secret. */
+static void hide_key(struct cli *cli)
+{
+    AUTO(buf_done) struct buf key = BUF_INIT(SECRET_MAX);
+
+    settings_key(cli, &key);
+    if (key.len)
+        (void)!tide_store_add_secret(cli->store, "api_key", key.ptr, key.len, NULL);
+    if (key.ptr)
+        explicit_bzero(key.ptr, key.cap);
+}
+
 enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err)
 {
     AUTO(buf_done) struct buf url = BUF_INIT(URL_MAX);
@@ -91,6 +104,8 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     opt.flags |= need != NEED_READ && is_own(buf_cstr(&url)) ? TIDE_OPEN_ADOPT : 0u;
     code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
     explicit_bzero(key, sizeof(key));
+    if (!code && need != NEED_READ)
+        hide_key(cli);
     if (!code)
         redact_log(cli->store);
     if (code == TIDE_NOT_A_STORE || code == TIDE_INVALID)

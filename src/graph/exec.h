@@ -180,6 +180,9 @@ static inline bool node_is_once(const struct spec_node *n)
 
 /* ---- graph.c */
 const char *graph_effect(const struct spec_node *n);
+/* Before there is a session, whose title may hold it: the store hides what options.memory gives and nothing may store. */
+enum tide_code graph_hide_memory(tide_store *store, tide_graph *g, const struct tide_graph_options *opt,
+                                 struct tide_err *err) MUST_CHECK;
 bool exec_is_excluded(const struct exec *x, struct str key);
 void exec_hide(struct exec *x, struct str key, struct str json); /* a value of such a key: only kept here */
 /* Splits values (a JSON object) into what is stored and what is only kept here; *ret_stored is a JSON object. */

@@ -347,6 +347,26 @@ enum tide_code exec_inherit(struct exec *x, struct tide_err *err)
     return take_checkpoints(x, arena_dup(&x->g->spec->arena, str_from(before)).ptr, err);
 }
 
+enum tide_code graph_hide_memory(tide_store *store, tide_graph *g, const struct tide_graph_options *opt,
+                                 struct tide_err *err)
+{
+    AUTO(mem_freep) struct exec *x = mem_zero(sizeof *x);
+    struct json *v;
+
+    *x = (struct exec){.g = g, .graph = g->spec->graph, .checkpoints = g->spec->graph->checkpoints};
+    if (take_checkpoints(x, opt->checkpoints, err))
+        return err->code;
+    if (!opt->memory || json_parse(&g->spec->arena, str_from(opt->memory), NULL, &v, NULL, NULL))
+        return TIDE_OK;
+    for (const struct json *m = v->first; v->type == JSON_OBJECT && m; m = m->next) {
+        struct str key = json_key_text(&g->spec->arena, m);
+
+        if (exec_is_excluded(x, key))
+            redact_add_json(store_of(store), key, json_source(m));
+    }
+    return TIDE_OK;
+}
+
 /* What a map says of its items counts for them, also where it is more than the graph has for branches. */
 static int64_t widest(const struct spec_graph *g, int64_t most)
 {

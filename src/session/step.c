@@ -45,12 +45,34 @@ static enum tide_code check_spec(const struct tide_run *r, const struct tide_ste
     return TIDE_OK;
 }
 
-static void digest_args(char out[17], const struct tide_step_spec *spec)
+static struct str args_of(const struct tide_step_spec *spec)
+{
+    return (struct str){spec->args ? spec->args : "", spec->args ? spec->args_len : 0};
+}
+
+static void digest_args(char out[17], struct str args)
 {
     unsigned char digest[DIGEST_SIZE];
 
-    digest_of(digest, (struct str){spec->args ? spec->args : "", spec->args ? spec->args_len : 0});
+    digest_of(digest, args);
     hex_encode(out, digest, 8);
+}
+
+/* Without secrets: whoever has the log could try values until the digest is right. So another value of one is no change. */
+static void digest_known(char out[17], struct tide_run *r, struct str args)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    digest_args(out, redact_text(r->s->store, &a, args));
+}
+
+/* A log from before that, or from a process that did not know the secret, has the digest of the arguments as they are. */
+static bool same_args(const struct mark *m, const struct attempt *a, const struct tide_step_spec *spec)
+{
+    char real[17];
+
+    digest_args(real, args_of(spec));
+    return strcmp(m->args, a->args) == 0 || strcmp(m->args, real) == 0;
 }
 
 void run_idempotency(char out[33], const struct tide_run *r, const char *key)
@@ -74,7 +96,7 @@ static struct attempt *attempt_new(struct tide_run *r, const struct tide_step_sp
     a->retries = spec->retries;
     a->pure = strcmp(effect, "pure") == 0;
     snprintf(a->effect, sizeof a->effect, "%s", effect);
-    digest_args(a->args, spec);
+    digest_known(a->args, r, args_of(spec));
     run_idempotency(a->idempotency, r, a->key);
     return a;
 }
@@ -250,7 +272,7 @@ static enum tide_code decide(struct tide_run *r, const struct tide_step_spec *sp
     struct mark *m = map_get(&r->done.steps, str_from(a->key));
 
     memcpy(ret->key, a->idempotency, sizeof ret->key);
-    if (m && strcmp(m->args, a->args) != 0 && m->state != MARK_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE))
+    if (m && !same_args(m, a, spec) && m->state != MARK_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE))
         return tide_fail(err, TIDE_CHANGED,
                          "step '%s' is recorded with other arguments: give it another name, or take what is recorded "
                          "with `tidemark resume %s --accept-change`",

@@ -57,6 +57,16 @@ static void every_form_is_replaced_by_its_mark(void **state)
         {"base64, one byte before it", "OnNrLWxpdmUtNGY5YThjMjE=", "O[redacted:API_KEY]="},
         {"base64, two bytes before it", "YTpzay1saXZlLTRmOWE4YzIx", "YT[redacted:API_KEY]"},
         {"base64 in lines", "ICAgICAgICAgICAgICBza\r\ny1saXZlLTRmOWE4YzIx", "ICAgICAgICAgICAgIC[redacted:API_KEY]"},
+        {"at a line's end", "a=" PLAIN_KEY "\nb=2", "a=[redacted:API_KEY]\nb=2"},
+        {"at a line's end, CR LF", PLAIN_KEY "\r\nb=2", "[redacted:API_KEY]\r\nb=2"},
+        {"at a line's end, escaped", PLAIN_KEY "\\nb=2 %73k-live-4f9a8c21%0Ab",
+         "[redacted:API_KEY]\\nb=2 [redacted:API_KEY]%0Ab"},
+        {"at a line's beginning", "abcdefghijklmnopqrst\n" PLAIN_KEY "\n" PLAIN_KEY,
+         "abcdefghijklmnopqrst\n[redacted:API_KEY]\n[redacted:API_KEY]"},
+        {"an escape at its end", "\\u0073k-live-4f9a8c2\\u0031\nsecond %73k-live-4f9a8c2%31\nthird",
+         "[redacted:API_KEY]\nsecond [redacted:API_KEY]\nthird"},
+        {"base64 at a line's end", "YTpzay1saXZlLTRmOWE4YzIx\nYTpzay1saXZlLTRmOWE4YzIx\nline",
+         "YT[redacted:API_KEY]\nYT[redacted:API_KEY]\nline"},
         {"not it", "sk-live-4f9a8c2 sk-live-4f9a8c20", "sk-live-4f9a8c2 sk-live-4f9a8c20"},
         {"escapes that are none", "100% \\q %zz \\u12 \\ud800 %", "100% \\q %zz \\u12 \\ud800 %"},
         {"nothing", "", ""},
@@ -83,6 +93,53 @@ static void base64_for_urls_is_found(void **state)
     assert_true(secrets_add(s, STR("K"), STR("\xfb\xff\xfe?~>key\xff")));
     assert_string_equal(clean(s, "x=-__-P34-a2V5_w", &out), "x=[redacted:K]");
     assert_string_equal(clean(s, "x=+//+P34+a2V5/w", &out), "x=[redacted:K]");
+    secrets_free(s);
+}
+
+/* KEY with a character behind the first plane and a tag, as common writers of JSON put it, and that in base64. */
+static void base64_of_json_is_found(void **state)
+{
+    static const struct {
+        const char *name, *text, *want;
+    } rows[] = {
+        {"as JavaScript does, 6 before it", "eyJrIjoiYS9cImJcXDzDqVxu8J+UkT5cdTAwMDEmeiJ9", "eyJrIjoi[redacted:K]J9"},
+        {"as JavaScript does, 7 before it",
+         "eyJrayI6ImEvXCJiXFw8w6lcbvCflJE+XHUwMDAxJnoifQ==", "eyJrayI6I[redacted:K]ifQ=="},
+        {"as JavaScript does, 8 before it",
+         "eyJra2siOiJhL1wiYlxcPMOpXG7wn5SRPlx1MDAwMSZ6In0=", "eyJra2siOi[redacted:K]In0="},
+        {"as Python does, 6 before it", "eyJrIjoiYS9cImJcXDxcdTAwZTlcblx1ZDgzZFx1ZGQxMT5cdTAwMDEmeiJ9",
+         "eyJrIjoi[redacted:K]J9"},
+        {"as Python does, 7 before it",
+         "eyJrayI6ImEvXCJiXFw8XHUwMGU5XG5cdWQ4M2RcdWRkMTE+XHUwMDAxJnoifQ==", "eyJrayI6I[redacted:K]ifQ=="},
+        {"as Python does, 8 before it",
+         "eyJra2siOiJhL1wiYlxcPFx1MDBlOVxuXHVkODNkXHVkZDExPlx1MDAwMSZ6In0=", "eyJra2siOi[redacted:K]In0="},
+        {"as PHP does, 6 before it",
+         "eyJrIjoiYVwvXCJiXFw8XHUwMGU5XG5cdWQ4M2RcdWRkMTE+XHUwMDAxJnoifQ==", "eyJrIjoi[redacted:K]ifQ=="},
+        {"as PHP does, 7 before it",
+         "eyJrayI6ImFcL1wiYlxcPFx1MDBlOVxuXHVkODNkXHVkZDExPlx1MDAwMSZ6In0=", "eyJrayI6I[redacted:K]In0="},
+        {"as PHP does, 8 before it", "eyJra2siOiJhXC9cImJcXDxcdTAwZTlcblx1ZDgzZFx1ZGQxMT5cdTAwMDEmeiJ9",
+         "eyJra2siOi[redacted:K]J9"},
+        {"with slashes, 6 before it", "eyJrIjoiYVwvXCJiXFw8w6lcbvCflJE+XHUwMDAxJnoifQ==", "eyJrIjoi[redacted:K]ifQ=="},
+        {"with slashes, 7 before it", "eyJrayI6ImFcL1wiYlxcPMOpXG7wn5SRPlx1MDAwMSZ6In0=", "eyJrayI6I[redacted:K]In0="},
+        {"with slashes, 8 before it", "eyJra2siOiJhXC9cImJcXDzDqVxu8J+UkT5cdTAwMDEmeiJ9", "eyJra2siOi[redacted:K]J9"},
+        {"as Go does, 6 before it", "eyJrIjoiYS9cImJcXFx1MDAzY8OpXG7wn5SRXHUwMDNlXHUwMDAxXHUwMDI2eiJ9",
+         "eyJrIjoi[redacted:K]J9"},
+        {"as Go does, 7 before it",
+         "eyJrayI6ImEvXCJiXFxcdTAwM2PDqVxu8J+UkVx1MDAzZVx1MDAwMVx1MDAyNnoifQ==", "eyJrayI6I[redacted:K]ifQ=="},
+        {"as Go does, 8 before it",
+         "eyJra2siOiJhL1wiYlxcXHUwMDNjw6lcbvCflJFcdTAwM2VcdTAwMDFcdTAwMjZ6In0=", "eyJra2siOi[redacted:K]In0="},
+    };
+    AUTO(buf_done) struct buf out = BUF_INIT(4096);
+    struct secrets *s = secrets_new();
+
+    (void)state;
+    assert_true(secrets_add(s, STR("K"), STR("a/\"b\\<é\n\U0001f511>\x01&z")));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *got = clean(s, rows[i].text, &out);
+
+        if (strcmp(got, rows[i].want) != 0)
+            fail_msg("%s: %s became %s", rows[i].name, rows[i].text, got);
+    }
     secrets_free(s);
 }
 
@@ -286,6 +343,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_is_replaced_by_its_mark),
         cmocka_unit_test(base64_for_urls_is_found),
+        cmocka_unit_test(base64_of_json_is_found),
         cmocka_unit_test(a_value_that_looks_escaped_is_found_as_it_is),
         cmocka_unit_test(lines_of_a_value_are_found_by_themselves),
         cmocka_unit_test(what_cannot_be_a_secret_is_refused),

@@ -103,6 +103,13 @@ refuses 'and what it was given must be given again' 2 "needs 'pass'" sessions re
 ORDINARY=an-ordinary-value tidemark run given/graph.json --session plain --set 'api_key=$ORDINARY' --set pass=1 >kept/plain.out 2>kept/plain.err
 tidemark log append plain --kind note --data '{"a":"an-ordinary-value"}' >/dev/null
 check_is 'what is excluded is known to its run alone' 1 "$(tidemark log show plain | grep -c an-ordinary-value)"
+PLAIN=a-quite-ordinary-one tidemark run given/graph.json --session titled --title 'of a-quite-ordinary-one' --set 'api_key=$PLAIN' --set pass=1 >kept/titled.out 2>kept/titled.err
+check_is 'a title that holds what is excluded' 'of [redacted:api_key]' "$(tidemark sessions show titled --json | json '$.title')"
+PLAIN=a-quite-ordinary-one tidemark run given/graph.json --session titled2 --title 'of a-quite-ordinary-one' --checkpoint exclude_memory_keys=other --set 'other=$PLAIN' --set pass=1 >>kept/titled.out 2>>kept/titled.err
+check_is 'by an option' 'of [redacted:other]' "$(tidemark sessions show titled2 --json | json '$.title')"
+PLAIN=a-quite-ordinary-one refuses 'a name' 2 "'x-[redacted:api_key]'" run given/graph.json --quiet --session x-a-quite-ordinary-one --set 'api_key=$PLAIN' --set pass=1
+PLAIN=a-quite-ordinary-one tidemark sessions resume titled --set 'api_key=$PLAIN' --set 'other=a-quite-ordinary-one' >>kept/titled.out 2>>kept/titled.err
+check_is 'and nothing of it is kept' '' "$(grep -rlaF a-quite-ordinary-one kept)"
 sed "s:cannot use:cannot use $in_url:" given/graph.json >given/held.json
 tidemark run given/held.json --session held --set pass=1 >kept/held.out 2>kept/held.err
 refuses 'a graph that held it is not run from the log' 2 'give the graph again with' sessions resume held --set pass=1
@@ -128,6 +135,25 @@ nowhere 'after plain events'
 TIDEMARK_NOT_SECRET=DEPLOY_TOKEN tidemark log append plainly --kind note --data "{\"a\":\"$in_json\"}" >/dev/null
 check 'what is said to be no secret is stored' eval 'tidemark log show plainly | grep -qF "$in_json"'
 
+
+# ---- the configured key ----
+# Whoever answers, and whatever is run: it is known by every command that writes.
+mkdir kept/configured
+echo a-key-of-the-settings >given/key
+chmod 600 given/key
+echo '{"api_key":"file:key","permissions":[{"tool":"*","permission":"allow"}]}' >given/keyed.json
+echo '{"turns":[{"text":"Look.","calls":[{"name":"bash","args":{"command":"cat given/key"}}]},{"text":"a-key-of-the-settings"}]}' >given/cat.json
+export TIDEMARK_CONFIG=$work/given/keyed.json
+check_is 'with a script' '[redacted:api_key]' "$(tidemark chat --script given/cat.json -p 'it is a-key-of-the-settings' </dev/null 2>kept/configured/err)"
+PATH="$(dirname "$TIDE_BIN"):$PATH" tidemark exec --session keyed -- sh -c 'tidemark step a -- cat given/key' >kept/configured/out 2>&1
+tidemark log append keyed --kind note --data '{"a":"a-key-of-the-settings"}' >/dev/null
+check_is 'in events' '[redacted:api_key]' "$(tidemark log show keyed --kind note | json '$.a')"
+TIDEMARK_CONFIG=$work/given/odd.json
+echo '{"api_key":"env:ODD"}' >given/odd.json
+ODD=an-odd-key-of-it tidemark log append keyed --kind other --data '{"a":"an-odd-key-of-it"}' >/dev/null
+check_is 'that of a variable' '[redacted:api_key]' "$(tidemark log show keyed --kind other | json '$.a')"
+unset TIDEMARK_CONFIG
+check_is 'and it is nowhere' '' "$(grep -rlaE 'a-key-of-the-settings|an-odd-key-of-it' kept)"
 
 # ---- what is asked ----
 MY_TOKEN=supersecretvalue99 tidemark exec --session asks -- sh -c '"$0" wait w --kind input --question "is it $MY_TOKEN?"' "$TIDE_BIN" >out 2>&1
