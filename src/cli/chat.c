@@ -233,9 +233,11 @@ static bool is_strange(struct chat *c, const char *provider)
 
     if (c->want->base_url || !c->opt.base_url || (set && strcmp(set, c->opt.base_url) == 0))
         return false;
-    if (!config_api_key(c->settings.config, provider, &c->key, &ignored) && c->key.len)
+    if (!config_api_key(c->settings.config, provider, &c->key, &ignored) && c->key.len) {
+        (void)!tide_store_add_secret(c->cli->store, "api_key", c->key.ptr, c->key.len, NULL);
         chat_tell(c, "the key is not sent to %s, which only this session names: --base-url %s sends it",
                   c->opt.base_url, c->opt.base_url);
+    }
     explicit_bzero(c->key.ptr ? c->key.ptr : (char[1]){0}, c->key.len);
     buf_clear(&c->key);
     return true;
@@ -403,26 +405,43 @@ enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err
     return TIDE_OK;
 }
 
-/* A chat keeps its model. That another one is set now is no reason to change it, but nothing to be silent about. */
+struct kept {
+    const char *word, *option, *before, *now;
+};
+
+static void say_kept(struct chat *c, const struct kept *all, size_t n)
+{
+    AUTO(buf_done) struct buf before = BUF_INIT(16384), now = BUF_INIT(16384), options = BUF_INIT(16384);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct kept *k = &all[i];
+
+        if (!k->now || (k->before && strcmp(k->before, k->now) == 0))
+            continue;
+        buf_addf(&before, "%s%s %s", before.len ? ", " : "", k->word, k->before ? k->before : "of its provider");
+        buf_addf(&now, "%s%s %s", now.len ? ", " : "", k->word, k->now);
+        buf_addf(&options, " --%s %s", k->option, k->now);
+    }
+    if (now.len)
+        chat_tell(c, "this chat keeps its %s; configured now: %s. To change: tidemark chat --resume %s%s",
+                  buf_cstr(&before), buf_cstr(&now), tide_session_id(c->session), buf_cstr(&options));
+}
+
+/* A chat keeps who answers. That others are set now is no reason to change it, but nothing to be silent about. */
 static void tell_kept(struct chat *c, const char *type, const char *model)
 {
     const struct config *cfg = c->settings.config;
-    const char *provider = config_text(cfg, "provider"), *set = config_text(cfg, "model"), *id;
-    bool other = strcmp(config_origin(cfg, "provider"), "default") != 0 && strcmp(provider, type) != 0;
+    const struct chat_want *w = c->want;
+    const char *told = w->provider ? w->provider : w->script ? "script" : NULL, *set = config_text(cfg, "provider");
+    const struct kept all[] = {
+        {"provider", "provider", type, !told && strcmp(config_origin(cfg, "provider"), "default") != 0 ? set : NULL},
+        {"model", "model", model, model && !c->model ? config_text(cfg, "model") : NULL},
+        {"server", "base-url", stored(c, c->session, "provider", "base_url"),
+         !w->base_url && strcmp(type, "script") != 0 ? config_text(cfg, "base_url") : NULL},
+    };
 
-    if (c->want->provider || c->want->script || c->model || !set || !model)
-        return;
-    id = tide_session_id(c->session);
-    if (other)
-        chat_tell(
-            c,
-            "this chat keeps %s and its model %s; configured now: %s, model %s. To change: tidemark chat --resume "
-            "%s --provider %s --model %s",
-            type, model, provider, set, id, provider, set);
-    else if (strcmp(provider, type) == 0 && strcmp(set, model) != 0)
-        chat_tell(c,
-                  "this chat keeps its model %s; configured now: %s. To change: tidemark chat --resume %s --model %s",
-                  model, set, id, set);
+    if (!told || strcmp(told, type) == 0) /* else nothing is kept */
+        say_kept(c, all, sizeof(all) / sizeof(all[0]));
 }
 
 static enum tide_code refuse_other(const tide_session *session, struct tide_err *err)

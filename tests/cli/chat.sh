@@ -438,19 +438,53 @@ check_is 'a message to one that nobody runs is answered' Hello. "$(tidemark chat
 check_is 'with the next answer' Second. "$(field "$(tidemark sessions list --ids | head -n 1)" message.assistant '$.content')"
 
 # ---- a model that is configured meanwhile ----
+# keeps VARIABLE=VALUE… -- OPTIONS: what is said when the chat is resumed with this set.
 keeps() {
-    TIDEMARK_PROVIDER=script TIDEMARK_MODEL=$1 tidemark chat --resume "$id" -p more "${@:2}" </dev/null 2>&1 >/dev/null
+    local set=()
+    while [ "$1" != -- ]; do
+        set+=("$1")
+        shift
+    done
+    env "${set[@]}" "$TIDE_BIN" chat --resume "$id" -p more "${@:2}" </dev/null 2>&1 >/dev/null
+}
+kept() {
+    echo "tidemark: this chat keeps its $1; configured now: $2. To change: tidemark chat --resume $id $3"
 }
 echo '{"turns":[{"text":"Yes."}],"repeat":true}' >yes.json
+echo '{"model":"newer"}' >newer.config
+echo '{"model":"newer","provider":"script"}' >both.config
 chat yes -p hi
-check_is 'a chat that keeps its model says so, and how to change it' \
-    "tidemark: this chat keeps its model script; configured now: newer. To change: tidemark chat --resume $id --model newer" "$(keeps newer)"
-check_is 'nothing is said when it is the same' '' "$(keeps script)"
-check_is 'it is changed as it says' 'tidemark: model newer instead of script, as told' "$(keeps newer --model newer)"
-check_is 'and then kept' '' "$(keeps newer)"
+want=$(kept 'model script' 'model newer' '--model newer')
+check_is 'a chat that keeps its model says so, and how to change it' "$want" "$(keeps TIDEMARK_MODEL=newer TIDEMARK_PROVIDER=script --)"
+check_is 'also where no provider is set' "$want" "$(keeps TIDEMARK_MODEL=newer --)"
+check_is 'or the settings say it' "$want" "$(keeps TIDEMARK_CONFIG=newer.config --)"
+check_is 'with a provider' "$want" "$(keeps TIDEMARK_CONFIG=both.config --)"
+check_is 'by an option' "$want" "$(keeps A=1 -- --config newer.config)"
+check_is 'or its provider is told again' "$want" "$(keeps TIDEMARK_MODEL=newer -- --provider script)"
+check_is 'or its script' "$want" "$(keeps TIDEMARK_MODEL=newer -- --script yes.json)"
+check_is 'nothing is said when it is the same' '' "$(keeps TIDEMARK_MODEL=script --)"
+check_is 'or nothing is set' '' "$(keeps TIDEMARK_PROVIDER=script --)"
+check_is 'it is changed as it says' 'tidemark: model newer instead of script, as told' "$(keeps TIDEMARK_MODEL=newer -- --model newer)"
+check_is 'and then kept' '' "$(keeps TIDEMARK_MODEL=newer --)"
 check_is 'another provider is named as well' \
-    "tidemark: this chat keeps script and its model newer; configured now: openai, model big. To change: tidemark chat --resume $id --provider openai --model big" \
-    "$(TIDEMARK_PROVIDER=openai TIDEMARK_MODEL=big tidemark chat --resume "$id" -p more </dev/null 2>&1 >/dev/null)"
+    "$(kept 'provider script, model newer' 'provider openai, model big' '--provider openai --model big')" "$(keeps TIDEMARK_PROVIDER=openai TIDEMARK_MODEL=big --)"
+check_is 'or alone' "$(kept 'provider script' 'provider openai' '--provider openai')" "$(keeps TIDEMARK_PROVIDER=openai --)"
+check_is 'also when a model is told' "$(printf '%s\n%s' 'tidemark: model other instead of newer, as told' "$(kept 'provider script' 'provider openai' '--provider openai')")" \
+    "$(keeps TIDEMARK_PROVIDER=openai TIDEMARK_MODEL=big -- --model other)"
+check_is 'a script has no server' '' "$(keeps TIDEMARK_BASE_URL=http://127.0.0.1:1/v1 --)"
+# A chat that nobody answers: what is kept is said before anyone is asked.
+here=http://127.0.0.1:1
+TIDEMARK_MAX_RETRIES=0 OPENAI_API_KEY=none "$TIDE_BIN" chat --provider openai --model small --base-url $here -p hi </dev/null >/dev/null 2>&1
+id=$(tidemark sessions list --ids | head -n 1)
+said() {
+    TIDEMARK_MAX_RETRIES=0 keeps "$@" | grep 'this chat keeps'
+}
+check_is 'a model alone, of another provider than the default' "$(kept 'model small' 'model big' '--model big')" "$(said TIDEMARK_MODEL=big --)"
+check_is 'a server' "$(kept "server $here" "server $here/v2" "--base-url $here/v2")" "$(said TIDEMARK_BASE_URL=$here/v2 --)"
+check_is 'all of them' \
+    "$(kept "provider openai, model small, server $here" "provider anthropic, model big, server $here/v2" "--provider anthropic --model big --base-url $here/v2")" \
+    "$(said TIDEMARK_PROVIDER=anthropic TIDEMARK_MODEL=big TIDEMARK_BASE_URL=$here/v2 --)"
+check_is 'but not what is told' '' "$(said TIDEMARK_BASE_URL=$here/v2 -- --base-url $here)"
 
 # ---- a pause that a provider asks for ----
 echo '{"turns":[{"text":"At last.","fail":[{"status":429,"message":"slow down","retry_after":99999999}]}]}' >slow.json
