@@ -9,6 +9,8 @@
 #include <pthread.h>
 
 _Static_assert(DIGEST_SIZE >= crypto_generichash_BYTES_MIN && DIGEST_SIZE <= crypto_generichash_BYTES_MAX, "size");
+_Static_assert(MAC_SIZE == crypto_shorthash_siphashx24_BYTES, "size");
+_Static_assert(SHORT_KEY_SIZE == crypto_shorthash_siphashx24_KEYBYTES, "size");
 
 /* Without it libsodium hashes with its slow reference code; when it fails, that code is still right. */
 static void pick_implementation(void)
@@ -25,11 +27,26 @@ void digest_begin(struct digest_state *d, const struct digest_key *key)
 
     pthread_once(&once, pick_implementation);
     crypto_generichash_init(&d->s, keyed ? key->bytes : NULL, keyed ? key->len : 0, DIGEST_SIZE);
+    d->n = 0;
+}
+
+static void hash_gathered(struct digest_state *d)
+{
+    if (d->n)
+        crypto_generichash_update(&d->s, d->gathered, d->n);
+    d->n = 0;
 }
 
 void digest_add(struct digest_state *d, const void *bytes, size_t n)
 {
-    crypto_generichash_update(&d->s, bytes, n);
+    if (n > sizeof d->gathered - d->n)
+        hash_gathered(d);
+    if (n > sizeof d->gathered) {
+        crypto_generichash_update(&d->s, bytes, n);
+    } else if (n) {
+        memcpy(d->gathered + d->n, bytes, n);
+        d->n += n;
+    }
 }
 
 void digest_add_int(struct digest_state *d, uint64_t v)
@@ -47,6 +64,7 @@ void digest_add_str(struct digest_state *d, struct str s)
 
 void digest_end(struct digest_state *d, unsigned char out[DIGEST_SIZE])
 {
+    hash_gathered(d);
     crypto_generichash_final(&d->s, out, DIGEST_SIZE);
 }
 
@@ -67,4 +85,9 @@ int64_t digest_short(const unsigned char key[SHORT_KEY_SIZE], const void *bytes,
     crypto_shorthash(out, bytes, n, key);
     memcpy(&v, out, sizeof v);
     return (int64_t)le64toh(v);
+}
+
+void digest_mac(unsigned char out[MAC_SIZE], const unsigned char key[SHORT_KEY_SIZE], const void *bytes, size_t n)
+{
+    crypto_shorthash_siphashx24(out, bytes, n, key);
 }

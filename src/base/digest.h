@@ -14,8 +14,11 @@ struct digest_key {
     size_t len; /* 0: unkeyed */
 };
 
+/* Small fields are gathered: a call of the hash costs more than hashing a few bytes. */
 struct digest_state {
     crypto_generichash_state s;
+    size_t n;
+    unsigned char gathered[256];
 };
 
 void digest_begin(struct digest_state *d, const struct digest_key *key); /* key may be NULL */
@@ -28,5 +31,9 @@ void digest_of(unsigned char out[DIGEST_SIZE], struct str bytes); /* unkeyed, of
 #define SHORT_KEY_SIZE 16
 /* 64 bits of SipHash-2-4: a check of small records, several times faster than the above. */
 int64_t digest_short(const unsigned char key[SHORT_KEY_SIZE], const void *bytes, size_t n);
+
+#define MAC_SIZE 16
+/* 128 bits of the same: a proof that whoever has the key wrote these bytes. */
+void digest_mac(unsigned char out[MAC_SIZE], const unsigned char key[SHORT_KEY_SIZE], const void *bytes, size_t n);
 
 #endif

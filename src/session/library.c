@@ -11,7 +11,8 @@
 /* Who has them can forge what they prove: a tool that prints them must not leave them in a log that is sent around. */
 static void add_keys(struct store *s)
 {
-    (void)!redact_add(s, STR("TIDEMARK_ORIGIN_KEY"), (struct str){(const char *)s->origin.bytes, s->origin.len}, NULL);
+    (void)!redact_add(s, STR("TIDEMARK_ORIGIN_KEY"),
+                      (struct str){(const char *)s->origin.user.bytes, s->origin.user.len}, NULL);
     if (s->key.len)
         (void)!redact_add(s, STR("TIDEMARK_KEY"), (struct str){(const char *)s->key.bytes, s->key.len}, NULL);
 }

@@ -447,7 +447,7 @@ enum tide_code tide_trust(tide_session *s, const char *shown, const char *by, st
     enum tide_code code;
 
     ERR_LOCAL(err);
-    if (!s->store->origin.len)
+    if (!s->store->origin.user.len)
         return tide_fail(err, TIDE_READ_ONLY, "trust: there is no key of origin: open the store for writing");
     code = session_sync(s, err);
     code = code ? code : history_prove(s->store, &s->head, s->head.last_seq, err);

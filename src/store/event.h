@@ -9,8 +9,13 @@
 
 /* That this user's Tidemark wrote the log up to an event: origin.h. */
 struct origin_proof {
-    unsigned char mac[16];
+    unsigned char mac[MAC_SIZE];
     bool set; /* false: the event has none */
+};
+
+struct origin_key {
+    struct digest_key user;            /* len 0: there is none, and nothing is proved */
+    unsigned char mac[SHORT_KEY_SIZE]; /* derived from it */
 };
 
 struct event {

@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "store/files_store.h"
+#include "store/origin.h"
 
 #define META_MAX 65536
 #define SWEEP_MS 600000
@@ -394,10 +395,8 @@ static struct files_store *store_init(const char *path, const struct tide_store_
     s->base.max_record_bytes = opt->max_record_bytes ? opt->max_record_bytes : TIDE_MAX_RECORD_BYTES;
     s->base.lease_ms = opt->lease_ms ? opt->lease_ms : 30000;
     s->base.read_only = opt->flags & TIDE_OPEN_READ_ONLY;
-    if (opt->origin_key) {
-        memcpy(s->base.origin.bytes, opt->origin_key, opt->origin_key_len);
-        s->base.origin.len = opt->origin_key_len;
-    }
+    if (opt->origin_key)
+        origin_key_set(&s->base.origin, opt->origin_key, opt->origin_key_len);
     if (opt->key) {
         memcpy(s->base.key.bytes, opt->key, opt->key_len);
         s->base.key.len = opt->key_len;

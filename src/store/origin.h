@@ -9,10 +9,13 @@
 
 #include "store/store.h"
 
-void origin_prove(struct origin_proof *ret, const struct digest_key *key, struct str session, const struct event *ev);
+/* The key itself is kept for the checks of caches and for proofs of the first form; `mac`, which is derived from it, proves. */
+void origin_key_set(struct origin_key *key, const void *bytes, size_t len);
+
+void origin_prove(struct origin_proof *ret, const struct origin_key *key, struct str session, const struct event *ev);
 
 /* Of the event with this seq and digest. Without a key nothing is proved. */
-bool origin_holds(const struct origin_proof *proof, const struct digest_key *key, struct str session, int64_t seq,
+bool origin_holds(const struct origin_proof *proof, const struct origin_key *key, struct str session, int64_t seq,
                   const unsigned char digest[DIGEST_SIZE]);
 
 /* Which events of a batch get one: the last, and checkpoints, because forks begin there, also of a log that is damaged later. */

@@ -10,6 +10,7 @@
 
 #include "base/id.h"
 #include "store/group.h"
+#include "store/origin.h"
 #include "store/sqlite.h"
 
 #define BUSY_MS 5000
@@ -433,10 +434,8 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     s->notice = (struct buf)BUF_INIT(4096);
     s->accept_loss = opt->flags & TIDE_OPEN_ACCEPT_LOSS;
     s->adopt = opt->flags & TIDE_OPEN_ADOPT;
-    if (opt->origin_key) {
-        memcpy(s->base.origin.bytes, opt->origin_key, opt->origin_key_len);
-        s->base.origin.len = opt->origin_key_len;
-    }
+    if (opt->origin_key)
+        origin_key_set(&s->base.origin, opt->origin_key, opt->origin_key_len);
     if (opt->key) {
         memcpy(s->base.key.bytes, opt->key, opt->key_len);
         s->base.key.len = opt->key_len;

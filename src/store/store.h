@@ -227,7 +227,7 @@ struct store {
     struct env *env;
     struct group *group;
     struct digest_key key;
-    struct digest_key origin; /* the user's own key, for proofs of origin and for states */
+    struct origin_key origin; /* the user's own, for proofs of origin and for states */
     enum { ORIGIN_KNOWN, ORIGIN_ADOPTED, ORIGIN_OLDER } origins; /* older: it was made before there were proofs */
     char origin_notice[400];                                     /* what people should hear of that key; "": nothing */
     size_t max_record_bytes;

@@ -97,6 +97,43 @@ static void fields_cannot_run_together(void **state)
     assert_string_not_equal(text, hex_of(&other));
 }
 
+/* However the bytes come: small ones are gathered, and the pieces around that limit are the ones to get wrong. */
+static void pieces_are_the_whole(void **state)
+{
+    static char text[2000];
+    unsigned char want[DIGEST_SIZE], got[DIGEST_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (char)(i * 31);
+    digest_of(want, (struct str){text, sizeof text});
+    for (size_t piece = 1; piece <= 600; piece++) {
+        struct digest_state d;
+
+        digest_begin(&d, NULL);
+        for (size_t at = 0; at < sizeof text; at += piece)
+            digest_add(&d, text + at, piece < sizeof text - at ? piece : sizeof text - at);
+        digest_end(&d, got);
+        assert_memory_equal(got, want, sizeof want);
+    }
+}
+
+static void a_mac_is_siphash_2_4_128(void **state)
+{
+    /* The first and the eighth of the vectors that SipHash was published with. */
+    static const char *const wants[] = {"a3817f04ba25a8e66df67214c7550293", "a1f1ebbed8dbc153c0b84aa61ff08239"};
+    unsigned char key[SHORT_KEY_SIZE], out[MAC_SIZE];
+    char text[2 * MAC_SIZE + 1];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof key; i++)
+        key[i] = (unsigned char)i;
+    for (size_t i = 0; i < 2; i++) {
+        digest_mac(out, key, key, i * 7);
+        assert_string_equal(sodium_bin2hex(text, sizeof text, out, sizeof out), wants[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +141,8 @@ int main(void)
         cmocka_unit_test(a_key_changes_the_digest_and_none_does_not),
         cmocka_unit_test(integers_and_strings_are_framed_little_endian),
         cmocka_unit_test(fields_cannot_run_together),
+        cmocka_unit_test(pieces_are_the_whole),
+        cmocka_unit_test(a_mac_is_siphash_2_4_128),
     };
 
     return cmocka_run_group_tests_name("base/digest", tests, NULL, NULL);
