@@ -475,12 +475,13 @@ static struct str trim(struct str s)
 static char *make_mark(struct str name, struct str value)
 {
     struct buf mark = BUF_INIT(256);
+    bool named = name.len && !memmem(name.ptr, name.len, value.ptr, value.len);
 
     name.len = name.len < NAME_MAX_BYTES ? name.len : NAME_MAX_BYTES;
     buf_add_str(&mark, STR(SECRET_MARK));
-    if (name.len && !memmem(name.ptr, name.len, value.ptr, value.len))
+    if (named)
         buf_add_char(&mark, ':');
-    for (size_t i = 0; i < name.len && mark.ptr[strlen(SECRET_MARK)] == ':'; i++) {
+    for (size_t i = 0; i < name.len && named; i++) {
         char c = name.ptr[i];
 
         buf_add_char(&mark, (is_base64(c) && c != '+' && c != '/') || c == '.' ? c : '_');
