@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "agent/agent.h"
+#include "agent/http.h"
 #include "base/digest.h"
 #include "base/timefmt.h"
 #include "session/redact.h"
@@ -175,13 +176,19 @@ static enum tide_code wait_until(struct tide_agent *a, int64_t at_ms, struct tid
 static int64_t asked_pause(struct tide_agent *a)
 {
     struct model_fault *f = &a->fault;
-    size_t len = strlen(f->message);
+    size_t len = strlen(f->message), room;
+    char note[128];
 
     if (f->retry_after_ms <= a->opt.max_retry_after_ms)
         return f->retry_after_ms;
-    snprintf(f->message + len, sizeof(f->message) - len,
-             " (asks for a pause of %" PRId64 " s and gets %" PRId64 " s: max_retry_after_ms)",
-             f->retry_after_ms / 1000, a->opt.max_retry_after_ms / 1000);
+    snprintf(note, sizeof(note),
+             " (asks for a pause of %s%" PRId64 " s, capped to %" PRId64 " s by max_retry_after_ms)",
+             f->retry_after_ms < RETRY_AFTER_MAX_MS ? "" : "more than ", f->retry_after_ms / 1000,
+             a->opt.max_retry_after_ms / 1000);
+    room = sizeof(f->message) - 1 - strlen(note);
+    for (len = len < room ? len : room; len > 0 && ((unsigned char)f->message[len] & 0xc0) == 0x80;)
+        len--;
+    snprintf(f->message + len, sizeof(f->message) - len, "%s", note);
     return a->opt.max_retry_after_ms;
 }
 

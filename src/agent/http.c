@@ -21,7 +21,6 @@
 
 #define POLL_MS 50   /* between two looks at the clock and at idle */
 #define GRACE_MS 250 /* for the end of an answer that is whole */
-#define DAY_MS INT64_C(86400000)
 
 /* ---- the library --------------------------------------------------------------------------------------------------- */
 
@@ -102,7 +101,7 @@ enum tide_code http_load(const char *name, struct tide_err *err)
 
 static int64_t clamp_wait(int64_t ms)
 {
-    return ms < 0 ? 0 : ms > DAY_MS ? DAY_MS : ms;
+    return ms < 0 ? 0 : ms > RETRY_AFTER_MAX_MS ? RETRY_AFTER_MAX_MS : ms;
 }
 
 /* "2", "1.5"; -1: no number. */
@@ -112,14 +111,16 @@ static int64_t number_of(struct str value, int64_t unit_ms)
     size_t i = 0;
 
     for (; i < value.len && value.ptr[i] >= '0' && value.ptr[i] <= '9'; i++)
-        whole = whole < DAY_MS ? whole * 10 + (value.ptr[i] - '0') : whole;
+        whole = whole < RETRY_AFTER_MAX_MS ? whole * 10 + (value.ptr[i] - '0') : whole;
     if (i == 0)
         return -1;
     if (i < value.len && value.ptr[i] == '.') {
         for (i++; i < value.len && value.ptr[i] >= '0' && value.ptr[i] <= '9'; i++)
             part += (value.ptr[i] - '0') * (scale /= 10);
     }
-    return i == value.len ? clamp_wait(whole * unit_ms + part) : -1;
+    if (i < value.len)
+        return -1;
+    return clamp_wait(whole < RETRY_AFTER_MAX_MS / unit_ms ? whole * unit_ms + part : RETRY_AFTER_MAX_MS);
 }
 
 int64_t http_retry_after_ms(struct str value, int64_t now_ms)

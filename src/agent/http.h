@@ -40,6 +40,8 @@ enum http_end {
     HTTP_MISSING,   /* no libcurl */
 };
 
+#define RETRY_AFTER_MAX_MS INT64_C(1000000000000000) /* a longer pause that somebody asks for counts as this one */
+
 struct http_result {
     enum http_end end;
     int status;             /* 0: none was read */

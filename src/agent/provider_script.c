@@ -7,6 +7,7 @@
  */
 #include "agent/provider_script.h"
 
+#include "agent/http.h"
 #include "env/env.h"
 
 #define WAIT_PIECE_MS 50 /* idle is asked at least so often */
@@ -178,8 +179,11 @@ static void take_fault(const struct json *fail, const struct model_listener *l, 
         fault_set(f, arena_dup(&a, code).ptr, status, "%.*s", STR_ARG(said.message));
     else
         fault_said(f, status, &said);
-    if (after)
-        f->retry_after_ms = (int64_t)(strtod(arena_dup(&a, after->raw).ptr, NULL) * 1000);
+    if (after) {
+        double ms = strtod(arena_dup(&a, after->raw).ptr, NULL) * 1000;
+
+        f->retry_after_ms = ms < (double)RETRY_AFTER_MAX_MS ? (int64_t)ms : RETRY_AFTER_MAX_MS;
+    }
     arena_done(&a);
 }
 

@@ -459,7 +459,7 @@ static void a_pause_of_a_year_is_cut_short_and_a_person_need_not_wait_for_it(voi
     stoppable = new_agent(s, &opt);
     GIVES(TIDE_CANCELLED, tide_agent_run(stoppable, "hi", NULL, &err));
     tide_agent_free(stoppable);
-    BODY_HAS(s, "llm.error", 0, "asks for a pause of 99999999 s and gets 600 s: max_retry_after_ms");
+    BODY_HAS(s, "llm.error", 0, "asks for a pause of 99999999 s, capped to 600 s by max_retry_after_ms");
     assert_in_range(s->state->ledger.run.retry_ms, env_now_ms(env_real()) + 500000, env_now_ms(env_real()) + 600000);
     opt.retry_now = 1;
     f->asked = 0;

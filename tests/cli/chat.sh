@@ -496,7 +496,7 @@ paused() {
 check 'the pause is capped and shown' wait_for paused
 id=$(tidemark sessions list --ids | head -n 1)
 check 'why says when it is tried again, and why' holds 'a model call failed and is tried again at 20' <<<"$(tidemark why "$id")"
-check 'with what the provider said' holds 'slow down (asks for a pause of 99999999 s and gets 900 s: max_retry_after_ms)' <<<"$(tidemark why "$id")"
+check 'with what the provider said' holds 'slow down (asks for a pause of 99999999 s, capped to 900 s by max_retry_after_ms)' <<<"$(tidemark why "$id")"
 kill -KILL "$chat_pid"
 wait "$chat_pid" 2>/dev/null
 check_is 'a person who resumes it does not wait' 'At last.' "$(tidemark resume "$id" </dev/null)"
