@@ -10,9 +10,9 @@
 
 static bool is_advice(const char *clause)
 {
-    static const char *const openings[] = {"free ", "give ",   "import its", "leave ", "look into", "make the",
-                                           "name ", "open it", "put ",       "raise ", "remove ",   "save ",
-                                           "set ",  "try ",    "read what",  "use ",   "wait ",     "close "};
+    static const char *const openings[] = {"free ", "give ",     "import its", "leave ", "let it",  "look ", "make the",
+                                           "name ", "open it",   "put ",       "raise ", "remove ", "save ", "set ",
+                                           "try ",  "read what", "use ",       "wait ",  "close "};
 
     for (size_t i = 0; i < sizeof(openings) / sizeof(openings[0]); i++)
         if (strncmp(clause, openings[i], strlen(openings[i])) == 0)

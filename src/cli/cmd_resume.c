@@ -35,6 +35,7 @@ static const struct opt options[] = {
     {.name = "accept-change", .help = "recorded steps answer although they are called with other arguments now"},
     {.name = "no-input", .help = "ask nothing at the terminal: of a graph"},
     {.name = "keep-pause", .help = "wait for the pause that a provider asked for; else its model is asked at once"},
+    {.name = "unattended", .hidden = true, .help = "from `tidemark recover`: --keep-pause, where there can be a pause"},
     {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
     {.name = NULL},
 };
@@ -82,6 +83,8 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
     int status = 0;
     enum tide_code code;
 
+    if (r->keep_pause)
+        return tide_fail(err, TIDE_INVALID, "session '%s' runs a program: --keep-pause is for chats and graphs", r->id);
     if (launch_from_session(l, session, err) || check_names(session, "--retry", r->retry, err) ||
         check_names(session, "--happened", r->happened, err) || launch_check(l, cli, &status, err))
         return err->code;
@@ -118,7 +121,7 @@ static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struc
                                    .token = r->token,
                                    .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
                                    .degrade = r->degrade,
-                                   .keep_pause = r->keep_pause};
+                                   .keep_pause = r->keep_pause || r->unattended};
 
     cli_store_close(cli);
     return refuse_for_chat(r, err) ? err->code : chat_print(cli, &want, err);
@@ -135,6 +138,17 @@ static enum tide_code resume_graph(struct cli *cli, const struct resume *r, tide
     code = code ? code : graph_again(cli, &again, session, err);
     graph_set_done(&again.memory);
     return code;
+}
+
+enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err)
+{
+    struct tide_text text = {NULL, 0};
+
+    if (tide_run_program(session, &text, err) == TIDE_CORRUPT)
+        return err->code; /* nobody knows what it runs */
+    tide_text_done(&text);
+    return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --%s is for graphs", tide_session_id(session),
+                     option);
 }
 
 enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
@@ -157,8 +171,8 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
         return code; /* of a program: only the log of a graph is gone on with before its damage */
     if (code || graph_made(session))
         return resume_graph(cli, r, session, err);
-    if (r->sets && r->sets[0])
-        return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --set is for graphs", r->id);
+    if (r->no_input || (r->sets && r->sets[0]))
+        return resume_refuse_no_graph(session, r->no_input ? "no-input" : "set", err);
     if (launch_from_session(&l, session, err) && (err->code == TIDE_INVALID || err->code == TIDE_NOT_FOUND) &&
         chat_made(session)) {
         launch_done(&l);
@@ -266,6 +280,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     r.now = args_on(&cli->args, "now");
     r.accept_change = args_on(&cli->args, "accept-change");
     r.keep_pause = args_on(&cli->args, "keep-pause");
+    r.unattended = args_on(&cli->args, "unattended");
     return resume_session(cli, &r, err);
 }
 

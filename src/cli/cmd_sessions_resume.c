@@ -111,15 +111,16 @@ static enum tide_code take_all(struct again *a, struct tide_err *err)
 /* What only means something to a graph. */
 static enum tide_code refuse_for_others(const struct again *a, struct tide_err *err)
 {
-    static const char *const only[] = {"checkpoint", "graph",    "fallback", "dry-run", "reuse-effects", "redo-effects",
-                                       "parallel",   "provider", "model",    "script",  "output",        "base-url"};
+    static const char *const only[] = {"checkpoint",   "graph",    "fallback", "dry-run", "reuse-effects",
+                                       "redo-effects", "parallel", "provider", "model",   "script",
+                                       "output",       "base-url", "yes",      "quiet"};
     const struct args *args = &a->cli->args;
     const char *given = a->r.sets[0] ? "set" : a->renames[0] ? "map" : NULL;
 
     for (size_t i = 0; i < sizeof(only) / sizeof(only[0]) && !given; i++)
         given = args_on(args, only[i]) || args_text(args, only[i]) ? only[i] : NULL;
     if (given)
-        return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --%s is for graphs", a->r.id, given);
+        return resume_refuse_no_graph(a->session, given, err);
     return TIDE_OK;
 }
 

@@ -11,6 +11,13 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
+static enum tide_code check_together(const struct cli *cli, struct tide_err *err)
+{
+    if (args_on(&cli->args, "show") && args_on(&cli->args, "yes"))
+        return tide_fail(err, TIDE_INVALID, "--show and --yes: give one of them");
+    return TIDE_OK;
+}
+
 /* ---- one ---- */
 
 static void print_json(struct out *out, struct str shown, bool trusted_now)
@@ -38,10 +45,11 @@ static enum tide_code run_one(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
-    enum tide_code code = cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err);
+    enum tide_code code = check_together(cli, err);
     bool trust = !args_on(&cli->args, "show");
     struct str shown;
 
+    code = code ? code : cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err);
     code = code ? code : tide_trust_show(session, &text, err);
     if (code)
         return code;
@@ -116,9 +124,10 @@ static enum tide_code run_all(struct cli *cli, struct tide_err *err)
     struct json_out o = out_json(&cli->out);
     bool show = args_on(&cli->args, "show");
     char question[80];
-    enum tide_code code = tide_session_list(cli->store, NULL, take_untrusted, &u, err);
+    enum tide_code code = check_together(cli, err);
     size_t trusted = 0;
 
+    code = code ? code : tide_session_list(cli->store, NULL, take_untrusted, &u, err);
     texts = mem_array(u.n + 1, sizeof(*texts));
     for (size_t i = 0; i < u.n && !code; i++)
         code = each(cli, u.ids[i], &texts[i], false, err);

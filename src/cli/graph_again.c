@@ -382,7 +382,7 @@ enum tide_code graph_again(struct cli *cli, struct graph_again *again, tide_sess
     again->want.resume = true;
     again->want.token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0;
     again->want.no_input = r->no_input;
-    again->want.keep_pause = r->keep_pause;
+    again->want.keep_pause = r->keep_pause || r->unattended;
     o->memory = again->memory.len ? buf_cstr(&again->memory) : NULL;
     o->on_store_error_continue = r->degrade;
     o->token = r->token;

@@ -23,6 +23,7 @@
 #include "program/sweep.h"
 #include "program/tree.h"
 #include "session/redact.h"
+#include "session/session.h"
 
 #define FIELDS_MAX ((size_t)16 << 20)
 #define DYING_MS 200
@@ -360,5 +361,6 @@ enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *sessi
     report_durability(degraded);
     if (code || !report.run_id[0])
         return code;
+    report.hidden = session->state->ledger.program_seq && !ledger_has_program(&session->state->ledger);
     return report_end(cli, &report, err);
 }

@@ -103,7 +103,7 @@ static bool start(struct jobs *j, struct job *job)
 {
     const char *key_file = args_text(&j->cli->args, "key-file");
     const char *argv[12] = {"tidemark",   "--store", buf_cstr(&j->url), "resume", job->id,
-                            "--token-fd", "3",       "--keep-pause",    NULL};
+                            "--token-fd", "3",       "--unattended",    NULL};
     sigset_t all, before;
     pid_t pid;
 

@@ -71,6 +71,14 @@ static void print_json(struct out *out, const struct report *r, bool show_token)
     out_json_end(out);
 }
 
+static void print_hidden(struct out *out, const struct report *r)
+{
+    outf(out,
+         "  its command line held a secret, which is not stored: `tidemark resume` cannot run it;\n"
+         "  `tidemark exec --session %s -- PROGRAM` runs it anew; hand secrets over in the environment\n",
+         r->session_id);
+}
+
 /* Values that came from the program must not move the terminal: they go through out_value. */
 static void print_wait(struct out *out, const struct report *r, bool show_token)
 {
@@ -88,8 +96,11 @@ static void print_wait(struct out *out, const struct report *r, bool show_token)
         time_format(when, r->park.deadline_ms);
         outf(out, "  deadline  %s\n", when);
     }
-    outf(out, "  answer    tidemark resume %s%s%s --input %s\n", r->session_id, show_token ? " --token " : "",
-         show_token ? r->park.token : "", strcmp(r->park.kind, "approval") == 0 ? "yes" : "TEXT");
+    if (r->hidden)
+        print_hidden(out, r);
+    else
+        outf(out, "  answer    tidemark resume %s%s%s --input %s\n", r->session_id, show_token ? " --token " : "",
+             show_token ? r->park.token : "", strcmp(r->park.kind, "approval") == 0 ? "yes" : "TEXT");
 }
 
 static void print_sleep(struct out *out, const struct report *r)
@@ -99,7 +110,11 @@ static void print_sleep(struct out *out, const struct report *r)
     time_format(when, r->park.due_ms);
     outf(out, "session %s sleeps until %s: ", r->session_id, when);
     out_value(out, r->park.name);
-    outf(out, "\n  `tidemark recover --run-due` or `tidemark resume %s` continues it then\n", r->session_id);
+    outf(out, "\n");
+    if (r->hidden)
+        print_hidden(out, r);
+    else
+        outf(out, "  `tidemark recover --run-due` or `tidemark resume %s` continues it then\n", r->session_id);
 }
 
 static enum tide_code report_park(struct cli *cli, const struct report *r, struct tide_err *err)
@@ -149,6 +164,10 @@ enum tide_code report_end(struct cli *cli, const struct report *r, struct tide_e
         say("session %s was cancelled", r->session_id);
     else if (e->message[0] && e->exit_status == tide_code_exit(TIDE_UNSETTLED))
         say("%s: find out whether the step happened: `tidemark why %s` says how to go on", e->message, r->session_id);
+    else if (e->message[0] && r->hidden)
+        say("%s: its command line held a secret, which is not stored: `tidemark exec --session %s -- PROGRAM` runs it "
+            "anew; hand secrets over in the environment",
+            e->message, r->session_id);
     else if (e->message[0])
         say("%s: `tidemark resume %s` runs it again from where it was", e->message, r->session_id);
     return TIDE_OK;

@@ -11,6 +11,7 @@ struct report {
     char run_id[TIDE_ID_SIZE]; /* "": nothing ran */
     int token_fd;
     size_t left_behind;
+    bool hidden; /* its command line held a secret: it is not run again from the log */
     struct ending ending;
     struct park park;
 };

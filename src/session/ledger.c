@@ -2,6 +2,7 @@
 /* What happened in the world: runs, waits, tokens, effects, money. Folds every event of the session; a rollback undoes nothing here. */
 #include "base/timefmt.h"
 #include "session/fold.h"
+#include "session/redact.h"
 
 static struct str text_of(const struct fact *f, const char *key)
 {
@@ -70,6 +71,7 @@ void ledger_run_started(struct ledger *l, const struct fact *f)
     const struct json *from = json_get(f->body, STR("resumed_from"));
     struct str before = json_get_text(f->arena, from, STR("run_id"));
     bool continues = before.len && l->run.run_id && str_eq(before, str_from(l->run.run_id)) && l->chain_id;
+    bool program = json_get(f->body, STR("argv")) != NULL;
 
     run_clear(&l->run);
     l->runs++;
@@ -90,8 +92,10 @@ void ledger_run_started(struct ledger *l, const struct fact *f)
     }
     if (str_eq(text_of(f, "loop"), STR("agent")))
         l->loop_seq = f->ev->seq;
-    if (json_get(f->body, STR("argv")) || json_get(f->body, STR("loop")))
+    if (program || json_get(f->body, STR("loop")))
         l->program_seq = f->ev->seq;
+    if (program && redact_is_marked(f->body, json_source(f->body)))
+        l->hidden_seq = f->ev->seq;
 }
 
 static enum run_end end_of(struct str kind)

@@ -116,7 +116,7 @@ static void describe(struct recovering *m, struct judged *j, const struct head *
         .status = j->status.status,
         .why = j->status.why,
         .resumes = (int)s->ledger.chain_resumes,
-        .has_program = s->ledger.program_seq > 0,
+        .has_program = ledger_has_program(&s->ledger),
         .trusted = !j->status.untrusted,
         .by_person = r->by_person || s->ledger.cancel_seq > r->active_seq,
     };

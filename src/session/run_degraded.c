@@ -121,9 +121,9 @@ static enum tide_code keep_aside(struct tide_run *r, struct tide_err *err)
         env->ops->close(file);
     }
     tide_fail(err, TIDE_FENCED,
-              code ? "%s; %zu events that were not stored are lost, they could not be kept aside: %s"
-                   : "%s; %zu events that were not stored are kept in '%s'",
-              err->msg, r->backlog.n, code ? why.msg : buf_cstr(&name));
+              code ? "%s; %zu event%s not stored and could not be kept aside: %s"
+                   : "%s; %zu event%s not stored, but kept in '%s'",
+              err->msg, r->backlog.n, r->backlog.n == 1 ? " was" : "s were", code ? why.msg : buf_cstr(&name));
     buf_done(&name);
     buf_done(&text);
     clear(&r->backlog);

@@ -118,6 +118,7 @@ struct ledger {
     char *stuck;         /* a step that must happen once, failed or unknown: only a person lets it run again; or NULL */
     int64_t program_seq; /* of the latest run.started that says what runs, a program or the agent's loop; 0: none */
     int64_t loop_seq;    /* of the latest that names the agent's loop; 0: none */
+    int64_t hidden_seq;  /* of the latest whose command line held a secret: it is not run from the log; 0: none */
     int64_t chain_resumes; /* runs of the chain since one of its steps was last completed */
     struct map effects;    /* call_id -> struct effect *: begun and not settled */
     int64_t effects_completed, effects_failed, effects_unknown;
@@ -128,6 +129,12 @@ struct ledger {
     int64_t trusted_seq;                                       /* of the latest session.trusted; 0: none */
     int64_t cancel_seq;                                        /* of the latest cancel request; 0: none */
 };
+
+/* The latest run says what runs, and it is stored as it was. */
+static inline bool ledger_has_program(const struct ledger *l)
+{
+    return l->program_seq > 0 && l->program_seq != l->hidden_seq;
+}
 
 struct state {
     char session[TIDE_ID_SIZE];

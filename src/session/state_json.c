@@ -189,6 +189,7 @@ static const struct {
     NUMBER(chain_seq),
     NUMBER(program_seq),
     NUMBER(loop_seq),
+    NUMBER(hidden_seq),
     NUMBER(chain_resumes),
     NUMBER(trusted_seq),
 #undef NUMBER

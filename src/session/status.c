@@ -179,7 +179,7 @@ void status_derive_alive(struct status *s, const struct state *state, const stru
     const struct subject o = {s,
                               state,
                               &l->run,
-                              l->program_seq > 0,
+                              ledger_has_program(l),
                               now_ms,
                               alive,
                               (l->loop_seq && l->loop_seq == l->program_seq) || status_is_new_chat(state),

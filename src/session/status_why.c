@@ -127,7 +127,11 @@ static void say_mending(const struct subject *o)
 
 static void say_maker(const struct subject *o)
 {
-    if (!o->has_program && o->st->is_resumable)
+    if (o->has_program || !o->st->is_resumable)
+        return;
+    if (o->state->ledger.program_seq)
+        say(o->st, "; its command line held a secret, which is not stored: it is not run again from the log");
+    else
         say(o->st, "; resume it with the program that made it");
 }
 
@@ -341,6 +345,6 @@ void status_say(const struct subject *o)
     say_leftover(o);
     if (o->run->degraded)
         say(o->st,
-            " (durability: degraded: %" PRId64 " events of it waited in memory while the store could not be written)",
-            o->run->degraded);
+            " (durability: degraded: %" PRId64 " event%s of it waited in memory while the store could not be written)",
+            o->run->degraded, o->run->degraded == 1 ? "" : "s");
 }

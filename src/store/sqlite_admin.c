@@ -181,9 +181,10 @@ enum tide_code sqlite_check(struct store *store, struct store_check *check, stru
         {"the file", "PRAGMA integrity_check(20)"},
         {"events", "SELECT 'event at position ' || e.pos || ' belongs to no session' FROM events e LEFT JOIN sessions s"
                    " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
-        {"events", "SELECT 'session ' || h.session_id || ' should have ' || (h.last_seq - h.first_seq + 1) ||"
-                   " ' events and has ' || count(e.pos) FROM heads h LEFT JOIN events e USING (sid) GROUP BY h.sid"
-                   " HAVING count(e.pos) != h.last_seq - h.first_seq + 1 LIMIT 20"},
+        {"events",
+         "SELECT 'session ' || h.session_id || ' should have ' || (h.last_seq - h.first_seq + 1) ||"
+         " iif(h.last_seq = h.first_seq, ' event', ' events') || ' and has ' || count(e.pos) FROM heads h LEFT JOIN events e USING (sid) GROUP BY h.sid"
+         " HAVING count(e.pos) != h.last_seq - h.first_seq + 1 LIMIT 20"},
         {"live", "SELECT 'a live session that is not there (' || l.sid || ')' FROM live l LEFT JOIN sessions s"
                  " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
         {"big values", "SELECT 'big value ' || hex(b.digest) || ' is counted ' || b.refs || ' times' FROM blobs b"

@@ -195,8 +195,10 @@ static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_emp
             err, TIDE_NOT_A_STORE,
             "the file is an empty database: if making a store was cut there, `tidemark store init` makes it one");
     if (version < SQLITE_SCHEMA_VERSION && s->base.read_only)
-        return tide_fail(err, TIDE_READ_ONLY, "the store has the older version %lld: open it once for writing",
-                         (long long)version);
+        return tide_fail(
+            err, TIDE_READ_ONLY,
+            "the store has the older version %lld: `tidemark store init` upgrades it, and changes no session",
+            (long long)version);
     *ret_empty = empty;
     *ret_version = version;
     return TIDE_OK;

@@ -354,7 +354,9 @@ else
         sqlite3 $db 'ALTER TABLE events DROP COLUMN proof; PRAGMA user_version=4; PRAGMA wal_checkpoint(TRUNCATE)' >/dev/null
     done
     check_is 'a store of an earlier version in the default place is ours' 1 "$(tidemark sessions new >/dev/null; tidemark sessions show nap --json | json '$.trusted')"
-    in_store elsewhere/tidemark.db sessions new >/dev/null
+    TIDEMARK_STORE=elsewhere/tidemark.db refuses 'elsewhere reading names the command that upgrades it' 6 'older version 4: `tidemark store init` upgrades it' sessions list
+    in_store elsewhere/tidemark.db store init >/dev/null
+    check 'which does' in_store elsewhere/tidemark.db sessions list
     check_is 'elsewhere it is asked about' 0 "$(in_store elsewhere/tidemark.db sessions show nap --json | json '$.trusted')"
     check 'and trusted as a whole' in_store elsewhere/tidemark.db store trust --yes
     check_is 'once and for all' 1 "$(in_store elsewhere/tidemark.db sessions show nap --json | json '$.trusted')"
