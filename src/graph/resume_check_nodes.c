@@ -7,6 +7,8 @@
 
 #include "graph/resume.h"
 
+#define OPEN_TOLD 5 /* names in one line */
+
 /* ---- a node that is open ---- */
 
 static bool is_named(const char *const *names, const char *name)
@@ -186,19 +188,53 @@ static void check_both(struct outlook *o)
                            "give one of them");
 }
 
-static void check_named(struct outlook *o, const char *option, const char *const *names)
+static bool is_open(const struct outlook *o, const char *name)
 {
-    for (; names && *names; names++) {
-        const struct task *t = map_get(&o->x->view->content.position.active, str_from(*names));
+    const struct task *t = map_get(&o->x->view->content.position.active, str_from(name));
+    struct place p;
+
+    return (t && place_find(o->x->graph, str_from(name), &p) && is_stuck(o, name, t, &p)) || was_unsettled(o, name);
+}
+
+static void add_open(struct buf *out, const char *name, size_t *n)
+{
+    if (++*n <= OPEN_TOLD)
+        buf_addf(out, "%s%s", *n > 1 ? ", " : "", name);
+}
+
+/* What could have been meant. */
+static const char *open_ones(struct outlook *o)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
+    const struct map *active = &o->x->view->content.position.active;
+    size_t n = 0;
+
+    for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
         struct place p;
 
-        if ((!t || !place_find(o->x->graph, str_from(*names), &p) || !is_stuck(o, *names, t, &p)) &&
-            !was_unsettled(o, *names))
+        if (place_find(o->x->graph, map_key(e), &p) && is_stuck(o, e->key, e->value, &p))
+            add_open(&out, e->key, &n);
+    }
+    for (struct map_entry *e = o->kept ? map_next(&o->kept->effects, NULL) : NULL; e;
+         e = map_next(&o->kept->effects, e)) {
+        const struct kept_effect *f = e->value;
+
+        if (outlook_is_unsettled(o, f) && !map_get(active, str_from(f->now)))
+            add_open(&out, f->now, &n);
+    }
+    if (n > OPEN_TOLD)
+        buf_addf(&out, " and %zu more", n - OPEN_TOLD);
+    return n ? WORDS(o, "these are open: %s", buf_cstr(&out)) : "leave it out";
+}
+
+static void check_named(struct outlook *o, const char *option, const char *const *names)
+{
+    for (; names && *names; names++)
+        if (!is_open(o, *names))
             outlook_refuse(
                 o, REFUSED_FOR_GOOD, TIDE_INVALID, *names,
                 WORDS(o, "%s %s: no node of this name that must happen once failed or was cut", option, *names),
-                "leave it out");
-    }
+                open_ones(o));
 }
 
 static bool has_text(const struct spec_texts *list, struct str text)
@@ -250,7 +286,6 @@ static void check_happened(struct outlook *o, const char *name)
 
 static void check_all_happened(struct outlook *o)
 {
-    check_named(o, "--happened", o->opt->happened);
     for (const char *const *name = o->opt->happened; name && *name; name++)
         check_happened(o, *name);
 }
@@ -329,9 +364,10 @@ static void check_tasks(struct outlook *o, const struct map *tasks)
 void outlook_nodes(struct outlook *o)
 {
     check_both(o);
+    check_named(o, "--retry", o->opt->retry); /* first: who mistyped a name is told that, not what is open */
+    check_named(o, "--happened", o->opt->happened);
     check_tasks(o, &o->x->view->content.position.active);
     check_tasks(o, &o->x->view->content.position.ready);
-    check_named(o, "--retry", o->opt->retry);
     check_all_happened(o);
     check_steps(o);
     check_later(o);

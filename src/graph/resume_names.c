@@ -63,21 +63,52 @@ static const char *const *named_now(const struct names *l, const char *const *na
     return at;
 }
 
-/* What it gave, as an object: a lone value is its only output, as of a program. NULL: it cannot be that. */
-static const char *output_of(struct outlook *o, const char *name, const char *json)
+static bool is_output(const struct spec_texts *outputs, struct str key)
+{
+    for (size_t i = 0; i < outputs->n; i++)
+        if (str_eq(outputs->at[i], key))
+            return true;
+    return false;
+}
+
+/* A key that is mistyped would be dropped, or taken as the value of another. False: there is none. */
+static bool refuse_unknown(struct outlook *o, const char *name, const struct spec_texts *outputs, const struct json *v)
+{
+    AUTO(buf_done) struct buf known = BUF_INIT((size_t)1 << 20);
+    const struct json *m = v->first;
+
+    while (m && is_output(outputs, json_key_text(&o->arena, m)))
+        m = m->next;
+    if (!m)
+        return false;
+    for (size_t i = 0; i < outputs->n; i++)
+        buf_addf(&known, "%s%.*s", i ? ", " : "", STR_ARG(outputs->at[i]));
+    outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
+                   WORDS(o, "--happened %s: it has no output '%.*s'", name, STR_ARG(json_key_text(&o->arena, m))),
+                   outputs->n ? WORDS(o, "its outputs are: %s", buf_cstr(&known)) : "it has none: leave that out");
+    return true;
+}
+
+/* Notes what it gave, as an object: a lone value is its only output, as of a program. */
+static void take_output(struct outlook *o, const char *name, const char *json)
 {
     struct json *v = NULL;
     struct place p;
-    const struct spec_texts *outputs;
 
-    if (json_parse(&o->arena, str_from(json), NULL, &v, NULL, NULL) || !place_find(o->x->graph, str_from(name), &p))
-        return NULL;
-    outputs = &p.node->outputs;
-    if (v->type == JSON_OBJECT && (outputs->n != 1 || json_get(v, outputs->at[0])))
-        return json;
-    if (outputs->n != 1)
-        return NULL;
-    return arena_printf(&o->arena, "{\"%.*s\":%s}", STR_ARG(outputs->at[0]), json);
+    if (!place_find(o->x->graph, str_from(name), &p))
+        return; /* no node of this name: that is refused with those that are open */
+    if (!json_parse(&o->arena, str_from(json), NULL, &v, NULL, NULL) && v->type != JSON_OBJECT &&
+        p.node->outputs.n == 1)
+        json = arena_printf(&o->arena, "{\"%.*s\":%s}", STR_ARG(p.node->outputs.at[0]), json);
+    else if (!v || v->type != JSON_OBJECT) {
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
+                       WORDS(o, "--happened %s: what it gave is not a JSON object of its outputs", name),
+                       WORDS(o, "--happened '%s={\"KEY\": VALUE}'", name));
+        return;
+    } else if (refuse_unknown(o, name, &p.node->outputs, v)) {
+        return;
+    }
+    map_put(&o->gave, str_from(name), (void *)(uintptr_t)json);
 }
 
 /* "node=JSON" is the node, and what it gave. */
@@ -92,21 +123,14 @@ static const char *const *take_given(const struct names *l, const char *const *h
     at = arena_zero(&o->arena, (n + 1) * sizeof *at);
     map_done(&o->gave, NULL);
     for (size_t i = 0; i < n; i++) {
-        const char *eq = strchr(happened[i], '='), *now, *gave;
+        const char *eq = strchr(happened[i], '='), *now;
 
         at[i] = happened[i];
         if (!eq)
             continue;
         at[i] = arena_dup(&o->arena, (struct str){happened[i], (size_t)(eq - happened[i])}).ptr;
         now = given_for(l, at[i]);
-        now = now ? now : at[i];
-        gave = output_of(o, now, eq + 1);
-        if (gave)
-            map_put(&o->gave, str_from(now), (void *)(uintptr_t)gave);
-        else
-            outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, now,
-                           WORDS(o, "--happened %s: what it gave is not a JSON object of its outputs", at[i]),
-                           WORDS(o, "--happened '%s={\"KEY\": VALUE}'", at[i]));
+        take_output(o, now ? now : at[i], eq + 1);
     }
     return n ? at : NULL;
 }

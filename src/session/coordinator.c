@@ -566,34 +566,66 @@ enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, str
 
 /* ---- what a person has to settle -------------------------------------------------------------------------------------- */
 
+static bool is_unsettled(const struct mark *m)
+{
+    return m->once && m->state != MARK_COMPLETED;
+}
+
 /* A use of this name that must happen once and is not known to have. */
 static bool needs_settling(const struct chain *c, const char *name)
 {
     char part[160];
 
     snprintf(part, sizeof part, "/%s/", name);
-    for (struct map_entry *e = map_next(&c->steps, NULL); e; e = map_next(&c->steps, e)) {
-        const struct mark *m = e->value;
-
-        if (m->once && m->state != MARK_COMPLETED && strstr(e->key, part))
+    for (struct map_entry *e = map_next(&c->steps, NULL); e; e = map_next(&c->steps, e))
+        if (is_unsettled(e->value) && strstr(e->key, part))
             return true;
-    }
     return false;
+}
+
+/* The name in "RUN/NAME/N" and "RUN/KEY OF THE STEP AROUND IT/NAME/N"; it may hold slashes. */
+static struct str step_name(const char *key)
+{
+    const char *name = strchr(key, '/') + 1, *end = strrchr(key, '/'), *slash = strchr(name, '/');
+
+    if (slash != end && slash - name == 32 && strspn(name, "0123456789abcdef") == 32)
+        name = slash + 1;
+    return (struct str){name, (size_t)(end - name)};
+}
+
+/* Those that could have been meant. */
+static void list_unsettled(const struct chain *c, struct buf *out)
+{
+    size_t n = 0;
+
+    for (struct map_entry *e = map_next(&c->steps, NULL); e; e = map_next(&c->steps, e)) {
+        if (!is_unsettled(e->value) || strchr(e->key, '/') == strrchr(e->key, '/'))
+            continue; /* another kind of run has other keys */
+        if (++n <= 5)
+            buf_addf(out, "%s'%.*s'", out->len ? ", " : "", STR_ARG(step_name(e->key)));
+    }
+    if (n > 5)
+        buf_addf(out, " and %zu more", n - 5);
 }
 
 enum tide_code tide_run_unsettled(tide_session *s, const char *name, struct tide_err *err)
 {
+    AUTO(buf_done) struct buf open = BUF_INIT(4096);
     struct chain c = {0};
     enum tide_code code;
 
     ERR_LOCAL(err);
     code = chain_load(s, &c, err);
-    if (!code && !needs_settling(&c, name))
-        code =
-            tide_fail(err, TIDE_NOT_FOUND,
-                      "no step '%.128s' that must happen once has failed or was cut: `tidemark sessions timeline %s` "
-                      "shows what did",
-                      name, s->head.id);
+    if (!code && !needs_settling(&c, name)) {
+        list_unsettled(&c, &open);
+        code = open.len ? tide_fail(err, TIDE_NOT_FOUND,
+                                    "no step '%.60s' that must happen once has failed or was cut: these are open: %s",
+                                    name, buf_cstr(&open))
+                        : tide_fail(err, TIDE_NOT_FOUND,
+                                    "no step '%.128s' that must happen once has failed or was cut: `tidemark sessions "
+                                    "timeline %s` shows what did",
+                                    name, s->head.id);
+    }
     chain_done(&c);
     return code;
 }

@@ -191,7 +191,18 @@ tidemark run items.json --session p3 --quiet >/dev/null 2>&1
 offers 'of an item of a map it is said what it gave' p3 " --happened 'all#1[0]=JSON'"
 refuses 'and has to be' 2 "what it gave (x) is not known: say it: --happened 'all#1[0]={\"x\": …}'" sessions resume p3 --happened 'all#1[0]'
 tidemark run items.json --session p4 --quiet >/dev/null 2>&1
-check_is 'then it is taken as done' 'all: [{"y":2}]' "$(tidemark sessions resume p4 --happened 'all#1[0]={"y":2}' --quiet)"
+for given in '{"y":2}' '{"x":1,"y":2}'; do
+    refuses "a key that it has not is not taken as a value nor left out: $given" 2 "--happened all#1[0]: it has no output 'y': its outputs are: x" \
+        sessions resume p4 --happened "all#1[0]=$given"
+done
+for option in happened retry; do
+    refuses "a name that is not there is no permission: --$option" 2 \
+        "--$option nosuch: no node of this name that must happen once failed or was cut: these are open: all#1[0]" sessions resume p4 --$option nosuch
+    refuses "nor an item, --$option" 2 "--$option all#1[7]: no node of this name" resume p4 --$option 'all#1[7]'
+done
+refuses 'whatever it gave' 2 '--happened nosuch: no node of this name' sessions resume p4 --happened 'nosuch={"q":1}'
+refuses 'nor is what is no JSON' 2 '--happened all#1[0]: what it gave is not a JSON object of its outputs' sessions resume p4 --happened 'all#1[0]={"x":'
+check_is 'then it is taken as done' 'all: [{"y":2}]' "$(tidemark sessions resume p4 --happened 'all#1[0]={"x":{"y":2}}' --quiet)"
 : >paid
 check_status 'or it is tried again' 0 tidemark sessions resume p3 --retry 'all#1[0]' --quiet
 cat >steps.json <<'END'

@@ -365,7 +365,13 @@ static void one_that_failed_needs_a_word(void **state)
     fails_at(&l, "b");
     refused(&l, NULL, TIDE_UNSETTLED, "node 'b' must happen once and failed");
     HOLDS(l.err.msg, "--happened b or --retry b");
-    refused(&l, &opt, TIDE_UNSETTLED, "(and 1 more");
+    refused(&l, &opt, TIDE_INVALID,
+            "--retry q: no node of this name that must happen once failed or was cut: these are open: b (and 1 more");
+    opt = (struct tide_graph_options){.happened = q};
+    refused(
+        &l, &opt, TIDE_INVALID,
+        "--happened q: no node of this name that must happen once failed or was cut: these are open: b (and 1 more");
+    opt.happened = NULL;
     opt.retry = b;
     assert_int_equal(go(&l, &opt), TIDE_OK);
     expect_calls(&l, "a#1 b#1 b#1 c#1");

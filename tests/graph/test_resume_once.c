@@ -455,17 +455,16 @@ static void words_that_contradict_each_other_are_refused(void **state)
 
 static void who_said_fallback_is_told_why_it_does_not_help(void **state)
 {
-    static const char *const no[] = {"no", NULL};
-    struct tide_graph_options opt = {.retry = no};
+    struct tide_graph_options opt = {0};
     struct life l;
 
     (void)state;
-    begin(&l, ABC);
-    fails_at(&l, "b");
-    use_graph(&l, CHAIN("a", "x", "c", "", ""));
+    begin(&l, CHAIN("a", "b", "c", "", ",\"max_steps\":1"));
+    assert_int_equal(go(&l, NULL), TIDE_FAILED);
+    use_graph(&l, CHAIN("a", "x", "c", "", ",\"max_steps\":1"));
     refused(&l, &opt, TIDE_INVALID, "node 'b', which is to run next, is not in this graph");
     opt.fallback = 1;
-    refused(&l, &opt, TIDE_INVALID, "--retry no: no node of this name");
+    refused(&l, &opt, TIDE_INVALID, "--graph NEW.json with a higher max_steps");
     LACKS(l.err.msg, "is not in this graph");
     end(&l);
 }
