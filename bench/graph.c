@@ -70,16 +70,19 @@ static tide_graph *chain(int n, const char *effect, struct outside *o)
     return g;
 }
 
-static double execute(tide_store *store, tide_graph *g, const char *checkpoints, const char *memory)
+static double execute(tide_store *store, tide_graph *g, const char *checkpoints, const char *memory,
+                      enum tide_code want)
 {
     const struct tide_graph_options opt = {.checkpoints = checkpoints, .memory = memory};
     struct tide_err err;
     tide_session *s;
+    enum tide_code code;
     double start;
 
     must(tide_session_create(store, NULL, NULL, &s, &err), &err, "create");
     start = now_s();
-    must(tide_graph_execute(s, g, &opt, NULL, &err), &err, "execute");
+    code = tide_graph_execute(s, g, &opt, NULL, &err);
+    must(code == want ? TIDE_OK : code, &err, "execute");
     start = now_s() - start;
     tide_session_close(s);
     return start;
@@ -101,9 +104,9 @@ static void bench_chain(const struct bench *b)
 
         syncs[i] = 1 / raw_sync_rate(b, false, b->quick ? 0.05 : 0.3);
         before = syncs_so_far();
-        took[i] = execute(store, g, SYNC, NULL) / n;
+        took[i] = execute(store, g, SYNC, NULL, TIDE_OK) / n;
         count[i] = (double)(syncs_so_far() - before) / n;
-        pure[i] = execute(store, p, NULL, NULL) / n;
+        pure[i] = execute(store, p, NULL, NULL, TIDE_OK) / n;
     }
     tide_graph_free(g);
     tide_graph_free(p);
@@ -131,7 +134,7 @@ static void *run_one(void *arg)
 {
     struct runner *r = arg;
 
-    execute(r->store, r->graph, NULL, NULL);
+    execute(r->store, r->graph, NULL, NULL, TIDE_OK);
     return NULL;
 }
 
@@ -181,7 +184,7 @@ static double bytes_a_checkpoint(const struct bench *b, size_t memory_bytes)
         tide_store *store = store_new(b, "memory");
         tide_graph *g = chain(i ? 10 : 1, "idempotent", NULL);
 
-        execute(store, g, SYNC, memory);
+        execute(store, g, SYNC, memory, TIDE_OK);
         tide_graph_free(g);
         tide_store_close(store);
         bytes[i] = store_bytes(b, "memory");
@@ -203,7 +206,7 @@ static void bench_memory(const struct bench *b)
 /* ---- maps ------------------------------------------------------------------------------------------------------------ */
 
 /* Seconds for a map over so many items of a list in the memory. */
-static double map_over(tide_store *store, tide_graph *g, int items)
+static double map_over(tide_store *store, tide_graph *g, int items, enum tide_code want)
 {
     char *memory = NULL;
     size_t len = 0;
@@ -215,13 +218,13 @@ static double map_over(tide_store *store, tide_graph *g, int items)
         fprintf(f, i ? ",%d" : "{\"list\":[%d", i);
     fprintf(f, "]}");
     must_sys(fclose(f) == 0, "memory");
-    took = execute(store, g, NULL, memory);
+    took = execute(store, g, NULL, memory, want);
     free(memory);
     return took;
 }
 
-/* A pure map, whose items are Lua or callbacks. */
-static void bench_map(const struct bench *b, const char *kind, const char *node)
+/* A map, whose items are Lua or callbacks, pure; `rest` of the graph. */
+static void bench_map(const struct bench *b, const char *kind, const char *node, const char *rest, enum tide_code want)
 {
     int n = b->quick ? 2000 : ITEMS;
     double many[ROUNDS], few[ROUNDS], each;
@@ -232,18 +235,18 @@ static void bench_map(const struct bench *b, const char *kind, const char *node)
 
     snprintf(json, sizeof json,
              "{\"tidemark_graph\":1,\"id\":\"map\",\"entry\":\"m\",\"max_steps\":0,\"nodes\":[{\"id\":\"m\",\"type\":"
-             "\"map\",\"over\":\"list\",\"node\":{%s,\"outputs\":[\"k\"]},\"outputs\":[\"k\"]}]}",
-             node);
+             "\"map\",\"over\":\"list\",\"node\":{%s,\"outputs\":[\"k\"]},\"outputs\":[\"k\"]}]%s}",
+             node, rest);
     must(tide_graph_parse(json, strlen(json), NULL, NULL, NULL, &g, &err), &err, "graph");
     must(tide_graph_add_callback(g, "trivial", trivial, NULL, &err), &err, "callback");
     for (int i = 0; i < ROUNDS; i++) {
-        few[i] = map_over(store, g, ITEMS_FEW) / ITEMS_FEW;
-        many[i] = map_over(store, g, n);
+        few[i] = map_over(store, g, ITEMS_FEW, want) / ITEMS_FEW;
+        many[i] = map_over(store, g, n, want);
     }
     tide_graph_free(g);
     tide_store_close(store);
     each = median(many, ROUNDS) / n;
-    snprintf(what, sizeof what, "map of 40,000 items, pure, %s", kind);
+    snprintf(what, sizeof what, "map of 40,000 items, %s", kind);
     snprintf(measured, sizeof measured, "%.2f s", median(many, ROUNDS));
     row(what, measured, "4 s", median(many, ROUNDS) / 4, "<=", 1);
     snprintf(measured, sizeof measured, "%.0f us an item", each * 1e6);
@@ -296,7 +299,9 @@ void bench_graph(const struct bench *b)
     bench_chain(b);
     bench_graphs(b);
     bench_memory(b);
-    bench_map(b, "Lua", "\"type\":\"lua\",\"code\":\"return {k = inputs.item * 2}\"");
-    bench_map(b, "callbacks", "\"type\":\"function\",\"callback\":\"trivial\",\"effect\":\"pure\"");
+    bench_map(b, "pure, Lua", "\"type\":\"lua\",\"code\":\"return {k = inputs.item * 2}\"", "", TIDE_OK);
+    bench_map(b, "pure, callbacks", "\"type\":\"function\",\"callback\":\"trivial\",\"effect\":\"pure\"", "", TIDE_OK);
+    bench_map(b, "all fail, wait_all", "\"type\":\"lua\",\"retries\":0,\"code\":\"error('no')\"",
+              ",\"branch_failure\":\"wait_all\"", TIDE_FAILED);
     bench_late(b);
 }

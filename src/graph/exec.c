@@ -69,6 +69,8 @@ struct json_out *exec_open_node(struct exec *x, const char *kind, const char *na
 
     json_out_kstr(o, STR("node"), str_from(name));
     json_out_kint(o, STR("visit"), visit);
+    if (strcmp(kind, "node.started") == 0)
+        tasks_begun(x, name);
     return o;
 }
 
@@ -547,7 +549,7 @@ void exec_done(struct exec *x)
     state_free(x->view);
     draft_done(&x->draft);
     map_done(&x->secrets, free);
-    map_done(&x->looked, NULL);
+    tasks_done(x);
     map_done(&x->cursors, free);
     map_done(&x->reasons, free);
     arena_done(&x->scratch);

@@ -153,12 +153,14 @@ struct exec {
     struct map cursors; /* frame of a map -> struct cursor *: its list, and how far it is */
     struct map reasons; /* node that failed for good -> why; malloc */
 
-    char *lapsed;      /* a wait that nobody answered before its deadline; NULL: none */
-    bool fresh;        /* what an earlier run left open has not been looked at */
-    struct map looked; /* nodes of which it has -> anything */
-    bool over;         /* workers go home */
-    bool halting;      /* nothing begins any more: a node failed, or somebody stopped it */
-    bool cancelled;    /* somebody asked for it */
+    char *lapsed;    /* a wait that nobody answered before its deadline; NULL: none */
+    bool fresh;      /* what an earlier run left open has not been looked at */
+    struct map open; /* of exec_tasks.c, and so is what it left */
+    char **left;
+    size_t n_left, cap_left, left_at;
+    bool over;      /* workers go home */
+    bool halting;   /* nothing begins any more: a node failed, or somebody stopped it */
+    bool cancelled; /* somebody asked for it */
     int64_t looked_ns, ticked_ns, told_ns;
     enum tide_code code; /* what it comes to */
     struct tide_err err;
@@ -284,6 +286,15 @@ void end_unbegun(struct exec *x, struct job *j); /* of one that must happen once
 void end_unsettled(struct exec *x, const char *name, const char *message);
 void end_effect_started(struct exec *x, const struct place *p, const char *name, int64_t visit);
 void end_effect_over(struct exec *x, const struct place *p, const char *name, int64_t visit, struct str output);
+
+/* ---- exec_tasks.c */
+void tasks_index(struct exec *x); /* of the view, as an earlier run left it */
+void tasks_begun(struct exec *x, const char *name);
+/* Walks over what was begun and has not failed; NULL begins. Nothing may begin meanwhile. */
+struct map_entry *tasks_next(struct exec *x, struct map_entry *after, const struct task **ret);
+void tasks_leave(struct exec *x, const char *name); /* it is to be taken up again */
+const char *tasks_left(struct exec *x);             /* the next that was left; NULL: none */
+void tasks_done(struct exec *x);
 
 /* ---- resume_reuse.c */
 

@@ -133,14 +133,11 @@ static bool is_item(struct str name, struct str frame)
 
 static int running_items(struct exec *x, struct str frame)
 {
-    const struct map *active = &x->view->content.position.active;
+    const struct task *t;
     int n = 0;
 
-    for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
-        const struct task *t = e->value;
-
-        n += t->state != TASK_FAILED && is_item(map_key(e), frame);
-    }
+    for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t))
+        n += is_item(map_key(e), frame);
     return n;
 }
 
@@ -226,18 +223,22 @@ void inner_items(struct exec *x)
 {
     struct position *pos = &x->view->content.position;
     int64_t steps = pos->steps;
+    const struct task *t;
 
-    for (struct map_entry *e = map_next(&pos->scopes, NULL); e && !x->halting; e = map_next(&pos->scopes, e)) {
-        const char *frame = arena_dup(&x->scratch, map_key(e)).ptr, *owner = owner_of(&x->scratch, str_from(frame));
-        const struct task *t = map_get(&pos->active, str_from(owner));
+    for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t)) {
+        const struct map *scope;
+        const char *frame;
         struct place p;
 
-        if (!t || t->state != TASK_RUNNING || !place_find(x->graph, str_from(owner), &p) || p.node->type != SPEC_MAP ||
-            plan_is_held(x, str_from(owner)))
+        if (t->state != TASK_RUNNING || !place_find(x->graph, map_key(e), &p) || p.node->type != SPEC_MAP ||
+            plan_is_held(x, map_key(e)))
             continue;
-        open_items(x, &p, str_from(frame), e->value, x->capacity - x->running - plan_waiting(x));
-        if (pos->steps != steps)
-            return; /* the map of scopes may have changed */
+        frame = place_frame(&x->scratch, e->key, t->visit);
+        scope = map_get(&pos->scopes, str_from(frame));
+        if (scope)
+            open_items(x, &p, str_from(frame), scope, x->capacity - x->running - plan_waiting(x));
+        if (x->halting || pos->steps != steps)
+            return; /* what is walked over may have changed */
     }
 }
 
@@ -346,32 +347,45 @@ void inner_failed(struct exec *x, struct str frame, const char *node, const char
     end_failed(x, &p, owner, code, arena_printf(&x->scratch, "%s: %s", node, message), true);
 }
 
-struct inside {
-    int open, failed;
-    const char *failed_name;
-};
-
-static struct inside look_inside(struct exec *x, struct str frame)
+static bool is_in(const struct map_entry *e, struct str frame)
 {
-    const struct position *pos = &x->view->content.position;
-    struct inside in = {0, 0, NULL};
+    return e->key_len > frame.len && str_starts(map_key(e), frame) && strchr("/[", e->key[frame.len]);
+}
 
-    for (struct map_entry *e = map_next(&pos->active, NULL); e; e = map_next(&pos->active, e)) {
+static bool runs_inside(struct exec *x, struct str frame)
+{
+    const struct task *t;
+
+    for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t))
+        if (is_in(e, frame) && !plan_is_held(x, map_key(e)))
+            return true;
+    return false;
+}
+
+/* The last that failed; NULL: none did. Walks over all that did: only to be asked when nothing runs and nothing is to begin. */
+static const char *failed_inside(struct exec *x, struct str frame)
+{
+    const struct map *active = &x->view->content.position.active;
+    const char *name = NULL;
+
+    for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
         const struct task *t = e->value;
 
-        if (!(e->key_len > frame.len && str_starts(map_key(e), frame) && strchr("/[", e->key[frame.len])) ||
-            plan_is_held(x, map_key(e)))
-            continue;
-        in.open += t->state != TASK_FAILED;
-        in.failed += t->state == TASK_FAILED;
-        if (t->state == TASK_FAILED)
-            in.failed_name = e->key;
+        if (t->state == TASK_FAILED && is_in(e, frame) && !plan_is_held(x, map_key(e)))
+            name = e->key;
     }
-    /* what waits for one that failed waits in vain */
-    for (struct map_entry *e = map_next(&pos->ready, NULL); e && !in.open; e = map_next(&pos->ready, e))
-        in.open += e->key_len > frame.len && str_starts(map_key(e), frame) && strchr("/[", e->key[frame.len]) &&
-                   (!in.failed || plan_may_begin(x, map_key(e))) && !plan_is_held(x, map_key(e));
-    return in;
+    return name ? arena_dup(&x->scratch, str_from(name)).ptr : NULL;
+}
+
+/* What waits for one that failed waits in vain. */
+static bool begins_inside(struct exec *x, struct str frame, bool failed)
+{
+    const struct map *ready = &x->view->content.position.ready;
+
+    for (struct map_entry *e = map_next(ready, NULL); e; e = map_next(ready, e))
+        if (is_in(e, frame) && (!failed || plan_may_begin(x, map_key(e))) && !plan_is_held(x, map_key(e)))
+            return true;
+    return false;
 }
 
 static struct str item_value(struct exec *x, const struct spec_node *inner, struct str key, const char *json)
@@ -477,28 +491,23 @@ static const char *why_failed(struct exec *x, const char *name)
     return arena_printf(&x->scratch, "%s: %s", name, why ? why : "it failed in an earlier run");
 }
 
-static bool look_at(struct exec *x, struct str frame, const struct map *scope)
+static bool look_at(struct exec *x, const char *owner, struct str frame, const struct map *scope)
 {
-    const char *owner = owner_of(&x->scratch, frame);
-    const struct task *t = map_get(&x->view->content.position.active, str_from(owner));
-    struct inside in = look_inside(x, frame);
     struct cursor *c = NULL;
+    const char *failed;
     struct place p;
 
-    if (!t || t->state != TASK_RUNNING || in.open || !place_find(x->graph, str_from(owner), &p))
+    if (runs_inside(x, frame) || !place_find(x->graph, str_from(owner), &p))
         return false;
-    if (p.node->type == SPEC_MAP) {
-        c = cursor_of(x, frame, scope);
-        if (c->next < c->total && !in.failed)
-            return false;
-        if (c->next < c->total && p.graph->branch_failure == SPEC_WAIT_ALL)
-            return false;
-    }
-    if (in.failed) {
-        const char *name = arena_dup(&x->scratch, str_from(in.failed_name)).ptr;
-
+    c = p.node->type == SPEC_MAP ? cursor_of(x, frame, scope) : NULL;
+    if (c && c->next < c->total && p.graph->branch_failure == SPEC_WAIT_ALL)
+        return false;
+    failed = failed_inside(x, frame);
+    if (begins_inside(x, frame, failed) || (c && c->next < c->total && !failed))
+        return false;
+    if (failed) {
         map_drop(&x->cursors, frame);
-        end_failed(x, &p, owner, "inner_failed", why_failed(x, name), true);
+        end_failed(x, &p, owner, "inner_failed", why_failed(x, failed), true);
         return true;
     }
     finish(x, &p, owner, scope, c ? c->total : 0);
@@ -508,10 +517,14 @@ static bool look_at(struct exec *x, struct str frame, const struct map *scope)
 
 bool inner_look(struct exec *x)
 {
-    struct position *pos = &x->view->content.position;
+    const struct task *t;
 
-    for (struct map_entry *e = map_next(&pos->scopes, NULL); e; e = map_next(&pos->scopes, e))
-        if (look_at(x, arena_dup(&x->scratch, map_key(e)), e->value))
-            return true; /* the map has changed: begin again */
+    for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t)) {
+        const char *frame = t->state == TASK_RUNNING ? place_frame(&x->scratch, e->key, t->visit) : "";
+        const struct map *scope = map_get(&x->view->content.position.scopes, str_from(frame));
+
+        if (scope && look_at(x, arena_dup(&x->scratch, map_key(e)).ptr, str_from(frame), scope))
+            return true; /* what is walked over has changed: begin again */
+    }
     return false;
 }

@@ -95,12 +95,11 @@ static void prune(struct exec *x)
 /* ---- making one ---- */
 
 /* Whether everything else stands still: what is half-way done could not be gone on with from here. */
-static bool is_settled(const struct exec *x, const char *but)
+static bool is_settled(struct exec *x, const char *but)
 {
-    const struct map *active = &x->view->content.position.active;
+    const struct task *t;
 
-    for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
-        const struct task *t = e->value;
+    for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t)) {
         struct place p;
 
         if (t->state != TASK_RUNNING || (but && strcmp(e->key, but) == 0)) /* one that is deciding asks again */

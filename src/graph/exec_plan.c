@@ -33,8 +33,23 @@ static bool is_open(const struct task *t, const struct spec_graph *g)
     return t->state != TASK_FAILED || g->branch_failure == SPEC_WAIT_ALL;
 }
 
+/* By the nodes of the graph, or by what is open anywhere: whichever are fewer. */
+static size_t add_named(struct exec *x, const struct map *tasks, const struct place *p, struct step *todo, size_t n)
+{
+    for (size_t i = 0; i < p->graph->nodes.n; i++) {
+        const char *name = place_beside(&x->scratch, p->frame, p->graph->nodes.at[i].id);
+        const struct task *t = map_get(tasks, str_from(name));
+
+        if (t && is_open(t, p->graph))
+            todo[n++] = (struct step){(uint32_t)i, (uint32_t)i + 1};
+    }
+    return n;
+}
+
 static size_t add_open(struct exec *x, const struct map *tasks, const struct place *p, struct step *todo, size_t n)
 {
+    if (tasks->live > p->graph->nodes.n)
+        return add_named(x, tasks, p, todo, n);
     for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e)) {
         struct place other;
 
@@ -433,17 +448,20 @@ static const char *find_left(struct exec *x, const struct task **ret)
 {
     const struct map *active = &x->view->content.position.active;
     int64_t now = env_now_ms(x->s->store->env);
+    const struct task *t;
+    const char *name;
+    struct place p;
 
-    for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
-        const struct task *t = e->value;
-        struct place p;
+    while (x->fresh && (name = tasks_left(x))) {
+        *ret = t = map_get(active, str_from(name));
+        if (t && t->state != TASK_RETRY && place_find(x->graph, str_from(name), &p) && !has_job(x, name))
+            return arena_dup(&x->scratch, str_from(name)).ptr;
+    }
+    for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t)) {
+        bool due = t->state == TASK_RETRY && t->retry_at_ms <= now && !plan_is_held(x, map_key(e));
 
-        if (!place_find(x->graph, map_key(e), &p) || has_job(x, e->key))
-            continue;
         *ret = t;
-        if (t->state == TASK_RETRY && t->retry_at_ms <= now && !plan_is_held(x, map_key(e)))
-            return arena_dup(&x->scratch, map_key(e)).ptr;
-        if (t->state == TASK_DECIDING || (x->fresh && t->state != TASK_RETRY && !map_get(&x->looked, map_key(e))))
+        if ((due || t->state == TASK_DECIDING) && place_find(x->graph, map_key(e), &p) && !has_job(x, e->key))
             return arena_dup(&x->scratch, map_key(e)).ptr;
     }
     return NULL;
@@ -465,7 +483,6 @@ static bool begin_left(struct exec *x)
         begin_again(x, &p, name, t, t->attempt + 1);
         return true;
     }
-    map_put(&x->looked, str_from(name), x);
     take_up(x, name, t);
     return true;
 }
@@ -544,12 +561,10 @@ void plan_all(struct exec *x)
 
 int64_t plan_next_ms(struct exec *x)
 {
-    const struct map *active = &x->view->content.position.active;
+    const struct task *t;
     int64_t at = INT64_MAX;
 
-    for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
-        const struct task *t = e->value;
-
+    for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t)) {
         if (t->state == TASK_RETRY && t->retry_at_ms < at && !plan_is_held(x, map_key(e)))
             at = t->retry_at_ms;
     }

@@ -59,7 +59,7 @@ enum tide_code wait_ask(struct exec *x, struct tide_err *err)
         end_complete(x, &p, b->name,
                      answer_output(x, p.node, arena_dup(&x->scratch, (struct str){answer.ptr, answer.len})), 0);
     else
-        map_remove(&x->looked, str_from(b->name)); /* the agent asks the log again */
+        tasks_leave(x, b->name); /* the agent asks the log again */
     x->fresh |= !b->human;
     tide_text_done(&answer);
     wait_drop(x);

@@ -245,6 +245,7 @@ static enum tide_code do_resume(struct exec *x, const struct outlook *o, tide_se
     code = resume_changes(x, err);
     if (code)
         return code;
+    tasks_index(x);
     say_aloud(x, o);
     return exec_go(x, err);
 }
