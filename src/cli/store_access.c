@@ -55,12 +55,15 @@ static bool is_older(const char *url)
     return n == sizeof(head) && memcmp(head + 68, "TIDE", 4) == 0 && head[63] < FIRST_WITH_ORIGINS;
 }
 
-/* In the default place it is the user's own; elsewhere somebody has to say so. */
+/*
+ * The one that is found in the default place by the first command of a version that proves origins is the user's own. One
+ * that comes later, or is elsewhere: somebody has to say so.
+ */
 static bool is_own(const char *url)
 {
     char line[64];
 
-    if (store_url_is_default(url))
+    if (store_url_is_default(url) && !user_place_is_known(url))
         return true;
     if (!is_older(url) || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return false;
@@ -104,6 +107,8 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     opt.flags |= need != NEED_READ && is_own(buf_cstr(&url)) ? TIDE_OPEN_ADOPT : 0u;
     code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
     explicit_bzero(key, sizeof(key));
+    if (!code && need != NEED_READ && store_url_is_default(buf_cstr(&url)))
+        user_place_note(buf_cstr(&url));
     if (!code && need != NEED_READ)
         hide_key(cli);
     if (!code)

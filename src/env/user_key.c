@@ -17,9 +17,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/mem.h"
+
 #define KEY_MIN 16
 #define KEY_MAX 64
 #define NAME "origin.key"
+#define PLACES "origin.places"       /* a line for each */
+#define PLACES_MAX ((size_t)1 << 20) /* bytes that are read of it */
 
 static enum tide_code take(struct user_key *k, const char *from, const unsigned char *bytes, size_t len,
                            struct tide_err *err)
@@ -219,4 +224,66 @@ enum tide_code user_key(bool make, struct user_key *ret, struct tide_err *err)
     *ret = kept;
     pthread_mutex_unlock(&mu);
     return code;
+}
+
+/* ---- places that were opened ---- */
+
+static bool places_path(bool make, char out[PATH_MAX])
+{
+    struct tide_err ignored;
+    char dir[PATH_MAX];
+
+    if (state_dir(dir, &ignored) || (make && make_dirs(dir)) || (make && access(dir, W_OK) != 0))
+        return false;
+    return snprintf(out, PATH_MAX, "%s/%s", dir, PLACES) < PATH_MAX;
+}
+
+static bool has_line(struct str text, struct str line)
+{
+    while (text.len) {
+        const char *end = memchr(text.ptr, '\n', text.len);
+        size_t n = end ? (size_t)(end - text.ptr) : text.len;
+
+        if (str_eq((struct str){text.ptr, n}, line))
+            return true;
+        n += end != NULL;
+        text = (struct str){text.ptr + n, text.len - n};
+    }
+    return false;
+}
+
+bool user_place_is_known(const char *url)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(PLACES_MAX);
+    char path[PATH_MAX], piece[4096];
+    bool bad;
+    ssize_t n;
+    int fd;
+
+    if (strchr(url, '\n') || !places_path(true, path))
+        return true;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return errno != ENOENT;
+    while ((n = read(fd, piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR))
+        buf_add(&text, piece, n > 0 ? (size_t)n : 0);
+    bad = n < 0 || text.failed;
+    close(fd);
+    return bad || has_line(buf_view(&text), str_from(url));
+}
+
+void user_place_note(const char *url)
+{
+    AUTO(buf_done) struct buf line = BUF_INIT(PATH_MAX + 64);
+    char path[PATH_MAX];
+    int fd;
+
+    if (user_place_is_known(url) || !places_path(false, path))
+        return;
+    buf_addf(&line, "%s\n", url);
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return;
+    (void)!write_all(fd, line.ptr, line.len);
+    close(fd);
 }

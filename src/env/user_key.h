@@ -20,4 +20,11 @@ struct user_key {
  */
 enum tide_code user_key(bool make, struct user_key *ret, struct tide_err *err) MUST_CHECK;
 
+/*
+ * Whether a store in this place was opened before by a version that proves origins: one without proofs that is found there
+ * came later, from wherever. Noted in the state directory, beside the key; true also where nothing can be noted.
+ */
+bool user_place_is_known(const char *url);
+void user_place_note(const char *url);
+
 #endif

@@ -348,12 +348,29 @@ if on_files; then
     skip 'a store of an earlier version in the default place is ours' 'the default place is a database'
 else
     unset TIDEMARK_STORE
-    mkdir -p elsewhere
+    mkdir -p elsewhere old/tidemark
     cp data/tidemark/tidemark.db elsewhere/
-    for db in data/tidemark/tidemark.db elsewhere/tidemark.db; do
-        sqlite3 $db 'ALTER TABLE events DROP COLUMN proof; PRAGMA user_version=4; PRAGMA wal_checkpoint(TRUNCATE)' >/dev/null
-    done
-    check_is 'a store of an earlier version in the default place is ours' 1 "$(tidemark sessions new >/dev/null; tidemark sessions show nap --json | json '$.trusted')"
+    sqlite3 elsewhere/tidemark.db 'ALTER TABLE events DROP COLUMN proof; PRAGMA user_version=4; PRAGMA wal_checkpoint(TRUNCATE)' >/dev/null
+    # found DIRECTORY: what `sessions new` says when a store of an earlier version is the default one there, and whether it is ours.
+    found() {
+        rm -f "$1"/tidemark/tidemark.db*
+        mkdir -p "$1/tidemark"
+        cp elsewhere/tidemark.db "$1/tidemark/"
+        XDG_DATA_HOME=$work/$1 tidemark sessions new 2>"$1.err" >/dev/null
+        grep 'an earlier version' "$1.err"
+        XDG_DATA_HOME=$work/$1 tidemark sessions show nap --json | json '$.trusted'
+    }
+    ours=$(printf '%s\n1' 'tidemark: the store was made by an earlier version: its sessions are taken as yours, and may run')
+    foreign=$(printf '%s\n0' 'tidemark: the store was made by an earlier version: its sessions count as foreign until you say that they are yours: `tidemark store trust`')
+    check_is 'a store of an earlier version in the default place is ours' "$ours" "$(found old)"
+    check_is 'once: one that is put there later is not' "$foreign" "$(found old)"
+    check 'it is trusted as any other' eval 'XDG_DATA_HOME=$work/old tidemark store trust --yes >/dev/null'
+    check_is 'a place where this version made the first store adopts none' "$foreign" "$(found data)"
+    check_is 'nor does one that was only written to' "$foreign" "$(XDG_DATA_HOME=$work/fresh tidemark sessions new >/dev/null 2>&1; found fresh)"
+    check_is 'reading notes nothing' "$ours" "$(XDG_DATA_HOME=$work/read tidemark sessions list >/dev/null 2>&1; found read)"
+    if [ "$(id -u)" != 0 ]; then
+        check_is 'where it cannot be noted none is adopted' 0 "$(mkdir -p shut && chmod 500 shut; TIDEMARK_ORIGIN_KEY=0123456789abcdef XDG_STATE_HOME=$work/shut found unnoted | tail -n 1)"
+    fi
     TIDEMARK_STORE=elsewhere/tidemark.db refuses 'elsewhere reading names the command that upgrades it' 6 'older version 4: `tidemark store init` upgrades it' sessions list
     in_store elsewhere/tidemark.db store init >/dev/null
     check 'which does' in_store elsewhere/tidemark.db sessions list
