@@ -78,9 +78,16 @@ static enum tide_code read_file(struct user_key *k, const char *path, bool own, 
     enum tide_code code = TIDE_OK;
     struct stat st;
 
+    if (fd < 0 && errno == ENOENT && own && lstat(path, &st) == 0)
+        return tide_fail(err, TIDE_DENIED,
+                         "the key of origin '%.200s' is a link to a file that is not there: put the file itself there",
+                         path);
     if (fd < 0)
         return tide_fail_errno(err, errno, "open the key of origin '%.200s'", path);
-    if (own && fstat(fd, &st) == 0 && (st.st_mode & 077 || !S_ISREG(st.st_mode)))
+    if (own && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
+        code = tide_fail(err, TIDE_DENIED,
+                         "the key of origin '%.200s' is not a regular file: put the file itself there", path);
+    else if (own && st.st_mode & 077)
         code =
             tide_fail(err, TIDE_DENIED,
                       "the key of origin '%.200s' can be read by others: `chmod 600` it, or remove it and trust your "
@@ -191,7 +198,7 @@ static enum tide_code find(struct user_key *k, bool make, struct tide_err *err)
     const char *fd = getenv("TIDEMARK_ORIGIN_KEY_FD"), *file = getenv("TIDEMARK_ORIGIN_KEY_FILE"),
                *key = getenv("TIDEMARK_ORIGIN_KEY");
     int64_t number = -1;
-    enum tide_code code;
+    struct tide_err why = {.msg = ""};
 
     if (fd && *fd) {
         if (!str_to_int64(str_from(fd), &number) || number < 0 || number > INT_MAX)
@@ -202,11 +209,12 @@ static enum tide_code find(struct user_key *k, bool make, struct tide_err *err)
         return read_file(k, file, false, err) ? tide_wrap(err, "TIDEMARK_ORIGIN_KEY_FILE") : TIDE_OK;
     if (key && *key)
         return take(k, "TIDEMARK_ORIGIN_KEY", (const unsigned char *)key, strlen(key), err);
-    code = own(k, make, err);
-    if (!code || !make)
+    if (!own(k, make, &why) || (!make && why.code == TIDE_NOT_FOUND))
+        return TIDE_OK;
+    snprintf(k->why, sizeof k->why, "%s", why.msg);
+    if (!make)
         return TIDE_OK;
     /* Better than not to begin at all: what is made now can be continued once somebody has looked at it. */
-    snprintf(k->why, sizeof k->why, "%s", err ? err->msg : "");
     randombytes_buf(k->key.bytes, 32);
     k->key.len = 32;
     return TIDE_OK;

@@ -10,7 +10,7 @@ struct user_key {
     struct digest_key key;
     char from[1100]; /* the file or variable that it comes from; "": it lives no longer than this process */
     bool made;       /* by this process */
-    char why[512];   /* … why it does not outlive this process */
+    char why[512];   /* … why it does not outlive this process, or why there is none */
 };
 
 /*

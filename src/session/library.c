@@ -48,6 +48,9 @@ static void tell_key(struct store *s, const struct user_key *own)
                  "no key of origin (%.200s): what runs now has to be trusted before it can be resumed; set "
                  "TIDEMARK_ORIGIN_KEY_FILE",
                  own->why);
+    else if (own->why[0] && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
+        snprintf(s->origin_notice, sizeof s->origin_notice,
+                 "%.250s; it is not used, and your own sessions count as foreign meanwhile", own->why);
 }
 
 enum tide_code tide_store_open(const char *url, const struct tide_store_options *opt, tide_store **ret_store,
@@ -118,9 +121,8 @@ size_t tide_store_notices(tide_store *store, tide_notice_fn *fn, void *arg)
     AUTO(buf_done) struct buf lines = BUF_INIT(SIZE_MAX / 4);
     size_t n = 0;
 
-    if (s->origin_notice[0])
+    if (s->origin_notice[0] && !atomic_flag_test_and_set(&s->origin_told))
         buf_addf(&lines, "%s\n", s->origin_notice);
-    s->origin_notice[0] = 0;
     if (s->ops->notices)
         s->ops->notices(s, &lines);
     for (char *at = lines.ptr, *end; at && (end = memchr(at, '\n', lines.len - (size_t)(at - lines.ptr)));

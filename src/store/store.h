@@ -229,7 +229,8 @@ struct store {
     struct digest_key key;
     struct origin_key origin; /* the user's own, for proofs of origin and for states */
     enum { ORIGIN_KNOWN, ORIGIN_ADOPTED, ORIGIN_OLDER } origins; /* older: it was made before there were proofs */
-    char origin_notice[400];                                     /* what people should hear of that key; "": nothing */
+    atomic_flag origin_told;
+    char origin_notice[400]; /* what people should hear of that key; "": nothing */
     size_t max_record_bytes;
     int64_t lease_ms;
     bool read_only;
