@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "cli/chat.h"
+#include "cli/glyph.h"
 #include "cli/launch.h"
 #include "cli/progress.h"
 
@@ -215,7 +216,10 @@ static enum tide_code report(struct printing *p, enum tide_code code, struct tid
     if (p->how != PRINT_TEXT)
         put_result(p, code, answer, err->msg);
     else if (!code) {
-        buf_add(&cli->out.text, answer->ptr, answer->len);
+        if (cli->out.tty) /* a pipe gets what was answered, to the byte */
+            glyph_clean(&cli->out.text, (struct str){answer->ptr, answer->len});
+        else
+            buf_add(&cli->out.text, answer->ptr, answer->len);
         if (answer->len && answer->ptr[answer->len - 1] != '\n')
             buf_add_char(&cli->out.text, '\n');
     }

@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/trust_view.h"
 
 #define PIECE ((size_t)64 << 10)
 #define LOOK_MS 250 /* how soon a closed reader or a signal is noticed while nothing happens */
@@ -63,7 +64,10 @@ static enum tide_code put_event(struct show *s, const struct tide_event *ev, str
         return err->code;
     if (!s->session)
         put_place(text, ev);
-    buf_add(text, json.ptr + !s->session, json.len - !s->session);
+    if (s->cli->out.tty) /* the same JSON; a pipe gets the bytes that are stored */
+        trust_escape(text, (struct str){json.ptr + !s->session, json.len - !s->session});
+    else
+        buf_add(text, json.ptr + !s->session, json.len - !s->session);
     buf_add_char(text, '\n');
     return text->len >= PIECE ? out_flush(&s->cli->out, err) : TIDE_OK;
 }

@@ -276,7 +276,7 @@ static enum tide_code once(struct recovering *r, struct tide_err *err)
 static void say_trouble(struct recovering *r, enum tide_code code, const struct tide_err *err)
 {
     if (code && strcmp(r->trouble, err->msg) != 0)
-        fprintf(stderr, "tidemark: %s\n", err->msg);
+        say_clean(err->msg);
     if (!code && r->trouble[0])
         fprintf(stderr, "tidemark: recover: goes on\n");
     snprintf(r->trouble, sizeof(r->trouble), "%s", code ? err->msg : "");

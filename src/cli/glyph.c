@@ -13,13 +13,9 @@ struct range {
     uint32_t from, to;
 };
 
-/* They turn the direction of text, or hide text in text. */
-static const struct range tricks[] = {
-    {0x061c, 0x061c}, {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x206f}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
-};
-
 /* Of no width and no use on a terminal. */
-static const struct range dropped[] = {{0x180e, 0x180e}, {0x200b, 0x200b}, {0x2060, 0x2065}, {0xfeff, 0xfeff}};
+static const struct range dropped[] = {
+    {0xad, 0xad}, {0x180e, 0x180e}, {0x200b, 0x200b}, {0x2060, 0x2065}, {0xfeff, 0xfeff}};
 
 static const struct range wide[] = {
     {0x231a, 0x231b},   {0x23e9, 0x23ec},   {0x23f0, 0x23f0},   {0x23f3, 0x23f3},   {0x25fd, 0x25fe},
@@ -96,10 +92,10 @@ struct glyph glyph_next(struct str s, bool last)
 
     if (n == 0)
         return (struct glyph){last || !is_cut(s), STR("\xef\xbf\xbd"), 1};
-    if (utf8_is_control(c) || is_in(tricks, LEN(tricks), c))
-        return (struct glyph){n, picture(c), 1};
     if (is_in(dropped, LEN(dropped), c))
         return (struct glyph){n, STR(""), 0};
+    if (utf8_is_unseen(c) && !utf8_is_joiner(c))
+        return (struct glyph){n, picture(c), 1};
     return (struct glyph){n, {s.ptr, n}, width_of(c)};
 }
 

@@ -38,7 +38,7 @@ void say(const char *fmt, ...)
     vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
     log_clean(line, sizeof(line));
-    fprintf(stderr, "tidemark: %s\n", line);
+    say_clean(line);
 }
 
 void launch_done(struct launch *l)

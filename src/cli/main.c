@@ -103,7 +103,7 @@ static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
         return 128 + stop_signal;
     advise(code, advice_for(err), err);
     if (code)
-        fprintf(stderr, "tidemark: %s\n", err->msg);
+        say_clean(err->msg);
     return code ? tide_code_exit(code) : cli->exit_status;
 }
 

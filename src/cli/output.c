@@ -93,13 +93,23 @@ void out_value(struct out *out, const char *text)
         uint32_t c;
         size_t n = utf8_next(s, &c);
 
-        if (n == 0 || utf8_is_control(c))
+        if (n == 0 || utf8_is_unseen(c))
             buf_add_str(&out->text, STR("\xef\xbf\xbd"));
         else
             buf_add(&out->text, s.ptr, n);
         n = n ? n : 1;
         s = (struct str){s.ptr + n, s.len - n};
     }
+}
+
+void say_clean(const char *text)
+{
+    struct out line = {.text = BUF_INIT(OUT_MAX)};
+
+    outf(&line, "tidemark: ");
+    out_value(&line, text);
+    fprintf(stderr, "%s\n", buf_cstr(&line.text));
+    out_done(&line);
 }
 
 const char *color_code(const struct out *out, enum color color)
@@ -220,7 +230,7 @@ size_t text_columns(struct str s)
         uint32_t c = 0xfffd;
         size_t n = utf8_next(s, &c);
 
-        columns += n ? utf8_width(c) : 1;
+        columns += n && !utf8_is_unseen(c) ? utf8_width(c) : 1;
         n = n ? n : 1;
         s = (struct str){s.ptr + n, s.len - n};
     }

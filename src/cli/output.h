@@ -33,6 +33,7 @@ void outf(struct out *out, const char *fmt, ...) __attribute__((format(printf, 2
 void out_value(struct out *out, const char *text); /* cleaned; NULL is nothing */
 void out_colored(struct out *out, enum color color, const char *text);
 void out_field(struct out *out, const char *name, const char *value); /* "name        value"; nothing for NULL */
+void say_clean(const char *text);                                     /* "tidemark: text" on standard error, cleaned */
 const char *color_code(const struct out *out, enum color color);      /* "" without colours */
 
 /* JSON: one document, one line. */

@@ -55,7 +55,7 @@ enum tide_code settings_find(const struct cli *cli, struct settings *ret_setting
 static void warn(void *arg, const char *line)
 {
     (void)arg;
-    fprintf(stderr, "tidemark: %s\n", line);
+    say_clean(line);
 }
 
 static enum tide_code find_file(const struct cli *cli, struct settings *ret_settings, struct tide_err *err)

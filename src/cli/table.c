@@ -60,7 +60,8 @@ static size_t print_cut(struct out *out, struct str s, size_t room)
     AUTO(mem_freep) char *kept = NULL;
 
     for (uint32_t c = 0; p < s.ptr + s.len;) {
-        size_t n = utf8_next((struct str){p, (size_t)(s.ptr + s.len - p)}, &c), w = n ? utf8_width(c) : 1;
+        size_t n = utf8_next((struct str){p, (size_t)(s.ptr + s.len - p)}, &c),
+               w = n && !utf8_is_unseen(c) ? utf8_width(c) : 1;
 
         if (used + w > room - 1)
             break;

@@ -23,11 +23,11 @@ int tl_put_fit(struct out *out, const char *text, int columns)
     while (s.len > 0) {
         uint32_t c = 0xfffd;
         size_t n = utf8_next(s, &c);
-        int width = n && !utf8_is_control(c) ? (int)utf8_width(c) : 1;
+        int width = n && !utf8_is_unseen(c) ? (int)utf8_width(c) : 1;
 
         if (used + width > columns - (cut ? 1 : 0))
             break;
-        if (n == 0 || utf8_is_control(c))
+        if (n == 0 || utf8_is_unseen(c))
             buf_add_str(&out->text, STR("\xef\xbf\xbd"));
         else
             buf_add(&out->text, s.ptr, n);

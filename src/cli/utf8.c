@@ -22,6 +22,28 @@ bool utf8_is_control(uint32_t c)
            c == 0x2028 || c == 0x2029;
 }
 
+bool utf8_is_joiner(uint32_t c)
+{
+    return c == 0x200c || c == 0x200d;
+}
+
+bool utf8_is_unseen(uint32_t c)
+{
+    static const struct {
+        uint32_t from, to;
+    } ranges[] = {
+        {0xad, 0xad},     {0x34f, 0x34f},     {0x61c, 0x61c},     {0x115f, 0x1160},
+        {0x17b4, 0x17b5}, {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2060, 0x206f},
+        {0x3164, 0x3164}, {0xfe00, 0xfe0d},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+        {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    };
+    bool unseen = utf8_is_control(c);
+
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && !unseen; i++)
+        unseen = c >= ranges[i].from && c <= ranges[i].to;
+    return unseen;
+}
+
 size_t utf8_width(uint32_t c)
 {
     static const struct {

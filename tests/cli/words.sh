@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What people read is true: what can be done after each end, which option means something to what, why a key is not used,
 # and that stored text shows nothing but itself.
-# shellcheck disable=SC2016,SC2317 # backquotes in patterns; functions are called by name
+# shellcheck disable=SC2016,SC2034,SC2317 # backquotes in patterns; variables are used by `eval`, functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 unset ANTHROPIC_API_KEY OPENAI_API_KEY
@@ -111,6 +111,106 @@ check_is 'and not to wait for it' 0 "$(grep -c 'try again when' err)"
 end_holder
 wait $holder 2>/dev/null
 check 'then it goes on' tidemark sessions new
+default_store
+
+# ---- a key that is not used ----
+tidemark sessions new --id mine >/dev/null
+key=state/tidemark/origin.key
+# because WHAT: each of these says once why the key is not used, and prints what it always does.
+because() {
+    local command
+    for command in 'sessions list' 'sessions show mine' 'why mine' 'sessions timeline mine' 'log show mine' doctor; do
+        # shellcheck disable=SC2086
+        tidemark $command >out 2>err </dev/null
+        check_is "$command, $1: says why" 1 "$(grep -c "^tidemark: the key of origin '.*$2.*; it is not used, and your own sessions count as foreign" err)"
+    done
+}
+check_is 'a key that is right is not spoken of' '' "$(tidemark sessions list 2>&1 >/dev/null)"
+chmod 644 $key
+because 'mode 644' 'can be read by others: `chmod 600`'
+chmod 600 $key
+mv $key key.real
+ln -s "$work/nothing" $key
+because 'a link to nothing' 'is a link to a file that is not there'
+rm $key
+ln -s "$work" $key
+because 'a directory' 'is not a regular file'
+rm $key
+mv key.real $key
+check_is 'right again' '' "$(tidemark sessions list 2>&1 >/dev/null)"
+
+# ---- stored text shows nothing but itself ----
+# Marks of direction, characters without a width, tags, a control, an escape sequence.
+hostile=$(printf 'A\342\200\256B\342\200\213C\342\200\217D\330\234E\357\273\277F\033[31mG\342\201\246H\302\205I\363\240\200\241J\302\255K')
+in_json=${hostile//$'\033'/\\u001b}
+# is_clean: standard input holds none of them.
+is_clean() {
+    ! LC_ALL=C grep -q "$(printf '\342\200\256\\|\342\200\213\\|\342\200\217\\|\330\234\\|\357\273\277\\|\033\\|\342\201\246\\|\302\205\\|\363\240\200\241\\|\302\255')"
+}
+# shows COMMAND...: what it prints, both ways, is clean, and not nothing.
+shows() {
+    local what=$2
+    tidemark "$@" >out 2>err </dev/null
+    check "clean: ${*//"$hostile"/HOSTILE}" eval '[ "$what" = checkpoints ] || [ -n "$(cat out err)" ] && cat out err | is_clean || { cat -v out err | head -n 20; false; }'
+}
+check 'what is looked for is found' eval '! is_clean <<<"$hostile"'
+TIDEMARK_STORE=$(store_at "$work/hostile")
+export TIDEMARK_STORE
+cat >answers.json <<END_OF_ANSWERS
+{"turns":[{"text":"$in_json","calls":[{"name":"bash","args":{"command":"echo '$in_json'"}}]},{"text":"$in_json"}],"repeat":true}
+END_OF_ANSWERS
+cat >hostile.json <<END_OF_GRAPH
+{"tidemark_graph": 1, "id": "h", "name": "$in_json", "description": "$in_json", "entry": "a", "nodes": [
+  {"id": "a", "name": "$in_json", "description": "$in_json", "type": "human_input", "question": "$in_json", "outputs": ["x"]},
+  {"id": "b", "name": "$in_json", "type": "function", "program": ["sh", "-c", "echo '$in_json' >&2; exit 1"], "inputs": ["x"], "outputs": ["y"], "retries": 0}],
+ "edges": [{"from": "a", "to": "b"}]}
+END_OF_GRAPH
+cat >hostile.sh <<END_OF_PROGRAM
+#!/bin/sh
+tidemark step '$hostile' -- true
+tidemark checkpoint '$hostile'
+tidemark set 'k=$hostile'
+tidemark wait '$hostile' --kind input --question '$hostile'
+END_OF_PROGRAM
+chmod +x hostile.sh
+shows exec --session program --title "$hostile" -- ./hostile.sh "$hostile"
+shows run hostile.json --session graph
+shows resume graph --input "$hostile"
+tidemark chat -p "$hostile" --title "$hostile" >out 2>err </dev/null
+check 'clean: chat that waits' is_clean <err
+chat=$(tidemark sessions list --ids | head -n 1)
+for session in program graph "$chat"; do
+    for command in 'sessions show' why 'sessions timeline' 'sessions checkpoints' 'sessions trust --show' 'sessions inspect' 'state --pretty' 'sessions verify'; do
+        # shellcheck disable=SC2086
+        shows $command $session
+    done
+done
+shows sessions resume graph --dry-run
+for command in 'sessions list' doctor recover 'recover --run-due' 'graph show hostile.json' 'graph check hostile.json' 'config list'; do
+    # shellcheck disable=SC2086
+    shows $command
+done
+for command in 'sessions show' why resume run 'sessions new --id' 'config get'; do
+    # shellcheck disable=SC2086
+    shows $command "$hostile"
+done
+joined=$(printf 'K\342\200\215L')
+tidemark sessions new --title "$joined" >/dev/null
+check 'a joiner in a title is seen' eval '! tidemark sessions list | grep -qF "$joined"'
+check 'a pipe gets the bytes that are stored' eval "tidemark log show program | grep -qF '${in_json//\\u001b/}' || tidemark log show program | LC_ALL=C grep -q \"$(printf '\342\200\256')\""
+if command -v script >/dev/null; then
+    # at_terminal COMMAND...: what it prints on one; colours are its own.
+    at_terminal() {
+        script -qec "$(printf '%q ' "$TIDE_BIN" --color never "$@") 2>/dev/null" /dev/null </dev/null 2>&1
+    }
+    check 'at a terminal: log show' eval 'at_terminal log show program | is_clean'
+    check 'at a terminal: state' eval 'at_terminal state program | is_clean'
+    check 'at a terminal: it is the same JSON' eval '[ "$(at_terminal log show program | tr -d "\r" | head -n 1 | json "$.title")" = "$hostile" ]'
+    check 'at a terminal: the answer of a chat' eval 'at_terminal resume "$chat" --input allow >out; grep -q A.*B.*K out && is_clean <out'
+    check 'at a terminal: of the next one' eval 'at_terminal chat --resume "$chat" -p more --yes >out; grep -q A.*B.*K out && is_clean <out'
+else
+    skip 'at a terminal' 'no script here'
+fi
 default_store
 
 # ---- one event is not several ----
