@@ -81,7 +81,9 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
     } figures[] = {
         {"schema_version", "PRAGMA user_version"},
         {"sessions", "SELECT count(*) FROM sessions WHERE NOT hidden"},
-        {"events", "SELECT coalesce(sum(last_seq - first_seq + 1), 0) FROM heads"},
+        {"events",
+         "SELECT coalesce(sum(coalesce(l.last_seq, s.last_seq) - coalesce(s.parent_seq, 0)), 0) FROM sessions s"
+         " LEFT JOIN live l USING (sid) WHERE NOT s.hidden"},
         {"live_sessions", "SELECT count(*) FROM live"},
         {"held_sessions", "SELECT count(*) FROM live WHERE boot != 0"},
         {"last_position", "SELECT coalesce(max(pos), 0) FROM events"},
@@ -149,8 +151,52 @@ static enum tide_code find_problems(struct sqlite_store *s, const char *sql, str
     return TIDE_OK;
 }
 
+/* Every record of a session, also of one that is hidden: each proves itself. */
+static int find_damaged_heads(struct sqlite_store *s, struct buf *ret)
+{
+    sqlite3_stmt *st = db_stmt(&s->r, ST_HEAD_SCAN);
+    int rc;
+
+    sqlite3_bind_int64(st, 1, INT64_MIN);
+    while ((rc = db_step(&s->r, st)) == SQLITE_ROW) {
+        struct tide_err err;
+        struct head h;
+        int64_t boot;
+        bool hidden;
+
+        if (head_prove(s, st, &h, &boot, &hidden, &err))
+            buf_add(ret, err.msg, strlen(err.msg) + 1);
+    }
+    if (st)
+        sqlite3_reset(st);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int find_misshapen(struct sqlite_store *s, struct buf *ret)
+{
+    return shape_problems(&s->r, ret);
+}
+
+static int find_miscounted(struct sqlite_store *s, struct buf *ret)
+{
+    return big_miscounted(&s->r, ret);
+}
+
+/* Where SQL alone does not find it. */
+static enum tide_code find_more(struct sqlite_store *s, int (*find)(struct sqlite_store *, struct buf *),
+                                struct buf *ret, struct tide_err *err)
+{
+    int rc;
+
+    buf_clear(ret);
+    rc = find(s, ret);
+    return !rc || ((rc & 0xff) == SQLITE_CORRUPT && ret->len) ? TIDE_OK : db_fail(s, &s->r, rc, err, "check");
+}
+
+/* What the query gives, or `find`. */
 static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_check *check, const char *where,
-                                        const char *sql, struct tide_err *err)
+                                        const char *sql, int (*find)(struct sqlite_store *, struct buf *),
+                                        struct tide_err *err)
 {
     AUTO(buf_done) struct buf rows = BUF_INIT(SIZE_MAX / 4);
     enum tide_code code;
@@ -160,7 +206,7 @@ static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_che
         code = db_reader(s, err);
         if (code)
             continue;
-        code = find_problems(s, sql, &rows, err);
+        code = find ? find_more(s, find, &rows, err) : find_problems(s, sql, &rows, err);
         db_reader_done(s);
     } while (again_after(s->base.env, code, &tries));
     for (size_t at = 0; !code && at < rows.len; at += strlen(rows.ptr + at) + 1)
@@ -176,19 +222,24 @@ static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_che
 enum tide_code sqlite_check(struct store *store, struct store_check *check, struct tide_err *err)
 {
     static const struct {
+        const char *where;
+        int (*find)(struct sqlite_store *s, struct buf *ret);
+    } looks[] = {{"the file", find_misshapen}, {"sessions", find_damaged_heads}, {"big values", find_miscounted}};
+    static const struct {
         const char *where, *sql;
     } laws[] = {
         {"the file", "PRAGMA integrity_check(20)"},
         {"events", "SELECT 'event at position ' || e.pos || ' belongs to no session' FROM events e LEFT JOIN sessions s"
                    " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
-        {"events",
-         "SELECT 'session ' || h.session_id || ' should have ' || (h.last_seq - h.first_seq + 1) ||"
-         " iif(h.last_seq = h.first_seq, ' event', ' events') || ' and has ' || count(e.pos) FROM heads h LEFT JOIN events e USING (sid) GROUP BY h.sid"
-         " HAVING count(e.pos) != h.last_seq - h.first_seq + 1 LIMIT 20"},
+        {"events", "SELECT 'session ' || h.id || ' should have ' || h.n ||"
+                   " iif(h.n = 1, ' event', ' events') || ' and has ' || count(e.pos) FROM"
+                   " (SELECT s.sid, s.id, coalesce(l.last_seq, s.last_seq) - coalesce(s.parent_seq, 0) AS n"
+                   " FROM sessions s LEFT JOIN live l USING (sid)) h LEFT JOIN events e USING (sid) GROUP BY h.sid"
+                   " HAVING count(e.pos) != h.n LIMIT 20"},
         {"live", "SELECT 'a live session that is not there (' || l.sid || ')' FROM live l LEFT JOIN sessions s"
                  " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
-        {"big values", "SELECT 'big value ' || hex(b.digest) || ' is counted ' || b.refs || ' times' FROM blobs b"
-                       " WHERE b.refs <= 0 LIMIT 20"},
+        {"meta", "SELECT 'its row ' || quote(key) || ' is damaged' FROM meta WHERE key IN ('closed', 'position_floor')"
+                 " AND (typeof(value) != 'integer' OR value >= 1 << 62)"},
         {"blocks",
          "SELECT 'session ' || s.id || ': the marks of its checkpoints up to seq ' || b.seq || ' are wrong:"
          " `tidemark store check --rebuild` makes them anew' FROM events e CROSS JOIN blocks b ON b.sid = e.sid"
@@ -204,7 +255,9 @@ enum tide_code sqlite_check(struct store *store, struct store_check *check, stru
     enum tide_code code = TIDE_OK;
 
     for (size_t i = 0; !code && i < sizeof laws / sizeof laws[0]; i++)
-        code = rows_are_problems(s, check, laws[i].where, laws[i].sql, err);
+        code = rows_are_problems(s, check, laws[i].where, laws[i].sql, NULL, err);
+    for (size_t i = 0; !code && i < sizeof looks / sizeof looks[0]; i++)
+        code = rows_are_problems(s, check, looks[i].where, NULL, looks[i].find, err);
     return code;
 }
 
@@ -234,7 +287,9 @@ enum tide_code sqlite_rebuild(struct store *store, struct tide_err *err)
     if (code)
         return code;
     rc = db_run(&s->w, ST_BEGIN_WRITE);
+    rc = rc ? rc : shape_rebuild(s);
     rc = rc ? rc : sqlite3_exec(s->w.db, drop, NULL, NULL, NULL);
+    rc = rc ? rc : big_recount(&s->w);
     rc = rc ? rc : for_each_sid(s, "SELECT sid FROM sessions", make_blocks);
     if (rc)
         code = db_fail(s, &s->w, rc, err, "throw the caches away");

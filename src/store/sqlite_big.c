@@ -187,3 +187,85 @@ int big_release(struct sqlite_store *s, struct str refs)
     }
     return rc;
 }
+
+/* ---- whether they are counted right ---- */
+
+static void count_refs(struct map *uses, struct str refs)
+{
+    for (size_t i = 0; i < refs.len / REF_SIZE; i++) {
+        struct ref r = ref_at(refs, i);
+        struct str key = {(const char *)r.digest, DIGEST_SIZE};
+        int64_t *n = map_get(uses, key);
+
+        if (!n) {
+            n = mem_zero(sizeof *n);
+            map_put(uses, key, n);
+        }
+        ++*n;
+    }
+}
+
+static int count_uses(struct conn *c, struct map *uses)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(c->db, "SELECT refs FROM events WHERE refs IS NOT NULL", -1, &st, NULL);
+
+    while (!rc && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+        count_refs(uses, db_text(st, 0));
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(st);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* One that is counted less often than it is used would go with the first session that is deleted. */
+int big_miscounted(struct conn *c, struct buf *out)
+{
+    struct map uses = {0};
+    sqlite3_stmt *st = NULL;
+    int rc = count_uses(c, &uses);
+
+    rc = rc ? rc : sqlite3_prepare_v2(c->db, "SELECT digest, refs FROM blobs", -1, &st, NULL);
+    while (!rc && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+        struct str digest = db_text(st, 0);
+        const int64_t *used = map_get(&uses, digest);
+        char hex[2 * DIGEST_SIZE + 1] = "";
+
+        rc = SQLITE_OK;
+        if (sqlite3_column_type(st, 1) == SQLITE_INTEGER && sqlite3_column_int64(st, 1) >= (used ? *used : 1))
+            continue;
+        if (digest.len == DIGEST_SIZE)
+            hex_encode(hex, (const unsigned char *)digest.ptr, DIGEST_SIZE);
+        buf_addf(out,
+                 "big value %s: its count is %lld, its uses are %lld: `tidemark store check --rebuild` counts anew",
+                 hex, (long long)sqlite3_column_int64(st, 1), used ? (long long)*used : 0LL);
+        buf_add_char(out, 0);
+    }
+    sqlite3_finalize(st);
+    map_done(&uses, free);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Never down: an event that is damaged may still need it. */
+int big_recount(struct conn *c)
+{
+    struct map uses = {0};
+    sqlite3_stmt *st = NULL;
+    int rc = count_uses(c, &uses);
+
+    rc =
+        rc ? rc
+           : sqlite3_prepare_v2(c->db,
+                                "UPDATE blobs SET refs = max(?2, CASE typeof(refs) WHEN 'integer' THEN refs ELSE 1 END)"
+                                " WHERE digest = ?1",
+                                -1, &st, NULL);
+    for (struct map_entry *e = map_next(&uses, NULL); e && !rc; e = map_next(&uses, e)) {
+        sqlite3_bind_blob(st, 1, e->key, (int)e->key_len, SQLITE_STATIC);
+        sqlite3_bind_int64(st, 2, *(const int64_t *)e->value);
+        rc = sqlite3_step(st) == SQLITE_DONE ? SQLITE_OK : sqlite3_extended_errcode(c->db);
+        sqlite3_reset(st);
+    }
+    sqlite3_finalize(st);
+    map_done(&uses, free);
+    return rc;
+}

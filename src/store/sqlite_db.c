@@ -75,7 +75,7 @@ static int on_wal(void *arg, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
-static int set_up(struct sqlite_store *s, struct conn *c)
+static int set_up(struct sqlite_store *s, struct conn *c, bool writes)
 {
     static const char pragmas[] =
         "PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
@@ -89,7 +89,7 @@ static int set_up(struct sqlite_store *s, struct conn *c)
     sqlite3_busy_timeout(c->db, BUSY_MS);
     sqlite3_db_config(c->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(c->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
-    rc = sqlite3_exec(c->db, c == &s->w && !s->base.read_only ? pragmas : reading, NULL, NULL, NULL);
+    rc = sqlite3_exec(c->db, writes ? pragmas : reading, NULL, NULL, NULL);
     if (c == &s->w)
         sqlite3_wal_hook(c->db, on_wal, s);
     return rc || c == &s->r ? rc : pending_register(s);
@@ -120,7 +120,7 @@ static int connect_immutable(struct sqlite_store *s, struct conn *c)
     rc = sqlite3_open_v2(buf_cstr(&uri), &c->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
                          vfs_name(s->base.env));
     buf_done(&uri);
-    return rc ? rc : set_up(s, c);
+    return rc ? rc : set_up(s, c, false);
 }
 
 /* Nothing is read while opening: the first statement finds out what stands in the way. */
@@ -135,7 +135,7 @@ enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_er
     int rc = sqlite3_open_v2(s->path, &c->db, flags, vfs_name(s->base.env));
     enum tide_code code;
 
-    rc = rc ? rc : set_up(s, c);
+    rc = rc ? rc : set_up(s, c, c == &s->w && !s->base.read_only);
     rc = rc || !s->base.read_only ? rc : first_read(c);
     if (s->base.read_only && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY) && wal_is_empty(s))
         rc = connect_immutable(s, c);
@@ -234,6 +234,31 @@ static enum tide_code open_database(struct sqlite_store *s, bool create, struct 
     return code ? code : schema_migrate(s, create, err);
 }
 
+/* There is no log, and one would appear; or none of its memory. Nobody has the store open then. */
+static bool opening_makes_files(struct sqlite_store *s)
+{
+    int64_t wal = 0, shm = 0;
+
+    return !side_bytes(s, "-wal", &wal, NULL) && !side_bytes(s, "-shm", &shm, NULL) &&
+           (wal == SIDE_ABSENT || (wal == 0 && shm == SIDE_ABSENT));
+}
+
+/*
+ * What is refused leaves no file that was not there. Without a log all there is stands in the one file, which can be looked at
+ * without making any. It counts while it stays so: another process may open the store meanwhile, and write.
+ */
+static enum tide_code look_aside(struct sqlite_store *s, bool create, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    if (!opening_makes_files(s) || path_has_journal(s))
+        return TIDE_OK;
+    if (!connect_immutable(s, &s->w))
+        code = schema_look(s, create, err);
+    db_disconnect(&s->w);
+    return code != TIDE_IO && opening_makes_files(s) ? code : TIDE_OK;
+}
+
 static enum tide_code open_files(struct sqlite_store *s, bool create, struct tide_err *err)
 {
     bool is_new = false;
@@ -243,6 +268,8 @@ static enum tide_code open_files(struct sqlite_store *s, bool create, struct tid
         code = path_make(s, err);
     if (!code)
         code = mark_open(s, is_new, err);
+    if (!code && !is_new)
+        code = look_aside(s, create, err);
     if (code)
         return code;
     code = open_database(s, create, err);

@@ -25,6 +25,7 @@ enum stmt_id {
     ST_COMMIT,
     ST_ROLLBACK,
     ST_DATA_VERSION,
+    ST_SCHEMA,
     ST_MAX_POS,
     ST_HEAD,
     ST_HEAD_SCAN,
@@ -47,6 +48,7 @@ enum stmt_id {
     ST_SESSION_REVEAL,
     ST_SESSION_DELETE,
     ST_HIDDEN,
+    ST_HIDDEN_HEADS,
     ST_FORKS,
     ST_LIST,
     ST_LIST_COUNT,
@@ -187,6 +189,7 @@ enum tide_code side_bytes(struct sqlite_store *s, const char *suffix, int64_t *r
     MUST_CHECK; /* of the file beside the store; or SIDE_ABSENT */
 /* SQLite may open it: nothing (*ret_new), an empty file (the same), or a store. Links are refused, and rests of one. */
 enum tide_code path_look(struct sqlite_store *s, bool create, bool *ret_new, struct tide_err *err) MUST_CHECK;
+bool path_has_journal(struct sqlite_store *s); /* its making was cut off */
 enum tide_code path_make(struct sqlite_store *s, struct tide_err *err)
     MUST_CHECK; /* an empty file, and its directory */
 enum tide_code path_still_there(struct sqlite_store *s, struct tide_err *err)
@@ -197,6 +200,8 @@ enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err) MUST_CH
 /* Opens it, and makes it when told to; a store that is closed may be without one until something is written. */
 enum tide_code mark_open(struct sqlite_store *s, bool create, struct tide_err *err) MUST_CHECK;
 bool mark_missing(struct sqlite_store *s); /* or nothing is in it */
+/* What it would say, and nothing is done about it. `older`: of a version that does not say when it is closed. */
+enum tide_code mark_allows(struct sqlite_store *s, bool older, struct tide_err *err) MUST_CHECK;
 enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide_err *err) MUST_CHECK;
 /*
  * In every transaction, last before COMMIT. The second, where no position is used, keeps the one that it has; `made`: the store
@@ -214,6 +219,17 @@ bool reserve_release(struct sqlite_store *s);
 
 /* sqlite_schema.c */
 enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_err *err) MUST_CHECK;
+/* Whether that, and the mark, would refuse it; reads only. */
+enum tide_code schema_look(struct sqlite_store *s, bool create, struct tide_err *err) MUST_CHECK;
+
+extern const char schema_tables[], schema_views[]; /* the statements that make them */
+
+/* sqlite_shape.c: whether tables, indexes and views are those that we made, and nothing else is there. */
+/* Refuses what is not ours and could act in our transactions, or is not as we made it and holds data. By the writer's connection. */
+enum tide_code shape_check(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
+/* Names everything that is not as it should be: each text with a NUL behind it. Inside a transaction. An SQLite code. */
+int shape_problems(struct conn *c, struct buf *out);
+int shape_rebuild(struct sqlite_store *s); /* indexes and views that are missing or others; inside the transaction */
 
 /* sqlite_upgrade.c: what SQL alone cannot change; inside the transaction. An SQLite code. */
 int upgrade_columns(struct sqlite_store *s); /* what statements need that the steps use */
@@ -331,6 +347,9 @@ enum tide_code sqlite_live(struct store *, int64_t until_ms, store_live_fn *fn, 
 int big_store(struct sqlite_store *s, struct arena *a, struct str body, struct str *ret_stored, struct str *ret_refs);
 int big_load(struct conn *c, struct arena *a, struct str stored, struct str refs, size_t max, struct str *ret_body);
 int big_release(struct sqlite_store *s, struct str refs);
+/* Values that are counted less often than events name them: each said in a text with a NUL behind it; or counted anew. */
+int big_miscounted(struct conn *c, struct buf *out);
+int big_recount(struct conn *c);
 
 /* sqlite_admin.c */
 enum tide_code sqlite_info(struct store *, struct buf *out, struct tide_err *);

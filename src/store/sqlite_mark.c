@@ -253,25 +253,39 @@ static enum tide_code accept_loss(struct sqlite_store *s, const struct mark *m, 
     return code;
 }
 
-enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide_err *err)
+/* TIDE_CORRUPT: more was acknowledged than is there, or may have been. */
+static enum tide_code mark_judge(struct sqlite_store *s, bool older, struct mark *ret, struct tide_err *err)
 {
-    struct mark m;
     int64_t closed = -1;
-    enum tide_code code = mark_read(s, &m, err);
+    enum tide_code code = mark_read(s, ret, err);
 
     code = code ? code : read_end(s, &closed, err);
-    *ret_suspect = m.suspect;
-    if (code || (m.is == MARK_WHOLE && s->last_pos >= m.pos) || (m.is == MARK_NONE && closed == s->last_pos))
+    if (code || (ret->is == MARK_WHOLE && s->last_pos >= ret->pos) ||
+        (ret->is == MARK_NONE && (older || closed == s->last_pos)))
         return code;
-    if (s->accept_loss && !s->base.read_only)
-        return accept_loss(s, &m, err);
-    if (m.is == MARK_WHOLE)
-        return tide_fail(
-            err, TIDE_CORRUPT,
-            "'%s' ends at position %" PRId64 ", but %" PRId64 " was acknowledged: its write-ahead log was damaged "
-            "or deleted; put '%s-wal' back, or go on without the lost events by `tidemark store check --accept-loss`",
-            s->path, s->last_pos, m.pos, s->path);
-    return fail_mark(s, &m, err);
+    if (ret->is != MARK_WHOLE)
+        return fail_mark(s, ret, err);
+    return tide_fail(
+        err, TIDE_CORRUPT,
+        "'%s' ends at position %" PRId64 ", but %" PRId64 " was acknowledged: its write-ahead log was damaged "
+        "or deleted; put '%s-wal' back, or go on without the lost events by `tidemark store check --accept-loss`",
+        s->path, s->last_pos, ret->pos, s->path);
+}
+
+enum tide_code mark_allows(struct sqlite_store *s, bool older, struct tide_err *err)
+{
+    struct mark m;
+
+    return s->accept_loss && !s->base.read_only ? TIDE_OK : mark_judge(s, older, &m, err);
+}
+
+enum tide_code mark_check(struct sqlite_store *s, bool *ret_suspect, struct tide_err *err)
+{
+    struct mark m = {0};
+    enum tide_code code = mark_judge(s, false, &m, err);
+
+    *ret_suspect = m.suspect;
+    return code == TIDE_CORRUPT && s->accept_loss && !s->base.read_only ? accept_loss(s, &m, err) : code;
 }
 
 void reserve_make(struct sqlite_store *s)

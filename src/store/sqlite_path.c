@@ -18,7 +18,7 @@ enum tide_code side_bytes(struct sqlite_store *s, const char *suffix, int64_t *r
 }
 
 /* A store whose making was cut off: SQLite takes the journal and makes it an empty file again. */
-static bool has_journal(struct sqlite_store *s)
+bool path_has_journal(struct sqlite_store *s)
 {
     int64_t bytes = 0;
 
@@ -34,7 +34,7 @@ static enum tide_code check_header(struct sqlite_store *s, const unsigned char *
     int64_t mark = 0;
     enum tide_code code;
 
-    if (has_journal(s))
+    if (path_has_journal(s))
         return TIDE_OK;
     if (n < 100 || memcmp(header, "SQLite format 3", 16) != 0)
         return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is not a Tidemark store: give another path", s->path);

@@ -7,7 +7,8 @@
  */
 #include "store/sqlite_db.h"
 
-static const char tables[] =
+/* Columns that came later stand where ALTER TABLE puts them: sqlite_shape.c compares the text. */
+const char schema_tables[] =
     /* The log of all sessions in order of arrival. prev: the event before it in its session, 0 for the first. */
     "CREATE TABLE IF NOT EXISTS events(pos INTEGER PRIMARY KEY, sid INTEGER NOT NULL, seq INTEGER NOT NULL,"
     " prev INTEGER NOT NULL, epoch INTEGER NOT NULL, ts INTEGER NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,"
@@ -27,12 +28,13 @@ static const char tables[] =
     /* Sessions with a lease or an open run: few rows, close together, the only ones that change with every append. */
     "CREATE TABLE IF NOT EXISTS live(sid INTEGER PRIMARY KEY, boot INTEGER NOT NULL, epoch INTEGER NOT NULL,"
     " last_seq INTEGER NOT NULL, last_pos INTEGER NOT NULL, digest BLOB NOT NULL, updated INTEGER NOT NULL,"
-    " row_check INTEGER NOT NULL);"
+    " row_check INTEGER NOT NULL, wake INTEGER NOT NULL DEFAULT 0);"
     "CREATE TABLE IF NOT EXISTS boots(boot INTEGER PRIMARY KEY AUTOINCREMENT, boot_id TEXT NOT NULL, kernel_boot TEXT"
-    " NOT NULL, pid_ns INTEGER NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL, expires INTEGER NOT NULL);"
+    " NOT NULL, pid_ns INTEGER NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL, expires INTEGER NOT NULL,"
+    " lease INTEGER NOT NULL DEFAULT 0, beat INTEGER NOT NULL DEFAULT 0);"
     /* Caches: positions of every 256 events of a session; states. */
     "CREATE TABLE IF NOT EXISTS blocks(sid INTEGER NOT NULL, seq INTEGER NOT NULL, positions BLOB NOT NULL,"
-    " PRIMARY KEY(sid, seq)) WITHOUT ROWID;"
+    " marks BLOB, PRIMARY KEY(sid, seq)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS snapshots(id INTEGER PRIMARY KEY, sid INTEGER NOT NULL, seq INTEGER NOT NULL,"
     " at BLOB NOT NULL, row_check BLOB NOT NULL, state BLOB NOT NULL);"
     "CREATE UNIQUE INDEX IF NOT EXISTS snapshot_index ON snapshots(sid, seq);"
@@ -41,7 +43,7 @@ static const char tables[] =
     " value BLOB NOT NULL);"
     "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;";
 
-static const char views[] =
+const char schema_views[] =
     "DROP VIEW IF EXISTS sessions_v; DROP VIEW IF EXISTS messages; DROP VIEW IF EXISTS token_usage;"
     "DROP VIEW IF EXISTS errors; DROP VIEW IF EXISTS checkpoints; DROP VIEW IF EXISTS runs;"
     "DROP VIEW IF EXISTS spans; DROP VIEW IF EXISTS heads;"
@@ -103,7 +105,7 @@ static const struct {
     const char *sql;
     int (*then)(struct sqlite_store *s);
 } migrations[SQLITE_SCHEMA_VERSION] = {
-    {tables, NULL}, {"", NULL}, {"", upgrade_live}, {"", upgrade_marks}, {views, upgrade_origin}};
+    {schema_tables, NULL}, {"", NULL}, {"", upgrade_live}, {"", upgrade_marks}, {schema_views, upgrade_origin}};
 
 /* One number; *rc keeps the first failure. */
 static int64_t pragma_int(struct sqlite_store *s, const char *sql, int *rc)
@@ -220,7 +222,8 @@ static enum tide_code upgrade(struct sqlite_store *s, bool create, bool *ret_mad
                  "as it is\n",
                  s->path, (long long)version);
     rc = apply(s, version);
-    return rc ? db_fail(s, &s->w, rc, err, "bring the store's tables up to date") : check_key(s, empty, err);
+    code = rc ? db_fail(s, &s->w, rc, err, "bring the store's tables up to date") : check_key(s, empty, err);
+    return code ? code : shape_check(s, err);
 }
 
 /* Under the lock of all writers: another process may have been faster. */
@@ -246,18 +249,36 @@ static enum tide_code upgrade_locked(struct sqlite_store *s, bool create, struct
     return TIDE_OK;
 }
 
-enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_err *err)
+/* *ret_version is 0 of a store that is yet to be made. */
+static enum tide_code look(struct sqlite_store *s, bool create, int64_t *ret_version, struct tide_err *err)
 {
     bool empty = false;
+    enum tide_code code = inspect(s, create, &empty, ret_version, err);
+
+    if (!code && *ret_version == SQLITE_SCHEMA_VERSION)
+        code = shape_check(s, err);
+    return code || empty ? code : check_key(s, false, err);
+}
+
+enum tide_code schema_look(struct sqlite_store *s, bool create, struct tide_err *err)
+{
+    int64_t version = 0;
+    enum tide_code code = look(s, create, &version, err);
+
+    return code || !version ? code : mark_allows(s, version < SQLITE_SCHEMA_VERSION, err);
+}
+
+enum tide_code schema_migrate(struct sqlite_store *s, bool create, struct tide_err *err)
+{
     int64_t version = 0;
     enum tide_code code;
     int rc = db_run(&s->w, ST_BEGIN);
 
     if (rc)
         return db_fail(s, &s->w, rc, err, "begin");
-    code = inspect(s, create, &empty, &version, err);
-    if (!code && version == SQLITE_SCHEMA_VERSION)
-        code = check_key(s, false, err);
+    code = look(s, create, &version, err);
+    if (!code && version && version < SQLITE_SCHEMA_VERSION)
+        code = mark_allows(s, true, err); /* before it is brought up to date: what is refused stays as it is */
     db_run(&s->w, ST_ROLLBACK);
     if (code || version == SQLITE_SCHEMA_VERSION)
         return code;

@@ -19,6 +19,7 @@ static const char *const sql[ST_COUNT] = {
     [ST_COMMIT] = "COMMIT",
     [ST_ROLLBACK] = "ROLLBACK",
     [ST_DATA_VERSION] = "PRAGMA data_version",
+    [ST_SCHEMA] = "SELECT type, name, sql FROM sqlite_schema",
     [ST_MAX_POS] = "SELECT max(coalesce((SELECT max(pos) FROM events), 0),"
                    " coalesce((SELECT value FROM meta WHERE key = 'position_floor'), 0)),"
                    " (SELECT value FROM meta WHERE key = 'closed')",
@@ -49,14 +50,15 @@ static const char *const sql[ST_COUNT] = {
     [ST_SESSION_REVEAL] = "UPDATE sessions SET hidden = 0 WHERE sid = ?1",
     [ST_SESSION_DELETE] = "DELETE FROM sessions WHERE sid = ?1",
     [ST_HIDDEN] = "SELECT id FROM sessions WHERE hidden = 1 LIMIT ?1",
+    [ST_HIDDEN_HEADS] = HEAD_COLUMNS "WHERE s.hidden = 1",
     [ST_FORKS] = "SELECT id FROM sessions WHERE parent = ?1 ORDER BY sid LIMIT 4",
     [ST_LIST] =
-        HEAD_COLUMNS "WHERE NOT s.hidden AND s.sid < ?1 AND (?2 = 0 OR s.parent = ?2) ORDER BY s.sid DESC LIMIT ?3",
+        HEAD_COLUMNS "WHERE s.hidden != 1 AND s.sid < ?1 AND (?2 = 0 OR s.parent = ?2) ORDER BY s.sid DESC LIMIT ?3",
     [ST_LIST_COUNT] =
         "SELECT count(*) FROM sessions INDEXED BY listed_index WHERE hidden = 0 AND sid < ?1 AND sid >= ?2",
     [ST_IDS_COUNT] = "SELECT (SELECT count(*) FROM sessions INDEXED BY listed_index WHERE hidden IN (0, 1)),"
                      " (SELECT count(*) FROM sessions INDEXED BY sqlite_autoindex_sessions_1 WHERE id >= '')",
-    [ST_RESOLVE] = "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || x'f4' AND NOT hidden ORDER BY id LIMIT ?2",
+    [ST_RESOLVE] = "SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || x'f4' AND hidden != 1 ORDER BY id LIMIT ?2",
     [ST_LIVE] = HEAD_SELECT ", l.sid FROM live l LEFT JOIN sessions s ON s.sid = l.sid LEFT JOIN sessions p"
                             " ON p.sid = s.parent WHERE l.sid > ?1 ORDER BY l.sid LIMIT ?2",
     [ST_LIVE_FLUSH] =
