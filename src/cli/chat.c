@@ -12,6 +12,7 @@
 #include "agent/provider.h"
 #include "cli/graph_view.h"
 #include "cli/launch.h"
+#include "cli/progress.h"
 #include "cli/store_url.h"
 #include "cli/temporary.h"
 #include "program/sweep.h"
@@ -381,6 +382,32 @@ static void put_fields(struct chat *c, const char *prompt, const char *dir, stru
     json_out_end(&o, '}');
 }
 
+static bool is_stopped(const struct chat *c)
+{
+    return c->stopped ? c->stopped(c->opt.arg) : stop_signal != 0;
+}
+
+/* Before there is an agent: the same words as from one. */
+static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
+{
+    const struct chat *c = arg;
+
+    if (!why)
+        chat_tell(c, "the store can be written again: going on");
+    else if (!waited_ms)
+        chat_tell(c, "%s: held until the store can be written", why->msg);
+    return is_stopped(c);
+}
+
+static enum tide_code make_session(struct chat *c, const char *fields, struct tide_err *err)
+{
+    enum tide_code code = session_create_held(c->cli->store, NULL, fields, on_trouble, c, &c->session, err);
+
+    if (session_is_trouble(code) && is_stopped(c))
+        return tide_fail(err, TIDE_CANCELLED, "stopped before the chat began");
+    return code;
+}
+
 enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
@@ -391,7 +418,7 @@ enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err
     put_fields(c, prompt, cwd, &fields);
     if (c->opt.api_key) /* before the first event, whose title may hold it */
         (void)!tide_store_add_secret(c->cli->store, "api_key", c->opt.api_key, strlen(c->opt.api_key), NULL);
-    if (tide_session_create(c->cli->store, NULL, buf_cstr(&fields), &c->session, err))
+    if (make_session(c, buf_cstr(&fields), err))
         return err->code;
     if (chat_agent(c, err)) { /* what is wrong with the settings leaves no session behind */
         char id[TIDE_ID_SIZE];

@@ -45,6 +45,7 @@ struct chat {
     tide_agent *agent;
     struct sweep *sweep; /* recovery of what others left, as every process that lives long does it */
     void (*tell)(void *arg, const char *line); /* what is to be known besides, with opt.arg; NULL: standard error */
+    bool (*stopped)(void *arg); /* before there is an agent that could be stopped, with opt.arg; NULL: by a signal */
     bool resumed;
     bool quiet;            /* what is logged would be drawn into the conversation, where it is shown already */
     const char *temporary; /* directory of a store that goes away with the chat; NULL: none */

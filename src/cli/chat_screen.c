@@ -420,6 +420,13 @@ static void tell(void *arg, const char *line)
     view_notice(s->view, line);
 }
 
+static bool is_stopped(void *arg)
+{
+    const struct screen *s = arg;
+
+    return s->presses || s->leave;
+}
+
 static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat_want *want, tide_approve_fn *approve,
                             struct tide_err *err)
 {
@@ -430,6 +437,7 @@ static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat
     if (chat_init(&s->chat, cli, want, on_event, approve, s, err))
         return err->code;
     s->chat.tell = tell;
+    s->chat.stopped = is_stopped;
     if (open_session(s, err))
         return err->code;
     s->chat.quiet = !config_text(s->chat.settings.config, "log_file");

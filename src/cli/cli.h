@@ -21,6 +21,10 @@ void cli_store_close(struct cli *cli);
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
                                 struct tide_err *err) MUST_CHECK;
 
+/* A new session for a run that begins at once: held while the store cannot take it, as the run itself is, until a signal comes. */
+enum tide_code cli_session_create(struct cli *cli, const char *id, const char *fields, tide_session **ret_session,
+                                  struct tide_err *err) MUST_CHECK;
+
 /* Adds what to do when there is no such session; `code` goes through. */
 enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err);
 

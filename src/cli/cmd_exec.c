@@ -54,7 +54,7 @@ static enum tide_code open_session(struct cli *cli, const struct launch *l, tide
     put_title(cli, l, &o);
     json_out_kstr(&o, STR("working_dir"), str_from(l->cwd));
     json_out_end(&o, '}');
-    code = tide_session_create(cli->store, id, buf_cstr(&fields), ret, err);
+    code = cli_session_create(cli, id, buf_cstr(&fields), ret, err);
     return code == TIDE_EXISTS ? tide_session_open(cli->store, id, TIDE_SESSION_APPEND, ret, err) : code;
 }
 

@@ -276,7 +276,7 @@ static enum tide_code open_session(struct cli *cli, const tide_graph *graph, con
     enum tide_code code;
 
     put_fields(cli, graph, w, &fields);
-    code = tide_session_create(cli->store, id, buf_cstr(&fields), ret, err);
+    code = cli_session_create(cli, id, buf_cstr(&fields), ret, err);
     *ret_made = !code;
     if (code != TIDE_EXISTS)
         return code;

@@ -9,10 +9,12 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/settings.h"
+#include "cli/progress.h"
 #include "cli/store_url.h"
 #include "env/user_key.h"
 #include "session/decision.h"
 #include "session/redact.h"
+#include "session/session.h"
 
 #define URL_MAX 4096
 #define FIRST_WITH_ORIGINS 5 /* version of the schema */
@@ -144,6 +146,26 @@ enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_
                                 struct tide_err *err)
 {
     return cli_advise_session(tide_session_open(cli->store, args_operand(&cli->args, i), flags, ret_session, err), err);
+}
+
+static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
+{
+    (void)arg;
+    if (!why)
+        say("the store can be written again: the run goes on");
+    else if (!waited_ms)
+        say("%s: the run is held and goes on by itself when the store can be written", why->msg);
+    return stop_signal != 0;
+}
+
+enum tide_code cli_session_create(struct cli *cli, const char *id, const char *fields, tide_session **ret_session,
+                                  struct tide_err *err)
+{
+    enum tide_code code = session_create_held(cli->store, id, fields, on_trouble, NULL, ret_session, err);
+
+    if (session_is_trouble(code) && stop_signal)
+        return tide_fail(err, TIDE_CANCELLED, "stopped before the run began");
+    return code;
 }
 
 static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)

@@ -51,6 +51,13 @@ enum tide_code session_read(struct tide_session *s, const struct head *head, int
 
 /* ---- session.c */
 
+/*
+ * tide_session_create() for whoever runs something at once: trouble of the store is waited for. `told` as of a run. One session
+ * is made, however often it was tried.
+ */
+enum tide_code session_create_held(tide_store *store, const char *id, const char *fields, tide_trouble_fn *told,
+                                   void *arg, tide_session **ret_session, struct tide_err *err) MUST_CHECK;
+
 /* Loads or catches up so that head and state are what the store has. Waits for queued appends first. */
 enum tide_code session_sync(struct tide_session *s, struct tide_err *err) MUST_CHECK;
 

@@ -239,6 +239,7 @@ static void unmake(struct files_store *s, struct making *m)
     const struct env_ops *ops = s->base.env->ops;
     char path[FILES_PATH];
 
+    (void)files_not_fresh(m->code, &m->err);
     name_of(s, m->b, path);
     if (m->file)
         ops->close(TAKE(m->file));

@@ -9,6 +9,9 @@
 
 #include "store/files_store.h"
 
+#define FRESH ".tmp-"
+#define FRESH_DIGITS 16
+
 void files_path(const struct files_store *s, char out[FILES_PATH], const char *folder, const char *name,
                 const char *suffix)
 {
@@ -60,7 +63,19 @@ void files_fresh(struct files_store *s, const char *path, char out[FILES_PATH])
     uint64_t n;
 
     s->base.env->ops->random(s->base.env, &n, sizeof n);
-    snprintf(out, FILES_PATH, "%.*s.tmp-%016" PRIx64, FILES_PATH - 32, path, n);
+    snprintf(out, FILES_PATH, "%.*s" FRESH "%0*" PRIx64, FILES_PATH - 32, path, FRESH_DIGITS, n);
+}
+
+enum tide_code files_not_fresh(enum tide_code code, struct tide_err *err)
+{
+    char *at = err ? strstr(err->msg, FRESH) : NULL;
+
+    if (code && at && strlen(at) >= sizeof FRESH - 1 + FRESH_DIGITS) {
+        const char *rest = at + sizeof FRESH - 1 + FRESH_DIGITS;
+
+        memmove(at, rest, strlen(rest) + 1);
+    }
+    return code;
 }
 
 /* A file that is written whole. */
@@ -83,7 +98,7 @@ static enum tide_code put_once(struct files_store *s, void *arg, bool again, str
     files_fresh(s, path, fresh);
     code = write_new(s, fresh, p->bytes, p->durable, err);
     code = code ? code : ops->rename(s->base.env, fresh, path, err);
-    if (code)
+    if (files_not_fresh(code, err))
         (void)!ops->unlink(s->base.env, fresh, NULL);
     return !code && p->durable ? ops->sync_dir(s->base.env, dir, err) : code;
 }

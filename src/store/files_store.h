@@ -155,6 +155,8 @@ enum tide_code files_put(struct files_store *s, const char *folder, const char *
                          struct tide_err *err) MUST_CHECK;
 /* A name beside this one that nobody has; swept when it is left. */
 void files_fresh(struct files_store *s, const char *path, char out[FILES_PATH]);
+/* Of an error that names such a file: people know the one that it is to be. `code` goes through. */
+enum tide_code files_not_fresh(enum tide_code code, struct tide_err *err);
 /* What people read of a session, where it differs from what is there. Empty: not known. */
 void files_put_cards(struct files_store *s, const char *id, struct str card, struct str tokens);
 void files_changed(struct files_store *s); /* something was committed */

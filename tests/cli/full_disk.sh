@@ -116,6 +116,52 @@ on_disk() {
 }
 umount small # what was stored so far would leave no room for more
 mount -t tmpfs -o size=12m tmpfs small
+# The disk is full before the session is made, and has room three seconds later: that is held as well, and each has one session then.
+cat >begin_chat.json <<END
+{"turns": [{"calls": [{"name": "bash", "args": {"command": "echo c >>$work/ledger"}}]}, {"text": "Done."}]}
+END
+cat >begin_graph.json <<END
+{"tidemark_graph": 1, "id": "g", "entry": "a", "nodes": [
+  {"id": "a", "type": "function", "program": ["sh", "-c", "echo a >>$work/ledger; echo '{\"x\":1}'"], "outputs": ["x"]}]}
+END
+begin() {
+    local whose=$1
+    shift
+    "$@" >"$whose.out" 2>"$whose.err" &
+    pids[$whose]=$!
+}
+declare -A pids
+: >ledger
+tidemark store init >/dev/null
+fill >/dev/null
+begin chat tidemark chat --provider script --script begin_chat.json --yes -p go
+begin exec tidemark exec -- sh -c "echo e >>$work/ledger"
+begin run tidemark run begin_graph.json
+for whose in chat exec run; do wait_for grep -qi 'no space left' "$whose.err"; done
+sleep 3
+check_is 'on a full disk no session is made, nothing is done' '' "$(tidemark sessions list --ids; cat ledger)"
+rm small/fill
+for whose in chat exec run; do
+    wait "${pids[$whose]}"
+    check_is "$whose: held before its session was made, it completes" 0 $?
+    check_is "$whose: said why, once" 1 "$(grep -ci '^tidemark: create session: .*no space left.* held' "$whose.err")"
+    check_is "$whose: by a name that is there" 0 "$(grep -c 'tmp-' "$whose.err")"
+    check_is "$whose: said that it goes on" 1 "$(grep -c 'can be written again' "$whose.err")"
+done
+check_is 'each once' ace "$(sort ledger | tr -d '\n')"
+check_is 'one session each' 3 "$(tidemark sessions list --ids | wc -l | tr -d ' ')"
+
+# One that is stopped meanwhile leaves none.
+fill >/dev/null
+begin stopped "$TIDE_BIN" exec -- sh -c "echo e >>$work/ledger"
+wait_for grep -qi 'no space left' stopped.err
+kill -TERM "${pids[stopped]}"
+wait "${pids[stopped]}"
+check_is 'stopped while it is held: by the signal' 143 $?
+rm small/fill
+check_is 'and no session is left of it' 3 "$(tidemark sessions list --ids | wc -l | tr -d ' ')"
+check 'the store is whole' tidemark store check
+
 on_disk tmpfs
 umount small
 truncate -s 12M image

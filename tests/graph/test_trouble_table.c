@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trouble of the store that passes ends no run: every kind of trouble, once and for a minute, at every operation of the
- * disk from the start of the run to its end, under every kind of run. Each goes on by itself and comes to the same end as the
+ * disk from the making of its session to its end, under every kind of run. Each goes on by itself and comes to the same end as the
  * one that met none: the same events, nothing done twice. The disk is simulated; what is done outside is counted outside.
  */
 #include "env/sim.h"
@@ -19,9 +19,12 @@ struct bench {
     /* of the trouble */
     int64_t fired_ms; /* 0: not yet */
     bool lasts;
+    enum sim_fault next;   /* meets this as well, … */
+    int next_at;           /* … at the n-th operation after the first pause */
     enum tide_code refuse; /* not 0: the commits from `refuse_at` on give this, until it is over */
     int64_t commits, refuse_at;
     bool fired;
+    int passed;     /* faults of the disk that are over */
     bool continues; /* on_store_error */
     /* what happened */
     int degraded;         /* events that say so */
@@ -57,7 +60,9 @@ static void on_pause(void *arg, struct sim_proc *p)
     (void)p;
     if (sim_fault_fired(b->sim) && is_over(b)) {
         b->fired = true;
-        sim_fault_at(b->sim, SIM_NO_FAULT, 1, false);
+        b->passed++;
+        sim_fault_at(b->sim, b->next, b->next ? (uint64_t)b->next_at : 1, false);
+        b->next = SIM_NO_FAULT;
     }
 }
 
@@ -294,6 +299,11 @@ static const char graph_script[] =
 
 /* ---- one run ---- */
 
+static enum tide_code create(struct bench *b)
+{
+    return session_create_held(b->store, "s", NULL, on_trouble, b, &b->s, &b->err);
+}
+
 static void put_file(char path[300], const char *dir, const char *name, const char *text)
 {
     FILE *f;
@@ -307,6 +317,7 @@ static void put_file(char path[300], const char *dir, const char *name, const ch
 
 struct tale {
     struct buf kinds; /* of all events, in order */
+    int sessions;
     bool status;
     int degraded;
     int64_t run_degraded;
@@ -330,6 +341,15 @@ static int note_status(void *arg, const struct tide_session_info *info)
     return 0;
 }
 
+static int count_session(void *arg, const struct tide_session_info *info)
+{
+    struct tale *t = arg;
+
+    (void)info;
+    t->sessions++;
+    return 0;
+}
+
 /* What the log has of it when a fresh process looks. */
 static char *tell(struct bench *b)
 {
@@ -342,17 +362,20 @@ static char *tell(struct bench *b)
     OK(tide_verify(s, NULL, NULL, NULL, &err));
     OK(tide_read(s, 0, 1, 0, note_kind, &t, &err));
     OK(tide_session_show(s, note_status, &t, &err));
+    OK(tide_session_list(store, NULL, count_session, &t, &err));
     tide_session_close(s);
     tide_store_close(store);
     b->degraded = t.degraded;
     b->run_degraded = t.run_degraded;
+    if (t.sessions != 1)
+        buf_addf(&t.kinds, "%d SESSIONS", t.sessions);
     if (!t.status)
         buf_add_str(&t.kinds, STR("NOT COMPLETED"));
     buf_add_char(&t.kinds, '\0');
     return buf_take(&t.kinds);
 }
 
-static void open_bench(struct bench *b, const struct sim_image *image)
+static void open_store(struct bench *b, const struct sim_image *image)
 {
     static struct store_ops ops;
 
@@ -365,11 +388,19 @@ static void open_bench(struct bench *b, const struct sim_image *image)
     ops.commit = refusing_commit;
     store_of(b->store)->ops = &ops;
     at_work = b;
-    OK(tide_session_open(b->store, "s", TIDE_SESSION_APPEND, &b->s, &err));
+    b->s = NULL;
+    b->passed = 0;
     b->fired_ms = b->commits = b->deeds = b->notices_held = b->notices_over = 0;
     b->fired = b->lasts = false;
+    b->next = SIM_NO_FAULT;
     b->refuse = TIDE_OK;
     b->err = (struct tide_err){TIDE_OK, ""};
+}
+
+static void open_bench(struct bench *b, const struct sim_image *image)
+{
+    open_store(b, image);
+    OK(tide_session_open(b->store, "s", TIDE_SESSION_APPEND, &b->s, &err));
 }
 
 static void close_bench(struct bench *b)
@@ -380,23 +411,42 @@ static void close_bench(struct bench *b)
     tide_store_close(b->store);
 }
 
-/* False: it had no such place any more. */
-static bool meets(struct bench *b, const struct sim_image *image, const struct kind_of_run *k, const struct trouble *t,
-                  bool lasts, int place, const char *want)
+static void set_trouble(struct bench *b, const struct trouble *t, bool lasts, int place)
 {
-    enum tide_code code;
-    bool met;
-    char *got;
-
-    open_bench(b, image);
     b->lasts = lasts;
     b->refuse = t->refuse;
     b->refuse_at = place;
     sim_on_pause(b->sim, on_pause, b);
     if (t->fault)
         sim_fault_at(b->sim, t->fault, (uint64_t)place, lasts);
-    code = k->run(b);
-    met = b->fired || sim_fault_fired(b->sim);
+}
+
+static bool has_met(const struct bench *b)
+{
+    return b->fired || sim_fault_fired(b->sim);
+}
+
+/* False: it had no such place any more. `creates`: the places are those of making the session, which the image has not. */
+static bool meets(struct bench *b, const struct sim_image *image, bool creates, const struct kind_of_run *k,
+                  const struct trouble *t, bool lasts, int place, const char *want)
+{
+    enum tide_code code = TIDE_OK;
+    bool met;
+    char *got;
+
+    if (creates)
+        open_store(b, image);
+    else
+        open_bench(b, image);
+    set_trouble(b, t, lasts, place);
+    if (creates) {
+        code = create(b);
+        met = has_met(b);
+        sim_fault_at(b->sim, SIM_NO_FAULT, 1, false);
+        b->refuse = TIDE_OK;
+    }
+    code = code ? code : k->run(b);
+    met = creates ? met : has_met(b);
     close_bench(b);
     got = tell(b);
     if (code || strcmp(got, want) != 0 || b->deeds != k->deeds)
@@ -407,8 +457,8 @@ static bool meets(struct bench *b, const struct sim_image *image, const struct k
     return met;
 }
 
-/* A disk with an empty session, and what a run of this kind leaves without trouble. */
-static struct sim_image *prepare(struct bench *b)
+/* A disk with a store, and an empty session in it. */
+static struct sim_image *prepare(struct bench *b, bool with_session)
 {
     struct sim *sim = sim_new(1);
     tide_store *store = sim_store_open(sim_proc_start(sim), 0, NULL);
@@ -417,6 +467,8 @@ static struct sim_image *prepare(struct bench *b)
     assert_non_null(store);
     OK(tide_session_create(store, "s", NULL, &b->s, &err));
     tide_session_close(b->s);
+    if (!with_session)
+        OK(tide_session_delete(store, "s", &err));
     tide_store_close(store);
     sim_store_trim(sim);
     image = sim_image_take(sim);
@@ -424,6 +476,7 @@ static struct sim_image *prepare(struct bench *b)
     return image;
 }
 
+/* What a run of this kind leaves without trouble. */
 static char *golden(struct bench *b, const struct sim_image *image, const struct kind_of_run *k)
 {
     enum tide_code code;
@@ -440,33 +493,109 @@ static char *golden(struct bench *b, const struct sim_image *image, const struct
     return want;
 }
 
+static void open_files(struct bench *b)
+{
+    dir_make(b->dir);
+    put_file(b->chat, b->dir, "chat.json", chat_script);
+    put_file(b->graph, b->dir, "graph.json", graph_script);
+}
+
+/* Every trouble, once and for a minute, at every place that a run of this kind has, or the making of its session. */
+static int try_all(struct bench *b, const struct sim_image *image, bool creates, const struct kind_of_run *k,
+                   const char *want)
+{
+    int tried = 0;
+
+    for (size_t t = 0; t < TROUBLES; t++)
+        for (int lasts = 0; lasts < 2; lasts++) {
+            int place = 1;
+
+            while (meets(b, image, creates, k, &troubles[t], lasts, place, want) && place < PLACES_MAX)
+                place += SLOW_BUILD && !creates ? 7 : 1;
+            if (place == 1 && troubles[t].fault != SIM_READ_FAILS) /* whoever makes one may have nothing to read */
+                fail_msg("%s: %s met nothing", k->name, troubles[t].name);
+            tried += place;
+            print_message("# %s%s, %s%s: %d places\n", creates ? "the session of " : "", k->name, troubles[t].name,
+                          lasts ? " for a minute" : "", place - 1);
+        }
+    return tried;
+}
+
 static void every_trouble_at_every_place_under_every_kind_of_run_passes(void **state)
 {
     struct bench b = {0};
-    struct sim_image *image;
+    struct sim_image *image, *empty;
     int tried = 0;
 
     (void)state;
-    dir_make(b.dir);
-    put_file(b.chat, b.dir, "chat.json", chat_script);
-    put_file(b.graph, b.dir, "graph.json", graph_script);
-    image = prepare(&b);
+    open_files(&b);
+    image = prepare(&b, true);
+    empty = prepare(&b, false);
     for (size_t k = 0; k < KINDS; k++) {
         char *want = golden(&b, image, &kinds[k]);
 
-        for (size_t t = 0; t < TROUBLES; t++)
-            for (int lasts = 0; lasts < 2; lasts++) {
-                int place = 1;
-
-                while (meets(&b, image, &kinds[k], &troubles[t], lasts, place, want) && place < PLACES_MAX)
-                    place += SLOW_BUILD ? 7 : 1;
-                tried += place;
-                print_message("# %s, %s%s: %d places\n", kinds[k].name, troubles[t].name, lasts ? " for a minute" : "",
-                              place - 1);
-            }
+        tried += try_all(&b, empty, true, &kinds[k], want);
+        tried += try_all(&b, image, false, &kinds[k], want);
         free(want);
     }
     print_message("# %d runs\n", tried);
+    sim_image_free(empty);
+    sim_image_free(image);
+    dir_remove(b.dir);
+}
+
+static bool makes_after_two(struct bench *b, const struct sim_image *empty, enum sim_fault fault, int place, int next,
+                            bool *ret_met_next, const char *want)
+{
+    bool met, again;
+    enum tide_code code;
+    char *got;
+
+    open_store(b, empty);
+    sim_on_pause(b->sim, on_pause, b);
+    sim_fault_at(b->sim, fault, (uint64_t)place, false);
+    b->next = fault;
+    b->next_at = next;
+    code = create(b);
+    met = b->passed > 0 || sim_fault_fired(b->sim);
+    again = b->passed + sim_fault_fired(b->sim) > 1;
+    sim_fault_at(b->sim, SIM_NO_FAULT, 1, false);
+    code = code ? code : run_program(b);
+    close_bench(b);
+    got = tell(b);
+    if (code || strcmp(got, want) != 0 || b->deeds != kinds[0].deeds)
+        fail_msg("places %d and %d: %s %s, %d deeds\n%s\nnot\n%s", place, next, tide_code_name(code), b->err.msg,
+                 b->deeds, got, want);
+    free(got);
+    sim_free(b->sim);
+    *ret_met_next = again;
+    return met;
+}
+
+/* It fails, may be there or not, and fails again while that is found out, or while its lease is taken. */
+static void one_session_is_made_when_trouble_comes_twice(void **state)
+{
+    static const enum sim_fault faults[] = {SIM_EIO, SIM_SYNC_FAILS, SIM_ENOSPC};
+    struct bench b = {0};
+    struct sim_image *image, *empty;
+    char *want;
+    int tried = 0;
+
+    (void)state;
+    open_files(&b);
+    image = prepare(&b, true);
+    empty = prepare(&b, false);
+    want = golden(&b, image, &kinds[0]);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        bool met = true, again = true;
+
+        for (int place = 1; met; place++, again = true)
+            for (int next = 1; met && again; next += SLOW_BUILD ? 5 : 1, tried++)
+                met = makes_after_two(&b, empty, faults[i], place, next, &again, want);
+    }
+    print_message("# %d runs\n", tried);
+    free(want);
+    sim_image_free(empty);
     sim_image_free(image);
     dir_remove(b.dir);
 }
@@ -479,17 +608,15 @@ static void a_run_that_continues_does_what_it_can_in_memory_and_says_so(void **s
     struct sim_image *image;
 
     (void)state;
-    dir_make(b.dir);
-    put_file(b.chat, b.dir, "chat.json", chat_script);
-    put_file(b.graph, b.dir, "graph.json", graph_script);
-    image = prepare(&b);
+    open_files(&b);
+    image = prepare(&b, true);
     for (size_t k = 0; k < KINDS; k++) {
         char *want = golden(&b, image, &kinds[k]);
         int place = 1, most = 0;
 
         assert_int_equal(b.degraded, 0);
         assert_int_equal(b.run_degraded, 0);
-        for (; meets(&b, image, &kinds[k], &full, true, place, want); place++) {
+        for (; meets(&b, image, false, &kinds[k], &full, true, place, want); place++) {
             most = b.degraded > most ? b.degraded : most;
             if (b.run_degraded > b.degraded || (k != 1 && b.run_degraded != b.degraded)) /* a chat has two runs */
                 fail_msg("%s, place %d: %lld events are shown as degraded, %d are", kinds[k].name, place,
@@ -508,6 +635,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_that_continues_does_what_it_can_in_memory_and_says_so),
+        cmocka_unit_test(one_session_is_made_when_trouble_comes_twice),
         cmocka_unit_test(every_trouble_at_every_place_under_every_kind_of_run_passes),
     };
 
