@@ -138,9 +138,15 @@ void store_check_name(struct store_check *check, const char *where, enum tide_co
 
 enum tide_code store_head(struct store *store, struct str id, struct head *ret_head, struct tide_err *err)
 {
+    struct head found; /* a backend looks at others on its way, and the id may be that of *ret_head */
+    enum tide_code code;
+
     if (!str_is_id(id))
         return tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-'");
-    return store->ops->head(store, id, ret_head, err);
+    code = store->ops->head(store, id, &found, err);
+    if (!code)
+        *ret_head = found;
+    return code;
 }
 
 enum tide_code store_read(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,

@@ -600,6 +600,25 @@ static void a_fork_inherits_content_and_open_effects_as_unknown(void **state)
     tide_session_close(s);
 }
 
+/* Never as another session: what it appends then would go there. */
+static void a_handle_of_a_deleted_session_says_that_it_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s, *others[2] = {make(f, "a"), make(f, "z")};
+
+    tide_session_close(make(f, "s"));
+    s = reopen(f, "s");
+    OK(tide_session_delete(f->store, "s", &err));
+    GIVES(TIDE_NOT_FOUND, tide_session_refresh(s, &err));
+    assert_string_equal(tide_session_id(s), "s");
+    GIVES(TIDE_NOT_FOUND, tide_append(s, TIDE_APPEND_ANY, &(struct tide_new_event){"a.b", NULL, 0}, 1, NULL, &err));
+    tide_session_close(s);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tide_session_last_seq(others[i]), 1);
+        tide_session_close(others[i]);
+    }
+}
+
 static void forks_can_be_stacked_a_thousand_deep(void **state)
 {
     struct fixture *f = *state;
@@ -754,6 +773,7 @@ int main(void)
         CASE(messages_may_be_rolled_back_while_they_are_read),
         CASE(a_fork_of_a_long_session_sees_only_its_past),
         CASE(a_fork_inherits_content_and_open_effects_as_unknown),
+        CASE(a_handle_of_a_deleted_session_says_that_it_is_gone),
         CASE(forks_can_be_stacked_a_thousand_deep),
         CASE(prefixes_find_one_session_or_say_why_not),
         CASE(lists_show_status_and_take_filters),
