@@ -562,6 +562,8 @@ static enum tide_code create(struct tide_session *s, const char *id, const char 
     enum tide_code code = check_created(&c, id, fields, err);
 
     code = code ? code : session_hold(s, try_create, &c, err);
+    if (c.unknown && session_is_trouble(code)) /* given up: the last try tells nothing of an earlier one */
+        code = err->code = TIDE_UNKNOWN;
     arena_done(&c.arena);
     session_be_quick(s);
     if (code)
