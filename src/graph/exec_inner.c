@@ -362,12 +362,33 @@ static bool runs_inside(struct exec *x, struct str frame)
     return false;
 }
 
-/* The last that failed; NULL: none did. Walks over all that did: only to be asked when nothing runs and nothing is to begin. */
-static const char *failed_inside(struct exec *x, struct str frame)
+/* Of the nodes of a graph; what is inside of them is held, or they run themselves. */
+static const char *failed_node(struct exec *x, const struct spec_graph *g, struct str frame)
+{
+    const struct map *active = &x->view->content.position.active;
+    const char *last = NULL;
+    int64_t seq = -1;
+
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        const char *name = place_beside(&x->scratch, frame, g->nodes.at[i].id);
+        const struct task *t = map_get(active, str_from(name));
+
+        if (t && t->state == TASK_FAILED && t->seq > seq) {
+            last = name;
+            seq = t->seq;
+        }
+    }
+    return last;
+}
+
+/* The last that failed; NULL: none did. Of a map, walks over all that did: only asked when none of its items runs or begins. */
+static const char *failed_inside(struct exec *x, const struct spec_node *n, struct str frame)
 {
     const struct map *active = &x->view->content.position.active;
     const char *name = NULL;
 
+    if (n->type != SPEC_MAP && n->graph->nodes.n < active->live)
+        return failed_node(x, n->graph, frame);
     for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e)) {
         const struct task *t = e->value;
 
@@ -502,7 +523,7 @@ static bool look_at(struct exec *x, const char *owner, struct str frame, const s
     c = p.node->type == SPEC_MAP ? cursor_of(x, frame, scope) : NULL;
     if (c && c->next < c->total && p.graph->branch_failure == SPEC_WAIT_ALL)
         return false;
-    failed = failed_inside(x, frame);
+    failed = failed_inside(x, p.node, frame);
     if (begins_inside(x, frame, failed) || (c && c->next < c->total && !failed))
         return false;
     if (failed) {
