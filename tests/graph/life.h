@@ -87,7 +87,7 @@ UNUSED static int64_t last_seq(struct life *l)
 }
 
 /* What would be done; nothing is written by asking. */
-static const char *plan(struct life *l, const struct tide_graph_options *opt)
+UNUSED static const char *plan(struct life *l, const struct tide_graph_options *opt)
 {
     int64_t before = last_seq(l);
     tide_session *s = open_session(l);
