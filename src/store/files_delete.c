@@ -80,7 +80,7 @@ bool files_lock(struct files_store *s, struct tide_err *err)
     enum tide_code code;
 
     pthread_mutex_unlock(&s->mu);
-    code = s->base.env->ops->lock(s->lock, LOCK_MS, err);
+    code = store_lock(&s->base, s->lock, &s->refused_ms, err);
     pthread_mutex_lock(&s->mu);
     return !code;
 }
@@ -149,15 +149,16 @@ static void refuse_held(struct files_store *s, struct files_log *l, struct batch
 static enum tide_code lock_log(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     struct env_file *file = l->file;
-    int64_t opened = l->opened;
+    int64_t opened = l->opened, refused_ms = l->refused_ms;
     enum tide_code code;
 
     l->busy = true; /* it stays where it is while others are looked at */
     if (!file)
         return TIDE_OK;
     pthread_mutex_unlock(&s->mu);
-    code = s->base.env->ops->lock(file, LOCK_MS, err);
+    code = store_lock(&s->base, file, &refused_ms, err);
     pthread_mutex_lock(&s->mu);
+    l->refused_ms = refused_ms;
     code = code ? code : log_refresh(s, l, true, err);
     if (code && code != TIDE_CORRUPT)
         return code;

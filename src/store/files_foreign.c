@@ -247,7 +247,7 @@ enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct 
     if (!code) {
         l->busy = true;
         pthread_mutex_unlock(&s->mu);
-        code = ops->lock(snapshot, LOCK_MS, err);
+        code = ops->lock(snapshot, STORE_LOCK_MS, err);
         pthread_mutex_lock(&s->mu);
         l->busy = false;
     }

@@ -32,7 +32,7 @@ void log_forget(struct files_store *s, struct files_log *l)
     free(l->blocks);
     free(l->text);
     memcpy(id, l->id, sizeof id);
-    *l = (struct files_log){.used = l->used, .busy = l->busy};
+    *l = (struct files_log){.used = l->used, .busy = l->busy, .refused_ms = l->refused_ms};
     memcpy(l->id, id, sizeof id);
     memcpy(l->h.id, id, sizeof id);
 }

@@ -263,7 +263,7 @@ static enum tide_code make_meta(struct files_store *s, struct tide_err *err)
 {
     const struct env_ops *env = s->base.env->ops;
     bool found;
-    enum tide_code code = env->lock(s->lock, LOCK_MS, err);
+    enum tide_code code = env->lock(s->lock, STORE_LOCK_MS, err);
 
     if (code)
         return code;
@@ -296,7 +296,7 @@ static enum tide_code make_root(struct files_store *s, struct tide_err *err)
 static enum tide_code adopt(struct files_store *s, struct tide_err *err)
 {
     const struct env_ops *env = s->base.env->ops;
-    enum tide_code code = env->lock(s->lock, LOCK_MS, err);
+    enum tide_code code = env->lock(s->lock, STORE_LOCK_MS, err);
 
     if (!code && !lacks_folder(s, "sessions"))
         code = marks_adopt(s, err);

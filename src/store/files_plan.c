@@ -19,7 +19,7 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
 
     for (int i = 0;; i++) {
         struct env_file *file;
-        int64_t opened;
+        int64_t opened, refused_ms;
 
         if (i == TRIES) /* without its lock nothing is written */
             return tide_fail(err, TIDE_BUSY, "the log of session '%s' is replaced again and again: try again", l->id);
@@ -35,9 +35,11 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
         l->busy = true;
         file = l->file;
         opened = l->opened;
+        refused_ms = l->refused_ms;
         pthread_mutex_unlock(&s->mu);
-        code = ops->lock(file, LOCK_MS, err);
+        code = store_lock(&s->base, file, &refused_ms, err);
         pthread_mutex_lock(&s->mu);
+        l->refused_ms = refused_ms;
         code = code ? code : log_refresh(s, l, true, err);
         if (code || (l->opened == opened && !l->unverified))
             break;

@@ -40,7 +40,6 @@
 #define FILES_PATH 1200
 #define BLOCK_EVENTS 256                 /* events between two offsets of the index */
 #define ALLOCATE_STEP ((int64_t)1 << 20) /* space that is reserved at a time behind a log that is being written */
-#define LOCK_MS 10000                    /* that a lock of another process is waited for */
 #define LOGS_MAX 192                     /* logs that are kept open, each with its mark */
 #define PIECE_BYTES ((size_t)1 << 20)
 #define TAKEN_BACK                                                                                                     \
@@ -73,6 +72,7 @@ struct files_mark {
 struct files_log {
     char id[TIDE_ID_SIZE];
     struct env_file *file; /* NULL: closed */
+    int64_t refused_ms;    /* of its lock: see store_lock() */
     int64_t opened;        /* which opening that is: addresses and inodes are used again */
     uint64_t dev, ino;
     bool exists, hidden;
@@ -119,6 +119,7 @@ struct files_store {
     struct store base;
     char dir[FILES_PATH];
     struct env_file *lock, *changes;
+    int64_t refused_ms; /* of `lock`: see store_lock(); by the writer only */
     struct holders holders;
     bool registered; /* boots/ has us */
     int64_t beat_due_ms;

@@ -138,7 +138,7 @@ static enum tide_code claim(struct files_store *s, struct tide_err *err)
         return err->code;
     pthread_mutex_lock(&s->slot_mu);
     if (s->slot < 0) {
-        code = ops->lock(s->changes, LOCK_MS, err);
+        code = ops->lock(s->changes, STORE_LOCK_MS, err);
         code = code ? code : claim_locked(s, w, err);
         ops->unlock(s->changes);
     }

@@ -15,8 +15,6 @@
 
 #define BUSY_MS 5000
 #define CHECKPOINT_WAIT_MS 100
-#define LOCK_AGAIN_MS 200
-#define LOCK_MS 10000 /* twice what a busy database may take */
 #define REWRITE_BYTES (64 * 1024)
 
 static const struct {
@@ -156,16 +154,9 @@ void db_disconnect(struct conn *c)
 
 enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err)
 {
-    struct env *env = s->base.env;
     enum tide_code code = mark_open(s, true, err);
-    int64_t now_ms = env->ops->mono_ns(env) / 1000000;
-    bool again = s->busy_ms && now_ms - s->busy_ms < LOCK_MS;
 
-    /* A holder that was stopped may keep it for ever: then whoever waits is told, and what it tries next is refused soon, so
-     * that it is told after one such time and not after several. (Simulated time does not pass.) */
-    code = code ? code : env->ops->lock(s->mark, !env->threads ? -1 : again ? LOCK_AGAIN_MS : LOCK_MS, err);
-    s->busy_ms = code == TIDE_BUSY ? env->ops->mono_ns(env) / 1000000 : 0;
-    return code;
+    return code ? code : store_lock(&s->base, s->mark, &s->refused_ms, err);
 }
 
 void db_unlock(struct sqlite_store *s)

@@ -129,10 +129,10 @@ struct sqlite_store {
     struct conn w;         /* used by whoever is in commit() or maintain() */
     struct conn r;         /* used under rmu */
     pthread_mutex_t rmu;
-    bool mark_fresh; /* what it says is not on disk for sure */
-    bool mark_empty; /* … and it said nothing before */
-    int64_t busy_ms; /* when the lock was last not to be had, by the monotonic clock; 0: it was */
-    bool broken;     /* a sync failed: reopen before anything is written */
+    bool mark_fresh;    /* what it says is not on disk for sure */
+    bool mark_empty;    /* … and it said nothing before */
+    int64_t refused_ms; /* of the mark's lock: see store_lock() */
+    bool broken;        /* a sync failed: reopen before anything is written */
     bool accept_loss;
     bool adopt;                            /* TIDE_OPEN_ADOPT */
     unsigned char row_key[SHORT_KEY_SIZE]; /* of the checks of rows */

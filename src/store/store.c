@@ -7,6 +7,8 @@
 #include "store/group.h"
 #include "store/sqlite.h"
 
+#define LOCK_AGAIN_MS 200
+
 static const struct backend {
     const char *scheme;
     enum tide_code (*open)(const char *path, const struct tide_store_options *opt, struct env *env,
@@ -127,6 +129,16 @@ enum tide_code store_write(struct store *store, struct batch *take, struct batch
     if (ret)
         *ret = (struct batch_result){b->first_seq, b->last_seq, b->epoch};
     return TIDE_OK;
+}
+
+enum tide_code store_lock(struct store *store, struct env_file *file, int64_t *refused_ms, struct tide_err *err)
+{
+    struct env *env = store->env;
+    bool again = *refused_ms && env->ops->mono_ns(env) / 1000000 - *refused_ms < STORE_LOCK_MS;
+    enum tide_code code = env->ops->lock(file, again ? LOCK_AGAIN_MS : STORE_LOCK_MS, err);
+
+    *refused_ms = code == TIDE_BUSY ? env->ops->mono_ns(env) / 1000000 : 0;
+    return code;
 }
 
 void store_check_name(struct store_check *check, const char *where, enum tide_code code, const char *what)

@@ -258,6 +258,15 @@ struct batch_result {
 enum tide_code store_write(struct store *store, struct batch *take, struct batch_result *ret, struct tide_err *err)
     MUST_CHECK;
 
+/*
+ * Takes a lock that another process may keep: one that was stopped keeps it for ever. Whoever waits is told after STORE_LOCK_MS,
+ * and what it tries next is refused soon, so that people hear of it after one such time and not after several. *refused_ms
+ * belongs to the lock: when it was last not to be had, by the monotonic clock; 0: it was.
+ */
+#define STORE_LOCK_MS 10000 /* twice what a busy database may take */
+enum tide_code store_lock(struct store *store, struct env_file *file, int64_t *refused_ms, struct tide_err *err)
+    MUST_CHECK;
+
 /* Names what is wrong; an I/O error (`code`) counts as unread. */
 void store_check_name(struct store_check *check, const char *where, enum tide_code code, const char *what);
 

@@ -8,7 +8,11 @@
 #include "graphs.h"
 #include "sim/sim_store.h"
 
-enum { LASTS_MS = 60000, /* longer than a lease */ PLACES_MAX = 4000 };
+enum {
+    LASTS_MS = 60000, /* longer than a lease */
+    TOLD_MS = 11000,  /* and one second: what is tried again meanwhile */
+    PLACES_MAX = 4000
+};
 
 struct bench {
     struct sim *sim;
@@ -24,8 +28,12 @@ struct bench {
     enum tide_code refuse; /* not 0: the commits from `refuse_at` on give this, until it is over */
     int64_t commits, refuse_at;
     bool fired;
-    int passed;     /* faults of the disk that are over */
-    bool continues; /* on_store_error */
+    int passed; /* faults of the disk that are over */
+    /* of a writer that was stopped: the lock it keeps from the commit `refuse_at` on until somebody is told */
+    const char *lock_path;
+    struct env_file *lock;
+    int64_t locked_ms, told_ms; /* by the monotonic clock; 0: not yet */
+    bool continues;             /* on_store_error */
     /* what happened */
     int degraded;         /* events that say so */
     int64_t run_degraded; /* as the session shows it of its latest run */
@@ -66,10 +74,41 @@ static void on_pause(void *arg, struct sim_proc *p)
     }
 }
 
+static int64_t clock_ms(struct bench *b)
+{
+    struct env *env = sim_proc_env(b->proc);
+
+    return env->ops->mono_ns(env) / 1000000;
+}
+
+static void stop_writer(struct bench *b)
+{
+    struct env *other = sim_proc_env(sim_proc_start(b->sim));
+
+    OK(other->ops->open(other, b->lock_path, ENV_READ, &b->lock, &err));
+    OK(other->ops->lock(b->lock, 0, &err));
+    b->locked_ms = clock_ms(b);
+    b->lock_path = NULL;
+}
+
+/* The first who is told lets it go on. */
+static void hear_of_trouble(struct bench *b)
+{
+    struct env *env = sim_proc_env(b->proc);
+
+    b->notices_held++;
+    if (!b->lock)
+        return;
+    b->told_ms = clock_ms(b);
+    env->ops->close(TAKE(b->lock));
+}
+
 static void refusing_commit(struct store *store, struct batch *list)
 {
     struct bench *b = at_work;
 
+    if (b->lock_path && ++b->commits >= b->refuse_at)
+        stop_writer(b);
     if (!b->refuse || ++b->commits < b->refuse_at || (b->fired && is_over(b))) {
         plain_ops->commit(store, list);
         return;
@@ -99,7 +138,8 @@ enum { TROUBLES = sizeof troubles / sizeof troubles[0] };
 
 static void hear_text(struct bench *b, const char *text)
 {
-    b->notices_held += strstr(text, "held until") != NULL;
+    if (strstr(text, " held "))
+        hear_of_trouble(b);
     b->notices_over += strstr(text, "can be written again") != NULL;
 }
 
@@ -107,7 +147,8 @@ static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     struct bench *b = arg;
 
-    b->notices_held += why && !waited_ms;
+    if (why && !waited_ms)
+        hear_of_trouble(b);
     b->notices_over += !why;
     return 0;
 }
@@ -390,6 +431,8 @@ static void open_store(struct bench *b, const struct sim_image *image)
     at_work = b;
     b->s = NULL;
     b->passed = 0;
+    b->lock_path = NULL;
+    b->locked_ms = b->told_ms = 0;
     b->fired_ms = b->commits = b->deeds = b->notices_held = b->notices_over = 0;
     b->fired = b->lasts = false;
     b->next = SIM_NO_FAULT;
@@ -600,6 +643,67 @@ static void one_session_is_made_when_trouble_comes_twice(void **state)
     dir_remove(b.dir);
 }
 
+/* False: it has no such commit any more. */
+static bool hears(struct bench *b, const struct sim_image *image, bool creates, const char *lock,
+                  const struct kind_of_run *k, int place, const char *want)
+{
+    enum tide_code code = TIDE_OK;
+    bool met;
+    char *got;
+
+    open_store(b, image);
+    if (!creates)
+        OK(tide_session_open(b->store, "s", TIDE_SESSION_APPEND, &b->s, &err));
+    b->lock_path = lock;
+    b->refuse_at = place;
+    code = creates ? create(b) : TIDE_OK;
+    met = b->locked_ms != 0;
+    if (creates)
+        b->lock_path = NULL;
+    code = code ? code : k->run(b);
+    met |= b->locked_ms != 0;
+    b->lock_path = NULL;
+    close_bench(b);
+    got = tell(b);
+    if (code || strcmp(got, want) != 0 || b->deeds != k->deeds)
+        fail_msg("%s, a writer stopped before commit %d: %s %s, %d deeds\n%s\nnot\n%s", k->name, place,
+                 tide_code_name(code), b->err.msg, b->deeds, got, want);
+    if (met && (!b->told_ms || b->told_ms - b->locked_ms < STORE_LOCK_MS || b->told_ms - b->locked_ms > TOLD_MS))
+        fail_msg("%s, a writer stopped before commit %d: told after %lld ms", k->name, place,
+                 b->told_ms ? (long long)(b->told_ms - b->locked_ms) : -1LL);
+    free(got);
+    sim_free(b->sim);
+    return met;
+}
+
+/* By the clock of the simulated machine, at every commit of every kind of run. */
+static void who_waits_for_a_stopped_writer_hears_of_it_after_ten_seconds(void **state)
+{
+    const char *mark = STORE_PATH "-mark", *log = on_files() ? STORE_DIR "/t/sessions/s.messages.jsonl" : mark,
+               *directory = on_files() ? STORE_DIR "/t/lock" : mark;
+    struct bench b = {0};
+    struct sim_image *image, *empty;
+
+    (void)state;
+    open_files(&b);
+    image = prepare(&b, true);
+    empty = prepare(&b, false);
+    for (size_t k = 0; k < KINDS; k++) {
+        char *want = golden(&b, image, &kinds[k]);
+        int place = 1;
+
+        assert_true(hears(&b, empty, true, directory, &kinds[k], 1, want));
+        while (hears(&b, image, false, log, &kinds[k], place, want))
+            place++;
+        print_message("# %s: %d commits\n", kinds[k].name, place - 1);
+        assert_true(place > 2);
+        free(want);
+    }
+    sim_image_free(empty);
+    sim_image_free(image);
+    dir_remove(b.dir);
+}
+
 /* What was done meanwhile says so, wherever it is shown; what touches the world waits for the store all the same. */
 static void a_run_that_continues_does_what_it_can_in_memory_and_says_so(void **state)
 {
@@ -634,6 +738,7 @@ static void a_run_that_continues_does_what_it_can_in_memory_and_says_so(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_waits_for_a_stopped_writer_hears_of_it_after_ten_seconds),
         cmocka_unit_test(a_run_that_continues_does_what_it_can_in_memory_and_says_so),
         cmocka_unit_test(one_session_is_made_when_trouble_comes_twice),
         cmocka_unit_test(every_trouble_at_every_place_under_every_kind_of_run_passes),
