@@ -64,6 +64,7 @@ struct tide_agent {
     bool fresh;               /* the run goes on where it was cut: a pause between attempts is not begun anew */
     bool begun;               /* something was appended since it was called */
     atomic_int stop;          /* STOP_… */
+    atomic_bool in_trouble;   /* the store cannot be written; said once */
     int64_t looked_ns;        /* when others' wishes were last looked at */
     const char *stop_text;    /* of a hook that stopped it: its name and reason; in the scratch arena */
     struct tide_err broken;   /* what went wrong inside a callback of the provider */

@@ -18,10 +18,12 @@
 int agent_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     struct tide_agent *a = arg;
+    bool before = atomic_exchange(&a->in_trouble, why != NULL);
 
-    if (!why)
+    (void)waited_ms;
+    if (!why && before)
         agent_notice(a, "the store can be written again: going on");
-    else if (!waited_ms)
+    else if (why && !before)
         agent_notice(a,
                      a->opt.on_store_error_continue
                          ? "%s: goes on in memory with what touches nothing outside until the store can be written "

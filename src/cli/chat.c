@@ -141,7 +141,8 @@ static enum tide_code put_options(struct chat *c, struct tide_err *err)
     c->opt.permissions = permissions(c);
     c->opt.no_tools = c->want->no_tools;
     c->opt.refresh_prompt = c->want->refresh_prompt;
-    c->opt.on_store_error_continue = c->want->degrade || (continues && strcmp(continues, "continue") == 0);
+    c->opt.on_store_error_continue =
+        c->want->degrade_said ? c->want->degrade : continues && strcmp(continues, "continue") == 0;
     return put_hooks(c, err);
 }
 

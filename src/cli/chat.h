@@ -29,6 +29,7 @@ struct chat_want {
     const char *input, *token; /* the answer to a wait, JSON; the right to give it */
     int token_fd;              /* for the token of the next wait; 0: none */
     bool degrade;              /* as on_store_error: continue */
+    bool degrade_said;         /* by the command line: what is set does not count */
     bool keep_pause;           /* nobody is there who would rather not wait: a pause between attempts is waited for */
 };
 

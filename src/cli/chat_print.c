@@ -15,6 +15,7 @@
 #include "cli/glyph.h"
 #include "cli/launch.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 
 struct printing {
     struct chat chat;
@@ -213,6 +214,8 @@ static enum tide_code report(struct printing *p, enum tide_code code, struct tid
     struct cli *cli = p->chat.cli;
     const char *id = tide_session_id(p->chat.session);
 
+    if (p->how == PRINT_TEXT)
+        report_durability(degraded_events(p->chat.session));
     if (p->how != PRINT_TEXT)
         put_result(p, code, answer, err->msg);
     else if (!code) {

@@ -121,6 +121,7 @@ static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struc
                                    .token = r->token,
                                    .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
                                    .degrade = r->degrade,
+                                   .degrade_said = r->degrade_said,
                                    .keep_pause = r->keep_pause || r->unattended};
 
     cli_store_close(cli);

@@ -385,6 +385,7 @@ enum tide_code graph_again(struct cli *cli, struct graph_again *again, tide_sess
     again->want.keep_pause = r->keep_pause || r->unattended;
     o->memory = again->memory.len ? buf_cstr(&again->memory) : NULL;
     o->on_store_error_continue = r->degrade;
+    again->want.degrade_said = r->degrade_said;
     o->token = r->token;
     o->input = r->input;
     o->retry = r->retry;

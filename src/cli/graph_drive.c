@@ -164,6 +164,7 @@ static enum tide_code open_settings(struct driving *d, const struct graph_want *
                                       .yes = w->yes,
                                       .no_tools = w->no_tools,
                                       .degrade = w->opt.on_store_error_continue,
+                                      .degrade_said = w->degrade_said,
                                       .keep_pause = w->keep_pause};
     if (d->chat_want.provider && !*d->chat_want.provider)
         d->chat_want.provider = NULL;
@@ -357,7 +358,7 @@ static enum tide_code run(struct driving *d, struct graph_want *w, struct tide_g
     enum tide_code code;
 
     w->opt.agent = &d->chat.opt;
-    w->opt.on_store_error_continue |= d->chat.opt.on_store_error_continue; /* as set */
+    w->opt.on_store_error_continue = d->chat.opt.on_store_error_continue; /* as set */
     w->opt.event = on_event;
     w->opt.arg = d;
     set_signals(d->graph);

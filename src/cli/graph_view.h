@@ -59,6 +59,7 @@ struct graph_want {
     int token_fd;       /* for the token of a wait; 0: it is shown */
     bool no_input;      /* nobody is asked at the terminal */
     bool keep_pause;    /* as of chat */
+    bool degrade_said;  /* as of chat */
     bool agents_later;  /* no agent runs at once: what they need is missed when one does */
 };
 

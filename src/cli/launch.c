@@ -185,13 +185,31 @@ static void check_digest(struct launch *l)
     l->digest = arena_dup(&l->arena, str_from(hex)).ptr;
 }
 
+/* What is set, where the command line says nothing. */
+static enum tide_code take_setting(struct launch *l, const struct cli *cli, struct tide_err *err)
+{
+    const char *variable = getenv("TIDEMARK_ON_STORE_ERROR");
+    AUTO(mem_freep) char *set = NULL;
+
+    if (l->degrade_said)
+        return TIDE_OK;
+    if ((!variable || !*variable) && settings_one(cli, "on_store_error", &set, err))
+        return err->code;
+    variable = variable && *variable ? variable : set;
+    l->degrade = variable && strcmp(variable, "continue") == 0;
+    if (variable && !l->degrade && strcmp(variable, "stop") != 0)
+        return tide_fail(err, TIDE_INVALID, "TIDEMARK_ON_STORE_ERROR: '%.60s' is none of: stop continue", variable);
+    return TIDE_OK;
+}
+
 enum tide_code launch_check(struct launch *l, const struct cli *cli, int *ret_status, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
     enum tide_code code;
 
     *ret_status = 0;
-    if (check_cwd(l->cwd, err) || check_env(l->env, err) || store_sweep_interval(cli, &l->sweep_ms, err))
+    if (check_cwd(l->cwd, err) || check_env(l->env, err) || store_sweep_interval(cli, &l->sweep_ms, err) ||
+        take_setting(l, cli, err))
         return err->code;
     code = program_find(l->program ? l->program : l->argv[0], l->cwd, &path, err);
     if (code) {
@@ -324,19 +342,6 @@ static int take_durability(void *degraded_events, const struct tide_session_info
     return 0;
 }
 
-/* What is set, where the command line says nothing. */
-static enum tide_code take_setting(struct launch *l, const struct cli *cli, struct tide_err *err)
-{
-    AUTO(mem_freep) char *set = NULL;
-
-    if (l->degrade_said)
-        return TIDE_OK;
-    if (settings_one(cli, "on_store_error", &set, err))
-        return err->code;
-    l->degrade = set && strcmp(set, "continue") == 0;
-    return TIDE_OK;
-}
-
 enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *session, struct tide_run_options *opt,
                           struct tide_resumed *resume, struct tide_err *err)
 {
@@ -346,8 +351,6 @@ enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *sessi
     struct supervisor s;
     enum tide_code code;
 
-    if (take_setting(l, cli, err))
-        return err->code;
     job.degrade = l->degrade;
     if (supervisor_open(&s, &job, err))
         return err->code;

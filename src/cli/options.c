@@ -19,6 +19,7 @@ struct graph_want graph_want_from(const struct args *args)
         .script = args_text(args, "script"),
         .yes = args_on(args, "yes"),
         .no_input = args_on(args, "no-input"),
+        .degrade_said = args_text(args, "on-store-error") != NULL,
         .output = args_text(args, "output"),
         .quiet = args_on(args, "quiet")};
 }

@@ -172,6 +172,7 @@ struct exec {
     void *crowd; /* of exec_plan.c; malloc */
     bool broken; /* the store or the lease is lost: nothing more can be recorded */
     char token[TIDE_TOKEN_SIZE];
+    atomic_bool in_trouble; /* the store cannot be written; said once */
 };
 
 /* Of functions alone: what an agent does is its tools' matter. */

@@ -408,10 +408,12 @@ int exec_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
                            ? "pure work goes on in memory until the store can be written (durability: degraded)"
                            : EXEC_HELD;
     char text[sizeof why->msg + 100];
+    bool before = atomic_exchange(&x->in_trouble, why != NULL);
 
+    (void)waited_ms;
     if (why)
         snprintf(text, sizeof text, "%s: %s", why->msg, what);
-    if (!why || !waited_ms)
+    if (before != (why != NULL)) /* once, however many are held */
         exec_tell_now(x, why ? text : "the store can be written again: going on");
     return atomic_load(&x->g->stop) != GRAPH_GO_ON;
 }
