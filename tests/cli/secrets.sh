@@ -109,6 +109,12 @@ PLAIN=a-quite-ordinary-one tidemark run given/graph.json --session titled2 --tit
 check_is 'by an option' 'of [redacted:other]' "$(tidemark sessions show titled2 --json | json '$.title')"
 PLAIN=a-quite-ordinary-one refuses 'a name' 2 "'x-[redacted:api_key]'" run given/graph.json --quiet --session x-a-quite-ordinary-one --set 'api_key=$PLAIN' --set pass=1
 PLAIN=a-quite-ordinary-one tidemark sessions resume titled --set 'api_key=$PLAIN' --set 'other=a-quite-ordinary-one' >>kept/titled.out 2>>kept/titled.err
+cat >given/asks.json <<'END'
+{"tidemark_graph": 1, "id": "asks", "entry": "q", "nodes": [{"id": "q", "type": "human_input", "question": "what?", "outputs": ["ans"]}]}
+END
+PLAIN=a-quite-ordinary-one tidemark run given/asks.json --session answered --no-input --quiet --set 'api_key=$PLAIN' >/dev/null 2>>kept/titled.err
+PLAIN=a-quite-ordinary-one tidemark sessions resume answered --quiet --set 'api_key=$PLAIN' --input 'it is a-quite-ordinary-one' >/dev/null 2>>kept/titled.err
+check_is 'an answer' 'it is [redacted:api_key]' "$(tidemark log show answered --kind memory.set | tail -n 1 | json '$.values.ans')"
 check_is 'and nothing of it is kept' '' "$(grep -rlaF a-quite-ordinary-one kept)"
 sed "s:cannot use:cannot use $in_url:" given/graph.json >given/held.json
 tidemark run given/held.json --session held --set pass=1 >kept/held.out 2>kept/held.err
