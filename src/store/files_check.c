@@ -186,12 +186,27 @@ static bool is_missed(struct files_store *s, const char *name, enum env_kind kin
     return kind == ENV_LINK || has_card(s, id, ".json");
 }
 
+/* The last of its files that is there: whoever deletes a session takes it away before the log. */
+static bool is_left_alone(struct files_store *s, const char *name)
+{
+    size_t len = strcspn(name, ".");
+    char id[TIDE_ID_SIZE], log[FILES_PATH];
+
+    if (!is_of_session(name) || strcmp(name + len, ".tokens.json") != 0)
+        return false;
+    snprintf(id, sizeof id, "%.*s", (int)len, name);
+    log_name(log, id, false);
+    return !has_card(s, log, "") && !has_card(s, id, ".json") && !has_card(s, id, ".mark") && has_card(s, name, "");
+}
+
 static enum tide_code check_name(void *arg, const char *name, enum env_kind kind)
 {
     struct checking *c = arg;
 
     if (kind != ENV_FILE && !is_missed(c->s, name, kind))
         problem(c->check, name, "is not a file: it does not belong among the sessions, and is passed over");
+    else if (kind == ENV_FILE && is_left_alone(c->s, name))
+        problem(c->check, name, "is there, and nothing else of its session: put the others back, or delete it");
     else if (kind == ENV_FILE && !is_of_session(name) && name[0] != '.') /* a .gitkeep is nobody's business */
         note_odd(c, name, "");
     return TIDE_OK;

@@ -64,10 +64,11 @@ enum tide_code files_erase(struct files_store *s, struct files_log *l, struct ti
         return tide_wrap(err, "the disk failed while session '%s' was being deleted; whether it is gone is not known",
                          l->id);
     }
-    files_path(s, path, "sessions", l->id, ".mark"); /* not before the log: that would be one which lost it */
-    (void)!ops->unlink(s->base.env, path, NULL);
+    files_path(s, path, "sessions", l->id,
+               ".mark"); /* not before the log or the lease: that would be one which lost it */
+    if (!lease_remove(s, l, NULL))
+        (void)!ops->unlink(s->base.env, path, NULL);
     (void)!ops->list(s->base.env, dir, drop_torn, &d, NULL);
-    (void)!lease_remove(s, l, NULL);
     cache_drop(s, l->id);
     log_forget(s, l);
     return TIDE_OK;

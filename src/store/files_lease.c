@@ -10,7 +10,7 @@
 #include "store/files_store.h"
 
 #define SMALL_MAX 8192
-#define LEASE_BYTES 320 /* of every lease: less than a sector */
+#define LEASE_BYTES 400 /* of every lease: less than a sector */
 #define LOOKS 20        /* at one that cannot be read, a millisecond apart */
 
 /* ---- leases ---- */
@@ -60,10 +60,37 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
     ret->there = true;
     ret->live = json_get_bool(v, STR("live"), true);
     ret->hidden = json_get_bool(v, STR("hidden"), false);
+    ret->made = json_get_bool(v, STR("made"), false);
     ret->epoch = json_get_int(v, STR("epoch"), 0);
     ret->wake_ms = json_get_int(v, STR("wake_ms"), 0);
     snprintf(ret->boot, sizeof ret->boot, "%.*s", STR_ARG(json_get_text(&a, v, STR("boot_id"))));
+    snprintf(ret->kernel, sizeof ret->kernel, "%.*s", STR_ARG(json_get_text(&a, v, STR("kernel"))));
     return TIDE_OK;
+}
+
+/*
+ * The lease is there, and neither the log nor its mark is. Whoever makes a session writes the mark before the lease, whoever deletes
+ * one takes it away behind the lease: so somebody else took them. But a power cut may keep the lease of one that was being made, and
+ * not its mark.
+ */
+bool lease_misses_log(struct files_store *s, const char *id)
+{
+    const struct env_ops *ops = s->base.env->ops;
+    struct files_lease lease, again;
+    struct env_stat log, mark;
+    char path[FILES_PATH], name[FILES_PATH];
+
+    if (lease_read(s, id, &lease, NULL) || !lease.there || lease.hidden ||
+        !(lease.made || (lease.kernel[0] && strcmp(lease.kernel, s->holders.self.kernel_boot) == 0)))
+        return false;
+    files_path(s, path, "sessions", id, ".mark");
+    if (ops->stat(s->base.env, path, &mark, NULL) || mark.kind != ENV_ABSENT)
+        return false;
+    log_name(name, id, false);
+    files_path(s, path, "sessions", name, "");
+    if (ops->stat(s->base.env, path, &log, NULL) || log.kind != ENV_ABSENT)
+        return false;
+    return !lease_read(s, id, &again, NULL) && again.there; /* else it was being deleted */
 }
 
 static void lease_text(const struct files_log *l, const struct files_lease *lease, struct buf *out)
@@ -78,6 +105,10 @@ static void lease_text(const struct files_log *l, const struct files_lease *leas
     json_out_kbool(&o, STR("live"), lease->live);
     if (lease->hidden)
         json_out_kbool(&o, STR("hidden"), true);
+    if (lease->made)
+        json_out_kbool(&o, STR("made"), true);
+    else if (lease->kernel[0])
+        json_out_kstr(&o, STR("kernel"), str_from(lease->kernel));
     json_out_end(&o, '}');
     while (out->len < LEASE_BYTES - 1)
         buf_add_char(out, ' ');

@@ -73,6 +73,29 @@ static enum tide_code take_id(void *arg, const char *name, enum env_kind kind)
     return TIDE_OK;
 }
 
+static enum tide_code take_live(void *arg, const char *name, enum env_kind kind)
+{
+    struct ids *ids = arg;
+    size_t len = strlen(name);
+    char file[TIDE_ID_SIZE + 32];
+
+    if (kind != ENV_FILE || len < 6 || strcmp(name + len - 5, ".json") != 0 || len - 5 >= TIDE_ID_SIZE)
+        return TIDE_OK;
+    snprintf(file, sizeof file, "%.*s" SUFFIX, (int)(len - 5), name);
+    return take_id(ids, file, kind);
+}
+
+/* A clone has no such directory until something is written there. */
+static enum tide_code live_ids(struct files_store *s, struct ids *ids, struct tide_err *err)
+{
+    char dir[FILES_PATH];
+    enum tide_code code;
+
+    files_path(s, dir, "live", "", "");
+    code = s->base.env->ops->list(s->base.env, dir, take_live, ids, err);
+    return code == TIDE_NOT_FOUND ? TIDE_OK : code;
+}
+
 static void ids_done(struct ids *ids)
 {
     free(ids->at);
@@ -93,6 +116,7 @@ static enum tide_code find_ids(struct files_store *s, struct ids *ids, struct ti
     code = s->base.env->ops->list(s->base.env, dir, take_id, ids, err);
     if (code == TIDE_NOT_FOUND && s->base.read_only)
         code = TIDE_OK; /* a clone of a store without sessions: git keeps no empty directories */
+    code = code ? code : live_ids(s, ids, err); /* one whose files are gone is missed */
     if (!code && ids->n)
         qsort(ids->at, ids->n, sizeof *ids->at, by_name);
     for (size_t i = 0; i < ids->n; i++) /* of a log and its snapshot, one */
@@ -305,29 +329,6 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stor
 }
 
 /* ---- who waits or was left ---- */
-
-static enum tide_code take_live(void *arg, const char *name, enum env_kind kind)
-{
-    struct ids *ids = arg;
-    size_t len = strlen(name);
-    char file[TIDE_ID_SIZE + 32];
-
-    if (kind != ENV_FILE || len < 6 || strcmp(name + len - 5, ".json") != 0 || len - 5 >= TIDE_ID_SIZE)
-        return TIDE_OK;
-    snprintf(file, sizeof file, "%.*s" SUFFIX, (int)(len - 5), name);
-    return take_id(ids, file, kind);
-}
-
-/* A clone has no such directory until something is written there. */
-static enum tide_code live_ids(struct files_store *s, struct ids *ids, struct tide_err *err)
-{
-    char dir[FILES_PATH];
-    enum tide_code code;
-
-    files_path(s, dir, "live", "", "");
-    code = s->base.env->ops->list(s->base.env, dir, take_live, ids, err);
-    return code == TIDE_NOT_FOUND ? TIDE_OK : code;
-}
 
 enum tide_code files_each_live(struct files_store *s, files_id_fn *fn, void *arg, struct tide_err *err)
 {

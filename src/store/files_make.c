@@ -181,6 +181,7 @@ static void set_lease(struct files_store *s, struct batch *b, const struct head 
                                 .wake_ms = release && b->caches_seq == b->last_seq ? b->wake_ms : 0};
     if (!release && b->flags & BATCH_ACQUIRE)
         snprintf(ret->boot, sizeof ret->boot, "%s", s->base.boot_id);
+    snprintf(ret->kernel, sizeof ret->kernel, "%s", s->holders.self.kernel_boot);
     ret->there = ret->boot[0] || (release && b->flags & BATCH_LIVE) || ret->hidden;
 }
 
@@ -201,12 +202,13 @@ static enum tide_code begin_mark(struct files_store *s, struct making *m, struct
     return code;
 }
 
-/* The lease, if any, and a file for the log; its lines come when no sync but theirs is to come. */
+/* The lease, if any, and a file for the log; its lines come when no sync but theirs is to come. The mark before the lease: a lease
+ * without it is one whose session is gone (lease_misses_log()). */
 static enum tide_code begin_log(struct files_store *s, struct making *m, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    enum tide_code code = TIDE_OK;
     char path[FILES_PATH];
+    enum tide_code code;
 
     m->h.first_seq = m->h.parent_seq + 1;
     m->h.last_seq = m->h.parent_seq;
@@ -214,13 +216,13 @@ static enum tide_code begin_log(struct files_store *s, struct making *m, struct 
     log_forget(s, m->l);
     write_first(s, m, &m->lines);
     set_lease(s, m->b, &m->h, &m->lease);
-    if (m->lease.boot[0])
+    name_of(s, m->b, path);
+    files_fresh(s, path, m->fresh);
+    code = begin_mark(s, m, err);
+    if (!code && m->lease.boot[0])
         code = boot_ready(s, err);
     if (!code && m->lease.there)
         code = lease_write(s, m->l, &m->lease, err);
-    name_of(s, m->b, path);
-    files_fresh(s, path, m->fresh);
-    code = code ? code : begin_mark(s, m, err);
     return code ? code : ops->open(s->base.env, m->fresh, ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &m->file, err);
 }
 
@@ -238,16 +240,22 @@ static void unmake(struct files_store *s, struct making *m)
 {
     const struct env_ops *ops = s->base.env->ops;
     char path[FILES_PATH];
+    bool kept = false;
 
     (void)files_not_fresh(m->code, &m->err);
     name_of(s, m->b, path);
     if (m->file)
         ops->close(TAKE(m->file));
     (void)!ops->unlink(s->base.env, m->named ? path : m->fresh, NULL);
+    if (m->lease.there) {
+        kept = lease_remove(s, m->l, NULL) != TIDE_OK;
+        orphan_note(&s->orphans, m->l->id, m->lease.epoch, 0);
+    }
     files_path(s, path, "sessions", m->b->session, ".mark");
     if (m->mark) {
         ops->close(TAKE(m->mark));
-        (void)!ops->unlink(s->base.env, path, NULL);
+        if (!kept)
+            (void)!ops->unlink(s->base.env, path, NULL);
     }
     buf_done(&m->lines);
     if (m->named) { /* it had its name, and whether that is on disk cannot be told */
@@ -255,10 +263,6 @@ static void unmake(struct files_store *s, struct making *m)
         tide_wrap(&m->err, "the disk failed while the session was being made; whether it is there is not known");
     } else {
         m->err.code = m->code;
-    }
-    if (m->lease.there) {
-        (void)!lease_remove(s, m->l, NULL);
-        orphan_note(&s->orphans, m->l->id, m->lease.epoch, 0);
     }
     log_forget(s, m->l);
     batch_fail(m->b, &m->err, &s->orphans, &s->base);

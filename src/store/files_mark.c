@@ -199,7 +199,12 @@ enum tide_code mark_without_log(struct files_store *s, struct files_log *l, stru
     if (l->mark_file)
         s->base.env->ops->close(TAKE(l->mark_file));
     l->acked = 0;
-    if (code || l->mark.state != MARK_OK || !l->mark.seq)
+    if (!code && l->mark.state == MARK_NONE && lease_misses_log(s, l->id))
+        return tide_fail(err, TIDE_CORRUPT,
+                         "the log of session '%s' is gone, and its mark; live/%s.json says that it was at work: put "
+                         "sessions/%s.* back, or delete what is left of it (`tidemark sessions delete %s`)",
+                         l->id, l->id, l->id, l->id);
+    if (code || !((l->mark.state == MARK_OK && l->mark.seq) || card_last_seq(s, l->id) > 0))
         return code;
     return tide_fail(
         err, TIDE_CORRUPT,

@@ -86,6 +86,7 @@ static struct part *part_for(struct parts *all, const char *id)
     p->locked = !p->code && p->l->exists;
     if (p->locked)
         p->code = find_lease(p, s, &p->err);
+    p->lease.made = p->locked; /* whatever is written of it from now on */
     p->before = p->lease;
     p->h = p->l->h;
     return p;

@@ -54,9 +54,11 @@ struct files_block {
 /* Who holds a session and when recovery looks at it: what stands in live/<id>.json. */
 struct files_lease {
     bool there;
-    bool live;     /* false: it is kept only because its epoch is not in the log yet */
-    bool hidden;   /* of an import that is not finished */
-    char boot[40]; /* "": nobody's */
+    bool live;       /* false: it is kept only because its epoch is not in the log yet */
+    bool hidden;     /* of an import that is not finished */
+    bool made;       /* written when the session was there: without its log, that is gone */
+    char boot[40];   /* "": nobody's */
+    char kernel[40]; /* the kernel's boot in which a session was to be made, while it is not known to be; else "" */
     int64_t epoch, wake_ms;
 };
 
@@ -282,6 +284,7 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
 enum tide_code lease_write(struct files_store *s, struct files_log *l, const struct files_lease *lease,
                            struct tide_err *err) MUST_CHECK;
 enum tide_code lease_remove(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
+bool lease_misses_log(struct files_store *s, const char *id);   /* there is nothing of its session, and there was */
 bool lease_is_ours(struct files_store *s, struct files_log *l); /* and still is: looked at, not read */
 enum tide_code boot_ready(struct files_store *s, struct tide_err *err) MUST_CHECK;
 void boot_beat(struct files_store *s);

@@ -226,7 +226,7 @@ extern const char schema_tables[], schema_views[]; /* the statements that make t
 
 /* sqlite_shape.c: whether tables, indexes and views are those that we made, and nothing else is there. */
 /* Refuses what is not ours and could act in our transactions, or is not as we made it and holds data. By the writer's connection. */
-enum tide_code shape_check(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
+enum tide_code shape_check(struct sqlite_store *s, bool older, struct tide_err *err) MUST_CHECK;
 /* Names everything that is not as it should be: each text with a NUL behind it. Inside a transaction. An SQLite code. */
 int shape_problems(struct conn *c, struct buf *out);
 int shape_rebuild(struct sqlite_store *s); /* indexes and views that are missing or others; inside the transaction */

@@ -223,7 +223,7 @@ static enum tide_code upgrade(struct sqlite_store *s, bool create, bool *ret_mad
                  s->path, (long long)version);
     rc = apply(s, version);
     code = rc ? db_fail(s, &s->w, rc, err, "bring the store's tables up to date") : check_key(s, empty, err);
-    return code ? code : shape_check(s, err);
+    return code ? code : shape_check(s, false, err);
 }
 
 /* Under the lock of all writers: another process may have been faster. */
@@ -255,8 +255,8 @@ static enum tide_code look(struct sqlite_store *s, bool create, int64_t *ret_ver
     bool empty = false;
     enum tide_code code = inspect(s, create, &empty, ret_version, err);
 
-    if (!code && *ret_version == SQLITE_SCHEMA_VERSION)
-        code = shape_check(s, err);
+    if (!code && !empty)
+        code = shape_check(s, *ret_version < SQLITE_SCHEMA_VERSION, err);
     return code || empty ? code : check_key(s, false, err);
 }
 
