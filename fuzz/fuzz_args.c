@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "cli/args.h"
-#include "cli/lines.h"
+#include "cli/line_reader.h"
 #include "fuzz.h"
 
 #define WORDS 32

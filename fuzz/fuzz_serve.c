@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "fuzz_store.h"
-#include "program/door.h"
-#include "program/serve.h"
+#include "program/run_socket.h"
+#include "program/run_server.h"
 
 enum { CLIENTS = 4, ROUNDS = 3 };
 

@@ -3,10 +3,10 @@
  * The handle behind tide_agent, for the files of this folder:
  *
  *   agent.c    options, opening, what is known of it       loop.c     prompt, turns, the end
- *   ask.c      one model call with its retries             call.c     one tool call: hooks, permission, effect, result
- *   budget.c   prices, budgets, leaving out old turns      talk.c     the conversation, folded from the log
- *   past.c     effects that a rollback cut off             embedder.c tools and hooks that are C functions of an embedder
- *   seat.c     the loop as one part of a graph's run       seat_work.c what of it is different there: lock, outputs, waits
+ *   model_call.c      one model call with its retries             tool_call.c     one tool call: hooks, permission, effect, result
+ *   budget.c   prices, budgets, leaving out old turns      conversation.c     the conversation, folded from the log
+ *   undone_effects.c     effects that a rollback cut off             callbacks.c tools and hooks that are C functions of an embedder
+ *   nested.c     the loop as one part of a graph's run       nested_work.c what of it is different there: lock, outputs, waits
  *
  * What is recorded is gathered in one draft and appended where something depends on it: with the start of a tool, with the
  * end of the run; else it is queued and goes to disk while the model answers.
@@ -19,7 +19,7 @@
 #include "agent/hook.h"
 #include "agent/permit.h"
 #include "agent/provider.h"
-#include "agent/talk.h"
+#include "agent/conversation.h"
 #include "session/run.h"
 
 struct own_tool;
@@ -118,7 +118,7 @@ void agent_hook(struct tide_agent *a, const struct hook_input *in, struct hook_v
 /* The number of the turn that is under way or comes next. */
 int64_t agent_turn(struct tide_agent *a);
 
-/* ---- embedder.c: tools, an embedder's own and the built-in ones */
+/* ---- callbacks.c: tools, an embedder's own and the built-in ones */
 const struct tool *agent_tool(const struct tide_agent *a, struct str name);
 void agent_render_tools(struct tide_agent *a, struct buf *out);
 void agent_tool_names(const struct tide_agent *a, struct buf *out);
@@ -136,10 +136,10 @@ void agent_started(struct tide_agent *a, const char *task);
 /* The run goes on, with the answer to its wait (JSON) when it waits */
 enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *token, struct tide_err *err) MUST_CHECK;
 
-/* ---- ask.c: the draft holds what comes of it */
+/* ---- model_call.c: the draft holds what comes of it */
 enum tide_code agent_ask(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 
-/* ---- call.c: every call that the latest answer asks for and that has no result yet */
+/* ---- tool_call.c: every call that the latest answer asks for and that has no result yet */
 enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 /* The same when another prompt comes first: nothing is run, each gets an honest result. */
 enum tide_code agent_close_calls(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
@@ -152,12 +152,12 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
 void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, struct str *ret_reason);
 void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed);
 
-/* ---- seat.c: an agent in a seat, its conversation read; *ret may be set on failure too */
+/* ---- nested.c: an agent in a seat, its conversation read; *ret may be set on failure too */
 enum tide_code seat_enter(const struct seat *seat, const struct tide_agent_options *opt, const char *decides,
                           struct tide_agent **ret, struct tide_err *err) MUST_CHECK;
 void seat_leave(struct tide_agent *a);
 
-/* ---- seat_work.c. Without a seat the first four do nothing. */
+/* ---- nested_work.c. Without a seat the first four do nothing. */
 
 /* Others may work on the session and the run between these two: around all that takes long and touches neither. */
 void agent_unlock(struct tide_agent *a);
@@ -182,7 +182,7 @@ enum tide_code seat_answer(struct tide_agent *a, const struct tide_wait_options 
 /* What was answered about budgets, by all seats together. *ret_refused: no, to what this one asked and was not told yet. */
 enum tide_code seat_budgets(struct tide_agent *a, bool *ret_refused, struct tide_err *err) MUST_CHECK;
 
-/* ---- past.c: read with the conversation; what is taken is not given again */
+/* ---- undone_effects.c: read with the conversation; what is taken is not given again */
 enum tide_code past_load(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 bool past_take(struct tide_agent *a, const struct model_call *call, const char *digest, struct past_result *ret);
 void past_done(struct past *p);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "agent/agent.h"
-#include "agent/seat.h"
+#include "agent/nested.h"
 #include "program/tree.h"
 #include "session/status.h"
 

@@ -17,7 +17,7 @@
 #include "agent/tool_text.h"
 #include "base/mem.h"
 #include "program/capture.h"
-#include "program/door.h"
+#include "program/run_socket.h"
 
 #define TIMEOUT_MS 120000
 #define TIMEOUT_MAX_MS ((int64_t)24 * 3600 * 1000)

@@ -3,7 +3,7 @@
 #ifndef AGENT_TOOL_LIST_H
 #define AGENT_TOOL_LIST_H
 
-#include "agent/beneath.h"
+#include "agent/confined.h"
 #include "agent/tool.h"
 
 extern const struct tool tool_bash, tool_read, tool_write, tool_edit, tool_glob, tool_grep;

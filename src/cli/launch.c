@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/progress.h"
+#include "cli/terminal/progress.h"
 #include "cli/report.h"
 #include "cli/settings.h"
 #include "cli/store_url.h"
 #include "program/supervisor.h"
-#include "program/sweep.h"
+#include "program/recovery_thread.h"
 #include "program/tree.h"
 #include "session/redact.h"
 #include "session/session.h"

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/advice.h"
+#include "cli/error_hints.h"
 #include "cli/cli.h"
-#include "cli/progress.h"
+#include "cli/terminal/progress.h"
 
 #define EXIT_USAGE 2
 

@@ -7,7 +7,7 @@
 #define CLI_OPTIONS_H
 
 #include "cli/args.h"
-#include "cli/graph_view.h"
+#include "cli/graph/graph_view.h"
 
 #define OPT_MANY(NAME, VALUE, HELP)                                                                                    \
     .name = NAME, .type = VALUE_TEXT, .value = VALUE, .many = true, .help = HELP "; may be given more than once"

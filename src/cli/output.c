@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/timefmt.h"
-#include "cli/utf8.h"
+#include "cli/terminal/utf8.h"
 
 #define OUT_MAX ((size_t)4 << 30)
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/progress.h"
+#include "cli/terminal/progress.h"
 #include "cli/store_url.h"
 #include "program/proc.h"
 

@@ -5,14 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/advice.h"
+#include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
-#include "cli/progress.h"
+#include "cli/terminal/progress.h"
 #include "cli/settings.h"
 #include "cli/store_url.h"
 #include "env/user_key.h"
-#include "session/decision.h"
+#include "session/yes_no.h"
 #include "session/redact.h"
 #include "session/session.h"
 

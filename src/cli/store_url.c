@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/advice.h"
+#include "cli/error_hints.h"
 #include "cli/args_check.h"
 #include "cli/settings.h"
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/utf8.h"
-#include "session/decision.h"
+#include "cli/terminal/utf8.h"
+#include "session/yes_no.h"
 
 #define NAME_COLUMNS 12
 

@@ -6,9 +6,9 @@
  *   graph.c        the public calls: parse, callbacks, stop       resume.c      whether and from where it can go on
  *   exec.c         workers, batches, the end of the run           exec_plan.c   what may begin now
  *   exec_end.c     a node is over: complete or failed             exec_job.c    doing a node's work, without the lock
- *   exec_values.c  what it gave                                   exec_ways.c   where it goes on
- *   exec_inner.c   maps and graphs inside nodes                   exec_mark.c   when there is a checkpoint
- *   exec_place.c   names of nodes, what a node gets to see        exec_wait.c   people who are asked
+ *   exec_values.c  what it gave                                   exec_edges.c   where it goes on
+ *   exec_nested.c   maps and graphs inside nodes                   exec_checkpoint.c   when there is a checkpoint
+ *   exec_names.c   names of nodes, what a node gets to see        exec_wait.c   people who are asked
  *
  * Every worker holds the lock but while it does a node's work. Whoever has it puts all that is over into one draft, then
  * all that may begin, and appends that once: completed, edges, checkpoint and the next start are one batch.
@@ -19,9 +19,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "agent/seat.h"
-#include "graph/body.h"
-#include "graph/choose.h"
+#include "agent/nested.h"
+#include "graph/node_work.h"
+#include "graph/edge_choice.h"
 #include "graph/probe.h"
 #include "session/run.h"
 
@@ -224,7 +224,7 @@ bool wait_drop_stale(struct exec *x);  /* one that waits for nobody any more; tr
 bool wait_take_answer(struct exec *x); /* one that the log answers becomes the first */
 void wait_drop(struct exec *x);        /* the first */
 
-/* ---- exec_place.c */
+/* ---- exec_names.c */
 
 /* Where a node of this name stands; false: the graph has none. */
 bool place_find(const struct spec_graph *g, struct str name, struct place *ret);
@@ -270,7 +270,7 @@ enum tide_code values_take(struct values *v, const struct json *output, struct t
 enum tide_code end_check_size(struct exec *x, struct str frame, size_t more, struct tide_err *err) MUST_CHECK;
 struct str end_without_secrets(struct exec *x, const struct json *output); /* as JSON */
 
-/* ---- exec_ways.c */
+/* ---- exec_edges.c */
 
 /* Chooses the ways into j->ways; `ask`: a model may be asked, and then the lock is given back meanwhile. */
 enum tide_code end_choose(struct job *j, struct str output, const struct json *values, struct str error, bool ask,
@@ -302,7 +302,7 @@ void tasks_done(struct exec *x);
 /* It must happen once: the graph says so, or did when it began, and nobody has allowed it to happen again since. */
 bool effect_is_once(const struct exec *x, const struct place *p, const char *name, int64_t visit);
 
-/* ---- exec_inner.c */
+/* ---- exec_nested.c */
 bool inner_begin(struct exec *x, const struct place *p, const char *name, const struct task *t); /* false: it failed */
 int64_t inner_count(const struct exec *x, struct str frame);            /* items of the map whose frame this is */
 struct str inner_item(struct exec *x, struct str frame, int64_t index); /* of a map's list; JSON */
@@ -323,7 +323,7 @@ struct job *job_new_decision(struct exec *x, const struct place *p, const char *
 void probe_begin(const struct job *j);
 void probe_end(const struct job *j);
 
-/* ---- exec_mark.c */
+/* ---- exec_checkpoint.c */
 void marks_before(struct exec *x, const struct place *p, const char *name); /* node_start, risky */
 void marks_after(struct exec *x, const struct place *p, const char *name, int64_t ms, const char *next);
 void marks_edge(struct exec *x, const char *from, const char *to);

@@ -4,7 +4,7 @@
  * and been paid for; a key that is stored nowhere cannot be part of a prompt, because prompts are stored.
  */
 #include "base/map.h"
-#include "graph/body.h"
+#include "graph/node_work.h"
 #include "graph/spec_internal.h"
 
 struct texts {

@@ -10,10 +10,10 @@
 #ifndef PROGRAM_SUPERVISOR_H
 #define PROGRAM_SUPERVISOR_H
 
-#include "program/door.h"
+#include "program/run_socket.h"
 #include "program/proc.h"
 #include "program/relay.h"
-#include "program/serve.h"
+#include "program/run_server.h"
 
 struct job {
     const char *path; /* as program_find() gave it */

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "session/draft.h"
+#include "session/event_draft.h"
 #include "session/session.h"
 
 static const char *const types[] = {"turn",           "node_start", "node_complete",  "edge_transition",

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "session/card.h"
+#include "session/session_file.h"
 #include "session/copy.h"
 #include "session/settle.h"
 #include "store/origin.h"

@@ -5,7 +5,7 @@
  */
 #include <inttypes.h>
 
-#include "session/card.h"
+#include "session/session_file.h"
 #include "session/trust.h"
 
 /* Finished effects that must happen once, among the events that a rollback would cut. */

@@ -7,7 +7,7 @@
  */
 #include <inttypes.h>
 
-#include "session/card.h"
+#include "session/session_file.h"
 #include "session/run.h"
 #include "session/settle.h"
 #include "session/status.h"

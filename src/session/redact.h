@@ -8,7 +8,7 @@
 #define SESSION_REDACT_H
 
 #include "base/json.h"
-#include "session/draft.h"
+#include "session/event_draft.h"
 #include "session/kinds.h"
 #include "store/store.h"
 

@@ -4,13 +4,13 @@
  *
  *   coordinator.c  begins and resumes runs                 run.c    appends what the run does; store trouble; the end
  *   cancel.c       ends them from outside                  run_queue.c  appends that nobody waits for yet
- *   chain.c        what the chain has done so far          run_degraded.c  what waits in memory
+ *   run_replay.c        what the chain has done so far          run_degraded.c  what waits in memory
  *   step.c         steps                                   wait.c   waits and sleeps
  */
 #ifndef SESSION_RUN_H
 #define SESSION_RUN_H
 
-#include "session/draft.h"
+#include "session/event_draft.h"
 #include "session/session.h"
 
 enum mark_state { MARK_STARTED, MARK_COMPLETED, MARK_FAILED, MARK_UNKNOWN, MARK_WAITING, MARK_ANSWERED };
@@ -179,7 +179,7 @@ bool session_held_alive(const struct tide_session *s);
 /* TIDE_ALIVE: a program of the last run lives on, also after a moment. */
 enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *err) MUST_CHECK;
 
-/* ---- chain.c */
+/* ---- run_replay.c */
 
 /* Reads what the chain of the latest run has done. */
 enum tide_code chain_load(struct tide_session *s, struct chain *ret_chain, struct tide_err *err) MUST_CHECK;

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 #include "base/id.h"
-#include "session/card.h"
+#include "session/session_file.h"
 #include "session/redact.h"
 #include "session/settle.h"
 

@@ -7,7 +7,7 @@
 #ifndef SESSION_SETTLE_H
 #define SESSION_SETTLE_H
 
-#include "session/draft.h"
+#include "session/event_draft.h"
 #include "session/state.h"
 
 enum settled { SETTLED_NOTHING, SETTLED_INTERRUPTED, SETTLED_TIMED_OUT, SETTLED_TOKEN_EXPIRED };

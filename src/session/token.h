@@ -6,7 +6,7 @@
 #ifndef SESSION_TOKEN_H
 #define SESSION_TOKEN_H
 
-#include "session/draft.h"
+#include "session/event_draft.h"
 #include "session/session.h"
 
 #define TOKEN_HASH_SIZE 65 /* hex and NUL */

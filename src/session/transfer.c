@@ -14,7 +14,7 @@
 #include <inttypes.h>
 
 #include "base/timefmt.h"
-#include "session/card.h"
+#include "session/session_file.h"
 #include "session/session.h"
 #include "session/settle.h"
 #include "session/trust.h"

@@ -7,13 +7,13 @@
  *
  * What is shown is made of the events that decide what runs, and the trust names its digest: when anything was appended
  * between looking and trusting, the trust is refused. Whatever was granted elsewhere is void then: a token is revoked in the
- * same append, approvals that nobody used are asked for again (chain.c, agent/talk.c).
+ * same append, approvals that nobody used are asked for again (run_replay.c, agent/conversation.c).
  */
 #include "session/trust.h"
 
 #include <inttypes.h>
 
-#include "session/card.h"
+#include "session/session_file.h"
 #include "session/token.h"
 #include "store/origin.h"
 

@@ -2,7 +2,7 @@
 /* Proving: one session's chain from its first event to its head, or the whole store. Reading checks; this reads all. */
 #include <inttypes.h>
 
-#include "session/card.h"
+#include "session/session_file.h"
 #include "session/session.h"
 
 struct verifying {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "store/again.h"
+#include "store/read_retry.h"
 #include "store/files_store.h"
 
 #define NAMES_TOLD 8 /* of files that do not belong there: the rest is counted */

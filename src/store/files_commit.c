@@ -3,7 +3,7 @@
  * A group of batches. Those that append are gathered by session (files_plan.c); each session's log gets all of its lines in one
  * write, which is its unit; then all of these logs are synced side by side, and only then is anyone told. A lease that is taken
  * is on disk before the first line under it; one that is given back goes after the last, or recovery looks once too often.
- * Sessions are made and deleted in their place among the others (files_make.c).
+ * Sessions are made and deleted in their place among the others (files_create.c).
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sessions go as wholes: first what people read, so that no snapshot is left without its log, then the log, and with it the
- * session, then the rest. Under the lock of the directory, which making takes as well (files_make.c): no fork begins on a
+ * session, then the rest. Under the lock of the directory, which making takes as well (files_create.c): no fork begins on a
  * session that is just being deleted, and one that others stand on stays.
  */
 #include <stdio.h>

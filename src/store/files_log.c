@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One log as a file: opening it, looking whether it has grown, was replaced or taken back, and mending it. What its lines say is
- * read in files_units.c. Bytes that are found are synced before anybody acts on them; a tail that is no whole unit is cut off
+ * read in files_log_parse.c. Bytes that are found are synced before anybody acts on them; a tail that is no whole unit is cut off
  * and kept aside by whoever has the lock.
  */
 #include <inttypes.h>

@@ -10,17 +10,17 @@
  *   store.json, lock, changes
  *
  * sessions/<id>.mark says up to which event the log was acknowledged: it is written after the sync of the log, so it is never ahead
- * of the disk, and whoever reads holds the log against it (files_mark.c).
+ * of the disk, and whoever reads holds the log against it (files_acknowledged.c).
  *
  *   files_open.c    the directory, opening, the table of calls    files_commit.c  a group of batches, to disk
  *   files_log.c     one log: its file, looking at it, mending     files_plan.c    what each session gets of a group
- *   files_units.c   what the lines of a log say                   files_make.c    creating and forking sessions, imports
+ *   files_log_parse.c   what the lines of a log say                   files_create.c    creating and forking sessions, imports
  *   files_line.c    one line                                      files_delete.c  deleting them, the lock of the directory
  *   files_cache.c   heads, indexes and states that were kept      files_read.c    heads, events, checkpoints
  *   files_lease.c   leases, boots, heartbeats                     files_list.c    lists, the live ones
- *   files_small.c   small files, whole or not at all              files_check.c   looking after it
+ *   files_replace.c   small files, whole or not at all              files_check.c   looking after it
  *   files_foreign.c sessions that others wrote                    files_sync.c    syncs of many files at once
- *   files_mark.c    acknowledged ends                             files_word.c    syncs that failed, in all processes
+ *   files_acknowledged.c    acknowledged ends                             files_sync_trouble.c    syncs that failed, in all processes
  *
  * Who writes a log holds its lock for one commit, no longer. Bytes behind the acknowledged end are taken for events only when they
  * were written again and synced by whoever finds them: so nobody acts on what a power cut could take back.
@@ -34,7 +34,7 @@
 #include "store/holder.h"
 #include "store/files.h"
 #include "store/files_line.h"
-#include "store/verdict.h"
+#include "store/batch_rules.h"
 
 #define FILES_VERSION 2
 #define FILES_PATH 1200
@@ -147,7 +147,7 @@ static inline struct files_store *files_of(struct store *s)
     return (struct files_store *)(void *)s;
 }
 
-/* ---- files_small.c: paths and small files */
+/* ---- files_replace.c: paths and small files */
 void files_path(const struct files_store *s, char out[FILES_PATH], const char *folder, const char *name,
                 const char *suffix);
 /* All of a file of at most max bytes. TIDE_NOT_FOUND. */
@@ -195,7 +195,7 @@ void log_name(char out[FILES_PATH], const char *id, bool hidden);
 enum tide_code log_block(struct files_store *s, struct files_log *l, int64_t number, struct files_block *ret,
                          struct tide_err *err) MUST_CHECK;
 
-/* ---- files_units.c */
+/* ---- files_log_parse.c */
 
 /* From l->end to `size`, not beyond the event `limit`. */
 enum tide_code log_read_on(struct files_store *s, struct files_log *l, int64_t size, int64_t limit,
@@ -233,7 +233,7 @@ enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct 
 /* The seq that a snapshot of ours says that its session has; 0: there is none. */
 int64_t card_last_seq(struct files_store *s, const char *id);
 
-/* ---- files_mark.c */
+/* ---- files_acknowledged.c */
 
 /* What the mark says now. Only what cannot be read is an error. */
 enum tide_code mark_look(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
@@ -259,7 +259,7 @@ bool mark_fits(const struct files_log *l, int64_t first, int64_t last, const uns
 /* Logs without marks get some, where nothing else says where they end. When the store is opened for writing, once. */
 enum tide_code marks_adopt(struct files_store *s, struct tide_err *err) MUST_CHECK;
 
-/* ---- files_word.c */
+/* ---- files_sync_trouble.c */
 #define WORD_TRIES 16
 struct word_at {
     uint64_t failures;
@@ -310,7 +310,7 @@ enum tide_code cache_state(struct files_store *s, struct files_log *l, int64_t t
                            struct tide_err *err) MUST_CHECK;
 void cache_drop(struct files_store *s, const char *id);
 
-/* ---- files_make.c */
+/* ---- files_create.c */
 /* This one and those behind it that are made with it; gives the first that is not. */
 struct batch *files_create(struct files_store *s, struct batch *b);
 enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/json.h"
-#include "store/again.h"
+#include "store/read_retry.h"
 #include "store/sqlite_db.h"
 
 static int erase_rows(struct sqlite_store *s, int64_t sid)

@@ -8,7 +8,7 @@
 
 #include "base/map.h"
 #include "store/holder.h"
-#include "store/orphan.h"
+#include "store/orphan_leases.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
 #define SQLITE_SCHEMA_VERSION 5
@@ -196,7 +196,7 @@ enum tide_code path_still_there(struct sqlite_store *s, struct tide_err *err)
     MUST_CHECK; /* before it is opened again */
 enum tide_code db_sync_dir(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 
-/* sqlite_mark.c: the side file. */
+/* sqlite_acknowledged.c: the side file. */
 /* Opens it, and makes it when told to; a store that is closed may be without one until something is written. */
 enum tide_code mark_open(struct sqlite_store *s, bool create, struct tide_err *err) MUST_CHECK;
 bool mark_missing(struct sqlite_store *s); /* or nothing is in it */

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "store/sqlite_db.h"
-#include "store/verdict.h"
+#include "store/batch_rules.h"
 
 #define GAPS_MAX 64               /* of positions, remembered until they are checked */
 #define EVENT_BYTES_MAX (1 << 30) /* whatever limit it was written under: SQLite holds no more in a row */

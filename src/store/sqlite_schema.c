@@ -3,7 +3,7 @@
  * The tables, in numbered migrations. An older file is brought up in one transaction; a newer one is refused. Version 1
  * holds the truth and its caches, version 2 the views for people, version 3 those who wait among the live, version 4 the marks of
  * checkpoints in `blocks`, version 5 how long leases are and proofs of origin (sqlite_upgrade.c), and the word of its closing
- * (sqlite_mark.c). Each step may run again on a file that has it.
+ * (sqlite_acknowledged.c). Each step may run again on a file that has it.
  */
 #include "store/sqlite_db.h"
 

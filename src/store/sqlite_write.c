@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "store/origin.h"
 #include "store/sqlite_db.h"
-#include "store/verdict.h"
+#include "store/batch_rules.h"
 
 struct txn {
     struct sqlite_store *s;

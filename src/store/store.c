@@ -2,7 +2,7 @@
 /* What all backends share: opening by URL, building batches, waiting for them. Checks callers' arguments once. */
 #include "store/store.h"
 
-#include "store/again.h"
+#include "store/read_retry.h"
 #include "store/files.h"
 #include "store/group.h"
 #include "store/sqlite.h"

@@ -221,7 +221,7 @@ struct store_ops {
 
 /* What every backend begins with. */
 struct store {
-    const struct store_ops *ops;     /* of the backend, those that read wrapped by again.c */
+    const struct store_ops *ops;     /* of the backend, those that read wrapped by read_retry.c */
     const struct store_ops *backend; /* of the backend itself */
     struct store_ops again;
     struct env *env;

@@ -4,7 +4,7 @@
 #define TESTS_AGENT_SEATS_H
 
 #include "agent/cuts.h"
-#include "agent/seat.h"
+#include "agent/nested.h"
 #include "session/run.h"
 
 struct desk {

@@ -9,7 +9,7 @@
 
 #include "agent/agents.h"
 #include "agent/provider.h"
-#include "agent/talk.h"
+#include "agent/conversation.h"
 #include "session/run.h"
 
 static bool is_there(const struct fixture *f, const char *name)

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "agent/beneath.h"
+#include "agent/confined.h"
 #include "agent/tool_text.h"
 #include "agent/walk.h"
 

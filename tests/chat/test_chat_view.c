@@ -2,8 +2,8 @@
 /* What a chat draws: answers that are asked for again, tools, notes; on a terminal of 80 columns, and without one. */
 #include <sys/mman.h>
 
-#include "cli/chat_detail.h"
-#include "cli/chat_view.h"
+#include "cli/chat/chat_detail.h"
+#include "cli/chat/chat_view.h"
 #include "kit.h"
 
 #define E "\033["

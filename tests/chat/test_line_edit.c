@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <termios.h>
 
-#include "cli/glyph.h"
-#include "cli/line_edit.h"
+#include "cli/terminal/glyph.h"
+#include "cli/terminal/line_edit.h"
 #include "kit.h"
 
 #define WAIT_MS 20000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verdict of a torture: ledgers and logs that are right and wrong, and what is found in them. */
-#include "cli/torture.h"
+#include "cli/torture/torture.h"
 
 #include "kit.h"
 

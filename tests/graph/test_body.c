@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "graph/body.h"
+#include "graph/node_work.h"
 #include "kit.h"
 #include "program/proc.h"
 

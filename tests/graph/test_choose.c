@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which ways are taken, what they bring, and what becomes of a key that two branches set. */
-#include "graph/choose.h"
+#include "graph/edge_choice.h"
 #include "kit.h"
 
 #define LUA(id) "{\"id\":\"" id "\",\"type\":\"lua\",\"code\":\"return {}\"}"

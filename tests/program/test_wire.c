@@ -5,11 +5,11 @@
 #include <sys/un.h>
 
 #include "kit.h"
-#include "program/door.h"
+#include "program/run_socket.h"
 #include "program/frame.h"
-#include "program/link.h"
+#include "program/run_client.h"
 #include "program/result.h"
-#include "program/serve.h"
+#include "program/run_server.h"
 
 /* ---- frames ---- */
 

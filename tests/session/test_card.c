@@ -2,7 +2,7 @@
 /* The card of a session and the index of its tokens: what they say of every standing, and which appends carry them. */
 #include "runs.h"
 
-#include "session/card.h"
+#include "session/session_file.h"
 #include "session/session.h"
 
 #define CREATED 1767225600000 /* 2026-01-01T00:00:00.000Z; event n comes n seconds later */

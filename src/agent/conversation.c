@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folding messages. A message is kept in one piece: a long conversation is many of them, and trimming frees them. */
+#include "agent/conversation.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/timefmt.h"
+#include "session/redact.h"
+
+void talk_done(struct talk *t)
+{
+    struct talk_whose whose = t->whose;
+
+    for (size_t i = 0; i < t->n; i++)
+        free(t->said[i]);
+    free(t->said);
+    map_done(&t->ids, NULL);
+    map_done(&t->decisions, free);
+    map_done(&t->asked, NULL);
+    map_done(&t->changed, free);
+    map_done(&t->redacted, NULL);
+    map_done(&t->inherited, NULL);
+    map_done(&t->outputs, free);
+    free(t->system);
+    free(t->tools);
+    arena_done(&t->scratch);
+    memset(t, 0, sizeof(*t));
+    t->whose = whose;
+}
+
+/* ---- messages ---- */
+
+static size_t bytes_of(const struct said *s)
+{
+    size_t n = s->m.text.len;
+
+    for (size_t i = 0; i < s->m.n_calls; i++)
+        n += s->m.calls[i].name.len + s->m.calls[i].args.len;
+    return n;
+}
+
+static size_t room_of(const struct model_message *m, struct str id)
+{
+    size_t n = sizeof(struct said) + m->n_calls * sizeof(struct model_call) + m->text.len + m->call_id.len + id.len + 3;
+
+    for (size_t i = 0; i < m->n_calls; i++)
+        n += m->calls[i].id.len + m->calls[i].name.len + m->calls[i].args.len + 3;
+    return n;
+}
+
+static struct str lay(char **at, struct str s)
+{
+    struct str copy = {*at, s.len};
+
+    if (s.len)
+        memcpy(*at, s.ptr, s.len);
+    (*at)[s.len] = '\0';
+    *at += s.len + 1;
+    return copy;
+}
+
+static void add(struct talk *t, const struct model_message *m, int64_t turn, struct str id)
+{
+    struct said *s = mem_alloc(room_of(m, id));
+    struct model_call *calls = (struct model_call *)(s + 1);
+    char *at = (char *)(calls + m->n_calls);
+
+    *s = (struct said){.m = *m, .turn = turn};
+    for (size_t i = 0; i < m->n_calls; i++) {
+        calls[i] =
+            (struct model_call){lay(&at, m->calls[i].id), lay(&at, m->calls[i].name), lay(&at, m->calls[i].args)};
+        map_put(&t->ids, calls[i].id, (void *)(uintptr_t) "");
+    }
+    s->m.calls = calls;
+    s->m.text = lay(&at, m->text);
+    s->m.call_id = lay(&at, m->call_id);
+    s->id = lay(&at, id).ptr;
+    if (t->n == t->cap) {
+        t->cap = t->cap ? t->cap * 2 : 32;
+        t->said = mem_grow(t->said, t->cap * sizeof(*t->said));
+    }
+    t->said[t->n++] = s;
+    t->bytes += bytes_of(s);
+}
+
+/* Content is text, or whatever an importer or another face stored: then the model gets its JSON. */
+static struct str content_text(struct arena *a, const struct json *body)
+{
+    const struct json *content = json_get(body, STR("content"));
+
+    if (!content || content->type == JSON_NULL)
+        return STR("");
+    return content->type == JSON_STRING ? json_text(a, content) : json_source(content);
+}
+
+static void read_calls(struct arena *a, const struct json *body, struct model_message *m)
+{
+    const struct json *list = json_get(body, STR("tool_calls"));
+    struct model_call *calls;
+
+    if (!list || list->type != JSON_ARRAY || !list->count)
+        return;
+    calls = arena_alloc(a, list->count * sizeof(*calls));
+    for (const struct json *c = list->first; c; c = c->next) {
+        const struct json *args = json_get(c, STR("args"));
+
+        calls[m->n_calls++] = (struct model_call){json_get_text(a, c, STR("id")), json_get_text(a, c, STR("name")),
+                                                  args && args->type == JSON_OBJECT ? json_source(args) : STR("{}")};
+    }
+    m->calls = calls;
+}
+
+static void apply_message(struct talk *t, const struct json *body, enum model_role role)
+{
+    struct model_message m = {.role = role, .text = content_text(&t->scratch, body)};
+    int64_t turn = json_get_int(body, STR("turn"), 0);
+
+    t->requested = false;
+    if (role == ROLE_ASSISTANT) {
+        read_calls(&t->scratch, body, &m);
+        t->answered_turn = turn;
+    } else if (role == ROLE_TOOL) {
+        m.call_id = json_get_text(&t->scratch, body, STR("tool_call_id"));
+        m.failed = json_get_bool(body, STR("is_error"), false);
+    }
+    if (turn > t->seen_turn)
+        t->seen_turn = turn;
+    add(t, &m, turn, json_get_text(&t->scratch, body, STR("message_id")));
+    t->said[t->n - 1]->from_hook = role == ROLE_USER && json_get(body, STR("hook"));
+    t->said[t->n - 1]->quiet = t->said[t->n - 1]->from_hook && !json_get_bool(body, STR("wants_answer"), false);
+}
+
+static void note_redacted(struct talk *t, const struct json *body, struct str call_id, struct str args)
+{
+    if (redact_is_marked(body, args))
+        map_put(&t->redacted, call_id, (void *)(uintptr_t) "");
+}
+
+static void apply_user(struct talk *t, const struct json *body)
+{
+    apply_message(t, body, ROLE_USER);
+}
+
+static void apply_assistant(struct talk *t, const struct json *body)
+{
+    const struct said *said;
+
+    apply_message(t, body, ROLE_ASSISTANT);
+    said = t->said[t->n - 1];
+    for (size_t i = 0; i < said->m.n_calls; i++)
+        note_redacted(t, body, said->m.calls[i].id, said->m.calls[i].args);
+    t->error.turn = 0;
+    t->answers++;
+}
+
+static void apply_tool(struct talk *t, const struct json *body)
+{
+    apply_message(t, body, ROLE_TOOL);
+    free(map_remove(&t->changed, t->said[t->n - 1]->m.call_id));
+    map_remove(&t->inherited, t->said[t->n - 1]->m.call_id);
+    map_remove(&t->redacted, t->said[t->n - 1]->m.call_id);
+}
+
+/* ---- the rest ---- */
+
+static void take_segment(struct talk *t, const struct json *body, const char *key, char **slot)
+{
+    const struct json *v = json_get(body, str_from(key));
+
+    if (!v)
+        return;
+    free(*slot);
+    *slot = mem_dup(v->type == JSON_STRING ? json_text(&t->scratch, v) : json_source(v));
+}
+
+static void apply_request(struct talk *t, const struct json *body)
+{
+    int64_t turn = json_get_int(body, STR("turn"), 0);
+
+    take_segment(t, body, "system", &t->system);
+    take_segment(t, body, "tools", &t->tools);
+    t->requested = true;
+    if (turn > t->seen_turn)
+        t->seen_turn = turn;
+}
+
+static void apply_usage(struct talk *t, const struct json *body)
+{
+    t->context_tokens = json_get_int(body, STR("input_tokens"), 0) + json_get_int(body, STR("output_tokens"), 0);
+    t->context_bytes = talk_bytes(t);
+}
+
+static void apply_error(struct talk *t, const struct json *body)
+{
+    int64_t at = 0;
+
+    time_parse(json_get_text(&t->scratch, body, STR("retry_at")), &at);
+    t->error.turn = json_get_int(body, STR("turn"), 0);
+    t->error.attempt = (int)json_get_int(body, STR("attempt"), 0);
+    t->error.retry_at_ms = at;
+    if (t->error.turn > t->seen_turn)
+        t->seen_turn = t->error.turn;
+}
+
+static size_t find(const struct talk *t, struct str id)
+{
+    size_t i = 0;
+
+    while (i < t->n && !str_eq(str_from(t->said[i]->id), id))
+        i++;
+    return i;
+}
+
+static void drop(struct talk *t, size_t from, size_t to)
+{
+    for (size_t i = from; i <= to; i++) {
+        t->bytes -= bytes_of(t->said[i]);
+        t->answers_left_out += t->said[i]->m.role == ROLE_ASSISTANT;
+        free(t->said[i]);
+    }
+    memmove(t->said + from, t->said + to + 1, (t->n - to - 1) * sizeof(*t->said));
+    t->n -= to - from + 1;
+}
+
+static void apply_trimmed(struct talk *t, const struct json *body)
+{
+    const struct json *dropped = json_get(body, STR("dropped"));
+
+    for (const struct json *r = dropped ? dropped->first : NULL; r; r = r->next) {
+        size_t from = find(t, json_get_text(&t->scratch, r, STR("from"))),
+               to = find(t, json_get_text(&t->scratch, r, STR("to")));
+
+        if (from <= to && to < t->n)
+            drop(t, from, to);
+    }
+    t->context_tokens = 0;
+}
+
+static void apply_asked(struct talk *t, const struct json *body)
+{
+    map_put(&t->asked, json_get_text(&t->scratch, body, STR("approval_id")), (void *)(uintptr_t) "");
+}
+
+static void apply_given(struct talk *t, const struct json *body)
+{
+    struct str id = json_get_text(&t->scratch, body, STR("approval_id"));
+
+    map_set_text(&t->decisions, id, json_source(body));
+    if (!str_starts(id, STR("budget-")) || memchr(id.ptr, '.', id.len)) /* a call's id ends with its digest */
+        return;
+    t->budget_answers++;
+    t->budgets += str_eq(json_get_text(&t->scratch, body, STR("decision")), STR("allow"));
+}
+
+/* What was allowed elsewhere is asked here again, and what a hook made of a call there does not count. */
+static void apply_trusted(struct talk *t, const struct json *body)
+{
+    (void)body;
+    map_done(&t->decisions, free);
+    map_done(&t->changed, free);
+    t->decisions = t->changed = (struct map){0};
+    t->budgets = 0;
+}
+
+static void apply_started(struct talk *t, const struct json *body)
+{
+    if (t->of_parent && str_eq(json_get_text(&t->scratch, body, STR("effect")), STR("once")))
+        map_put(&t->inherited, json_get_text(&t->scratch, body, STR("call_id")), (void *)(uintptr_t) "");
+}
+
+static void apply_fired(struct talk *t, const struct json *body)
+{
+    const struct json *args = json_get(body, STR("args"));
+
+    if (!args)
+        return;
+    map_set_text(&t->changed, json_get_text(&t->scratch, body, STR("call_id")), json_source(args));
+    note_redacted(t, body, json_get_text(&t->scratch, body, STR("call_id")), json_source(args));
+}
+
+static void apply_output(struct talk *t, const struct json *body)
+{
+    const struct json *values = json_get(body, STR("values"));
+
+    for (const struct json *v = values ? values->first : NULL; v; v = v->next)
+        map_set_text(&t->outputs, json_key_text(&t->scratch, v), json_source(v));
+}
+
+/* A person's word may come without saying where: the id of what was asked tells. */
+static bool is_ours(struct talk *t, struct str kind, const struct json *body)
+{
+    struct str node = json_get_text(&t->scratch, body, STR("node"));
+
+    if (!node.len || !t->whose.node)
+        return !node.len &&
+               (!t->whose.node || str_eq(kind, STR("approval.given")) || str_eq(kind, STR("session.trusted")));
+    return str_eq(node, str_from(t->whose.node)) && json_get_int(body, STR("visit"), 0) == t->whose.visit &&
+           str_eq(json_get_text(&t->scratch, body, STR("decides")), str_from(t->whose.decides));
+}
+
+void talk_apply(struct talk *t, struct str kind, struct str body)
+{
+    static const struct {
+        const char *kind;
+        void (*apply)(struct talk *, const struct json *);
+    } rows[] = {
+        {"message.user", apply_user},       {"message.assistant", apply_assistant},
+        {"message.tool", apply_tool},       {"llm.request", apply_request},
+        {"llm.usage", apply_usage},         {"llm.error", apply_error},
+        {"context.trimmed", apply_trimmed}, {"approval.requested", apply_asked},
+        {"approval.given", apply_given},    {"hook.fired", apply_fired},
+        {"tool.started", apply_started},    {"output.set", apply_output},
+        {"session.trusted", apply_trusted},
+    };
+    struct json *json;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (!str_eq(kind, str_from(rows[i].kind)))
+            continue;
+        arena_reset(&t->scratch);
+        if (!json_parse(&t->scratch, body, NULL, &json, NULL, NULL) && is_ours(t, kind, json))
+            rows[i].apply(t, json);
+        return;
+    }
+}
+
+/* ---- loading ---- */
+
+static int on_event(void *arg, const struct event *ev)
+{
+    talk_apply(arg, ev->kind, ev->body);
+    return 0;
+}
+
+/* Where it begins: with its first message. INT64_MAX: nothing of it is there; 0: not known, all is read. */
+static int64_t first_seq(const struct talk *t, const struct content *c)
+{
+    const struct conversation *latest = t->whose.node ? map_get(&c->conversations, str_from(t->whose.node)) : NULL;
+
+    if (!t->whose.node)
+        return 0;
+    if (!latest || latest->visit < t->whose.visit)
+        return INT64_MAX;
+    return latest->visit == t->whose.visit ? latest->first_seq : 0;
+}
+
+static enum tide_code read_span(struct talk *t, struct tide_session *s, const struct span *span, int64_t from,
+                                struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+    struct head head = s->head;
+
+    t->of_parent = strcmp(span->session, s->head.id) != 0;
+    if (t->of_parent)
+        code = history_writer(s->store, &s->head, span->session, &head, err);
+    return code ? code : store_read(s->store, &head, from, span->to, on_event, t, err);
+}
+
+struct loading {
+    struct talk *t;
+    struct tide_session *s;
+};
+
+/* From the beginning each time: a read that fails half-way leaves nothing that counts. */
+static enum tide_code try_load(void *arg, struct tide_err *err)
+{
+    struct tide_session *s = ((struct loading *)arg)->s;
+    struct talk *t = ((struct loading *)arg)->t;
+    enum tide_code code = session_sync(s, err);
+    int64_t first;
+
+    talk_done(t);
+    if (code)
+        return tide_wrap(err, "read the conversation");
+    first = first_seq(t, &s->state->content);
+    for (size_t i = 0; !code && i < s->state->content.span_count; i++) {
+        const struct span *span = &s->state->content.spans[i];
+
+        if (span->to >= first)
+            code = read_span(t, s, span, span->from > first ? span->from : first, err);
+    }
+    t->of_parent = false;
+    return code ? tide_wrap(err, "read the conversation") : TIDE_OK;
+}
+
+enum tide_code talk_load(struct talk *t, struct tide_session *s, struct tide_err *err)
+{
+    struct loading l = {t, s};
+
+    return s->patience.told ? session_hold(s, try_load, &l, err) : try_load(&l, err);
+}
+
+/* ---- what is owed ---- */
+
+const struct said *talk_open(const struct talk *t)
+{
+    size_t i = t->n;
+
+    while (i > 0 && t->said[i - 1]->m.role != ROLE_ASSISTANT)
+        i--;
+    if (i == 0)
+        return NULL;
+    for (size_t k = 0; k < t->said[i - 1]->m.n_calls; k++)
+        if (!talk_has_result(t, t->said[i - 1], t->said[i - 1]->m.calls[k].id))
+            return t->said[i - 1];
+    return NULL;
+}
+
+bool talk_has_result(const struct talk *t, const struct said *open, struct str call_id)
+{
+    for (size_t i = t->n; i > 0 && t->said[i - 1] != open; i--)
+        if (t->said[i - 1]->m.role == ROLE_TOOL && str_eq(t->said[i - 1]->m.call_id, call_id))
+            return true;
+    return false;
+}
+
+struct str talk_args(const struct talk *t, const struct model_call *call)
+{
+    const char *changed = map_get(&t->changed, call->id);
+
+    return changed ? str_from(changed) : call->args;
+}
+
+bool talk_is_owed(const struct talk *t)
+{
+    size_t i = t->n;
+
+    while (i > 0 && t->said[i - 1]->quiet)
+        i--;
+    return i > 0 && t->said[i - 1]->m.role != ROLE_ASSISTANT;
+}
+
+bool talk_is_urged(const struct talk *t)
+{
+    return t->n && t->said[t->n - 1]->from_hook && !t->said[t->n - 1]->quiet;
+}
+
+/* One answer and what follows it up to the next: results first, because providers want them right behind their calls. */
+static size_t take_turn(const struct talk *t, size_t from, struct model_message *out)
+{
+    size_t end = from + 1, n = 0;
+
+    while (end < t->n && t->said[end]->m.role != ROLE_ASSISTANT)
+        end++;
+    out[n++] = t->said[from]->m;
+    for (size_t i = from + 1; i < end; i++)
+        if (t->said[i]->m.role == ROLE_TOOL)
+            out[n++] = t->said[i]->m;
+    for (size_t i = from + 1; i < end; i++)
+        if (t->said[i]->m.role != ROLE_TOOL)
+            out[n++] = t->said[i]->m;
+    return end;
+}
+
+const struct model_message *talk_messages(const struct talk *t, struct arena *a, size_t *ret_n)
+{
+    struct model_message *m = arena_alloc(a, (t->n + 1) * sizeof(*m));
+
+    for (size_t i = 0; i < t->n;)
+        i = take_turn(t, i, m + i);
+    *ret_n = t->n;
+    return m;
+}
+
+struct str talk_answer(const struct talk *t)
+{
+    for (size_t i = t->n; i > 0; i--)
+        if (t->said[i - 1]->m.role == ROLE_ASSISTANT)
+            return t->said[i - 1]->m.text;
+    return STR("");
+}
+
+size_t talk_bytes(const struct talk *t)
+{
+    return t->bytes;
+}
+
+/* Whether a request may go on with this message when all before it are left out: no result in it is of a call before. */
+static bool is_border(const struct talk *t, size_t at, size_t end)
+{
+    while (at < end && t->said[at]->m.role == ROLE_USER)
+        at++;
+    return at >= end || t->said[at]->m.role != ROLE_TOOL;
+}
+
+bool talk_trim(const struct talk *t, size_t keep, size_t *ret_from, size_t *ret_to)
+{
+    size_t bytes = talk_bytes(t), end = t->n, to = 0;
+
+    while (end > 0 && t->said[end - 1]->m.role != ROLE_ASSISTANT) /* what the model is to answer now stays … */
+        end--;
+    end = end > 0 ? end - 1 : 0; /* … and the latest answer with it: results belong to their calls */
+    for (size_t i = 1; i < end && bytes > keep; i++) {
+        bytes -= bytes_of(t->said[i]);
+        if (is_border(t, i + 1, end)) /* a result goes with its call, also when a hook spoke before it */
+            to = i;
+    }
+    *ret_from = 1;
+    *ret_to = to;
+    return to >= 1;
+}
+
+struct str talk_fresh_id(struct talk *t, struct arena *a, struct str given, int64_t turn, size_t index)
+{
+    bool good = !t->whose.node && given.len > 0 && given.len <= 100 && !map_get(&t->ids, given);
+    struct str id = given;
+
+    if (!good)
+        id = str_from(arena_printf(a, "call_%s%" PRId64 "_%zu", t->whose.node ? "t" : "", turn, index + 1));
+    for (int i = 2; map_get(&t->ids, id); i++)
+        id = str_from(arena_printf(a, "call_%" PRId64 "_%zu_%d", turn, index + 1, i));
+    map_put(&t->ids, id, (void *)(uintptr_t) "");
+    return id;
+}

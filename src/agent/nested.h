@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent's loop in a seat: as one part of a run that somebody else begins, ends and shares between several. Everything
+ * that it records carries the seat's node, visit and branch, and its conversation is that of this node and visit alone.
+ *
+ * Several seats of one session work on threads. Whoever touches the session or the run holds the lock; a seat is entered
+ * with the lock held, gives it back while a model answers, a tool or a hook runs or a pause passes, and has it on return.
+ */
+#ifndef AGENT_NESTED_H
+#define AGENT_NESTED_H
+
+#include "session/run.h"
+
+struct seat {
+    struct tide_session *session;
+    struct tide_run *run;
+    const char *node; /* as events name it: "write", "review#1/ask" */
+    int64_t visit;
+    const char *branch; /* "": none */
+    const char *prompt; /* said once, when this conversation is empty */
+    /* system_prompt, model, provider, max_turns (of the visit), tools, hooks, event (told with the lock held), …; not approve */
+    const struct tide_agent_options *opt;
+    const struct str *outputs;  /* keys that it is to set with the tool set_output */
+    const struct str *nullable; /* those of them that may stay unset */
+    size_t n_outputs, n_nullable;
+    const char *const *tools;                      /* names of the built-in ones it may use, ended by NULL; NULL: all */
+    void (*lock)(void *arg), (*unlock)(void *arg); /* NULL: nobody else is there */
+    bool (*stopped)(void *arg);                    /* may be asked with and without the lock; NULL: never */
+    /* A turn is over: may add a checkpoint to what is appended with it. NULL: none is made. */
+    void (*turn_over)(void *arg, struct draft *d, int64_t turn);
+    void *arg;
+};
+
+/* What a person is to be asked before it can go on. */
+struct seat_wait {
+    char name[160];
+    const char *kind;
+    char question[512];
+};
+
+struct seat_result {
+    struct buf outputs; /* JSON object: the keys that were set */
+    struct buf answer;  /* the last text */
+    struct seat_wait wait;
+    char code[32]; /* of a failure: that of llm.error (auth, rate_limit, …), max_turns, budget, hook_stop, config */
+    bool retry;    /* of a failure: trying the same again later may help (its own retries are used up) */
+};
+#define SEAT_RESULT_INIT                                                                                               \
+    {                                                                                                                  \
+        .outputs = BUF_INIT(SIZE_MAX / 4), .answer = BUF_INIT(SIZE_MAX / 4)                                            \
+    }
+
+/*
+ * Works until every output is set (without outputs: until it has answered). Goes on exactly where it was when there is
+ * something of this conversation already. Everything is queued or on disk on return; the run stays open.
+ * TIDE_WAITING: nothing was parked; *ret says what is waited for (a call that needs a person's word, a budget): when the
+ * wait of that name was answered (tide_wait on the run, its first use of the name), call again. TIDE_CANCELLED: `stopped` said
+ * so, or somebody asked to cancel the run. TIDE_FAILED: code. Any other code: the run itself cannot go on.
+ */
+enum tide_code seat_run(const struct seat *seat, struct seat_result *ret, struct tide_err *err) MUST_CHECK;
+void seat_result_done(struct seat_result *r);
+
+/*
+ * One question to the model, yes or no, recorded under the seat's node. *ret_yes -1: what it said could not be read.
+ * `context`: what it is told beside the question. The same question after a cut is asked again; one that was answered is not.
+ * Outputs, tools, hooks and budgets have no part in it; it is a conversation apart from that of seat_run().
+ */
+enum tide_code seat_decide(const struct seat *seat, const char *question, const char *context, int *ret_yes,
+                           struct tide_err *err) MUST_CHECK;
+
+#endif

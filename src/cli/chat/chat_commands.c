@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is typed behind a slash, and what Tab makes of it. Lists are drawn as the chat draws, for windows of any width.
+ */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "agent/hook.h"
+#include "agent/permit.h"
+#include "cli/chat/chat_screen.h"
+#include "cli/terminal/glyph.h"
+#include "cli/terminal/line_complete.h"
+#include "cli/session_view.h"
+
+#define SESSIONS_SHOWN 15
+#define CHECKPOINTS_SHOWN 30
+#define IDS_MAX 200 /* sessions that Tab looks through */
+
+struct slash {
+    const char *name, *args, *help;
+    void (*run)(struct screen *s, const char *rest);
+    bool needs_session;
+};
+
+/* ---- commands of the command line ---- */
+
+/* Runs a command as it would be typed in a shell; ends with NULL. */
+static void run_inner(struct screen *s, const char *const *words)
+{
+    struct cli inner = {.store = s->chat.cli->store};
+    struct tide_err err = {TIDE_OK, ""};
+    char *argv[12] = {(char *)(uintptr_t) "tidemark"};
+    enum tide_code code;
+    int argc = 1;
+
+    for (; words[argc - 1]; argc++)
+        argv[argc] = (char *)(uintptr_t)words[argc - 1];
+    out_init(&inner.out);
+    inner.out.tty = s->chat.cli->out.tty;
+    inner.out.color = s->chat.cli->out.color;
+    code = args_parse(argc, argv, &inner.args, &err);
+    code = code ? code : inner.args.command->run(&inner, &err);
+    code = code ? code : out_flush(&inner.out, &err);
+    if (code)
+        view_error(s->view, err.msg);
+    args_done(&inner.args);
+    out_done(&inner.out);
+}
+
+static int show_session(void *arg, const struct tide_session_info *info)
+{
+    struct screen *s = arg;
+    AUTO(buf_done) struct buf text = BUF_INIT(4096);
+    char head[TIDE_ID_SIZE + 4], ago[AGO_SIZE], status[STATUS_SIZE];
+
+    buf_addf(&text, "%s · ", session_status(status, info));
+    if (info->title && *info->title) {
+        glyph_fit(&text, str_from(info->title), 60);
+        buf_add_str(&text, STR(" · "));
+    }
+    buf_addf(&text, "%s", time_ago(ago, info->updated_ms));
+    snprintf(head, sizeof(head), "%s  ", info->id);
+    view_item(s->view, head, buf_cstr(&text));
+    return 0;
+}
+
+static void run_sessions(struct screen *s, const char *rest)
+{
+    const struct tide_list_filter latest = {.limit = SESSIONS_SHOWN};
+    struct tide_err err = {TIDE_OK, ""};
+
+    (void)rest;
+    if (tide_session_list(s->chat.cli->store, &latest, show_session, s, &err))
+        view_error(s->view, err.msg);
+}
+
+static void run_why(struct screen *s, const char *rest)
+{
+    (void)rest;
+    run_inner(s, (const char *const[]){"why", tide_session_id(s->chat.session), NULL});
+}
+
+/* ---- of this chat ---- */
+
+static void run_resume(struct screen *s, const char *rest)
+{
+    struct tide_err err = {TIDE_OK, ""};
+
+    if (!*rest && !s->chat.session)
+        view_error(s->view, "/resume ID: which one? /sessions lists them");
+    else if (!*rest)
+        screen_go_on(s);
+    else if (screen_switch(s, rest, &err))
+        view_error(s->view, err.msg);
+}
+
+/* "WHERE", "WHERE --reuse-effects", "WHERE --redo-effects"; false: it is none of them. */
+static bool read_where(const char *rest, char where[80], unsigned *ret_flags)
+{
+    static const struct {
+        const char *word;
+        unsigned flags;
+    } rows[] = {
+        {"", 0}, {"--reuse-effects", TIDE_ROLLBACK_REUSE_EFFECTS}, {"--redo-effects", TIDE_ROLLBACK_REDO_EFFECTS}};
+    size_t len = strcspn(rest, " \t"), seq = strncmp(rest, "seq:", 4) == 0 ? 4 : 0;
+    const char *behind = rest + len + strspn(rest + len, " \t");
+
+    snprintf(where, 80, "%.*s", (int)(len - seq < 79 ? len - seq : 79), rest + seq);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && len > seq; i++)
+        if (strcmp(rows[i].word, behind) == 0) {
+            *ret_flags = rows[i].flags;
+            return true;
+        }
+    return false;
+}
+
+static void run_rollback(struct screen *s, const char *rest)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    AUTO(mem_freep) char *withdrawn = NULL;
+    unsigned flags = 0;
+    int64_t seq = 0;
+    char where[80], line[120];
+
+    if (!read_where(rest, where, &flags)) {
+        view_error(s->view, "/rollback WHERE [--reuse-effects | --redo-effects]: a checkpoint's id (/checkpoints lists "
+                            "them) or seq:N");
+        return;
+    }
+    if (cli_position(s->chat.session, where, &seq, &err) ||
+        chat_roll_back_to(&s->chat, seq, flags, "chat /rollback", &withdrawn, &err)) {
+        view_error(s->view, err.msg);
+        return;
+    }
+    view_clear(s->view);
+    screen_redraw(s);
+    snprintf(line, sizeof(line), "rolled back to seq %" PRId64 "; nothing is deleted", seq);
+    view_notice(s->view, line);
+    if (withdrawn)
+        chat_tell(&s->chat, CHAT_WITHDRAWN, withdrawn);
+}
+
+static void run_fork(struct screen *s, const char *rest)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    char id[TIDE_ID_SIZE], line[200];
+
+    (void)rest;
+    if (tide_fork(s->chat.cli->store, tide_session_id(s->chat.session), 0, NULL, NULL, id, &err) ||
+        screen_switch(s, id, &err)) {
+        view_error(s->view, err.msg);
+        return;
+    }
+    snprintf(line, sizeof(line), "this is a fork now: %s", id);
+    view_notice(s->view, line);
+}
+
+static const struct json *info_of(struct screen *s, struct arena *a);
+
+static void run_model(struct screen *s, const char *rest)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const char *before = s->chat.model;
+    struct tide_err err = {TIDE_OK, ""};
+
+    if (!*rest) {
+        struct str now = s->chat.session ? json_get_text(&a, info_of(s, &a), STR("model"))
+                                         : str_from(s->chat.opt.model ? s->chat.opt.model : "script");
+
+        view_notice(s->view, arena_printf(&a, "model %.*s; /model NAME takes another", STR_ARG(now)));
+        return;
+    }
+    s->chat.model = arena_dup(&s->chat.arena, str_from(rest)).ptr;
+    if (s->chat.session ? chat_agent(&s->chat, &err) : chat_check(&s->chat, &err)) {
+        view_error(s->view, err.msg);
+        s->chat.model = before;
+        if (s->chat.session && chat_agent(&s->chat, &err)) /* nor with the one before: nobody is there to speak to */
+            chat_leave(&s->chat);
+    } else
+        view_notice(s->view, arena_printf(&a, "model %s from the next prompt on", rest));
+}
+
+/* One object of the agent's own description. */
+static const struct json *info_of(struct screen *s, struct arena *a)
+{
+    struct tide_text text = {NULL, 0};
+    struct tide_err err = {TIDE_OK, ""};
+    struct json *json = NULL;
+
+    if (tide_agent_info(s->chat.agent, &text, &err) ||
+        json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &json, NULL, &err))
+        view_error(s->view, err.msg);
+    tide_text_done(&text);
+    return json;
+}
+
+/* From the settings, which the agent has them from: they can be looked at before there is one. */
+static void run_tools(struct screen *s, const char *rest)
+{
+    static const char *const words[] = {[PERMIT_ALLOW] = "allow", [PERMIT_ASK] = "ask", [PERMIT_DENY] = "deny"};
+    struct tide_err err = {TIDE_OK, ""};
+    struct permits *p = NULL;
+    char head[64];
+
+    (void)rest;
+    if (s->chat.opt.no_tools)
+        view_notice(s->view, "no tools: --no-tools was given");
+    else if (permits_parse(str_from(s->chat.opt.permissions), &p, &err))
+        view_error(s->view, err.msg);
+    for (size_t i = 0; p && tools[i]; i++) {
+        snprintf(head, sizeof(head), "%-6s %-6s ", tools[i]->name, words[permits_ask(p, tools[i], NULL)]);
+        view_item(s->view, head, tools[i]->description);
+    }
+    permits_free(p);
+}
+
+static void show_hook(void *arg, const char *name, const char *event, const char *matcher, const char *what)
+{
+    struct screen *s = arg;
+    char head[80];
+
+    snprintf(head, sizeof(head), "%-12.30s %-22s ", name, event);
+    view_item(s->view, head, *matcher ? arena_printf(&s->scratch, "%s (tools: %s)", what, matcher) : what);
+}
+
+static void run_hooks(struct screen *s, const char *rest)
+{
+    struct hooks *h = hooks_new(0, NULL, NULL);
+    struct tide_err err = {TIDE_OK, ""};
+
+    (void)rest;
+    if (hooks_load(h, str_from(s->chat.opt.hooks), &err))
+        view_error(s->view, err.msg);
+    else if (!hooks_count(h))
+        view_notice(s->view, "no hooks: `tidemark config set hooks` or hooks_file names some");
+    hooks_list(h, show_hook, s);
+    hooks_free(h);
+}
+
+/* ---- checkpoints, by the prompts that they stand behind ---- */
+
+struct prompts {
+    struct screen *s;
+    struct arena arena;
+    size_t n; /* checkpoints shown */
+    struct said {
+        int64_t seq;
+        const char *text;
+        struct said *before;
+    } * last;
+};
+
+static int take_prompt(void *arg, const struct tide_event *ev)
+{
+    struct prompts *p = arg;
+    struct json *body = NULL;
+    struct said *said;
+
+    if (strcmp(ev->kind, "message.user") != 0 ||
+        json_parse(&p->arena, arena_dup(&p->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL) ||
+        json_get(body, STR("hook")))
+        return 0;
+    said = arena_zero(&p->arena, sizeof(*said));
+    *said = (struct said){ev->seq, arena_dup(&p->arena, json_get_text(&p->arena, body, STR("content"))).ptr, p->last};
+    p->last = said;
+    return 0;
+}
+
+static int show_checkpoint(void *arg, const struct tide_checkpoint *c)
+{
+    struct prompts *p = arg;
+    const struct said *said = p->last;
+    AUTO(buf_done) struct buf text = BUF_INIT(4096);
+    char head[96], ago[AGO_SIZE];
+    const char *prompt;
+
+    while (said && said->seq > c->seq)
+        said = said->before;
+    prompt = said ? said->text : "";
+    if (c->description && *c->description)
+        buf_addf(&text, "%.200s ", c->description);
+    buf_add_str(&text, STR("› "));
+    glyph_fit(&text, (struct str){prompt, strcspn(prompt, "\n")}, 60);
+    buf_addf(&text, " · %s", time_ago(ago, c->ts_ms));
+    snprintf(head, sizeof(head), "%s  turn %-3" PRId64 " ", c->id, c->turn);
+    view_item(p->s->view, head, buf_cstr(&text));
+    p->n++;
+    return 0;
+}
+
+static void run_checkpoints(struct screen *s, const char *rest)
+{
+    const struct tide_checkpoint_filter latest = {.limit = CHECKPOINTS_SHOWN};
+    struct prompts p = {.s = s, .arena = ARENA_INIT};
+    struct tide_err err = {TIDE_OK, ""};
+
+    (void)rest;
+    if (tide_messages(s->chat.session, 0, take_prompt, &p, &err) ||
+        tide_checkpoint_list(s->chat.session, &latest, show_checkpoint, &p, &err))
+        view_error(s->view, err.msg);
+    if (p.n == CHECKPOINTS_SHOWN)
+        view_notice(s->view, arena_printf(&p.arena, "the latest; `tidemark sessions checkpoints %s` lists all",
+                                          tide_session_id(s->chat.session)));
+    arena_done(&p.arena);
+}
+
+static void run_usage(struct screen *s, const char *rest)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct json *info = info_of(s, &a);
+    struct str cost;
+    const char *priced;
+    int64_t turns;
+
+    (void)rest;
+    if (!info)
+        return;
+    turns = json_get_int(info, STR("turns"), 0);
+    cost = json_source(json_get(info, STR("cost")));
+    priced = str_eq(cost, STR("0.000000000")) ? "" : arena_printf(&a, " · cost %.*s", STR_ARG(cost));
+    view_notice(s->view,
+                arena_printf(&a,
+                             "%" PRId64 " turn%s · %" PRId64 " tokens in (%" PRId64 " cached) · %" PRId64
+                             " out%s · context %" PRId64 " of %" PRId64,
+                             turns, turns == 1 ? "" : "s", json_get_int(info, STR("input_tokens"), 0),
+                             json_get_int(info, STR("cached_tokens"), 0), json_get_int(info, STR("output_tokens"), 0),
+                             priced, json_get_int(info, STR("context_tokens"), 0),
+                             json_get_int(info, STR("max_context_tokens"), 0)));
+}
+
+static void run_clear(struct screen *s, const char *rest)
+{
+    (void)rest;
+    chat_leave(&s->chat);
+    view_clear(s->view);
+    view_notice(s->view, "a new session begins with the next prompt");
+}
+
+static void run_quit(struct screen *s, const char *rest)
+{
+    (void)rest;
+    s->leave = 1;
+}
+
+static void run_help(struct screen *s, const char *rest);
+
+static const struct slash slashes[] = {
+    {"resume", "[ID]", "go on with what was stopped; with an ID: with that session, here", run_resume, false},
+    {"sessions", "", "the latest sessions", run_sessions, false},
+    {"checkpoints", "", "the checkpoints of this session, and the prompt that each answers", run_checkpoints, true},
+    {"rollback", "WHERE", "back to a checkpoint (Tab completes its id) or seq:N; nothing is deleted", run_rollback,
+     true},
+    {"fork", "", "go on in a copy; the original stays as it is", run_fork, true},
+    {"model", "[NAME]", "the model; with a NAME: that one from the next prompt on", run_model, false},
+    {"tools", "", "what the agent can do, and what it asks about", run_tools, false},
+    {"hooks", "", "the hooks that are asked", run_hooks, false},
+    {"usage", "", "tokens and cost so far", run_usage, true},
+    {"why", "", "why this session is where it is", run_why, true},
+    {"clear", "", "leave this session, begin another", run_clear, false},
+    {"help", "", "this list", run_help, false},
+    {"quit", "", "leave; the session can be resumed", run_quit, false},
+};
+#define N_SLASHES (sizeof(slashes) / sizeof(slashes[0]))
+
+static void run_help(struct screen *s, const char *rest)
+{
+    char head[40];
+
+    (void)rest;
+    for (size_t i = 0; i < N_SLASHES; i++) {
+        snprintf(head, sizeof(head), "/%-11s %-6s ", slashes[i].name, slashes[i].args);
+        view_item(s->view, head, slashes[i].help);
+    }
+    snprintf(head, sizeof(head), "%-12s %-6s ", "@path", "");
+    view_item(s->view, head, "adds a file to the prompt");
+    snprintf(head, sizeof(head), "%-12s %-6s ", "Alt-Enter", "");
+    view_item(s->view, head, "begins a new line");
+    snprintf(head, sizeof(head), "%-12s %-6s ", "Ctrl-C", "");
+    view_item(s->view, head, "stops the turn; twice leaves");
+}
+
+void screen_command(struct screen *s, const char *line)
+{
+    size_t len = strcspn(line + 1, " \t\n");
+    const char *rest = line + 1 + len + strspn(line + 1 + len, " \t\n");
+    AUTO(mem_freep) char *words = mem_dup(str_from(rest));
+    char wrong[120];
+
+    for (size_t end = strlen(words); end > 0 && strchr(" \t\n", words[end - 1]); end--)
+        words[end - 1] = '\0';
+    for (size_t i = 0; i < N_SLASHES; i++) {
+        if (strlen(slashes[i].name) != len || strncmp(slashes[i].name, line + 1, len) != 0)
+            continue;
+        if (*words && !*slashes[i].args) /* rather than pass over what was meant */
+            view_error(s->view, "nothing stands behind this one: /help shows what there is");
+        else if (slashes[i].needs_session && !s->chat.session)
+            view_notice(s->view, "there is no session yet: it begins with the first prompt");
+        else
+            slashes[i].run(s, words);
+        return;
+    }
+    snprintf(wrong, sizeof(wrong), "/%.*s is not known: /help shows what is", (int)(len > 40 ? 40 : len), line + 1);
+    view_error(s->view, wrong);
+}
+
+/* ---- completion ---- */
+
+static void complete_files(struct str word, struct line_matches *m)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const char *path = arena_dup(&a, (struct str){word.ptr + 1, word.len - 1}).ptr, *slash = strrchr(path, '/');
+    const char *dir = slash ? arena_dup(&a, (struct str){path, (size_t)(slash - path) + 1}).ptr : "";
+    const char *begin = slash ? slash + 1 : path;
+    DIR *d = opendir(*dir ? dir : ".");
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strncmp(e->d_name, begin, strlen(begin)) == 0 && (e->d_name[0] != '.' || *begin == '.'))
+            line_match_add(m, str_from(arena_printf(&a, "@%s%s%s", dir, e->d_name, e->d_type == DT_DIR ? "/" : "")));
+    if (d)
+        closedir(d);
+}
+
+static int match_session(void *arg, const struct tide_session_info *info)
+{
+    line_match_add(arg, str_from(info->id));
+    return 0;
+}
+
+static int match_checkpoint(void *arg, const struct tide_checkpoint *c)
+{
+    line_match_add(arg, str_from(c->id));
+    return 0;
+}
+
+/* All ids, of which those stay that begin as what is typed does. */
+static void complete_ids(struct screen *s, struct str before, struct str word, struct line_matches *m)
+{
+    const struct tide_list_filter latest = {.limit = IDS_MAX};
+    struct line_matches *all = mem_zero(sizeof(*all));
+    enum tide_code code = TIDE_OK;
+
+    if (str_starts(before, STR("/resume ")))
+        code = tide_session_list(s->chat.cli->store, &latest, match_session, all, NULL);
+    else if (str_starts(before, STR("/rollback ")) && s->chat.session)
+        code = tide_checkpoint_list(s->chat.session, NULL, match_checkpoint, all, NULL);
+    for (size_t i = 0; i < all->n && !code; i++)
+        if (str_starts(str_from(all->words[i]), word))
+            line_match_add(m, str_from(all->words[i]));
+    line_matches_free(all);
+}
+
+void screen_complete(void *arg, struct str before, struct str word, struct line_matches *m)
+{
+    char whole[40];
+
+    if (word.len && word.ptr[0] == '@')
+        complete_files(word, m);
+    complete_ids(arg, before, word, m);
+    for (size_t i = 0; before.len == word.len && word.len && word.ptr[0] == '/' && i < N_SLASHES; i++) {
+        snprintf(whole, sizeof(whole), "/%s", slashes[i].name);
+        if (strncmp(whole, word.ptr, word.len) == 0)
+            line_match_add(m, str_from(whole));
+    }
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * "@path" in a prompt: the file's text is added below what was typed. Whatever becomes of such a word is told in a line:
+ * nothing leaves the machine unseen, and a name that is mistyped is noticed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/chat/chat.h"
+
+#define FILE_MAX_BYTES ((size_t)256 << 10)
+#define PROMPT_MAX_BYTES ((size_t)16 << 20)
+
+static size_t count_lines(struct str s)
+{
+    size_t n = s.len && s.ptr[s.len - 1] != '\n';
+
+    for (size_t i = 0; i < s.len; i++)
+        n += s.ptr[i] == '\n';
+    return n;
+}
+
+/* As much as is taken of a file; NULL: why it is none that could be. */
+static const char *read_text(const char *path, struct buf *text, bool *ret_cut)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), bad = errno;
+    struct stat st = {0};
+    ssize_t n = 1;
+
+    if (fd < 0)
+        return bad == ENOENT ? "no such file" : strerror(bad);
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return S_ISDIR(st.st_mode) ? "a directory" : "no file of text";
+    }
+    while (n > 0 && text->len <= FILE_MAX_BYTES) {
+        char *room = buf_reserve(text, 16384);
+
+        n = room ? read(fd, room, 16384) : 0;
+        text->len += n > 0 ? (size_t)n : 0;
+    }
+    bad = n < 0 ? errno : 0;
+    close(fd);
+    *ret_cut = text->len > FILE_MAX_BYTES;
+    if (*ret_cut) /* not within a character */
+        for (text->len = FILE_MAX_BYTES; text->len > 0 && (text->ptr[text->len] & 0xc0) == 0x80;)
+            text->len--;
+    if (bad)
+        return strerror(bad);
+    return str_is_utf8(buf_view(text), NULL) && !memchr(text->ptr ? text->ptr : "", 0, text->len) ? NULL : "no text";
+}
+
+static void add_file(struct chat *c, struct buf *out, struct str path)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(FILE_MAX_BYTES + 32768);
+    const char *name = arena_dup(&c->prompt, path).ptr, *why;
+    bool cut = false;
+    size_t lines;
+
+    why = read_text(name, &text, &cut);
+    if (why) {
+        chat_tell(c, "@%.200s: %s; it is said as it stands", name, why);
+        return;
+    }
+    lines = count_lines(buf_view(&text));
+    chat_tell(c, "+ %.200s, %zu line%s%s", name, lines, lines == 1 ? "" : "s", cut ? ": the first 256 KiB of it" : "");
+    buf_addf(out, "\n\n<file path=\"%s\">\n", name);
+    buf_add_str(out, buf_view(&text));
+    buf_add_str(out, cut ? STR("\n[cut: the file is longer]\n</file>") : STR("\n</file>"));
+}
+
+enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(PROMPT_MAX_BYTES);
+
+    arena_reset(&c->prompt);
+    buf_add_str(&out, str_from(prompt));
+    for (const char *at = strchr(prompt, '@'); at; at = strchr(at + 1, '@')) {
+        size_t len = strcspn(at + 1, " \t\r\n,;:!?\"'()<>");
+
+        while (len > 0 && at[len] == '.') /* the end of a sentence */
+            len--;
+        if (len > 0 && (at == prompt || strchr(" \t\r\n\"'(", at[-1])))
+            add_file(c, &out, (struct str){at + 1, len});
+    }
+    if (out.failed)
+        return tide_fail(err, TIDE_TOO_BIG, "the prompt with its files is larger than 16 MiB: name fewer");
+    *ret_prompt = arena_dup(&c->prompt, buf_view(&out)).ptr;
+    return TIDE_OK;
+}

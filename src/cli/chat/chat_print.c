@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A chat without a terminal: one prompt, its answer on standard output when it is on disk. Text is the answer alone; json
+ * is one object; stream-json is one object a line as things happen, the last of them the result. What is to be known beside
+ * it (attempts, hooks that failed, what it waits for) goes to standard error.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/chat/chat.h"
+#include "cli/terminal/glyph.h"
+#include "cli/launch.h"
+#include "cli/terminal/progress.h"
+#include "cli/report.h"
+
+struct printing {
+    struct chat chat;
+    enum { PRINT_TEXT, PRINT_JSON, PRINT_STREAM } how;
+    int64_t turns;
+    int unwritten;        /* why a line could not be written; 0: all were */
+    const char *answered; /* the question that was answered, until that is told */
+};
+
+/* ---- as it happens ---- */
+
+static void put_line(struct printing *p, struct buf *line)
+{
+    buf_add_char(line, '\n');
+    for (size_t at = 0; at < line->len;) {
+        ssize_t n = write(STDOUT_FILENO, line->ptr + at, line->len - at);
+
+        if (n < 0 && errno != EINTR) { /* it is recorded all the same: it goes on */
+            p->unwritten = errno;
+            break;
+        }
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static const char *const types[] = {"text", "text_end", "discard", NULL,    "retry",
+                                    "tool", "tool_end", "usage",   "notice"};
+
+static void stream(struct printing *p, const struct tide_agent_event *e)
+{
+    AUTO(buf_done) struct buf line = BUF_INIT(SIZE_MAX / 4);
+    struct json_out o = json_out_to(&line);
+
+    if (!types[e->what])
+        return;
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("type"), str_from(types[e->what]));
+    if (e->turn)
+        json_out_kint(&o, STR("turn"), e->turn);
+    if (e->tool) {
+        json_out_kstr(&o, STR("tool"), str_from(e->tool));
+        json_out_kstr(&o, STR("call_id"), str_from(e->call_id));
+        json_out_kraw(&o, STR("args"), str_from(e->args));
+    }
+    if (e->text)
+        json_out_kstr(&o, STR("text"), (struct str){e->text, e->text_len});
+    if (e->what == TIDE_AGENT_TOOL_END) {
+        json_out_kbool(&o, STR("failed"), e->failed);
+        json_out_kint(&o, STR("ms"), e->ms);
+    } else if (e->what == TIDE_AGENT_RETRY) {
+        json_out_kint(&o, STR("attempt"), e->attempt);
+        json_out_kint(&o, STR("attempts"), e->attempts);
+        json_out_kint(&o, STR("delay_ms"), e->delay_ms);
+    } else if (e->what == TIDE_AGENT_USAGE) {
+        json_out_kint(&o, STR("input_tokens"), e->input_tokens);
+        json_out_kint(&o, STR("output_tokens"), e->output_tokens);
+        json_out_kint(&o, STR("cached_tokens"), e->cached_tokens);
+    }
+    json_out_end(&o, '}');
+    put_line(p, &line);
+}
+
+/* What the log does not show to whoever sits here. */
+static void tell(struct printing *p, const struct tide_agent_event *e)
+{
+    if (log_enabled(LOG_WARN) && !config_text(p->chat.settings.config, "log_file"))
+        return;
+    if (e->what == TIDE_AGENT_RETRY)
+        say("attempt %d of %d in %.1f s: %.*s", e->attempt, e->attempts, (double)e->delay_ms / 1000, (int)e->text_len,
+            e->text);
+    else if (e->what == TIDE_AGENT_NOTICE)
+        say("%.*s", (int)e->text_len, e->text);
+}
+
+/* Ctrl-C is a person's; the others say that the process is to end. */
+static void stop_agent(tide_agent *agent)
+{
+    if (stop_signal == SIGINT)
+        tide_agent_stop(agent);
+    else
+        tide_agent_shutdown(agent);
+}
+
+/* Told when the answer has been taken, not before: it may be refused. */
+static void tell_answered(struct printing *p)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *input = NULL;
+    struct str said;
+
+    if (!p->answered || json_parse(&a, str_from(p->chat.want->input), NULL, &input, NULL, NULL))
+        return;
+    said = input->type == JSON_STRING ? json_text(&a, input) : json_source(input);
+    say("%.400s %.*s", p->answered, (int)(said.len < 200 ? said.len : 200), said.ptr);
+    p->answered = NULL;
+}
+
+static int take_question(void *arg, const struct tide_session_info *info)
+{
+    struct printing *p = arg;
+
+    if (info->question && info->status && strcmp(info->status, "waiting") == 0)
+        p->answered = arena_dup(&p->chat.arena, str_from(info->question)).ptr;
+    return 0;
+}
+
+static enum tide_decision on_approve(void *arg, const struct tide_approval *ask)
+{
+    const struct printing *p = arg;
+
+    return chat_yes(&p->chat, ask);
+}
+
+static void on_event(void *arg, const struct tide_agent_event *e)
+{
+    struct printing *p = arg;
+
+    tell_answered(p);
+
+    if (stop_signal && p->chat.agent)
+        stop_agent(p->chat.agent);
+    chat_log(&p->chat, e);
+    p->turns += e->what == TIDE_AGENT_USAGE;
+    if (p->how == PRINT_STREAM)
+        stream(p, e);
+    else
+        tell(p, e);
+}
+
+/* ---- the result ---- */
+
+static const char *status_of(enum tide_code code)
+{
+    return code == TIDE_OK          ? "completed"
+           : code == TIDE_WAITING   ? "waiting"
+           : code == TIDE_CANCELLED ? "stopped"
+           : code == TIDE_NOT_FOUND ? "idle"
+                                    : "failed";
+}
+
+static void put_usage(struct json_out *o, tide_session *session)
+{
+    struct tide_usage u;
+
+    if (tide_usage(session, 0, &u, NULL))
+        return;
+    json_out_key(o, STR("usage"));
+    json_out_begin(o, '{');
+    json_out_kint(o, STR("calls"), u.calls);
+    json_out_kint(o, STR("input_tokens"), u.input_tokens);
+    json_out_kint(o, STR("output_tokens"), u.output_tokens);
+    json_out_kint(o, STR("cached_tokens"), u.cached_tokens);
+    json_out_end(o, '}');
+}
+
+static int take_durability(void *events, const struct tide_session_info *info)
+{
+    *(int64_t *)events = info->degraded_events;
+    return 0;
+}
+
+static int64_t degraded_events(tide_session *s)
+{
+    int64_t events = 0;
+
+    (void)!tide_session_show(s, take_durability, &events, NULL);
+    return events;
+}
+
+static void put_result(struct printing *p, enum tide_code code, const struct tide_text *answer, const char *message)
+{
+    AUTO(buf_done) struct buf line = BUF_INIT(SIZE_MAX / 4);
+    struct json_out o = json_out_to(&line);
+
+    json_out_begin(&o, '{');
+    if (p->how == PRINT_STREAM)
+        json_out_kstr(&o, STR("type"), STR("result"));
+    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(p->chat.session)));
+    json_out_kstr(&o, STR("status"), str_from(status_of(code)));
+    json_out_kstr(&o, STR("durability"), degraded_events(p->chat.session) ? STR("degraded") : STR("full"));
+    if (answer->ptr)
+        json_out_kstr(&o, STR("answer"), (struct str){answer->ptr, answer->len});
+    if (code)
+        json_out_kstr(&o, code == TIDE_WAITING ? STR("question") : STR("message"), str_from(message));
+    if (code == TIDE_WAITING && tide_agent_token(p->chat.agent)[0])
+        json_out_kstr(&o, STR("resume_token"), str_from(tide_agent_token(p->chat.agent)));
+    json_out_kint(&o, STR("turns"), p->turns);
+    put_usage(&o, p->chat.session);
+    json_out_end(&o, '}');
+    put_line(p, &line);
+}
+
+/* What it waits for is no failure: it has an exit status of its own, and says what moves it. */
+static enum tide_code report(struct printing *p, enum tide_code code, struct tide_text *answer, struct tide_err *err)
+{
+    struct cli *cli = p->chat.cli;
+    const char *id = tide_session_id(p->chat.session);
+
+    if (p->how == PRINT_TEXT)
+        report_durability(degraded_events(p->chat.session));
+    if (p->how != PRINT_TEXT)
+        put_result(p, code, answer, err->msg);
+    else if (!code) {
+        if (cli->out.tty) /* a pipe gets what was answered, to the byte */
+            glyph_clean(&cli->out.text, (struct str){answer->ptr, answer->len});
+        else
+            buf_add(&cli->out.text, answer->ptr, answer->len);
+        if (answer->len && answer->ptr[answer->len - 1] != '\n')
+            buf_add_char(&cli->out.text, '\n');
+    }
+    if (code == TIDE_WAITING && p->chat.want->token_fd && tide_agent_token(p->chat.agent)[0] &&
+        write_fd(p->chat.want->token_fd, "--token-fd", tide_agent_token(p->chat.agent), err))
+        return tide_fail(err, err->code, "%s: `tidemark token rotate %s` makes another", err->msg, id);
+    if (code == TIDE_WAITING && p->chat.want->no_store)
+        return tide_fail(err, TIDE_FAILED,
+                         "%.300s: with --no-store nobody can answer later: give --yes, or leave --no-store out",
+                         err->msg);
+    if (code == TIDE_WAITING) {
+        say("%s: `tidemark resume %s --input allow` (or deny)", err->msg, id);
+        cli->exit_status = tide_code_exit(TIDE_WAITING);
+        return TIDE_OK;
+    }
+    if (code == TIDE_CANCELLED) {
+        say("%s: `tidemark chat --resume %s` goes on", err->msg, id);
+        cli->exit_status = stop_signal ? 128 + stop_signal : 1;
+        return TIDE_OK;
+    }
+    if (code && p->how != PRINT_TEXT) { /* said already */
+        say("%s", err->msg);
+        cli->exit_status = tide_code_exit(code);
+        return TIDE_OK;
+    }
+    return code;
+}
+
+static enum tide_code open_it(struct printing *p, struct tide_err *err)
+{
+    struct chat *c = &p->chat;
+
+    if (chat_store(c, err))
+        return err->code;
+    if (c->want->resume)
+        return chat_open(c, c->want->resume, c->want->from, err);
+    return c->want->latest ? chat_open_latest(c, err) : chat_new(c, c->want->prompt, err);
+}
+
+/* The log is lines for people on standard error, where errors go as well. */
+static bool is_beside(const struct printing *p)
+{
+    const struct config *cfg = p->chat.settings.config;
+    const char *format = args_text(&p->chat.cli->args, "log-format");
+
+    return !config_text(cfg, "log_file") && strcmp(format ? format : config_text(cfg, "log_format"), "json") != 0;
+}
+
+/* All that is said, before there is a session: what is refused leaves none behind. */
+static enum tide_code make_prompt(struct printing *p, const char **ret_prompt, struct tide_err *err)
+{
+    const struct chat_want *want = p->chat.want;
+
+    if (want->prompt && chat_expand(&p->chat, want->prompt, ret_prompt, err))
+        return err->code;
+    if (want->piped) /* as it is: it may be anybody's text, and an @ in it is no wish of the user's */
+        *ret_prompt = arena_printf(&p->chat.arena, "%s\n\n%s", *ret_prompt, want->piped);
+    return TIDE_OK;
+}
+
+static enum tide_code work(struct printing *p, const char *prompt, struct tide_err *err)
+{
+    const struct chat_want *want = p->chat.want;
+    struct tide_text answer = {NULL, 0};
+    enum tide_code code;
+
+    chat_log_open(&p->chat);
+    if (prompt && chat_needs_resume(&p->chat)) { /* what was cut comes first */
+        code = tide_agent_resume(p->chat.agent, NULL, NULL, &answer, err);
+        tide_text_done(&answer);
+        if (code && code != TIDE_NOT_FOUND) {
+            say("the prompt was not taken: what was cut comes first, and did not come to its end");
+            return report(p, code, &answer, err);
+        }
+    }
+    if (want->input && tide_session_show(p->chat.session, take_question, p, err))
+        return err->code;
+    code = prompt ? tide_agent_run(p->chat.agent, prompt, &answer, err)
+                  : tide_agent_resume(p->chat.agent, want->input, want->token, &answer, err);
+    if (!code || code == TIDE_WAITING || code == TIDE_CANCELLED ||
+        !is_beside(p)) /* else the error is told twice on one terminal */
+        chat_log_end(&p->chat, code, err->msg);
+    code = report(p, code, &answer, err);
+    tide_text_done(&answer);
+    if (!code && p->unwritten)
+        code = tide_fail_errno(err, p->unwritten, "write to standard output");
+    return code;
+}
+
+static tide_agent *volatile working; /* for the handler */
+
+/* The first signal stops the agent wherever it is, also in the middle of a tool; a second one ends the process. */
+static void on_signal(int number)
+{
+    stop_signal = number;
+    if (working)
+        stop_agent(working);
+}
+
+static void set_signals(tide_agent *agent)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction act = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
+
+    working = agent;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN && before.sa_handler != SIG_DFL)
+            sigaction(numbers[i], &act, NULL);
+}
+
+enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct tide_err *err)
+{
+    struct printing p = {.how = PRINT_TEXT};
+    const char *prompt = NULL;
+    enum tide_code code;
+
+    if (cli->out.json || (want->output && strcmp(want->output, "json") == 0))
+        p.how = PRINT_JSON;
+    if (want->output && strcmp(want->output, "stream-json") == 0)
+        p.how = PRINT_STREAM;
+    code = chat_init(&p.chat, cli, want, on_event, want->yes ? on_approve : NULL, &p, err);
+    code = code ? code : make_prompt(&p, &prompt, err);
+    code = code ? code : open_it(&p, err);
+    if (!code) {
+        set_signals(p.chat.agent);
+        code = work(&p, prompt, err);
+        working = NULL;
+    }
+    chat_done(&p.chat);
+    return code;
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A chat at a terminal. The loop reads a prompt, lets the agent work on it and draws what happens. Ctrl-C while it works
+ * stops the turn, and the session can go on; a second one leaves. A question is asked when it is on disk: whoever kills the
+ * chat then finds it asked again, here or anywhere.
+ *
+ * What is typed while the agent works is the next prompt, and never the answer to a question that was not there yet.
+ */
+#include "cli/chat/chat_screen.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/tool.h"
+#include "cli/launch.h"
+#include "cli/terminal/line_tty.h"
+#include "program/proc.h"
+
+static struct screen *current; /* for the handler */
+
+static void on_signal(int number)
+{
+    struct screen *s = current;
+
+    if (!s)
+        return;
+    if (number != SIGINT || ++s->presses > 1)
+        s->leave = 1;
+    if (s->chat.agent && number == SIGINT)
+        tide_agent_stop(s->chat.agent);
+    else if (s->chat.agent)
+        tide_agent_shutdown(s->chat.agent);
+}
+
+static void set_signals(struct screen *s)
+{
+    struct sigaction act = {.sa_handler = on_signal};
+
+    current = s;
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+    sigaction(SIGHUP, &act, NULL);
+}
+
+/* ---- what happens ---- */
+
+static const char *summary_of(struct screen *s, const char *tool, const char *args)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(4096);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *json = NULL;
+
+    if (json_parse(&a, str_from(args), NULL, &json, NULL, NULL))
+        json = NULL;
+    tool_summary(&out, str_from(tool), json);
+    return arena_dup(&s->scratch, buf_view(&out)).ptr;
+}
+
+/* By the words that the tools end with. */
+static enum view_outcome outcome_of(bool failed, struct str text)
+{
+    static const char ended[] = "stopped before it ended: how far it came is not known";
+
+    if (!failed)
+        return VIEW_DONE;
+    if (text.len >= strlen(ended) && memcmp(text.ptr + text.len - strlen(ended), ended, strlen(ended)) == 0)
+        return VIEW_STOPPED;
+    return str_starts(text, STR("outcome unknown"))  ? VIEW_UNKNOWN
+           : str_starts(text, STR("denied"))         ? VIEW_REFUSED
+           : str_starts(text, STR("stopped before")) ? VIEW_STOPPED
+           : str_starts(text, STR("not run:"))       ? VIEW_STOPPED
+                                                     : VIEW_FAILED;
+}
+
+static void show_retry(struct screen *s, const struct tide_agent_event *e)
+{
+    char line[400];
+
+    snprintf(line, sizeof(line), "attempt %d of %d in %.1f s: %.*s", e->attempt, e->attempts,
+             (double)e->delay_ms / 1000, (int)e->text_len, e->text);
+    view_retry(s->view, line);
+    view_busy(s->view, "waiting");
+}
+
+static void add_usage(struct screen *s, const struct tide_agent_event *e)
+{
+    s->usage.input_tokens += e->input_tokens;
+    s->usage.output_tokens += e->output_tokens;
+    s->usage.cached_tokens += e->cached_tokens;
+    s->usage.cost = s->chat.opt.prices && strcmp(s->chat.opt.prices, "{}") != 0 ? s->usage.cost + e->cost : -1;
+    s->usage.context = e->input_tokens + e->output_tokens;
+    s->usage.context_max = s->chat.opt.max_context_tokens;
+    view_busy(s->view, "thinking");
+}
+
+/* Also a signal that came before the agent was at work, or was there at all. */
+static void stop_if_told(struct screen *s)
+{
+    if (s->presses) {
+        view_busy(s->view, "stopping…");
+        tide_agent_stop(s->chat.agent);
+    } else if (s->leave) {
+        tide_agent_shutdown(s->chat.agent);
+    }
+}
+
+static void on_event(void *arg, const struct tide_agent_event *e)
+{
+    struct screen *s = arg;
+    struct str text = {e->text ? e->text : "", e->text ? e->text_len : 0};
+
+    chat_log(&s->chat, e);
+    if (s->chat.agent)
+        stop_if_told(s);
+    switch (e->what) {
+    case TIDE_AGENT_TEXT:
+        view_text(s->view, text);
+        break;
+    case TIDE_AGENT_TEXT_END:
+        if (!s->chat.cli->out.tty) /* byte for byte: whoever reads it sees where an answer ends */
+            view_text(s->view, STR("\n"));
+        view_text_end(s->view);
+        break;
+    case TIDE_AGENT_DISCARD:
+        view_text_discard(s->view);
+        break;
+    case TIDE_AGENT_WAIT:
+        if (s->line)
+            line_edit_gather(s->line);
+        view_tick(s->view);
+        break;
+    case TIDE_AGENT_RETRY:
+        show_retry(s, e);
+        break;
+    case TIDE_AGENT_TOOL:
+        view_tool_start(s->view, summary_of(s, e->tool, e->args));
+        break;
+    case TIDE_AGENT_TOOL_END:
+        view_tool_end(s->view, summary_of(s, e->tool, e->args), outcome_of(e->failed, text), e->ms, text);
+        view_busy(s->view, "thinking");
+        break;
+    case TIDE_AGENT_USAGE:
+        add_usage(s, e);
+        break;
+    case TIDE_AGENT_NOTICE:
+        view_warning(s->view, e->text);
+        break;
+    }
+}
+
+/* ---- the history ---- */
+
+struct redraw {
+    struct screen *s;
+    struct arena arena;
+    const struct json *calls; /* of the latest answer */
+};
+
+static int draw_message(void *arg, const struct tide_message *m)
+{
+    struct redraw *r = arg;
+    struct str text = {m->text, m->text_len};
+    struct json *calls = NULL;
+
+    if (strcmp(m->role, "user") == 0) {
+        if (!m->from_hook)
+            view_user(r->s->view, text);
+    } else if (strcmp(m->role, "assistant") == 0) {
+        if (text.len) {
+            view_text(r->s->view, text);
+            if (!r->s->chat.cli->out.tty)
+                view_text(r->s->view, STR("\n"));
+            view_text_end(r->s->view);
+        }
+        if (m->calls && !json_parse(&r->arena, arena_dup(&r->arena, str_from(m->calls)), NULL, &calls, NULL, NULL))
+            r->calls = calls;
+    } else {
+        for (const struct json *c = r->calls ? r->calls->first : NULL; c; c = c->next)
+            if (str_eq(json_get_text(&r->arena, c, STR("id")), str_from(m->call_id)))
+                view_tool_end(r->s->view,
+                              summary_of(r->s, arena_dup(&r->arena, json_get_text(&r->arena, c, STR("name"))).ptr,
+                                         arena_dup(&r->arena, json_source(json_get(c, STR("args")))).ptr),
+                              outcome_of(m->failed, text), -1, text);
+    }
+    return 0;
+}
+
+void screen_redraw(struct screen *s)
+{
+    struct redraw r = {.s = s, .arena = ARENA_INIT};
+    struct tide_err err = {TIDE_OK, ""};
+
+    if (tide_agent_history(s->chat.agent, draw_message, &r, &err))
+        view_error(s->view, err.msg);
+    arena_done(&r.arena);
+}
+
+/* ---- working ---- */
+
+static void begin_work(struct screen *s)
+{
+    arena_reset(&s->scratch);
+    s->usage = (struct view_usage){.ms = -1};
+    s->began_ms = proc_clock_ms();
+    if (s->line)
+        line_edit_hush(s->line);
+    view_busy(s->view, "thinking");
+}
+
+static void end_work(struct screen *s, enum tide_code code, const struct tide_err *err)
+{
+    char line[700];
+    const char *id = tide_session_id(s->chat.session);
+
+    chat_log_end(&s->chat, code, err->msg);
+    view_busy(s->view, NULL);
+    view_text_end(s->view);
+    s->usage.ms = proc_clock_ms() - s->began_ms;
+    if (s->presses && s->line)
+        line_edit_hold(s->line);
+    if (code == TIDE_WAITING) {
+        snprintf(line, sizeof(line), "%.400s: /resume asks again; elsewhere `tidemark resume %s --input allow`",
+                 err->msg, id);
+        view_notice(s->view, line);
+    } else if (code == TIDE_CANCELLED) {
+        snprintf(line, sizeof(line), "%.400s: say something else, or /resume to go on where it was (%s)%s", err->msg,
+                 id, s->presses && s->line ? "; Ctrl-C again leaves" : "");
+        view_notice(s->view, line);
+    } else if (code == TIDE_FENCED || code == TIDE_HELD) {
+        snprintf(line, sizeof(line), "%.500s (another process goes on with this session)", err->msg);
+        view_error(s->view, line);
+    } else if (code && code != TIDE_NOT_FOUND) {
+        view_error(s->view, err->msg);
+    }
+    if (s->usage.input_tokens + s->usage.output_tokens > 0)
+        view_usage(s->view, &s->usage);
+}
+
+static void say_prompt(struct screen *s, const char *typed)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    const char *prompt = typed;
+    enum tide_code code = chat_expand(&s->chat, typed, &prompt, &err);
+
+    if (!code && !s->chat.session)
+        code = chat_new(&s->chat, typed, &err);
+    if (code) {
+        view_error(s->view, err.msg);
+        line_edit_prefill(s->line, str_from(typed)); /* nothing that was typed is lost */
+        return;
+    }
+    begin_work(s);
+    code = tide_agent_run(s->chat.agent, prompt, NULL, &err);
+    end_work(s, code, &err);
+}
+
+void screen_go_on(struct screen *s)
+{
+    struct tide_err err = {TIDE_OK, ""};
+    enum tide_code code;
+
+    begin_work(s);
+    code = tide_agent_resume(s->chat.agent, NULL, NULL, NULL, &err);
+    end_work(s, code, &err);
+}
+
+static int is_waiting(void *arg, const struct tide_session_info *info)
+{
+    *(bool *)arg = info->status && strcmp(info->status, "waiting") == 0;
+    return 0;
+}
+
+static void take_up(struct screen *s)
+{
+    bool waiting = false;
+
+    screen_redraw(s);
+    if (tide_session_show(s->chat.session, is_waiting, &waiting, NULL))
+        return;
+    if (waiting || chat_needs_resume(&s->chat)) {
+        view_notice(s->view, waiting ? "it waits for your word" : "it was cut: going on where it was");
+        screen_go_on(s);
+    } else if (chat_was_stopped(&s->chat)) {
+        view_notice(s->view, "you stopped it here: /resume goes on, or say something else");
+    }
+}
+
+enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *err)
+{
+    struct tide_err ignored = {TIDE_OK, ""};
+    char before[TIDE_ID_SIZE] = "";
+    tide_session *session = NULL;
+
+    if (cli_advise_session(tide_session_open(s->chat.cli->store, id, TIDE_SESSION_APPEND, &session, err), err))
+        return err->code;
+    if (!chat_made(session)) {
+        tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat", tide_session_id(session));
+        tide_session_close(session);
+        return err->code;
+    }
+    if (s->chat.session)
+        snprintf(before, sizeof(before), "%s", tide_session_id(s->chat.session));
+    s->chat.model = NULL;
+    if (chat_take(&s->chat, session, err)) {
+        if (before[0] && chat_open(&s->chat, before, NULL, &ignored)) /* back to where we were */
+            view_error(s->view, ignored.msg);
+        return err->code;
+    }
+    view_clear(s->view);
+    take_up(s);
+    return TIDE_OK;
+}
+
+/* ---- reading ---- */
+
+/* Where typed prompts are kept: beside the settings, unless they say where. */
+static const char *history_path(struct screen *s)
+{
+    const char *set = config_text(s->chat.settings.config, "history_file");
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME"), *dir;
+    char *path = set ? settings_path(&s->chat.settings, set) : NULL;
+    const char *kept;
+
+    if (path) {
+        kept = arena_dup(&s->chat.arena, str_from(path)).ptr;
+        free(path);
+        return kept;
+    }
+    state = state && state[0] == '/' ? state : NULL; /* the specification: a relative one is to be ignored */
+    if (!state && !home)
+        return NULL;
+    dir = state ? arena_printf(&s->chat.arena, "%s/tidemark", state)
+                : arena_printf(&s->chat.arena, "%s/.local/state/tidemark", home);
+    for (char *slash = strchr((char *)(uintptr_t)dir + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(dir, 0700);
+        *slash = '/';
+    }
+    mkdir(dir, 0700);
+    return arena_printf(&s->chat.arena, "%s/chat-history", dir);
+}
+
+/* Whose answers these are, as the agent has it. */
+static const char *who_answers(struct screen *s, struct arena *a)
+{
+    struct tide_text text = {NULL, 0};
+    struct json *info = NULL;
+    const char *who = "";
+
+    if (!tide_agent_info(s->chat.agent, &text, NULL) &&
+        !json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &info, NULL, NULL))
+        who = arena_printf(a, "%.*s %.*s", STR_ARG(json_get_text(a, info, STR("provider"))),
+                           STR_ARG(json_get_text(a, info, STR("model"))));
+    tide_text_done(&text);
+    return who;
+}
+
+static void greet(struct screen *s)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct chat_want *w = s->chat.want;
+
+    if (!s->chat.session)
+        view_heading(s->view, "tidemark chat · /help shows what can be typed");
+    else
+        view_heading(s->view,
+                     arena_printf(&a, "tidemark chat · %s · %s%s · /help", tide_session_id(s->chat.session),
+                                  who_answers(s, &a), w->provider || w->model || w->script ? "" : ", as stored"));
+}
+
+static void read_and_work(struct screen *s)
+{
+    AUTO(buf_done) struct buf line = BUF_INIT((size_t)16 << 20);
+
+    while (!s->leave) {
+        enum line_result got = line_edit_read(s->line, "› ", &line);
+        const char *text = buf_cstr(&line);
+
+        if (got == LINE_END)
+            break;
+        if (got == LINE_CANCELLED) {
+            if (s->presses) /* the first one may have stopped a turn */
+                break;
+            view_notice(s->view, "Ctrl-C again, or /quit, leaves");
+        }
+        s->presses = got == LINE_CANCELLED;
+        if (got != LINE_OK || !text[strspn(text, " \t\n")])
+            continue;
+        view_typed(s->view);
+        if (text[0] == '/')
+            screen_command(s, text);
+        else
+            say_prompt(s, text);
+    }
+    if (s->chat.session) {
+        char bye[200];
+
+        snprintf(bye, sizeof(bye), "tidemark chat --resume %s goes on here", tide_session_id(s->chat.session));
+        view_notice(s->view, bye);
+    }
+}
+
+static enum tide_code open_session(struct screen *s, struct tide_err *err)
+{
+    const struct chat_want *want = s->chat.want;
+
+    if (chat_store(&s->chat, err))
+        return err->code;
+    if (want->resume)
+        return chat_open(&s->chat, want->resume, want->from, err);
+    return want->latest ? chat_open_latest(&s->chat, err) : TIDE_OK;
+}
+
+static void tell(void *arg, const char *line)
+{
+    const struct screen *s = arg;
+
+    view_notice(s->view, line);
+}
+
+static bool is_stopped(void *arg)
+{
+    const struct screen *s = arg;
+
+    return s->presses || s->leave;
+}
+
+static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat_want *want, tide_approve_fn *approve,
+                            struct tide_err *err)
+{
+    const struct view_config look = {
+        .out = STDOUT_FILENO, .err = STDERR_FILENO, .tty = cli->out.tty, .color = cli->out.color};
+
+    s->view = view_new(&look);
+    if (chat_init(&s->chat, cli, want, on_event, approve, s, err))
+        return err->code;
+    s->chat.tell = tell;
+    s->chat.stopped = is_stopped;
+    if (open_session(s, err))
+        return err->code;
+    s->chat.quiet = !config_text(s->chat.settings.config, "log_file");
+    set_signals(s);
+    return TIDE_OK;
+}
+
+enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct tide_err *err)
+{
+    struct screen s = {.leave = 0};
+    struct line_config edit = {
+        .in = STDIN_FILENO, .out = STDOUT_FILENO, .color = cli->out.color, .wake_fd = -1, .stop = &s.leave};
+    enum tide_code code = begin(&s, cli, want, screen_approve, err);
+
+    if (!code && !s.chat.session)
+        code = chat_check(&s.chat, err); /* now, and not when the first prompt is typed */
+    if (!code) {
+        s.answers = line_edit_new(&edit);
+        edit.history = history_path(&s);
+        edit.arg = &s;
+        edit.complete = screen_complete;
+        s.line = line_edit_new(&edit);
+        greet(&s);
+        if (s.chat.session) {
+            chat_log_open(&s.chat);
+            take_up(&s);
+        }
+        read_and_work(&s);
+        line_edit_free(s.line);
+        line_edit_free(s.answers);
+    }
+    current = NULL;
+    view_free(s.view);
+    arena_done(&s.scratch);
+    chat_done(&s.chat);
+    return code;
+}
+
+/* What it waits for, or was stopped at, is said as chat_print() says it. */
+static enum tide_code watched(struct screen *s, enum tide_code code, struct tide_err *err)
+{
+    struct cli *cli = s->chat.cli;
+
+    if (view_unwritten(s->view))
+        return tide_fail_errno(err, view_unwritten(s->view), "write to standard output");
+    cli->exit_status = code == TIDE_NOT_FOUND ? 0 : code == TIDE_CANCELLED ? 130 : tide_code_exit(code);
+    return TIDE_OK;
+}
+
+static enum tide_decision approve_yes(void *arg, const struct tide_approval *a)
+{
+    const struct screen *s = arg;
+
+    return chat_yes(&s->chat, a);
+}
+
+enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct tide_err *err)
+{
+    struct screen s = {.leave = 0};
+    const char *prompt = NULL;
+    enum tide_code code = begin(&s, cli, want, want->yes ? approve_yes : NULL, err);
+
+    if (!code && want->prompt)
+        code = chat_expand(&s.chat, want->prompt, &prompt, err);
+    if (!code && !s.chat.session)
+        code = chat_new(&s.chat, want->prompt, err);
+    if (!code) {
+        screen_redraw(&s);
+        if (prompt)
+            view_user(s.view, str_from(want->prompt));
+        if (cli->out.tty && isatty(STDIN_FILENO))
+            tty_quiet(STDIN_FILENO); /* what is typed would stand in the line that shows that it works */
+        begin_work(&s);
+        code = prompt ? tide_agent_run(s.chat.agent, prompt, NULL, err)
+                      : tide_agent_resume(s.chat.agent, NULL, NULL, NULL, err);
+        end_work(&s, code, err);
+        code = watched(&s, code, err);
+        tty_restore();
+    }
+    current = NULL;
+    view_free(s.view);
+    arena_done(&s.scratch);
+    chat_done(&s.chat);
+    return code;
+}

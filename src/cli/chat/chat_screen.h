@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A chat at a terminal, as its files share it: what is drawn and read, and what is typed behind a slash. */
+#ifndef CLI_CHAT_CHAT_SCREEN_H
+#define CLI_CHAT_CHAT_SCREEN_H
+
+#include <signal.h>
+
+#include "cli/chat/chat.h"
+#include "cli/chat/chat_view.h"
+#include "cli/terminal/line_edit.h"
+
+struct screen {
+    struct chat chat;
+    struct view *view;
+    struct arena scratch;             /* of what is drawn for one prompt */
+    struct line_edit *line, *answers; /* prompts with a history; answers to questions without */
+    struct view_usage usage;          /* of the prompt that is being worked on */
+    int64_t began_ms;
+    volatile sig_atomic_t presses; /* of Ctrl-C while the agent works */
+    volatile sig_atomic_t leave;
+};
+
+/* Draws the conversation so far. */
+void screen_redraw(struct screen *s);
+
+/* Goes on with what was cut, if anything was; then says where it stands. */
+void screen_go_on(struct screen *s);
+
+/* Other session, same screen. */
+enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *err) MUST_CHECK;
+
+/* ---- chat_ask.c: somebody's word on a call */
+enum tide_decision screen_approve(void *arg, const struct tide_approval *a);
+
+/* ---- chat_commands.c */
+
+/* A line that begins with a slash. */
+void screen_command(struct screen *s, const char *line);
+
+/* What could be typed behind the slash, and files behind an @. */
+void screen_complete(void *arg, struct str before, struct str word, struct line_matches *m);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark chat: an agent that can be killed anywhere and goes on. On a terminal a conversation, else one prompt. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli/chat/chat.h"
+#include "cli/options.h"
+
+#define PROMPT_MAX ((size_t)16 << 20)
+
+static const struct opt options[] = {
+    {.name = "prompt", .letter = 'p', .type = VALUE_TEXT, .value = "TEXT", .help = "say this, print the answer, leave"},
+    {.name = "resume",
+     .type = VALUE_SESSION,
+     .value = "ID",
+     .help = "go on with this session, exactly where it was cut"},
+    {.name = "continue", .help = "go on with the latest chat of this directory"},
+    {.name = "from",
+     .type = VALUE_TEXT,
+     .value = "WHERE",
+     .help = "with --resume: roll back first, to `checkpoint` (the latest), a checkpoint's id, or seq:N"},
+    {.name = "reuse-effects", .help = "with --from: what happened and must happen once answers from the log"},
+    {.name = "redo-effects", .help = "with --from: it may happen again"},
+    {OPT_PROVIDER("who answers (default: as stored, else as set)")},
+    {OPT_MODEL("the model (default: as stored, else as set)")},
+    {OPT_BASE_URL},
+    {OPT_SCRIPT},
+    {OPT_OUTPUT("without a terminal: the answer")},
+    {.name = "watch", .help = "with -p, or going on: show all that happens as it happens, then leave"},
+    {.name = "yes", .help = "allow every tool that the settings do not refuse or ask about"},
+    {.name = "no-tools", .help = "talk only"},
+    {.name = "max-turns",
+     .type = VALUE_INT,
+     .value = "N",
+     .min = 1,
+     .max = 1000000,
+     .help = "model calls for one prompt"},
+    {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "name of the agent in lists (default: chat)"},
+    {.name = "title",
+     .type = VALUE_TEXT,
+     .value = "TEXT",
+     .help = "title of a new session (default: its first prompt)"},
+    {.name = "refresh-prompt", .help = "render system prompt and tool list anew; the provider's cache is lost"},
+    {.name = "no-store", .help = "keep nothing: the session goes away with the chat"},
+    {.name = NULL},
+};
+
+/* What is piped in is the prompt, or what the prompt is about. */
+static enum tide_code read_piped(struct buf *out, struct tide_err *err)
+{
+    ssize_t n = 1;
+
+    while (n > 0) {
+        char *room = buf_reserve(out, 65536);
+
+        if (!room)
+            return tide_fail(err, TIDE_TOO_BIG, "standard input is larger than 16 MiB");
+        n = read(STDIN_FILENO, room, 65536);
+        if (n < 0 && errno != EISDIR && errno != EBADF)
+            return tide_fail_errno(err, errno, "read standard input");
+        out->len += n > 0 ? (size_t)n : 0;
+    }
+    while (out->len && (out->ptr[out->len - 1] == '\n' || out->ptr[out->len - 1] == '\r'))
+        out->len--;
+    if (!str_is_utf8(buf_view(out), NULL) || memchr(buf_view(out).ptr, '\0', out->len))
+        return tide_fail(err, TIDE_INVALID, "standard input is %s: pipe in text",
+                         str_is_utf8(buf_view(out), NULL) ? "no text: it holds a NUL byte" : "not valid UTF-8");
+    return TIDE_OK;
+}
+
+static bool is_blank(const char *text)
+{
+    return !text || !text[strspn(text, " \t\r\n\f\v")];
+}
+
+/* What would have no effect is refused, rather than passed over. */
+static enum tide_code check_pairs(const struct cli *cli, const struct chat_want *w, struct tide_err *err)
+{
+    bool watch = args_on(&cli->args, "watch");
+
+    if (w->script && w->provider && strcmp(w->provider, "script") != 0)
+        return tide_fail(err, TIDE_INVALID, "--script and --provider %s: give one of them", w->provider);
+    if (watch && (w->output || cli->out.json))
+        return tide_fail(err, TIDE_INVALID, "--watch shows all that happens: leave %s out",
+                         w->output ? "--output" : "--json");
+    if (cli->out.json && w->output && strcmp(w->output, "json") != 0)
+        return tide_fail(err, TIDE_INVALID, "--json and --output %s: give one of them", w->output);
+    if (watch && is_blank(w->prompt) && !w->resume && !w->latest)
+        return tide_fail(err, TIDE_INVALID, "--watch needs -p TEXT, --resume ID or --continue");
+    return TIDE_OK;
+}
+
+static enum tide_code check_empty(const struct args *a, struct tide_err *err)
+{
+    static const char *const names[] = {"model", "base-url", "script", "agent", "title", "from"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (args_on(a, names[i]) && is_blank(args_text(a, names[i])))
+            return tide_fail(err, TIDE_INVALID, "--%s is empty: say something, or leave it out", names[i]);
+    return TIDE_OK;
+}
+
+static enum tide_code check(const struct chat_want *w, struct tide_err *err)
+{
+    if (w->resume && w->latest)
+        return tide_fail(err, TIDE_INVALID, "--resume and --continue: give one of them");
+    if (w->from && !w->resume)
+        return tide_fail(err, TIDE_INVALID, "--from needs --resume ID");
+    if ((w->reuse_effects || w->redo_effects) && !w->from)
+        return tide_fail(err, TIDE_INVALID, "--%s-effects needs --from WHERE", w->reuse_effects ? "reuse" : "redo");
+    if (w->reuse_effects && w->redo_effects)
+        return tide_fail(err, TIDE_INVALID, "--reuse-effects and --redo-effects: give one of them");
+    if (w->no_store && (w->resume || w->latest))
+        return tide_fail(err, TIDE_INVALID, "--no-store keeps nothing, so there is nothing to go on with");
+    return TIDE_OK;
+}
+
+static enum tide_code run_piped(struct cli *cli, struct chat_want *w, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf piped = BUF_INIT(PROMPT_MAX);
+    const char *prompt = is_blank(w->prompt) ? NULL : w->prompt;
+
+    if (!isatty(STDIN_FILENO) && read_piped(&piped, err))
+        return err->code;
+    w->prompt = prompt ? prompt : is_blank(buf_cstr(&piped)) ? NULL : buf_cstr(&piped);
+    w->piped = prompt && piped.len ? buf_cstr(&piped) : NULL;
+    if (!w->prompt && !w->resume && !w->latest)
+        return tide_fail(err, TIDE_INVALID, "no prompt: give -p TEXT, pipe one in, or use a terminal");
+    return chat_print(cli, w, err);
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    const struct args *a = &cli->args;
+    struct chat_want w = {.provider = args_text(a, "provider"),
+                          .model = args_text(a, "model"),
+                          .base_url = args_text(a, "base-url"),
+                          .script = args_text(a, "script"),
+                          .agent = args_text(a, "agent"),
+                          .title = args_text(a, "title"),
+                          .prompt = args_text(a, "prompt"),
+                          .output = args_text(a, "output"),
+                          .resume = args_text(a, "resume"),
+                          .from = args_text(a, "from"),
+                          .latest = args_on(a, "continue"),
+                          .yes = args_on(a, "yes"),
+                          .no_tools = args_on(a, "no-tools"),
+                          .no_store = args_on(a, "no-store"),
+                          .refresh_prompt = args_on(a, "refresh-prompt"),
+                          .reuse_effects = args_on(a, "reuse-effects"),
+                          .redo_effects = args_on(a, "redo-effects"),
+                          .max_turns = args_int(a, "max-turns", 0)};
+    bool screen = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !w.prompt && !w.output && !cli->out.json;
+
+    if (check(&w, err) || check_empty(a, err) || check_pairs(cli, &w, err))
+        return err->code;
+    if (args_on(a, "watch"))
+        return chat_watch(cli, &w, err);
+    return screen ? chat_screen(cli, &w, err) : run_piped(cli, &w, err);
+}
+
+const struct command cmd_chat = {
+    .name = "chat",
+    .run = run,
+    .options = options,
+    .help = "talk to a model that works with tools; kill it anywhere, it goes on",
+    .more =
+        "On a terminal: a conversation; /help shows what can be typed. Else the prompt is -p TEXT, or what is piped in,\n"
+        "and the answer is printed when it is on disk.\n"
+        "Exit status: 0 answered; 1 failed, can be resumed; 7 waits for a person (`tidemark resume ID --input allow`).",
+};

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark doctor: is everything in order, and if not, what is to be done? Each check is one row and answers by itself; the
+ * first ones need no store, so that it has something to say on a full disk and before a store that cannot be opened.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "cli/error_hints.h"
+#include "cli/commands/doctor.h"
+#include "cli/settings.h"
+#include "cli/store_url.h"
+
+#define SPACE_FAIL ((uint64_t)1 << 20)
+
+void doctor_say(struct doctor *d, enum verdict verdict, const char *todo, const char *fmt, ...)
+{
+    static const char *const words[] = {"ok", "warn", "fail"};
+    static const enum color colors[] = {COLOR_GREEN, COLOR_YELLOW, COLOR_RED};
+    struct out *out = &d->cli->out;
+    char detail[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(detail, sizeof(detail), fmt, args);
+    va_end(args);
+    d->worst = verdict > d->worst ? verdict : d->worst;
+    assert(todo || verdict != VERDICT_FAIL);
+    if (out->json) {
+        json_out_begin(&d->json, '{');
+        json_out_kstr(&d->json, STR("name"), str_from(d->name));
+        json_out_kstr(&d->json, STR("status"), str_from(words[verdict]));
+        json_out_kstr(&d->json, STR("detail"), str_from(detail));
+        json_kopt(&d->json, "todo", todo);
+        json_out_end(&d->json, '}');
+        return;
+    }
+    out_colored(out, colors[verdict], words[verdict]);
+    outf(out, "%*s%-10s ", (int)(6 - strlen(words[verdict])), "", d->name);
+    out_value(out, detail);
+    if (todo && !strstr(detail, todo)) { /* a message often says it already */
+        outf(out, ": ");
+        out_value(out, todo);
+    }
+    outf(out, "\n");
+}
+
+void doctor_say_error(struct doctor *d)
+{
+    const char *in = advice_in(d->err.msg), *todo = in ? in : advice_for_store(d->err.code);
+
+    doctor_say(d, VERDICT_FAIL, todo ? todo : "name another store with --store", "%s", d->err.msg);
+}
+
+static void check_version(struct doctor *d)
+{
+    doctor_say(d, VERDICT_OK, NULL, "tidemark %s", tide_version());
+}
+
+/* Nobody has named it: its directory is Tidemark's own. */
+static bool is_default(const struct cli *cli)
+{
+    AUTO(mem_freep) char *set = NULL;
+    struct tide_err ignored;
+
+    return !args_on(&cli->args, "store") && !getenv("TIDEMARK_STORE") && !settings_one(cli, "store", &set, &ignored) &&
+           !set;
+}
+
+/* The nearest directory above that exists: where the store would be made. */
+static bool existing_dir(struct doctor *d)
+{
+    struct stat st;
+
+    while (d->dir[0] && stat(d->dir, &st) != 0) {
+        char *slash = strrchr(d->dir, '/');
+
+        if (!slash) {
+            snprintf(d->dir, sizeof(d->dir), ".");
+            return stat(d->dir, &st) == 0;
+        }
+        slash[slash == d->dir] = '\0';
+        if (slash == d->dir && stat(d->dir, &st) != 0)
+            return false;
+    }
+    return d->dir[0] != '\0';
+}
+
+static void check_path(struct doctor *d)
+{
+    struct stat st;
+
+    if (store_url(d->cli, &d->url, &d->err)) {
+        doctor_say_error(d);
+        return;
+    }
+    d->path = store_url_path(buf_cstr(&d->url));
+    d->is_default = is_default(d->cli);
+    d->is_files = store_url_is_files(buf_cstr(&d->url));
+    snprintf(d->dir, sizeof(d->dir), "%s", d->path);
+    if (d->is_files)
+        existing_dir(d); /* the store is a directory: that one, or where it would be made */
+    else if (strrchr(d->dir, '/'))
+        strrchr(d->dir, '/')[strrchr(d->dir, '/') == d->dir] = '\0';
+    else
+        snprintf(d->dir, sizeof(d->dir), ".");
+    if (lstat(d->path, &st) == 0)
+        doctor_say(d, VERDICT_OK, NULL, "%s", d->path);
+    else if (errno == ENOENT || errno == ENOTDIR)
+        doctor_say(d, VERDICT_WARN, "`tidemark exec` or `tidemark sessions new` makes one", "no store at %s", d->path);
+    else
+        doctor_say(d, VERDICT_FAIL, "give yourself the right to look there, or name another store with --store",
+                   "%s: %s", d->path, strerrordesc_np(errno));
+}
+
+static void check_space(struct doctor *d)
+{
+    struct statvfs fs;
+    uint64_t bytes;
+    char text[32];
+
+    if (!d->path[0] || !existing_dir(d) || statvfs(d->dir, &fs) != 0)
+        return;
+    bytes = (uint64_t)(geteuid() == 0 ? fs.f_bfree : fs.f_bavail) * fs.f_frsize;
+    d->free_bytes = bytes;
+    bytes_text(text, (int64_t)bytes);
+    if (bytes < SPACE_FAIL)
+        doctor_say(d, VERDICT_FAIL, "free some: reading works, appending is refused until there is room",
+                   "%s free in %s", text, d->dir);
+    else if (bytes < DOCTOR_SPACE_WARN)
+        doctor_say(d, VERDICT_WARN, "free some soon", "%s free in %s", text, d->dir);
+    else
+        doctor_say(d, VERDICT_OK, NULL, "%s free in %s", text, d->dir);
+}
+
+static void check_inodes(struct doctor *d)
+{
+    struct statvfs fs;
+
+    if (d->path[0] && statvfs(d->dir, &fs) == 0 && fs.f_files > 0 && fs.f_ffree == 0)
+        doctor_say(d, VERDICT_FAIL, "remove files: none can be made", "no free inodes in %s", d->dir);
+}
+
+static void check_access(struct doctor *d)
+{
+    if (!d->path[0])
+        return;
+    if (access(d->dir, W_OK) == 0)
+        doctor_say(d, VERDICT_OK, NULL, "%s can be written", d->dir);
+    else
+        doctor_say(d, VERDICT_FAIL, "give yourself the right to write there", "%s cannot be written: %s", d->dir,
+                   strerrordesc_np(errno));
+}
+
+/* True when others may look into it, which is then said. */
+static bool is_open(struct doctor *d, const char *path)
+{
+    struct stat st;
+    char todo[1200];
+
+    if (lstat(path, &st) != 0 || S_ISLNK(st.st_mode) || !(st.st_mode & 077))
+        return false;
+    snprintf(todo, sizeof(todo), "chmod %d '%s'", S_ISDIR(st.st_mode) ? 700 : 600, path);
+    doctor_say(d, VERDICT_WARN, todo, "%s is open to others (mode %03o)", path, (unsigned)st.st_mode & 0777u);
+    return true;
+}
+
+/* Nobody else should read or write a store. A directory that is not ours alone is a matter of where the person put it. */
+static void check_modes(struct doctor *d)
+{
+    static const char *const beside[] = {"", "-wal", "-shm", "-mark", "-reserve"};
+    static const char *const below[] = {"/sessions", "/live", "/boots", "/cache", "/store.json"};
+    const char *const *names = d->is_files ? below : beside;
+    struct stat st;
+    bool fine = true, any = false;
+    char path[1100];
+
+    for (size_t i = 0; d->path[0] && i < sizeof(beside) / sizeof(beside[0]); i++) {
+        snprintf(path, sizeof(path), "%.1000s%s", d->path, names[i]);
+        any |= lstat(path, &st) == 0;
+        fine &= !is_open(d, path);
+    }
+    if (d->is_default && any)
+        fine &= !is_open(d, d->dir);
+    if (any && fine)
+        doctor_say(d, VERDICT_OK, NULL, "only you can read the store");
+}
+
+static void check_key(struct doctor *d)
+{
+    unsigned char key[STORE_KEY_MAX];
+    const char *file = args_text(&d->cli->args, "key-file"), *env_file = getenv("TIDEMARK_KEY_FILE");
+    size_t len = 0;
+    struct stat st;
+
+    if (args_on(&d->cli->args, "key-fd"))
+        return; /* can be read only once, and opening needs it */
+    if (store_key(&d->cli->args, key, &len, &d->err)) {
+        doctor_say_error(d);
+        return;
+    }
+    explicit_bzero(key, sizeof(key));
+    file = file ? file : env_file;
+    if (len && file && *file && stat(file, &st) == 0 && (st.st_mode & 077))
+        doctor_say(d, VERDICT_WARN, "chmod 600 it", "the key file %s is open to others (mode %03o)", file,
+                   (unsigned)st.st_mode & 0777u);
+    else if (len)
+        doctor_say(d, VERDICT_OK, NULL, "digests are keyed");
+}
+
+static bool has_mark(const struct doctor *d)
+{
+    char path[1100];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%.1000s-mark", d->path);
+    return lstat(path, &st) == 0 && st.st_size > 0;
+}
+
+static void check_open(struct doctor *d)
+{
+    struct stat st;
+
+    if (!d->path[0] || lstat(d->path, &st) != 0)
+        return;
+    d->has_mark = has_mark(d);
+    if (cli_store_open(d->cli, NEED_READ, 0, &d->err))
+        doctor_say_error(d);
+    else
+        doctor_say(d, VERDICT_OK, NULL, "the store opens");
+}
+
+/* Without the mark a log that is lost looks like one that was never written; a store that opens without one says that it was
+ * closed. */
+static void check_mark(struct doctor *d)
+{
+    if (!d->cli->store || d->is_files)
+        return;
+    if (d->has_mark)
+        doctor_say(d, VERDICT_OK, NULL, "a lost write-ahead log would be noticed");
+    else
+        doctor_say(d, VERDICT_OK, NULL, "the store was closed, and is one file; the next append makes %s-mark again",
+                   d->path);
+}
+
+static const struct check {
+    const char *name;
+    void (*run)(struct doctor *d);
+} checks[] = {
+    {"program", check_version},  {"store", check_path},         {"space", check_space},
+    {"inodes", check_inodes},    {"access", check_access},      {"modes", check_modes},
+    {"key", check_key},          {"open", check_open},          {"mark", check_mark},
+    {"figures", doctor_figures}, {"torn", doctor_torn},         {"live", doctor_live},
+    {"reserve", doctor_reserve}, {"sessions", doctor_sessions}, {"recovery", doctor_recovery},
+    {"events", doctor_events},
+};
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    struct doctor d = {.cli = cli, .json = out_json(&cli->out), .url = BUF_INIT(4096), .path = "", .arena = ARENA_INIT};
+
+    (void)err;
+    if (cli->out.json) {
+        json_out_begin(&d.json, '{');
+        json_out_key(&d.json, STR("checks"));
+        json_out_begin(&d.json, '[');
+    }
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        d.name = checks[i].name;
+        checks[i].run(&d);
+    }
+    if (cli->out.json) {
+        json_out_end(&d.json, ']');
+        json_out_kbool(&d.json, STR("ok"), d.worst != VERDICT_FAIL);
+        json_out_end(&d.json, '}');
+        out_json_end(&cli->out);
+    }
+    cli->exit_status = d.worst == VERDICT_FAIL ? 1 : 0;
+    arena_done(&d.arena);
+    buf_done(&d.url);
+    return TIDE_OK;
+}
+
+const struct command cmd_doctor = {
+    .name = "doctor",
+    .run = run,
+    .help = "look whether everything is in order, and say what to do where it is not",
+    .more = "Exit status 1 when a check fails; warnings alone give 0.",
+};

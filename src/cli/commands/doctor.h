@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The doctor's report, and the checks that look into an open store (the others are in doctor.c). */
+#ifndef CLI_COMMANDS_DOCTOR_H
+#define CLI_COMMANDS_DOCTOR_H
+
+#include "cli/cli.h"
+
+#define DOCTOR_SPACE_WARN ((uint64_t)64 << 20) /* less free space than this is said */
+
+enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
+
+struct doctor {
+    struct cli *cli;
+    struct json_out json;
+    struct buf url;
+    const char *path; /* of the store's file or directory; "" when it cannot be told */
+    char dir[1024];   /* that is written to */
+    bool is_default, is_files, has_mark;
+    enum verdict worst;
+    const char *name; /* of the check that is being made */
+    uint64_t free_bytes;
+    struct arena arena;      /* of `info` */
+    const struct json *info; /* the store's figures; NULL when they cannot be had */
+    struct tide_err err;
+};
+
+/* One line of the report. `todo` NULL: nothing to do; what fails has always something. */
+void doctor_say(struct doctor *d, enum verdict verdict, const char *todo, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* What failed with d->err: what to do is taken from its message, else from its code. */
+void doctor_say_error(struct doctor *d);
+
+void doctor_figures(struct doctor *d);
+void doctor_torn(struct doctor *d);
+void doctor_live(struct doctor *d);
+void doctor_reserve(struct doctor *d);
+void doctor_sessions(struct doctor *d);
+void doctor_recovery(struct doctor *d);
+void doctor_events(struct doctor *d);
+
+#endif

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the doctor looks at in a store that opens: its figures, what runs, and the newest events. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/commands/doctor.h"
+
+#define LOOK_SESSIONS 8  /* the newest ones, whose */
+#define LOOK_EVENTS 1000 /* last events are read and so proved */
+
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void say_figures(struct doctor *d)
+{
+    int64_t sessions = json_get_int(d->info, STR("sessions"), 0), events = json_get_int(d->info, STR("events"), 0);
+    char file[32], wal[32];
+
+    if (d->is_files)
+        doctor_say(d, VERDICT_OK, NULL, "version %" PRId64 ", %" PRId64 " session%s, %" PRId64 " event%s, %s of logs",
+                   json_get_int(d->info, STR("version"), 0), sessions, plural(sessions), events, plural(events),
+                   bytes_text(file, json_get_int(d->info, STR("log_bytes"), 0)));
+    else
+        doctor_say(d, VERDICT_OK, NULL,
+                   "version %" PRId64 ", %" PRId64 " session%s, %" PRId64
+                   " event%s, %s and %s of write-ahead log, SQLite %.*s",
+                   json_get_int(d->info, STR("schema_version"), 0), sessions, plural(sessions), events, plural(events),
+                   bytes_text(file, json_get_int(d->info, STR("file_bytes"), 0)),
+                   bytes_text(wal, json_get_int(d->info, STR("wal_bytes"), 0)),
+                   STR_ARG(json_get_text(&d->arena, d->info, STR("sqlite"))));
+}
+
+void doctor_figures(struct doctor *d)
+{
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    struct json *info = NULL;
+
+    if (!d->cli->store)
+        return;
+    if (tide_store_info(d->cli->store, &text, &d->err) ||
+        json_parse(&d->arena, arena_dup(&d->arena, (struct str){text.ptr, text.len}), NULL, &info, NULL, &d->err)) {
+        doctor_say_error(d);
+        return;
+    }
+    d->info = info;
+    say_figures(d);
+}
+
+void doctor_torn(struct doctor *d)
+{
+    int64_t torn = d->info ? json_get_int(d->info, STR("torn_tails"), 0) : 0;
+
+    if (torn > 0)
+        doctor_say(d, VERDICT_WARN, "nothing to do: the next write to it cuts it off and keeps it aside",
+                   "%" PRId64 " log%s in what a cut left of a write", torn, torn == 1 ? " ends" : "s end");
+}
+
+void doctor_live(struct doctor *d)
+{
+    int64_t live = d->info ? json_get_int(d->info, STR("live_sessions"), 0) : 0;
+
+    if (live > 0)
+        doctor_say(d, VERDICT_OK, NULL, "%" PRId64 " session%s held by a process, or waiting", live, plural(live));
+}
+
+/* It goes when the disk is full, and comes back with the next writing command once there is room. */
+void doctor_reserve(struct doctor *d)
+{
+    if (!d->info || d->is_files)
+        return;
+    if (json_get_int(d->info, STR("reserve_bytes"), 0) > 0)
+        doctor_say(d, VERDICT_OK, NULL, "a reserve is kept for a full disk");
+    else if (d->free_bytes >= DOCTOR_SPACE_WARN)
+        doctor_say(d, VERDICT_WARN, "nothing to do: the next command that writes makes it again",
+                   "the reserve for a full disk is not there");
+    else
+        doctor_say(d, VERDICT_WARN, "free some space: the next command that writes makes it again",
+                   "the reserve for a full disk is gone");
+}
+
+static int on_running(void *arg, const struct tide_session_info *info)
+{
+    struct doctor *d = arg;
+
+    doctor_say(d, VERDICT_OK, NULL, "%s is running: %s", info->id, info->why ? info->why : "");
+    return 0;
+}
+
+static int on_needs_resume(void *arg, const struct tide_session_info *info)
+{
+    struct doctor *d = arg;
+
+    if (info->needs_resume && info->run_ended_ms) /* the others are what recovery would write down */
+        doctor_say(d, VERDICT_WARN, info->next[0], "%s: %s", info->id, info->why ? info->why : info->status);
+    return 0;
+}
+
+void doctor_sessions(struct doctor *d)
+{
+    const struct tide_list_filter running = {.status = "running", .limit = LOOK_SESSIONS};
+    const struct tide_list_filter newest = {.limit = 10 * LOOK_SESSIONS};
+
+    if (!d->cli->store)
+        return;
+    if (tide_session_list(d->cli->store, &running, on_running, d, &d->err) ||
+        tide_session_list(d->cli->store, &newest, on_needs_resume, d, &d->err))
+        doctor_say_error(d);
+}
+
+/* What `tidemark recover` would do, and the first few sessions that it would do it to. */
+struct lapsed {
+    struct doctor *d;
+    int told;
+};
+
+static int on_lapsed(void *arg, const struct tide_recovered *what)
+{
+    struct lapsed *l = arg;
+
+    if (l->told++ < LOOK_SESSIONS)
+        doctor_say(l->d, VERDICT_WARN,
+                   strcmp(what->action, "due") == 0 ? "`tidemark recover --run-due` lets it go on"
+                                                    : "`tidemark recover` writes it down",
+                   "%s, %s: %s", what->session_id, what->action, what->why);
+    return 0;
+}
+
+void doctor_recovery(struct doctor *d)
+{
+    struct lapsed l = {.d = d};
+    struct tide_recovery r = {0};
+
+    if (!d->cli->store)
+        return;
+    if (tide_recover(d->cli->store, TIDE_RECOVER_DRY_RUN, on_lapsed, &l, &r, &d->err)) {
+        doctor_say_error(d);
+        return;
+    }
+    if (l.told == 0) {
+        doctor_say(d, VERDICT_OK, NULL, "`tidemark recover` would find nothing to do");
+        return;
+    }
+    doctor_say(d, VERDICT_WARN, NULL,
+               "`tidemark recover` would find %" PRId64 " interrupted, %" PRId64 " past the deadline, %" PRId64
+               " with an expired token, %" PRId64 " due",
+               r.interrupted, r.timed_out, r.tokens_expired, r.due);
+}
+
+struct sample {
+    char ids[LOOK_SESSIONS][TIDE_ID_SIZE];
+    size_t n;
+    int64_t events;
+};
+
+static int take_id(void *arg, const struct tide_session_info *info)
+{
+    struct sample *s = arg;
+
+    snprintf(s->ids[s->n++], TIDE_ID_SIZE, "%s", info->id);
+    return s->n == LOOK_SESSIONS;
+}
+
+static int count_event(void *arg, const struct tide_event *ev)
+{
+    (void)ev;
+    ((struct sample *)arg)->events++;
+    return 0;
+}
+
+static enum tide_code read_tail(struct doctor *d, struct sample *s, const char *id)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    int64_t from;
+
+    if (tide_session_open(d->cli->store, id, TIDE_SESSION_READ, &session, &d->err))
+        return d->err.code;
+    from = tide_session_last_seq(session) - LOOK_EVENTS + 1;
+    return tide_read(session, 0, from > 1 ? from : 1, 0, count_event, s, &d->err);
+}
+
+void doctor_events(struct doctor *d)
+{
+    const struct tide_list_filter newest = {.limit = LOOK_SESSIONS};
+    struct sample s = {.n = 0};
+    bool fine = true;
+    char few[8];
+
+    if (!d->cli->store || tide_session_list(d->cli->store, &newest, take_id, &s, &d->err))
+        return;
+    for (size_t i = 0; i < s.n; i++) {
+        if (read_tail(d, &s, s.ids[i])) {
+            doctor_say(d, VERDICT_FAIL, "`tidemark sessions verify` reads all of it", "%s: %s", s.ids[i], d->err.msg);
+            fine = false;
+        }
+    }
+    snprintf(few, sizeof(few), "%zu ", s.n);
+    if (fine && s.n > 0)
+        doctor_say(d, VERDICT_OK, NULL, "the last %" PRId64 " event%s of the newest %ssession%s: whole", s.events,
+                   s.events == 1 ? "" : "s", s.n == 1 ? "" : few, s.n == 1 ? "" : "s");
+}

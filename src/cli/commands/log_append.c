@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark log append: one event from the arguments, or a stream of them from standard input.
+ *
+ * A stream: every line is an event of its own. Lines that are there together are queued together and so share a commit;
+ * when no more can be read without waiting, or a bound is reached, all of them are waited for and acknowledged. A line that
+ * is refused ends the stream: what stands before it is stored and acknowledged first, what stands behind it is not read.
+ * An acknowledgement is written only after its event is durable.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "cli/args_check.h"
+#include "cli/cli.h"
+#include "cli/line_reader.h"
+#include "cli/store_url.h"
+
+#define FLIGHT_EVENTS 256
+#define FLIGHT_BYTES ((size_t)4 << 20)
+#define LINE_EXTRA 1024 /* a line may be longer than its record by the kind and some spaces */
+
+static const struct opt options[] = {
+    {.name = "kind", .type = VALUE_KIND, .value = "KIND", .help = "kind of the event, or of every line's event"},
+    {.name = "data",
+     .type = VALUE_DATA,
+     .value = "JSON|@FILE",
+     .help = "its fields: a JSON object, or a file that holds one (default: {})"},
+    {.name = "sync",
+     .type = VALUE_WORD,
+     .words = "group each",
+     .value = "HOW",
+     .help = "with -: lines read together share a commit, or each has its own"},
+    {.name = "expect",
+     .type = VALUE_INT,
+     .value = "SEQ",
+     .help = "refuse (exit status 4) unless this is the last seq of the session"},
+    {.name = "input",
+     .help =
+         "append as input of someone else, without the session's lease: queue.added, approval.given, cancel.requested, "
+         "token events"},
+    {.name = NULL},
+};
+
+static void print_seq(struct out *out, int64_t seq)
+{
+    struct json_out o = out_json(out);
+
+    json_out_begin(&o, '{');
+    json_out_kint(&o, STR("seq"), seq);
+    json_out_end(&o, '}');
+    out_json_end(out);
+}
+
+/* Editors of some systems put it before a text; JSON has no place for it. `what` is how the message names the text. */
+static enum tide_code refuse_bom(const char *what, struct str text, struct tide_err *err)
+{
+    if (!str_starts(text, STR("\xef\xbb\xbf")))
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID,
+                     "%s begins with a byte order mark (UTF-8 BOM), which is not JSON: save it without one", what);
+}
+
+/* ---- one event ---- */
+
+static enum tide_code read_file(const char *path, size_t max, struct buf *ret_bytes, struct tide_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC), failed = 0;
+    ssize_t n = 1;
+
+    if (fd < 0)
+        return tide_fail_errno(err, errno, "--data: open '%.200s'", path);
+    while (n > 0 && ret_bytes->len <= max) {
+        char *room = buf_reserve(ret_bytes, (size_t)64 << 10);
+
+        n = room ? read(fd, room, (size_t)64 << 10) : 0;
+        failed = n < 0 ? errno : 0;
+        ret_bytes->len += n > 0 ? (size_t)n : 0;
+    }
+    close(fd);
+    if (failed)
+        return tide_fail_errno(err, failed, "--data: read '%.200s'", path);
+    if (ret_bytes->len > max)
+        return tide_fail(err, TIDE_TOO_BIG, "--data: '%.200s' is longer than the %zu bytes an event may have", path,
+                         max);
+    return TIDE_OK;
+}
+
+static enum tide_code check_expected(tide_session *session, int64_t expect, struct tide_err *err)
+{
+    if (expect < 0 || expect == tide_session_last_seq(session))
+        return TIDE_OK;
+    return tide_fail(err, TIDE_CONFLICT,
+                     "session '%s' is at %" PRId64 ", not at %" PRId64 ": read what is new, then try again",
+                     tide_session_id(session), tide_session_last_seq(session), expect);
+}
+
+static enum tide_code append_event(struct cli *cli, struct str body, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    const struct tide_new_event event = {args_text(&cli->args, "kind"), body.ptr, body.len};
+    int64_t expect = args_int(&cli->args, "expect", -1), seq = 0;
+    unsigned flags = TIDE_APPEND_RELEASE | (expect < 0 ? TIDE_APPEND_ANY : 0u);
+    bool input = args_on(&cli->args, "input");
+
+    if (cli_session_open(cli, 0, input ? TIDE_SESSION_READ : TIDE_SESSION_APPEND, &session, err))
+        return err->code;
+    if (input) {
+        if (tide_input(cli->store, tide_session_id(session), expect, &event, 1, &seq, err))
+            return err->code;
+    } else if (check_expected(session, expect, err) || tide_append(session, flags, &event, 1, &seq, err)) {
+        return err->code;
+    }
+    print_seq(&cli->out, seq);
+    return TIDE_OK;
+}
+
+static enum tide_code append_one(struct cli *cli, size_t max, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf file = BUF_INIT(max + ((size_t)128 << 10));
+    const char *data = args_text(&cli->args, "data");
+    struct str body;
+
+    if (!args_on(&cli->args, "kind"))
+        return tide_fail(err, TIDE_INVALID, "--kind KIND is missing (or give - to read JSON lines)");
+    if (args_on(&cli->args, "sync"))
+        return tide_fail(err, TIDE_INVALID, "--sync goes with - (lines from standard input)");
+    if (data && data[0] == '@' && read_file(data + 1, max, &file, err))
+        return err->code;
+    buf_cstr(&file);
+    body = data && data[0] == '@' ? buf_view(&file) : str_from(data ? data : "{}");
+    return refuse_bom("--data", body, err) ? err->code : append_event(cli, body, err);
+}
+
+/* ---- a stream of lines ---- */
+
+struct stream {
+    struct cli *cli;
+    tide_session *session;
+    const char *kind; /* of every line; NULL: each says its own */
+    bool each, input;
+    struct lines lines;
+    struct arena arena;
+    struct buf body;
+    size_t flying, flying_bytes; /* queued and not yet answered */
+    int64_t bad_line;            /* the first that failed on its way to the disk; 0: none */
+    enum tide_code bad_code;
+};
+
+static bool is_blank(struct str line)
+{
+    for (size_t i = 0; i < line.len; i++)
+        if (!strchr(" \t\r", line.ptr[i]) || !line.ptr[i])
+            return false;
+    return true;
+}
+
+/* A member as it stands in the source: the writer would normalise the escapes of its key. */
+static void copy_member(struct buf *body, const struct json *m)
+{
+    if (body->len > 1)
+        buf_add_char(body, ',');
+    buf_add_char(body, '"');
+    buf_add_str(body, m->key);
+    buf_add_str(body, STR("\":"));
+    buf_add_str(body, json_source(m));
+}
+
+/* Splits {"kind":K,fields…} into the kind and {fields…}. */
+static enum tide_code split_kind(struct stream *s, const struct json *line, struct str *ret_kind, struct tide_err *err)
+{
+    const struct json *kind = NULL;
+    struct arg_value unused;
+
+    buf_add_char(&s->body, '{');
+    for (const struct json *m = line->first; m; m = m->next) {
+        if (json_key_eq(m, STR("seq")) || json_key_eq(m, STR("ts")))
+            return tide_fail(err, TIDE_INVALID, "has '%.*s': the log itself numbers and dates events: leave it out",
+                             STR_ARG(json_key_text(&s->arena, m)));
+        if (json_key_eq(m, STR("kind")))
+            kind = m;
+        else
+            copy_member(&s->body, m);
+    }
+    buf_add_char(&s->body, '}');
+    if (!kind || kind->type != JSON_STRING)
+        return tide_fail(err, TIDE_INVALID, "%s: give every line one, or --kind for all",
+                         kind ? "\"kind\" is not a string" : "no \"kind\"");
+    *ret_kind = arena_dup(&s->arena, json_text(&s->arena, kind));
+    if (memchr(ret_kind->ptr, '\0', ret_kind->len))
+        return tide_fail(err, TIDE_INVALID, "\"kind\" holds a NUL character");
+    return args_check("\"kind\"", VALUE_KIND, NULL, ret_kind->ptr, &unused, err);
+}
+
+/* The event of a line; what it points to lives until the next line. */
+static enum tide_code parse_line(struct stream *s, struct str line, struct tide_new_event *ret_event,
+                                 struct tide_err *err)
+{
+    struct json *json = NULL;
+    struct str kind = {0};
+
+    arena_reset(&s->arena);
+    buf_clear(&s->body);
+    if (refuse_bom("it", line, err))
+        return err->code;
+    if (json_parse(&s->arena, line, NULL, &json, NULL, err)) /* it counts lines as well, and there is only one */
+        return tide_fail(err, err->code, "%s", err->msg + (str_starts(str_from(err->msg), STR("line 1, ")) ? 8 : 0));
+    if (json->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID, "not a JSON object");
+    if (s->kind && json_get(json, STR("kind")))
+        return tide_fail(err, TIDE_INVALID,
+                         "has its own \"kind\", but --kind %s is given for all lines: leave one of them out", s->kind);
+    if (s->kind) {
+        *ret_event = (struct tide_new_event){s->kind, line.ptr, line.len};
+        return TIDE_OK;
+    }
+    if (split_kind(s, json, &kind, err))
+        return err->code;
+    *ret_event = (struct tide_new_event){kind.ptr, buf_cstr(&s->body), s->body.len};
+    return TIDE_OK;
+}
+
+static void on_completion(struct stream *s, const struct tide_completion *done)
+{
+    int64_t line = (int64_t)(intptr_t)done->user;
+
+    s->flying--;
+    if (!done->code) {
+        print_seq(&s->cli->out, done->seq);
+    } else if (!s->bad_line || line < s->bad_line) {
+        s->bad_line = line;
+        s->bad_code = done->code;
+    }
+}
+
+/* Waits for everything that is queued; acknowledges as it becomes durable. */
+static enum tide_code drain(struct stream *s, struct tide_err *err)
+{
+    struct tide_completion done[FLIGHT_EVENTS];
+    enum tide_code code = TIDE_OK;
+
+    while (s->flying > 0) {
+        size_t n = tide_store_reap(s->cli->store, done, FLIGHT_EVENTS, -1);
+
+        for (size_t i = 0; i < n; i++)
+            on_completion(s, &done[i]);
+        if (!code)
+            code = out_flush(&s->cli->out, err);
+    }
+    s->flying_bytes = 0;
+    if (code || !s->bad_line)
+        return code;
+    if (tide_flush(s->session, err) == TIDE_OK && tide_session_refresh(s->session, err) == TIDE_OK)
+        tide_fail(err, s->bad_code, "%s", tide_code_text(s->bad_code));
+    if (err->code == TIDE_NOT_FOUND)
+        tide_fail(
+            err, TIDE_NOT_FOUND,
+            "no session '%s' any more, its log was deleted meanwhile: `tidemark sessions list` shows what there is",
+            tide_session_id(s->session));
+    return tide_wrap(err, "line %" PRId64, s->bad_line);
+}
+
+static enum tide_code send_input(struct stream *s, const struct tide_new_event *event, struct tide_err *err)
+{
+    int64_t seq = 0;
+
+    if (tide_input(s->cli->store, tide_session_id(s->session), -1, event, 1, &seq, err))
+        return err->code;
+    print_seq(&s->cli->out, seq);
+    return out_flush(&s->cli->out, err);
+}
+
+static enum tide_code send_line(struct stream *s, struct str line, struct tide_err *err)
+{
+    struct tide_new_event event;
+    enum tide_code code = parse_line(s, line, &event, err);
+
+    if (!code && s->input)
+        code = send_input(s, &event, err);
+    else if (!code)
+        code = tide_append_async(s->session, TIDE_APPEND_ANY, &event, 1, (void *)(intptr_t)s->lines.number, err);
+    if (code)
+        return s->cli->out.closed ? code : tide_wrap(err, "line %" PRId64, s->lines.number);
+    s->flying += !s->input;
+    s->flying_bytes += line.len;
+    if (s->each || s->flying >= FLIGHT_EVENTS || s->flying_bytes >= FLIGHT_BYTES)
+        return drain(s, err);
+    return TIDE_OK;
+}
+
+/* One step: a line is sent, or what flies is waited for. *ret_more false at the end. */
+static enum tide_code step(struct stream *s, bool *ret_more, struct tide_err *err)
+{
+    struct str line;
+
+    switch (lines_next(&s->lines, s->flying == 0, &line, err)) {
+    case LINE_HERE:
+        return is_blank(line) ? TIDE_OK : send_line(s, line, err);
+    case LINE_LATER:
+        return drain(s, err);
+    case LINE_END:
+        *ret_more = false;
+        return TIDE_OK;
+    case LINE_STOPPED:
+        return tide_fail(err, TIDE_CANCELLED, "stopped");
+    case LINE_FAILED:
+        break;
+    }
+    return err->code;
+}
+
+static enum tide_code pump(struct stream *s, struct tide_err *err)
+{
+    struct tide_err late = {0};
+    enum tide_code code = TIDE_OK;
+    bool more = true;
+
+    while (!code && more)
+        code = step(s, &more, err);
+    /* What stands before the bad line is answered first; should it fail as well, it failed first. */
+    if (drain(s, &late))
+        return tide_err_copy(err, &late);
+    return code;
+}
+
+static enum tide_code append_stream(struct cli *cli, size_t max, struct tide_err *err)
+{
+    const char *sync = args_text(&cli->args, "sync");
+    struct stream s = {
+        .cli = cli,
+        .kind = args_text(&cli->args, "kind"),
+        .each = sync && strcmp(sync, "each") == 0,
+        .input = args_on(&cli->args, "input"),
+        .arena = ARENA_INIT,
+        .body = BUF_INIT(2 * max + LINE_EXTRA),
+    };
+    enum tide_code code;
+
+    if (args_on(&cli->args, "data") || args_on(&cli->args, "expect"))
+        return tide_fail(err, TIDE_INVALID, "--%s does not go with - (lines from standard input)",
+                         args_on(&cli->args, "data") ? "data" : "expect");
+    /* The lease before the first line: another writer is told at once, not when its first line happens to come. */
+    if (cli_session_open(cli, 0, s.input ? TIDE_SESSION_READ : TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s.session,
+                         err))
+        return err->code;
+    lines_init(&s.lines, STDIN_FILENO, max + LINE_EXTRA);
+    code = pump(&s, err);
+    lines_done(&s.lines);
+    tide_session_close(s.session);
+    arena_done(&s.arena);
+    buf_done(&s.body);
+    return code;
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    size_t max = 0;
+    enum tide_code code = store_max_record(&max, err);
+
+    if (!code)
+        code = args_operand(&cli->args, 1) ? append_stream(cli, max, err) : append_one(cli, max, err);
+    return code && !cli->out.closed ? tide_wrap(err, "log append") : code;
+}
+
+const struct command cmd_log_append = {
+    .group = "log",
+    .name = "append",
+    .run = run,
+    .need = NEED_WRITE,
+    .operands = {{"ID", VALUE_SESSION, 0}, {"-", VALUE_STDIN, OPERAND_OPTIONAL}},
+    .options = options,
+    .help = "append events; prints {\"seq\":N} for each once it is on disk",
+    .more =
+        "With - it reads JSON lines from standard input: objects with \"kind\", or only fields when --kind is given.\n"
+        "A line that is refused ends it; what stands before it is stored and acknowledged. It holds the session's lease\n"
+        "from its start to its end, also before the first line (not with --input).",
+};

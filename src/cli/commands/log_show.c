@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark log show: events as JSON lines, of one session or of all, once or for as long as they come. Nothing is shown
+ * twice or left out between two looks: the next look begins behind the last event that was seen, shown or not.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/terminal/progress.h"
+#include "cli/trust_view.h"
+
+#define PIECE ((size_t)64 << 10)
+#define LOOK_MS 250 /* how soon a closed reader or a signal is noticed while nothing happens */
+
+static const struct opt options[] = {
+    {.name = "from", .type = VALUE_INT, .value = "SEQ", .min = 1, .help = "from this event on"},
+    {.name = "to", .type = VALUE_INT, .value = "SEQ", .min = 1, .help = "up to this event"},
+    {.name = "last", .type = VALUE_INT, .value = "N", .min = 1, .help = "only the last N events"},
+    {.name = "kind",
+     .type = VALUE_TEXT,
+     .value = "KIND",
+     .help = "only of this kind; message.* stands for all that begin so"},
+    {.name = "follow", .letter = 'f', .help = "go on with new events as they come, until interrupted"},
+    {.name = "inherited", .help = "of a fork: also what it shares with its parents"},
+    {.name = "all", .help = "the events of all sessions, with \"pos\" and \"session_id\""},
+    {.name = "after", .type = VALUE_INT, .value = "POS", .help = "with --all: only behind this position"},
+    {.name = NULL},
+};
+
+struct show {
+    struct cli *cli;
+    tide_session *session; /* NULL: all */
+    struct str kind;       /* empty: any */
+    bool kind_prefix;
+    unsigned flags;
+    int64_t next, to; /* seq; of all sessions: next is the position to read behind */
+    struct tide_err err;
+};
+
+static bool kind_matches(const struct show *s, const char *kind)
+{
+    struct str k = str_from(kind);
+
+    return s->kind_prefix ? str_starts(k, s->kind) : s->kind.len == 0 || str_eq(k, s->kind);
+}
+
+/* {"seq":…} becomes {"pos":…,"session_id":"…","seq":…}. */
+static void put_place(struct buf *text, const struct tide_event *ev)
+{
+    buf_addf(text, "{\"pos\":%" PRId64 ",\"session_id\":", ev->pos);
+    json_quote(text, str_from(ev->session_id));
+    buf_add_char(text, ',');
+}
+
+static enum tide_code put_event(struct show *s, const struct tide_event *ev, struct tide_err *err)
+{
+    AUTO(tide_text_done) struct tide_text json = {NULL, 0};
+    struct buf *text = &s->cli->out.text;
+
+    if (tide_event_json(ev, &json, err))
+        return err->code;
+    if (!s->session)
+        put_place(text, ev);
+    if (s->cli->out.tty) /* the same JSON; a pipe gets the bytes that are stored */
+        trust_escape(text, (struct str){json.ptr + !s->session, json.len - !s->session});
+    else
+        buf_add(text, json.ptr + !s->session, json.len - !s->session);
+    buf_add_char(text, '\n');
+    return text->len >= PIECE ? out_flush(&s->cli->out, err) : TIDE_OK;
+}
+
+static int on_event(void *arg, const struct tide_event *ev)
+{
+    struct show *s = arg;
+
+    s->next = s->session ? ev->seq + 1 : ev->pos;
+    if (kind_matches(s, ev->kind) && put_event(s, ev, &s->err))
+        return 1;
+    return stop_signal != 0;
+}
+
+static enum tide_code look(struct show *s, struct tide_err *err)
+{
+    enum tide_code code, flushed;
+
+    if (s->session)
+        code = tide_read(s->session, s->flags, s->next, s->to, on_event, s, err);
+    else
+        code = tide_read_all(s->cli->store, s->next, 0, on_event, s, err);
+    if (s->err.code)
+        return tide_err_copy(err, &s->err);
+    flushed = out_flush(&s->cli->out, code ? NULL : err); /* also what is whole before damage */
+    return code ? code : flushed;
+}
+
+static bool reader_is_gone(void)
+{
+    struct pollfd p = {.fd = STDOUT_FILENO, .events = 0};
+
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
+}
+
+/* Ends when everything up to --to was shown, when it is interrupted, and when nobody reads any more. */
+static enum tide_code follow(struct show *s, struct tide_err *err)
+{
+    while (!stop_signal && !reader_is_gone() && !(s->to && s->next > s->to)) {
+        if (!tide_store_wait_change(s->cli->store, LOOK_MS))
+            continue;
+        if ((s->session && tide_session_refresh(s->session, err)) || look(s, err))
+            return err->code;
+    }
+    return TIDE_OK;
+}
+
+static enum tide_code check_options(const struct args *args, struct tide_err *err)
+{
+    static const char *const of_one[] = {"from", "to", "last", "inherited"};
+    int64_t to = args_int(args, "to", 0);
+
+    if (args_on(args, "all") == (args->n_operands > 0))
+        return tide_fail(err, TIDE_INVALID, "log show: give one session, or --all for every session");
+    for (size_t i = 0; args_on(args, "all") && i < sizeof(of_one) / sizeof(of_one[0]); i++)
+        if (args_on(args, of_one[i]))
+            return tide_fail(err, TIDE_INVALID, "log show: --%s does not go with --all", of_one[i]);
+    if (args_on(args, "after") && !args_on(args, "all"))
+        return tide_fail(err, TIDE_INVALID, "log show: --after goes with --all: of one session, give --from");
+    if (args_on(args, "last") && args_on(args, "from"))
+        return tide_fail(err, TIDE_INVALID, "log show: --last and --from: give one of them");
+    if (to && args_int(args, "from", 1) > to)
+        return tide_fail(err, TIDE_INVALID, "log show: --from %" PRId64 " is behind --to %" PRId64,
+                         args_int(args, "from", 1), to);
+    return TIDE_OK;
+}
+
+static void choose_range(struct show *s)
+{
+    const struct args *args = &s->cli->args;
+    int64_t end = tide_session_last_seq(s->session), last = args_int(args, "last", 0);
+
+    s->to = args_int(args, "to", 0);
+    end = s->to && s->to < end ? s->to : end;
+    s->next = args_int(args, "from", 1);
+    if (last > 0 && last < end)
+        s->next = end - last + 1;
+    if (args_on(args, "inherited"))
+        s->flags = TIDE_READ_INHERITED;
+    else if (s->next < tide_session_first_seq(s->session))
+        s->next = tide_session_first_seq(s->session);
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    struct show s = {.cli = cli, .kind = str_from(args_text(&cli->args, "kind"))};
+    enum tide_code code = check_options(&cli->args, err);
+
+    if (!code && !args_on(&cli->args, "all"))
+        code = cli_session_open(cli, 0, TIDE_SESSION_LOG, &session, err);
+    if (code)
+        return code;
+    s.session = session;
+    s.next = args_int(&cli->args, "after", 0);
+    if (session)
+        choose_range(&s);
+    s.kind_prefix = s.kind.len > 0 && s.kind.ptr[s.kind.len - 1] == '*';
+    s.kind.len -= s.kind_prefix;
+    if (args_on(&cli->args, "follow"))
+        (void)tide_store_wait_change(cli->store, 0); /* what changes from here on wakes the wait */
+    code = look(&s, err);
+    if (!code && args_on(&cli->args, "follow"))
+        return follow(&s, err);
+    if (!code && stop_signal)
+        code = tide_fail(err, TIDE_CANCELLED, "stopped");
+    return code;
+}
+
+const struct command cmd_log_show = {
+    .group = "log",
+    .name = "show",
+    .run = run,
+    .need = NEED_READ,
+    .operands = {{"ID", VALUE_SESSION, OPERAND_OPTIONAL}},
+    .options = options,
+    .help = "print events as JSON lines",
+};

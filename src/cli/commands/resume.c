@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark resume: answers a wait or continues an interruption, by running the session's program again.
+ *
+ * The token is used by the library in the same append that resumes the run, after everything that can be refused was
+ * looked at: a program that is gone costs no token.
+ */
+#include "cli/resume.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "cli/chat/chat.h"
+#include "cli/graph/graph_set.h"
+#include "cli/launch.h"
+#include "cli/options.h"
+
+#define TOKEN_MAX 256
+
+static const struct opt options[] = {
+    {OPT_TOKEN},
+    {OPT_TOKEN_FD(0, "the next")},
+    {OPT_INPUT("the answer")},
+    {OPT_INPUT_JSON},
+    {.name = "request-id",
+     .type = VALUE_TEXT,
+     .value = "ID",
+     .help = "the same call with the same id is done once and gets the first answer again"},
+    {OPT_MANY("set", "KEY=VALUE", "of a graph: set a key of the memory first, as of `tidemark sessions resume`")},
+    {.name = "now", .help = "end a sleep before it is due"},
+    {OPT_MANY("retry", "STEP", "this step may run again although it must happen once")},
+    {OPT_MANY("happened", "STEP", "this step, which must happen once, did happen: it answers as done")},
+    {.name = "accept-change", .help = "recorded steps answer although they are called with other arguments now"},
+    {.name = "no-input", .help = "ask nothing at the terminal: of a graph"},
+    {.name = "keep-pause", .help = "wait for the pause that a provider asked for; else its model is asked at once"},
+    {.name = "unattended", .hidden = true, .help = "from `tidemark recover`: --keep-pause, where there can be a pause"},
+    {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
+    {.name = NULL},
+};
+
+static void print_repeated(struct cli *cli, const char *id, const struct tide_resumed *resumed)
+{
+    struct json_out o = out_json(&cli->out);
+
+    if (!cli->out.json) {
+        outf(&cli->out, "session %s was resumed by this request before: run %s, seq %" PRId64 "\n", id, resumed->run_id,
+             resumed->seq);
+        return;
+    }
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(id));
+    json_out_kstr(&o, STR("run_id"), str_from(resumed->run_id));
+    json_out_kint(&o, STR("seq"), resumed->seq);
+    json_out_kbool(&o, STR("repeated"), true);
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+}
+
+/* A name that is mistyped would change nothing, and be recorded as a permission. */
+static enum tide_code check_names(tide_session *session, const char *option, const char *const *names,
+                                  struct tide_err *err)
+{
+    for (; names && *names; names++)
+        if (tide_run_unsettled(session, *names, err))
+            return tide_fail(err, err->code == TIDE_NOT_FOUND ? TIDE_INVALID : err->code, "%s: %s", option, err->msg);
+    return TIDE_OK;
+}
+
+static enum tide_code resume_program(struct cli *cli, const struct resume *r, struct launch *l, tide_session *session,
+                                     struct tide_err *err)
+{
+    struct tide_run_options opt = {
+        .flags = (r->now ? TIDE_RUN_NOW : 0u) | (r->accept_change ? TIDE_RUN_ACCEPT_CHANGE : 0u),
+        .token = r->token,
+        .request_id = r->request_id,
+        .input = r->input,
+        .retry = r->retry,
+        .happened = r->happened,
+    };
+    struct tide_resumed resumed = {0};
+    int status = 0;
+    enum tide_code code;
+
+    if (r->keep_pause)
+        return tide_fail(err, TIDE_INVALID, "session '%s' runs a program: --keep-pause is for chats and graphs", r->id);
+    if (launch_from_session(l, session, err) || check_names(session, "--retry", r->retry, err) ||
+        check_names(session, "--happened", r->happened, err) || launch_check(l, cli, &status, err))
+        return err->code;
+    cli->exit_status = status;
+    if (status)
+        return TIDE_OK;
+    if (l->changed)
+        say("%s has changed since it ran last: steps that are recorded answer from the log", l->program);
+    code = launch_run(l, cli, session, &opt, &resumed, err);
+    if (!code && resumed.repeated)
+        print_repeated(cli, tide_session_id(session), &resumed);
+    return code;
+}
+
+/* What only means something to a program. */
+static enum tide_code refuse_for_chat(const struct resume *r, struct tide_err *err)
+{
+    if ((r->retry && *r->retry) || (r->happened && *r->happened) || r->now || r->accept_change)
+        return tide_fail(err, TIDE_INVALID,
+                         "session '%s' is a chat: --retry, --happened, --now and --accept-change are for programs",
+                         r->id);
+    if (r->request_id) /* rather than pass over what was asked for */
+        return tide_fail(err, TIDE_INVALID,
+                         "session '%s' is a chat: --request-id is for programs; --token makes an answer count once",
+                         r->id);
+    return TIDE_OK;
+}
+
+/* A chat goes on without a terminal: its answer is printed. */
+static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struct tide_err *err)
+{
+    const struct chat_want want = {.resume = r->id,
+                                   .input = r->input,
+                                   .token = r->token,
+                                   .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
+                                   .degrade = r->degrade,
+                                   .degrade_said = r->degrade_said,
+                                   .keep_pause = r->keep_pause || r->unattended};
+
+    cli_store_close(cli);
+    return refuse_for_chat(r, err) ? err->code : chat_print(cli, &want, err);
+}
+
+/* With the graph that it has, from where it stands; `tidemark sessions resume` can be told more. */
+static enum tide_code resume_graph(struct cli *cli, const struct resume *r, tide_session *session, struct tide_err *err)
+{
+    struct graph_again again = {.r = r, .memory = BUF_INIT(GRAPH_SETS_MAX)};
+    enum tide_code code = TIDE_OK;
+
+    if (r->sets && r->sets[0])
+        code = graph_set_read(r->sets, &again.memory, err);
+    code = code ? code : graph_again(cli, &again, session, err);
+    graph_set_done(&again.memory);
+    return code;
+}
+
+enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err)
+{
+    struct tide_text text = {NULL, 0};
+
+    if (tide_run_program(session, &text, err) == TIDE_CORRUPT)
+        return err->code; /* nobody knows what it runs */
+    tide_text_done(&text);
+    return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --%s is for graphs", tide_session_id(session),
+                     option);
+}
+
+enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    struct launch l = LAUNCH_INIT;
+    enum tide_code code;
+
+    l.degrade = r->degrade;
+    l.degrade_said = r->degrade_said;
+    l.token_fd = r->token_out_fd;
+    if (l.token_fd >= 0 && check_fd(l.token_fd, "--token-fd", err))
+        return err->code;
+    if (cli_store_open(cli, NEED_WRITE, 0, err))
+        return err->code;
+    code = tide_session_open(cli->store, r->id, TIDE_SESSION_APPEND, &session, err);
+    if (code && code != TIDE_CORRUPT)
+        return cli_advise_session(code, err);
+    if (code && (r->now || r->accept_change || r->request_id))
+        return code; /* of a program: only the log of a graph is gone on with before its damage */
+    if (code || graph_made(session))
+        return resume_graph(cli, r, session, err);
+    if (r->no_input || (r->sets && r->sets[0]))
+        return resume_refuse_no_graph(session, r->no_input ? "no-input" : "set", err);
+    if (launch_from_session(&l, session, err) && (err->code == TIDE_INVALID || err->code == TIDE_NOT_FOUND) &&
+        chat_made(session)) {
+        launch_done(&l);
+        tide_session_close(TAKE(session));
+        return resume_chat(cli, r, err);
+    }
+    code = resume_program(cli, r, &l, session, err);
+    launch_done(&l);
+    return code;
+}
+
+/* ---- the command ---- */
+
+/* A token from a file: one line. */
+static enum tide_code read_token(int fd, const char *from, struct buf *ret, struct tide_err *err)
+{
+    ssize_t n = 1;
+
+    while (n > 0 && !memchr(ret->ptr ? ret->ptr : "", '\n', ret->len)) {
+        char *room = buf_reserve(ret, 64);
+
+        n = room ? read(fd, room, 64) : -1;
+        if (!room)
+            return tide_fail(err, TIDE_TOKEN_MALFORMED, "what %s gives is too long for a token", from);
+        if (n < 0)
+            return tide_fail_errno(err, errno, "read the token from %s", from);
+        ret->len += (size_t)n;
+    }
+    buf_cstr(ret);
+    if (ret->len > 0)
+        ret->ptr[strcspn(ret->ptr, "\r\n")] = '\0';
+    return ret->len > 0 ? TIDE_OK : tide_fail(err, TIDE_TOKEN_MALFORMED, "%s gives no token", from);
+}
+
+/* --token TOKEN|-|@FILE; `room` keeps what is not given as it is. */
+static enum tide_code take_token(const char *given, struct buf *room, const char **ret, struct tide_err *err)
+{
+    bool from_stdin = given && strcmp(given, "-") == 0, from_file = given && given[0] == '@';
+    int fd = from_file ? open(given + 1, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+
+    *ret = given;
+    if (!from_stdin && !from_file)
+        return TIDE_OK;
+    if (fd < 0)
+        return tide_fail_errno(err, errno, "--token: open '%.200s'", given + 1);
+    (void)!read_token(fd, from_stdin ? "standard input" : given + 1, room, err);
+    if (from_file)
+        close(fd);
+    *ret = room->ptr;
+    return err->code;
+}
+
+/* --input TEXT or --input-json JSON, as JSON; NULL: neither. */
+static enum tide_code take_input(struct cli *cli, struct buf *room, const char **ret, struct tide_err *err)
+{
+    const char *text = args_text(&cli->args, "input"), *json = args_text(&cli->args, "input-json");
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *value = NULL;
+
+    if (text && json)
+        return tide_fail(err, TIDE_INVALID, "--input and --input-json: give one of them");
+    if (json && json_parse(&a, str_from(json), NULL, &value, NULL, err))
+        return tide_wrap(err, "--input-json");
+    if (text)
+        json_quote(room, str_from(text));
+    *ret = text ? buf_cstr(room) : json;
+    return TIDE_OK;
+}
+
+enum tide_code resume_take(struct cli *cli, struct resume *ret, struct tide_err *err)
+{
+    const struct args *a = &cli->args;
+
+    *ret = (struct resume){.id = args_operand(a, 0),
+                           .retry = args_all(a, "retry"),
+                           .happened = args_all(a, "happened"),
+                           .sets = args_all(a, "set"),
+                           .degrade = is_continue(a),
+                           .degrade_said = args_text(a, "on-store-error") != NULL,
+                           .no_input = args_on(a, "no-input"),
+                           .token_out_fd = (int)args_int(a, "token-fd", -1),
+                           .token_text = BUF_INIT(TOKEN_MAX),
+                           .input_text = BUF_INIT(INPUT_MAX)};
+    if (take_token(args_text(a, "token"), &ret->token_text, &ret->token, err))
+        return err->code;
+    return take_input(cli, &ret->input_text, &ret->input, err);
+}
+
+void resume_done(struct resume *r)
+{
+    free(r->retry);
+    free(r->happened);
+    free(r->sets);
+    buf_done(&r->token_text);
+    buf_done(&r->input_text);
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(resume_done) struct resume r = {0};
+
+    if (resume_take(cli, &r, err))
+        return err->code;
+    r.request_id = args_text(&cli->args, "request-id");
+    r.now = args_on(&cli->args, "now");
+    r.accept_change = args_on(&cli->args, "accept-change");
+    r.keep_pause = args_on(&cli->args, "keep-pause");
+    r.unattended = args_on(&cli->args, "unattended");
+    return resume_session(cli, &r, err);
+}
+
+const struct command cmd_resume = {
+    .name = "resume",
+    .run = run,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .options = options,
+    .help = "answer a wait, or go on with what was interrupted",
+    .more =
+        "Runs the session's program again from its start, where it ran before; recorded steps, waits and sleeps answer\n"
+        "from the log. A chat or a graph goes on where it was; for graphs `tidemark sessions resume` can be told more.\n"
+        "Exit status: that of the program; 7 when it waits again; 8 when the token is refused.",
+};

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark sessions delete: a whole session, for good; by its whole id, since a prefix may come to mean another one. */
+#include "cli/error_hints.h"
+#include "cli/cli.h"
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    struct json_out o = out_json(&cli->out);
+    const char *id = args_operand(&cli->args, 0);
+    enum tide_code code = tide_session_delete(cli->store, id, err);
+
+    if (code == TIDE_NOT_FOUND)
+        return advise(code, "give the whole id, as `tidemark sessions list` shows it: a prefix is not enough to delete",
+                      err);
+    if (code)
+        return code;
+    if (!cli->out.json) {
+        outf(&cli->out, "deleted %s\n", id);
+        return TIDE_OK;
+    }
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("deleted"), str_from(id));
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+    return TIDE_OK;
+}
+
+const struct command cmd_sessions_delete = {
+    .group = "sessions",
+    .name = "delete",
+    .run = run,
+    .need = NEED_WRITE,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .help = "delete a session for good; refused while forks stand on it",
+    .more = "ID is the whole id: a prefix is not enough to delete.",
+};

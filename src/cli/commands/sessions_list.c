@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark sessions list: newest first, as a table, as JSON, or only the ids (what completion asks for). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/terminal/progress.h"
+#include "cli/session_view.h"
+#include "cli/terminal/table.h"
+
+static const struct opt options[] = {
+    {.name = "status",
+     .type = VALUE_TEXT,
+     .value = "STATUS",
+     .words = "running waiting idle completed failed cancelled interrupted interrupted_startup interrupted_waiting "
+              "damaged active paused",
+     .help = "only these: running (also: active), waiting (also: paused), idle, completed, failed, cancelled, "
+             "interrupted, interrupted_startup, interrupted_waiting, damaged; or as task sessions call it: RUNNING, "
+             "WAITING_FOR_INPUT, COMPLETED, FAILED, CANCELLED, ERROR"},
+    {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "only of this agent (name or id)"},
+    {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "only of this task"},
+    {.name = "limit", .type = VALUE_INT, .value = "N", .min = 1, .help = "only the newest N"},
+    {.name = "ids", .help = "print only the ids, one per line; with --json: {\"ids\":[...]}"},
+    {.name = NULL},
+};
+
+static const struct table_column columns[] = {
+    {.head = "ID"},
+    {.head = "STATUS"},
+    {.head = "TITLE", .gives = true},
+    {.head = "AGE"},
+    {.head = "EVENTS", .right = true},
+};
+
+/* Of what failed: where, why, and from where it can go on. */
+static const struct table_column failed_columns[] = {
+    {.head = "ID"},         {.head = "STATUS"}, {.head = "NODE"},
+    {.head = "CHECKPOINT"}, {.head = "AGE"},    {.head = "ERROR", .gives = true},
+};
+
+struct listing {
+    struct cli *cli;
+    struct json_out json;
+    struct table table;
+    size_t n;
+};
+
+static int add_json(void *arg, const struct tide_session_info *info)
+{
+    struct listing *l = arg;
+
+    json_out_begin(&l->json, '{');
+    session_members(&l->json, info);
+    json_out_end(&l->json, '}');
+    return stop_signal != 0;
+}
+
+static int add_id(void *arg, const struct tide_session_info *info)
+{
+    struct listing *l = arg;
+
+    if (l->cli->out.json)
+        json_out_str(&l->json, str_from(info->id));
+    else
+        outf(&l->cli->out, "%s\n", info->id);
+    return stop_signal != 0;
+}
+
+static int add_row(void *arg, const struct tide_session_info *info)
+{
+    struct listing *l = arg;
+    char status[STATUS_SIZE], ago[AGO_SIZE], events[24] = "-";
+
+    if (session_is_known(info))
+        snprintf(events, sizeof(events), "%" PRId64, info->last_seq);
+    table_cell(&l->table, info->id, COLOR_NONE);
+    table_cell(&l->table, session_status(status, info), session_color(info));
+    table_cell(&l->table, info->title ? info->title : info->agent, COLOR_NONE); /* a graph without a name has an id */
+    table_cell(&l->table, time_ago(ago, info->updated_ms), COLOR_DIM);
+    table_cell(&l->table, events, COLOR_NONE);
+    l->n++;
+    return stop_signal != 0;
+}
+
+static int add_failed(void *arg, const struct tide_session_info *info)
+{
+    struct listing *l = arg;
+    char status[STATUS_SIZE], ago[AGO_SIZE];
+
+    table_cell(&l->table, info->id, COLOR_NONE);
+    table_cell(&l->table, session_status(status, info), session_color(info));
+    table_cell(&l->table, info->failed_at_node, COLOR_BOLD);
+    table_cell(&l->table, info->resume_from_checkpoint_id, COLOR_NONE);
+    table_cell(&l->table, time_ago(ago, info->updated_ms), COLOR_DIM);
+    table_cell(&l->table, info->error_message ? info->error_message : info->why, COLOR_NONE);
+    l->n++;
+    return stop_signal != 0;
+}
+
+static bool is_of_failed(const char *status)
+{
+    static const char *const words[] = {"failed", "FAILED", "interrupted", "interrupted_startup", "ERROR"};
+
+    for (size_t i = 0; status && i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(words[i], status) == 0)
+            return true;
+    return false;
+}
+
+/* {"sessions":[…]} or {"ids":[…]}. */
+static enum tide_code list_json(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
+{
+    bool ids = args_on(&l->cli->args, "ids");
+    enum tide_code code;
+
+    l->json = out_json(&l->cli->out);
+    json_out_begin(&l->json, '{');
+    json_out_key(&l->json, ids ? STR("ids") : STR("sessions"));
+    json_out_begin(&l->json, '[');
+    code = tide_session_list(l->cli->store, filter, ids ? add_id : add_json, l, err);
+    json_out_end(&l->json, ']');
+    json_out_end(&l->json, '}');
+    out_json_end(&l->cli->out);
+    return code;
+}
+
+static enum tide_code list_table(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
+{
+    enum tide_code code;
+
+    if (is_of_failed(filter->status))
+        table_init(&l->table, failed_columns, sizeof(failed_columns) / sizeof(failed_columns[0]));
+    else
+        table_init(&l->table, columns, sizeof(columns) / sizeof(columns[0]));
+    code = tide_session_list(l->cli->store, filter, is_of_failed(filter->status) ? add_failed : add_row, l, err);
+    if (!code && l->n > 0)
+        table_print(&l->table, &l->cli->out);
+    if (!code && l->n == 0 && isatty(STDERR_FILENO))
+        fputs("no sessions\n", stderr);
+    table_done(&l->table);
+    return code;
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    struct listing l = {.cli = cli};
+    const struct tide_list_filter filter = {
+        .status = args_text(&cli->args, "status"),
+        .agent = args_text(&cli->args, "agent"),
+        .task_id = args_text(&cli->args, "task-id"),
+        .limit = args_int(&cli->args, "limit", 0),
+    };
+
+    if (cli->out.json)
+        return list_json(&l, &filter, err);
+    if (args_on(&cli->args, "ids"))
+        return tide_session_list(cli->store, &filter, add_id, &l, err);
+    return list_table(&l, &filter, err);
+}
+
+const struct command cmd_sessions_list = {
+    .group = "sessions",
+    .name = "list",
+    .run = run,
+    .need = NEED_READ,
+    .options = options,
+    .help = "list sessions, newest first",
+};

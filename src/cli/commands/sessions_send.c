@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark sessions send: a user's message. Where nobody runs the session its program begins anew, with the message
+ * waiting for its first wait of kind input; where somebody does, the message is queued for that one. Either way it is on
+ * disk before anything is said.
+ */
+#include <inttypes.h>
+#include <sys/random.h>
+
+#include "base/id.h"
+#include "cli/chat/chat.h"
+#include "cli/launch.h"
+
+#define TEXT_MAX ((size_t)16 << 20)
+
+static enum tide_code queue(struct cli *cli, const char *id, const char *content, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf body = BUF_INIT(TEXT_MAX + 4096);
+    unsigned char random[ID_RANDOM_BYTES];
+    struct json_out o = json_out_to(&body), out = out_json(&cli->out);
+    char queue_id[40];
+    int64_t seq = 0;
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return tide_fail(err, TIDE_IO, "no random bytes");
+    id_make(queue_id, "q", now_ms(), random);
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("queue_id"), str_from(queue_id));
+    json_out_kraw(&o, STR("content"), str_from(content));
+    json_out_end(&o, '}');
+    if (tide_input(cli->store, id, -1, &(struct tide_new_event){"queue.added", buf_cstr(&body), body.len}, 1, &seq,
+                   err))
+        return err->code;
+    if (!cli->out.json) {
+        outf(&cli->out, "queued for session %s: seq %" PRId64 "\n", id, seq);
+        return TIDE_OK;
+    }
+    json_out_begin(&out, '{');
+    json_out_kstr(&out, STR("session_id"), str_from(id));
+    json_out_kstr(&out, STR("queue_id"), str_from(queue_id));
+    json_out_kint(&out, STR("seq"), seq);
+    json_out_end(&out, '}');
+    out_json_end(&cli->out);
+    return TIDE_OK;
+}
+
+static int is_held(void *arg, const struct tide_session_info *info)
+{
+    *(bool *)arg = info->holder != NULL;
+    return 0;
+}
+
+/* A chat that nobody runs is answered here and now; one that somebody runs takes the message from its queue. */
+static enum tide_code say_to_chat(struct cli *cli, tide_session **session, bool *ret_queue, struct tide_err *err)
+{
+    const struct chat_want want = {.resume = args_operand(&cli->args, 0), .prompt = args_operand(&cli->args, 1)};
+
+    enum tide_code code;
+
+    *ret_queue = false;
+    code = tide_session_show(*session, is_held, ret_queue, err);
+    if (code || *ret_queue)
+        return code;
+    tide_session_close(TAKE(*session));
+    cli_store_close(cli);
+    return chat_print(cli, &want, err);
+}
+
+/* *ret_queue: it is to be queued instead, because there is no program or somebody runs it. */
+static enum tide_code start(struct cli *cli, struct launch *l, tide_session *session, const char *content,
+                            bool *ret_queue, struct tide_err *err)
+{
+    struct tide_run_options opt = {.message = content};
+    int status = 0;
+    enum tide_code code = launch_from_session(l, session, err);
+
+    *ret_queue = code == TIDE_INVALID;
+    if (code)
+        return *ret_queue ? TIDE_OK : code;
+    if (launch_check(l, cli, &status, err))
+        return err->code;
+    cli->exit_status = status;
+    if (status)
+        return TIDE_OK;
+    code = launch_run(l, cli, session, &opt, NULL, err);
+    *ret_queue = code == TIDE_HELD;
+    return *ret_queue ? TIDE_OK : code;
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(buf_done) struct buf content = BUF_INIT(TEXT_MAX);
+    struct launch l = LAUNCH_INIT;
+    bool queued = args_on(&cli->args, "no-run");
+    enum tide_code code = cli_session_open(cli, 0, queued ? TIDE_SESSION_READ : TIDE_SESSION_APPEND, &session, err);
+
+    if (code)
+        return code;
+    if (!args_operand(&cli->args, 1)[strspn(args_operand(&cli->args, 1), " \t\r\n")])
+        return tide_fail(err, TIDE_INVALID, "the message is empty");
+    json_quote(&content, str_from(args_operand(&cli->args, 1)));
+    if (!queued && launch_from_session(&l, session, err) == TIDE_INVALID && chat_made(session)) {
+        launch_done(&l);
+        code = say_to_chat(cli, &session, &queued, err);
+        return code || !queued ? code : queue(cli, tide_session_id(session), buf_cstr(&content), err);
+    }
+    if (!queued)
+        code = start(cli, &l, session, buf_cstr(&content), &queued, err);
+    launch_done(&l);
+    if (code || !queued)
+        return code;
+    return queue(cli, tide_session_id(session), buf_cstr(&content), err);
+}
+
+const struct command cmd_sessions_send = {
+    .group = "sessions",
+    .name = "send",
+    .run = run,
+    .need = NEED_WRITE,
+    .operands = {{"ID", VALUE_SESSION, 0}, {"TEXT", VALUE_TEXT, 0}},
+    .options = (const struct opt[]){{.name = "no-run", .help = "only queue it: whoever runs the session next takes it"},
+                                    {.name = NULL}},
+    .help =
+        "send a message to a session: its program begins anew with it, a chat answers, or it is queued for the one that runs",
+    .more = "A run that waits is superseded: its token stops working. The program takes the message with its first\n"
+            "`tidemark wait NAME --kind input`.",
+};

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark sessions show: what a session is and where it stands. The JSON form holds the members that
+ * lists have, the totals, and the snapshot shape that the files store writes (id, …, run{…}, recovery{…}).
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/timefmt.h"
+#include "cli/cli.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/session_view.h"
+
+struct view {
+    struct cli *cli;
+    struct json_out json;
+    const struct tide_usage *usage;
+    const struct json *state;
+    struct arena *arena;
+    const char *const *next; /* the commands */
+};
+
+static void put_ms(struct json_out *o, const char *key, int64_t ms)
+{
+    if (ms > 0)
+        json_ktime(o, key, ms);
+    else
+        json_kopt(o, key, NULL);
+}
+
+static void put_text(struct json_out *o, const char *key, const struct json *object, const char *member)
+{
+    const struct json *v = json_get(object, str_from(member));
+
+    json_out_key(o, str_from(key));
+    if (v)
+        json_out_raw(o, json_source(v));
+    else
+        json_out_null(o);
+}
+
+static void put_usage(struct json_out *o, const struct tide_usage *u)
+{
+    char cost[32];
+
+    snprintf(cost, sizeof(cost), "%" PRId64 ".%09" PRId64, u->cost_nano / 1000000000, u->cost_nano % 1000000000);
+    json_out_key(o, STR("usage"));
+    json_out_begin(o, '{');
+    json_out_kint(o, STR("calls"), u->calls);
+    json_out_kint(o, STR("input_tokens"), u->input_tokens);
+    json_out_kint(o, STR("output_tokens"), u->output_tokens);
+    json_out_kint(o, STR("cached_tokens"), u->cached_tokens);
+    json_out_kraw(o, STR("cost"), str_from(cost));
+    json_out_end(o, '}');
+}
+
+static bool outcome_is(const struct tide_session_info *info, const char *outcome)
+{
+    return info->outcome && strcmp(info->outcome, outcome) == 0;
+}
+
+/* What it waits for, or was parked for when it was interrupted; every wait has a kind. */
+static void put_wait(struct json_out *o, const struct tide_session_info *info)
+{
+    json_out_key(o, STR("wait"));
+    if (!info->wait_kind || !(outcome_is(info, "none") || outcome_is(info, "interrupted"))) {
+        json_out_null(o);
+        return;
+    }
+    json_out_begin(o, '{');
+    json_kopt(o, "kind", info->wait_kind);
+    json_kopt(o, "name", info->wait_name);
+    json_kopt(o, "question", info->question);
+    json_out_kint(o, STR("since_seq"), info->wait_since_seq);
+    json_kopt(o, "resume_token_id", info->resume_token_id);
+    put_ms(o, "deadline_at", info->deadline_ms);
+    put_ms(o, "due_at", info->due_ms);
+    json_out_end(o, '}');
+}
+
+static void put_run(struct json_out *o, const struct tide_session_info *info)
+{
+    json_out_key(o, STR("run"));
+    if (!info->run_id && !info->wait_kind && !info->run_ended_ms) { /* logs of others may have runs without an id */
+        json_out_null(o);
+        return;
+    }
+    json_out_begin(o, '{');
+    json_kopt(o, "run_id", info->run_id);
+    json_kopt(o, "boot_id", info->boot_id);
+    put_ms(o, "started_at", info->run_started_ms);
+    put_ms(o, "ended_at", info->run_ended_ms);
+    put_wait(o, info);
+    json_out_end(o, '}');
+}
+
+static void put_recovery(struct json_out *o, const struct tide_session_info *info)
+{
+    json_out_key(o, STR("recovery"));
+    json_out_begin(o, '{');
+    json_kopt(o, "last_boot_seen", info->boot_id);
+    json_kopt(o, "interruption", outcome_is(info, "interrupted") ? info->reason : NULL);
+    json_out_end(o, '}');
+}
+
+static int show_json(void *arg, const struct tide_session_info *info)
+{
+    struct view *v = arg;
+    struct json_out *o = &v->json;
+    struct tide_session_info shown = *info;
+    const struct json *session = json_get(v->state, STR("session")), *ledger = json_get(v->state, STR("ledger"));
+
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("id"), str_from(info->id));
+    shown.next = v->next;
+    session_members(o, &shown);
+    put_text(o, "working_dir", session, "working_dir");
+    put_text(o, "provider", session, "provider");
+    put_text(o, "metadata", session, "metadata");
+    json_out_kbool(o, STR("checkpoints_enabled"), true);
+    json_out_kint(o, STR("total_checkpoints"), json_get_int(ledger, STR("checkpoints"), 0));
+    put_usage(o, v->usage);
+    put_run(o, info);
+    put_recovery(o, info);
+    json_out_end(o, '}');
+    out_json_end(&v->cli->out);
+    return 0;
+}
+
+static void field_time(struct out *out, const char *name, int64_t ms)
+{
+    char text[TIME_TEXT_SIZE], ago[AGO_SIZE], line[TIME_TEXT_SIZE + AGO_SIZE + 4];
+
+    time_format(text, ms);
+    snprintf(line, sizeof(line), "%s (%s)", text, time_ago(ago, ms));
+    out_field(out, name, line);
+}
+
+static void field_text(struct out *out, const char *name, const struct view *v, const struct json *object,
+                       const char *member)
+{
+    struct str text = json_get_text(v->arena, object, str_from(member));
+
+    if (text.len)
+        out_field(out, name, arena_dup(v->arena, text).ptr);
+}
+
+static void field_provider(struct out *out, const struct view *v, const struct json *provider)
+{
+    struct str type = json_get_text(v->arena, provider, STR("type")),
+               model = json_get_text(v->arena, provider, STR("model"));
+
+    if (type.len || model.len)
+        out_field(
+            out, "provider",
+            arena_printf(v->arena, "%.*s%s%.*s", STR_ARG(type), type.len && model.len ? ", " : "", STR_ARG(model)));
+}
+
+static void field_usage(struct out *out, const struct view *v)
+{
+    const struct tide_usage *u = v->usage;
+    const char *cost = "";
+
+    if (u->cost_nano > 0) /* else there are no prices: nothing is known, which is not nothing */
+        cost = arena_printf(v->arena, ", cost %" PRId64 ".%06" PRId64, u->cost_nano / 1000000000,
+                            u->cost_nano % 1000000000 / 1000);
+    if (u->calls > 0)
+        out_field(out, "usage",
+                  arena_printf(
+                      v->arena, "%" PRId64 " call%s, %" PRId64 " tokens in (%" PRId64 " cached), %" PRId64 " out%s",
+                      u->calls, u->calls == 1 ? "" : "s", u->input_tokens, u->cached_tokens, u->output_tokens, cost));
+}
+
+static void fields_standing(struct out *out, const struct view *v, const struct tide_session_info *info)
+{
+    char status[STATUS_SIZE];
+
+    outf(out, "%s%-12s%s ", color_code(out, COLOR_DIM), "status", color_code(out, COLOR_NONE));
+    out_colored(out, session_color(info), session_status(status, info));
+    outf(out, "\n");
+    out_field(out, "why", info->why);
+    for (size_t i = 0; v->next[i]; i++)
+        out_field(out, i == 0 ? "next" : "", v->next[i]);
+    out_field(out, "held by", info->holder);
+    out_field(out, "error", info->error_message);
+    out_field(out, "failed at", info->failed_at_node);
+    if (info->parent_id)
+        out_field(out, "fork of", arena_printf(v->arena, "%s at %" PRId64, info->parent_id, info->parent_seq));
+    out_field(out, "events", arena_printf(v->arena, "%" PRId64, info->last_seq));
+}
+
+static int show_text(void *arg, const struct tide_session_info *info)
+{
+    struct view *v = arg;
+    struct out *out = &v->cli->out;
+    const struct json *session = json_get(v->state, STR("session")), *ledger = json_get(v->state, STR("ledger"));
+
+    out_field(out, "session", info->id);
+    out_field(out, "title", info->title);
+    fields_standing(out, v, info);
+    out_field(out, "checkpoints",
+              arena_printf(v->arena, "%" PRId64 "%s%s", json_get_int(ledger, STR("checkpoints"), 0),
+                           info->resume_from_checkpoint_id ? ", resumes from " : "",
+                           info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : ""));
+    field_usage(out, v);
+    out_field(out, "agent", info->agent);
+    out_field(out, "agent id", info->agent_id);
+    out_field(out, "task", info->task_id);
+    field_provider(out, v, json_get(session, STR("provider")));
+    field_text(out, "directory", v, session, "working_dir");
+    field_time(out, "created", info->created_ms);
+    field_time(out, "updated", info->updated_ms);
+    return 0;
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
+    struct json *state = NULL;
+    struct tide_usage usage;
+    struct view v = {.cli = cli, .json = out_json(&cli->out), .usage = &usage, .arena = &arena};
+
+    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_state(session, 0, &text, err) ||
+        tide_usage(session, 0, &usage, err) ||
+        json_parse(&arena, (struct str){text.ptr, text.len}, &limits, &state, NULL, err))
+        return err->code;
+    v.state = state;
+    v.next = graph_next_of(&arena, session);
+    return tide_session_show(session, cli->out.json ? show_json : show_text, &v, err);
+}
+
+const struct command cmd_sessions_show = {
+    .group = "sessions",
+    .name = "show",
+    .run = run,
+    .need = NEED_READ,
+    .operands = {{"ID", VALUE_SESSION, 0}},
+    .help = "show a session: where it stands, why, and who holds it",
+};

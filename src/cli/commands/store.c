@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark store init, info, check, compact: the store as a whole. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/terminal/progress.h"
+
+/* ---- init ---- */
+
+static enum tide_code run_init(struct cli *cli, struct tide_err *err)
+{
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    struct json_out o = out_json(&cli->out);
+    struct json *info = NULL;
+    struct str url;
+
+    if (tide_store_info(cli->store, &text, err) ||
+        json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, err))
+        return err->code;
+    url = json_get_text(&arena, info, STR("url"));
+    if (!cli->out.json) {
+        out_value(&cli->out, arena_dup(&arena, url).ptr);
+        outf(&cli->out, "\n");
+        return TIDE_OK;
+    }
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("url"), url);
+    json_out_kint(&o, STR("sessions"), json_get_int(info, STR("sessions"), 0));
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+    return TIDE_OK;
+}
+
+const struct command cmd_store_init = {
+    .group = "store",
+    .name = "init",
+    .run = run_init,
+    .need = NEED_CREATE,
+    .help = "make the store when there is none, and say where it is",
+};
+
+/* ---- info ---- */
+
+static void print_figure(struct out *out, struct arena *a, const struct json *m)
+{
+    struct str key = json_key_text(a, m), text = m->type == JSON_STRING ? json_text(a, m) : m->raw;
+    char *name = mem_dup(key), human[32];
+    int64_t n = 0;
+
+    for (char *p = name; *p; p++)
+        *p = *p == '_' ? ' ' : *p;
+    if (key.len > 5 && strcmp(name + key.len - 5, "bytes") == 0 && json_int(m, &n))
+        text = str_from(bytes_text(human, n));
+    outf(out, "%s%-16s%s ", color_code(out, COLOR_DIM), name, color_code(out, COLOR_NONE));
+    out_value(out, arena_dup(a, text).ptr);
+    outf(out, "\n");
+    free(name);
+}
+
+static enum tide_code run_info(struct cli *cli, struct tide_err *err)
+{
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    struct json *info = NULL;
+
+    if (tide_store_info(cli->store, &text, err) ||
+        json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, err))
+        return err->code;
+    if (cli->out.json) {
+        json_write(&cli->out.text, info);
+        out_json_end(&cli->out);
+        return TIDE_OK;
+    }
+    for (const struct json *m = info->first; m; m = m->next)
+        print_figure(&cli->out, &arena, m);
+    return TIDE_OK;
+}
+
+const struct command cmd_store_info = {
+    .group = "store",
+    .name = "info",
+    .run = run_info,
+    .need = NEED_READ,
+    .help = "show where the store is, its version, its size and what is in it",
+};
+
+/* ---- check ---- */
+
+static const struct opt check_options[] = {
+    {.name = "rebuild", .help = "throw every cache away and compute it anew from the log"},
+    {.name = "accept-loss",
+     .help =
+         "open although acknowledged events are missing (the write-ahead log is damaged or gone), and go on without them"},
+    {.name = NULL},
+};
+
+struct checking {
+    struct cli *cli;
+    struct json_out json;
+    struct progress progress;
+    uint64_t problems;
+};
+
+static int on_progress(void *arg, uint64_t done, uint64_t total)
+{
+    return progress_step(&((struct checking *)arg)->progress, done, total);
+}
+
+static void on_problem(void *arg, const char *where, const char *what)
+{
+    struct checking *c = arg;
+    struct out *out = &c->cli->out;
+
+    c->problems++;
+    if (out->json) {
+        json_out_begin(&c->json, '{');
+        json_out_kstr(&c->json, STR("where"), str_from(where));
+        json_out_kstr(&c->json, STR("what"), str_from(what));
+        json_out_end(&c->json, '}');
+        return;
+    }
+    out_colored(out, COLOR_RED, where);
+    outf(out, ": ");
+    out_value(out, what);
+    outf(out, "\n");
+}
+
+/* The list of problems stays although the command fails: it is what was asked for. */
+static enum tide_code conclude(struct checking *c, enum tide_code code, struct tide_err *err)
+{
+    struct out *out = &c->cli->out;
+    struct tide_err write_err;
+
+    if (code && code != TIDE_CORRUPT)
+        return code;
+    if (out->json) {
+        json_out_end(&c->json, ']');
+        json_out_kbool(&c->json, STR("ok"), code == TIDE_OK);
+        json_out_end(&c->json, '}');
+        out_json_end(out);
+    } else if (!code) {
+        out_colored(out, COLOR_GREEN, "ok");
+        outf(out, "\n");
+    }
+    if (code && out_flush(out, &write_err))
+        return tide_err_copy(err, &write_err);
+    return code ? tide_wrap(err, "store check") : TIDE_OK;
+}
+
+static enum tide_code run_check(struct cli *cli, struct tide_err *err)
+{
+    struct checking c = {.cli = cli, .json = out_json(&cli->out)};
+    bool rebuild = args_on(&cli->args, "rebuild"), accept = args_on(&cli->args, "accept-loss");
+    enum tide_code code =
+        cli_store_open(cli, rebuild || accept ? NEED_WRITE : NEED_READ, accept ? TIDE_OPEN_ACCEPT_LOSS : 0, err);
+
+    if (code)
+        return code;
+    if (cli->out.json) {
+        json_out_begin(&c.json, '{');
+        json_out_key(&c.json, STR("problems"));
+        json_out_begin(&c.json, '[');
+    }
+    progress_init(&c.progress, "check", "events");
+    code = tide_store_check(cli->store, rebuild ? TIDE_CHECK_REBUILD : 0, on_progress, on_problem, &c, err);
+    progress_done(&c.progress);
+    return conclude(&c, code, err);
+}
+
+const struct command cmd_store_check = {
+    .group = "store",
+    .name = "check",
+    .run = run_check,
+    .options = check_options,
+    .help = "check the whole store: file, chains, references",
+};
+
+/* ---- compact ---- */
+
+/* What there is to give back; -1: this kind of store has no write-ahead log. */
+static int64_t wal_bytes(tide_store *store)
+{
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    struct json *info = NULL;
+
+    if (tide_store_info(store, &text, NULL) ||
+        json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, NULL))
+        return -1;
+    return json_get_int(info, STR("wal_bytes"), -1);
+}
+
+static enum tide_code run_compact(struct cli *cli, struct tide_err *err)
+{
+    struct json_out o = out_json(&cli->out);
+    int64_t before = wal_bytes(cli->store), after;
+    char given[32], left[32];
+
+    if (tide_store_compact(cli->store, err))
+        return err->code;
+    after = wal_bytes(cli->store);
+    if (!cli->out.json && before < 0)
+        outf(&cli->out, "nothing to do: this store has no write-ahead log\n");
+    else if (!cli->out.json)
+        outf(&cli->out, "write-ahead log: %s, now %s\n", bytes_text(given, before), bytes_text(left, after));
+    if (!cli->out.json)
+        return TIDE_OK;
+    json_out_begin(&o, '{');
+    json_out_kint(&o, STR("wal_bytes_before"), before > 0 ? before : 0);
+    json_out_kint(&o, STR("wal_bytes"), after > 0 ? after : 0);
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+    return TIDE_OK;
+}
+
+const struct command cmd_store_compact = {
+    .group = "store",
+    .name = "compact",
+    .run = run_compact,
+    .need = NEED_WRITE,
+    .help = "move the write-ahead log into the main file and give its space back (SQLite)",
+};

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark store copy: sessions from one store into another of any kind. The source is opened first and for reading only: a
+ * wrong name makes no store. What could not be copied is on standard output, one line a session; how it ended is the exit
+ * status.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "cli/error_hints.h"
+#include "cli/cli.h"
+#include "cli/launch.h"
+#include "cli/terminal/progress.h"
+#include "cli/store_url.h"
+
+#define URL_MAX 4096
+
+static const struct opt options[] = {
+    {.name = "session",
+     .type = VALUE_TEXT,
+     .value = "ID",
+     .many = true,
+     .help = "copy this session of SRC, by id or unique prefix, and what it is a fork of; may be given more than once "
+             "(default: all)"},
+    {.name = "dst-key-file",
+     .type = VALUE_FILE,
+     .value = "FILE",
+     .help = "read the key of DST from FILE (default: the same key as SRC)"},
+    {.name = "dst-no-key", .help = "DST has no key, although SRC has one"},
+    {.name = NULL},
+};
+
+struct copying {
+    struct cli *cli;
+    tide_store *src, *dst;
+    unsigned char key[2][STORE_KEY_MAX]; /* of SRC, of DST */
+    size_t key_len[2];
+    struct progress progress;
+    char unit[80];                /* of the progress line: "events, 3 of 12 sessions, 1.5 MiB" */
+    struct buf problems, notices; /* JSON arrays, under way */
+    struct json_out problem_json, notice_json;
+};
+
+/* ---- opening --------------------------------------------------------------------------------------------------------- */
+
+/* One key for both unless DST has its own. Read once: a descriptor gives it no second time. */
+static enum tide_code read_keys(struct copying *c, struct tide_err *err)
+{
+    const struct args *args = &c->cli->args;
+    const char *file = args_text(args, "dst-key-file");
+
+    if (file && args_on(args, "dst-no-key"))
+        return tide_fail(err, TIDE_INVALID, "copy: give --dst-key-file or --dst-no-key, not both");
+    if (store_key(args, c->key[0], &c->key_len[0], err))
+        return tide_wrap(err, "copy");
+    if (file)
+        return store_key_file(file, "--dst-key-file", c->key[1], &c->key_len[1], err) ? tide_wrap(err, "copy")
+                                                                                      : TIDE_OK;
+    c->key_len[1] = args_on(args, "dst-no-key") ? 0 : c->key_len[0];
+    memcpy(c->key[1], c->key[0], c->key_len[1]);
+    return TIDE_OK;
+}
+
+static enum tide_code open_one(const struct copying *c, const char *url, bool is_dst, tide_store **ret_store,
+                               struct tide_err *err)
+{
+    struct tide_store_options opt = {.flags = is_dst ? TIDE_OPEN_CREATE : TIDE_OPEN_READ_ONLY};
+    enum tide_code code = store_max_record(&opt.max_record_bytes, err);
+
+    if (code)
+        return code;
+    opt.key_len = c->key_len[is_dst];
+    opt.key = opt.key_len ? c->key[is_dst] : NULL;
+    code = tide_store_open(url, &opt, ret_store, err);
+    if (code == TIDE_WRONG_KEY && is_dst)
+        tide_fail(err, code, "its key is another one or missing: give --dst-key-file FILE, or --dst-no-key");
+    else if (code == TIDE_WRONG_KEY)
+        advise(code, "give the key it was made with: --key-file FILE", err);
+    else if (code == TIDE_NOT_FOUND && !is_dst)
+        tide_fail(err, code, "no store at '%.200s': name one that is there", store_url_path(url));
+    return code ? tide_wrap(err, "copy: %s", is_dst ? "DST" : "SRC") : TIDE_OK;
+}
+
+/* By what is there, not by name: a link, another spelling. */
+static bool is_same_place(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(store_url_path(a), &x) == 0 && stat(store_url_path(b), &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+/* Cuts the last part off; false when there is none. */
+static bool cut_part(char *path)
+{
+    char *slash = strrchr(path, '/');
+
+    if (!slash || !slash[slash == path])
+        return false;
+    slash[slash == path] = '\0';
+    return true;
+}
+
+/* A store of files is a directory: what is made in it would be among what is read. */
+static bool is_inside(const char *src, const char *dst)
+{
+    AUTO(mem_freep) char *path = mem_dup(str_from(store_url_path(dst)));
+    AUTO(mem_freep) char *real = NULL;
+    struct stat dir, st;
+    bool found = false;
+
+    if (!store_url_is_files(src) || stat(store_url_path(src), &dir) != 0)
+        return false;
+    while (!(real = realpath(path, NULL)) && cut_part(path))
+        continue;
+    real = real ? real : realpath(".", NULL);
+    while (real && !found && stat(real, &st) == 0) {
+        found = st.st_dev == dir.st_dev && st.st_ino == dir.st_ino;
+        if (!cut_part(real))
+            break;
+    }
+    return found;
+}
+
+static enum tide_code open_both(struct copying *c, struct tide_err *err)
+{
+    const struct args *args = &c->cli->args;
+    AUTO(buf_done) struct buf src = BUF_INIT(URL_MAX);
+    AUTO(buf_done) struct buf dst = BUF_INIT(URL_MAX);
+
+    if (args_text(args, "store"))
+        return tide_fail(err, TIDE_INVALID, "copy: --store names no part of it: give SRC and DST");
+    if (store_url_given(args_operand(args, 0), "SRC", &src, err) ||
+        store_url_given(args_operand(args, 1), "DST", &dst, err))
+        return tide_wrap(err, "copy");
+    if (src.failed || dst.failed)
+        return tide_fail(err, TIDE_INVALID, "copy: the path of a store is too long");
+    if (is_same_place(buf_cstr(&src), buf_cstr(&dst)))
+        return tide_fail(err, TIDE_INVALID, "copy: SRC and DST are the same store: name another one to copy into");
+    if (is_inside(buf_cstr(&src), buf_cstr(&dst)))
+        return tide_fail(err, TIDE_INVALID, "copy: DST is inside of SRC: name a place outside of it");
+    if (read_keys(c, err) || open_one(c, buf_cstr(&src), false, &c->src, err))
+        return err->code;
+    return open_one(c, buf_cstr(&dst), true, &c->dst, err);
+}
+
+/* ---- what happens ---------------------------------------------------------------------------------------------------- */
+
+static int on_progress(void *arg, const struct tide_copy_progress *at)
+{
+    struct copying *c = arg;
+    char bytes[32];
+
+    snprintf(c->unit, sizeof(c->unit), "events, %" PRIu64 " of %" PRIu64 " sessions, %s", at->sessions,
+             at->sessions_total, bytes_text(bytes, (int64_t)at->bytes));
+    return progress_step(&c->progress, at->events, at->events_total);
+}
+
+static void put(struct copying *c, struct json_out *json, enum color color, const char *where, const char *what)
+{
+    struct out *out = &c->cli->out;
+
+    if (out->json) {
+        json_out_begin(json, '{');
+        json_out_kstr(json, STR("where"), str_from(where));
+        json_out_kstr(json, STR("what"), str_from(what));
+        json_out_end(json, '}');
+        return;
+    }
+    out_colored(out, color, where);
+    outf(out, ": ");
+    out_value(out, what);
+    outf(out, "\n");
+}
+
+static void on_problem(void *arg, const char *where, const char *what)
+{
+    put(arg, &((struct copying *)arg)->problem_json, COLOR_RED, where, what);
+}
+
+/* What a store mended by itself, as other commands tell it. */
+static void tell(void *arg, const char *line)
+{
+    (void)arg;
+    say("%s", line);
+}
+
+static void on_notice(void *arg, const char *where, const char *what)
+{
+    put(arg, &((struct copying *)arg)->notice_json, COLOR_DIM, where, what);
+}
+
+/* ---- what came of it ------------------------------------------------------------------------------------------------- */
+
+static void print_json(struct copying *c, const struct tide_copy_result *r, bool ok)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } figures[] = {
+        {"sessions", r->sessions}, {"copied", r->copied}, {"continued", r->continued}, {"same", r->same},
+        {"refused", r->refused},   {"events", r->events}, {"bytes", r->bytes},
+    };
+    struct json_out o = out_json(&c->cli->out);
+
+    json_out_end(&c->problem_json, ']');
+    json_out_end(&c->notice_json, ']');
+    json_out_begin(&o, '{');
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+        json_out_kint(&o, str_from(figures[i].name), (int64_t)figures[i].value);
+    json_out_kraw(&o, STR("problems"), buf_view(&c->problems));
+    json_out_kraw(&o, STR("notices"), buf_view(&c->notices));
+    json_out_kbool(&o, STR("ok"), ok);
+    json_out_end(&o, '}');
+    out_json_end(&c->cli->out);
+}
+
+static void print_text(struct out *out, const struct tide_copy_result *r)
+{
+    char bytes[32];
+
+    outf(out, "copied %" PRIu64 " session%s", r->copied, r->copied == 1 ? "" : "s");
+    if (r->continued)
+        outf(out, ", continued %" PRIu64, r->continued);
+    outf(out, " (%" PRIu64 " event%s, %s)", r->events, r->events == 1 ? "" : "s", bytes_text(bytes, (int64_t)r->bytes));
+    if (r->same)
+        outf(out, "; %" PRIu64 " %s there already", r->same, r->same == 1 ? "was" : "were");
+    outf(out, "\n");
+}
+
+/* The report stays although the command fails: what was copied is there. */
+static enum tide_code conclude(struct copying *c, const struct tide_copy_result *r, enum tide_code code,
+                               struct tide_err *err)
+{
+    struct tide_err write_err;
+    bool whole = !code || r->refused;
+
+    if (c->cli->out.json)
+        print_json(c, r, !code);
+    else if (whole || r->copied + r->continued)
+        print_text(&c->cli->out, r);
+    if (!code)
+        return TIDE_OK;
+    if (r->sessions && out_flush(&c->cli->out, &write_err))
+        return tide_err_copy(err, &write_err);
+    if (code == TIDE_CANCELLED && stop_signal) /* which by itself ends a command without a word */
+        fputs("tidemark: copy: stopped: the same command goes on with what is missing\n", stderr);
+    if (code == TIDE_FULL)
+        advise(code, "free some space", err);
+    if (code == TIDE_FULL || code == TIDE_UNKNOWN || code == TIDE_BUSY)
+        return tide_fail(err, code, "%s; the same command then goes on with what is missing", err->msg);
+    return code;
+}
+
+static enum tide_code copy(struct copying *c, struct tide_err *err)
+{
+    AUTO(mem_freep) const char **ids = args_all(&c->cli->args, "session");
+    struct tide_copy_options opt = {ids && ids[0] ? ids : NULL, on_progress, on_problem, on_notice, c};
+    struct tide_copy_result result = {0};
+    enum tide_code code;
+
+    json_out_begin(&c->problem_json, '[');
+    json_out_begin(&c->notice_json, '[');
+    progress_init(&c->progress, "copy", c->unit);
+    code = tide_store_copy(c->src, c->dst, &opt, &result, err);
+    progress_done(&c->progress);
+    tide_store_notices(c->src, tell, NULL);
+    tide_store_notices(c->dst, tell, NULL);
+    return conclude(c, &result, code, err);
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    struct copying c = {.cli = cli, .problems = BUF_INIT(SIZE_MAX / 4), .notices = BUF_INIT(SIZE_MAX / 4)};
+    enum tide_code code;
+
+    c.problem_json = json_out_to(&c.problems);
+    c.notice_json = json_out_to(&c.notices);
+    code = open_both(&c, err);
+    explicit_bzero(c.key, sizeof(c.key));
+    code = code ? code : copy(&c, err);
+    tide_store_close(c.dst);
+    tide_store_close(c.src);
+    buf_done(&c.problems);
+    buf_done(&c.notices);
+    return code;
+}
+
+const struct command cmd_store_copy = {
+    .group = "store",
+    .name = "copy",
+    .run = run,
+    .operands = {{"SRC", VALUE_FILE, 0}, {"DST", VALUE_FILE, 0}},
+    .options = options,
+    .help = "copy sessions from one store into another, proved; again after a stop, it goes on with what is missing",
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A message is "what failed: why: what to do". Its last clause is advice when it holds a command or begins with a verb that
+ * tells someone to do something; then nothing is added, so that no line says it twice.
+ */
+#include "cli/error_hints.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+static bool is_advice(const char *clause)
+{
+    static const char *const openings[] = {"free ", "give ",     "import its", "leave ", "let it",  "look ", "make the",
+                                           "name ", "open it",   "put ",       "raise ", "remove ", "save ", "set ",
+                                           "try ",  "read what", "use ",       "wait ",  "close "};
+
+    for (size_t i = 0; i < sizeof(openings) / sizeof(openings[0]); i++)
+        if (strncmp(clause, openings[i], strlen(openings[i])) == 0)
+            return true;
+    return strstr(clause, "`tidemark ") != NULL;
+}
+
+const char *advice_in(const char *msg)
+{
+    const char *last = NULL;
+
+    for (const char *p = msg; *p; p++)
+        if ((p[0] == ':' || p[0] == ';') && p[1] == ' ' && is_advice(p + 2))
+            last = p + 2;
+    return last;
+}
+
+const char *advice_for(const struct tide_err *err)
+{
+    static const struct {
+        enum tide_code code;
+        const char *says, *advice; /* says: only of messages that hold it */
+    } table[] = {
+        {TIDE_FULL, "", "free some space, then try again"},
+        {TIDE_AMBIGUOUS, "", "give more of the id"},
+        {TIDE_DENIED, "not a regular file", "put the file itself there"},
+        {TIDE_IO, "Is a directory", "put the file itself there"},
+        {TIDE_DENIED, "", "give yourself the right to it, or name another place"},
+        {TIDE_READ_ONLY, "", "make the place writable, or name another one"},
+        {TIDE_NOT_FOUND, "no session '", "`tidemark sessions list` shows what there is"},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (table[i].code == err->code && strstr(err->msg, table[i].says))
+            return table[i].advice;
+    return NULL;
+}
+
+const char *advice_for_store(enum tide_code code)
+{
+    switch (code) {
+    case TIDE_WRONG_KEY:
+        return "give the key it was made with: --key-file FILE";
+    case TIDE_NOT_A_STORE:
+        return "give another path with --store";
+    case TIDE_TOO_NEW:
+        return "use a newer tidemark";
+    case TIDE_CORRUPT:
+        return "`tidemark store check` says more";
+    case TIDE_DENIED:
+        return "give yourself the right to write the store and its directory, or name another with --store";
+    case TIDE_READ_ONLY:
+        return "make the place writable, or name another store with --store";
+    case TIDE_FULL:
+        return "free some space, then try again";
+    case TIDE_BUSY:
+        return "try again when the other process is done";
+    case TIDE_IO:
+        return "look into the system's log: the disk may be failing";
+    case TIDE_NOT_FOUND:
+        return "name a place that exists with --store";
+    case TIDE_INVALID: /* a name that is too long, or that no file system takes */
+        return "name another place with --store";
+    default:
+        return NULL;
+    }
+}
+
+enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *err)
+{
+    size_t room = sizeof(err->msg) - sizeof("…: ");
+
+    if (!code || !advice || advice_in(err->msg))
+        return code;
+    room -= strlen(advice);
+    if (strlen(err->msg) <= room)
+        return tide_fail(err, code, "%s: %s", err->msg, advice);
+    while (room > 0 && ((unsigned char)err->msg[room] & 0xc0) == 0x80)
+        room--;
+    return tide_fail(err, code, "%.*s…: %s", (int)room, err->msg, advice);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What to do about an error: every line that the command ends with says it, here where the library's own words do not. */
+#ifndef CLI_ERROR_HINTS_H
+#define CLI_ERROR_HINTS_H
+
+#include "base/err.h"
+
+/* The last clause of a message, when it says what to do; else NULL. Points into `msg`. */
+const char *advice_in(const char *msg);
+
+/* What to do about an error, wherever it comes from; NULL when nothing general can be said. */
+const char *advice_for(const struct tide_err *err);
+
+/* The same of a store that cannot be opened. */
+const char *advice_for_store(enum tide_code code);
+
+/* Adds `advice` to a message that has none of its own. `code` is handed through; TIDE_OK and NULL change nothing. */
+enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *err);
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The picture of a graph. Each node has a row; on the left run lanes, one for every way that is still open: a lane goes down from
+ * a node to the one it leads to, a dotted one goes down from where a loop begins to the last node that goes back there.
+ * Conditions stand as text below the node they leave, so that the picture tells everything even where lanes
+ * must be left out for want of room.
+ */
+#include "cli/graph/graph_draw.h"
+
+#include <stdio.h>
+
+#include "cli/graph/graph_order.h"
+#include "cli/timeline/timeline_text.h"
+
+#define TEXT_MIN 44 /* columns that lanes leave to the text */
+#define ID_MAX 26
+#define TYPE 12
+
+struct lane {
+    size_t node; /* where it leads; of a dotted one: where it comes from; SPEC_NONE: free */
+    bool back;
+    size_t until; /* of a dotted one: the row of the last node that goes back */
+};
+
+/* One line in the making: which sides of a lane's cell a stroke leaves by. */
+struct cell {
+    bool up, down, left, right, through /* another's stroke passes behind this lane */;
+};
+
+struct draw {
+    const struct spec_graph *g;
+    struct out *out; /* NULL: only the width is wanted */
+    struct arena *arena;
+    struct graph_order order;
+    struct lane *lanes;
+    struct cell *cells;
+    size_t n_lanes, cap, widest, shown;
+    int columns, id;
+};
+
+/* ---- lanes ---- */
+
+static size_t take_lane(struct draw *d, size_t from)
+{
+    size_t i = from;
+
+    while (i < d->n_lanes && d->lanes[i].node != SPEC_NONE)
+        i++;
+    if (i >= d->n_lanes) {
+        i = d->n_lanes++;
+        d->widest = d->n_lanes > d->widest ? d->n_lanes : d->widest;
+    }
+    d->lanes[i] = (struct lane){SPEC_NONE, false, 0};
+    return i;
+}
+
+static void drop_lane(struct draw *d, size_t i)
+{
+    d->lanes[i].node = SPEC_NONE;
+    while (d->n_lanes > 0 && d->lanes[d->n_lanes - 1].node == SPEC_NONE)
+        d->n_lanes--;
+}
+
+static size_t lane_to(const struct draw *d, size_t node)
+{
+    for (size_t i = 0; i < d->n_lanes; i++)
+        if (d->lanes[i].node == node && !d->lanes[i].back)
+            return i;
+    return SPEC_NONE;
+}
+
+static size_t lane_back(const struct draw *d, size_t node)
+{
+    for (size_t i = 0; i < d->n_lanes; i++)
+        if (d->lanes[i].node == node && d->lanes[i].back)
+            return i;
+    return SPEC_NONE;
+}
+
+/* ---- strokes ---- */
+
+static void clear_cells(struct draw *d)
+{
+    memset(d->cells, 0, d->cap * sizeof(*d->cells));
+    for (size_t i = 0; i < d->n_lanes; i++)
+        d->cells[i].up = d->cells[i].down = d->lanes[i].node != SPEC_NONE;
+}
+
+/* From the middle of one lane to the middle of another; lanes between them are passed behind. */
+static void stroke(struct draw *d, size_t from, size_t to)
+{
+    size_t a = from < to ? from : to, b = from < to ? to : from;
+
+    d->cells[a].right = d->cells[b].left = true;
+    for (size_t i = a + 1; i < b; i++) {
+        if (!d->cells[i].left && !d->cells[i].right)
+            d->cells[i].through = d->cells[i].up && d->cells[i].down;
+        d->cells[i].left = d->cells[i].right = true;
+    }
+}
+
+static const char *glyph_of(const struct draw *d, size_t i)
+{
+    static const char *const strokes[16] = {" ", "╵", "╷", "│", "╴", "╯", "╮", "┤",
+                                            "╶", "╰", "╭", "├", "─", "┴", "┬", "┼"};
+    const struct cell *c = &d->cells[i];
+    unsigned sides = (unsigned)c->up | (unsigned)c->down << 1 | (unsigned)c->left << 2 | (unsigned)c->right << 3;
+
+    if ((c->through || sides == 3) && i < d->n_lanes)
+        return d->lanes[i].back ? "┊" : "│";
+    return strokes[sides];
+}
+
+/* The lanes of a line; `mark` stands in lane `at`, and what comes to it from the right is the way of a loop. */
+static void put_lanes(struct draw *d, size_t at, const char *mark)
+{
+    if (!d->out)
+        return;
+    outf(d->out, "  ");
+    for (size_t i = 0; i < d->shown; i++) {
+        bool here = i == at && mark, on = d->cells[i].right && i + 1 < d->shown;
+
+        if (!here)
+            outf(d->out, "%s", color_code(d->out, COLOR_DIM));
+        outf(d->out, "%s", here ? mark : glyph_of(d, i));
+        outf(d->out, "%s%s%s", color_code(d->out, COLOR_DIM),
+             !on    ? " "
+             : here ? "◂"
+                    : "─",
+             color_code(d->out, COLOR_NONE));
+    }
+    if (d->widest > d->shown) /* there are more: nodes in them stand in the last column */
+        outf(d->out, "%s", mark && at >= d->shown ? mark : " ");
+    outf(d->out, " ");
+}
+
+static int room(const struct draw *d)
+{
+    return d->columns - 3 - (d->widest > d->shown) - 2 * (int)d->shown;
+}
+
+static void end_line(struct draw *d)
+{
+    if (d->out)
+        tl_end_line(d->out);
+}
+
+/* ---- text ---- */
+
+static const char *joined(struct draw *d, const struct spec_texts *texts)
+{
+    AUTO(buf_done) struct buf b = BUF_INIT(500);
+
+    for (size_t i = 0; i < texts->n; i++)
+        buf_addf(&b, i ? " %s" : "%s", texts->at[i].ptr);
+    return arena_dup(d->arena, buf_view(&b)).ptr;
+}
+
+static const char *note_of(struct draw *d, const struct spec_node *n)
+{
+    if (n->type == SPEC_MAP && n->node)
+        return arena_printf(d->arena, "%s for each of %s", spec_node_words[n->node->type], n->over.source.ptr);
+    if (n->type == SPEC_HUMAN_INPUT)
+        return n->question.ptr;
+    if (n->type == SPEC_FUNCTION)
+        return n->program.n ? joined(d, &n->program) : n->callback.ptr;
+    return n->description.len ? n->description.ptr : n->name.len ? n->name.ptr : "";
+}
+
+static void put_node_text(struct draw *d, const struct spec_node *n)
+{
+    int left = room(d);
+
+    if (!d->out)
+        return;
+    tl_put_colored(d->out, COLOR_BOLD, n->id.ptr, d->id);
+    outf(d->out, "  ");
+    tl_put_colored(d->out, COLOR_CYAN, spec_node_words[n->type], TYPE);
+    left -= d->id + 2 + TYPE;
+    if (left > 8)
+        tl_put_colored(d->out, COLOR_DIM, note_of(d, n), left);
+}
+
+static bool is_plain(const struct spec_arc *arc)
+{
+    return arc->edge && (arc->edge->on == SPEC_SUCCESS || arc->edge->on == SPEC_ALWAYS);
+}
+
+/* "↺ plan  output.tries < 3" */
+static void put_way(struct draw *d, const struct spec_arc *arc, size_t lane)
+{
+    bool back = d->order.back[arc - d->g->arcs];
+    const char *label = spec_arc_label(d->arena, d->g, arc);
+    int left = room(d) - 4, used;
+
+    put_lanes(d, lane, NULL);
+    if (d->out) {
+        outf(d->out, "  %s ", back ? "↺" : "→");
+        used = tl_put_fit(d->out, d->g->nodes.at[arc->to].id.ptr, left);
+        if (label[0] && left - used > 6) {
+            outf(d->out, "  ");
+            tl_put_colored(d->out, COLOR_DIM, label, left - used - 2);
+        }
+    }
+    end_line(d);
+}
+
+/* "→ lint, test, docs  at once", on as many lines as it takes */
+static void put_fan_out(struct draw *d, const struct spec_node *n, size_t lane, size_t plain)
+{
+    int left = 0, all = room(d) - 4;
+
+    for (size_t i = 0; i < n->n_arcs; i++) {
+        const struct spec_arc *arc = &d->g->arcs[n->first_arc + i];
+        struct str id = d->g->nodes.at[arc->to].id;
+        int width = (int)id.len + (--plain > 0 ? 2 : 9);
+
+        if (!is_plain(arc)) {
+            plain++;
+            continue;
+        }
+        if (left < width || left == 0) {
+            if (left > 0)
+                end_line(d);
+            put_lanes(d, lane, NULL);
+            if (d->out)
+                outf(d->out, "  %s ", left > 0 ? " " : "→");
+            left = all;
+        }
+        if (d->out)
+            outf(d->out, "%.*s%s", STR_ARG(id), plain > 0 ? ", " : "  at once");
+        left = left > width ? left - width : 1;
+    }
+    end_line(d);
+}
+
+static void put_ways(struct draw *d, const struct spec_node *n, size_t lane)
+{
+    size_t plain = 0;
+
+    for (size_t i = 0; i < n->n_arcs; i++)
+        plain += is_plain(&d->g->arcs[n->first_arc + i]);
+    if (n->n_arcs == 1 && plain == 1 && !d->order.back[n->first_arc] && d->shown >= d->widest)
+        return; /* its lane tells it */
+    if (plain > 1)
+        put_fan_out(d, n, lane, plain);
+    for (size_t i = 0; i < n->n_arcs; i++)
+        if (plain <= 1 || !is_plain(&d->g->arcs[n->first_arc + i]))
+            put_way(d, &d->g->arcs[n->first_arc + i], lane);
+}
+
+/* ---- one node ---- */
+
+/* All lanes that lead here come together in the leftmost. */
+static size_t gather(struct draw *d, size_t node)
+{
+    size_t at = lane_to(d, node), others = 0;
+
+    if (at == SPEC_NONE) {
+        at = take_lane(d, 0);
+        d->lanes[at].node = node;
+        return at;
+    }
+    clear_cells(d);
+    for (size_t i = at + 1; i < d->n_lanes; i++)
+        if (d->lanes[i].node == node && !d->lanes[i].back) {
+            stroke(d, at, i);
+            d->cells[i].down = false;
+            others++;
+        }
+    if (others > 0) {
+        put_lanes(d, SPEC_NONE, NULL);
+        end_line(d);
+    }
+    for (size_t i = d->n_lanes; i-- > at + 1;)
+        if (i < d->n_lanes && d->lanes[i].node == node && !d->lanes[i].back)
+            drop_lane(d, i);
+    return at;
+}
+
+/* The row of the last node that goes back to this one; SPEC_NONE: none but itself. */
+static size_t last_return(const struct draw *d, size_t node)
+{
+    size_t last = SPEC_NONE;
+
+    for (size_t i = 0; i < d->g->n_arcs; i++) {
+        size_t row = d->order.row[d->g->arcs[i].from];
+
+        if (d->g->arcs[i].to == node && d->order.back[i] && d->g->arcs[i].from != node &&
+            (last == SPEC_NONE || row > last))
+            last = row;
+    }
+    return last;
+}
+
+static void put_node(struct draw *d, const struct spec_node *n, size_t lane)
+{
+    static const char *const marks[SPEC_NODE_TYPES] = {
+        [SPEC_EVENT_LOOP] = "●", [SPEC_FUNCTION] = "■", [SPEC_ROUTER] = "◆", [SPEC_HUMAN_INPUT] = "◉",
+        [SPEC_LUA] = "▲",        [SPEC_SUBGRAPH] = "▣", [SPEC_MAP] = "▤"};
+    size_t last = last_return(d, n->index), loop;
+
+    clear_cells(d);
+    if (last != SPEC_NONE) {
+        loop = take_lane(d, lane + 1);
+        d->lanes[loop] = (struct lane){n->index, true, last};
+        d->cells[loop] = (struct cell){.down = true};
+        stroke(d, lane, loop);
+    }
+    put_lanes(d, lane, marks[n->type]);
+    put_node_text(d, n);
+    end_line(d);
+}
+
+/* Strokes to the dotted lanes of the nodes that it goes back to. */
+static void close_loops(struct draw *d, const struct spec_node *n, size_t lane, bool goes_on)
+{
+    size_t row = d->order.row[n->index];
+
+    for (size_t i = 0; i < n->n_arcs; i++) {
+        size_t at = lane_back(d, d->g->arcs[n->first_arc + i].to);
+
+        if (!d->order.back[n->first_arc + i] || at == SPEC_NONE || d->g->arcs[n->first_arc + i].to == n->index)
+            continue;
+        clear_cells(d);
+        d->cells[lane].up = true;
+        d->cells[lane].down = goes_on;
+        stroke(d, lane, at);
+        d->cells[at].down = d->lanes[at].until > row;
+        put_lanes(d, SPEC_NONE, NULL);
+        end_line(d);
+        if (d->lanes[at].until <= row)
+            drop_lane(d, at);
+    }
+}
+
+/* Where its ways down go: the first stays in the lane, others join a lane that goes there already or get one. */
+static void open_ways(struct draw *d, const struct spec_node *n, size_t lane)
+{
+    size_t targets = 0;
+
+    clear_cells(d);
+    d->lanes[lane].node = SPEC_NONE;
+    d->cells[lane] = (struct cell){.up = true};
+    for (size_t i = 0; i < n->n_arcs; i++) {
+        size_t to = d->g->arcs[n->first_arc + i].to, at = lane_to(d, to);
+
+        if (d->order.back[n->first_arc + i] || at == lane)
+            continue;
+        if (at == SPEC_NONE) {
+            at = d->lanes[lane].node == SPEC_NONE ? lane : take_lane(d, lane + 1);
+            d->lanes[at].node = to;
+            d->cells[at].down = true;
+        }
+        if (at != lane) {
+            stroke(d, lane, at);
+            targets++;
+        }
+    }
+    if (targets > 0) {
+        put_lanes(d, SPEC_NONE, NULL);
+        end_line(d);
+    }
+    if (d->lanes[lane].node == SPEC_NONE)
+        drop_lane(d, lane);
+}
+
+static void draw_row(struct draw *d, size_t row)
+{
+    const struct spec_node *n = &d->g->nodes.at[d->order.nodes[row]];
+    size_t lane = gather(d, n->index);
+    bool down = false, back = false;
+
+    for (size_t i = 0; i < n->n_arcs; i++) {
+        down = down || !d->order.back[n->first_arc + i];
+        back = back || (d->order.back[n->first_arc + i] && d->g->arcs[n->first_arc + i].to != n->index);
+    }
+    put_node(d, n, lane);
+    clear_cells(d);
+    d->cells[lane].up = d->cells[lane].down = down || back;
+    put_ways(d, n, lane);
+    close_loops(d, n, lane, down);
+    open_ways(d, n, lane);
+}
+
+/* ---- the whole ---- */
+
+static void draw_rows(struct draw *d)
+{
+    d->n_lanes = 0;
+    for (size_t row = 0; row < d->g->nodes.n; row++)
+        draw_row(d, row);
+}
+
+static void put_heading(struct out *out, const struct spec_graph *g, const char *within, int columns)
+{
+    out_colored(out, COLOR_BOLD, g->id.ptr);
+    if (within)
+        outf(out, " in %s", within);
+    outf(out, "  %zu node%s, %zu edge%s", g->nodes.n, g->nodes.n == 1 ? "" : "s", g->n_arcs, g->n_arcs == 1 ? "" : "s");
+    tl_end_line(out);
+    if (g->description.len) {
+        tl_put_colored(out, COLOR_DIM, g->description.ptr, columns);
+        tl_end_line(out);
+    }
+    outf(out, "\n");
+}
+
+static void draw_graph(struct arena *a, struct out *out, const struct spec_graph *g, const char *within, int columns)
+{
+    struct draw d = {.g = g, .arena = a, .columns = columns, .cap = g->n_arcs + 2 * g->nodes.n + 2};
+    size_t most = columns > TEXT_MIN + 10 ? (size_t)(columns - TEXT_MIN) / 2 : 5;
+
+    graph_order_make(a, g, &d.order);
+    d.lanes = arena_zero(a, d.cap * sizeof(*d.lanes));
+    d.cells = arena_zero(a, d.cap * sizeof(*d.cells));
+    draw_rows(&d);
+    d.shown = d.widest < most ? d.widest : most;
+    d.out = out;
+    for (size_t i = 0; i < g->nodes.n; i++)
+        d.id = (int)g->nodes.at[i].id.len > d.id ? (int)g->nodes.at[i].id.len : d.id;
+    d.id = d.id < ID_MAX ? d.id : ID_MAX;
+    put_heading(out, g, within, columns);
+    draw_rows(&d);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)
+            if (n->graph) {
+                outf(out, "\n");
+                draw_graph(a, out, n->graph, g->nodes.at[i].id.ptr, columns);
+            }
+}
+
+void graph_draw(struct out *out, const struct spec_graph *g, int columns)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    draw_graph(&a, out, g, NULL, columns);
+}

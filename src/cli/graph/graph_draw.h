@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A graph as text for people: one node per row, lanes beside them for the ways between. */
+#ifndef CLI_GRAPH_GRAPH_DRAW_H
+#define CLI_GRAPH_GRAPH_DRAW_H
+
+#include "cli/output.h"
+#include "graph/spec.h"
+
+/* No line is longer than `columns`. Graphs inside nodes come behind, each with its heading. */
+void graph_draw(struct out *out, const struct spec_graph *g, int columns);
+
+#endif

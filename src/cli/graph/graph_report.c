@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a graph ended. Standard output is what came of it: the values that its last nodes gave, or with JSON all of it; what
+ * went wrong, what it waits for and how to go on stand on standard error, in the words of exec and chat.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/error_hints.h"
+#include "cli/terminal/glyph.h"
+#include "cli/graph/graph_commands.h"
+#include "cli/graph/graph_view_internal.h"
+#include "cli/launch.h"
+#include "cli/terminal/progress.h"
+#include "cli/report.h"
+
+/* What the session says of itself now. */
+struct standing {
+    struct arena arena;
+    const char *run_id, *failed_node, *wait_name, *wait_kind, *question;
+    int64_t deadline_ms, degraded_events;
+    const char *next; /* the likeliest command; NULL: none */
+};
+
+static const char *keep(struct standing *s, const char *text)
+{
+    return text ? arena_dup(&s->arena, str_from(text)).ptr : NULL;
+}
+
+static int take_standing(void *arg, const struct tide_session_info *info)
+{
+    struct standing *s = arg;
+
+    s->run_id = keep(s, info->run_id);
+    s->failed_node = keep(s, info->failed_at_node);
+    s->wait_name = keep(s, info->wait_name);
+    s->wait_kind = keep(s, info->wait_kind);
+    s->question = keep(s, info->question);
+    s->deadline_ms = info->deadline_ms;
+    s->degraded_events = info->degraded_events;
+    s->next = keep(s, info->next[0]);
+    return 0;
+}
+
+/* ---- values for people ---- */
+
+/* A text as it is, its further lines below the first; all else as JSON. */
+static void put_value(struct out *out, struct arena *a, struct str key, const struct json *v)
+{
+    struct str text = v->type == JSON_STRING ? json_text(a, v) : json_source(v), line;
+    bool many = memchr(text.ptr ? text.ptr : "", '\n', text.len) != NULL;
+
+    outf(out, "%s", color_code(out, COLOR_BOLD));
+    glyph_fit(&out->text, key, 200);
+    outf(out, ":%s%s", color_code(out, COLOR_NONE), many ? "\n" : " ");
+    while (text.len) {
+        const char *end = memchr(text.ptr, '\n', text.len);
+
+        line = (struct str){text.ptr, end ? (size_t)(end - text.ptr) : text.len};
+        text = (struct str){line.ptr + line.len + (end != NULL), text.len - line.len - (end != NULL)};
+        outf(out, "%s", many && line.len ? "  " : "");
+        glyph_clean(&out->text, line);
+        outf(out, "%s", text.len ? "\n" : "");
+    }
+    outf(out, "\n");
+}
+
+/* Nodes behind which nothing comes, and which came to their end; none: the one that ended last. */
+static bool is_last(const struct graph_view *v, const struct view_row *r, bool any_end)
+{
+    return any_end ? r->sign == SIGN_DONE && r->node->n_arcs == 0 : r == v->last_done;
+}
+
+static bool gives(const struct graph_view *v, struct str key)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < v->g->nodes.n; i++)
+        any |= v->rows[i].sign == SIGN_DONE && v->rows[i].node->n_arcs == 0;
+    for (size_t i = 0; i < v->g->nodes.n; i++)
+        for (size_t k = 0; is_last(v, &v->rows[i], any) && k < v->rows[i].node->outputs.n; k++)
+            if (str_eq(v->rows[i].node->outputs.at[k], key))
+                return true;
+    return false;
+}
+
+static void put_memory(struct out *out, const struct graph_ending *e)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *memory = NULL;
+    bool any = false;
+
+    if (json_parse(&a, (struct str){e->result->memory.ptr, e->result->memory.len}, NULL, &memory, NULL, NULL))
+        return;
+    for (const struct json *m = memory->first; m; m = m->next) {
+        struct str key = json_key_text(&a, m);
+
+        if (!gives(e->view, key))
+            continue;
+        put_value(out, &a, key, m);
+        any = true;
+    }
+    for (const struct json *m = any ? NULL : memory->first; m; m = m->next)
+        put_value(out, &a, json_key_text(&a, m), m);
+}
+
+/* ---- for programs ---- */
+
+static const char *word(enum tide_code code)
+{
+    return code == TIDE_OK          ? "completed"
+           : code == TIDE_WAITING   ? "waiting"
+           : code == TIDE_CANCELLED ? "stopped"
+           : code == TIDE_UNSETTLED ? "unsettled"
+                                    : "failed";
+}
+
+static void put_wait(struct json_out *o, const struct graph_ending *e, const struct standing *s)
+{
+    json_out_key(o, STR("wait"));
+    json_out_begin(o, '{');
+    json_out_kstr_opt(o, STR("name"), str_from(s->wait_name));
+    json_out_kstr(o, STR("kind"), str_from(s->wait_kind ? s->wait_kind : "input"));
+    json_out_kstr_opt(o, STR("question"), str_from(s->question));
+    if (s->deadline_ms)
+        json_ktime(o, "deadline_at", s->deadline_ms);
+    json_out_end(o, '}');
+    if (e->result->token[0] && !e->want->token_fd)
+        json_out_kstr(o, STR("token"), str_from(e->result->token));
+}
+
+static void put_figures(struct json_out *o, const struct graph_ending *e)
+{
+    const struct graph_view *v = e->view;
+    struct tide_usage u;
+    char cost[48];
+
+    json_out_kint(o, STR("nodes"), v->nodes);
+    json_out_kint(o, STR("retries"), v->retries);
+    json_out_key(o, STR("failed_nodes"));
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < v->g->nodes.n; i++)
+        if (view_is_dropped(v, i))
+            json_out_str(o, v->g->nodes.at[i].id);
+    json_out_end(o, ']');
+    json_out_kint(o, STR("edges_not_judged"), v->unjudged);
+    json_out_kint(o, STR("checkpoints"), v->checkpoints);
+    json_out_kint(o, STR("ms"), proc_clock_ms() - v->began_ms);
+    if (tide_usage(e->session, 0, &u, NULL) || !u.calls)
+        return;
+    json_out_key(o, STR("usage"));
+    json_out_begin(o, '{');
+    json_out_kint(o, STR("calls"), u.calls);
+    json_out_kint(o, STR("input_tokens"), u.input_tokens);
+    json_out_kint(o, STR("output_tokens"), u.output_tokens);
+    json_out_kint(o, STR("cached_tokens"), u.cached_tokens);
+    snprintf(cost, sizeof(cost), "%" PRId64 ".%09" PRId64, u.cost_nano / 1000000000, u.cost_nano % 1000000000);
+    json_out_kraw(o, STR("cost"), str_from(cost));
+    json_out_end(o, '}');
+}
+
+static void put_json(struct cli *cli, const struct graph_ending *e, const struct standing *s, const char *message)
+{
+    struct json_out o = out_json(&cli->out);
+
+    json_out_begin(&o, '{');
+    if (e->how == END_STREAM)
+        json_out_kstr(&o, STR("type"), STR("result"));
+    json_out_kstr(&o, STR("session_id"), str_from(e->result->session_id));
+    json_out_kstr_opt(&o, STR("run_id"), str_from(s->run_id));
+    json_out_kstr(&o, STR("status"), str_from(word(e->code)));
+    json_out_kstr(&o, STR("durability"), s->degraded_events ? STR("degraded") : STR("full"));
+    if (e->code == TIDE_WAITING)
+        put_wait(&o, e, s);
+    else if (e->code)
+        json_out_kstr(&o, STR("message"), str_from(message));
+    if (e->code == TIDE_FAILED || e->code == TIDE_UNSETTLED)
+        json_kopt(&o, "failed_node", s->failed_node);
+    json_out_kraw(&o, STR("memory"), (struct str){e->result->memory.ptr, e->result->memory.len});
+    put_figures(&o, e);
+    json_out_end(&o, '}');
+    out_json_end(&cli->out);
+}
+
+/* ---- parked ---- */
+
+static enum tide_code end_waiting(struct cli *cli, const struct graph_ending *e, const struct standing *s,
+                                  struct tide_err *err)
+{
+    struct report r = {.session_id = e->result->session_id,
+                       .program = "",
+                       .token_fd = e->want->token_fd ? e->want->token_fd : -1,
+                       .park = {.parked = true, .deadline_ms = s->deadline_ms}};
+    bool json = cli->out.json;
+    enum tide_code code;
+
+    snprintf(r.park.name, sizeof(r.park.name), "%s", s->wait_name ? s->wait_name : "");
+    snprintf(r.park.kind, sizeof(r.park.kind), "%s", s->wait_kind ? s->wait_kind : "input");
+    snprintf(r.park.question, sizeof(r.park.question), "%s", s->question ? s->question : "");
+    snprintf(r.park.token, sizeof(r.park.token), "%s", e->result->token);
+    if (e->how != END_TEXT) {
+        put_json(cli, e, s, "");
+        cli->exit_status = tide_code_exit(TIDE_WAITING);
+        return e->want->token_fd ? write_fd(e->want->token_fd, "--token-fd", e->result->token, err) : TIDE_OK;
+    }
+    cli->out.json = false;
+    code = report_end(cli, &r, err);
+    cli->out.json = json;
+    return code;
+}
+
+/* ---- all of it ---- */
+
+static bool is_an_end(enum tide_code code)
+{
+    return code == TIDE_OK || code == TIDE_FAILED || code == TIDE_UNSETTLED || code == TIDE_CANCELLED;
+}
+
+/* Whether it must happen once: then a person finds out first. */
+static bool settles(const char *command)
+{
+    return strstr(command, " --happened ") || strstr(command, " --retry ");
+}
+
+static const char *how_to_go_on(const struct graph_ending *e, struct standing *s)
+{
+    const char *const given[] = {s->next, NULL};
+    const char *const *next = s->next ? graph_next(&s->arena, e->session, given) : given;
+
+    if (!next[0] || !strstr(next[0], "sessions resume"))
+        return arena_printf(&s->arena, "`tidemark why %s` shows how to go on", e->result->session_id);
+    if (settles(next[0]))
+        return arena_printf(&s->arena, "find out whether it happened, then `%s`%s%s%s", next[0], next[1] ? " or `" : "",
+                            next[1] ? next[1] : "", next[1] ? "`" : "");
+    return arena_printf(&s->arena, "%s`%s` goes on", strstr(next[0], " --graph ") ? "mend the graph, then " : "",
+                        next[0]);
+}
+
+/* One line: what, and the command that goes on. */
+static void say_end(const struct graph_ending *e, struct standing *s, struct tide_err *err)
+{
+    const char *how = how_to_go_on(e, s);
+
+    if (strstr(how, " --graph ") && !strstr(err->msg, "`tidemark ")) /* what to do is said, how is not */
+        tide_fail(err, err->code, "%.300s: %.200s", arena_dup(&s->arena, str_from(err->msg)).ptr, how);
+    else
+        advise(e->code, how, err);
+    say("%s", err->msg);
+}
+
+static enum tide_code conclude(struct cli *cli, const struct graph_ending *e, struct standing *s, struct tide_err *err)
+{
+    char advice[TIDE_ID_SIZE + 64];
+
+    if (e->code == TIDE_WAITING)
+        return end_waiting(cli, e, s, err);
+    if (!is_an_end(e->code)) { /* the store, the lease, a setting: nothing is known to have ended */
+        snprintf(advice, sizeof(advice), "`tidemark why %s` says how it stands", e->result->session_id);
+        return s->run_id ? advise(e->code, advice, err) : e->code;
+    }
+    if (e->how != END_TEXT)
+        put_json(cli, e, s, err->msg);
+    else if (!e->code)
+        put_memory(&cli->out, e);
+    if (e->code)
+        say_end(e, s, err);
+    cli->exit_status = e->code == TIDE_CANCELLED && stop_signal ? 128 + stop_signal : tide_code_exit(e->code);
+    return TIDE_OK;
+}
+
+enum tide_code graph_end(struct cli *cli, const struct graph_ending *e, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *fork = NULL;
+    const char *id = e->result->session_id;
+    struct standing s = {.arena = ARENA_INIT};
+    struct graph_ending of = *e;
+    struct tide_err ignored;
+    enum tide_code code;
+
+    if (id[0] && strcmp(id, tide_session_id(e->session)) != 0 &&
+        !tide_session_open(cli->store, id, TIDE_SESSION_READ, &fork, &ignored))
+        of.session = fork; /* it began at a checkpoint of one that is complete */
+    (void)!tide_session_show(of.session, take_standing, &s, &ignored);
+    report_durability(s.degraded_events);
+    code = conclude(cli, &of, &s, err);
+    arena_done(&s.arena);
+    return code;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A graph that runs, as people and programs see it. Behind `tidemark run`, `tidemark resume` and `tidemark sessions resume`:
+ *
+ *   graph_resume.c        going on with one: what is missing, what stands in the way, a damaged log
+ *   graph_run.c        runs it: settings into agents, signals, how it ended
+ *   graph_ask.c          what it waits for, asked at the terminal
+ *   graph_inputs.c        what a run would miss, before there is a session; keys that nobody reads
+ *   graph_commands.c         the commands that go on, as they can work
+ *   graph_report.c          what is printed at the end: memory, question and token, what to do next
+ *   graph_view.c         what is known of each node, from the events; one line an event
+ *   graph_view_draw.c    the tree on a terminal, redrawn in place
+ *   graph_view_json.c    what happens as JSON lines
+ */
+#ifndef CLI_GRAPH_GRAPH_VIEW_H
+#define CLI_GRAPH_GRAPH_VIEW_H
+
+#include "cli/cli.h"
+#include "graph/spec.h"
+
+/* ---- showing ---- */
+
+enum graph_show {
+    GRAPH_SHOW_NOTHING,
+    GRAPH_SHOW_TREE,  /* redrawn in place: only on a terminal */
+    GRAPH_SHOW_LINES, /* a line of text for what nodes and agents do, on standard error */
+    GRAPH_SHOW_ALL,   /* also for edges and checkpoints */
+    GRAPH_SHOW_JSON,  /* a JSON object an event, on standard output */
+};
+
+struct graph_view;
+
+/* `g` must outlive it. The tree goes to standard error, so that standard output is the result alone. */
+struct graph_view *graph_view_open(const struct spec_graph *g, enum graph_show how, bool color);
+
+/* What the session did before, up to `seq` (0: all of it): its nodes are shown as they stand. */
+void graph_view_before(struct graph_view *v, tide_session *session, int64_t seq);
+
+/* Any thread. */
+void graph_view_event(struct graph_view *v, const struct tide_graph_event *event);
+void graph_view_say(struct graph_view *v, const char *line); /* beside the tree, or as a line of its own */
+void graph_view_pause(struct graph_view *v); /* others write now: the tree stays as it is, the next stands below */
+
+/* The last drawing, and a line that sums up: nodes, retries, checkpoints, time, cost. Takes NULL. */
+void graph_view_close(struct graph_view *v, enum tide_code how_it_ended);
+
+/* ---- running ---- */
+
+struct graph_want {
+    /* memory, checkpoints, threads, on_store_error_continue, and of a resume token … fallback; agent, event and arg are
+     * filled in by graph_drive() */
+    struct tide_graph_options opt;
+    bool resume; /* tide_graph_resume(), else tide_graph_execute() */
+    const char *provider, *model, *base_url,
+        *script;        /* for all nodes, whatever the graph says; NULL: as it says, as set */
+    bool yes, no_tools; /* as of chat */
+    const char *output; /* text, json, stream-json; NULL: text, or json with --json */
+    bool quiet;         /* nothing but the result and what went wrong */
+    int token_fd;       /* for the token of a wait; 0: it is shown */
+    bool no_input;      /* nobody is asked at the terminal */
+    bool keep_pause;    /* as of chat */
+    bool degrade_said;  /* as of chat */
+    bool agents_later;  /* no agent runs at once: what they need is missed when one does */
+};
+
+/* Whether it could be run here: no callbacks, a key and a model where agents work. Asked before there is a session; a
+ * resume is looked at by graph_drive() alone. */
+enum tide_code graph_check_here(struct cli *cli, tide_graph *graph, const struct graph_want *want, struct tide_err *err)
+    MUST_CHECK;
+
+/*
+ * Runs it to its end, shows it meanwhile, asks at the terminal what it waits for, prints what came of it and sets
+ * cli->exit_status: 0 completed, 1 failed, 7 waits, 10 unsettled, 128 and the signal when it was stopped. TIDE_OK also then, as it has been said; an error is one that came
+ * before anything ran.
+ */
+enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *graph, struct graph_want *want,
+                           struct tide_err *err) MUST_CHECK;
+
+const struct spec_graph *graph_spec(const tide_graph *graph);
+
+/* A model is asked by it or by what is inside it. */
+bool graph_node_asks(const struct spec_node *node);
+
+/* Whether what the session ran last is a graph; a fork that nobody has run yet goes on with its parent's. */
+bool graph_made(tide_session *session);
+
+/*
+ * Who answers, as `run` was told it for all nodes: the member `provider` of the session, for the resumes to come. Writes
+ * nothing when nothing was told.
+ */
+void graph_put_provider(struct json_out *o, const struct graph_want *want);
+
+/* ---- asking ---- */
+
+/* Asks what the session waits for; *ret_answer is JSON. False: nobody answered, it stays parked. */
+bool graph_ask(tide_session *session, struct buf *ret_answer);
+
+/* Asks without echo for a value that is never stored, and adds it to `memory` (a JSON object or nothing). */
+enum tide_code graph_ask_secret(struct buf *memory, const char *key, const char *node, struct tide_err *err) MUST_CHECK;
+
+/* ---- going on ---- */
+
+struct resume;
+
+struct graph_again {
+    const struct resume *r;
+    struct graph_want want; /* what of it stands in `r` is taken from there */
+    const char *graph;      /* file of another one; NULL: the one that is stored */
+    struct buf memory;      /* values, a JSON object or nothing; what is asked for is added. The caller's */
+    bool dry_run;
+};
+
+/* Goes on with a graph. `session` NULL: its log cannot be read to its end, and a fork goes on instead; it is said aloud. */
+enum tide_code graph_again(struct cli *cli, struct graph_again *again, tide_session *session, struct tide_err *err)
+    MUST_CHECK;
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The buffer holds what was read and not yet handed out. A line that outgrows the bound is refused while it is being read,
+ * so that a peer cannot make us hold more. Bytes are searched for the newline once.
+ */
+#include "cli/line_reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/terminal/progress.h"
+
+#define CHUNK ((size_t)64 << 10)
+
+void lines_init(struct lines *l, int fd, size_t max)
+{
+    *l = (struct lines){.fd = fd, .max = max, .buf = BUF_INIT(max + 2 * CHUNK)};
+}
+
+void lines_done(struct lines *l)
+{
+    buf_done(&l->buf);
+}
+
+static bool take_line(struct lines *l, struct str *ret_line)
+{
+    size_t have = l->buf.len - l->at;
+    const char *begin = l->buf.ptr ? l->buf.ptr + l->at : "";
+    const char *newline = have > l->scanned ? memchr(begin + l->scanned, '\n', have - l->scanned) : NULL;
+
+    l->scanned = newline ? 0 : have;
+    if (!newline && !(l->ended && have > 0))
+        return false;
+    *ret_line = (struct str){begin, newline ? (size_t)(newline - begin) : have};
+    l->at += ret_line->len + (newline != NULL);
+    l->scanned = 0;
+    l->number++;
+    return true;
+}
+
+static void forget_taken(struct lines *l)
+{
+    if (l->at == 0)
+        return;
+    memmove(l->buf.ptr, l->buf.ptr + l->at, l->buf.len - l->at);
+    l->buf.len -= l->at;
+    l->at = 0;
+}
+
+static bool readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, 0) != 0;
+}
+
+/*
+ * Waits for it. Signals are kept off between the look at what they set and the wait that they end: one that came there
+ * would end nothing. False: one has come.
+ */
+static bool await(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    sigset_t all, before;
+    bool came;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    came = stop_signal || (ppoll(&p, 1, NULL, &before) < 0 && errno == EINTR);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return !came;
+}
+
+/* LINE_HERE: more bytes are in the buffer, or the end was seen. */
+static enum line_got read_more(struct lines *l, bool wait, struct tide_err *err)
+{
+    char *room;
+    ssize_t n;
+
+    if (stop_signal)
+        return LINE_STOPPED;
+    if (!wait && !readable(l->fd))
+        return LINE_LATER;
+    if (wait && !await(l->fd))
+        return stop_signal ? LINE_STOPPED : LINE_HERE;
+    forget_taken(l);
+    room = buf_reserve(&l->buf, CHUNK);
+    n = room ? read(l->fd, room, CHUNK) : 0;
+    if (n < 0 && errno == EINTR)
+        return stop_signal ? LINE_STOPPED : LINE_HERE;
+    if (n < 0) {
+        tide_fail_errno(err, errno, "read standard input");
+        return LINE_FAILED;
+    }
+    l->buf.len += (size_t)n;
+    l->ended = n == 0;
+    return LINE_HERE;
+}
+
+static enum line_got too_long(const struct lines *l, int64_t number, struct tide_err *err)
+{
+    tide_fail(err, TIDE_TOO_BIG,
+              "line %" PRId64 ": longer than %zu bytes: raise TIDEMARK_MAX_RECORD_BYTES, or store less in one event",
+              number, l->max);
+    return LINE_FAILED;
+}
+
+enum line_got lines_next(struct lines *l, bool wait, struct str *ret_line, struct tide_err *err)
+{
+    while (!take_line(l, ret_line)) {
+        enum line_got got;
+
+        if (l->ended)
+            return LINE_END;
+        if (l->buf.len - l->at > l->max)
+            return too_long(l, l->number + 1, err);
+        got = read_more(l, wait, err);
+        if (got != LINE_HERE)
+            return got;
+    }
+    return ret_line->len > l->max ? too_long(l, l->number, err) : LINE_HERE;
+}

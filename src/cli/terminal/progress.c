@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The line is redrawn ten times a second at most, and never before the work has lasted half a second. It is cut to the
+ * terminal's width: one that wraps cannot be drawn over.
+ */
+#include "cli/terminal/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/output.h"
+
+#define FIRST_MS 500
+#define EVERY_MS 100
+#define BAR 24
+
+atomic_int stop_signal;
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+void progress_init(struct progress *p, const char *what, const char *of)
+{
+    *p = (struct progress){.what = what, .of = of};
+    p->next_ms = isatty(STDERR_FILENO) ? monotonic_ms() + FIRST_MS : INT64_MAX;
+}
+
+static void draw(const struct progress *p, uint64_t done, uint64_t total)
+{
+    int columns = terminal_columns(STDERR_FILENO) - 1, full = total ? (int)((double)done / (double)total * BAR) : 0;
+    char bar[BAR * 3 + 2] = "", figures[80];
+    size_t n = 0;
+
+    if (total)
+        snprintf(figures, sizeof(figures), "%3d%%  %" PRIu64 " of %" PRIu64 " %s",
+                 (int)((double)done / (double)total * 100), done, total, p->of);
+    else
+        snprintf(figures, sizeof(figures), "%" PRIu64 " %s", done, p->of);
+    for (int i = 0; i < BAR && total && columns >= (int)(strlen(p->what) + strlen(figures)) + BAR + 2; i++)
+        n += (size_t)snprintf(bar + n, sizeof(bar) - n, "%s%s", i < full ? "█" : "░", i == BAR - 1 ? " " : "");
+    fprintf(stderr, "\r%s %s%.*s\033[K", p->what, bar, columns > 20 ? columns - (int)strlen(p->what) - 1 : 0, figures);
+    fflush(stderr);
+}
+
+int progress_step(struct progress *p, uint64_t done, uint64_t total)
+{
+    int64_t now;
+
+    if (p->next_ms != INT64_MAX && (now = monotonic_ms()) >= p->next_ms) {
+        draw(p, done, total);
+        p->shown = true;
+        p->next_ms = now + EVERY_MS;
+    }
+    return stop_signal != 0;
+}
+
+void progress_done(struct progress *p)
+{
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    p->shown = false;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All cells are kept until the end: the width of a column is known only then. */
+#include "cli/terminal/table.h"
+
+#include <unistd.h>
+
+#include "cli/terminal/utf8.h"
+
+void table_init(struct table *t, const struct table_column *columns, size_t n)
+{
+    *t = (struct table){.columns = columns, .n_columns = n, .arena = ARENA_INIT};
+    for (size_t i = 0; i < n; i++)
+        table_cell(t, columns[i].head, COLOR_DIM);
+}
+
+void table_cell(struct table *t, const char *text, enum color color)
+{
+    if (t->n_cells == t->cap) {
+        t->cap = t->cap ? t->cap * 2 : 64;
+        t->cells = mem_grow(t->cells, t->cap * sizeof(*t->cells));
+    }
+    t->cells[t->n_cells++] = (struct table_cell){arena_dup(&t->arena, str_from(text)), color};
+}
+
+void table_done(struct table *t)
+{
+    free(t->cells);
+    arena_done(&t->arena);
+}
+
+static void measure(const struct table *t, size_t width[TABLE_COLUMNS])
+{
+    for (size_t i = 0; i < t->n_cells; i++) {
+        size_t w = text_columns(t->cells[i].text), *max = &width[i % t->n_columns];
+
+        *max = w > *max ? w : *max;
+    }
+}
+
+static void make_fit(const struct table *t, size_t width[TABLE_COLUMNS], size_t room)
+{
+    size_t sum = 2 * (t->n_columns - 1);
+
+    for (size_t i = 0; i < t->n_columns; i++)
+        sum += width[i];
+    for (size_t i = 0; i < t->n_columns; i++) {
+        if (t->columns[i].gives && sum > room) {
+            size_t over = sum - room;
+
+            width[i] = width[i] > over + 8 ? width[i] - over : 8;
+        }
+    }
+}
+
+/* Cuts to `room` columns, the last of them "…"; returns the columns used. */
+static size_t print_cut(struct out *out, struct str s, size_t room)
+{
+    size_t used = 0;
+    const char *p = s.ptr;
+    AUTO(mem_freep) char *kept = NULL;
+
+    for (uint32_t c = 0; p < s.ptr + s.len;) {
+        size_t n = utf8_next((struct str){p, (size_t)(s.ptr + s.len - p)}, &c),
+               w = n && !utf8_is_unseen(c) ? utf8_width(c) : 1;
+
+        if (used + w > room - 1)
+            break;
+        used += w;
+        p += n ? n : 1;
+    }
+    kept = mem_dup((struct str){s.ptr, (size_t)(p - s.ptr)});
+    out_value(out, kept);
+    outf(out, "…");
+    return used + 1;
+}
+
+static void print_cell(struct out *out, const struct table_cell *cell, const struct table_column *column, size_t width,
+                       bool last)
+{
+    size_t w = text_columns(cell->text);
+    int pad = w < width ? (int)(width - w) : 0;
+    bool colored = cell->color != COLOR_NONE;
+
+    if (column->right)
+        outf(out, "%*s", pad, "");
+    if (colored)
+        outf(out, "%s", color_code(out, cell->color));
+    if (w > width)
+        pad = (int)(width - print_cut(out, cell->text, width));
+    else
+        out_value(out, cell->text.ptr);
+    if (colored)
+        outf(out, "%s", color_code(out, COLOR_NONE));
+    if (!last)
+        outf(out, "%*s  ", column->right ? 0 : pad, "");
+}
+
+void table_print(struct table *t, struct out *out)
+{
+    size_t width[TABLE_COLUMNS] = {0};
+
+    measure(t, width);
+    if (out->tty)
+        make_fit(t, width, (size_t)terminal_columns(STDOUT_FILENO));
+    for (size_t i = 0; i < t->n_cells; i++) {
+        size_t c = i % t->n_columns;
+
+        print_cell(out, &t->cells[i], &t->columns[c], width[c], c + 1 == t->n_columns);
+        if (c + 1 == t->n_columns)
+            buf_add_char(&out->text, '\n');
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows in columns, for people. Widths fit what is in them; on a terminal one column gives way so that lines fit. */
+#ifndef CLI_TERMINAL_TABLE_H
+#define CLI_TERMINAL_TABLE_H
+
+#include "cli/output.h"
+
+#define TABLE_COLUMNS 8
+
+struct table_column {
+    const char *head;
+    bool right; /* numbers */
+    bool gives; /* is cut when a line is too long for the terminal */
+};
+
+struct table_cell {
+    struct str text;
+    enum color color;
+};
+
+struct table {
+    const struct table_column *columns;
+    size_t n_columns, n_cells, cap;
+    struct table_cell *cells;
+    struct arena arena;
+};
+
+void table_init(struct table *t, const struct table_column *columns, size_t n);
+void table_cell(struct table *t, const char *text, enum color color); /* left to right, row by row; NULL is empty */
+void table_print(struct table *t, struct out *out);
+void table_done(struct table *t);
+
+#endif

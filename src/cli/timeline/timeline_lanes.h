@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the reader of a log puts into a timeline with. */
+#ifndef CLI_TIMELINE_TIMELINE_LANES_H
+#define CLI_TIMELINE_TIMELINE_LANES_H
+
+#include "cli/timeline/timeline.h"
+
+/* Copies as much as fits, cut at a character, with "…" for what is missing. */
+void tl_text_cut(char *out, size_t size, struct str s);
+#define CUT(array, text) tl_text_cut(array, sizeof(array), text)
+
+struct tl_run *tl_run_add(struct timeline *t);
+struct tl_run *tl_run_last(struct timeline *t); /* NULL: there is none */
+struct tl_run *tl_run_now(struct timeline *t,
+                          int64_t ts_ms); /* what happens before the first run has a lane of its own */
+void tl_run_cut(struct timeline *t, struct tl_run *run, int64_t ts_ms); /* it is over: so is what was under way in it */
+void tl_run_done(struct tl_run *run);
+
+struct tl_item *tl_item_add(const struct timeline *t, struct tl_run *run, enum tl_type type, int64_t ts_ms);
+void tl_item_end(const struct timeline *t, struct tl_item *item, enum tl_outcome outcome, int64_t ts_ms);
+void tl_mark_add(const struct timeline *t, struct tl_run *run, enum tl_mark kind);
+void tl_kept_add(struct tl_kept *k, const struct tl_item *item);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text for the timeline: every value is cleaned, cut and padded by the columns it takes on a terminal. */
+#include "cli/timeline/timeline_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/timefmt.h"
+#include "cli/terminal/utf8.h"
+
+void tl_put_repeated(struct out *out, const char *glyph, int n)
+{
+    for (int i = 0; i < n; i++)
+        buf_add_str(&out->text, str_from(glyph));
+}
+
+int tl_put_fit(struct out *out, const char *text, int columns)
+{
+    struct str s = str_from(text);
+    bool cut = (int)text_columns(s) > columns;
+    int used = 0;
+
+    while (s.len > 0) {
+        uint32_t c = 0xfffd;
+        size_t n = utf8_next(s, &c);
+        int width = n && !utf8_is_unseen(c) ? (int)utf8_width(c) : 1;
+
+        if (used + width > columns - (cut ? 1 : 0))
+            break;
+        if (n == 0 || utf8_is_unseen(c))
+            buf_add_str(&out->text, STR("\xef\xbf\xbd"));
+        else
+            buf_add(&out->text, s.ptr, n);
+        used += width;
+        n = n ? n : 1;
+        s = (struct str){s.ptr + n, s.len - n};
+    }
+    if (cut && columns > 0)
+        buf_add_str(&out->text, STR("…"));
+    return used + (cut && columns > 0);
+}
+
+void tl_put_padded(struct out *out, const char *text, int columns)
+{
+    tl_put_repeated(out, " ", columns - tl_put_fit(out, text, columns));
+}
+
+void tl_put_colored(struct out *out, enum color color, const char *text, int columns)
+{
+    int used;
+
+    if (color != COLOR_NONE)
+        outf(out, "%s", color_code(out, color));
+    used = tl_put_fit(out, text, columns);
+    if (color != COLOR_NONE)
+        outf(out, "%s", color_code(out, COLOR_NONE));
+    tl_put_repeated(out, " ", columns - used);
+}
+
+void tl_end_line(struct out *out)
+{
+    while (out->text.len > 0 && out->text.ptr[out->text.len - 1] == ' ')
+        out->text.len--;
+    buf_add_char(&out->text, '\n');
+}
+
+const char *tl_clock(char out[16], int64_t unix_ms)
+{
+    char text[TIME_TEXT_SIZE];
+
+    time_format(text, unix_ms);
+    snprintf(out, 16, "%.12s", text + 11);
+    return out;
+}
+
+const char *tl_took(char out[24], int64_t ms)
+{
+    int64_t s = ms / 1000, m = s / 60, h = m / 60;
+
+    ms = ms < 0 ? 0 : ms;
+    if (ms < 1000)
+        snprintf(out, 24, "%" PRId64 " ms", ms);
+    else if (s < 60)
+        snprintf(out, 24, "%" PRId64 ".%" PRId64 " s", s, ms % 1000 / 100);
+    else if (m < 60)
+        snprintf(out, 24, "%" PRId64 "m %02" PRId64 "s", m, s % 60);
+    else if (h < 100)
+        snprintf(out, 24, "%" PRId64 "h %02" PRId64 "m", h, m % 60);
+    else
+        snprintf(out, 24, "%" PRId64 " days", h / 24);
+    return out;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tidemark torture: a graph of somebody's, killed everywhere.
+ *
+ *   cmd_torture.c     the command: what to try, in a place of its own
+ *   torture_child.c   one process: runs or resumes the graph, and kills itself where it is told to
+ *   torture_trial.c   one session: killed, resumed until it ends, answered where it asks
+ *   torture_ledger.c  what really happened: read from a file outside the store, and judged
+ *   torture_report.c  what is said of it
+ *
+ * The ledger is a file of JSON lines that the process writes when a node's work begins ("begin") and ends ("end"), and when
+ * an append is on disk ("append"); whoever tortures adds what it decided in a person's place ("retry", "happened").
+ */
+#ifndef CLI_TORTURE_TORTURE_H
+#define CLI_TORTURE_TORTURE_H
+
+#include <sys/types.h>
+
+#include "base/map.h"
+#include "cli/cli.h"
+#include "graph/spec.h"
+
+/* ---- where it is killed ---- */
+
+enum point_kind { POINT_NONE, POINT_BEFORE, POINT_AFTER, POINT_INSIDE };
+
+struct point {
+    enum point_kind kind;
+    int64_t append;    /* before or after this one of the session, from 1 */
+    const char *node;  /* inside this one … */
+    int64_t visit;     /* … in this visit, … */
+    int64_t attempt;   /* … this attempt; node NULL: in the n-th that this process begins, from 1 */
+    int64_t after_us;  /* so long after its work began */
+    const char *about; /* what the append holds; NULL: not known */
+    int64_t nth;       /* of node NULL */
+};
+
+const char *point_text(struct arena *a, const struct point *p);
+
+/* ---- what really happened ---- */
+
+enum deed_kind { DEED_APPEND, DEED_BEGIN, DEED_END, DEED_RETRY, DEED_HAPPENED };
+
+struct deed {
+    enum deed_kind kind;
+    const char *node;
+    int64_t visit, attempt, us;
+    int64_t seq;       /* of an append: the last one on disk */
+    const char *about; /* of an append: the kinds of its events */
+    bool once, ok;
+    struct str output; /* of an end: JSON object */
+};
+
+struct deeds {
+    struct deed *at;
+    size_t n, cap;
+    int64_t appends;
+};
+
+/* Reads the whole ledger; a last line that was cut is left out. Texts are in the arena. */
+enum tide_code deeds_read(struct arena *a, const char *path, struct deeds *ret, struct tide_err *err) MUST_CHECK;
+void deeds_done(struct deeds *f);
+enum tide_code ledger_add(int fd, const struct buf *line, struct tide_err *err) MUST_CHECK; /* with one write */
+
+/* The latest that is known of a node. NULL: it never began. */
+const struct deed *deeds_last(const struct deeds *f, const char *node);
+
+/* ---- one process ---- */
+
+struct torture;
+
+struct order {
+    const char *session_id;
+    bool resume;                                /* goes on, else a new session */
+    bool recover;                               /* the last one was killed */
+    const char *input;                          /* JSON: the answer to what it waits for; NULL: none */
+    const char *const *retry, *const *happened; /* nodes; end with NULL; NULL: none */
+    const char *memory;                         /* JSON object; NULL: none */
+    struct point kill;
+    int64_t appends; /* of the session so far */
+};
+
+/* What it says at its end. Texts are in the arena. */
+struct outcome {
+    bool killed;         /* as it was told to */
+    enum tide_code code; /* TIDE_OK: the graph is complete */
+    const char *message, *wait_name;
+    const struct json *unsettled;    /* nodes that must happen once and were cut */
+    struct json *memory, *completed; /* completed: [[node, visit, seq], …], of one that is complete */
+    size_t left;                     /* processes that a killed one left, and that this one did not end */
+};
+
+/* In the process that was forked for it; does not return. The outcome goes to `fd`. */
+_Noreturn void torture_child(struct torture *t, const struct order *o, int fd);
+
+/* Starts it and waits for its end. TIDE_CANCELLED: a person stopped it. */
+enum tide_code torture_run(struct torture *t, struct arena *a, const struct order *o, struct outcome *ret,
+                           struct tide_err *err) MUST_CHECK;
+
+/* ---- one session ---- */
+
+struct trial {
+    char session_id[TIDE_ID_SIZE];
+    struct point point;
+    int kills, resumes;
+    int64_t ran_again;     /* nodes that were cut and begun again */
+    int happened, retried; /* answers in a person's place about a node that was cut */
+    bool reached;
+    const char *told; /* a node that is complete by a person's word: what it gave may be lost; NULL: none */
+    struct json *memory, *completed;
+    int64_t us; /* how long it took */
+};
+
+enum fault_kind {
+    FAULT_COMPLETE_AGAIN,
+    FAULT_ONCE_AGAIN,
+    FAULT_DIFFERS,
+    FAULT_NOT_ENDED,
+    FAULT_UNJUDGED, /* no fault: it went another way after a person's word */
+    FAULT_KINDS
+};
+
+struct fault {
+    enum fault_kind kind;
+    char session_id[TIDE_ID_SIZE];
+    const char *point, *what; /* what: a node, a key of the memory, or why it did not end */
+    const char *want, *got;   /* of a key; NULL: it is not there */
+};
+
+/* Runs a session to its end. Why it did not come to one is among the faults. What `ret` points to is in the arena. */
+enum tide_code trial_run(struct torture *t, struct arena *a, const struct point *point, struct trial *ret,
+                         struct tide_err *err) MUST_CHECK;
+
+/* ---- all of it ---- */
+
+struct torture {
+    struct cli *cli;
+    tide_graph *graph;
+    const struct spec_graph *spec;
+    const char *file, *memory; /* memory: JSON object of --set; NULL: none */
+    const char *secrets;       /* the part of it that is stored nowhere: given again with every resume; NULL: none */
+    const char *script;
+    char dir[512], store[600], ledger[600];
+    bool files;         /* the store is one of plain files */
+    struct arena arena; /* of all that is kept to the end */
+
+    const char **answers; /* JSON; the last one counts for all further questions */
+    size_t n_answers;
+    struct map asked; /* name of a wait -> which answer, from 1 */
+
+    struct trial base;   /* that nobody killed */
+    struct deeds deeds;  /* of it */
+    struct map unsteady; /* what differs by itself, as in a fault -> why */
+
+    pid_t orphans[64]; /* what the process that was killed last left running */
+    size_t n_orphans;
+
+    struct point *points;
+    size_t n_points, wanted; /* wanted: how many of them, from the front, are tried */
+    int kills;               /* of one session, at most */
+    uint64_t seed, random;
+    bool keep;
+
+    /* what came of it */
+    size_t tried, reached;
+    int64_t all_kills, all_resumes, ran_again, happened, retried, left;
+    struct fault *faults;
+    size_t n_faults, cap_faults, by_kind[FAULT_KINDS];
+};
+
+void torture_fault(struct torture *t, const struct trial *trial, enum fault_kind kind, const char *what,
+                   const char *want, const char *got);
+bool torture_is_wrong(const struct torture *t);
+uint64_t torture_random(struct torture *t);
+
+/* Nodes that ran though they were complete, effects that happened twice: from the ledger and the log. */
+void torture_judge(struct torture *t, struct trial *trial, const struct deeds *deeds);
+/* What it came to, against the uninterrupted run; `unsteady`: only notes what differs. */
+void torture_compare(struct torture *t, const struct trial *trial, bool unsteady);
+
+void torture_report(struct torture *t, int64_t ms);
+
+#endif

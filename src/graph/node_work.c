@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One attempt of a function or of a lua node. Whatever it is, it gives JSON or a failure with a code that retry_on can name
+ * and one line for people. A secret may be in everything that comes from the node, so every such text is masked here, before
+ * anybody above sees it.
+ */
+#include "graph/node_work.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/scan.h"
+#include "graph/node_work_internal.h"
+
+/* ---- failures ---- */
+
+/* One line of valid text, whatever came in; a character that the end cut in two goes. */
+static void tidy(char *text, bool cut)
+{
+    size_t len = strlen(text), bad;
+
+    while (len > 0 && strchr(" \t\r\n", text[len - 1]))
+        text[--len] = '\0';
+    while (!str_is_utf8(str_from(text), &bad))
+        text[bad] = cut && len - bad < 4 ? '\0' : '?';
+    clean_line(text, strlen(text));
+}
+
+static bool is_code(const char *code)
+{
+    return code[0] && strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(code);
+}
+
+bool body_fail(struct body_result *r, const char *code, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(r->message, sizeof(r->message), fmt, ap);
+    va_end(ap);
+    tidy(r->message, n >= (int)sizeof(r->message));
+    snprintf(r->code, sizeof(r->code), "%s", is_code(code) ? code : "failed");
+    buf_clear(&r->output);
+    return false;
+}
+
+bool body_fail_masked(const struct body *b, struct body_result *ret, const char *code, const char *fmt, ...)
+{
+    AUTO(mem_freep) char *text = NULL;
+    char word[sizeof(ret->code)];
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (n < 0) {
+        text = NULL;
+        return body_fail(ret, code, "failed, and there is no memory to say why");
+    }
+    snprintf(word, sizeof(word), "%s", code);
+    body_mask(text, strlen(text), b->secrets, b->n_secrets);
+    body_mask(word, strlen(word), b->secrets, b->n_secrets);
+    return body_fail(ret, word, "%s", text);
+}
+
+void body_result_done(struct body_result *r)
+{
+    if (r)
+        buf_done(&r->output);
+}
+
+/* ---- what it does ---- */
+
+/* Nobody can end a function of the embedder's from outside: timeout_ms is the callback's own to keep. */
+static bool run_callback(const struct body *b, struct buf *ret_json, struct body_result *ret)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct tide_node_call call = {.node = b->name,
+                                  .inputs = b->inputs.len ? b->inputs.ptr : "{}",
+                                  .key = b->key,
+                                  .visit = b->visit,
+                                  .attempt = b->attempt};
+    struct tide_text text = {NULL, 0};
+    struct tide_err err = {TIDE_OK, ""};
+    enum tide_code code;
+
+    if (!b->fn)
+        return body_fail_masked(b, ret, "not_found",
+                                "no callback '%.*s' is registered: call tide_graph_add_callback() before",
+                                STR_ARG(b->node->callback));
+    code = b->fn(b->fn_arg, &call, &text, &err);
+    if (!code)
+        buf_add(ret_json, text.ptr ? text.ptr : "", text.ptr ? text.len : 0);
+    tide_text_done(&text);
+    if (code)
+        return body_fail_masked(b, ret, "callback", "%s",
+                                err.msg[0] ? body_piece(&a, b, str_from(err.msg)) : tide_code_text(code));
+    if (ret_json->failed)
+        return body_fail(ret, "too_big", "gave more than %zu bytes", ret_json->max);
+    return true;
+}
+
+/* Its time is bounded by the instructions it may take, its place by the memory: timeout_ms has nothing to add. */
+static bool run_lua(const struct body *b, struct buf *ret_json, struct body_result *ret)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct expr_value values[] = {{"inputs", b->inputs.len ? b->inputs : STR("{}")},
+                                  {"memory", b->memory.len ? b->memory : STR("{}")}};
+    struct tide_err err = {TIDE_OK, ""};
+    enum tide_code code = expr_eval(b->node->code.expr, values, 2, NULL, ret_json, &err);
+
+    if (code)
+        return body_fail_masked(b, ret, code == TIDE_TOO_BIG ? "limit" : "lua", "%s",
+                                body_piece(&a, b, str_from(err.msg)));
+    return true;
+}
+
+bool body_run(const struct body *b, struct body_result *ret)
+{
+    AUTO(buf_done) struct buf json = BUF_INIT(BODY_OUTPUT_MAX);
+    bool given;
+
+    buf_clear(&ret->output);
+    ret->code[0] = ret->message[0] = '\0';
+    ret->unknown = false;
+    if (b->node->type == SPEC_LUA)
+        given = run_lua(b, &json, ret);
+    else if (b->node->type != SPEC_FUNCTION)
+        given = body_fail(ret, "type", "a node of type %s does nothing by itself", spec_node_words[b->node->type]);
+    else if (b->node->program.n > 0)
+        given = body_program(b, &json, ret);
+    else
+        given = run_callback(b, &json, ret);
+    return given && body_output(b, buf_view(&json), ret);
+}

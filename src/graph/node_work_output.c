@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Is what came out what the node promised? Only what is declared goes on, so that a program may print more than the graph
+ * wants; what is declared and not there is a failure of this node and not of a later one that misses it.
+ */
+#include "graph/node_work_internal.h"
+
+#define SHOWN 60         /* bytes of an output that is no JSON */
+#define SHOWN_FROM 16384 /* that are looked at for secrets before they are cut to this */
+#define NAMES_MAX 160    /* bytes of keys in a message */
+
+static const char *const type_words[] = {"null", "false", "true", "a number", "a text", "a list", "an object"};
+
+/* ---- what came ---- */
+
+static struct str trimmed(struct str s)
+{
+    while (s.len > 0 && strchr(" \t\r\n", s.ptr[0]) && s.ptr[0]) {
+        s.ptr++;
+        s.len--;
+    }
+    return s;
+}
+
+/* What it printed may hold a secret that nobody knows yet. */
+static bool gives_secret(const struct body *b)
+{
+    for (size_t i = 0; i < b->n_secrets; i++)
+        for (size_t k = 0; k < b->node->outputs.n; k++)
+            if (str_eq(b->secrets[i].key, b->node->outputs.at[k]))
+                return true;
+    return false;
+}
+
+static bool fail_json(const struct body *b, struct str text, const struct tide_err *err, struct body_result *ret)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct str head = {text.ptr, text.len < SHOWN_FROM ? text.len : SHOWN_FROM};
+    const char *why = body_piece(&a, b, str_from(err->msg)), *shown = body_piece(&a, b, head);
+
+    if (gives_secret(b))
+        return body_fail_masked(b, ret, err->code == TIDE_TOO_BIG ? "too_big" : "bad_output",
+                                "its output is not one JSON value; it is not shown, because a secret may be in it");
+    return body_fail_masked(b, ret, err->code == TIDE_TOO_BIG ? "too_big" : "bad_output",
+                            "its output is not one JSON value: %s; it begins: %.*s%s", why, SHOWN, shown,
+                            text.len > SHOWN ? " …" : "");
+}
+
+/* ---- the object ---- */
+
+/* The brackets around them are the caller's. */
+static void put_member(struct buf *out, struct str key, const struct json *v)
+{
+    if (out->len > 1)
+        buf_add_char(out, ',');
+    json_quote(out, key);
+    buf_add_char(out, ':');
+    json_write(out, v);
+}
+
+static bool may_be_unset(const struct spec_node *n, struct str key)
+{
+    for (size_t i = 0; i < n->nullable_outputs.n; i++)
+        if (str_eq(n->nullable_outputs.at[i], key))
+            return true;
+    return false;
+}
+
+static void add_name(struct buf *names, struct str key)
+{
+    buf_addf(names, "%s%.*s", names->len ? ", " : "", STR_ARG(key));
+}
+
+static void names_of(struct arena *a, const struct json *v, struct buf *names)
+{
+    for (const struct json *m = v->first; m && !names->failed; m = m->next)
+        add_name(names, json_key_text(a, m));
+    if (names->len == 0)
+        buf_add_str(names, STR("nothing"));
+}
+
+/* One that failed and ended well all the same: {"error": {"message": "…"}} says more than what is missing. */
+static const char *own_words(const struct body *b, struct arena *a, const struct json *v)
+{
+    const struct json *error = v->type == JSON_OBJECT ? json_get(v, STR("error")) : NULL;
+    struct str words = {"", 0};
+
+    if (error && error->type == JSON_STRING)
+        words = json_text(a, error);
+    else if (error && error->type == JSON_OBJECT)
+        words = json_get_text(a, error, STR("message"));
+    return words.len && !gives_secret(b) ? body_piece(a, b, words) : NULL;
+}
+
+static bool fail_missing(const struct body *b, struct arena *a, const struct json *v, struct buf *missing,
+                         struct body_result *ret)
+{
+    AUTO(buf_done) struct buf given = BUF_INIT(NAMES_MAX);
+    const char *words = own_words(b, a, v);
+
+    if (words)
+        return body_fail_masked(b, ret, "missing_output", "no value for: %s%s; it gave an error: %s", buf_cstr(missing),
+                                missing->failed ? ", …" : "", words);
+    names_of(a, v, &given);
+    return body_fail_masked(b, ret, "missing_output",
+                            "no value for: %s%s; it gave: %s%s (nullable_outputs may stay unset)", buf_cstr(missing),
+                            missing->failed ? ", …" : "", buf_cstr(&given), given.failed ? ", …" : "");
+}
+
+/* Those that are declared, in their order. */
+static bool put_declared(const struct body *b, struct arena *a, const struct json *v, struct body_result *ret)
+{
+    AUTO(buf_done) struct buf missing = BUF_INIT(NAMES_MAX);
+    const struct spec_node *n = b->node;
+
+    buf_add_char(&ret->output, '{');
+    for (size_t i = 0; i < n->outputs.n; i++) {
+        const struct json *m = json_get(v, n->outputs.at[i]);
+
+        if ((!m || m->type == JSON_NULL) && !may_be_unset(n, n->outputs.at[i]))
+            add_name(&missing, n->outputs.at[i]);
+        else if (m)
+            put_member(&ret->output, n->outputs.at[i], m);
+    }
+    buf_add_char(&ret->output, '}');
+    return missing.len == 0 && !missing.failed ? true : fail_missing(b, a, v, &missing, ret);
+}
+
+static bool put_lone(const struct body *b, struct arena *a, const struct json *v, struct body_result *ret)
+{
+    const struct spec_node *n = b->node;
+    AUTO(buf_done) struct buf names = BUF_INIT(NAMES_MAX);
+
+    if (v->type == JSON_NULL)
+        return put_declared(b, a, v, ret);
+    if (n->outputs.n <= 1) {
+        buf_add_char(&ret->output, '{');
+        put_member(&ret->output, n->outputs.n ? n->outputs.at[0] : STR("result"), v);
+        buf_add_char(&ret->output, '}');
+        return true;
+    }
+    for (size_t i = 0; i < n->outputs.n; i++)
+        add_name(&names, n->outputs.at[i]);
+    return body_fail_masked(b, ret, "bad_output", "gave %s: an object with its outputs is wanted: %s%s",
+                            type_words[v->type], buf_cstr(&names), names.failed ? ", …" : "");
+}
+
+static bool put_object(const struct body *b, struct arena *a, const struct json *v, struct body_result *ret)
+{
+    if (v->type != JSON_OBJECT)
+        return put_lone(b, a, v, ret);
+    if (b->node->outputs.n > 0)
+        return put_declared(b, a, v, ret);
+    json_write(&ret->output, v);
+    return true;
+}
+
+/* What was made, looked at again: members that are not kept may hold what they like. */
+static bool check_secrets(const struct body *b, struct arena *a, struct body_result *ret)
+{
+    const char *secret = "", *where = "";
+    struct tide_err err = {TIDE_OK, ""};
+    struct json *v = NULL;
+
+    if (b->n_secrets == 0)
+        return true;
+    if (json_parse(a, buf_view(&ret->output), NULL, &v, NULL, &err))
+        return fail_json(b, buf_view(&ret->output), &err, ret);
+    if (!body_leaks(a, b, v, &secret, &where))
+        return true;
+    return body_fail_masked(
+        b, ret, "secret",
+        "its output '%s' holds the value of '%s', which is stored nowhere: leave it out of the output", where, secret);
+}
+
+bool body_output(const struct body *b, struct str json, struct body_result *ret)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json_limits limits = {BODY_OUTPUT_MAX, 0};
+    struct tide_err err = {TIDE_OK, ""};
+    struct json *v = NULL;
+    struct str text = trimmed(json).len ? json : STR("{}");
+
+    buf_clear(&ret->output);
+    if (json_parse(&a, text, &limits, &v, NULL, &err))
+        return fail_json(b, trimmed(json), &err, ret);
+    if (!put_object(b, &a, v, ret))
+        return false;
+    if (ret->output.failed)
+        return body_fail(ret, "too_big", "gave more than %zu bytes", ret->output.max);
+    return check_secrets(b, &a, ret);
+}

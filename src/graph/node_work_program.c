@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program as a node: inputs come in on standard input, what it prints is the output, its standard error is for people, of
+ * whom one line sees the end of it when it fails.
+ *
+ * The input is a file in memory and not a pipe: a program that does not read it cannot block us, and one that ends early
+ * cannot break us. The program's end counts, not that of its output; what it leaves in its group is ended with it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "graph/node_work_internal.h"
+#include "program/capture.h"
+#include "program/run_socket.h"
+#include "program/find.h"
+
+#define TAIL 2048            /* bytes of standard error that are kept: the last ones */
+#define PIPE_BYTES (1 << 20) /* asked for: standard error is read only now and then */
+#define PIECE ((size_t)32 << 10)
+#define PIECES_MAX 64 /* at a time: one that prints for ever must not keep us */
+
+struct run {
+    const struct body *b;
+    struct arena arena;
+    struct proc proc;
+    int in, out, err; /* of the last two: read ends */
+    struct buf *output;
+    char tail[TAIL];
+    size_t tail_len;
+    bool too_big;
+};
+
+static void shut(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* ---- starting ---- */
+
+static char *set(struct arena *a, const char *name, const char *value)
+{
+    return (char *)(uintptr_t)arena_printf(a, "%s=%s", name, value ? value : "");
+}
+
+static char *set_number(struct arena *a, const char *name, int64_t value)
+{
+    return (char *)(uintptr_t)arena_printf(a, "%s=%" PRId64, name, value);
+}
+
+/* The door of a run that we are ourselves inside of is not the node's: its steps would be recorded in another session. */
+static bool is_private(const char *entry)
+{
+    return strncmp(entry, DOOR_ENV "=", sizeof(DOOR_ENV)) == 0 || strncmp(entry, STEP_ENV "=", sizeof(STEP_ENV)) == 0;
+}
+
+static char **environment(struct arena *a, const struct body *b)
+{
+    char *sets[] = {set(a, "TIDEMARK_SESSION_ID", b->session_id),
+                    set(a, "TIDEMARK_RUN_ID", b->run_id),
+                    set(a, "TIDEMARK_NODE", b->name),
+                    set_number(a, "TIDEMARK_VISIT", b->visit),
+                    set_number(a, "TIDEMARK_ATTEMPT", b->attempt),
+                    set(a, "TIDEMARK_IDEMPOTENCY_KEY", b->key),
+                    NULL};
+    char **all = proc_env(a, environ, sets);
+    size_t at = 0;
+
+    for (size_t i = 0; all[i]; i++)
+        if (!is_private(all[i]))
+            all[at++] = all[i];
+    all[at] = NULL;
+    return all;
+}
+
+static bool write_all(int fd, struct str left)
+{
+    while (left.len > 0) {
+        ssize_t n = write(fd, left.ptr, left.len);
+
+        if (n < 0 && errno != EINTR)
+            return false;
+        left.ptr += n > 0 ? n : 0;
+        left.len -= n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+static enum tide_code make_input(struct run *r, struct tide_err *err)
+{
+    struct str inputs = r->b->inputs.len ? r->b->inputs : STR("{}");
+
+    r->in = memfd_create("inputs", MFD_CLOEXEC);
+    if (r->in < 0 || !write_all(r->in, inputs) || !write_all(r->in, STR("\n")) || lseek(r->in, 0, SEEK_SET) != 0)
+        return tide_fail_errno(err, errno, "make its input ready");
+    return TIDE_OK;
+}
+
+static enum tide_code hold(struct run *r, const char *path, const char *dir, struct tide_err *err)
+{
+    const struct spec_texts *program = &r->b->node->program;
+    char **argv = arena_zero(&r->arena, (program->n + 1) * sizeof(*argv));
+    struct proc_spec spec = {.path = path, .argv = argv, .envp = environment(&r->arena, r->b), .cwd = dir};
+    int out[2] = {-1, -1}, complaints[2] = {-1, -1};
+    enum tide_code code = TIDE_OK;
+
+    for (size_t i = 0; i < program->n; i++)
+        argv[i] = (char *)(uintptr_t)program->at[i].ptr;
+    if (pipe2(out, O_CLOEXEC) != 0 || pipe2(complaints, O_CLOEXEC) != 0)
+        code = tide_fail_errno(err, errno, "make a pipe");
+    spec.in = r->in;
+    spec.out = out[1];
+    spec.err = complaints[1];
+    if (!code)
+        code = proc_hold(&spec, &r->proc, err);
+    r->out = out[0];
+    r->err = complaints[0];
+    shut(&out[1]);
+    shut(&complaints[1]);
+    return code;
+}
+
+/* Sessions remember their directory: it need not be the one that people are in. */
+static enum tide_code fail_search(const char *name, const char *dir, struct tide_err *err)
+{
+    if (strchr(name, '/'))
+        return tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in %.150s", name, dir);
+    return tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; one in %.150s is called ./%.100s", name,
+                     dir, name);
+}
+
+/* A relative place would mean another one once the program is there. */
+static enum tide_code find_place(const struct body *b, char **ret_dir, struct buf *ret_path, struct tide_err *err)
+{
+    const char *dir = b->dir && *b->dir ? b->dir : ".", *name = b->node->program.at[0].ptr;
+    enum tide_code code;
+
+    *ret_dir = realpath(dir, NULL);
+    if (!*ret_dir)
+        return tide_fail_errno(err, errno, "the directory '%.100s'", dir);
+    code = program_find(name, *ret_dir, ret_path, err);
+    return code == TIDE_NOT_FOUND && *name && *name != '/' ? fail_search(name, *ret_dir, err) : code;
+}
+
+static bool fail_start(const struct run *r, const struct tide_err *err, struct body_result *ret)
+{
+    const char *name = r->b->node->program.at[0].ptr;
+    const char *code = err->code == TIDE_NOT_FOUND ? "not_found" : err->code == TIDE_DENIED ? "denied" : "start";
+
+    if (strstr(err->msg, name))
+        return body_fail_masked(r->b, ret, code, "%s", err->msg);
+    return body_fail_masked(r->b, ret, code, "%s: %s", name, err->msg);
+}
+
+static bool start(struct run *r, struct body_result *ret)
+{
+    AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
+    AUTO(mem_freep) char *dir = NULL;
+    struct tide_err err = {TIDE_OK, ""};
+
+    if (find_place(r->b, &dir, &path, &err) || make_input(r, &err) || hold(r, buf_cstr(&path), dir, &err) ||
+        proc_go(&r->proc, NULL, &err))
+        return fail_start(r, &err, ret);
+    shut(&r->in);
+    fcntl(r->err, F_SETFL, O_NONBLOCK);
+    fcntl(r->err, F_SETPIPE_SZ, PIPE_BYTES); /* where it is refused the pipe stays as it is */
+    return true;
+}
+
+/* ---- while it runs ---- */
+
+static void keep_end(struct run *r, const char *bytes, size_t n)
+{
+    size_t old = n < TAIL ? TAIL - n : 0;
+
+    if (n > TAIL) {
+        bytes += n - TAIL;
+        n = TAIL;
+    }
+    old = r->tail_len < old ? r->tail_len : old;
+    memmove(r->tail, r->tail + r->tail_len - old, old);
+    memcpy(r->tail + old, bytes, n);
+    r->tail_len = old + n;
+}
+
+static void read_complaints(struct run *r)
+{
+    char piece[PIECE];
+
+    for (int i = 0; i < PIECES_MAX && r->err >= 0; i++) {
+        ssize_t n = read(r->err, piece, sizeof(piece));
+
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            shut(&r->err);
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n > 0)
+            keep_end(r, piece, (size_t)n);
+    }
+}
+
+static void take(void *arg, const char *bytes, size_t n)
+{
+    struct run *r = arg;
+    size_t room = r->output->max - r->output->len;
+
+    buf_add(r->output, bytes, n < room ? n : room);
+    r->too_big = r->too_big || n > room;
+}
+
+static bool must_end(void *arg)
+{
+    struct run *r = arg;
+
+    read_complaints(r);
+    return r->too_big || (r->b->stopped && r->b->stopped(r->b->arg));
+}
+
+/* ---- what came of it ---- */
+
+/* The last line that says something; it may have lost its beginning. */
+static struct str last_line(struct str s)
+{
+    size_t from;
+
+    while (s.len > 0 && strchr(" \t\r\n", s.ptr[s.len - 1]) && s.ptr[s.len - 1])
+        s.len--;
+    for (from = s.len; from > 0 && s.ptr[from - 1] != '\n';)
+        from--;
+    return (struct str){s.ptr + from, s.len - from};
+}
+
+static bool fail_exit(const struct run *r, const char *code, const char *what, struct body_result *ret)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct str all = str_from(body_piece(&a, r->b, (struct str){r->tail, r->tail_len}));
+    struct str line = last_line(all);
+
+    return body_fail_masked(r->b, ret, code, "%s%s%.*s", what, line.len ? ": " : "", STR_ARG(line));
+}
+
+static bool is_code(struct str code)
+{
+    for (size_t i = 0; i < code.len; i++)
+        if (!memchr("abcdefghijklmnopqrstuvwxyz0123456789_", code.ptr[i], 37))
+            return false;
+    return code.len > 0 && code.len < sizeof(((struct body_result *)0)->code);
+}
+
+/* {"error": {"code": "…", "message": "…"}}: the program's own words. False: it printed none. */
+static bool own_words(const struct run *r, struct arena *a, const char **ret_code, const char **ret_message)
+{
+    struct json *v = NULL;
+    const struct json *error;
+    struct str code, message;
+
+    if (json_parse(a, buf_view(r->output), NULL, &v, NULL, NULL))
+        return false;
+    error = json_get(v, STR("error"));
+    if (!error || (error->type != JSON_OBJECT && error->type != JSON_STRING))
+        return false;
+    code = json_get_text(a, error, STR("code"));
+    message = error->type == JSON_STRING ? json_text(a, error) : json_get_text(a, error, STR("message"));
+    *ret_code = is_code(code) ? arena_dup(a, code).ptr : "exit";
+    *ret_message = message.len ? body_piece(a, r->b, message) : NULL;
+    return true;
+}
+
+static bool fail_status(const struct run *r, int status, struct body_result *ret)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const char *code = "exit", *message = NULL;
+    char what[80];
+
+    if (WIFSIGNALED(status)) {
+        snprintf(what, sizeof(what), "killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        return fail_exit(r, "signal", what, ret);
+    }
+    snprintf(what, sizeof(what), "exit status %d", WEXITSTATUS(status));
+    if (!own_words(r, &a, &code, &message) || !message)
+        return fail_exit(r, code, what, ret);
+    return body_fail_masked(r->b, ret, code, "%s", message);
+}
+
+static bool verdict(const struct run *r, const struct capture *c, struct body_result *ret)
+{
+    ret->unknown = c->timed_out || c->stopped;
+    if (r->too_big)
+        return body_fail(ret, "too_big", "printed more than %zu bytes: it was ended", r->output->max);
+    if (c->stopped)
+        return body_fail(ret, "stopped", "it was told to stop: how far it came is not known");
+    if (c->timed_out)
+        return body_fail(ret, "timeout", "not done within %" PRId64 " ms: it was ended, how far it came is not known",
+                         c->timeout_ms);
+    return c->status == 0 ? true : fail_status(r, c->status, ret);
+}
+
+static bool follow(struct run *r, struct body_result *ret)
+{
+    struct capture c;
+    bool ok;
+
+    capture_init(&c, &r->proc, r->out, r->output->max);
+    r->out = -1;
+    c.timeout_ms = r->b->node->timeout_ms;
+    c.arg = r;
+    c.take = take;
+    c.stop = must_end;
+    capture_run(&c);
+    read_complaints(r);
+    ok = verdict(r, &c, ret);
+    capture_done(&c);
+    return ok;
+}
+
+bool body_program(const struct body *b, struct buf *ret_json, struct body_result *ret)
+{
+    struct run r = {.b = b, .proc = PROC_INIT, .in = -1, .out = -1, .err = -1, .output = ret_json};
+    bool ok = start(&r, ret) && follow(&r, ret);
+
+    proc_drop(&r.proc);
+    shut(&r.in);
+    shut(&r.out);
+    shut(&r.err);
+    arena_done(&r.arena);
+    return ok;
+}

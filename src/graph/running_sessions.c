@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session's summary says which version of its graph it runs and where it stands in it; that is all that is needed. Versions
+ * are few and sessions are many: each version is read from the log of the session that brought it and compared once, and
+ * the answer for a node is looked up for all who stand there.
+ */
+#include "graph/running_sessions.h"
+
+#include <stdio.h>
+
+#include "graph/resume.h"
+#include "session/status.h"
+
+const char *const live_words[] = {"same", "compatible", "mapping", "stuck", NULL};
+
+/* A version of the graph that somebody runs. */
+struct version {
+    tide_graph *graph; /* NULL: `trouble` */
+    bool ours;
+    struct spec_diff diff;
+    struct map nodes; /* id -> const struct spec_diff_node * */
+    char trouble[512];
+};
+
+struct looking {
+    struct store *store;
+    const struct spec *graph;
+    char digest[2 * DIGEST_SIZE + 1];
+    struct str also;
+    live_fn *fn;
+    void *arg;
+    struct map versions;         /* digest -> struct version * */
+    struct arena arena, scratch; /* of the comparisons; of one session */
+};
+
+static void version_free(void *p)
+{
+    struct version *v = p;
+
+    tide_graph_free(v->graph);
+    map_done(&v->nodes, NULL);
+    free(v);
+}
+
+static void compare(struct looking *l, struct version *v)
+{
+    const struct spec_graph *g = v->graph->spec->graph;
+
+    v->ours = str_eq(g->id, l->graph->graph->id) || (l->also.len && str_eq(g->id, l->also));
+    if (!v->ours)
+        return;
+    spec_compare(&l->arena, g, l->graph->graph, &v->diff);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        map_put(&v->nodes, g->nodes.at[i].id, &v->diff.nodes[i]);
+}
+
+static struct version *version_of(struct looking *l, const struct state *s)
+{
+    struct str digest = str_from(s->content.position.graph_digest);
+    struct version *v = map_get(&l->versions, digest);
+    struct tide_err err;
+
+    if (v)
+        return v;
+    v = mem_zero(sizeof *v);
+    map_put(&l->versions, digest, v);
+    if (graph_read(l->store, s, &v->graph, &err))
+        snprintf(v->trouble, sizeof v->trouble, "%s", err.msg);
+    else
+        compare(l, v);
+    return v;
+}
+
+/* ---- one place in it ---- */
+
+static void decide(struct live_session *ret, enum live_fit fit, const char *node, const char *why)
+{
+    if (fit <= ret->fit)
+        return;
+    ret->fit = fit;
+    ret->node = node;
+    ret->why = why;
+}
+
+/* What the memory has is not in a summary: a new input that nobody has set yet is asked for as well. */
+static void add_mapping(struct looking *l, struct live_session *ret, const char *node, const struct spec_diff_node *d)
+{
+    const char *one =
+        arena_printf(&l->scratch, "%s=%s", d->before->id.ptr, l->graph->graph->nodes.at[d->rename].id.ptr);
+
+    for (size_t i = 0; i < d->needs.n; i++)
+        one = arena_printf(&l->scratch, "%s --set %.*s=…", one, STR_ARG(d->needs.at[i]));
+
+    if (ret->fit == LIVE_MAPPING && !strstr(ret->why, one))
+        ret->why = arena_printf(&l->scratch, "%s %s", ret->why, one);
+    else
+        decide(ret, LIVE_MAPPING, node, one);
+}
+
+/* What stands in a graph inside a node must be there as well. */
+static void judge_inside(struct looking *l, const struct version *v, const char *name, struct live_session *ret)
+{
+    struct place before, after;
+
+    if (!place_find(v->graph->spec->graph, str_from(name), &before))
+        return;
+    if (!place_find(l->graph->graph, str_from(name), &after))
+        decide(ret, LIVE_STUCK, name, arena_printf(&l->scratch, "node '%s' is gone", name));
+    else if (before.node->type != after.node->type)
+        decide(ret, LIVE_STUCK, name,
+               arena_printf(&l->scratch, "node '%s' was %s, is %s", name, spec_node_words[before.node->type],
+                            spec_node_words[after.node->type]));
+}
+
+/* One that begins anew may have become another; what it needs now may be nowhere. */
+static bool is_harmless(const struct spec_diff_node *d, const struct task *t)
+{
+    return d->change == SPEC_COMPATIBLE ||
+           (d->change == SPEC_BROKEN && !d->needs.n && (t->state == TASK_READY || t->state == TASK_FAILED));
+}
+
+static void judge(struct looking *l, const struct version *v, const char *name, const struct task *t,
+                  struct live_session *ret)
+{
+    const struct spec_diff_node *d = map_get(&v->nodes, (struct str){name, strcspn(name, "#")});
+    bool inside = strchr(name, '#') != NULL;
+
+    if (!d || d->change == SPEC_SAME)
+        return;
+    if (d->change == SPEC_REMOVED && d->rename != SPEC_NONE && !inside)
+        add_mapping(l, ret, name, d);
+    else if (inside && d->change != SPEC_REMOVED)
+        judge_inside(l, v, name, ret);
+    else if (!is_harmless(d, t))
+        decide(ret, LIVE_STUCK, name, arena_printf(&l->scratch, "node '%s': %s", d->before->id.ptr, d->why));
+}
+
+static void judge_all(struct looking *l, const struct version *v, const struct map *tasks, struct live_session *ret)
+{
+    for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e))
+        judge(l, v, arena_dup(&l->scratch, map_key(e)).ptr, e->value, ret);
+}
+
+/* ---- one session ---- */
+
+static bool is_over(const struct status *st)
+{
+    return strcmp(st->status, "idle") == 0 && !st->is_resumable;
+}
+
+static void look_at(struct looking *l, const struct version *v, const struct state *s, struct live_session *ret)
+{
+    const struct position *p = &s->content.position;
+
+    if (strcmp(p->graph_digest, l->digest) == 0)
+        return;
+    ret->fit = LIVE_COMPATIBLE;
+    if (!v->graph) {
+        decide(ret, LIVE_STUCK, NULL, v->trouble);
+        return;
+    }
+    judge_all(l, v, &p->active, ret);
+    judge_all(l, v, &p->ready, ret);
+}
+
+/* Whose graph cannot be read: sessions are named after their graphs. */
+static bool is_named(struct looking *l, const struct state *s)
+{
+    struct str agent = info_text(&l->scratch, &s->info, STR("agent"));
+
+    return str_eq(agent, l->graph->graph->id) || (l->also.len && str_eq(agent, l->also));
+}
+
+static int on_state(void *arg, const struct head *head, const struct state *s)
+{
+    struct looking *l = arg;
+    struct live_session found = {.id = head->id, .why = ""};
+    const struct version *v;
+    struct status st;
+    struct str title;
+
+    if (!s || !s->content.position.graph_digest || s->ledger.run.end == RUN_COMPLETED)
+        return 0;
+    v = version_of(l, s);
+    if (v->graph ? !v->ours : !is_named(l, s))
+        return 0;
+    status_derive(&st, s, head->holder_alive, env_now_ms(l->store->env));
+    if (is_over(&st))
+        return 0;
+    arena_reset(&l->scratch);
+    title = info_text(&l->scratch, &s->info, STR("title"));
+    found.title = title.len ? arena_dup(&l->scratch, title).ptr : NULL;
+    found.status = st.status;
+    found.digest = s->content.position.graph_digest;
+    look_at(l, v, s, &found);
+    return l->fn(l->arg, &found);
+}
+
+enum tide_code live_look(tide_store *store, const struct spec *graph, struct str also, live_fn *fn, void *arg,
+                         struct tide_err *err)
+{
+    struct looking l = {.store = store_of(store),
+                        .graph = graph,
+                        .also = also,
+                        .fn = fn,
+                        .arg = arg,
+                        .arena = ARENA_INIT,
+                        .scratch = ARENA_INIT};
+    enum tide_code code;
+
+    hex_encode(l.digest, graph->digest, DIGEST_SIZE);
+    code = session_each(l.store, on_state, &l, err);
+    map_done(&l.versions, version_free);
+    arena_done(&l.arena);
+    arena_done(&l.scratch);
+    return code;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sweeper: a thread that does nothing but tide_recover(), so that what it takes to write down the fate of a thousand
+ * sessions is in nobody's way. Trouble with the store is the run's to report: a sweep that fails is tried again next time.
+ * It must be started after the process has forked what it supervises, and stopped before the store is closed.
+ */
+#include "program/recovery_thread.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/mem.h"
+
+struct sweep {
+    tide_store *store;
+    int64_t interval_ms;
+    pthread_t thread;
+    pthread_mutex_t mu;
+    pthread_cond_t wake;
+    bool stopping;
+};
+
+/* True when it is time for the next one; false when we are to stop. With mu held. */
+static bool pause_until_next(struct sweep *s)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += s->interval_ms / 1000;
+    at.tv_nsec += s->interval_ms % 1000 * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_nsec -= 1000000000;
+        at.tv_sec++;
+    }
+    while (!s->stopping && pthread_cond_timedwait(&s->wake, &s->mu, &at) == 0)
+        continue;
+    return !s->stopping;
+}
+
+static int stop_early(void *arg, const struct tide_recovered *what)
+{
+    struct sweep *s = arg;
+    bool stopping;
+
+    (void)what;
+    pthread_mutex_lock(&s->mu);
+    stopping = s->stopping;
+    pthread_mutex_unlock(&s->mu);
+    return stopping;
+}
+
+static void *run(void *arg)
+{
+    struct sweep *s = arg;
+
+    pthread_mutex_lock(&s->mu);
+    do {
+        pthread_mutex_unlock(&s->mu);
+        (void)!tide_recover(s->store, 0, stop_early, s, NULL, NULL);
+        pthread_mutex_lock(&s->mu);
+    } while (pause_until_next(s));
+    pthread_mutex_unlock(&s->mu);
+    return NULL;
+}
+
+struct sweep *sweep_start(tide_store *store, int64_t interval_ms)
+{
+    struct sweep *s;
+    sigset_t all, before;
+    pthread_condattr_t attr;
+    bool started;
+
+    if (interval_ms <= 0)
+        return NULL;
+    s = mem_zero(sizeof(*s));
+    s->store = store;
+    s->interval_ms = interval_ms;
+    pthread_mutex_init(&s->mu, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    sigfillset(&all); /* signals are the supervisor's */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    started = pthread_create(&s->thread, NULL, run, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (started)
+        return s;
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->mu);
+    free(s);
+    return NULL;
+}
+
+void sweep_stop(struct sweep *s)
+{
+    if (!s)
+        return;
+    pthread_mutex_lock(&s->mu);
+    s->stopping = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->mu);
+    pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->mu);
+    free(s);
+}

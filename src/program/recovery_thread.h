@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recovery beside what a long-lived process does: at its start, and again every so often while it lives. */
+#ifndef PROGRAM_RECOVERY_THREAD_H
+#define PROGRAM_RECOVERY_THREAD_H
+
+#include <stdint.h>
+
+#include "tidemark.h"
+
+struct sweep;
+
+/* Begins in a thread of its own; interval_ms 0: none, and NULL comes back. */
+struct sweep *sweep_start(tide_store *store, int64_t interval_ms);
+void sweep_stop(struct sweep *sweep); /* waits for one that is under way; takes NULL */
+
+#endif

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections and the table of requests. A connection is one process of ours inside the run; when it goes away with a step
+ * under way, that step was killed, and the log says so.
+ *
+ * A request stays in its reader until it is answered: one that is held costs nothing but the look whether it still is.
+ */
+#include "program/run_server.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "program/run_socket.h"
+#include "program/result.h"
+#include "program/tree.h"
+#include "session/redact.h"
+#include "session/run.h"
+
+struct conn {
+    struct conn *next;
+    int fd, slot; /* slot: its place among the polled */
+    struct frame_reader in;
+    struct buf out;
+    size_t out_at;
+    bool held, ended;
+    char step[STEP_NAME_SIZE]; /* under way; "" when none is */
+    bool begun, once;
+    pid_t group; /* of the program of the step, once it has begun */
+};
+
+/* One request while it is being answered. */
+struct request {
+    struct server *s;
+    struct conn *c;
+    struct arena arena;
+    const struct json *json;
+    struct str blob;
+    struct tide_err err;
+    struct buf reply;
+    struct json_out o;
+};
+
+#define OUT_MAX (FRAME_HEAD + FRAME_JSON_MAX + FRAME_BLOB_MAX)
+#define HEAR_MAX 4096 /* reads: more than a socket holds */
+
+void server_init(struct server *s, tide_run *run, int door)
+{
+    *s = (struct server){.run = run, .door = door};
+}
+
+size_t server_under_way(const struct server *s)
+{
+    size_t n = 0;
+
+    for (const struct conn *c = s->conns; c; c = c->next)
+        n += c->step[0] != '\0';
+    return n;
+}
+
+/* ---- answers ---- */
+
+static const char *text_of(struct request *r, const char *key)
+{
+    const struct json *v = json_get(r->json, str_from(key));
+
+    return v && v->type == JSON_STRING ? arena_dup(&r->arena, json_text(&r->arena, v)).ptr : NULL;
+}
+
+static void reply_blob(struct request *r, struct str blob)
+{
+    json_out_end(&r->o, '}');
+    frame_put(&r->c->out, buf_view(&r->reply), blob);
+}
+
+static void reply(struct request *r)
+{
+    reply_blob(r, STR(""));
+}
+
+static void reply_error(struct request *r)
+{
+    if (r->err.code == TIDE_FENCED) {
+        r->s->lost = true;
+        r->s->err = r->err;
+    }
+    json_out_kstr(&r->o, STR("error"), str_from(tide_code_name(r->err.code)));
+    json_out_kstr(&r->o, STR("message"), str_from(r->err.msg));
+    reply(r);
+}
+
+static void step_over(struct conn *c)
+{
+    c->step[0] = '\0';
+    c->begun = false;
+}
+
+/* ---- steps ---- */
+
+static void reply_stored(struct request *r, const struct tide_step_answer *answer)
+{
+    struct str output = {"", 0}, result = {answer->result.ptr, answer->result.len};
+    int status = 0;
+
+    if (result.ptr && result_read(&r->arena, result, &status, &output, &r->err)) {
+        reply_error(r);
+        return;
+    }
+    json_out_kint(&r->o, STR("exit"), status);
+    json_out_kbool(&r->o, STR("failed"), answer->failed);
+    reply_blob(r, output);
+}
+
+static void reply_answer(struct request *r, struct tide_step_answer *answer)
+{
+    static const char *const states[] = {"run", "stored", "probe", "later"};
+
+    if (answer->state == TIDE_STEP_STORED || answer->state == TIDE_STEP_LATER)
+        step_over(r->c);
+    json_out_kstr(&r->o, STR("state"), str_from(states[answer->state]));
+    json_out_kstr(&r->o, STR("key"), str_from(answer->key));
+    json_out_kint(&r->o, STR("attempt"), answer->attempt);
+    json_out_kint(&r->o, STR("retry_at_ms"), answer->retry_at_ms);
+    if (answer->state == TIDE_STEP_STORED)
+        reply_stored(r, answer);
+    else
+        reply(r);
+    tide_text_done(&answer->result);
+}
+
+/* The start is on disk before anyone hears of it. */
+static enum tide_code begin(struct request *r, int64_t pid)
+{
+    int64_t start = json_get_int(r->json, STR("pid_start"), 0);
+    enum tide_code code = tide_step_begin(r->s->run, r->c->step, pid, (uint64_t)start, &r->err);
+
+    r->c->begun = !code;
+    r->c->group = (pid_t)pid;
+    return code;
+}
+
+/* With the pid of a program that waits at its gate, a step that is to run begins at once: one message instead of two. */
+static void op_step(struct request *r)
+{
+    const char *name = text_of(r, "name");
+    struct tide_step_spec spec = {
+        .name = name ? name : "",
+        .effect = text_of(r, "effect"),
+        .args = r->blob.ptr,
+        .args_len = r->blob.len,
+        .retries = (int)json_get_int(r->json, STR("retries"), 0),
+        .has_probe = json_get_bool(r->json, STR("has_probe"), false),
+        .within = text_of(r, "within"),
+    };
+    int64_t pid = json_get_int(r->json, STR("pid"), 0);
+    struct tide_step_answer answer = {0};
+
+    if (tide_step_ask(r->s->run, &spec, &answer, &r->err)) {
+        reply_error(r);
+        return;
+    }
+    snprintf(r->c->step, sizeof(r->c->step), "%s", spec.name);
+    r->c->once = !spec.effect || strcmp(spec.effect, "once") == 0;
+    r->c->begun = false;
+    if (answer.state == TIDE_STEP_RUN && pid && begin(r, pid)) {
+        step_over(r->c); /* it is not under way any more */
+        reply_error(r);
+        return;
+    }
+    json_out_kbool(&r->o, STR("begun"), r->c->begun);
+    reply_answer(r, &answer);
+}
+
+static void op_begin(struct request *r)
+{
+    if (!r->c->step[0])
+        tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
+    if (r->err.code || begin(r, json_get_int(r->json, STR("pid"), 0))) {
+        step_over(r->c);
+        reply_error(r);
+        return;
+    }
+    reply(r);
+}
+
+/* Output that the store does not take as one record: the step is over all the same, and says what it lacks. */
+static enum tide_code end_too_big(struct request *r, struct tide_step_answer *answer)
+{
+    struct tide_step_result result = {.outcome = "failed",
+                                      .result = "{\"exit\":1,\"output\":\"\"}",
+                                      .error_code = "output_too_big",
+                                      .error_message = "its output is larger than one record of the store may be",
+                                      .no_retry = 1};
+
+    return tide_step_end(r->s->run, r->c->step, &result, answer, &r->err);
+}
+
+/* What it printed, without secrets. The bytes are looked at before they are written as JSON or base64. */
+static struct str clean_output(struct request *r)
+{
+    return redact_text(r->s->run->s->store, &r->arena, r->blob);
+}
+
+static void op_end(struct request *r)
+{
+    struct str output = clean_output(r);
+    AUTO(buf_done) struct buf json = BUF_INIT(RESULT_MAX_BYTES);
+    struct tide_step_result result = {
+        .outcome = text_of(r, "outcome"),
+        .error_code = text_of(r, "error_code"),
+        .error_message = text_of(r, "error_message"),
+        .no_retry = json_get_bool(r->json, STR("no_retry"), false),
+    };
+    struct tide_step_answer answer = {0};
+    enum tide_code code;
+
+    result_write(&json, (int)json_get_int(r->json, STR("exit"), 0), output);
+    if (output.ptr != r->blob.ptr && !json.failed) {
+        json.len--;
+        buf_add_str(&json, STR(",\"redacted\":true}"));
+    }
+    result.result = buf_cstr(&json);
+    if (!r->c->step[0] || !result.outcome)
+        code = tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
+    else if (json.failed)
+        code = TIDE_TOO_BIG;
+    else
+        code = tide_step_end(r->s->run, r->c->step, &result, &answer, &r->err);
+    if (code == TIDE_TOO_BIG)
+        code = end_too_big(r, &answer);
+    if (code) {
+        reply_error(r);
+        return;
+    }
+    step_over(r->c);
+    if (output.ptr != r->blob.ptr && answer.state == TIDE_STEP_STORED) { /* whoever asked prints what is stored */
+        json_out_kbool(&r->o, STR("redacted"), true);
+        tide_text_done(&answer.result);
+        answer.result = (struct tide_text){mem_dup(buf_view(&json)), json.len};
+    }
+    reply_answer(r, &answer);
+}
+
+static void op_settle(struct request *r)
+{
+    AUTO(buf_done) struct buf json = BUF_INIT(RESULT_MAX_BYTES);
+    struct tide_step_answer answer = {0};
+    int happened = (int)json_get_int(r->json, STR("happened"), -1);
+    enum tide_code code;
+
+    result_write(&json, 0, clean_output(r));
+    if (!r->c->step[0])
+        code = tide_fail(&r->err, TIDE_INVALID, "no step is under way here");
+    else
+        code =
+            tide_step_settle(r->s->run, r->c->step, happened, happened == 1 ? buf_cstr(&json) : NULL, &answer, &r->err);
+    if (code == TIDE_UNSETTLED)
+        step_over(r->c);
+    if (code)
+        reply_error(r);
+    else
+        reply_answer(r, &answer);
+}
+
+/* ---- waits ---- */
+
+static void parked(struct request *r, const char *name, bool is_sleep)
+{
+    struct park *p = &r->s->park;
+
+    p->parked = r->s->closing = true;
+    p->is_sleep = is_sleep;
+    snprintf(p->name, sizeof(p->name), "%s", name);
+}
+
+static void op_wait(struct request *r)
+{
+    const char *name = text_of(r, "name"), *kind = text_of(r, "kind"), *asked = text_of(r, "question"),
+               *question = asked ? redact_text(r->s->run->s->store, &r->arena, str_from(asked)).ptr : NULL;
+    struct park *p = &r->s->park;
+    struct tide_wait_options opt = {.name = name ? name : "",
+                                    .kind = kind,
+                                    .question = question,
+                                    .deadline_ms = json_get_int(r->json, STR("deadline_ms"), 0),
+                                    .expires_ms = json_get_int(r->json, STR("expires_ms"), 0)};
+    struct tide_text answer = {NULL, 0};
+    enum tide_code code = tide_wait(r->s->run, &opt, &answer, p->token, &r->err);
+
+    if (code == TIDE_WAITING) {
+        parked(r, opt.name, false);
+        snprintf(p->kind, sizeof(p->kind), "%s", kind ? kind : "");
+        snprintf(p->question, sizeof(p->question), "%s", question ? question : "");
+        p->deadline_ms = opt.deadline_ms;
+    } else if (code) {
+        reply_error(r);
+    } else if (answer.len > FRAME_BLOB_MAX) {
+        reply_error((
+            tide_fail(&r->err, TIDE_TOO_BIG, "the answer to '%.100s' is larger than can be handed over", opt.name), r));
+    } else {
+        reply_blob(r, (struct str){answer.ptr, answer.len});
+    }
+    tide_text_done(&answer);
+}
+
+static void op_sleep(struct request *r)
+{
+    const char *name = text_of(r, "name");
+    int64_t due = json_get_int(r->json, STR("due_ms"), 0);
+    enum tide_code code = tide_sleep(r->s->run, name ? name : "", due, &due, &r->err);
+
+    if (code == TIDE_WAITING) {
+        parked(r, name ? name : "", true);
+        r->s->park.due_ms = due;
+    } else if (code) {
+        reply_error(r);
+    } else {
+        reply(r);
+    }
+}
+
+/* ---- memory and checkpoints ---- */
+
+static void op_set(struct request *r)
+{
+    const char *key = text_of(r, "key");
+    struct str value = arena_dup(&r->arena, r->blob);
+
+    if (tide_run_set(r->s->run, key ? key : "", value.ptr, &r->err))
+        reply_error(r);
+    else
+        reply(r);
+}
+
+static void op_get(struct request *r)
+{
+    const char *key = text_of(r, "key");
+    struct tide_text value = {NULL, 0};
+
+    if (tide_run_get(r->s->run, key ? key : "", &value, &r->err))
+        reply_error(r);
+    else if (value.len > FRAME_BLOB_MAX)
+        reply_error((tide_fail(&r->err, TIDE_TOO_BIG, "'%.100s' holds more than can be handed over", key), r));
+    else
+        reply_blob(r, (struct str){value.ptr, value.len});
+    tide_text_done(&value);
+}
+
+static void op_checkpoint(struct request *r)
+{
+    char id[TIDE_ID_SIZE];
+
+    if (tide_run_checkpoint(r->s->run, text_of(r, "type"), text_of(r, "description"), id, &r->err)) {
+        reply_error(r);
+        return;
+    }
+    json_out_kstr(&r->o, STR("checkpoint_id"), str_from(id));
+    reply(r);
+}
+
+/* ---- who is answered when ---- */
+
+enum hold {
+    HOLD_NEVER = 0,
+    HOLD_CLOSING = 1, /* while the program is being ended */
+    HOLD_WAITER = 2,  /* while a wait is about to park, unless it is inside a step */
+    HOLD_STEPS = 4,   /* while steps are under way: what parks */
+};
+
+static const struct op {
+    const char *name;
+    void (*run)(struct request *r);
+    unsigned hold;
+} ops[] = {
+    {"step", op_step, HOLD_CLOSING | HOLD_WAITER},
+    {"begin", op_begin, HOLD_CLOSING},
+    {"end", op_end, HOLD_NEVER},
+    {"settle", op_settle, HOLD_NEVER},
+    {"wait", op_wait, HOLD_CLOSING | HOLD_STEPS},
+    {"sleep", op_sleep, HOLD_CLOSING | HOLD_STEPS},
+    {"set", op_set, HOLD_CLOSING},
+    {"get", op_get, HOLD_CLOSING},
+    {"checkpoint", op_checkpoint, HOLD_CLOSING},
+};
+
+static const struct op *op_find(struct str name)
+{
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+        if (str_eq(name, str_from(ops[i].name)))
+            return &ops[i];
+    return NULL;
+}
+
+static bool must_hold(struct request *r, const struct op *op)
+{
+    struct server *s = r->s;
+    bool nested = json_get_bool(r->json, STR("nested"), false);
+
+    if (s->park.parked || s->lost || (s->closing && (op->hold & HOLD_CLOSING)))
+        return true;
+    if ((op->hold & HOLD_WAITER) && s->waiter && !nested)
+        return true;
+    if (!(op->hold & HOLD_STEPS) || nested)
+        return false;
+    if (s->waiter && s->waiter != r->c)
+        return true;
+    s->waiter = server_under_way(s) > 0 ? r->c : NULL;
+    return s->waiter != NULL;
+}
+
+static void serve(struct request *r, const struct op *op)
+{
+    r->o = json_out_to(&r->reply);
+    json_out_begin(&r->o, '{');
+    if (!op) {
+        tide_fail(&r->err, TIDE_INVALID, "a request that this version does not know");
+        reply_error(r);
+    } else if ((op->hold & HOLD_STEPS) && json_get_bool(r->json, STR("nested"), false)) {
+        tide_fail(&r->err, TIDE_INVALID,
+                  "inside a step nothing can wait, because a step is run whole: put it before or behind the step");
+        reply_error(r);
+    } else {
+        op->run(r);
+    }
+}
+
+/* Answers the request that has been gathered, or holds it. */
+static void try_serve(struct server *s, struct conn *c)
+{
+    struct request r = {.s = s, .c = c, .arena = ARENA_INIT, .reply = BUF_INIT(FRAME_JSON_MAX)};
+    struct json *json = NULL;
+    struct frame frame;
+
+    if (c->out.len > c->out_at || frame_look(&c->in, &frame) != FRAME_HERE)
+        return;
+    if (json_parse(&r.arena, frame.json, NULL, &json, NULL, &r.err)) {
+        c->ended = true;
+    } else {
+        const struct op *op = op_find(json_get_text(&r.arena, json, STR("op")));
+
+        r.json = json;
+        r.blob = frame.blob;
+        c->held = op && must_hold(&r, op);
+        if (!c->held) {
+            serve(&r, op);
+            frame_drop(&c->in);
+        }
+    }
+    buf_done(&r.reply);
+    arena_done(&r.arena);
+}
+
+/* ---- connections ---- */
+
+/* The process that did the step is gone. Whether a `once` had happened by then, nobody knows. */
+static void record_killed(struct server *s, struct conn *c)
+{
+    struct tide_step_result result = {
+        .outcome = c->once && c->begun ? "unknown" : "failed",
+        .error_code = "killed",
+        .error_message = "the process that ran it was killed",
+    };
+    struct tide_err err = {0};
+
+    if (!c->step[0] || s->park.parked || s->lost)
+        return;
+    if (c->begun) /* its death took only the first process of its program along */
+        tree_end_group(tide_run_id(s->run), c->group);
+    if (tide_step_end(s->run, c->step, &result, NULL, &err) == TIDE_FENCED) {
+        s->lost = true;
+        s->err = err;
+    }
+    step_over(c);
+}
+
+static void leave(struct server *s, struct conn **at)
+{
+    struct conn *c = *at;
+
+    record_killed(s, c);
+    if (s->waiter == c)
+        s->waiter = NULL;
+    *at = c->next;
+    s->n_conns--;
+    close(c->fd);
+    frame_reader_done(&c->in);
+    buf_done(&c->out);
+    free(c);
+}
+
+static void send_out(struct conn *c)
+{
+    ssize_t n = c->out.len > c->out_at
+                    ? send(c->fd, c->out.ptr + c->out_at, c->out.len - c->out_at, MSG_NOSIGNAL | MSG_DONTWAIT)
+                    : 0;
+
+    c->out_at += n > 0 ? (size_t)n : 0;
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        c->out_at = c->out.len; /* its end comes by reading */
+    if (c->out_at == c->out.len && c->out.len > 0) {
+        buf_done(&c->out);
+        c->out = (struct buf)BUF_INIT(OUT_MAX);
+        c->out_at = 0;
+    }
+}
+
+static void receive(struct server *s, struct conn *c, short events)
+{
+    enum frame_got got = FRAME_LATER;
+
+    if (c->held) {
+        c->ended = events & (POLLRDHUP | POLLHUP | POLLERR);
+        return;
+    }
+    if (events & (POLLIN | POLLHUP | POLLRDHUP | POLLERR))
+        got = frame_read(&c->in, c->fd);
+    c->ended = got == FRAME_END || got == FRAME_BAD;
+    if (got == FRAME_HERE)
+        try_serve(s, c);
+}
+
+static void enter(struct server *s, int fd)
+{
+    struct conn *c = mem_zero(sizeof(*c));
+
+    *c = (struct conn){.next = s->conns, .fd = fd, .slot = -1, .in = FRAME_READER_INIT, .out = BUF_INIT(OUT_MAX)};
+    s->conns = c;
+    s->n_conns++;
+    receive(s, c, POLLIN); /* what connects has something to say: one round of the loop is saved */
+    send_out(c);
+}
+
+size_t server_wants(struct server *s, struct pollfd fds[SERVER_CONNS_MAX + 1])
+{
+    size_t n = 0;
+
+    fds[n++] = (struct pollfd){.fd = s->n_conns < SERVER_CONNS_MAX ? s->door : -1, .events = POLLIN};
+    for (struct conn *c = s->conns; c; c = c->next) {
+        short events = c->out.len > c->out_at ? POLLOUT : c->held ? POLLRDHUP : POLLIN;
+
+        c->slot = (int)n;
+        fds[n++] = (struct pollfd){.fd = c->fd, .events = events};
+    }
+    return n;
+}
+
+/* Held requests are looked at again after everything else: what held them may be over now. */
+static void look_again(struct server *s)
+{
+    for (struct conn *c = s->conns; c; c = c->next) {
+        if (c->held && !c->ended)
+            try_serve(s, c);
+        send_out(c);
+    }
+}
+
+void server_move(struct server *s, const struct pollfd *fds, size_t n)
+{
+    for (struct conn *c = s->conns; c; c = c->next) {
+        short events = c->slot >= 0 && (size_t)c->slot < n ? fds[c->slot].revents : 0;
+
+        if (events & POLLOUT)
+            send_out(c);
+        else if (events)
+            receive(s, c, events);
+    }
+    for (struct conn **at = &s->conns; *at;) {
+        if ((*at)->ended)
+            leave(s, at);
+        else
+            at = &(*at)->next;
+    }
+    look_again(s);
+    if (n > 0 && fds[0].revents)
+        for (int fd; s->n_conns < SERVER_CONNS_MAX && (fd = door_accept(s->door)) >= 0;)
+            enter(s, fd);
+}
+
+/* What it said before it died counts, though it came after the last look. One that lives elsewhere may speak for ever. */
+static void hear_out(struct server *s, struct conn *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+
+    for (int i = 0; i < HEAR_MAX && !c->ended && !c->held && c->out.len == c->out_at && poll(&p, 1, 0) > 0; i++) {
+        receive(s, c, p.revents);
+        send_out(c);
+    }
+}
+
+void server_close(struct server *s)
+{
+    s->closing = true;
+    while (s->conns) {
+        hear_out(s, s->conns);
+        leave(s, &s->conns);
+    }
+    if (s->door >= 0)
+        close(s->door);
+    s->door = -1;
+}

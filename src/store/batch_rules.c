@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules by which a batch is taken or refused are those of store.h, not of a backend: both ask here. A refusal is decided
+ * before anything is written, and fails what its owner has queued behind it.
+ */
+#include "store/batch_rules.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void batch_refuse(struct batch *b, enum tide_code code, const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    b->code = tide_fail(&b->err, code, "%s", text);
+    if (b->owner && !b->owner->failed.code)
+        b->owner->failed = b->err;
+}
+
+bool batch_is_behind(struct batch *b)
+{
+    if (!b->owner || !b->owner->failed.code)
+        return false;
+    b->err = b->owner->failed;
+    b->code = b->err.code;
+    return true;
+}
+
+bool batch_check_free(struct batch *b, const struct holding *h, struct orphans *o)
+{
+    if (h->ours && !orphan_is(o, b->session, h->epoch))
+        batch_refuse(b, TIDE_HELD, "session '%s' is open for appending in this process already", b->session);
+    return h->held && !h->ours;
+}
+
+bool batch_check_lease(struct batch *b, const struct holding *h, struct orphans *o)
+{
+    if (b->owner)
+        b->epoch = b->owner->epoch;
+    if (b->flags & BATCH_INPUT)
+        return false;
+    if (!(b->flags & BATCH_ACQUIRE)) {
+        if (!h->ours || h->epoch != b->epoch)
+            batch_refuse(b, TIDE_FENCED,
+                         "session '%s': the lease of epoch %" PRId64 " was taken over (epoch %" PRId64 " now)",
+                         b->session, b->epoch, h->epoch);
+        return false;
+    }
+    return !(b->flags & BATCH_FORCE) && batch_check_free(b, h, o);
+}
+
+void batch_refuse_held(struct batch *b, const char *who)
+{
+    batch_refuse(b, TIDE_HELD, "session '%s' is held by %s: wait for it to end, or stop it", b->session, who);
+}
+
+void batch_check_seq(struct batch *b, int64_t last_seq)
+{
+    if (!b->code && b->expect_seq != STORE_ANY_SEQ && b->expect_seq != last_seq)
+        batch_refuse(b, TIDE_CONFLICT,
+                     "session '%s' is at seq %" PRId64 ", not at %" PRId64 ": read on and decide again", b->session,
+                     last_seq, b->expect_seq);
+}
+
+void batch_fail(struct batch *b, const struct tide_err *err, struct orphans *o, const struct store *store)
+{
+    bool asked = b->owner && b->flags & BATCH_ACQUIRE; /* its owner looks for it in the log, now */
+    int64_t from_ms = asked ? env_now_ms(store->env) + store->lease_ms / 3 : 0;
+    int64_t epoch = b->epoch || !b->owner ? b->epoch : b->owner->epoch;
+
+    b->code = err->code;
+    b->err = *err;
+    if (b->flags & (BATCH_INPUT | BATCH_DELETE))
+        return;
+    if ((b->flags & BATCH_RELEASE && !b->owner) || (b->flags & BATCH_ACQUIRE && err->code == TIDE_UNKNOWN))
+        orphan_note(o, b->session, epoch, from_ms);
+    if (!b->owner)
+        return;
+    if (b->flags & BATCH_ACQUIRE)
+        b->owner->epoch = 0; /* not taken after all */
+    else if (b->flags & BATCH_RELEASE && b->epoch)
+        b->owner->epoch = b->epoch; /* not given back after all */
+}
+
+enum tide_code refuse_damaged(const struct head *h, int64_t seq, struct tide_err *err)
+{
+    if (seq <= h->first_seq)
+        return tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 ", its first, is damaged", h->id, seq);
+    return tide_fail(err, TIDE_CORRUPT,
+                     "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
+                     "` shows what is whole before it",
+                     h->id, seq, h->id, seq - 1);
+}
