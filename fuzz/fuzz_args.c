@@ -34,19 +34,19 @@ static void read_lines(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("lines", MFD_CLOEXEC);
     struct tide_err err;
-    struct lines lines;
+    struct line_reader lines;
     struct str line;
     size_t seen = 0;
     enum line_got got;
 
     MUST(fd >= 0 && write(fd, data, size) == (ssize_t)size && lseek(fd, 0, SEEK_SET) == 0);
-    lines_init(&lines, fd, 1000);
-    while ((got = lines_next(&lines, true, &line, &err)) == LINE_HERE) {
+    line_reader_init(&lines, fd, 1000);
+    while ((got = line_reader_next(&lines, true, &line, &err)) == LINE_HERE) {
         MUST(line.len <= 1000 && memcmp(line.ptr, data + seen, line.len) == 0);
         seen += line.len + 1;
     }
     MUST(got == LINE_FAILED || seen == size || seen == size + 1);
-    lines_done(&lines);
+    line_reader_done(&lines);
     close(fd);
 }
 

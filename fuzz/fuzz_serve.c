@@ -84,7 +84,7 @@ static void ask(struct client *c, const char *door, struct str line)
     struct buf out = BUF_INIT(SIZE_MAX / 4);
 
     if (c->fd < 0) {
-        MUST(door_knock(door, &c->fd, NULL) == TIDE_OK);
+        MUST(run_socket_connect(door, &c->fd, NULL) == TIDE_OK);
         MUST(fcntl(c->fd, F_SETFL, O_NONBLOCK) == 0);
     }
     frame_put(&out, json, blob);
@@ -94,20 +94,20 @@ static void ask(struct client *c, const char *door, struct str line)
 
 /* ---- the run ------------------------------------------------------------------------------------------------------------ */
 
-static void move(struct server *server)
+static void move(struct run_server *server)
 {
     static struct pollfd fds[SERVER_CONNS_MAX + 1];
 
     for (int i = 0; i < ROUNDS; i++) {
-        size_t n = server_wants(server, fds);
+        size_t n = run_server_wants(server, fds);
 
         MUST(poll(fds, n, 0) >= 0);
-        server_move(server, fds, n);
+        run_server_move(server, fds, n);
         MUST(!server->lost);
     }
 }
 
-static void serve_lines(struct server *server, const char *door, struct str text)
+static void serve_lines(struct run_server *server, const char *door, struct str text)
 {
     struct client clients[CLIENTS];
 
@@ -130,7 +130,7 @@ static void serve_lines(struct server *server, const char *door, struct str text
     for (size_t i = 0; i < CLIENTS; i++)
         leave(&clients[i]);
     move(server);
-    server_close(server);
+    run_server_close(server);
 }
 
 /* One execution of the program: what it asks for, from its start. */
@@ -139,7 +139,7 @@ static void execute(tide_session *s, struct str text, bool again)
     const struct tide_run_options opt = {.fields = "{\"argv\":[\"x\"],\"cwd\":\"/\"}",
                                          .input = again ? "\"yes\"" : NULL};
     const struct tide_run_result failed = {.outcome = "failed", .error_code = "exit"};
-    struct server server;
+    struct run_server server;
     char name[DOOR_NAME_SIZE];
     tide_run *run = NULL;
     int door = -1;
@@ -148,8 +148,8 @@ static void execute(tide_session *s, struct str text, bool again)
     MUST(again || code == TIDE_OK); /* one that slept, or whose processes seem to live, is not resumed */
     if (code)
         return;
-    MUST(door_open(&door, name, NULL) == TIDE_OK);
-    server_init(&server, run, door);
+    MUST(run_socket_open(&door, name, NULL) == TIDE_OK);
+    run_server_init(&server, run, door);
     serve_lines(&server, name, text);
     if (!server.park.parked)
         MUST(tide_run_end(run, &failed, NULL) == TIDE_OK);

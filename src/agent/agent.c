@@ -92,7 +92,7 @@ bool agent_stopped(void *agent)
     struct env *env = a->s->store->env;
     int64_t now = env->ops->mono_ns(env);
 
-    if (a->seat && seat_stopped(a))
+    if (a->seat && nested_stopped(a))
         return true;
     if (!a->broken.code && now - a->looked_ns >= LOOK_NS) {
         bool locked = agent_hold(a);
@@ -108,7 +108,7 @@ bool agent_stopped(void *agent)
 /* Which conversation it is of, where there are several. */
 static void put_whose(struct tide_agent *a, struct json_out *o)
 {
-    const struct talk_whose *whose = &a->talk.whose;
+    const struct conversation_owner *whose = &a->talk.whose;
 
     if (!whose->node)
         return;
@@ -146,7 +146,7 @@ void agent_close(struct tide_agent *a)
 
     draft_close(&a->draft);
     redact_latest(a->s->store, &a->draft); /* the model is sent what is stored */
-    talk_apply(&a->talk, str_from(ev->kind), (struct str){ev->body, ev->body_len});
+    conversation_apply(&a->talk, str_from(ev->kind), (struct str){ev->body, ev->body_len});
 }
 
 enum tide_code agent_put(struct tide_agent *a, struct tide_err *err)
@@ -170,13 +170,13 @@ enum tide_code agent_append(struct tide_agent *a, bool pure, struct tide_err *er
 
 int64_t agent_turn(struct tide_agent *a)
 {
-    const struct talk *t = &a->talk;
+    const struct conversation *t = &a->talk;
     int64_t most = a->s->state->ledger.max_turn;
 
     if (t->seen_turn > t->answered_turn)
         return t->seen_turn;
     if (a->seat)
-        return seat_turn(a);
+        return nested_turn(a);
     return (most > t->seen_turn ? most : t->seen_turn) + 1;
 }
 
@@ -456,8 +456,8 @@ void tide_agent_free(tide_agent *a)
     map_done(&a->always, NULL);
     map_done(&a->real, wipe_text);
     buf_done(&a->stream.held);
-    talk_done(&a->talk);
-    past_done(&a->past);
+    conversation_done(&a->talk);
+    undone_done(&a->past);
     draft_done(&a->draft);
     buf_done(&a->body);
     arena_done(&a->scratch);
@@ -474,7 +474,7 @@ const char *tide_agent_token(const tide_agent *a)
 
 /* ---- what is known of it ---- */
 
-static int hand_out(const struct said *s, tide_message_fn *fn, void *arg)
+static int hand_out(const struct message_kept *s, tide_message_fn *fn, void *arg)
 {
     static const char *const roles[] = {"user", "assistant", "tool"};
     struct buf calls = BUF_INIT(SIZE_MAX / 4);

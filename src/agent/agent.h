@@ -23,16 +23,16 @@
 #include "session/run.h"
 
 struct own_tool;
-struct seat;
-struct seat_wait;
+struct nested_agent;
+struct nested_wait;
 
 /* Effects that a rollback cut off, and that answer from the log. */
-struct past {
+struct undone_effects {
     struct map effects; /* id of the call that it was -> what is known of it */
     struct arena arena;
 };
 
-struct past_result {
+struct undone_result {
     struct str call_id, text;
     bool failed, known; /* known: its end was seen */
 };
@@ -41,9 +41,9 @@ enum { STOP_NOT, STOP_BY_PERSON, STOP_BY_SHUTDOWN, STOP_BY_CANCEL, STOP_BY_HOOK 
 
 struct tide_agent {
     struct tide_session *s;
-    const char *id;          /* of the session: its handle may be refreshed by others while a hook or tool reads this */
-    struct tide_run *run;    /* NULL: none is under way */
-    const struct seat *seat; /* the run is somebody else's, and shared; NULL: a chat, with a run of its own */
+    const char *id;       /* of the session: its handle may be refreshed by others while a hook or tool reads this */
+    struct tide_run *run; /* NULL: none is under way */
+    const struct nested_agent *seat; /* the run is somebody else's, and shared; NULL: a chat, with a run of its own */
     struct tide_agent_options opt;
     struct arena arena; /* of what the options point to */
     struct provider *provider;
@@ -53,10 +53,10 @@ struct tide_agent {
     struct tool_place place;
     struct own_tool *own_tools;
     struct map always; /* tools that were allowed for good -> itself */
-    struct talk talk;
+    struct conversation talk;
     struct map real; /* id of a call -> its arguments, when they held a secret: here alone, for this process */
     struct secret_stream stream; /* of the answer that is shown while it comes */
-    struct past past;
+    struct undone_effects past;
     struct draft draft;       /* to be appended next */
     struct buf body;          /* of the request */
     struct arena scratch;     /* of one turn */
@@ -76,7 +76,7 @@ struct tide_agent {
     int64_t known_messages, known_run; /* how many there were then, and where the latest run began */
     bool locked;                       /* of a seat: its lock is held now */
     int64_t given_turn;                /* the same: number of the turn that is under way or comes next */
-    struct seat_wait *wait;            /* the same: where it says what it waits for */
+    struct nested_wait *wait;          /* the same: where it says what it waits for */
 };
 
 /* ---- agent.c */
@@ -153,9 +153,9 @@ void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, 
 void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed);
 
 /* ---- nested.c: an agent in a seat, its conversation read; *ret may be set on failure too */
-enum tide_code seat_enter(const struct seat *seat, const struct tide_agent_options *opt, const char *decides,
-                          struct tide_agent **ret, struct tide_err *err) MUST_CHECK;
-void seat_leave(struct tide_agent *a);
+enum tide_code nested_enter(const struct nested_agent *seat, const struct tide_agent_options *opt, const char *decides,
+                            struct tide_agent **ret, struct tide_err *err) MUST_CHECK;
+void nested_leave(struct tide_agent *a);
 
 /* ---- nested_work.c. Without a seat the first four do nothing. */
 
@@ -168,24 +168,24 @@ void agent_restore(struct tide_agent *a, bool was_locked);
 
 #define SET_OUTPUT "set_output"
 
-bool seat_stopped(struct tide_agent *a);
-bool seat_offers(const struct tide_agent *a, const char *tool); /* true without a seat */
-int64_t seat_turn(struct tide_agent *a);    /* a new number, unless it has one that is not used up */
-struct str seat_part(struct tide_agent *a); /* of the script provider; in the scratch arena */
+bool nested_stopped(struct tide_agent *a);
+bool nested_offers(const struct tide_agent *a, const char *tool); /* true without a seat */
+int64_t nested_turn(struct tide_agent *a);    /* a new number, unless it has one that is not used up */
+struct str nested_part(struct tide_agent *a); /* of the script provider; in the scratch arena */
 /* Records the output that these arguments set; *text is what the model is told. False: they are no good. */
-bool seat_output(struct tide_agent *a, const struct json *args, struct buf *text);
-bool seat_is_over(const struct tide_agent *a); /* nothing more is to be asked of the model */
-void seat_ask_on(struct tide_agent *a);        /* it has ended, and outputs are missing: it is told which */
+bool nested_output(struct tide_agent *a, const struct json *args, struct buf *text);
+bool nested_is_over(const struct tide_agent *a); /* nothing more is to be asked of the model */
+void nested_ask_on(struct tide_agent *a);        /* it has ended, and outputs are missing: it is told which */
 /* TIDE_WAITING, and what it waits for is said, unless the wait was answered. */
-enum tide_code seat_answer(struct tide_agent *a, const struct tide_wait_options *wait, struct tide_text *ret_answer,
-                           struct tide_err *err) MUST_CHECK;
+enum tide_code nested_answer(struct tide_agent *a, const struct tide_wait_options *wait, struct tide_text *ret_answer,
+                             struct tide_err *err) MUST_CHECK;
 /* What was answered about budgets, by all seats together. *ret_refused: no, to what this one asked and was not told yet. */
-enum tide_code seat_budgets(struct tide_agent *a, bool *ret_refused, struct tide_err *err) MUST_CHECK;
+enum tide_code nested_budgets(struct tide_agent *a, bool *ret_refused, struct tide_err *err) MUST_CHECK;
 
 /* ---- undone_effects.c: read with the conversation; what is taken is not given again */
-enum tide_code past_load(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
-bool past_take(struct tide_agent *a, const struct model_call *call, const char *digest, struct past_result *ret);
-void past_done(struct past *p);
+enum tide_code undone_load(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+bool undone_take(struct tide_agent *a, const struct model_call *call, const char *digest, struct undone_result *ret);
+void undone_done(struct undone_effects *p);
 
 /* ---- budget.c */
 double budget_cost(const struct tide_agent *a, const struct model_usage *u); /* negative: no price is known */

@@ -91,7 +91,7 @@ enum tide_code budget_check(struct tide_agent *a, struct tide_err *err)
     if (!code && a->run && a->run->backlog.n) /* also what waits in memory: a budget needs the store */
         code = run_settle(a->run, err);
     if (!code && a->seat)
-        code = seat_budgets(a, &refused, err);
+        code = nested_budgets(a, &refused, err);
     question = code ? NULL : used_up(a);
     if (!question)
         return code;
@@ -105,9 +105,9 @@ enum tide_code budget_check(struct tide_agent *a, struct tide_err *err)
 
 /* ---- the size of the context ---- */
 
-static int64_t context_now(const struct talk *t)
+static int64_t context_now(const struct conversation *t)
 {
-    size_t bytes = talk_bytes(t), more = bytes > t->context_bytes ? bytes - t->context_bytes : 0;
+    size_t bytes = conversation_bytes(t), more = bytes > t->context_bytes ? bytes - t->context_bytes : 0;
 
     if (!t->context_tokens)
         return (int64_t)(bytes / BYTES_PER_TOKEN);
@@ -117,13 +117,13 @@ static int64_t context_now(const struct talk *t)
 void budget_trim(struct tide_agent *a)
 {
     int64_t limit = a->opt.max_context_tokens * a->opt.context_percent / 100, now = context_now(&a->talk);
-    size_t from, to, bytes = talk_bytes(&a->talk), keep;
+    size_t from, to, bytes = conversation_bytes(&a->talk), keep;
     struct json_out *o;
 
     if (now <= limit)
         return;
     keep = (size_t)((double)bytes * ((double)limit * KEEP_PERCENT / 100) / (double)now);
-    if (!talk_trim(&a->talk, keep, &from, &to))
+    if (!conversation_trim(&a->talk, keep, &from, &to))
         return;
     agent_notice(
         a, "the conversation has about %" PRId64 " tokens, %" PRId64 " are allowed: %zu older messages are left out",

@@ -142,7 +142,7 @@ enum tide_code tide_agent_add_tool(tide_agent *a, const struct tide_tool *t, str
 
 static bool has_builtin(const struct tide_agent *a, const struct tool *t)
 {
-    return !a->opt.no_tools && seat_offers(a, t->name);
+    return !a->opt.no_tools && nested_offers(a, t->name);
 }
 
 const struct tool *agent_tool(const struct tide_agent *a, struct str name)

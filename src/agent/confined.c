@@ -73,9 +73,9 @@ static bool strip(struct str path, struct str root, struct str *ret_rest)
 }
 
 /* An absolute path by the name that we were given for the directory, or by the one that the kernel has for it. */
-static bool inside(const struct beneath *b, struct str path, struct str *ret_rest)
+static bool inside(const struct confined *b, struct str path, struct str *ret_rest)
 {
-    char link[40], real[BENEATH_PATH_MAX];
+    char link[40], real[CONFINED_PATH_MAX];
     ssize_t n;
 
     if (b->cwd && strip(path, str_from(b->cwd), ret_rest))
@@ -85,7 +85,7 @@ static bool inside(const struct beneath *b, struct str path, struct str *ret_res
     return n > 0 && (size_t)n < sizeof(real) && strip(path, (struct str){real, (size_t)n}, ret_rest);
 }
 
-enum tide_code beneath_relative(const struct beneath *b, struct str path, struct buf *ret_path, struct tide_err *err)
+enum tide_code confined_relative(const struct confined *b, struct str path, struct buf *ret_path, struct tide_err *err)
 {
     struct str rest = path;
 
@@ -93,8 +93,8 @@ enum tide_code beneath_relative(const struct beneath *b, struct str path, struct
         return tide_fail(err, TIDE_INVALID, "the path is empty");
     if (memchr(path.ptr, '\0', path.len))
         return tide_fail(err, TIDE_INVALID, "the path has a NUL character in it");
-    if (path.len >= BENEATH_PATH_MAX)
-        return tide_fail(err, TIDE_INVALID, "the path is longer than %d bytes", BENEATH_PATH_MAX - 1);
+    if (path.len >= CONFINED_PATH_MAX)
+        return tide_fail(err, TIDE_INVALID, "the path is longer than %d bytes", CONFINED_PATH_MAX - 1);
     if (*path.ptr == '/' && !inside(b, path, &rest))
         return tide_fail(err, TIDE_DENIED, "'%.*s' is outside of the working directory '%.80s'", SHOW(path),
                          b->cwd ? b->cwd : "");
@@ -122,15 +122,15 @@ static const char *kind_name(mode_t mode)
 
 static enum tide_code check_kind(const struct stat *st, int kinds, struct str path, struct tide_err *err)
 {
-    if ((S_ISREG(st->st_mode) && (kinds & BENEATH_FILE)) || (S_ISDIR(st->st_mode) && (kinds & BENEATH_DIR)))
+    if ((S_ISREG(st->st_mode) && (kinds & CONFINED_FILE)) || (S_ISDIR(st->st_mode) && (kinds & CONFINED_DIR)))
         return TIDE_OK;
     return tide_fail(err, TIDE_INVALID, "'%.*s' is %s, not %s", SHOW(path), kind_name(st->st_mode),
-                     kinds == BENEATH_FILE  ? "a file"
-                     : kinds == BENEATH_DIR ? "a directory"
-                                            : "a file or directory");
+                     kinds == CONFINED_FILE  ? "a file"
+                     : kinds == CONFINED_DIR ? "a directory"
+                                             : "a file or directory");
 }
 
-static enum tide_code open_checked(const struct beneath *b, const char *path, uint64_t flags, int kinds, int *ret_fd,
+static enum tide_code open_checked(const struct confined *b, const char *path, uint64_t flags, int kinds, int *ret_fd,
                                    struct stat *st, struct tide_err *err)
 {
     int fd = open_beneath(b->dir, path, flags);
@@ -147,15 +147,15 @@ static enum tide_code open_checked(const struct beneath *b, const char *path, ui
     return code;
 }
 
-enum tide_code beneath_open(const struct beneath *b, struct str path, int kinds, int *ret_fd, struct stat *ret_stat,
-                            struct tide_err *err)
+enum tide_code confined_open(const struct confined *b, struct str path, int kinds, int *ret_fd, struct stat *ret_stat,
+                             struct tide_err *err)
 {
-    struct buf relative = BUF_INIT(BENEATH_PATH_MAX + 1);
+    struct buf relative = BUF_INIT(CONFINED_PATH_MAX + 1);
     struct stat st;
     enum tide_code code;
     int fd = -1;
 
-    code = beneath_relative(b, path, &relative, err);
+    code = confined_relative(b, path, &relative, err);
     if (!code)
         code = open_checked(b, relative.ptr, O_PATH, kinds, &fd, &st, err);
     if (!code) {
@@ -190,15 +190,15 @@ static struct str name_part(struct str path)
     return slash ? (struct str){slash + 1, path.len - (size_t)(slash + 1 - path.ptr)} : path;
 }
 
-static int open_dir(const struct beneath *b, struct str path)
+static int open_dir(const struct confined *b, struct str path)
 {
-    char text[BENEATH_PATH_MAX];
+    char text[CONFINED_PATH_MAX];
 
     snprintf(text, sizeof(text), "%.*s", STR_ARG(path));
     return open_beneath(b->dir, text, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 }
 
-static enum tide_code make_one(const struct beneath *b, struct str path, struct tide_err *err)
+static enum tide_code make_one(const struct confined *b, struct str path, struct tide_err *err)
 {
     int parent = open_dir(b, dir_part(path)), errnum = errno;
     struct str name = name_part(path);
@@ -217,7 +217,7 @@ static enum tide_code make_one(const struct beneath *b, struct str path, struct 
 }
 
 /* Opens a directory, making those of its path that are missing from the top down. */
-static enum tide_code make_dirs(const struct beneath *b, struct str path, int *ret_dir, struct tide_err *err)
+static enum tide_code make_dirs(const struct confined *b, struct str path, int *ret_dir, struct tide_err *err)
 {
     for (size_t end = 0; end < path.len;) {
         struct str prefix;
@@ -250,7 +250,7 @@ static enum tide_code make_dirs(const struct beneath *b, struct str path, int *r
 /* When the name is a symbolic link, *path becomes where it leads: true. */
 static bool follow(int dir, struct buf *path, const char *name, int *ret_errnum)
 {
-    char target[BENEATH_PATH_MAX];
+    char target[CONFINED_PATH_MAX];
     struct str base = dir_part(buf_view(path));
     ssize_t n = readlinkat(dir, name, target, sizeof(target));
 
@@ -258,7 +258,7 @@ static bool follow(int dir, struct buf *path, const char *name, int *ret_errnum)
         return false;
     if (target[0] == '/')
         *ret_errnum = EXDEV;
-    else if ((size_t)n + base.len + 2 > BENEATH_PATH_MAX)
+    else if ((size_t)n + base.len + 2 > CONFINED_PATH_MAX)
         *ret_errnum = ENAMETOOLONG;
     if (*ret_errnum)
         return false;
@@ -279,8 +279,8 @@ static enum tide_code check_name(struct str name, struct str path, struct tide_e
 }
 
 /* One round: opens the directory of *path; *ret_again when its name was a link and *path is now another. */
-static enum tide_code parent_once(const struct beneath *b, struct buf *path, enum beneath_missing missing, int *ret_dir,
-                                  struct buf *ret_name, bool *ret_again, struct tide_err *err)
+static enum tide_code parent_once(const struct confined *b, struct buf *path, enum confined_missing missing,
+                                  int *ret_dir, struct buf *ret_name, bool *ret_again, struct tide_err *err)
 {
     struct str all = buf_view(path), name = name_part(all), dir = dir_part(all);
     enum tide_code code = check_name(name, all, err);
@@ -290,7 +290,7 @@ static enum tide_code parent_once(const struct beneath *b, struct buf *path, enu
         return code;
     buf_clear(ret_name);
     buf_add_str(ret_name, name);
-    if (missing == BENEATH_MAKE)
+    if (missing == CONFINED_MAKE)
         code = make_dirs(b, dir, &fd, err);
     else if ((fd = open_dir(b, dir)) < 0)
         code = refuse(errno, all, err);
@@ -304,11 +304,11 @@ static enum tide_code parent_once(const struct beneath *b, struct buf *path, enu
     return errnum ? refuse(errnum, all, err) : TIDE_OK;
 }
 
-enum tide_code beneath_parent(const struct beneath *b, struct str path, enum beneath_missing missing, int *ret_dir,
-                              struct buf *ret_name, struct tide_err *err)
+enum tide_code confined_parent(const struct confined *b, struct str path, enum confined_missing missing, int *ret_dir,
+                               struct buf *ret_name, struct tide_err *err)
 {
-    struct buf relative = BUF_INIT(2 * BENEATH_PATH_MAX);
-    enum tide_code code = beneath_relative(b, path, &relative, err);
+    struct buf relative = BUF_INIT(2 * CONFINED_PATH_MAX);
+    enum tide_code code = confined_relative(b, path, &relative, err);
     bool again = true;
 
     for (int i = 0; !code && again && i < LINKS; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replacing a file whole. Order, each step on disk before the next: content beside the file, mode and owner, the rename,
- * the directory. The rename consumes the file beside it: that is what beneath_marked() reads off.
+ * the directory. The rename consumes the file beside it: that is what confined_marked() reads off.
  *
  * A replaced file is a new one: other hard links keep the old content, and extended attributes are not carried over.
  */
@@ -32,14 +32,14 @@ static void spot_done(struct spot *s)
     buf_done(&s->name);
 }
 
-static enum tide_code spot_find(struct spot *s, const struct beneath *b, struct str path, enum beneath_missing missing,
-                                const char *key, struct tide_err *err)
+static enum tide_code spot_find(struct spot *s, const struct confined *b, struct str path,
+                                enum confined_missing missing, const char *key, struct tide_err *err)
 {
     struct buf both = BUF_INIT(8192);
     enum tide_code code;
 
     *s = (struct spot){.dir = -1, .name = BUF_INIT(512)};
-    code = beneath_parent(b, path, missing, &s->dir, &s->name, err);
+    code = confined_parent(b, path, missing, &s->dir, &s->name, err);
     if (code)
         return code;
     buf_addf(&both, "%s/%s", key ? key : "", buf_cstr(&s->name));
@@ -125,8 +125,8 @@ static bool put(const struct spot *s, struct str content)
     return ok && renameat(s->dir, s->beside, s->dir, s->name.ptr) == 0 && fsync(s->dir) == 0;
 }
 
-enum tide_code beneath_replace(const struct beneath *b, struct str path, enum beneath_missing missing, const char *key,
-                               struct str content, struct tide_err *err)
+enum tide_code confined_replace(const struct confined *b, struct str path, enum confined_missing missing,
+                                const char *key, struct str content, struct tide_err *err)
 {
     AUTO(spot_done) struct spot s;
     enum tide_code code = spot_find(&s, b, path, missing, key, err);
@@ -138,10 +138,10 @@ enum tide_code beneath_replace(const struct beneath *b, struct str path, enum be
     return code;
 }
 
-enum tide_code beneath_mark(const struct beneath *b, struct str path, const char *key, struct tide_err *err)
+enum tide_code confined_mark(const struct confined *b, struct str path, const char *key, struct tide_err *err)
 {
     AUTO(spot_done) struct spot s;
-    enum tide_code code = spot_find(&s, b, path, BENEATH_KEEP, key, err);
+    enum tide_code code = spot_find(&s, b, path, CONFINED_KEEP, key, err);
     int fd;
 
     if (!code)
@@ -158,11 +158,11 @@ enum tide_code beneath_mark(const struct beneath *b, struct str path, const char
     return code;
 }
 
-enum tide_code beneath_marked(const struct beneath *b, struct str path, const char *key, bool *ret_there,
-                              struct tide_err *err)
+enum tide_code confined_marked(const struct confined *b, struct str path, const char *key, bool *ret_there,
+                               struct tide_err *err)
 {
     AUTO(spot_done) struct spot s;
-    enum tide_code code = spot_find(&s, b, path, BENEATH_KEEP, key, err);
+    enum tide_code code = spot_find(&s, b, path, CONFINED_KEEP, key, err);
     struct stat st;
 
     if (code)
@@ -171,11 +171,11 @@ enum tide_code beneath_marked(const struct beneath *b, struct str path, const ch
     return *ret_there || errno == ENOENT ? TIDE_OK : tide_fail_errno(err, errno, "look beside '%.*s'", SHOW(path));
 }
 
-void beneath_unmark(const struct beneath *b, struct str path, const char *key)
+void confined_unmark(const struct confined *b, struct str path, const char *key)
 {
     AUTO(spot_done) struct spot s;
     struct tide_err err;
 
-    if (!spot_find(&s, b, path, BENEATH_KEEP, key, &err))
+    if (!spot_find(&s, b, path, CONFINED_KEEP, key, &err))
         unlinkat(s.dir, s.beside, 0);
 }

@@ -8,9 +8,9 @@
 #include "base/timefmt.h"
 #include "session/redact.h"
 
-void talk_done(struct talk *t)
+void conversation_done(struct conversation *t)
 {
-    struct talk_whose whose = t->whose;
+    struct conversation_owner whose = t->whose;
 
     for (size_t i = 0; i < t->n; i++)
         free(t->said[i]);
@@ -31,7 +31,7 @@ void talk_done(struct talk *t)
 
 /* ---- messages ---- */
 
-static size_t bytes_of(const struct said *s)
+static size_t bytes_of(const struct message_kept *s)
 {
     size_t n = s->m.text.len;
 
@@ -42,7 +42,8 @@ static size_t bytes_of(const struct said *s)
 
 static size_t room_of(const struct model_message *m, struct str id)
 {
-    size_t n = sizeof(struct said) + m->n_calls * sizeof(struct model_call) + m->text.len + m->call_id.len + id.len + 3;
+    size_t n = sizeof(struct message_kept) + m->n_calls * sizeof(struct model_call) + m->text.len + m->call_id.len +
+               id.len + 3;
 
     for (size_t i = 0; i < m->n_calls; i++)
         n += m->calls[i].id.len + m->calls[i].name.len + m->calls[i].args.len + 3;
@@ -60,13 +61,13 @@ static struct str lay(char **at, struct str s)
     return copy;
 }
 
-static void add(struct talk *t, const struct model_message *m, int64_t turn, struct str id)
+static void add(struct conversation *t, const struct model_message *m, int64_t turn, struct str id)
 {
-    struct said *s = mem_alloc(room_of(m, id));
+    struct message_kept *s = mem_alloc(room_of(m, id));
     struct model_call *calls = (struct model_call *)(s + 1);
     char *at = (char *)(calls + m->n_calls);
 
-    *s = (struct said){.m = *m, .turn = turn};
+    *s = (struct message_kept){.m = *m, .turn = turn};
     for (size_t i = 0; i < m->n_calls; i++) {
         calls[i] =
             (struct model_call){lay(&at, m->calls[i].id), lay(&at, m->calls[i].name), lay(&at, m->calls[i].args)};
@@ -111,7 +112,7 @@ static void read_calls(struct arena *a, const struct json *body, struct model_me
     m->calls = calls;
 }
 
-static void apply_message(struct talk *t, const struct json *body, enum model_role role)
+static void apply_message(struct conversation *t, const struct json *body, enum model_role role)
 {
     struct model_message m = {.role = role, .text = content_text(&t->scratch, body)};
     int64_t turn = json_get_int(body, STR("turn"), 0);
@@ -131,20 +132,20 @@ static void apply_message(struct talk *t, const struct json *body, enum model_ro
     t->said[t->n - 1]->quiet = t->said[t->n - 1]->from_hook && !json_get_bool(body, STR("wants_answer"), false);
 }
 
-static void note_redacted(struct talk *t, const struct json *body, struct str call_id, struct str args)
+static void note_redacted(struct conversation *t, const struct json *body, struct str call_id, struct str args)
 {
     if (redact_is_marked(body, args))
         map_put(&t->redacted, call_id, (void *)(uintptr_t) "");
 }
 
-static void apply_user(struct talk *t, const struct json *body)
+static void apply_user(struct conversation *t, const struct json *body)
 {
     apply_message(t, body, ROLE_USER);
 }
 
-static void apply_assistant(struct talk *t, const struct json *body)
+static void apply_assistant(struct conversation *t, const struct json *body)
 {
-    const struct said *said;
+    const struct message_kept *said;
 
     apply_message(t, body, ROLE_ASSISTANT);
     said = t->said[t->n - 1];
@@ -154,7 +155,7 @@ static void apply_assistant(struct talk *t, const struct json *body)
     t->answers++;
 }
 
-static void apply_tool(struct talk *t, const struct json *body)
+static void apply_tool(struct conversation *t, const struct json *body)
 {
     apply_message(t, body, ROLE_TOOL);
     free(map_remove(&t->changed, t->said[t->n - 1]->m.call_id));
@@ -164,7 +165,7 @@ static void apply_tool(struct talk *t, const struct json *body)
 
 /* ---- the rest ---- */
 
-static void take_segment(struct talk *t, const struct json *body, const char *key, char **slot)
+static void take_segment(struct conversation *t, const struct json *body, const char *key, char **slot)
 {
     const struct json *v = json_get(body, str_from(key));
 
@@ -174,7 +175,7 @@ static void take_segment(struct talk *t, const struct json *body, const char *ke
     *slot = mem_dup(v->type == JSON_STRING ? json_text(&t->scratch, v) : json_source(v));
 }
 
-static void apply_request(struct talk *t, const struct json *body)
+static void apply_request(struct conversation *t, const struct json *body)
 {
     int64_t turn = json_get_int(body, STR("turn"), 0);
 
@@ -185,13 +186,13 @@ static void apply_request(struct talk *t, const struct json *body)
         t->seen_turn = turn;
 }
 
-static void apply_usage(struct talk *t, const struct json *body)
+static void apply_usage(struct conversation *t, const struct json *body)
 {
     t->context_tokens = json_get_int(body, STR("input_tokens"), 0) + json_get_int(body, STR("output_tokens"), 0);
-    t->context_bytes = talk_bytes(t);
+    t->context_bytes = conversation_bytes(t);
 }
 
-static void apply_error(struct talk *t, const struct json *body)
+static void apply_error(struct conversation *t, const struct json *body)
 {
     int64_t at = 0;
 
@@ -203,7 +204,7 @@ static void apply_error(struct talk *t, const struct json *body)
         t->seen_turn = t->error.turn;
 }
 
-static size_t find(const struct talk *t, struct str id)
+static size_t find(const struct conversation *t, struct str id)
 {
     size_t i = 0;
 
@@ -212,7 +213,7 @@ static size_t find(const struct talk *t, struct str id)
     return i;
 }
 
-static void drop(struct talk *t, size_t from, size_t to)
+static void drop(struct conversation *t, size_t from, size_t to)
 {
     for (size_t i = from; i <= to; i++) {
         t->bytes -= bytes_of(t->said[i]);
@@ -223,7 +224,7 @@ static void drop(struct talk *t, size_t from, size_t to)
     t->n -= to - from + 1;
 }
 
-static void apply_trimmed(struct talk *t, const struct json *body)
+static void apply_trimmed(struct conversation *t, const struct json *body)
 {
     const struct json *dropped = json_get(body, STR("dropped"));
 
@@ -237,12 +238,12 @@ static void apply_trimmed(struct talk *t, const struct json *body)
     t->context_tokens = 0;
 }
 
-static void apply_asked(struct talk *t, const struct json *body)
+static void apply_asked(struct conversation *t, const struct json *body)
 {
     map_put(&t->asked, json_get_text(&t->scratch, body, STR("approval_id")), (void *)(uintptr_t) "");
 }
 
-static void apply_given(struct talk *t, const struct json *body)
+static void apply_given(struct conversation *t, const struct json *body)
 {
     struct str id = json_get_text(&t->scratch, body, STR("approval_id"));
 
@@ -254,7 +255,7 @@ static void apply_given(struct talk *t, const struct json *body)
 }
 
 /* What was allowed elsewhere is asked here again, and what a hook made of a call there does not count. */
-static void apply_trusted(struct talk *t, const struct json *body)
+static void apply_trusted(struct conversation *t, const struct json *body)
 {
     (void)body;
     map_done(&t->decisions, free);
@@ -263,13 +264,13 @@ static void apply_trusted(struct talk *t, const struct json *body)
     t->budgets = 0;
 }
 
-static void apply_started(struct talk *t, const struct json *body)
+static void apply_started(struct conversation *t, const struct json *body)
 {
     if (t->of_parent && str_eq(json_get_text(&t->scratch, body, STR("effect")), STR("once")))
         map_put(&t->inherited, json_get_text(&t->scratch, body, STR("call_id")), (void *)(uintptr_t) "");
 }
 
-static void apply_fired(struct talk *t, const struct json *body)
+static void apply_fired(struct conversation *t, const struct json *body)
 {
     const struct json *args = json_get(body, STR("args"));
 
@@ -279,7 +280,7 @@ static void apply_fired(struct talk *t, const struct json *body)
     note_redacted(t, body, json_get_text(&t->scratch, body, STR("call_id")), json_source(args));
 }
 
-static void apply_output(struct talk *t, const struct json *body)
+static void apply_output(struct conversation *t, const struct json *body)
 {
     const struct json *values = json_get(body, STR("values"));
 
@@ -288,7 +289,7 @@ static void apply_output(struct talk *t, const struct json *body)
 }
 
 /* A person's word may come without saying where: the id of what was asked tells. */
-static bool is_ours(struct talk *t, struct str kind, const struct json *body)
+static bool is_ours(struct conversation *t, struct str kind, const struct json *body)
 {
     struct str node = json_get_text(&t->scratch, body, STR("node"));
 
@@ -299,11 +300,11 @@ static bool is_ours(struct talk *t, struct str kind, const struct json *body)
            str_eq(json_get_text(&t->scratch, body, STR("decides")), str_from(t->whose.decides));
 }
 
-void talk_apply(struct talk *t, struct str kind, struct str body)
+void conversation_apply(struct conversation *t, struct str kind, struct str body)
 {
     static const struct {
         const char *kind;
-        void (*apply)(struct talk *, const struct json *);
+        void (*apply)(struct conversation *, const struct json *);
     } rows[] = {
         {"message.user", apply_user},       {"message.assistant", apply_assistant},
         {"message.tool", apply_tool},       {"llm.request", apply_request},
@@ -329,14 +330,14 @@ void talk_apply(struct talk *t, struct str kind, struct str body)
 
 static int on_event(void *arg, const struct event *ev)
 {
-    talk_apply(arg, ev->kind, ev->body);
+    conversation_apply(arg, ev->kind, ev->body);
     return 0;
 }
 
 /* Where it begins: with its first message. INT64_MAX: nothing of it is there; 0: not known, all is read. */
-static int64_t first_seq(const struct talk *t, const struct content *c)
+static int64_t first_seq(const struct conversation *t, const struct content *c)
 {
-    const struct conversation *latest = t->whose.node ? map_get(&c->conversations, str_from(t->whose.node)) : NULL;
+    const struct message_range *latest = t->whose.node ? map_get(&c->conversations, str_from(t->whose.node)) : NULL;
 
     if (!t->whose.node)
         return 0;
@@ -345,7 +346,7 @@ static int64_t first_seq(const struct talk *t, const struct content *c)
     return latest->visit == t->whose.visit ? latest->first_seq : 0;
 }
 
-static enum tide_code read_span(struct talk *t, struct tide_session *s, const struct span *span, int64_t from,
+static enum tide_code read_span(struct conversation *t, struct tide_session *s, const struct span *span, int64_t from,
                                 struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
@@ -358,7 +359,7 @@ static enum tide_code read_span(struct talk *t, struct tide_session *s, const st
 }
 
 struct loading {
-    struct talk *t;
+    struct conversation *t;
     struct tide_session *s;
 };
 
@@ -366,11 +367,11 @@ struct loading {
 static enum tide_code try_load(void *arg, struct tide_err *err)
 {
     struct tide_session *s = ((struct loading *)arg)->s;
-    struct talk *t = ((struct loading *)arg)->t;
+    struct conversation *t = ((struct loading *)arg)->t;
     enum tide_code code = session_sync(s, err);
     int64_t first;
 
-    talk_done(t);
+    conversation_done(t);
     if (code)
         return tide_wrap(err, "read the conversation");
     first = first_seq(t, &s->state->content);
@@ -384,7 +385,7 @@ static enum tide_code try_load(void *arg, struct tide_err *err)
     return code ? tide_wrap(err, "read the conversation") : TIDE_OK;
 }
 
-enum tide_code talk_load(struct talk *t, struct tide_session *s, struct tide_err *err)
+enum tide_code conversation_load(struct conversation *t, struct tide_session *s, struct tide_err *err)
 {
     struct loading l = {t, s};
 
@@ -393,7 +394,7 @@ enum tide_code talk_load(struct talk *t, struct tide_session *s, struct tide_err
 
 /* ---- what is owed ---- */
 
-const struct said *talk_open(const struct talk *t)
+const struct message_kept *conversation_open(const struct conversation *t)
 {
     size_t i = t->n;
 
@@ -402,12 +403,12 @@ const struct said *talk_open(const struct talk *t)
     if (i == 0)
         return NULL;
     for (size_t k = 0; k < t->said[i - 1]->m.n_calls; k++)
-        if (!talk_has_result(t, t->said[i - 1], t->said[i - 1]->m.calls[k].id))
+        if (!conversation_has_result(t, t->said[i - 1], t->said[i - 1]->m.calls[k].id))
             return t->said[i - 1];
     return NULL;
 }
 
-bool talk_has_result(const struct talk *t, const struct said *open, struct str call_id)
+bool conversation_has_result(const struct conversation *t, const struct message_kept *open, struct str call_id)
 {
     for (size_t i = t->n; i > 0 && t->said[i - 1] != open; i--)
         if (t->said[i - 1]->m.role == ROLE_TOOL && str_eq(t->said[i - 1]->m.call_id, call_id))
@@ -415,14 +416,14 @@ bool talk_has_result(const struct talk *t, const struct said *open, struct str c
     return false;
 }
 
-struct str talk_args(const struct talk *t, const struct model_call *call)
+struct str conversation_args(const struct conversation *t, const struct model_call *call)
 {
     const char *changed = map_get(&t->changed, call->id);
 
     return changed ? str_from(changed) : call->args;
 }
 
-bool talk_is_owed(const struct talk *t)
+bool conversation_is_owed(const struct conversation *t)
 {
     size_t i = t->n;
 
@@ -431,13 +432,13 @@ bool talk_is_owed(const struct talk *t)
     return i > 0 && t->said[i - 1]->m.role != ROLE_ASSISTANT;
 }
 
-bool talk_is_urged(const struct talk *t)
+bool conversation_is_urged(const struct conversation *t)
 {
     return t->n && t->said[t->n - 1]->from_hook && !t->said[t->n - 1]->quiet;
 }
 
 /* One answer and what follows it up to the next: results first, because providers want them right behind their calls. */
-static size_t take_turn(const struct talk *t, size_t from, struct model_message *out)
+static size_t take_turn(const struct conversation *t, size_t from, struct model_message *out)
 {
     size_t end = from + 1, n = 0;
 
@@ -453,7 +454,7 @@ static size_t take_turn(const struct talk *t, size_t from, struct model_message 
     return end;
 }
 
-const struct model_message *talk_messages(const struct talk *t, struct arena *a, size_t *ret_n)
+const struct model_message *conversation_messages(const struct conversation *t, struct arena *a, size_t *ret_n)
 {
     struct model_message *m = arena_alloc(a, (t->n + 1) * sizeof(*m));
 
@@ -463,7 +464,7 @@ const struct model_message *talk_messages(const struct talk *t, struct arena *a,
     return m;
 }
 
-struct str talk_answer(const struct talk *t)
+struct str conversation_answer(const struct conversation *t)
 {
     for (size_t i = t->n; i > 0; i--)
         if (t->said[i - 1]->m.role == ROLE_ASSISTANT)
@@ -471,22 +472,22 @@ struct str talk_answer(const struct talk *t)
     return STR("");
 }
 
-size_t talk_bytes(const struct talk *t)
+size_t conversation_bytes(const struct conversation *t)
 {
     return t->bytes;
 }
 
 /* Whether a request may go on with this message when all before it are left out: no result in it is of a call before. */
-static bool is_border(const struct talk *t, size_t at, size_t end)
+static bool is_border(const struct conversation *t, size_t at, size_t end)
 {
     while (at < end && t->said[at]->m.role == ROLE_USER)
         at++;
     return at >= end || t->said[at]->m.role != ROLE_TOOL;
 }
 
-bool talk_trim(const struct talk *t, size_t keep, size_t *ret_from, size_t *ret_to)
+bool conversation_trim(const struct conversation *t, size_t keep, size_t *ret_from, size_t *ret_to)
 {
-    size_t bytes = talk_bytes(t), end = t->n, to = 0;
+    size_t bytes = conversation_bytes(t), end = t->n, to = 0;
 
     while (end > 0 && t->said[end - 1]->m.role != ROLE_ASSISTANT) /* what the model is to answer now stays … */
         end--;
@@ -501,7 +502,7 @@ bool talk_trim(const struct talk *t, size_t keep, size_t *ret_from, size_t *ret_
     return to >= 1;
 }
 
-struct str talk_fresh_id(struct talk *t, struct arena *a, struct str given, int64_t turn, size_t index)
+struct str conversation_fresh_id(struct conversation *t, struct arena *a, struct str given, int64_t turn, size_t index)
 {
     bool good = !t->whose.node && given.len > 0 && given.len <= 100 && !map_get(&t->ids, given);
     struct str id = given;

@@ -13,7 +13,7 @@
 #include "session/session.h"
 
 /* One message, in one piece of memory. */
-struct said {
+struct message_kept {
     struct model_message m;
     int64_t turn;
     const char *id;
@@ -21,16 +21,16 @@ struct said {
 };
 
 /* Which conversation. A chat has no node, and sees only what has none. The texts are the owner's. */
-struct talk_whose {
+struct conversation_owner {
     const char *node; /* NULL: a chat */
     int64_t visit;
     const char *branch;  /* only written down; NULL: none */
     const char *decides; /* digest of a question that is asked and answered apart; NULL: none */
 };
 
-struct talk {
-    struct talk_whose whose; /* set before it is loaded, and kept */
-    struct said **said;      /* malloc each */
+struct conversation {
+    struct conversation_owner whose; /* set before it is loaded, and kept */
+    struct message_kept **said;      /* malloc each */
     size_t n, cap;
     struct map ids;       /* call ids that were used -> itself: a provider may repeat them */
     struct map decisions; /* approval_id -> JSON text of approval.given */
@@ -58,45 +58,45 @@ struct talk {
     struct arena scratch;
 };
 
-void talk_done(struct talk *t);
+void conversation_done(struct conversation *t);
 
 /* Reads it from the content of the session: what rollbacks cut is not in it, what a fork inherited is. */
-enum tide_code talk_load(struct talk *t, struct tide_session *s, struct tide_err *err) MUST_CHECK;
+enum tide_code conversation_load(struct conversation *t, struct tide_session *s, struct tide_err *err) MUST_CHECK;
 
 /* Folds one event; those that do not matter here are passed over. */
-void talk_apply(struct talk *t, struct str kind, struct str body);
+void conversation_apply(struct conversation *t, struct str kind, struct str body);
 
 /* The assistant message whose calls are not all answered; NULL: none. */
-const struct said *talk_open(const struct talk *t);
-bool talk_has_result(const struct talk *t, const struct said *open, struct str call_id);
+const struct message_kept *conversation_open(const struct conversation *t);
+bool conversation_has_result(const struct conversation *t, const struct message_kept *open, struct str call_id);
 
 /* The arguments that the call is made with: a hook may have changed them. */
-struct str talk_args(const struct talk *t, const struct model_call *call);
+struct str conversation_args(const struct conversation *t, const struct model_call *call);
 
 /* Whether the model is to speak next: something was said to it that it has not answered. */
-bool talk_is_owed(const struct talk *t);
+bool conversation_is_owed(const struct conversation *t);
 
 /* Whether a hook has spoken last, and wants an answer. */
-bool talk_is_urged(const struct talk *t);
+bool conversation_is_urged(const struct conversation *t);
 
 /* The messages as a request has them; the array is in the arena, the texts are the talk's. */
-const struct model_message *talk_messages(const struct talk *t, struct arena *a, size_t *ret_n);
+const struct model_message *conversation_messages(const struct conversation *t, struct arena *a, size_t *ret_n);
 
 /* The text of the latest answer; empty when there is none. */
-struct str talk_answer(const struct talk *t);
+struct str conversation_answer(const struct conversation *t);
 
-size_t talk_bytes(const struct talk *t);
+size_t conversation_bytes(const struct conversation *t);
 
 /*
  * Which messages to leave out so that about `keep` of their bytes stay: whole turns, the oldest first, never the first
  * prompt, never the latest turn. From and to are indexes; false: there is nothing to leave out.
  */
-bool talk_trim(const struct talk *t, size_t keep, size_t *ret_from, size_t *ret_to);
+bool conversation_trim(const struct conversation *t, size_t keep, size_t *ret_from, size_t *ret_to);
 
 /*
  * An id that this conversation has not used: the provider's own when it is good. Where there are several conversations it is
  * made of the turn, whose number no other has: effects are known by it in the whole session. In the arena.
  */
-struct str talk_fresh_id(struct talk *t, struct arena *a, struct str given, int64_t turn, size_t index);
+struct str conversation_fresh_id(struct conversation *t, struct arena *a, struct str given, int64_t turn, size_t index);
 
 #endif

@@ -151,7 +151,7 @@ static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct
     session_be_quick(a->s);
     if (code)
         return code;
-    answer = talk_answer(&a->talk);
+    answer = conversation_answer(&a->talk);
     if (ret_answer)
         *ret_answer = (struct tide_text){mem_dup(answer), answer.len};
     return TIDE_OK;
@@ -228,7 +228,7 @@ static void end_turn(struct tide_agent *a)
     const struct tide_new_checkpoint in = {.type = "turn"};
     char id[TIDE_ID_SIZE];
 
-    fire(a, HOOK_TURN_END, talk_answer(&a->talk), false);
+    fire(a, HOOK_TURN_END, conversation_answer(&a->talk), false);
     if (!a->seat)
         checkpoint_put(a->s, &a->draft, &in, id);
     else if (a->seat->turn_over)
@@ -238,7 +238,7 @@ static void end_turn(struct tide_agent *a)
 /* Nothing more is to be asked of the model. */
 static bool is_over(const struct tide_agent *a)
 {
-    return a->seat ? seat_is_over(a) : !talk_is_owed(&a->talk);
+    return a->seat ? nested_is_over(a) : !conversation_is_owed(&a->talk);
 }
 
 static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
@@ -268,7 +268,7 @@ static enum tide_code may_ask(struct tide_agent *a, struct tide_err *err)
 
 enum tide_code agent_work(struct tide_agent *a, struct tide_err *err)
 {
-    bool in_turn = talk_open(&a->talk) != NULL;
+    bool in_turn = conversation_open(&a->talk) != NULL;
     enum tide_code code;
 
     for (;;) {
@@ -284,10 +284,10 @@ enum tide_code agent_work(struct tide_agent *a, struct tide_err *err)
         if (code)
             return code;
         if (is_over(a)) {
-            if (!fire(a, HOOK_AGENT_STOP, talk_answer(&a->talk), true) || is_over(a))
+            if (!fire(a, HOOK_AGENT_STOP, conversation_answer(&a->talk), true) || is_over(a))
                 return TIDE_OK;
-        } else if (!talk_is_owed(&a->talk)) {
-            seat_ask_on(a);
+        } else if (!conversation_is_owed(&a->talk)) {
+            nested_ask_on(a);
         }
         code = may_ask(a, err);
         if (!code)
@@ -306,7 +306,7 @@ enum tide_code agent_read(struct tide_agent *a, struct tide_err *err)
     enum tide_code code = session_sync(a->s, err);
 
     if (!code && a->known_seq != a->s->head.last_seq)
-        code = talk_load(&a->talk, a->s, err) ? err->code : past_load(a, err);
+        code = conversation_load(&a->talk, a->s, err) ? err->code : undone_load(a, err);
     if (code)
         return code;
     a->known_seq = a->s->head.last_seq;
@@ -470,15 +470,15 @@ static enum tide_code answer_here(struct tide_agent *a, const char **ret_input, 
                                   struct tide_err *err)
 {
     const struct run *r = &a->s->state->ledger.run;
-    const struct said *open = talk_open(&a->talk);
+    const struct message_kept *open = conversation_open(&a->talk);
     struct tide_approval ask = {.question = arena_dup(&a->scratch, str_from(r->question)).ptr};
     const char *wait = wait_now(a);
     enum tide_decision d;
 
     for (size_t i = 0; open && i < open->m.n_calls && !ask.tool; i++)
-        if (!talk_has_result(&a->talk, open, open->m.calls[i].id)) {
+        if (!conversation_has_result(&a->talk, open, open->m.calls[i].id)) {
             ask.tool = open->m.calls[i].name.ptr;
-            ask.args = talk_args(&a->talk, &open->m.calls[i]).ptr;
+            ask.args = conversation_args(&a->talk, &open->m.calls[i]).ptr;
         }
     if (str_starts(str_from(r->wait_name), STR("budget")))
         ask.tool = ask.args = NULL;
@@ -507,7 +507,7 @@ static enum tide_code take_up(struct tide_agent *a, const char *input, const cha
     }
     if (input || token)
         return tide_fail(err, TIDE_INVALID, "session '%s' does not wait for an answer", a->s->head.id);
-    if (!talk_is_owed(&a->talk) && !talk_open(&a->talk) && !a->s->state->ledger.queue.live)
+    if (!conversation_is_owed(&a->talk) && !conversation_open(&a->talk) && !a->s->state->ledger.queue.live)
         return tide_fail(
             err, TIDE_NOT_FOUND,
             "nothing is left to be done in session '%s': `tidemark chat --resume %s -p TEXT` says something to it",
@@ -521,7 +521,7 @@ static enum tide_code read_what_others_did(struct tide_agent *a, struct tide_err
 {
     if (a->s->state->ledger.run.active_seq - a->known_seq <= START_EVENTS)
         return TIDE_OK;
-    return talk_load(&a->talk, a->s, err);
+    return conversation_load(&a->talk, a->s, err);
 }
 
 enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *token, struct tide_text *ret_answer,

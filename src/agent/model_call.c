@@ -81,10 +81,10 @@ static void make_request(struct tide_agent *a, int64_t turn)
     look_for_drift(a, offered);
     req.system = str_from(anew ? render_system(a) : a->talk.system);
     req.tools = anew ? offered : str_from(a->talk.tools);
-    req.messages = talk_messages(&a->talk, &a->scratch, &req.n_messages);
+    req.messages = conversation_messages(&a->talk, &a->scratch, &req.n_messages);
     req.answers_left_out = a->talk.answers_left_out;
     if (a->seat)
-        req.part = seat_part(a);
+        req.part = nested_part(a);
     buf_clear(&a->body);
     provider_render(a->provider, &req, &a->body);
     o = agent_open(a, "llm.request", turn);
@@ -287,7 +287,7 @@ static struct str call_id(struct tide_agent *a, struct str given, int64_t turn, 
 {
     if (secrets_find(a->s->store->secrets, given))
         given = STR("");
-    return talk_fresh_id(&a->talk, &a->scratch, given, turn, i);
+    return conversation_fresh_id(&a->talk, &a->scratch, given, turn, i);
 }
 
 static void put_answer(struct tide_agent *a, const struct model_answer *answer, int64_t turn)

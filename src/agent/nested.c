@@ -12,7 +12,7 @@
 #include "base/digest.h"
 #include "session/retry.h"
 
-void seat_result_done(struct seat_result *r)
+void nested_result_done(struct nested_result *r)
 {
     buf_done(&r->outputs);
     buf_done(&r->answer);
@@ -31,7 +31,7 @@ static enum tide_code never_called(void *arg, const char *args, const char *key,
     return tide_fail(err, TIDE_INVALID, "outputs are recorded by the loop");
 }
 
-static void put_keys(struct json_out *o, const struct seat *seat)
+static void put_keys(struct json_out *o, const struct nested_agent *seat)
 {
     json_out_key(o, STR("enum"));
     json_out_begin(o, '[');
@@ -40,7 +40,7 @@ static void put_keys(struct json_out *o, const struct seat *seat)
     json_out_end(o, ']');
 }
 
-static void put_schema(struct buf *out, const struct seat *seat)
+static void put_schema(struct buf *out, const struct nested_agent *seat)
 {
     struct json_out o = json_out_to(out);
 
@@ -68,7 +68,7 @@ static void put_names(struct buf *out, const char *before, const struct str *nam
         buf_addf(out, "%s%.*s", i ? ", " : before, STR_ARG(names[i]));
 }
 
-static enum tide_code offer_outputs(struct tide_agent *a, const struct seat *seat, struct tide_err *err)
+static enum tide_code offer_outputs(struct tide_agent *a, const struct nested_agent *seat, struct tide_err *err)
 {
     AUTO(buf_done) struct buf schema = BUF_INIT(65536), text = BUF_INIT(65536);
 
@@ -90,7 +90,7 @@ static enum tide_code offer_outputs(struct tide_agent *a, const struct seat *sea
 /* ---- coming and going ---- */
 
 /* The session, the run and the lock stay whoever's they are. */
-void seat_leave(struct tide_agent *a)
+void nested_leave(struct tide_agent *a)
 {
     if (!a)
         return;
@@ -99,8 +99,8 @@ void seat_leave(struct tide_agent *a)
     tide_agent_free(a);
 }
 
-static enum tide_code make(const struct seat *seat, const struct tide_agent_options *opt, struct tide_agent **ret,
-                           struct tide_err *err)
+static enum tide_code make(const struct nested_agent *seat, const struct tide_agent_options *opt,
+                           struct tide_agent **ret, struct tide_err *err)
 {
     enum tide_code code = tide_agent_new(seat->session, opt, ret, err);
 
@@ -111,8 +111,8 @@ static enum tide_code make(const struct seat *seat, const struct tide_agent_opti
     return err->code = TIDE_FAILED; /* a key, a file, a setting: when it was put right, the same can be tried again */
 }
 
-enum tide_code seat_enter(const struct seat *seat, const struct tide_agent_options *opt, const char *decides,
-                          struct tide_agent **ret, struct tide_err *err)
+enum tide_code nested_enter(const struct nested_agent *seat, const struct tide_agent_options *opt, const char *decides,
+                            struct tide_agent **ret, struct tide_err *err)
 {
     struct tide_agent *a;
     enum tide_code code =
@@ -129,14 +129,14 @@ enum tide_code seat_enter(const struct seat *seat, const struct tide_agent_optio
     a->place.run_id = a->run->id;
     a->fresh = true; /* an attempt that was announced is still due */
     a->looked_ns = a->s->store->env->ops->mono_ns(a->s->store->env);
-    a->talk.whose = (struct talk_whose){seat->node, seat->visit, seat->branch, decides};
-    code = talk_load(&a->talk, a->s, err);
+    a->talk.whose = (struct conversation_owner){seat->node, seat->visit, seat->branch, decides};
+    code = conversation_load(&a->talk, a->s, err);
     for (size_t i = 0; !code && i < a->run->backlog.n; i++) { /* of a degraded run: behind what the store has */
         const struct tide_new_event *ev = &a->run->backlog.events[i];
 
-        talk_apply(&a->talk, str_from(ev->kind), (struct str){ev->body, ev->body_len});
+        conversation_apply(&a->talk, str_from(ev->kind), (struct str){ev->body, ev->body_len});
     }
-    code = code ? code : past_load(a, err);
+    code = code ? code : undone_load(a, err);
     a->turns = a->talk.answers; /* the limit is one of the visit: going on does not double it */
     return code;
 }
@@ -158,7 +158,7 @@ static void give_outputs(const struct tide_agent *a, struct buf *out)
     json_out_end(&o, '}');
 }
 
-static enum tide_code fail_as(struct seat_result *ret, const char *code, bool retry, struct tide_err *err)
+static enum tide_code fail_as(struct nested_result *ret, const char *code, bool retry, struct tide_err *err)
 {
     snprintf(ret->code, sizeof(ret->code), "%s", code);
     ret->retry = retry;
@@ -167,7 +167,7 @@ static enum tide_code fail_as(struct seat_result *ret, const char *code, bool re
 }
 
 /* What ended the loop, in the words of a seat. A no to more budget ends it, and so does a hook: neither is a stop. */
-static enum tide_code name_end(const struct tide_agent *a, enum tide_code code, struct seat_result *ret,
+static enum tide_code name_end(const struct tide_agent *a, enum tide_code code, struct nested_result *ret,
                                struct tide_err *err)
 {
     int stop = atomic_load(&a->stop);
@@ -187,7 +187,8 @@ static bool is_an_end(enum tide_code code)
     return code == TIDE_OK || code == TIDE_WAITING || code == TIDE_CANCELLED || code == TIDE_FAILED;
 }
 
-static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct seat_result *ret, struct tide_err *err)
+static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct nested_result *ret,
+                               struct tide_err *err)
 {
     struct tide_err e;
 
@@ -196,7 +197,7 @@ static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct
         code = tide_err_copy(err, &e);
     give_outputs(a, &ret->outputs);
     buf_clear(&ret->answer);
-    buf_add_str(&ret->answer, talk_answer(&a->talk));
+    buf_add_str(&ret->answer, conversation_answer(&a->talk));
     return code;
 }
 
@@ -215,7 +216,7 @@ static enum tide_code begin(struct tide_agent *a, struct tide_err *err)
     return TIDE_OK;
 }
 
-enum tide_code seat_run(const struct seat *seat, struct seat_result *ret, struct tide_err *err)
+enum tide_code nested_run(const struct nested_agent *seat, struct nested_result *ret, struct tide_err *err)
 {
     static const struct tide_agent_options none;
     struct tide_agent_options opt = seat->opt ? *seat->opt : none;
@@ -225,9 +226,9 @@ enum tide_code seat_run(const struct seat *seat, struct seat_result *ret, struct
     ERR_LOCAL(err);
     ret->code[0] = '\0';
     ret->retry = false;
-    ret->wait = (struct seat_wait){.kind = ""};
+    ret->wait = (struct nested_wait){.kind = ""};
     opt.approve = NULL; /* it would be asked with the lock held, and nothing is parked yet */
-    code = seat_enter(seat, &opt, NULL, &a, err);
+    code = nested_enter(seat, &opt, NULL, &a, err);
     if (code == TIDE_FAILED)
         code = fail_as(ret, "config", false, err);
     if (!code) {
@@ -236,6 +237,6 @@ enum tide_code seat_run(const struct seat *seat, struct seat_result *ret, struct
         code = code ? code : agent_work(a, err);
         code = conclude(a, code, ret, err);
     }
-    seat_leave(a);
+    nested_leave(a);
     return code;
 }

@@ -11,7 +11,7 @@
 
 #include "session/run.h"
 
-struct seat {
+struct nested_agent {
     struct tide_session *session;
     struct tide_run *run;
     const char *node; /* as events name it: "write", "review#1/ask" */
@@ -32,20 +32,20 @@ struct seat {
 };
 
 /* What a person is to be asked before it can go on. */
-struct seat_wait {
+struct nested_wait {
     char name[160];
     const char *kind;
     char question[512];
 };
 
-struct seat_result {
+struct nested_result {
     struct buf outputs; /* JSON object: the keys that were set */
     struct buf answer;  /* the last text */
-    struct seat_wait wait;
+    struct nested_wait wait;
     char code[32]; /* of a failure: that of llm.error (auth, rate_limit, …), max_turns, budget, hook_stop, config */
     bool retry;    /* of a failure: trying the same again later may help (its own retries are used up) */
 };
-#define SEAT_RESULT_INIT                                                                                               \
+#define NESTED_RESULT_INIT                                                                                             \
     {                                                                                                                  \
         .outputs = BUF_INIT(SIZE_MAX / 4), .answer = BUF_INIT(SIZE_MAX / 4)                                            \
     }
@@ -57,15 +57,15 @@ struct seat_result {
  * wait of that name was answered (tide_wait on the run, its first use of the name), call again. TIDE_CANCELLED: `stopped` said
  * so, or somebody asked to cancel the run. TIDE_FAILED: code. Any other code: the run itself cannot go on.
  */
-enum tide_code seat_run(const struct seat *seat, struct seat_result *ret, struct tide_err *err) MUST_CHECK;
-void seat_result_done(struct seat_result *r);
+enum tide_code nested_run(const struct nested_agent *seat, struct nested_result *ret, struct tide_err *err) MUST_CHECK;
+void nested_result_done(struct nested_result *r);
 
 /*
  * One question to the model, yes or no, recorded under the seat's node. *ret_yes -1: what it said could not be read.
  * `context`: what it is told beside the question. The same question after a cut is asked again; one that was answered is not.
- * Outputs, tools, hooks and budgets have no part in it; it is a conversation apart from that of seat_run().
+ * Outputs, tools, hooks and budgets have no part in it; it is a conversation apart from that of nested_run().
  */
-enum tide_code seat_decide(const struct seat *seat, const char *question, const char *context, int *ret_yes,
-                           struct tide_err *err) MUST_CHECK;
+enum tide_code nested_decide(const struct nested_agent *seat, const char *question, const char *context, int *ret_yes,
+                             struct tide_err *err) MUST_CHECK;
 
 #endif

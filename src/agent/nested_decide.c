@@ -79,12 +79,12 @@ static void digest_text(char out[17], const char *text)
     hex_encode(out, digest, 8);
 }
 
-enum tide_code seat_decide(const struct seat *seat, const char *question, const char *context, int *ret_yes,
-                           struct tide_err *err)
+enum tide_code nested_decide(const struct nested_agent *seat, const char *question, const char *context, int *ret_yes,
+                             struct tide_err *err)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT;
     const char *text = full_text(&arena, question, context);
-    struct seat alone = *seat;
+    struct nested_agent alone = *seat;
     struct tide_agent_options opt = seat->opt ? *seat->opt : (struct tide_agent_options){0};
     struct tide_agent *a = NULL;
     char digest[17];
@@ -97,15 +97,15 @@ enum tide_code seat_decide(const struct seat *seat, const char *question, const 
     opt.approve = NULL;
     opt.system_prompt = system_text;
     digest_text(digest, text);
-    code = seat_enter(&alone, &opt, digest, &a, err);
+    code = nested_enter(&alone, &opt, digest, &a, err);
     if (!code && !a->talk.n)
         agent_say(a, str_from(text));
-    if (!code && talk_is_owed(&a->talk))
+    if (!code && conversation_is_owed(&a->talk))
         code = agent_ask(a, err);
     if (!code || code == TIDE_FAILED)
         code = a && agent_put(a, err) ? err->code : code;
     if (!code)
-        *ret_yes = read_answer(talk_answer(&a->talk));
-    seat_leave(a);
+        *ret_yes = read_answer(conversation_answer(&a->talk));
+    nested_leave(a);
     return code;
 }

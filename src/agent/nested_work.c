@@ -44,7 +44,7 @@ void agent_restore(struct tide_agent *a, bool was_locked)
         agent_unlock(a);
 }
 
-bool seat_stopped(struct tide_agent *a)
+bool nested_stopped(struct tide_agent *a)
 {
     int expected = STOP_NOT;
 
@@ -61,7 +61,7 @@ static int64_t larger(int64_t a, int64_t b)
 }
 
 /* The log knows of a number only when something of its turn is recorded; until then the run remembers it. */
-int64_t seat_turn(struct tide_agent *a)
+int64_t nested_turn(struct tide_agent *a)
 {
     const struct state *state = a->s->state;
     int64_t most = larger(larger(state->ledger.max_turn, state->content.turn), a->run->given_turn);
@@ -71,7 +71,7 @@ int64_t seat_turn(struct tide_agent *a)
     return a->given_turn;
 }
 
-struct str seat_part(struct tide_agent *a)
+struct str nested_part(struct tide_agent *a)
 {
     const char *slash = strrchr(a->seat->node, '/'), *name = slash ? slash + 1 : a->seat->node;
     const char *mark = a->talk.whose.decides ? "?" : "";
@@ -81,7 +81,7 @@ struct str seat_part(struct tide_agent *a)
     return str_from(arena_printf(&a->scratch, "%s#%" PRId64 "%s", name, a->seat->visit, mark));
 }
 
-bool seat_offers(const struct tide_agent *a, const char *tool)
+bool nested_offers(const struct tide_agent *a, const char *tool)
 {
     const char *const *name = a->seat ? a->seat->tools : NULL;
 
@@ -100,12 +100,12 @@ static bool is_among(struct str key, const struct str *list, size_t n)
     return false;
 }
 
-static bool is_nullable(const struct seat *seat, struct str key)
+static bool is_nullable(const struct nested_agent *seat, struct str key)
 {
     return is_among(key, seat->nullable, seat->n_nullable);
 }
 
-static bool has_required(const struct seat *seat)
+static bool has_required(const struct nested_agent *seat)
 {
     for (size_t i = 0; i < seat->n_outputs; i++)
         if (!is_nullable(seat, seat->outputs[i]))
@@ -116,7 +116,7 @@ static bool has_required(const struct seat *seat)
 /* The names of outputs that must be set and are not; how many. */
 static size_t list_missing(const struct tide_agent *a, struct buf *out)
 {
-    const struct seat *seat = a->seat;
+    const struct nested_agent *seat = a->seat;
     size_t n = 0;
 
     for (size_t i = 0; i < seat->n_outputs; i++) {
@@ -158,7 +158,7 @@ static void put_output(struct tide_agent *a, struct str key, const struct json *
     agent_close(a);
 }
 
-bool seat_output(struct tide_agent *a, const struct json *args, struct buf *text)
+bool nested_output(struct tide_agent *a, const struct json *args, struct buf *text)
 {
     AUTO(buf_done) struct buf missing = BUF_INIT(8192);
     struct str key = json_get_text(&a->scratch, args, STR("key"));
@@ -176,16 +176,16 @@ bool seat_output(struct tide_agent *a, const struct json *args, struct buf *text
     return true;
 }
 
-bool seat_is_over(const struct tide_agent *a)
+bool nested_is_over(const struct tide_agent *a)
 {
     AUTO(buf_done) struct buf names = BUF_INIT(8192);
 
     if (!has_required(a->seat))
-        return !talk_is_owed(&a->talk);
-    return !list_missing(a, &names) && !talk_is_urged(&a->talk);
+        return !conversation_is_owed(&a->talk);
+    return !list_missing(a, &names) && !conversation_is_urged(&a->talk);
 }
 
-void seat_ask_on(struct tide_agent *a)
+void nested_ask_on(struct tide_agent *a)
 {
     AUTO(buf_done) struct buf names = BUF_INIT(8192);
     struct json_out *o;
@@ -217,8 +217,8 @@ static void copy_text(char *out, size_t size, const char *text)
     out[n] = '\0';
 }
 
-enum tide_code seat_answer(struct tide_agent *a, const struct tide_wait_options *wait, struct tide_text *ret_answer,
-                           struct tide_err *err)
+enum tide_code nested_answer(struct tide_agent *a, const struct tide_wait_options *wait, struct tide_text *ret_answer,
+                             struct tide_err *err)
 {
     enum tide_code code = wait_answer(a->run, wait->name, ret_answer, err);
 
@@ -239,7 +239,7 @@ static bool note_budget(struct tide_agent *a, const char *name, bool allowed)
     return !allowed;
 }
 
-enum tide_code seat_budgets(struct tide_agent *a, bool *ret_refused, struct tide_err *err)
+enum tide_code nested_budgets(struct tide_agent *a, bool *ret_refused, struct tide_err *err)
 {
     int64_t answers = 0, allowances = 0;
     struct tide_text answer = {NULL, 0};

@@ -266,7 +266,7 @@ static void on_message_stop(struct reply *r, const struct json *event)
 
 static void on_error(struct reply *r, const struct json *event)
 {
-    struct said said = said_in(&r->scratch, event);
+    struct message_kept said = said_in(&r->scratch, event);
 
     fault_said(&r->fault, 0, &said);
 }

@@ -37,16 +37,16 @@ static struct str text_at(struct arena *a, const struct json *object, struct str
     return one_line(a, json_get_text(a, object, key));
 }
 
-struct said said_in(struct arena *a, const struct json *error)
+struct message_kept said_in(struct arena *a, const struct json *error)
 {
     const struct json *inner = json_get(error, STR("error"));
-    struct said said;
+    struct message_kept said;
 
     if (inner && inner->type == JSON_STRING)
-        return (struct said){.message = text_at(a, error, STR("error"))};
+        return (struct message_kept){.message = text_at(a, error, STR("error"))};
     inner = inner && inner->type == JSON_OBJECT ? inner : error;
-    said = (struct said){text_at(a, inner, STR("type")), text_at(a, inner, STR("code")),
-                         text_at(a, inner, STR("message"))};
+    said = (struct message_kept){text_at(a, inner, STR("type")), text_at(a, inner, STR("code")),
+                                 text_at(a, inner, STR("message"))};
     if (said.message.len == 0)
         said.message = text_at(a, error, STR("detail"));
     return said;
@@ -116,7 +116,7 @@ static bool speaks_of_money(struct str message)
     return false;
 }
 
-static bool is_quota(int status, const struct said *said)
+static bool is_quota(int status, const struct message_kept *said)
 {
     const char *type = code_of_name(said->type), *code = code_of_name(said->code);
 
@@ -125,7 +125,7 @@ static bool is_quota(int status, const struct said *said)
     return (status == 400 || status == 403 || status == 429) && speaks_of_money(said->message);
 }
 
-void fault_said(struct model_fault *f, int http_status, const struct said *said)
+void fault_said(struct model_fault *f, int http_status, const struct message_kept *said)
 {
     const char *code = http_status ? code_of_status(http_status) : code_of_name(said->code);
     struct str name = said->type.len ? said->type : said->code;
@@ -215,14 +215,14 @@ static void fault_of_status(struct model_fault *f, const struct http_result *res
     struct arena a = ARENA_INIT;
     struct reply reader;
     const struct json *body;
-    struct said said;
+    struct message_kept said;
 
     reply_init(&reader, NULL);
     body = reply_read(&reader, buf_view(&result->body));
     if (body)
         said = said_in(&a, body);
     else
-        said = (struct said){STR(""), STR(""), one_line(&a, reader.source)};
+        said = (struct message_kept){STR(""), STR(""), one_line(&a, reader.source)};
     if (result->status >= 300 && result->status < 400)
         fault_set(f, "bad_request", result->status, "status %d: moved to %s; set base_url to where it is now",
                   result->status, result->moved_to[0] ? result->moved_to : "elsewhere");

@@ -71,13 +71,13 @@ void fault_set(struct model_fault *f, const char *code, int http_status, const c
 enum tide_code fault_tide_code(const struct model_fault *f);
 
 /* What the provider says in an error body or event, and under which name. In the arena, one line, bounded. */
-struct said {
+struct message_kept {
     struct str type, code, message;
 };
-struct said said_in(struct arena *a, const struct json *error);
+struct message_kept said_in(struct arena *a, const struct json *error);
 
 /* The fault that a status and what was said with it amount to (status 0: an error inside the stream). */
-void fault_said(struct model_fault *f, int http_status, const struct said *said);
+void fault_said(struct model_fault *f, int http_status, const struct message_kept *said);
 
 /* ---- providers --------------------------------------------------------------------------------------------------- */
 

@@ -223,7 +223,7 @@ static void on_event(struct reply *r, const struct json *event)
     const struct json *choices = json_get(event, STR("choices")), *error = json_get(event, STR("error"));
 
     if (error && error->type != JSON_NULL) {
-        struct said said = said_in(&r->scratch, event);
+        struct message_kept said = said_in(&r->scratch, event);
 
         fault_said(&r->fault, 0, &said);
         return;

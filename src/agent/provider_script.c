@@ -166,7 +166,7 @@ static void take_fault(const struct json *fail, const struct model_listener *l, 
     const struct json *after = json_get(fail, STR("retry_after"));
     struct arena a = ARENA_INIT;
     struct str text = json_get_text(&a, fail, STR("after_text")), code = json_get_text(&a, fail, STR("code"));
-    struct said said = {.message = arena_dup(&a, json_get_text(&a, fail, STR("message")))};
+    struct message_kept said = {.message = arena_dup(&a, json_get_text(&a, fail, STR("message")))};
     int status = (int)json_get_int(fail, STR("status"), 0);
 
     if (said.message.len == 0)

@@ -240,7 +240,7 @@ void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, 
     *ret_reason = STR("");
     if (json_parse(&a->scratch, arena_dup(&a->scratch, answer), NULL, &json, NULL, NULL))
         return;
-    *ret_allowed = decision_read(&a->scratch, json) == DECISION_YES;
+    *ret_allowed = yes_no_read(&a->scratch, json) == YES_NO_YES;
     *ret_reason =
         json->type == JSON_STRING ? json_text(&a->scratch, json) : json_get_text(&a->scratch, json, STR("reason"));
 }
@@ -252,7 +252,7 @@ static enum tide_code wait_for(struct tide_agent *a, const struct tide_wait_opti
     enum tide_code code = TIDE_OK;
 
     if (a->seat)
-        return seat_answer(a, wait, ret_answer, err);
+        return nested_answer(a, wait, ret_answer, err);
     while (!code && (code = tide_wait(a->run, wait, ret_answer, a->token, err)) == TIDE_WAITING)
         code = ask_here(a, wait->question, call, err);
     return code;
@@ -322,7 +322,7 @@ static enum tide_code ask_permission(struct dealing *c, bool *ret_run, struct ti
         return code;
     *ret_run = allowed;
     if (!allowed)
-        refuse(c, reason.len && !decision_word(reason)
+        refuse(c, reason.len && !yes_no_word(reason)
                       ? arena_printf(&c->a->scratch, "denied by the user: %.*s", STR_ARG(reason))
                       : "denied by the user");
     return TIDE_OK;
@@ -429,7 +429,7 @@ static enum tide_code settle(struct dealing *c, const struct mark *m, struct tid
 {
     enum tool_fate fate = FATE_DID_NOT;
 
-    take_args(c, arena_dup(&c->a->scratch, talk_args(&c->a->talk, c->call)));
+    take_args(c, arena_dup(&c->a->scratch, conversation_args(&c->a->talk, c->call)));
     if (strcmp(c->digest, m->args) != 0)
         take_args(c, c->call->args);
     if (m->seq < c->a->s->state->ledger.trusted_seq)
@@ -456,7 +456,7 @@ static void take_output(struct dealing *c)
     bool failed;
 
     tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
-    failed = !seat_output(c->a, c->json, &text);
+    failed = !nested_output(c->a, c->json, &text);
     tell(c, TIDE_AGENT_TOOL_END, buf_view(&text), failed, 0);
     put_result(c, buf_view(&text), failed);
     hooks_after(c, buf_view(&text), failed);
@@ -465,13 +465,13 @@ static void take_output(struct dealing *c)
 /* It happened in a part that was rolled back, by whom it was decided that it does not happen again. */
 static bool answer_from_past(struct dealing *c)
 {
-    struct past_result past;
+    struct undone_result past;
     struct json_out *o;
 
-    if (strcmp(c->tool->effect, "once") != 0 || !past_take(c->a, c->call, c->digest, &past))
+    if (strcmp(c->tool->effect, "once") != 0 || !undone_take(c->a, c->call, c->digest, &past))
         return false;
     if (!past.known)
-        past = (struct past_result){past.call_id, str_from(unknown_text), true, false};
+        past = (struct undone_result){past.call_id, str_from(unknown_text), true, false};
     tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
     tell(c, TIDE_AGENT_TOOL_END, past.text, past.failed, 0);
     o = open_result(c, past.text, past.failed);
@@ -566,13 +566,13 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
 
 enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err)
 {
-    const struct said *open = talk_open(&a->talk);
+    const struct message_kept *open = conversation_open(&a->talk);
     enum tide_code code = TIDE_OK;
 
     for (size_t i = 0; open && i < open->m.n_calls && !code; i++) {
         struct dealing c = {.a = a, .call = &open->m.calls[i], .turn = open->turn, .index = i};
 
-        if (talk_has_result(&a->talk, open, c.call->id))
+        if (conversation_has_result(&a->talk, open, c.call->id))
             continue;
         if (agent_stopped(a))
             return stopped(a, err);
@@ -585,14 +585,14 @@ enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err)
 
 enum tide_code agent_close_calls(struct tide_agent *a, struct tide_err *err)
 {
-    const struct said *open = talk_open(&a->talk);
+    const struct message_kept *open = conversation_open(&a->talk);
     enum tide_code code = TIDE_OK;
 
     for (size_t i = 0; open && i < open->m.n_calls && !code; i++) {
         struct dealing c = {.a = a, .call = &open->m.calls[i], .turn = open->turn, .index = i};
         bool begun = map_get(&a->s->state->ledger.effects, c.call->id) != NULL;
 
-        if (talk_has_result(&a->talk, open, c.call->id))
+        if (conversation_has_result(&a->talk, open, c.call->id))
             continue;
         if (a->draft.n > DRAFT_EVENTS / 3) /* the prompt and the first request must find room behind them */
             code = agent_append(a, false, err);

@@ -27,7 +27,7 @@
 
 struct edit {
     struct arena arena;
-    struct beneath beneath;
+    struct confined beneath;
     struct str path, old, new;
     bool all;
 };
@@ -52,7 +52,7 @@ static enum tide_code load(const struct edit *e, struct buf *ret_text, struct ti
     ssize_t n = 1;
     int fd;
 
-    if (beneath_open(&e->beneath, e->path, BENEATH_FILE, &fd, &st, err))
+    if (confined_open(&e->beneath, e->path, CONFINED_FILE, &fd, &st, err))
         return err->code;
     while (n > 0 && ret_text->len <= FILE_MAX) {
         char *room = buf_reserve(ret_text, (size_t)64 << 10);
@@ -160,7 +160,7 @@ static enum tide_code apply(const struct edit *e, const char *key, struct buf *t
     if (out->failed)
         return tide_fail(err, TIDE_TOO_BIG, "'%.120s' would become bigger than %zu MiB", e->path.ptr,
                          2 * FILE_MAX >> 20);
-    if (beneath_replace(&e->beneath, e->path, BENEATH_KEEP, key, buf_view(out), err))
+    if (confined_replace(&e->beneath, e->path, CONFINED_KEEP, key, buf_view(out), err))
         return err->code;
     buf_addf(&ret->text, "'%.*s' changed in %zu %s%s:\n", STR_ARG(e->path), n, n == 1 ? "place" : "places",
              n == 1 ? "" : ", the first");
@@ -190,7 +190,7 @@ static enum tide_code prepare(struct tool_work *w, struct tide_err *err)
         return tide_fail(err, TIDE_INVALID, "edit: the old text is empty: a new file is made with 'write'");
     if (str_eq(e.old, e.new))
         return tide_fail(err, TIDE_INVALID, "edit: the old and the new text are the same");
-    return beneath_mark(&e.beneath, e.path, w->key, err) ? (err->code = TIDE_INVALID) : TIDE_OK;
+    return confined_mark(&e.beneath, e.path, w->key, err) ? (err->code = TIDE_INVALID) : TIDE_OK;
 }
 
 /* The mark is also gone when it failed. After one that was made the new text is there, the old one only as part of it. */
@@ -210,7 +210,7 @@ static enum tool_fate fate(struct tool_work *w)
     bool there = false;
 
     edit_init(&e, w);
-    if (beneath_marked(&e.beneath, e.path, w->key, &there, &err) == TIDE_OK) {
+    if (confined_marked(&e.beneath, e.path, w->key, &there, &err) == TIDE_OK) {
         if (there)
             fate = FATE_DID_NOT;
         else if (!load(&e, &text, &err) && is_done(&e, buf_view(&text)))
@@ -225,7 +225,7 @@ static void drop(struct tool_work *w)
     AUTO(edit_done) struct edit e;
 
     edit_init(&e, w);
-    beneath_unmark(&e.beneath, e.path, w->key);
+    confined_unmark(&e.beneath, e.path, w->key);
 }
 
 const struct tool tool_edit = {

@@ -80,7 +80,7 @@ static bool names_hidden(struct str pattern)
 
 static void search(const struct tool_work *w, struct str pattern, int dir, struct str path, struct tool_result *ret)
 {
-    struct buf prefix = BUF_INIT(2 * BENEATH_PATH_MAX);
+    struct buf prefix = BUF_INIT(2 * CONFINED_PATH_MAX);
     struct search s = {.out = &ret->text, .room = tool_room_for_names(w)};
     struct walk walk = {.arg = &s, .enter = enter, .file = file, .stop = w->place->stop, .stop_arg = w->place->arg};
     struct tide_err err;
@@ -103,9 +103,9 @@ static void search(const struct tool_work *w, struct str pattern, int dir, struc
 }
 
 /* A pattern may be given as an absolute path inside, or begin with "./". */
-static enum tide_code trim(const struct beneath *b, struct buf *pattern, struct str given, struct tide_err *err)
+static enum tide_code trim(const struct confined *b, struct buf *pattern, struct str given, struct tide_err *err)
 {
-    enum tide_code code = beneath_relative(b, given, pattern, err);
+    enum tide_code code = confined_relative(b, given, pattern, err);
 
     while (!code && str_starts(buf_view(pattern), STR("./"))) {
         memmove(pattern->ptr, pattern->ptr + 2, pattern->len - 2);
@@ -119,15 +119,15 @@ static enum tide_code trim(const struct beneath *b, struct buf *pattern, struct 
 static void run(struct tool_work *w, struct tool_result *ret)
 {
     struct arena a = ARENA_INIT;
-    struct buf pattern = BUF_INIT(BENEATH_PATH_MAX + 1), path = BUF_INIT(BENEATH_PATH_MAX + 1);
+    struct buf pattern = BUF_INIT(CONFINED_PATH_MAX + 1), path = BUF_INIT(CONFINED_PATH_MAX + 1);
     struct str given = json_get_text(&a, w->args, STR("path"));
-    struct beneath b = tool_beneath(w);
+    struct confined b = tool_beneath(w);
     struct tide_err err;
     int dir = -1;
 
     if (trim(&b, &pattern, json_get_text(&a, w->args, STR("pattern")), &err) ||
         trim(&b, &path, given.len ? given : STR("."), &err) ||
-        beneath_open(&b, buf_view(&path), BENEATH_DIR, &dir, NULL, &err))
+        confined_open(&b, buf_view(&path), CONFINED_DIR, &dir, NULL, &err))
         tool_fail(ret, "%s", err.msg);
     else
         search(w, buf_view(&pattern), dir, buf_view(&path), ret);

@@ -172,16 +172,16 @@ static enum tide_code compile(struct search *s, struct arena *a, struct tide_err
 static void run(struct tool_work *w, struct tool_result *ret)
 {
     struct arena a = ARENA_INIT;
-    struct buf path = BUF_INIT(BENEATH_PATH_MAX + 1);
+    struct buf path = BUF_INIT(CONFINED_PATH_MAX + 1);
     struct search s = {.work = w, .ret = ret, .room = tool_room_for_names(w)};
     struct str given = json_get_text(&a, w->args, STR("path"));
-    struct beneath b = tool_beneath(w);
+    struct confined b = tool_beneath(w);
     struct tide_err err;
     struct stat st;
     int fd = -1;
 
-    if (compile(&s, &a, &err) || beneath_relative(&b, given.len ? given : STR("."), &path, &err) ||
-        beneath_open(&b, buf_view(&path), BENEATH_FILE | BENEATH_DIR, &fd, &st, &err))
+    if (compile(&s, &a, &err) || confined_relative(&b, given.len ? given : STR("."), &path, &err) ||
+        confined_open(&b, buf_view(&path), CONFINED_FILE | CONFINED_DIR, &fd, &st, &err))
         tool_fail(ret, "%s", err.msg);
     else
         search(&s, fd, &st, buf_view(&path));

@@ -11,9 +11,9 @@ extern const struct tool tool_bash, tool_read, tool_write, tool_edit, tool_glob,
 /* A result that the model is told is an error. */
 void tool_fail(struct tool_result *ret, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static inline struct beneath tool_beneath(const struct tool_work *w)
+static inline struct confined tool_beneath(const struct tool_work *w)
 {
-    return (struct beneath){w->place->cwd, w->place->dir};
+    return (struct confined){w->place->cwd, w->place->dir};
 }
 
 static inline bool tool_stopped(const struct tool_work *w)

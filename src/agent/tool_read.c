@@ -117,12 +117,12 @@ static void run(struct tool_work *w, struct tool_result *ret)
 {
     struct arena a = ARENA_INIT;
     struct str path = json_get_text(&a, w->args, STR("path"));
-    struct beneath b = tool_beneath(w);
+    struct confined b = tool_beneath(w);
     struct tide_err err;
     struct stat st;
     int fd;
 
-    if (beneath_open(&b, path, BENEATH_FILE, &fd, &st, &err)) {
+    if (confined_open(&b, path, CONFINED_FILE, &fd, &st, &err)) {
         tool_fail(ret, "%s", err.msg);
     } else {
         read_file(w, fd, &st, path, ret);

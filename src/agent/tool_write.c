@@ -13,11 +13,11 @@ static void run(struct tool_work *w, struct tool_result *ret)
     struct arena a = ARENA_INIT;
     struct str path = json_get_text(&a, w->args, STR("path"));
     struct str content = json_get_text(&a, w->args, STR("content"));
-    struct beneath b = tool_beneath(w);
+    struct confined b = tool_beneath(w);
     struct tide_err err;
 
-    if (beneath_replace(&b, path, BENEATH_MAKE, w->key, content, &err)) {
-        beneath_unmark(&b, path, w->key);
+    if (confined_replace(&b, path, CONFINED_MAKE, w->key, content, &err)) {
+        confined_unmark(&b, path, w->key);
         tool_fail(ret, "%s", err.msg);
     } else {
         text_number(&ret->text, content.len);

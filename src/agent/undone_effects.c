@@ -15,17 +15,17 @@ struct effect_past {
 
 struct reading {
     struct tide_agent *a;
-    struct past *past;
+    struct undone_effects *past;
     struct str node;  /* of the conversation that it is for; another's effects are that one's to answer */
     struct map begun; /* call id -> struct effect_past *, since the last rollback that chose */
     struct arena scratch;
 };
 
-void past_done(struct past *p)
+void undone_done(struct undone_effects *p)
 {
     map_done(&p->effects, NULL);
     arena_done(&p->arena);
-    *p = (struct past){.arena = ARENA_INIT};
+    *p = (struct undone_effects){.arena = ARENA_INIT};
 }
 
 static void read_started(struct reading *r, const struct json *body, bool counts)
@@ -92,12 +92,12 @@ static int read_event(void *arg, const struct event *ev)
     return 0;
 }
 
-enum tide_code past_load(struct tide_agent *a, struct tide_err *err)
+enum tide_code undone_load(struct tide_agent *a, struct tide_err *err)
 {
     struct reading r = {.a = a, .past = &a->past, .node = str_from(a->talk.whose.node), .scratch = ARENA_INIT};
     enum tide_code code;
 
-    past_done(&a->past);
+    undone_done(&a->past);
     if (!a->s->state->ledger.rollbacks)
         return TIDE_OK;
     code = session_read(a->s, &a->s->head, a->s->head.first_seq, 0, read_event, &r, err);
@@ -106,7 +106,7 @@ enum tide_code past_load(struct tide_agent *a, struct tide_err *err)
     return code;
 }
 
-bool past_take(struct tide_agent *a, const struct model_call *call, const char *digest, struct past_result *ret)
+bool undone_take(struct tide_agent *a, const struct model_call *call, const char *digest, struct undone_result *ret)
 {
     struct map_entry *found = NULL;
     const struct effect_past *p;
@@ -119,7 +119,7 @@ bool past_take(struct tide_agent *a, const struct model_call *call, const char *
     if (!found)
         return false;
     p = found->value;
-    *ret = (struct past_result){arena_dup(&a->scratch, map_key(found)), p->result, p->failed, p->has_result};
+    *ret = (struct undone_result){arena_dup(&a->scratch, map_key(found)), p->result, p->failed, p->has_result};
     map_remove(&a->past.effects, ret->call_id);
     return true;
 }

@@ -20,7 +20,7 @@ static bool is_advice(const char *clause)
     return strstr(clause, "`tidemark ") != NULL;
 }
 
-const char *advice_in(const char *msg)
+const char *hint_in(const char *msg)
 {
     const char *last = NULL;
 
@@ -30,7 +30,7 @@ const char *advice_in(const char *msg)
     return last;
 }
 
-const char *advice_for(const struct tide_err *err)
+const char *hint_for(const struct tide_err *err)
 {
     static const struct {
         enum tide_code code;
@@ -51,7 +51,7 @@ const char *advice_for(const struct tide_err *err)
     return NULL;
 }
 
-const char *advice_for_store(enum tide_code code)
+const char *hint_for_store(enum tide_code code)
 {
     switch (code) {
     case TIDE_WRONG_KEY:
@@ -85,7 +85,7 @@ enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *
 {
     size_t room = sizeof(err->msg) - sizeof("…: ");
 
-    if (!code || !advice || advice_in(err->msg))
+    if (!code || !advice || hint_in(err->msg))
         return code;
     room -= strlen(advice);
     if (strlen(err->msg) <= room)

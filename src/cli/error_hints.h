@@ -6,13 +6,13 @@
 #include "base/err.h"
 
 /* The last clause of a message, when it says what to do; else NULL. Points into `msg`. */
-const char *advice_in(const char *msg);
+const char *hint_in(const char *msg);
 
 /* What to do about an error, wherever it comes from; NULL when nothing general can be said. */
-const char *advice_for(const struct tide_err *err);
+const char *hint_for(const struct tide_err *err);
 
 /* The same of a store that cannot be opened. */
-const char *advice_for_store(enum tide_code code);
+const char *hint_for_store(enum tide_code code);
 
 /* Adds `advice` to a message that has none of its own. `code` is handed through; TIDE_OK and NULL change nothing. */
 enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *err);

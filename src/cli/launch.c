@@ -302,7 +302,7 @@ static enum tide_code supervise(struct launch *l, struct cli *cli, struct superv
                                 struct tide_err *err)
 {
     struct before before = {.run_id = ""};
-    struct sweep *sweep;
+    struct recovery_thread *sweep;
     AUTO(buf_done) struct buf fields = BUF_INIT(FIELDS_MAX);
     AUTO(runp) tide_run *run = NULL;
     enum tide_code code = put_fields(l, &s->child, &fields, err);
@@ -328,9 +328,9 @@ static enum tide_code supervise(struct launch *l, struct cli *cli, struct superv
     if (!resume && before.waited)
         say("the run that waited is superseded: its token is revoked");
     snprintf(ret->run_id, sizeof(ret->run_id), "%s", tide_run_id(run));
-    sweep = sweep_start(cli->store, l->sweep_ms);
+    sweep = recovery_thread_start(cli->store, l->sweep_ms);
     code = supervisor_run(s, run, &ret->ending, err);
-    sweep_stop(sweep);
+    recovery_thread_stop(sweep);
     ret->park = s->server.park;
     ret->left_behind = s->left_behind;
     return code;

@@ -15,17 +15,17 @@
 
 #define CHUNK ((size_t)64 << 10)
 
-void lines_init(struct lines *l, int fd, size_t max)
+void line_reader_init(struct line_reader *l, int fd, size_t max)
 {
-    *l = (struct lines){.fd = fd, .max = max, .buf = BUF_INIT(max + 2 * CHUNK)};
+    *l = (struct line_reader){.fd = fd, .max = max, .buf = BUF_INIT(max + 2 * CHUNK)};
 }
 
-void lines_done(struct lines *l)
+void line_reader_done(struct line_reader *l)
 {
     buf_done(&l->buf);
 }
 
-static bool take_line(struct lines *l, struct str *ret_line)
+static bool take_line(struct line_reader *l, struct str *ret_line)
 {
     size_t have = l->buf.len - l->at;
     const char *begin = l->buf.ptr ? l->buf.ptr + l->at : "";
@@ -41,7 +41,7 @@ static bool take_line(struct lines *l, struct str *ret_line)
     return true;
 }
 
-static void forget_taken(struct lines *l)
+static void forget_taken(struct line_reader *l)
 {
     if (l->at == 0)
         return;
@@ -75,7 +75,7 @@ static bool await(int fd)
 }
 
 /* LINE_HERE: more bytes are in the buffer, or the end was seen. */
-static enum line_got read_more(struct lines *l, bool wait, struct tide_err *err)
+static enum line_got read_more(struct line_reader *l, bool wait, struct tide_err *err)
 {
     char *room;
     ssize_t n;
@@ -100,7 +100,7 @@ static enum line_got read_more(struct lines *l, bool wait, struct tide_err *err)
     return LINE_HERE;
 }
 
-static enum line_got too_long(const struct lines *l, int64_t number, struct tide_err *err)
+static enum line_got too_long(const struct line_reader *l, int64_t number, struct tide_err *err)
 {
     tide_fail(err, TIDE_TOO_BIG,
               "line %" PRId64 ": longer than %zu bytes: raise TIDEMARK_MAX_RECORD_BYTES, or store less in one event",
@@ -108,7 +108,7 @@ static enum line_got too_long(const struct lines *l, int64_t number, struct tide
     return LINE_FAILED;
 }
 
-enum line_got lines_next(struct lines *l, bool wait, struct str *ret_line, struct tide_err *err)
+enum line_got line_reader_next(struct line_reader *l, bool wait, struct str *ret_line, struct tide_err *err)
 {
     while (!take_line(l, ret_line)) {
         enum line_got got;

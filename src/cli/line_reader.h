@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-struct lines {
+struct line_reader {
     int fd;
     struct buf buf;
     size_t at;      /* where the next line begins in buf */
@@ -24,8 +24,8 @@ enum line_got {
     LINE_FAILED,  /* *err */
 };
 
-void lines_init(struct lines *l, int fd, size_t max);
-void lines_done(struct lines *l);
-enum line_got lines_next(struct lines *l, bool wait, struct str *ret_line, struct tide_err *err) MUST_CHECK;
+void line_reader_init(struct line_reader *l, int fd, size_t max);
+void line_reader_done(struct line_reader *l);
+enum line_got line_reader_next(struct line_reader *l, bool wait, struct str *ret_line, struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -101,7 +101,7 @@ static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
     }
     if (code == TIDE_CANCELLED && stop_signal)
         return 128 + stop_signal;
-    advise(code, advice_for(err), err);
+    advise(code, hint_for(err), err);
     if (code)
         say_clean(err->msg);
     return code ? tide_code_exit(code) : cli->exit_status;

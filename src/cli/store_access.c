@@ -73,7 +73,7 @@ static bool is_own(const char *url)
             "'%s' was made by an earlier version, which did not prove where sessions began.\nAre all its sessions "
             "your own, and may go on? [y/N] ",
             store_url_path(url));
-    return fgets(line, sizeof(line), stdin) && decision_word(str_from(line)) == DECISION_YES;
+    return fgets(line, sizeof(line), stdin) && yes_no_word(str_from(line)) == YES_NO_YES;
 }
 
 /* Whoever answers, and whatever is run: the configured key is a secret. */
@@ -119,7 +119,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
         code = name_other_kind(code, buf_cstr(&url), err);
     if (code == TIDE_NOT_FOUND)
         code = name_maker(code, buf_cstr(&url), err);
-    return advise(code, advice_for_store(code), err);
+    return advise(code, hint_for_store(code), err);
 }
 
 static void tell(void *arg, const char *line)

@@ -13,7 +13,7 @@
 
 enum { N_SEEN = 3 };
 
-static void fill_seen(const struct choose *c, struct expr_value seen[N_SEEN])
+static void fill_seen(const struct edge_question *c, struct expr_value seen[N_SEEN])
 {
     const struct expr_value all[N_SEEN] = {{"output", c->output}, {"memory", c->memory}, {"result", c->result}};
 
@@ -23,13 +23,14 @@ static void fill_seen(const struct choose *c, struct expr_value seen[N_SEEN])
     }
 }
 
-static void tell(const struct choose *c, const struct spec_edge *e, const char *path, const char *what)
+static void tell(const struct edge_question *c, const struct spec_edge *e, const char *path, const char *what)
 {
     if (c->problem)
         c->problem(c->arg, e, path, what);
 }
 
-static bool holds(const struct choose *c, const struct spec_edge *e, const struct spec_expr *when, const char *path)
+static bool holds(const struct edge_question *c, const struct spec_edge *e, const struct spec_expr *when,
+                  const char *path)
 {
     struct expr_value seen[N_SEEN];
     struct tide_err err = {TIDE_OK, ""};
@@ -45,7 +46,8 @@ static bool holds(const struct choose *c, const struct spec_edge *e, const struc
 
 /* ---- what a way brings ---- */
 
-static void put_value(const struct choose *c, const struct spec_edge *e, const struct spec_mapping *m, struct buf *out)
+static void put_value(const struct edge_question *c, const struct spec_edge *e, const struct spec_mapping *m,
+                      struct buf *out)
 {
     struct expr_value seen[N_SEEN];
     struct tide_err err = {TIDE_OK, ""};
@@ -64,9 +66,9 @@ static void put_value(const struct choose *c, const struct spec_edge *e, const s
     tell(c, e, arena_printf(c->arena, "%s.map.%.*s", e->path, STR_ARG(m->key)), err.msg);
 }
 
-static struct str values_of(const struct choose *c, const struct spec_edge *e)
+static struct str values_of(const struct edge_question *c, const struct spec_edge *e)
 {
-    AUTO(buf_done) struct buf out = BUF_INIT(BODY_OUTPUT_MAX);
+    AUTO(buf_done) struct buf out = BUF_INIT(NODE_WORK_OUTPUT_MAX);
 
     for (size_t i = 0; i < e->map.n; i++)
         put_value(c, e, &e->map.at[i], &out);
@@ -80,7 +82,7 @@ static struct str values_of(const struct choose *c, const struct spec_edge *e)
 /* ---- ways ---- */
 
 struct ways {
-    const struct choose *c;
+    const struct edge_question *c;
     struct choice *at;
     size_t n;
     bool decided; /* one of those that ask something is taken */
@@ -91,7 +93,7 @@ static void add(struct ways *w, const struct spec_edge *e)
     w->at[w->n++] = (struct choice){e->to_index, e, values_of(w->c, e)};
 }
 
-static bool is_closed(const struct choose *c, size_t to)
+static bool is_closed(const struct edge_question *c, size_t to)
 {
     return c->closed && c->closed(c->arg, to);
 }
@@ -111,7 +113,8 @@ static void add_route(struct ways *w)
 }
 
 /* What nobody can read is no reason to end the graph there: the node succeeded, and the edge is its way. */
-static enum tide_code ask_model(const struct choose *c, const struct spec_edge *e, bool *ret_yes, struct tide_err *err)
+static enum tide_code ask_model(const struct edge_question *c, const struct spec_edge *e, bool *ret_yes,
+                                struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
     int yes = -1;
@@ -130,7 +133,7 @@ static enum tide_code ask_model(const struct choose *c, const struct spec_edge *
 
 static enum tide_code look_at(struct ways *w, const struct spec_edge *e, struct tide_err *err)
 {
-    const struct choose *c = w->c;
+    const struct edge_question *c = w->c;
     bool plain = !c->failed && c->node->type != SPEC_ROUTER, yes = false;
     enum tide_code code = TIDE_OK;
 
@@ -154,7 +157,7 @@ static enum tide_code look_at(struct ways *w, const struct spec_edge *e, struct 
     return code;
 }
 
-enum tide_code choose_ways(const struct choose *c, struct choice **ret, size_t *ret_n, struct tide_err *err)
+enum tide_code edges_choose(const struct edge_question *c, struct choice **ret, size_t *ret_n, struct tide_err *err)
 {
     AUTO(mem_freep) struct choice *at = mem_array(c->node->n_edges + 1, sizeof(*at));
     struct ways w = {.c = c, .at = at};

@@ -15,7 +15,7 @@ struct choice {
     struct str values;            /* JSON object: what the map of the edge gives; empty: none */
 };
 
-struct choose {
+struct edge_question {
     const struct spec_graph *graph;
     const struct spec_node *node;
     bool failed;
@@ -35,10 +35,11 @@ struct choose {
 };
 
 /* *ret is malloc. Two ways to the same node are both taken: the target runs once. */
-enum tide_code choose_ways(const struct choose *c, struct choice **ret, size_t *ret_n, struct tide_err *err) MUST_CHECK;
+enum tide_code edges_choose(const struct edge_question *c, struct choice **ret, size_t *ret_n, struct tide_err *err)
+    MUST_CHECK;
 
 /* What becomes of a key that another branch has set at the same time. TIDE_CONFLICT under the rule `error`, TIDE_INVALID when values cannot be merged. */
-enum tide_code choose_value(enum spec_conflict rule, struct str key, struct str before, struct str now, struct arena *a,
-                            struct str *ret_value, struct tide_err *err) MUST_CHECK;
+enum tide_code memory_merge_value(enum spec_conflict rule, struct str key, struct str before, struct str now,
+                                  struct arena *a, struct str *ret_value, struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -79,8 +79,8 @@ struct job {
     bool hopeless;  /* it failed, and trying it again cannot help */
     bool told;      /* of one that must happen once: that it happened is recorded, … */
     bool kept;      /* … with what it gave */
-    struct body_result result;
-    struct seat_wait wait;
+    struct node_work_result result;
+    struct nested_wait wait;
     struct choice *ways;
     size_t n_ways;
     struct tide_err err;
@@ -91,7 +91,7 @@ struct job {
 struct blocked {
     struct blocked *next;
     char *name; /* of the node */
-    struct seat_wait wait;
+    struct nested_wait wait;
     char *question;      /* malloc; NULL: that of the wait */
     int64_t deadline_ms; /* 0: none */
     bool human;          /* the answer is its output; else an agent asks */

@@ -88,15 +88,15 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
 {
     struct exec *x = j->x;
     AUTO(buf_done) struct buf memory = BUF_INIT(SIZE_MAX / 4);
-    struct choose c = {.graph = j->place.graph,
-                       .node = j->place.node,
-                       .failed = error.len > 0,
-                       .output = output,
-                       .decide = ask ? ask_model : NULL,
-                       .problem = on_problem,
-                       .closed = is_closed,
-                       .arg = j,
-                       .arena = &j->arena};
+    struct edge_question c = {.graph = j->place.graph,
+                              .node = j->place.node,
+                              .failed = error.len > 0,
+                              .output = output,
+                              .decide = ask ? ask_model : NULL,
+                              .problem = on_problem,
+                              .closed = is_closed,
+                              .arg = j,
+                              .arena = &j->arena};
 
     if (!j->place.node->n_arcs || j->place.map)
         return TIDE_OK;
@@ -105,7 +105,7 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
         c.memory = buf_view(&memory);
         c.result = arena_dup(&j->arena, result_json(x, j->name, j->visit, j->attempt, error)); /* beyond the lock */
     }
-    return choose_ways(&c, &j->ways, &j->n_ways, err);
+    return edges_choose(&c, &j->ways, &j->n_ways, err);
 }
 
 static void put_way(struct job *j, const struct choice *way, size_t i)

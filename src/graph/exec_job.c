@@ -21,7 +21,7 @@ static struct job *make(struct exec *x, const struct place *p, const char *name,
                       .attempt = t->attempt,
                       .inputs = BUF_INIT(SIZE_MAX / 4),
                       .memory = BUF_INIT(SIZE_MAX / 4),
-                      .result = BODY_RESULT_INIT,
+                      .result = NODE_WORK_RESULT_INIT,
                       .arena = ARENA_INIT};
     j->place.frame.ptr = j->name; /* it is the beginning of the name */
     run_idempotency(j->key, x->run, arena_printf(&j->arena, "node:%s#%" PRId64, name, t->visit));
@@ -35,7 +35,7 @@ void job_free(struct job *j)
     free(j->ways);
     buf_done(&j->inputs);
     buf_done(&j->memory);
-    body_result_done(&j->result);
+    node_work_result_done(&j->result);
     arena_done(&j->arena);
     free(j);
 }
@@ -80,15 +80,15 @@ struct job *job_new_decision(struct exec *x, const struct place *p, const char *
 
 /* ---- programs, callbacks, Lua ---- */
 
-static struct body_secret *secrets_of(struct job *j, size_t *ret_n)
+static struct node_work_secret *secrets_of(struct job *j, size_t *ret_n)
 {
     const struct spec_texts *keys = &j->x->checkpoints.exclude_memory_keys;
-    struct body_secret *at = arena_alloc(&j->arena, (keys->n + 1) * sizeof *at);
+    struct node_work_secret *at = arena_alloc(&j->arena, (keys->n + 1) * sizeof *at);
 
     for (size_t i = 0; i < keys->n; i++) {
         const char *value = map_get(&j->x->secrets, keys->at[i]);
 
-        at[i] = (struct body_secret){keys->at[i], arena_dup(&j->arena, str_from(value))};
+        at[i] = (struct node_work_secret){keys->at[i], arena_dup(&j->arena, str_from(value))};
     }
     *ret_n = keys->n;
     return at;
@@ -99,17 +99,17 @@ static void run_body(struct job *j)
     struct exec *x = j->x;
     const struct spec_node *n = j->place.node;
     const struct callback *c = NULL;
-    struct body b = {.node = n,
-                     .name = j->name,
-                     .inputs = {buf_cstr(&j->inputs), j->inputs.len},
-                     .memory = buf_view(&j->memory),
-                     .run_id = x->run->id,
-                     .key = j->key,
-                     .dir = x->dir,
-                     .visit = j->visit,
-                     .attempt = j->attempt,
-                     .stopped = exec_stopped,
-                     .arg = j};
+    struct node_work b = {.node = n,
+                          .name = j->name,
+                          .inputs = {buf_cstr(&j->inputs), j->inputs.len},
+                          .memory = buf_view(&j->memory),
+                          .run_id = x->run->id,
+                          .key = j->key,
+                          .dir = x->dir,
+                          .visit = j->visit,
+                          .attempt = j->attempt,
+                          .stopped = exec_stopped,
+                          .arg = j};
 
     if (n->type == SPEC_FUNCTION) {
         pthread_mutex_lock(&x->lock);
@@ -120,18 +120,18 @@ static void run_body(struct job *j)
     }
     b.fn = c ? c->fn : NULL;
     b.fn_arg = c ? c->arg : NULL;
-    j->ok = body_run(&b, &j->result);
+    j->ok = node_work_run(&b, &j->result);
     secrets_clean_line(j->x->s->store->secrets, j->result.message, sizeof j->result.message);
 }
 
 /* ---- agents ---- */
 
-static void seat_lock(void *arg)
+static void nested_lock(void *arg)
 {
     pthread_mutex_lock(&((struct job *)arg)->x->lock);
 }
 
-static void seat_unlock(void *arg)
+static void nested_unlock(void *arg)
 {
     pthread_mutex_unlock(&((struct job *)arg)->x->lock);
 }
@@ -175,25 +175,25 @@ static struct tide_agent_options agent_options(struct job *j)
     return opt;
 }
 
-static struct seat seat_of(struct job *j, const struct tide_agent_options *opt, const char *node)
+static struct nested_agent nested_of(struct job *j, const struct tide_agent_options *opt, const char *node)
 {
     const struct spec_node *n = j->place.node;
 
-    return (struct seat){.session = j->x->s,
-                         .run = j->x->run,
-                         .node = node,
-                         .visit = j->visit,
-                         .branch = j->branch ? j->branch : "",
-                         .opt = opt,
-                         .outputs = n->outputs.at,
-                         .nullable = n->nullable_outputs.at,
-                         .n_outputs = n->outputs.n,
-                         .n_nullable = n->nullable_outputs.n,
-                         .lock = seat_lock,
-                         .unlock = seat_unlock,
-                         .stopped = exec_stopped,
-                         .turn_over = marks_turn,
-                         .arg = j};
+    return (struct nested_agent){.session = j->x->s,
+                                 .run = j->x->run,
+                                 .node = node,
+                                 .visit = j->visit,
+                                 .branch = j->branch ? j->branch : "",
+                                 .opt = opt,
+                                 .outputs = n->outputs.at,
+                                 .nullable = n->nullable_outputs.at,
+                                 .n_outputs = n->outputs.n,
+                                 .n_nullable = n->nullable_outputs.n,
+                                 .lock = nested_lock,
+                                 .unlock = nested_unlock,
+                                 .stopped = exec_stopped,
+                                 .turn_over = marks_turn,
+                                 .arg = j};
 }
 
 static const char *const *tool_names(struct job *j)
@@ -211,17 +211,17 @@ static const char *const *tool_names(struct job *j)
 
 static bool render(struct job *j, struct str text, const struct json *values, const char **ret)
 {
-    AUTO(buf_done) struct buf out = BUF_INIT(BODY_OUTPUT_MAX);
+    AUTO(buf_done) struct buf out = BUF_INIT(NODE_WORK_OUTPUT_MAX);
     struct tide_err err;
 
-    if (body_text(text, values, &out, &err))
-        return body_fail(&j->result, "template", "%s", err.msg);
+    if (placeholders_fill(text, values, &out, &err))
+        return node_work_fail(&j->result, "template", "%s", err.msg);
     *ret = arena_dup(&j->arena, buf_view(&out)).ptr;
     return true;
 }
 
 /* What it set, or, where it promised nothing, what it said. */
-static void take_outputs(struct job *j, const struct seat_result *r)
+static void take_outputs(struct job *j, const struct nested_result *r)
 {
     struct json_out o = json_out_to(&j->result.output);
 
@@ -238,8 +238,8 @@ static void take_outputs(struct job *j, const struct seat_result *r)
 static void run_agent(struct job *j)
 {
     struct tide_agent_options opt = agent_options(j);
-    struct seat seat = seat_of(j, &opt, j->name);
-    struct seat_result result = SEAT_RESULT_INIT;
+    struct nested_agent seat = nested_of(j, &opt, j->name);
+    struct nested_result result = NESTED_RESULT_INIT;
     const struct spec_node *n = j->place.node;
     struct json *values;
 
@@ -249,7 +249,7 @@ static void run_agent(struct job *j)
         (n->system_prompt.len && !render(j, n->system_prompt, values, &opt.system_prompt)))
         return; /* the result says why */
     pthread_mutex_lock(&j->x->lock);
-    j->code = seat_run(&seat, &result, &j->err);
+    j->code = nested_run(&seat, &result, &j->err);
     pthread_mutex_unlock(&j->x->lock);
     j->wait = result.wait;
     if (!j->code)
@@ -257,9 +257,9 @@ static void run_agent(struct job *j)
     if (j->code == TIDE_FAILED) {
         j->code = TIDE_OK;
         j->hopeless = !result.retry;
-        body_fail(&j->result, result.code[0] ? result.code : "agent", "%s", j->err.msg);
+        node_work_fail(&j->result, result.code[0] ? result.code : "agent", "%s", j->err.msg);
     }
-    seat_result_done(&result);
+    nested_result_done(&result);
 }
 
 /* ---- where to go on ---- */
@@ -268,13 +268,13 @@ enum tide_code job_decide(struct job *j, const struct spec_edge *edge, int *ret_
 {
     struct tide_agent_options opt = agent_options(j);
     const char *node = arena_printf(&j->arena, "%s>%.*s", j->name, STR_ARG(edge->to));
-    struct seat seat = seat_of(j, &opt, node);
+    struct nested_agent seat = nested_of(j, &opt, node);
     const char *context = arena_printf(&j->arena, "Node %s is complete. It gave: %.*s", j->name,
                                        (int)(j->output.len > 20000 ? 20000 : j->output.len), j->output.ptr);
 
     seat.outputs = NULL;
     seat.n_outputs = 0;
-    return seat_decide(&seat, arena_dup(&j->arena, edge->question).ptr, context, ret_yes, err);
+    return nested_decide(&seat, arena_dup(&j->arena, edge->question).ptr, context, ret_yes, err);
 }
 
 static void run_decision(struct job *j)

@@ -221,7 +221,7 @@ static bool cares_for_failure(const struct spec_graph *g, const struct spec_node
 /* Nobody answered in time: where the graph has a way for that it is taken, else the person is asked again. */
 static bool give_up_wait(struct exec *x, const struct place *p, const char *name, const struct task *t)
 {
-    char wait[sizeof(((struct seat_wait *)0)->name)];
+    char wait[sizeof(((struct nested_wait *)0)->name)];
 
     name_wait(wait, sizeof wait, str_from(name), t->visit);
     if (!x->lapsed || strcmp(x->lapsed, wait) != 0 || !cares_for_failure(p->graph, p->node))
@@ -247,7 +247,7 @@ static void ask_person(struct exec *x, const struct place *p, const char *name, 
         return;
     }
     if (json_parse(&x->scratch, buf_view(&inputs), NULL, &v, NULL, &err) ||
-        body_text(p->node->question, v, &text, &err)) {
+        placeholders_fill(p->node->question, v, &text, &err)) {
         end_failed(x, p, name, "template", err.msg, false);
         return;
     }

@@ -35,8 +35,8 @@ static enum tide_code resolve(struct values *v, struct str key, struct str now, 
     *ret = now;
     if (!before || !is_beside(v, key))
         return TIDE_OK;
-    return choose_value(rule ? (enum spec_conflict)rule->rule : SPEC_CONFLICT_ERROR, key, str_from(before), now,
-                        &v->x->scratch, ret, err);
+    return memory_merge_value(rule ? (enum spec_conflict)rule->rule : SPEC_CONFLICT_ERROR, key, str_from(before), now,
+                              &v->x->scratch, ret, err);
 }
 
 enum tide_code values_take(struct values *v, const struct json *output, struct tide_err *err)

@@ -24,7 +24,7 @@ static struct str answer_output(struct exec *x, const struct spec_node *n, struc
     bool yes = false;
 
     if (n->kind == SPEC_APPROVAL && !json_parse(&x->scratch, answer, NULL, &v, NULL, NULL))
-        yes = decision_read(&x->scratch, v) == DECISION_YES; /* what is neither was refused when it was given */
+        yes = yes_no_read(&x->scratch, v) == YES_NO_YES; /* what is neither was refused when it was given */
     json_out_begin(&o, '{');
     json_out_kraw(&o, n->outputs.n ? n->outputs.at[0] : STR("answer"),
                   n->kind == SPEC_APPROVAL ? (yes ? STR("true") : STR("false")) : answer);

@@ -97,8 +97,8 @@ static enum tide_code merge(struct str key, struct str before, struct str now, s
     return TIDE_OK;
 }
 
-enum tide_code choose_value(enum spec_conflict rule, struct str key, struct str before, struct str now, struct arena *a,
-                            struct str *ret_value, struct tide_err *err)
+enum tide_code memory_merge_value(enum spec_conflict rule, struct str key, struct str before, struct str now,
+                                  struct arena *a, struct str *ret_value, struct tide_err *err)
 {
     ERR_LOCAL(err);
     switch (rule) {

@@ -31,7 +31,7 @@ static bool is_code(const char *code)
     return code[0] && strspn(code, "abcdefghijklmnopqrstuvwxyz0123456789_") == strlen(code);
 }
 
-bool body_fail(struct body_result *r, const char *code, const char *fmt, ...)
+bool node_work_fail(struct node_work_result *r, const char *code, const char *fmt, ...)
 {
     va_list ap;
     int n;
@@ -45,7 +45,8 @@ bool body_fail(struct body_result *r, const char *code, const char *fmt, ...)
     return false;
 }
 
-bool body_fail_masked(const struct body *b, struct body_result *ret, const char *code, const char *fmt, ...)
+bool node_work_fail_masked(const struct node_work *b, struct node_work_result *ret, const char *code, const char *fmt,
+                           ...)
 {
     AUTO(mem_freep) char *text = NULL;
     char word[sizeof(ret->code)];
@@ -57,15 +58,15 @@ bool body_fail_masked(const struct body *b, struct body_result *ret, const char 
     va_end(ap);
     if (n < 0) {
         text = NULL;
-        return body_fail(ret, code, "failed, and there is no memory to say why");
+        return node_work_fail(ret, code, "failed, and there is no memory to say why");
     }
     snprintf(word, sizeof(word), "%s", code);
-    body_mask(text, strlen(text), b->secrets, b->n_secrets);
-    body_mask(word, strlen(word), b->secrets, b->n_secrets);
-    return body_fail(ret, word, "%s", text);
+    node_work_mask(text, strlen(text), b->secrets, b->n_secrets);
+    node_work_mask(word, strlen(word), b->secrets, b->n_secrets);
+    return node_work_fail(ret, word, "%s", text);
 }
 
-void body_result_done(struct body_result *r)
+void node_work_result_done(struct node_work_result *r)
 {
     if (r)
         buf_done(&r->output);
@@ -74,7 +75,7 @@ void body_result_done(struct body_result *r)
 /* ---- what it does ---- */
 
 /* Nobody can end a function of the embedder's from outside: timeout_ms is the callback's own to keep. */
-static bool run_callback(const struct body *b, struct buf *ret_json, struct body_result *ret)
+static bool run_callback(const struct node_work *b, struct buf *ret_json, struct node_work_result *ret)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct tide_node_call call = {.node = b->name,
@@ -87,23 +88,23 @@ static bool run_callback(const struct body *b, struct buf *ret_json, struct body
     enum tide_code code;
 
     if (!b->fn)
-        return body_fail_masked(b, ret, "not_found",
-                                "no callback '%.*s' is registered: call tide_graph_add_callback() before",
-                                STR_ARG(b->node->callback));
+        return node_work_fail_masked(b, ret, "not_found",
+                                     "no callback '%.*s' is registered: call tide_graph_add_callback() before",
+                                     STR_ARG(b->node->callback));
     code = b->fn(b->fn_arg, &call, &text, &err);
     if (!code)
         buf_add(ret_json, text.ptr ? text.ptr : "", text.ptr ? text.len : 0);
     tide_text_done(&text);
     if (code)
-        return body_fail_masked(b, ret, "callback", "%s",
-                                err.msg[0] ? body_piece(&a, b, str_from(err.msg)) : tide_code_text(code));
+        return node_work_fail_masked(b, ret, "callback", "%s",
+                                     err.msg[0] ? node_work_piece(&a, b, str_from(err.msg)) : tide_code_text(code));
     if (ret_json->failed)
-        return body_fail(ret, "too_big", "gave more than %zu bytes", ret_json->max);
+        return node_work_fail(ret, "too_big", "gave more than %zu bytes", ret_json->max);
     return true;
 }
 
 /* Its time is bounded by the instructions it may take, its place by the memory: timeout_ms has nothing to add. */
-static bool run_lua(const struct body *b, struct buf *ret_json, struct body_result *ret)
+static bool run_lua(const struct node_work *b, struct buf *ret_json, struct node_work_result *ret)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct expr_value values[] = {{"inputs", b->inputs.len ? b->inputs : STR("{}")},
@@ -112,14 +113,14 @@ static bool run_lua(const struct body *b, struct buf *ret_json, struct body_resu
     enum tide_code code = expr_eval(b->node->code.expr, values, 2, NULL, ret_json, &err);
 
     if (code)
-        return body_fail_masked(b, ret, code == TIDE_TOO_BIG ? "limit" : "lua", "%s",
-                                body_piece(&a, b, str_from(err.msg)));
+        return node_work_fail_masked(b, ret, code == TIDE_TOO_BIG ? "limit" : "lua", "%s",
+                                     node_work_piece(&a, b, str_from(err.msg)));
     return true;
 }
 
-bool body_run(const struct body *b, struct body_result *ret)
+bool node_work_run(const struct node_work *b, struct node_work_result *ret)
 {
-    AUTO(buf_done) struct buf json = BUF_INIT(BODY_OUTPUT_MAX);
+    AUTO(buf_done) struct buf json = BUF_INIT(NODE_WORK_OUTPUT_MAX);
     bool given;
 
     buf_clear(&ret->output);
@@ -128,10 +129,10 @@ bool body_run(const struct body *b, struct body_result *ret)
     if (b->node->type == SPEC_LUA)
         given = run_lua(b, &json, ret);
     else if (b->node->type != SPEC_FUNCTION)
-        given = body_fail(ret, "type", "a node of type %s does nothing by itself", spec_node_words[b->node->type]);
+        given = node_work_fail(ret, "type", "a node of type %s does nothing by itself", spec_node_words[b->node->type]);
     else if (b->node->program.n > 0)
-        given = body_program(b, &json, ret);
+        given = node_work_program(b, &json, ret);
     else
         given = run_callback(b, &json, ret);
-    return given && body_output(b, buf_view(&json), ret);
+    return given && node_work_output(b, buf_view(&json), ret);
 }

@@ -12,15 +12,15 @@
 
 #include "graph/spec.h"
 
-#define BODY_OUTPUT_MAX ((size_t)16 << 20) /* bytes that a node may give */
-#define BODY_MESSAGE_MAX 400               /* bytes of an error's text that are kept */
+#define NODE_WORK_OUTPUT_MAX ((size_t)16 << 20) /* bytes that a node may give */
+#define NODE_WORK_MESSAGE_MAX 400               /* bytes of an error's text that are kept */
 
 /* A value that is stored nowhere: whoever writes something down takes it out first. json empty: it has no value yet. */
-struct body_secret {
+struct node_work_secret {
     struct str key, json;
 };
 
-struct body {
+struct node_work {
     const struct spec_node *node; /* function or lua; in a map the node inside it */
     const char *name;             /* of the node in the log: "fetch", "review#1/ask", "pages#1[3]" */
     struct str inputs;            /* JSON object; NUL-terminated */
@@ -29,7 +29,7 @@ struct body {
     const char *key; /* the same in every attempt: by it the outside can tell a repetition */
     const char *dir; /* where programs run */
     int64_t visit, attempt;
-    const struct body_secret *secrets;
+    const struct node_work_secret *secrets;
     size_t n_secrets;
     tide_node_fn *fn; /* of a callback; NULL: none is registered */
     void *fn_arg;
@@ -37,40 +37,42 @@ struct body {
     void *arg;
 };
 
-struct body_result {
+struct node_work_result {
     struct buf output; /* JSON object; of a failure empty */
     char code
         [32]; /* of a failure: exit, timeout, bad_output, missing_output, too_big, lua, callback, not_found, secret, stopped, … */
-    char message[BODY_MESSAGE_MAX + 1]; /* one line, control characters made visible, secrets masked */
-    bool unknown;                       /* it was ended half-way: what it did of its work is not known */
+    char message[NODE_WORK_MESSAGE_MAX + 1]; /* one line, control characters made visible, secrets masked */
+    bool unknown;                            /* it was ended half-way: what it did of its work is not known */
 };
-#define BODY_RESULT_INIT                                                                                               \
+#define NODE_WORK_RESULT_INIT                                                                                          \
     {                                                                                                                  \
-        .output = BUF_INIT(BODY_OUTPUT_MAX)                                                                            \
+        .output = BUF_INIT(NODE_WORK_OUTPUT_MAX)                                                                       \
     }
 
 /* True: it gave what it promised. False: code and message say what is wrong. */
-bool body_run(const struct body *b, struct body_result *ret);
-void body_result_done(struct body_result *r);
-bool body_fail(struct body_result *r, const char *code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool node_work_run(const struct node_work *b, struct node_work_result *ret);
+void node_work_result_done(struct node_work_result *r);
+bool node_work_fail(struct node_work_result *r, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /*
  * Makes of what came out (any JSON value) the object that is stored: only declared outputs when there are any, a lone value
  * under the only one that is declared, else under "result"; a missing or null one that is not nullable, or a secret's value
  * anywhere but under a secret's key, is a failure.
  */
-bool body_output(const struct body *b, struct str json, struct body_result *ret);
+bool node_work_output(const struct node_work *b, struct str json, struct node_work_result *ret);
 
 /* Takes the values of secrets (texts of four bytes and more) out of a text in place. */
-void body_mask(char *text, size_t len, const struct body_secret *secrets, size_t n);
+void node_work_mask(char *text, size_t len, const struct node_work_secret *secrets, size_t n);
 
 /*
  * A text with {key} and {key.member} replaced by values of a JSON object: texts as they are, others as JSON. {{ and the }}
  * that closes it are braces; other braces, as those of JSON and code, are themselves. TIDE_INVALID names a placeholder that has no value, and the keys that there are.
  */
-enum tide_code body_text(struct str text, const struct json *values, struct buf *ret, struct tide_err *err) MUST_CHECK;
+enum tide_code placeholders_fill(struct str text, const struct json *values, struct buf *ret, struct tide_err *err)
+    MUST_CHECK;
 
 /* Which keys a text asks for, {key.member} as "key.member"; each is told once. */
-void body_text_keys(struct str text, void (*fn)(void *arg, struct str key), void *arg);
+void placeholders_keys(struct str text, void (*fn)(void *arg, struct str key), void *arg);
 
 #endif

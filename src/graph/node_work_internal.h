@@ -6,23 +6,23 @@
 #include "graph/node_work.h"
 
 /* Runs the program; its output, as it is, is added to *ret_json (empty: it printed nothing). False: *ret says why. */
-bool body_program(const struct body *b, struct buf *ret_json, struct body_result *ret);
+bool node_work_program(const struct node_work *b, struct buf *ret_json, struct node_work_result *ret);
 
-/* As body_fail, the secrets masked before anything is cut off. */
-bool body_fail_masked(const struct body *b, struct body_result *ret, const char *code, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+/* As node_work_fail, the secrets masked before anything is cut off. */
+bool node_work_fail_masked(const struct node_work *b, struct node_work_result *ret, const char *code, const char *fmt,
+                           ...) __attribute__((format(printf, 4, 5)));
 
 /*
  * A copy without secrets of a piece that was cut out of something longer: half a secret at its ends goes too. In the arena,
  * NUL-terminated.
  */
-const char *body_piece(struct arena *a, const struct body *b, struct str piece);
+const char *node_work_piece(struct arena *a, const struct node_work *b, struct str piece);
 
 /*
  * Looks for values of secrets in an object; members whose key is a secret's own are passed over, and their values are looked
  * for in the others. Both keys are NUL-terminated, in the arena.
  */
-bool body_leaks(struct arena *a, const struct body *b, const struct json *object, const char **ret_secret,
-                const char **ret_where);
+bool node_work_leaks(struct arena *a, const struct node_work *b, const struct json *object, const char **ret_secret,
+                     const char **ret_where);
 
 #endif

@@ -23,7 +23,7 @@ static struct str trimmed(struct str s)
 }
 
 /* What it printed may hold a secret that nobody knows yet. */
-static bool gives_secret(const struct body *b)
+static bool gives_secret(const struct node_work *b)
 {
     for (size_t i = 0; i < b->n_secrets; i++)
         for (size_t k = 0; k < b->node->outputs.n; k++)
@@ -32,18 +32,20 @@ static bool gives_secret(const struct body *b)
     return false;
 }
 
-static bool fail_json(const struct body *b, struct str text, const struct tide_err *err, struct body_result *ret)
+static bool fail_json(const struct node_work *b, struct str text, const struct tide_err *err,
+                      struct node_work_result *ret)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct str head = {text.ptr, text.len < SHOWN_FROM ? text.len : SHOWN_FROM};
-    const char *why = body_piece(&a, b, str_from(err->msg)), *shown = body_piece(&a, b, head);
+    const char *why = node_work_piece(&a, b, str_from(err->msg)), *shown = node_work_piece(&a, b, head);
 
     if (gives_secret(b))
-        return body_fail_masked(b, ret, err->code == TIDE_TOO_BIG ? "too_big" : "bad_output",
-                                "its output is not one JSON value; it is not shown, because a secret may be in it");
-    return body_fail_masked(b, ret, err->code == TIDE_TOO_BIG ? "too_big" : "bad_output",
-                            "its output is not one JSON value: %s; it begins: %.*s%s", why, SHOWN, shown,
-                            text.len > SHOWN ? " …" : "");
+        return node_work_fail_masked(
+            b, ret, err->code == TIDE_TOO_BIG ? "too_big" : "bad_output",
+            "its output is not one JSON value; it is not shown, because a secret may be in it");
+    return node_work_fail_masked(b, ret, err->code == TIDE_TOO_BIG ? "too_big" : "bad_output",
+                                 "its output is not one JSON value: %s; it begins: %.*s%s", why, SHOWN, shown,
+                                 text.len > SHOWN ? " …" : "");
 }
 
 /* ---- the object ---- */
@@ -80,7 +82,7 @@ static void names_of(struct arena *a, const struct json *v, struct buf *names)
 }
 
 /* One that failed and ended well all the same: {"error": {"message": "…"}} says more than what is missing. */
-static const char *own_words(const struct body *b, struct arena *a, const struct json *v)
+static const char *own_words(const struct node_work *b, struct arena *a, const struct json *v)
 {
     const struct json *error = v->type == JSON_OBJECT ? json_get(v, STR("error")) : NULL;
     struct str words = {"", 0};
@@ -89,26 +91,26 @@ static const char *own_words(const struct body *b, struct arena *a, const struct
         words = json_text(a, error);
     else if (error && error->type == JSON_OBJECT)
         words = json_get_text(a, error, STR("message"));
-    return words.len && !gives_secret(b) ? body_piece(a, b, words) : NULL;
+    return words.len && !gives_secret(b) ? node_work_piece(a, b, words) : NULL;
 }
 
-static bool fail_missing(const struct body *b, struct arena *a, const struct json *v, struct buf *missing,
-                         struct body_result *ret)
+static bool fail_missing(const struct node_work *b, struct arena *a, const struct json *v, struct buf *missing,
+                         struct node_work_result *ret)
 {
     AUTO(buf_done) struct buf given = BUF_INIT(NAMES_MAX);
     const char *words = own_words(b, a, v);
 
     if (words)
-        return body_fail_masked(b, ret, "missing_output", "no value for: %s%s; it gave an error: %s", buf_cstr(missing),
-                                missing->failed ? ", …" : "", words);
+        return node_work_fail_masked(b, ret, "missing_output", "no value for: %s%s; it gave an error: %s",
+                                     buf_cstr(missing), missing->failed ? ", …" : "", words);
     names_of(a, v, &given);
-    return body_fail_masked(b, ret, "missing_output",
-                            "no value for: %s%s; it gave: %s%s (nullable_outputs may stay unset)", buf_cstr(missing),
-                            missing->failed ? ", …" : "", buf_cstr(&given), given.failed ? ", …" : "");
+    return node_work_fail_masked(
+        b, ret, "missing_output", "no value for: %s%s; it gave: %s%s (nullable_outputs may stay unset)",
+        buf_cstr(missing), missing->failed ? ", …" : "", buf_cstr(&given), given.failed ? ", …" : "");
 }
 
 /* Those that are declared, in their order. */
-static bool put_declared(const struct body *b, struct arena *a, const struct json *v, struct body_result *ret)
+static bool put_declared(const struct node_work *b, struct arena *a, const struct json *v, struct node_work_result *ret)
 {
     AUTO(buf_done) struct buf missing = BUF_INIT(NAMES_MAX);
     const struct spec_node *n = b->node;
@@ -126,7 +128,7 @@ static bool put_declared(const struct body *b, struct arena *a, const struct jso
     return missing.len == 0 && !missing.failed ? true : fail_missing(b, a, v, &missing, ret);
 }
 
-static bool put_lone(const struct body *b, struct arena *a, const struct json *v, struct body_result *ret)
+static bool put_lone(const struct node_work *b, struct arena *a, const struct json *v, struct node_work_result *ret)
 {
     const struct spec_node *n = b->node;
     AUTO(buf_done) struct buf names = BUF_INIT(NAMES_MAX);
@@ -141,11 +143,11 @@ static bool put_lone(const struct body *b, struct arena *a, const struct json *v
     }
     for (size_t i = 0; i < n->outputs.n; i++)
         add_name(&names, n->outputs.at[i]);
-    return body_fail_masked(b, ret, "bad_output", "gave %s: an object with its outputs is wanted: %s%s",
-                            type_words[v->type], buf_cstr(&names), names.failed ? ", …" : "");
+    return node_work_fail_masked(b, ret, "bad_output", "gave %s: an object with its outputs is wanted: %s%s",
+                                 type_words[v->type], buf_cstr(&names), names.failed ? ", …" : "");
 }
 
-static bool put_object(const struct body *b, struct arena *a, const struct json *v, struct body_result *ret)
+static bool put_object(const struct node_work *b, struct arena *a, const struct json *v, struct node_work_result *ret)
 {
     if (v->type != JSON_OBJECT)
         return put_lone(b, a, v, ret);
@@ -156,7 +158,7 @@ static bool put_object(const struct body *b, struct arena *a, const struct json 
 }
 
 /* What was made, looked at again: members that are not kept may hold what they like. */
-static bool check_secrets(const struct body *b, struct arena *a, struct body_result *ret)
+static bool check_secrets(const struct node_work *b, struct arena *a, struct node_work_result *ret)
 {
     const char *secret = "", *where = "";
     struct tide_err err = {TIDE_OK, ""};
@@ -166,17 +168,17 @@ static bool check_secrets(const struct body *b, struct arena *a, struct body_res
         return true;
     if (json_parse(a, buf_view(&ret->output), NULL, &v, NULL, &err))
         return fail_json(b, buf_view(&ret->output), &err, ret);
-    if (!body_leaks(a, b, v, &secret, &where))
+    if (!node_work_leaks(a, b, v, &secret, &where))
         return true;
-    return body_fail_masked(
+    return node_work_fail_masked(
         b, ret, "secret",
         "its output '%s' holds the value of '%s', which is stored nowhere: leave it out of the output", where, secret);
 }
 
-bool body_output(const struct body *b, struct str json, struct body_result *ret)
+bool node_work_output(const struct node_work *b, struct str json, struct node_work_result *ret)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct json_limits limits = {BODY_OUTPUT_MAX, 0};
+    struct json_limits limits = {NODE_WORK_OUTPUT_MAX, 0};
     struct tide_err err = {TIDE_OK, ""};
     struct json *v = NULL;
     struct str text = trimmed(json).len ? json : STR("{}");
@@ -187,6 +189,6 @@ bool body_output(const struct body *b, struct str json, struct body_result *ret)
     if (!put_object(b, &a, v, ret))
         return false;
     if (ret->output.failed)
-        return body_fail(ret, "too_big", "gave more than %zu bytes", ret->output.max);
+        return node_work_fail(ret, "too_big", "gave more than %zu bytes", ret->output.max);
     return check_secrets(b, &a, ret);
 }

@@ -25,7 +25,7 @@
 #define PIECES_MAX 64 /* at a time: one that prints for ever must not keep us */
 
 struct run {
-    const struct body *b;
+    const struct node_work *b;
     struct arena arena;
     struct proc proc;
     int in, out, err; /* of the last two: read ends */
@@ -60,7 +60,7 @@ static bool is_private(const char *entry)
     return strncmp(entry, DOOR_ENV "=", sizeof(DOOR_ENV)) == 0 || strncmp(entry, STEP_ENV "=", sizeof(STEP_ENV)) == 0;
 }
 
-static char **environment(struct arena *a, const struct body *b)
+static char **environment(struct arena *a, const struct node_work *b)
 {
     char *sets[] = {set(a, "TIDEMARK_SESSION_ID", b->session_id),
                     set(a, "TIDEMARK_RUN_ID", b->run_id),
@@ -136,7 +136,7 @@ static enum tide_code fail_search(const char *name, const char *dir, struct tide
 }
 
 /* A relative place would mean another one once the program is there. */
-static enum tide_code find_place(const struct body *b, char **ret_dir, struct buf *ret_path, struct tide_err *err)
+static enum tide_code find_place(const struct node_work *b, char **ret_dir, struct buf *ret_path, struct tide_err *err)
 {
     const char *dir = b->dir && *b->dir ? b->dir : ".", *name = b->node->program.at[0].ptr;
     enum tide_code code;
@@ -148,17 +148,17 @@ static enum tide_code find_place(const struct body *b, char **ret_dir, struct bu
     return code == TIDE_NOT_FOUND && *name && *name != '/' ? fail_search(name, *ret_dir, err) : code;
 }
 
-static bool fail_start(const struct run *r, const struct tide_err *err, struct body_result *ret)
+static bool fail_start(const struct run *r, const struct tide_err *err, struct node_work_result *ret)
 {
     const char *name = r->b->node->program.at[0].ptr;
     const char *code = err->code == TIDE_NOT_FOUND ? "not_found" : err->code == TIDE_DENIED ? "denied" : "start";
 
     if (strstr(err->msg, name))
-        return body_fail_masked(r->b, ret, code, "%s", err->msg);
-    return body_fail_masked(r->b, ret, code, "%s: %s", name, err->msg);
+        return node_work_fail_masked(r->b, ret, code, "%s", err->msg);
+    return node_work_fail_masked(r->b, ret, code, "%s: %s", name, err->msg);
 }
 
-static bool start(struct run *r, struct body_result *ret)
+static bool start(struct run *r, struct node_work_result *ret)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
     AUTO(mem_freep) char *dir = NULL;
@@ -236,13 +236,13 @@ static struct str last_line(struct str s)
     return (struct str){s.ptr + from, s.len - from};
 }
 
-static bool fail_exit(const struct run *r, const char *code, const char *what, struct body_result *ret)
+static bool fail_exit(const struct run *r, const char *code, const char *what, struct node_work_result *ret)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct str all = str_from(body_piece(&a, r->b, (struct str){r->tail, r->tail_len}));
+    struct str all = str_from(node_work_piece(&a, r->b, (struct str){r->tail, r->tail_len}));
     struct str line = last_line(all);
 
-    return body_fail_masked(r->b, ret, code, "%s%s%.*s", what, line.len ? ": " : "", STR_ARG(line));
+    return node_work_fail_masked(r->b, ret, code, "%s%s%.*s", what, line.len ? ": " : "", STR_ARG(line));
 }
 
 static bool is_code(struct str code)
@@ -250,7 +250,7 @@ static bool is_code(struct str code)
     for (size_t i = 0; i < code.len; i++)
         if (!memchr("abcdefghijklmnopqrstuvwxyz0123456789_", code.ptr[i], 37))
             return false;
-    return code.len > 0 && code.len < sizeof(((struct body_result *)0)->code);
+    return code.len > 0 && code.len < sizeof(((struct node_work_result *)0)->code);
 }
 
 /* {"error": {"code": "…", "message": "…"}}: the program's own words. False: it printed none. */
@@ -268,11 +268,11 @@ static bool own_words(const struct run *r, struct arena *a, const char **ret_cod
     code = json_get_text(a, error, STR("code"));
     message = error->type == JSON_STRING ? json_text(a, error) : json_get_text(a, error, STR("message"));
     *ret_code = is_code(code) ? arena_dup(a, code).ptr : "exit";
-    *ret_message = message.len ? body_piece(a, r->b, message) : NULL;
+    *ret_message = message.len ? node_work_piece(a, r->b, message) : NULL;
     return true;
 }
 
-static bool fail_status(const struct run *r, int status, struct body_result *ret)
+static bool fail_status(const struct run *r, int status, struct node_work_result *ret)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const char *code = "exit", *message = NULL;
@@ -285,23 +285,24 @@ static bool fail_status(const struct run *r, int status, struct body_result *ret
     snprintf(what, sizeof(what), "exit status %d", WEXITSTATUS(status));
     if (!own_words(r, &a, &code, &message) || !message)
         return fail_exit(r, code, what, ret);
-    return body_fail_masked(r->b, ret, code, "%s", message);
+    return node_work_fail_masked(r->b, ret, code, "%s", message);
 }
 
-static bool verdict(const struct run *r, const struct capture *c, struct body_result *ret)
+static bool verdict(const struct run *r, const struct capture *c, struct node_work_result *ret)
 {
     ret->unknown = c->timed_out || c->stopped;
     if (r->too_big)
-        return body_fail(ret, "too_big", "printed more than %zu bytes: it was ended", r->output->max);
+        return node_work_fail(ret, "too_big", "printed more than %zu bytes: it was ended", r->output->max);
     if (c->stopped)
-        return body_fail(ret, "stopped", "it was told to stop: how far it came is not known");
+        return node_work_fail(ret, "stopped", "it was told to stop: how far it came is not known");
     if (c->timed_out)
-        return body_fail(ret, "timeout", "not done within %" PRId64 " ms: it was ended, how far it came is not known",
-                         c->timeout_ms);
+        return node_work_fail(ret, "timeout",
+                              "not done within %" PRId64 " ms: it was ended, how far it came is not known",
+                              c->timeout_ms);
     return c->status == 0 ? true : fail_status(r, c->status, ret);
 }
 
-static bool follow(struct run *r, struct body_result *ret)
+static bool follow(struct run *r, struct node_work_result *ret)
 {
     struct capture c;
     bool ok;
@@ -319,7 +320,7 @@ static bool follow(struct run *r, struct body_result *ret)
     return ok;
 }
 
-bool body_program(const struct body *b, struct buf *ret_json, struct body_result *ret)
+bool node_work_program(const struct node_work *b, struct buf *ret_json, struct node_work_result *ret)
 {
     struct run r = {.b = b, .proc = PROC_INIT, .in = -1, .out = -1, .err = -1, .output = ret_json};
     bool ok = start(&r, ret) && follow(&r, ret);

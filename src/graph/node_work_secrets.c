@@ -77,7 +77,7 @@ static void add_secret(struct arena *a, struct needles *n, const struct json *v,
 }
 
 /* A value that is no JSON is taken as the text it is. */
-static struct needles needles_of(struct arena *a, const struct body_secret *secrets, size_t n, enum forms forms)
+static struct needles needles_of(struct arena *a, const struct node_work_secret *secrets, size_t n, enum forms forms)
 {
     struct needles all = {NULL, 0, 0};
 
@@ -137,7 +137,7 @@ static void apply(char *text, size_t len, const char *marks)
             text[i] = '*';
 }
 
-void body_mask(char *text, size_t len, const struct body_secret *secrets, size_t n)
+void node_work_mask(char *text, size_t len, const struct node_work_secret *secrets, size_t n)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct needles all;
@@ -151,7 +151,7 @@ void body_mask(char *text, size_t len, const struct body_secret *secrets, size_t
     apply(text, len, marks);
 }
 
-const char *body_piece(struct arena *a, const struct body *b, struct str piece)
+const char *node_work_piece(struct arena *a, const struct node_work *b, struct str piece)
 {
     char *copy = (char *)(uintptr_t)arena_dup(a, piece).ptr, *marks = arena_zero(a, piece.len + 1);
     struct needles all = needles_of(a, b->secrets, b->n_secrets, ALL_FORMS);
@@ -189,7 +189,7 @@ static const struct needle *find(struct arena *a, const struct needles *n, const
     return found;
 }
 
-static bool is_secret_key(struct arena *a, const struct body *b, const struct json *member)
+static bool is_secret_key(struct arena *a, const struct node_work *b, const struct json *member)
 {
     struct str key = json_key_text(a, member);
 
@@ -199,8 +199,8 @@ static bool is_secret_key(struct arena *a, const struct body *b, const struct js
     return false;
 }
 
-bool body_leaks(struct arena *a, const struct body *b, const struct json *object, const char **ret_secret,
-                const char **ret_where)
+bool node_work_leaks(struct arena *a, const struct node_work *b, const struct json *object, const char **ret_secret,
+                     const char **ret_where)
 {
     struct needles all = needles_of(a, b->secrets, b->n_secrets, AS_IT_IS);
     const struct needle *found = NULL;

@@ -107,7 +107,7 @@ static enum tide_code refuse(const struct json *values, struct str key, struct t
                      names.failed ? ", …" : "");
 }
 
-enum tide_code body_text(struct str text, const struct json *values, struct buf *ret, struct tide_err *err)
+enum tide_code placeholders_fill(struct str text, const struct json *values, struct buf *ret, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct reader r = {text, 0};
@@ -130,7 +130,7 @@ enum tide_code body_text(struct str text, const struct json *values, struct buf 
     return TIDE_OK;
 }
 
-void body_text_keys(struct str text, void (*fn)(void *arg, struct str key), void *arg)
+void placeholders_keys(struct str text, void (*fn)(void *arg, struct str key), void *arg)
 {
     struct map seen = {0};
     struct reader r = {text, 0};

@@ -94,7 +94,7 @@ static void check_answer(struct outlook *o)
     name.len -= name.len > 0;
     if (!place_find(o->x->graph, name, &p) || p.node->type != SPEC_HUMAN_INPUT)
         return; /* an agent asks: what is no yes is told to it as the reason */
-    if (json_parse(&o->arena, str_from(o->opt->input), NULL, &v, NULL, NULL) || !decision_read(&o->arena, v))
+    if (json_parse(&o->arena, str_from(o->opt->input), NULL, &v, NULL, NULL) || !yes_no_read(&o->arena, v))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, p.node->id.ptr,
                        arena_printf(&o->arena, "'%.60s' is neither yes nor no", o->opt->input),
                        "answer the question with yes or no");

@@ -73,7 +73,7 @@ static struct version *version_of(struct looking *l, const struct state *s)
 
 /* ---- one place in it ---- */
 
-static void decide(struct live_session *ret, enum live_fit fit, const char *node, const char *why)
+static void decide(struct running_session *ret, enum running_fit fit, const char *node, const char *why)
 {
     if (fit <= ret->fit)
         return;
@@ -83,7 +83,8 @@ static void decide(struct live_session *ret, enum live_fit fit, const char *node
 }
 
 /* What the memory has is not in a summary: a new input that nobody has set yet is asked for as well. */
-static void add_mapping(struct looking *l, struct live_session *ret, const char *node, const struct spec_diff_node *d)
+static void add_mapping(struct looking *l, struct running_session *ret, const char *node,
+                        const struct spec_diff_node *d)
 {
     const char *one =
         arena_printf(&l->scratch, "%s=%s", d->before->id.ptr, l->graph->graph->nodes.at[d->rename].id.ptr);
@@ -98,7 +99,7 @@ static void add_mapping(struct looking *l, struct live_session *ret, const char 
 }
 
 /* What stands in a graph inside a node must be there as well. */
-static void judge_inside(struct looking *l, const struct version *v, const char *name, struct live_session *ret)
+static void judge_inside(struct looking *l, const struct version *v, const char *name, struct running_session *ret)
 {
     struct place before, after;
 
@@ -120,7 +121,7 @@ static bool is_harmless(const struct spec_diff_node *d, const struct task *t)
 }
 
 static void judge(struct looking *l, const struct version *v, const char *name, const struct task *t,
-                  struct live_session *ret)
+                  struct running_session *ret)
 {
     const struct spec_diff_node *d = map_get(&v->nodes, (struct str){name, strcspn(name, "#")});
     bool inside = strchr(name, '#') != NULL;
@@ -135,7 +136,7 @@ static void judge(struct looking *l, const struct version *v, const char *name, 
         decide(ret, LIVE_STUCK, name, arena_printf(&l->scratch, "node '%s': %s", d->before->id.ptr, d->why));
 }
 
-static void judge_all(struct looking *l, const struct version *v, const struct map *tasks, struct live_session *ret)
+static void judge_all(struct looking *l, const struct version *v, const struct map *tasks, struct running_session *ret)
 {
     for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e))
         judge(l, v, arena_dup(&l->scratch, map_key(e)).ptr, e->value, ret);
@@ -148,7 +149,7 @@ static bool is_over(const struct status *st)
     return strcmp(st->status, "idle") == 0 && !st->is_resumable;
 }
 
-static void look_at(struct looking *l, const struct version *v, const struct state *s, struct live_session *ret)
+static void look_at(struct looking *l, const struct version *v, const struct state *s, struct running_session *ret)
 {
     const struct position *p = &s->content.position;
 
@@ -174,7 +175,7 @@ static bool is_named(struct looking *l, const struct state *s)
 static int on_state(void *arg, const struct head *head, const struct state *s)
 {
     struct looking *l = arg;
-    struct live_session found = {.id = head->id, .why = ""};
+    struct running_session found = {.id = head->id, .why = ""};
     const struct version *v;
     struct status st;
     struct str title;
@@ -196,8 +197,8 @@ static int on_state(void *arg, const struct head *head, const struct state *s)
     return l->fn(l->arg, &found);
 }
 
-enum tide_code live_look(tide_store *store, const struct spec *graph, struct str also, live_fn *fn, void *arg,
-                         struct tide_err *err)
+enum tide_code running_sessions_look(tide_store *store, const struct spec *graph, struct str also, live_fn *fn,
+                                     void *arg, struct tide_err *err)
 {
     struct looking l = {.store = store_of(store),
                         .graph = graph,

@@ -6,7 +6,7 @@
 #include "graph/spec.h"
 #include "session/session.h"
 
-enum live_fit {
+enum running_fit {
     LIVE_SAME,       /* it runs this very version */
     LIVE_COMPATIBLE, /* another one, and it can go on with this */
     LIVE_MAPPING,    /* when it is told what a node is called now: `why` is "old=new", or several */
@@ -15,21 +15,21 @@ enum live_fit {
 };
 extern const char *const live_words[]; /* "same", "compatible", "mapping", "stuck" */
 
-struct live_session {
+struct running_session {
     const char *id, *title, *status, *digest; /* title NULL: none; digest: of the graph that it runs */
-    enum live_fit fit;
+    enum running_fit fit;
     const char *node; /* that decides it; NULL: none */
     const char *why;  /* "" when it can go on as it is */
 };
 
 /* Not zero: that is enough. */
-typedef int live_fn(void *arg, const struct live_session *s);
+typedef int live_fn(void *arg, const struct running_session *s);
 
 /*
  * Every session of the store that stands in a graph with the id of `graph` or `also` (may be empty) and is not over. Reads
  * what lists read, and each version of the graph once: no logs. Judged by the version that the session runs, whatever that is.
  */
-enum tide_code live_look(tide_store *store, const struct spec *graph, struct str also, live_fn *fn, void *arg,
-                         struct tide_err *err) MUST_CHECK;
+enum tide_code running_sessions_look(tide_store *store, const struct spec *graph, struct str also, live_fn *fn,
+                                     void *arg, struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -67,7 +67,7 @@ static void check_placeholder(void *arg, struct str key)
 static void check_text(struct texts *t, struct str text, const char *path, const char *member)
 {
     t->path = arena_printf(&t->p->spec->arena, "%s.%s", path, member);
-    body_text_keys(text, check_placeholder, t);
+    placeholders_keys(text, check_placeholder, t);
 }
 
 /* ---- expressions ---- */

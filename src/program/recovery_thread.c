@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 
-struct sweep {
+struct recovery_thread {
     tide_store *store;
     int64_t interval_ms;
     pthread_t thread;
@@ -23,7 +23,7 @@ struct sweep {
 };
 
 /* True when it is time for the next one; false when we are to stop. With mu held. */
-static bool pause_until_next(struct sweep *s)
+static bool pause_until_next(struct recovery_thread *s)
 {
     struct timespec at;
 
@@ -41,7 +41,7 @@ static bool pause_until_next(struct sweep *s)
 
 static int stop_early(void *arg, const struct tide_recovered *what)
 {
-    struct sweep *s = arg;
+    struct recovery_thread *s = arg;
     bool stopping;
 
     (void)what;
@@ -53,7 +53,7 @@ static int stop_early(void *arg, const struct tide_recovered *what)
 
 static void *run(void *arg)
 {
-    struct sweep *s = arg;
+    struct recovery_thread *s = arg;
 
     pthread_mutex_lock(&s->mu);
     do {
@@ -65,9 +65,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-struct sweep *sweep_start(tide_store *store, int64_t interval_ms)
+struct recovery_thread *recovery_thread_start(tide_store *store, int64_t interval_ms)
 {
-    struct sweep *s;
+    struct recovery_thread *s;
     sigset_t all, before;
     pthread_condattr_t attr;
     bool started;
@@ -94,7 +94,7 @@ struct sweep *sweep_start(tide_store *store, int64_t interval_ms)
     return NULL;
 }
 
-void sweep_stop(struct sweep *s)
+void recovery_thread_stop(struct recovery_thread *s)
 {
     if (!s)
         return;

@@ -7,10 +7,10 @@
 
 #include "tidemark.h"
 
-struct sweep;
+struct recovery_thread;
 
 /* Begins in a thread of its own; interval_ms 0: none, and NULL comes back. */
-struct sweep *sweep_start(tide_store *store, int64_t interval_ms);
-void sweep_stop(struct sweep *sweep); /* waits for one that is under way; takes NULL */
+struct recovery_thread *recovery_thread_start(tide_store *store, int64_t interval_ms);
+void recovery_thread_stop(struct recovery_thread *sweep); /* waits for one that is under way; takes NULL */
 
 #endif

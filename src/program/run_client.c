@@ -39,26 +39,26 @@ static void die_of_signals(void)
     }
 }
 
-enum tide_code link_open(struct link *l, const char *command, struct tide_err *err)
+enum tide_code run_client_open(struct run_client *l, const char *command, struct tide_err *err)
 {
     const char *name = getenv(DOOR_ENV);
 
-    *l = (struct link){.fd = -1, .reader = FRAME_READER_INIT, .request = BUF_INIT(FRAME_JSON_MAX)};
+    *l = (struct run_client){.fd = -1, .reader = FRAME_READER_INIT, .request = BUF_INIT(FRAME_JSON_MAX)};
     if (!name || !*name)
         return tide_fail(err, TIDE_INVALID, "%s: not inside a run: start the program with `tidemark exec -- PROGRAM`",
                          command);
     die_of_signals();
-    return door_knock(name, &l->fd, err) ? tide_wrap(err, "%s", command) : TIDE_OK;
+    return run_socket_connect(name, &l->fd, err) ? tide_wrap(err, "%s", command) : TIDE_OK;
 }
 
-bool link_is_nested(void)
+bool run_client_is_nested(void)
 {
     const char *step = getenv(STEP_ENV);
 
     return step && *step;
 }
 
-void link_close(struct link *l)
+void run_client_close(struct run_client *l)
 {
     if (l->fd >= 0)
         close(l->fd);
@@ -68,7 +68,7 @@ void link_close(struct link *l)
     arena_done(&l->arena);
 }
 
-void link_begin(struct link *l, const char *op)
+void run_client_begin(struct run_client *l, const char *op)
 {
     buf_clear(&l->request);
     l->o = json_out_to(&l->request);
@@ -99,7 +99,7 @@ static enum tide_code send_all(int fd, struct str head, struct str blob, struct 
     return TIDE_OK;
 }
 
-static enum tide_code send_request(struct link *l, struct str blob, struct tide_err *err)
+static enum tide_code send_request(struct run_client *l, struct str blob, struct tide_err *err)
 {
     AUTO(buf_done) struct buf head = BUF_INIT(FRAME_HEAD + FRAME_JSON_MAX);
     unsigned char lengths[FRAME_HEAD];
@@ -113,7 +113,7 @@ static enum tide_code send_request(struct link *l, struct str blob, struct tide_
     return send_all(l->fd, buf_view(&head), blob, err);
 }
 
-static enum tide_code receive(struct link *l, struct frame *ret_frame, struct tide_err *err)
+static enum tide_code receive(struct run_client *l, struct frame *ret_frame, struct tide_err *err)
 {
     for (;;) {
         errno = 0;
@@ -132,7 +132,7 @@ static enum tide_code receive(struct link *l, struct frame *ret_frame, struct ti
     }
 }
 
-enum tide_code link_call(struct link *l, struct str blob, struct reply *ret_reply, struct tide_err *err)
+enum tide_code run_client_call(struct run_client *l, struct str blob, struct reply *ret_reply, struct tide_err *err)
 {
     struct frame frame;
     struct json *json = NULL;

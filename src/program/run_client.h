@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "program/frame.h"
 
-struct link {
+struct run_client {
     int fd;
     struct frame_reader reader;
     struct arena arena;
@@ -15,11 +15,11 @@ struct link {
 };
 
 /* By $TIDEMARK_RUN. TIDE_INVALID: not inside a run; says how to be. `command` is how the message begins. */
-enum tide_code link_open(struct link *l, const char *command, struct tide_err *err) MUST_CHECK;
-void link_close(struct link *l);
+enum tide_code run_client_open(struct run_client *l, const char *command, struct tide_err *err) MUST_CHECK;
+void run_client_close(struct run_client *l);
 
 /* Begins {"op":op; write the further members through link->o, then call. */
-void link_begin(struct link *l, const char *op);
+void run_client_begin(struct run_client *l, const char *op);
 
 struct reply {
     const struct json *json;
@@ -30,10 +30,11 @@ struct reply {
  * Sends the request and waits for the answer. An answer that is an error comes back as that error. TIDE_IO: the other side
  * is gone; TIDE_CANCELLED: a signal came while waiting.
  */
-enum tide_code link_call(struct link *l, struct str blob, struct reply *ret_reply, struct tide_err *err) MUST_CHECK;
+enum tide_code run_client_call(struct run_client *l, struct str blob, struct reply *ret_reply, struct tide_err *err)
+    MUST_CHECK;
 
 /* We are inside a step of the run. */
-bool link_is_nested(void);
+bool run_client_is_nested(void);
 
 /* The code with this name ("CHANGED"); TIDE_FAILED when there is none. */
 enum tide_code code_by_name(struct str name);

@@ -31,7 +31,7 @@ struct conn {
 
 /* One request while it is being answered. */
 struct request {
-    struct server *s;
+    struct run_server *s;
     struct conn *c;
     struct arena arena;
     const struct json *json;
@@ -44,12 +44,12 @@ struct request {
 #define OUT_MAX (FRAME_HEAD + FRAME_JSON_MAX + FRAME_BLOB_MAX)
 #define HEAR_MAX 4096 /* reads: more than a socket holds */
 
-void server_init(struct server *s, tide_run *run, int door)
+void run_server_init(struct run_server *s, tide_run *run, int door)
 {
-    *s = (struct server){.run = run, .door = door};
+    *s = (struct run_server){.run = run, .door = door};
 }
 
-size_t server_under_way(const struct server *s)
+size_t run_server_under_way(const struct run_server *s)
 {
     size_t n = 0;
 
@@ -392,7 +392,7 @@ static const struct op *op_find(struct str name)
 
 static bool must_hold(struct request *r, const struct op *op)
 {
-    struct server *s = r->s;
+    struct run_server *s = r->s;
     bool nested = json_get_bool(r->json, STR("nested"), false);
 
     if (s->park.parked || s->lost || (s->closing && (op->hold & HOLD_CLOSING)))
@@ -403,7 +403,7 @@ static bool must_hold(struct request *r, const struct op *op)
         return false;
     if (s->waiter && s->waiter != r->c)
         return true;
-    s->waiter = server_under_way(s) > 0 ? r->c : NULL;
+    s->waiter = run_server_under_way(s) > 0 ? r->c : NULL;
     return s->waiter != NULL;
 }
 
@@ -424,7 +424,7 @@ static void serve(struct request *r, const struct op *op)
 }
 
 /* Answers the request that has been gathered, or holds it. */
-static void try_serve(struct server *s, struct conn *c)
+static void try_serve(struct run_server *s, struct conn *c)
 {
     struct request r = {.s = s, .c = c, .arena = ARENA_INIT, .reply = BUF_INIT(FRAME_JSON_MAX)};
     struct json *json = NULL;
@@ -452,7 +452,7 @@ static void try_serve(struct server *s, struct conn *c)
 /* ---- connections ---- */
 
 /* The process that did the step is gone. Whether a `once` had happened by then, nobody knows. */
-static void record_killed(struct server *s, struct conn *c)
+static void record_killed(struct run_server *s, struct conn *c)
 {
     struct tide_step_result result = {
         .outcome = c->once && c->begun ? "unknown" : "failed",
@@ -472,7 +472,7 @@ static void record_killed(struct server *s, struct conn *c)
     step_over(c);
 }
 
-static void leave(struct server *s, struct conn **at)
+static void leave(struct run_server *s, struct conn **at)
 {
     struct conn *c = *at;
 
@@ -503,7 +503,7 @@ static void send_out(struct conn *c)
     }
 }
 
-static void receive(struct server *s, struct conn *c, short events)
+static void receive(struct run_server *s, struct conn *c, short events)
 {
     enum frame_got got = FRAME_LATER;
 
@@ -518,7 +518,7 @@ static void receive(struct server *s, struct conn *c, short events)
         try_serve(s, c);
 }
 
-static void enter(struct server *s, int fd)
+static void enter(struct run_server *s, int fd)
 {
     struct conn *c = mem_zero(sizeof(*c));
 
@@ -529,7 +529,7 @@ static void enter(struct server *s, int fd)
     send_out(c);
 }
 
-size_t server_wants(struct server *s, struct pollfd fds[SERVER_CONNS_MAX + 1])
+size_t run_server_wants(struct run_server *s, struct pollfd fds[SERVER_CONNS_MAX + 1])
 {
     size_t n = 0;
 
@@ -544,7 +544,7 @@ size_t server_wants(struct server *s, struct pollfd fds[SERVER_CONNS_MAX + 1])
 }
 
 /* Held requests are looked at again after everything else: what held them may be over now. */
-static void look_again(struct server *s)
+static void look_again(struct run_server *s)
 {
     for (struct conn *c = s->conns; c; c = c->next) {
         if (c->held && !c->ended)
@@ -553,7 +553,7 @@ static void look_again(struct server *s)
     }
 }
 
-void server_move(struct server *s, const struct pollfd *fds, size_t n)
+void run_server_move(struct run_server *s, const struct pollfd *fds, size_t n)
 {
     for (struct conn *c = s->conns; c; c = c->next) {
         short events = c->slot >= 0 && (size_t)c->slot < n ? fds[c->slot].revents : 0;
@@ -571,12 +571,12 @@ void server_move(struct server *s, const struct pollfd *fds, size_t n)
     }
     look_again(s);
     if (n > 0 && fds[0].revents)
-        for (int fd; s->n_conns < SERVER_CONNS_MAX && (fd = door_accept(s->door)) >= 0;)
+        for (int fd; s->n_conns < SERVER_CONNS_MAX && (fd = run_socket_accept(s->door)) >= 0;)
             enter(s, fd);
 }
 
 /* What it said before it died counts, though it came after the last look. One that lives elsewhere may speak for ever. */
-static void hear_out(struct server *s, struct conn *c)
+static void hear_out(struct run_server *s, struct conn *c)
 {
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
 
@@ -586,7 +586,7 @@ static void hear_out(struct server *s, struct conn *c)
     }
 }
 
-void server_close(struct server *s)
+void run_server_close(struct run_server *s)
 {
     s->closing = true;
     while (s->conns) {

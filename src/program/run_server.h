@@ -27,7 +27,7 @@ struct park {
     int64_t deadline_ms, due_ms; /* 0: none */
 };
 
-struct server {
+struct run_server {
     tide_run *run;
     int door;
     struct conn *conns;
@@ -39,16 +39,16 @@ struct server {
     struct park park;
 };
 
-void server_init(struct server *s, tide_run *run, int door);
+void run_server_init(struct run_server *s, tide_run *run, int door);
 
-/* What to wait for, and what to do when it has come: `fds` as server_wants() filled them. */
-size_t server_wants(struct server *s, struct pollfd fds[SERVER_CONNS_MAX + 1]);
-void server_move(struct server *s, const struct pollfd *fds, size_t n);
+/* What to wait for, and what to do when it has come: `fds` as run_server_wants() filled them. */
+size_t run_server_wants(struct run_server *s, struct pollfd fds[SERVER_CONNS_MAX + 1]);
+void run_server_move(struct run_server *s, const struct pollfd *fds, size_t n);
 
 /* Steps that have been asked for and have not ended. */
-size_t server_under_way(const struct server *s);
+size_t run_server_under_way(const struct run_server *s);
 
 /* Closes all connections; steps under way are recorded as killed, unless the run is parked or lost. */
-void server_close(struct server *s);
+void run_server_close(struct run_server *s);
 
 #endif

@@ -41,7 +41,7 @@ static bool is_friend(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && (who.uid == geteuid() || who.uid == 0);
 }
 
-enum tide_code door_open(int *ret_fd, char ret_name[DOOR_NAME_SIZE], struct tide_err *err)
+enum tide_code run_socket_open(int *ret_fd, char ret_name[DOOR_NAME_SIZE], struct tide_err *err)
 {
     unsigned char random[NAME_BYTES];
     char hex[2 * NAME_BYTES + 1];
@@ -65,7 +65,7 @@ enum tide_code door_open(int *ret_fd, char ret_name[DOOR_NAME_SIZE], struct tide
     return err->code;
 }
 
-int door_accept(int fd)
+int run_socket_accept(int fd)
 {
     for (;;) {
         int got = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -78,7 +78,7 @@ int door_accept(int fd)
     }
 }
 
-enum tide_code door_knock(const char *name, int *ret_fd, struct tide_err *err)
+enum tide_code run_socket_connect(const char *name, int *ret_fd, struct tide_err *err)
 {
     struct sockaddr_un address;
     socklen_t len;

@@ -14,12 +14,12 @@
 #define DOOR_NAME_SIZE 48
 
 /* A listening socket and its name, for the environment of what runs inside. */
-enum tide_code door_open(int *ret_fd, char ret_name[DOOR_NAME_SIZE], struct tide_err *err) MUST_CHECK;
+enum tide_code run_socket_open(int *ret_fd, char ret_name[DOOR_NAME_SIZE], struct tide_err *err) MUST_CHECK;
 
 /* The next connection that may come in, or -1 when there is none. Non-blocking; others are turned away. */
-int door_accept(int fd);
+int run_socket_accept(int fd);
 
 /* From the other side. TIDE_NOT_FOUND: nobody is there. */
-enum tide_code door_knock(const char *name, int *ret_fd, struct tide_err *err) MUST_CHECK;
+enum tide_code run_socket_connect(const char *name, int *ret_fd, struct tide_err *err) MUST_CHECK;
 
 #endif

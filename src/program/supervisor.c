@@ -54,7 +54,7 @@ enum tide_code supervisor_open(struct supervisor *s, const struct job *job, stru
     s->out.from = s->out.child_end = s->err.from = s->err.child_end = -1;
     s->signals = capture_signals();
     tree_adopt();
-    if (door_open(&s->door, name, err) || relay_open(&s->out, STDOUT_FILENO, err) ||
+    if (run_socket_open(&s->door, name, err) || relay_open(&s->out, STDOUT_FILENO, err) ||
         relay_open(&s->err, STDERR_FILENO, err) || hold(s, name, err)) {
         supervisor_close(s);
         return err->code;
@@ -211,13 +211,13 @@ static void turn(struct supervisor *s)
         [AT_OUT] = relay_wants(&s->out),
         [AT_ERR] = relay_wants(&s->err),
     };
-    size_t n = server_wants(&s->server, p + AT_SERVER);
+    size_t n = run_server_wants(&s->server, p + AT_SERVER);
 
     if (poll(p, AT_SERVER + n, s->stop || s->exited ? TICK_ENDING_MS : TICK_MS) < 0)
         return;
     relay_move(&s->out, p[AT_OUT].revents);
     relay_move(&s->err, p[AT_ERR].revents);
-    server_move(&s->server, p + AT_SERVER, n);
+    run_server_move(&s->server, p + AT_SERVER, n);
     follow_server(s);
     if (p[AT_SIGNALS].revents) {
         read_signals(s);
@@ -240,7 +240,7 @@ static void loop(struct supervisor *s)
     }
     relay_drain(&s->out);
     relay_drain(&s->err);
-    server_close(&s->server); /* steps whose process was killed are recorded here */
+    run_server_close(&s->server); /* steps whose process was killed are recorded here */
     s->door = -1;
 }
 
@@ -348,7 +348,7 @@ enum tide_code supervisor_run(struct supervisor *s, tide_run *run, struct ending
     enum tide_code code = TIDE_OK;
 
     *ret = (struct ending){0};
-    server_init(&s->server, run, s->door);
+    run_server_init(&s->server, run, s->door);
     proc_terminal_give(&s->child);
     s->had_terminal = s->child.terminal >= 0;
     if (proc_go(&s->child, messages, err))

@@ -36,7 +36,7 @@ struct supervisor {
     const struct job *job;
     struct proc child;
     struct relay out, err;
-    struct server server;
+    struct run_server server;
     struct arena arena;
     int door, signals;
     bool trouble; /* with the store, now */

@@ -36,7 +36,7 @@ void content_turn(struct content *c, const struct fact *f)
 void content_message(struct content *c, const struct fact *f)
 {
     struct str node = text_of(f, "node");
-    struct conversation *talk = map_get(&c->conversations, node);
+    struct message_range *talk = map_get(&c->conversations, node);
     int64_t visit = json_get_int(f->body, STR("visit"), 0);
 
     content_turn(c, f);
@@ -46,7 +46,7 @@ void content_message(struct content *c, const struct fact *f)
         map_put(&c->conversations, node, talk);
     }
     if (!talk->messages || talk->visit != visit)
-        *talk = (struct conversation){visit, 0, f->ev->seq, 0};
+        *talk = (struct message_range){visit, 0, f->ev->seq, 0};
     talk->messages++;
     talk->last_seq = f->ev->seq;
 }

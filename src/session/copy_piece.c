@@ -97,7 +97,7 @@ enum tide_code copy_make_last(struct copy_job *j, struct batch **ret, struct tid
     *ret = make_piece(j, true, buf_view(&snapshot), buf_view(&summary));
     (*ret)->flags |= BATCH_RELEASE | (j->is_new && j->epoch ? BATCH_REVEAL : 0u);
     stay_live(j, s, *ret);
-    card_attach(*ret, j->c->dst, s, &j->src);
+    session_file_attach(*ret, j->c->dst, s, &j->src);
     return TIDE_OK;
 }
 

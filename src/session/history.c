@@ -245,7 +245,7 @@ enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const c
     if (code)
         return tide_wrap(err, "fork");
     if (!h.parent_id[0]) /* of a fork of forks all of them would be read: its first write does it */
-        card_renew(s, made);
+        session_file_renew(s, made);
     memcpy(ret_id, made, TIDE_ID_SIZE);
     return TIDE_OK;
 }

@@ -84,7 +84,7 @@ static enum tide_code make_batch(struct recovering *m, const struct head *h, str
         b->expect_seq = h->last_seq;
         b->caches_seq = h->last_seq + (int64_t)d->n;
         b->wake_ms = settle_wake_ms(s);
-        card_attach(b, m->store, s, h);
+        session_file_attach(b, m->store, s, h);
         *ret = b;
     }
     buf_done(&summary);

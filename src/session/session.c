@@ -224,7 +224,7 @@ static bool wants_card(const struct tide_session *s, unsigned flags, const struc
     if (!s->store->ops->cards || s->stale)
         return false;
     for (size_t i = 0; i < c->n && !wants; i++)
-        wants = card_changes(&c->events[i]);
+        wants = session_file_changes(&c->events[i]);
     return wants;
 }
 
@@ -244,7 +244,7 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
     b->expect_seq = flags & TIDE_APPEND_ANY ? STORE_ANY_SEQ : expect;
     b->caches_seq = at + (int64_t)c->n;
     if (wants_card(s, flags, c))
-        card_attach(b, s->store, s->state, &s->head);
+        session_file_attach(b, s->store, s->state, &s->head);
     b->owner = &s->owner;
     b->session_handle = s;
     if (!s->acquiring)

@@ -91,7 +91,7 @@ static void write_for_people(struct buf *out, const struct buf *compact)
     buf_add_char(out, '\n');
 }
 
-void card_write(struct buf *out, const struct state *s, const struct head *h)
+void session_file_write(struct buf *out, const struct state *s, const struct head *h)
 {
     AUTO(buf_done) struct buf compact = BUF_INIT(SIZE_MAX / 4);
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -118,7 +118,7 @@ static const char *const token_words[] = {
     [TOKEN_EXPIRED] = "expired",
 };
 
-void card_tokens(struct buf *out, const struct state *s)
+void session_file_tokens(struct buf *out, const struct state *s)
 {
     AUTO(buf_done) struct buf compact = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&compact);
@@ -142,20 +142,20 @@ void card_tokens(struct buf *out, const struct state *s)
     write_for_people(out, &compact);
 }
 
-void card_attach(struct batch *b, const struct store *store, const struct state *s, const struct head *h)
+void session_file_attach(struct batch *b, const struct store *store, const struct state *s, const struct head *h)
 {
     AUTO(buf_done) struct buf card = BUF_INIT(SIZE_MAX / 4);
     AUTO(buf_done) struct buf tokens = BUF_INIT(SIZE_MAX / 4);
 
     if (!store->ops->cards)
         return;
-    card_write(&card, s, h);
-    card_tokens(&tokens, s);
+    session_file_write(&card, s, h);
+    session_file_tokens(&tokens, s);
     batch_set_cards(b, buf_view(&card), buf_view(&tokens));
 }
 
 /* A commit without an event, under nobody's lease: it changes nothing else, and comes to nothing if the log has gone on. */
-void card_renew(struct store *store, const char *id)
+void session_file_renew(struct store *store, const char *id)
 {
     AUTO(state_freep) struct state *s = NULL;
     struct tide_err err; /* whoever reads the log is told */
@@ -167,17 +167,17 @@ void card_renew(struct store *store, const char *id)
         return;
     b = batch_new(str_from(id), BATCH_INPUT, NULL, 0, STR(""), STR(""));
     b->expect_seq = b->caches_seq = h.last_seq;
-    card_attach(b, store, s, &h);
+    session_file_attach(b, store, s, &h);
     (void)!store_write(store, b, NULL, &err);
 }
 
 static int renew_entry(void *arg, const struct store_entry *entry)
 {
-    card_renew(arg, entry->head->id);
+    session_file_renew(arg, entry->head->id);
     return 0;
 }
 
-enum tide_code card_renew_all(struct store *store, struct tide_err *err)
+enum tide_code session_file_renew_all(struct store *store, struct tide_err *err)
 {
     enum tide_code code = store->ops->cards ? store->ops->list(store, NULL, renew_entry, store, err) : TIDE_OK;
 
@@ -185,7 +185,7 @@ enum tide_code card_renew_all(struct store *store, struct tide_err *err)
                                 : code; /* one that cannot be listed has none, and is named by who looks for it */
 }
 
-bool card_changes(const struct event *ev)
+bool session_file_changes(const struct event *ev)
 {
     return str_starts(ev->kind, STR("run.")) || str_starts(ev->kind, STR("token.")) ||
            str_eq(ev->kind, STR("session.created")) || str_eq(ev->kind, STR("session.updated"));

@@ -12,23 +12,23 @@
  * as of s->seq, indented; null where nothing is known. Of the head only created_ms counts. `sessions show --json` has the
  * same members.
  */
-void card_write(struct buf *out, const struct state *s, const struct head *h);
+void session_file_write(struct buf *out, const struct state *s, const struct head *h);
 
 /* {"tokens":[{"token_id", "run_id", "wait_kind", "status", "expires_at", "secret_hash"}]}: the token of the latest wait, if any. A session
  * waits for one thing at a time: no other can be active. */
-void card_tokens(struct buf *out, const struct state *s);
+void session_file_tokens(struct buf *out, const struct state *s);
 
 /* Puts both into a batch that ends with s->seq; nothing where the store keeps none. */
-void card_attach(struct batch *b, const struct store *store, const struct state *s, const struct head *h);
+void session_file_attach(struct batch *b, const struct store *store, const struct state *s, const struct head *h);
 
 /*
  * Both anew from the log, where the store keeps them: for who has written to a session without holding it. Whoever holds it
  * leaves them behind when it is given back; lines of another program get none before they are ours.
  */
-void card_renew(struct store *store, const char *id);
-enum tide_code card_renew_all(struct store *store, struct tide_err *err) MUST_CHECK;
+void session_file_renew(struct store *store, const char *id);
+enum tide_code session_file_renew_all(struct store *store, struct tide_err *err) MUST_CHECK;
 
 /* Whether an event of this kind changes what they say, beside when and where the log ends. */
-bool card_changes(const struct event *ev);
+bool session_file_changes(const struct event *ev);
 
 #endif

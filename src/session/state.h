@@ -21,7 +21,7 @@ struct span {
 };
 
 /* Where the messages of one node are (of the latest visit); a plain chat has the node "". */
-struct conversation {
+struct message_range {
     int64_t visit, messages, first_seq, last_seq;
 };
 
@@ -70,7 +70,7 @@ struct content {
     struct map memory;        /* key -> JSON text */
     struct map outputs;       /* node -> struct map * of key -> JSON text */
     struct map visits;        /* node -> int64_t * */
-    struct map conversations; /* node -> struct conversation * */
+    struct map conversations; /* node -> struct message_range * */
     struct position position;
     char checkpoint[TIDE_ID_SIZE], resume_checkpoint[TIDE_ID_SIZE]; /* latest; latest that can be resumed from */
     int64_t checkpoint_seq, resume_checkpoint_seq;

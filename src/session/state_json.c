@@ -38,7 +38,7 @@ static void put_conversations(struct json_out *o, const struct map *m)
     json_out_key(o, STR("conversations"));
     json_out_begin(o, '{');
     for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e)) {
-        const struct conversation *t = e->value;
+        const struct message_range *t = e->value;
 
         json_out_key(o, map_key(e));
         json_out_begin(o, '{');
@@ -274,7 +274,7 @@ static void get_spans(struct arena *a, struct content *c, const struct json *spa
 static void get_conversations(struct arena *a, struct map *m, const struct json *object)
 {
     for (const struct json *v = object ? object->first : NULL; v; v = v->next) {
-        struct conversation *t = mem_zero(sizeof *t);
+        struct message_range *t = mem_zero(sizeof *t);
 
         t->visit = json_get_int(v, STR("visit"), 0);
         t->messages = json_get_int(v, STR("messages"), 0);

@@ -195,9 +195,9 @@ enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq,
         code = store_write(s, b, &result, err);
     }
     for (size_t i = 0; i < n && !code; i++) {
-        if (!card_changes(&list[i]))
+        if (!session_file_changes(&list[i]))
             continue;
-        card_renew(s, whole);
+        session_file_renew(s, whole);
         break;
     }
     if (!code && ret_seq)

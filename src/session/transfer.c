@@ -436,7 +436,7 @@ enum tide_code tide_import(tide_store *store, tide_source_fn *source, tide_progr
     arena_done(&m.arena);
     if (code)
         return tide_wrap(err, "import");
-    card_renew(m.store, m.id);
+    session_file_renew(m.store, m.id);
     memcpy(ret_id, m.id, TIDE_ID_SIZE);
     return TIDE_OK;
 }

@@ -436,7 +436,7 @@ static enum tide_code append(struct store *store, const struct head *h, const st
     b->expect_seq = h->last_seq;
     code = store_write(store, b, NULL, err);
     if (!code)
-        card_renew(store, h->id);
+        session_file_renew(store, h->id);
     return code;
 }
 

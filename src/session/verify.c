@@ -183,7 +183,7 @@ enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress
         code = s->read_only ? tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only")
                             : group_alone(s->group, s->ops->rebuild, err);
     if (!code && flags & TIDE_CHECK_REBUILD)
-        code = card_renew_all(s, err);
+        code = session_file_renew_all(s, err);
     if (!code)
         code = s->ops->check(s, &check, err);
     if (!code)

@@ -8,16 +8,15 @@
 #include <ctype.h>
 #include <strings.h>
 
-enum decision decision_word(struct str said)
+enum yes_no yes_no_word(struct str said)
 {
     static const struct {
         const char *word;
-        enum decision means;
-    } words[] = {{"yes", DECISION_YES},     {"y", DECISION_YES},        {"true", DECISION_YES},
-                 {"ok", DECISION_YES},      {"allow", DECISION_YES},    {"always", DECISION_YES},
-                 {"approve", DECISION_YES}, {"approved", DECISION_YES}, {"no", DECISION_NO},
-                 {"n", DECISION_NO},        {"false", DECISION_NO},     {"deny", DECISION_NO},
-                 {"reject", DECISION_NO},   {"rejected", DECISION_NO}};
+        enum yes_no means;
+    } words[] = {{"yes", YES_NO_YES},   {"y", YES_NO_YES},      {"true", YES_NO_YES},    {"ok", YES_NO_YES},
+                 {"allow", YES_NO_YES}, {"always", YES_NO_YES}, {"approve", YES_NO_YES}, {"approved", YES_NO_YES},
+                 {"no", YES_NO_NO},     {"n", YES_NO_NO},       {"false", YES_NO_NO},    {"deny", YES_NO_NO},
+                 {"reject", YES_NO_NO}, {"rejected", YES_NO_NO}};
 
     while (said.len && isspace((unsigned char)said.ptr[said.len - 1]))
         said.len--;
@@ -26,17 +25,14 @@ enum decision decision_word(struct str said)
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (said.len == strlen(words[i].word) && strncasecmp(said.ptr, words[i].word, said.len) == 0)
             return words[i].means;
-    return DECISION_NONE;
+    return YES_NO_NEITHER;
 }
 
-enum decision decision_read(struct arena *a, const struct json *answer)
+enum yes_no yes_no_read(struct arena *a, const struct json *answer)
 {
     const struct json *v = answer && answer->type == JSON_OBJECT ? json_get(answer, STR("decision")) : answer;
 
     if (v && v->type == JSON_STRING)
-        return decision_word(json_text(a, v));
-    return !v                      ? DECISION_NONE
-           : v->type == JSON_TRUE  ? DECISION_YES
-           : v->type == JSON_FALSE ? DECISION_NO
-                                   : DECISION_NONE;
+        return yes_no_word(json_text(a, v));
+    return !v ? YES_NO_NEITHER : v->type == JSON_TRUE ? YES_NO_YES : v->type == JSON_FALSE ? YES_NO_NO : YES_NO_NEITHER;
 }

@@ -5,12 +5,12 @@
 
 #include "base/json.h"
 
-enum decision { DECISION_NONE, DECISION_NO, DECISION_YES }; /* none: it is neither, and decides nothing */
+enum yes_no { YES_NO_NEITHER, YES_NO_NO, YES_NO_YES }; /* none: it is neither, and decides nothing */
 
 /* One word; case and white space around it do not count. */
-enum decision decision_word(struct str said);
+enum yes_no yes_no_word(struct str said);
 
 /* The answer to a wait: a word, true or false, or {"decision": one of these}. Takes NULL. */
-enum decision decision_read(struct arena *a, const struct json *answer);
+enum yes_no yes_no_read(struct arena *a, const struct json *answer);
 
 #endif

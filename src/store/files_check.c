@@ -134,7 +134,7 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
     do {
         code = log_refresh(c->s, l, false, &err);
         code = code || hidden ? code : lease_read(c->s, id, &lease, &err);
-    } while (again_after(c->s->base.env, code, &tries));
+    } while (read_retry_after(c->s->base.env, code, &tries));
     if (hidden)
         return TIDE_OK;
     if (code)

@@ -44,7 +44,7 @@ static bool is_log(const char *name, enum env_kind kind, char ret[TIDE_ID_SIZE],
 }
 
 /* A snapshot, or a mark: its session may have no log. */
-static bool card_of(const char *name, char ret[TIDE_ID_SIZE])
+static bool session_file_of(const char *name, char ret[TIDE_ID_SIZE])
 {
     size_t len = strlen(name);
 
@@ -62,7 +62,7 @@ static enum tide_code take_id(void *arg, const char *name, enum env_kind kind)
     char id[TIDE_ID_SIZE];
     bool hidden = false;
 
-    if (!is_log(name, kind, id, &hidden) && (kind != ENV_FILE || !card_of(name, id)))
+    if (!is_log(name, kind, id, &hidden) && (kind != ENV_FILE || !session_file_of(name, id)))
         return TIDE_OK;
     if (ids->n == ids->cap) {
         ids->cap = ids->cap ? 2 * ids->cap : 256;

@@ -11,7 +11,7 @@
 static const int pauses_ms[] = {10, 40, 200};
 enum { TRIES = sizeof pauses_ms / sizeof pauses_ms[0] };
 
-bool again_after(struct env *env, enum tide_code code, int *tries)
+bool read_retry_after(struct env *env, enum tide_code code, int *tries)
 {
     if (code != TIDE_IO || *tries == TRIES)
         return false;
@@ -24,7 +24,7 @@ bool again_after(struct env *env, enum tide_code code, int *tries)
         int tries_ = 0;                                                                                                \
         do                                                                                                             \
             (code) = (call);                                                                                           \
-        while (again_after((store)->env, code, &tries_));                                                              \
+        while (read_retry_after((store)->env, code, &tries_));                                                         \
     } while (0)
 
 static enum tide_code head(struct store *s, struct str id, struct head *ret, struct tide_err *err)
@@ -71,7 +71,7 @@ static enum tide_code snapshot(struct store *s, const struct head *h, int64_t to
     do {
         ret_data->len = before;
         code = s->backend->snapshot(s, h, to, ret_data, ret_seq, err);
-    } while (again_after(s->env, code, &tries));
+    } while (read_retry_after(s->env, code, &tries));
     return code;
 }
 
@@ -84,7 +84,7 @@ static enum tide_code info(struct store *s, struct buf *out, struct tide_err *er
     do {
         out->len = before;
         code = s->backend->info(s, out, err);
-    } while (again_after(s->env, code, &tries));
+    } while (read_retry_after(s->env, code, &tries));
     return code;
 }
 
@@ -116,7 +116,7 @@ static enum tide_code read(struct store *s, const struct head *head, int64_t fro
 
     do
         code = h.seq == to && h.n ? TIDE_OK : s->backend->read(s, head, h.n ? h.seq + 1 : from, to, hand_on, &h, err);
-    while (again_after(s->env, code, &tries));
+    while (read_retry_after(s->env, code, &tries));
     return code;
 }
 
@@ -129,7 +129,7 @@ static enum tide_code checkpoints(struct store *s, const struct head *head, bool
 
     do
         code = s->backend->checkpoints(s, head, deleted, h.n ? h.seq - 1 : to, fn ? hand_on : NULL, &h, ret_total, err);
-    while (again_after(s->env, code, &tries));
+    while (read_retry_after(s->env, code, &tries));
     return code;
 }
 
@@ -144,7 +144,7 @@ static enum tide_code read_all(struct store *s, int64_t after, uint64_t max, str
         code = h.n && h.n >= max
                    ? TIDE_OK
                    : s->backend->read_all(s, h.n ? h.pos : after, max - h.n, ret_session, hand_on, &h, err);
-    while (again_after(s->env, code, &tries));
+    while (read_retry_after(s->env, code, &tries));
     return code;
 }
 
@@ -188,7 +188,7 @@ static enum tide_code list(struct store *s, const struct head *forks_of, store_e
     do {
         l.later = tries > 0;
         code = s->backend->list(s, forks_of, hand_entry, &l, err);
-    } while (again_after(s->env, code, &tries));
+    } while (read_retry_after(s->env, code, &tries));
     map_done(&l.told, NULL);
     return code;
 }
@@ -203,12 +203,12 @@ static enum tide_code live(struct store *s, int64_t until_ms, store_live_fn *fn,
     do {
         l.later = tries > 0;
         code = s->backend->live(s, until_ms, hand_live, &l, ret_next_ms, err);
-    } while (again_after(s->env, code, &tries));
+    } while (read_retry_after(s->env, code, &tries));
     map_done(&l.told, NULL);
     return code;
 }
 
-void again_wrap(struct store *s)
+void read_retry_wrap(struct store *s)
 {
     s->backend = s->ops;
     s->again = *s->ops;

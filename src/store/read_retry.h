@@ -6,9 +6,9 @@
 #include "store/store.h"
 
 /* Wraps the slots that read. Once, when the store is open. */
-void again_wrap(struct store *s);
+void read_retry_wrap(struct store *s);
 
 /* True: it was an I/O error, and after a pause it is worth another try. *tries begins with 0. */
-bool again_after(struct env *env, enum tide_code code, int *tries);
+bool read_retry_after(struct env *env, enum tide_code code, int *tries);
 
 #endif

@@ -208,7 +208,7 @@ static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_che
             continue;
         code = find ? find_more(s, find, &rows, err) : find_problems(s, sql, &rows, err);
         db_reader_done(s);
-    } while (again_after(s->base.env, code, &tries));
+    } while (read_retry_after(s->base.env, code, &tries));
     for (size_t at = 0; !code && at < rows.len; at += strlen(rows.ptr + at) + 1)
         store_check_name(check, where, TIDE_CORRUPT, rows.ptr + at);
     return code;

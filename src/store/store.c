@@ -47,11 +47,11 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
                          opt->origin_key_len);
     do
         code = b->open(path.ptr, opt, env, ret_store, err);
-    while (again_after(env, code, &tries));
+    while (read_retry_after(env, code, &tries));
     if (code)
         return code;
     (*ret_store)->secrets = secrets_new();
-    again_wrap(*ret_store);
+    read_retry_wrap(*ret_store);
     return TIDE_OK;
 }
 

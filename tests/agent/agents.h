@@ -127,13 +127,13 @@ UNUSED static void die_in_a_run(struct fixture *f, const struct tide_agent_optio
 
 /* ---- the log ---- */
 
-struct lines {
+struct line_reader {
     struct buf out;
 };
 
 UNUSED static int put_kind(void *arg, const struct tide_event *ev)
 {
-    struct lines *l = arg;
+    struct line_reader *l = arg;
 
     buf_addf(&l->out, "%s%s", l->out.len ? " " : "", ev->kind);
     return 0;
@@ -142,7 +142,7 @@ UNUSED static int put_kind(void *arg, const struct tide_event *ev)
 /* The kinds of the events from `from` on, with spaces between; the caller frees it. */
 UNUSED static char *kinds_of(tide_session *s, int64_t from)
 {
-    struct lines l = {BUF_INIT(1 << 20)};
+    struct line_reader l = {BUF_INIT(1 << 20)};
 
     OK(tide_session_refresh(s, &err));
     OK(tide_read(s, 0, from, 0, put_kind, &l, &err));

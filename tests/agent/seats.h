@@ -12,8 +12,8 @@ struct desk {
     tide_store *store;
     tide_session *s;
     tide_run *run;
-    struct seat seat;
-    struct seat_result result;
+    struct nested_agent seat;
+    struct nested_result result;
     struct tide_err err;
     int turns_over;
 };
@@ -29,15 +29,15 @@ UNUSED static void count_turn(void *arg, struct draft *d, int64_t turn)
 
 UNUSED static void take_seat(struct desk *k, const char *node, int64_t visit)
 {
-    k->seat = (struct seat){.session = k->s,
-                            .run = k->run,
-                            .node = node,
-                            .visit = visit,
-                            .branch = "",
-                            .prompt = "do it",
-                            .opt = &k->w.opt,
-                            .turn_over = count_turn,
-                            .arg = k};
+    k->seat = (struct nested_agent){.session = k->s,
+                                    .run = k->run,
+                                    .node = node,
+                                    .visit = visit,
+                                    .branch = "",
+                                    .prompt = "do it",
+                                    .opt = &k->w.opt,
+                                    .turn_over = count_turn,
+                                    .arg = k};
 }
 
 UNUSED static void begin(struct desk *k, const char *script)
@@ -54,18 +54,18 @@ UNUSED static void begin(struct desk *k, const char *script)
 
 UNUSED static void forget_result(struct desk *k)
 {
-    seat_result_done(&k->result);
-    k->result = (struct seat_result)SEAT_RESULT_INIT;
+    nested_result_done(&k->result);
+    k->result = (struct nested_result)NESTED_RESULT_INIT;
 }
 
 UNUSED static enum tide_code sit(struct desk *k)
 {
     forget_result(k);
     k->err = (struct tide_err){TIDE_OK, ""};
-    return seat_run(&k->seat, &k->result, &k->err);
+    return nested_run(&k->seat, &k->result, &k->err);
 }
 
-#define SITS(want, k) expect_code(want, sit(k), &(k)->err, "seat_run", __FILE__, __LINE__)
+#define SITS(want, k) expect_code(want, sit(k), &(k)->err, "nested_run", __FILE__, __LINE__)
 
 UNUSED static void end(struct desk *k)
 {
@@ -76,7 +76,7 @@ UNUSED static void end(struct desk *k)
     tide_run_close(k->run);
     tide_session_close(k->s);
     tide_store_close(k->store);
-    seat_result_done(&k->result);
+    nested_result_done(&k->result);
     dir_remove(k->w.dir);
 }
 

@@ -24,7 +24,7 @@ struct canned {
         cut; /* how much of it is sent; 0: all. DRIP: what is behind it is sent again and again, until somebody gives up */
 };
 
-struct server {
+struct run_server {
     int fd, port, stop[2];
     pthread_t thread;
     const struct canned *answers;
@@ -54,7 +54,7 @@ static size_t server_body_len(const char *head)
 }
 
 /* False: the other side has hung up. */
-static bool server_read(struct server *s, int fd)
+static bool server_read(struct run_server *s, int fd)
 {
     const char *body = NULL;
 
@@ -73,14 +73,14 @@ static bool server_read(struct server *s, int fd)
 }
 
 /* Holds the line until the client or the test gives up. */
-static void server_stall(struct server *s, int fd)
+static void server_stall(struct run_server *s, int fd)
 {
     struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = s->stop[0], .events = POLLIN}};
 
     poll(p, 2, 20000);
 }
 
-static void server_drip(struct server *s, int fd, const char *drop)
+static void server_drip(struct run_server *s, int fd, const char *drop)
 {
     struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = s->stop[0], .events = POLLIN}};
 
@@ -88,7 +88,7 @@ static void server_drip(struct server *s, int fd, const char *drop)
         server_write(fd, drop, strlen(drop));
 }
 
-static bool server_answer(struct server *s, int fd)
+static bool server_answer(struct run_server *s, int fd)
 {
     const struct canned *c;
     const struct linger hard = {1, 0};
@@ -109,7 +109,7 @@ static bool server_answer(struct server *s, int fd)
 
 static void *server_run(void *arg)
 {
-    struct server *s = arg;
+    struct run_server *s = arg;
     int fd = -1;
 
     for (;;) {
@@ -134,12 +134,12 @@ static void *server_run(void *arg)
     return NULL;
 }
 
-static void server_start(struct server *s, const struct canned *answers, size_t n)
+static void server_start(struct run_server *s, const struct canned *answers, size_t n)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof at;
 
-    *s = (struct server){.answers = answers, .n_answers = n, .request = BUF_INIT((size_t)32 << 20)};
+    *s = (struct run_server){.answers = answers, .n_answers = n, .request = BUF_INIT((size_t)32 << 20)};
     s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(s->fd, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(listen(s->fd, 16), 0);
@@ -150,7 +150,7 @@ static void server_start(struct server *s, const struct canned *answers, size_t 
 }
 
 /* After it, what the server has kept may be looked at. */
-static void server_stop(struct server *s)
+static void server_stop(struct run_server *s)
 {
     assert_int_equal(write(s->stop[1], "x", 1), 1);
     pthread_join(s->thread, NULL);
@@ -159,7 +159,7 @@ static void server_stop(struct server *s)
     close(s->fd);
 }
 
-static void server_done(struct server *s)
+static void server_done(struct run_server *s)
 {
     buf_done(&s->request);
 }

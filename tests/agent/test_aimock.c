@@ -15,7 +15,7 @@ static const char *const types[] = {"anthropic", "openai"};
         "{\"command\":{\"type\":\"string\"}}}},{\"name\":\"glob\",\"description\":\"finds files\",\"input_schema\":"   \
         "{\"type\":\"object\",\"properties\":{\"pattern\":{\"type\":\"string\"}}}}]")
 
-struct talk {
+struct conversation {
     struct model_answer answer;
     struct model_fault fault;
     size_t heard;
@@ -25,16 +25,16 @@ struct talk {
 static void on_text(void *arg, struct str piece)
 {
     assert_true(str_is_utf8(piece, NULL));
-    ((struct talk *)arg)->heard += piece.len;
+    ((struct conversation *)arg)->heard += piece.len;
 }
 
 static void on_thinking(void *arg)
 {
-    ((struct talk *)arg)->thoughts++;
+    ((struct conversation *)arg)->thoughts++;
 }
 
-static enum tide_code say(struct talk *t, const char *type, const char *key, const struct model_message *messages,
-                          size_t n)
+static enum tide_code say(struct conversation *t, const char *type, const char *key,
+                          const struct model_message *messages, size_t n)
 {
     const struct provider_config config = {.type = type, .base_url = getenv("AIMOCK_URL"), .key = key};
     const struct model_request request = {STR("mock-1"), STR("Be brief."), TOOLS, 500, messages, n, STR(""), 0};
@@ -44,7 +44,7 @@ static enum tide_code say(struct talk *t, const char *type, const char *key, con
     struct tide_err why = {TIDE_OK, ""};
     enum tide_code code;
 
-    *t = (struct talk){.heard = 0};
+    *t = (struct conversation){.heard = 0};
     OK(provider_open(&config, &p, &err));
     provider_render(p, &request, &body);
     code = provider_call(p, buf_view(&body), 0, &listener, &t->answer, &t->fault, &why);
@@ -53,7 +53,7 @@ static enum tide_code say(struct talk *t, const char *type, const char *key, con
     return code;
 }
 
-static enum tide_code say_text(struct talk *t, const char *type, const char *text)
+static enum tide_code say_text(struct conversation *t, const char *type, const char *text)
 {
     const struct model_message message = {.role = ROLE_USER, .text = str_from(text)};
 
@@ -64,7 +64,7 @@ static void text_arrives_whole(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct talk t;
+        struct conversation t;
 
         assert_int_equal(say_text(&t, types[i], "say hello"), TIDE_OK);
         assert_true(str_eq(t.answer.text,
@@ -98,7 +98,7 @@ static void tools_are_asked_for_and_their_results_understood(void **state)
             {.role = ROLE_TOOL, .text = STR("a b"), .call_id = STR("call_a")},
             {.role = ROLE_TOOL, .text = STR("no such file"), .call_id = STR("call_b"), .failed = true},
         };
-        struct talk first, second;
+        struct conversation first, second;
 
         assert_int_equal(say(&first, types[i], KEY, talk, 1), TIDE_OK);
         check_calls(&first.answer);
@@ -117,7 +117,7 @@ static void thinking_is_passed_over(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct talk t;
+        struct conversation t;
 
         assert_int_equal(say_text(&t, types[i], "think first"), TIDE_OK);
         assert_true(str_eq(t.answer.text, STR("Thought about.")));
@@ -141,7 +141,7 @@ static void refusals_have_their_class(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-            struct talk t;
+            struct conversation t;
 
             assert_int_not_equal(say_text(&t, types[i], rows[k].text), TIDE_OK);
             assert_string_equal(t.fault.code, rows[k].code);
@@ -158,7 +158,7 @@ static void a_wrong_key_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct talk t;
+        struct conversation t;
 
         assert_int_equal(say(&t, types[i], "another-key", &message, 1), TIDE_DENIED);
         assert_string_equal(t.fault.code, "auth");

@@ -24,7 +24,7 @@ struct request {
     bool failed;  /* it was answered with 429 */
 };
 
-struct server {
+struct run_server {
     int fd, port, stop[2];
     pthread_t thread;
     bool anthropic;
@@ -138,7 +138,7 @@ static int64_t count_answers(struct arena *a, const struct json *body, bool anth
     return n;
 }
 
-static void make_answer(struct server *s, struct request *r, struct buf *out)
+static void make_answer(struct run_server *s, struct request *r, struct buf *out)
 {
     struct arena a = ARENA_INIT;
     struct json *body = NULL;
@@ -187,7 +187,7 @@ static char *read_body(int fd)
     return copy;
 }
 
-static void serve(struct server *s, int fd)
+static void serve(struct run_server *s, int fd)
 {
     struct buf out = BUF_INIT(1 << 20);
     char *body = read_body(fd);
@@ -208,7 +208,7 @@ static void serve(struct server *s, int fd)
 
 static void *server_run(void *arg)
 {
-    struct server *s = arg;
+    struct run_server *s = arg;
 
     for (;;) {
         struct pollfd p[] = {{.fd = s->stop[0], .events = POLLIN}, {.fd = s->fd, .events = POLLIN}};
@@ -221,13 +221,13 @@ static void *server_run(void *arg)
     }
 }
 
-static void server_start(struct server *s, bool anthropic)
+static void server_start(struct run_server *s, bool anthropic)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof at;
     struct json *script = NULL;
 
-    *s = (struct server){.anthropic = anthropic, .arena = ARENA_INIT};
+    *s = (struct run_server){.anthropic = anthropic, .arena = ARENA_INIT};
     OK(json_parse(&s->arena, str_from(script_text), NULL, &script, NULL, &err));
     s->turns = json_get(script, STR("turns"));
     pthread_mutex_init(&s->lock, NULL);
@@ -240,14 +240,14 @@ static void server_start(struct server *s, bool anthropic)
     assert_int_equal(pthread_create(&s->thread, NULL, server_run, s), 0);
 }
 
-static void forget_requests(struct server *s)
+static void forget_requests(struct run_server *s)
 {
     for (size_t i = 0; i < s->n; i++)
         free(s->requests[i].body);
     s->n = 0;
 }
 
-static void server_stop(struct server *s)
+static void server_stop(struct run_server *s)
 {
     assert_int_equal(write(s->stop[1], "x", 1), 1);
     pthread_join(s->thread, NULL);
@@ -263,14 +263,14 @@ static void server_stop(struct server *s)
 
 struct golden {
     struct world w;
-    struct server server;
+    struct run_server server;
     struct log *log;
     char *bodies[TURNS];
     void (*extra)(tide_agent *);
 };
 
 /* Each llm.request behind event n names the digest of a body that was sent, in order. */
-static void check_digests(const struct server *s, const struct log *log, size_t n)
+static void check_digests(const struct run_server *s, const struct log *log, size_t n)
 {
     struct arena a = ARENA_INIT;
     size_t next = 0;
@@ -314,7 +314,7 @@ static int64_t first_other_turn(const struct log *log, size_t n)
 
 static void check_requests(struct golden *g, size_t n)
 {
-    const struct server *s = &g->server;
+    const struct run_server *s = &g->server;
     int had = log_count(g->log, 0, n, "message.assistant", NULL), failed = log_count(g->log, 0, n, "llm.error", NULL);
     int64_t other = first_other_turn(g->log, n);
 

@@ -97,7 +97,7 @@ static tide_agent *count_agent(struct long_talk *l, tide_session *s)
     return a;
 }
 
-static void talk_on(struct long_talk *l)
+static void conversation_on(struct long_talk *l)
 {
     tide_session *s = NULL;
     tide_agent *a;
@@ -120,7 +120,7 @@ static void the_process_stays_as_it_is_over_two_thousand_turns(void **state)
     struct long_talk l = {.f = f};
 
     write_file(f->script, "{\"turns\":[" TURN_WITH_CALL "," TURN_OF_TEXT "],\"repeat\":true}");
-    talk_on(&l);
+    conversation_on(&l);
     print_message("turns %d to %d, %d trimmings: %lld bytes more held, %lld resident; %lld us of CPU a turn\n",
                   l.warm.turns, l.end.turns, l.trimmed, (long long)(l.end.held - l.warm.held),
                   (long long)(l.end.resident - l.warm.resident),
@@ -141,7 +141,7 @@ static void one_who_takes_it_up_is_soon_at_the_provider(void **state)
     int64_t began;
 
     write_file(f->script, "{\"turns\":[" TURN_WITH_CALL "," TURN_OF_TEXT "],\"repeat\":true}");
-    talk_on(&l);
+    conversation_on(&l);
     write_file(f->script, "{\"turns\":[{\"fail\":[{\"status\":401}]}],\"repeat\":true}");
     OK(tide_session_open(f->store, "s", TIDE_SESSION_APPEND, &s, &err));
     a = count_agent(&l, s);

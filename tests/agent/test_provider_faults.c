@@ -15,8 +15,8 @@
     "HTTP/1.1 " line "\r\nContent-Type: application/json\r\n" more "Connection: close\r\n\r\n" body
 
 /* One conversation with the server. */
-struct talk {
-    struct server server;
+struct conversation {
+    struct run_server server;
     struct provider *p;
     struct model_answer answer;
     struct model_fault fault;
@@ -30,17 +30,17 @@ struct talk {
 
 static bool on_idle(void *arg)
 {
-    struct talk *t = arg;
+    struct conversation *t = arg;
 
     return ++t->idles == t->give_up_at;
 }
 
 static void on_text(void *arg, struct str piece)
 {
-    ((struct talk *)arg)->heard += piece.len;
+    ((struct conversation *)arg)->heard += piece.len;
 }
 
-static void begin(struct talk *t, const char *type, const struct canned *answers, size_t n)
+static void begin(struct conversation *t, const char *type, const struct canned *answers, size_t n)
 {
     struct provider_config config = {.type = type,
                                      .key = KEY,
@@ -57,7 +57,7 @@ static void begin(struct talk *t, const char *type, const struct canned *answers
     t->listener = (struct model_listener){t, on_text, NULL, on_idle};
 }
 
-static void once(struct talk *t, struct str body)
+static void once(struct conversation *t, struct str body)
 {
     t->fault = (struct model_fault){.code = "untouched"};
     t->err = (struct tide_err){TIDE_OK, ""};
@@ -69,7 +69,7 @@ static void once(struct talk *t, struct str body)
     assert_null(strpbrk(t->err.msg, "\r\n\t\033"));
 }
 
-static void end(struct talk *t)
+static void end(struct conversation *t)
 {
     provider_close(t->p);
     server_stop(&t->server);
@@ -77,7 +77,7 @@ static void end(struct talk *t)
 }
 
 /* One request, one answer of the server. */
-static void exchange(struct talk *t, const char *type, const char *bytes, enum then then)
+static void exchange(struct conversation *t, const char *type, const char *bytes, enum then then)
 {
     const struct canned canned = {bytes, then, 0};
 
@@ -86,7 +86,7 @@ static void exchange(struct talk *t, const char *type, const char *bytes, enum t
     end(t);
 }
 
-static void expect_fault(const char *name, const struct talk *t, const char *code, const char *words)
+static void expect_fault(const char *name, const struct conversation *t, const char *code, const char *words)
 {
     if (!t->code || strcmp(t->fault.code, code) != 0 || !strstr(t->fault.message, words))
         fail_msg("%s: want %s with '%s', got %s: %s", name, code, words, t->fault.code, t->fault.message);
@@ -104,7 +104,7 @@ static void both_protocols_answer_over_a_connection(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct talk t = {0};
+        struct conversation t = {0};
         const struct canned canned = {rows[i].bytes, CLOSE, 0};
         const char *head;
 
@@ -189,7 +189,7 @@ static void a_status_has_its_class_and_the_message_of_the_provider(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct talk t = {0};
+        struct conversation t = {0};
 
         exchange(&t, rows[i].type, rows[i].bytes, CLOSE);
         expect_fault(rows[i].name, &t, rows[i].code, rows[i].words);
@@ -228,7 +228,7 @@ static void retry_after_is_understood_in_seconds_and_as_a_date(void **state)
     strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &tm);
     snprintf(dated, sizeof dated, "HTTP/1.1 429 x\r\nRetry-After: %s\r\nContent-Length: 0\r\n\r\n", date);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct talk t = {0};
+        struct conversation t = {0};
 
         exchange(&t, "anthropic", rows[i].bytes, CLOSE);
         assert_int_not_equal(t.code, TIDE_OK);
@@ -246,7 +246,7 @@ static void refused_three_times_and_then_answered(void **state)
         {UNTIL_CLOSE ANTHROPIC_BOTH, CLOSE, 0},
     };
     static const char *const codes[] = {"rate_limit", "server_error", "overloaded"};
-    struct talk t = {0};
+    struct conversation t = {0};
 
     (void)state;
     begin(&t, "anthropic", answers, 4);
@@ -288,7 +288,7 @@ static void a_stream_cut_anywhere_on_the_wire_is_a_broken_connection(void **stat
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         size_t n = cut_up(rows[i].bytes, strlen(rows[i].bytes) - rows[i].tail, cuts);
-        struct talk t = {0};
+        struct conversation t = {0};
 
         begin(&t, rows[i].type, cuts, n);
         for (size_t k = 0; k < n; k++) {
@@ -305,12 +305,12 @@ static void a_chunked_stream_without_its_last_chunk_is_cut(void **state)
 #define REASON CHUNK("{\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}")
     static const char cut[] = HEAD "Transfer-Encoding: chunked\r\n\r\n100\r\n" REASON;
     static const char ended[] = UNTIL_CLOSE REASON;
-    struct talk t = {0};
+    struct conversation t = {0};
 
     (void)state;
     exchange(&t, "openai", cut, CLOSE);
     expect_fault("cut", &t, "connection", "");
-    t = (struct talk){0};
+    t = (struct conversation){0};
     exchange(&t, "openai", ended, CLOSE);
     assert_int_equal(t.code, TIDE_OK);
     model_answer_done(&t.answer);
@@ -318,15 +318,15 @@ static void a_chunked_stream_without_its_last_chunk_is_cut(void **state)
 
 static void each_time_out_has_its_own_words(void **state)
 {
-    struct talk t = {.first_byte_ms = 120};
+    struct conversation t = {.first_byte_ms = 120};
 
     (void)state;
     exchange(&t, "anthropic", "", STALL);
     expect_fault("first byte", &t, "timeout", "no answer within 0.12 s");
-    t = (struct talk){.first_byte_ms = 150};
+    t = (struct conversation){.first_byte_ms = 150};
     exchange(&t, "anthropic", UNTIL_CLOSE, STALL);
     expect_fault("head only", &t, "timeout", "no answer within 0.15 s");
-    t = (struct talk){.silence_ms = 180};
+    t = (struct conversation){.silence_ms = 180};
     exchange(&t, "anthropic", UNTIL_CLOSE ": hello\n\n", STALL);
     expect_fault("silence", &t, "timeout", "fell silent for 0.18 s");
     assert_true(t.idles >= 2);
@@ -358,7 +358,7 @@ static void a_server_that_drips_holds_nobody(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char bytes[1024];
         const struct canned canned = {bytes, DRIP, strlen(rows[i].head)};
-        struct talk t = {.stall_ms = 150, .total_ms = rows[i].moves ? 450 : 20000};
+        struct conversation t = {.stall_ms = 150, .total_ms = rows[i].moves ? 450 : 20000};
 
         snprintf(bytes, sizeof bytes, "%s%s", rows[i].head, rows[i].drop);
         begin(&t, rows[i].type, &canned, 1);
@@ -387,7 +387,7 @@ static void a_head_or_an_error_that_drips_holds_nobody(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char bytes[256];
         const struct canned canned = {bytes, DRIP, strlen(rows[i].head)};
-        struct talk t = {.stall_ms = 150, .first_byte_ms = 150};
+        struct conversation t = {.stall_ms = 150, .first_byte_ms = 150};
 
         snprintf(bytes, sizeof bytes, "%s%s", rows[i].head, rows[i].drop);
         begin(&t, "openai", &canned, 1);
@@ -404,7 +404,7 @@ static void no_connection_is_a_time_out_of_its_own(void **state)
     struct provider_config config = {.type = "openai", .key = KEY, .connect_ms = 150};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), crowd[8];
     socklen_t len = sizeof at;
-    struct talk t = {0};
+    struct conversation t = {0};
     char url[64];
 
     (void)state;
@@ -429,7 +429,7 @@ static void no_connection_is_a_time_out_of_its_own(void **state)
 static void nobody_there_is_a_broken_connection(void **state)
 {
     struct provider_config config = {.type = "openai", .key = KEY, .base_url = "http://127.0.0.1:1"};
-    struct talk t = {0};
+    struct conversation t = {0};
 
     (void)state;
     OK(provider_open(&config, &t.p, &err));
@@ -443,7 +443,7 @@ static void a_peer_without_a_certificate_gets_no_key(void **state)
 {
     const struct canned canned = {"HTTP/1.1 200 OK\r\n\r\n", CLOSE, 0};
     struct provider_config config = {.type = "openai", .key = KEY};
-    struct talk t = {0};
+    struct conversation t = {0};
     char url[64];
 
     (void)state;
@@ -463,7 +463,7 @@ static void a_peer_without_a_certificate_gets_no_key(void **state)
 
 static void giving_up_ends_a_stalled_call(void **state)
 {
-    struct talk t = {.give_up_at = 3};
+    struct conversation t = {.give_up_at = 3};
 
     (void)state;
     exchange(&t, "anthropic", UNTIL_CLOSE ": hello\n\n", STALL);
@@ -474,7 +474,7 @@ static void giving_up_ends_a_stalled_call(void **state)
 
 static void a_whole_answer_does_not_wait_for_the_line_to_close(void **state)
 {
-    struct talk t = {.silence_ms = 20000};
+    struct conversation t = {.silence_ms = 20000};
 
     (void)state;
     exchange(&t, "openai", HEAD "Transfer-Encoding: chunked\r\n\r\n5000\r\n" OPENAI_BOTH, STALL);
@@ -486,7 +486,7 @@ static void the_connection_is_used_again(void **state)
 {
     static char bytes[8192];
     struct canned canned = {bytes, KEEP, 0};
-    struct talk t = {0};
+    struct conversation t = {0};
 
     (void)state;
     snprintf(bytes, sizeof bytes, HEAD "Content-Length: %zu\r\n\r\n%s", strlen(ANTHROPIC_BOTH), ANTHROPIC_BOTH);
@@ -505,7 +505,7 @@ static void arguments_and_requests_of_a_mebibyte_pass(void **state)
 {
     struct buf bytes = BUF_INIT((size_t)8 << 20), body = BUF_INIT((size_t)8 << 20);
     struct canned canned = {NULL, CLOSE, 0};
-    struct talk t = {0};
+    struct conversation t = {0};
 
     (void)state;
     buf_add_str(&bytes, STR(UNTIL_CLOSE "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\","
@@ -536,7 +536,7 @@ static void an_answer_without_end_is_refused(void **state)
 {
     struct buf bytes = BUF_INIT((size_t)80 << 20);
     struct canned canned = {NULL, CLOSE, 0};
-    struct talk t = {0};
+    struct conversation t = {0};
 
     (void)state;
     buf_add_str(&bytes, STR(UNTIL_CLOSE));

@@ -279,14 +279,14 @@ static void what_was_queued_is_not_forgotten_when_one_flush_was_given_up(void **
 
 /* ---- trimming ------------------------------------------------------------------------------------------------------- */
 
-static void say_to(struct talk *t, const char *kind, const char *body)
+static void say_to(struct conversation *t, const char *kind, const char *body)
 {
-    talk_apply(t, str_from(kind), str_from(body));
+    conversation_apply(t, str_from(kind), str_from(body));
 }
 
 static void no_result_is_left_without_its_call_when_old_turns_go(void **state)
 {
-    struct talk t = {0};
+    struct conversation t = {0};
     size_t from, to;
 
     (void)state;
@@ -303,10 +303,10 @@ static void no_result_is_left_without_its_call_when_old_turns_go(void **state)
     say_to(&t, "message.user", "{\"message_id\":\"h\",\"turn\":3,\"content\":\"0123456789\"}");
     say_to(&t, "message.assistant", "{\"message_id\":\"i\",\"turn\":3,\"content\":\"0123456789\"}");
     say_to(&t, "message.user", "{\"message_id\":\"j\",\"turn\":4,\"content\":\"more\"}");
-    for (size_t keep = 0; keep < talk_bytes(&t); keep++)
-        if (talk_trim(&t, keep, &from, &to))
+    for (size_t keep = 0; keep < conversation_bytes(&t); keep++)
+        if (conversation_trim(&t, keep, &from, &to))
             assert_true(from == 1 && to >= 4);
-    talk_done(&t);
+    conversation_done(&t);
 }
 
 /* ---- tools of an embedder ------------------------------------------------------------------------------------------- */

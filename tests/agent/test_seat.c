@@ -6,7 +6,7 @@
 
 static void outputs_may_be_set_over_several_turns(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     char *told, *set;
 
     (void)state;
@@ -31,7 +31,7 @@ static void outputs_may_be_set_over_several_turns(void **state)
 
 static void one_that_may_stay_unset_is_not_waited_for(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[{\"calls\":[" SET("title", "1") "]}]}");
@@ -47,7 +47,7 @@ static void one_that_may_stay_unset_is_not_waited_for(void **state)
 
 static void where_all_may_stay_unset_it_answers_once(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[{\"text\":\"nothing to say\"}]}");
@@ -70,7 +70,7 @@ static void a_wrong_output_is_refused_and_says_which_there_are(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct desk k = {.result = SEAT_RESULT_INIT};
+        struct desk k = {.result = NESTED_RESULT_INIT};
         struct buf script = BUF_INIT(4096);
         char *result;
 
@@ -92,7 +92,7 @@ static void a_wrong_output_is_refused_and_says_which_there_are(void **state)
 static void it_is_offered_only_the_tools_it_may_use(void **state)
 {
     static const char *const some[] = {"read", "glob", NULL};
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     char *request, *result;
 
     (void)state;
@@ -115,7 +115,7 @@ static void it_is_offered_only_the_tools_it_may_use(void **state)
 
 static void it_fails_with_a_code_and_goes_on_where_it_was(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     char *request;
 
     (void)state;
@@ -147,7 +147,7 @@ static void it_fails_with_a_code_and_goes_on_where_it_was(void **state)
 
 static void model_calls_are_limited_for_the_whole_visit(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[{\"text\":\"no\"}],\"repeat\":true}");
@@ -164,7 +164,7 @@ static void model_calls_are_limited_for_the_whole_visit(void **state)
 
 static void what_is_wrong_with_its_settings_is_a_failure(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[]}");
@@ -188,7 +188,7 @@ static bool is_stopped(void *arg)
 
 static void it_stops_when_it_is_told_to_and_goes_on(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, pages_script);
@@ -238,7 +238,7 @@ static void a_call_that_needs_a_word_waits_for_it(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct desk k = {.result = SEAT_RESULT_INIT};
+        struct desk k = {.result = NESTED_RESULT_INIT};
 
         begin(&k, "{\"turns\":[{\"calls\":[" BASH("c", "echo yes >> " LEDGER) "]},{\"text\":\"as you wish\"}]}");
         k.w.opt.permissions = RULES;
@@ -262,7 +262,7 @@ static void a_call_that_needs_a_word_waits_for_it(void **state)
 
 static void a_budget_is_one_of_all_seats(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[{\"calls\":[" SET("title", "1") "]," USAGE(
@@ -291,7 +291,7 @@ static void a_budget_is_one_of_all_seats(void **state)
 
 static void every_visit_is_a_conversation_of_its_own(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     char *request;
 
     (void)state;
@@ -338,7 +338,7 @@ static enum tide_code noting_read(struct store *store, const struct head *head, 
 
 static void only_what_may_be_of_it_is_read(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     struct store_ops ops;
     int64_t began;
 
@@ -370,7 +370,7 @@ static int count_message(void *arg, const struct tide_message *m)
 
 static void a_chat_in_the_same_session_hears_nothing_of_it(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     const struct tide_run_result completed = {.outcome = "completed"};
     tide_agent *a = NULL;
     int messages = 0;
@@ -392,7 +392,7 @@ static void a_chat_in_the_same_session_hears_nothing_of_it(void **state)
 
 static void a_fork_inherits_the_conversation_of_its_node_alone(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     tide_session *parent;
     char id[TIDE_ID_SIZE];
 
@@ -446,7 +446,7 @@ static void a_decision_is_read_or_called_unreadable(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct desk k = {.result = SEAT_RESULT_INIT};
+        struct desk k = {.result = NESTED_RESULT_INIT};
         struct buf script = BUF_INIT(4096);
         char *request;
         int yes = 7;
@@ -455,12 +455,12 @@ static void a_decision_is_read_or_called_unreadable(void **state)
         begin(&k, buf_cstr(&script));
         SITS(TIDE_OK, &k); /* what the node itself said is no part of it */
         for (int again = 0; again < 2; again++) {
-            OK(seat_decide(&k.seat, "Go on?", "{\"a\":1}", &yes, &err));
+            OK(nested_decide(&k.seat, "Go on?", "{\"a\":1}", &yes, &err));
             if (yes != rows[i].yes)
                 fail_msg("%s: %d", rows[i].text, yes);
         }
         assert_int_equal(count_kind(k.s, "llm.request"), 2); /* the second time the log answers */
-        OK(seat_decide(&k.seat, "Go on?", "{\"a\":2}", &yes, &err));
+        OK(nested_decide(&k.seat, "Go on?", "{\"a\":2}", &yes, &err));
         assert_int_equal(count_kind(k.s, "llm.request"), 3);
         request = body_of(k.s, "llm.request", 1);
         assert_non_null(strstr(request, "\"node\":\"write\",\"visit\":1,\"decides\":"));
@@ -477,15 +477,15 @@ static void a_decision_is_read_or_called_unreadable(void **state)
 
 static void a_decision_that_nobody_answers_fails(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     int yes = 7;
 
     (void)state;
     begin(&k, "{\"turns\":[{\"fail\":[{\"status\":401}],\"text\":\"yes\"}]}");
-    GIVES(TIDE_FAILED, seat_decide(&k.seat, "Go on?", NULL, &yes, &err));
+    GIVES(TIDE_FAILED, nested_decide(&k.seat, "Go on?", NULL, &yes, &err));
     assert_int_equal(yes, 7);
     write_file(k.w.script, "{\"turns\":[{\"text\":\"yes\"}]}");
-    OK(seat_decide(&k.seat, "Go on?", NULL, &yes, &err));
+    OK(nested_decide(&k.seat, "Go on?", NULL, &yes, &err));
     assert_int_equal(yes, 1);
     assert_int_equal(count_kind(k.s, "message.user"), 1);
     end(&k);

@@ -83,7 +83,7 @@ static void cut_at(struct desk *k, const struct log *golden, size_t n, const cha
 
 static void cut_behind_any_event_it_ends_the_same(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     struct log *golden = mem_zero(sizeof *golden);
     char *outputs;
 
@@ -102,7 +102,7 @@ static void cut_behind_any_event_it_ends_the_same(void **state)
         cut_at(&k, golden, n, outputs);
     free(outputs);
     log_done(golden);
-    seat_result_done(&k.result);
+    nested_result_done(&k.result);
     dir_remove(k.w.dir);
 }
 
@@ -119,8 +119,8 @@ struct pair {
 
 struct sitter {
     struct pair *pair;
-    struct seat seat;
-    struct seat_result result;
+    struct nested_agent seat;
+    struct nested_result result;
     enum tide_code code;
 };
 
@@ -166,7 +166,7 @@ static void *sit_down(void *arg)
     struct tide_err err = {TIDE_OK, ""};
 
     lock(t->pair);
-    t->code = seat_run(&t->seat, &t->result, &err);
+    t->code = nested_run(&t->seat, &t->result, &err);
     if (t->code)
         print_error("%s: %s\n", t->seat.node, err.msg);
     unlock(t->pair);
@@ -262,7 +262,7 @@ static void two_of_them_share_a_session_on_two_threads(void **state)
 {
     static const char *const outputs[] = {"{\"title\":\"l2\",\"body\":\"l3\"}", "{\"title\":\"r2\",\"body\":\"r3\"}"};
     struct log *log = mem_zero(sizeof *log);
-    struct pair p = {.desk = {.result = SEAT_RESULT_INIT}, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct pair p = {.desk = {.result = NESTED_RESULT_INIT}, .mutex = PTHREAD_MUTEX_INITIALIZER};
     struct sitter sitters[2];
     pthread_t threads[2];
 
@@ -272,7 +272,7 @@ static void two_of_them_share_a_session_on_two_threads(void **state)
     p.desk.w.opt.arg = &p;
     p.desk.w.opt.hooks = "[{\"name\":\"h\",\"event\":\"turn_start\",\"command\":[\"true\"]}]";
     for (int i = 0; i < 2; i++) {
-        sitters[i] = (struct sitter){.pair = &p, .result = SEAT_RESULT_INIT};
+        sitters[i] = (struct sitter){.pair = &p, .result = NESTED_RESULT_INIT};
         take_seat(&p.desk, pair_nodes[i], 1);
         want_two(&p.desk);
         sitters[i].seat = p.desk.seat;
@@ -289,7 +289,7 @@ static void two_of_them_share_a_session_on_two_threads(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(sitters[i].code, TIDE_OK);
         assert_string_equal(buf_cstr(&sitters[i].result.outputs), outputs[i]);
-        seat_result_done(&sitters[i].result);
+        nested_result_done(&sitters[i].result);
     }
     assert_true(p.told > 0 && p.alternations > 2);
     for (size_t i = 0; i < 6; i++)
@@ -304,7 +304,7 @@ static void two_of_them_share_a_session_on_two_threads(void **state)
     for (size_t n = 1; n <= log->n; n += SLOW_BUILD ? 7 : 1)
         cut_both(&p.desk, log, n, outputs);
     log_done(log);
-    seat_result_done(&p.desk.result);
+    nested_result_done(&p.desk.result);
     dir_remove(p.desk.w.dir);
 }
 
@@ -368,7 +368,7 @@ static void watch_told(void *arg, const struct tide_agent_event *e)
 
 static void the_lock_is_given_away_while_something_takes_long(void **state)
 {
-    struct desk k = {.result = SEAT_RESULT_INIT};
+    struct desk k = {.result = NESTED_RESULT_INIT};
     struct watch w = {.held = true};
     struct buf script = BUF_INIT(4096), hooks = BUF_INIT(4096);
 

@@ -14,8 +14,8 @@
 
 struct fixture {
     struct spec_node node;
-    struct body body;
-    struct body_result result;
+    struct node_work body;
+    struct node_work_result result;
     struct str program[8], outputs[8], nullable[8];
     char dir[256];
     struct expr *expr;
@@ -23,25 +23,25 @@ struct fixture {
 
 static void begin(struct fixture *f)
 {
-    *f = (struct fixture){.node = {.type = SPEC_FUNCTION}, .result = BODY_RESULT_INIT};
+    *f = (struct fixture){.node = {.type = SPEC_FUNCTION}, .result = NODE_WORK_RESULT_INIT};
     f->node.program.at = f->program;
     f->node.outputs.at = f->outputs;
     f->node.nullable_outputs.at = f->nullable;
-    f->body = (struct body){.node = &f->node,
-                            .name = "pages#1[3]",
-                            .inputs = STR("{\"n\":1}"),
-                            .memory = STR("{\"m\":2}"),
-                            .session_id = "s-1",
-                            .run_id = "run-1",
-                            .key = "0123456789abcdef",
-                            .dir = dir_make(f->dir),
-                            .visit = 4,
-                            .attempt = 2};
+    f->body = (struct node_work){.node = &f->node,
+                                 .name = "pages#1[3]",
+                                 .inputs = STR("{\"n\":1}"),
+                                 .memory = STR("{\"m\":2}"),
+                                 .session_id = "s-1",
+                                 .run_id = "run-1",
+                                 .key = "0123456789abcdef",
+                                 .dir = dir_make(f->dir),
+                                 .visit = 4,
+                                 .attempt = 2};
 }
 
 static void end(struct fixture *f)
 {
-    body_result_done(&f->result);
+    node_work_result_done(&f->result);
     expr_free(f->expr);
     dir_remove(f->dir);
 }
@@ -61,7 +61,7 @@ static void use_shell(struct fixture *f, const char *script)
 
 static void gives(struct fixture *f, const char *want)
 {
-    if (!body_run(&f->body, &f->result))
+    if (!node_work_run(&f->body, &f->result))
         fail_msg("want %s, got %s: %s", want, f->result.code, f->result.message);
     assert_string_equal(buf_cstr(&f->result.output), want);
     assert_string_equal(f->result.code, "");
@@ -70,13 +70,13 @@ static void gives(struct fixture *f, const char *want)
 
 static void fails(struct fixture *f, const char *code, const char *words)
 {
-    if (body_run(&f->body, &f->result))
+    if (node_work_run(&f->body, &f->result))
         fail_msg("want %s, got %s", code, buf_cstr(&f->result.output));
     assert_string_equal(f->result.code, code);
     if (!strstr(f->result.message, words))
         fail_msg("'%s' is not in '%s'", words, f->result.message);
     assert_int_equal(f->result.output.len, 0);
-    assert_true(strlen(f->result.message) <= BODY_MESSAGE_MAX);
+    assert_true(strlen(f->result.message) <= NODE_WORK_MESSAGE_MAX);
     assert_true(str_is_utf8(str_from(f->result.message), NULL));
     for (const char *p = f->result.message; *p; p++)
         assert_true((unsigned char)*p >= 0x20);
@@ -236,7 +236,7 @@ static void big_inputs_reach_who_reads_and_do_not_hang_who_does_not(void **state
     use_shell(&f, "cat");
     gives(&f, buf_cstr(&inputs));
     use_shell(&f, "wc -c");
-    assert_true(body_run(&f.body, &f.result));
+    assert_true(node_work_run(&f.body, &f.result));
     assert_int_equal(strtol(strchr(buf_cstr(&f.result.output), ':') + 1, NULL, 10), inputs.len + 1);
     end(&f);
 }
@@ -419,7 +419,7 @@ static void *run_many(void *arg)
         begin(&f);
         f.body.visit = (intptr_t)arg * 100 + i;
         use_shell(&f, "cat >/dev/null; echo \"{\\\"v\\\":$TIDEMARK_VISIT}\"");
-        assert_true(body_run(&f.body, &f.result));
+        assert_true(node_work_run(&f.body, &f.result));
         assert_int_equal(strtol(buf_cstr(&f.result.output) + 5, NULL, 10), f.body.visit);
         end(&f);
     }
@@ -574,7 +574,7 @@ static void a_node_gives_what_it_promised(void **state)
 
         declare(&f.node.outputs, outputs);
         declare(&f.node.nullable_outputs, nullable);
-        ok = body_output(&f.body, str_from(promises[i].came), &f.result);
+        ok = node_work_output(&f.body, str_from(promises[i].came), &f.result);
         if (ok != (promises[i].gives != NULL))
             fail_msg("%s: %s %s", promises[i].name, f.result.code, f.result.message);
         if (ok)
@@ -587,7 +587,7 @@ static void a_node_gives_what_it_promised(void **state)
 
 /* ---- secrets ---- */
 
-static const struct body_secret secrets[] = {
+static const struct node_work_secret secrets[] = {
     {{"api_key", 7}, {"\"sk-very-secret\"", 16}},
     {{"credentials", 11}, {"{\"user\":\"bob\",\"password\":\"p\\u0061ss\\\"word\"}", 43}},
     {{"pin", 3}, {"123456", 6}},
@@ -627,7 +627,7 @@ static void a_secret_in_another_output_is_a_failure(void **state)
     begin(&f);
     use_secrets(&f);
     for (size_t i = 0; i < sizeof(leaks) / sizeof(leaks[0]); i++) {
-        bool ok = body_output(&f.body, str_from(leaks[i].came), &f.result);
+        bool ok = node_work_output(&f.body, str_from(leaks[i].came), &f.result);
 
         if (ok != (leaks[i].words == NULL))
             fail_msg("%s: %s %s", leaks[i].name, f.result.code, f.result.message);
@@ -639,12 +639,12 @@ static void a_secret_in_another_output_is_a_failure(void **state)
         assert_null(strstr(f.result.message, "sk-very"));
     }
     add(&f.node.outputs, "a");
-    assert_true(body_output(&f.body, STR("{\"a\":1,\"dropped\":\"sk-very-secret\"}"), &f.result));
+    assert_true(node_work_output(&f.body, STR("{\"a\":1,\"dropped\":\"sk-very-secret\"}"), &f.result));
     assert_string_equal(buf_cstr(&f.result.output), "{\"a\":1}");
-    assert_false(body_output(&f.body, STR("{\"error\":\"bad sk-very-secret\"}"), &f.result));
+    assert_false(node_work_output(&f.body, STR("{\"error\":\"bad sk-very-secret\"}"), &f.result));
     assert_non_null(strstr(f.result.message, "it gave an error: bad **************"));
     add(&f.node.outputs, "access_token");
-    assert_false(body_output(&f.body, STR("{\"error\":\"bad new-token\"}"), &f.result));
+    assert_false(node_work_output(&f.body, STR("{\"error\":\"bad new-token\"}"), &f.result));
     assert_null(strstr(f.result.message, "new-token"));
     end(&f);
 }
@@ -663,18 +663,18 @@ static const struct {
 
 static void secrets_are_masked_in_texts(void **state)
 {
-    const struct body_secret overlap[] = {
+    const struct node_work_secret overlap[] = {
         {{"a", 1}, {"\"abcd\"", 6}}, {{"b", 1}, {"\"xxabcdyy\"", 10}}, {{"c", 1}, {"\"yyzz\"", 6}}};
     char text[64];
 
     (void)state;
     for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
         snprintf(text, sizeof(text), "%s", masks[i].text);
-        body_mask(text, strlen(text), secrets, sizeof(secrets) / sizeof(secrets[0]));
+        node_work_mask(text, strlen(text), secrets, sizeof(secrets) / sizeof(secrets[0]));
         assert_string_equal(text, masks[i].want);
     }
     snprintf(text, sizeof(text), "%s", ".xxabcdyyzz.");
-    body_mask(text, strlen(text), overlap, 3);
+    node_work_mask(text, strlen(text), overlap, 3);
     assert_string_equal(text, ".**********.");
 }
 
@@ -699,7 +699,7 @@ static void no_failure_tells_a_secret(void **state)
     use_secrets(&f);
     for (size_t i = 0; i < sizeof(telling) / sizeof(telling[0]); i++) {
         use_shell(&f, telling[i].script);
-        assert_false(body_run(&f.body, &f.result));
+        assert_false(node_work_run(&f.body, &f.result));
         if (strstr(f.result.message, "very") || strstr(f.result.message, "-secret") ||
             strstr(f.result.message, "middle"))
             fail_msg("%s: %s", telling[i].name, f.result.message);
@@ -749,16 +749,16 @@ static void placeholders_become_values(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         buf_clear(&out);
         if (texts[i].words) {
-            SAYS(TIDE_INVALID, texts[i].words, body_text(str_from(texts[i].text), v, &out, &err));
+            SAYS(TIDE_INVALID, texts[i].words, placeholders_fill(str_from(texts[i].text), v, &out, &err));
             continue;
         }
-        OK(body_text(str_from(texts[i].text), v, &out, &err));
+        OK(placeholders_fill(str_from(texts[i].text), v, &out, &err));
         if (strcmp(buf_cstr(&out), texts[i].want) != 0)
             fail_msg("%s: want '%s', got '%s'", texts[i].name, texts[i].want, buf_cstr(&out));
     }
-    GIVES(TIDE_TOO_BIG, body_text(STR("{name} {name}"), v, &small, &err));
+    GIVES(TIDE_TOO_BIG, placeholders_fill(STR("{name} {name}"), v, &small, &err));
     OK(json_parse(&a, STR("{}"), NULL, &v, NULL, &err));
-    SAYS(TIDE_INVALID, "there is nothing", body_text(STR("{name}"), v, &out, &err));
+    SAYS(TIDE_INVALID, "there is nothing", placeholders_fill(STR("{name}"), v, &out, &err));
 }
 
 static void put_name(void *arg, struct str key)
@@ -771,7 +771,7 @@ static void the_keys_of_a_text_are_told_once(void **state)
     AUTO(buf_done) struct buf out = BUF_INIT(4096);
 
     (void)state;
-    body_text_keys(STR("{b} {a.x} {{c}} {b} {\"d\":{e}} {a.x}"), put_name, &out);
+    placeholders_keys(STR("{b} {a.x} {{c}} {b} {\"d\":{e}} {a.x}"), put_name, &out);
     assert_string_equal(buf_cstr(&out), "b a.x e ");
 }
 

@@ -53,24 +53,24 @@ static void done(struct outcome *o)
     spec_free(o->spec);
 }
 
-static struct choose choice_of(struct outcome *o, struct world *w, const char *json, bool failed)
+static struct edge_question choice_of(struct outcome *o, struct world *w, const char *json, bool failed)
 {
     OK(spec_parse(str_from(json), NULL, &o->spec, &err));
-    return (struct choose){.graph = o->spec->graph,
-                           .node = spec_find(o->spec->graph, STR("a")),
-                           .failed = failed,
-                           .output = STR("{\"n\":5,\"list\":[]}"),
-                           .memory = STR("{\"m\":\"x\"}"),
-                           .result = STR("{\"ok\":true}"),
-                           .decide = decide,
-                           .problem = problem,
-                           .arg = w,
-                           .arena = &o->arena};
+    return (struct edge_question){.graph = o->spec->graph,
+                                  .node = spec_find(o->spec->graph, STR("a")),
+                                  .failed = failed,
+                                  .output = STR("{\"n\":5,\"list\":[]}"),
+                                  .memory = STR("{\"m\":\"x\"}"),
+                                  .result = STR("{\"ok\":true}"),
+                                  .decide = decide,
+                                  .problem = problem,
+                                  .arg = w,
+                                  .arena = &o->arena};
 }
 
-static void run(struct outcome *o, const struct choose *c)
+static void run(struct outcome *o, const struct edge_question *c)
 {
-    OK(choose_ways(c, &o->at, &o->n, &err));
+    OK(edges_choose(c, &o->at, &o->n, &err));
     for (size_t i = 0; i < o->n; i++)
         o->names[i] = o->spec->graph->nodes.at[o->at[i].to].id.ptr[0];
     o->names[o->n] = '\0';
@@ -225,7 +225,7 @@ static void ways_are_taken_as_the_graph_says(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct world w = {.told = BUF_INIT(4096)};
         struct outcome o = {.arena = ARENA_INIT};
-        struct choose c;
+        struct edge_question c;
 
         memcpy(w.answers, cases[i].answers, sizeof(w.answers));
         c = choice_of(&o, &w, cases[i].json, cases[i].failed);
@@ -243,10 +243,11 @@ static void without_a_condition_that_holds_nothing_is_taken(void **state)
 {
     struct world w = {.told = BUF_INIT(4096)};
     struct outcome o = {.arena = ARENA_INIT};
-    struct choose c = choice_of(&o, &w,
-                                GRAPH(LUA("a"), TO("b", ",\"when\":\"false\"") "," TO("c", ",\"when\":\"nil\"") "," TO(
-                                                    "d", ",\"on\":\"failure\"")),
-                                false);
+    struct edge_question c = choice_of(
+        &o, &w,
+        GRAPH(LUA("a"),
+              TO("b", ",\"when\":\"false\"") "," TO("c", ",\"when\":\"nil\"") "," TO("d", ",\"on\":\"failure\"")),
+        false);
 
     (void)state;
     run(&o, &c);
@@ -261,10 +262,10 @@ static void a_model_that_cannot_be_asked_makes_no_choice(void **state)
     static const char json[] = GRAPH(LUA("a"), TO("b", ",\"question\":\"b?\"") "," TO("c", ""));
     struct world w = {.told = BUF_INIT(4096), .out = TIDE_BUSY};
     struct outcome o = {.arena = ARENA_INIT};
-    struct choose c = choice_of(&o, &w, json, false);
+    struct edge_question c = choice_of(&o, &w, json, false);
 
     (void)state;
-    SAYS(TIDE_BUSY, "no model", choose_ways(&c, &o.at, &o.n, &err));
+    SAYS(TIDE_BUSY, "no model", edges_choose(&c, &o.at, &o.n, &err));
     assert_null(o.at);
     c.decide = NULL;
     run(&o, &c);
@@ -290,7 +291,7 @@ static void an_edge_brings_what_its_map_says(void **state)
                                                                                                              ",\"map\":{\"bad\":\"output.gone.x\"}"));
     struct world w = {.told = BUF_INIT(4096)};
     struct outcome o = {.arena = ARENA_INIT};
-    struct choose c = choice_of(&o, &w, json, false);
+    struct edge_question c = choice_of(&o, &w, json, false);
 
     (void)state;
     run(&o, &c);
@@ -342,18 +343,18 @@ static void two_values_of_one_key_follow_its_rule(void **state)
         struct str before = str_from(values[i].before), now = str_from(values[i].now);
 
         if (!values[i].want) {
-            SAYS(TIDE_INVALID, "'k'", choose_value(values[i].rule, STR("k"), before, now, &a, &got, &err));
+            SAYS(TIDE_INVALID, "'k'", memory_merge_value(values[i].rule, STR("k"), before, now, &a, &got, &err));
             continue;
         }
-        OK(choose_value(values[i].rule, STR("k"), before, now, &a, &got, &err));
+        OK(memory_merge_value(values[i].rule, STR("k"), before, now, &a, &got, &err));
         if (!str_eq(got, str_from(values[i].want)))
             fail_msg("%s and %s: %.*s", values[i].before, values[i].now, STR_ARG(got));
     }
-    SAYS(TIDE_CONFLICT, "'k'", choose_value(SPEC_CONFLICT_ERROR, STR("k"), STR("1"), STR("2"), &a, &got, &err));
-    GIVES(TIDE_CONFLICT, choose_value(SPEC_CONFLICT_ERROR, STR("k"), STR("1"), STR("1"), &a, &got, &err));
+    SAYS(TIDE_CONFLICT, "'k'", memory_merge_value(SPEC_CONFLICT_ERROR, STR("k"), STR("1"), STR("2"), &a, &got, &err));
+    GIVES(TIDE_CONFLICT, memory_merge_value(SPEC_CONFLICT_ERROR, STR("k"), STR("1"), STR("1"), &a, &got, &err));
     SAYS(TIDE_INVALID, "one branch set a list, another a text",
-         choose_value(SPEC_CONFLICT_MERGE, STR("k"), STR("[]"), STR("\"\""), &a, &got, &err));
-    GIVES(TIDE_INVALID, choose_value(SPEC_CONFLICT_MERGE, STR("k"), STR("{"), STR("1"), &a, &got, NULL));
+         memory_merge_value(SPEC_CONFLICT_MERGE, STR("k"), STR("[]"), STR("\"\""), &a, &got, &err));
+    GIVES(TIDE_INVALID, memory_merge_value(SPEC_CONFLICT_MERGE, STR("k"), STR("{"), STR("1"), &a, &got, NULL));
 }
 
 /* Members are found by their names and not one by one. */
@@ -371,7 +372,7 @@ static void big_objects_are_merged_in_time(void **state)
     }
     buf_add_char(&x, '}');
     buf_add_char(&y, '}');
-    OK(choose_value(SPEC_CONFLICT_MERGE, STR("k"), buf_view(&x), buf_view(&y), &a, &got, &err));
+    OK(memory_merge_value(SPEC_CONFLICT_MERGE, STR("k"), buf_view(&x), buf_view(&y), &a, &got, &err));
     assert_memory_equal(got.ptr, "{\"k0\":1,\"k1\":1,", 15);
     assert_non_null(strstr(got.ptr, "\"k25000\":2,"));
     assert_non_null(strstr(got.ptr, "\"k74999\":2}"));

@@ -138,19 +138,19 @@ static void the_door_lets_in_its_own_user(void **state)
     int door = -1, door2 = -1, client = -1, server;
 
     (void)state;
-    OK(door_open(&door, name, &err));
-    OK(door_open(&door2, other, &err));
+    OK(run_socket_open(&door, name, &err));
+    OK(run_socket_open(&door2, other, &err));
     assert_string_not_equal(name, other);
-    assert_int_equal(door_accept(door), -1); /* nobody has come yet */
-    OK(door_knock(name, &client, &err));
-    server = door_accept(door);
+    assert_int_equal(run_socket_accept(door), -1); /* nobody has come yet */
+    OK(run_socket_connect(name, &client, &err));
+    server = run_socket_accept(door);
     assert_true(server >= 0);
     assert_true(fcntl(server, F_GETFL) & O_NONBLOCK);
     close(client);
     close(server);
     close(door);
     close(door2);
-    GIVES(TIDE_NOT_FOUND, door_knock(name, &client, &err));
+    GIVES(TIDE_NOT_FOUND, run_socket_connect(name, &client, &err));
 }
 
 static void a_name_that_is_no_runs_socket_is_refused(void **state)
@@ -161,22 +161,22 @@ static void a_name_that_is_no_runs_socket_is_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        GIVES(TIDE_INVALID, door_knock(names[i], &fd, &err));
+        GIVES(TIDE_INVALID, run_socket_connect(names[i], &fd, &err));
     memset(longer, 'a', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
     memcpy(longer, "tidemark-", 9);
-    GIVES(TIDE_INVALID, door_knock(longer, &fd, &err));
+    GIVES(TIDE_INVALID, run_socket_connect(longer, &fd, &err));
 }
 
 static void outside_a_run_the_link_says_how_to_be_inside(void **state)
 {
-    struct link l;
+    struct run_client l;
 
     (void)state;
     unsetenv("TIDEMARK_RUN");
     SAYS(TIDE_INVALID, "step: not inside a run: start the program with `tidemark exec -- PROGRAM`",
-         link_open(&l, "step", &err));
-    link_close(&l);
+         run_client_open(&l, "step", &err));
+    run_client_close(&l);
 }
 
 static void an_answer_that_is_an_error_comes_back_as_that_error(void **state)
@@ -184,22 +184,22 @@ static void an_answer_that_is_an_error_comes_back_as_that_error(void **state)
     char name[DOOR_NAME_SIZE];
     struct buf out = BUF_INIT(4096);
     struct reply reply;
-    struct link l;
+    struct run_client l;
     int door, server;
 
     (void)state;
-    OK(door_open(&door, name, &err));
+    OK(run_socket_open(&door, name, &err));
     setenv("TIDEMARK_RUN", name, 1);
-    OK(link_open(&l, "step", &err));
-    server = door_accept(door);
+    OK(run_client_open(&l, "step", &err));
+    server = run_socket_accept(door);
     frame_put(&out, STR("{\"error\":\"CHANGED\",\"message\":\"m\"}"), STR(""));
     send_bytes(server, out.ptr, out.len); /* it need not have asked for the answer to be there */
-    link_begin(&l, "get");
-    SAYS(TIDE_CHANGED, "m", link_call(&l, STR(""), &reply, &err));
+    run_client_begin(&l, "get");
+    SAYS(TIDE_CHANGED, "m", run_client_call(&l, STR(""), &reply, &err));
     close(server);
-    link_begin(&l, "get");
-    SAYS(TIDE_IO, "the run has ended", link_call(&l, STR(""), &reply, &err));
-    link_close(&l);
+    run_client_begin(&l, "get");
+    SAYS(TIDE_IO, "the run has ended", run_client_call(&l, STR(""), &reply, &err));
+    run_client_close(&l);
     close(door);
     buf_done(&out);
     unsetenv("TIDEMARK_RUN");
@@ -325,7 +325,7 @@ static void what_a_step_said_before_it_died_counts_when_the_run_closes(void **st
     struct pollfd p[SERVER_CONNS_MAX + 1];
     tide_store *store = NULL;
     tide_session *s = NULL;
-    struct server server;
+    struct run_server server;
     tide_run *run = NULL;
     int door, step, completed = 0;
 
@@ -335,20 +335,20 @@ static void what_a_step_said_before_it_died_counts_when_the_run_closes(void **st
     OK(tide_store_open(path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
     OK(tide_session_create(store, "wire", NULL, &s, &err));
     OK(tide_run_start(s, NULL, &run, &err));
-    OK(door_open(&door, name, &err));
-    OK(door_knock(name, &step, &err));
-    server_init(&server, run, door);
+    OK(run_socket_open(&door, name, &err));
+    OK(run_socket_connect(name, &step, &err));
+    run_server_init(&server, run, door);
     say_frame(step, "{\"op\":\"step\",\"name\":\"build\",\"effect\":\"once\",\"pid\":1073741823,\"pid_start\":1}");
-    for (int i = 0; i < 100 && server_under_way(&server) == 0; i++) {
-        size_t n = server_wants(&server, p);
+    for (int i = 0; i < 100 && run_server_under_way(&server) == 0; i++) {
+        size_t n = run_server_wants(&server, p);
 
         if (poll(p, n, 100) > 0)
-            server_move(&server, p, n);
+            run_server_move(&server, p, n);
     }
-    assert_int_equal(server_under_way(&server), 1);
+    assert_int_equal(run_server_under_way(&server), 1);
     say_frame(step, "{\"op\":\"end\",\"name\":\"build\",\"outcome\":\"completed\",\"exit\":0}");
     close(step);
-    server_close(&server);
+    run_server_close(&server);
     OK(tide_read(s, 0, 1, 0, count_completed, &completed, &err));
     assert_int_equal(completed, 1);
     tide_run_close(run);

@@ -29,12 +29,12 @@ static struct state *state_of(const struct line *lines)
     return s;
 }
 
-static char *card_of(const struct state *s)
+static char *session_file_of(const struct state *s)
 {
     struct buf out = BUF_INIT(1 << 20);
     struct head h = {.created_ms = CREATED};
 
-    card_write(&out, s, &h);
+    session_file_write(&out, s, &h);
     return buf_take(&out);
 }
 
@@ -42,7 +42,7 @@ static char *tokens_of(const struct state *s)
 {
     struct buf out = BUF_INIT(1 << 20);
 
-    card_tokens(&out, s);
+    session_file_tokens(&out, s);
     return buf_take(&out);
 }
 
@@ -59,7 +59,7 @@ static void a_card_has_these_members_in_this_order(void **state)
         {NULL, NULL},
     };
     AUTO(state_freep) struct state *s = state_of(log);
-    char *card = card_of(s);
+    char *card = session_file_of(s);
 
     (void)state;
     assert_string_equal(card, "{\n"
@@ -221,7 +221,7 @@ static void a_card_says_where_a_session_stands(void **state)
     (void)state;
     for (size_t i = 0; i < STANDINGS; i++) {
         AUTO(state_freep) struct state *s = state_of(standings[i].log);
-        char *card = card_of(s), *tokens = tokens_of(s);
+        char *card = session_file_of(s), *tokens = tokens_of(s);
 
         expect_member(standings[i].name, card, "run", standings[i].run);
         expect_member(standings[i].name, card, "recovery", standings[i].recovery);
@@ -241,11 +241,11 @@ static void the_same_state_gives_the_same_bytes(void **state)
         AUTO(state_freep) struct state *s = state_of(standings[i / 3].log);
         AUTO(state_freep) struct state *loaded = NULL;
         AUTO(buf_done) struct buf text = BUF_INIT(1 << 20);
-        char *card = card_of(s), *tokens = tokens_of(s), *card_again, *tokens_again;
+        char *card = session_file_of(s), *tokens = tokens_of(s), *card_again, *tokens_again;
 
         state_encode(&text, s, parts[i % 3]);
         OK(state_decode(buf_view(&text), &loaded, &err));
-        card_again = card_of(loaded);
+        card_again = session_file_of(loaded);
         tokens_again = tokens_of(loaded);
         assert_string_equal(card, card_again);
         assert_string_equal(tokens, tokens_again);
@@ -261,7 +261,7 @@ static void what_is_not_known_is_null(void **state)
     static const struct line log[] = {{"session.created", "{\"title\":null}"}, {NULL, NULL}};
     static const char *const members[] = {"title", "working_dir", "provider", "run"};
     AUTO(state_freep) struct state *s = state_of(log);
-    char *card = card_of(s), *tokens = tokens_of(s);
+    char *card = session_file_of(s), *tokens = tokens_of(s);
 
     (void)state;
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
@@ -285,7 +285,7 @@ static void a_provider_is_whatever_the_session_has(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct line log[] = {{"session.created", rows[i].body}, {NULL, NULL}};
         AUTO(state_freep) struct state *s = state_of(log);
-        char *card = card_of(s);
+        char *card = session_file_of(s);
 
         expect_member(rows[i].body, card, "provider", rows[i].want);
         free(card);
@@ -309,7 +309,7 @@ static void a_provider_nested_as_deep_as_bodies_may_be_has_a_card(void **state)
     buf_add_char(&body, '}');
     OK(json_parse(&a, buf_view(&body), NULL, &v, NULL, &err));
     s = state_of((const struct line[]){{"session.created", buf_cstr(&body)}, {NULL, NULL}});
-    card = card_of(s);
+    card = session_file_of(s);
     assert_non_null(strstr(card, "\"last_seq\": 1"));
     free(card);
 }
@@ -372,8 +372,8 @@ static void expect_card(tide_store *store)
     OK(store_head(store_of(store), STR("s"), &h, &err));
     OK(state_load(store_of(store), &h, h.last_seq, &s, NULL, &err));
     assert_int_equal(seq_of_card(), h.last_seq);
-    card_write(&want, s, &h);
-    card_tokens(&tokens, s);
+    session_file_write(&want, s, &h);
+    session_file_tokens(&tokens, s);
     assert_string_equal(strstr(seen.card, "\"updated_at\""), strstr(buf_cstr(&want), "\"updated_at\""));
     assert_null(strstr(seen.card, "\"created_at\": null")); /* the same but for the time between append and commit */
     assert_string_equal(seen.tokens, buf_cstr(&tokens));
@@ -531,7 +531,7 @@ static void a_store_without_cards_is_handed_none(void **state)
     expect_none();
     finish(start(s));
     expect_none();
-    card_attach(b, store_of(f->store), s->state, &s->head);
+    session_file_attach(b, store_of(f->store), s->state, &s->head);
     assert_int_equal(b->card.len + b->tokens.len, 0);
     tide_session_close(s);
     assert_true(seen.last.flags & BATCH_RELEASE);

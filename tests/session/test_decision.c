@@ -4,64 +4,64 @@
 
 #include "session/yes_no.h"
 
-static enum decision read_text(const char *json)
+static enum yes_no read_text(const char *json)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *v = NULL;
 
     assert_int_equal(TIDE_OK, json_parse(&a, str_from(json), NULL, &v, NULL, NULL));
-    return decision_read(&a, v);
+    return yes_no_read(&a, v);
 }
 
 static const struct {
     const char *json;
-    enum decision want;
+    enum yes_no want;
 } rows[] = {
-    {"\"yes\"", DECISION_YES},
-    {"\"y\"", DECISION_YES},
-    {"\"true\"", DECISION_YES},
-    {"\"ok\"", DECISION_YES},
-    {"\"allow\"", DECISION_YES},
-    {"\"always\"", DECISION_YES},
-    {"\"approve\"", DECISION_YES},
-    {"\"approved\"", DECISION_YES},
-    {"\"no\"", DECISION_NO},
-    {"\"n\"", DECISION_NO},
-    {"\"false\"", DECISION_NO},
-    {"\"deny\"", DECISION_NO},
-    {"\"reject\"", DECISION_NO},
-    {"\"rejected\"", DECISION_NO},
-    {"\"YES\"", DECISION_YES},
-    {"\"Deny\"", DECISION_NO},
-    {"\" \\t yes \\r\\n\"", DECISION_YES},
-    {"\"\\nno \"", DECISION_NO},
-    {"\"\\u0079es\"", DECISION_YES},
-    {"true", DECISION_YES},
-    {"false", DECISION_NO},
-    {"{\"decision\":\"allow\"}", DECISION_YES},
-    {"{\"decision\":\" DENY \",\"reason\":\"yes\"}", DECISION_NO},
-    {"{\"decision\":true}", DECISION_YES},
-    {"{\"decision\":false}", DECISION_NO},
-    {"\"\"", DECISION_NONE},
-    {"\"   \"", DECISION_NONE},
-    {"\"yes please\"", DECISION_NONE},
-    {"\"ye\"", DECISION_NONE},
-    {"\"not in this directory\"", DECISION_NONE},
-    {"null", DECISION_NONE},
-    {"1", DECISION_NONE},
-    {"[\"yes\"]", DECISION_NONE},
-    {"{}", DECISION_NONE},
-    {"{\"reason\":\"yes\"}", DECISION_NONE},
-    {"{\"decision\":1}", DECISION_NONE},
-    {"{\"decision\":\"later\"}", DECISION_NONE},
-    {"{\"decision\":{\"decision\":\"yes\"}}", DECISION_NONE},
+    {"\"yes\"", YES_NO_YES},
+    {"\"y\"", YES_NO_YES},
+    {"\"true\"", YES_NO_YES},
+    {"\"ok\"", YES_NO_YES},
+    {"\"allow\"", YES_NO_YES},
+    {"\"always\"", YES_NO_YES},
+    {"\"approve\"", YES_NO_YES},
+    {"\"approved\"", YES_NO_YES},
+    {"\"no\"", YES_NO_NO},
+    {"\"n\"", YES_NO_NO},
+    {"\"false\"", YES_NO_NO},
+    {"\"deny\"", YES_NO_NO},
+    {"\"reject\"", YES_NO_NO},
+    {"\"rejected\"", YES_NO_NO},
+    {"\"YES\"", YES_NO_YES},
+    {"\"Deny\"", YES_NO_NO},
+    {"\" \\t yes \\r\\n\"", YES_NO_YES},
+    {"\"\\nno \"", YES_NO_NO},
+    {"\"\\u0079es\"", YES_NO_YES},
+    {"true", YES_NO_YES},
+    {"false", YES_NO_NO},
+    {"{\"decision\":\"allow\"}", YES_NO_YES},
+    {"{\"decision\":\" DENY \",\"reason\":\"yes\"}", YES_NO_NO},
+    {"{\"decision\":true}", YES_NO_YES},
+    {"{\"decision\":false}", YES_NO_NO},
+    {"\"\"", YES_NO_NEITHER},
+    {"\"   \"", YES_NO_NEITHER},
+    {"\"yes please\"", YES_NO_NEITHER},
+    {"\"ye\"", YES_NO_NEITHER},
+    {"\"not in this directory\"", YES_NO_NEITHER},
+    {"null", YES_NO_NEITHER},
+    {"1", YES_NO_NEITHER},
+    {"[\"yes\"]", YES_NO_NEITHER},
+    {"{}", YES_NO_NEITHER},
+    {"{\"reason\":\"yes\"}", YES_NO_NEITHER},
+    {"{\"decision\":1}", YES_NO_NEITHER},
+    {"{\"decision\":\"later\"}", YES_NO_NEITHER},
+    {"{\"decision\":{\"decision\":\"yes\"}}", YES_NO_NEITHER},
 };
 
 static void answers_are_a_yes_a_no_or_neither(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        enum decision got = read_text(rows[i].json);
+        enum yes_no got = read_text(rows[i].json);
 
         if (got != rows[i].want)
             fail_msg("%s: %d, not %d", rows[i].json, (int)got, (int)rows[i].want);
@@ -71,9 +71,9 @@ static void answers_are_a_yes_a_no_or_neither(void **state)
 static void no_answer_decides_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(DECISION_NONE, decision_read(NULL, NULL));
-    assert_int_equal(DECISION_NONE, decision_word(str_from(NULL)));
-    assert_int_equal(DECISION_NONE, decision_word((struct str){"yes", 4})); /* NUL is no space */
+    assert_int_equal(YES_NO_NEITHER, yes_no_read(NULL, NULL));
+    assert_int_equal(YES_NO_NEITHER, yes_no_word(str_from(NULL)));
+    assert_int_equal(YES_NO_NEITHER, yes_no_word((struct str){"yes", 4})); /* NUL is no space */
 }
 
 int main(void)

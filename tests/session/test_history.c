@@ -49,7 +49,7 @@ struct told {
     char id[TIDE_ID_SIZE];
 };
 
-struct talk {
+struct conversation {
     int64_t messages, first, last;
 };
 
@@ -58,7 +58,7 @@ struct mind {
     int memory[KEYS]; /* 0: not set */
     int outputs[NODES][KEYS];
     int visits[NODES];
-    struct talk talks[NODES];
+    struct conversation talks[NODES];
     int node, next; /* -1: none */
     int64_t turn, messages, failures;
     int list_n;
@@ -131,7 +131,7 @@ static void learn_place(struct mind *m, const struct told *e)
 
 static void learn(struct mind *m, const struct told *e, int64_t seq)
 {
-    struct talk *talk = &m->talks[e->node];
+    struct conversation *talk = &m->talks[e->node];
 
     learn_place(m, e);
     switch (e->what) {

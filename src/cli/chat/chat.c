@@ -167,7 +167,7 @@ void chat_leave(struct chat *c)
 void chat_done(struct chat *c)
 {
     chat_leave(c);
-    sweep_stop(TAKE(c->sweep));
+    recovery_thread_stop(TAKE(c->sweep));
     cli_store_close(c->cli);
     temporary_remove(c->temporary);
     explicit_bzero(c->key.ptr ? c->key.ptr : (char[1]){0}, c->key.ptr ? c->key.len : 1);
@@ -192,7 +192,7 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err)
             return err->code;
         if (cli_store_open(c->cli, is_new ? NEED_CREATE : NEED_WRITE, 0, err))
             return is_new ? tide_wrap(err, "chat: nothing can be kept (--no-store chats without)") : err->code;
-        c->sweep = sweep_start(c->cli->store, sweep_ms);
+        c->sweep = recovery_thread_start(c->cli->store, sweep_ms);
         return TIDE_OK;
     }
     if (temporary_make(&c->arena, "chat", &c->temporary, err))

@@ -44,7 +44,7 @@ struct chat {
     const char *model;     /* as it was asked for; NULL: what is stored, else what is set */
     tide_session *session; /* NULL: made with the first prompt */
     tide_agent *agent;
-    struct sweep *sweep; /* recovery of what others left, as every process that lives long does it */
+    struct recovery_thread *sweep; /* recovery of what others left, as every process that lives long does it */
     void (*tell)(void *arg, const char *line); /* what is to be known besides, with opt.arg; NULL: standard error */
     bool (*stopped)(void *arg); /* before there is an agent that could be stopped, with opt.arg; NULL: by a signal */
     bool resumed;

@@ -245,10 +245,10 @@ struct prompts {
     struct screen *s;
     struct arena arena;
     size_t n; /* checkpoints shown */
-    struct said {
+    struct message_kept {
         int64_t seq;
         const char *text;
-        struct said *before;
+        struct message_kept *before;
     } * last;
 };
 
@@ -256,14 +256,15 @@ static int take_prompt(void *arg, const struct tide_event *ev)
 {
     struct prompts *p = arg;
     struct json *body = NULL;
-    struct said *said;
+    struct message_kept *said;
 
     if (strcmp(ev->kind, "message.user") != 0 ||
         json_parse(&p->arena, arena_dup(&p->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL) ||
         json_get(body, STR("hook")))
         return 0;
     said = arena_zero(&p->arena, sizeof(*said));
-    *said = (struct said){ev->seq, arena_dup(&p->arena, json_get_text(&p->arena, body, STR("content"))).ptr, p->last};
+    *said = (struct message_kept){ev->seq, arena_dup(&p->arena, json_get_text(&p->arena, body, STR("content"))).ptr,
+                                  p->last};
     p->last = said;
     return 0;
 }
@@ -271,7 +272,7 @@ static int take_prompt(void *arg, const struct tide_event *ev)
 static int show_checkpoint(void *arg, const struct tide_checkpoint *c)
 {
     struct prompts *p = arg;
-    const struct said *said = p->last;
+    const struct message_kept *said = p->last;
     AUTO(buf_done) struct buf text = BUF_INIT(4096);
     char head[96], ago[AGO_SIZE];
     const char *prompt;

@@ -134,7 +134,7 @@ static void add_marked(const struct view *v, struct buf *out, const char *mark, 
 {
     AUTO(buf_done) struct buf clean = BUF_INIT(TEXT_MAX);
     struct flow_prefix p = {.width = (int)text_columns(str_from(mark))};
-    struct flow flow;
+    struct text_flow flow;
 
     glyph_clean(&clean, text);
     flow_init(&flow, v->config.tty ? columns(v) : 1 << 20);

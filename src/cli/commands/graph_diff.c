@@ -18,7 +18,7 @@ struct diffing {
     struct spec_diff diff;
     struct json_out json;
     int64_t n[LIVE_FITS];
-    struct live_session first[LIVE_FITS][FIRST_ONES];
+    struct running_session first[LIVE_FITS][FIRST_ONES];
 };
 
 /* ---- nodes ---- */
@@ -107,9 +107,9 @@ static void put_node_json(struct diffing *d, const struct spec_diff_node *n)
 
 /* ---- sessions ---- */
 
-static void keep_first(struct diffing *d, const struct live_session *s)
+static void keep_first(struct diffing *d, const struct running_session *s)
 {
-    struct live_session *kept = &d->first[s->fit][d->n[s->fit]];
+    struct running_session *kept = &d->first[s->fit][d->n[s->fit]];
     const char **texts[] = {&kept->id, &kept->title, &kept->status, &kept->digest, &kept->node, &kept->why};
 
     if (d->n[s->fit] >= FIRST_ONES)
@@ -119,7 +119,7 @@ static void keep_first(struct diffing *d, const struct live_session *s)
         *texts[i] = *texts[i] ? arena_dup(&d->arena, str_from(*texts[i])).ptr : NULL;
 }
 
-static int on_session(void *arg, const struct live_session *s)
+static int on_session(void *arg, const struct running_session *s)
 {
     struct diffing *d = arg;
     struct json_out *o = &d->json;
@@ -140,12 +140,12 @@ static int on_session(void *arg, const struct live_session *s)
     return 0;
 }
 
-static void put_first(struct diffing *d, enum live_fit fit)
+static void put_first(struct diffing *d, enum running_fit fit)
 {
     struct out *out = &d->cli->out;
 
     for (int64_t i = 0; i < d->n[fit] && i < FIRST_ONES; i++) {
-        const struct live_session *s = &d->first[fit][i];
+        const struct running_session *s = &d->first[fit][i];
 
         outf(out, "      %s  %s", s->id, s->status);
         if (s->title) {
@@ -181,7 +181,7 @@ static void put_live(struct diffing *d)
         outf(out, "  %s%6" PRId64 "%s  %s\n", color_code(out, kinds[i].color), d->n[i], color_code(out, COLOR_NONE),
              kinds[i].words);
         if (i == LIVE_MAPPING || i == LIVE_STUCK)
-            put_first(d, (enum live_fit)i);
+            put_first(d, (enum running_fit)i);
     }
 }
 
@@ -194,7 +194,7 @@ static enum tide_code look_at_live(struct diffing *d, struct tide_err *err)
         json_out_begin(o, '[');
     }
     if (cli_store_open(d->cli, NEED_READ, 0, err) ||
-        live_look(d->cli->store, d->new, d->old->graph->id, on_session, d, err))
+        running_sessions_look(d->cli->store, d->new, d->old->graph->id, on_session, d, err))
         return err->code;
     if (d->n[LIVE_MAPPING] + d->n[LIVE_STUCK] > 0)
         d->cli->exit_status = 1;

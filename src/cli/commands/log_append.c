@@ -140,7 +140,7 @@ struct stream {
     tide_session *session;
     const char *kind; /* of every line; NULL: each says its own */
     bool each, input;
-    struct lines lines;
+    struct line_reader lines;
     struct arena arena;
     struct buf body;
     size_t flying, flying_bytes; /* queued and not yet answered */
@@ -294,7 +294,7 @@ static enum tide_code step(struct stream *s, bool *ret_more, struct tide_err *er
 {
     struct str line;
 
-    switch (lines_next(&s->lines, s->flying == 0, &line, err)) {
+    switch (line_reader_next(&s->lines, s->flying == 0, &line, err)) {
     case LINE_HERE:
         return is_blank(line) ? TIDE_OK : send_line(s, line, err);
     case LINE_LATER:
@@ -344,9 +344,9 @@ static enum tide_code append_stream(struct cli *cli, size_t max, struct tide_err
     if (cli_session_open(cli, 0, s.input ? TIDE_SESSION_READ : TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s.session,
                          err))
         return err->code;
-    lines_init(&s.lines, STDIN_FILENO, max + LINE_EXTRA);
+    line_reader_init(&s.lines, STDIN_FILENO, max + LINE_EXTRA);
     code = pump(&s, err);
-    lines_done(&s.lines);
+    line_reader_done(&s.lines);
     tide_session_close(s.session);
     arena_done(&s.arena);
     buf_done(&s.body);

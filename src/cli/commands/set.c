@@ -5,9 +5,9 @@
 
 #define VALUE_MAX ((size_t)16 << 20)
 
-static void linkp(struct link *l)
+static void linkp(struct run_client *l)
 {
-    link_close(l);
+    run_client_close(l);
 }
 
 /* ---- set ---- */
@@ -35,15 +35,15 @@ static enum tide_code split(const char *word, struct str *ret_key, struct buf *r
 static enum tide_code run_set(struct cli *cli, struct tide_err *err)
 {
     AUTO(buf_done) struct buf value = BUF_INIT(VALUE_MAX);
-    AUTO(linkp) struct link l;
+    AUTO(linkp) struct run_client l;
     struct reply reply;
     struct str key;
 
-    if (link_open(&l, "set", err) || split(args_operand(&cli->args, 0), &key, &value, err))
+    if (run_client_open(&l, "set", err) || split(args_operand(&cli->args, 0), &key, &value, err))
         return err->code;
-    link_begin(&l, "set");
+    run_client_begin(&l, "set");
     json_out_kstr(&l.o, STR("key"), key);
-    return link_call(&l, buf_view(&value), &reply, err) ? tide_wrap(err, "set") : TIDE_OK;
+    return run_client_call(&l, buf_view(&value), &reply, err) ? tide_wrap(err, "set") : TIDE_OK;
 }
 
 const struct command cmd_set = {
@@ -57,15 +57,15 @@ const struct command cmd_set = {
 
 static enum tide_code run_get(struct cli *cli, struct tide_err *err)
 {
-    AUTO(linkp) struct link l;
+    AUTO(linkp) struct run_client l;
     struct json *v = NULL;
     struct reply reply;
 
-    if (link_open(&l, "get", err))
+    if (run_client_open(&l, "get", err))
         return err->code;
-    link_begin(&l, "get");
+    run_client_begin(&l, "get");
     json_out_kstr(&l.o, STR("key"), str_from(args_operand(&cli->args, 0)));
-    if (link_call(&l, STR(""), &reply, err) || json_parse(&l.arena, reply.blob, NULL, &v, NULL, err))
+    if (run_client_call(&l, STR(""), &reply, err) || json_parse(&l.arena, reply.blob, NULL, &v, NULL, err))
         return tide_wrap(err, "get");
     buf_add_str(&cli->out.text, v->type == JSON_STRING && !cli->out.json ? json_text(&l.arena, v) : reply.blob);
     buf_add_char(&cli->out.text, '\n');
@@ -83,19 +83,19 @@ const struct command cmd_get = {
 
 static enum tide_code run_checkpoint(struct cli *cli, struct tide_err *err)
 {
-    AUTO(linkp) struct link l;
+    AUTO(linkp) struct run_client l;
     const char *type = args_text(&cli->args, "type"), *text = args_operand(&cli->args, 0);
     struct json_out o = out_json(&cli->out);
     struct reply reply;
     struct str id;
 
-    if (link_open(&l, "checkpoint", err))
+    if (run_client_open(&l, "checkpoint", err))
         return err->code;
-    link_begin(&l, "checkpoint");
+    run_client_begin(&l, "checkpoint");
     json_out_kstr(&l.o, STR("type"), str_from(type ? type : "safe_point"));
     if (text)
         json_out_kstr(&l.o, STR("description"), str_from(text));
-    if (link_call(&l, STR(""), &reply, err))
+    if (run_client_call(&l, STR(""), &reply, err))
         return tide_wrap(err, "checkpoint");
     id = json_get_text(&l.arena, reply.json, STR("checkpoint_id"));
     if (!cli->out.json) {

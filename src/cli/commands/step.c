@@ -63,7 +63,7 @@ struct step {
     bool once;
     int64_t retries, timeout_ms;
     size_t max_output;
-    struct link link;
+    struct run_client link;
     int signals;
     char key[40], attempt[24];
     struct proc held; /* at its gate */
@@ -89,7 +89,7 @@ static enum tide_code ask_again(struct step *s, struct str blob, struct verdict 
     struct reply reply;
     struct str state, key;
 
-    if (link_call(&s->link, blob, &reply, err))
+    if (run_client_call(&s->link, blob, &reply, err))
         return err->code;
     state = json_get_text(&s->link.arena, reply.json, STR("state"));
     key = json_get_text(&s->link.arena, reply.json, STR("key"));
@@ -194,13 +194,13 @@ static enum tide_code ask(struct step *s, struct verdict *ret, struct tide_err *
     put_args(&args, s->argv);
     if (args.failed)
         return tide_fail(err, TIDE_TOO_BIG, "the arguments of the program are longer than 4 MiB");
-    link_begin(&s->link, "step");
+    run_client_begin(&s->link, "step");
     json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
     json_out_kstr(&s->link.o, STR("effect"), str_from(s->effect));
     json_out_kint(&s->link.o, STR("retries"), s->retries);
     json_out_kbool(&s->link.o, STR("has_probe"), s->probe != NULL);
-    json_out_kbool(&s->link.o, STR("nested"), link_is_nested());
-    if (link_is_nested())
+    json_out_kbool(&s->link.o, STR("nested"), run_client_is_nested());
+    if (run_client_is_nested())
         json_out_kstr_opt(&s->link.o, STR("within"), str_from(getenv("TIDEMARK_IDEMPOTENCY_KEY")));
     make_ready(s);
     put_pid(s);
@@ -213,10 +213,10 @@ static enum tide_code begin(struct step *s, struct tide_err *err)
 {
     struct reply reply;
 
-    link_begin(&s->link, "begin");
+    run_client_begin(&s->link, "begin");
     json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
     put_pid(s);
-    return link_call(&s->link, STR(""), &reply, err);
+    return run_client_call(&s->link, STR(""), &reply, err);
 }
 
 /* How it ended, for the record. */
@@ -284,7 +284,7 @@ static struct str kept(const struct step *s, const struct capture *c)
 static enum tide_code end(struct step *s, const struct capture *c, const struct outcome *o, struct verdict *ret,
                           struct tide_err *err)
 {
-    link_begin(&s->link, "end");
+    run_client_begin(&s->link, "end");
     json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
     json_out_kstr(&s->link.o, STR("outcome"), str_from(o->word));
     json_out_kint(&s->link.o, STR("exit"), o->exit_status);
@@ -410,7 +410,7 @@ static enum tide_code attempt(struct step *s, struct verdict *ret, struct tide_e
 
 static enum tide_code settle(struct step *s, int happened, struct str output, struct verdict *ret, struct tide_err *err)
 {
-    link_begin(&s->link, "settle");
+    run_client_begin(&s->link, "settle");
     json_out_kstr(&s->link.o, STR("name"), str_from(s->name));
     json_out_kint(&s->link.o, STR("happened"), happened);
     if (ask_again(s, output, ret, err))
@@ -520,12 +520,12 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     s.once = strcmp(s.effect, "once") == 0;
     if (s.once && s.max_output > ONCE_MAX)
         s.max_output = ONCE_MAX;
-    code = link_open(&s.link, "step", err);
+    code = run_client_open(&s.link, "step", err);
     if (!code)
         code = follow(&s, err);
     let_go(&s);
     capture_signals_done(s.signals);
-    link_close(&s.link);
+    run_client_close(&s.link);
     if (code == TIDE_IO)
         return tide_fail(err, TIDE_FAILED, "step '%s': %s", s.name, err->msg);
     return code;

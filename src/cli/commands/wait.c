@@ -30,15 +30,15 @@ static const struct opt wait_options[] = {
     {.name = NULL},
 };
 
-static void linkp(struct link *l)
+static void linkp(struct run_client *l)
 {
-    link_close(l);
+    run_client_close(l);
 }
 
-static void put_common(struct cli *cli, struct link *l)
+static void put_common(struct cli *cli, struct run_client *l)
 {
     json_out_kstr(&l->o, STR("name"), str_from(args_operand(&cli->args, 0)));
-    json_out_kbool(&l->o, STR("nested"), link_is_nested());
+    json_out_kbool(&l->o, STR("nested"), run_client_is_nested());
 }
 
 /* Whoever typed "sure" must not have to guess why nothing happened. */
@@ -61,8 +61,8 @@ static void say_not_approved(struct arena *a, const struct json *v)
 }
 
 /* A text as text, anything else as JSON; with --json always as JSON. */
-static enum tide_code print_value(struct cli *cli, struct link *l, struct str value, const struct json **ret_value,
-                                  struct tide_err *err)
+static enum tide_code print_value(struct cli *cli, struct run_client *l, struct str value,
+                                  const struct json **ret_value, struct tide_err *err)
 {
     struct json *v = NULL;
 
@@ -76,25 +76,25 @@ static enum tide_code print_value(struct cli *cli, struct link *l, struct str va
 
 static enum tide_code run_wait(struct cli *cli, struct tide_err *err)
 {
-    AUTO(linkp) struct link l;
+    AUTO(linkp) struct run_client l;
     const char *kind = args_text(&cli->args, "kind"), *question = args_text(&cli->args, "question");
     const struct json *answer = NULL;
     struct reply reply;
 
-    if (link_open(&l, "wait", err))
+    if (run_client_open(&l, "wait", err))
         return err->code;
-    link_begin(&l, "wait");
+    run_client_begin(&l, "wait");
     put_common(cli, &l);
     json_out_kstr(&l.o, STR("kind"), str_from(kind));
     if (question)
         json_out_kstr(&l.o, STR("question"), str_from(question));
     json_out_kint(&l.o, STR("deadline_ms"), args_int(&cli->args, "deadline", 0));
     json_out_kint(&l.o, STR("expires_ms"), args_int(&cli->args, "expires", 0));
-    if (link_call(&l, STR(""), &reply, err))
+    if (run_client_call(&l, STR(""), &reply, err))
         return tide_wrap(err, "wait");
     if (print_value(cli, &l, reply.blob, &answer, err))
         return err->code;
-    if (strcmp(kind, "approval") == 0 && decision_read(&l.arena, answer) != DECISION_YES) {
+    if (strcmp(kind, "approval") == 0 && yes_no_read(&l.arena, answer) != YES_NO_YES) {
         say_not_approved(&l.arena, answer);
         cli->exit_status = 1;
     }
@@ -114,16 +114,17 @@ const struct command cmd_wait = {
 
 static enum tide_code run_sleep(struct cli *cli, struct tide_err *err)
 {
-    AUTO(linkp) struct link l;
+    AUTO(linkp) struct run_client l;
     struct arg_value due;
     struct reply reply;
 
-    if (link_open(&l, "sleep", err) || args_check("DURATION", VALUE_WHEN, NULL, args_operand(&cli->args, 1), &due, err))
+    if (run_client_open(&l, "sleep", err) ||
+        args_check("DURATION", VALUE_WHEN, NULL, args_operand(&cli->args, 1), &due, err))
         return err->code;
-    link_begin(&l, "sleep");
+    run_client_begin(&l, "sleep");
     put_common(cli, &l);
     json_out_kint(&l.o, STR("due_ms"), due.number);
-    return link_call(&l, STR(""), &reply, err) ? tide_wrap(err, "sleep") : TIDE_OK;
+    return run_client_call(&l, STR(""), &reply, err) ? tide_wrap(err, "sleep") : TIDE_OK;
 }
 
 const struct command cmd_sleep = {

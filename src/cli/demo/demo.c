@@ -83,7 +83,7 @@ static void take_token(struct demo *d, struct str line)
 }
 
 /* Shows what it prints until it and all its children have ended, killed when its time has come. True when it was. */
-static bool watch(struct demo *d, struct lines *lines, int64_t kill_ms)
+static bool watch(struct demo *d, struct line_reader *lines, int64_t kill_ms)
 {
     struct out *out = &d->cli->out;
     struct tide_err err;
@@ -103,7 +103,7 @@ static bool watch(struct demo *d, struct lines *lines, int64_t kill_ms)
             return killed;
         if (!p.revents)
             continue;
-        switch (lines_next(lines, true, &line, &err)) {
+        switch (line_reader_next(lines, true, &line, &err)) {
         case LINE_HERE:
             take_token(d, line);
             if (show(d)) {
@@ -143,19 +143,19 @@ static enum tide_code play(struct demo *d, const char *said, const char *const *
                            struct tide_err *err)
 {
     int64_t began = proc_clock_ms(), kill_ms = within_ms ? began + 20 + random_below(within_ms - EARLY_MS) : 0;
-    struct lines lines;
+    struct line_reader lines;
     bool killed;
     int status;
 
     say_command(d, said);
     if (demo_spawn(&d->place, args, &d->child, err))
         return err->code;
-    lines_init(&lines, d->child.fd, 1 << 16);
+    line_reader_init(&lines, d->child.fd, 1 << 16);
     killed = watch(d, &lines, kill_ms);
     if (stop_signal && !killed)
         kill(d->child.pid, SIGKILL);
     status = demo_reap(&d->child);
-    lines_done(&lines);
+    line_reader_done(&lines);
     if (stop_signal)
         return tide_fail(err, TIDE_CANCELLED, "demo: stopped");
     *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

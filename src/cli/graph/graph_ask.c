@@ -129,7 +129,7 @@ static enum said read_line(const struct question *q, struct str line, struct buf
     return SAID_IT;
 }
 
-static enum said ask_once(const struct question *q, struct lines *in, struct buf *ret)
+static enum said ask_once(const struct question *q, struct line_reader *in, struct buf *ret)
 {
     struct tide_err ignored;
     struct str line;
@@ -137,7 +137,7 @@ static enum said ask_once(const struct question *q, struct lines *in, struct buf
     fputs(q->approval ? "[y]es or [n]o (an empty line leaves it parked): "
                       : "answer (an empty line leaves it parked): ",
           stderr);
-    if (lines_next(in, true, &line, &ignored) == LINE_HERE)
+    if (line_reader_next(in, true, &line, &ignored) == LINE_HERE)
         return read_line(q, line, ret);
     fputc('\n', stderr);
     return SAID_NOTHING;
@@ -147,9 +147,9 @@ bool graph_ask(tide_session *session, struct buf *ret_answer)
 {
     struct question q = {.arena = ARENA_INIT};
     enum said said = SAID_NOTHING;
-    struct lines in;
+    struct line_reader in;
 
-    lines_init(&in, STDIN_FILENO, ANSWER_MAX);
+    line_reader_init(&in, STDIN_FILENO, ANSWER_MAX);
     if (find_question(session, &q)) {
         tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question stood there is no answer to it */
         show(&q);
@@ -157,7 +157,7 @@ bool graph_ask(tide_session *session, struct buf *ret_answer)
             said = ask_once(&q, &in, ret_answer);
         } while (said == SAID_SOMETHING_ELSE);
     }
-    lines_done(&in);
+    line_reader_done(&in);
     arena_done(&q.arena);
     return said == SAID_IT;
 }
@@ -182,22 +182,22 @@ static void add_text(struct buf *memory, const char *key, struct str value)
 enum tide_code graph_ask_secret(struct buf *memory, const char *key, const char *node, struct tide_err *err)
 {
     struct tide_err ignored;
-    struct lines in;
+    struct line_reader in;
     struct str line;
     enum line_got got;
 
     if (!str_is_utf8(str_from(key), NULL))
         return TIDE_OK;
-    lines_init(&in, STDIN_FILENO, SECRET_MAX);
+    line_reader_init(&in, STDIN_FILENO, SECRET_MAX);
     fprintf(stderr, "%s of node %s, which is never stored: ", key, node);
     tty_quiet(STDIN_FILENO);
-    got = lines_next(&in, true, &line, &ignored);
+    got = line_reader_next(&in, true, &line, &ignored);
     tty_restore();
     fputc('\n', stderr);
     if (got == LINE_HERE && line.len)
         add_text(memory, key, line);
     if (in.buf.ptr)
         explicit_bzero(in.buf.ptr, in.buf.len);
-    lines_done(&in);
+    line_reader_done(&in);
     return got == LINE_STOPPED ? tide_fail(err, TIDE_CANCELLED, "stopped, and nothing was done") : TIDE_OK;
 }

@@ -26,7 +26,7 @@ struct driving {
     struct chat chat;
     struct chat_want chat_want;
     struct graph_view *view;
-    struct sweep *sweep;
+    struct recovery_thread *sweep;
     tide_session *fork;     /* it went on in this one; NULL: in the one that was given */
     struct buf answer, set; /* of a question at the terminal; what is stored nowhere, for the next run */
     char token[TIDE_TOKEN_SIZE];
@@ -485,9 +485,9 @@ enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *g
     code = code ? code : store_sweep_interval(cli, &sweep_ms, err);
     if (!code) {
         say_for_all(graph->spec->graph, w);
-        d.sweep = sweep_start(cli->store, sweep_ms);
+        d.sweep = recovery_thread_start(cli->store, sweep_ms);
         code = drive(&d, w, err);
-        sweep_stop(d.sweep);
+        recovery_thread_stop(d.sweep);
     }
     close_settings(&d);
     tide_session_close(d.fork);

@@ -20,7 +20,7 @@ struct span {
 
 struct markdown {
     enum markdown_mode mode;
-    struct flow flow;
+    struct text_flow flow;
     struct buf pending;
     enum where where;
     unsigned style; /* of the block */

@@ -7,12 +7,12 @@
 
 #define COLUMNS_MIN 8
 
-void flow_init(struct flow *f, int columns)
+void flow_init(struct text_flow *f, int columns)
 {
-    *f = (struct flow){.columns = columns < COLUMNS_MIN ? COLUMNS_MIN : columns};
+    *f = (struct text_flow){.columns = columns < COLUMNS_MIN ? COLUMNS_MIN : columns};
 }
 
-static void set_style(struct flow *f, struct buf *out, unsigned style)
+static void set_style(struct text_flow *f, struct buf *out, unsigned style)
 {
     static const char *const codes[] = {"1", "2", "3", "4", "9", "36"}; /* in the order of enum style */
 
@@ -26,13 +26,13 @@ static void set_style(struct flow *f, struct buf *out, unsigned style)
     f->style = style;
 }
 
-void flow_prefix(struct flow *f, const struct flow_prefix *prefix)
+void flow_prefix(struct text_flow *f, const struct flow_prefix *prefix)
 {
     f->prefix = *prefix;
     f->begun = false;
 }
 
-static void draw_prefix(struct flow *f, struct buf *out)
+static void draw_prefix(struct text_flow *f, struct buf *out)
 {
     const char *text = f->begun ? f->prefix.hang : f->prefix.first;
 
@@ -44,14 +44,14 @@ static void draw_prefix(struct flow *f, struct buf *out)
     f->begun = true;
 }
 
-static void new_line(struct flow *f, struct buf *out)
+static void new_line(struct text_flow *f, struct buf *out)
 {
     set_style(f, out, 0);
     buf_add_char(out, '\n');
     f->column = 0;
 }
 
-static void draw_gap(struct flow *f, struct buf *out)
+static void draw_gap(struct text_flow *f, struct buf *out)
 {
     if (f->gap)
         set_style(f, out, f->gap_style);
@@ -60,7 +60,7 @@ static void draw_gap(struct flow *f, struct buf *out)
     f->column += f->gap;
 }
 
-static void draw_word(struct flow *f, struct buf *out)
+static void draw_word(struct text_flow *f, struct buf *out)
 {
     if (f->n == 0)
         return;
@@ -79,7 +79,7 @@ static void draw_word(struct flow *f, struct buf *out)
     f->gap = f->n = f->width = 0;
 }
 
-static void add_cell(struct flow *f, struct glyph g, unsigned style)
+static void add_cell(struct text_flow *f, struct glyph g, unsigned style)
 {
     struct cell *c = &f->word[f->n++];
 
@@ -89,7 +89,7 @@ static void add_cell(struct flow *f, struct glyph g, unsigned style)
 }
 
 /* A line may break before and behind a wide character; a word as long as a line is cut at its end. */
-void flow_glyph(struct flow *f, struct buf *out, struct glyph g, unsigned style)
+void flow_glyph(struct text_flow *f, struct buf *out, struct glyph g, unsigned style)
 {
     if (g.width == 2 || f->n == FLOW_WORD || f->prefix.width + f->width + g.width > f->columns)
         draw_word(f, out);
@@ -98,14 +98,14 @@ void flow_glyph(struct flow *f, struct buf *out, struct glyph g, unsigned style)
         draw_word(f, out);
 }
 
-void flow_space(struct flow *f, struct buf *out, unsigned style)
+void flow_space(struct text_flow *f, struct buf *out, unsigned style)
 {
     draw_word(f, out);
     f->gap += f->gap < f->columns;
     f->gap_style = style;
 }
 
-void flow_text(struct flow *f, struct buf *out, struct str text, unsigned style)
+void flow_text(struct text_flow *f, struct buf *out, struct str text, unsigned style)
 {
     while (text.len > 0) {
         struct glyph g = {1, {text.ptr, 1}, 1};
@@ -118,7 +118,7 @@ void flow_text(struct flow *f, struct buf *out, struct str text, unsigned style)
     }
 }
 
-void flow_verbatim(struct flow *f, struct buf *out, struct glyph g, unsigned style)
+void flow_verbatim(struct text_flow *f, struct buf *out, struct glyph g, unsigned style)
 {
     draw_prefix(f, out);
     set_style(f, out, style);
@@ -127,7 +127,7 @@ void flow_verbatim(struct flow *f, struct buf *out, struct glyph g, unsigned sty
 }
 
 /* Of a line without text: no blanks at its end. */
-static void draw_bare_prefix(struct flow *f, struct buf *out)
+static void draw_bare_prefix(struct text_flow *f, struct buf *out)
 {
     size_t n = strlen(f->prefix.first);
 
@@ -139,7 +139,7 @@ static void draw_bare_prefix(struct flow *f, struct buf *out)
     buf_add(out, f->prefix.first, n);
 }
 
-void flow_end_line(struct flow *f, struct buf *out)
+void flow_end_line(struct text_flow *f, struct buf *out)
 {
     draw_word(f, out);
     if (!f->begun && f->column == 0)
@@ -151,7 +151,7 @@ void flow_end_line(struct flow *f, struct buf *out)
     f->prefix = (struct flow_prefix){.width = 0};
 }
 
-void flow_break(struct flow *f, struct buf *out)
+void flow_break(struct text_flow *f, struct buf *out)
 {
     if (f->column > 0)
         new_line(f, out);

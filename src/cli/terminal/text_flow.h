@@ -23,7 +23,7 @@ struct flow_prefix {
     unsigned style;
 };
 
-struct flow {
+struct text_flow {
     int columns, column;
     bool begun; /* the first prefix of this line has been drawn */
     bool blank; /* the line above is an empty one */
@@ -38,15 +38,15 @@ struct flow {
     int n, width; /* of the word that is gathered */
 };
 
-void flow_init(struct flow *f, int columns);
-void flow_prefix(struct flow *f, const struct flow_prefix *prefix); /* of the line that begins */
-void flow_glyph(struct flow *f, struct buf *out, struct glyph g, unsigned style);
-void flow_text(struct flow *f, struct buf *out, struct str text, unsigned style); /* cleaned; blanks may break */
-void flow_space(struct flow *f, struct buf *out, unsigned style);
-void flow_verbatim(struct flow *f, struct buf *out, struct glyph g, unsigned style); /* never wrapped, at once */
-void flow_end_line(struct flow *f, struct buf *out);
+void flow_init(struct text_flow *f, int columns);
+void flow_prefix(struct text_flow *f, const struct flow_prefix *prefix); /* of the line that begins */
+void flow_glyph(struct text_flow *f, struct buf *out, struct glyph g, unsigned style);
+void flow_text(struct text_flow *f, struct buf *out, struct str text, unsigned style); /* cleaned; blanks may break */
+void flow_space(struct text_flow *f, struct buf *out, unsigned style);
+void flow_verbatim(struct text_flow *f, struct buf *out, struct glyph g, unsigned style); /* never wrapped, at once */
+void flow_end_line(struct text_flow *f, struct buf *out);
 
 /* Something else is to be drawn now: a new line, unless one is beginning. The word that is gathered stays for later. */
-void flow_break(struct flow *f, struct buf *out);
+void flow_break(struct text_flow *f, struct buf *out);
 
 #endif

@@ -293,7 +293,7 @@ static enum tide_code check_unharmed(struct torture *t, struct tide_err *err)
     if (!t->n_faults)
         return TIDE_OK;
     what = t->faults[0].what;
-    advice = advice_in(what); /* names a session of a store that is removed */
+    advice = hint_in(what); /* names a session of a store that is removed */
     if (!advice || !strstr(advice, "`tidemark "))
         advice = what + strlen(what) + 2;
     return tide_fail(err, TIDE_FAILED,
