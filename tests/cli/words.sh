@@ -70,7 +70,7 @@ for session in program "$chat"; do
         only graphs "$session" 'sessions resume' $option
     done
 done
-tidemark exec --session nap -- sh -c 'tidemark sleep s 1ms' 2>/dev/null
+tidemark exec --session nap -- sh -c 'tidemark sleep s 300ms' 2>/dev/null
 recovered() {
     tidemark recover --run-due >/dev/null 2>&1
     [ "$(tidemark why nap --json | json '$.outcome')" = completed ]
@@ -211,6 +211,51 @@ if command -v script >/dev/null; then
 else
     skip 'at a terminal' 'no script here'
 fi
+default_store
+
+# ---- what is not trusted, as pages and help have it ----
+TIDEMARK_STORE=$(store_at "$work/foreign")
+export TIDEMARK_STORE
+TIDEMARK_SCRIPT=$work/done.json
+echo '{"turns":[{"text":"Done."}],"repeat":true}' >done.json
+tidemark chat -p hi >/dev/null 2>&1 </dev/null
+chat=$(tidemark sessions list --ids)
+tidemark run graph.json --session graph -q >/dev/null 2>&1
+tidemark exec --session waits -- tidemark wait n --kind input >/dev/null 2>&1
+tidemark exec --session nap -- tidemark sleep n 300ms >/dev/null 2>&1
+export TIDEMARK_ORIGIN_KEY='the key of somebody else'
+# foreign WORDS COMMAND...: refused with 11; the help of the command, which is these first words, has that status.
+foreign() {
+    local words=$1
+    shift
+    refuses "not trusted: $*" 11 'trust' "$@"
+    # shellcheck disable=SC2086
+    check "$words --help has it" eval "tidemark $words --help | tr '\n' ' ' | grep -q '\<11\>.*trust\|\<11 when the answer'"
+}
+foreign exec exec --session waits -- true
+foreign exec exec --resume waits
+foreign resume resume waits --input x
+foreign run run graph.json --session graph
+foreign chat chat --resume "$chat" -p x
+foreign chat chat --continue -p x
+foreign 'sessions resume' sessions resume graph --dry-run
+foreign 'sessions send' sessions send waits hi
+foreign 'token rotate' token rotate waits
+for page in exec run chat recover; do
+    check "tidemark-$page(1) has it" eval "grep -q '^# TRUST' '$TIDE_SOURCE/man/tidemark-$page.1.scd' && grep -q 'exit status 11' '$TIDE_SOURCE/man/tidemark-$page.1.scd'"
+done
+check 'the service, too' grep -q TIDEMARK_ORIGIN_KEY_FILE "$TIDE_SOURCE/examples/tidemark-recover.service"
+names_trust() {
+    tidemark recover --run-due >out && holds '`tidemark sessions trust nap`' <out
+}
+check 'recovery ends with 0 and names the command' wait_for names_trust
+unset TIDEMARK_ORIGIN_KEY
+TIDEMARK_ORIGIN_KEY_FILE=/nowhere refuses 'a key that is named and not there' 3 'TIDEMARK_ORIGIN_KEY_FILE' recover
+finish_nap() {
+    XDG_STATE_HOME=$work/elsewhere TIDEMARK_ORIGIN_KEY_FD=9 tidemark recover --run-due 9<"$work/state/tidemark/origin.key" >/dev/null 2>&1
+    [ "$(tidemark why nap --json | json '$.outcome')" = completed ]
+}
+check 'with the key by a descriptor, from another home, it runs' wait_for finish_nap
 default_store
 
 # ---- one event is not several ----

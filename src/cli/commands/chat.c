@@ -167,5 +167,6 @@ const struct command cmd_chat = {
     .more =
         "On a terminal: a conversation; /help shows what can be typed. Else the prompt is -p TEXT, or what is piped in,\n"
         "and the answer is printed when it is on disk.\n"
-        "Exit status: 0 answered; 1 failed, can be resumed; 7 waits for a person (`tidemark resume ID --input allow`).",
+        "Exit status: 0 answered; 1 failed, can be resumed; 7 waits for a person (`tidemark resume ID --input allow`);\n"
+        "11 the session is not trusted (`tidemark sessions trust ID`).",
 };

@@ -124,5 +124,6 @@ const struct command cmd_exec = {
     .more =
         "Inside it `tidemark step`, `wait`, `sleep`, `set`, `get` and `checkpoint` record what it does. When it is cut,\n"
         "`tidemark resume ID` runs it again from its start: what is recorded answers from the log and is not done again.\n"
-        "Exit status: that of the program; 7 when it waits; 126 and 127 when it cannot be run; 128 and the signal.",
+        "Exit status: that of the program; 7 when it waits; 11 when the session is not trusted (`tidemark sessions trust\n"
+        "ID`); 126 and 127 when it cannot be run; 128 and the signal.",
 };

@@ -398,5 +398,6 @@ const struct command cmd_recover = {
         "Runs whose process is gone are interrupted, waits past their deadline are over, tokens past their time have\n"
         "expired: each is written down once, however many processes do this at once. Only sessions that run or wait\n"
         "are looked at. With --run-due a session goes on in a process of its own, as with `tidemark resume ID`; what\n"
-        "it prints goes to standard error.",
+        "it prints goes to standard error. What did not begin here and nobody has trusted is not run: its line names\n"
+        "`tidemark sessions trust ID`. A service needs your key of origin: see TRUST in tidemark-recover(1).",
 };

@@ -294,5 +294,6 @@ const struct command cmd_resume = {
     .more =
         "Runs the session's program again from its start, where it ran before; recorded steps, waits and sleeps answer\n"
         "from the log. A chat or a graph goes on where it was; for graphs `tidemark sessions resume` can be told more.\n"
-        "Exit status: that of the program; 7 when it waits again; 8 when the token is refused.",
+        "Exit status: that of the program; 7 when it waits again; 8 when the token is refused; 11 when the session is not\n"
+        "trusted (`tidemark sessions trust ID`).",
 };

@@ -354,5 +354,5 @@ const struct command cmd_run = {
         "its last nodes gave is printed. What it waits for is asked at the terminal; elsewhere it is parked. Nodes that are\n"
         "complete are never run again: `tidemark sessions resume ID` goes on.\n"
         "Exit status: 0 completed; 1 a node failed; 2 refused; 7 waits for a person; 10 a node that must happen once was cut;\n"
-        "128 and the signal when it was stopped.",
+        "11 the session of --session is not trusted (`tidemark sessions trust ID`); 128 and the signal when it was stopped.",
 };

@@ -126,4 +126,5 @@ const struct command cmd_sessions_rollback = {
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = rollback_options,
     .help = "make the state what it was at an earlier point; nothing is deleted",
+    .more = "Exit status 11 when that is before the point at which the session was trusted: fork it there instead.",
 };

@@ -168,5 +168,5 @@ const struct command cmd_sessions_resume = {
         "Nodes that are complete are not run again. What stands in the way is said before anything is written: --dry-run\n"
         "lists all of it. Values that are never stored are asked for again. Chats and programs go on as with\n"
         "`tidemark resume`. Exit status: as of `tidemark run`; 2 refused, 3 not found, 4 held or an effect in the way,\n"
-        "5 damaged, 8 the token is refused.",
+        "5 damaged, 8 the token is refused, 11 not trusted (`tidemark sessions trust ID`).",
 };

@@ -124,5 +124,6 @@ const struct command cmd_sessions_send = {
     .help =
         "send a message to a session: its program begins anew with it, a chat answers, or it is queued for the one that runs",
     .more = "A run that waits is superseded: its token stops working. The program takes the message with its first\n"
-            "`tidemark wait NAME --kind input`.",
+            "`tidemark wait NAME --kind input`.\n"
+            "Exit status: that of the program; 11 when the session is not trusted (`tidemark sessions trust ID`).",
 };

@@ -78,7 +78,8 @@ const struct command cmd_sessions_trust = {
     .help = "show what a session that came from elsewhere would run, and let it",
     .more =
         "A session that was imported, cloned, edited or written by another program runs nothing until it is trusted.\n"
-        "Tokens and approvals from before count no more. Without --yes you are asked.",
+        "Tokens and approvals from before count no more. Without --yes you are asked; exit status 11 when the answer is no, or nobody\n"
+        "can be asked.",
 };
 
 /* ---- all ---- */
@@ -160,5 +161,7 @@ const struct command cmd_store_trust = {
     .need = NEED_WRITE,
     .options = options,
     .help = "trust all sessions of a store as they stand: a copy of your own, or one from before a key was lost",
-    .more = "Shows what each of them would run first, as `tidemark sessions trust ID` does.",
+    .more =
+        "Shows what each of them would run first, as `tidemark sessions trust ID` does. Exit status 11 when the answer\n"
+        "is no, or nobody can be asked without --yes.",
 };

@@ -60,4 +60,5 @@ const struct command cmd_token_rotate = {
     .operands = {{"ID", VALUE_SESSION, 0}},
     .options = options,
     .help = "make a new token for what a session waits for and print it once; the old one stops working",
+    .more = "Exit status 11 when the session is not trusted (`tidemark sessions trust ID`).",
 };
