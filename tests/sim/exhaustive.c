@@ -356,7 +356,8 @@ static bool downgrade(struct world *w, int version)
         "PRAGMA user_version=3",
         "PRAGMA user_version=4",
     };
-    static const char boots[] = "ALTER TABLE boots DROP COLUMN lease; DELETE FROM meta WHERE key = 'closed'";
+    static const char boots[] = "ALTER TABLE boots DROP COLUMN beat; ALTER TABLE boots DROP COLUMN lease;"
+                                " DELETE FROM meta WHERE key = 'closed'";
     static const char marks[] =
         "ALTER TABLE blocks DROP COLUMN marks;"
         "CREATE INDEX checkpoint_index ON events(sid, seq) WHERE kind = 'checkpoint';"
