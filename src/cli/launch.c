@@ -18,6 +18,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/report.h"
 #include "cli/settings.h"
+#include "cli/signal_pipe.h"
 #include "cli/store_url.h"
 #include "program/supervisor.h"
 #include "program/recovery_thread.h"
@@ -352,14 +353,18 @@ enum tide_code launch_run(struct launch *l, struct cli *cli, tide_session *sessi
     enum tide_code code;
 
     job.degrade = l->degrade;
-    if (supervisor_open(&s, &job, err))
-        return err->code;
-    if (stop_signal) { /* it came before the supervisor listened to signals */
+    job.signals = signal_pipe_open();
+    code = supervisor_open(&s, &job, err);
+    if (!code && stop_signal) /* it came before the pipe was there */
+        code = tide_fail(err, TIDE_CANCELLED, "stopped before the program was started");
+    if (code) {
         supervisor_close(&s);
-        return tide_fail(err, TIDE_CANCELLED, "stopped before the program was started");
+        signal_pipe_close(job.signals);
+        return code;
     }
     code = supervise(l, cli, &s, session, opt, resume, &report, err);
     supervisor_close(&s);
+    signal_pipe_close(job.signals);
     (void)!tide_session_show(session, take_durability, &degraded, NULL);
     report_durability(degraded);
     if (code || !report.run_id[0])

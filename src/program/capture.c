@@ -28,46 +28,6 @@ int capture_exit_status(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
-#define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
-static struct sigaction before[N_WATCHED];
-static int signal_pipe = -1; /* its write end */
-
-static void on_watched(int number)
-{
-    unsigned char byte = (unsigned char)number;
-    int errno_before = errno;
-    ssize_t n = write(signal_pipe, &byte, 1);
-
-    (void)n; /* a pipe that is full holds enough of them */
-    errno = errno_before;
-}
-
-int capture_signals(void)
-{
-    struct sigaction watch = {.sa_handler = on_watched, .sa_flags = SA_RESTART};
-    int pair[2];
-
-    if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) != 0)
-        return -1;
-    signal_pipe = pair[1];
-    for (size_t i = 0; i < N_WATCHED; i++)
-        if (sigaction(watched[i], NULL, &before[i]) == 0 && (before[i].sa_handler != SIG_IGN || watched[i] == SIGCHLD))
-            sigaction(watched[i], &watch, NULL);
-    return pair[0];
-}
-
-void capture_signals_done(int signals)
-{
-    if (signals < 0)
-        return;
-    for (size_t i = 0; i < N_WATCHED; i++)
-        sigaction(watched[i], &before[i], NULL);
-    close(signals);
-    close(signal_pipe);
-    signal_pipe = -1;
-}
-
 int capture_next_signal(int signals)
 {
     unsigned char byte;

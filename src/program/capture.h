@@ -11,7 +11,7 @@ struct capture {
     struct proc *proc;  /* runs, or is about to */
     int out;            /* read end of its standard output; closed at the end */
     int link;           /* the run's socket: when it breaks the program is killed; -1: none */
-    int signals;        /* signalfd of those that stop us: passed on to the program; -1: none */
+    int signals;        /* of capture_next_signal(): passed on to the program; -1: none */
     int echo;           /* where output goes as it comes; -1: nowhere */
     int64_t timeout_ms; /* 0: none */
     size_t max_output;
@@ -38,13 +38,9 @@ void capture_done(struct capture *c);
 int capture_exit_status(int status);
 
 /*
- * From now on SIGINT, SIGTERM, SIGHUP (those that are ignored left alone) and SIGCHLD come out of a descriptor, whichever
- * thread they reach: the library has threads of its own, so blocking them in ours would not be enough. -1: none to be had.
+ * The next number in a descriptor that does not block and gives one byte for each signal (the caller's: nothing here sets
+ * up signals of the process), SIGCHLD passed over; 0 when there is none.
  */
-int capture_signals(void);
-void capture_signals_done(int signals);
-
-/* The next of them that tells us to stop; 0 when there is none. */
 int capture_next_signal(int signals);
 
 #endif

@@ -173,7 +173,7 @@ enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, st
     int errnum;
 
     sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &b.mask); /* none of our handlers may run in the child */
+    pthread_sigmask(SIG_BLOCK, &all, &b.mask); /* none of our handlers may run in the child */
     pthread_mutex_lock(&births);
     if (pipe2(gate, O_CLOEXEC) == 0 && pipe2(fault_pipe, O_CLOEXEC) == 0) {
         b.gate = gate[0];
@@ -187,7 +187,7 @@ enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, st
     shut(&gate[0]);
     shut(&fault_pipe[1]);
     pthread_mutex_unlock(&births);
-    sigprocmask(SIG_SETMASK, &b.mask, NULL);
+    pthread_sigmask(SIG_SETMASK, &b.mask, NULL);
     if (pid < 0) {
         shut(&gate[1]);
         shut(&fault_pipe[0]);
@@ -285,13 +285,16 @@ bool proc_reap(struct proc *p, int *ret_status)
 
 /* ---- the terminal ---- */
 
-/* From the background, moving a terminal would stop us. */
+/* From the background, moving a terminal would stop us. It may have gone away: then nobody needs it. */
 static void set_foreground(int terminal, pid_t group)
 {
-    void (*before)(int) = signal(SIGTTOU, SIG_IGN);
+    sigset_t stop, before;
 
-    if (tcsetpgrp(terminal, group) == 0 || errno) /* it may have gone away: then nobody needs it */
-        signal(SIGTTOU, before);
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTTOU);
+    pthread_sigmask(SIG_BLOCK, &stop, &before);
+    (void)!tcsetpgrp(terminal, group);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void proc_terminal_give(struct proc *p)

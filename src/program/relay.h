@@ -39,7 +39,7 @@ void relay_move(struct relay *r, short events);
 /* Takes everything that is there now, for when nobody can write any more: then the tail is complete. */
 void relay_drain(struct relay *r);
 
-/* Passes that on, however slow the reader is, unless one of `signals` (of capture_signals()) comes. */
+/* Passes that on, however slow the reader is, unless one of `signals` (of capture_next_signal()) comes. */
 void relay_flush(struct relay *r, int signals);
 
 /* Copies a changed window size to the pseudo-terminal; true when it changed. */

@@ -3,7 +3,6 @@
 #include "program/run_client.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,22 +22,6 @@ enum tide_code code_by_name(struct str name)
     return TIDE_FAILED;
 }
 
-/*
- * Whoever asks has nothing to tidy up, and an answer may never come: the run ends those who wait with SIGTERM. A handler
- * that only takes note would lose a signal that comes just before the read.
- */
-static void die_of_signals(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        struct sigaction now;
-
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            signal(numbers[i], SIG_DFL);
-    }
-}
-
 enum tide_code run_client_open(struct run_client *l, const char *command, struct tide_err *err)
 {
     const char *name = getenv(DOOR_ENV);
@@ -47,7 +30,6 @@ enum tide_code run_client_open(struct run_client *l, const char *command, struct
     if (!name || !*name)
         return tide_fail(err, TIDE_INVALID, "%s: not inside a run: start the program with `tidemark exec -- PROGRAM`",
                          command);
-    die_of_signals();
     return run_socket_connect(name, &l->fd, err) ? tide_wrap(err, "%s", command) : TIDE_OK;
 }
 

@@ -50,9 +50,8 @@ enum tide_code supervisor_open(struct supervisor *s, const struct job *job, stru
 {
     char name[DOOR_NAME_SIZE];
 
-    *s = (struct supervisor){.job = job, .child = PROC_INIT, .door = -1, .signals = -1};
+    *s = (struct supervisor){.job = job, .child = PROC_INIT, .door = -1};
     s->out.from = s->out.child_end = s->err.from = s->err.child_end = -1;
-    s->signals = capture_signals();
     tree_adopt();
     if (run_socket_open(&s->door, name, err) || relay_open(&s->out, STDOUT_FILENO, err) ||
         relay_open(&s->err, STDERR_FILENO, err) || hold(s, name, err)) {
@@ -71,8 +70,7 @@ void supervisor_close(struct supervisor *s)
     relay_done(&s->err);
     if (s->door >= 0)
         close(s->door);
-    capture_signals_done(s->signals);
-    s->door = s->signals = -1;
+    s->door = -1;
     arena_done(&s->arena);
 }
 
@@ -93,7 +91,7 @@ static void stop(struct supervisor *s, enum stop why, int number)
 
 static void read_signals(struct supervisor *s)
 {
-    for (int number; (number = capture_next_signal(s->signals));) {
+    for (int number; (number = capture_next_signal(s->job->signals));) {
         if (number == SIGUSR1 || number == SIGUSR2) { /* between the person and the program */
             proc_signal(&s->child, number);
             continue;
@@ -206,7 +204,7 @@ static void tick(struct supervisor *s, int64_t *next_look)
 static void turn(struct supervisor *s)
 {
     struct pollfd p[AT_SERVER + SERVER_CONNS_MAX + 1] = {
-        [AT_SIGNALS] = {.fd = s->signals, .events = POLLIN},
+        [AT_SIGNALS] = {.fd = s->job->signals, .events = POLLIN},
         [AT_CHILD] = {.fd = s->child.pidfd, .events = POLLIN},
         [AT_OUT] = relay_wants(&s->out),
         [AT_ERR] = relay_wants(&s->err),
@@ -365,7 +363,7 @@ enum tide_code supervisor_run(struct supervisor *s, tide_run *run, struct ending
         code = tide_run_end(run, &result, err);
     }
     /* Last, because a reader may take its time, and the record must not wait for it. */
-    relay_flush(&s->out, s->signals);
-    relay_flush(&s->err, s->signals);
+    relay_flush(&s->out, s->job->signals);
+    relay_flush(&s->err, s->job->signals);
     return code;
 }

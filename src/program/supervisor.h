@@ -2,7 +2,7 @@
 /*
  * A program as a run of a session, from the gate to the record of its end. One thread, one loop.
  *
- *   supervisor_open      signals, socket, output, the program held at its gate: its pid is known
+ *   supervisor_open      socket, output, the program held at its gate: its pid is known
  *   (the caller)         tide_run_start or tide_run_resume, with that pid in the record
  *   supervisor_run       lets it run, serves it, ends it, records how it ended
  *   supervisor_close
@@ -20,6 +20,7 @@ struct job {
     char *const *argv;
     const char *cwd; /* NULL: where we are */
     const char *session_id;
+    int signals;  /* of capture_next_signal(): those that stop it; -1: none */
     bool degrade; /* what trouble with the store means to the run: goes on in memory, else it is held */
 };
 
@@ -38,7 +39,7 @@ struct supervisor {
     struct relay out, err;
     struct run_server server;
     struct arena arena;
-    int door, signals;
+    int door;
     bool trouble; /* with the store, now */
     enum stop stop;
     int stop_signal;

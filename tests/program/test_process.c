@@ -331,11 +331,14 @@ static void a_broken_link_kills_the_program(void **state)
 
 static void a_signal_to_us_reaches_the_program(void **state)
 {
+    unsigned char number = SIGTERM;
     struct shell s;
+    int signals[2];
 
     (void)state;
     shell_hold(&s, "trap 'exit 9' TERM; echo ready; while :; do sleep 0.01; done", 100);
-    s.capture.signals = capture_signals();
+    assert_int_equal(pipe2(signals, O_CLOEXEC | O_NONBLOCK), 0);
+    s.capture.signals = signals[0];
     OK(proc_go(&s.proc, NULL, &err));
     for (int i = 0; i < 3000 && s.capture.output.len == 0; i++) { /* the trap is set when it says so */
         char c;
@@ -345,11 +348,12 @@ static void a_signal_to_us_reaches_the_program(void **state)
         else
             poll(NULL, 0, 1);
     }
-    kill(getpid(), SIGTERM);
+    assert_int_equal(write(signals[1], &number, 1), 1);
     capture_run(&s.capture);
     assert_int_equal(s.capture.stop_signal, SIGTERM);
     assert_int_equal(capture_exit_status(s.capture.status), 9);
-    capture_signals_done(s.capture.signals);
+    close(signals[0]);
+    close(signals[1]);
     shell_done(&s);
 }
 

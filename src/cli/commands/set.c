@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark set, get and checkpoint, inside `tidemark exec`: the session's memory, and marks in its log. */
 #include "cli/cli.h"
+#include "cli/signal_pipe.h"
 #include "program/run_client.h"
 
 #define VALUE_MAX ((size_t)16 << 20)
@@ -39,6 +40,7 @@ static enum tide_code run_set(struct cli *cli, struct tide_err *err)
     struct reply reply;
     struct str key;
 
+    signals_end_us();
     if (run_client_open(&l, "set", err) || split(args_operand(&cli->args, 0), &key, &value, err))
         return err->code;
     run_client_begin(&l, "set");
@@ -61,6 +63,7 @@ static enum tide_code run_get(struct cli *cli, struct tide_err *err)
     struct json *v = NULL;
     struct reply reply;
 
+    signals_end_us();
     if (run_client_open(&l, "get", err))
         return err->code;
     run_client_begin(&l, "get");
@@ -89,6 +92,7 @@ static enum tide_code run_checkpoint(struct cli *cli, struct tide_err *err)
     struct reply reply;
     struct str id;
 
+    signals_end_us();
     if (run_client_open(&l, "checkpoint", err))
         return err->code;
     run_client_begin(&l, "checkpoint");

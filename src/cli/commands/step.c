@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "cli/launch.h"
+#include "cli/signal_pipe.h"
 #include "program/capture.h"
 #include "program/run_socket.h"
 #include "program/run_client.h"
@@ -481,7 +482,7 @@ static enum tide_code follow(struct step *s, struct tide_err *err)
     struct verdict v;
     enum tide_code code = ask(s, &v, err); /* held behind a wait it is ended by a signal, as whoever only asks */
 
-    s->signals = capture_signals();
+    s->signals = signal_pipe_open();
     if (!code && v.what == DO_STORED)
         print_stored(s, &v);
     while (!code && v.what != DO_STORED) {
@@ -520,11 +521,12 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     s.once = strcmp(s.effect, "once") == 0;
     if (s.once && s.max_output > ONCE_MAX)
         s.max_output = ONCE_MAX;
+    signals_end_us();
     code = run_client_open(&s.link, "step", err);
     if (!code)
         code = follow(&s, err);
     let_go(&s);
-    capture_signals_done(s.signals);
+    signal_pipe_close(s.signals);
     run_client_close(&s.link);
     if (code == TIDE_IO)
         return tide_fail(err, TIDE_FAILED, "step '%s': %s", s.name, err->msg);

@@ -6,6 +6,7 @@
 #include "cli/args_check.h"
 #include "cli/launch.h"
 #include "cli/terminal/utf8.h"
+#include "cli/signal_pipe.h"
 #include "program/run_client.h"
 #include "session/yes_no.h"
 
@@ -81,6 +82,7 @@ static enum tide_code run_wait(struct cli *cli, struct tide_err *err)
     const struct json *answer = NULL;
     struct reply reply;
 
+    signals_end_us();
     if (run_client_open(&l, "wait", err))
         return err->code;
     run_client_begin(&l, "wait");
@@ -118,6 +120,7 @@ static enum tide_code run_sleep(struct cli *cli, struct tide_err *err)
     struct arg_value due;
     struct reply reply;
 
+    signals_end_us();
     if (run_client_open(&l, "sleep", err) ||
         args_check("DURATION", VALUE_WHEN, NULL, args_operand(&cli->args, 1), &due, err))
         return err->code;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The signals of this process as bytes in a pipe, for the loops that wait for a program. The command line's alone: the
+ * library installs no handler.
+ */
+#ifndef CLI_SIGNAL_PIPE_H
+#define CLI_SIGNAL_PIPE_H
+
+/*
+ * From now on SIGINT, SIGTERM, SIGHUP (those that are ignored left alone) and SIGCHLD come out of a descriptor, whichever
+ * thread they reach: the library has threads of its own, so blocking them in ours would not be enough. -1: none to be had.
+ */
+int signal_pipe_open(void);
+void signal_pipe_close(int signals);
+
+/*
+ * The signals that stop us end the process again: for one that only asks and has nothing to tidy up, and whose answer may
+ * never come. A handler that only takes note would lose a signal that comes just before the read.
+ */
+void signals_end_us(void);
+
+#endif
