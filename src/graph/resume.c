@@ -267,6 +267,7 @@ enum tide_code tide_graph_resume(tide_session *s, tide_graph *g, const struct ti
     code = tide_session_check_trust(s, err);
     if (code) {
         session_be_quick(s);
+        atomic_store(&g->stop, GRAPH_GO_ON); /* one that ended this wait is not for the next run */
         return code;
     }
     code = outlook_take(&o, s, g, opt, err);

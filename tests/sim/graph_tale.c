@@ -36,6 +36,25 @@ static bool flag(const struct fact *f, const char *key)
 
 /* ---- nodes ---- */
 
+static struct str failed_key(const struct fact *f)
+{
+    return str_from(arena_printf(&f->t->arena, "failed %.*s", STR_ARG(f->visit)));
+}
+
+/* What failed for good and is begun again has all its attempts. */
+static void check_attempt(struct fact *f)
+{
+    struct record told = {f->t->told};
+    int64_t attempt = json_get_int(f->body, STR("attempt"), 0);
+
+    if (!record_get(&told, failed_key(f)))
+        return;
+    if (attempt)
+        wrong(f->t, "%.*s failed for good and is begun again with attempt %" PRId64, STR_ARG(f->visit), attempt);
+    record_set(&told, failed_key(f), 0);
+    f->t->told = told.at;
+}
+
 static void node_started(struct fact *f)
 {
     struct str begun = str_from(arena_printf(&f->t->arena, "begun %.*s", STR_ARG(f->visit)));
@@ -46,6 +65,7 @@ static void node_started(struct fact *f)
     f->t->told = told.at;
     if (record_get(&f->t->end.record, f->visit) && record_get(&f->t->end.record, f->visit) != 'f')
         wrong(f->t, "%.*s was over and is begun again", STR_ARG(f->visit));
+    check_attempt(f);
 }
 
 static void node_completed(struct fact *f)
@@ -63,7 +83,10 @@ static void node_completed(struct fact *f)
 static void node_failed(struct fact *f)
 {
     bool again = text(f, "retry_at").len > 0;
+    struct record told = {f->t->told};
 
+    record_set(&told, failed_key(f), !again);
+    f->t->told = told.at;
     f->t->end.failures++;
     if (flag(f, "handled") || flag(f, "dropped"))
         free(map_remove(&f->t->effects, f->node));
