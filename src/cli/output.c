@@ -148,6 +148,14 @@ void out_json_end(struct out *out)
     buf_add_char(&out->text, '\n');
 }
 
+void out_shape(struct out *out, const struct shape *shape, const void *data)
+{
+    struct json_out o = out_json(out);
+
+    shape_put(&o, shape, data);
+    out_json_end(out);
+}
+
 void json_kopt(struct json_out *o, const char *key, const char *text)
 {
     json_out_key(o, str_from(key));

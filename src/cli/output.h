@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/json.h"
+#include "base/shape.h"
 
 enum color { COLOR_NONE, COLOR_BOLD, COLOR_DIM, COLOR_RED, COLOR_GREEN, COLOR_YELLOW, COLOR_BLUE, COLOR_CYAN };
 
@@ -39,7 +40,8 @@ const char *color_code(const struct out *out, enum color color);      /* "" with
 /* JSON: one document, one line. */
 struct json_out out_json(struct out *out);
 void out_json_end(struct out *out);
-void json_kopt(struct json_out *o, const char *key, const char *text); /* null for NULL */
+void out_shape(struct out *out, const struct shape *shape, const void *data); /* all of it */
+void json_kopt(struct json_out *o, const char *key, const char *text);        /* null for NULL */
 void json_ktime(struct json_out *o, const char *key, int64_t unix_ms);
 
 /* "3 minutes ago" */

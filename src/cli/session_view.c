@@ -131,18 +131,3 @@ enum color session_color(const struct tide_session_info *info)
             return colors[i].color;
     return COLOR_NONE;
 }
-
-void checkpoint_members(struct json_out *o, const struct tide_checkpoint *c)
-{
-    json_out_kstr(o, STR("checkpoint_id"), str_from(c->id));
-    json_kopt(o, "type", c->type);
-    json_ktime(o, "created_at", c->ts_ms);
-    json_kopt(o, "current_node", c->node);
-    json_kopt(o, "next_node", c->next_node);
-    json_out_kbool(o, STR("is_clean"), c->is_clean);
-    json_out_kbool(o, STR("can_resume_from"), c->can_resume_from);
-    json_kopt(o, "description", c->description);
-    json_out_kint(o, STR("seq"), c->seq);
-    json_out_kint(o, STR("turn"), c->turn);
-    json_out_kbool(o, STR("rolled_back"), c->rolled_back);
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How sessions and checkpoints look, in JSON and on a terminal: the same in every command that shows them. */
+/* How sessions look, in JSON and on a terminal: the same in every command that shows them. */
 #ifndef CLI_SESSION_VIEW_H
 #define CLI_SESSION_VIEW_H
 
@@ -17,8 +17,5 @@ void session_members(struct json_out *o, const struct tide_session_info *info);
 const char *session_durability(const struct tide_session_info *info);
 const char *session_status(char buf[STATUS_SIZE], const struct tide_session_info *info);
 enum color session_color(const struct tide_session_info *info);
-
-/* The members of one checkpoint, into an object that is open. */
-void checkpoint_members(struct json_out *o, const struct tide_checkpoint *c);
 
 #endif

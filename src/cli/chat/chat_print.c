@@ -16,6 +16,7 @@
 #include "cli/launch.h"
 #include "cli/terminal/progress.h"
 #include "cli/report.h"
+#include "engine/shapes.h"
 
 struct printing {
     struct chat chat;
@@ -163,12 +164,7 @@ static void put_usage(struct json_out *o, tide_session *session)
     if (tide_usage(session, 0, &u, NULL))
         return;
     json_out_key(o, STR("usage"));
-    json_out_begin(o, '{');
-    json_out_kint(o, STR("calls"), u.calls);
-    json_out_kint(o, STR("input_tokens"), u.input_tokens);
-    json_out_kint(o, STR("output_tokens"), u.output_tokens);
-    json_out_kint(o, STR("cached_tokens"), u.cached_tokens);
-    json_out_end(o, '}');
+    shape_put(o, &shape_usage, &u);
 }
 
 static int take_durability(void *events, const struct tide_session_info *info)

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/session_view.h"
 #include "cli/terminal/table.h"
+#include "engine/shapes.h"
 
 #define TYPES "turn node_start node_complete edge_transition loop_iteration safe_point user_checkpoint"
 
@@ -49,9 +49,7 @@ static int add_json(void *arg, const struct tide_checkpoint *c)
 {
     struct listing *l = arg;
 
-    json_out_begin(&l->json, '{');
-    checkpoint_members(&l->json, c);
-    json_out_end(&l->json, '}');
+    shape_put(&l->json, &shape_checkpoint, c);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/graph/graph_commands.h"
 #include "cli/session_view.h"
+#include "engine/shapes.h"
 
 struct view {
     struct cli *cli;
@@ -37,21 +38,6 @@ static void put_text(struct json_out *o, const char *key, const struct json *obj
         json_out_raw(o, json_source(v));
     else
         json_out_null(o);
-}
-
-static void put_usage(struct json_out *o, const struct tide_usage *u)
-{
-    char cost[32];
-
-    snprintf(cost, sizeof(cost), "%" PRId64 ".%09" PRId64, u->cost_nano / 1000000000, u->cost_nano % 1000000000);
-    json_out_key(o, STR("usage"));
-    json_out_begin(o, '{');
-    json_out_kint(o, STR("calls"), u->calls);
-    json_out_kint(o, STR("input_tokens"), u->input_tokens);
-    json_out_kint(o, STR("output_tokens"), u->output_tokens);
-    json_out_kint(o, STR("cached_tokens"), u->cached_tokens);
-    json_out_kraw(o, STR("cost"), str_from(cost));
-    json_out_end(o, '}');
 }
 
 static bool outcome_is(const struct tide_session_info *info, const char *outcome)
@@ -119,7 +105,8 @@ static int show_json(void *arg, const struct tide_session_info *info)
     put_text(o, "metadata", session, "metadata");
     json_out_kbool(o, STR("checkpoints_enabled"), true);
     json_out_kint(o, STR("total_checkpoints"), json_get_int(ledger, STR("checkpoints"), 0));
-    put_usage(o, v->usage);
+    json_out_key(o, STR("usage"));
+    shape_put(o, &shape_usage, v->usage);
     put_run(o, info);
     put_recovery(o, info);
     json_out_end(o, '}');

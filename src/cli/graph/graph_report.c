@@ -14,6 +14,7 @@
 #include "cli/launch.h"
 #include "cli/terminal/progress.h"
 #include "cli/report.h"
+#include "engine/shapes.h"
 
 /* What the session says of itself now. */
 struct standing {
@@ -134,7 +135,6 @@ static void put_figures(struct json_out *o, const struct graph_ending *e)
 {
     const struct graph_view *v = e->view;
     struct tide_usage u;
-    char cost[48];
 
     json_out_kint(o, STR("nodes"), v->nodes);
     json_out_kint(o, STR("retries"), v->retries);
@@ -150,14 +150,7 @@ static void put_figures(struct json_out *o, const struct graph_ending *e)
     if (tide_usage(e->session, 0, &u, NULL) || !u.calls)
         return;
     json_out_key(o, STR("usage"));
-    json_out_begin(o, '{');
-    json_out_kint(o, STR("calls"), u.calls);
-    json_out_kint(o, STR("input_tokens"), u.input_tokens);
-    json_out_kint(o, STR("output_tokens"), u.output_tokens);
-    json_out_kint(o, STR("cached_tokens"), u.cached_tokens);
-    snprintf(cost, sizeof(cost), "%" PRId64 ".%09" PRId64, u.cost_nano / 1000000000, u.cost_nano % 1000000000);
-    json_out_kraw(o, STR("cost"), str_from(cost));
-    json_out_end(o, '}');
+    shape_put(o, &shape_usage, &u);
 }
 
 static void put_json(struct cli *cli, const struct graph_ending *e, const struct standing *s, const char *message)

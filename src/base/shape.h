@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shape of a JSON object as a table of its members. One table writes the object from a C struct and prints the JSON
+ * Schema of it, so that what is written and what is promised cannot differ.
+ */
+#ifndef BASE_SHAPE_H
+#define BASE_SHAPE_H
+
+#include "base/json.h"
+
+enum shape_type {
+    SHAPE_TEXT,   /* const char * */
+    SHAPE_CHARS,  /* char[]; "" is absent */
+    SHAPE_STR,    /* struct str, or struct tide_text; one without a pointer is absent */
+    SHAPE_INT,    /* int, size_t or int64_t */
+    SHAPE_BOOL,   /* bool or int */
+    SHAPE_TIME,   /* int64_t, Unix milliseconds; 0 is absent */
+    SHAPE_NUMBER, /* by `put` */
+    SHAPE_ANY,    /* struct str: JSON, as it is; empty is absent */
+    SHAPE_OBJECT, /* of the shape `of` */
+    SHAPE_LIST, /* of the shape `of`, by `put`; without `of`: const char *const *, ended by NULL, or `items` by `put` */
+    SHAPE_MAP,  /* an object whose names are data: values of the shape `of`, else `items`; by `put` */
+    SHAPE_MEMBERS, /* the members of `of`, in place */
+};
+
+enum shape_flags {
+    SHAPE_NULLABLE = 1, /* absent: null */
+    SHAPE_OPTIONAL = 2, /* absent: left out */
+};
+
+struct shape;
+
+/* Where it is in the struct that is written: the object `of` begins at the offset, too. */
+struct shape_member {
+    const char *name; /* NULL ends a table */
+    enum shape_type type;
+    size_t offset, size;
+    unsigned flags;
+    const char *help;
+    const struct shape *of;
+    enum shape_type items;
+    const char *words;                                 /* of SHAPE_TEXT: the only values, space separated; NULL: any */
+    bool (*has)(const void *data);                     /* false: absent; NULL: by the value */
+    void (*put)(struct json_out *o, const void *data); /* writes the value; NULL: by type and offset */
+};
+
+struct shape {
+    const char *name, *help;
+    const struct shape_member *members;
+    bool open; /* others may follow: of what is not ours alone to say */
+};
+
+#define SHAPE_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+
+/* The object; and only its members, into an object that is open. */
+void shape_put(struct json_out *o, const struct shape *shape, const void *data);
+void shape_put_members(struct json_out *o, const struct shape *shape, const void *data);
+
+/* The JSON Schema of it (draft 2020-12). */
+void shape_schema(struct json_out *o, const struct shape *shape);
+
+#endif

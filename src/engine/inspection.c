@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which nodes ran before a checkpoint is read from the log: it would make every checkpoint longer than the one before if it
+ * were stored in them.
+ */
+#include "engine/inspection.h"
+
+#include <inttypes.h>
+
+#include "graph/exec.h"
+
+struct reading {
+    tide_session *session;
+    struct inspection *to;
+    struct tide_err err; /* of what went wrong inside the callback */
+};
+
+/* ---- what the log says ---- */
+
+static int take_path(void *arg, const struct tide_event *ev)
+{
+    struct inspection *i = arg;
+    struct json_out o = {.buf = &i->path, .depth = 1, .first = i->begun.live == 0};
+    struct json *body;
+    struct str node;
+    const char *visit;
+
+    i->complete += strcmp(ev->kind, "node.completed") == 0;
+    if (strcmp(ev->kind, "node.started") != 0 ||
+        json_parse(&i->arena, arena_dup(&i->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL))
+        return 0;
+    node = json_get_text(&i->arena, body, STR("node"));
+    visit = arena_printf(&i->arena, "%.*s#%" PRId64, STR_ARG(node), json_get_int(body, STR("visit"), 0));
+    if (!map_get(&i->begun, str_from(visit))) { /* tried again is not another step */
+        json_out_str(&o, node);
+        map_put(&i->begun, str_from(visit), i);
+    }
+    return 0;
+}
+
+/* Along the spans of the content: what a rollback cut off is no part of it. */
+static enum tide_code read_path(const struct reading *r, struct tide_err *err)
+{
+    const struct json *spans = json_get(r->to->content, STR("spans"));
+    enum tide_code code = TIDE_OK;
+
+    buf_add_char(&r->to->path, '[');
+    for (const struct json *s = spans ? spans->first : NULL; s && !code; s = s->next) {
+        code = tide_read(r->session, TIDE_READ_INHERITED, json_get_int(s, STR("from"), 0),
+                         json_get_int(s, STR("to"), 0), take_path, r->to, err);
+    }
+    buf_add_char(&r->to->path, ']');
+    return code;
+}
+
+static int take_metrics(void *arg, const struct tide_event *ev)
+{
+    struct inspection *i = arg;
+    struct json *body;
+
+    if (!json_parse(&i->arena, arena_dup(&i->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL))
+        i->metrics = json_get(body, STR("metrics"));
+    return 1;
+}
+
+/* ---- what may be shown ---- */
+
+/* Written down as true, by the run or else by the graph: it is shown without being asked for. */
+static bool says_full(const struct json *graph, const struct json *told)
+{
+    const struct json *own = json_get(graph, STR("checkpoints"));
+    const struct json *full = told ? json_get(told, STR("include_full_memory")) : NULL;
+
+    full = full || !own ? full : json_get(own, STR("include_full_memory"));
+    return full && full->type == JSON_TRUE;
+}
+
+/* The graph, and over it what its run was told, may say what is shown of it without being asked, and what is not. */
+static void ask_graph(const struct reading *r)
+{
+    struct inspection *i = r->to;
+    const struct json *told = json_get(json_get(i->content, STR("position")), STR("checkpoints"));
+    struct spec_checkpoints c;
+    struct tide_err ignored;
+    tide_graph *graph = NULL;
+
+    i->conversations = true;
+    if (tide_graph_stored(r->session, &graph, &ignored))
+        return;
+    c = graph->spec->graph->checkpoints;
+    if (told)
+        (void)!spec_change_checkpoints(graph->spec, json_source(told), &c, &ignored);
+    i->hidden = !c.include_full_memory;
+    i->not_shown = i->hidden ? INSPECTION_HIDDEN : NULL;
+    i->memory = !i->hidden && (i->memory || says_full(graph->spec->graph->json, told));
+    i->conversations = c.include_conversations;
+    tide_graph_free(graph);
+}
+
+/* ---- all of it ---- */
+
+static const char *keep(struct inspection *i, const char *text)
+{
+    return text ? arena_dup(&i->arena, str_from(text)).ptr : NULL;
+}
+
+static void keep_checkpoint(struct inspection *i, const struct tide_checkpoint *c)
+{
+    i->checkpoint = *c;
+    i->checkpoint.id = keep(i, c->id);
+    i->checkpoint.type = keep(i, c->type);
+    i->checkpoint.node = keep(i, c->node);
+    i->checkpoint.next_node = keep(i, c->next_node);
+    i->checkpoint.description = keep(i, c->description);
+}
+
+static enum tide_code read_state(struct reading *r, int64_t seq, struct tide_err *err)
+{
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
+    struct inspection *i = r->to;
+    struct json *state = NULL;
+
+    if (tide_state(r->session, seq, &text, err) ||
+        json_parse(&i->arena, arena_dup(&i->arena, (struct str){text.ptr, text.len}), &limits, &state, NULL, err))
+        return err->code;
+    i->content = json_get(state, STR("content"));
+    if (read_path(r, err) || tide_read(r->session, TIDE_READ_INHERITED, seq, seq, take_metrics, i, err))
+        return err->code;
+    ask_graph(r);
+    return TIDE_OK;
+}
+
+static int on_checkpoint(void *arg, const struct tide_checkpoint *c)
+{
+    struct reading *r = arg;
+
+    keep_checkpoint(r->to, c);
+    return read_state(r, c->seq, &r->err) != TIDE_OK;
+}
+
+enum tide_code inspection_read(tide_session *session, const char *checkpoint, bool memory, struct inspection *ret,
+                               struct tide_err *err)
+{
+    struct reading r = {.session = session, .to = ret};
+    enum tide_code code;
+
+    *ret = (struct inspection){.arena = ARENA_INIT, .memory = memory, .path = BUF_INIT((size_t)1 << 30)};
+    ret->session_id = keep(ret, tide_session_id(session));
+    code = tide_checkpoint_load(session, checkpoint, on_checkpoint, &r, err);
+    return !code && r.err.code ? tide_err_copy(err, &r.err) : code;
+}
+
+void inspection_done(struct inspection *i)
+{
+    map_done(&i->begun, NULL);
+    buf_done(&i->path);
+    arena_done(&i->arena);
+}

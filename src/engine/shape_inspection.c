@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/inspection.h"
+#include "engine/shapes.h"
+
+/* Without what is remembered inside nodes. */
+static void put_position(struct json_out *o, const struct json *position)
+{
+    json_out_key(o, STR("position"));
+    json_out_begin(o, '{');
+    for (const struct json *m = position->first; m; m = m->next)
+        if (!json_key_eq(m, STR("scopes")))
+            json_out_kraw(o, m->key, json_source(m));
+    json_out_end(o, '}');
+}
+
+static void put_member(const struct inspection *i, struct json_out *o, const struct json *m)
+{
+    if (json_key_eq(m, STR("memory")) && !i->memory)
+        json_out_kint(o, STR("memory_keys"), m->count);
+    else if (json_key_eq(m, STR("position")) && i->hidden)
+        put_position(o, m);
+    else if ((!json_key_eq(m, STR("conversations")) || i->conversations) &&
+             (!json_key_eq(m, STR("outputs")) || !i->hidden))
+        json_out_kraw(o, m->key, json_source(m));
+}
+
+static void put_state(struct json_out *o, const void *data)
+{
+    const struct inspection *i = data;
+
+    json_out_begin(o, '{');
+    for (const struct json *m = i->content ? i->content->first : NULL; m; m = m->next)
+        put_member(i, o, m);
+    json_out_end(o, '}');
+}
+
+static void put_path(struct json_out *o, const void *data)
+{
+    json_out_raw(o, buf_view(&((const struct inspection *)data)->path));
+}
+
+static bool has_metrics(const void *data)
+{
+    return ((const struct inspection *)data)->metrics != NULL;
+}
+
+static void put_metrics(struct json_out *o, const void *data)
+{
+    json_out_raw(o, json_source(((const struct inspection *)data)->metrics));
+}
+
+#define AT(member) SHAPE_AT(struct inspection, member)
+
+const struct shape shape_inspection = {
+    .name = "inspection",
+    .help = "A checkpoint and the state that it promises.",
+    .members =
+        (const struct shape_member[]){
+            {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session"},
+            {"", SHAPE_MEMBERS, AT(checkpoint), 0, "", .of = &shape_checkpoint},
+            {"execution_path", SHAPE_LIST, AT(path), 0, "the nodes that began before it, in order", .put = put_path},
+            {"nodes_complete", SHAPE_INT, AT(complete), 0, "nodes that were complete before it"},
+            {"metrics", SHAPE_ANY, AT(metrics), SHAPE_NULLABLE, "figures of the graph run", .has = has_metrics,
+             .put = put_metrics},
+            {"state", SHAPE_MAP, AT(content), 0,
+             "the state of the content: messages, position, outputs; memory_keys, the number of its keys, in place of a "
+             "memory that is not shown",
+             .items = SHAPE_ANY, .put = put_state},
+            {"not_shown", SHAPE_TEXT, AT(not_shown), SHAPE_OPTIONAL, "why values are not shown"},
+            {.name = NULL},
+        },
+};

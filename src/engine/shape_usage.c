@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "engine/shapes.h"
+
+static void put_cost(struct json_out *o, const void *data)
+{
+    const struct tide_usage *u = data;
+    char cost[48];
+
+    snprintf(cost, sizeof(cost), "%" PRId64 ".%09" PRId64, u->cost_nano / 1000000000, u->cost_nano % 1000000000);
+    json_out_raw(o, str_from(cost));
+}
+
+#define AT(member) SHAPE_AT(struct tide_usage, member)
+
+const struct shape shape_usage = {
+    .name = "usage",
+    .help = "What models were asked in a session, over its whole log: a rollback does not undo spending.",
+    .members =
+        (const struct shape_member[]){
+            {"calls", SHAPE_INT, AT(calls), 0, "answers of models"},
+            {"input_tokens", SHAPE_INT, AT(input_tokens), 0, "tokens that were sent"},
+            {"output_tokens", SHAPE_INT, AT(output_tokens), 0, "tokens that were answered"},
+            {"cached_tokens", SHAPE_INT, AT(cached_tokens), 0,
+             "tokens that were sent and that the provider had cached"},
+            {"cost", SHAPE_NUMBER, AT(cost_nano), 0, "by the configured prices; 0 without prices", .put = put_cost},
+            {.name = NULL},
+        },
+};
