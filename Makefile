@@ -29,8 +29,8 @@ build: ## build/tidemark and the library
 	@$(call ninja,$(BUILD))
 
 .PHONY: run
-run: build ## build, then play the demo; or run it: make run ARGS="sessions list"
-	@$(BUILD)/tidemark $(or $(ARGS),demo)
+run: build ## build, then play the demo (examples/demo); or run it: make run ARGS="sessions list"
+	@$(if $(ARGS),$(BUILD)/tidemark $(ARGS),TIDEMARK=$(BUILD)/tidemark $(BUILD)/examples/tidemark-demo)
 
 .PHONY: test
 test: ## every test, the unit tests once more under ASan and UBSan, each fuzzer for some seconds

@@ -5,9 +5,9 @@
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 mkdir tmp
-export TMPDIR=$work/tmp
+export TMPDIR=$work/tmp TIDEMARK=$TIDE_BIN
 
-tidemark demo >out 2>err
+"$TIDE_BUILD/examples/tidemark-demo" >out 2>err
 check_is 'without a terminal it ends well' '0 0' "$? $(wc -c <err)"
 check 'it shows the program' grep -q 'tidemark step migrate .*--effect once' out
 check 'the supervisor is killed' grep -q '✗ kill -9' out
@@ -16,14 +16,14 @@ check 'it waits for approval' grep -q 'Release it to everyone?' out
 check 'the timeline is drawn' grep -q 'not rerun' out
 check 'what must happen once happened once' grep -q 'Nothing was lost' out
 check_is 'in plain text' '' "$(tr -dc '\033\r' <out)"
-demo=$(tidemark demo --json)
+demo=$("$TIDE_BUILD/examples/tidemark-demo" --json)
 check_is 'as JSON' '1|1|1' "$(echo "$demo" | json '$.right')|$(echo "$demo" | json '$.happened.migrate')|$(echo "$demo" | json '$.happened.announce')"
 check 'it was killed before and after the approval' test "$(echo "$demo" | json '$.kills')" -ge 2
 check_is 'nothing is left behind' '' "$(ls tmp)"
 check 'it touches no store of the person' test ! -e data
 
 if command -v script >/dev/null; then
-    TERM=xterm script -qec "stty cols 80; $TIDE_BIN demo" /dev/null >out </dev/null
+    TERM=xterm script -qec "stty cols 80; $TIDE_BUILD/examples/tidemark-demo" /dev/null >out </dev/null
     check_is 'on a terminal it ends well' 0 $?
     check 'in colour' grep -q "$(printf '\033\[31m')" out
     check 'and nothing was lost' grep -q 'Nothing was lost' out
@@ -34,16 +34,18 @@ else
     skip 'on a terminal' 'no script(1) here'
 fi
 
-chat=$(tidemark demo --chat --json)
+chat=$("$TIDE_BUILD/examples/tidemark-demo" --chat --json)
 check_is 'an agent that is killed: nothing happens twice' 1 "$(echo "$chat" | json '$.right')"
 check 'nor what must happen once' test "$(echo "$chat" | json '$.happened.tagged')" -le 1
 check 'and it was killed' test "$(echo "$chat" | json '$.kills')" -ge 1
 
-"$TIDE_BIN" demo >stopped 2>&1 &
+"$TIDE_BUILD/examples/tidemark-demo" >stopped 2>&1 &
 demo=$!
 wait_for grep -qs 'kill -9' stopped
 kill -TERM $demo
 wait $demo
 check_is 'stopped, it ends as the signal says' 143 $?
 check_is 'and leaves nothing behind' '' "$(ls tmp)"
+TIDEMARK=./none "$TIDE_BUILD/examples/tidemark-demo" 2>err
+check_is 'without a tidemark it says so' "1 tidemark-demo: find './none', which TIDEMARK names: No such file or directory" "$? $(cat err)"
 finish

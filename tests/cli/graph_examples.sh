@@ -67,6 +67,6 @@ for file in doc.*.json; do
     fi
 done
 check 'there is a whole graph in docs/GRAPHS.md' test $whole -ge 1
-demo=$(tidemark demo --graph --json)
+demo=$(TIDEMARK=$TIDE_BIN "$TIDE_BUILD/examples/tidemark-demo" --graph --json)
 check_is 'the demo plays all of them' '1|5' "$(echo "$demo" | json '$.right')|$(echo "$demo" | json '$.played')"
 finish
