@@ -8,38 +8,16 @@
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "base/timefmt.h"
 #include "cli/output.h"
 
-#define SHOWN "%.60s"                                    /* as much of a bad value as is shown */
-#define DURATION_MAX_MS (INT64_C(1000) * 366 * 86400000) /* a thousand years */
-
-static bool looks_like_number(struct str s)
-{
-    size_t i = s.len > 0 && (s.ptr[0] == '-' || s.ptr[0] == '+');
-
-    if (i == s.len)
-        return false;
-    for (; i < s.len; i++)
-        if (s.ptr[i] < '0' || s.ptr[i] > '9')
-            return false;
-    return true;
-}
+#define SHOWN "%.60s" /* as much of a bad value as is shown */
 
 static enum tide_code check_int(const char *what, const struct opt *opt, const char *text, struct arg_value *ret,
                                 struct tide_err *err)
 {
-    int64_t min = opt ? opt->min : 0, max = opt && opt->max ? opt->max : INT64_MAX;
-
-    if (!looks_like_number(str_from(text)))
-        return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is not a whole number", what, text);
-    if (text[0] == '-' && (!str_to_int64(str_from(text), &ret->number) || ret->number < min))
-        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too small: at least %" PRId64, what, text, min);
-    if (!str_to_int64(str_from(text + (text[0] == '+')), &ret->number) || ret->number > max)
-        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too big: at most %" PRId64, what, text, max);
-    if (ret->number < min)
-        return tide_fail(err, TIDE_INVALID, "%s: " SHOWN " is too small: at least %" PRId64, what, text, min);
-    return TIDE_OK;
+    return number_check(what, text, opt ? opt->min : 0, opt ? opt->max : 0, &ret->number, err);
 }
 
 static enum tide_code check_utf8(const char *what, const char *text, struct tide_err *err)
@@ -82,7 +60,7 @@ static enum tide_code check_position(const char *what, const char *text, struct 
 {
     static const struct opt seq = {.min = 1};
 
-    if (looks_like_number(str_from(text)))
+    if (number_is(text))
         return check_int(what, &seq, text, ret, err);
     return check_id(what, "a seq or a checkpoint id", text, err);
 }
@@ -113,45 +91,6 @@ static enum tide_code check_word(const char *what, const char *words, const char
     return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is none of: %s", what, text, words);
 }
 
-/* "90s", "1h30m": one or more numbers with a unit each. False when it is anything else or too long. */
-static bool parse_duration(const char *text, int64_t *ret_ms)
-{
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {"w", 604800000}};
-    int64_t total = 0;
-
-    if (strcmp(text, "0") == 0) { /* of any unit */
-        *ret_ms = 0;
-        return true;
-    }
-    while (*text) {
-        size_t digits = strspn(text, "0123456789"), letters = strspn(text + digits, "mshdw"), i = 0;
-        int64_t n;
-
-        if (!str_to_int64((struct str){text, digits}, &n))
-            return false;
-        while (i < sizeof(units) / sizeof(units[0]) &&
-               !str_eq((struct str){text + digits, letters}, str_from(units[i].name)))
-            i++;
-        if (i == sizeof(units) / sizeof(units[0]) || n > DURATION_MAX_MS / units[i].ms)
-            return false;
-        total += n * units[i].ms;
-        text += digits + letters;
-    }
-    *ret_ms = total;
-    return total <= DURATION_MAX_MS;
-}
-
-static enum tide_code check_duration(const char *what, const char *text, struct arg_value *ret, struct tide_err *err)
-{
-    if (*text && parse_duration(text, &ret->number))
-        return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is not a duration: give 500ms, 90s, 15m, 3h or 2d", what,
-                     text);
-}
-
 static bool parse_time(const char *text, int64_t *ret_ms)
 {
     char whole[TIME_TEXT_SIZE];
@@ -169,7 +108,7 @@ static enum tide_code check_when(const char *what, const char *text, struct arg_
 {
     if (parse_time(text, &ret->number))
         return TIDE_OK;
-    if (*text && parse_duration(text, &ret->number)) {
+    if (*text && duration_parse(text, &ret->number)) {
         ret->number += now_ms();
         return TIDE_OK;
     }
@@ -235,7 +174,7 @@ enum tide_code args_check(const char *what, enum value_type type, const struct o
     case VALUE_COMMAND:
         return check_utf8(what, text, err);
     case VALUE_DURATION:
-        return check_duration(what, text, ret_value, err);
+        return duration_check(what, text, &ret_value->number, err);
     case VALUE_WHEN:
         return check_when(what, text, ret_value, err);
     case VALUE_SIZE:

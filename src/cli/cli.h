@@ -6,6 +6,8 @@
 #include "cli/args.h"
 #include "cli/output.h"
 
+struct settings;
+
 struct cli {
     struct args args;
     struct out out;
@@ -16,6 +18,15 @@ struct cli {
 /* Opens the store that --store, the environment or the XDG directory name. `extra`: further enum tide_open_flags. */
 enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err) MUST_CHECK;
 void cli_store_close(struct cli *cli);
+
+/* Its URL and its key, from the same places; a key has at most STORE_KEY_MAX bytes. */
+enum tide_code cli_store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err) MUST_CHECK;
+enum tide_code cli_store_key(const struct cli *cli, unsigned char *ret_key, size_t *ret_len, struct tide_err *err)
+    MUST_CHECK;
+
+/* The settings, with warnings on standard error; the log as they and the options want it. */
+enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_settings, struct tide_err *err) MUST_CHECK;
+enum tide_code cli_settings_log(const struct cli *cli, const struct settings *s, struct tide_err *err) MUST_CHECK;
 
 /* The session of operand `i`, by id or unique prefix; `flags` as in tide_session_open(). */
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,

@@ -17,9 +17,8 @@
 #include "base/log.h"
 #include "cli/terminal/progress.h"
 #include "cli/report.h"
-#include "cli/settings.h"
 #include "cli/signal_pipe.h"
-#include "cli/store_url.h"
+#include "engine/settings.h"
 #include "program/supervisor.h"
 #include "program/recovery_thread.h"
 #include "program/tree.h"
@@ -186,31 +185,15 @@ static void check_digest(struct launch *l)
     l->digest = arena_dup(&l->arena, str_from(hex)).ptr;
 }
 
-/* What is set, where the command line says nothing. */
-static enum tide_code take_setting(struct launch *l, const struct cli *cli, struct tide_err *err)
-{
-    const char *variable = getenv("TIDEMARK_ON_STORE_ERROR");
-    AUTO(mem_freep) char *set = NULL;
-
-    if (l->degrade_said)
-        return TIDE_OK;
-    if ((!variable || !*variable) && settings_one(cli, "on_store_error", &set, err))
-        return err->code;
-    variable = variable && *variable ? variable : set;
-    l->degrade = variable && strcmp(variable, "continue") == 0;
-    if (variable && !l->degrade && strcmp(variable, "stop") != 0)
-        return tide_fail(err, TIDE_INVALID, "TIDEMARK_ON_STORE_ERROR: '%.60s' is none of: stop continue", variable);
-    return TIDE_OK;
-}
-
 enum tide_code launch_check(struct launch *l, const struct cli *cli, int *ret_status, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
     enum tide_code code;
 
     *ret_status = 0;
-    if (check_cwd(l->cwd, err) || check_env(l->env, err) || store_sweep_interval(cli, &l->sweep_ms, err) ||
-        take_setting(l, cli, err))
+    if (check_cwd(l->cwd, err) || check_env(l->env, err) ||
+        settings_sweep_interval(args_text(&cli->args, "config"), &l->sweep_ms, err) ||
+        (!l->degrade_said && settings_on_store_error(args_text(&cli->args, "config"), &l->degrade, err)))
         return err->code;
     code = program_find(l->program ? l->program : l->argv[0], l->cwd, &path, err);
     if (code) {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/terminal/progress.h"
-#include "cli/store_url.h"
+#include "engine/store_url.h"
 #include "program/proc.h"
 
 #define LOOK_MS 20        /* between two looks at what runs, while there is nothing else to do */
@@ -29,7 +29,7 @@ struct job_failures {
 enum tide_code jobs_init(struct jobs *j, struct cli *cli, int max_at_once, int max_failures, struct tide_err *err)
 {
     *j = (struct jobs){.cli = cli, .url = BUF_INIT(4096), .max_at_once = max_at_once, .max_failures = max_failures};
-    return store_url(cli, &j->url, err);
+    return cli_store_url(cli, &j->url, err);
 }
 
 void jobs_done(struct jobs *j)

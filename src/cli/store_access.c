@@ -9,8 +9,8 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/terminal/progress.h"
-#include "cli/settings.h"
-#include "cli/store_url.h"
+#include "engine/settings.h"
+#include "engine/store_url.h"
 #include "env/user_key.h"
 #include "session/yes_no.h"
 #include "session/redact.h"
@@ -81,11 +81,39 @@ static void hide_key(struct cli *cli)
 {
     AUTO(buf_done) struct buf key = BUF_INIT(SECRET_MAX);
 
-    settings_key(cli, &key);
+    settings_key(args_text(&cli->args, "config"), &key);
     if (key.len)
         (void)!tide_store_add_secret(cli->store, "api_key", key.ptr, key.len, NULL);
     if (key.ptr)
         explicit_bzero(key.ptr, key.cap);
+}
+
+static void warn(void *arg, const char *line)
+{
+    (void)arg;
+    say_clean(line);
+}
+
+enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_settings, struct tide_err *err)
+{
+    return settings_open(args_text(&cli->args, "config"), warn, NULL, ret_settings, err);
+}
+
+enum tide_code cli_settings_log(const struct cli *cli, const struct settings *s, struct tide_err *err)
+{
+    return settings_log(s, args_on(&cli->args, "verbose"), args_text(&cli->args, "log-format"), now_ms, err);
+}
+
+enum tide_code cli_store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err)
+{
+    return store_url(args_text(&cli->args, "store"), args_text(&cli->args, "config"), ret_url, err);
+}
+
+enum tide_code cli_store_key(const struct cli *cli, unsigned char *ret_key, size_t *ret_len, struct tide_err *err)
+{
+    return advise(
+        store_key(args_text(&cli->args, "key-file"), (int)args_int(&cli->args, "key-fd", -1), ret_key, ret_len, err),
+        "give a file that holds the key: --key-file FILE", err);
 }
 
 enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, struct tide_err *err)
@@ -97,8 +125,8 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     enum tide_code code;
 
     opt.flags |= need == NEED_READ ? TIDE_OPEN_READ_ONLY : need == NEED_CREATE ? TIDE_OPEN_CREATE : 0u;
-    if (store_url(cli, &url, err) || store_max_record(&opt.max_record_bytes, err) ||
-        store_key(&cli->args, key, &opt.key_len, err))
+    if (cli_store_url(cli, &url, err) || store_max_record(&opt.max_record_bytes, err) ||
+        cli_store_key(cli, key, &opt.key_len, err))
         return err->code;
     if (url.failed)
         return tide_fail(err, TIDE_INVALID, "the path of the store is too long: name a shorter one with --store");

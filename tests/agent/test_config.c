@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "kit.h"
-#include "agent/config.h"
+#include "engine/config.h"
 
 struct fixture {
     char dir[256], path[300], said[8192];

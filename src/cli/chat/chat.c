@@ -13,8 +13,8 @@
 #include "cli/graph/graph_view.h"
 #include "cli/launch.h"
 #include "cli/terminal/progress.h"
-#include "cli/store_url.h"
 #include "cli/temporary.h"
+#include "engine/store_url.h"
 #include "program/recovery_thread.h"
 #include "session/session.h"
 #include "session/status.h"
@@ -153,7 +153,8 @@ enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want
     c->opt.event = event;
     c->opt.approve = approve;
     c->opt.arg = arg;
-    if (settings_open(cli, &c->settings, err) || settings_log(cli, &c->settings, err) || check_permissions(c, err))
+    if (cli_settings_open(cli, &c->settings, err) || cli_settings_log(cli, &c->settings, err) ||
+        check_permissions(c, err))
         return err->code;
     return put_options(c, err);
 }
@@ -188,7 +189,7 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err)
     if (is_new && chat_check(c, err)) /* what is refused makes no store */
         return err->code;
     if (!c->want->no_store) {
-        if (store_sweep_interval(c->cli, &sweep_ms, err))
+        if (settings_sweep_interval(args_text(&c->cli->args, "config"), &sweep_ms, err))
             return err->code;
         if (cli_store_open(c->cli, is_new ? NEED_CREATE : NEED_WRITE, 0, err))
             return is_new ? tide_wrap(err, "chat: nothing can be kept (--no-store chats without)") : err->code;

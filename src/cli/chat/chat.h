@@ -16,7 +16,8 @@
 #ifndef CLI_CHAT_CHAT_H
 #define CLI_CHAT_CHAT_H
 
-#include "cli/settings.h"
+#include "cli/cli.h"
+#include "engine/settings.h"
 
 /* What was asked for on the command line; all zero: nothing. */
 struct chat_want {

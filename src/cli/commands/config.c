@@ -7,10 +7,11 @@
 #include "agent/hook.h"
 #include "agent/permit.h"
 #include "base/log.h"
-#include "cli/settings.h"
-#include "cli/store_url.h"
+#include "cli/cli.h"
 #include "cli/terminal/table.h"
 #include "cli/terminal/utf8.h"
+#include "engine/settings.h"
+#include "engine/store_url.h"
 
 #define VALUE_SHOWN 24 /* bytes of a value in a list on a terminal */
 
@@ -83,7 +84,7 @@ static enum tide_code run_list(struct cli *cli, struct tide_err *err)
 {
     AUTO(settings_done) struct settings s = {0};
 
-    if (settings_open(cli, &s, err))
+    if (cli_settings_open(cli, &s, err))
         return err->code;
     (cli->out.json ? list_json : list_text)(&cli->out, &s);
     return TIDE_OK;
@@ -106,7 +107,7 @@ static enum tide_code run_get(struct cli *cli, struct tide_err *err)
 
     if (!config_key_find(key))
         return config_key_unknown(key, err);
-    if (settings_open(cli, &s, err))
+    if (cli_settings_open(cli, &s, err))
         return err->code;
     value = config_json(s.config, key);
     if (value.len == 0)
@@ -186,7 +187,7 @@ static enum tide_code run_set(struct cli *cli, struct tide_err *err)
 
     if (!value == !unset)
         return tide_fail(err, TIDE_INVALID, "config set: give either VALUE or --unset");
-    if (check_value(key, unset ? NULL : value, err) || settings_find(cli, &s, err) ||
+    if (check_value(key, unset ? NULL : value, err) || settings_find(args_text(&cli->args, "config"), &s, err) ||
         config_set(s.path, key, unset ? NULL : value, err))
         return err->code;
     warn_of_variable(key);
@@ -291,7 +292,7 @@ static void check_meaning(struct checking *c, const struct settings *s)
     check_hooks(c, s, &err);
     check_key(c, s, &err);
     check_store(c, s, &err);
-    if (settings_log(c->cli, s, &err))
+    if (cli_settings_log(c->cli, s, &err))
         problem(c, err.msg);
 }
 
@@ -316,7 +317,7 @@ static enum tide_code run_check(struct cli *cli, struct tide_err *err)
     struct checking c = {.cli = cli, .json = out_json(&cli->out)};
     AUTO(settings_done) struct settings s = {0};
 
-    if (settings_find(cli, &s, err))
+    if (settings_find(args_text(&cli->args, "config"), &s, err))
         return err->code;
     if (s.named && access(s.path, F_OK) != 0)
         return tide_fail_errno(err, errno, "config check: %.150s", s.path);

@@ -13,8 +13,8 @@
 
 #include "cli/error_hints.h"
 #include "cli/commands/doctor.h"
-#include "cli/settings.h"
-#include "cli/store_url.h"
+#include "engine/settings.h"
+#include "engine/store_url.h"
 
 #define SPACE_FAIL ((uint64_t)1 << 20)
 
@@ -68,8 +68,8 @@ static bool is_default(const struct cli *cli)
     AUTO(mem_freep) char *set = NULL;
     struct tide_err ignored;
 
-    return !args_on(&cli->args, "store") && !getenv("TIDEMARK_STORE") && !settings_one(cli, "store", &set, &ignored) &&
-           !set;
+    return !args_on(&cli->args, "store") && !getenv("TIDEMARK_STORE") &&
+           !settings_one(args_text(&cli->args, "config"), "store", &set, &ignored) && !set;
 }
 
 /* The nearest directory above that exists: where the store would be made. */
@@ -95,7 +95,7 @@ static void check_path(struct doctor *d)
 {
     struct stat st;
 
-    if (store_url(d->cli, &d->url, &d->err)) {
+    if (cli_store_url(d->cli, &d->url, &d->err)) {
         doctor_say_error(d);
         return;
     }
@@ -200,7 +200,7 @@ static void check_key(struct doctor *d)
 
     if (args_on(&d->cli->args, "key-fd"))
         return; /* can be read only once, and opening needs it */
-    if (store_key(&d->cli->args, key, &len, &d->err)) {
+    if (cli_store_key(d->cli, key, &len, &d->err)) {
         doctor_say_error(d);
         return;
     }

@@ -15,7 +15,7 @@
 #include "cli/args_check.h"
 #include "cli/cli.h"
 #include "cli/line_reader.h"
-#include "cli/store_url.h"
+#include "engine/store_url.h"
 
 #define FLIGHT_EVENTS 256
 #define FLIGHT_BYTES ((size_t)4 << 20)

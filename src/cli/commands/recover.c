@@ -14,8 +14,8 @@
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
 #include "cli/recover_jobs.h"
-#include "cli/settings.h"
-#include "cli/store_url.h"
+#include "engine/settings.h"
+#include "engine/store_url.h"
 #include "program/proc.h"
 
 #define LOOK_MS 200       /* how soon a signal and the end of a child are noticed */
@@ -358,7 +358,8 @@ static enum tide_code choose_automatic(const struct cli *cli, enum auto_resume *
     AUTO(mem_freep) char *set = NULL;
 
     given = given ? given : env && *env ? env : NULL;
-    if (!given && args_on(&cli->args, "run-due") && settings_one(cli, "auto_resume", &set, err))
+    if (!given && args_on(&cli->args, "run-due") &&
+        settings_one(args_text(&cli->args, "config"), "auto_resume", &set, err))
         return err->code;
     given = given ? given : set ? set : "off";
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

@@ -15,8 +15,8 @@
 #include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
-#include "cli/store_url.h"
 #include "cli/temporary.h"
+#include "engine/store_url.h"
 
 #define PIECE ((size_t)256 << 10)
 
@@ -264,7 +264,7 @@ static enum tide_code try_apart(struct cli *cli, struct importing *in, struct ti
     enum tide_code code = temporary_make(&a, "import", &dir, err);
 
     code = code ? code : store_max_record(&opt.max_record_bytes, err);
-    code = code ? code : store_key(&cli->args, key, &opt.key_len, err);
+    code = code ? code : cli_store_key(cli, key, &opt.key_len, err);
     opt.key = opt.key_len ? key : NULL;
     code = code ? code : spool(in, dir, err);
     code = code ? code : tide_store_open(arena_printf(&a, "%s/import.db", dir), &opt, &store, err);

@@ -13,7 +13,7 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/terminal/progress.h"
-#include "cli/store_url.h"
+#include "engine/store_url.h"
 
 #define URL_MAX 4096
 
@@ -53,11 +53,13 @@ static enum tide_code read_keys(struct copying *c, struct tide_err *err)
 
     if (file && args_on(args, "dst-no-key"))
         return tide_fail(err, TIDE_INVALID, "copy: give --dst-key-file or --dst-no-key, not both");
-    if (store_key(args, c->key[0], &c->key_len[0], err))
+    if (cli_store_key(c->cli, c->key[0], &c->key_len[0], err))
         return tide_wrap(err, "copy");
     if (file)
-        return store_key_file(file, "--dst-key-file", c->key[1], &c->key_len[1], err) ? tide_wrap(err, "copy")
-                                                                                      : TIDE_OK;
+        return advise(store_key_file(file, "--dst-key-file", c->key[1], &c->key_len[1], err),
+                      "give a file that holds the key", err)
+                   ? tide_wrap(err, "copy")
+                   : TIDE_OK;
     c->key_len[1] = args_on(args, "dst-no-key") ? 0 : c->key_len[0];
     memcpy(c->key[1], c->key[0], c->key_len[1]);
     return TIDE_OK;

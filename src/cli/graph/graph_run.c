@@ -15,7 +15,7 @@
 #include "cli/graph/graph_view_internal.h"
 #include "cli/launch.h"
 #include "cli/terminal/progress.h"
-#include "cli/store_url.h"
+#include "engine/store_url.h"
 #include "graph/resume.h"
 #include "program/recovery_thread.h"
 
@@ -482,7 +482,7 @@ enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *g
         return err->code;
     take_recorded(&d, w);
     code = open_settings(&d, w, err);
-    code = code ? code : store_sweep_interval(cli, &sweep_ms, err);
+    code = code ? code : settings_sweep_interval(args_text(&cli->args, "config"), &sweep_ms, err);
     if (!code) {
         say_for_all(graph->spec->graph, w);
         d.sweep = recovery_thread_start(cli->store, sweep_ms);

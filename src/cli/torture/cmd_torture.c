@@ -18,9 +18,9 @@
 #include "cli/graph/graph_view.h"
 #include "cli/options.h"
 #include "cli/terminal/progress.h"
-#include "cli/store_url.h"
 #include "cli/temporary.h"
 #include "cli/torture/torture.h"
+#include "engine/store_url.h"
 #include "graph/exec.h"
 #include "program/proc.h"
 #include "program/tree.h"
@@ -208,7 +208,7 @@ static enum tide_code take_kind(struct torture *t, struct tide_err *err)
 {
     AUTO(buf_done) struct buf url = BUF_INIT(1 << 16);
 
-    if (store_url(t->cli, &url, err))
+    if (cli_store_url(t->cli, &url, err))
         return err->code;
     t->files = store_url_is_files(buf_cstr(&url));
     return TIDE_OK;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/config_value.h"
+#include "engine/config_value.h"
 #include "agent/hook_program.h"
 
 #define KEY_MAX ((size_t)64 << 10)

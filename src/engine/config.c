@@ -3,14 +3,14 @@
  * What counts of config.json: default, then file, then environment. Everything is checked when it is opened, so that
  * nothing that is asked for later can be wrong. A value of null, and an empty text, are the same as no value.
  */
-#include "agent/config.h"
+#include "engine/config.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "agent/config_value.h"
+#include "engine/config_value.h"
 
 struct value {
     const struct json *json; /* NULL: not set */

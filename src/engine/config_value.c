@@ -3,7 +3,7 @@
  * One check per type, and further ones for the few keys that are more than their type. Messages say what a value must be
  * and show what it is; where a secret may have been written by mistake they show nothing.
  */
-#include "agent/config_value.h"
+#include "engine/config_value.h"
 
 #include <inttypes.h>
 #include <locale.h>

@@ -7,7 +7,7 @@
  * the environment, in this order: --key-fd, --key-file, TIDEMARK_KEY_FILE, TIDEMARK_KEY. One newline at its end is not
  * part of it.
  */
-#include "cli/store_url.h"
+#include "engine/store_url.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,14 +15,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/error_hints.h"
-#include "cli/args_check.h"
-#include "cli/settings.h"
+#include "base/number.h"
+#include "engine/settings.h"
 
 #define DEFAULT_SCHEME "sqlite:"
 #define FILES_SCHEME "files:"
 #define KNOWN_STORES "sqlite:PATH or files:DIR"
-#define SWEEP_INTERVAL_MS 30000
 
 size_t store_url_scheme(const char *url)
 {
@@ -172,16 +170,16 @@ enum tide_code store_url_given(const char *given, const char *from, struct buf *
     return put_path(given + scheme, from, store_url_is_files(given), ret_url, err);
 }
 
-enum tide_code store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err)
+enum tide_code store_url(const char *given, const char *config, struct buf *ret_url, struct tide_err *err)
 {
-    const char *given = args_text(&cli->args, "store"), *variable = getenv("TIDEMARK_STORE");
+    const char *variable = getenv("TIDEMARK_STORE");
     AUTO(mem_freep) char *set = NULL;
 
     if (given)
         return store_url_given(given, "--store", ret_url, err);
     if (variable && *variable)
         return store_url_given(variable, "TIDEMARK_STORE", ret_url, err);
-    if (settings_one_path(cli, "store", &set, err))
+    if (settings_one_path(config, "store", &set, err))
         return err->code;
     return set ? store_url_given(set, "store of config.json", ret_url, err) : from_xdg(ret_url, err);
 }
@@ -218,38 +216,31 @@ static enum tide_code key_from_fd(int fd, const char *from, unsigned char key[ST
     return TIDE_OK;
 }
 
-static enum tide_code key_from_file(const char *path, const char *from, unsigned char key[STORE_KEY_MAX],
-                                    size_t *ret_len, struct tide_err *err)
+enum tide_code store_key_file(const char *path, const char *from, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
+                              struct tide_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     enum tide_code code;
 
     if (fd < 0)
         return tide_fail_errno(err, errno, "%s: open '%.200s'", from, path);
-    code = key_from_fd(fd, from, key, ret_len, err);
+    code = key_from_fd(fd, from, ret_key, ret_len, err);
     close(fd);
     return code;
 }
 
-enum tide_code store_key_file(const char *path, const char *from, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
-                              struct tide_err *err)
+enum tide_code store_key(const char *key_file, int key_fd, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
+                         struct tide_err *err)
 {
-    return advise(key_from_file(path, from, ret_key, ret_len, err), "give a file that holds the key", err);
-}
-
-static enum tide_code find_key(const struct args *args, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
-                               struct tide_err *err)
-{
-    const char *option_file = args_text(args, "key-file"), *file = getenv("TIDEMARK_KEY_FILE");
-    const char *key = getenv("TIDEMARK_KEY");
+    const char *file = getenv("TIDEMARK_KEY_FILE"), *key = getenv("TIDEMARK_KEY");
 
     *ret_len = 0;
-    if (args_on(args, "key-fd"))
-        return key_from_fd((int)args_int(args, "key-fd", -1), "--key-fd", ret_key, ret_len, err);
-    if (option_file)
-        return key_from_file(option_file, "--key-file", ret_key, ret_len, err);
+    if (key_fd >= 0)
+        return key_from_fd(key_fd, "--key-fd", ret_key, ret_len, err);
+    if (key_file)
+        return store_key_file(key_file, "--key-file", ret_key, ret_len, err);
     if (file && *file)
-        return key_from_file(file, "TIDEMARK_KEY_FILE", ret_key, ret_len, err);
+        return store_key_file(file, "TIDEMARK_KEY_FILE", ret_key, ret_len, err);
     if (!key || !*key)
         return TIDE_OK;
     if (check_key_len("TIDEMARK_KEY", strlen(key), err))
@@ -259,39 +250,13 @@ static enum tide_code find_key(const struct args *args, unsigned char ret_key[ST
     return TIDE_OK;
 }
 
-enum tide_code store_key(const struct args *args, unsigned char ret_key[STORE_KEY_MAX], size_t *ret_len,
-                         struct tide_err *err)
-{
-    return advise(find_key(args, ret_key, ret_len, err), "give a file that holds the key: --key-file FILE", err);
-}
-
 enum tide_code store_max_record(size_t *ret_bytes, struct tide_err *err)
 {
-    static const struct opt limit = {.min = 1024, .max = 1 << 30};
     const char *text = getenv("TIDEMARK_MAX_RECORD_BYTES");
-    struct arg_value value = {.number = TIDE_MAX_RECORD_BYTES};
+    int64_t bytes = TIDE_MAX_RECORD_BYTES;
 
-    if (text && *text && args_check("TIDEMARK_MAX_RECORD_BYTES", VALUE_INT, &limit, text, &value, err))
+    if (text && *text && number_check("TIDEMARK_MAX_RECORD_BYTES", text, 1024, 1 << 30, &bytes, err))
         return err->code;
-    *ret_bytes = (size_t)value.number;
-    return TIDE_OK;
-}
-
-enum tide_code store_sweep_interval(const struct cli *cli, int64_t *ret_ms, struct tide_err *err)
-{
-    static const struct opt any = {.max = 0};
-    const char *variable = getenv("TIDEMARK_SWEEP_INTERVAL"), *from = "TIDEMARK_SWEEP_INTERVAL";
-    struct arg_value value = {.number = SWEEP_INTERVAL_MS};
-    AUTO(mem_freep) char *set = NULL;
-
-    if (!variable || !*variable) {
-        if (settings_one(cli, "sweep_interval", &set, err))
-            return err->code;
-        variable = set;
-        from = "sweep_interval of config.json";
-    }
-    if (variable && args_check(from, VALUE_DURATION, &any, variable, &value, err))
-        return err->code;
-    *ret_ms = value.number;
+    *ret_bytes = (size_t)bytes;
     return TIDE_OK;
 }

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/config_value.h"
+#include "engine/config_value.h"
 
 /* ---- the new text ---- */
 

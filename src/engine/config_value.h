@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a value of the config must be: one check for the file, the environment and `config set`. */
-#ifndef AGENT_CONFIG_VALUE_H
-#define AGENT_CONFIG_VALUE_H
+#ifndef ENGINE_CONFIG_VALUE_H
+#define ENGINE_CONFIG_VALUE_H
 
-#include "agent/config.h"
+#include "engine/config.h"
 
 #define CONFIG_FILE_MAX ((size_t)1 << 20)
 

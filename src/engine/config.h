@@ -3,8 +3,8 @@
  * config.json: one table of keys with types, defaults and help; unknown keys are warned about with the nearest known one.
  * What a file does not say has its default. The layer order: default, file, environment (TIDEMARK_<KEY>), then options.
  */
-#ifndef AGENT_CONFIG_H
-#define AGENT_CONFIG_H
+#ifndef ENGINE_CONFIG_H
+#define ENGINE_CONFIG_H
 
 #include "base/buf.h"
 #include "base/err.h"

@@ -6,7 +6,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#include "agent/config.h"
+#include "engine/config.h"
 #include "base/nearest.h"
 
 #define DAY_MS 86400000

@@ -3,18 +3,27 @@
  * From options and environment to an open config and a log that is set up. The file that nobody named may be missing; one
  * that somebody named and that is not there would otherwise be defaults that nobody asked for.
  */
-#include "cli/settings.h"
+#include "engine/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/config_value.h"
+#include "engine/config_value.h"
 #include "base/log.h"
-#include "cli/store_url.h"
+#include "base/number.h"
+#include "engine/store_url.h"
 
 #define READ_MAX ((size_t)1 << 20)
+#define SWEEP_INTERVAL_MS 30000
+
+static const char *set_variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value ? value : NULL;
+}
 
 static enum tide_code from_xdg(struct buf *path, struct tide_err *err)
 {
@@ -30,14 +39,13 @@ static enum tide_code from_xdg(struct buf *path, struct tide_err *err)
     return TIDE_OK;
 }
 
-enum tide_code settings_find(const struct cli *cli, struct settings *ret_settings, struct tide_err *err)
+enum tide_code settings_find(const char *file, struct settings *ret_settings, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(8192);
-    const char *given = args_text(&cli->args, "config"), *from = "--config";
+    const char *given = file, *from = "--config";
 
     if (!given) {
-        given = getenv("TIDEMARK_CONFIG");
-        given = given && *given ? given : NULL;
+        given = set_variable("TIDEMARK_CONFIG");
         from = "TIDEMARK_CONFIG";
     }
     if (given && !*given)
@@ -52,17 +60,11 @@ enum tide_code settings_find(const struct cli *cli, struct settings *ret_setting
     return TIDE_OK;
 }
 
-static void warn(void *arg, const char *line)
-{
-    (void)arg;
-    say_clean(line);
-}
-
-static enum tide_code find_file(const struct cli *cli, struct settings *ret_settings, struct tide_err *err)
+static enum tide_code find_file(const char *file, struct settings *ret_settings, struct tide_err *err)
 {
     struct settings s = {0};
 
-    if (settings_find(cli, &s, err))
+    if (settings_find(file, &s, err))
         return err->code;
     if (s.named && access(s.path, F_OK) != 0) {
         tide_fail(err, TIDE_NOT_FOUND, "%.150s: there is no such config file: `tidemark config set` makes one", s.path);
@@ -73,13 +75,14 @@ static enum tide_code find_file(const struct cli *cli, struct settings *ret_sett
     return TIDE_OK;
 }
 
-enum tide_code settings_open(const struct cli *cli, struct settings *ret_settings, struct tide_err *err)
+enum tide_code settings_open(const char *file, config_warn_fn *warn, void *arg, struct settings *ret_settings,
+                             struct tide_err *err)
 {
     struct settings s = {0};
-    enum tide_code code = find_file(cli, &s, err);
+    enum tide_code code = find_file(file, &s, err);
 
     if (!code)
-        code = config_open(s.path, warn, NULL, &s.config, err);
+        code = config_open(s.path, warn, arg, &s.config, err);
     if (code)
         settings_done(&s);
     else
@@ -116,21 +119,14 @@ static enum tide_code read_one(const struct settings *s, const struct config_key
     return TIDE_OK;
 }
 
-static bool is_named(const struct cli *cli)
-{
-    const char *variable = getenv("TIDEMARK_CONFIG");
-
-    return args_on(&cli->args, "config") || (variable && *variable);
-}
-
-static enum tide_code take_one(const struct cli *cli, const char *key, bool path, char **ret_text, struct tide_err *err)
+static enum tide_code take_one(const char *file, const char *key, bool path, char **ret_text, struct tide_err *err)
 {
     struct settings s = {0};
-    enum tide_code code = find_file(cli, &s, err);
+    enum tide_code code = find_file(file, &s, err);
     char *text = NULL;
 
     if (code)
-        return is_named(cli) ? code : TIDE_OK; /* no home, no file: the command has its own word for that */
+        return file || set_variable("TIDEMARK_CONFIG") ? code : TIDE_OK; /* no home, no file: others say that */
     code = read_one(&s, config_key_find(key), &text, err);
     if (text && path)
         code = store_url_check(text, "store of config.json", err);
@@ -147,20 +143,56 @@ static enum tide_code take_one(const struct cli *cli, const char *key, bool path
     return code;
 }
 
-enum tide_code settings_one(const struct cli *cli, const char *key, char **ret_text, struct tide_err *err)
+enum tide_code settings_one(const char *file, const char *key, char **ret_text, struct tide_err *err)
 {
     *ret_text = NULL;
-    return take_one(cli, key, false, ret_text, err);
+    return take_one(file, key, false, ret_text, err);
 }
 
-void settings_key(const struct cli *cli, struct buf *ret_key)
+enum tide_code settings_word(const char *file, const char *key, char **ret_text, char ret_from[SETTINGS_FROM_SIZE],
+                             struct tide_err *err)
+{
+    const char *value = set_variable(config_variable(config_key_find(key), ret_from));
+
+    *ret_text = value ? mem_dup(str_from(value)) : NULL;
+    if (value)
+        return TIDE_OK;
+    snprintf(ret_from, SETTINGS_FROM_SIZE, "%s of config.json", key);
+    return settings_one(file, key, ret_text, err);
+}
+
+enum tide_code settings_on_store_error(const char *file, bool *ret_continue, struct tide_err *err)
+{
+    AUTO(mem_freep) char *word = NULL;
+    char from[SETTINGS_FROM_SIZE];
+
+    if (settings_word(file, "on_store_error", &word, from, err))
+        return err->code;
+    *ret_continue = word && strcmp(word, "continue") == 0;
+    if (word && !*ret_continue && strcmp(word, "stop") != 0)
+        return tide_fail(err, TIDE_INVALID, "%s: '%.60s' is none of: stop continue", from, word);
+    return TIDE_OK;
+}
+
+enum tide_code settings_sweep_interval(const char *file, int64_t *ret_ms, struct tide_err *err)
+{
+    AUTO(mem_freep) char *text = NULL;
+    char from[SETTINGS_FROM_SIZE];
+
+    if (settings_word(file, "sweep_interval", &text, from, err))
+        return err->code;
+    *ret_ms = SWEEP_INTERVAL_MS;
+    return text ? duration_check(from, text, ret_ms, err) : TIDE_OK;
+}
+
+void settings_key(const char *file, struct buf *ret_key)
 {
     AUTO(settings_done) struct settings s = {0};
     AUTO(mem_freep) char *ref = NULL;
     const char *slash;
     struct tide_err ignored;
 
-    if (find_file(cli, &s, &ignored) || read_one(&s, config_key_find("api_key"), &ref, &ignored) || !ref ||
+    if (find_file(file, &s, &ignored) || read_one(&s, config_key_find("api_key"), &ref, &ignored) || !ref ||
         strncmp(ref, "keychain:", strlen("keychain:")) == 0)
         return;
     slash = strrchr(s.path, '/');
@@ -168,10 +200,10 @@ void settings_key(const struct cli *cli, struct buf *ret_key)
     (void)!config_key_read(ref, s.path, ret_key, &ignored);
 }
 
-enum tide_code settings_one_path(const struct cli *cli, const char *key, char **ret_path, struct tide_err *err)
+enum tide_code settings_one_path(const char *file, const char *key, char **ret_path, struct tide_err *err)
 {
     *ret_path = NULL;
-    return take_one(cli, key, true, ret_path, err);
+    return take_one(file, key, true, ret_path, err);
 }
 
 char *settings_path(const struct settings *s, const char *path)
@@ -231,10 +263,11 @@ static int choice(const struct settings *s, const char *key)
     return word_index(config_key_find(key)->words, config_text(s->config, key));
 }
 
-enum tide_code settings_log(const struct cli *cli, const struct settings *s, struct tide_err *err)
+enum tide_code settings_log(const struct settings *s, bool verbose, const char *format, int64_t (*now_ms)(void),
+                            struct tide_err *err)
 {
-    const char *format = args_text(&cli->args, "log-format"), *file = config_text(s->config, "log_file");
-    enum log_level level = args_on(&cli->args, "verbose") ? LOG_DEBUG : (enum log_level)choice(s, "log_level");
+    const char *file = config_text(s->config, "log_file");
+    enum log_level level = verbose ? LOG_DEBUG : (enum log_level)choice(s, "log_level");
     int as = format ? word_index("text json", format) : choice(s, "log_format"), fd = STDERR_FILENO;
 
     if (file) {
