@@ -24,7 +24,7 @@ static bool is_present(const struct shape_member *m, const char *data)
     case SHAPE_TEXT:
         return *(const char *const *)at != NULL;
     case SHAPE_CHARS:
-        return *(const char *)at != '\0';
+        return !m->flags || *(const char *)at != '\0';
     case SHAPE_STR:
         return ((const struct str *)at)->ptr != NULL;
     case SHAPE_ANY:

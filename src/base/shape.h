@@ -10,7 +10,7 @@
 
 enum shape_type {
     SHAPE_TEXT,   /* const char * */
-    SHAPE_CHARS,  /* char[]; "" is absent */
+    SHAPE_CHARS,  /* char[]; "" is absent where that may be */
     SHAPE_STR,    /* struct str, or struct tide_text; one without a pointer is absent */
     SHAPE_INT,    /* int, size_t or int64_t */
     SHAPE_BOOL,   /* bool or int */

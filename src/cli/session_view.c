@@ -2,8 +2,6 @@
 /* Members are always there, null when not set, so that programs need not ask first. */
 #include "cli/session_view.h"
 
-#include <stdio.h>
-
 static void put_parent(struct json_out *o, const struct tide_session_info *info)
 {
     json_out_key(o, STR("parent"));
@@ -38,11 +36,6 @@ static void put_other_words(struct json_out *o, const struct tide_session_info *
     json_kopt(o, "graph_error", is_interrupted(info) ? "interrupted" : NULL);
     json_kopt(o, "task_state", info->task_state);
     json_kopt(o, "task_error", is_interrupted(info) && !info->is_resumable ? "not_resumable" : NULL);
-}
-
-bool session_is_known(const struct tide_session_info *info)
-{
-    return info->last_seq > 0 || !info->status || strcmp(info->status, "damaged") != 0;
 }
 
 static void put_time(struct json_out *o, const char *key, int64_t unix_ms)
@@ -90,25 +83,6 @@ void session_members(struct json_out *o, const struct tide_session_info *info)
     json_kopt(o, "error", info->error_message);
     json_kopt(o, "failed_at_node", info->failed_at_node);
     json_kopt(o, "resume_from_checkpoint_id", info->resume_from_checkpoint_id);
-}
-
-static bool has_outcome(const struct tide_session_info *info)
-{
-    return info->outcome && *info->outcome && strcmp(info->outcome, "none") != 0;
-}
-
-const char *session_durability(const struct tide_session_info *info)
-{
-    return info->degraded_events ? "degraded" : "full";
-}
-
-const char *session_status(char buf[STATUS_SIZE], const struct tide_session_info *info)
-{
-    bool idle = info->status && strcmp(info->status, "idle") == 0;
-
-    snprintf(buf, STATUS_SIZE, "%s%s%s%s", info->status ? info->status : "", idle && has_outcome(info) ? ", " : "",
-             idle && has_outcome(info) ? info->outcome : "", info->degraded_events ? ", degraded" : "");
-    return buf;
 }
 
 enum color session_color(const struct tide_session_info *info)

@@ -3,7 +3,7 @@
 #ifndef CLI_TIMELINE_TIMELINE_AXIS_H
 #define CLI_TIMELINE_TIMELINE_AXIS_H
 
-#include "cli/timeline/timeline.h"
+#include "engine/timeline.h"
 
 struct axis {
     int64_t *at, *weight; /* moments, rising; how far each lies on the axis */

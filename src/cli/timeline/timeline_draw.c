@@ -4,13 +4,14 @@
  * lanes share one axis, on which a later run begins where the earlier one was cut. Without colours the
  * glyphs alone must tell everything. A line never passes the width it was given.
  */
-#include "cli/timeline/timeline.h"
+#include "cli/timeline/timeline_draw.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/timefmt.h"
+#include "cli/session_view.h"
 #include "cli/timeline/timeline_axis.h"
 #include "cli/timeline/timeline_text.h"
 
@@ -111,18 +112,6 @@ static void put_note(const struct drawing *d, const char *glyph, const char *tex
     tl_end_line(d->out);
 }
 
-const char *tl_outcome_word(const struct tl_item *item)
-{
-    static const char *const words[][TL_OUTCOMES] = {
-        [TL_STEP] = {"running", "ran", "failed", "unknown", "cut", "settled"},
-        [TL_WAIT] = {"waits", "answered", "", "", "over", ""},
-        [TL_SLEEP] = {"asleep", "slept", "", "", "over", ""},
-        [TL_NODE] = {"running", "done", "failed", "unknown", "cut", ""},
-    };
-
-    return item->again && item->outcome == TL_RAN ? "ran anew" : words[item->type][item->outcome];
-}
-
 static void draw_item(const struct drawing *d, const struct tl_run *run, const struct tl_item *item)
 {
     static const char *const glyphs[] = {[TL_STEP] = "├", [TL_WAIT] = "◆", [TL_SLEEP] = "◌", [TL_NODE] = "▫"};
@@ -199,11 +188,6 @@ static void draw_kept(const struct drawing *d, const struct tl_kept *k)
     put_kept_names(d, k);
 }
 
-const char *const tl_mark_words[TL_MARK_KINDS] = {
-    [TL_CHECKPOINT] = "checkpoints", [TL_TOKEN] = "tokens", [TL_RESUME] = "resumes", [TL_MESSAGE] = "messages",
-    [TL_MODEL] = "model calls",      [TL_ERROR] = "errors", [TL_INPUT] = "inputs",   [TL_ROLLBACK] = "rollbacks",
-};
-
 static void draw_marks(const struct drawing *d, const struct tl_run *run)
 {
     static const struct look looks[TL_MARK_KINDS] = {
@@ -274,14 +258,6 @@ static const struct {
     [TL_INTERRUPTED] = {"✗", "interrupted", COLOR_RED},
 };
 
-const char *tl_end_word(enum tl_end end)
-{
-    static const char *const words[] = {"running", "gone",      "waiting",    "completed",
-                                        "failed",  "cancelled", "interrupted"};
-
-    return words[end];
-}
-
 static void draw_end(const struct drawing *d, const struct tl_run *run)
 {
     struct out *out = d->out;
@@ -345,8 +321,9 @@ static void draw_title(const struct drawing *d)
 {
     struct out *out = d->out;
     const struct timeline *t = d->t;
-    int status = (int)text_columns(str_from(t->status)), left = d->columns - status - 2;
+    int status = (int)text_columns(str_from(t->standing)), left = d->columns - status - 2;
     int id = (int)strlen(t->id);
+    const struct tide_session_info info = {.status = t->status, .outcome = t->outcome};
 
     outf(out, "%s%s%s", color_code(out, COLOR_BOLD), t->id, color_code(out, COLOR_NONE));
     if (t->title[0] && left - id > 8) {
@@ -355,7 +332,7 @@ static void draw_title(const struct drawing *d)
     }
     tl_put_repeated(out, " ", left - id);
     outf(out, "  ");
-    out_colored(out, t->color, t->status);
+    out_colored(out, session_color(&info), t->standing);
     tl_end_line(out);
 }
 

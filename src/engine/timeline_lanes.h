@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the reader of a log puts into a timeline with. */
-#ifndef CLI_TIMELINE_TIMELINE_LANES_H
-#define CLI_TIMELINE_TIMELINE_LANES_H
+#ifndef ENGINE_TIMELINE_LANES_H
+#define ENGINE_TIMELINE_LANES_H
 
-#include "cli/timeline/timeline.h"
+#include "engine/timeline.h"
 
 /* Copies as much as fits, cut at a character, with "…" for what is missing. */
 void tl_text_cut(char *out, size_t size, struct str s);

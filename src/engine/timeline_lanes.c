@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lanes of a timeline and what lies in them, each within its bound: what goes beyond is counted, never stored. */
-#include "cli/timeline/timeline_lanes.h"
+#include "engine/timeline_lanes.h"
 
 #include <stdio.h>
 

@@ -3,15 +3,14 @@
  * From the log to lanes. Each kind that is drawn has a row in a table; all others are counted. Times on the axis never go
  * back although clocks do: order is seq.
  */
-#include "cli/timeline/timeline_lanes.h"
+#include "engine/timeline_lanes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "base/timefmt.h"
-#include "cli/cli.h"
-#include "cli/terminal/progress.h"
-#include "cli/session_view.h"
+#include "engine/session_words.h"
 
 /* One step of the session, whatever the number of its attempts. */
 struct tl_step_count {
@@ -50,6 +49,33 @@ static struct str error_of(const struct fact *f)
 
     return shown(f, message ? message : error);
 }
+
+/* ---- words ----------------------------------------------------------------------------------------------------------- */
+
+const char *tl_outcome_word(const struct tl_item *item)
+{
+    static const char *const words[][TL_OUTCOMES] = {
+        [TL_STEP] = {"running", "ran", "failed", "unknown", "cut", "settled"},
+        [TL_WAIT] = {"waits", "answered", "", "", "over", ""},
+        [TL_SLEEP] = {"asleep", "slept", "", "", "over", ""},
+        [TL_NODE] = {"running", "done", "failed", "unknown", "cut", ""},
+    };
+
+    return item->again && item->outcome == TL_RAN ? "ran anew" : words[item->type][item->outcome];
+}
+
+const char *tl_end_word(enum tl_end end)
+{
+    static const char *const words[] = {"running", "gone",      "waiting",    "completed",
+                                        "failed",  "cancelled", "interrupted"};
+
+    return words[end];
+}
+
+const char *const tl_mark_words[TL_MARK_KINDS] = {
+    [TL_CHECKPOINT] = "checkpoints", [TL_TOKEN] = "tokens", [TL_RESUME] = "resumes", [TL_MESSAGE] = "messages",
+    [TL_MODEL] = "model calls",      [TL_ERROR] = "errors", [TL_INPUT] = "inputs",   [TL_ROLLBACK] = "rollbacks",
+};
 
 /* ---- steps ------------------------------------------------------------------------------------------------------------- */
 
@@ -493,6 +519,11 @@ static const struct drawn *drawn_find(const char *kind)
     return NULL;
 }
 
+static bool is_stopped(const struct timeline *t)
+{
+    return t->stop && *t->stop;
+}
+
 static int on_event(void *arg, const struct tide_event *ev)
 {
     struct timeline *t = arg;
@@ -505,17 +536,17 @@ static int on_event(void *arg, const struct tide_event *ev)
     t->sum.events++;
     if (!d) {
         t->sum.other += !is_silent(ev->kind);
-        return stop_signal != 0;
+        return is_stopped(t);
     }
     arena_reset(&t->scratch);
     if (d->reads && json_parse(&t->scratch, (struct str){ev->body, ev->body_len}, &limits, &body, NULL, NULL))
-        return stop_signal != 0;
+        return is_stopped(t);
     f.body = body;
     f.run = d->apply == on_run_started ? NULL : tl_run_now(t, ev->ts_ms);
     d->apply(&f);
     if (f.run && f.run->end <= TL_RUN_WAITS)
         f.run->to = t->now;
-    return stop_signal != 0;
+    return is_stopped(t);
 }
 
 /* ---- all of it --------------------------------------------------------------------------------------------------------- */
@@ -527,9 +558,10 @@ static int take_info(void *arg, const struct tide_session_info *info)
 
     CUT(t->id, str_from(info->id));
     CUT(t->title, str_from(info->title));
-    CUT(t->status, str_from(session_status(status, info)));
+    CUT(t->standing, str_from(session_status(status, info)));
+    CUT(t->status, str_from(info->status));
+    CUT(t->outcome, str_from(info->outcome));
     CUT(t->why, str_from(info->why));
-    t->color = session_color(info);
     t->gone = strcmp(info->status, "interrupted_startup") == 0 && !info->run_ended_ms;
     return 0;
 }
@@ -567,14 +599,15 @@ static void close_last(struct timeline *t)
     }
 }
 
-enum tide_code timeline_read(tide_session *session, struct timeline *t, struct tide_err *err)
+enum tide_code timeline_read(tide_session *session, const atomic_int *stop, struct timeline *t, struct tide_err *err)
 {
     enum tide_code code;
 
     memset(t, 0, sizeof(*t));
+    t->stop = stop;
     code = tide_session_show(session, take_info, t, err);
     code = code ? code : tide_read(session, 0, tide_session_first_seq(session), 0, on_event, t, err);
-    if (!code && stop_signal)
+    if (!code && is_stopped(t))
         return tide_fail(err, TIDE_CANCELLED, "stopped");
     count_steps(t);
     close_last(t);

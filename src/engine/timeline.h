@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a session, gathered from its log for drawing: a lane per run with its steps, waits and sleeps, marks for
+ * The life of a session, gathered from its log: a lane per run with its steps, waits and sleeps, marks for
  * what has no length, and what each run kept of the runs before it. Its size has a bound, whatever the log's is: of many
  * runs, and of many steps of a run, the first and the last are kept and those between are counted.
  */
-#ifndef CLI_TIMELINE_TIMELINE_H
-#define CLI_TIMELINE_TIMELINE_H
+#ifndef ENGINE_TIMELINE_H
+#define ENGINE_TIMELINE_H
 
+#include <stdatomic.h>
+
+#include "base/err.h"
 #include "base/map.h"
-#include "cli/output.h"
+#include "base/mem.h"
+#include "tidemark.h"
 
 #define TL_RUNS 64
 #define TL_RUNS_FIRST 8 /* of too many runs this many first ones stay, */
@@ -95,9 +99,10 @@ struct tl_summary {
 };
 
 struct timeline {
-    char id[TIDE_ID_SIZE], title[128], status[64], why[1024];
-    enum color color;
-    bool gone; /* its process is gone, and nobody has written that down yet */
+    char id[TIDE_ID_SIZE], title[128], why[1024];
+    char standing[64];            /* "idle, failed" */
+    char status[32], outcome[32]; /* as in struct tide_session_info */
+    bool gone;                    /* its process is gone, and nobody has written that down yet */
     struct tl_run *runs;
     size_t n_runs;
     int64_t omitted_runs;
@@ -107,17 +112,15 @@ struct timeline {
     int64_t wait_since; /* seq by which the last wait is known */
     int64_t now;        /* the axis: the latest time so far */
     struct arena scratch;
+    const atomic_int *stop;
 };
 
-/* Reads the whole log. timeline_done() it, whatever this returns. */
-enum tide_code timeline_read(tide_session *session, struct timeline *ret, struct tide_err *err) MUST_CHECK;
+/* Reads the whole log. `stop` (may be NULL) ends it with TIDE_CANCELLED when it is set. timeline_done() it, whatever this
+ * returns. */
+enum tide_code timeline_read(tide_session *session, const atomic_int *stop, struct timeline *ret, struct tide_err *err)
+    MUST_CHECK;
 void timeline_done(struct timeline *t);
 
-/* Draws it for people, in lines of at most `columns` (at least 80). */
-void timeline_draw(const struct timeline *t, struct out *out, int columns);
-
-/* One JSON document. */
-void timeline_json(const struct timeline *t, struct out *out);
 const char *tl_outcome_word(const struct tl_item *item);
 const char *tl_end_word(enum tl_end end);
 extern const char *const tl_mark_words[TL_MARK_KINDS];

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Draws a timeline for people, in lines of at most `columns` (at least 80). */
+#ifndef CLI_TIMELINE_TIMELINE_DRAW_H
+#define CLI_TIMELINE_TIMELINE_DRAW_H
+
+#include "cli/output.h"
+#include "engine/timeline.h"
+
+void timeline_draw(const struct timeline *t, struct out *out, int columns);
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/shapes.h"
+#include "engine/timeline.h"
+
+/* ---- what lies in a lane ---- */
+
+static void put_type(struct json_out *o, const void *data)
+{
+    static const char *const types[] = {
+        [TL_STEP] = "step", [TL_WAIT] = "wait", [TL_SLEEP] = "sleep", [TL_NODE] = "node"};
+
+    json_out_str(o, str_from(types[((const struct tl_item *)data)->type]));
+}
+
+static void put_outcome(struct json_out *o, const void *data)
+{
+    json_out_str(o, str_from(tl_outcome_word(data)));
+}
+
+static bool is_step(const void *data)
+{
+    return ((const struct tl_item *)data)->type == TL_STEP;
+}
+
+static bool is_wait(const void *data)
+{
+    return !is_step(data) && ((const struct tl_item *)data)->type != TL_NODE;
+}
+
+static bool has_attempts(const void *data)
+{
+    return !is_wait(data);
+}
+
+static void put_word(struct json_out *o, const void *data)
+{
+    const struct tl_item *item = data;
+
+    if (item->word[0])
+        json_out_str(o, str_from(item->word));
+    else
+        json_out_null(o);
+}
+
+static bool has_length(const void *data)
+{
+    const struct tl_item *item = data;
+
+    return item->end_ms && item->end_ms >= item->start_ms;
+}
+
+static void put_length(struct json_out *o, const void *data)
+{
+    const struct tl_item *item = data;
+
+    json_out_int(o, item->end_ms - item->start_ms);
+}
+
+#define AT(member) SHAPE_AT(struct tl_item, member)
+
+static const struct shape shape_item = {
+    .members =
+        (const struct shape_member[]){
+            {"type", SHAPE_TEXT, AT(type), 0, "what it is", .words = "step wait sleep node", .put = put_type},
+            {"name", SHAPE_CHARS, AT(name), 0, "of the step, wait, sleep or node"},
+            {"effect", SHAPE_CHARS, AT(word), SHAPE_NULLABLE | SHAPE_OPTIONAL, "of a step: pure, idempotent or once",
+             .has = is_step, .put = put_word},
+            {"kind", SHAPE_CHARS, AT(word), SHAPE_NULLABLE | SHAPE_OPTIONAL, "of a wait or sleep: what it waits for",
+             .has = is_wait, .put = put_word},
+            {"outcome", SHAPE_TEXT, AT(outcome), 0, "what became of it", .put = put_outcome},
+            {"started_at", SHAPE_TIME, AT(start_ms), SHAPE_NULLABLE, "when it began"},
+            {"ended_at", SHAPE_TIME, AT(end_ms), SHAPE_NULLABLE, "when it ended; null: it has not"},
+            {"ms", SHAPE_INT, AT(end_ms), SHAPE_NULLABLE, "how long it took", .has = has_length, .put = put_length},
+            {"attempts", SHAPE_INT, AT(tries), SHAPE_OPTIONAL, "of a step or node", .has = has_attempts},
+            {"begun_before", SHAPE_BOOL, AT(again), SHAPE_OPTIONAL, "of a step: an earlier run had begun it",
+             .has = is_step},
+            {"note", SHAPE_CHARS, AT(note), SHAPE_NULLABLE, "a question, an answer or an error"},
+            {.name = NULL},
+        },
+};
+#undef AT
+
+/* ---- a lane ---- */
+
+static bool is_run(const void *data)
+{
+    return ((const struct tl_run *)data)->number > 0;
+}
+
+static void put_end(struct json_out *o, const void *data)
+{
+    json_out_str(o, str_from(tl_end_word(((const struct tl_run *)data)->end)));
+}
+
+static void put_kept_names(struct json_out *o, const void *data)
+{
+    const struct tl_kept *k = &((const struct tl_run *)data)->kept;
+    const char *name = k->names;
+
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < k->n_names; i++, name += strlen(name) + 1)
+        json_out_str(o, str_from(name));
+    json_out_end(o, ']');
+}
+
+static void put_items(struct json_out *o, const void *data)
+{
+    const struct tl_run *run = data;
+
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < run->n_items; i++)
+        shape_put(o, &shape_item, &run->items[i]);
+    json_out_end(o, ']');
+}
+
+static void put_omitted(struct json_out *o, const void *data)
+{
+    int64_t omitted = 0;
+
+    for (int i = 0; i < TL_OUTCOMES; i++)
+        omitted += ((const struct tl_run *)data)->omitted[i];
+    json_out_int(o, omitted);
+}
+
+static void put_marks(struct json_out *o, const void *data)
+{
+    const struct tl_run *run = data;
+
+    json_out_begin(o, '{');
+    for (int k = 0; k < TL_MARK_KINDS; k++)
+        if (run->marks[k].n > 0)
+            json_out_kint(o, str_from(tl_mark_words[k]), run->marks[k].n);
+    json_out_end(o, '}');
+}
+
+#define AT(member) SHAPE_AT(struct tl_run, member)
+
+static const struct shape shape_lane = {
+    .members =
+        (const struct shape_member[]){
+            {"number", SHAPE_INT, AT(number), 0, "from 1; 0: what happened before the first run"},
+            {"run_id", SHAPE_CHARS, AT(run_id), SHAPE_NULLABLE, "of the run"},
+            {"continues", SHAPE_CHARS, AT(from_id), SHAPE_NULLABLE, "the run that it continues"},
+            {"program", SHAPE_CHARS, AT(program), SHAPE_NULLABLE, "what runs"},
+            {"started_at", SHAPE_TIME, AT(started_ms), SHAPE_NULLABLE, "when it began"},
+            {"ended_at", SHAPE_TIME, AT(ended_ms), SHAPE_NULLABLE, "when it ended; null: it has not"},
+            {"outcome", SHAPE_TEXT, AT(end), SHAPE_NULLABLE, "what became of it",
+             .words = "running gone waiting completed failed cancelled interrupted", .has = is_run, .put = put_end},
+            {"reason", SHAPE_CHARS, AT(reason), SHAPE_NULLABLE, "of its end"},
+            {"error", SHAPE_CHARS, AT(error), SHAPE_NULLABLE, "of its end"},
+            {"kept", SHAPE_INT, AT(kept.n), 0, "steps and nodes that earlier runs had finished: not run again"},
+            {"kept_names", SHAPE_LIST, AT(kept), 0, "the names of those, as many as were noted", .put = put_kept_names},
+            {"items", SHAPE_LIST, AT(items), 0, "steps, waits, sleeps and nodes, in order", .of = &shape_item,
+             .put = put_items},
+            {"omitted_items", SHAPE_INT, AT(omitted), 0, "items that are only counted", .put = put_omitted},
+            {"marks", SHAPE_MAP, AT(marks), 0, "how many there were of what has no length", .items = SHAPE_INT,
+             .put = put_marks},
+            {.name = NULL},
+        },
+};
+#undef AT
+
+/* ---- all of it ---- */
+
+#define AT(member) SHAPE_AT(struct tl_summary, member)
+
+static const struct shape shape_summary = {
+    .members =
+        (const struct shape_member[]){
+            {"events", SHAPE_INT, AT(events), 0, "events of the log"},
+            {"other_events", SHAPE_INT, AT(other), 0, "events of kinds that are not known"},
+            {"runs", SHAPE_INT, AT(runs), 0, "runs"},
+            {"nodes", SHAPE_INT, AT(nodes), 0, "nodes of a graph that are complete"},
+            {"steps", SHAPE_INT, AT(steps), 0, "steps"},
+            {"ran_once", SHAPE_INT, AT(once), 0, "steps that were done once"},
+            {"repeated", SHAPE_INT, AT(repeated), 0, "steps that were done more than once"},
+            {"not_compared", SHAPE_INT, AT(not_compared), 0, "steps that were too many to be told apart"},
+            {"begun_again", SHAPE_INT, AT(begun_again), 0, "steps that were cut and run again later"},
+            {"settled", SHAPE_INT, AT(settled), 0, "steps that were cut and found to have happened"},
+            {"failed", SHAPE_INT, AT(failed), 0, "steps that failed"},
+            {"unknown", SHAPE_INT, AT(unknown), 0, "steps of which nobody knows whether they happened"},
+            {"cut", SHAPE_INT, AT(cut), 0, "steps that were cut"},
+            {"under_way", SHAPE_INT, AT(open), 0, "steps that run now"},
+            {"waits", SHAPE_INT, AT(waits), 0, "waits"},
+            {"sleeps", SHAPE_INT, AT(sleeps), 0, "sleeps"},
+            {"interruptions", SHAPE_INT, AT(interruptions), 0, "runs that were interrupted"},
+            {"checkpoints", SHAPE_INT, AT(checkpoints), 0, "checkpoints"},
+            {.name = NULL},
+        },
+};
+#undef AT
+
+static void put_lanes(struct json_out *o, const void *data)
+{
+    const struct timeline *t = data;
+
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < t->n_runs; i++)
+        shape_put(o, &shape_lane, &t->runs[i]);
+    json_out_end(o, ']');
+}
+
+#define AT(member) SHAPE_AT(struct timeline, member)
+
+const struct shape shape_timeline = {
+    .name = "timeline",
+    .help = "The life of a session: its runs, what each did, and what it kept of the runs before it.",
+    .members =
+        (const struct shape_member[]){
+            {"session_id", SHAPE_CHARS, AT(id), 0, "the session"},
+            {"title", SHAPE_CHARS, AT(title), SHAPE_NULLABLE, "its title"},
+            {"status", SHAPE_CHARS, AT(standing), 0, "its status, and its outcome when it is idle"},
+            {"why", SHAPE_CHARS, AT(why), 0, "why, in a sentence"},
+            {"runs", SHAPE_LIST, AT(runs), 0, "one lane each", .of = &shape_lane, .put = put_lanes},
+            {"omitted_runs", SHAPE_INT, AT(omitted_runs), 0, "runs that are only counted"},
+            {"summary", SHAPE_OBJECT, AT(sum), 0, "figures of the whole log", .of = &shape_summary},
+            {.name = NULL},
+        },
+};
