@@ -4,7 +4,7 @@
  * in nothing from itself. The same text as a graph of Hive: what comes out is JSON.
  */
 #include "fuzz.h"
-#include "graph/spec.h"
+#include "hive/hive.h"
 
 #define OUT_MAX ((size_t)64 << 20)
 
@@ -66,7 +66,7 @@ static void check_hive(struct str text)
     struct spec *s = NULL;
     struct tide_err err;
 
-    if (spec_from_hive(text, hear, &h, &json, &err))
+    if (hive_to_graph(text, hear, &h, &json, &err))
         return;
     MUST(!json_parse(&a, buf_view(&json), NULL, &v, NULL, &err));
     if (!spec_parse(buf_view(&json), NULL, &s, &err))

@@ -252,10 +252,8 @@ void spec_schema(struct buf *out);
 void spec_dot(struct buf *out, const struct spec_graph *g);
 void spec_mermaid(struct buf *out, const struct spec_graph *g);
 
-/* Whether it is an agent.json of Hive, and such a one as JSON of ours; what cannot be carried over is a warning. */
-bool spec_is_hive(const struct json *v);
-enum tide_code spec_from_hive(struct str text, spec_problem_fn *warn, void *arg, struct buf *ret_json,
-                              struct tide_err *err) MUST_CHECK;
+/* A letter or _, then these and digits. */
+bool spec_is_name(struct str s);
 
 /* ---- two versions of a graph ---- */
 

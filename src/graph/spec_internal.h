@@ -82,8 +82,6 @@ const char *spec_lua_hint(struct spec_parser *p, struct str source);
 void spec_compile(struct spec_parser *p, struct str source, bool body, const struct spec_place *at,
                   struct spec_expr *ret);
 
-bool spec_is_name(struct str s); /* a letter or _, then these and digits */
-
 /* "did you mean 'x'?", or the names there are. */
 const char *spec_hint_of(struct spec_parser *p, struct str typed, const char *const *words);
 

@@ -299,11 +299,6 @@ static enum tide_code refuse(const struct spec_parser *p, struct tide_err *err)
     return tide_fail(err, TIDE_INVALID, "%.400s (and %zu more)", p->first.msg, more);
 }
 
-static const char *alien_hint(const struct json *v)
-{
-    return spec_is_hive(v) ? "this looks like Hive's agent.json: `tidemark graph import FILE` makes a graph of it" : "";
-}
-
 static void read_text(struct spec_parser *p, struct str text)
 {
     struct json_limits limits = {SPEC_MAX_BYTES, JSON_DEPTH};
@@ -313,8 +308,9 @@ static void read_text(struct spec_parser *p, struct str text)
 
     if (json_parse(&p->spec->arena, arena_dup(&p->spec->arena, text), &limits, &v, NULL, &err))
         spec_say(p, SPEC_PROBLEM, "$", "", "not JSON: %.300s", err.msg);
-    else if (v->type != JSON_OBJECT || (!json_get(v, STR("tidemark_graph")) && spec_is_hive(v)))
-        spec_say(p, SPEC_PROBLEM, "$", alien_hint(v), "this is no graph of ours: {\"tidemark_graph\":1, …}");
+    else if (v->type != JSON_OBJECT || (!json_get(v, STR("tidemark_graph")) && !json_get(v, STR("entry"))))
+        spec_say(p, SPEC_PROBLEM, "$", "`tidemark graph import FILE` makes a graph of an agent.json of Hive",
+                 "this is no graph of ours: {\"tidemark_graph\":1, …}");
     else
         p->spec->graph = spec_read_graph(p, v, &top);
 }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "graph/spec_fields.h"
+#include "hive/hive.h"
 #include "kit.h"
 
 #define NODE_A "{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {}\"}"
@@ -687,7 +688,7 @@ static void a_graph_of_hive_becomes_one_of_ours(void **state)
     const struct spec_node *n;
 
     (void)state;
-    OK(spec_from_hive(str_from(hive), note, &warnings, &json, &err));
+    OK(hive_to_graph(str_from(hive), note, &warnings, &json, &err));
     s = parsed(buf_cstr(&json));
     assert_string_equal(s->graph->id.ptr, "my_agent");
     assert_int_equal(s->graph->max_steps, 50);
@@ -728,13 +729,13 @@ static void what_hive_has_and_we_have_not_is_named(void **state)
     AUTO(buf_done) struct buf json = BUF_INIT(1 << 20), warnings = BUF_INIT(1 << 16);
 
     (void)state;
-    OK(spec_from_hive(str_from(hive), note, &warnings, &json, &err));
+    OK(hive_to_graph(str_from(hive), note, &warnings, &json, &err));
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (!strstr(buf_cstr(&warnings), words[i]))
             fail_msg("'%s' is not in:\n%s", words[i], buf_cstr(&warnings));
     assert_null(strstr(buf_cstr(&warnings), "'start'"));
-    SAYS(TIDE_INVALID, "not an agent.json", spec_from_hive(STR("{}"), NULL, NULL, &json, &err));
-    SAYS(TIDE_INVALID, "not JSON", spec_from_hive(STR("{"), NULL, NULL, &json, &err));
+    SAYS(TIDE_INVALID, "not an agent.json", hive_to_graph(STR("{}"), NULL, NULL, &json, &err));
+    SAYS(TIDE_INVALID, "not JSON", hive_to_graph(STR("{"), NULL, NULL, &json, &err));
 }
 
 /* ---- pictures ---- */

@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/graph/graph_draw.h"
+#include "hive/hive.h"
 
 extern char **environ;
 
@@ -302,7 +303,7 @@ static enum tide_code run_import(struct cli *cli, struct tide_err *err)
 
     if (spec_read(file, &text, err))
         return err->code;
-    if (spec_from_hive(buf_view(&text), warn_of, NULL, &json, err))
+    if (hive_to_graph(buf_view(&text), warn_of, NULL, &json, err))
         return tide_wrap(err, "%.150s", file);
     buf_add_str(&cli->out.text, buf_view(&json));
     outf(&cli->out, "\n");

@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "graph/exec.h"
 #include "graph/spec_fields.h"
+#include "hive/hive.h"
 #include "session/session.h"
 
 #define PROBLEMS_TOLD 50
@@ -71,20 +72,11 @@ static void tell_problem(void *arg, const struct spec_problem *p)
     out_done(&out);
 }
 
-static bool is_hive(struct str text)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct json *v = NULL;
-
-    return !json_parse(&a, text, NULL, &v, NULL, NULL) && v->type == JSON_OBJECT &&
-           !json_get(v, STR("tidemark_graph")) && spec_is_hive(v);
-}
-
 static enum tide_code take_hive(const char *file, struct buf *text, struct reading *r, struct tide_err *err)
 {
     AUTO(buf_done) struct buf json = BUF_INIT(4 * SPEC_MAX_BYTES);
 
-    if (spec_from_hive(buf_view(text), tell_problem, r, &json, err))
+    if (hive_to_graph(buf_view(text), tell_problem, r, &json, err))
         return tide_wrap(err, "%.150s", file);
     if (!r->quiet)
         say("%.150s is an agent.json of Hive, taken as a graph: `tidemark graph import` shows which", file);
@@ -110,7 +102,7 @@ static enum tide_code read_graph(struct cli *cli, tide_graph **ret, struct tide_
     struct reading r = {.quiet = args_on(&cli->args, "quiet")};
     const struct spec_options opt = {dir_of(&a, file), tell_problem, &r};
 
-    if (spec_read(file, &text, err) || (is_hive(buf_view(&text)) && take_hive(file, &text, &r, err)))
+    if (spec_read(file, &text, err) || (hive_is(buf_view(&text)) && take_hive(file, &text, &r, err)))
         return err->code;
     if (!spec_parse(buf_view(&text), &opt, &s, err))
         return tide_graph_parse(s->json.ptr, s->json.len, NULL, NULL, NULL, ret, err);

@@ -12,6 +12,7 @@
 #include "cli/launch.h"
 #include "cli/resume.h"
 #include "graph/resume.h"
+#include "hive/hive.h"
 
 struct going {
     struct cli *cli;
@@ -25,15 +26,6 @@ struct going {
 
 /* ---- the graph ---- */
 
-static bool is_hive(struct str text)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct json *v = NULL;
-
-    return !json_parse(&a, text, NULL, &v, NULL, NULL) && v->type == JSON_OBJECT &&
-           !json_get(v, STR("tidemark_graph")) && spec_is_hive(v);
-}
-
 static enum tide_code read_graph(struct going *a, const char *file, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(4 * SPEC_MAX_BYTES), json = BUF_INIT(4 * SPEC_MAX_BYTES);
@@ -44,8 +36,8 @@ static enum tide_code read_graph(struct going *a, const char *file, struct tide_
     if (spec_read(file, &text, err))
         return err->code;
     view = buf_view(&text);
-    if (is_hive(view)) {
-        if (spec_from_hive(view, NULL, NULL, &json, err))
+    if (hive_is(view)) {
+        if (hive_to_graph(view, NULL, NULL, &json, err))
             return tide_wrap(err, "%.150s", file);
         view = buf_view(&json);
     }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/scan.h"
-#include "graph/spec_hive.h"
+#include "hive/hive_internal.h"
 
 #define JSON_DEPTH 64
 
@@ -274,12 +274,22 @@ static void put_edge(struct hive *h, const struct json *edge, const char *path)
 
 /* ---- the whole ---- */
 
-bool spec_is_hive(const struct json *v)
+/* NULL: it is not one of Hive. */
+static const struct json *graph_of(const struct json *top)
 {
-    const struct json *graph = json_get(v, STR("graph"));
+    const struct json *graph = json_get(top, STR("graph"));
 
-    graph = graph ? graph : v;
-    return json_get(graph, STR("nodes")) && json_get(graph, STR("entry_node"));
+    graph = graph ? graph : top;
+    return json_get(graph, STR("nodes")) && json_get(graph, STR("entry_node")) ? graph : NULL;
+}
+
+bool hive_is(struct str text)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v = NULL;
+
+    return !json_parse(&a, text, NULL, &v, NULL, NULL) && v->type == JSON_OBJECT &&
+           !json_get(v, STR("tidemark_graph")) && graph_of(v);
 }
 
 static void put_head(struct hive *h)
@@ -378,9 +388,9 @@ static enum tide_code convert(struct hive *h, struct str source, struct buf *ret
 
     if (json_parse(&h->arena, source, &limits, &top, NULL, err))
         return tide_wrap(err, "not JSON");
-    if (!spec_is_hive(top))
+    h->graph = graph_of(top);
+    if (!h->graph)
         return tide_fail(err, TIDE_INVALID, "not an agent.json of Hive: it has no graph with nodes and an entry_node");
-    h->graph = json_get(top, STR("graph")) ? json_get(top, STR("graph")) : top;
     h->agent = json_get(top, STR("agent"));
     if (is_too_big(h->graph))
         return tide_fail(err, TIDE_TOO_BIG, "more than %d nodes or %d edges", SPEC_MAX_NODES, SPEC_MAX_EDGES);
@@ -394,8 +404,8 @@ static enum tide_code convert(struct hive *h, struct str source, struct buf *ret
     return write_pretty(h, &flat, ret_json, err);
 }
 
-enum tide_code spec_from_hive(struct str text_, spec_problem_fn *warn_fn, void *arg, struct buf *ret_json,
-                              struct tide_err *err)
+enum tide_code hive_to_graph(struct str text_, spec_problem_fn *warn_fn, void *arg, struct buf *ret_json,
+                             struct tide_err *err)
 {
     struct hive h = {.warn = warn_fn, .arg = arg};
     enum tide_code code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node of Hive as one of ours: old types by their new names, routes and tools as we have them. */
-#include "graph/spec_hive.h"
+#include "hive/hive_internal.h"
 
 struct type_row {
     const char *theirs;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the import from Hive share. */
-#ifndef GRAPH_SPEC_HIVE_H
-#define GRAPH_SPEC_HIVE_H
+/* What the parts of the import share. */
+#ifndef HIVE_HIVE_INTERNAL_H
+#define HIVE_HIVE_INTERNAL_H
 
-#include "graph/spec_internal.h"
+#include "base/json.h"
+#include "hive/hive.h"
 
 struct hive {
     struct arena arena;
