@@ -16,7 +16,7 @@
 static void parse_words(const uint8_t *data, size_t size)
 {
     char *text = mem_dup((struct str){(const char *)data, size}), *argv[WORDS + 2] = {"tidemark"};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct args args;
     int argc = 1;
 

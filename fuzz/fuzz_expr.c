@@ -25,7 +25,7 @@ static void check_error(enum tide_code code, const struct tide_err *err)
 static enum tide_code evaluate(const struct expr *e, struct buf *out)
 {
     static const struct expr_limits limits = {20000, 1 << 20};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct arena a = ARENA_INIT;
     struct json *v = NULL;
     enum tide_code code = expr_eval(e, values, 2, &limits, out, &err);
@@ -55,7 +55,7 @@ static enum tide_code compile(char kind, struct str text, struct expr **ret_expr
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct buf once = BUF_INIT(1 << 22), again = BUF_INIT(1 << 22);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct expr *e = NULL;
     enum tide_code code;
 

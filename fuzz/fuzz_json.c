@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     AUTO(buf_done) struct buf once = BUF_INIT(size), twice = BUF_INIT(size), pretty = BUF_INIT(400 * size + 1000);
     AUTO(buf_done) struct buf flat = BUF_INIT(size);
     struct str text = {(const char *)data, size};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct json *v;
 
     if (json_parse(&a, text, NULL, &v, NULL, &err)) {

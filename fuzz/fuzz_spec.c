@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct heard h = {0, 0};
     struct spec_options opt = {.problem = hear, .arg = &h};
     struct spec *s = NULL;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code = spec_parse(text, &opt, &s, &err);
 
     MUST(code ? code == TIDE_INVALID && h.problems > 0 && err.msg[0] : h.problems == 0);

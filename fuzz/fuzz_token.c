@@ -98,7 +98,7 @@ static void try_token(tide_store *store, const char *token, char *const lines[LI
     const struct tide_run_result done = {.outcome = "completed"};
     bool is_real = strcmp(token, real) == 0;
     struct tide_resumed resumed;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_session *s = NULL;
     tide_run *run = NULL;
     enum tide_code code;

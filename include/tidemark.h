@@ -79,10 +79,59 @@ enum tide_code {
 #undef TIDE_CODE_ENUM
 };
 
-/* An error: a code to branch on and one line to read, outermost context first. */
+/* Room for any id and its NUL: ids have 1 to 64 characters of [A-Za-z0-9_-], not starting with '-'. */
+#define TIDE_ID_SIZE 65
+
+/* What a session is: what its latest run ran. Numbered for good; more may come. */
+enum tide_session_kind {
+    TIDE_KIND_LOG = 1, /* events alone, or runs of an embedder's own */
+    TIDE_KIND_PROGRAM = 2,
+    TIDE_KIND_CHAT = 3,
+    TIDE_KIND_GRAPH = 4,
+};
+TIDE_API const char *tide_session_kind_name(enum tide_session_kind kind); /* "chat" */
+
+/* What can be done about a session. Numbered for good; more may come. Arguments are members of a JSON object. */
+#define TIDE_ACTIONS(X)                                                                                                \
+    X(RESUME, 1, "resume")             /* go on: now, retry, happened, checkpoint, graph, set */                       \
+    X(ANSWER, 2, "answer")             /* answer what it waits for: kind, input */                                     \
+    X(PROMPT, 3, "prompt")             /* say something to a chat */                                                   \
+    X(START, 4, "start")               /* begin a run */                                                               \
+    X(CANCEL, 5, "cancel")             /* end its run */                                                               \
+    X(ROTATE_TOKEN, 6, "rotate_token") /* a new token for its wait */                                                  \
+    X(TRUST, 7, "trust")               /* look at what would run, and let it */                                        \
+    X(VERIFY, 8, "verify")             /* find the damage */                                                           \
+    X(RECOVER, 9, "recover")           /* let what is due go on: run_due; of the store */                              \
+    X(END_PROCESS, 10, "end_process")  /* end a process that stands in the way: pid */
+
+enum tide_action {
+#define TIDE_ACTION_ENUM(name, number, text) TIDE_ACTION_##name = (number),
+    TIDE_ACTIONS(TIDE_ACTION_ENUM)
+#undef TIDE_ACTION_ENUM
+};
+TIDE_API const char *tide_action_name(enum tide_action action); /* "resume" */
+
+/* An argument that is null is for a person to fill in. */
+struct tide_next {
+    enum tide_action action; /* 0 ends a list */
+    enum tide_session_kind kind;
+    const char *session_id;
+    const char *arguments; /* JSON object */
+};
+
+/* What can be done about an error. */
+struct tide_hint {
+    enum tide_action action;     /* 0: nothing */
+    enum tide_session_kind kind; /* 0: not known */
+    char session_id[TIDE_ID_SIZE];
+    char arguments[200]; /* JSON object */
+};
+
+/* An error: a code to branch on, one line to read (outermost context first), and what helps. */
 struct tide_err {
     enum tide_code code;
     char msg[512];
+    struct tide_hint hints[2]; /* the likelier one first */
 };
 
 TIDE_API const char *tide_code_name(enum tide_code code); /* "CONFLICT" */
@@ -102,8 +151,6 @@ TIDE_API void tide_text_done(struct tide_text *text); /* releases and clears it;
 typedef struct tide_store tide_store;
 typedef struct tide_session tide_session;
 
-/* Room for any id and its NUL: ids have 1 to 64 characters of [A-Za-z0-9_-], not starting with '-'. */
-#define TIDE_ID_SIZE 65
 #define TIDE_DIGEST_SIZE 32
 #define TIDE_MAX_RECORD_BYTES (64 * 1024 * 1024) /* default limit of one event's JSON */
 
@@ -243,9 +290,10 @@ struct tide_session_info {
     /* 0: not known, of one that is damaged. */
     int64_t created_ms, updated_ms, first_seq, last_seq;
     const char *status, *outcome, *reason, *why; /* running, waiting, idle, …; completed, failed, …, none */
-    const char *const *next;                     /* the commands that move it, ended by NULL */
-    const char *graph_status, *task_state;       /* the same in the words of graphs and of task sessions */
-    const char *holder;                          /* who may append now, in words; NULL when nobody alive does */
+    const struct tide_next *next;                /* what moves it, the likeliest first; action 0 ends it */
+    enum tide_session_kind kind;
+    const char *graph_status, *task_state; /* the same in the words of graphs and of task sessions */
+    const char *holder;                    /* who may append now, in words; NULL when nobody alive does */
     int is_resumable, needs_resume;
     int trusted;                  /* it began here, or was trusted: 0, nothing of it runs (tide_trust) */
     const char *run_id, *boot_id; /* of the latest run; NULL when there was none */

@@ -68,18 +68,18 @@ UNUSED static void expect_code(enum tide_code want, enum tide_code got, const st
 /* The call may use `&err`. */
 #define OK(call)                                                                                                       \
     do {                                                                                                               \
-        struct tide_err err UNUSED = {TIDE_OK, ""};                                                                    \
+        struct tide_err err UNUSED = {0};                                                                              \
         expect_code(TIDE_OK, call, &err, #call, __FILE__, __LINE__);                                                   \
     } while (0)
 #define GIVES(want, call)                                                                                              \
     do {                                                                                                               \
-        struct tide_err err UNUSED = {TIDE_OK, ""};                                                                    \
+        struct tide_err err UNUSED = {0};                                                                              \
         expect_code(want, call, &err, #call, __FILE__, __LINE__);                                                      \
     } while (0)
 /* … and its message has these words. */
 #define SAYS(want, words, call)                                                                                        \
     do {                                                                                                               \
-        struct tide_err err = {TIDE_OK, ""};                                                                           \
+        struct tide_err err = {0};                                                                                     \
         expect_code(want, call, &err, #call, __FILE__, __LINE__);                                                      \
         if (!strstr(err.msg, words)) {                                                                                 \
             print_error("'%s' is not in '%s'\n", words, err.msg);                                                      \

@@ -72,7 +72,7 @@ static void on_hook_report(void *arg, const char *hook, const char *what)
 /* What others want, as the store has it. */
 static void look(struct tide_agent *a, int64_t now_ns)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     unsigned signs = 0;
     enum tide_code code;
 

@@ -86,7 +86,7 @@ static void run_own_tool(struct tool_work *w, struct tool_result *ret)
     const struct own_tool *t = own_of(w);
     struct buf args = BUF_INIT(SIZE_MAX / 4);
     struct tide_text result = {NULL, 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     json_write(&args, w->args);
     ret->failed = t->fn(t->arg, buf_cstr(&args), w->key, &result, &err) != TIDE_OK;

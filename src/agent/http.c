@@ -377,7 +377,7 @@ static void copy_info(CURL *easy, CURLINFO info, char *out, size_t size)
 
 static bool make_handles(struct http *h, struct http_result *ret)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     if (!h->multi && !http_load("libcurl.so.4", &err))
         h->multi = curl.multi_init();

@@ -317,7 +317,7 @@ enum tide_code agent_read(struct tide_agent *a, struct tide_err *err)
 
 static void begin(struct tide_agent *a)
 {
-    a->broken = (struct tide_err){TIDE_OK, ""};
+    a->broken = (struct tide_err){0};
     a->fault = (struct model_fault){.code = ""};
     a->turns = 0;
     a->fresh = false;

@@ -214,7 +214,7 @@ void reply_done(struct reply *r)
 
 const struct json *reply_read(struct reply *r, struct str data)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct json *json = NULL;
 
     arena_reset(&r->scratch);

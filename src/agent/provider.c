@@ -100,7 +100,7 @@ static void hide_key(char *message, const char *key)
 /* Completes a fault: the provider's name before it, the remedy behind it, one clean line in both places. */
 static enum tide_code report(const struct provider *p, struct model_fault *f, struct tide_err *err)
 {
-    struct tide_err line = {TIDE_OK, ""};
+    struct tide_err line = {0};
     size_t row = fault_row(f->code);
     const char *remedy = row < sizeof fault_rows / sizeof fault_rows[0] ? fault_rows[row].remedy : "";
 

@@ -366,7 +366,7 @@ static enum tide_code run_tool(struct dealing *c, int attempt, struct tide_err *
 {
     struct tool_work work = {.tool = c->tool, .place = &c->a->place, .args = c->json, .key = c->key, .out = -1};
     struct tool_result result = {.text = BUF_INIT(TOOL_RESULT_MAX)};
-    struct tide_err bad = {TIDE_OK, ""};
+    struct tide_err bad = {0};
     int64_t began;
     enum tide_code code;
 

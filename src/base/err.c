@@ -97,6 +97,12 @@ static void set_joined(struct tide_err *err, const char *first, const char *seco
     set_message(err, draft);
 }
 
+static void forget_hints(struct tide_err *err)
+{
+    for (size_t i = 0; i < sizeof(err->hints) / sizeof(err->hints[0]); i++)
+        err->hints[i].action = 0;
+}
+
 enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *fmt, ...)
 {
     char draft[DRAFT_SIZE]; /* the arguments may point into *err */
@@ -109,7 +115,27 @@ enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *
     vsnprintf(draft, sizeof(draft), fmt, args);
     va_end(args);
     set_message(err, draft);
+    forget_hints(err);
     return err->code = code;
+}
+
+enum tide_code tide_hint(struct tide_err *err, enum tide_action action, const char *session, const char *arguments, ...)
+{
+    struct tide_hint *h = !err ? NULL : !err->hints[0].action ? &err->hints[0] : &err->hints[1];
+    char members[sizeof h->arguments];
+    va_list args;
+
+    if (!err)
+        return TIDE_OK;
+    va_start(args, arguments);
+    vsnprintf(members, sizeof members, arguments, args);
+    va_end(args);
+    h->action = action;
+    h->kind = 0;
+    snprintf(h->session_id, sizeof h->session_id, "%s", session ? session : "");
+    if ((size_t)snprintf(h->arguments, sizeof h->arguments, "{%s}", members) >= sizeof h->arguments)
+        h->action = 0; /* a name too long to be offered */
+    return err->code;
 }
 
 enum tide_code tide_wrap(struct tide_err *err, const char *fmt, ...)
@@ -147,6 +173,7 @@ enum tide_code tide_fail_errno(struct tide_err *err, int errnum, const char *fmt
     vsnprintf(what, sizeof(what), fmt, args);
     va_end(args);
     set_joined(err, what, why ? why : "unknown system error");
+    forget_hints(err);
     return err->code = code;
 }
 

@@ -6,7 +6,10 @@
 #include "cli/error_hints.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "cli/next_command.h"
 
 static bool is_advice(const char *clause)
 {
@@ -81,16 +84,57 @@ const char *hint_for_store(enum tide_code code)
     }
 }
 
+/* Room for it is made at the end of the message, if need be. */
+static void append_advice(struct tide_err *err, const char *advice, const char *joint)
+{
+    size_t room = sizeof(err->msg) - sizeof("…: ") - strlen(advice), len = strlen(err->msg);
+    bool cut = len > room;
+    char text[sizeof(err->msg)];
+
+    while (cut && room > 0 && ((unsigned char)err->msg[room] & 0xc0) == 0x80)
+        room--;
+    snprintf(text, sizeof(text), "%.*s%s%s%s", (int)(cut ? room : len), err->msg, cut ? "…" : "", joint, advice);
+    memcpy(err->msg, text, sizeof(text));
+}
+
+/* ---- typed hints ---- */
+
+/* What the command does about it. */
+static const char *effect_of(const struct tide_hint *h)
+{
+    switch (h->action) {
+    case TIDE_ACTION_START:
+    case TIDE_ACTION_PROMPT:
+        return "begins";
+    default:
+        return "goes on";
+    }
+}
+
+const char *err_text(struct tide_err *err)
+{
+    struct arena a = ARENA_INIT;
+
+    for (size_t i = 0; err->code && i < sizeof(err->hints) / sizeof(err->hints[0]); i++) {
+        struct tide_hint *h = &err->hints[i];
+        const struct tide_next next = {h->action, h->kind, h->session_id, h->arguments};
+        const char *command = h->action ? next_command(&a, &next) : NULL;
+        char text[400];
+
+        if (!command)
+            continue;
+        snprintf(text, sizeof(text), "`%s` %s", command, effect_of(h));
+        append_advice(err, text, i ? ", " : ": ");
+        h->action = 0;
+    }
+    arena_done(&a);
+    return err->msg;
+}
+
 enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *err)
 {
-    size_t room = sizeof(err->msg) - sizeof("…: ");
-
-    if (!code || !advice || hint_in(err->msg))
+    if (!code || !advice || err->hints[0].action || hint_in(err->msg))
         return code;
-    room -= strlen(advice);
-    if (strlen(err->msg) <= room)
-        return tide_fail(err, code, "%s: %s", err->msg, advice);
-    while (room > 0 && ((unsigned char)err->msg[room] & 0xc0) == 0x80)
-        room--;
-    return tide_fail(err, code, "%.*s…: %s", (int)room, err->msg, advice);
+    append_advice(err, advice, ": ");
+    return code;
 }

@@ -17,4 +17,7 @@ const char *hint_for_store(enum tide_code code);
 /* Adds `advice` to a message that has none of its own. `code` is handed through; TIDE_OK and NULL change nothing. */
 enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *err);
 
+/* The message with what helps, as commands: what people read. The hints are used up. */
+const char *err_text(struct tide_err *err);
+
 #endif

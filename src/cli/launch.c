@@ -5,6 +5,7 @@
  * Order: what can be refused is looked at first; then the program is held at its gate, so that its pid is in the record
  * of the start; only when that is on disk does it run.
  */
+#include "cli/error_hints.h"
 #include "cli/launch.h"
 
 #include <errno.h>
@@ -197,7 +198,7 @@ enum tide_code launch_check(struct launch *l, const struct cli *cli, int *ret_st
         return err->code;
     code = program_find(l->program ? l->program : l->argv[0], l->cwd, &path, err);
     if (code) {
-        say("%s", err->msg);
+        say("%s", err_text(err));
         *ret_status = program_find_exit(code);
         return TIDE_OK;
     }

@@ -103,7 +103,7 @@ static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
         return 128 + stop_signal;
     advise(code, hint_for(err), err);
     if (code)
-        say_clean(err->msg);
+        say_clean(err_text(err));
     return code ? tide_code_exit(code) : cli->exit_status;
 }
 

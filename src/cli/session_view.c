@@ -2,6 +2,10 @@
 /* Members are always there, null when not set, so that programs need not ask first. */
 #include "cli/session_view.h"
 
+#include <stdio.h>
+
+#include "cli/next_command.h"
+
 static void put_parent(struct json_out *o, const struct tide_session_info *info)
 {
     json_out_key(o, STR("parent"));
@@ -17,11 +21,20 @@ static void put_parent(struct json_out *o, const struct tide_session_info *info)
 
 static void put_next(struct json_out *o, const struct tide_session_info *info)
 {
+    struct arena a = ARENA_INIT;
+
     json_out_key(o, STR("next"));
     json_out_begin(o, '[');
-    for (size_t i = 0; info->next && info->next[i]; i++)
-        json_out_str(o, str_from(info->next[i]));
+    for (const struct tide_next *n = info->next; n && n->action; n++) {
+        json_out_begin(o, '{');
+        json_out_kstr(o, STR("action"), str_from(tide_action_name(n->action)));
+        json_out_kstr(o, STR("session_id"), str_from(n->session_id));
+        json_out_kraw(o, STR("arguments"), str_from(n->arguments));
+        json_kopt(o, "command", next_command(&a, n));
+        json_out_end(o, '}');
+    }
     json_out_end(o, ']');
+    arena_done(&a);
 }
 
 static bool is_interrupted(const struct tide_session_info *info)

@@ -33,7 +33,7 @@ static bool holds(const struct edge_question *c, const struct spec_edge *e, cons
                   const char *path)
 {
     struct expr_value seen[N_SEEN];
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     bool yes = false;
 
     fill_seen(c, seen);
@@ -50,7 +50,7 @@ static void put_value(const struct edge_question *c, const struct spec_edge *e, 
                       struct buf *out)
 {
     struct expr_value seen[N_SEEN];
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     size_t before = out->len;
 
     fill_seen(c, seen);

@@ -152,7 +152,7 @@ static void complete(struct job *j, struct str output, int64_t ms)
     struct values v = {.x = x, .p = &j->place, .task = active(x, j->name), .json = BUF_INIT(SIZE_MAX / 4)};
     struct json *parsed = NULL, *set = NULL;
     const char *next;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code = json_parse(&x->scratch, output, NULL, &parsed, NULL, &err);
     bool deciding = asks_model(j->place.graph, j->place.node);
 

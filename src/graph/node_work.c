@@ -84,7 +84,7 @@ static bool run_callback(const struct node_work *b, struct buf *ret_json, struct
                                   .visit = b->visit,
                                   .attempt = b->attempt};
     struct tide_text text = {NULL, 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
 
     if (!b->fn)
@@ -109,7 +109,7 @@ static bool run_lua(const struct node_work *b, struct buf *ret_json, struct node
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct expr_value values[] = {{"inputs", b->inputs.len ? b->inputs : STR("{}")},
                                   {"memory", b->memory.len ? b->memory : STR("{}")}};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code = expr_eval(b->node->code.expr, values, 2, NULL, ret_json, &err);
 
     if (code)

@@ -161,7 +161,7 @@ static bool put_object(const struct node_work *b, struct arena *a, const struct 
 static bool check_secrets(const struct node_work *b, struct arena *a, struct node_work_result *ret)
 {
     const char *secret = "", *where = "";
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct json *v = NULL;
 
     if (b->n_secrets == 0)
@@ -179,7 +179,7 @@ bool node_work_output(const struct node_work *b, struct str json, struct node_wo
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json_limits limits = {NODE_WORK_OUTPUT_MAX, 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct json *v = NULL;
     struct str text = trimmed(json).len ? json : STR("{}");
 

@@ -162,7 +162,7 @@ static bool start(struct run *r, struct node_work_result *ret)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
     AUTO(mem_freep) char *dir = NULL;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     if (find_place(r->b, &dir, &path, &err) || make_input(r, &err) || hold(r, buf_cstr(&path), dir, &err) ||
         proc_go(&r->proc, NULL, &err))

@@ -303,7 +303,7 @@ static void read_text(struct spec_parser *p, struct str text)
 {
     struct json_limits limits = {SPEC_MAX_BYTES, JSON_DEPTH};
     struct spec_place top = {.path = "$"};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct json *v = NULL;
 
     if (json_parse(&p->spec->arena, arena_dup(&p->spec->arena, text), &limits, &v, NULL, &err))

@@ -38,7 +38,7 @@ static const struct json *parse_file(struct spec_parser *p, const char *path, co
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SPEC_MAX_BYTES);
     struct arena *a = &p->spec->arena;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct json_limits limits = {0, FILE_DEPTH};
     struct json *v = NULL;
 

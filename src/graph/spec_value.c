@@ -190,7 +190,7 @@ static void keep_expr(struct spec *s, struct expr *e)
 void spec_compile(struct spec_parser *p, struct str source, bool body, const struct spec_place *at,
                   struct spec_expr *ret)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct expr *e = NULL;
 
     *ret = (struct spec_expr){source, NULL}; /* given, also when it is wrong */

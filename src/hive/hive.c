@@ -105,7 +105,7 @@ void hive_name_left_out(struct hive *h, const struct json *v, const char *path, 
 const char *hive_lua(struct hive *h, struct str python, const char *path)
 {
     AUTO(buf_done) struct buf lua = BUF_INIT(64 << 10);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     if (!expr_from_python(python, true, &lua, &err) && !lua.failed)
         return arena_dup(&h->arena, buf_view(&lua)).ptr;

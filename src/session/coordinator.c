@@ -540,8 +540,8 @@ static enum tide_code refuse_new(const struct tide_session *s, struct tide_err *
     struct status st;
 
     status_derive(&st, s->state, false, env_now_ms(s->store->env));
-    return tide_fail(err, TIDE_NOT_FOUND, "nothing has run in session '%s' yet: `%s` begins", s->head.id,
-                     st.next_count ? st.next[0] : "tidemark why");
+    tide_fail(err, TIDE_NOT_FOUND, "nothing has run in session '%s' yet", s->head.id);
+    return st.next_count ? action_hint(err, s->head.id, &st.next[0]) : err->code;
 }
 
 enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, struct tide_err *err)

@@ -43,7 +43,7 @@ enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *ar
     struct env *env = s->store->env;
     struct patience *p = &s->patience;
     int64_t waited = 0, pause = PAUSE_MIN_MS;
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     enum tide_code code;
 
     if (!p->on || p->hurry)

@@ -171,7 +171,7 @@ static void put_status(struct buf *out, struct tide_session *s, const struct sta
     json_out_key(&o, STR("next"));
     json_out_begin(&o, '[');
     for (size_t i = 0; i < st.next_count; i++)
-        json_out_str(&o, str_from(st.next[i]));
+        action_write(&o, s->head.id, &st.next[i]);
     json_out_end(&o, ']');
     json_out_end(&o, '}');
     buf_add_char(out, '}');

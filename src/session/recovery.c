@@ -107,7 +107,7 @@ static void describe(struct recovering *m, struct judged *j, const struct head *
 
     status_derive(&j->status, s, false, m->now_ms);
     if (!origin_is_ours(m->store, h))
-        status_untrusted(&j->status, j->id);
+        status_untrusted(&j->status);
     j->what = (struct tide_recovered){
         .session_id = j->id,
         .action = j->settled             ? actions[j->settled]

@@ -103,7 +103,7 @@ static enum tide_code keep_aside(struct tide_run *r, struct tide_err *err)
     struct env *env = r->s->store->env;
     struct buf name = BUF_INIT(2048), text = BUF_INIT(SIZE_MAX / 4);
     struct env_file *file = NULL;
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     enum tide_code code;
 
     aside_name(r, &name);
@@ -202,7 +202,7 @@ enum tide_code run_settle(struct tide_run *r, struct tide_err *err)
 enum tide_code degraded_append(struct tide_run *r, struct trying *t, const struct draft *d, struct tide_err *err)
 {
     int64_t since = env_now_ms(r->s->store->env) - r->backlog.tried_ms;
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     enum tide_code code;
 
     if (r->backlog.n && since >= 0 && since < AGAIN_MS) {

@@ -32,7 +32,7 @@ static enum tide_code append_again(struct tide_run *r, size_t i, struct tide_err
                        .ours = r->queue.batches[i].ours,
                        .before = r->queue.batches[i].before,
                        .unknown = true};
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     enum tide_code code;
 
     if (r->starting || !degraded_may_take(r, d))
@@ -64,7 +64,7 @@ static enum tide_code append_all_again(struct tide_run *r, struct tide_err *err)
 enum tide_code run_flush(struct tide_run *r, struct tide_err *err)
 {
     struct run_queue *q = &r->queue;
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     enum tide_code code;
 
     if (!q->n)

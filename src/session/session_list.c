@@ -52,16 +52,6 @@ static const char *info_or_null(struct arena *a, const struct state *s, const ch
     return text.len ? arena_dup(a, text).ptr : NULL;
 }
 
-static const char *const *next_list(struct arena *a, const struct status *st)
-{
-    const char **list = arena_alloc(a, (st->next_count + 1) * sizeof *list);
-
-    for (size_t i = 0; i < st->next_count; i++)
-        list[i] = st->next[i];
-    list[st->next_count] = NULL;
-    return list;
-}
-
 /* What the directory alone knows, and the status. */
 static struct tide_session_info info_of(struct arena *a, const struct head *h, const struct status *st)
 {
@@ -77,7 +67,8 @@ static struct tide_session_info info_of(struct arena *a, const struct head *h, c
         .outcome = st->outcome,
         .reason = st->reason,
         .why = st->why,
-        .next = next_list(a, st),
+        .next = actions_publish(a, h->id, st->next, st->next_count),
+        .kind = st->kind,
         .graph_status = st->graph_status,
         .task_state = st->task_state,
         .holder = h->held && h->holder_alive ? h->holder : NULL,
@@ -123,12 +114,12 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
 }
 
 /* The status, and whether it may move at all. */
-static void session_status(struct status *st, struct store *store, const struct head *h, const struct state *s,
-                           bool owner_alive)
+static void derive(struct status *st, struct store *store, const struct head *h, const struct state *s,
+                   bool owner_alive)
 {
     status_of_session(st, store, s, owner_alive);
     if (!origin_is_ours(store, h))
-        status_untrusted(st, h->id);
+        status_untrusted(st);
 }
 
 struct listing {
@@ -181,7 +172,7 @@ static int list_damaged(struct listing *l, const struct store_entry *entry)
     struct status st;
 
     arena_reset(&l->arena);
-    status_damaged(&st, h->id, l->err->msg);
+    status_damaged(&st, l->err->msg);
     info = info_of(&l->arena, h, &st);
     if (entry->damage)
         info.first_seq = info.last_seq = info.updated_ms = 0; /* nobody knows */
@@ -213,7 +204,7 @@ static int list_entry(void *arg, const struct store_entry *entry)
     if (l->code)
         return 1;
     arena_reset(&l->arena);
-    session_status(&st, l->store, entry->head, s, entry->head->holder_alive);
+    derive(&st, l->store, entry->head, s, entry->head->holder_alive);
     fill_info(&l->arena, entry->head, s, &st, resume_from, &info);
     if (!selected(l->filter, &info, &st))
         return 0;
@@ -272,21 +263,30 @@ enum tide_code session_each(struct store *store, session_state_fn *fn, void *arg
     return code ? code : e.listing.code;
 }
 
+enum tide_code session_derive_status(struct tide_session *s, struct status *ret, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    if (group_owes(&s->owner) || s->stale || s->head.last_seq != s->state->seq)
+        code = session_sync(s, err);
+    if (!code)
+        derive(ret, s->store, &s->head, s->state, s->owner.epoch || s->head.holder_alive);
+    return code;
+}
+
 enum tide_code tide_session_show(tide_session *s, tide_session_info_fn *fn, void *arg, struct tide_err *err)
 {
     struct arena a = ARENA_INIT;
     struct tide_session_info info;
     struct status st;
     char resume_from[TIDE_ID_SIZE];
-    enum tide_code code = TIDE_OK;
+    enum tide_code code;
 
     ERR_LOCAL(err);
-    if (group_owes(&s->owner) || s->stale || s->head.last_seq != s->state->seq)
-        code = session_sync(s, err);
+    code = session_derive_status(s, &st, err);
     code = code ? code : checkpoint_to_resume(s->store, &s->head, s->state, resume_from, err);
     if (code)
         return code;
-    session_status(&st, s->store, &s->head, s->state, s->owner.epoch || s->head.holder_alive);
     fill_info(&a, &s->head, s->state, &st, resume_from, &info);
     fn(arg, &info);
     arena_done(&a);

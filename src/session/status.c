@@ -186,6 +186,10 @@ void status_derive_alive(struct status *s, const struct state *state, const stru
                               state->content.position.graph_digest && !l->loop_seq};
 
     memset(s, 0, sizeof *s);
+    s->kind = o.graph || status_is_new_graph(state) ? TIDE_KIND_GRAPH
+              : o.chat                              ? TIDE_KIND_CHAT
+              : l->program_seq                      ? TIDE_KIND_PROGRAM
+                                                    : TIDE_KIND_LOG;
     derive(&o, alive->owner);
     translate(s);
     status_say(&o);
@@ -197,7 +201,7 @@ void status_derive(struct status *s, const struct state *state, bool owner_alive
     status_derive_alive(s, state, &(struct status_alive){.owner = owner_alive}, now_ms);
 }
 
-void status_untrusted(struct status *s, const char *id)
+void status_untrusted(struct status *s)
 {
     size_t len = strlen(s->why);
 
@@ -205,15 +209,15 @@ void status_untrusted(struct status *s, const char *id)
     snprintf(s->why + len, sizeof s->why - len,
              "; it did not begin here, or something else wrote to it: nothing of it runs before it is trusted");
     s->next_count = 0;
-    snprintf(s->next[s->next_count++], STATUS_COMMAND, "tidemark sessions trust %s", id);
+    s->next[s->next_count++] = (struct action){.action = TIDE_ACTION_TRUST, .kind = s->kind};
 }
 
-void status_damaged(struct status *s, const char *id, const char *why)
+void status_damaged(struct status *s, const char *why)
 {
     memset(s, 0, sizeof *s);
     set(s, "damaged", "damaged", false, false);
     s->outcome = "none";
     translate(s);
     snprintf(s->why, sizeof s->why, "%s", why);
-    snprintf(s->next[s->next_count++], STATUS_COMMAND, "tidemark sessions verify %s", id);
+    s->next[s->next_count++] = (struct action){.action = TIDE_ACTION_VERIFY};
 }

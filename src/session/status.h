@@ -3,19 +3,20 @@
 #ifndef SESSION_STATUS_H
 #define SESSION_STATUS_H
 
+#include "session/action.h"
 #include "session/state.h"
 
 #define STATUS_WHY 1024
-#define STATUS_NEXT 4      /* commands at most */
-#define STATUS_COMMAND 320 /* the longest one with the longest id fits */
+#define STATUS_NEXT 4 /* actions at most */
 
 struct status {
-    const char *status, *outcome, *reason;  /* constant words, or texts of the state */
-    const char *graph_status, *task_state;  /* the same in the words of graphs and of task sessions */
-    bool is_resumable, needs_resume;        /* a person may resume it; it stands still until somebody does */
-    bool untrusted;                         /* … and trusts it first */
-    char why[STATUS_WHY];                   /* one sentence */
-    char next[STATUS_NEXT][STATUS_COMMAND]; /* commands that move it, the likeliest first */
+    enum tide_session_kind kind;
+    const char *status, *outcome, *reason; /* constant words, or texts of the state */
+    const char *graph_status, *task_state; /* the same in the words of graphs and of task sessions */
+    bool is_resumable, needs_resume;       /* a person may resume it; it stands still until somebody does */
+    bool untrusted;                        /* … and trusts it first */
+    char why[STATUS_WHY];                  /* one sentence */
+    struct action next[STATUS_NEXT];       /* what moves it, the likeliest first */
     size_t next_count;
 };
 
@@ -32,17 +33,21 @@ void status_derive_alive(struct status *ret, const struct state *state, const st
 
 /* The same, and whether a program of its last run still lives: what `why` says and what a resume does are one truth. */
 struct store;
+struct tide_session;
 void status_of_session(struct status *ret, struct store *store, const struct state *state, bool owner_alive);
+
+/* The same as its handle has it, and whether it may move at all (session_list.c). */
+enum tide_code session_derive_status(struct tide_session *s, struct status *ret, struct tide_err *err) MUST_CHECK;
 
 /* Begun, and killed before anything ran: by what it was made for. */
 bool status_is_new_chat(const struct state *state);
 bool status_is_new_graph(const struct state *state);
 
 /* Of one that came from elsewhere: nothing moves it before somebody trusts it. */
-void status_untrusted(struct status *status, const char *id);
+void status_untrusted(struct status *status);
 
 /* Of a session whose log cannot be read. */
-void status_damaged(struct status *ret, const char *id, const char *why);
+void status_damaged(struct status *ret, const char *why);
 
 /* True when `word` is one of a status or outcome, of Tidemark's words or those of graphs and task sessions. */
 bool status_word_known(const char *word);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands that move a session, the likeliest first. Words in capitals are for the person to fill in. What stands in the
- * way of going on is found out first: a command that would only end there again is not offered.
+ * What moves a session, the likeliest first. What stands in the way of going on is found out first: an action that would
+ * only end there again is not offered.
  */
 #include "session/status_internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 /* ---- What stands in the way ---------------------------------------------------------------------------------------- */
@@ -68,21 +69,27 @@ bool status_hollow(const struct subject *o)
     return map_get(&p->scopes, str_from(frame)) != NULL;
 }
 
-/* ---- The commands -------------------------------------------------------------------------------------------------- */
+/* ---- What is offered ------------------------------------------------------------------------------------------------ */
 
-static void offer(const struct subject *o, const char *before, const char *after)
+static struct action *offer(const struct subject *o, enum tide_action action)
 {
     struct status *s = o->st;
 
-    if (s->next_count < STATUS_NEXT)
-        snprintf(s->next[s->next_count++], STATUS_COMMAND, "tidemark %s %s%s", before, o->state->session, after);
+    assert(s->next_count < STATUS_NEXT);
+    s->next[s->next_count] = (struct action){.action = action, .kind = s->kind};
+    return &s->next[s->next_count++];
 }
 
-/* `tidemark resume` runs programs that `tidemark exec` began; others are resumed by whatever made them. */
-static void offer_resume(const struct subject *o, const char *options)
+/* Programs that were recorded, and graphs; others are resumed by whatever made them. */
+static bool can_resume(const struct subject *o)
 {
-    if (o->has_program && o->st->is_resumable)
-        offer(o, o->graph ? "sessions resume" : "resume", options);
+    return o->has_program && o->st->is_resumable;
+}
+
+static void offer_resume(const struct subject *o, unsigned wants)
+{
+    if (can_resume(o))
+        offer(o, TIDE_ACTION_RESUME)->wants = wants;
 }
 
 static void offer_new_run(const struct subject *o)
@@ -90,49 +97,30 @@ static void offer_new_run(const struct subject *o)
     const struct position *p = &o->state->content.position;
 
     if (status_is_new_graph(o->state))
-        offer(o, "run GRAPH.json --session", "");
+        offer(o, TIDE_ACTION_START);
     else if (o->graph)
-        offer(o, "sessions resume", p->ready.live || p->active.live ? "" : " --checkpoint CHECKPOINT");
-    else if (o->chat)
-        offer(o, "chat --resume", "");
+        offer(o, TIDE_ACTION_RESUME)->wants = p->ready.live || p->active.live ? 0 : ACTION_CHECKPOINT;
     else
-        offer(o, "exec --session", " -- PROGRAM");
-}
-
-#define NAME_MAX_OFFERED 100
-
-/* As a shell takes it. False: it does not go into a command as it is. */
-static bool put_word(char *out, size_t size, const char *option, const char *name)
-{
-    bool plain = str_is_id(str_from(name));
-
-    for (const char *c = name; *c; c++)
-        if (*c == '\'' || (unsigned char)*c < ' ' || *c == 0x7f)
-            return false;
-    if (strlen(name) >= NAME_MAX_OFFERED + 8)
-        return false;
-    snprintf(out, size, plain ? " %s %s" : " %s '%s'", option, name);
-    return true;
+        offer(o, o->chat ? TIDE_ACTION_PROMPT : TIDE_ACTION_START);
 }
 
 /*
  * A step that must happen once has failed, or nobody knows: going on as before would end at it again. False when there is
- * none, or its name does not go into a command as it is.
+ * none, or its name is too long to be offered.
  */
 static bool offer_settling(const struct subject *o)
 {
     const char *name = status_stuck(o);
-    char option[NAME_MAX_OFFERED + 32], given[NAME_MAX_OFFERED + 8];
+    struct action *a;
 
-    snprintf(given, sizeof given, "%.100s=JSON", name ? name : "");
-    if (!name || strlen(name) > NAME_MAX_OFFERED || !put_word(option, sizeof option, "--happened", name))
+    if (!name || strlen(name) >= ACTION_NAME)
         return false;
-    if (o->graph &&
-        strchr(name, '#')) /* inside of something its outputs are no keys of the memory: they are said with it */
-        put_word(option, sizeof option, "--happened", given);
-    offer_resume(o, option);
-    if (put_word(option, sizeof option, "--retry", name))
-        offer_resume(o, option);
+    if (!can_resume(o))
+        return true;
+    a = offer(o, TIDE_ACTION_RESUME);
+    snprintf(a->happened, sizeof a->happened, "%s", name);
+    a->needs_output = o->graph && strchr(name, '#'); /* inside of something its outputs are no keys of the memory */
+    snprintf(offer(o, TIDE_ACTION_RESUME)->retry, sizeof a->retry, "%s", name);
     return true;
 }
 
@@ -142,57 +130,57 @@ static bool offer_mending(const struct subject *o)
     enum mending m = status_mending(o);
 
     if (status_hollow(o)) { /* what is inside is complete: it runs again only from before it */
-        offer_resume(o, " --checkpoint CHECKPOINT --graph NEW.json");
+        offer_resume(o, ACTION_CHECKPOINT | ACTION_GRAPH);
         return true;
     }
     if (m == MEND_HERE)
-        offer_resume(o, "");
+        offer_resume(o, 0);
     if (m == MEND_EITHER || m == MEND_VALUE)
-        offer_resume(o, " --set KEY=VALUE");
+        offer_resume(o, ACTION_SET);
     if (m == MEND_GRAPH || m == MEND_EITHER || m == MEND_HERE)
-        offer_resume(o, " --graph NEW.json");
+        offer_resume(o, ACTION_GRAPH);
     return m != MEND_NOTHING;
 }
 
 static void next_interrupted(const struct subject *o)
 {
     if (o->run->waiting && !o->run->due_ms && o->st->is_resumable)
-        offer(o, "token rotate", "");
+        offer(o, TIDE_ACTION_ROTATE_TOKEN);
     if (!offer_settling(o))
-        offer_resume(o, "");
-    offer(o, "cancel", "");
+        offer_resume(o, 0);
+    offer(o, TIDE_ACTION_CANCEL);
     if (!o->graph && (!o->has_program || !o->st->is_resumable))
-        offer(o, "exec --session", " -- PROGRAM");
+        offer(o, TIDE_ACTION_START);
 }
 
 static void next_waiting(const struct subject *o)
 {
-    bool due = o->run->due_ms && o->run->due_ms <= o->now_ms, approval = strcmp(wait_word(o->run), "approval") == 0;
+    bool due = o->run->due_ms && o->run->due_ms <= o->now_ms;
 
     if (o->run->due_ms)
-        offer_resume(o, due ? "" : " --now");
-    else
-        offer_resume(o, approval ? " --input yes" : " --input TEXT");
+        offer_resume(o, due ? 0 : ACTION_NOW);
+    else if (can_resume(o))
+        offer(o, TIDE_ACTION_ANSWER)->wait_kind = wait_word(o->run);
     if (due && o->has_program) {
-        snprintf(o->st->next[o->st->next_count++], STATUS_COMMAND, "tidemark recover --run-due");
+        offer(o, TIDE_ACTION_RECOVER)->wants = ACTION_RUN_DUE;
         return;
     }
     if (!o->run->due_ms)
-        offer(o, "token rotate", "");
-    offer(o, "cancel", "");
+        offer(o, TIDE_ACTION_ROTATE_TOKEN);
+    offer(o, TIDE_ACTION_CANCEL);
     if (!o->has_program)
-        offer(o, "exec --session", " -- PROGRAM");
+        offer(o, TIDE_ACTION_START);
 }
 
 static void next_running(const struct subject *o)
 {
-    offer(o, "cancel", "");
+    offer(o, TIDE_ACTION_CANCEL);
 }
 
 static void next_idle(const struct subject *o)
 {
     if (o->run->end == RUN_COMPLETED || (!offer_settling(o) && !offer_mending(o)))
-        offer_resume(o, "");
+        offer_resume(o, 0);
     if (o->st->next_count == 0)
         offer_new_run(o);
 }
@@ -209,9 +197,9 @@ void status_offer(const struct subject *o)
                     {"idle", next_idle}};
 
     if (is_leftover(o)) { /* first that has to end */
-        snprintf(o->st->next[o->st->next_count++], STATUS_COMMAND, "kill %" PRId64, o->alive->pid);
+        offer(o, TIDE_ACTION_END_PROCESS)->pid = o->alive->pid;
         if (strcmp(o->st->status, "idle") != 0)
-            offer(o, "cancel", "");
+            offer(o, TIDE_ACTION_CANCEL);
         return;
     }
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)

@@ -579,7 +579,7 @@ static void take_stored(struct tide_run *r, struct tide_text *result)
 static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *spec, tide_step_fn *fn, void *arg,
                               struct tide_step_answer *answer, struct tide_text *ret_result, struct tide_err *err)
 {
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     struct tide_step_result result = {.outcome = "completed"};
     char key[33];
     enum tide_code code = tide_step_begin(r, spec->name, 0, 0, err), done;

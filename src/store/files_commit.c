@@ -120,7 +120,7 @@ static void refuse_part(struct files_store *s, struct part *p, enum tide_code co
 /* Everything that must be there before the lines. */
 static void prepare(struct files_store *s, struct part *p)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code = TIDE_OK;
 
     if (p->n_lines)
@@ -145,7 +145,7 @@ static bool is_due(const struct part *p)
 static void put_lines(struct files_store *s, struct part *p)
 {
     const struct env_ops *ops = s->base.env->ops;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code = ops->pwrite(p->l->file, p->lines.ptr, p->lines.len, p->l->end, &err);
 
     if (!code) {
@@ -222,7 +222,7 @@ static void save_states(struct files_store *s, struct part *p)
 /* It is on disk. */
 static void finish(struct files_store *s, struct part *p)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     bool given_back = !p->lease.boot[0] && (p->changed || p->n_lines);
     bool left = p->took && p->before.boot[0]; /* by one who is gone, with what was reserved */
 
@@ -324,7 +324,7 @@ static bool any_due(const struct parts *all)
 /* All lines are written; they are acknowledged when they are on disk, and no sync of anybody failed meanwhile. */
 static void settle(struct parts *all, struct word_at *at)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     sync_all(all);
     while (any_due(all) && !word_holds(all->s, at)) {

@@ -348,7 +348,7 @@ static void refuse_existing(struct files_store *s, struct batch *b, struct files
 /* Whether it may be made, and its file; the rest is done for all at once. */
 static bool begin(struct files_store *s, struct batch *b, struct making *m)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code = TIDE_OK;
     struct files_log *l;
 
@@ -412,7 +412,7 @@ static void sync_all(struct files_store *s, struct making *list, size_t n)
 /* What was written while a sync of anybody failed is written again. */
 static void write_all(struct files_store *s, struct making *list, size_t n)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct word_at at;
     enum tide_code code = n ? word_begin(s, &at, &err) : TIDE_OK;
 

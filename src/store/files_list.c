@@ -300,7 +300,7 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stor
     if (rows.n)
         qsort(rows.at, rows.n, sizeof *rows.at, newest_first);
     for (size_t i = 0; !code && !stop && i < rows.n; i++) {
-        struct tide_err damage = {TIDE_OK, ""};
+        struct tide_err damage = {0};
         struct store_entry entry = {.summary = {"", 0}};
         struct head h;
 
@@ -388,7 +388,7 @@ enum tide_code files_live(struct store *store, int64_t until_ms, store_live_fn *
     struct files_store *s = files_of(store);
     AUTO(ids_done) struct ids ids = {0};
     AUTO(mem_freep) struct waiting *list = NULL;
-    struct tide_err damage = {TIDE_OK, ""};
+    struct tide_err damage = {0};
     int64_t next = INT64_MAX;
     enum tide_code code;
     bool stop = false;

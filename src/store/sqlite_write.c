@@ -467,7 +467,7 @@ static void commit_locked(struct sqlite_store *s, struct batch *list, struct tid
 void sqlite_commit(struct store *store, struct batch *list)
 {
     struct sqlite_store *s = sqlite_of(store);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     if (db_ready(s, &err) || db_lock(s, &err)) {
         fail_all(s, list, &err);

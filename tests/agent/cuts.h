@@ -399,7 +399,7 @@ UNUSED static int prompts_in(const struct log *log, size_t n)
 /* Goes on from there to the end of the conversation, as another process would. */
 UNUSED static void go_on(struct world *w, tide_session *s, const struct log *log, size_t n, void (*extra)(tide_agent *))
 {
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     tide_agent *a = world_agent(w, s);
     enum tide_code code;
 

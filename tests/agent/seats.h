@@ -61,7 +61,7 @@ UNUSED static void forget_result(struct desk *k)
 UNUSED static enum tide_code sit(struct desk *k)
 {
     forget_result(k);
-    k->err = (struct tide_err){TIDE_OK, ""};
+    k->err = (struct tide_err){0};
     return nested_run(&k->seat, &k->result, &k->err);
 }
 

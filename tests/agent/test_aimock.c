@@ -41,7 +41,7 @@ static enum tide_code say(struct conversation *t, const char *type, const char *
     const struct model_listener listener = {t, on_text, on_thinking, NULL};
     AUTO(provider_closep) struct provider *p = NULL;
     struct buf body = BUF_INIT(65536);
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     enum tide_code code;
 
     *t = (struct conversation){.heard = 0};

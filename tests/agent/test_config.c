@@ -262,7 +262,7 @@ static void a_secret_in_the_file_is_refused_and_not_repeated(void **state)
 
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct config *c = NULL;
-        struct tide_err err = {TIDE_OK, ""};
+        struct tide_err err = {0};
 
         write_file(f->path, files[i], 0600);
         assert_int_equal(config_open(f->path, NULL, NULL, &c, &err), TIDE_INVALID);

@@ -333,7 +333,7 @@ static void cut_again_while_it_goes_on_it_still_comes_to_the_same_end(void **sta
 /* Whoever is asked answers later and elsewhere: each time another process goes on with the answer. */
 static enum tide_code answer_later(struct world *w, tide_store *store)
 {
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     enum tide_code code = TIDE_WAITING;
     const char *answer = NULL;
 
@@ -407,7 +407,7 @@ static void say_something_else(struct world *w, const struct log *golden, const 
 {
     struct cut c = {w, golden, want, mem_zero(sizeof(struct log)), {.arena = ARENA_INIT}, n};
     tide_store *store = fresh_store(w);
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     tide_session *s = NULL;
     tide_agent *a;
 

@@ -284,7 +284,7 @@ static void a_rule_for_no_tool_is_noticed_when_looked_for(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct permits *p = parse(rows[i].rules);
-        struct tide_err err = {TIDE_OK, ""};
+        struct tide_err err = {0};
 
         assert_int_equal(permits_check_tools(p, &err), rows[i].says ? TIDE_INVALID : TIDE_OK);
         assert_true(!rows[i].says || strncmp(err.msg, rows[i].says, strlen(rows[i].says)) == 0);

@@ -60,7 +60,7 @@ static void begin(struct conversation *t, const char *type, const struct canned 
 static void once(struct conversation *t, struct str body)
 {
     t->fault = (struct model_fault){.code = "untouched"};
-    t->err = (struct tide_err){TIDE_OK, ""};
+    t->err = (struct tide_err){0};
     t->code = provider_call(t->p, body, 0, &t->listener, &t->answer, &t->fault, &t->err);
     if (!t->code)
         return;

@@ -158,7 +158,7 @@ static void a_bad_configuration_is_one_clear_line_without_the_key(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct tide_err err = {TIDE_OK, ""};
+        struct tide_err err = {0};
         struct provider *p = NULL;
 
         assert_int_equal(provider_open(&rows[i].config, &p, &err), TIDE_INVALID);

@@ -163,7 +163,7 @@ static bool never_stopped(void *arg)
 static void *sit_down(void *arg)
 {
     struct sitter *t = arg;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     lock(t->pair);
     t->code = nested_run(&t->seat, &t->result, &err);

@@ -229,7 +229,7 @@ static void nesting_stops_at_the_limit(void **state)
         AUTO(arena_done) struct arena a = ARENA_INIT;
         AUTO(mem_freep) char *text = mem_alloc(2 * (size_t)rows[i].depth);
         struct json_limits limits = {0, rows[i].limit};
-        struct tide_err err = {TIDE_OK, ""};
+        struct tide_err err = {0};
         struct json *v;
 
         memset(text, '[', rows[i].depth);
@@ -285,7 +285,7 @@ static void a_repeated_key_is_found_among_few_and_many(void **state)
         for (size_t k = 0; k < COUNT(places); k++) {
             AUTO(arena_done) struct arena a = ARENA_INIT;
             AUTO(buf_done) struct buf b = BUF_INIT(1 << 20);
-            struct tide_err err = {TIDE_OK, ""};
+            struct tide_err err = {0};
             struct json *v;
 
             many_members(&b, n, places[k]);

@@ -36,7 +36,7 @@ advised() {
     if grep -q '`tidemark' err; then
         sed -n 's/.*`\(tidemark [^`]*\)`.*/\1/p' err | head -n 1
     else
-        member "$1" 'next[0]'
+        member "$1" 'next[0].command'
     fi
 }
 # follow ID COMMAND: does it, or what its refusal advises. Says where it ends, when it does not succeed.
@@ -66,7 +66,7 @@ complete() {
     local seen="" command
     for _ in 1 2 3 4; do
         [ "$(member "$1" status)/$(member "$1" outcome)" = idle/completed ] && return 0
-        command=$(member "$1" 'next[0]')
+        command=$(member "$1" 'next[0].command')
         case $seen in *"|$command|"*)
             echo "a circle of why: $seen $command"
             return 1
@@ -160,11 +160,11 @@ wait_for started
 kill -STOP "$sleeper"
 tidemark cancel stopped >/dev/null
 check 'why names the program that lives' holds "its program still lives (process $(cat pid.program)): it can be resumed when that has ended" <<<"$(tidemark why stopped)"
-check_is 'and how it is ended' "kill $(cat pid.program)" "$(member stopped 'next[0]')"
+check_is 'and how it is ended' "kill $(cat pid.program)" "$(member stopped 'next[0].command')"
 refuses 'a resume is refused for the same reason' 4 "still lives (process $(cat pid.program))" resume stopped
-bash -c "$(member stopped 'next[0]')"
+bash -c "$(member stopped 'next[0].command')"
 gone_program() {
-    [ "$(member stopped 'next[0]')" = 'tidemark resume stopped' ]
+    [ "$(member stopped 'next[0].command')" = 'tidemark resume stopped' ]
 }
 check 'then why advises to resume' wait_for gone_program
 end_sleeper

@@ -56,7 +56,7 @@ done
 check_is 'nothing ran' '' "$(ran)"
 refuses 'in one line that says what to do' 11 '`tidemark sessions trust nap` shows what would run' --store "$there" resume nap
 check 'why says so' eval 'in_store "$there" why nap | grep -q "nothing of it runs before it is trusted"'
-check_is 'and what moves it' 'tidemark sessions trust nap' "$(in_store "$there" why nap --json | json '$.next[0]')"
+check_is 'and what moves it' 'tidemark sessions trust nap' "$(in_store "$there" why nap --json | json '$.next[0].command')"
 check_is 'lists tell it' 0 "$(in_store "$there" sessions list --json | json '$.sessions[0].trusted')"
 check_is 'of our own as well' 1 "$(tidemark sessions show nap --json | json '$.trusted')"
 check 'it is shown' eval 'in_store "$there" log show nap | grep -q run.waiting'

@@ -18,7 +18,7 @@ make() {
 
 # next ID: the commands, one line.
 next() {
-    tidemark why "$1" --json | json '$.next' | tr -d '[]"'
+    tidemark why "$1" --json | python3 -c 'import json,sys; print(",".join(n["command"] for n in json.load(sys.stdin)["next"]))'
 }
 
 # stands ID: status, outcome and reason.

@@ -147,7 +147,7 @@ static void graphs_run_as_they_say(void **state)
         const struct row *r = &rows[i];
         char *memory = NULL;
         struct world w;
-        struct tide_err err = {TIDE_OK, ""};
+        struct tide_err err = {0};
         enum tide_code code;
 
         world_open(&w);

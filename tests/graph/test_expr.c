@@ -40,7 +40,7 @@ static enum tide_code compile_python(struct str source, struct expr **ret_expr, 
 static void answer(compile_fn *compile, const struct row *row, char *got, size_t cap)
 {
     struct buf out = BUF_INIT(1 << 26);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct expr *e = NULL;
     enum tide_code code = compile(str_from(row->source), &e, &err);
 
@@ -574,7 +574,7 @@ static void nesting_is_bounded(void **state)
     for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++)
         for (unsigned depth = 1; depth < 3000; depth = depth < 70 ? depth + 1 : depth * 7) {
             struct buf text = BUF_INIT(1 << 20);
-            struct tide_err err = {TIDE_OK, ""};
+            struct tide_err err = {0};
             struct expr *e = NULL;
             enum tide_code code;
 
@@ -635,7 +635,7 @@ static void peer_line(struct peer *p, const char *line)
 {
     struct arena a = ARENA_INIT;
     struct buf out = BUF_INIT(1 << 20);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct expr *e = NULL;
     struct json *v = NULL;
     struct str source, want;

@@ -437,7 +437,7 @@ static void open_store(struct bench *b, const struct sim_image *image)
     b->fired = b->lasts = false;
     b->next = SIM_NO_FAULT;
     b->refuse = TIDE_OK;
-    b->err = (struct tide_err){TIDE_OK, ""};
+    b->err = (struct tide_err){0};
 }
 
 static void open_bench(struct bench *b, const struct sim_image *image)

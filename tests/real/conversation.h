@@ -65,7 +65,7 @@ static void converse(tide_agent *a, struct driver *d)
 {
     int said = 0;
     enum tide_code code;
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
 
     CHILD_MUST(tide_agent_history(a, count_prompt, &said, &err));
     d->prompt = said ? said - 1 : 0;

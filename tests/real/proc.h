@@ -32,7 +32,7 @@ typedef void child_fn(struct self *);
 #define CHILD_FAILED 66
 #define CHILD_MUST(call)                                                                                               \
     do {                                                                                                               \
-        struct tide_err err UNUSED = {TIDE_OK, ""};                                                                    \
+        struct tide_err err UNUSED = {0};                                                                              \
         if ((call) != TIDE_OK) {                                                                                       \
             fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, err.msg);                                    \
             _exit(CHILD_FAILED);                                                                                       \

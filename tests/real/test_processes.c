@@ -56,7 +56,7 @@ static void obey(struct self *me)
     const struct place *p = me->arg;
     tide_store *store = child_open(p);
     tide_session *s = NULL;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     for (;;) {
         char order = hear_char(me->in);

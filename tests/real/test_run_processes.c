@@ -38,7 +38,7 @@ static int tear_down(void **state)
 static tide_store *open_store(const struct place *p)
 {
     struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = p->lease_ms};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_store *store = NULL;
 
     if (tide_store_open(p->path, &opt, &store, &err)) {

@@ -181,7 +181,7 @@ static void what_was_not_stored_is_kept_aside_when_the_lease_is_lost(void **unus
     struct watching w = {.give_up = 0};
     tide_run *run = start(&w, TIDE_RUN_CONTINUE);
     tide_store *other = NULL;
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     enum tide_cancelled how;
     char *from, *to;
     int pure = 0;

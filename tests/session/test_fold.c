@@ -238,7 +238,7 @@ static void bodies_are_checked_against_their_kind(void **unused)
     for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++) {
         struct arena a = ARENA_INIT;
         struct str kind = str_from(bodies[i].kind);
-        struct tide_err err = {TIDE_OK, ""};
+        struct tide_err err = {0};
         struct json *v;
 
         assert_int_equal(json_parse(&a, str_from(bodies[i].body), NULL, &v, NULL, &err), TIDE_OK);

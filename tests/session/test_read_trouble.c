@@ -165,7 +165,7 @@ static struct sim_image *prepare(void)
 static enum tide_code go(const struct way *w, tide_store *store, int64_t *sum)
 {
     *sum = 0;
-    last = (struct tide_err){TIDE_OK, ""};
+    last = (struct tide_err){0};
     return w->session ? in_session(store, w->session, sum) : w->store(store, sum);
 }
 
@@ -178,7 +178,7 @@ static enum tide_code attempt(const struct sim_image *image, const struct way *w
     tide_store *store;
     enum tide_code code;
 
-    last = (struct tide_err){TIDE_OK, ""};
+    last = (struct tide_err){0};
     if (place)
         sim_fault_at(sim, SIM_READ_FAILS, (uint64_t)place, for_good);
     store = sim_store_open(p, 0, &last);
@@ -256,7 +256,7 @@ static enum tide_code attempt_here(const char *url, const struct way *w, int pla
     fail_at = place;
     fail_for_good = for_good;
     reads = 0;
-    last = (struct tide_err){TIDE_OK, ""};
+    last = (struct tide_err){0};
     code = tide_store_open(url, NULL, &store, &last);
     code = code ? code : go(w, store, sum);
     fail_at = 0;

@@ -533,7 +533,7 @@ static void another_end_is_told_which_one_was_stored(void **state)
 
     (void)state;
     for (uint64_t n = 1; n <= 20; n++) {
-        struct tide_err err = {TIDE_OK, ""};
+        struct tide_err err = {0};
         struct machine m;
         enum tide_code first = end_on_a_failing_disk(&m, n);
         enum tide_code code = first ? tide_run_end(m.r, &completed, &err) : TIDE_CONFLICT;

@@ -131,30 +131,27 @@ static bool want_needs(const struct conditions *c, const char *status)
     return want_resumable(c, status) && (is_interrupted(status) || c->end == RUN_FAILED);
 }
 
-/* The commands by the design of `next`, in one line. */
+/* The actions by the design of `next`, in one line. */
 static const char *want_next(const struct conditions *c, const char *status)
 {
     bool resumable = want_resumable(c, status), someone = c->waiting && c->due == NO_TIME;
 
     if (strcmp(status, "running") == 0)
-        return "cancel s;";
+        return "cancel {};";
     if (strcmp(status, "waiting") == 0 && !c->program)
-        return someone ? "token rotate s;cancel s;exec --session s -- PROGRAM;"
-                       : "cancel s;exec --session s -- PROGRAM;";
+        return someone ? "rotate_token {};cancel {};start {};" : "cancel {};start {};";
     if (strcmp(status, "waiting") == 0 && c->due == PASSED)
-        return "resume s;recover --run-due;";
+        return "resume {};recover {\"run_due\":true};";
     if (strcmp(status, "waiting") == 0)
-        return someone ? "resume s --input TEXT;token rotate s;cancel s;" : "resume s --now;cancel s;";
+        return someone ? "answer {\"kind\":\"input\",\"input\":null};rotate_token {};cancel {};"
+                       : "resume {\"now\":true};cancel {};";
     if (is_interrupted(status) && !resumable)
-        return "cancel s;exec --session s -- PROGRAM;";
+        return "cancel {};start {};";
     if (is_interrupted(status) && c->program)
-        return someone ? "token rotate s;resume s;cancel s;" : "resume s;cancel s;";
+        return someone ? "rotate_token {};resume {};cancel {};" : "resume {};cancel {};";
     if (is_interrupted(status))
-        return someone ? "token rotate s;cancel s;exec --session s -- PROGRAM;"
-                       : "cancel s;exec --session s -- PROGRAM;";
-    if (!c->program)
-        return "exec --session s -- PROGRAM;";
-    return resumable ? "resume s;" : "exec --session s -- PROGRAM;";
+        return someone ? "rotate_token {};cancel {};start {};" : "cancel {};start {};";
+    return c->program && resumable ? "resume {};" : "start {};";
 }
 
 static struct state *state_of(const struct conditions *c)
@@ -174,15 +171,20 @@ static struct state *state_of(const struct conditions *c)
     return s;
 }
 
+/* "resume {…};cancel {};" */
 static void join_next(char out[512], const struct status *st)
 {
-    size_t len = 0;
+    struct buf text = BUF_INIT(512);
 
-    out[0] = 0;
     for (size_t i = 0; i < st->next_count; i++) {
-        assert_memory_equal(st->next[i], "tidemark ", 9);
-        len += (size_t)snprintf(out + len, 512 - len, "%s;", st->next[i] + 9);
+        struct json_out o = json_out_to(&text);
+
+        buf_addf(&text, "%s ", tide_action_name(st->next[i].action));
+        action_write_arguments(&o, &st->next[i]);
+        buf_add_char(&text, ';');
     }
+    snprintf(out, 512, "%s", buf_cstr(&text));
+    buf_done(&text);
 }
 
 static void check_one(const struct conditions *c)
@@ -419,11 +421,12 @@ static void a_superseded_run_is_not_resumable(void **unused)
     status_derive(&got, s, false, NOW);
     assert_true(got.is_resumable);
     assert_false(got.needs_resume);
-    assert_string_equal(got.next[0], "tidemark resume s");
+    assert_int_equal(got.next[0].action, TIDE_ACTION_RESUME);
+    assert_int_equal(got.kind, TIDE_KIND_PROGRAM);
     text_set(&s->ledger.run.reason, STR("superseded"));
     status_derive(&got, s, false, NOW);
     assert_false(got.is_resumable);
-    assert_string_equal(got.next[0], "tidemark exec --session s -- PROGRAM");
+    assert_int_equal(got.next[0].action, TIDE_ACTION_START);
     state_free(s);
 }
 
@@ -440,7 +443,8 @@ static void an_approval_is_answered_with_yes(void **unused)
     s->ledger.program_seq = 2;
     text_set(&r->wait_kind, STR("approval"));
     status_derive(&got, s, false, NOW);
-    assert_string_equal(got.next[0], "tidemark resume s --input yes");
+    assert_int_equal(got.next[0].action, TIDE_ACTION_ANSWER);
+    assert_string_equal(got.next[0].wait_kind, "approval");
     state_free(s);
 }
 
@@ -530,7 +534,8 @@ static int see(void *arg, const struct tide_session_info *info)
     snprintf(seen->got, sizeof seen->got, "%s", info->status);
     snprintf(seen->id, sizeof seen->id, "%s", info->id);
     seen->n++;
-    assert_true(info->why[0] && info->reason[0] && info->next[0] && info->graph_status[0] && info->task_state[0]);
+    assert_true(info->why[0] && info->reason[0] && info->next[0].action && info->kind && info->graph_status[0] &&
+                info->task_state[0]);
     return 1;
 }
 
@@ -788,8 +793,8 @@ static void a_damaged_one_is_told_apart(void **unused)
     struct status st;
 
     (void)unused;
-    status_damaged(&st, "s", "seq 3: its digest does not fit");
-    assert_string_equal(st.next[0], "tidemark sessions verify s");
+    status_damaged(&st, "seq 3: its digest does not fit");
+    assert_int_equal(st.next[0].action, TIDE_ACTION_VERIFY);
     assert_true(status_matches(&st, "damaged") && status_matches(&st, "ERROR") && !status_matches(&st, "none"));
     assert_string_equal(st.why, "seq 3: its digest does not fit");
 }

@@ -249,7 +249,7 @@ static void a_file_cut_anywhere_is_refused(void **state)
     tide_session_close(make(f->from, "a", 12));
     out = export_of(f->from, "a");
     for (size_t len = 0; len < out.len - 1; len += 1 + len % 5) { /* all but the last newline */
-        struct tide_err err = {TIDE_OK, ""};
+        struct tide_err err = {0};
         enum tide_code code = import_bytes(f->to, (struct str){out.ptr, len}, &err);
 
         if (code != TIDE_INVALID && code != TIDE_CORRUPT)

@@ -195,7 +195,7 @@ static void check_trust(struct world *w, const struct o_session *s, enum tide_co
 bool look(struct world *w, tide_store *store, struct o_session *s, bool final)
 {
     struct looking l = {.w = w, .s = s, .last_epoch = -1};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_session *h = NULL;
     enum tide_code code;
 

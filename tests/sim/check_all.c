@@ -84,7 +84,7 @@ static void check_kept(struct world *w, struct o_session *s, int64_t seq, uint64
 
 void check_state(struct world *w, tide_session *h, struct o_session *s, int64_t seq, bool keep)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct tide_text t = {NULL, 0};
     struct str state;
 

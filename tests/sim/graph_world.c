@@ -317,7 +317,7 @@ static void use_stored(struct world *w, tide_session *s)
 static void live(struct world *w, tide_store *store)
 {
     struct tide_graph_result result = {0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_session *s = NULL;
     struct tale t = {0};
     enum tide_code code;
@@ -387,7 +387,7 @@ static void bury(struct world *w)
 
 static void one_life(struct world *w, const struct crash *c)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_store *store;
 
     w->life++;
@@ -450,7 +450,7 @@ bool world_run(struct plan *p, const struct spec *spec, uint64_t seed, const str
 struct sim_image *world_image(void)
 {
     struct sim *sim = sim_new(1);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct sim_image *image;
     tide_session *s = NULL;
     tide_store *store = open_store(sim_proc_start(sim), &err);

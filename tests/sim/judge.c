@@ -155,7 +155,7 @@ static void drain_handle(struct world *w, struct proc *p, struct o_session *s, s
     struct o_batch unknown[QUEUE_MAX];
     size_t at = 0, unknown_n = 0;
     bool failed = false;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     for (; at < h->queue_n && h->queue[at]->done; at++) {
         struct queued *q = h->queue[at];

@@ -8,7 +8,7 @@ static const char *const once_names[] = {"a", "b", "c", NULL};
 
 static bool open_for(struct world *w, struct proc *p, int s, tide_session **ret)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     enum tide_code code = tide_session_open(p->store, w->sessions[s].id, TIDE_SESSION_APPEND, ret, &err);
     enum verdict v = call_end(w, p, &c, "open a session", code, &err);
@@ -75,7 +75,7 @@ void act_start(struct world *w, struct proc *p, int s)
                                    .trouble_arg = p->self};
     tide_session *h = NULL;
     tide_run *r = NULL;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c;
     enum tide_code code;
     enum verdict v;
@@ -316,7 +316,7 @@ void act_resume(struct world *w, struct proc *p, int s, const struct resume_plan
                                    .trouble_arg = p->self};
     tide_session *h = NULL;
     tide_run *r = NULL;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c;
     enum tide_code code;
     enum verdict v;
@@ -351,7 +351,7 @@ void act_message(struct world *w, struct proc *p, int s)
     struct message *m = new_message(w, s);
     char body[128];
     struct tide_new_event ev = {"queue.added", body, 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c;
     enum tide_code code;
 
@@ -374,7 +374,7 @@ void act_rotate(struct world *w, struct proc *p, int s)
 {
     char text[TIDE_TOKEN_SIZE] = "";
     tide_session *h = NULL;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     int64_t deadline = chance(w, 60) ? 0 : now(w) + 3000 + (int64_t)rnd(w, 40000);
     struct token_out *t;
     struct call c;

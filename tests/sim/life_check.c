@@ -256,7 +256,7 @@ static int take_row(void *arg, const struct tide_session_info *info)
 static void check_list(struct world *w, struct proc *p)
 {
     struct listing l = {.w = w};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct view v;
 
     if (tide_session_list(p->store, NULL, take_row, &l, &err))
@@ -300,7 +300,7 @@ static void check_handed_out(struct world *w, struct proc *p)
 {
     struct heard h = {.w = w};
     struct tide_recovery out = {0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     int live = 0;
     struct tale t;
 
@@ -326,7 +326,7 @@ static void check_handed_out(struct world *w, struct proc *p)
 void check_recovered(struct world *w, struct proc *p)
 {
     struct tide_recovery out = {0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct tale t;
 
     for (int s = 0; s < w->session_count && tale_read(w, p, s, &t); s++) {

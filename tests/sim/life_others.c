@@ -25,7 +25,7 @@ static int take_view(void *arg, const struct tide_session_info *info)
 bool show(struct world *w, struct proc *p, int s, struct view *ret)
 {
     tide_session *h = NULL;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
 
     memset(ret, 0, sizeof *ret);
@@ -127,7 +127,7 @@ void act_recover(struct world *w, struct proc *p, unsigned flags)
 {
     struct hearing x = {w, p, flags & TIDE_RECOVER_DRY_RUN};
     struct tide_recovery out = {0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     int64_t before[SESSIONS] = {0}, after[SESSIONS] = {0};
     struct call c;
     enum tide_code code;
@@ -168,7 +168,7 @@ static void judge_cancelled(struct world *w, struct proc *p, int s, enum tide_ca
 void act_cancel(struct world *w, struct proc *p, int s)
 {
     enum tide_cancelled how = TIDE_CANCEL_NOTHING;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     enum tide_code code;
     enum verdict v;

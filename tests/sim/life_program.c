@@ -86,7 +86,7 @@ void run_finish(struct world *w, struct proc *p, int s, const char *outcome, con
 {
     struct doing *d = &p->doing[s];
     const struct tide_run_result result = {.outcome = outcome, .reason = reason};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_release(w, p);
     enum tide_code code = tide_run_end(d->r, &result, &err);
     enum verdict v = call_end(w, p, &c, outcome, code, &err);
@@ -111,7 +111,7 @@ void run_finish(struct world *w, struct proc *p, int s, const char *outcome, con
 bool run_look(struct world *w, struct proc *p, int s)
 {
     struct doing *d = &p->doing[s];
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     unsigned signs = 0;
     struct call c = call_begin(w, p);
     enum tide_code code = tide_run_look(d->r, &signs, &err);

@@ -75,7 +75,7 @@ static void step_whole(struct world *w, struct proc *p, int s)
     const struct tide_step_spec spec = spec_of(op, d->pc, args);
     struct whole x = {w, p, s, NULL};
     struct tide_text text = {NULL, 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     enum tide_code code = tide_step(d->r, &spec, do_whole, &x, &text, &err);
     enum verdict v = call_end(w, p, &c, "step in one call", code, &err);
@@ -156,7 +156,7 @@ static void slot_ask(struct world *w, struct proc *p, int s, struct slot *slot)
     char args[16];
     const struct tide_step_spec spec = spec_of(op, slot->op, args);
     struct tide_step_answer a = {.state = TIDE_STEP_RUN};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     enum tide_code code = tide_step_ask(p->doing[s].r, &spec, &a, &err);
     enum verdict v = call_end(w, p, &c, "ask", code, &err);
@@ -180,7 +180,7 @@ static void slot_ask(struct world *w, struct proc *p, int s, struct slot *slot)
 static void slot_begin(struct world *w, struct proc *p, int s, struct slot *slot)
 {
     struct doing *d = &p->doing[s];
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     enum tide_code code;
     enum verdict v;
@@ -229,7 +229,7 @@ static void slot_end(struct world *w, struct proc *p, int s, struct slot *slot)
 {
     struct tide_step_result result = {.outcome = slot->worked ? "completed" : "failed"};
     struct tide_step_answer a = {.state = TIDE_STEP_STORED};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     enum tide_code code;
     enum verdict v;
@@ -253,7 +253,7 @@ static void slot_settle(struct world *w, struct proc *p, int s, struct slot *slo
 {
     const struct op *op = &w->sessions[s].ops[slot->op];
     struct tide_step_answer a = {.state = TIDE_STEP_RUN};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     int happened = !w->calm && chance(w, 20) ? -1 : slot->deed->done > 0;
     enum tide_code code;

@@ -429,7 +429,7 @@ static enum tide_code read_tale(struct world *w, struct proc *p, int s, struct t
 /* What is outside must know what the log says: a disk that cannot be read is lifted from its trouble, once. */
 bool tale_read(struct world *w, struct proc *p, int s, struct tale *t)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code = read_tale(w, p, s, t, &err);
 
     if (code && proc_alive(p) && w->armed) {

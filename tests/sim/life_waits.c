@@ -103,7 +103,7 @@ void op_wait(struct world *w, struct proc *p, int s)
                                     op->good_ms ? at + op->good_ms : 0};
     char token[TIDE_TOKEN_SIZE] = "";
     struct tide_text answer = {NULL, 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct asked *before = op->fixed ? asked_before(w, d, s) : NULL;
     struct call c;
     enum tide_code code;
@@ -138,7 +138,7 @@ void op_sleep(struct world *w, struct proc *p, int s)
     struct doing *d = &p->doing[s];
     const struct op *op = &w->sessions[s].ops[d->pc];
     int64_t due = 0;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_release(w, p);
     enum tide_code code = tide_sleep(d->r, op->name, now(w) + op->span_ms, &due, &err);
     enum verdict v = call_end(w, p, &c, "sleep", code, &err);
@@ -158,7 +158,7 @@ void op_set(struct world *w, struct proc *p, int s)
     struct doing *d = &p->doing[s];
     const struct op *op = &w->sessions[s].ops[d->pc];
     char value[24];
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     enum tide_code code;
     enum verdict v;
@@ -193,7 +193,7 @@ void op_get(struct world *w, struct proc *p, int s)
     int want = last_set(w, s, d->pc);
     char value[24];
     struct tide_text text = {NULL, 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     enum tide_code code = tide_run_get(d->r, op->name, &text, &err);
     enum verdict v = call_end(w, p, &c, "get", code, &err);
@@ -232,7 +232,7 @@ void op_mark(struct world *w, struct proc *p, int s)
 {
     struct doing *d = &p->doing[s];
     char id[TIDE_ID_SIZE] = "";
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c = call_begin(w, p);
     enum tide_code code = tide_run_checkpoint(d->r, NULL, NULL, id, &err);
     enum verdict v = call_end(w, p, &c, "checkpoint", code, &err);

@@ -212,7 +212,7 @@ bool proc_alive(const struct proc *p)
 struct proc *proc_start(struct world *w, int slot)
 {
     struct proc *p = &w->procs[slot];
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct call c;
 
     memset(p, 0, sizeof *p);

@@ -38,7 +38,7 @@ static void lose(struct world *w, unsigned files)
 static bool look_after(struct world *w, bool closed)
 {
     struct sim_proc *p = sim_proc_start(w->sim);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_store *store = open_store(w, p, &err);
     bool opens = store != NULL;
 

@@ -21,7 +21,7 @@ struct handle *get_handle(struct world *w, struct proc *p, struct o_session *s)
     struct handle *h = handle_of(w, p, s);
     unsigned flags = TIDE_SESSION_APPEND | (chance(w, 20) ? TIDE_SESSION_CLAIM : 0);
     struct o_batch none = {NULL, 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
 
     if (!clear_doubt(w, p, s) || w->failed || !proc_alive(p))
@@ -50,7 +50,7 @@ struct handle *get_handle(struct world *w, struct proc *p, struct o_session *s)
 /* After trouble or a conflict a caller looks again, mostly. */
 static void refresh(struct world *w, struct proc *p, struct o_session *s, struct handle *h)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
 
     call_begin(w);
@@ -68,7 +68,7 @@ static void refresh(struct world *w, struct proc *p, struct o_session *s, struct
 static void append_it(struct world *w, struct proc *p, struct o_session *s, struct o_batch b, unsigned flags)
 {
     struct handle *h = get_handle(w, p, s);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     int64_t seq = -1;
     enum tide_code code;
 
@@ -93,7 +93,7 @@ static void pass_over(struct world *w, struct proc *p, struct o_session *s)
 {
     struct handle *h = handle_of(w, p, s);
     struct o_batch b;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
 
     if (!h->h || !h->knows)
@@ -179,7 +179,7 @@ static enum tide_code create(struct proc *p, const char *id, const char *fields,
 void do_create(struct world *w, struct proc *p, const char *id)
 {
     struct o_batch b = batch_one(w, "session.created", STR("{\"agent\":\"sim\",\"title\":\"t\"}"), false, M_NONE, 0);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct o_session *s = NULL;
     struct handle *h;
     tide_session *made = NULL;
@@ -209,7 +209,7 @@ static void queue_one(struct world *w, struct proc *p, struct o_session *s)
 {
     struct handle *h = get_handle(w, p, s);
     struct queued *q = arena_zero(&w->arena, sizeof *q);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
 
     if (!h || w->failed || h->queue_n == QUEUE_MAX || s->alt_count)
@@ -297,7 +297,7 @@ static void do_restart(struct world *w, struct proc *p)
 
 static void do_compact(struct world *w, struct proc *p)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
 
     call_begin(w);

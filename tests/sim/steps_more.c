@@ -10,7 +10,7 @@ void do_checkpoint(struct world *w, struct proc *p, struct o_session *s)
 {
     struct tide_new_checkpoint in = {.type = chance(w, 50) ? "turn" : "safe_point", .description = "by the simulator"};
     struct handle *h = get_handle(w, p, s);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     char id[TIDE_ID_SIZE] = "", begins[120];
     struct o_batch b;
     enum tide_code code;
@@ -34,7 +34,7 @@ void do_checkpoint(struct world *w, struct proc *p, struct o_session *s)
 void do_marks_gone(struct world *w, struct proc *p, struct o_session *s)
 {
     struct handle *h = get_handle(w, p, s);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     const char *id = s->marks_n ? s->marks[rnd(w, s->marks_n)] : "ckpt_none";
     bool prune = chance(w, 50);
     int64_t deleted = -1;
@@ -59,7 +59,7 @@ void do_marks_gone(struct world *w, struct proc *p, struct o_session *s)
 void do_rollback(struct world *w, struct proc *p, struct o_session *s)
 {
     struct handle *h = get_handle(w, p, s);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     int64_t to = 1 + (int64_t)rnd(w, (uint64_t)o_last(s));
     bool redo = chance(w, 50);
     struct o_batch b;
@@ -103,7 +103,7 @@ void do_fork(struct world *w, struct proc *p, struct o_session *s)
     struct o_session *writer = s, *fork;
     int64_t seq = 1 + (int64_t)rnd(w, (uint64_t)o_last(s));
     char id[TIDE_ID_SIZE], made[TIDE_ID_SIZE];
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct o_batch b;
     enum tide_code code;
 
@@ -139,7 +139,7 @@ void do_fork(struct world *w, struct proc *p, struct o_session *s)
 
 void do_input(struct world *w, struct proc *p, struct o_session *s)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     int64_t expect = chance(w, 50) ? -1 : chance(w, 70) ? o_last(s) : o_last(s) - 1, seq = 0;
     bool sure = s->holder_sure;
     struct o_batch b;
@@ -177,7 +177,7 @@ void do_input(struct world *w, struct proc *p, struct o_session *s)
 static bool delete_it(struct world *w, struct proc *p, struct o_session *s)
 {
     bool held = false;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
 
     for (int i = 0; i < w->proc_count && !w->failed; i++) {
@@ -250,7 +250,7 @@ static long from_buf(void *arg, char *out, size_t max)
 
 static bool export_it(struct world *w, struct proc *p, struct o_session *s, struct buf *out)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_session *h;
     enum tide_code code;
 
@@ -282,7 +282,7 @@ static void import_it(struct world *w, struct proc *p, struct o_session *s, cons
                       const struct buf *from)
 {
     struct source src = {buf_view(from)};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     char id[TIDE_ID_SIZE];
     enum tide_code code;
 

@@ -135,7 +135,7 @@ bool proc_alive(const struct proc *p)
 struct proc *proc_start(struct world *w, int slot)
 {
     struct proc *p = &w->procs[slot];
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     memset(p, 0, sizeof *p);
     if (slot >= w->proc_count)

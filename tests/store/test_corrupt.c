@@ -238,7 +238,7 @@ static int add_info(void *arg, const struct tide_session_info *i)
 
 static void ask_state(struct asking *a, tide_session *s, int64_t seq, const char *label)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct tide_text text = {NULL, 0};
     enum tide_code code = tide_state(s, seq, &text, &err);
 
@@ -251,7 +251,7 @@ static void ask_state(struct asking *a, tide_session *s, int64_t seq, const char
 static void ask_session(struct asking *a, tide_store *store, const char *id)
 {
     struct tide_checkpoint_filter all = {.rolled_back = 1};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_session *s = NULL;
     enum tide_code code = tide_session_open(store, id, TIDE_SESSION_READ, &s, &err);
 
@@ -272,7 +272,7 @@ static void ask_session(struct asking *a, tide_store *store, const char *id)
 
 static void ask_all(struct asking *a)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_store *store = NULL;
     char id[TIDE_ID_SIZE];
 

@@ -224,7 +224,7 @@ static void damage_in_the_middle_is_named_and_what_stands_before_it_can_be_read(
     make_log(&t);
     for (size_t at = 1200; at < t.last - 1; at += 331) {
         char *bytes = mem_dup((struct str){t.bytes, t.len}), url[300], dir[300];
-        struct tide_err err = {TIDE_OK, ""};
+        struct tide_err err = {0};
         int64_t n = 0;
         struct store *s;
         struct head h;

@@ -42,7 +42,7 @@ static tide_session *hold(tide_store *s)
 static bool is_free(tide_store *s, char why[WHY])
 {
     const struct tide_new_event ev = {"message.user", "{}", 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_session *session = NULL;
     enum tide_code code;
 

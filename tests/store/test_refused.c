@@ -186,7 +186,7 @@ static void expect_refused(const struct fixture *f, const struct row *r, unsigne
 {
     const struct tide_store_options opt = {.flags = flags};
     tide_store *store = NULL;
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     enum tide_code code = tide_store_open(f->url, &opt, &store, &why);
 
     if (!code || !strstr(why.msg, r->words))

@@ -185,7 +185,7 @@ enum verdict { SILENT_WRONG, NAMED, RIGHT };
 /* What comes of the file as it stands. */
 static enum verdict judge(struct fixture *f, const char *want, const char *want_after)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     tide_store *store = NULL;
     enum tide_code code = tide_store_open(f->path, NULL, &store, &err);
     bool right;
@@ -210,7 +210,7 @@ static enum verdict judge(struct fixture *f, const char *want, const char *want_
 
 static void learn(struct fixture *f, char **ret_want, char **ret_after)
 {
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     tide_store *store = NULL;
 
     make_store(f);
@@ -405,7 +405,7 @@ static void expect_words(const char *text, const char *words, const char *sql)
 static void judge_edit(struct fixture *f, const struct edit *e)
 {
     static const unsigned ways[] = {TIDE_OPEN_READ_ONLY, 0, TIDE_OPEN_ACCEPT_LOSS};
-    struct tide_err why = {TIDE_OK, ""};
+    struct tide_err why = {0};
     tide_store *store = NULL;
 
     for (size_t i = 0; i < 3 && e->when == AT_OPENING; i++) {

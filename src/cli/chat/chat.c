@@ -479,9 +479,8 @@ static enum tide_code refuse_other(const tide_session *session, struct tide_err 
     struct status st;
 
     status_of_session(&st, session->store, session->state, session->head.holder_alive);
-    return tide_fail(err, TIDE_INVALID,
-                     "session '%s' was not made by a chat: `%s` goes on with it, --provider makes it one", id,
-                     st.next_count ? st.next[0] : "tidemark why");
+    tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat (--provider makes it one)", id);
+    return st.next_count ? action_hint(err, id, &st.next[0]) : err->code;
 }
 
 enum tide_code chat_take(struct chat *c, tide_session *session, struct tide_err *err)

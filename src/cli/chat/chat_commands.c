@@ -9,6 +9,7 @@
 
 #include "agent/hook.h"
 #include "agent/permit.h"
+#include "cli/error_hints.h"
 #include "cli/chat/chat_screen.h"
 #include "cli/terminal/glyph.h"
 #include "cli/terminal/line_complete.h"
@@ -30,7 +31,7 @@ struct slash {
 static void run_inner(struct screen *s, const char *const *words)
 {
     struct cli inner = {.store = s->chat.cli->store};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     char *argv[12] = {(char *)(uintptr_t) "tidemark"};
     enum tide_code code;
     int argc = 1;
@@ -44,7 +45,7 @@ static void run_inner(struct screen *s, const char *const *words)
     code = code ? code : inner.args.command->run(&inner, &err);
     code = code ? code : out_flush(&inner.out, &err);
     if (code)
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
     args_done(&inner.args);
     out_done(&inner.out);
 }
@@ -69,11 +70,11 @@ static int show_session(void *arg, const struct tide_session_info *info)
 static void run_sessions(struct screen *s, const char *rest)
 {
     const struct tide_list_filter latest = {.limit = SESSIONS_SHOWN};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     (void)rest;
     if (tide_session_list(s->chat.cli->store, &latest, show_session, s, &err))
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
 }
 
 static void run_why(struct screen *s, const char *rest)
@@ -86,14 +87,14 @@ static void run_why(struct screen *s, const char *rest)
 
 static void run_resume(struct screen *s, const char *rest)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     if (!*rest && !s->chat.session)
         view_error(s->view, "/resume ID: which one? /sessions lists them");
     else if (!*rest)
         screen_go_on(s);
     else if (screen_switch(s, rest, &err))
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
 }
 
 /* "WHERE", "WHERE --reuse-effects", "WHERE --redo-effects"; false: it is none of them. */
@@ -118,7 +119,7 @@ static bool read_where(const char *rest, char where[80], unsigned *ret_flags)
 
 static void run_rollback(struct screen *s, const char *rest)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     AUTO(mem_freep) char *withdrawn = NULL;
     unsigned flags = 0;
     int64_t seq = 0;
@@ -131,7 +132,7 @@ static void run_rollback(struct screen *s, const char *rest)
     }
     if (cli_position(s->chat.session, where, &seq, &err) ||
         chat_roll_back_to(&s->chat, seq, flags, "chat /rollback", &withdrawn, &err)) {
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
         return;
     }
     view_clear(s->view);
@@ -144,13 +145,13 @@ static void run_rollback(struct screen *s, const char *rest)
 
 static void run_fork(struct screen *s, const char *rest)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     char id[TIDE_ID_SIZE], line[200];
 
     (void)rest;
     if (tide_fork(s->chat.cli->store, tide_session_id(s->chat.session), 0, NULL, NULL, id, &err) ||
         screen_switch(s, id, &err)) {
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
         return;
     }
     snprintf(line, sizeof(line), "this is a fork now: %s", id);
@@ -163,7 +164,7 @@ static void run_model(struct screen *s, const char *rest)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const char *before = s->chat.model;
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     if (!*rest) {
         struct str now = s->chat.session ? json_get_text(&a, info_of(s, &a), STR("model"))
@@ -174,7 +175,7 @@ static void run_model(struct screen *s, const char *rest)
     }
     s->chat.model = arena_dup(&s->chat.arena, str_from(rest)).ptr;
     if (s->chat.session ? chat_agent(&s->chat, &err) : chat_check(&s->chat, &err)) {
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
         s->chat.model = before;
         if (s->chat.session && chat_agent(&s->chat, &err)) /* nor with the one before: nobody is there to speak to */
             chat_leave(&s->chat);
@@ -186,12 +187,12 @@ static void run_model(struct screen *s, const char *rest)
 static const struct json *info_of(struct screen *s, struct arena *a)
 {
     struct tide_text text = {NULL, 0};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct json *json = NULL;
 
     if (tide_agent_info(s->chat.agent, &text, &err) ||
         json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &json, NULL, &err))
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
     tide_text_done(&text);
     return json;
 }
@@ -200,7 +201,7 @@ static const struct json *info_of(struct screen *s, struct arena *a)
 static void run_tools(struct screen *s, const char *rest)
 {
     static const char *const words[] = {[PERMIT_ALLOW] = "allow", [PERMIT_ASK] = "ask", [PERMIT_DENY] = "deny"};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     struct permits *p = NULL;
     char head[64];
 
@@ -208,7 +209,7 @@ static void run_tools(struct screen *s, const char *rest)
     if (s->chat.opt.no_tools)
         view_notice(s->view, "no tools: --no-tools was given");
     else if (permits_parse(str_from(s->chat.opt.permissions), &p, &err))
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
     for (size_t i = 0; p && tools[i]; i++) {
         snprintf(head, sizeof(head), "%-6s %-6s ", tools[i]->name, words[permits_ask(p, tools[i], NULL)]);
         view_item(s->view, head, tools[i]->description);
@@ -228,11 +229,11 @@ static void show_hook(void *arg, const char *name, const char *event, const char
 static void run_hooks(struct screen *s, const char *rest)
 {
     struct hooks *h = hooks_new(0, NULL, NULL);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     (void)rest;
     if (hooks_load(h, str_from(s->chat.opt.hooks), &err))
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
     else if (!hooks_count(h))
         view_notice(s->view, "no hooks: `tidemark config set hooks` or hooks_file names some");
     hooks_list(h, show_hook, s);
@@ -295,12 +296,12 @@ static void run_checkpoints(struct screen *s, const char *rest)
 {
     const struct tide_checkpoint_filter latest = {.limit = CHECKPOINTS_SHOWN};
     struct prompts p = {.s = s, .arena = ARENA_INIT};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     (void)rest;
     if (tide_messages(s->chat.session, 0, take_prompt, &p, &err) ||
         tide_checkpoint_list(s->chat.session, &latest, show_checkpoint, &p, &err))
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
     if (p.n == CHECKPOINTS_SHOWN)
         view_notice(s->view, arena_printf(&p.arena, "the latest; `tidemark sessions checkpoints %s` lists all",
                                           tide_session_id(s->chat.session)));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cli/error_hints.h"
 #include "cli/chat/chat.h"
 #include "cli/terminal/glyph.h"
 #include "cli/launch.h"
@@ -213,7 +214,7 @@ static enum tide_code report(struct printing *p, enum tide_code code, struct tid
     if (p->how == PRINT_TEXT)
         report_durability(degraded_events(p->chat.session));
     if (p->how != PRINT_TEXT)
-        put_result(p, code, answer, err->msg);
+        put_result(p, code, answer, err_text(err));
     else if (!code) {
         if (cli->out.tty) /* a pipe gets what was answered, to the byte */
             glyph_clean(&cli->out.text, (struct str){answer->ptr, answer->len});
@@ -240,7 +241,7 @@ static enum tide_code report(struct printing *p, enum tide_code code, struct tid
         return TIDE_OK;
     }
     if (code && p->how != PRINT_TEXT) { /* said already */
-        say("%s", err->msg);
+        say("%s", err_text(err));
         cli->exit_status = tide_code_exit(code);
         return TIDE_OK;
     }

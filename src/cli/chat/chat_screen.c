@@ -6,6 +6,7 @@
  *
  * What is typed while the agent works is the next prompt, and never the answer to a question that was not there yet.
  */
+#include "cli/error_hints.h"
 #include "cli/chat/chat_screen.h"
 
 #include <inttypes.h>
@@ -190,10 +191,10 @@ static int draw_message(void *arg, const struct tide_message *m)
 void screen_redraw(struct screen *s)
 {
     struct redraw r = {.s = s, .arena = ARENA_INIT};
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
 
     if (tide_agent_history(s->chat.agent, draw_message, &r, &err))
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
     arena_done(&r.arena);
 }
 
@@ -209,12 +210,12 @@ static void begin_work(struct screen *s)
     view_busy(s->view, "thinking");
 }
 
-static void end_work(struct screen *s, enum tide_code code, const struct tide_err *err)
+static void end_work(struct screen *s, enum tide_code code, struct tide_err *err)
 {
     char line[700];
     const char *id = tide_session_id(s->chat.session);
 
-    chat_log_end(&s->chat, code, err->msg);
+    chat_log_end(&s->chat, code, err_text(err));
     view_busy(s->view, NULL);
     view_text_end(s->view);
     s->usage.ms = proc_clock_ms() - s->began_ms;
@@ -232,7 +233,7 @@ static void end_work(struct screen *s, enum tide_code code, const struct tide_er
         snprintf(line, sizeof(line), "%.500s (another process goes on with this session)", err->msg);
         view_error(s->view, line);
     } else if (code && code != TIDE_NOT_FOUND) {
-        view_error(s->view, err->msg);
+        view_error(s->view, err_text(err));
     }
     if (s->usage.input_tokens + s->usage.output_tokens > 0)
         view_usage(s->view, &s->usage);
@@ -240,14 +241,14 @@ static void end_work(struct screen *s, enum tide_code code, const struct tide_er
 
 static void say_prompt(struct screen *s, const char *typed)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     const char *prompt = typed;
     enum tide_code code = chat_expand(&s->chat, typed, &prompt, &err);
 
     if (!code && !s->chat.session)
         code = chat_new(&s->chat, typed, &err);
     if (code) {
-        view_error(s->view, err.msg);
+        view_error(s->view, err_text(&err));
         line_edit_prefill(s->line, str_from(typed)); /* nothing that was typed is lost */
         return;
     }
@@ -258,7 +259,7 @@ static void say_prompt(struct screen *s, const char *typed)
 
 void screen_go_on(struct screen *s)
 {
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
 
     begin_work(s);
@@ -289,7 +290,7 @@ static void take_up(struct screen *s)
 
 enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *err)
 {
-    struct tide_err ignored = {TIDE_OK, ""};
+    struct tide_err ignored = {0};
     char before[TIDE_ID_SIZE] = "";
     tide_session *session = NULL;
 
@@ -305,7 +306,7 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
     s->chat.model = NULL;
     if (chat_take(&s->chat, session, err)) {
         if (before[0] && chat_open(&s->chat, before, NULL, &ignored)) /* back to where we were */
-            view_error(s->view, ignored.msg);
+            view_error(s->view, err_text(&ignored));
         return err->code;
     }
     view_clear(s->view);

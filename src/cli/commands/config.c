@@ -156,7 +156,7 @@ static enum tide_code check_value(const char *key, const char *value, struct tid
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct permits *permits = NULL;
-    struct tide_err reported = {TIDE_OK, ""};
+    struct tide_err reported = {0};
     struct json *json = NULL;
 
     if (value && strcmp(key, "store") == 0)

@@ -52,7 +52,7 @@ void doctor_say(struct doctor *d, enum verdict verdict, const char *todo, const 
 
 void doctor_say_error(struct doctor *d)
 {
-    const char *in = hint_in(d->err.msg), *todo = in ? in : hint_for_store(d->err.code);
+    const char *in = hint_in(err_text(&d->err)), *todo = in ? in : hint_for_store(d->err.code);
 
     doctor_say(d, VERDICT_FAIL, todo ? todo : "name another store with --store", "%s", d->err.msg);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/commands/doctor.h"
+#include "cli/next_command.h"
 
 #define LOOK_SESSIONS 8  /* the newest ones, whose */
 #define LOOK_EVENTS 1000 /* last events are read and so proved */
@@ -91,9 +92,12 @@ static int on_running(void *arg, const struct tide_session_info *info)
 static int on_needs_resume(void *arg, const struct tide_session_info *info)
 {
     struct doctor *d = arg;
+    struct arena a = ARENA_INIT;
 
     if (info->needs_resume && info->run_ended_ms) /* the others are what recovery would write down */
-        doctor_say(d, VERDICT_WARN, info->next[0], "%s: %s", info->id, info->why ? info->why : info->status);
+        doctor_say(d, VERDICT_WARN, next_commands(&a, info->next)[0], "%s: %s", info->id,
+                   info->why ? info->why : info->status);
+    arena_done(&a);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/timefmt.h"
+#include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
 #include "cli/recover_jobs.h"
@@ -273,10 +274,10 @@ static enum tide_code once(struct recovering *r, struct tide_err *err)
 }
 
 /* Trouble passes: it is said when it begins and when it changes, and the watch goes on. */
-static void say_trouble(struct recovering *r, enum tide_code code, const struct tide_err *err)
+static void say_trouble(struct recovering *r, enum tide_code code, struct tide_err *err)
 {
     if (code && strcmp(r->trouble, err->msg) != 0)
-        say_clean(err->msg);
+        say_clean(err_text(err));
     if (!code && r->trouble[0])
         fprintf(stderr, "tidemark: recover: goes on\n");
     snprintf(r->trouble, sizeof(r->trouble), "%s", code ? err->msg : "");

@@ -8,7 +8,8 @@
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
-#include "cli/graph/graph_commands.h"
+#include "cli/next_command.h"
+#include "graph/resume_next.h"
 #include "cli/session_view.h"
 #include "engine/shapes.h"
 
@@ -18,7 +19,7 @@ struct view {
     const struct tide_usage *usage;
     const struct json *state;
     struct arena *arena;
-    const char *const *next; /* the commands */
+    const struct tide_next *next;
 };
 
 static void put_ms(struct json_out *o, const char *key, int64_t ms)
@@ -160,14 +161,15 @@ static void field_usage(struct out *out, const struct view *v)
 
 static void fields_standing(struct out *out, const struct view *v, const struct tide_session_info *info)
 {
+    const char *const *offered = next_commands(v->arena, v->next);
     char status[STATUS_SIZE];
 
     outf(out, "%s%-12s%s ", color_code(out, COLOR_DIM), "status", color_code(out, COLOR_NONE));
     out_colored(out, session_color(info), session_status(status, info));
     outf(out, "\n");
     out_field(out, "why", info->why);
-    for (size_t i = 0; v->next[i]; i++)
-        out_field(out, i == 0 ? "next" : "", v->next[i]);
+    for (size_t i = 0; offered[i]; i++)
+        out_field(out, i == 0 ? "next" : "", offered[i]);
     out_field(out, "held by", info->holder);
     out_field(out, "error", info->error_message);
     out_field(out, "failed at", info->failed_at_node);

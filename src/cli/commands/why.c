@@ -7,15 +7,16 @@
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
-#include "cli/graph/graph_commands.h"
+#include "cli/next_command.h"
 #include "cli/session_view.h"
 #include "cli/terminal/wrap.h"
+#include "graph/resume_next.h"
 
 struct why {
     struct cli *cli;
     int64_t wait_seq, wait_ms; /* where the wait began, and when; 0: it is not parked */
     struct arena arena;
-    const char *const *next; /* the commands */
+    const struct tide_next *next;
 };
 
 static int take_wait(void *arg, const struct tide_session_info *info)
@@ -74,6 +75,7 @@ static int why_text(void *arg, const struct tide_session_info *info)
     struct out *out = &w->cli->out;
     char status[STATUS_SIZE], when[TIME_TEXT_SIZE], ago[AGO_SIZE];
     int64_t since_ms = since(w, info);
+    const char *const *offered;
     size_t sentence;
 
     outf(out, "%s%s%s  ", color_code(out, COLOR_BOLD), info->id, color_code(out, COLOR_NONE));
@@ -86,8 +88,9 @@ static int why_text(void *arg, const struct tide_session_info *info)
     when[10] = ' ';
     outf(out, "\n%ssince %.19s UTC, %s%s\n\n", color_code(out, COLOR_DIM), when, time_ago(ago, since_ms),
          color_code(out, COLOR_NONE));
-    for (size_t i = 0; w->next[i]; i++)
-        outf(out, "  %s%s%s\n", color_code(out, COLOR_CYAN), w->next[i], color_code(out, COLOR_NONE));
+    offered = next_commands(&w->arena, w->next);
+    for (size_t i = 0; offered[i]; i++)
+        outf(out, "  %s%s%s\n", color_code(out, COLOR_CYAN), offered[i], color_code(out, COLOR_NONE));
     return 0;
 }
 

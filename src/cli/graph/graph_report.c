@@ -9,19 +9,20 @@
 
 #include "cli/error_hints.h"
 #include "cli/terminal/glyph.h"
-#include "cli/graph/graph_commands.h"
 #include "cli/graph/graph_view_internal.h"
 #include "cli/launch.h"
 #include "cli/terminal/progress.h"
+#include "cli/next_command.h"
 #include "cli/report.h"
 #include "engine/shapes.h"
+#include "graph/resume_next.h"
 
 /* What the session says of itself now. */
 struct standing {
     struct arena arena;
     const char *run_id, *failed_node, *wait_name, *wait_kind, *question;
     int64_t deadline_ms, degraded_events;
-    const char *next; /* the likeliest command; NULL: none */
+    bool needs_graph; /* nothing but another graph helps */
 };
 
 static const char *keep(struct standing *s, const char *text)
@@ -40,7 +41,6 @@ static int take_standing(void *arg, const struct tide_session_info *info)
     s->question = keep(s, info->question);
     s->deadline_ms = info->deadline_ms;
     s->degraded_events = info->degraded_events;
-    s->next = keep(s, info->next[0]);
     return 0;
 }
 
@@ -210,24 +210,26 @@ static bool is_an_end(enum tide_code code)
     return code == TIDE_OK || code == TIDE_FAILED || code == TIDE_UNSETTLED || code == TIDE_CANCELLED;
 }
 
-/* Whether it must happen once: then a person finds out first. */
-static bool settles(const char *command)
+static bool has_argument(struct arena *a, const struct tide_next *next, const char *name)
 {
-    return strstr(command, " --happened ") || strstr(command, " --retry ");
+    struct json *args = NULL;
+
+    return !json_parse(a, str_from(next->arguments), NULL, &args, NULL, NULL) && json_get(args, str_from(name));
 }
 
 static const char *how_to_go_on(const struct graph_ending *e, struct standing *s)
 {
-    const char *const given[] = {s->next, NULL};
-    const char *const *next = s->next ? graph_next(&s->arena, e->session, given) : given;
+    struct arena *a = &s->arena;
+    const struct tide_next *next = graph_next_of(a, e->session);
+    const char *const *offered = next_commands(a, next);
 
-    if (!next[0] || !strstr(next[0], "sessions resume"))
-        return arena_printf(&s->arena, "`tidemark why %s` shows how to go on", e->result->session_id);
-    if (settles(next[0]))
-        return arena_printf(&s->arena, "find out whether it happened, then `%s`%s%s%s", next[0], next[1] ? " or `" : "",
-                            next[1] ? next[1] : "", next[1] ? "`" : "");
-    return arena_printf(&s->arena, "%s`%s` goes on", strstr(next[0], " --graph ") ? "mend the graph, then " : "",
-                        next[0]);
+    s->needs_graph = next->action && has_argument(a, next, "graph");
+    if (next->action != TIDE_ACTION_RESUME || !offered[0])
+        return arena_printf(a, "`tidemark why %s` shows how to go on", e->result->session_id);
+    if (has_argument(a, next, "happened") || has_argument(a, next, "retry")) /* a person finds out first */
+        return arena_printf(a, "find out whether it happened, then `%s`%s%s%s", offered[0], offered[1] ? " or `" : "",
+                            offered[1] ? offered[1] : "", offered[1] ? "`" : "");
+    return arena_printf(a, "%s`%s` goes on", s->needs_graph ? "mend the graph, then " : "", offered[0]);
 }
 
 /* One line: what, and the command that goes on. */
@@ -235,11 +237,11 @@ static void say_end(const struct graph_ending *e, struct standing *s, struct tid
 {
     const char *how = how_to_go_on(e, s);
 
-    if (strstr(how, " --graph ") && !strstr(err->msg, "`tidemark ")) /* what to do is said, how is not */
+    if (s->needs_graph && !strstr(err->msg, "`tidemark ")) /* what to do is said, how is not */
         tide_fail(err, err->code, "%.300s: %.200s", arena_dup(&s->arena, str_from(err->msg)).ptr, how);
     else
         advise(e->code, how, err);
-    say("%s", err->msg);
+    say("%s", err_text(err));
 }
 
 static enum tide_code conclude(struct cli *cli, const struct graph_ending *e, struct standing *s, struct tide_err *err)
@@ -253,7 +255,7 @@ static enum tide_code conclude(struct cli *cli, const struct graph_ending *e, st
         return s->run_id ? advise(e->code, advice, err) : e->code;
     }
     if (e->how != END_TEXT)
-        put_json(cli, e, s, err->msg);
+        put_json(cli, e, s, err_text(err));
     else if (!e->code)
         put_memory(&cli->out, e);
     if (e->code)

@@ -6,7 +6,6 @@
  *   graph_run.c        runs it: settings into agents, signals, how it ended
  *   graph_ask.c          what it waits for, asked at the terminal
  *   graph_inputs.c        what a run would miss, before there is a session; keys that nobody reads
- *   graph_commands.c         the commands that go on, as they can work
  *   graph_report.c          what is printed at the end: memory, question and token, what to do next
  *   graph_view.c         what is known of each node, from the events; one line an event
  *   graph_view_draw.c    the tree on a terminal, redrawn in place

@@ -400,7 +400,7 @@ void torture_child(struct torture *t, const struct order *order, int fd)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&text);
-    struct tide_err err = {TIDE_OK, ""};
+    struct tide_err err = {0};
     enum tide_code code;
     size_t at = 0;
     ssize_t n;

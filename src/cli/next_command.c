@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One row for each action: the words of its command. Arguments become options, in the order in which they stand. */
+#include "cli/next_command.h"
+
+#include <inttypes.h>
+
+#include "base/buf.h"
+#include "base/json.h"
+
+struct rendering {
+    struct arena *arena;
+    struct buf text;
+    const struct tide_next *next;
+    const struct json *args;
+    bool failed;
+};
+
+/* As a shell takes it. */
+static void put_word(struct rendering *r, const char *option, struct str word, const char *after)
+{
+    bool plain = str_is_id(word) && !after[0];
+
+    for (size_t i = 0; i < word.len; i++)
+        r->failed |= (unsigned char)word.ptr[i] < ' ' || word.ptr[i] == 0x7f || word.ptr[i] == '\'';
+    buf_addf(&r->text, plain ? " %s %.*s" : " %s '%.*s%s'", option, STR_ARG(word), plain ? "" : after);
+}
+
+static struct str text_of(struct rendering *r, const struct json *v)
+{
+    return v->type == JSON_STRING ? json_text(r->arena, v) : STR("");
+}
+
+static void put_retry(struct rendering *r, const struct json *v)
+{
+    for (const struct json *name = v->first; name; name = name->next)
+        put_word(r, "--retry", text_of(r, name), "");
+}
+
+static void put_happened(struct rendering *r, const struct json *v)
+{
+    for (const struct json *one = v->first; one; one = one->next)
+        put_word(r, "--happened", json_get_text(r->arena, one, STR("name")),
+                 json_get(one, STR("output")) ? "=JSON" : "");
+}
+
+static void put_set(struct rendering *r, const struct json *v)
+{
+    if (v->type == JSON_NULL)
+        buf_add_str(&r->text, STR(" --set KEY=VALUE"));
+    for (const struct json *key = v->first; key; key = key->next)
+        put_word(r, "--set", json_key_text(r->arena, key), "=…");
+}
+
+static void put_flag(struct rendering *r, const struct json *v)
+{
+    if (v->type == JSON_TRUE) {
+        buf_add_str(&r->text, STR(" --"));
+        for (size_t i = 0; i < v->key.len; i++)
+            buf_add_char(&r->text, v->key.ptr[i] == '_' ? '-' : v->key.ptr[i]);
+    }
+}
+
+static void put_given(struct rendering *r, const char *option, const struct json *v, const char *unknown)
+{
+    if (v->type == JSON_STRING)
+        put_word(r, option, text_of(r, v), "");
+    else
+        buf_addf(&r->text, " %s %s", option, unknown);
+}
+
+static void put_graph(struct rendering *r, const struct json *v)
+{
+    put_given(r, "--graph", v, "NEW.json");
+}
+
+static void put_checkpoint(struct rendering *r, const struct json *v)
+{
+    put_given(r, "--checkpoint", v, "CHECKPOINT");
+}
+
+static void put_input(struct rendering *r, const struct json *v)
+{
+    bool approval = str_eq(json_get_text(r->arena, r->args, STR("kind")), STR("approval"));
+
+    put_given(r, "--input", v, approval ? "yes" : "TEXT");
+}
+
+static void put_pid(struct rendering *r, const struct json *v)
+{
+    int64_t pid = 0;
+
+    if (json_int(v, &pid))
+        buf_addf(&r->text, " %" PRId64, pid);
+}
+
+static void put_options(struct rendering *r)
+{
+    static const struct {
+        const char *name;
+        void (*put)(struct rendering *r, const struct json *v);
+    } options[] = {{"now", put_flag},          {"run_due", put_flag},          {"input", put_input},
+                   {"happened", put_happened}, {"retry", put_retry},           {"set", put_set},
+                   {"pid", put_pid},           {"checkpoint", put_checkpoint}, {"graph", put_graph}};
+
+    for (const struct json *v = r->args->first; v; v = v->next)
+        for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+            if (str_eq(v->key, str_from(options[i].name)))
+                options[i].put(r, v);
+}
+
+static void put_start(struct rendering *r)
+{
+    bool graph = r->next->kind == TIDE_KIND_GRAPH;
+
+    buf_addf(&r->text, graph ? "tidemark run GRAPH.json --session %s" : "tidemark exec --session %s -- PROGRAM",
+             r->next->session_id);
+}
+
+static void put_command(struct rendering *r)
+{
+    static const struct {
+        enum tide_action action;
+        const char *words; /* before the id */
+        bool session;
+    } rows[] = {
+        {TIDE_ACTION_PROMPT, "tidemark chat --resume", true},
+        {TIDE_ACTION_CANCEL, "tidemark cancel", true},
+        {TIDE_ACTION_ROTATE_TOKEN, "tidemark token rotate", true},
+        {TIDE_ACTION_TRUST, "tidemark sessions trust", true},
+        {TIDE_ACTION_VERIFY, "tidemark sessions verify", true},
+        {TIDE_ACTION_RECOVER, "tidemark recover", false},
+        {TIDE_ACTION_END_PROCESS, "kill", false},
+    };
+    enum tide_action action = r->next->action;
+
+    if (action == TIDE_ACTION_RESUME || action == TIDE_ACTION_ANSWER)
+        buf_addf(&r->text, "tidemark %s %s", r->next->kind == TIDE_KIND_GRAPH ? "sessions resume" : "resume",
+                 r->next->session_id);
+    else if (action == TIDE_ACTION_START)
+        put_start(r);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].action == action)
+            buf_addf(&r->text, rows[i].session ? "%s %s" : "%s", rows[i].words, r->next->session_id);
+}
+
+const char *next_command(struct arena *a, const struct tide_next *next)
+{
+    struct rendering r = {.arena = a, .text = BUF_INIT(1 << 20), .next = next};
+    struct json *args = NULL;
+    const char *command = NULL;
+
+    if (json_parse(a, str_from(next->arguments), NULL, &args, NULL, NULL))
+        return NULL;
+    r.args = args;
+    put_command(&r);
+    put_options(&r);
+    if (r.text.len > 0 && !r.failed)
+        command = arena_dup(a, buf_view(&r.text)).ptr;
+    buf_done(&r.text);
+    return command;
+}
+
+const char *const *next_commands(struct arena *a, const struct tide_next *next)
+{
+    size_t n = 0, count = 0;
+    const char **list;
+
+    while (next && next[count].action)
+        count++;
+    list = arena_zero(a, (count + 1) * sizeof(*list));
+    for (size_t i = 0; i < count; i++)
+        if ((list[n] = next_command(a, &next[i])))
+            n++;
+    return list;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An action as the command that does it: the one place where the command line names its own commands. */
+#ifndef CLI_NEXT_COMMAND_H
+#define CLI_NEXT_COMMAND_H
+
+#include "base/mem.h"
+#include "tidemark.h"
+
+/* In the arena. NULL: a name in it does not go into a command as it is. What a person has to fill in is in capitals. */
+const char *next_command(struct arena *a, const struct tide_next *next);
+
+/* Of all of a list (ended by action 0) that can be rendered, ended by NULL. */
+const char *const *next_commands(struct arena *a, const struct tide_next *next);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes on with a graph, made such that it works. What a session says of itself is derived from its state, which does
+ * not know the graph: here each action is looked at as a resume would look at it. What it would miss is named, what would
+ * be refused all the same is left out.
+ */
+#include "graph/resume_next.h"
+
+#include "graph/resume.h"
+#include "session/status.h"
+
+#define NAMES_MAX 8 /* nodes of one action; more are left to a dry run */
+#define NEXT_MAX (STATUS_NEXT + 5)
+
+struct trial {
+    struct arena *arena;
+    tide_session *session;
+    tide_graph *graph;
+    struct action made[NEXT_MAX];
+    size_t n;
+};
+
+/* ---- one that is tried ---- */
+
+static bool is_about_missing(const struct outlook *o, const struct refusal *r)
+{
+    for (size_t i = 0; i < o->n_missing; i++)
+        if (r->node && strcmp(o->missing[i].node, r->node) == 0 && r->code == TIDE_INVALID)
+            return true;
+    return false;
+}
+
+/* What is refused of it but for values that can be given. */
+static size_t count_others(const struct outlook *o)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < o->n_refused; i++)
+        n += !is_about_missing(o, &o->refused[i]);
+    return n;
+}
+
+/* Keys that have no value, each once; NULL: none. */
+static const char *const *missing_keys(struct arena *a, const struct outlook *o)
+{
+    const char **keys = arena_zero(a, (o->n_missing + 1) * sizeof *keys);
+    size_t n = 0;
+
+    for (size_t i = 0; i < o->n_missing; i++) {
+        const char *key = o->missing[i].key;
+        bool before = !str_is_utf8(str_from(key), NULL);
+
+        for (size_t k = 0; k < n; k++)
+            before |= strcmp(keys[k], key) == 0;
+        if (!before)
+            keys[n++] = arena_dup(a, str_from(key)).ptr;
+    }
+    return n ? keys : NULL;
+}
+
+static bool is_same(const struct action *a, const struct action *b)
+{
+    struct buf one = BUF_INIT(1 << 20), other = BUF_INIT(1 << 20);
+    struct json_out o = json_out_to(&one), p = json_out_to(&other);
+    bool same;
+
+    action_write_arguments(&o, a);
+    action_write_arguments(&p, b);
+    same = a->action == b->action && str_eq(buf_view(&one), buf_view(&other));
+    buf_done(&one);
+    buf_done(&other);
+    return same;
+}
+
+static void add(struct trial *t, const struct action *a)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (is_same(&t->made[i], a))
+            return;
+    if (t->n < NEXT_MAX)
+        t->made[t->n++] = *a;
+}
+
+/* False: it would be refused whatever is given. `other`: a graph that is not known yet comes with it. */
+static bool add_tried(struct trial *t, const struct action *wanted, const struct tide_graph_options *opt, bool other)
+{
+    struct action a = *wanted;
+    struct tide_err ignored;
+    struct outlook o;
+    bool works = true;
+
+    if (!outlook_take(&o, t->session, t->graph, opt, &ignored)) {
+        works = other || !count_others(&o);
+        if (o.n_missing)
+            a.set_keys = missing_keys(t->arena, &o);
+    }
+    outlook_done(&o);
+    if (works)
+        add(t, &a);
+    return works;
+}
+
+/* Nodes that must happen once and of which nobody knows; NULL: there are none, or too many for one action. */
+static const char *const *unsettled(const struct trial *t)
+{
+    const char **names = arena_zero(t->arena, (NAMES_MAX + 1) * sizeof *names);
+    const struct tide_graph_options none = {0};
+    struct tide_err ignored;
+    struct outlook o;
+    size_t n = 0;
+
+    if (!outlook_take(&o, t->session, t->graph, &none, &ignored))
+        for (size_t i = 0; i < o.n_refused && n <= NAMES_MAX; i++)
+            if (o.refused[i].code == TIDE_UNSETTLED && o.refused[i].node && n++ < NAMES_MAX)
+                names[n - 1] = arena_dup(t->arena, str_from(o.refused[i].node)).ptr;
+    outlook_done(&o);
+    return n > 0 && n <= NAMES_MAX ? names : NULL;
+}
+
+static void settle_all(struct trial *t)
+{
+    const char *const *names = unsettled(t);
+    struct action a = {.action = TIDE_ACTION_RESUME, .kind = TIDE_KIND_GRAPH, .names = names};
+
+    if (!names)
+        return;
+    a.names_are = ACTION_HAPPENED_NAMES;
+    if (!add_tried(t, &a, &(struct tide_graph_options){.happened = names}, false)) {
+        a.needs_output = true; /* inside of a node nobody can set what they gave: it is said with them */
+        add(t, &a);
+    }
+    a.needs_output = false;
+    a.names_are = ACTION_RETRY_NAMES;
+    add_tried(t, &a, &(struct tide_graph_options){.retry = names}, false);
+}
+
+/* ---- all of them ---- */
+
+static void try_one(struct trial *t, const struct action *a)
+{
+    const struct tide_graph_options none = {0};
+
+    if (a->action != TIDE_ACTION_RESUME || a->wants & ACTION_CHECKPOINT)
+        add(t, a);
+    else if (a->retry[0] || a->happened[0])
+        settle_all(t);
+    else if (!add_tried(t, a, &none, a->wants & ACTION_GRAPH) && !a->wants)
+        settle_all(t); /* what was rolled back, its state does not know of */
+}
+
+const struct tide_next *graph_next_of(struct arena *a, tide_session *session)
+{
+    struct trial t = {.arena = a, .session = session};
+    struct tide_err ignored;
+    struct status st;
+
+    if (session_derive_status(session, &st, &ignored))
+        st.next_count = 0;
+    if (!st.next_count || st.untrusted || !session->state->content.position.graph_seq ||
+        session->state->ledger.loop_seq || tide_graph_stored(session, &t.graph, &ignored))
+        return actions_publish(a, tide_session_id(session), st.next, st.next_count);
+    for (size_t i = 0; i < st.next_count; i++)
+        try_one(&t, &st.next[i]);
+    tide_graph_free(t.graph);
+    return t.n ? actions_publish(a, tide_session_id(session), t.made, t.n)
+               : actions_publish(a, tide_session_id(session), st.next, st.next_count);
+}
