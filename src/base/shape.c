@@ -22,7 +22,7 @@ static bool is_present(const struct shape_member *m, const char *data)
         return true;
     switch (m->type) {
     case SHAPE_TEXT:
-        return *(const char *const *)at != NULL;
+        return *(const char *const *)at && (!(m->flags & SHAPE_OPTIONAL) || **(const char *const *)at);
     case SHAPE_CHARS:
         return !m->flags || *(const char *)at != '\0';
     case SHAPE_STR:
@@ -89,11 +89,24 @@ static void put_value(struct json_out *o, const struct shape_member *m, const ch
     }
 }
 
+static bool is_of(const struct shape_member *m, int variant)
+{
+    return !m->only || (m->only & 1u << variant);
+}
+
 void shape_put_members(struct json_out *o, const struct shape *shape, const void *data)
 {
+    int variant = shape->variant ? shape->variant(data) : 0;
+
     for (const struct shape_member *m = shape->members; m->name; m++) {
+        if (!is_of(m, variant))
+            continue;
         if (m->type == SHAPE_MEMBERS) {
             shape_put_members(o, m->of, (const char *)data + m->offset);
+            continue;
+        }
+        if (m->type == SHAPE_VARIANT) {
+            json_out_kstr(o, str_from(m->name), str_from(shape->variants[variant]));
             continue;
         }
         bool present = is_present(m, data);
@@ -124,7 +137,8 @@ static const char *json_type(enum shape_type type)
     static const char *const names[] = {
         [SHAPE_TEXT] = "string",   [SHAPE_CHARS] = "string",   [SHAPE_STR] = "string",    [SHAPE_TIME] = "string",
         [SHAPE_INT] = "integer",   [SHAPE_BOOL] = "boolean",   [SHAPE_NUMBER] = "number", [SHAPE_ANY] = NULL,
-        [SHAPE_OBJECT] = "object", [SHAPE_MEMBERS] = "object", [SHAPE_LIST] = "array",    [SHAPE_MAP] = "object",
+        [SHAPE_OBJECT] = "object", [SHAPE_MEMBERS] = "object", [SHAPE_LIST] = "array",    [SHAPE_VARIANT] = "string",
+        [SHAPE_MAP] = "object",
     };
 
     return names[type];
@@ -173,14 +187,16 @@ static void schema_items(struct json_out *o, const char *key, const struct shape
     json_out_end(o, '}');
 }
 
-static void schema_member(struct json_out *o, const struct shape_member *m)
+static void schema_member(struct json_out *o, const struct shape *shape, const struct shape_member *m, int variant)
 {
     bool nullable = m->flags & SHAPE_NULLABLE;
 
     json_out_key(o, str_from(m->name));
     json_out_begin(o, '{');
     json_out_kstr(o, STR("description"), str_from(m->help));
-    if (m->type == SHAPE_OBJECT)
+    if (m->type == SHAPE_VARIANT)
+        json_out_kstr(o, STR("const"), str_from(shape->variants[variant]));
+    else if (m->type == SHAPE_OBJECT)
         schema_object(o, m->of, nullable);
     else
         schema_type(o, m->type, nullable);
@@ -195,36 +211,52 @@ static void schema_member(struct json_out *o, const struct shape_member *m)
     json_out_end(o, '}');
 }
 
-static void schema_members(struct json_out *o, const struct shape *shape)
+static void schema_members(struct json_out *o, const struct shape *shape, int variant)
 {
     for (const struct shape_member *m = shape->members; m->name; m++)
         if (m->type == SHAPE_MEMBERS)
-            schema_members(o, m->of);
-        else
-            schema_member(o, m);
+            schema_members(o, m->of, 0);
+        else if (is_of(m, variant))
+            schema_member(o, shape, m, variant);
 }
 
-static void schema_required(struct json_out *o, const struct shape *shape)
+static void schema_required(struct json_out *o, const struct shape *shape, int variant)
 {
     for (const struct shape_member *m = shape->members; m->name; m++)
         if (m->type == SHAPE_MEMBERS)
-            schema_required(o, m->of);
-        else if (!(m->flags & SHAPE_OPTIONAL))
+            schema_required(o, m->of, 0);
+        else if (is_of(m, variant) && !(m->flags & SHAPE_OPTIONAL))
             json_out_str(o, str_from(m->name));
+}
+
+static void schema_variant(struct json_out *o, const struct shape *shape, int variant)
+{
+    json_out_key(o, STR("properties"));
+    json_out_begin(o, '{');
+    schema_members(o, shape, variant);
+    json_out_end(o, '}');
+    json_out_key(o, STR("required"));
+    json_out_begin(o, '[');
+    schema_required(o, shape, variant);
+    json_out_end(o, ']');
+    json_out_kbool(o, STR("additionalProperties"), shape->open);
 }
 
 static void schema_object(struct json_out *o, const struct shape *shape, bool nullable)
 {
     schema_type(o, SHAPE_OBJECT, nullable);
-    json_out_key(o, STR("properties"));
-    json_out_begin(o, '{');
-    schema_members(o, shape);
-    json_out_end(o, '}');
-    json_out_key(o, STR("required"));
+    if (!shape->variants) {
+        schema_variant(o, shape, 0);
+        return;
+    }
+    json_out_key(o, STR("oneOf"));
     json_out_begin(o, '[');
-    schema_required(o, shape);
+    for (int i = 0; shape->variants[i]; i++) {
+        json_out_begin(o, '{');
+        schema_variant(o, shape, i);
+        json_out_end(o, '}');
+    }
     json_out_end(o, ']');
-    json_out_kbool(o, STR("additionalProperties"), shape->open);
 }
 
 void shape_schema(struct json_out *o, const struct shape *shape)

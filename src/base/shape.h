@@ -21,6 +21,7 @@ enum shape_type {
     SHAPE_LIST, /* of the shape `of`, by `put`; without `of`: const char *const *, ended by NULL, or `items` by `put` */
     SHAPE_MAP,  /* an object whose names are data: values of the shape `of`, else `items`; by `put` */
     SHAPE_MEMBERS, /* the members of `of`, in place */
+    SHAPE_VARIANT, /* the name of the variant */
 };
 
 enum shape_flags {
@@ -39,6 +40,7 @@ struct shape_member {
     const char *help;
     const struct shape *of;
     enum shape_type items;
+    unsigned only;                                     /* bits of the variants that have it; 0: all */
     const char *words;                                 /* of SHAPE_TEXT: the only values, space separated; NULL: any */
     bool (*has)(const void *data);                     /* false: absent; NULL: by the value */
     void (*put)(struct json_out *o, const void *data); /* writes the value; NULL: by type and offset */
@@ -48,6 +50,9 @@ struct shape {
     const char *name, *help;
     const struct shape_member *members;
     bool open; /* others may follow: of what is not ours alone to say */
+    /* Of one that has variants: their names, ended by NULL, and which of them it is. */
+    const char *const *variants;
+    int (*variant)(const void *data);
 };
 
 #define SHAPE_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)

@@ -4,42 +4,17 @@
 
 /* ---- what lies in a lane ---- */
 
-static void put_type(struct json_out *o, const void *data)
-{
-    static const char *const types[] = {
-        [TL_STEP] = "step", [TL_WAIT] = "wait", [TL_SLEEP] = "sleep", [TL_NODE] = "node"};
+static const char *const types[] = {
+    [TL_STEP] = "step", [TL_WAIT] = "wait", [TL_SLEEP] = "sleep", [TL_NODE] = "node", NULL};
 
-    json_out_str(o, str_from(types[((const struct tl_item *)data)->type]));
+static int type_of(const void *data)
+{
+    return (int)((const struct tl_item *)data)->type;
 }
 
 static void put_outcome(struct json_out *o, const void *data)
 {
     json_out_str(o, str_from(tl_outcome_word(data)));
-}
-
-static bool is_step(const void *data)
-{
-    return ((const struct tl_item *)data)->type == TL_STEP;
-}
-
-static bool is_wait(const void *data)
-{
-    return !is_step(data) && ((const struct tl_item *)data)->type != TL_NODE;
-}
-
-static bool has_attempts(const void *data)
-{
-    return !is_wait(data);
-}
-
-static void put_word(struct json_out *o, const void *data)
-{
-    const struct tl_item *item = data;
-
-    if (item->word[0])
-        json_out_str(o, str_from(item->word));
-    else
-        json_out_null(o);
 }
 
 static bool has_length(const void *data)
@@ -58,22 +33,23 @@ static void put_length(struct json_out *o, const void *data)
 
 #define AT(member) SHAPE_AT(struct tl_item, member)
 
+#define BIT(type) (1u << (type))
+
 static const struct shape shape_item = {
+    .variants = types,
+    .variant = type_of,
     .members =
         (const struct shape_member[]){
-            {"type", SHAPE_TEXT, AT(type), 0, "what it is", .words = "step wait sleep node", .put = put_type},
-            {"name", SHAPE_CHARS, AT(name), 0, "of the step, wait, sleep or node"},
-            {"effect", SHAPE_CHARS, AT(word), SHAPE_NULLABLE | SHAPE_OPTIONAL, "of a step: pure, idempotent or once",
-             .has = is_step, .put = put_word},
-            {"kind", SHAPE_CHARS, AT(word), SHAPE_NULLABLE | SHAPE_OPTIONAL, "of a wait or sleep: what it waits for",
-             .has = is_wait, .put = put_word},
+            {"type", SHAPE_VARIANT, AT(type), 0, "what it is"},
+            {"name", SHAPE_CHARS, AT(name), 0, "its name"},
+            {"effect", SHAPE_CHARS, AT(word), SHAPE_NULLABLE, "pure, idempotent or once", .only = BIT(TL_STEP)},
+            {"kind", SHAPE_CHARS, AT(word), SHAPE_NULLABLE, "what it waits for", .only = BIT(TL_WAIT) | BIT(TL_SLEEP)},
             {"outcome", SHAPE_TEXT, AT(outcome), 0, "what became of it", .put = put_outcome},
             {"started_at", SHAPE_TIME, AT(start_ms), SHAPE_NULLABLE, "when it began"},
             {"ended_at", SHAPE_TIME, AT(end_ms), SHAPE_NULLABLE, "when it ended; null: it has not"},
             {"ms", SHAPE_INT, AT(end_ms), SHAPE_NULLABLE, "how long it took", .has = has_length, .put = put_length},
-            {"attempts", SHAPE_INT, AT(tries), SHAPE_OPTIONAL, "of a step or node", .has = has_attempts},
-            {"begun_before", SHAPE_BOOL, AT(again), SHAPE_OPTIONAL, "of a step: an earlier run had begun it",
-             .has = is_step},
+            {"attempts", SHAPE_INT, AT(tries), 0, "how often it was tried", .only = BIT(TL_STEP) | BIT(TL_NODE)},
+            {"begun_before", SHAPE_BOOL, AT(again), 0, "an earlier run had begun it", .only = BIT(TL_STEP)},
             {"note", SHAPE_CHARS, AT(note), SHAPE_NULLABLE, "a question, an answer or an error"},
             {.name = NULL},
         },

@@ -13,5 +13,6 @@ extern const struct shape shape_usage;      /* struct tide_usage */
 extern const struct shape shape_checkpoint; /* struct tide_checkpoint */
 extern const struct shape shape_inspection; /* struct inspection */
 extern const struct shape shape_timeline;   /* struct timeline */
+extern const struct shape shape_event;      /* struct streamed_event */
 
 #endif

@@ -18,6 +18,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/report.h"
 #include "engine/shapes.h"
+#include "engine/streamed_event.h"
 
 struct printing {
     struct chat chat;
@@ -43,40 +44,15 @@ static void put_line(struct printing *p, struct buf *line)
     }
 }
 
-static const char *const types[] = {"text", "text_end", "discard", NULL,    "retry",
-                                    "tool", "tool_end", "usage",   "notice"};
-
 static void stream(struct printing *p, const struct tide_agent_event *e)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&line);
+    struct streamed_event event;
 
-    if (!types[e->what])
+    if (!streamed_event_of_agent(&event, e))
         return;
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("type"), str_from(types[e->what]));
-    if (e->turn)
-        json_out_kint(&o, STR("turn"), e->turn);
-    if (e->tool) {
-        json_out_kstr(&o, STR("tool"), str_from(e->tool));
-        json_out_kstr(&o, STR("call_id"), str_from(e->call_id));
-        json_out_kraw(&o, STR("args"), str_from(e->args));
-    }
-    if (e->text)
-        json_out_kstr(&o, STR("text"), (struct str){e->text, e->text_len});
-    if (e->what == TIDE_AGENT_TOOL_END) {
-        json_out_kbool(&o, STR("failed"), e->failed);
-        json_out_kint(&o, STR("ms"), e->ms);
-    } else if (e->what == TIDE_AGENT_RETRY) {
-        json_out_kint(&o, STR("attempt"), e->attempt);
-        json_out_kint(&o, STR("attempts"), e->attempts);
-        json_out_kint(&o, STR("delay_ms"), e->delay_ms);
-    } else if (e->what == TIDE_AGENT_USAGE) {
-        json_out_kint(&o, STR("input_tokens"), e->input_tokens);
-        json_out_kint(&o, STR("output_tokens"), e->output_tokens);
-        json_out_kint(&o, STR("cached_tokens"), e->cached_tokens);
-    }
-    json_out_end(&o, '}');
+    shape_put(&o, &shape_event, &event);
     put_line(p, &line);
 }
 
