@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #define PATTERN_MAX ((size_t)10000)
 #define MATCH_LIMIT 1000000u
@@ -38,11 +39,9 @@ void match_free(struct match *m)
 static enum tide_code bad(int number, struct str pattern, size_t at, struct tide_err *err)
 {
     unsigned char why[160] = "it cannot be compiled";
-    size_t chars = 1;
+    size_t chars = utf8_chars((struct str){pattern.ptr, at < pattern.len ? at : pattern.len}) + 1;
 
     pcre2_get_error_message(number, why, sizeof(why));
-    for (size_t i = 0; i < at && i < pattern.len; i++)
-        chars += ((unsigned char)pattern.ptr[i] & 0xc0) != 0x80;
     return tide_fail(err, TIDE_INVALID, "bad pattern at character %zu: %s", chars, (const char *)why);
 }
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "agent/provider_internal.h"
+#include "base/utf8.h"
 
 #define REPLACEMENT STR("\xef\xbf\xbd") /* U+FFFD */
 #define UNIT_LEN ((size_t)6)            /* of an escape: \uXXXX */
@@ -120,10 +121,9 @@ static struct str clean_halves(struct buf *copy, struct str text)
 static void put_pair(struct buf *out, int32_t high, int32_t low)
 {
     uint32_t c = 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
-    char bytes[4] = {(char)(0xf0 | c >> 18), (char)(0x80 | (c >> 12 & 0x3f)), (char)(0x80 | (c >> 6 & 0x3f)),
-                     (char)(0x80 | (c & 0x3f))};
+    char bytes[4];
 
-    buf_add(out, bytes, sizeof bytes);
+    buf_add(out, bytes, utf8_put(bytes, c));
 }
 
 /* A first half that waited, and what follows it. Returns how many bytes of the decoded text were used up. */

@@ -12,6 +12,7 @@
 #include "agent/http.h"
 #include "base/digest.h"
 #include "base/timefmt.h"
+#include "base/utf8.h"
 #include "session/redact.h"
 #include "session/retry.h"
 
@@ -176,7 +177,7 @@ static enum tide_code wait_until(struct tide_agent *a, int64_t at_ms, struct tid
 static int64_t asked_pause(struct tide_agent *a)
 {
     struct model_fault *f = &a->fault;
-    size_t len = strlen(f->message), room;
+    size_t len, room;
     char note[128];
 
     if (f->retry_after_ms <= a->opt.max_retry_after_ms)
@@ -186,8 +187,7 @@ static int64_t asked_pause(struct tide_agent *a)
              f->retry_after_ms < RETRY_AFTER_MAX_MS ? "" : "more than ", f->retry_after_ms / 1000,
              a->opt.max_retry_after_ms / 1000);
     room = sizeof(f->message) - 1 - strlen(note);
-    for (len = len < room ? len : room; len > 0 && ((unsigned char)f->message[len] & 0xc0) == 0x80;)
-        len--;
+    len = utf8_clip(str_from(f->message), room).len;
     snprintf(f->message + len, sizeof(f->message) - len, "%s", note);
     return a->opt.max_retry_after_ms;
 }

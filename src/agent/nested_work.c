@@ -9,6 +9,7 @@
 
 #include "agent/agent.h"
 #include "agent/nested.h"
+#include "base/utf8.h"
 
 /* ---- the lock ---- */
 
@@ -206,15 +207,10 @@ void nested_ask_on(struct tide_agent *a)
 /* Cut on a character's border: what is asked must be valid text. */
 static void copy_text(char *out, size_t size, const char *text)
 {
-    size_t n = strlen(text);
+    struct str s = utf8_clip(str_from(text), size - 1);
 
-    if (n >= size) {
-        n = size - 1;
-        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
-            n--;
-    }
-    memcpy(out, text, n);
-    out[n] = '\0';
+    memcpy(out, s.ptr, s.len);
+    out[s.len] = '\0';
 }
 
 enum tide_code nested_answer(struct tide_agent *a, const struct tide_wait_options *wait, struct tide_text *ret_answer,

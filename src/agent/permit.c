@@ -20,6 +20,7 @@
 #include "agent/tool_text.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "base/utf8.h"
 
 struct rule {
     struct str tool, match, source;
@@ -139,7 +140,7 @@ static size_t char_len(struct str text, size_t at)
 {
     size_t n = 1;
 
-    while (at + n < text.len && ((unsigned char)text.ptr[at + n] & 0xc0) == 0x80)
+    while (at + n < text.len && utf8_is_tail(text.ptr[at + n]))
         n++;
     return n;
 }

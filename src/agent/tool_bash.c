@@ -16,6 +16,7 @@
 #include "agent/hook_program.h"
 #include "agent/tool_text.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "program/capture.h"
 #include "program/run_socket.h"
 
@@ -178,7 +179,7 @@ static void cut_middle(struct buf *text, size_t max_chars)
     size_t head, tail;
     struct buf cut = BUF_INIT(text->max);
 
-    if (text_chars(all) <= max_chars)
+    if (utf8_chars(all) <= max_chars)
         return;
     head = text_head(all, max_chars / 2);
     tail = text_tail(all, max_chars / 2);
@@ -189,20 +190,15 @@ static void cut_middle(struct buf *text, size_t max_chars)
     *text = cut;
 }
 
-static bool is_tail(char c)
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
-
 /* Both ends of text whose middle is gone; a character that was cut in two goes as well. */
 static void join_ends(struct keep *k, struct buf *end, size_t max_chars, struct tool_result *ret)
 {
     size_t skip = 0, kept;
     struct str part;
 
-    while (skip < 3 && skip < end->len && is_tail(end->ptr[skip]))
+    while (skip < 3 && skip < end->len && utf8_is_tail(end->ptr[skip]))
         skip++;
-    for (int i = 0; i < 3 && k->head.len > 0 && is_tail(k->head.ptr[k->head.len - 1]); i++)
+    for (int i = 0; i < 3 && k->head.len > 0 && utf8_is_tail(k->head.ptr[k->head.len - 1]); i++)
         k->head.len--;
     if (k->head.len > 0 && (unsigned char)k->head.ptr[k->head.len - 1] >= 0xc0)
         k->head.len--;

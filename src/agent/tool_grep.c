@@ -13,6 +13,7 @@
 #include "agent/tool_text.h"
 #include "agent/walk.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #define MATCHES_USUAL 200
 #define MATCHES_MAX 10000
@@ -34,17 +35,12 @@ struct search {
     bool more, stopped;
 };
 
-static bool is_tail(char c)
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
-
 static void show(struct search *s, struct str path, int64_t number, struct str line, size_t at)
 {
     struct buf text = BUF_INIT(3 * FILE_LINE_MAX);
     size_t from = line.len > LINE_CHARS && at > LINE_CHARS / 2 ? at - LEAD_BYTES : 0, keep;
 
-    while (from > 0 && from < line.len && is_tail(line.ptr[from]))
+    while (from > 0 && from < line.len && utf8_is_tail(line.ptr[from]))
         from++;
     buf_add(&text, line.ptr + from, line.len - from);
     s->ret->replaced |= text_clean(&text);

@@ -10,6 +10,7 @@
 #include "agent/file_lines.h"
 #include "agent/tool_text.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #define LINES_USUAL 2000
 #define LINE_CHARS 2000
@@ -35,7 +36,7 @@ static void add_line(struct view *v, const struct file_lines *l, struct str line
     ret->replaced |= text_clean(&text);
     all = buf_view(&text);
     keep = text_head(all, LINE_CHARS);
-    if (v->shown > 0 && v->chars + NUMBER_CHARS + text_chars((struct str){all.ptr, keep}) > v->room) {
+    if (v->shown > 0 && v->chars + NUMBER_CHARS + utf8_chars((struct str){all.ptr, keep}) > v->room) {
         v->more = true;
         buf_done(&text);
         return;
@@ -48,7 +49,7 @@ static void add_line(struct view *v, const struct file_lines *l, struct str line
         buf_add_str(&ret->text, STR(" more bytes in this line]"));
     }
     buf_add_char(&ret->text, '\n');
-    v->chars += NUMBER_CHARS + text_chars((struct str){all.ptr, keep});
+    v->chars += NUMBER_CHARS + utf8_chars((struct str){all.ptr, keep});
     v->shown++;
     buf_done(&text);
 }

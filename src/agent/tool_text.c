@@ -6,13 +6,9 @@
 #include "agent/tool_text.h"
 
 #include "agent/tool.h"
+#include "base/utf8.h"
 
 #define CLUSTER_MAX 32 /* characters that a cut steps back; text that is nothing but marks is cut anywhere */
-
-static bool is_tail(char c)
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
 
 /* First byte that must not stay; s.len when all may. */
 static size_t first_bad(struct str s)
@@ -35,7 +31,7 @@ bool text_clean(struct buf *text)
         buf_add(&clean, rest.ptr, at);
         buf_add_str(&clean, STR("\xef\xbf\xbd"));
         rest = (struct str){rest.ptr + at + 1, rest.len - at - 1};
-        while (rest.len && is_tail(*rest.ptr)) /* one mark for one broken character */
+        while (rest.len && utf8_is_tail(*rest.ptr)) /* one mark for one broken character */
             rest = (struct str){rest.ptr + 1, rest.len - 1};
         at = first_bad(rest);
     }
@@ -46,27 +42,12 @@ bool text_clean(struct buf *text)
     return true;
 }
 
-size_t text_chars(struct str s)
+static uint32_t code_at(struct str s, size_t at)
 {
-    size_t n = 0;
+    uint32_t c = 0;
 
-    for (size_t i = 0; i < s.len; i++)
-        n += !is_tail(s.ptr[i]);
-    return n;
-}
-
-/* The code point of the character that begins at p; the text is valid. */
-static uint32_t code_at(const char *p)
-{
-    const unsigned char *b = (const unsigned char *)p;
-
-    if (b[0] < 0x80)
-        return b[0];
-    if (b[0] < 0xe0)
-        return (b[0] & 0x1fu) << 6 | (b[1] & 0x3fu);
-    if (b[0] < 0xf0)
-        return (b[0] & 0x0fu) << 12 | (b[1] & 0x3fu) << 6 | (b[2] & 0x3fu);
-    return (b[0] & 0x07u) << 18 | (b[1] & 0x3fu) << 12 | (b[2] & 0x3fu) << 6 | (b[3] & 0x3fu);
+    (void)utf8_next((struct str){s.ptr + at, s.len - at}, &c);
+    return c;
 }
 
 #define JOINER 0x200d
@@ -89,7 +70,7 @@ static size_t step_back(struct str s, size_t at)
 {
     do
         at--;
-    while (at > 0 && is_tail(s.ptr[at]));
+    while (at > 0 && utf8_is_tail(s.ptr[at]));
     return at;
 }
 
@@ -98,18 +79,14 @@ static bool parts(struct str s, size_t at)
 {
     if (at == 0 || at >= s.len)
         return false;
-    return is_mark(code_at(s.ptr + at)) || code_at(s.ptr + step_back(s, at)) == JOINER ||
+    return is_mark(code_at(s, at)) || code_at(s, step_back(s, at)) == JOINER ||
            (s.ptr[at] == '\n' && s.ptr[at - 1] == '\r');
 }
 
 size_t text_head(struct str s, size_t max_chars)
 {
-    size_t at = 0, whole;
+    size_t whole = utf8_first(s, max_chars).len, at = whole;
 
-    for (size_t n = 0; at < s.len; at++)
-        if (!is_tail(s.ptr[at]) && n++ == max_chars)
-            break;
-    whole = at;
     for (int i = 0; i < CLUSTER_MAX && parts(s, at); i++)
         at = step_back(s, at);
     return parts(s, at) ? whole : at;
@@ -125,7 +102,7 @@ size_t text_tail(struct str s, size_t max_chars)
     for (int i = 0; i < CLUSTER_MAX && parts(s, at); i++)
         do
             at++;
-        while (at < s.len && is_tail(s.ptr[at]));
+        while (at < s.len && utf8_is_tail(s.ptr[at]));
     return s.len - (parts(s, at) ? whole : at);
 }
 
@@ -157,19 +134,12 @@ void tool_cut(struct buf *text, size_t max_chars)
 
     if (keep == all.len)
         return;
-    size_t missing = text_chars((struct str){all.ptr + keep, all.len - keep});
+    size_t missing = utf8_chars((struct str){all.ptr + keep, all.len - keep});
 
     text->len = keep;
     buf_add_str(text, STR("\n[… "));
     text_number(text, missing);
     buf_add_str(text, missing == 1 ? STR(" more character]") : STR(" more characters]"));
-}
-
-/* Controls of either set, and the marks that turn the direction of text: a line could say what it does not. */
-static bool misleads(uint32_t c)
-{
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) ||
-           c == 0x2028 || c == 0x2029;
 }
 
 void text_line(struct buf *out, struct str s, size_t max_chars)
@@ -183,13 +153,14 @@ void text_line(struct buf *out, struct str s, size_t max_chars)
     text_clean(&line);
     all = buf_view(&line);
     keep = text_head(all, max_chars);
-    for (size_t at = 0, next; at < keep; at = next) {
-        for (next = at + 1; next < keep && is_tail(all.ptr[next]);)
-            next++;
-        if (misleads(code_at(all.ptr + at)))
-            buf_add_char(out, all.ptr[at] == '\t' ? ' ' : '?');
+    for (size_t at = 0, n; at < keep; at += n) {
+        uint32_t c = 0;
+
+        n = utf8_next((struct str){all.ptr + at, all.len - at}, &c); /* cleaned: never 0 */
+        if (utf8_is_control(c))
+            buf_add_char(out, c == '\t' ? ' ' : '?');
         else
-            buf_add(out, all.ptr + at, next - at);
+            buf_add(out, all.ptr + at, n);
     }
     if (end || keep < all.len)
         buf_add_str(out, STR("…"));

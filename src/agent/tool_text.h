@@ -8,8 +8,6 @@
 /* Bytes that are no valid UTF-8, and NUL, become U+FFFD. True when there were any. */
 bool text_clean(struct buf *text);
 
-size_t text_chars(struct str s); /* of valid UTF-8 */
-
 /* How many bytes the first (the last) max_chars characters take; a mark is not parted from the character it stands on. */
 size_t text_head(struct str s, size_t max_chars);
 size_t text_tail(struct str s, size_t max_chars);

@@ -5,54 +5,7 @@
 
 #include <endian.h>
 
-#include "base/str.h"
-
-static inline bool utf8_is_tail(char c)
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-/* Length of the valid UTF-8 sequence at the start of n bytes; 0 when there is none. */
-static inline size_t utf8_len(const char *bytes, size_t n)
-{
-    const unsigned char *p = (const unsigned char *)bytes;
-    uint32_t c;
-
-    if (n >= 1 && p[0] < 0x80)
-        return 1;
-    if (n < 2 || !utf8_is_tail(bytes[1]))
-        return 0;
-    if (p[0] < 0xe0)
-        return p[0] >= 0xc2 ? 2 : 0;
-    if (n < 3 || !utf8_is_tail(bytes[2]))
-        return 0;
-    c = (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-    if (p[0] < 0xf0)
-        return c >= 0x800 && (c < 0xd800 || c > 0xdfff) ? 3 : 0;
-    return n >= 4 && utf8_is_tail(bytes[3]) && p[0] < 0xf8 && c >= 0x400 && c <= 0x43ff ? 4 : 0;
-}
-
-/* Writes a code point, which must be valid; returns its length. */
-static inline size_t utf8_put(char out[4], uint32_t c)
-{
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char lead[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
-
-    for (size_t i = n - 1; i > 0; i--, c >>= 6)
-        out[i] = (char)(0x80 | (c & 0x3f));
-    out[0] = (char)(lead[n] | c);
-    return n;
-}
-
-/* The first max bytes at most, not ending inside a character. */
-static inline struct str utf8_clip(struct str s, size_t max)
-{
-    if (s.len <= max)
-        return s;
-    while (max > 0 && utf8_is_tail(s.ptr[max]))
-        max--;
-    return (struct str){s.ptr, max};
-}
+#include "base/utf8.h"
 
 /* Makes text safe for a terminal and keeps it one line: control characters (C0, DEL, C1) become '?'. */
 static inline void clean_line(char *p, size_t n)

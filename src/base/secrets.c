@@ -297,15 +297,6 @@ static void add_unit(struct buf *out, uint32_t unit)
         buf_add_char(out, hex[unit >> shift & 15]);
 }
 
-static uint32_t utf8_get(const char *p, size_t n)
-{
-    uint32_t c = (unsigned char)p[0] & (n == 1 ? 0x7fu : 0x7fu >> n);
-
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | ((unsigned char)p[i] & 0x3fu);
-    return c;
-}
-
 /* One character of n bytes (0: it is none, but a byte). */
 static void add_escaped(struct buf *out, const char *p, size_t n, unsigned escapes)
 {

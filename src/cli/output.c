@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/timefmt.h"
-#include "cli/terminal/utf8.h"
+#include "base/utf8.h"
 
 #define OUT_MAX ((size_t)4 << 30)
 
@@ -84,22 +85,51 @@ void outf(struct out *out, const char *fmt, ...)
     free(longer);
 }
 
-/* A control character, or bytes that are no character, must not reach a terminal: they can rewrite what is shown. */
+/*
+ * The first character of `s` as people see it. A control character, or bytes that are no character, must not reach a
+ * terminal: they can rewrite what is shown.
+ */
+static size_t next_shown(struct str s, struct str *ret_shown, int *ret_width)
+{
+    uint32_t c = 0;
+    size_t n = utf8_next(s, &c);
+    bool seen = n && !utf8_is_unseen(c);
+
+    *ret_shown = seen ? (struct str){s.ptr, n} : STR("\xef\xbf\xbd");
+    *ret_width = seen ? utf8_width(c) : 1;
+    return n ? n : 1;
+}
+
 void out_value(struct out *out, const char *text)
 {
-    struct str s = str_from(text);
+    out_fit(out, text, INT_MAX);
+}
 
-    while (s.len > 0) {
-        uint32_t c;
-        size_t n = utf8_next(s, &c);
+int text_columns(struct str s)
+{
+    int columns = 0, width;
+    struct str shown;
 
-        if (n == 0 || utf8_is_unseen(c))
-            buf_add_str(&out->text, STR("\xef\xbf\xbd"));
-        else
-            buf_add(&out->text, s.ptr, n);
-        n = n ? n : 1;
-        s = (struct str){s.ptr + n, s.len - n};
+    for (size_t at = 0; at < s.len; columns += width)
+        at += next_shown((struct str){s.ptr + at, s.len - at}, &shown, &width);
+    return columns;
+}
+
+int out_fit(struct out *out, const char *text, int columns)
+{
+    struct str s = str_from(text), shown;
+    bool cut = columns < INT_MAX && text_columns(s) > columns;
+    int used = 0, width;
+
+    for (size_t at = 0; at < s.len; used += width) {
+        at += next_shown((struct str){s.ptr + at, s.len - at}, &shown, &width);
+        if (used + width > columns - cut)
+            break;
+        buf_add_str(&out->text, shown);
     }
+    if (cut && columns > 0)
+        buf_add_str(&out->text, STR("…"));
+    return used + (cut && columns > 0);
 }
 
 void say_clean(const char *text)
@@ -228,19 +258,4 @@ int terminal_columns(int fd)
     struct winsize size;
 
     return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-size_t text_columns(struct str s)
-{
-    size_t columns = 0;
-
-    while (s.len > 0) {
-        uint32_t c = 0xfffd;
-        size_t n = utf8_next(s, &c);
-
-        columns += n && !utf8_is_unseen(c) ? utf8_width(c) : 1;
-        n = n ? n : 1;
-        s = (struct str){s.ptr + n, s.len - n};
-    }
-    return columns;
 }

@@ -31,7 +31,8 @@ enum tide_code out_flush(struct out *out, struct tide_err *err) MUST_CHECK;
 
 /* Text as it is: ours. Values that came from elsewhere go through out_value. */
 void outf(struct out *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void out_value(struct out *out, const char *text); /* cleaned; NULL is nothing */
+void out_value(struct out *out, const char *text);           /* cleaned; NULL is nothing */
+int out_fit(struct out *out, const char *text, int columns); /* what fits, "…" where it was cut; the columns used */
 void out_colored(struct out *out, enum color color, const char *text);
 void out_field(struct out *out, const char *name, const char *value); /* "name        value"; nothing for NULL */
 void say_clean(const char *text);                                     /* "tidemark: text" on standard error, cleaned */
@@ -51,7 +52,7 @@ int64_t now_ms(void);
 const char *bytes_text(char buf[32], int64_t bytes); /* "1.5 MiB" */
 
 /* Columns on a terminal. */
-size_t text_columns(struct str s);
+int text_columns(struct str s);
 int terminal_columns(int fd); /* 80 when it cannot be told */
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cli/terminal/utf8.h"
+#include "base/utf8.h"
 #include "session/yes_no.h"
 
 #define NAME_COLUMNS 12
@@ -16,18 +16,13 @@
 /* Also marks on other characters, blanks that are none, private ones: what a person is to judge is seen. */
 static bool is_doubtful(uint32_t c)
 {
-    static const struct {
-        uint32_t from, to;
-    } ranges[] = {
+    static const struct utf8_range ranges[] = {
         {0xa0, 0xa0},     {0x300, 0x36f},   {0x1680, 0x1680},   {0x2000, 0x200a},    {0x202f, 0x202f},
         {0x205f, 0x205f}, {0x20d0, 0x20ff}, {0x2800, 0x2800},   {0x3000, 0x3000},    {0xe000, 0xf8ff},
         {0xfe0e, 0xfe0f}, {0xfffc, 0xfffc}, {0x1d159, 0x1d159}, {0xe1000, 0x10ffff},
     };
-    bool unseen = utf8_is_unseen(c);
 
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && !unseen; i++)
-        unseen = c >= ranges[i].from && c <= ranges[i].to;
-    return unseen;
+    return utf8_is_unseen(c) || utf8_in(ranges, sizeof(ranges) / sizeof(ranges[0]), c);
 }
 
 static void add_escaped(struct buf *out, uint32_t c)

@@ -2,21 +2,15 @@
 /* The lanes of a timeline and what lies in them, each within its bound: what goes beyond is counted, never stored. */
 #include "engine/timeline_lanes.h"
 
+#include "base/utf8.h"
+
 #include <stdio.h>
 
 void tl_text_cut(char *out, size_t size, struct str s)
 {
-    size_t n = s.len;
+    struct str shown = s.len < size ? s : utf8_clip(s, size - sizeof("…"));
 
-    if (n < size) {
-        memcpy(out, s.ptr, n);
-        out[n] = '\0';
-        return;
-    }
-    n = size - sizeof("…");
-    while (n > 0 && ((unsigned char)s.ptr[n] & 0xc0) == 0x80)
-        n--;
-    snprintf(out, size, "%.*s…", (int)n, s.ptr);
+    snprintf(out, size, "%.*s%s", STR_ARG(shown), shown.len < s.len ? "…" : "");
 }
 
 void tl_run_done(struct tl_run *run)

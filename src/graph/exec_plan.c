@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/digest.h"
+#include "base/utf8.h"
 #include "graph/resume.h"
 
 #define QUESTION_MAX ((size_t)256 << 10)
@@ -197,7 +198,7 @@ static void name_wait(char *out, size_t size, struct str name, int64_t visit)
 {
     unsigned char digest[DIGEST_SIZE];
     char hex[17];
-    int cut = 80;
+    struct str begin = utf8_clip(name, 80);
 
     if (name.len <= WAIT_NAME_PLAIN) {
         snprintf(out, size, "%.*s#%" PRId64, STR_ARG(name), visit);
@@ -205,9 +206,7 @@ static void name_wait(char *out, size_t size, struct str name, int64_t visit)
     }
     digest_of(digest, name);
     hex_encode(hex, digest, 8);
-    while (cut > 0 && ((unsigned char)name.ptr[cut] & 0xc0) == 0x80) /* not inside a character */
-        cut--;
-    snprintf(out, size, "%.*s~%s#%" PRId64, cut, name.ptr, hex, visit);
+    snprintf(out, size, "%.*s~%s#%" PRId64, STR_ARG(begin), hex, visit);
 }
 
 static bool cares_for_failure(const struct spec_graph *g, const struct spec_node *n)

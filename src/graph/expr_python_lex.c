@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "graph/expr_python.h"
 
 void py_fail(struct py_reader *r, size_t at, const char *fmt, ...)
@@ -18,7 +19,7 @@ void py_fail(struct py_reader *r, size_t at, const char *fmt, ...)
         bool end = r->source.ptr[i] == '\n';
 
         line += end;
-        column = end ? 1 : column + ((r->source.ptr[i] & 0xc0) != 0x80);
+        column = end ? 1 : column + !utf8_is_tail(r->source.ptr[i]);
     }
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
@@ -169,22 +170,9 @@ static void number(struct py_reader *r)
 
 static void add_utf8(struct buf *out, uint32_t c)
 {
-    if (c < 0x80) {
-        buf_add_char(out, (char)c);
-        return;
-    }
-    if (c < 0x800) {
-        buf_add_char(out, (char)(0xc0 | c >> 6));
-    } else {
-        if (c < 0x10000) {
-            buf_add_char(out, (char)(0xe0 | c >> 12));
-        } else {
-            buf_add_char(out, (char)(0xf0 | c >> 18));
-            buf_add_char(out, (char)(0x80 | (c >> 12 & 0x3f)));
-        }
-        buf_add_char(out, (char)(0x80 | (c >> 6 & 0x3f)));
-    }
-    buf_add_char(out, (char)(0x80 | (c & 0x3f)));
+    char bytes[4];
+
+    buf_add(out, bytes, utf8_put(bytes, c));
 }
 
 /* The character that so many digits behind the escape say. */

@@ -2,6 +2,7 @@
 /* A graph for other people's pictures: Graphviz and Mermaid. Names are quoted for each, whatever is in them. */
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "graph/spec.h"
 
 #define LABEL_MAX 60 /* bytes of a condition at an edge */
@@ -27,20 +28,11 @@ const char *spec_arc_label(struct arena *a, const struct spec_graph *g, const st
     return "";
 }
 
-static struct str clipped(struct str s)
-{
-    size_t n = s.len < LABEL_MAX ? s.len : LABEL_MAX;
-
-    while (n < s.len && n > 0 && ((unsigned char)s.ptr[n] & 0xc0) == 0x80)
-        n--;
-    return (struct str){s.ptr, n};
-}
-
 /* ---- Graphviz ---- */
 
 static void dot_text(struct buf *out, struct str s)
 {
-    struct str shown = clipped(s);
+    struct str shown = utf8_clip(s, LABEL_MAX);
 
     for (size_t i = 0; i < shown.len; i++) {
         char c = shown.ptr[i];
@@ -107,7 +99,7 @@ void spec_dot(struct buf *out, const struct spec_graph *g)
 /* Between quotes everything may stand but what would end them or be taken for markup: written by number. */
 static void mermaid_text(struct buf *out, struct str s)
 {
-    struct str shown = clipped(s);
+    struct str shown = utf8_clip(s, LABEL_MAX);
 
     for (size_t i = 0; i < shown.len; i++) {
         unsigned char c = (unsigned char)shown.ptr[i];

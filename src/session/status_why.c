@@ -3,6 +3,7 @@
  * Why a status is what it is, in one sentence for people. Sentences name points in time, never spans up to now: two answers
  * about the same state are the same text.
  */
+#include "base/utf8.h"
 #include "session/status_internal.h"
 
 #include <inttypes.h>
@@ -26,14 +27,9 @@ static __attribute__((format(printf, 2, 3))) void say(struct status *s, const ch
 /* Text of somebody else, cut at a character. */
 static void say_quoted(struct status *s, const char *before, const char *text)
 {
-    size_t len = strlen(text), shown = len;
+    struct str shown = utf8_clip(str_from(text), QUOTE_MAX);
 
-    if (len > QUOTE_MAX) {
-        shown = QUOTE_MAX;
-        while (shown > 0 && ((unsigned char)text[shown] & 0xc0) == 0x80)
-            shown--;
-    }
-    say(s, "%s%.*s%s", before, (int)shown, text, shown < len ? "…" : "");
+    say(s, "%s%.*s%s", before, STR_ARG(shown), text[shown.len] ? "…" : "");
 }
 
 /* "2026-02-21 10:01:10 UTC": exact to the second, which is what a person needs. */

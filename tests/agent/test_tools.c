@@ -12,6 +12,7 @@
 #include "agent/confined.h"
 #include "agent/tool_text.h"
 #include "agent/walk.h"
+#include "base/utf8.h"
 
 /* ---- arguments ---- */
 
@@ -202,7 +203,7 @@ static void every_byte_string_becomes_valid_text(void **state)
             struct str all = buf_view(&text), head = {all.ptr, text_head(all, max)};
             size_t tail = text_tail(all, max);
 
-            assert_true(str_is_utf8(head, NULL) && text_chars(head) <= max);
+            assert_true(str_is_utf8(head, NULL) && utf8_chars(head) <= max);
             assert_true(str_is_utf8((struct str){all.ptr + all.len - tail, tail}, NULL));
         }
         buf_done(&text);
@@ -270,7 +271,7 @@ static void a_huge_file_is_read_only_as_far_as_it_is_shown(void **state)
     w->place.max_result_chars = 10000;
     HAS(call_run(&c, w, "read", "{'path':'huge','offset':10000}"), " 10000\tline 10000\n");
     HAS(buf_cstr(&c.result.text), "; for more: offset ");
-    assert_true(text_chars(buf_view(&c.result.text)) <= 10000);
+    assert_true(utf8_chars(buf_view(&c.result.text)) <= 10000);
     call_done(&c);
 }
 
@@ -851,7 +852,7 @@ static void the_middle_of_a_long_line_is_shown_where_it_matches(void **state)
     HAS(call_run(&c, w, "grep", "{'pattern':'needle'}"), "f:1:…ä");
     HAS(buf_cstr(&c.result.text), "äneedleö");
     assert_false(c.result.replaced); /* no character was cut in two */
-    assert_true(text_chars(buf_view(&c.result.text)) < 450);
+    assert_true(utf8_chars(buf_view(&c.result.text)) < 450);
     call_done(&c);
     for (int i = 0; i < 20; i++)
         buf_add_str(&text, STR("\nneedle and thread and needle and thread and needle and thread and needle"));

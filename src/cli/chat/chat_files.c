@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli/chat/chat.h"
 
 #define FILE_MAX_BYTES ((size_t)256 << 10)
@@ -45,8 +46,7 @@ static const char *read_text(const char *path, struct buf *text, bool *ret_cut)
     close(fd);
     *ret_cut = text->len > FILE_MAX_BYTES;
     if (*ret_cut) /* not within a character */
-        for (text->len = FILE_MAX_BYTES; text->len > 0 && (text->ptr[text->len] & 0xc0) == 0x80;)
-            text->len--;
+        text->len = utf8_clip(buf_view(text), FILE_MAX_BYTES).len;
     if (bad)
         return strerror(bad);
     return str_is_utf8(buf_view(text), NULL) && !memchr(text->ptr ? text->ptr : "", 0, text->len) ? NULL : "no text";

@@ -133,7 +133,7 @@ static void emit(struct view *v, enum kind kind, struct str lines)
 static void add_marked(const struct view *v, struct buf *out, const char *mark, const char *style, struct str text)
 {
     AUTO(buf_done) struct buf clean = BUF_INIT(TEXT_MAX);
-    struct flow_prefix p = {.width = (int)text_columns(str_from(mark))};
+    struct flow_prefix p = {.width = text_columns(str_from(mark))};
     struct text_flow flow;
 
     glyph_clean(&clean, text);
@@ -175,7 +175,7 @@ void view_notice(struct view *v, const char *text)
 void view_item(struct view *v, const char *head, const char *text)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
-    bool below = v->config.tty && columns(v) - (int)text_columns(str_from(head)) < ITEM_MIN;
+    bool below = v->config.tty && columns(v) - text_columns(str_from(head)) < ITEM_MIN;
 
     if (v->config.quiet)
         return;

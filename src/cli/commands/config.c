@@ -7,9 +7,9 @@
 #include "agent/hook.h"
 #include "agent/permit.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/terminal/table.h"
-#include "cli/terminal/utf8.h"
 #include "engine/settings.h"
 #include "engine/store_url.h"
 
@@ -47,16 +47,10 @@ static void list_json(struct out *out, const struct settings *s)
 static void put_value(struct table *t, const struct out *out, const char *value)
 {
     struct str text = str_from(value ? value : "-");
-    size_t n = 0;
+    struct str begin = out->tty ? utf8_clip(text, VALUE_SHOWN) : text;
 
-    while (out->tty && n < text.len && n < VALUE_SHOWN) {
-        uint32_t c;
-        size_t step = utf8_next((struct str){text.ptr + n, text.len - n}, &c);
-
-        n += step ? step : 1;
-    }
-    if (n >= VALUE_SHOWN && n < text.len)
-        text = str_from(arena_printf(&t->arena, "%.*s…", (int)n, text.ptr));
+    if (begin.len < text.len)
+        text = str_from(arena_printf(&t->arena, "%.*s…", STR_ARG(begin)));
     table_cell(t, text.ptr, value ? COLOR_NONE : COLOR_DIM);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark exec: a program as a run of a session. */
+#include "base/utf8.h"
 #include "cli/launch.h"
 #include "cli/options.h"
 #include "cli/resume.h"
@@ -29,17 +30,10 @@ static void put_title(struct cli *cli, const struct launch *l, struct json_out *
 {
     AUTO(buf_done) struct buf text = BUF_INIT((size_t)1 << 20);
     const char *given = args_text(&cli->args, "title");
-    struct str s;
 
     for (size_t i = 0; l->argv[i] && text.len <= TITLE_MAX; i++)
         buf_addf(&text, "%s%.*s", i ? " " : "", 4 * TITLE_MAX, l->argv[i]);
-    s = buf_view(&text);
-    if (s.len > TITLE_MAX) {
-        s.len = TITLE_MAX;
-        while (s.len > 0 && ((unsigned char)s.ptr[s.len] & 0xc0) == 0x80)
-            s.len--;
-    }
-    json_out_kstr(o, STR("title"), given ? str_from(given) : s);
+    json_out_kstr(o, STR("title"), given ? str_from(given) : utf8_clip(buf_view(&text), TITLE_MAX));
 }
 
 /* A new session, or the one that has this id. */

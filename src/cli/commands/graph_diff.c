@@ -69,7 +69,7 @@ static void put_nodes(struct diffing *d)
     int columns = 0;
 
     for (size_t i = 0; i < d->diff.n; i++) {
-        int used = (int)text_columns(node_id(&d->diff.nodes[i]));
+        int used = text_columns(node_id(&d->diff.nodes[i]));
 
         changed += d->diff.nodes[i].change != SPEC_SAME;
         columns = used > columns && used <= 40 ? used : columns;

@@ -3,9 +3,9 @@
  * tidemark wait and tidemark sleep, inside `tidemark exec`. They come back only when the answer is in the log: until then
  * the run is parked and the program, with this process, has been ended.
  */
+#include "base/utf8.h"
 #include "cli/args_check.h"
 #include "cli/launch.h"
-#include "cli/terminal/utf8.h"
 #include "cli/signal_pipe.h"
 #include "program/run_client.h"
 #include "session/yes_no.h"
@@ -46,17 +46,11 @@ static void put_common(struct cli *cli, struct run_client *l)
 static void say_not_approved(struct arena *a, const struct json *v)
 {
     struct str s = v->type == JSON_STRING ? json_text(a, v) : json_source(v);
+    struct str begin = utf8_first(s, ANSWER_SHOWN);
     struct out shown;
-    size_t len = 0;
-    uint32_t c;
 
-    for (size_t i = 0; i < ANSWER_SHOWN && len < s.len; i++) {
-        size_t n = utf8_next((struct str){s.ptr + len, s.len - len}, &c);
-
-        len += n ? n : 1;
-    }
     out_init(&shown);
-    out_value(&shown, arena_printf(a, "%.*s%s", (int)len, s.ptr, len < s.len ? "…" : ""));
+    out_value(&shown, arena_printf(a, "%.*s%s", STR_ARG(begin), begin.len < s.len ? "…" : ""));
     say("not approved: the answer was '%s'", buf_cstr(&shown.text));
     out_done(&shown);
 }

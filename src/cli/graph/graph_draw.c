@@ -196,7 +196,7 @@ static void put_way(struct draw *d, const struct spec_arc *arc, size_t lane)
     put_lanes(d, lane, NULL);
     if (d->out) {
         outf(d->out, "  %s ", back ? "↺" : "→");
-        used = tl_put_fit(d->out, d->g->nodes.at[arc->to].id.ptr, left);
+        used = out_fit(d->out, d->g->nodes.at[arc->to].id.ptr, left);
         if (label[0] && left - used > 6) {
             outf(d->out, "  ");
             tl_put_colored(d->out, COLOR_DIM, label, left - used - 2);

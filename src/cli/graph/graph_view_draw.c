@@ -116,7 +116,7 @@ static int name_columns(const struct graph_view *v, int columns)
     int most = columns / 3, longest = 4;
 
     for (size_t i = 0; i < v->g->nodes.n && longest < most; i++) {
-        int n = (int)text_columns(v->g->nodes.at[i].id);
+        int n = text_columns(v->g->nodes.at[i].id);
 
         longest = n > longest ? n : longest;
     }

@@ -3,6 +3,7 @@
 #include "cli/terminal/line_complete.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "cli/terminal/glyph.h"
 
 #define SHOWN_MAX 60
@@ -27,9 +28,7 @@ size_t line_matches_common(const struct line_matches *m)
     for (size_t i = 1; i < m->n; i++)
         while (strncmp(m->words[0], m->words[i], n) != 0)
             n--;
-    while (n > 0 && ((unsigned char)m->words[0][n] & 0xc0) == 0x80)
-        n--;
-    return n;
+    return utf8_clip(str_from(m->words[0]), n).len;
 }
 
 static int widest(const struct line_matches *m, size_t shown, int room)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "cli/terminal/line_complete.h"
 #include "cli/terminal/line_draw.h"
 #include "cli/terminal/line_history.h"
@@ -168,7 +169,7 @@ static void search_shorten(struct line_edit *e)
 {
     struct buf *words = &e->search.words;
 
-    while (words->len > 0 && ((unsigned char)words->ptr[--words->len] & 0xc0) == 0x80)
+    while (words->len > 0 && utf8_is_tail(words->ptr[--words->len]))
         ;
     search_step(e, e->history.n);
 }

@@ -5,7 +5,7 @@
  */
 #include "cli/terminal/line_keys.h"
 
-#include "cli/terminal/utf8.h"
+#include "base/utf8.h"
 
 static const struct {
     const char *bytes;

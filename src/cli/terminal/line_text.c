@@ -8,8 +8,8 @@
 #include <ctype.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "cli/terminal/glyph.h"
-#include "cli/terminal/utf8.h"
 
 void line_text_init(struct line_text *t)
 {
@@ -41,7 +41,7 @@ static bool is_mark(const struct line_text *t, size_t at)
 static size_t next(const struct line_text *t, size_t at)
 {
     do {
-        for (at++; at < t->text.len && ((unsigned char)t->text.ptr[at] & 0xc0) == 0x80;)
+        for (at++; at < t->text.len && utf8_is_tail(t->text.ptr[at]);)
             at++;
     } while (at < t->text.len && is_mark(t, at));
     return at < t->text.len ? at : t->text.len;
@@ -50,7 +50,7 @@ static size_t next(const struct line_text *t, size_t at)
 static size_t previous(const struct line_text *t, size_t at)
 {
     do {
-        for (at--; at > 0 && ((unsigned char)t->text.ptr[at] & 0xc0) == 0x80;)
+        for (at--; at > 0 && utf8_is_tail(t->text.ptr[at]);)
             at--;
     } while (at > 0 && is_mark(t, at));
     return at;

@@ -4,8 +4,6 @@
 
 #include <unistd.h>
 
-#include "cli/terminal/utf8.h"
-
 void table_init(struct table *t, const struct table_column *columns, size_t n)
 {
     *t = (struct table){.columns = columns, .n_columns = n, .arena = ARENA_INIT};
@@ -31,7 +29,7 @@ void table_done(struct table *t)
 static void measure(const struct table *t, size_t width[TABLE_COLUMNS])
 {
     for (size_t i = 0; i < t->n_cells; i++) {
-        size_t w = text_columns(t->cells[i].text), *max = &width[i % t->n_columns];
+        size_t w = (size_t)text_columns(t->cells[i].text), *max = &width[i % t->n_columns];
 
         *max = w > *max ? w : *max;
     }
@@ -52,41 +50,18 @@ static void make_fit(const struct table *t, size_t width[TABLE_COLUMNS], size_t 
     }
 }
 
-/* Cuts to `room` columns, the last of them "…"; returns the columns used. */
-static size_t print_cut(struct out *out, struct str s, size_t room)
-{
-    size_t used = 0;
-    const char *p = s.ptr;
-    AUTO(mem_freep) char *kept = NULL;
-
-    for (uint32_t c = 0; p < s.ptr + s.len;) {
-        size_t n = utf8_next((struct str){p, (size_t)(s.ptr + s.len - p)}, &c),
-               w = n && !utf8_is_unseen(c) ? utf8_width(c) : 1;
-
-        if (used + w > room - 1)
-            break;
-        used += w;
-        p += n ? n : 1;
-    }
-    kept = mem_dup((struct str){s.ptr, (size_t)(p - s.ptr)});
-    out_value(out, kept);
-    outf(out, "…");
-    return used + 1;
-}
-
 static void print_cell(struct out *out, const struct table_cell *cell, const struct table_column *column, size_t width,
                        bool last)
 {
-    size_t w = text_columns(cell->text);
-    int pad = w < width ? (int)(width - w) : 0;
+    int w = text_columns(cell->text), pad = w < (int)width ? (int)width - w : 0;
     bool colored = cell->color != COLOR_NONE;
 
     if (column->right)
         outf(out, "%*s", pad, "");
     if (colored)
         outf(out, "%s", color_code(out, cell->color));
-    if (w > width)
-        pad = (int)(width - print_cut(out, cell->text, width));
+    if (w > (int)width)
+        pad = (int)width - out_fit(out, cell->text.ptr, (int)width);
     else
         out_value(out, cell->text.ptr);
     if (colored)

@@ -23,7 +23,8 @@ static size_t color_len(struct str s)
 
 static int width_of(struct str s)
 {
-    size_t plain = 0, width = 0;
+    size_t plain = 0;
+    int width = 0;
 
     for (size_t i = 0; i <= s.len; i++) {
         size_t code = color_len((struct str){s.ptr + i, s.len - i});
@@ -34,7 +35,7 @@ static int width_of(struct str s)
         i += code ? code - 1 : 0;
         plain = i + 1;
     }
-    return (int)width;
+    return width;
 }
 
 static size_t run_of(struct str s, bool spaces)

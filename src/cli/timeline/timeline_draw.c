@@ -95,7 +95,7 @@ static void row_begin(const struct drawing *d, const char *glyph, enum color col
 
 static void row_end(const struct drawing *d, const char *took, const char *ended, enum color color)
 {
-    tl_put_repeated(d->out, " ", TOOK + 1 - (int)text_columns(str_from(took)));
+    tl_put_repeated(d->out, " ", TOOK + 1 - text_columns(str_from(took)));
     outf(d->out, "%s  ", took);
     tl_put_colored(d->out, color, ended, ENDED);
     tl_end_line(d->out);
@@ -241,7 +241,7 @@ static void draw_head(const struct drawing *d, const struct tl_run *run, const s
     outf(out, "\n %s●%s ", color_code(out, COLOR_GREEN), color_code(out, COLOR_NONE));
     outf(out, "%srun %" PRId64 "%s  %s", color_code(out, COLOR_BOLD), run->number, color_code(out, COLOR_NONE),
          tl_clock(clock, run->started_ms));
-    tl_put_fit(out, line, d->columns - 28);
+    out_fit(out, line, d->columns - 28);
     tl_end_line(out);
 }
 
@@ -272,7 +272,7 @@ static void draw_end(const struct drawing *d, const struct tl_run *run)
     outf(out, " ");
     tl_put_colored(out, ends[run->end].color, ends[run->end].glyph, 1);
     outf(out, " %s", color_code(out, ends[run->end].color));
-    tl_put_fit(out, line, d->columns - LEFT);
+    out_fit(out, line, d->columns - LEFT);
     outf(out, "%s\n", color_code(out, COLOR_NONE));
 }
 
@@ -293,7 +293,7 @@ static void draw_run(const struct drawing *d, const struct tl_run *run, const st
 
 static void widen(int *width, const char *text, int max)
 {
-    int columns = (int)text_columns(str_from(text));
+    int columns = text_columns(str_from(text));
 
     columns = columns > max ? max : columns;
     *width = columns > *width ? columns : *width;
@@ -321,14 +321,14 @@ static void draw_title(const struct drawing *d)
 {
     struct out *out = d->out;
     const struct timeline *t = d->t;
-    int status = (int)text_columns(str_from(t->standing)), left = d->columns - status - 2;
+    int status = text_columns(str_from(t->standing)), left = d->columns - status - 2;
     int id = (int)strlen(t->id);
     const struct tide_session_info info = {.status = t->status, .outcome = t->outcome};
 
     outf(out, "%s%s%s", color_code(out, COLOR_BOLD), t->id, color_code(out, COLOR_NONE));
     if (t->title[0] && left - id > 8) {
         outf(out, "  ");
-        id += 2 + tl_put_fit(out, t->title, left - id - 4);
+        id += 2 + out_fit(out, t->title, left - id - 4);
     }
     tl_put_repeated(out, " ", left - id);
     outf(out, "  ");
@@ -363,7 +363,7 @@ static void draw_axis(const struct drawing *d)
 /* One part of the summary: behind a semicolon, and on a line of its own when the last one is full. */
 static void put_part(const struct drawing *d, int *at, enum color color, const char *text)
 {
-    int columns = (int)text_columns(str_from(text));
+    int columns = text_columns(str_from(text));
 
     if (*at > 0)
         outf(d->out, ";");

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "base/timefmt.h"
-#include "cli/terminal/utf8.h"
 
 void tl_put_repeated(struct out *out, const char *glyph, int n)
 {
@@ -14,35 +13,9 @@ void tl_put_repeated(struct out *out, const char *glyph, int n)
         buf_add_str(&out->text, str_from(glyph));
 }
 
-int tl_put_fit(struct out *out, const char *text, int columns)
-{
-    struct str s = str_from(text);
-    bool cut = (int)text_columns(s) > columns;
-    int used = 0;
-
-    while (s.len > 0) {
-        uint32_t c = 0xfffd;
-        size_t n = utf8_next(s, &c);
-        int width = n && !utf8_is_unseen(c) ? (int)utf8_width(c) : 1;
-
-        if (used + width > columns - (cut ? 1 : 0))
-            break;
-        if (n == 0 || utf8_is_unseen(c))
-            buf_add_str(&out->text, STR("\xef\xbf\xbd"));
-        else
-            buf_add(&out->text, s.ptr, n);
-        used += width;
-        n = n ? n : 1;
-        s = (struct str){s.ptr + n, s.len - n};
-    }
-    if (cut && columns > 0)
-        buf_add_str(&out->text, STR("…"));
-    return used + (cut && columns > 0);
-}
-
 void tl_put_padded(struct out *out, const char *text, int columns)
 {
-    tl_put_repeated(out, " ", columns - tl_put_fit(out, text, columns));
+    tl_put_repeated(out, " ", columns - out_fit(out, text, columns));
 }
 
 void tl_put_colored(struct out *out, enum color color, const char *text, int columns)
@@ -51,7 +24,7 @@ void tl_put_colored(struct out *out, enum color color, const char *text, int col
 
     if (color != COLOR_NONE)
         outf(out, "%s", color_code(out, color));
-    used = tl_put_fit(out, text, columns);
+    used = out_fit(out, text, columns);
     if (color != COLOR_NONE)
         outf(out, "%s", color_code(out, COLOR_NONE));
     tl_put_repeated(out, " ", columns - used);

@@ -7,8 +7,7 @@
 
 void tl_put_repeated(struct out *out, const char *glyph, int n);
 
-/* Of `text` what fits, cleaned and with "…" where it was cut; returns the columns used. */
-int tl_put_fit(struct out *out, const char *text, int columns);
+/* Of `text` what fits (out_fit), padded. */
 void tl_put_padded(struct out *out, const char *text, int columns);
 void tl_put_colored(struct out *out, enum color color, const char *text, int columns); /* padded */
 void tl_end_line(struct out *out); /* without the blanks at its end */
