@@ -19,7 +19,8 @@ enum shape_type {
     SHAPE_ANY,    /* struct str: JSON, as it is; empty is absent */
     SHAPE_OBJECT, /* of the shape `of` */
     SHAPE_LIST, /* of the shape `of`, by `put`; without `of`: const char *const *, ended by NULL, or `items` by `put` */
-    SHAPE_MAP,  /* an object whose names are data: values of the shape `of`, else `items`; by `put` */
+    SHAPE_STREAM,  /* struct shape_stream: a list of the shape `of`, else of `items` */
+    SHAPE_MAP,     /* an object whose names are data: values of the shape `of`, else `items`; by `put` */
     SHAPE_MEMBERS, /* the members of `of`, in place */
     SHAPE_VARIANT, /* the name of the variant */
 };
@@ -30,6 +31,12 @@ enum shape_flags {
 };
 
 struct shape;
+
+/* Elements that nobody gathers: each is written as it comes. */
+struct shape_stream {
+    void (*write)(struct json_out *o, void *arg);
+    void *arg;
+};
 
 /* Where it is in the struct that is written: the object `of` begins at the offset, too. */
 struct shape_member {

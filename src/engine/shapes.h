@@ -9,10 +9,56 @@
 #include "base/shape.h"
 #include "tidemark.h"
 
-extern const struct shape shape_usage;      /* struct tide_usage */
-extern const struct shape shape_checkpoint; /* struct tide_checkpoint */
-extern const struct shape shape_inspection; /* struct inspection */
-extern const struct shape shape_timeline;   /* struct timeline */
-extern const struct shape shape_event;      /* struct streamed_event */
+/* As tide_session_kind_name() has them. */
+#define SHAPE_KINDS "log program chat graph"
+
+/* How a face says what can be done, as a command; in the arena, NULL when it cannot. */
+typedef const char *next_command_fn(struct arena *a, const struct tide_next *next);
+
+struct session_row {
+    struct tide_session_info info;
+    next_command_fn *command; /* NULL: actions alone */
+};
+
+struct session_detail {
+    struct session_row row;
+    struct str working_dir, provider, metadata; /* JSON; empty: none */
+    bool checkpoints_enabled;
+    int64_t total_checkpoints;
+    struct tide_usage usage;
+};
+
+struct session_why {
+    struct session_row row;
+    int64_t since_ms;
+};
+
+struct sessions_listed {
+    struct shape_stream sessions;
+};
+
+struct ids_listed {
+    struct shape_stream ids;
+};
+
+struct checkpoints_listed {
+    const char *session_id;
+    struct shape_stream checkpoints;
+    const char *latest_checkpoint_id;
+    int64_t total;
+};
+
+/* Each with the struct that it is written from. */
+extern const struct shape shape_session;        /* struct session_row */
+extern const struct shape shape_session_detail; /* struct session_detail */
+extern const struct shape shape_why;            /* struct session_why */
+extern const struct shape shape_sessions;       /* struct sessions_listed */
+extern const struct shape shape_ids;            /* struct ids_listed */
+extern const struct shape shape_usage;          /* struct tide_usage */
+extern const struct shape shape_checkpoint;     /* struct tide_checkpoint */
+extern const struct shape shape_checkpoints;    /* struct checkpoints_listed */
+extern const struct shape shape_inspection;     /* struct inspection */
+extern const struct shape shape_timeline;       /* struct timeline */
+extern const struct shape shape_event;          /* struct streamed_event */
 
 #endif

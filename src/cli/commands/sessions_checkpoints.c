@@ -33,9 +33,14 @@ static const struct table_column columns[] = {
 
 struct listing {
     struct cli *cli;
-    struct json_out json;
+    tide_session *session;
+    const struct tide_checkpoint_filter *filter;
+    struct json_out *json;
     struct table table;
     int64_t n;
+    char latest[TIDE_ID_SIZE];
+    enum tide_code code; /* of what is listed as JSON */
+    struct tide_err *err;
 };
 
 static int count(void *arg, const struct tide_checkpoint *c)
@@ -49,7 +54,7 @@ static int add_json(void *arg, const struct tide_checkpoint *c)
 {
     struct listing *l = arg;
 
-    shape_put(&l->json, &shape_checkpoint, c);
+    shape_put(l->json, &shape_checkpoint, c);
     return 0;
 }
 
@@ -58,15 +63,17 @@ static int add_id(void *arg, const struct tide_checkpoint *c)
     struct listing *l = arg;
 
     if (l->cli->out.json)
-        json_out_str(&l->json, str_from(c->id));
+        json_out_str(l->json, str_from(c->id));
     else
         outf(&l->cli->out, "%s\n", c->id);
     return 0;
 }
 
-static int put_latest(void *arg, const struct tide_checkpoint *c)
+static int take_latest(void *arg, const struct tide_checkpoint *c)
 {
-    json_out_kstr(arg, STR("latest_checkpoint_id"), str_from(c->id));
+    struct listing *l = arg;
+
+    snprintf(l->latest, sizeof(l->latest), "%s", c->id);
     return 0;
 }
 
@@ -91,57 +98,52 @@ static int add_row(void *arg, const struct tide_checkpoint *c)
     return 0;
 }
 
-static enum tide_code list_json(struct listing *l, tide_session *session, const struct tide_checkpoint_filter *filter,
-                                struct tide_err *err)
+static void write_rows(struct json_out *o, void *arg)
 {
-    struct json_out *o = &l->json;
-    int64_t total = 0;
-    enum tide_code code;
+    struct listing *l = arg;
 
-    json_out_begin(o, '{');
-    json_out_kstr(o, STR("session_id"), str_from(tide_session_id(session)));
-    json_out_key(o, STR("checkpoints"));
-    json_out_begin(o, '[');
-    code = tide_checkpoint_list(session, filter, add_json, l, err);
-    json_out_end(o, ']');
-    if (!code)
-        code = tide_checkpoint_latest(session, put_latest, o, err);
-    if (code == TIDE_NOT_FOUND) {
-        json_kopt(o, "latest_checkpoint_id", NULL);
-        code = TIDE_OK;
-    }
-    if (!code)
-        code = tide_checkpoint_list(session, NULL, count, &total, err);
-    json_out_kint(o, STR("total_checkpoints"), total);
-    json_out_end(o, '}');
-    out_json_end(&l->cli->out);
-    return code;
+    l->json = o;
+    l->code = tide_checkpoint_list(l->session, l->filter, add_json, l, l->err);
 }
 
-static enum tide_code list_ids(struct listing *l, tide_session *session, const struct tide_checkpoint_filter *filter,
-                               struct tide_err *err)
+static void write_ids(struct json_out *o, void *arg)
 {
-    enum tide_code code;
+    struct listing *l = arg;
 
+    l->json = o;
+    l->code = tide_checkpoint_list(l->session, l->filter, add_id, l, l->err);
+}
+
+static enum tide_code list_json(struct listing *l, struct tide_err *err)
+{
+    struct checkpoints_listed doc = {.session_id = tide_session_id(l->session), .checkpoints = {write_rows, l}};
+    enum tide_code code = tide_checkpoint_latest(l->session, take_latest, l, err);
+
+    if (code && code != TIDE_NOT_FOUND)
+        return code;
+    if (tide_checkpoint_list(l->session, NULL, count, &doc.total, err))
+        return err->code;
+    doc.latest_checkpoint_id = l->latest[0] ? l->latest : NULL;
+    l->err = err;
+    out_shape(&l->cli->out, &shape_checkpoints, &doc);
+    return l->code;
+}
+
+static enum tide_code list_ids(struct listing *l, struct tide_err *err)
+{
     if (!l->cli->out.json)
-        return tide_checkpoint_list(session, filter, add_id, l, err);
-    json_out_begin(&l->json, '{');
-    json_out_key(&l->json, STR("ids"));
-    json_out_begin(&l->json, '[');
-    code = tide_checkpoint_list(session, filter, add_id, l, err);
-    json_out_end(&l->json, ']');
-    json_out_end(&l->json, '}');
-    out_json_end(&l->cli->out);
-    return code;
+        return tide_checkpoint_list(l->session, l->filter, add_id, l, err);
+    l->err = err;
+    out_shape(&l->cli->out, &shape_ids, &(struct ids_listed){{write_ids, l}});
+    return l->code;
 }
 
-static enum tide_code list_table(struct listing *l, tide_session *session, const struct tide_checkpoint_filter *filter,
-                                 struct tide_err *err)
+static enum tide_code list_table(struct listing *l, struct tide_err *err)
 {
     enum tide_code code;
 
     table_init(&l->table, columns, sizeof(columns) / sizeof(columns[0]));
-    code = tide_checkpoint_list(session, filter, add_row, l, err);
+    code = tide_checkpoint_list(l->session, l->filter, add_row, l, err);
     if (!code && l->n > 0)
         table_print(&l->table, &l->cli->out);
     if (!code && l->n == 0 && isatty(STDERR_FILENO))
@@ -153,19 +155,20 @@ static enum tide_code list_table(struct listing *l, tide_session *session, const
 static enum tide_code run_list(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
-    struct listing l = {.cli = cli, .json = out_json(&cli->out)};
     const struct tide_checkpoint_filter filter = {
         .type = args_text(&cli->args, "type"),
         .clean_only = args_on(&cli->args, "clean"),
         .rolled_back = args_on(&cli->args, "all"),
         .limit = args_int(&cli->args, "limit", 0),
     };
+    struct listing l = {.cli = cli, .filter = &filter};
 
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
         return err->code;
+    l.session = session;
     if (args_on(&cli->args, "ids"))
-        return list_ids(&l, session, &filter, err);
-    return cli->out.json ? list_json(&l, session, &filter, err) : list_table(&l, session, &filter, err);
+        return list_ids(&l, err);
+    return cli->out.json ? list_json(&l, err) : list_table(&l, err);
 }
 
 const struct command cmd_sessions_checkpoints = {

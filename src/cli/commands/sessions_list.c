@@ -8,6 +8,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/session_view.h"
 #include "cli/terminal/table.h"
+#include "engine/session_next.h"
 
 static const struct opt options[] = {
     {.name = "status",
@@ -41,18 +42,20 @@ static const struct table_column failed_columns[] = {
 
 struct listing {
     struct cli *cli;
-    struct json_out json;
+    const struct tide_list_filter *filter;
+    struct json_out *json;
     struct table table;
     size_t n;
+    enum tide_code code; /* of what is listed as JSON */
+    struct tide_err *err;
 };
 
 static int add_json(void *arg, const struct tide_session_info *info)
 {
-    struct listing *l = arg;
+    const struct listing *l = arg;
+    const struct session_row row = session_row(info);
 
-    json_out_begin(&l->json, '{');
-    session_members(&l->json, info);
-    json_out_end(&l->json, '}');
+    shape_put(l->json, &shape_session, &row);
     return stop_signal != 0;
 }
 
@@ -61,7 +64,7 @@ static int add_id(void *arg, const struct tide_session_info *info)
     struct listing *l = arg;
 
     if (l->cli->out.json)
-        json_out_str(&l->json, str_from(info->id));
+        json_out_str(l->json, str_from(info->id));
     else
         outf(&l->cli->out, "%s\n", info->id);
     return stop_signal != 0;
@@ -108,21 +111,30 @@ static bool is_of_failed(const char *status)
     return false;
 }
 
-/* {"sessions":[…]} or {"ids":[…]}. */
-static enum tide_code list_json(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
+static void write_rows(struct json_out *o, void *arg)
 {
-    bool ids = args_on(&l->cli->args, "ids");
-    enum tide_code code;
+    struct listing *l = arg;
 
-    l->json = out_json(&l->cli->out);
-    json_out_begin(&l->json, '{');
-    json_out_key(&l->json, ids ? STR("ids") : STR("sessions"));
-    json_out_begin(&l->json, '[');
-    code = tide_session_list(l->cli->store, filter, ids ? add_id : add_json, l, err);
-    json_out_end(&l->json, ']');
-    json_out_end(&l->json, '}');
-    out_json_end(&l->cli->out);
-    return code;
+    l->json = o;
+    l->code = session_list_next(l->cli->store, l->filter, add_json, l, l->err);
+}
+
+static void write_ids(struct json_out *o, void *arg)
+{
+    struct listing *l = arg;
+
+    l->json = o;
+    l->code = tide_session_list(l->cli->store, l->filter, add_id, l, l->err);
+}
+
+static enum tide_code list_json(struct listing *l, struct tide_err *err)
+{
+    l->err = err;
+    if (args_on(&l->cli->args, "ids"))
+        out_shape(&l->cli->out, &shape_ids, &(struct ids_listed){{write_ids, l}});
+    else
+        out_shape(&l->cli->out, &shape_sessions, &(struct sessions_listed){{write_rows, l}});
+    return l->code;
 }
 
 static enum tide_code list_table(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
@@ -144,16 +156,16 @@ static enum tide_code list_table(struct listing *l, const struct tide_list_filte
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    struct listing l = {.cli = cli};
     const struct tide_list_filter filter = {
         .status = args_text(&cli->args, "status"),
         .agent = args_text(&cli->args, "agent"),
         .task_id = args_text(&cli->args, "task-id"),
         .limit = args_int(&cli->args, "limit", 0),
     };
+    struct listing l = {.cli = cli, .filter = &filter};
 
     if (cli->out.json)
-        return list_json(&l, &filter, err);
+        return list_json(&l, err);
     if (args_on(&cli->args, "ids"))
         return tide_session_list(cli->store, &filter, add_id, &l, err);
     return list_table(&l, &filter, err);

@@ -9,109 +9,44 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/next_command.h"
-#include "graph/resume_next.h"
 #include "cli/session_view.h"
+#include "engine/session_next.h"
 #include "engine/shapes.h"
 
 struct view {
     struct cli *cli;
-    struct json_out json;
     const struct tide_usage *usage;
     const struct json *state;
     struct arena *arena;
-    const struct tide_next *next;
 };
 
-static void put_ms(struct json_out *o, const char *key, int64_t ms)
+/* A field of the session as it stands in its state: JSON. */
+static struct str field_of(const struct view *v, const char *name)
 {
-    if (ms > 0)
-        json_ktime(o, key, ms);
-    else
-        json_kopt(o, key, NULL);
+    const struct json *field = json_get(json_get(v->state, STR("session")), str_from(name));
+
+    return field ? json_source(field) : STR("");
 }
 
-static void put_text(struct json_out *o, const char *key, const struct json *object, const char *member)
+static int64_t checkpoints_of(const struct view *v)
 {
-    const struct json *v = json_get(object, str_from(member));
-
-    json_out_key(o, str_from(key));
-    if (v)
-        json_out_raw(o, json_source(v));
-    else
-        json_out_null(o);
-}
-
-static bool outcome_is(const struct tide_session_info *info, const char *outcome)
-{
-    return info->outcome && strcmp(info->outcome, outcome) == 0;
-}
-
-/* What it waits for, or was parked for when it was interrupted; every wait has a kind. */
-static void put_wait(struct json_out *o, const struct tide_session_info *info)
-{
-    json_out_key(o, STR("wait"));
-    if (!info->wait_kind || !(outcome_is(info, "none") || outcome_is(info, "interrupted"))) {
-        json_out_null(o);
-        return;
-    }
-    json_out_begin(o, '{');
-    json_kopt(o, "kind", info->wait_kind);
-    json_kopt(o, "name", info->wait_name);
-    json_kopt(o, "question", info->question);
-    json_out_kint(o, STR("since_seq"), info->wait_since_seq);
-    json_kopt(o, "resume_token_id", info->resume_token_id);
-    put_ms(o, "deadline_at", info->deadline_ms);
-    put_ms(o, "due_at", info->due_ms);
-    json_out_end(o, '}');
-}
-
-static void put_run(struct json_out *o, const struct tide_session_info *info)
-{
-    json_out_key(o, STR("run"));
-    if (!info->run_id && !info->wait_kind && !info->run_ended_ms) { /* logs of others may have runs without an id */
-        json_out_null(o);
-        return;
-    }
-    json_out_begin(o, '{');
-    json_kopt(o, "run_id", info->run_id);
-    json_kopt(o, "boot_id", info->boot_id);
-    put_ms(o, "started_at", info->run_started_ms);
-    put_ms(o, "ended_at", info->run_ended_ms);
-    put_wait(o, info);
-    json_out_end(o, '}');
-}
-
-static void put_recovery(struct json_out *o, const struct tide_session_info *info)
-{
-    json_out_key(o, STR("recovery"));
-    json_out_begin(o, '{');
-    json_kopt(o, "last_boot_seen", info->boot_id);
-    json_kopt(o, "interruption", outcome_is(info, "interrupted") ? info->reason : NULL);
-    json_out_end(o, '}');
+    return json_get_int(json_get(v->state, STR("ledger")), STR("checkpoints"), 0);
 }
 
 static int show_json(void *arg, const struct tide_session_info *info)
 {
-    struct view *v = arg;
-    struct json_out *o = &v->json;
-    struct tide_session_info shown = *info;
-    const struct json *session = json_get(v->state, STR("session")), *ledger = json_get(v->state, STR("ledger"));
+    const struct view *v = arg;
+    const struct session_detail detail = {
+        .row = session_row(info),
+        .working_dir = field_of(v, "working_dir"),
+        .provider = field_of(v, "provider"),
+        .metadata = field_of(v, "metadata"),
+        .checkpoints_enabled = true,
+        .total_checkpoints = checkpoints_of(v),
+        .usage = *v->usage,
+    };
 
-    json_out_begin(o, '{');
-    json_out_kstr(o, STR("id"), str_from(info->id));
-    shown.next = v->next;
-    session_members(o, &shown);
-    put_text(o, "working_dir", session, "working_dir");
-    put_text(o, "provider", session, "provider");
-    put_text(o, "metadata", session, "metadata");
-    json_out_kbool(o, STR("checkpoints_enabled"), true);
-    json_out_kint(o, STR("total_checkpoints"), json_get_int(ledger, STR("checkpoints"), 0));
-    json_out_key(o, STR("usage"));
-    shape_put(o, &shape_usage, v->usage);
-    put_run(o, info);
-    put_recovery(o, info);
-    json_out_end(o, '}');
-    out_json_end(&v->cli->out);
+    out_shape(&v->cli->out, &shape_session_detail, &detail);
     return 0;
 }
 
@@ -161,7 +96,7 @@ static void field_usage(struct out *out, const struct view *v)
 
 static void fields_standing(struct out *out, const struct view *v, const struct tide_session_info *info)
 {
-    const char *const *offered = next_commands(v->arena, v->next);
+    const char *const *offered = next_commands(v->arena, info->next);
     char status[STATUS_SIZE];
 
     outf(out, "%s%-12s%s ", color_code(out, COLOR_DIM), "status", color_code(out, COLOR_NONE));
@@ -182,13 +117,13 @@ static int show_text(void *arg, const struct tide_session_info *info)
 {
     struct view *v = arg;
     struct out *out = &v->cli->out;
-    const struct json *session = json_get(v->state, STR("session")), *ledger = json_get(v->state, STR("ledger"));
+    const struct json *session = json_get(v->state, STR("session"));
 
     out_field(out, "session", info->id);
     out_field(out, "title", info->title);
     fields_standing(out, v, info);
     out_field(out, "checkpoints",
-              arena_printf(v->arena, "%" PRId64 "%s%s", json_get_int(ledger, STR("checkpoints"), 0),
+              arena_printf(v->arena, "%" PRId64 "%s%s", checkpoints_of(v),
                            info->resume_from_checkpoint_id ? ", resumes from " : "",
                            info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : ""));
     field_usage(out, v);
@@ -210,15 +145,14 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
     struct json *state = NULL;
     struct tide_usage usage;
-    struct view v = {.cli = cli, .json = out_json(&cli->out), .usage = &usage, .arena = &arena};
+    struct view v = {.cli = cli, .usage = &usage, .arena = &arena};
 
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_state(session, 0, &text, err) ||
         tide_usage(session, 0, &usage, err) ||
         json_parse(&arena, (struct str){text.ptr, text.len}, &limits, &state, NULL, err))
         return err->code;
     v.state = state;
-    v.next = graph_next_of(&arena, session);
-    return tide_session_show(session, cli->out.json ? show_json : show_text, &v, err);
+    return session_show_next(session, cli->out.json ? show_json : show_text, &v, err);
 }
 
 const struct command cmd_sessions_show = {

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/session_next.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "graph/resume_next.h"
+
+struct next_call {
+    tide_store *store; /* of a list */
+    struct arena arena;
+    const struct tide_next *next; /* of one that is shown */
+    tide_session_info_fn *fn;
+    void *arg;
+};
+
+/* The state alone does not know whether a graph can go on as offered. */
+static bool needs_graph(const struct tide_session_info *info)
+{
+    bool resumes = false;
+
+    for (const struct tide_next *n = info->next; n && n->action; n++)
+        resumes |= n->action == TIDE_ACTION_RESUME;
+    return resumes && info->kind == TIDE_KIND_GRAPH && info->trusted;
+}
+
+static int on_listed(void *arg, const struct tide_session_info *info)
+{
+    struct next_call *c = arg;
+    struct tide_session_info shown = *info;
+    tide_session *session = NULL;
+    struct tide_err ignored;
+    int stop;
+
+    if (!needs_graph(info) || tide_session_open(c->store, info->id, TIDE_SESSION_READ, &session, &ignored))
+        return c->fn(c->arg, info);
+    arena_reset(&c->arena);
+    shown.next = graph_next_of(&c->arena, session);
+    stop = c->fn(c->arg, &shown);
+    tide_session_close(session);
+    return stop;
+}
+
+enum tide_code session_list_next(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
+                                 void *arg, struct tide_err *err)
+{
+    struct next_call c = {.store = store, .arena = ARENA_INIT, .fn = fn, .arg = arg};
+    enum tide_code code = tide_session_list(store, filter, on_listed, &c, err);
+
+    arena_done(&c.arena);
+    return code;
+}
+
+static int on_shown(void *arg, const struct tide_session_info *info)
+{
+    const struct next_call *c = arg;
+    struct tide_session_info shown = *info;
+
+    shown.next = c->next;
+    return c->fn(c->arg, &shown);
+}
+
+enum tide_code session_show_next(tide_session *session, tide_session_info_fn *fn, void *arg, struct tide_err *err)
+{
+    struct next_call c = {.arena = ARENA_INIT, .fn = fn, .arg = arg};
+    enum tide_code code;
+
+    c.next = graph_next_of(&c.arena, session);
+    code = tide_session_show(session, on_shown, &c, err);
+    arena_done(&c.arena);
+    return code;
+}
+
+/* ---- since when ---- */
+
+struct since {
+    int64_t wait_seq; /* where its wait began; 0: it is not parked */
+    int64_t wait_ms, ms;
+};
+
+static int take_wait(void *arg, const struct tide_session_info *info)
+{
+    ((struct since *)arg)->wait_seq = info->run_ended_ms ? 0 : info->wait_since_seq;
+    return 0;
+}
+
+/* The wait is said to have begun at, or right before, its own event. */
+static int take_time(void *arg, const struct tide_event *ev)
+{
+    if (strcmp(ev->kind, "run.waiting") != 0)
+        return 0;
+    ((struct since *)arg)->wait_ms = ev->ts_ms;
+    return 1;
+}
+
+static int64_t since(int64_t wait_ms, const struct tide_session_info *info)
+{
+    bool running = strcmp(info->status, "running") == 0;
+
+    if (info->run_ended_ms)
+        return info->run_ended_ms;
+    if (info->reason && strcmp(info->reason, "wait_timeout") == 0)
+        return info->deadline_ms;
+    if (info->reason && strcmp(info->reason, "due") == 0)
+        return info->due_ms;
+    if (wait_ms)
+        return wait_ms;
+    if (running && info->run_started_ms)
+        return info->run_started_ms;
+    return info->run_started_ms ? info->updated_ms : info->created_ms;
+}
+
+static int take_since(void *arg, const struct tide_session_info *info)
+{
+    struct since *s = arg;
+
+    s->ms = since(s->wait_ms, info);
+    return 0;
+}
+
+/* Looks twice: the first look tells where the wait began, and its time is in the log alone. */
+enum tide_code session_since(tide_session *session, int64_t *ret_ms, struct tide_err *err)
+{
+    struct since s = {0};
+
+    if (tide_session_show(session, take_wait, &s, err) ||
+        (s.wait_seq >= tide_session_first_seq(session) && tide_read(session, 0, s.wait_seq, 0, take_time, &s, err)) ||
+        tide_session_show(session, take_since, &s, err))
+        return err->code;
+    *ret_ms = s.ms;
+    return TIDE_OK;
+}

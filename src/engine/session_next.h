@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions as tide_session_list() and tide_session_show() give them, with what moves them as it can work: of one that runs a
+ * graph the graph is looked at (graph/resume_next.h). Every face shows what moves a session from here, so no two disagree.
+ */
+#ifndef ENGINE_SESSION_NEXT_H
+#define ENGINE_SESSION_NEXT_H
+
+#include "base/err.h"
+#include "tidemark.h"
+
+enum tide_code session_list_next(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
+                                 void *arg, struct tide_err *err) MUST_CHECK;
+enum tide_code session_show_next(tide_session *session, tide_session_info_fn *fn, void *arg, struct tide_err *err)
+    MUST_CHECK;
+
+/* The moment from which on it has stood as it stands, as far as the log tells. */
+enum tide_code session_since(tide_session *session, int64_t *ret_ms, struct tide_err *err) MUST_CHECK;
+
+#endif

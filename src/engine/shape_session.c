@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Members are always there, null when not set, so that programs need not ask first. */
+#include "engine/session_words.h"
+#include "engine/shapes.h"
+
+static const struct tide_session_info *info_of(const void *data)
+{
+    return &((const struct session_row *)data)->info;
+}
+
+static bool has_outcome(const void *data, const char *outcome)
+{
+    const char *has = info_of(data)->outcome;
+
+    return has && strcmp(has, outcome) == 0;
+}
+
+/* ---- what moves it ---- */
+
+struct next_shown {
+    struct tide_next next;
+    const char *command;
+};
+
+static void put_action(struct json_out *o, const void *data)
+{
+    json_out_str(o, str_from(tide_action_name(((const struct next_shown *)data)->next.action)));
+}
+
+static void put_arguments(struct json_out *o, const void *data)
+{
+    json_out_raw(o, str_from(((const struct next_shown *)data)->next.arguments));
+}
+
+#define ACTION_WORD(name, number, text) text " "
+#define AT(member) SHAPE_AT(struct next_shown, member)
+
+static const struct shape shape_next = {
+    .members =
+        (const struct shape_member[]){
+            {"action", SHAPE_TEXT, AT(next.action), 0, "what is done", .words = TIDE_ACTIONS(ACTION_WORD),
+             .put = put_action},
+            {"session_id", SHAPE_TEXT, AT(next.session_id), 0, "to which session"},
+            {"arguments", SHAPE_MAP, AT(next.arguments), 0, "with what; null is for a person to fill in",
+             .items = SHAPE_ANY, .put = put_arguments},
+            {"command", SHAPE_TEXT, AT(command), SHAPE_NULLABLE, "the command that does it; null: it has no short one"},
+            {.name = NULL},
+        },
+};
+#undef AT
+
+static void put_next(struct json_out *o, const void *data)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct session_row *row = data;
+
+    json_out_begin(o, '[');
+    for (const struct tide_next *n = row->info.next; n && n->action; n++)
+        shape_put(o, &shape_next, &(struct next_shown){*n, row->command ? row->command(&a, n) : NULL});
+    json_out_end(o, ']');
+}
+
+/* ---- a row of a list ---- */
+
+static bool has_kind(const void *data)
+{
+    return info_of(data)->kind != 0;
+}
+
+static void put_kind(struct json_out *o, const void *data)
+{
+    json_out_str(o, str_from(tide_session_kind_name(info_of(data)->kind)));
+}
+
+static void put_durability(struct json_out *o, const void *data)
+{
+    json_out_str(o, str_from(session_durability(info_of(data))));
+}
+
+static bool is_interrupted(const void *data)
+{
+    return has_outcome(data, "interrupted");
+}
+
+static void put_interrupted(struct json_out *o, const void *data)
+{
+    (void)data;
+    json_out_str(o, STR("interrupted"));
+}
+
+static bool is_lost(const void *data)
+{
+    return is_interrupted(data) && !info_of(data)->is_resumable;
+}
+
+static void put_lost(struct json_out *o, const void *data)
+{
+    (void)data;
+    json_out_str(o, STR("not_resumable"));
+}
+
+/* Of a damaged one that cannot be read nobody knows. */
+static bool is_known(const void *data)
+{
+    return session_is_known(info_of(data));
+}
+
+static bool is_fork(const void *data)
+{
+    return info_of(data)->parent_id != NULL;
+}
+
+#define AT(member) SHAPE_AT(struct session_row, info.member)
+
+static const struct shape shape_parent = {
+    .members =
+        (const struct shape_member[]){
+            {"session_id", SHAPE_TEXT, AT(parent_id), 0, "the session"},
+            {"seq", SHAPE_INT, AT(parent_seq), 0, "up to which event the fork has its log"},
+            {.name = NULL},
+        },
+};
+
+const struct shape shape_session = {
+    .name = "session",
+    .help = "A session and where it stands, as in lists.",
+    .members =
+        (const struct shape_member[]){
+            {"session_id", SHAPE_TEXT, AT(id), 0, "its id"},
+            {"kind", SHAPE_TEXT, AT(kind), SHAPE_NULLABLE, "what it is; null: damaged", .words = SHAPE_KINDS,
+             .has = has_kind, .put = put_kind},
+            {"title", SHAPE_TEXT, AT(title), SHAPE_NULLABLE, "its title"},
+            {"agent", SHAPE_TEXT, AT(agent), SHAPE_NULLABLE, "the name of the agent, or the id of the graph"},
+            {"agent_id", SHAPE_TEXT, AT(agent_id), SHAPE_NULLABLE, "the id of the agent"},
+            {"task_id", SHAPE_TEXT, AT(task_id), SHAPE_NULLABLE, "the task it is for"},
+            {"status", SHAPE_TEXT, AT(status), 0, "where it stands",
+             .words = "running waiting idle interrupted_startup interrupted_waiting damaged"},
+            {"outcome", SHAPE_TEXT, AT(outcome), 0, "how its latest run ended; none: it has not, or there was none",
+             .words = "none completed failed cancelled interrupted"},
+            {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why, in a word"},
+            {"why", SHAPE_TEXT, AT(why), 0, "why, in a sentence for people"},
+            {"durability", SHAPE_TEXT, AT(degraded_events), 0,
+             "degraded: something of its latest run waited in memory while the store could not be written",
+             .words = "full degraded", .put = put_durability},
+            {"next", SHAPE_LIST, AT(next), 0, "what moves it, the likeliest first", .of = &shape_next, .put = put_next},
+            {"graph_status", SHAPE_TEXT, AT(graph_status), SHAPE_NULLABLE, "its status in the words of graphs"},
+            {"graph_error", SHAPE_TEXT, AT(outcome), SHAPE_NULLABLE, "the error that goes with it",
+             .words = "interrupted", .has = is_interrupted, .put = put_interrupted},
+            {"task_state", SHAPE_TEXT, AT(task_state), SHAPE_NULLABLE, "its status in the words of task sessions"},
+            {"task_error", SHAPE_TEXT, AT(outcome), SHAPE_NULLABLE, "the error that goes with it",
+             .words = "not_resumable", .has = is_lost, .put = put_lost},
+            {"holder", SHAPE_TEXT, AT(holder), SHAPE_NULLABLE, "who may append now"},
+            {"is_resumable", SHAPE_BOOL, AT(is_resumable), 0, "a person may resume it"},
+            {"needs_resume", SHAPE_BOOL, AT(needs_resume), 0, "it stands still until somebody resumes it"},
+            {"trusted", SHAPE_BOOL, AT(trusted), 0, "it began here or was trusted; else nothing of it runs"},
+            {"created_at", SHAPE_TIME, AT(created_ms), SHAPE_NULLABLE, "when it was made"},
+            {"updated_at", SHAPE_TIME, AT(updated_ms), SHAPE_NULLABLE, "when its last event was appended"},
+            {"first_seq", SHAPE_INT, AT(first_seq), SHAPE_NULLABLE, "its first event", .has = is_known},
+            {"last_seq", SHAPE_INT, AT(last_seq), SHAPE_NULLABLE, "its last event", .has = is_known},
+            {"parent", SHAPE_OBJECT, .flags = SHAPE_NULLABLE, .help = "of a fork: what it was made from",
+             .of = &shape_parent, .has = is_fork},
+            {"error", SHAPE_TEXT, AT(error_message), SHAPE_NULLABLE, "of its latest run"},
+            {"failed_at_node", SHAPE_TEXT, AT(failed_at_node), SHAPE_NULLABLE, "the node at which its graph failed"},
+            {"resume_from_checkpoint_id", SHAPE_TEXT, AT(resume_from_checkpoint_id), SHAPE_NULLABLE,
+             "the newest checkpoint that it can be resumed from"},
+            {.name = NULL},
+        },
+};
+
+const struct shape shape_sessions = {
+    .name = "sessions",
+    .help = "Sessions, newest first.",
+    .members =
+        (const struct shape_member[]){
+            {"sessions", SHAPE_STREAM, SHAPE_AT(struct sessions_listed, sessions), 0, "those that were asked for",
+             .of = &shape_session},
+            {.name = NULL},
+        },
+};
+
+const struct shape shape_ids = {
+    .name = "ids",
+    .help = "Ids of sessions or checkpoints.",
+    .members =
+        (const struct shape_member[]){
+            {"ids", SHAPE_STREAM, SHAPE_AT(struct ids_listed, ids), 0, "those that were asked for"},
+            {.name = NULL},
+        },
+};
+
+/* ---- all that is known of one ---- */
+
+/* What it waits for, or was parked for when it was interrupted; every wait has a kind. */
+static bool has_wait(const void *data)
+{
+    return info_of(data)->wait_kind && (has_outcome(data, "none") || is_interrupted(data));
+}
+
+/* Logs of others may have runs without an id. */
+static bool has_run(const void *data)
+{
+    const struct tide_session_info *info = info_of(data);
+
+    return info->run_id || info->wait_kind || info->run_ended_ms;
+}
+
+static const struct shape shape_wait = {
+    .members =
+        (const struct shape_member[]){
+            {"kind", SHAPE_TEXT, AT(wait_kind), 0, "what is waited for"},
+            {"name", SHAPE_TEXT, AT(wait_name), SHAPE_NULLABLE, "its name"},
+            {"question", SHAPE_TEXT, AT(question), SHAPE_NULLABLE, "what is asked"},
+            {"since_seq", SHAPE_INT, AT(wait_since_seq), 0, "the event at which the wait began"},
+            {"resume_token_id", SHAPE_TEXT, AT(resume_token_id), SHAPE_NULLABLE, "the token that answers it"},
+            {"deadline_at", SHAPE_TIME, AT(deadline_ms), SHAPE_NULLABLE, "when the wait is over without an answer"},
+            {"due_at", SHAPE_TIME, AT(due_ms), SHAPE_NULLABLE, "when a sleep is over"},
+            {.name = NULL},
+        },
+};
+
+static const struct shape shape_run = {
+    .members =
+        (const struct shape_member[]){
+            {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "its id"},
+            {"boot_id", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that ran it"},
+            {"started_at", SHAPE_TIME, AT(run_started_ms), SHAPE_NULLABLE, "when it began"},
+            {"ended_at", SHAPE_TIME, AT(run_ended_ms), SHAPE_NULLABLE, "when it ended; null: it has not"},
+            {"wait", SHAPE_OBJECT, .flags = SHAPE_NULLABLE, .help = "what it waits for", .of = &shape_wait,
+             .has = has_wait},
+            {.name = NULL},
+        },
+};
+
+static const struct shape shape_recovery = {
+    .members =
+        (const struct shape_member[]){
+            {"last_boot_seen", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that last ran something"},
+            {"interruption", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why its latest run was interrupted",
+             .has = is_interrupted},
+            {.name = NULL},
+        },
+};
+#undef AT
+
+#define AT(member) SHAPE_AT(struct session_detail, member)
+
+const struct shape shape_session_detail = {
+    .name = "session_detail",
+    .help = "A session with its totals, its latest run and what it waits for.",
+    .members =
+        (const struct shape_member[]){
+            {"id", SHAPE_TEXT, AT(row.info.id), 0, "its id"},
+            {"", SHAPE_MEMBERS, AT(row), 0, "", .of = &shape_session},
+            {"working_dir", SHAPE_ANY, AT(working_dir), SHAPE_NULLABLE, "where its programs and tools work"},
+            {"provider", SHAPE_ANY, AT(provider), SHAPE_NULLABLE, "the provider and model of its agent"},
+            {"metadata", SHAPE_ANY, AT(metadata), SHAPE_NULLABLE, "what it was made with"},
+            {"checkpoints_enabled", SHAPE_BOOL, AT(checkpoints_enabled), 0, "it can have checkpoints"},
+            {"total_checkpoints", SHAPE_INT, AT(total_checkpoints), 0, "how many it has"},
+            {"usage", SHAPE_OBJECT, AT(usage), 0, "what models were asked", .of = &shape_usage},
+            {"run", SHAPE_OBJECT, AT(row), SHAPE_NULLABLE, "its latest run", .of = &shape_run, .has = has_run},
+            {"recovery", SHAPE_OBJECT, AT(row), 0, "what recovery knows of it", .of = &shape_recovery},
+            {.name = NULL},
+        },
+};
+#undef AT
+
+const struct shape shape_why = {
+    .name = "why",
+    .help = "Where a session stands, why, since when, and what moves it.",
+    .members =
+        (const struct shape_member[]){
+            {"", SHAPE_MEMBERS, SHAPE_AT(struct session_why, row), 0, "", .of = &shape_session},
+            {"since", SHAPE_TIME, SHAPE_AT(struct session_why, since_ms), 0, "since when it stands there"},
+            {.name = NULL},
+        },
+};
