@@ -32,6 +32,9 @@ enum tide_code cli_settings_log(const struct cli *cli, const struct settings *s,
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
                                 struct tide_err *err) MUST_CHECK;
 
+/* For tide_trouble_fn: says that a run is held, and that it goes on; gives up when a signal has come. */
+int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms);
+
 /* A new session for a run that begins at once: held while the store cannot take it, as the run itself is, until a signal comes. */
 enum tide_code cli_session_create(struct cli *cli, const char *id, const char *fields, tide_session **ret_session,
                                   struct tide_err *err) MUST_CHECK;

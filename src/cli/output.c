@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/timefmt.h"
 #include "base/utf8.h"
 
@@ -140,6 +141,18 @@ void say_clean(const char *text)
     out_value(&line, text);
     fprintf(stderr, "%s\n", buf_cstr(&line.text));
     out_done(&line);
+}
+
+void say(const char *fmt, ...)
+{
+    char line[1024];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    log_clean(line, sizeof(line));
+    say_clean(line);
 }
 
 const char *color_code(const struct out *out, enum color color)

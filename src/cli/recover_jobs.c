@@ -42,7 +42,7 @@ void jobs_done(struct jobs *j)
 
 /* ---- saying -------------------------------------------------------------------------------------------------------- */
 
-static void say(struct jobs *j, const char *action, const struct job *job, const char *how, int exit_status)
+static void say_job(struct jobs *j, const char *action, const struct job *job, const char *how, int exit_status)
 {
     struct out *out = &j->cli->out;
     struct json_out o = out_json(out);
@@ -123,7 +123,7 @@ static bool start(struct jobs *j, struct job *job)
     job->pid = pid;
     j->running++;
     j->started++;
-    say(j, "resumed", job, "goes on", -1);
+    say_job(j, "resumed", job, "goes on", -1);
     return true;
 }
 
@@ -158,7 +158,7 @@ static void ended(struct jobs *j, const struct job *job, int status)
     else
         snprintf(how, sizeof(how), "%s %d%s", exited ? "failed with exit status" : "was ended by signal",
                  exited ? code : WTERMSIG(status), last ? ", and is not tried again here" : "");
-    say(j, "ended", job, how, code);
+    say_job(j, "ended", job, how, code);
     if (well)
         free(map_remove(&j->failed, str_from(job->id)));
     j->ended_well += well;

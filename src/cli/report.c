@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #include "base/timefmt.h"
-#include "cli/launch.h"
+#include "cli/error_hints.h"
+#include "cli/signal_pipe.h"
+#include "cli/terminal/progress.h"
+#include "engine/settings.h"
 
 enum tide_code check_fd(int fd, const char *option, struct tide_err *err)
 {
@@ -49,95 +52,146 @@ static void put_time(struct json_out *o, const char *key, int64_t ms)
         json_ktime(o, key, ms);
 }
 
-static void print_json(struct out *out, const struct report *r, bool show_token)
+static void print_json(struct out *out, const char *session, const struct program_end *e, bool show_token)
 {
     struct json_out o = out_json(out);
 
     json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(r->session_id));
-    json_out_kstr(&o, STR("run_id"), str_from(r->run_id));
+    json_out_kstr(&o, STR("session_id"), str_from(session));
+    json_out_kstr(&o, STR("run_id"), str_from(e->run_id));
     json_out_kstr(&o, STR("status"), STR("waiting"));
     json_out_key(&o, STR("wait"));
     json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("name"), str_from(r->park.name));
-    json_out_kstr(&o, STR("kind"), r->park.is_sleep ? STR("timer") : str_from(r->park.kind));
-    json_out_kstr_opt(&o, STR("question"), str_from(r->park.question));
-    put_time(&o, "deadline_at", r->park.deadline_ms);
-    put_time(&o, "due_at", r->park.due_ms);
+    json_out_kstr(&o, STR("name"), str_from(e->wait.name));
+    json_out_kstr(&o, STR("kind"), e->wait.is_sleep ? STR("timer") : str_from(e->wait.kind));
+    json_out_kstr_opt(&o, STR("question"), str_from(e->wait.question));
+    put_time(&o, "deadline_at", e->wait.deadline_ms);
+    put_time(&o, "due_at", e->wait.due_ms);
     json_out_end(&o, '}');
     if (show_token)
-        json_out_kstr(&o, STR("token"), str_from(r->park.token));
+        json_out_kstr(&o, STR("token"), str_from(e->wait.token));
     json_out_end(&o, '}');
     out_json_end(out);
 }
 
-static void print_hidden(struct out *out, const struct report *r)
+static void print_hidden(struct out *out, const char *session)
 {
     outf(out,
          "  its command line held a secret, which is not stored: `tidemark resume` cannot run it;\n"
          "  `tidemark exec --session %s -- PROGRAM` runs it anew; hand secrets over in the environment\n",
-         r->session_id);
+         session);
 }
 
 /* Values that came from the program must not move the terminal: they go through out_value. */
-static void print_wait(struct out *out, const struct report *r, bool show_token)
+static void print_wait(struct out *out, const char *session, const struct program_end *e, bool show_token)
 {
     char when[TIME_TEXT_SIZE];
 
-    outf(out, "session %s waits for %s: ", r->session_id, r->park.kind);
-    out_value(out, r->park.name);
+    outf(out, "session %s waits for %s: ", session, e->wait.kind);
+    out_value(out, e->wait.name);
     outf(out, "\n");
-    if (r->park.question[0]) {
+    if (e->wait.question[0]) {
         outf(out, "  question  ");
-        out_value(out, r->park.question);
+        out_value(out, e->wait.question);
         outf(out, "\n");
     }
-    if (r->park.deadline_ms) {
-        time_format(when, r->park.deadline_ms);
+    if (e->wait.deadline_ms) {
+        time_format(when, e->wait.deadline_ms);
         outf(out, "  deadline  %s\n", when);
     }
-    if (r->hidden)
-        print_hidden(out, r);
+    if (e->hidden)
+        print_hidden(out, session);
     else
-        outf(out, "  answer    tidemark resume %s%s%s --input %s\n", r->session_id, show_token ? " --token " : "",
-             show_token ? r->park.token : "", strcmp(r->park.kind, "approval") == 0 ? "yes" : "TEXT");
+        outf(out, "  answer    tidemark resume %s%s%s --input %s\n", session, show_token ? " --token " : "",
+             show_token ? e->wait.token : "", strcmp(e->wait.kind, "approval") == 0 ? "yes" : "TEXT");
 }
 
-static void print_sleep(struct out *out, const struct report *r)
+static void print_sleep(struct out *out, const char *session, const struct program_end *e)
 {
     char when[TIME_TEXT_SIZE];
 
-    time_format(when, r->park.due_ms);
-    outf(out, "session %s sleeps until %s: ", r->session_id, when);
-    out_value(out, r->park.name);
+    time_format(when, e->wait.due_ms);
+    outf(out, "session %s sleeps until %s: ", session, when);
+    out_value(out, e->wait.name);
     outf(out, "\n");
-    if (r->hidden)
-        print_hidden(out, r);
+    if (e->hidden)
+        print_hidden(out, session);
     else
-        outf(out, "  `tidemark recover --run-due` or `tidemark resume %s` continues it then\n", r->session_id);
+        outf(out, "  `tidemark recover --run-due` or `tidemark resume %s` continues it then\n", session);
 }
 
-static enum tide_code report_park(struct cli *cli, const struct report *r, struct tide_err *err)
+enum tide_code report_wait(struct cli *cli, const char *session, const struct program_end *e, int token_fd,
+                           struct tide_err *err)
 {
-    bool has_token = !r->park.is_sleep && r->park.token[0], show = has_token && r->token_fd < 0;
+    bool has_token = !e->wait.is_sleep && e->wait.token[0], show = has_token && token_fd < 0;
     enum tide_code code = TIDE_OK;
     struct out people;
 
     cli->exit_status = tide_code_exit(TIDE_WAITING);
-    if (has_token && r->token_fd >= 0 && write_fd(r->token_fd, "--token-fd", r->park.token, err))
-        code = tide_fail(err, err->code, "%s: `tidemark token rotate %s` makes another", err->msg, r->session_id);
+    if (has_token && token_fd >= 0 && write_fd(token_fd, "--token-fd", e->wait.token, err))
+        code = tide_fail(err, err->code, "%s: `tidemark token rotate %s` makes another", err->msg, session);
     if (cli->out.json) {
-        print_json(&cli->out, r, show);
+        print_json(&cli->out, session, e, show);
         return code;
     }
     out_init(&people);
-    if (r->park.is_sleep)
-        print_sleep(&people, r);
+    if (e->wait.is_sleep)
+        print_sleep(&people, session, e);
     else
-        print_wait(&people, r, show);
+        print_wait(&people, session, e, show);
     fwrite(people.text.ptr, 1, people.text.len, stderr);
     out_done(&people);
     return code;
+}
+
+/* ---- while it runs ---- */
+
+static bool is_stopped(void *arg)
+{
+    (void)arg;
+    return stop_signal != 0;
+}
+
+static void on_notice(void *arg, enum program_notice what, size_t n, const char *program)
+{
+    (void)arg;
+    if (what == PROGRAM_CHANGED)
+        say("%s has changed since it ran last: steps that are recorded answer from the log", program);
+    else if (what == PROGRAM_LEFTOVERS)
+        say("the last run had left %zu process%s behind: ended %s", n, n == 1 ? "" : "es", n == 1 ? "it" : "them");
+    else
+        say("the run that waited is superseded: its token is revoked");
+}
+
+static void on_trouble(void *arg, const struct tide_err *why)
+{
+    if (why)
+        say("%s: %s", why->msg,
+            ((const struct program_run *)arg)->degrade
+                ? "pure work goes on in memory until the store can be written (durability: degraded)"
+                : "the run is held and goes on by itself when the store can be written");
+    else
+        say("the store can be written again: the run goes on");
+}
+
+enum tide_code report_check(struct cli *cli, struct program_run *r, bool said, bool *ret_runs, struct tide_err *err)
+{
+    const char *config = args_text(&cli->args, "config");
+    enum tide_code code = settings_sweep_interval(config, &r->sweep_ms, err);
+
+    r->stopped = is_stopped;
+    r->notice = on_notice;
+    r->trouble = on_trouble;
+    r->arg = r;
+    if (!code && !said)
+        code = settings_on_store_error(config, &r->degrade, err);
+    code = code ? code : program_run_check(r, err);
+    *ret_runs = !code;
+    if (!code || !r->end.not_run)
+        return code;
+    say("%s", err_text(err));
+    cli->exit_status = r->end.exit_status;
+    return TIDE_OK;
 }
 
 /* ---- one that has ended ---- */
@@ -150,25 +204,34 @@ void report_durability(int64_t degraded_events)
             degraded_events, degraded_events == 1 ? "" : "s", degraded_events == 1 ? "was" : "were");
 }
 
-enum tide_code report_end(struct cli *cli, const struct report *r, struct tide_err *err)
+enum tide_code report_run(struct cli *cli, struct program_run *r, tide_session *session, struct tide_run_options *opt,
+                          struct tide_resumed *ret_resumed, int token_fd, struct tide_err *err)
 {
-    const struct ending *e = &r->ending;
+    const struct program_end *e = &r->end;
+    const char *id = tide_session_id(session);
+    enum tide_code code;
 
-    if (r->left_behind)
-        say("%s left %zu process%s behind: ended %s", r->program, r->left_behind, r->left_behind == 1 ? "" : "es",
-            r->left_behind == 1 ? "it" : "them");
-    if (r->park.parked)
-        return report_park(cli, r, err);
+    r->signals = signal_pipe_open();
+    code = program_run(r, session, opt, ret_resumed, err);
+    signal_pipe_close(r->signals);
+    report_durability(e->degraded_events);
+    if (code || !e->run_id[0])
+        return code;
+    if (e->left_behind)
+        say("%s left %zu process%s behind: ended %s", program_run_name(r), e->left_behind,
+            e->left_behind == 1 ? "" : "es", e->left_behind == 1 ? "it" : "them");
+    if (e->waits)
+        return report_wait(cli, id, e, token_fd, err);
     cli->exit_status = e->exit_status;
-    if (e->stop == STOP_CANCEL)
-        say("session %s was cancelled", r->session_id);
+    if (e->cancelled)
+        say("session %s was cancelled", id);
     else if (e->message[0] && e->exit_status == tide_code_exit(TIDE_UNSETTLED))
-        say("%s: find out whether the step happened: `tidemark why %s` says how to go on", e->message, r->session_id);
-    else if (e->message[0] && r->hidden)
+        say("%s: find out whether the step happened: `tidemark why %s` says how to go on", e->message, id);
+    else if (e->message[0] && e->hidden)
         say("%s: its command line held a secret, which is not stored: `tidemark exec --session %s -- PROGRAM` runs it "
             "anew; hand secrets over in the environment",
-            e->message, r->session_id);
+            e->message, id);
     else if (e->message[0])
-        say("%s: `tidemark resume %s` runs it again from where it was", e->message, r->session_id);
+        say("%s: `tidemark resume %s` runs it again from where it was", e->message, id);
     return TIDE_OK;
 }

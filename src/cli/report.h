@@ -4,22 +4,30 @@
 #define CLI_REPORT_H
 
 #include "cli/cli.h"
-#include "program/supervisor.h"
+#include "engine/program_run.h"
 
-struct report {
-    const char *session_id, *program;
-    char run_id[TIDE_ID_SIZE]; /* "": nothing ran */
-    int token_fd;
-    size_t left_behind;
-    bool hidden; /* its command line held a secret: it is not run again from the log */
-    struct ending ending;
-    struct park park;
-};
+/* Looks whether it can be run, as it is set unless that was `said`. *ret_runs false: it was said why not, and how it ends. */
+enum tide_code report_check(struct cli *cli, struct program_run *r, bool said, bool *ret_runs, struct tide_err *err)
+    MUST_CHECK;
 
-/* Sets cli->exit_status. A waiting run: for people on standard error, or with --json on standard output. */
-enum tide_code report_end(struct cli *cli, const struct report *r, struct tide_err *err) MUST_CHECK;
+/*
+ * program_run(), with what there is to say meanwhile and at its end; sets cli->exit_status. A waiting run: for people on
+ * standard error, or with --json on standard output; its token goes to `token_fd`, or is shown (-1).
+ */
+enum tide_code report_run(struct cli *cli, struct program_run *r, tide_session *session, struct tide_run_options *opt,
+                          struct tide_resumed *ret_resumed, int token_fd, struct tide_err *err) MUST_CHECK;
+
+/* The same of a run that waits, whatever it runs. */
+enum tide_code report_wait(struct cli *cli, const char *session, const struct program_end *e, int token_fd,
+                           struct tide_err *err) MUST_CHECK;
 
 /* Says it when something of the run waited in memory. */
 void report_durability(int64_t degraded_events);
+
+/* Puts `text` and a newline into a descriptor that a person gave. */
+enum tide_code write_fd(int fd, const char *option, const char *text, struct tide_err *err) MUST_CHECK;
+
+/* --token-fd must be open before anything is written; what we run does not inherit it. */
+enum tide_code check_fd(int fd, const char *option, struct tide_err *err) MUST_CHECK;
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "cli/error_hints.h"
 #include "cli/cli.h"
-#include "cli/launch.h"
 #include "cli/terminal/progress.h"
 #include "engine/settings.h"
 #include "engine/store_url.h"
@@ -176,7 +175,7 @@ enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_
     return cli_advise_session(tide_session_open(cli->store, args_operand(&cli->args, i), flags, ret_session, err), err);
 }
 
-static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
+int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     (void)arg;
     if (!why)
@@ -189,7 +188,7 @@ static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 enum tide_code cli_session_create(struct cli *cli, const char *id, const char *fields, tide_session **ret_session,
                                   struct tide_err *err)
 {
-    enum tide_code code = session_create_held(cli->store, id, fields, on_trouble, NULL, ret_session, err);
+    enum tide_code code = session_create_held(cli->store, id, fields, cli_held, NULL, ret_session, err);
 
     if (session_is_trouble(code) && stop_signal)
         return tide_fail(err, TIDE_CANCELLED, "stopped before the run began");

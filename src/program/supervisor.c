@@ -147,12 +147,8 @@ int supervisor_trouble(void *supervisor, const struct tide_err *why, int64_t wai
     struct supervisor *s = supervisor;
 
     (void)waited_ms;
-    if (why && !s->trouble)
-        fprintf(stderr, "tidemark: %s: %s\n", why->msg,
-                s->job->degrade ? "pure work goes on in memory until the store can be written (durability: degraded)"
-                                : "the run is held and goes on by itself when the store can be written");
-    else if (!why && s->trouble)
-        fprintf(stderr, "tidemark: the store can be written again: the run goes on\n");
+    if (s->trouble != (why != NULL))
+        s->job->trouble(s->job->arg, why);
     s->trouble = why != NULL;
     read_signals(s);
     return why && s->stop_signal;

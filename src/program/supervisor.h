@@ -20,7 +20,9 @@ struct job {
     char *const *argv;
     const char *cwd; /* NULL: where we are */
     const char *session_id;
-    int signals;  /* of capture_next_signal(): those that stop it; -1: none */
+    int signals;                                            /* of capture_next_signal(): those that stop it; -1: none */
+    void (*trouble)(void *arg, const struct tide_err *why); /* with the store, when it begins; NULL: it is over */
+    void *arg;
     bool degrade; /* what trouble with the store means to the run: goes on in memory, else it is held */
 };
 
@@ -51,7 +53,7 @@ struct supervisor {
 
 enum tide_code supervisor_open(struct supervisor *s, const struct job *job, struct tide_err *err) MUST_CHECK;
 
-/* For struct tide_run_options: says on standard error when trouble begins and is over; gives up when told to stop. */
+/* For struct tide_run_options: tells when trouble begins and is over; gives up when told to stop. */
 int supervisor_trouble(void *supervisor, const struct tide_err *why, int64_t waited_ms);
 
 struct ending {

@@ -11,7 +11,6 @@
 #include "agent/permit.h"
 #include "agent/provider.h"
 #include "cli/graph/graph_view.h"
-#include "cli/launch.h"
 #include "cli/terminal/progress.h"
 #include "cli/temporary.h"
 #include "engine/store_url.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "cli/chat/chat.h"
-#include "cli/launch.h"
 
 static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)
 {

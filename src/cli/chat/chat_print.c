@@ -14,7 +14,7 @@
 #include "cli/error_hints.h"
 #include "cli/chat/chat.h"
 #include "cli/terminal/glyph.h"
-#include "cli/launch.h"
+#include "cli/report.h"
 #include "cli/terminal/progress.h"
 #include "cli/report.h"
 #include "engine/shapes.h"

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "agent/tool.h"
-#include "cli/launch.h"
 #include "cli/terminal/line_tty.h"
 #include "program/proc.h"
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark exec: a program as a run of a session. */
-#include "base/utf8.h"
-#include "cli/launch.h"
+#include "cli/report.h"
 #include "cli/options.h"
 #include "cli/resume.h"
-
-#define TITLE_MAX 80
 
 static const struct opt options[] = {
     {.name = "session",
@@ -26,51 +23,26 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-static void put_title(struct cli *cli, const struct launch *l, struct json_out *o)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT((size_t)1 << 20);
-    const char *given = args_text(&cli->args, "title");
-
-    for (size_t i = 0; l->argv[i] && text.len <= TITLE_MAX; i++)
-        buf_addf(&text, "%s%.*s", i ? " " : "", 4 * TITLE_MAX, l->argv[i]);
-    json_out_kstr(o, STR("title"), given ? str_from(given) : utf8_clip(buf_view(&text), TITLE_MAX));
-}
-
-/* A new session, or the one that has this id. */
-static enum tide_code open_session(struct cli *cli, const struct launch *l, tide_session **ret, struct tide_err *err)
-{
-    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
-    struct json_out o = json_out_to(&fields);
-    const char *id = args_text(&cli->args, "session");
-    enum tide_code code;
-
-    json_out_begin(&o, '{');
-    put_title(cli, l, &o);
-    json_out_kstr(&o, STR("working_dir"), str_from(l->cwd));
-    json_out_end(&o, '}');
-    code = cli_session_create(cli, id, buf_cstr(&fields), ret, err);
-    return code == TIDE_EXISTS ? tide_session_open(cli->store, id, TIDE_SESSION_APPEND, ret, err) : code;
-}
-
-static enum tide_code exec_program(struct cli *cli, struct launch *l, struct tide_err *err)
+static enum tide_code exec_program(struct cli *cli, struct program_run *r, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
+    const struct args *args = &cli->args;
     struct tide_run_options opt = {0};
-    int status = 0;
+    int token_fd = (int)args_int(args, "token-fd", -1);
+    bool runs = false;
 
-    l->env = args_text(&cli->args, "env");
-    l->token_fd = (int)args_int(&cli->args, "token-fd", -1);
-    l->degrade = is_continue(&cli->args);
-    l->degrade_said = args_text(&cli->args, "on-store-error") != NULL;
-    if ((l->token_fd >= 0 && check_fd(l->token_fd, "--token-fd", err)) || launch_from_args(l, cli, 0, err) ||
-        launch_check(l, cli, &status, err))
+    r->degrade = is_continue(args);
+    if ((token_fd >= 0 && check_fd(token_fd, "--token-fd", err)) ||
+        program_run_from_argv(r, args->operands, args->n_operands, args_text(args, "env"), err) ||
+        report_check(cli, r, args_text(args, "on-store-error") != NULL, &runs, err))
         return err->code;
-    cli->exit_status = status;
-    if (status)
+    if (!runs)
         return TIDE_OK;
-    if (cli_store_open(cli, NEED_CREATE, 0, err) || open_session(cli, l, &session, err))
+    if (cli_store_open(cli, NEED_CREATE, 0, err) ||
+        program_run_create(r, cli->store, args_text(args, "session"), args_text(args, "title"), cli_held, &session,
+                           err))
         return err->code;
-    return launch_run(l, cli, session, &opt, NULL, err);
+    return report_run(cli, r, session, &opt, NULL, token_fd, err);
 }
 
 static enum tide_code refuse_with_resume(struct cli *cli, struct tide_err *err)
@@ -89,22 +61,22 @@ static enum tide_code refuse_with_resume(struct cli *cli, struct tide_err *err)
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    struct launch l = LAUNCH_INIT;
+    struct program_run r = {.program = NULL};
     enum tide_code code;
 
     if (args_on(&cli->args, "resume")) {
-        struct resume r = {.id = args_text(&cli->args, "resume"),
-                           .degrade = is_continue(&cli->args),
-                           .degrade_said = args_text(&cli->args, "on-store-error") != NULL,
-                           .token_out_fd = (int)args_int(&cli->args, "token-fd", -1)};
+        struct resume again = {.id = args_text(&cli->args, "resume"),
+                               .degrade = is_continue(&cli->args),
+                               .degrade_said = args_text(&cli->args, "on-store-error") != NULL,
+                               .token_out_fd = (int)args_int(&cli->args, "token-fd", -1)};
 
-        return refuse_with_resume(cli, err) ? err->code : resume_session(cli, &r, err);
+        return refuse_with_resume(cli, err) ? err->code : resume_session(cli, &again, err);
     }
     if (cli->args.n_operands == 0)
         return tide_fail(err, TIDE_INVALID,
                          "exec: PROGRAM is missing: give it behind --, as in `tidemark exec -- ./deploy.sh`");
-    code = exec_program(cli, &l, err);
-    launch_done(&l);
+    code = exec_program(cli, &r, err);
+    program_run_done(&r);
     return code;
 }
 

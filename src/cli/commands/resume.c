@@ -14,7 +14,7 @@
 
 #include "cli/chat/chat.h"
 #include "cli/graph/graph_set.h"
-#include "cli/launch.h"
+#include "cli/report.h"
 #include "cli/options.h"
 
 #define TOKEN_MAX 256
@@ -58,18 +58,8 @@ static void print_repeated(struct cli *cli, const char *id, const struct tide_re
     out_json_end(&cli->out);
 }
 
-/* A name that is mistyped would change nothing, and be recorded as a permission. */
-static enum tide_code check_names(tide_session *session, const char *option, const char *const *names,
-                                  struct tide_err *err)
-{
-    for (; names && *names; names++)
-        if (tide_run_unsettled(session, *names, err))
-            return tide_fail(err, err->code == TIDE_NOT_FOUND ? TIDE_INVALID : err->code, "%s: %s", option, err->msg);
-    return TIDE_OK;
-}
-
-static enum tide_code resume_program(struct cli *cli, const struct resume *r, struct launch *l, tide_session *session,
-                                     struct tide_err *err)
+static enum tide_code resume_program(struct cli *cli, const struct resume *r, struct program_run *p,
+                                     tide_session *session, struct tide_err *err)
 {
     struct tide_run_options opt = {
         .flags = (r->now ? TIDE_RUN_NOW : 0u) | (r->accept_change ? TIDE_RUN_ACCEPT_CHANGE : 0u),
@@ -80,20 +70,16 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
         .happened = r->happened,
     };
     struct tide_resumed resumed = {0};
-    int status = 0;
+    bool runs = false;
     enum tide_code code;
 
     if (r->keep_pause)
         return tide_fail(err, TIDE_INVALID, "session '%s' runs a program: --keep-pause is for chats and graphs", r->id);
-    if (launch_from_session(l, session, err) || check_names(session, "--retry", r->retry, err) ||
-        check_names(session, "--happened", r->happened, err) || launch_check(l, cli, &status, err))
-        return err->code;
-    cli->exit_status = status;
-    if (status)
-        return TIDE_OK;
-    if (l->changed)
-        say("%s has changed since it ran last: steps that are recorded answer from the log", l->program);
-    code = launch_run(l, cli, session, &opt, &resumed, err);
+    code = program_run_from_log(p, session, err);
+    code = code ? code : report_check(cli, p, r->degrade_said, &runs, err);
+    if (code || !runs)
+        return code;
+    code = report_run(cli, p, session, &opt, &resumed, r->token_out_fd, err);
     if (!code && resumed.repeated)
         print_repeated(cli, tide_session_id(session), &resumed);
     return code;
@@ -155,13 +141,10 @@ enum tide_code resume_refuse_no_graph(tide_session *session, const char *option,
 enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
-    struct launch l = LAUNCH_INIT;
+    AUTO(program_run_done) struct program_run p = {.degrade = r->degrade};
     enum tide_code code;
 
-    l.degrade = r->degrade;
-    l.degrade_said = r->degrade_said;
-    l.token_fd = r->token_out_fd;
-    if (l.token_fd >= 0 && check_fd(l.token_fd, "--token-fd", err))
+    if (r->token_out_fd >= 0 && check_fd(r->token_out_fd, "--token-fd", err))
         return err->code;
     if (cli_store_open(cli, NEED_WRITE, 0, err))
         return err->code;
@@ -174,15 +157,12 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
         return resume_graph(cli, r, session, err);
     if (r->no_input || (r->sets && r->sets[0]))
         return resume_refuse_no_graph(session, r->no_input ? "no-input" : "set", err);
-    if (launch_from_session(&l, session, err) && (err->code == TIDE_INVALID || err->code == TIDE_NOT_FOUND) &&
+    if (program_run_from_log(&p, session, err) && (err->code == TIDE_INVALID || err->code == TIDE_NOT_FOUND) &&
         chat_made(session)) {
-        launch_done(&l);
         tide_session_close(TAKE(session));
         return resume_chat(cli, r, err);
     }
-    code = resume_program(cli, r, &l, session, err);
-    launch_done(&l);
-    return code;
+    return resume_program(cli, r, &p, session, err);
 }
 
 /* ---- the command ---- */

@@ -9,7 +9,7 @@
 
 #include "cli/graph/graph_inputs.h"
 #include "cli/graph/graph_set.h"
-#include "cli/launch.h"
+#include "cli/report.h"
 #include "cli/options.h"
 #include "graph/exec.h"
 #include "graph/spec_fields.h"

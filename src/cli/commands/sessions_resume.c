@@ -4,7 +4,7 @@
  * graph. Chats and programs go on as with `tidemark resume`.
  */
 #include "cli/graph/graph_set.h"
-#include "cli/launch.h"
+#include "cli/report.h"
 #include "cli/options.h"
 #include "cli/resume.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/id.h"
 #include "cli/chat/chat.h"
-#include "cli/launch.h"
+#include "cli/report.h"
 
 #define TEXT_MAX ((size_t)16 << 20)
 
@@ -67,22 +67,20 @@ static enum tide_code say_to_chat(struct cli *cli, tide_session **session, bool 
 }
 
 /* *ret_queue: it is to be queued instead, because there is no program or somebody runs it. */
-static enum tide_code start(struct cli *cli, struct launch *l, tide_session *session, const char *content,
+static enum tide_code start(struct cli *cli, struct program_run *r, tide_session *session, const char *content,
                             bool *ret_queue, struct tide_err *err)
 {
     struct tide_run_options opt = {.message = content};
-    int status = 0;
-    enum tide_code code = launch_from_session(l, session, err);
+    bool runs = false;
+    enum tide_code code = program_run_from_log(r, session, err);
 
     *ret_queue = code == TIDE_INVALID;
     if (code)
         return *ret_queue ? TIDE_OK : code;
-    if (launch_check(l, cli, &status, err))
-        return err->code;
-    cli->exit_status = status;
-    if (status)
-        return TIDE_OK;
-    code = launch_run(l, cli, session, &opt, NULL, err);
+    code = report_check(cli, r, false, &runs, err);
+    if (code || !runs)
+        return code;
+    code = report_run(cli, r, session, &opt, NULL, -1, err);
     *ret_queue = code == TIDE_HELD;
     return *ret_queue ? TIDE_OK : code;
 }
@@ -91,7 +89,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(buf_done) struct buf content = BUF_INIT(TEXT_MAX);
-    struct launch l = LAUNCH_INIT;
+    AUTO(program_run_done) struct program_run r = {.program = NULL};
     bool queued = args_on(&cli->args, "no-run");
     enum tide_code code = cli_session_open(cli, 0, queued ? TIDE_SESSION_READ : TIDE_SESSION_APPEND, &session, err);
 
@@ -100,14 +98,12 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if (!args_operand(&cli->args, 1)[strspn(args_operand(&cli->args, 1), " \t\r\n")])
         return tide_fail(err, TIDE_INVALID, "the message is empty");
     json_quote(&content, str_from(args_operand(&cli->args, 1)));
-    if (!queued && launch_from_session(&l, session, err) == TIDE_INVALID && chat_made(session)) {
-        launch_done(&l);
+    if (!queued && program_run_from_log(&r, session, err) == TIDE_INVALID && chat_made(session)) {
         code = say_to_chat(cli, &session, &queued, err);
         return code || !queued ? code : queue(cli, tide_session_id(session), buf_cstr(&content), err);
     }
     if (!queued)
-        code = start(cli, &l, session, buf_cstr(&content), &queued, err);
-    launch_done(&l);
+        code = start(cli, &r, session, buf_cstr(&content), &queued, err);
     if (code || !queued)
         return code;
     return queue(cli, tide_session_id(session), buf_cstr(&content), err);

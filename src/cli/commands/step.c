@@ -18,9 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/launch.h"
+#include "cli/report.h"
 #include "cli/signal_pipe.h"
 #include "program/capture.h"
+#include "program/find.h"
 #include "program/run_socket.h"
 #include "program/run_client.h"
 

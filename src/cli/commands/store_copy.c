@@ -11,7 +11,6 @@
 
 #include "cli/error_hints.h"
 #include "cli/cli.h"
-#include "cli/launch.h"
 #include "cli/terminal/progress.h"
 #include "engine/store_url.h"
 

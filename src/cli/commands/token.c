@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark token rotate: a new token for a wait, shown once; the old one stops working. */
-#include "cli/launch.h"
+#include "cli/report.h"
 
 static const struct opt options[] = {
     {.name = "deadline",

@@ -5,7 +5,7 @@
  */
 #include "base/utf8.h"
 #include "cli/args_check.h"
-#include "cli/launch.h"
+#include "cli/report.h"
 #include "cli/signal_pipe.h"
 #include "program/run_client.h"
 #include "session/yes_no.h"

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/nearest.h"
-#include "cli/launch.h"
 #include "graph/exec.h"
 #include "session/session.h"
 

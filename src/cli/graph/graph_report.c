@@ -10,7 +10,7 @@
 #include "cli/error_hints.h"
 #include "cli/terminal/glyph.h"
 #include "cli/graph/graph_view_internal.h"
-#include "cli/launch.h"
+#include "cli/report.h"
 #include "cli/terminal/progress.h"
 #include "cli/next_command.h"
 #include "cli/report.h"
@@ -181,24 +181,21 @@ static void put_json(struct cli *cli, const struct graph_ending *e, const struct
 static enum tide_code end_waiting(struct cli *cli, const struct graph_ending *e, const struct standing *s,
                                   struct tide_err *err)
 {
-    struct report r = {.session_id = e->result->session_id,
-                       .program = "",
-                       .token_fd = e->want->token_fd ? e->want->token_fd : -1,
-                       .park = {.parked = true, .deadline_ms = s->deadline_ms}};
+    struct program_end end = {.wait = {.deadline_ms = s->deadline_ms}};
     bool json = cli->out.json;
     enum tide_code code;
 
-    snprintf(r.park.name, sizeof(r.park.name), "%s", s->wait_name ? s->wait_name : "");
-    snprintf(r.park.kind, sizeof(r.park.kind), "%s", s->wait_kind ? s->wait_kind : "input");
-    snprintf(r.park.question, sizeof(r.park.question), "%s", s->question ? s->question : "");
-    snprintf(r.park.token, sizeof(r.park.token), "%s", e->result->token);
+    snprintf(end.wait.name, sizeof(end.wait.name), "%s", s->wait_name ? s->wait_name : "");
+    snprintf(end.wait.kind, sizeof(end.wait.kind), "%s", s->wait_kind ? s->wait_kind : "input");
+    snprintf(end.wait.question, sizeof(end.wait.question), "%s", s->question ? s->question : "");
+    snprintf(end.wait.token, sizeof(end.wait.token), "%s", e->result->token);
     if (e->how != END_TEXT) {
         put_json(cli, e, s, "");
         cli->exit_status = tide_code_exit(TIDE_WAITING);
         return e->want->token_fd ? write_fd(e->want->token_fd, "--token-fd", e->result->token, err) : TIDE_OK;
     }
     cli->out.json = false;
-    code = report_end(cli, &r, err);
+    code = report_wait(cli, e->result->session_id, &end, e->want->token_fd ? e->want->token_fd : -1, err);
     cli->out.json = json;
     return code;
 }

@@ -9,7 +9,6 @@
 
 #include "cli/graph/graph_inputs.h"
 #include "cli/graph/graph_view.h"
-#include "cli/launch.h"
 #include "cli/resume.h"
 #include "graph/resume.h"
 #include "hive/hive.h"

@@ -13,7 +13,6 @@
 #include "cli/chat/chat.h"
 #include "cli/graph/graph_set.h"
 #include "cli/graph/graph_view_internal.h"
-#include "cli/launch.h"
 #include "cli/terminal/progress.h"
 #include "engine/store_url.h"
 #include "graph/resume.h"

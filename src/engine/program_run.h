@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program as a run of a session, for whoever starts, resumes or sends to one.
+ *
+ * Order: what can be refused is looked at first; then the program is held at its gate, so that its pid is in the record
+ * of the start; only when that is on disk does it run.
+ */
+#ifndef ENGINE_PROGRAM_RUN_H
+#define ENGINE_PROGRAM_RUN_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+enum program_notice {
+    PROGRAM_CHANGED,    /* its file is not the one that ran last */
+    PROGRAM_LEFTOVERS,  /* processes of a killed run were ended: how many */
+    PROGRAM_SUPERSEDED, /* a run that waited is superseded, and its token revoked */
+};
+
+/* What a run waits for. */
+struct program_wait {
+    bool is_sleep;
+    char token[TIDE_TOKEN_SIZE];
+    char name[132], kind[24], question[1024]; /* question "": none */
+    int64_t deadline_ms, due_ms;              /* 0: none */
+};
+
+/* What came of it. */
+struct program_end {
+    char run_id[TIDE_ID_SIZE]; /* "": nothing ran */
+    int exit_status;           /* of the program; 128 and the signal; 126, 127 when it cannot be run */
+    bool not_run, waits, cancelled;
+    bool hidden; /* its command line held a secret: it is not run again from the log */
+    size_t left_behind;
+    int64_t degraded_events; /* that waited in memory while the store could not be written */
+    char message[512];       /* what to say about it; "" when nothing */
+    struct program_wait wait;
+};
+
+struct program_run {
+    bool degrade;               /* trouble with the store: it goes on in memory, else it is held */
+    int64_t sweep_ms;           /* between recoveries of what others left; 0: none */
+    int signals;                /* a descriptor: the numbers of signals that stop it, as bytes; -1: none */
+    bool (*stopped)(void *arg); /* asked before it begins; NULL: no */
+    void (*notice)(void *arg, enum program_notice what, size_t n, const char *program);
+    void (*trouble)(void *arg, const struct tide_err *why); /* with the store, when it begins; NULL: it is over */
+    void *arg;
+
+    struct session_program *program; /* of program_run_…() below */
+    struct program_end end;
+};
+
+void program_run_done(struct program_run *r);
+
+/* This program, where we are. `env`: names of variables that it needs, "A,B"; NULL: none. */
+enum tide_code program_run_from_argv(struct program_run *r, const char *const *argv, size_t n, const char *env,
+                                     struct tide_err *err) MUST_CHECK;
+
+/* A new session for it, or the one that has this id; NULL: any. `title` NULL: the command. Trouble is waited for, and `held` told. */
+enum tide_code program_run_create(struct program_run *r, tide_store *store, const char *id, const char *title,
+                                  tide_trouble_fn *held, tide_session **ret_session, struct tide_err *err) MUST_CHECK;
+
+/* What the session ran last. TIDE_INVALID when that was no program. */
+enum tide_code program_run_from_log(struct program_run *r, tide_session *session, struct tide_err *err) MUST_CHECK;
+
+/* That it can be run here, before anything is written or a token is used. An error, and end.not_run: not found, or no program. */
+enum tide_code program_run_check(struct program_run *r, struct tide_err *err) MUST_CHECK;
+
+/*
+ * Starts it, or with ret_resumed resumes the session with it, and stays with it to its end. Of `opt`, fields and trouble are
+ * filled in here; ret_resumed as of tide_run_resume().
+ */
+enum tide_code program_run(struct program_run *r, tide_session *session, struct tide_run_options *opt,
+                           struct tide_resumed *ret_resumed, struct tide_err *err) MUST_CHECK;
+
+const char *program_run_name(const struct program_run *r); /* as it was called */
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "program/session_program.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "session/redact.h"
+
+void session_program_done(struct session_program *p)
+{
+    arena_done(&p->arena);
+}
+
+/* ---- where it comes from ---- */
+
+enum tide_code session_program_from_argv(struct session_program *p, const char *const *argv, size_t n, const char *env,
+                                         struct tide_err *err)
+{
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+
+    if (!cwd)
+        return tide_fail_errno(err, errno, "find the current directory");
+    p->cwd = arena_dup(&p->arena, str_from(cwd)).ptr;
+    p->env = env;
+    p->argv = arena_zero(&p->arena, (n + 1) * sizeof(char *));
+    for (size_t i = 0; i < n; i++) {
+        p->argv[i] = (char *)(uintptr_t)argv[i];
+        if (!str_is_utf8(str_from(p->argv[i]), NULL))
+            return tide_fail(
+                err, TIDE_INVALID,
+                "argument %zu of the program is not valid UTF-8: it could not be recorded exactly: give it "
+                "in a file",
+                i);
+    }
+    if (!str_is_utf8(str_from(p->cwd), NULL))
+        return tide_fail(err, TIDE_INVALID, "the name of the current directory is not valid UTF-8");
+    return TIDE_OK;
+}
+
+static const char *text_of(struct session_program *p, const struct json *fields, const char *key)
+{
+    struct str s = json_get_text(&p->arena, fields, str_from(key));
+
+    return s.len > 0 ? arena_dup(&p->arena, s).ptr : NULL;
+}
+
+static char **texts_of(struct session_program *p, const struct json *array)
+{
+    char **texts = arena_zero(&p->arena, ((array ? array->count : 0) + 1) * sizeof(char *));
+    size_t n = 0;
+
+    for (const struct json *v = array ? array->first : NULL; v; v = v->next)
+        if (v->type == JSON_STRING)
+            texts[n++] = (char *)(uintptr_t)arena_dup(&p->arena, json_text(&p->arena, v)).ptr;
+    return texts;
+}
+
+static enum tide_code no_program(tide_session *session, struct tide_err *err)
+{
+    return tide_fail(err, TIDE_INVALID,
+                     "session '%s' was not made by `tidemark exec`: resume it with the program that made it",
+                     tide_session_id(session));
+}
+
+/* "A,B" again: in the one form in which names are looked at. */
+static const char *join_names(struct session_program *p, char *const *names)
+{
+    const char *joined = NULL;
+
+    for (; *names; names++)
+        joined = joined ? arena_printf(&p->arena, "%s,%s", joined, *names) : *names;
+    return joined;
+}
+
+enum tide_code session_program_from_log(struct session_program *p, tide_session *session, struct tide_err *err)
+{
+    struct tide_text text = {NULL, 0};
+    struct json *fields = NULL;
+    struct str kept;
+    enum tide_code code = tide_session_check_trust(session, err);
+
+    code = code ? code : tide_run_program(session, &text, err);
+
+    if (code == TIDE_NOT_FOUND) /* the program, not the session */
+        err->code = TIDE_INVALID;
+    if (code)
+        return err->code;
+    kept = arena_dup(&p->arena, (struct str){text.ptr, text.len});
+    tide_text_done(&text);
+    if (json_parse(&p->arena, kept, NULL, &fields, NULL, err))
+        return err->code;
+    if (redact_is_marked(fields, kept))
+        return tide_fail(
+            err, TIDE_INVALID,
+            "the command line of session '%s' held a secret, which is not stored: it is not run from the log: "
+            "`tidemark exec --session %s -- PROGRAM` runs it anew; hand secrets over in the environment",
+            tide_session_id(session), tide_session_id(session));
+    p->argv = texts_of(p, json_get(fields, STR("argv")));
+    p->cwd = text_of(p, fields, "cwd");
+    p->program = text_of(p, fields, "program");
+    p->digest = text_of(p, fields, "program_digest");
+    p->env = join_names(p, texts_of(p, json_get(fields, STR("env"))));
+    return p->argv[0] && p->cwd ? TIDE_OK : no_program(session, err);
+}
+
+/* ---- whether it can run ---- */
+
+static enum tide_code check_name(const char *name, size_t len, struct tide_err *err)
+{
+    AUTO(mem_freep) char *text = mem_dup((struct str){name, len});
+
+    if (len == 0 || strchr(text, '='))
+        return tide_fail(err, TIDE_INVALID, "--env: '%.60s' is not the name of a variable: give NAME,NAME", text);
+    if (!getenv(text))
+        return tide_fail(err, TIDE_INVALID, "--env: $%.60s is not set: set it, then try again", text);
+    return TIDE_OK;
+}
+
+static enum tide_code check_env(const char *names, struct tide_err *err)
+{
+    for (; names; names++) {
+        size_t n = strcspn(names, ",");
+
+        if (check_name(names, n, err))
+            return err->code;
+        names += n;
+        if (!*names)
+            break;
+    }
+    return TIDE_OK;
+}
+
+static enum tide_code check_cwd(const char *cwd, struct tide_err *err)
+{
+    struct stat st;
+
+    if (stat(cwd, &st) == 0 && S_ISDIR(st.st_mode) && access(cwd, X_OK) == 0)
+        return TIDE_OK;
+    return tide_fail(err, TIDE_NOT_FOUND, "the directory '%.200s' that the program runs in is gone: make it again",
+                     cwd);
+}
+
+static void check_digest(struct session_program *p)
+{
+    char hex[PROGRAM_DIGEST_SIZE] = "";
+    struct tide_err ignored = {0};
+
+    if (program_digest(p->program, hex, &ignored)) /* executable, but not readable: it is not known then */
+        return;
+    p->changed = p->digest && strcmp(p->digest, hex) != 0;
+    p->digest = arena_dup(&p->arena, str_from(hex)).ptr;
+}
+
+enum tide_code session_program_check(struct session_program *p, int *ret_status, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
+    enum tide_code code;
+
+    *ret_status = 0;
+    if (check_cwd(p->cwd, err) || check_env(p->env, err))
+        return err->code;
+    code = program_find(p->program ? p->program : p->argv[0], p->cwd, &path, err);
+    if (code) {
+        *ret_status = program_find_exit(code);
+        return code;
+    }
+    p->program = arena_dup(&p->arena, buf_view(&path)).ptr;
+    check_digest(p);
+    return TIDE_OK;
+}
+
+/* ---- the record ---- */
+
+static void put_texts(struct json_out *o, const char *key, char *const *texts)
+{
+    json_out_key(o, str_from(key));
+    json_out_begin(o, '[');
+    for (; *texts; texts++)
+        json_out_str(o, str_from(*texts));
+    json_out_end(o, ']');
+}
+
+static void put_env(struct json_out *o, const char *names)
+{
+    json_out_key(o, STR("env"));
+    json_out_begin(o, '[');
+    while (names && *names) {
+        size_t n = strcspn(names, ",");
+
+        json_out_str(o, (struct str){names, n});
+        names += n + (names[n] == ',');
+    }
+    json_out_end(o, ']');
+}
+
+enum tide_code session_program_fields(const struct session_program *p, const struct proc *child, struct buf *out,
+                                      struct tide_err *err)
+{
+    struct json_out o = json_out_to(out);
+
+    json_out_begin(&o, '{');
+    put_texts(&o, "argv", p->argv);
+    json_out_kstr(&o, STR("cwd"), str_from(p->cwd));
+    put_env(&o, p->env);
+    json_out_kstr(&o, STR("program"), str_from(p->program));
+    if (p->digest)
+        json_out_kstr(&o, STR("program_digest"), str_from(p->digest));
+    if (p->changed)
+        json_out_kbool(&o, STR("program_changed"), true);
+    json_out_kint(&o, STR("pid"), child->pid);
+    json_out_kint(&o, STR("pid_start"), (int64_t)child->start);
+    json_out_end(&o, '}');
+    return out->failed ? tide_fail(err, TIDE_TOO_BIG, "the arguments of the program are longer than 16 MiB") : TIDE_OK;
+}
