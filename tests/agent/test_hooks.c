@@ -7,7 +7,7 @@
 
 #include "kit.h"
 #include "agent/hook.h"
-#include "gone.h"
+#include "process_ended.h"
 #include "program/proc.h"
 
 /* ---- helpers ---- */

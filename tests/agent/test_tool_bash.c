@@ -9,7 +9,7 @@
 
 #include "agent/tool_text.h"
 #include "base/utf8.h"
-#include "gone.h"
+#include "process_ended.h"
 
 static pid_t pid_in(const struct world *w, const char *name)
 {

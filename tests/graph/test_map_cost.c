@@ -5,7 +5,7 @@
  */
 #include <stdatomic.h>
 
-#include "life.h"
+#include "graph_resumes.h"
 
 #define FEW 100
 #define MANY 1600

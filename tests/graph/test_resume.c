@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Going on with a graph: from where, with another graph, with what is missing; what is refused before anything is written. */
-#include "behind.h"
-#include "life.h"
+#include "store_tamper.h"
+#include "graph_resumes.h"
 
 /* ---- from where ---- */
 

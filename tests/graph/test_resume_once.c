@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ways back to before a node that must happen once: never twice without a word, whatever it is called since. */
-#include "life.h"
+#include "graph_resumes.h"
 
 #define ONCE CHAIN("a", "b", "c", ",\"effect\":\"once\"", "")
 

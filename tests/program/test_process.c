@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "gone.h"
+#include "process_ended.h"
 #include "kit.h"
 #include "program/capture.h"
 #include "program/find.h"

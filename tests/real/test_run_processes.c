@@ -5,7 +5,7 @@
  */
 #include <sched.h>
 
-#include "behind.h"
+#include "store_tamper.h"
 #include "proc.h"
 
 enum { RACERS = 6, ROUNDS = SLOW_BUILD ? 4 : 12, MANY = 40 };

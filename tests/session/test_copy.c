@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "behind.h"
+#include "store_tamper.h"
 
 #include "session/session.h"
 #include "store/group.h"

@@ -11,7 +11,7 @@
  *
  * TIDEMARK_TEST_SEED=N replays one seed.
  */
-#include "behind.h"
+#include "store_tamper.h"
 
 #include "env/sim.h"
 

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "behind.h"
+#include "store_tamper.h"
 
 #include "session/session.h"
 

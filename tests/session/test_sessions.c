@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions as a user of the library has them: appending, inputs, checkpoints, rollback, forks, lists. */
-#include "behind.h"
+#include "store_tamper.h"
 
 #include "session/session.h"
 

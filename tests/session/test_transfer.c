@@ -2,7 +2,7 @@
 /* Export and import: byte for byte there and back, and whatever is wrong with the file, nothing is left behind. */
 #include <sys/wait.h>
 
-#include "behind.h"
+#include "store_tamper.h"
 
 #include "session/session.h"
 

@@ -3,11 +3,11 @@
  * One simulated graph: a machine whose processes die in the middle of it, the world outside that keeps its own books of what
  * was done and acknowledged, and an oracle that runs the same graph in memory, knowing nothing of logs.
  *
- *   graph_make.c    random graphs and fixed ones, as JSON      graph_oracle.c  the oracle: what may begin, and the end
- *   graph_habit.c   what nodes do, for both                    graph_values.c  its memory, its branches, its ways
- *   graph_world.c   the machine, its lives, the callbacks      graph_tale.c    what the log tells
- *   graph_nodes.c   what the oracle's nodes do                 graph_judge.c   what came of it against what should have
- *   graph_main.c    one seed, many seeds, a cut everywhere
+ *   graph_make.c       random graphs and fixed ones, as JSON    graph_oracle.c    the oracle: what may begin, and the end
+ *   graph_behaviour.c  what nodes do, for both                  graph_values.c    its memory, its branches, its ways
+ *   graph_world.c      the machine, its lives, the callbacks    graph_log_fold.c  what the log tells
+ *   graph_nodes.c      what the oracle's nodes do               graph_check.c     what came of it against what should have
+ *   graph_main.c       one seed, many seeds, a cut everywhere
  */
 #ifndef SIM_GRAPH_H
 #define SIM_GRAPH_H
@@ -29,7 +29,7 @@ enum { NODES = 160, LEASE_MS = 30000 };
 enum order { ORDERED, ALONE, FREE, ORDERS };
 
 /* How one node of the graph behaves, by the number in its id. */
-struct habit {
+struct behaviour {
     const struct spec_node *node; /* that does something: of a map the one inside */
     int fails;                    /* the first so many attempts fail */
     int item;                     /* of a map: only this one; -1: all */
@@ -38,7 +38,7 @@ struct habit {
 
 struct plan {
     enum order order;
-    struct habit habits[NODES];
+    struct behaviour behaviours[NODES];
     int n; /* ids that are used */
     bool verbose;
     struct buf json;
@@ -66,13 +66,13 @@ void plan_random(struct plan *p, struct rnd *r);  /* as JSON; it may still be re
 const char *plan_fixed(struct plan *p, size_t i); /* its name; NULL: there is none */
 void plan_done(struct plan *p);
 
-/* graph_habit.c */
-void habits_bind(struct plan *p, const struct spec_graph *g); /* finds the nodes of the habits */
-int habit_number(struct str name);                            /* of "n2#1/n7": 7 */
-int64_t habit_item(struct str name);                          /* of "n2#1[3]": 3; -1: none */
-bool habit_fails(const struct plan *p, const bool *mended, struct str name, int64_t attempt);
-void habit_output(const struct spec_node *n, struct str name, int64_t visit, struct str inputs, struct buf *out);
-void habit_answer(const struct spec_node *n, struct str wait, struct buf *out);
+/* graph_behaviour.c */
+void behaviours_bind(struct plan *p, const struct spec_graph *g); /* finds the nodes of the behaviours */
+int behaviour_number(struct str name);                            /* of "n2#1/n7": 7 */
+int64_t behaviour_item(struct str name);                          /* of "n2#1[3]": 3; -1: none */
+bool behaviour_fails(const struct plan *p, const bool *mended, struct str name, int64_t attempt);
+void behaviour_output(const struct spec_node *n, struct str name, int64_t visit, struct str inputs, struct buf *out);
+void behaviour_answer(const struct spec_node *n, struct str wait, struct buf *out);
 
 void record_add(struct record *r, struct str what, int64_t by);
 void record_set(struct record *r, struct str what, int64_t value);
@@ -84,9 +84,9 @@ bool is_inside(struct str name, struct str frame);
 void oracle_run(const struct plan *p, const struct spec_graph *g, struct end *ret);
 void end_done(struct end *e);
 
-/* ---- graph_tale.c: what the log tells */
+/* ---- graph_log_fold.c: what the log tells */
 
-struct tale {
+struct log_fold {
     struct arena arena;
     struct end end;
     struct map told;    /* "node#visit" -> how often it was completed, whatever was dropped */
@@ -96,13 +96,13 @@ struct tale {
     int64_t events;
     char wrong[300];
 };
-enum tide_code tale_read(tide_session *s, struct tale *ret, struct tide_err *err) MUST_CHECK;
-void tale_done(struct tale *t);
+enum tide_code log_fold_read(tide_session *s, struct log_fold *ret, struct tide_err *err) MUST_CHECK;
+void log_fold_done(struct log_fold *t);
 
 /* ---- graph_world.c */
 
 /* What was done outside: one node and visit. */
-struct deed {
+struct effect {
     int calls, done, life;
     int64_t attempt;
     bool acked;
@@ -117,8 +117,8 @@ struct world {
     struct sim_proc *proc;
     struct rnd rnd;
     tide_graph *graph;
-    struct map deeds; /* "node#visit" -> struct deed * */
-    struct map acks;  /* "node#visit" -> int64_t * */
+    struct map effects; /* "node#visit" -> struct effect * */
+    struct map acks;    /* "node#visit" -> int64_t * */
     bool mended[NODES], broke[NODES];
     int life, crashes; /* crashes: how many more there are */
     bool verbose, failed, stopping, done, calm;
@@ -137,8 +137,8 @@ struct crash {
 
 void world_wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* graph_judge.c */
-void judge_acks(struct world *w, const struct tale *t); /* what was told is there */
+/* graph_check.c */
+void judge_acks(struct world *w, const struct log_fold *t); /* what was told is there */
 void judge_result(struct world *w, const struct tide_graph_result *r);
 void judge_end(struct world *w, const struct end *want);
 

@@ -36,7 +36,7 @@ static bool run_plan(struct plan *p, const struct spec *spec, uint64_t seed, con
     bool ok;
 
     p->verbose = verbose;
-    habits_bind(p, spec->graph);
+    behaviours_bind(p, spec->graph);
     oracle_run(p, spec->graph, &want);
     ok = world_run(p, spec, seed, image, crash, verbose, &want, ret_ops);
     end_done(&want);

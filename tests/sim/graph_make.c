@@ -240,7 +240,7 @@ static bool is_retrying(const struct make *m)
 static void put_function(struct make *m, const struct n *n, bool item)
 {
     static const char *const effects[] = {"pure", "idempotent", "once"};
-    struct habit *h = &m->p->habits[n->id];
+    struct behaviour *h = &m->p->behaviours[n->id];
     /* that it happened and was then refused for a conflict is for people to sort out, not for the books */
     bool once = !item && m->deep == 0 && !(m->loops && m->p->order == ORDERED) && chance(m, 20);
     const char *key = item || once ? NULL : shared_key(m);
@@ -393,7 +393,7 @@ void plan_random(struct plan *p, struct rnd *r)
 
     *p = (struct plan){.json = BUF_INIT(1 << 20), .order = (enum order)rnd_below(r, ORDERS)};
     for (int i = 0; i < NODES; i++)
-        p->habits[i].item = -1;
+        p->behaviours[i].item = -1;
     m.left = 2 + pick(&m, most - 1);
     put_graph(&m, 1 + pick(&m, m.left));
 }
@@ -433,7 +433,7 @@ static const struct {
     struct {
         int node, fails, item;
         bool hard;
-    } habits[4];
+    } behaviours[4];
 } fixed[] = {
     {"chain_with_a_retry_and_a_once", ALONE,
      GRAPH("1", WORK("1", PURE) "," WORK("2", TRIES("2")) "," WORK("3", ONCE) "," WORK("4", PURE),
@@ -482,15 +482,15 @@ const char *plan_fixed(struct plan *p, size_t i)
     *p = (struct plan){.json = BUF_INIT(1 << 20), .order = fixed[i].order};
     buf_add_str(&p->json, str_from(fixed[i].json));
     for (int n = 0; n < NODES; n++)
-        p->habits[n].item = -1;
+        p->behaviours[n].item = -1;
     for (size_t h = 0; h < 4; h++) {
-        struct habit *to = &p->habits[fixed[i].habits[h].node];
+        struct behaviour *to = &p->behaviours[fixed[i].behaviours[h].node];
 
-        if (!fixed[i].habits[h].fails)
+        if (!fixed[i].behaviours[h].fails)
             continue;
-        to->fails = fixed[i].habits[h].fails;
-        to->item = fixed[i].habits[h].item;
-        to->hard = fixed[i].habits[h].hard;
+        to->fails = fixed[i].behaviours[h].fails;
+        to->item = fixed[i].behaviours[h].item;
+        to->hard = fixed[i].behaviours[h].hard;
     }
     return fixed[i].name;
 }

@@ -35,7 +35,7 @@ void o_work(struct oracle *o, struct o_task *t)
     AUTO(buf_done) struct buf b = BUF_INIT(1 << 20);
     struct str missing, inputs = o_inputs(o, t, &missing), memory = o_memory(o, t->frame, NULL), output;
     const struct expr_value seen[] = {{"inputs", inputs}, {"memory", memory}};
-    int number = habit_number(t->name);
+    int number = behaviour_number(t->name);
     struct tide_err err;
     bool unset;
 
@@ -43,12 +43,12 @@ void o_work(struct oracle *o, struct o_task *t)
         o_failed(o, t, "missing_input", false);
     } else if (t->node->type == SPEC_LUA && expr_eval(t->node->code.expr, seen, 2, NULL, &b, &err)) {
         o_failed(o, t, "lua", true);
-    } else if (t->node->type == SPEC_FUNCTION && habit_fails(o->plan, o->mended, t->name, t->attempt)) {
-        o->broke[number] |= o->plan->habits[number].hard;
+    } else if (t->node->type == SPEC_FUNCTION && behaviour_fails(o->plan, o->mended, t->name, t->attempt)) {
+        o->broke[number] |= o->plan->behaviours[number].hard;
         o_failed(o, t, "callback", true);
     } else {
         if (t->node->type == SPEC_FUNCTION)
-            habit_output(t->node, t->name, t->visit, inputs, &b);
+            behaviour_output(t->node, t->name, t->visit, inputs, &b);
         output = declared(o, t->node, arena_dup(&o->arena, buf_view(&b)), &unset);
         if (unset)
             o_failed(o, t, "missing_output", true);

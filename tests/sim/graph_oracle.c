@@ -396,7 +396,7 @@ static void answer(struct oracle *o, struct o_task *t)
     struct str key = t->node->outputs.n ? t->node->outputs.at[0] : STR("answer");
     struct str said;
 
-    habit_answer(t->node, o_text(o, "%.*s#%" PRId64, STR_ARG(t->name), t->visit), &b);
+    behaviour_answer(t->node, o_text(o, "%.*s#%" PRId64, STR_ARG(t->name), t->visit), &b);
     said = buf_view(&b);
     if (t->node->kind == SPEC_APPROVAL)
         said = str_eq(said, STR("\"yes\"")) ? STR("true") : STR("false");

@@ -51,24 +51,24 @@ static bool is_trouble(struct world *w, enum tide_code code)
 
 /* ---- what happens outside ---- */
 
-static void deed_free(void *p)
+static void effect_free(void *p)
 {
-    free(((struct deed *)p)->gave);
+    free(((struct effect *)p)->gave);
     free(p);
 }
 
-static struct deed *deed_of(struct world *w, struct str visit)
+static struct effect *effect_of(struct world *w, struct str visit)
 {
-    struct deed *d = map_get(&w->deeds, visit);
+    struct effect *d = map_get(&w->effects, visit);
 
     if (!d) {
         d = mem_zero(sizeof *d);
-        map_put(&w->deeds, visit, d);
+        map_put(&w->effects, visit, d);
     }
     return d;
 }
 
-static void check_call(struct world *w, const struct spec_node *n, const struct deed *d, struct str visit,
+static void check_call(struct world *w, const struct spec_node *n, const struct effect *d, struct str visit,
                        int64_t attempt)
 {
     if (d->acked)
@@ -100,20 +100,20 @@ static enum tide_code work(void *arg, const struct tide_node_call *call, struct 
 {
     struct world *w = arg;
     struct buf visit = BUF_INIT(1 << 16), out = BUF_INIT(1 << 20);
-    int number = habit_number(str_from(call->node));
-    const struct habit *h = &w->plan->habits[number];
-    struct deed *d;
+    int number = behaviour_number(str_from(call->node));
+    const struct behaviour *h = &w->plan->behaviours[number];
+    struct effect *d;
     bool fails;
 
     if (sim_proc_dead(w->proc) || disturb(w))
         return tide_fail(err, TIDE_IO, "it is dead");
     buf_addf(&visit, "%s#%" PRId64, call->node, call->visit);
-    d = deed_of(w, buf_view(&visit));
+    d = effect_of(w, buf_view(&visit));
     say(w, "call %s attempt %" PRId64, buf_cstr(&visit), call->attempt);
     check_call(w, h->node, d, buf_view(&visit), call->attempt);
     if (rnd_chance(&w->rnd, 30))
         sim_advance(w->sim, (int64_t)rnd_below(&w->rnd, 90)); /* work takes time: what is gathered is handed over */
-    fails = habit_fails(w->plan, w->mended, str_from(call->node), call->attempt);
+    fails = behaviour_fails(w->plan, w->mended, str_from(call->node), call->attempt);
     w->broke[number] |= fails && h->hard;
     d->calls++;
     d->done += !fails;
@@ -122,7 +122,7 @@ static enum tide_code work(void *arg, const struct tide_node_call *call, struct 
     buf_done(&visit);
     if (fails)
         return tide_fail(err, TIDE_FAILED, "as it is made");
-    habit_output(h->node, str_from(call->node), call->visit, str_from(call->inputs), &out);
+    behaviour_output(h->node, str_from(call->node), call->visit, str_from(call->inputs), &out);
     buf_cstr(&out);
     free(d->gave);
     d->gave = mem_dup(buf_view(&out));
@@ -147,7 +147,7 @@ static void hear(void *arg, const struct tide_graph_event *ev)
     if (ev->what == TIDE_GRAPH_NODE_END) {
         record_add(&acks, str_from(visit), 1);
         w->acks = acks.at;
-        deed_of(w, str_from(visit))->acked = true;
+        effect_of(w, str_from(visit))->acked = true;
         say(w, "told: %s is complete", visit);
     } else if (ev->what == TIDE_GRAPH_NODE_FAILED) {
         say(w, "told: %s failed: %s", visit, ev->text);
@@ -167,11 +167,11 @@ static int show_event(void *arg, const struct tide_event *ev)
     return 0;
 }
 
-static bool look_at_log(struct world *w, tide_session *s, struct tale *t)
+static bool look_at_log(struct world *w, tide_session *s, struct log_fold *t)
 {
     struct tide_err err;
 
-    if (tale_read(s, t, &err)) {
+    if (log_fold_read(s, t, &err)) {
         if (!is_trouble(w, err.code))
             world_wrong(w, "the log cannot be read: %s", err.msg);
         return false;
@@ -193,7 +193,7 @@ struct answers {
     struct buf memory, input;
 };
 
-static void settle(struct world *w, const struct tale *t, struct answers *a)
+static void settle(struct world *w, const struct log_fold *t, struct answers *a)
 {
     struct json_out o = json_out_to(&a->memory);
 
@@ -201,7 +201,7 @@ static void settle(struct world *w, const struct tale *t, struct answers *a)
     for (struct map_entry *e = map_next(&t->effects, NULL); e && a->n_happened + a->n_retry < NODES;
          e = map_next(&t->effects, e)) {
         AUTO(arena_done) struct arena arena = ARENA_INIT;
-        const struct deed *d = deed_of(w, str_from(e->value));
+        const struct effect *d = effect_of(w, str_from(e->value));
         struct json *v = NULL;
 
         if (!d->done) {
@@ -216,7 +216,7 @@ static void settle(struct world *w, const struct tale *t, struct answers *a)
     json_out_end(&o, '}');
 }
 
-static enum tide_code go_on(struct world *w, tide_session *s, const struct tale *t, struct tide_graph_result *ret,
+static enum tide_code go_on(struct world *w, tide_session *s, const struct log_fold *t, struct tide_graph_result *ret,
                             struct tide_err *err)
 {
     static const struct tide_agent_options quick = {.retry_base_delay_ms = 1};
@@ -237,7 +237,7 @@ static enum tide_code go_on(struct world *w, tide_session *s, const struct tale 
         while (node.len && node.ptr[node.len - 1] != '#')
             node.len--;
         node.len -= node.len > 0;
-        habit_answer(w->plan->habits[habit_number(node)].node, t->wait_name, &a.input);
+        behaviour_answer(w->plan->behaviours[behaviour_number(node)].node, t->wait_name, &a.input);
         opt.input = buf_cstr(&a.input);
         say(w, "answer %.*s: %s", STR_ARG(t->wait_name), opt.input);
     }
@@ -259,7 +259,7 @@ static bool mend(struct world *w)
     return any;
 }
 
-static void judge(struct world *w, const struct tale *t, enum tide_code code, const struct tide_err *err)
+static void judge(struct world *w, const struct log_fold *t, enum tide_code code, const struct tide_err *err)
 {
     say(w, "%s%s%s", tide_code_name(code), code ? ": " : "", code ? err->msg : "");
     if (code == TIDE_OK || code == TIDE_WAITING)
@@ -282,7 +282,7 @@ static void judge(struct world *w, const struct tale *t, enum tide_code code, co
 static void take_end(struct world *w, tide_session *s)
 {
     struct tide_err err;
-    struct tale t;
+    struct log_fold t;
 
     if (tide_verify(s, NULL, NULL, NULL, &err) && !is_trouble(w, err.code))
         world_wrong(w, "the log is not whole: %s", err.msg);
@@ -292,7 +292,7 @@ static void take_end(struct world *w, tide_session *s)
         t.end = (struct end){0};
         w->done = true;
     }
-    tale_done(&t);
+    log_fold_done(&t);
 }
 
 /* The graph as the session has it, in place of the one that was given. */
@@ -319,7 +319,7 @@ static void live(struct world *w, tide_store *store)
     struct tide_graph_result result = {0};
     struct tide_err err = {0};
     tide_session *s = NULL;
-    struct tale t = {0};
+    struct log_fold t = {0};
     enum tide_code code;
 
     if (tide_session_open(store, SESSION, TIDE_SESSION_APPEND, &s, &err)) {
@@ -341,7 +341,7 @@ static void live(struct world *w, tide_store *store)
                 judge_result(w, &result);
         }
     }
-    tale_done(&t);
+    log_fold_done(&t);
     tide_text_done(&result.memory);
     tide_session_close(s);
 }
@@ -441,7 +441,7 @@ bool world_run(struct plan *p, const struct spec *spec, uint64_t seed, const str
         *ret_ops = sim_op_count(w.sim);
     tide_graph_free(w.graph);
     end_done(&w.end);
-    map_done(&w.deeds, deed_free);
+    map_done(&w.effects, effect_free);
     map_done(&w.acks, free);
     sim_free(w.sim);
     return ok;

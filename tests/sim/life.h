@@ -4,11 +4,11 @@
  * beside them the world outside: what was really done, which tokens were handed out, what was acknowledged. The world never
  * asks the store what is right; the log is read by a fold of its own.
  *
- *   life_world.c    machine, processes, faults, clock          life_deeds.c   what was done and acknowledged outside
- *   life_program.c  programs and the interpreter               life_steps.c   its steps, alone and two in parallel
- *   life_waits.c    its waits, sleeps, memory, marks           life_acts.c    starting, resuming, messages, tokens
- *   life_others.c   recovery, cancelling, looking              life_tale.c    what the log tells, and what it may not tell
- *   life_check.c    the log and the status against the world   life_main.c    one seed, many seeds
+ *   life_world.c     machine, processes, faults, clock         life_effects.c   what was done and acknowledged outside
+ *   life_program.c   programs and the interpreter              life_steps.c     its steps, alone and two in parallel
+ *   life_waits.c     its waits, sleeps, memory, marks          life_runs.c      starting, resuming, messages, tokens
+ *   life_recovery.c  recovery, cancelling, looking             life_log_fold.c  what the log tells, and what it may not tell
+ *   life_check.c     the log and the status against the world  life_main.c      one seed, many seeds
  */
 #ifndef SIM_LIFE_H
 #define SIM_LIFE_H
@@ -51,7 +51,7 @@ struct op {
 /* ---- the world outside */
 
 /* One use of a step's name in one chain. */
-struct deed {
+struct effect {
     char key[33], chain[TIDE_ID_SIZE];
     int session, op;
     const char *effect;
@@ -127,7 +127,7 @@ enum slot_state { SLOT_FREE, SLOT_WANT, SLOT_PROBE, SLOT_ASKED, SLOT_BEGUN, SLOT
 struct slot { /* a step under way */
     enum slot_state state;
     int op;
-    struct deed *deed;
+    struct effect *effect;
     bool worked;
     int64_t later_ms;
 };
@@ -143,7 +143,7 @@ struct doing { /* a run that a process executes */
     const char *ending, *reason; /* it is to end so; NULL: not yet */
     int uses[NAMES];
     struct slot slots[SLOTS];
-    struct deed *soft[SOFT];
+    struct effect *soft[SOFT];
     int soft_n;
 };
 
@@ -183,7 +183,7 @@ struct world {
     int next_number;
     struct life_session sessions[SESSIONS];
     int session_count;
-    LIST(deed) deeds;
+    LIST(effect) effects;
     LIST(token_out) tokens;
     LIST(passed) passed;
     LIST(asked) asked;
@@ -230,18 +230,18 @@ bool call_faulty(struct world *w, const struct call *c);    /* a fault fired mea
 bool call_disturbed(struct world *w, const struct call *c); /* a fault fired or others acted meanwhile */
 int life_trouble(void *arg, const struct tide_err *why, int64_t waited_ms);
 
-/* life_deeds.c */
+/* life_effects.c */
 void *life_add(struct world *w, void *list, size_t size);
 #define ADD(w, list) life_add(w, &(w)->list, sizeof **(w)->list.all)
-struct deed *deed_find(struct world *w, const char *key);
-struct deed *deed_of(struct world *w, struct doing *d, int session, int op, const char *key);
-void deed_begins(struct world *w, struct doing *d, struct deed *e);
-bool deed_do(struct world *w, struct proc *p, struct doing *d, struct deed *e); /* whether it worked */
-void deed_stored(struct world *w, struct deed *e, const char *result, bool failed);
+struct effect *effect_find(struct world *w, const char *key);
+struct effect *effect_of(struct world *w, struct doing *d, int session, int op, const char *key);
+void effect_begins(struct world *w, struct doing *d, struct effect *e);
+bool effect_do(struct world *w, struct proc *p, struct doing *d, struct effect *e); /* whether it worked */
+void effect_stored(struct world *w, struct effect *e, const char *result, bool failed);
 void took_over(struct world *w, struct proc *p, int s, bool by_force);
 void acked(struct world *w, struct proc *p, int s); /* an append of the process's run went through */
 void beat(struct world *w, struct proc *p);         /* its last call has committed */
-bool is_soft(struct world *w, struct proc *p, int s, struct deed *e);
+bool is_soft(struct world *w, struct proc *p, int s, struct effect *e);
 void lost_lease(struct world *w, struct proc *p, int s);
 void run_drop(struct world *w, struct proc *p, int s); /* closes it, whatever it did */
 
@@ -261,7 +261,7 @@ void op_set(struct world *w, struct proc *p, int s);
 void op_get(struct world *w, struct proc *p, int s);
 void op_mark(struct world *w, struct proc *p, int s);
 
-/* life_acts.c */
+/* life_runs.c */
 void act_begin(struct world *w, struct proc *p, int s); /* whatever its status calls for, now and then something else */
 void act_start(struct world *w, struct proc *p, int s);
 void act_message(struct world *w, struct proc *p, int s);
@@ -272,7 +272,7 @@ struct resume_plan {
 };
 void act_resume(struct world *w, struct proc *p, int s, const struct resume_plan *plan);
 
-/* life_others.c */
+/* life_recovery.c */
 void act_recover(struct world *w, struct proc *p, unsigned flags);
 void act_cancel(struct world *w, struct proc *p, int s);
 void act_any(struct world *w, struct proc *p); /* one of all */
@@ -285,7 +285,7 @@ struct view {
 };
 bool show(struct world *w, struct proc *p, int s, struct view *ret);
 
-/* ---- life_tale.c: what the log tells */
+/* ---- life_log_fold.c: what the log tells */
 
 enum token_fate { FATE_ACTIVE, FATE_CONSUMED, FATE_REVOKED, FATE_EXPIRED };
 
@@ -334,7 +334,7 @@ struct t_mark { /* a checkpoint of a program */
     struct str key;
 };
 
-struct tale {
+struct log_fold {
     struct world *w;
     int session;
     struct arena arena;
@@ -351,21 +351,21 @@ struct tale {
     size_t epochs_cap;
 };
 
-bool tale_read(struct world *w, struct proc *p, int s, struct tale *ret); /* false: it could not be read */
-void tale_done(struct tale *t);
-struct t_run *tale_run(struct tale *t); /* the latest; NULL: none */
-struct t_token *tale_token(struct tale *t, struct str id);
-struct t_wait *tale_wait(struct tale *t, struct str key);
-struct t_step *tale_step(struct tale *t, struct str key);
+bool log_fold_read(struct world *w, struct proc *p, int s, struct log_fold *ret); /* false: it could not be read */
+void log_fold_done(struct log_fold *t);
+struct t_run *log_fold_run(struct log_fold *t); /* the latest; NULL: none */
+struct t_token *log_fold_token(struct log_fold *t, struct str id);
+struct t_wait *log_fold_wait(struct log_fold *t, struct str key);
+struct t_step *log_fold_step(struct log_fold *t, struct str key);
 
 /* life_check.c */
 struct told { /* the status as the design has it */
     const char *status, *outcome;
     bool resumable;
 };
-struct told told_status(struct tale *t, bool alive, int64_t now_ms);
-bool told_lapsed(struct tale *t, int64_t now_ms); /* with nobody behind it: there is something to write down */
-bool told_due(struct tale *t, int64_t now_ms);
+struct told told_status(struct log_fold *t, bool alive, int64_t now_ms);
+bool told_lapsed(struct log_fold *t, int64_t now_ms); /* with nobody behind it: there is something to write down */
+bool told_due(struct log_fold *t, int64_t now_ms);
 void check_session(struct world *w, struct proc *p, int s);
 void check_all(struct world *w, struct proc *p);
 void check_recovered(struct world *w, struct proc *p); /* nobody is alive but p, which runs nothing */

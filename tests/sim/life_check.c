@@ -26,9 +26,9 @@ static struct told told_ended(const struct t_run *r)
                              (cancelled && r->resumable != 0 && !str_eq(r->reason, STR("superseded")))};
 }
 
-struct told told_status(struct tale *t, bool alive, int64_t now_ms)
+struct told told_status(struct log_fold *t, bool alive, int64_t now_ms)
 {
-    const struct t_run *r = tale_run(t);
+    const struct t_run *r = log_fold_run(t);
     bool cut = r && r->end && strcmp(r->end, "run.interrupted") == 0;
 
     if (!r)
@@ -42,9 +42,9 @@ struct told told_status(struct tale *t, bool alive, int64_t now_ms)
     return told_ended(r);
 }
 
-bool told_lapsed(struct tale *t, int64_t now_ms)
+bool told_lapsed(struct log_fold *t, int64_t now_ms)
 {
-    const struct t_run *r = tale_run(t);
+    const struct t_run *r = log_fold_run(t);
 
     if (!r || r->end)
         return false;
@@ -56,20 +56,20 @@ bool told_lapsed(struct tale *t, int64_t now_ms)
            (r->token && r->token->fate == FATE_ACTIVE && r->token->expires_ms && r->token->expires_ms <= now_ms);
 }
 
-bool told_due(struct tale *t, int64_t now_ms)
+bool told_due(struct log_fold *t, int64_t now_ms)
 {
-    const struct t_run *r = tale_run(t);
+    const struct t_run *r = log_fold_run(t);
 
     return r && !r->end && r->waiting && r->due_ms && r->due_ms <= now_ms;
 }
 
 /* ---- What was acknowledged is there ----------------------------------------------------------------------------- */
 
-static void check_deeds(struct world *w, struct tale *t)
+static void check_deeds(struct world *w, struct log_fold *t)
 {
-    for (size_t i = 0; i < w->deeds.n; i++) {
-        const struct deed *e = w->deeds.all[i];
-        const struct t_step *step = e->session == t->session ? tale_step(t, str_from(e->key)) : NULL;
+    for (size_t i = 0; i < w->effects.n; i++) {
+        const struct effect *e = w->effects.all[i];
+        const struct t_step *step = e->session == t->session ? log_fold_step(t, str_from(e->key)) : NULL;
         const struct op *op = &w->sessions[e->session].ops[e->op];
         const char *name = op->name;
 
@@ -86,11 +86,11 @@ static void check_deeds(struct world *w, struct tale *t)
     }
 }
 
-static void check_passed(struct world *w, struct tale *t)
+static void check_passed(struct world *w, struct log_fold *t)
 {
     for (size_t i = 0; i < w->passed.n; i++) {
         const struct passed *x = w->passed.all[i];
-        const struct t_wait *wait = x->session == t->session ? tale_wait(t, str_from(x->key)) : NULL;
+        const struct t_wait *wait = x->session == t->session ? log_fold_wait(t, str_from(x->key)) : NULL;
 
         if (x->session == t->session && (!wait || !str_eq(wait->answer, str_from(x->answer))))
             wrong(w, "a program got %s from wait '%s', and the log says %.*s", x->answer, x->key,
@@ -98,7 +98,7 @@ static void check_passed(struct world *w, struct tale *t)
     }
 }
 
-static const struct t_resume *find_resume(struct tale *t, const struct request *q)
+static const struct t_resume *find_resume(struct log_fold *t, const struct request *q)
 {
     for (size_t i = 0; i < t->resumes.n; i++) {
         if (t->resumes.all[i]->seq == q->seq)
@@ -107,7 +107,7 @@ static const struct t_resume *find_resume(struct tale *t, const struct request *
     return NULL;
 }
 
-static void check_requests(struct world *w, struct tale *t)
+static void check_requests(struct world *w, struct log_fold *t)
 {
     for (size_t i = 0; i < w->requests.n; i++) {
         const struct request *q = w->requests.all[i];
@@ -121,24 +121,24 @@ static void check_requests(struct world *w, struct tale *t)
             wrong(w, "a resume was acknowledged at seq %lld, and the log has something else there", (long long)q->seq);
             continue;
         }
-        token = q->token[0] ? tale_token(t, (struct str){q->token, strcspn(q->token, ".")}) : NULL;
+        token = q->token[0] ? log_fold_token(t, (struct str){q->token, strcspn(q->token, ".")}) : NULL;
         if (q->token[0] && (!token || token->consumed_seq != q->seq - 1))
             wrong(w, "a resume by token does not use it up");
     }
 }
 
-static void check_tokens(struct world *w, struct tale *t)
+static void check_tokens(struct world *w, struct log_fold *t)
 {
     for (size_t i = 0; i < w->tokens.n; i++) {
         const struct token_out *o = w->tokens.all[i];
 
-        if (o->session == t->session && !tale_token(t, str_from(o->id)))
+        if (o->session == t->session && !log_fold_token(t, str_from(o->id)))
             wrong(w, "a token was handed out that the log does not know");
     }
 }
 
 /* A message is delivered to one wait, or still there. */
-static void check_messages(struct world *w, struct tale *t)
+static void check_messages(struct world *w, struct log_fold *t)
 {
     for (size_t i = 0; i < w->messages.n; i++) {
         const struct message *m = w->messages.all[i];
@@ -160,7 +160,7 @@ static void check_messages(struct world *w, struct tale *t)
     }
 }
 
-static void check_ended(struct world *w, struct tale *t)
+static void check_ended(struct world *w, struct log_fold *t)
 {
     for (size_t i = 0; i < w->ended.n; i++) {
         const struct ended *e = w->ended.all[i];
@@ -179,7 +179,7 @@ static void check_ended(struct world *w, struct tale *t)
 }
 
 /* One doer per epoch. */
-static void check_epochs(struct world *w, struct tale *t)
+static void check_epochs(struct world *w, struct log_fold *t)
 {
     for (size_t i = 0; i < w->acks.n; i++) {
         const struct ack *a = w->acks.all[i];
@@ -202,7 +202,7 @@ static void check_epochs(struct world *w, struct tale *t)
 
 /* ---- A session, all of them --------------------------------------------------------------------------------------- */
 
-static void check_status(struct world *w, struct proc *p, int s, struct tale *t)
+static void check_status(struct world *w, struct proc *p, int s, struct log_fold *t)
 {
     struct told want = told_status(t, false, now(w));
     struct view v;
@@ -217,9 +217,9 @@ static void check_status(struct world *w, struct proc *p, int s, struct tale *t)
 /* Nobody runs it now. */
 void check_session(struct world *w, struct proc *p, int s)
 {
-    struct tale t;
+    struct log_fold t;
 
-    if (!tale_read(w, p, s, &t))
+    if (!log_fold_read(w, p, s, &t))
         return;
     check_deeds(w, &t);
     check_passed(w, &t);
@@ -229,7 +229,7 @@ void check_session(struct world *w, struct proc *p, int s)
     check_ended(w, &t);
     check_epochs(w, &t);
     check_status(w, p, s, &t);
-    tale_done(&t);
+    log_fold_done(&t);
 }
 
 struct listing {
@@ -302,13 +302,14 @@ static void check_handed_out(struct world *w, struct proc *p)
     struct tide_recovery out = {0};
     struct tide_err err = {0};
     int live = 0;
-    struct tale t;
+    struct log_fold t;
 
     if (tide_recover(p->store, TIDE_RECOVER_ALL | TIDE_RECOVER_DRY_RUN, note_heard, &h, &out, &err))
         wrong(w, "what is live cannot be told: %s", err.msg);
-    for (int s = 0; s < w->session_count && tale_read(w, p, s, &t); s++) {
+    for (int s = 0; s < w->session_count && log_fold_read(w, p, s, &t); s++) {
         struct told told = told_status(&t, false, now(w));
-        bool cut = strcmp(told.outcome, "interrupted") == 0 && tale_run(&t)->end, want = told_due(&t, now(w)) || cut;
+        bool cut = strcmp(told.outcome, "interrupted") == 0 && log_fold_run(&t)->end,
+             want = told_due(&t, now(w)) || cut;
 
         live += strcmp(told.status, "idle") != 0;
         if (want && told.resumable != h.told[s] && cut)
@@ -317,7 +318,7 @@ static void check_handed_out(struct world *w, struct proc *p)
             wrong(w, "%s is due, and recovery forgets it", w->sessions[s].id);
         if (!want && h.told[s])
             wrong(w, "%s is %s, and recovery hands it out", w->sessions[s].id, told.status);
-        tale_done(&t);
+        log_fold_done(&t);
     }
     if (out.looked_at > live)
         wrong(w, "recovery looks at %lld sessions, and %d are live", (long long)out.looked_at, live);
@@ -327,12 +328,12 @@ void check_recovered(struct world *w, struct proc *p)
 {
     struct tide_recovery out = {0};
     struct tide_err err = {0};
-    struct tale t;
+    struct log_fold t;
 
-    for (int s = 0; s < w->session_count && tale_read(w, p, s, &t); s++) {
+    for (int s = 0; s < w->session_count && log_fold_read(w, p, s, &t); s++) {
         if (told_lapsed(&t, now(w)))
             wrong(w, "recovery has passed over %s", w->sessions[s].id);
-        tale_done(&t);
+        log_fold_done(&t);
     }
     if (tide_recover(p->store, 0, NULL, NULL, &out, &err))
         wrong(w, "recovery fails: %s", err.msg);

@@ -96,17 +96,17 @@ static bool has_token(struct world *w, struct proc *p, int s)
 {
     const struct token_out *last = NULL;
     bool good = false;
-    struct tale t;
+    struct log_fold t;
 
     for (size_t i = 0; i < w->tokens.n; i++) {
         if (w->tokens.all[i]->session == s)
             last = w->tokens.all[i];
     }
-    if (!last || !tale_read(w, p, s, &t))
+    if (!last || !log_fold_read(w, p, s, &t))
         return false;
-    if (tale_run(&t) && tale_run(&t)->token)
-        good = str_eq(tale_run(&t)->token->id, str_from(last->id));
-    tale_done(&t);
+    if (log_fold_run(&t) && log_fold_run(&t)->token)
+        good = str_eq(log_fold_run(&t)->token->id, str_from(last->id));
+    log_fold_done(&t);
     return good;
 }
 

@@ -10,7 +10,7 @@ static struct tide_step_spec spec_of(const struct op *op, int at, char args[16])
     return (struct tide_step_spec){op->name, op->effect, args, strlen(args), op->retries, op->probe, NULL};
 }
 
-static bool once(const struct deed *e)
+static bool once(const struct effect *e)
 {
     return strcmp(e->effect, "once") == 0;
 }
@@ -29,7 +29,7 @@ struct whole {
     struct world *w;
     struct proc *p;
     int s;
-    struct deed *deed;
+    struct effect *effect;
 };
 
 static enum tide_code do_whole(void *arg, const char *key, struct tide_text *ret, struct tide_err *err)
@@ -39,14 +39,14 @@ static enum tide_code do_whole(void *arg, const char *key, struct tide_text *ret
 
     if (sim_proc_dead(x->p->sim) || d->generation != x->w->sessions[x->s].generation)
         return tide_fail(err, TIDE_FAILED, "it is dead, or somebody was faster");
-    x->deed = deed_of(x->w, d, x->s, d->pc, key);
-    x->deed->begins++;
-    deed_begins(x->w, d, x->deed);
-    x->deed->ends++;
-    x->deed->begun |= !tide_run_is_degraded(d->r);
-    if (!deed_do(x->w, x->p, d, x->deed))
+    x->effect = effect_of(x->w, d, x->s, d->pc, key);
+    x->effect->begins++;
+    effect_begins(x->w, d, x->effect);
+    x->effect->ends++;
+    x->effect->begun |= !tide_run_is_degraded(d->r);
+    if (!effect_do(x->w, x->p, d, x->effect))
         return tide_fail(err, TIDE_FAILED, "it does not work yet");
-    ret->ptr = mem_dup(str_from(x->deed->result));
+    ret->ptr = mem_dup(str_from(x->effect->result));
     ret->len = strlen(ret->ptr);
     if (!x->w->calm && chance(x->w, 4))
         sim_proc_kill(x->p->sim);
@@ -56,11 +56,11 @@ static enum tide_code do_whole(void *arg, const char *key, struct tide_text *ret
 /* It was not done here: it answers what it answered, or made, before. */
 static void whole_stored(struct world *w, struct doing *d, int s, const struct tide_text *text)
 {
-    for (size_t i = 0; i < w->deeds.n; i++) {
-        struct deed *e = w->deeds.all[i];
+    for (size_t i = 0; i < w->effects.n; i++) {
+        struct effect *e = w->effects.all[i];
 
         if (e->session == s && e->op == d->pc && strcmp(e->chain, d->chain) == 0) {
-            deed_stored(w, e, text->ptr, false);
+            effect_stored(w, e, text->ptr, false);
             return;
         }
     }
@@ -81,16 +81,16 @@ static void step_whole(struct world *w, struct proc *p, int s)
     enum verdict v = call_end(w, p, &c, "step in one call", code, &err);
 
     if (run_goes_on(w, p, s, v, code)) {
-        if (v == V_OK && !x.deed && !d->may_lose)
+        if (v == V_OK && !x.effect && !d->may_lose)
             whole_stored(w, d, s, &text);
-        if (v == V_OK && x.deed) {
-            x.deed->completed |= !is_soft(w, p, s, x.deed);
+        if (v == V_OK && x.effect) {
+            x.effect->completed |= !is_soft(w, p, s, x.effect);
             acked(w, p, s);
         }
-        if (v == V_OK && x.deed && strcmp(text.ptr ? text.ptr : "null", x.deed->result) != 0)
-            wrong(w, "a step gives %s, it made %s", text.ptr, x.deed->result);
-        if (code == TIDE_FAILED && x.deed && !tide_run_is_degraded(d->r)) {
-            x.deed->failed = true;
+        if (v == V_OK && x.effect && strcmp(text.ptr ? text.ptr : "null", x.effect->result) != 0)
+            wrong(w, "a step gives %s, it made %s", text.ptr, x.effect->result);
+        if (code == TIDE_FAILED && x.effect && !tide_run_is_degraded(d->r)) {
+            x.effect->failed = true;
             acked(w, p, s);
         }
         if (v == V_OK || (code == TIDE_FAILED && strcmp(op->effect, "once") == 0))
@@ -111,7 +111,7 @@ static void step_whole(struct world *w, struct proc *p, int s)
 
 static void slot_failed(struct world *w, struct proc *p, int s, struct slot *slot)
 {
-    if (once(slot->deed))
+    if (once(slot->effect))
         slot->state = SLOT_OVER; /* the program lives with it */
     else
         run_finish(w, p, s, "failed", "step");
@@ -120,7 +120,7 @@ static void slot_failed(struct world *w, struct proc *p, int s, struct slot *slo
 /* What the library says is to be done. */
 static void slot_answer(struct world *w, struct proc *p, int s, struct slot *slot, struct tide_step_answer *a)
 {
-    struct deed *e = slot->deed;
+    struct effect *e = slot->effect;
 
     slot->later_ms = 0;
     switch (a->state) {
@@ -131,7 +131,7 @@ static void slot_answer(struct world *w, struct proc *p, int s, struct slot *slo
         break;
     case TIDE_STEP_STORED:
         if (!p->doing[s].may_lose) /* else it may not know what another has done since */
-            deed_stored(w, e, a->result.ptr ? a->result.ptr : "", a->failed);
+            effect_stored(w, e, a->result.ptr ? a->result.ptr : "", a->failed);
         if (a->failed)
             slot_failed(w, p, s, slot);
         else
@@ -173,7 +173,7 @@ static void slot_ask(struct world *w, struct proc *p, int s, struct slot *slot)
         wrong(w, "step '%s' (op %d): %s: %s", op->name, slot->op, tide_code_name(code), err.msg);
         return;
     }
-    slot->deed = deed_of(w, &p->doing[s], s, slot->op, a.key);
+    slot->effect = effect_of(w, &p->doing[s], s, slot->op, a.key);
     slot_answer(w, p, s, slot, &a);
 }
 
@@ -185,27 +185,27 @@ static void slot_begin(struct world *w, struct proc *p, int s, struct slot *slot
     enum tide_code code;
     enum verdict v;
 
-    slot->deed->begins++;
+    slot->effect->begins++;
     code = tide_step_begin(d->r, w->sessions[s].ops[slot->op].name, 0, 0, &err);
     v = call_end(w, p, &c, "begin", code, &err);
     slot->state = v == V_OK ? SLOT_BEGUN : SLOT_WANT;
     if (v == V_OK)
-        deed_begins(w, d, slot->deed);
+        effect_begins(w, d, slot->effect);
     if (v == V_DEAD || v == V_TROUBLE)
-        slot->deed->failed = slot->deed->retry_left = false; /* perhaps it has begun */
+        slot->effect->failed = slot->effect->retry_left = false; /* perhaps it has begun */
     if (!run_goes_on(w, p, s, v, code))
         return;
     if (v != V_OK) {
         wrong(w, "a step cannot begin: %s: %s", tide_code_name(code), err.msg);
         return;
     }
-    slot->deed->begun |= !tide_run_is_degraded(d->r);
+    slot->effect->begun |= !tide_run_is_degraded(d->r);
     acked(w, p, s);
 }
 
 static void slot_ended(struct world *w, struct proc *p, int s, struct slot *slot, const struct tide_step_answer *a)
 {
-    struct deed *e = slot->deed;
+    struct effect *e = slot->effect;
     bool soft = is_soft(w, p, s, e);
 
     if (slot->worked) {
@@ -234,9 +234,9 @@ static void slot_end(struct world *w, struct proc *p, int s, struct slot *slot)
     enum tide_code code;
     enum verdict v;
 
-    result.result = slot->worked ? slot->deed->result : NULL;
+    result.result = slot->worked ? slot->effect->result : NULL;
     result.error_code = slot->worked ? NULL : "exit";
-    slot->deed->ends++;
+    slot->effect->ends++;
     code = tide_step_end(p->doing[s].r, w->sessions[s].ops[slot->op].name, &result, &a, &err);
     v = call_end(w, p, &c, slot->worked ? "end" : "end, failed", code, &err);
     if (!run_goes_on(w, p, s, v, code))
@@ -255,12 +255,12 @@ static void slot_settle(struct world *w, struct proc *p, int s, struct slot *slo
     struct tide_step_answer a = {.state = TIDE_STEP_RUN};
     struct tide_err err = {0};
     struct call c = call_begin(w, p);
-    int happened = !w->calm && chance(w, 20) ? -1 : slot->deed->done > 0;
+    int happened = !w->calm && chance(w, 20) ? -1 : slot->effect->done > 0;
     enum tide_code code;
     enum verdict v;
 
-    slot->deed->ends++;
-    code = tide_step_settle(p->doing[s].r, op->name, happened, slot->deed->result, &a, &err);
+    slot->effect->ends++;
+    code = tide_step_settle(p->doing[s].r, op->name, happened, slot->effect->result, &a, &err);
     v = call_end(w, p, &c,
                  happened < 0 ? "settle: cannot be told"
                  : happened   ? "settle: yes"
@@ -304,9 +304,9 @@ static void slot_step(struct world *w, struct proc *p, int s, struct slot *slot)
     case SLOT_BEGUN: /* no lease can keep a process that slept from doing what it began: it has to look */
         if (p->doing[s].may_lose && !run_look(w, p, s))
             break;
-        slot->worked = deed_do(w, p, &p->doing[s], slot->deed);
+        slot->worked = effect_do(w, p, &p->doing[s], slot->effect);
         slot->state = SLOT_DID;
-        say(w, "process %d: does op %d: %s", p->number, slot->op, slot->worked ? slot->deed->result : "it fails");
+        say(w, "process %d: does op %d: %s", p->number, slot->op, slot->worked ? slot->effect->result : "it fails");
         break;
     case SLOT_DID:
         slot_end(w, p, s, slot);

@@ -310,14 +310,14 @@ void world_init(struct world *w, uint64_t seed, const struct sim_image *image)
 
 static void list_done(void *list)
 {
-    LIST(deed) *l = list;
+    LIST(effect) *l = list;
 
     free(l->all);
 }
 
 void world_done(struct world *w)
 {
-    void *lists[] = {&w->deeds,    &w->tokens, &w->passed, &w->asked, &w->messages,
+    void *lists[] = {&w->effects,  &w->tokens, &w->passed, &w->asked, &w->messages,
                      &w->requests, &w->ended,  &w->marked, &w->acks};
 
     w->quiet = true;

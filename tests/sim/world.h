@@ -3,11 +3,12 @@
  * One simulated run: a machine with a few processes that work on one store, and beside it the oracle: what was
  * acknowledged, what is in doubt, what was refused. The oracle never asks the store what is right.
  *
- *   world.c    machine, processes, handles, faults, reboots    gen.c         events and their meaning
- *   oracle.c   what is known of each session                   model.c       a second, simple fold to compare states with
- *   judge.c    whether an answer was a right one               steps*.c      what the processes do
- *   check.c    a session in the store against the oracle       check_all.c   states, and the store as a whole
- *   seed.c     one seed                                        exhaustive.c  a fault at every operation
+ *   world.c         machine, processes, handles, faults       make_events.c  events and their meaning
+ *   oracle.c        what is known of each session             model.c        a second, simple fold to compare states with
+ *   check_answer.c  whether an answer was a right one         steps*.c       what the processes do
+ *   check.c         a session in the store against the oracle  check_all.c    states, and the store as a whole
+ *   run_seed.c      one seed                                  exhaustive.c   a fault at every operation
+ *   lost_files.c    files beside a database go
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -142,7 +143,7 @@ void disarm(struct world *w);
 bool reboot(struct world *w, bool faults); /* starts a process, with faults while it opens; false: it failed */
 tide_store *open_store(struct world *w, struct sim_proc *p, struct tide_err *err);
 
-/* gen.c */
+/* make_events.c */
 void gen_init(void);
 void gen_batch(struct world *w, struct o_batch *b, size_t n, bool input);
 void gen_big(struct world *w, struct o_batch *b, size_t n); /* each over what is stored by content */
@@ -205,7 +206,7 @@ void must_work_again(struct world *w); /* the trouble is over: every process can
 bool run_seed(uint64_t seed, const struct sim_image *image, bool verbose);
 int run_exhaustive(bool verbose, const char *only); /* only: part of the name of what to run; NULL: all */
 int run_upgrade(bool verbose, const char *only);
-int run_lost(bool verbose, const char *only); /* lost.c: files beside a database go */
+int run_lost(bool verbose, const char *only); /* lost_files.c: files beside a database go */
 struct sim_image *prepared_image(void);
 
 #endif

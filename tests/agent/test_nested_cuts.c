@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seats that are cut behind every event and go on, and two of them on two threads in one session, with a lock that knows who
+ * Nested loops that are cut behind every event and go on, and two of them on two threads in one session, with a lock that knows who
  * holds it.
  */
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "agent/seats.h"
+#include "agent/nested_runs.h"
 
 /* ---- cut anywhere ---------------------------------------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ static int64_t last_same_turn(const struct log *log, size_t n)
     return INT64_MAX;
 }
 
-static void check_cut(struct desk *k, const struct log *golden, size_t n)
+static void check_cut(struct nest *k, const struct log *golden, size_t n)
 {
     struct log *log = mem_zero(sizeof *log);
     struct arena a = ARENA_INIT;
@@ -58,7 +58,7 @@ static void check_cut(struct desk *k, const struct log *golden, size_t n)
     arena_done(&a);
 }
 
-static void cut_at(struct desk *k, const struct log *golden, size_t n, const char *outputs)
+static void cut_at(struct nest *k, const struct log *golden, size_t n, const char *outputs)
 {
     const struct tide_run_options none = {0};
     bool begun = log_count(golden, 0, n, "run.started", NULL) > 0;
@@ -71,9 +71,9 @@ static void cut_at(struct desk *k, const struct log *golden, size_t n, const cha
         OK(tide_run_resume(k->s, &none, NULL, &k->run, &err));
     else
         OK(tide_run_start(k->s, &none, &k->run, &err));
-    take_seat(k, "write", 1);
+    set_nested(k, "write", 1);
     want_two(k);
-    SITS(TIDE_OK, k);
+    RUNS_NESTED(TIDE_OK, k);
     assert_string_equal(buf_cstr(&k->result.outputs), outputs);
     check_cut(k, golden, n);
     tide_run_close(k->run);
@@ -83,14 +83,14 @@ static void cut_at(struct desk *k, const struct log *golden, size_t n, const cha
 
 static void cut_behind_any_event_it_ends_the_same(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     struct log *golden = mem_zero(sizeof *golden);
     char *outputs;
 
     (void)state;
     begin(&k, pages_script);
     want_two(&k);
-    SITS(TIDE_OK, &k);
+    RUNS_NESTED(TIDE_OK, &k);
     outputs = mem_dup(buf_view(&k.result.outputs));
     OK(tide_flush(k.s, &err));
     log_read(golden, k.s);
@@ -109,7 +109,7 @@ static void cut_behind_any_event_it_ends_the_same(void **state)
 /* ---- two at once ----------------------------------------------------------------------------------------------------- */
 
 struct pair {
-    struct desk desk;
+    struct nest nest;
     pthread_mutex_t mutex;
     pthread_t holder;
     atomic_bool held;
@@ -117,9 +117,9 @@ struct pair {
     pthread_t before;
 };
 
-struct sitter {
+struct member {
     struct pair *pair;
-    struct nested_agent seat;
+    struct nested_agent nested;
     struct nested_result result;
     enum tide_code code;
 };
@@ -162,13 +162,13 @@ static bool never_stopped(void *arg)
 
 static void *sit_down(void *arg)
 {
-    struct sitter *t = arg;
+    struct member *t = arg;
     struct tide_err err = {0};
 
     lock(t->pair);
-    t->code = nested_run(&t->seat, &t->result, &err);
+    t->code = nested_run(&t->nested, &t->result, &err);
     if (t->code)
-        print_error("%s: %s\n", t->seat.node, err.msg);
+        print_error("%s: %s\n", t->nested.node, err.msg);
     unlock(t->pair);
     return NULL;
 }
@@ -227,7 +227,7 @@ static struct str call_with(struct arena *a, const struct log *log, const char *
 }
 
 /* Cut while both were at work; then one goes on after the other. */
-static void cut_both(struct desk *k, const struct log *golden, size_t n, const char *const outputs[2])
+static void cut_both(struct nest *k, const struct log *golden, size_t n, const char *const outputs[2])
 {
     const struct tide_run_options none = {0};
     struct arena a = ARENA_INIT;
@@ -241,9 +241,9 @@ static void cut_both(struct desk *k, const struct log *golden, size_t n, const c
     else
         OK(tide_run_start(k->s, &none, &k->run, &err));
     for (int i = 0; i < 2; i++) {
-        take_seat(k, pair_nodes[i], 1);
+        set_nested(k, pair_nodes[i], 1);
         want_two(k);
-        SITS(TIDE_OK, k);
+        RUNS_NESTED(TIDE_OK, k);
         assert_string_equal(buf_cstr(&k->result.outputs), outputs[i]);
     }
     for (size_t i = 0; i < 6; i++) {
@@ -262,50 +262,50 @@ static void two_of_them_share_a_session_on_two_threads(void **state)
 {
     static const char *const outputs[] = {"{\"title\":\"l2\",\"body\":\"l3\"}", "{\"title\":\"r2\",\"body\":\"r3\"}"};
     struct log *log = mem_zero(sizeof *log);
-    struct pair p = {.desk = {.result = NESTED_RESULT_INIT}, .mutex = PTHREAD_MUTEX_INITIALIZER};
-    struct sitter sitters[2];
+    struct pair p = {.nest = {.result = NESTED_RESULT_INIT}, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct member members[2];
     pthread_t threads[2];
 
     (void)state;
-    begin(&p.desk, pair_script);
-    p.desk.w.opt.event = hear_locked;
-    p.desk.w.opt.arg = &p;
-    p.desk.w.opt.hooks = "[{\"name\":\"h\",\"event\":\"turn_start\",\"command\":[\"true\"]}]";
+    begin(&p.nest, pair_script);
+    p.nest.w.opt.event = hear_locked;
+    p.nest.w.opt.arg = &p;
+    p.nest.w.opt.hooks = "[{\"name\":\"h\",\"event\":\"turn_start\",\"command\":[\"true\"]}]";
     for (int i = 0; i < 2; i++) {
-        sitters[i] = (struct sitter){.pair = &p, .result = NESTED_RESULT_INIT};
-        take_seat(&p.desk, pair_nodes[i], 1);
-        want_two(&p.desk);
-        sitters[i].seat = p.desk.seat;
-        sitters[i].seat.turn_over = NULL;
-        sitters[i].seat.lock = lock;
-        sitters[i].seat.unlock = unlock;
-        sitters[i].seat.stopped = never_stopped;
-        sitters[i].seat.arg = &p;
+        members[i] = (struct member){.pair = &p, .result = NESTED_RESULT_INIT};
+        set_nested(&p.nest, pair_nodes[i], 1);
+        want_two(&p.nest);
+        members[i].nested = p.nest.nested;
+        members[i].nested.turn_over = NULL;
+        members[i].nested.lock = lock;
+        members[i].nested.unlock = unlock;
+        members[i].nested.stopped = never_stopped;
+        members[i].nested.arg = &p;
     }
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, sit_down, &sitters[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, sit_down, &members[i]), 0);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(sitters[i].code, TIDE_OK);
-        assert_string_equal(buf_cstr(&sitters[i].result.outputs), outputs[i]);
-        nested_result_done(&sitters[i].result);
+        assert_int_equal(members[i].code, TIDE_OK);
+        assert_string_equal(buf_cstr(&members[i].result.outputs), outputs[i]);
+        nested_result_done(&members[i].result);
     }
     assert_true(p.told > 0 && p.alternations > 2);
     for (size_t i = 0; i < 6; i++)
-        assert_int_equal(ledger_count(&p.desk.w, pair_words[i]), 1);
-    OK(tide_flush(p.desk.s, &err));
-    log_read(log, p.desk.s);
+        assert_int_equal(ledger_count(&p.nest.w, pair_words[i]), 1);
+    OK(tide_flush(p.nest.s, &err));
+    log_read(log, p.nest.s);
     check_apart(log);
-    tide_run_close(p.desk.run);
-    tide_session_close(p.desk.s);
-    tide_store_close(p.desk.store);
-    p.desk.w.opt.event = NULL;
+    tide_run_close(p.nest.run);
+    tide_session_close(p.nest.s);
+    tide_store_close(p.nest.store);
+    p.nest.w.opt.event = NULL;
     for (size_t n = 1; n <= log->n; n += SLOW_BUILD ? 7 : 1)
-        cut_both(&p.desk, log, n, outputs);
+        cut_both(&p.nest, log, n, outputs);
     log_done(log);
-    nested_result_done(&p.desk.result);
-    dir_remove(p.desk.w.dir);
+    nested_result_done(&p.nest.result);
+    dir_remove(p.nest.w.dir);
 }
 
 /* ---- the lock -------------------------------------------------------------------------------------------------------- */
@@ -368,7 +368,7 @@ static void watch_told(void *arg, const struct tide_agent_event *e)
 
 static void the_lock_is_given_away_while_something_takes_long(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     struct watch w = {.held = true};
     struct buf script = BUF_INIT(4096), hooks = BUF_INIT(4096);
 
@@ -387,12 +387,12 @@ static void the_lock_is_given_away_while_something_takes_long(void **state)
     k.w.opt.hooks = buf_cstr(&hooks);
     k.w.opt.event = watch_told;
     k.w.opt.arg = &w;
-    k.seat.lock = watch_lock;
-    k.seat.unlock = watch_unlock;
-    k.seat.stopped = watch_free;
-    k.seat.turn_over = NULL;
-    k.seat.arg = &w;
-    SITS(TIDE_CANCELLED, &k);
+    k.nested.lock = watch_lock;
+    k.nested.unlock = watch_unlock;
+    k.nested.stopped = watch_free;
+    k.nested.turn_over = NULL;
+    k.nested.arg = &w;
+    RUNS_NESTED(TIDE_CANCELLED, &k);
     assert_true(w.held);
     assert_int_equal(w.pieces, 2);
     for (int i = 0; i < PHASES; i++)

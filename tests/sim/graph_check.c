@@ -4,7 +4,7 @@
 
 #include "graph.h"
 
-void judge_acks(struct world *w, const struct tale *t)
+void judge_acks(struct world *w, const struct log_fold *t)
 {
     const struct record told = {t->told};
 

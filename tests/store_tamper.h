@@ -3,8 +3,8 @@
  * What tests do behind a store's back, for each kind of store: lose its caches, change one event, make a process that holds
  * leases look dead, count what is there. The store is not asked.
  */
-#ifndef TESTS_BEHIND_H
-#define TESTS_BEHIND_H
+#ifndef TESTS_STORE_TAMPER_H
+#define TESTS_STORE_TAMPER_H
 
 #include "kit.h"
 
@@ -12,26 +12,26 @@
 
 /* ---- Files of a store --------------------------------------------------------------------------------------- */
 
-typedef void behind_fn(void *arg, const char *path);
+typedef void tamper_fn(void *arg, const char *path);
 
-struct behind_walk {
+struct tamper_walk {
     struct env *env;
     const char *dir, *ending;
-    behind_fn *fn;
+    tamper_fn *fn;
     void *arg;
     int64_t n;
 };
 
-static enum tide_code behind_entry(void *arg, const char *name, enum env_kind kind)
+static enum tide_code tamper_entry(void *arg, const char *name, enum env_kind kind)
 {
-    struct behind_walk *w = arg, below = *w;
+    struct tamper_walk *w = arg, below = *w;
     char path[600];
     size_t len = strlen(name), end = strlen(w->ending);
 
     snprintf(path, sizeof path, "%s/%s", w->dir, name);
     if (kind == ENV_DIR) {
         below.dir = path;
-        OK(w->env->ops->list(w->env, path, behind_entry, &below, &err));
+        OK(w->env->ops->list(w->env, path, tamper_entry, &below, &err));
         w->n = below.n;
     } else if (len >= end && strcmp(name + len - end, w->ending) == 0) {
         w->n++;
@@ -42,21 +42,21 @@ static enum tide_code behind_entry(void *arg, const char *name, enum env_kind ki
 }
 
 /* Every file below `part` of a files store whose name ends so; how many. None when there is no such directory. */
-UNUSED static int64_t behind_files(const char *url, struct env *env, const char *part, const char *ending,
-                                   behind_fn *fn, void *arg)
+UNUSED static int64_t tamper_files(const char *url, struct env *env, const char *part, const char *ending,
+                                   tamper_fn *fn, void *arg)
 {
     char dir[500];
-    struct behind_walk w = {env, dir, ending, fn, arg, 0};
+    struct tamper_walk w = {env, dir, ending, fn, arg, 0};
     struct env_stat st;
 
     snprintf(dir, sizeof dir, "%.400s/%s", store_path(url), part);
     OK(env->ops->stat(env, dir, &st, &err));
     if (st.kind == ENV_DIR)
-        OK(env->ops->list(env, dir, behind_entry, &w, &err));
+        OK(env->ops->list(env, dir, tamper_entry, &w, &err));
     return w.n;
 }
 
-static void behind_unlink(void *arg, const char *path)
+static void tamper_unlink(void *arg, const char *path)
 {
     struct env *env = arg;
 
@@ -68,8 +68,8 @@ static void behind_unlink(void *arg, const char *path)
 UNUSED static void drop_caches_of(const char *url, struct env *env)
 {
     if (on_files()) {
-        behind_files(url, env, "cache", "", behind_unlink, env);
-        behind_files(url, env, "sessions", ".json", behind_unlink,
+        tamper_files(url, env, "cache", "", tamper_unlink, env);
+        tamper_files(url, env, "sessions", ".json", tamper_unlink,
                      env); /* snapshots for people and indexes of tokens */
     } else {
         sql_run(store_path(url), env->sqlite_vfs, DROP_CACHES);
@@ -78,7 +78,7 @@ UNUSED static void drop_caches_of(const char *url, struct env *env)
 
 /* ---- Text of a file, changed --------------------------------------------------------------------------------- */
 
-static char *behind_text(const char *path)
+static char *tamper_text(const char *path)
 {
     FILE *f = fopen(path, "r");
     char *text;
@@ -92,7 +92,7 @@ static char *behind_text(const char *path)
     return text;
 }
 
-static void behind_write(const char *path, const char *head, size_t head_len, const char *middle, const char *tail)
+static void tamper_write(const char *path, const char *head, size_t head_len, const char *middle, const char *tail)
 {
     FILE *f = fopen(path, "w");
 
@@ -103,15 +103,15 @@ static void behind_write(const char *path, const char *head, size_t head_len, co
 
 /* ---- Damage -------------------------------------------------------------------------------------------------- */
 
-struct behind_event {
+struct tamper_event {
     int64_t seq;
     int found;
 };
 
-static void behind_damage(void *arg, const char *path)
+static void tamper_damage(void *arg, const char *path)
 {
-    struct behind_event *e = arg;
-    char line[40], *text = behind_text(path), *at;
+    struct tamper_event *e = arg;
+    char line[40], *text = tamper_text(path), *at;
 
     snprintf(line, sizeof line, "{\"seq\":%lld,", (long long)e->seq);
     at = strstr(text, line);
@@ -120,7 +120,7 @@ static void behind_damage(void *arg, const char *path)
     if (at) {
         char other[2] = {at[-1] == '0' ? '1' : '0', 0};
 
-        behind_write(path, text, (size_t)(at - 1 - text), other, at);
+        tamper_write(path, text, (size_t)(at - 1 - text), other, at);
         e->found++;
     }
     free(text);
@@ -129,7 +129,7 @@ static void behind_damage(void *arg, const char *path)
 /* The time of the event with this seq, in every session, is another one. Nobody has the store open. */
 UNUSED static void damage_event(const char *url, int64_t seq)
 {
-    struct behind_event e = {seq, 0};
+    struct tamper_event e = {seq, 0};
     char sql[100];
 
     snprintf(sql, sizeof sql, "UPDATE events SET ts = ts + 1 WHERE seq = %lld", (long long)seq);
@@ -137,49 +137,49 @@ UNUSED static void damage_event(const char *url, int64_t seq)
         sql_run(store_path(url), NULL, sql);
         return;
     }
-    behind_files(url, env_real(), "sessions", LOG_NAME, behind_damage, &e);
+    tamper_files(url, env_real(), "sessions", LOG_NAME, tamper_damage, &e);
     assert_true(e.found > 0);
 }
 
 /* ---- Who holds leases ---------------------------------------------------------------------------------------- */
 
-struct behind_member {
+struct tamper_member {
     const char *name;
     int64_t value;
 };
 
-static void behind_set(void *arg, const char *path)
+static void tamper_set(void *arg, const char *path)
 {
-    const struct behind_member *m = arg;
-    char key[40], value[30], *text = behind_text(path), *at;
+    const struct tamper_member *m = arg;
+    char key[40], value[30], *text = tamper_text(path), *at;
 
     snprintf(key, sizeof key, "\"%s\":", m->name);
     snprintf(value, sizeof value, "%lld", (long long)m->value);
     at = strstr(text, key);
     assert_non_null(at);
     at += strlen(key);
-    behind_write(path, text, (size_t)(at - text), value, at + strspn(at, " -0123456789"));
+    tamper_write(path, text, (size_t)(at - text), value, at + strspn(at, " -0123456789"));
     free(text);
 }
 
 /* A number in the records of all processes that have leases: "pid", or "expires". */
 UNUSED static void boots_set(const char *url, const char *name, int64_t value)
 {
-    struct behind_member m = {strcmp(name, "expires") == 0 ? "expires_ms" : name, value};
+    struct tamper_member m = {strcmp(name, "expires") == 0 ? "expires_ms" : name, value};
     char sql[100];
 
     snprintf(sql, sizeof sql, "UPDATE boots SET %s = %lld", name, (long long)value);
     if (on_files())
-        assert_true(behind_files(url, env_real(), "boots", ".json", behind_set, &m) > 0);
+        assert_true(tamper_files(url, env_real(), "boots", ".json", tamper_set, &m) > 0);
     else
         sql_run(store_path(url), NULL, sql);
 }
 
 /* ---- Counting ------------------------------------------------------------------------------------------------ */
 
-static void behind_lines(void *arg, const char *path)
+static void tamper_lines(void *arg, const char *path)
 {
-    char *text = behind_text(path);
+    char *text = tamper_text(path);
 
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
         ++*(int64_t *)arg;
@@ -193,7 +193,7 @@ UNUSED static int64_t stored_events(const char *url)
 
     if (!on_files())
         return sql_int(store_path(url), "SELECT count(*) FROM events");
-    behind_files(url, env_real(), "sessions", LOG_NAME, behind_lines, &n);
+    tamper_files(url, env_real(), "sessions", LOG_NAME, tamper_lines, &n);
     return n;
 }
 
@@ -201,8 +201,8 @@ UNUSED static int64_t stored_events(const char *url)
 UNUSED static void assert_nothing_stored(const char *url)
 {
     if (on_files()) {
-        assert_int_equal(behind_files(url, env_real(), "sessions", "", NULL, NULL), 0);
-        assert_int_equal(behind_files(url, env_real(), "live", "", NULL, NULL), 0);
+        assert_int_equal(tamper_files(url, env_real(), "sessions", "", NULL, NULL), 0);
+        assert_int_equal(tamper_files(url, env_real(), "live", "", NULL, NULL), 0);
     } else {
         assert_int_equal(sql_int(store_path(url),
                                  "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM sessions) +"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of seats share: a session, a run, and an agent's loop that is one part of it. */
-#ifndef TESTS_AGENT_SEATS_H
-#define TESTS_AGENT_SEATS_H
+/* What the tests of nested loops share: a session, a run, and an agent's loop that is one part of it. */
+#ifndef TESTS_AGENT_NESTED_RUNS_H
+#define TESTS_AGENT_NESTED_RUNS_H
 
 #include "agent/cuts.h"
 #include "agent/nested.h"
 #include "session/run.h"
 
-struct desk {
+struct nest {
     struct world w;
     tide_store *store;
     tide_session *s;
     tide_run *run;
-    struct nested_agent seat;
+    struct nested_agent nested;
     struct nested_result result;
     struct tide_err err;
     int turns_over;
@@ -20,27 +20,27 @@ struct desk {
 
 UNUSED static void count_turn(void *arg, struct draft *d, int64_t turn)
 {
-    struct desk *k = arg;
+    struct nest *k = arg;
 
     (void)d;
     assert_true(turn > 0);
     k->turns_over++;
 }
 
-UNUSED static void take_seat(struct desk *k, const char *node, int64_t visit)
+UNUSED static void set_nested(struct nest *k, const char *node, int64_t visit)
 {
-    k->seat = (struct nested_agent){.session = k->s,
-                                    .run = k->run,
-                                    .node = node,
-                                    .visit = visit,
-                                    .branch = "",
-                                    .prompt = "do it",
-                                    .opt = &k->w.opt,
-                                    .turn_over = count_turn,
-                                    .arg = k};
+    k->nested = (struct nested_agent){.session = k->s,
+                                      .run = k->run,
+                                      .node = node,
+                                      .visit = visit,
+                                      .branch = "",
+                                      .prompt = "do it",
+                                      .opt = &k->w.opt,
+                                      .turn_over = count_turn,
+                                      .arg = k};
 }
 
-UNUSED static void begin(struct desk *k, const char *script)
+UNUSED static void begin(struct nest *k, const char *script)
 {
     world_init(&k->w);
     k->w.opt.approve = NULL;
@@ -49,25 +49,25 @@ UNUSED static void begin(struct desk *k, const char *script)
     k->store = store_at(&k->w, "s");
     OK(tide_session_create(k->store, "s", NULL, &k->s, &err));
     OK(tide_run_start(k->s, &(struct tide_run_options){0}, &k->run, &err));
-    take_seat(k, "write", 1);
+    set_nested(k, "write", 1);
 }
 
-UNUSED static void forget_result(struct desk *k)
+UNUSED static void forget_result(struct nest *k)
 {
     nested_result_done(&k->result);
     k->result = (struct nested_result)NESTED_RESULT_INIT;
 }
 
-UNUSED static enum tide_code sit(struct desk *k)
+UNUSED static enum tide_code run_nested(struct nest *k)
 {
     forget_result(k);
     k->err = (struct tide_err){0};
-    return nested_run(&k->seat, &k->result, &k->err);
+    return nested_run(&k->nested, &k->result, &k->err);
 }
 
-#define SITS(want, k) expect_code(want, sit(k), &(k)->err, "nested_run", __FILE__, __LINE__)
+#define RUNS_NESTED(want, k) expect_code(want, run_nested(k), &(k)->err, "nested_run", __FILE__, __LINE__)
 
-UNUSED static void end(struct desk *k)
+UNUSED static void end(struct nest *k)
 {
     const struct tide_run_result completed = {.outcome = "completed"};
 
@@ -84,10 +84,10 @@ UNUSED static void end(struct desk *k)
 
 UNUSED static const struct str two_keys[] = {{"title", 5}, {"body", 4}}, one_nullable[] = {{"body", 4}};
 
-UNUSED static void want_two(struct desk *k)
+UNUSED static void want_two(struct nest *k)
 {
-    k->seat.outputs = two_keys;
-    k->seat.n_outputs = 2;
+    k->nested.outputs = two_keys;
+    k->nested.n_outputs = 2;
 }
 
 /* A tool of each class, an end that comes too early, a rate limit; ids that the provider repeats. */

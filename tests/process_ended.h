@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a process that was to end has ended. */
-#ifndef TESTS_GONE_H
-#define TESTS_GONE_H
+#ifndef TESTS_PROCESS_ENDED_H
+#define TESTS_PROCESS_ENDED_H
 
 #include <fcntl.h>
 #include <poll.h>

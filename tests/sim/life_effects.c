@@ -8,7 +8,7 @@
 
 void *life_add(struct world *w, void *list, size_t size)
 {
-    LIST(deed) *l = list;
+    LIST(effect) *l = list;
     void *one = arena_zero(&w->arena, size);
 
     if (l->n == l->cap) {
@@ -19,22 +19,22 @@ void *life_add(struct world *w, void *list, size_t size)
     return one;
 }
 
-struct deed *deed_find(struct world *w, const char *key)
+struct effect *effect_find(struct world *w, const char *key)
 {
-    for (size_t i = 0; i < w->deeds.n; i++) {
-        if (strcmp(w->deeds.all[i]->key, key) == 0)
-            return w->deeds.all[i];
+    for (size_t i = 0; i < w->effects.n; i++) {
+        if (strcmp(w->effects.all[i]->key, key) == 0)
+            return w->effects.all[i];
     }
     return NULL;
 }
 
-/* The deed behind an idempotency key: one for each use in each chain, and always the same. */
-struct deed *deed_of(struct world *w, struct doing *d, int session, int op, const char *key)
+/* The effect behind an idempotency key: one for each use in each chain, and always the same. */
+struct effect *effect_of(struct world *w, struct doing *d, int session, int op, const char *key)
 {
-    struct deed *e = deed_find(w, key);
+    struct effect *e = effect_find(w, key);
 
-    for (size_t i = 0; i < w->deeds.n; i++) {
-        const struct deed *o = w->deeds.all[i];
+    for (size_t i = 0; i < w->effects.n; i++) {
+        const struct effect *o = w->effects.all[i];
 
         if (o->session == session && o->op == op && strcmp(o->chain, d->chain) == 0 && o != e)
             wrong(w, "one use of a step has two keys");
@@ -42,7 +42,7 @@ struct deed *deed_of(struct world *w, struct doing *d, int session, int op, cons
     if (e && (e->session != session || e->op != op || strcmp(e->chain, d->chain) != 0))
         wrong(w, "two uses of steps have the same key");
     if (!e) {
-        e = ADD(w, deeds);
+        e = ADD(w, effects);
         snprintf(e->key, sizeof e->key, "%s", key);
         snprintf(e->chain, sizeof e->chain, "%s", d->chain);
         e->session = session;
@@ -53,7 +53,7 @@ struct deed *deed_of(struct world *w, struct doing *d, int session, int op, cons
 }
 
 /* Its beginning was acknowledged. */
-void deed_begins(struct world *w, struct doing *d, struct deed *e)
+void effect_begins(struct world *w, struct doing *d, struct effect *e)
 {
     if (strcmp(e->effect, "once") == 0 && e->failed && !d->retry)
         wrong(w, "step '%s' must happen once, failed, and is begun again unasked",
@@ -64,7 +64,7 @@ void deed_begins(struct world *w, struct doing *d, struct deed *e)
     e->failed = false; /* if it is cut now, a probe may find that it has not happened */
 }
 
-bool deed_do(struct world *w, struct proc *p, struct doing *d, struct deed *e)
+bool effect_do(struct world *w, struct proc *p, struct doing *d, struct effect *e)
 {
     const struct op *op = &w->sessions[e->session].ops[e->op];
     bool once = strcmp(e->effect, "once") == 0;
@@ -86,7 +86,7 @@ bool deed_do(struct world *w, struct proc *p, struct doing *d, struct deed *e)
     return true;
 }
 
-void deed_stored(struct world *w, struct deed *e, const char *result, bool failed)
+void effect_stored(struct world *w, struct effect *e, const char *result, bool failed)
 {
     const char *name = w->sessions[e->session].ops[e->op].name;
 
@@ -104,14 +104,14 @@ void deed_stored(struct world *w, struct deed *e, const char *result, bool faile
 static bool came_later(struct world *w, struct proc *p, int s, const struct doing *d)
 {
     const struct t_run *r;
-    struct tale t;
+    struct log_fold t;
     bool later;
 
-    if (w->nested == p->call.nested || !tale_read(w, p, s, &t))
+    if (w->nested == p->call.nested || !log_fold_read(w, p, s, &t))
         return false;
-    r = tale_run(&t);
+    r = log_fold_run(&t);
     later = r && !r->end && !r->waiting && str_eq(r->id, str_from(d->run_id));
-    tale_done(&t);
+    log_fold_done(&t);
     return later;
 }
 
@@ -173,7 +173,7 @@ void acked(struct world *w, struct proc *p, int s)
     *a = (struct ack){s, p->number, tide_session_last_seq(d->h)};
 }
 
-bool is_soft(struct world *w, struct proc *p, int s, struct deed *e)
+bool is_soft(struct world *w, struct proc *p, int s, struct effect *e)
 {
     struct doing *d = &p->doing[s];
 

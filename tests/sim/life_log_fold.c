@@ -11,14 +11,14 @@
 #include "life.h"
 
 struct telling {
-    struct tale *t;
+    struct log_fold *t;
     const struct tide_event *ev;
     const struct json *body;
 };
 
-static void *add(struct tale *t, void *list, size_t size)
+static void *add(struct log_fold *t, void *list, size_t size)
 {
-    LIST(deed) *l = list;
+    LIST(effect) *l = list;
     void *one = arena_zero(&t->arena, size);
 
     if (l->n == l->cap) {
@@ -55,12 +55,12 @@ static void never(struct telling *x, const char *what)
           what);
 }
 
-struct t_run *tale_run(struct tale *t)
+struct t_run *log_fold_run(struct log_fold *t)
 {
     return t->runs.n ? t->runs.all[t->runs.n - 1] : NULL;
 }
 
-struct t_token *tale_token(struct tale *t, struct str id)
+struct t_token *log_fold_token(struct log_fold *t, struct str id)
 {
     for (size_t i = 0; i < t->tokens.n; i++) {
         if (str_eq(t->tokens.all[i]->id, id))
@@ -69,7 +69,7 @@ struct t_token *tale_token(struct tale *t, struct str id)
     return NULL;
 }
 
-struct t_wait *tale_wait(struct tale *t, struct str key)
+struct t_wait *log_fold_wait(struct log_fold *t, struct str key)
 {
     for (size_t i = 0; i < t->waits.n; i++) {
         if (str_eq(t->waits.all[i]->key, key))
@@ -78,7 +78,7 @@ struct t_wait *tale_wait(struct tale *t, struct str key)
     return NULL;
 }
 
-struct t_step *tale_step(struct tale *t, struct str key)
+struct t_step *log_fold_step(struct log_fold *t, struct str key)
 {
     for (size_t i = 0; i < t->steps.n; i++) {
         if (str_eq(t->steps.all[i]->key, key))
@@ -90,7 +90,7 @@ struct t_step *tale_step(struct tale *t, struct str key)
 /* The latest run, which the event must be about and which must be open; NULL: it is not. */
 static struct t_run *open_run(struct telling *x)
 {
-    struct t_run *r = tale_run(x->t);
+    struct t_run *r = log_fold_run(x->t);
 
     if (!r || r->end) {
         never(x, "no run is open");
@@ -119,8 +119,8 @@ static void tell_resume(struct telling *x)
 
 static void tell_started(struct telling *x)
 {
-    struct tale *t = x->t;
-    struct t_run *before = tale_run(t), *r;
+    struct log_fold *t = x->t;
+    struct t_run *before = log_fold_run(t), *r;
     struct str from = json_get_text(&t->arena, json_get(x->body, STR("resumed_from")), STR("run_id"));
 
     if (before && !before->end)
@@ -137,7 +137,7 @@ static void tell_started(struct telling *x)
 
 static void tell_ended(struct telling *x)
 {
-    struct t_run *r = tale_run(x->t);
+    struct t_run *r = log_fold_run(x->t);
     bool cancels = strcmp(x->ev->kind, "run.cancelled") == 0, cuts = strcmp(x->ev->kind, "run.interrupted") == 0;
 
     if (!r || !str_eq(text(x, "run_id"), r->id)) {
@@ -160,7 +160,7 @@ static void tell_waiting(struct telling *x)
 {
     struct t_run *r = open_run(x);
     struct str token = text(x, "resume_token_id"), key = text(x, "wait_key");
-    struct t_wait *wait = tale_wait(x->t, key);
+    struct t_wait *wait = log_fold_wait(x->t, key);
 
     if (!r)
         return;
@@ -169,7 +169,7 @@ static void tell_waiting(struct telling *x)
     r->wait_kind = text(x, "wait_kind");
     r->deadline_ms = when(x, "deadline_at");
     r->due_ms = when(x, "due_at");
-    r->token = token.len ? tale_token(x->t, token) : NULL;
+    r->token = token.len ? log_fold_token(x->t, token) : NULL;
     if (token.len && (!r->token || r->token->fate != FATE_ACTIVE))
         never(x, "its token is not good");
     if (wait && wait->answer_seq)
@@ -187,7 +187,7 @@ static void tell_resumed(struct telling *x)
 {
     struct t_run *r = open_run(x);
     struct str by = text(x, "by");
-    struct t_wait *wait = r ? tale_wait(x->t, r->wait_key) : NULL;
+    struct t_wait *wait = r ? log_fold_wait(x->t, r->wait_key) : NULL;
     bool consumed = str_eq(x->t->last_kind, STR("token.consumed"));
 
     if (!r)
@@ -219,7 +219,7 @@ static void tell_minted(struct telling *x)
 {
     struct t_token *token;
 
-    if (tale_token(x->t, text(x, "token_id")))
+    if (log_fold_token(x->t, text(x, "token_id")))
         never(x, "minted twice");
     token = TELL(x->t, tokens);
     token->id = text(x, "token_id");
@@ -232,7 +232,7 @@ static void tell_token(struct telling *x)
         const char *kind;
         enum token_fate fate;
     } moves[] = {{"token.consumed", FATE_CONSUMED}, {"token.revoked", FATE_REVOKED}, {"token.expired", FATE_EXPIRED}};
-    struct t_token *token = tale_token(x->t, text(x, "token_id"));
+    struct t_token *token = log_fold_token(x->t, text(x, "token_id"));
 
     if (!token || token->fate != FATE_ACTIVE)
         never(x, "the token was not good any more");
@@ -296,7 +296,7 @@ static void tell_mark(struct telling *x)
 static struct t_step *step_at(struct telling *x)
 {
     struct str call = text(x, "call_id");
-    struct t_run *r = tale_run(x->t);
+    struct t_run *r = log_fold_run(x->t);
 
     tell_running(x);
     if (r && (call.len <= r->chain.len || memcmp(call.ptr, r->chain.ptr, r->chain.len) != 0))
@@ -360,7 +360,7 @@ static const struct {
     {"session.created", NULL},
 };
 
-static void note_epoch(struct tale *t, const struct tide_event *ev)
+static void note_epoch(struct log_fold *t, const struct tide_event *ev)
 {
     if ((size_t)ev->seq >= t->epochs_cap) {
         t->epochs_cap = t->epochs_cap ? t->epochs_cap * 2 : 128;
@@ -371,7 +371,7 @@ static void note_epoch(struct tale *t, const struct tide_event *ev)
 
 static int tell(void *arg, const struct event *in)
 {
-    struct tale *t = arg;
+    struct log_fold *t = arg;
     struct str text_kept = arena_dup(&t->arena, in->body), kind = arena_dup(&t->arena, in->kind);
     const struct tide_event one = {.seq = in->seq, .ts_ms = in->ts_ms, .epoch = in->epoch, .kind = kind.ptr},
                             *ev = &one;
@@ -405,7 +405,7 @@ static int print_one(void *arg, const struct event *ev)
     return 0;
 }
 
-static enum tide_code read_tale(struct world *w, struct proc *p, int s, struct tale *t, struct tide_err *err)
+static enum tide_code read_tale(struct world *w, struct proc *p, int s, struct log_fold *t, struct tide_err *err)
 {
     struct store *store = store_of(p->store);
     bool failed = w->failed;
@@ -427,25 +427,25 @@ static enum tide_code read_tale(struct world *w, struct proc *p, int s, struct t
 }
 
 /* What is outside must know what the log says: a disk that cannot be read is lifted from its trouble, once. */
-bool tale_read(struct world *w, struct proc *p, int s, struct tale *t)
+bool log_fold_read(struct world *w, struct proc *p, int s, struct log_fold *t)
 {
     struct tide_err err = {0};
     enum tide_code code = read_tale(w, p, s, t, &err);
 
     if (code && proc_alive(p) && w->armed) {
         disarm(w);
-        tale_done(t);
+        log_fold_done(t);
         code = read_tale(w, p, s, t, &err);
     }
     if (code && proc_alive(p))
         wrong(w, "%s cannot be read: %s", w->sessions[s].id, err.msg);
     if (!code && proc_alive(p))
         return true;
-    tale_done(t);
+    log_fold_done(t);
     return false;
 }
 
-void tale_done(struct tale *t)
+void log_fold_done(struct log_fold *t)
 {
     free(t->runs.all);
     free(t->tokens.all);

@@ -31,7 +31,7 @@ static void close_it(struct proc *p, tide_session *h)
 static void run_takes(struct world *w, struct proc *p, int s, tide_session *h, tide_run *r, bool retry)
 {
     struct doing *d = &p->doing[s];
-    struct tale t;
+    struct log_fold t;
 
     took_over(w, p, s, false);
     *d = (struct doing){.h = h, .r = r, .retry = retry, .generation = w->sessions[s].generation};
@@ -39,15 +39,15 @@ static void run_takes(struct world *w, struct proc *p, int s, tide_session *h, t
         beat(w, p);
     note_clock(w);
     snprintf(d->run_id, sizeof d->run_id, "%s", tide_run_id(r));
-    if (!tale_read(w, p, s, &t))
+    if (!log_fold_read(w, p, s, &t))
         return;
-    if (tale_run(&t))
-        snprintf(d->chain, sizeof d->chain, "%.*s", STR_ARG(tale_run(&t)->chain));
-    if (tale_run(&t) && tale_run(&t)->end)
+    if (log_fold_run(&t))
+        snprintf(d->chain, sizeof d->chain, "%.*s", STR_ARG(log_fold_run(&t)->chain));
+    if (log_fold_run(&t) && log_fold_run(&t)->end)
         d->may_lose = true; /* cancelled right after */
-    if (!tale_run(&t) || !str_eq(tale_run(&t)->id, str_from(d->run_id)))
+    if (!log_fold_run(&t) || !str_eq(log_fold_run(&t)->id, str_from(d->run_id)))
         wrong(w, "the run that was begun is not the latest of %s", w->sessions[s].id);
-    tale_done(&t);
+    log_fold_done(&t);
 }
 
 /* Nobody who lives and is not silent runs it: then "held" is wrong once dead processes have been silent long enough. */
@@ -199,11 +199,11 @@ static const struct token_out *token_known(struct world *w, const char *text)
 }
 
 /* Whether the log and the clock bear out what was said of a token. */
-static bool token_verdict_right(struct world *w, struct tale *t, const struct token_out *known, int s,
+static bool token_verdict_right(struct world *w, struct log_fold *t, const struct token_out *known, int s,
                                 enum tide_code code)
 {
-    const struct t_token *token = known ? tale_token(t, str_from(known->id)) : NULL;
-    const struct t_run *run = tale_run(t);
+    const struct t_token *token = known ? log_fold_token(t, str_from(known->id)) : NULL;
+    const struct t_run *run = log_fold_run(t);
     bool ours = known && known->session == s, current = token && run && run->token == token;
     bool late = token && token->expires_ms && token->expires_ms <= w->max_wall_ms,
          over = current && run->deadline_ms && run->deadline_ms <= w->max_wall_ms;
@@ -233,7 +233,7 @@ static void judge_refused(struct world *w, struct proc *p, int s, struct resumin
                           enum tide_code code, const struct tide_err *err)
 {
     const struct token_out *known = token_known(w, m->q->token);
-    struct tale t;
+    struct log_fold t;
 
     (void)c;
     if (code == TIDE_HELD) {
@@ -244,14 +244,14 @@ static void judge_refused(struct world *w, struct proc *p, int s, struct resumin
         wrong(w, "a resume is refused: %s: %s", tide_code_name(code), err->msg);
     if (is_token_code(code) && !m->q->token[0] && m->plan->right != BY_GARBAGE)
         wrong(w, "the owner of the store needs no token, and is told: %s", err->msg);
-    if (!tale_read(w, p, s, &t))
+    if (!log_fold_read(w, p, s, &t))
         return;
     if (is_token_code(code) && !token_verdict_right(w, &t, known, s, code))
         wrong(w, "a token of %s is refused as %s, and the log knows better", w->sessions[s].id, tide_code_name(code));
-    tale_done(&t);
+    log_fold_done(&t);
 }
 
-static const struct t_resume *resume_at(struct tale *t, int64_t seq)
+static const struct t_resume *resume_at(struct log_fold *t, int64_t seq)
 {
     for (size_t i = 0; i < t->resumes.n; i++) {
         if (t->resumes.all[i]->seq == seq)
@@ -265,7 +265,7 @@ static void judge_repeated(struct world *w, struct proc *p, int s, struct resumi
 {
     const struct request *q = m->q;
     const struct t_resume *at;
-    struct tale t;
+    struct log_fold t;
 
     for (size_t i = 0; i < w->requests.n; i++) {
         const struct request *o = w->requests.all[i];
@@ -274,7 +274,7 @@ static void judge_repeated(struct world *w, struct proc *p, int s, struct resumi
         if (o != q && o->session == s && o->acked && strcmp(o->id, q->id) == 0 && o->seq != m->out.seq)
             wrong(w, "request %s got seq %lld, and now %lld", q->id, (long long)o->seq, (long long)m->out.seq);
     }
-    if (!m->repeated || !tale_read(w, p, s, &t)) {
+    if (!m->repeated || !log_fold_read(w, p, s, &t)) {
         if (!m->repeated)
             wrong(w, "a request that was never made is said to be answered already");
         return;
@@ -282,7 +282,7 @@ static void judge_repeated(struct world *w, struct proc *p, int s, struct resumi
     at = resume_at(&t, m->out.seq);
     if (!at || !str_eq(at->request_id, str_from(q->id)))
         wrong(w, "request %s is answered with a seq that is not its own", q->id);
-    tale_done(&t);
+    log_fold_done(&t);
 }
 
 static void judge_resumed(struct world *w, struct proc *p, int s, struct resuming *m)
@@ -448,13 +448,13 @@ void act_begin(struct world *w, struct proc *p, int s)
     struct resume_plan plan = {.right = BY_OWNER, .retry = chance(w, 30), .repeat = chance(w, 10)};
     struct told told;
     bool sleeps;
-    struct tale t;
+    struct log_fold t;
 
-    if (p->doing[s].r || !tale_read(w, p, s, &t))
+    if (p->doing[s].r || !log_fold_read(w, p, s, &t))
         return;
     told = told_status(&t, is_run(w, s), now(w));
-    sleeps = tale_run(&t) && tale_run(&t)->due_ms;
-    tale_done(&t);
+    sleeps = log_fold_run(&t) && log_fold_run(&t)->due_ms;
+    log_fold_done(&t);
     if (strcmp(told.status, "waiting") == 0)
         begin_waiting(w, p, s, sleeps);
     else if (strncmp(told.status, "interrupted", 11) == 0)

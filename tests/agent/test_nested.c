@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agent's loop as one part of somebody else's run: outputs, failures, waits, decisions, whose conversation it is. */
-#include "agent/seats.h"
+#include "agent/nested_runs.h"
 
 /* ---- outputs --------------------------------------------------------------------------------------------------------- */
 
 static void outputs_may_be_set_over_several_turns(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     char *told, *set;
 
     (void)state;
     begin(&k, pages_script);
     want_two(&k);
-    SITS(TIDE_OK, &k);
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.outputs), "{\"title\":\"T\",\"body\":{\"a\":[1,2.50]}}");
     assert_int_equal(count_kind(k.s, "message.assistant"), 4); /* and nothing was asked when all were set */
     assert_int_equal(k.turns_over, 4);
@@ -31,29 +31,29 @@ static void outputs_may_be_set_over_several_turns(void **state)
 
 static void one_that_may_stay_unset_is_not_waited_for(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[{\"calls\":[" SET("title", "1") "]}]}");
     want_two(&k);
-    k.seat.nullable = one_nullable;
-    k.seat.n_nullable = 1;
-    SITS(TIDE_OK, &k);
+    k.nested.nullable = one_nullable;
+    k.nested.n_nullable = 1;
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.outputs), "{\"title\":1}");
-    SITS(TIDE_OK, &k); /* it is over: nothing is asked */
+    RUNS_NESTED(TIDE_OK, &k); /* it is over: nothing is asked */
     assert_int_equal(count_kind(k.s, "llm.request"), 1);
     end(&k);
 }
 
 static void where_all_may_stay_unset_it_answers_once(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[{\"text\":\"nothing to say\"}]}");
-    k.seat.outputs = k.seat.nullable = one_nullable;
-    k.seat.n_outputs = k.seat.n_nullable = 1;
-    SITS(TIDE_OK, &k);
+    k.nested.outputs = k.nested.nullable = one_nullable;
+    k.nested.n_outputs = k.nested.n_nullable = 1;
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.outputs), "{}");
     assert_string_equal(buf_cstr(&k.result.answer), "nothing to say");
     end(&k);
@@ -70,7 +70,7 @@ static void a_wrong_output_is_refused_and_says_which_there_are(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct desk k = {.result = NESTED_RESULT_INIT};
+        struct nest k = {.result = NESTED_RESULT_INIT};
         struct buf script = BUF_INIT(4096);
         char *result;
 
@@ -78,7 +78,7 @@ static void a_wrong_output_is_refused_and_says_which_there_are(void **state)
                  rows[i].call);
         begin(&k, buf_cstr(&script));
         want_two(&k);
-        SITS(TIDE_OK, &k);
+        RUNS_NESTED(TIDE_OK, &k);
         result = body_of(k.s, "message.tool", 0);
         assert_non_null(strstr(result, rows[i].says));
         assert_non_null(strstr(result, "\"is_error\":true"));
@@ -92,13 +92,13 @@ static void a_wrong_output_is_refused_and_says_which_there_are(void **state)
 static void it_is_offered_only_the_tools_it_may_use(void **state)
 {
     static const char *const some[] = {"read", "glob", NULL};
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     char *request, *result;
 
     (void)state;
     begin(&k, "{\"turns\":[{\"calls\":[" BASH("c", "echo no >> " LEDGER) "]},{\"text\":\"well\"}]}");
-    k.seat.tools = some;
-    SITS(TIDE_OK, &k);
+    k.nested.tools = some;
+    RUNS_NESTED(TIDE_OK, &k);
     request = body_of(k.s, "llm.request", 0);
     result = body_of(k.s, "message.tool", 0);
     assert_non_null(strstr(request, "\"name\":\"glob\""));
@@ -115,7 +115,7 @@ static void it_is_offered_only_the_tools_it_may_use(void **state)
 
 static void it_fails_with_a_code_and_goes_on_where_it_was(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     char *request;
 
     (void)state;
@@ -124,17 +124,17 @@ static void it_fails_with_a_code_and_goes_on_where_it_was(void **state)
                                 "{\"fail\":[{\"status\":429},{\"status\":429},{\"status\":401}],\"text\":\"no\"}]}");
     want_two(&k);
     k.w.opt.max_retries = 1;
-    SITS(TIDE_FAILED, &k);
+    RUNS_NESTED(TIDE_FAILED, &k);
     assert_string_equal(k.result.code, "rate_limit");
     assert_true(k.result.retry);
     assert_string_equal(buf_cstr(&k.result.outputs), "{\"title\":1}");
     assert_int_equal(count_kind(k.s, "llm.error"), 2);
     k.w.opt.max_retries = 2;
-    SITS(TIDE_FAILED, &k); /* another attempt of the node: the same conversation */
+    RUNS_NESTED(TIDE_FAILED, &k); /* another attempt of the node: the same conversation */
     assert_string_equal(k.result.code, "auth");
     assert_false(k.result.retry);
     write_file(k.w.script, "{\"turns\":[{},{\"calls\":[" SET("body", "2") "]}]}");
-    SITS(TIDE_OK, &k);
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.outputs), "{\"title\":1,\"body\":2}");
     assert_int_equal(count_kind(k.s, "message.user"), 1);
     assert_int_equal(count_kind(k.s, "message.assistant"), 2);
@@ -147,58 +147,58 @@ static void it_fails_with_a_code_and_goes_on_where_it_was(void **state)
 
 static void model_calls_are_limited_for_the_whole_visit(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[{\"text\":\"no\"}],\"repeat\":true}");
     want_two(&k);
     k.w.opt.max_turns = 3;
-    SITS(TIDE_FAILED, &k);
+    RUNS_NESTED(TIDE_FAILED, &k);
     assert_string_equal(k.result.code, "max_turns");
     assert_false(k.result.retry);
     assert_int_equal(count_kind(k.s, "message.assistant"), 3);
-    SITS(TIDE_FAILED, &k);
+    RUNS_NESTED(TIDE_FAILED, &k);
     assert_int_equal(count_kind(k.s, "message.assistant"), 3);
     end(&k);
 }
 
 static void what_is_wrong_with_its_settings_is_a_failure(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[]}");
-    SITS(TIDE_FAILED, &k);
+    RUNS_NESTED(TIDE_FAILED, &k);
     assert_string_equal(k.result.code, "config");
     write_file(k.w.script, "{\"turns\":[{\"text\":\"good\"}]}");
-    k.seat.prompt = " \n";
-    SITS(TIDE_FAILED, &k);
+    k.nested.prompt = " \n";
+    RUNS_NESTED(TIDE_FAILED, &k);
     assert_string_equal(k.result.code, "config");
-    k.seat.prompt = "do it";
-    SITS(TIDE_OK, &k);
+    k.nested.prompt = "do it";
+    RUNS_NESTED(TIDE_OK, &k);
     end(&k);
 }
 
 static bool is_stopped(void *arg)
 {
-    struct desk *k = arg;
+    struct nest *k = arg;
 
     return k->turns_over == 1;
 }
 
 static void it_stops_when_it_is_told_to_and_goes_on(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, pages_script);
     want_two(&k);
-    k.seat.stopped = is_stopped;
-    SITS(TIDE_CANCELLED, &k);
+    k.nested.stopped = is_stopped;
+    RUNS_NESTED(TIDE_CANCELLED, &k);
     assert_false(k.run->over);
     assert_int_equal(count_kind(k.s, "message.assistant"), 1);
-    k.seat.stopped = NULL;
-    SITS(TIDE_OK, &k);
+    k.nested.stopped = NULL;
+    RUNS_NESTED(TIDE_OK, &k);
     assert_int_equal(ledger_count(&k.w, "b1"), 1);
     assert_int_equal(ledger_count(&k.w, "b2"), 1);
     end(&k);
@@ -208,14 +208,14 @@ static enum tide_decision never(void *arg, const struct tide_approval *ask)
 {
     (void)arg;
     (void)ask;
-    fail_msg("a seat asks nobody itself");
+    fail_msg("a nested agent asks nobody itself");
     return TIDE_DECIDE_ALLOW;
 }
 
 /* ---- waits ----------------------------------------------------------------------------------------------------------- */
 
 /* Parks the run as whoever drives it would, and resumes it with an answer. */
-static void answer(struct desk *k, const char *input)
+static void answer(struct nest *k, const char *input)
 {
     const struct tide_wait_options wait = {
         .name = k->result.wait.name, .kind = k->result.wait.kind, .question = k->result.wait.question};
@@ -226,7 +226,7 @@ static void answer(struct desk *k, const char *input)
     GIVES(TIDE_WAITING, tide_wait(k->run, &wait, &text, token, &err));
     tide_run_close(k->run);
     OK(tide_run_resume(k->s, &(struct tide_run_options){.input = input}, NULL, &k->run, &err));
-    k->seat.run = k->run;
+    k->nested.run = k->run;
 }
 
 static void a_call_that_needs_a_word_waits_for_it(void **state)
@@ -238,20 +238,20 @@ static void a_call_that_needs_a_word_waits_for_it(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct desk k = {.result = NESTED_RESULT_INIT};
+        struct nest k = {.result = NESTED_RESULT_INIT};
 
         begin(&k, "{\"turns\":[{\"calls\":[" BASH("c", "echo yes >> " LEDGER) "]},{\"text\":\"as you wish\"}]}");
         k.w.opt.permissions = RULES;
         k.w.opt.approve = never;
         for (int again = 0; again < 2; again++) { /* also when it is asked for once more before anybody answered */
-            SITS(TIDE_WAITING, &k);
+            RUNS_NESTED(TIDE_WAITING, &k);
             assert_string_equal(k.result.wait.kind, "approval");
             assert_non_null(strstr(k.result.wait.question, "echo yes"));
             assert_int_equal(count_kind(k.s, "approval.requested"), 1);
             assert_int_equal(count_kind(k.s, "run.waiting"), 0);
         }
         answer(&k, rows[i].answer);
-        SITS(TIDE_OK, &k);
+        RUNS_NESTED(TIDE_OK, &k);
         assert_int_equal(ledger_count(&k.w, "yes"), rows[i].done);
         assert_string_equal(buf_cstr(&k.result.answer), "as you wish");
         assert_int_equal(count_kind(k.s, "approval.given"), 1);
@@ -260,9 +260,9 @@ static void a_call_that_needs_a_word_waits_for_it(void **state)
     }
 }
 
-static void a_budget_is_one_of_all_seats(void **state)
+static void a_budget_is_one_of_all_nested_agents(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
 
     (void)state;
     begin(&k, "{\"turns\":[{\"calls\":[" SET("title", "1") "]," USAGE(
@@ -270,18 +270,18 @@ static void a_budget_is_one_of_all_seats(void **state)
                               "{\"text\":\"done\",\"calls\":[" SET("body", "1") "]," USAGE("60", "40") "}]}");
     want_two(&k);
     k.w.opt.max_tokens = 100;
-    SITS(TIDE_WAITING, &k);
+    RUNS_NESTED(TIDE_WAITING, &k);
     assert_string_equal(k.result.wait.name, "budget-1");
     answer(&k, "\"yes\"");
-    SITS(TIDE_OK, &k);
-    take_seat(&k, "other", 1); /* what it may use was allowed before it sat down, and is used up by now */
+    RUNS_NESTED(TIDE_OK, &k);
+    set_nested(&k, "other", 1); /* what it may use was allowed before it began, and is used up by now */
     want_two(&k);
-    SITS(TIDE_WAITING, &k);
+    RUNS_NESTED(TIDE_WAITING, &k);
     assert_string_equal(k.result.wait.name, "budget-2");
     answer(&k, "\"no\"");
-    SITS(TIDE_FAILED, &k);
+    RUNS_NESTED(TIDE_FAILED, &k);
     assert_string_equal(k.result.code, "budget");
-    SITS(TIDE_WAITING, &k); /* trying again asks again */
+    RUNS_NESTED(TIDE_WAITING, &k); /* trying again asks again */
     assert_string_equal(k.result.wait.name, "budget-3");
     assert_int_equal(count_kind(k.s, "message.assistant"), 2);
     end(&k);
@@ -291,36 +291,36 @@ static void a_budget_is_one_of_all_seats(void **state)
 
 static void every_visit_is_a_conversation_of_its_own(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     char *request;
 
     (void)state;
     begin(&k, "{\"nodes\":{\"write\":[{\"text\":\"first\"}],\"write#2\":[{\"text\":\"second\"}],"
               "\"ask\":[{\"text\":\"inner\"}],\"pages\":[{\"text\":\"item\"}]},\"turns\":[{\"text\":\"chat\"}]}");
-    SITS(TIDE_OK, &k);
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.answer), "first");
-    take_seat(&k, "write", 2);
-    SITS(TIDE_OK, &k);
+    set_nested(&k, "write", 2);
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.answer), "second");
-    take_seat(&k, "write", 3);
-    SITS(TIDE_OK, &k);
+    set_nested(&k, "write", 3);
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.answer), "first");
-    take_seat(&k, "review#2/ask", 1);
-    SITS(TIDE_OK, &k);
+    set_nested(&k, "review#2/ask", 1);
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.answer), "inner");
-    take_seat(&k, "pages#1[3]", 1);
-    k.seat.branch = "12:0";
-    SITS(TIDE_OK, &k);
+    set_nested(&k, "pages#1[3]", 1);
+    k.nested.branch = "12:0";
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.answer), "item");
-    take_seat(&k, "else", 1);
-    SITS(TIDE_OK, &k);
+    set_nested(&k, "else", 1);
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.answer), "chat");
     request = body_of(k.s, "llm.request", 4);
     assert_non_null(strstr(request, "\"turn\":5,\"node\":\"pages#1[3]\",\"visit\":1,\"branch\":\"12:0\""));
     assert_non_null(strstr(request, "\"messages\":1"));
     free(request);
-    take_seat(&k, "write", 1); /* an older visit than the latest */
-    SITS(TIDE_OK, &k);
+    set_nested(&k, "write", 1); /* an older visit than the latest */
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.answer), "first");
     assert_int_equal(count_kind(k.s, "llm.request"), 6);
     end(&k);
@@ -338,13 +338,13 @@ static enum tide_code noting_read(struct store *store, const struct head *head, 
 
 static void only_what_may_be_of_it_is_read(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     struct store_ops ops;
     int64_t began;
 
     (void)state;
     begin(&k, "{\"turns\":[{\"text\":\"first\"},{\"text\":\"second\"}]}");
-    SITS(TIDE_OK, &k);
+    RUNS_NESTED(TIDE_OK, &k);
     OK(tide_flush(k.s, &err));
     began = tide_session_last_seq(k.s) + 1;
     real_ops = store_of(k.store)->ops;
@@ -353,8 +353,8 @@ static void only_what_may_be_of_it_is_read(void **state)
     store_of(k.store)->ops = &ops;
     for (int again = 0; again < 2; again++) {
         read_from = INT64_MAX;
-        take_seat(&k, "write", 2);
-        SITS(TIDE_OK, &k);
+        set_nested(&k, "write", 2);
+        RUNS_NESTED(TIDE_OK, &k);
         assert_int_equal(read_from, again ? began : INT64_MAX);
     }
     store_of(k.store)->ops = real_ops;
@@ -370,7 +370,7 @@ static int count_message(void *arg, const struct tide_message *m)
 
 static void a_chat_in_the_same_session_hears_nothing_of_it(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     const struct tide_run_result completed = {.outcome = "completed"};
     tide_agent *a = NULL;
     int messages = 0;
@@ -378,7 +378,7 @@ static void a_chat_in_the_same_session_hears_nothing_of_it(void **state)
     (void)state;
     begin(&k, pages_script);
     want_two(&k);
-    SITS(TIDE_OK, &k);
+    RUNS_NESTED(TIDE_OK, &k);
     OK(tide_run_end(k.run, &completed, &err));
     write_file(k.w.script, "{\"turns\":[{\"calls\":[" BASH("same", "echo b3 >> " LEDGER) "]},{\"text\":\"hi\"}]}");
     OK(tide_agent_new(k.s, &k.w.opt, &a, &err));
@@ -392,28 +392,28 @@ static void a_chat_in_the_same_session_hears_nothing_of_it(void **state)
 
 static void a_fork_inherits_the_conversation_of_its_node_alone(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     tide_session *parent;
     char id[TIDE_ID_SIZE];
 
     (void)state;
     begin(&k, pages_script);
-    take_seat(&k, "other", 1);
-    SITS(TIDE_FAILED, &k); /* the script has nothing for it, and what it was told must not come up again */
-    take_seat(&k, "write", 1);
+    set_nested(&k, "other", 1);
+    RUNS_NESTED(TIDE_FAILED, &k); /* the script has nothing for it, and what it was told must not come up again */
+    set_nested(&k, "write", 1);
     want_two(&k);
-    k.seat.stopped = is_stopped;
+    k.nested.stopped = is_stopped;
     k.turns_over = 0;
-    SITS(TIDE_CANCELLED, &k);
+    RUNS_NESTED(TIDE_CANCELLED, &k);
     OK(tide_flush(k.s, &err));
     OK(tide_fork(k.store, "s", tide_session_last_seq(k.s), "f", NULL, id, &err));
     parent = k.s;
     tide_run_close(k.run);
     OK(tide_session_open(k.store, "f", TIDE_SESSION_APPEND, &k.s, &err));
     OK(tide_run_start(k.s, &(struct tide_run_options){0}, &k.run, &err));
-    take_seat(&k, "write", 1);
+    set_nested(&k, "write", 1);
     want_two(&k);
-    SITS(TIDE_OK, &k);
+    RUNS_NESTED(TIDE_OK, &k);
     assert_string_equal(buf_cstr(&k.result.outputs), "{\"title\":\"T\",\"body\":{\"a\":[1,2.50]}}");
     assert_int_equal(ledger_count(&k.w, "b1"), 1);
     assert_int_equal(count_kind(k.s, "message.assistant"), 3);
@@ -446,27 +446,27 @@ static void a_decision_is_read_or_called_unreadable(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct desk k = {.result = NESTED_RESULT_INIT};
+        struct nest k = {.result = NESTED_RESULT_INIT};
         struct buf script = BUF_INIT(4096);
         char *request;
         int yes = 7;
 
         buf_addf(&script, "{\"nodes\":{\"write?\":[{\"text\":\"%s\"}],\"write\":[{\"text\":\"work\"}]}}", rows[i].text);
         begin(&k, buf_cstr(&script));
-        SITS(TIDE_OK, &k); /* what the node itself said is no part of it */
+        RUNS_NESTED(TIDE_OK, &k); /* what the node itself said is no part of it */
         for (int again = 0; again < 2; again++) {
-            OK(nested_decide(&k.seat, "Go on?", "{\"a\":1}", &yes, &err));
+            OK(nested_decide(&k.nested, "Go on?", "{\"a\":1}", &yes, &err));
             if (yes != rows[i].yes)
                 fail_msg("%s: %d", rows[i].text, yes);
         }
         assert_int_equal(count_kind(k.s, "llm.request"), 2); /* the second time the log answers */
-        OK(nested_decide(&k.seat, "Go on?", "{\"a\":2}", &yes, &err));
+        OK(nested_decide(&k.nested, "Go on?", "{\"a\":2}", &yes, &err));
         assert_int_equal(count_kind(k.s, "llm.request"), 3);
         request = body_of(k.s, "llm.request", 1);
         assert_non_null(strstr(request, "\"node\":\"write\",\"visit\":1,\"decides\":"));
         assert_non_null(strstr(request, "\"messages\":1"));
         assert_non_null(strstr(request, "\"tools\":[]"));
-        SITS(TIDE_OK, &k); /* and it is no part of the node's conversation */
+        RUNS_NESTED(TIDE_OK, &k); /* and it is no part of the node's conversation */
         assert_string_equal(buf_cstr(&k.result.answer), "work");
         assert_int_equal(count_kind(k.s, "llm.request"), 3);
         free(request);
@@ -477,15 +477,15 @@ static void a_decision_is_read_or_called_unreadable(void **state)
 
 static void a_decision_that_nobody_answers_fails(void **state)
 {
-    struct desk k = {.result = NESTED_RESULT_INIT};
+    struct nest k = {.result = NESTED_RESULT_INIT};
     int yes = 7;
 
     (void)state;
     begin(&k, "{\"turns\":[{\"fail\":[{\"status\":401}],\"text\":\"yes\"}]}");
-    GIVES(TIDE_FAILED, nested_decide(&k.seat, "Go on?", NULL, &yes, &err));
+    GIVES(TIDE_FAILED, nested_decide(&k.nested, "Go on?", NULL, &yes, &err));
     assert_int_equal(yes, 7);
     write_file(k.w.script, "{\"turns\":[{\"text\":\"yes\"}]}");
-    OK(nested_decide(&k.seat, "Go on?", NULL, &yes, &err));
+    OK(nested_decide(&k.nested, "Go on?", NULL, &yes, &err));
     assert_int_equal(yes, 1);
     assert_int_equal(count_kind(k.s, "message.user"), 1);
     end(&k);
@@ -504,7 +504,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_with_its_settings_is_a_failure),
         cmocka_unit_test(it_stops_when_it_is_told_to_and_goes_on),
         cmocka_unit_test(a_call_that_needs_a_word_waits_for_it),
-        cmocka_unit_test(a_budget_is_one_of_all_seats),
+        cmocka_unit_test(a_budget_is_one_of_all_nested_agents),
         cmocka_unit_test(every_visit_is_a_conversation_of_its_own),
         cmocka_unit_test(only_what_may_be_of_it_is_read),
         cmocka_unit_test(a_chat_in_the_same_session_hears_nothing_of_it),

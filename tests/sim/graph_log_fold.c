@@ -7,13 +7,13 @@
 #include "graph.h"
 
 struct fact {
-    struct tale *t;
+    struct log_fold *t;
     const struct json *body;
     struct str node, visit; /* visit: "node#2" */
 };
 
-static void wrong(struct tale *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void wrong(struct tale *t, const char *fmt, ...)
+static void wrong(struct log_fold *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void wrong(struct log_fold *t, const char *fmt, ...)
 {
     va_list ap;
 
@@ -159,7 +159,7 @@ static const struct {
 
 static int take(void *arg, const struct tide_event *ev)
 {
-    struct tale *t = arg;
+    struct log_fold *t = arg;
     struct fact f = {.t = t};
     struct json *body;
 
@@ -181,13 +181,13 @@ static int take(void *arg, const struct tide_event *ev)
     return 0;
 }
 
-enum tide_code tale_read(tide_session *s, struct tale *ret, struct tide_err *err)
+enum tide_code log_fold_read(tide_session *s, struct log_fold *ret, struct tide_err *err)
 {
-    *ret = (struct tale){.arena = ARENA_INIT};
+    *ret = (struct log_fold){.arena = ARENA_INIT};
     return tide_read(s, 0, 1, 0, take, ret, err);
 }
 
-void tale_done(struct tale *t)
+void log_fold_done(struct log_fold *t)
 {
     end_done(&t->end);
     map_done(&t->told, free);

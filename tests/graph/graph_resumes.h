@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of going on with a graph share: a session in a store of its own, run and resumed, and what it is told. */
-#ifndef TESTS_LIFE_H
-#define TESTS_LIFE_H
+#ifndef TESTS_GRAPH_RESUMES_H
+#define TESTS_GRAPH_RESUMES_H
 
 #include "graph/resume.h"
 #include "graphs.h"

@@ -17,7 +17,7 @@ static struct str local_of(struct str name)
     return (struct str){name.ptr + at, name.len - at};
 }
 
-int habit_number(struct str name)
+int behaviour_number(struct str name)
 {
     struct str local = local_of(name);
     int n = 0;
@@ -27,7 +27,7 @@ int habit_number(struct str name)
     return n < NODES ? n : 0;
 }
 
-int64_t habit_item(struct str name)
+int64_t behaviour_item(struct str name)
 {
     struct str local = local_of(name);
     const char *at = memchr(local.ptr, '[', local.len);
@@ -40,27 +40,27 @@ int64_t habit_item(struct str name)
     return n;
 }
 
-void habits_bind(struct plan *p, const struct spec_graph *g)
+void behaviours_bind(struct plan *p, const struct spec_graph *g)
 {
     for (size_t i = 0; i < g->nodes.n; i++) {
         const struct spec_node *n = &g->nodes.at[i];
-        int number = habit_number(n->id);
+        int number = behaviour_number(n->id);
 
         while (n->type == SPEC_MAP)
             n = n->node;
-        p->habits[number].node = n;
+        p->behaviours[number].node = n;
         if (n->type == SPEC_SUBGRAPH)
-            habits_bind(p, n->graph);
+            behaviours_bind(p, n->graph);
     }
 }
 
-bool habit_fails(const struct plan *p, const bool *mended, struct str name, int64_t attempt)
+bool behaviour_fails(const struct plan *p, const bool *mended, struct str name, int64_t attempt)
 {
-    int number = habit_number(name);
-    const struct habit *h = &p->habits[number];
+    int number = behaviour_number(name);
+    const struct behaviour *h = &p->behaviours[number];
 
     return !mended[number] && attempt < h->fails &&
-           (h->item < 0 || habit_item(name) < 0 || habit_item(name) == h->item);
+           (h->item < 0 || behaviour_item(name) < 0 || behaviour_item(name) == h->item);
 }
 
 /* ---- what they give ---- */
@@ -101,7 +101,7 @@ static void put_value(struct buf *out, struct str key, struct str name, int64_t 
         buf_addf(out, "\"%.*s#%" PRId64 ":%04x\"", STR_ARG(name), visit, (unsigned)(hash & 0xffff));
 }
 
-void habit_output(const struct spec_node *n, struct str name, int64_t visit, struct str inputs, struct buf *out)
+void behaviour_output(const struct spec_node *n, struct str name, int64_t visit, struct str inputs, struct buf *out)
 {
     uint64_t hash = hash_inputs(n, inputs);
 
@@ -113,7 +113,7 @@ void habit_output(const struct spec_node *n, struct str name, int64_t visit, str
     buf_add_char(out, '}');
 }
 
-void habit_answer(const struct spec_node *n, struct str wait, struct buf *out)
+void behaviour_answer(const struct spec_node *n, struct str wait, struct buf *out)
 {
     if (n->kind == SPEC_APPROVAL)
         buf_add_str(out, mix(7, wait) & 16 ? STR("\"yes\"") : STR("\"no\""));

@@ -89,13 +89,13 @@ static int hear(void *arg, const struct tide_recovered *what)
 
 static bool heads(struct world *w, struct proc *p, int64_t seqs[SESSIONS])
 {
-    struct tale t;
+    struct log_fold t;
 
     for (int s = 0; s < w->session_count; s++) {
-        if (!tale_read(w, p, s, &t))
+        if (!log_fold_read(w, p, s, &t))
             return false;
         seqs[s] = t.seq;
-        tale_done(&t);
+        log_fold_done(&t);
     }
     return true;
 }
@@ -114,12 +114,12 @@ static bool held_by_the_living(struct world *w, struct proc *p, int s)
 /* A wait needs nobody behind it: whoever recovers writes down that it is over. */
 static void check_waits_over(struct world *w, struct proc *p)
 {
-    struct tale t;
+    struct log_fold t;
 
-    for (int s = 0; s < w->session_count && tale_read(w, p, s, &t); s++) {
-        if (tale_run(&t) && tale_run(&t)->waiting && told_lapsed(&t, now(w)) && !held_by_the_living(w, p, s))
+    for (int s = 0; s < w->session_count && log_fold_read(w, p, s, &t); s++) {
+        if (log_fold_run(&t) && log_fold_run(&t)->waiting && told_lapsed(&t, now(w)) && !held_by_the_living(w, p, s))
             wrong(w, "the wait of %s is over, and recovery has passed over it", w->sessions[s].id);
-        tale_done(&t);
+        log_fold_done(&t);
     }
 }
 
@@ -153,16 +153,16 @@ void act_recover(struct world *w, struct proc *p, unsigned flags)
 static void judge_cancelled(struct world *w, struct proc *p, int s, enum tide_cancelled how)
 {
     const struct t_run *run;
-    struct tale t;
+    struct log_fold t;
 
-    if (!tale_read(w, p, s, &t))
+    if (!log_fold_read(w, p, s, &t))
         return;
-    run = tale_run(&t);
+    run = log_fold_run(&t);
     if (run && !run->end)
         wrong(w, "%s was cancelled (%d) and its run is still open", w->sessions[s].id, (int)how);
     if (run && how != TIDE_CANCEL_NOTHING && how != TIDE_CANCEL_ANSWERED && strcmp(run->end, "run.cancelled") != 0)
         wrong(w, "%s was cancelled and its run ended by %s", w->sessions[s].id, run->end);
-    tale_done(&t);
+    log_fold_done(&t);
 }
 
 void act_cancel(struct world *w, struct proc *p, int s)
