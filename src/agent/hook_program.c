@@ -161,7 +161,7 @@ static void follow(struct run *r)
     int64_t end_at = proc_clock_ms() + r->program->timeout_ms;
 
     while (r->proc.pid > 0) {
-        struct pollfd p[] = {{.fd = r->proc.pidfd, .events = POLLIN},
+        struct pollfd p[] = {{.fd = proc_wait_fd(&r->proc), .events = POLLIN},
                              {.fd = r->out, .events = POLLIN},
                              {.fd = r->err, .events = POLLIN}};
         int64_t left = end_at - proc_clock_ms();

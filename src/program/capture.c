@@ -178,7 +178,7 @@ void capture_run(struct capture *c)
     struct times t = {.end_at = c->timeout_ms ? proc_clock_ms() + c->timeout_ms : 0};
 
     while (c->proc->pid > 0) {
-        struct pollfd p[] = {{.fd = c->proc->pidfd, .events = POLLIN},
+        struct pollfd p[] = {{.fd = proc_wait_fd(c->proc), .events = POLLIN},
                              {.fd = c->out, .events = POLLIN},
                              {.fd = c->link, .events = POLLRDHUP},
                              {.fd = c->signals, .events = POLLIN}};

@@ -19,17 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "program/guard.h"
+
 #define STATUS_LOST (255 << 8) /* somebody else in our process has taken it: nobody knows, so it counts as failed */
 #define SHELL "/bin/sh"        /* runs files that are executable and name no interpreter, as execvp does */
-
-/* Everything that the child needs, made before the fork. */
-struct birth {
-    const struct proc_spec *spec;
-    char **shell_argv;
-    pid_t parent;
-    int gate, gate_write, fault;
-    sigset_t mask;
-};
 
 int64_t proc_clock_ms(void)
 {
@@ -41,7 +34,7 @@ int64_t proc_clock_ms(void)
 
 /* ---- in the child ---- */
 
-_Noreturn static void fault(const struct birth *b, int errnum)
+_Noreturn static void fault(const struct proc_birth *b, int errnum)
 {
     ssize_t n = write(b->fault, &errnum, sizeof(errnum));
 
@@ -51,7 +44,7 @@ _Noreturn static void fault(const struct birth *b, int errnum)
 /* One text for each slot, each with its NUL. */
 #define GATE_BYTES ((size_t)PROC_SLOTS * PROC_MESSAGE_MAX)
 
-static void fill_slots(const struct birth *b, const char *text)
+static void fill_slots(const struct proc_birth *b, const char *text)
 {
     for (size_t i = 0; i < PROC_SLOTS; i++) {
         if (b->spec->slots[i])
@@ -61,7 +54,7 @@ static void fill_slots(const struct birth *b, const char *text)
 }
 
 /* Waits for the messages; leaves when none come. */
-static void wait_at_gate(const struct birth *b)
+static void wait_at_gate(const struct proc_birth *b)
 {
     char bytes[GATE_BYTES];
     ssize_t n;
@@ -78,7 +71,7 @@ static void wait_at_gate(const struct birth *b)
  * What we ignore for ourselves it must not: a pipeline depends on being ended by SIGPIPE. What we catch it must not either,
  * while it waits at the gate: our handlers speak to us. What was ignored before us stays so.
  */
-static void set_child_signals(const struct birth *b)
+static void set_child_signals(const struct proc_birth *b)
 {
     static const int ignored[] = {SIGPIPE, SIGXFSZ, SIGTTOU},
                      caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
@@ -93,7 +86,7 @@ static void set_child_signals(const struct birth *b)
 }
 
 /* Without its terminal a program that wants to ask there fails at once; with it, it would be stopped for ever. */
-static bool take_input(int in)
+static void leave_terminal(void)
 {
     int terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 
@@ -101,10 +94,9 @@ static bool take_input(int in)
         ioctl(terminal, TIOCNOTTY);
         close(terminal);
     }
-    return dup2(in, STDIN_FILENO) == STDIN_FILENO;
 }
 
-_Noreturn static void child(const struct birth *b)
+_Noreturn void proc_become(const struct proc_birth *b)
 {
     const struct proc_spec *s = b->spec;
 
@@ -113,10 +105,14 @@ _Noreturn static void child(const struct birth *b)
     if (getppid() != b->parent)
         _exit(126);
     set_child_signals(b);
-    close(b->gate_write); /* else it would hold its own gate open */
+    if (b->gate_write >= 0)
+        close(b->gate_write); /* else it would hold its own gate open */
     wait_at_gate(b);
+    if (b->detach)
+        leave_terminal();
     if ((s->out >= 0 && dup2(s->out, STDOUT_FILENO) < 0) || (s->err >= 0 && dup2(s->err, STDERR_FILENO) < 0) ||
-        (s->in > 0 && !take_input(s->in)) || (s->cwd && chdir(s->cwd) != 0))
+        (s->in > 0 && dup2(s->in, STDIN_FILENO) < 0) || (b->dir >= 0 && fchdir(b->dir) != 0) ||
+        (s->cwd && chdir(s->cwd) != 0))
         fault(b, errno);
     execve(s->path, s->argv, s->envp);
     if (errno == ENOEXEC)
@@ -148,14 +144,31 @@ static void shut(int *fd)
     *fd = -1;
 }
 
-static enum tide_code born(struct proc *p, pid_t pid, int gate, int fault_fd, struct tide_err *err)
+/* Our child is put into its group, and watched; of a guard's child it has done both. */
+static enum tide_code watch_birth(struct proc *p, struct tide_err *err)
 {
-    setpgid(pid, pid);
-    *p = (struct proc){.pid = pid, .gate = gate, .fault = fault_fd, .terminal = -1, .start = proc_start_time(pid)};
-    p->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (p->report < 0) {
+        setpgid(p->pid, p->pid);
+        p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    } else {
+        switch (guard_hear(p->report, true, &p->pid, &p->pidfd)) {
+        case GUARD_STARTED:
+            break;
+        case GUARD_FAILED:
+            tide_fail_errno(err, p->pid, "start a process"); /* it stands where the pid would */
+            p->pid = 0;
+            proc_drop(p);
+            return err->code;
+        default:
+            p->pid = 0;
+            proc_drop(p);
+            return tide_fail(err, TIDE_FAILED, "start a process: the guard of the run is gone");
+        }
+    }
+    p->start = proc_start_time(p->pid);
     if (p->pidfd >= 0)
         return TIDE_OK;
-    tide_fail_errno(err, errno, "watch process %d", (int)pid);
+    tide_fail_errno(err, errno, "watch process %d", (int)p->pid);
     proc_drop(p);
     return err->code;
 }
@@ -166,44 +179,82 @@ static pthread_mutex_t births = PTHREAD_MUTEX_INITIALIZER;
 enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, struct tide_err *err)
 {
     AUTO(mem_freep) char **argv = shell_argv(spec);
-    struct birth b = {.spec = spec, .shell_argv = argv, .parent = getpid()};
-    int gate[2] = {-1, -1}, fault_pipe[2] = {-1, -1};
+    struct proc_birth b = {.spec = spec, .shell_argv = argv, .parent = getpid(), .dir = -1, .detach = spec->in > 0};
+    struct proc p = PROC_INIT;
+    int gate[2] = {-1, -1}, fault_pipe[2] = {-1, -1}, errnum;
     sigset_t all;
-    pid_t pid = -1;
-    int errnum;
 
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &b.mask); /* none of our handlers may run in the child */
     pthread_mutex_lock(&births);
-    if (pipe2(gate, O_CLOEXEC) == 0 && pipe2(fault_pipe, O_CLOEXEC) == 0) {
-        b.gate = gate[0];
-        b.gate_write = gate[1];
-        b.fault = fault_pipe[1];
-        pid = fork();
+    errnum = pipe2(gate, O_CLOEXEC) == 0 && pipe2(fault_pipe, O_CLOEXEC) == 0 ? 0 : errno;
+    b.gate = gate[0];
+    b.gate_write = gate[1];
+    b.fault = fault_pipe[1];
+    if (!errnum && spec->guard) {
+        errnum = guard_start(spec->guard, &b, &p.report);
+    } else if (!errnum) {
+        p.pid = fork();
+        if (p.pid == 0)
+            proc_become(&b);
+        errnum = p.pid < 0 ? errno : 0;
     }
-    if (pid == 0)
-        child(&b);
-    errnum = errno;
     shut(&gate[0]);
     shut(&fault_pipe[1]);
     pthread_mutex_unlock(&births);
     pthread_sigmask(SIG_SETMASK, &b.mask, NULL);
-    if (pid < 0) {
-        shut(&gate[1]);
-        shut(&fault_pipe[0]);
+    p.gate = gate[1];
+    p.fault = fault_pipe[0];
+    if (errnum) {
+        p.pid = 0;
+        proc_drop(&p);
         return tide_fail_errno(err, errnum, "start a process");
     }
-    return born(ret_proc, pid, gate[1], fault_pipe[0], err);
+    if (watch_birth(&p, err))
+        return err->code;
+    *ret_proc = p;
+    return TIDE_OK;
+}
+
+/* Nobody can signal it any more: its number may be another's. */
+static void forget(struct proc *p)
+{
+    p->pid = 0;
+    p->stopped = false;
+    shut(&p->pidfd);
+    shut(&p->report);
+}
+
+/* What its guard has to say. True: it has ended. A guard that is gone took it along. */
+static bool hear_end(struct proc *p, bool wait, int *ret_status)
+{
+    int none;
+
+    for (;;)
+        switch (guard_hear(p->report, wait, ret_status, &none)) {
+        case GUARD_SILENT:
+            return false;
+        case GUARD_STOPPED:
+            p->stopped = true;
+            break;
+        case GUARD_GONE:
+            *ret_status = SIGKILL;
+            return true;
+        default:
+            return true;
+        }
 }
 
 static int wait_for(struct proc *p)
 {
     int status = 0;
 
-    while (p->pid > 0 && waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    p->pid = 0;
-    shut(&p->pidfd);
+    if (p->pid > 0 && p->report >= 0)
+        (void)hear_end(p, true, &status);
+    else
+        while (p->pid > 0 && waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    forget(p);
     return status;
 }
 
@@ -260,7 +311,7 @@ void proc_drop(struct proc *p)
         proc_signal(p, SIGKILL);
         wait_for(p);
     }
-    shut(&p->pidfd);
+    forget(p);
     proc_terminal_back(p);
 }
 
@@ -270,15 +321,27 @@ void proc_signal(const struct proc *p, int number)
         kill(-p->pid, number);
 }
 
+int proc_wait_fd(const struct proc *p)
+{
+    return p->report >= 0 ? p->report : p->pidfd;
+}
+
 bool proc_reap(struct proc *p, int *ret_status)
 {
     int status = STATUS_LOST;
-    pid_t got = p->pid > 0 ? waitpid(p->pid, &status, WNOHANG) : 0;
+    pid_t got;
 
-    if (got == 0 || (got < 0 && errno != ECHILD))
+    if (p->pid <= 0)
         return false;
-    p->pid = 0;
-    shut(&p->pidfd);
+    if (p->report >= 0) {
+        if (!hear_end(p, false, &status))
+            return false;
+    } else {
+        got = waitpid(p->pid, &status, WNOHANG);
+        if (got == 0 || (got < 0 && errno != ECHILD))
+            return false;
+    }
+    forget(p);
     *ret_status = status;
     return true;
 }
@@ -316,8 +379,11 @@ void proc_follow_stop(struct proc *p)
 {
     siginfo_t info = {0};
 
-    if (p->pid <= 0 || p->terminal < 0 || waitid(P_PID, (id_t)p->pid, &info, WSTOPPED | WNOHANG) != 0 || !info.si_pid)
+    if (p->pid > 0 && p->report < 0 && waitid(P_PID, (id_t)p->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid)
+        p->stopped = true;
+    if (p->pid <= 0 || p->terminal < 0 || !p->stopped)
         return;
+    p->stopped = false;
     proc_terminal_back(p);
     kill(0, SIGTSTP); /* all of our job; where there is no job control it does nothing */
     proc_terminal_give(p);

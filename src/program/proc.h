@@ -19,8 +19,11 @@
 #define PROC_SLOTS 2
 #define PROC_MESSAGE_MAX 80
 
+struct guard;
+
 struct proc_spec {
-    const char *path; /* the file, as program_find() gave it */
+    struct guard *guard; /* the run's: it starts the program and is its parent. NULL: we are, as `tidemark step` is */
+    const char *path;    /* the file, as program_find() gave it */
     char *const *argv, *const *envp;
     char *slots
         [PROC_SLOTS]; /* where the gate's messages go: room for PROC_MESSAGE_MAX at the end of strings of envp; NULL: none */
@@ -35,14 +38,16 @@ struct proc {
     int pidfd;
     int gate, fault; /* the message goes in; the errno of a failed start comes out */
     int terminal;    /* descriptor of the terminal that its group was given; -1: none */
+    int report;      /* from its guard; -1: it is our child */
+    bool stopped;    /* and nobody took note of it yet */
 };
 
 #define PROC_INIT                                                                                                      \
     {                                                                                                                  \
-        .pidfd = -1, .gate = -1, .fault = -1, .terminal = -1                                                           \
+        .pidfd = -1, .gate = -1, .fault = -1, .terminal = -1, .report = -1                                             \
     }
 
-/* Forks it into a group of its own. It dies with us, whatever we die of. */
+/* Into a process and a group of its own. It dies with us, whatever we die of. */
 enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, struct tide_err *err) MUST_CHECK;
 
 /* Opens the gate. `messages` fill the slots (NULL: none). */
@@ -63,6 +68,9 @@ void proc_signal(const struct proc *p, int number);
 /* Takes note of its end when it has ended: *ret_status as of waitpid. */
 bool proc_reap(struct proc *p, int *ret_status);
 
+/* The descriptor that is readable when proc_reap() and proc_follow_stop() may have something to do. */
+int proc_wait_fd(const struct proc *p);
+
 /*
  * When standard input is a terminal and we are in its foreground, the group gets it; proc_terminal_back() takes it again.
  * Without this a program that reads from the terminal would be stopped, and Ctrl-C would not reach it.
@@ -80,5 +88,19 @@ uint64_t proc_start_time(pid_t pid);
 char **proc_env(struct arena *a, char *const *base, char *const *sets);
 
 int64_t proc_clock_ms(void); /* monotonic */
+
+/* ---- for guard.c: everything that the child needs between fork and exec, made before the fork ---- */
+
+struct proc_birth {
+    const struct proc_spec *spec;
+    char **shell_argv;
+    pid_t parent;
+    int gate, gate_write, fault;
+    int dir;     /* where it begins, before the spec's directory; -1: where it is */
+    bool detach; /* the spec's input is its own, and it has no terminal */
+    sigset_t mask;
+};
+
+_Noreturn void proc_become(const struct proc_birth *b);
 
 #endif

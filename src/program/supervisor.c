@@ -35,7 +35,8 @@ static enum tide_code hold(struct supervisor *s, const char *name, struct tide_e
     char *session = (char *)(uintptr_t)arena_printf(&s->arena, "TIDEMARK_SESSION_ID=%s", s->job->session_id);
     char *no_step = (char *)(uintptr_t)STEP_ENV "="; /* of a step that we may be inside of */
     char *sets[] = {door, session, run_id, no_step, NULL};
-    struct proc_spec spec = {.path = s->job->path,
+    struct proc_spec spec = {.guard = &s->guard,
+                             .path = s->job->path,
                              .argv = s->job->argv,
                              .cwd = s->job->cwd,
                              .out = s->out.child_end,
@@ -50,9 +51,8 @@ enum tide_code supervisor_open(struct supervisor *s, const struct job *job, stru
 {
     char name[DOOR_NAME_SIZE];
 
-    *s = (struct supervisor){.job = job, .child = PROC_INIT, .door = -1};
+    *s = (struct supervisor){.job = job, .guard = GUARD_INIT, .child = PROC_INIT, .door = -1};
     s->out.from = s->out.child_end = s->err.from = s->err.child_end = -1;
-    tree_adopt();
     if (run_socket_open(&s->door, name, err) || relay_open(&s->out, STDOUT_FILENO, err) ||
         relay_open(&s->err, STDERR_FILENO, err) || hold(s, name, err)) {
         supervisor_close(s);
@@ -66,6 +66,7 @@ enum tide_code supervisor_open(struct supervisor *s, const struct job *job, stru
 void supervisor_close(struct supervisor *s)
 {
     proc_drop(&s->child);
+    guard_end(&s->guard);
     relay_done(&s->out);
     relay_done(&s->err);
     if (s->door >= 0)
@@ -86,7 +87,7 @@ static void stop(struct supervisor *s, enum stop why, int number)
     proc_signal(&s->child, number);
     proc_signal(&s->child, SIGCONT); /* one that is stopped would not hear it */
     if (why == STOP_LEFT || why == STOP_LOST)
-        tree_signal(number);
+        guard_signal(&s->guard, number);
 }
 
 static void read_signals(struct supervisor *s)
@@ -112,7 +113,6 @@ static void reap(struct supervisor *s)
     }
     if (s->exited)
         proc_terminal_back(&s->child);
-    tree_reap(s->child.pid);
 }
 
 /* True when nothing of the program is left, or nothing more can be done about it. */
@@ -122,9 +122,10 @@ static bool is_gone(struct supervisor *s)
 
     if (!s->exited)
         return false;
-    if (tree_is_empty())
+    if (guard_is_empty(&s->guard))
         return true;
-    left = tree_signal(0); /* 0: dead and not reaped yet, or /proc does not show it, which must not hold us for ever */
+    left = guard_signal(&s->guard,
+                        0); /* 0: dead and not reaped yet, or /proc does not show it, which must not hold us for ever */
     if (s->stop == STOP_NONE && (left > 0 || proc_clock_ms() > s->exited_at + PROC_GRACE_MS)) {
         s->left_behind = left;
         stop(s, STOP_LEFT, SIGTERM);
@@ -137,7 +138,7 @@ static void kill_late(struct supervisor *s)
     if (!s->kill_at || proc_clock_ms() < s->kill_at)
         return;
     proc_signal(&s->child, SIGKILL);
-    tree_signal(SIGKILL);
+    guard_signal(&s->guard, SIGKILL);
 }
 
 /* ---- the store ---- */
@@ -201,7 +202,7 @@ static void turn(struct supervisor *s)
 {
     struct pollfd p[AT_SERVER + SERVER_CONNS_MAX + 1] = {
         [AT_SIGNALS] = {.fd = s->job->signals, .events = POLLIN},
-        [AT_CHILD] = {.fd = s->child.pidfd, .events = POLLIN},
+        [AT_CHILD] = {.fd = proc_wait_fd(&s->child), .events = POLLIN},
         [AT_OUT] = relay_wants(&s->out),
         [AT_ERR] = relay_wants(&s->err),
     };
@@ -213,12 +214,12 @@ static void turn(struct supervisor *s)
     relay_move(&s->err, p[AT_ERR].revents);
     run_server_move(&s->server, p + AT_SERVER, n);
     follow_server(s);
-    if (p[AT_SIGNALS].revents) {
+    if (p[AT_SIGNALS].revents)
         read_signals(s);
+    if (p[AT_CHILD].revents) {
+        reap(s);
         proc_follow_stop(&s->child);
     }
-    if (p[AT_CHILD].revents || p[AT_SIGNALS].revents)
-        reap(s);
 }
 
 static void loop(struct supervisor *s)
@@ -232,6 +233,8 @@ static void loop(struct supervisor *s)
         if (s->stop || s->exited)
             reap(s);
     }
+    if (s->guard.lost) /* somebody killed it, and the program with it */
+        tree_end_run(tide_run_id(s->server.run));
     relay_drain(&s->out);
     relay_drain(&s->err);
     run_server_close(&s->server); /* steps whose process was killed are recorded here */

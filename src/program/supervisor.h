@@ -11,6 +11,7 @@
 #define PROGRAM_SUPERVISOR_H
 
 #include "program/run_socket.h"
+#include "program/guard.h"
 #include "program/proc.h"
 #include "program/relay.h"
 #include "program/run_server.h"
@@ -37,6 +38,7 @@ enum stop {
 
 struct supervisor {
     const struct job *job;
+    struct guard guard;
     struct proc child;
     struct relay out, err;
     struct run_server server;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes below this one, found through /proc/PID/task/TID/children. A walk is not atomic: it misses who was forked
- * meanwhile, and who became our child meanwhile because a process that we had already listed died. So it does for signals
+ * The processes below another, found through /proc/PID/task/TID/children. A walk is not atomic: it misses who was forked
+ * meanwhile, and who was given to another meanwhile because a process that we had already listed died. So it does for signals
  * and for counting; that nothing is left, only the kernel can say.
  */
 #include "program/tree.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,11 +22,6 @@
 #define EXEC_LOOKS 100   /* at a process in the middle of an exec, */
 #define EXEC_SURE 5      /* looks that must agree that there is none */
 #define EXEC_LOOK_US 200 /* with such pauses: it takes as long as reading the program does */
-
-void tree_adopt(void)
-{
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-}
 
 /* A whole small file, NUL-terminated; the caller frees it. NULL when it cannot be read. *ret_len may be NULL. */
 static char *read_whole(const char *path, size_t *ret_len)
@@ -83,41 +78,48 @@ static bool is_living(pid_t pid, pid_t *ret_parent, pid_t *ret_group)
     return true;
 }
 
-static size_t walk(pid_t pid, int number, int depth);
+struct walk {
+    pid_t root;
+    int number;
+};
 
-static size_t visit(pid_t pid, int number, int depth)
+static size_t walk(const struct walk *w, pid_t pid, int depth);
+
+/* By a descriptor that was opened before the look: whoever reaps the process meanwhile makes its number another's. */
+static size_t visit(const struct walk *w, pid_t above, pid_t pid, int depth)
 {
-    pid_t parent, group;
+    int fd = w->number ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    pid_t parent = 0, group;
     bool living = is_living(pid, &parent, &group);
-    size_t n = walk(pid, number, depth + 1);
+    size_t n = walk(w, pid, depth + 1);
 
-    if (!living)
-        return n;
-    if (number)
-        kill(pid, number);
-    return n + 1;
+    if (living && fd >= 0 && (parent == above || parent == w->root))
+        syscall(SYS_pidfd_send_signal, fd, w->number, NULL, 0);
+    if (fd >= 0)
+        close(fd);
+    return n + living;
 }
 
-static size_t walk_thread(const char *dir, const char *tid, int number, int depth)
+static size_t walk_thread(const struct walk *w, pid_t above, const char *tid, int depth)
 {
     char path[64], *text, *at, *end;
     size_t n = 0;
 
-    snprintf(path, sizeof(path), "%s/%.12s/children", dir, tid);
+    snprintf(path, sizeof(path), "/proc/%d/task/%.12s/children", (int)above, tid);
     text = read_whole(path, NULL);
     for (at = text; at && *at; at = end) {
         long pid = strtol(at, &end, 10);
 
         if (end == at)
             break;
-        n += visit((pid_t)pid, number, depth);
+        n += visit(w, above, (pid_t)pid, depth);
         end += *end == ' ';
     }
     free(text);
     return n;
 }
 
-static size_t walk(pid_t pid, int number, int depth)
+static size_t walk(const struct walk *w, pid_t pid, int depth)
 {
     char dir[40];
     struct dirent *entry;
@@ -128,15 +130,17 @@ static size_t walk(pid_t pid, int number, int depth)
     d = depth < DEPTH_MAX ? opendir(dir) : NULL;
     while (d && (entry = readdir(d)))
         if (isdigit((unsigned char)entry->d_name[0]))
-            n += walk_thread(dir, entry->d_name, number, depth);
+            n += walk_thread(w, pid, entry->d_name, depth);
     if (d)
         closedir(d);
     return n;
 }
 
-size_t tree_signal(int number)
+size_t tree_signal(pid_t root, int number)
 {
-    return walk(getpid(), number, 0);
+    const struct walk w = {root, number};
+
+    return walk(&w, root, 0);
 }
 
 bool tree_is_empty(void)

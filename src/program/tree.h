@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a program leaves behind: its group, and the processes that it started and that became ours when it ended. */
+/* What a program leaves behind: its group, and the processes that it started and that became those of its guard, or ours. */
 #ifndef PROGRAM_TREE_H
 #define PROGRAM_TREE_H
 
@@ -7,11 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* From now on what descendants leave behind becomes a child of ours, and can be found. */
-void tree_adopt(void);
-
-/* Sends a signal to every descendant (0: none, only counts); how many were found, zombies not counted. */
-size_t tree_signal(int number);
+/* Sends a signal to every descendant of a process (0: none, only counts); how many were found, zombies not counted. */
+size_t tree_signal(pid_t root, int number);
 
 /* True when we have no child at all, so nothing is below us. One that ended counts until it is reaped. */
 bool tree_is_empty(void);

@@ -49,6 +49,16 @@ over() {
     wait_for gone "$run" || return
     wait "$run" 2>/dev/null && got=0 || got=$?
 }
+# kill_both: exec and the guard of its programs, so that nobody is left to end these.
+kill_both() {
+    kill -STOP $run
+    wait_for grep -q ') T ' /proc/$run/stat
+    kill -KILL "$(guard_of $run)"
+    kill -KILL $run
+}
+guard_of() {
+    tr -d ' ' </proc/"$1"/task/"$1"/children
+}
 member() {
     tidemark why "$1" --json | json "\$.$2"
 }
@@ -123,7 +133,7 @@ kill -STOP $run # so that it does not see the step's end, and the step not its
 check 'its supervisor is stopped' wait_for grep -q ') T ' /proc/$run/stat
 kill -KILL "$(cat pid.parent)"
 check 'its parent is killed' wait_for gone "$(cat pid.parent)"
-kill -KILL $run
+kill_both
 over
 touch go
 refuses 'resume is refused while a step lives on' 4 "process $(cat pid.step)" resume lives
@@ -144,7 +154,7 @@ END
 rm -f go
 begin exec --session itself -- ./lives_itself
 check 'a program that can escape' wait_for test -s pid.program
-kill -KILL $run
+kill_both
 over
 refuses 'resume is refused while the program lives on' 4 "process $(cat pid.program)" resume itself
 kill -KILL "$(cat pid.program)"
@@ -336,17 +346,37 @@ sleep 1987 &
 echo $! >left.1
 setsid sleep 1987 &
 echo $! >left.2
+(setsid sh -c 'sleep 1987 & echo $! >left.4' &)
+until [ -s left.4 ]; do :; done
+: >left.all
 exec sleep 1987
 E
-"$TIDE_BIN" exec --session leaves -- ./leaves >/dev/null 2>&1 &
-runner=$!
-wait_for test -s left.2
-kill -KILL "$runner"
-wait "$runner" 2>/dev/null
+begin exec --session leaves -- ./leaves
+wait_for test -e left.all
+kill -KILL $run
+over
+check 'a killed exec leaves no child working' wait_for gone "$(cat left.1)"
+check 'nor one that had left its group' wait_for gone "$(cat left.2)"
+check 'nor one whose parent is gone' wait_for gone "$(cat left.4)"
+rm left.*
+begin exec --session both -- ./leaves
+wait_for test -e left.all
+kill_both
+over
 touch leaves.again
-check 'a resume ends what was left behind' tidemark resume leaves
+check 'when its guard is killed as well a resume ends what was left behind' tidemark resume both
 check 'one is gone' gone "$(cat left.1)"
 check 'and the one that had left its group' gone "$(cat left.2)"
+check 'and the one whose parent is gone' gone "$(cat left.4)"
+# ---- the guard alone is killed ----
+rm -f leaves.again left.*
+begin exec --session unguarded -- ./leaves
+wait_for test -e left.all
+kill -KILL "$(guard_of $run)"
+over
+check_is 'a killed guard takes the program along' 137 "$got"
+check 'and exec ends what is left' wait_for nobody
+check_is 'and says so' idle/failed "$(outcome_of unguarded)"
 # ---- tidemark step alone is killed: what its program had started does not work on beside a second try ----
 program stepless <<'E'
 tidemark step lonely --effect pure -- sh -c 'echo "$PPID" >pid.parent; sleep 1987 & echo $! >left.3; wait'

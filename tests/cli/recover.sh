@@ -104,7 +104,7 @@ exit 3
 END
 program dies <<'END'
 echo dies >>ledger
-kill -9 $PPID
+kill -9 "$(cut -d' ' -f4 /proc/$PPID/stat)" # exec, above its guard
 END
 
 # parks ID [OPTION...]: nap sleeps, in a session of this name, and is parked. On a busy machine its time may be over before:

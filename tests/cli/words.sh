@@ -26,7 +26,7 @@ check_is 'and offers no resume' 0 "$(grep -c 'tidemark resume' err)"
 check 'why says why' holds 'held a secret, which is not stored: it is not run again from the log' <<<"$(tidemark why told)"
 check_is 'and advises the same' 'tidemark exec --session told -- PROGRAM' "$(tidemark why told --json | json '$.next[0].command')"
 check_is 'no command of it resumes' 0 "$(tidemark why told | grep -c 'tidemark resume')"
-tidemark exec --session told -- sh -c 'kill -KILL $PPID' sh "$DEPLOY_TOKEN" 2>err
+tidemark exec --session told -- sh -c 'kill -KILL $(cut -d" " -f4 /proc/$PPID/stat)' sh "$DEPLOY_TOKEN" 2>err
 check 'recovery has nothing to run' holds ' 0 resumed' <<<"$(tidemark recover --run-due --auto-resume all 2>&1)"
 check_is 'and why no other advice' 'tidemark cancel told;tidemark exec --session told -- PROGRAM' "$(tidemark why told --json | json '$.next[0].command');$(tidemark why told --json | json '$.next[1].command')"
 tidemark exec --session told -- sh -c 'tidemark wait w --kind input' sh "$DEPLOY_TOKEN" 2>err

@@ -374,22 +374,22 @@ static void what_leaves_its_group_is_found_all_the_same(void **state)
         pid_t far;
 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        tree_adopt();
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
         snprintf(script, sizeof script, "setsid sh -c ': >%s/up; exec sleep 1000' & until [ -e %s/up ]; do :; done",
                  dir, dir);
         shell_run(&s, script, 100);
-        for (int i = 0; i < 3000 && tree_signal(0) == 0; i++)
+        for (int i = 0; i < 3000 && tree_signal(getpid(), 0) == 0; i++)
             poll(NULL, 0, 1);
-        if (tree_signal(0) != 1)
+        if (tree_signal(getpid(), 0) != 1)
             _exit(2);
-        tree_signal(SIGKILL);
-        for (int i = 0; i < 3000 && tree_signal(0) > 0; i++)
+        tree_signal(getpid(), SIGKILL);
+        for (int i = 0; i < 3000 && tree_signal(getpid(), 0) > 0; i++)
             poll(NULL, 0, 1);
         if (tree_is_empty()) /* it is dead and ours, so it may have left us others since the walk */
             _exit(4);
         tree_reap(0);
         far = waitpid(-1, NULL, WNOHANG);
-        _exit(far == -1 && tree_signal(0) == 0 && tree_is_empty() ? 0 : 3);
+        _exit(far == -1 && tree_signal(getpid(), 0) == 0 && tree_is_empty() ? 0 : 3);
     }
     waitpid(holder, &status, 0);
     dir_remove(dir);
@@ -420,7 +420,7 @@ static void one_whose_first_thread_has_ended_lives_and_is_found(void **state)
     for (int i = 0; i < 10000 && state_of(pid) != 'Z'; i++)
         poll(NULL, 0, 1);
     of_group = tree_group_size(pid);
-    found = tree_signal(SIGKILL);
+    found = tree_signal(getpid(), SIGKILL);
     kill(pid, SIGKILL); /* also where it was not found */
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_int_equal(of_group, 1);

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -23,7 +24,6 @@
 #include "engine/store_url.h"
 #include "graph/exec.h"
 #include "program/proc.h"
-#include "program/tree.h"
 
 #define POINTS_DEFAULT 100
 
@@ -390,7 +390,7 @@ static enum tide_code torture(struct torture *t, struct tide_err *err)
         return err->code;
     take_answers(t);
     take_seed(t);
-    tree_adopt();
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what killed children leave behind becomes ours, and is found */
     if (run_unharmed(t, err) || harm_all(t, err))
         return err->code;
     t->keep = t->keep || torture_is_wrong(t);

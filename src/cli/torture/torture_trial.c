@@ -106,7 +106,7 @@ static void end_tree(void)
 {
     tree_reap(0);
     for (int i = 0; i < 1000 && !tree_is_empty(); i++) {
-        tree_signal(SIGKILL);
+        tree_signal(getpid(), SIGKILL);
         poll(NULL, 0, 2);
         tree_reap(0);
     }
