@@ -172,6 +172,7 @@ enum tide_code args_check(const char *what, enum value_type type, const struct o
     case VALUE_TEXT:
     case VALUE_DATA:
     case VALUE_COMMAND:
+    case VALUE_SCHEMA:
         return check_utf8(what, text, err);
     case VALUE_DURATION:
         return duration_check(what, text, &ret_value->number, err);

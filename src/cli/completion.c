@@ -85,6 +85,8 @@ static const char *source_of(enum value_type type)
         return "shells";
     case VALUE_COMMAND:
         return "commands";
+    case VALUE_SCHEMA:
+        return "schemas";
     case VALUE_DATA:
         return "data";
     default:
@@ -235,6 +237,7 @@ static void print_bash(struct out *out)
          "    @dirs) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); return ;;\n"
          "    @data) _tidemark_data; return ;;\n"
          "    @shells) words='bash zsh fish' ;;\n"
+         "    @schemas) words=$(tidemark schema --names 2>/dev/null) ;;\n"
          "    @commands) words='");
     put_command_list(out);
     outf(out,
@@ -277,6 +280,7 @@ static void print_zsh(struct out *out)
          "    @dirs) _files -/ ;;\n"
          "    @data) compset -P @ && _files ;;\n"
          "    @shells) compadd bash zsh fish ;;\n"
+         "    @schemas) compadd -- ${(f)\"$(tidemark schema --names 2>/dev/null)\"} ;;\n"
          "    @commands) compadd --");
     put_command_list(out);
     outf(out, " ;;\n"
@@ -405,6 +409,9 @@ static void print_fish(struct out *out)
               "end\n"
               "function __tidemark_dirs\n"
               "    __fish_complete_directories\n"
+              "end\n"
+              "function __tidemark_schemas\n"
+              "    tidemark schema --names 2>/dev/null\n"
               "end\n"
               "function __tidemark_shells\n"
               "    printf '%%s\\n' bash zsh fish\n"

@@ -61,4 +61,8 @@ extern const struct shape shape_inspection;     /* struct inspection */
 extern const struct shape shape_timeline;       /* struct timeline */
 extern const struct shape shape_event;          /* struct streamed_event */
 
+/* All that have a name, ended by NULL. */
+extern const struct shape *const shapes[];
+const struct shape *shape_find(const char *name); /* NULL: there is none */
+
 #endif

@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What commands print with --json is what `tidemark schema` promises: real outputs, held against the schemas by a checker that
+# is not ours. Each output is taken, and is refused without a member, with one more, and with one of another type.
+# shellcheck disable=SC2016,SC2317 # programs of graphs hold dollars; functions are called by name
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+unset ANTHROPIC_API_KEY OPENAI_API_KEY
+TIDEMARK_STORE=$(store_at "$work/s")
+export TIDEMARK_STORE
+
+python=
+for python in python3 /usr/bin/python3 ''; do
+    [ -n "$python" ] && "$python" -c 'import jsonschema' 2>/dev/null && break
+done
+if [ -z "$python" ]; then
+    skip 'outputs are as the schemas promise' 'no python3-jsonschema here'
+    finish
+fi
+
+# is_a NAME CASE: the documents on standard input, one a line, are of this shape.
+is_a() {
+    cat >.documents
+    [ -f ".schema.$1" ] || tidemark schema "$1" >".schema.$1"
+    for how in check change; do
+        "$python" "$TIDE_SOURCE/tests/cli/schema.py" "$how" ".schema.$1" <.documents >.problems 2>&1 && got=0 || got=$?
+        check_is "$2: $how $1" '0 ' "$got $(head -n 5 .problems)"
+    done
+    echo "$1" >>.used
+}
+
+# put ID KIND DATA: one event.
+put() {
+    tidemark log append "$1" --kind "$2" --data "$3" >/dev/null
+}
+
+# ---- sessions in every state ----
+tidemark sessions new --id fresh --title 'A title' --agent a --agent-id b --task-id t --metadata '{"k":[1]}' >/dev/null
+for id in cut killed asks late asleep finished failed stopped lost; do
+    tidemark sessions new --id "$id" >/dev/null
+    put "$id" run.started '{"run_id":"r1","boot_id":"b1","argv":["./job"],"pid":4711}'
+done
+put killed run.interrupted '{"run_id":"r1","reason":"process_restart","resumable":true}'
+put asks token.minted '{"token_id":"t1","run_id":"r1"}'
+put asks run.waiting '{"run_id":"r1","wait_name":"ok","wait_kind":"approval","resume_token_id":"t1","question":"Ship it?","deadline_at":"2999-01-01T00:00:00.000Z"}'
+put late token.minted '{"token_id":"t1","run_id":"r1"}'
+put late run.waiting '{"run_id":"r1","wait_kind":"input","resume_token_id":"t1","deadline_at":"2001-01-01T00:00:00.000Z"}'
+put asleep run.waiting '{"run_id":"r1","wait_name":"nap","wait_kind":"timer","due_at":"2999-01-01T00:00:00.000Z"}'
+put finished run.completed '{"run_id":"r1"}'
+put failed run.failed '{"run_id":"r1","reason":"exit","error":{"message":"exit status 3"},"resumable":true}'
+put stopped run.cancelled '{"run_id":"r1","reason":"user"}'
+put lost run.interrupted '{"run_id":"r1","reason":"process_restart","resumable":false}'
+tidemark sessions checkpoint finished --node a --next-node b --description d >/dev/null
+tidemark sessions fork finished --id forked >/dev/null
+tidemark sessions export fresh >fresh.jsonl
+tidemark --store "$(store_at "$work/other")" store init >/dev/null
+tidemark --store "$(store_at "$work/other")" sessions import fresh.jsonl >/dev/null
+
+cat >graph.json <<'END_GRAPH'
+{"tidemark_graph": 1, "id": "chain", "name": "A chain", "entry": "a", "memory": {"word": "tide"},
+ "nodes": [
+  {"id": "a", "type": "lua", "code": "return {long = memory.word .. '!'}", "outputs": ["long"]},
+  {"id": "b", "type": "function", "retries": 1, "program": ["sh", "-c", "[ -f fixed ] || { echo boom >&2; exit 3; }; echo '{\"n\": 2}'"], "outputs": ["n"]},
+  {"id": "c", "type": "lua", "code": "return {sum = memory.n + 1}", "outputs": ["sum"]}],
+ "edges": [{"from": "a", "to": "b"}, {"from": "b", "to": "c"}]}
+END_GRAPH
+tidemark run graph.json --session broken --output stream-json >broken.out 2>err
+touch fixed
+tidemark run graph.json --session whole --output stream-json >whole.out 2>err
+cat >tool.json <<'END_TOOL'
+{"turns":[{"text":"I look.","calls":[{"name":"bash","args":{"command":"echo hi"}}]},{"text":"Done."}]}
+END_TOOL
+tidemark chat --script tool.json --yes --output stream-json -p go </dev/null >chat.out 2>err
+
+tidemark sessions list --json | is_a sessions 'a list'
+tidemark --store "$(store_at "$work/other")" sessions list --json | is_a sessions 'a list of what is not trusted'
+tidemark sessions list --json --ids | is_a ids 'ids'
+tidemark schema --json | is_a ids 'the names of the schemas'
+for id in $(tidemark sessions list --ids); do tidemark sessions show "$id" --json; done >all
+is_a session_detail 'every session' <all
+for id in $(tidemark sessions list --ids); do tidemark why "$id" --json; done >all
+is_a why 'why of every session' <all
+for id in $(tidemark sessions list --ids); do tidemark sessions timeline "$id" --json; done >all
+is_a timeline 'the timeline of every session' <all
+for id in finished fresh whole; do tidemark sessions checkpoints "$id" --json; done >all
+is_a checkpoints 'checkpoints' <all
+for id in $(tidemark sessions checkpoints whole --ids); do
+    tidemark sessions inspect whole "$id" --json
+    tidemark sessions inspect whole "$id" --json --memory
+done >all
+is_a inspection 'every checkpoint of a graph' <all
+for file in broken.out whole.out chat.out; do
+    grep -v '"type":"result"' "$file" | is_a event "what is streamed: $file"
+done
+
+finish
