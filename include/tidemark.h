@@ -102,7 +102,22 @@ TIDE_API const char *tide_session_kind_name(enum tide_session_kind kind); /* "ch
     X(TRUST, 7, "trust")               /* look at what would run, and let it */                                        \
     X(VERIFY, 8, "verify")             /* find the damage */                                                           \
     X(RECOVER, 9, "recover")           /* let what is due go on: run_due; of the store */                              \
-    X(END_PROCESS, 10, "end_process")  /* end a process that stands in the way: pid */
+    X(END_PROCESS, 10, "end_process")  /* end a process that stands in the way: pid */                                 \
+    X(WHY, 11, "why")                  /* ask where it stands */                                                       \
+    X(SHOW_LOG, 12, "show_log")        /* read its events: to, kind */                                                 \
+    X(DELETE, 13, "delete")            /* remove it, or what is left of it */                                          \
+    X(FORK, 14, "fork")                /* look at a fork of it: at */                                                  \
+    X(ROLLBACK, 15, "rollback")        /* go back, or undo that: to */                                                 \
+    X(LIST_SESSIONS, 16, "list_sessions")                                                                              \
+    X(LIST_CHECKPOINTS, 17, "list_checkpoints")                                                                        \
+    X(INIT_STORE, 18, "init_store")   /* make the store, or bring it to this version: upgrade */                       \
+    X(CHECK_STORE, 19, "check_store") /* rebuild, accept_loss */                                                       \
+    X(TRUST_STORE, 20, "trust_store")                                                                                  \
+    X(SET_SETTING, 21, "set_setting") /* key, value */                                                                 \
+    X(GET_SETTING, 22, "get_setting") /* key */                                                                        \
+    X(LIST_SETTINGS, 23, "list_settings")                                                                              \
+    X(IMPORT_GRAPH, 24, "import_graph")                                                                                \
+    X(SHOW_TIMELINE, 25, "show_timeline")
 
 enum tide_action {
 #define TIDE_ACTION_ENUM(name, number, text) TIDE_ACTION_##name = (number),

@@ -119,23 +119,28 @@ enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *
     return err->code = code;
 }
 
-enum tide_code tide_hint(struct tide_err *err, enum tide_action action, const char *session, const char *arguments, ...)
+enum tide_code tide_hint_with(struct tide_err *err, enum tide_action action, const char *session, const char *members,
+                              ...)
 {
     struct tide_hint *h = !err ? NULL : !err->hints[0].action ? &err->hints[0] : &err->hints[1];
-    char members[sizeof h->arguments];
+    char text[sizeof h->arguments];
     va_list args;
 
     if (!err)
         return TIDE_OK;
-    va_start(args, arguments);
-    vsnprintf(members, sizeof members, arguments, args);
+    va_start(args, members);
+    vsnprintf(text, sizeof text, members, args);
     va_end(args);
-    h->action = action;
-    h->kind = 0;
-    snprintf(h->session_id, sizeof h->session_id, "%s", session ? session : "");
-    if ((size_t)snprintf(h->arguments, sizeof h->arguments, "{%s}", members) >= sizeof h->arguments)
+    *h = (struct tide_hint){.action = action};
+    snprintf(h->session_id, sizeof h->session_id, "%s", session);
+    if ((size_t)snprintf(h->arguments, sizeof h->arguments, "{%s}", text) >= sizeof h->arguments)
         h->action = 0; /* a name too long to be offered */
     return err->code;
+}
+
+enum tide_code tide_hint(struct tide_err *err, enum tide_action action, const char *session)
+{
+    return tide_hint_with(err, action, session, "%s", "");
 }
 
 enum tide_code tide_wrap(struct tide_err *err, const char *fmt, ...)

@@ -14,9 +14,11 @@ enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *
 /* Puts "context: " before the message of *err and returns its code. err must have been set by a failed call. */
 enum tide_code tide_wrap(struct tide_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Adds what can be done about it. `session` "" or NULL: the store; `arguments`: the members of a JSON object, "": none. */
-enum tide_code tide_hint(struct tide_err *err, enum tide_action action, const char *session, const char *arguments, ...)
-    __attribute__((format(printf, 4, 5)));
+/* Adds what can be done about it. `session` "": the store. */
+enum tide_code tide_hint(struct tide_err *err, enum tide_action action, const char *session);
+/* The same with arguments: the members of a JSON object. */
+enum tide_code tide_hint_with(struct tide_err *err, enum tide_action action, const char *session, const char *members,
+                              ...) __attribute__((format(printf, 4, 5)));
 
 /* A failed system call: the code that fits errno (ENOSPC is TIDE_FULL, EACCES TIDE_DENIED, …) and its text behind. */
 enum tide_code tide_fail_errno(struct tide_err *err, int errnum, const char *fmt, ...)

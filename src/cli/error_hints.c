@@ -99,16 +99,47 @@ static void append_advice(struct tide_err *err, const char *advice, const char *
 
 /* ---- typed hints ---- */
 
-/* What the command does about it. */
+/* What the command does about it: of an action with this argument, else of the action. */
 static const char *effect_of(const struct tide_hint *h)
 {
-    switch (h->action) {
-    case TIDE_ACTION_START:
-    case TIDE_ACTION_PROMPT:
-        return "begins";
-    default:
-        return "goes on";
-    }
+    static const struct {
+        enum tide_action action;
+        const char *argument, *effect;
+    } rows[] = {
+        {TIDE_ACTION_RESUME, "\"now\"", "ends the sleep"},
+        {TIDE_ACTION_RESUME, "\"retry\"", "runs it again"},
+        {TIDE_ACTION_RESUME, "\"accept_change\"", "takes what is recorded"},
+        {TIDE_ACTION_RESUME, "\"without_answer\"", "goes on without"},
+        {TIDE_ACTION_ANSWER, "", "answers"},
+        {TIDE_ACTION_START, "", "begins"},
+        {TIDE_ACTION_CANCEL, "", "ends it"},
+        {TIDE_ACTION_ROTATE_TOKEN, "", "opens the wait again"},
+        {TIDE_ACTION_TRUST, "", "shows what would run"},
+        {TIDE_ACTION_TRUST_STORE, "", "shows them and makes them yours"},
+        {TIDE_ACTION_WHY, "", "says where it stands"},
+        {TIDE_ACTION_SHOW_LOG, "\"to\"", "shows what is whole before it"},
+        {TIDE_ACTION_SHOW_LOG, "", "has all of it"},
+        {TIDE_ACTION_SHOW_TIMELINE, "", "shows what did"},
+        {TIDE_ACTION_DELETE, "", "removes what is left of it"},
+        {TIDE_ACTION_FORK, "", "makes a fork there, to be looked at"},
+        {TIDE_ACTION_ROLLBACK, "", "brings it back"},
+        {TIDE_ACTION_LIST_SESSIONS, "", "shows what there is"},
+        {TIDE_ACTION_LIST_SETTINGS, "", "shows what there is"},
+        {TIDE_ACTION_LIST_CHECKPOINTS, "", "lists them"},
+        {TIDE_ACTION_INIT_STORE, "\"upgrade\"", "upgrades it, and changes no session"},
+        {TIDE_ACTION_INIT_STORE, "", "makes one"},
+        {TIDE_ACTION_CHECK_STORE, "\"accept_loss\"", "goes on without what is lost"},
+        {TIDE_ACTION_CHECK_STORE, "\"rebuild\"", "makes it anew"},
+        {TIDE_ACTION_CHECK_STORE, "", "says more"},
+        {TIDE_ACTION_IMPORT_GRAPH, "", "makes a graph of it"},
+        {TIDE_ACTION_GET_SETTING, "", "shows it"},
+        {TIDE_ACTION_SET_SETTING, "", "sets it"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].action == h->action && strstr(h->arguments, rows[i].argument))
+            return rows[i].effect;
+    return "goes on";
 }
 
 const char *err_text(struct tide_err *err)

@@ -2,8 +2,6 @@
 /* One row for each action: the words of its command. Arguments become options, in the order in which they stand. */
 #include "cli/next_command.h"
 
-#include <inttypes.h>
-
 #include "base/buf.h"
 #include "base/json.h"
 
@@ -85,12 +83,24 @@ static void put_input(struct rendering *r, const struct json *v)
     put_given(r, "--input", v, approval ? "yes" : "TEXT");
 }
 
-static void put_pid(struct rendering *r, const struct json *v)
+static void put_operand(struct rendering *r, const struct json *v)
 {
-    int64_t pid = 0;
+    struct str text = v->type == JSON_STRING ? text_of(r, v) : json_source(v);
 
-    if (json_int(v, &pid))
-        buf_addf(&r->text, " %" PRId64, pid);
+    buf_addf(&r->text, " %.*s", STR_ARG(text));
+}
+
+/* "--to 4" */
+static void put_option(struct rendering *r, const struct json *v)
+{
+    buf_addf(&r->text, " --%.*s", STR_ARG(v->key));
+    put_operand(r, v);
+}
+
+/* What kind of answer it waits for goes into no option. */
+static bool is_of_answer(const struct rendering *r, const struct json *v)
+{
+    return r->next->action == TIDE_ACTION_ANSWER && str_eq(v->key, STR("kind"));
 }
 
 static void put_options(struct rendering *r)
@@ -98,13 +108,28 @@ static void put_options(struct rendering *r)
     static const struct {
         const char *name;
         void (*put)(struct rendering *r, const struct json *v);
-    } options[] = {{"now", put_flag},          {"run_due", put_flag},          {"input", put_input},
-                   {"happened", put_happened}, {"retry", put_retry},           {"set", put_set},
-                   {"pid", put_pid},           {"checkpoint", put_checkpoint}, {"graph", put_graph}};
+    } options[] = {{"now", put_flag},
+                   {"run_due", put_flag},
+                   {"watch", put_flag},
+                   {"accept_change", put_flag},
+                   {"accept_loss", put_flag},
+                   {"rebuild", put_flag},
+                   {"input", put_input},
+                   {"happened", put_happened},
+                   {"retry", put_retry},
+                   {"set", put_set},
+                   {"checkpoint", put_checkpoint},
+                   {"graph", put_graph},
+                   {"to", put_option},
+                   {"at", put_option},
+                   {"kind", put_option},
+                   {"pid", put_operand},
+                   {"key", put_operand},
+                   {"value", put_operand}};
 
     for (const struct json *v = r->args->first; v; v = v->next)
         for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-            if (str_eq(v->key, str_from(options[i].name)))
+            if (str_eq(v->key, str_from(options[i].name)) && !is_of_answer(r, v))
                 options[i].put(r, v);
 }
 
@@ -130,6 +155,21 @@ static void put_command(struct rendering *r)
         {TIDE_ACTION_VERIFY, "tidemark sessions verify", true},
         {TIDE_ACTION_RECOVER, "tidemark recover", false},
         {TIDE_ACTION_END_PROCESS, "kill", false},
+        {TIDE_ACTION_WHY, "tidemark why", true},
+        {TIDE_ACTION_SHOW_LOG, "tidemark log show", true},
+        {TIDE_ACTION_SHOW_TIMELINE, "tidemark sessions timeline", true},
+        {TIDE_ACTION_DELETE, "tidemark sessions delete", true},
+        {TIDE_ACTION_FORK, "tidemark sessions fork", true},
+        {TIDE_ACTION_ROLLBACK, "tidemark sessions rollback", true},
+        {TIDE_ACTION_LIST_SESSIONS, "tidemark sessions list", false},
+        {TIDE_ACTION_LIST_CHECKPOINTS, "tidemark sessions checkpoints", true},
+        {TIDE_ACTION_INIT_STORE, "tidemark store init", false},
+        {TIDE_ACTION_CHECK_STORE, "tidemark store check", false},
+        {TIDE_ACTION_TRUST_STORE, "tidemark store trust", false},
+        {TIDE_ACTION_SET_SETTING, "tidemark config set", false},
+        {TIDE_ACTION_GET_SETTING, "tidemark config get", false},
+        {TIDE_ACTION_LIST_SETTINGS, "tidemark config list", false},
+        {TIDE_ACTION_IMPORT_GRAPH, "tidemark graph import FILE", false},
     };
     enum tide_action action = r->next->action;
 

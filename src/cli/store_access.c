@@ -38,10 +38,10 @@ static enum tide_code name_other_kind(enum tide_code code, const char *url, stru
 /* The same advice for every kind. */
 static enum tide_code name_maker(enum tide_code code, const char *url, struct tide_err *err)
 {
-    if (!strstr(err->msg, "no store at '"))
+    if (err->hints[0].action != TIDE_ACTION_INIT_STORE)
         return code;
-    return tide_fail(err, code, "open store: no store at '%.300s': `tidemark store init` makes one",
-                     store_url_path(url));
+    tide_fail(err, code, "open store: no store at '%.300s'", store_url_path(url));
+    return tide_hint(err, TIDE_ACTION_INIT_STORE, "");
 }
 
 /* A database that is older than proofs of origin: by its header, as docs/FORMAT.md has it. */

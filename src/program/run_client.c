@@ -114,6 +114,26 @@ static enum tide_code receive(struct run_client *l, struct frame *ret_frame, str
     }
 }
 
+static enum tide_code take_error(struct run_client *l, const struct json *reply, enum tide_code code,
+                                 struct tide_err *err)
+{
+    const struct json *hints = json_get(reply, STR("hints"));
+    size_t i = 0;
+
+    tide_fail(err, code, "%.*s", STR_ARG(json_get_text(&l->arena, reply, STR("message"))));
+    for (const struct json *h = hints ? hints->first : NULL; h && i < 2; h = h->next, i++) {
+        struct str id = json_get_text(&l->arena, h, STR("session_id")), members = STR("");
+        const struct json *arguments = json_get(h, STR("arguments"));
+
+        if (arguments && arguments->type == JSON_OBJECT)
+            members = json_source(arguments);
+        tide_hint_with(err, (enum tide_action)json_get_int(h, STR("action"), 0), arena_dup(&l->arena, id).ptr, "%.*s",
+                       members.len > 2 ? (int)members.len - 2 : 0, members.len > 2 ? members.ptr + 1 : "");
+        err->hints[i].kind = (enum tide_session_kind)json_get_int(h, STR("kind"), 0);
+    }
+    return code;
+}
+
 enum tide_code run_client_call(struct run_client *l, struct str blob, struct reply *ret_reply, struct tide_err *err)
 {
     struct frame frame;
@@ -127,7 +147,7 @@ enum tide_code run_client_call(struct run_client *l, struct str blob, struct rep
         return err->code;
     code = json_get_text(&l->arena, json, STR("error"));
     if (code.len > 0)
-        return tide_fail(err, code_by_name(code), "%.*s", STR_ARG(json_get_text(&l->arena, json, STR("message"))));
+        return take_error(l, json, code_by_name(code), err);
     *ret_reply = (struct reply){json, frame.blob};
     return TIDE_OK;
 }

@@ -78,6 +78,23 @@ static void reply(struct request *r)
     reply_blob(r, STR(""));
 }
 
+static void put_hints(struct json_out *o, const struct tide_err *err)
+{
+    json_out_key(o, STR("hints"));
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < sizeof err->hints / sizeof err->hints[0] && err->hints[i].action; i++) {
+        const struct tide_hint *h = &err->hints[i];
+
+        json_out_begin(o, '{');
+        json_out_kint(o, STR("action"), h->action);
+        json_out_kint(o, STR("kind"), h->kind);
+        json_out_kstr(o, STR("session_id"), str_from(h->session_id));
+        json_out_kraw(o, STR("arguments"), str_from(h->arguments));
+        json_out_end(o, '}');
+    }
+    json_out_end(o, ']');
+}
+
 static void reply_error(struct request *r)
 {
     if (r->err.code == TIDE_FENCED) {
@@ -86,6 +103,7 @@ static void reply_error(struct request *r)
     }
     json_out_kstr(&r->o, STR("error"), str_from(tide_code_name(r->err.code)));
     json_out_kstr(&r->o, STR("message"), str_from(r->err.msg));
+    put_hints(&r->o, &r->err);
     reply(r);
 }
 

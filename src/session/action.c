@@ -118,7 +118,7 @@ enum tide_code action_hint(struct tide_err *err, const char *session, const stru
 
     action_write_arguments(&o, a);
     if (!text.failed && text.len > 1)
-        tide_hint(err, a->action, session, "%.*s", (int)text.len - 2, text.ptr + 1);
+        tide_hint_with(err, a->action, session, "%.*s", (int)text.len - 2, text.ptr + 1);
     err->hints[i].kind = a->kind;
     buf_done(&text);
     return err->code;

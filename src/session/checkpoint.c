@@ -445,10 +445,10 @@ static enum tide_code find_one(struct tide_session *s, const char *id, struct fo
         code = walk_checkpoints(s, keep_prefixed, f, err);
     if (code)
         return code;
-    if (!f->n)
-        return tide_fail(err, TIDE_NOT_FOUND,
-                         "no checkpoint '%s' in session '%s': `tidemark sessions checkpoints %s` lists them", id,
-                         s->head.id, s->head.id);
+    if (!f->n) {
+        tide_fail(err, TIDE_NOT_FOUND, "no checkpoint '%s' in session '%s'", id, s->head.id);
+        return tide_hint(err, TIDE_ACTION_LIST_CHECKPOINTS, s->head.id);
+    }
     if (f->n > 1 && strlen(f->list[f->n - 1].c.id) != f->prefix.len)
         return tide_fail(err, TIDE_AMBIGUOUS, "'%s' fits %zu checkpoints: %s, %s%s", id, f->n, f->list[0].c.id,
                          f->list[1].c.id, f->n > 2 ? ", …" : "");

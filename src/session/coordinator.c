@@ -88,8 +88,8 @@ static enum tide_code refuse_held(struct tide_session *s, struct tide_err *err)
                          s->head.id);
     if (!session_held_alive(s))
         return TIDE_OK;
-    return tide_fail(err, TIDE_HELD, "session '%s' is held by %s: wait for it to end, or `tidemark cancel %s`",
-                     s->head.id, s->head.holder, s->head.id);
+    tide_fail(err, TIDE_HELD, "session '%s' is held by %s: wait for it to end", s->head.id, s->head.holder);
+    return tide_hint(err, TIDE_ACTION_CANCEL, s->head.id);
 }
 
 /* ---- run.started, run.resumed -------------------------------------------------------------------------------------- */
@@ -352,15 +352,16 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
 
     if (r->due_ms && r->due_ms > m->now_ms && !(m->opt->flags & TIDE_RUN_NOW)) {
         time_format(when, r->due_ms);
-        return tide_fail(err, TIDE_INVALID,
-                         "session '%s' sleeps until %s: wait, or end the sleep with `tidemark resume %s --now`",
-                         m->s->head.id, when, m->s->head.id);
+        tide_fail(err, TIDE_INVALID, "session '%s' sleeps until %s", m->s->head.id, when);
+        return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"now\":true");
     }
-    if (!r->due_ms && !m->opt->token && !m->opt->input) /* going on is not answering */
-        return tide_fail(err, TIDE_INVALID,
-                         "session '%s' waits for %s%s%.200s: give the answer: `tidemark resume %s --input TEXT`",
-                         m->s->head.id, r->wait_kind ? r->wait_kind : "input", r->question ? ": " : "",
-                         r->question ? r->question : "", m->s->head.id);
+    if (!r->due_ms && !m->opt->token && !m->opt->input) { /* going on is not answering */
+        const struct action answer = {.action = TIDE_ACTION_ANSWER, .wait_kind = r->wait_kind ? r->wait_kind : "input"};
+
+        tide_fail(err, TIDE_INVALID, "session '%s' waits for %s%s%.200s", m->s->head.id, answer.wait_kind,
+                  r->question ? ": " : "", r->question ? r->question : "");
+        return action_hint(err, m->s->head.id, &answer);
+    }
     return TIDE_OK;
 }
 
@@ -370,12 +371,13 @@ static enum tide_code check_answerless(struct resuming *m, struct tide_err *err)
 
     if (!m->status.is_resumable)
         return tide_fail(err, TIDE_INVALID, "session '%s' cannot be resumed: %s", m->s->head.id, m->status.why);
-    if (m->opt->input)
-        return tide_fail(err, TIDE_INVALID,
-                         waits ? "session '%s' does not wait any more (%s): `tidemark token rotate %s` opens the wait "
-                                 "again, `tidemark resume %s` without an answer runs it until it asks again"
-                               : "session '%s' does not wait for an answer (%s): `tidemark resume %s` goes on without",
-                         m->s->head.id, m->status.reason, m->s->head.id, m->s->head.id);
+    if (m->opt->input) {
+        tide_fail(err, TIDE_INVALID, "session '%s' does not wait %s (%s)", m->s->head.id,
+                  waits ? "any more" : "for an answer", m->status.reason);
+        if (waits)
+            tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, m->s->head.id);
+        return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"without_answer\":true");
+    }
     return TIDE_OK;
 }
 
@@ -559,7 +561,7 @@ enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, str
         return refuse_new(s, err);
     if (!seq)
         return tide_fail(err, TIDE_NOT_FOUND,
-                         "session '%s' was not made by `tidemark exec`: resume it with the program that made it",
+                         "session '%s' has no program that was recorded: resume it with the program that made it",
                          s->head.id);
     return store_read(s->store, &s->head, seq, seq, take_body, ret_json, err);
 }
@@ -621,10 +623,10 @@ enum tide_code tide_run_unsettled(tide_session *s, const char *name, struct tide
         code = open.len ? tide_fail(err, TIDE_NOT_FOUND,
                                     "no step '%.60s' that must happen once has failed or was cut: these are open: %s",
                                     name, buf_cstr(&open))
-                        : tide_fail(err, TIDE_NOT_FOUND,
-                                    "no step '%.128s' that must happen once has failed or was cut: `tidemark sessions "
-                                    "timeline %s` shows what did",
-                                    name, s->head.id);
+                        : tide_fail(err, TIDE_NOT_FOUND, "no step '%.128s' that must happen once has failed or was cut",
+                                    name);
+        if (!open.len)
+            tide_hint(err, TIDE_ACTION_SHOW_TIMELINE, s->head.id);
     }
     chain_done(&c);
     return code;

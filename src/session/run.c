@@ -54,11 +54,11 @@ const char *tide_run_id(const tide_run *r)
 
 enum tide_code run_usable(struct tide_run *r, struct tide_err *err)
 {
-    if (r->s->fenced)
-        return tide_fail(err, TIDE_FENCED,
-                         "session '%s': the lease of this run was taken over, or the session was deleted: `tidemark "
-                         "sessions show %s` tells",
-                         r->s->head.id, r->s->head.id);
+    if (r->s->fenced) {
+        tide_fail(err, TIDE_FENCED, "session '%s': the lease of this run was taken over, or the session was deleted",
+                  r->s->head.id);
+        return tide_hint(err, TIDE_ACTION_WHY, r->s->head.id);
+    }
     if (r->over)
         return tide_fail(err, TIDE_INVALID, "run '%s' is over", r->id);
     if (!r->starting && !r->s->owner.pending &&

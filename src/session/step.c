@@ -13,6 +13,7 @@
 #include <inttypes.h>
 
 #include "base/timefmt.h"
+#include "session/action.h"
 #include "session/redact.h"
 #include "session/retry.h"
 #include "session/run.h"
@@ -197,10 +198,15 @@ static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, c
     if (code)
         return code;
     m->state = MARK_UNKNOWN;
-    return tide_fail(err, TIDE_UNSETTLED,
-                     "step '%s': outcome unknown: it must happen once, and was cut while it ran or took too long: find "
-                     "out whether it happened; `tidemark resume %s --retry '%s'` runs it again",
-                     name, r->s->head.id, name);
+    tide_fail(err, TIDE_UNSETTLED,
+              "step '%s': outcome unknown: it must happen once, and was cut while it ran or took too long: find out "
+              "whether it happened",
+              name);
+    struct action again = {.action = TIDE_ACTION_RESUME, .kind = TIDE_KIND_PROGRAM};
+
+    if ((size_t)snprintf(again.retry, sizeof again.retry, "%s", name) < sizeof again.retry)
+        action_hint(err, r->s->head.id, &again);
+    return err->code;
 }
 
 /* A person found out that it had happened. */
@@ -272,11 +278,10 @@ static enum tide_code decide(struct tide_run *r, const struct tide_step_spec *sp
     struct mark *m = map_get(&r->done.steps, str_from(a->key));
 
     memcpy(ret->key, a->idempotency, sizeof ret->key);
-    if (m && !same_args(m, a, spec) && m->state != MARK_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE))
-        return tide_fail(err, TIDE_CHANGED,
-                         "step '%s' is recorded with other arguments: give it another name, or take what is recorded "
-                         "with `tidemark resume %s --accept-change`",
-                         spec->name, r->s->head.id);
+    if (m && !same_args(m, a, spec) && m->state != MARK_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE)) {
+        tide_fail(err, TIDE_CHANGED, "step '%s' is recorded with other arguments: give it another name", spec->name);
+        return tide_hint_with(err, TIDE_ACTION_RESUME, r->s->head.id, "\"accept_change\":true");
+    }
     if (!m) {
         answer_run(a, NULL, ret);
         return TIDE_OK;

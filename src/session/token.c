@@ -132,24 +132,30 @@ static enum tide_code split(struct str text, struct str *ret_id, unsigned char s
     return TIDE_OK;
 }
 
+/* It cannot be used any more: a new one can be minted while there is something to answer. */
+static enum tide_code refuse_token(struct tide_session *s, enum tide_code code, const char *why, struct tide_err *err)
+{
+    const struct run *r = &s->state->ledger.run;
+    bool open = r->waiting && (r->end == RUN_OPEN || r->end == RUN_INTERRUPTED);
+
+    tide_fail(err, code, "%s%s", why, open ? "" : ": there is nothing to answer any more");
+    return open ? tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, s->head.id) : code;
+}
+
 static enum tide_code verdict(struct tide_session *s, const struct fate *f, int64_t now_ms, struct tide_err *err)
 {
     const struct run *r = &s->state->ledger.run;
-    const char *again = r->waiting && (r->end == RUN_OPEN || r->end == RUN_INTERRUPTED)
-                            ? "`tidemark token rotate` mints a new one"
-                            : "there is nothing to answer any more";
 
     if (f->state == TOKEN_CONSUMED)
         return tide_fail(err, TIDE_TOKEN_CONSUMED, "the token was used already: it works once");
     if (f->state == TOKEN_REVOKED)
-        return tide_fail(err, TIDE_TOKEN_REVOKED, "the token was revoked: %s", again);
+        return refuse_token(s, TIDE_TOKEN_REVOKED, "the token was revoked", err);
     if (f->state == TOKEN_EXPIRED || (r->token_expires_ms && r->token_expires_ms <= now_ms))
-        return tide_fail(err, TIDE_TOKEN_EXPIRED, "the token has expired: %s", again);
+        return refuse_token(s, TIDE_TOKEN_EXPIRED, "the token has expired", err);
     if (r->deadline_ms && r->deadline_ms <= now_ms)
-        return tide_fail(err, TIDE_TOKEN_EXPIRED, "the token has expired, the deadline of the wait has passed: %s",
-                         again);
+        return refuse_token(s, TIDE_TOKEN_EXPIRED, "the token has expired, the deadline of the wait has passed", err);
     if (r->end != RUN_OPEN || !r->waiting)
-        return tide_fail(err, TIDE_TOKEN_REVOKED, "the wait it was for has ended: %s", again);
+        return refuse_token(s, TIDE_TOKEN_REVOKED, "the wait it was for has ended", err);
     return TIDE_OK;
 }
 

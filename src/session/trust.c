@@ -25,11 +25,11 @@ enum tide_code trust_check(struct store *store, const struct head *h, struct tid
 {
     if (origin_is_ours(store, h))
         return TIDE_OK;
-    return tide_fail(
-        err, TIDE_UNTRUSTED,
-        "session '%s' did not begin here, or something other than your Tidemark wrote to it: nothing of it runs "
-        "before you trust it: `tidemark sessions trust %s` shows what would run",
-        h->id, h->id);
+    tide_fail(err, TIDE_UNTRUSTED,
+              "session '%s' did not begin here, or something other than your Tidemark wrote to it: nothing of it runs "
+              "before you trust it",
+              h->id);
+    return tide_hint(err, TIDE_ACTION_TRUST, h->id);
 }
 
 struct look {

@@ -91,8 +91,32 @@ enum tide_code refuse_damaged(const struct head *h, int64_t seq, struct tide_err
 {
     if (seq <= h->first_seq)
         return tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 ", its first, is damaged", h->id, seq);
-    return tide_fail(err, TIDE_CORRUPT,
-                     "session '%s': event %" PRId64 " is damaged: `tidemark log show %s --to %" PRId64
-                     "` shows what is whole before it",
-                     h->id, seq, h->id, seq - 1);
+    tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 " is damaged", h->id, seq);
+    return tide_hint_with(err, TIDE_ACTION_SHOW_LOG, h->id, "\"to\":%" PRId64, seq - 1);
+}
+
+enum tide_code fail_no_store(const char *path, struct tide_err *err)
+{
+    tide_fail(err, TIDE_NOT_FOUND, "no store at '%s'", path);
+    return tide_hint(err, TIDE_ACTION_INIT_STORE, "");
+}
+
+void batch_refuse_record(struct batch *b, const char *session)
+{
+    batch_refuse(b, TIDE_CORRUPT, "the record of session '%s' is damaged", session);
+    tide_hint(&b->err, TIDE_ACTION_CHECK_STORE, session);
+    if (b->owner && b->owner->failed.code == b->code)
+        b->owner->failed = b->err;
+}
+
+enum tide_code fail_log_gone(const char *session, struct tide_err *err)
+{
+    tide_fail(err, TIDE_CORRUPT, "the log of session '%s' is gone: put sessions/%s.messages.jsonl back", session,
+              session);
+    return tide_hint(err, TIDE_ACTION_DELETE, session);
+}
+
+enum tide_code hint_accept_loss(struct tide_err *err)
+{
+    return tide_hint_with(err, TIDE_ACTION_CHECK_STORE, "", "\"accept_loss\":true");
 }

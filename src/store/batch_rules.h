@@ -33,4 +33,11 @@ void batch_fail(struct batch *b, const struct tide_err *err, struct orphans *o, 
 /* TIDE_CORRUPT, with what can still be read. */
 enum tide_code refuse_damaged(const struct head *h, int64_t seq, struct tide_err *err);
 
+void batch_refuse_record(struct batch *b, const char *session); /* the store's row of it is damaged */
+
+enum tide_code fail_no_store(const char *path, struct tide_err *err);
+
+enum tide_code fail_log_gone(const char *session, struct tide_err *err);
+enum tide_code hint_accept_loss(struct tide_err *err);
+
 #endif

@@ -199,18 +199,16 @@ enum tide_code mark_without_log(struct files_store *s, struct files_log *l, stru
     if (l->mark_file)
         s->base.env->ops->close(TAKE(l->mark_file));
     l->acked = 0;
-    if (!code && l->mark.state == MARK_NONE && lease_misses_log(s, l->id))
-        return tide_fail(err, TIDE_CORRUPT,
-                         "the log of session '%s' is gone, and its mark; live/%s.json says that it was at work: put "
-                         "sessions/%s.* back, or delete what is left of it (`tidemark sessions delete %s`)",
-                         l->id, l->id, l->id, l->id);
+    if (!code && l->mark.state == MARK_NONE && lease_misses_log(s, l->id)) {
+        tide_fail(err, TIDE_CORRUPT,
+                  "the log of session '%s' is gone, and its mark; live/%s.json says that it was at work: put "
+                  "sessions/%s.* back",
+                  l->id, l->id, l->id);
+        return tide_hint(err, TIDE_ACTION_DELETE, l->id);
+    }
     if (code || !((l->mark.state == MARK_OK && l->mark.seq) || card_last_seq(s, l->id) > 0))
         return code;
-    return tide_fail(
-        err, TIDE_CORRUPT,
-        "the log of session '%s' is gone: put sessions/%s.messages.jsonl back, or delete what is left of it "
-        "(`tidemark sessions delete %s`)",
-        l->id, l->id, l->id);
+    return fail_log_gone(l->id, err);
 }
 
 /* ---- judging ---- */
@@ -221,8 +219,6 @@ bool mark_fits(const struct files_log *l, int64_t first, int64_t last, const uns
         return true; /* it speaks of another */
     return l->mark.seq == last && memcmp(l->mark.digest, digest, DIGEST_SIZE) == 0;
 }
-
-#define WITHOUT "go on without what is lost by `tidemark store check --accept-loss`"
 
 /* Whether something else says that it was given back where it ends, or it came from elsewhere. */
 static bool is_clean_without(struct files_store *s, const struct files_log *l, const char **ret_why)
@@ -245,8 +241,9 @@ enum tide_code mark_lost(struct files_log *l, struct tide_err *err)
 {
     tide_fail(&l->damage, TIDE_CORRUPT,
               "session '%s' ends at event %" PRId64 "%s, but event %" PRId64
-              " was acknowledged: put sessions/%s.messages.jsonl back, or " WITHOUT,
+              " was acknowledged: put sessions/%s.messages.jsonl back",
               l->id, l->h.last_seq, l->torn ? ", behind which it is damaged" : "", l->acked, l->id);
+    hint_accept_loss(&l->damage);
     return tide_err_copy(err, &l->damage);
 }
 
@@ -259,23 +256,26 @@ static enum tide_code judge(struct files_store *s, struct files_log *l, struct t
 
         return mark_lost(l, &lost);
     }
-    if (l->mark.state == MARK_NONE && !log_is_empty(l) && !is_clean_without(s, l, &why))
-        return tide_fail(
+    if (l->mark.state == MARK_NONE && !log_is_empty(l) && !is_clean_without(s, l, &why)) {
+        tide_fail(
             err, TIDE_CORRUPT,
-            "session '%s': sessions/%s.mark, which says how much of its log was acknowledged, is missing, and "
-            "%s: put it back, or " WITHOUT,
+            "session '%s': sessions/%s.mark, which says how much of its log was acknowledged, is missing, and %s: "
+            "put it back",
             l->id, l->id, why);
+        return hint_accept_loss(err);
+    }
     return TIDE_OK;
 }
 
 enum tide_code mark_judge(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
-    if (l->mark.state == MARK_BAD)
+    if (l->mark.state == MARK_BAD) {
         tide_fail(&l->damage, TIDE_CORRUPT,
                   "session '%s': sessions/%s.mark, which says how much of its log was acknowledged, is damaged: put it "
-                  "back, or " WITHOUT,
+                  "back",
                   l->id, l->id);
-    else if (judge(s, l, &l->damage) == TIDE_OK)
+        hint_accept_loss(&l->damage);
+    } else if (judge(s, l, &l->damage) == TIDE_OK)
         return TIDE_OK;
     return tide_err_copy(err, &l->damage);
 }

@@ -181,10 +181,7 @@ enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct 
     if (code)
         return code;
     if (is_ours(v) && has_index(s, l->id))
-        return tide_fail(err, TIDE_CORRUPT,
-                         "the log of session '%s' is gone: put sessions/%s.messages.jsonl back, or delete what is left "
-                         "of it (`tidemark sessions delete %s`)",
-                         l->id, l->id, l->id);
+        return fail_log_gone(l->id, err);
     if (!is_named(&a, v, l->id))
         return TIDE_NOT_FOUND;
     first_line(v, &line);

@@ -183,8 +183,7 @@ static enum tide_code find_store(struct files_store *s, bool create, bool *ret_f
     if (code)
         return code;
     if (st.kind == ENV_ABSENT)
-        return create ? TIDE_OK
-                      : tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark store init` makes one", s->dir);
+        return create ? TIDE_OK : fail_no_store(s->dir, err);
     if (st.kind != ENV_DIR)
         return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is %s: a store of files is a directory: give its own path",
                          s->dir, st.kind == ENV_LINK ? "a symbolic link, which is not followed" : "not a directory");
@@ -199,8 +198,7 @@ static enum tide_code find_store(struct files_store *s, bool create, bool *ret_f
     files_path(s, path, "sessions", "", "");
     code = env->stat(s->base.env, path, &sessions, err);
     if (!code && sessions.kind != ENV_DIR)
-        code = create ? refuse_foreign(s, err)
-                      : tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark store init` makes one", s->dir);
+        code = create ? refuse_foreign(s, err) : fail_no_store(s->dir, err);
     return code;
 }
 

@@ -21,6 +21,7 @@
 #include <inttypes.h>
 
 #include "base/digest.h"
+#include "store/batch_rules.h"
 #include "store/sqlite_db.h"
 
 #define MARK_HEAD 39 /* "position " + 20 digits + ' ' + 8 + ' ' */
@@ -105,11 +106,11 @@ bool mark_missing(struct sqlite_store *s)
 
 static enum tide_code fail_mark(struct sqlite_store *s, const struct mark *m, struct tide_err *err)
 {
-    return tide_fail(
-        err, TIDE_CORRUPT,
-        "'%s-mark' is %s: acknowledged events may be missing, and nothing tells; put it back (and '%s-wal', "
-        "if that is missing too), or go on with what is here by `tidemark store check --accept-loss`",
-        s->path, m->is == MARK_NONE ? "missing, and the store was not closed" : "damaged", s->path);
+    tide_fail(err, TIDE_CORRUPT,
+              "'%s-mark' is %s: acknowledged events may be missing, and nothing tells; put it back (and '%s-wal', if "
+              "that is missing too)",
+              s->path, m->is == MARK_NONE ? "missing, and the store was not closed" : "damaged", s->path);
+    return hint_accept_loss(err);
 }
 
 /* Where the log ends, and where the store says that it was closed (-1: it does not). */
@@ -265,11 +266,11 @@ static enum tide_code mark_judge(struct sqlite_store *s, bool older, struct mark
         return code;
     if (ret->is != MARK_WHOLE)
         return fail_mark(s, ret, err);
-    return tide_fail(
-        err, TIDE_CORRUPT,
-        "'%s' ends at position %" PRId64 ", but %" PRId64 " was acknowledged: its write-ahead log was damaged "
-        "or deleted; put '%s-wal' back, or go on without the lost events by `tidemark store check --accept-loss`",
-        s->path, s->last_pos, ret->pos, s->path);
+    tide_fail(err, TIDE_CORRUPT,
+              "'%s' ends at position %" PRId64 ", but %" PRId64 " was acknowledged: its write-ahead log was damaged or "
+              "deleted; put '%s-wal' back",
+              s->path, s->last_pos, ret->pos, s->path);
+    return hint_accept_loss(err);
 }
 
 enum tide_code mark_allows(struct sqlite_store *s, bool older, struct tide_err *err)

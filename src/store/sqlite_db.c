@@ -50,10 +50,11 @@ enum tide_code db_fail(struct sqlite_store *s, struct conn *c, int rc, struct ti
     code = code_of(rc, errnum);
     if (code == TIDE_FULL)
         return tide_fail(err, code, "%s: no space left on the disk of '%s': free some, then try again", what, s->path);
-    if (code == TIDE_CORRUPT)
-        return tide_fail(err, code, "%s: '%s' is damaged (%s): %s", what, s->path, sqlite3_errstr(rc),
-                         s->base.group ? "`tidemark store check` says where"
-                                       : "bring it back from a copy or from exports");
+    if (code == TIDE_CORRUPT) {
+        tide_fail(err, code, "%s: '%s' is damaged (%s)%s", what, s->path, sqlite3_errstr(rc),
+                  s->base.group ? "" : ": bring it back from a copy or from exports");
+        return s->base.group ? tide_hint(err, TIDE_ACTION_CHECK_STORE, "") : code;
+    }
     return tide_fail(err, code, "%s: '%s': %s%s%s", what, s->path, sqlite3_errstr(rc), errnum ? ": " : "",
                      errnum ? strerror(errnum) : "");
 }

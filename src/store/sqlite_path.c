@@ -3,6 +3,7 @@
  * What stands at the path of a store. Looked at before anything is made or opened: SQLite changes what it opens, and beside a
  * database that is missing or empty it throws the write-ahead log away, with all that was acknowledged and is only there.
  */
+#include "store/batch_rules.h"
 #include "store/sqlite_db.h"
 
 enum tide_code side_bytes(struct sqlite_store *s, const char *suffix, int64_t *ret_bytes, struct tide_err *err)
@@ -101,14 +102,13 @@ enum tide_code path_look(struct sqlite_store *s, bool create, bool *ret_new, str
     if (!code && is_nothing(&st) && check_alone(s, st.kind == ENV_ABSENT, &rest)) {
         code = ops->stat(s->base.env, s->path, &st, err); /* it may be another process that makes the store now */
         if (!code && is_nothing(&st))
-            return tide_fail(err, rest.code, "%s", rest.msg);
+            return tide_err_copy(err, &rest);
     }
     if (code)
         return code;
     *ret_new = is_nothing(&st);
     if (st.kind == ENV_ABSENT && !create)
-        return tide_fail(err, TIDE_NOT_FOUND, "no store at '%s': `tidemark exec` or `tidemark sessions new` makes one",
-                         s->path);
+        return fail_no_store(s->path, err);
     if (st.kind != ENV_ABSENT && st.kind != ENV_FILE)
         return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is a %s, not a store: give the path of a file", s->path,
                          st.kind == ENV_DIR    ? "directory"

@@ -192,15 +192,14 @@ static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_emp
                          (long long)version, SQLITE_SCHEMA_VERSION);
     if (version < 0 || (version == 0 && !empty))
         return tide_fail(err, TIDE_CORRUPT, "the store's version is damaged (%lld)", (long long)version);
-    if (empty && !create)
-        return tide_fail(
-            err, TIDE_NOT_A_STORE,
-            "the file is an empty database: if making a store was cut there, `tidemark store init` makes it one");
-    if (version < SQLITE_SCHEMA_VERSION && s->base.read_only)
-        return tide_fail(
-            err, TIDE_READ_ONLY,
-            "the store has the older version %lld: `tidemark store init` upgrades it, and changes no session",
-            (long long)version);
+    if (empty && !create) {
+        tide_fail(err, TIDE_NOT_A_STORE, "the file is an empty database: perhaps making a store was cut there");
+        return tide_hint(err, TIDE_ACTION_INIT_STORE, "");
+    }
+    if (version < SQLITE_SCHEMA_VERSION && s->base.read_only) {
+        tide_fail(err, TIDE_READ_ONLY, "the store has the older version %lld", (long long)version);
+        return tide_hint_with(err, TIDE_ACTION_INIT_STORE, "", "\"upgrade\":true");
+    }
     *ret_empty = empty;
     *ret_version = version;
     return TIDE_OK;

@@ -196,8 +196,7 @@ static struct whead *find_parent(struct txn *t, struct batch *b, struct whead *w
     if (t->rc)
         return NULL;
     if (parent->damaged)
-        batch_refuse(b, TIDE_CORRUPT, "the record of session '%s' is damaged: `tidemark store check` says more",
-                     b->parent);
+        batch_refuse_record(b, b->parent);
     else if (!parent->exists || parent->hidden)
         batch_refuse(b, TIDE_NOT_FOUND, "no session '%s' to fork from", b->parent);
     else if (b->parent_seq < parent->h.first_seq || b->parent_seq > parent->h.last_seq)
@@ -340,8 +339,7 @@ static void apply_batch(struct txn *t, struct batch *b)
     struct whead *w = whead_load(t->s, str_from(b->session), &t->rc);
 
     if (!t->rc && w->damaged) /* in nobody else's way */
-        batch_refuse(b, TIDE_CORRUPT, "the record of session '%s' is damaged: `tidemark store check` says more",
-                     b->session);
+        batch_refuse_record(b, b->session);
     if (t->rc || b->code)
         return;
     if (b->flags & BATCH_CREATE)

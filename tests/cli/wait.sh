@@ -74,7 +74,7 @@ check_is 'JSON is printed as it is' 'answer: {"a":[1,2]}, status 0' "$(answer in
 check_is 'a text with quotes' 'answer: say "hi", status 0' "$(answer input --input 'say "hi"')"
 check_is 'null' 'answer: null, status 0' "$(answer input --input-json null)"
 tidemark exec --session no-answer -- ./asks >/dev/null 2>&1
-refuses 'no answer' 2 'give the answer' resume no-answer
+refuses 'no answer' 2 '`tidemark resume no-answer --input TEXT` answers' resume no-answer
 for yes in yes YES y ok Ok true allow always Approve approved ' yes '; do
     check_is "approval: $yes" "answer: $yes, status 0" "$(answer approval --input "$yes")"
 done

@@ -42,7 +42,7 @@ static bool look_after(struct world *w, bool closed)
     tide_store *store = open_store(w, p, &err);
     bool opens = store != NULL;
 
-    if (!opens && (err.code != TIDE_CORRUPT || !strstr(err.msg, "--accept-loss")))
+    if (!opens && (err.code != TIDE_CORRUPT || !strstr(err.hints[0].arguments, "accept_loss")))
         wrong(w, "refused without saying what was lost: %s", err.msg);
     if (!opens && closed)
         wrong(w, "a closed store is refused: %s", err.msg);
