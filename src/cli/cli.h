@@ -39,6 +39,12 @@ int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms);
 enum tide_code cli_session_create(struct cli *cli, const char *id, const char *fields, tide_session **ret_session,
                                   struct tide_err *err) MUST_CHECK;
 
+/* The same of one that is there, to go on with, and of one event that is to be in it before the run begins. */
+enum tide_code cli_session_take(struct cli *cli, const char *id, tide_session **ret_session, struct tide_err *err)
+    MUST_CHECK;
+enum tide_code cli_session_put(tide_session *session, const struct tide_new_event *event, struct tide_err *err)
+    MUST_CHECK;
+
 /* Adds what to do when there is no such session; `code` goes through. */
 enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err);
 

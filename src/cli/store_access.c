@@ -185,14 +185,27 @@ int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms)
     return stop_signal != 0;
 }
 
-enum tide_code cli_session_create(struct cli *cli, const char *id, const char *fields, tide_session **ret_session,
-                                  struct tide_err *err)
+static enum tide_code unless_stopped(enum tide_code code, struct tide_err *err)
 {
-    enum tide_code code = session_create_held(cli->store, id, fields, cli_held, NULL, ret_session, err);
-
     if (session_is_trouble(code) && stop_signal)
         return tide_fail(err, TIDE_CANCELLED, "stopped before the run began");
     return code;
+}
+
+enum tide_code cli_session_create(struct cli *cli, const char *id, const char *fields, tide_session **ret_session,
+                                  struct tide_err *err)
+{
+    return unless_stopped(session_create_held(cli->store, id, fields, cli_held, NULL, ret_session, err), err);
+}
+
+enum tide_code cli_session_take(struct cli *cli, const char *id, tide_session **ret_session, struct tide_err *err)
+{
+    return unless_stopped(session_open_held(cli->store, id, cli_held, NULL, ret_session, err), err);
+}
+
+enum tide_code cli_session_put(tide_session *session, const struct tide_new_event *event, struct tide_err *err)
+{
+    return unless_stopped(session_append_held(session, event, cli_held, NULL, err), err);
 }
 
 static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)

@@ -83,9 +83,11 @@ enum tide_code program_run_create(struct program_run *r, tide_store *store, cons
     json_out_kstr(&o, STR("working_dir"), str_from(r->program->cwd));
     json_out_end(&o, '}');
     code = session_create_held(store, id, buf_cstr(&fields), held, r->arg, ret_session, err);
+    if (code == TIDE_EXISTS)
+        code = session_open_held(store, id, held, r->arg, ret_session, err);
     if (session_is_trouble(code) && is_stopped(r))
         return tide_fail(err, TIDE_CANCELLED, "stopped before the run began");
-    return code == TIDE_EXISTS ? tide_session_open(store, id, TIDE_SESSION_APPEND, ret_session, err) : code;
+    return code;
 }
 
 /* ---- running ---- */

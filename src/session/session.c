@@ -257,6 +257,63 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
     return b;
 }
 
+/* A commit that changes nothing, by which the store learns that this handle knows of its lease after all. */
+static enum tide_code confirm_lease(struct tide_session *s, struct tide_err *err)
+{
+    struct batch *b = batch_new(str_from(s->head.id), 0, NULL, 0, STR(""), STR(""));
+    enum tide_code code;
+
+    b->expect_seq = STORE_ANY_SEQ;
+    b->epoch = s->owner.epoch;
+    code = store_write(s->store, b, NULL, err);
+    s->doubted = code != TIDE_OK;
+    s->doubted_seq = s->doubted ? s->doubted_seq : 0;
+    return code;
+}
+
+static enum tide_code be_fenced(struct tide_session *s, struct tide_err *err)
+{
+    s->fenced = true;
+    return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over", s->head.id);
+}
+
+/* The store has given it back; TIDE_CONFLICT: somebody sent an input meanwhile. */
+static enum tide_code take_anew(struct tide_session *s, struct tide_err *err)
+{
+    AUTO(batch_freep) struct batch *b = batch_new(str_from(s->head.id), BATCH_ACQUIRE, NULL, 0, STR(""), STR(""));
+    struct head h;
+    enum tide_code code = store_head(s->store, str_from(s->head.id), &h, err);
+
+    if (code)
+        return code;
+    if (h.epoch > s->owner.epoch)
+        return be_fenced(s, err);
+    b->expect_seq = s->doubted_seq ? s->doubted_seq : h.last_seq;
+    group_submit(s->store->group, b, false);
+    group_wait(s->store->group, b);
+    if (b->code == TIDE_HELD || (b->code == TIDE_CONFLICT && s->doubted_seq))
+        return be_fenced(s, err);
+    if (!b->code || b->code == TIDE_UNKNOWN) { /* another's that got the same epoch leaves its events behind */
+        s->owner.epoch = b->epoch;
+        s->doubted = b->code != TIDE_OK;
+        s->doubted_seq = s->doubted ? b->expect_seq : 0;
+    }
+    return b->code ? tide_err_copy(err, &b->err) : TIDE_OK;
+}
+
+/* It was not confirmed: still ours, or taken anew if nobody else has taken it since. */
+static enum tide_code keep_lease(struct tide_session *s, struct tide_err *err)
+{
+    enum tide_code code = confirm_lease(s, err);
+
+    if (code != TIDE_FENCED)
+        return code;
+    do
+        code = take_anew(s, err);
+    while (code == TIDE_CONFLICT);
+    return code;
+}
+
 /* Loads what the store has without taking it for known: what others appended the caller has not seen. */
 static enum tide_code reload(struct tide_session *s, struct tide_err *err)
 {
@@ -275,6 +332,8 @@ static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
         return tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
     if (s->fenced)
         return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over; open the session anew", s->head.id);
+    if (s->doubted && !group_owes(&s->owner) && keep_lease(s, err))
+        return err->code;
     if (s->stale && !s->owner.pending)
         return reload(s, err);
     if (s->acquiring || group_owes(&s->owner) || s->owner.epoch) /* the last is the writer's while it owes */
@@ -297,33 +356,22 @@ static enum tide_code check_all(struct tide_session *s, const struct tide_new_ev
     return code;
 }
 
-/* A commit that changes nothing, by which the store learns that this handle knows of its lease after all. */
-static void confirm_lease(struct tide_session *s)
-{
-    struct batch *b = batch_new(str_from(s->head.id), 0, NULL, 0, STR(""), STR(""));
-
-    b->expect_seq = STORE_ANY_SEQ;
-    b->epoch = s->owner.epoch;
-    (void)!store_write(s->store, b, NULL, NULL); /* if not, another handle of this process may take it */
-}
-
 void session_forget_lease(struct tide_session *s)
 {
     s->owner.epoch = 0;
-    s->acquiring = false;
+    s->acquiring = s->doubted = false;
+    s->doubted_seq = 0;
 }
 
 enum tide_code session_regain_lease(struct tide_session *s, int64_t epoch, struct tide_err *err)
 {
     if (!s->head.held) /* the store has given it back meanwhile, because nobody knew of it */
         return session_append(s, 0, NULL, 0, NULL, err);
-    if (s->head.epoch != epoch) {
-        s->fenced = true;
-        return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over", s->head.id);
-    }
+    if (s->head.epoch != epoch)
+        return be_fenced(s, err);
     s->owner.epoch = epoch;
     s->acquiring = true;
-    confirm_lease(s);
+    (void)!confirm_lease(s, NULL); /* if not, the next append does */
     return TIDE_OK;
 }
 
@@ -349,7 +397,7 @@ static enum tide_code settle_unknown(struct tide_session *s, const struct batch 
     s->owner.epoch = b->flags & BATCH_RELEASE ? 0 : b->epoch;
     settle(s, TIDE_OK);
     if (s->owner.epoch)
-        confirm_lease(s);
+        (void)!confirm_lease(s, NULL); /* if not, the next append does */
     return TIDE_OK;
 }
 
@@ -587,6 +635,82 @@ enum tide_code session_create_held(tide_store *store, const char *id, const char
 
     session_be_patient(s, told, arg);
     return create(s, id, fields, ret_session, err);
+}
+
+/* ---- held while the store is in trouble ------------------------------------------------------------------------------- */
+
+struct opening {
+    struct tide_session *s;
+    const char *id; /* or a prefix of it */
+};
+
+static enum tide_code try_open(void *arg, struct tide_err *err)
+{
+    struct opening *o = arg;
+    enum tide_code code = session_resolve(o->s->store, str_from(o->id), o->s->head.id, err);
+
+    return code ? code : session_sync(o->s, err);
+}
+
+enum tide_code session_open_held(tide_store *store, const char *id, tide_trouble_fn *told, void *arg,
+                                 tide_session **ret_session, struct tide_err *err)
+{
+    struct opening o = {session_new(store_of(store), TIDE_SESSION_APPEND), id};
+    enum tide_code code;
+
+    session_be_patient(o.s, told, arg);
+    code = session_hold(o.s, try_open, &o, err);
+    session_be_quick(o.s);
+    if (code)
+        session_free(o.s);
+    else
+        *ret_session = o.s;
+    return code;
+}
+
+struct putting {
+    struct tide_session *s;
+    const struct tide_new_event *event;
+    struct event like; /* as it is stored */
+    int64_t before;
+    bool unknown, found; /* an earlier try may have stored it; it has */
+};
+
+static int is_put(void *arg, const struct event *ev)
+{
+    struct putting *p = arg;
+
+    p->found = str_eq(ev->kind, p->like.kind) && str_eq(ev->body, p->like.body);
+    return p->found;
+}
+
+static enum tide_code try_put(void *arg, struct tide_err *err)
+{
+    struct putting *p = arg;
+    enum tide_code code = p->unknown ? session_sync(p->s, err) : TIDE_OK;
+
+    if (!code && p->unknown && p->s->head.last_seq > p->before)
+        code = session_read(p->s, &p->s->head, p->before + 1, 0, is_put, p, err);
+    if (code || p->found)
+        return code;
+    code = tide_append(p->s, TIDE_APPEND_ANY, p->event, 1, NULL, err);
+    p->unknown = code == TIDE_UNKNOWN;
+    return code;
+}
+
+enum tide_code session_append_held(struct tide_session *s, const struct tide_new_event *event, tide_trouble_fn *told,
+                                   void *arg, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena arena = ARENA_INIT;
+    struct putting p = {.s = s, .event = event, .before = tide_session_last_seq(s)};
+    enum tide_code code = event_check(s->store, &arena, event, false, &p.like, NULL, err);
+
+    if (code)
+        return code;
+    session_be_patient(s, told, arg);
+    code = session_hold(s, try_put, &p, err);
+    session_be_quick(s);
+    return code;
 }
 
 /* Gives the lease back, leaving what lists show of the session. */

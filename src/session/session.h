@@ -22,12 +22,14 @@ struct tide_session {
     struct state *state;   /* fold up to state->seq, queued appends included */
     struct load_cost cost; /* since the last snapshot: weighs the next one */
     struct group_owner owner;
-    unsigned flags;     /* enum tide_session_flags */
-    bool acquiring;     /* the lease is held, or a queued batch takes it */
-    bool fenced, stale; /* stale: the state holds what did not get stored; load before use */
-    bool lost;          /* queued batches failed, and their run has not been told */
-    bool unsettled;     /* the outcome of an append is not known: settle the store before looking */
-    struct arena parse; /* of the append under way */
+    unsigned flags;      /* enum tide_session_flags */
+    bool acquiring;      /* the lease is held, or a queued batch takes it */
+    bool fenced, stale;  /* stale: the state holds what did not get stored; load before use */
+    bool lost;           /* queued batches failed, and their run has not been told */
+    bool doubted;        /* the store may have given the lease back, because nobody confirmed it: see keep_lease() */
+    int64_t doubted_seq; /* where the log ended when it was taken anew with unknown outcome; 0: it was not */
+    bool unsettled;      /* the outcome of an append is not known: settle the store before looking */
+    struct arena parse;  /* of the append under way */
     struct patience patience;
 };
 
@@ -57,6 +59,12 @@ enum tide_code session_read(struct tide_session *s, const struct head *head, int
  */
 enum tide_code session_create_held(tide_store *store, const char *id, const char *fields, tide_trouble_fn *told,
                                    void *arg, tide_session **ret_session, struct tide_err *err) MUST_CHECK;
+
+/* The same of tide_session_open() for appending, and of appending one event: it is there once, however often it was tried. */
+enum tide_code session_open_held(tide_store *store, const char *id, tide_trouble_fn *told, void *arg,
+                                 tide_session **ret_session, struct tide_err *err) MUST_CHECK;
+enum tide_code session_append_held(struct tide_session *s, const struct tide_new_event *event, tide_trouble_fn *told,
+                                   void *arg, struct tide_err *err) MUST_CHECK;
 
 /* Loads or catches up so that head and state are what the store has. Waits for queued appends first. */
 enum tide_code session_sync(struct tide_session *s, struct tide_err *err) MUST_CHECK;

@@ -340,9 +340,25 @@ static const char graph_script[] =
 
 /* ---- one run ---- */
 
+/* What comes before the run, of whoever begins one at once. */
+typedef enum tide_code before_fn(struct bench *b);
+
 static enum tide_code create(struct bench *b)
 {
     return session_create_held(b->store, "s", NULL, on_trouble, b, &b->s, &b->err);
+}
+
+static enum tide_code take(struct bench *b)
+{
+    return session_open_held(b->store, "s", on_trouble, b, &b->s, &b->err);
+}
+
+static enum tide_code take_and_change(struct bench *b)
+{
+    const struct tide_new_event other = {.kind = "session.updated", .body = "{\"provider\":{\"type\":\"script\"}}"};
+    enum tide_code code = take(b);
+
+    return code ? code : session_append_held(b->s, &other, on_trouble, b, &b->err);
 }
 
 static void put_file(char path[300], const char *dir, const char *name, const char *text)
@@ -469,27 +485,27 @@ static bool has_met(const struct bench *b)
     return b->fired || sim_fault_fired(b->sim);
 }
 
-/* False: it had no such place any more. `creates`: the places are those of making the session, which the image has not. */
-static bool meets(struct bench *b, const struct sim_image *image, bool creates, const struct kind_of_run *k,
+/* False: it had no such place any more. `before`: the places are those of what comes before the run. */
+static bool meets(struct bench *b, const struct sim_image *image, before_fn *before, const struct kind_of_run *k,
                   const struct trouble *t, bool lasts, int place, const char *want)
 {
     enum tide_code code = TIDE_OK;
     bool met;
     char *got;
 
-    if (creates)
+    if (before)
         open_store(b, image);
     else
         open_bench(b, image);
     set_trouble(b, t, lasts, place);
-    if (creates) {
-        code = create(b);
+    if (before) {
+        code = before(b);
         met = has_met(b);
         sim_fault_at(b->sim, SIM_NO_FAULT, 1, false);
         b->refuse = TIDE_OK;
     }
     code = code ? code : k->run(b);
-    met = creates ? met : has_met(b);
+    met = before ? met : has_met(b);
     close_bench(b);
     got = tell(b);
     if (code || strcmp(got, want) != 0 || b->deeds != k->deeds)
@@ -520,13 +536,14 @@ static struct sim_image *prepare(struct bench *b, bool with_session)
 }
 
 /* What a run of this kind leaves without trouble. */
-static char *golden(struct bench *b, const struct sim_image *image, const struct kind_of_run *k)
+static char *golden(struct bench *b, const struct sim_image *image, before_fn *before, const struct kind_of_run *k)
 {
     enum tide_code code;
     char *want;
 
-    open_bench(b, image);
-    code = k->run(b);
+    open_store(b, image);
+    code = before(b);
+    code = code ? code : k->run(b);
     expect_code(TIDE_OK, code, &b->err, k->name, __FILE__, __LINE__);
     assert_int_equal(b->deeds, k->deeds);
     close_bench(b);
@@ -543,8 +560,14 @@ static void open_files(struct bench *b)
     put_file(b->graph, b->dir, "graph.json", graph_script);
 }
 
+/* Whoever makes a session may have nothing to read, and whoever opens one does nothing but that. */
+static bool is_met(const struct trouble *t, before_fn *before)
+{
+    return before == take ? t->fault == SIM_READ_FAILS : t->fault != SIM_READ_FAILS;
+}
+
 /* Every trouble, once and for a minute, at every place that a run of this kind has, or the making of its session. */
-static int try_all(struct bench *b, const struct sim_image *image, bool creates, const struct kind_of_run *k,
+static int try_all(struct bench *b, const struct sim_image *image, before_fn *before, const struct kind_of_run *k,
                    const char *want)
 {
     int tried = 0;
@@ -553,12 +576,12 @@ static int try_all(struct bench *b, const struct sim_image *image, bool creates,
         for (int lasts = 0; lasts < 2; lasts++) {
             int place = 1;
 
-            while (meets(b, image, creates, k, &troubles[t], lasts, place, want) && place < PLACES_MAX)
-                place += SLOW_BUILD && !creates ? 7 : 1;
-            if (place == 1 && troubles[t].fault != SIM_READ_FAILS) /* whoever makes one may have nothing to read */
+            while (meets(b, image, before, k, &troubles[t], lasts, place, want) && place < PLACES_MAX)
+                place += SLOW_BUILD && !before ? 7 : 1;
+            if (place == 1 && is_met(&troubles[t], before))
                 fail_msg("%s: %s met nothing", k->name, troubles[t].name);
             tried += place;
-            print_message("# %s%s, %s%s: %d places\n", creates ? "the session of " : "", k->name, troubles[t].name,
+            print_message("# %s%s, %s%s: %d places\n", before ? "the session of " : "", k->name, troubles[t].name,
                           lasts ? " for a minute" : "", place - 1);
         }
     return tried;
@@ -575,14 +598,35 @@ static void every_trouble_at_every_place_under_every_kind_of_run_passes(void **s
     image = prepare(&b, true);
     empty = prepare(&b, false);
     for (size_t k = 0; k < KINDS; k++) {
-        char *want = golden(&b, image, &kinds[k]);
+        char *want = golden(&b, image, take, &kinds[k]);
 
-        tried += try_all(&b, empty, true, &kinds[k], want);
-        tried += try_all(&b, image, false, &kinds[k], want);
+        tried += try_all(&b, empty, create, &kinds[k], want);
+        tried += try_all(&b, image, NULL, &kinds[k], want);
         free(want);
     }
     print_message("# %d runs\n", tried);
     sim_image_free(empty);
+    sim_image_free(image);
+    dir_remove(b.dir);
+}
+
+/* Of a session that is there: it is opened, and told of another provider first. */
+static void what_comes_before_a_run_of_a_session_that_is_there_is_held(void **state)
+{
+    struct bench b = {0};
+    struct sim_image *image;
+    char *want;
+
+    (void)state;
+    open_files(&b);
+    image = prepare(&b, true);
+    want = golden(&b, image, take, &kinds[0]);
+    try_all(&b, image, take, &kinds[0], want);
+    free(want);
+    want = golden(&b, image, take_and_change, &kinds[0]);
+    assert_non_null(strstr(want, "session.updated"));
+    try_all(&b, image, take_and_change, &kinds[0], want);
+    free(want);
     sim_image_free(image);
     dir_remove(b.dir);
 }
@@ -628,7 +672,7 @@ static void one_session_is_made_when_trouble_comes_twice(void **state)
     open_files(&b);
     image = prepare(&b, true);
     empty = prepare(&b, false);
-    want = golden(&b, image, &kinds[0]);
+    want = golden(&b, image, take, &kinds[0]);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         bool met = true, again = true;
 
@@ -689,7 +733,7 @@ static void who_waits_for_a_stopped_writer_hears_of_it_after_ten_seconds(void **
     image = prepare(&b, true);
     empty = prepare(&b, false);
     for (size_t k = 0; k < KINDS; k++) {
-        char *want = golden(&b, image, &kinds[k]);
+        char *want = golden(&b, image, take, &kinds[k]);
         int place = 1;
 
         assert_true(hears(&b, empty, true, directory, &kinds[k], 1, want));
@@ -715,12 +759,12 @@ static void a_run_that_continues_does_what_it_can_in_memory_and_says_so(void **s
     open_files(&b);
     image = prepare(&b, true);
     for (size_t k = 0; k < KINDS; k++) {
-        char *want = golden(&b, image, &kinds[k]);
+        char *want = golden(&b, image, take, &kinds[k]);
         int place = 1, most = 0;
 
         assert_int_equal(b.degraded, 0);
         assert_int_equal(b.run_degraded, 0);
-        for (; meets(&b, image, false, &kinds[k], &full, true, place, want); place++) {
+        for (; meets(&b, image, NULL, &kinds[k], &full, true, place, want); place++) {
             most = b.degraded > most ? b.degraded : most;
             if (b.run_degraded > b.degraded || (k != 1 && b.run_degraded != b.degraded)) /* a chat has two runs */
                 fail_msg("%s, place %d: %lld events are shown as degraded, %d are", kinds[k].name, place,
@@ -740,6 +784,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waits_for_a_stopped_writer_hears_of_it_after_ten_seconds),
         cmocka_unit_test(a_run_that_continues_does_what_it_can_in_memory_and_says_so),
+        cmocka_unit_test(what_comes_before_a_run_of_a_session_that_is_there_is_held),
         cmocka_unit_test(one_session_is_made_when_trouble_comes_twice),
         cmocka_unit_test(every_trouble_at_every_place_under_every_kind_of_run_passes),
     };

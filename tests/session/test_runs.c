@@ -616,6 +616,101 @@ static void a_lease_that_nobody_knows_of_is_given_back_while_its_process_lives(v
     assert_true(held > 0);
 }
 
+/* The commit by which a lease is confirmed meets a failing disk as well. */
+static const struct store_ops *plain_ops;
+static struct sim *doubtful; /* NULL: all goes through */
+static int doubts;
+
+static void commit_in_doubt(struct store *store, struct batch *list)
+{
+    bool confirms = doubtful && !list->n && !list->owner && !(list->flags & (BATCH_ACQUIRE | BATCH_RELEASE));
+
+    if (confirms)
+        sim_fault_at(doubtful, SIM_EIO, 1, true);
+    plain_ops->commit(store, list);
+    if (!confirms)
+        return;
+    sim_fault_at(doubtful, SIM_NO_FAULT, 0, false);
+    doubts += list->code != TIDE_OK;
+    doubtful = NULL;
+}
+
+static int mend(void *sim, const struct tide_err *why, int64_t waited_ms)
+{
+    (void)why;
+    (void)waited_ms;
+    sim_fault_at(sim, SIM_NO_FAULT, 0, false);
+    return 0;
+}
+
+/* What another process did after the store gave the lease back. */
+enum meanwhile { NOBODY_CAME, AN_INPUT_CAME, IT_WAS_TAKEN, IT_WAS_TAKEN_AND_GIVEN_BACK };
+
+static void come(tide_store *other, enum meanwhile what, tide_session **ret)
+{
+    const struct tide_new_event message = {"queue.added", "{\"queue_id\":\"q\",\"content\":\"hi\"}", 0};
+
+    if (what == AN_INPUT_CAME)
+        OK(tide_input(other, "s", -1, &message, 1, NULL, &err));
+    if (what < IT_WAS_TAKEN)
+        return;
+    OK(tide_session_open(other, "s", TIDE_SESSION_APPEND, ret, &err));
+    put(*ret, "message.user", "{}");
+    if (what == IT_WAS_TAKEN_AND_GIVEN_BACK)
+        tide_session_close(TAKE(*ret));
+}
+
+/* The disk fails while a run takes the lease with its start, and again while that is confirmed. */
+static void run_in_doubt(enum sim_fault fault, uint64_t n, enum meanwhile what)
+{
+    struct sim *sim = sim_new(1);
+    const struct tide_run_options patient = {.trouble = mend, .trouble_arg = sim};
+    tide_store *store = open_on(sim), *other = open_on(sim);
+    tide_session *s = NULL, *next = NULL, *theirs = NULL;
+    struct store_ops ops = *(plain_ops = store_of(store)->ops);
+    int before = doubts;
+    tide_run *r = NULL;
+
+    ops.commit = commit_in_doubt;
+    store_of(store)->ops = &ops;
+    OK(tide_session_create(store, "s", NULL, &s, &err));
+    tide_session_close(s);
+    OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
+    sim_fault_at(sim, fault, n, true);
+    doubtful = sim;
+    OK(tide_run_start(s, &patient, &r, &err));
+    doubtful = NULL;
+    if (doubts > before) {
+        sim_advance(sim, 15000);
+        OK(tide_session_create(store, "another", NULL, &next, &err));
+        tide_session_close(next);
+        come(other, what, &theirs);
+        GIVES(what < IT_WAS_TAKEN ? TIDE_OK : TIDE_FENCED, tide_run_set(r, "k", "1", &err));
+        if (what < IT_WAS_TAKEN)
+            OK(tide_run_end(r, &(struct tide_run_result){.outcome = "completed"}, &err));
+    }
+    tide_run_close(r);
+    tide_session_close(theirs);
+    tide_session_close(s);
+    tide_store_close(other);
+    tide_store_close(store);
+    sim_free(sim);
+}
+
+static void a_lease_that_could_not_be_confirmed_is_taken_anew_unless_it_is_anothers(void **state)
+{
+    static const enum sim_fault faults[] = {SIM_EIO, SIM_SYNC_FAILS};
+
+    (void)state;
+    for (enum meanwhile what = NOBODY_CAME; what <= IT_WAS_TAKEN_AND_GIVEN_BACK; what++) {
+        doubts = 0;
+        for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+            for (uint64_t n = 1; n <= 40; n++)
+                run_in_doubt(faults[i], n, what);
+        assert_true(doubts > 0 || !on_files()); /* of SQLite nothing is stored when its log could not be synced */
+    }
+}
+
 static tide_session *claim(tide_store *store)
 {
     tide_session *s = NULL;
@@ -683,6 +778,7 @@ int main(void)
         cmocka_unit_test(another_end_is_told_which_one_was_stored),
         cmocka_unit_test(a_look_that_could_not_be_made_is_not_told_as_one),
         cmocka_unit_test(a_lease_that_nobody_knows_of_is_given_back_while_its_process_lives),
+        cmocka_unit_test(a_lease_that_could_not_be_confirmed_is_taken_anew_unless_it_is_anothers),
         cmocka_unit_test(a_process_that_was_taken_for_dead_holds_what_it_takes),
     };
 

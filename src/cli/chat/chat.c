@@ -400,13 +400,33 @@ static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
     return is_stopped(c);
 }
 
-static enum tide_code make_session(struct chat *c, const char *fields, struct tide_err *err)
+static enum tide_code unless_stopped(const struct chat *c, enum tide_code code, struct tide_err *err)
 {
-    enum tide_code code = session_create_held(c->cli->store, NULL, fields, on_trouble, c, &c->session, err);
-
     if (session_is_trouble(code) && is_stopped(c))
         return tide_fail(err, TIDE_CANCELLED, "stopped before the chat began");
     return code;
+}
+
+static enum tide_code make_session(struct chat *c, const char *fields, struct tide_err *err)
+{
+    return unless_stopped(c, session_create_held(c->cli->store, NULL, fields, on_trouble, c, &c->session, err), err);
+}
+
+/* One that is there; whether it is trusted is asked before anything is said of it, or looked for on its behalf. */
+static enum tide_code take_session(struct chat *c, const char *id, tide_session **ret, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    enum tide_code code = session_open_held(c->cli->store, id, on_trouble, c, &session, err);
+
+    if (code)
+        return unless_stopped(c, cli_advise_session(code, err), err);
+    session_be_patient(session, on_trouble, c);
+    code = tide_session_check_trust(session, err);
+    session_be_quick(session);
+    if (code)
+        return unless_stopped(c, code, err);
+    *ret = TAKE(session);
+    return TIDE_OK;
 }
 
 enum tide_code chat_new(struct chat *c, const char *prompt, struct tide_err *err)
@@ -509,13 +529,7 @@ enum tide_code chat_open(struct chat *c, const char *id, const char *from, struc
 {
     tide_session *session = NULL;
 
-    if (cli_advise_session(tide_session_open(c->cli->store, id, TIDE_SESSION_APPEND, &session, err), err))
-        return err->code;
-    if (tide_session_check_trust(session, err)) { /* before anything is said of it, or looked for on its behalf */
-        tide_session_close(session);
-        return err->code;
-    }
-    if (chat_take(c, session, err))
+    if (take_session(c, id, &session, err) || chat_take(c, session, err))
         return err->code;
     return from ? chat_roll_back(c, from, err) : TIDE_OK;
 }

@@ -148,7 +148,7 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
         return err->code;
     if (cli_store_open(cli, NEED_WRITE, 0, err))
         return err->code;
-    code = tide_session_open(cli->store, r->id, TIDE_SESSION_APPEND, &session, err);
+    code = cli_session_take(cli, r->id, &session, err);
     if (code && code != TIDE_CORRUPT)
         return cli_advise_session(code, err);
     if (code && (r->now || r->accept_change || r->request_id))

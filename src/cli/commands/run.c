@@ -257,7 +257,7 @@ static enum tide_code change_provider(tide_session *session, const struct graph_
         return TIDE_OK;
     const struct tide_new_event event = {.kind = "session.updated", .body = buf_cstr(&body)};
 
-    return tide_append(session, TIDE_APPEND_ANY, &event, 1, NULL, err);
+    return cli_session_put(session, &event, err);
 }
 
 static enum tide_code open_session(struct cli *cli, const tide_graph *graph, const struct graph_want *w,
@@ -272,7 +272,7 @@ static enum tide_code open_session(struct cli *cli, const tide_graph *graph, con
     *ret_made = !code;
     if (code != TIDE_EXISTS)
         return code;
-    code = tide_session_open(cli->store, id, TIDE_SESSION_APPEND, ret, err);
+    code = cli_session_take(cli, id, ret, err);
     return code ? code : change_provider(*ret, w, err);
 }
 

@@ -131,8 +131,7 @@ static enum tide_code resume(struct again *a, struct tide_err *err)
 
     if (take_all(a, err) || cli_store_open(a->cli, dry ? NEED_READ : NEED_WRITE, 0, err))
         return err->code;
-    code = tide_session_open(a->cli->store, a->r.id, TIDE_SESSION_APPEND, &a->session,
-                             err); /* a dry run sees the same damage */
+    code = cli_session_take(a->cli, a->r.id, &a->session, err); /* a dry run sees the same damage */
     if (code && code != TIDE_CORRUPT)
         return cli_advise_session(code, err);
     if (code || graph_made(a->session))
