@@ -446,8 +446,22 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_read(tide_session *session, unsigne
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_read_all(tide_store *store, int64_t after, uint64_t max, tide_event_fn *fn,
                                                       void *arg, struct tide_err *err);
 
-/* Waits until the store has changed since the last call or timeout_ms passed; 1 when it may have changed. */
-TIDE_API int tide_store_wait_change(tide_store *store, int timeout_ms);
+/*
+ * Watching a store: a commit by any thread or process wakes every watcher, once. A watcher has no transaction and no queue: the
+ * caller remembers how far it has read, and reads on. Open it before the first look; close it before the store. One thread at a time.
+ */
+typedef struct tide_watch tide_watch;
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_watch_open(tide_store *store, tide_watch **ret_watch,
+                                                        struct tide_err *err);
+TIDE_API void tide_watch_close(tide_watch *watch); /* takes NULL */
+/* For the caller's own loop: readable when there is something to look at, until tide_watch_wait() is called. */
+TIDE_API int tide_watch_fd(const tide_watch *watch);
+/* Waits until something was committed since the last call, at most timeout_ms (-1: for ever); *ret_changed is 0 when the time is
+ * over or a signal handler ran. TIDE_IO: the store was deleted or cannot be read; it may come back. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_watch_wait(tide_watch *watch, int timeout_ms, int *ret_changed,
+                                                        struct tide_err *err);
+/* Why the store is looked at 20 times a second; NULL: the kernel tells of changes. */
+TIDE_API const char *tide_watch_polls(const tide_watch *watch);
 
 /* The messages that are part of the content as of `seq` (0: now): rolled-back ones left out, inherited ones in. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_messages(tide_session *session, int64_t seq, tide_event_fn *fn, void *arg,

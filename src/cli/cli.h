@@ -48,6 +48,11 @@ enum tide_code cli_session_put(tide_session *session, const struct tide_new_even
 /* Adds what to do when there is no such session; `code` goes through. */
 enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err);
 
+static inline void watch_closep(tide_watch **watch)
+{
+    tide_watch_close(*watch);
+}
+
 static inline void session_closep(tide_session **session)
 {
     tide_session_close(*session);

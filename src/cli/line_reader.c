@@ -57,21 +57,24 @@ static bool readable(int fd)
     return poll(&p, 1, 0) != 0;
 }
 
-/*
- * Waits for it. Signals are kept off between the look at what they set and the wait that they end: one that came there
- * would end nothing. False: one has come.
- */
-static bool await(int fd)
+/* Signals are kept off between the look at what they set and the wait that they end: one that came there would end nothing. */
+bool await_any(struct pollfd *p, nfds_t n)
 {
-    struct pollfd p = {.fd = fd, .events = POLLIN};
     sigset_t all, before;
     bool came;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    came = stop_signal || (ppoll(&p, 1, NULL, &before) < 0 && errno == EINTR);
+    came = stop_signal || (ppoll(p, n, NULL, &before) < 0 && errno == EINTR);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return !came;
+}
+
+static bool await(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return await_any(&p, 1);
 }
 
 /* LINE_HERE: more bytes are in the buffer, or the end was seen. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public store calls: opening, figures, checking, waiting for change, inputs. */
+/* The public store calls: opening, figures, checking, inputs. */
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -137,22 +137,6 @@ size_t tide_store_notices(tide_store *store, tide_notice_fn *fn, void *arg)
 size_t tide_store_reap(tide_store *store, struct tide_completion *ret_done, size_t max, int timeout_ms)
 {
     return group_reap(store_of(store)->group, ret_done, max, timeout_ms);
-}
-
-int tide_store_wait_change(tide_store *store, int timeout_ms)
-{
-    struct store *s = store_of(store);
-    int64_t version = 0;
-
-    for (int waited = 0, nap = 1;; waited += nap, nap = nap < 32 ? nap * 2 : 50) {
-        if (s->ops->change(s, &version, NULL) || version != s->seen_version) {
-            s->seen_version = version;
-            return 1;
-        }
-        if (timeout_ms >= 0 && waited >= timeout_ms)
-            return 0;
-        s->env->ops->sleep_ms(s->env, nap);
-    }
 }
 
 /* What would make a run go on is not taken for one that must not. */

@@ -289,12 +289,13 @@ enum tide_code files_compact(struct store *store, struct tide_err *err)
 enum tide_code files_change(struct store *store, int64_t *ret_version, struct tide_err *err)
 {
     struct files_store *s = files_of(store);
-    size_t got = 0;
+    char path[FILES_PATH];
+    enum tide_code code = TIDE_OK;
 
+    if (!s->changes) { /* of a copy; whoever writes makes it */
+        files_path(s, path, "", "changes", "");
+        code = store->env->ops->open(store->env, path, ENV_READ, &s->changes, err);
+    }
     *ret_version = 0;
-    if (!store->read_only)
-        *ret_version = word_change(s);
-    else if (s->changes)
-        return store->env->ops->pread(s->changes, ret_version, sizeof *ret_version, 0, &got, err);
-    return TIDE_OK;
+    return !code ? word_change(s, ret_version, err) : code == TIDE_NOT_FOUND ? TIDE_OK : code;
 }

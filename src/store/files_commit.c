@@ -350,6 +350,7 @@ static void flush(struct parts *all)
             prepare(s, &all->at[i]);
     begun = any_due(all);
     code = begun ? word_begin(s, &at, &err) : TIDE_OK;
+    word_committing(s, true); /* the first one of a process has its place there only now */
     for (size_t i = 0; i < all->n; i++) {
         if (is_due(&all->at[i]) && code)
             refuse_part(s, &all->at[i], code, &err);
@@ -377,6 +378,7 @@ void files_commit(struct store *store, struct batch *list)
     struct parts all = {.s = s, .now_ms = env_now_ms(store->env)};
 
     pthread_mutex_lock(&s->mu);
+    word_committing(s, true);
     for (struct batch *b = list; b;) {
         struct batch *end = b;
 
@@ -399,6 +401,7 @@ void files_commit(struct store *store, struct batch *list)
     pthread_mutex_unlock(&s->mu);
     free(all.at);
     files_changed(s);
+    word_committing(s, false);
 }
 
 bool files_is_due(struct store *store)

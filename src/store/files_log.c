@@ -234,18 +234,23 @@ static bool names_are_sure(struct files_store *s)
 static enum tide_code tail_end(struct files_store *s, struct tail *t)
 {
     struct files_log *l = t->l;
+    bool found = false;
 
     if (t->synced) { /* nothing of it may be believed, and its lock goes with it */
         log_forget(s, l);
         return t->synced;
     }
     l->looked = !t->code ? t->size : t->code == TIDE_CORRUPT ? -1 : 0; /* what could not be read is still to be seen */
-    if (!t->code && t->ours && l->h.last_seq > l->mark.seq && names_are_sure(s))
+    if (!t->code && t->ours && l->h.last_seq > l->mark.seq && names_are_sure(s)) {
         mark_write(s, l);
+        found = true;
+    }
     if (!t->code && t->ours && l->torn)
         sweep_mark(s, l, t->size);
     if (t->lock)
         s->base.env->ops->unlock(l->file);
+    if (found)
+        files_changed(s); /* whoever looked meanwhile could not see it */
     return t->code;
 }
 

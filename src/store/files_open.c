@@ -412,6 +412,8 @@ static struct files_store *store_init(const char *path, const struct tide_store_
     s->pool = pool_new(env);
     holders_init(&s->holders, env);
     env->ops->random(env, &s->change, sizeof s->change);
+    snprintf(s->base.watch.self, sizeof s->base.watch.self, "%s", s->dir);
+    files_path(s, s->base.watch.side, "", "changes", "");
     env->ops->random(env, random, sizeof random);
     if (!s->base.read_only)
         id_make(s->base.boot_id, "boot", env_now_ms(env), random);

@@ -132,8 +132,7 @@ void files_put_cards(struct files_store *s, const char *id, struct str card, str
 /* Any other number than before will do; it need not survive anything. */
 void files_changed(struct files_store *s)
 {
-    s->change++; /* from a random one on: two processes hardly ever write the same */
-    word_changed(s, s->change);
+    word_changed(s, ++s->change); /* from a random one on: two processes hardly ever write the same */
 }
 
 void files_notice(struct files_store *s, const char *fmt, ...)

@@ -125,10 +125,10 @@ struct files_store {
     struct holders holders;
     bool registered; /* boots/ has us */
     int64_t beat_due_ms;
-    pthread_mutex_t mu; /* of logs and what they point to */
-    struct map logs;    /* id -> struct files_log * */
-    int64_t clock;      /* counts uses */
-    int64_t change;     /* what `changes` got last */
+    pthread_mutex_t mu;     /* of logs and what they point to */
+    struct map logs;        /* id -> struct files_log * */
+    int64_t clock;          /* counts uses */
+    _Atomic int64_t change; /* what `changes` got last */
     pthread_mutex_t slot_mu;
     int slot;         /* of this process in `changes`; -1: none */
     bool adopting;    /* an older version's, or a clone: logs without marks are taken as they stand */
@@ -162,7 +162,7 @@ void files_fresh(struct files_store *s, const char *path, char out[FILES_PATH]);
 enum tide_code files_not_fresh(enum tide_code code, struct tide_err *err);
 /* What people read of a session, where it differs from what is there. Empty: not known. */
 void files_put_cards(struct files_store *s, const char *id, struct str card, struct str tokens);
-void files_changed(struct files_store *s); /* something was committed */
+void files_changed(struct files_store *s); /* something was committed, or found behind what was acknowledged */
 void files_notice(struct files_store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* with s->mu */
 void files_notices(struct store *store, struct buf *out);
 
@@ -275,7 +275,9 @@ enum tide_code word_again(struct files_store *s, const struct word_at *at, struc
 typedef enum tide_code files_write_fn(struct files_store *s, void *arg, bool again, struct tide_err *err);
 enum tide_code word_guard(struct files_store *s, files_write_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 void word_changed(struct files_store *s, int64_t change);
-int64_t word_change(struct files_store *s);
+enum tide_code word_change(struct files_store *s, int64_t *ret_version, struct tide_err *err) MUST_CHECK;
+/* Around what is told of by word_changed(), which its process may not come to any more. */
+void word_committing(struct files_store *s, bool is);
 void word_leave(struct files_store *s);
 
 /* ---- files_lease.c */

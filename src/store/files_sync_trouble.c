@@ -11,10 +11,12 @@
  * One that does not end (its process is stopped, its disk hangs) is not waited for beyond LATE_MS. It can fail only once, and
  * spoil one write by that: the bytes are written and synced once more for each such sync.
  *
- *   0   change: another number after every commit, for those who wait for news
+ *   0   change: another number after every commit, for those who watch
  *   8   the kernel's boot: what an earlier one left means nothing, because the page cache went with it
- *   16  failures   24  slots in use   64  a slot of 64 bytes for every process that writes: who it is, syncs begun and ended
+ *   16  failures   24  slots in use   32  written to, not only stored to, after every commit: that, inotify tells of
+ *   64  a slot of 64 bytes for every process that writes: who it is, syncs begun and ended, whether it is committing
  */
+#include <stddef.h>
 #include <stdio.h>
 
 #include "store/files_store.h"
@@ -25,12 +27,12 @@
 
 struct slot {
     int64_t pid; /* 0: nobody's */
-    uint64_t start_time, pid_ns, begun, ended, reserved[3];
+    uint64_t start_time, pid_ns, begun, ended, committing, reserved[2];
 };
 
 struct word {
     int64_t change;
-    uint64_t boot, failures, used, reserved[4];
+    uint64_t boot, failures, used, told, reserved[3];
     struct slot slots[SLOTS];
 };
 
@@ -121,6 +123,7 @@ static enum tide_code claim_locked(struct files_store *s, struct word *w, struct
     slot->start_time = s->holders.self.start_time;
     slot->pid_ns = s->holders.self.pid_ns;
     set(&slot->ended, get(&slot->begun));
+    set(&slot->committing, 0);
     slot->pid = s->holders.self.pid;
     s->slot = (int)(slot - w->slots);
     if ((uint64_t)s->slot >= get(&w->used))
@@ -150,24 +153,71 @@ void word_leave(struct files_store *s)
 {
     struct word *w = s->slot >= 0 ? word_of(s, NULL) : NULL;
 
-    if (w)
+    if (w) {
+        set(&w->slots[s->slot].committing, 0);
         w->slots[s->slot].pid = 0;
+    }
     s->slot = -1;
+}
+
+void word_committing(struct files_store *s, bool is)
+{
+    struct word *w = s->slot >= 0 ? word_of(s, NULL) : NULL;
+
+    if (w)
+        set(&w->slots[s->slot].committing, is);
 }
 
 void word_changed(struct files_store *s, int64_t change)
 {
     struct word *w = word_of(s, NULL);
 
-    if (w)
-        __atomic_store_n(&w->change, change, __ATOMIC_SEQ_CST);
+    if (!w)
+        return;
+    __atomic_store_n(&w->change, change, __ATOMIC_SEQ_CST);
+    if (s->base.env->threads) /* else nobody waits */
+        (void)!s->base.env->ops->pwrite(s->changes, &change, sizeof change, offsetof(struct word, told), NULL);
 }
 
-int64_t word_change(struct files_store *s)
+/* Those who died while they committed may not have come to say so: each of them counts once. Where their death cannot be told,
+ * they count anew every second. */
+static int64_t version_of(struct files_store *s, const struct word *w)
 {
-    const struct word *w = word_of(s, NULL);
+    uint64_t version = (uint64_t)__atomic_load_n(&w->change, __ATOMIC_SEQ_CST), used = get(&w->used);
+    bool elsewhere = false;
 
-    return w ? __atomic_load_n(&w->change, __ATOMIC_SEQ_CST) : 0;
+    if (get(&w->boot) != boot_number(s))
+        return (int64_t)version;
+    for (uint64_t i = 0; i < used && i < SLOTS; i++) {
+        const struct slot *slot = &w->slots[i];
+
+        if (!slot->pid || !get(&slot->committing))
+            continue;
+        if (is_dead(s, slot, &elsewhere))
+            version += (uint64_t)slot->pid * 0x9e3779b97f4a7c15u ^ slot->start_time;
+        else if (elsewhere)
+            version += (uint64_t)(s->base.env->ops->mono_ns(s->base.env) / 1000000000) << 32;
+    }
+    return (int64_t)version;
+}
+
+enum tide_code word_change(struct files_store *s, int64_t *ret_version, struct tide_err *err)
+{
+    AUTO(mem_freep) struct word *copy = NULL;
+    const struct word *w = NULL;
+    size_t got = 0;
+
+    *ret_version = 0;
+    if (!s->base.read_only) {
+        w = word_of(s, NULL);
+    } else if (s->changes) { /* it may be shorter, which memory could not tell */
+        w = copy = mem_zero(sizeof *copy);
+        if (s->base.env->ops->pread(s->changes, copy, sizeof *copy, 0, &got, err))
+            return err->code;
+    }
+    if (w)
+        *ret_version = version_of(s, w);
+    return TIDE_OK;
 }
 
 /* ---- syncs ---- */

@@ -12,6 +12,8 @@
 #include <signal.h>
 #include <time.h>
 
+#include "store/hub.h"
+
 #define LINGER_NS 200000 /* a pause this long between submissions ends the gathering of unawaited work */
 #define LINGER_MAX 10    /* such waits at most */
 
@@ -172,6 +174,7 @@ static void step(struct group *g)
     g->writing = true;
     pthread_mutex_unlock(&g->mu);
     g->store->ops->commit(g->store, list);
+    hub_committed(g->store->hub);
     pthread_mutex_lock(&g->mu);
     for (struct batch *b = list; b; b = next) {
         next = b->next; /* before finish: a waiter owns b from then on */

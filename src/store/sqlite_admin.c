@@ -322,23 +322,25 @@ enum tide_code sqlite_compact(struct store *store, struct tide_err *err)
     return code;
 }
 
+/* Of a connection that stays: SQLite's number says whether others have committed since that connection looked. */
 enum tide_code sqlite_change(struct store *store, int64_t *ret_version, struct tide_err *err)
 {
     struct sqlite_store *s = sqlite_of(store);
-    enum tide_code code = db_reader(s, err);
+    enum tide_code code = TIDE_OK;
     sqlite3_stmt *st;
     int rc;
 
-    if (code)
-        return code;
-    st = db_stmt(&s->r, ST_DATA_VERSION);
-    rc = db_step(&s->r, st);
+    pthread_mutex_lock(&s->look_mu);
+    if (!s->look.db && (code = path_still_there(s, err)) == TIDE_OK && (code = db_connect(s, &s->look, err)) == TIDE_OK)
+        s->looks++;
+    st = code ? NULL : db_stmt(&s->look, ST_DATA_VERSION);
+    rc = code ? SQLITE_OK : db_step(&s->look, st);
     if (rc == SQLITE_ROW)
-        *ret_version = sqlite3_column_int64(st, 0);
-    else
-        code = db_fail(s, &s->r, rc, err, "look for changes");
+        *ret_version = (s->looks << 32) + sqlite3_column_int64(st, 0);
+    else if (!code)
+        code = db_fail(s, &s->look, rc, err, "look for changes");
     if (st)
         sqlite3_reset(st);
-    db_reader_done(s);
+    pthread_mutex_unlock(&s->look_mu);
     return code;
 }

@@ -91,7 +91,7 @@ static int set_up(struct sqlite_store *s, struct conn *c, bool writes)
     rc = sqlite3_exec(c->db, writes ? pragmas : reading, NULL, NULL, NULL);
     if (c == &s->w)
         sqlite3_wal_hook(c->db, on_wal, s);
-    return rc || c == &s->r ? rc : pending_register(s);
+    return rc || c != &s->w ? rc : pending_register(s);
 }
 
 static bool wal_is_empty(struct sqlite_store *s)
@@ -345,6 +345,9 @@ static enum tide_code reopen(struct sqlite_store *s, struct tide_err *err)
     pthread_mutex_lock(&s->rmu);
     db_disconnect(&s->r);
     pthread_mutex_unlock(&s->rmu);
+    pthread_mutex_lock(&s->look_mu);
+    db_disconnect(&s->look);
+    pthread_mutex_unlock(&s->look_mu);
     code = path_still_there(s, err);
     code = code ? code : db_connect(s, &s->w, err);
     code = code ? code : schema_migrate(s, false, err);
@@ -375,12 +378,14 @@ static void sqlite_close_store(struct store *store)
     heads_forget(s);
     db_disconnect(&s->w);
     db_disconnect(&s->r);
+    db_disconnect(&s->look);
     free(s->pending.events);
     free(s->pending.heads);
     buf_done(&s->notice);
     if (s->mark)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
+    pthread_mutex_destroy(&s->look_mu);
     orphans_done(&s->orphans);
     holders_done(&s->holders);
     sodium_memzero(&store->key, sizeof store->key);
@@ -464,6 +469,9 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     snprintf(s->path, sizeof s->path, "%s%s", path[0] == ':' || strncmp(path, "file:", 5) == 0 ? "./" : "", path);
     snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
     pthread_mutex_init(&s->rmu, NULL);
+    pthread_mutex_init(&s->look_mu, NULL);
+    snprintf(s->base.watch.self, sizeof s->base.watch.self, "%s", s->path);
+    snprintf(s->base.watch.side, sizeof s->base.watch.side, "%s-mark", s->path);
     orphans_init(&s->orphans);
     holders_init(&s->holders, env);
     if (!s->base.read_only)

@@ -129,6 +129,9 @@ struct sqlite_store {
     struct conn w;         /* used by whoever is in commit() or maintain() */
     struct conn r;         /* used under rmu */
     pthread_mutex_t rmu;
+    struct conn look; /* used under look_mu: what sqlite_change() compares belongs to a connection */
+    pthread_mutex_t look_mu;
+    int64_t looks;      /* how many such connections there were */
     bool mark_fresh;    /* what it says is not on disk for sure */
     bool mark_empty;    /* … and it said nothing before */
     int64_t refused_ms; /* of the mark's lock: see store_lock() */

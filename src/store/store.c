@@ -5,6 +5,7 @@
 #include "store/read_retry.h"
 #include "store/files.h"
 #include "store/group.h"
+#include "store/hub.h"
 #include "store/sqlite.h"
 
 #define LOCK_AGAIN_MS 200
@@ -52,6 +53,7 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
         return code;
     (*ret_store)->secrets = secrets_new();
     read_retry_wrap(*ret_store);
+    (*ret_store)->hub = hub_new(*ret_store);
     return TIDE_OK;
 }
 
@@ -60,6 +62,7 @@ void store_close(struct store *store)
     if (!store)
         return;
     group_free(store->group);
+    hub_free(TAKE(store->hub));
     secrets_free(TAKE(store->secrets));
     store->ops->close(store);
 }

@@ -15,6 +15,7 @@
 
 struct store;
 struct group;
+struct hub;
 struct group_owner;
 
 #define STORE_ANY_SEQ (-1)
@@ -209,7 +210,7 @@ struct store_ops {
 
     enum tide_code (*compact)(struct store *, struct tide_err *err);
 
-    /* A number that changes when anything is committed by anyone. */
+    /* A number that changes when anything is committed by anyone, killed right behind it or not. By one thread at a time. */
     enum tide_code (*change)(struct store *, int64_t *ret_version, struct tide_err *err);
 
     /*
@@ -237,7 +238,12 @@ struct store {
     atomic_bool unsettled; /* a commit failed, and the store could not be settled since: compact() tries again */
     char url[1024];
     struct secrets *secrets; /* what is not to be stored: see session/redact.h */
-    int64_t seen_version;    /* for store_wait_change */
+    struct hub *hub;
+    struct {
+        char self[1300]; /* a file that stays the same while the store is there */
+        char side
+            [1300]; /* a file that is written to at every commit, behind it; it may be missing until the first one */
+    } watch;
     char boot_id[40]; /* of this process at this store: made when it is opened, in `boots` from the first lease on */
 };
 

@@ -238,15 +238,19 @@ static bool is_time(const struct trigger *t)
 static bool run_until(pid_t pid, const struct trigger *t, int *ret_status)
 {
     int64_t end = mono_ms() + PATIENCE_MS;
+    tide_watch *watch = NULL;
+    int changed;
     bool killed;
 
+    OK(tide_watch_open(p.store, &watch, &err));
     while (!has_ended(pid) && !is_time(t)) {
         if (mono_ms() > end)
             fail_msg("%s: neither its end nor %s %lld came", p.id, t->what == AT_EVENT ? "event" : "line",
                      (long long)t->n);
         if (t->what == AT_EVENT)
-            tide_store_wait_change(p.store, 5);
+            OK(tide_watch_wait(watch, 5, &changed, &err));
     }
+    tide_watch_close(watch);
     spin_ns(t->delay_ns);
     kill(pid, SIGKILL);
     waitpid(pid, ret_status, 0);

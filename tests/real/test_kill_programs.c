@@ -71,14 +71,18 @@ static bool is_time(struct place *p, const struct trigger *t)
 static bool run_until(struct place *p, pid_t pid, const struct trigger *t, int *ret_status)
 {
     int64_t end = mono_ms() + PATIENCE_MS;
+    tide_watch *watch = NULL;
+    int changed;
     bool killed;
 
+    OK(tide_watch_open(p->store, &watch, &err));
     while (!has_ended(pid) && !is_time(p, t)) {
         if (mono_ms() > end)
             fail_msg("%s: neither its end nor event %lld came", p->id, (long long)t->n);
         if (t->what == AT_EVENT)
-            tide_store_wait_change(p->store, 5);
+            OK(tide_watch_wait(watch, 5, &changed, &err));
     }
+    tide_watch_close(watch);
     spin_ns(t->delay_ns);
     kill(pid, SIGKILL);
     for (pid_t other; t->all && (other = find_marked(p->mark));)

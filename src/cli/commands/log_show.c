@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/line_reader.h"
 #include "cli/terminal/progress.h"
 #include "cli/trust_view.h"
 
 #define PIECE ((size_t)64 << 10)
-#define LOOK_MS 250 /* how soon a closed reader or a signal is noticed while nothing happens */
 
 static const struct opt options[] = {
     {.name = "from", .type = VALUE_INT, .value = "SEQ", .min = 1, .help = "from this event on"},
@@ -96,20 +96,22 @@ static enum tide_code look(struct show *s, struct tide_err *err)
     return code ? code : flushed;
 }
 
-static bool reader_is_gone(void)
+/* Ends when there is something to look at, a signal came, or nobody reads any more: then it is false. */
+static bool await_change(tide_watch *watch)
 {
-    struct pollfd p = {.fd = STDOUT_FILENO, .events = 0};
+    struct pollfd p[] = {{.fd = tide_watch_fd(watch), .events = POLLIN}, {.fd = STDOUT_FILENO, .events = 0}};
 
-    return poll(&p, 1, 0) > 0 && (p.revents & (POLLERR | POLLHUP));
+    return !await_any(p, 2) || !(p[1].revents & (POLLERR | POLLHUP));
 }
 
 /* Ends when everything up to --to was shown, when it is interrupted, and when nobody reads any more. */
-static enum tide_code follow(struct show *s, struct tide_err *err)
+static enum tide_code follow(struct show *s, tide_watch *watch, struct tide_err *err)
 {
-    while (!stop_signal && !reader_is_gone() && !(s->to && s->next > s->to)) {
-        if (!tide_store_wait_change(s->cli->store, LOOK_MS))
-            continue;
-        if ((s->session && tide_session_refresh(s->session, err)) || look(s, err))
+    int changed = 0;
+
+    while (!(s->to && s->next > s->to) && await_change(watch) && !stop_signal) {
+        if (tide_watch_wait(watch, 0, &changed, err) ||
+            (changed && ((s->session && tide_session_refresh(s->session, err)) || look(s, err))))
             return err->code;
     }
     return TIDE_OK;
@@ -154,6 +156,7 @@ static void choose_range(struct show *s)
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
+    AUTO(watch_closep) tide_watch *watch = NULL;
     struct show s = {.cli = cli, .kind = str_from(args_text(&cli->args, "kind"))};
     enum tide_code code = check_options(&cli->args, err);
 
@@ -168,10 +171,10 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     s.kind_prefix = s.kind.len > 0 && s.kind.ptr[s.kind.len - 1] == '*';
     s.kind.len -= s.kind_prefix;
     if (args_on(&cli->args, "follow"))
-        (void)tide_store_wait_change(cli->store, 0); /* what changes from here on wakes the wait */
-    code = look(&s, err);
-    if (!code && args_on(&cli->args, "follow"))
-        return follow(&s, err);
+        code = tide_watch_open(cli->store, &watch, err); /* what changes from here on wakes it */
+    code = code ? code : look(&s, err);
+    if (!code && watch)
+        return follow(&s, watch, err);
     if (!code && stop_signal)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
     return code;

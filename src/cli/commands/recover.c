@@ -292,14 +292,15 @@ static int64_t time_left(const struct recovering *r, int64_t began_ms, int64_t i
 }
 
 /* Waits until the next pass: by the clock, or because the store has changed and the last pass was a second ago. */
-static void wait_for_work(struct recovering *r, int64_t began_ms, int64_t interval_ms)
+static void wait_for_work(struct recovering *r, tide_watch *watch, int64_t began_ms, int64_t interval_ms)
 {
     int64_t left, badly = r->jobs.ended_badly;
+    int now = 0;
     bool changed = false;
 
     while (!stop_signal && (left = time_left(r, began_ms, interval_ms)) > 0 &&
            !(changed && proc_clock_ms() >= began_ms + CHANGE_MS)) {
-        if (tide_store_wait_change(r->cli->store, left < LOOK_MS ? (int)left : LOOK_MS))
+        if (tide_watch_wait(watch, left < LOOK_MS ? (int)left : LOOK_MS, &now, NULL) || now)
             changed = true;
         if (changed && proc_clock_ms() < began_ms + CHANGE_MS) /* it may be changing all the time */
             poll(NULL, 0, LOOK_MS);
@@ -310,23 +311,25 @@ static void wait_for_work(struct recovering *r, int64_t began_ms, int64_t interv
 
 static enum tide_code watch(struct recovering *r, int64_t interval_ms, struct tide_err *err)
 {
-    enum tide_code code = TIDE_OK;
+    AUTO(watch_closep) tide_watch *changes = NULL;
+    enum tide_code code = tide_watch_open(r->cli->store, &changes, err);
 
-    if (isatty(STDERR_FILENO))
+    if (!code && isatty(STDERR_FILENO))
         fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->jobs.url)));
     while (!stop_signal && !code) {
         struct tide_err trouble;
         int64_t began_ms = proc_clock_ms();
         enum tide_code passed;
+        int seen;
 
-        (void)tide_store_wait_change(r->cli->store, 0); /* what changes from here on wakes the wait */
+        (void)!tide_watch_wait(changes, 0, &seen, NULL); /* what changes from here on wakes the wait */
         passed = pass(r, &trouble);
         if (!(passed == TIDE_CANCELLED && stop_signal))
             say_trouble(r, passed, &trouble);
         code = out_flush(&r->cli->out, err);
         jobs_step(&r->jobs);
         if (!code)
-            wait_for_work(r, began_ms, interval_ms);
+            wait_for_work(r, changes, began_ms, interval_ms);
     }
     jobs_finish(&r->jobs);
     return code;

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Watching a store: whoever commits, in a thread or in another process, wakes every watcher, once, and nobody asks again and
+ * again meanwhile. Also when the committer is killed behind its commit, when the kernel tells nothing of files, when a watcher
+ * never reads, and when the store is deleted.
+ */
+#include "command.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include <linux/ptrace.h>
+
+enum { WAIT_MS = 20000, QUIET_MS = 400, MANY = SLOW_BUILD ? 300 : 1000 };
+
+struct place {
+    char dir[256], url[300];
+    tide_store *store;
+    tide_session *session;
+};
+
+static tide_store *open_at(const char *url)
+{
+    tide_store *store = NULL;
+
+    OK(tide_store_open(url, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
+    return store;
+}
+
+static void set_up(struct place *p)
+{
+    memset(p, 0, sizeof *p);
+    dir_make(p->dir);
+    store_url_in(p->url, sizeof p->url, p->dir, "w");
+    p->store = open_at(p->url);
+    OK(tide_session_create(p->store, "one", NULL, &p->session, &err));
+}
+
+static void tear_down(struct place *p)
+{
+    tide_session_close(p->session);
+    tide_store_close(p->store);
+    dir_remove(p->dir);
+}
+
+static void append(tide_session *s)
+{
+    OK(tide_append(s, 0, &(struct tide_new_event){"message.user", "{\"content\":\"x\"}", 0}, 1, NULL, &err));
+}
+
+static tide_watch *watch(tide_store *store)
+{
+    tide_watch *w = NULL;
+
+    OK(tide_watch_open(store, &w, &err));
+    return w;
+}
+
+static bool is_woken(tide_watch *w, int timeout_ms)
+{
+    int changed = 0;
+
+    OK(tide_watch_wait(w, timeout_ms, &changed, &err));
+    return changed;
+}
+
+/* Nothing more comes: what is left of what happened before is taken. */
+static void drain(tide_watch *w)
+{
+    while (is_woken(w, QUIET_MS))
+        ;
+}
+
+/* ---- threads ------------------------------------------------------------------------------------------------------ */
+
+struct waiter {
+    pthread_t thread;
+    tide_watch *watch;
+    sem_t *ready;
+    int woken;
+};
+
+static void *wait_once(void *arg)
+{
+    struct waiter *w = arg;
+
+    sem_post(w->ready);
+    if (tide_watch_wait(w->watch, WAIT_MS, &w->woken, NULL))
+        w->woken = -1;
+    return NULL;
+}
+
+static void wake_threads(struct place *p, struct waiter *list, int n, tide_session *s)
+{
+    sem_t ready;
+
+    (void)p;
+    sem_init(&ready, 0, 0);
+    for (int i = 0; i < n; i++) {
+        list[i].ready = &ready;
+        list[i].woken = 0;
+        assert_int_equal(pthread_create(&list[i].thread, NULL, wait_once, &list[i]), 0);
+    }
+    for (int i = 0; i < n; i++)
+        sem_wait(&ready);
+    append(s);
+    for (int i = 0; i < n; i++) {
+        pthread_join(list[i].thread, NULL);
+        if (list[i].woken != 1)
+            fail_msg("waiter %d of %d was not woken: %d", i, n, list[i].woken);
+    }
+}
+
+static void every_thread_that_waits_is_woken_by_one_commit(void **unused)
+{
+    struct waiter list[4];
+    struct place p;
+
+    (void)unused;
+    set_up(&p);
+    for (int i = 0; i < 4; i++)
+        list[i].watch = watch(p.store);
+    for (int round = 0; round < 50; round++) {
+        wake_threads(&p, list, 4, p.session);
+        for (int i = 0; i < 4; i++) /* what comes twice would hide what is lost in the next round */
+            while (is_woken(list[i].watch, 0))
+                ;
+    }
+    for (int i = 0; i < 4; i++)
+        tide_watch_close(list[i].watch);
+    tear_down(&p);
+}
+
+static void a_commit_wakes_a_watcher_once(void **unused)
+{
+    struct place p;
+    tide_watch *w;
+
+    (void)unused;
+    set_up(&p);
+    append(p.session);
+    w = watch(p.store);
+    drain(w);
+    for (int i = 0; i < 5; i++) {
+        append(p.session);
+        assert_true(is_woken(w, WAIT_MS));
+        assert_false(is_woken(w, QUIET_MS));
+    }
+    tide_watch_close(w);
+    tear_down(&p);
+}
+
+static void watchers_come_and_go(void **unused)
+{
+    struct place p;
+
+    (void)unused;
+    set_up(&p);
+    for (int i = 0; i < 40; i++) {
+        tide_watch *first = watch(p.store), *second;
+
+        append(p.session);
+        second = watch(p.store);
+        assert_true(is_woken(first, WAIT_MS));
+        tide_watch_close(first);
+        while (is_woken(second, 0))
+            ;
+        append(p.session);
+        assert_true(is_woken(second, WAIT_MS));
+        tide_watch_close(second);
+    }
+    tear_down(&p);
+}
+
+/* A counter, no queue: it costs the writer nothing, and one look takes it all. */
+static void a_watcher_that_never_reads_holds_up_nobody(void **unused)
+{
+    tide_watch *deaf, *other;
+    struct place p;
+
+    (void)unused;
+    set_up(&p);
+    deaf = watch(p.store);
+    other = watch(p.store);
+    for (int i = 0; i < 300; i++)
+        append(p.session);
+    assert_true(is_woken(other, WAIT_MS));
+    drain(other);
+    assert_true(is_woken(deaf, 0));
+    assert_false(is_woken(deaf, 0));
+    tide_watch_close(deaf);
+    tide_watch_close(other);
+    tear_down(&p);
+}
+
+/* ---- processes ---------------------------------------------------------------------------------------------------- */
+
+/* Appends once for every byte it hears, and answers when that was acknowledged. */
+static void committer(struct self *me)
+{
+    const struct place *p = me->arg;
+    tide_store *store = NULL;
+    tide_session *s = NULL;
+    char id[TIDE_ID_SIZE], c;
+
+    CHILD_MUST(tide_store_open(p->url, &(struct tide_store_options){.flags = 0}, &store, &err));
+    snprintf(id, sizeof id, "child%d", (int)getpid());
+    CHILD_MUST(tide_session_create(store, id, NULL, &s, &err));
+    tell_char(me->out, 'r');
+    while (read(me->in, &c, 1) == 1) {
+        CHILD_MUST(
+            tide_append(s, 0, &(struct tide_new_event){"message.user", "{\"content\":\"y\"}", 0}, 1, NULL, &err));
+        tell_char(me->out, 'a');
+    }
+    tide_session_close(s);
+    tide_store_close(store);
+}
+
+static void commit_elsewhere(const struct child *c)
+{
+    assert_int_equal(write(c->in, "x", 1), 1);
+    assert_int_equal(hear_char(c->out), 'a');
+}
+
+static void end_child(struct child *c)
+{
+    int status;
+
+    close(c->in);
+    c->in = -1;
+    while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    close(c->out);
+    assert_int_equal(status, 0);
+}
+
+static void a_commit_of_another_process_wakes_every_watcher_once(void **unused)
+{
+    static tide_watch *list[MANY];
+    struct rlimit files = {4096, 4096};
+    struct place p;
+    struct child c;
+
+    (void)unused;
+    (void)!setrlimit(RLIMIT_NOFILE, &files);
+    set_up(&p);
+    c = child_start(committer, &p, 0);
+    assert_int_equal(hear_char(c.out), 'r');
+    for (int i = 0; i < MANY; i++)
+        list[i] = watch(p.store);
+    drain(list[0]);
+    for (int i = 0; i < MANY; i++)
+        while (is_woken(list[i], 0))
+            ;
+    for (int round = 0; round < 3; round++) {
+        commit_elsewhere(&c);
+        for (int i = 0; i < MANY; i++)
+            assert_true(is_woken(list[i], WAIT_MS));
+        assert_false(is_woken(list[0], QUIET_MS));
+        for (int i = 0; i < MANY; i++)
+            assert_false(is_woken(list[i], 0));
+    }
+    for (int i = 0; i < MANY; i++)
+        tide_watch_close(list[i]);
+    end_child(&c);
+    tear_down(&p);
+}
+
+/* The side file of a store that was closed and copied is missing until somebody writes. */
+static void a_copy_that_is_only_read_is_watched_too(void **unused)
+{
+    char command[900], url[400];
+    tide_store *reader = NULL;
+    struct place p, copy;
+    struct child c;
+    tide_watch *w;
+
+    (void)unused;
+    set_up(&p);
+    tide_session_close(p.session);
+    tide_store_close(p.store);
+    store_url_in(url, sizeof url, p.dir, "copy");
+    snprintf(command, sizeof command, "cp -r '%s' '%s' && rm -rf '%s/changes' '%s/lock'", store_path(p.url),
+             store_path(url), store_path(url), store_path(url));
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): our own mkdtemp name */
+    OK(tide_store_open(url, &(struct tide_store_options){.flags = TIDE_OPEN_READ_ONLY}, &reader, &err));
+    w = watch(reader);
+    snprintf(copy.url, sizeof copy.url, "%.290s", url);
+    c = child_start(committer, &copy, 0);
+    assert_int_equal(hear_char(c.out), 'r');
+    assert_true(is_woken(w, WAIT_MS));
+    drain(w);
+    commit_elsewhere(&c);
+    assert_true(is_woken(w, WAIT_MS));
+    end_child(&c);
+    tide_watch_close(w);
+    tide_store_close(reader);
+    dir_remove(p.dir);
+}
+
+/* ---- killed behind the commit --------------------------------------------------------------------------------------- */
+
+/* Looks when it is woken, and only then. */
+struct looker {
+    pthread_t thread;
+    tide_store *store;
+    tide_watch *watch;
+    char id[TIDE_ID_SIZE];
+    _Atomic int64_t seen;
+    atomic_bool stop;
+};
+
+static int64_t last_seq(tide_store *store, const char *id)
+{
+    tide_session *s = NULL;
+    int64_t seq;
+
+    OK(tide_session_open(store, id, TIDE_SESSION_LOG, &s, &err));
+    seq = tide_session_last_seq(s);
+    tide_session_close(s);
+    return seq;
+}
+
+static void *look_when_woken(void *arg)
+{
+    struct looker *l = arg;
+    int changed = 0;
+
+    while (!l->stop)
+        if (!tide_watch_wait(l->watch, 20, &changed, NULL) && changed)
+            l->seen = last_seq(l->store, l->id);
+    return NULL;
+}
+
+/* Where a committer is killed: behind so many stops at system calls, each at its beginning and at its end, and then so many
+ * instructions. */
+struct cut {
+    long stops, instructions;
+    bool synced; /* out: the last one was the end of a sync */
+};
+
+static void go_on(struct child *c, long how)
+{
+    int status;
+
+    if (ptrace((enum __ptrace_request)how, c->pid, NULL, NULL) != 0 || waitpid(c->pid, &status, __WALL) != c->pid ||
+        !WIFSTOPPED(status))
+        fail_msg("the committer ended by itself");
+}
+
+/* False: its append was over before. */
+static bool kill_committer(struct child *c, struct cut *cut)
+{
+    unsigned long long call = 0;
+    int status;
+
+    assert_int_equal(ptrace(PTRACE_SEIZE, c->pid, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)), 0);
+    assert_int_equal(ptrace(PTRACE_INTERRUPT, c->pid, NULL, NULL), 0);
+    assert_int_equal(waitpid(c->pid, &status, __WALL), c->pid);
+    assert_int_equal(write(c->in, "x", 1), 1);
+    for (long left = cut->stops; left > 0; left--) {
+        struct __ptrace_syscall_info info = {0};
+        char done;
+
+        go_on(c, PTRACE_SYSCALL);
+        ptrace(PTRACE_GET_SYSCALL_INFO, c->pid, (void *)sizeof info, &info);
+        call = info.op == PTRACE_SYSCALL_INFO_ENTRY ? info.entry.nr : call;
+        cut->synced = info.op == PTRACE_SYSCALL_INFO_EXIT && (call == SYS_fdatasync || call == SYS_fsync);
+        if (hear(c->out, &done, 1, 0)) {
+            child_kill(c);
+            return false;
+        }
+    }
+    for (long left = cut->instructions; left > 0; left--)
+        go_on(c, PTRACE_SINGLESTEP);
+    child_kill(c);
+    return true;
+}
+
+static void kill_one(struct cut *cut, bool *ret_killed, bool *ret_committed)
+{
+    struct looker l = {.seen = 0};
+    struct place p;
+    struct child c;
+    int64_t before, end;
+
+    set_up(&p);
+    l.store = open_at(p.url);
+    c = child_start(committer, &p, 0);
+    assert_int_equal(hear_char(c.out), 'r');
+    snprintf(l.id, sizeof l.id, "child%d", (int)c.pid);
+    before = last_seq(p.store, l.id);
+    l.watch = watch(l.store);
+    assert_int_equal(pthread_create(&l.thread, NULL, look_when_woken, &l), 0);
+    *ret_killed = kill_committer(&c, cut);
+    end = mono_ms() + 1000;
+    *ret_committed = last_seq(p.store, l.id) > before;
+    while (*ret_committed && l.seen <= before && mono_ms() < end)
+        spin_ns(100000);
+    if (*ret_committed && l.seen <= before)
+        fail_msg("killed at stop %ld and %ld instructions: nobody was woken", cut->stops, cut->instructions);
+    l.stop = true;
+    pthread_join(l.thread, NULL);
+    tide_watch_close(l.watch);
+    tide_store_close(l.store);
+    tear_down(&p);
+}
+
+static void kill_everywhere(void)
+{
+    struct rng r = {4711};
+    int kills = 0, committed = 0;
+    bool killed = true, there;
+
+    for (struct cut cut = {.stops = 1}; killed; cut.stops++, cut.instructions = 0) {
+        kill_one(&cut, &killed, &there);
+        kills += killed;
+        committed += killed && there;
+        for (int i = 0; killed && cut.synced && i < 12;
+             i++, kills++) { /* the commit is a store to memory somewhere here */
+            cut.instructions = rng_below(&r, 3000);
+            kill_one(&cut, &killed, &there);
+            committed += there;
+            cut.synced = true;
+        }
+    }
+    print_message("%d kills, %d of them behind the commit\n", kills, committed);
+    assert_true(committed > 0 && kills > committed);
+}
+
+static void a_committer_that_is_killed_behind_its_commit_wakes_the_others(void **unused)
+{
+    (void)unused;
+    kill_everywhere();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_thread_that_waits_is_woken_by_one_commit),
+        cmocka_unit_test(a_commit_wakes_a_watcher_once),
+        cmocka_unit_test(watchers_come_and_go),
+        cmocka_unit_test(a_watcher_that_never_reads_holds_up_nobody),
+        cmocka_unit_test(a_commit_of_another_process_wakes_every_watcher_once),
+        cmocka_unit_test(a_copy_that_is_only_read_is_watched_too),
+        cmocka_unit_test(a_committer_that_is_killed_behind_its_commit_wakes_the_others),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    if (!command_init())
+        return 77;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
