@@ -76,6 +76,28 @@ static void drain(tide_watch *w)
         ;
 }
 
+static void read_text(const char *path, char *out, size_t size)
+{
+    FILE *f = fopen(path, "re");
+
+    assert_non_null(f);
+    out[fread(out, 1, size - 1, f)] = 0;
+    fclose(f);
+}
+
+static void doctor_says(const struct place *p, const char *words)
+{
+    char out[300], err_path[300], said[8000];
+
+    snprintf(out, sizeof out, "%s/doctor", p->dir);
+    snprintf(err_path, sizeof err_path, "%s/doctor.err", p->dir);
+    (void)command_wait(
+        command_start((const char *const[]){"tidemark", "--store", p->url, "doctor", NULL}, out, err_path));
+    read_text(out, said, sizeof said);
+    if (!strstr(said, words))
+        fail_msg("'%s' is not in '%s'", words, said);
+}
+
 /* ---- threads ------------------------------------------------------------------------------------------------------ */
 
 struct waiter {
@@ -143,6 +165,7 @@ static void a_commit_wakes_a_watcher_once(void **unused)
 
     (void)unused;
     set_up(&p);
+    doctor_says(&p, "ok    watch      the kernel tells of changes");
     append(p.session);
     w = watch(p.store);
     drain(w);
@@ -382,7 +405,7 @@ static bool kill_committer(struct child *c, struct cut *cut)
     return true;
 }
 
-static void kill_one(struct cut *cut, bool *ret_killed, bool *ret_committed)
+static void kill_one(struct cut *cut, bool polls, bool *ret_killed, bool *ret_committed)
 {
     struct looker l = {.seen = 0};
     struct place p;
@@ -396,6 +419,7 @@ static void kill_one(struct cut *cut, bool *ret_killed, bool *ret_committed)
     snprintf(l.id, sizeof l.id, "child%d", (int)c.pid);
     before = last_seq(p.store, l.id);
     l.watch = watch(l.store);
+    assert_int_equal(tide_watch_polls(l.watch) != NULL, polls);
     assert_int_equal(pthread_create(&l.thread, NULL, look_when_woken, &l), 0);
     *ret_killed = kill_committer(&c, cut);
     end = mono_ms() + 1000;
@@ -411,20 +435,20 @@ static void kill_one(struct cut *cut, bool *ret_killed, bool *ret_committed)
     tear_down(&p);
 }
 
-static void kill_everywhere(void)
+static void kill_everywhere(bool polls)
 {
     struct rng r = {4711};
     int kills = 0, committed = 0;
     bool killed = true, there;
 
     for (struct cut cut = {.stops = 1}; killed; cut.stops++, cut.instructions = 0) {
-        kill_one(&cut, &killed, &there);
+        kill_one(&cut, polls, &killed, &there);
         kills += killed;
         committed += killed && there;
         for (int i = 0; killed && cut.synced && i < 12;
              i++, kills++) { /* the commit is a store to memory somewhere here */
             cut.instructions = rng_below(&r, 3000);
-            kill_one(&cut, &killed, &there);
+            kill_one(&cut, polls, &killed, &there);
             committed += there;
             cut.synced = true;
         }
@@ -436,7 +460,223 @@ static void kill_everywhere(void)
 static void a_committer_that_is_killed_behind_its_commit_wakes_the_others(void **unused)
 {
     (void)unused;
-    kill_everywhere();
+    kill_everywhere(false);
+}
+
+/* ---- where the kernel tells nothing ---------------------------------------------------------------------------------- */
+
+static bool put_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+static void watch_by_polling(tide_store *store, const struct place *p, const char *why)
+{
+    tide_watch *first = watch(store), *second = watch(store);
+    struct child c = child_start(committer, (void *)(uintptr_t)p, 0);
+
+    assert_int_equal(hear_char(c.out), 'r');
+    assert_non_null(tide_watch_polls(first));
+    assert_non_null(strstr(tide_watch_polls(first), why));
+    drain(first);
+    drain(second);
+    commit_elsewhere(&c);
+    assert_true(is_woken(first, WAIT_MS));
+    assert_true(is_woken(second, WAIT_MS));
+    assert_false(is_woken(first, QUIET_MS));
+    append(p->session);
+    assert_true(is_woken(first, WAIT_MS));
+    end_child(&c);
+    tide_watch_close(first);
+    tide_watch_close(second);
+}
+
+enum { NOT_HERE = 77 };
+
+/* Its user may have no inotify instance at all: as if they were used up. */
+static void poll_without_instances(struct self *me)
+{
+    struct place p;
+
+    (void)me;
+    if (unshare(CLONE_NEWUSER) != 0 || !put_text("/proc/sys/user/max_inotify_instances", "0"))
+        _exit(NOT_HERE);
+    set_up(&p);
+    watch_by_polling(p.store, &p, "instances of this user are used up");
+    doctor_says(&p, "warn  watch      the store is polled: the inotify instances of this user are used up");
+    tear_down(&p);
+    kill_everywhere(true);
+}
+
+static void without_inotify_instances_the_store_is_polled(void **unused)
+{
+    struct child c = child_start(poll_without_instances, NULL, 0);
+    int status = child_wait(&c);
+
+    (void)unused;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+static bool is_shared(struct env *e, const char *path)
+{
+    (void)e;
+    (void)path;
+    return false;
+}
+
+static void on_a_file_system_of_other_machines_the_store_is_polled(void **unused)
+{
+    struct env_ops ops = *env_real()->ops;
+    struct env env = *env_real();
+    struct store *store = NULL;
+    struct place p;
+
+    (void)unused;
+    ops.is_local = is_shared;
+    env.ops = &ops;
+    set_up(&p);
+    OK(store_open(p.url, &(struct tide_store_options){.origin_key = TEST_KEY, .origin_key_len = strlen(TEST_KEY)}, &env,
+                  &store, &err));
+    watch_by_polling((tide_store *)(void *)store, &p, "other machines");
+    store_close(store);
+    tear_down(&p);
+}
+
+/* ---- a store that goes away ------------------------------------------------------------------------------------------- */
+
+static enum tide_code wait_for_end(tide_watch *w, int64_t ms, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+    int changed;
+
+    for (int64_t end = mono_ms() + ms; !code && mono_ms() < end;)
+        code = tide_watch_wait(w, 100, &changed, err);
+    return code;
+}
+
+static void a_store_that_is_deleted_is_told_to_its_watchers(void **unused)
+{
+    char away[400], command[900];
+    tide_watch *w, *late;
+    struct place p;
+
+    (void)unused;
+    set_up(&p);
+    append(p.session);
+    w = watch(p.store);
+    drain(w);
+    snprintf(away, sizeof away, "%s.away", store_path(p.url));
+    assert_int_equal(rename(store_path(p.url), away), 0);
+    SAYS(TIDE_IO, "was deleted, moved away or replaced", wait_for_end(w, 2000, &err));
+    late = watch(p.store);
+    SAYS(TIDE_IO, "was deleted, moved away or replaced", wait_for_end(late, 2000, &err));
+    assert_int_equal(rename(away, store_path(p.url)), 0);
+    for (int64_t end = mono_ms() + 2000; mono_ms() < end && wait_for_end(w, 1, NULL);)
+        ;
+    OK(wait_for_end(w, 500, &err));
+    append(p.session);
+    drain(w);
+    tide_watch_close(late);
+    snprintf(command, sizeof command, "rm -rf '%s'*", store_path(p.url));
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): our own mkdtemp name */
+    SAYS(TIDE_IO, "was deleted, moved away or replaced", wait_for_end(w, 2000, &err));
+    tide_watch_close(w);
+    tear_down(&p);
+}
+
+/* ---- the command -------------------------------------------------------------------------------------------------------- */
+
+/* How often the threads of a process were given a processor: one that was not has made no system call. */
+static int64_t times_run(pid_t pid)
+{
+    char path[600];
+    struct dirent *entry;
+    int64_t sum = 0;
+    DIR *dir;
+
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    dir = opendir(path);
+    assert_non_null(dir);
+    while ((entry = readdir(dir))) {
+        long long ran, waited, times = 0;
+        FILE *f;
+
+        snprintf(path, sizeof path, "/proc/%d/task/%.32s/schedstat", (int)pid, entry->d_name);
+        if (entry->d_name[0] == '.' || !(f = fopen(path, "re")))
+            continue;
+        if (fscanf(f, "%lld %lld %lld", &ran, &waited, &times) == 3) /* NOLINT(cert-err34-c) */
+            sum += times;
+        fclose(f);
+    }
+    closedir(dir);
+    return sum;
+}
+
+static int64_t file_size(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+static void await_size(const char *path, int64_t more_than)
+{
+    for (int64_t end = mono_ms() + WAIT_MS; file_size(path) <= more_than;) {
+        if (mono_ms() > end)
+            fail_msg("nothing more in %s", path);
+        short_pause();
+    }
+}
+
+static void a_follower_sleeps_while_nothing_happens_and_ends_with_its_store(void **unused)
+{
+    char out[300], err_path[300], said[1000], command[900];
+    const int idle_ms = SLOW_BUILD ? 2000 : 10000;
+    struct place p;
+    int64_t before, size, end;
+    int status;
+    pid_t pid;
+
+    (void)unused;
+    set_up(&p);
+    snprintf(out, sizeof out, "%s/out", p.dir);
+    snprintf(err_path, sizeof err_path, "%s/err", p.dir);
+    pid = command_start((const char *const[]){"tidemark", "--store", p.url, "log", "show", "one", "--follow", NULL},
+                        out, err_path);
+    await_size(out, 0);
+    size = file_size(out);
+    append(p.session);
+    await_size(out, size);
+    tide_session_close(p.session); /* nor does anybody beat */
+    tide_store_close(p.store);
+    for (end = mono_ms() + WAIT_MS, before = -1; before != times_run(pid) && mono_ms() < end;) {
+        before = times_run(pid);
+        poll(NULL, 0, QUIET_MS);
+    }
+    before = times_run(pid);
+    assert_true(before > 0);
+    poll(NULL, 0, idle_ms); /* NOLINT: this is the time in which nothing may happen */
+    assert_int_equal(times_run(pid), before);
+    size = file_size(out);
+    p.store = open_at(p.url);
+    OK(tide_session_open(p.store, "one", TIDE_SESSION_APPEND, &p.session, &err));
+    append(p.session);
+    await_size(out, size);
+    snprintf(command, sizeof command, "rm -rf '%s'*", store_path(p.url));
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): our own mkdtemp name */
+    status = command_wait(pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 6);
+    read_text(err_path, said, sizeof said);
+    assert_non_null(strstr(said, "was deleted, moved away or replaced"));
+    tear_down(&p);
 }
 
 int main(void)
@@ -449,6 +689,10 @@ int main(void)
         cmocka_unit_test(a_commit_of_another_process_wakes_every_watcher_once),
         cmocka_unit_test(a_copy_that_is_only_read_is_watched_too),
         cmocka_unit_test(a_committer_that_is_killed_behind_its_commit_wakes_the_others),
+        cmocka_unit_test(without_inotify_instances_the_store_is_polled),
+        cmocka_unit_test(on_a_file_system_of_other_machines_the_store_is_polled),
+        cmocka_unit_test(a_store_that_is_deleted_is_told_to_its_watchers),
+        cmocka_unit_test(a_follower_sleeps_while_nothing_happens_and_ends_with_its_store),
     };
 
     signal(SIGPIPE, SIG_IGN);

@@ -248,15 +248,49 @@ static void check_mark(struct doctor *d)
                    d->path);
 }
 
+/* Who follows a store is told of changes by the kernel, or it is looked at again and again. */
+static void check_watch(struct doctor *d)
+{
+    AUTO(watch_closep) tide_watch *watch = NULL;
+    const char *why;
+
+    if (!d->cli->store)
+        return;
+    if (tide_watch_open(d->cli->store, &watch, &d->err)) {
+        doctor_say_error(d);
+        return;
+    }
+    why = tide_watch_polls(watch);
+    if (why)
+        doctor_say(d, VERDICT_WARN,
+                   strstr(why, "fs.inotify")
+                       ? "raise that limit, or end programs that watch many files"
+                       : "nothing to do: `log show --follow` and `recover --watch` work, and cost a little",
+                   "the store is polled: %s", why);
+    else
+        doctor_say(d, VERDICT_OK, NULL, "the kernel tells of changes");
+}
+
 static const struct check {
     const char *name;
     void (*run)(struct doctor *d);
 } checks[] = {
-    {"program", check_version},  {"store", check_path},         {"space", check_space},
-    {"inodes", check_inodes},    {"access", check_access},      {"modes", check_modes},
-    {"key", check_key},          {"open", check_open},          {"mark", check_mark},
-    {"figures", doctor_figures}, {"torn", doctor_torn},         {"live", doctor_live},
-    {"reserve", doctor_reserve}, {"sessions", doctor_sessions}, {"recovery", doctor_recovery},
+    {"program", check_version},
+    {"store", check_path},
+    {"space", check_space},
+    {"inodes", check_inodes},
+    {"access", check_access},
+    {"modes", check_modes},
+    {"key", check_key},
+    {"open", check_open},
+    {"mark", check_mark},
+    {"watch", check_watch},
+    {"figures", doctor_figures},
+    {"torn", doctor_torn},
+    {"live", doctor_live},
+    {"reserve", doctor_reserve},
+    {"sessions", doctor_sessions},
+    {"recovery", doctor_recovery},
     {"events", doctor_events},
 };
 
