@@ -77,6 +77,13 @@ UNUSED static void expect_code(enum tide_code want, enum tide_code got, const st
         expect_code(want, call, &err, #call, __FILE__, __LINE__);                                                      \
     } while (0)
 /* … and its message has these words. */
+/* The call fails with this code, and this is what helps. */
+#define HINTS(want, what, call)                                                                                        \
+    do {                                                                                                               \
+        struct tide_err err = {0};                                                                                     \
+        expect_code(want, call, &err, #call, __FILE__, __LINE__);                                                      \
+        assert_int_equal(err.hints[0].action, what);                                                                   \
+    } while (0)
 #define SAYS(want, words, call)                                                                                        \
     do {                                                                                                               \
         struct tide_err err = {0};                                                                                     \

@@ -286,9 +286,9 @@ static enum tide_code check_key(const struct tide_agent *a, struct tide_err *err
 {
     if (a->opt.api_key || a->opt.base_url || strcmp(a->type, "script") == 0)
         return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID,
-                     "no key for %s: set %s, or say where it is: `tidemark config set api_key file:PATH`", a->type,
-                     strcmp(a->type, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY");
+    tide_fail(err, TIDE_INVALID, "no key for %s: set %s", a->type,
+              strcmp(a->type, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY");
+    return tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"api_key\",\"value\":\"file:PATH\"");
 }
 
 static enum tide_code choose_provider(struct tide_agent *a, struct tide_err *err)
@@ -304,8 +304,10 @@ static enum tide_code choose_provider(struct tide_agent *a, struct tide_err *err
         a->opt.script = stored(a, &a->arena, "script");
     if (!a->model && strcmp(a->type, "script") == 0)
         a->model = "script";
-    if (!a->model)
-        return tide_fail(err, TIDE_INVALID, "no model: give --model, or `tidemark config set model NAME`");
+    if (!a->model) {
+        tide_fail(err, TIDE_INVALID, "no model: give one");
+        return tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"model\",\"value\":\"NAME\"");
+    }
     const struct provider_config config = {.type = a->type,
                                            .base_url = a->opt.base_url,
                                            .key = a->opt.api_key,

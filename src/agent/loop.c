@@ -60,7 +60,7 @@ static enum tide_code end_run(struct tide_agent *a, const struct tide_run_result
 static const struct {
     const char *code, *type, *remedy;
 } remedies[] = {
-    {"auth", NULL, "check the provider's key (`tidemark config get api_key`)"},
+    {"auth", NULL, "check the provider's key"},
     {"quota", NULL, "the account has no credit left: top it up, or use another provider or model"},
     {"bad_request", "script", ""}, /* it says so itself */
     {"bad_request", NULL, "the provider refuses this request"},
@@ -85,8 +85,8 @@ static enum tide_code fail_run(struct tide_agent *a, struct tide_err *err)
     if (end_run(a, &result, &ignored))
         return tide_fail(err, TIDE_FAILED, "%.200s; and the end of the run could not be recorded: %.200s", why.msg,
                          ignored.msg);
-    return tide_fail(err, TIDE_FAILED, "%.300s%s%s; then `tidemark chat --resume %s`", why.msg, *remedy ? ": " : "",
-                     remedy, a->s->head.id);
+    tide_fail(err, TIDE_FAILED, "%.300s%s%s", why.msg, *remedy ? ": " : "", remedy);
+    return tide_hint(err, TIDE_ACTION_PROMPT, a->s->head.id);
 }
 
 static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
@@ -110,9 +110,8 @@ static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
 
     if (end_run(a, &result, &ignored))
         return tide_err_copy(err, &ignored);
-    return tide_fail(err, TIDE_FAILED,
-                     "max_turns: %d model calls did not finish this: `tidemark chat --resume %s` goes on", a->turns,
-                     a->s->head.id);
+    tide_fail(err, TIDE_FAILED, "max_turns: %d model calls did not finish this", a->turns);
+    return tide_hint(err, TIDE_ACTION_PROMPT, a->s->head.id);
 }
 
 static enum tide_code end_stopped(struct tide_agent *a, struct tide_err *err)
@@ -456,9 +455,10 @@ static enum tide_code bind_answer(struct tide_agent *a, const char *wait, const 
         code = tide_token_rotate(a->s, 0, 0, a->token, err);
     if (code)
         return code;
-    if (strcmp(wait, wait_now(a)) != 0)
-        return tide_fail(err, TIDE_CONFLICT,
-                         "this question was answered meanwhile: `tidemark why %s` says what it is at", a->s->head.id);
+    if (strcmp(wait, wait_now(a)) != 0) {
+        tide_fail(err, TIDE_CONFLICT, "this question was answered meanwhile");
+        return tide_hint(err, TIDE_ACTION_WHY, a->s->head.id);
+    }
     *ret_token = arena_dup(&a->scratch, str_from(a->token)).ptr;
     a->token[0] = '\0';
     a->begun = true;
@@ -507,11 +507,10 @@ static enum tide_code take_up(struct tide_agent *a, const char *input, const cha
     }
     if (input || token)
         return tide_fail(err, TIDE_INVALID, "session '%s' does not wait for an answer", a->s->head.id);
-    if (!conversation_is_owed(&a->talk) && !conversation_open(&a->talk) && !a->s->state->ledger.queue.live)
-        return tide_fail(
-            err, TIDE_NOT_FOUND,
-            "nothing is left to be done in session '%s': `tidemark chat --resume %s -p TEXT` says something to it",
-            a->s->head.id, a->s->head.id);
+    if (!conversation_is_owed(&a->talk) && !conversation_open(&a->talk) && !a->s->state->ledger.queue.live) {
+        tide_fail(err, TIDE_NOT_FOUND, "nothing is left to be done in session '%s'", a->s->head.id);
+        return tide_hint_with(err, TIDE_ACTION_PROMPT, a->s->head.id, "\"text\":null");
+    }
     agent_put_provider(a);
     return agent_start(a, false, err);
 }

@@ -35,7 +35,7 @@ static const struct {
     {"server_error", TIDE_BUSY, ""},
     {"connection", TIDE_IO, ""},
     {"malformed", TIDE_IO, ""},
-    {"auth", TIDE_DENIED, "; check the API key (tidemark config get api_key)"},
+    {"auth", TIDE_DENIED, "; check the API key"},
     {"quota", TIDE_DENIED, "; add credit or raise the limit with the provider, then resume"},
     {"cancelled", TIDE_CANCELLED, ""},
 };

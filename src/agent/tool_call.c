@@ -199,9 +199,8 @@ static enum tide_code ask_here(struct tide_agent *a, const char *question, const
     code = agent_go_on(a, decisions[d], token, err); /* its token: by now another question may be the one that waits */
     if (code < TIDE_TOKEN_MALFORMED || code > TIDE_TOKEN_CONSUMED)
         return code;
-    return tide_fail(err, TIDE_CONFLICT,
-                     "this question was answered elsewhere meanwhile: `tidemark why %s` says where it stands",
-                     a->s->head.id);
+    tide_fail(err, TIDE_CONFLICT, "this question was answered elsewhere meanwhile");
+    return tide_hint(err, TIDE_ACTION_WHY, a->s->head.id);
 }
 
 /* Written before it is asked, in the log as well as in the wait: whoever reads either knows what it is about. */
@@ -291,9 +290,8 @@ static const char *question_of(struct dealing *c)
 
     tool_summary(&summary, c->call->name, c->json);
     if (memmem(summary.ptr, summary.len, "…", 3))
-        return arena_printf(&c->a->scratch,
-                            "allow %.300s? (`tidemark log show %s --kind approval.requested` has all of it)",
-                            buf_cstr(&summary), c->a->s->head.id);
+        return arena_printf(&c->a->scratch, "allow %.300s? (shortened: approval.requested in the log has all of it)",
+                            buf_cstr(&summary));
     return arena_printf(&c->a->scratch, "allow %.300s?", buf_cstr(&summary));
 }
 

@@ -111,7 +111,9 @@ static const char *effect_of(const struct tide_hint *h)
         {TIDE_ACTION_RESUME, "\"accept_change\"", "takes what is recorded"},
         {TIDE_ACTION_RESUME, "\"without_answer\"", "goes on without"},
         {TIDE_ACTION_ANSWER, "", "answers"},
+        {TIDE_ACTION_START, "\"anew\"", "runs it anew"},
         {TIDE_ACTION_START, "", "begins"},
+        {TIDE_ACTION_PROMPT, "\"text\"", "says something to it"},
         {TIDE_ACTION_CANCEL, "", "ends it"},
         {TIDE_ACTION_ROTATE_TOKEN, "", "opens the wait again"},
         {TIDE_ACTION_TRUST, "", "shows what would run"},
@@ -160,6 +162,13 @@ const char *err_text(struct tide_err *err)
     }
     arena_done(&a);
     return err->msg;
+}
+
+void err_advise(struct tide_err *err, const char *advice)
+{
+    for (size_t i = 0; i < sizeof(err->hints) / sizeof(err->hints[0]); i++)
+        err->hints[i].action = 0;
+    append_advice(err, advice, ": ");
 }
 
 enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *err)

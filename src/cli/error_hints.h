@@ -20,4 +20,7 @@ enum tide_code advise(enum tide_code code, const char *advice, struct tide_err *
 /* The message with what helps, as commands: what people read. The hints are used up. */
 const char *err_text(struct tide_err *err);
 
+/* Instead of them: what to do, in words. */
+void err_advise(struct tide_err *err, const char *advice);
+
 #endif

@@ -76,6 +76,11 @@ static void put_checkpoint(struct rendering *r, const struct json *v)
     put_given(r, "--checkpoint", v, "CHECKPOINT");
 }
 
+static void put_text(struct rendering *r, const struct json *v)
+{
+    put_given(r, "-p", v, "TEXT");
+}
+
 static void put_input(struct rendering *r, const struct json *v)
 {
     bool approval = str_eq(json_get_text(r->arena, r->args, STR("kind")), STR("approval"));
@@ -108,24 +113,12 @@ static void put_options(struct rendering *r)
     static const struct {
         const char *name;
         void (*put)(struct rendering *r, const struct json *v);
-    } options[] = {{"now", put_flag},
-                   {"run_due", put_flag},
-                   {"watch", put_flag},
-                   {"accept_change", put_flag},
-                   {"accept_loss", put_flag},
-                   {"rebuild", put_flag},
-                   {"input", put_input},
-                   {"happened", put_happened},
-                   {"retry", put_retry},
-                   {"set", put_set},
-                   {"checkpoint", put_checkpoint},
-                   {"graph", put_graph},
-                   {"to", put_option},
-                   {"at", put_option},
-                   {"kind", put_option},
-                   {"pid", put_operand},
-                   {"key", put_operand},
-                   {"value", put_operand}};
+    } options[] = {
+        {"now", put_flag},          {"run_due", put_flag}, {"watch", put_flag},   {"accept_change", put_flag},
+        {"accept_loss", put_flag},  {"rebuild", put_flag}, {"input", put_input},  {"text", put_text},
+        {"happened", put_happened}, {"retry", put_retry},  {"set", put_set},      {"checkpoint", put_checkpoint},
+        {"graph", put_graph},       {"to", put_option},    {"at", put_option},    {"kind", put_option},
+        {"pid", put_operand},       {"key", put_operand},  {"value", put_operand}};
 
     for (const struct json *v = r->args->first; v; v = v->next)
         for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
@@ -137,8 +130,11 @@ static void put_start(struct rendering *r)
 {
     bool graph = r->next->kind == TIDE_KIND_GRAPH;
 
-    buf_addf(&r->text, graph ? "tidemark run GRAPH.json --session %s" : "tidemark exec --session %s -- PROGRAM",
-             r->next->session_id);
+    if (!r->next->session_id[0])
+        buf_add_str(&r->text, STR("tidemark exec -- PROGRAM"));
+    else
+        buf_addf(&r->text, graph ? "tidemark run GRAPH.json --session %s" : "tidemark exec --session %s -- PROGRAM",
+                 r->next->session_id);
 }
 
 static void put_command(struct rendering *r)

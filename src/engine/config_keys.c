@@ -86,7 +86,8 @@ enum tide_code config_key_unknown(const char *name, struct tide_err *err)
 
     if (near)
         return tide_fail(err, TIDE_INVALID, "unknown key '%.60s': did you mean '%s'?", name, near);
-    return tide_fail(err, TIDE_INVALID, "unknown key '%.60s': `tidemark config list` shows what there is", name);
+    tide_fail(err, TIDE_INVALID, "unknown key '%.60s'", name);
+    return tide_hint(err, TIDE_ACTION_LIST_SETTINGS, "");
 }
 
 const char *config_variable(const struct config_key *key, char out[CONFIG_VARIABLE_SIZE])

@@ -67,7 +67,7 @@ static enum tide_code find_file(const char *file, struct settings *ret_settings,
     if (settings_find(file, &s, err))
         return err->code;
     if (s.named && access(s.path, F_OK) != 0) {
-        tide_fail(err, TIDE_NOT_FOUND, "%.150s: there is no such config file: `tidemark config set` makes one", s.path);
+        tide_fail(err, TIDE_NOT_FOUND, "%.150s: there is no such config file: make it, or name another", s.path);
         settings_done(&s);
         return err->code;
     }

@@ -464,8 +464,8 @@ static enum tide_code end_stuck(struct exec *x, struct tide_err *err)
     e = e ? e : map_next(&p->ready, NULL);
     x->failed_node = mem_dup(map_key(e));
     snprintf(x->failed_code, sizeof x->failed_code, "stuck");
-    tide_fail(&x->err, TIDE_FAILED, "node '%s' is left and cannot go on: `tidemark why %s`", x->failed_node,
-              x->s->head.id);
+    tide_fail(&x->err, TIDE_FAILED, "node '%s' is left and cannot go on", x->failed_node);
+    tide_hint(&x->err, TIDE_ACTION_WHY, x->s->head.id);
     return end_failed_run(x, err);
 }
 
@@ -480,7 +480,7 @@ static enum tide_code end_stopped(struct exec *x, struct tide_err *err)
 
     if (end_run(x, x->cancelled ? &cancelled : &ends[atomic_load(&x->g->stop)], err))
         return err->code;
-    return tide_fail(err, TIDE_CANCELLED, "stopped: `tidemark sessions resume %s` goes on", x->s->head.id);
+    return tide_fail(err, TIDE_CANCELLED, "stopped");
 }
 
 static enum tide_code conclude(struct exec *x, struct tide_err *err)

@@ -444,11 +444,8 @@ void end_unsettled(struct exec *x, const char *name, const char *message)
 
     json_out_kstr(o, STR("settled"), STR("cut: nobody knows whether it happened"));
     exec_close(x);
-    tide_fail(
-        &x->err, TIDE_UNSETTLED,
-        "node '%s' must happen once and was cut%s%s: find out whether it happened, then `tidemark sessions resume "
-        "%s --happened %s` or `--retry %s`",
-        name, message[0] ? ": " : "", message, x->s->head.id, name, name);
+    tide_fail(&x->err, TIDE_UNSETTLED, "node '%s' must happen once and was cut%s%s", name, message[0] ? ": " : "",
+              message);
     x->code = TIDE_UNSETTLED;
     snprintf(x->failed_code, sizeof x->failed_code, "unsettled");
     free(x->failed_node);

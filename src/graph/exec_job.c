@@ -49,11 +49,7 @@ struct job *job_new(struct exec *x, const struct place *p, const char *name, con
 
     if (!place_inputs(x, &j->place, t, sight, &j->inputs, &missing)) {
         end_failed(x, p, name, "missing_input",
-                   arena_printf(&x->scratch,
-                                "it needs '%.*s', which nobody has set: `tidemark sessions resume %s --set "
-                                "%.*s=…`",
-                                STR_ARG(missing), x->s->head.id, STR_ARG(missing)),
-                   false);
+                   arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(missing)), false);
         job_free(j);
         return NULL;
     }

@@ -8,6 +8,7 @@
 #include "graph/exec.h"
 #include "graph/resume.h"
 #include "session/redact.h"
+#include "session/action.h"
 
 /* ---- a graph ---- */
 
@@ -367,6 +368,14 @@ enum tide_code graph_hide_memory(tide_store *store, tide_graph *g, const struct 
     return TIDE_OK;
 }
 
+/* How it is gone on with. */
+static enum tide_code graph_hint(struct tide_err *err, const char *session, unsigned wants)
+{
+    const struct action resume = {.action = TIDE_ACTION_RESUME, .kind = TIDE_KIND_GRAPH, .wants = wants};
+
+    return action_hint(err, session, &resume);
+}
+
 /* What a map says of its items counts for them, also where it is more than the graph has for branches. */
 static int64_t widest(const struct spec_graph *g, int64_t most)
 {
@@ -390,12 +399,13 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
     x->capacity = !s->store->env->threads ? 1 : capacity > 1024 ? 1024 : (int)capacity;
     x->branches = branches < x->capacity ? (int)branches : x->capacity;
     x->workers = mem_array((size_t)x->capacity, sizeof *x->workers);
-    if (g->redacted)
-        return tide_fail(
-            err, TIDE_INVALID,
-            "the graph of session '%s' held a secret, which is not stored: what is stored is not run: give "
-            "the graph again with `tidemark sessions resume %s --graph FILE`",
-            s->head.id, s->head.id);
+    if (g->redacted) {
+        tide_fail(err, TIDE_INVALID,
+                  "the graph of session '%s' held a secret, which is not stored: what is stored is not run: give the "
+                  "graph again",
+                  s->head.id);
+        return graph_hint(err, s->head.id, ACTION_GRAPH);
+    }
     if (check_callbacks(g, x->graph, err))
         return err->code;
     return take_checkpoints(x, opt->checkpoints, err);
@@ -478,9 +488,8 @@ static enum tide_code check_unused(struct tide_session *s, struct tide_err *err)
 
     if (!p->ready.live && !p->active.live)
         return TIDE_OK;
-    return tide_fail(err, TIDE_EXISTS,
-                     "session '%s' is in the middle of a graph: `tidemark sessions resume %s` goes on with it",
-                     s->head.id, s->head.id);
+    tide_fail(err, TIDE_EXISTS, "session '%s' is in the middle of a graph", s->head.id);
+    return graph_hint(err, s->head.id, 0);
 }
 
 /* Of a session that was rolled back to before its graph began. */

@@ -27,9 +27,10 @@ enum tide_code run_client_open(struct run_client *l, const char *command, struct
     const char *name = getenv(DOOR_ENV);
 
     *l = (struct run_client){.fd = -1, .reader = FRAME_READER_INIT, .request = BUF_INIT(FRAME_JSON_MAX)};
-    if (!name || !*name)
-        return tide_fail(err, TIDE_INVALID, "%s: not inside a run: start the program with `tidemark exec -- PROGRAM`",
-                         command);
+    if (!name || !*name) {
+        tide_fail(err, TIDE_INVALID, "%s: not inside a run", command);
+        return tide_hint(err, TIDE_ACTION_START, "");
+    }
     return run_socket_connect(name, &l->fd, err) ? tide_wrap(err, "%s", command) : TIDE_OK;
 }
 

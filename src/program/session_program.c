@@ -60,7 +60,7 @@ static char **texts_of(struct session_program *p, const struct json *array)
 static enum tide_code no_program(tide_session *session, struct tide_err *err)
 {
     return tide_fail(err, TIDE_INVALID,
-                     "session '%s' was not made by `tidemark exec`: resume it with the program that made it",
+                     "session '%s' has no program that was recorded: resume it with the program that made it",
                      tide_session_id(session));
 }
 
@@ -91,12 +91,14 @@ enum tide_code session_program_from_log(struct session_program *p, tide_session 
     tide_text_done(&text);
     if (json_parse(&p->arena, kept, NULL, &fields, NULL, err))
         return err->code;
-    if (redact_is_marked(fields, kept))
-        return tide_fail(
+    if (redact_is_marked(fields, kept)) {
+        tide_fail(
             err, TIDE_INVALID,
-            "the command line of session '%s' held a secret, which is not stored: it is not run from the log: "
-            "`tidemark exec --session %s -- PROGRAM` runs it anew; hand secrets over in the environment",
-            tide_session_id(session), tide_session_id(session));
+            "the command line of session '%s' held a secret, which is not stored: it is not run from the log: hand "
+            "secrets over in the environment",
+            tide_session_id(session));
+        return tide_hint_with(err, TIDE_ACTION_START, tide_session_id(session), "\"anew\":true");
+    }
     p->argv = texts_of(p, json_get(fields, STR("argv")));
     p->cwd = text_of(p, fields, "cwd");
     p->program = text_of(p, fields, "program");

@@ -139,7 +139,7 @@ static void what_cannot_pass_by_itself_fails_at_once_and_can_be_resumed(void **s
 
     write_file(f->script, "{\"turns\":[{\"text\":\"Hello.\",\"fail\":[{\"status\":401}]}]}");
     a = new_agent(s, &opt);
-    SAYS(TIDE_FAILED, "--resume s", tide_agent_run(a, "hi", &answer, &err));
+    HINTS(TIDE_FAILED, TIDE_ACTION_PROMPT, tide_agent_run(a, "hi", &answer, &err));
     assert_int_equal(count_kind(s, "llm.error"), 1);
     LOG_IS(s, 5, "llm.request llm.error run.failed");
     tide_agent_free(a);

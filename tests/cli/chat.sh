@@ -262,7 +262,7 @@ check_is 'the prompt was not asked for again' 1 "$(count "$id" message.user)"
 echo '{"turns":[{"text":"Only."}]}' >short.json
 chat short -p one
 chat short --resume "$id" -p two
-check 'a script that is too short says what to do' grep -q 'short.json has 1 turn, and turn 2 was asked for: add one, or "repeat": true; then `tidemark chat' err
+check 'a script that is too short says what to do' grep -q 'short.json has 1 turn, and turn 2 was asked for: add one, or "repeat": true: `tidemark chat' err
 tidemark chat --script unauthorized.json -p hi </dev/null >out 2>err
 check_is '401: exit status' 1 $?
 id=$(tidemark sessions list --ids | head -n 1)

@@ -118,7 +118,7 @@ check_is 'an answer' 'it is [redacted:api_key]' "$(tidemark log show answered --
 check_is 'and nothing of it is kept' '' "$(grep -rlaF a-quite-ordinary-one kept)"
 sed "s:cannot use:cannot use $in_url:" given/graph.json >given/held.json
 tidemark run given/held.json --session held --set pass=1 >kept/held.out 2>kept/held.err
-refuses 'a graph that held it is not run from the log' 2 'give the graph again with' sessions resume held --set pass=1
+refuses 'a graph that held it is not run from the log' 2 'give the graph again: `tidemark sessions resume' sessions resume held --set pass=1
 check_status 'but from its file' 1 tidemark sessions resume held --graph given/held.json
 nowhere 'after graphs'
 

@@ -22,7 +22,7 @@ lines() {
 }
 
 # ---- outside a run ----
-refuses 'step outside exec' 2 'step: not inside a run: start the program with `tidemark exec -- PROGRAM`' step a -- true
+refuses 'step outside exec' 2 'step: not inside a run: `tidemark exec -- PROGRAM` begins' step a -- true
 refuses 'wait outside exec' 2 'wait: not inside a run' wait a --kind input
 refuses 'sleep outside exec' 2 'sleep: not inside a run' sleep a 1s
 refuses 'set outside exec' 2 'set: not inside a run' set a=b

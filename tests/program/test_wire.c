@@ -174,8 +174,7 @@ static void outside_a_run_the_link_says_how_to_be_inside(void **state)
 
     (void)state;
     unsetenv("TIDEMARK_RUN");
-    SAYS(TIDE_INVALID, "step: not inside a run: start the program with `tidemark exec -- PROGRAM`",
-         run_client_open(&l, "step", &err));
+    HINTS(TIDE_INVALID, TIDE_ACTION_START, run_client_open(&l, "step", &err));
     run_client_close(&l);
 }
 

@@ -22,7 +22,6 @@ struct standing {
     struct arena arena;
     const char *run_id, *failed_node, *wait_name, *wait_kind, *question;
     int64_t deadline_ms, degraded_events;
-    bool needs_graph; /* nothing but another graph helps */
 };
 
 static const char *keep(struct standing *s, const char *text)
@@ -220,13 +219,12 @@ static const char *how_to_go_on(const struct graph_ending *e, struct standing *s
     const struct tide_next *next = graph_next_of(a, e->session);
     const char *const *offered = next_commands(a, next);
 
-    s->needs_graph = next->action && has_argument(a, next, "graph");
     if (next->action != TIDE_ACTION_RESUME || !offered[0])
         return arena_printf(a, "`tidemark why %s` shows how to go on", e->result->session_id);
     if (has_argument(a, next, "happened") || has_argument(a, next, "retry")) /* a person finds out first */
         return arena_printf(a, "find out whether it happened, then `%s`%s%s%s", offered[0], offered[1] ? " or `" : "",
                             offered[1] ? offered[1] : "", offered[1] ? "`" : "");
-    return arena_printf(a, "%s`%s` goes on", s->needs_graph ? "mend the graph, then " : "", offered[0]);
+    return arena_printf(a, "%s`%s` goes on", has_argument(a, next, "graph") ? "mend the graph, then " : "", offered[0]);
 }
 
 /* One line: what, and the command that goes on. */
@@ -234,10 +232,7 @@ static void say_end(const struct graph_ending *e, struct standing *s, struct tid
 {
     const char *how = how_to_go_on(e, s);
 
-    if (s->needs_graph && !strstr(err->msg, "`tidemark ")) /* what to do is said, how is not */
-        tide_fail(err, err->code, "%.300s: %.200s", arena_dup(&s->arena, str_from(err->msg)).ptr, how);
-    else
-        advise(e->code, how, err);
+    err_advise(err, how);
     say("%s", err_text(err));
 }
 
