@@ -41,7 +41,9 @@ bool wake_fd_wait(int fd, int timeout_ms)
     struct pollfd p = {.fd = fd, .events = POLLIN};
     uint64_t count;
 
-    return poll(&p, 1, timeout_ms) > 0 && read(fd, &count, sizeof count) == (ssize_t)sizeof count;
+    if (timeout_ms && poll(&p, 1, timeout_ms) <= 0)
+        return false;
+    return read(fd, &count, sizeof count) == (ssize_t)sizeof count;
 }
 
 void path_from_root(char *path, size_t size)
