@@ -326,6 +326,7 @@ struct tide_list_filter {
     const char *agent;   /* agent or agent_id; NULL: any */
     const char *task_id; /* NULL: any */
     int64_t limit;       /* newest first; 0: all */
+    enum tide_session_kind kind; /* 0: any */
 };
 
 /*

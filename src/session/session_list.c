@@ -142,7 +142,7 @@ static bool selected(const struct tide_list_filter *f, const struct tide_session
 {
     return (!f->status || status_matches(st, f->status)) &&
            (!f->agent || same(info->agent, f->agent) || same(info->agent_id, f->agent)) &&
-           (!f->task_id || same(info->task_id, f->task_id));
+           (!f->task_id || same(info->task_id, f->task_id)) && (!f->kind || info->kind == f->kind);
 }
 
 /* The summary that the last writer left, or, when it is behind, the log. */

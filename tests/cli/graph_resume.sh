@@ -412,4 +412,7 @@ rm -f ended
 terminal new-session -d -x 100 -y 30 "$(printf '%q ' "$TIDE_BIN" resume t3 --no-input); echo \$? >ended; read -r _"
 wait_for test -s ended
 check_is 'unless told to ask nothing' 2 "$(cat ended)"
+
+lists_agree 'list and why offer something'
+
 finish

@@ -130,13 +130,13 @@ complete_bash() {
         _tidemark
         printf "%s\n" "${COMPREPLY[@]}" | sort | tr "\n" " "' bash "$@"
 }
-check_is 'bash completes commands' 'sessions set sleep state step store ' "$(complete_bash s)"
+check_is 'bash completes commands' 'schema sessions set sleep state step store ' "$(complete_bash s)"
 check_is 'bash completes commands of a group' 'checkpoint checkpoints ' "$(complete_bash sessions check)"
 check_is 'bash completes options' '--store ' "$(complete_bash log show --st)"
 check_is 'bash completes values' 'each group ' "$(complete_bash log append a --sync '')"
 check_is 'bash completes session ids' 'a ' "$(complete_bash sessions show '')"
 check_is 'bash completes the commands of a group for help' 'checkpoint checkpoints ' "$(complete_bash help sessions check)"
-check_is 'bash completes the groups for help' 'sessions set sleep state step store ' "$(complete_bash help s)"
+check_is 'bash completes the groups for help' 'schema sessions set sleep state step store ' "$(complete_bash help s)"
 check_is 'bash offers nothing for help of what is no group' ' ' "$(complete_bash help state '')"
 touch data-file
 check_is 'bash completes files behind --data @' '@data-file ' "$(complete_bash log append a --data @data-f)"

@@ -64,6 +64,19 @@ damage() {
     fi
 }
 
+# lists_agree CASE: of every session that can be read the list offers what why offers.
+lists_agree() {
+    tidemark sessions list --json >.list
+    sqlite3 :memory: "SELECT json_extract(value, '\$.session_id') || ' ' || json_extract(value, '\$.next') FROM json_each(CAST(readfile('.list') AS TEXT), '\$.sessions')" >.next
+    while read -r id listed; do
+        tidemark why "$id" --json >.why 2>/dev/null || continue
+        echo "$id" >&3
+        [ "$listed" = "$(json '$.next' <.why)" ] || echo "$id: listed $listed, why: $(json '$.next' <.why)"
+    done <.next >.differ 3>.compared
+    check "$1" test -s .compared
+    check_is "$1: the same" '' "$(cat .differ)"
+}
+
 # holds TEXT: standard input holds it.
 holds() {
     grep -qF -- "$1"

@@ -215,4 +215,7 @@ check_is 'a damaged one goes on from another checkpoint' '0 z: 1' "$? $(cat out)
 fork=$(tidemark sessions list --ids --limit 1)
 check 'and says in which fork, however quiet' holds "going on in the fork $fork, from checkpoint $(
     printf '%s' "$marks" | json '$.checkpoints[39].checkpoint_id')" <err
+
+lists_agree 'list and why offer something'
+
 finish

@@ -406,4 +406,6 @@ tidemark run each.json --session each --no-input </dev/null >out 2>err
 check_is 'three at a time, and one that ends makes room for the next' '0 1 2 3' \
     "$(sed -n 's/^each#1\[\(.\)\]: starts$/\1/p' err | sort | paste -sd ' ')"
 
+lists_agree 'list and why offer something'
+
 finish

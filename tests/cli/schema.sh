@@ -93,4 +93,13 @@ for file in broken.out whole.out chat.out; do
     grep -v '"type":"result"' "$file" | is_a event "what is streamed: $file"
 done
 
+# ---- kinds ----
+check_is 'a kind for each' 'log|program|chat|graph' \
+    "$(for id in fresh cut "$(tidemark sessions list --ids --kind chat)" whole; do tidemark sessions show "$id" --json | json '$.kind'; done | paste -sd '|')"
+check_is 'graphs alone' 'whole broken' "$(tidemark sessions list --kind graph --ids | paste -sd ' ')"
+check_is 'all are of one kind' "$(tidemark sessions list --ids | sort)" \
+    "$(for kind in log program chat graph; do tidemark sessions list --kind "$kind" --ids; done | sort)"
+refuses 'a kind that there is not' 2 'is none of: log program chat graph' sessions list --kind task
+check 'people see it' eval "tidemark sessions show whole | grep -q '^kind *graph' && tidemark why whole | head -n 1 | grep -q 'graph$' && tidemark sessions list | grep -q '^whole .* graph '"
+
 finish

@@ -156,4 +156,6 @@ for member in id title working_dir provider created_at updated_at last_seq run r
 done
 check 'show names the next command' eval "tidemark sessions show cut | grep -q '^next  *tidemark resume cut'"
 
+lists_agree 'list and why offer something'
+
 finish

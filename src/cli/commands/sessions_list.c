@@ -19,6 +19,11 @@ static const struct opt options[] = {
      .help = "only these: running (also: active), waiting (also: paused), idle, completed, failed, cancelled, "
              "interrupted, interrupted_startup, interrupted_waiting, damaged; or as task sessions call it: RUNNING, "
              "WAITING_FOR_INPUT, COMPLETED, FAILED, CANCELLED, ERROR"},
+    {.name = "kind",
+     .type = VALUE_WORD,
+     .value = "KIND",
+     .words = SHAPE_KINDS,
+     .help = "only these: log (events alone), program (exec), chat, graph (run)"},
     {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "only of this agent (name or id)"},
     {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "only of this task"},
     {.name = "limit", .type = VALUE_INT, .value = "N", .min = 1, .help = "only the newest N"},
@@ -27,11 +32,9 @@ static const struct opt options[] = {
 };
 
 static const struct table_column columns[] = {
-    {.head = "ID"},
-    {.head = "STATUS"},
-    {.head = "TITLE", .gives = true},
-    {.head = "AGE"},
-    {.head = "EVENTS", .right = true},
+    {.head = "ID"},   {.head = "STATUS"},
+    {.head = "KIND"}, {.head = "TITLE", .gives = true},
+    {.head = "AGE"},  {.head = "EVENTS", .right = true},
 };
 
 /* Of what failed: where, why, and from where it can go on. */
@@ -79,6 +82,7 @@ static int add_row(void *arg, const struct tide_session_info *info)
         snprintf(events, sizeof(events), "%" PRId64, info->last_seq);
     table_cell(&l->table, info->id, COLOR_NONE);
     table_cell(&l->table, session_status(status, info), session_color(info));
+    table_cell(&l->table, info->kind ? tide_session_kind_name(info->kind) : "-", COLOR_NONE);
     table_cell(&l->table, info->title ? info->title : info->agent, COLOR_NONE); /* a graph without a name has an id */
     table_cell(&l->table, time_ago(ago, info->updated_ms), COLOR_DIM);
     table_cell(&l->table, events, COLOR_NONE);
@@ -154,6 +158,15 @@ static enum tide_code list_table(struct listing *l, const struct tide_list_filte
     return code;
 }
 
+static enum tide_session_kind kind_of(const char *name)
+{
+    enum tide_session_kind kind = 0;
+
+    while (name && kind <= TIDE_KIND_GRAPH && strcmp(tide_session_kind_name(kind), name) != 0)
+        kind++;
+    return kind;
+}
+
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     const struct tide_list_filter filter = {
@@ -161,6 +174,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         .agent = args_text(&cli->args, "agent"),
         .task_id = args_text(&cli->args, "task-id"),
         .limit = args_int(&cli->args, "limit", 0),
+        .kind = kind_of(args_text(&cli->args, "kind")),
     };
     struct listing l = {.cli = cli, .filter = &filter};
 

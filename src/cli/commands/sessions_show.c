@@ -121,6 +121,7 @@ static int show_text(void *arg, const struct tide_session_info *info)
 
     out_field(out, "session", info->id);
     out_field(out, "title", info->title);
+    out_field(out, "kind", info->kind ? tide_session_kind_name(info->kind) : NULL);
     fields_standing(out, v, info);
     out_field(out, "checkpoints",
               arena_printf(v->arena, "%" PRId64 "%s%s", checkpoints_of(v),

@@ -34,7 +34,8 @@ static int why_text(void *arg, const struct tide_session_info *info)
 
     outf(out, "%s%s%s  ", color_code(out, COLOR_BOLD), info->id, color_code(out, COLOR_NONE));
     out_colored(out, session_color(info), session_status(status, info));
-    outf(out, "\n");
+    outf(out, "  %s%s%s\n", color_code(out, COLOR_DIM), info->kind ? tide_session_kind_name(info->kind) : "",
+         color_code(out, COLOR_NONE));
     sentence = out->text.len;
     out_value(out, info->why);
     out_wrap(out, sentence);
