@@ -354,7 +354,8 @@ static enum tide_code open_place(struct tide_agent *a, struct tide_err *err)
     if (!a->opt.working_dir)
         a->opt.working_dir = dir.len ? arena_dup(&a->arena, dir).ptr : agent_keep(a, cwd, "/");
     real = realpath(a->opt.working_dir, NULL);
-    a->place = (struct tool_place){.cwd = agent_keep(a, real, a->opt.working_dir),
+    a->place = (struct tool_place){.guard = &a->guard,
+                                   .cwd = agent_keep(a, real, a->opt.working_dir),
                                    .dir = open(real ? real : "", O_PATH | O_DIRECTORY | O_CLOEXEC),
                                    .session_id = a->id,
                                    .run_id = "",
@@ -406,6 +407,7 @@ static enum tide_code open_parts(struct tide_agent *a, struct tide_err *err)
                       a->model);
     a->hooks = hooks_new(a->opt.hook_timeout_ms, on_hook_report, a);
     hooks_hide(a->hooks, a->opt.api_key);
+    hooks_guard(a->hooks, &a->guard);
     if (a->opt.api_key)
         (void)!redact_add(a->s->store, STR("api_key"), str_from(a->opt.api_key), NULL);
     if (!code && a->opt.hooks)
@@ -425,6 +427,7 @@ enum tide_code tide_agent_new(tide_session *s, const struct tide_agent_options *
     a = mem_zero(sizeof(*a));
     a->s = s;
     a->id = agent_keep(a, s->head.id, "");
+    a->guard = (struct guard)GUARD_INIT;
     a->place.dir = -1;
     a->known_seq = -1;
     a->draft = (struct draft)DRAFT_INIT;
@@ -449,6 +452,7 @@ void tide_agent_free(tide_agent *a)
 {
     if (!a)
         return;
+    guard_leave(&a->guard);
     tide_run_close(a->run);
     provider_close(a->provider);
     hooks_free(a->hooks);

@@ -20,6 +20,7 @@
 #include "agent/permit.h"
 #include "agent/provider.h"
 #include "agent/conversation.h"
+#include "program/guard.h"
 #include "session/run.h"
 
 struct own_tool;
@@ -50,6 +51,7 @@ struct tide_agent {
     const char *type, *model;
     struct hooks *hooks;
     struct permits *permits;
+    struct guard guard; /* of a run of its own */
     struct tool_place place;
     struct own_tool *own_tools;
     struct map always; /* tools that were allowed for good -> itself */

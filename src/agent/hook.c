@@ -54,6 +54,11 @@ void hooks_hide(struct hooks *h, const char *secret)
     h->secret = secret;
 }
 
+void hooks_guard(struct hooks *h, struct guard *guard)
+{
+    h->guard = guard;
+}
+
 size_t hooks_count(const struct hooks *h)
 {
     return h->len;
@@ -199,14 +204,19 @@ struct asking {
     bool (*stop)(void *arg);
     void *arg;
     const char *secret;
+    struct guard *guard;
 };
 
 static enum tide_code ask_program(struct asking *q, const struct hook *hook, struct hook_verdict *ret,
                                   struct tide_err *err)
 {
     AUTO(buf_done) struct buf output = BUF_INIT(HOOK_OUTPUT_MAX);
-    struct hook_program p = {
-        .argv = hook->argv, .timeout_ms = hook->timeout_ms, .stop = q->stop, .arg = q->arg, .secret = q->secret};
+    struct hook_program p = {.guard = q->guard,
+                             .argv = hook->argv,
+                             .timeout_ms = hook->timeout_ms,
+                             .stop = q->stop,
+                             .arg = q->arg,
+                             .secret = q->secret};
 
     if (q->rendered.len == 0)
         hook_input_render(&q->rendered, q->input);
@@ -265,6 +275,7 @@ void hooks_fire(struct hooks *h, struct arena *a, const struct hook_input *input
     enum tide_code code = TIDE_OK;
 
     q.secret = h ? h->secret : NULL;
+    q.guard = h ? h->guard : NULL;
     *ret = (struct hook_verdict){.action = HOOK_CONTINUE, .text = STR(""), .hook = STR("")};
     for (size_t i = 0; h && i < h->len && code != TIDE_CANCELLED; i++) {
         struct hook *hook = &h->list[i];

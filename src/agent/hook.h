@@ -56,10 +56,12 @@ typedef void hook_report_fn(void *arg, const char *hook, const char *what);
 typedef enum tide_code hook_fn(void *arg, const struct hook_input *input, struct hook_verdict *ret,
                                struct tide_err *err);
 
+struct guard;
 struct hooks;
 struct hooks *hooks_new(int64_t timeout_ms, hook_report_fn *report, void *arg); /* timeout_ms 0: 10 s */
 void hooks_free(struct hooks *h);
-void hooks_hide(struct hooks *h, const char *secret); /* from the environment of programs; must live as long */
+void hooks_hide(struct hooks *h, const char *secret);   /* from the environment of programs; must live as long */
+void hooks_guard(struct hooks *h, struct guard *guard); /* of the run: starts their programs; must live as long */
 size_t hooks_count(const struct hooks *h);
 
 /* The JSON array of hooks, or the object {"hooks": [...]} of a hooks file. What is wrong with one is reported and it is left out. */

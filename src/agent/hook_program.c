@@ -90,8 +90,11 @@ static enum tide_code make_input(struct run *r, struct tide_err *err)
 static enum tide_code hold(struct run *r, const char *path, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct proc_spec spec = {
-        .path = path, .argv = r->program->argv, .envp = program_environ(&a, r->program->secret), .in = r->input};
+    struct proc_spec spec = {.guard = r->program->guard,
+                             .path = path,
+                             .argv = r->program->argv,
+                             .envp = program_environ(&a, r->program->secret),
+                             .in = r->input};
     int out[2] = {-1, -1}, complaint[2] = {-1, -1};
     enum tide_code code = TIDE_OK;
 

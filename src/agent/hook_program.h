@@ -9,13 +9,16 @@
 
 #define HOOK_OUTPUT_MAX ((size_t)4 << 20)
 
+struct guard;
+
 struct hook_program {
     char *const *argv; /* ends with NULL; the first is looked for as the shell does */
     struct str input;  /* all of its standard input */
     int64_t timeout_ms;
     bool (*stop)(void *arg); /* asked ten times a second; true ends it. May be NULL */
     void *arg;
-    const char *secret; /* no variable of this value reaches it; NULL: none */
+    struct guard *guard; /* of the run; NULL: it is our child */
+    const char *secret;  /* no variable of this value reaches it; NULL: none */
 };
 
 /* The environment without the keys of providers: neither under their usual names nor, whatever the name, this one. */

@@ -30,6 +30,7 @@ struct hooks {
     hook_report_fn *report;
     void *arg;
     const char *secret;
+    struct guard *guard;
 };
 
 __attribute__((format(printf, 3, 4))) void hooks_report(const struct hooks *h, const char *name, const char *fmt, ...);

@@ -137,6 +137,7 @@ static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct
     static const struct tide_run_result completed = {.outcome = "completed"};
     struct str answer;
 
+    guard_leave(&a->guard);
     if (code == TIDE_OK && a->run)
         code = end_run(a, &completed, err);
     else if (code == TIDE_CANCELLED)

@@ -127,6 +127,10 @@ enum tide_code nested_enter(const struct nested_agent *seat, const struct tide_a
     a->locked = true;
     a->run = seat->run;
     a->place.run_id = a->run->id;
+    if (seat->guard) {
+        a->place.guard = seat->guard;
+        hooks_guard(a->hooks, seat->guard);
+    }
     a->fresh = true; /* an attempt that was announced is still due */
     a->looked_ns = a->s->store->env->ops->mono_ns(a->s->store->env);
     a->talk.whose = (struct conversation_owner){seat->node, seat->visit, seat->branch, decides};

@@ -11,10 +11,13 @@
 
 #include "session/run.h"
 
+struct guard;
+
 struct nested_agent {
     struct tide_session *session;
     struct tide_run *run;
-    const char *node; /* as events name it: "write", "review#1/ask" */
+    struct guard *guard; /* of the run: its programs are started by it. NULL: by one of the agent's own */
+    const char *node;    /* as events name it: "write", "review#1/ask" */
     int64_t visit;
     const char *branch; /* "": none */
     const char *prompt; /* said once, when this conversation is empty */

@@ -17,6 +17,7 @@
 struct tool_place {
     const char *cwd;                 /* absolute */
     int dir;                         /* descriptor of it: file tools stay beneath (openat2) */
+    struct guard *guard;             /* of the run: what starts programs; NULL: they are our children */
     const char *session_id, *run_id; /* in the environment of programs: TIDEMARK_SESSION_ID, TIDEMARK_RUN_ID */
     int64_t timeout_ms;              /* of a program; 0: 120 s */
     size_t max_result_chars;         /* 0: no limit but TOOL_RESULT_MAX */

@@ -4,8 +4,8 @@
  * output is kept as a beginning and an end, with what lies between counted and dropped: the first lines say what
  * happened, the last how it ended, and a program may print for ever.
  *
- * What it leaves running in its group is ended with it. One that made a session of its own (setsid) has left the group
- * and is not found; the pipe is not waited for, so it cannot keep us either.
+ * What it leaves running in its group is ended with it. One that made a session of its own (setsid) has left the group and
+ * may stay, unless our process is killed; the pipe is not waited for, so it cannot keep us either.
  */
 #include "agent/tool_list.h"
 
@@ -61,7 +61,8 @@ static enum tide_code hold(struct tool_work *w, struct arena *a, const char *com
     const char *shell = access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh";
     char *argv[] = {(char *)(uintptr_t)(strrchr(shell, '/') + 1), (char *)(uintptr_t) "-c", (char *)(uintptr_t)command,
                     NULL};
-    struct proc_spec spec = {.path = shell, .argv = argv, .envp = environment(a, w), .cwd = w->place->cwd};
+    struct proc_spec spec = {
+        .guard = w->place->guard, .path = shell, .argv = argv, .envp = environment(a, w), .cwd = w->place->cwd};
     enum tide_code code;
     int pair[2];
 

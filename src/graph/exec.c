@@ -22,6 +22,7 @@ void exec_init(struct exec *x)
     pthread_condattr_t attr;
 
     x->scratch = x->fold = (struct arena)ARENA_INIT;
+    x->guard = (struct guard)GUARD_INIT;
     pthread_mutex_init(&x->lock, NULL);
     pthread_mutex_init(&x->done_lock, NULL);
     pthread_condattr_init(&attr);
@@ -531,6 +532,7 @@ enum tide_code exec_run(struct exec *x, struct tide_err *err)
 
 void exec_done(struct exec *x)
 {
+    guard_leave(&x->guard);
     drop_todo(x);
     while (x->blocked)
         wait_drop(x);

@@ -23,6 +23,7 @@
 #include "graph/node_work.h"
 #include "graph/edge_choice.h"
 #include "graph/probe.h"
+#include "program/guard.h"
 #include "session/run.h"
 
 #define EXEC_MEMORY_MAX ((size_t)64 << 20) /* bytes of all keys and values of one graph's memory */
@@ -121,6 +122,7 @@ struct exec {
     const struct spec_graph *graph;
     struct tide_session *s;
     struct tide_run *run;
+    struct guard guard; /* of the programs of its nodes, and of its agents */
     struct kept
         *kept; /* effects that a rollback cut off and that are not to happen again; NULL: nothing was rolled back */
     const struct map *gave; /* node that somebody says happened -> JSON object of what it gave; NULL: of none */

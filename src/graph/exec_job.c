@@ -100,6 +100,7 @@ static void run_body(struct job *j)
                           .inputs = {buf_cstr(&j->inputs), j->inputs.len},
                           .memory = buf_view(&j->memory),
                           .run_id = x->run->id,
+                          .guard = &x->guard,
                           .key = j->key,
                           .dir = x->dir,
                           .visit = j->visit,
@@ -177,6 +178,7 @@ static struct nested_agent nested_of(struct job *j, const struct tide_agent_opti
 
     return (struct nested_agent){.session = j->x->s,
                                  .run = j->x->run,
+                                 .guard = &j->x->guard,
                                  .node = node,
                                  .visit = j->visit,
                                  .branch = j->branch ? j->branch : "",

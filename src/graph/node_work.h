@@ -20,14 +20,17 @@ struct node_work_secret {
     struct str key, json;
 };
 
+struct guard;
+
 struct node_work {
     const struct spec_node *node; /* function or lua; in a map the node inside it */
     const char *name;             /* of the node in the log: "fetch", "review#1/ask", "pages#1[3]" */
     struct str inputs;            /* JSON object; NUL-terminated */
     struct str memory;            /* JSON object, for lua: without the keys that are stored nowhere */
     const char *session_id, *run_id;
-    const char *key; /* the same in every attempt: by it the outside can tell a repetition */
-    const char *dir; /* where programs run */
+    struct guard *guard; /* of the run: starts programs; NULL: they are our children */
+    const char *key;     /* the same in every attempt: by it the outside can tell a repetition */
+    const char *dir;     /* where programs run */
     int64_t visit, attempt;
     const struct node_work_secret *secrets;
     size_t n_secrets;

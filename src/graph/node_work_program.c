@@ -106,7 +106,8 @@ static enum tide_code hold(struct run *r, const char *path, const char *dir, str
 {
     const struct spec_texts *program = &r->b->node->program;
     char **argv = arena_zero(&r->arena, (program->n + 1) * sizeof(*argv));
-    struct proc_spec spec = {.path = path, .argv = argv, .envp = environment(&r->arena, r->b), .cwd = dir};
+    struct proc_spec spec = {
+        .guard = r->b->guard, .path = path, .argv = argv, .envp = environment(&r->arena, r->b), .cwd = dir};
     int out[2] = {-1, -1}, complaints[2] = {-1, -1};
     enum tide_code code = TIDE_OK;
 

@@ -10,6 +10,7 @@
  *        ◄──────── stopped, ended ──────────── SIGCHLD                                (a zombie until the run closes `report`)
  *   guard_is_empty ── question, answer ─────► reaps, asks the kernel
  *   guard_end, or the run's process dies ───► kills all, until the kernel says ECHILD, and leaves
+ *   guard_leave ────────────────────────────► leaves
  *
  * It is a fork of a process that may have threads, and never executes anything itself: so it makes system calls on memory of
  * its own and no more. It has three descriptors and those of the programs; a process group of its own, so that what is
@@ -42,8 +43,9 @@
 
 /* What goes over the socket; a start has the descriptors below with it. */
 struct question {
-    uint32_t number; /* 0: a start */
-    size_t size;     /* of the request, of a start */
+    enum { ASK_START, ASK_EMPTY, ASK_LEAVE } what;
+    uint32_t number; /* of ASK_EMPTY: the answer has it */
+    size_t size;     /* of ASK_START: of the request */
 };
 
 struct answer {
@@ -251,21 +253,26 @@ static void answer_question(uint32_t number)
     (void)send_fds(AT_SOCKET, &a, sizeof(a), NULL, 0, MSG_DONTWAIT);
 }
 
-static void take_request(void)
+/* False: the run has closed its end. */
+static bool take_request(void)
 {
     int fds[N_FDS];
     struct question q;
     size_t n;
+    ssize_t got = receive_fds(AT_SOCKET, &q, sizeof(q), fds, &n, MSG_DONTWAIT);
 
-    if (receive_fds(AT_SOCKET, &q, sizeof(q), fds, &n, MSG_DONTWAIT) != (ssize_t)sizeof(q))
-        return;
-    if (q.number)
+    if (got != (ssize_t)sizeof(q))
+        return got < 0 && errno == EAGAIN;
+    if (q.what == ASK_EMPTY)
         answer_question(q.number);
+    else if (q.what == ASK_LEAVE)
+        _exit(0);
     else if (n == N_FDS)
         start_program(q.size, fds);
     else /* the limit of descriptors cut them: the run sees its report end */
         for (size_t i = 0; i < n; i++)
             close(fds[i]);
+    return true;
 }
 
 static void drain_signals(void)
@@ -342,15 +349,15 @@ _Noreturn static void watch(void)
             p[N_OWN + i] = (struct pollfd){.fd = programs[i].report};
         if (poll(p, N_OWN + n_programs, -1) < 0)
             continue;
-        if (p[AT_OWNER].revents || (p[AT_SOCKET].revents & (POLLHUP | POLLERR)))
+        if (p[AT_OWNER].revents)
             end_all();
         drain_signals();
         let_go(p + N_OWN);
         for (size_t i = 0; i < n_programs; i++)
             look_at(&programs[i]);
         reap_others();
-        if (p[AT_SOCKET].revents)
-            take_request();
+        if (p[AT_SOCKET].revents && !take_request())
+            end_all();
     }
 }
 
@@ -591,7 +598,7 @@ static bool hear_answer(const struct guard *g, struct answer *ret)
 
 bool guard_is_empty(struct guard *g)
 {
-    struct question q = {0};
+    struct question q = {.what = ASK_EMPTY};
     struct answer a = {.empty = true};
     struct pollfd p;
 
@@ -619,20 +626,35 @@ size_t guard_signal(struct guard *g, int number)
     return n;
 }
 
+static void wait_for_end(struct guard *g)
+{
+    struct pollfd p = {.fd = g->pidfd, .events = POLLIN};
+
+    shut(&g->socket);
+    kill(g->pid, SIGCONT); /* stopped, it would not see that */
+    if (g->pidfd < 0 || poll(&p, 1, END_MS) > 0)
+        while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    shut(&g->pidfd);
+    g->pid = 0;
+}
+
 void guard_end(struct guard *g)
 {
-    struct pollfd p;
+    pthread_mutex_lock(&g->lock);
+    if (g->pid)
+        wait_for_end(g);
+    pthread_mutex_unlock(&g->lock);
+}
+
+void guard_leave(struct guard *g)
+{
+    static const struct question leave = {.what = ASK_LEAVE};
 
     pthread_mutex_lock(&g->lock);
     if (g->pid) {
-        p = (struct pollfd){.fd = g->pidfd, .events = POLLIN};
-        shut(&g->socket);
-        kill(g->pid, SIGCONT); /* stopped, it would not see that */
-        if (g->pidfd < 0 || poll(&p, 1, END_MS) > 0)
-            while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
-                ;
-        shut(&g->pidfd);
-        g->pid = 0;
+        (void)send_fds(g->socket, &leave, sizeof(leave), NULL, 0, 0);
+        wait_for_end(g);
     }
     pthread_mutex_unlock(&g->lock);
 }

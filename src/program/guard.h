@@ -37,6 +37,12 @@ size_t guard_signal(struct guard *g, int number);
  */
 void guard_end(struct guard *g);
 
+/*
+ * Lets it go when no program runs: what programs put into sessions of their own works on, as nobody's child. For runs whose
+ * programs may start something that is to stay; when the process of such a run is killed, that is ended like all else.
+ */
+void guard_leave(struct guard *g);
+
 /* ---- for proc.c ---- */
 
 struct proc_birth;

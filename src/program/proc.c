@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -315,9 +316,17 @@ void proc_drop(struct proc *p)
     proc_terminal_back(p);
 }
 
+/* Then it is dead, reaped, and its number may be another's. */
+static bool is_guard_gone(const struct proc *p)
+{
+    struct pollfd report = {.fd = p->report};
+
+    return poll(&report, 1, 0) > 0 && (report.revents & POLLHUP);
+}
+
 void proc_signal(const struct proc *p, int number)
 {
-    if (p->pid > 0)
+    if (p->pid > 0 && !is_guard_gone(p))
         kill(-p->pid, number);
 }
 

@@ -368,6 +368,27 @@ check 'when its guard is killed as well a resume ends what was left behind' tide
 check 'one is gone' gone "$(cat left.1)"
 check 'and the one that had left its group' gone "$(cat left.2)"
 check 'and the one whose parent is gone' gone "$(cat left.4)"
+# ---- the same of a chat and of a graph: a tool, a hook and a node ----
+rm -f leaves.again left.*
+cat >tool.json <<'END'
+{"turns": [{"calls": [{"id": "c1", "name": "bash", "args": {"command": "./leaves"}}]}, {"text": "Done."}]}
+END
+cat >node.json <<'END'
+{"tidemark_graph": 1, "id": "leaves", "entry": "a", "nodes": [{"id": "a", "type": "function", "program": ["./leaves"]}]}
+END
+cat >hooks.json <<'END'
+{"hooks": [{"name": "asks", "event": "agent_start", "command": ["./leaves"]}]}
+END
+echo '{"hooks_file": "hooks.json"}' >asking.json
+for what in 'chat --yes --script tool.json -p go' 'run node.json' 'chat --config asking.json --script tool.json -p go'; do
+    # shellcheck disable=SC2086 # words
+    begin $what </dev/null
+    check "$what: it works" wait_for test -e left.all
+    kill -KILL $run
+    over
+    check "$what: killed, it leaves nothing working" wait_for nobody
+    rm -f left.*
+done
 # ---- the guard alone is killed ----
 rm -f leaves.again left.*
 begin exec --session unguarded -- ./leaves

@@ -123,6 +123,25 @@ static void each_tree_is_ended_alone(void **state)
     shell_done(&b);
 }
 
+static void what_left_its_group_may_stay(void **state)
+{
+    struct guard g = GUARD_INIT;
+    struct shell s;
+    pid_t far;
+
+    (void)state;
+    start(&s, &g, FAR "; read line </dev/null; exit 0");
+    far = read_pid(&s);
+    capture_run(&s.capture);
+    guard_leave(&g);
+    assert_int_equal(g.pid, 0);
+    assert_true(lives(far));
+    kill(far, SIGKILL);
+    assert_true(is_gone(far));
+    shell_done(&s);
+    guard_leave(&g); /* there is none */
+}
+
 /* Also what nobody would find: the process that held the guard is gone before it can do anything. */
 static void a_killed_run_leaves_nothing_working(void **state)
 {
@@ -332,6 +351,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_tree_is_ended_alone),
+        cmocka_unit_test(what_left_its_group_may_stay),
         cmocka_unit_test(a_killed_run_leaves_nothing_working),
         cmocka_unit_test(a_killed_guard_takes_its_programs_along_and_is_replaced),
         cmocka_unit_test(a_program_begins_as_a_child_of_ours_would),
