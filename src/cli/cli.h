@@ -58,9 +58,6 @@ static inline void session_closep(tide_session **session)
     tide_session_close(*session);
 }
 
-/* A seq, or a checkpoint of the session by id or unique prefix, as a seq that the session has reached. */
-enum tide_code cli_position(tide_session *session, const char *text, int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
-
 /* Help for what the arguments name, into cli->out. */
 void help_print(struct cli *cli);
 

@@ -207,22 +207,3 @@ enum tide_code cli_session_put(tide_session *session, const struct tide_new_even
 {
     return unless_stopped(session_append_held(session, event, cli_held, NULL, err), err);
 }
-
-static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)
-{
-    *(int64_t *)arg = checkpoint->seq;
-    return 0;
-}
-
-enum tide_code cli_position(tide_session *session, const char *text, int64_t *ret_seq, struct tide_err *err)
-{
-    int64_t seq = 0;
-
-    if (!str_to_int64(str_from(text), &seq))
-        return tide_checkpoint_load(session, text, take_seq, ret_seq, err);
-    if (seq > tide_session_last_seq(session))
-        return tide_fail(err, TIDE_NOT_FOUND, "seq %" PRId64 " of session '%s': its last event is %" PRId64, seq,
-                         tide_session_id(session), tide_session_last_seq(session));
-    *ret_seq = seq;
-    return TIDE_OK;
-}

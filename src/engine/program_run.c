@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
-#include "program/recovery_thread.h"
+#include "engine/recovery_thread.h"
 #include "program/session_program.h"
 #include "program/supervisor.h"
 #include "program/tree.h"

@@ -48,7 +48,7 @@ enum tide_decision screen_approve(void *arg, const struct tide_approval *a)
 {
     AUTO(buf_done) struct buf detail = BUF_INIT((size_t)64 << 20);
     struct screen *s = arg;
-    enum tide_decision decision = chat_yes(&s->chat, a);
+    enum tide_decision decision = agent_setup_yes(&s->chat.core.setup, a);
     const char *question = a->question ? a->question : "";
 
     view_busy(s->view, NULL);

@@ -14,6 +14,7 @@
 #include "cli/terminal/glyph.h"
 #include "cli/terminal/line_complete.h"
 #include "cli/session_view.h"
+#include "engine/rollback.h"
 
 #define SESSIONS_SHOWN 15
 #define CHECKPOINTS_SHOWN 30
@@ -80,7 +81,7 @@ static void run_sessions(struct screen *s, const char *rest)
 static void run_why(struct screen *s, const char *rest)
 {
     (void)rest;
-    run_inner(s, (const char *const[]){"why", tide_session_id(s->chat.session), NULL});
+    run_inner(s, (const char *const[]){"why", tide_session_id(s->chat.core.session), NULL});
 }
 
 /* ---- of this chat ---- */
@@ -89,7 +90,7 @@ static void run_resume(struct screen *s, const char *rest)
 {
     struct tide_err err = {0};
 
-    if (!*rest && !s->chat.session)
+    if (!*rest && !s->chat.core.session)
         view_error(s->view, "/resume ID: which one? /sessions lists them");
     else if (!*rest)
         screen_go_on(s);
@@ -130,8 +131,8 @@ static void run_rollback(struct screen *s, const char *rest)
                             "them) or seq:N");
         return;
     }
-    if (cli_position(s->chat.session, where, &seq, &err) ||
-        chat_roll_back_to(&s->chat, seq, flags, "chat /rollback", &withdrawn, &err)) {
+    if (session_position(s->chat.core.session, where, &seq, &err) ||
+        chat_roll_back_to(&s->chat.core, seq, flags, "chat /rollback", &withdrawn, &err)) {
         view_error(s->view, err_text(&err));
         return;
     }
@@ -149,7 +150,7 @@ static void run_fork(struct screen *s, const char *rest)
     char id[TIDE_ID_SIZE], line[200];
 
     (void)rest;
-    if (tide_fork(s->chat.cli->store, tide_session_id(s->chat.session), 0, NULL, NULL, id, &err) ||
+    if (tide_fork(s->chat.cli->store, tide_session_id(s->chat.core.session), 0, NULL, NULL, id, &err) ||
         screen_switch(s, id, &err)) {
         view_error(s->view, err_text(&err));
         return;
@@ -163,22 +164,24 @@ static const struct json *info_of(struct screen *s, struct arena *a);
 static void run_model(struct screen *s, const char *rest)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    const char *before = s->chat.model;
+    const char *before = s->chat.core.setup.want.model;
     struct tide_err err = {0};
 
     if (!*rest) {
-        struct str now = s->chat.session ? json_get_text(&a, info_of(s, &a), STR("model"))
-                                         : str_from(s->chat.opt.model ? s->chat.opt.model : "script");
+        struct str now = s->chat.core.session
+                             ? json_get_text(&a, info_of(s, &a), STR("model"))
+                             : str_from(s->chat.core.setup.opt.model ? s->chat.core.setup.opt.model : "script");
 
         view_notice(s->view, arena_printf(&a, "model %.*s; /model NAME takes another", STR_ARG(now)));
         return;
     }
-    s->chat.model = arena_dup(&s->chat.arena, str_from(rest)).ptr;
-    if (s->chat.session ? chat_agent(&s->chat, &err) : chat_check(&s->chat, &err)) {
+    s->chat.core.setup.want.model = arena_dup(&s->chat.core.setup.arena, str_from(rest)).ptr;
+    if (s->chat.core.session ? chat_agent(&s->chat.core, &err) : agent_setup_check(&s->chat.core.setup, NULL, &err)) {
         view_error(s->view, err_text(&err));
-        s->chat.model = before;
-        if (s->chat.session && chat_agent(&s->chat, &err)) /* nor with the one before: nobody is there to speak to */
-            chat_leave(&s->chat);
+        s->chat.core.setup.want.model = before;
+        if (s->chat.core.session &&
+            chat_agent(&s->chat.core, &err)) /* nor with the one before: nobody is there to speak to */
+            chat_leave(&s->chat.core);
     } else
         view_notice(s->view, arena_printf(&a, "model %s from the next prompt on", rest));
 }
@@ -190,7 +193,7 @@ static const struct json *info_of(struct screen *s, struct arena *a)
     struct tide_err err = {0};
     struct json *json = NULL;
 
-    if (tide_agent_info(s->chat.agent, &text, &err) ||
+    if (tide_agent_info(s->chat.core.agent, &text, &err) ||
         json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &json, NULL, &err))
         view_error(s->view, err_text(&err));
     tide_text_done(&text);
@@ -206,9 +209,9 @@ static void run_tools(struct screen *s, const char *rest)
     char head[64];
 
     (void)rest;
-    if (s->chat.opt.no_tools)
+    if (s->chat.core.setup.opt.no_tools)
         view_notice(s->view, "no tools: --no-tools was given");
-    else if (permits_parse(str_from(s->chat.opt.permissions), &p, &err))
+    else if (permits_parse(str_from(s->chat.core.setup.opt.permissions), &p, &err))
         view_error(s->view, err_text(&err));
     for (size_t i = 0; p && tools[i]; i++) {
         snprintf(head, sizeof(head), "%-6s %-6s ", tools[i]->name, words[permits_ask(p, tools[i], NULL)]);
@@ -232,7 +235,7 @@ static void run_hooks(struct screen *s, const char *rest)
     struct tide_err err = {0};
 
     (void)rest;
-    if (hooks_load(h, str_from(s->chat.opt.hooks), &err))
+    if (hooks_load(h, str_from(s->chat.core.setup.opt.hooks), &err))
         view_error(s->view, err_text(&err));
     else if (!hooks_count(h))
         view_notice(s->view, "no hooks: `tidemark config set hooks` or hooks_file names some");
@@ -299,12 +302,12 @@ static void run_checkpoints(struct screen *s, const char *rest)
     struct tide_err err = {0};
 
     (void)rest;
-    if (tide_messages(s->chat.session, 0, take_prompt, &p, &err) ||
-        tide_checkpoint_list(s->chat.session, &latest, show_checkpoint, &p, &err))
+    if (tide_messages(s->chat.core.session, 0, take_prompt, &p, &err) ||
+        tide_checkpoint_list(s->chat.core.session, &latest, show_checkpoint, &p, &err))
         view_error(s->view, err_text(&err));
     if (p.n == CHECKPOINTS_SHOWN)
         view_notice(s->view, arena_printf(&p.arena, "the latest; `tidemark sessions checkpoints %s` lists all",
-                                          tide_session_id(s->chat.session)));
+                                          tide_session_id(s->chat.core.session)));
     arena_done(&p.arena);
 }
 
@@ -335,7 +338,7 @@ static void run_usage(struct screen *s, const char *rest)
 static void run_clear(struct screen *s, const char *rest)
 {
     (void)rest;
-    chat_leave(&s->chat);
+    chat_leave(&s->chat.core);
     view_clear(s->view);
     view_notice(s->view, "a new session begins with the next prompt");
 }
@@ -397,7 +400,7 @@ void screen_command(struct screen *s, const char *line)
             continue;
         if (*words && !*slashes[i].args) /* rather than pass over what was meant */
             view_error(s->view, "nothing stands behind this one: /help shows what there is");
-        else if (slashes[i].needs_session && !s->chat.session)
+        else if (slashes[i].needs_session && !s->chat.core.session)
             view_notice(s->view, "there is no session yet: it begins with the first prompt");
         else
             slashes[i].run(s, words);
@@ -445,8 +448,8 @@ static void complete_ids(struct screen *s, struct str before, struct str word, s
 
     if (str_starts(before, STR("/resume ")))
         code = tide_session_list(s->chat.cli->store, &latest, match_session, all, NULL);
-    else if (str_starts(before, STR("/rollback ")) && s->chat.session)
-        code = tide_checkpoint_list(s->chat.session, NULL, match_checkpoint, all, NULL);
+    else if (str_starts(before, STR("/rollback ")) && s->chat.core.session)
+        code = tide_checkpoint_list(s->chat.core.session, NULL, match_checkpoint, all, NULL);
     for (size_t i = 0; i < all->n && !code; i++)
         if (str_starts(str_from(all->words[i]), word))
             line_match_add(m, str_from(all->words[i]));

@@ -12,18 +12,18 @@ void chat_log_open(const struct chat *c)
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     struct json *info = NULL;
 
-    if (c->quiet || !log_enabled(LOG_INFO) || tide_agent_info(c->agent, &text, NULL) ||
+    if (c->quiet || !log_enabled(LOG_INFO) || tide_agent_info(c->core.agent, &text, NULL) ||
         json_parse(&a, (struct str){text.ptr, text.len}, NULL, &info, NULL, NULL))
         return;
-    log_write(LOG_INFO, c->resumed ? "session goes on" : "session open", "agent",
-              c->want->agent ? c->want->agent : "chat", "session", tide_session_id(c->session), "provider",
+    log_write(LOG_INFO, c->core.resumed ? "session goes on" : "session open", "agent",
+              c->want->agent ? c->want->agent : "chat", "session", tide_session_id(c->core.session), "provider",
               arena_dup(&a, json_get_text(&a, info, STR("provider"))).ptr, "model",
               arena_dup(&a, json_get_text(&a, info, STR("model"))).ptr, (char *)NULL);
 }
 
 void chat_log_end(const struct chat *c, enum tide_code code, const char *why)
 {
-    const char *id = tide_session_id(c->session);
+    const char *id = tide_session_id(c->core.session);
     struct tide_usage u = {0};
     char in[32], out[32];
 
@@ -33,7 +33,7 @@ void chat_log_end(const struct chat *c, enum tide_code code, const char *why)
         log_write(LOG_ERROR, "the run ended by failure", "session", id, "why", why, (char *)NULL);
         return;
     }
-    if (tide_usage(c->session, 0, &u, NULL))
+    if (tide_usage(c->core.session, 0, &u, NULL))
         return;
     snprintf(in, sizeof(in), "%" PRId64, u.input_tokens);
     snprintf(out, sizeof(out), "%" PRId64, u.output_tokens);
@@ -41,13 +41,10 @@ void chat_log_end(const struct chat *c, enum tide_code code, const char *why)
               (char *)NULL);
 }
 
-void chat_log(const struct chat *c, const struct tide_agent_event *e)
+void chat_log_event(const char *id, const struct tide_agent_event *e)
 {
-    const char *id = c->session ? tide_session_id(c->session) : "";
     char numbers[80];
 
-    if (c->quiet)
-        return;
     switch (e->what) {
     case TIDE_AGENT_TOOL:
         log_write(LOG_DEBUG, "tool call", "session", id, "tool", e->tool, "call", e->call_id, (char *)NULL);
@@ -76,4 +73,10 @@ void chat_log(const struct chat *c, const struct tide_agent_event *e)
     default:
         break;
     }
+}
+
+void chat_log(const struct chat *c, const struct tide_agent_event *e)
+{
+    if (!c->quiet)
+        chat_log_event(c->core.session ? tide_session_id(c->core.session) : "", e);
 }

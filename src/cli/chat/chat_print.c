@@ -59,7 +59,7 @@ static void stream(struct printing *p, const struct tide_agent_event *e)
 /* What the log does not show to whoever sits here. */
 static void tell(struct printing *p, const struct tide_agent_event *e)
 {
-    if (log_enabled(LOG_WARN) && !config_text(p->chat.settings.config, "log_file"))
+    if (log_enabled(LOG_WARN) && !config_text(p->chat.core.setup.settings.config, "log_file"))
         return;
     if (e->what == TIDE_AGENT_RETRY)
         say("attempt %d of %d in %.1f s: %.*s", e->attempt, e->attempts, (double)e->delay_ms / 1000, (int)e->text_len,
@@ -96,7 +96,7 @@ static int take_question(void *arg, const struct tide_session_info *info)
     struct printing *p = arg;
 
     if (info->question && info->status && strcmp(info->status, "waiting") == 0)
-        p->answered = arena_dup(&p->chat.arena, str_from(info->question)).ptr;
+        p->answered = arena_dup(&p->chat.core.setup.arena, str_from(info->question)).ptr;
     return 0;
 }
 
@@ -104,7 +104,7 @@ static enum tide_decision on_approve(void *arg, const struct tide_approval *ask)
 {
     const struct printing *p = arg;
 
-    return chat_yes(&p->chat, ask);
+    return agent_setup_yes(&p->chat.core.setup, ask);
 }
 
 static void on_event(void *arg, const struct tide_agent_event *e)
@@ -113,8 +113,8 @@ static void on_event(void *arg, const struct tide_agent_event *e)
 
     tell_answered(p);
 
-    if (stop_signal && p->chat.agent)
-        stop_agent(p->chat.agent);
+    if (stop_signal && p->chat.core.agent)
+        stop_agent(p->chat.core.agent);
     chat_log(&p->chat, e);
     p->turns += e->what == TIDE_AGENT_USAGE;
     if (p->how == PRINT_STREAM)
@@ -166,17 +166,17 @@ static void put_result(struct printing *p, enum tide_code code, const struct tid
     json_out_begin(&o, '{');
     if (p->how == PRINT_STREAM)
         json_out_kstr(&o, STR("type"), STR("result"));
-    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(p->chat.session)));
+    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(p->chat.core.session)));
     json_out_kstr(&o, STR("status"), str_from(status_of(code)));
-    json_out_kstr(&o, STR("durability"), degraded_events(p->chat.session) ? STR("degraded") : STR("full"));
+    json_out_kstr(&o, STR("durability"), degraded_events(p->chat.core.session) ? STR("degraded") : STR("full"));
     if (answer->ptr)
         json_out_kstr(&o, STR("answer"), (struct str){answer->ptr, answer->len});
     if (code)
         json_out_kstr(&o, code == TIDE_WAITING ? STR("question") : STR("message"), str_from(message));
-    if (code == TIDE_WAITING && tide_agent_token(p->chat.agent)[0])
-        json_out_kstr(&o, STR("resume_token"), str_from(tide_agent_token(p->chat.agent)));
+    if (code == TIDE_WAITING && tide_agent_token(p->chat.core.agent)[0])
+        json_out_kstr(&o, STR("resume_token"), str_from(tide_agent_token(p->chat.core.agent)));
     json_out_kint(&o, STR("turns"), p->turns);
-    put_usage(&o, p->chat.session);
+    put_usage(&o, p->chat.core.session);
     json_out_end(&o, '}');
     put_line(p, &line);
 }
@@ -185,10 +185,10 @@ static void put_result(struct printing *p, enum tide_code code, const struct tid
 static enum tide_code report(struct printing *p, enum tide_code code, struct tide_text *answer, struct tide_err *err)
 {
     struct cli *cli = p->chat.cli;
-    const char *id = tide_session_id(p->chat.session);
+    const char *id = tide_session_id(p->chat.core.session);
 
     if (p->how == PRINT_TEXT)
-        report_durability(degraded_events(p->chat.session));
+        report_durability(degraded_events(p->chat.core.session));
     if (p->how != PRINT_TEXT)
         put_result(p, code, answer, err_text(err));
     else if (!code) {
@@ -199,8 +199,8 @@ static enum tide_code report(struct printing *p, enum tide_code code, struct tid
         if (answer->len && answer->ptr[answer->len - 1] != '\n')
             buf_add_char(&cli->out.text, '\n');
     }
-    if (code == TIDE_WAITING && p->chat.want->token_fd && tide_agent_token(p->chat.agent)[0] &&
-        write_fd(p->chat.want->token_fd, "--token-fd", tide_agent_token(p->chat.agent), err))
+    if (code == TIDE_WAITING && p->chat.want->token_fd && tide_agent_token(p->chat.core.agent)[0] &&
+        write_fd(p->chat.want->token_fd, "--token-fd", tide_agent_token(p->chat.core.agent), err))
         return tide_fail(err, err->code, "%s: `tidemark token rotate %s` makes another", err->msg, id);
     if (code == TIDE_WAITING && p->chat.want->no_store)
         return tide_fail(err, TIDE_FAILED,
@@ -230,15 +230,13 @@ static enum tide_code open_it(struct printing *p, struct tide_err *err)
 
     if (chat_store(c, err))
         return err->code;
-    if (c->want->resume)
-        return chat_open(c, c->want->resume, c->want->from, err);
-    return c->want->latest ? chat_open_latest(c, err) : chat_new(c, c->want->prompt, err);
+    return c->want->resume || c->want->latest ? chat_resume(c, err) : chat_new(&c->core, c->want->prompt, err);
 }
 
 /* The log is lines for people on standard error, where errors go as well. */
 static bool is_beside(const struct printing *p)
 {
-    const struct config *cfg = p->chat.settings.config;
+    const struct config *cfg = p->chat.core.setup.settings.config;
     const char *format = args_text(&p->chat.cli->args, "log-format");
 
     return !config_text(cfg, "log_file") && strcmp(format ? format : config_text(cfg, "log_format"), "json") != 0;
@@ -252,7 +250,7 @@ static enum tide_code make_prompt(struct printing *p, const char **ret_prompt, s
     if (want->prompt && chat_expand(&p->chat, want->prompt, ret_prompt, err))
         return err->code;
     if (want->piped) /* as it is: it may be anybody's text, and an @ in it is no wish of the user's */
-        *ret_prompt = arena_printf(&p->chat.arena, "%s\n\n%s", *ret_prompt, want->piped);
+        *ret_prompt = arena_printf(&p->chat.core.setup.arena, "%s\n\n%s", *ret_prompt, want->piped);
     return TIDE_OK;
 }
 
@@ -263,18 +261,18 @@ static enum tide_code work(struct printing *p, const char *prompt, struct tide_e
     enum tide_code code;
 
     chat_log_open(&p->chat);
-    if (prompt && chat_needs_resume(&p->chat)) { /* what was cut comes first */
-        code = tide_agent_resume(p->chat.agent, NULL, NULL, &answer, err);
+    if (prompt && chat_needs_resume(&p->chat.core)) { /* what was cut comes first */
+        code = tide_agent_resume(p->chat.core.agent, NULL, NULL, &answer, err);
         tide_text_done(&answer);
         if (code && code != TIDE_NOT_FOUND) {
             say("the prompt was not taken: what was cut comes first, and did not come to its end");
             return report(p, code, &answer, err);
         }
     }
-    if (want->input && tide_session_show(p->chat.session, take_question, p, err))
+    if (want->input && tide_session_show(p->chat.core.session, take_question, p, err))
         return err->code;
-    code = prompt ? tide_agent_run(p->chat.agent, prompt, &answer, err)
-                  : tide_agent_resume(p->chat.agent, want->input, want->token, &answer, err);
+    code = prompt ? tide_agent_run(p->chat.core.agent, prompt, &answer, err)
+                  : tide_agent_resume(p->chat.core.agent, want->input, want->token, &answer, err);
     if (!code || code == TIDE_WAITING || code == TIDE_CANCELLED ||
         !is_beside(p)) /* else the error is told twice on one terminal */
         chat_log_end(&p->chat, code, err->msg);
@@ -316,11 +314,11 @@ enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct 
         p.how = PRINT_JSON;
     if (want->output && strcmp(want->output, "stream-json") == 0)
         p.how = PRINT_STREAM;
-    code = chat_init(&p.chat, cli, want, on_event, want->yes ? on_approve : NULL, &p, err);
+    code = chat_init(&p.chat, cli, want, on_event, want->who.yes ? on_approve : NULL, &p, err);
     code = code ? code : make_prompt(&p, &prompt, err);
     code = code ? code : open_it(&p, err);
     if (!code) {
-        set_signals(p.chat.agent);
+        set_signals(p.chat.core.agent);
         code = work(&p, prompt, err);
         working = NULL;
     }

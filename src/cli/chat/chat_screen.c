@@ -28,10 +28,10 @@ static void on_signal(int number)
         return;
     if (number != SIGINT || ++s->presses > 1)
         s->leave = 1;
-    if (s->chat.agent && number == SIGINT)
-        tide_agent_stop(s->chat.agent);
-    else if (s->chat.agent)
-        tide_agent_shutdown(s->chat.agent);
+    if (s->chat.core.agent && number == SIGINT)
+        tide_agent_stop(s->chat.core.agent);
+    else if (s->chat.core.agent)
+        tide_agent_shutdown(s->chat.core.agent);
 }
 
 static void set_signals(struct screen *s)
@@ -89,9 +89,11 @@ static void add_usage(struct screen *s, const struct tide_agent_event *e)
     s->usage.input_tokens += e->input_tokens;
     s->usage.output_tokens += e->output_tokens;
     s->usage.cached_tokens += e->cached_tokens;
-    s->usage.cost = s->chat.opt.prices && strcmp(s->chat.opt.prices, "{}") != 0 ? s->usage.cost + e->cost : -1;
+    s->usage.cost = s->chat.core.setup.opt.prices && strcmp(s->chat.core.setup.opt.prices, "{}") != 0
+                        ? s->usage.cost + e->cost
+                        : -1;
     s->usage.context = e->input_tokens + e->output_tokens;
-    s->usage.context_max = s->chat.opt.max_context_tokens;
+    s->usage.context_max = s->chat.core.setup.opt.max_context_tokens;
     view_busy(s->view, "thinking");
 }
 
@@ -100,9 +102,9 @@ static void stop_if_told(struct screen *s)
 {
     if (s->presses) {
         view_busy(s->view, "stopping…");
-        tide_agent_stop(s->chat.agent);
+        tide_agent_stop(s->chat.core.agent);
     } else if (s->leave) {
-        tide_agent_shutdown(s->chat.agent);
+        tide_agent_shutdown(s->chat.core.agent);
     }
 }
 
@@ -112,7 +114,7 @@ static void on_event(void *arg, const struct tide_agent_event *e)
     struct str text = {e->text ? e->text : "", e->text ? e->text_len : 0};
 
     chat_log(&s->chat, e);
-    if (s->chat.agent)
+    if (s->chat.core.agent)
         stop_if_told(s);
     switch (e->what) {
     case TIDE_AGENT_TEXT:
@@ -192,7 +194,7 @@ void screen_redraw(struct screen *s)
     struct redraw r = {.s = s, .arena = ARENA_INIT};
     struct tide_err err = {0};
 
-    if (tide_agent_history(s->chat.agent, draw_message, &r, &err))
+    if (tide_agent_history(s->chat.core.agent, draw_message, &r, &err))
         view_error(s->view, err_text(&err));
     arena_done(&r.arena);
 }
@@ -212,7 +214,7 @@ static void begin_work(struct screen *s)
 static void end_work(struct screen *s, enum tide_code code, struct tide_err *err)
 {
     char line[700];
-    const char *id = tide_session_id(s->chat.session);
+    const char *id = tide_session_id(s->chat.core.session);
 
     chat_log_end(&s->chat, code, err_text(err));
     view_busy(s->view, NULL);
@@ -244,15 +246,15 @@ static void say_prompt(struct screen *s, const char *typed)
     const char *prompt = typed;
     enum tide_code code = chat_expand(&s->chat, typed, &prompt, &err);
 
-    if (!code && !s->chat.session)
-        code = chat_new(&s->chat, typed, &err);
+    if (!code && !s->chat.core.session)
+        code = chat_new(&s->chat.core, typed, &err);
     if (code) {
         view_error(s->view, err_text(&err));
         line_edit_prefill(s->line, str_from(typed)); /* nothing that was typed is lost */
         return;
     }
     begin_work(s);
-    code = tide_agent_run(s->chat.agent, prompt, NULL, &err);
+    code = tide_agent_run(s->chat.core.agent, prompt, NULL, &err);
     end_work(s, code, &err);
 }
 
@@ -262,7 +264,7 @@ void screen_go_on(struct screen *s)
     enum tide_code code;
 
     begin_work(s);
-    code = tide_agent_resume(s->chat.agent, NULL, NULL, NULL, &err);
+    code = tide_agent_resume(s->chat.core.agent, NULL, NULL, NULL, &err);
     end_work(s, code, &err);
 }
 
@@ -277,12 +279,12 @@ static void take_up(struct screen *s)
     bool waiting = false;
 
     screen_redraw(s);
-    if (tide_session_show(s->chat.session, is_waiting, &waiting, NULL))
+    if (tide_session_show(s->chat.core.session, is_waiting, &waiting, NULL))
         return;
-    if (waiting || chat_needs_resume(&s->chat)) {
+    if (waiting || chat_needs_resume(&s->chat.core)) {
         view_notice(s->view, waiting ? "it waits for your word" : "it was cut: going on where it was");
         screen_go_on(s);
-    } else if (chat_was_stopped(&s->chat)) {
+    } else if (chat_was_stopped(&s->chat.core)) {
         view_notice(s->view, "you stopped it here: /resume goes on, or say something else");
     }
 }
@@ -295,16 +297,16 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
 
     if (cli_advise_session(tide_session_open(s->chat.cli->store, id, TIDE_SESSION_APPEND, &session, err), err))
         return err->code;
-    if (!chat_made(session)) {
+    if (!session_is_chat(session)) {
         tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat", tide_session_id(session));
         tide_session_close(session);
         return err->code;
     }
-    if (s->chat.session)
-        snprintf(before, sizeof(before), "%s", tide_session_id(s->chat.session));
-    s->chat.model = NULL;
-    if (chat_take(&s->chat, session, err)) {
-        if (before[0] && chat_open(&s->chat, before, NULL, &ignored)) /* back to where we were */
+    if (s->chat.core.session)
+        snprintf(before, sizeof(before), "%s", tide_session_id(s->chat.core.session));
+    s->chat.core.setup.want.model = NULL;
+    if (chat_take(&s->chat.core, session, err)) {
+        if (before[0] && chat_open(&s->chat.core, before, NULL, 0, &ignored)) /* back to where we were */
             view_error(s->view, err_text(&ignored));
         return err->code;
     }
@@ -318,28 +320,28 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
 /* Where typed prompts are kept: beside the settings, unless they say where. */
 static const char *history_path(struct screen *s)
 {
-    const char *set = config_text(s->chat.settings.config, "history_file");
+    const char *set = config_text(s->chat.core.setup.settings.config, "history_file");
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME"), *dir;
-    char *path = set ? settings_path(&s->chat.settings, set) : NULL;
+    char *path = set ? settings_path(&s->chat.core.setup.settings, set) : NULL;
     const char *kept;
 
     if (path) {
-        kept = arena_dup(&s->chat.arena, str_from(path)).ptr;
+        kept = arena_dup(&s->chat.core.setup.arena, str_from(path)).ptr;
         free(path);
         return kept;
     }
     state = state && state[0] == '/' ? state : NULL; /* the specification: a relative one is to be ignored */
     if (!state && !home)
         return NULL;
-    dir = state ? arena_printf(&s->chat.arena, "%s/tidemark", state)
-                : arena_printf(&s->chat.arena, "%s/.local/state/tidemark", home);
+    dir = state ? arena_printf(&s->chat.core.setup.arena, "%s/tidemark", state)
+                : arena_printf(&s->chat.core.setup.arena, "%s/.local/state/tidemark", home);
     for (char *slash = strchr((char *)(uintptr_t)dir + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         mkdir(dir, 0700);
         *slash = '/';
     }
     mkdir(dir, 0700);
-    return arena_printf(&s->chat.arena, "%s/chat-history", dir);
+    return arena_printf(&s->chat.core.setup.arena, "%s/chat-history", dir);
 }
 
 /* Whose answers these are, as the agent has it. */
@@ -349,7 +351,7 @@ static const char *who_answers(struct screen *s, struct arena *a)
     struct json *info = NULL;
     const char *who = "";
 
-    if (!tide_agent_info(s->chat.agent, &text, NULL) &&
+    if (!tide_agent_info(s->chat.core.agent, &text, NULL) &&
         !json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &info, NULL, NULL))
         who = arena_printf(a, "%.*s %.*s", STR_ARG(json_get_text(a, info, STR("provider"))),
                            STR_ARG(json_get_text(a, info, STR("model"))));
@@ -360,13 +362,13 @@ static const char *who_answers(struct screen *s, struct arena *a)
 static void greet(struct screen *s)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    const struct chat_want *w = s->chat.want;
+    const struct agent_want *w = &s->chat.want->who;
 
-    if (!s->chat.session)
+    if (!s->chat.core.session)
         view_heading(s->view, "tidemark chat · /help shows what can be typed");
     else
         view_heading(s->view,
-                     arena_printf(&a, "tidemark chat · %s · %s%s · /help", tide_session_id(s->chat.session),
+                     arena_printf(&a, "tidemark chat · %s · %s%s · /help", tide_session_id(s->chat.core.session),
                                   who_answers(s, &a), w->provider || w->model || w->script ? "" : ", as stored"));
 }
 
@@ -394,10 +396,10 @@ static void read_and_work(struct screen *s)
         else
             say_prompt(s, text);
     }
-    if (s->chat.session) {
+    if (s->chat.core.session) {
         char bye[200];
 
-        snprintf(bye, sizeof(bye), "tidemark chat --resume %s goes on here", tide_session_id(s->chat.session));
+        snprintf(bye, sizeof(bye), "tidemark chat --resume %s goes on here", tide_session_id(s->chat.core.session));
         view_notice(s->view, bye);
     }
 }
@@ -408,9 +410,7 @@ static enum tide_code open_session(struct screen *s, struct tide_err *err)
 
     if (chat_store(&s->chat, err))
         return err->code;
-    if (want->resume)
-        return chat_open(&s->chat, want->resume, want->from, err);
-    return want->latest ? chat_open_latest(&s->chat, err) : TIDE_OK;
+    return want->resume || want->latest ? chat_resume(&s->chat, err) : TIDE_OK;
 }
 
 static void tell(void *arg, const char *line)
@@ -436,11 +436,11 @@ static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat
     s->view = view_new(&look);
     if (chat_init(&s->chat, cli, want, on_event, approve, s, err))
         return err->code;
-    s->chat.tell = tell;
-    s->chat.stopped = is_stopped;
+    s->chat.core.setup.tell = tell;
+    s->chat.core.stopped = is_stopped;
     if (open_session(s, err))
         return err->code;
-    s->chat.quiet = !config_text(s->chat.settings.config, "log_file");
+    s->chat.quiet = !config_text(s->chat.core.setup.settings.config, "log_file");
     set_signals(s);
     return TIDE_OK;
 }
@@ -452,8 +452,8 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
         .in = STDIN_FILENO, .out = STDOUT_FILENO, .color = cli->out.color, .wake_fd = -1, .stop = &s.leave};
     enum tide_code code = begin(&s, cli, want, screen_approve, err);
 
-    if (!code && !s.chat.session)
-        code = chat_check(&s.chat, err); /* now, and not when the first prompt is typed */
+    if (!code && !s.chat.core.session)
+        code = agent_setup_check(&s.chat.core.setup, NULL, err); /* now, and not when the first prompt is typed */
     if (!code) {
         s.answers = line_edit_new(&edit);
         edit.history = history_path(&s);
@@ -461,7 +461,7 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
         edit.complete = screen_complete;
         s.line = line_edit_new(&edit);
         greet(&s);
-        if (s.chat.session) {
+        if (s.chat.core.session) {
             chat_log_open(&s.chat);
             take_up(&s);
         }
@@ -491,19 +491,19 @@ static enum tide_decision approve_yes(void *arg, const struct tide_approval *a)
 {
     const struct screen *s = arg;
 
-    return chat_yes(&s->chat, a);
+    return agent_setup_yes(&s->chat.core.setup, a);
 }
 
 enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct tide_err *err)
 {
     struct screen s = {.leave = 0};
     const char *prompt = NULL;
-    enum tide_code code = begin(&s, cli, want, want->yes ? approve_yes : NULL, err);
+    enum tide_code code = begin(&s, cli, want, want->who.yes ? approve_yes : NULL, err);
 
     if (!code && want->prompt)
         code = chat_expand(&s.chat, want->prompt, &prompt, err);
-    if (!code && !s.chat.session)
-        code = chat_new(&s.chat, want->prompt, err);
+    if (!code && !s.chat.core.session)
+        code = chat_new(&s.chat.core, want->prompt, err);
     if (!code) {
         screen_redraw(&s);
         if (prompt)
@@ -511,8 +511,8 @@ enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct 
         if (cli->out.tty && isatty(STDIN_FILENO))
             tty_quiet(STDIN_FILENO); /* what is typed would stand in the line that shows that it works */
         begin_work(&s);
-        code = prompt ? tide_agent_run(s.chat.agent, prompt, NULL, err)
-                      : tide_agent_resume(s.chat.agent, NULL, NULL, NULL, err);
+        code = prompt ? tide_agent_run(s.chat.core.agent, prompt, NULL, err)
+                      : tide_agent_resume(s.chat.core.agent, NULL, NULL, NULL, err);
         end_work(&s, code, err);
         code = watched(&s, code, err);
         tty_restore();

@@ -77,9 +77,10 @@ static bool is_blank(const char *text)
 static enum tide_code check_pairs(const struct cli *cli, const struct chat_want *w, struct tide_err *err)
 {
     bool watch = args_on(&cli->args, "watch");
+    const char *provider = w->who.provider;
 
-    if (w->script && w->provider && strcmp(w->provider, "script") != 0)
-        return tide_fail(err, TIDE_INVALID, "--script and --provider %s: give one of them", w->provider);
+    if (w->who.script && provider && strcmp(provider, "script") != 0)
+        return tide_fail(err, TIDE_INVALID, "--script and --provider %s: give one of them", provider);
     if (watch && (w->output || cli->out.json))
         return tide_fail(err, TIDE_INVALID, "--watch shows all that happens: leave %s out",
                          w->output ? "--output" : "--json");
@@ -132,10 +133,14 @@ static enum tide_code run_piped(struct cli *cli, struct chat_want *w, struct tid
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     const struct args *a = &cli->args;
-    struct chat_want w = {.provider = args_text(a, "provider"),
-                          .model = args_text(a, "model"),
-                          .base_url = args_text(a, "base-url"),
-                          .script = args_text(a, "script"),
+    struct chat_want w = {.who = {.provider = args_text(a, "provider"),
+                                  .model = args_text(a, "model"),
+                                  .base_url = args_text(a, "base-url"),
+                                  .script = args_text(a, "script"),
+                                  .yes = args_on(a, "yes"),
+                                  .no_tools = args_on(a, "no-tools"),
+                                  .refresh_prompt = args_on(a, "refresh-prompt"),
+                                  .max_turns = args_int(a, "max-turns", 0)},
                           .agent = args_text(a, "agent"),
                           .title = args_text(a, "title"),
                           .prompt = args_text(a, "prompt"),
@@ -143,13 +148,9 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
                           .resume = args_text(a, "resume"),
                           .from = args_text(a, "from"),
                           .latest = args_on(a, "continue"),
-                          .yes = args_on(a, "yes"),
-                          .no_tools = args_on(a, "no-tools"),
                           .no_store = args_on(a, "no-store"),
-                          .refresh_prompt = args_on(a, "refresh-prompt"),
                           .reuse_effects = args_on(a, "reuse-effects"),
-                          .redo_effects = args_on(a, "redo-effects"),
-                          .max_turns = args_int(a, "max-turns", 0)};
+                          .redo_effects = args_on(a, "redo-effects")};
     bool screen = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !w.prompt && !w.output && !cli->out.json;
 
     if (check(&w, err) || check_empty(a, err) || check_pairs(cli, &w, err))

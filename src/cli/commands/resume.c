@@ -102,13 +102,12 @@ static enum tide_code refuse_for_chat(const struct resume *r, struct tide_err *e
 /* A chat goes on without a terminal: its answer is printed. */
 static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struct tide_err *err)
 {
-    const struct chat_want want = {.resume = r->id,
-                                   .input = r->input,
-                                   .token = r->token,
-                                   .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
-                                   .degrade = r->degrade,
-                                   .degrade_said = r->degrade_said,
-                                   .keep_pause = r->keep_pause || r->unattended};
+    const struct chat_want want = {
+        .resume = r->id,
+        .input = r->input,
+        .token = r->token,
+        .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
+        .who = {.degrade = r->degrade, .degrade_said = r->degrade_said, .keep_pause = r->keep_pause || r->unattended}};
 
     cli_store_close(cli);
     return refuse_for_chat(r, err) ? err->code : chat_print(cli, &want, err);
@@ -153,12 +152,12 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
         return cli_advise_session(code, err);
     if (code && (r->now || r->accept_change || r->request_id))
         return code; /* of a program: only the log of a graph is gone on with before its damage */
-    if (code || graph_made(session))
+    if (code || session_is_graph(session))
         return resume_graph(cli, r, session, err);
     if (r->no_input || (r->sets && r->sets[0]))
         return resume_refuse_no_graph(session, r->no_input ? "no-input" : "set", err);
     if (program_run_from_log(&p, session, err) && (err->code == TIDE_INVALID || err->code == TIDE_NOT_FOUND) &&
-        chat_made(session)) {
+        session_is_chat(session)) {
         tide_session_close(TAKE(session));
         return resume_chat(cli, r, err);
     }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
+#include "engine/rollback.h"
 
 static const struct opt fork_options[] = {
     {.name = "at",
@@ -40,7 +41,7 @@ static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
 
     if (at && str_to_int64(str_from(at), &seq))
         flags |= TIDE_SESSION_LOG; /* what is damaged later is in nobody's way */
-    if (cli_session_open(cli, 0, flags, &session, err) || (at && cli_position(session, at, &seq, err)))
+    if (cli_session_open(cli, 0, flags, &session, err) || (at && session_position(session, at, &seq, err)))
         return err->code;
     seq = at ? seq : tide_session_last_seq(session);
     if (make_fork(cli, session, seq, id, err))
@@ -111,7 +112,7 @@ static enum tide_code run_rollback(struct cli *cli, struct tide_err *err)
     if (reuse && redo)
         return tide_fail(err, TIDE_INVALID, "sessions rollback: --reuse-effects and --redo-effects: give one of them");
     if (cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
-        cli_position(session, args_text(&cli->args, "to"), &to, err) ||
+        session_position(session, args_text(&cli->args, "to"), &to, err) ||
         tide_rollback(session, to, flags, args_text(&cli->args, "reason"), err))
         return err->code;
     print_rollback(cli, session, to);

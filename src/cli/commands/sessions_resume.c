@@ -7,6 +7,7 @@
 #include "cli/report.h"
 #include "cli/options.h"
 #include "cli/resume.h"
+#include "engine/chat_session.h"
 
 static const struct opt options[] = {
     {.name = "checkpoint",
@@ -134,7 +135,7 @@ static enum tide_code resume(struct again *a, struct tide_err *err)
     code = cli_session_take(a->cli, a->r.id, &a->session, err); /* a dry run sees the same damage */
     if (code && code != TIDE_CORRUPT)
         return cli_advise_session(code, err);
-    if (code || graph_made(a->session))
+    if (code || session_is_graph(a->session))
         return graph_again(a->cli, &a->g, a->session, err);
     if (refuse_for_others(a, err))
         return err->code;

@@ -98,7 +98,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if (!args_operand(&cli->args, 1)[strspn(args_operand(&cli->args, 1), " \t\r\n")])
         return tide_fail(err, TIDE_INVALID, "the message is empty");
     json_quote(&content, str_from(args_operand(&cli->args, 1)));
-    if (!queued && program_run_from_log(&r, session, err) == TIDE_INVALID && chat_made(session)) {
+    if (!queued && program_run_from_log(&r, session, err) == TIDE_INVALID && session_is_chat(session)) {
         code = say_to_chat(cli, &session, &queued, err);
         return code || !queued ? code : queue(cli, tide_session_id(session), buf_cstr(&content), err);
     }

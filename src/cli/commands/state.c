@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark state: the fold of a session's log, as of now or of any point of its past. */
 #include "cli/trust_view.h"
+#include "engine/rollback.h"
 
 static const struct opt options[] = {
     {.name = "at", .type = VALUE_POSITION, .value = "SEQ|CHECKPOINT", .help = "as of this point (default: now)"},
@@ -40,8 +41,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     struct str json;
     int64_t seq = 0;
 
-    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || (at && cli_position(session, at, &seq, err)) ||
-        tide_state(session, seq, &text, err))
+    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) ||
+        (at && session_position(session, at, &seq, err)) || tide_state(session, seq, &text, err))
         return err->code;
     json = (struct str){text.ptr, text.len};
     if (pretty && print_pretty(&cli->out, json, err))

@@ -14,16 +14,17 @@
 #include "cli/graph/graph_set.h"
 #include "cli/graph/graph_view_internal.h"
 #include "cli/terminal/progress.h"
+#include "engine/rollback.h"
 #include "engine/store_url.h"
 #include "graph/resume.h"
-#include "program/recovery_thread.h"
+#include "engine/recovery_thread.h"
 
 struct driving {
     struct cli *cli;
     tide_graph *graph;
     tide_session *session;
-    struct chat chat;
-    struct chat_want chat_want;
+    struct agent_setup setup;
+    bool logs; /* what agents do; else it would be drawn over */
     struct graph_view *view;
     struct recovery_thread *sweep;
     tide_session *fork;     /* it went on in this one; NULL: in the one that was given */
@@ -149,40 +150,30 @@ static void take_recorded(struct driving *d, struct graph_want *w)
 static enum tide_code open_settings(struct driving *d, const struct graph_want *w, struct tide_err *err)
 {
     struct needs needs = {0};
+    struct agent_want want;
     enum tide_code code;
 
     look_at(d->graph->spec->graph, &needs);
-    d->chat_want = (struct chat_want){.provider = w->provider ? w->provider
-                                                  : w->script ? NULL
-                                                              : d->graph->spec->graph->provider.ptr,
-                                      .model = w->model              ? w->model
-                                               : needs.without_model ? NULL
-                                                                     : needs.model, /* each has its own */
-                                      .base_url = w->base_url,
-                                      .script = w->script,
-                                      .yes = w->yes,
-                                      .no_tools = w->no_tools,
-                                      .degrade = w->opt.on_store_error_continue,
-                                      .degrade_said = w->degrade_said,
-                                      .keep_pause = w->keep_pause};
-    if (d->chat_want.provider && !*d->chat_want.provider)
-        d->chat_want.provider = NULL;
-    code = chat_init(&d->chat, d->cli, &d->chat_want, NULL, NULL, NULL, err);
-    d->chat.session = d->session;
-    d->chat.quiet = !code && !config_text(d->chat.settings.config, "log_file") && !args_on(&d->cli->args, "verbose");
-    if (!code && needs.agents && chat_check(&d->chat, err)) /* then a node that needs it says so */
+    want = (struct agent_want){.provider = w->provider ? w->provider
+                                           : w->script ? NULL
+                                                       : d->graph->spec->graph->provider.ptr,
+                               .model = w->model              ? w->model
+                                        : needs.without_model ? NULL
+                                                              : needs.model, /* each has its own */
+                               .base_url = w->base_url,
+                               .script = w->script,
+                               .yes = w->yes,
+                               .no_tools = w->no_tools,
+                               .degrade = w->opt.on_store_error_continue,
+                               .degrade_said = w->degrade_said,
+                               .keep_pause = w->keep_pause};
+    if (want.provider && !*want.provider)
+        want.provider = NULL;
+    code = chat_setup(d->cli, &want, &d->setup, err);
+    d->logs = !code && (config_text(d->setup.settings.config, "log_file") || args_on(&d->cli->args, "verbose"));
+    if (!code && needs.agents && agent_setup_check(&d->setup, d->session, err)) /* then a node that needs it says so */
         code = w->agents_later ? TIDE_OK : err->code;
     return code;
-}
-
-/* The session and the store are the caller's. */
-static void close_settings(struct driving *d)
-{
-    tide_store *store = TAKE(d->cli->store);
-
-    d->chat.session = NULL;
-    chat_done(&d->chat);
-    d->cli->store = store;
 }
 
 static enum tide_code check_callbacks(const tide_graph *graph, struct tide_err *err)
@@ -210,35 +201,13 @@ enum tide_code graph_check_here(struct cli *cli, tide_graph *graph, const struct
     if (w->opt.checkpoints && spec_change_checkpoints(graph->spec, str_from(w->opt.checkpoints), &ignored, err))
         return err->code;
     code = open_settings(&d, w, err);
-    close_settings(&d);
+    agent_setup_done(&d.setup);
     return code;
 }
 
 const struct spec_graph *graph_spec(const tide_graph *graph)
 {
     return graph->spec->graph;
-}
-
-/* One that cannot be read is taken for what the state says: whoever goes on with it names the damage. */
-static bool ran_graph(tide_session *session)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
-    const struct json_limits deeper = {0, JSON_MAX_DEPTH + 16};
-    struct json *body = NULL;
-    enum tide_code code = tide_run_program(session, &text, NULL);
-
-    if (code && code != TIDE_NOT_FOUND)
-        return session->state->content.position.graph_digest && !session->state->ledger.loop_seq;
-    return !code && !json_parse(&a, (struct str){text.ptr, text.len}, &deeper, &body, NULL, NULL) &&
-           str_eq(json_get_text(&a, body, STR("loop")), STR("graph"));
-}
-
-bool graph_made(tide_session *session)
-{
-    const struct state *state = session->state;
-
-    return ran_graph(session) || (!state->ledger.program_seq && state->content.position.graph_seq);
 }
 
 /* ---- signals ---- */
@@ -321,8 +290,8 @@ static void on_event(void *arg, const struct tide_graph_event *e)
         if (!atomic_exchange(&d->told, true))
             graph_view_say(d->view, "stopping…, to go on later; again to leave at once");
     }
-    if (e->agent)
-        chat_log(&d->chat, e->agent);
+    if (e->agent && d->logs)
+        chat_log_event(tide_session_id(d->session), e->agent);
     say_held(d, e);
     graph_view_event(d->view, e);
 }
@@ -356,8 +325,8 @@ static enum tide_code run(struct driving *d, struct graph_want *w, struct tide_g
 {
     enum tide_code code;
 
-    w->opt.agent = &d->chat.opt;
-    w->opt.on_store_error_continue = d->chat.opt.on_store_error_continue; /* as set */
+    w->opt.agent = &d->setup.opt;
+    w->opt.on_store_error_continue = d->setup.opt.on_store_error_continue; /* as set */
     w->opt.event = on_event;
     w->opt.arg = d;
     set_signals(d->graph);
@@ -404,7 +373,7 @@ static bool follow(struct driving *d, const char *id)
         return true;
     if (d->fork || tide_session_open(d->cli->store, id, TIDE_SESSION_APPEND, &d->fork, &ignored))
         return false;
-    d->session = d->chat.session = d->fork;
+    d->session = d->fork;
     return true;
 }
 
@@ -434,7 +403,7 @@ static void show_before(struct driving *d, const struct graph_want *w)
     struct tide_err ignored; /* what is wrong with the checkpoint is said by the resume */
     int64_t seq = 0;
 
-    if (!w->opt.checkpoint || !cli_position(d->session, w->opt.checkpoint, &seq, &ignored))
+    if (!w->opt.checkpoint || !session_position(d->session, w->opt.checkpoint, &seq, &ignored))
         graph_view_before(d->view, d->session, seq);
 }
 
@@ -488,7 +457,7 @@ enum tide_code graph_drive(struct cli *cli, tide_session *session, tide_graph *g
         code = drive(&d, w, err);
         recovery_thread_stop(d.sweep);
     }
-    close_settings(&d);
+    agent_setup_done(&d.setup);
     tide_session_close(d.fork);
     graph_set_done(&d.set);
     buf_done(&d.answer);

@@ -15,7 +15,9 @@
 #define CLI_GRAPH_GRAPH_VIEW_H
 
 #include "cli/cli.h"
-#include "graph/spec.h"
+
+struct spec_graph;
+struct spec_node;
 
 /* ---- showing ---- */
 
@@ -79,9 +81,6 @@ const struct spec_graph *graph_spec(const tide_graph *graph);
 
 /* A model is asked by it or by what is inside it. */
 bool graph_node_asks(const struct spec_node *node);
-
-/* Whether what the session ran last is a graph; a fork that nobody has run yet goes on with its parent's. */
-bool graph_made(tide_session *session);
 
 /*
  * Who answers, as `run` was told it for all nodes: the member `provider` of the session, for the resumes to come. Writes

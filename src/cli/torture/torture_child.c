@@ -361,22 +361,22 @@ static enum tide_code run(struct json_out *o, struct tide_err *err)
     struct tide_store_options options = {.flags = TIDE_OPEN_CREATE};
     struct tide_graph_result result = {.token = ""};
     const char *provider = me.t->script ? NULL : me.t->spec->provider.ptr;
-    const struct chat_want want = {.provider = provider && *provider ? provider : NULL,
-                                   .script = me.t->script,
-                                   .yes = args_on(&me.t->cli->args, "yes"),
-                                   .keep_pause = true};
-    struct chat chat;
+    const struct agent_want want = {.provider = provider && *provider ? provider : NULL,
+                                    .script = me.t->script,
+                                    .yes = args_on(&me.t->cli->args, "yes"),
+                                    .keep_pause = true};
+    struct agent_setup setup = {.tell = NULL};
     tide_session *s = NULL;
     tide_store *store = NULL;
     struct tide_err ignored;
-    enum tide_code code = chat_init(&chat, me.t->cli, &want, NULL, NULL, NULL, err);
+    enum tide_code code = chat_setup(me.t->cli, &want, &setup, err);
 
     if (!code)
-        (void)!chat_check(&chat,
-                          &ignored); /* a graph without agents needs no model; one with them was looked at before */
+        (void)!agent_setup_check(
+            &setup, NULL, &ignored); /* a graph without agents needs no model; one with them was looked at before */
     code = code ? code : tide_store_open(me.t->store, &options, &store, err);
     code = code ? code : open_session(store, &s, err);
-    code = code ? code : go(s, &chat.opt, &result, err);
+    code = code ? code : go(s, &setup.opt, &result, err);
     if (result.memory.len)
         json_out_kraw(o, STR("memory"), (struct str){result.memory.ptr, result.memory.len});
     code = put_end(o, s, code, err);

@@ -4,7 +4,7 @@
  * sessions is in nobody's way. Trouble with the store is the run's to report: a sweep that fails is tried again next time.
  * It must be started after the process has forked what it supervises, and stopped before the store is closed.
  */
-#include "program/recovery_thread.h"
+#include "engine/recovery_thread.h"
 
 #include <pthread.h>
 #include <signal.h>

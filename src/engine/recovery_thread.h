@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery beside what a long-lived process does: at its start, and again every so often while it lives. */
-#ifndef PROGRAM_RECOVERY_THREAD_H
-#define PROGRAM_RECOVERY_THREAD_H
+#ifndef ENGINE_RECOVERY_THREAD_H
+#define ENGINE_RECOVERY_THREAD_H
 
 #include <stdint.h>
 

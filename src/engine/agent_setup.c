@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/agent_setup.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "agent/permit.h"
+#include "agent/provider.h"
+
+static const char *keep(struct agent_setup *c, struct str s)
+{
+    return s.len ? arena_dup(&c->arena, s).ptr : NULL;
+}
+
+void agent_setup_tell(const struct agent_setup *c, const char *fmt, ...)
+{
+    char line[600];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    c->tell(c->opt.arg, line);
+}
+
+/* ---- settings ---- */
+
+/* Here, so that rules are counted as they stand in the settings. */
+static enum tide_code check_permissions(const struct agent_setup *c, struct tide_err *err)
+{
+    struct permits *p = NULL;
+    enum tide_code code = permits_parse(config_json(c->settings.config, "permissions"), &p, err);
+
+    permits_free(p);
+    return code;
+}
+
+/* [] for auto_approve_tools true is every tool. Rules of the settings come after, so that they win. */
+static const char *permissions(struct agent_setup *c)
+{
+    struct str given = config_json(c->settings.config, "permissions"),
+               approved = config_json(c->settings.config, "auto_approve_tools");
+    AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
+    struct json_out o = json_out_to(&out);
+    struct json *list = NULL;
+
+    json_out_begin(&o, '[');
+    if (c->want.yes || str_eq(approved, STR("true")))
+        json_out_raw(&o, STR("{\"tool\":\"*\",\"permission\":\"allow\"}"));
+    if (!json_parse(&c->arena, approved, NULL, &list, NULL, NULL) && list->type == JSON_ARRAY)
+        for (const struct json *t = list->first; t; t = t->next) {
+            json_out_begin(&o, '{');
+            json_out_kraw(&o, STR("tool"), json_source(t));
+            json_out_kstr(&o, STR("permission"), STR("allow"));
+            json_out_end(&o, '}');
+        }
+    if (!json_parse(&c->arena, given, NULL, &list, NULL, NULL) && list->type == JSON_ARRAY)
+        for (const struct json *t = list->first; t; t = t->next)
+            json_out_raw(&o, json_source(t));
+    json_out_end(&o, ']');
+    return keep(c, buf_view(&out));
+}
+
+/* The hooks of the settings, and those of the file that they name. */
+static enum tide_code put_hooks(struct agent_setup *c, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf file = BUF_INIT((size_t)1 << 20), out = BUF_INIT((size_t)4 << 20);
+    struct json_out o = json_out_to(&out);
+    const struct json *more = NULL;
+    struct json *list = NULL, *whole = NULL;
+
+    if (config_text(c->settings.config, "hooks_file")) {
+        if (settings_read(&c->settings, "hooks_file", &file, err))
+            return err->code;
+        if (json_parse(&c->arena, arena_dup(&c->arena, buf_view(&file)), NULL, &whole, NULL, err))
+            return tide_wrap(err, "hooks_file: %.150s", config_text(c->settings.config, "hooks_file"));
+        more = whole->type == JSON_ARRAY ? whole : json_get(whole, STR("hooks"));
+        if (!more || more->type != JSON_ARRAY)
+            return tide_fail(err, TIDE_INVALID, "hooks_file: %.150s: must be a list of hooks, or {\"hooks\": [...]}",
+                             config_text(c->settings.config, "hooks_file"));
+    }
+    json_out_begin(&o, '[');
+    if (!json_parse(&c->arena, config_json(c->settings.config, "hooks"), NULL, &list, NULL, NULL))
+        for (const struct json *h = list->first; h; h = h->next)
+            json_out_raw(&o, json_source(h));
+    for (const struct json *h = more ? more->first : NULL; h; h = h->next)
+        json_out_raw(&o, json_source(h));
+    json_out_end(&o, ']');
+    c->opt.hooks = keep(c, buf_view(&out));
+    return TIDE_OK;
+}
+
+static int64_t or_none(int64_t n)
+{
+    return n ? n : -1; /* what is 0 in the settings is "none", in the options "the default" */
+}
+
+static enum tide_code put_options(struct agent_setup *c, struct tide_err *err)
+{
+    const struct config *cfg = c->settings.config;
+    const char *continues = config_text(cfg, "on_store_error");
+
+    c->opt.system_prompt = config_text(cfg, "system_prompt");
+    c->opt.max_turns = (int)(c->want.max_turns ? c->want.max_turns : config_int(cfg, "max_turns"));
+    c->opt.max_answer_tokens = config_int(cfg, "max_answer_tokens");
+    c->opt.max_context_tokens = config_int(cfg, "max_context_tokens");
+    c->opt.context_percent = (int)config_int(cfg, "context_trim_percent");
+    c->opt.max_retries = (int)or_none(config_int(cfg, "max_retries"));
+    c->opt.retry_base_delay_ms = config_int(cfg, "retry_base_delay_ms");
+    c->opt.max_tool_result_chars = or_none(config_int(cfg, "max_tool_result_chars"));
+    c->opt.tool_timeout_ms = config_int(cfg, "tool_timeout_ms");
+    c->opt.hook_timeout_ms = config_int(cfg, "hook_timeout_ms");
+    c->opt.connect_timeout_ms = config_int(cfg, "connect_timeout_ms");
+    c->opt.first_byte_timeout_ms = config_int(cfg, "first_byte_timeout_ms");
+    c->opt.silence_timeout_ms = config_int(cfg, "silence_timeout_ms");
+    c->opt.stall_timeout_ms = config_int(cfg, "stall_timeout_ms");
+    c->opt.call_timeout_ms = config_int(cfg, "call_timeout_ms");
+    c->opt.max_retry_after_ms = config_int(cfg, "max_retry_after_ms");
+    c->opt.retry_now = !c->want.keep_pause;
+    c->opt.max_cost = config_number(cfg, "max_cost");
+    c->opt.max_tokens = config_int(cfg, "max_tokens");
+    c->opt.prices = keep(c, config_json(cfg, "prices"));
+    c->opt.permissions = permissions(c);
+    c->opt.no_tools = c->want.no_tools;
+    c->opt.refresh_prompt = c->want.refresh_prompt;
+    c->opt.on_store_error_continue =
+        c->want.degrade_said ? c->want.degrade : continues && strcmp(continues, "continue") == 0;
+    return put_hooks(c, err);
+}
+
+enum tide_code agent_setup_begin(struct agent_setup *c, const struct agent_want *want, struct tide_err *err)
+{
+    c->want = *want;
+    c->arena = (struct arena)ARENA_INIT;
+    c->key = (struct buf)BUF_INIT(8192);
+    return check_permissions(c, err) ? err->code : put_options(c, err);
+}
+
+static void forget_key(struct agent_setup *c)
+{
+    if (c->key.ptr)
+        explicit_bzero(c->key.ptr, c->key.cap);
+    buf_clear(&c->key);
+}
+
+void agent_setup_done(struct agent_setup *c)
+{
+    forget_key(c);
+    buf_done(&c->key);
+    settings_done(&c->settings);
+    arena_done(&c->arena);
+}
+
+/* ---- who answers ---- */
+
+const char *session_stored(struct arena *a, tide_session *session, const char *object, const char *member)
+{
+    AUTO(arena_done) struct arena own = ARENA_INIT;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    const struct json *v;
+    struct json *state = NULL;
+    struct str found;
+
+    if (!session || tide_state(session, 0, &text, NULL) ||
+        json_parse(&own, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL))
+        return NULL;
+    v = json_get(state, STR("session"));
+    v = object ? json_get(v, str_from(object)) : v;
+    found = json_get_text(&own, v, str_from(member));
+    return found.len ? arena_dup(a, found).ptr : NULL;
+}
+
+/* The address comes from the session and from nowhere else: it may have been imported, and the key is not its business. */
+static bool is_strange(struct agent_setup *c, const char *provider)
+{
+    const char *set = config_text(c->settings.config, "base_url");
+    struct tide_err ignored;
+
+    if (c->want.base_url || !c->opt.base_url || (set && strcmp(set, c->opt.base_url) == 0))
+        return false;
+    if (!config_api_key(c->settings.config, provider, &c->key, &ignored) && c->key.len) {
+        (void)!tide_store_add_secret(c->store, "api_key", c->key.ptr, c->key.len, NULL);
+        agent_setup_tell(c, "the key is not sent to %s, which only this session names: --base-url %s sends it",
+                         c->opt.base_url, c->opt.base_url);
+    }
+    forget_key(c);
+    return true;
+}
+
+/* All that is missing at once: whoever sets the one should not be sent away again for the other. */
+static enum tide_code check_complete(const char *provider, bool no_key, bool no_model, struct tide_err *err)
+{
+    const char *variable = strcmp(provider, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY";
+
+    if (no_key && no_model)
+        return tide_fail(err, TIDE_INVALID,
+                         "no key for %s, and no model: set %s or `tidemark config set api_key file:PATH`, and give "
+                         "--model or `tidemark config set model NAME`",
+                         provider, variable);
+    if (no_key)
+        return tide_fail(err, TIDE_INVALID,
+                         "no key for %s: set %s, or say where it is: `tidemark config set api_key file:PATH`", provider,
+                         variable);
+    if (no_model)
+        return tide_fail(err, TIDE_INVALID, "no model: give --model, or `tidemark config set model NAME`");
+    return TIDE_OK;
+}
+
+static enum tide_code find_key(struct agent_setup *c, const char *provider, bool no_model, struct tide_err *err)
+{
+    buf_clear(&c->key);
+    c->opt.api_key = NULL;
+    if (strcmp(provider, "script") == 0)
+        return TIDE_OK;
+    if (is_strange(c, provider))
+        return check_complete(provider, false, no_model, err);
+    if (config_api_key(c->settings.config, provider, &c->key, err))
+        return err->code;
+    c->opt.api_key = c->key.len ? buf_cstr(&c->key) : NULL;
+    return check_complete(provider, !c->key.len && !c->opt.base_url, no_model, err);
+}
+
+/* Whole, as it is stored: an option's is relative to where we are, the settings' to where they are. NULL: none. */
+static const char *script_path(struct agent_setup *c, bool as_stored)
+{
+    const char *set = as_stored ? NULL : config_text(c->settings.config, "script"), *kept;
+    AUTO(mem_freep)
+    char *path = c->want.script ? mem_dup(str_from(c->want.script)) : set ? settings_path(&c->settings, set) : NULL;
+    AUTO(mem_freep) char *real = path && path[0] != '/' ? realpath(path, NULL) : NULL;
+
+    kept = real ? real : path;
+    return kept ? arena_dup(&c->arena, str_from(kept)).ptr : NULL;
+}
+
+/* What was asked for, else what the session has, else what is set. */
+enum tide_code agent_setup_choose(struct agent_setup *c, tide_session *session, struct tide_err *err)
+{
+    const struct config *cfg = c->settings.config;
+    const char *type = session_stored(&c->arena, session, "provider", "type");
+    const char *provider = c->want.provider ? c->want.provider
+                           : c->want.script ? "script"
+                           : type           ? type
+                                            : config_text(cfg, "provider");
+    bool as_stored = type && strcmp(type, provider) == 0;
+
+    c->opt.provider = provider;
+    c->opt.model = c->want.model ? c->want.model : as_stored ? NULL : config_text(cfg, "model");
+    c->opt.base_url = c->want.base_url;
+    if (!c->opt.base_url && (as_stored || !type))
+        c->opt.base_url = session_stored(&c->arena, session, "provider", "base_url");
+    if (!c->opt.base_url && !as_stored)
+        c->opt.base_url = config_text(cfg, "base_url");
+    c->opt.script = script_path(c, as_stored);
+    return find_key(c, provider, !c->opt.model && !as_stored, err);
+}
+
+enum tide_code agent_setup_check(struct agent_setup *c, tide_session *session, struct tide_err *err)
+{
+    struct provider *p = NULL;
+    enum tide_code code = agent_setup_choose(c, session, err);
+
+    if (!code)
+        code = provider_open(
+            &(struct provider_config){
+                .type = c->opt.provider, .base_url = c->opt.base_url, .key = c->opt.api_key, .script = c->opt.script},
+            &p, err);
+    provider_close(p);
+    return code;
+}
+
+enum tide_decision agent_setup_yes(const struct agent_setup *c, const struct tide_approval *ask)
+{
+    static const enum tide_decision words[] = {
+        [PERMIT_ALLOW] = TIDE_DECIDE_ALLOW, [PERMIT_ASK] = TIDE_DECIDE_LATER, [PERMIT_DENY] = TIDE_DECIDE_DENY};
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct tool *tool = ask->tool ? tool_find(str_from(ask->tool)) : NULL;
+    enum tide_decision decision = TIDE_DECIDE_LATER;
+    struct permits *p = NULL;
+    struct json *args = NULL;
+
+    if (c->want.yes && tool && !permits_parse(str_from(c->opt.permissions), &p, NULL) &&
+        !json_parse(&a, str_from(ask->args), NULL, &args, NULL, NULL))
+        decision = words[permits_ask(p, tool, args)];
+    permits_free(p);
+    return decision;
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/chat_session.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "engine/rollback.h"
+#include "session/action.h"
+#include "session/session.h"
+#include "session/status.h"
+
+#define TITLE_CHARS 60
+#define LATEST_LOOKED_AT 200
+
+void chat_leave(struct chat_session *c)
+{
+    tide_agent_free(TAKE(c->agent));
+    tide_session_close(TAKE(c->session));
+}
+
+void chat_session_done(struct chat_session *c)
+{
+    chat_leave(c);
+    agent_setup_done(&c->setup);
+}
+
+enum tide_code chat_agent(struct chat_session *c, struct tide_err *err)
+{
+    tide_agent_free(TAKE(c->agent));
+    return agent_setup_choose(&c->setup, c->session, err) ? err->code
+                                                          : tide_agent_new(c->session, &c->setup.opt, &c->agent, err);
+}
+
+/* ---- which kind ---- */
+
+/* One that cannot be read is taken for what the state says: whoever goes on with it names the damage. */
+static bool ran_graph(tide_session *session)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    const struct json_limits deeper = {0, JSON_MAX_DEPTH + 16};
+    struct json *body = NULL;
+    enum tide_code code = tide_run_program(session, &text, NULL);
+
+    if (code && code != TIDE_NOT_FOUND)
+        return session->state->content.position.graph_digest && !session->state->ledger.loop_seq;
+    return !code && !json_parse(&a, (struct str){text.ptr, text.len}, &deeper, &body, NULL, NULL) &&
+           str_eq(json_get_text(&a, body, STR("loop")), STR("graph"));
+}
+
+bool session_is_graph(tide_session *session)
+{
+    const struct state *state = session->state;
+
+    return ran_graph(session) || (!state->ledger.program_seq && state->content.position.graph_seq);
+}
+
+bool session_is_chat(tide_session *session)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+
+    return (session_stored(&a, session, "provider", "type") && !session_is_graph(session) &&
+            !status_is_new_graph(session->state)) ||
+           status_is_new_chat(session->state);
+}
+
+/* ---- sessions ---- */
+
+/* As the agent would record it with the first prompt: with it, a chat that is cut before that is known to be one. */
+static void put_provider(const struct chat_session *c, struct json_out *o)
+{
+    const char *model = c->setup.opt.model                             ? c->setup.opt.model
+                        : strcmp(c->setup.opt.provider, "script") == 0 ? "script"
+                                                                       : NULL;
+
+    json_out_key(o, STR("provider"));
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("type"), str_from(c->setup.opt.provider));
+    json_out_kstr_opt(o, STR("model"), str_from(model));
+    json_out_kstr_opt(o, STR("base_url"), str_from(c->setup.opt.base_url));
+    json_out_kstr_opt(o, STR("script"), str_from(c->setup.opt.script));
+    json_out_end(o, '}');
+}
+
+/* The directory, the title, and who is to answer. */
+static void put_fields(struct chat_session *c, const char *prompt, const char *dir, struct buf *out)
+{
+    struct json_out o = json_out_to(out);
+    struct str title = {prompt, strcspn(prompt, "\n")};
+    const char *agent = c->agent_name, *given = c->title;
+    size_t chars = 0, at = 0;
+
+    while (at < title.len && (chars < TITLE_CHARS || (title.ptr[at] & 0xc0) == 0x80))
+        chars += (title.ptr[at++] & 0xc0) != 0x80;
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("agent"), str_from(agent ? agent : "chat"));
+    json_out_kstr_opt(&o, STR("title"), given ? str_from(given) : (struct str){title.ptr, at});
+    json_out_kstr_opt(&o, STR("working_dir"), str_from(dir));
+    put_provider(c, &o);
+    json_out_end(&o, '}');
+}
+
+static bool is_stopped(const struct chat_session *c)
+{
+    return c->stopped(c->setup.opt.arg);
+}
+
+/* Before there is an agent: the same words as from one. */
+static int on_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
+{
+    const struct chat_session *c = arg;
+
+    if (!why)
+        agent_setup_tell(&c->setup, "the store can be written again: going on");
+    else if (!waited_ms)
+        agent_setup_tell(&c->setup, "%s: held until the store can be written", why->msg);
+    return is_stopped(c);
+}
+
+static enum tide_code unless_stopped(const struct chat_session *c, enum tide_code code, struct tide_err *err)
+{
+    if (session_is_trouble(code) && is_stopped(c))
+        return tide_fail(err, TIDE_CANCELLED, "stopped before the chat began");
+    return code;
+}
+
+/* One that is there; whether it is trusted is asked before anything is said of it, or looked for on its behalf. */
+static enum tide_code take_session(struct chat_session *c, const char *id, tide_session **ret, struct tide_err *err)
+{
+    enum tide_code code = session_open_held(c->setup.store, id, on_trouble, c, ret, err);
+
+    if (code)
+        return unless_stopped(c, code, err);
+    session_be_patient(*ret, on_trouble, c);
+    code = tide_session_check_trust(*ret, err);
+    session_be_quick(*ret);
+    if (code)
+        tide_session_close(TAKE(*ret));
+    return unless_stopped(c, code, err);
+}
+
+enum tide_code chat_new(struct chat_session *c, const char *prompt, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+
+    if (agent_setup_check(&c->setup, c->session, err))
+        return err->code;
+    put_fields(c, prompt, cwd, &fields);
+    if (c->setup.opt.api_key) /* before the first event, whose title may hold it */
+        (void)!tide_store_add_secret(c->setup.store, "api_key", c->setup.opt.api_key, strlen(c->setup.opt.api_key),
+                                     NULL);
+    if (unless_stopped(c, session_create_held(c->setup.store, NULL, buf_cstr(&fields), on_trouble, c, &c->session, err),
+                       err))
+        return err->code;
+    if (chat_agent(c, err)) { /* what is wrong with the settings leaves no session behind */
+        char id[TIDE_ID_SIZE];
+        struct tide_err ignored;
+
+        snprintf(id, sizeof(id), "%s", tide_session_id(c->session));
+        chat_leave(c);
+        (void)!tide_session_delete(c->setup.store, id, &ignored);
+        return err->code;
+    }
+    return TIDE_OK;
+}
+
+struct kept {
+    const char *word, *option, *before, *now;
+};
+
+static void say_kept(struct chat_session *c, const struct kept *all, size_t n)
+{
+    AUTO(buf_done) struct buf before = BUF_INIT(16384), now = BUF_INIT(16384), options = BUF_INIT(16384);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct kept *k = &all[i];
+
+        if (!k->now || (k->before && strcmp(k->before, k->now) == 0))
+            continue;
+        buf_addf(&before, "%s%s %s", before.len ? ", " : "", k->word, k->before ? k->before : "of its provider");
+        buf_addf(&now, "%s%s %s", now.len ? ", " : "", k->word, k->now);
+        buf_addf(&options, " --%s %s", k->option, k->now);
+    }
+    if (now.len)
+        agent_setup_tell(&c->setup,
+                         "this chat keeps its %s; configured now: %s. To change: tidemark chat --resume %s%s",
+                         buf_cstr(&before), buf_cstr(&now), tide_session_id(c->session), buf_cstr(&options));
+}
+
+/* A chat keeps who answers. That others are set now is no reason to change it, but nothing to be silent about. */
+static void tell_kept(struct chat_session *c, const char *type, const char *model)
+{
+    const struct config *cfg = c->setup.settings.config;
+    const struct agent_want *w = &c->setup.want;
+    const char *told = w->provider ? w->provider : w->script ? "script" : NULL, *set = config_text(cfg, "provider");
+    const struct kept all[] = {
+        {"provider", "provider", type, !told && strcmp(config_origin(cfg, "provider"), "default") != 0 ? set : NULL},
+        {"model", "model", model, model && !c->setup.want.model ? config_text(cfg, "model") : NULL},
+        {"server", "base-url", session_stored(&c->setup.arena, c->session, "provider", "base_url"),
+         !w->base_url && strcmp(type, "script") != 0 ? config_text(cfg, "base_url") : NULL},
+    };
+
+    if (!told || strcmp(told, type) == 0) /* else nothing is kept */
+        say_kept(c, all, sizeof(all) / sizeof(all[0]));
+}
+
+static enum tide_code refuse_other(const tide_session *session, struct tide_err *err)
+{
+    const char *id = session->head.id;
+    struct status st;
+
+    status_of_session(&st, session->store, session->state, session->head.holder_alive);
+    tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat (--provider makes it one)", id);
+    return st.next_count ? action_hint(err, id, &st.next[0]) : err->code;
+}
+
+enum tide_code chat_take(struct chat_session *c, tide_session *session, struct tide_err *err)
+{
+    const char *type, *model;
+
+    chat_leave(c);
+    c->session = session;
+    c->resumed = true;
+    type = session_stored(&c->setup.arena, session, "provider", "type");
+    model = session_stored(&c->setup.arena, session, "provider", "model");
+    if (!c->setup.want.provider && !session_is_chat(session))
+        return refuse_other(session, err);
+    if (type && c->setup.want.provider && strcmp(type, c->setup.want.provider) != 0)
+        agent_setup_tell(&c->setup, "provider %s instead of %s, as told", c->setup.want.provider, type);
+    if (model && c->setup.want.model && strcmp(model, c->setup.want.model) != 0)
+        agent_setup_tell(&c->setup, "model %s instead of %s, as told", c->setup.want.model, model);
+    if (type)
+        tell_kept(c, type, model);
+    if (!chat_agent(c, err))
+        return TIDE_OK;
+    chat_leave(c); /* a session without an agent is none that could be spoken to */
+    return err->code;
+}
+
+/* ---- going back ---- */
+
+/* The session is closed meanwhile: as long as we hold it, nobody else ends its run, and we are who would be asked to. */
+static enum tide_code withdraw(struct chat_session *c, const char *reason, struct tide_err *err)
+{
+    enum tide_cancelled how;
+    char id[TIDE_ID_SIZE];
+
+    snprintf(id, sizeof(id), "%s", tide_session_id(c->session));
+    chat_leave(c);
+    if (tide_session_cancel(c->setup.store, id, "local", reason, 0, &how, err) ||
+        tide_session_open(c->setup.store, id, TIDE_SESSION_APPEND, &c->session, err))
+        return err->code;
+    return chat_agent(c, err);
+}
+
+/* A question that was rolled back is not to be answered: it is withdrawn, or the run would wait for it for ever. */
+enum tide_code chat_roll_back_to(struct chat_session *c, int64_t seq, unsigned flags, const char *reason,
+                                 char **ret_withdrawn, struct tide_err *err)
+{
+    AUTO(mem_freep) char *question = NULL;
+
+    if (rollback_to(c->session, seq, flags, reason, &question, err) || (question && withdraw(c, reason, err)))
+        return err->code;
+    *ret_withdrawn = TAKE(question);
+    return TIDE_OK;
+}
+
+static enum tide_code go_back(struct chat_session *c, const char *from, unsigned flags, struct tide_err *err)
+{
+    AUTO(mem_freep) char *withdrawn = NULL;
+    int64_t seq = 0;
+
+    if (rollback_point(c->setup.store, c->session, from, &seq, err))
+        return err->code;
+    if (seq < 0)
+        agent_setup_tell(&c->setup, "session %s has no checkpoint yet: everything is kept",
+                         tide_session_id(c->session));
+    if (seq < 0 || seq == tide_session_last_seq(c->session))
+        return TIDE_OK;
+    if (chat_roll_back_to(c, seq, flags, "chat --from", &withdrawn, err))
+        return err->code;
+    if (withdrawn)
+        agent_setup_tell(&c->setup, CHAT_WITHDRAWN, withdrawn);
+    return TIDE_OK;
+}
+
+enum tide_code chat_open(struct chat_session *c, const char *id, const char *from, unsigned rollback,
+                         struct tide_err *err)
+{
+    tide_session *session = NULL;
+
+    if (take_session(c, id, &session, err) || chat_take(c, session, err))
+        return err->code;
+    return from ? go_back(c, from, rollback, err) : TIDE_OK;
+}
+
+struct latest {
+    char ids[LATEST_LOOKED_AT][TIDE_ID_SIZE];
+    size_t n;
+};
+
+static int take_id(void *arg, const struct tide_session_info *info)
+{
+    struct latest *l = arg;
+
+    snprintf(l->ids[l->n++], TIDE_ID_SIZE, "%s", info->id);
+    return l->n == LATEST_LOOKED_AT;
+}
+
+static bool is_here(struct chat_session *c, const char *id, const char *cwd)
+{
+    tide_session *s = NULL;
+    struct tide_err err;
+    const char *dir;
+    bool here;
+
+    if (tide_session_open(c->setup.store, id, TIDE_SESSION_READ, &s, &err)) {
+        if (err.code == TIDE_CORRUPT)
+            agent_setup_tell(&c->setup, "passed over: %s", err.msg); /* it may be the one that is meant */
+        return false;
+    }
+    dir = session_stored(&c->setup.arena, s, NULL, "working_dir");
+    here = dir && cwd && strcmp(dir, cwd) == 0 && session_is_chat(s);
+    tide_session_close(s);
+    return here;
+}
+
+enum tide_code chat_open_latest(struct chat_session *c, struct tide_err *err)
+{
+    const struct tide_list_filter filter = {.limit = LATEST_LOOKED_AT};
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+    AUTO(mem_freep) struct latest *l = mem_zero(sizeof(*l));
+
+    if (tide_session_list(c->setup.store, &filter, take_id, l, err))
+        return err->code;
+    for (size_t i = 0; i < l->n; i++)
+        if (is_here(c, l->ids[i], cwd))
+            return chat_open(c, l->ids[i], NULL, 0, err);
+    return tide_fail(err, TIDE_NOT_FOUND,
+                     "--continue: no chat was begun in this directory: `tidemark chat` begins one");
+}
+
+/* ---- what is to be done ---- */
+
+static int take_needs(void *arg, const struct tide_session_info *info)
+{
+    *(bool *)arg = info->needs_resume;
+    return 0;
+}
+
+bool chat_was_stopped(struct chat_session *c)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    struct json *state = NULL;
+
+    return !tide_state(c->session, 0, &text, NULL) &&
+           !json_parse(&a, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL) &&
+           json_get_bool(json_get(json_get(state, STR("ledger")), STR("run")), STR("by_person"), false);
+}
+
+bool chat_needs_resume(struct chat_session *c)
+{
+    bool needs = false;
+
+    return !tide_session_refresh(c->session, NULL) && !tide_session_show(c->session, take_needs, &needs, NULL) &&
+           needs && !chat_was_stopped(c);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A chat: a session and the agent over it. A new session is made with its first prompt, so that looking around leaves
+ * nothing behind.
+ */
+#ifndef ENGINE_CHAT_SESSION_H
+#define ENGINE_CHAT_SESSION_H
+
+#include "engine/agent_setup.h"
+
+struct chat_session {
+    struct agent_setup setup;
+    const char *agent_name, *title; /* of a new one; NULL: `chat`, its first prompt */
+    tide_session *session;          /* NULL: made with the first prompt */
+    tide_agent *agent;
+    bool resumed;
+    bool (*stopped)(void *arg); /* before there is an agent that could be stopped, with opt.arg */
+};
+
+void chat_leave(struct chat_session *c); /* the session is closed: what is open of it is parked */
+void chat_session_done(struct chat_session *c);
+
+/*
+ * An existing one, by id or unique prefix; or the latest of this directory. `from`: `checkpoint` (the latest, but never behind a
+ * prompt that has no answer), seq:N, a checkpoint's id; NULL: where it is. `rollback`: enum tide_rollback_flags.
+ */
+enum tide_code chat_open(struct chat_session *c, const char *id, const char *from, unsigned rollback,
+                         struct tide_err *err) MUST_CHECK;
+enum tide_code chat_open_latest(struct chat_session *c, struct tide_err *err) MUST_CHECK;
+enum tide_code chat_take(struct chat_session *c, tide_session *session, struct tide_err *err)
+    MUST_CHECK; /* takes it over */
+
+/* Rolls back, and withdraws what it waits for: *ret_withdrawn is the question, the caller's; NULL: it did not wait. */
+enum tide_code chat_roll_back_to(struct chat_session *c, int64_t seq, unsigned flags, const char *reason,
+                                 char **ret_withdrawn, struct tide_err *err) MUST_CHECK;
+#define CHAT_WITHDRAWN "not answered, and withdrawn by going back: %s"
+
+/* A new one, named after its first prompt. */
+enum tide_code chat_new(struct chat_session *c, const char *prompt, struct tide_err *err) MUST_CHECK;
+
+/* Another agent over the same session, when options have changed. */
+enum tide_code chat_agent(struct chat_session *c, struct tide_err *err) MUST_CHECK;
+
+/* Whether a session was made by an agent: it has a provider, and runs no graph. */
+bool session_is_chat(tide_session *session);
+
+/* Whether what the session ran last is a graph; a fork that nobody has run yet goes on with its parent's. */
+bool session_is_graph(tide_session *session);
+
+/* It was cut, and nobody stopped it on purpose: it goes on by itself when somebody comes back. */
+bool chat_needs_resume(struct chat_session *c);
+bool chat_was_stopped(struct chat_session *c); /* by a person */
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/rollback.h"
+
+#include <inttypes.h>
+
+#include "base/json.h"
+
+static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)
+{
+    *(int64_t *)arg = checkpoint->seq;
+    return 1;
+}
+
+/* The prompt of a turn that was not finished: it stays, whatever becomes of its turn. */
+struct prompt_search {
+    int64_t after, seq; /* behind the checkpoint; what was found */
+    bool answered;
+};
+
+static int find_prompt(void *arg, const struct tide_event *ev)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct prompt_search *f = arg;
+    struct json *body = NULL;
+
+    if (ev->seq <= f->after || f->answered)
+        return 0;
+    f->answered = strcmp(ev->kind, "message.assistant") == 0;
+    if (strcmp(ev->kind, "message.user") == 0 &&
+        !json_parse(&a, (struct str){ev->body, ev->body_len}, NULL, &body, NULL, NULL) && !json_get(body, STR("hook")))
+        f->seq = ev->seq;
+    return 0;
+}
+
+enum tide_code session_position(tide_session *session, const char *text, int64_t *ret_seq, struct tide_err *err)
+{
+    int64_t seq = 0;
+
+    if (!str_to_int64(str_from(text), &seq))
+        return tide_checkpoint_load(session, text, take_seq, ret_seq, err);
+    if (seq > tide_session_last_seq(session))
+        return tide_fail(err, TIDE_NOT_FOUND, "seq %" PRId64 " of session '%s': its last event is %" PRId64, seq,
+                         tide_session_id(session), tide_session_last_seq(session));
+    *ret_seq = seq;
+    return TIDE_OK;
+}
+
+/* The latest checkpoint, or the prompt behind it. TIDE_NOT_FOUND: there is none. */
+static enum tide_code latest_turn(tide_session *session, int64_t *ret_seq, struct tide_err *err)
+{
+    struct prompt_search f = {0};
+    enum tide_code code = tide_checkpoint_latest(session, take_seq, &f.after, err);
+
+    code = code ? code : tide_messages(session, 0, find_prompt, &f, err);
+    if (!code)
+        *ret_seq = f.seq ? f.seq : f.after;
+    return code;
+}
+
+static bool is_seq(const char *text)
+{
+    size_t n = strspn(text, "0123456789");
+
+    return n > 0 && n < 19 && !text[n];
+}
+
+enum tide_code rollback_point(tide_store *store, tide_session *session, const char *from, int64_t *ret_seq,
+                              struct tide_err *err)
+{
+    struct tide_err ignored; /* what is wrong with another session is not this one's matter */
+    bool is_number = strncmp(from, "seq:", 4) == 0;
+    enum tide_code code;
+
+    (void)!tide_recover(store, 0, NULL, NULL, NULL, &ignored);
+    if (tide_session_refresh(session, err))
+        return err->code;
+    if (strcmp(from, "checkpoint") == 0) {
+        code = latest_turn(session, ret_seq, err);
+        if (code == TIDE_NOT_FOUND) {
+            *ret_seq = -1;
+            return TIDE_OK;
+        }
+    } else if (is_number && !is_seq(from + 4)) {
+        code = tide_fail(err, TIDE_INVALID, "behind seq: stands the number of an event");
+    } else {
+        code = session_position(session, is_number ? from + 4 : from, ret_seq, err);
+    }
+    return code ? tide_wrap(err, "--from %s", from) : TIDE_OK;
+}
+
+static int take_question(void *arg, const struct tide_session_info *info)
+{
+    char **question = arg;
+
+    if (info->status && strcmp(info->status, "waiting") == 0)
+        *question = mem_dup(str_from(info->question ? info->question : "what it waited for"));
+    return 0;
+}
+
+enum tide_code rollback_to(tide_session *session, int64_t seq, unsigned flags, const char *reason, char **ret_question,
+                           struct tide_err *err)
+{
+    *ret_question = NULL;
+    return tide_rollback(session, seq, flags, reason, err)
+               ? err->code
+               : tide_session_show(session, take_question, ret_question, err);
+}
