@@ -216,6 +216,7 @@ void mark_close(struct sqlite_store *s)
 {
     sqlite3_stmt *put;
     struct tide_err err;
+    enum tide_code code;
     int64_t closed;
     int rc = sqlite3_exec(s->w.db, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL); /* the move syncs the log first */
 
@@ -229,7 +230,10 @@ void mark_close(struct sqlite_store *s)
     rc = rc ? rc : db_run(&s->w, ST_COMMIT);
     if (rc)
         db_run(&s->w, ST_ROLLBACK);
-    if (!db_compact(s, NULL) && !rc)
+    code = db_compact(s, &err);
+    if (code == TIDE_BUSY) /* a reader is in the way, perhaps one that was stopped: then nothing has synced the log */
+        code = db_renew_log(s, &err);
+    if (!code && !rc)
         mark_back(s, s->last_pos);
 }
 

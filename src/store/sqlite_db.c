@@ -288,7 +288,7 @@ static enum tide_code rewrite_log(struct sqlite_store *s, struct env_file *f, st
     return code ? code : ops->sync(f, err);
 }
 
-static enum tide_code renew_log(struct sqlite_store *s, struct tide_err *err)
+enum tide_code db_renew_log(struct sqlite_store *s, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
     struct env_file *f = NULL;
@@ -326,7 +326,7 @@ static enum tide_code settle(struct sqlite_store *s, struct tide_err *err)
     code = mark_check(s, &suspect, err);
     if (!code && (suspect || s->broken)) {
         s->broken = false;
-        code = renew_log(s, err);
+        code = db_renew_log(s, err);
         code = code ? code : mark_settle(s, err);
     }
     db_unlock(s);

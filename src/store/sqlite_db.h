@@ -179,6 +179,8 @@ void db_unlock(struct sqlite_store *s);
 enum tide_code db_reader(struct sqlite_store *s, struct tide_err *err)
     MUST_CHECK; /* takes rmu, begins a read transaction */
 void db_reader_done(struct sqlite_store *s);
+/* Writes every byte of the write-ahead log again, where it stands, and syncs it; lock held. */
+enum tide_code db_renew_log(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* checkpoint TRUNCATE; lock held */
 bool db_checkpoint(
     struct sqlite_store *s); /* checkpoint RESTART; lock held; trouble can wait; true: all is in the file */

@@ -7,13 +7,15 @@
 
 /* ---- States --------------------------------------------------------------------------------------------------- */
 
+enum { STATUS_MAX = 8000 };
+
 /* The state without its status, which is of now. */
 static struct str without_status(struct world *w, struct tide_text t)
 {
     static const char mark[] = ",\"status\":{\"status\":";
     char *copy = (char *)arena_dup(&w->arena, (struct str){t.ptr, t.len}).ptr;
-    char *at = t.len > 400 ? memmem(copy + t.len - 400, 400, mark, sizeof mark - 1)
-                           : memmem(copy, t.len, mark, sizeof mark - 1);
+    size_t tail = t.len < STATUS_MAX ? t.len : STATUS_MAX;
+    char *at = memmem(copy + t.len - tail, tail, mark, sizeof mark - 1);
 
     if (!at)
         return (struct str){copy, t.len};

@@ -2,6 +2,7 @@
 /* The files of an SQLite store come and go one by one: what is then right, and what is refused by name and left as it is. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -355,6 +356,41 @@ static void an_older_store_without_its_mark_is_taken_as_it_is_and_that_is_said_o
     expect_usable(f);
 }
 
+/* What the mark says, if there is a store: "ok" or "suspect". */
+static void expect_mark(const struct fixture *f, const char *want)
+{
+    char path[320], line[64] = "";
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s-mark", f->path);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    fclose(file);
+    if (!strstr(line, want))
+        fail_msg("not %s: %s", want, line);
+}
+
+/* Then the log stays beside the file, on disk: the next who opens the store has nothing to mend, and a refusal changes nothing. */
+static void who_closes_while_another_reads_leaves_nothing_to_mend(void **state)
+{
+    struct fixture *f = *state;
+    sqlite3 *reader = NULL;
+    tide_store *s = NULL;
+
+    make_closed(f);
+    OK(open_with(f, 0, &s, &err));
+    append_some(s, 1);
+    assert_int_equal(sqlite3_open(f->path, &reader), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM events", NULL, NULL, NULL), SQLITE_OK);
+    append_some(s, 1);
+    tide_store_close(s);
+    expect_mark(f, " ok ");
+    sqlite3_close(reader);
+    expect_all(f, 8);
+    expect_usable(f);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -363,6 +399,7 @@ int main(void)
         CASE(files_that_are_missing_or_damaged_are_refused_unless_nothing_can_be_lost),
         CASE(a_file_that_goes_while_it_is_in_use_is_named_and_may_come_back),
         CASE(who_goes_on_after_another_has_closed_takes_that_back),
+        CASE(who_closes_while_another_reads_leaves_nothing_to_mend),
         CASE(an_older_store_without_its_mark_is_taken_as_it_is_and_that_is_said_once),
     };
 
