@@ -144,20 +144,24 @@ static const char *effect_of(const struct tide_hint *h)
     return "goes on";
 }
 
+const char *hint_text(struct arena *a, const struct tide_hint *h)
+{
+    const struct tide_next next = {h->action, h->kind, h->session_id, h->arguments};
+    const char *command = h->action ? next_command(a, &next) : NULL;
+
+    return command ? arena_printf(a, "`%s` %s", command, effect_of(h)) : NULL;
+}
+
 const char *err_text(struct tide_err *err)
 {
     struct arena a = ARENA_INIT;
 
     for (size_t i = 0; err->code && i < sizeof(err->hints) / sizeof(err->hints[0]); i++) {
         struct tide_hint *h = &err->hints[i];
-        const struct tide_next next = {h->action, h->kind, h->session_id, h->arguments};
-        const char *command = h->action ? next_command(&a, &next) : NULL;
-        char text[400];
+        const char *text = hint_text(&a, h);
 
-        if (!command)
-            continue;
-        snprintf(text, sizeof(text), "`%s` %s", command, effect_of(h));
-        append_advice(err, text, i ? ", " : ": ");
+        if (text)
+            append_advice(err, text, i ? ", " : ": ");
         h->action = 0;
     }
     arena_done(&a);

@@ -4,6 +4,7 @@
 #define CLI_ERROR_HINTS_H
 
 #include "base/err.h"
+#include "base/mem.h"
 
 /* The last clause of a message, when it says what to do; else NULL. Points into `msg`. */
 const char *hint_in(const char *msg);
@@ -22,5 +23,8 @@ const char *err_text(struct tide_err *err);
 
 /* Instead of them: what to do, in words. */
 void err_advise(struct tide_err *err, const char *advice);
+
+/* "`tidemark cancel x` ends it", in the arena; NULL: there is none. */
+const char *hint_text(struct arena *a, const struct tide_hint *h);
 
 #endif

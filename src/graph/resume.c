@@ -22,7 +22,16 @@ void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code co
         o->cap_refused = o->cap_refused ? o->cap_refused * 2 : 8;
         o->refused = mem_grow(o->refused, o->cap_refused * sizeof *o->refused);
     }
-    o->refused[o->n_refused++] = (struct refusal){kind, code, kept(o, node), kept(o, what), kept(o, remedy)};
+    o->refused[o->n_refused++] = (struct refusal){kind, code, kept(o, node), kept(o, what), kept(o, remedy), {0}};
+}
+
+void outlook_hint(struct outlook *o, enum tide_action action, const char *members)
+{
+    struct tide_err err = {.code = TIDE_FAILED};
+
+    tide_hint_with(&err, action, o->s->head.id, "%s", members);
+    err.hints[0].kind = action == TIDE_ACTION_RESUME ? 0 : TIDE_KIND_GRAPH;
+    o->refused[o->n_refused - 1].hint = err.hints[0];
 }
 
 void outlook_warn(struct outlook *o, const char *what)
@@ -43,8 +52,11 @@ enum tide_code outlook_error(const struct outlook *o, struct tide_err *err)
         return TIDE_OK;
     if (o->n_refused > 1)
         snprintf(more, sizeof more, " (and %zu more: --dry-run lists them)", o->n_refused - 1);
-    return tide_fail(err, r->code, "%.*s%s%.160s%s", r->remedy[0] ? 280 : 440, r->what, r->remedy[0] ? ": " : "",
-                     r->remedy, more);
+    tide_fail(err, r->code, "%.*s%s%.160s%s", r->remedy[0] ? 280 : 440, r->what, r->remedy[0] ? ": " : "", r->remedy,
+              more);
+    if (err)
+        err->hints[0] = r->hint;
+    return r->code;
 }
 
 static bool may_fall_back(const struct outlook *o)

@@ -42,6 +42,7 @@ struct refusal {
     enum tide_code code;
     const char *node;          /* NULL: not about one */
     const char *what, *remedy; /* remedy "" when there is none */
+    struct tide_hint hint;     /* what helps besides; action 0: nothing */
 };
 
 struct missing {
@@ -84,6 +85,8 @@ void outlook_done(struct outlook *o);
 
 void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what,
                     const char *remedy);
+/* Of the refusal that was added last; `members` as of tide_hint_with(). */
+void outlook_hint(struct outlook *o, enum tide_action action, const char *members);
 void outlook_warn(struct outlook *o, const char *what);
 #define WORDS(o, ...) arena_printf(&(o)->arena, __VA_ARGS__) /* for what these take */
 

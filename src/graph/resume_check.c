@@ -37,8 +37,9 @@ static void check_answer(struct outlook *o, const struct status *st)
     if (!waiting && o->opt->input)
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
                        WORDS(o, "session '%s' does not wait for an answer (%s)", id, st->reason),
-                       r->waiting ? WORDS(o, "`tidemark token rotate %s` opens the wait again", id)
-                                  : "resume it without --input");
+                       r->waiting ? "" : "resume it without --input");
+    if (!waiting && o->opt->input && r->waiting)
+        outlook_hint(o, TIDE_ACTION_ROTATE_TOKEN, "");
     if (given && o->opt->checkpoint)
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
                        "an answer goes to the question, a checkpoint goes back to before it", "give one of them");
@@ -63,14 +64,15 @@ enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
 
     if (!s->state->content.position.graph_seq) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_NOT_FOUND, NULL,
-                       WORDS(o, "session '%s' never ran a graph", s->head.id), "`tidemark resume` goes on with others");
+                       WORDS(o, "session '%s' never ran a graph", s->head.id), "");
+        outlook_hint(o, TIDE_ACTION_RESUME, "");
         return TIDE_OK;
     }
-    if (session_held_alive(s))
+    if (session_held_alive(s)) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_HELD, NULL,
-                       WORDS(o, "session '%s' is held by %s", s->head.id, s->head.holder),
-                       WORDS(o, "wait for it to end, or `tidemark cancel %s`", s->head.id));
-    else if (session_refuse_living(s, err) == TIDE_ALIVE)
+                       WORDS(o, "session '%s' is held by %s", s->head.id, s->head.holder), "wait for it to end");
+        outlook_hint(o, TIDE_ACTION_CANCEL, "");
+    } else if (session_refuse_living(s, err) == TIDE_ALIVE)
         refuse_err(o, err);
     err->code = TIDE_OK;
     status_derive(&st, s->state, session_held_alive(s), now);
@@ -221,13 +223,6 @@ static void refuse_in_fork(struct outlook *o, const char *names)
                    "--redo-effects lets it");
 }
 
-static void refuse_again(struct outlook *o, const struct tide_err *err)
-{
-    const char *from = strstr(err->msg, "once: "), *to = strrchr(err->msg, ';');
-
-    refuse_in_fork(o, WORDS(o, "%.*s", from && to > from ? (int)(to - from - 6) : 0, from ? from + 6 : ""));
-}
-
 /* Nobody can tell what happened after it. Whoever wants another checkpoint anyway gets a fork: the session stays as it is. */
 static void check_unreadable(struct outlook *o, const struct tide_err *err)
 {
@@ -275,6 +270,7 @@ static void check_kept(struct outlook *o)
 
 static enum tide_code check_effects(struct outlook *o, struct tide_err *err)
 {
+    AUTO(buf_done) struct buf names = BUF_INIT(400);
     unsigned reuse = o->opt->rollback & TIDE_ROLLBACK_REUSE_EFFECTS;
     enum tide_code code;
 
@@ -294,11 +290,11 @@ static enum tide_code check_effects(struct outlook *o, struct tide_err *err)
                        "--redo-effects lets them happen in it");
         return TIDE_OK;
     }
-    code = rollback_check(o->s, o->seq, o->opt->rollback, err);
+    code = rollback_check(o->s, o->seq, o->opt->rollback, &names, err);
     if (!code && reuse && o->unreadable) /* what is to be reused is not known */
         code = tide_fail(err, TIDE_CORRUPT, "the log is damaged");
     if (code == TIDE_EFFECTS && o->fork)
-        refuse_again(o, err);
+        refuse_in_fork(o, buf_cstr(&names));
     else if (code == TIDE_EFFECTS || code == TIDE_INVALID)
         refuse_err(o, err);
     else if (code == TIDE_CORRUPT)

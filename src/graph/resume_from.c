@@ -86,20 +86,19 @@ static enum tide_code find_marks(struct store *store, const struct head *h, int6
 static int take_asked(void *arg, const struct tide_checkpoint *c)
 {
     struct outlook *o = arg;
-    const char *remedy = arena_printf(&o->arena, "`tidemark sessions rollback %s --to %" PRId64 "` brings it back",
-                                      o->s->head.id, c->seq);
 
     snprintf(o->checkpoint, sizeof o->checkpoint, "%s", c->id);
     o->seq = c->seq;
-    if (c->rolled_back)
+    if (c->rolled_back) {
         outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, NULL,
-                       arena_printf(&o->arena, "checkpoint '%s' was cut off by a rollback", c->id), remedy);
-    else if (!c->can_resume_from)
+                       arena_printf(&o->arena, "checkpoint '%s' was cut off by a rollback", c->id), "");
+        outlook_hint(o, TIDE_ACTION_ROLLBACK, arena_printf(&o->arena, "\"to\":%" PRId64, c->seq));
+    } else if (!c->can_resume_from)
         outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, NULL,
                        arena_printf(&o->arena,
                                     "checkpoint '%s' cannot be resumed from: a branch or an effect was under way",
                                     c->id),
-                       "take one that `tidemark sessions checkpoints` does not call unsettled, or --fallback");
+                       "take one that is not called unsettled, or --fallback");
     return 0;
 }
 
@@ -117,12 +116,11 @@ static void refuse_unknown(struct outlook *o, const struct tide_err *why)
 
     if (!o->s->store->ops->checkpoints(o->s->store, &o->s->head, true, o->s->head.last_seq, take_deleted, &f, NULL,
                                        &ignored) &&
-        map_get(&f.deleted, str_from(o->opt->checkpoint)))
-        outlook_refuse(
-            o, REFUSED_FOR_GOOD, TIDE_NOT_FOUND, NULL,
-            arena_printf(&o->arena, "checkpoint '%s' was deleted", o->opt->checkpoint),
-            arena_printf(&o->arena, "`tidemark sessions checkpoints %s` lists those that are there", o->s->head.id));
-    else
+        map_get(&f.deleted, str_from(o->opt->checkpoint))) {
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_NOT_FOUND, NULL,
+                       arena_printf(&o->arena, "checkpoint '%s' was deleted", o->opt->checkpoint), "");
+        outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
+    } else
         outlook_refuse(o, REFUSED_FOR_GOOD, why->code, NULL, why->msg, "");
     found_done(&f);
 }
@@ -192,15 +190,16 @@ static void from_head(struct outlook *o)
     o->anew = end == RUN_NONE || end == RUN_COMPLETED;
     if (!o->anew || p->ready.live || p->active.live)
         return;
-    if (end == RUN_COMPLETED)
-        outlook_refuse(
-            o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-            arena_printf(&o->arena, "session '%s' has completed: nothing of it is left to run", id),
-            arena_printf(&o->arena,
-                         "--checkpoint ID begins a fork there; `tidemark sessions checkpoints %s` lists them", id));
-    else
+    if (end == RUN_COMPLETED) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       arena_printf(&o->arena, "nothing has run in session '%s' yet", id), "`tidemark run GRAPH` does");
+                       arena_printf(&o->arena, "session '%s' has completed: nothing of it is left to run", id),
+                       "--checkpoint ID begins a fork there");
+        outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
+    } else {
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+                       arena_printf(&o->arena, "nothing has run in session '%s' yet", id), "");
+        outlook_hint(o, TIDE_ACTION_START, "");
+    }
 }
 
 enum tide_code outlook_from(struct outlook *o, struct tide_err *err)

@@ -142,6 +142,14 @@ static void put_refused(struct json_out *out, const struct outlook *o)
         put_text(out, "node", r->node);
         json_out_kstr(out, STR("reason"), str_from(r->what));
         put_text(out, "remedy", r->remedy);
+        if (r->hint.action) {
+            json_out_key(out, STR("next"));
+            json_out_begin(out, '{');
+            json_out_kstr(out, STR("action"), str_from(tide_action_name(r->hint.action)));
+            json_out_kstr(out, STR("session_id"), str_from(r->hint.session_id));
+            json_out_kraw(out, STR("arguments"), str_from(r->hint.arguments));
+            json_out_end(out, '}');
+        }
         json_out_end(out, '}');
     }
     json_out_end(out, ']');

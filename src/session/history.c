@@ -79,7 +79,8 @@ static enum tide_code open_effects(struct tide_session *s, int64_t to_seq, struc
     return TIDE_OK;
 }
 
-static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, struct tide_err *err)
+static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, struct buf *ret_names,
+                                     struct tide_err *err)
 {
     struct finished f = {.named = BUF_INIT(200), .parse = ARENA_INIT};
     enum tide_code code = open_effects(s, to_seq, &f, err);
@@ -87,6 +88,8 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
     if (!code) /* of a fork also what it shares with its parents */
         code = read_through(s->store, &s->head, to_seq + 1, s->head.last_seq, look_for_effect, &f, err);
     name_begun(&f);
+    if (!code && f.n && ret_names)
+        buf_addf(ret_names, "%s%s", buf_cstr(&f.named), f.n > 3 ? ", …" : "");
     if (!code && f.n)
         code =
             tide_fail(err, TIDE_EFFECTS,
@@ -101,7 +104,8 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
     return code;
 }
 
-enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned flags, struct tide_err *err)
+enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned flags, struct buf *ret_names,
+                              struct tide_err *err)
 {
     if (to_seq < 1 || to_seq > s->state->seq)
         return tide_fail(err, TIDE_INVALID, "cannot roll back to seq %" PRId64 ": session '%s' has 1 to %" PRId64,
@@ -116,7 +120,7 @@ enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned f
         return tide_fail(err, TIDE_INVALID, "finished effects are either reused or redone, not both");
     if (flags & (TIDE_ROLLBACK_REUSE_EFFECTS | TIDE_ROLLBACK_REDO_EFFECTS))
         return TIDE_OK;
-    return refuse_effects(s, to_seq, err);
+    return refuse_effects(s, to_seq, ret_names, err);
 }
 
 static enum tide_code roll_back_once(struct tide_session *s, int64_t to_seq, unsigned flags, const char *reason,
@@ -127,7 +131,7 @@ static enum tide_code roll_back_once(struct tide_session *s, int64_t to_seq, uns
     struct tide_new_event ev = {"session.rolled_back", NULL, 0};
     enum tide_code code = session_sync(s, err);
 
-    code = code ? code : rollback_check(s, to_seq, flags, err);
+    code = code ? code : rollback_check(s, to_seq, flags, NULL, err);
     if (code)
         return code;
     json_out_begin(&o, '{');

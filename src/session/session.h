@@ -116,7 +116,9 @@ void checkpoint_put(struct tide_session *s, struct draft *d, const struct tide_n
                     char ret_id[TIDE_ID_SIZE]);
 
 /* Whether tide_rollback() would refuse; writes nothing. The state must be of now. */
-enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned flags, struct tide_err *err) MUST_CHECK;
+/* TIDE_EFFECTS: *ret_names (may be NULL) gets what must happen once and would be cut off. */
+enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned flags, struct buf *ret_names,
+                              struct tide_err *err) MUST_CHECK;
 
 /* Whether this event of the session is part of its content: not cut off by a rollback. */
 bool session_in_content(const struct tide_session *s, int64_t seq);

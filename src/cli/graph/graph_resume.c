@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/error_hints.h"
 #include "cli/graph/graph_inputs.h"
 #include "cli/graph/graph_view.h"
 #include "cli/resume.h"
@@ -99,7 +100,11 @@ static void show_reasons(struct out *out, struct arena *arena, const struct outl
     for (size_t i = 0; i < o->n_refused; i++) {
         const struct refusal *r = &o->refused[i];
 
-        out_field(out, "refused", r->remedy[0] ? arena_printf(arena, "%s: %s", r->what, r->remedy) : r->what);
+        const char *hint = hint_text(arena, &r->hint);
+
+        out_field(out, "refused",
+                  arena_printf(arena, "%s%s%s%s%s", r->what, r->remedy[0] ? ": " : "", r->remedy, hint ? ": " : "",
+                               hint ? hint : ""));
     }
 }
 
