@@ -93,7 +93,8 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
     };
     struct sqlite_store *s = sqlite_of(store);
     struct json_out o = json_out_to(out);
-    enum tide_code code = db_reader(s, err);
+    struct conn *c = NULL;
+    enum tide_code code = db_reader(s, &c, err);
     int rc = SQLITE_OK;
 
     if (code)
@@ -101,10 +102,10 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("url"), str_from(store->url));
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
-        json_out_kint(&o, str_from(figures[i].name), query_int(&s->r, figures[i].sql, &rc));
+        json_out_kint(&o, str_from(figures[i].name), query_int(c, figures[i].sql, &rc));
     if (rc)
-        code = db_fail(s, &s->r, rc, err, "read the figures");
-    db_reader_done(s);
+        code = db_fail(s, c, rc, err, "read the figures");
+    db_reader_done(s, c);
     if (code)
         return code;
     json_out_kint(&o, STR("file_bytes"), file_bytes(s, ""));
@@ -127,10 +128,11 @@ static bool tells_of_read(const char *row)
 }
 
 /* Every row the query gives is something that is wrong, one after the other with a NUL behind each. */
-static enum tide_code find_problems(struct sqlite_store *s, const char *sql, struct buf *ret, struct tide_err *err)
+static enum tide_code find_problems(struct sqlite_store *s, struct conn *c, const char *sql, struct buf *ret,
+                                    struct tide_err *err)
 {
     sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(s->r.db, sql, -1, &st, NULL);
+    int rc = sqlite3_prepare_v2(c->db, sql, -1, &st, NULL);
 
     buf_clear(ret);
     while (rc == SQLITE_OK || rc == SQLITE_ROW) {
@@ -145,20 +147,20 @@ static enum tide_code find_problems(struct sqlite_store *s, const char *sql, str
     }
     sqlite3_finalize(st);
     if (rc != SQLITE_DONE && (rc & 0xff) != SQLITE_CORRUPT)
-        return db_fail(s, &s->r, rc, err, "check");
+        return db_fail(s, c, rc, err, "check");
     if (rc != SQLITE_DONE)
         buf_add(ret, sqlite3_errstr(rc), strlen(sqlite3_errstr(rc)) + 1);
     return TIDE_OK;
 }
 
 /* Every record of a session, also of one that is hidden: each proves itself. */
-static int find_damaged_heads(struct sqlite_store *s, struct buf *ret)
+static int find_damaged_heads(struct sqlite_store *s, struct conn *c, struct buf *ret)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_HEAD_SCAN);
+    sqlite3_stmt *st = db_stmt(c, ST_HEAD_SCAN);
     int rc;
 
     sqlite3_bind_int64(st, 1, INT64_MIN);
-    while ((rc = db_step(&s->r, st)) == SQLITE_ROW) {
+    while ((rc = db_step(c, st)) == SQLITE_ROW) {
         struct tide_err err;
         struct head h;
         int64_t boot;
@@ -172,42 +174,47 @@ static int find_damaged_heads(struct sqlite_store *s, struct buf *ret)
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int find_misshapen(struct sqlite_store *s, struct buf *ret)
+static int find_misshapen(struct sqlite_store *s, struct conn *c, struct buf *ret)
 {
-    return shape_problems(&s->r, ret);
+    (void)s;
+    return shape_problems(c, ret);
 }
 
-static int find_miscounted(struct sqlite_store *s, struct buf *ret)
+static int find_miscounted(struct sqlite_store *s, struct conn *c, struct buf *ret)
 {
-    return big_miscounted(&s->r, ret);
+    (void)s;
+    return big_miscounted(c, ret);
 }
 
 /* Where SQL alone does not find it. */
-static enum tide_code find_more(struct sqlite_store *s, int (*find)(struct sqlite_store *, struct buf *),
-                                struct buf *ret, struct tide_err *err)
+static enum tide_code find_more(struct sqlite_store *s, struct conn *c,
+                                int (*find)(struct sqlite_store *, struct conn *, struct buf *), struct buf *ret,
+                                struct tide_err *err)
 {
     int rc;
 
     buf_clear(ret);
-    rc = find(s, ret);
-    return !rc || ((rc & 0xff) == SQLITE_CORRUPT && ret->len) ? TIDE_OK : db_fail(s, &s->r, rc, err, "check");
+    rc = find(s, c, ret);
+    return !rc || ((rc & 0xff) == SQLITE_CORRUPT && ret->len) ? TIDE_OK : db_fail(s, c, rc, err, "check");
 }
 
 /* What the query gives, or `find`. */
 static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_check *check, const char *where,
-                                        const char *sql, int (*find)(struct sqlite_store *, struct buf *),
+                                        const char *sql,
+                                        int (*find)(struct sqlite_store *, struct conn *, struct buf *),
                                         struct tide_err *err)
 {
     AUTO(buf_done) struct buf rows = BUF_INIT(SIZE_MAX / 4);
+    struct conn *c = NULL;
     enum tide_code code;
     int tries = 0;
 
     do {
-        code = db_reader(s, err);
+        code = db_reader(s, &c, err);
         if (code)
             continue;
-        code = find ? find_more(s, find, &rows, err) : find_problems(s, sql, &rows, err);
-        db_reader_done(s);
+        code = find ? find_more(s, c, find, &rows, err) : find_problems(s, c, sql, &rows, err);
+        db_reader_done(s, c);
     } while (read_retry_after(s->base.env, code, &tries));
     for (size_t at = 0; !code && at < rows.len; at += strlen(rows.ptr + at) + 1)
         store_check_name(check, where, TIDE_CORRUPT, rows.ptr + at);
@@ -223,7 +230,7 @@ enum tide_code sqlite_check(struct store *store, struct store_check *check, stru
 {
     static const struct {
         const char *where;
-        int (*find)(struct sqlite_store *s, struct buf *ret);
+        int (*find)(struct sqlite_store *, struct conn *, struct buf *);
     } looks[] = {{"the file", find_misshapen}, {"sessions", find_damaged_heads}, {"big values", find_miscounted}};
     static const struct {
         const char *where, *sql;

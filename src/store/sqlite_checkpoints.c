@@ -9,6 +9,7 @@
 
 struct listing {
     struct sqlite_store *s;
+    struct conn *c; /* inside a transaction */
     const struct head *h;
     bool deleted;
     struct arena arena;
@@ -33,17 +34,16 @@ static int64_t count_marks(const struct listing *r)
 
 static int locate_block(struct listing *r, bool known)
 {
-    struct conn *c = &r->s->r;
-    int rc = event_positions(c, &r->reached, r->from, r->next, r->pos);
+    int rc = event_positions(r->c, &r->reached, r->from, r->next, r->pos);
 
-    return rc || known ? rc : marks_look(c, r->from, (size_t)(r->next - r->from + 1), r->pos, r->marks);
+    return rc || known ? rc : marks_look(r->c, r->from, (size_t)(r->next - r->from + 1), r->pos, r->marks);
 }
 
 /* The marks of the block that r->next is in up to there, and unless they are all that is wanted or say nothing, positions. */
 static int load_block(struct listing *r, bool only_marks)
 {
     int64_t first = (r->next - 1) / BLOCK_EVENTS * BLOCK_EVENTS + 1;
-    bool known = block_marks(&r->s->r, r->h, r->next, r->marks);
+    bool known = block_marks(r->c, r->h, r->next, r->marks);
     int rc;
 
     r->from = first < r->h->first_seq ? r->h->first_seq : first;
@@ -67,7 +67,7 @@ static int load_block(struct listing *r, bool only_marks)
 static int take_marked(struct listing *r)
 {
     struct event *ev = &r->events[r->n];
-    int rc = event_read(r->s, r->h, r->pos[r->next - r->from], r->next, &r->arena, ev);
+    int rc = event_read(r->s, r->c, r->h, r->pos[r->next - r->from], r->next, &r->arena, ev);
 
     r->n += !rc && str_eq(ev->kind, r->deleted ? STR("checkpoint.deleted") : STR("checkpoint"));
     return rc;
@@ -77,7 +77,7 @@ static int take_marked(struct listing *r)
 static enum tide_code checkpoint_piece(struct listing *r, struct tide_err *err)
 {
     int64_t end = r->next - PIECE_BLOCKS * BLOCK_EVENTS;
-    enum tide_code code = db_reader(r->s, err);
+    enum tide_code code = db_reader(r->s, &r->c, err);
     int rc = SQLITE_OK;
 
     if (code)
@@ -94,8 +94,8 @@ static enum tide_code checkpoint_piece(struct listing *r, struct tide_err *err)
         r->next--;
     }
     if (rc && !r->n) /* whole ones before it go out first */
-        code = event_damaged(r->s, r->h, rc, r->next, err);
-    db_reader_done(r->s);
+        code = event_damaged(r->s, r->c, r->h, rc, r->next, err);
+    db_reader_done(r->s, r->c);
     return code;
 }
 
@@ -106,18 +106,18 @@ static enum tide_code count_all(struct listing *r, int64_t *ret_total, struct ti
     int64_t total = 0;
 
     while (!code && r->next >= r->h->first_seq) {
-        code = db_reader(r->s, err);
+        code = db_reader(r->s, &r->c, err);
         if (code)
             return code;
         for (int i = 0; !code && i < PIECE_BLOCKS && r->next >= r->h->first_seq; i++) {
             int rc = load_block(r, true);
 
             if (rc)
-                code = event_damaged(r->s, r->h, rc, r->next, err);
+                code = event_damaged(r->s, r->c, r->h, rc, r->next, err);
             total += code ? 0 : count_marks(r);
             r->next = r->from - 1;
         }
-        db_reader_done(r->s);
+        db_reader_done(r->s, r->c);
     }
     *ret_total = total;
     return code;
@@ -127,22 +127,23 @@ enum tide_code sqlite_checkpoint_seq(struct store *store, const struct head *h, 
                                      struct tide_err *err)
 {
     struct sqlite_store *s = sqlite_of(store);
-    enum tide_code code = db_reader(s, err);
+    struct conn *c = NULL;
+    enum tide_code code = db_reader(s, &c, err);
     sqlite3_stmt *st;
     int rc;
 
     if (code)
         return code;
-    st = db_stmt(&s->r, ST_CHECKPOINT_SEQ);
+    st = db_stmt(c, ST_CHECKPOINT_SEQ);
     sqlite3_bind_int64(st, 1, h->sid);
     sqlite3_bind_text(st, 2, id.ptr, (int)id.len, SQLITE_STATIC);
-    rc = db_step(&s->r, st);
+    rc = db_step(c, st);
     *ret_seq = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        code = db_fail(s, &s->r, rc, err, "look for checkpoints");
+        code = db_fail(s, c, rc, err, "look for checkpoints");
     if (st)
         sqlite3_reset(st);
-    db_reader_done(s);
+    db_reader_done(s, c);
     return code;
 }
 

@@ -192,24 +192,69 @@ bool db_checkpoint(struct sqlite_store *s)
     return rc == SQLITE_OK || (rc == SQLITE_BUSY && in_log >= 0 && in_log == moved);
 }
 
-enum tide_code db_reader(struct sqlite_store *s, struct tide_err *err)
+static struct reader *free_reader(struct sqlite_store *s)
+{
+    for (size_t i = 0; i < READERS; i++)
+        if (!s->readers[i].busy)
+            return &s->readers[i];
+    return NULL;
+}
+
+static void leave_reader(struct sqlite_store *s, struct conn *c)
+{
+    pthread_mutex_lock(&s->rmu);
+    ((struct reader *)(void *)c)->busy = false;
+    pthread_cond_broadcast(&s->rfree);
+    pthread_mutex_unlock(&s->rmu);
+}
+
+enum tide_code db_reader(struct sqlite_store *s, struct conn **ret, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
+    struct reader *r = NULL;
     int rc;
 
     pthread_mutex_lock(&s->rmu);
-    if (!s->r.db && (code = path_still_there(s, err)) == TIDE_OK)
-        code = db_connect(s, &s->r, err);
-    if (!code && (rc = db_run(&s->r, ST_BEGIN)) != SQLITE_OK)
-        code = db_fail(s, &s->r, rc, err, "begin reading");
+    while (s->reopening || !(r = free_reader(s)))
+        pthread_cond_wait(&s->rfree, &s->rmu);
+    r->busy = true;
+    pthread_mutex_unlock(&s->rmu);
+    if (!r->c.db && (code = path_still_there(s, err)) == TIDE_OK)
+        code = db_connect(s, &r->c, err);
+    if (!code && (rc = db_run(&r->c, ST_BEGIN)) != SQLITE_OK)
+        code = db_fail(s, &r->c, rc, err, "begin reading");
     if (code)
-        pthread_mutex_unlock(&s->rmu);
+        leave_reader(s, &r->c);
+    else
+        *ret = &r->c;
     return code;
 }
 
-void db_reader_done(struct sqlite_store *s)
+void db_reader_done(struct sqlite_store *s, struct conn *c)
 {
-    db_run(&s->r, ST_ROLLBACK);
+    db_run(c, ST_ROLLBACK);
+    leave_reader(s, c);
+}
+
+static bool is_any_busy(const struct sqlite_store *s)
+{
+    for (size_t i = 0; i < READERS; i++)
+        if (s->readers[i].busy)
+            return true;
+    return false;
+}
+
+/* When those who read have ended. */
+static void disconnect_readers(struct sqlite_store *s)
+{
+    pthread_mutex_lock(&s->rmu);
+    s->reopening = true;
+    while (is_any_busy(s))
+        pthread_cond_wait(&s->rfree, &s->rmu);
+    for (size_t i = 0; i < READERS; i++)
+        db_disconnect(&s->readers[i].c);
+    s->reopening = false;
+    pthread_cond_broadcast(&s->rfree);
     pthread_mutex_unlock(&s->rmu);
 }
 
@@ -342,9 +387,7 @@ static enum tide_code reopen(struct sqlite_store *s, struct tide_err *err)
 
     heads_forget(s);
     db_disconnect(&s->w);
-    pthread_mutex_lock(&s->rmu);
-    db_disconnect(&s->r);
-    pthread_mutex_unlock(&s->rmu);
+    disconnect_readers(s);
     pthread_mutex_lock(&s->look_mu);
     db_disconnect(&s->look);
     pthread_mutex_unlock(&s->look_mu);
@@ -377,7 +420,7 @@ static void sqlite_close_store(struct store *store)
     }
     heads_forget(s);
     db_disconnect(&s->w);
-    db_disconnect(&s->r);
+    disconnect_readers(s);
     db_disconnect(&s->look);
     free(s->pending.events);
     free(s->pending.heads);
@@ -385,6 +428,7 @@ static void sqlite_close_store(struct store *store)
     if (s->mark)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
+    pthread_cond_destroy(&s->rfree);
     pthread_mutex_destroy(&s->look_mu);
     orphans_done(&s->orphans);
     holders_done(&s->holders);
@@ -469,6 +513,7 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     snprintf(s->path, sizeof s->path, "%s%s", path[0] == ':' || strncmp(path, "file:", 5) == 0 ? "./" : "", path);
     snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
     pthread_mutex_init(&s->rmu, NULL);
+    pthread_cond_init(&s->rfree, NULL);
     pthread_mutex_init(&s->look_mu, NULL);
     snprintf(s->base.watch.self, sizeof s->base.watch.self, "%s", s->path);
     snprintf(s->base.watch.side, sizeof s->base.watch.side, "%s-mark", s->path);

@@ -16,6 +16,7 @@
 #define BLOCK_EVENTS 256                  /* events whose positions one row of `blocks` holds */
 #define MARKS_SIZE (2 * BLOCK_EVENTS / 8) /* of the bitmaps in such a row, see marks_note() */
 #define WAL_LIMIT_PAGES 1024              /* 4 MiB: past this the write-ahead log is moved into the file */
+#define READERS 4                         /* threads that read at the same time; more wait */
 #define RESERVE_BYTES (256 * 1024)        /* released on a full disk so that the store can still be opened and read */
 
 /* Every statement, prepared when first used. Writing ones belong to the write connection, others to either. */
@@ -127,8 +128,13 @@ struct sqlite_store {
     char path[1024];
     struct env_file *mark; /* the side file: lock of all writing, and the last position that was acknowledged */
     struct conn w;         /* used by whoever is in commit() or maintain() */
-    struct conn r;         /* used under rmu */
-    pthread_mutex_t rmu;
+    struct reader {
+        struct conn c;   /* first: db_reader_done() gets nothing else */
+        bool busy;       /* a thread is in a transaction of it */
+    } readers[READERS];  /* connected when first used: a lone thread uses the first */
+    pthread_mutex_t rmu; /* of who is busy, and of `reopening` */
+    pthread_cond_t rfree;
+    bool reopening;   /* nobody begins to read */
     struct conn look; /* used under look_mu: what sqlite_change() compares belongs to a connection */
     pthread_mutex_t look_mu;
     int64_t looks;      /* how many such connections there were */
@@ -176,9 +182,9 @@ enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_er
 void db_disconnect(struct conn *c);
 enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 void db_unlock(struct sqlite_store *s);
-enum tide_code db_reader(struct sqlite_store *s, struct tide_err *err)
-    MUST_CHECK; /* takes rmu, begins a read transaction */
-void db_reader_done(struct sqlite_store *s);
+/* A connection of its own until db_reader_done(), with a read transaction begun. Not twice by one thread. */
+enum tide_code db_reader(struct sqlite_store *s, struct conn **ret, struct tide_err *err) MUST_CHECK;
+void db_reader_done(struct sqlite_store *s, struct conn *c);
 /* Writes every byte of the write-ahead log again, where it stands, and syncs it; lock held. */
 enum tide_code db_renew_log(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
 enum tide_code db_compact(struct sqlite_store *s, struct tide_err *err) MUST_CHECK; /* checkpoint TRUNCATE; lock held */
@@ -283,7 +289,7 @@ enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stm
                              int64_t *ret_boot, bool *ret_hidden, struct tide_err *err) MUST_CHECK;
 /* By the writer's connection, outside of what it remembers: h, boot, hidden and in_live. False: not right, or trouble. */
 bool head_for_writer(struct sqlite_store *s, int64_t sid, struct whead *ret, int *ret_rc);
-enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret, bool *ret_hidden,
+enum tide_code head_by_sid(struct sqlite_store *s, struct conn *c, int64_t sid, struct head *ret, bool *ret_hidden,
                            struct tide_err *err) MUST_CHECK;
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 
@@ -317,9 +323,10 @@ enum tide_code sqlite_snapshot(struct store *, const struct head *, int64_t to, 
 
 /* sqlite_read.c: events, each proved. */
 #define PIECE_BYTES (256 * 1024) /* bodies gathered before they are handed out */
-int event_read(struct sqlite_store *s, const struct head *h, int64_t pos, int64_t seq, struct arena *a,
+int event_read(struct sqlite_store *s, struct conn *c, const struct head *h, int64_t pos, int64_t seq, struct arena *a,
                struct event *ret); /* the one that must be there; inside a transaction of the reader */
-enum tide_code event_damaged(struct sqlite_store *s, const struct head *h, int rc, int64_t seq, struct tide_err *err);
+enum tide_code event_damaged(struct sqlite_store *s, struct conn *c, const struct head *h, int rc, int64_t seq,
+                             struct tide_err *err);
 /* What looks damaged may have been deleted since the reader looked at its head. */
 enum tide_code event_or_deleted(struct store *store, const struct head *h, enum tide_code code, struct tide_err *err);
 enum tide_code sqlite_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,

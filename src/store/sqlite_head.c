@@ -92,7 +92,7 @@ enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stm
     enum tide_code code = head_prove(s, st, ret, ret_boot, ret_hidden, err);
     int rc;
 
-    if (code || !ret->held || c != &s->r) /* the writer looks the holder up when it matters */
+    if (code || !ret->held || c == &s->w) /* the writer looks the holder up when it matters */
         return code;
     rc = lease_holder(s, c, *ret_boot, &ret->holder_alive, ret->holder);
     if (*ret_boot == s->boot && orphan_is(&s->orphans, ret->id, ret->epoch))
@@ -104,31 +104,32 @@ enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stm
  * Not found by the index: make sure that neither the index nor a record is damaged before saying that there is no such
  * session.
  */
-static enum tide_code scan_for(struct sqlite_store *s, struct str id, struct head *ret, bool *ret_hidden,
-                               struct tide_err *err)
+static enum tide_code scan_for(struct sqlite_store *s, struct conn *c, struct str id, struct head *ret,
+                               bool *ret_hidden, struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_HEAD_SCAN);
+    sqlite3_stmt *st = db_stmt(c, ST_HEAD_SCAN);
     enum tide_code code = TIDE_NOT_FOUND;
     int64_t boot;
     int rc;
 
     sqlite3_bind_int64(st, 1, -1);
-    while ((rc = db_step(&s->r, st)) == SQLITE_ROW) {
-        code = head_from_row(s, &s->r, st, ret, &boot, ret_hidden, err);
+    while ((rc = db_step(c, st)) == SQLITE_ROW) {
+        code = head_from_row(s, c, st, ret, &boot, ret_hidden, err);
         if (code || str_eq(str_from(ret->id), id))
             break;
         code = TIDE_NOT_FOUND;
     }
     sqlite3_reset(st);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        return db_fail(s, &s->r, rc, err, "look for a session");
+        return db_fail(s, c, rc, err, "look for a session");
     return code == TIDE_NOT_FOUND ? tide_fail(err, code, "no session '%.*s' in '%s'", STR_ARG(id), s->path) : code;
 }
 
 enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret, struct tide_err *err)
 {
     struct sqlite_store *s = sqlite_of(store);
-    enum tide_code code = db_reader(s, err);
+    struct conn *c = NULL;
+    enum tide_code code = db_reader(s, &c, err);
     bool hidden = false;
     int64_t boot;
     sqlite3_stmt *st;
@@ -136,19 +137,19 @@ enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret,
 
     if (code)
         return code;
-    st = db_stmt(&s->r, ST_HEAD);
+    st = db_stmt(c, ST_HEAD);
     sqlite3_bind_text(st, 1, id.ptr, (int)id.len, SQLITE_STATIC);
-    rc = db_step(&s->r, st);
+    rc = db_step(c, st);
     if (rc == SQLITE_ROW) {
-        code = head_from_row(s, &s->r, st, ret, &boot, &hidden, err);
+        code = head_from_row(s, c, st, ret, &boot, &hidden, err);
         if (!code && !str_eq(str_from(ret->id), id)) /* the index says so, the row does not */
-            code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "look for a session");
+            code = db_fail(s, c, SQLITE_CORRUPT, err, "look for a session");
     } else if (rc == SQLITE_DONE)
-        code = scan_for(s, id, ret, &hidden, err);
+        code = scan_for(s, c, id, ret, &hidden, err);
     else
-        code = db_fail(s, &s->r, rc, err, "read a session's record");
+        code = db_fail(s, c, rc, err, "read a session's record");
     sqlite3_reset(st);
-    db_reader_done(s);
+    db_reader_done(s, c);
     if (!code && hidden)
         code = tide_fail(err, TIDE_NOT_FOUND, "no session '%.*s' in '%s': its import was not finished", STR_ARG(id),
                          s->path);
@@ -171,20 +172,20 @@ bool head_for_writer(struct sqlite_store *s, int64_t sid, struct whead *ret, int
     return right;
 }
 
-enum tide_code head_by_sid(struct sqlite_store *s, int64_t sid, struct head *ret, bool *ret_hidden,
+enum tide_code head_by_sid(struct sqlite_store *s, struct conn *c, int64_t sid, struct head *ret, bool *ret_hidden,
                            struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_HEAD_BY_SID);
+    sqlite3_stmt *st = db_stmt(c, ST_HEAD_BY_SID);
     enum tide_code code;
     int64_t boot;
     int rc;
 
     sqlite3_bind_int64(st, 1, sid);
-    rc = db_step(&s->r, st);
+    rc = db_step(c, st);
     if (rc == SQLITE_ROW)
-        code = head_from_row(s, &s->r, st, ret, &boot, ret_hidden, err);
+        code = head_from_row(s, c, st, ret, &boot, ret_hidden, err);
     else
-        code = db_fail(s, &s->r, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, err, "find the session of an event");
+        code = db_fail(s, c, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, err, "find the session of an event");
     if (st)
         sqlite3_reset(st);
     return code;

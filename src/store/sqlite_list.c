@@ -84,21 +84,21 @@ int64_t summary_check(const struct sqlite_store *s, const struct head *h, int64_
 }
 
 /* A row that says so without having been hidden by us would be missed nowhere. There are next to none. */
-static enum tide_code prove_hidden(struct sqlite_store *s, struct tide_err *err)
+static enum tide_code prove_hidden(struct sqlite_store *s, struct conn *c, struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_HIDDEN_HEADS);
+    sqlite3_stmt *st = db_stmt(c, ST_HIDDEN_HEADS);
     enum tide_code code = TIDE_OK;
     struct head h;
     int64_t boot;
     bool hidden;
     int rc;
 
-    while ((rc = db_step(&s->r, st)) == SQLITE_ROW && !code)
+    while ((rc = db_step(c, st)) == SQLITE_ROW && !code)
         code = head_prove(s, st, &h, &boot, &hidden, err);
     if (st)
         sqlite3_reset(st);
     if (!code && rc != SQLITE_DONE)
-        code = db_fail(s, &s->r, rc, err, "look for hidden sessions");
+        code = db_fail(s, c, rc, err, "look for hidden sessions");
     return code;
 }
 
@@ -108,28 +108,29 @@ struct listed {
 };
 
 /* A second opinion from the index: a damaged page can lose rows without SQLite noticing. */
-static enum tide_code count_piece(struct sqlite_store *s, int64_t before, int64_t from, size_t n, struct tide_err *err)
+static enum tide_code count_piece(struct sqlite_store *s, struct conn *c, int64_t before, int64_t from, size_t n,
+                                  struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_LIST_COUNT);
+    sqlite3_stmt *st = db_stmt(c, ST_LIST_COUNT);
     enum tide_code code = TIDE_OK;
     int rc;
 
     sqlite3_bind_int64(st, 1, before);
     sqlite3_bind_int64(st, 2, from);
-    rc = db_step(&s->r, st);
+    rc = db_step(c, st);
     if (rc != SQLITE_ROW)
-        code = db_fail(s, &s->r, rc, err, "count sessions");
+        code = db_fail(s, c, rc, err, "count sessions");
     else if (sqlite3_column_int64(st, 0) != (int64_t)n)
-        code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "list sessions: some are missing");
+        code = db_fail(s, c, SQLITE_CORRUPT, err, "list sessions: some are missing");
     if (st)
         sqlite3_reset(st);
     return code;
 }
 
-static enum tide_code list_piece(struct sqlite_store *s, struct arena *a, int64_t before, int64_t parent,
-                                 struct listed *rows, size_t *ret_n, struct tide_err *err)
+static enum tide_code list_piece(struct sqlite_store *s, struct conn *c, struct arena *a, int64_t before,
+                                 int64_t parent, struct listed *rows, size_t *ret_n, struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_LIST);
+    sqlite3_stmt *st = db_stmt(c, ST_LIST);
     enum tide_code code = TIDE_OK;
     int64_t boot;
     bool hidden;
@@ -139,12 +140,12 @@ static enum tide_code list_piece(struct sqlite_store *s, struct arena *a, int64_
     sqlite3_bind_int64(st, 1, before);
     sqlite3_bind_int64(st, 2, parent);
     sqlite3_bind_int64(st, 3, LIST_PIECE);
-    while (!code && n < LIST_PIECE && (rc = db_step(&s->r, st)) == SQLITE_ROW) {
+    while (!code && n < LIST_PIECE && (rc = db_step(c, st)) == SQLITE_ROW) {
         struct listed *row = &rows[n];
 
-        code = head_from_row(s, &s->r, st, &row->head, &boot, &hidden, err);
+        code = head_from_row(s, c, st, &row->head, &boot, &hidden, err);
         if (!code && (hidden || row->head.sid >= (n ? rows[n - 1].head.sid : before)))
-            code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "list sessions");
+            code = db_fail(s, c, SQLITE_CORRUPT, err, "list sessions");
         row->summary = arena_dup(a, db_text(st, 15));
         if (row->summary.len &&
             summary_check(s, &row->head, row->head.last_seq, row->summary) != sqlite3_column_int64(st, 24))
@@ -154,9 +155,9 @@ static enum tide_code list_piece(struct sqlite_store *s, struct arena *a, int64_
     if (st)
         sqlite3_reset(st);
     if (!code && rc != SQLITE_ROW && rc != SQLITE_DONE)
-        code = db_fail(s, &s->r, rc, err, "list sessions");
+        code = db_fail(s, c, rc, err, "list sessions");
     if (!code && !parent)
-        code = count_piece(s, before, n == LIST_PIECE ? rows[n - 1].head.sid : INT64_MIN, n, err);
+        code = count_piece(s, c, before, n == LIST_PIECE ? rows[n - 1].head.sid : INT64_MIN, n, err);
     *ret_n = n;
     return code;
 }
@@ -166,6 +167,7 @@ enum tide_code sqlite_list(struct store *store, const struct head *forks_of, sto
 {
     struct sqlite_store *s = sqlite_of(store);
     AUTO(mem_freep) struct listed *rows = mem_array(LIST_PIECE, sizeof *rows);
+    struct conn *c = NULL;
     struct arena a = ARENA_INIT;
     int64_t before = INT64_MAX;
     enum tide_code code;
@@ -173,14 +175,14 @@ enum tide_code sqlite_list(struct store *store, const struct head *forks_of, sto
     size_t n;
 
     do {
-        code = db_reader(s, err);
+        code = db_reader(s, &c, err);
         if (code)
             break;
         n = 0;
         arena_reset(&a);
-        code = before == INT64_MAX ? prove_hidden(s, err) : TIDE_OK;
-        code = code ? code : list_piece(s, &a, before, forks_of ? forks_of->sid : 0, rows, &n, err);
-        db_reader_done(s);
+        code = before == INT64_MAX ? prove_hidden(s, c, err) : TIDE_OK;
+        code = code ? code : list_piece(s, c, &a, before, forks_of ? forks_of->sid : 0, rows, &n, err);
+        db_reader_done(s, c);
         for (size_t i = 0; !code && !stop && i < n; i++) {
             struct store_entry entry = {.head = &rows[i].head, .summary = rows[i].summary};
 
@@ -193,16 +195,16 @@ enum tide_code sqlite_list(struct store *store, const struct head *forks_of, sto
 }
 
 /* By part of an id: the index of ids must be whole, or another session might be taken for the only one. */
-static enum tide_code check_ids(struct sqlite_store *s, struct tide_err *err)
+static enum tide_code check_ids(struct sqlite_store *s, struct conn *c, struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_IDS_COUNT);
+    sqlite3_stmt *st = db_stmt(c, ST_IDS_COUNT);
     enum tide_code code = TIDE_OK;
-    int rc = db_step(&s->r, st);
+    int rc = db_step(c, st);
 
     if (rc != SQLITE_ROW)
-        code = db_fail(s, &s->r, rc, err, "look for a session");
+        code = db_fail(s, c, rc, err, "look for a session");
     else if (sqlite3_column_int64(st, 0) != sqlite3_column_int64(st, 1))
-        code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "look for a session: some are missing");
+        code = db_fail(s, c, SQLITE_CORRUPT, err, "look for a session: some are missing");
     if (st)
         sqlite3_reset(st);
     return code;
@@ -212,29 +214,30 @@ enum tide_code sqlite_resolve(struct store *store, struct str prefix, char (*ret
                               size_t *ret_n, struct tide_err *err)
 {
     struct sqlite_store *s = sqlite_of(store);
-    enum tide_code code = db_reader(s, err);
+    struct conn *c = NULL;
+    enum tide_code code = db_reader(s, &c, err);
     sqlite3_stmt *st;
     size_t n = 0;
     int rc;
 
     if (code)
         return code;
-    st = db_stmt(&s->r, ST_RESOLVE);
+    st = db_stmt(c, ST_RESOLVE);
     sqlite3_bind_text(st, 1, prefix.ptr, (int)prefix.len, SQLITE_STATIC);
     sqlite3_bind_int64(st, 2, (int64_t)max);
-    while ((rc = db_step(&s->r, st)) == SQLITE_ROW && n < max) {
+    while ((rc = db_step(c, st)) == SQLITE_ROW && n < max) {
         struct str id = db_text(st, 0);
 
         if (str_is_id(id))
             snprintf(ret_ids[n++], TIDE_ID_SIZE, "%.*s", STR_ARG(id));
     }
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        code = db_fail(s, &s->r, rc, err, "look for a session");
+        code = db_fail(s, c, rc, err, "look for a session");
     if (st)
         sqlite3_reset(st);
     if (!code && !(n && str_eq(str_from(ret_ids[0]), prefix)))
-        code = check_ids(s, err) || prove_hidden(s, err) ? err->code : TIDE_OK;
-    db_reader_done(s);
+        code = check_ids(s, c, err) || prove_hidden(s, c, err) ? err->code : TIDE_OK;
+    db_reader_done(s, c);
     *ret_n = n;
     return code;
 }

@@ -20,6 +20,7 @@ struct live_row {
 
 struct live_scan {
     struct sqlite_store *s;
+    struct conn *c;      /* inside a transaction */
     int64_t until, next; /* next: INT64_MAX when none is known */
     int64_t after;       /* the last row that was looked at */
     bool more;
@@ -37,7 +38,7 @@ static const struct looked_up *holder_of(struct live_scan *l, int64_t boot, int 
     if (!h) {
         h = mem_zero(sizeof *h);
         map_put(&l->holders, key, h);
-        *ret_rc = lease_holder(l->s, &l->s->r, boot, &h->alive, h->who);
+        *ret_rc = lease_holder(l->s, l->c, boot, &h->alive, h->who);
     }
     return h;
 }
@@ -73,13 +74,13 @@ static int take_row(struct live_scan *l, sqlite3_stmt *st)
 
 static enum tide_code read_piece(struct live_scan *l, struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&l->s->r, ST_LIVE);
+    sqlite3_stmt *st = db_stmt(l->c, ST_LIVE);
     int rc = SQLITE_OK, seen = 0;
 
     sqlite3_bind_int64(st, 1, l->after);
     sqlite3_bind_int64(st, 2, LIVE_PIECE);
     l->n = 0;
-    while (rc == SQLITE_OK && (rc = db_step(&l->s->r, st)) == SQLITE_ROW) {
+    while (rc == SQLITE_OK && (rc = db_step(l->c, st)) == SQLITE_ROW) {
         l->after = sqlite3_column_int64(st, HEAD_LIVE_SID);
         rc = take_row(l, st);
         seen++;
@@ -87,7 +88,7 @@ static enum tide_code read_piece(struct live_scan *l, struct tide_err *err)
     if (st)
         sqlite3_reset(st);
     l->more = seen == LIVE_PIECE;
-    return rc == SQLITE_DONE ? TIDE_OK : db_fail(l->s, &l->s->r, rc, err, "read the live sessions");
+    return rc == SQLITE_DONE ? TIDE_OK : db_fail(l->s, l->c, rc, err, "read the live sessions");
 }
 
 static enum tide_code scan(struct live_scan *l, store_live_fn *fn, void *arg, struct tide_err *err)
@@ -96,11 +97,11 @@ static enum tide_code scan(struct live_scan *l, store_live_fn *fn, void *arg, st
     bool stop = false;
 
     do {
-        code = db_reader(l->s, err);
+        code = db_reader(l->s, &l->c, err);
         if (code)
             return code;
         code = read_piece(l, err);
-        db_reader_done(l->s);
+        db_reader_done(l->s, l->c);
         for (size_t i = 0; !code && !stop && i < l->n; i++)
             stop = fn(arg, &l->rows[i].head, l->rows[i].wake) != 0;
     } while (!code && !stop && l->more);

@@ -18,7 +18,7 @@ struct row {
 };
 
 /* Takes the row out of a statement on EVENT_COLUMNS; text goes into the arena. */
-static int take_row(struct sqlite_store *s, struct arena *a, sqlite3_stmt *st, struct row *ret)
+static int take_row(struct conn *c, struct arena *a, sqlite3_stmt *st, struct row *ret)
 {
     struct str refs = db_text(st, 8), body;
 
@@ -37,18 +37,18 @@ static int take_row(struct sqlite_store *s, struct arena *a, sqlite3_stmt *st, s
         ret->ev.body = body;
         return SQLITE_OK;
     }
-    return big_load(&s->r, a, body, arena_dup(a, refs), EVENT_BYTES_MAX, &ret->ev.body);
+    return big_load(c, a, body, arena_dup(a, refs), EVENT_BYTES_MAX, &ret->ev.body);
 }
 
-static int read_row(struct sqlite_store *s, struct arena *a, int64_t pos, struct row *ret)
+static int read_row(struct conn *c, struct arena *a, int64_t pos, struct row *ret)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_EVENT);
+    sqlite3_stmt *st = db_stmt(c, ST_EVENT);
     int rc;
 
     sqlite3_bind_int64(st, 1, pos);
-    rc = db_step(&s->r, st);
+    rc = db_step(c, st);
     if (rc == SQLITE_ROW)
-        rc = take_row(s, a, st, ret);
+        rc = take_row(c, a, st, ret);
     else if (rc == SQLITE_DONE)
         rc = SQLITE_CORRUPT;
     if (st)
@@ -69,8 +69,7 @@ static bool proved(struct sqlite_store *s, const struct head *h, const struct ro
 }
 
 /* The digest that the row's own stands on. */
-static int digest_before(struct sqlite_store *s, const struct head *h, const struct row *row,
-                         unsigned char out[DIGEST_SIZE])
+static int digest_before(struct conn *c, const struct head *h, const struct row *row, unsigned char out[DIGEST_SIZE])
 {
     int64_t sid, seq, prev;
     int rc;
@@ -79,18 +78,18 @@ static int digest_before(struct sqlite_store *s, const struct head *h, const str
         memcpy(out, h->first_before, DIGEST_SIZE);
         return row->prev == 0 ? SQLITE_OK : SQLITE_CORRUPT;
     }
-    rc = event_link(&s->r, row->prev, &sid, &seq, &prev, out);
+    rc = event_link(c, row->prev, &sid, &seq, &prev, out);
     return rc ? rc : sid == h->sid && seq == row->ev.seq - 1 ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
-int event_read(struct sqlite_store *s, const struct head *h, int64_t pos, int64_t seq, struct arena *a,
+int event_read(struct sqlite_store *s, struct conn *c, const struct head *h, int64_t pos, int64_t seq, struct arena *a,
                struct event *ret)
 {
     unsigned char before[DIGEST_SIZE];
     struct row row;
-    int rc = read_row(s, a, pos, &row);
+    int rc = read_row(c, a, pos, &row);
 
-    rc = rc ? rc : digest_before(s, h, &row, before);
+    rc = rc ? rc : digest_before(c, h, &row, before);
     if (!rc && !proved(s, h, &row, seq, before))
         rc = SQLITE_CORRUPT;
     if (!rc)
@@ -100,6 +99,7 @@ int event_read(struct sqlite_store *s, const struct head *h, int64_t pos, int64_
 
 struct reading {
     struct sqlite_store *s;
+    struct conn *c; /* inside a transaction */
     const struct head *h;
     struct arena arena;
     struct row rows[BLOCK_EVENTS];
@@ -111,17 +111,18 @@ struct reading {
     int64_t *walked; /* all positions from first_seq on, when blocks are missing */
 };
 
-enum tide_code event_damaged(struct sqlite_store *s, const struct head *h, int rc, int64_t seq, struct tide_err *err)
+enum tide_code event_damaged(struct sqlite_store *s, struct conn *c, const struct head *h, int rc, int64_t seq,
+                             struct tide_err *err)
 {
     if ((rc & 0xff) != SQLITE_CORRUPT)
-        return db_fail(s, &s->r, rc, err, "read events");
+        return db_fail(s, c, rc, err, "read events");
     return refuse_damaged(h, seq, err);
 }
 
 /* Without blocks every piece would walk from the head again: walk once and remember. */
 static int positions(struct reading *r, int64_t from, int64_t to, int64_t *ret_pos)
 {
-    struct conn *c = &r->s->r;
+    struct conn *c = r->c;
     int64_t pos = r->h->last_pos, sid, seq, prev;
     int rc;
 
@@ -150,7 +151,7 @@ static int positions(struct reading *r, int64_t from, int64_t to, int64_t *ret_p
  */
 static int next_row(struct reading *r, const int64_t *pos, size_t left, struct row *ret)
 {
-    sqlite3_stmt *st = db_stmt(&r->s->r, ST_EVENTS_AFTER);
+    sqlite3_stmt *st = db_stmt(r->c, ST_EVENTS_AFTER);
     size_t n = 1;
     int rc;
 
@@ -158,14 +159,14 @@ static int next_row(struct reading *r, const int64_t *pos, size_t left, struct r
         while (n < left && pos[n] == pos[0] + (int64_t)n)
             n++;
         if (n < RUN_MIN)
-            return read_row(r->s, &r->arena, pos[0], ret);
+            return read_row(r->c, &r->arena, pos[0], ret);
         sqlite3_bind_int64(st, 1, pos[0] - 1);
         sqlite3_bind_int64(st, 2, (int64_t)n);
         r->run = n;
     }
-    rc = db_step(&r->s->r, st);
+    rc = db_step(r->c, st);
     if (rc == SQLITE_ROW)
-        rc = take_row(r->s, &r->arena, st, ret);
+        rc = take_row(r->c, &r->arena, st, ret);
     else if (rc == SQLITE_DONE)
         rc = SQLITE_CORRUPT;
     if (!rc && ret->ev.pos != pos[0])
@@ -178,7 +179,7 @@ static int next_row(struct reading *r, const int64_t *pos, size_t left, struct r
 
 static void end_run(struct reading *r)
 {
-    sqlite3_stmt *st = r->run ? db_stmt(&r->s->r, ST_EVENTS_AFTER) : NULL;
+    sqlite3_stmt *st = r->run ? db_stmt(r->c, ST_EVENTS_AFTER) : NULL;
 
     if (st)
         sqlite3_reset(st);
@@ -198,7 +199,7 @@ static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
 
         rc = next_row(r, pos + i, (size_t)(end - r->next + 1), row);
         if (!rc && !r->chained)
-            rc = digest_before(r->s, r->h, row, r->before);
+            rc = digest_before(r->c, r->h, row, r->before);
         if (!rc && !proved(r->s, r->h, row, r->next, r->before))
             rc = SQLITE_CORRUPT;
         if (!rc && r->next == r->h->last_seq && memcmp(row->ev.digest, r->h->digest, DIGEST_SIZE) != 0)
@@ -211,19 +212,20 @@ static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
         r->next++;
     }
     end_run(r);
-    return rc && !r->n ? event_damaged(r->s, r->h, rc, r->next, err) : TIDE_OK; /* whole ones before it go out first */
+    return rc && !r->n ? event_damaged(r->s, r->c, r->h, rc, r->next, err)
+                       : TIDE_OK; /* whole ones before it go out first */
 }
 
 static enum tide_code next_piece(struct reading *r, int64_t to, struct tide_err *err)
 {
-    enum tide_code code = db_reader(r->s, err);
+    enum tide_code code = db_reader(r->s, &r->c, err);
 
     if (code)
         return code;
     arena_reset(&r->arena);
     r->n = 0;
     code = fill(r, to, err);
-    db_reader_done(r->s);
+    db_reader_done(r->s, r->c);
     return code;
 }
 
@@ -260,34 +262,35 @@ enum tide_code sqlite_read(struct store *store, const struct head *h, int64_t fr
 }
 
 /* One event of any session at a time: its session may change with each, and *hidden (an import under way) with it. */
-static enum tide_code next_of_all(struct sqlite_store *s, struct arena *a, int64_t after, struct head *ret_session,
-                                  bool *hidden, struct row *row, bool *ret_end, struct tide_err *err)
+static enum tide_code next_of_all(struct sqlite_store *s, struct conn *c, struct arena *a, int64_t after,
+                                  struct head *ret_session, bool *hidden, struct row *row, bool *ret_end,
+                                  struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_EVENTS_AFTER);
+    sqlite3_stmt *st = db_stmt(c, ST_EVENTS_AFTER);
     unsigned char before[DIGEST_SIZE];
     enum tide_code code = TIDE_OK;
     int rc;
 
     sqlite3_bind_int64(st, 1, after);
     sqlite3_bind_int64(st, 2, 1);
-    rc = db_step(&s->r, st);
+    rc = db_step(c, st);
     *ret_end = rc == SQLITE_DONE;
-    rc = rc == SQLITE_ROW ? take_row(s, a, st, row) : rc == SQLITE_DONE ? SQLITE_OK : rc;
+    rc = rc == SQLITE_ROW ? take_row(c, a, st, row) : rc == SQLITE_DONE ? SQLITE_OK : rc;
     if (st)
         sqlite3_reset(st);
     if (rc)
-        return db_fail(s, &s->r, rc, err, "read events");
+        return db_fail(s, c, rc, err, "read events");
     if (*ret_end)
         return TIDE_OK;
     if (row->ev.pos <= after) /* pages in disorder: the search would go round for ever */
-        return db_fail(s, &s->r, SQLITE_CORRUPT, err, "read events");
+        return db_fail(s, c, SQLITE_CORRUPT, err, "read events");
     if (row->sid != ret_session->sid)
-        code = head_by_sid(s, row->sid, ret_session, hidden, err);
+        code = head_by_sid(s, c, row->sid, ret_session, hidden, err);
     if (code)
         return code;
-    rc = digest_before(s, ret_session, row, before);
+    rc = digest_before(c, ret_session, row, before);
     return rc || !proved(s, ret_session, row, row->ev.seq, before)
-               ? event_damaged(s, ret_session, rc ? rc : SQLITE_CORRUPT, row->ev.seq, err)
+               ? event_damaged(s, c, ret_session, rc ? rc : SQLITE_CORRUPT, row->ev.seq, err)
                : TIDE_OK;
 }
 
@@ -321,13 +324,14 @@ static bool in_gap(const struct gaps *g, int64_t pos)
 static enum tide_code gaps_check(struct sqlite_store *s, const struct gaps *g, struct tide_err *err)
 {
     sqlite3_stmt *st;
-    enum tide_code code = g->n ? db_reader(s, err) : TIDE_OK;
+    struct conn *c = NULL;
+    enum tide_code code = g->n ? db_reader(s, &c, err) : TIDE_OK;
     int rc;
 
     if (code || !g->n)
         return code;
-    st = db_stmt(&s->r, ST_LAST_POSITIONS);
-    while ((rc = db_step(&s->r, st)) == SQLITE_ROW && !code) {
+    st = db_stmt(c, ST_LAST_POSITIONS);
+    while ((rc = db_step(c, st)) == SQLITE_ROW && !code) {
         int64_t pos = sqlite3_column_int64(st, 0);
 
         if (in_gap(g, pos)) /* not written since: positions rise with every commit */
@@ -335,37 +339,38 @@ static enum tide_code gaps_check(struct sqlite_store *s, const struct gaps *g, s
                              s->path, pos);
     }
     if (!code && rc != SQLITE_DONE)
-        code = db_fail(s, &s->r, rc, err, "read events");
+        code = db_fail(s, c, rc, err, "read events");
     if (st)
         sqlite3_reset(st);
-    db_reader_done(s);
+    db_reader_done(s, c);
     return code;
 }
 
 /* After a gap: no digest covers a position, so the chain is asked whether this is where the event stands. */
-static enum tide_code place_check(struct sqlite_store *s, struct head *h, const struct row *row, struct tide_err *err)
+static enum tide_code place_check(struct sqlite_store *s, struct conn *c, struct head *h, const struct row *row,
+                                  struct tide_err *err)
 {
     unsigned char digest[DIGEST_SIZE];
     int64_t pos = 0;
-    enum tide_code code = row->ev.seq > h->last_seq ? head_by_sid(s, row->sid, h, &(bool){false}, err) : TIDE_OK;
-    int rc = code || row->ev.seq > h->last_seq ? SQLITE_CORRUPT : event_locate(&s->r, h, row->ev.seq, &pos, digest);
+    enum tide_code code = row->ev.seq > h->last_seq ? head_by_sid(s, c, row->sid, h, &(bool){false}, err) : TIDE_OK;
+    int rc = code || row->ev.seq > h->last_seq ? SQLITE_CORRUPT : event_locate(c, h, row->ev.seq, &pos, digest);
 
     if (!code && (rc || pos != row->ev.pos))
-        code = db_fail(s, &s->r, rc ? rc : SQLITE_CORRUPT, err, "read events: one is out of its place");
+        code = db_fail(s, c, rc ? rc : SQLITE_CORRUPT, err, "read events: one is out of its place");
     return code;
 }
 
 /* Nothing after this position: the end of the table must say the same as the search. */
-static enum tide_code end_check(struct sqlite_store *s, int64_t after, struct tide_err *err)
+static enum tide_code end_check(struct sqlite_store *s, struct conn *c, int64_t after, struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&s->r, ST_LAST_EVENT);
-    int rc = db_step(&s->r, st);
+    sqlite3_stmt *st = db_stmt(c, ST_LAST_EVENT);
+    int rc = db_step(c, st);
     enum tide_code code = TIDE_OK;
 
     if (rc != SQLITE_ROW)
-        code = db_fail(s, &s->r, rc, err, "read events");
+        code = db_fail(s, c, rc, err, "read events");
     else if (sqlite3_column_int64(st, 0) > after)
-        code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "read events");
+        code = db_fail(s, c, SQLITE_CORRUPT, err, "read events");
     if (st)
         sqlite3_reset(st);
     return code;
@@ -375,6 +380,7 @@ enum tide_code sqlite_read_all(struct store *store, int64_t after, uint64_t max,
                                store_event_fn *fn, void *arg, struct tide_err *err)
 {
     struct sqlite_store *s = sqlite_of(store);
+    struct conn *c = NULL;
     struct arena a = ARENA_INIT;
     struct gaps gaps = {.n = 0};
     enum tide_code code = TIDE_OK;
@@ -384,19 +390,19 @@ enum tide_code sqlite_read_all(struct store *store, int64_t after, uint64_t max,
     memset(ret_session, 0, sizeof *ret_session);
     for (uint64_t n = 0; !code && !stop && !end && (max == 0 || n < max); n += !hidden) {
         arena_reset(&a);
-        code = db_reader(s, err);
+        code = db_reader(s, &c, err);
         if (code)
             break;
-        code = next_of_all(s, &a, after, ret_session, &hidden, &row, &end, err);
+        code = next_of_all(s, c, &a, after, ret_session, &hidden, &row, &end, err);
         if (!code && end)
-            code = end_check(s, after, err);
+            code = end_check(s, c, after, err);
         if (!code && !end && row.ev.pos > after + 1) {
             gap_add(&gaps, after + 1, row.ev.pos - 1);
-            code = place_check(s, ret_session, &row, err);
+            code = place_check(s, c, ret_session, &row, err);
         }
         if (!code && !end && row.prev && in_gap(&gaps, row.prev))
-            code = db_fail(s, &s->r, SQLITE_CORRUPT, err, "read events: some are missing");
-        db_reader_done(s);
+            code = db_fail(s, c, SQLITE_CORRUPT, err, "read events: some are missing");
+        db_reader_done(s, c);
         if (!code && !end) {
             after = row.ev.pos;
             stop = !hidden && fn(arg, &row.ev) != 0;

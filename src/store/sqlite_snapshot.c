@@ -19,7 +19,7 @@ void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct store *store, 
 }
 
 /* Whole, and of this very log: the event it was taken at has the digest it remembers. */
-static bool snapshot_fits(struct sqlite_store *s, const struct head *h, sqlite3_stmt *st)
+static bool snapshot_fits(struct sqlite_store *s, struct conn *c, const struct head *h, sqlite3_stmt *st)
 {
     unsigned char at[DIGEST_SIZE], check[DIGEST_SIZE], want[DIGEST_SIZE], now[DIGEST_SIZE];
     int64_t seq = sqlite3_column_int64(st, 0);
@@ -31,31 +31,32 @@ static bool snapshot_fits(struct sqlite_store *s, const struct head *h, sqlite3_
         return false;
     if (seq == h->last_seq)
         return memcmp(at, h->digest, DIGEST_SIZE) == 0;
-    return event_locate(&s->r, h, seq, &(int64_t){0}, now) == SQLITE_OK && memcmp(at, now, DIGEST_SIZE) == 0;
+    return event_locate(c, h, seq, &(int64_t){0}, now) == SQLITE_OK && memcmp(at, now, DIGEST_SIZE) == 0;
 }
 
 enum tide_code sqlite_snapshot(struct store *store, const struct head *h, int64_t to, struct buf *ret_data,
                                int64_t *ret_seq, struct tide_err *err)
 {
     struct sqlite_store *s = sqlite_of(store);
-    enum tide_code code = db_reader(s, err);
+    struct conn *c = NULL;
+    enum tide_code code = db_reader(s, &c, err);
     sqlite3_stmt *st;
 
     if (code)
         return code;
     *ret_seq = 0;
     buf_clear(ret_data);
-    st = db_stmt(&s->r, ST_SNAP_GET);
+    st = db_stmt(c, ST_SNAP_GET);
     sqlite3_bind_int64(st, 1, h->sid);
     sqlite3_bind_int64(st, 2, to);
-    while (!*ret_seq && db_step(&s->r, st) == SQLITE_ROW) { /* a damaged cache is no error: the log answers */
-        if (snapshot_fits(s, h, st)) {
+    while (!*ret_seq && db_step(c, st) == SQLITE_ROW) { /* a damaged cache is no error: the log answers */
+        if (snapshot_fits(s, c, h, st)) {
             buf_add_str(ret_data, db_text(st, 3));
             *ret_seq = ret_data->failed ? 0 : sqlite3_column_int64(st, 0);
         }
     }
     if (st)
         sqlite3_reset(st);
-    db_reader_done(s);
+    db_reader_done(s, c);
     return TIDE_OK;
 }

@@ -680,6 +680,39 @@ static void the_views_show_what_people_look_for(void **state)
     assert_int_equal(sql_int(f->path, "SELECT turn FROM messages WHERE seq = 4"), 2);
 }
 
+static void *read_beside(void *arg)
+{
+    struct sqlite_store *s = arg;
+    struct conn *c = NULL;
+
+    OK(db_reader(s, &c, &err));
+    db_reader_done(s, c);
+    return NULL;
+}
+
+static void who_reads_holds_up_nobody(void **state)
+{
+    struct fixture *f = *state;
+    tide_store *store = open_store(f, NULL);
+    struct sqlite_store *s = sqlite_of(store_of(store));
+    struct conn *held[READERS];
+    struct head h;
+    pthread_t waits;
+
+    fill(store);
+    alarm(60); /* else it would wait for ever */
+    for (int i = 0; i < READERS - 1; i++)
+        OK(db_reader(s, &held[i], &err));
+    OK(store_head(&s->base, STR("one"), &h, &err));
+    OK(db_reader(s, &held[READERS - 1], &err));
+    assert_int_equal(pthread_create(&waits, NULL, read_beside, s), 0); /* one too many, until one is given back */
+    for (int i = 0; i < READERS; i++)
+        db_reader_done(s, held[i]);
+    pthread_join(waits, NULL);
+    alarm(0);
+    tide_store_close(store);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -701,6 +734,7 @@ int main(void)
         CASE(a_damaged_live_row_is_named_after_the_others_were_handed_out),
         CASE(a_writer_stopped_in_mid_commit_makes_the_others_wait),
         CASE(the_views_show_what_people_look_for),
+        CASE(who_reads_holds_up_nobody),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
