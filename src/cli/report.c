@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/timefmt.h"
+#include "engine/shapes.h"
 #include "cli/error_hints.h"
 #include "cli/signal_pipe.h"
 #include "cli/terminal/progress.h"
@@ -46,32 +47,21 @@ enum tide_code write_fd(int fd, const char *option, const char *text, struct tid
 
 /* ---- a run that waits ---- */
 
-static void put_time(struct json_out *o, const char *key, int64_t ms)
-{
-    if (ms)
-        json_ktime(o, key, ms);
-}
-
 static void print_json(struct out *out, const char *session, const struct program_end *e, bool show_token)
 {
-    struct json_out o = out_json(out);
+    const struct parked_report parked = {
+        .session_id = session,
+        .run_id = e->run_id,
+        .status = "waiting",
+        .wait = {.name = e->wait.name,
+                 .kind = e->wait.is_sleep ? "timer" : e->wait.kind,
+                 .question = e->wait.question,
+                 .deadline_ms = e->wait.deadline_ms,
+                 .due_ms = e->wait.due_ms},
+        .token = show_token ? e->wait.token : NULL,
+    };
 
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(session));
-    json_out_kstr(&o, STR("run_id"), str_from(e->run_id));
-    json_out_kstr(&o, STR("status"), STR("waiting"));
-    json_out_key(&o, STR("wait"));
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("name"), str_from(e->wait.name));
-    json_out_kstr(&o, STR("kind"), e->wait.is_sleep ? STR("timer") : str_from(e->wait.kind));
-    json_out_kstr_opt(&o, STR("question"), str_from(e->wait.question));
-    put_time(&o, "deadline_at", e->wait.deadline_ms);
-    put_time(&o, "due_at", e->wait.due_ms);
-    json_out_end(&o, '}');
-    if (show_token)
-        json_out_kstr(&o, STR("token"), str_from(e->wait.token));
-    json_out_end(&o, '}');
-    out_json_end(out);
+    out_shape(out, &shape_parked, &parked);
 }
 
 static void print_hidden(struct out *out, const char *session)

@@ -218,7 +218,7 @@ static const struct shape shape_wait = {
         },
 };
 
-static const struct shape shape_run = {
+static const struct shape shape_latest_run = {
     .members =
         (const struct shape_member[]){
             {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "its id"},
@@ -257,7 +257,7 @@ const struct shape shape_session_detail = {
             {"checkpoints_enabled", SHAPE_BOOL, AT(checkpoints_enabled), 0, "it can have checkpoints"},
             {"total_checkpoints", SHAPE_INT, AT(total_checkpoints), 0, "how many it has"},
             {"usage", SHAPE_OBJECT, AT(usage), 0, "what models were asked", .of = &shape_usage},
-            {"run", SHAPE_OBJECT, AT(row), SHAPE_NULLABLE, "its latest run", .of = &shape_run, .has = has_run},
+            {"run", SHAPE_OBJECT, AT(row), SHAPE_NULLABLE, "its latest run", .of = &shape_latest_run, .has = has_run},
             {"recovery", SHAPE_OBJECT, AT(row), 0, "what recovery knows of it", .of = &shape_recovery},
             {.name = NULL},
         },

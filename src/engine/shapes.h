@@ -48,6 +48,42 @@ struct checkpoints_listed {
     int64_t total;
 };
 
+struct wait_shown {
+    const char *name, *kind, *question; /* "": none */
+    int64_t deadline_ms, due_ms;
+};
+
+/* A program that waits. */
+struct parked_report {
+    const char *session_id, *run_id, *status;
+    struct wait_shown wait;
+    const char *token; /* NULL: not shown */
+};
+
+/* How a chat ended that was not at a terminal. */
+struct chat_report {
+    const char *type; /* "result" at the end of a stream; else NULL */
+    const char *session_id, *status, *durability;
+    struct str answer; /* without a pointer: none */
+    const char *question, *message, *resume_token;
+    int64_t turns;
+    bool has_usage;
+    struct tide_usage usage;
+};
+
+/* How a graph ended. */
+struct graph_report {
+    const char *type; /* as above */
+    const char *session_id, *run_id, *status, *durability;
+    bool has_wait, has_failed_node, has_usage;
+    struct wait_shown wait;
+    const char *token, *message, *failed_node;
+    struct str memory; /* JSON */
+    int64_t nodes, retries, edges_not_judged, checkpoints, ms;
+    const char *const *failed_nodes;
+    struct tide_usage usage;
+};
+
 /* Each with the struct that it is written from. */
 extern const struct shape shape_session;        /* struct session_row */
 extern const struct shape shape_session_detail; /* struct session_detail */
@@ -60,6 +96,9 @@ extern const struct shape shape_checkpoints;    /* struct checkpoints_listed */
 extern const struct shape shape_inspection;     /* struct inspection */
 extern const struct shape shape_timeline;       /* struct timeline */
 extern const struct shape shape_event;          /* struct streamed_event */
+extern const struct shape shape_chat;           /* struct chat_report */
+extern const struct shape shape_run;            /* struct graph_report */
+extern const struct shape shape_parked;         /* struct parked_report */
 
 /* All that have a name, ended by NULL. */
 extern const struct shape *const shapes[];

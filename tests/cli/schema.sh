@@ -93,10 +93,22 @@ for file in broken.out whole.out chat.out; do
     grep -v '"type":"result"' "$file" | is_a event "what is streamed: $file"
 done
 
+# ---- how things end ----
+for file in broken.out whole.out; do tail -n 1 "$file"; done | is_a run 'the end of a graph'
+cat >ask.json <<'END_ASK'
+{"tidemark_graph": 1, "id": "ask", "entry": "q", "nodes": [{"id": "q", "type": "human_input", "question": "Go on?", "outputs": ["ok"]}]}
+END_ASK
+tidemark run ask.json --session asked --json 2>/dev/null | is_a run 'a graph that waits'
+tail -n 1 chat.out | is_a chat 'the end of a stream'
+tidemark chat --script tool.json --json -p go </dev/null 2>/dev/null | is_a chat 'a chat that waits for an approval'
+tidemark chat --script tool.json --yes --json -p go </dev/null 2>/dev/null | is_a chat 'a chat'
+tidemark exec --session parks --json -- sh -c "'$TIDE_BIN' wait ok --kind approval --question 'Go on?'" 2>/dev/null | is_a parked 'a program that waits'
+tidemark exec --session naps --json -- sh -c "'$TIDE_BIN' sleep nap 1h" 2>/dev/null | is_a parked 'a program that sleeps'
+
 # ---- kinds ----
 check_is 'a kind for each' 'log|program|chat|graph' \
-    "$(for id in fresh cut "$(tidemark sessions list --ids --kind chat)" whole; do tidemark sessions show "$id" --json | json '$.kind'; done | paste -sd '|')"
-check_is 'graphs alone' 'whole broken' "$(tidemark sessions list --kind graph --ids | paste -sd ' ')"
+    "$(for id in fresh cut "$(tidemark sessions list --ids --kind chat --limit 1)" whole; do tidemark sessions show "$id" --json | json '$.kind'; done | paste -sd '|')"
+check_is 'graphs alone' 'asked whole broken' "$(tidemark sessions list --kind graph --ids | paste -sd ' ')"
 check_is 'all are of one kind' "$(tidemark sessions list --ids | sort)" \
     "$(for kind in log program chat graph; do tidemark sessions list --kind "$kind" --ids; done | sort)"
 refuses 'a kind that there is not' 2 'is none of: log program chat graph' sessions list --kind task

@@ -134,16 +134,6 @@ static const char *status_of(enum tide_code code)
                                     : "failed";
 }
 
-static void put_usage(struct json_out *o, tide_session *session)
-{
-    struct tide_usage u;
-
-    if (tide_usage(session, 0, &u, NULL))
-        return;
-    json_out_key(o, STR("usage"));
-    shape_put(o, &shape_usage, &u);
-}
-
 static int take_durability(void *events, const struct tide_session_info *info)
 {
     *(int64_t *)events = info->degraded_events;
@@ -162,22 +152,21 @@ static void put_result(struct printing *p, enum tide_code code, const struct tid
 {
     AUTO(buf_done) struct buf line = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&line);
+    bool waits = code == TIDE_WAITING;
+    struct chat_report report = {
+        .type = p->how == PRINT_STREAM ? "result" : NULL,
+        .session_id = tide_session_id(p->chat.core.session),
+        .status = status_of(code),
+        .durability = degraded_events(p->chat.core.session) ? "degraded" : "full",
+        .answer = {answer->ptr, answer->len},
+        .question = waits ? message : NULL,
+        .message = code && !waits ? message : NULL,
+        .resume_token = waits ? tide_agent_token(p->chat.core.agent) : NULL,
+        .turns = p->turns,
+    };
 
-    json_out_begin(&o, '{');
-    if (p->how == PRINT_STREAM)
-        json_out_kstr(&o, STR("type"), STR("result"));
-    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(p->chat.core.session)));
-    json_out_kstr(&o, STR("status"), str_from(status_of(code)));
-    json_out_kstr(&o, STR("durability"), degraded_events(p->chat.core.session) ? STR("degraded") : STR("full"));
-    if (answer->ptr)
-        json_out_kstr(&o, STR("answer"), (struct str){answer->ptr, answer->len});
-    if (code)
-        json_out_kstr(&o, code == TIDE_WAITING ? STR("question") : STR("message"), str_from(message));
-    if (code == TIDE_WAITING && tide_agent_token(p->chat.core.agent)[0])
-        json_out_kstr(&o, STR("resume_token"), str_from(tide_agent_token(p->chat.core.agent)));
-    json_out_kint(&o, STR("turns"), p->turns);
-    put_usage(&o, p->chat.core.session);
-    json_out_end(&o, '}');
+    report.has_usage = tide_usage(p->chat.core.session, 0, &report.usage, NULL) == TIDE_OK;
+    shape_put(&o, &shape_chat, &report);
     put_line(p, &line);
 }
 

@@ -116,63 +116,49 @@ static const char *word(enum tide_code code)
                                     : "failed";
 }
 
-static void put_wait(struct json_out *o, const struct graph_ending *e, const struct standing *s)
+/* Nodes that failed while others went on, ended by NULL. */
+static const char *const *failed_nodes(struct arena *a, const struct graph_view *v)
 {
-    json_out_key(o, STR("wait"));
-    json_out_begin(o, '{');
-    json_out_kstr_opt(o, STR("name"), str_from(s->wait_name));
-    json_out_kstr(o, STR("kind"), str_from(s->wait_kind ? s->wait_kind : "input"));
-    json_out_kstr_opt(o, STR("question"), str_from(s->question));
-    if (s->deadline_ms)
-        json_ktime(o, "deadline_at", s->deadline_ms);
-    json_out_end(o, '}');
-    if (e->result->token[0] && !e->want->token_fd)
-        json_out_kstr(o, STR("token"), str_from(e->result->token));
-}
+    const char **names = arena_zero(a, (v->g->nodes.n + 1) * sizeof(*names));
+    size_t n = 0;
 
-static void put_figures(struct json_out *o, const struct graph_ending *e)
-{
-    const struct graph_view *v = e->view;
-    struct tide_usage u;
-
-    json_out_kint(o, STR("nodes"), v->nodes);
-    json_out_kint(o, STR("retries"), v->retries);
-    json_out_key(o, STR("failed_nodes"));
-    json_out_begin(o, '[');
     for (size_t i = 0; i < v->g->nodes.n; i++)
         if (view_is_dropped(v, i))
-            json_out_str(o, v->g->nodes.at[i].id);
-    json_out_end(o, ']');
-    json_out_kint(o, STR("edges_not_judged"), v->unjudged);
-    json_out_kint(o, STR("checkpoints"), v->checkpoints);
-    json_out_kint(o, STR("ms"), proc_clock_ms() - v->began_ms);
-    if (tide_usage(e->session, 0, &u, NULL) || !u.calls)
-        return;
-    json_out_key(o, STR("usage"));
-    shape_put(o, &shape_usage, &u);
+            names[n++] = arena_dup(a, v->g->nodes.at[i].id).ptr;
+    return names;
 }
 
 static void put_json(struct cli *cli, const struct graph_ending *e, const struct standing *s, const char *message)
 {
-    struct json_out o = out_json(&cli->out);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct graph_view *v = e->view;
+    bool waits = e->code == TIDE_WAITING;
+    struct graph_report report = {
+        .type = e->how == END_STREAM ? "result" : NULL,
+        .session_id = e->result->session_id,
+        .run_id = s->run_id,
+        .status = word(e->code),
+        .durability = s->degraded_events ? "degraded" : "full",
+        .has_wait = waits,
+        .wait = {.name = s->wait_name,
+                 .kind = s->wait_kind ? s->wait_kind : "input",
+                 .question = s->question,
+                 .deadline_ms = s->deadline_ms},
+        .token = waits && !e->want->token_fd ? e->result->token : NULL,
+        .message = e->code && !waits ? message : NULL,
+        .has_failed_node = e->code == TIDE_FAILED || e->code == TIDE_UNSETTLED,
+        .failed_node = s->failed_node,
+        .memory = {e->result->memory.ptr, e->result->memory.len},
+        .nodes = v->nodes,
+        .retries = v->retries,
+        .failed_nodes = failed_nodes(&a, v),
+        .edges_not_judged = v->unjudged,
+        .checkpoints = v->checkpoints,
+        .ms = proc_clock_ms() - v->began_ms,
+    };
 
-    json_out_begin(&o, '{');
-    if (e->how == END_STREAM)
-        json_out_kstr(&o, STR("type"), STR("result"));
-    json_out_kstr(&o, STR("session_id"), str_from(e->result->session_id));
-    json_out_kstr_opt(&o, STR("run_id"), str_from(s->run_id));
-    json_out_kstr(&o, STR("status"), str_from(word(e->code)));
-    json_out_kstr(&o, STR("durability"), s->degraded_events ? STR("degraded") : STR("full"));
-    if (e->code == TIDE_WAITING)
-        put_wait(&o, e, s);
-    else if (e->code)
-        json_out_kstr(&o, STR("message"), str_from(message));
-    if (e->code == TIDE_FAILED || e->code == TIDE_UNSETTLED)
-        json_kopt(&o, "failed_node", s->failed_node);
-    json_out_kraw(&o, STR("memory"), (struct str){e->result->memory.ptr, e->result->memory.len});
-    put_figures(&o, e);
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    report.has_usage = !tide_usage(e->session, 0, &report.usage, NULL) && report.usage.calls;
+    out_shape(&cli->out, &shape_run, &report);
 }
 
 /* ---- parked ---- */
