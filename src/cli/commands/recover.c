@@ -5,25 +5,30 @@
  * --watch for as long as it is let: then trouble with the store is said, and waited for.
  */
 #include <inttypes.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/timefmt.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
-#include "cli/recover_jobs.h"
 #include "engine/settings.h"
 #include "engine/store_url.h"
-#include "program/proc.h"
+#include "engine/scheduler.h"
 
 #define LOOK_MS 200       /* how soon a signal and the end of a child are noticed */
 #define CHANGE_MS 1000    /* a changing store is looked at so often at most */
 #define INTERVAL_MS 30000 /* and a silent one so often at least */
 #define MAX_RESUMES 3
 #define MAX_JOBS 2
+#define TOKEN_SINK 3
+#define EXIT_NOT_STARTED 127
 
 static const struct opt options[] = {
     {.name = "dry-run", .help = "say what would be done, and why; write nothing"},
@@ -54,53 +59,16 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-enum auto_resume { AUTO_OFF, AUTO_LIVE, AUTO_ALL };
-
 struct recovering {
     struct cli *cli;
-    struct jobs jobs;
-    bool dry, run_due;
-    enum auto_resume automatic;
-    int max_resumes;
-    struct tide_recovery found;
-    int64_t would_resume;
-    char (*candidates)[TIDE_ID_SIZE];
-    size_t n_candidates, cap;
+    struct scheduler s;
+    struct buf url;
     char trouble[512]; /* of a watch: the same trouble is said once */
-    struct map told;   /* id -> uint64_t * hash of what was said: a watch says it once */
 };
-
-/* ---- what goes on -------------------------------------------------------------------------------------------------- */
 
 static bool is(const char *a, const char *b)
 {
     return a && strcmp(a, b) == 0;
-}
-
-/* One that was parked when it was interrupted has to be asked again by a person. */
-static bool goes_on(const struct recovering *r, const struct tide_recovered *what)
-{
-    if (!r->run_due || !what->has_program || what->by_person || !what->trusted)
-        return false;
-    if (is(what->action, "due"))
-        return true;
-    if (!is(what->status, "interrupted_startup"))
-        return false;
-    if (what->resumes >= r->max_resumes)
-        return false;
-    return r->automatic == AUTO_ALL || (r->automatic == AUTO_LIVE && is(what->reason, "process_restart"));
-}
-
-static void add_candidate(struct recovering *r, const char *id)
-{
-    for (size_t i = 0; i < r->n_candidates; i++)
-        if (strcmp(r->candidates[i], id) == 0)
-            return;
-    if (r->n_candidates == r->cap) {
-        r->cap = r->cap ? r->cap * 2 : 16;
-        r->candidates = mem_grow(r->candidates, r->cap * sizeof(*r->candidates));
-    }
-    snprintf(r->candidates[r->n_candidates++], TIDE_ID_SIZE, "%s", id);
 }
 
 /* ---- saying -------------------------------------------------------------------------------------------------------- */
@@ -119,14 +87,14 @@ static void say_json(struct recovering *r, const struct tide_recovered *what, bo
     json_out_kbool(&o, STR("by_person"), what->by_person);
     json_out_kbool(&o, STR("trusted"), what->trusted);
     json_out_kbool(&o, STR("goes_on"), resumes);
-    json_out_kbool(&o, STR("dry_run"), r->dry);
+    json_out_kbool(&o, STR("dry_run"), r->s.dry_run);
     json_out_end(&o, '}');
     out_json_end(&r->cli->out);
 }
 
 static bool is_spent(const struct recovering *r, const struct tide_recovered *what)
 {
-    return r->run_due && what->resumes >= r->max_resumes;
+    return r->s.run_due && what->resumes >= r->s.max_resumes;
 }
 
 static void say_text(struct recovering *r, const struct tide_recovered *what, bool resumes)
@@ -137,17 +105,17 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
     out_colored(out, due ? COLOR_CYAN : COLOR_YELLOW, what->action);
     outf(out, "%*s %s: ", (int)(13 - strlen(what->action)), "", what->session_id);
     out_value(out, what->why);
-    if (resumes && r->dry)
+    if (resumes && r->s.dry_run)
         outf(out, "; it would go on");
     else if (!what->trusted)
         outf(out, ": `tidemark sessions trust %s` shows what would run", what->session_id);
-    else if (r->run_due && !what->has_program)
+    else if (r->s.run_due && !what->has_program)
         outf(out, "; it has no program that could be run here");
     else if (is_spent(r, what) && !due)
         outf(out, "; it was resumed %d times without getting further: it needs a person", what->resumes);
     else if (is(what->action, "interrupted") && what->has_program && !resumes)
         outf(out, "; `tidemark resume %s` lets it go on, or %s--auto-resume live", what->session_id,
-             r->run_due ? "" : "--run-due ");
+             r->s.run_due ? "" : "--run-due ");
     outf(out, "\n");
 }
 
@@ -155,7 +123,7 @@ static void say_summary(struct recovering *r)
 {
     struct out *out = &r->cli->out;
     struct json_out o = out_json(out);
-    const struct tide_recovery *f = &r->found;
+    const struct tide_recovery *f = &r->s.recovery;
     const struct {
         const char *name, *words;
         int64_t n;
@@ -172,9 +140,9 @@ static void say_summary(struct recovering *r)
         json_out_begin(&o, '{');
         for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
             json_out_kint(&o, str_from(counts[i].name), counts[i].n);
-        json_out_kint(&o, STR("resumed"), r->jobs.started);
-        json_out_kint(&o, STR("failed"), r->jobs.ended_badly);
-        json_out_kbool(&o, STR("dry_run"), r->dry);
+        json_out_kint(&o, STR("resumed"), r->s.started);
+        json_out_kint(&o, STR("failed"), r->s.ended_badly);
+        json_out_kbool(&o, STR("dry_run"), r->s.dry_run);
         if (f->next_ms > 0 && f->next_ms < INT64_MAX)
             json_ktime(&o, "next_at", f->next_ms);
         else
@@ -186,10 +154,11 @@ static void say_summary(struct recovering *r)
     }
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         outf(out, "%s%" PRId64 " %s", i ? ", " : "", counts[i].n, counts[i].words);
-    if (r->run_due)
-        outf(out, ", %" PRId64 " %s", r->dry ? r->would_resume : r->jobs.started, r->dry ? "would go on" : "resumed");
-    if (r->jobs.ended_badly)
-        outf(out, ", %" PRId64 " of them failed", r->jobs.ended_badly);
+    if (r->s.run_due)
+        outf(out, ", %" PRId64 " %s", r->s.dry_run ? r->s.would_resume : r->s.started,
+             r->s.dry_run ? "would go on" : "resumed");
+    if (r->s.ended_badly)
+        outf(out, ", %" PRId64 " of them failed", r->s.ended_badly);
     if (f->due == 0 && f->next_ms > 0 && f->next_ms < INT64_MAX) {
         time_format(when, f->next_ms);
         when[10] = ' ';
@@ -198,60 +167,138 @@ static void say_summary(struct recovering *r)
     outf(out, "\n");
 }
 
-/* ---- one pass ------------------------------------------------------------------------------------------------------ */
+/* ---- each in a process of its own: this same program as `tidemark resume ID` ----------------------------------------- */
 
-static bool was_told(struct recovering *r, const struct tide_recovered *what)
+/* What it prints goes to standard error: standard output is this command's own report. */
+static void say_job(struct recovering *r, const char *action, const struct scheduler_job *job, const char *how,
+                    int exit_status)
 {
-    uint64_t *told = map_get(&r->told, str_from(what->session_id)), now = str_hash(str_from(what->why));
+    struct out *out = &r->cli->out;
+    struct json_out o = out_json(out);
+    struct tide_err err;
 
-    if (told && *told == now)
-        return true;
-    if (!told) {
-        told = mem_zero(sizeof(*told));
-        map_put(&r->told, str_from(what->session_id), told);
+    if (out->json) {
+        json_out_begin(&o, '{');
+        json_out_kstr(&o, STR("action"), str_from(action));
+        json_out_kstr(&o, STR("session_id"), str_from(job->id));
+        json_out_kint(&o, STR("pid"), job->handle);
+        if (exit_status >= 0)
+            json_out_kint(&o, STR("exit_status"), exit_status);
+        json_kopt(&o, "how", how);
+        json_out_end(&o, '}');
+        out_json_end(out);
+    } else {
+        outf(out, "%-13s %s: %s", action, job->id, how);
+        if (exit_status < 0)
+            outf(out, " (pid %d)", (int)job->handle);
+        outf(out, "\n");
     }
-    *told = now;
-    return false;
+    if (out_flush(out, &err))
+        r->cli->exit_status = 1; /* nobody reads: what was begun is still brought to its end */
 }
 
-static int on_recovered(void *arg, const struct tide_recovered *what)
+/* ---- starting ------------------------------------------------------------------------------------------------------ */
+
+/* A signal that comes before the exec is not for our handlers: what they note there is gone with it. */
+static void set_signals(const sigset_t *mask)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct sigaction now;
+
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            signal(numbers[i], SIG_DFL);
+    }
+    sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+/* Only async-signal-safe calls between fork and exec. */
+static void become(const char *const *argv, const sigset_t *mask)
+{
+    int null = open("/dev/null", O_RDWR);
+
+    set_signals(mask);
+    if (dup2(null, TOKEN_SINK) !=
+        TOKEN_SINK) /* what it prints may be logged: the token of its next wait is minted anew */
+        _exit(EXIT_NOT_STARTED);
+    setpgid(0, 0); /* a signal from the terminal reaches it through us, once */
+    if (null >= 0 && dup2(null, STDIN_FILENO) == STDIN_FILENO && dup2(STDERR_FILENO, STDOUT_FILENO) == STDOUT_FILENO)
+        execv("/proc/self/exe", (char *const *)(uintptr_t)argv);
+    _exit(EXIT_NOT_STARTED);
+}
+
+static bool start(void *arg, struct scheduler_job *job)
 {
     struct recovering *r = arg;
-    bool resumes = goes_on(r, what), news = !is(what->action, "resumable");
+    const char *key_file = args_text(&r->cli->args, "key-file");
+    const char *argv[12] = {"tidemark",   "--store", buf_cstr(&r->url), "resume", job->id,
+                            "--token-fd", "3",       "--unattended",    NULL};
+    sigset_t all, before;
+    pid_t pid;
 
-    if (resumes)
-        add_candidate(r, what->session_id);
-    if ((news || resumes) && !was_told(r, what))
-        (r->cli->out.json ? say_json : say_text)(r, what, resumes);
+    if (key_file) {
+        argv[8] = "--key-file";
+        argv[9] = key_file;
+    }
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    pid = fork();
+    if (pid == 0)
+        become(argv, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (pid < 0)
+        return false; /* no room for a process now: it stays in line */
+    setpgid(pid, pid);
+    job->handle = pid;
+    say_job(r, "resumed", job, "goes on", -1);
+    return true;
+}
+
+static enum job_state look(void *arg, const struct scheduler_job *job, int *ret_status)
+{
+    pid_t got = waitpid((pid_t)job->handle, ret_status, WNOHANG);
+
+    (void)arg;
+    if (got == 0 || (got < 0 && errno == EINTR))
+        return JOB_RUNS;
+    return WIFEXITED(*ret_status) &&
+                   (WEXITSTATUS(*ret_status) == 0 || WEXITSTATUS(*ret_status) == tide_code_exit(TIDE_WAITING))
+               ? JOB_ENDED
+               : JOB_FAILED;
+}
+
+static void ended(void *arg, const struct scheduler_job *job, int status, bool last)
+{
+    bool exited = WIFEXITED(status);
+    int code = exited ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    char how[96];
+
+    if (exited && (code == 0 || code == tide_code_exit(TIDE_WAITING)))
+        snprintf(how, sizeof(how), "%s", code ? "waits again" : "finished");
+    else
+        snprintf(how, sizeof(how), "%s %d%s", exited ? "failed with exit status" : "was ended by signal",
+                 exited ? code : WTERMSIG(status), last ? ", and is not tried again here" : "");
+    say_job(arg, "ended", job, how, code);
+}
+
+static void stop(void *arg, const struct scheduler_job *job)
+{
+    (void)arg;
+    kill((pid_t)job->handle, SIGTERM);
+}
+
+static bool is_stopped(void *arg)
+{
+    (void)arg;
     return stop_signal != 0;
 }
 
-/* Those that were interrupted before; the others have been told by the pass before this one. */
-static int on_resumable(void *arg, const struct tide_recovered *what)
+static void found(void *arg, const struct tide_recovered *what, bool resumes)
 {
-    return is(what->action, "resumable") ? on_recovered(arg, what) : 0;
-}
+    struct recovering *r = arg;
 
-static enum tide_code pass(struct recovering *r, struct tide_err *err)
-{
-    unsigned flags = r->dry ? TIDE_RECOVER_DRY_RUN : 0u;
-    enum tide_code code = tide_recover(r->cli->store, flags, on_recovered, r, &r->found, err), more;
-    struct tide_err later;
-
-    if (r->run_due && r->automatic != AUTO_OFF &&
-        (!code || code == TIDE_CORRUPT)) { /* one damaged is in nobody's way */
-        more = tide_recover(r->cli->store, flags | TIDE_RECOVER_ALL, on_resumable, r, NULL, code ? &later : err);
-        code = code ? code : more;
-    }
-    if (!code || code == TIDE_CORRUPT)
-        jobs_keep_failed(&r->jobs, r->candidates, r->n_candidates);
-    for (size_t i = 0; i < r->n_candidates && !stop_signal; i++) {
-        r->would_resume++;
-        if (!r->dry)
-            jobs_add(&r->jobs, r->candidates[i]);
-    }
-    r->n_candidates = 0;
-    return code;
+    (r->cli->out.json ? say_json : say_text)(r, what, resumes);
 }
 
 /* ---- once, and for ever -------------------------------------------------------------------------------------------- */
@@ -259,11 +306,11 @@ static enum tide_code pass(struct recovering *r, struct tide_err *err)
 static enum tide_code once(struct recovering *r, struct tide_err *err)
 {
     struct tide_err later;
-    enum tide_code code = pass(r, err), flushed = out_flush(&r->cli->out, code ? &later : err);
+    enum tide_code code = scheduler_pass(&r->s, err), flushed = out_flush(&r->cli->out, code ? &later : err);
 
     if (flushed)
         return code ? code : flushed;
-    jobs_finish(&r->jobs);
+    scheduler_finish(&r->s);
     if (!code && stop_signal)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
     if (code && code != TIDE_CORRUPT) /* one damaged is told last: the others were looked at */
@@ -283,29 +330,21 @@ static void say_trouble(struct recovering *r, enum tide_code code, struct tide_e
     snprintf(r->trouble, sizeof(r->trouble), "%s", code ? err->msg : "");
 }
 
-/* How long there is nothing to do: until the interval is over, or the next is due. That one goes by the clock, which may be set. */
-static int64_t time_left(const struct recovering *r, int64_t began_ms, int64_t interval_ms)
-{
-    int64_t left = began_ms + interval_ms - proc_clock_ms(), due = r->found.next_ms - now_ms();
-
-    return r->found.next_ms > 0 && due < left ? due : left;
-}
-
 /* Waits until the next pass: by the clock, or because the store has changed and the last pass was a second ago. */
 static void wait_for_work(struct recovering *r, tide_watch *watch, int64_t began_ms, int64_t interval_ms)
 {
-    int64_t left, badly = r->jobs.ended_badly;
+    int64_t left, badly = r->s.ended_badly;
     int now = 0;
     bool changed = false;
 
-    while (!stop_signal && (left = time_left(r, began_ms, interval_ms)) > 0 &&
-           !(changed && proc_clock_ms() >= began_ms + CHANGE_MS)) {
+    while (!stop_signal && (left = scheduler_time_left(&r->s, began_ms, interval_ms, now_ms())) > 0 &&
+           !(changed && scheduler_clock_ms() >= began_ms + CHANGE_MS)) {
         if (tide_watch_wait(watch, left < LOOK_MS ? (int)left : LOOK_MS, &now, NULL) || now)
             changed = true;
-        if (changed && proc_clock_ms() < began_ms + CHANGE_MS) /* it may be changing all the time */
+        if (changed && scheduler_clock_ms() < began_ms + CHANGE_MS) /* it may be changing all the time */
             poll(NULL, 0, LOOK_MS);
-        jobs_step(&r->jobs);
-        changed |= r->jobs.ended_badly != badly; /* is it still to go on, or was somebody else faster? */
+        scheduler_step(&r->s);
+        changed |= r->s.ended_badly != badly; /* is it still to go on, or was somebody else faster? */
     }
 }
 
@@ -315,23 +354,23 @@ static enum tide_code watch(struct recovering *r, int64_t interval_ms, struct ti
     enum tide_code code = tide_watch_open(r->cli->store, &changes, err);
 
     if (!code && isatty(STDERR_FILENO))
-        fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->jobs.url)));
+        fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->url)));
     while (!stop_signal && !code) {
         struct tide_err trouble;
-        int64_t began_ms = proc_clock_ms();
+        int64_t began_ms = scheduler_clock_ms();
         enum tide_code passed;
         int seen;
 
         (void)!tide_watch_wait(changes, 0, &seen, NULL); /* what changes from here on wakes the wait */
-        passed = pass(r, &trouble);
+        passed = scheduler_pass(&r->s, &trouble);
         if (!(passed == TIDE_CANCELLED && stop_signal))
             say_trouble(r, passed, &trouble);
         code = out_flush(&r->cli->out, err);
-        jobs_step(&r->jobs);
+        scheduler_step(&r->s);
         if (!code)
             wait_for_work(r, changes, began_ms, interval_ms);
     }
-    jobs_finish(&r->jobs);
+    scheduler_finish(&r->s);
     return code;
 }
 
@@ -355,42 +394,35 @@ static enum tide_code check_options(const struct args *args, struct tide_err *er
     return TIDE_OK;
 }
 
-static enum tide_code choose_automatic(const struct cli *cli, enum auto_resume *ret, struct tide_err *err)
-{
-    static const char *const words[] = {[AUTO_OFF] = "off", [AUTO_LIVE] = "live", [AUTO_ALL] = "all"};
-    const char *given = args_text(&cli->args, "auto-resume"), *env = getenv("TIDEMARK_AUTO_RESUME");
-    AUTO(mem_freep) char *set = NULL;
-
-    given = given ? given : env && *env ? env : NULL;
-    if (!given && args_on(&cli->args, "run-due") &&
-        settings_one(args_text(&cli->args, "config"), "auto_resume", &set, err))
-        return err->code;
-    given = given ? given : set ? set : "off";
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(words[i], given) == 0) {
-            *ret = (enum auto_resume)i;
-            return TIDE_OK;
-        }
-    }
-    return tide_fail(err, TIDE_INVALID, "$TIDEMARK_AUTO_RESUME: '%.60s' is none of: off live all", given);
-}
-
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     const struct args *args = &cli->args;
-    struct recovering r = {.cli = cli, .dry = args_on(args, "dry-run"), .run_due = args_on(args, "run-due")};
+    struct recovering r = {.cli = cli,
+                           .url = BUF_INIT(4096),
+                           .s = {.dry_run = args_on(args, "dry-run"),
+                                 .run_due = args_on(args, "run-due"),
+                                 .max_resumes = (int)args_int(args, "max-resumes", MAX_RESUMES),
+                                 .max_at_once = (int)args_int(args, "jobs", MAX_JOBS),
+                                 .stopped = is_stopped,
+                                 .found = found,
+                                 .start = start,
+                                 .look = look,
+                                 .ended = ended,
+                                 .stop = stop}};
     int64_t interval = args_int(args, "interval", INTERVAL_MS);
     enum tide_code code = check_options(args, err);
 
-    r.max_resumes = (int)args_int(args, "max-resumes", MAX_RESUMES);
-    code = code ? code : choose_automatic(cli, &r.automatic, err);
-    code = code ? code : cli_store_open(cli, r.dry ? NEED_READ : NEED_WRITE, 0, err);
-    code = code ? code : jobs_init(&r.jobs, cli, (int)args_int(args, "jobs", MAX_JOBS), r.max_resumes, err);
+    r.s.arg = &r;
+    code = code ? code
+                : scheduler_automatic(args_text(args, "auto-resume"), args_text(args, "config"), r.s.run_due,
+                                      &r.s.automatic, err);
+    code = code ? code : cli_store_open(cli, r.s.dry_run ? NEED_READ : NEED_WRITE, 0, err);
+    code = code ? code : cli_store_url(cli, &r.url, err);
+    r.s.store = cli->store;
     if (!code)
         code = args_on(args, "watch") ? watch(&r, interval < CHANGE_MS ? CHANGE_MS : interval, err) : once(&r, err);
-    jobs_done(&r.jobs);
-    map_done(&r.told, free);
-    free(r.candidates);
+    scheduler_done(&r.s);
+    buf_done(&r.url);
     return code;
 }
 

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/scheduler.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "engine/settings.h"
+
+#define LOOK_MS 20        /* between two looks at what runs, while there is nothing else to do */
+#define PAUSE_MS 30000    /* before one that failed is tried again; doubled each time, */
+#define PAUSE_DOUBLINGS 6 /* so often at most */
+
+struct job_failures {
+    int n;
+    int64_t not_before_ms; /* by scheduler_clock_ms(): the other may be set back */
+};
+
+void scheduler_done(struct scheduler *s)
+{
+    free(TAKE(s->list));
+    free(TAKE(s->candidates));
+    map_done(&s->failed, free);
+    map_done(&s->told, free);
+}
+
+int64_t scheduler_clock_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+enum tide_code scheduler_automatic(const char *word, const char *config, bool run_due, enum auto_resume *ret,
+                                   struct tide_err *err)
+{
+    static const char *const words[] = {[AUTO_OFF] = "off", [AUTO_LIVE] = "live", [AUTO_ALL] = "all"};
+    const char *env = getenv("TIDEMARK_AUTO_RESUME");
+    AUTO(mem_freep) char *set = NULL;
+
+    word = word ? word : env && *env ? env : NULL;
+    if (!word && run_due && settings_one(config, "auto_resume", &set, err))
+        return err->code;
+    word = word ? word : set ? set : "off";
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(words[i], word) == 0) {
+            *ret = (enum auto_resume)i;
+            return TIDE_OK;
+        }
+    }
+    return tide_fail(err, TIDE_INVALID, "$TIDEMARK_AUTO_RESUME: '%.60s' is none of: off live all", word);
+}
+
+/* ---- the line ---- */
+
+/* True when it was the last time. */
+static bool note_failure(struct scheduler *s, const char *id)
+{
+    struct job_failures *f = map_get(&s->failed, str_from(id));
+    int doublings;
+
+    if (!f) {
+        f = mem_zero(sizeof(*f));
+        map_put(&s->failed, str_from(id), f);
+    }
+    doublings = f->n < PAUSE_DOUBLINGS ? f->n : PAUSE_DOUBLINGS;
+    f->n++;
+    f->not_before_ms = scheduler_clock_ms() + ((int64_t)PAUSE_MS << doublings);
+    return f->n >= s->max_resumes;
+}
+
+static void drop(struct scheduler *s, size_t i)
+{
+    memmove(&s->list[i], &s->list[i + 1], (s->n - i - 1) * sizeof(*s->list));
+    s->n--;
+}
+
+static void reap(struct scheduler *s)
+{
+    for (size_t i = 0; i < s->n;) {
+        const struct scheduler_job *job = &s->list[i];
+        int status = 0;
+        enum job_state state = job->handle ? s->look(s->arg, job, &status) : JOB_RUNS;
+
+        if (state == JOB_RUNS) {
+            i++;
+            continue;
+        }
+        s->running--;
+        s->ended_badly += state == JOB_FAILED;
+        s->ended(s->arg, job, status, state == JOB_FAILED && note_failure(s, job->id));
+        if (state == JOB_ENDED)
+            free(map_remove(&s->failed, str_from(job->id)));
+        drop(s, i);
+    }
+}
+
+static bool is_in_line(const struct scheduler *s, const char *id)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->list[i].id, id) == 0)
+            return true;
+    return false;
+}
+
+/* One that is there already, or that failed a moment ago, is left alone. */
+static void put_in_line(struct scheduler *s, const char *id)
+{
+    const struct job_failures *f = map_get(&s->failed, str_from(id));
+
+    if (f && (f->n >= s->max_resumes || f->not_before_ms > scheduler_clock_ms()))
+        return;
+    if (is_in_line(s, id))
+        return;
+    if (s->n == s->cap) {
+        s->cap = s->cap ? s->cap * 2 : 16;
+        s->list = mem_grow(s->list, s->cap * sizeof(*s->list));
+    }
+    s->list[s->n] = (struct scheduler_job){.handle = 0};
+    snprintf(s->list[s->n++].id, TIDE_ID_SIZE, "%s", id);
+}
+
+/*
+ * The candidates are all that are to go on now: of others that failed here it is forgotten. Somebody else was faster, as a rule,
+ * and may be gone when they are due once more.
+ */
+static void forget_failed(struct scheduler *s)
+{
+    for (struct map_entry *e = map_next(&s->failed, NULL); e; e = map_next(&s->failed, e)) {
+        bool kept = is_in_line(s, e->key);
+
+        for (size_t i = 0; i < s->n_candidates && !kept; i++)
+            kept = strcmp(s->candidates[i], e->key) == 0;
+        if (!kept)
+            free(map_remove(&s->failed, map_key(e)));
+    }
+}
+
+void scheduler_step(struct scheduler *s)
+{
+    reap(s);
+    for (size_t i = 0; i < s->n && s->running < (size_t)s->max_at_once && !s->stopped(s->arg); i++) {
+        if (s->list[i].handle)
+            continue;
+        if (!s->start(s->arg, &s->list[i])) /* it stays in line */
+            break;
+        s->running++;
+        s->started++;
+    }
+}
+
+void scheduler_finish(struct scheduler *s)
+{
+    bool told = false;
+
+    while (s->n > 0) {
+        scheduler_step(s);
+        if (s->stopped(s->arg) && !told) {
+            for (size_t i = 0; i < s->n;) {
+                if (s->list[i].handle)
+                    s->stop(s->arg, &s->list[i++]);
+                else
+                    drop(s, i);
+            }
+            told = true;
+        }
+        if (s->n > 0)
+            poll(NULL, 0, LOOK_MS);
+    }
+}
+
+/* ---- what goes on ---- */
+
+static bool is(const char *a, const char *b)
+{
+    return a && strcmp(a, b) == 0;
+}
+
+/* One that was parked when it was interrupted has to be asked again by a person. */
+static bool goes_on(const struct scheduler *s, const struct tide_recovered *what)
+{
+    if (!s->run_due || !what->has_program || what->by_person || !what->trusted)
+        return false;
+    if (is(what->action, "due"))
+        return true;
+    if (!is(what->status, "interrupted_startup"))
+        return false;
+    if (what->resumes >= s->max_resumes)
+        return false;
+    return s->automatic == AUTO_ALL || (s->automatic == AUTO_LIVE && is(what->reason, "process_restart"));
+}
+
+static void add_candidate(struct scheduler *s, const char *id)
+{
+    for (size_t i = 0; i < s->n_candidates; i++)
+        if (strcmp(s->candidates[i], id) == 0)
+            return;
+    if (s->n_candidates == s->cap_candidates) {
+        s->cap_candidates = s->cap_candidates ? s->cap_candidates * 2 : 16;
+        s->candidates = mem_grow(s->candidates, s->cap_candidates * sizeof(*s->candidates));
+    }
+    snprintf(s->candidates[s->n_candidates++], TIDE_ID_SIZE, "%s", id);
+}
+
+static bool was_told(struct scheduler *s, const struct tide_recovered *what)
+{
+    uint64_t *told = map_get(&s->told, str_from(what->session_id)), now = str_hash(str_from(what->why));
+
+    if (told && *told == now)
+        return true;
+    if (!told) {
+        told = mem_zero(sizeof(*told));
+        map_put(&s->told, str_from(what->session_id), told);
+    }
+    *told = now;
+    return false;
+}
+
+static int on_recovered(void *arg, const struct tide_recovered *what)
+{
+    struct scheduler *s = arg;
+    bool resumes = goes_on(s, what), news = !is(what->action, "resumable");
+
+    if (resumes)
+        add_candidate(s, what->session_id);
+    if ((news || resumes) && !was_told(s, what))
+        s->found(s->arg, what, resumes);
+    return s->stopped(s->arg);
+}
+
+/* Those that were interrupted before; the others have been told by the pass before this one. */
+static int on_resumable(void *arg, const struct tide_recovered *what)
+{
+    return is(what->action, "resumable") ? on_recovered(arg, what) : 0;
+}
+
+enum tide_code scheduler_pass(struct scheduler *s, struct tide_err *err)
+{
+    unsigned flags = s->dry_run ? TIDE_RECOVER_DRY_RUN : 0u;
+    enum tide_code code = tide_recover(s->store, flags, on_recovered, s, &s->recovery, err), more;
+    struct tide_err later;
+
+    if (s->run_due && s->automatic != AUTO_OFF &&
+        (!code || code == TIDE_CORRUPT)) { /* one damaged is in nobody's way */
+        more = tide_recover(s->store, flags | TIDE_RECOVER_ALL, on_resumable, s, NULL, code ? &later : err);
+        code = code ? code : more;
+    }
+    if (!code || code == TIDE_CORRUPT)
+        forget_failed(s);
+    for (size_t i = 0; i < s->n_candidates && !s->stopped(s->arg); i++) {
+        s->would_resume++;
+        if (!s->dry_run)
+            put_in_line(s, s->candidates[i]);
+    }
+    s->n_candidates = 0;
+    return code;
+}
+
+/* When the next is due goes by the clock of the wall, which may be set. */
+int64_t scheduler_time_left(const struct scheduler *s, int64_t began_ms, int64_t interval_ms, int64_t now_ms)
+{
+    int64_t left = began_ms + interval_ms - scheduler_clock_ms(), due = s->recovery.next_ms - now_ms;
+
+    return s->recovery.next_ms > 0 && due < left ? due : left;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is due, and letting it go on: at most so many sessions at once, the others wait in line. One that could not go on is
+ * tried again later, and less and less often. What a person stopped is never resumed here. Whoever drives it says how a
+ * session goes on (a process, a thread) and how long to wait between two passes: once, or for ever.
+ */
+#ifndef ENGINE_SCHEDULER_H
+#define ENGINE_SCHEDULER_H
+
+#include "base/err.h"
+#include "base/map.h"
+
+enum auto_resume { AUTO_OFF, AUTO_LIVE, AUTO_ALL }; /* of interrupted ones: none; whose process died; all */
+
+struct scheduler_job {
+    char id[TIDE_ID_SIZE];
+    int64_t handle; /* the caller's, of start(); 0: waits in line */
+};
+
+enum job_state { JOB_RUNS, JOB_ENDED, JOB_FAILED };
+
+struct scheduler {
+    tide_store *store;
+    bool dry_run, run_due;
+    enum auto_resume automatic;
+    int max_at_once, max_resumes; /* max_resumes: without getting further */
+
+    bool (*stopped)(void *arg);
+    /* What was found; what is not new is told when it `resumes`. */
+    void (*found)(void *arg, const struct tide_recovered *what, bool resumes);
+    bool (*start)(void *arg, struct scheduler_job *job); /* sets its handle; false: no room for it now */
+    enum job_state (*look)(void *arg, const struct scheduler_job *job, int *ret_status);
+    void (*ended)(void *arg, const struct scheduler_job *job, int status, bool last); /* last: not tried again here */
+    void (*stop)(void *arg, const struct scheduler_job *job);
+    void *arg;
+
+    struct tide_recovery recovery; /* of the last pass */
+    int64_t would_resume, started, ended_badly;
+    struct scheduler_job *list;
+    size_t n, cap, running;
+    char (*candidates)[TIDE_ID_SIZE];
+    size_t n_candidates, cap_candidates;
+    struct map failed; /* id -> struct job_failures * */
+    struct map told;   /* id -> uint64_t * hash of what was told: it is told once */
+};
+
+void scheduler_done(struct scheduler *s);
+
+/* TIDEMARK_AUTO_RESUME or auto_resume of the settings. */
+enum tide_code scheduler_automatic(const char *word, const char *config, bool run_due, enum auto_resume *ret,
+                                   struct tide_err *err) MUST_CHECK;
+
+/* Writes down what happened while nobody was there, and puts in line what is to go on. TIDE_CORRUPT: also then. */
+enum tide_code scheduler_pass(struct scheduler *s, struct tide_err *err) MUST_CHECK;
+
+/* Takes in what has ended, and starts as many as may run. */
+void scheduler_step(struct scheduler *s);
+
+/* Until all have ended; once it is stopped they are told to stop, and those in line are let go. */
+void scheduler_finish(struct scheduler *s);
+
+/* How long there is nothing to do, in ms: until the interval is over, or the next is due. began_ms: of scheduler_clock_ms(). */
+int64_t scheduler_time_left(const struct scheduler *s, int64_t began_ms, int64_t interval_ms, int64_t now_ms);
+
+/* A clock that nobody sets. */
+int64_t scheduler_clock_ms(void);
+
+#endif
