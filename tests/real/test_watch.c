@@ -16,6 +16,8 @@
 
 #include <linux/ptrace.h>
 
+#include "env/sim.h"
+
 enum { WAIT_MS = 20000, QUIET_MS = 400, MANY = SLOW_BUILD ? 300 : 1000 };
 
 struct place {
@@ -549,6 +551,44 @@ static void on_a_file_system_of_other_machines_the_store_is_polled(void **unused
     tear_down(&p);
 }
 
+/* ---- in the simulator ------------------------------------------------------------------------------------------------- */
+
+static tide_store *open_simulated(struct sim *sim)
+{
+    const char *url = on_files() ? "files:/store" : "/store.db";
+    struct store *s = NULL;
+
+    OK(store_open(url,
+                  &(struct tide_store_options){
+                      .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = strlen(TEST_KEY)},
+                  sim_proc_env(sim_proc_start(sim)), &s, &err));
+    return (tide_store *)(void *)s;
+}
+
+static void in_the_simulator_a_wake_is_a_look(void **unused)
+{
+    struct sim *sim = sim_new(7);
+    tide_store *here = open_simulated(sim), *there = open_simulated(sim);
+    tide_watch *first = watch(here), *second = watch(here);
+    tide_session *s = NULL;
+
+    (void)unused;
+    OK(tide_session_create(there, "one", NULL, &s, &err));
+    assert_true(is_woken(first, 0));
+    assert_true(is_woken(second, 0));
+    assert_false(is_woken(first, 0));
+    append(s);
+    assert_true(is_woken(second, -1));
+    assert_true(is_woken(first, -1));
+    assert_false(is_woken(second, 100));
+    tide_watch_close(first);
+    tide_watch_close(second);
+    tide_session_close(s);
+    tide_store_close(there);
+    tide_store_close(here);
+    sim_free(sim);
+}
+
 /* ---- a store that goes away ------------------------------------------------------------------------------------------- */
 
 static enum tide_code wait_for_end(tide_watch *w, int64_t ms, struct tide_err *err)
@@ -691,6 +731,7 @@ int main(void)
         cmocka_unit_test(a_committer_that_is_killed_behind_its_commit_wakes_the_others),
         cmocka_unit_test(without_inotify_instances_the_store_is_polled),
         cmocka_unit_test(on_a_file_system_of_other_machines_the_store_is_polled),
+        cmocka_unit_test(in_the_simulator_a_wake_is_a_look),
         cmocka_unit_test(a_store_that_is_deleted_is_told_to_its_watchers),
         cmocka_unit_test(a_follower_sleeps_while_nothing_happens_and_ends_with_its_store),
     };
