@@ -171,14 +171,6 @@ enum tide_code hook_action_text(struct arena *a, enum hook_action action, const 
     return TIDE_OK;
 }
 
-static bool is_blank(struct str s)
-{
-    for (size_t i = 0; i < s.len; i++)
-        if (!isspace((unsigned char)s.ptr[i]))
-            return false;
-    return true;
-}
-
 enum tide_code hook_answer_parse(struct arena *a, const struct hook *hook, struct str output, struct hook_verdict *ret,
                                  struct tide_err *err)
 {
@@ -187,7 +179,7 @@ enum tide_code hook_answer_parse(struct arena *a, const struct hook *hook, struc
     bool log = false;
 
     *ret = (struct hook_verdict){.action = HOOK_CONTINUE};
-    if (is_blank(output))
+    if (str_is_blank(output))
         return TIDE_OK;
     if (json_parse(a, output, NULL, &json, NULL, err))
         return tide_wrap(err, "its answer is no JSON");

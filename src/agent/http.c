@@ -206,16 +206,10 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 static bool header_is(struct str line, const char *name, struct str *ret_value)
 {
     size_t n = strlen(name);
-    struct str v;
 
     if (line.len <= n || strncasecmp(line.ptr, name, n) != 0 || line.ptr[n] != ':')
         return false;
-    v = (struct str){line.ptr + n + 1, line.len - n - 1};
-    while (v.len > 0 && (v.ptr[0] == ' ' || v.ptr[0] == '\t'))
-        v = (struct str){v.ptr + 1, v.len - 1};
-    while (v.len > 0 && strchr(" \t\r\n", v.ptr[v.len - 1]))
-        v.len--;
-    *ret_value = v;
+    *ret_value = str_trim((struct str){line.ptr + n + 1, line.len - n - 1});
     return true;
 }
 

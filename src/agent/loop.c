@@ -388,7 +388,7 @@ static enum tide_code check_prompt(const struct tide_agent *a, const char *promp
 {
     if (a->run)
         return tide_fail(err, TIDE_INVALID, "this agent is at work already");
-    if (!prompt || !prompt[strspn(prompt, " \t\r\n\f\v")]) /* providers refuse one of blanks */
+    if (str_is_blank(str_from(prompt))) /* providers refuse one of blanks */
         return tide_fail(err, TIDE_INVALID, "the prompt is empty");
     if (!str_is_utf8(str_from(prompt), NULL))
         return tide_fail(err, TIDE_INVALID, "the prompt is not valid UTF-8");

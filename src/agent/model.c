@@ -307,20 +307,11 @@ static struct str malformed_args(struct arena *a, struct str text)
     return in_arena(a, &out);
 }
 
-static struct str trim(struct str s)
-{
-    while (s.len > 0 && strchr(" \t\r\n", s.ptr[0]) && s.ptr[0])
-        s = skip(s, 1);
-    while (s.len > 0 && strchr(" \t\r\n", s.ptr[s.len - 1]) && s.ptr[s.len - 1])
-        s.len--;
-    return s;
-}
-
 struct str model_args(struct arena *a, struct str args, bool *replaced)
 {
     static const struct json_limits limits = {.max_depth = ARGS_MAX_DEPTH};
     struct buf halves = BUF_INIT(SIZE_MAX / 2), compact = BUF_INIT(SIZE_MAX / 2);
-    struct str text = trim(args), read = clean_halves(&halves, text), out;
+    struct str text = str_trim(args), read = clean_halves(&halves, text), out;
     struct arena scratch = ARENA_INIT;
     struct json *json = NULL;
     bool is_compact = false;

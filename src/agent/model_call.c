@@ -21,14 +21,6 @@
 
 /* ---- what is sent ---- */
 
-static void short_digest(char out[17], struct str s)
-{
-    unsigned char digest[DIGEST_SIZE];
-
-    digest_of(digest, s);
-    hex_encode(out, digest, 8);
-}
-
 /* As it is stored: that is sent. */
 static const char *clean_text(struct tide_agent *a, const char *text)
 {
@@ -91,11 +83,11 @@ static void make_request(struct tide_agent *a, int64_t turn)
     o = agent_open(a, "llm.request", turn);
     json_out_kstr(o, STR("provider"), str_from(a->type));
     json_out_kstr(o, STR("model"), req.model);
-    short_digest(digest, req.system);
+    digest_name(digest, req.system);
     json_out_kstr(o, STR("system_digest"), str_from(digest));
-    short_digest(digest, req.tools);
+    digest_name(digest, req.tools);
     json_out_kstr(o, STR("tools_digest"), str_from(digest));
-    short_digest(digest, buf_view(&a->body));
+    digest_name(digest, buf_view(&a->body));
     json_out_kstr(o, STR("request_digest"), str_from(digest));
     json_out_kint(o, STR("messages"), (int64_t)req.n_messages);
     if (anew) {

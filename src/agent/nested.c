@@ -211,7 +211,7 @@ static enum tide_code begin(struct tide_agent *a, struct tide_err *err)
 
     if (a->talk.n)
         return TIDE_OK;
-    if (!prompt[strspn(prompt, " \t\r\n\f\v")] || !str_is_utf8(str_from(prompt), NULL)) {
+    if (str_is_blank(str_from(prompt)) || !str_is_utf8(str_from(prompt), NULL)) {
         snprintf(a->fault.code, sizeof(a->fault.code), "config");
         return tide_fail(err, TIDE_FAILED, "the prompt of node '%s' is empty or not valid UTF-8", a->seat->node);
     }

@@ -71,14 +71,6 @@ static const char *full_text(struct arena *a, const char *question, const char *
     return arena_printf(a, "%s\n\nWhat is known:\n%s", question, context);
 }
 
-static void digest_text(char out[17], const char *text)
-{
-    unsigned char digest[DIGEST_SIZE];
-
-    digest_of(digest, str_from(text));
-    hex_encode(out, digest, 8);
-}
-
 enum tide_code nested_decide(const struct nested_agent *seat, const char *question, const char *context, int *ret_yes,
                              struct tide_err *err)
 {
@@ -96,7 +88,7 @@ enum tide_code nested_decide(const struct nested_agent *seat, const char *questi
     opt.hooks = NULL; /* nothing is done, and no turn of the node's work is made */
     opt.approve = NULL;
     opt.system_prompt = system_text;
-    digest_text(digest, text);
+    digest_name(digest, str_from(text));
     code = nested_enter(&alone, &opt, digest, &a, err);
     if (!code && !a->talk.n)
         agent_say(a, str_from(text));

@@ -170,15 +170,6 @@ static bool glob(struct str pattern, struct str text, const char *never)
     return p == pattern.len;
 }
 
-static struct str trim(struct str s)
-{
-    while (s.len && isspace((unsigned char)s.ptr[0]))
-        s = (struct str){s.ptr + 1, s.len - 1};
-    while (s.len && isspace((unsigned char)s.ptr[s.len - 1]))
-        s.len--;
-    return s;
-}
-
 /* Whether the first word only leads to a command: a keyword, or a variable that is set for it. */
 static bool only_leads(struct str word)
 {
@@ -216,13 +207,13 @@ static struct str squeeze(struct arena *a, struct str s)
 
 static bool part_matches(struct arena *a, struct str pattern, struct str part)
 {
-    part = squeeze(a, trim(part));
+    part = squeeze(a, str_trim(part));
     if (part.len == 0)
         return false;
     if (glob(pattern, part, ""))
         return true;
     for (struct str word = first_word(part); part.len && only_leads(word); word = first_word(part)) {
-        part = trim((struct str){part.ptr + word.len, part.len - word.len});
+        part = str_trim((struct str){part.ptr + word.len, part.len - word.len});
         if (part.len && glob(pattern, part, ""))
             return true;
     }
@@ -248,7 +239,7 @@ static bool any_part_matches(struct arena *a, struct str pattern, struct str com
 static bool command_matches(struct arena *a, const struct rule *r, struct str command)
 {
     if (r->permission == PERMIT_ALLOW)
-        return glob(r->match, trim(command), SHELL_MARKS);
+        return glob(r->match, str_trim(command), SHELL_MARKS);
     return any_part_matches(a, r->match, command);
 }
 

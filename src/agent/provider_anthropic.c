@@ -22,15 +22,6 @@ struct render {
     size_t block_end; /* of the last block: where its closing brace is; 0: there is none */
 };
 
-static bool is_blank(struct str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        if (!strchr(" \t\r\n\f\v", s.ptr[i]) || s.ptr[i] == '\0')
-            return false;
-    }
-    return true;
-}
-
 static void close_message(struct render *r)
 {
     if (!r->side)
@@ -62,7 +53,7 @@ static void end_block(struct render *r)
 
 static void text_block(struct render *r, const char *side, struct str text)
 {
-    if (is_blank(text))
+    if (str_is_blank(text))
         return;
     begin_block(r, side, STR("text"));
     json_out_kstr(&r->o, STR("text"), text);
@@ -144,7 +135,7 @@ static void messages(struct json_out *o, const struct model_request *request)
 
 static void system_text(struct json_out *o, struct str text)
 {
-    if (is_blank(text))
+    if (str_is_blank(text))
         return;
     json_out_key(o, STR("system"));
     json_out_begin(o, '[');

@@ -12,33 +12,14 @@
 
 #define SCRIPT_MAX_BYTES ((size_t)64 << 20)
 
-static enum tide_code read_all(int fd, const char *path, struct buf *out, struct tide_err *err)
-{
-    ssize_t n = 1;
-
-    while (n > 0) {
-        char *room = buf_reserve(out, 65536);
-
-        if (!room)
-            return tide_fail(err, TIDE_TOO_BIG, "script %s is over %zu MiB", path, SCRIPT_MAX_BYTES >> 20);
-        n = read(fd, room, 65536);
-        if (n < 0)
-            return tide_fail_errno(err, errno, "read script %s", path);
-        out->len += (size_t)n;
-    }
-    return TIDE_OK;
-}
-
 static enum tide_code load(const char *path, struct buf *out, struct tide_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    enum tide_code code;
+    int bad = buf_read_file(out, path);
 
-    if (fd < 0)
-        return tide_fail_errno(err, errno, "open script %s", path);
-    code = read_all(fd, path, out, err);
-    close(fd);
-    return code;
+    if (bad)
+        return tide_fail_errno(err, bad, "read script %s", path);
+    return out->failed ? tide_fail(err, TIDE_TOO_BIG, "script %s is over %zu MiB", path, SCRIPT_MAX_BYTES >> 20)
+                       : TIDE_OK;
 }
 
 struct key_row {

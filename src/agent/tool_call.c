@@ -31,14 +31,6 @@ struct dealing {
     bool hook_allows;
 };
 
-static void digest_args(char out[17], struct str args)
-{
-    unsigned char digest[DIGEST_SIZE];
-
-    digest_of(digest, args);
-    hex_encode(out, digest, 8);
-}
-
 static int64_t now_ms(void)
 {
     return proc_clock_ms();
@@ -118,7 +110,7 @@ static void take_args(struct dealing *c, struct str args)
     c->args = c->stored = args;
     c->json = json_parse(&c->a->scratch, args, NULL, &json, NULL, NULL) ? NULL : json;
     redact_json(c->a->s->store, &c->a->scratch, &c->stored);
-    digest_args(c->digest, c->stored);
+    digest_name(c->digest, c->stored);
 }
 
 static struct hook_input hook_input(const struct dealing *c, enum hook_event event)
@@ -272,7 +264,7 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
         agent_decision(a, str_from(before), ret_allowed, ret_reason);
         return TIDE_OK;
     }
-    digest_args(digest, call ? call->args : STR(""));
+    digest_name(digest, call ? call->args : STR(""));
     code = put_asked(a, approval_id, shown, call, digest, err);
     code = code ? code : wait_for(a, &wait, call, &answer, err);
     if (code)

@@ -49,24 +49,18 @@ static void edit_done(struct edit *e)
 static enum tide_code load(const struct edit *e, struct buf *ret_text, struct tide_err *err)
 {
     struct stat st;
-    ssize_t n = 1;
-    int fd;
+    int fd, bad;
 
     if (confined_open(&e->beneath, e->path, CONFINED_FILE, &fd, &st, err))
         return err->code;
-    while (n > 0 && ret_text->len <= FILE_MAX) {
-        char *room = buf_reserve(ret_text, (size_t)64 << 10);
-
-        n = room ? read(fd, room, (size_t)64 << 10) : 0;
-        ret_text->len += n > 0 ? (size_t)n : 0;
-    }
-    if (n < 0)
-        tide_fail_errno(err, errno, "read '%.*s'", STR_ARG(e->path));
-    else if (ret_text->len > FILE_MAX)
-        tide_fail(err, TIDE_TOO_BIG, "'%.120s' is bigger than %zu MiB: edit it with a command", e->path.ptr,
-                  FILE_MAX >> 20);
+    bad = buf_read_fd(ret_text, fd);
     close(fd);
-    return n < 0 || ret_text->len > FILE_MAX ? err->code : TIDE_OK;
+    if (bad)
+        return tide_fail_errno(err, bad, "read '%.*s'", STR_ARG(e->path));
+    if (ret_text->failed)
+        return tide_fail(err, TIDE_TOO_BIG, "'%.120s' is bigger than %zu MiB: edit it with a command", e->path.ptr,
+                         FILE_MAX >> 20);
+    return TIDE_OK;
 }
 
 static const char *next(struct str text, size_t from, struct str what)
@@ -170,7 +164,7 @@ static enum tide_code apply(const struct edit *e, const char *key, struct buf *t
 
 static void run(struct tool_work *w, struct tool_result *ret)
 {
-    struct buf text = BUF_INIT(FILE_MAX + ((size_t)128 << 10)), out = BUF_INIT(2 * FILE_MAX);
+    struct buf text = BUF_INIT(FILE_MAX), out = BUF_INIT(2 * FILE_MAX);
     AUTO(edit_done) struct edit e;
     struct tide_err err;
 
@@ -203,7 +197,7 @@ static bool is_done(const struct edit *e, struct str text)
 
 static enum tool_fate fate(struct tool_work *w)
 {
-    struct buf text = BUF_INIT(FILE_MAX + ((size_t)128 << 10));
+    struct buf text = BUF_INIT(FILE_MAX);
     AUTO(edit_done) struct edit e;
     enum tool_fate fate = FATE_UNKNOWN;
     struct tide_err err;

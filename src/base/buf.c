@@ -5,8 +5,11 @@
  */
 #include "base/buf.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -94,4 +97,28 @@ char *buf_take(struct buf *b)
     bytes = TAKE(b->ptr);
     buf_done(b);
     return bytes;
+}
+
+int buf_read_fd(struct buf *b, int fd)
+{
+    char piece[16384];
+    ssize_t n;
+    int bad;
+
+    do {
+        n = read(fd, piece, sizeof(piece));
+        buf_add(b, piece, n > 0 ? (size_t)n : 0);
+    } while (!b->failed && (n > 0 || (n < 0 && errno == EINTR)));
+    bad = n < 0 ? errno : 0;
+    explicit_bzero(piece, sizeof(piece)); /* it may be a key */
+    return bad;
+}
+
+int buf_read_file(struct buf *b, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), bad = fd < 0 ? errno : buf_read_fd(b, fd);
+
+    if (fd >= 0)
+        close(fd);
+    return bad;
 }

@@ -48,6 +48,10 @@ void buf_done(struct buf *b);
 const char *buf_cstr(struct buf *b); /* NUL-terminated view; the NUL is not counted in len */
 char *buf_take(struct buf *b);       /* the NUL-terminated bytes, now the caller's (free) */
 
+/* Everything from `fd`, or of the file, to its end: 0, or errno. More than fits into `max` sets `failed`, and ends the reading. */
+int buf_read_fd(struct buf *b, int fd) __attribute__((warn_unused_result));
+int buf_read_file(struct buf *b, const char *path) __attribute__((warn_unused_result));
+
 static inline struct str buf_view(const struct buf *b)
 {
     return (struct str){b->ptr ? b->ptr : "", b->len};

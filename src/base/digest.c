@@ -77,6 +77,14 @@ void digest_of(unsigned char out[DIGEST_SIZE], struct str bytes)
     digest_end(&d, out);
 }
 
+void digest_name(char out[DIGEST_NAME_SIZE], struct str bytes)
+{
+    unsigned char digest[DIGEST_SIZE];
+
+    digest_of(digest, bytes);
+    hex_encode(out, digest, (DIGEST_NAME_SIZE - 1) / 2);
+}
+
 int64_t digest_short(const unsigned char key[SHORT_KEY_SIZE], const void *bytes, size_t n)
 {
     unsigned char out[crypto_shorthash_BYTES];

@@ -28,6 +28,10 @@ void digest_add_str(struct digest_state *d, struct str s); /* its length first, 
 void digest_end(struct digest_state *d, unsigned char out[DIGEST_SIZE]);
 void digest_of(unsigned char out[DIGEST_SIZE], struct str bytes); /* unkeyed, of plain bytes */
 
+#define DIGEST_NAME_SIZE 17
+void digest_name(char out[DIGEST_NAME_SIZE],
+                 struct str bytes); /* the first 16 hex digits: tells whether something changed */
+
 #define SHORT_KEY_SIZE 16
 /* 64 bits of SipHash-2-4: a check of small records, several times faster than the above. */
 int64_t digest_short(const unsigned char key[SHORT_KEY_SIZE], const void *bytes, size_t n);

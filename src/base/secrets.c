@@ -448,20 +448,6 @@ void secrets_free(struct secrets *s)
     free(s);
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static struct str trim(struct str s)
-{
-    while (s.len && is_blank(s.ptr[s.len - 1]))
-        s.len--;
-    while (s.len && is_blank(s.ptr[0]))
-        s = (struct str){s.ptr + 1, s.len - 1};
-    return s;
-}
-
 /* A name that holds the value would show it. */
 static char *make_mark(struct str name, struct str value)
 {
@@ -485,7 +471,7 @@ bool secrets_add(struct secrets *s, struct str name, struct str value)
 {
     bool room, known = false;
 
-    value = trim(value);
+    value = str_trim(value);
     if (value.len < SECRET_MIN || value.len > SECRET_MAX ||
         memmem(SECRET_MARK ":]", strlen(SECRET_MARK ":]"), value.ptr, value.len))
         return false;

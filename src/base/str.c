@@ -68,6 +68,15 @@ uint64_t str_hash(struct str s)
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
+struct str str_trim(struct str s)
+{
+    while (s.len > 0 && is_blank_char(s.ptr[s.len - 1]))
+        s.len--;
+    while (s.len > 0 && is_blank_char(s.ptr[0]))
+        s = (struct str){s.ptr + 1, s.len - 1};
+    return s;
+}
+
 bool str_to_int64(struct str s, int64_t *ret_value)
 {
     bool negative = s.len > 0 && s.ptr[0] == '-';

@@ -31,6 +31,17 @@ static inline bool str_starts(struct str s, struct str prefix)
     return s.len >= prefix.len && memcmp(s.ptr, prefix.ptr, prefix.len) == 0;
 }
 
+static inline bool is_blank_char(char c) /* what C calls space, in any locale */
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+struct str str_trim(struct str s); /* without the blanks at both ends */
+static inline bool str_is_blank(struct str s)
+{
+    return str_trim(s).len == 0;
+}
+
 uint64_t str_hash(struct str s);
 
 /* Parses the whole slice as a decimal integer with optional '-'; false when it is anything else or overflows. */

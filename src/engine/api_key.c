@@ -83,18 +83,13 @@ static enum tide_code check_file(int fd, const char *path, struct tide_err *err)
 
 static enum tide_code read_file(int fd, const char *path, struct buf *text, struct tide_err *err)
 {
-    char piece[1024];
-    ssize_t n;
+    int bad;
 
     if (check_file(fd, path, err))
         return err->code;
-    while ((n = read(fd, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR))
-        buf_add(text, piece, n > 0 ? (size_t)n : 0);
-    if (n < 0)
-        tide_fail_errno(err, errno, "api_key: %.150s", path);
-    explicit_bzero(piece, sizeof(piece));
-    if (n < 0)
-        return err->code;
+    bad = buf_read_fd(text, fd);
+    if (bad)
+        return tide_fail_errno(err, bad, "api_key: %.150s", path);
     return text->failed ? tide_fail(err, TIDE_TOO_BIG, "api_key: %.150s: too big for a key", path) : TIDE_OK;
 }
 

@@ -33,31 +33,16 @@ struct sink {
 
 /* ---- the file ---- */
 
+/* A file that is not there is an empty one. */
 static enum tide_code read_whole(const char *path, struct buf *text, struct tide_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 && errno != ENOENT ? -1 : 0;
-    char piece[8192];
+    int bad = buf_read_file(text, path);
 
-    if (fd >= 0)
-        while (((n = read(fd, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)) && !text->failed)
-            buf_add(text, piece, n > 0 ? (size_t)n : 0);
-    if (n < 0)
-        tide_fail_errno(err, errno, "%.150s: read it", path);
-    if (fd >= 0)
-        close(fd);
-    if (n < 0)
-        return err->code;
+    if (bad && bad != ENOENT)
+        return tide_fail_errno(err, bad, "%.150s: read it", path);
     return text->failed
                ? tide_fail(err, TIDE_TOO_BIG, "%.150s: more than %zu bytes: not a config file", path, text->max)
                : TIDE_OK;
-}
-
-static bool is_blank(struct str s)
-{
-    while (s.len > 0 && strchr(" \t\r\n", s.ptr[s.len - 1]))
-        s.len--;
-    return s.len == 0;
 }
 
 enum tide_code config_file_read(struct arena *a, const char *path, struct json **ret_object, struct tide_err *err)
@@ -67,7 +52,7 @@ enum tide_code config_file_read(struct arena *a, const char *path, struct json *
 
     if (read_whole(path, &text, err))
         return err->code;
-    kept = is_blank(buf_view(&text)) ? STR("{}") : arena_dup(a, buf_view(&text));
+    kept = str_is_blank(buf_view(&text)) ? STR("{}") : arena_dup(a, buf_view(&text));
     if (json_parse(a, kept, NULL, ret_object, NULL, err))
         return tide_wrap(err, "%.150s: not JSON", path);
     if ((*ret_object)->type != JSON_OBJECT)

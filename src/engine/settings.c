@@ -224,15 +224,8 @@ enum tide_code settings_read(const struct settings *s, const char *key, struct b
 {
     AUTO(mem_freep) char *path = settings_path(s, config_text(s->config, key));
     AUTO(buf_done) struct buf text = BUF_INIT(READ_MAX);
-    int fd = open(path, O_RDONLY | O_CLOEXEC), bad = fd < 0 ? errno : 0;
-    char piece[8192];
-    ssize_t n = 0;
+    int bad = buf_read_file(&text, path);
 
-    while (fd >= 0 && ((n = read(fd, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)) && !text.failed)
-        buf_add(&text, piece, n > 0 ? (size_t)n : 0);
-    bad = n < 0 ? errno : bad;
-    if (fd >= 0)
-        close(fd);
     if (bad)
         return tide_fail_errno(err, bad, "%s: %.150s", key, path);
     if (text.failed)

@@ -196,16 +196,14 @@ static void put_started(struct exec *x, const struct place *p, const char *name,
 /* A name has 128 bytes at most, and two nodes that share it would share the answer. */
 static void name_wait(char *out, size_t size, struct str name, int64_t visit)
 {
-    unsigned char digest[DIGEST_SIZE];
-    char hex[17];
+    char hex[DIGEST_NAME_SIZE];
     struct str begin = utf8_clip(name, 80);
 
     if (name.len <= WAIT_NAME_PLAIN) {
         snprintf(out, size, "%.*s#%" PRId64, STR_ARG(name), visit);
         return;
     }
-    digest_of(digest, name);
-    hex_encode(hex, digest, 8);
+    digest_name(hex, name);
     snprintf(out, size, "%.*s~%s#%" PRId64, STR_ARG(begin), hex, visit);
 }
 

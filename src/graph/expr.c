@@ -465,14 +465,6 @@ bool expr_uses(const struct expr *e, const char *name, struct str member)
 
 /* ---- making one ---- */
 
-static bool is_blank(struct str source)
-{
-    for (size_t i = 0; i < source.len; i++)
-        if (!strchr(" \t\r\n", source.ptr[i]) || !source.ptr[i])
-            return false;
-    return true;
-}
-
 static enum tide_code compile(struct str source, bool body, struct expr **ret_expr, struct tide_err *err)
 {
     static atomic_llong ids;
@@ -481,7 +473,7 @@ static enum tide_code compile(struct str source, bool body, struct expr **ret_ex
 
     if (source.len > SOURCE_MAX)
         return tide_fail(err, TIDE_INVALID, "the code is longer than %zu bytes", SOURCE_MAX);
-    if (!body && is_blank(source))
+    if (!body && str_is_blank(source))
         return tide_fail(err, TIDE_INVALID, "an empty expression has no value: write true or false");
     e = mem_zero(sizeof *e);
     e->source = (struct str){mem_dup(source), source.len};

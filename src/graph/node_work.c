@@ -19,7 +19,7 @@ static void tidy(char *text, bool cut)
 {
     size_t len = strlen(text), bad;
 
-    while (len > 0 && strchr(" \t\r\n", text[len - 1]))
+    while (len > 0 && is_blank_char(text[len - 1]))
         text[--len] = '\0';
     while (!str_is_utf8(str_from(text), &bad))
         text[bad] = cut && len - bad < 4 ? '\0' : '?';

@@ -13,15 +13,6 @@ static const char *const type_words[] = {"null", "false", "true", "a number", "a
 
 /* ---- what came ---- */
 
-static struct str trimmed(struct str s)
-{
-    while (s.len > 0 && strchr(" \t\r\n", s.ptr[0]) && s.ptr[0]) {
-        s.ptr++;
-        s.len--;
-    }
-    return s;
-}
-
 /* What it printed may hold a secret that nobody knows yet. */
 static bool gives_secret(const struct node_work *b)
 {
@@ -181,11 +172,11 @@ bool node_work_output(const struct node_work *b, struct str json, struct node_wo
     struct json_limits limits = {NODE_WORK_OUTPUT_MAX, 0};
     struct tide_err err = {0};
     struct json *v = NULL;
-    struct str text = trimmed(json).len ? json : STR("{}");
+    struct str text = str_is_blank(json) ? STR("{}") : json;
 
     buf_clear(&ret->output);
     if (json_parse(&a, text, &limits, &v, NULL, &err))
-        return fail_json(b, trimmed(json), &err, ret);
+        return fail_json(b, str_trim(json), &err, ret);
     if (!put_object(b, &a, v, ret))
         return false;
     if (ret->output.failed)

@@ -230,8 +230,7 @@ static struct str last_line(struct str s)
 {
     size_t from;
 
-    while (s.len > 0 && strchr(" \t\r\n", s.ptr[s.len - 1]) && s.ptr[s.len - 1])
-        s.len--;
+    s = str_trim(s);
     for (from = s.len; from > 0 && s.ptr[from - 1] != '\n';)
         from--;
     return (struct str){s.ptr + from, s.len - from};

@@ -26,11 +26,7 @@ static bool is_else(const struct spec_edge *e)
 {
     struct str s = e && e->on == SPEC_CONDITION ? e->when.source : STR("");
 
-    while (s.len && strchr(" \t\r\n", s.ptr[0]))
-        s = (struct str){s.ptr + 1, s.len - 1};
-    while (s.len && strchr(" \t\r\n", s.ptr[s.len - 1]))
-        s.len--;
-    return str_eq(s, STR("true"));
+    return str_eq(str_trim(s), STR("true"));
 }
 
 /* ---- edges by themselves ---- */

@@ -115,11 +115,6 @@ static bool in_number(char c)
     return in_name(c) || c == '.';
 }
 
-static bool is_blank(char c)
-{
-    return c && strchr(" \t\r\n", c);
-}
-
 static enum word next_word(struct str *left, struct str *ret)
 {
     struct str s = *left;
@@ -132,7 +127,7 @@ static enum word next_word(struct str *left, struct str *ret)
         what = WORD_CONSTANT;
     else if ((n = span(s, in_name)))
         what = WORD_NAME;
-    else if ((n = span(s, is_blank)))
+    else if ((n = span(s, is_blank_char)))
         what = WORD_BLANK;
     else if (str_starts(s, STR("--")) && (n = comment_len(s)))
         what = WORD_BLANK;

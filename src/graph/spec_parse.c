@@ -383,21 +383,11 @@ static enum tide_code cannot_read(const char *path, int errnum, struct tide_err 
 
 enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err *err)
 {
-    bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY), errnum;
-    ssize_t n = -1;
-    char piece[16384];
+    int bad = strcmp(path, "-") == 0 ? buf_read_fd(ret_text, STDIN_FILENO) : buf_read_file(ret_text, path);
 
-    if (fd < 0)
-        return cannot_read(path, errno, err);
-    while (!ret_text->failed && ((n = read(fd, piece, sizeof(piece))) > 0 || (n < 0 && errno == EINTR)))
-        buf_add(ret_text, piece, n > 0 ? (size_t)n : 0);
-    errnum = errno;
-    if (!standard)
-        close(fd);
     if (ret_text->failed)
         return tide_fail(err, TIDE_TOO_BIG, "%.200s: more than %zu bytes: too big for a graph", path, ret_text->max);
-    return n < 0 ? cannot_read(path, errnum, err) : TIDE_OK;
+    return bad ? cannot_read(path, bad, err) : TIDE_OK;
 }
 
 static const char *dir_of(struct arena *a, const char *path)

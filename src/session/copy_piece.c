@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "base/thread.h"
 #include "session/session_file.h"
 #include "session/copy.h"
 #include "session/settle.h"
@@ -115,19 +116,6 @@ static void *fly(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads of the caller. */
-static bool fly_apart(struct copy_flight *f)
-{
-    sigset_t all, before;
-    bool begun;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    begun = pthread_create(&f->thread, NULL, fly, f) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return begun;
-}
-
 /* Stores the piece while the next is read; where there are no threads, at once. */
 void copy_send(struct copy_job *j, struct batch *take)
 {
@@ -135,7 +123,7 @@ void copy_send(struct copy_job *j, struct batch *take)
 
     *f =
         (struct copy_flight){.store = j->c->dst, .batch = take, .n = take->n, .bytes = j->c->piece.bytes, .sent = true};
-    f->apart = j->c->dst->env->threads && fly_apart(f);
+    f->apart = j->c->dst->env->threads && thread_start(&f->thread, fly, f);
     if (!f->apart)
         fly(f);
     copy_clear(&j->c->piece);

@@ -51,20 +51,12 @@ static struct str args_of(const struct tide_step_spec *spec)
     return (struct str){spec->args ? spec->args : "", spec->args ? spec->args_len : 0};
 }
 
-static void digest_args(char out[17], struct str args)
-{
-    unsigned char digest[DIGEST_SIZE];
-
-    digest_of(digest, args);
-    hex_encode(out, digest, 8);
-}
-
 /* Without secrets: whoever has the log could try values until the digest is right. So another value of one is no change. */
 static void digest_known(char out[17], struct tide_run *r, struct str args)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
 
-    digest_args(out, redact_text(r->s->store, &a, args));
+    digest_name(out, redact_text(r->s->store, &a, args));
 }
 
 /* A log from before that, or from a process that did not know the secret, has the digest of the arguments as they are. */
@@ -72,7 +64,7 @@ static bool same_args(const struct mark *m, const struct attempt *a, const struc
 {
     char real[17];
 
-    digest_args(real, args_of(spec));
+    digest_name(real, args_of(spec));
     return strcmp(m->args, a->args) == 0 || strcmp(m->args, real) == 0;
 }
 

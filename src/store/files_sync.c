@@ -5,6 +5,7 @@
  */
 #include <signal.h>
 
+#include "base/thread.h"
 #include "store/files_store.h"
 
 #define THREADS 16
@@ -62,17 +63,11 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are for the threads of the caller. */
 static void hire(struct files_pool *p, size_t wanted)
 {
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
     while (p->env->threads && p->started < THREADS && (size_t)p->started < wanted &&
-           pthread_create(&p->threads[p->started], NULL, run, p) == 0)
+           thread_start(&p->threads[p->started], run, p))
         p->started++;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void pool_sync(struct files_pool *p, struct env_file *const *files, size_t n, enum tide_code *codes,

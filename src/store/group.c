@@ -6,6 +6,8 @@
  */
 #include "store/group.h"
 
+#include "base/thread.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -291,17 +293,11 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* With mu held. Signals are for the threads of the caller: one that blocks them to wait for them would lose them to us. */
+/* With mu held. */
 static void need_thread(struct group *g)
 {
-    sigset_t all, before;
-
-    if (g->thread_started || !g->store->env->threads)
-        return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    g->thread_started = pthread_create(&g->thread, NULL, run, g) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!g->thread_started && g->store->env->threads)
+        g->thread_started = thread_start(&g->thread, run, g);
 }
 
 void group_submit(struct group *g, struct batch *b, bool async)

@@ -29,11 +29,8 @@
 
 static void mark_line(char out[MARK_LEN + 1], int64_t pos, bool suspect)
 {
-    unsigned char digest[DIGEST_SIZE];
-
     snprintf(out, MARK_LEN + 1, "position %020" PRId64 " %-8s ", pos, suspect ? "suspect" : "ok");
-    digest_of(digest, (struct str){out, MARK_HEAD});
-    hex_encode(out + MARK_HEAD, digest, 8);
+    digest_name(out + MARK_HEAD, (struct str){out, MARK_HEAD});
     out[MARK_LEN - 1] = '\n';
     out[MARK_LEN] = 0;
 }

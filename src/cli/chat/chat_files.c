@@ -28,7 +28,6 @@ static const char *read_text(const char *path, struct buf *text, bool *ret_cut)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), bad = errno;
     struct stat st = {0};
-    ssize_t n = 1;
 
     if (fd < 0)
         return bad == ENOENT ? "no such file" : strerror(bad);
@@ -36,13 +35,7 @@ static const char *read_text(const char *path, struct buf *text, bool *ret_cut)
         close(fd);
         return S_ISDIR(st.st_mode) ? "a directory" : "no file of text";
     }
-    while (n > 0 && text->len <= FILE_MAX_BYTES) {
-        char *room = buf_reserve(text, 16384);
-
-        n = room ? read(fd, room, 16384) : 0;
-        text->len += n > 0 ? (size_t)n : 0;
-    }
-    bad = n < 0 ? errno : 0;
+    bad = buf_read_fd(text, fd);
     close(fd);
     *ret_cut = text->len > FILE_MAX_BYTES;
     if (*ret_cut) /* not within a character */

@@ -388,7 +388,7 @@ static void read_and_work(struct screen *s)
             view_notice(s->view, "Ctrl-C again, or /quit, leaves");
         }
         s->presses = got == LINE_CANCELLED;
-        if (got != LINE_OK || !text[strspn(text, " \t\n")])
+        if (got != LINE_OK || str_is_blank(str_from(text)))
             continue;
         view_typed(s->view);
         if (text[0] == '/')

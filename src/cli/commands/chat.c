@@ -68,11 +68,6 @@ static enum tide_code read_piped(struct buf *out, struct tide_err *err)
     return TIDE_OK;
 }
 
-static bool is_blank(const char *text)
-{
-    return !text || !text[strspn(text, " \t\r\n\f\v")];
-}
-
 /* What would have no effect is refused, rather than passed over. */
 static enum tide_code check_pairs(const struct cli *cli, const struct chat_want *w, struct tide_err *err)
 {
@@ -86,7 +81,7 @@ static enum tide_code check_pairs(const struct cli *cli, const struct chat_want 
                          w->output ? "--output" : "--json");
     if (cli->out.json && w->output && strcmp(w->output, "json") != 0)
         return tide_fail(err, TIDE_INVALID, "--json and --output %s: give one of them", w->output);
-    if (watch && is_blank(w->prompt) && !w->resume && !w->latest)
+    if (watch && str_is_blank(str_from(w->prompt)) && !w->resume && !w->latest)
         return tide_fail(err, TIDE_INVALID, "--watch needs -p TEXT, --resume ID or --continue");
     return TIDE_OK;
 }
@@ -96,7 +91,7 @@ static enum tide_code check_empty(const struct args *a, struct tide_err *err)
     static const char *const names[] = {"model", "base-url", "script", "agent", "title", "from"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (args_on(a, names[i]) && is_blank(args_text(a, names[i])))
+        if (args_on(a, names[i]) && str_is_blank(str_from(args_text(a, names[i]))))
             return tide_fail(err, TIDE_INVALID, "--%s is empty: say something, or leave it out", names[i]);
     return TIDE_OK;
 }
@@ -119,11 +114,11 @@ static enum tide_code check(const struct chat_want *w, struct tide_err *err)
 static enum tide_code run_piped(struct cli *cli, struct chat_want *w, struct tide_err *err)
 {
     AUTO(buf_done) struct buf piped = BUF_INIT(PROMPT_MAX);
-    const char *prompt = is_blank(w->prompt) ? NULL : w->prompt;
+    const char *prompt = str_is_blank(str_from(w->prompt)) ? NULL : w->prompt;
 
     if (!isatty(STDIN_FILENO) && read_piped(&piped, err))
         return err->code;
-    w->prompt = prompt ? prompt : is_blank(buf_cstr(&piped)) ? NULL : buf_cstr(&piped);
+    w->prompt = prompt ? prompt : str_is_blank(buf_view(&piped)) ? NULL : buf_cstr(&piped);
     w->piped = prompt && piped.len ? buf_cstr(&piped) : NULL;
     if (!w->prompt && !w->resume && !w->latest)
         return tide_fail(err, TIDE_INVALID, "no prompt: give -p TEXT, pipe one in, or use a terminal");

@@ -174,14 +174,10 @@ static int run_dot(int in, int out)
 
 static enum tide_code take_svg(int fd, struct buf *svg, struct tide_err *err)
 {
-    char piece[16384];
-    ssize_t n;
-
     if (lseek(fd, 0, SEEK_SET) < 0)
         return tide_fail_errno(err, errno, "read what dot wrote");
-    while ((n = read(fd, piece, sizeof(piece))) > 0)
-        buf_add(svg, piece, (size_t)n);
-    return n < 0 || svg->failed || svg->len == 0 ? tide_fail(err, TIDE_FAILED, "dot wrote no picture") : TIDE_OK;
+    return buf_read_fd(svg, fd) || svg->failed || svg->len == 0 ? tide_fail(err, TIDE_FAILED, "dot wrote no picture")
+                                                                : TIDE_OK;
 }
 
 /* The file is written when there is a picture, not before. */

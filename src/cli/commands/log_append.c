@@ -64,26 +64,15 @@ static enum tide_code refuse_bom(const char *what, struct str text, struct tide_
 
 /* ---- one event ---- */
 
-static enum tide_code read_file(const char *path, size_t max, struct buf *ret_bytes, struct tide_err *err)
+static enum tide_code read_file(const char *path, struct buf *ret_bytes, struct tide_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC), failed = 0;
-    ssize_t n = 1;
+    int bad = buf_read_file(ret_bytes, path);
 
-    if (fd < 0)
-        return tide_fail_errno(err, errno, "--data: open '%.200s'", path);
-    while (n > 0 && ret_bytes->len <= max) {
-        char *room = buf_reserve(ret_bytes, (size_t)64 << 10);
-
-        n = room ? read(fd, room, (size_t)64 << 10) : 0;
-        failed = n < 0 ? errno : 0;
-        ret_bytes->len += n > 0 ? (size_t)n : 0;
-    }
-    close(fd);
-    if (failed)
-        return tide_fail_errno(err, failed, "--data: read '%.200s'", path);
-    if (ret_bytes->len > max)
+    if (bad)
+        return tide_fail_errno(err, bad, "--data: read '%.200s'", path);
+    if (ret_bytes->failed)
         return tide_fail(err, TIDE_TOO_BIG, "--data: '%.200s' is longer than the %zu bytes an event may have", path,
-                         max);
+                         ret_bytes->max);
     return TIDE_OK;
 }
 
@@ -118,7 +107,7 @@ static enum tide_code append_event(struct cli *cli, struct str body, struct tide
 
 static enum tide_code append_one(struct cli *cli, size_t max, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf file = BUF_INIT(max + ((size_t)128 << 10));
+    AUTO(buf_done) struct buf file = BUF_INIT(max);
     const char *data = args_text(&cli->args, "data");
     struct str body;
 
@@ -126,7 +115,7 @@ static enum tide_code append_one(struct cli *cli, size_t max, struct tide_err *e
         return tide_fail(err, TIDE_INVALID, "--kind KIND is missing (or give - to read JSON lines)");
     if (args_on(&cli->args, "sync"))
         return tide_fail(err, TIDE_INVALID, "--sync goes with - (lines from standard input)");
-    if (data && data[0] == '@' && read_file(data + 1, max, &file, err))
+    if (data && data[0] == '@' && read_file(data + 1, &file, err))
         return err->code;
     buf_cstr(&file);
     body = data && data[0] == '@' ? buf_view(&file) : str_from(data ? data : "{}");
@@ -147,14 +136,6 @@ struct stream {
     int64_t bad_line;            /* the first that failed on its way to the disk; 0: none */
     enum tide_code bad_code;
 };
-
-static bool is_blank(struct str line)
-{
-    for (size_t i = 0; i < line.len; i++)
-        if (!strchr(" \t\r", line.ptr[i]) || !line.ptr[i])
-            return false;
-    return true;
-}
 
 /* A member as it stands in the source: the writer would normalise the escapes of its key. */
 static void copy_member(struct buf *body, const struct json *m)
@@ -296,7 +277,7 @@ static enum tide_code step(struct stream *s, bool *ret_more, struct tide_err *er
 
     switch (line_reader_next(&s->lines, s->flying == 0, &line, err)) {
     case LINE_HERE:
-        return is_blank(line) ? TIDE_OK : send_line(s, line, err);
+        return str_is_blank(line) ? TIDE_OK : send_line(s, line, err);
     case LINE_LATER:
         return drain(s, err);
     case LINE_END:

@@ -115,10 +115,7 @@ static bool is_word(struct str line, const char *word)
 
 static enum said read_line(const struct question *q, struct str line, struct buf *ret)
 {
-    while (line.len && strchr(" \t\r", line.ptr[line.len - 1]))
-        line.len--;
-    while (line.len && strchr(" \t", line.ptr[0]))
-        line = (struct str){line.ptr + 1, line.len - 1};
+    line = str_trim(line);
     if (!line.len)
         return SAID_NOTHING;
     if (q->approval && !is_word(line, "yes") && !is_word(line, "no"))

@@ -44,18 +44,12 @@ static enum tide_code split(const char *given, struct setting *ret, struct tide_
 
 static enum tide_code read_all(int fd, const struct setting *s, const char *from, struct buf *out, struct tide_err *err)
 {
-    ssize_t n;
+    int bad = buf_read_fd(out, fd);
 
-    do {
-        char *room = buf_reserve(out, 65536);
-
-        if (!room)
-            return tide_fail(err, TIDE_TOO_BIG, "--set %.*s: %.150s holds more than %zu MiB", KEY_ARG(s), from,
-                             GRAPH_SET_MAX >> 20);
-        n = read(fd, room, 65536);
-        out->len += n > 0 ? (size_t)n : 0;
-    } while (n > 0 || (n < 0 && errno == EINTR));
-    return n < 0 ? tide_fail_errno(err, errno, "--set %.*s: read %.150s", KEY_ARG(s), from) : TIDE_OK;
+    if (out->failed)
+        return tide_fail(err, TIDE_TOO_BIG, "--set %.*s: %.150s holds more than %zu MiB", KEY_ARG(s), from,
+                         GRAPH_SET_MAX >> 20);
+    return bad ? tide_fail_errno(err, bad, "--set %.*s: read %.150s", KEY_ARG(s), from) : TIDE_OK;
 }
 
 static enum tide_code read_file(const struct setting *s, const char *path, struct buf *out, struct tide_err *err)

@@ -52,19 +52,10 @@ static size_t line_at(struct str all, size_t at, bool last, bool *ret_open)
     return end ? (size_t)(end - all.ptr) + 1 - at : all.len - at;
 }
 
-static struct str trim(struct str s)
-{
-    while (s.len > 0 && strchr(" \t\r\n", s.ptr[0]))
-        s = past(s, 1);
-    while (s.len > 0 && strchr(" \t\r\n", s.ptr[s.len - 1]))
-        s.len--;
-    return s;
-}
-
 /* False: more cells than we draw. */
 static bool split(struct str line, struct row *ret)
 {
-    struct str s = past(trim(line), 1);
+    struct str s = past(str_trim(line), 1);
 
     *ret = (struct row){.n = 0};
     while (s.len > 0) {
@@ -74,7 +65,7 @@ static bool split(struct str line, struct row *ret)
             n += s.ptr[n] == '\\' && n + 1 < s.len ? 2 : 1;
         if (ret->n == CELLS_MAX)
             return false;
-        ret->cells[ret->n++] = trim(head(s, n));
+        ret->cells[ret->n++] = str_trim(head(s, n));
         s = past(s, n + (n < s.len));
     }
     return ret->n > 0;

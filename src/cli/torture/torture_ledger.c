@@ -72,26 +72,15 @@ static void take_line(struct arena *a, struct str line, struct deeds *f)
 enum tide_code deeds_read(struct arena *a, const char *path, struct deeds *ret, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(LEDGER_MAX);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int bad = buf_read_file(&text, path);
     struct str all;
     const char *end;
-    ssize_t n = 1;
 
     *ret = (struct deeds){.at = NULL};
-    if (fd < 0 && errno == ENOENT)
+    if (bad == ENOENT)
         return TIDE_OK;
-    while (fd >= 0 && n > 0) {
-        char *room = buf_reserve(&text, 65536);
-
-        n = room ? read(fd, room, 65536) : -1;
-        text.len += n > 0 ? (size_t)n : 0;
-    }
-    if (fd < 0 || n < 0)
-        tide_fail_errno(err, errno, "read '%s'", path);
-    if (fd >= 0)
-        close(fd);
-    if (fd < 0 || n < 0)
-        return err->code;
+    if (bad || text.failed)
+        return tide_fail_errno(err, bad ? bad : EFBIG, "read '%s'", path);
     all = arena_dup(a, buf_view(&text));
     while ((end = memchr(all.ptr, '\n', all.len)) != NULL) {
         take_line(a, (struct str){all.ptr, (size_t)(end - all.ptr)}, ret);
