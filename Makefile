@@ -32,6 +32,12 @@ build: ## build/tidemark and the library
 run: build ## build, then play the demo (examples/demo); or run it: make run ARGS="sessions list"
 	@$(if $(ARGS),$(BUILD)/tidemark $(ARGS),TIDEMARK=$(BUILD)/tidemark $(BUILD)/examples/tidemark-demo)
 
+.PHONY: check
+check: ## the tests that matter most, within two minutes: while you work
+	@tools/setup test
+	@tools/configure plain
+	@tools/run-tests $(BUILD):check
+
 .PHONY: test
 test: ## every test, the unit tests once more under ASan and UBSan, each fuzzer for some seconds
 	@tools/setup test
