@@ -84,6 +84,48 @@ struct graph_report {
     struct tide_usage usage;
 };
 
+/* What a command did, in a few members. */
+struct session_made {
+    const char *session_id;
+};
+
+struct session_forked {
+    const char *session_id, *parent_id;
+    int64_t parent_seq;
+};
+
+struct session_rolled_back {
+    const char *session_id;
+    int64_t to_seq, seq;
+};
+
+struct session_deleted {
+    const char *id;
+};
+
+struct checkpoint_saved {
+    const char *session_id, *checkpoint_id;
+    int64_t seq;
+};
+
+struct checkpoints_pruned {
+    const char *session_id;
+    int64_t deleted;
+};
+
+struct event_appended {
+    int64_t seq;
+};
+
+struct store_made {
+    struct str url;
+    int64_t sessions;
+};
+
+struct store_compacted {
+    int64_t wal_bytes_before, wal_bytes;
+};
+
 /* Each with the struct that it is written from. */
 extern const struct shape shape_session;        /* struct session_row */
 extern const struct shape shape_session_detail; /* struct session_detail */
@@ -99,6 +141,15 @@ extern const struct shape shape_event;          /* struct streamed_event */
 extern const struct shape shape_chat;           /* struct chat_report */
 extern const struct shape shape_run;            /* struct graph_report */
 extern const struct shape shape_parked;         /* struct parked_report */
+extern const struct shape shape_created;        /* struct session_made */
+extern const struct shape shape_forked;         /* struct session_forked */
+extern const struct shape shape_rolled_back;    /* struct session_rolled_back */
+extern const struct shape shape_deleted;        /* struct session_deleted */
+extern const struct shape shape_saved;          /* struct checkpoint_saved */
+extern const struct shape shape_pruned;         /* struct checkpoints_pruned */
+extern const struct shape shape_appended;       /* struct event_appended */
+extern const struct shape shape_store;          /* struct store_made */
+extern const struct shape shape_compacted;      /* struct store_compacted */
 
 /* All that have a name, ended by NULL. */
 extern const struct shape *const shapes[];

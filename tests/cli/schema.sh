@@ -105,6 +105,23 @@ tidemark chat --script tool.json --yes --json -p go </dev/null 2>/dev/null | is_
 tidemark exec --session parks --json -- sh -c "'$TIDE_BIN' wait ok --kind approval --question 'Go on?'" 2>/dev/null | is_a parked 'a program that waits'
 tidemark exec --session naps --json -- sh -c "'$TIDE_BIN' sleep nap 1h" 2>/dev/null | is_a parked 'a program that sleeps'
 
+# ---- what commands did ----
+tidemark sessions new --id brief --json | is_a created 'a new session'
+tidemark sessions export brief >brief.jsonl
+tidemark log append brief --kind note --data '{}' --json | is_a appended 'an event'
+tidemark sessions checkpoint brief --json | is_a saved 'a checkpoint'
+tidemark sessions fork brief --id brieffork --json | is_a forked 'a fork'
+tidemark sessions rollback brief --to 1 --json | is_a rolled_back 'a rollback'
+tidemark sessions prune brief --keep 0 --json | is_a pruned 'checkpoints deleted'
+tidemark sessions delete brieffork --json | is_a deleted 'a deleted session'
+tidemark sessions delete brief --json | is_a deleted 'another'
+tidemark sessions import brief.jsonl --json | is_a created 'an imported session'
+tidemark store init --json | is_a store 'a store'
+tidemark store compact --json | is_a compacted 'a compacted store'
+
+# Every schema is held against something.
+check_is 'every schema was used' '' "$(tidemark schema --names | grep -vxFf .used | grep -vx 'session\|checkpoint\|usage')"
+
 # ---- kinds ----
 check_is 'a kind for each' 'log|program|chat|graph' \
     "$(for id in fresh cut "$(tidemark sessions list --ids --kind chat --limit 1)" whole; do tidemark sessions show "$id" --json | json '$.kind'; done | paste -sd '|')"

@@ -16,6 +16,7 @@
 #include "cli/cli.h"
 #include "cli/line_reader.h"
 #include "engine/store_url.h"
+#include "engine/shapes.h"
 
 #define FLIGHT_EVENTS 256
 #define FLIGHT_BYTES ((size_t)4 << 20)
@@ -45,12 +46,7 @@ static const struct opt options[] = {
 
 static void print_seq(struct out *out, int64_t seq)
 {
-    struct json_out o = out_json(out);
-
-    json_out_begin(&o, '{');
-    json_out_kint(&o, STR("seq"), seq);
-    json_out_end(&o, '}');
-    out_json_end(out);
+    out_shape(out, &shape_appended, &(struct event_appended){seq});
 }
 
 /* Editors of some systems put it before a text; JSON has no place for it. `what` is how the message names the text. */

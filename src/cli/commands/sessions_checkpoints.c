@@ -202,7 +202,6 @@ static enum tide_code run_save(struct cli *cli, struct tide_err *err)
         .description = args_text(&cli->args, "description"),
         .append_flags = TIDE_APPEND_ANY | TIDE_APPEND_RELEASE,
     };
-    struct json_out o = out_json(&cli->out);
     char id[TIDE_ID_SIZE];
 
     if (cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
@@ -212,12 +211,8 @@ static enum tide_code run_save(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "%s\n", id);
         return TIDE_OK;
     }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(session)));
-    json_out_kstr(&o, STR("checkpoint_id"), str_from(id));
-    json_out_kint(&o, STR("seq"), tide_session_last_seq(session));
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    out_shape(&cli->out, &shape_saved,
+              &(struct checkpoint_saved){tide_session_id(session), id, tide_session_last_seq(session)});
     return TIDE_OK;
 }
 
@@ -243,7 +238,6 @@ static enum tide_code run_prune(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     unsigned flags = args_on(&cli->args, "clean-only") ? TIDE_PRUNE_KEEP_CLEAN_ONLY : 0;
-    struct json_out o = out_json(&cli->out);
     int64_t deleted = 0;
 
     if (cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
@@ -253,11 +247,7 @@ static enum tide_code run_prune(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "%" PRId64 " checkpoint%s deleted\n", deleted, deleted == 1 ? "" : "s");
         return TIDE_OK;
     }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(session)));
-    json_out_kint(&o, STR("deleted"), deleted);
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    out_shape(&cli->out, &shape_pruned, &(struct checkpoints_pruned){tide_session_id(session), deleted});
     return TIDE_OK;
 }
 

@@ -2,10 +2,10 @@
 /* tidemark sessions delete: a whole session, for good; by its whole id, since a prefix may come to mean another one. */
 #include "cli/error_hints.h"
 #include "cli/cli.h"
+#include "engine/shapes.h"
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    struct json_out o = out_json(&cli->out);
     const char *id = args_operand(&cli->args, 0);
     enum tide_code code = tide_session_delete(cli->store, id, err);
 
@@ -18,10 +18,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "deleted %s\n", id);
         return TIDE_OK;
     }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("deleted"), str_from(id));
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    out_shape(&cli->out, &shape_deleted, &(struct session_deleted){id});
     return TIDE_OK;
 }
 

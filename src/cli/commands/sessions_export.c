@@ -17,6 +17,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/temporary.h"
 #include "engine/store_url.h"
+#include "engine/shapes.h"
 
 #define PIECE ((size_t)256 << 10)
 
@@ -307,16 +308,10 @@ static enum tide_code import_from(struct cli *cli, struct importing *in, char re
 
 static void print_imported(struct out *out, const char *id)
 {
-    struct json_out o = out_json(out);
-
-    if (!out->json) {
+    if (out->json)
+        out_shape(out, &shape_created, &(struct session_made){id});
+    else
         outf(out, "%s\n", id);
-        return;
-    }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(id));
-    json_out_end(&o, '}');
-    out_json_end(out);
 }
 
 static enum tide_code open_export(const char *path, int *ret_fd, struct tide_err *err)

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "engine/rollback.h"
+#include "engine/shapes.h"
 
 static const struct opt fork_options[] = {
     {.name = "at",
@@ -34,7 +35,6 @@ static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     const char *at = args_text(&cli->args, "at");
-    struct json_out o = out_json(&cli->out);
     unsigned flags = TIDE_SESSION_READ;
     int64_t seq = 0;
     char id[TIDE_ID_SIZE];
@@ -50,15 +50,7 @@ static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "%s\n", id);
         return TIDE_OK;
     }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(id));
-    json_out_key(&o, STR("parent"));
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(session)));
-    json_out_kint(&o, STR("seq"), seq);
-    json_out_end(&o, '}');
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    out_shape(&cli->out, &shape_forked, &(struct session_forked){id, tide_session_id(session), seq});
     return TIDE_OK;
 }
 
@@ -87,19 +79,13 @@ static const struct opt rollback_options[] = {
 
 static void print_rollback(struct cli *cli, tide_session *session, int64_t to)
 {
-    struct json_out o = out_json(&cli->out);
-
     if (!cli->out.json) {
         outf(&cli->out, "rolled back to %" PRId64 "; the log is now at %" PRId64 "\n", to,
              tide_session_last_seq(session));
         return;
     }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(session)));
-    json_out_kint(&o, STR("to_seq"), to);
-    json_out_kint(&o, STR("seq"), tide_session_last_seq(session));
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    out_shape(&cli->out, &shape_rolled_back,
+              &(struct session_rolled_back){tide_session_id(session), to, tide_session_last_seq(session)});
 }
 
 static enum tide_code run_rollback(struct cli *cli, struct tide_err *err)

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "engine/shapes.h"
 
 #define FIELDS_MAX ((size_t)16 << 20)
 
@@ -81,16 +82,10 @@ static enum tide_code put_fields(struct cli *cli, struct buf *ret_fields, struct
 
 static void print_id(struct out *out, const char *id)
 {
-    struct json_out o = out_json(out);
-
-    if (!out->json) {
+    if (out->json)
+        out_shape(out, &shape_created, &(struct session_made){id});
+    else
         outf(out, "%s\n", id);
-        return;
-    }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(id));
-    json_out_end(&o, '}');
-    out_json_end(out);
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)

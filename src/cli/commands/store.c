@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
+#include "engine/shapes.h"
 
 /* ---- init ---- */
 
@@ -12,7 +13,6 @@ static enum tide_code run_init(struct cli *cli, struct tide_err *err)
 {
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     AUTO(arena_done) struct arena arena = ARENA_INIT;
-    struct json_out o = out_json(&cli->out);
     struct json *info = NULL;
     struct str url;
 
@@ -25,11 +25,7 @@ static enum tide_code run_init(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "\n");
         return TIDE_OK;
     }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("url"), url);
-    json_out_kint(&o, STR("sessions"), json_get_int(info, STR("sessions"), 0));
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    out_shape(&cli->out, &shape_store, &(struct store_made){url, json_get_int(info, STR("sessions"), 0)});
     return TIDE_OK;
 }
 
@@ -194,7 +190,6 @@ static int64_t wal_bytes(tide_store *store)
 
 static enum tide_code run_compact(struct cli *cli, struct tide_err *err)
 {
-    struct json_out o = out_json(&cli->out);
     int64_t before = wal_bytes(cli->store), after;
     char given[32], left[32];
 
@@ -207,11 +202,7 @@ static enum tide_code run_compact(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "write-ahead log: %s, now %s\n", bytes_text(given, before), bytes_text(left, after));
     if (!cli->out.json)
         return TIDE_OK;
-    json_out_begin(&o, '{');
-    json_out_kint(&o, STR("wal_bytes_before"), before > 0 ? before : 0);
-    json_out_kint(&o, STR("wal_bytes"), after > 0 ? after : 0);
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    out_shape(&cli->out, &shape_compacted, &(struct store_compacted){before > 0 ? before : 0, after > 0 ? after : 0});
     return TIDE_OK;
 }
 
