@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/next_command.h"
 
 static bool is_advice(const char *clause)
@@ -87,13 +88,10 @@ const char *hint_for_store(enum tide_code code)
 /* Room for it is made at the end of the message, if need be. */
 static void append_advice(struct tide_err *err, const char *advice, const char *joint)
 {
-    size_t room = sizeof(err->msg) - sizeof("…: ") - strlen(advice), len = strlen(err->msg);
-    bool cut = len > room;
+    struct str begin = utf8_clip(str_from(err->msg), sizeof(err->msg) - sizeof("…: ") - strlen(advice));
     char text[sizeof(err->msg)];
 
-    while (cut && room > 0 && ((unsigned char)err->msg[room] & 0xc0) == 0x80)
-        room--;
-    snprintf(text, sizeof(text), "%.*s%s%s%s", (int)(cut ? room : len), err->msg, cut ? "…" : "", joint, advice);
+    snprintf(text, sizeof(text), "%.*s%s%s%s", STR_ARG(begin), err->msg[begin.len] ? "…" : "", joint, advice);
     memcpy(err->msg, text, sizeof(text));
 }
 

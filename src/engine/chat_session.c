@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "engine/rollback.h"
 #include "session/action.h"
 #include "session/session.h"
@@ -88,13 +89,10 @@ static void put_fields(struct chat_session *c, const char *prompt, const char *d
     struct json_out o = json_out_to(out);
     struct str title = {prompt, strcspn(prompt, "\n")};
     const char *agent = c->agent_name, *given = c->title;
-    size_t chars = 0, at = 0;
 
-    while (at < title.len && (chars < TITLE_CHARS || (title.ptr[at] & 0xc0) == 0x80))
-        chars += (title.ptr[at++] & 0xc0) != 0x80;
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("agent"), str_from(agent ? agent : "chat"));
-    json_out_kstr_opt(&o, STR("title"), given ? str_from(given) : (struct str){title.ptr, at});
+    json_out_kstr_opt(&o, STR("title"), given ? str_from(given) : utf8_first(title, TITLE_CHARS));
     json_out_kstr_opt(&o, STR("working_dir"), str_from(dir));
     put_provider(c, &o);
     json_out_end(&o, '}');

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "program/capture.h"
 #include "program/tree.h"
 
@@ -250,7 +251,7 @@ static void put_tail(struct json_out *o, const char *name, const char *bytes_nam
 
     relay_tail(r, &text);
     s = buf_view(&text);
-    for (int i = 0; i < 3 && r->bytes > RELAY_TAIL && s.len > 0 && (s.ptr[0] & 0xc0) == 0x80; i++)
+    for (int i = 0; i < 3 && r->bytes > RELAY_TAIL && s.len > 0 && utf8_is_tail(s.ptr[0]); i++)
         s = (struct str){s.ptr + 1, s.len - 1}; /* the rest of a character that was cut */
     json_out_kstr(o, str_from(name), s);
     json_out_kint(o, str_from(bytes_name), (int64_t)r->bytes);
