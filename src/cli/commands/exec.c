@@ -65,7 +65,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code;
 
     if (args_on(&cli->args, "resume")) {
-        struct resume again = {.id = args_text(&cli->args, "resume"),
+        struct resume again = {.ask = {.id = args_text(&cli->args, "resume")},
                                .degrade = is_continue(&cli->args),
                                .degrade_said = args_text(&cli->args, "on-store-error") != NULL,
                                .token_out_fd = (int)args_int(&cli->args, "token-fd", -1)};

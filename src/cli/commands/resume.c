@@ -62,19 +62,17 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
                                      tide_session *session, struct tide_err *err)
 {
     struct tide_run_options opt = {
-        .flags = (r->now ? TIDE_RUN_NOW : 0u) | (r->accept_change ? TIDE_RUN_ACCEPT_CHANGE : 0u),
-        .token = r->token,
-        .request_id = r->request_id,
-        .input = r->input,
-        .retry = r->retry,
-        .happened = r->happened,
+        .flags = (r->ask.now ? TIDE_RUN_NOW : 0u) | (r->ask.accept_change ? TIDE_RUN_ACCEPT_CHANGE : 0u),
+        .token = r->ask.token,
+        .request_id = r->ask.request_id,
+        .input = r->ask.input,
+        .retry = r->ask.retry,
+        .happened = r->ask.happened,
     };
     struct tide_resumed resumed = {0};
     bool runs = false;
     enum tide_code code;
 
-    if (r->keep_pause)
-        return tide_fail(err, TIDE_INVALID, "session '%s' runs a program: --keep-pause is for chats and graphs", r->id);
     code = program_run_from_log(p, session, err);
     code = code ? code : report_check(cli, p, r->degrade_said, &runs, err);
     if (code || !runs)
@@ -85,32 +83,19 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
     return code;
 }
 
-/* What only means something to a program. */
-static enum tide_code refuse_for_chat(const struct resume *r, struct tide_err *err)
-{
-    if ((r->retry && *r->retry) || (r->happened && *r->happened) || r->now || r->accept_change)
-        return tide_fail(err, TIDE_INVALID,
-                         "session '%s' is a chat: --retry, --happened, --now and --accept-change are for programs",
-                         r->id);
-    if (r->request_id) /* rather than pass over what was asked for */
-        return tide_fail(err, TIDE_INVALID,
-                         "session '%s' is a chat: --request-id is for programs; --token makes an answer count once",
-                         r->id);
-    return TIDE_OK;
-}
-
 /* A chat goes on without a terminal: its answer is printed. */
 static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struct tide_err *err)
 {
-    const struct chat_want want = {
-        .resume = r->id,
-        .input = r->input,
-        .token = r->token,
-        .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
-        .who = {.degrade = r->degrade, .degrade_said = r->degrade_said, .keep_pause = r->keep_pause || r->unattended}};
+    const struct chat_want want = {.resume = r->ask.id,
+                                   .input = r->ask.input,
+                                   .token = r->ask.token,
+                                   .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
+                                   .who = {.degrade = r->degrade,
+                                           .degrade_said = r->degrade_said,
+                                           .keep_pause = r->ask.keep_pause || r->ask.unattended}};
 
     cli_store_close(cli);
-    return refuse_for_chat(r, err) ? err->code : chat_print(cli, &want, err);
+    return chat_print(cli, &want, err);
 }
 
 /* With the graph that it has, from where it stands; `tidemark sessions resume` can be told more. */
@@ -126,38 +111,25 @@ static enum tide_code resume_graph(struct cli *cli, const struct resume *r, tide
     return code;
 }
 
-enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err)
-{
-    struct tide_text text = {NULL, 0};
-
-    if (tide_run_program(session, &text, err) == TIDE_CORRUPT)
-        return err->code; /* nobody knows what it runs */
-    tide_text_done(&text);
-    return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --%s is for graphs", tide_session_id(session),
-                     option);
-}
-
 enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(program_run_done) struct program_run p = {.degrade = r->degrade};
+    enum tide_session_kind kind;
     enum tide_code code;
 
     if (r->token_out_fd >= 0 && check_fd(r->token_out_fd, "--token-fd", err))
         return err->code;
     if (cli_store_open(cli, NEED_WRITE, 0, err))
         return err->code;
-    code = cli_session_take(cli, r->id, &session, err);
+    code = cli_session_take(cli, r->ask.id, &session, err);
     if (code && code != TIDE_CORRUPT)
         return cli_advise_session(code, err);
-    if (code && (r->now || r->accept_change || r->request_id))
-        return code; /* of a program: only the log of a graph is gone on with before its damage */
-    if (code || session_is_graph(session))
+    if (resume_kind(session, &r->ask, &kind, err))
+        return err->code;
+    if (kind == TIDE_KIND_GRAPH)
         return resume_graph(cli, r, session, err);
-    if (r->no_input || (r->sets && r->sets[0]))
-        return resume_refuse_no_graph(session, r->no_input ? "no-input" : "set", err);
-    if (program_run_from_log(&p, session, err) && (err->code == TIDE_INVALID || err->code == TIDE_NOT_FOUND) &&
-        session_is_chat(session)) {
+    if (kind == TIDE_KIND_CHAT) {
         tide_session_close(TAKE(session));
         return resume_chat(cli, r, err);
     }
@@ -226,25 +198,26 @@ enum tide_code resume_take(struct cli *cli, struct resume *ret, struct tide_err 
 {
     const struct args *a = &cli->args;
 
-    *ret = (struct resume){.id = args_operand(a, 0),
-                           .retry = args_all(a, "retry"),
-                           .happened = args_all(a, "happened"),
+    *ret = (struct resume){.ask = {.id = args_operand(a, 0),
+                                   .retry = args_all(a, "retry"),
+                                   .happened = args_all(a, "happened"),
+                                   .values = args_nth(a, "set", 0) != NULL,
+                                   .no_input = args_on(a, "no-input")},
                            .sets = args_all(a, "set"),
                            .degrade = is_continue(a),
                            .degrade_said = args_text(a, "on-store-error") != NULL,
-                           .no_input = args_on(a, "no-input"),
                            .token_out_fd = (int)args_int(a, "token-fd", -1),
                            .token_text = BUF_INIT(TOKEN_MAX),
                            .input_text = BUF_INIT(INPUT_MAX)};
-    if (take_token(args_text(a, "token"), &ret->token_text, &ret->token, err))
+    if (take_token(args_text(a, "token"), &ret->token_text, &ret->ask.token, err))
         return err->code;
-    return take_input(cli, &ret->input_text, &ret->input, err);
+    return take_input(cli, &ret->input_text, &ret->ask.input, err);
 }
 
 void resume_done(struct resume *r)
 {
-    free(r->retry);
-    free(r->happened);
+    free(r->ask.retry);
+    free(r->ask.happened);
     free(r->sets);
     buf_done(&r->token_text);
     buf_done(&r->input_text);
@@ -256,11 +229,11 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 
     if (resume_take(cli, &r, err))
         return err->code;
-    r.request_id = args_text(&cli->args, "request-id");
-    r.now = args_on(&cli->args, "now");
-    r.accept_change = args_on(&cli->args, "accept-change");
-    r.keep_pause = args_on(&cli->args, "keep-pause");
-    r.unattended = args_on(&cli->args, "unattended");
+    r.ask.request_id = args_text(&cli->args, "request-id");
+    r.ask.now = args_on(&cli->args, "now");
+    r.ask.accept_change = args_on(&cli->args, "accept-change");
+    r.ask.keep_pause = args_on(&cli->args, "keep-pause");
+    r.ask.unattended = args_on(&cli->args, "unattended");
     return resume_session(cli, &r, err);
 }
 

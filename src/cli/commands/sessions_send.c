@@ -5,31 +5,20 @@
  * disk before anything is said.
  */
 #include <inttypes.h>
-#include <sys/random.h>
 
-#include "base/id.h"
 #include "cli/chat/chat.h"
 #include "cli/report.h"
+#include "engine/resume.h"
 
 #define TEXT_MAX ((size_t)16 << 20)
 
-static enum tide_code queue(struct cli *cli, const char *id, const char *content, struct tide_err *err)
+static enum tide_code queue(struct cli *cli, const char *id, struct str content, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf body = BUF_INIT(TEXT_MAX + 4096);
-    unsigned char random[ID_RANDOM_BYTES];
-    struct json_out o = json_out_to(&body), out = out_json(&cli->out);
-    char queue_id[40];
+    struct json_out out = out_json(&cli->out);
+    char queue_id[QUEUE_ID_SIZE];
     int64_t seq = 0;
 
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return tide_fail(err, TIDE_IO, "no random bytes");
-    id_make(queue_id, "q", now_ms(), random);
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("queue_id"), str_from(queue_id));
-    json_out_kraw(&o, STR("content"), str_from(content));
-    json_out_end(&o, '}');
-    if (tide_input(cli->store, id, -1, &(struct tide_new_event){"queue.added", buf_cstr(&body), body.len}, 1, &seq,
-                   err))
+    if (send_queue(cli->store, id, content, queue_id, &seq, err))
         return err->code;
     if (!cli->out.json) {
         outf(&cli->out, "queued for session %s: seq %" PRId64 "\n", id, seq);
@@ -44,23 +33,10 @@ static enum tide_code queue(struct cli *cli, const char *id, const char *content
     return TIDE_OK;
 }
 
-static int is_held(void *arg, const struct tide_session_info *info)
-{
-    *(bool *)arg = info->holder != NULL;
-    return 0;
-}
-
-/* A chat that nobody runs is answered here and now; one that somebody runs takes the message from its queue. */
-static enum tide_code say_to_chat(struct cli *cli, tide_session **session, bool *ret_queue, struct tide_err *err)
+static enum tide_code say_to_chat(struct cli *cli, tide_session **session, struct tide_err *err)
 {
     const struct chat_want want = {.resume = args_operand(&cli->args, 0), .prompt = args_operand(&cli->args, 1)};
 
-    enum tide_code code;
-
-    *ret_queue = false;
-    code = tide_session_show(*session, is_held, ret_queue, err);
-    if (code || *ret_queue)
-        return code;
     tide_session_close(TAKE(*session));
     cli_store_close(cli);
     return chat_print(cli, &want, err);
@@ -90,6 +66,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(buf_done) struct buf content = BUF_INIT(TEXT_MAX);
     AUTO(program_run_done) struct program_run r = {.program = NULL};
+    enum tide_session_kind kind = TIDE_KIND_LOG;
     bool queued = args_on(&cli->args, "no-run");
     enum tide_code code = cli_session_open(cli, 0, queued ? TIDE_SESSION_READ : TIDE_SESSION_APPEND, &session, err);
 
@@ -98,15 +75,15 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if (!args_operand(&cli->args, 1)[strspn(args_operand(&cli->args, 1), " \t\r\n")])
         return tide_fail(err, TIDE_INVALID, "the message is empty");
     json_quote(&content, str_from(args_operand(&cli->args, 1)));
-    if (!queued && program_run_from_log(&r, session, err) == TIDE_INVALID && session_is_chat(session)) {
-        code = say_to_chat(cli, &session, &queued, err);
-        return code || !queued ? code : queue(cli, tide_session_id(session), buf_cstr(&content), err);
-    }
-    if (!queued)
+    if (!queued && send_kind(session, &kind, err))
+        return err->code;
+    if (kind == TIDE_KIND_CHAT)
+        return say_to_chat(cli, &session, err);
+    if (kind == TIDE_KIND_PROGRAM)
         code = start(cli, &r, session, buf_cstr(&content), &queued, err);
-    if (code || !queued)
+    if (code || (kind == TIDE_KIND_PROGRAM && !queued))
         return code;
-    return queue(cli, tide_session_id(session), buf_cstr(&content), err);
+    return queue(cli, tide_session_id(session), buf_view(&content), err);
 }
 
 const struct command cmd_sessions_send = {

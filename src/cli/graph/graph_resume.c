@@ -337,7 +337,7 @@ static enum tide_code resume_damaged(struct going *a, struct tide_err *err)
     const struct tide_graph_options *o = &a->g->want.opt;
     bool dry = a->g->dry_run, asked;
     struct rescue r;
-    enum tide_code code = graph_rescue(a->cli->store, a->g->r->id, o->checkpoint, o->fallback,
+    enum tide_code code = graph_rescue(a->cli->store, a->g->r->ask.id, o->checkpoint, o->fallback,
                                        o->rollback & TIDE_ROLLBACK_REDO_EFFECTS, dry, &r, err);
 
     asked = o->checkpoint && str_starts(str_from(r.checkpoint), str_from(o->checkpoint));
@@ -359,35 +359,25 @@ static enum tide_code resume_damaged(struct going *a, struct tide_err *err)
     return code;
 }
 
-/* What only means something to a program. */
-static enum tide_code refuse_for_graphs(const struct resume *r, struct tide_err *err)
-{
-    if (!r->now && !r->accept_change && !r->request_id)
-        return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID,
-                     "session '%s' runs a graph: --now, --accept-change and --request-id are for programs", r->id);
-}
-
 enum tide_code graph_again(struct cli *cli, struct graph_again *again, tide_session *session, struct tide_err *err)
 {
     struct going a = {.cli = cli, .g = again, .arena = ARENA_INIT, .session = session, .answer = BUF_INIT(INPUT_MAX)};
     struct tide_graph_options *o = &again->want.opt;
     const struct resume *r = again->r;
-    enum tide_code code = refuse_for_graphs(r, err);
+    enum tide_code code;
 
     again->want.resume = true;
     again->want.token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0;
-    again->want.no_input = r->no_input;
-    again->want.keep_pause = r->keep_pause || r->unattended;
+    again->want.no_input = r->ask.no_input;
+    again->want.keep_pause = r->ask.keep_pause || r->ask.unattended;
     o->memory = again->memory.len ? buf_cstr(&again->memory) : NULL;
     o->on_store_error_continue = r->degrade;
     again->want.degrade_said = r->degrade_said;
-    o->token = r->token;
-    o->input = r->input;
-    o->retry = r->retry;
-    o->happened = r->happened;
-    if (!code)
-        code = session ? resume_this(&a, err) : resume_damaged(&a, err);
+    o->token = r->ask.token;
+    o->input = r->ask.input;
+    o->retry = r->ask.retry;
+    o->happened = r->ask.happened;
+    code = session ? resume_this(&a, err) : resume_damaged(&a, err);
     tide_graph_free(a.graph);
     tide_session_close(a.fork);
     buf_done(&a.answer);

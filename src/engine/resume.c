@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/resume.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "engine/chat_session.h"
+#include "engine/program_run.h"
+#include "session/session.h"
+
+enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err)
+{
+    struct tide_text text = {NULL, 0};
+
+    if (tide_run_program(session, &text, err) == TIDE_CORRUPT)
+        return err->code; /* nobody knows what it runs */
+    tide_text_done(&text);
+    return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --%s is for graphs", tide_session_id(session),
+                     option);
+}
+
+/* What only means something to a program. */
+static enum tide_code refuse_for_chat(const struct resume_request *r, struct tide_err *err)
+{
+    if ((r->retry && *r->retry) || (r->happened && *r->happened) || r->now || r->accept_change)
+        return tide_fail(err, TIDE_INVALID,
+                         "session '%s' is a chat: --retry, --happened, --now and --accept-change are for programs",
+                         r->id);
+    if (r->request_id) /* rather than pass over what was asked for */
+        return tide_fail(err, TIDE_INVALID,
+                         "session '%s' is a chat: --request-id is for programs; --token makes an answer count once",
+                         r->id);
+    return TIDE_OK;
+}
+
+static enum tide_code refuse_for_graph(const struct resume_request *r, struct tide_err *err)
+{
+    if (!r->now && !r->accept_change && !r->request_id)
+        return TIDE_OK;
+    return tide_fail(err, TIDE_INVALID,
+                     "session '%s' runs a graph: --now, --accept-change and --request-id are for programs", r->id);
+}
+
+/* Nothing was run in it as a program; what else stands in the way of running it is said by whoever does. */
+static bool is_chat(tide_session *session, bool missing)
+{
+    struct program_run p = {.program = NULL};
+    struct tide_err why = {0};
+    enum tide_code code = program_run_from_log(&p, session, &why);
+
+    program_run_done(&p);
+    return (code == TIDE_INVALID || (missing && code == TIDE_NOT_FOUND)) && session_is_chat(session);
+}
+
+enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
+                           struct tide_err *err)
+{
+    *ret_kind = !session || session_is_graph(session) ? TIDE_KIND_GRAPH
+                : is_chat(session, true)              ? TIDE_KIND_CHAT
+                                                      : TIDE_KIND_PROGRAM;
+    if (!session && (ask->now || ask->accept_change || ask->request_id))
+        return err->code; /* of a program: only the log of a graph is gone on with before its damage */
+    if (*ret_kind == TIDE_KIND_GRAPH)
+        return refuse_for_graph(ask, err);
+    if (ask->no_input || ask->values)
+        return resume_refuse_no_graph(session, ask->no_input ? "no-input" : "set", err);
+    if (*ret_kind == TIDE_KIND_CHAT)
+        return refuse_for_chat(ask, err);
+    if (ask->keep_pause)
+        return tide_fail(err, TIDE_INVALID, "session '%s' runs a program: --keep-pause is for chats and graphs",
+                         ask->id);
+    return TIDE_OK;
+}
+
+static int take_held(void *arg, const struct tide_session_info *info)
+{
+    *(bool *)arg = info->holder != NULL;
+    return 0;
+}
+
+enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind, struct tide_err *err)
+{
+    bool held = false;
+
+    *ret_kind = TIDE_KIND_PROGRAM;
+    if (!is_chat(session, false))
+        return TIDE_OK;
+    *ret_kind = TIDE_KIND_CHAT; /* one that somebody runs takes the message from its queue */
+    if (tide_session_show(session, take_held, &held, err))
+        return err->code;
+    *ret_kind = held ? TIDE_KIND_LOG : TIDE_KIND_CHAT;
+    return TIDE_OK;
+}
+
+enum tide_code send_queue(tide_store *store, const char *session, struct str content, char ret_queue_id[QUEUE_ID_SIZE],
+                          int64_t *ret_seq, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf body = BUF_INIT(content.len + 4096);
+    struct json_out o = json_out_to(&body);
+    char id[TIDE_ID_SIZE];
+
+    session_make_id(store_of(store), "q", id);
+    snprintf(ret_queue_id, QUEUE_ID_SIZE, "%.*s", QUEUE_ID_SIZE - 1, id);
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("queue_id"), str_from(ret_queue_id));
+    json_out_kraw(&o, STR("content"), content);
+    json_out_end(&o, '}');
+    return tide_input(store, session, -1, &(struct tide_new_event){"queue.added", buf_cstr(&body), body.len}, 1,
+                      ret_seq, err);
+}

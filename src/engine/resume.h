@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one resume and the one send: which kind of session goes on, and what cannot be asked of that kind. */
+#ifndef ENGINE_RESUME_H
+#define ENGINE_RESUME_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct resume_request {
+    const char *id;                 /* or unique prefix */
+    const char *token;              /* NULL: the right of the store's owner */
+    const char *input;              /* JSON; NULL: none */
+    const char *request_id;         /* NULL: none */
+    const char **retry, **happened; /* names, ended by NULL; NULL: none */
+    bool now, accept_change;
+    bool values;     /* of the memory of a graph are given */
+    bool no_input;   /* nobody is asked at the terminal */
+    bool keep_pause; /* a pause that a provider asked for is waited for */
+    bool unattended; /* no person resumes it: the same, whatever it runs */
+};
+
+/*
+ * TIDE_INVALID: it is of another kind than what is asked for. `session` NULL: its log cannot be read to its end, as `err` says;
+ * only a graph goes on before its damage.
+ */
+enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
+                           struct tide_err *err) MUST_CHECK;
+
+/* TIDE_INVALID: the option is for graphs. TIDE_CORRUPT: what the session runs cannot be read. */
+enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err) MUST_CHECK;
+
+/*
+ * Who takes a message: TIDE_KIND_PROGRAM begins anew with it, TIDE_KIND_CHAT answers it, TIDE_KIND_LOG: it is queued for
+ * whoever runs the session.
+ */
+enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind, struct tide_err *err) MUST_CHECK;
+
+/* Queues it. `content`: JSON. */
+#define QUEUE_ID_SIZE 40
+enum tide_code send_queue(tide_store *store, const char *session, struct str content, char ret_queue_id[QUEUE_ID_SIZE],
+                          int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
+
+#endif
