@@ -398,10 +398,10 @@ void files_commit(struct store *store, struct batch *list)
             parts_offer(&all, b);
         flush(&all);
     }
-    pthread_mutex_unlock(&s->mu);
-    free(all.at);
     files_changed(s);
     word_committing(s, false);
+    pthread_mutex_unlock(&s->mu);
+    free(all.at);
 }
 
 bool files_is_due(struct store *store)

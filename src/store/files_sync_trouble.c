@@ -46,6 +46,16 @@ static void set(uint64_t *at, uint64_t value)
     __atomic_store_n(at, value, __ATOMIC_SEQ_CST);
 }
 
+static int64_t pid_of(const struct slot *slot)
+{
+    return __atomic_load_n(&slot->pid, __ATOMIC_SEQ_CST);
+}
+
+static void set_pid(struct slot *slot, int64_t pid)
+{
+    __atomic_store_n(&slot->pid, pid, __ATOMIC_SEQ_CST);
+}
+
 static void add_one(uint64_t *at)
 {
     __atomic_add_fetch(at, 1, __ATOMIC_SEQ_CST);
@@ -74,7 +84,7 @@ static uint64_t boot_number(const struct files_store *s)
 
 static bool is_dead(struct files_store *s, const struct slot *slot, bool *ret_elsewhere)
 {
-    struct env_proc p = {.pid_ns = slot->pid_ns, .pid = slot->pid, .start_time = slot->start_time};
+    struct env_proc p = {.pid_ns = get(&slot->pid_ns), .pid = pid_of(slot), .start_time = get(&slot->start_time)};
     enum env_life life;
 
     snprintf(p.kernel_boot, sizeof p.kernel_boot, "%s", s->holders.self.kernel_boot);
@@ -98,9 +108,9 @@ static struct slot *free_slot(struct files_store *s, struct word *w)
     for (uint64_t i = 0; i < SLOTS; i++) {
         struct slot *slot = &w->slots[i];
 
-        if (i < get(&w->used) && slot->pid && !is_dead(s, slot, &elsewhere))
+        if (i < get(&w->used) && pid_of(slot) && !is_dead(s, slot, &elsewhere))
             continue;
-        if (i < get(&w->used) && slot->pid && get(&slot->begun) != get(&slot->ended))
+        if (i < get(&w->used) && pid_of(slot) && get(&slot->begun) != get(&slot->ended))
             write_off(w, slot);
         return slot;
     }
@@ -120,11 +130,11 @@ static enum tide_code claim_locked(struct files_store *s, struct word *w, struct
     slot = free_slot(s, w);
     if (!slot)
         return tide_fail(err, TIDE_BUSY, "%d processes write to '%s' already: try again later", SLOTS, s->dir);
-    slot->start_time = s->holders.self.start_time;
-    slot->pid_ns = s->holders.self.pid_ns;
+    set(&slot->start_time, s->holders.self.start_time);
+    set(&slot->pid_ns, s->holders.self.pid_ns);
     set(&slot->ended, get(&slot->begun));
     set(&slot->committing, 0);
-    slot->pid = s->holders.self.pid;
+    set_pid(slot, s->holders.self.pid);
     s->slot = (int)(slot - w->slots);
     if ((uint64_t)s->slot >= get(&w->used))
         set(&w->used, (uint64_t)s->slot + 1);
@@ -155,7 +165,7 @@ void word_leave(struct files_store *s)
 
     if (w) {
         set(&w->slots[s->slot].committing, 0);
-        w->slots[s->slot].pid = 0;
+        set_pid(&w->slots[s->slot], 0);
     }
     s->slot = -1;
 }
@@ -191,10 +201,10 @@ static int64_t version_of(struct files_store *s, const struct word *w)
     for (uint64_t i = 0; i < used && i < SLOTS; i++) {
         const struct slot *slot = &w->slots[i];
 
-        if (!slot->pid || !get(&slot->committing))
+        if (!pid_of(slot) || !get(&slot->committing))
             continue;
         if (is_dead(s, slot, &elsewhere))
-            version += (uint64_t)slot->pid * 0x9e3779b97f4a7c15u ^ slot->start_time;
+            version += (uint64_t)pid_of(slot) * 0x9e3779b97f4a7c15u ^ get(&slot->start_time);
         else if (elsewhere)
             version += (uint64_t)(s->base.env->ops->mono_ns(s->base.env) / 1000000000) << 32;
     }
@@ -249,7 +259,7 @@ static bool await(struct files_store *s, struct word *w, struct slot *slot)
     uint64_t begun = get(&slot->begun);
     bool elsewhere = false;
 
-    for (int ms = 0; slot->pid && get(&slot->ended) < begun; ms++) {
+    for (int ms = 0; pid_of(slot) && get(&slot->ended) < begun; ms++) {
         if (is_dead(s, slot, &elsewhere) || (elsewhere && ms >= ELSEWHERE_MS)) {
             write_off(w, slot);
             return true;
