@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers: they grow, stop at their bound, and remember that they did. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -152,6 +154,30 @@ static void a_buffer_that_only_had_its_text_asked_for_still_grows(void **state)
     assert_string_equal(buf_cstr(&b), "later");
 }
 
+static void a_file_is_read_whole_or_fails(void **state)
+{
+    AUTO(buf_done) struct buf whole = BUF_INIT(100000), small = BUF_INIT(49999), none = BUF_INIT(10);
+    int fd[2];
+
+    (void)state;
+    for (int i = 0; i < 50000; i++)
+        buf_add_char(&whole, (char)i);
+    assert_int_equal(pipe(fd), 0);
+    assert_int_equal(write(fd[1], whole.ptr, 50000), 50000);
+    close(fd[1]);
+    buf_clear(&whole);
+    assert_int_equal(buf_read_fd(&whole, fd[0]), 0);
+    close(fd[0]);
+    assert_int_equal(whole.len, 50000);
+    assert_int_equal(whole.ptr[49999], (char)49999);
+    assert_int_equal(buf_read_file(&small, "/proc/self/exe"), 0);
+    assert_true(small.failed && small.len <= 49999);
+    assert_int_equal(buf_read_file(&none, "/nowhere/at/all"), ENOENT);
+    assert_int_equal(buf_read_file(&none, "/"), EISDIR);
+    assert_int_equal(buf_read_file(&none, "/dev/null"), 0);
+    assert_true(!none.failed && none.len == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +191,7 @@ int main(void)
         cmocka_unit_test(an_empty_buffer_has_an_empty_text),
         cmocka_unit_test(taking_moves_the_bytes_out),
         cmocka_unit_test(a_buffer_that_only_had_its_text_asked_for_still_grows),
+        cmocka_unit_test(a_file_is_read_whole_or_fails),
     };
 
     return cmocka_run_group_tests_name("base/buf", tests, NULL, NULL);

@@ -208,14 +208,36 @@ static void starts_and_equality_count_bytes(void **state)
     assert_int_equal(str_from(NULL).len, 0);
 }
 
+static void blanks_are_those_of_c_and_go_from_both_ends(void **state)
+{
+    static const struct {
+        struct str text, trimmed;
+    } rows[] = {{STR(""), STR("")},
+                {STR(" \t\r\n\f\v"), STR("")},
+                {STR(" a b\n"), STR("a b")},
+                {STR("\0 "), STR("\0")},
+                {STR("\xc2\xa0"), STR("\xc2\xa0")}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_true(str_eq(str_trim(rows[i].text), rows[i].trimmed));
+        assert_int_equal(str_is_blank(rows[i].text), rows[i].trimmed.len == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers_are_exact_or_refused),    cmocka_unit_test(a_nul_inside_ends_no_integer),
-        cmocka_unit_test(utf8_is_checked_to_the_letter),    cmocka_unit_test(every_code_point_but_surrogates_is_utf8),
-        cmocka_unit_test(ids_have_1_to_64_safe_characters), cmocka_unit_test(hex_goes_there_and_back),
-        cmocka_unit_test(hex_of_another_form_is_refused),   cmocka_unit_test(hashes_depend_on_content_alone),
+        cmocka_unit_test(integers_are_exact_or_refused),
+        cmocka_unit_test(a_nul_inside_ends_no_integer),
+        cmocka_unit_test(utf8_is_checked_to_the_letter),
+        cmocka_unit_test(every_code_point_but_surrogates_is_utf8),
+        cmocka_unit_test(ids_have_1_to_64_safe_characters),
+        cmocka_unit_test(hex_goes_there_and_back),
+        cmocka_unit_test(hex_of_another_form_is_refused),
+        cmocka_unit_test(hashes_depend_on_content_alone),
         cmocka_unit_test(starts_and_equality_count_bytes),
+        cmocka_unit_test(blanks_are_those_of_c_and_go_from_both_ends),
     };
 
     return cmocka_run_group_tests_name("base/str", tests, NULL, NULL);
