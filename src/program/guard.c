@@ -630,6 +630,7 @@ static void wait_for_end(struct guard *g)
 {
     struct pollfd p = {.fd = g->pidfd, .events = POLLIN};
 
+    shutdown(g->socket, SHUT_RDWR); /* a fork of ours may have a copy of it */
     shut(&g->socket);
     kill(g->pid, SIGCONT); /* stopped, it would not see that */
     if (g->pidfd < 0 || poll(&p, 1, END_MS) > 0)

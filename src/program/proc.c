@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -223,6 +224,8 @@ static void forget(struct proc *p)
     p->pid = 0;
     p->stopped = false;
     shut(&p->pidfd);
+    if (p->report >= 0)
+        shutdown(p->report, SHUT_RDWR); /* a fork of ours may have a copy of it */
     shut(&p->report);
 }
 

@@ -108,7 +108,7 @@ check 'a cut pure step is run again' tidemark resume cut-pure
 check_is 'that is twice in all, and the rest once' '2 1' "$(ran pure) $(ran after)"
 refuses_once() {
     tidemark resume cut-once 2>err
-    [ $? -eq 10 ] && grep -q -- "--retry 'hold'" err
+    [ $? -eq 10 ] && grep -q -- '--retry hold' err
 }
 check 'a cut once is not: exit status 10, and it says what to do' refuses_once
 check_is 'it ran once' 1 "$(ran once)"

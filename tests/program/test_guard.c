@@ -299,6 +299,36 @@ static void a_guard_holds_no_descriptor_of_ours(void **state)
     guard_end(&g);
 }
 
+/* Nor is anything held up by who has copies of ours. */
+static void a_fork_of_ours_does_not_keep_a_guard(void **state)
+{
+    struct guard g = GUARD_INIT;
+    struct shell s, longer;
+    int64_t began;
+    pid_t copy;
+
+    (void)state;
+    start(&s, &g, "read line; exit 3");
+    start(&longer, &g, "exec sleep 1987");
+    copy = fork();
+    if (copy == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pause();
+        _exit(0);
+    }
+    capture_run(&s.capture);
+    assert_int_equal(capture_exit_status(s.capture.status), 3);
+    proc_drop(&longer.proc);
+    assert_true(becomes_empty(&g));
+    began = proc_clock_ms();
+    guard_end(&g);
+    assert_in_range(proc_clock_ms() - began, 0, 4000);
+    kill(copy, SIGKILL);
+    waitpid(copy, NULL, 0);
+    shell_done(&s);
+    shell_done(&longer);
+}
+
 struct worker {
     struct guard *shared;
     int failed;
@@ -357,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_program_begins_as_a_child_of_ours_would),
         cmocka_unit_test(a_start_that_fails_says_why_and_leaves_nothing),
         cmocka_unit_test(a_guard_holds_no_descriptor_of_ours),
+        cmocka_unit_test(a_fork_of_ours_does_not_keep_a_guard),
         cmocka_unit_test(threads_have_guards_of_their_own_and_share_one),
     };
 
