@@ -19,10 +19,10 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "env/file_watch.h"
 
 #define POLL_MS 50
@@ -218,18 +218,6 @@ static void *run(void *arg)
     }
 }
 
-/* Signals are for the threads of the caller. */
-static bool start_thread(struct hub *h)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    h->running = pthread_create(&h->thread, NULL, run, h) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return h->running;
-}
-
 /* The order: what is written from here on is told of; then what the change number is now. */
 static enum tide_code start(struct hub *h, struct tide_err *err)
 {
@@ -249,7 +237,7 @@ static enum tide_code start(struct hub *h, struct tide_err *err)
     if (!code && h->files)
         watch_files(h);
     code = code ? code : s->ops->change(s, &h->version, err);
-    if (!code && h->files && !start_thread(h))
+    if (!code && h->files && !(h->running = thread_start(&h->thread, run, h)))
         code = tide_fail(err, TIDE_FAILED, "no thread could be started");
     if (code)
         file_watch_close(TAKE(h->files));
