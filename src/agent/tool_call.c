@@ -14,7 +14,7 @@
 
 #include "agent/agent.h"
 #include "base/digest.h"
-#include "session/yes_no.h"
+#include "base/yes_no.h"
 #include "session/redact.h"
 
 /* One call while it is dealt with. */

@@ -11,7 +11,7 @@
 #include "engine/settings.h"
 #include "engine/store_url.h"
 #include "env/user_key.h"
-#include "session/yes_no.h"
+#include "base/yes_no.h"
 #include "session/redact.h"
 #include "session/session.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
-#include "session/yes_no.h"
+#include "base/yes_no.h"
 
 #define NAME_COLUMNS 12
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "graph/exec.h"
-#include "session/yes_no.h"
+#include "base/yes_no.h"
 
 void wait_drop(struct exec *x)
 {

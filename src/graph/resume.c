@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "program/tree.h"
-#include "session/yes_no.h"
+#include "base/yes_no.h"
 #include "session/settle.h"
 
 /* ---- the outlook ---- */

@@ -2,7 +2,7 @@
 /* A yes and a no are the same words wherever they are asked for, and what is neither decides nothing. */
 #include "kit.h"
 
-#include "session/yes_no.h"
+#include "base/yes_no.h"
 
 static enum yes_no read_text(const char *json)
 {

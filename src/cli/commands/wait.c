@@ -8,7 +8,7 @@
 #include "cli/report.h"
 #include "cli/signal_pipe.h"
 #include "program/run_client.h"
-#include "session/yes_no.h"
+#include "base/yes_no.h"
 
 #define ANSWER_SHOWN 100 /* characters of an answer that is no approval */
 

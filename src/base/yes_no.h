@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a person said when asked for a yes or a no, read the same way wherever it was asked. */
-#ifndef SESSION_YES_NO_H
-#define SESSION_YES_NO_H
+#ifndef BASE_YES_NO_H
+#define BASE_YES_NO_H
 
 #include "base/json.h"
 

@@ -3,7 +3,7 @@
  * The words that mean yes and no. An agent's question, a node of a graph and `tidemark wait` ask the same person: what
  * approves in one of them must not be a refusal in another, so they are written down here alone.
  */
-#include "session/yes_no.h"
+#include "base/yes_no.h"
 
 #include <ctype.h>
 #include <strings.h>
