@@ -122,12 +122,13 @@ enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *
 enum tide_code tide_hint_with(struct tide_err *err, enum tide_action action, const char *session, const char *members,
                               ...)
 {
-    struct tide_hint *h = !err ? NULL : !err->hints[0].action ? &err->hints[0] : &err->hints[1];
+    struct tide_hint *h;
     char text[sizeof h->arguments];
     va_list args;
 
     if (!err)
         return TIDE_OK;
+    h = err->hints[0].action ? &err->hints[1] : &err->hints[0];
     va_start(args, members);
     vsnprintf(text, sizeof text, members, args);
     va_end(args);

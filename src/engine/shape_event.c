@@ -100,11 +100,11 @@ static int type_of(const void *data)
 }
 
 #define BIT(type) (1u << STREAMED_##type)
-#define AGENT                                                                                                          \
+#define AGENT_EVENTS                                                                                                   \
     (BIT(TEXT) | BIT(TEXT_END) | BIT(DISCARD) | BIT(RETRY) | BIT(TOOL) | BIT(TOOL_END) | BIT(USAGE) | BIT(AGENT_NOTICE))
-#define NODE (BIT(NODE_START) | BIT(NODE_END) | BIT(NODE_FAILED) | BIT(EDGE) | BIT(CHECKPOINT))
-#define TOOL (BIT(TOOL) | BIT(TOOL_END))
-#define SAID (BIT(TEXT) | BIT(RETRY) | BIT(TOOL_END) | BIT(AGENT_NOTICE) | BIT(NOTICE) | BIT(NODE_FAILED))
+#define NODE_EVENTS (BIT(NODE_START) | BIT(NODE_END) | BIT(NODE_FAILED) | BIT(EDGE) | BIT(CHECKPOINT))
+#define TOOL_EVENTS (BIT(TOOL) | BIT(TOOL_END))
+#define SAID_EVENTS (BIT(TEXT) | BIT(RETRY) | BIT(TOOL_END) | BIT(AGENT_NOTICE) | BIT(NOTICE) | BIT(NODE_FAILED))
 #define AT(member) SHAPE_AT(struct streamed_event, member)
 
 const struct shape shape_event = {
@@ -120,14 +120,16 @@ const struct shape shape_event = {
             {"session_id", SHAPE_TEXT, AT(session_id), 0, "the session", .only = BIT(START)},
             {"graph", SHAPE_TEXT, AT(graph), 0, "the id of the graph", .only = BIT(START)},
             {"graph_digest", SHAPE_TEXT, AT(graph_digest), 0, "its digest", .only = BIT(START)},
-            {"node", SHAPE_TEXT, AT(node), SHAPE_OPTIONAL, "the node", .only = AGENT | NODE | BIT(NOTICE)},
-            {"node_type", SHAPE_TEXT, AT(node_type), SHAPE_OPTIONAL, "its type", .only = AGENT | NODE | BIT(NOTICE)},
+            {"node", SHAPE_TEXT, AT(node), SHAPE_OPTIONAL, "the node",
+             .only = AGENT_EVENTS | NODE_EVENTS | BIT(NOTICE)},
+            {"node_type", SHAPE_TEXT, AT(node_type), SHAPE_OPTIONAL, "its type",
+             .only = AGENT_EVENTS | NODE_EVENTS | BIT(NOTICE)},
             {"visit", SHAPE_INT, AT(visit), SHAPE_OPTIONAL, "the how manieth time it runs",
-             .only = AGENT | NODE | BIT(NOTICE)},
-            {"turn", SHAPE_INT, AT(turn), SHAPE_OPTIONAL, "of the conversation", .only = AGENT | BIT(NOTICE)},
-            {"tool", SHAPE_TEXT, AT(tool), 0, "its name", .only = TOOL},
-            {"call_id", SHAPE_TEXT, AT(call_id), SHAPE_OPTIONAL, "of the call", .only = TOOL},
-            {"args", SHAPE_ANY, AT(args), 0, "of the call", .only = TOOL},
+             .only = AGENT_EVENTS | NODE_EVENTS | BIT(NOTICE)},
+            {"turn", SHAPE_INT, AT(turn), SHAPE_OPTIONAL, "of the conversation", .only = AGENT_EVENTS | BIT(NOTICE)},
+            {"tool", SHAPE_TEXT, AT(tool), 0, "its name", .only = TOOL_EVENTS},
+            {"call_id", SHAPE_TEXT, AT(call_id), SHAPE_OPTIONAL, "of the call", .only = TOOL_EVENTS},
+            {"args", SHAPE_ANY, AT(args), 0, "of the call", .only = TOOL_EVENTS},
             {"attempt", SHAPE_INT, AT(attempt), 0, "the next one, from 1", .only = BIT(RETRY)},
             {"attempts", SHAPE_INT, AT(attempts), 0, "how many there may be", .only = BIT(RETRY)},
             {"delay_ms", SHAPE_INT, AT(delay_ms), 0, "until then", .only = BIT(RETRY)},
@@ -140,13 +142,13 @@ const struct shape shape_event = {
             {"again", SHAPE_BOOL, AT(again), 0, "it is tried again", .only = BIT(NODE_FAILED)},
             {"delay_ms", SHAPE_INT, AT(delay_ms), SHAPE_OPTIONAL, "until then", .only = BIT(NODE_FAILED)},
             {"to", SHAPE_TEXT, AT(to), 0, "the node to which the edge leads", .only = BIT(EDGE)},
-            {"to", SHAPE_TEXT, AT(to), SHAPE_OPTIONAL, "the node that comes next", .only = NODE & ~BIT(EDGE)},
+            {"to", SHAPE_TEXT, AT(to), SHAPE_OPTIONAL, "the node that comes next", .only = NODE_EVENTS & ~BIT(EDGE)},
             {"checkpoint_id", SHAPE_TEXT, AT(checkpoint_id), 0, "its id", .only = BIT(CHECKPOINT)},
             {"checkpoint_type", SHAPE_TEXT, AT(checkpoint_type), 0, "what made it", .only = BIT(CHECKPOINT)},
             {"text", SHAPE_STR, AT(text), 0, "a piece of the answer, the reason, the result or the notice",
-             .only = SAID},
+             .only = SAID_EVENTS},
             {"text", SHAPE_STR, AT(text), SHAPE_OPTIONAL, "the text",
-             .only = (AGENT | NODE) & ~SAID & ~BIT(CHECKPOINT)},
+             .only = (AGENT_EVENTS | NODE_EVENTS) & ~SAID_EVENTS & ~BIT(CHECKPOINT)},
             {"failed", SHAPE_BOOL, AT(failed), 0, "the tool failed", .only = BIT(TOOL_END)},
             {"ms", SHAPE_INT, AT(ms), 0, "how long it took", .only = BIT(TOOL_END) | BIT(NODE_END)},
             {"input_tokens", SHAPE_INT, AT(input_tokens), 0, "tokens that were sent", .only = BIT(USAGE)},

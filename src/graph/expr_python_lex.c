@@ -171,8 +171,9 @@ static void number(struct py_reader *r)
 static void add_utf8(struct buf *out, uint32_t c)
 {
     char bytes[4];
+    size_t n = utf8_put(bytes, c);
 
-    buf_add(out, bytes, utf8_put(bytes, c));
+    buf_add(out, bytes, n);
 }
 
 /* The character that so many digits behind the escape say. */

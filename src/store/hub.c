@@ -237,8 +237,12 @@ static enum tide_code start(struct hub *h, struct tide_err *err)
     if (!code && h->files)
         watch_files(h);
     code = code ? code : s->ops->change(s, &h->version, err);
-    if (!code && h->files && !(h->running = thread_start(&h->thread, run, h)))
-        code = tide_fail(err, TIDE_FAILED, "no thread could be started");
+    if (!code && h->files) {
+        bool started = thread_start(&h->thread, run, h);
+
+        h->running = started;
+        code = started ? TIDE_OK : tide_fail(err, TIDE_FAILED, "no thread could be started");
+    }
     if (code)
         file_watch_close(TAKE(h->files));
     return code;

@@ -76,6 +76,7 @@ static bool is(struct str s, const char *word)
     return str_eq(s, str_from(word));
 }
 
+static void find(finding_fn *fn, void *arg, bool refuse, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 static void find(finding_fn *fn, void *arg, bool refuse, const char *fmt, ...)
 {
     struct finding f = {.refuse = refuse};
