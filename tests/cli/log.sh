@@ -176,7 +176,7 @@ if on_files; then
     exec 6>&-
     wait $appender
     check_is 'a log that is deleted under a stream is named, with what to do' \
-        "3 tidemark: log append: line 2: no session 'gone' any more, its log was deleted meanwhile: \`tidemark sessions list\` shows what there is" "$? $(cat err)"
+        "5 tidemark: log append: line 2: the log of session 'gone' is gone, and its mark; live/gone.json says that it was at work: put sessions/gone.* back: \`tidemark sessions delete gone\` removes what is left of it" "$? $(cat err)"
 else
     skip 'a log that is deleted under a stream' 'there is no file of its own'
 fi

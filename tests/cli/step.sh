@@ -314,7 +314,7 @@ if on_files; then
     step_sees_it() {
         rm -f s.files/live/gone.*
         tidemark exec --session gone -- sh -c 'rm s.files/sessions/gone.*; tidemark step a -- true' 2>&1 |
-            grep -q "no session 'gone'.*: .tidemark sessions list. shows what there is"
+            grep -q "the log of session 'gone' is gone.*: .tidemark sessions delete gone. removes what is left of it"
     }
     check 'a session that is deleted under a step is said, with what to do' wait_for step_sees_it
 else
