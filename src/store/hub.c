@@ -224,7 +224,8 @@ static enum tide_code start(struct hub *h, struct tide_err *err)
     struct store *s = h->store;
     enum tide_code code = TIDE_OK;
 
-    h->polls = h->side_watched = h->stopping = false;
+    h->polls = h->side_watched = false;
+    h->stopping = false;
     h->trouble.code = TIDE_OK;
     h->why[0] = 0;
     if (s->env->threads)
