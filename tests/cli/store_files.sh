@@ -346,7 +346,7 @@ tidemark store check >out 2>err
 check_is 'a log that is gone, its card is there' '5 1' "$? $(grep -c "^one: the log of session 'one' is gone" out)"
 refuses 'it is not simply missing' 5 'put sessions/one.messages.jsonl back' sessions show one
 check_is 'the list has it' damaged "$(tidemark sessions list --json | json '$.sessions[0].status')"
-check_is 'what nobody knows is left blank' 'one damaged - -' "$(tidemark sessions list | sed -n 's/  */ /g; s/ $//; /^one/p')"
+check_is 'what nobody knows is left blank' 'one damaged - - -' "$(tidemark sessions list | sed -n 's/  */ /g; s/ $//; /^one/p')"
 check_is 'in JSON, too' '"created_at":null,"updated_at":null,"first_seq":null,"last_seq":null' "$(tidemark sessions list --json | grep -o '"created_at":[^,]*,"updated_at":[^,]*,"first_seq":[^,]*,"last_seq":[^,]*')"
 check 'what is left of it can be deleted' tidemark sessions delete one
 check_is 'then nothing is left' '' "$(ls $logs)"
