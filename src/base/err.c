@@ -97,6 +97,9 @@ static void set_joined(struct tide_err *err, const char *first, const char *seco
     set_message(err, draft);
 }
 
+/* Of a failure that nobody wants to hear more of: what is hinted at right behind it still fails with its code. */
+static _Thread_local enum tide_code last_untold;
+
 static void forget_hints(struct tide_err *err)
 {
     for (size_t i = 0; i < sizeof(err->hints) / sizeof(err->hints[0]); i++)
@@ -110,7 +113,7 @@ enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *
 
     assert(code != TIDE_OK);
     if (!err)
-        return code;
+        return last_untold = code;
     va_start(args, fmt);
     vsnprintf(draft, sizeof(draft), fmt, args);
     va_end(args);
@@ -127,7 +130,7 @@ enum tide_code tide_hint_with(struct tide_err *err, enum tide_action action, con
     va_list args;
 
     if (!err)
-        return TIDE_OK;
+        return last_untold;
     h = err->hints[0].action ? &err->hints[1] : &err->hints[0];
     va_start(args, members);
     vsnprintf(text, sizeof text, members, args);
@@ -174,7 +177,7 @@ enum tide_code tide_fail_errno(struct tide_err *err, int errnum, const char *fmt
     va_list args;
 
     if (!err)
-        return code;
+        return last_untold = code;
     va_start(args, fmt);
     vsnprintf(what, sizeof(what), fmt, args);
     va_end(args);

@@ -14,7 +14,7 @@ enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *
 /* Puts "context: " before the message of *err and returns its code. err must have been set by a failed call. */
 enum tide_code tide_wrap(struct tide_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Adds what can be done about it. `session` "": the store. */
+/* Adds what can be done about the failure that was made just before, and returns its code. err may be NULL. `session` "": the store. */
 enum tide_code tide_hint(struct tide_err *err, enum tide_action action, const char *session);
 /* The same with arguments: the members of a JSON object. */
 enum tide_code tide_hint_with(struct tide_err *err, enum tide_action action, const char *session, const char *members,

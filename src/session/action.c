@@ -114,8 +114,10 @@ enum tide_code action_hint(struct tide_err *err, const char *session, const stru
 {
     struct buf text = BUF_INIT(sizeof err->hints[0].arguments);
     struct json_out o = json_out_to(&text);
-    size_t i = err->hints[0].action ? 1 : 0;
+    size_t i = err && err->hints[0].action ? 1 : 0;
 
+    if (!err)
+        return tide_hint(err, a->action, session);
     action_write_arguments(&o, a);
     if (!text.failed && text.len > 1)
         tide_hint_with(err, a->action, session, "%.*s", (int)text.len - 2, text.ptr + 1);

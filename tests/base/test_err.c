@@ -73,6 +73,8 @@ static void null_is_allowed_where_nobody_listens(void **state)
     (void)state;
     assert_int_equal(tide_fail(NULL, TIDE_BUSY, "x"), TIDE_BUSY);
     assert_int_equal(tide_fail_errno(NULL, ENOSPC, "x"), TIDE_FULL);
+    assert_int_equal(tide_fail(NULL, TIDE_HELD, "x"), TIDE_HELD);
+    assert_int_equal(tide_hint(NULL, TIDE_ACTION_CANCEL, "s"), TIDE_HELD); /* it still failed */
     assert_int_equal(tide_err_copy(NULL, &(struct tide_err){.code = TIDE_HELD}), TIDE_HELD);
 }
 

@@ -262,11 +262,11 @@ static void check_watch(struct doctor *d)
     }
     why = tide_watch_polls(watch);
     if (why)
-        doctor_say(d, VERDICT_WARN,
-                   strstr(why, "fs.inotify")
-                       ? "raise that limit, or end programs that watch many files"
-                       : "nothing to do: `log show --follow` and `recover --watch` work, and cost a little",
-                   "the store is polled: %s", why);
+        doctor_say(
+            d, VERDICT_WARN,
+            "`log show --follow` and `recover --watch` work, and cost a little; where a limit is named, raising it "
+            "ends that",
+            "the store is polled: %s", why);
     else
         doctor_say(d, VERDICT_OK, NULL, "the kernel tells of changes");
 }
