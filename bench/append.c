@@ -21,7 +21,7 @@ static double one_by_one(tide_session *s, double seconds)
         struct tide_new_event ev = {"message.user", body, 256};
 
         body_of(body, 256, n);
-        must(tide_append(s, 0, &ev, 1, NULL, &err), &err, "append");
+        must(tide_session_append(s, 0, &ev, 1, NULL, &err), &err, "append");
         n++;
         took = now_s() - start;
     } while (took < seconds);
@@ -74,7 +74,7 @@ static void *make_many(void *arg)
         snprintf(id, sizeof id, "s%06d", i);
         must(tide_session_create(m->store, id, "{\"title\":\"one of many\",\"agent\":\"bench\"}", &s, &err), &err,
              "create");
-        must(tide_append(s, TIDE_APPEND_RELEASE, &ev, 1, NULL, &err), &err, "append");
+        must(tide_session_append(s, TIDE_APPEND_RELEASE, &ev, 1, NULL, &err), &err, "append");
         tide_session_close(s);
     }
     return NULL;
@@ -110,7 +110,7 @@ static void submit(struct load *l, size_t i)
     struct tide_new_event ev = {"message.user", body, 256};
 
     body_of(body, 256, (int64_t)i);
-    must(tide_append_async(l->sessions[i], 0, &ev, 1, &l->sessions[i], &err), &err, "append");
+    must(tide_session_append_async(l->sessions[i], 0, &ev, 1, &l->sessions[i], &err), &err, "append");
 }
 
 /* Every session has one append under way all the time; completions come in batches. */

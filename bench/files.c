@@ -47,7 +47,7 @@ static double one_by_one(tide_session *s, double seconds)
         struct tide_new_event ev = {"message.user", body, 256};
 
         body_of(body, 256, n++);
-        must(tide_append(s, 0, &ev, 1, NULL, &err), &err, "append");
+        must(tide_session_append(s, 0, &ev, 1, NULL, &err), &err, "append");
         took = now_s() - start;
     } while (took < seconds);
     return (double)n / took;
@@ -99,7 +99,7 @@ static void *append_on(void *arg)
 
         body_of(body, 256, a->n);
         if (a->session)
-            must(tide_append(a->session, 0, &ev, 1, NULL, &err), &err, "append");
+            must(tide_session_append(a->session, 0, &ev, 1, NULL, &err), &err, "append");
         else
             must_sys(pwrite(a->fd, body, 256, a->n * 256) == 256 && fdatasync(a->fd) == 0, "raw files");
         a->n++;

@@ -81,7 +81,7 @@ static double execute(tide_store *store, tide_graph *g, const char *checkpoints,
 
     must(tide_session_create(store, NULL, NULL, &s, &err), &err, "create");
     start = now_s();
-    code = tide_graph_execute(s, g, &opt, NULL, &err);
+    code = tide_graph_run(s, g, &opt, NULL, &err);
     must(code == want ? TIDE_OK : code, &err, "execute");
     start = now_s() - start;
     tide_session_close(s);
@@ -273,14 +273,14 @@ static void bench_late(const struct bench *b)
 
         o.fails = true;
         must(tide_session_create(store, "late", NULL, &s, &err), &err, "create");
-        must_sys(tide_graph_execute(s, g, NULL, NULL, &err) == TIDE_FAILED, "a failing graph");
+        must_sys(tide_graph_run(s, g, NULL, NULL, &err) == TIDE_FAILED, "a failing graph");
         tide_session_close(s);
         tide_store_close(store);
         o.fails = false;
         store = store_again(b, "late");
         start = now_s();
         must(tide_session_open(store, "late", TIDE_SESSION_APPEND, &s, &err), &err, "open");
-        must(tide_graph_stored(s, &again, &err), &err, "the stored graph");
+        must(tide_graph_load(s, &again, &err), &err, "the stored graph");
         must(tide_graph_add_callback(again, "trivial", trivial, &o, &err), &err, "callback");
         must(tide_graph_resume(s, again, NULL, NULL, &err), &err, "resume");
         took[i] = o.called - start;

@@ -55,7 +55,7 @@ static double state_time(tide_store *store, const char *id, const char *checkpoi
     must(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err), &err, "open");
     start = now_s();
     must(tide_checkpoint_load(s, checkpoint, take_seq, &seq, &err), &err, "load checkpoint");
-    must(tide_state(s, seq, &json, &err), &err, "state");
+    must(tide_session_state(s, seq, &json, &err), &err, "state");
     took = now_s() - start;
     tide_text_done(&json);
     tide_session_close(s);
@@ -99,7 +99,7 @@ static double append_time(const struct bench *b, const char *name, const char *i
     must(tide_session_open(store, id, TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err), &err, "open");
     start = now_s();
     for (int i = 0; i < 100; i++)
-        must(tide_append(s, 0, &ev, 1, NULL, &err), &err, "append");
+        must(tide_session_append(s, 0, &ev, 1, NULL, &err), &err, "append");
     start = (now_s() - start) / 100;
     tide_session_close(s);
     tide_store_close(store);
@@ -157,9 +157,9 @@ int child_open_tail(const char *path, const char *id)
     must_sys(null != NULL, "/dev/null");
     must(tide_store_open(path, NULL, &store, &err), &err, "open store");
     must(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err), &err, "open");
-    must(tide_state(s, 0, &json, &err), &err, "state");
+    must(tide_session_state(s, 0, &json, &err), &err, "state");
     tide_text_done(&json);
-    must(tide_read(s, 0, tide_session_last_seq(s) - 19, 0, print_event, null, &err), &err, "read");
+    must(tide_session_read(s, 0, tide_session_last_seq(s) - 19, 0, print_event, null, &err), &err, "read");
     tide_session_close(s);
     tide_store_close(store);
     fclose(null);
@@ -231,7 +231,7 @@ static void forks(const struct bench *b)
     for (int i = 0; i < FORKS; i++) {
         double start = now_s();
 
-        must(tide_fork(store, "base", b->quick ? 500 : 50000 + i, NULL, NULL, fork_id, &err), &err, "fork");
+        must(tide_session_fork(store, "base", b->quick ? 500 : 50000 + i, NULL, NULL, fork_id, &err), &err, "fork");
         took[i] = (now_s() - start) * 1e3;
     }
     tide_store_close(store);

@@ -29,11 +29,11 @@ static void make_interleaved(tide_store *store, int64_t each)
             struct tide_new_event ev = {"message.user", body, 256};
 
             body_of(body, 256, n);
-            must(tide_append_async(s[i], 0, &ev, 1, NULL, &err), &err, "append");
+            must(tide_session_append_async(s[i], 0, &ev, 1, NULL, &err), &err, "append");
         }
     }
     for (int i = 0; i < OTHERS; i++) {
-        must(tide_flush(s[i], &err), &err, "flush");
+        must(tide_session_flush(s[i], &err), &err, "flush");
         tide_session_close(s[i]);
     }
 }
@@ -48,7 +48,7 @@ static double read_rate(const struct bench *b, const char *name, const char *id)
 
     must(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err), &err, "open");
     start = now_s();
-    must(tide_read(s, 0, 0, 0, count, &bytes, &err), &err, "read");
+    must(tide_session_read(s, 0, 0, 0, count, &bytes, &err), &err, "read");
     took = now_s() - start;
     took = (double)tide_session_last_seq(s) / took;
     tide_session_close(s);

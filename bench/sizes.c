@@ -16,7 +16,7 @@ static void set_key(tide_session *s, int key, unsigned *seed)
 
     random_text(value, VALUE, seed);
     ev.body_len = (size_t)snprintf(body, sizeof body, "{\"values\":{\"key%03d\":\"%s\"}}", key, value);
-    must(tide_append(s, 0, &ev, 1, NULL, &err), &err, "memory.set");
+    must(tide_session_append(s, 0, &ev, 1, NULL, &err), &err, "memory.set");
 }
 
 static void memory_checkpoints(const struct bench *b)
@@ -84,7 +84,7 @@ static void turn(tide_session *s, int i, unsigned *seed)
 
         events[k] = (struct tide_new_event){kinds[k], bodies[k], 0};
     }
-    must(tide_append(s, 0, events, 6, NULL, &err), &err, "append");
+    must(tide_session_append(s, 0, events, 6, NULL, &err), &err, "append");
     must(tide_checkpoint_save(s, &mark, id, &err), &err, "checkpoint");
 }
 
@@ -112,7 +112,7 @@ static void conversation(const struct bench *b)
          "create");
     for (int i = 0; i < 500; i++)
         turn(s, i, &seed);
-    must(tide_read(s, 0, 0, 0, add_json, &json, &err), &err, "read");
+    must(tide_session_read(s, 0, 0, 0, add_json, &json, &err), &err, "read");
     tide_session_close(s);
     tide_store_close(store);
     disk = store_bytes(b, "talk");

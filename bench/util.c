@@ -135,13 +135,13 @@ void make_session(tide_store *store, const char *id, int64_t n, int64_t every)
             body_of(bodies[k], 256, made);
             events[k] = (struct tide_new_event){"message.user", bodies[k], 256};
         }
-        must(tide_append_async(s, 0, events, k, NULL, &err), &err, "append");
+        must(tide_session_append_async(s, 0, events, k, NULL, &err), &err, "append");
         if (every && made % every == every - 1 && made < n) {
             must(tide_checkpoint_save(s, &mark, ckpt, &err), &err, "checkpoint");
             made++;
         }
     }
-    must(tide_flush(s, &err), &err, "flush");
+    must(tide_session_flush(s, &err), &err, "flush");
     tide_session_close(s);
 }
 

@@ -32,7 +32,7 @@ static void commit_for(const char *url, int in, int out)
         const struct tide_new_event event = {"message.user", "{\"content\":\"x\"}", 0};
         double done;
 
-        must(tide_append(s, 0, &event, 1, NULL, &err), &err, "append");
+        must(tide_session_append(s, 0, &event, 1, NULL, &err), &err, "append");
         done = now_s();
         must_sys(write(out, &done, sizeof done) == sizeof done, "write");
     }

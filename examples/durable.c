@@ -40,7 +40,7 @@ static void step(tide_run *run, const char *name, const char *effect)
     const struct tide_step_spec spec = {.name = name, .effect = effect};
     struct tide_text result = {NULL, 0};
 
-    must(tide_step(run, &spec, say, (void *)name, &result, &err));
+    must(tide_run_step(run, &spec, say, (void *)name, &result, &err));
     printf("%s: %s\n", name, result.ptr);
     tide_text_done(&result);
 }
@@ -55,7 +55,7 @@ static enum tide_code program(tide_run *run)
 
     step(run, "reserve", "idempotent");
     step(run, "charge", "once");
-    code = tide_wait(run, &ask, &answer, token, &err);
+    code = tide_run_wait(run, &ask, &answer, token, &err);
     if (code == TIDE_WAITING)
         printf("waiting for approval: %s\n", token);
     if (code)

@@ -55,8 +55,8 @@ static void turn(tide_session *session, int n)
     snprintf(answer, sizeof answer, "{\"turn\":%d,\"content\":\"%d\"}", n, n * n);
     snprintf(usage, sizeof usage, "{\"turn\":%d,\"input_tokens\":12,\"output_tokens\":3,\"cost\":0.0001}", n);
     snprintf(memory, sizeof memory, "{\"values\":{\"last\":%d}}", n * n);
-    must(tide_append(session, 0, &question, 1, NULL, &err));
-    must(tide_append(session, 0, done, 3, NULL, &err));
+    must(tide_session_append(session, 0, &question, 1, NULL, &err));
+    must(tide_session_append(session, 0, done, 3, NULL, &err));
     must(tide_checkpoint_save(session, &mark, id, &err));
 }
 
@@ -87,28 +87,28 @@ int main(int argc, char **argv)
     must(tide_store_open(argv[1], &options, &store, &err));
     session = open_session(store);
 
-    must(tide_usage(session, 0, &usage, &err)); /* one call per turn: how far an earlier run came */
+    must(tide_session_usage(session, 0, &usage, &err)); /* one call per turn: how far an earlier run came */
     for (int n = (int)usage.calls + 1; n <= 3; n++)
         turn(session, n);
 
     printf("messages:\n");
-    must(tide_messages(session, 0, print_message, NULL, &err));
-    must(tide_checkpoint_latest(session, print_checkpoint, &mark, &err));
+    must(tide_session_read_messages(session, 0, print_message, NULL, &err));
+    must(tide_checkpoint_load_latest(session, print_checkpoint, &mark, &err));
 
     /* Another future: from the first turn on, somebody else may try something else. */
-    must(tide_fork(store, SESSION, 6, NULL, "{\"title\":\"cubes\"}", fork, &err));
+    must(tide_session_fork(store, SESSION, 6, NULL, "{\"title\":\"cubes\"}", fork, &err));
 
     /* Back to the first turn: the content is what it was, the money stays spent. */
-    must(tide_rollback(session, 6, 0, "the user said so", &err));
+    must(tide_session_rollback(session, 6, 0, "the user said so", &err));
     printf("after rolling back to 6:\n");
-    must(tide_messages(session, 0, print_message, NULL, &err));
-    must(tide_usage(session, 0, &usage, &err));
+    must(tide_session_read_messages(session, 0, print_message, NULL, &err));
+    must(tide_session_usage(session, 0, &usage, &err));
     printf("spent: %lld tokens in %lld calls\n", (long long)(usage.input_tokens + usage.output_tokens),
            (long long)usage.calls);
 
     /* And forward again: rolling "back" to the newest mark undoes it. */
-    must(tide_rollback(session, mark, 0, "on second thought", &err));
-    must(tide_state(session, 0, &state, &err));
+    must(tide_session_rollback(session, mark, 0, "on second thought", &err));
+    must(tide_session_state(session, 0, &state, &err));
     printf("memory is back: %s\n", strstr(state.ptr, "\"memory\":{\"last\":9}") ? "last is 9" : state.ptr);
     tide_text_done(&state);
 

@@ -116,12 +116,12 @@ static enum tide_code work(tide_session *session, const struct tide_graph_option
                            struct tide_graph_result *ret)
 {
     tide_graph *graph = NULL;
-    enum tide_code code = tide_graph_stored(session, &graph, &err);
+    enum tide_code code = tide_graph_load(session, &graph, &err);
 
     if (code == TIDE_NOT_FOUND) {
         must(tide_graph_parse(graph_json, strlen(graph_json), NULL, NULL, NULL, &graph, &err));
         equip(graph, bills);
-        code = tide_graph_execute(session, graph, opt, ret, &err);
+        code = tide_graph_run(session, graph, opt, ret, &err);
     } else if (!code) {
         equip(graph, bills);
         code = tide_graph_resume(session, graph, opt, ret, &err);

@@ -24,11 +24,12 @@ static void check_taken(tide_store *store, const char *id)
     tide_session *s = NULL;
 
     MUST(tide_session_open(store, id, TIDE_SESSION_READ, &s, NULL) == TIDE_OK);
-    MUST(tide_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
-    MUST(tide_export(s, keep, NULL, &out, NULL) == TIDE_OK);
+    MUST(tide_session_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
+    MUST(tide_session_export(s, keep, NULL, &out, NULL) == TIDE_OK);
     tide_session_close(s);
     MUST(tide_session_delete(store, id, NULL) == TIDE_OK);
-    MUST(tide_import(store, give, NULL, &(struct str){out.ptr, out.len}, (char[TIDE_ID_SIZE]){0}, NULL) == TIDE_OK);
+    MUST(tide_session_import(store, give, NULL, &(struct str){out.ptr, out.len}, (char[TIDE_ID_SIZE]){0}, NULL) ==
+         TIDE_OK);
     buf_done(&out);
 }
 
@@ -40,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char id[TIDE_ID_SIZE];
     int sessions = 0;
 
-    if (tide_import(store, give, NULL, &source, id, NULL) == TIDE_OK)
+    if (tide_session_import(store, give, NULL, &source, id, NULL) == TIDE_OK)
         check_taken(store, id);
     else {
         MUST(tide_session_list(store, NULL, count, &sessions, NULL) == TIDE_OK);

@@ -106,7 +106,7 @@ static void check_states(tide_session *s, int64_t n, char **texts)
         struct tide_text text = {NULL, 0};
         char *status;
 
-        MUST(tide_state(s, seq, &text, NULL) == TIDE_OK);
+        MUST(tide_session_state(s, seq, &text, NULL) == TIDE_OK);
         status = strstr(text.ptr, ",\"status\":{\"status\"");
         if (status && seq == tide_session_last_seq(s))
             memcpy(status, "}", 2); /* a status is of now */
@@ -121,10 +121,10 @@ static void ask(tide_store *store, tide_session *s)
     const struct tide_checkpoint_filter all = {.rolled_back = 1};
     struct tide_usage usage;
 
-    MUST(tide_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
-    MUST(tide_messages(s, 0, on_event, NULL, NULL) == TIDE_OK);
-    MUST(tide_errors(s, on_event, NULL, NULL) == TIDE_OK);
-    MUST(tide_usage(s, 0, &usage, NULL) == TIDE_OK);
+    MUST(tide_session_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
+    MUST(tide_session_read_messages(s, 0, on_event, NULL, NULL) == TIDE_OK);
+    MUST(tide_session_read_errors(s, on_event, NULL, NULL) == TIDE_OK);
+    MUST(tide_session_usage(s, 0, &usage, NULL) == TIDE_OK);
     MUST(tide_checkpoint_list(s, &all, on_checkpoint, NULL, NULL) == TIDE_OK);
     MUST(tide_session_show(s, on_info, NULL, NULL) == TIDE_OK);
     MUST(tide_session_list(store, NULL, on_info, NULL, NULL) == TIDE_OK);
@@ -140,13 +140,13 @@ static void check_taken(tide_store *store, int64_t n)
     MUST(tide_session_open(store, "log", TIDE_SESSION_APPEND, &s, NULL) == TIDE_OK);
     check_states(s, n, texts);
     ask(store, s);
-    MUST(tide_append(s, 0, &more, 1, NULL, NULL) == TIDE_OK);
-    code = tide_rollback(s, (n + 1) / 2, 0, NULL, NULL);
+    MUST(tide_session_append(s, 0, &more, 1, NULL, NULL) == TIDE_OK);
+    code = tide_session_rollback(s, (n + 1) / 2, 0, NULL, NULL);
     MUST(code == TIDE_OK || code == TIDE_EFFECTS);
     check_states(s, n, texts);
     ask(store, s);
     tide_session_close(s);
-    MUST(tide_fork(store, "log", (n + 2) / 3, "fork", NULL, id, NULL) == TIDE_OK);
+    MUST(tide_session_fork(store, "log", (n + 2) / 3, "fork", NULL, id, NULL) == TIDE_OK);
     MUST(tide_store_check(store, TIDE_CHECK_REBUILD, NULL, NULL, NULL, NULL) == TIDE_OK);
     MUST(tide_session_open(store, "log", TIDE_SESSION_READ, &s, NULL) == TIDE_OK);
     check_states(s, n, texts);
@@ -171,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     write_export(&out, events, n);
     rest = buf_view(&out);
-    if (tide_import(store, give, NULL, &rest, id, NULL) == TIDE_OK)
+    if (tide_session_import(store, give, NULL, &rest, id, NULL) == TIDE_OK)
         check_taken(store, (int64_t)n);
     tide_store_close(store);
     sim_free(sim);

@@ -154,7 +154,7 @@ static void execute(tide_session *s, struct str text, bool again)
     if (!server.park.parked)
         MUST(tide_run_end(run, &failed, NULL) == TIDE_OK);
     tide_run_close(run);
-    MUST(tide_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
+    MUST(tide_session_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

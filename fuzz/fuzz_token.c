@@ -21,7 +21,7 @@ static void make_wait(tide_store *store)
 
     MUST(tide_session_create(store, "waits", NULL, &s, NULL) == TIDE_OK);
     MUST(tide_run_start(s, NULL, &run, NULL) == TIDE_OK);
-    MUST(tide_wait(run, &wait, &answer, real, NULL) == TIDE_WAITING);
+    MUST(tide_run_wait(run, &wait, &answer, real, NULL) == TIDE_WAITING);
     tide_run_close(run);
     tide_session_close(s);
 }
@@ -117,7 +117,7 @@ static void try_token(tide_store *store, const char *token, char *const lines[LI
         MUST(tide_run_end(run, &done, NULL) == TIDE_OK);
     }
     tide_run_close(run);
-    MUST(tide_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
+    MUST(tide_session_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
     tide_session_close(s);
 }
 
@@ -133,10 +133,10 @@ static void try_start(tide_store *store, char *const lines[LINES])
     MUST(tide_session_create(store, "starts", NULL, &s, NULL) == TIDE_OK);
     code = tide_run_start(s, &opt, &run, NULL);
     MUST(!code || is_bad_input(code));
-    if (!code && tide_run_program(s, &json, NULL) == TIDE_OK)
+    if (!code && tide_session_program(s, &json, NULL) == TIDE_OK)
         tide_text_done(&json);
     tide_run_close(run);
-    MUST(tide_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
+    MUST(tide_session_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
     tide_session_close(s);
 }
 

@@ -254,7 +254,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_copy(tide_store *src, tide_st
  * aside. Each line is told once, whichever thread asks; returns how many. `fn` may call the library.
  */
 typedef void tide_notice_fn(void *arg, const char *line);
-TIDE_API size_t tide_store_notices(tide_store *store, tide_notice_fn *fn, void *arg);
+TIDE_API size_t tide_store_read_notices(tide_store *store, tide_notice_fn *fn, void *arg);
 
 /* A value that is neither stored nor told through this handle: "[redacted:NAME]" stands for it (docs/SECRETS.md). TIDE_INVALID:
  * less than 8 or more than 65536 bytes, or part of a word of the log itself. TIDE_TOO_BIG: more than 4096 of them. */
@@ -277,7 +277,7 @@ enum tide_session_flags {
     TIDE_SESSION_READ = 0,   /* reads only */
     TIDE_SESSION_APPEND = 1, /* may append: the first append takes the lease in its own commit */
     TIDE_SESSION_CLAIM = 2,  /* with APPEND: take the lease now; TIDE_HELD names the holder */
-    TIDE_SESSION_LOG = 4,    /* without APPEND, for tide_read() alone: also what is whole before damage */
+    TIDE_SESSION_LOG = 4,    /* without APPEND, for tide_session_read() alone: also what is whole before damage */
 };
 
 /* Opens a session by id or unique id prefix. TIDE_NOT_FOUND, TIDE_AMBIGUOUS. */
@@ -310,7 +310,7 @@ struct tide_session_info {
     const char *graph_status, *task_state; /* the same in the words of graphs and of task sessions */
     const char *holder;                    /* who may append now, in words; NULL when nobody alive does */
     int is_resumable, needs_resume;
-    int trusted;                  /* it began here, or was trusted: 0, nothing of it runs (tide_trust) */
+    int trusted;                  /* it began here, or was trusted: 0, nothing of it runs (tide_session_trust) */
     const char *run_id, *boot_id; /* of the latest run; NULL when there was none */
     int64_t run_started_ms, run_ended_ms;
     const char *wait_kind, *wait_name, *question, *resume_token_id; /* while it waits, or when it ended waiting */
@@ -353,16 +353,16 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_delete(tide_store *store, c
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_check_trust(tide_session *session, struct tide_err *err);
 
 /* A JSON object: what would run, where, with which server and which tools. To be shown; texts in it came from elsewhere. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_trust_show(tide_session *session, struct tide_text *ret_json,
-                                                        struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_show_trust(tide_session *session, struct tide_text *ret_json,
+                                                                struct tide_err *err);
 
 /*
- * Trusts the session as it stands: `shown` is what tide_trust_show() gave (NULL: whatever it would). TIDE_CONFLICT: it is
+ * Trusts the session as it stands: `shown` is what tide_session_show_trust() gave (NULL: whatever it would). TIDE_CONFLICT: it is
  * another by now. Tokens and approvals from before are void. Nothing is written where it is trusted already. `by` (NULL:
  * "local") is who did.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_trust(tide_session *session, const char *shown, const char *by,
-                                                   struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_trust(tide_session *session, const char *shown, const char *by,
+                                                           struct tide_err *err);
 
 /* ---- Events ------------------------------------------------------------------------------------------------ */
 
@@ -402,20 +402,20 @@ enum tide_append_flags {
  * over, it will never append again. TIDE_HELD: another process holds the lease. TIDE_UNKNOWN: the disk failed in the
  * middle; tide_session_refresh() tells whether the batch is there.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_append(tide_session *session, unsigned flags,
-                                                    const struct tide_new_event *events, size_t n, int64_t *ret_seq,
-                                                    struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_append(tide_session *session, unsigned flags,
+                                                            const struct tide_new_event *events, size_t n,
+                                                            int64_t *ret_seq, struct tide_err *err);
 
 /*
- * Queues a batch and returns; nothing is promised before tide_flush() or its completion. When one fails, those queued
+ * Queues a batch and returns; nothing is promised before tide_session_flush() or its completion. When one fails, those queued
  * behind it in the same session fail with it. `user` not NULL: its completion is handed out by tide_store_reap().
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_append_async(tide_session *session, unsigned flags,
-                                                          const struct tide_new_event *events, size_t n, void *user,
-                                                          struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_append_async(tide_session *session, unsigned flags,
+                                                                  const struct tide_new_event *events, size_t n,
+                                                                  void *user, struct tide_err *err);
 
 /* Waits until everything queued by this session is on disk; tells the first failure since the last flush. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_flush(tide_session *session, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_flush(tide_session *session, struct tide_err *err);
 
 struct tide_completion {
     void *user;
@@ -431,21 +431,22 @@ TIDE_API size_t tide_store_reap(tide_store *store, struct tide_completion *ret_d
  * Appends inputs (queue.added, approval.given, cancel.requested, token.*) without the lease, guarded by the expected
  * last seq; -1: whatever it is.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq,
-                                                   const struct tide_new_event *events, size_t n, int64_t *ret_seq,
-                                                   struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_input(tide_store *store, const char *id, int64_t expect_seq,
+                                                           const struct tide_new_event *events, size_t n,
+                                                           int64_t *ret_seq, struct tide_err *err);
 
 enum tide_read_flags {
     TIDE_READ_INHERITED = 1, /* of a fork: also what it shares with its parents, from seq 1 on */
 };
 
 /* Hands events from..to (0: the end) to `fn` in order, each checked against the chain. Non-zero from `fn` stops. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_read(tide_session *session, unsigned flags, int64_t from, int64_t to,
-                                                  tide_event_fn *fn, void *arg, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read(tide_session *session, unsigned flags, int64_t from,
+                                                          int64_t to, tide_event_fn *fn, void *arg,
+                                                          struct tide_err *err);
 
 /* Hands the events of all sessions with pos > after to `fn`, in order of pos, at most `max` (0: all). */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_read_all(tide_store *store, int64_t after, uint64_t max, tide_event_fn *fn,
-                                                      void *arg, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_read(tide_store *store, int64_t after, uint64_t max,
+                                                        tide_event_fn *fn, void *arg, struct tide_err *err);
 
 /*
  * Watching a store: a commit by any thread or process wakes every watcher, once. A watcher has no transaction and no queue: the
@@ -465,26 +466,26 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_watch_wait(tide_watch *watch, int t
 TIDE_API const char *tide_watch_polls(const tide_watch *watch);
 
 /* The messages that are part of the content as of `seq` (0: now): rolled-back ones left out, inherited ones in. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_messages(tide_session *session, int64_t seq, tide_event_fn *fn, void *arg,
-                                                      struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read_messages(tide_session *session, int64_t seq,
+                                                                   tide_event_fn *fn, void *arg, struct tide_err *err);
 
 /* The failures logged (llm.error, tool.failed, node.failed, run.failed), in order, rolled-back ones too. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_errors(tide_session *session, tide_event_fn *fn, void *arg,
-                                                    struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_read_errors(tide_session *session, tide_event_fn *fn, void *arg,
+                                                                 struct tide_err *err);
 
 struct tide_usage {
     int64_t input_tokens, output_tokens, cached_tokens, calls;
     int64_t cost_nano; /* cost in billionths */
 };
 /* Sums over the whole log as of `seq` (0: now): rolling back does not undo spending. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_usage(tide_session *session, int64_t seq, struct tide_usage *ret_usage,
-                                                   struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_usage(tide_session *session, int64_t seq,
+                                                           struct tide_usage *ret_usage, struct tide_err *err);
 
 /* ---- State, checkpoints, rollback, fork -------------------------------------------------------------------- */
 
 /* The state as of `seq` (0: now) as one JSON object: session, content (memory, outputs, position, …), ledger, status. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_state(tide_session *session, int64_t seq, struct tide_text *ret_json,
-                                                   struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_state(tide_session *session, int64_t seq,
+                                                           struct tide_text *ret_json, struct tide_err *err);
 
 struct tide_checkpoint {
     const char *id, *type, *node, *next_node, *description; /* NULL when not set */
@@ -507,10 +508,10 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_save(tide_session *sessi
                                                              char ret_id[TIDE_ID_SIZE], struct tide_err *err);
 
 /* Hands the newest checkpoint that is neither deleted nor rolled back to `fn`; TIDE_NOT_FOUND when there is none. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_latest(tide_session *session, tide_checkpoint_fn *fn, void *arg,
-                                                               struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load_latest(tide_session *session, tide_checkpoint_fn *fn,
+                                                                    void *arg, struct tide_err *err);
 
-/* Finds a checkpoint by id or unique id prefix, of a fork also in the past it shares. Its state: tide_state(session, its seq). */
+/* Finds a checkpoint by id or unique id prefix, of a fork also in the past it shares. Its state: tide_session_state(session, its seq). */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load(tide_session *session, const char *id,
                                                              tide_checkpoint_fn *fn, void *arg, struct tide_err *err);
 
@@ -544,15 +545,16 @@ enum tide_rollback_flags {
  * Makes the content what it was at `to_seq`. Nothing is deleted: an event says so, the ledger stays, no seq is used
  * again, and rolling "back" to a later seq undoes it. TIDE_EFFECTS names a finished `once` effect in between.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_rollback(tide_session *session, int64_t to_seq, unsigned flags,
-                                                      const char *reason, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_rollback(tide_session *session, int64_t to_seq, unsigned flags,
+                                                              const char *reason, struct tide_err *err);
 
 /*
  * Begins a new session whose past is `id` up to `seq` (0: its end). It costs a few hundred bytes. `fields` as in
  * tide_session_create(); `fork_id` NULL or "": one is made.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const char *fork_id,
-                                                  const char *fields, char ret_id[TIDE_ID_SIZE], struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_fork(tide_store *store, const char *id, int64_t seq,
+                                                          const char *fork_id, const char *fields,
+                                                          char ret_id[TIDE_ID_SIZE], struct tide_err *err);
 
 /* ---- Runs -------------------------------------------------------------------------------------------------- */
 
@@ -640,12 +642,12 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_end(tide_run *run, const struct
 TIDE_API void tide_run_close(tide_run *run);
 
 /* The fields of the latest run.started that says what runs: a program (argv, cwd, env, …) or an agent (loop), JSON. TIDE_NOT_FOUND: none does. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_program(tide_session *session, struct tide_text *ret_json,
-                                                         struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_program(tide_session *session, struct tide_text *ret_json,
+                                                             struct tide_err *err);
 
 /* TIDE_OK when a step of this name that must happen once has failed or was cut; TIDE_NOT_FOUND when none has. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_unsettled(tide_session *session, const char *name,
-                                                           struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_find_unsettled(tide_session *session, const char *name,
+                                                                 struct tide_err *err);
 
 /* ---- Steps: what a run does, at most once as its effect says ------------------------------------------------------ */
 
@@ -709,8 +711,9 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_settle(tide_run *run, const ch
 typedef enum tide_code tide_step_fn(void *arg, const char *key, struct tide_text *ret_result, struct tide_err *err);
 
 /* All of the above in one call, retries with their pauses included. TIDE_FAILED with the stored message when it failed. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_step(tide_run *run, const struct tide_step_spec *spec, tide_step_fn *fn,
-                                                  void *arg, struct tide_text *ret_result, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_step(tide_run *run, const struct tide_step_spec *spec,
+                                                      tide_step_fn *fn, void *arg, struct tide_text *ret_result,
+                                                      struct tide_err *err);
 
 /* ---- Waits, sleeps, memory -------------------------------------------------------------------------------------- */
 
@@ -727,13 +730,13 @@ struct tide_wait_options {
  * TIDE_OK: it was answered, *ret_answer is the answer (JSON). TIDE_WAITING: the run is parked, on disk, the lease is given
  * back, ret_token is the token, shown only here: end everything and close the run. Kind input takes a queued message first.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_wait(tide_run *run, const struct tide_wait_options *opt,
-                                                  struct tide_text *ret_answer, char ret_token[TIDE_TOKEN_SIZE],
-                                                  struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_wait(tide_run *run, const struct tide_wait_options *opt,
+                                                      struct tide_text *ret_answer, char ret_token[TIDE_TOKEN_SIZE],
+                                                      struct tide_err *err);
 
 /* TIDE_OK: that sleep is over. TIDE_WAITING: parked until due_ms (of the first call; *ret_due_ms, may be NULL), as above. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_sleep(tide_run *run, const char *name, int64_t due_ms, int64_t *ret_due_ms,
-                                                   struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_sleep(tide_run *run, const char *name, int64_t due_ms,
+                                                       int64_t *ret_due_ms, struct tide_err *err);
 
 /* Memory of the session. A value is JSON. Setting what it is already writes nothing. TIDE_NOT_FOUND. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_set(tide_run *run, const char *key, const char *value,
@@ -791,9 +794,9 @@ struct tide_recovery {
  * whose process is gone are interrupted, waits past their deadline are over, tokens past their time have expired. Each
  * exactly once, also with several processes at it. `fn` (may be NULL) hears each when it is on disk; non-zero stops.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn,
-                                                     void *arg, struct tide_recovery *ret_recovery,
-                                                     struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn,
+                                                           void *arg, struct tide_recovery *ret_recovery,
+                                                           struct tide_err *err);
 
 /* ---- Agents: a model, its tools, and a session that cannot be lost ---------------------------------------------- */
 
@@ -928,8 +931,8 @@ struct tide_message {
 typedef int tide_message_fn(void *arg, const struct tide_message *message);
 
 /* The conversation so far; what was left out or rolled back is not in it. The callback returns non-zero to stop. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_history(tide_agent *agent, tide_message_fn *fn, void *arg,
-                                                           struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_read_history(tide_agent *agent, tide_message_fn *fn, void *arg,
+                                                                struct tide_err *err);
 
 /* What it works with now, JSON: provider, model, tools, hooks, turns, tokens, cost, context. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_info(tide_agent *agent, struct tide_text *ret_json,
@@ -1017,16 +1020,16 @@ struct tide_graph_result {
  * TIDE_CANCELLED: stopped. TIDE_UNSETTLED: a node that must happen once was cut. TIDE_FAILED: err names the node; all of
  * them can be resumed. `ret` (may be NULL) is filled in every case.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_execute(tide_session *session, tide_graph *graph,
-                                                           const struct tide_graph_options *opt,
-                                                           struct tide_graph_result *ret, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_run(tide_session *session, tide_graph *graph,
+                                                       const struct tide_graph_options *opt,
+                                                       struct tide_graph_result *ret, struct tide_err *err);
 
 /* The graph that the session ran last, as it is stored. TIDE_NOT_FOUND: it never ran one. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_stored(tide_session *session, tide_graph **ret_graph,
-                                                          struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_load(tide_session *session, tide_graph **ret_graph,
+                                                        struct tide_err *err);
 
 /*
- * Goes on where it was cut, failed, stopped or parked: what is complete is not run again. `graph`: tide_graph_stored(), or
+ * Goes on where it was cut, failed, stopped or parked: what is complete is not run again. `graph`: tide_graph_load(), or
  * another version of it. Everything that can be refused is, with every reason, before anything is written.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_resume(tide_session *session, tide_graph *graph,
@@ -1045,15 +1048,16 @@ TIDE_API void tide_graph_shutdown(tide_graph *graph); /* the process is to end: 
 /* ---- Verify, export, import -------------------------------------------------------------------------------- */
 
 /* Reads every event of a session and checks the chain, up to the head; of a fork also what it shares with its parents. Counts its own. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_verify(tide_session *session, tide_progress_fn *progress, void *arg,
-                                                    uint64_t *ret_events, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_verify(tide_session *session, tide_progress_fn *progress,
+                                                            void *arg, uint64_t *ret_events, struct tide_err *err);
 
 /* Takes a piece of the export; non-zero stops with TIDE_IO. */
 typedef int tide_write_fn(void *arg, const char *bytes, size_t len);
 
 /* Writes a session as JSON lines: a head line, then one line per event. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_export(tide_session *session, tide_write_fn *write,
-                                                    tide_progress_fn *progress, void *arg, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_export(tide_session *session, tide_write_fn *write,
+                                                            tide_progress_fn *progress, void *arg,
+                                                            struct tide_err *err);
 
 /* Gives the next bytes (0: the end, negative: error). */
 typedef long tide_source_fn(void *arg, char *ret_bytes, size_t max);
@@ -1062,9 +1066,9 @@ typedef long tide_source_fn(void *arg, char *ret_bytes, size_t max);
  * Reads an export and stores it as a session with the same id, seqs, times and digests, checked line by line. All or
  * nothing: an import that fails or is killed leaves no session. TIDE_EXISTS when the id is taken.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_import(tide_store *store, tide_source_fn *source,
-                                                    tide_progress_fn *progress, void *arg, char ret_id[TIDE_ID_SIZE],
-                                                    struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_import(tide_store *store, tide_source_fn *source,
+                                                            tide_progress_fn *progress, void *arg,
+                                                            char ret_id[TIDE_ID_SIZE], struct tide_err *err);
 
 #ifdef __cplusplus
 }

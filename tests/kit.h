@@ -173,7 +173,7 @@ __attribute__((format(printf, 3, 4))) UNUSED static int64_t put(tide_session *s,
         fail();
     va_end(ap);
     ev.body = body;
-    OK(tide_append(s, 0, &ev, 1, &seq, &err));
+    OK(tide_session_append(s, 0, &ev, 1, &seq, &err));
     free(body);
     return seq;
 }
@@ -182,7 +182,7 @@ UNUSED static enum tide_code append_one(tide_session *s, const char *kind, const
 {
     struct tide_new_event ev = {kind, body, 0};
 
-    return tide_append(s, 0, &ev, 1, NULL, err);
+    return tide_session_append(s, 0, &ev, 1, NULL, err);
 }
 
 /* The state as text, the caller's to free. */
@@ -190,7 +190,7 @@ UNUSED static char *state_text(tide_session *s, int64_t seq)
 {
     struct tide_text text = {NULL, 0};
 
-    OK(tide_state(s, seq, &text, &err));
+    OK(tide_session_state(s, seq, &text, &err));
     return text.ptr;
 }
 

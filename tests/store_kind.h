@@ -16,7 +16,7 @@
 
 static const struct store_kind {
     const char *name, *scheme, *suffix;
-    bool positions; /* one number for the events of all sessions: tide_read_all() works */
+    bool positions; /* one number for the events of all sessions: tide_store_read() works */
     bool one_file;  /* a SQLite database: SQL, write-ahead log, big values by content */
 } store_kinds[] = {
     {"sqlite", "sqlite:", ".db", true, true},

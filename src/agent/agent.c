@@ -509,7 +509,7 @@ static int hand_out(const struct message_kept *s, tide_message_fn *fn, void *arg
     return stop;
 }
 
-enum tide_code tide_agent_history(tide_agent *a, tide_message_fn *fn, void *arg, struct tide_err *err)
+enum tide_code tide_agent_read_history(tide_agent *a, tide_message_fn *fn, void *arg, struct tide_err *err)
 {
     enum tide_code code;
 

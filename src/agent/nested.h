@@ -57,7 +57,7 @@ struct nested_result {
  * Works until every output is set (without outputs: until it has answered). Goes on exactly where it was when there is
  * something of this conversation already. Everything is queued or on disk on return; the run stays open.
  * TIDE_WAITING: nothing was parked; *ret says what is waited for (a call that needs a person's word, a budget): when the
- * wait of that name was answered (tide_wait on the run, its first use of the name), call again. TIDE_CANCELLED: `stopped` said
+ * wait of that name was answered (tide_run_wait on the run, its first use of the name), call again. TIDE_CANCELLED: `stopped` said
  * so, or somebody asked to cancel the run. TIDE_FAILED: code. Any other code: the run itself cannot go on.
  */
 enum tide_code nested_run(const struct nested_agent *seat, struct nested_result *ret, struct tide_err *err) MUST_CHECK;

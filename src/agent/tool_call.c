@@ -244,7 +244,7 @@ static enum tide_code wait_for(struct tide_agent *a, const struct tide_wait_opti
 
     if (a->seat)
         return nested_answer(a, wait, ret_answer, err);
-    while (!code && (code = tide_wait(a->run, wait, ret_answer, a->token, err)) == TIDE_WAITING)
+    while (!code && (code = tide_run_wait(a->run, wait, ret_answer, a->token, err)) == TIDE_WAITING)
         code = ask_here(a, wait->question, call, err);
     return code;
 }

@@ -158,7 +158,7 @@ static void tell(void *arg, const char *line)
 void cli_store_close(struct cli *cli)
 {
     if (cli->store)
-        tide_store_notices(cli->store, tell, NULL);
+        tide_store_read_notices(cli->store, tell, NULL);
     redact_log(NULL);
     tide_store_close(cli->store);
     cli->store = NULL;

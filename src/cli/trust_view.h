@@ -8,7 +8,7 @@
 /* Adds JSON text with every character that a terminal would not simply show as \uXXXX; it stays the same JSON. */
 void trust_escape(struct buf *out, struct str json);
 
-/* All of it, one thing a line. `shown` is what tide_trust_show() gave. */
+/* All of it, one thing a line. `shown` is what tide_session_show_trust() gave. */
 void trust_print(struct out *out, struct str shown);
 
 /* Asks at the terminal, after what was printed. TIDE_UNTRUSTED: no, or there is nobody to ask and no --yes. */

@@ -41,7 +41,7 @@ static bool ran_graph(tide_session *session)
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     const struct json_limits deeper = {0, JSON_MAX_DEPTH + 16};
     struct json *body = NULL;
-    enum tide_code code = tide_run_program(session, &text, NULL);
+    enum tide_code code = tide_session_program(session, &text, NULL);
 
     if (code && code != TIDE_NOT_FOUND)
         return session->state->content.position.graph_digest && !session->state->ledger.loop_seq;
@@ -353,7 +353,7 @@ bool chat_was_stopped(struct chat_session *c)
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     struct json *state = NULL;
 
-    return !tide_state(c->session, 0, &text, NULL) &&
+    return !tide_session_state(c->session, 0, &text, NULL) &&
            !json_parse(&a, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL) &&
            json_get_bool(json_get(json_get(state, STR("ledger")), STR("run")), STR("by_person"), false);
 }

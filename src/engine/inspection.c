@@ -46,8 +46,8 @@ static enum tide_code read_path(const struct reading *r, struct tide_err *err)
 
     buf_add_char(&r->to->path, '[');
     for (const struct json *s = spans ? spans->first : NULL; s && !code; s = s->next) {
-        code = tide_read(r->session, TIDE_READ_INHERITED, json_get_int(s, STR("from"), 0),
-                         json_get_int(s, STR("to"), 0), take_path, r->to, err);
+        code = tide_session_read(r->session, TIDE_READ_INHERITED, json_get_int(s, STR("from"), 0),
+                                 json_get_int(s, STR("to"), 0), take_path, r->to, err);
     }
     buf_add_char(&r->to->path, ']');
     return code;
@@ -85,7 +85,7 @@ static void ask_graph(const struct reading *r)
     tide_graph *graph = NULL;
 
     i->conversations = true;
-    if (tide_graph_stored(r->session, &graph, &ignored))
+    if (tide_graph_load(r->session, &graph, &ignored))
         return;
     c = graph->spec->graph->checkpoints;
     if (told)
@@ -121,11 +121,11 @@ static enum tide_code read_state(struct reading *r, int64_t seq, struct tide_err
     struct inspection *i = r->to;
     struct json *state = NULL;
 
-    if (tide_state(r->session, seq, &text, err) ||
+    if (tide_session_state(r->session, seq, &text, err) ||
         json_parse(&i->arena, arena_dup(&i->arena, (struct str){text.ptr, text.len}), &limits, &state, NULL, err))
         return err->code;
     i->content = json_get(state, STR("content"));
-    if (read_path(r, err) || tide_read(r->session, TIDE_READ_INHERITED, seq, seq, take_metrics, i, err))
+    if (read_path(r, err) || tide_session_read(r->session, TIDE_READ_INHERITED, seq, seq, take_metrics, i, err))
         return err->code;
     ask_graph(r);
     return TIDE_OK;

@@ -182,7 +182,7 @@ static enum tide_code check_names(tide_session *session, const char *option, con
                                   struct tide_err *err)
 {
     for (; names && *names; names++)
-        if (tide_run_unsettled(session, *names, err))
+        if (tide_step_find_unsettled(session, *names, err))
             return tide_fail(err, err->code == TIDE_NOT_FOUND ? TIDE_INVALID : err->code, "%s: %s", option, err->msg);
     return TIDE_OK;
 }

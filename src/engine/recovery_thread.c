@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sweeper: a thread that does nothing but tide_recover(), so that what it takes to write down the fate of a thousand
+ * The sweeper: a thread that does nothing but tide_store_recover(), so that what it takes to write down the fate of a thousand
  * sessions is in nobody's way. Trouble with the store is the run's to report: a sweep that fails is tried again next time.
  * It must be started after the process has forked what it supervises, and stopped before the store is closed.
  */
@@ -58,7 +58,7 @@ static void *run(void *arg)
     pthread_mutex_lock(&s->mu);
     do {
         pthread_mutex_unlock(&s->mu);
-        (void)!tide_recover(s->store, 0, stop_early, s, NULL, NULL);
+        (void)!tide_store_recover(s->store, 0, stop_early, s, NULL, NULL);
         pthread_mutex_lock(&s->mu);
     } while (pause_until_next(s));
     pthread_mutex_unlock(&s->mu);

@@ -12,7 +12,7 @@ enum tide_code resume_refuse_no_graph(tide_session *session, const char *option,
 {
     struct tide_text text = {NULL, 0};
 
-    if (tide_run_program(session, &text, err) == TIDE_CORRUPT)
+    if (tide_session_program(session, &text, err) == TIDE_CORRUPT)
         return err->code; /* nobody knows what it runs */
     tide_text_done(&text);
     return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --%s is for graphs", tide_session_id(session),
@@ -105,6 +105,6 @@ enum tide_code send_queue(tide_store *store, const char *session, struct str con
     json_out_kstr(&o, STR("queue_id"), str_from(ret_queue_id));
     json_out_kraw(&o, STR("content"), content);
     json_out_end(&o, '}');
-    return tide_input(store, session, -1, &(struct tide_new_event){"queue.added", buf_cstr(&body), body.len}, 1,
-                      ret_seq, err);
+    return tide_session_input(store, session, -1, &(struct tide_new_event){"queue.added", buf_cstr(&body), body.len}, 1,
+                              ret_seq, err);
 }

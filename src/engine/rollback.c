@@ -49,9 +49,9 @@ enum tide_code session_position(tide_session *session, const char *text, int64_t
 static enum tide_code latest_turn(tide_session *session, int64_t *ret_seq, struct tide_err *err)
 {
     struct prompt_search f = {0};
-    enum tide_code code = tide_checkpoint_latest(session, take_seq, &f.after, err);
+    enum tide_code code = tide_checkpoint_load_latest(session, take_seq, &f.after, err);
 
-    code = code ? code : tide_messages(session, 0, find_prompt, &f, err);
+    code = code ? code : tide_session_read_messages(session, 0, find_prompt, &f, err);
     if (!code)
         *ret_seq = f.seq ? f.seq : f.after;
     return code;
@@ -71,7 +71,7 @@ enum tide_code rollback_point(tide_store *store, tide_session *session, const ch
     bool is_number = strncmp(from, "seq:", 4) == 0;
     enum tide_code code;
 
-    (void)!tide_recover(store, 0, NULL, NULL, NULL, &ignored);
+    (void)!tide_store_recover(store, 0, NULL, NULL, NULL, &ignored);
     if (tide_session_refresh(session, err))
         return err->code;
     if (strcmp(from, "checkpoint") == 0) {
@@ -101,7 +101,7 @@ enum tide_code rollback_to(tide_session *session, int64_t seq, unsigned flags, c
                            struct tide_err *err)
 {
     *ret_question = NULL;
-    return tide_rollback(session, seq, flags, reason, err)
+    return tide_session_rollback(session, seq, flags, reason, err)
                ? err->code
                : tide_session_show(session, take_question, ret_question, err);
 }

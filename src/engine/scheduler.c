@@ -239,12 +239,12 @@ static int on_resumable(void *arg, const struct tide_recovered *what)
 enum tide_code scheduler_pass(struct scheduler *s, struct tide_err *err)
 {
     unsigned flags = s->dry_run ? TIDE_RECOVER_DRY_RUN : 0u;
-    enum tide_code code = tide_recover(s->store, flags, on_recovered, s, &s->recovery, err), more;
+    enum tide_code code = tide_store_recover(s->store, flags, on_recovered, s, &s->recovery, err), more;
     struct tide_err later;
 
     if (s->run_due && s->automatic != AUTO_OFF &&
         (!code || code == TIDE_CORRUPT)) { /* one damaged is in nobody's way */
-        more = tide_recover(s->store, flags | TIDE_RECOVER_ALL, on_resumable, s, NULL, code ? &later : err);
+        more = tide_store_recover(s->store, flags | TIDE_RECOVER_ALL, on_resumable, s, NULL, code ? &later : err);
         code = code ? code : more;
     }
     if (!code || code == TIDE_CORRUPT)

@@ -124,7 +124,8 @@ enum tide_code session_since(tide_session *session, int64_t *ret_ms, struct tide
     struct since s = {0};
 
     if (tide_session_show(session, take_wait, &s, err) ||
-        (s.wait_seq >= tide_session_first_seq(session) && tide_read(session, 0, s.wait_seq, 0, take_time, &s, err)) ||
+        (s.wait_seq >= tide_session_first_seq(session) &&
+         tide_session_read(session, 0, s.wait_seq, 0, take_time, &s, err)) ||
         tide_session_show(session, take_since, &s, err))
         return err->code;
     *ret_ms = s.ms;

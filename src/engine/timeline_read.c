@@ -606,7 +606,7 @@ enum tide_code timeline_read(tide_session *session, const atomic_int *stop, stru
     memset(t, 0, sizeof(*t));
     t->stop = stop;
     code = tide_session_show(session, take_info, t, err);
-    code = code ? code : tide_read(session, 0, tide_session_first_seq(session), 0, on_event, t, err);
+    code = code ? code : tide_session_read(session, 0, tide_session_first_seq(session), 0, on_event, t, err);
     if (!code && is_stopped(t))
         return tide_fail(err, TIDE_CANCELLED, "stopped");
     count_steps(t);

@@ -51,7 +51,7 @@ enum tide_code wait_ask(struct exec *x, struct tide_err *err)
         exec_commit(x, true);
         if (x->broken)
             return tide_err_copy(err, &x->err);
-        code = tide_wait(x->run, &wait, &answer, x->token, err);
+        code = tide_run_wait(x->run, &wait, &answer, x->token, err);
     }
     if (code)
         return code;

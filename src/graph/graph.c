@@ -145,7 +145,7 @@ enum tide_code graph_read(struct store *store, const struct state *state, tide_g
     return code;
 }
 
-enum tide_code tide_graph_stored(tide_session *s, tide_graph **ret_graph, struct tide_err *err)
+enum tide_code tide_graph_load(tide_session *s, tide_graph **ret_graph, struct tide_err *err)
 {
     enum tide_code code;
 
@@ -556,8 +556,8 @@ enum tide_code exec_go(struct exec *x, struct tide_err *err)
     return exec_run(x, err);
 }
 
-enum tide_code tide_graph_execute(tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
-                                  struct tide_graph_result *ret, struct tide_err *err)
+enum tide_code tide_graph_run(tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
+                              struct tide_graph_result *ret, struct tide_err *err)
 {
     static const struct tide_graph_options none;
     AUTO(mem_freep) struct exec *x = mem_zero(sizeof *x);

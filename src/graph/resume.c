@@ -161,7 +161,7 @@ static enum tide_code make_fork(const struct outlook *o, tide_session **ret, str
     char id[TIDE_ID_SIZE];
 
     resume_fork_fields(o->then, &fields);
-    if (tide_fork(store, o->s->head.id, o->seq, NULL, buf_cstr(&fields), id, err))
+    if (tide_session_fork(store, o->s->head.id, o->seq, NULL, buf_cstr(&fields), id, err))
         return err->code;
     return tide_session_open(store, id, TIDE_SESSION_APPEND, ret, err);
 }
@@ -194,7 +194,7 @@ static enum tide_code go_back(const struct outlook *o, struct tide_err *err)
 
     snprintf(reason, sizeof reason, "resume from checkpoint %s", o->checkpoint);
     code = end_run(o->s, err);
-    return code ? code : tide_rollback(o->s, o->seq, o->opt->rollback, reason, err);
+    return code ? code : tide_session_rollback(o->s, o->seq, o->opt->rollback, reason, err);
 }
 
 static enum tide_code open_run(struct exec *x, const struct outlook *o, struct tide_err *err)

@@ -433,7 +433,7 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
                          h.id, ret->checkpoint, ret->again);
     if (!code && !look) {
         resume_fork_fields(ret->then, &fields);
-        code = tide_fork(store, ret->session, ret->seq, NULL, buf_cstr(&fields), ret->fork, err);
+        code = tide_session_fork(store, ret->session, ret->seq, NULL, buf_cstr(&fields), ret->fork, err);
     }
     found_done(&f);
     return code;

@@ -302,7 +302,7 @@ static void op_wait(struct request *r)
                                     .deadline_ms = json_get_int(r->json, STR("deadline_ms"), 0),
                                     .expires_ms = json_get_int(r->json, STR("expires_ms"), 0)};
     struct tide_text answer = {NULL, 0};
-    enum tide_code code = tide_wait(r->s->run, &opt, &answer, p->token, &r->err);
+    enum tide_code code = tide_run_wait(r->s->run, &opt, &answer, p->token, &r->err);
 
     if (code == TIDE_WAITING) {
         parked(r, opt.name, false);
@@ -324,7 +324,7 @@ static void op_sleep(struct request *r)
 {
     const char *name = text_of(r, "name");
     int64_t due = json_get_int(r->json, STR("due_ms"), 0);
-    enum tide_code code = tide_sleep(r->s->run, name ? name : "", due, &due, &r->err);
+    enum tide_code code = tide_run_sleep(r->s->run, name ? name : "", due, &due, &r->err);
 
     if (code == TIDE_WAITING) {
         parked(r, name ? name : "", true);

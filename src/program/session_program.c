@@ -81,7 +81,7 @@ enum tide_code session_program_from_log(struct session_program *p, tide_session 
     struct str kept;
     enum tide_code code = tide_session_check_trust(session, err);
 
-    code = code ? code : tide_run_program(session, &text, err);
+    code = code ? code : tide_session_program(session, &text, err);
 
     if (code == TIDE_NOT_FOUND) /* the program, not the session */
         err->code = TIDE_INVALID;

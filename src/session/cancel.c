@@ -40,7 +40,7 @@ static enum tide_code ask_holder(struct cancelling *c, struct tide_err *err)
     enum tide_code code;
 
     draft_cancel_request(&d, c);
-    code = tide_input((tide_store *)(void *)store, c->s->head.id, -1, d.events, d.n, NULL, err);
+    code = tide_session_input((tide_store *)(void *)store, c->s->head.id, -1, d.events, d.n, NULL, err);
     draft_done(&d);
     c->until_ns = store->env->ops->mono_ns(store->env) + (int64_t)c->wait_ms * 1000000;
     return code;

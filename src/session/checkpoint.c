@@ -398,7 +398,7 @@ enum tide_code tide_checkpoint_list(tide_session *s, const struct tide_checkpoin
     return code;
 }
 
-enum tide_code tide_checkpoint_latest(tide_session *s, tide_checkpoint_fn *fn, void *arg, struct tide_err *err)
+enum tide_code tide_checkpoint_load_latest(tide_session *s, tide_checkpoint_fn *fn, void *arg, struct tide_err *err)
 {
     const struct tide_checkpoint_filter one = {.limit = 1};
     struct found f = {.arena = ARENA_INIT, .filter = &one};

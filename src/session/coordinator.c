@@ -546,7 +546,7 @@ static enum tide_code refuse_new(const struct tide_session *s, struct tide_err *
     return st.next_count ? action_hint(err, s->head.id, &st.next[0]) : err->code;
 }
 
-enum tide_code tide_run_program(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_session_program(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
     int64_t seq;
@@ -610,7 +610,7 @@ static void list_unsettled(const struct chain *c, struct buf *out)
         buf_addf(out, " and %zu more", n - 5);
 }
 
-enum tide_code tide_run_unsettled(tide_session *s, const char *name, struct tide_err *err)
+enum tide_code tide_step_find_unsettled(tide_session *s, const char *name, struct tide_err *err)
 {
     AUTO(buf_done) struct buf open = BUF_INIT(4096);
     struct chain c = {0};

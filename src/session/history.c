@@ -146,7 +146,8 @@ static enum tide_code roll_back_once(struct tide_session *s, int64_t to_seq, uns
                        : session_append(s, 0, &ev, 1, NULL, err);
 }
 
-enum tide_code tide_rollback(tide_session *s, int64_t to_seq, unsigned flags, const char *reason, struct tide_err *err)
+enum tide_code tide_session_rollback(tide_session *s, int64_t to_seq, unsigned flags, const char *reason,
+                                     struct tide_err *err)
 {
     struct tide_err later;
     enum tide_code code;
@@ -200,8 +201,8 @@ static enum tide_code find_writer(struct store *store, int64_t seq, struct head 
     return code;
 }
 
-enum tide_code tide_fork(tide_store *store, const char *id, int64_t seq, const char *fork_id, const char *fields,
-                         char ret_id[TIDE_ID_SIZE], struct tide_err *err)
+enum tide_code tide_session_fork(tide_store *store, const char *id, int64_t seq, const char *fork_id,
+                                 const char *fields, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
 {
     struct store *s = store_of(store);
     struct buf body = BUF_INIT(s->max_record_bytes);

@@ -39,8 +39,8 @@ enum tide_code tide_event_json(const struct tide_event *event, struct tide_text 
     return TIDE_OK;
 }
 
-enum tide_code tide_read(tide_session *s, unsigned flags, int64_t from, int64_t to, tide_event_fn *fn, void *arg,
-                         struct tide_err *err)
+enum tide_code tide_session_read(tide_session *s, unsigned flags, int64_t from, int64_t to, tide_event_fn *fn,
+                                 void *arg, struct tide_err *err)
 {
     struct event_out out = {s->head.id, fn, arg};
 
@@ -72,8 +72,8 @@ static int hand_out_all(void *arg, const struct event *ev)
     return event_hand_out(&out, ev);
 }
 
-enum tide_code tide_read_all(tide_store *store, int64_t after, uint64_t max, tide_event_fn *fn, void *arg,
-                             struct tide_err *err)
+enum tide_code tide_store_read(tide_store *store, int64_t after, uint64_t max, tide_event_fn *fn, void *arg,
+                               struct tide_err *err)
 {
     struct store *s = store_of(store);
     struct all_out all = {.fn = fn, .arg = arg};
@@ -98,7 +98,8 @@ static int hand_out_chosen(void *arg, const struct event *ev)
     return c->stopped;
 }
 
-enum tide_code tide_messages(tide_session *s, int64_t seq, tide_event_fn *fn, void *arg, struct tide_err *err)
+enum tide_code tide_session_read_messages(tide_session *s, int64_t seq, tide_event_fn *fn, void *arg,
+                                          struct tide_err *err)
 {
     AUTO(state_freep) struct state *own = NULL;
     const struct state *state;
@@ -127,7 +128,7 @@ enum tide_code tide_messages(tide_session *s, int64_t seq, tide_event_fn *fn, vo
     return code;
 }
 
-enum tide_code tide_errors(tide_session *s, tide_event_fn *fn, void *arg, struct tide_err *err)
+enum tide_code tide_session_read_errors(tide_session *s, tide_event_fn *fn, void *arg, struct tide_err *err)
 {
     struct chosen_out c = {{s->head.id, fn, arg}, KIND_FAILURE, false};
     enum tide_code code;
@@ -137,7 +138,7 @@ enum tide_code tide_errors(tide_session *s, tide_event_fn *fn, void *arg, struct
     return code ? code : store_read(s->store, &s->head, 0, 0, hand_out_chosen, &c, err);
 }
 
-enum tide_code tide_usage(tide_session *s, int64_t seq, struct tide_usage *ret_usage, struct tide_err *err)
+enum tide_code tide_session_usage(tide_session *s, int64_t seq, struct tide_usage *ret_usage, struct tide_err *err)
 {
     AUTO(state_freep) struct state *own = NULL;
     const struct state *state;
@@ -177,7 +178,7 @@ static void put_status(struct buf *out, struct tide_session *s, const struct sta
     buf_add_char(out, '}');
 }
 
-enum tide_code tide_state(tide_session *s, int64_t seq, struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_session_state(tide_session *s, int64_t seq, struct tide_text *ret_json, struct tide_err *err)
 {
     AUTO(state_freep) struct state *own = NULL;
     const struct state *state;

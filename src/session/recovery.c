@@ -250,8 +250,8 @@ static enum tide_code recover(struct recovering *m, struct tide_err *err)
     return code;
 }
 
-enum tide_code tide_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn, void *arg,
-                            struct tide_recovery *ret_recovery, struct tide_err *err)
+enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn, void *arg,
+                                  struct tide_recovery *ret_recovery, struct tide_err *err)
 {
     struct recovering *m = mem_zero(sizeof *m);
     enum tide_code code;

@@ -69,7 +69,7 @@ enum tide_code run_flush(struct tide_run *r, struct tide_err *err)
 
     if (!q->n)
         return TIDE_OK;
-    code = tide_flush(r->s, &why);
+    code = tide_session_flush(r->s, &why);
     if (!code && (q->doubt || r->s->lost)) /* an earlier flush was told, whoever made it, and given up */
         code = TIDE_UNKNOWN;
     r->s->lost = false;
@@ -101,7 +101,7 @@ static enum tide_code try_put(void *arg, struct tide_err *err)
 {
     struct putting *p = arg;
 
-    return tide_append_async(p->s, p->flags, p->d->events, p->d->n, NULL, err);
+    return tide_session_append_async(p->s, p->flags, p->d->events, p->d->n, NULL, err);
 }
 
 static enum tide_code put(struct tide_run *r, unsigned flags, struct draft *d, size_t ours, struct tide_err *err)

@@ -436,8 +436,8 @@ enum tide_code session_append(struct tide_session *s, unsigned flags, const stru
     return code ? code : append_checked(s, flags, &c, ret_seq, err);
 }
 
-enum tide_code tide_append(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
-                           int64_t *ret_seq, struct tide_err *err)
+enum tide_code tide_session_append(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
+                                   int64_t *ret_seq, struct tide_err *err)
 {
     struct checked c;
     enum tide_code code;
@@ -447,8 +447,8 @@ enum tide_code tide_append(tide_session *s, unsigned flags, const struct tide_ne
     return code ? code : append_checked(s, flags, &c, ret_seq, err);
 }
 
-enum tide_code tide_append_async(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
-                                 void *user, struct tide_err *err)
+enum tide_code tide_session_append_async(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
+                                         void *user, struct tide_err *err)
 {
     struct checked c;
     struct batch *b;
@@ -464,7 +464,7 @@ enum tide_code tide_append_async(tide_session *s, unsigned flags, const struct t
     return TIDE_OK;
 }
 
-enum tide_code tide_flush(tide_session *s, struct tide_err *err)
+enum tide_code tide_session_flush(tide_session *s, struct tide_err *err)
 {
     enum tide_code code;
 
@@ -693,7 +693,7 @@ static enum tide_code try_put(void *arg, struct tide_err *err)
         code = session_read(p->s, &p->s->head, p->before + 1, 0, is_put, p, err);
     if (code || p->found)
         return code;
-    code = tide_append(p->s, TIDE_APPEND_ANY, p->event, 1, NULL, err);
+    code = tide_session_append(p->s, TIDE_APPEND_ANY, p->event, 1, NULL, err);
     p->unknown = code == TIDE_UNKNOWN;
     return code;
 }
@@ -736,7 +736,7 @@ void tide_session_close(tide_session *s)
 {
     if (!s)
         return;
-    (void)!tide_flush(s, NULL);
+    (void)!tide_session_flush(s, NULL);
     if (s->owner.epoch && !s->fenced)
         release(s);
     session_free(s);

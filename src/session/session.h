@@ -102,7 +102,7 @@ enum tide_code checkpoint_to_resume(struct store *store, const struct head *head
                                     char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
 bool checkpoint_is_known(const struct state *state);
 
-/* tide_verify() without what a fork shares with its parents: for whoever looks at those as well. */
+/* tide_session_verify() without what a fork shares with its parents: for whoever looks at those as well. */
 enum tide_code session_verify_own(struct tide_session *s, tide_progress_fn *progress, void *arg, uint64_t *ret_events,
                                   struct tide_err *err) MUST_CHECK;
 
@@ -115,7 +115,7 @@ struct draft;
 void checkpoint_put(struct tide_session *s, struct draft *d, const struct tide_new_checkpoint *in,
                     char ret_id[TIDE_ID_SIZE]);
 
-/* Whether tide_rollback() would refuse; writes nothing. The state must be of now. */
+/* Whether tide_session_rollback() would refuse; writes nothing. The state must be of now. */
 /* TIDE_EFFECTS: *ret_names (may be NULL) gets what must happen once and would be cut off. */
 enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned flags, struct buf *ret_names,
                               struct tide_err *err) MUST_CHECK;

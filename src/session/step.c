@@ -604,8 +604,8 @@ static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *s
     return code;
 }
 
-enum tide_code tide_step(tide_run *r, const struct tide_step_spec *spec, tide_step_fn *fn, void *arg,
-                         struct tide_text *ret_result, struct tide_err *err)
+enum tide_code tide_run_step(tide_run *r, const struct tide_step_spec *spec, tide_step_fn *fn, void *arg,
+                             struct tide_text *ret_result, struct tide_err *err)
 {
     struct tide_step_answer answer = {.state = TIDE_STEP_LATER};
     struct tide_text result = {NULL, 0};

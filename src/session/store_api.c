@@ -115,7 +115,7 @@ enum tide_code tide_store_compact(tide_store *store, struct tide_err *err)
     return group_alone(s->group, s->ops->compact, err);
 }
 
-size_t tide_store_notices(tide_store *store, tide_notice_fn *fn, void *arg)
+size_t tide_store_read_notices(tide_store *store, tide_notice_fn *fn, void *arg)
 {
     struct store *s = store_of(store);
     AUTO(buf_done) struct buf lines = BUF_INIT(SIZE_MAX / 4);
@@ -148,8 +148,8 @@ static enum tide_code check_moves(struct store *s, const char *id, struct tide_e
     return code ? code : trust_check(s, &h, err);
 }
 
-enum tide_code tide_input(tide_store *store, const char *id, int64_t expect_seq, const struct tide_new_event *events,
-                          size_t n, int64_t *ret_seq, struct tide_err *err)
+enum tide_code tide_session_input(tide_store *store, const char *id, int64_t expect_seq,
+                                  const struct tide_new_event *events, size_t n, int64_t *ret_seq, struct tide_err *err)
 {
     struct store *s = store_of(store);
     struct arena a = ARENA_INIT;

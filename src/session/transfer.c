@@ -126,8 +126,8 @@ static void export_head(struct exporting *x, const unsigned char end[DIGEST_SIZE
     json_out_end(&o, '}');
 }
 
-enum tide_code tide_export(tide_session *s, tide_write_fn *write, tide_progress_fn *progress, void *arg,
-                           struct tide_err *err)
+enum tide_code tide_session_export(tide_session *s, tide_write_fn *write, tide_progress_fn *progress, void *arg,
+                                   struct tide_err *err)
 {
     struct exporting x = {.write = write, .progress = progress, .arg = arg, .line = BUF_INIT(SIZE_MAX / 4), .s = s};
     unsigned char end[DIGEST_SIZE];
@@ -413,8 +413,8 @@ static enum tide_code import_all(struct importing *m, struct tide_err *err)
     return code ? code : import_lines(m, err);
 }
 
-enum tide_code tide_import(tide_store *store, tide_source_fn *source, tide_progress_fn *progress, void *arg,
-                           char ret_id[TIDE_ID_SIZE], struct tide_err *err)
+enum tide_code tide_session_import(tide_store *store, tide_source_fn *source, tide_progress_fn *progress, void *arg,
+                                   char ret_id[TIDE_ID_SIZE], struct tide_err *err)
 {
     struct importing m = {.store = store_of(store), .source = source, .progress = progress, .arg = arg};
     enum tide_code code;

@@ -103,8 +103,8 @@ static enum tide_code prove_at(struct tide_session *s, const char *session, int6
     code = store_read(s->store, &h, seq, 0, look_for_proof, &l, err);
     if (code || own || l.ours)
         return code;
-    return tide_verify(s, NULL, NULL, NULL,
-                       err); /* a parent that came from elsewhere: its fork was trusted with all of it */
+    return tide_session_verify(s, NULL, NULL, NULL,
+                               err); /* a parent that came from elsewhere: its fork was trusted with all of it */
 }
 
 static enum tide_code prove_content(struct tide_session *s, struct tide_err *err)
@@ -384,7 +384,7 @@ static enum tide_code describe(struct tide_session *s, struct buf *out, struct t
     return code;
 }
 
-enum tide_code tide_trust_show(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_session_show_trust(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
 {
     struct buf out = BUF_INIT(SHOWN_MAX);
     enum tide_code code;
@@ -440,7 +440,7 @@ static enum tide_code append(struct store *store, const struct head *h, const st
     return code;
 }
 
-enum tide_code tide_trust(tide_session *s, const char *shown, const char *by, struct tide_err *err)
+enum tide_code tide_session_trust(tide_session *s, const char *shown, const char *by, struct tide_err *err)
 {
     AUTO(buf_done) struct buf now = BUF_INIT(SHOWN_MAX);
     struct draft d = DRAFT_INIT;

@@ -82,8 +82,8 @@ enum tide_code session_verify_own(tide_session *s, tide_progress_fn *progress, v
     return code;
 }
 
-enum tide_code tide_verify(tide_session *s, tide_progress_fn *progress, void *arg, uint64_t *ret_events,
-                           struct tide_err *err)
+enum tide_code tide_session_verify(tide_session *s, tide_progress_fn *progress, void *arg, uint64_t *ret_events,
+                                   struct tide_err *err)
 {
     struct verifying past = {.progress = progress, .arg = arg};
     enum tide_code code;

@@ -181,8 +181,8 @@ static enum tide_code park(struct tide_run *r, const struct tide_wait_options *o
     return code;
 }
 
-enum tide_code tide_wait(tide_run *r, const struct tide_wait_options *opt, struct tide_text *ret_answer,
-                         char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err)
+enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *opt, struct tide_text *ret_answer,
+                             char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err)
 {
     AUTO(mem_freep) char *key = NULL;
     const struct mark *m;
@@ -251,7 +251,7 @@ static enum tide_code sleep_park(struct tide_run *r, const struct tide_wait_opti
     return tide_fail(err, TIDE_WAITING, "it sleeps until %s", when);
 }
 
-enum tide_code tide_sleep(tide_run *r, const char *name, int64_t due_ms, int64_t *ret_due_ms, struct tide_err *err)
+enum tide_code tide_run_sleep(tide_run *r, const char *name, int64_t due_ms, int64_t *ret_due_ms, struct tide_err *err)
 {
     const struct tide_wait_options opt = {.name = name, .kind = "timer"};
     AUTO(mem_freep) char *key = NULL;

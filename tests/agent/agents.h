@@ -145,7 +145,7 @@ UNUSED static char *kinds_of(tide_session *s, int64_t from)
     struct line_reader l = {BUF_INIT(1 << 20)};
 
     OK(tide_session_refresh(s, &err));
-    OK(tide_read(s, 0, from, 0, put_kind, &l, &err));
+    OK(tide_session_read(s, 0, from, 0, put_kind, &l, &err));
     return buf_take(&l.out);
 }
 
@@ -171,7 +171,7 @@ UNUSED static char *body_of(tide_session *s, const char *kind, int nth)
     struct finding f = {kind, nth, BUF_INIT(1 << 26)};
 
     OK(tide_session_refresh(s, &err));
-    OK(tide_read(s, 0, 1, 0, find_event, &f, &err));
+    OK(tide_session_read(s, 0, 1, 0, find_event, &f, &err));
     buf_add_char(&f.out, '\0');
     return buf_take(&f.out);
 }

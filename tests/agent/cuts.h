@@ -75,7 +75,7 @@ UNUSED static void log_read(struct log *log, tide_session *s)
     batch_ends = NULL;
     log->text = (struct buf)BUF_INIT(1 << 26);
     OK(tide_session_refresh(s, &err));
-    OK(tide_export(s, take_bytes, NULL, &log->text, &err));
+    OK(tide_session_export(s, take_bytes, NULL, &log->text, &err));
     at = strchr(buf_cstr(&log->text), '\n') + 1; /* the head line is made anew for each cut */
     for (; (end = strchr(at, '\n')) && log->n < EVENTS_MAX; at = end + 1) {
         struct line *l = &log->lines[log->n++];

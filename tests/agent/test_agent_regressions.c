@@ -486,7 +486,7 @@ static void what_was_sent_while_nobody_ran_it_is_answered_when_it_goes_on(void *
     write_file(f->script, "{\"turns\":[{\"text\":\"one\"},{\"text\":\"two\"}]}");
     a = new_agent(s, &opt);
     OK(tide_agent_run(a, "go", NULL, &err));
-    OK(tide_input(f->store, "s", -1, &sent, 1, NULL, &err));
+    OK(tide_session_input(f->store, "s", -1, &sent, 1, NULL, &err));
     OK(tide_agent_resume(a, NULL, NULL, &answer, &err));
     assert_string_equal(answer.ptr, "two");
     tide_text_done(&answer);
@@ -589,7 +589,7 @@ static enum tide_code take_a_note(void *arg, const char *input, struct tide_text
     (void)input;
     (void)ret;
     (void)e;
-    OK(tide_append(arg, TIDE_APPEND_ANY, &note, 1, NULL, &err));
+    OK(tide_session_append(arg, TIDE_APPEND_ANY, &note, 1, NULL, &err));
     return TIDE_OK;
 }
 
@@ -738,7 +738,7 @@ static void what_a_rollback_keeps_answers_from_the_log_and_else_happens_again(vo
         char path[400];
 
         OK(tide_agent_run(a, "go", NULL, &err));
-        OK(tide_rollback(s, seq_of(s, rows[i].back_to), rows[i].flags, "test", &err));
+        OK(tide_session_rollback(s, seq_of(s, rows[i].back_to), rows[i].flags, "test", &err));
         OK(tide_agent_resume(a, NULL, NULL, NULL, &err));
         assert_int_equal(happened(f), rows[i].happened);
         BODY_HAS(s, "message.tool", 1, "told");
@@ -762,7 +762,7 @@ static void a_fork_does_not_repeat_what_was_under_way_where_it_branches_off(void
     a = new_agent(s, &opt);
     OK(tide_agent_run(a, "go", NULL, &err));
     tide_agent_free(a);
-    OK(tide_fork(f->store, "s", seq_of(s, "tool.started"), NULL, NULL, id, &err));
+    OK(tide_session_fork(f->store, "s", seq_of(s, "tool.started"), NULL, NULL, id, &err));
     OK(tide_session_open(f->store, id, TIDE_SESSION_APPEND, &t, &err));
     a = new_agent(t, &opt);
     OK(tide_agent_resume(a, NULL, NULL, NULL, &err));

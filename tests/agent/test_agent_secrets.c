@@ -51,7 +51,7 @@ static int look_at_event(void *arg, const struct tide_event *ev)
 static void log_lacks_secret(tide_session *s)
 {
     OK(tide_session_refresh(s, &err));
-    OK(tide_read(s, 0, 1, 0, look_at_event, NULL, &err));
+    OK(tide_session_read(s, 0, 1, 0, look_at_event, NULL, &err));
 }
 
 static char *text_in(const struct fixture *f, const char *name)

@@ -42,7 +42,7 @@ static void read_told(struct world *w, tide_session *s, struct told *t)
     tide_agent *a = world_agent(w, s);
     struct json *json = NULL;
 
-    OK(tide_agent_history(a, take_message, t, &err));
+    OK(tide_agent_read_history(a, take_message, t, &err));
     OK(tide_agent_info(a, &info, &err));
     OK(json_parse(&t->arena, (struct str){info.ptr, info.len}, NULL, &json, NULL, &err));
     t->input_tokens = json_get_int(json, STR("input_tokens"), -1);
@@ -241,7 +241,7 @@ static void try_cut(struct world *w, const struct log *golden, const struct told
     read_told(w, s, &c.told);
     log_read(c.got, s);
     check_cut(&c);
-    OK(tide_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     tide_session_close(s);
     tide_store_close(store);
     if (ret_log) {

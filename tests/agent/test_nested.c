@@ -223,7 +223,7 @@ static void answer(struct nest *k, const char *input)
     char token[TIDE_TOKEN_SIZE];
 
     assert_false(k->run->over);
-    GIVES(TIDE_WAITING, tide_wait(k->run, &wait, &text, token, &err));
+    GIVES(TIDE_WAITING, tide_run_wait(k->run, &wait, &text, token, &err));
     tide_run_close(k->run);
     OK(tide_run_resume(k->s, &(struct tide_run_options){.input = input}, NULL, &k->run, &err));
     k->nested.run = k->run;
@@ -345,7 +345,7 @@ static void only_what_may_be_of_it_is_read(void **state)
     (void)state;
     begin(&k, "{\"turns\":[{\"text\":\"first\"},{\"text\":\"second\"}]}");
     RUNS_NESTED(TIDE_OK, &k);
-    OK(tide_flush(k.s, &err));
+    OK(tide_session_flush(k.s, &err));
     began = tide_session_last_seq(k.s) + 1;
     real_ops = store_of(k.store)->ops;
     ops = *real_ops;
@@ -383,7 +383,7 @@ static void a_chat_in_the_same_session_hears_nothing_of_it(void **state)
     write_file(k.w.script, "{\"turns\":[{\"calls\":[" BASH("same", "echo b3 >> " LEDGER) "]},{\"text\":\"hi\"}]}");
     OK(tide_agent_new(k.s, &k.w.opt, &a, &err));
     OK(tide_agent_run(a, "hello", NULL, &err));
-    OK(tide_agent_history(a, count_message, &messages, &err));
+    OK(tide_agent_read_history(a, count_message, &messages, &err));
     assert_int_equal(messages, 4);
     assert_int_equal(ledger_count(&k.w, "b3"), 1);
     tide_agent_free(a);
@@ -405,8 +405,8 @@ static void a_fork_inherits_the_conversation_of_its_node_alone(void **state)
     k.nested.stopped = is_stopped;
     k.turns_over = 0;
     RUNS_NESTED(TIDE_CANCELLED, &k);
-    OK(tide_flush(k.s, &err));
-    OK(tide_fork(k.store, "s", tide_session_last_seq(k.s), "f", NULL, id, &err));
+    OK(tide_session_flush(k.s, &err));
+    OK(tide_session_fork(k.store, "s", tide_session_last_seq(k.s), "f", NULL, id, &err));
     parent = k.s;
     tide_run_close(k.run);
     OK(tide_session_open(k.store, "f", TIDE_SESSION_APPEND, &k.s, &err));

@@ -92,7 +92,7 @@ static void cut_behind_any_event_it_ends_the_same(void **state)
     want_two(&k);
     RUNS_NESTED(TIDE_OK, &k);
     outputs = mem_dup(buf_view(&k.result.outputs));
-    OK(tide_flush(k.s, &err));
+    OK(tide_session_flush(k.s, &err));
     log_read(golden, k.s);
     tide_run_close(k.run);
     tide_session_close(k.s);
@@ -294,7 +294,7 @@ static void two_of_them_share_a_session_on_two_threads(void **state)
     assert_true(p.told > 0 && p.alternations > 2);
     for (size_t i = 0; i < 6; i++)
         assert_int_equal(ledger_count(&p.nest.w, pair_words[i]), 1);
-    OK(tide_flush(p.nest.s, &err));
+    OK(tide_session_flush(p.nest.s, &err));
     log_read(log, p.nest.s);
     check_apart(log);
     tide_run_close(p.nest.run);

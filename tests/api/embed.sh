@@ -96,7 +96,7 @@ int main(int, char **argv)
         return std::puts(err.msg), 1;
     tide_new_event event{"message.user", "{\"content\":\"from C++\"}", 0};
     int64_t seq = 0;
-    if (tide_append(session, 0, &event, 1, &seq, &err))
+    if (tide_session_append(session, 0, &event, 1, &seq, &err))
         return std::puts(err.msg), 1;
     std::printf("seq %lld\n", static_cast<long long>(seq));
     tide_session_close(session);

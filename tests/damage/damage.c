@@ -68,7 +68,7 @@ static void put(tide_session *s, int n, int each, size_t bytes)
             if ((i + k) % 7 == 3)
                 snprintf(bodies[k], 120, "{\"values\":{\"k%d\":%d}}", (i + k) % 5, i + k);
         }
-        must(tide_append(s, 0, evs, (size_t)k, NULL, &err), "append");
+        must(tide_session_append(s, 0, evs, (size_t)k, NULL, &err), "append");
         while (k > 0)
             free(bodies[--k]);
     }
@@ -87,7 +87,7 @@ static void fork_off(tide_store *store, const char *of, int64_t at, const char *
     char made[TIDE_ID_SIZE];
     tide_session *s;
 
-    must(tide_fork(store, of, at, id, NULL, made, &err), "fork");
+    must(tide_session_fork(store, of, at, id, NULL, made, &err), "fork");
     must(tide_session_open(store, id, TIDE_SESSION_APPEND, &s, &err), "open the fork");
     put(s, 20, 3, 10);
     tide_session_close(s);
@@ -192,7 +192,7 @@ static void read_range(tide_session *s, struct truth *t, unsigned flags, int64_t
     int64_t low = from > first ? from : first, high = !to || to > t->last ? t->last : to;
     struct reading r = {.t = t, .next = low};
 
-    if (refused(t->id, "reading", tide_read(s, flags, from, to, take, &r, &err)) || wrong)
+    if (refused(t->id, "reading", tide_session_read(s, flags, from, to, take, &r, &err)) || wrong)
         return;
     if (r.n != (high >= low ? high - low + 1 : 0))
         say(t->id, "events", r.n, high - low + 1);
@@ -211,7 +211,7 @@ static char *state_of(tide_session *s, const char *id)
     struct tide_text text = {NULL, 0};
     char *copy, *end;
 
-    if (refused(id, "the state", tide_state(s, 0, &text, &err)))
+    if (refused(id, "the state", tide_session_state(s, 0, &text, &err)))
         return NULL;
     copy = strndup(text.ptr, text.len);
     end = strstr(copy, ",\"status\""); /* who holds it, and since when, is no part of the truth */
@@ -234,9 +234,10 @@ static void look_at(tide_store *store, struct truth *t)
     read_range(s, t, TIDE_READ_INHERITED, 0, 0);
     read_range(s, t, TIDE_READ_INHERITED, t->last / 2, t->last / 2 + 5);
     read_range(s, t, 0, t->last, t->last);
-    if (!refused(t->id, "messages", tide_messages(s, 0, count, &messages, &err)) && messages != t->messages)
+    if (!refused(t->id, "messages", tide_session_read_messages(s, 0, count, &messages, &err)) &&
+        messages != t->messages)
         say(t->id, "messages", messages, t->messages);
-    if (!refused(t->id, "verifying", tide_verify(s, NULL, NULL, &events, &err)) &&
+    if (!refused(t->id, "verifying", tide_session_verify(s, NULL, NULL, &events, &err)) &&
         (int64_t)events != t->last - t->first + 1)
         say(t->id, "events verified", (long long)events, t->last - t->first + 1);
     state = state_of(s, t->id);
@@ -256,8 +257,8 @@ static void learn(tide_store *store, struct truth *t)
     must(tide_session_open(store, t->id, TIDE_SESSION_READ, &s, &err), "open");
     t->first = tide_session_first_seq(s);
     t->last = tide_session_last_seq(s);
-    must(tide_read(s, TIDE_READ_INHERITED, 0, 0, take, &r, &err), "read");
-    must(tide_messages(s, 0, count, &t->messages, &err), "messages");
+    must(tide_session_read(s, TIDE_READ_INHERITED, 0, 0, take, &r, &err), "read");
+    must(tide_session_read_messages(s, 0, count, &t->messages, &err), "messages");
     t->state = state_of(s, t->id);
     tide_session_close(s);
 }
@@ -294,7 +295,7 @@ static void go_on(tide_store *store, struct truth *t)
 
     if (refused(t->id, "opening to append", code))
         return;
-    code = tide_append(s, 0, &ev, 1, NULL, &err);
+    code = tide_session_append(s, 0, &ev, 1, NULL, &err);
     if (!refused(t->id, "appending", code) && tide_session_last_seq(s) != t->last + 1)
         say(t->id, "it goes on at", tide_session_last_seq(s), t->last + 1);
     if (!code && !wrong)

@@ -69,7 +69,7 @@ UNUSED static enum tide_code go(struct life *l, const struct tide_graph_options 
     opt.agent = &quick;
     opt.event = world_hear;
     opt.arg = &l->w;
-    code = (first ? tide_graph_execute : tide_graph_resume)(s, l->g, &opt, &result, &l->err);
+    code = (first ? tide_graph_run : tide_graph_resume)(s, l->g, &opt, &result, &l->err);
     tide_session_close(s);
     free(l->memory);
     l->memory = result.memory.ptr;

@@ -20,7 +20,7 @@ static enum tide_code run(struct world *w, const char *json, const char *memory,
     enum tide_code code;
 
     OK(tide_session_create(w->store, NULL, NULL, &s, &err));
-    code = tide_graph_execute(s, g, &opt, &result, why);
+    code = tide_graph_run(s, g, &opt, &result, why);
     tide_session_close(s);
     tide_graph_free(g);
     *ret = result.memory.ptr;
@@ -201,7 +201,7 @@ static enum tide_code go(struct life *l, const struct tide_graph_options *given)
     else
         OK(tide_session_open(l->w.store, l->session, TIDE_SESSION_APPEND, &s, &err));
     snprintf(l->session, sizeof l->session, "%s", tide_session_id(s));
-    code = (first ? tide_graph_execute : tide_graph_resume)(s, l->g, &opt, &result, &l->err);
+    code = (first ? tide_graph_run : tide_graph_resume)(s, l->g, &opt, &result, &l->err);
     tide_session_close(s);
     free(l->memory);
     l->memory = result.memory.ptr;

@@ -32,7 +32,7 @@ static void hear(void *arg, const struct tide_graph_event *ev)
 
     if (d->cancel && ev->agent && ev->agent->what == TIDE_AGENT_WAIT) {
         d->cancel = false;
-        OK(tide_input(d->w.store, d->session, -1, &cancel, 1, NULL, &err));
+        OK(tide_session_input(d->w.store, d->session, -1, &cancel, 1, NULL, &err));
     }
     if (ev->what == TIDE_GRAPH_NOTICE)
         snprintf(d->notices + strlen(d->notices), sizeof d->notices - strlen(d->notices), "%s\n", ev->text);
@@ -78,7 +78,7 @@ static enum tide_code go(struct desk *d, const char *checkpoints)
     else
         OK(tide_session_open(d->w.store, d->session, TIDE_SESSION_APPEND, &s, &err));
     snprintf(d->session, sizeof d->session, "%s", tide_session_id(s));
-    code = (first ? tide_graph_execute : tide_graph_resume)(s, d->g, &opt, &result, &d->err);
+    code = (first ? tide_graph_run : tide_graph_resume)(s, d->g, &opt, &result, &d->err);
     tide_session_close(s);
     free(d->memory);
     d->memory = result.memory.ptr;
@@ -101,7 +101,7 @@ static int count_events(struct desk *d, const char *kind)
     tide_session *s;
 
     OK(tide_session_open(d->w.store, d->session, TIDE_SESSION_READ, &s, &err));
-    OK(tide_read(s, 0, 1, 0, count, want, &err));
+    OK(tide_session_read(s, 0, 1, 0, count, want, &err));
     tide_session_close(s);
     return n;
 }

@@ -120,7 +120,7 @@ static void execute(struct wide *r, const char *checkpoints)
 
     OK(tide_session_create(r->w.store, NULL, NULL, &s, &err));
     snprintf(r->session, sizeof r->session, "%s", tide_session_id(s));
-    OK(tide_graph_execute(s, r->g, &opt, &result, &err));
+    OK(tide_graph_run(s, r->g, &opt, &result, &err));
     tide_session_close(s);
     r->memory = result.memory.ptr;
     assert_int_equal(r->w.n, STAGES * BRANCHES * LENGTH + STAGES + 1);
@@ -168,7 +168,7 @@ static struct told *read_log(struct wide *r)
 
     t->arena = (struct arena)ARENA_INIT;
     OK(tide_session_open(r->w.store, r->session, TIDE_SESSION_READ, &s, &err));
-    OK(tide_read(s, 0, 1, 0, take, t, &err));
+    OK(tide_session_read(s, 0, 1, 0, take, t, &err));
     tide_session_close(s);
     assert_int_equal(t->active.live, 0);
     return t;

@@ -75,7 +75,7 @@ static enum tide_code go(struct life *l, const struct tide_graph_options *given)
     else
         OK(tide_session_open(l->w.store, l->session, TIDE_SESSION_APPEND, &s, &err));
     snprintf(l->session, sizeof l->session, "%s", tide_session_id(s));
-    code = (first ? tide_graph_execute : tide_graph_resume)(s, l->g, &opt, &result, &l->err);
+    code = (first ? tide_graph_run : tide_graph_resume)(s, l->g, &opt, &result, &l->err);
     tide_session_close(s);
     free(l->memory);
     l->memory = result.memory.ptr;
@@ -373,7 +373,7 @@ static void what_happened_beside_an_item_that_failed_is_recorded(void **state)
     OK(tide_graph_add_callback(l.g, "pay", fail_or_happen, &l.w, &err));
     assert_int_equal(go(&l, NULL), TIDE_OK);
     OK(tide_session_open(l.w.store, l.session, TIDE_SESSION_READ, &s, &err));
-    OK(tide_read(s, 0, 1, 0, count_effects, n, &err));
+    OK(tide_session_read(s, 0, 1, 0, count_effects, n, &err));
     tide_session_close(s);
     assert_int_equal(n[0], 2);
     assert_int_equal(n[2], 1);

@@ -66,7 +66,7 @@ static void a_completed_session_goes_on_only_as_a_fork(void **state)
     expect_calls(&l, "a#1 b#1 c#1 c#1");
     assert_string_equal(l.memory, "{\"a\":1,\"b\":1,\"c\":1}");
     OK(tide_session_open(l.w.store, l.ran, TIDE_SESSION_READ, &s, &err));
-    OK(tide_state(s, 0, &text, &err));
+    OK(tide_session_state(s, 0, &text, &err));
     HOLDS(text.ptr, "\"agent\":\"tester\"");
     HOLDS(text.ptr, "\"outcome\":\"completed\"");
     tide_text_done(&text);
@@ -83,7 +83,7 @@ static void a_fork_made_by_hand_goes_on(void **state)
     begin(&l, ABC);
     assert_int_equal(go(&l, NULL), TIDE_OK);
     w = checkpoint(&l, "node_complete", "a");
-    OK(tide_fork(l.w.store, l.session, w.seq, NULL, NULL, l.session, &err));
+    OK(tide_session_fork(l.w.store, l.session, w.seq, NULL, NULL, l.session, &err));
     assert_int_equal(go(&l, NULL), TIDE_OK);
     expect_calls(&l, "a#1 b#1 c#1 b#1 c#1");
     end(&l);
@@ -103,7 +103,7 @@ static void checkpoints_that_cannot_be_used_are_named(void **state)
     a = checkpoint(&l, "node_complete", "a");
     b = checkpoint(&l, "node_complete", "b");
     s = open_session(&l);
-    OK(tide_rollback(s, a.seq, 0, NULL, &err));
+    OK(tide_session_rollback(s, a.seq, 0, NULL, &err));
     OK(tide_checkpoint_delete(s, (const char *const[]){a.id}, 1, &err));
     tide_session_close(s);
     opt.checkpoint = b.id;
@@ -576,7 +576,7 @@ static void make_snapshot(struct life *l)
     buf_addf(&body, "{\"content\":\"%0*d\"}", 20000, 0);
     ev.body = buf_cstr(&body);
     for (int i = 0; i < 6; i++)
-        OK(tide_append(s, 0, &ev, 1, NULL, &err));
+        OK(tide_session_append(s, 0, &ev, 1, NULL, &err));
     tide_session_close(s);
 }
 

@@ -58,7 +58,7 @@ static void roll_back(struct life *l, int64_t to, unsigned flags)
 {
     tide_session *s = open_session(l);
 
-    OK(tide_rollback(s, to, flags, "by hand", &err));
+    OK(tide_session_rollback(s, to, flags, "by hand", &err));
     tide_session_close(s);
 }
 

@@ -167,7 +167,7 @@ static enum tide_code step(struct bench *b, tide_run *r, const char *name, const
 {
     const struct tide_step_spec spec = {.name = name, .effect = effect};
     struct tide_text result = {NULL, 0};
-    enum tide_code code = tide_step(r, &spec, do_it, b, &result, &b->err);
+    enum tide_code code = tide_run_step(r, &spec, do_it, b, &result, &b->err);
 
     tide_text_done(&result);
     return code;
@@ -188,13 +188,13 @@ static enum tide_code run_program(struct bench *b)
     code = code ? code : step(b, r, "pay", "once");
     code = code ? code : tide_run_set(r, "k", "1", &b->err);
     code = code ? code : tide_run_checkpoint(r, NULL, NULL, id, &b->err);
-    if (!code && (code = tide_wait(r, &wait, &text, token, &b->err)) == TIDE_WAITING) {
+    if (!code && (code = tide_run_wait(r, &wait, &text, token, &b->err)) == TIDE_WAITING) {
         tide_run_close(r);
         r = NULL;
         code = tide_run_resume(b->s, &opt, NULL, &r, &b->err);
         code = code ? code : step(b, r, "think", "pure"); /* done before: answered from the log */
         code = code ? code : step(b, r, "pay", "once");
-        code = code ? code : tide_wait(r, &wait, &text, token, &b->err);
+        code = code ? code : tide_run_wait(r, &wait, &text, token, &b->err);
     }
     tide_text_done(&text);
     code = code ? code : step(b, r, "ship", "idempotent");
@@ -281,7 +281,7 @@ static enum tide_code execute(struct bench *b, const char *json)
 
     OK(tide_graph_parse(json, strlen(json), NULL, NULL, NULL, &g, &err));
     OK(tide_graph_add_callback(g, "work", do_node, b, &err));
-    code = tide_graph_execute(b->s, g, &opt, &result, &b->err);
+    code = tide_graph_run(b->s, g, &opt, &result, &b->err);
     tide_text_done(&result.memory);
     tide_graph_free(g);
     return code;
@@ -416,8 +416,8 @@ static char *tell(struct bench *b)
 
     assert_non_null(store);
     OK(tide_session_open(store, "s", TIDE_SESSION_READ, &s, &err));
-    OK(tide_verify(s, NULL, NULL, NULL, &err));
-    OK(tide_read(s, 0, 1, 0, note_kind, &t, &err));
+    OK(tide_session_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_session_read(s, 0, 1, 0, note_kind, &t, &err));
     OK(tide_session_show(s, note_status, &t, &err));
     OK(tide_session_list(store, NULL, count_session, &t, &err));
     tide_session_close(s);

@@ -348,7 +348,7 @@ static void what_a_step_said_before_it_died_counts_when_the_run_closes(void **st
     say_frame(step, "{\"op\":\"end\",\"name\":\"build\",\"outcome\":\"completed\",\"exit\":0}");
     close(step);
     run_server_close(&server);
-    OK(tide_read(s, 0, 1, 0, count_completed, &completed, &err));
+    OK(tide_session_read(s, 0, 1, 0, count_completed, &completed, &err));
     assert_int_equal(completed, 1);
     tide_run_close(run);
     tide_session_close(s);

@@ -67,7 +67,7 @@ static void converse(tide_agent *a, struct driver *d)
     enum tide_code code;
     struct tide_err why = {0};
 
-    CHILD_MUST(tide_agent_history(a, count_prompt, &said, &err));
+    CHILD_MUST(tide_agent_read_history(a, count_prompt, &said, &err));
     d->prompt = said ? said - 1 : 0;
     code = tide_agent_resume(a, NULL, NULL, NULL, &why);
     if (code && code != TIDE_NOT_FOUND) {
@@ -176,8 +176,8 @@ static void each_event(const struct place *p, tide_event_fn *fn, void *arg)
 
     OK(tide_store_open(p->store, &how, &store, &err));
     if (tide_session_open(store, "s", 0, &s, NULL) == TIDE_OK) {
-        OK(tide_verify(s, NULL, NULL, NULL, &err));
-        OK(tide_read(s, 0, 1, 0, fn, arg, &err));
+        OK(tide_session_verify(s, NULL, NULL, NULL, &err));
+        OK(tide_session_read(s, 0, 1, 0, fn, arg, &err));
     }
     tide_session_close(s);
     tide_store_close(store);

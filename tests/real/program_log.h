@@ -142,7 +142,7 @@ static bool read_log(struct place *p, struct log *ret)
         return false;
     if (code)
         fail_msg("%s: %s", p->id, why.msg);
-    OK(tide_read(s, 0, 1, 0, apply, ret, &err));
+    OK(tide_session_read(s, 0, 1, 0, apply, ret, &err));
     tide_session_close(s);
     return true;
 }

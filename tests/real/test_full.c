@@ -33,8 +33,8 @@ static void look(struct self *me)
     CHILD_MUST(tide_store_open(path, &opt, &store, &err));
     CHILD_MUST(tide_session_list(store, NULL, count_info, &sessions, &err));
     CHILD_MUST(tide_session_open(store, "full", TIDE_SESSION_READ, &s, &err));
-    CHILD_MUST(tide_read(s, 0, 0, 0, count, &events, &err));
-    CHILD_MUST(tide_verify(s, NULL, NULL, NULL, &err));
+    CHILD_MUST(tide_session_read(s, 0, 0, 0, count, &events, &err));
+    CHILD_MUST(tide_session_verify(s, NULL, NULL, NULL, &err));
     CHILD_MUST(tide_store_check(store, 0, NULL, NULL, NULL, &err));
     tell(me->out, &events, sizeof events);
     tide_session_close(s);
@@ -72,10 +72,10 @@ static void a_full_disk_loses_nothing_and_mends_by_itself(void **unused)
         int refused = 0;
 
         for (int i = 0; i < 20; i++, acked++)
-            OK(tide_append(s, 0, &ev, 1, NULL, &err));
+            OK(tide_session_append(s, 0, &ev, 1, NULL, &err));
         disk_fill(fill_path);
         while (refused < 3) { /* room in the files that are there may last for a few */
-            code = tide_append(s, 0, &ev, 1, NULL, NULL);
+            code = tide_session_append(s, 0, &ev, 1, NULL, NULL);
             if (code)
                 expect_code(TIDE_FULL, code, NULL, "append", __FILE__, __LINE__);
             refused += code != TIDE_OK;
@@ -94,7 +94,7 @@ static void a_full_disk_loses_nothing_and_mends_by_itself(void **unused)
             OK(tide_store_open(path, NULL, &store, &err));
             OK(tide_session_open(store, "full", TIDE_SESSION_APPEND, &s, &err));
         }
-        OK(tide_append(s, 0, &ev, 1, NULL, &err)); /* there is room: it goes on, by the same handle */
+        OK(tide_session_append(s, 0, &ev, 1, NULL, &err)); /* there is room: it goes on, by the same handle */
         acked++;
         OK(tide_store_compact(store, &err));
     }

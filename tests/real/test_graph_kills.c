@@ -160,7 +160,7 @@ static bool look(struct seen *ret)
     memset(ret, 0, sizeof *ret);
     if (tide_session_open(p.store, p.id, TIDE_SESSION_READ, &s, &why))
         return false;
-    OK(tide_read(s, 0, 1, 0, apply, ret, &err));
+    OK(tide_session_read(s, 0, 1, 0, apply, ret, &err));
     OK(tide_session_show(s, take_status, ret, &err));
     tide_session_close(s);
     return true;
@@ -430,7 +430,7 @@ static void check_end(void)
         fail_msg("%s: %d runs and %d ends", p.id, seen.runs, seen.ends);
     OK(tide_session_open(p.store, p.id, TIDE_SESSION_READ, &s, &err));
     check_memory(s);
-    OK(tide_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     tide_session_close(s);
 }
 

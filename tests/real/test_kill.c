@@ -54,7 +54,7 @@ static void append_batch(struct self *me, tide_session *s, int64_t *batch)
     int64_t last = 0;
 
     make_events(events, bodies, n, *batch);
-    CHILD_MUST(tide_append(s, 0, events, (size_t)n, &last, &err));
+    CHILD_MUST(tide_session_append(s, 0, events, (size_t)n, &last, &err));
     acknowledge(me, last - n + 1, last, (*batch)++);
 }
 
@@ -70,10 +70,10 @@ static void append_group(struct self *me, tide_session *s, int64_t *batch)
 
         make_events(events, bodies, n, *batch + i);
         seqs[i][0] = tide_session_last_seq(s) + 1;
-        CHILD_MUST(tide_append_async(s, 0, events, (size_t)n, NULL, &err));
+        CHILD_MUST(tide_session_append_async(s, 0, events, (size_t)n, NULL, &err));
         seqs[i][1] = tide_session_last_seq(s);
     }
-    CHILD_MUST(tide_flush(s, &err));
+    CHILD_MUST(tide_session_flush(s, &err));
     for (int i = 0; i < groups; i++)
         acknowledge(me, seqs[i][0], seqs[i][1], first + i);
     *batch += groups;
@@ -105,7 +105,7 @@ static void work(struct self *me)
             seq = tide_session_last_seq(s);
             acknowledge(me, seq, seq, -1);
         } else if (dice < 17) {
-            CHILD_MUST(tide_rollback(s, rng_between(&me->rng, 1, tide_session_last_seq(s)), 0, NULL, &err));
+            CHILD_MUST(tide_session_rollback(s, rng_between(&me->rng, 1, tide_session_last_seq(s)), 0, NULL, &err));
             seq = tide_session_last_seq(s);
             acknowledge(me, seq, seq, -1);
         } else if (dice < 18) {
@@ -175,8 +175,8 @@ static void examine(struct self *me)
     if (l.known->acked > 0 || tide_session_open(store, p->id, TIDE_SESSION_READ, &s, NULL) == TIDE_OK) {
         if (!s)
             CHILD_MUST(tide_session_open(store, p->id, TIDE_SESSION_READ, &s, &err));
-        CHILD_MUST(tide_read(s, 0, 0, 0, look, &l, &err));
-        CHILD_MUST(tide_verify(s, NULL, NULL, NULL, &err));
+        CHILD_MUST(tide_session_read(s, 0, 0, 0, look, &l, &err));
+        CHILD_MUST(tide_session_verify(s, NULL, NULL, NULL, &err));
         if (l.of)
             l.wrong = "part of a batch at the end";
         if (l.n < l.known->acked)

@@ -351,7 +351,7 @@ static void check_end(struct place *p)
             fail_msg("%s: run %s has %d ends", p->id, log.runs[i].id, log.runs[i].ends);
     assert_int_equal(log.naps, 1);
     OK(tide_session_open(p->store, p->id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     tide_session_close(s);
 }
 

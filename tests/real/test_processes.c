@@ -209,12 +209,12 @@ static void write_much(struct self *me)
         CHILD_MUST(tide_session_create(store, id, NULL, &s[i], &err));
     }
     for (int i = 0; i < APPENDS; i++) {
-        CHILD_MUST(tide_append(s[i % 3], 0, batch, 1 + (size_t)(i % 4), NULL, &err));
+        CHILD_MUST(tide_session_append(s[i % 3], 0, batch, 1 + (size_t)(i % 4), NULL, &err));
         if (i % 5 == 0)
-            CHILD_MUST(tide_append_async(s[(i + 1) % 3], 0, batch, 3, NULL, &err));
+            CHILD_MUST(tide_session_append_async(s[(i + 1) % 3], 0, batch, 3, NULL, &err));
     }
     for (int i = 0; i < 3; i++) {
-        CHILD_MUST(tide_flush(s[i], &err));
+        CHILD_MUST(tide_session_flush(s[i], &err));
         tide_session_close(s[i]);
     }
     tide_store_close(store);
@@ -225,7 +225,7 @@ static int verify_one(void *arg, const struct tide_session_info *info)
     tide_session *s = NULL;
 
     CHILD_MUST(tide_session_open(*(tide_store **)arg, info->id, TIDE_SESSION_READ, &s, &err));
-    CHILD_MUST(tide_verify(s, NULL, NULL, NULL, &err));
+    CHILD_MUST(tide_session_verify(s, NULL, NULL, NULL, &err));
     tide_session_close(s);
     return 0;
 }
@@ -242,7 +242,7 @@ static int64_t events_of_all(tide_store *store)
     int64_t n = 0;
 
     if (store_kind()->positions)
-        CHILD_MUST(tide_read_all(store, 0, 0, count, &n, &err));
+        CHILD_MUST(tide_store_read(store, 0, 0, count, &n, &err));
     else
         CHILD_MUST(tide_session_list(store, NULL, count_in, &n, &err));
     return n;
@@ -278,7 +278,7 @@ static int add_up(void *arg, const struct tide_session_info *info)
     uint64_t n = 0;
 
     OK(tide_session_open(t->store, info->id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_verify(s, NULL, NULL, &n, &err));
+    OK(tide_session_verify(s, NULL, NULL, &n, &err));
     t->events += (int64_t)n;
     tide_session_close(s);
     return 0;
@@ -330,7 +330,7 @@ static void read_and_hang(struct self *me)
     tide_session *s = NULL;
 
     CHILD_MUST(tide_session_open(store, "long", TIDE_SESSION_READ, &s, &err));
-    CHILD_MUST(tide_read(s, 0, 0, 0, tell_and_hang, me, &err));
+    CHILD_MUST(tide_session_read(s, 0, 0, 0, tell_and_hang, me, &err));
 }
 
 static void read_for_ever(struct self *me)
@@ -343,7 +343,7 @@ static void read_for_ever(struct self *me)
     for (;;) {
         int64_t n = 0;
 
-        CHILD_MUST(tide_read(s, 0, 0, 0, count, &n, &err));
+        CHILD_MUST(tide_session_read(s, 0, 0, 0, count, &n, &err));
     }
 }
 
@@ -361,7 +361,7 @@ static int64_t append_much(tide_session *s)
     for (int i = 0; i < 150; i++) {
         int64_t began = mono_ms(), took;
 
-        OK(tide_append(s, 0, &ev, 1, NULL, &err));
+        OK(tide_session_append(s, 0, &ev, 1, NULL, &err));
         took = mono_ms() - began;
         slowest = took > slowest ? took : slowest;
     }
@@ -393,7 +393,7 @@ static void a_reader_stopped_or_killed_in_mid_read_stops_no_writer(void **state)
     OK(tide_store_open(p->path, NULL, &store, &err));
     OK(tide_session_open(store, "long", TIDE_SESSION_APPEND, &s, &err));
     assert_in_range(append_much(s), 0, 8000); /* the busy time-out is 5 s */
-    OK(tide_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     for (int i = 0; i < 6; i++)
         child_kill(&c[i]);
     OK(tide_store_compact(store, &err));

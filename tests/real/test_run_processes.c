@@ -67,7 +67,7 @@ static int events(tide_store *store, const char *id, const char *kind)
     tide_session *s = NULL;
 
     OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_read(s, 0, 1, 0, count, &c, &err));
+    OK(tide_session_read(s, 0, 1, 0, count, &c, &err));
     tide_session_close(s);
     return c.n;
 }
@@ -131,13 +131,13 @@ static void a_killed_run_is_interrupted_exactly_once(void **state)
     struct tide_recovery did;
 
     expect_status(store, "s", "running running");
-    OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted, 0);
     child_kill(&c);
     expect_status(store, "s", "interrupted_startup owner_gone");
-    OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted, 1);
-    OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted, 0);
     assert_int_equal(events(store, "s", "run.interrupted"), 1);
     expect_status(store, "s", "interrupted_startup process_restart");
@@ -187,7 +187,7 @@ static void a_process_that_runs_here_is_not_given_up_for_a_late_heartbeat(void *
 
     boots_set(p->path, "expires", 1);
     expect_status(store, "s", "running running");
-    OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted, 0);
     tell_char(c.in, 's');
     assert_int_equal(hear_char(c.out), 'O');
@@ -212,7 +212,7 @@ static void a_process_stopped_past_its_lease_is_taken_over_and_refused(void **st
     kill(c.pid, SIGSTOP);
     until = mono_ms() + 20000;
     while (did.interrupted == 0 && mono_ms() < until) {
-        OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+        OK(tide_store_recover(store, 0, NULL, NULL, &did, &err));
         usleep(10000);
     }
     assert_int_equal(did.interrupted, 1);
@@ -267,12 +267,12 @@ static void a_holder_in_another_pid_namespace_is_believed_until_its_lease_ends(v
     expect_status(store, "s", "running running"); /* its pid is 1: so is another process here */
     tell_char(c.in, 's');
     assert_int_equal(hear_char(c.out), 'O');
-    OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted, 0);
     child_kill(&c);
     until = mono_ms() + 20000;
     while (did.interrupted == 0 && mono_ms() < until) {
-        OK(tide_recover(store, 0, NULL, NULL, &did, &err));
+        OK(tide_store_recover(store, 0, NULL, NULL, &did, &err));
         usleep(10000);
     }
     assert_int_equal(did.interrupted, 1);
@@ -325,7 +325,8 @@ static void race_once(struct place *p, int round)
     else
         OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
     OK(tide_run_start(s, NULL, &run, &err));
-    GIVES(TIDE_WAITING, tide_wait(run, &(struct tide_wait_options){"w", "input", NULL, 0, 0}, &answer, p->token, &err));
+    GIVES(TIDE_WAITING,
+          tide_run_wait(run, &(struct tide_wait_options){"w", "input", NULL, 0, 0}, &answer, p->token, &err));
     tide_run_close(run);
     tide_session_close(s);
     tide_store_close(store);
@@ -384,7 +385,7 @@ static void recovers(struct self *me)
     struct tide_recovery did;
 
     wait_for_go(me->arg);
-    CHILD_MUST(tide_recover(store, 0, NULL, NULL, &did, &err));
+    CHILD_MUST(tide_store_recover(store, 0, NULL, NULL, &did, &err));
     tell(me->out, &did.interrupted, sizeof did.interrupted);
     tide_store_close(store);
 }

@@ -105,7 +105,7 @@ static void *run_graph(void *arg)
     tide_session *session = NULL;
 
     r->code = tide_session_create(store, r->name, NULL, &session, &err);
-    r->code = r->code ? r->code : tide_graph_execute(session, graph, &opt, NULL, &err);
+    r->code = r->code ? r->code : tide_graph_run(session, graph, &opt, NULL, &err);
     tide_session_close(session);
     return NULL;
 }

@@ -53,7 +53,7 @@ static void fill_up(void)
 
         snprintf(body, sizeof body, "{\"content\":\"%0*d\"}", widths[k], 1);
         for (int i = 0; i < 2000 && refused < 3; i++)
-            refused += tide_append(session, TIDE_APPEND_ANY, &ev, 1, NULL, NULL) != TIDE_OK;
+            refused += tide_session_append(session, TIDE_APPEND_ANY, &ev, 1, NULL, NULL) != TIDE_OK;
         assert_int_equal(refused, 3);
     }
 }
@@ -72,7 +72,7 @@ static enum tide_code step(tide_run *run, const char *name, const char *effect, 
 {
     const struct tide_step_spec spec = {.name = name, .effect = effect};
     struct tide_text result = {NULL, 0};
-    enum tide_code code = tide_step(run, &spec, fine, times, &result, err);
+    enum tide_code code = tide_run_step(run, &spec, fine, times, &result, err);
 
     if (!code)
         assert_string_equal(result.ptr, "\"done\"");
@@ -99,7 +99,7 @@ static int events(const char *kind, const char *with)
     tide_session *s = NULL;
 
     OK(tide_session_open(store, "s", TIDE_SESSION_READ, &s, &err));
-    OK(tide_read(s, 0, 1, 0, count, &c, &err));
+    OK(tide_session_read(s, 0, 1, 0, count, &c, &err));
     tide_session_close(s);
     return c.n;
 }

@@ -52,7 +52,7 @@ static void tear_down(struct place *p)
 
 static void append(tide_session *s)
 {
-    OK(tide_append(s, 0, &(struct tide_new_event){"message.user", "{\"content\":\"x\"}", 0}, 1, NULL, &err));
+    OK(tide_session_append(s, 0, &(struct tide_new_event){"message.user", "{\"content\":\"x\"}", 0}, 1, NULL, &err));
 }
 
 static tide_watch *watch(tide_store *store)
@@ -237,8 +237,8 @@ static int commit_when_told(const char *url)
     CHILD_MUST(tide_session_create(store, id, NULL, &s, &err));
     tell_char(STDOUT_FILENO, 'r');
     while (read(STDIN_FILENO, &c, 1) == 1) {
-        CHILD_MUST(
-            tide_append(s, 0, &(struct tide_new_event){"message.user", "{\"content\":\"y\"}", 0}, 1, NULL, &err));
+        CHILD_MUST(tide_session_append(s, 0, &(struct tide_new_event){"message.user", "{\"content\":\"y\"}", 0}, 1,
+                                       NULL, &err));
         tell_char(STDOUT_FILENO, 'a');
     }
     tide_session_close(s);

@@ -166,7 +166,7 @@ UNUSED static int events(tide_store *store, const char *kind)
     tide_session *s = NULL;
 
     OK(tide_session_open(store, "s", TIDE_SESSION_READ, &s, &err));
-    OK(tide_read(s, 0, 1, 0, count_kind, &c, &err));
+    OK(tide_session_read(s, 0, 1, 0, count_kind, &c, &err));
     tide_session_close(s);
     return c.n;
 }
@@ -198,7 +198,7 @@ UNUSED static void step(tide_run *r, const char *name, const char *effect, struc
     const struct tide_step_spec spec = {.name = name, .effect = effect, .args = "a", .args_len = 1};
     struct tide_text result = {NULL, 0};
 
-    OK(tide_step(r, &spec, do_it, d, &result, &err));
+    OK(tide_run_step(r, &spec, do_it, d, &result, &err));
     assert_string_equal(result.ptr, "{\"answer\":42}");
     tide_text_done(&result);
 }

@@ -140,7 +140,7 @@ static void fill(tide_session *s, int events, const char *body)
     for (int i = 0; i < 500; i++)
         many[i] = (struct tide_new_event){"message.user", body, 0};
     for (int left = events; left > 0; left -= 500)
-        OK(tide_append(s, 0, many, left < 500 ? (size_t)left : 500, NULL, &err));
+        OK(tide_session_append(s, 0, many, left < 500 ? (size_t)left : 500, NULL, &err));
 }
 
 static int add(void *arg, const char *bytes, size_t len)
@@ -155,7 +155,7 @@ static struct buf export_of(tide_store *store, const char *id)
     tide_session *s = NULL;
 
     OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_export(s, add, NULL, &out, &err));
+    OK(tide_session_export(s, add, NULL, &out, &err));
     tide_session_close(s);
     return out;
 }
@@ -215,7 +215,7 @@ static void every_event_keeps_its_place_and_its_digest(void **state)
     put(s, "message.tool", "{\"content\":\"%s\"}", big);
     free(big);
     OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
-    OK(tide_rollback(s, 5, 0, NULL, &err));
+    OK(tide_session_rollback(s, 5, 0, NULL, &err));
     tide_session_close(s);
     OK(tide_session_open(f->from, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err)); /* another epoch */
     put(s, "message.user", "{}");
@@ -247,8 +247,8 @@ static void parents_come_before_their_forks_and_along_with_them(void **state)
     char id[TIDE_ID_SIZE];
 
     tide_session_close(make(f->from, "p", 50));
-    OK(tide_fork(f->from, "p", 20, "f", "{\"title\":\"F\"}", id, &err));
-    OK(tide_fork(f->from, "f", 0, "g", NULL, id, &err));
+    OK(tide_session_fork(f->from, "p", 20, "f", "{\"title\":\"F\"}", id, &err));
+    OK(tide_session_fork(f->from, "f", 0, "g", NULL, id, &err));
     tide_session_close(make(f->from, "other", 3));
     OK(copy_ids(f->from, f->to, named, &h, &r, &err));
     assert_int_equal(h.notices, 0); /* both are asked for */
@@ -277,7 +277,7 @@ static void other_kinds_of_stores_keep_the_digests_as_well(void **state)
     memset(big, 'B', 200000);
     put(s, "message.tool", "{\"content\":\"%s\"}", big);
     free(big);
-    OK(tide_fork(f->from, "a", 300, "f", NULL, id, &err));
+    OK(tide_session_fork(f->from, "a", 300, "f", NULL, id, &err));
     snprintf(path, sizeof path, "%s%s/other%s", kind->scheme, f->dir, kind->suffix);
     other = open_at(path, NULL);
     OK(copy_all(f->from, other, &h, &r, &err));
@@ -400,7 +400,7 @@ static void a_fork_of_another_history_is_refused(void **state)
     for (int64_t made_ms = env_now_ms(env_real()); env_now_ms(env_real()) == made_ms;)
         ; /* other times: another chain */
     tide_session_close(make(f->from, "p", 5));
-    OK(tide_fork(f->from, "p", 3, "f", NULL, id, &err));
+    OK(tide_session_fork(f->from, "p", 3, "f", NULL, id, &err));
     GIVES(TIDE_EXISTS, copy_all(f->from, f->to, &h, &r, &err));
     assert_int_equal(r.refused, 2);
     assert_non_null(strstr(h.problem, "f: it is a fork at seq 3 of 'p', which is another one there"));
@@ -439,7 +439,7 @@ static void other_keys_keep_everything_but_the_digests(void **state)
     tide_session *s = make(f->from, "a", 30);
     tide_store *keyed;
 
-    OK(tide_fork(f->from, "a", 20, "f", NULL, id, &err));
+    OK(tide_session_fork(f->from, "a", 20, "f", NULL, id, &err));
     store_url_in(path, sizeof path, f->dir, "k");
     keyed = open_at(path, "0123456789abcdef");
     OK(copy_all(f->from, keyed, &h, &r, &err));
@@ -473,7 +473,7 @@ static void a_damaged_session_is_named_and_the_others_are_copied(void **state)
 
     tide_session_close(make(f->from, "ok1", 5));
     tide_session_close(make(f->from, "bad", 60));
-    OK(tide_fork(f->from, "bad", 20, "fork", NULL, id, &err));
+    OK(tide_session_fork(f->from, "bad", 20, "fork", NULL, id, &err));
     tide_session_close(make(f->from, "ok2", 5));
     close_both(f);
     damage_event(f->a, 40);
@@ -496,7 +496,7 @@ static void make_many(struct fixture *f)
     tide_session_close(make(f->from, "one", 5));
     fill(s, BIG_EVENTS, "{\"turn\":1,\"content\":\"and so on\"}");
     tide_session_close(s);
-    OK(tide_fork(f->from, "big", 100, "fork", NULL, id, &err));
+    OK(tide_session_fork(f->from, "big", 100, "fork", NULL, id, &err));
     tide_session_close(make(f->from, "two", 50));
 }
 
@@ -606,7 +606,7 @@ static void killed_while_it_continues_a_recovery_there_leaves_the_half_alone(voi
     close_both(f);
     assert_true(WIFSIGNALED(copy_in_child(f, (struct heard){.kill_at = 2})));
     open_both(f);
-    OK(tide_recover(f->to, 0, NULL, NULL, &found, &err));
+    OK(tide_store_recover(f->to, 0, NULL, NULL, &found, &err));
     assert_int_equal(found.looked_at, 0); /* what it would write there is no part of the session */
     OK(copy_all(f->from, f->to, &h, &r, &err));
     assert_int_equal(r.continued, 1);
@@ -708,7 +708,7 @@ static void a_wait_can_be_answered_where_it_was_copied_to(void **state)
     tide_run *run = NULL;
 
     OK(tide_run_start(s, NULL, &run, &err));
-    GIVES(TIDE_WAITING, tide_wait(run, &wait, NULL, token, &err));
+    GIVES(TIDE_WAITING, tide_run_wait(run, &wait, NULL, token, &err));
     tide_run_close(run);
     tide_session_close(s);
     OK(copy_all(f->from, f->to, &h, &r, &err));
@@ -734,7 +734,7 @@ static void a_run_under_way_does_not_go_on_in_two_places(void **state)
     OK(copy_all(f->from, f->to, &h, &r, &err));
     has_status(f->from, "r", "running");
     has_status(f->to, "r", "interrupted_startup");
-    OK(tide_recover(f->to, 0, NULL, NULL, &found, &err));
+    OK(tide_store_recover(f->to, 0, NULL, NULL, &found, &err));
     assert_int_equal(found.looked_at, 0); /* it is at work elsewhere */
     OK(tide_run_set(run, "k", "1", &err));
     OK(copy_all(f->from, f->to, &h, &r, &err));
@@ -771,7 +771,7 @@ static void a_run_whose_process_is_gone_is_recovered_there_as_here(void **state)
     open_both(f);
     OK(copy_all(f->from, f->to, &h, &r, &err));
     same_in(f->from, f->to, "r");
-    OK(tide_recover(f->to, 0, NULL, NULL, &found, &err));
+    OK(tide_store_recover(f->to, 0, NULL, NULL, &found, &err));
     assert_int_equal(found.interrupted, 1);
 }
 

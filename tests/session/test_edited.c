@@ -45,7 +45,7 @@ static enum tide_code append(tide_session *s, struct tide_err *why)
 {
     const struct tide_new_event ev = {"note.made", "{\"text\":\"letters\"}", 0};
 
-    return tide_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, why);
+    return tide_session_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, why);
 }
 
 static void make(struct fixture *f, int events)
@@ -165,7 +165,7 @@ static void another_log_in_its_place_is_read_anew(void **state)
     put_log(f, other, len);
     forget_end(f);
     OK(append(s, &err));
-    OK(tide_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     tide_session_close(s);
     free(one);
     free(other);
@@ -198,14 +198,14 @@ static void a_line_that_became_longer_tears_nothing_off(void **state)
     make(f, EVENTS);
     edit(f, "letters", "more letters");
     before = read_log(f, &before_len);
-    SAYS(TIDE_CORRUPT, "event 3 is damaged", tide_input(f->store, "one", -1, &input, 1, NULL, &err));
+    SAYS(TIDE_CORRUPT, "event 3 is damaged", tide_session_input(f->store, "one", -1, &input, 1, NULL, &err));
     after = read_log(f, &after_len);
     assert_int_equal(before_len, after_len);
     assert_memory_equal(before, after, after_len);
     free(before);
     free(after);
     edit(f, "more letters", "letters");
-    OK(tide_input(f->store, "one", -1, &input, 1, NULL, &err));
+    OK(tide_session_input(f->store, "one", -1, &input, 1, NULL, &err));
 }
 
 static void a_handle_proves_before_it_takes_the_lease(void **state)
@@ -252,7 +252,7 @@ static void *send_inputs(void *fixture)
         const struct tide_new_event input = {"queue.added", "{\"queue_id\":\"q1\"}", 0};
         struct tide_err why;
 
-        if (tide_input(f->other, "one", -1, &input, 1, NULL, &why))
+        if (tide_session_input(f->other, "one", -1, &input, 1, NULL, &why))
             return "an input was refused";
     }
     return NULL;

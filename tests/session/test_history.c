@@ -216,7 +216,7 @@ static void branch(struct world *w, int from)
     if (w->n == SESSIONS)
         return;
     snprintf(tale->id, sizeof tale->id, "s%d", w->n);
-    OK(tide_fork(tide(w), parent->id, at, tale->id, "{\"title\":\"fork\"}", tale->id, &err));
+    OK(tide_session_fork(tide(w), parent->id, at, tale->id, "{\"title\":\"fork\"}", tale->id, &err));
     while (at < w->tales[from].first) /* it stands on the session that wrote the seq */
         from = w->tales[from].parent;
     tale->parent = from;
@@ -232,7 +232,7 @@ static void say(struct world *w, int t, struct told *e, const char *kind, const 
     struct tide_new_event ev = {kind, body, 0};
     int64_t seq = 0;
 
-    OK(tide_append(handle(w, t), 0, &ev, 1, &seq, &err));
+    OK(tide_session_append(handle(w, t), 0, &ev, 1, &seq, &err));
     tell(w, t, seq, e);
 }
 
@@ -425,7 +425,7 @@ static void roll_back(struct world *w, int t)
             }
         }
     }
-    OK(tide_rollback(handle(w, t), e.to, 0, "test", &err));
+    OK(tide_session_rollback(handle(w, t), e.to, 0, "test", &err));
     assert_int_equal(tide_session_last_seq(tale->s), before + 1);
     tell(w, t, before + 1, &e);
 }
@@ -657,7 +657,7 @@ static void same_messages(struct world *w, int t, int64_t seq)
 {
     struct heard h = {w, mind_at(w, t, seq), t, 0, seq};
 
-    OK(tide_messages(handle(w, t), seq, hear, &h, &err));
+    OK(tide_session_read_messages(handle(w, t), seq, hear, &h, &err));
     for (; h.at < h.m->list_n; h.at++)
         SAME("a message is missing", false, h.m->list[h.at].message);
 }
@@ -765,7 +765,7 @@ static void same_all(struct world *w)
         }
         same_frozen(w, t);
         same_checkpoints(w, t);
-        OK(tide_verify(handle(w, t), NULL, NULL, &events, &err));
+        OK(tide_session_verify(handle(w, t), NULL, NULL, &events, &err));
         assert_int_equal(events, w->tales[t].last - w->tales[t].first + 1);
     }
 }

@@ -30,7 +30,7 @@ static void append_note(tide_store *store, const char *id)
     tide_session *s = NULL;
 
     OK(tide_session_open(store, id, TIDE_SESSION_APPEND, &s, &err));
-    OK(tide_append(s, 0, &ev, 1, NULL, &err));
+    OK(tide_session_append(s, 0, &ev, 1, NULL, &err));
     tide_session_close(s);
 }
 
@@ -73,19 +73,19 @@ static void a_mended_log_is_told_once(void **state)
     (void)state;
     dir_make(dir);
     store = open_torn(dir, url);
-    assert_int_equal(tide_store_notices(store, hear, &told), 0);
+    assert_int_equal(tide_store_read_notices(store, hear, &told), 0);
     append_note(store, "one");
-    assert_int_equal(tide_store_notices(store, hear, &told), 1);
+    assert_int_equal(tide_store_read_notices(store, hear, &told), 1);
     assert_int_equal(told.n, 1);
     assert_non_null(strstr(told.last, "session one: "));
     assert_non_null(strstr(told.last, "sessions/one.torn-1"));
     assert_null(strchr(told.last, '\n'));
     append_note(store, "one");
-    assert_int_equal(tide_store_notices(store, hear, &told), 0);
+    assert_int_equal(tide_store_read_notices(store, hear, &told), 0);
     tide_store_close(store);
     store = open_at(url);
     append_note(store, "one");
-    assert_int_equal(tide_store_notices(store, hear, &told), 0);
+    assert_int_equal(tide_store_read_notices(store, hear, &told), 0);
     tide_store_close(store);
     dir_remove(dir);
 }
@@ -95,7 +95,7 @@ static void *ask(void *store)
     struct told told = {0};
 
     for (int i = 0; i < 200; i++)
-        tide_store_notices(store, hear, &told);
+        tide_store_read_notices(store, hear, &told);
     return (void *)(uintptr_t)told.n;
 }
 
@@ -119,7 +119,7 @@ static void of_many_that_ask_one_hears_it(void **state)
         pthread_join(threads[i], &n);
         heard += (uintptr_t)n;
     }
-    assert_int_equal(heard + tide_store_notices(store, hear, &told), 1);
+    assert_int_equal(heard + tide_store_read_notices(store, hear, &told), 1);
     tide_store_close(store);
     dir_remove(dir);
 }
@@ -143,14 +143,14 @@ static void a_handle_on_the_log_alone_reads_and_follows(void **state)
     store = open_at(store_url_in(url, sizeof url, dir, "s"));
     OK(tide_session_create(store, "one", NULL, &s, &err));
     tide_session_close(s);
-    assert_int_equal(tide_store_notices(store, hear, NULL), 0);
+    assert_int_equal(tide_store_read_notices(store, hear, NULL), 0);
 
     OK(tide_session_open(store, "one", TIDE_SESSION_LOG, &log, &err));
     append_note(store, "one");
     assert_int_equal(tide_session_last_seq(log), 1);
     OK(tide_session_refresh(log, &err));
     assert_int_equal(tide_session_last_seq(log), 2);
-    OK(tide_read(log, 0, 0, 0, count, &n, &err));
+    OK(tide_session_read(log, 0, 0, 0, count, &n, &err));
     assert_int_equal(n, 2);
     tide_session_close(log);
     tide_store_close(store);

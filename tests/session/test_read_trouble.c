@@ -53,13 +53,13 @@ static enum tide_code in_session(tide_store *store, enum tide_code (*fn)(tide_se
 
 static enum tide_code read_log(tide_session *s, int64_t *sum)
 {
-    return tide_read(s, TIDE_READ_INHERITED, 1, 0, on_event, sum, &last);
+    return tide_session_read(s, TIDE_READ_INHERITED, 1, 0, on_event, sum, &last);
 }
 
 static enum tide_code read_state(tide_session *s, int64_t *sum)
 {
     struct tide_text text = {NULL, 0};
-    enum tide_code code = tide_state(s, 0, &text, &last);
+    enum tide_code code = tide_session_state(s, 0, &text, &last);
 
     *sum = (int64_t)text.len;
     tide_text_done(&text);
@@ -69,7 +69,7 @@ static enum tide_code read_state(tide_session *s, int64_t *sum)
 static enum tide_code read_earlier_state(tide_session *s, int64_t *sum)
 {
     struct tide_text text = {NULL, 0};
-    enum tide_code code = tide_state(s, EVENTS / 2, &text, &last);
+    enum tide_code code = tide_session_state(s, EVENTS / 2, &text, &last);
 
     *sum = (int64_t)text.len;
     tide_text_done(&text);
@@ -84,7 +84,7 @@ static enum tide_code read_checkpoints(tide_session *s, int64_t *sum)
 static enum tide_code verify(tide_session *s, int64_t *sum)
 {
     uint64_t n = 0;
-    enum tide_code code = tide_verify(s, NULL, NULL, &n, &last);
+    enum tide_code code = tide_session_verify(s, NULL, NULL, &n, &last);
 
     *sum = (int64_t)n;
     return code;
@@ -141,7 +141,7 @@ static void fill(tide_store *store)
             OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "user_checkpoint"}, id, &err));
     }
     tide_session_close(s);
-    OK(tide_fork(store, "a", EVENTS / 2, "fork", NULL, id, &err));
+    OK(tide_session_fork(store, "a", EVENTS / 2, "fork", NULL, id, &err));
     OK(tide_session_open(store, "fork", TIDE_SESSION_APPEND, &s, &err));
     put(s, "message.user", "{\"message_id\":\"f\",\"turn\":%d,\"content\":\"x\"}", EVENTS);
     OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "user_checkpoint"}, id, &err));

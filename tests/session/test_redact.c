@@ -84,7 +84,7 @@ static void last_is(tide_session *s, const char *kind, const char *want)
     struct finding f = {kind, NULL};
 
     OK(tide_session_refresh(s, &err));
-    OK(tide_read(s, 0, 1, 0, take, &f, &err));
+    OK(tide_session_read(s, 0, 1, 0, take, &f, &err));
     assert_non_null(f.body);
     assert_string_equal(f.body, want);
     free(f.body);
@@ -115,7 +115,7 @@ static void every_form_in_a_body_is_replaced(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct tide_new_event ev = {"note", rows[i].body, 0};
 
-        OK(tide_append(s, 0, &ev, 1, NULL, &err));
+        OK(tide_session_append(s, 0, &ev, 1, NULL, &err));
         last_is(s, "note", rows[i].want);
     }
     tide_session_close(s);
@@ -133,9 +133,9 @@ static void what_the_log_is_made_of_stays(void **state)
 
     OK(tide_store_add_secret(f->store, "N", "12345678", 8, &err));
     OK(tide_store_add_secret(f->store, "DATE", "2026-02-21T10", 13, &err));
-    OK(tide_append(s, 0, &usage, 1, NULL, &err));
+    OK(tide_session_append(s, 0, &usage, 1, NULL, &err));
     last_is(s, "llm.usage", "{\"input_tokens\":123456789,\"note\":\"[redacted:N]9\",\"redacted\":true}");
-    OK(tide_append(s, 0, &error, 1, NULL, &err));
+    OK(tide_session_append(s, 0, &error, 1, NULL, &err));
     last_is(s, "llm.error",
             "{\"retry_at\":\"2026-02-21T10:01:10.123Z\",\"message\":\"on [redacted:DATE]\",\"redacted\":true}");
     SAYS(TIDE_INVALID, "word that the log is made of", tide_store_add_secret(f->store, "W", "completed", 9, &err));
@@ -158,8 +158,8 @@ static void names_that_hold_it_are_refused(void **state)
 
     OK(tide_store_add_secret(f->store, "PW2", "hunter2hunter2", 14, &err));
     SAYS(TIDE_INVALID, "'send-[redacted:PW2]'", tide_step_ask(r, &spec, &answer, &err));
-    SAYS(TIDE_INVALID, "'[redacted:PW2]'", tide_wait(r, &wait, &text, NULL, &err));
-    SAYS(TIDE_INVALID, "'[redacted:PW2]'", tide_append(s, 0, &ev, 1, NULL, &err));
+    SAYS(TIDE_INVALID, "'[redacted:PW2]'", tide_run_wait(r, &wait, &text, NULL, &err));
+    SAYS(TIDE_INVALID, "'[redacted:PW2]'", tide_session_append(s, 0, &ev, 1, NULL, &err));
     SAYS(TIDE_INVALID, "'[redacted:PW2]-1'", tide_session_create(f->store, "hunter2hunter2-1", NULL, &none, &err));
     finish(r);
     tide_session_close(s);
@@ -239,12 +239,12 @@ static void every_way_into_the_store_is_covered(void **state)
 
     OK(tide_session_create(f->store, "s", "{\"title\":\"about " KEY_JSON "\",\"metadata\":{\"k\":\"" KEY_BASE64 "\"}}",
                            &s, &err));
-    OK(tide_append_async(s, 0, &ev, 1, NULL, &err));
-    OK(tide_flush(s, &err));
+    OK(tide_session_append_async(s, 0, &ev, 1, NULL, &err));
+    OK(tide_session_flush(s, &err));
     r = start(s);
-    OK(tide_input(f->store, "s", -1, &queued, 1, NULL, &err));
+    OK(tide_session_input(f->store, "s", -1, &queued, 1, NULL, &err));
     OK(tide_session_refresh(s, &err));
-    OK(tide_step(r, &spec, give_key, NULL, &text, &err));
+    OK(tide_run_step(r, &spec, give_key, NULL, &text, &err));
     assert_string_equal(text.ptr, "{\"got\":\"" MARK "\"}"); /* as it will come from the log */
     tide_text_done(&text);
     last_is(s, "queue.added", "{\"queue_id\":\"q\",\"content\":\"" MARK "\",\"redacted\":true}");
@@ -253,13 +253,13 @@ static void every_way_into_the_store_is_covered(void **state)
         buf_addf(&big, "%d " KEY_JSON " ", i);
     buf_add_str(&big, STR("\"}"));
     ev = (struct tide_new_event){"message.user", buf_cstr(&big), big.len};
-    OK(tide_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, &err));
+    OK(tide_session_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, &err));
     ev = (struct tide_new_event){"memory.set", "{\"values\":{\"k\":\"" KEY_ESCAPED "\"}}", 0};
-    OK(tide_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, &err));
+    OK(tide_session_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, &err));
     OK(tide_checkpoint_save(s, &mark, id, &err));
     OK(tide_run_end(r, &failed, &err));
     tide_run_close(r);
-    OK(tide_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     tide_session_close(s);
     buf_done(&big);
     disk_lacks(f->dir);
@@ -283,7 +283,7 @@ static void marks_do_not_make_a_record_too_big(void **state)
         buf_add_str(&big, STR("abcdefg1"));
     buf_add_str(&big, STR("\"}"));
     ev.body = buf_cstr(&big);
-    OK(tide_append(s, 0, &ev, 1, NULL, &err));
+    OK(tide_session_append(s, 0, &ev, 1, NULL, &err));
     store_of(f->store)->max_record_bytes = max;
     buf_done(&big);
     tide_session_close(s);
@@ -319,7 +319,7 @@ static void the_environment_is_looked_through(void **state)
     for (size_t i = 0; i < n; i++)
         unsetenv(vars[i][0]);
     OK(tide_session_create(store, "s", NULL, &s, &err));
-    OK(tide_append(s, 0, &ev, 1, NULL, &err));
+    OK(tide_session_append(s, 0, &ev, 1, NULL, &err));
     last_is(s, "note",
             "{\"a\":\"[redacted:TEST_API_KEY] [redacted:test_token_x] [redacted:MY_PASSWORD] [redacted:SECRET_OF_MINE] "
             "fifth-is-none-5 /dev/null seven77 sixth-is-none-6 seventh-is-none-7\",\"redacted\":true}");

@@ -11,7 +11,7 @@ static void park(tide_run *r, int64_t deadline_ms, char token[TIDE_TOKEN_SIZE])
     const struct tide_wait_options opt = {"ok", "approval", "release?", deadline_ms, 0};
     struct tide_text answer;
 
-    GIVES(TIDE_WAITING, tide_wait(r, &opt, &answer, token, &err));
+    GIVES(TIDE_WAITING, tide_run_wait(r, &opt, &answer, token, &err));
     tide_run_close(r);
 }
 
@@ -21,7 +21,7 @@ static void expect_answer(tide_run *r, const char *kind, const char *want)
     struct tide_text answer = {NULL, 0};
     char token[TIDE_TOKEN_SIZE];
 
-    OK(tide_wait(r, &opt, &answer, token, &err));
+    OK(tide_run_wait(r, &opt, &answer, token, &err));
     assert_string_equal(answer.ptr, want);
     tide_text_done(&answer);
 }
@@ -127,9 +127,9 @@ static void a_deadline_that_passes_ends_the_wait(void **state)
     until(deadline + 1);
     GIVES(TIDE_TOKEN_EXPIRED, tide_run_resume(s, &opt, NULL, &none, &err));
     STATUS(f->store, "interrupted_waiting", "wait_timeout");
-    OK(tide_recover(f->other, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->other, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.timed_out, 1);
-    OK(tide_recover(f->store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.timed_out, 0);
     assert_int_equal(events(f->store, "run.interrupted"), 1);
     assert_int_equal(events(f->store, "token.revoked"), 1);
@@ -157,7 +157,7 @@ static void an_answer_stays_when_its_deadline_has_passed_since(void **state)
     park(r, opt.deadline_ms, token);
     r = resume(s, &yes);
     until(opt.deadline_ms + 1);
-    OK(tide_wait(r, &opt, &answer, token, &err));
+    OK(tide_run_wait(r, &opt, &answer, token, &err));
     assert_string_equal(answer.ptr, "\"yes\"");
     tide_text_done(&answer);
     finish(r);
@@ -175,17 +175,17 @@ static void a_token_expires_by_itself(void **state)
     struct tide_recovery did;
     struct tide_text answer;
 
-    GIVES(TIDE_WAITING, tide_wait(r, &opt, &answer, token, &err));
+    GIVES(TIDE_WAITING, tide_run_wait(r, &opt, &answer, token, &err));
     tide_run_close(r);
     until(opt.expires_ms + 1);
     GIVES(TIDE_TOKEN_EXPIRED, tide_run_resume(s, &with, NULL, &none, &err));
-    OK(tide_recover(f->store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.tokens_expired, 1);
     assert_int_equal(events(f->store, "token.expired"), 1);
     GIVES(TIDE_TOKEN_EXPIRED, tide_run_resume(s, &with, NULL, &none, &err));
     STATUS(f->store, "interrupted_waiting", "token_expired");
     r = resume(s, NULL); /* a new run, that asks again */
-    GIVES(TIDE_WAITING, tide_wait(r, &(struct tide_wait_options){"ok", "input", NULL, 0, 0}, &answer, token, &err));
+    GIVES(TIDE_WAITING, tide_run_wait(r, &(struct tide_wait_options){"ok", "input", NULL, 0, 0}, &answer, token, &err));
     tide_run_close(r);
     STATUS(f->store, "waiting", "input");
     tide_session_close(s);
@@ -221,25 +221,25 @@ static void a_sleep_is_over_when_it_is_due_and_not_before(void **state)
     int64_t due = now() + 40, told = 0;
     struct tide_recovery did;
 
-    GIVES(TIDE_WAITING, tide_sleep(r, "nap", due, &told, &err));
+    GIVES(TIDE_WAITING, tide_run_sleep(r, "nap", due, &told, &err));
     tide_run_close(r);
     assert_int_equal(told, due);
     STATUS(f->store, "waiting", "timer");
     SAYS(TIDE_INVALID, "sleeps until", tide_run_resume(s, NULL, NULL, &none, &err));
-    OK(tide_recover(f->other, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->other, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.due, 0);
     assert_int_equal(did.next_ms, due);
     until(due + 1);
     STATUS(f->store, "waiting", "due");
-    OK(tide_recover(f->other, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->other, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.due, 1);
     r = resume(s, NULL);
-    OK(tide_sleep(r, "nap", now() + 100000, NULL, &err));
-    GIVES(TIDE_WAITING, tide_sleep(r, "nap", now() + 100000, NULL, &err)); /* the second use is another one */
+    OK(tide_run_sleep(r, "nap", now() + 100000, NULL, &err));
+    GIVES(TIDE_WAITING, tide_run_sleep(r, "nap", now() + 100000, NULL, &err)); /* the second use is another one */
     tide_run_close(r);
     r = resume(s, &at_once);
-    OK(tide_sleep(r, "nap", now() + 100000, NULL, &err));
-    OK(tide_sleep(r, "nap", now() + 100000, NULL, &err));
+    OK(tide_run_sleep(r, "nap", now() + 100000, NULL, &err));
+    OK(tide_run_sleep(r, "nap", now() + 100000, NULL, &err));
     finish(r);
     tide_session_close(s);
 }
@@ -256,7 +256,7 @@ static void a_living_run_is_nobody_elses(void **state)
     GIVES(TIDE_HELD, tide_run_resume(t, NULL, NULL, &none, &err));
     GIVES(TIDE_HELD, tide_run_start(t, NULL, &none, &err));
     GIVES(TIDE_HELD, tide_run_start(s, NULL, &none, &err));
-    OK(tide_recover(f->other, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->other, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted, 0);
     finish(r);
     tide_session_close(t);
@@ -270,7 +270,7 @@ static void a_run_whose_lease_was_given_back_does_not_take_it_again(void **state
     tide_run *r = start(s), *next;
     struct tide_new_event ev = {"message.user", "{}", 0};
 
-    OK(tide_append(s, TIDE_APPEND_RELEASE, &ev, 1, NULL, &err));
+    OK(tide_session_append(s, TIDE_APPEND_RELEASE, &ev, 1, NULL, &err));
     GIVES(TIDE_FENCED, tide_run_set(r, "k", "1", &err));
     tide_run_close(r);
     OK(tide_run_resume(s, NULL, NULL, &next, &err));
@@ -318,10 +318,10 @@ static void the_holder_sees_a_cancel_and_a_message(void **state)
 
     OK(tide_run_look(r, &signs, &err));
     assert_int_equal(signs, 0);
-    OK(tide_input(f->other, "s", -1, &message, 1, NULL, &err));
+    OK(tide_session_input(f->other, "s", -1, &message, 1, NULL, &err));
     OK(tide_run_look(r, &signs, &err));
     assert_int_equal(signs, TIDE_SIGN_MESSAGE);
-    OK(tide_input(f->other, "s", -1, &cancel, 1, NULL, &err));
+    OK(tide_session_input(f->other, "s", -1, &cancel, 1, NULL, &err));
     OK(tide_run_look(r, &signs, &err));
     assert_int_equal(signs, TIDE_SIGN_MESSAGE | TIDE_SIGN_CANCEL);
     expect_answer(r, "input", "\"hi\"");
@@ -343,8 +343,8 @@ static void a_cancel_is_not_lost_behind_a_sleep_that_is_over(void **state)
     tide_run *r = start(s);
     unsigned signs = 0;
 
-    OK(tide_input(f->other, "s", -1, &cancel, 1, NULL, &err));
-    OK(tide_sleep(r, "nap", now() - 1, NULL, &err));
+    OK(tide_session_input(f->other, "s", -1, &cancel, 1, NULL, &err));
+    OK(tide_run_sleep(r, "nap", now() - 1, NULL, &err));
     OK(tide_run_look(r, &signs, &err));
     assert_int_equal(signs, TIDE_SIGN_CANCEL);
     tide_run_close(r);
@@ -360,12 +360,12 @@ static void an_open_run_without_owner_is_interrupted_once(void **state)
     put(s, "run.started", "{\"run_id\":\"r1\"}");
     tide_session_close(s);
     STATUS(f->store, "interrupted_startup", "owner_gone");
-    OK(tide_recover(f->store, TIDE_RECOVER_DRY_RUN, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->store, TIDE_RECOVER_DRY_RUN, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted, 1);
     assert_int_equal(events(f->store, "run.interrupted"), 0);
-    OK(tide_recover(f->store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted, 1);
-    OK(tide_recover(f->other, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->other, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.interrupted + did.looked_at, 0);
     assert_int_equal(events(f->store, "run.interrupted"), 1);
     assert_int_equal(events(f->store, "status.derived"), 1);
@@ -383,12 +383,12 @@ static void what_needs_nothing_is_not_looked_at_again(void **state)
 
     park(r, 0, token);
     tide_session_close(s);
-    OK(tide_recover(f->store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.looked_at, 0);
-    OK(tide_input(f->other, "s", -1, &rotate, 1, NULL, &err)); /* whatever came in: it is looked at, once */
-    OK(tide_recover(f->store, 0, NULL, NULL, &did, &err));
+    OK(tide_session_input(f->other, "s", -1, &rotate, 1, NULL, &err)); /* whatever came in: it is looked at, once */
+    OK(tide_store_recover(f->store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.looked_at, 1);
-    OK(tide_recover(f->store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.looked_at, 0);
     STATUS(f->store, "waiting", "approval");
 }
@@ -436,9 +436,9 @@ static void bad_requests_are_refused_before_anything_is_written(void **state)
     GIVES(TIDE_INVALID, tide_step_ask(r, &nameless, &a, &err));
     SAYS(TIDE_INVALID, "twice", tide_step_ask(r, &strange, &a, &err));
     SAYS(TIDE_INVALID, "future",
-         tide_wait(r, &(struct tide_wait_options){"w", "input", NULL, 1, 0}, &answer, token, &err));
+         tide_run_wait(r, &(struct tide_wait_options){"w", "input", NULL, 1, 0}, &answer, token, &err));
     SAYS(TIDE_INVALID, "weather",
-         tide_wait(r, &(struct tide_wait_options){"w", "weather", NULL, 0, 0}, &answer, token, &err));
+         tide_run_wait(r, &(struct tide_wait_options){"w", "weather", NULL, 0, 0}, &answer, token, &err));
     SAYS(TIDE_INVALID, "not valid JSON", tide_run_set(r, "k", "{", &err));
     GIVES(TIDE_INVALID, tide_run_set(r, "", "1", &err));
     OK(tide_session_refresh(s, &err));
@@ -562,7 +562,7 @@ static void a_look_that_could_not_be_made_is_not_told_as_one(void **state)
     (void)state;
     OK(tide_session_create(store, "s", NULL, &s, &err));
     OK(tide_run_start(s, NULL, &r, &err));
-    OK(tide_input(other, "s", -1, &message, 1, NULL, &err));
+    OK(tide_session_input(other, "s", -1, &message, 1, NULL, &err));
     sim_fault_at(sim, SIM_EIO, 1, true);
     sim_fault_at(sim, SIM_READ_FAILS, 1, true);
     GIVES(TIDE_IO, tide_run_look(r, &signs, &err));
@@ -651,7 +651,7 @@ static void come(tide_store *other, enum meanwhile what, tide_session **ret)
     const struct tide_new_event message = {"queue.added", "{\"queue_id\":\"q\",\"content\":\"hi\"}", 0};
 
     if (what == AN_INPUT_CAME)
-        OK(tide_input(other, "s", -1, &message, 1, NULL, &err));
+        OK(tide_session_input(other, "s", -1, &message, 1, NULL, &err));
     if (what < IT_WAS_TAKEN)
         return;
     OK(tide_session_open(other, "s", TIDE_SESSION_APPEND, ret, &err));

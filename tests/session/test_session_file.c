@@ -442,9 +442,9 @@ static void a_queued_append_carries_the_card_of_its_own_end(void **state)
 
     watch(f, true);
     s = create_titled(f);
-    OK(tide_append_async(s, 0, &said, 1, NULL, &err));
-    OK(tide_append_async(s, 0, &title, 1, NULL, &err));
-    OK(tide_flush(s, &err));
+    OK(tide_session_append_async(s, 0, &said, 1, NULL, &err));
+    OK(tide_session_append_async(s, 0, &title, 1, NULL, &err));
+    OK(tide_session_flush(s, &err));
     expect_card(f->store);
     assert_int_equal(seq_of_card(), 3);
     tide_session_close(s);
@@ -462,7 +462,7 @@ static void a_card_has_no_secret(void **state)
     watch(f, true);
     s = create_titled(f);
     r = start(s);
-    GIVES(TIDE_WAITING, tide_wait(r, &opt, &answer, token, &err));
+    GIVES(TIDE_WAITING, tide_run_wait(r, &opt, &answer, token, &err));
     assert_true(seen.last.flags & BATCH_RELEASE);
     expect_card(f->store);
     secret = strchr(token, '.');
@@ -493,7 +493,7 @@ static void recovery_leaves_a_card(void **state)
         "{\"wait_kind\":\"input\",\"resume_token_id\":\"t1\",\"deadline_at\":\"2001-01-01T00:00:00.000Z\"}");
     tide_session_close(s);
     assert_non_null(strstr(seen.tokens, "\"active\""));
-    OK(tide_recover(f->store, 0, NULL, NULL, &did, &err));
+    OK(tide_store_recover(f->store, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.timed_out, 1);
     expect_card(f->store);
     assert_non_null(strstr(seen.card, "\"interruption\": \"wait_timeout\""));

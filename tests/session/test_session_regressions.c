@@ -80,8 +80,8 @@ static void a_fork_finds_the_checkpoints_of_its_past(void **state)
     mark(s, before); /* 3 */
     put(s, "message.user", "{}");
     mark(s, after); /* 5 */
-    OK(tide_fork(f->store, "root", 4, "child", NULL, fork, &err));
-    OK(tide_fork(f->store, "child", 0, "grandchild", NULL, again, &err));
+    OK(tide_session_fork(f->store, "root", 4, "child", NULL, fork, &err));
+    OK(tide_session_fork(f->store, "child", 0, "grandchild", NULL, again, &err));
     OK(tide_session_open(f->store, "grandchild", TIDE_SESSION_READ, &child, &err));
     OK(tide_checkpoint_load(child, before, take_seq, &seq, &err));
     assert_int_equal(seq, 3);
@@ -102,13 +102,13 @@ static void pruning_leaves_what_a_rollback_cut_off(void **state)
     for (int i = 0; i < 3; i++)
         mark(s, id); /* 2, 3, 4 */
     mark(s, last);   /* 5 */
-    OK(tide_rollback(s, 3, 0, NULL, &err));
+    OK(tide_session_rollback(s, 3, 0, NULL, &err));
     OK(tide_checkpoint_prune(s, 1, 0, &deleted, &err));
     assert_int_equal(deleted, 1);
     OK(tide_checkpoint_list(s, &all, count, &n, &err));
     assert_int_equal(n, 3);
     OK(tide_checkpoint_load(s, last, take_seq, &seq, &err));
-    OK(tide_rollback(s, seq, 0, NULL, &err));
+    OK(tide_session_rollback(s, seq, 0, NULL, &err));
     tide_session_close(s);
 }
 
@@ -122,7 +122,7 @@ static void checkpoints_written_by_hand_are_checked(void **state)
     for (size_t i = 0; i < 2; i++) {
         const struct tide_new_event ev = {"checkpoint", bad[i], 0};
 
-        GIVES(TIDE_INVALID, tide_append(s, 0, &ev, 1, NULL, &err));
+        GIVES(TIDE_INVALID, tide_session_append(s, 0, &ev, 1, NULL, &err));
     }
     put(s, "checkpoint", "{\"checkpoint_id\":\"mine\",\"type\":\"turn\"}");
     tide_session_close(s);

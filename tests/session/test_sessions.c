@@ -56,7 +56,7 @@ static int64_t queue_input(struct fixture *f, const char *id, int64_t expect)
     struct tide_new_event ev = {"queue.added", "{\"queue_id\":\"q\",\"content\":\"hello\"}", 0};
     int64_t seq = 0;
 
-    OK(tide_input(f->store, id, expect, &ev, 1, &seq, &err));
+    OK(tide_session_input(f->store, id, expect, &ev, 1, &seq, &err));
     return seq;
 }
 
@@ -94,7 +94,7 @@ static void a_bad_event_stores_nothing_of_its_batch(void **state)
     tide_session *s = make(f, "a");
     const struct tide_new_event batch[] = {{"message.user", "{}", 0}, {"message.user", "{\"turn\":\"x\"}", 0}};
 
-    GIVES(TIDE_INVALID, tide_append(s, 0, batch, 2, NULL, &err));
+    GIVES(TIDE_INVALID, tide_session_append(s, 0, batch, 2, NULL, &err));
     GIVES(TIDE_INVALID, append_one(s, "message.user", "{\"a\":1,\"a\":2}", &err));
     GIVES(TIDE_INVALID, append_one(s, "message.user", "{\"a\":\"\\ud800\"}", &err));
     GIVES(TIDE_INVALID, append_one(s, "message.user", "{\"a\":\"\xff\"}", &err));
@@ -121,7 +121,7 @@ static void key_order_and_numbers_are_kept_exactly(void **state)
     char got[200];
 
     put(s, "any.kind", "{ \"z\" : 1.0e+05 , \"a\":[ 1.10, -0, 123456789012345678901234567890 ],\"\\u0041\":\"\\/\" }");
-    OK(tide_read(s, 0, 2, 2, keep_body, got, &err));
+    OK(tide_session_read(s, 0, 2, 2, keep_body, got, &err));
     assert_string_equal(got,
                         "any.kind {\"z\":1.0e+05,\"a\":[1.10,-0,123456789012345678901234567890],\"\\u0041\":\"\\/\"}");
     tide_session_close(s);
@@ -180,14 +180,14 @@ static void an_input_in_between_is_a_conflict_until_it_was_read(void **state)
     assert_int_equal(tide_session_last_seq(s), 3);
     assert_int_equal(put(s, "queue.taken", "{\"queue_id\":\"q\"}"), 4);
     queue_input(f, "a", -1);
-    OK(tide_append(s, TIDE_APPEND_ANY, &(struct tide_new_event){"message.user", "{}", 0}, 1, NULL, &err));
+    OK(tide_session_append(s, TIDE_APPEND_ANY, &(struct tide_new_event){"message.user", "{}", 0}, 1, NULL, &err));
     assert_int_equal(tide_session_last_seq(s), 6);
     GIVES(TIDE_CONFLICT,
-          tide_input(f->store, "a", 2, &(struct tide_new_event){"cancel.requested", "{}", 0}, 1, NULL, &err));
+          tide_session_input(f->store, "a", 2, &(struct tide_new_event){"cancel.requested", "{}", 0}, 1, NULL, &err));
     SAYS(TIDE_INVALID, "not an input",
-         tide_input(f->store, "a", -1, &(struct tide_new_event){"message.user", "{}", 0}, 1, NULL, &err));
+         tide_session_input(f->store, "a", -1, &(struct tide_new_event){"message.user", "{}", 0}, 1, NULL, &err));
     SAYS(TIDE_INVALID, "not an input",
-         tide_input(f->store, "a", -1, &(struct tide_new_event){"weather", "{}", 0}, 1, NULL, &err));
+         tide_session_input(f->store, "a", -1, &(struct tide_new_event){"weather", "{}", 0}, 1, NULL, &err));
     tide_session_close(s);
 }
 
@@ -205,7 +205,7 @@ static void snapshots_taken_around_inputs_are_right(void **state)
         snprintf(body, sizeof body, "{\"turn\":%d,\"content\":\"%s\"}", i, pad);
         if (i % 3 == 0)
             queue_input(f, "a", -1);
-        OK(tide_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, &err));
+        OK(tide_session_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, &err));
     }
     OK(tide_session_refresh(s, &err));
     mine = state_text(s, 0);
@@ -230,11 +230,11 @@ static void a_handle_that_was_refused_the_lease_gets_it_later(void **state)
     SAYS(TIDE_HELD, "this process", append_one(s, "message.user", "{}", &err));
     GIVES(TIDE_HELD, tide_session_open(f->store, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &claim, &err));
     for (int settled = 0; settled < 2; settled++) { /* the failure of what was queued is told once, however late */
-        OK(tide_append_async(s, 0, &ev, 1, NULL, &err));
+        OK(tide_session_append_async(s, 0, &ev, 1, NULL, &err));
         for (int i = 0; settled && tide_session_last_seq(s) != 1; i++)
             assert_true(i < 10000 && usleep(1000) == 0);
-        GIVES(TIDE_HELD, tide_read(s, 0, 1, 1, keep_body, got, &err));
-        OK(tide_read(s, 0, 1, 1, keep_body, got, &err));
+        GIVES(TIDE_HELD, tide_session_read(s, 0, 1, 1, keep_body, got, &err));
+        OK(tide_session_read(s, 0, 1, 1, keep_body, got, &err));
     }
     tide_session_close(holder);
     assert_int_equal(put(s, "message.user", "{}"), 2);
@@ -270,9 +270,9 @@ static void async_appends_are_there_after_flush(void **state)
     size_t got = 0;
 
     for (int i = 0; i < 50; i++)
-        OK(tide_append_async(s, 0, &ev, 1, &tags[i], &err));
+        OK(tide_session_append_async(s, 0, &ev, 1, &tags[i], &err));
     assert_int_equal(tide_session_last_seq(s), 51);
-    OK(tide_flush(s, &err));
+    OK(tide_session_flush(s, &err));
     while (got < 50)
         got += tide_store_reap(f->store, done + got, 100 - got, -1);
     for (int i = 0; i < 50; i++) {
@@ -280,12 +280,12 @@ static void async_appends_are_there_after_flush(void **state)
         assert_int_equal(done[i].seq, 2 + i);
     }
     assert_int_equal(tide_store_reap(f->store, done, 100, 0), 0);
-    OK(tide_append_async(s, 0, &ev, 1, NULL, &err));
+    OK(tide_session_append_async(s, 0, &ev, 1, NULL, &err));
     queue_input(f, "a", -1);
-    OK(tide_flush(s, &err));
-    OK(tide_append_async(s, 0, &ev, 1, NULL, &err));
-    GIVES(TIDE_CONFLICT, tide_flush(s, &err));
-    OK(tide_flush(s, &err));
+    OK(tide_session_flush(s, &err));
+    OK(tide_session_append_async(s, 0, &ev, 1, NULL, &err));
+    GIVES(TIDE_CONFLICT, tide_session_flush(s, &err));
+    OK(tide_session_flush(s, &err));
     OK(tide_session_refresh(s, &err));
     assert_int_equal(tide_session_last_seq(s), 53);
     put(s, "message.user", "{}");
@@ -308,12 +308,12 @@ static void over_the_limit_is_refused_before_anything_is_written(void **state)
     memcpy(body, "{\"content\":\"", 12);
     memcpy(body + 99999, "\"}", 3);
     const struct tide_new_event batch[] = {{"message.user", "{}", 0}, {"message.user", body, 0}};
-    SAYS(TIDE_TOO_BIG, "100000", tide_append(s, 0, batch, 2, NULL, &err));
+    SAYS(TIDE_TOO_BIG, "100000", tide_session_append(s, 0, batch, 2, NULL, &err));
     assert_int_equal(tide_session_last_seq(s), 1);
     char *after = state_text(s, 0);
     assert_string_equal(state_before, after);
     memcpy(body + 99998, "\"}", 3);
-    OK(tide_append(s, 0, batch, 2, NULL, &err)); /* exactly the limit */
+    OK(tide_session_append(s, 0, batch, 2, NULL, &err)); /* exactly the limit */
     free(state_before);
     free(after);
     free(body);
@@ -370,7 +370,7 @@ static void checkpoints_are_listed_filtered_and_found(void **state)
     char ids[6][TIDE_ID_SIZE];
     struct ids got;
 
-    GIVES(TIDE_NOT_FOUND, tide_checkpoint_latest(s, collect, &got, &err));
+    GIVES(TIDE_NOT_FOUND, tide_checkpoint_load_latest(s, collect, &got, &err));
     GIVES(TIDE_INVALID, tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "nice"}, ids[0], &err));
     for (int i = 0; i < 6; i++) {
         if (i == 4)
@@ -387,7 +387,7 @@ static void checkpoints_are_listed_filtered_and_found(void **state)
     assert_string_equal(got.list[0], ids[4]);
     assert_string_equal(got.list[1], ids[5]);
     GIVES(TIDE_INVALID, tide_checkpoint_list(s, &(struct tide_checkpoint_filter){.type = "x"}, collect, &got, &err));
-    OK(tide_checkpoint_latest(s, latest_is, ids[5], &err));
+    OK(tide_checkpoint_load_latest(s, latest_is, ids[5], &err));
     OK(tide_checkpoint_load(s, ids[2], latest_is, ids[2], &err));
     GIVES(TIDE_AMBIGUOUS, tide_checkpoint_load(s, "ckpt_", latest_is, ids[2], &err));
     GIVES(TIDE_NOT_FOUND, tide_checkpoint_load(s, "ckpt_zzzz", latest_is, ids[2], &err));
@@ -396,7 +396,7 @@ static void checkpoints_are_listed_filtered_and_found(void **state)
     assert_int_equal(list_of(s, NULL).n, 6);
     OK(tide_checkpoint_delete(s, (const char *[]){ids[0], ids[5]}, 2, &err));
     assert_int_equal(list_of(s, NULL).n, 4);
-    OK(tide_checkpoint_latest(s, latest_is, ids[4], &err));
+    OK(tide_checkpoint_load_latest(s, latest_is, ids[4], &err));
     GIVES(TIDE_NOT_FOUND, tide_checkpoint_load(s, ids[0], latest_is, ids[2], &err));
     GIVES(TIDE_NOT_FOUND, tide_checkpoint_delete(s, (const char *[]){ids[0]}, 1, &err));
     tide_session_close(s);
@@ -429,19 +429,19 @@ static void after_pruning_lists_latest_and_resume_are_right(void **state)
     got = list_of(s, NULL);
     assert_int_equal(got.n, 10);
     assert_string_equal(got.list[0], ids[20]);
-    OK(tide_checkpoint_latest(s, latest_is, ids[29], &err));
+    OK(tide_checkpoint_load_latest(s, latest_is, ids[29], &err));
     OK(tide_session_show(s, resume_is, ids[29], &err));
     OK(tide_checkpoint_prune(s, 10, TIDE_PRUNE_KEEP_CLEAN_ONLY, &gone, &err));
     assert_int_equal(gone, 3);
-    OK(tide_checkpoint_latest(s, latest_is, ids[26], &err));
+    OK(tide_checkpoint_load_latest(s, latest_is, ids[26], &err));
     OK(tide_session_show(s, resume_is, ids[26], &err));
     OK(tide_session_list(f->store, NULL, resume_is, ids[26], &err));
     OK(tide_checkpoint_prune(s, 10, 0, &gone, &err));
     assert_int_equal(gone, 0);
-    OK(tide_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     OK(tide_checkpoint_prune(s, 0, 0, &gone, &err));
     assert_int_equal(gone, 7);
-    GIVES(TIDE_NOT_FOUND, tide_checkpoint_latest(s, latest_is, ids[29], &err));
+    GIVES(TIDE_NOT_FOUND, tide_checkpoint_load_latest(s, latest_is, ids[29], &err));
     GIVES(TIDE_INVALID, tide_checkpoint_prune(s, -1, 0, &gone, &err));
     tide_session_close(s);
     OK(tide_store_check(f->store, 0, NULL, NULL, NULL, &err));
@@ -460,16 +460,17 @@ static void rollback_past_a_finished_once_effect_is_refused_by_name(void **state
     put(s, "tool.completed", "{\"call_id\":\"c2\"}");
     put(s, "tool.started", "{\"call_id\":\"c3\",\"tool\":\"pay\",\"effect\":\"once\"}"); /* 6 */
     put(s, "tool.failed", "{\"call_id\":\"c3\"}");
-    OK(tide_rollback(s, 3, 0, NULL, &err)); /* pure and failed ones may go */
-    SAYS(TIDE_EFFECTS, "mail (call c1)", tide_rollback(s, 1, 0, NULL, &err));
-    SAYS(TIDE_EFFECTS, "mail (call c1)", tide_rollback(s, 2, 0, NULL, &err)); /* begun before, finished after */
-    GIVES(TIDE_INVALID, tide_rollback(s, 1, TIDE_ROLLBACK_REUSE_EFFECTS | TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
-    OK(tide_rollback(s, 1, TIDE_ROLLBACK_REUSE_EFFECTS, "why not", &err));
-    OK(tide_rollback(s, 3, 0, NULL, &err)); /* forward again */
-    OK(tide_rollback(s, 1, TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
-    GIVES(TIDE_INVALID, tide_rollback(s, 0, 0, NULL, &err));
-    GIVES(TIDE_INVALID, tide_rollback(s, 999, 0, NULL, &err));
-    GIVES(TIDE_INVALID, tide_rollback(s, -1, 0, NULL, &err));
+    OK(tide_session_rollback(s, 3, 0, NULL, &err)); /* pure and failed ones may go */
+    SAYS(TIDE_EFFECTS, "mail (call c1)", tide_session_rollback(s, 1, 0, NULL, &err));
+    SAYS(TIDE_EFFECTS, "mail (call c1)", tide_session_rollback(s, 2, 0, NULL, &err)); /* begun before, finished after */
+    GIVES(TIDE_INVALID,
+          tide_session_rollback(s, 1, TIDE_ROLLBACK_REUSE_EFFECTS | TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
+    OK(tide_session_rollback(s, 1, TIDE_ROLLBACK_REUSE_EFFECTS, "why not", &err));
+    OK(tide_session_rollback(s, 3, 0, NULL, &err)); /* forward again */
+    OK(tide_session_rollback(s, 1, TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
+    GIVES(TIDE_INVALID, tide_session_rollback(s, 0, 0, NULL, &err));
+    GIVES(TIDE_INVALID, tide_session_rollback(s, 999, 0, NULL, &err));
+    GIVES(TIDE_INVALID, tide_session_rollback(s, -1, 0, NULL, &err));
     tide_session_close(s);
 }
 
@@ -483,12 +484,12 @@ static void a_fork_rolled_back_past_its_parents_once_effect_is_refused(void **st
     put(s, "tool.completed", "{\"call_id\":\"c1\"}");
     put(s, "message.user", "{}");
     tide_session_close(s);
-    OK(tide_fork(f->store, "a", 4, "f", NULL, fork, &err));
+    OK(tide_session_fork(f->store, "a", 4, "f", NULL, fork, &err));
     s = reopen(f, "f");
     put(s, "message.user", "{}");
-    OK(tide_rollback(s, 3, 0, NULL, &err));
-    SAYS(TIDE_EFFECTS, "mail", tide_rollback(s, 1, 0, NULL, &err));
-    OK(tide_rollback(s, 1, TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
+    OK(tide_session_rollback(s, 3, 0, NULL, &err));
+    SAYS(TIDE_EFFECTS, "mail", tide_session_rollback(s, 1, 0, NULL, &err));
+    OK(tide_session_rollback(s, 1, TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
     tide_session_close(s);
 }
 
@@ -497,7 +498,7 @@ static int roll_back_once(void *arg, const struct tide_event *ev)
     tide_session *s = arg;
 
     if (ev->seq == 2)
-        OK(tide_rollback(s, 2, 0, NULL, &err));
+        OK(tide_session_rollback(s, 2, 0, NULL, &err));
     return 0;
 }
 
@@ -508,9 +509,9 @@ static void messages_may_be_rolled_back_while_they_are_read(void **state)
 
     for (int i = 0; i < 6; i++)
         put(s, "message.user", "{}");
-    OK(tide_rollback(s, 3, 0, NULL, &err));
+    OK(tide_session_rollback(s, 3, 0, NULL, &err));
     put(s, "message.user", "{}");
-    OK(tide_messages(s, 0, roll_back_once, s, &err));
+    OK(tide_session_read_messages(s, 0, roll_back_once, s, &err));
     tide_session_close(s);
 }
 
@@ -527,7 +528,7 @@ static int64_t messages_of(tide_session *s, int64_t seq)
 {
     int64_t n = 0;
 
-    OK(tide_messages(s, seq, count_messages, &n, &err));
+    OK(tide_session_read_messages(s, seq, count_messages, &n, &err));
     return n;
 }
 
@@ -542,11 +543,11 @@ static void a_fork_of_a_long_session_sees_only_its_past(void **state)
     for (int i = 0; i < 500; i++)
         batch[i] = (struct tide_new_event){"message.user",
                                            "{\"turn\":1,\"content\":\"a message of some length, as they are\"}", 0};
-    OK(tide_append(s, 0, batch, 499, NULL, &err));
+    OK(tide_session_append(s, 0, batch, 499, NULL, &err));
     while (tide_session_last_seq(s) < TOTAL)
-        OK(tide_append_async(s, 0, batch, 500, NULL, &err));
-    OK(tide_flush(s, &err));
-    OK(tide_fork(f->store, "long", 500, "fork", NULL, id, &err));
+        OK(tide_session_append_async(s, 0, batch, 500, NULL, &err));
+    OK(tide_session_flush(s, &err));
+    OK(tide_session_fork(f->store, "long", 500, "fork", NULL, id, &err));
     OK(tide_session_open(f->store, "fork", TIDE_SESSION_APPEND, &fork, &err));
     assert_int_equal(tide_session_first_seq(fork), 501);
     assert_int_equal(messages_of(fork, 0), 499);
@@ -582,7 +583,7 @@ static void a_fork_inherits_content_and_open_effects_as_unknown(void **state)
     put(s, "tool.started", "{\"call_id\":\"done\",\"tool\":\"mail\"}");
     put(s, "tool.completed", "{\"call_id\":\"done\"}");
     put(s, "queue.added", "{\"queue_id\":\"q\"}");
-    OK(tide_fork(f->store, "a", 0, NULL, "{\"title\":\"F\"}", id, &err));
+    OK(tide_session_fork(f->store, "a", 0, NULL, "{\"title\":\"F\"}", id, &err));
     put(s, "tool.completed", "{\"call_id\":\"open\"}");
     tide_session_close(s);
     s = reopen(f, id);
@@ -594,7 +595,7 @@ static void a_fork_inherits_content_and_open_effects_as_unknown(void **state)
     assert_non_null(strstr(text, "\"status\":\"idle\""));
     assert_non_null(strstr(text, "\"title\":\"F\""));
     free(text);
-    OK(tide_usage(s, 0, &usage, &err));
+    OK(tide_session_usage(s, 0, &usage, &err));
     assert_int_equal(usage.input_tokens, 0);
     assert_int_equal(usage.cost_nano, 0);
     tide_session_close(s);
@@ -611,7 +612,8 @@ static void a_handle_of_a_deleted_session_says_that_it_is_gone(void **state)
     OK(tide_session_delete(f->store, "s", &err));
     GIVES(TIDE_NOT_FOUND, tide_session_refresh(s, &err));
     assert_string_equal(tide_session_id(s), "s");
-    GIVES(TIDE_NOT_FOUND, tide_append(s, TIDE_APPEND_ANY, &(struct tide_new_event){"a.b", NULL, 0}, 1, NULL, &err));
+    GIVES(TIDE_NOT_FOUND,
+          tide_session_append(s, TIDE_APPEND_ANY, &(struct tide_new_event){"a.b", NULL, 0}, 1, NULL, &err));
     tide_session_close(s);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(tide_session_last_seq(others[i]), 1);
@@ -630,20 +632,20 @@ static void forks_can_be_stacked_a_thousand_deep(void **state)
     tide_session_close(s);
     for (int i = 1; i <= DEPTH; i++) {
         snprintf(id, sizeof id, "f%d", i);
-        OK(tide_fork(f->store, from, 0, id, NULL, id, &err));
+        OK(tide_session_fork(f->store, from, 0, id, NULL, id, &err));
         memcpy(from, id, sizeof from);
     }
     if (DEPTH == FORKS_DEEP)
-        SAYS(TIDE_INVALID, "fork of a fork", tide_fork(f->store, from, 0, "toodeep", NULL, id, &err));
-    OK(tide_fork(f->store, from, 2, "beside", NULL, id,
-                 &err)); /* of the same past, but standing on its first session */
+        SAYS(TIDE_INVALID, "fork of a fork", tide_session_fork(f->store, from, 0, "toodeep", NULL, id, &err));
+    OK(tide_session_fork(f->store, from, 2, "beside", NULL, id,
+                         &err)); /* of the same past, but standing on its first session */
     s = reopen(f, from);
     assert_int_equal(tide_session_first_seq(s), DEPTH + 2);
     char *text = state_text(s, 0);
     assert_non_null(strstr(text, "\"deep\":\"down\""));
     free(text);
     int64_t n = 0;
-    OK(tide_read(s, TIDE_READ_INHERITED, 0, 0, count_messages, &n, &err));
+    OK(tide_session_read(s, TIDE_READ_INHERITED, 0, 0, count_messages, &n, &err));
     assert_int_equal(n, DEPTH + 2);
     tide_session_close(s);
 }
@@ -736,17 +738,17 @@ static void errors_and_usage_survive_rollback(void **state)
     put(s, "node.failed", "{\"node\":\"x\"}");
     put(s, "run.failed", "{}");
     put(s, "message.user", "{}");
-    OK(tide_rollback(s, 1, 0, NULL, &err));
+    OK(tide_session_rollback(s, 1, 0, NULL, &err));
     put(s, "llm.usage", "{\"input_tokens\":1,\"cost\":2}");
-    OK(tide_errors(s, count_messages, &n, &err));
+    OK(tide_session_read_errors(s, count_messages, &n, &err));
     assert_int_equal(n, 4);
-    OK(tide_usage(s, 0, &usage, &err));
+    OK(tide_session_usage(s, 0, &usage, &err));
     assert_int_equal(usage.input_tokens, 11);
     assert_int_equal(usage.calls, 2);
     assert_int_equal(usage.cost_nano, 2000000001);
-    OK(tide_usage(s, 3, &usage, &err));
+    OK(tide_session_usage(s, 3, &usage, &err));
     assert_int_equal(usage.cost_nano, 1);
-    GIVES(TIDE_INVALID, tide_usage(s, 99, &usage, &err));
+    GIVES(TIDE_INVALID, tide_session_usage(s, 99, &usage, &err));
     tide_session_close(s);
 }
 

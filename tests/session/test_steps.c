@@ -61,7 +61,7 @@ static void a_cut_once_step_is_unknown_and_never_run(void **state)
     for (int i = 0; i < 2; i++) {
         s = open_for(f->store);
         r = resume(s, NULL);
-        SAYS(TIDE_UNSETTLED, "outcome unknown", tide_step(r, &spec, do_it, &d, NULL, &err));
+        SAYS(TIDE_UNSETTLED, "outcome unknown", tide_run_step(r, &spec, do_it, &d, NULL, &err));
         tide_run_close(r);
         tide_session_close(s);
     }
@@ -134,10 +134,10 @@ static void a_step_with_other_arguments_is_refused_by_name(void **state)
     step(r, "pay", "once", &d);
     tide_run_close(r);
     r = resume(s, NULL);
-    SAYS(TIDE_CHANGED, "'pay'", tide_step(r, &other, do_it, &d, NULL, &err));
+    SAYS(TIDE_CHANGED, "'pay'", tide_run_step(r, &other, do_it, &d, NULL, &err));
     tide_run_close(r);
     r = resume(s, &accept);
-    OK(tide_step(r, &other, do_it, &d, &result, &err));
+    OK(tide_run_step(r, &other, do_it, &d, &result, &err));
     tide_text_done(&result);
     assert_int_equal(d.times, 1);
     finish(r);
@@ -155,7 +155,7 @@ static void the_same_name_in_parallel_is_refused(void **state)
     OK(tide_step_ask(r, &spec, &a, &err));
     SAYS(TIDE_INVALID, "different names", tide_step_ask(r, &spec, &a, &err));
     OK(tide_step_begin(r, "a", 0, 0, &err));
-    SAYS(TIDE_INVALID, "under way", tide_sleep(r, "nap", INT64_MAX / 2, NULL, &err));
+    SAYS(TIDE_INVALID, "under way", tide_run_sleep(r, "nap", INT64_MAX / 2, NULL, &err));
     OK(tide_step_end(r, "a", &(struct tide_step_result){.outcome = "completed"}, NULL, &err));
     finish(r);
     tide_session_close(s);
@@ -188,12 +188,12 @@ static void a_failed_step_runs_again_on_resume_a_failed_once_does_not(void **sta
     struct doing o = {.fail_first = 1}, p = {.fail_first = 1};
     struct tide_text result;
 
-    SAYS(TIDE_FAILED, "not yet", tide_step(r, &once, do_it, &o, NULL, &err));
-    SAYS(TIDE_FAILED, "not yet", tide_step(r, &pure, do_it, &p, NULL, &err));
+    SAYS(TIDE_FAILED, "not yet", tide_run_step(r, &once, do_it, &o, NULL, &err));
+    SAYS(TIDE_FAILED, "not yet", tide_run_step(r, &pure, do_it, &p, NULL, &err));
     tide_run_close(r);
     r = resume(s, NULL);
-    SAYS(TIDE_FAILED, "not run again", tide_step(r, &once, do_it, &o, NULL, &err));
-    OK(tide_step(r, &pure, do_it, &p, &result, &err));
+    SAYS(TIDE_FAILED, "not run again", tide_run_step(r, &once, do_it, &o, NULL, &err));
+    OK(tide_run_step(r, &pure, do_it, &p, &result, &err));
     tide_text_done(&result);
     assert_int_equal(o.times, 1);
     assert_int_equal(p.times, 2);
@@ -264,7 +264,7 @@ static void steps_inside_a_step_count_apart(void **state)
     OK(tide_step_begin(r, "outer", 0, 0, &err));
     memcpy(key, outer.key, sizeof key);
     inner.within = key;
-    OK(tide_step(r, &inner, do_it, &in, &result, &err));
+    OK(tide_run_step(r, &inner, do_it, &in, &result, &err));
     tide_text_done(&result);
     OK(tide_step_end(r, "outer", &(struct tide_step_result){.outcome = "completed"}, NULL, &err));
     tide_run_close(r);
@@ -288,8 +288,8 @@ static void rolling_back_past_a_cut_once_is_refused(void **state)
 
     cut_a_step(f, "once", key);
     s = open_for(f->store);
-    SAYS(TIDE_EFFECTS, "pay", tide_rollback(s, 1, 0, NULL, &err));
-    OK(tide_rollback(s, 1, TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
+    SAYS(TIDE_EFFECTS, "pay", tide_session_rollback(s, 1, 0, NULL, &err));
+    OK(tide_session_rollback(s, 1, TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
     OK(tide_run_resume(s, &none, NULL, &r, &err));
     finish(r);
     tide_session_close(s);
@@ -308,14 +308,14 @@ static void a_later_rollback_does_not_forget_that_effects_are_reused(void **stat
     before = tide_session_last_seq(s);
     step(r, "pay", "once", &d);
     tide_run_close(r);
-    OK(tide_rollback(s, before, TIDE_ROLLBACK_REUSE_EFFECTS, NULL, &err));
+    OK(tide_session_rollback(s, before, TIDE_ROLLBACK_REUSE_EFFECTS, NULL, &err));
     r = resume(s, NULL);
     OK(tide_run_checkpoint(r, NULL, NULL, id, &err));
     tide_run_close(r);
     OK(tide_session_refresh(s, &err));
     later = tide_session_last_seq(s);
     put(s, "message.user", "{}");
-    OK(tide_rollback(s, later, 0, NULL, &err));
+    OK(tide_session_rollback(s, later, 0, NULL, &err));
     r = resume(s, NULL);
     step(r, "pay", "once", &d);
     assert_int_equal(d.times, 1);
@@ -338,7 +338,7 @@ static void later_uses_are_found_behind_one_that_nobody_knows_of(void **state)
     step(r, "pay", "once", &d);
     tide_run_close(r);
     r = resume(s, NULL);
-    GIVES(TIDE_UNSETTLED, tide_step(r, &spec, do_it, &d, NULL, &err));
+    GIVES(TIDE_UNSETTLED, tide_run_step(r, &spec, do_it, &d, NULL, &err));
     step(r, "pay", "once", &d);
     assert_int_equal(d.times, 1);
     tide_run_close(r);
@@ -357,8 +357,8 @@ static void a_person_may_say_that_it_happened(void **state)
 
     cut_a_step(f, "once", key);
     s = open_for(f->store);
-    OK(tide_run_unsettled(s, "pay", &err));
-    GIVES(TIDE_NOT_FOUND, tide_run_unsettled(s, "pya", &err));
+    OK(tide_step_find_unsettled(s, "pay", &err));
+    GIVES(TIDE_NOT_FOUND, tide_step_find_unsettled(s, "pya", &err));
     r = resume(s, &known);
     ask(r, "pay", "once", 0, TIDE_STEP_STORED, &a);
     assert_false(a.failed);
@@ -387,7 +387,7 @@ static void a_result_that_cannot_be_kept_is_said_and_the_step_is_over(void **sta
     tide_run *r = start(s);
     int times = 0;
 
-    SAYS(TIDE_FAILED, "cannot be recorded", tide_step(r, &spec, no_json, &times, NULL, &err));
+    SAYS(TIDE_FAILED, "cannot be recorded", tide_run_step(r, &spec, no_json, &times, NULL, &err));
     assert_int_equal(times, 1);
     finish(r);
     tide_session_close(s);

@@ -58,7 +58,7 @@ static struct buf export_of(tide_store *store, const char *id)
     tide_session *s = NULL;
 
     OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_export(s, add, NULL, &out, &err));
+    OK(tide_session_export(s, add, NULL, &out, &err));
     tide_session_close(s);
     return out;
 }
@@ -88,7 +88,7 @@ static enum tide_code import_bytes(tide_store *store, struct str bytes, struct t
     struct source s = {bytes, 0, 0};
     char id[TIDE_ID_SIZE];
 
-    return tide_import(store, give, NULL, &s, id, err);
+    return tide_session_import(store, give, NULL, &s, id, err);
 }
 
 static int count(void *arg, const struct tide_session_info *info)
@@ -139,7 +139,7 @@ static void a_session_comes_back_byte_for_byte(void **state)
     put(s, "message.tool", "{\"content\":\"%s\"}", big);
     free(big);
     OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
-    OK(tide_rollback(s, 5, 0, NULL, &err));
+    OK(tide_session_rollback(s, 5, 0, NULL, &err));
     tide_session_close(s);
     OK(tide_session_open(f->from, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err)); /* another epoch */
     put(s, "message.user", "{}");
@@ -149,7 +149,7 @@ static void a_session_comes_back_byte_for_byte(void **state)
     OK(import_bytes(f->to, buf_view(&out), &err));
     same_export(f->to, "a", &out);
     OK(tide_session_open(f->to, "a", TIDE_SESSION_APPEND, &s, &err));
-    OK(tide_verify(s, NULL, NULL, NULL, &err));
+    OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     after = state_text(s, 7);
     assert_string_equal(before, after);
     assert_int_equal(put(s, "message.user", "{}"), 3006); /* and it goes on */
@@ -168,8 +168,8 @@ static void forks_come_after_their_parents(void **state)
     struct buf parent, fork, grandchild;
 
     tide_session_close(make(f->from, "p", 50));
-    OK(tide_fork(f->from, "p", 20, "f", "{\"title\":\"F\"}", id, &err));
-    OK(tide_fork(f->from, "f", 0, "g", NULL, id, &err));
+    OK(tide_session_fork(f->from, "p", 20, "f", "{\"title\":\"F\"}", id, &err));
+    OK(tide_session_fork(f->from, "f", 0, "g", NULL, id, &err));
     parent = export_of(f->from, "p");
     fork = export_of(f->from, "f");
     grandchild = export_of(f->from, "g");
@@ -192,7 +192,7 @@ static void a_fork_of_another_history_is_refused(void **state)
     struct buf fork;
 
     tide_session_close(make(f->from, "p", 5));
-    OK(tide_fork(f->from, "p", 3, "f", NULL, id, &err));
+    OK(tide_session_fork(f->from, "p", 3, "f", NULL, id, &err));
     fork = export_of(f->from, "f");
     for (int64_t made_ms = env_now_ms(env_real()); env_now_ms(env_real()) == made_ms;)
         ;
@@ -350,13 +350,13 @@ static void a_stopped_or_failing_import_leaves_nothing(void **state)
     tide_session_close(make(f->from, "a", 5000));
     out = export_of(f->from, "a");
     s.left = buf_view(&out);
-    GIVES(TIDE_IO, tide_import(f->to, give, NULL, &s, id, &err));
+    GIVES(TIDE_IO, tide_session_import(f->to, give, NULL, &s, id, &err));
     nothing_left(f);
     s = (struct source){.left = buf_view(&out)};
-    GIVES(TIDE_CANCELLED, tide_import(f->to, give, stop_early, &s, id, &err));
+    GIVES(TIDE_CANCELLED, tide_session_import(f->to, give, stop_early, &s, id, &err));
     nothing_left(f);
     s = (struct source){.left = buf_view(&out), .piece = 7};
-    OK(tide_import(f->to, give, NULL, &s, id, &err));
+    OK(tide_session_import(f->to, give, NULL, &s, id, &err));
     same_export(f->to, "a", &out);
     buf_done(&out);
 }
@@ -470,7 +470,7 @@ static void import_and_die(struct fixture *f, const struct buf *out, int reads)
         tide_store *store = open_at(f->b, NULL);
         char id[TIDE_ID_SIZE];
 
-        _exit(tide_import(store, give_and_die, NULL, &d, id, NULL) == TIDE_OK ? 3 : 4);
+        _exit(tide_session_import(store, give_and_die, NULL, &d, id, NULL) == TIDE_OK ? 3 : 4);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status));

@@ -204,7 +204,7 @@ bool look(struct world *w, tide_store *store, struct o_session *s, bool final)
     if (!code) {
         if (tide_session_first_seq(h) != s->first_seq)
             wrong(w, "%s begins at seq %" PRId64 ", not at %" PRId64, s->id, tide_session_first_seq(h), s->first_seq);
-        code = tide_read(h, 0, 0, 0, on_event, &l, &err);
+        code = tide_session_read(h, 0, 0, 0, on_event, &l, &err);
         if (!code)
             check_trust(w, s, tide_session_check_trust(h, &err), &err);
         tide_session_close(h);

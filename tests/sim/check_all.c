@@ -91,7 +91,7 @@ void check_state(struct world *w, tide_session *h, struct o_session *s, int64_t 
     struct str state;
 
     call_begin(w);
-    if (tide_state(h, seq, &t, &err)) {
+    if (tide_session_state(h, seq, &t, &err)) {
         if (!call_excused(w))
             wrong(w, "%s: no state as of %" PRId64 ": %s", s->id, seq, err.msg);
         return;
@@ -166,7 +166,7 @@ static void check_order(struct world *w, tide_store *store)
         total += w->sessions[i].n;
     if (!store_kind()->positions)
         return;
-    if (tide_read_all(store, 0, 0, on_any, &a, &err))
+    if (tide_store_read(store, 0, 0, on_any, &a, &err))
         wrong(w, "events of all sessions cannot be read: %s", err.msg);
     else if (a.count != total)
         wrong(w, "all sessions have %zu events, reading by position gives %zu", total, a.count);
@@ -205,11 +205,11 @@ static void check_one(struct world *w, tide_store *store, struct o_session *s, b
     for (size_t i = 0; i < s->kept_n; i++)
         check_state(w, h, s, s->kept[i].seq, false);
     check_state(w, h, s, 1 + (int64_t)rnd(w, (uint64_t)o_last(s)), true);
-    if (s->parent && tide_read(h, TIDE_READ_INHERITED, 0, 0, on_inherited, &in, &err))
+    if (s->parent && tide_session_read(h, TIDE_READ_INHERITED, 0, 0, on_inherited, &in, &err))
         wrong(w, "%s: what it inherits cannot be read: %s", s->id, err.msg);
     if (s->parent && !w->failed && in.next != o_last(s) + 1)
         wrong(w, "%s: reading from its past ends at %" PRId64, s->id, in.next - 1);
-    if (thorough && (tide_verify(h, NULL, NULL, &n, &err) || n != s->n))
+    if (thorough && (tide_session_verify(h, NULL, NULL, &n, &err) || n != s->n))
         wrong(w, "%s does not verify: %s", s->id, n != s->n ? "wrong count" : err.msg);
     tide_session_close(h);
 }
@@ -271,7 +271,7 @@ void check_rebuilt(struct world *w, tide_store *store)
                 wrong(w, "%s cannot be opened: %s", w->sessions[i].id, err.msg);
                 return;
             }
-            if (tide_state(h, 0, &t, &err)) {
+            if (tide_session_state(h, 0, &t, &err)) {
                 wrong(w, "%s has no state: %s", w->sessions[i].id, err.msg);
                 tide_session_close(h);
                 return;

@@ -179,7 +179,7 @@ static void drain_handle(struct world *w, struct proc *p, struct o_session *s, s
     h->queue_n -= at;
     h->queue_failed |= failed;
     if (failed && proc_alive(p) && !h->queue_n)
-        (void)!tide_flush(h->h, &err); /* or the next append would be told */
+        (void)!tide_session_flush(h->h, &err); /* or the next append would be told */
 }
 
 void drain(struct world *w, struct proc *p)

@@ -184,7 +184,7 @@ static int take(void *arg, const struct tide_event *ev)
 enum tide_code log_fold_read(tide_session *s, struct log_fold *ret, struct tide_err *err)
 {
     *ret = (struct log_fold){.arena = ARENA_INIT};
-    return tide_read(s, 0, 1, 0, take, ret, err);
+    return tide_session_read(s, 0, 1, 0, take, ret, err);
 }
 
 void log_fold_done(struct log_fold *t)

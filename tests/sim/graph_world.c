@@ -180,7 +180,8 @@ static bool look_at_log(struct world *w, tide_session *s, struct log_fold *t)
         world_wrong(w, "%s", t->wrong);
     judge_acks(w, t);
     if (w->failed && w->verbose)
-        (void)!tide_read(s, 0, 1, 0, show_event, NULL, &err); /* the whole log, for whoever looks for the reason */
+        (void)!tide_session_read(s, 0, 1, 0, show_event, NULL,
+                                 &err); /* the whole log, for whoever looks for the reason */
     return !w->failed;
 }
 
@@ -241,8 +242,7 @@ static enum tide_code go_on(struct world *w, tide_session *s, const struct log_f
         opt.input = buf_cstr(&a.input);
         say(w, "answer %.*s: %s", STR_ARG(t->wait_name), opt.input);
     }
-    code =
-        t->started ? tide_graph_resume(s, w->graph, &opt, ret, err) : tide_graph_execute(s, w->graph, &opt, ret, err);
+    code = t->started ? tide_graph_resume(s, w->graph, &opt, ret, err) : tide_graph_run(s, w->graph, &opt, ret, err);
     buf_done(&a.memory);
     buf_done(&a.input);
     return code;
@@ -284,7 +284,7 @@ static void take_end(struct world *w, tide_session *s)
     struct tide_err err;
     struct log_fold t;
 
-    if (tide_verify(s, NULL, NULL, NULL, &err) && !is_trouble(w, err.code))
+    if (tide_session_verify(s, NULL, NULL, NULL, &err) && !is_trouble(w, err.code))
         world_wrong(w, "the log is not whole: %s", err.msg);
     if (look_at_log(w, s, &t)) {
         w->end = t.end;
@@ -301,7 +301,7 @@ static void use_stored(struct world *w, tide_session *s)
     struct tide_err err;
     tide_graph *g = NULL;
 
-    if (tide_graph_stored(s, &g, &err)) {
+    if (tide_graph_load(s, &g, &err)) {
         if (!is_trouble(w, err.code))
             world_wrong(w, "the graph is not stored: %s", err.msg);
         return;

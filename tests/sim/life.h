@@ -40,7 +40,7 @@ struct op {
     const char *effect;    /* STEP */
     int retries, fails;    /* STEP: the first so many attempts of each use fail */
     bool probe;            /* STEP: can be settled */
-    bool whole;            /* STEP: by tide_step() in one call */
+    bool whole;            /* STEP: by tide_run_step() in one call */
     bool pair;             /* STEP: in parallel with the next one */
     const char *wait_kind; /* WAIT */
     int64_t span_ms;       /* WAIT: to the deadline (0: none); SLEEP */

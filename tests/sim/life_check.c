@@ -304,7 +304,7 @@ static void check_handed_out(struct world *w, struct proc *p)
     int live = 0;
     struct log_fold t;
 
-    if (tide_recover(p->store, TIDE_RECOVER_ALL | TIDE_RECOVER_DRY_RUN, note_heard, &h, &out, &err))
+    if (tide_store_recover(p->store, TIDE_RECOVER_ALL | TIDE_RECOVER_DRY_RUN, note_heard, &h, &out, &err))
         wrong(w, "what is live cannot be told: %s", err.msg);
     for (int s = 0; s < w->session_count && log_fold_read(w, p, s, &t); s++) {
         struct told told = told_status(&t, false, now(w));
@@ -335,7 +335,7 @@ void check_recovered(struct world *w, struct proc *p)
             wrong(w, "recovery has passed over %s", w->sessions[s].id);
         log_fold_done(&t);
     }
-    if (tide_recover(p->store, 0, NULL, NULL, &out, &err))
+    if (tide_store_recover(p->store, 0, NULL, NULL, &out, &err))
         wrong(w, "recovery fails: %s", err.msg);
     if (out.interrupted + out.timed_out + out.tokens_expired)
         wrong(w, "recovery right after recovery finds something");

@@ -135,7 +135,7 @@ void act_recover(struct world *w, struct proc *p, unsigned flags)
     if (x.dry && !heads(w, p, before))
         return;
     c = call_begin(w, p);
-    code = tide_recover(p->store, flags, hear, &x, &out, &err);
+    code = tide_store_recover(p->store, flags, hear, &x, &out, &err);
     if (call_end(w, p, &c, x.dry ? "recover, dry" : "recover", code, &err) == V_OTHER)
         wrong(w, "recovery fails: %s", err.msg);
     if (code || !proc_alive(p) || call_disturbed(w, &c))

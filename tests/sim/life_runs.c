@@ -357,7 +357,7 @@ void act_message(struct world *w, struct proc *p, int s)
 
     snprintf(body, sizeof body, "{\"queue_id\":\"q%llu\",\"content\":%s}", (unsigned long long)++w->unique, m->text);
     c = call_begin(w, p);
-    code = tide_input(p->store, w->sessions[s].id, -1, &ev, 1, NULL, &err);
+    code = tide_session_input(p->store, w->sessions[s].id, -1, &ev, 1, NULL, &err);
     switch (call_end(w, p, &c, "message", code, &err)) {
     case V_OK:
         m->acked = true;

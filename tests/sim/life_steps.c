@@ -77,7 +77,7 @@ static void step_whole(struct world *w, struct proc *p, int s)
     struct tide_text text = {NULL, 0};
     struct tide_err err = {0};
     struct call c = call_begin(w, p);
-    enum tide_code code = tide_step(d->r, &spec, do_whole, &x, &text, &err);
+    enum tide_code code = tide_run_step(d->r, &spec, do_whole, &x, &text, &err);
     enum verdict v = call_end(w, p, &c, "step in one call", code, &err);
 
     if (run_goes_on(w, p, s, v, code)) {

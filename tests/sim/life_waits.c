@@ -114,7 +114,7 @@ void op_wait(struct world *w, struct proc *p, int s)
     else if (before)
         before->deadline_ms = opt.deadline_ms;
     c = call_release(w, p);
-    code = tide_wait(d->r, &opt, &answer, token, &err);
+    code = tide_run_wait(d->r, &opt, &answer, token, &err);
     v = call_end(w, p, &c, "wait", code, &err);
 
     if (!run_goes_on(w, p, s, v, code)) {
@@ -140,7 +140,7 @@ void op_sleep(struct world *w, struct proc *p, int s)
     int64_t due = 0;
     struct tide_err err = {0};
     struct call c = call_release(w, p);
-    enum tide_code code = tide_sleep(d->r, op->name, now(w) + op->span_ms, &due, &err);
+    enum tide_code code = tide_run_sleep(d->r, op->name, now(w) + op->span_ms, &due, &err);
     enum verdict v = call_end(w, p, &c, "sleep", code, &err);
 
     if (!run_goes_on(w, p, s, v, code))

@@ -81,7 +81,7 @@ static void damage(struct world *w)
     p = proc_start(w, 0);
     if (!p || tide_session_open(p->store, s->id, TIDE_SESSION_READ, &h, &err))
         return;
-    (void)!tide_read(h, 0, 0, 0, on_damaged, &d, &err);
+    (void)!tide_session_read(h, 0, 0, 0, on_damaged, &d, &err);
     tide_session_close(h);
 }
 

@@ -81,7 +81,7 @@ static void append_it(struct world *w, struct proc *p, struct o_session *s, stru
     if (s->alt_count)
         flags &= ~(unsigned)TIDE_APPEND_ANY;
     call_begin(w);
-    code = tide_append(h->h, flags, gen_public(w, &b), b.n, &seq, &err);
+    code = tide_session_append(h->h, flags, gen_public(w, &b), b.n, &seq, &err);
     drain(w, p);
     if (judge(w, p, s, &b, code, &err, flags) && seq != o_last(s))
         wrong(w, "%s: told seq %" PRId64 ", it is %" PRId64, s->id, seq, o_last(s));
@@ -100,7 +100,7 @@ static void pass_over(struct world *w, struct proc *p, struct o_session *s)
         return;
     gen_big(w, &b, 1);
     call_begin(w);
-    code = tide_append(h->h, TIDE_APPEND_ANY, gen_public(w, &b), b.n, NULL, &err);
+    code = tide_session_append(h->h, TIDE_APPEND_ANY, gen_public(w, &b), b.n, NULL, &err);
     drain(w, p);
     judge(w, p, s, &b, code, &err, TIDE_APPEND_ANY);
 }
@@ -145,7 +145,7 @@ void do_close(struct world *w, struct proc *p, struct o_session *s)
     if (h->queue_n) {
         struct tide_err err;
 
-        (void)!tide_flush(h->h, &err);
+        (void)!tide_session_flush(h->h, &err);
         drain(w, p);
     }
     tide_session_close(h->h);
@@ -218,7 +218,7 @@ static void queue_one(struct world *w, struct proc *p, struct o_session *s)
         return;
     gen_batch(w, &q->batch, 1 + rnd(w, 4), false);
     call_begin(w);
-    code = tide_append_async(h->h, 0, gen_public(w, &q->batch), q->batch.n, q, &err);
+    code = tide_session_append_async(h->h, 0, gen_public(w, &q->batch), q->batch.n, q, &err);
     if (code && !call_excused(w) && proc_alive(p) && code != TIDE_FENCED)
         wrong(w, "%s: not queued: %s: %s", s->id, tide_code_name(code), err.msg);
     if (!code)
@@ -237,7 +237,7 @@ void do_flush(struct world *w, struct proc *p, struct o_session *s)
         return;
     h->queue_failed = false;
     call_begin(w);
-    code = tide_flush(h->h, &err);
+    code = tide_session_flush(h->h, &err);
     drain(w, p);
     if (!w->failed && proc_alive(p) && h->queue_failed != (code != TIDE_OK))
         wrong(w, "%s: flush tells %s", s->id, tide_code_name(code));

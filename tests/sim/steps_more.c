@@ -75,7 +75,7 @@ void do_rollback(struct world *w, struct proc *p, struct o_session *s)
                                         redo ? ",\"effects\":\"redo\"" : "")),
                   false, M_ROLLBACK, to);
     call_begin(w);
-    code = tide_rollback(h->h, to, redo ? TIDE_ROLLBACK_REDO_EFFECTS : 0, "sim", &err);
+    code = tide_session_rollback(h->h, to, redo ? TIDE_ROLLBACK_REDO_EFFECTS : 0, "sim", &err);
     drain(w, p);
     say(w, "roll %s back to %" PRId64, s->id, to);
     if (judge(w, p, s, &b, code, &err, 0) && chance(w, 70) && proc_alive(p) && !w->failed)
@@ -131,7 +131,7 @@ void do_fork(struct world *w, struct proc *p, struct o_session *s)
                               writer->id, seq)),
         false, M_NONE, 0);
     call_begin(w);
-    code = tide_fork(p->store, s->id, seq, id, "{\"title\":\"f\"}", made, &err);
+    code = tide_session_fork(p->store, s->id, seq, id, "{\"title\":\"f\"}", made, &err);
     drain(w, p);
     outcome_of_new(w, p, fork, &b, code, &err, "fork");
     fork->holder_sure = !code;
@@ -149,7 +149,7 @@ void do_input(struct world *w, struct proc *p, struct o_session *s)
         return;
     gen_batch(w, &b, 1 + rnd(w, 2), true);
     call_begin(w);
-    code = tide_input(p->store, s->id, expect, gen_public(w, &b), b.n, &seq, &err);
+    code = tide_session_input(p->store, s->id, expect, gen_public(w, &b), b.n, &seq, &err);
     drain(w, p);
     say(w, "process %d: input to %s at %" PRId64 ": %s", p->number, s->id, o_last(s), tide_code_name(code));
     if (!code) {
@@ -257,7 +257,7 @@ static bool export_it(struct world *w, struct proc *p, struct o_session *s, stru
     call_begin(w);
     code = tide_session_open(p->store, s->id, TIDE_SESSION_READ, &h, &err);
     if (!code) {
-        code = tide_export(h, to_buf, NULL, out, &err);
+        code = tide_session_export(h, to_buf, NULL, out, &err);
         tide_session_close(h);
     }
     if (code && proc_alive(p) && !call_excused(w))
@@ -287,7 +287,7 @@ static void import_it(struct world *w, struct proc *p, struct o_session *s, cons
     enum tide_code code;
 
     call_begin(w);
-    code = tide_import(p->store, from_buf, NULL, &src, id, &err);
+    code = tide_session_import(p->store, from_buf, NULL, &src, id, &err);
     drain(w, p);
     for (size_t i = 0; i < b->n; i++)
         b->events[i].input = true; /* whoever imports did not append them */

@@ -324,7 +324,7 @@ static void work(tide_session *s, int n, const char *delete_at)
         if (i % 50 == 45 && delete_at[i / 50] == 'd')
             OK(tide_checkpoint_delete(s, list, 2, &err));
         if (i % 50 == 45 && delete_at[i / 50] == 'r')
-            OK(tide_rollback(s, tide_session_last_seq(s) - 30, 0, NULL, &err));
+            OK(tide_session_rollback(s, tide_session_last_seq(s) - 30, 0, NULL, &err));
     }
 }
 
@@ -347,7 +347,7 @@ static void a_lost_mark_is_missed(void **state)
     OK(tide_session_create(store, "one", NULL, &s, &err));
     work(s, 550, "-drdrddr-rd");
     tide_session_close(s);
-    OK(tide_fork(store, "one", 300, "two", NULL, (char[TIDE_ID_SIZE]){""}, &err));
+    OK(tide_session_fork(store, "one", 300, "two", NULL, (char[TIDE_ID_SIZE]){""}, &err));
     OK(tide_session_open(store, "two", TIDE_SESSION_APPEND, &s, &err));
     work(s, 550, "-rd--rdrddd");
     tide_session_close(s);

@@ -63,7 +63,7 @@ static void fill_session(tide_store *store, int number, int events)
         else if (i % 7 == 2)
             put(s, "memory.set", "{\"values\":{\"k%d\":\"%s\"}}", i % 5, filler(60, i));
         else if (i % 31 == 30)
-            OK(tide_rollback(s, i / 2 + 1, 0, "test", &err));
+            OK(tide_session_rollback(s, i / 2 + 1, 0, "test", &err));
         else
             put(s, "message.user", "{\"turn\":%d,\"content\":\"%s\"}", i, filler(number == 1 ? 1500 : 100, i));
     }
@@ -84,11 +84,11 @@ static void make_store(const char *path)
     OK(tide_store_open(path, &opt, &store, &err));
     for (int i = 0; i < 3; i++)
         fill_session(store, i, i == 0 ? 300 : 70); /* one past a block of positions, one with a snapshot */
-    OK(tide_fork(store, "sess1", 33, "sess4", "{\"title\":\"fork\"}", id, &err));
+    OK(tide_session_fork(store, "sess1", 33, "sess4", "{\"title\":\"fork\"}", id, &err));
     OK(tide_session_create(store, "doomed", NULL, &(tide_session *){NULL}, &err));
     OK(tide_store_compact(store, &err));
     fill_session(store, 3, 40); /* these are in the write-ahead log */
-    OK(tide_fork(store, "sess4", 0, "sess5", NULL, id, &err));
+    OK(tide_session_fork(store, "sess4", 0, "sess5", NULL, id, &err));
     _exit(0);
 }
 
@@ -240,7 +240,7 @@ static void ask_state(struct asking *a, tide_session *s, int64_t seq, const char
 {
     struct tide_err err = {0};
     struct tide_text text = {NULL, 0};
-    enum tide_code code = tide_state(s, seq, &text, &err);
+    enum tide_code code = tide_session_state(s, seq, &text, &err);
 
     if (!code)
         buf_add(&a->out, text.ptr, text.len);
@@ -261,12 +261,12 @@ static void ask_session(struct asking *a, tide_store *store, const char *id)
         return;
     }
     answer(a, "show", tide_session_show(s, add_info, &a->out, &err), &err);
-    answer(a, "read", tide_read(s, TIDE_READ_INHERITED, 0, 0, add_event, &a->out, &err), &err);
-    answer(a, "messages", tide_messages(s, 0, add_event, &a->out, &err), &err);
+    answer(a, "read", tide_session_read(s, TIDE_READ_INHERITED, 0, 0, add_event, &a->out, &err), &err);
+    answer(a, "messages", tide_session_read_messages(s, 0, add_event, &a->out, &err), &err);
     answer(a, "checkpoints", tide_checkpoint_list(s, &all, add_checkpoint, &a->out, &err), &err);
     ask_state(a, s, 0, "state");
     ask_state(a, s, 30, "state at 30");
-    answer(a, "verify", tide_verify(s, NULL, NULL, NULL, &err), &err);
+    answer(a, "verify", tide_session_verify(s, NULL, NULL, NULL, &err), &err);
     tide_session_close(s);
 }
 
@@ -289,7 +289,7 @@ static void ask_all(struct asking *a)
     err.code = tide_session_resolve(store, "doo", id, &err); /* by a prefix */
     buf_add_str(&a->out, str_from(id));
     answer(a, "resolve", err.code, &err);
-    answer(a, "all events", tide_read_all(store, 0, 0, add_event, &a->out, &err), &err);
+    answer(a, "all events", tide_store_read(store, 0, 0, add_event, &a->out, &err), &err);
     tide_store_close(store);
 }
 

@@ -145,9 +145,9 @@ static void check_cut(struct torn *t, const char *bytes, size_t len)
     add_unit(s, BATCH_ACQUIRE | BATCH_RELEASE, want, &epoch, 2);
     OK(store_head(s, STR("s"), &h, &err));
     assert_int_equal(h.last_seq, want + 2);
-    tide_store_notices((tide_store *)(void *)s, hear, &told);
+    tide_store_read_notices((tide_store *)(void *)s, hear, &told);
     assert_int_equal(told.n, len > t->last);
-    tide_store_notices((tide_store *)(void *)s, hear, &told);
+    tide_store_read_notices((tide_store *)(void *)s, hear, &told);
     assert_int_equal(told.n, len > t->last); /* once */
     store_close(s);
     snprintf(path, sizeof path, "%s/sessions/s.torn-1", dir);

@@ -94,8 +94,8 @@ static enum tide_code read_it(tide_store *store, const char *id)
     int n = 0;
     enum tide_code code = tide_session_open(store, id, TIDE_SESSION_READ, &s, NULL);
 
-    code = code ? code : tide_verify(s, NULL, NULL, NULL, NULL);
-    code = code ? code : tide_read(s, 0, 0, 0, count, &n, NULL);
+    code = code ? code : tide_session_verify(s, NULL, NULL, NULL, NULL);
+    code = code ? code : tide_session_read(s, 0, 0, 0, count, &n, NULL);
     tide_session_close(s);
     return code ? code : n == EVENTS ? TIDE_OK : TIDE_FAILED;
 }
@@ -197,7 +197,7 @@ static void a_session_of_which_only_the_lease_is_left_is_missed_everywhere(void 
 
         take_away(f, ids[i], all, &there, &none);
         OK(tide_store_open(f->url, NULL, &store, &err));
-        SAYS(TIDE_CORRUPT, "is gone, and its mark", tide_recover(store, 0, NULL, NULL, &found, &err));
+        SAYS(TIDE_CORRUPT, "is gone, and its mark", tide_store_recover(store, 0, NULL, NULL, &found, &err));
         SAYS(TIDE_CORRUPT, "is gone, and its mark", tide_session_open(store, ids[i], 0, &s, &err));
         SAYS(TIDE_CORRUPT, "is gone, and its mark", tide_session_create(store, ids[i], "{}", &s, &err));
         OK(tide_session_delete(store, ids[i], &err));

@@ -500,7 +500,7 @@ static void one_that_is_deleted_keeps_recovery_from_no_other(void **state)
     plan.act = other_deletes;
     plan.after = 0;
     plan.at = "/cache/s";
-    OK(tide_recover((tide_store *)(void *)s, 0, NULL, NULL, &found, &err));
+    OK(tide_store_recover((tide_store *)(void *)s, 0, NULL, NULL, &found, &err));
     assert_null(plan.at);
     assert_int_equal(plan.code, TIDE_OK);
     assert_int_equal(found.interrupted, 1);

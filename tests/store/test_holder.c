@@ -47,7 +47,7 @@ static bool is_free(tide_store *s, char why[WHY])
     enum tide_code code;
 
     code = tide_session_open(s, "s", TIDE_SESSION_APPEND, &session, &err);
-    code = code ? code : tide_append(session, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, &ev, 1, NULL, &err);
+    code = code ? code : tide_session_append(session, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, &ev, 1, NULL, &err);
     tide_session_close(session);
     if (code && code != TIDE_HELD)
         fail_msg("%s", err.msg);

@@ -64,7 +64,7 @@ static void fill(tide_store *store)
         if (i % 10 == 0)
             OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
         if (i == 100)
-            OK(tide_rollback(s, 40, 0, NULL, &err));
+            OK(tide_session_rollback(s, 40, 0, NULL, &err));
     }
     memset(big, 'b', 200000);
     put(s, "memory.set", "{\"values\":{\"big\":\"%s\",\"small\":1}}", big);
@@ -72,7 +72,7 @@ static void fill(tide_store *store)
     for (int i = 0; i < 500; i++) /* past several blocks of positions */
         put(s, "odd.kind", "{\"i\":%d}", i);
     tide_session_close(s);
-    OK(tide_fork(store, "one", 77, "two", "{\"title\":\"two\"}", id, &err));
+    OK(tide_session_fork(store, "one", 77, "two", "{\"title\":\"two\"}", id, &err));
     OK(tide_session_open(store, "two", TIDE_SESSION_APPEND, &s, &err));
     for (int i = 0; i < 70; i++)
         put(s, "memory.set", "{\"values\":{\"k%d\":%d}}", i % 7, i);
@@ -112,8 +112,8 @@ static char *answers(tide_store *store)
         tide_session *s = NULL;
 
         OK(tide_session_open(store, ids[i], TIDE_SESSION_READ, &s, &err));
-        OK(tide_read(s, TIDE_READ_INHERITED, 0, 0, add_event, &out, &err));
-        OK(tide_messages(s, 0, add_event, &out, &err));
+        OK(tide_session_read(s, TIDE_READ_INHERITED, 0, 0, add_event, &out, &err));
+        OK(tide_session_read_messages(s, 0, add_event, &out, &err));
         OK(tide_checkpoint_list(s, &all, add_checkpoint, &out, &err));
         for (int64_t seq = 0; seq < tide_session_last_seq(s); seq += 13) {
             char *text = state_text(s, seq);
@@ -123,7 +123,7 @@ static char *answers(tide_store *store)
         }
         tide_session_close(s);
     }
-    OK(tide_read_all(store, 0, 0, add_event, &out, &err));
+    OK(tide_store_read(store, 0, 0, add_event, &out, &err));
     return buf_take(&out);
 }
 
@@ -386,13 +386,13 @@ static enum tide_code ask_everything(tide_store *store)
         tide_session *s = NULL;
 
         code = tide_session_open(store, ids[i], TIDE_SESSION_READ, &s, NULL);
-        code = code ? code : tide_read(s, TIDE_READ_INHERITED, 0, 0, look, NULL, NULL);
-        code = code ? code : tide_verify(s, NULL, NULL, NULL, NULL);
-        code = code ? code : tide_state(s, 0, &text, NULL);
+        code = code ? code : tide_session_read(s, TIDE_READ_INHERITED, 0, 0, look, NULL, NULL);
+        code = code ? code : tide_session_verify(s, NULL, NULL, NULL, NULL);
+        code = code ? code : tide_session_state(s, 0, &text, NULL);
         tide_text_done(&text);
         tide_session_close(s);
     }
-    code = code ? code : tide_read_all(store, 0, 0, look, NULL, NULL);
+    code = code ? code : tide_store_read(store, 0, 0, look, NULL, NULL);
     buf_done(&out);
     return code;
 }
@@ -453,7 +453,7 @@ static void a_session_taken_out_of_the_directory_is_found_by_check(void **state)
     sql_run(f->path, NULL, "DELETE FROM sessions WHERE id = 'two'");
     s = open_store(f, NULL);
     GIVES(TIDE_CORRUPT, tide_store_check(s, 0, NULL, NULL, NULL, &err));
-    GIVES(TIDE_CORRUPT, tide_read_all(s, 0, 0, look, NULL, &err));
+    GIVES(TIDE_CORRUPT, tide_store_read(s, 0, 0, look, NULL, &err));
     tide_store_close(s);
 }
 

@@ -63,7 +63,7 @@ static void fill(tide_store *store)
     put(s, "run.interrupted", "{\"run_id\":\"run_1\"}"); /* it stays among the live */
     tide_session_close(s);
     tide_session_close(make(store, "alpha-two", big)); /* the same value */
-    OK(tide_fork(store, "alpha-one", 200, "beta", "{\"title\":\"a fork\"}", id, &err));
+    OK(tide_session_fork(store, "alpha-one", 200, "beta", "{\"title\":\"a fork\"}", id, &err));
     s = make(store, "held", "small");
     free(big);
 }
@@ -122,10 +122,10 @@ static enum tide_code ask_one(tide_store *store, const char *id, struct buf *out
     tide_session *s = NULL;
     enum tide_code code = tide_session_open(store, id, TIDE_SESSION_READ, &s, err);
 
-    code = code ? code : tide_read(s, TIDE_READ_INHERITED, 0, 0, add_event, out, err);
-    code = code ? code : tide_messages(s, 0, add_event, out, err);
+    code = code ? code : tide_session_read(s, TIDE_READ_INHERITED, 0, 0, add_event, out, err);
+    code = code ? code : tide_session_read_messages(s, 0, add_event, out, err);
     code = code ? code : tide_checkpoint_list(s, &all, add_checkpoint, out, err);
-    code = code ? code : tide_state(s, 0, &text, err);
+    code = code ? code : tide_session_state(s, 0, &text, err);
     if (!code) { /* who holds it is no part of the truth */
         const char *end = strstr(text.ptr, ",\"status\"");
 
@@ -145,7 +145,7 @@ static char *ask(tide_store *store, struct tide_err *err)
 
     for (size_t i = 0; i < N_IDS && !code; i++)
         code = ask_one(store, ids[i], &out, err);
-    code = code ? code : tide_read_all(store, 0, 0, add_event, &out, err);
+    code = code ? code : tide_store_read(store, 0, 0, add_event, &out, err);
     if (!code) {
         code = tide_session_resolve(store, "alpha", found, err); /* of two */
         buf_addf(&out, "alpha: %s\n", tide_code_name(code));

@@ -346,7 +346,7 @@ static void an_older_store_without_its_mark_is_taken_as_it_is_and_that_is_said_o
     for (int i = 0; i < 2; i++) {
         OK(open_with(f, 0, &s, &err));
         assert_int_equal(events(s), 8);
-        tide_store_notices(s, note, &heard);
+        tide_store_read_notices(s, note, &heard);
         tide_store_close(s);
     }
     said = strstr(buf_cstr(&heard), "-mark was missing");

@@ -70,22 +70,22 @@ static void *append_and_read(void *arg)
         int64_t n = 0;
 
         if (i % 3 == 0) {
-            MUST(w, tide_append(s, 0, &ev, 1, NULL, &w->err));
+            MUST(w, tide_session_append(s, 0, &ev, 1, NULL, &w->err));
             w->want += 1;
         } else if (i % 3 == 1) {
             for (int k = 0; k < 5; k++)
-                MUST(w, tide_append_async(s, 0, &ev, 1, NULL, &w->err));
-            MUST(w, tide_append_async(s, 0, burst, BURST, NULL, &w->err));
+                MUST(w, tide_session_append_async(s, 0, &ev, 1, NULL, &w->err));
+            MUST(w, tide_session_append_async(s, 0, burst, BURST, NULL, &w->err));
             if (i % 2)
-                MUST(w, tide_flush(s, &w->err));
+                MUST(w, tide_session_flush(s, &w->err));
             w->want += 5 + BURST;
         } else {
-            MUST(w, tide_read(s, 0, 0, 0, count, &n, &w->err));
+            MUST(w, tide_session_read(s, 0, 0, 0, count, &n, &w->err));
             if (n != w->want)
                 w->failed_line = __LINE__;
         }
     }
-    MUST(w, tide_flush(s, &w->err));
+    MUST(w, tide_session_flush(s, &w->err));
     tide_session_close(s);
     return NULL;
 }
@@ -115,7 +115,7 @@ static void verify_all(struct fixture *f, struct worker workers[THREADS], const 
 
         snprintf(id, sizeof id, "%s%d", prefix, i);
         OK(tide_session_open(f->store, id, TIDE_SESSION_READ, &s, &err));
-        OK(tide_verify(s, NULL, NULL, &events, &err));
+        OK(tide_session_verify(s, NULL, NULL, &events, &err));
         assert_int_equal(events, workers[i].want);
         tide_session_close(s);
     }
@@ -144,7 +144,7 @@ static void *queue_up(void *arg)
     MUST(w, tide_session_create(w->f->store, id, NULL, &s, &w->err));
     w->want = 1;
     for (int i = 0; i < ROUNDS * 5; i++, w->want++)
-        MUST(w, tide_append_async(s, 0, &ev, 1, w, &w->err));
+        MUST(w, tide_session_append_async(s, 0, &ev, 1, w, &w->err));
     tide_session_close(s);
     return NULL;
 }
@@ -196,7 +196,7 @@ static void *knock(void *arg)
     struct tide_new_event ev = {"queue.added", "{\"queue_id\":\"q\"}", 0};
 
     for (int i = 0; i < ROUNDS; i++) {
-        MUST(w, tide_input(w->f->store, "shared", -1, &ev, 1, NULL, &w->err));
+        MUST(w, tide_session_input(w->f->store, "shared", -1, &ev, 1, NULL, &w->err));
         w->want++;
     }
     return NULL;
@@ -217,13 +217,13 @@ static void inputs_of_all_threads_arrive_beside_the_holders_events(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, knock, &workers[i]), 0);
     }
     for (int i = 0; i < ROUNDS; i++)
-        OK(tide_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, &err));
+        OK(tide_session_append(s, TIDE_APPEND_ANY, &ev, 1, NULL, &err));
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
         assert_int_equal(workers[i].failed_line, 0);
     }
     OK(tide_session_refresh(s, &err));
-    OK(tide_verify(s, NULL, NULL, &events, &err));
+    OK(tide_session_verify(s, NULL, NULL, &events, &err));
     assert_int_equal(events, 1 + (THREADS + 1) * ROUNDS);
     tide_session_close(s);
 }

@@ -73,7 +73,7 @@ static void version_2_is_upgraded_with_nothing_lost(void **state)
 
         OK(tide_session_open(f->store, want[i].id, TIDE_SESSION_READ, &s, &err));
         assert_int_equal(tide_session_last_seq(s), want[i].events);
-        OK(tide_verify(s, NULL, NULL, NULL, &err));
+        OK(tide_session_verify(s, NULL, NULL, NULL, &err));
         tide_session_close(s);
         OK(tide_session_open(f->store, want[i].id, TIDE_SESSION_APPEND, &s, &err));
         assert_int_equal(put(s, "memory.set", "{\"values\":{}}"), want[i].events + 1);
@@ -176,7 +176,7 @@ static void make_version_3(struct fixture *f)
         put(s, "memory.set", "{\"values\":{\"k\":%d}}", i);
     append_marks(s, 100);
     tide_session_close(s);
-    OK(tide_fork(f->store, "plain", 300, "fork", NULL, (char[TIDE_ID_SIZE]){""}, &err));
+    OK(tide_session_fork(f->store, "plain", 300, "fork", NULL, (char[TIDE_ID_SIZE]){""}, &err));
     OK(tide_session_open(f->store, "fork", TIDE_SESSION_APPEND, &s, &err));
     append_marks(s, 50);
     for (int i = 0; i < 200; i++)

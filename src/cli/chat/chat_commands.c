@@ -150,7 +150,7 @@ static void run_fork(struct screen *s, const char *rest)
     char id[TIDE_ID_SIZE], line[200];
 
     (void)rest;
-    if (tide_fork(s->chat.cli->store, tide_session_id(s->chat.core.session), 0, NULL, NULL, id, &err) ||
+    if (tide_session_fork(s->chat.cli->store, tide_session_id(s->chat.core.session), 0, NULL, NULL, id, &err) ||
         screen_switch(s, id, &err)) {
         view_error(s->view, err_text(&err));
         return;
@@ -302,7 +302,7 @@ static void run_checkpoints(struct screen *s, const char *rest)
     struct tide_err err = {0};
 
     (void)rest;
-    if (tide_messages(s->chat.core.session, 0, take_prompt, &p, &err) ||
+    if (tide_session_read_messages(s->chat.core.session, 0, take_prompt, &p, &err) ||
         tide_checkpoint_list(s->chat.core.session, &latest, show_checkpoint, &p, &err))
         view_error(s->view, err_text(&err));
     if (p.n == CHECKPOINTS_SHOWN)

@@ -33,7 +33,7 @@ void chat_log_end(const struct chat *c, enum tide_code code, const char *why)
         log_write(LOG_ERROR, "the run ended by failure", "session", id, "why", why, (char *)NULL);
         return;
     }
-    if (tide_usage(c->core.session, 0, &u, NULL))
+    if (tide_session_usage(c->core.session, 0, &u, NULL))
         return;
     snprintf(in, sizeof(in), "%" PRId64, u.input_tokens);
     snprintf(out, sizeof(out), "%" PRId64, u.output_tokens);

@@ -194,7 +194,7 @@ void screen_redraw(struct screen *s)
     struct redraw r = {.s = s, .arena = ARENA_INIT};
     struct tide_err err = {0};
 
-    if (tide_agent_history(s->chat.core.agent, draw_message, &r, &err))
+    if (tide_agent_read_history(s->chat.core.agent, draw_message, &r, &err))
         view_error(s->view, err_text(&err));
     arena_done(&r.arena);
 }

@@ -138,7 +138,7 @@ void doctor_recovery(struct doctor *d)
 
     if (!d->cli->store)
         return;
-    if (tide_recover(d->cli->store, TIDE_RECOVER_DRY_RUN, on_lapsed, &l, &r, &d->err)) {
+    if (tide_store_recover(d->cli->store, TIDE_RECOVER_DRY_RUN, on_lapsed, &l, &r, &d->err)) {
         doctor_say_error(d);
         return;
     }
@@ -181,7 +181,7 @@ static enum tide_code read_tail(struct doctor *d, struct sample *s, const char *
     if (tide_session_open(d->cli->store, id, TIDE_SESSION_READ, &session, &d->err))
         return d->err.code;
     from = tide_session_last_seq(session) - LOOK_EVENTS + 1;
-    return tide_read(session, 0, from > 1 ? from : 1, 0, count_event, s, &d->err);
+    return tide_session_read(session, 0, from > 1 ? from : 1, 0, count_event, s, &d->err);
 }
 
 void doctor_events(struct doctor *d)

@@ -92,9 +92,9 @@ static enum tide_code append_event(struct cli *cli, struct str body, struct tide
     if (cli_session_open(cli, 0, input ? TIDE_SESSION_READ : TIDE_SESSION_APPEND, &session, err))
         return err->code;
     if (input) {
-        if (tide_input(cli->store, tide_session_id(session), expect, &event, 1, &seq, err))
+        if (tide_session_input(cli->store, tide_session_id(session), expect, &event, 1, &seq, err))
             return err->code;
-    } else if (check_expected(session, expect, err) || tide_append(session, flags, &event, 1, &seq, err)) {
+    } else if (check_expected(session, expect, err) || tide_session_append(session, flags, &event, 1, &seq, err)) {
         return err->code;
     }
     print_seq(&cli->out, seq);
@@ -228,7 +228,7 @@ static enum tide_code drain(struct stream *s, struct tide_err *err)
     s->flying_bytes = 0;
     if (code || !s->bad_line)
         return code;
-    if (tide_flush(s->session, err) == TIDE_OK && tide_session_refresh(s->session, err) == TIDE_OK)
+    if (tide_session_flush(s->session, err) == TIDE_OK && tide_session_refresh(s->session, err) == TIDE_OK)
         tide_fail(err, s->bad_code, "%s", tide_code_text(s->bad_code));
     if (err->code == TIDE_NOT_FOUND)
         tide_fail(
@@ -242,7 +242,7 @@ static enum tide_code send_input(struct stream *s, const struct tide_new_event *
 {
     int64_t seq = 0;
 
-    if (tide_input(s->cli->store, tide_session_id(s->session), -1, event, 1, &seq, err))
+    if (tide_session_input(s->cli->store, tide_session_id(s->session), -1, event, 1, &seq, err))
         return err->code;
     print_seq(&s->cli->out, seq);
     return out_flush(&s->cli->out, err);
@@ -256,7 +256,8 @@ static enum tide_code send_line(struct stream *s, struct str line, struct tide_e
     if (!code && s->input)
         code = send_input(s, &event, err);
     else if (!code)
-        code = tide_append_async(s->session, TIDE_APPEND_ANY, &event, 1, (void *)(intptr_t)s->lines.number, err);
+        code =
+            tide_session_append_async(s->session, TIDE_APPEND_ANY, &event, 1, (void *)(intptr_t)s->lines.number, err);
     if (code)
         return s->cli->out.closed ? code : tide_wrap(err, "line %" PRId64, s->lines.number);
     s->flying += !s->input;

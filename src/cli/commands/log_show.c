@@ -87,9 +87,9 @@ static enum tide_code look(struct show *s, struct tide_err *err)
     enum tide_code code, flushed;
 
     if (s->session)
-        code = tide_read(s->session, s->flags, s->next, s->to, on_event, s, err);
+        code = tide_session_read(s->session, s->flags, s->next, s->to, on_event, s, err);
     else
-        code = tide_read_all(s->cli->store, s->next, 0, on_event, s, err);
+        code = tide_store_read(s->cli->store, s->next, 0, on_event, s, err);
     if (s->err.code)
         return tide_err_copy(err, &s->err);
     flushed = out_flush(&s->cli->out, code ? NULL : err); /* also what is whole before damage */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tidemark recover: writes down what has happened to sessions while nobody was there (tide_recover), and with --run-due lets
+ * tidemark recover: writes down what has happened to sessions while nobody was there (tide_store_recover), and with --run-due lets
  * those go on that are due, or, when asked, were interrupted. What a person stopped is never resumed here. Once, or with
  * --watch for as long as it is let: then trouble with the store is said, and waited for.
  */

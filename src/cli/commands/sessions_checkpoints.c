@@ -117,7 +117,7 @@ static void write_ids(struct json_out *o, void *arg)
 static enum tide_code list_json(struct listing *l, struct tide_err *err)
 {
     struct checkpoints_listed doc = {.session_id = tide_session_id(l->session), .checkpoints = {write_rows, l}};
-    enum tide_code code = tide_checkpoint_latest(l->session, take_latest, l, err);
+    enum tide_code code = tide_checkpoint_load_latest(l->session, take_latest, l, err);
 
     if (code && code != TIDE_NOT_FOUND)
         return code;

@@ -83,7 +83,7 @@ static enum tide_code export_all(struct exporting *e, tide_session *session, str
     enum tide_code code;
 
     progress_init(&e->progress, "export", "events");
-    code = tide_export(session, on_write, on_export_progress, e, err);
+    code = tide_session_export(session, on_write, on_export_progress, e, err);
     if (!code && flush_piece(e))
         code = tide_fail(err, TIDE_IO, "export");
     progress_done(&e->progress);
@@ -269,7 +269,7 @@ static enum tide_code try_apart(struct cli *cli, struct importing *in, struct ti
     opt.key = opt.key_len ? key : NULL;
     code = code ? code : spool(in, dir, err);
     code = code ? code : tide_store_open(arena_printf(&a, "%s/import.db", dir), &opt, &store, err);
-    code = code ? code : tide_import(store, on_read, on_import_progress, in, id, err);
+    code = code ? code : tide_session_import(store, on_read, on_import_progress, in, id, err);
     explicit_bzero(key, sizeof(key));
     tide_store_close(store);
     temporary_remove(dir);
@@ -297,7 +297,7 @@ static enum tide_code import_from(struct cli *cli, struct importing *in, char re
         code = try_apart(cli, in, err);
     code = code ? code : cli_store_open(cli, NEED_CREATE, 0, err);
     if (!code)
-        code = tide_import(cli->store, on_read, on_import_progress, in, ret_id, err);
+        code = tide_session_import(cli->store, on_read, on_import_progress, in, ret_id, err);
     progress_done(&in->progress);
     if (code && stop_signal)
         return tide_fail(err, TIDE_CANCELLED, "import: stopped");

@@ -27,8 +27,8 @@ static enum tide_code make_fork(struct cli *cli, tide_session *session, int64_t 
     if (title)
         json_out_kstr(&o, STR("title"), str_from(title));
     json_out_end(&o, '}');
-    return tide_fork(cli->store, tide_session_id(session), seq, args_text(&cli->args, "id"),
-                     title ? buf_cstr(&fields) : NULL, ret_id, err);
+    return tide_session_fork(cli->store, tide_session_id(session), seq, args_text(&cli->args, "id"),
+                             title ? buf_cstr(&fields) : NULL, ret_id, err);
 }
 
 static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
@@ -99,7 +99,7 @@ static enum tide_code run_rollback(struct cli *cli, struct tide_err *err)
         return tide_fail(err, TIDE_INVALID, "sessions rollback: --reuse-effects and --redo-effects: give one of them");
     if (cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
         session_position(session, args_text(&cli->args, "to"), &to, err) ||
-        tide_rollback(session, to, flags, args_text(&cli->args, "reason"), err))
+        tide_session_rollback(session, to, flags, args_text(&cli->args, "reason"), err))
         return err->code;
     print_rollback(cli, session, to);
     return TIDE_OK;

@@ -50,7 +50,7 @@ static enum tide_code run_one(struct cli *cli, struct tide_err *err)
     struct str shown;
 
     code = code ? code : cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err);
-    code = code ? code : tide_trust_show(session, &text, err);
+    code = code ? code : tide_session_show_trust(session, &text, err);
     if (code)
         return code;
     shown = (struct str){text.ptr, text.len};
@@ -60,7 +60,7 @@ static enum tide_code run_one(struct cli *cli, struct tide_err *err)
     if (trust)
         code = trust_ask(cli, "trust it as it stands?", err);
     if (trust && !code)
-        code = tide_trust(session, text.ptr, NULL, err);
+        code = tide_session_trust(session, text.ptr, NULL, err);
     if (cli->out.json && (!code || code == TIDE_UNTRUSTED))
         print_json(&cli->out, shown, trust && !code);
     if (trust && !code && !cli->out.json)
@@ -110,9 +110,9 @@ static enum tide_code each(struct cli *cli, const char *id, struct tide_text *te
     enum tide_code code = tide_session_open(cli->store, id, TIDE_SESSION_APPEND, &session, err);
 
     if (!code && trust)
-        code = tide_trust(session, text->ptr, NULL, err);
+        code = tide_session_trust(session, text->ptr, NULL, err);
     else if (!code)
-        code = tide_trust_show(session, text, err);
+        code = tide_session_show_trust(session, text, err);
     if (!code && !trust && !cli->out.json)
         trust_print(&cli->out, (struct str){text->ptr, text->len});
     return code;

@@ -94,7 +94,7 @@ static enum tide_code verify_one(struct verification *v, const char *id, struct 
     v->events_before = v->events;
     if (!code)
         code = args_on(&v->cli->args, "all") ? session_verify_own(session, on_progress, v, &events, err)
-                                             : tide_verify(session, on_progress, v, &events, err);
+                                             : tide_session_verify(session, on_progress, v, &events, err);
     if (code && !is_damage(code))
         return code;
     report(v, session ? tide_session_id(session) : id, events, session && session->head.unverified, code ? err : NULL);

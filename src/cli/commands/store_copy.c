@@ -267,8 +267,8 @@ static enum tide_code copy(struct copying *c, struct tide_err *err)
     progress_init(&c->progress, "copy", c->unit);
     code = tide_store_copy(c->src, c->dst, &opt, &result, err);
     progress_done(&c->progress);
-    tide_store_notices(c->src, tell, NULL);
-    tide_store_notices(c->dst, tell, NULL);
+    tide_store_read_notices(c->src, tell, NULL);
+    tide_store_read_notices(c->dst, tell, NULL);
     return conclude(c, &result, code, err);
 }
 

@@ -59,7 +59,7 @@ static bool find_question(tide_session *session, struct question *q)
         return false;
     last = tide_session_last_seq(session);
     first = last > LOOKED_AT ? last - LOOKED_AT : tide_session_first_seq(session);
-    if (q->approval && tide_read(session, 0, first, last, take_call, q, &ignored))
+    if (q->approval && tide_session_read(session, 0, first, last, take_call, q, &ignored))
         q->args = NULL; /* the question says what it is about */
     return true;
 }

@@ -49,7 +49,7 @@ static enum tide_code read_graph(struct going *a, const char *file, struct tide_
 
 static enum tide_code open_graph(struct going *a, struct tide_err *err)
 {
-    return a->g->graph ? read_graph(a, a->g->graph, err) : tide_graph_stored(a->session, &a->graph, err);
+    return a->g->graph ? read_graph(a, a->g->graph, err) : tide_graph_load(a->session, &a->graph, err);
 }
 
 /* ---- what it would do, for people ---- */
@@ -232,7 +232,7 @@ static enum tide_code fork_damaged(struct going *a, const struct outlook *o, str
     char id[TIDE_ID_SIZE];
 
     resume_fork_fields(o->then, &fields);
-    if (tide_fork(a->cli->store, o->s->head.id, o->seq, NULL, buf_cstr(&fields), id, err))
+    if (tide_session_fork(a->cli->store, o->s->head.id, o->seq, NULL, buf_cstr(&fields), id, err))
         return err->code;
     for (size_t i = 0; i < o->n_warnings; i++)
         say("%s", o->warnings[i]);

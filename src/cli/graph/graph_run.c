@@ -331,7 +331,7 @@ static enum tide_code run(struct driving *d, struct graph_want *w, struct tide_g
     w->opt.arg = d;
     set_signals(d->graph);
     code = w->resume ? tide_graph_resume(d->session, d->graph, &w->opt, ret, err)
-                     : tide_graph_execute(d->session, d->graph, &w->opt, ret, err);
+                     : tide_graph_run(d->session, d->graph, &w->opt, ret, err);
     set_signals(NULL);
     return code;
 }

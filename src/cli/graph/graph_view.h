@@ -51,7 +51,7 @@ struct graph_want {
     /* memory, checkpoints, threads, on_store_error_continue, and of a resume token … fallback; agent, event and arg are
      * filled in by graph_drive() */
     struct tide_graph_options opt;
-    bool resume; /* tide_graph_resume(), else tide_graph_execute() */
+    bool resume; /* tide_graph_resume(), else tide_graph_run() */
     const char *provider, *model, *base_url,
         *script;        /* for all nodes, whatever the graph says; NULL: as it says, as set */
     bool yes, no_tools; /* as of chat */

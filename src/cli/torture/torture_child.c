@@ -224,7 +224,7 @@ static enum tide_code open_session(tide_store *store, tide_session **ret, struct
         return code;
     }
     look_on(store);
-    code = me.order->recover ? tide_recover(store, 0, NULL, NULL, NULL, err) : TIDE_OK;
+    code = me.order->recover ? tide_store_recover(store, 0, NULL, NULL, NULL, err) : TIDE_OK;
     return code ? code : tide_session_open(store, me.order->session_id, TIDE_SESSION_APPEND, ret, err);
 }
 
@@ -249,7 +249,7 @@ static enum tide_code run_graph(tide_session *s, const struct tide_agent_options
     struct tide_graph_options opt = {
         .agent = agent, .memory = o->memory, .input = o->input, .retry = o->retry, .happened = o->happened};
     tide_graph *g = NULL;
-    enum tide_code code = o->resume ? tide_graph_stored(s, &g, err) : TIDE_NOT_FOUND;
+    enum tide_code code = o->resume ? tide_graph_load(s, &g, err) : TIDE_NOT_FOUND;
 
     if (code && code != TIDE_NOT_FOUND)
         return code;
@@ -258,7 +258,7 @@ static enum tide_code run_graph(tide_session *s, const struct tide_agent_options
     graph_watch(g ? g : me.t->graph, &me.probe);
     if (code)
         opt.memory = me.t->memory;
-    code = code ? tide_graph_execute(s, me.t->graph, &opt, ret, err) : tide_graph_resume(s, g, &opt, ret, err);
+    code = code ? tide_graph_run(s, me.t->graph, &opt, ret, err) : tide_graph_resume(s, g, &opt, ret, err);
     tide_graph_free(g);
     return code;
 }
@@ -346,7 +346,7 @@ static enum tide_code put_end(struct json_out *o, tide_session *s, enum tide_cod
     if (!code) {
         json_out_key(o, STR("completed"));
         json_out_begin(o, '[');
-        code = tide_read(s, 0, 0, 0, put_completed, o, err);
+        code = tide_session_read(s, 0, 0, 0, put_completed, o, err);
         json_out_end(o, ']');
     } else if (s) {
         (void)!tide_session_show(s, put_standing, o, &ignored);
