@@ -64,3 +64,20 @@ enum tide_code duration_check(const char *what, const char *text, int64_t *ret_m
     return tide_fail(err, TIDE_INVALID, "%s: '" SHOWN "' is not a duration: give 500ms, 90s, 15m, 3h or 2d", what,
                      text);
 }
+
+const char *bytes_text(char buf[32], int64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    double n = (double)bytes;
+    int unit = -1;
+
+    while (n >= 1024 && unit < 3) {
+        n /= 1024;
+        unit++;
+    }
+    if (unit < 0)
+        snprintf(buf, 32, "%" PRId64 " byte%s", bytes, bytes == 1 ? "" : "s");
+    else
+        snprintf(buf, 32, "%.*f %s", n < 10 ? 1 : 0, n, units[unit]);
+    return buf;
+}

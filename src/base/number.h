@@ -16,4 +16,6 @@ enum tide_code number_check(const char *what, const char *text, int64_t min, int
 bool duration_parse(const char *text, int64_t *ret_ms);
 enum tide_code duration_check(const char *what, const char *text, int64_t *ret_ms, struct tide_err *err) MUST_CHECK;
 
+const char *bytes_text(char buf[32], int64_t bytes); /* "1.5 MiB" */
+
 #endif

@@ -109,7 +109,7 @@ static enum tide_code check_when(const char *what, const char *text, struct arg_
     if (parse_time(text, &ret->number))
         return TIDE_OK;
     if (*text && duration_parse(text, &ret->number)) {
-        ret->number += now_ms();
+        ret->number += wall_ms();
         return TIDE_OK;
     }
     return tide_fail(err, TIDE_INVALID,

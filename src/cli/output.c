@@ -199,6 +199,16 @@ void out_shape(struct out *out, const struct shape *shape, const void *data)
     out_json_end(out);
 }
 
+void out_json_value(struct out *out, struct str json)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v = NULL;
+    bool text = !out->json && !json_parse(&a, json, NULL, &v, NULL, NULL) && v->type == JSON_STRING;
+
+    buf_add_str(&out->text, text ? json_text(&a, v) : json);
+    buf_add_char(&out->text, '\n');
+}
+
 void json_kopt(struct json_out *o, const char *key, const char *text)
 {
     json_out_key(o, str_from(key));
@@ -216,21 +226,13 @@ void json_ktime(struct json_out *o, const char *key, int64_t unix_ms)
     json_out_kstr(o, str_from(key), str_from(text));
 }
 
-int64_t now_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms)
 {
     static const struct {
         int64_t seconds;
         const char *name;
     } units[] = {{86400 * 365, "year"}, {86400 * 30, "month"}, {86400, "day"}, {3600, "hour"}, {60, "minute"}};
-    int64_t s = (now_ms() - unix_ms) / 1000;
+    int64_t s = (wall_ms() - unix_ms) / 1000;
 
     if (!unix_ms)
         return "-"; /* not known */
@@ -246,23 +248,6 @@ const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms)
         snprintf(buf, AGO_SIZE, "%" PRId64 " second%s ago", s, s == 1 ? "" : "s");
     else
         snprintf(buf, AGO_SIZE, "now");
-    return buf;
-}
-
-const char *bytes_text(char buf[32], int64_t bytes)
-{
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
-    double n = (double)bytes;
-    int unit = -1;
-
-    while (n >= 1024 && unit < 3) {
-        n /= 1024;
-        unit++;
-    }
-    if (unit < 0)
-        snprintf(buf, 32, "%" PRId64 " byte%s", bytes, bytes == 1 ? "" : "s");
-    else
-        snprintf(buf, 32, "%.*f %s", n < 10 ? 1 : 0, n, units[unit]);
     return buf;
 }
 

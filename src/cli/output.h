@@ -6,8 +6,10 @@
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/shape.h"
 
 enum color { COLOR_NONE, COLOR_BOLD, COLOR_DIM, COLOR_RED, COLOR_GREEN, COLOR_YELLOW, COLOR_BLUE, COLOR_CYAN };
@@ -43,14 +45,13 @@ const char *color_code(const struct out *out, enum color color);      /* "" with
 struct json_out out_json(struct out *out);
 void out_json_end(struct out *out);
 void out_shape(struct out *out, const struct shape *shape, const void *data); /* all of it */
+void out_json_value(struct out *out, struct str json);                        /* a text as text unless --json; a line */
 void json_kopt(struct json_out *o, const char *key, const char *text);        /* null for NULL */
 void json_ktime(struct json_out *o, const char *key, int64_t unix_ms);
 
 /* "3 minutes ago" */
 #define AGO_SIZE 32
 const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms);
-int64_t now_ms(void);
-const char *bytes_text(char buf[32], int64_t bytes); /* "1.5 MiB" */
 
 /* Columns on a terminal. */
 int text_columns(struct str s);

@@ -100,7 +100,7 @@ enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_set
 
 enum tide_code cli_settings_log(const struct cli *cli, const struct settings *s, struct tide_err *err)
 {
-    return settings_log(s, args_on(&cli->args, "verbose"), args_text(&cli->args, "log-format"), now_ms, err);
+    return settings_log(s, args_on(&cli->args, "verbose"), args_text(&cli->args, "log-format"), wall_ms, err);
 }
 
 enum tide_code cli_store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err)

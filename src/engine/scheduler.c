@@ -3,8 +3,8 @@
 
 #include <poll.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "engine/settings.h"
 
@@ -14,7 +14,7 @@
 
 struct job_failures {
     int n;
-    int64_t not_before_ms; /* by scheduler_clock_ms(): the other may be set back */
+    int64_t not_before_ms; /* by monotonic_ms(): the other may be set back */
 };
 
 void scheduler_done(struct scheduler *s)
@@ -23,14 +23,6 @@ void scheduler_done(struct scheduler *s)
     free(TAKE(s->candidates));
     map_done(&s->failed, free);
     map_done(&s->told, free);
-}
-
-int64_t scheduler_clock_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 enum tide_code scheduler_automatic(const char *word, const char *config, bool run_due, enum auto_resume *ret,
@@ -67,7 +59,7 @@ static bool note_failure(struct scheduler *s, const char *id)
     }
     doublings = f->n < PAUSE_DOUBLINGS ? f->n : PAUSE_DOUBLINGS;
     f->n++;
-    f->not_before_ms = scheduler_clock_ms() + ((int64_t)PAUSE_MS << doublings);
+    f->not_before_ms = monotonic_ms() + ((int64_t)PAUSE_MS << doublings);
     return f->n >= s->max_resumes;
 }
 
@@ -110,7 +102,7 @@ static void put_in_line(struct scheduler *s, const char *id)
 {
     const struct job_failures *f = map_get(&s->failed, str_from(id));
 
-    if (f && (f->n >= s->max_resumes || f->not_before_ms > scheduler_clock_ms()))
+    if (f && (f->n >= s->max_resumes || f->not_before_ms > monotonic_ms()))
         return;
     if (is_in_line(s, id))
         return;
@@ -261,7 +253,7 @@ enum tide_code scheduler_pass(struct scheduler *s, struct tide_err *err)
 /* When the next is due goes by the clock of the wall, which may be set. */
 int64_t scheduler_time_left(const struct scheduler *s, int64_t began_ms, int64_t interval_ms, int64_t now_ms)
 {
-    int64_t left = began_ms + interval_ms - scheduler_clock_ms(), due = s->recovery.next_ms - now_ms;
+    int64_t left = began_ms + interval_ms - monotonic_ms(), due = s->recovery.next_ms - now_ms;
 
     return s->recovery.next_ms > 0 && due < left ? due : left;
 }

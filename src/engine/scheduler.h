@@ -59,10 +59,7 @@ void scheduler_step(struct scheduler *s);
 /* Until all have ended; once it is stopped they are told to stop, and those in line are let go. */
 void scheduler_finish(struct scheduler *s);
 
-/* How long there is nothing to do, in ms: until the interval is over, or the next is due. began_ms: of scheduler_clock_ms(). */
+/* How long there is nothing to do, in ms: until the interval is over, or the next is due. began_ms: of monotonic_ms(). */
 int64_t scheduler_time_left(const struct scheduler *s, int64_t began_ms, int64_t interval_ms, int64_t now_ms);
-
-/* A clock that nobody sets. */
-int64_t scheduler_clock_ms(void);
 
 #endif

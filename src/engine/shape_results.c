@@ -66,6 +66,16 @@ const struct shape shape_saved = {
         },
 };
 
+const struct shape shape_marked = {
+    .name = "marked",
+    .help = "A checkpoint that a program made of its own run.",
+    .members =
+        (const struct shape_member[]){
+            {"checkpoint_id", SHAPE_TEXT, SHAPE_AT(struct checkpoint_marked, checkpoint_id), 0, "its id"},
+            {.name = NULL},
+        },
+};
+
 const struct shape shape_pruned = {
     .name = "pruned",
     .help = "Checkpoints that were deleted.",

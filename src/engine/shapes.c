@@ -2,10 +2,11 @@
 #include "engine/shapes.h"
 
 const struct shape *const shapes[] = {
-    &shape_session,     &shape_session_detail, &shape_sessions, &shape_why,    &shape_ids,         &shape_checkpoint,
-    &shape_checkpoints, &shape_inspection,     &shape_timeline, &shape_event,  &shape_usage,       &shape_chat,
-    &shape_run,         &shape_parked,         &shape_created,  &shape_forked, &shape_rolled_back, &shape_deleted,
-    &shape_saved,       &shape_pruned,         &shape_appended, &shape_store,  &shape_compacted,   NULL,
+    &shape_session,    &shape_session_detail, &shape_sessions,   &shape_why,       &shape_ids,
+    &shape_checkpoint, &shape_checkpoints,    &shape_inspection, &shape_timeline,  &shape_event,
+    &shape_usage,      &shape_chat,           &shape_run,        &shape_parked,    &shape_created,
+    &shape_forked,     &shape_rolled_back,    &shape_deleted,    &shape_saved,     &shape_marked,
+    &shape_pruned,     &shape_appended,       &shape_store,      &shape_compacted, NULL,
 };
 
 const struct shape *shape_find(const char *name)

@@ -108,6 +108,10 @@ struct checkpoint_saved {
     int64_t seq;
 };
 
+struct checkpoint_marked {
+    const char *checkpoint_id;
+};
+
 struct checkpoints_pruned {
     const char *session_id;
     int64_t deleted;
@@ -146,6 +150,7 @@ extern const struct shape shape_forked;         /* struct session_forked */
 extern const struct shape shape_rolled_back;    /* struct session_rolled_back */
 extern const struct shape shape_deleted;        /* struct session_deleted */
 extern const struct shape shape_saved;          /* struct checkpoint_saved */
+extern const struct shape shape_marked;         /* struct checkpoint_marked */
 extern const struct shape shape_pruned;         /* struct checkpoints_pruned */
 extern const struct shape shape_appended;       /* struct event_appended */
 extern const struct shape shape_store;          /* struct store_made */

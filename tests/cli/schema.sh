@@ -112,6 +112,7 @@ tidemark log append brief --kind note --data '{}' --json | is_a appended 'an eve
 tidemark sessions checkpoint brief --json | is_a saved 'a checkpoint'
 tidemark sessions fork brief --id brieffork --json | is_a forked 'a fork'
 tidemark sessions rollback brief --to 1 --json | is_a rolled_back 'a rollback'
+tidemark exec -- "$TIDE_BIN" checkpoint --json 2>/dev/null | is_a marked 'a checkpoint of a program'
 tidemark sessions prune brief --keep 0 --json | is_a pruned 'checkpoints deleted'
 tidemark sessions delete brieffork --json | is_a deleted 'a deleted session'
 tidemark sessions delete brief --json | is_a deleted 'another'

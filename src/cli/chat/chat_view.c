@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -39,14 +38,6 @@ struct view {
     size_t same; /* bytes that have come again */
     int unwritten;
 };
-
-static int64_t clock_ms(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 struct view *view_new(const struct view_config *config)
 {
@@ -336,7 +327,7 @@ void view_text_end(struct view *v)
 void view_busy(struct view *v, const char *label)
 {
     if (label)
-        spinner_start(&v->spinner, label, clock_ms());
+        spinner_start(&v->spinner, label, monotonic_ms());
     else
         spinner_stop(&v->spinner);
 }
@@ -345,7 +336,7 @@ void view_busy(struct view *v, const char *label)
 void view_tick(struct view *v)
 {
     if (!markdown_in_line(v->md))
-        spinner_tick(&v->spinner, clock_ms());
+        spinner_tick(&v->spinner, monotonic_ms());
 }
 
 /* ---- tools ---- */

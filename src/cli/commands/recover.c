@@ -337,11 +337,11 @@ static void wait_for_work(struct recovering *r, tide_watch *watch, int64_t began
     int now = 0;
     bool changed = false;
 
-    while (!stop_signal && (left = scheduler_time_left(&r->s, began_ms, interval_ms, now_ms())) > 0 &&
-           !(changed && scheduler_clock_ms() >= began_ms + CHANGE_MS)) {
+    while (!stop_signal && (left = scheduler_time_left(&r->s, began_ms, interval_ms, wall_ms())) > 0 &&
+           !(changed && monotonic_ms() >= began_ms + CHANGE_MS)) {
         if (tide_watch_wait(watch, left < LOOK_MS ? (int)left : LOOK_MS, &now, NULL) || now)
             changed = true;
-        if (changed && scheduler_clock_ms() < began_ms + CHANGE_MS) /* it may be changing all the time */
+        if (changed && monotonic_ms() < began_ms + CHANGE_MS) /* it may be changing all the time */
             poll(NULL, 0, LOOK_MS);
         scheduler_step(&r->s);
         changed |= r->s.ended_badly != badly; /* is it still to go on, or was somebody else faster? */
@@ -357,7 +357,7 @@ static enum tide_code watch(struct recovering *r, int64_t interval_ms, struct ti
         fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->url)));
     while (!stop_signal && !code) {
         struct tide_err trouble;
-        int64_t began_ms = scheduler_clock_ms();
+        int64_t began_ms = monotonic_ms();
         enum tide_code passed;
         int seen;
 

@@ -2,14 +2,10 @@
 /* tidemark set, get and checkpoint, inside `tidemark exec`: the session's memory, and marks in its log. */
 #include "cli/cli.h"
 #include "cli/signal_pipe.h"
-#include "program/run_client.h"
+#include "engine/run_inside.h"
+#include "engine/shapes.h"
 
 #define VALUE_MAX ((size_t)16 << 20)
-
-static void linkp(struct run_client *l)
-{
-    run_client_close(l);
-}
 
 /* ---- set ---- */
 
@@ -36,16 +32,10 @@ static enum tide_code split(const char *word, struct str *ret_key, struct buf *r
 static enum tide_code run_set(struct cli *cli, struct tide_err *err)
 {
     AUTO(buf_done) struct buf value = BUF_INIT(VALUE_MAX);
-    AUTO(linkp) struct run_client l;
-    struct reply reply;
     struct str key;
 
     signals_end_us();
-    if (run_client_open(&l, "set", err) || split(args_operand(&cli->args, 0), &key, &value, err))
-        return err->code;
-    run_client_begin(&l, "set");
-    json_out_kstr(&l.o, STR("key"), key);
-    return run_client_call(&l, buf_view(&value), &reply, err) ? tide_wrap(err, "set") : TIDE_OK;
+    return split(args_operand(&cli->args, 0), &key, &value, err) ? err->code : inside_set(key, buf_view(&value), err);
 }
 
 const struct command cmd_set = {
@@ -59,19 +49,12 @@ const struct command cmd_set = {
 
 static enum tide_code run_get(struct cli *cli, struct tide_err *err)
 {
-    AUTO(linkp) struct run_client l;
-    struct json *v = NULL;
-    struct reply reply;
+    AUTO(buf_done) struct buf value = BUF_INIT(VALUE_MAX);
 
     signals_end_us();
-    if (run_client_open(&l, "get", err))
+    if (inside_get(args_operand(&cli->args, 0), &value, err))
         return err->code;
-    run_client_begin(&l, "get");
-    json_out_kstr(&l.o, STR("key"), str_from(args_operand(&cli->args, 0)));
-    if (run_client_call(&l, STR(""), &reply, err) || json_parse(&l.arena, reply.blob, NULL, &v, NULL, err))
-        return tide_wrap(err, "get");
-    buf_add_str(&cli->out.text, v->type == JSON_STRING && !cli->out.json ? json_text(&l.arena, v) : reply.blob);
-    buf_add_char(&cli->out.text, '\n');
+    out_json_value(&cli->out, buf_view(&value));
     return TIDE_OK;
 }
 
@@ -86,30 +69,16 @@ const struct command cmd_get = {
 
 static enum tide_code run_checkpoint(struct cli *cli, struct tide_err *err)
 {
-    AUTO(linkp) struct run_client l;
-    const char *type = args_text(&cli->args, "type"), *text = args_operand(&cli->args, 0);
-    struct json_out o = out_json(&cli->out);
-    struct reply reply;
-    struct str id;
+    const char *type = args_text(&cli->args, "type");
+    char id[TIDE_ID_SIZE];
 
     signals_end_us();
-    if (run_client_open(&l, "checkpoint", err))
+    if (inside_checkpoint(type ? type : "safe_point", args_operand(&cli->args, 0), id, err))
         return err->code;
-    run_client_begin(&l, "checkpoint");
-    json_out_kstr(&l.o, STR("type"), str_from(type ? type : "safe_point"));
-    if (text)
-        json_out_kstr(&l.o, STR("description"), str_from(text));
-    if (run_client_call(&l, STR(""), &reply, err))
-        return tide_wrap(err, "checkpoint");
-    id = json_get_text(&l.arena, reply.json, STR("checkpoint_id"));
-    if (!cli->out.json) {
-        outf(&cli->out, "%.*s\n", STR_ARG(id));
-        return TIDE_OK;
-    }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("checkpoint_id"), id);
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_marked, &(struct checkpoint_marked){id});
+    else
+        outf(&cli->out, "%s\n", id);
     return TIDE_OK;
 }
 

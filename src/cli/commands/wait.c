@@ -7,7 +7,7 @@
 #include "cli/args_check.h"
 #include "cli/report.h"
 #include "cli/signal_pipe.h"
-#include "program/run_client.h"
+#include "engine/run_inside.h"
 #include "base/yes_no.h"
 
 #define ANSWER_SHOWN 100 /* characters of an answer that is no approval */
@@ -31,17 +31,6 @@ static const struct opt wait_options[] = {
     {.name = NULL},
 };
 
-static void linkp(struct run_client *l)
-{
-    run_client_close(l);
-}
-
-static void put_common(struct cli *cli, struct run_client *l)
-{
-    json_out_kstr(&l->o, STR("name"), str_from(args_operand(&cli->args, 0)));
-    json_out_kbool(&l->o, STR("nested"), run_client_is_nested());
-}
-
 /* Whoever typed "sure" must not have to guess why nothing happened. */
 static void say_not_approved(struct arena *a, const struct json *v)
 {
@@ -55,43 +44,23 @@ static void say_not_approved(struct arena *a, const struct json *v)
     out_done(&shown);
 }
 
-/* A text as text, anything else as JSON; with --json always as JSON. */
-static enum tide_code print_value(struct cli *cli, struct run_client *l, struct str value,
-                                  const struct json **ret_value, struct tide_err *err)
-{
-    struct json *v = NULL;
-
-    if (json_parse(&l->arena, value, NULL, &v, NULL, err))
-        return err->code;
-    buf_add_str(&cli->out.text, v->type == JSON_STRING && !cli->out.json ? json_text(&l->arena, v) : value);
-    buf_add_char(&cli->out.text, '\n');
-    *ret_value = v;
-    return TIDE_OK;
-}
-
 static enum tide_code run_wait(struct cli *cli, struct tide_err *err)
 {
-    AUTO(linkp) struct run_client l;
-    const char *kind = args_text(&cli->args, "kind"), *question = args_text(&cli->args, "question");
-    const struct json *answer = NULL;
-    struct reply reply;
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct inside_wait w = {.name = args_operand(&cli->args, 0),
+                                  .kind = args_text(&cli->args, "kind"),
+                                  .question = args_text(&cli->args, "question"),
+                                  .deadline_ms = args_int(&cli->args, "deadline", 0),
+                                  .expires_ms = args_int(&cli->args, "expires", 0)};
+    struct json *answer = NULL;
 
     signals_end_us();
-    if (run_client_open(&l, "wait", err))
+    if (inside_wait(&w, &text, err) || json_parse(&a, buf_view(&text), NULL, &answer, NULL, err))
         return err->code;
-    run_client_begin(&l, "wait");
-    put_common(cli, &l);
-    json_out_kstr(&l.o, STR("kind"), str_from(kind));
-    if (question)
-        json_out_kstr(&l.o, STR("question"), str_from(question));
-    json_out_kint(&l.o, STR("deadline_ms"), args_int(&cli->args, "deadline", 0));
-    json_out_kint(&l.o, STR("expires_ms"), args_int(&cli->args, "expires", 0));
-    if (run_client_call(&l, STR(""), &reply, err))
-        return tide_wrap(err, "wait");
-    if (print_value(cli, &l, reply.blob, &answer, err))
-        return err->code;
-    if (strcmp(kind, "approval") == 0 && yes_no_read(&l.arena, answer) != YES_NO_YES) {
-        say_not_approved(&l.arena, answer);
+    out_json_value(&cli->out, buf_view(&text));
+    if (strcmp(w.kind, "approval") == 0 && yes_no_read(&a, answer) != YES_NO_YES) {
+        say_not_approved(&a, answer);
         cli->exit_status = 1;
     }
     return TIDE_OK;
@@ -110,18 +79,12 @@ const struct command cmd_wait = {
 
 static enum tide_code run_sleep(struct cli *cli, struct tide_err *err)
 {
-    AUTO(linkp) struct run_client l;
     struct arg_value due;
-    struct reply reply;
 
     signals_end_us();
-    if (run_client_open(&l, "sleep", err) ||
-        args_check("DURATION", VALUE_WHEN, NULL, args_operand(&cli->args, 1), &due, err))
+    if (args_check("DURATION", VALUE_WHEN, NULL, args_operand(&cli->args, 1), &due, err))
         return err->code;
-    run_client_begin(&l, "sleep");
-    put_common(cli, &l);
-    json_out_kint(&l.o, STR("due_ms"), due.number);
-    return run_client_call(&l, STR(""), &reply, err) ? tide_wrap(err, "sleep") : TIDE_OK;
+    return inside_sleep(args_operand(&cli->args, 0), due.number, err);
 }
 
 const struct command cmd_sleep = {
