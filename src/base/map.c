@@ -78,9 +78,14 @@ static void append_entry(struct map *m, uint32_t *slot, struct str key, void *va
     *(slot ? slot : find_slot(m, key)) = (uint32_t)m->len;
 }
 
+struct map_entry *map_find(const struct map *m, struct str key)
+{
+    return entry_of(m, find(m, key));
+}
+
 void *map_get(const struct map *m, struct str key)
 {
-    const struct map_entry *e = entry_of(m, find(m, key));
+    const struct map_entry *e = map_find(m, key);
 
     return e ? e->value : NULL;
 }

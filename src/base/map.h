@@ -19,6 +19,7 @@ struct map {
 };
 
 void *map_get(const struct map *m, struct str key);                       /* NULL when absent */
+struct map_entry *map_find(const struct map *m, struct str key);          /* the same, to walk on from */
 void *map_put(struct map *m, struct str key, void *value);                /* the value replaced, or NULL */
 void *map_remove(struct map *m, struct str key);                          /* the value removed, or NULL */
 struct map_entry *map_next(const struct map *m, struct map_entry *after); /* NULL begins; NULL at the end */

@@ -240,7 +240,16 @@ struct sight {
     bool secrets;            /* gets them, too */
     const struct expr *code; /* sees only what it uses of the value `name`; NULL: everything */
     const char *name;
+    const struct place *ways; /* sees only what the expressions at its ways use of the memory */
+    struct str key;           /* sees only this one */
+    bool own;                 /* sees nothing of the frames beneath */
 };
+
+/* The frame whose memory counts there: a map's items see what the map sees. *ret_map: of the outermost of these maps. */
+struct str place_around(const struct exec *x, struct str frame, struct str *ret_map);
+/* What edges gave, over the memory; of an item of a map, what they gave to the map, and the item itself over that. */
+const struct json *place_given(struct exec *x, const struct place *p, const struct task *t);
+const struct spec_texts *place_input_keys(const struct place *p); /* none: it gets all of the memory */
 
 /* JSON object of all that a frame remembers; `more` (a JSON object or NULL) goes over it. */
 void place_memory(struct exec *x, struct str frame, const struct json *more, struct sight sight, struct buf *out);
@@ -277,7 +286,8 @@ struct str end_without_secrets(struct exec *x, const struct json *output); /* as
 /* Chooses the ways into j->ways; `ask`: a model may be asked, and then the lock is given back meanwhile. */
 enum tide_code end_choose(struct job *j, struct str output, const struct json *values, struct str error, bool ask,
                           struct tide_err *err) MUST_CHECK;
-const char *ways_put(struct job *j); /* records them; the node that the first leads to */
+bool ways_use(const struct place *p, struct str key); /* of the memory */
+const char *ways_put(struct job *j);                  /* records them; the node that the first leads to */
 
 /* ---- exec_end.c */
 void end_job(struct exec *x, struct job *j);

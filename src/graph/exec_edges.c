@@ -73,7 +73,26 @@ static struct str result_json(struct exec *x, const char *name, int64_t visit, i
     return arena_dup(&x->scratch, buf_view(&text));
 }
 
-/* Only then is all of the memory written out for them. */
+bool ways_use(const struct place *p, struct str key)
+{
+    const struct spec_node *n = p->node;
+
+    for (size_t i = 0; i < n->n_edges; i++) {
+        const struct spec_edge *e = &p->graph->edges.at[n->first_edge + i];
+
+        if (e->when.expr && expr_uses(e->when.expr, "memory", key))
+            return true;
+        for (size_t k = 0; k < e->map.n; k++)
+            if (expr_uses(e->map.at[k].value.expr, "memory", key))
+                return true;
+    }
+    for (size_t i = 0; i < n->routes.n; i++)
+        if (expr_uses(n->routes.at[i].when.expr, "memory", key))
+            return true;
+    return false;
+}
+
+/* Only then is the memory written out for them, as far as they use it. */
 static bool has_expressions(const struct spec_graph *g, const struct spec_node *n)
 {
     for (size_t i = 0; i < n->n_edges; i++)
@@ -101,7 +120,7 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
     if (!j->place.node->n_arcs || j->place.map)
         return TIDE_OK;
     if (has_expressions(j->place.graph, j->place.node)) {
-        place_memory(x, j->place.frame, values, (struct sight){0}, &memory);
+        place_memory(x, j->place.frame, values, (struct sight){.ways = &j->place}, &memory);
         c.memory = buf_view(&memory);
         c.result = arena_dup(&j->arena, result_json(x, j->name, j->visit, j->attempt, error)); /* beyond the lock */
     }

@@ -44,7 +44,7 @@ struct job *job_new(struct exec *x, const struct place *p, const char *name, con
 {
     struct job *j = make(x, p, name, t);
     const struct expr *code = p->node->type == SPEC_LUA ? p->node->code.expr : NULL;
-    struct sight sight = {p->node->type == SPEC_FUNCTION, code, "inputs"};
+    struct sight sight = {.secrets = p->node->type == SPEC_FUNCTION, .code = code, .name = "inputs"};
     struct str missing;
 
     if (!place_inputs(x, &j->place, t, sight, &j->inputs, &missing)) {

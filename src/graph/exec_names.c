@@ -85,53 +85,50 @@ const char *place_frame(struct arena *a, const char *name, int64_t visit)
 
 /* ---- what it sees ---- */
 
-/* The frame whose memory counts: a map's items see what the map sees. */
-static struct str memory_frame(const struct exec *x, struct str frame)
+struct str place_around(const struct exec *x, struct str frame, struct str *ret_map)
 {
     struct place p;
 
     while (frame.len && !map_get(&x->view->content.position.scopes, frame))
         frame.len--;
-    for (;;) {
+    for (;; *ret_map = frame, frame = p.frame) {
         size_t at = frame.len;
 
         while (at > 0 && frame.ptr[at - 1] != '#')
             at--;
         if (!at || !place_find(x->graph, (struct str){frame.ptr, at - 1}, &p) || p.node->type != SPEC_MAP)
             return frame;
-        frame = p.frame;
-    }
-}
-
-static void add_secrets(struct exec *x, struct json_out *o, const struct map *scope, const struct json *more)
-{
-    for (struct map_entry *e = map_next(&x->secrets, NULL); e; e = map_next(&x->secrets, e)) {
-        if (!map_get(scope, map_key(e)) && !json_get(more, map_key(e)))
-            json_out_kraw(o, map_key(e), str_from(e->value));
     }
 }
 
 static bool sees(const struct sight *s, struct str key)
 {
-    return !s->code || expr_uses(s->code, s->name, key);
+    if (s->key.len)
+        return str_eq(s->key, key);
+    return s->ways ? ways_use(s->ways, key) : !s->code || expr_uses(s->code, s->name, key);
 }
 
 void place_memory(struct exec *x, struct str frame, const struct json *more, struct sight sight, struct buf *out)
 {
-    static const struct map nothing;
-    const struct map *scope = position_scope(&x->view->content, memory_frame(x, frame), false);
+    struct content *c = &x->view->content;
+    struct str ignored, at = frame = place_around(x, frame, &ignored);
     struct json_out o = json_out_to(out);
 
-    scope = scope ? scope : &nothing;
     json_out_begin(&o, '{');
-    for (struct map_entry *e = map_next(scope, NULL); e; e = map_next(scope, e)) {
-        if (!json_get(more, map_key(e)) && sees(&sight, map_key(e)))
-            json_out_kraw(&o, map_key(e), str_from(e->value));
-    }
+    do {
+        const struct map *scope = position_scope(c, at, false);
+
+        for (struct map_entry *e = scope ? map_next(scope, NULL) : NULL; e; e = map_next(scope, e))
+            if (!json_get(more, map_key(e)) && sees(&sight, map_key(e)) &&
+                position_value(c, frame, map_key(e)) == e->value) /* no frame above has another */
+                json_out_kraw(&o, map_key(e), str_from(e->value));
+        at = sight.own ? STR("") : str_from(map_get(&c->position.beneath, at));
+    } while (at.len);
     for (const struct json *m = more ? more->first : NULL; m; m = m->next)
         json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
-    if (sight.secrets)
-        add_secrets(x, &o, scope, more);
+    for (struct map_entry *e = sight.secrets ? map_next(&x->secrets, NULL) : NULL; e; e = map_next(&x->secrets, e))
+        if (!position_value(c, frame, map_key(e)) && !json_get(more, map_key(e)))
+            json_out_kraw(&o, map_key(e), str_from(e->value));
     json_out_end(&o, '}');
 }
 
@@ -142,8 +139,7 @@ static const struct json *parse_kept(struct exec *x, struct str text)
     return json_parse(&x->scratch, arena_dup(&x->scratch, text), NULL, &v, NULL, NULL) ? NULL : v;
 }
 
-/* What edges gave, over the memory; of an item of a map, what they gave to the map, and the item itself over that. */
-static const struct json *given(struct exec *x, const struct place *p, const struct task *t)
+const struct json *place_given(struct exec *x, const struct place *p, const struct task *t)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&text);
@@ -168,13 +164,6 @@ static const struct json *given(struct exec *x, const struct place *p, const str
     return parse_kept(x, buf_view(&text));
 }
 
-static const char *value_of(struct exec *x, const struct map *scope, struct str key, bool secrets)
-{
-    const char *v = scope ? map_get(scope, key) : NULL;
-
-    return v ? v : secrets ? map_get(&x->secrets, key) : NULL;
-}
-
 static bool is_among(const struct spec_texts *keys, struct str key)
 {
     for (size_t i = 0; i < keys->n; i++)
@@ -183,12 +172,17 @@ static bool is_among(const struct spec_texts *keys, struct str key)
     return false;
 }
 
+const struct spec_texts *place_input_keys(const struct place *p)
+{
+    return p->map && !p->node->inputs.n ? &p->map->inputs : &p->node->inputs;
+}
+
 bool place_inputs(struct exec *x, const struct place *p, const struct task *t, struct sight sight, struct buf *out,
                   struct str *ret_missing)
 {
-    const struct json *more = given(x, p, t);
-    const struct map *scope = position_scope(&x->view->content, memory_frame(x, p->frame), false);
-    const struct spec_texts *inputs = p->map && !p->node->inputs.n ? &p->map->inputs : &p->node->inputs;
+    const struct json *more = place_given(x, p, t);
+    const struct spec_texts *inputs = place_input_keys(p);
+    struct str ignored, around = place_around(x, p->frame, &ignored);
     struct json_out o = json_out_to(out);
 
     if (!inputs->n) {
@@ -197,8 +191,10 @@ bool place_inputs(struct exec *x, const struct place *p, const struct task *t, s
     }
     json_out_begin(&o, '{');
     for (size_t i = 0; i < inputs->n; i++) {
-        const char *v = value_of(x, scope, inputs->at[i], sight.secrets);
+        const char *v = position_value(&x->view->content, around, inputs->at[i]);
 
+        if (!v && sight.secrets)
+            v = map_get(&x->secrets, inputs->at[i]);
         if (json_get(more, inputs->at[i]))
             continue;
         if (!v && (sight.secrets || !exec_is_excluded(x, inputs->at[i]))) {

@@ -10,42 +10,67 @@
 
 /* ---- beginning ---- */
 
-static void open_scope(struct exec *x, const char *frame, struct str values)
+static void open_scope(struct exec *x, const char *frame, const char *beneath, struct str values)
 {
     struct json_out *o = exec_open(x, "memory.set");
 
     json_out_kstr(o, STR("frame"), str_from(frame));
+    json_out_kstr_opt(o, STR("beneath"), str_from(beneath));
     json_out_kraw(o, STR("values"), values);
     exec_close(x);
+}
+
+/*
+ * The frame in which a graph that begins with all of the memory reads what it has not set itself. In a map the memory is
+ * written once, for all of its items; whoever stands in a graph of an item has the same beneath. NULL: it is written out.
+ */
+static const char *find_beneath(struct exec *x, const struct place *p)
+{
+    AUTO(buf_done) struct buf all = BUF_INIT(SIZE_MAX / 4);
+    const struct position *pos = &x->view->content.position;
+    struct str map = STR(""), around = place_around(x, p->frame, &map);
+    const char *frame, *beneath = map_get(&pos->beneath, around);
+
+    if (place_input_keys(p)->n || !p->map)
+        return place_input_keys(p)->n ? NULL : beneath;
+    frame = arena_printf(&x->scratch, "%.*s" ITEMS_FRAME, STR_ARG(map));
+    if (!map_get(&pos->scopes, str_from(frame))) {
+        place_memory(x, around, NULL, (struct sight){.own = true}, &all);
+        open_scope(x, frame, beneath, buf_view(&all));
+    }
+    return frame;
 }
 
 /* What it begins with: the graph's own memory, and over it what the node is given. */
 static bool begin_graph(struct exec *x, const struct place *p, const char *name, const struct task *t)
 {
     AUTO(buf_done) struct buf given = BUF_INIT(SIZE_MAX / 4), all = BUF_INIT(SIZE_MAX / 4);
-    const char *frame = place_frame(&x->scratch, name, t->visit);
+    const char *frame = place_frame(&x->scratch, name, t->visit), *beneath = find_beneath(x, p);
     const struct spec_graph *g = p->node->graph;
+    const struct json *v = beneath && p->map ? place_given(x, p, t) : NULL;
     struct json_out o = json_out_to(&all);
+    struct json *parsed = NULL;
     struct str missing;
-    struct json *v;
 
-    if (!place_inputs(x, p, t, (struct sight){0}, &given, &missing)) {
+    if (!v && !place_inputs(x, p, t, (struct sight){.own = beneath}, &given, &missing)) {
         end_failed(x, p, name, "missing_input",
                    arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(missing)), false);
         return false;
     }
-    if (json_parse(&x->scratch, buf_view(&given), NULL, &v, NULL, &x->err)) {
+    if (!v && json_parse(&x->scratch, buf_view(&given), NULL, &parsed, NULL, &x->err)) {
         exec_break(x, &x->err);
         return false;
     }
+    v = v ? v : parsed;
     json_out_begin(&o, '{');
     for (const struct json *m = g->memory ? g->memory->first : NULL; m; m = m->next)
-        if (!json_get(v, json_key_text(&x->scratch, m)))
+        if (!json_get(v, json_key_text(&x->scratch, m)) &&
+            !(beneath && position_value(&x->view->content, str_from(beneath), json_key_text(&x->scratch, m))))
             json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
     for (const struct json *m = v->first; m; m = m->next)
         json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
     json_out_end(&o, '}');
-    open_scope(x, frame, buf_view(&all));
+    open_scope(x, frame, beneath, buf_view(&all));
     exec_open(x, "edge.taken");
     json_out_kstr(&x->draft.out, STR("from"), str_from(name));
     json_out_kstr(&x->draft.out, STR("to"), str_from(place_beside(&x->scratch, str_from(frame), g->entry)));
@@ -59,15 +84,16 @@ static enum tide_code find_items(struct exec *x, const struct place *p, const st
 {
     AUTO(buf_done) struct buf memory = BUF_INIT(SIZE_MAX / 4);
     AUTO(buf_done) struct buf inputs = BUF_INIT(SIZE_MAX / 4);
+    struct sight sight = {.key = p->node->over_key, .code = p->node->over.expr, .name = "memory"};
     struct json *all, *v;
     const struct json *list;
     struct str missing;
 
-    if (!place_inputs(x, p, t, (struct sight){0}, &inputs, &missing))
+    if (!place_inputs(x, p, t, sight, &inputs, &missing))
         return tide_fail(err, TIDE_NOT_FOUND, "it needs '%.*s', which nobody has set", STR_ARG(missing));
     if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&inputs)), NULL, &all, NULL, err))
         return err->code;
-    place_memory(x, p->frame, all, (struct sight){0}, &memory);
+    place_memory(x, p->frame, all, sight, &memory);
     if (p->node->over_key.len) {
         if (json_parse(&x->scratch, arena_dup(&x->scratch, buf_view(&memory)), NULL, &all, NULL, err))
             return err->code;
@@ -77,8 +103,12 @@ static enum tide_code find_items(struct exec *x, const struct place *p, const st
                              STR_ARG(p->node->over_key));
         json_write(out, list);
     } else {
-        const struct expr_value seen[] = {{"memory", buf_view(&memory)}, {"inputs", buf_view(&inputs)}};
+        struct expr_value seen[] = {{"memory", buf_view(&memory)}, {"inputs", {NULL, 0}}};
 
+        inputs.len = 0;
+        sight.name = seen[1].name;
+        if (place_inputs(x, p, t, sight, &inputs, &missing))
+            seen[1].json = buf_view(&inputs);
         if (expr_eval(p->node->over.expr, seen, 2, NULL, out, err))
             return err->code;
     }
@@ -102,7 +132,7 @@ static bool begin_map(struct exec *x, const struct place *p, const char *name, c
     json_out_begin(&o, '{');
     json_out_kraw(&o, STR("items"), buf_view(&items));
     json_out_end(&o, '}');
-    open_scope(x, place_frame(&x->scratch, name, t->visit), buf_view(&values));
+    open_scope(x, place_frame(&x->scratch, name, t->visit), NULL, buf_view(&values));
     return true;
 }
 
@@ -448,19 +478,20 @@ static void map_output(struct exec *x, const struct spec_node *n, const struct m
     json_out_end(&o, '}');
 }
 
-static void graph_output(struct exec *x, const struct spec_node *n, const struct map *scope, struct buf *out)
+static void graph_output(struct exec *x, const struct spec_node *n, struct str frame, struct buf *out)
 {
     struct json_out o = json_out_to(out);
 
-    (void)x;
+    if (!n->outputs.n) {
+        place_memory(x, frame, NULL, (struct sight){.own = true}, out);
+        return;
+    }
     json_out_begin(&o, '{');
-    for (struct map_entry *e = map_next(scope, NULL); e; e = map_next(scope, e)) {
-        bool wanted = !n->outputs.n;
+    for (size_t i = 0; i < n->outputs.n; i++) {
+        const char *v = position_value(&x->view->content, frame, n->outputs.at[i]);
 
-        for (size_t i = 0; i < n->outputs.n; i++)
-            wanted |= str_eq(n->outputs.at[i], map_key(e));
-        if (wanted)
-            json_out_kraw(&o, map_key(e), str_from(e->value));
+        if (v)
+            json_out_kraw(&o, n->outputs.at[i], str_from(v));
     }
     json_out_end(&o, '}');
 }
@@ -482,15 +513,15 @@ static struct str missing_output(struct exec *x, const struct spec_node *n, stru
     return STR("");
 }
 
-static void finish(struct exec *x, const struct place *p, const char *owner, const struct map *scope, int64_t total)
+static void finish(struct exec *x, const struct place *p, const char *owner, struct str frame, int64_t total)
 {
     AUTO(buf_done) struct buf output = BUF_INIT(EXEC_MEMORY_MAX);
     struct str missing, text;
 
     if (p->node->type == SPEC_MAP)
-        map_output(x, p->node, scope, total, &output);
+        map_output(x, p->node, position_scope(&x->view->content, frame, false), total, &output);
     else
-        graph_output(x, p->node, scope, &output);
+        graph_output(x, p->node, frame, &output);
     if (output.failed) {
         end_failed(x, p, owner, "too_big", "what it gives is too big: keep big things in files", false);
         return;
@@ -531,7 +562,7 @@ static bool look_at(struct exec *x, const char *owner, struct str frame, const s
         end_failed(x, &p, owner, "inner_failed", why_failed(x, failed), true);
         return true;
     }
-    finish(x, &p, owner, scope, c ? c->total : 0);
+    finish(x, &p, owner, frame, c ? c->total : 0);
     map_drop(&x->cursors, frame);
     return true;
 }

@@ -334,15 +334,14 @@ void plan_begin(struct exec *x, const char *name)
 struct str plan_known_output(struct exec *x, const struct place *p, const char *name)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
-    const struct map *scope = p->map ? NULL : position_scope(&x->view->content, p->frame, false);
     const char *gave = x->gave ? map_get(x->gave, str_from(name)) : NULL;
     struct json_out o = json_out_to(&out);
 
     if (gave)
         return arena_dup(&x->scratch, str_from(gave));
     json_out_begin(&o, '{');
-    for (size_t i = 0; scope && i < p->node->outputs.n; i++) {
-        const char *v = map_get(scope, p->node->outputs.at[i]);
+    for (size_t i = 0; !p->map && i < p->node->outputs.n; i++) {
+        const char *v = position_value(&x->view->content, p->frame, p->node->outputs.at[i]);
 
         if (v)
             json_out_kraw(&o, p->node->outputs.at[i], str_from(v));

@@ -453,11 +453,12 @@ void exec_run_fields(const struct exec *x, struct buf *out)
     json_out_end(&o, '}');
 }
 
-void exec_put_memory(struct exec *x, const char *by, struct str values)
+void exec_put_memory(struct exec *x, const char *by, const char *frame, struct str values)
 {
     struct json_out *o = exec_open(x, "memory.set");
 
     json_out_kstr(o, STR("by"), str_from(by));
+    json_out_kstr_opt(o, STR("frame"), str_from(frame));
     json_out_kraw(o, STR("values"), values);
     exec_close(x);
 }
@@ -472,9 +473,9 @@ static enum tide_code put_start(struct exec *x, struct tide_err *err)
     if (x->opt->memory && exec_take_values(x, str_from(x->opt->memory), &given, err))
         return err->code;
     if (own.len > 2)
-        exec_put_memory(x, "graph", buf_view(&own));
+        exec_put_memory(x, "graph", NULL, buf_view(&own));
     if (given.len > 2)
-        exec_put_memory(x, "override", buf_view(&given));
+        exec_put_memory(x, "override", NULL, buf_view(&given));
     exec_open(x, "edge.taken");
     json_out_kstr(&x->draft.out, STR("to"), x->graph->entry);
     exec_close(x);

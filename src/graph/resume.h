@@ -26,7 +26,7 @@ enum tide_code exec_inherit(struct exec *x, struct tide_err *err) MUST_CHECK;
 enum tide_code exec_open_view(struct exec *x, struct tide_err *err) MUST_CHECK;
 struct tide_run_options exec_run_options(struct exec *x, const char *fields);
 void exec_run_fields(const struct exec *x, struct buf *out);
-void exec_put_memory(struct exec *x, const char *by, struct str values);
+void exec_put_memory(struct exec *x, const char *by, const char *frame, struct str values);
 enum tide_code exec_go(struct exec *x, struct tide_err *err) MUST_CHECK;
 void exec_finish(struct exec *x, struct tide_graph_result *ret);
 

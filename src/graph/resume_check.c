@@ -195,6 +195,7 @@ static enum tide_code take_own_secrets(struct exec *x, struct tide_err *err)
 
 enum tide_code resume_changes(struct exec *x, struct tide_err *err)
 {
+    const struct map *scopes = &x->view->content.position.scopes;
     AUTO(buf_done) struct buf stored = BUF_INIT(SIZE_MAX / 4);
 
     for (const char *const *r = x->opt->renames; r && r[0] && r[1]; r += 2) {
@@ -207,8 +208,12 @@ enum tide_code resume_changes(struct exec *x, struct tide_err *err)
     }
     if (take_own_secrets(x, err) || (x->opt->memory && exec_take_values(x, str_from(x->opt->memory), &stored, err)))
         return err->code;
-    if (stored.len > 2)
-        exec_put_memory(x, "override", buf_view(&stored));
+    if (stored.len <= 2)
+        return TIDE_OK;
+    exec_put_memory(x, "override", NULL, buf_view(&stored));
+    for (struct map_entry *e = map_next(scopes, NULL); e; e = map_next(scopes, e)) /* of maps in the graph itself */
+        if (e->key[e->key_len - 1] == ']' && !strchr(e->key, '/'))
+            exec_put_memory(x, "override", e->key, buf_view(&stored));
     return TIDE_OK;
 }
 

@@ -250,7 +250,6 @@ static bool has_text(const struct spec_texts *list, struct str text)
 static void check_happened(struct outlook *o, const char *name)
 {
     AUTO(buf_done) struct buf keys = BUF_INIT((size_t)1 << 20), sets = BUF_INIT((size_t)1 << 20);
-    const struct map *scope;
     struct json *gave = NULL;
     struct place p;
 
@@ -261,12 +260,11 @@ static void check_happened(struct outlook *o, const char *name)
         return; /* refused */
     if (!place_find(o->x->graph, str_from(name), &p))
         return;
-    scope = p.map || gave ? NULL : position_scope(&o->x->view->content, p.frame, false);
     for (size_t i = 0; i < p.node->outputs.n; i++) {
         struct str key = p.node->outputs.at[i];
 
         if (has_text(&p.node->nullable_outputs, key) || exec_is_excluded(o->x, key) || json_get(gave, key) ||
-            (scope && map_get(scope, key)))
+            (!p.map && !gave && position_value(&o->x->view->content, p.frame, key)))
             continue;
         buf_addf(&keys, "%s%.*s", keys.len ? ", " : "", STR_ARG(key));
         buf_addf(&sets, "%s--set %.*s=…", sets.len ? " " : "", STR_ARG(key));

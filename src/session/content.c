@@ -88,21 +88,24 @@ static void note_writers(struct content *c, const struct fact *f, struct str fra
 
 void content_memory_set(struct content *c, const struct fact *f)
 {
-    struct str frame = text_of(f, "frame");
+    struct str frame = text_of(f, "frame"), beneath = text_of(f, "beneath");
 
     set_members(position_scope(c, frame, true), f);
+    position_set_beneath(&c->position, frame, beneath);
     note_writers(c, f, frame);
 }
 
 void content_memory_deleted(struct content *c, const struct fact *f)
 {
     const struct json *keys = json_get(f->body, STR("keys"));
+    struct str frame = text_of(f, "frame");
 
     if (!keys || keys->type != JSON_ARRAY)
         return;
+    position_part(c, frame); /* else what is deleted would be read in the frame beneath */
     for (const struct json *k = keys->first; k; k = k->next) {
         if (k->type == JSON_STRING)
-            map_drop(position_scope(c, text_of(f, "frame"), true), json_text(f->arena, k));
+            map_drop(position_scope(c, frame, true), json_text(f->arena, k));
     }
 }
 

@@ -96,7 +96,7 @@ static const struct kind kinds[] = {
     {"approval.given", KIND_INPUT | KIND_MOVES, FIELDS({"approval_id", F_STRING, NEED}, {"decision", F_STRING, OPT}, {"by", F_STRING, OPT}),
      ledger_approval_given, NULL},
     {"hook.fired", 0, FIELDS({"event", F_STRING, OPT}, {"hook", F_STRING, OPT}, {"decision", F_STRING, OPT}), NULL, NULL},
-    {"memory.set", 0, FIELDS({"node", F_STRING, OPT}, {"values", F_OBJECT, NEED}, {"by", F_STRING, OPT}, {"frame", F_STRING, OPT}, {"branch", F_STRING, OPT}),
+    {"memory.set", 0, FIELDS({"node", F_STRING, OPT}, {"values", F_OBJECT, NEED}, {"by", F_STRING, OPT}, {"frame", F_STRING, OPT}, {"branch", F_STRING, OPT}, {"beneath", F_STRING, OPT}),
      NULL, content_memory_set},
     {"memory.deleted", 0, FIELDS({"node", F_STRING, OPT}, {"keys", F_ARRAY, NEED}, {"by", F_STRING, OPT}, {"frame", F_STRING, OPT}), NULL, content_memory_deleted},
     {"output.set", 0, FIELDS({"node", F_STRING, OPT}, {"visit", F_INT, OPT}, {"values", F_OBJECT, NEED}, {"by", F_STRING, OPT}), NULL, content_output_set},

@@ -33,6 +33,7 @@ void position_done(struct position *p)
     map_done(&p->ready, task_free);
     map_done(&p->active, task_free);
     map_done(&p->scopes, scope_free);
+    map_done(&p->beneath, free);
     map_done(&p->writers, free);
     map_done(&p->troubles, free);
     map_done(&p->dropped, free);
@@ -49,6 +50,39 @@ struct map *position_scope(struct content *c, struct str frame, bool make)
         map_put(&c->position.scopes, frame, scope);
     }
     return scope;
+}
+
+/* Only a shorter one: no frame is beneath itself, whoever wrote the log. */
+void position_set_beneath(struct position *p, struct str frame, struct str beneath)
+{
+    if (beneath.len && beneath.len < frame.len)
+        map_set_text(&p->beneath, frame, beneath);
+}
+
+const char *position_value(const struct content *c, struct str frame, struct str key)
+{
+    for (;; frame = str_from(map_get(&c->position.beneath, frame))) {
+        const struct map *scope = frame.len ? map_get(&c->position.scopes, frame) : &c->memory;
+        const char *value = scope ? map_get(scope, key) : NULL;
+
+        if (value || !map_get(&c->position.beneath, frame))
+            return value;
+    }
+}
+
+void position_part(struct content *c, struct str frame)
+{
+    struct map *own = position_scope(c, frame, true);
+    struct str at = str_from(map_get(&c->position.beneath, frame));
+
+    for (; at.len; at = str_from(map_get(&c->position.beneath, at))) {
+        const struct map *scope = map_get(&c->position.scopes, at);
+
+        for (struct map_entry *e = scope ? map_next(scope, NULL) : NULL; e; e = map_next(scope, e))
+            if (!map_get(own, map_key(e)))
+                map_set_text(own, map_key(e), str_from(e->value));
+    }
+    map_drop(&c->position.beneath, frame);
 }
 
 /* ---- branches ---- */
@@ -111,7 +145,26 @@ static void drop_inside(struct map *m, struct str frame, void (*free_value)(void
     }
 }
 
-/* A node that is over takes along what the graph inside it had. */
+static const char *frame_name(struct arena *a, struct str node, int64_t visit)
+{
+    return arena_printf(a, "%.*s#%lld", STR_ARG(node), (long long)visit);
+}
+
+static void drop_scopes(struct position *p, struct arena *a, const char *frame)
+{
+    const char *const names[] = {frame, arena_printf(a, "%s" ITEMS_FRAME, frame)};
+
+    for (size_t i = 0; i < 2; i++) {
+        scope_free(map_remove(&p->scopes, str_from(names[i])));
+        map_drop(&p->beneath, str_from(names[i]));
+    }
+}
+
+/*
+ * A node that is over takes along what the graph inside it had. Of a long map many are over and many have failed: what
+ * began inside was first visited behind the node itself, and only that is walked over; maps that hold what is open alone
+ * are small.
+ */
 static void drop_frame(struct content *c, struct str node, int64_t visit, struct arena *a)
 {
     struct position *p = &c->position;
@@ -119,16 +172,23 @@ static void drop_frame(struct content *c, struct str node, int64_t visit, struct
 
     if (!p->scopes.live)
         return;
-    frame = str_from(arena_printf(a, "%.*s#%lld", STR_ARG(node), (long long)visit));
+    frame = str_from(frame_name(a, node, visit));
     if (!map_get(&p->scopes, frame)) /* nothing ran inside it */
         return;
+    drop_scopes(p, a, frame.ptr);
+    for (struct map_entry *e = map_find(&c->visits, node); e; e = map_next(&c->visits, e)) {
+        struct str name = map_key(e);
+
+        if (!is_inside(name, frame))
+            continue;
+        drop_scopes(p, a, frame_name(a, name, *(int64_t *)e->value));
+        task_free(map_remove(&p->active, name));
+        map_drop(&p->troubles, name);
+        map_drop(&p->dropped, name);
+        map_drop(&c->visits, name);
+    }
     drop_inside(&p->ready, frame, task_free);
-    drop_inside(&p->active, frame, task_free);
-    drop_inside(&p->scopes, frame, scope_free);
     drop_inside(&p->writers, frame, free);
-    drop_inside(&p->troubles, frame, free);
-    drop_inside(&p->dropped, frame, free);
-    drop_inside(&c->visits, frame, free);
     drop_inside(&c->conversations, frame, free);
     drop_inside(&c->outputs, frame, scope_free);
 }
@@ -344,6 +404,24 @@ static void put_memory(struct json_out *o, const struct map *m)
     json_out_end(o, '}');
 }
 
+static void put_texts(struct json_out *o, const char *name, const struct map *m)
+{
+    json_out_key(o, str_from(name));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e))
+        json_out_kstr(o, map_key(e), str_from(e->value));
+    json_out_end(o, '}');
+}
+
+static void put_counts(struct json_out *o, const char *name, const struct map *m)
+{
+    json_out_key(o, str_from(name));
+    json_out_begin(o, '{');
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e))
+        json_out_kint(o, map_key(e), *(int64_t *)e->value);
+    json_out_end(o, '}');
+}
+
 static void put_inner(struct json_out *o, const struct position *p)
 {
     json_out_key(o, STR("scopes"));
@@ -353,27 +431,10 @@ static void put_inner(struct json_out *o, const struct position *p)
         put_memory(o, e->value);
     }
     json_out_end(o, '}');
-    json_out_key(o, STR("writers"));
-    json_out_begin(o, '{');
-    for (struct map_entry *e = map_next(&p->writers, NULL); e; e = map_next(&p->writers, e))
-        json_out_kstr(o, map_key(e), str_from(e->value));
-    json_out_end(o, '}');
-    json_out_key(o, STR("troubles"));
-    json_out_begin(o, '{');
-    for (struct map_entry *e = map_next(&p->troubles, NULL); e; e = map_next(&p->troubles, e))
-        json_out_kint(o, map_key(e), *(int64_t *)e->value);
-    json_out_end(o, '}');
-}
-
-static void put_dropped(struct json_out *o, const struct position *p)
-{
-    if (!p->dropped.live)
-        return;
-    json_out_key(o, STR("dropped"));
-    json_out_begin(o, '{');
-    for (struct map_entry *e = map_next(&p->dropped, NULL); e; e = map_next(&p->dropped, e))
-        json_out_kint(o, map_key(e), *(int64_t *)e->value);
-    json_out_end(o, '}');
+    if (p->beneath.live)
+        put_texts(o, "beneath", &p->beneath);
+    put_texts(o, "writers", &p->writers);
+    put_counts(o, "troubles", &p->troubles);
 }
 
 void position_encode(struct json_out *o, const struct position *p, enum state_part part)
@@ -388,7 +449,8 @@ void position_encode(struct json_out *o, const struct position *p, enum state_pa
     put_tasks(o, "active", &p->active, part);
     if (part != STATE_SUMMARY)
         put_inner(o, p);
-    put_dropped(o, p);
+    if (p->dropped.live)
+        put_counts(o, "dropped", &p->dropped);
     put_number(o, "steps", p->steps);
     put_number(o, "retries", p->retries);
     if (p->checkpoints && part != STATE_SUMMARY)
@@ -421,32 +483,41 @@ static void get_tasks(struct arena *a, struct map *m, const struct json *object)
     }
 }
 
+static void get_texts(struct arena *a, struct map *m, const struct json *object)
+{
+    for (const struct json *v = object ? object->first : NULL; v; v = v->next)
+        map_set_text(m, json_key_text(a, v), v->type == JSON_STRING ? json_text(a, v) : STR(""));
+}
+
+static void get_counts(struct arena *a, struct map *m, const struct json *object)
+{
+    int64_t n;
+
+    for (const struct json *v = object ? object->first : NULL; v; v = v->next)
+        if (json_int(v, &n))
+            map_set_int(m, json_key_text(a, v), n);
+}
+
 void position_decode(struct arena *a, struct position *p, const struct json *v)
 {
-    const struct json *scopes = json_get(v, STR("scopes")), *writers = json_get(v, STR("writers")),
-                      *troubles = json_get(v, STR("troubles")), *dropped = json_get(v, STR("dropped")),
+    const struct json *scopes = json_get(v, STR("scopes")), *beneath = json_get(v, STR("beneath")),
                       *checkpoints = json_get(v, STR("checkpoints"));
-    int64_t n;
 
     get_tasks(a, &p->ready, json_get(v, STR("ready")));
     get_tasks(a, &p->active, json_get(v, STR("active")));
     for (const struct json *s = scopes ? scopes->first : NULL; s; s = s->next) {
         struct map *scope = mem_zero(sizeof *scope);
+        struct str frame = json_key_text(a, s);
+
+        position_set_beneath(p, frame, json_get_text(a, beneath, frame));
 
         for (const struct json *m = s->first; m; m = m->next)
             map_set_text(scope, json_key_text(a, m), json_source(m));
-        map_put(&p->scopes, json_key_text(a, s), scope);
+        map_put(&p->scopes, frame, scope);
     }
-    for (const struct json *m = writers ? writers->first : NULL; m; m = m->next)
-        map_set_text(&p->writers, json_key_text(a, m), m->type == JSON_STRING ? json_text(a, m) : STR(""));
-    for (const struct json *m = troubles ? troubles->first : NULL; m; m = m->next) {
-        if (json_int(m, &n))
-            map_set_int(&p->troubles, json_key_text(a, m), n);
-    }
-    for (const struct json *m = dropped ? dropped->first : NULL; m; m = m->next) {
-        if (json_int(m, &n))
-            map_set_int(&p->dropped, json_key_text(a, m), n);
-    }
+    get_texts(a, &p->writers, json_get(v, STR("writers")));
+    get_counts(a, &p->troubles, json_get(v, STR("troubles")));
+    get_counts(a, &p->dropped, json_get(v, STR("dropped")));
     p->steps = json_get_int(v, STR("steps"), 0);
     p->retries = json_get_int(v, STR("retries"), 0);
     text_set(&p->checkpoints, checkpoints ? json_source(checkpoints) : STR(""));

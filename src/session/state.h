@@ -48,9 +48,12 @@ struct task {
  * Where a graph is. Nodes are named by where they stand: "write" in the graph itself, "review#2/ask" in the graph that node
  * review runs in its second visit, "pages#1[3]" for the fourth item of a map. What stands before '/' or '[' is a frame.
  */
+#define ITEMS_FRAME "[*]" /* behind the frame of a map: the memory that graphs of its items have beneath their own */
+
 struct position {
     struct map ready, active;         /* node -> struct task * */
     struct map scopes;                /* frame -> struct map * of key -> JSON text: what a graph inside remembers */
+    struct map beneath;               /* frame -> the frame in which it reads what it has not itself */
     struct map writers;               /* frame, U+001F, key -> branch that set it while others ran beside it */
     struct map troubles;              /* node -> int64_t * failed attempts */
     struct map dropped;               /* node -> int64_t * visit in which it failed for good, and the others went on */
@@ -195,6 +198,7 @@ void content_done(struct content *c);
 struct str branch_common(struct str a, struct str b);
 bool branch_is_within(struct str branch, struct str outer);
 struct map *position_scope(struct content *c, struct str frame, bool make); /* "" is the memory itself; NULL: none */
+const char *position_value(const struct content *c, struct str frame, struct str key); /* JSON text; NULL: not set */
 void position_done(struct position *p);
 struct json_out;
 void position_encode(struct json_out *o, const struct position *p, enum state_part part);

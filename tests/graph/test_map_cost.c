@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an item of a map costs does not grow with the map, however many items fail: counted in walks over and looks into
- * maps of the library (map_next, map_get), not in time.
+ * maps of the library (map_next, map_get), and in bytes of the log, not in time.
  */
 #include <stdatomic.h>
 
@@ -38,10 +38,17 @@ void *__wrap_map_get(const struct map *m, struct str key)
 #define HALF                                                                                                           \
     "\"type\":\"lua\",\"retries\":0,\"code\":\"if inputs.item % 2 == 0 then error('no') end return {k = 1}\","         \
     "\"outputs\":[\"k\"]"
-#define INSIDE(last)                                                                                                   \
-    "\"type\":\"subgraph\",\"inputs\":[\"item\"],\"outputs\":[\"k\"],\"graph\":{\"tidemark_graph\":1,\"id\":\"i\","    \
-    "\"entry\":\"a\",\"nodes\":[{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {a = 1}\",\"outputs\":[\"a\"]},"      \
-    "{\"id\":\"b\"," last "}],\"edges\":[{\"from\":\"a\",\"to\":\"b\"}]}"
+#define INSIDE(inputs, last)                                                                                           \
+    "\"type\":\"subgraph\"," inputs                                                                                    \
+    "\"outputs\":[\"k\"],\"graph\":{\"tidemark_graph\":1,\"id\":\"i\",\"entry\":\"a\","                                \
+    "\"nodes\":[{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {a = 1}\",\"outputs\":[\"a\"]},"                      \
+    "{\"id\":\"b\"," last "}],\"edges\":[{\"from\":\"a\",\"to\":\"b\",\"on\":\"conditional\","                         \
+    "\"when\":\"memory.a == 1\"}]}"
+#define INPUTS "\"inputs\":[\"item\"],"
+#define GRAPH_OF(node)                                                                                                 \
+    "\"type\":\"subgraph\",\"outputs\":[\"k\"],\"graph\":{\"tidemark_graph\":1,\"id\":\"o\",\"entry\":\"c\","          \
+    "\"memory\":{\"two\":[1,2]},\"nodes\":[{\"id\":\"c\"," node "}]}"
+#define MAP_OF(node) "\"type\":\"map\",\"over\":\"two\",\"outputs\":[\"k\"],\"node\":{" node "}"
 
 static const struct {
     const char *name, *mode, *node;
@@ -51,19 +58,36 @@ static const struct {
     {"all fail, and all are waited for", "wait_all", FAILS, TIDE_FAILED},
     {"half of them fail", "wait_all", HALF, TIDE_FAILED},
     {"all fail, and it continues", "continue", FAILS, TIDE_OK},
-    {"graphs that fail", "wait_all", INSIDE(FAILS), TIDE_FAILED},
+    {"graphs", "wait_all", INSIDE(INPUTS, WORKS), TIDE_OK},
+    {"graphs that fail", "wait_all", INSIDE(INPUTS, FAILS), TIDE_FAILED},
+    {"half of the graphs fail", "wait_all", INSIDE(INPUTS, HALF), TIDE_FAILED},
+    {"graphs with all of the memory", "wait_all", INSIDE("", WORKS), TIDE_OK},
+    {"graphs with all of the memory, half of them fail", "wait_all", INSIDE("", HALF), TIDE_FAILED},
+    {"graphs in graphs", "wait_all", GRAPH_OF(INSIDE("", WORKS)), TIDE_OK},
+    {"maps of graphs in graphs", "wait_all", GRAPH_OF(MAP_OF(INSIDE("", WORKS))), TIDE_OK},
+    {"maps of graphs", "wait_all", MAP_OF(INSIDE("", WORKS)), TIDE_OK},
 };
 
+enum { RUN, RESUME, BYTES, COSTS };
+static const char *const costs[COSTS] = {"", ", resumed", ", bytes of the log"};
+
+static int add_bytes(void *bytes, const struct tide_event *ev)
+{
+    *(size_t *)bytes += ev->body_len;
+    return 0;
+}
+
 /* An item of so many: what it costs to run them, and to resume those that failed. */
-static void cost(size_t row, int items, size_t ret[2])
+static void cost(size_t row, int items, size_t ret[COSTS])
 {
     const struct tide_graph_options opt = {.threads = 1};
     AUTO(buf_done) struct buf json = BUF_INIT(1 << 20);
+    tide_session *s;
     struct life l;
 
     buf_addf(&json, "{\"tidemark_graph\":1,\"id\":\"g\",\"entry\":\"m\",\"max_steps\":0,\"branch_failure\":\"%s\",",
              rows[row].mode);
-    buf_add_str(&json, STR("\"memory\":{\"list\":["));
+    buf_add_str(&json, STR("\"memory\":{\"two\":[1,2],\"list\":["));
     for (int i = 0; i < items; i++)
         buf_addf(&json, i ? ",%d" : "%d", i);
     buf_addf(&json,
@@ -75,6 +99,10 @@ static void cost(size_t row, int items, size_t ret[2])
         assert_int_equal(go(&l, &opt), rows[row].want);
         ret[again] = counted / (size_t)items;
     }
+    s = open_session(&l);
+    OK(tide_session_read(s, 0, 1, 0, add_bytes, &ret[BYTES], &err));
+    ret[BYTES] /= (size_t)items;
+    tide_session_close(s);
     end(&l);
 }
 
@@ -82,15 +110,15 @@ static void an_item_costs_the_same_however_many_there_are(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        size_t few[2] = {0}, many[2] = {0};
+        size_t few[COSTS] = {0}, many[COSTS] = {0};
 
         cost(i, FEW, few);
         cost(i, MANY, many);
         assert_true(few[0] > 0);
-        for (int again = 0; again < 2; again++)
-            if (many[again] > MOST * few[again])
-                fail_msg("%s%s: %zu for an item of %d, %zu for one of %d", rows[i].name, again ? ", resumed" : "",
-                         few[again], FEW, many[again], MANY);
+        for (int c = 0; c < COSTS; c++)
+            if (many[c] > MOST * few[c])
+                fail_msg("%s%s: %zu for an item of %d, %zu for one of %d", rows[i].name, costs[c], few[c], FEW, many[c],
+                         MANY);
     }
 }
 

@@ -246,6 +246,35 @@ static void a_graph_inside_goes_on_at_its_own_node(void **state)
     end(&l);
 }
 
+/* What an item sets is its own; what it does not set is that of the map, also when that is set anew. */
+static void items_that_are_graphs_share_the_memory_around_the_map(void **state)
+{
+    static const char json[] = GRAPH(
+        "\"entry\":\"m\",\"memory\":{\"list\":[1,2,3],\"factor\":10,\"own\":5},\"nodes\":[{\"id\":\"m\","
+        "\"type\":\"map\",\"parallel\":1,\"over\":\"list\",\"outputs\":[\"k\"],\"node\":{\"type\":\"subgraph\","
+        "\"outputs\":[\"k\"],\"graph\":{\"id\":\"i\",\"entry\":\"a\",\"memory\":{\"own\":0,\"more\":100},\"nodes\":["
+        "{\"id\":\"a\",\"type\":\"lua\",\"code\":\"return {own = memory.own + inputs.item}\",\"outputs\":"
+        "[\"own\"]}," WORK("w", "") ",{\"id\":\"b\",\"type\":\"lua\",\"outputs\":[\"k\"],\"code\":"
+                                    "\"return {k = memory.own * memory.factor + memory.more}\"}],\"edges\":[" EDGE(
+                                        "a", "w") "," EDGE("w", "b") "]}}}]");
+    struct tide_graph_options opt = {.threads = 1, .memory = "{\"factor\":20}"};
+    struct wanted w;
+    struct life l;
+
+    (void)state;
+    begin(&l, json);
+    fails_at(&l, "m#1[1]#1/w");
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    HOLDS(l.memory, "\"k\":[160,240,260]");
+    HOLDS(l.memory, "\"own\":5");
+    w = checkpoint(&l, "node_complete", "m#1[0]");
+    opt = (struct tide_graph_options){.threads = 1, .checkpoint = w.id};
+    assert_int_equal(go(&l, &opt), TIDE_OK);
+    assert_string_not_equal(l.ran, l.session);
+    HOLDS(l.memory, "\"k\":[160,170,180]");
+    end(&l);
+}
+
 /* ---- what it needs ---- */
 
 static void every_reason_is_told_at_once(void **state)
@@ -675,6 +704,7 @@ int main(void)
         cmocka_unit_test(the_newest_checkpoint_that_fits_is_taken_when_asked_for),
         cmocka_unit_test(a_node_that_became_another_is_told),
         cmocka_unit_test(a_graph_inside_goes_on_at_its_own_node),
+        cmocka_unit_test(items_that_are_graphs_share_the_memory_around_the_map),
         cmocka_unit_test(every_reason_is_told_at_once),
         cmocka_unit_test(what_is_never_stored_is_asked_for_again),
         cmocka_unit_test(what_is_needed_later_is_told),

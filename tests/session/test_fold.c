@@ -334,11 +334,61 @@ static void ten_thousand_small_costs_add_up(void **unused)
     state_free(s);
 }
 
+static const struct {
+    const char *kind, *body, *frame, *key, *want; /* of the key in that frame, after the event */
+} frames[] = {
+    {"node.started", "{\"node\":\"m\",\"visit\":1}", "", "k", NULL},
+    {"memory.set", "{\"frame\":\"m#1\",\"values\":{\"items\":[1]}}", "m#1", "k", NULL},
+    {"memory.set", "{\"frame\":\"m#1[*]\",\"values\":{\"k\":1,\"l\":2}}", "m#1[*]", "k", "1"},
+    {"node.started", "{\"node\":\"m#1[0]\",\"visit\":1}", "m#1[0]#1", "k", NULL},
+    {"memory.set", "{\"frame\":\"m#1[0]#1\",\"beneath\":\"m#1[*]\",\"values\":{\"l\":3}}", "m#1[0]#1", "l", "3"},
+    {"node.started", "{\"node\":\"m#1[0]#1/s\",\"visit\":1}", "m#1[0]#1/s#1", "k", NULL},
+    {"memory.set", "{\"frame\":\"m#1[0]#1/s#1\",\"beneath\":\"m#1[0]#1\",\"values\":{}}", "m#1[0]#1/s#1", "k", "1"},
+    {"memory.set", "{\"frame\":\"m#1[*]\",\"beneath\":\"m#1[0]#1\",\"values\":{}}", "m#1[0]#1", "none",
+     NULL}, /* a ring */
+    {"memory.set", "{\"frame\":\"m#1[*]\",\"beneath\":\"m#1[*]\",\"values\":{}}", "m#1[*]", "none", NULL},
+    {"memory.set", "{\"frame\":\"m#1[*]\",\"values\":{\"k\":4}}", "m#1[0]#1", "k", "4"},
+    {"node.started", "{\"node\":\"m#1[1]\",\"visit\":1}", "m#1[1]#1", "k", NULL},
+    {"memory.set", "{\"frame\":\"m#1[1]#1\",\"values\":{\"l\":5}}", "m#1[1]#1", "k",
+     NULL}, /* as it was written before */
+    {"memory.deleted", "{\"frame\":\"m#1[0]#1\",\"keys\":[\"k\"]}", "m#1[0]#1", "k", NULL},
+    {"memory.set", "{\"frame\":\"m#1[*]\",\"values\":{\"o\":6}}", "m#1[0]#1", "o", NULL}, /* it has parted */
+    {"node.completed", "{\"node\":\"m#1[0]\",\"visit\":1}", "m#1[0]#1", "l", NULL},
+    {"memory.set", "{\"frame\":\"m#1[1]#1\",\"values\":{\"p\":7}}", "m#1[*]", "k", "4"},
+    {"node.completed", "{\"node\":\"m\",\"visit\":1}", "m#1[*]", "k", NULL},
+};
+
+static void a_frame_reads_what_it_has_not_in_the_one_beneath(void **unused)
+{
+    struct state *s = state_new(STR("s")), *again;
+    struct arena scratch = ARENA_INIT;
+    (void)unused;
+    for (size_t i = 0; i < sizeof frames / sizeof frames[0]; i++) {
+        struct event ev = {.seq = (int64_t)i + 1, .kind = str_from(frames[i].kind), .body = str_from(frames[i].body)};
+        const char *got;
+        char *text;
+
+        state_apply(s, &ev, &scratch);
+        text = encoded(s, STATE_ALL);
+        OK(state_decode(str_from(text), &again, &err));
+        got = position_value(&again->content, str_from(frames[i].frame), str_from(frames[i].key));
+        if (frames[i].want ? !got || strcmp(got, frames[i].want) != 0 : got != NULL)
+            fail_msg("%zu: %s of %s is %s", i, frames[i].key, frames[i].frame, got ? got : "not set");
+        state_free(s);
+        s = again;
+        free(text);
+    }
+    assert_int_equal(s->content.position.scopes.live + s->content.position.beneath.live, 0);
+    arena_done(&scratch);
+    state_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fold_of_a_prefix_and_the_rest_is_the_fold_of_all),
         cmocka_unit_test(a_state_survives_its_own_text),
+        cmocka_unit_test(a_frame_reads_what_it_has_not_in_the_one_beneath),
         cmocka_unit_test(every_kind_of_the_design_is_known),
         cmocka_unit_test(an_unknown_kind_changes_nothing_but_the_place),
         cmocka_unit_test(bodies_are_checked_against_their_kind),

@@ -107,7 +107,7 @@ static void take_inside(struct graph_view *v, struct arena *a, const struct json
     while (hash > 0 && frame.ptr[hash - 1] != '#')
         hash--;
     r = hash ? map_get(&v->index, (struct str){frame.ptr, hash - 1}) : NULL;
-    if (!r)
+    if (!r || frame.ptr[frame.len - 1] == ']') /* the memory of a map's items */
         return;
     if (r->node->type == SPEC_MAP) {
         r->inside = items ? (int64_t)items->count : 0;
