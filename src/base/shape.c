@@ -84,6 +84,12 @@ static void put_value(struct json_out *o, const struct shape_member *m, const ch
     case SHAPE_LIST:
         put_texts(o, *(const char *const *const *)at);
         break;
+    case SHAPE_ROWS:
+        json_out_begin(o, '[');
+        for (size_t i = 0; i < *(const size_t *)(const void *)(data + m->count); i++)
+            shape_put(o, m->of, *(const char *const *)at + i * m->size);
+        json_out_end(o, ']');
+        break;
     case SHAPE_STREAM:
         json_out_begin(o, '[');
         ((const struct shape_stream *)at)->write(o, ((const struct shape_stream *)at)->arg);
@@ -140,10 +146,10 @@ static void schema_object(struct json_out *o, const struct shape *shape, bool nu
 static const char *json_type(enum shape_type type)
 {
     static const char *const names[] = {
-        [SHAPE_TEXT] = "string",    [SHAPE_CHARS] = "string",   [SHAPE_STR] = "string",    [SHAPE_TIME] = "string",
-        [SHAPE_INT] = "integer",    [SHAPE_BOOL] = "boolean",   [SHAPE_NUMBER] = "number", [SHAPE_ANY] = NULL,
-        [SHAPE_OBJECT] = "object",  [SHAPE_MEMBERS] = "object", [SHAPE_LIST] = "array",    [SHAPE_STREAM] = "array",
-        [SHAPE_VARIANT] = "string", [SHAPE_MAP] = "object",
+        [SHAPE_TEXT] = "string",   [SHAPE_CHARS] = "string",   [SHAPE_STR] = "string",    [SHAPE_TIME] = "string",
+        [SHAPE_INT] = "integer",   [SHAPE_BOOL] = "boolean",   [SHAPE_NUMBER] = "number", [SHAPE_ANY] = NULL,
+        [SHAPE_OBJECT] = "object", [SHAPE_MEMBERS] = "object", [SHAPE_LIST] = "array",    [SHAPE_STREAM] = "array",
+        [SHAPE_ROWS] = "array",    [SHAPE_VARIANT] = "string", [SHAPE_MAP] = "object",
     };
 
     return names[type];
@@ -209,7 +215,7 @@ static void schema_member(struct json_out *o, const struct shape *shape, const s
         json_out_kstr(o, STR("format"), STR("date-time"));
     if (m->words)
         schema_words(o, m->words, nullable);
-    if (m->type == SHAPE_LIST || m->type == SHAPE_STREAM)
+    if (m->type == SHAPE_LIST || m->type == SHAPE_STREAM || m->type == SHAPE_ROWS)
         schema_items(o, "items", m);
     if (m->type == SHAPE_MAP)
         schema_items(o, "additionalProperties", m);

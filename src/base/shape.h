@@ -19,6 +19,7 @@ enum shape_type {
     SHAPE_ANY,    /* struct str: JSON, as it is; empty is absent */
     SHAPE_OBJECT, /* of the shape `of` */
     SHAPE_LIST, /* of the shape `of`, by `put`; without `of`: const char *const *, ended by NULL, or `items` by `put` */
+    SHAPE_ROWS, /* an array of structs of the shape `of`: SHAPE_ROWS_AT */
     SHAPE_STREAM,  /* struct shape_stream: a list of the shape `of`, else of `items` */
     SHAPE_MAP,     /* an object whose names are data: values of the shape `of`, else `items`; by `put` */
     SHAPE_MEMBERS, /* the members of `of`, in place */
@@ -47,6 +48,7 @@ struct shape_member {
     const char *help;
     const struct shape *of;
     enum shape_type items;
+    size_t count;                                      /* of SHAPE_ROWS: where their number is, a size_t */
     unsigned only;                                     /* bits of the variants that have it; 0: all */
     const char *words;                                 /* of SHAPE_TEXT: the only values, space separated; NULL: any */
     bool (*has)(const void *data);                     /* false: absent; NULL: by the value */
@@ -63,6 +65,13 @@ struct shape {
 };
 
 #define SHAPE_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+#define SHAPE_ROWS_AT(type, rows, n)                                                                                   \
+    .offset = offsetof(type, rows), .size = sizeof(*((type *)0)->rows), .count = offsetof(type, n)
+
+/* A shape that its members are all of. */
+#define SHAPE(NAME, HELP, ...)                                                                                         \
+    const struct shape shape_##NAME = {                                                                                \
+        .name = #NAME, .help = HELP, .members = (const struct shape_member[]){__VA_ARGS__, {.name = NULL}}}
 
 /* The object; and only its members, into an object that is open. */
 void shape_put(struct json_out *o, const struct shape *shape, const void *data);

@@ -5,6 +5,7 @@
 
 #include "cli/args.h"
 #include "cli/output.h"
+#include "engine/user_store.h"
 
 struct settings;
 
@@ -35,15 +36,8 @@ enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_
 /* For tide_trouble_fn: says that a run is held, and that it goes on; gives up when a signal has come. */
 int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms);
 
-/* A new session for a run that begins at once: held while the store cannot take it, as the run itself is, until a signal comes. */
-enum tide_code cli_session_create(struct cli *cli, const char *id, const char *fields, tide_session **ret_session,
-                                  struct tide_err *err) MUST_CHECK;
-
-/* The same of one that is there, to go on with, and of one event that is to be in it before the run begins. */
-enum tide_code cli_session_take(struct cli *cli, const char *id, tide_session **ret_session, struct tide_err *err)
-    MUST_CHECK;
-enum tide_code cli_session_put(tide_session *session, const struct tide_new_event *event, struct tide_err *err)
-    MUST_CHECK;
+/* The same, for sessions that a run begins in: until a signal comes. */
+extern const struct held cli_hold;
 
 /* Adds what to do when there is no such session; `code` goes through. */
 enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err);

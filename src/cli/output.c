@@ -209,6 +209,18 @@ void out_json_value(struct out *out, struct str json)
     buf_add_char(&out->text, '\n');
 }
 
+void out_findings(struct out *out, const struct findings *f, enum color color)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->at[i].where) {
+            out_colored(out, color, f->at[i].where);
+            outf(out, ": ");
+        }
+        out_value(out, f->at[i].what);
+        outf(out, "\n");
+    }
+}
+
 void json_kopt(struct json_out *o, const char *key, const char *text)
 {
     json_out_key(o, str_from(key));

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/shape.h"
+#include "engine/findings.h"
 
 enum color { COLOR_NONE, COLOR_BOLD, COLOR_DIM, COLOR_RED, COLOR_GREEN, COLOR_YELLOW, COLOR_BLUE, COLOR_CYAN };
 
@@ -46,7 +47,8 @@ struct json_out out_json(struct out *out);
 void out_json_end(struct out *out);
 void out_shape(struct out *out, const struct shape *shape, const void *data); /* all of it */
 void out_json_value(struct out *out, struct str json);                        /* a text as text unless --json; a line */
-void json_kopt(struct json_out *o, const char *key, const char *text);        /* null for NULL */
+void out_findings(struct out *out, const struct findings *f, enum color color); /* a line each */
+void json_kopt(struct json_out *o, const char *key, const char *text);          /* null for NULL */
 void json_ktime(struct json_out *o, const char *key, int64_t unix_ms);
 
 /* "3 minutes ago" */

@@ -2,89 +2,30 @@
 /* What most commands begin with: the store, a session of it, a position in that session. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
 #include "engine/settings.h"
+#include "engine/user_store.h"
 #include "engine/store_url.h"
-#include "env/user_key.h"
 #include "base/yes_no.h"
-#include "session/redact.h"
-#include "session/session.h"
 
 #define URL_MAX 4096
-#define FIRST_WITH_ORIGINS 5 /* version of the schema */
 
-/* One kind of store was named where the other is. */
-static enum tide_code name_other_kind(enum tide_code code, const char *url, struct tide_err *err)
-{
-    const char *path = store_url_path(url);
-    struct stat st;
-
-    if (stat(path, &st) != 0)
-        return code;
-    if (store_url_is_files(url) && S_ISREG(st.st_mode))
-        return tide_fail(err, code, "open store: '%.400s' is a file: name a directory, or give sqlite:PATH", path);
-    if (!store_url_is_files(url) && S_ISDIR(st.st_mode))
-        return tide_fail(
-            err, code, "open store: '%.400s' is a directory: give files:DIR if it is a store, else the path of a file",
-            path);
-    return code;
-}
-
-/* The same advice for every kind. */
-static enum tide_code name_maker(enum tide_code code, const char *url, struct tide_err *err)
-{
-    if (err->hints[0].action != TIDE_ACTION_INIT_STORE)
-        return code;
-    tide_fail(err, code, "open store: no store at '%.300s'", store_url_path(url));
-    return tide_hint(err, TIDE_ACTION_INIT_STORE, "");
-}
-
-/* A database that is older than proofs of origin: by its header, as docs/FORMAT.md has it. */
-static bool is_older(const char *url)
-{
-    FILE *f = store_url_is_files(url) ? NULL : fopen(store_url_path(url), "rb");
-    unsigned char head[100] = {0};
-    size_t n = f ? fread(head, 1, sizeof(head), f) : 0;
-
-    if (f)
-        fclose(f);
-    return n == sizeof(head) && memcmp(head + 68, "TIDE", 4) == 0 && head[63] < FIRST_WITH_ORIGINS;
-}
-
-/*
- * The one that is found in the default place by the first command of a version that proves origins is the user's own. One
- * that comes later, or is elsewhere: somebody has to say so.
- */
-static bool is_own(const char *url)
+static bool ask_own(void *arg, const char *path)
 {
     char line[64];
 
-    if (store_url_is_default(url) && !user_place_is_known(url))
-        return true;
-    if (!is_older(url) || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+    (void)arg;
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return false;
     fprintf(stderr,
             "'%s' was made by an earlier version, which did not prove where sessions began.\nAre all its sessions "
             "your own, and may go on? [y/N] ",
-            store_url_path(url));
+            path);
     return fgets(line, sizeof(line), stdin) && yes_no_word(str_from(line)) == YES_NO_YES;
-}
-
-/* Whoever answers, and whatever is run: the configured key is a secret. */
-static void hide_key(struct cli *cli)
-{
-    AUTO(buf_done) struct buf key = BUF_INIT(SECRET_MAX);
-
-    settings_key(args_text(&cli->args, "config"), &key);
-    if (key.len)
-        (void)!tide_store_add_secret(cli->store, "api_key", key.ptr, key.len, NULL);
-    if (key.ptr)
-        explicit_bzero(key.ptr, key.cap);
 }
 
 static void warn(void *arg, const char *line)
@@ -120,7 +61,6 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     AUTO(buf_done) struct buf url = BUF_INIT(URL_MAX);
     unsigned char key[STORE_KEY_MAX];
     struct tide_store_options opt = {.flags = extra};
-    struct user_key own;
     enum tide_code code;
 
     opt.flags |= need == NEED_READ ? TIDE_OPEN_READ_ONLY : need == NEED_CREATE ? TIDE_OPEN_CREATE : 0u;
@@ -130,22 +70,8 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     if (url.failed)
         return tide_fail(err, TIDE_INVALID, "the path of the store is too long: name a shorter one with --store");
     opt.key = opt.key_len ? key : NULL;
-    if (user_key(need != NEED_READ, &own, err)) /* here, because what is wrong with it is not wrong with the store */
-        return err->code;
-    explicit_bzero(&own, sizeof(own));
-    opt.flags |= need != NEED_READ && is_own(buf_cstr(&url)) ? TIDE_OPEN_ADOPT : 0u;
-    code = tide_store_open(buf_cstr(&url), &opt, &cli->store, err);
+    code = user_store_open(buf_cstr(&url), &opt, args_text(&cli->args, "config"), ask_own, NULL, &cli->store, err);
     explicit_bzero(key, sizeof(key));
-    if (!code && need != NEED_READ && store_url_is_default(buf_cstr(&url)))
-        user_place_note(buf_cstr(&url));
-    if (!code && need != NEED_READ)
-        hide_key(cli);
-    if (!code)
-        redact_log(cli->store);
-    if (code == TIDE_NOT_A_STORE || code == TIDE_INVALID)
-        code = name_other_kind(code, buf_cstr(&url), err);
-    if (code == TIDE_NOT_FOUND)
-        code = name_maker(code, buf_cstr(&url), err);
     return advise(code, hint_for_store(code), err);
 }
 
@@ -159,9 +85,7 @@ void cli_store_close(struct cli *cli)
 {
     if (cli->store)
         tide_store_read_notices(cli->store, tell, NULL);
-    redact_log(NULL);
-    tide_store_close(cli->store);
-    cli->store = NULL;
+    user_store_close(TAKE(cli->store));
 }
 
 enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err)
@@ -185,25 +109,10 @@ int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms)
     return stop_signal != 0;
 }
 
-static enum tide_code unless_stopped(enum tide_code code, struct tide_err *err)
+static bool is_stopped(void *arg)
 {
-    if (session_is_trouble(code) && stop_signal)
-        return tide_fail(err, TIDE_CANCELLED, "stopped before the run began");
-    return code;
+    (void)arg;
+    return stop_signal != 0;
 }
 
-enum tide_code cli_session_create(struct cli *cli, const char *id, const char *fields, tide_session **ret_session,
-                                  struct tide_err *err)
-{
-    return unless_stopped(session_create_held(cli->store, id, fields, cli_held, NULL, ret_session, err), err);
-}
-
-enum tide_code cli_session_take(struct cli *cli, const char *id, tide_session **ret_session, struct tide_err *err)
-{
-    return unless_stopped(session_open_held(cli->store, id, cli_held, NULL, ret_session, err), err);
-}
-
-enum tide_code cli_session_put(tide_session *session, const struct tide_new_event *event, struct tide_err *err)
-{
-    return unless_stopped(session_append_held(session, event, cli_held, NULL, err), err);
-}
+const struct held cli_hold = {.told = cli_held, .stopped = is_stopped};

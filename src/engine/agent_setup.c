@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "agent/hook.h"
 #include "agent/permit.h"
 #include "agent/provider.h"
 
@@ -283,4 +284,39 @@ enum tide_decision agent_setup_yes(const struct agent_setup *c, const struct tid
         decision = words[permits_ask(p, tool, args)];
     permits_free(p);
     return decision;
+}
+
+/* ---- looking at it ---- */
+
+enum tide_code agent_setup_tools(const struct agent_setup *s, agent_tool_fn *fn, void *arg, struct tide_err *err)
+{
+    static const char *const words[] = {[PERMIT_ALLOW] = "allow", [PERMIT_ASK] = "ask", [PERMIT_DENY] = "deny"};
+    struct permits *p = NULL;
+
+    if (permits_parse(str_from(s->opt.permissions), &p, err))
+        return err->code;
+    for (size_t i = 0; tools[i]; i++)
+        fn(arg, tools[i]->name, words[permits_ask(p, tools[i], NULL)], tools[i]->description);
+    permits_free(p);
+    return TIDE_OK;
+}
+
+enum tide_code agent_setup_hooks(const struct agent_setup *s, agent_hook_fn *fn, void *arg, struct tide_err *err)
+{
+    struct hooks *h = hooks_new(0, NULL, NULL);
+    enum tide_code code = hooks_load(h, str_from(s->opt.hooks), err);
+
+    hooks_list(h, fn, arg);
+    hooks_free(h);
+    return code;
+}
+
+void agent_call_text(struct buf *out, const char *tool, const char *args)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *json = NULL;
+
+    if (json_parse(&a, str_from(args), NULL, &json, NULL, NULL))
+        json = NULL;
+    tool_summary(out, str_from(tool), json);
 }

@@ -41,6 +41,17 @@ enum tide_code agent_setup_choose(struct agent_setup *s, tide_session *session, 
 /* The same, and that the provider can be opened so. */
 enum tide_code agent_setup_check(struct agent_setup *s, tide_session *session, struct tide_err *err) MUST_CHECK;
 
+/* One call each: the tools, and what the rules say of them; the hooks, at which event, for which tools (""), and what they do. */
+typedef void agent_tool_fn(void *arg, const char *tool, const char *permission, const char *description);
+typedef void agent_hook_fn(void *arg, const char *name, const char *event, const char *matcher, const char *what);
+enum tide_code agent_setup_tools(const struct agent_setup *s, agent_tool_fn *fn, void *arg, struct tide_err *err)
+    MUST_CHECK;
+enum tide_code agent_setup_hooks(const struct agent_setup *s, agent_hook_fn *fn, void *arg, struct tide_err *err)
+    MUST_CHECK;
+
+/* A tool call in a line, as people read it; `args`: JSON, as far as it is. */
+void agent_call_text(struct buf *out, const char *tool, const char *args);
+
 /* What `yes` says to a question of before: as if it had been there then. */
 enum tide_decision agent_setup_yes(const struct agent_setup *s, const struct tide_approval *ask);
 

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "engine/recovery_thread.h"
+#include "engine/user_store.h"
 #include "program/session_program.h"
 #include "program/supervisor.h"
 #include "program/tree.h"
@@ -75,6 +76,7 @@ enum tide_code program_run_create(struct program_run *r, tide_store *store, cons
                                   tide_trouble_fn *held, tide_session **ret_session, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+    const struct held h = {held, r->stopped, r->arg};
     struct json_out o = json_out_to(&fields);
     enum tide_code code;
 
@@ -82,12 +84,8 @@ enum tide_code program_run_create(struct program_run *r, tide_store *store, cons
     put_title(r->program, title, &o);
     json_out_kstr(&o, STR("working_dir"), str_from(r->program->cwd));
     json_out_end(&o, '}');
-    code = session_create_held(store, id, buf_cstr(&fields), held, r->arg, ret_session, err);
-    if (code == TIDE_EXISTS)
-        code = session_open_held(store, id, held, r->arg, ret_session, err);
-    if (session_is_trouble(code) && is_stopped(r))
-        return tide_fail(err, TIDE_CANCELLED, "stopped before the run began");
-    return code;
+    code = held_create(&h, store, id, buf_cstr(&fields), ret_session, err);
+    return code == TIDE_EXISTS ? held_open(&h, store, id, ret_session, err) : code;
 }
 
 /* ---- running ---- */

@@ -4,6 +4,7 @@
 #define ENGINE_SETTINGS_H
 
 #include "engine/config.h"
+#include "engine/findings.h"
 #include "base/mem.h"
 
 struct settings {
@@ -56,6 +57,14 @@ char *settings_path(const struct settings *s, const char *path);
 /* The whole of a file that the config names, at most 1 MiB. */
 enum tide_code settings_read(const struct settings *s, const char *key, struct buf *ret_text, struct tide_err *err)
     MUST_CHECK;
+
+/*
+ * Changes one key in the file, as config_set() does, after what only agents understand was looked at. And: everything that is
+ * wrong with the settings, and the settings as far as they can be read; both are the caller's.
+ */
+enum tide_code settings_set(const char *file, const char *key, const char *value, struct tide_err *err) MUST_CHECK;
+enum tide_code settings_check(const char *file, bool verbose, const char *format, struct settings *ret,
+                              struct check_report *ret_report, struct tide_err *err) MUST_CHECK;
 
 /* The log as log_level, log_format (unless `format` is one) and log_file say. log_file is made (0600) and appended to. */
 enum tide_code settings_log(const struct settings *s, bool verbose, const char *format, int64_t (*now_ms)(void),

@@ -1,121 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands did that have little to say. */
+/* What commands did that have little to say: several shapes over one struct. */
 #include "engine/shapes.h"
 
-const struct shape shape_created = {
-    .name = "created",
-    .help = "A session that was made or imported.",
-    .members =
-        (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, SHAPE_AT(struct session_made, session_id), 0, "its id"},
-            {.name = NULL},
-        },
-};
+#define AT(member) SHAPE_AT(struct command_result, member)
+#define SESSION_ID(HELP)                                                                                               \
+    {                                                                                                                  \
+        "session_id", SHAPE_TEXT, AT(session_id), 0, HELP                                                              \
+    }
+#define CHECKPOINT_ID                                                                                                  \
+    {                                                                                                                  \
+        "checkpoint_id", SHAPE_TEXT, AT(checkpoint_id), 0, "its id"                                                    \
+    }
+#define SEQ(HELP)                                                                                                      \
+    {                                                                                                                  \
+        "seq", SHAPE_INT, AT(seq), 0, HELP                                                                             \
+    }
 
-static const struct shape shape_fork_parent = {
-    .members =
-        (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, SHAPE_AT(struct session_forked, parent_id), 0, "the session"},
-            {"seq", SHAPE_INT, SHAPE_AT(struct session_forked, parent_seq), 0, "up to which event"},
-            {.name = NULL},
-        },
-};
+SHAPE(created, "A session that was made or imported.", SESSION_ID("its id"));
 
-const struct shape shape_forked = {
-    .name = "forked",
-    .help = "A fork that was made.",
-    .members =
-        (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, SHAPE_AT(struct session_forked, session_id), 0, "its id"},
-            {"parent", SHAPE_OBJECT, .help = "what it was made from", .of = &shape_fork_parent},
-            {.name = NULL},
-        },
-};
+static SHAPE(fork_parent, "", {"session_id", SHAPE_TEXT, AT(parent_id), 0, "the session"}, SEQ("up to which event"));
 
-const struct shape shape_rolled_back = {
-    .name = "rolled_back",
-    .help = "A session that was rolled back.",
-    .members =
-        (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, SHAPE_AT(struct session_rolled_back, session_id), 0, "the session"},
-            {"to_seq", SHAPE_INT, SHAPE_AT(struct session_rolled_back, to_seq), 0, "the event to which it went back"},
-            {"seq", SHAPE_INT, SHAPE_AT(struct session_rolled_back, seq), 0, "where its log ends now"},
-            {.name = NULL},
-        },
-};
+SHAPE(forked, "A fork that was made.", SESSION_ID("its id"),
+      {"parent", SHAPE_OBJECT, .help = "what it was made from", .of = &shape_fork_parent});
 
-const struct shape shape_deleted = {
-    .name = "deleted",
-    .help = "A session that was deleted.",
-    .members =
-        (const struct shape_member[]){
-            {"deleted", SHAPE_TEXT, SHAPE_AT(struct session_deleted, id), 0, "its id"},
-            {.name = NULL},
-        },
-};
+SHAPE(rolled_back, "A session that was rolled back.", SESSION_ID("the session"),
+      {"to_seq", SHAPE_INT, AT(to_seq), 0, "the event to which it went back"}, SEQ("where its log ends now"));
 
-const struct shape shape_saved = {
-    .name = "saved",
-    .help = "A checkpoint that was made.",
-    .members =
-        (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, SHAPE_AT(struct checkpoint_saved, session_id), 0, "the session"},
-            {"checkpoint_id", SHAPE_TEXT, SHAPE_AT(struct checkpoint_saved, checkpoint_id), 0, "its id"},
-            {"seq", SHAPE_INT, SHAPE_AT(struct checkpoint_saved, seq), 0, "its event"},
-            {.name = NULL},
-        },
-};
+SHAPE(deleted, "A session that was deleted.", {"deleted", SHAPE_TEXT, AT(session_id), 0, "its id"});
 
-const struct shape shape_marked = {
-    .name = "marked",
-    .help = "A checkpoint that a program made of its own run.",
-    .members =
-        (const struct shape_member[]){
-            {"checkpoint_id", SHAPE_TEXT, SHAPE_AT(struct checkpoint_marked, checkpoint_id), 0, "its id"},
-            {.name = NULL},
-        },
-};
+SHAPE(saved, "A checkpoint that was made.", SESSION_ID("the session"), CHECKPOINT_ID, SEQ("its event"));
 
-const struct shape shape_pruned = {
-    .name = "pruned",
-    .help = "Checkpoints that were deleted.",
-    .members =
-        (const struct shape_member[]){
-            {"session_id", SHAPE_TEXT, SHAPE_AT(struct checkpoints_pruned, session_id), 0, "the session"},
-            {"deleted", SHAPE_INT, SHAPE_AT(struct checkpoints_pruned, deleted), 0, "how many"},
-            {.name = NULL},
-        },
-};
+SHAPE(marked, "A checkpoint that a program made of its own run.", CHECKPOINT_ID);
 
-const struct shape shape_appended = {
-    .name = "appended",
-    .help = "An event that was appended.",
-    .members =
-        (const struct shape_member[]){
-            {"seq", SHAPE_INT, SHAPE_AT(struct event_appended, seq), 0, "where it stands in the log"},
-            {.name = NULL},
-        },
-};
+SHAPE(pruned, "Checkpoints that were deleted.", SESSION_ID("the session"),
+      {"deleted", SHAPE_INT, AT(n), 0, "how many"});
 
-const struct shape shape_store = {
-    .name = "store",
-    .help = "A store that was made, or was there.",
-    .members =
-        (const struct shape_member[]){
-            {"url", SHAPE_STR, SHAPE_AT(struct store_made, url), 0, "where it is"},
-            {"sessions", SHAPE_INT, SHAPE_AT(struct store_made, sessions), 0, "how many sessions it has"},
-            {.name = NULL},
-        },
-};
+SHAPE(appended, "An event that was appended.", SEQ("where it stands in the log"));
 
-const struct shape shape_compacted = {
-    .name = "compacted",
-    .help = "A store whose write-ahead log was moved into its main file.",
-    .members =
-        (const struct shape_member[]){
-            {"wal_bytes_before", SHAPE_INT, SHAPE_AT(struct store_compacted, wal_bytes_before), 0,
-             "the size of the write-ahead log before"},
-            {"wal_bytes", SHAPE_INT, SHAPE_AT(struct store_compacted, wal_bytes), 0, "and after"},
-            {.name = NULL},
-        },
-};
+SHAPE(queued, "A message that was queued for whoever runs the session.", SESSION_ID("the session"),
+      {"queue_id", SHAPE_TEXT, AT(queue_id), 0, "the id of the message"}, SEQ("its event"));
+
+SHAPE(cancelled, "A session whose run was to end.", SESSION_ID("the session"),
+      {"cancelled", SHAPE_TEXT, AT(word), 0,
+       "how: there was nothing to end, it was ended, its process has ended it, or the right to write was taken from it",
+       .words = "nothing done answered forced"});
+
+SHAPE(token, "A new token for what a session waits for.", SESSION_ID("the session"),
+      {"token", SHAPE_TEXT, AT(token), SHAPE_OPTIONAL, "shown this once; left out: it went into a descriptor"});
+
+SHAPE(resumed, "A resume that this request had done before.", SESSION_ID("the session"),
+      {"run_id", SHAPE_TEXT, AT(run_id), 0, "the run that it began"}, SEQ("its event"),
+      {"repeated", SHAPE_BOOL, AT(yes), 0, "true: nothing was done now"});
+
+SHAPE(store, "A store that was made, or was there.", {"url", SHAPE_TEXT, AT(word), 0, "where it is"},
+      {"sessions", SHAPE_INT, AT(n), 0, "how many sessions it has"});
+
+SHAPE(compacted, "A store whose write-ahead log was moved into its main file.",
+      {"wal_bytes_before", SHAPE_INT, AT(before), 0, "the size of the write-ahead log before"},
+      {"wal_bytes", SHAPE_INT, AT(n), 0, "and after"});
+
+SHAPE(store_trusted, "Sessions of a store that were not trusted.",
+      {"untrusted", SHAPE_INT, AT(n), 0, "how many are not trusted now"},
+      {"trusted_now", SHAPE_INT, AT(before), 0, "how many were trusted by this"});
+#undef AT
+
+#define AT(member) SHAPE_AT(struct trust_report, member)
+
+SHAPE(trust, "What a session would run, and whether it may.",
+      {"trusted_now", SHAPE_BOOL, AT(trusted_now), 0, "it was trusted by this"},
+      {"would_run", SHAPE_ANY, AT(would_run), 0,
+       "programs, servers, tools, memory; what nobody would see in it is escaped"});

@@ -231,7 +231,7 @@ static const struct shape shape_latest_run = {
         },
 };
 
-static const struct shape shape_recovery = {
+static const struct shape shape_recovered = {
     .members =
         (const struct shape_member[]){
             {"last_boot_seen", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that last ran something"},
@@ -258,7 +258,7 @@ const struct shape shape_session_detail = {
             {"total_checkpoints", SHAPE_INT, AT(total_checkpoints), 0, "how many it has"},
             {"usage", SHAPE_OBJECT, AT(usage), 0, "what models were asked", .of = &shape_usage},
             {"run", SHAPE_OBJECT, AT(row), SHAPE_NULLABLE, "its latest run", .of = &shape_latest_run, .has = has_run},
-            {"recovery", SHAPE_OBJECT, AT(row), 0, "what recovery knows of it", .of = &shape_recovery},
+            {"recovery", SHAPE_OBJECT, AT(row), 0, "what recovery knows of it", .of = &shape_recovered},
             {.name = NULL},
         },
 };

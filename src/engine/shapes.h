@@ -84,50 +84,27 @@ struct graph_report {
     struct tide_usage usage;
 };
 
-/* What a command did, in a few members. */
-struct session_made {
-    const char *session_id;
+/* What a command did; each shape of shape_results.c has a few of these. */
+struct command_result {
+    const char *session_id, *parent_id, *checkpoint_id, *queue_id, *run_id, *token, *word;
+    int64_t seq, to_seq, n, before;
+    bool yes;
 };
 
-struct session_forked {
-    const char *session_id, *parent_id;
-    int64_t parent_seq;
+struct trust_report {
+    bool trusted_now;
+    struct str would_run; /* JSON */
 };
 
-struct session_rolled_back {
-    const char *session_id;
-    int64_t to_seq, seq;
-};
-
-struct session_deleted {
-    const char *id;
-};
-
-struct checkpoint_saved {
-    const char *session_id, *checkpoint_id;
-    int64_t seq;
-};
-
-struct checkpoint_marked {
-    const char *checkpoint_id;
-};
-
-struct checkpoints_pruned {
-    const char *session_id;
-    int64_t deleted;
-};
-
-struct event_appended {
-    int64_t seq;
-};
-
-struct store_made {
-    struct str url;
-    int64_t sessions;
-};
-
-struct store_compacted {
-    int64_t wal_bytes_before, wal_bytes;
+struct recovery_line {
+    enum { RECOVERY_FOUND, RECOVERY_JOB, RECOVERY_SUMMARY } type;
+    struct tide_recovered found;
+    bool goes_on, dry_run;
+    const char *action, *session_id, *how; /* of a job */
+    int64_t pid;
+    int exit_status; /* -1: it runs */
+    struct tide_recovery recovery;
+    int64_t resumed, failed;
 };
 
 /* Each with the struct that it is written from. */
@@ -145,16 +122,17 @@ extern const struct shape shape_event;          /* struct streamed_event */
 extern const struct shape shape_chat;           /* struct chat_report */
 extern const struct shape shape_run;            /* struct graph_report */
 extern const struct shape shape_parked;         /* struct parked_report */
-extern const struct shape shape_created;        /* struct session_made */
-extern const struct shape shape_forked;         /* struct session_forked */
-extern const struct shape shape_rolled_back;    /* struct session_rolled_back */
-extern const struct shape shape_deleted;        /* struct session_deleted */
-extern const struct shape shape_saved;          /* struct checkpoint_saved */
-extern const struct shape shape_marked;         /* struct checkpoint_marked */
-extern const struct shape shape_pruned;         /* struct checkpoints_pruned */
-extern const struct shape shape_appended;       /* struct event_appended */
-extern const struct shape shape_store;          /* struct store_made */
-extern const struct shape shape_compacted;      /* struct store_compacted */
+extern const struct shape shape_recovery;       /* struct recovery_line */
+extern const struct shape shape_verification;   /* struct verification */
+extern const struct shape shape_settings;       /* struct settings */
+extern const struct shape shape_store_copy;     /* struct copy_report */
+extern const struct shape shape_trust;          /* struct trust_report */
+extern const struct shape shape_store_check, shape_doctor, shape_graph_check,
+    shape_settings_check; /* struct check_report */
+extern const struct shape shape_created, shape_forked, shape_rolled_back, shape_deleted, shape_saved, shape_marked,
+    shape_pruned, shape_appended, shape_queued, shape_cancelled, shape_token, shape_resumed, shape_store,
+    shape_compacted, shape_store_trusted;                                 /* struct command_result */
+extern const struct shape shape_log_event, shape_state, shape_store_info; /* texts of the library */
 
 /* All that have a name, ended by NULL. */
 extern const struct shape *const shapes[];

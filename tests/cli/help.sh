@@ -58,7 +58,7 @@ sed -n '/^#define TIDE_CODES(X)/,/^$/s/^    X([A-Z_]*, \([0-9]*\), .*/\1/p' "$TI
 check 'the table of codes has rows' test "$(wc -l <statuses)" -gt 8
 while read -r status; do grep -q "^\*$status\*" "$all" || echo "$status"; done <statuses >unhelped
 check_is 'every exit status is in the manual page' '' "$(cat unhelped)"
-grep -rhoE 'getenv\("TIDEMARK_[A-Z_]*|"TIDEMARK_[A-Z_]*=' "$TIDE_SOURCE/src/cli" "$TIDE_SOURCE/src/program" | grep -o 'TIDEMARK_[A-Z_]*' | sort -u >variables
+grep -rhoE 'getenv\("TIDEMARK_[A-Z_]*|"TIDEMARK_[A-Z_]*=' "$TIDE_SOURCE/src" | grep -o 'TIDEMARK_[A-Z_]*' | sort -u >variables
 check 'there are variables' test "$(wc -l <variables)" -gt 5
 while read -r name; do grep -qF "*$name*" "$all" || echo "$name"; done <variables >unhelped
 check_is 'every variable is in the manual page' '' "$(cat unhelped)"

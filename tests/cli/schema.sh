@@ -119,6 +119,50 @@ tidemark sessions delete brief --json | is_a deleted 'another'
 tidemark sessions import brief.jsonl --json | is_a created 'an imported session'
 tidemark store init --json | is_a store 'a store'
 tidemark store compact --json | is_a compacted 'a compacted store'
+tidemark sessions send fresh 'a word' --no-run --json | is_a queued 'a message'
+tidemark token rotate parks --json | is_a token 'a token'
+tidemark token rotate parks --json --token-fd 9 9>/dev/null | is_a token 'a token in a descriptor'
+tidemark resume parks --input yes --request-id once >/dev/null 2>&1
+tidemark resume parks --input yes --request-id once --json 2>/dev/null | is_a resumed 'a resume that was done before'
+for id in naps fresh; do tidemark cancel "$id" --json; done | is_a cancelled 'ended, and nothing to end'
+
+# ---- what was looked at ----
+other=$(store_at "$work/other")
+tidemark sessions new --id dies >/dev/null
+put dies run.started '{"run_id":"r1","boot_id":"b1","argv":["true"],"cwd":"/","pid":4711}'
+{
+    tidemark recover --dry-run --json
+    tidemark recover --run-due --auto-resume live --json 2>/dev/null
+} | is_a recovery 'what recovery says'
+tidemark sessions verify --all --json | is_a verification 'all sessions'
+tidemark --store "$other" sessions trust fresh --show --json | is_a trust 'what would run'
+tidemark --store "$other" store trust --show --json | is_a store_trusted 'how many are not trusted'
+for url in "$other" "sqlite:$work/third.db" "files:$work/fourth"; do
+    tidemark --store "$url" store init >/dev/null
+    tidemark --store "$url" store info --json
+done | is_a store_info 'stores of both kinds'
+tidemark store check --json | is_a store_check 'a store that is whole'
+{
+    tidemark store copy "$TIDEMARK_STORE" "sqlite:$work/copy.db" --json
+    tidemark sessions new --id brief >/dev/null 2>&1
+    tidemark --store "sqlite:$work/clash.db" sessions new --id fresh >/dev/null
+    tidemark store copy "$TIDEMARK_STORE" "sqlite:$work/clash.db" --session fresh --json 2>/dev/null
+} | is_a store_copy 'a copy, and one that is refused'
+tidemark doctor --json | is_a doctor 'the doctor'
+tidemark config list --json | is_a settings 'the settings'
+echo '{"provider":"nobody","hooks":[{}],"colour":1}' >bad.json
+for file in bad.json none.json; do
+    [ "$file" = bad.json ] || echo '{}' >"$file"
+    tidemark config check --config "$file" --json
+done | is_a settings_check 'settings that are wrong, and right'
+echo '{"tidemark_graph": 1, "id": "x", "entry": "nowhere", "nodes": []}' >wrong.json
+for file in graph.json wrong.json; do tidemark graph check "$file" --json; done | is_a graph_check 'graphs'
+for id in whole forked; do tidemark state "$id" --json; done | is_a state 'states'
+tidemark state whole --at 3 --json | is_a state 'an earlier one'
+{
+    tidemark log show whole
+    tidemark log show --all
+} | is_a log_event 'every event'
 
 # Every schema is held against something.
 check_is 'every schema was used' '' "$(tidemark schema --names | grep -vxFf .used | grep -vx 'session\|checkpoint\|usage')"

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/hook.h"
-#include "agent/permit.h"
 #include "cli/error_hints.h"
 #include "cli/chat/chat_screen.h"
 #include "cli/terminal/glyph.h"
@@ -200,24 +198,25 @@ static const struct json *info_of(struct screen *s, struct arena *a)
     return json;
 }
 
+static void show_tool(void *arg, const char *tool, const char *permission, const char *description)
+{
+    struct screen *s = arg;
+    char head[64];
+
+    snprintf(head, sizeof(head), "%-6s %-6s ", tool, permission);
+    view_item(s->view, head, description);
+}
+
 /* From the settings, which the agent has them from: they can be looked at before there is one. */
 static void run_tools(struct screen *s, const char *rest)
 {
-    static const char *const words[] = {[PERMIT_ALLOW] = "allow", [PERMIT_ASK] = "ask", [PERMIT_DENY] = "deny"};
     struct tide_err err = {0};
-    struct permits *p = NULL;
-    char head[64];
 
     (void)rest;
     if (s->chat.core.setup.opt.no_tools)
         view_notice(s->view, "no tools: --no-tools was given");
-    else if (permits_parse(str_from(s->chat.core.setup.opt.permissions), &p, &err))
+    else if (agent_setup_tools(&s->chat.core.setup, show_tool, s, &err))
         view_error(s->view, err_text(&err));
-    for (size_t i = 0; p && tools[i]; i++) {
-        snprintf(head, sizeof(head), "%-6s %-6s ", tools[i]->name, words[permits_ask(p, tools[i], NULL)]);
-        view_item(s->view, head, tools[i]->description);
-    }
-    permits_free(p);
 }
 
 static void show_hook(void *arg, const char *name, const char *event, const char *matcher, const char *what)
@@ -227,20 +226,19 @@ static void show_hook(void *arg, const char *name, const char *event, const char
 
     snprintf(head, sizeof(head), "%-12.30s %-22s ", name, event);
     view_item(s->view, head, *matcher ? arena_printf(&s->scratch, "%s (tools: %s)", what, matcher) : what);
+    s->listed = true;
 }
 
 static void run_hooks(struct screen *s, const char *rest)
 {
-    struct hooks *h = hooks_new(0, NULL, NULL);
     struct tide_err err = {0};
 
     (void)rest;
-    if (hooks_load(h, str_from(s->chat.core.setup.opt.hooks), &err))
+    s->listed = false;
+    if (agent_setup_hooks(&s->chat.core.setup, show_hook, s, &err))
         view_error(s->view, err_text(&err));
-    else if (!hooks_count(h))
+    else if (!s->listed)
         view_notice(s->view, "no hooks: `tidemark config set hooks` or hooks_file names some");
-    hooks_list(h, show_hook, s);
-    hooks_free(h);
 }
 
 /* ---- checkpoints, by the prompts that they stand behind ---- */

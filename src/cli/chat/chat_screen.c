@@ -14,9 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/tool.h"
 #include "cli/terminal/line_tty.h"
-#include "program/proc.h"
 
 static struct screen *current; /* for the handler */
 
@@ -49,12 +47,8 @@ static void set_signals(struct screen *s)
 static const char *summary_of(struct screen *s, const char *tool, const char *args)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(4096);
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct json *json = NULL;
 
-    if (json_parse(&a, str_from(args), NULL, &json, NULL, NULL))
-        json = NULL;
-    tool_summary(&out, str_from(tool), json);
+    agent_call_text(&out, tool, args);
     return arena_dup(&s->scratch, buf_view(&out)).ptr;
 }
 
@@ -205,7 +199,7 @@ static void begin_work(struct screen *s)
 {
     arena_reset(&s->scratch);
     s->usage = (struct view_usage){.ms = -1};
-    s->began_ms = proc_clock_ms();
+    s->began_ms = monotonic_ms();
     if (s->line)
         line_edit_hush(s->line);
     view_busy(s->view, "thinking");
@@ -219,7 +213,7 @@ static void end_work(struct screen *s, enum tide_code code, struct tide_err *err
     chat_log_end(&s->chat, code, err_text(err));
     view_busy(s->view, NULL);
     view_text_end(s->view);
-    s->usage.ms = proc_clock_ms() - s->began_ms;
+    s->usage.ms = monotonic_ms() - s->began_ms;
     if (s->presses && s->line)
         line_edit_hold(s->line);
     if (code == TIDE_WAITING) {

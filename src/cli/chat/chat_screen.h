@@ -18,6 +18,7 @@ struct screen {
     int64_t began_ms;
     volatile sig_atomic_t presses; /* of Ctrl-C while the agent works */
     volatile sig_atomic_t leave;
+    bool listed; /* a command had something to list */
 };
 
 /* Draws the conversation so far. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark cancel: ends the run of a session, whoever runs it. */
 #include "cli/cli.h"
+#include "engine/shapes.h"
 
 static const struct {
     const char *word, *text;
@@ -15,7 +16,6 @@ static const struct {
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     enum tide_cancelled how = TIDE_CANCEL_NOTHING;
-    struct json_out o = out_json(&cli->out);
     char id[TIDE_ID_SIZE];
 
     if (cli_advise_session(tide_session_resolve(cli->store, args_operand(&cli->args, 0), id, err), err) ||
@@ -25,11 +25,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "session %s %s\n", id, how_words[how].text);
         return TIDE_OK;
     }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(id));
-    json_out_kstr(&o, STR("cancelled"), str_from(how_words[how].word));
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
+    out_shape(&cli->out, &shape_cancelled, &(struct command_result){.session_id = id, .word = how_words[how].word});
     return TIDE_OK;
 }
 

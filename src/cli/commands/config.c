@@ -1,47 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark config list, get, set, check: the settings, where each comes from, and whether they are right. */
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/hook.h"
-#include "agent/permit.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/terminal/table.h"
 #include "engine/settings.h"
-#include "engine/store_url.h"
+#include "engine/shapes.h"
 
 #define VALUE_SHOWN 24 /* bytes of a value in a list on a terminal */
 
 /* ---- list ---- */
-
-static void list_json(struct out *out, const struct settings *s)
-{
-    static const char *const types[] = {"text", "int", "number", "bool", "word", "json"};
-    struct json_out o = out_json(out);
-
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("file"), str_from(s->path));
-    json_out_key(&o, STR("keys"));
-    json_out_begin(&o, '[');
-    for (const struct config_key *k = config_keys; k->name; k++) {
-        struct str value = config_json(s->config, k->name);
-
-        json_out_begin(&o, '{');
-        json_out_kstr(&o, STR("key"), str_from(k->name));
-        json_out_kraw(&o, STR("value"), value.len ? value : STR("null"));
-        json_out_kstr(&o, STR("origin"), str_from(config_origin(s->config, k->name)));
-        json_out_kraw(&o, STR("default"), k->fallback ? str_from(k->fallback) : STR("null"));
-        json_out_kstr(&o, STR("type"), str_from(types[k->type]));
-        json_out_kstr(&o, STR("help"), str_from(k->help));
-        json_out_end(&o, '}');
-    }
-    json_out_end(&o, ']');
-    json_out_end(&o, '}');
-    out_json_end(out);
-}
 
 /* A list of hooks is long: people get its beginning, pipes get all. */
 static void put_value(struct table *t, const struct out *out, const char *value)
@@ -80,7 +51,10 @@ static enum tide_code run_list(struct cli *cli, struct tide_err *err)
 
     if (cli_settings_open(cli, &s, err))
         return err->code;
-    (cli->out.json ? list_json : list_text)(&cli->out, &s);
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_settings, &s);
+    else
+        list_text(&cli->out, &s);
     return TIDE_OK;
 }
 
@@ -137,52 +111,14 @@ static void warn_of_variable(const char *name)
         fprintf(stderr, "tidemark: %s is set and wins over the file: unset it\n", variable);
 }
 
-static void first_report(void *arg, const char *hook, const char *what)
-{
-    struct tide_err *err = arg;
-
-    if (!err->code)
-        tide_fail(err, TIDE_INVALID, "hook '%s': %s", hook, what);
-}
-
-/* What only the agent understands: a file with it would break every chat. */
-static enum tide_code check_value(const char *key, const char *value, struct tide_err *err)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct permits *permits = NULL;
-    struct tide_err reported = {0};
-    struct json *json = NULL;
-
-    if (value && strcmp(key, "store") == 0)
-        return store_url_check(value, "config set store", err);
-    if (!value || json_parse(&a, str_from(value), NULL, &json, NULL, NULL) || json->type != JSON_ARRAY)
-        return TIDE_OK; /* config_set() says what is wrong with it */
-    if (strcmp(key, "permissions") == 0 && permits_parse(str_from(value), &permits, err))
-        return tide_wrap(err, "config set permissions");
-    permits_free(permits);
-    if (strcmp(key, "hooks") == 0) {
-        struct hooks *hooks = hooks_new(0, first_report, &reported);
-        enum tide_code code = hooks_load(hooks, str_from(value), err);
-
-        hooks_free(hooks);
-        if (!code && reported.code)
-            code = tide_err_copy(err, &reported);
-        if (code)
-            return tide_wrap(err, "config set hooks");
-    }
-    return TIDE_OK;
-}
-
 static enum tide_code run_set(struct cli *cli, struct tide_err *err)
 {
     const char *key = args_operand(&cli->args, 0), *value = args_operand(&cli->args, 1);
-    AUTO(settings_done) struct settings s = {0};
     bool unset = args_on(&cli->args, "unset");
 
     if (!value == !unset)
         return tide_fail(err, TIDE_INVALID, "config set: give either VALUE or --unset");
-    if (check_value(key, unset ? NULL : value, err) || settings_find(args_text(&cli->args, "config"), &s, err) ||
-        config_set(s.path, key, unset ? NULL : value, err))
+    if (settings_set(args_text(&cli->args, "config"), key, unset ? NULL : value, err))
         return err->code;
     warn_of_variable(key);
     return TIDE_OK;
@@ -200,132 +136,26 @@ const struct command cmd_config_set = {
 
 /* ---- check ---- */
 
-struct checking {
-    struct cli *cli;
-    struct json_out json;
-    size_t problems;
-};
-
-static void problem(void *arg, const char *line)
-{
-    struct checking *c = arg;
-    struct out *out = &c->cli->out;
-
-    c->problems++;
-    if (out->json) {
-        json_out_str(&c->json, str_from(line));
-        return;
-    }
-    out_value(out, line);
-    outf(out, "\n");
-}
-
-static void hook_problem(void *arg, const char *hook, const char *what)
-{
-    AUTO(buf_done) struct buf line = BUF_INIT(2048);
-
-    buf_addf(&line, "hook '%.100s': %s", hook, what);
-    problem(arg, buf_cstr(&line));
-}
-
-static void check_hooks(struct checking *c, const struct settings *s, struct tide_err *err)
-{
-    struct hooks *h = hooks_new(0, hook_problem, c);
-    AUTO(buf_done) struct buf text = BUF_INIT((size_t)2 << 20);
-
-    if (hooks_load(h, config_json(s->config, "hooks"), err))
-        problem(c, err->msg);
-    if (config_text(s->config, "hooks_file")) {
-        enum tide_code code = settings_read(s, "hooks_file", &text, err);
-
-        if (!code && hooks_load(h, buf_view(&text), err))
-            code = tide_wrap(err, "hooks_file: %.100s", config_text(s->config, "hooks_file"));
-        if (code)
-            problem(c, err->msg);
-    }
-    hooks_free(h);
-}
-
-static void check_permissions(struct checking *c, const struct settings *s, struct tide_err *err)
-{
-    struct permits *p = NULL;
-
-    if (permits_parse(config_json(s->config, "permissions"), &p, err) || permits_check_tools(p, err))
-        problem(c, err->msg);
-    permits_free(p);
-}
-
-/* Not the keychain: looking there may ask somebody to unlock it. */
-static void check_key(struct checking *c, const struct settings *s, struct tide_err *err)
-{
-    const char *ref = config_text(s->config, "api_key");
-    AUTO(buf_done) struct buf key = BUF_INIT((size_t)64 << 10);
-
-    if (ref && strncmp(ref, "keychain:", strlen("keychain:")) == 0)
-        return;
-    if (config_api_key(s->config, config_text(s->config, "provider"), &key, err))
-        problem(c, err->msg);
-    if (key.ptr)
-        explicit_bzero(key.ptr, key.cap);
-}
-
-static void check_store(struct checking *c, const struct settings *s, struct tide_err *err)
-{
-    const char *store = config_text(s->config, "store");
-
-    if (store && store_url_check(store, "store", err))
-        problem(c, err->msg);
-}
-
-/* What is right by its type may still mean nothing. */
-static void check_meaning(struct checking *c, const struct settings *s)
-{
-    struct tide_err err;
-
-    check_permissions(c, s, &err);
-    check_hooks(c, s, &err);
-    check_key(c, s, &err);
-    check_store(c, s, &err);
-    if (cli_settings_log(c->cli, s, &err))
-        problem(c, err.msg);
-}
-
-static void conclude(struct checking *c, const struct settings *s)
-{
-    struct out *out = &c->cli->out;
-
-    c->cli->exit_status = c->problems > 0;
-    if (out->json) {
-        json_out_end(&c->json, ']');
-        json_out_kbool(&c->json, STR("ok"), c->problems == 0);
-        json_out_end(&c->json, '}');
-        out_json_end(out);
-    } else if (c->problems == 0) {
-        out_colored(out, COLOR_GREEN, "ok");
-        outf(out, "%s\n", access(s->path, F_OK) == 0 ? "" : " (there is no file: defaults)");
-    }
-}
-
 static enum tide_code run_check(struct cli *cli, struct tide_err *err)
 {
-    struct checking c = {.cli = cli, .json = out_json(&cli->out)};
+    AUTO(check_report_done) struct check_report r = {.ok = false};
     AUTO(settings_done) struct settings s = {0};
+    const struct args *a = &cli->args;
 
-    if (settings_find(args_text(&cli->args, "config"), &s, err))
+    if (settings_check(args_text(a, "config"), args_on(a, "verbose"), args_text(a, "log-format"), &s, &r, err))
         return err->code;
-    if (s.named && access(s.path, F_OK) != 0)
-        return tide_fail_errno(err, errno, "config check: %.150s", s.path);
-    if (cli->out.json) {
-        json_out_begin(&c.json, '{');
-        json_out_kstr(&c.json, STR("file"), str_from(s.path));
-        json_out_key(&c.json, STR("problems"));
-        json_out_begin(&c.json, '[');
-    }
-    s.config = config_check(s.path, problem, &c);
-    check_meaning(&c, &s);
     log_write(LOG_DEBUG, "settings checked", "file", s.path, "provider", config_text(s.config, "provider"),
               (char *)NULL);
-    conclude(&c, &s);
+    cli->exit_status = !r.ok;
+    if (cli->out.json) {
+        out_shape(&cli->out, &shape_settings_check, &r);
+        return TIDE_OK;
+    }
+    out_findings(&cli->out, &r.found, COLOR_NONE);
+    if (r.ok) {
+        out_colored(&cli->out, COLOR_GREEN, "ok");
+        outf(&cli->out, "%s\n", access(s.path, F_OK) == 0 ? "" : " (there is no file: defaults)");
+    }
     return TIDE_OK;
 }
 

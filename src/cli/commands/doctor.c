@@ -14,38 +14,38 @@
 #include "cli/error_hints.h"
 #include "cli/commands/doctor.h"
 #include "engine/settings.h"
+#include "engine/shapes.h"
 #include "engine/store_url.h"
 
 #define SPACE_FAIL ((uint64_t)1 << 20)
 
+static const char *const verdicts[] = {"ok", "warn", "fail"};
+
 void doctor_say(struct doctor *d, enum verdict verdict, const char *todo, const char *fmt, ...)
 {
-    static const char *const words[] = {"ok", "warn", "fail"};
-    static const enum color colors[] = {COLOR_GREEN, COLOR_YELLOW, COLOR_RED};
-    struct out *out = &d->cli->out;
     char detail[1024];
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(detail, sizeof(detail), fmt, args);
     va_end(args);
-    d->worst = verdict > d->worst ? verdict : d->worst;
     assert(todo || verdict != VERDICT_FAIL);
-    if (out->json) {
-        json_out_begin(&d->json, '{');
-        json_out_kstr(&d->json, STR("name"), str_from(d->name));
-        json_out_kstr(&d->json, STR("status"), str_from(words[verdict]));
-        json_out_kstr(&d->json, STR("detail"), str_from(detail));
-        json_kopt(&d->json, "todo", todo);
-        json_out_end(&d->json, '}');
-        return;
-    }
-    out_colored(out, colors[verdict], words[verdict]);
-    outf(out, "%*s%-10s ", (int)(6 - strlen(words[verdict])), "", d->name);
-    out_value(out, detail);
-    if (todo && !strstr(detail, todo)) { /* a message often says it already */
+    d->report.ok = d->report.ok && verdict != VERDICT_FAIL;
+    findings_add(&d->report.found, d->name, verdicts[verdict], detail, todo);
+}
+
+static void print_check(struct out *out, const struct finding *f)
+{
+    out_colored(out,
+                strcmp(f->severity, "ok") == 0     ? COLOR_GREEN
+                : strcmp(f->severity, "warn") == 0 ? COLOR_YELLOW
+                                                   : COLOR_RED,
+                f->severity);
+    outf(out, "%*s%-10s ", (int)(6 - strlen(f->severity)), "", f->where);
+    out_value(out, f->what);
+    if (f->todo && !strstr(f->what, f->todo)) { /* a message often says it already */
         outf(out, ": ");
-        out_value(out, todo);
+        out_value(out, f->todo);
     }
     outf(out, "\n");
 }
@@ -296,25 +296,21 @@ static const struct check {
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    struct doctor d = {.cli = cli, .json = out_json(&cli->out), .url = BUF_INIT(4096), .path = "", .arena = ARENA_INIT};
+    struct doctor d = {.cli = cli, .report = {.ok = true}, .url = BUF_INIT(4096), .path = "", .arena = ARENA_INIT};
+    const struct findings *f = &d.report.found;
 
     (void)err;
-    if (cli->out.json) {
-        json_out_begin(&d.json, '{');
-        json_out_key(&d.json, STR("checks"));
-        json_out_begin(&d.json, '[');
-    }
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
         d.name = checks[i].name;
         checks[i].run(&d);
     }
-    if (cli->out.json) {
-        json_out_end(&d.json, ']');
-        json_out_kbool(&d.json, STR("ok"), d.worst != VERDICT_FAIL);
-        json_out_end(&d.json, '}');
-        out_json_end(&cli->out);
-    }
-    cli->exit_status = d.worst == VERDICT_FAIL ? 1 : 0;
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_doctor, &d.report);
+    else
+        for (size_t i = 0; i < f->n; i++)
+            print_check(&cli->out, &f->at[i]);
+    cli->exit_status = d.report.ok ? 0 : 1;
+    check_report_done(&d.report);
     arena_done(&d.arena);
     buf_done(&d.url);
     return TIDE_OK;

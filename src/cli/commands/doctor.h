@@ -11,12 +11,11 @@ enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
 
 struct doctor {
     struct cli *cli;
-    struct json_out json;
+    struct check_report report;
     struct buf url;
     const char *path; /* of the store's file or directory; "" when it cannot be told */
     char dir[1024];   /* that is written to */
     bool is_default, is_files, has_mark;
-    enum verdict worst;
     const char *name; /* of the check that is being made */
     uint64_t free_bytes;
     struct arena arena;      /* of `info` */

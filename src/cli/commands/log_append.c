@@ -46,7 +46,7 @@ static const struct opt options[] = {
 
 static void print_seq(struct out *out, int64_t seq)
 {
-    out_shape(out, &shape_appended, &(struct event_appended){seq});
+    out_shape(out, &shape_appended, &(struct command_result){.seq = seq});
 }
 
 /* Editors of some systems put it before a text; JSON has no place for it. `what` is how the message names the text. */

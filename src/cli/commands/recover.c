@@ -21,6 +21,7 @@
 #include "engine/settings.h"
 #include "engine/store_url.h"
 #include "engine/scheduler.h"
+#include "engine/shapes.h"
 
 #define LOOK_MS 200       /* how soon a signal and the end of a child are noticed */
 #define CHANGE_MS 1000    /* a changing store is looked at so often at most */
@@ -75,21 +76,9 @@ static bool is(const char *a, const char *b)
 
 static void say_json(struct recovering *r, const struct tide_recovered *what, bool resumes)
 {
-    struct json_out o = out_json(&r->cli->out);
-
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("action"), str_from(what->action));
-    json_out_kstr(&o, STR("session_id"), str_from(what->session_id));
-    json_kopt(&o, "reason", what->reason);
-    json_kopt(&o, "why", what->why);
-    json_out_kint(&o, STR("resumes"), what->resumes);
-    json_out_kbool(&o, STR("has_program"), what->has_program);
-    json_out_kbool(&o, STR("by_person"), what->by_person);
-    json_out_kbool(&o, STR("trusted"), what->trusted);
-    json_out_kbool(&o, STR("goes_on"), resumes);
-    json_out_kbool(&o, STR("dry_run"), r->s.dry_run);
-    json_out_end(&o, '}');
-    out_json_end(&r->cli->out);
+    out_shape(
+        &r->cli->out, &shape_recovery,
+        &(struct recovery_line){.type = RECOVERY_FOUND, .found = *what, .goes_on = resumes, .dry_run = r->s.dry_run});
 }
 
 static bool is_spent(const struct recovering *r, const struct tide_recovered *what)
@@ -122,34 +111,24 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
 static void say_summary(struct recovering *r)
 {
     struct out *out = &r->cli->out;
-    struct json_out o = out_json(out);
     const struct tide_recovery *f = &r->s.recovery;
     const struct {
-        const char *name, *words;
+        const char *words;
         int64_t n;
-    } counts[] = {{"looked_at", "looked at", f->looked_at},
-                  {"interrupted", "interrupted", f->interrupted},
-                  {"timed_out", "timed out", f->timed_out},
-                  {"tokens_expired", "with an expired token", f->tokens_expired},
-                  {"due", "due", f->due}};
+    } counts[] = {{"looked at", f->looked_at},
+                  {"interrupted", f->interrupted},
+                  {"timed out", f->timed_out},
+                  {"with an expired token", f->tokens_expired},
+                  {"due", f->due}};
     char when[TIME_TEXT_SIZE];
 
     if (out->json) {
-        json_out_begin(&o, '{');
-        json_out_key(&o, STR("summary"));
-        json_out_begin(&o, '{');
-        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-            json_out_kint(&o, str_from(counts[i].name), counts[i].n);
-        json_out_kint(&o, STR("resumed"), r->s.started);
-        json_out_kint(&o, STR("failed"), r->s.ended_badly);
-        json_out_kbool(&o, STR("dry_run"), r->s.dry_run);
-        if (f->next_ms > 0 && f->next_ms < INT64_MAX)
-            json_ktime(&o, "next_at", f->next_ms);
-        else
-            json_kopt(&o, "next_at", NULL);
-        json_out_end(&o, '}');
-        json_out_end(&o, '}');
-        out_json_end(out);
+        out_shape(out, &shape_recovery,
+                  &(struct recovery_line){.type = RECOVERY_SUMMARY,
+                                          .recovery = *f,
+                                          .resumed = r->s.started,
+                                          .failed = r->s.ended_badly,
+                                          .dry_run = r->s.dry_run});
         return;
     }
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
@@ -174,19 +153,16 @@ static void say_job(struct recovering *r, const char *action, const struct sched
                     int exit_status)
 {
     struct out *out = &r->cli->out;
-    struct json_out o = out_json(out);
     struct tide_err err;
 
     if (out->json) {
-        json_out_begin(&o, '{');
-        json_out_kstr(&o, STR("action"), str_from(action));
-        json_out_kstr(&o, STR("session_id"), str_from(job->id));
-        json_out_kint(&o, STR("pid"), job->handle);
-        if (exit_status >= 0)
-            json_out_kint(&o, STR("exit_status"), exit_status);
-        json_kopt(&o, "how", how);
-        json_out_end(&o, '}');
-        out_json_end(out);
+        out_shape(out, &shape_recovery,
+                  &(struct recovery_line){.type = RECOVERY_JOB,
+                                          .action = action,
+                                          .session_id = job->id,
+                                          .pid = job->handle,
+                                          .exit_status = exit_status,
+                                          .how = how});
     } else {
         outf(out, "%-13s %s: %s", action, job->id, how);
         if (exit_status < 0)

@@ -16,6 +16,7 @@
 #include "cli/graph/graph_set.h"
 #include "cli/report.h"
 #include "cli/options.h"
+#include "engine/shapes.h"
 
 #define TOKEN_MAX 256
 
@@ -40,24 +41,6 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-static void print_repeated(struct cli *cli, const char *id, const struct tide_resumed *resumed)
-{
-    struct json_out o = out_json(&cli->out);
-
-    if (!cli->out.json) {
-        outf(&cli->out, "session %s was resumed by this request before: run %s, seq %" PRId64 "\n", id, resumed->run_id,
-             resumed->seq);
-        return;
-    }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(id));
-    json_out_kstr(&o, STR("run_id"), str_from(resumed->run_id));
-    json_out_kint(&o, STR("seq"), resumed->seq);
-    json_out_kbool(&o, STR("repeated"), true);
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
-}
-
 static enum tide_code resume_program(struct cli *cli, const struct resume *r, struct program_run *p,
                                      tide_session *session, struct tide_err *err)
 {
@@ -78,9 +61,17 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
     if (code || !runs)
         return code;
     code = report_run(cli, p, session, &opt, &resumed, r->token_out_fd, err);
-    if (!code && resumed.repeated)
-        print_repeated(cli, tide_session_id(session), &resumed);
-    return code;
+    if (code || !resumed.repeated)
+        return code;
+    if (cli->out.json)
+        out_shape(
+            &cli->out, &shape_resumed,
+            &(struct command_result){
+                .session_id = tide_session_id(session), .run_id = resumed.run_id, .seq = resumed.seq, .yes = true});
+    else
+        outf(&cli->out, "session %s was resumed by this request before: run %s, seq %" PRId64 "\n",
+             tide_session_id(session), resumed.run_id, resumed.seq);
+    return TIDE_OK;
 }
 
 /* A chat goes on without a terminal: its answer is printed. */
@@ -122,7 +113,7 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
         return err->code;
     if (cli_store_open(cli, NEED_WRITE, 0, err))
         return err->code;
-    code = cli_session_take(cli, r->ask.id, &session, err);
+    code = held_open(&cli_hold, cli->store, r->ask.id, &session, err);
     if (code && code != TIDE_CORRUPT)
         return cli_advise_session(code, err);
     if (resume_kind(session, &r->ask, &kind, err))

@@ -257,7 +257,7 @@ static enum tide_code change_provider(tide_session *session, const struct graph_
         return TIDE_OK;
     const struct tide_new_event event = {.kind = "session.updated", .body = buf_cstr(&body)};
 
-    return cli_session_put(session, &event, err);
+    return held_append(&cli_hold, session, &event, err);
 }
 
 static enum tide_code open_session(struct cli *cli, const tide_graph *graph, const struct graph_want *w,
@@ -268,11 +268,11 @@ static enum tide_code open_session(struct cli *cli, const tide_graph *graph, con
     enum tide_code code;
 
     put_fields(cli, graph, w, &fields);
-    code = cli_session_create(cli, id, buf_cstr(&fields), ret, err);
+    code = held_create(&cli_hold, cli->store, id, buf_cstr(&fields), ret, err);
     *ret_made = !code;
     if (code != TIDE_EXISTS)
         return code;
-    code = cli_session_take(cli, id, ret, err);
+    code = held_open(&cli_hold, cli->store, id, ret, err);
     return code ? code : change_provider(*ret, w, err);
 }
 

@@ -212,7 +212,8 @@ static enum tide_code run_save(struct cli *cli, struct tide_err *err)
         return TIDE_OK;
     }
     out_shape(&cli->out, &shape_saved,
-              &(struct checkpoint_saved){tide_session_id(session), id, tide_session_last_seq(session)});
+              &(struct command_result){
+                  .session_id = tide_session_id(session), .checkpoint_id = id, .seq = tide_session_last_seq(session)});
     return TIDE_OK;
 }
 
@@ -247,7 +248,7 @@ static enum tide_code run_prune(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "%" PRId64 " checkpoint%s deleted\n", deleted, deleted == 1 ? "" : "s");
         return TIDE_OK;
     }
-    out_shape(&cli->out, &shape_pruned, &(struct checkpoints_pruned){tide_session_id(session), deleted});
+    out_shape(&cli->out, &shape_pruned, &(struct command_result){.session_id = tide_session_id(session), .n = deleted});
     return TIDE_OK;
 }
 

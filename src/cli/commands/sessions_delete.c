@@ -18,7 +18,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "deleted %s\n", id);
         return TIDE_OK;
     }
-    out_shape(&cli->out, &shape_deleted, &(struct session_deleted){id});
+    out_shape(&cli->out, &shape_deleted, &(struct command_result){.session_id = id});
     return TIDE_OK;
 }
 

@@ -309,7 +309,7 @@ static enum tide_code import_from(struct cli *cli, struct importing *in, char re
 static void print_imported(struct out *out, const char *id)
 {
     if (out->json)
-        out_shape(out, &shape_created, &(struct session_made){id});
+        out_shape(out, &shape_created, &(struct command_result){.session_id = id});
     else
         outf(out, "%s\n", id);
 }

@@ -50,7 +50,8 @@ static enum tide_code run_fork(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "%s\n", id);
         return TIDE_OK;
     }
-    out_shape(&cli->out, &shape_forked, &(struct session_forked){id, tide_session_id(session), seq});
+    out_shape(&cli->out, &shape_forked,
+              &(struct command_result){.session_id = id, .parent_id = tide_session_id(session), .seq = seq});
     return TIDE_OK;
 }
 
@@ -85,7 +86,8 @@ static void print_rollback(struct cli *cli, tide_session *session, int64_t to)
         return;
     }
     out_shape(&cli->out, &shape_rolled_back,
-              &(struct session_rolled_back){tide_session_id(session), to, tide_session_last_seq(session)});
+              &(struct command_result){
+                  .session_id = tide_session_id(session), .to_seq = to, .seq = tide_session_last_seq(session)});
 }
 
 static enum tide_code run_rollback(struct cli *cli, struct tide_err *err)

@@ -83,7 +83,7 @@ static enum tide_code put_fields(struct cli *cli, struct buf *ret_fields, struct
 static void print_id(struct out *out, const char *id)
 {
     if (out->json)
-        out_shape(out, &shape_created, &(struct session_made){id});
+        out_shape(out, &shape_created, &(struct command_result){.session_id = id});
     else
         outf(out, "%s\n", id);
 }

@@ -132,7 +132,7 @@ static enum tide_code resume(struct again *a, struct tide_err *err)
 
     if (take_all(a, err) || cli_store_open(a->cli, dry ? NEED_READ : NEED_WRITE, 0, err))
         return err->code;
-    code = cli_session_take(a->cli, a->r.ask.id, &a->session, err); /* a dry run sees the same damage */
+    code = held_open(&cli_hold, a->cli->store, a->r.ask.id, &a->session, err); /* a dry run sees the same damage */
     if (code && code != TIDE_CORRUPT)
         return cli_advise_session(code, err);
     if (code || session_is_graph(a->session))

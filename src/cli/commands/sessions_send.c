@@ -9,12 +9,12 @@
 #include "cli/chat/chat.h"
 #include "cli/report.h"
 #include "engine/resume.h"
+#include "engine/shapes.h"
 
 #define TEXT_MAX ((size_t)16 << 20)
 
 static enum tide_code queue(struct cli *cli, const char *id, struct str content, struct tide_err *err)
 {
-    struct json_out out = out_json(&cli->out);
     char queue_id[QUEUE_ID_SIZE];
     int64_t seq = 0;
 
@@ -24,12 +24,7 @@ static enum tide_code queue(struct cli *cli, const char *id, struct str content,
         outf(&cli->out, "queued for session %s: seq %" PRId64 "\n", id, seq);
         return TIDE_OK;
     }
-    json_out_begin(&out, '{');
-    json_out_kstr(&out, STR("session_id"), str_from(id));
-    json_out_kstr(&out, STR("queue_id"), str_from(queue_id));
-    json_out_kint(&out, STR("seq"), seq);
-    json_out_end(&out, '}');
-    out_json_end(&cli->out);
+    out_shape(&cli->out, &shape_queued, &(struct command_result){.session_id = id, .queue_id = queue_id, .seq = seq});
     return TIDE_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/trust_view.h"
+#include "engine/shapes.h"
 
 static const struct opt options[] = {
     {.name = "yes", .letter = 'y', .help = "trust without being asked, as it is shown"},
@@ -22,15 +23,10 @@ static enum tide_code check_together(const struct cli *cli, struct tide_err *err
 
 static void print_json(struct out *out, struct str shown, bool trusted_now)
 {
-    struct json_out o = out_json(out);
     AUTO(buf_done) struct buf safe = BUF_INIT(SIZE_MAX / 4);
 
     trust_escape(&safe, shown);
-    json_out_begin(&o, '{');
-    json_out_kbool(&o, STR("trusted_now"), trusted_now);
-    json_out_kraw(&o, STR("would_run"), buf_view(&safe));
-    json_out_end(&o, '}');
-    out_json_end(out);
+    out_shape(out, &shape_trust, &(struct trust_report){trusted_now, buf_view(&safe)});
 }
 
 static bool is_trusted(struct str shown)
@@ -122,7 +118,6 @@ static enum tide_code run_all(struct cli *cli, struct tide_err *err)
 {
     struct untrusted u = {NULL, 0, 0};
     struct tide_text *texts = NULL;
-    struct json_out o = out_json(&cli->out);
     bool show = args_on(&cli->args, "show");
     char question[80];
     enum tide_code code = check_together(cli, err);
@@ -141,11 +136,8 @@ static enum tide_code run_all(struct cli *cli, struct tide_err *err)
     if (!code && !cli->out.json) {
         outf(&cli->out, show ? "%zu not trusted\n" : "%zu trusted\n", show ? u.n : trusted);
     } else if (!code) {
-        json_out_begin(&o, '{');
-        json_out_kint(&o, STR("untrusted"), (int64_t)(u.n - trusted));
-        json_out_kint(&o, STR("trusted_now"), (int64_t)trusted);
-        json_out_end(&o, '}');
-        out_json_end(&cli->out);
+        out_shape(&cli->out, &shape_store_trusted,
+                  &(struct command_result){.n = (int64_t)(u.n - trusted), .before = (int64_t)trusted});
     }
     for (size_t i = 0; i < u.n; i++)
         tide_text_done(&texts[i]);

@@ -76,7 +76,7 @@ static enum tide_code run_checkpoint(struct cli *cli, struct tide_err *err)
     if (inside_checkpoint(type ? type : "safe_point", args_operand(&cli->args, 0), id, err))
         return err->code;
     if (cli->out.json)
-        out_shape(&cli->out, &shape_marked, &(struct checkpoint_marked){id});
+        out_shape(&cli->out, &shape_marked, &(struct command_result){.checkpoint_id = id});
     else
         outf(&cli->out, "%s\n", id);
     return TIDE_OK;

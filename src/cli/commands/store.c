@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
+#include "engine/findings.h"
 #include "engine/shapes.h"
 
 /* ---- init ---- */
@@ -25,7 +26,9 @@ static enum tide_code run_init(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "\n");
         return TIDE_OK;
     }
-    out_shape(&cli->out, &shape_store, &(struct store_made){url, json_get_int(info, STR("sessions"), 0)});
+    out_shape(
+        &cli->out, &shape_store,
+        &(struct command_result){.word = arena_dup(&arena, url).ptr, .n = json_get_int(info, STR("sessions"), 0)});
     return TIDE_OK;
 }
 
@@ -93,10 +96,8 @@ static const struct opt check_options[] = {
 };
 
 struct checking {
-    struct cli *cli;
-    struct json_out json;
+    struct check_report report;
     struct progress progress;
-    uint64_t problems;
 };
 
 static int on_progress(void *arg, uint64_t done, uint64_t total)
@@ -106,63 +107,36 @@ static int on_progress(void *arg, uint64_t done, uint64_t total)
 
 static void on_problem(void *arg, const char *where, const char *what)
 {
-    struct checking *c = arg;
-    struct out *out = &c->cli->out;
-
-    c->problems++;
-    if (out->json) {
-        json_out_begin(&c->json, '{');
-        json_out_kstr(&c->json, STR("where"), str_from(where));
-        json_out_kstr(&c->json, STR("what"), str_from(what));
-        json_out_end(&c->json, '}');
-        return;
-    }
-    out_colored(out, COLOR_RED, where);
-    outf(out, ": ");
-    out_value(out, what);
-    outf(out, "\n");
-}
-
-/* The list of problems stays although the command fails: it is what was asked for. */
-static enum tide_code conclude(struct checking *c, enum tide_code code, struct tide_err *err)
-{
-    struct out *out = &c->cli->out;
-    struct tide_err write_err;
-
-    if (code && code != TIDE_CORRUPT)
-        return code;
-    if (out->json) {
-        json_out_end(&c->json, ']');
-        json_out_kbool(&c->json, STR("ok"), code == TIDE_OK);
-        json_out_end(&c->json, '}');
-        out_json_end(out);
-    } else if (!code) {
-        out_colored(out, COLOR_GREEN, "ok");
-        outf(out, "\n");
-    }
-    if (code && out_flush(out, &write_err))
-        return tide_err_copy(err, &write_err);
-    return code ? tide_wrap(err, "store check") : TIDE_OK;
+    findings_problem(&((struct checking *)arg)->report.found, where, what);
 }
 
 static enum tide_code run_check(struct cli *cli, struct tide_err *err)
 {
-    struct checking c = {.cli = cli, .json = out_json(&cli->out)};
+    struct checking c = {.report = {.ok = true}};
+    struct check_report *r = &c.report;
     bool rebuild = args_on(&cli->args, "rebuild"), accept = args_on(&cli->args, "accept-loss");
     enum tide_code code =
         cli_store_open(cli, rebuild || accept ? NEED_WRITE : NEED_READ, accept ? TIDE_OPEN_ACCEPT_LOSS : 0, err);
+    struct tide_err write_err;
 
     if (code)
         return code;
-    if (cli->out.json) {
-        json_out_begin(&c.json, '{');
-        json_out_key(&c.json, STR("problems"));
-        json_out_begin(&c.json, '[');
-    }
     progress_init(&c.progress, "check", "events");
     code = tide_store_check(cli->store, rebuild ? TIDE_CHECK_REBUILD : 0, on_progress, on_problem, &c, err);
     progress_done(&c.progress);
-    return conclude(&c, code, err);
+    r->ok = !code;
+    if ((!code || code == TIDE_CORRUPT) && cli->out.json)
+        out_shape(&cli->out, &shape_store_check, r);
+    else if (!code || code == TIDE_CORRUPT)
+        out_findings(&cli->out, &r->found, COLOR_RED);
+    if (!code && !cli->out.json) {
+        out_colored(&cli->out, COLOR_GREEN, "ok");
+        outf(&cli->out, "\n");
+    }
+    if (code == TIDE_CORRUPT && out_flush(&cli->out, &write_err)) /* the list stays although the command fails */
+        code = tide_err_copy(err, &write_err);
+    check_report_done(r);
+    return code == TIDE_CORRUPT ? tide_wrap(err, "store check") : code;
 }
 
 const struct command cmd_store_check = {
@@ -202,7 +176,8 @@ static enum tide_code run_compact(struct cli *cli, struct tide_err *err)
         outf(&cli->out, "write-ahead log: %s, now %s\n", bytes_text(given, before), bytes_text(left, after));
     if (!cli->out.json)
         return TIDE_OK;
-    out_shape(&cli->out, &shape_compacted, &(struct store_compacted){before > 0 ? before : 0, after > 0 ? after : 0});
+    out_shape(&cli->out, &shape_compacted,
+              &(struct command_result){.before = before > 0 ? before : 0, .n = after > 0 ? after : 0});
     return TIDE_OK;
 }
 

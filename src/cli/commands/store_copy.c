@@ -12,6 +12,7 @@
 #include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
+#include "engine/shapes.h"
 #include "engine/store_url.h"
 
 #define URL_MAX 4096
@@ -37,9 +38,8 @@ struct copying {
     unsigned char key[2][STORE_KEY_MAX]; /* of SRC, of DST */
     size_t key_len[2];
     struct progress progress;
-    char unit[80];                /* of the progress line: "events, 3 of 12 sessions, 1.5 MiB" */
-    struct buf problems, notices; /* JSON arrays, under way */
-    struct json_out problem_json, notice_json;
+    char unit[80]; /* of the progress line: "events, 3 of 12 sessions, 1.5 MiB" */
+    struct copy_report report;
 };
 
 /* ---- opening --------------------------------------------------------------------------------------------------------- */
@@ -159,26 +159,14 @@ static int on_progress(void *arg, const struct tide_copy_progress *at)
     return progress_step(&c->progress, at->events, at->events_total);
 }
 
-static void put(struct copying *c, struct json_out *json, enum color color, const char *where, const char *what)
-{
-    struct out *out = &c->cli->out;
-
-    if (out->json) {
-        json_out_begin(json, '{');
-        json_out_kstr(json, STR("where"), str_from(where));
-        json_out_kstr(json, STR("what"), str_from(what));
-        json_out_end(json, '}');
-        return;
-    }
-    out_colored(out, color, where);
-    outf(out, ": ");
-    out_value(out, what);
-    outf(out, "\n");
-}
-
 static void on_problem(void *arg, const char *where, const char *what)
 {
-    put(arg, &((struct copying *)arg)->problem_json, COLOR_RED, where, what);
+    findings_problem(&((struct copying *)arg)->report.problems, where, what);
+}
+
+static void on_notice(void *arg, const char *where, const char *what)
+{
+    findings_problem(&((struct copying *)arg)->report.notices, where, what);
 }
 
 /* What a store mended by itself, as other commands tell it. */
@@ -188,35 +176,7 @@ static void tell(void *arg, const char *line)
     say("%s", line);
 }
 
-static void on_notice(void *arg, const char *where, const char *what)
-{
-    put(arg, &((struct copying *)arg)->notice_json, COLOR_DIM, where, what);
-}
-
 /* ---- what came of it ------------------------------------------------------------------------------------------------- */
-
-static void print_json(struct copying *c, const struct tide_copy_result *r, bool ok)
-{
-    const struct {
-        const char *name;
-        uint64_t value;
-    } figures[] = {
-        {"sessions", r->sessions}, {"copied", r->copied}, {"continued", r->continued}, {"same", r->same},
-        {"refused", r->refused},   {"events", r->events}, {"bytes", r->bytes},
-    };
-    struct json_out o = out_json(&c->cli->out);
-
-    json_out_end(&c->problem_json, ']');
-    json_out_end(&c->notice_json, ']');
-    json_out_begin(&o, '{');
-    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
-        json_out_kint(&o, str_from(figures[i].name), (int64_t)figures[i].value);
-    json_out_kraw(&o, STR("problems"), buf_view(&c->problems));
-    json_out_kraw(&o, STR("notices"), buf_view(&c->notices));
-    json_out_kbool(&o, STR("ok"), ok);
-    json_out_end(&o, '}');
-    out_json_end(&c->cli->out);
-}
 
 static void print_text(struct out *out, const struct tide_copy_result *r)
 {
@@ -232,16 +192,21 @@ static void print_text(struct out *out, const struct tide_copy_result *r)
 }
 
 /* The report stays although the command fails: what was copied is there. */
-static enum tide_code conclude(struct copying *c, const struct tide_copy_result *r, enum tide_code code,
-                               struct tide_err *err)
+static enum tide_code conclude(struct copying *c, enum tide_code code, struct tide_err *err)
 {
+    const struct tide_copy_result *r = &c->report.result;
     struct tide_err write_err;
     bool whole = !code || r->refused;
 
-    if (c->cli->out.json)
-        print_json(c, r, !code);
-    else if (whole || r->copied + r->continued)
-        print_text(&c->cli->out, r);
+    c->report.ok = !code;
+    if (c->cli->out.json) {
+        out_shape(&c->cli->out, &shape_store_copy, &c->report);
+    } else {
+        out_findings(&c->cli->out, &c->report.notices, COLOR_DIM);
+        out_findings(&c->cli->out, &c->report.problems, COLOR_RED);
+        if (whole || r->copied + r->continued)
+            print_text(&c->cli->out, r);
+    }
     if (!code)
         return TIDE_OK;
     if (r->sessions && out_flush(&c->cli->out, &write_err))
@@ -259,33 +224,27 @@ static enum tide_code copy(struct copying *c, struct tide_err *err)
 {
     AUTO(mem_freep) const char **ids = args_all(&c->cli->args, "session");
     struct tide_copy_options opt = {ids && ids[0] ? ids : NULL, on_progress, on_problem, on_notice, c};
-    struct tide_copy_result result = {0};
     enum tide_code code;
 
-    json_out_begin(&c->problem_json, '[');
-    json_out_begin(&c->notice_json, '[');
     progress_init(&c->progress, "copy", c->unit);
-    code = tide_store_copy(c->src, c->dst, &opt, &result, err);
+    code = tide_store_copy(c->src, c->dst, &opt, &c->report.result, err);
     progress_done(&c->progress);
     tide_store_read_notices(c->src, tell, NULL);
     tide_store_read_notices(c->dst, tell, NULL);
-    return conclude(c, &result, code, err);
+    return conclude(c, code, err);
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    struct copying c = {.cli = cli, .problems = BUF_INIT(SIZE_MAX / 4), .notices = BUF_INIT(SIZE_MAX / 4)};
-    enum tide_code code;
+    struct copying c = {.cli = cli};
+    enum tide_code code = open_both(&c, err);
 
-    c.problem_json = json_out_to(&c.problems);
-    c.notice_json = json_out_to(&c.notices);
-    code = open_both(&c, err);
     explicit_bzero(c.key, sizeof(c.key));
     code = code ? code : copy(&c, err);
     tide_store_close(c.dst);
     tide_store_close(c.src);
-    buf_done(&c.problems);
-    buf_done(&c.notices);
+    findings_done(&c.report.problems);
+    findings_done(&c.report.notices);
     return code;
 }
 

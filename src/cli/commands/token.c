@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark token rotate: a new token for a wait, shown once; the old one stops working. */
 #include "cli/report.h"
+#include "engine/shapes.h"
 
 static const struct opt options[] = {
     {.name = "deadline",
@@ -19,23 +20,6 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-static void print_token(struct cli *cli, const char *id, const char *token)
-{
-    struct json_out o = out_json(&cli->out);
-
-    if (!cli->out.json) {
-        if (token)
-            outf(&cli->out, "%s\n", token);
-        return;
-    }
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("session_id"), str_from(id));
-    if (token)
-        json_out_kstr(&o, STR("token"), str_from(token));
-    json_out_end(&o, '}');
-    out_json_end(&cli->out);
-}
-
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
@@ -45,7 +29,11 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if ((fd >= 0 && check_fd(fd, "--token-fd", err)) || cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
         tide_token_rotate(session, args_int(&cli->args, "deadline", 0), args_int(&cli->args, "expires", 0), token, err))
         return err->code;
-    print_token(cli, tide_session_id(session), fd < 0 ? token : NULL);
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_token,
+                  &(struct command_result){.session_id = tide_session_id(session), .token = fd < 0 ? token : NULL});
+    else if (fd < 0)
+        outf(&cli->out, "%s\n", token);
     if (fd >= 0 && write_fd(fd, "--token-fd", token, err))
         return err->code;
     explicit_bzero(token, sizeof(token));

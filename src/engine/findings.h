@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a check found: problems of stores, settings and graphs, and what the doctor says, in one list. */
+#ifndef ENGINE_FINDINGS_H
+#define ENGINE_FINDINGS_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+#include "tidemark.h"
+
+struct finding {
+    const char *where, *severity, *what;
+    const char *todo; /* what to do; NULL: nothing, or nobody knows */
+};
+
+struct findings {
+    struct finding *at;
+    size_t n, cap;
+    struct arena arena; /* of the texts */
+};
+
+/* The texts are copied; each may be NULL. */
+void findings_add(struct findings *f, const char *where, const char *severity, const char *what, const char *todo);
+void findings_done(struct findings *f);
+
+/* As a tide_problem_fn: `findings` is one. */
+void findings_problem(void *findings, const char *where, const char *what);
+
+/* What came of a check, for shape_store_check, _settings_check, _graph_check and _doctor. */
+struct check_report {
+    struct findings found;
+    bool ok;
+    const char *file;              /* of settings, of a graph */
+    const char *graph_id, *digest; /* of a graph that is right, with the next two; NULL: it is not */
+    int64_t nodes, edges;
+};
+static inline void check_report_done(struct check_report *r)
+{
+    findings_done(&r->found);
+}
+
+/* For shape_store_copy. */
+struct copy_report {
+    struct tide_copy_result result;
+    struct findings problems, notices;
+    bool ok;
+};
+
+#endif
