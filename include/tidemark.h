@@ -264,6 +264,37 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_add_secret(tide_store *store,
 /* Moves what the write-ahead log holds into the main file and gives the log's space back. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_compact(tide_store *store, struct tide_err *err);
 
+/* ---- Log --------------------------------------------------------------------------------------------------- */
+
+/* Numbered for good. */
+enum tide_log_level {
+    TIDE_LOG_OFF = 0,
+    TIDE_LOG_ERROR = 1, /* a run that ended by failure, a session that could not be recovered */
+    TIDE_LOG_WARN = 2,  /* retries, a store in trouble, failed checkpoints, what was left out or denied, failed hooks */
+    TIDE_LOG_INFO = 3,  /* runs that begin, park and end, and what they cost; what was recovered and resumed */
+    TIDE_LOG_DEBUG = 4, /* turns, calls of tools, steps, nodes, checkpoints */
+};
+TIDE_API const char *tide_log_level_name(enum tide_log_level level); /* "warn" */
+
+struct tide_log_field {
+    const char *key, *value; /* "session", "sess_x" */
+};
+struct tide_log_record {
+    enum tide_log_level level;
+    const char *message;
+    const struct tide_log_field *fields;
+    size_t fields_len;
+};
+typedef void tide_log_fn(void *arg, const struct tide_log_record *record);
+
+/*
+ * Where records go that are at least as grave as `level`: one sink for the process and all its stores; fields name store and
+ * session. NULL, or TIDE_LOG_OFF: nowhere, as at first. Records hold no text of a conversation and no value that a store hides.
+ * `fn` is called on any thread, on several at once, from inside the call that has something to say: it should be quick and
+ * call nothing of the library. May be called at any time; on return nobody is in the sink that was set before.
+ */
+TIDE_API void tide_log_set(enum tide_log_level level, tide_log_fn *fn, void *arg);
+
 /* ---- Sessions ---------------------------------------------------------------------------------------------- */
 
 /*

@@ -27,7 +27,7 @@ static void hide(struct tide_agent *a, const char **text, size_t *len, struct bu
     *text = buf_cstr(clean);
 }
 
-void agent_tell(struct tide_agent *a, const struct tide_agent_event *event)
+void agent_show(struct tide_agent *a, const struct tide_agent_event *event)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4), args = BUF_INIT(SIZE_MAX / 4);
     struct tide_agent_event told = *event;
@@ -41,6 +41,12 @@ void agent_tell(struct tide_agent *a, const struct tide_agent_event *event)
     locked = agent_hold(a); /* so that whoever listens to several hears one at a time */
     a->opt.event(a->opt.arg, &told);
     agent_restore(a, locked);
+}
+
+void agent_tell(struct tide_agent *a, const struct tide_agent_event *event)
+{
+    agent_log_event(a, event);
+    agent_show(a, event);
 }
 
 void agent_tell_text(struct tide_agent *a, struct str piece, bool last)

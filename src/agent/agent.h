@@ -81,10 +81,16 @@ struct tide_agent {
     struct nested_wait *wait;          /* the same: where it says what it waits for */
 };
 
+/* ---- agent_log.c: what it does, for the log; never what was said */
+
+void agent_log_begin(const struct tide_agent *a);
+void agent_log_event(const struct tide_agent *a, const struct tide_agent_event *event);
+
 /* ---- agent.c */
 
 void agent_tell(struct tide_agent *a, const struct tide_agent_event *event);
-void agent_tell_text(struct tide_agent *a, struct str piece, bool last); /* of an answer, while it comes */
+void agent_show(struct tide_agent *a, const struct tide_agent_event *event); /* the same, of what is logged elsewhere */
+void agent_tell_text(struct tide_agent *a, struct str piece, bool last);     /* of an answer, while it comes */
 void agent_notice(struct tide_agent *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Somebody wants it to stop: a signal, a cancel request, a lost lease (in a->broken). Cheap. */

@@ -18,18 +18,21 @@
 int agent_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     struct tide_agent *a = arg;
-    bool before = atomic_exchange(&a->in_trouble, why != NULL);
+    struct tide_agent_event notice = {.what = TIDE_AGENT_NOTICE};
+    char line[700];
 
     (void)waited_ms;
-    if (!why && before)
-        agent_notice(a, "the store can be written again: going on");
-    else if (why && !before)
-        agent_notice(a,
-                     a->opt.on_store_error_continue
-                         ? "%s: goes on in memory with what touches nothing outside until the store can be written "
-                           "(durability: degraded)"
-                         : "%s: held until the store can be written",
-                     why->msg);
+    if (atomic_exchange(&a->in_trouble, why != NULL) != (why != NULL)) {
+        notice.text_len =
+            (size_t)snprintf(line, sizeof(line), "%s%s", why ? why->msg : "the store can be written again: going on",
+                             !why ? ""
+                             : a->opt.on_store_error_continue
+                                 ? ": goes on in memory with what touches nothing outside until the store can be "
+                                   "written (durability: degraded)"
+                                 : ": held until the store can be written");
+        notice.text = line;
+        agent_show(a, &notice);
+    }
     return atomic_load(&a->stop) != STOP_NOT;
 }
 
@@ -344,6 +347,7 @@ enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *e
         return code;
     a->begun = true;
     a->place.run_id = a->run->id;
+    agent_log_begin(a);
     return TIDE_OK;
 }
 
@@ -435,6 +439,7 @@ enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *
         return code;
     a->begun = true;
     a->place.run_id = a->run->id;
+    agent_log_begin(a);
     if (old[0])
         tree_end_run(old); /* what a killed process of it left behind */
     return TIDE_OK;

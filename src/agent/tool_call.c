@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "agent/agent.h"
+#include "base/log.h"
 #include "base/digest.h"
 #include "base/yes_no.h"
 #include "session/redact.h"
@@ -74,6 +75,8 @@ static void tell(struct dealing *c, enum tide_agent_what what, struct str text, 
 /* A call that is not run: the model is told why. */
 static void refuse(struct dealing *c, const char *why)
 {
+    log_write(TIDE_LOG_WARN, "tool call refused", "session", c->a->id, "tool",
+              arena_dup(&c->a->scratch, c->call->name).ptr, "call", arena_dup(&c->a->scratch, c->call->id).ptr, NULL);
     tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
     tell(c, TIDE_AGENT_TOOL_END, str_from(why), true, 0);
     put_result(c, str_from(why), true);

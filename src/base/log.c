@@ -1,286 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One record, one line, one write(2): records of threads and processes that share the descriptor do not mix. Each
- * setting is atomic by itself, so a level may be changed while others log.
+ * Records on their way to the one sink of the process. It is one for all stores because much of what is logged has no store at
+ * hand, or not yet (opening one, threads that serve several); fields name store and session.
  *
- *     text  [2026-02-21T10:01:10.123Z ]warn: full disk store=/var/lib/t reason="no space left"
- *     JSON  {"ts":"2026-02-21T10:01:10.123Z","level":"warn","msg":"full disk","store":"/var/lib/t",…}
- *
- * A descriptor that takes no more loses records: logging never stops the work. O_NONBLOCK would change the descriptor for
- * all who share it, so a pipe or a terminal is opened once more, for the log alone. A record of which a part was taken is
- * brought to its end before anything else, so that lines stay lines; the next one that goes through follows a line that
- * says how many were lost.
+ * - A record that nobody wants costs one relaxed load.
+ * - The sink is called with no lock but a shared one, which tide_log_set() alone takes whole: it returns when nobody is in the
+ *   old sink any more, so its `arg` may go. What the sink itself makes the library log is dropped.
+ * - The text is copied and cleaned of secrets before, under a lock of its own: a sink may open and close stores.
  */
 #include "base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/json.h"
-#include "base/scan.h"
-#include "base/timefmt.h"
+#include "base/mem.h"
+#include "base/utf8.h"
 
-#define VALUE_MAX 2048               /* bytes of one message or value; the rest is cut off */
-#define RECORD_MAX ((size_t)1 << 20) /* hundreds of fields: more than anyone writes */
+#define VALUE_MAX 2048 /* bytes of one message or value; the rest is cut off */
 
-static const char *const level_names[] = {"error", "warn", "info", "debug"};
+atomic_int log_level = TIDE_LOG_OFF;
 
-static atomic_int level_now = LOG_WARN, format_now = LOG_TEXT;
-static int64_t (*_Atomic clock_now)(void);
+static pthread_rwlock_t sink_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static tide_log_fn *sink;
+static void *sink_arg;
+static _Thread_local bool in_sink;
 
-/* How a descriptor is written to without ever waiting for it. */
-enum way {
-    WAY_UNKNOWN, /* until the first record */
-    WAY_WRITE,   /* a file, or a description of our own that does not block */
-    WAY_SEND,    /* a socket */
-    WAY_ASK,     /* what cannot be opened once more, as another user's terminal: no more than it says it takes */
-};
+static pthread_rwlock_t hidden_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static struct secrets **hidden;
+static size_t hidden_len;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct secrets *hidden; /* under the lock; may be NULL */
-static struct {
-    int given, fd; /* fd is `given` or one of our own */
-    enum way way;
-    struct buf rest; /* of the record that was begun */
-    uint64_t lost;
-} sink = {STDERR_FILENO, -1, WAY_UNKNOWN, BUF_INIT(2 * RECORD_MAX), 0};
-
-void log_setup(enum log_level level, enum log_format format, int fd, int64_t (*now_ms)(void))
+void tide_log_set(enum tide_log_level level, tide_log_fn *fn, void *arg)
 {
-    level_now = (int)level;
-    format_now = (int)format;
-    clock_now = now_ms;
-    pthread_mutex_lock(&lock);
-    if (sink.way != WAY_UNKNOWN && sink.fd != sink.given)
-        close(sink.fd);
-    sink.given = fd;
-    sink.way = WAY_UNKNOWN;
-    sink.lost = 0;
-    buf_clear(&sink.rest);
-    pthread_mutex_unlock(&lock);
+    if (in_sink) /* it would wait for itself */
+        return;
+    pthread_rwlock_wrlock(&sink_lock);
+    sink = fn;
+    sink_arg = arg;
+    atomic_store_explicit(&log_level, fn ? (int)level : TIDE_LOG_OFF, memory_order_relaxed);
+    pthread_rwlock_unlock(&sink_lock);
 }
 
-bool log_enabled(enum log_level level)
+const char *tide_log_level_name(enum tide_log_level level)
 {
-    return (int)level <= level_now;
+    static const char *const names[] = {"off", "error", "warn", "info", "debug"};
+
+    return (unsigned)level < sizeof names / sizeof names[0] ? names[level] : "?";
 }
+
+/* ---- secrets ---- */
 
 void log_hide(struct secrets *secrets)
 {
-    pthread_mutex_lock(&lock);
-    hidden = secrets;
-    pthread_mutex_unlock(&lock);
+    pthread_rwlock_wrlock(&hidden_lock);
+    hidden = mem_grow(hidden, (hidden_len + 1) * sizeof(struct secrets *));
+    hidden[hidden_len++] = secrets;
+    pthread_rwlock_unlock(&hidden_lock);
+}
+
+void log_unhide(const struct secrets *secrets)
+{
+    size_t i = 0;
+
+    pthread_rwlock_wrlock(&hidden_lock);
+    while (i < hidden_len && hidden[i] != secrets)
+        i++;
+    if (i < hidden_len)
+        hidden[i] = hidden[--hidden_len];
+    if (hidden_len == 0) {
+        free(hidden);
+        hidden = NULL;
+    }
+    pthread_rwlock_unlock(&hidden_lock);
 }
 
 void log_clean(char *line, size_t size)
 {
-    pthread_mutex_lock(&lock);
-    secrets_clean_line(hidden, line, size);
-    pthread_mutex_unlock(&lock);
+    pthread_rwlock_rdlock(&hidden_lock);
+    for (size_t i = 0; i < hidden_len; i++)
+        secrets_clean_line(hidden[i], line, size);
+    pthread_rwlock_unlock(&hidden_lock);
 }
 
-/* As it may be shown, until the next one is. */
-static struct str clip(struct buf *clean, const char *text)
+/* As it may be shown. Under hidden_lock. */
+static const char *clean(struct arena *a, const char *text)
 {
-    buf_clear(clean);
-    return utf8_clip(secrets_clean(hidden, str_from(text), clean) ? buf_view(clean) : str_from(text), VALUE_MAX);
-}
+    struct str shown = str_from(text);
 
-/* The time of the record, or nothing. */
-static struct str stamp(char out[TIME_TEXT_SIZE])
-{
-    int64_t (*now_ms)(void) = clock_now;
+    for (size_t i = 0; i < hidden_len; i++) {
+        AUTO(buf_done) struct buf without = BUF_INIT(SIZE_MAX / 4);
 
-    if (!now_ms)
-        return STR("");
-    time_format(out, now_ms());
-    return str_from(out);
-}
-
-static bool is_bare(struct str value)
-{
-    for (size_t i = 0; i < value.len; i++)
-        if (value.ptr[i] <= ' ' || value.ptr[i] > '~' || strchr("\"\\=", value.ptr[i]))
-            return false;
-    return value.len > 0;
-}
-
-static void text_record(struct buf *line, enum log_level level, const char *message, va_list fields)
-{
-    AUTO(buf_done) struct buf clean = BUF_INIT(RECORD_MAX);
-    char ts[TIME_TEXT_SIZE];
-    struct str when = stamp(ts);
-
-    buf_add_str(line, when);
-    if (when.len > 0)
-        buf_add_char(line, ' ');
-    buf_add_str(line, str_from(level_names[level]));
-    buf_add_str(line, STR(": "));
-    buf_add_str(line, clip(&clean, message));
-    for (const char *key; (key = va_arg(fields, const char *));) {
-        struct str value = clip(&clean, va_arg(fields, const char *));
-
-        buf_add_char(line, ' ');
-        buf_add_str(line, str_from(key));
-        buf_add_char(line, '=');
-        if (is_bare(value))
-            buf_add_str(line, value);
-        else
-            json_quote(line, value);
+        if (secrets_clean(hidden[i], shown, &without))
+            shown = arena_dup(a, buf_view(&without));
     }
-    clean_line(line->ptr, line->len);
+    return arena_dup(a, utf8_clip(shown, VALUE_MAX)).ptr;
 }
 
-static void json_record(struct buf *line, enum log_level level, const char *message, va_list fields)
+/* ---- records ---- */
+
+void log_write(enum tide_log_level level, const char *message, ...)
 {
-    AUTO(buf_done) struct buf clean = BUF_INIT(RECORD_MAX);
-    char ts[TIME_TEXT_SIZE];
-    struct json_out o = json_out_to(line);
-
-    json_out_begin(&o, '{');
-    json_out_kstr_opt(&o, STR("ts"), stamp(ts));
-    json_out_kstr(&o, STR("level"), str_from(level_names[level]));
-    json_out_kstr(&o, STR("msg"), clip(&clean, message));
-    for (const char *key; (key = va_arg(fields, const char *));)
-        json_out_kstr(&o, str_from(key), clip(&clean, va_arg(fields, const char *)));
-    json_out_end(&o, '}');
-}
-
-static void compose(struct buf *line, enum log_level level, const char *message, va_list fields)
-{
-    (format_now == LOG_JSON ? json_record : text_record)(line, level, message, fields);
-    buf_add_char(line, '\n');
-}
-
-static void compose_plain(struct buf *line, enum log_level level, const char *message, ...)
-{
-    va_list none;
-
-    va_start(none, message);
-    compose(line, level, message, none);
-    va_end(none);
-}
-
-/* ---- the sink, under the lock ---- */
-
-static void open_sink(void)
-{
-    char path[40];
-    struct stat st;
-    int flags = fcntl(sink.given, F_GETFL);
-
-    sink.fd = sink.given;
-    sink.way = WAY_WRITE;
-    if (flags < 0 || (flags & O_NONBLOCK) || fstat(sink.given, &st) != 0 || S_ISREG(st.st_mode))
-        return;
-    if (S_ISSOCK(st.st_mode)) {
-        sink.way = WAY_SEND;
-        return;
-    }
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", sink.given);
-    sink.fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (sink.fd < 0) {
-        sink.fd = sink.given;
-        sink.way = WAY_ASK;
-    }
-}
-
-static size_t room_for(size_t len)
-{
-    struct pollfd p = {sink.fd, POLLOUT, 0};
-
-    if (sink.way != WAY_ASK)
-        return len;
-    if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
-        return 0;
-    return len < PIPE_BUF ? len : PIPE_BUF;
-}
-
-/* How many bytes were taken; 0: it takes no more. */
-static size_t put_some(struct str s)
-{
-    size_t len = room_for(s.len);
-    ssize_t n;
-
-    if (len == 0)
-        return 0;
-    do
-        n = sink.way == WAY_SEND ? send(sink.fd, s.ptr, len, MSG_DONTWAIT | MSG_NOSIGNAL) : write(sink.fd, s.ptr, len);
-    while (n < 0 && errno == EINTR);
-    return n > 0 ? (size_t)n : 0;
-}
-
-/* True when nothing is left of what was begun. */
-static bool drain(void)
-{
-    size_t at = 0, n = 1;
-
-    for (; n > 0 && at < sink.rest.len; at += n)
-        n = put_some((struct str){sink.rest.ptr + at, sink.rest.len - at});
-    if (at > 0)
-        memmove(sink.rest.ptr, sink.rest.ptr + at, sink.rest.len - at);
-    sink.rest.len -= at;
-    return sink.rest.len == 0;
-}
-
-/* False when nothing of it was taken: then it needs no end either. */
-static bool put(struct str line)
-{
-    buf_add_str(&sink.rest, line);
-    if (drain() || sink.rest.len < line.len)
-        return true;
-    buf_clear(&sink.rest);
-    return false;
-}
-
-/* True when the way is free for the next record. */
-static bool put_lost(void)
-{
-    AUTO(buf_done) struct buf line = BUF_INIT(RECORD_MAX);
-    char text[100];
-
-    if (sink.lost == 0)
-        return true;
-    snprintf(text, sizeof(text), "%" PRIu64 " log record%s lost: %s took no more", sink.lost, sink.lost == 1 ? "" : "s",
-             sink.given == STDERR_FILENO ? "standard error" : "the log file");
-    compose_plain(&line, LOG_WARN, text, (char *)NULL);
-    if (!put(buf_view(&line)))
-        return false;
-    sink.lost = 0;
-    return sink.rest.len == 0;
-}
-
-static void put_line(struct str line)
-{
-    if (sink.way == WAY_UNKNOWN)
-        open_sink();
-    if (!drain() || !put_lost() || !put(line))
-        sink.lost++;
-}
-
-void log_write(enum log_level level, const char *message, ...)
-{
-    AUTO(buf_done) struct buf line = BUF_INIT(RECORD_MAX);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct tide_log_field fields[LOG_FIELDS_MAX];
+    struct tide_log_record record = {.level = level, .fields = fields};
     int errno_before = errno;
-    va_list fields;
+    va_list pairs;
 
-    if (!log_enabled(level))
+    if (!log_enabled(level) || in_sink)
         return;
-    pthread_mutex_lock(&lock);
-    va_start(fields, message);
-    compose(&line, level, message, fields);
-    va_end(fields);
-    put_line(buf_view(&line));
-    pthread_mutex_unlock(&lock);
+    va_start(pairs, message);
+    pthread_rwlock_rdlock(&hidden_lock);
+    record.message = clean(&a, message);
+    for (const char *key; (key = va_arg(pairs, const char *)) && record.fields_len < LOG_FIELDS_MAX;) {
+        const char *value = va_arg(pairs, const char *);
+
+        if (value)
+            fields[record.fields_len++] = (struct tide_log_field){key, clean(&a, value)};
+    }
+    pthread_rwlock_unlock(&hidden_lock);
+    va_end(pairs);
+
+    pthread_rwlock_rdlock(&sink_lock);
+    in_sink = true;
+    if (sink && log_enabled(level)) /* another may have been set since */
+        sink(sink_arg, &record);
+    in_sink = false;
+    pthread_rwlock_unlock(&sink_lock);
     errno = errno_before;
 }

@@ -1,26 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Structured logging for the engine and the command line: one line per record, text or JSON, to one descriptor.
- * Libraries do not log; an error is logged once, where it stops. Never payloads or secrets. Nobody waits for the descriptor:
- * while a pipe or a terminal takes no more, records are lost, and the next one says how many.
+ * Records for whoever runs the process (tide_log_set() of tidemark.h). Every part writes here, an error once, where it stops
+ * being one: a failure that is returned is its caller's to tell. Never payloads. What the open stores hide is in no record.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdatomic.h>
+
 #include "base/secrets.h"
+#include "tidemark.h"
 
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
-enum log_format { LOG_TEXT, LOG_JSON };
+#define LOG_FIELDS_MAX 12
 
-/* now_ms gives the time of a record; NULL leaves it out. Default: warn, text, standard error, no time. */
-void log_setup(enum log_level level, enum log_format format, int fd, int64_t (*now_ms)(void));
-bool log_enabled(enum log_level level);
+extern atomic_int log_level; /* of log.c */
 
-/* What is known to be secret is in no record. The set is borrowed until another, or NULL, is given. */
+/* What a record costs that nobody wants. */
+static inline bool log_enabled(enum tide_log_level level)
+{
+    return (int)level <= atomic_load_explicit(&log_level, memory_order_relaxed);
+}
+
+/*
+ * Fields follow as key, value pairs of C strings, ended by NULL: log_write(TIDE_LOG_WARN, "full disk", "store", path, NULL). A
+ * value that is NULL is left out.
+ */
+void log_write(enum tide_log_level level, const char *message, ...) __attribute__((sentinel));
+
+/* A set of secrets that no record shows, until it is taken away: that of an open store. */
 void log_hide(struct secrets *secrets);
+void log_unhide(const struct secrets *secrets);
 void log_clean(char *line, size_t size); /* the same for a line that goes elsewhere, in place */
 
-/* Fields follow as key, value pairs of C strings, ended by NULL: log_write(LOG_WARN, "full disk", "store", path, NULL) */
-void log_write(enum log_level level, const char *message, ...) __attribute__((sentinel));
+/*
+ * A sink of our own: one line per record, text or JSON, to one descriptor (log_line.c). Nobody waits for it: while a pipe or a
+ * terminal takes no more, records are lost, and the next one says how many. now_ms gives the time of a record; NULL: none.
+ */
+enum log_format { LOG_TEXT, LOG_JSON };
+void log_line_setup(enum log_format format, int fd, int64_t (*now_ms)(void));
+tide_log_fn log_line;
 
 #endif

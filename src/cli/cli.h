@@ -12,6 +12,7 @@ struct settings;
 struct cli {
     struct args args;
     struct out out;
+    bool logs;         /* the log is set up */
     tide_store *store; /* open when the command's row asks for it */
     int exit_status;   /* of a command that succeeded in saying that something is wrong (doctor); else 0 */
 };
@@ -25,9 +26,9 @@ enum tide_code cli_store_url(const struct cli *cli, struct buf *ret_url, struct 
 enum tide_code cli_store_key(const struct cli *cli, unsigned char *ret_key, size_t *ret_len, struct tide_err *err)
     MUST_CHECK;
 
-/* The settings, with warnings on standard error; the log as they and the options want it. */
+/* The settings, with warnings on standard error; the log as they (NULL: as the file) and the options want it, once. */
 enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_settings, struct tide_err *err) MUST_CHECK;
-enum tide_code cli_settings_log(const struct cli *cli, const struct settings *s, struct tide_err *err) MUST_CHECK;
+enum tide_code cli_settings_log(struct cli *cli, const struct settings *s, struct tide_err *err) MUST_CHECK;
 
 /* The session of operand `i`, by id or unique prefix; `flags` as in tide_session_open(). */
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,

@@ -39,9 +39,16 @@ enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_set
     return settings_open(args_text(&cli->args, "config"), warn, NULL, ret_settings, err);
 }
 
-enum tide_code cli_settings_log(const struct cli *cli, const struct settings *s, struct tide_err *err)
+enum tide_code cli_settings_log(struct cli *cli, const struct settings *s, struct tide_err *err)
 {
-    return settings_log(s, args_on(&cli->args, "verbose"), args_text(&cli->args, "log-format"), wall_ms, err);
+    bool verbose = args_on(&cli->args, "verbose");
+    const char *format = args_text(&cli->args, "log-format");
+    enum tide_code code = cli->logs ? TIDE_OK
+                          : s       ? settings_log(s, verbose, format, wall_ms, err)
+                              : settings_log_alone(args_text(&cli->args, "config"), verbose, format, wall_ms, err);
+
+    cli->logs |= !code;
+    return code;
 }
 
 enum tide_code cli_store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err)
@@ -63,6 +70,8 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     struct tide_store_options opt = {.flags = extra};
     enum tide_code code;
 
+    if (need != NEED_READ && cli_settings_log(cli, NULL, err))
+        return err->code;
     opt.flags |= need == NEED_READ ? TIDE_OPEN_READ_ONLY : need == NEED_CREATE ? TIDE_OPEN_CREATE : 0u;
     if (cli_store_url(cli, &url, err) || store_max_record(&opt.max_record_bytes, err) ||
         cli_store_key(cli, key, &opt.key_len, err))
@@ -85,7 +94,7 @@ void cli_store_close(struct cli *cli)
 {
     if (cli->store)
         tide_store_read_notices(cli->store, tell, NULL);
-    user_store_close(TAKE(cli->store));
+    tide_store_close(TAKE(cli->store));
 }
 
 enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/utf8.h"
 #include "engine/recovery_thread.h"
 #include "engine/user_store.h"
@@ -127,6 +128,19 @@ static void take_end(struct program_end *end, const struct supervisor *s, const 
     snprintf(end->wait.question, sizeof(end->wait.question), "%s", p->question);
 }
 
+/* For the log, and for whoever runs it. */
+static void notify(const struct program_run *r, const tide_session *session, enum program_notice what, size_t n)
+{
+    static const char *const texts[] = {
+        [PROGRAM_CHANGED] = "the program is not the one that ran last",
+        [PROGRAM_LEFTOVERS] = "processes of a killed run were ended",
+        [PROGRAM_SUPERSEDED] = "a run that waited is superseded",
+    };
+
+    log_write(TIDE_LOG_WARN, texts[what], "session", tide_session_id(session), "program", r->program->program, NULL);
+    r->notice(r->arg, what, n, r->program->program);
+}
+
 static enum tide_code supervise(struct program_run *r, struct supervisor *s, tide_session *session,
                                 struct tide_run_options *opt, struct tide_resumed *resume, struct tide_err *err)
 {
@@ -158,9 +172,9 @@ static enum tide_code supervise(struct program_run *r, struct supervisor *s, tid
     /* The lease is ours and our program has not begun: what still has the last run's id was left by a killed one. */
     n = before.interrupted ? tree_end_run(before.run_id) : 0;
     if (n > 0)
-        r->notice(r->arg, PROGRAM_LEFTOVERS, n, r->program->program);
+        notify(r, session, PROGRAM_LEFTOVERS, n);
     if (!resume && before.waited)
-        r->notice(r->arg, PROGRAM_SUPERSEDED, 0, r->program->program);
+        notify(r, session, PROGRAM_SUPERSEDED, 0);
     snprintf(r->end.run_id, sizeof(r->end.run_id), "%s", tide_run_id(run));
     sweep = recovery_thread_start((tide_store *)(void *)session->store, r->sweep_ms);
     code = supervisor_run(s, run, &how, err);
@@ -203,7 +217,7 @@ enum tide_code program_run(struct program_run *r, tide_session *session, struct 
     if (check_names(session, "--retry", opt->retry, err) || check_names(session, "--happened", opt->happened, err))
         return err->code;
     if (ret_resumed && r->program->changed)
-        r->notice(r->arg, PROGRAM_CHANGED, 0, r->program->program);
+        notify(r, session, PROGRAM_CHANGED, 0);
     code = supervisor_open(&s, &job, err);
     if (!code && is_stopped(r)) /* a signal that came before it listened to them */
         code = tide_fail(err, TIDE_CANCELLED, "stopped before the program was started");

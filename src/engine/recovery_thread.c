@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sweeper: a thread that does nothing but tide_store_recover(), so that what it takes to write down the fate of a thousand
- * sessions is in nobody's way. Trouble with the store is the run's to report: a sweep that fails is tried again next time.
+ * sessions is in nobody's way. A sweep that fails is logged and tried again next time.
  * It must be started after the process has forked what it supervises, and stopped before the store is closed.
  */
 #include "engine/recovery_thread.h"
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 
 struct recovery_thread {
@@ -54,11 +55,14 @@ static int stop_early(void *arg, const struct tide_recovered *what)
 static void *run(void *arg)
 {
     struct recovery_thread *s = arg;
+    struct tide_err err;
 
     pthread_mutex_lock(&s->mu);
     do {
         pthread_mutex_unlock(&s->mu);
-        (void)!tide_store_recover(s->store, 0, stop_early, s, NULL, NULL);
+        if (tide_store_recover(s->store, 0, stop_early, s, NULL, &err))
+            log_write(TIDE_LOG_WARN, "recovery failed: tried again later", "code", tide_code_name(err.code), "why",
+                      err.msg, NULL);
         pthread_mutex_lock(&s->mu);
     } while (pause_until_next(s));
     pthread_mutex_unlock(&s->mu);

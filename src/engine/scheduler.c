@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/scheduler.h"
 
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/settings.h"
 
@@ -51,16 +53,22 @@ enum tide_code scheduler_automatic(const char *word, const char *config, bool ru
 static bool note_failure(struct scheduler *s, const char *id)
 {
     struct job_failures *f = map_get(&s->failed, str_from(id));
-    int doublings;
+    int64_t pause_ms;
+    char pause[32];
+    bool last;
 
     if (!f) {
         f = mem_zero(sizeof(*f));
         map_put(&s->failed, str_from(id), f);
     }
-    doublings = f->n < PAUSE_DOUBLINGS ? f->n : PAUSE_DOUBLINGS;
+    pause_ms = (int64_t)PAUSE_MS << (f->n < PAUSE_DOUBLINGS ? f->n : PAUSE_DOUBLINGS);
     f->n++;
-    f->not_before_ms = monotonic_ms() + ((int64_t)PAUSE_MS << doublings);
-    return f->n >= s->max_resumes;
+    f->not_before_ms = monotonic_ms() + pause_ms;
+    last = f->n >= s->max_resumes;
+    snprintf(pause, sizeof(pause), "%" PRId64, pause_ms);
+    log_write(last ? TIDE_LOG_ERROR : TIDE_LOG_WARN, last ? "resume failed: given up" : "resume failed: tried again",
+              "session", id, "pause_ms", last ? NULL : pause, NULL);
+    return last;
 }
 
 static void drop(struct scheduler *s, size_t i)
@@ -140,6 +148,7 @@ void scheduler_step(struct scheduler *s)
             break;
         s->running++;
         s->started++;
+        log_write(TIDE_LOG_INFO, "session is resumed", "session", s->list[i].id, NULL);
     }
 }
 

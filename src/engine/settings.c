@@ -236,6 +236,28 @@ enum tide_code settings_read(const struct settings *s, const char *key, struct b
 
 /* ---- the log ---- */
 
+/* A setting of the log: of the config if it is open, else this key alone is looked at. */
+static enum tide_code log_setting(const struct settings *s, struct arena *a, const char *name, const char **ret_text,
+                                  struct tide_err *err)
+{
+    const struct config_key *key = config_key_find(name);
+    char variable[CONFIG_VARIABLE_SIZE];
+    AUTO(mem_freep) char *text = NULL;
+    const char *env = set_variable(config_variable(key, variable));
+    struct json *v = NULL;
+
+    if (s->config) {
+        *ret_text = config_text(s->config, name);
+        return TIDE_OK;
+    }
+    if (env && config_value_parse(a, key, env, &v, err))
+        return tide_wrap(err, "%s", variable);
+    if (!env && read_one(s, key, &text, err))
+        return err->code;
+    *ret_text = v ? arena_dup(a, json_text(a, v)).ptr : text ? arena_dup(a, str_from(text)).ptr : NULL;
+    return TIDE_OK;
+}
+
 static int word_index(const char *words, const char *word)
 {
     int i = 0;
@@ -250,19 +272,25 @@ static int word_index(const char *words, const char *word)
     return 0;
 }
 
-/* The words of the key stand in the order of the enum. */
-static int choice(const struct settings *s, const char *key)
+/* An error is said by the command itself, on the same standard error. */
+static void log_but_errors(void *arg, const struct tide_log_record *record)
 {
-    return word_index(config_key_find(key)->words, config_text(s->config, key));
+    if (record->level != TIDE_LOG_ERROR)
+        log_line(arg, record);
 }
 
 enum tide_code settings_log(const struct settings *s, bool verbose, const char *format, int64_t (*now_ms)(void),
                             struct tide_err *err)
 {
-    const char *file = config_text(s->config, "log_file");
-    enum log_level level = verbose ? LOG_DEBUG : (enum log_level)choice(s, "log_level");
-    int as = format ? word_index("text json", format) : choice(s, "log_format"), fd = STDERR_FILENO;
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const char *word = NULL, *as = NULL, *file = NULL;
+    enum tide_log_level level;
+    int fd = STDERR_FILENO;
+    bool beside; /* what the command itself says to people */
 
+    if (log_setting(s, &a, "log_level", &word, err) || log_setting(s, &a, "log_format", &as, err) ||
+        log_setting(s, &a, "log_file", &file, err))
+        return err->code;
     if (file) {
         AUTO(mem_freep) char *path = settings_path(s, file);
 
@@ -274,6 +302,23 @@ enum tide_code settings_log(const struct settings *s, bool verbose, const char *
         if (fd < 0)
             return tide_fail_errno(err, errno, "log_file: %.150s", path);
     }
-    log_setup(level, (enum log_format)as, fd, now_ms);
+    format = format ? format : as ? as : "text";
+    beside = !file && strcmp(format, "json") != 0;
+    level = verbose ? TIDE_LOG_DEBUG
+            : word  ? (enum tide_log_level)(word_index("off error warn info debug", word))
+                    : TIDE_LOG_WARN;
+    log_line_setup(strcmp(format, "json") == 0 ? LOG_JSON : LOG_TEXT, fd, now_ms);
+    tide_log_set(beside && level <= TIDE_LOG_WARN ? TIDE_LOG_OFF : level, beside ? log_but_errors : log_line, NULL);
     return TIDE_OK;
+}
+
+enum tide_code settings_log_alone(const char *file, bool verbose, const char *format, int64_t (*now_ms)(void),
+                                  struct tide_err *err)
+{
+    AUTO(settings_done) struct settings s = {0};
+    enum tide_code code = find_file(file, &s, err);
+
+    if (code) /* no home, no file: others say that */
+        return file || set_variable("TIDEMARK_CONFIG") ? code : TIDE_OK;
+    return settings_log(&s, verbose, format, now_ms, err);
 }

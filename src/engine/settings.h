@@ -66,7 +66,12 @@ enum tide_code settings_set(const char *file, const char *key, const char *value
 enum tide_code settings_check(const char *file, bool verbose, const char *format, struct settings *ret,
                               struct check_report *ret_report, struct tide_err *err) MUST_CHECK;
 
-/* The log as log_level, log_format (unless `format` is one) and log_file say. log_file is made (0600) and appended to. */
+/*
+ * The log as log_level, log_format (unless `format` is one) and log_file say. log_file is made (0600) and appended to. As text on
+ * standard error it has no errors, and warnings with the rest: the command says them itself. _alone: of the file nothing else is looked at.
+ */
+enum tide_code settings_log_alone(const char *file, bool verbose, const char *format, int64_t (*now_ms)(void),
+                                  struct tide_err *err) MUST_CHECK;
 enum tide_code settings_log(const struct settings *s, bool verbose, const char *format, int64_t (*now_ms)(void),
                             struct tide_err *err) MUST_CHECK;
 

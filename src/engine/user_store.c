@@ -7,7 +7,6 @@
 #include "engine/settings.h"
 #include "engine/store_url.h"
 #include "env/user_key.h"
-#include "session/redact.h"
 #include "session/session.h"
 
 #define FIRST_WITH_ORIGINS 5 /* version of the schema */
@@ -86,14 +85,7 @@ enum tide_code user_store_open(const char *url, const struct tide_store_options 
         user_place_note(url);
     if (writes)
         hide_key(*ret_store, config);
-    redact_log(*ret_store);
     return TIDE_OK;
-}
-
-void user_store_close(tide_store *store)
-{
-    redact_log(NULL);
-    tide_store_close(store);
 }
 
 /* ---- held ---- */

@@ -17,7 +17,6 @@ typedef bool user_store_own_fn(void *arg, const char *path);
 enum tide_code user_store_open(const char *url, const struct tide_store_options *opt, const char *config,
                                user_store_own_fn *own, void *arg, tide_store **ret_store, struct tide_err *err)
     MUST_CHECK;
-void user_store_close(tide_store *store); /* takes NULL */
 
 /*
  * The same as tide_session_create(), _open() and _append(), held while the store is in trouble, as a run is, until `told`

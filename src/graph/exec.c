@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "graph/resume.h"
 #include "session/redact.h"
 
@@ -82,10 +83,26 @@ static char *kept(const char *text)
     return text ? mem_dup(str_from(text)) : NULL;
 }
 
+/* What was told at once is trouble of the store, which the session logs. */
+static void exec_log(const struct exec *x, const struct tide_graph_event *ev)
+{
+    static const char *const messages[] = {
+        [TIDE_GRAPH_NODE_START] = "node started", [TIDE_GRAPH_NODE_END] = "node complete",
+        [TIDE_GRAPH_NODE_FAILED] = "node failed", [TIDE_GRAPH_EDGE] = "edge taken",
+        [TIDE_GRAPH_CHECKPOINT] = "checkpoint",   [TIDE_GRAPH_NOTICE] = "notice of the graph",
+    };
+    bool warns = ev->what == TIDE_GRAPH_NODE_FAILED || ev->what == TIDE_GRAPH_NOTICE;
+
+    log_write(warns ? TIDE_LOG_WARN : TIDE_LOG_DEBUG, messages[ev->what], "session", x->s->head.id, "node", ev->node,
+              "to", ev->to, "type", ev->checkpoint_type, ev->what == TIDE_GRAPH_CHECKPOINT ? "id" : "why", ev->text,
+              NULL);
+}
+
 void exec_note(struct exec *x, const struct tide_graph_event *ev)
 {
     struct note *n;
 
+    exec_log(x, ev);
     if (!x->opt->event)
         return;
     if (x->n_notes == x->cap_notes) {

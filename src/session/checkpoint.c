@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "session/event_draft.h"
 #include "session/session.h"
 
@@ -115,6 +116,13 @@ enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_ch
     return ret_body->failed ? tide_fail(err, TIDE_TOO_BIG, "the checkpoint's description is too long") : TIDE_OK;
 }
 
+/* Its caller may go on without it: then this is all that is ever said of it. */
+void checkpoint_log_failed(const struct tide_session *s, const char *type, const struct tide_err *err)
+{
+    log_write(TIDE_LOG_WARN, "checkpoint failed", "store", s->store->url, "session", s->head.id, "type", type, "code",
+              tide_code_name(err->code), "why", err->msg, NULL);
+}
+
 enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_checkpoint *in, char ret_id[TIDE_ID_SIZE],
                                     struct tide_err *err)
 {
@@ -131,9 +139,14 @@ enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_check
         code = session_append(s, in->append_flags, &ev, 1, NULL, err);
     }
     buf_done(&body);
-    if (!code)
-        memcpy(ret_id, id, sizeof id);
-    return code;
+    if (code) {
+        checkpoint_log_failed(s, in->type, err);
+        return code;
+    }
+    log_write(TIDE_LOG_DEBUG, "checkpoint", "store", s->store->url, "session", s->head.id, "id", id, "type", in->type,
+              NULL);
+    memcpy(ret_id, id, sizeof id);
+    return TIDE_OK;
 }
 
 /* One walk over checkpoint events from the newest back, leaving out the deleted. */

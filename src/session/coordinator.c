@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "base/timefmt.h"
 #include "session/redact.h"
 #include "session/run.h"
@@ -212,6 +213,7 @@ static enum tide_code begin(struct tide_session *s, const struct tide_run_option
 {
     struct trying t = {
         .events = d->events, .n = d->n, .ours = names_run(d), .before = tide_session_last_seq(s), .unknown = false};
+    bool started = strcmp(d->events[t.ours].kind, "run.started") == 0; /* what is queued takes the draft away */
     struct tide_run *r = run_new(s, opt);
     enum tide_code code;
 
@@ -228,6 +230,8 @@ static enum tide_code begin(struct tide_session *s, const struct tide_run_option
     r->starting = queued;
     snprintf(r->id, sizeof r->id, "%s", s->state->ledger.run.run_id);
     snprintf(r->chain_id, sizeof r->chain_id, "%s", s->state->ledger.chain_id);
+    log_write(TIDE_LOG_INFO, started ? "run started" : "run resumed", RUN_FIELDS(r), "continues",
+              strcmp(r->id, r->chain_id) != 0 ? r->chain_id : NULL, NULL);
     *ret_run = r;
     return TIDE_OK;
 }

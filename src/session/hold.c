@@ -4,6 +4,7 @@
  * or sync, a writer that was stopped. One place for every kind of run, and for reads as well as appends. Nobody waits twice:
  * what is tried inside of a try fails at once, and the outer one tries again.
  */
+#include "base/log.h"
 #include "session/session.h"
 
 #define PAUSE_MIN_MS 50
@@ -50,6 +51,9 @@ enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *ar
         return fn(arg, err);
     p->hurry = true;
     while (may_pass(s, code = fn(arg, &why))) {
+        if (!waited)
+            log_write(TIDE_LOG_WARN, "held until the store can be written", "store", s->store->url, "session",
+                      s->head.id, "code", tide_code_name(code), "why", why.msg, NULL);
         if (p->told && p->told(p->arg, &why, waited))
             break;
         env->ops->sleep_ms(env, (int)pause);
@@ -59,6 +63,8 @@ enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *ar
     p->hurry = false;
     if (code)
         return tide_err_copy(err, &why);
+    if (waited)
+        log_write(TIDE_LOG_WARN, "the store can be written again", "store", s->store->url, "session", s->head.id, NULL);
     if (waited && p->told)
         (void)p->told(p->arg, NULL, waited);
     return TIDE_OK;

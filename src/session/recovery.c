@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "session/session_file.h"
 #include "session/run.h"
 #include "session/settle.h"
@@ -178,6 +179,9 @@ static enum tide_code take_outcome(struct recovering *m, struct judged *j, struc
     if (code)
         return tide_err_copy(err, &j->batch->err);
     count(m, j);
+    if (j->settled && !(m->flags & TIDE_RECOVER_DRY_RUN))
+        log_write(TIDE_LOG_INFO, "recovered", "store", m->store->url, "session", j->id, "action", j->what.action,
+                  "status", j->what.status, "reason", j->what.reason, NULL);
     if (j->tell && m->fn && !m->stop)
         m->stop = m->fn(m->arg, &j->what) != 0;
     return TIDE_OK;
@@ -221,6 +225,8 @@ static enum tide_code look_at(struct recovering *m, const struct found *f, struc
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK;         /* as before: between two looks at it */
     if (code == TIDE_CORRUPT) { /* in nobody else's way, and said at the end */
+        log_write(TIDE_LOG_ERROR, "a session cannot be recovered", "store", m->store->url, "session", f->id, "why",
+                  err->msg, NULL);
         if (!m->damaged.code)
             m->damaged = *err;
         return TIDE_OK;

@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/timefmt.h"
 #include "session/session.h"
 
@@ -127,11 +126,6 @@ void redact_add_json(struct store *store, struct str name, struct str json)
         (void)!redact_add(store, name, json, NULL);
     else
         add_texts(store, &a, name, v);
-}
-
-void redact_log(tide_store *store)
-{
-    log_hide(store ? store_of(store)->secrets : NULL);
 }
 
 /* ---- the environment ---- */

@@ -24,9 +24,6 @@ void redact_add_json(struct store *store, struct str name, struct str json);
 /* The variables whose names hold KEY, TOKEN, SECRET or PASSWORD, but for those that TIDEMARK_NOT_SECRET names. */
 void redact_add_environment(struct store *store, char *const *env);
 
-/* What the store hides is in no line of the log either. NULL: nothing is hidden; before the store is closed. */
-void redact_log(tide_store *store);
-
 /* True: *body held a secret, and is one without it now, in the arena. */
 bool redact_event(struct store *store, struct arena *a, struct str kind, struct str *body);
 void redact_draft(struct store *store, struct draft *d);

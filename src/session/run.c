@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "session/redact.h"
 
 struct tide_run *run_new(struct tide_session *s, const struct tide_run_options *opt)
@@ -337,6 +338,21 @@ static enum tide_code end_again(struct tide_run *r, const struct ending *e, stru
     return was == e ? TIDE_OK : tide_fail(err, TIDE_CONFLICT, "it has ended already, as %s", was->outcome);
 }
 
+static void log_end(const struct tide_run *r, const struct ending *e, const struct tide_run_result *result)
+{
+    const struct ledger *l = &r->s->state->ledger;
+    enum tide_log_level level = e->end == RUN_FAILED ? TIDE_LOG_ERROR : TIDE_LOG_INFO;
+    char in[32], out[32];
+
+    if (!log_enabled(level))
+        return;
+    snprintf(in, sizeof in, "%" PRId64, l->input_tokens);
+    snprintf(out, sizeof out, "%" PRId64, l->output_tokens);
+    log_write(level, "run ended", RUN_FIELDS(r), "outcome", e->outcome, "reason", result->reason, "code",
+              result->error_code, "why", result->error_message, "input_tokens", l->input_tokens ? in : NULL,
+              "output_tokens", l->output_tokens ? out : NULL, NULL);
+}
+
 enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct tide_run_result *result,
                             struct tide_err *err)
 {
@@ -354,8 +370,10 @@ enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct ti
     if (!code && !r->over) {
         code = draft_end(r, e, result, d, err);
         code = code ? code : run_append(r, TIDE_APPEND_ANY | TIDE_APPEND_RELEASE, d, false, err);
-        if (!code)
+        if (!code) {
             r->over = true;
+            log_end(r, e, result);
+        }
     }
     return code ? tide_wrap(err, "end run '%s'", r->id) : TIDE_OK;
 }

@@ -5,6 +5,7 @@
  * written to a file of its own and named: nothing of it is passed off as stored. It is the same for what is appended and for
  * what was queued, and so for programs, agents and graphs.
  */
+#include "base/log.h"
 #include "session/run.h"
 
 #define BACKLOG_BYTES (8 * 1024 * 1024) /* a fuller one holds the run, as if it had not been told to continue */
@@ -78,6 +79,9 @@ enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const st
 
     if (!r->backlog.n && p->told && p->told(p->arg, why, 0))
         return tide_err_copy(err, why);
+    if (!r->backlog.n)
+        log_write(TIDE_LOG_WARN, "going on in memory until the store can be written", RUN_FIELDS(r), "code",
+                  tide_code_name(why->code), "why", why->msg, NULL);
     r->backlog.tried_ms = env_now_ms(r->s->store->env);
     add(r, d);
     return TIDE_OK;
@@ -159,6 +163,7 @@ static void forget(struct tide_run *r)
 {
     const struct patience *p = &r->s->patience;
 
+    log_write(TIDE_LOG_WARN, "the store can be written again", RUN_FIELDS(r), NULL);
     clear(&r->backlog);
     map_done(&r->overlay, free);
     memset(&r->overlay, 0, sizeof r->overlay);

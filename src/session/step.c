@@ -12,6 +12,7 @@
  */
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "base/timefmt.h"
 #include "session/action.h"
 #include "session/redact.h"
@@ -394,6 +395,7 @@ enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint6
     }
     a->begun = true;
     note(r, a, MARK_STARTED);
+    log_write(TIDE_LOG_DEBUG, "step started", RUN_FIELDS(r), "step", name, "effect", a->effect, NULL);
     return TIDE_OK;
 }
 
@@ -481,6 +483,8 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
         return code;
     m = note(r, a, out->state);
     m->retry_at_ms = again_ms;
+    log_write(out->state == MARK_COMPLETED ? TIDE_LOG_DEBUG : TIDE_LOG_WARN, "step ended", RUN_FIELDS(r), "step", name,
+              "outcome", out->word, "error", result->error_code, "again", again_ms ? "yes" : NULL, NULL);
     if (ret) {
         *ret = (struct tide_step_answer){.state = again_ms ? TIDE_STEP_LATER : TIDE_STEP_STORED,
                                          .attempt = again_ms ? a->number + 1 : a->number,

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "env/user_key.h"
 #include "session/session_file.h"
 #include "session/redact.h"
@@ -83,8 +84,16 @@ enum tide_code tide_store_open(const char *url, const struct tide_store_options 
     return code;
 }
 
+static void pass_over(void *arg, const char *line)
+{
+    (void)arg;
+    (void)line;
+}
+
 void tide_store_close(tide_store *store)
 {
+    if (store && log_enabled(TIDE_LOG_WARN)) /* what nobody asked for is logged at least */
+        tide_store_read_notices(store, pass_over, NULL);
     store_close(store_of(store));
 }
 
@@ -128,6 +137,7 @@ size_t tide_store_read_notices(tide_store *store, tide_notice_fn *fn, void *arg)
     for (char *at = lines.ptr, *end; at && (end = memchr(at, '\n', lines.len - (size_t)(at - lines.ptr)));
          at = end + 1) {
         *end = 0;
+        log_write(TIDE_LOG_WARN, "notice of the store", "store", s->url, "notice", at, NULL);
         fn(arg, at);
         n++;
     }

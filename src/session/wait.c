@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 
+#include "base/log.h"
 #include "base/timefmt.h"
 #include "session/run.h"
 #include "session/token.h"
@@ -173,6 +174,7 @@ static enum tide_code park(struct tide_run *r, const struct tide_wait_options *o
     draft_done(&d);
     if (!code) {
         r->over = true;
+        log_write(TIDE_LOG_INFO, "run waits", RUN_FIELDS(r), "for", opt->kind, "name", opt->name, NULL);
         memcpy(ret_token, token.text, sizeof token.text);
         code = tide_fail(err, TIDE_WAITING, "it waits for %s%s%s", opt->kind, opt->question ? ": " : "",
                          opt->question ? opt->question : "");
@@ -248,6 +250,7 @@ static enum tide_code sleep_park(struct tide_run *r, const struct tide_wait_opti
         return code;
     r->over = true;
     time_format(when, due_ms);
+    log_write(TIDE_LOG_INFO, "run sleeps", RUN_FIELDS(r), "until", when, NULL);
     return tide_fail(err, TIDE_WAITING, "it sleeps until %s", when);
 }
 
@@ -366,9 +369,11 @@ enum tide_code tide_run_checkpoint(tide_run *r, const char *type, const char *de
         code = run_append(r, TIDE_APPEND_ANY, &d, false, err);
     }
     if (!code) {
+        log_write(TIDE_LOG_DEBUG, "checkpoint", RUN_FIELDS(r), "id", id, "type", in.type, NULL);
         map_set_text(&r->done.checkpoints, str_from(key), str_from(id));
         memcpy(ret_id, id, sizeof id);
     } else {
+        checkpoint_log_failed(r->s, in.type, err);
         run_unuse(r, "checkpoint", NULL, in.type);
     }
     buf_done(&body);

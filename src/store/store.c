@@ -2,6 +2,7 @@
 /* What all backends share: opening by URL, building batches, waiting for them. Checks callers' arguments once. */
 #include "store/store.h"
 
+#include "base/log.h"
 #include "store/read_retry.h"
 #include "store/files.h"
 #include "store/group.h"
@@ -52,6 +53,7 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
     if (code)
         return code;
     (*ret_store)->secrets = secrets_new();
+    log_hide((*ret_store)->secrets);
     read_retry_wrap(*ret_store);
     (*ret_store)->hub = hub_new(*ret_store);
     return TIDE_OK;
@@ -63,6 +65,7 @@ void store_close(struct store *store)
         return;
     group_free(store->group);
     hub_free(TAKE(store->hub));
+    log_unhide(store->secrets);
     secrets_free(TAKE(store->secrets));
     store->ops->close(store);
 }

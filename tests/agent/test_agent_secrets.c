@@ -35,6 +35,17 @@ static void hear_texts(void *arg, const struct tide_agent_event *e)
     buf_add_char(&f->heard, '\n');
 }
 
+/* All that is logged, as well. */
+static void hear_log(void *arg, const struct tide_log_record *r)
+{
+    struct fixture *f = arg;
+
+    buf_addf(&f->heard, "%s: %s", tide_log_level_name(r->level), r->message);
+    for (size_t i = 0; i < r->fields_len; i++)
+        buf_addf(&f->heard, " %s=%s", r->fields[i].key, r->fields[i].value);
+    buf_add_char(&f->heard, '\n');
+}
+
 static void lacks_secret(const char *what, const char *text)
 {
     if (strstr(text, KEY) || strstr(text, "sk-live-4f9a8c21\\/x") || strstr(text, KEY_BASE64))
@@ -88,8 +99,13 @@ static void what_is_said_and_done_is_kept_without_it(void **state)
                "\"echo got " KEY " " KEY_BASE64 " | tee out.txt\"}}]},{\"text\":\"It is " KEY ".\"}]}");
     s = new_session(f);
     a = new_agent(s, &opt);
+    tide_log_set(TIDE_LOG_DEBUG, hear_log, f);
     OK(tide_agent_run(a, "use " KEY, &answer, &err));
+    tide_log_set(TIDE_LOG_OFF, NULL, NULL);
     assert_string_equal(answer.ptr, "It is " MARK ".");
+    assert_non_null(strstr(f->heard.ptr, "info: agent works"));
+    assert_non_null(strstr(f->heard.ptr, "debug: tool done"));
+    assert_non_null(strstr(f->heard.ptr, "debug: turn"));
     tide_text_done(&answer);
     log_lacks_secret(s);
     lacks_secret("what was told", buf_cstr(&f->heard));

@@ -14,7 +14,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -29,6 +31,12 @@
 static int64_t fixed_time(void)
 {
     return 1771668070123;
+}
+
+static void log_setup(enum tide_log_level level, enum log_format format, int fd, int64_t (*now_ms)(void))
+{
+    log_line_setup(format, fd, now_ms);
+    tide_log_set(level, log_line, NULL);
 }
 
 /* A file in memory that the log appends to. */
@@ -48,7 +56,7 @@ static char *take_text(int fd)
 
     assert_int_equal(pread(fd, text, (size_t)size, 0), size);
     close(fd);
-    log_setup(LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
+    log_setup(TIDE_LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
     return text;
 }
 
@@ -61,7 +69,7 @@ static void a_record_is_one_line_in_either_format(void **state)
          "{\"level\":\"warn\",\"msg\":\"full disk\",\"k\":\"/var/lib\"}\n"},
         {"m", "two words", "warn: m k=\"two words\"\n", "{\"level\":\"warn\",\"msg\":\"m\",\"k\":\"two words\"}\n"},
         {"m", "", "warn: m k=\"\"\n", "{\"level\":\"warn\",\"msg\":\"m\",\"k\":\"\"}\n"},
-        {"m", NULL, "warn: m k=\"\"\n", "{\"level\":\"warn\",\"msg\":\"m\",\"k\":\"\"}\n"},
+        {"m", NULL, "warn: m\n", "{\"level\":\"warn\",\"msg\":\"m\"}\n"},
         {"m", "a=b", "warn: m k=\"a=b\"\n", "{\"level\":\"warn\",\"msg\":\"m\",\"k\":\"a=b\"}\n"},
         {"m", "say \"hi\"", "warn: m k=\"say \\\"hi\\\"\"\n",
          "{\"level\":\"warn\",\"msg\":\"m\",\"k\":\"say \\\"hi\\\"\"}\n"},
@@ -79,8 +87,8 @@ static void a_record_is_one_line_in_either_format(void **state)
         AUTO(mem_freep) char *text = NULL;
         int fd = log_file();
 
-        log_setup(LOG_WARN, format, fd, NULL);
-        log_write(LOG_WARN, rows[i / 2].message, "k", rows[i / 2].value, NULL);
+        log_setup(TIDE_LOG_WARN, format, fd, NULL);
+        log_write(TIDE_LOG_WARN, rows[i / 2].message, "k", rows[i / 2].value, NULL);
         text = take_text(fd);
         assert_string_equal(text, format == LOG_JSON ? rows[i / 2].json : rows[i / 2].text);
     }
@@ -92,10 +100,10 @@ static void the_time_stands_first_when_there_is_a_clock(void **state)
     int fd = log_file();
 
     (void)state;
-    log_setup(LOG_DEBUG, LOG_TEXT, fd, fixed_time);
-    log_write(LOG_DEBUG, "x", NULL);
-    log_setup(LOG_DEBUG, LOG_JSON, fd, fixed_time);
-    log_write(LOG_ERROR, "x", "a", "1", "b", "2", NULL);
+    log_setup(TIDE_LOG_DEBUG, LOG_TEXT, fd, fixed_time);
+    log_write(TIDE_LOG_DEBUG, "x", NULL);
+    log_setup(TIDE_LOG_DEBUG, LOG_JSON, fd, fixed_time);
+    log_write(TIDE_LOG_ERROR, "x", "a", "1", "b", "2", NULL);
     text = take_text(fd);
     assert_string_equal(text, "2026-02-21T10:01:10.123Z debug: x\n"
                               "{\"ts\":\"2026-02-21T10:01:10.123Z\",\"level\":\"error\",\"msg\":\"x\","
@@ -108,12 +116,12 @@ static void records_above_the_level_are_left_out(void **state)
     int fd = log_file();
 
     (void)state;
-    log_setup(LOG_WARN, LOG_TEXT, fd, NULL);
-    assert_true(log_enabled(LOG_ERROR));
-    assert_true(log_enabled(LOG_WARN));
-    assert_false(log_enabled(LOG_INFO));
-    log_write(LOG_INFO, "no", NULL);
-    log_write(LOG_ERROR, "yes", NULL);
+    log_setup(TIDE_LOG_WARN, LOG_TEXT, fd, NULL);
+    assert_true(log_enabled(TIDE_LOG_ERROR));
+    assert_true(log_enabled(TIDE_LOG_WARN));
+    assert_false(log_enabled(TIDE_LOG_INFO));
+    log_write(TIDE_LOG_INFO, "no", NULL);
+    log_write(TIDE_LOG_ERROR, "yes", NULL);
     text = take_text(fd);
     assert_string_equal(text, "error: yes\n");
 }
@@ -128,8 +136,8 @@ static void a_long_value_is_cut_and_the_record_stays_whole(void **state)
     (void)state;
     for (int i = 0; i < 100000 - 2; i += 3)
         memcpy(value + i, "\xe2\x82\xac", 3);
-    log_setup(LOG_WARN, LOG_JSON, fd, NULL);
-    log_write(LOG_WARN, "m", "k", value, "end", "here", NULL);
+    log_setup(TIDE_LOG_WARN, LOG_JSON, fd, NULL);
+    log_write(TIDE_LOG_WARN, "m", "k", value, "end", "here", NULL);
     text = take_text(fd);
     assert_true(strlen(text) < 5000);
     assert_int_equal(json_parse(&a, str_from(text), NULL, &v, NULL, NULL), TIDE_OK);
@@ -140,11 +148,11 @@ static void a_long_value_is_cut_and_the_record_stays_whole(void **state)
 static void errno_survives_and_a_dead_descriptor_is_no_error(void **state)
 {
     (void)state;
-    log_setup(LOG_WARN, LOG_TEXT, -1, NULL);
+    log_setup(TIDE_LOG_WARN, LOG_TEXT, -1, NULL);
     errno = EDOM;
-    log_write(LOG_WARN, "nobody hears", NULL);
+    log_write(TIDE_LOG_WARN, "nobody hears", NULL);
     assert_int_equal(errno, EDOM);
-    log_setup(LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
+    log_setup(TIDE_LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
 }
 
 #define THREADS 4
@@ -153,7 +161,7 @@ static void errno_survives_and_a_dead_descriptor_is_no_error(void **state)
 static void *write_many(void *name)
 {
     for (int i = 0; i < RECORDS; i++)
-        log_write(LOG_WARN, name, "key", "some value with spaces", NULL);
+        log_write(TIDE_LOG_WARN, name, "key", "some value with spaces", NULL);
     return NULL;
 }
 
@@ -165,7 +173,7 @@ static void records_of_threads_do_not_mix(void **state)
     int fd = log_file(), lines = 0;
 
     (void)state;
-    log_setup(LOG_WARN, LOG_TEXT, fd, NULL);
+    log_setup(TIDE_LOG_WARN, LOG_TEXT, fd, NULL);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, write_many, names[i]), 0);
     for (int i = 0; i < THREADS; i++)
@@ -237,7 +245,7 @@ static struct sink full_terminal(void)
 
 static void sink_done(struct sink *s)
 {
-    log_setup(LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
+    log_setup(TIDE_LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
     close(s->in);
     close(s->out);
 }
@@ -246,7 +254,7 @@ static void flood(const char *value, int n)
 {
     alarm(PATIENCE_S);
     for (int i = 0; i < n; i++)
-        log_write(LOG_WARN, "m", "k", value, "l", value, "m", value, NULL);
+        log_write(TIDE_LOG_WARN, "m", "k", value, "l", value, "m", value, NULL);
     alarm(0);
 }
 
@@ -283,11 +291,11 @@ static void check_full(struct sink s, int size)
     int whole, lost, flags = fcntl(s.in, F_GETFL);
 
     memset(value, 'x', (size_t)size);
-    log_setup(LOG_WARN, LOG_JSON, s.in, NULL);
+    log_setup(TIDE_LOG_WARN, LOG_JSON, s.in, NULL);
     flood(value, FLOOD);
     take_all(&s, &text);
     for (int i = 0; i < 3; i++) { /* what was begun, what is lost, and then this one is through */
-        log_write(LOG_WARN, "last", NULL);
+        log_write(TIDE_LOG_WARN, "last", NULL);
         take_all(&s, &text);
     }
     check_lines(&s, &text, &whole, &lost);
@@ -336,14 +344,14 @@ static void what_was_lost_is_told_before_the_next_record(void **state)
     fcntl(s.in, F_SETFL, 0);
     assert_true(dup2(STDERR_FILENO, s.out + 10) >= 0);
     dup2(s.in, STDERR_FILENO);
-    log_setup(LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
+    log_setup(TIDE_LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
     alarm(PATIENCE_S);
-    log_write(LOG_WARN, "one", NULL);
-    log_write(LOG_WARN, "two", NULL);
+    log_write(TIDE_LOG_WARN, "one", NULL);
+    log_write(TIDE_LOG_WARN, "two", NULL);
     take_all(&s, &text);
     buf_clear(&text);
-    log_write(LOG_WARN, "three", NULL);
-    log_write(LOG_WARN, "four", NULL);
+    log_write(TIDE_LOG_WARN, "three", NULL);
+    log_write(TIDE_LOG_WARN, "four", NULL);
     alarm(0);
     dup2(s.out + 10, STDERR_FILENO);
     close(s.out + 10);
@@ -364,12 +372,12 @@ static void a_full_disk_cuts_no_line(void **state)
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     small = (struct rlimit){20, before.rlim_max};
-    log_setup(LOG_WARN, LOG_TEXT, fd, NULL);
+    log_setup(TIDE_LOG_WARN, LOG_TEXT, fd, NULL);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     for (int i = 0; i < 4; i++)
-        log_write(LOG_WARN, "no room", NULL);
+        log_write(TIDE_LOG_WARN, "no room", NULL);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    log_write(LOG_WARN, "room", NULL);
+    log_write(TIDE_LOG_WARN, "room", NULL);
     text = take_text(fd);
     assert_string_equal(text, "warn: no room\nwarn: no room\nwarn: 2 log records lost: the log file took no more\n"
                               "warn: room\n");
@@ -383,14 +391,14 @@ static void threads_that_lose_records_count_them_together(void **state)
     int whole, lost;
 
     (void)state;
-    log_setup(LOG_WARN, LOG_JSON, s.in, NULL);
+    log_setup(TIDE_LOG_WARN, LOG_JSON, s.in, NULL);
     alarm(PATIENCE_S);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, write_many, "m"), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     take_all(&s, &text);
-    log_write(LOG_WARN, "last", NULL);
+    log_write(TIDE_LOG_WARN, "last", NULL);
     alarm(0);
     take_all(&s, &text);
     check_lines(&s, &text, &whole, &lost);
@@ -418,16 +426,154 @@ static void a_known_secret_is_in_no_record(void **state)
         int fd = log_file();
         char *text;
 
-        log_setup(LOG_WARN, rows[i].format, fd, NULL);
-        log_write(LOG_WARN, "refused hunter2\"hunter2", "why", "bad hunter2%22hunter2", (char *)NULL);
+        log_setup(TIDE_LOG_WARN, rows[i].format, fd, NULL);
+        log_write(TIDE_LOG_WARN, "refused hunter2\"hunter2", "why", "bad hunter2%22hunter2", (char *)NULL);
         text = take_text(fd);
         assert_string_equal(text, rows[i].want);
         free(text);
     }
     log_clean(line, sizeof(line));
     assert_string_equal(line, "x [redacted:K]");
-    log_hide(NULL);
+    log_unhide(s);
     secrets_free(s);
+}
+
+/* ---- a sink of the embedder's ---- */
+
+struct heard {
+    atomic_int n, inside;
+    char last[200];
+    const char *nested; /* logged by the sink itself */
+};
+
+static void hear(void *arg, const struct tide_log_record *r)
+{
+    struct heard *h = arg;
+
+    (void)r;
+    h->inside++;
+    h->n++;
+    if (h->nested)
+        log_write(TIDE_LOG_ERROR, h->nested, NULL);
+    h->inside--;
+}
+
+static void hear_one(void *arg, const struct tide_log_record *r)
+{
+    struct heard *h = arg;
+
+    h->n++;
+    snprintf(h->last, sizeof(h->last), "%s %s", tide_log_level_name(r->level), r->message);
+    for (size_t i = 0; i < r->fields_len; i++)
+        snprintf(h->last + strlen(h->last), sizeof(h->last) - strlen(h->last), " %s=%s", r->fields[i].key,
+                 r->fields[i].value);
+}
+
+static void a_sink_hears_its_level_and_what_is_worse(void **state)
+{
+    static const struct {
+        enum tide_log_level level, written;
+        int heard;
+    } rows[] = {
+        {TIDE_LOG_OFF, TIDE_LOG_ERROR, 0},  {TIDE_LOG_ERROR, TIDE_LOG_ERROR, 1}, {TIDE_LOG_ERROR, TIDE_LOG_WARN, 0},
+        {TIDE_LOG_WARN, TIDE_LOG_WARN, 1},  {TIDE_LOG_WARN, TIDE_LOG_INFO, 0},   {TIDE_LOG_INFO, TIDE_LOG_INFO, 1},
+        {TIDE_LOG_INFO, TIDE_LOG_DEBUG, 0}, {TIDE_LOG_DEBUG, TIDE_LOG_DEBUG, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct heard h = {.nested = NULL};
+
+        tide_log_set(rows[i].level, hear_one, &h);
+        log_write(rows[i].written, "m", "a", "1", "none", NULL, "b", "2", NULL);
+        assert_int_equal(h.n, rows[i].heard);
+        if (h.n)
+            assert_memory_equal(strchr(h.last, ' '), " m a=1 b=2", 11);
+        tide_log_set(TIDE_LOG_DEBUG, NULL, NULL);
+        log_write(TIDE_LOG_ERROR, "m", NULL);
+        assert_int_equal(h.n, rows[i].heard);
+        assert_false(log_enabled(TIDE_LOG_ERROR));
+    }
+}
+
+static void what_a_sink_makes_the_library_log_is_dropped(void **state)
+{
+    struct heard h = {.nested = "again"};
+
+    (void)state;
+    tide_log_set(TIDE_LOG_DEBUG, hear, &h);
+    log_write(TIDE_LOG_WARN, "m", NULL);
+    assert_int_equal(h.n, 1);
+    tide_log_set(TIDE_LOG_OFF, NULL, NULL);
+}
+
+static void no_set_that_was_taken_away_hides_anything(void **state)
+{
+    struct secrets *sets[3];
+    char line[] = "secret-1 secret-0 secret-2";
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char name[2] = {(char)('0' + i), 0}, value[9];
+
+        snprintf(value, sizeof(value), "secret-%d", i);
+        sets[i] = secrets_new();
+        assert_true(secrets_add(sets[i], str_from(name), str_from(value)));
+        log_hide(sets[i]);
+    }
+    log_unhide(sets[0]);
+    secrets_free(sets[0]);
+    {
+        struct heard h = {.nested = NULL};
+
+        tide_log_set(TIDE_LOG_WARN, hear_one, &h);
+        log_write(TIDE_LOG_WARN, line, "k", line, NULL);
+        tide_log_set(TIDE_LOG_OFF, NULL, NULL);
+        assert_string_equal(h.last, "warn [redacted:1] secret-0 [redacted:2] k=[redacted:1] secret-0 [redacted:2]");
+    }
+    for (int i = 1; i < 3; i++) {
+        log_unhide(sets[i]);
+        secrets_free(sets[i]);
+    }
+}
+
+static atomic_bool going;
+
+static void *write_on(void *name)
+{
+    while (going)
+        log_write(TIDE_LOG_WARN, name, "k", "v", NULL);
+    return NULL;
+}
+
+/* One is set after the other while threads log, and stores come and go: nobody is in the one before. */
+static void a_sink_may_go_when_another_is_set(void **state)
+{
+    static char *const names[THREADS] = {"one", "two", "three", "four"};
+    pthread_t threads[THREADS];
+
+    (void)state;
+    going = true;
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, write_on, names[i]), 0);
+    for (int i = 0; i < 200; i++) {
+        struct heard *h = mem_zero(sizeof(*h));
+        struct secrets *s = secrets_new();
+
+        log_hide(s);
+        tide_log_set(i % 2 ? TIDE_LOG_WARN : TIDE_LOG_DEBUG, hear, h);
+        for (int tries = 0; !h->n && tries < 10000; tries++)
+            sched_yield();
+        tide_log_set(TIDE_LOG_OFF, NULL, NULL);
+        assert_true(h->n > 0);
+        assert_int_equal(h->inside, 0);
+        log_unhide(s);
+        secrets_free(s);
+        free(h);
+    }
+    going = false;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
 }
 
 int main(void)
@@ -436,6 +582,10 @@ int main(void)
         cmocka_unit_test(a_record_is_one_line_in_either_format),
         cmocka_unit_test(the_time_stands_first_when_there_is_a_clock),
         cmocka_unit_test(a_known_secret_is_in_no_record),
+        cmocka_unit_test(a_sink_hears_its_level_and_what_is_worse),
+        cmocka_unit_test(what_a_sink_makes_the_library_log_is_dropped),
+        cmocka_unit_test(no_set_that_was_taken_away_hides_anything),
+        cmocka_unit_test(a_sink_may_go_when_another_is_set),
         cmocka_unit_test(records_above_the_level_are_left_out),
         cmocka_unit_test(a_long_value_is_cut_and_the_record_stays_whole),
         cmocka_unit_test(errno_survives_and_a_dead_descriptor_is_no_error),

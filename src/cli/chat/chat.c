@@ -17,8 +17,7 @@ static bool is_stopped(void *arg)
     return stop_signal != 0;
 }
 
-enum tide_code chat_setup(const struct cli *cli, const struct agent_want *want, struct agent_setup *ret,
-                          struct tide_err *err)
+enum tide_code chat_setup(struct cli *cli, const struct agent_want *want, struct agent_setup *ret, struct tide_err *err)
 {
     ret->tell = tell;
     ret->store = cli->store;

@@ -5,7 +5,6 @@
  *
  *   chat.c           the engine's chat (engine/chat_session.h), its store and its settings
  *   chat_files.c     the files that a prompt names
- *   chat_log.c       what the agent does, into the log
  *   chat_print.c     one prompt, for programs: text, JSON, a stream of JSON
  *   chat_screen.c    at a terminal: reads prompts, shows what happens
  *   chat_ask.c       asks for a word
@@ -36,7 +35,6 @@ struct chat {
     struct chat_session core;
     struct arena prompt;           /* of the prompt that is being said */
     struct recovery_thread *sweep; /* recovery of what others left, as every process that lives long does it */
-    bool quiet;                    /* what is logged would be drawn into the conversation, where it is shown already */
     const char *temporary;         /* directory of a store that goes away with the chat; NULL: none */
 };
 
@@ -46,8 +44,8 @@ enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want
 void chat_done(struct chat *c);
 
 /* The settings, and what agents tell: on standard error. */
-enum tide_code chat_setup(const struct cli *cli, const struct agent_want *want, struct agent_setup *ret,
-                          struct tide_err *err) MUST_CHECK;
+enum tide_code chat_setup(struct cli *cli, const struct agent_want *want, struct agent_setup *ret, struct tide_err *err)
+    MUST_CHECK;
 
 /* One line beside the conversation. */
 #define chat_tell(c, ...) agent_setup_tell(&(c)->core.setup, __VA_ARGS__)
@@ -63,10 +61,6 @@ enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_
     MUST_CHECK;
 
 /* What the agent does, into the log. */
-void chat_log_event(const char *session, const struct tide_agent_event *e);
-void chat_log_open(const struct chat *c);
-void chat_log_end(const struct chat *c, enum tide_code code, const char *why);
-void chat_log(const struct chat *c, const struct tide_agent_event *e);
 
 /* ---- chat_print.c: one prompt, or without one going on */
 enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct tide_err *err) MUST_CHECK;

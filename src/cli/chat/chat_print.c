@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "cli/error_hints.h"
+#include "base/log.h"
 #include "cli/chat/chat.h"
 #include "cli/terminal/glyph.h"
 #include "cli/report.h"
@@ -56,10 +56,19 @@ static void stream(struct printing *p, const struct tide_agent_event *e)
     put_line(p, &line);
 }
 
-/* What the log does not show to whoever sits here. */
+/* On standard error as well. */
+static bool is_logged(const struct printing *p)
+{
+    const struct config *cfg = p->chat.core.setup.settings.config;
+    const char *format = args_text(&p->chat.cli->args, "log-format");
+
+    return !config_text(cfg, "log_file") &&
+           (log_enabled(TIDE_LOG_INFO) || strcmp(format ? format : config_text(cfg, "log_format"), "json") == 0);
+}
+
 static void tell(struct printing *p, const struct tide_agent_event *e)
 {
-    if (log_enabled(LOG_WARN) && !config_text(p->chat.core.setup.settings.config, "log_file"))
+    if (is_logged(p))
         return;
     if (e->what == TIDE_AGENT_RETRY)
         say("attempt %d of %d in %.1f s: %.*s", e->attempt, e->attempts, (double)e->delay_ms / 1000, (int)e->text_len,
@@ -115,7 +124,6 @@ static void on_event(void *arg, const struct tide_agent_event *e)
 
     if (stop_signal && p->chat.core.agent)
         stop_agent(p->chat.core.agent);
-    chat_log(&p->chat, e);
     p->turns += e->what == TIDE_AGENT_USAGE;
     if (p->how == PRINT_STREAM)
         stream(p, e);
@@ -222,15 +230,6 @@ static enum tide_code open_it(struct printing *p, struct tide_err *err)
     return c->want->resume || c->want->latest ? chat_resume(c, err) : chat_new(&c->core, c->want->prompt, err);
 }
 
-/* The log is lines for people on standard error, where errors go as well. */
-static bool is_beside(const struct printing *p)
-{
-    const struct config *cfg = p->chat.core.setup.settings.config;
-    const char *format = args_text(&p->chat.cli->args, "log-format");
-
-    return !config_text(cfg, "log_file") && strcmp(format ? format : config_text(cfg, "log_format"), "json") != 0;
-}
-
 /* All that is said, before there is a session: what is refused leaves none behind. */
 static enum tide_code make_prompt(struct printing *p, const char **ret_prompt, struct tide_err *err)
 {
@@ -249,7 +248,6 @@ static enum tide_code work(struct printing *p, const char *prompt, struct tide_e
     struct tide_text answer = {NULL, 0};
     enum tide_code code;
 
-    chat_log_open(&p->chat);
     if (prompt && chat_needs_resume(&p->chat.core)) { /* what was cut comes first */
         code = tide_agent_resume(p->chat.core.agent, NULL, NULL, &answer, err);
         tide_text_done(&answer);
@@ -262,9 +260,6 @@ static enum tide_code work(struct printing *p, const char *prompt, struct tide_e
         return err->code;
     code = prompt ? tide_agent_run(p->chat.core.agent, prompt, &answer, err)
                   : tide_agent_resume(p->chat.core.agent, want->input, want->token, &answer, err);
-    if (!code || code == TIDE_WAITING || code == TIDE_CANCELLED ||
-        !is_beside(p)) /* else the error is told twice on one terminal */
-        chat_log_end(&p->chat, code, err->msg);
     code = report(p, code, &answer, err);
     tide_text_done(&answer);
     if (!code && p->unwritten)

@@ -107,7 +107,6 @@ static void on_event(void *arg, const struct tide_agent_event *e)
     struct screen *s = arg;
     struct str text = {e->text ? e->text : "", e->text ? e->text_len : 0};
 
-    chat_log(&s->chat, e);
     if (s->chat.core.agent)
         stop_if_told(s);
     switch (e->what) {
@@ -210,7 +209,6 @@ static void end_work(struct screen *s, enum tide_code code, struct tide_err *err
     char line[700];
     const char *id = tide_session_id(s->chat.core.session);
 
-    chat_log_end(&s->chat, code, err_text(err));
     view_busy(s->view, NULL);
     view_text_end(s->view);
     s->usage.ms = monotonic_ms() - s->began_ms;
@@ -430,11 +428,12 @@ static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat
     s->view = view_new(&look);
     if (chat_init(&s->chat, cli, want, on_event, approve, s, err))
         return err->code;
+    if (!config_text(s->chat.core.setup.settings.config, "log_file")) /* it would be drawn into the conversation */
+        tide_log_set(TIDE_LOG_OFF, NULL, NULL);
     s->chat.core.setup.tell = tell;
     s->chat.core.stopped = is_stopped;
     if (open_session(s, err))
         return err->code;
-    s->chat.quiet = !config_text(s->chat.core.setup.settings.config, "log_file");
     set_signals(s);
     return TIDE_OK;
 }
@@ -455,10 +454,8 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
         edit.complete = screen_complete;
         s.line = line_edit_new(&edit);
         greet(&s);
-        if (s.chat.core.session) {
-            chat_log_open(&s.chat);
+        if (s.chat.core.session)
             take_up(&s);
-        }
         read_and_work(&s);
         line_edit_free(s.line);
         line_edit_free(s.answers);

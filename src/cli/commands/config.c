@@ -144,7 +144,7 @@ static enum tide_code run_check(struct cli *cli, struct tide_err *err)
 
     if (settings_check(args_text(a, "config"), args_on(a, "verbose"), args_text(a, "log-format"), &s, &r, err))
         return err->code;
-    log_write(LOG_DEBUG, "settings checked", "file", s.path, "provider", config_text(s.config, "provider"),
+    log_write(TIDE_LOG_DEBUG, "settings checked", "file", s.path, "provider", config_text(s.config, "provider"),
               (char *)NULL);
     cli->exit_status = !r.ok;
     if (cli->out.json) {

@@ -24,7 +24,6 @@ struct driving {
     tide_graph *graph;
     tide_session *session;
     struct agent_setup setup;
-    bool logs; /* what agents do; else it would be drawn over */
     struct graph_view *view;
     struct recovery_thread *sweep;
     tide_session *fork;     /* it went on in this one; NULL: in the one that was given */
@@ -170,7 +169,8 @@ static enum tide_code open_settings(struct driving *d, const struct graph_want *
     if (want.provider && !*want.provider)
         want.provider = NULL;
     code = chat_setup(d->cli, &want, &d->setup, err);
-    d->logs = !code && (config_text(d->setup.settings.config, "log_file") || args_on(&d->cli->args, "verbose"));
+    if (!code && !config_text(d->setup.settings.config, "log_file") && !args_on(&d->cli->args, "verbose"))
+        tide_log_set(TIDE_LOG_OFF, NULL, NULL);                                 /* it would be drawn over */
     if (!code && needs.agents && agent_setup_check(&d->setup, d->session, err)) /* then a node that needs it says so */
         code = w->agents_later ? TIDE_OK : err->code;
     return code;
@@ -290,8 +290,6 @@ static void on_event(void *arg, const struct tide_graph_event *e)
         if (!atomic_exchange(&d->told, true))
             graph_view_say(d->view, "stopping…, to go on later; again to leave at once");
     }
-    if (e->agent && d->logs)
-        chat_log_event(tide_session_id(d->session), e->agent);
     say_held(d, e);
     graph_view_event(d->view, e);
 }
