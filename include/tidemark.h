@@ -142,10 +142,36 @@ struct tide_hint {
     char arguments[200]; /* JSON object */
 };
 
-/* An error: a code to branch on, one line to read (outermost context first), and what helps. */
+/* What an error is about. Numbered for good; more may come. */
+#define TIDE_SUBJECTS(X)                                                                                               \
+    X(SESSION, 1, "session") /* the session itself */                                                                  \
+    X(EVENT, 2, "event")     /* `position` is its seq */                                                               \
+    X(STEP, 3, "step")                                                                                                 \
+    X(NODE, 4, "node")                                                                                                 \
+    X(KEY, 5, "key")   /* of a graph's memory, of the values of a program, of the settings */                          \
+    X(FILE, 6, "file") /* `name` "": what was read, not from a file; `position` is the line */                         \
+    X(CHECKPOINT, 7, "checkpoint")
+
+enum tide_subject {
+#define TIDE_SUBJECT_ENUM(name, number, text) TIDE_SUBJECT_##name = (number),
+    TIDE_SUBJECTS(TIDE_SUBJECT_ENUM)
+#undef TIDE_SUBJECT_ENUM
+};
+TIDE_API const char *tide_subject_name(enum tide_subject subject); /* "step" */
+
+/* What is known of it where the error was made. */
+struct tide_detail {
+    enum tide_subject subject;     /* 0: not known */
+    char session_id[TIDE_ID_SIZE]; /* "": of none */
+    char name[256];                /* of the subject; "": it has none, or it is too long */
+    int64_t position;              /* seq or line, from 1; 0: not known */
+};
+
+/* An error: a code to branch on, one line to read (outermost context first), what it is about, and what helps. */
 struct tide_err {
     enum tide_code code;
     char msg[512];
+    struct tide_detail detail;
     struct tide_hint hints[2]; /* the likelier one first */
 };
 

@@ -76,7 +76,6 @@ UNUSED static void expect_code(enum tide_code want, enum tide_code got, const st
         struct tide_err err UNUSED = {0};                                                                              \
         expect_code(want, call, &err, #call, __FILE__, __LINE__);                                                      \
     } while (0)
-/* … and its message has these words. */
 /* The call fails with this code, and this is what helps. */
 #define HINTS(want, what, call)                                                                                        \
     do {                                                                                                               \
@@ -84,6 +83,15 @@ UNUSED static void expect_code(enum tide_code want, enum tide_code got, const st
         expect_code(want, call, &err, #call, __FILE__, __LINE__);                                                      \
         assert_int_equal(err.hints[0].action, what);                                                                   \
     } while (0)
+/* … and this is what it is about; `name` "": that is the session, or has no name. */
+#define ABOUT(want, what, of, call)                                                                                    \
+    do {                                                                                                               \
+        struct tide_err err = {0};                                                                                     \
+        expect_code(want, call, &err, #call, __FILE__, __LINE__);                                                      \
+        assert_string_equal(tide_subject_name(err.detail.subject), tide_subject_name(what));                           \
+        assert_string_equal(err.detail.name, of);                                                                      \
+    } while (0)
+/* … and its message has these words: where the words are what is tested. */
 #define SAYS(want, words, call)                                                                                        \
     do {                                                                                                               \
         struct tide_err err = {0};                                                                                     \

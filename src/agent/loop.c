@@ -340,7 +340,7 @@ enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *e
 
     if (!code && (a->s->state->content.messages != a->known_messages ||
                   a->s->state->ledger.run.active_seq != a->known_run)) /* the draft is about another conversation */
-        code = tide_fail(err, TIDE_CONFLICT, "session '%s' has moved on: try again", a->s->head.id);
+        code = tide_fail_session(err, TIDE_CONFLICT, a->s->head.id, "has moved on: try again");
     code = code ? code : run_start_with(a->s, &opt, &a->draft, queued, &a->run, err);
     draft_reset(&a->draft);
     if (code)
@@ -512,7 +512,7 @@ static enum tide_code take_up(struct tide_agent *a, const char *input, const cha
         return agent_go_on(a, input, token, err);
     }
     if (input || token)
-        return tide_fail(err, TIDE_INVALID, "session '%s' does not wait for an answer", a->s->head.id);
+        return tide_fail_session(err, TIDE_INVALID, a->s->head.id, "does not wait for an answer");
     if (!conversation_is_owed(&a->talk) && !conversation_open(&a->talk) && !a->s->state->ledger.queue.live) {
         tide_fail(err, TIDE_NOT_FOUND, "nothing is left to be done in session '%s'", a->s->head.id);
         return tide_hint_with(err, TIDE_ACTION_PROMPT, a->s->head.id, "\"text\":null");

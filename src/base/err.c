@@ -100,10 +100,14 @@ static void set_joined(struct tide_err *err, const char *first, const char *seco
 /* Of a failure that nobody wants to hear more of: what is hinted at right behind it still fails with its code. */
 static _Thread_local enum tide_code last_untold;
 
-static void forget_hints(struct tide_err *err)
+static enum tide_code begin_anew(struct tide_err *err, enum tide_code code)
 {
+    err->detail.subject = 0;
+    err->detail.position = 0;
+    err->detail.session_id[0] = err->detail.name[0] = '\0';
     for (size_t i = 0; i < sizeof(err->hints) / sizeof(err->hints[0]); i++)
         err->hints[i].action = 0;
+    return err->code = code;
 }
 
 enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *fmt, ...)
@@ -118,8 +122,73 @@ enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *
     vsnprintf(draft, sizeof(draft), fmt, args);
     va_end(args);
     set_message(err, draft);
-    forget_hints(err);
-    return err->code = code;
+    return begin_anew(err, code);
+}
+
+const char *tide_subject_name(enum tide_subject subject)
+{
+    switch (subject) {
+#define SUBJECT_NAME_CASE(name, number, text)                                                                          \
+    case TIDE_SUBJECT_##name:                                                                                          \
+        return text;
+        TIDE_SUBJECTS(SUBJECT_NAME_CASE)
+#undef SUBJECT_NAME_CASE
+    }
+    return "unknown";
+}
+
+/* A name is whole or left out: half of one is another thing's. */
+static void set_name(char *field, size_t size, const char *name)
+{
+    size_t len = name && !field[0] ? strlen(name) : size;
+
+    if (len < size)
+        memcpy(field, name, len + 1);
+}
+
+enum tide_code tide_about_session(struct tide_err *err, const char *session)
+{
+    if (!err)
+        return last_untold;
+    if (!err->detail.subject)
+        err->detail.subject = TIDE_SUBJECT_SESSION;
+    set_name(err->detail.session_id, sizeof err->detail.session_id, session);
+    return err->code;
+}
+
+enum tide_code tide_about(struct tide_err *err, enum tide_subject subject, const char *name)
+{
+    if (!err)
+        return last_untold;
+    if (subject == TIDE_SUBJECT_SESSION)
+        return tide_about_session(err, name);
+    if (!err->detail.subject || err->detail.subject == TIDE_SUBJECT_SESSION)
+        err->detail.subject = subject;
+    if (err->detail.subject == subject)
+        set_name(err->detail.name, sizeof err->detail.name, name);
+    return err->code;
+}
+
+enum tide_code tide_about_position(struct tide_err *err, enum tide_subject subject, int64_t position)
+{
+    enum tide_code code = tide_about(err, subject, NULL);
+
+    if (err && err->detail.subject == subject && !err->detail.position)
+        err->detail.position = position;
+    return code;
+}
+
+enum tide_code tide_fail_of(struct tide_err *err, enum tide_code code, enum tide_subject subject, const char *name,
+                            const char *fmt, ...)
+{
+    char rest[DRAFT_SIZE];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(rest, sizeof rest, fmt, args);
+    va_end(args);
+    tide_fail(err, code, "%s '%s'%s%s", tide_subject_name(subject), name, rest[0] == ':' ? "" : " ", rest);
+    return tide_about(err, subject, name);
 }
 
 enum tide_code tide_hint_with(struct tide_err *err, enum tide_action action, const char *session, const char *members,
@@ -137,6 +206,8 @@ enum tide_code tide_hint_with(struct tide_err *err, enum tide_action action, con
     va_end(args);
     *h = (struct tide_hint){.action = action};
     snprintf(h->session_id, sizeof h->session_id, "%s", session);
+    if (session[0])
+        tide_about_session(err, session);
     if ((size_t)snprintf(h->arguments, sizeof h->arguments, "{%s}", text) >= sizeof h->arguments)
         h->action = 0; /* a name too long to be offered */
     return err->code;
@@ -182,8 +253,13 @@ enum tide_code tide_fail_errno(struct tide_err *err, int errnum, const char *fmt
     vsnprintf(what, sizeof(what), fmt, args);
     va_end(args);
     set_joined(err, what, why ? why : "unknown system error");
-    forget_hints(err);
-    return err->code = code;
+    return begin_anew(err, code);
+}
+
+enum tide_code tide_fail_file(struct tide_err *err, int errnum, const char *verb, const char *path)
+{
+    tide_fail_errno(err, errnum, "%s '%s'", verb, path);
+    return tide_about(err, TIDE_SUBJECT_FILE, path);
 }
 
 enum tide_code tide_err_copy(struct tide_err *err, const struct tide_err *from)

@@ -56,7 +56,8 @@ __attribute__((cold, format(printf, 3, 4))) static enum tide_code fail_at(struct
             column++;
         }
     }
-    return tide_fail(ps->err, TIDE_INVALID, "line %zu, column %zu: %s", line, column, fault);
+    tide_fail(ps->err, TIDE_INVALID, "line %zu, column %zu: %s", line, column, fault);
+    return tide_about_position(ps->err, TIDE_SUBJECT_FILE, (int64_t)line);
 }
 
 __attribute__((cold)) static enum tide_code fail_expected(struct parser *ps, const char *what)

@@ -40,9 +40,6 @@ int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms);
 /* The same, for sessions that a run begins in: until a signal comes. */
 extern const struct held cli_hold;
 
-/* Adds what to do when there is no such session; `code` goes through. */
-enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err);
-
 static inline void watch_closep(tide_watch **watch)
 {
     tide_watch_close(*watch);

@@ -14,7 +14,9 @@
 #include "base/log.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
+#include "cli/next_command.h"
 #include "cli/terminal/progress.h"
+#include "engine/shapes.h"
 
 #define EXIT_USAGE 2
 
@@ -60,8 +62,10 @@ static enum tide_code run_command(struct cli *cli, struct tide_err *err)
         code = cli_store_open(cli, c->need, 0, err);
     if (!code)
         code = c->run(cli, err);
-    if (code)
-        log_clean(err->msg, sizeof(err->msg)); /* while it is known what is secret */
+    if (code) { /* while it is known what is secret */
+        log_clean(err->msg, sizeof(err->msg));
+        log_clean(err->detail.name, sizeof(err->detail.name));
+    }
     cli_store_close(cli);
     return code;
 }
@@ -70,7 +74,6 @@ static enum tide_code dispatch(struct cli *cli, struct tide_err *err)
 {
     const struct command *version = command_find(NULL, "version");
 
-    cli->out.json = args_on(&cli->args, "json");
     out_set_color(&cli->out, args_text(&cli->args, "color"));
     if (args_on(&cli->args, "version"))
         return version->run(cli, err);
@@ -101,9 +104,14 @@ static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
     }
     if (code == TIDE_CANCELLED && stop_signal)
         return 128 + stop_signal;
-    advise(code, hint_for(err), err);
-    if (code)
+    if (code && cli->out.json) {
+        buf_clear(&cli->out.text);
+        out_shape(&cli->out, &shape_error, &(struct error_shown){*err, next_command});
+        fwrite(cli->out.text.ptr, 1, cli->out.text.len, stderr);
+    } else if (code) {
+        advise(code, hint_for(err), err);
         say_clean(err_text(err));
+    }
     return code ? tide_code_exit(code) : cli->exit_status;
 }
 
@@ -118,6 +126,7 @@ int main(int argc, char **argv)
     set_signals();
     out_init(&cli.out);
     code = args_parse(argc, argv, &cli.args, &err);
+    cli.out.json = args_on(&cli.args, "json");
     if (!code)
         code = dispatch(&cli, &err);
     status = finish(&cli, code, &err);

@@ -97,15 +97,10 @@ void cli_store_close(struct cli *cli)
     tide_store_close(TAKE(cli->store));
 }
 
-enum tide_code cli_advise_session(enum tide_code code, struct tide_err *err)
-{
-    return advise(code, code == TIDE_NOT_FOUND ? "`tidemark sessions list` shows what there is" : NULL, err);
-}
-
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
                                 struct tide_err *err)
 {
-    return cli_advise_session(tide_session_open(cli->store, args_operand(&cli->args, i), flags, ret_session, err), err);
+    return tide_session_open(cli->store, args_operand(&cli->args, i), flags, ret_session, err);
 }
 
 int cli_held(void *arg, const struct tide_err *why, int64_t waited_ms)

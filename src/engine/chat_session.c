@@ -209,7 +209,7 @@ static enum tide_code refuse_other(const tide_session *session, struct tide_err 
     struct status st;
 
     status_of_session(&st, session->store, session->state, session->head.holder_alive);
-    tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat (--provider makes it one)", id);
+    tide_fail_session(err, TIDE_INVALID, id, "was not made by a chat (--provider makes it one)");
     return st.next_count ? action_hint(err, id, &st.next[0]) : err->code;
 }
 

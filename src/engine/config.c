@@ -39,7 +39,7 @@ static enum tide_code read_whole(const char *path, struct buf *text, struct tide
     int bad = buf_read_file(text, path);
 
     if (bad && bad != ENOENT)
-        return tide_fail_errno(err, bad, "%.150s: read it", path);
+        return tide_fail_file(err, bad, "read", path);
     return text->failed
                ? tide_fail(err, TIDE_TOO_BIG, "%.150s: more than %zu bytes: not a config file", path, text->max)
                : TIDE_OK;
@@ -54,10 +54,12 @@ enum tide_code config_file_read(struct arena *a, const char *path, struct json *
         return err->code;
     kept = str_is_blank(buf_view(&text)) ? STR("{}") : arena_dup(a, buf_view(&text));
     if (json_parse(a, kept, NULL, ret_object, NULL, err))
-        return tide_wrap(err, "%.150s: not JSON", path);
-    if ((*ret_object)->type != JSON_OBJECT)
-        return tide_fail(err, TIDE_INVALID, "%.150s: must be a JSON object: {\"model\": \"…\"}", path);
-    return TIDE_OK;
+        tide_wrap(err, "%.150s: not JSON", path);
+    else if ((*ret_object)->type != JSON_OBJECT)
+        tide_fail(err, TIDE_INVALID, "%.150s: must be a JSON object: {\"model\": \"…\"}", path);
+    else
+        return TIDE_OK;
+    return tide_about(err, TIDE_SUBJECT_FILE, path);
 }
 
 /* ---- layers ---- */

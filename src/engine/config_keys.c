@@ -83,11 +83,11 @@ enum tide_code config_key_unknown(const char *name, struct tide_err *err)
 {
     const struct config_key *at = config_keys;
     const char *near = nearest(name, next_key, &at);
+    enum tide_code code;
 
-    if (near)
-        return tide_fail(err, TIDE_INVALID, "unknown key '%.60s': did you mean '%s'?", name, near);
-    tide_fail(err, TIDE_INVALID, "unknown key '%.60s'", name);
-    return tide_hint(err, TIDE_ACTION_LIST_SETTINGS, "");
+    tide_fail(err, TIDE_INVALID, near ? "unknown key '%.60s': did you mean '%s'?" : "unknown key '%.60s'", name, near);
+    code = tide_about(err, TIDE_SUBJECT_KEY, name);
+    return near ? code : tide_hint(err, TIDE_ACTION_LIST_SETTINGS, "");
 }
 
 const char *config_variable(const struct config_key *key, char out[CONFIG_VARIABLE_SIZE])

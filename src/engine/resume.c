@@ -15,21 +15,18 @@ enum tide_code resume_refuse_no_graph(tide_session *session, const char *option,
     if (tide_session_program(session, &text, err) == TIDE_CORRUPT)
         return err->code; /* nobody knows what it runs */
     tide_text_done(&text);
-    return tide_fail(err, TIDE_INVALID, "session '%s' runs no graph: --%s is for graphs", tide_session_id(session),
-                     option);
+    return tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "runs no graph: --%s is for graphs", option);
 }
 
 /* What only means something to a program. */
 static enum tide_code refuse_for_chat(const struct resume_request *r, struct tide_err *err)
 {
     if ((r->retry && *r->retry) || (r->happened && *r->happened) || r->now || r->accept_change)
-        return tide_fail(err, TIDE_INVALID,
-                         "session '%s' is a chat: --retry, --happened, --now and --accept-change are for programs",
-                         r->id);
+        return tide_fail_session(err, TIDE_INVALID, r->id,
+                                 "is a chat: --retry, --happened, --now and --accept-change are for programs");
     if (r->request_id) /* rather than pass over what was asked for */
-        return tide_fail(err, TIDE_INVALID,
-                         "session '%s' is a chat: --request-id is for programs; --token makes an answer count once",
-                         r->id);
+        return tide_fail_session(err, TIDE_INVALID, r->id,
+                                 "is a chat: --request-id is for programs; --token makes an answer count once");
     return TIDE_OK;
 }
 
@@ -37,8 +34,8 @@ static enum tide_code refuse_for_graph(const struct resume_request *r, struct ti
 {
     if (!r->now && !r->accept_change && !r->request_id)
         return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID,
-                     "session '%s' runs a graph: --now, --accept-change and --request-id are for programs", r->id);
+    return tide_fail_session(err, TIDE_INVALID, r->id,
+                             "runs a graph: --now, --accept-change and --request-id are for programs");
 }
 
 /* Nothing was run in it as a program; what else stands in the way of running it is said by whoever does. */
@@ -67,8 +64,7 @@ enum tide_code resume_kind(tide_session *session, const struct resume_request *a
     if (*ret_kind == TIDE_KIND_CHAT)
         return refuse_for_chat(ask, err);
     if (ask->keep_pause)
-        return tide_fail(err, TIDE_INVALID, "session '%s' runs a program: --keep-pause is for chats and graphs",
-                         ask->id);
+        return tide_fail_session(err, TIDE_INVALID, ask->id, "runs a program: --keep-pause is for chats and graphs");
     return TIDE_OK;
 }
 

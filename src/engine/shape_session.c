@@ -17,11 +17,6 @@ static bool has_outcome(const void *data, const char *outcome)
 
 /* ---- what moves it ---- */
 
-struct next_shown {
-    struct tide_next next;
-    const char *command;
-};
-
 static void put_action(struct json_out *o, const void *data)
 {
     json_out_str(o, str_from(tide_action_name(((const struct next_shown *)data)->next.action)));
@@ -35,7 +30,7 @@ static void put_arguments(struct json_out *o, const void *data)
 #define ACTION_WORD(name, number, text) text " "
 #define AT(member) SHAPE_AT(struct next_shown, member)
 
-static const struct shape shape_next = {
+const struct shape shape_next = {
     .members =
         (const struct shape_member[]){
             {"action", SHAPE_TEXT, AT(next.action), 0, "what is done", .words = TIDE_ACTIONS(ACTION_WORD),

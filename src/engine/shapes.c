@@ -43,6 +43,7 @@ const struct shape *const shapes[] = {
     &shape_doctor,
     &shape_log_event,
     &shape_state,
+    &shape_error,
     NULL,
 };
 

@@ -15,6 +15,17 @@
 /* How a face says what can be done, as a command; in the arena, NULL when it cannot. */
 typedef const char *next_command_fn(struct arena *a, const struct tide_next *next);
 
+struct next_shown {
+    struct tide_next next;
+    const char *command;
+};
+
+/* A command that failed. */
+struct error_shown {
+    struct tide_err err;
+    next_command_fn *command;
+};
+
 struct session_row {
     struct tide_session_info info;
     next_command_fn *command; /* NULL: actions alone */
@@ -108,6 +119,8 @@ struct recovery_line {
 };
 
 /* Each with the struct that it is written from. */
+extern const struct shape shape_next;           /* struct next_shown; has no name */
+extern const struct shape shape_error;          /* struct error_shown */
 extern const struct shape shape_session;        /* struct session_row */
 extern const struct shape shape_session_detail; /* struct session_detail */
 extern const struct shape shape_why;            /* struct session_why */

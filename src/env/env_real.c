@@ -114,7 +114,7 @@ static enum tide_code check_regular(int fd, const char *path, struct tide_err *e
     struct stat st;
 
     if (fstat(fd, &st) != 0)
-        return tide_fail_errno(err, errno, "stat '%s'", path);
+        return tide_fail_file(err, errno, "stat", path);
     if (!S_ISREG(st.st_mode))
         return tide_fail(err, TIDE_DENIED, "open '%s': not a regular file", path);
     return TIDE_OK;
@@ -133,7 +133,7 @@ static enum tide_code open_failed(int errnum, const char *path, struct tide_err 
         return tide_fail(err, TIDE_NOT_FOUND, "open '%s': no such file", path);
     if (errnum == EEXIST)
         return tide_fail(err, TIDE_EXISTS, "create '%s': exists already", path);
-    return tide_fail_errno(err, errnum, "open '%s'", path);
+    return tide_fail_file(err, errnum, "open", path);
 }
 
 static enum tide_code real_open(struct env *e, const char *path, unsigned flags, struct env_file **ret_file,
@@ -190,7 +190,7 @@ static enum tide_code real_pread(struct env_file *f, void *out, size_t n, int64_
         if (got > 0)
             done += (size_t)got;
         else if (errno != EINTR)
-            return tide_fail_errno(err, errno, "read '%s'", f->path);
+            return tide_fail_file(err, errno, "read", f->path);
     }
     *ret_n = done;
     return TIDE_OK;
@@ -207,7 +207,7 @@ static enum tide_code real_pwrite(struct env_file *f, const void *bytes, size_t 
         else if (put == 0)
             return tide_fail(err, TIDE_FULL, "write '%s': no progress", f->path);
         else if (errno != EINTR)
-            return tide_fail_errno(err, errno, "write '%s'", f->path);
+            return tide_fail_file(err, errno, "write", f->path);
     }
     return TIDE_OK;
 }
@@ -219,13 +219,13 @@ static enum tide_code real_truncate(struct env_file *f, int64_t size, struct tid
     do {
         rc = ftruncate(f->fd, size);
     } while (rc != 0 && errno == EINTR);
-    return rc == 0 ? TIDE_OK : tide_fail_errno(err, errno, "truncate '%s'", f->path);
+    return rc == 0 ? TIDE_OK : tide_fail_file(err, errno, "truncate", f->path);
 }
 
 static enum tide_code real_sync(struct env_file *f, struct tide_err *err)
 {
     if (fdatasync(f->fd) != 0)
-        return tide_fail_errno(err, errno, "sync '%s'", f->path);
+        return tide_fail_file(err, errno, "sync", f->path);
     return TIDE_OK;
 }
 
@@ -234,7 +234,7 @@ static enum tide_code real_fstat(struct env_file *f, struct env_stat *ret, struc
     struct stat st;
 
     if (fstat(f->fd, &st) != 0)
-        return tide_fail_errno(err, errno, "stat '%s'", f->path);
+        return tide_fail_file(err, errno, "stat", f->path);
     *ret = stat_of(&st);
     return TIDE_OK;
 }
@@ -257,7 +257,7 @@ static enum tide_code real_allocate(struct env_file *f, int64_t size, struct tid
     } while (rc != 0 && errno == EINTR);
     if (rc == 0 || errno == EOPNOTSUPP || errno == ENOSYS)
         return TIDE_OK;
-    return tide_fail_errno(err, errno, "reserve space for '%s'", f->path);
+    return tide_fail_file(err, errno, "reserve space for", f->path);
 }
 
 /* Its space is taken first: a store to memory that finds no room on the disk would be the end of the process. */
@@ -267,7 +267,7 @@ static enum tide_code prepare_to_share(struct env_file *f, size_t bytes, struct 
     struct stat st;
 
     if (!code && fstat(f->fd, &st) != 0)
-        code = tide_fail_errno(err, errno, "stat '%s'", f->path);
+        code = tide_fail_file(err, errno, "stat", f->path);
     for (off_t at = code ? (off_t)bytes : st.st_size;
          at < (off_t)bytes && !code;) { /* written, where it cannot be reserved */
         static const char zeros[4096];
@@ -296,7 +296,7 @@ static void *real_share(struct env_file *f, size_t bytes, struct tide_err *err)
     }
     at = mmap(NULL, bytes, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED, f->fd, 0);
     if (at == MAP_FAILED) {
-        tide_fail_errno(err, errno, "share '%s'", f->path);
+        tide_fail_file(err, errno, "share", f->path);
         return NULL;
     }
     f->shared = at;
@@ -337,7 +337,7 @@ static enum tide_code real_lock(struct env_file *f, int timeout_ms, struct tide_
 
     while (try_flock(f->fd, timeout_ms < 0 ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK)
-            return tide_fail_errno(err, errno, "lock '%s'", f->path);
+            return tide_fail_file(err, errno, "lock", f->path);
         int64_t now = clock_ns(CLOCK_MONOTONIC), left = deadline - now;
         if (left <= 0)
             return refuse_lock(f, timeout_ms, err);
@@ -361,7 +361,7 @@ static enum tide_code real_stat(struct env *e, const char *path, struct env_stat
     else if (errno == ENOENT || errno == ENOTDIR)
         *ret = (struct env_stat){.kind = ENV_ABSENT};
     else
-        return tide_fail_errno(err, errno, "stat '%s'", path);
+        return tide_fail_file(err, errno, "stat", path);
     return TIDE_OK;
 }
 
@@ -371,11 +371,11 @@ static enum tide_code real_sync_dir(struct env *e, const char *path, struct tide
 
     (void)e;
     if (fd < 0)
-        return tide_fail_errno(err, errno, "open directory '%s'", path);
+        return tide_fail_file(err, errno, "open directory", path);
     int errnum = fsync(fd) == 0 ? 0 : errno;
     close(fd);
     if (errnum && errnum != EINVAL) /* EINVAL: a file system whose directories need no sync */
-        return tide_fail_errno(err, errnum, "sync directory '%s'", path);
+        return tide_fail_file(err, errnum, "sync directory", path);
     return TIDE_OK;
 }
 
@@ -415,9 +415,9 @@ static enum tide_code make_one_dir(struct env *e, const char *path, struct tide_
     struct stat st;
 
     if (stat(path, &st) != 0) /* mkdir on a path that is there may say EACCES or EROFS before EEXIST */
-        return tide_fail_errno(err, errnum ? errnum : errno, "make directory '%s'", path);
+        return tide_fail_file(err, errnum ? errnum : errno, "make directory", path);
     if (!S_ISDIR(st.st_mode))
-        return tide_fail_errno(err, ENOTDIR, "make directory '%s'", path);
+        return tide_fail_file(err, ENOTDIR, "make directory", path);
     if (errnum && (st.st_mode & 01777) != DIR_NOT_SYNCED)
         return TIDE_OK;
     return sync_new_dir(e, path, st.st_mode, err);
@@ -445,7 +445,7 @@ static enum tide_code real_unlink(struct env *e, const char *path, struct tide_e
 {
     (void)e;
     if (unlink(path) != 0 && errno != ENOENT && (errno != EISDIR || rmdir(path) != 0))
-        return tide_fail_errno(err, errno, "remove '%s'", path);
+        return tide_fail_file(err, errno, "remove", path);
     return TIDE_OK;
 }
 
@@ -476,7 +476,7 @@ static enum tide_code kind_of_entry(DIR *dir, const struct dirent *entry, enum e
     else if (errno == ENOENT)
         *ret = ENV_ABSENT;
     else
-        return tide_fail_errno(err, errno, "stat '%s'", entry->d_name);
+        return tide_fail_file(err, errno, "stat", entry->d_name);
     return TIDE_OK;
 }
 
@@ -492,7 +492,7 @@ static enum tide_code tell_entries(DIR *dir, const char *path, env_list_fn *fn, 
         if (code)
             return code;
     }
-    return errno ? tide_fail_errno(err, errno, "list directory '%s'", path) : TIDE_OK;
+    return errno ? tide_fail_file(err, errno, "list directory", path) : TIDE_OK;
 }
 
 static enum tide_code real_list(struct env *e, const char *path, env_list_fn *fn, void *arg, struct tide_err *err)
@@ -501,7 +501,7 @@ static enum tide_code real_list(struct env *e, const char *path, env_list_fn *fn
 
     (void)e;
     if (!dir)
-        return tide_fail_errno(err, errno, "list directory '%s'", path);
+        return tide_fail_file(err, errno, "list directory", path);
     enum tide_code code = tell_entries(dir, path, fn, arg, err);
     closedir(dir);
     return code;

@@ -99,7 +99,7 @@ enum tide_code file_watch_add(struct file_watch *w, const char *path, enum file_
     if (errno == ENOSPC) /* its meaning here is another than on a disk */
         return tide_fail(err, TIDE_FAILED,
                          "the inotify watches of this user are used up (fs.inotify.max_user_watches)");
-    return tide_fail_errno(err, errno, "watch '%s'", path);
+    return tide_fail_file(err, errno, "watch", path);
 }
 
 void file_watch_poke(struct file_watch *w)

@@ -24,11 +24,7 @@ static enum tide_code result(int errnum, const char *what, const char *path, str
         return TIDE_OK;
     if (errnum == ESRCH)
         return tide_fail(err, TIDE_IO, "%s '%s': this process was killed", what, path);
-    if (errnum == ENOENT)
-        return tide_fail(err, TIDE_NOT_FOUND, "%s '%s': no such file", what, path);
-    if (errnum == EEXIST)
-        return tide_fail(err, TIDE_EXISTS, "%s '%s': exists already", what, path);
-    return tide_fail_errno(err, errnum, "%s '%s'", what, path);
+    return tide_fail_file(err, errnum, what, path);
 }
 
 /* ---- Clock and randomness ----------------------------------------------------------------------------------- */

@@ -83,7 +83,7 @@ static enum tide_code read_file(struct user_key *k, const char *path, bool own, 
                          "the key of origin '%.200s' is a link to a file that is not there: put the file itself there",
                          path);
     if (fd < 0)
-        return tide_fail_errno(err, errno, "open the key of origin '%.200s'", path);
+        return tide_fail_file(err, errno, "open the key of origin", path);
     if (own && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode))
         code = tide_fail(err, TIDE_DENIED,
                          "the key of origin '%.200s' is not a regular file: put the file itself there", path);
@@ -162,16 +162,16 @@ static enum tide_code make_file(const char *dir, const char *path, struct tide_e
     (void)unlink(fresh); /* of a process of this number that was killed here */
     fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return tide_fail_errno(err, errno, "make the key of origin in '%.200s'", dir);
+        return tide_fail_file(err, errno, "make the key of origin in", dir);
     rc = write_all(fd, hex, 65);
     explicit_bzero(hex, sizeof hex);
     if (rc == 0 && link(fresh, path) != 0 && errno != EEXIST)
         rc = -1;
     if (rc != 0)
-        tide_fail_errno(err, errno, "make the key of origin '%.200s'", path);
+        tide_fail_file(err, errno, "make the key of origin", path);
     close(fd);
     (void)unlink(fresh);
-    return rc || sync_dir(dir) ? (rc ? err->code : tide_fail_errno(err, errno, "sync '%.200s'", dir)) : TIDE_OK;
+    return rc || sync_dir(dir) ? (rc ? err->code : tide_fail_file(err, errno, "sync", dir)) : TIDE_OK;
 }
 
 static enum tide_code own(struct user_key *k, bool make, struct tide_err *err)

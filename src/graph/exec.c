@@ -470,6 +470,7 @@ static enum tide_code end_failed_run(struct exec *x, struct tide_err *err)
     result.fields = buf_cstr(&fields);
     if (end_run(x, &result, err))
         return err->code;
+    tide_about_session(&x->err, x->s->head.id);
     return tide_err_copy(err, &x->err);
 }
 
@@ -482,7 +483,7 @@ static enum tide_code end_stuck(struct exec *x, struct tide_err *err)
     e = e ? e : map_next(&p->ready, NULL);
     x->failed_node = mem_dup(map_key(e));
     snprintf(x->failed_code, sizeof x->failed_code, "stuck");
-    tide_fail(&x->err, TIDE_FAILED, "node '%s' is left and cannot go on", x->failed_node);
+    tide_fail_node(&x->err, TIDE_FAILED, x->failed_node, "is left and cannot go on");
     tide_hint(&x->err, TIDE_ACTION_WHY, x->s->head.id);
     return end_failed_run(x, err);
 }

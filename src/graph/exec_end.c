@@ -444,8 +444,7 @@ void end_unsettled(struct exec *x, const char *name, const char *message)
 
     json_out_kstr(o, STR("settled"), STR("cut: nobody knows whether it happened"));
     exec_close(x);
-    tide_fail(&x->err, TIDE_UNSETTLED, "node '%s' must happen once and was cut%s%s", name, message[0] ? ": " : "",
-              message);
+    tide_fail_node(&x->err, TIDE_UNSETTLED, name, "must happen once and was cut%s%s", message[0] ? ": " : "", message);
     x->code = TIDE_UNSETTLED;
     snprintf(x->failed_code, sizeof x->failed_code, "unsettled");
     free(x->failed_node);

@@ -360,7 +360,7 @@ void inner_failed(struct exec *x, struct str frame, const char *node, const char
         if (!x->failed_node) {
             x->failed_node = mem_dup(str_from(node));
             snprintf(x->failed_code, sizeof x->failed_code, "%s", code);
-            tide_fail(&x->err, TIDE_FAILED, "node '%s' failed: %s", node, message);
+            tide_fail_node(&x->err, TIDE_FAILED, node, "failed: %s", message);
             x->code = TIDE_FAILED;
         }
         x->halting |= x->graph->branch_failure != SPEC_WAIT_ALL;

@@ -134,7 +134,7 @@ enum tide_code graph_read(struct store *store, const struct state *state, tide_g
     enum tide_code code;
 
     if (!p->graph_seq)
-        return tide_fail(err, TIDE_NOT_FOUND, "session '%s' never ran a graph", state->session);
+        return tide_fail_session(err, TIDE_NOT_FOUND, state->session, "never ran a graph");
     code = store_head(store, str_from(p->graph_session), &owner, err); /* its own log may be damaged further on */
     code = code ? code : store_read(store, &owner, p->graph_seq, p->graph_seq, take_graph, &got, err);
     code = code ? code : got.code;
@@ -180,12 +180,13 @@ static enum tide_code refuse_readers(const struct spec_graph *g, struct str key,
             bool passes = n->type == SPEC_FUNCTION || n->type == SPEC_SUBGRAPH || n->type == SPEC_MAP;
 
             for (size_t k = 0; !passes && k < n->inputs.n; k++)
-                if (str_eq(n->inputs.at[k], key))
-                    return tide_fail(
-                        err, TIDE_INVALID,
-                        "memory: '%.*s' holds a known secret, and node '%.*s' needs it: only functions are "
-                        "given secrets (if it is none, name its variable in TIDEMARK_NOT_SECRET)",
-                        STR_ARG(key), STR_ARG(g->nodes.at[i].id));
+                if (str_eq(n->inputs.at[k], key)) {
+                    tide_fail(err, TIDE_INVALID,
+                              "memory: '%.*s' holds a known secret, and node '%.*s' needs it: only functions are "
+                              "given secrets (if it is none, name its variable in TIDEMARK_NOT_SECRET)",
+                              STR_ARG(key), STR_ARG(g->nodes.at[i].id));
+                    return tide_about(err, TIDE_SUBJECT_KEY, n->inputs.at[k].ptr);
+                }
             if (n->graph && refuse_readers(n->graph, key, err))
                 return err->code;
         }
@@ -254,10 +255,10 @@ static enum tide_code check_callbacks(const struct tide_graph *g, const struct s
         while (n->type == SPEC_MAP && n->node)
             n = n->node;
         if (n->type == SPEC_FUNCTION && n->callback.len && !map_get(&g->callbacks, n->callback))
-            return tide_fail(err, TIDE_INVALID,
-                             "node '%.*s' calls '%.*s', and no callback of this name is registered: "
-                             "tide_graph_add_callback(), or give it a program",
-                             STR_ARG(in->nodes.at[i].id), STR_ARG(n->callback));
+            return tide_fail_node(err, TIDE_INVALID, in->nodes.at[i].id.ptr,
+                                  "calls '%.*s', and no callback of this name is registered: "
+                                  "tide_graph_add_callback(), or give it a program",
+                                  STR_ARG(n->callback));
         if (n->type == SPEC_SUBGRAPH && n->graph && check_callbacks(g, n->graph, err))
             return err->code;
     }
@@ -489,7 +490,7 @@ static enum tide_code check_unused(struct tide_session *s, struct tide_err *err)
 
     if (!p->ready.live && !p->active.live)
         return TIDE_OK;
-    tide_fail(err, TIDE_EXISTS, "session '%s' is in the middle of a graph", s->head.id);
+    tide_fail_session(err, TIDE_EXISTS, s->head.id, "is in the middle of a graph");
     return graph_hint(err, s->head.id, 0);
 }
 

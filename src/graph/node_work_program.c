@@ -144,7 +144,7 @@ static enum tide_code find_place(const struct node_work *b, char **ret_dir, stru
 
     *ret_dir = realpath(dir, NULL);
     if (!*ret_dir)
-        return tide_fail_errno(err, errno, "the directory '%.100s'", dir);
+        return tide_fail_file(err, errno, "the directory", dir);
     code = program_find(name, *ret_dir, ret_path, err);
     return code == TIDE_NOT_FOUND && *name && *name != '/' ? fail_search(name, *ret_dir, err) : code;
 }

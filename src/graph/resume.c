@@ -54,9 +54,11 @@ enum tide_code outlook_error(const struct outlook *o, struct tide_err *err)
         snprintf(more, sizeof more, " (and %zu more: --dry-run lists them)", o->n_refused - 1);
     tide_fail(err, r->code, "%.*s%s%.160s%s", r->remedy[0] ? 280 : 440, r->what, r->remedy[0] ? ": " : "", r->remedy,
               more);
+    if (r->node)
+        tide_about(err, TIDE_SUBJECT_NODE, r->node);
     if (err)
         err->hints[0] = r->hint;
-    return r->code;
+    return tide_about_session(err, o->s->head.id);
 }
 
 static bool may_fall_back(const struct outlook *o)

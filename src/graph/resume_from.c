@@ -413,12 +413,12 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
     code = code ? code : store_head(store_of(store), str_from(ret->session), &h, err);
     if (!code && !tide_session_open(store, ret->session, TIDE_SESSION_APPEND, &whole, &ret->damage)) {
         tide_session_close(whole);
-        code = tide_fail(err, TIDE_INVALID, "session '%s' is not damaged", ret->session);
+        code = tide_fail_session(err, TIDE_INVALID, ret->session, "is not damaged");
     }
     if (!code && but_damage(ret->damage.code))
         code = tide_err_copy(err, &ret->damage);
     if (!code && h.held && h.holder_alive)
-        code = tide_fail(err, TIDE_HELD, "session '%s' is held by %s: wait for it to end", h.id, h.holder);
+        code = tide_fail_session(err, TIDE_HELD, h.id, "is held by %s: wait for it to end", h.holder);
     code = code ? code : whole_to(store_of(store), &h, &to, err);
     code = code ? code : find_marks(store_of(store), &h, to, &f, err);
     code = code ? code : choose_readable(store_of(store), &h, &f, checkpoint, fallback, ret, &ret->then, err);
@@ -427,10 +427,10 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
     if (!code && !redo)
         code = name_again(store_of(store), &h, ret, err);
     if (!code && !look && ret->again[0])
-        code = tide_fail(err, TIDE_EFFECTS,
-                         "session '%s' is damaged, and in a fork at checkpoint '%s' this would happen again, and must "
-                         "happen once: %s: --fallback --redo-effects lets it",
-                         h.id, ret->checkpoint, ret->again);
+        code = tide_fail_session(err, TIDE_EFFECTS, h.id,
+                                 "is damaged, and in a fork at checkpoint '%s' this would happen again, and must "
+                                 "happen once: %s: --fallback --redo-effects lets it",
+                                 ret->checkpoint, ret->again);
     if (!code && !look) {
         resume_fork_fields(ret->then, &fields);
         code = tide_session_fork(store, ret->session, ret->seq, NULL, buf_cstr(&fields), ret->fork, err);

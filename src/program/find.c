@@ -106,7 +106,7 @@ enum tide_code program_digest(const char *path, char ret_hex[PROGRAM_DIGEST_SIZE
     while (fd >= 0 && ((n = read(fd, piece, PIECE)) > 0 || (n < 0 && errno == EINTR)))
         digest_add(&d, piece, n > 0 ? (size_t)n : 0);
     if (n < 0)
-        code = tide_fail_errno(err, errno, "read '%.200s'", path);
+        code = tide_fail_file(err, errno, "read", path);
     if (fd >= 0)
         close(fd);
     digest_end(&d, out);

@@ -118,10 +118,14 @@ static enum tide_code receive(struct run_client *l, struct frame *ret_frame, str
 static enum tide_code take_error(struct run_client *l, const struct json *reply, enum tide_code code,
                                  struct tide_err *err)
 {
-    const struct json *hints = json_get(reply, STR("hints"));
+    const struct json *hints = json_get(reply, STR("hints")), *detail = json_get(reply, STR("detail"));
+    enum tide_subject subject = (enum tide_subject)json_get_int(detail, STR("subject"), 0);
     size_t i = 0;
 
     tide_fail(err, code, "%.*s", STR_ARG(json_get_text(&l->arena, reply, STR("message"))));
+    tide_about_session(err, arena_dup(&l->arena, json_get_text(&l->arena, detail, STR("session_id"))).ptr);
+    tide_about(err, subject, arena_dup(&l->arena, json_get_text(&l->arena, detail, STR("name"))).ptr);
+    tide_about_position(err, subject, json_get_int(detail, STR("position"), 0));
     for (const struct json *h = hints ? hints->first : NULL; h && i < 2; h = h->next, i++) {
         struct str id = json_get_text(&l->arena, h, STR("session_id")), members = STR("");
         const struct json *arguments = json_get(h, STR("arguments"));

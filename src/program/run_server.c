@@ -78,6 +78,17 @@ static void reply(struct request *r)
     reply_blob(r, STR(""));
 }
 
+static void put_detail(struct json_out *o, const struct tide_detail *d)
+{
+    json_out_key(o, STR("detail"));
+    json_out_begin(o, '{');
+    json_out_kint(o, STR("subject"), d->subject);
+    json_out_kstr(o, STR("session_id"), str_from(d->session_id));
+    json_out_kstr(o, STR("name"), str_from(d->name));
+    json_out_kint(o, STR("position"), d->position);
+    json_out_end(o, '}');
+}
+
 static void put_hints(struct json_out *o, const struct tide_err *err)
 {
     json_out_key(o, STR("hints"));
@@ -101,8 +112,10 @@ static void reply_error(struct request *r)
         r->s->lost = true;
         r->s->err = r->err;
     }
+    tide_about_session(&r->err, r->s->run->s->head.id);
     json_out_kstr(&r->o, STR("error"), str_from(tide_code_name(r->err.code)));
     json_out_kstr(&r->o, STR("message"), str_from(r->err.msg));
+    put_detail(&r->o, &r->err.detail);
     put_hints(&r->o, &r->err);
     reply(r);
 }

@@ -59,9 +59,8 @@ static char **texts_of(struct session_program *p, const struct json *array)
 
 static enum tide_code no_program(tide_session *session, struct tide_err *err)
 {
-    return tide_fail(err, TIDE_INVALID,
-                     "session '%s' has no program that was recorded: resume it with the program that made it",
-                     tide_session_id(session));
+    return tide_fail_session(err, TIDE_INVALID, tide_session_id(session),
+                             "has no program that was recorded: resume it with the program that made it");
 }
 
 /* "A,B" again: in the one form in which names are looked at. */

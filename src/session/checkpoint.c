@@ -460,6 +460,7 @@ static enum tide_code find_one(struct tide_session *s, const char *id, struct fo
         return code;
     if (!f->n) {
         tide_fail(err, TIDE_NOT_FOUND, "no checkpoint '%s' in session '%s'", id, s->head.id);
+        tide_about(err, TIDE_SUBJECT_CHECKPOINT, id);
         return tide_hint(err, TIDE_ACTION_LIST_CHECKPOINTS, s->head.id);
     }
     if (f->n > 1 && strlen(f->list[f->n - 1].c.id) != f->prefix.len)

@@ -89,7 +89,7 @@ static enum tide_code refuse_held(struct tide_session *s, struct tide_err *err)
                          s->head.id);
     if (!session_held_alive(s))
         return TIDE_OK;
-    tide_fail(err, TIDE_HELD, "session '%s' is held by %s: wait for it to end", s->head.id, s->head.holder);
+    tide_fail_session(err, TIDE_HELD, s->head.id, "is held by %s: wait for it to end", s->head.holder);
     return tide_hint(err, TIDE_ACTION_CANCEL, s->head.id);
 }
 
@@ -356,14 +356,14 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
 
     if (r->due_ms && r->due_ms > m->now_ms && !(m->opt->flags & TIDE_RUN_NOW)) {
         time_format(when, r->due_ms);
-        tide_fail(err, TIDE_INVALID, "session '%s' sleeps until %s", m->s->head.id, when);
+        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "sleeps until %s", when);
         return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"now\":true");
     }
     if (!r->due_ms && !m->opt->token && !m->opt->input) { /* going on is not answering */
         const struct action answer = {.action = TIDE_ACTION_ANSWER, .wait_kind = r->wait_kind ? r->wait_kind : "input"};
 
-        tide_fail(err, TIDE_INVALID, "session '%s' waits for %s%s%.200s", m->s->head.id, answer.wait_kind,
-                  r->question ? ": " : "", r->question ? r->question : "");
+        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "waits for %s%s%.200s", answer.wait_kind,
+                          r->question ? ": " : "", r->question ? r->question : "");
         return action_hint(err, m->s->head.id, &answer);
     }
     return TIDE_OK;
@@ -374,10 +374,10 @@ static enum tide_code check_answerless(struct resuming *m, struct tide_err *err)
     bool waits = strcmp(m->status.status, "interrupted_waiting") == 0;
 
     if (!m->status.is_resumable)
-        return tide_fail(err, TIDE_INVALID, "session '%s' cannot be resumed: %s", m->s->head.id, m->status.why);
+        return tide_fail_session(err, TIDE_INVALID, m->s->head.id, "cannot be resumed: %s", m->status.why);
     if (m->opt->input) {
-        tide_fail(err, TIDE_INVALID, "session '%s' does not wait %s (%s)", m->s->head.id,
-                  waits ? "any more" : "for an answer", m->status.reason);
+        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "does not wait %s (%s)",
+                          waits ? "any more" : "for an answer", m->status.reason);
         if (waits)
             tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, m->s->head.id);
         return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"without_answer\":true");
@@ -564,9 +564,8 @@ enum tide_code tide_session_program(tide_session *s, struct tide_text *ret_json,
     if (!seq && !s->state->ledger.runs)
         return refuse_new(s, err);
     if (!seq)
-        return tide_fail(err, TIDE_NOT_FOUND,
-                         "session '%s' has no program that was recorded: resume it with the program that made it",
-                         s->head.id);
+        return tide_fail_session(err, TIDE_NOT_FOUND, s->head.id,
+                                 "has no program that was recorded: resume it with the program that made it");
     return store_read(s->store, &s->head, seq, seq, take_body, ret_json, err);
 }
 
@@ -657,7 +656,7 @@ static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, i
     open = r->end == RUN_OPEN;
     status_derive(&st, s->state, false, now);
     if (r->due_ms || !r->waiting || (!open && r->end != RUN_INTERRUPTED))
-        return tide_fail(err, TIDE_INVALID, "session '%s' does not wait for anyone: %s", s->head.id, st.why);
+        return tide_fail_session(err, TIDE_INVALID, s->head.id, "does not wait for anyone: %s", st.why);
     if (!deadline_ms && r->deadline_ms > now) /* the wait's own stands while it lasts */
         deadline_ms = r->deadline_ms;
     snprintf(run_id, sizeof run_id, "%s", r->run_id ? r->run_id : "");

@@ -63,14 +63,14 @@ static enum tide_code add_line(struct copier *c, const char *id, const struct ma
 
     for (const char *next = id; !code && next[0] && !map_get(&c->plans, str_from(next)); next = line[n - 1].parent_id) {
         if (n > FORKS_DEEP)
-            return tide_fail(err, TIDE_CORRUPT, "session '%s' has more than %d parents", id, FORKS_DEEP);
+            return tide_fail_session(err, TIDE_CORRUPT, id, "has more than %d parents", FORKS_DEEP);
         line = mem_grow(line, (n + 1) * sizeof *line);
         code = store_head(c->src, str_from(n ? line[n - 1].parent_id : id), &line[n], err);
         if (code == TIDE_NOT_FOUND && n && store_head(c->src, str_from(line[n - 1].id), &line[n], err) == code)
             return code;                 /* it was deleted meanwhile, and its parent then */
         if (code == TIDE_NOT_FOUND && n) /* nobody can delete one that has forks */
-            return tide_fail(err, TIDE_CORRUPT, "session '%s' is a fork of '%s', which is not there", line[n - 1].id,
-                             line[n - 1].parent_id);
+            return tide_fail_session(err, TIDE_CORRUPT, line[n - 1].id, "is a fork of '%s', which is not there",
+                                     line[n - 1].parent_id);
         if (code)
             return n ? tide_wrap(err, "its parent '%s'", line[n - 1].parent_id) : code;
         n++;

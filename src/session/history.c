@@ -111,9 +111,9 @@ enum tide_code rollback_check(struct tide_session *s, int64_t to_seq, unsigned f
         return tide_fail(err, TIDE_INVALID, "cannot roll back to seq %" PRId64 ": session '%s' has 1 to %" PRId64,
                          to_seq, s->head.id, s->state->seq);
     if (to_seq < s->state->ledger.trusted_seq) {
-        tide_fail(err, TIDE_UNTRUSTED,
-                  "session '%s' was trusted as it stood at seq %" PRId64 ", not as it was at %" PRId64, s->head.id,
-                  s->state->ledger.trusted_seq, to_seq);
+        tide_fail_session(err, TIDE_UNTRUSTED, s->head.id,
+                          "was trusted as it stood at seq %" PRId64 ", not as it was at %" PRId64,
+                          s->state->ledger.trusted_seq, to_seq);
         return tide_hint_with(err, TIDE_ACTION_FORK, s->head.id, "\"at\":%" PRId64, to_seq);
     }
     if (flags & TIDE_ROLLBACK_REUSE_EFFECTS && flags & TIDE_ROLLBACK_REDO_EFFECTS)

@@ -56,15 +56,15 @@ const char *tide_run_id(const tide_run *r)
 enum tide_code run_usable(struct tide_run *r, struct tide_err *err)
 {
     if (r->s->fenced) {
-        tide_fail(err, TIDE_FENCED, "session '%s': the lease of this run was taken over, or the session was deleted",
-                  r->s->head.id);
+        tide_fail_session(err, TIDE_FENCED, r->s->head.id,
+                          ": the lease of this run was taken over, or the session was deleted");
         return tide_hint(err, TIDE_ACTION_WHY, r->s->head.id);
     }
     if (r->over)
         return tide_fail(err, TIDE_INVALID, "run '%s' is over", r->id);
     if (!r->starting && !r->s->owner.pending &&
         !r->s->owner.epoch) /* an append must not take a lease that its caller gave away */
-        return tide_fail(err, TIDE_FENCED, "session '%s': the lease of run '%s' was given back", r->s->head.id, r->id);
+        return tide_fail_session(err, TIDE_FENCED, r->s->head.id, ": the lease of run '%s' was given back", r->id);
     return TIDE_OK;
 }
 
@@ -164,7 +164,7 @@ static enum tide_code append_now(struct tide_run *r, struct trying *t, struct ti
         return code;
     if (t->unknown && !(t->flags & TIDE_APPEND_ANY) && r->s->head.last_seq != t->before) {
         t->unknown = false; /* it is not there, and others have come since: whoever decided must decide again */
-        return tide_fail(err, TIDE_CONFLICT, "session '%s' has moved on", r->s->head.id);
+        return tide_fail_session(err, TIDE_CONFLICT, r->s->head.id, "has moved on");
     }
     code = session_append(r->s, t->flags, t->events, t->n, &r->appended_seq, err);
     t->unknown = code == TIDE_UNKNOWN;

@@ -142,8 +142,8 @@ enum tide_code session_state(struct tide_session *s, int64_t seq, struct state *
     if (code)
         return code;
     if (seq < 0 || seq > s->state->seq)
-        return tide_fail(err, TIDE_INVALID, "session '%s' has no seq %" PRId64 ": it ends at %" PRId64, s->head.id, seq,
-                         s->state->seq);
+        return tide_fail_session(err, TIDE_INVALID, s->head.id, "has no seq %" PRId64 ": it ends at %" PRId64, seq,
+                                 s->state->seq);
     if (seq != 0 && seq != s->state->seq) {
         code = state_load(s->store, &s->head, seq, ret_own, NULL, err);
         *ret_state = *ret_own;
@@ -274,7 +274,7 @@ static enum tide_code confirm_lease(struct tide_session *s, struct tide_err *err
 static enum tide_code be_fenced(struct tide_session *s, struct tide_err *err)
 {
     s->fenced = true;
-    return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over", s->head.id);
+    return tide_fail_session(err, TIDE_FENCED, s->head.id, ": the lease was taken over");
 }
 
 /* The store has given it back; TIDE_CONFLICT: somebody sent an input meanwhile. */
@@ -327,11 +327,11 @@ static enum tide_code reload(struct tide_session *s, struct tide_err *err)
 static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
 {
     if (!(s->flags & TIDE_SESSION_APPEND))
-        return tide_fail(err, TIDE_READ_ONLY, "session '%s' was opened for reading only", s->head.id);
+        return tide_fail_session(err, TIDE_READ_ONLY, s->head.id, "was opened for reading only");
     if (s->store->read_only)
         return tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
     if (s->fenced)
-        return tide_fail(err, TIDE_FENCED, "session '%s': the lease was taken over; open the session anew", s->head.id);
+        return tide_fail_session(err, TIDE_FENCED, s->head.id, ": the lease was taken over; open the session anew");
     if (s->doubted && !group_owes(&s->owner) && keep_lease(s, err))
         return err->code;
     if (s->stale && !s->owner.pending)
@@ -444,7 +444,7 @@ enum tide_code tide_session_append(tide_session *s, unsigned flags, const struct
 
     ERR_LOCAL(err);
     code = check_all(s, events, n, false, &c, err);
-    return code ? code : append_checked(s, flags, &c, ret_seq, err);
+    return code ? tide_about_session(err, s->head.id) : append_checked(s, flags, &c, ret_seq, err);
 }
 
 enum tide_code tide_session_append_async(tide_session *s, unsigned flags, const struct tide_new_event *events, size_t n,
@@ -506,6 +506,8 @@ enum tide_code tide_session_open(tide_store *store, const char *id, unsigned fla
     if (!code && flags & TIDE_SESSION_CLAIM)
         code = claim(s, err);
     if (code) {
+        if (s->head.id[0])
+            tide_about_session(err, s->head.id);
         session_free(s);
         return code;
     }

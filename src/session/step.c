@@ -36,14 +36,12 @@ static enum tide_code check_spec(const struct tide_run *r, const struct tide_ste
     if (!*ret_effect)
         return tide_fail(err, TIDE_INVALID, "'%s' is not an effect: use pure, idempotent or once", effect);
     if (spec->within && (strlen(spec->within) != 32 || !str_is_id(str_from(spec->within))))
-        return tide_fail(err, TIDE_INVALID, "step '%s': it is within a step by that step's idempotency key",
-                         spec->name);
+        return tide_fail_step(err, TIDE_INVALID, spec->name, ": it is within a step by that step's idempotency key");
     if (spec->retries < 0 || spec->retries > 1000)
-        return tide_fail(err, TIDE_INVALID, "step '%s': retries are 0 to 1000", spec->name);
+        return tide_fail_step(err, TIDE_INVALID, spec->name, ": retries are 0 to 1000");
     if (spec->retries && strcmp(effect, "once") == 0)
-        return tide_fail(err, TIDE_INVALID,
-                         "step '%s' must happen once, so it is not retried by itself: use --effect idempotent or pure",
-                         spec->name);
+        return tide_fail_step(err, TIDE_INVALID, spec->name,
+                              "must happen once, so it is not retried by itself: use --effect idempotent or pure");
     return TIDE_OK;
 }
 
@@ -191,10 +189,9 @@ static enum tide_code say_unknown(struct tide_run *r, const struct attempt *a, c
     if (code)
         return code;
     m->state = MARK_UNKNOWN;
-    tide_fail(err, TIDE_UNSETTLED,
-              "step '%s': outcome unknown: it must happen once, and was cut while it ran or took too long: find out "
-              "whether it happened",
-              name);
+    tide_fail_step(err, TIDE_UNSETTLED, name,
+                   ": outcome unknown: it must happen once, and was cut while it ran or took too long: find out "
+                   "whether it happened");
     struct action again = {.action = TIDE_ACTION_RESUME, .kind = TIDE_KIND_PROGRAM};
 
     if ((size_t)snprintf(again.retry, sizeof again.retry, "%s", name) < sizeof again.retry)
@@ -272,7 +269,7 @@ static enum tide_code decide(struct tide_run *r, const struct tide_step_spec *sp
 
     memcpy(ret->key, a->idempotency, sizeof ret->key);
     if (m && !same_args(m, a, spec) && m->state != MARK_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE)) {
-        tide_fail(err, TIDE_CHANGED, "step '%s' is recorded with other arguments: give it another name", spec->name);
+        tide_fail_step(err, TIDE_CHANGED, spec->name, "is recorded with other arguments: give it another name");
         return tide_hint_with(err, TIDE_ACTION_RESUME, r->s->head.id, "\"accept_change\":true");
     }
     if (!m) {
@@ -319,8 +316,8 @@ enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *spec, str
     if (code)
         return code;
     if (map_get(&r->active, str_from(spec->name)))
-        return tide_fail(err, TIDE_INVALID,
-                         "step '%s' is under way already: steps that run in parallel need different names", spec->name);
+        return tide_fail_step(err, TIDE_INVALID, spec->name,
+                              "is under way already: steps that run in parallel need different names");
     a = attempt_new(r, spec, effect);
     map_put(&r->active, str_from(spec->name), a);
     code = decide(r, spec, a, &answer, err);
@@ -345,7 +342,7 @@ static enum tide_code find_active(struct tide_run *r, const char *name, struct a
 
     *ret = name ? map_get(&r->active, str_from(name)) : NULL;
     if (!code && !*ret)
-        code = tide_fail(err, TIDE_INVALID, "step '%s' was not asked for", name ? name : "");
+        code = tide_fail_step(err, TIDE_INVALID, name ? name : "", "was not asked for");
     return code;
 }
 
@@ -372,7 +369,7 @@ enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint6
     ERR_LOCAL(err);
     code = find_active(r, name, &a, err);
     if (!code && (a->begun || a->probing))
-        code = tide_fail(err, TIDE_INVALID, "step '%s' has begun already", name);
+        code = tide_fail_step(err, TIDE_INVALID, name, "has begun already");
     if (code)
         return code;
     o = draft_open(&d, "tool.started");
@@ -467,7 +464,7 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
             out = &outcomes[i];
     }
     if (!code && (!out || (!a->begun && out->state == MARK_COMPLETED)))
-        code = out ? tide_fail(err, TIDE_INVALID, "step '%s' has not begun", name)
+        code = out ? tide_fail_step(err, TIDE_INVALID, name, "has not begun")
                    : tide_fail(err, TIDE_INVALID, "a step ends completed, failed or unknown");
     if (code)
         return code;
@@ -528,7 +525,7 @@ enum tide_code tide_step_settle(tide_run *r, const char *name, int happened, con
     ERR_LOCAL(err);
     code = find_active(r, name, &a, err);
     if (!code && !a->probing)
-        code = tide_fail(err, TIDE_INVALID, "step '%s' needs no settling", name);
+        code = tide_fail_step(err, TIDE_INVALID, name, "needs no settling");
     if (code)
         return code;
     m = chain_mark(&r->done.steps, str_from(a->key));
@@ -602,7 +599,7 @@ static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *s
         code = tide_step_end(r, spec->name, &result, answer, err);
     }
     if (!code && done && answer->state != TIDE_STEP_LATER)
-        code = tide_fail(err, TIDE_FAILED, "step '%s' failed: %s", spec->name, why.msg);
+        code = tide_fail_step(err, TIDE_FAILED, spec->name, "failed: %s", why.msg);
     if (code || done)
         tide_text_done(ret_result);
     return code;
@@ -627,8 +624,8 @@ enum tide_code tide_run_step(tide_run *r, const struct tide_step_spec *spec, tid
             result = answer.result;
     }
     if (!code && answer.state == TIDE_STEP_STORED && answer.failed)
-        code = tide_fail(err, TIDE_FAILED,
-                         "step '%s' failed in an earlier run and must happen once: it is not run again", spec->name);
+        code = tide_fail_step(err, TIDE_FAILED, spec->name,
+                              "failed in an earlier run and must happen once: it is not run again");
     if (!code && ret_result)
         *ret_result = result;
     else

@@ -271,8 +271,8 @@ static enum tide_code find_parent(struct importing *m, struct tide_err *err)
     if (store_head(m->store, str_from(m->parent), &h, err))
         return tide_wrap(err, "session '%s' is a fork: import its parent first", m->id);
     if (m->parent_seq < h.first_seq || m->parent_seq > h.last_seq)
-        return tide_fail(err, TIDE_INVALID, "session '%s' is a fork at seq %" PRId64 ", which '%s' does not have",
-                         m->id, m->parent_seq, m->parent);
+        return tide_fail_session(err, TIDE_INVALID, m->id, "is a fork at seq %" PRId64 ", which '%s' does not have",
+                                 m->parent_seq, m->parent);
     if (fork_depth_check(m->store, &h, err))
         return err->code;
     return store_read(m->store, &h, m->parent_seq, m->parent_seq, take_digest, m->before, err);
@@ -434,6 +434,8 @@ enum tide_code tide_session_import(tide_store *store, tide_source_fn *source, ti
     arena_done(&m.scratch);
     buf_done(&m.in);
     arena_done(&m.arena);
+    if (code && (!err->detail.subject || err->detail.position)) /* the parser counts within the line */
+        err->detail = (struct tide_detail){.subject = TIDE_SUBJECT_FILE, .position = m.line_no};
     if (code)
         return tide_wrap(err, "import");
     session_file_renew(m.store, m.id);

@@ -25,10 +25,9 @@ enum tide_code trust_check(struct store *store, const struct head *h, struct tid
 {
     if (origin_is_ours(store, h))
         return TIDE_OK;
-    tide_fail(err, TIDE_UNTRUSTED,
-              "session '%s' did not begin here, or something other than your Tidemark wrote to it: nothing of it runs "
-              "before you trust it",
-              h->id);
+    tide_fail_session(err, TIDE_UNTRUSTED, h->id,
+                      "did not begin here, or something other than your Tidemark wrote to it: nothing of it runs "
+                      "before you trust it");
     return tide_hint(err, TIDE_ACTION_TRUST, h->id);
 }
 
@@ -455,7 +454,7 @@ enum tide_code tide_session_trust(tide_session *s, const char *shown, const char
     if (!code && origin_is_ours(s->store, &s->head))
         return TIDE_OK;
     if (!code && shown && !str_eq(buf_view(&now), str_from(shown)))
-        code = tide_fail(err, TIDE_CONFLICT, "session '%s' has changed since it was shown: look again", s->head.id);
+        code = tide_fail_session(err, TIDE_CONFLICT, s->head.id, "has changed since it was shown: look again");
     if (!code) {
         draft_trust(&d, s->state, buf_view(&now), by ? by : "local");
         code = append(s->store, &s->head, &d, BATCH_VOUCH, err);

@@ -42,8 +42,9 @@ static enum tide_code verify_head(struct store *store, const struct head *h, str
     if (v->cancelled)
         return tide_fail(err, TIDE_CANCELLED, "stopped");
     if (v->done - before != (uint64_t)(h->last_seq - h->first_seq + 1))
-        return tide_fail(err, TIDE_CORRUPT, "session '%s' has %" PRIu64 " event%s, not the %" PRId64 " it should have",
-                         h->id, v->done - before, v->done - before == 1 ? "" : "s", h->last_seq - h->first_seq + 1);
+        return tide_fail_session(err, TIDE_CORRUPT, h->id,
+                                 "has %" PRIu64 " event%s, not the %" PRId64 " it should have", v->done - before,
+                                 v->done - before == 1 ? "" : "s", h->last_seq - h->first_seq + 1);
     return TIDE_OK;
 }
 

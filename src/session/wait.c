@@ -334,8 +334,11 @@ enum tide_code tide_run_get(tide_run *r, const char *key, struct tide_text *ret_
     if (code)
         return code;
     value = memory_of(r, key ? key : "");
-    if (!value)
-        return tide_fail(err, TIDE_NOT_FOUND, "'%s' is not set in session '%s'", key ? key : "", r->s->head.id);
+    if (!value) {
+        tide_fail(err, TIDE_NOT_FOUND, "'%s' is not set in session '%s'", key ? key : "", r->s->head.id);
+        tide_about(err, TIDE_SUBJECT_KEY, key);
+        return tide_about_session(err, r->s->head.id);
+    }
     ret_value->len = strlen(value);
     ret_value->ptr = mem_dup(str_from(value));
     return TIDE_OK;

@@ -17,7 +17,10 @@ void batch_refuse(struct batch *b, enum tide_code code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    b->code = tide_fail(&b->err, code, "%s", text);
+    tide_fail(&b->err, code, "%s", text);
+    b->code = tide_about_session(&b->err, b->session);
+    if (code == TIDE_NOT_FOUND)
+        tide_hint(&b->err, TIDE_ACTION_LIST_SESSIONS, "");
     if (b->owner && !b->owner->failed.code)
         b->owner->failed = b->err;
 }
@@ -89,10 +92,22 @@ void batch_fail(struct batch *b, const struct tide_err *err, struct orphans *o, 
 
 enum tide_code refuse_damaged(const struct head *h, int64_t seq, struct tide_err *err)
 {
-    if (seq <= h->first_seq)
-        return tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 ", its first, is damaged", h->id, seq);
-    tide_fail(err, TIDE_CORRUPT, "session '%s': event %" PRId64 " is damaged", h->id, seq);
-    return tide_hint_with(err, TIDE_ACTION_SHOW_LOG, h->id, "\"to\":%" PRId64, seq - 1);
+    bool first = seq <= h->first_seq;
+
+    tide_fail_session(err, TIDE_CORRUPT, h->id, ": event %" PRId64 "%s is damaged", seq, first ? ", its first," : "");
+    tide_about_position(err, TIDE_SUBJECT_EVENT, seq);
+    return first ? TIDE_CORRUPT : tide_hint_with(err, TIDE_ACTION_SHOW_LOG, h->id, "\"to\":%" PRId64, seq - 1);
+}
+
+enum tide_code fail_no_session(struct str id, const char *where, bool hidden, struct tide_err *err)
+{
+    char name[TIDE_ID_SIZE];
+
+    snprintf(name, sizeof name, "%.*s", STR_ARG(id));
+    tide_fail(err, TIDE_NOT_FOUND, "no session '%s' in '%s'%s", name, where,
+              hidden ? ": its import was not finished" : "");
+    tide_about_session(err, name);
+    return tide_hint(err, TIDE_ACTION_LIST_SESSIONS, "");
 }
 
 enum tide_code fail_no_store(const char *path, struct tide_err *err)

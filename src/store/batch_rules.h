@@ -35,6 +35,7 @@ enum tide_code refuse_damaged(const struct head *h, int64_t seq, struct tide_err
 
 void batch_refuse_record(struct batch *b, const char *session); /* the store's row of it is damaged */
 
+enum tide_code fail_no_session(struct str id, const char *where, bool hidden, struct tide_err *err);
 enum tide_code fail_no_store(const char *path, struct tide_err *err);
 
 enum tide_code fail_log_gone(const char *session, struct tide_err *err);

@@ -239,10 +239,10 @@ static bool is_clean_without(struct files_store *s, const struct files_log *l, c
 
 enum tide_code mark_lost(struct files_log *l, struct tide_err *err)
 {
-    tide_fail(&l->damage, TIDE_CORRUPT,
-              "session '%s' ends at event %" PRId64 "%s, but event %" PRId64
-              " was acknowledged: put sessions/%s.messages.jsonl back",
-              l->id, l->h.last_seq, l->torn ? ", behind which it is damaged" : "", l->acked, l->id);
+    tide_fail_session(&l->damage, TIDE_CORRUPT, l->id,
+                      "ends at event %" PRId64 "%s, but event %" PRId64
+                      " was acknowledged: put sessions/%s.messages.jsonl back",
+                      l->h.last_seq, l->torn ? ", behind which it is damaged" : "", l->acked, l->id);
     hint_accept_loss(&l->damage);
     return tide_err_copy(err, &l->damage);
 }
@@ -257,11 +257,10 @@ static enum tide_code judge(struct files_store *s, struct files_log *l, struct t
         return mark_lost(l, &lost);
     }
     if (l->mark.state == MARK_NONE && !log_is_empty(l) && !is_clean_without(s, l, &why)) {
-        tide_fail(
-            err, TIDE_CORRUPT,
-            "session '%s': sessions/%s.mark, which says how much of its log was acknowledged, is missing, and %s: "
-            "put it back",
-            l->id, l->id, why);
+        tide_fail_session(err, TIDE_CORRUPT, l->id,
+                          ": sessions/%s.mark, which says how much of its log was acknowledged, is missing, and %s: "
+                          "put it back",
+                          l->id, why);
         return hint_accept_loss(err);
     }
     return TIDE_OK;
@@ -270,10 +269,10 @@ static enum tide_code judge(struct files_store *s, struct files_log *l, struct t
 enum tide_code mark_judge(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     if (l->mark.state == MARK_BAD) {
-        tide_fail(&l->damage, TIDE_CORRUPT,
-                  "session '%s': sessions/%s.mark, which says how much of its log was acknowledged, is damaged: put it "
-                  "back",
-                  l->id, l->id);
+        tide_fail_session(&l->damage, TIDE_CORRUPT, l->id,
+                          ": sessions/%s.mark, which says how much of its log was acknowledged, is damaged: put it "
+                          "back",
+                          l->id);
         hint_accept_loss(&l->damage);
     } else if (judge(s, l, &l->damage) == TIDE_OK)
         return TIDE_OK;

@@ -482,8 +482,8 @@ enum tide_code log_block(struct files_store *s, struct files_log *l, int64_t num
     code = make_index(s, l, err);
     at = number - l->first_block;
     if (!code && (at < 0 || at >= (int64_t)l->n_blocks))
-        code = tide_fail(err, TIDE_CORRUPT, "session '%s': its log ends before event %" PRId64, l->id,
-                         number * BLOCK_EVENTS + 1);
+        code = tide_fail_session(err, TIDE_CORRUPT, l->id, ": its log ends before event %" PRId64,
+                                 number * BLOCK_EVENTS + 1);
     if (!code)
         *ret = l->blocks[at];
     return code;

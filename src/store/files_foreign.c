@@ -27,7 +27,7 @@ static enum tide_code chain(struct files_store *s, struct files_log *l, struct b
     while (walk_next(&w, &line, err)) {
         arena_reset(&a);
         if (line_read(&a, line, &ev, &m) != LINE_EVENT) {
-            tide_fail(err, TIDE_CORRUPT, "session '%s': a line of its log cannot be read", l->id);
+            tide_fail_session(err, TIDE_CORRUPT, l->id, ": a line of its log cannot be read");
             break;
         }
         ev.epoch = 0;

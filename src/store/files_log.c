@@ -276,7 +276,7 @@ static enum tide_code look_twice(struct files_store *s, struct files_log *l, boo
 
     if (!code && !bounded && is_bounded(l) && l->h.last_seq > l->mark.seq) {
         log_forget(s, l);
-        return tide_fail(err, TIDE_BUSY, "session '%s' was written to while it was read: try again", l->id);
+        return tide_fail_session(err, TIDE_BUSY, l->id, "was written to while it was read: try again");
     }
     return code;
 }

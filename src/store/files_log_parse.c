@@ -301,11 +301,10 @@ static enum tide_code unreadable(struct reading *r, struct tide_err *err)
     struct str line;
 
     if (walk_next(&w, &line, err) && (!w.unended || !l->end))
-        tide_fail(&l->damage, TIDE_CORRUPT,
-                  "session '%s': line %" PRId64
-                  " of its log, which another program wrote, is no event: %s; mend the line, "
-                  "or take the file away",
-                  l->id, l->h.last_seq - l->h.first_seq + 2, line_why_not(line, l->h.last_seq + 1));
+        tide_fail_session(&l->damage, TIDE_CORRUPT, l->id,
+                          ": line %" PRId64 " of its log, which another program wrote, is no event: %s; mend the line, "
+                          "or take the file away",
+                          l->h.last_seq - l->h.first_seq + 2, line_why_not(line, l->h.last_seq + 1));
     walk_done(&w);
     return l->damage.code ? tide_err_copy(err, &l->damage) : err->code;
 }
@@ -349,10 +348,9 @@ static enum tide_code misnamed(struct files_log *l, struct tide_err *err)
     l->h.last_seq = l->h.last_pos = l->h.first_seq - 1;
     l->end = 0;
     log_unnote(l, l->h.first_seq);
-    tide_fail(&l->damage, TIDE_CORRUPT,
-              "session '%s': its log does not fit its name: it is that of another session or store, or its first event "
-              "was changed: give the file its own name, or put the right one there",
-              l->id);
+    tide_fail_session(&l->damage, TIDE_CORRUPT, l->id,
+                      ": its log does not fit its name: it is that of another session or store, or its first event "
+                      "was changed: give the file its own name, or put the right one there");
     return tide_err_copy(err, &l->damage);
 }
 

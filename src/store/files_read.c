@@ -33,12 +33,7 @@ static enum tide_code find(struct files_store *s, struct str id, struct files_lo
     *ret_log = l;
     if (code && !(code == TIDE_CORRUPT && l->h.last_seq >= l->h.first_seq && l->exists)) /* what is whole can be read */
         return code;
-    if (!l->exists)
-        return tide_fail(err, TIDE_NOT_FOUND, "no session '%.*s' in '%s'", STR_ARG(id), s->dir);
-    if (l->hidden)
-        return tide_fail(err, TIDE_NOT_FOUND, "no session '%.*s' in '%s': its import was not finished", STR_ARG(id),
-                         s->dir);
-    return TIDE_OK;
+    return l->exists && !l->hidden ? TIDE_OK : fail_no_session(id, s->dir, l->exists, err);
 }
 
 enum tide_code files_head(struct store *store, struct str id, struct head *ret, struct tide_err *err)
@@ -225,7 +220,7 @@ static enum tide_code same_log(struct files_store *s, const struct head *h, stru
     enum tide_code code = find(s, str_from(h->id), ret, err);
 
     if (code == TIDE_NOT_FOUND || (!code && (*ret)->h.sid != h->sid && !is_upgraded(h, &(*ret)->h)))
-        return tide_fail(err, TIDE_NOT_FOUND, "session '%s' was deleted while it was read", h->id);
+        return tide_fail_session(err, TIDE_NOT_FOUND, h->id, "was deleted while it was read");
     return code;
 }
 

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 
+#include "store/batch_rules.h"
 #include "store/sqlite_db.h"
 
 bool db_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column)
@@ -122,7 +123,7 @@ static enum tide_code scan_for(struct sqlite_store *s, struct conn *c, struct st
     sqlite3_reset(st);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         return db_fail(s, c, rc, err, "look for a session");
-    return code == TIDE_NOT_FOUND ? tide_fail(err, code, "no session '%.*s' in '%s'", STR_ARG(id), s->path) : code;
+    return code == TIDE_NOT_FOUND ? fail_no_session(id, s->path, false, err) : code;
 }
 
 enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret, struct tide_err *err)
@@ -151,8 +152,7 @@ enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret,
     sqlite3_reset(st);
     db_reader_done(s, c);
     if (!code && hidden)
-        code = tide_fail(err, TIDE_NOT_FOUND, "no session '%.*s' in '%s': its import was not finished", STR_ARG(id),
-                         s->path);
+        code = fail_no_session(id, s->path, true, err);
     return code;
 }
 

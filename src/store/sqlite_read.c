@@ -237,7 +237,7 @@ enum tide_code event_or_deleted(struct store *store, const struct head *h, enum 
     if (code != TIDE_CORRUPT || (found && found != TIDE_NOT_FOUND) ||
         (!found && now.sid == h->sid && now.created_ms == h->created_ms))
         return code;
-    return tide_fail(err, TIDE_NOT_FOUND, "session '%s' was deleted while it was read", h->id);
+    return tide_fail_session(err, TIDE_NOT_FOUND, h->id, "was deleted while it was read");
 }
 
 enum tide_code sqlite_read(struct store *store, const struct head *h, int64_t from, int64_t to, store_event_fn *fn,

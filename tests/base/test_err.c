@@ -160,6 +160,54 @@ static void a_kept_error_is_copied_whole(void **state)
     assert_string_equal(err.msg, "gone");
 }
 
+static void an_error_says_what_it_is_about(void **state)
+{
+    struct tide_err err;
+    char long_name[300];
+
+    (void)state;
+    assert_int_equal(tide_fail_step(&err, TIDE_CHANGED, "pay", "is recorded with %s", "other arguments"), TIDE_CHANGED);
+    assert_string_equal(err.msg, "step 'pay' is recorded with other arguments");
+    assert_int_equal(err.detail.subject, TIDE_SUBJECT_STEP);
+    assert_string_equal(err.detail.name, "pay");
+    assert_string_equal(err.detail.session_id, "");
+    assert_int_equal(tide_hint(&err, TIDE_ACTION_WHY, "s1"), TIDE_CHANGED); /* it knows the session, and not more */
+    tide_wrap(&err, "run it");
+    assert_int_equal(err.detail.subject, TIDE_SUBJECT_STEP);
+    assert_string_equal(err.detail.session_id, "s1");
+
+    tide_about_session(&err, "s2"); /* what was said nearer to it stays */
+    tide_about(&err, TIDE_SUBJECT_NODE, "n");
+    assert_int_equal(err.detail.subject, TIDE_SUBJECT_STEP);
+    assert_string_equal(err.detail.session_id, "s1");
+    assert_string_equal(err.detail.name, "pay");
+
+    tide_fail_session(&err, TIDE_CORRUPT, "s3", ": event %d is damaged", 7);
+    assert_string_equal(err.msg, "session 's3': event 7 is damaged");
+    assert_int_equal(err.detail.subject, TIDE_SUBJECT_SESSION);
+    assert_int_equal(tide_about_position(&err, TIDE_SUBJECT_EVENT, 7), TIDE_CORRUPT);
+    assert_int_equal(err.detail.subject, TIDE_SUBJECT_EVENT);
+    assert_int_equal(err.detail.position, 7);
+    assert_string_equal(err.detail.name, "");
+
+    assert_int_equal(tide_fail_file(&err, ENOENT, "open", "/a/b"), TIDE_NOT_FOUND);
+    assert_string_equal(err.msg, "open '/a/b': No such file or directory");
+    assert_int_equal(err.detail.subject, TIDE_SUBJECT_FILE);
+    assert_string_equal(err.detail.name, "/a/b");
+    assert_int_equal(err.detail.position, 0); /* nothing is left of the error before it */
+    assert_string_equal(err.detail.session_id, "");
+
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    tide_fail_node(&err, TIDE_FAILED, long_name, "failed"); /* half a name is another thing's */
+    assert_int_equal(err.detail.subject, TIDE_SUBJECT_NODE);
+    assert_string_equal(err.detail.name, "");
+    tide_fail(&err, TIDE_FAILED, "plain");
+    assert_int_equal(err.detail.subject, 0);
+    assert_int_equal(tide_fail_step(NULL, TIDE_HELD, "x", "y"), TIDE_HELD);
+    assert_int_equal(tide_fail_file(NULL, ENOSPC, "x", "y"), TIDE_FULL);
+}
+
 static void text_is_released_and_cleared(void **state)
 {
     struct tide_text text = {calloc(1, 4), 3};
@@ -185,6 +233,7 @@ int main(void)
         cmocka_unit_test(a_long_message_is_cut_between_characters),
         cmocka_unit_test(errno_becomes_the_code_that_fits),
         cmocka_unit_test(a_kept_error_is_copied_whole),
+        cmocka_unit_test(an_error_says_what_it_is_about),
         cmocka_unit_test(text_is_released_and_cleared),
     };
 

@@ -13,7 +13,7 @@ refuses() {
     is_refusal "$want" && (cd "$work" && store_files >.before)
     tidemark "$@" >"$work/.out" 2>"$work/.err" && got=0 || got=$?
     if [ "$got" -eq "$want" ] && [ "$(wc -l <"$work/.err")" -eq 1 ] && [ ! -s "$work/.out" ] &&
-        grep -q '^tidemark: ' "$work/.err" && grep -qF -- "$text" "$work/.err"; then
+        grep -q '^tidemark: \|^{"error":' "$work/.err" && grep -qF -- "$text" "$work/.err"; then
         echo "ok - $name"
     else
         echo "not ok - $name"

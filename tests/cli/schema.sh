@@ -164,6 +164,14 @@ tidemark state whole --at 3 --json | is_a state 'an earlier one'
     tidemark log show --all
 } | is_a log_event 'every event'
 
+# ---- errors ----
+{
+    tidemark --json sessions show nope
+    tidemark --json sessions inspect fresh nope
+    tidemark --json config get no_such_setting
+    tidemark --json sessions list --no-such-option
+} 2>&1 | is_a error 'errors'
+
 # Every schema is held against something.
 check_is 'every schema was used' '' "$(tidemark schema --names | grep -vxFf .used | grep -vx 'session\|checkpoint\|usage')"
 

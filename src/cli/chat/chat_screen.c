@@ -287,7 +287,7 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
     char before[TIDE_ID_SIZE] = "";
     tide_session *session = NULL;
 
-    if (cli_advise_session(tide_session_open(s->chat.cli->store, id, TIDE_SESSION_APPEND, &session, err), err))
+    if (tide_session_open(s->chat.cli->store, id, TIDE_SESSION_APPEND, &session, err))
         return err->code;
     if (!session_is_chat(session)) {
         tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat", tide_session_id(session));

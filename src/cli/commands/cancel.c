@@ -18,7 +18,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_cancelled how = TIDE_CANCEL_NOTHING;
     char id[TIDE_ID_SIZE];
 
-    if (cli_advise_session(tide_session_resolve(cli->store, args_operand(&cli->args, 0), id, err), err) ||
+    if (tide_session_resolve(cli->store, args_operand(&cli->args, 0), id, err) ||
         tide_session_cancel(cli->store, id, "local", args_text(&cli->args, "reason"), 0, &how, err))
         return err->code;
     if (!cli->out.json) {

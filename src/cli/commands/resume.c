@@ -115,7 +115,7 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
         return err->code;
     code = held_open(&cli_hold, cli->store, r->ask.id, &session, err);
     if (code && code != TIDE_CORRUPT)
-        return cli_advise_session(code, err);
+        return code;
     if (resume_kind(session, &r->ask, &kind, err))
         return err->code;
     if (kind == TIDE_KIND_GRAPH)

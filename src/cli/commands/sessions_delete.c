@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark sessions delete: a whole session, for good; by its whole id, since a prefix may come to mean another one. */
-#include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "engine/shapes.h"
 
@@ -10,8 +9,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code = tide_session_delete(cli->store, id, err);
 
     if (code == TIDE_NOT_FOUND)
-        return advise(code, "give the whole id, as `tidemark sessions list` shows it: a prefix is not enough to delete",
-                      err);
+        return tide_wrap(err, "a prefix is not enough to delete");
     if (code)
         return code;
     if (!cli->out.json) {

@@ -134,7 +134,7 @@ static enum tide_code resume(struct again *a, struct tide_err *err)
         return err->code;
     code = held_open(&cli_hold, a->cli->store, a->r.ask.id, &a->session, err); /* a dry run sees the same damage */
     if (code && code != TIDE_CORRUPT)
-        return cli_advise_session(code, err);
+        return code;
     if (code || session_is_graph(a->session))
         return graph_again(a->cli, &a->g, a->session, err);
     if (refuse_for_others(a, err))

@@ -39,7 +39,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     code = verification_run(cli->store, all ? NULL : cli->args.operands, on_progress, &progress, &v, err);
     progress_done(&progress);
     if (code)
-        return cli_advise_session(code, err);
+        return code;
     if (cli->out.json)
         out_shape(&cli->out, &shape_verification, &v);
     else

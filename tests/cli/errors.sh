@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What an error tells programs: its code, what it is about and what helps, as JSON on standard error (--json). Nothing here looks
+# at a message; that they read well is tested in wording.sh.
+# shellcheck disable=SC2016 # programs hold dollars
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+
+# is_error NAME WANT ARGS...: the command fails, and its error is WANT: code, subject, session, name, position, actions.
+is_error() {
+    local name=$1 want=$2
+    shift 2
+    tidemark --json "$@" >.out 2>.err </dev/null
+    check_is "$name" "$want" "$(tail -n 1 .err | error_types)"
+}
+
+error_types() {
+    cat >.json
+    sqlite3 :memory: "WITH e(j) AS (SELECT CAST(readfile('.json') AS TEXT))
+        SELECT json_extract(j, '\$.error'), json_extract(j, '\$.detail.subject'), json_extract(j, '\$.detail.session_id'),
+            json_extract(j, '\$.detail.name'), json_extract(j, '\$.detail.position'),
+            (SELECT group_concat(json_extract(value, '\$.action')) FROM json_each(j, '\$.hints')) FROM e"
+}
+
+tidemark sessions new --id there >/dev/null
+tidemark log append there --kind note --data '{}' >/dev/null
+tidemark log append there --kind note --data '{}' >/dev/null
+
+is_error 'a session that is not there' 'NOT_FOUND|session|nope|||list_sessions' sessions show nope
+is_error 'an append to it' 'NOT_FOUND|session|nope|||list_sessions' log append nope --kind note --data '{}'
+is_error 'a session that is there already' 'EXISTS|session|there|||' sessions new --id there
+is_error 'a checkpoint that is not there' 'NOT_FOUND|checkpoint|there|ckpt_x||list_checkpoints' sessions inspect there ckpt_x
+is_error 'a setting that is not there' 'INVALID|key||no_such_setting||list_settings' config get no_such_setting
+printf '{"model":\n"m",}\n' >torn.json
+is_error 'a file that is no JSON: the line' 'INVALID|file||torn.json|2|' config get model --config torn.json
+is_error 'a file that is a directory' 'IO|file||.||' config get model --config .
+is_error 'an option that is not there' 'INVALID|||||' sessions list --no-such-option
+is_error 'a store that is not there' 'NOT_FOUND|||||init_store' --store "$(store_at none)" sessions list
+
+# ---- an export whose third line is not what it was ----
+tidemark sessions export there >there.jsonl
+sed '3s/"note"/"nope"/' there.jsonl >changed.jsonl
+is_error 'a line that was changed' 'CORRUPT|file|||3|' --store "$(store_at other)" sessions import changed.jsonl
+sed '3s/.*/{/' there.jsonl >torn.jsonl
+is_error 'a line that is no JSON' 'INVALID|file|||3|' --store "$(store_at other)" sessions import torn.jsonl
+
+# ---- from a step, over the socket of its run ----
+cat >pays.sh <<'END_PROGRAM'
+"$TIDE_BIN" --json step pay -- echo "$(cat amount)" 2>step.json
+"$TIDE_BIN" --json get gone 2>get.json
+exit 1
+END_PROGRAM
+export TIDE_BIN
+echo 1 >amount
+check_status 'the first time' 1 tidemark exec --session pays -- sh pays.sh
+check_is 'a value that was never set' 'NOT_FOUND|key|pays|gone||' "$(error_types <get.json)"
+echo 2 >amount
+check_status 'with another amount' 1 tidemark resume pays
+check_is 'a step with other arguments than before' 'CHANGED|step|pays|pay||resume' "$(error_types <step.json)"
+
+# ---- of a graph ----
+cat >graph.json <<'END_GRAPH'
+{"tidemark_graph": 1, "id": "g", "entry": "a", "nodes": [
+  {"id": "a", "type": "function", "retries": 0, "effect": "once", "program": ["sh", "-c", "exit 3"], "outputs": ["x"]}]}
+END_GRAPH
+tidemark run graph.json --session broken --json >run.json 2>/dev/null </dev/null
+check_is 'the node that failed' a "$(json '$.failed_node' <run.json)"
+is_error 'a graph that is refused because of it' 'UNSETTLED|node|broken|a||' sessions resume broken
+
+# ---- damage ----
+damage there 2
+is_error 'an event that is damaged' 'CORRUPT|event|there||2|show_log' log show there
+
+finish
