@@ -102,7 +102,7 @@ refuses 'nor changed' 2 'not JSON: line 2, column 1' config set model y --config
 echo '{"modle": 1, "model": "m"}' >warned.json
 check_is 'an unknown key is only a warning' m "$(tidemark config get model --config warned.json 2>err)"
 check 'on standard error' grep -q "^tidemark: warned.json: unknown key 'modle': did you mean 'model'?" err
-refuses 'a directory is no file' 6 'read it' config get model --config .
+refuses 'a directory is no file' 6 'directory' config get model --config .
 
 # ---- the log ----
 check_is 'nothing is logged by itself' '' "$(MY_KEY=k tidemark config check 2>&1 >/dev/null)"
