@@ -41,6 +41,7 @@ const struct shape *const shapes[] = {
     &shape_settings_check,
     &shape_graph_check,
     &shape_doctor,
+    &shape_torture,
     &shape_log_event,
     &shape_state,
     &shape_error,

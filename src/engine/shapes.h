@@ -107,6 +107,41 @@ struct trust_report {
     struct str would_run; /* JSON */
 };
 
+enum torture_fault_kind {
+    FAULT_COMPLETE_AGAIN,
+    FAULT_ONCE_AGAIN,
+    FAULT_DIFFERS,
+    FAULT_NOT_ENDED,
+    FAULT_UNJUDGED, /* no fault: it went another way after a person's word */
+    FAULT_KINDS
+};
+
+struct torture_fault {
+    const char *session_id, *killed;
+    const char *node, *key, *why; /* one of them */
+    const char *want, *got;       /* of a key, JSON; of a node how often it was complete, NULL: not counted */
+};
+
+struct torture_unsteady {
+    const char *what, *why;
+};
+
+/* A graph that was killed everywhere. */
+struct torture_report {
+    bool right;
+    const char *file, *store_kind, *dir;
+    const char *store; /* that is kept; NULL: it is not */
+    int64_t ms, uninterrupted_us, nodes, appends;
+    int64_t found, tried, reached, before_append, after_append, inside_node; /* places */
+    int64_t kills, resumes, seed, ran_again, happened, retried, left;
+    struct torture_unsteady *unsteady; /* what differs by itself */
+    size_t n_unsteady;
+    struct {
+        struct torture_fault *at;
+        size_t n, cap;
+    } faults[FAULT_KINDS];
+};
+
 struct recovery_line {
     enum { RECOVERY_FOUND, RECOVERY_JOB, RECOVERY_SUMMARY } type;
     struct tide_recovered found;
@@ -135,6 +170,7 @@ extern const struct shape shape_event;          /* struct streamed_event */
 extern const struct shape shape_chat;           /* struct chat_report */
 extern const struct shape shape_run;            /* struct graph_report */
 extern const struct shape shape_parked;         /* struct parked_report */
+extern const struct shape shape_torture;        /* struct torture_report */
 extern const struct shape shape_recovery;       /* struct recovery_line */
 extern const struct shape shape_verification;   /* struct verification */
 extern const struct shape shape_settings;       /* struct settings */

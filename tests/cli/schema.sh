@@ -157,6 +157,14 @@ for file in bad.json none.json; do
 done | is_a settings_check 'settings that are wrong, and right'
 echo '{"tidemark_graph": 1, "id": "x", "entry": "nowhere", "nodes": []}' >wrong.json
 for file in graph.json wrong.json; do tidemark graph check "$file" --json; done | is_a graph_check 'graphs'
+cat >counts.json <<'END_COUNTS'
+{"tidemark_graph": 1, "id": "counts", "entry": "count", "nodes": [
+  {"id": "count", "type": "function", "outputs": ["n"], "program": ["sh", "-c", "echo x >>count.$TIDEMARK_SESSION_ID; sleep 0.1; echo \"{\\\"n\\\": $(grep -c x count.$TIDEMARK_SESSION_ID)}\""]}]}
+END_COUNTS
+{
+    tidemark torture graph.json --crash-points 3 --json 2>/dev/null
+    TMPDIR=$work tidemark torture counts.json --json 2>/dev/null
+} | is_a torture 'a graph that keeps what was promised, and one that does not'
 for id in whole forked; do tidemark state "$id" --json; done | is_a state 'states'
 tidemark state whole --at 3 --json | is_a state 'an earlier one'
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The verdict of a torture: ledgers and logs that are right and wrong, and what is found in them. */
-#include "cli/torture/torture.h"
+#include "torture/torture_internal.h"
 
 #include "kit.h"
 
@@ -13,7 +13,7 @@
 
 static char found[4096];
 
-void torture_fault(struct torture *t, const struct trial *trial, enum fault_kind kind, const char *what,
+void torture_fault(struct torture *t, const struct trial *trial, enum torture_fault_kind kind, const char *what,
                    const char *want, const char *got)
 {
     static const char *const words[] = {"complete", "once", "differs", "not_ended", "unjudged"};

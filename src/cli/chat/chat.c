@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/chat/chat.h"
 
-#include "cli/temporary.h"
+#include "engine/temporary.h"
 #include "cli/terminal/progress.h"
 #include "engine/recovery_thread.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Directories for what is not kept. */
-#include "cli/temporary.h"
+#include "engine/temporary.h"
 
 #include <errno.h>
 #include <ftw.h>

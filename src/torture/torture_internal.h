@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tidemark torture: a graph of somebody's, killed everywhere.
- *
- *   cmd_torture.c     the command: what to try, in a place of its own
+ *   torture.c         what to try, in a place of its own
  *   torture_child.c   one process: runs or resumes the graph, and kills itself where it is told to
  *   torture_trial.c   one session: killed, resumed until it ends, answered where it asks
  *   torture_ledger.c  what really happened: read from a file outside the store, and judged
- *   torture_report.c  what is said of it
  *
  * The ledger is a file of JSON lines that the process writes when a node's work begins ("begin") and ends ("end"), and when
  * an append is on disk ("append"); whoever tortures adds what it decided in a person's place ("retry", "happened").
  */
-#ifndef CLI_TORTURE_TORTURE_H
-#define CLI_TORTURE_TORTURE_H
+#ifndef TORTURE_TORTURE_INTERNAL_H
+#define TORTURE_TORTURE_INTERNAL_H
 
 #include <sys/types.h>
 
 #include "base/map.h"
-#include "cli/cli.h"
 #include "graph/spec.h"
+#include "torture/torture.h"
 
 /* ---- where it is killed ---- */
 
@@ -94,8 +91,8 @@ struct outcome {
 _Noreturn void torture_child(struct torture *t, const struct order *o, int fd);
 
 /* Starts it and waits for its end. TIDE_CANCELLED: a person stopped it. */
-enum tide_code torture_run(struct torture *t, struct arena *a, const struct order *o, struct outcome *ret,
-                           struct tide_err *err) MUST_CHECK;
+enum tide_code torture_process(struct torture *t, struct arena *a, const struct order *o, struct outcome *ret,
+                               struct tide_err *err) MUST_CHECK;
 
 /* ---- one session ---- */
 
@@ -111,22 +108,6 @@ struct trial {
     int64_t us; /* how long it took */
 };
 
-enum fault_kind {
-    FAULT_COMPLETE_AGAIN,
-    FAULT_ONCE_AGAIN,
-    FAULT_DIFFERS,
-    FAULT_NOT_ENDED,
-    FAULT_UNJUDGED, /* no fault: it went another way after a person's word */
-    FAULT_KINDS
-};
-
-struct fault {
-    enum fault_kind kind;
-    char session_id[TIDE_ID_SIZE];
-    const char *point, *what; /* what: a node, a key of the memory, or why it did not end */
-    const char *want, *got;   /* of a key; NULL: it is not there */
-};
-
 /* Runs a session to its end. Why it did not come to one is among the faults. What `ret` points to is in the arena. */
 enum tide_code trial_run(struct torture *t, struct arena *a, const struct point *point, struct trial *ret,
                          struct tide_err *err) MUST_CHECK;
@@ -134,15 +115,13 @@ enum tide_code trial_run(struct torture *t, struct arena *a, const struct point 
 /* ---- all of it ---- */
 
 struct torture {
-    struct cli *cli;
+    const struct torture_want *want;
     tide_graph *graph;
     const struct spec_graph *spec;
-    const char *file, *memory; /* memory: JSON object of --set; NULL: none */
-    const char *secrets;       /* the part of it that is stored nowhere: given again with every resume; NULL: none */
-    const char *script;
-    char dir[512], store[600], ledger[600];
-    bool files;         /* the store is one of plain files */
-    struct arena arena; /* of all that is kept to the end */
+    const char *memory;  /* JSON object; NULL: none */
+    const char *secrets; /* the part of it that is stored nowhere: given again with every resume; NULL: none */
+    const char *dir, *store, *ledger; /* dir NULL: none yet */
+    struct arena arena;               /* of all that is kept to the end */
 
     const char **answers; /* JSON; the last one counts for all further questions */
     size_t n_answers;
@@ -157,27 +136,18 @@ struct torture {
 
     struct point *points;
     size_t n_points, wanted; /* wanted: how many of them, from the front, are tried */
-    int kills;               /* of one session, at most */
-    uint64_t seed, random;
-    bool keep;
-
-    /* what came of it */
-    size_t tried, reached;
-    int64_t all_kills, all_resumes, ran_again, happened, retried, left;
-    struct fault *faults;
-    size_t n_faults, cap_faults, by_kind[FAULT_KINDS];
+    uint64_t random;
+    struct torture_report report;
 };
 
-void torture_fault(struct torture *t, const struct trial *trial, enum fault_kind kind, const char *what,
+/* `what`: a node, a key of the memory, or why it did not end; want and got: of a key, JSON, or how often it was complete. */
+void torture_fault(struct torture *t, const struct trial *trial, enum torture_fault_kind kind, const char *what,
                    const char *want, const char *got);
-bool torture_is_wrong(const struct torture *t);
 uint64_t torture_random(struct torture *t);
 
 /* Nodes that ran though they were complete, effects that happened twice: from the ledger and the log. */
 void torture_judge(struct torture *t, struct trial *trial, const struct deeds *deeds);
 /* What it came to, against the uninterrupted run; `unsteady`: only notes what differs. */
 void torture_compare(struct torture *t, const struct trial *trial, bool unsteady);
-
-void torture_report(struct torture *t, int64_t ms);
 
 #endif

@@ -14,9 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/chat/chat.h"
-#include "cli/torture/torture.h"
+#include "base/clock.h"
+#include "engine/agent_setup.h"
 #include "graph/exec.h"
+#include "torture/torture_internal.h"
 
 static struct child {
     struct torture *t;
@@ -35,14 +36,6 @@ _Noreturn static void die(void)
     kill(getpid(), SIGKILL);
     for (;;)
         pause();
-}
-
-static int64_t mono_us(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
 static void write_line(struct buf *line)
@@ -171,7 +164,7 @@ static void on_begin(void *arg, const struct probe_node *n)
     pthread_t thread;
 
     (void)arg;
-    note_node("begin", n, mono_us());
+    note_node("begin", n, clock_us(CLOCK_MONOTONIC));
     if (!is_cut(n, atomic_fetch_add(&me.begun, 1) + 1))
         return;
     if (*us < 500 || pthread_create(&thread, NULL, die_later, (void *)(uintptr_t)us) != 0)
@@ -183,7 +176,7 @@ static void on_begin(void *arg, const struct probe_node *n)
 static void on_end(void *arg, const struct probe_node *n)
 {
     (void)arg;
-    note_node("end", n, mono_us());
+    note_node("end", n, clock_us(CLOCK_MONOTONIC));
     if (atomic_load(&me.dying) && (!me.order->kill.node || strcmp(me.order->kill.node, n->name) == 0))
         die();
 }
@@ -253,7 +246,7 @@ static enum tide_code run_graph(tide_session *s, const struct tide_agent_options
 
     if (code && code != TIDE_NOT_FOUND)
         return code;
-    if (me.t->script)
+    if (me.t->want->script)
         use_script((g ? g : me.t->graph)->spec->graph);
     graph_watch(g ? g : me.t->graph, &me.probe);
     if (code)
@@ -356,20 +349,37 @@ static enum tide_code put_end(struct json_out *o, tide_session *s, enum tide_cod
     return code;
 }
 
+static void pass_over(void *arg, const char *line)
+{
+    (void)arg;
+    (void)line;
+}
+
+static enum tide_code open_settings(const struct agent_want *want, struct agent_setup *ret, struct tide_err *err)
+{
+    const struct torture_want *w = me.t->want;
+
+    ret->tell = pass_over;
+    if (settings_open(w->config, pass_over, NULL, &ret->settings, err) ||
+        settings_log(&ret->settings, w->verbose, w->log_format, wall_ms, err))
+        return err->code;
+    return agent_setup_begin(ret, want, err);
+}
+
 static enum tide_code run(struct json_out *o, struct tide_err *err)
 {
     struct tide_store_options options = {.flags = TIDE_OPEN_CREATE};
     struct tide_graph_result result = {.token = ""};
-    const char *provider = me.t->script ? NULL : me.t->spec->provider.ptr;
+    const char *provider = me.t->want->script ? NULL : me.t->spec->provider.ptr;
     const struct agent_want want = {.provider = provider && *provider ? provider : NULL,
-                                    .script = me.t->script,
-                                    .yes = args_on(&me.t->cli->args, "yes"),
+                                    .script = me.t->want->script,
+                                    .yes = me.t->want->yes,
                                     .keep_pause = true};
     struct agent_setup setup = {.tell = NULL};
     tide_session *s = NULL;
     tide_store *store = NULL;
     struct tide_err ignored;
-    enum tide_code code = chat_setup(me.t->cli, &want, &setup, err);
+    enum tide_code code = open_settings(&want, &setup, err);
 
     if (!code)
         (void)!agent_setup_check(

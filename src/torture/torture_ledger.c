@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "cli/torture/torture.h"
+#include "torture/torture_internal.h"
 
 #define LEDGER_MAX ((size_t)1 << 30)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A directory that is gone when the command is: for a store that nobody keeps. */
-#ifndef CLI_TEMPORARY_H
-#define CLI_TEMPORARY_H
+#ifndef ENGINE_TEMPORARY_H
+#define ENGINE_TEMPORARY_H
 
 #include "base/err.h"
 #include "base/mem.h"

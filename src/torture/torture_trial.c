@@ -14,10 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/terminal/progress.h"
-#include "cli/torture/torture.h"
-#include "program/proc.h"
+#include "base/clock.h"
 #include "program/tree.h"
+#include "torture/torture_internal.h"
 
 #define ROUNDS_MAX 200 /* processes of one session */
 #define GRACE_MS 100   /* for programs to notice that their parent is gone */
@@ -53,12 +52,17 @@ static pid_t start(struct torture *t, const struct order *o, int *ret_fd, struct
     return pid;
 }
 
+static bool is_stopped(const struct torture *t)
+{
+    return t->want->stopped(t->want->arg);
+}
+
 /* Until it has ended. False: it took too long, or a person stopped us. */
-static bool listen_to(int fd, int64_t until_ms, struct buf *text)
+static bool listen_to(const struct torture *t, int fd, int64_t until_ms, struct buf *text)
 {
     struct pollfd p = {fd, POLLIN, 0};
 
-    while (!stop_signal && proc_clock_ms() < until_ms) {
+    while (!is_stopped(t) && monotonic_ms() < until_ms) {
         char *room = buf_reserve(text, 65536);
         int n = poll(&p, 1, 100);
         ssize_t got = n > 0 && room ? read(fd, room, 65536) : 0;
@@ -75,11 +79,11 @@ static bool listen_to(int fd, int64_t until_ms, struct buf *text)
 /* What it started dies with it, by the kernel; what those started becomes ours. Whoever is still there after a moment. */
 static void find_orphans(struct torture *t)
 {
-    int64_t until = proc_clock_ms() + GRACE_MS;
+    int64_t until = monotonic_ms() + GRACE_MS;
     char path[64];
     FILE *f;
 
-    for (tree_reap(0); !tree_is_empty() && proc_clock_ms() < until; tree_reap(0))
+    for (tree_reap(0); !tree_is_empty() && monotonic_ms() < until; tree_reap(0))
         poll(NULL, 0, 2);
     snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
     f = fopen(path, "re");
@@ -153,25 +157,25 @@ static void judge_end(struct arena *a, const struct order *o, int status, const 
         take_outcome(a, text, ret);
 }
 
-enum tide_code torture_run(struct torture *t, struct arena *a, const struct order *o, struct outcome *ret,
-                           struct tide_err *err)
+enum tide_code torture_process(struct torture *t, struct arena *a, const struct order *o, struct outcome *ret,
+                               struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(OUTCOME_MAX);
-    int64_t until = proc_clock_ms() + HANG_MS + t->base.us / 1000 * 30;
+    int64_t until = monotonic_ms() + HANG_MS + t->base.us / 1000 * 30;
     int status = 0, fd = -1;
     pid_t pid = start(t, o, &fd, err);
     bool ended;
 
     if (pid < 0)
         return err->code;
-    ended = listen_to(fd, until, &text);
+    ended = listen_to(t, fd, until, &text);
     close(fd);
     if (!ended)
         kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     *ret = (struct outcome){.left = 0};
-    if (stop_signal)
+    if (is_stopped(t))
         return tide_fail(err, TIDE_CANCELLED, "torture: stopped");
     judge_end(a, o, status, &text, !ended, ret);
     if (ret->killed)
@@ -315,14 +319,14 @@ static enum tide_code next(struct torture *t, struct arena *a, struct trial *tri
 {
     *o = go_on(t, trial, *o);
     *ret_over = false;
-    t->left += (int64_t)got->left;
+    t->report.left += (int64_t)got->left;
     if (got->killed) {
         trial->reached = true;
         trial->kills++;
         o->kill.kind = POINT_NONE;
         if (count_appends(t, a, &o->appends, err))
             return err->code;
-        if (trial->kills < t->kills)
+        if (trial->kills < t->want->kills)
             o->kill = random_point(t, o->appends);
         return TIDE_OK;
     }
@@ -350,7 +354,7 @@ static enum tide_code play(struct torture *t, struct arena *a, struct trial *tri
 
     for (int i = 0; i < ROUNDS_MAX && !over; i++) {
         trial->resumes += i > 0;
-        if (torture_run(t, a, &o, &got, err) || next(t, a, trial, &got, &o, &over, err))
+        if (torture_process(t, a, &o, &got, err) || next(t, a, trial, &got, &o, &over, err))
             return err->code;
     }
     if (!over)
@@ -362,7 +366,7 @@ static enum tide_code play(struct torture *t, struct arena *a, struct trial *tri
 enum tide_code trial_run(struct torture *t, struct arena *a, const struct point *point, struct trial *ret,
                          struct tide_err *err)
 {
-    int64_t began = proc_clock_ms();
+    int64_t began = monotonic_ms();
     enum tide_code code;
 
     ret->point = *point;
@@ -370,6 +374,6 @@ enum tide_code trial_run(struct torture *t, struct arena *a, const struct point 
     end_tree();
     if (code)
         return code;
-    ret->us = (proc_clock_ms() - began) * 1000;
+    ret->us = (monotonic_ms() - began) * 1000;
     return TIDE_OK;
 }

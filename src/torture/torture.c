@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/temporary.h"
+#include "graph/exec.h"
+#include "torture/torture_internal.h"
+
+#define TEXT_MAX ((size_t)64 << 20)
+
+/* xorshift64*: the same seed, the same places. */
+uint64_t torture_random(struct torture *t)
+{
+    t->random ^= t->random >> 12;
+    t->random ^= t->random << 25;
+    t->random ^= t->random >> 27;
+    return (t->random * UINT64_C(2685821657736338717)) >> 16;
+}
+
+static const char *kept(struct torture *t, const char *text)
+{
+    return text ? arena_dup(&t->arena, str_from(text)).ptr : NULL;
+}
+
+void torture_fault(struct torture *t, const struct trial *trial, enum torture_fault_kind kind, const char *what,
+                   const char *want, const char *got)
+{
+    struct torture_report *r = &t->report;
+    struct torture_fault f;
+
+    if (trial->told && (kind == FAULT_DIFFERS || kind == FAULT_NOT_ENDED)) {
+        kind = FAULT_UNJUDGED;
+        what = trial->told;
+    }
+    f = (struct torture_fault){.session_id = kept(t, trial->session_id),
+                               .killed = point_text(&t->arena, &trial->point),
+                               .want = kept(t, want),
+                               .got = kept(t, got)};
+    *(kind == FAULT_NOT_ENDED ? &f.why : kind == FAULT_DIFFERS ? &f.key : &f.node) = kept(t, what);
+    if (r->faults[kind].n == r->faults[kind].cap) {
+        r->faults[kind].cap = r->faults[kind].cap ? r->faults[kind].cap * 2 : 16;
+        r->faults[kind].at = mem_grow(r->faults[kind].at, r->faults[kind].cap * sizeof(f));
+    }
+    r->faults[kind].at[r->faults[kind].n++] = f;
+    r->right = r->right && kind == FAULT_UNJUDGED;
+}
+
+static size_t count_faults(const struct torture *t)
+{
+    size_t n = 0;
+
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        n += t->report.faults[kind].n;
+    return n;
+}
+
+/* ---- what is asked for ---- */
+
+static bool is_secret(const struct torture *t, struct str key)
+{
+    const struct spec_texts *keys = &t->spec->checkpoints.exclude_memory_keys;
+
+    for (size_t i = 0; i < keys->n; i++)
+        if (str_eq(keys->at[i], key))
+            return true;
+    return false;
+}
+
+/* What is stored nowhere has to be said again whenever it goes on. */
+static void take_secrets(struct torture *t)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
+    struct json_out o = json_out_to(&text);
+    struct json *v = NULL;
+
+    if (json_parse(&t->arena, str_from(t->memory), NULL, &v, NULL, NULL))
+        return;
+    json_out_begin(&o, '{');
+    for (const struct json *m = v->first; m; m = m->next)
+        if (is_secret(t, json_key_text(&t->arena, m)))
+            json_out_kraw(&o, json_key_text(&t->arena, m), json_source(m));
+    json_out_end(&o, '}');
+    t->secrets = text.len > 2 ? arena_dup(&t->arena, buf_view(&text)).ptr : NULL;
+}
+
+static void take_answers(struct torture *t)
+{
+    const char *const *texts = t->want->answers;
+    size_t n = 0;
+
+    while (texts[n])
+        n++;
+    t->n_answers = n ? n : 1;
+    t->answers = arena_alloc(&t->arena, t->n_answers * sizeof(*t->answers));
+    for (size_t i = 0; i < t->n_answers; i++) {
+        AUTO(buf_done) struct buf json = BUF_INIT(TEXT_MAX);
+
+        json_quote(&json, str_from(n ? texts[i] : "yes"));
+        t->answers[i] = arena_dup(&t->arena, buf_view(&json)).ptr;
+    }
+}
+
+static void take_seed(struct torture *t)
+{
+    uint32_t random = 1;
+
+    (void)!getrandom(&random, sizeof(random), 0);
+    t->report.seed = t->want->seed >= 0 ? t->want->seed : random % 1000000;
+    t->random = (uint64_t)t->report.seed * UINT64_C(0x9E3779B97F4A7C15) + 1; /* never zero for a seed that fits */
+}
+
+/* ---- a place of its own ---- */
+
+static enum tide_code make_place(struct torture *t, struct tide_err *err)
+{
+    if (temporary_make(&t->arena, "torture", &t->dir, err))
+        return err->code;
+    t->store = arena_printf(&t->arena, t->want->files ? "files:%s/store" : "sqlite:%s/torture.db", t->dir);
+    return TIDE_OK;
+}
+
+/* Programs are told the session's id: no two tortures may use the same. */
+static void name_trial(struct torture *t, struct trial *trial, const char *prefix, size_t n)
+{
+    snprintf(trial->session_id, sizeof(trial->session_id), "%s-%zu-%s", prefix, n, strrchr(t->dir, '-') + 1);
+    t->ledger = arena_printf(&t->arena, "%s/%s.ledger", t->dir, trial->session_id);
+}
+
+/* ---- without harm ---- */
+
+static void add_point(struct torture *t, struct point p)
+{
+    t->points = mem_grow(t->points, (t->n_points + 1) * sizeof(*t->points));
+    t->points[t->n_points++] = p;
+}
+
+static int64_t end_of(const struct deeds *f, size_t begin)
+{
+    const struct deed *b = &f->at[begin];
+
+    for (size_t i = begin + 1; i < f->n; i++)
+        if (f->at[i].kind == DEED_END && strcmp(f->at[i].node, b->node) == 0 && f->at[i].visit == b->visit &&
+            f->at[i].attempt == b->attempt)
+            return f->at[i].us;
+    return b->us;
+}
+
+/* In the order in which it comes to them. */
+static void find_points(struct torture *t)
+{
+    int64_t append = 0;
+
+    for (size_t i = 0; i < t->deeds.n; i++) {
+        const struct deed *f = &t->deeds.at[i];
+
+        if (f->kind == DEED_APPEND) {
+            append++;
+            add_point(t, (struct point){.kind = POINT_BEFORE, .append = append, .about = f->about});
+            add_point(t, (struct point){.kind = POINT_AFTER, .append = append, .about = f->about});
+        } else if (f->kind == DEED_BEGIN) {
+            add_point(t, (struct point){.kind = POINT_INSIDE,
+                                        .node = f->node,
+                                        .visit = f->visit,
+                                        .attempt = f->attempt,
+                                        .after_us = (end_of(&t->deeds, i) - f->us) / 2});
+        }
+    }
+}
+
+/* A graph that fails by itself proves nothing. */
+static enum tide_code check_unharmed(const struct torture *t, struct tide_err *err)
+{
+    const char *file = t->want->file;
+
+    if (!count_faults(t))
+        return TIDE_OK;
+    return tide_fail(err, TIDE_FAILED, "%.100s does not come to its end though nobody kills it: %.300s", file,
+                     t->report.faults[FAULT_NOT_ENDED].at[0].why);
+}
+
+static enum tide_code run_unharmed(struct torture *t, struct tide_err *err)
+{
+    const struct point never = {.kind = POINT_NONE};
+    struct trial second = {.kills = 0};
+
+    name_trial(t, &t->base, "unharmed", 1);
+    if (trial_run(t, &t->arena, &never, &t->base, err) || check_unharmed(t, err) ||
+        deeds_read(&t->arena, t->ledger, &t->deeds, err))
+        return err->code;
+    name_trial(t, &second, "unharmed", 2);
+    if (trial_run(t, &t->arena, &never, &second, err) || check_unharmed(t, err))
+        return err->code;
+    torture_compare(t, &second, true);
+    find_points(t);
+    return TIDE_OK;
+}
+
+/* ---- with harm ---- */
+
+static enum tide_code judge(struct torture *t, struct trial *trial, struct arena *a, struct tide_err *err)
+{
+    struct torture_report *r = &t->report;
+    size_t faults = count_faults(t);
+    struct deeds deeds;
+
+    if (deeds_read(a, t->ledger, &deeds, err))
+        return err->code;
+    torture_judge(t, trial, &deeds);
+    deeds_done(&deeds);
+    if (trial->completed) /* it came to its end */
+        torture_compare(t, trial, false);
+    r->tried++;
+    r->reached += trial->reached;
+    r->kills += trial->kills;
+    r->resumes += trial->resumes;
+    r->ran_again += trial->ran_again;
+    r->happened += trial->happened;
+    r->retried += trial->retried;
+    *(trial->point.kind == POINT_BEFORE  ? &r->before_append
+      : trial->point.kind == POINT_AFTER ? &r->after_append
+                                         : &r->inside_node) += 1;
+    if (count_faults(t) == faults && !t->want->keep)
+        unlink(t->ledger);
+    return TIDE_OK;
+}
+
+static enum tide_code harm_once(struct torture *t, const struct point *point, size_t n, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct trial trial = {.kills = 0};
+
+    name_trial(t, &trial, "killed", n);
+    return trial_run(t, &a, point, &trial, err) ? err->code : judge(t, &trial, &a, err);
+}
+
+/* As many as are wanted, to the front: of as many equal parts one each, whichever. */
+static void choose_points(struct torture *t)
+{
+    size_t n = t->n_points;
+
+    t->wanted = t->wanted < n ? t->wanted : n;
+    for (size_t i = 0; i < t->wanted; i++) {
+        size_t from = i * n / t->wanted, to = (i + 1) * n / t->wanted;
+
+        t->points[i] = t->points[from + torture_random(t) % (to - from)];
+    }
+}
+
+static enum tide_code harm_all(struct torture *t, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    choose_points(t);
+    for (size_t i = 0; i < t->wanted && !code; i++) {
+        code = harm_once(t, &t->points[i], i + 1, err);
+        if (t->want->progress(t->want->arg, i + 1, t->wanted) && !code)
+            code = tide_fail(err, TIDE_CANCELLED, "torture: stopped");
+    }
+    return code;
+}
+
+/* ---- all of it ---- */
+
+static const char *dir_of(struct arena *a, const char *file)
+{
+    const char *slash = strrchr(file, '/');
+
+    return !slash ? "." : slash == file ? "/" : arena_dup(a, (struct str){file, (size_t)(slash - file)}).ptr;
+}
+
+enum tide_code torture_new(const struct torture_want *want, struct torture **ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(4 * SPEC_MAX_BYTES);
+    struct torture *t;
+
+    if (spec_read(want->file, &text, err))
+        return err->code;
+    t = mem_zero(sizeof(*t));
+    t->want = want;
+    if (tide_graph_parse(text.ptr ? text.ptr : "", text.len, dir_of(&t->arena, want->file), NULL, NULL, &t->graph,
+                         err)) {
+        torture_free(t);
+        return tide_wrap(err, "%.150s", want->file);
+    }
+    t->spec = t->graph->spec->graph;
+    *ret = t;
+    return TIDE_OK;
+}
+
+tide_graph *torture_graph(struct torture *t)
+{
+    return t->graph;
+}
+
+static void take_report(struct torture *t, int64_t began_ms)
+{
+    struct torture_report *r = &t->report;
+
+    r->file = t->want->file;
+    r->store_kind = t->want->files ? "files" : "sqlite";
+    r->dir = t->dir;
+    r->store = t->want->keep || !r->right ? t->store : NULL;
+    r->ms = monotonic_ms() - began_ms;
+    r->uninterrupted_us = t->base.us;
+    r->nodes = t->base.completed ? t->base.completed->count : 0;
+    r->appends = t->deeds.appends;
+    r->found = (int64_t)t->n_points;
+    r->unsteady = arena_zero(&t->arena, (t->unsteady.live + 1) * sizeof(*r->unsteady));
+    for (struct map_entry *e = map_next(&t->unsteady, NULL); e; e = map_next(&t->unsteady, e))
+        r->unsteady[r->n_unsteady++] = (struct torture_unsteady){e->key, e->value};
+}
+
+enum tide_code torture_run(struct torture *t, const char *memory, const struct torture_report **ret_report,
+                           struct tide_err *err)
+{
+    int64_t began_ms = monotonic_ms();
+
+    t->wanted = t->want->points;
+    t->report.right = true;
+    t->memory = memory;
+    if (memory)
+        take_secrets(t);
+    if (make_place(t, err))
+        return err->code;
+    take_answers(t);
+    take_seed(t);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what killed children leave behind becomes ours, and is found */
+    if (run_unharmed(t, err) || harm_all(t, err))
+        return err->code;
+    take_report(t, began_ms);
+    *ret_report = &t->report;
+    return TIDE_OK;
+}
+
+void torture_free(struct torture *t)
+{
+    if (!t)
+        return;
+    if (!t->report.store)
+        temporary_remove(t->dir);
+    tide_graph_free(t->graph);
+    deeds_done(&t->deeds);
+    map_done(&t->asked, NULL);
+    map_done(&t->unsteady, NULL);
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        free(t->report.faults[kind].at);
+    free(t->points);
+    arena_done(&t->arena);
+    free(t);
+}
