@@ -11,12 +11,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/number.h"
 #include "engine/settings.h"
+#include "store/store.h"
 
 #define DEFAULT_SCHEME "sqlite:"
 #define FILES_SCHEME "files:"
@@ -97,40 +97,6 @@ static enum tide_code put_path(const char *path, const char *from, bool is_dir, 
     return TIDE_OK;
 }
 
-/* The length of what looks like a scheme in any case, without its colon; 0: nothing does. */
-static size_t scheme_like(const char *url)
-{
-    size_t n = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+");
-
-    return n > 1 && (url[n] == ':' || !url[n]) ? n : 0;
-}
-
-/* Kinds of stores in words that are nearly theirs: a database of such a name was not meant. */
-static enum tide_code check_scheme(const char *given, const char *from, struct tide_err *err)
-{
-    static const struct {
-        const char *scheme, *form;
-    } known[] = {{FILES_SCHEME, "files:DIR"}, {DEFAULT_SCHEME, "sqlite:PATH"}};
-    size_t n = scheme_like(given);
-
-    for (size_t i = 0; n && i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strlen(known[i].scheme) != n + 1 || strncasecmp(given, known[i].scheme, n) != 0)
-            continue;
-        if (!given[n])
-            return tide_fail(err, TIDE_INVALID, "%s: '%s' is a kind of store: give %s, or ./%s for a database there",
-                             from, given, known[i].form, given);
-        if (strncmp(given, known[i].scheme, n) == 0)
-            return TIDE_OK;
-        return tide_fail(err, TIDE_INVALID,
-                         "%s: unknown kind of store '%.*s': did you mean %s? This version knows " KNOWN_STORES, from,
-                         (int)n + 1, given, known[i].scheme);
-    }
-    if (!n || !given[n])
-        return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID, "%s: unknown kind of store '%.*s': this version knows " KNOWN_STORES, from,
-                     n < 40 ? (int)n + 1 : 40, given);
-}
-
 /* files:///DIR is files:/DIR; with two slashes it is a host in other programs, and here it would be /DIR silently. */
 static enum tide_code check_path(const char *given, size_t scheme, const char *from, struct tide_err *err)
 {
@@ -152,9 +118,9 @@ static enum tide_code check_path(const char *given, size_t scheme, const char *f
 
 enum tide_code store_url_check(const char *given, const char *from, struct tide_err *err)
 {
-    enum tide_code code = check_scheme(given, from, err);
+    enum tide_code code = store_check_url(given, err);
 
-    return code ? code : check_path(given, store_url_scheme(given), from, err);
+    return code ? tide_wrap(err, "%s", from) : check_path(given, store_url_scheme(given), from, err);
 }
 
 enum tide_code store_url_given(const char *given, const char *from, struct buf *ret_url, struct tide_err *err)

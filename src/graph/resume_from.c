@@ -67,14 +67,14 @@ static int take_mark(void *arg, const struct event *ev)
 static enum tide_code find_marks(struct store *store, const struct head *h, int64_t to, struct found *f,
                                  struct tide_err *err)
 {
-    enum tide_code code = store->ops->checkpoints(store, h, true, h->last_seq, take_deleted, f, NULL, err);
+    enum tide_code code = store_checkpoints(store, h, true, h->last_seq, take_deleted, f, NULL, err);
 
     if (code && code != TIDE_CORRUPT)
         return code;
     for (code = TIDE_CORRUPT; code == TIDE_CORRUPT && to >= h->first_seq; to--) {
         size_t before = f->n;
 
-        code = store->ops->checkpoints(store, h, false, to, take_mark, f, NULL, err);
+        code = store_checkpoints(store, h, false, to, take_mark, f, NULL, err);
         if (f->n > before)
             to = f->at[f->n - 1].seq;
     }
@@ -114,8 +114,7 @@ static void refuse_unknown(struct outlook *o, const struct tide_err *why)
     struct found f = {.arena = ARENA_INIT};
     struct tide_err ignored;
 
-    if (!o->s->store->ops->checkpoints(o->s->store, &o->s->head, true, o->s->head.last_seq, take_deleted, &f, NULL,
-                                       &ignored) &&
+    if (!store_checkpoints(o->s->store, &o->s->head, true, o->s->head.last_seq, take_deleted, &f, NULL, &ignored) &&
         map_get(&f.deleted, str_from(o->opt->checkpoint))) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_NOT_FOUND, NULL,
                        arena_printf(&o->arena, "checkpoint '%s' was deleted", o->opt->checkpoint), "");
@@ -132,7 +131,7 @@ static void locate_damaged(struct outlook *o, const struct tide_err *why)
     struct tide_err ignored;
 
     snprintf(o->checkpoint, sizeof o->checkpoint, "%s", o->opt->checkpoint);
-    if (store->ops->checkpoint_seq(store, &o->s->head, str_from(o->opt->checkpoint), &o->seq, &ignored))
+    if (store_checkpoint_seq(store, &o->s->head, str_from(o->opt->checkpoint), &o->seq, &ignored))
         o->seq = 0;
     refuse_damaged(o, why);
 }

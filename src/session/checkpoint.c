@@ -265,13 +265,13 @@ static enum tide_code run_walk(struct walk *w, struct tide_err *err)
     struct store *store = w->s->store;
     const struct head *h = &w->s->head;
     int64_t made = 0, deleted = 0;
-    enum tide_code code = store->ops->checkpoints(store, h, false, h->last_seq, NULL, NULL, &made, err);
+    enum tide_code code = store_checkpoints(store, h, false, h->last_seq, NULL, NULL, &made, err);
 
     if (!code)
-        code = store->ops->checkpoints(store, h, true, h->last_seq, note_deleted, w, &deleted, err);
+        code = store_checkpoints(store, h, true, h->last_seq, note_deleted, w, &deleted, err);
     if (!code && made + deleted != w->s->state->ledger.checkpoint_events)
         return scan_all(w, err);
-    return code ? code : store->ops->checkpoints(store, h, false, h->last_seq, on_checkpoint, w, NULL, err);
+    return code ? code : store_checkpoints(store, h, false, h->last_seq, on_checkpoint, w, NULL, err);
 }
 
 static enum tide_code walk_checkpoints(struct tide_session *s,
@@ -332,7 +332,7 @@ static enum tide_code look_at(struct tide_session *s, int64_t seq,
         s->state->ledger.checkpoints != s->state->ledger.checkpoint_events; /* any: or a long look for none */
 
     if (!code && g.n && deleted)
-        code = s->store->ops->checkpoints(s->store, &s->head, true, s->head.last_seq, note_deleted, &w, NULL, err);
+        code = store_checkpoints(s->store, &s->head, true, s->head.last_seq, note_deleted, &w, NULL, err);
     if (!code && g.n)
         on_checkpoint(&w, &g.list[0]);
     arena_done(&g.arena);
@@ -451,7 +451,7 @@ static enum tide_code find_one(struct tide_session *s, const char *id, struct fo
         return tide_fail(err, TIDE_INVALID, "not a checkpoint id: 1 to 64 letters, digits, '_' or '-'");
     code = session_sync(s, err);
     if (!code) /* a whole id is found at once; a prefix, or one the index has lost, by looking at all */
-        code = s->store->ops->checkpoint_seq(s->store, &s->head, f->prefix, &seq, err);
+        code = store_checkpoint_seq(s->store, &s->head, f->prefix, &seq, err);
     if (!code && seq >= s->head.first_seq)
         code = look_at(s, seq, keep_prefixed, f, err);
     if (!code && !f->n)

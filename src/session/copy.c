@@ -104,7 +104,7 @@ static int add_listed(void *arg, const struct store_entry *entry)
 static enum tide_code plan_all(struct copier *c, struct tide_err *err)
 {
     struct listing l = {NULL, 0, 0};
-    enum tide_code code = c->src->ops->list(c->src, NULL, add_listed, &l, err);
+    enum tide_code code = store_list(c->src, NULL, add_listed, &l, err);
 
     if (code == TIDE_CORRUPT) {
         copy_problem(c, "the list of sessions", err);
@@ -151,7 +151,7 @@ static void list_there(struct copier *c)
 {
     struct tide_err err;
 
-    c->there_known = c->plans.live > FEW && !c->dst->ops->list(c->dst, NULL, add_there, &c->there, &err);
+    c->there_known = c->plans.live > FEW && !store_list(c->dst, NULL, add_there, &c->there, &err);
 }
 
 /* ---- in order -------------------------------------------------------------------------------------------------------- */

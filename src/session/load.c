@@ -162,16 +162,14 @@ static enum tide_code too_deep(const struct head *head, struct tide_err *err)
 
 enum tide_code history_prove_own(struct store *store, const struct head *h, int64_t to, struct tide_err *err)
 {
-    if (!store->ops->prove || (h->held && h->holder_alive)) /* who holds it has done so */
-        return TIDE_OK;
-    return store->ops->prove(store, h, to, err);
+    return h->held && h->holder_alive ? TIDE_OK : store_prove(store, h, to, err); /* who holds it has done so */
 }
 
 enum tide_code history_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err)
 {
     struct head at = *head, parent;
     enum tide_code code = TIDE_OK;
-    bool on = store->ops->prove != NULL;
+    bool on = store_can(store, STORE_PROVES);
 
     while (on && !code) {
         code = history_prove_own(store, &at, to, err);
@@ -189,7 +187,7 @@ enum tide_code history_prove_now(struct store *store, const char *id, struct tid
 {
     struct head h;
 
-    if (!store->ops->prove)
+    if (!store_can(store, STORE_PROVES))
         return TIDE_OK;
     return store_head(store, str_from(id), &h, err) ? err->code : history_prove(store, &h, h.last_seq, err);
 }
@@ -237,7 +235,7 @@ static enum tide_code base_state(struct store *store, const struct head *head, i
 {
     struct buf data = BUF_INIT(SIZE_MAX / 4);
     int64_t at = 0;
-    enum tide_code code = store->ops->snapshot(store, head, seq, &data, &at, err);
+    enum tide_code code = store_snapshot(store, head, seq, &data, &at, err);
 
     if (!code && at && !state_decode(buf_view(&data), ret, NULL)) {
         *cost = (struct load_cost){at, data.len, 0};

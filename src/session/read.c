@@ -79,7 +79,7 @@ enum tide_code tide_store_read(tide_store *store, int64_t after, uint64_t max, t
     struct all_out all = {.fn = fn, .arg = arg};
 
     ERR_LOCAL(err);
-    return s->ops->read_all(s, after, max, &all.session, hand_out_all, &all, err);
+    return store_read_all(s, after, max, &all.session, hand_out_all, &all, err);
 }
 
 struct chosen_out {

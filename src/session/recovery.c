@@ -241,7 +241,7 @@ static enum tide_code recover(struct recovering *m, struct tide_err *err)
 {
     int64_t until = m->flags & TIDE_RECOVER_ALL ? INT64_MAX : m->now_ms;
     struct tide_err later;
-    enum tide_code code = m->store->ops->live(m->store, until, take_live, m, &m->out.next_ms, err), last;
+    enum tide_code code = store_live(m->store, until, take_live, m, &m->out.next_ms, err), last;
 
     if (code == TIDE_CORRUPT) {
         m->damaged = *err;

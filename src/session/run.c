@@ -234,7 +234,7 @@ static enum tide_code look(struct tide_run *r, unsigned *ret_signs, struct tide_
 {
     struct store *store = r->s->store;
     int64_t version = 0;
-    enum tide_code code = store->ops->change(store, &version, err);
+    enum tide_code code = store_change(store, &version, err);
 
     if (!code && version != r->seen_version) {
         code = session_sync(r->s, err);

@@ -93,12 +93,9 @@ enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const st
 static void aside_name(const struct tide_run *r, struct buf *name)
 {
     const struct store *store = r->s->store;
-    const char *url = store->url, *scheme = store->ops->scheme;
-    bool in_dir = strcmp(scheme, "files") == 0;
-    size_t n = strlen(scheme);
+    const char *path = store->url + strlen(store->ops->scheme) + 1;
 
-    url += strncmp(url, scheme, n) == 0 && url[n] == ':' ? n + 1 : 0;
-    buf_addf(name, "%s%caside-%s-%s.jsonl", url, in_dir ? '/' : '-', r->s->head.id, r->id);
+    buf_addf(name, "%s%caside-%s-%s.jsonl", path, store_can(store, STORE_DIRECTORY) ? '/' : '-', r->s->head.id, r->id);
 }
 
 /* The store is another's by now: what was not stored is kept in a file of its own, one event a line. */

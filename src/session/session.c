@@ -99,7 +99,7 @@ static enum tide_code sync_once(void *session, struct tide_err *err)
             return code;
     }
     if (s->unsettled || s->store->unsettled) /* only a settled store can tell what became of an append */
-        code = group_alone(s->store->group, s->store->ops->compact, err);
+        code = store_settle(s->store, err);
     if (code && s->unsettled)
         return code; /* who did not append is served what there is */
     s->unsettled = false;
@@ -221,7 +221,7 @@ static bool wants_card(const struct tide_session *s, unsigned flags, const struc
 {
     bool wants = flags & TIDE_APPEND_RELEASE;
 
-    if (!s->store->ops->cards || s->stale)
+    if (!store_can(s->store, STORE_CARDS) || s->stale)
         return false;
     for (size_t i = 0; i < c->n && !wants; i++)
         wants = session_file_changes(&c->events[i]);
@@ -384,8 +384,7 @@ static enum tide_code settle_unknown(struct tide_session *s, const struct batch 
     struct tide_err again;
     struct head h;
 
-    if (group_alone(s->store->group, s->store->ops->compact, &again) ||
-        store_head(s->store, str_from(s->head.id), &h, &again))
+    if (store_settle(s->store, &again) || store_head(s->store, str_from(s->head.id), &h, &again))
         return err->code;
     s->unsettled = false;
     if (h.last_seq < b->last_seq || h.epoch < b->epoch || (b->n == 0 && b->flags & BATCH_RELEASE && h.held))

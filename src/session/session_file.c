@@ -147,7 +147,7 @@ void session_file_attach(struct batch *b, const struct store *store, const struc
     AUTO(buf_done) struct buf card = BUF_INIT(SIZE_MAX / 4);
     AUTO(buf_done) struct buf tokens = BUF_INIT(SIZE_MAX / 4);
 
-    if (!store->ops->cards)
+    if (!store_can(store, STORE_CARDS))
         return;
     session_file_write(&card, s, h);
     session_file_tokens(&tokens, s);
@@ -162,8 +162,8 @@ void session_file_renew(struct store *store, const char *id)
     struct batch *b;
     struct head h;
 
-    if (!store->ops->cards || store_head(store, str_from(id), &h, &err) || h.unverified || (h.held && h.holder_alive) ||
-        state_load(store, &h, h.last_seq, &s, NULL, &err))
+    if (!store_can(store, STORE_CARDS) || store_head(store, str_from(id), &h, &err) || h.unverified ||
+        (h.held && h.holder_alive) || state_load(store, &h, h.last_seq, &s, NULL, &err))
         return;
     b = batch_new(str_from(id), BATCH_INPUT, NULL, 0, STR(""), STR(""));
     b->expect_seq = b->caches_seq = h.last_seq;
@@ -179,7 +179,7 @@ static int renew_entry(void *arg, const struct store_entry *entry)
 
 enum tide_code session_file_renew_all(struct store *store, struct tide_err *err)
 {
-    enum tide_code code = store->ops->cards ? store->ops->list(store, NULL, renew_entry, store, err) : TIDE_OK;
+    enum tide_code code = store_can(store, STORE_CARDS) ? store_list(store, NULL, renew_entry, store, err) : TIDE_OK;
 
     return code == TIDE_CORRUPT ? TIDE_OK
                                 : code; /* one that cannot be listed has none, and is named by who looks for it */

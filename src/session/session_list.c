@@ -14,7 +14,7 @@ enum tide_code session_resolve(struct store *store, struct str prefix, char ret_
 
     if (!str_is_id(prefix))
         return tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-'");
-    code = store->ops->resolve(store, prefix, ids, 3, &n, err);
+    code = store_resolve(store, prefix, ids, 3, &n, err);
     if (code)
         return code;
     if (n > 1 && !str_eq(str_from(ids[0]), prefix)) /* the whole id of one may begin another's */
@@ -227,7 +227,7 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
             "'%s' is not a status: use running (active), waiting (paused), idle, completed, failed, cancelled, "
             "interrupted, interrupted_startup, interrupted_waiting or damaged",
             l.filter->status);
-    code = l.store->ops->list(l.store, NULL, list_entry, &l, err);
+    code = store_list(l.store, NULL, list_entry, &l, err);
     arena_done(&l.arena);
     return code ? code : l.code;
 }
@@ -258,7 +258,7 @@ static int each_entry(void *arg, const struct store_entry *entry)
 enum tide_code session_each(struct store *store, session_state_fn *fn, void *arg, struct tide_err *err)
 {
     struct each e = {{.store = store, .err = err}, fn, arg};
-    enum tide_code code = store->ops->list(store, NULL, each_entry, &e, err);
+    enum tide_code code = store_list(store, NULL, each_entry, &e, err);
 
     return code ? code : e.listing.code;
 }

@@ -31,7 +31,7 @@ static void tell_key(struct store *s, const struct user_key *own)
     static atomic_flag told = ATOMIC_FLAG_INIT;
     bool any = false, made = own->made && !atomic_flag_test_and_set(&told);
 
-    if (s->origins == ORIGIN_ADOPTED && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
+    if (s->origins == ORIGIN_ADOPTED && !store_list(s, NULL, has_session, &any, NULL) && any)
         snprintf(s->origin_notice, sizeof s->origin_notice,
                  "the store was made by an earlier version: its sessions are taken as yours, and may run");
     else if (s->origins == ORIGIN_OLDER)
@@ -39,7 +39,7 @@ static void tell_key(struct store *s, const struct user_key *own)
             s->origin_notice, sizeof s->origin_notice,
             "the store was made by an earlier version: its sessions count as foreign until you say that they are yours: "
             "`tidemark store trust`");
-    else if (s->origins != ORIGIN_ADOPTED && made && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
+    else if (s->origins != ORIGIN_ADOPTED && made && !store_list(s, NULL, has_session, &any, NULL) && any)
         snprintf(s->origin_notice, sizeof s->origin_notice,
                  "a new key of origin was made, '%.200s': sessions from before it count as foreign; "
                  "`tidemark store trust` shows them and makes them yours",
@@ -49,7 +49,7 @@ static void tell_key(struct store *s, const struct user_key *own)
                  "no key of origin (%.200s): what runs now has to be trusted before it can be resumed; set "
                  "TIDEMARK_ORIGIN_KEY_FILE",
                  own->why);
-    else if (own->why[0] && !s->ops->list(s, NULL, has_session, &any, NULL) && any)
+    else if (own->why[0] && !store_list(s, NULL, has_session, &any, NULL) && any)
         snprintf(s->origin_notice, sizeof s->origin_notice,
                  "%.250s; it is not used, and your own sessions count as foreign meanwhile", own->why);
 }
@@ -104,7 +104,7 @@ enum tide_code tide_store_info(tide_store *store, struct tide_text *ret_json, st
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = s->ops->info(s, &out, err);
+    code = store_info(s, &out, err);
     if (code) {
         buf_done(&out);
         return code;
@@ -116,12 +116,8 @@ enum tide_code tide_store_info(tide_store *store, struct tide_text *ret_json, st
 
 enum tide_code tide_store_compact(tide_store *store, struct tide_err *err)
 {
-    struct store *s = store_of(store);
-
     ERR_LOCAL(err);
-    if (s->read_only)
-        return tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
-    return group_alone(s->group, s->ops->compact, err);
+    return store_compact(store_of(store), err);
 }
 
 size_t tide_store_read_notices(tide_store *store, tide_notice_fn *fn, void *arg)
@@ -132,8 +128,7 @@ size_t tide_store_read_notices(tide_store *store, tide_notice_fn *fn, void *arg)
 
     if (s->origin_notice[0] && !atomic_flag_test_and_set(&s->origin_told))
         buf_addf(&lines, "%s\n", s->origin_notice);
-    if (s->ops->notices)
-        s->ops->notices(s, &lines);
+    store_take_notices(s, &lines);
     for (char *at = lines.ptr, *end; at && (end = memchr(at, '\n', lines.len - (size_t)(at - lines.ptr)));
          at = end + 1) {
         *end = 0;

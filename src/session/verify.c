@@ -147,7 +147,7 @@ static int check_session(void *arg, const struct store_entry *entry)
 /* All that can be listed; what cannot is a problem unless one was named. */
 static enum tide_code each_session(struct checking *c, struct tide_err *err)
 {
-    enum tide_code code = c->store->ops->list(c->store, NULL, check_session, c, err);
+    enum tide_code code = store_list(c->store, NULL, check_session, c, err);
 
     return code == TIDE_CORRUPT && c->check->problems ? TIDE_OK : code;
 }
@@ -181,12 +181,11 @@ enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress
 
     ERR_LOCAL(err);
     if (flags & TIDE_CHECK_REBUILD)
-        code = s->read_only ? tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only")
-                            : group_alone(s->group, s->ops->rebuild, err);
+        code = store_rebuild(s, err);
     if (!code && flags & TIDE_CHECK_REBUILD)
         code = session_file_renew_all(s, err);
     if (!code)
-        code = s->ops->check(s, &check, err);
+        code = store_check(s, &check, err);
     if (!code)
         code = check_chains(s, &check, &n.named, err);
     map_done(&n.named, NULL);

@@ -314,9 +314,9 @@ enum tide_code marks_adopt(struct files_store *s, struct tide_err *err)
     pthread_mutex_lock(&s->mu);
     code = files_each_log(s, adopt_one, &a, err);
     if (!code && a.n)
-        files_notice(s, "'%s' %s: %" PRId64 " log%s without a mark of what was acknowledged %s taken as %s", s->dir,
-                     s->older ? "is of an older version" : "is a clone, or another program's", a.n, a.n == 1 ? "" : "s",
-                     a.n == 1 ? "is" : "are", a.n == 1 ? "it stands" : "they stand");
+        store_notice(&s->base, "'%s' %s: %" PRId64 " log%s without a mark of what was acknowledged %s taken as %s",
+                     s->dir, s->older ? "is of an older version" : "is a clone, or another program's", a.n,
+                     a.n == 1 ? "" : "s", a.n == 1 ? "is" : "are", a.n == 1 ? "it stands" : "they stand");
     pthread_mutex_unlock(&s->mu);
     return code;
 }

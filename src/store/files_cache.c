@@ -221,7 +221,7 @@ bool cache_load_head(struct files_store *s, struct files_log *l, const struct en
     end = json_get_int(v, STR("end"), 0);
     last_line = json_get_int(v, STR("last_line"), 0);
     h.first_seq = json_get_int(v, STR("first_seq"), 0);
-    h.last_seq = h.last_pos = json_get_int(v, STR("last_seq"), 0);
+    h.last_seq = json_get_int(v, STR("last_seq"), 0);
     h.epoch = json_get_int(v, STR("epoch"), 0);
     h.created_ms = json_get_int(v, STR("created_ms"), 0);
     h.updated_ms = json_get_int(v, STR("updated_ms"), 0);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "store/read_retry.h"
 #include "store/files_store.h"
 
 #define NAMES_TOLD 8 /* of files that do not belong there: the rest is counted */
@@ -108,7 +107,7 @@ static void note_odd(struct checking *c, const char *name, const char *suffix)
     snprintf(shown, sizeof shown, "%s%s", name, suffix);
     for (char *p = shown; *p; p++)
         *p = (unsigned char)*p < ' ' || *p == 127 ? '?' : *p;
-    files_notice(c->s, "sessions/%s is no file of a session: it is passed over", shown);
+    store_notice(&c->s->base, "sessions/%s is no file of a session: it is passed over", shown);
 }
 
 static void torn_problem(struct checking *c, const struct files_log *l)
@@ -134,13 +133,13 @@ static enum tide_code check_one(void *arg, const char *id, bool hidden)
     do {
         code = log_refresh(c->s, l, false, &err);
         code = code || hidden ? code : lease_read(c->s, id, &lease, &err);
-    } while (read_retry_after(c->s->base.env, code, &tries));
+    } while (store_retry(c->s->base.env, code, &tries));
     if (hidden)
         return TIDE_OK;
     if (code)
         store_check_name(c->check, id, code, err.msg);
     else if (l->unverified)
-        files_notice(c->s,
+        store_notice(&c->s->base,
                      "session %s is unverified: its lines are another program's, without digests; the first write "
                      "gives them some",
                      id);
@@ -226,7 +225,7 @@ enum tide_code files_check(struct store *store, struct store_check *check, struc
         code = TIDE_OK; /* files_each_id() says why */
     code = code ? code : files_each_log(s, check_one, &c, err);
     if (c.odd > NAMES_TOLD)
-        files_notice(s, "and so are %" PRId64 " more", c.odd - NAMES_TOLD);
+        store_notice(&s->base, "and so are %" PRId64 " more", c.odd - NAMES_TOLD);
     pthread_mutex_unlock(&s->mu);
     return code;
 }
@@ -260,7 +259,7 @@ enum tide_code files_rebuild(struct store *store, struct tide_err *err)
 }
 
 /* A failed sync is settled here: what stands in such a log is written again and synced, and then it counts. */
-enum tide_code files_compact(struct store *store, struct tide_err *err)
+enum tide_code files_settle(struct store *store, struct tide_err *err)
 {
     struct files_store *s = files_of(store);
     const struct env_ops *ops = store->env->ops;

@@ -104,8 +104,9 @@ static enum tide_code mend_end(struct files_store *s, struct files_log *l, struc
         return code ? code : mark_reserve(s, l, err);
     code = mark_make(s, l, err);
     if (!code && l->line_epoch) /* not just made from another program's */
-        files_notice(
-            s, "session %s had no mark of what was acknowledged: its log is taken as it stands, up to event %" PRId64,
+        store_notice(
+            &s->base,
+            "session %s had no mark of what was acknowledged: its log is taken as it stands, up to event %" PRId64,
             l->id, l->h.last_seq);
     return code;
 }

@@ -155,7 +155,7 @@ static void write_first(struct files_store *s, struct making *m, struct buf *out
         mark.parent[0] = 0;
     }
     m->end = (int64_t)out->len;
-    b->last_seq = h->last_pos = h->last_seq;
+    b->last_seq = h->last_seq;
 }
 
 static bool is_hidden(const struct batch *b)
@@ -278,7 +278,6 @@ static bool take_over(struct files_store *s, struct making *m)
     if (s->base.env->ops->fstat(m->file, &st, NULL))
         return false;
     memcpy(m->h.id, l->id, sizeof m->h.id);
-    m->h.sid = (int64_t)st.ino;
     if (b->n) {
         m->h.created_ms = b->events[0].ts_ms;
         m->h.updated_ms = b->events[b->n - 1].ts_ms;

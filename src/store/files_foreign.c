@@ -84,7 +84,7 @@ enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struc
     log_name(name, l->id, false);
     code = code ? code : files_put(s, "sessions", name, buf_view(&lines), true, err);
     if (!code)
-        files_notice(s,
+        store_notice(&s->base,
                      "session %s was written by another program: its log has digests now, the old one is kept as "
                      "sessions/%s",
                      l->id, kept);
@@ -193,7 +193,7 @@ enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct 
     }
     l->exists = l->unverified = true;
     l->end = l->looked = (int64_t)l->text_len;
-    l->h.first_seq = l->h.last_seq = l->h.last_pos = 1;
+    l->h.first_seq = l->h.last_seq = 1;
     l->h.created_ms = l->h.updated_ms = ev.ts_ms;
     log_note_line(l, 1, 0, ev.kind);
     return TIDE_OK;
@@ -220,7 +220,7 @@ static enum tide_code write_begun(struct files_store *s, struct files_log *l, st
     code = code ? code : files_put(s, "sessions", name, buf_view(&line), true, err);
     if (code)
         return tide_wrap(err, "begin the log of session '%s'", l->id);
-    files_notice(s,
+    store_notice(&s->base,
                  "session %s had a snapshot of another program and no log: it has one now, the snapshot is kept as "
                  "sessions/%s",
                  l->id, kept);

@@ -226,7 +226,7 @@ static enum tide_code take_row(void *arg, const char *id, bool hidden)
     }
     memcpy(r->at[r->n].id, id, strlen(id) + 1);
     r->at[r->n].created_ms = l->h.created_ms;
-    r->at[r->n++].number = l->h.sid;
+    r->at[r->n++].number = (int64_t)l->ino;
     return TIDE_OK;
 }
 

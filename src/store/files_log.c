@@ -117,7 +117,6 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
     l->dev = st.dev;
     l->ino = st.ino;
     l->h.first_seq = 1; /* as long as nothing is in it */
-    l->h.sid = (int64_t)st.ino;
     l->fits = cache_load_head(s, l, &st);
     s->names_due |= !l->fits; /* what is kept of it was kept by one who was sure of its name */
     if (l->fits)
@@ -299,10 +298,10 @@ static enum tide_code give_up(struct files_store *s, struct files_log *l, bool l
         s->base.env->ops->unlock(l->file);
     l->mark_wrong &= code != TIDE_OK;
     if (!code && acked > l->h.last_seq)
-        files_notice(s, "session %s: goes on without the events %" PRId64 " to %" PRId64 ", which are lost", l->id,
-                     l->h.last_seq + 1, acked);
+        store_notice(&s->base, "session %s: goes on without the events %" PRId64 " to %" PRId64 ", which are lost",
+                     l->id, l->h.last_seq + 1, acked);
     else if (!code)
-        files_notice(s, "session %s: its log is taken as it stands, up to event %" PRId64, l->id, l->h.last_seq);
+        store_notice(&s->base, "session %s: its log is taken as it stands, up to event %" PRId64, l->id, l->h.last_seq);
     return code;
 }
 
@@ -550,7 +549,7 @@ void log_free(void *log)
 
 static void told_torn(struct files_store *s, const struct files_log *l, int64_t bytes, const char *name)
 {
-    files_notice(s,
+    store_notice(&s->base,
                  "session %s: what a cut left of its last write (%" PRId64 " byte%s) was cut off and kept as "
                  "sessions/%s: nobody had been told of it",
                  l->id, bytes, bytes == 1 ? "" : "s", name);

@@ -270,7 +270,7 @@ static void take_first(struct reading *r, struct tide_err *err)
 
 static void take_unit(struct files_log *l, const struct unit *u)
 {
-    l->h.last_seq = l->h.last_pos = u->last;
+    l->h.last_seq = u->last;
     l->h.epoch = u->epoch > l->h.epoch ? u->epoch : l->h.epoch;
     l->line_epoch = u->epoch;
     memcpy(l->h.digest, u->digest, DIGEST_SIZE);
@@ -312,7 +312,7 @@ static enum tide_code unreadable(struct reading *r, struct tide_err *err)
 /* Its lines look like lines, and are not what was written. */
 static void drop_unit(struct files_log *l, const struct unit *u, const struct head *before)
 {
-    l->h.last_seq = l->h.last_pos = u->first - 1;
+    l->h.last_seq = u->first - 1;
     memcpy(l->h.digest, before->digest, DIGEST_SIZE);
     l->h.proof = before->proof;
     l->end = u->from;
@@ -345,7 +345,7 @@ static bool fits_name(struct reading *r, struct tide_err *err)
 /* Nothing of it is this session's, and nothing of it may be cut off. */
 static enum tide_code misnamed(struct files_log *l, struct tide_err *err)
 {
-    l->h.last_seq = l->h.last_pos = l->h.first_seq - 1;
+    l->h.last_seq = l->h.first_seq - 1;
     l->end = 0;
     log_unnote(l, l->h.first_seq);
     tide_fail_session(&l->damage, TIDE_CORRUPT, l->id,

@@ -352,14 +352,13 @@ static void files_close(struct store *store)
         env->close(s->changes);
     pthread_mutex_destroy(&s->mu);
     pthread_mutex_destroy(&s->slot_mu);
-    buf_done(&s->notices);
-    sodium_memzero(&store->key, sizeof store->key);
+    store_done(store);
     free(s);
 }
 
 static const struct store_ops ops = {
     .scheme = "files",
-    .cards = true,
+    .can = STORE_CARDS | STORE_PROVES | STORE_DIRECTORY,
     .close = files_close,
     .commit = files_commit,
     .is_due = files_is_due,
@@ -369,7 +368,6 @@ static const struct store_ops ops = {
     .prove = files_prove,
     .checkpoints = files_checkpoints,
     .checkpoint_seq = files_checkpoint_seq,
-    .read_all = files_read_all,
     .snapshot = files_snapshot,
     .list = files_list,
     .live = files_live,
@@ -377,53 +375,36 @@ static const struct store_ops ops = {
     .info = files_info,
     .check = files_check,
     .rebuild = files_rebuild,
-    .compact = files_compact,
+    .settle = files_settle,
     .change = files_change,
-    .notices = files_notices,
 };
 
-static struct files_store *store_init(const char *path, const struct tide_store_options *opt, struct env *env)
+static struct files_store *files_new(const char *path, const struct tide_store_options *opt, struct env *env)
 {
     struct files_store *s = mem_zero(sizeof *s);
-    unsigned char random[ID_RANDOM_BYTES];
     size_t len;
 
-    s->base.ops = &ops;
-    s->base.env = env;
-    s->base.max_record_bytes = opt->max_record_bytes ? opt->max_record_bytes : TIDE_MAX_RECORD_BYTES;
-    s->base.lease_ms = opt->lease_ms ? opt->lease_ms : 30000;
-    s->base.read_only = opt->flags & TIDE_OPEN_READ_ONLY;
-    if (opt->origin_key)
-        origin_key_set(&s->base.origin, opt->origin_key, opt->origin_key_len);
-    if (opt->key) {
-        memcpy(s->base.key.bytes, opt->key, opt->key_len);
-        s->base.key.len = opt->key_len;
-    }
+    store_init(&s->base, &ops, path, opt, env);
     snprintf(s->dir, sizeof s->dir, "%s", path);
     for (len = strlen(s->dir); len > 1 && s->dir[len - 1] == '/'; len--)
         s->dir[len - 1] = 0;
-    snprintf(s->base.url, sizeof s->base.url, "files:%.900s", path);
     pthread_mutex_init(&s->mu, NULL);
     pthread_mutex_init(&s->slot_mu, NULL);
     s->slot = -1;
-    s->accept_loss = opt->flags & TIDE_OPEN_ACCEPT_LOSS && !(opt->flags & TIDE_OPEN_READ_ONLY);
+    s->accept_loss = opt->flags & TIDE_OPEN_ACCEPT_LOSS && !s->base.read_only;
     orphans_init(&s->orphans);
-    s->notices = (struct buf)BUF_INIT(65536);
     s->pool = pool_new(env);
     holders_init(&s->holders, env);
     env->ops->random(env, &s->change, sizeof s->change);
     snprintf(s->base.watch.self, sizeof s->base.watch.self, "%s", s->dir);
     files_path(s, s->base.watch.side, "", "changes", "");
-    env->ops->random(env, random, sizeof random);
-    if (!s->base.read_only)
-        id_make(s->base.boot_id, "boot", env_now_ms(env), random);
     return s;
 }
 
 enum tide_code files_open(const char *path, const struct tide_store_options *opt, struct env *env,
                           struct store **ret_store, struct tide_err *err)
 {
-    struct files_store *s = store_init(path, opt, env);
+    struct files_store *s = files_new(path, opt, env);
     enum tide_code code = open_all(s, (opt->flags & TIDE_OPEN_CREATE) && !s->base.read_only, err);
 
     if (code) {
@@ -433,7 +414,6 @@ enum tide_code files_open(const char *path, const struct tide_store_options *opt
     s->holders.local = env->ops->is_local(env, s->dir);
     if (!s->base.read_only)
         sweep(s);
-    s->base.group = group_new(&s->base, opt->queue_max ? opt->queue_max : 4096);
     *ret_store = &s->base;
     return TIDE_OK;
 }

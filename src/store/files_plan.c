@@ -177,7 +177,7 @@ static void take_events(struct parts *all, struct part *p, struct batch *b)
         p->h.epoch = ev->epoch > p->h.epoch ? ev->epoch : p->h.epoch;
         p->epoch_written = ev->epoch;
     }
-    b->last_seq = p->h.last_pos = p->h.last_seq;
+    b->last_seq = p->h.last_seq;
     p->n_lines += b->n;
 }
 

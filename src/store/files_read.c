@@ -206,20 +206,15 @@ static enum tide_code fill(struct files_store *s, struct files_log *l, int64_t f
     return code && p->n ? TIDE_OK : code; /* what is whole before it is handed out first */
 }
 
-/* The lines of another program's log got digests meanwhile: that is another file, and the same session. */
-static bool is_upgraded(const struct head *was, const struct head *h)
-{
-    return was->unverified && h->first_seq == was->first_seq && h->created_ms == was->created_ms &&
-           h->last_seq >= was->last_seq;
-}
-
-/* The log of a head that was read before: the same file still. */
+/* The log of a head that was read before: of the same session still, though perhaps another file, whose lines got digests. */
 static enum tide_code same_log(struct files_store *s, const struct head *h, struct files_log **ret,
                                struct tide_err *err)
 {
     enum tide_code code = find(s, str_from(h->id), ret, err);
 
-    if (code == TIDE_NOT_FOUND || (!code && (*ret)->h.sid != h->sid && !is_upgraded(h, &(*ret)->h)))
+    if (code == TIDE_NOT_FOUND ||
+        (!code && ((*ret)->h.created_ms != h->created_ms || (*ret)->h.first_seq != h->first_seq ||
+                   ((*ret)->h.last_seq < h->last_seq && !h->damaged))))
         return tide_fail_session(err, TIDE_NOT_FOUND, h->id, "was deleted while it was read");
     return code;
 }
@@ -442,15 +437,6 @@ enum tide_code files_checkpoint_seq(struct store *store, const struct head *h, s
     pthread_mutex_unlock(&s->mu);
     *ret_seq = found ? seq : 0;
     return code;
-}
-
-enum tide_code files_read_all(struct store *store, int64_t after, uint64_t max, struct head *ret_session,
-                              store_event_fn *fn, void *arg, struct tide_err *err)
-{
-    (void)after, (void)max, (void)ret_session, (void)fn, (void)arg;
-    return tide_fail(
-        err, TIDE_INVALID,
-        "'%s' is a store of files: it has no order over all sessions: read one session, or use sqlite:", store->url);
 }
 
 enum tide_code files_snapshot(struct store *store, const struct head *h, int64_t to, struct buf *ret_data,

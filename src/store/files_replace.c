@@ -134,24 +134,3 @@ void files_changed(struct files_store *s)
 {
     word_changed(s, ++s->change); /* from a random one on: two processes hardly ever write the same */
 }
-
-void files_notice(struct files_store *s, const char *fmt, ...)
-{
-    char line[512];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    buf_addf(&s->notices, "%s\n", line);
-}
-
-void files_notices(struct store *store, struct buf *out)
-{
-    struct files_store *s = files_of(store);
-
-    pthread_mutex_lock(&s->mu);
-    buf_add_str(out, buf_view(&s->notices));
-    buf_clear(&s->notices);
-    pthread_mutex_unlock(&s->mu);
-}

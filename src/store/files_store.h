@@ -136,7 +136,6 @@ struct files_store {
     bool accept_loss; /* what was acknowledged and is missing is given up */
     struct orphans orphans;
     struct files_pool *pool;
-    struct buf notices;   /* lines, one each */
     const char *sweeping; /* folder that is swept now */
     bool names_due;       /* a log was found by a name that a power cut could take back */
     bool many;            /* that is seen to when all of them were looked at */
@@ -163,8 +162,6 @@ enum tide_code files_not_fresh(enum tide_code code, struct tide_err *err);
 /* What people read of a session, where it differs from what is there. Empty: not known. */
 void files_put_cards(struct files_store *s, const char *id, struct str card, struct str tokens);
 void files_changed(struct files_store *s); /* something was committed, or found behind what was acknowledged */
-void files_notice(struct files_store *s, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* with s->mu */
-void files_notices(struct store *store, struct buf *out);
 
 /* ---- files_log.c */
 
@@ -345,8 +342,6 @@ enum tide_code files_checkpoints(struct store *, const struct head *, bool delet
                                  void *arg, int64_t *ret_total, struct tide_err *err);
 enum tide_code files_checkpoint_seq(struct store *, const struct head *, struct str id, int64_t *ret_seq,
                                     struct tide_err *err);
-enum tide_code files_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session, store_event_fn *fn,
-                              void *arg, struct tide_err *err);
 enum tide_code files_snapshot(struct store *, const struct head *, int64_t to, struct buf *ret_data, int64_t *ret_seq,
                               struct tide_err *err);
 enum tide_code files_list(struct store *, const struct head *forks_of, store_entry_fn *fn, void *arg,
@@ -358,7 +353,7 @@ enum tide_code files_resolve(struct store *, struct str prefix, char (*ret_ids)[
 enum tide_code files_info(struct store *, struct buf *out, struct tide_err *err);
 enum tide_code files_check(struct store *, struct store_check *check, struct tide_err *err);
 enum tide_code files_rebuild(struct store *, struct tide_err *err);
-enum tide_code files_compact(struct store *, struct tide_err *err);
+enum tide_code files_settle(struct store *, struct tide_err *err);
 enum tide_code files_change(struct store *, int64_t *ret_version, struct tide_err *err);
 
 /* Ids of all sessions, the hidden ones too when asked for. */

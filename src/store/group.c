@@ -14,8 +14,6 @@
 #include <signal.h>
 #include <time.h>
 
-#include "store/hub.h"
-
 #define LINGER_NS 200000 /* a pause this long between submissions ends the gathering of unawaited work */
 #define LINGER_MAX 10    /* such waits at most */
 
@@ -175,15 +173,14 @@ static void step(struct group *g)
     g->queued = 0;
     g->writing = true;
     pthread_mutex_unlock(&g->mu);
-    g->store->ops->commit(g->store, list);
-    hub_committed(g->store->hub);
+    store_commit(g->store, list);
     pthread_mutex_lock(&g->mu);
     for (struct batch *b = list; b; b = next) {
         next = b->next; /* before finish: a waiter owns b from then on */
         finish(g, b);
     }
     over = take_finished(g);
-    if (!g->store->ops->is_due(g->store)) {
+    if (!store_is_due(g->store)) {
         leave(g); /* first of all: the next group is written while those of this one are woken */
         pthread_mutex_unlock(&g->mu);
         wake_all(over);
@@ -192,7 +189,7 @@ static void step(struct group *g)
     }
     pthread_mutex_unlock(&g->mu);
     wake_all(over);
-    g->store->ops->maintain(g->store);
+    store_maintain(g->store);
     pthread_mutex_lock(&g->mu);
     leave(g);
 }
@@ -252,7 +249,7 @@ static void heartbeat(struct group *g)
 {
     g->writing = true;
     pthread_mutex_unlock(&g->mu);
-    g->store->ops->maintain(g->store);
+    store_maintain(g->store);
     pthread_mutex_lock(&g->mu);
     leave(g);
 }

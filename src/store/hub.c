@@ -122,7 +122,7 @@ static bool look(struct hub *h, struct tide_err *ret_trouble)
     enum tide_code code = check_files(h, ret_trouble);
     bool changed;
 
-    code = code ? code : h->store->ops->change(h->store, &version, ret_trouble);
+    code = code ? code : store_change(h->store, &version, ret_trouble);
     changed = !code && version != h->version;
     h->version = version;
     ret_trouble->code = code;
@@ -237,7 +237,7 @@ static enum tide_code start(struct hub *h, struct tide_err *err)
         code = fail_gone(s, err);
     if (!code && h->files)
         watch_files(h);
-    code = code ? code : s->ops->change(s, &h->version, err);
+    code = code ? code : store_change(s, &h->version, err);
     if (!code && h->files) {
         bool started = thread_start(&h->thread, run, h);
 

@@ -83,7 +83,7 @@ static void give_back(struct orphans *o, struct store *store, const char *id, in
 
     b->expect_seq = STORE_ANY_SEQ;
     b->epoch = epoch;
-    store->ops->commit(store, b); /* drops it, or notes it once more */
+    store_commit(store, b); /* drops it, or notes it once more */
     if (b->code == TIDE_FENCED || b->code == TIDE_NOT_FOUND)
         orphan_drop(o, id);
 }

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 
 #include "base/json.h"
-#include "store/read_retry.h"
 #include "store/sqlite_db.h"
 
 static int erase_rows(struct sqlite_store *s, int64_t sid)
@@ -31,13 +30,13 @@ int session_erase(struct sqlite_store *s, struct whead *w)
 {
     int rc = position_floor(s);
 
-    for (int64_t pos = w->h.last_pos, prev; pos && !rc; pos = prev) {
+    for (int64_t pos = w->last_pos, prev; pos && !rc; pos = prev) {
         sqlite3_stmt *st = db_stmt(&s->w, ST_EVENT);
         struct str refs;
 
         sqlite3_bind_int64(st, 1, pos);
         rc = db_step(&s->w, st);
-        if (rc != SQLITE_ROW || sqlite3_column_int64(st, 1) != w->h.sid) {
+        if (rc != SQLITE_ROW || sqlite3_column_int64(st, 1) != w->sid) {
             sqlite3_reset(st);
             return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_CORRUPT : rc;
         }
@@ -48,7 +47,7 @@ int session_erase(struct sqlite_store *s, struct whead *w)
         sqlite3_bind_int64(db_stmt(&s->w, ST_EVENT_DELETE), 1, pos);
         rc = rc ? rc : db_run(&s->w, ST_EVENT_DELETE);
     }
-    return rc ? rc : erase_rows(s, w->h.sid);
+    return rc ? rc : erase_rows(s, w->sid);
 }
 
 /* -1 when it cannot be told; *ret_rc: an I/O error. */
@@ -162,11 +161,9 @@ static int find_damaged_heads(struct sqlite_store *s, struct conn *c, struct buf
     sqlite3_bind_int64(st, 1, INT64_MIN);
     while ((rc = db_step(c, st)) == SQLITE_ROW) {
         struct tide_err err;
-        struct head h;
-        int64_t boot;
-        bool hidden;
+        struct whead w;
 
-        if (head_prove(s, st, &h, &boot, &hidden, &err))
+        if (head_prove(s, st, &w, &err))
             buf_add(ret, err.msg, strlen(err.msg) + 1);
     }
     if (st)
@@ -215,7 +212,7 @@ static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_che
             continue;
         code = find ? find_more(s, c, find, &rows, err) : find_problems(s, c, sql, &rows, err);
         db_reader_done(s, c);
-    } while (read_retry_after(s->base.env, code, &tries));
+    } while (store_retry(s->base.env, code, &tries));
     for (size_t at = 0; !code && at < rows.len; at += strlen(rows.ptr + at) + 1)
         store_check_name(check, where, TIDE_CORRUPT, rows.ptr + at);
     return code;
@@ -277,7 +274,7 @@ static int make_blocks(struct sqlite_store *s, int64_t sid)
 
     for (int64_t end = w.h.last_seq / BLOCK_EVENTS * BLOCK_EVENTS; right && !rc && end >= w.h.first_seq;
          end -= BLOCK_EVENTS)
-        rc = block_make(&s->w, &w.h, end);
+        rc = block_make(&s->w, &w, end);
     return (rc & 0xff) == SQLITE_CORRUPT ? SQLITE_OK : rc;
 }
 

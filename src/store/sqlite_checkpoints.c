@@ -10,7 +10,7 @@
 struct listing {
     struct sqlite_store *s;
     struct conn *c; /* inside a transaction */
-    const struct head *h;
+    struct whead w;
     bool deleted;
     struct arena arena;
     struct event events[BLOCK_EVENTS];
@@ -20,7 +20,7 @@ struct listing {
     /* Of the block that `next` is in, the events from `from` on. */
     int64_t from, pos[BLOCK_EVENTS];
     unsigned char marks[MARKS_SIZE];
-    struct head reached; /* the session as it was at the last event that was located: the way back begins there */
+    struct whead reached; /* the session as it was at the last event that was located: the way back begins there */
 };
 
 static int64_t count_marks(const struct listing *r)
@@ -43,10 +43,10 @@ static int locate_block(struct listing *r, bool known)
 static int load_block(struct listing *r, bool only_marks)
 {
     int64_t first = (r->next - 1) / BLOCK_EVENTS * BLOCK_EVENTS + 1;
-    bool known = block_marks(r->c, r->h, r->next, r->marks);
+    bool known = block_marks(r->c, &r->w, r->next, r->marks);
     int rc;
 
-    r->from = first < r->h->first_seq ? r->h->first_seq : first;
+    r->from = first < r->w.h.first_seq ? r->w.h.first_seq : first;
     if (known && (only_marks || !count_marks(r)))
         return SQLITE_OK;
     rc = locate_block(r, known);
@@ -58,7 +58,7 @@ static int load_block(struct listing *r, bool only_marks)
         r->from = r->next + 1; /* there is none */
         return rc;
     }
-    r->reached.last_seq = r->from;
+    r->reached.h.last_seq = r->from;
     r->reached.last_pos = r->pos[0];
     return SQLITE_OK;
 }
@@ -67,7 +67,7 @@ static int load_block(struct listing *r, bool only_marks)
 static int take_marked(struct listing *r)
 {
     struct event *ev = &r->events[r->n];
-    int rc = event_read(r->s, r->c, r->h, r->pos[r->next - r->from], r->next, &r->arena, ev);
+    int rc = event_read(r->s, r->c, &r->w, r->pos[r->next - r->from], r->next, &r->arena, ev);
 
     r->n += !rc && str_eq(ev->kind, r->deleted ? STR("checkpoint.deleted") : STR("checkpoint"));
     return rc;
@@ -82,7 +82,7 @@ static enum tide_code checkpoint_piece(struct listing *r, struct tide_err *err)
 
     if (code)
         return code;
-    end = end < r->h->first_seq ? r->h->first_seq - 1 : end;
+    end = end < r->w.h.first_seq ? r->w.h.first_seq - 1 : end;
     arena_reset(&r->arena);
     r->n = 0;
     while (r->next > end && r->n < BLOCK_EVENTS && r->arena.used < PIECE_BYTES) {
@@ -94,7 +94,7 @@ static enum tide_code checkpoint_piece(struct listing *r, struct tide_err *err)
         r->next--;
     }
     if (rc && !r->n) /* whole ones before it go out first */
-        code = event_damaged(r->s, r->c, r->h, rc, r->next, err);
+        code = event_damaged(r->s, r->c, &r->w.h, rc, r->next, err);
     db_reader_done(r->s, r->c);
     return code;
 }
@@ -105,15 +105,15 @@ static enum tide_code count_all(struct listing *r, int64_t *ret_total, struct ti
     enum tide_code code = TIDE_OK;
     int64_t total = 0;
 
-    while (!code && r->next >= r->h->first_seq) {
+    while (!code && r->next >= r->w.h.first_seq) {
         code = db_reader(r->s, &r->c, err);
         if (code)
             return code;
-        for (int i = 0; !code && i < PIECE_BLOCKS && r->next >= r->h->first_seq; i++) {
+        for (int i = 0; !code && i < PIECE_BLOCKS && r->next >= r->w.h.first_seq; i++) {
             int rc = load_block(r, true);
 
             if (rc)
-                code = event_damaged(r->s, r->c, r->h, rc, r->next, err);
+                code = event_damaged(r->s, r->c, &r->w.h, rc, r->next, err);
             total += code ? 0 : count_marks(r);
             r->next = r->from - 1;
         }
@@ -129,15 +129,17 @@ enum tide_code sqlite_checkpoint_seq(struct store *store, const struct head *h, 
     struct sqlite_store *s = sqlite_of(store);
     struct conn *c = NULL;
     enum tide_code code = db_reader(s, &c, err);
+    struct whead w;
     sqlite3_stmt *st;
     int rc;
 
     if (code)
         return code;
+    code = head_again(s, c, h, &w, err);
     st = db_stmt(c, ST_CHECKPOINT_SEQ);
-    sqlite3_bind_int64(st, 1, h->sid);
+    sqlite3_bind_int64(st, 1, w.sid);
     sqlite3_bind_text(st, 2, id.ptr, (int)id.len, SQLITE_STATIC);
-    rc = db_step(c, st);
+    rc = code ? SQLITE_DONE : db_step(c, st);
     *ret_seq = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         code = db_fail(s, c, rc, err, "look for checkpoints");
@@ -149,9 +151,9 @@ enum tide_code sqlite_checkpoint_seq(struct store *store, const struct head *h, 
 
 static void begin_at(struct listing *r, int64_t seq)
 {
-    r->next = seq < r->h->last_seq ? seq : r->h->last_seq;
+    r->next = seq < r->w.h.last_seq ? seq : r->w.h.last_seq;
     r->from = INT64_MAX; /* no block yet */
-    r->reached = *r->h;
+    r->reached = r->w;
 }
 
 enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, bool deleted, int64_t to,
@@ -162,10 +164,14 @@ enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, boo
     bool stop = fn == NULL;
 
     r->s = sqlite_of(store);
-    r->h = h;
     r->deleted = deleted;
+    code = db_reader(r->s, &r->c, err);
+    if (!code) {
+        code = head_again(r->s, r->c, h, &r->w, err);
+        db_reader_done(r->s, r->c);
+    }
     begin_at(r, h->last_seq);
-    if (ret_total)
+    if (!code && ret_total)
         code = count_all(r, ret_total, err);
     begin_at(r, to);
     while (!code && !stop && r->next >= h->first_seq) {
@@ -173,7 +179,8 @@ enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, boo
         for (size_t i = 0; !code && !stop && i < r->n; i++)
             stop = fn(arg, &r->events[i]) != 0;
     }
+    code = event_or_deleted(r->s, h, code, err);
     arena_done(&r->arena);
     free(r);
-    return event_or_deleted(store, h, code, err);
+    return code;
 }

@@ -424,7 +424,6 @@ static void sqlite_close_store(struct store *store)
     db_disconnect(&s->look);
     free(s->pending.events);
     free(s->pending.heads);
-    buf_done(&s->notice);
     if (s->mark)
         store->env->ops->close(s->mark);
     pthread_mutex_destroy(&s->rmu);
@@ -432,23 +431,19 @@ static void sqlite_close_store(struct store *store)
     pthread_mutex_destroy(&s->look_mu);
     orphans_done(&s->orphans);
     holders_done(&s->holders);
-    sodium_memzero(&store->key, sizeof store->key);
+    store_done(store);
     sodium_memzero(s->row_key, sizeof s->row_key);
     free(s);
 }
 
-static void sqlite_notices(struct store *store, struct buf *out)
+static enum tide_code sqlite_settle(struct store *store, struct tide_err *err)
 {
-    struct sqlite_store *s = sqlite_of(store);
-
-    pthread_mutex_lock(&s->rmu);
-    buf_add_str(out, buf_view(&s->notice));
-    buf_clear(&s->notice);
-    pthread_mutex_unlock(&s->rmu);
+    return db_ready(sqlite_of(store), err);
 }
 
 static const struct store_ops ops = {
     .scheme = "sqlite",
+    .can = STORE_POSITIONS | STORE_COMPACTS,
     .close = sqlite_close_store,
     .commit = sqlite_commit,
     .is_due = sqlite_is_due,
@@ -465,9 +460,9 @@ static const struct store_ops ops = {
     .info = sqlite_info,
     .check = sqlite_check,
     .rebuild = sqlite_rebuild,
+    .settle = sqlite_settle,
     .compact = sqlite_compact,
     .change = sqlite_change,
-    .notices = sqlite_notices,
 };
 
 static void make_row_key(struct sqlite_store *s)
@@ -481,37 +476,16 @@ static void make_row_key(struct sqlite_store *s)
     memcpy(s->row_key, digest, sizeof s->row_key);
 }
 
-/* Known before the first lease: what is appended with it names the boot. */
-static void make_boot_id(struct sqlite_store *s)
-{
-    unsigned char random[ID_RANDOM_BYTES];
-
-    s->base.env->ops->random(s->base.env, random, sizeof random);
-    id_make(s->base.boot_id, "boot", env_now_ms(s->base.env), random);
-}
-
-static struct sqlite_store *store_init(const char *path, const struct tide_store_options *opt, struct env *env)
+static struct sqlite_store *sqlite_new(const char *path, const struct tide_store_options *opt, struct env *env)
 {
     struct sqlite_store *s = mem_zero(sizeof *s);
 
-    s->base.ops = &ops;
-    s->base.env = env;
-    s->base.max_record_bytes = opt->max_record_bytes ? opt->max_record_bytes : TIDE_MAX_RECORD_BYTES;
-    s->base.lease_ms = opt->lease_ms ? opt->lease_ms : 30000;
-    s->base.read_only = opt->flags & TIDE_OPEN_READ_ONLY;
-    s->notice = (struct buf)BUF_INIT(4096);
+    store_init(&s->base, &ops, path, opt, env);
     s->accept_loss = opt->flags & TIDE_OPEN_ACCEPT_LOSS;
     s->adopt = opt->flags & TIDE_OPEN_ADOPT;
-    if (opt->origin_key)
-        origin_key_set(&s->base.origin, opt->origin_key, opt->origin_key_len);
-    if (opt->key) {
-        memcpy(s->base.key.bytes, opt->key, opt->key_len);
-        s->base.key.len = opt->key_len;
-    }
     make_row_key(s);
     /* Names that mean something else to SQLite are paths to us. */
     snprintf(s->path, sizeof s->path, "%s%s", path[0] == ':' || strncmp(path, "file:", 5) == 0 ? "./" : "", path);
-    snprintf(s->base.url, sizeof s->base.url, "sqlite:%.900s", path);
     pthread_mutex_init(&s->rmu, NULL);
     pthread_cond_init(&s->rfree, NULL);
     pthread_mutex_init(&s->look_mu, NULL);
@@ -519,15 +493,13 @@ static struct sqlite_store *store_init(const char *path, const struct tide_store
     snprintf(s->base.watch.side, sizeof s->base.watch.side, "%s-mark", s->path);
     orphans_init(&s->orphans);
     holders_init(&s->holders, env);
-    if (!s->base.read_only)
-        make_boot_id(s);
     return s;
 }
 
 enum tide_code sqlite_open(const char *path, const struct tide_store_options *opt, struct env *env,
                            struct store **ret_store, struct tide_err *err)
 {
-    struct sqlite_store *s = store_init(path, opt, env);
+    struct sqlite_store *s = sqlite_new(path, opt, env);
     enum tide_code code = open_files(s, (opt->flags & TIDE_OPEN_CREATE) && !s->base.read_only, err);
 
     if (!code && (code = settle(s, err)) == TIDE_FULL) {
@@ -542,7 +514,6 @@ enum tide_code sqlite_open(const char *path, const struct tide_store_options *op
     s->holders.local = env->ops->is_local(env, s->path);
     if (!s->base.read_only)
         reserve_make(s);
-    s->base.group = group_new(&s->base, opt->queue_max ? opt->queue_max : 4096);
     *ret_store = &s->base;
     return TIDE_OK;
 }

@@ -88,9 +88,11 @@ struct conn {
     bool in_txn; /* of a writer: db_step() then does nothing outside of it */
 };
 
-/* What the writer knows of a session, valid while nobody else has committed. */
+/* What the tables say of a session; and what the writer knows of it besides, valid while nobody else has committed. */
 struct whead {
     struct head h;
+    int64_t sid, parent_sid;                      /* rows of `sessions`; parent_sid 0: no fork */
+    int64_t last_pos;                             /* of the event h.last_seq */
     int64_t boot;                                 /* row of `boots` that holds the lease; 0: nobody */
     bool stay;                                    /* no lease, but among the live: a run is open or was interrupted */
     int64_t wake;                                 /* with stay: when recovery looks at it; else 0 */
@@ -145,7 +147,6 @@ struct sqlite_store {
     bool accept_loss;
     bool adopt;                            /* TIDE_OPEN_ADOPT */
     unsigned char row_key[SHORT_KEY_SIZE]; /* of the checks of rows */
-    struct buf notice;                     /* said once, under rmu */
 
     /* The writer's. */
     struct pending pending; /* rows of the transaction under way */
@@ -282,15 +283,18 @@ void db_proof(struct origin_proof *out, sqlite3_stmt *st, int column);
 bool db_digest(unsigned char out[DIGEST_SIZE], sqlite3_stmt *st, int column); /* false when it is not one */
 /* What a row of ST_HEAD and its like says and proves. */
 enum { HEAD_BOOT = 13, HEAD_IN_LIVE = 22, HEAD_WAKE = 25, HEAD_PROOF = 26, HEAD_LIVE_SID = 27 /* ST_LIVE only */ };
-enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct head *ret, int64_t *ret_boot,
-                          bool *ret_hidden, struct tide_err *err) MUST_CHECK;
+enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct whead *ret, struct tide_err *err) MUST_CHECK;
 /* The same, and for a reader who holds it. */
-enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
-                             int64_t *ret_boot, bool *ret_hidden, struct tide_err *err) MUST_CHECK;
-/* By the writer's connection, outside of what it remembers: h, boot, hidden and in_live. False: not right, or trouble. */
+enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct whead *ret,
+                             struct tide_err *err) MUST_CHECK;
+/* By the writer's connection, outside of what it remembers. False: not right, or trouble. */
 bool head_for_writer(struct sqlite_store *s, int64_t sid, struct whead *ret, int *ret_rc);
-enum tide_code head_by_sid(struct sqlite_store *s, struct conn *c, int64_t sid, struct head *ret, bool *ret_hidden,
-                           struct tide_err *err) MUST_CHECK;
+enum tide_code head_by_sid(struct sqlite_store *s, struct conn *c, int64_t sid, struct whead *ret, struct tide_err *err)
+    MUST_CHECK;
+/* The rows of the session that a head was given out for, and where its last event is; inside a transaction. TIDE_NOT_FOUND: it
+ * was deleted since. */
+enum tide_code head_again(struct sqlite_store *s, struct conn *c, const struct head *h, struct whead *ret,
+                          struct tide_err *err) MUST_CHECK;
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 
 /* sqlite_vfs.c: what sqlite3_open_v2() is given. */
@@ -298,22 +302,22 @@ const char *vfs_name(const struct env *env);
 
 /* sqlite_locate.c: where an event is. SQLite codes, inside a transaction of c; SQLITE_CORRUPT when the chain is broken. */
 int event_link(struct conn *c, int64_t pos, int64_t *sid, int64_t *seq, int64_t *prev, unsigned char *digest);
-int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,
+int event_locate(struct conn *c, const struct whead *w, int64_t seq, int64_t *ret_pos,
                  unsigned char ret_digest[DIGEST_SIZE]);
 /* From the block that has all of from..to, when it is there and whole. */
-bool block_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos);
+bool block_positions(struct conn *c, const struct whead *w, int64_t from, int64_t to, int64_t *ret_pos);
 /* Positions of from..to (at most BLOCK_EVENTS); walks back from the end where blocks are missing or wrong. */
-int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos);
+int event_positions(struct conn *c, const struct whead *w, int64_t from, int64_t to, int64_t *ret_pos);
 /* Which events of a block are checkpoints, and which delete some: two bitmaps, a bit by its place in the block. */
 void marks_note(unsigned char marks[MARKS_SIZE], int64_t seq, struct str kind);
 bool marks_has(const unsigned char marks[MARKS_SIZE], int64_t seq, bool deleted);
 /* As the row of the full block that `seq` is in has them; false when it is not known. */
-bool block_marks(struct conn *c, const struct head *h, int64_t seq, unsigned char ret_marks[MARKS_SIZE]);
+bool block_marks(struct conn *c, const struct whead *w, int64_t seq, unsigned char ret_marks[MARKS_SIZE]);
 /* By looking at each of n events from `from` on. */
 int marks_look(struct conn *c, int64_t from, size_t n, const int64_t *pos, unsigned char ret_marks[MARKS_SIZE]);
 int block_write(struct conn *c, int64_t sid, int64_t end, const int64_t *pos, size_t n,
                 const unsigned char marks[MARKS_SIZE]);
-int block_make(struct conn *c, const struct head *h, int64_t end); /* from the events alone */
+int block_make(struct conn *c, const struct whead *w, int64_t end); /* from the events alone */
 
 /* sqlite_snapshot.c */
 void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct store *store, struct str session, int64_t seq,
@@ -323,12 +327,13 @@ enum tide_code sqlite_snapshot(struct store *, const struct head *, int64_t to, 
 
 /* sqlite_read.c: events, each proved. */
 #define PIECE_BYTES (256 * 1024) /* bodies gathered before they are handed out */
-int event_read(struct sqlite_store *s, struct conn *c, const struct head *h, int64_t pos, int64_t seq, struct arena *a,
+int event_read(struct sqlite_store *s, struct conn *c, const struct whead *w, int64_t pos, int64_t seq, struct arena *a,
                struct event *ret); /* the one that must be there; inside a transaction of the reader */
 enum tide_code event_damaged(struct sqlite_store *s, struct conn *c, const struct head *h, int rc, int64_t seq,
                              struct tide_err *err);
 /* What looks damaged may have been deleted since the reader looked at its head. */
-enum tide_code event_or_deleted(struct store *store, const struct head *h, enum tide_code code, struct tide_err *err);
+enum tide_code event_or_deleted(struct sqlite_store *s, const struct head *h, enum tide_code code,
+                                struct tide_err *err);
 enum tide_code sqlite_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                            struct tide_err *err);
 enum tide_code sqlite_read_all(struct store *, int64_t after, uint64_t max, struct head *ret_session,
@@ -345,11 +350,11 @@ enum tide_code sqlite_list(struct store *, const struct head *forks_of, store_en
                            struct tide_err *);
 enum tide_code sqlite_resolve(struct store *, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
                               size_t *ret_n, struct tide_err *);
-/* What rows promise about themselves: a check over all their columns, keyed when the store is. h is as the row has it. */
-int64_t session_check(const struct sqlite_store *s, const struct head *h, bool hidden, bool live);
-int64_t live_check(const struct sqlite_store *s, const struct head *h, int64_t boot, int64_t wake);
-int64_t live_check_2(const struct sqlite_store *s, const struct head *h, int64_t boot); /* up to version 2 */
-int64_t summary_check(const struct sqlite_store *s, const struct head *h, int64_t seq, struct str summary);
+/* What rows promise about themselves: a check over all their columns, keyed when the store is. w is as the row has it. */
+int64_t session_check(const struct sqlite_store *s, const struct whead *w, bool live);
+int64_t live_check(const struct sqlite_store *s, const struct whead *w);
+int64_t live_check_2(const struct sqlite_store *s, const struct whead *w); /* up to version 2 */
+int64_t summary_check(const struct sqlite_store *s, const struct whead *w, struct str summary);
 
 /* sqlite_live.c: what recovery has to look at. */
 enum tide_code sqlite_live(struct store *, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,

@@ -28,76 +28,67 @@ void db_proof(struct origin_proof *out, sqlite3_stmt *st, int column)
 }
 
 /* Where it stands by its own row, or, while it is live, by its row in `live`; each row proves itself. */
-static bool head_place(struct sqlite_store *s, sqlite3_stmt *st, struct head *h)
+static bool head_place(struct sqlite_store *s, sqlite3_stmt *st, struct whead *w)
 {
     bool live = sqlite3_column_int64(st, 21) != 0;
 
-    h->epoch = sqlite3_column_int64(st, 16);
-    h->last_seq = sqlite3_column_int64(st, 17);
-    h->last_pos = sqlite3_column_int64(st, 18);
-    h->updated_ms = sqlite3_column_int64(st, 20);
-    if (!db_digest(h->digest, st, 19) || live != (sqlite3_column_int64(st, HEAD_IN_LIVE) != 0) ||
-        session_check(s, h, sqlite3_column_int64(st, 6) != 0, live) != sqlite3_column_int64(st, 7))
+    w->h.epoch = sqlite3_column_int64(st, 16);
+    w->h.last_seq = sqlite3_column_int64(st, 17);
+    w->last_pos = sqlite3_column_int64(st, 18);
+    w->h.updated_ms = sqlite3_column_int64(st, 20);
+    if (!db_digest(w->h.digest, st, 19) || live != w->in_live ||
+        session_check(s, w, live) != sqlite3_column_int64(st, 7))
         return false;
     if (!live)
         return true;
-    h->epoch = sqlite3_column_int64(st, 8);
-    h->last_seq = sqlite3_column_int64(st, 9);
-    h->last_pos = sqlite3_column_int64(st, 10);
-    h->updated_ms = sqlite3_column_int64(st, 12);
-    return db_digest(h->digest, st, 11) &&
-           live_check(s, h, sqlite3_column_int64(st, HEAD_BOOT), sqlite3_column_int64(st, HEAD_WAKE)) ==
-               sqlite3_column_int64(st, 23);
+    w->h.epoch = sqlite3_column_int64(st, 8);
+    w->h.last_seq = sqlite3_column_int64(st, 9);
+    w->last_pos = sqlite3_column_int64(st, 10);
+    w->h.updated_ms = sqlite3_column_int64(st, 12);
+    return db_digest(w->h.digest, st, 11) && live_check(s, w) == sqlite3_column_int64(st, 23);
 }
 
-static enum tide_code head_columns(struct sqlite_store *s, sqlite3_stmt *st, struct head *h, struct tide_err *err)
+enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct whead *ret, struct tide_err *err)
 {
     struct str id = db_text(st, 1), parent = db_text(st, 14);
+    struct head *h = &ret->h;
 
+    memset(h, 0, sizeof *h);
     if (!str_is_id(id) || (parent.len && !str_is_id(parent)))
         return tide_fail(err, TIDE_CORRUPT, "a session's record in '%s' is damaged (row %" PRId64 ")", s->path,
                          (int64_t)sqlite3_column_int64(st, 0));
     memcpy(h->id, id.ptr, id.len);
     memcpy(h->parent_id, parent.ptr, parent.len);
-    h->sid = sqlite3_column_int64(st, 0);
+    ret->sid = sqlite3_column_int64(st, 0);
+    ret->parent_sid = sqlite3_column_int64(st, 3);
+    ret->hidden = sqlite3_column_int64(st, 6) != 0;
+    ret->in_live = sqlite3_column_int64(st, HEAD_IN_LIVE) != 0;
+    ret->boot = sqlite3_column_int64(st, HEAD_BOOT);
+    ret->wake = sqlite3_column_int64(st, HEAD_WAKE);
     h->created_ms = sqlite3_column_int64(st, 2);
-    h->parent_sid = sqlite3_column_int64(st, 3);
     h->parent_seq = sqlite3_column_int64(st, 4);
-    if (h->parent_sid)
+    if (ret->parent_sid)
         db_digest(h->first_before, st, 5);
     h->first_seq = h->parent_seq + 1;
-    if (!head_place(s, st, h) || h->last_seq < h->first_seq - 1)
+    if (!head_place(s, st, ret) || h->last_seq < h->first_seq - 1)
         return tide_fail(err, TIDE_CORRUPT, "the record of session '%s' in '%s' is damaged", h->id, s->path);
+    db_proof(&h->proof, st, HEAD_PROOF);
+    h->held = ret->boot != 0;
     return TIDE_OK;
 }
 
-enum tide_code head_prove(struct sqlite_store *s, sqlite3_stmt *st, struct head *ret, int64_t *ret_boot,
-                          bool *ret_hidden, struct tide_err *err)
+enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct whead *ret,
+                             struct tide_err *err)
 {
-    enum tide_code code;
-
-    memset(ret, 0, sizeof *ret);
-    code = head_columns(s, st, ret, err);
-    if (code)
-        return code;
-    db_proof(&ret->proof, st, HEAD_PROOF);
-    *ret_boot = sqlite3_column_int64(st, HEAD_BOOT);
-    *ret_hidden = sqlite3_column_int64(st, 6) != 0;
-    ret->held = *ret_boot != 0;
-    return TIDE_OK;
-}
-
-enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct head *ret,
-                             int64_t *ret_boot, bool *ret_hidden, struct tide_err *err)
-{
-    enum tide_code code = head_prove(s, st, ret, ret_boot, ret_hidden, err);
+    enum tide_code code = head_prove(s, st, ret, err);
+    struct head *h = &ret->h;
     int rc;
 
-    if (code || !ret->held || c == &s->w) /* the writer looks the holder up when it matters */
+    if (code || !h->held || c == &s->w) /* the writer looks the holder up when it matters */
         return code;
-    rc = lease_holder(s, c, *ret_boot, &ret->holder_alive, ret->holder);
-    if (*ret_boot == s->boot && orphan_is(&s->orphans, ret->id, ret->epoch))
-        ret->holder_alive = false; /* ours, and no handle of ours knows of it */
+    rc = lease_holder(s, c, ret->boot, &h->holder_alive, h->holder);
+    if (ret->boot == s->boot && orphan_is(&s->orphans, h->id, h->epoch))
+        h->holder_alive = false; /* ours, and no handle of ours knows of it */
     return rc ? db_fail(s, c, rc, err, "read who holds the session") : TIDE_OK;
 }
 
@@ -105,18 +96,17 @@ enum tide_code head_from_row(struct sqlite_store *s, struct conn *c, sqlite3_stm
  * Not found by the index: make sure that neither the index nor a record is damaged before saying that there is no such
  * session.
  */
-static enum tide_code scan_for(struct sqlite_store *s, struct conn *c, struct str id, struct head *ret,
-                               bool *ret_hidden, struct tide_err *err)
+static enum tide_code scan_for(struct sqlite_store *s, struct conn *c, struct str id, struct whead *ret,
+                               struct tide_err *err)
 {
     sqlite3_stmt *st = db_stmt(c, ST_HEAD_SCAN);
     enum tide_code code = TIDE_NOT_FOUND;
-    int64_t boot;
     int rc;
 
     sqlite3_bind_int64(st, 1, -1);
     while ((rc = db_step(c, st)) == SQLITE_ROW) {
-        code = head_from_row(s, c, st, ret, &boot, ret_hidden, err);
-        if (code || str_eq(str_from(ret->id), id))
+        code = head_from_row(s, c, st, ret, err);
+        if (code || str_eq(str_from(ret->h.id), id))
             break;
         code = TIDE_NOT_FOUND;
     }
@@ -126,67 +116,101 @@ static enum tide_code scan_for(struct sqlite_store *s, struct conn *c, struct st
     return code == TIDE_NOT_FOUND ? fail_no_session(id, s->path, false, err) : code;
 }
 
-enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret, struct tide_err *err)
+typedef enum tide_code row_fn(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct whead *ret,
+                              struct tide_err *err);
+
+static enum tide_code find(struct sqlite_store *s, struct conn *c, struct str id, row_fn *take, struct whead *ret,
+                           struct tide_err *err)
 {
-    struct sqlite_store *s = sqlite_of(store);
-    struct conn *c = NULL;
-    enum tide_code code = db_reader(s, &c, err);
-    bool hidden = false;
-    int64_t boot;
-    sqlite3_stmt *st;
+    sqlite3_stmt *st = db_stmt(c, ST_HEAD);
+    enum tide_code code;
     int rc;
 
-    if (code)
-        return code;
-    st = db_stmt(c, ST_HEAD);
     sqlite3_bind_text(st, 1, id.ptr, (int)id.len, SQLITE_STATIC);
     rc = db_step(c, st);
     if (rc == SQLITE_ROW) {
-        code = head_from_row(s, c, st, ret, &boot, &hidden, err);
-        if (!code && !str_eq(str_from(ret->id), id)) /* the index says so, the row does not */
+        code = take(s, c, st, ret, err);
+        if (!code && !str_eq(str_from(ret->h.id), id)) /* the index says so, the row does not */
             code = db_fail(s, c, SQLITE_CORRUPT, err, "look for a session");
     } else if (rc == SQLITE_DONE)
-        code = scan_for(s, c, id, ret, &hidden, err);
+        code = scan_for(s, c, id, ret, err);
     else
         code = db_fail(s, c, rc, err, "read a session's record");
     sqlite3_reset(st);
-    db_reader_done(s, c);
-    if (!code && hidden)
-        code = fail_no_session(id, s->path, true, err);
     return code;
 }
 
-bool head_for_writer(struct sqlite_store *s, int64_t sid, struct whead *ret, int *ret_rc)
+enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret, struct tide_err *err)
 {
-    sqlite3_stmt *st = db_stmt(&s->w, ST_HEAD_BY_SID);
-    bool right;
-    int rc;
+    struct sqlite_store *s = sqlite_of(store);
+    struct whead w = {.sid = 0};
+    struct conn *c = NULL;
+    enum tide_code code = db_reader(s, &c, err);
 
-    sqlite3_bind_int64(st, 1, sid);
-    rc = db_step(&s->w, st);
-    right = rc == SQLITE_ROW && head_prove(s, st, &ret->h, &ret->boot, &ret->hidden, NULL) == TIDE_OK;
-    ret->in_live = right && sqlite3_column_int64(st, HEAD_IN_LIVE) != 0;
-    if (st)
-        sqlite3_reset(st);
-    *ret_rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
-    return right;
+    if (code)
+        return code;
+    code = find(s, c, id, head_from_row, &w, err);
+    db_reader_done(s, c);
+    if (!code && w.hidden)
+        code = fail_no_session(id, s->path, true, err);
+    *ret = w.h;
+    return code;
 }
 
-enum tide_code head_by_sid(struct sqlite_store *s, struct conn *c, int64_t sid, struct head *ret, bool *ret_hidden,
-                           struct tide_err *err)
+static enum tide_code prove_only(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct whead *ret,
+                                 struct tide_err *err)
+{
+    (void)c;
+    return head_prove(s, st, ret, err);
+}
+
+enum tide_code head_again(struct sqlite_store *s, struct conn *c, const struct head *h, struct whead *ret,
+                          struct tide_err *err)
+{
+    enum tide_code code = find(s, c, str_from(h->id), prove_only, ret, err);
+    int rc = SQLITE_OK;
+
+    if (code && code != TIDE_NOT_FOUND)
+        return code;
+    if (code || ret->h.created_ms != h->created_ms || ret->h.last_seq < h->last_seq)
+        return tide_fail_session(err, TIDE_NOT_FOUND, h->id, "was deleted while it was read");
+    if (ret->h.last_seq > h->last_seq && h->last_seq >= h->first_seq)
+        rc = event_positions(c, ret, h->last_seq, h->last_seq, &ret->last_pos);
+    ret->h = *h;
+    return rc ? event_damaged(s, c, h, rc, h->last_seq, err) : TIDE_OK;
+}
+
+/* Of the row with this number: SQLITE_ROW, or what else there is. */
+static int by_sid(struct sqlite_store *s, struct conn *c, int64_t sid, struct whead *ret, enum tide_code *ret_code,
+                  struct tide_err *err)
 {
     sqlite3_stmt *st = db_stmt(c, ST_HEAD_BY_SID);
-    enum tide_code code;
-    int64_t boot;
     int rc;
 
     sqlite3_bind_int64(st, 1, sid);
     rc = db_step(c, st);
     if (rc == SQLITE_ROW)
-        code = head_from_row(s, c, st, ret, &boot, ret_hidden, err);
-    else
-        code = db_fail(s, c, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, err, "find the session of an event");
+        *ret_code = head_from_row(s, c, st, ret, err);
     if (st)
         sqlite3_reset(st);
-    return code;
+    return rc;
+}
+
+bool head_for_writer(struct sqlite_store *s, int64_t sid, struct whead *ret, int *ret_rc)
+{
+    enum tide_code code = TIDE_OK;
+    int rc = by_sid(s, &s->w, sid, ret, &code, NULL);
+
+    *ret_rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return rc == SQLITE_ROW && !code;
+}
+
+enum tide_code head_by_sid(struct sqlite_store *s, struct conn *c, int64_t sid, struct whead *ret, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+    int rc = by_sid(s, c, sid, ret, &code, err);
+
+    return rc == SQLITE_ROW
+               ? code
+               : db_fail(s, c, rc == SQLITE_DONE ? SQLITE_CORRUPT : rc, err, "find the session of an event");
 }

@@ -41,11 +41,9 @@ struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc)
     rc = db_step(&s->w, st);
     if (rc == SQLITE_ROW) {
         w->exists = true;
-        w->damaged = head_from_row(s, &s->w, st, &w->h, &w->boot, &w->hidden, NULL) || !str_eq(str_from(w->h.id), id);
-        w->in_live = sqlite3_column_int64(st, HEAD_IN_LIVE) != 0;
+        w->damaged = head_prove(s, st, w, NULL) || !str_eq(str_from(w->h.id), id);
         w->proven = origin_is_ours(&s->base, &w->h);
         w->stay = w->in_live && !w->boot;
-        w->wake = sqlite3_column_int64(st, HEAD_WAKE);
         rc = SQLITE_OK;
     } else if (rc == SQLITE_DONE) {
         rc = SQLITE_OK;
@@ -65,7 +63,7 @@ void whead_clear(struct whead *w)
     memcpy(w->h.id, id, sizeof id);
     w->exists = w->hidden = w->dirty = w->in_live = w->summary_set = false;
     w->stay = w->proven = false;
-    w->boot = w->wake = 0;
+    w->sid = w->parent_sid = w->last_pos = w->boot = w->wake = 0;
     free(TAKE(w->recent));
     w->recent_n = w->recent_cap = 0;
 }
@@ -75,17 +73,17 @@ static int write_row(struct sqlite_store *s, struct whead *w)
     sqlite3_stmt *st = db_stmt(&s->w, ST_SESSION_UPDATE);
     int rc;
 
-    sqlite3_bind_int64(st, 1, w->h.sid);
+    sqlite3_bind_int64(st, 1, w->sid);
     sqlite3_bind_int64(st, 2, w->h.epoch);
     sqlite3_bind_int64(st, 3, w->h.last_seq);
-    sqlite3_bind_int64(st, 4, w->h.last_pos);
+    sqlite3_bind_int64(st, 4, w->last_pos);
     sqlite3_bind_blob(st, 5, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
     sqlite3_bind_int64(st, 6, w->h.updated_ms);
-    sqlite3_bind_int64(st, 7, session_check(s, &w->h, w->hidden, whead_live(w)));
+    sqlite3_bind_int64(st, 7, session_check(s, w, whead_live(w)));
     sqlite3_bind_int64(st, 8, whead_live(w));
     rc = db_run(&s->w, ST_SESSION_UPDATE);
     if (!rc && w->in_live && !whead_live(w)) {
-        sqlite3_bind_int64(db_stmt(&s->w, ST_LIVE_DELETE), 1, w->h.sid);
+        sqlite3_bind_int64(db_stmt(&s->w, ST_LIVE_DELETE), 1, w->sid);
         rc = db_run(&s->w, ST_LIVE_DELETE);
         w->in_live = false;
     }
@@ -96,10 +94,10 @@ static int write_summary(struct sqlite_store *s, struct whead *w)
 {
     sqlite3_stmt *st = db_stmt(&s->w, ST_SESSION_SUMMARY);
 
-    sqlite3_bind_int64(st, 1, w->h.sid);
+    sqlite3_bind_int64(st, 1, w->sid);
     sqlite3_bind_text(st, 2, w->summary.ptr, (int)w->summary.len, SQLITE_STATIC);
     sqlite3_bind_int64(st, 3, w->h.last_seq);
-    sqlite3_bind_int64(st, 4, summary_check(s, &w->h, w->h.last_seq, w->summary));
+    sqlite3_bind_int64(st, 4, summary_check(s, w, w->summary));
     return db_run(&s->w, ST_SESSION_SUMMARY);
 }
 

@@ -26,60 +26,61 @@ static void cover(struct covered *c, const void *bytes, size_t n)
     c->n += n;
 }
 
-static void cover_place(struct covered *c, const struct head *h)
+static void cover_place(struct covered *c, const struct whead *w)
 {
-    cover_int(c, h->sid);
-    cover_int(c, h->epoch);
-    cover_int(c, h->last_seq);
-    cover_int(c, h->last_pos);
-    cover_int(c, h->updated_ms);
-    cover(c, h->digest, DIGEST_SIZE);
+    cover_int(c, w->sid);
+    cover_int(c, w->h.epoch);
+    cover_int(c, w->h.last_seq);
+    cover_int(c, w->last_pos);
+    cover_int(c, w->h.updated_ms);
+    cover(c, w->h.digest, DIGEST_SIZE);
 }
 
-int64_t session_check(const struct sqlite_store *s, const struct head *h, bool hidden, bool live)
+int64_t session_check(const struct sqlite_store *s, const struct whead *w, bool live)
 {
+    const struct head *h = &w->h;
     struct covered c = {.n = 0};
 
-    cover_place(&c, h);
+    cover_place(&c, w);
     cover_int(&c, h->created_ms);
-    cover_int(&c, h->parent_sid);
+    cover_int(&c, w->parent_sid);
     cover_int(&c, h->parent_seq);
-    cover_int(&c, hidden | live << 1);
+    cover_int(&c, w->hidden | live << 1);
     cover(&c, h->first_before, DIGEST_SIZE);
     cover(&c, h->parent_id, strlen(h->parent_id) + 1);
     cover(&c, h->id, strlen(h->id));
     return digest_short(s->row_key, c.bytes, c.n);
 }
 
-int64_t live_check(const struct sqlite_store *s, const struct head *h, int64_t boot, int64_t wake)
+int64_t live_check(const struct sqlite_store *s, const struct whead *w)
 {
     struct covered c = {.n = 0};
 
-    cover_place(&c, h);
-    cover_int(&c, boot);
-    cover_int(&c, wake);
+    cover_place(&c, w);
+    cover_int(&c, w->boot);
+    cover_int(&c, w->wake);
     return digest_short(s->row_key, c.bytes, c.n);
 }
 
-int64_t live_check_2(const struct sqlite_store *s, const struct head *h, int64_t boot)
+int64_t live_check_2(const struct sqlite_store *s, const struct whead *w)
 {
     struct covered c = {.n = 0};
 
-    cover_place(&c, h);
-    cover_int(&c, boot);
+    cover_place(&c, w);
+    cover_int(&c, w->boot);
     return digest_short(s->row_key, c.bytes, c.n);
 }
 
-int64_t summary_check(const struct sqlite_store *s, const struct head *h, int64_t seq, struct str summary)
+int64_t summary_check(const struct sqlite_store *s, const struct whead *w, struct str summary)
 {
     unsigned char digest[DIGEST_SIZE];
     struct covered c = {.n = 0};
 
     digest_of(digest, summary);
-    cover_int(&c, h->sid);
-    cover_int(&c, seq);
+    cover_int(&c, w->sid);
+    cover_int(&c, w->h.last_seq);
     cover(&c, digest, DIGEST_SIZE);
-    cover(&c, h->id, strlen(h->id));
+    cover(&c, w->h.id, strlen(w->h.id));
     return digest_short(s->row_key, c.bytes, c.n);
 }
 
@@ -88,13 +89,11 @@ static enum tide_code prove_hidden(struct sqlite_store *s, struct conn *c, struc
 {
     sqlite3_stmt *st = db_stmt(c, ST_HIDDEN_HEADS);
     enum tide_code code = TIDE_OK;
-    struct head h;
-    int64_t boot;
-    bool hidden;
+    struct whead w;
     int rc;
 
     while ((rc = db_step(c, st)) == SQLITE_ROW && !code)
-        code = head_prove(s, st, &h, &boot, &hidden, err);
+        code = head_prove(s, st, &w, err);
     if (st)
         sqlite3_reset(st);
     if (!code && rc != SQLITE_DONE)
@@ -103,7 +102,7 @@ static enum tide_code prove_hidden(struct sqlite_store *s, struct conn *c, struc
 }
 
 struct listed {
-    struct head head;
+    struct whead w;
     struct str summary;
 };
 
@@ -132,8 +131,6 @@ static enum tide_code list_piece(struct sqlite_store *s, struct conn *c, struct 
 {
     sqlite3_stmt *st = db_stmt(c, ST_LIST);
     enum tide_code code = TIDE_OK;
-    int64_t boot;
-    bool hidden;
     size_t n = 0;
     int rc = SQLITE_DONE;
 
@@ -143,12 +140,11 @@ static enum tide_code list_piece(struct sqlite_store *s, struct conn *c, struct 
     while (!code && n < LIST_PIECE && (rc = db_step(c, st)) == SQLITE_ROW) {
         struct listed *row = &rows[n];
 
-        code = head_from_row(s, c, st, &row->head, &boot, &hidden, err);
-        if (!code && (hidden || row->head.sid >= (n ? rows[n - 1].head.sid : before)))
+        code = head_from_row(s, c, st, &row->w, err);
+        if (!code && (row->w.hidden || row->w.sid >= (n ? rows[n - 1].w.sid : before)))
             code = db_fail(s, c, SQLITE_CORRUPT, err, "list sessions");
         row->summary = arena_dup(a, db_text(st, 15));
-        if (row->summary.len &&
-            summary_check(s, &row->head, row->head.last_seq, row->summary) != sqlite3_column_int64(st, 24))
+        if (row->summary.len && summary_check(s, &row->w, row->summary) != sqlite3_column_int64(st, 24))
             row->summary.len = 0; /* a damaged cache: the log answers */
         n++;
     }
@@ -157,7 +153,7 @@ static enum tide_code list_piece(struct sqlite_store *s, struct conn *c, struct 
     if (!code && rc != SQLITE_ROW && rc != SQLITE_DONE)
         code = db_fail(s, c, rc, err, "list sessions");
     if (!code && !parent)
-        code = count_piece(s, c, before, n == LIST_PIECE ? rows[n - 1].head.sid : INT64_MIN, n, err);
+        code = count_piece(s, c, before, n == LIST_PIECE ? rows[n - 1].w.sid : INT64_MIN, n, err);
     *ret_n = n;
     return code;
 }
@@ -170,6 +166,7 @@ enum tide_code sqlite_list(struct store *store, const struct head *forks_of, sto
     struct conn *c = NULL;
     struct arena a = ARENA_INIT;
     int64_t before = INT64_MAX;
+    struct whead parent = {.sid = 0};
     enum tide_code code;
     bool stop = false;
     size_t n;
@@ -181,12 +178,14 @@ enum tide_code sqlite_list(struct store *store, const struct head *forks_of, sto
         n = 0;
         arena_reset(&a);
         code = before == INT64_MAX ? prove_hidden(s, c, err) : TIDE_OK;
-        code = code ? code : list_piece(s, c, &a, before, forks_of ? forks_of->sid : 0, rows, &n, err);
+        if (!code && forks_of && !parent.sid)
+            code = head_again(s, c, forks_of, &parent, err);
+        code = code ? code : list_piece(s, c, &a, before, parent.sid, rows, &n, err);
         db_reader_done(s, c);
         for (size_t i = 0; !code && !stop && i < n; i++) {
-            struct store_entry entry = {.head = &rows[i].head, .summary = rows[i].summary};
+            struct store_entry entry = {.head = &rows[i].w.h, .summary = rows[i].summary};
 
-            before = rows[i].head.sid;
+            before = rows[i].w.sid;
             stop = fn(arg, &entry) != 0;
         }
     } while (!code && !stop && n == LIST_PIECE);

@@ -13,11 +13,6 @@ struct looked_up {
     char who[160];
 };
 
-struct live_row {
-    struct head head;
-    int64_t wake;
-};
-
 struct live_scan {
     struct sqlite_store *s;
     struct conn *c;      /* inside a transaction */
@@ -26,7 +21,7 @@ struct live_scan {
     bool more;
     struct map holders; /* bytes of the boot -> struct looked_up */
     struct tide_err damage;
-    struct live_row *rows;
+    struct whead *rows;
     size_t n;
 };
 
@@ -46,24 +41,21 @@ static const struct looked_up *holder_of(struct live_scan *l, int64_t boot, int 
 /* Keeps the row when it is to be looked at. */
 static int take_row(struct live_scan *l, sqlite3_stmt *st)
 {
-    struct live_row *row = &l->rows[l->n];
+    struct whead *row = &l->rows[l->n];
     const struct looked_up *holder;
     struct tide_err err;
-    int64_t boot;
-    bool hidden;
     int rc = SQLITE_OK;
 
-    if (head_prove(l->s, st, &row->head, &boot, &hidden, &err)) {
+    if (head_prove(l->s, st, row, &err)) {
         l->damage = l->damage.code ? l->damage : err;
         return SQLITE_OK;
     }
-    row->wake = sqlite3_column_int64(st, HEAD_WAKE);
-    if (hidden)
+    if (row->hidden)
         return SQLITE_OK;
-    if (boot) {
-        holder = holder_of(l, boot, &rc);
-        memcpy(row->head.holder, holder->who, sizeof row->head.holder);
-        l->n += !holder->alive || (boot == l->s->boot && orphan_is(&l->s->orphans, row->head.id, row->head.epoch));
+    if (row->boot) {
+        holder = holder_of(l, row->boot, &rc);
+        memcpy(row->h.holder, holder->who, sizeof row->h.holder);
+        l->n += !holder->alive || (row->boot == l->s->boot && orphan_is(&l->s->orphans, row->h.id, row->h.epoch));
     } else if (row->wake <= l->until) {
         l->n++;
     } else if (row->wake < l->next) {
@@ -103,7 +95,7 @@ static enum tide_code scan(struct live_scan *l, store_live_fn *fn, void *arg, st
         code = read_piece(l, err);
         db_reader_done(l->s, l->c);
         for (size_t i = 0; !code && !stop && i < l->n; i++)
-            stop = fn(arg, &l->rows[i].head, l->rows[i].wake) != 0;
+            stop = fn(arg, &l->rows[i].h, l->rows[i].wake) != 0;
     } while (!code && !stop && l->more);
     return code || stop || !l->damage.code ? code : tide_err_copy(err, &l->damage);
 }
@@ -111,7 +103,7 @@ static enum tide_code scan(struct live_scan *l, store_live_fn *fn, void *arg, st
 enum tide_code sqlite_live(struct store *store, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
                            struct tide_err *err)
 {
-    AUTO(mem_freep) struct live_row *rows = mem_array(LIVE_PIECE, sizeof *rows);
+    AUTO(mem_freep) struct whead *rows = mem_array(LIVE_PIECE, sizeof *rows);
     struct live_scan l = {
         .s = sqlite_of(store), .until = until_ms, .next = INT64_MAX, .after = INT64_MIN, .rows = rows};
     enum tide_code code = scan(&l, fn, arg, err);

@@ -48,24 +48,24 @@ static size_t unpack(struct str packed, int64_t *out)
 }
 
 /* The block that ends at or after `to`, when it is there and whole. */
-bool block_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos)
+bool block_positions(struct conn *c, const struct whead *w, int64_t from, int64_t to, int64_t *ret_pos)
 {
     int64_t end = (to + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS, first = end - BLOCK_EVENTS + 1;
     int64_t all[BLOCK_EVENTS], sid, seq, prev;
     sqlite3_stmt *st;
     size_t n = 0;
 
-    first = first < h->first_seq ? h->first_seq : first;
-    if (end > h->last_seq || from < first)
+    first = first < w->h.first_seq ? w->h.first_seq : first;
+    if (end > w->h.last_seq || from < first)
         return false;
     st = db_stmt(c, ST_BLOCK);
-    sqlite3_bind_int64(st, 1, h->sid);
+    sqlite3_bind_int64(st, 1, w->sid);
     sqlite3_bind_int64(st, 2, end);
     if (db_step(c, st) == SQLITE_ROW)
         n = unpack(db_text(st, 0), all);
     if (st)
         sqlite3_reset(st);
-    if ((int64_t)n != end - first + 1 || event_link(c, all[n - 1], &sid, &seq, &prev, NULL) || sid != h->sid ||
+    if ((int64_t)n != end - first + 1 || event_link(c, all[n - 1], &sid, &seq, &prev, NULL) || sid != w->sid ||
         seq != end)
         return false;
     memcpy(ret_pos, all + (from - first), (size_t)(to - from + 1) * sizeof *ret_pos);
@@ -93,15 +93,15 @@ bool marks_has(const unsigned char marks[MARKS_SIZE], int64_t seq, bool deleted)
     return (marks[i / 8] & 0x80 >> i % 8) != 0;
 }
 
-bool block_marks(struct conn *c, const struct head *h, int64_t seq, unsigned char ret_marks[MARKS_SIZE])
+bool block_marks(struct conn *c, const struct whead *w, int64_t seq, unsigned char ret_marks[MARKS_SIZE])
 {
     int64_t end = (seq + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS;
-    sqlite3_stmt *st = end > h->last_seq ? NULL : db_stmt(c, ST_BLOCK);
+    sqlite3_stmt *st = end > w->h.last_seq ? NULL : db_stmt(c, ST_BLOCK);
     struct str marks = STR("");
 
     if (!st)
         return false;
-    sqlite3_bind_int64(st, 1, h->sid);
+    sqlite3_bind_int64(st, 1, w->sid);
     sqlite3_bind_int64(st, 2, end);
     if (db_step(c, st) == SQLITE_ROW)
         marks = db_text(st, 1);
@@ -152,29 +152,29 @@ int block_write(struct conn *c, int64_t sid, int64_t end, const int64_t *pos, si
 }
 
 /* The nearest whole block after seq is a shorter way back than the head. */
-static void nearer_start(struct conn *c, const struct head *h, int64_t seq, int64_t *at, int64_t *pos)
+static void nearer_start(struct conn *c, const struct whead *w, int64_t seq, int64_t *at, int64_t *pos)
 {
     int64_t end = (seq + BLOCK_EVENTS - 1) / BLOCK_EVENTS * BLOCK_EVENTS, last[1];
 
-    if (end + BLOCK_EVENTS < h->last_seq && block_positions(c, h, end + BLOCK_EVENTS, end + BLOCK_EVENTS, last)) {
+    if (end + BLOCK_EVENTS < w->h.last_seq && block_positions(c, w, end + BLOCK_EVENTS, end + BLOCK_EVENTS, last)) {
         *at = end + BLOCK_EVENTS;
         *pos = last[0];
     }
 }
 
-int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t to, int64_t *ret_pos)
+int event_positions(struct conn *c, const struct whead *w, int64_t from, int64_t to, int64_t *ret_pos)
 {
-    int64_t at = h->last_seq, pos = h->last_pos, sid, seq, prev;
+    int64_t at = w->h.last_seq, pos = w->last_pos, sid, seq, prev;
     int rc;
 
-    if (block_positions(c, h, from, to, ret_pos))
+    if (block_positions(c, w, from, to, ret_pos))
         return SQLITE_OK;
-    nearer_start(c, h, to, &at, &pos);
+    nearer_start(c, w, to, &at, &pos);
     for (; at >= from; at--, pos = prev) {
         rc = event_link(c, pos, &sid, &seq, &prev, NULL);
         if (rc)
             return rc;
-        if (sid != h->sid || seq != at || (prev >= pos))
+        if (sid != w->sid || seq != at || (prev >= pos))
             return SQLITE_CORRUPT;
         if (at <= to)
             ret_pos[at - from] = pos;
@@ -182,26 +182,26 @@ int event_positions(struct conn *c, const struct head *h, int64_t from, int64_t 
     return SQLITE_OK;
 }
 
-int block_make(struct conn *c, const struct head *h, int64_t end)
+int block_make(struct conn *c, const struct whead *w, int64_t end)
 {
     int64_t pos[BLOCK_EVENTS], from = end - BLOCK_EVENTS + 1;
     unsigned char marks[MARKS_SIZE];
     size_t n;
     int rc;
 
-    from = from < h->first_seq ? h->first_seq : from;
+    from = from < w->h.first_seq ? w->h.first_seq : from;
     n = (size_t)(end - from + 1);
-    rc = event_positions(c, h, from, end, pos);
+    rc = event_positions(c, w, from, end, pos);
     rc = rc ? rc : marks_look(c, from, n, pos, marks);
-    return rc ? rc : block_write(c, h->sid, end, pos, n, marks);
+    return rc ? rc : block_write(c, w->sid, end, pos, n, marks);
 }
 
-int event_locate(struct conn *c, const struct head *h, int64_t seq, int64_t *ret_pos,
+int event_locate(struct conn *c, const struct whead *w, int64_t seq, int64_t *ret_pos,
                  unsigned char ret_digest[DIGEST_SIZE])
 {
     int64_t sid, got, prev;
-    int rc = event_positions(c, h, seq, seq, ret_pos);
+    int rc = event_positions(c, w, seq, seq, ret_pos);
 
     rc = rc ? rc : event_link(c, *ret_pos, &sid, &got, &prev, ret_digest);
-    return rc ? rc : sid == h->sid && got == seq ? SQLITE_OK : SQLITE_CORRUPT;
+    return rc ? rc : sid == w->sid && got == seq ? SQLITE_OK : SQLITE_CORRUPT;
 }

@@ -136,13 +136,12 @@ static int heads_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int col
 {
     struct cursor *c = (struct cursor *)base;
     const struct whead *w = c->pending->heads[c->at];
-    const int64_t numbers[] = {w->h.sid, w->boot,         w->h.epoch, w->h.last_seq, w->h.last_pos,
-                               0,        w->h.updated_ms, 0,          w->wake};
+    const int64_t numbers[] = {w->sid, w->boot, w->h.epoch, w->h.last_seq, w->last_pos, 0, w->h.updated_ms, 0, w->wake};
 
     if (column == 5)
         sqlite3_result_blob(out, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
     else if (column == 7)
-        sqlite3_result_int64(out, live_check(c->s, &w->h, w->boot, w->wake));
+        sqlite3_result_int64(out, live_check(c->s, w));
     else
         sqlite3_result_int64(out, numbers[column]);
     return SQLITE_OK;

@@ -57,40 +57,40 @@ static int read_row(struct conn *c, struct arena *a, int64_t pos, struct row *re
 }
 
 /* Proves a row against the digest before it. */
-static bool proved(struct sqlite_store *s, const struct head *h, const struct row *row, int64_t seq,
+static bool proved(struct sqlite_store *s, const struct whead *w, const struct row *row, int64_t seq,
                    const unsigned char before[DIGEST_SIZE])
 {
     unsigned char want[DIGEST_SIZE];
 
-    if (row->sid != h->sid || row->ev.seq != seq)
+    if (row->sid != w->sid || row->ev.seq != seq)
         return false;
-    event_digest(want, &s->base.key, before, str_from(h->id), &row->ev);
+    event_digest(want, &s->base.key, before, str_from(w->h.id), &row->ev);
     return memcmp(want, row->ev.digest, DIGEST_SIZE) == 0;
 }
 
 /* The digest that the row's own stands on. */
-static int digest_before(struct conn *c, const struct head *h, const struct row *row, unsigned char out[DIGEST_SIZE])
+static int digest_before(struct conn *c, const struct whead *w, const struct row *row, unsigned char out[DIGEST_SIZE])
 {
     int64_t sid, seq, prev;
     int rc;
 
-    if (row->ev.seq == h->first_seq) {
-        memcpy(out, h->first_before, DIGEST_SIZE);
+    if (row->ev.seq == w->h.first_seq) {
+        memcpy(out, w->h.first_before, DIGEST_SIZE);
         return row->prev == 0 ? SQLITE_OK : SQLITE_CORRUPT;
     }
     rc = event_link(c, row->prev, &sid, &seq, &prev, out);
-    return rc ? rc : sid == h->sid && seq == row->ev.seq - 1 ? SQLITE_OK : SQLITE_CORRUPT;
+    return rc ? rc : sid == w->sid && seq == row->ev.seq - 1 ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
-int event_read(struct sqlite_store *s, struct conn *c, const struct head *h, int64_t pos, int64_t seq, struct arena *a,
+int event_read(struct sqlite_store *s, struct conn *c, const struct whead *w, int64_t pos, int64_t seq, struct arena *a,
                struct event *ret)
 {
     unsigned char before[DIGEST_SIZE];
     struct row row;
     int rc = read_row(c, a, pos, &row);
 
-    rc = rc ? rc : digest_before(c, h, &row, before);
-    if (!rc && !proved(s, h, &row, seq, before))
+    rc = rc ? rc : digest_before(c, w, &row, before);
+    if (!rc && !proved(s, w, &row, seq, before))
         rc = SQLITE_CORRUPT;
     if (!rc)
         *ret = row.ev;
@@ -100,7 +100,7 @@ int event_read(struct sqlite_store *s, struct conn *c, const struct head *h, int
 struct reading {
     struct sqlite_store *s;
     struct conn *c; /* inside a transaction */
-    const struct head *h;
+    struct whead w;
     struct arena arena;
     struct row rows[BLOCK_EVENTS];
     size_t n;
@@ -123,23 +123,23 @@ enum tide_code event_damaged(struct sqlite_store *s, struct conn *c, const struc
 static int positions(struct reading *r, int64_t from, int64_t to, int64_t *ret_pos)
 {
     struct conn *c = r->c;
-    int64_t pos = r->h->last_pos, sid, seq, prev;
+    int64_t pos = r->w.last_pos, sid, seq, prev;
     int rc;
 
-    if (!r->walked && (r->h->last_seq - from < 4 * BLOCK_EVENTS || block_positions(c, r->h, from, to, ret_pos)))
-        return event_positions(c, r->h, from, to, ret_pos);
+    if (!r->walked && (r->w.h.last_seq - from < 4 * BLOCK_EVENTS || block_positions(c, &r->w, from, to, ret_pos)))
+        return event_positions(c, &r->w, from, to, ret_pos);
     if (!r->walked) {
-        r->walked = mem_array((size_t)(r->h->last_seq - r->h->first_seq + 1), sizeof *r->walked);
-        for (int64_t at = r->h->last_seq; at >= from; at--, pos = prev) {
+        r->walked = mem_array((size_t)(r->w.h.last_seq - r->w.h.first_seq + 1), sizeof *r->walked);
+        for (int64_t at = r->w.h.last_seq; at >= from; at--, pos = prev) {
             rc = event_link(c, pos, &sid, &seq, &prev, NULL);
             if (rc)
                 return rc;
-            if (sid != r->h->sid || seq != at)
+            if (sid != r->w.sid || seq != at)
                 return SQLITE_CORRUPT;
-            r->walked[at - r->h->first_seq] = pos;
+            r->walked[at - r->w.h.first_seq] = pos;
         }
     }
-    memcpy(ret_pos, r->walked + (from - r->h->first_seq), (size_t)(to - from + 1) * sizeof *ret_pos);
+    memcpy(ret_pos, r->walked + (from - r->w.h.first_seq), (size_t)(to - from + 1) * sizeof *ret_pos);
     return SQLITE_OK;
 }
 
@@ -199,10 +199,10 @@ static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
 
         rc = next_row(r, pos + i, (size_t)(end - r->next + 1), row);
         if (!rc && !r->chained)
-            rc = digest_before(r->c, r->h, row, r->before);
-        if (!rc && !proved(r->s, r->h, row, r->next, r->before))
+            rc = digest_before(r->c, &r->w, row, r->before);
+        if (!rc && !proved(r->s, &r->w, row, r->next, r->before))
             rc = SQLITE_CORRUPT;
-        if (!rc && r->next == r->h->last_seq && memcmp(row->ev.digest, r->h->digest, DIGEST_SIZE) != 0)
+        if (!rc && r->next == r->w.h.last_seq && memcmp(row->ev.digest, r->w.h.digest, DIGEST_SIZE) != 0)
             rc = SQLITE_CORRUPT;
         if (rc)
             break;
@@ -212,11 +212,11 @@ static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
         r->next++;
     }
     end_run(r);
-    return rc && !r->n ? event_damaged(r->s, r->c, r->h, rc, r->next, err)
+    return rc && !r->n ? event_damaged(r->s, r->c, &r->w.h, rc, r->next, err)
                        : TIDE_OK; /* whole ones before it go out first */
 }
 
-static enum tide_code next_piece(struct reading *r, int64_t to, struct tide_err *err)
+static enum tide_code next_piece(struct reading *r, const struct head *h, int64_t to, struct tide_err *err)
 {
     enum tide_code code = db_reader(r->s, &r->c, err);
 
@@ -224,20 +224,25 @@ static enum tide_code next_piece(struct reading *r, int64_t to, struct tide_err 
         return code;
     arena_reset(&r->arena);
     r->n = 0;
-    code = fill(r, to, err);
+    if (!r->w.sid)
+        code = head_again(r->s, r->c, h, &r->w, err);
+    code = code ? code : fill(r, to, err);
     db_reader_done(r->s, r->c);
     return code;
 }
 
-enum tide_code event_or_deleted(struct store *store, const struct head *h, enum tide_code code, struct tide_err *err)
+enum tide_code event_or_deleted(struct sqlite_store *s, const struct head *h, enum tide_code code, struct tide_err *err)
 {
-    struct head now;
-    enum tide_code found = code == TIDE_CORRUPT ? sqlite_head(store, str_from(h->id), &now, NULL) : TIDE_OK;
+    struct whead now;
+    struct tide_err why;
+    struct conn *c = NULL;
 
-    if (code != TIDE_CORRUPT || (found && found != TIDE_NOT_FOUND) ||
-        (!found && now.sid == h->sid && now.created_ms == h->created_ms))
+    if (code != TIDE_CORRUPT || db_reader(s, &c, &why))
         return code;
-    return tide_fail_session(err, TIDE_NOT_FOUND, h->id, "was deleted while it was read");
+    if (head_again(s, c, h, &now, &why) == TIDE_NOT_FOUND)
+        code = tide_err_copy(err, &why);
+    db_reader_done(s, c);
+    return code;
 }
 
 enum tide_code sqlite_read(struct store *store, const struct head *h, int64_t from, int64_t to, store_event_fn *fn,
@@ -248,23 +253,22 @@ enum tide_code sqlite_read(struct store *store, const struct head *h, int64_t fr
     bool stop = false;
 
     r->s = sqlite_of(store);
-    r->h = h;
     r->next = from;
     while (!code && !stop && r->next <= to) {
-        code = next_piece(r, to, err);
+        code = next_piece(r, h, to, err);
         for (size_t i = 0; !code && !stop && i < r->n; i++)
             stop = fn(arg, &r->rows[i].ev) != 0;
     }
+    code = event_or_deleted(r->s, h, code, err);
     arena_done(&r->arena);
     free(r->walked);
     free(r);
-    return event_or_deleted(store, h, code, err);
+    return code;
 }
 
-/* One event of any session at a time: its session may change with each, and *hidden (an import under way) with it. */
+/* One event of any session at a time: its session may change with each. */
 static enum tide_code next_of_all(struct sqlite_store *s, struct conn *c, struct arena *a, int64_t after,
-                                  struct head *ret_session, bool *hidden, struct row *row, bool *ret_end,
-                                  struct tide_err *err)
+                                  struct whead *w, struct row *row, bool *ret_end, struct tide_err *err)
 {
     sqlite3_stmt *st = db_stmt(c, ST_EVENTS_AFTER);
     unsigned char before[DIGEST_SIZE];
@@ -284,13 +288,13 @@ static enum tide_code next_of_all(struct sqlite_store *s, struct conn *c, struct
         return TIDE_OK;
     if (row->ev.pos <= after) /* pages in disorder: the search would go round for ever */
         return db_fail(s, c, SQLITE_CORRUPT, err, "read events");
-    if (row->sid != ret_session->sid)
-        code = head_by_sid(s, c, row->sid, ret_session, hidden, err);
+    if (row->sid != w->sid)
+        code = head_by_sid(s, c, row->sid, w, err);
     if (code)
         return code;
-    rc = digest_before(c, ret_session, row, before);
-    return rc || !proved(s, ret_session, row, row->ev.seq, before)
-               ? event_damaged(s, c, ret_session, rc ? rc : SQLITE_CORRUPT, row->ev.seq, err)
+    rc = digest_before(c, w, row, before);
+    return rc || !proved(s, w, row, row->ev.seq, before)
+               ? event_damaged(s, c, &w->h, rc ? rc : SQLITE_CORRUPT, row->ev.seq, err)
                : TIDE_OK;
 }
 
@@ -347,13 +351,13 @@ static enum tide_code gaps_check(struct sqlite_store *s, const struct gaps *g, s
 }
 
 /* After a gap: no digest covers a position, so the chain is asked whether this is where the event stands. */
-static enum tide_code place_check(struct sqlite_store *s, struct conn *c, struct head *h, const struct row *row,
+static enum tide_code place_check(struct sqlite_store *s, struct conn *c, struct whead *w, const struct row *row,
                                   struct tide_err *err)
 {
     unsigned char digest[DIGEST_SIZE];
     int64_t pos = 0;
-    enum tide_code code = row->ev.seq > h->last_seq ? head_by_sid(s, c, row->sid, h, &(bool){false}, err) : TIDE_OK;
-    int rc = code || row->ev.seq > h->last_seq ? SQLITE_CORRUPT : event_locate(c, h, row->ev.seq, &pos, digest);
+    enum tide_code code = row->ev.seq > w->h.last_seq ? head_by_sid(s, c, row->sid, w, err) : TIDE_OK;
+    int rc = code || row->ev.seq > w->h.last_seq ? SQLITE_CORRUPT : event_locate(c, w, row->ev.seq, &pos, digest);
 
     if (!code && (rc || pos != row->ev.pos))
         code = db_fail(s, c, rc ? rc : SQLITE_CORRUPT, err, "read events: one is out of its place");
@@ -384,28 +388,29 @@ enum tide_code sqlite_read_all(struct store *store, int64_t after, uint64_t max,
     struct arena a = ARENA_INIT;
     struct gaps gaps = {.n = 0};
     enum tide_code code = TIDE_OK;
-    bool end = false, stop = false, hidden = false;
+    bool end = false, stop = false;
+    struct whead w = {.sid = 0};
     struct row row;
 
-    memset(ret_session, 0, sizeof *ret_session);
-    for (uint64_t n = 0; !code && !stop && !end && (max == 0 || n < max); n += !hidden) {
+    for (uint64_t n = 0; !code && !stop && !end && (max == 0 || n < max); n += !w.hidden) {
         arena_reset(&a);
         code = db_reader(s, &c, err);
         if (code)
             break;
-        code = next_of_all(s, c, &a, after, ret_session, &hidden, &row, &end, err);
+        code = next_of_all(s, c, &a, after, &w, &row, &end, err);
         if (!code && end)
             code = end_check(s, c, after, err);
         if (!code && !end && row.ev.pos > after + 1) {
             gap_add(&gaps, after + 1, row.ev.pos - 1);
-            code = place_check(s, c, ret_session, &row, err);
+            code = place_check(s, c, &w, &row, err);
         }
         if (!code && !end && row.prev && in_gap(&gaps, row.prev))
             code = db_fail(s, c, SQLITE_CORRUPT, err, "read events: some are missing");
         db_reader_done(s, c);
         if (!code && !end) {
             after = row.ev.pos;
-            stop = !hidden && fn(arg, &row.ev) != 0;
+            *ret_session = w.h;
+            stop = !w.hidden && fn(arg, &row.ev) != 0;
         }
     }
     arena_done(&a);

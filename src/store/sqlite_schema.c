@@ -216,10 +216,10 @@ static enum tide_code upgrade(struct sqlite_store *s, bool create, bool *ret_mad
         return code;
     *ret_made = empty;
     if (!empty && mark_missing(s))
-        buf_addf(&s->notice,
-                 "%s-mark was missing; a store of version %lld does not say whether it was closed, so it is taken "
-                 "as it is\n",
-                 s->path, (long long)version);
+        store_notice(&s->base,
+                     "%s-mark was missing; a store of version %lld does not say whether it was closed, so it is "
+                     "taken as it is",
+                     s->path, (long long)version);
     rc = apply(s, version);
     code = rc ? db_fail(s, &s->w, rc, err, "bring the store's tables up to date") : check_key(s, empty, err);
     return code ? code : shape_check(s, false, err);

@@ -19,8 +19,9 @@ void snapshot_digest(unsigned char out[DIGEST_SIZE], const struct store *store, 
 }
 
 /* Whole, and of this very log: the event it was taken at has the digest it remembers. */
-static bool snapshot_fits(struct sqlite_store *s, struct conn *c, const struct head *h, sqlite3_stmt *st)
+static bool snapshot_fits(struct sqlite_store *s, struct conn *c, const struct whead *w, sqlite3_stmt *st)
 {
+    const struct head *h = &w->h;
     unsigned char at[DIGEST_SIZE], check[DIGEST_SIZE], want[DIGEST_SIZE], now[DIGEST_SIZE];
     int64_t seq = sqlite3_column_int64(st, 0);
 
@@ -31,7 +32,7 @@ static bool snapshot_fits(struct sqlite_store *s, struct conn *c, const struct h
         return false;
     if (seq == h->last_seq)
         return memcmp(at, h->digest, DIGEST_SIZE) == 0;
-    return event_locate(c, h, seq, &(int64_t){0}, now) == SQLITE_OK && memcmp(at, now, DIGEST_SIZE) == 0;
+    return event_locate(c, w, seq, &(int64_t){0}, now) == SQLITE_OK && memcmp(at, now, DIGEST_SIZE) == 0;
 }
 
 enum tide_code sqlite_snapshot(struct store *store, const struct head *h, int64_t to, struct buf *ret_data,
@@ -40,17 +41,19 @@ enum tide_code sqlite_snapshot(struct store *store, const struct head *h, int64_
     struct sqlite_store *s = sqlite_of(store);
     struct conn *c = NULL;
     enum tide_code code = db_reader(s, &c, err);
+    struct whead w;
     sqlite3_stmt *st;
 
     if (code)
         return code;
     *ret_seq = 0;
     buf_clear(ret_data);
+    code = head_again(s, c, h, &w, err);
     st = db_stmt(c, ST_SNAP_GET);
-    sqlite3_bind_int64(st, 1, h->sid);
+    sqlite3_bind_int64(st, 1, w.sid);
     sqlite3_bind_int64(st, 2, to);
-    while (!*ret_seq && db_step(c, st) == SQLITE_ROW) { /* a damaged cache is no error: the log answers */
-        if (snapshot_fits(s, c, h, st)) {
+    while (!code && !*ret_seq && db_step(c, st) == SQLITE_ROW) { /* a damaged cache is no error: the log answers */
+        if (snapshot_fits(s, c, &w, st)) {
             buf_add_str(ret_data, db_text(st, 3));
             *ret_seq = ret_data->failed ? 0 : sqlite3_column_int64(st, 0);
         }
@@ -58,5 +61,5 @@ enum tide_code sqlite_snapshot(struct store *store, const struct head *h, int64_
     if (st)
         sqlite3_reset(st);
     db_reader_done(s, c);
-    return TIDE_OK;
+    return code;
 }

@@ -69,9 +69,8 @@ static int recheck(struct sqlite_store *s, int64_t sid)
 {
     static const char sql[] =
         "SELECT boot, epoch, last_seq, last_pos, digest, updated, row_check FROM live WHERE sid = ?1";
-    struct head h = {.sid = sid};
+    struct whead w = {.sid = sid};
     sqlite3_stmt *st = NULL;
-    int64_t boot = 0;
     bool right = false;
     int rc = sqlite3_prepare_v2(s->w.db, sql, -1, &st, NULL);
 
@@ -79,17 +78,17 @@ static int recheck(struct sqlite_store *s, int64_t sid)
         sqlite3_bind_int64(st, 1, sid);
     rc = rc ? rc : sqlite3_step(st);
     if (rc == SQLITE_ROW) {
-        boot = sqlite3_column_int64(st, 0);
-        h.epoch = sqlite3_column_int64(st, 1);
-        h.last_seq = sqlite3_column_int64(st, 2);
-        h.last_pos = sqlite3_column_int64(st, 3);
-        h.updated_ms = sqlite3_column_int64(st, 5);
-        right = db_digest(h.digest, st, 4) && live_check_2(s, &h, boot) == sqlite3_column_int64(st, 6);
+        w.boot = sqlite3_column_int64(st, 0);
+        w.h.epoch = sqlite3_column_int64(st, 1);
+        w.h.last_seq = sqlite3_column_int64(st, 2);
+        w.last_pos = sqlite3_column_int64(st, 3);
+        w.h.updated_ms = sqlite3_column_int64(st, 5);
+        right = db_digest(w.h.digest, st, 4) && live_check_2(s, &w) == sqlite3_column_int64(st, 6);
     }
     sqlite3_finalize(st);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         return rc;
-    return right ? put_check(s, sid, live_check(s, &h, boot, 0)) : SQLITE_OK;
+    return right ? put_check(s, sid, live_check(s, &w)) : SQLITE_OK;
 }
 
 static int stay(struct sqlite_store *s, int64_t sid)
@@ -119,7 +118,7 @@ static int adopt(struct sqlite_store *s, int64_t sid)
     if (!last.proof.set)
         return SQLITE_OK;
     st = db_stmt(&s->w, ST_EVENT_PROVE);
-    sqlite3_bind_int64(st, 1, w.h.last_pos);
+    sqlite3_bind_int64(st, 1, w.last_pos);
     sqlite3_bind_blob(st, 2, last.proof.mac, sizeof last.proof.mac, SQLITE_STATIC);
     return db_run(&s->w, ST_EVENT_PROVE);
 }

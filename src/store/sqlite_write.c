@@ -84,10 +84,10 @@ static int note_position(struct txn *t, struct whead *w, const struct event *ev)
         w->recent[n] = ev->pos;
         w->recent_n = n + 1;
         marks_note(w->marks, ev->seq, ev->kind);
-        return full ? block_write(&t->s->w, w->h.sid, ev->seq, w->recent, n + 1, w->marks) : SQLITE_OK;
+        return full ? block_write(&t->s->w, w->sid, ev->seq, w->recent, n + 1, w->marks) : SQLITE_OK;
     }
     rc = full ? pending_flush(t->s) : SQLITE_OK; /* we came in the middle: look the others up */
-    return full && !rc ? block_make(&t->s->w, &w->h, ev->seq) : rc;
+    return full && !rc ? block_make(&t->s->w, w, ev->seq) : rc;
 }
 
 /* What a checkpoint can be found by. */
@@ -112,7 +112,7 @@ static struct str tag_of(struct txn *t, const struct event *ev)
 static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct event *ev, bool prove)
 {
     struct sqlite_store *s = t->s;
-    struct pending_event row = {ev, w->h.sid, w->h.last_pos, ev->body, {NULL, 0}, tag_of(t, ev)};
+    struct pending_event row = {ev, w->sid, w->last_pos, ev->body, {NULL, 0}, tag_of(t, ev)};
     unsigned char before[DIGEST_SIZE];
     int rc = SQLITE_OK;
 
@@ -133,7 +133,7 @@ static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct 
     pending_event_add(s, &row);
     memcpy(w->h.digest, ev->digest, DIGEST_SIZE);
     w->h.last_seq = ev->seq;
-    w->h.last_pos = ev->pos;
+    w->last_pos = ev->pos;
     w->h.updated_ms = ev->ts_ms;
     if (ev->epoch > w->h.epoch)
         w->h.epoch = ev->epoch; /* imported: epochs only grow */
@@ -146,7 +146,7 @@ static int insert_snapshot(struct txn *t, struct batch *b, struct whead *w)
     unsigned char check[DIGEST_SIZE];
 
     snapshot_digest(check, &t->s->base, str_from(w->h.id), w->h.last_seq, w->h.digest, b->snapshot);
-    sqlite3_bind_int64(st, 1, w->h.sid);
+    sqlite3_bind_int64(st, 1, w->sid);
     sqlite3_bind_int64(st, 2, w->h.last_seq);
     sqlite3_bind_blob(st, 3, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
     sqlite3_bind_blob(st, 4, check, DIGEST_SIZE, SQLITE_STATIC);
@@ -165,7 +165,7 @@ static int insert_session(struct txn *t, struct batch *b, struct whead *w, struc
     w->h.parent_seq = b->parent_seq;
     w->h.created_ms = b->flags & BATCH_KEEP && b->n ? b->events[0].ts_ms : t->now_ms;
     if (parent) {
-        w->h.parent_sid = parent->h.sid;
+        w->parent_sid = parent->sid;
         memcpy(w->h.parent_id, parent->h.id, sizeof w->h.parent_id);
     }
     memcpy(w->h.first_before, w->h.digest, DIGEST_SIZE);
@@ -175,7 +175,7 @@ static int insert_session(struct txn *t, struct batch *b, struct whead *w, struc
     sqlite3_bind_null(st, 4);
     sqlite3_bind_null(st, 5);
     if (parent) {
-        sqlite3_bind_int64(st, 3, parent->h.sid);
+        sqlite3_bind_int64(st, 3, parent->sid);
         sqlite3_bind_int64(st, 4, b->parent_seq);
         sqlite3_bind_blob(st, 5, w->h.first_before, DIGEST_SIZE, SQLITE_STATIC);
     }
@@ -183,7 +183,7 @@ static int insert_session(struct txn *t, struct batch *b, struct whead *w, struc
     sqlite3_bind_int64(st, 7, w->h.last_seq);
     sqlite3_bind_blob(st, 8, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
     rc = db_run(&s->w, ST_SESSION_INSERT);
-    w->h.sid = sqlite3_last_insert_rowid(s->w.db);
+    w->sid = sqlite3_last_insert_rowid(s->w.db);
     w->exists = true;
     w->hidden = (b->flags & BATCH_HIDDEN) != 0;
     return rc;
@@ -203,7 +203,7 @@ static struct whead *find_parent(struct txn *t, struct batch *b, struct whead *w
         batch_refuse(b, TIDE_INVALID, "cannot fork '%s' at seq %" PRId64 ": its own events are %" PRId64 " to %" PRId64,
                      b->parent, b->parent_seq, parent->h.first_seq, parent->h.last_seq);
     else if ((t->rc = pending_flush(t->s)) == SQLITE_OK)
-        t->rc = event_locate(&t->s->w, &parent->h, b->parent_seq, &(int64_t){0}, w->h.digest);
+        t->rc = event_locate(&t->s->w, parent, b->parent_seq, &(int64_t){0}, w->h.digest);
     return parent;
 }
 
@@ -274,7 +274,7 @@ static void delete_session(struct txn *t, struct batch *b, struct whead *w)
 
     if (!(b->flags & BATCH_HIDDEN && h.ours) && batch_check_free(b, &h, &t->s->orphans))
         name_holder(t, b, w);
-    sqlite3_bind_int64(st, 1, w->h.sid);
+    sqlite3_bind_int64(st, 1, w->sid);
     for (int n = 0; (rc = db_step(&t->s->w, st)) == SQLITE_ROW; n++)
         buf_addf(&names, "%s%.*s", n ? ", " : "", n < 3 ? (int)db_text(st, 0).len : 3,
                  n < 3 ? db_text(st, 0).ptr : "…");
@@ -327,7 +327,7 @@ static void leave_lease(struct batch *b, struct whead *w)
 
 static void reveal(struct txn *t, struct whead *w)
 {
-    sqlite3_bind_int64(db_stmt(&t->s->w, ST_SESSION_REVEAL), 1, w->h.sid);
+    sqlite3_bind_int64(db_stmt(&t->s->w, ST_SESSION_REVEAL), 1, w->sid);
     t->rc = db_run(&t->s->w, ST_SESSION_REVEAL);
     w->hidden = false;
     if (whead_live(w))

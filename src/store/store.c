@@ -2,61 +2,135 @@
 /* What all backends share: opening by URL, building batches, waiting for them. Checks callers' arguments once. */
 #include "store/store.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "base/id.h"
 #include "base/log.h"
-#include "store/read_retry.h"
 #include "store/files.h"
 #include "store/group.h"
 #include "store/hub.h"
+#include "store/origin.h"
 #include "store/sqlite.h"
 
 #define LOCK_AGAIN_MS 200
 
 static const struct backend {
-    const char *scheme;
+    const char *scheme, *form;
     enum tide_code (*open)(const char *path, const struct tide_store_options *opt, struct env *env,
                            struct store **ret_store, struct tide_err *err);
 } backends[] = {
-    {"sqlite:", sqlite_open},
-    {"files:", files_open},
+    {"sqlite", "sqlite:PATH", sqlite_open},
+    {"files", "files:DIR", files_open},
 };
+
+enum { BACKENDS = sizeof backends / sizeof backends[0] };
+
+/* Words that are nearly those of a kind of store, or those of another program's: a database of such a name was not meant. */
+static enum tide_code find_backend(const char *url, const struct backend **ret, const char **ret_path,
+                                   struct tide_err *err)
+{
+    size_t n = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+");
+    const struct backend *b = NULL;
+
+    n = n > 1 && (url[n] == ':' || !url[n]) ? n : 0;
+    for (size_t i = 0; n && i < BACKENDS; i++)
+        if (strlen(backends[i].scheme) == n && strncasecmp(url, backends[i].scheme, n) == 0)
+            b = &backends[i];
+    if (b && !url[n])
+        return tide_fail(err, TIDE_INVALID, "'%s' is a kind of store: give %s, or ./%s for a database there", url,
+                         b->form, url);
+    if (b && strncmp(url, b->scheme, n) != 0)
+        return tide_fail(err, TIDE_INVALID, "unknown kind of store '%.*s:': did you mean %s:? " STORE_KINDS, (int)n,
+                         url, b->scheme);
+    if (!b && n && url[n])
+        return tide_fail(err, TIDE_INVALID, "unknown kind of store '%.*s': " STORE_KINDS, n < 40 ? (int)n + 1 : 40,
+                         url);
+    *ret = b ? b : &backends[0];
+    *ret_path = b ? url + n + 1 : url;
+    return TIDE_OK;
+}
+
+enum tide_code store_check_url(const char *url, struct tide_err *err)
+{
+    const struct backend *b;
+    const char *path;
+
+    return find_backend(url, &b, &path, err);
+}
+
+static enum tide_code check_options(const struct tide_store_options *opt, const char *path, struct tide_err *err)
+{
+    if (!path[0])
+        return tide_fail(err, TIDE_INVALID, "the path is empty: give sqlite:PATH or files:DIR");
+    if (strlen(path) > 900)
+        return tide_fail(err, TIDE_INVALID, "the path is longer than 900 bytes");
+    if (opt->key && (opt->key_len < 16 || opt->key_len > 64))
+        return tide_fail(err, TIDE_INVALID, "a key has 16 to 64 bytes, this one %zu", opt->key_len);
+    if (opt->origin_key && (opt->origin_key_len < 16 || opt->origin_key_len > 64))
+        return tide_fail(err, TIDE_INVALID, "a key of origin has 16 to 64 bytes, this one %zu", opt->origin_key_len);
+    return TIDE_OK;
+}
 
 enum tide_code store_open(const char *url, const struct tide_store_options *opt, struct env *env,
                           struct store **ret_store, struct tide_err *err)
 {
     static const struct tide_store_options none;
-    struct str u = str_from(url), path = u;
-    const struct backend *b = &backends[0];
-    enum tide_code code;
+    const struct backend *b = NULL;
+    const char *path = NULL;
+    enum tide_code code = find_backend(url, &b, &path, err);
     int tries = 0;
 
-    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
-        struct str scheme = str_from(backends[i].scheme);
-
-        if (str_starts(u, scheme)) {
-            b = &backends[i];
-            path = (struct str){u.ptr + scheme.len, u.len - scheme.len};
-        }
-    }
     opt = opt ? opt : &none;
-    if (!path.len)
-        return tide_fail(err, TIDE_INVALID, "open store: the path is empty: give sqlite:PATH or files:DIR");
-    if (path.len > 900)
-        return tide_fail(err, TIDE_INVALID, "open store: the path is longer than 900 bytes");
-    if (opt->key && (opt->key_len < 16 || opt->key_len > 64))
-        return tide_fail(err, TIDE_INVALID, "open store: a key has 16 to 64 bytes, this one %zu", opt->key_len);
-    if (opt->origin_key && (opt->origin_key_len < 16 || opt->origin_key_len > 64))
-        return tide_fail(err, TIDE_INVALID, "open store: a key of origin has 16 to 64 bytes, this one %zu",
-                         opt->origin_key_len);
+    code = code ? code : check_options(opt, path, err);
+    if (code)
+        return tide_wrap(err, "open store");
     do
-        code = b->open(path.ptr, opt, env, ret_store, err);
-    while (read_retry_after(env, code, &tries));
+        code = b->open(path, opt, env, ret_store, err);
+    while (store_retry(env, code, &tries));
     if (code)
         return code;
-    (*ret_store)->secrets = secrets_new();
-    log_hide((*ret_store)->secrets);
-    read_retry_wrap(*ret_store);
+    (*ret_store)->group = group_new(*ret_store, opt->queue_max ? opt->queue_max : 4096);
     (*ret_store)->hub = hub_new(*ret_store);
     return TIDE_OK;
+}
+
+void store_init(struct store *s, const struct store_ops *ops, const char *path, const struct tide_store_options *opt,
+                struct env *env)
+{
+    unsigned char random[ID_RANDOM_BYTES];
+
+    s->ops = ops;
+    s->env = env;
+    s->max_record_bytes = opt->max_record_bytes ? opt->max_record_bytes : TIDE_MAX_RECORD_BYTES;
+    s->lease_ms = opt->lease_ms ? opt->lease_ms : 30000;
+    s->read_only = opt->flags & TIDE_OPEN_READ_ONLY;
+    if (opt->origin_key)
+        origin_key_set(&s->origin, opt->origin_key, opt->origin_key_len);
+    if (opt->key)
+        memcpy(s->key.bytes, opt->key, opt->key_len);
+    s->key.len = opt->key ? opt->key_len : 0;
+    snprintf(s->url, sizeof s->url, "%s:%.900s", ops->scheme, path);
+    pthread_mutex_init(&s->notices_mu, NULL);
+    s->notices = (struct buf)BUF_INIT(65536);
+    s->secrets = secrets_new();
+    log_hide(s->secrets);
+    if (s->read_only)
+        return;
+    env->ops->random(env, random,
+                     sizeof random); /* known before the first lease: what is appended with it names the boot */
+    id_make(s->boot_id, "boot", env_now_ms(env), random);
+}
+
+void store_done(struct store *s)
+{
+    buf_done(&s->notices);
+    pthread_mutex_destroy(&s->notices_mu);
+    log_unhide(s->secrets);
+    secrets_free(TAKE(s->secrets));
+    sodium_memzero(&s->key, sizeof s->key);
+    sodium_memzero(&s->origin, sizeof s->origin);
 }
 
 void store_close(struct store *store)
@@ -65,8 +139,6 @@ void store_close(struct store *store)
         return;
     group_free(store->group);
     hub_free(TAKE(store->hub));
-    log_unhide(store->secrets);
-    secrets_free(TAKE(store->secrets));
     store->ops->close(store);
 }
 
@@ -122,12 +194,17 @@ void batch_free(struct batch *b)
     free(b);
 }
 
+static enum tide_code refuse_reader(struct tide_err *err)
+{
+    return tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
+}
+
 enum tide_code store_write(struct store *store, struct batch *take, struct batch_result *ret, struct tide_err *err)
 {
     AUTO(batch_freep) struct batch *b = take;
 
     if (store->read_only)
-        return tide_fail(err, TIDE_READ_ONLY, "the store was opened for reading only");
+        return refuse_reader(err);
     group_submit(store->group, b, false);
     group_wait(store->group, b);
     if (b->code)
@@ -154,25 +231,58 @@ void store_check_name(struct store_check *check, const char *where, enum tide_co
         check->problem(check->arg, where, what);
 }
 
-enum tide_code store_head(struct store *store, struct str id, struct head *ret_head, struct tide_err *err)
+void store_notice(struct store *s, const char *fmt, ...)
 {
-    struct head found; /* a backend looks at others on its way, and the id may be that of *ret_head */
-    enum tide_code code;
+    char line[1400]; /* with a path */
+    va_list args;
 
-    if (!str_is_id(id))
-        return tide_fail(err, TIDE_INVALID, "not a session id: 1 to 64 letters, digits, '_' or '-'");
-    code = store->ops->head(store, id, &found, err);
-    if (!code)
-        *ret_head = found;
-    return code;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    pthread_mutex_lock(&s->notices_mu);
+    buf_addf(&s->notices, "%s\n", line);
+    pthread_mutex_unlock(&s->notices_mu);
 }
 
-enum tide_code store_read(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
-                          void *arg, struct tide_err *err)
+void store_take_notices(struct store *s, struct buf *out)
 {
-    if (head->damaged && from > head->last_seq) /* what stands there cannot be told: that is not nothing */
-        from = head->last_seq;
-    from = from < head->first_seq ? head->first_seq : from;
-    to = to == 0 || to > head->last_seq ? head->last_seq : to;
-    return from > to ? TIDE_OK : store->ops->read(store, head, from, to, fn, arg, err);
+    pthread_mutex_lock(&s->notices_mu);
+    buf_add_str(out, buf_view(&s->notices));
+    buf_clear(&s->notices);
+    pthread_mutex_unlock(&s->notices_mu);
+}
+
+/* ---- slots that do not only read ------------------------------------------------------------------------------------- */
+
+void store_commit(struct store *store, struct batch *list)
+{
+    store->ops->commit(store, list);
+    hub_committed(store->hub);
+}
+
+enum tide_code store_settle(struct store *store, struct tide_err *err)
+{
+    return group_alone(store->group, store->ops->settle, err);
+}
+
+enum tide_code store_rebuild(struct store *store, struct tide_err *err)
+{
+    return store->read_only ? refuse_reader(err) : group_alone(store->group, store->ops->rebuild, err);
+}
+
+enum tide_code store_compact(struct store *store, struct tide_err *err)
+{
+    enum tide_code code = store->read_only ? refuse_reader(err) : store_settle(store, err);
+
+    return code || !store_can(store, STORE_COMPACTS) ? code : group_alone(store->group, store->ops->compact, err);
+}
+
+enum tide_code store_check(struct store *store, struct store_check *check, struct tide_err *err)
+{
+    return store->ops->check(store, check, err);
+}
+
+enum tide_code store_change(struct store *store, int64_t *ret_version, struct tide_err *err)
+{
+    return store->ops->change(store, ret_version, err);
 }

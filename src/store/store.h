@@ -6,6 +6,7 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/mem.h"
@@ -24,10 +25,8 @@ struct group_owner;
 /* Where a session stands. */
 struct head {
     char id[TIDE_ID_SIZE];
-    int64_t sid;       /* the backend's own name for it */
     int64_t first_seq; /* 1; for a fork one past the fork point */
     int64_t last_seq;
-    int64_t last_pos;
     int64_t epoch; /* of the latest lease */
     int64_t created_ms, updated_ms;
     unsigned char digest[DIGEST_SIZE]; /* of the last event */
@@ -35,7 +34,7 @@ struct head {
     unsigned char
         first_before[DIGEST_SIZE]; /* its first event stands on it: zeros, or the parent's at the fork point */
     char parent_id[TIDE_ID_SIZE];  /* empty unless a fork */
-    int64_t parent_sid, parent_seq;
+    int64_t parent_seq;
     bool unverified;   /* lines of another program are in it, without digests */
     bool damaged;      /* it cannot be read to its end: reading last_seq says why */
     bool held;         /* by a lease, whoever's */
@@ -121,10 +120,23 @@ struct store_check {
     uint64_t unread;   /* what could not be read, named as well: that is no damage */
 };
 
+/*
+ * What not every backend can do, declared in its table: whoever needs it asks store_can(). A slot that belongs to a capability is
+ * called only where that is declared; all others are there.
+ */
+enum store_capability {
+    STORE_CARDS = 1,     /* keeps the card and the token index of every session beside its log */
+    STORE_PROVES = 2,    /* tells when somebody else touched a log: prove() */
+    STORE_POSITIONS = 4, /* has one order over the events of all sessions: read_all() */
+    STORE_COMPACTS = 8,  /* has space that it can give back: compact() */
+    STORE_DIRECTORY = 16 /* its URL names a directory, to which files can be added */
+};
+
 struct store_ops {
     const char *scheme;
-    bool cards; /* it keeps the card and the token index of every session beside its log */
+    unsigned can; /* enum store_capability */
 
+    /* Ends it: leases that it holds are given back by whoever recovers. Nothing is queued, nobody reads. */
     void (*close)(struct store *);
 
     /*
@@ -153,8 +165,8 @@ struct store_ops {
                            struct tide_err *err);
 
     /*
-     * For one who is about to write: proves what of the session's own events up to `to` was not proved since others than its
-     * writers may have touched them. TIDE_CORRUPT as read(). NULL: nothing tells whether somebody did.
+     * STORE_PROVES. For one who is about to write: proves what of the session's own events up to `to` was not proved since
+     * others than its writers may have touched them. TIDE_CORRUPT as read().
      */
     enum tide_code (*prove)(struct store *, const struct head *, int64_t to, struct tide_err *err);
 
@@ -170,7 +182,8 @@ struct store_ops {
     enum tide_code (*checkpoint_seq)(struct store *, const struct head *, struct str id, int64_t *ret_seq,
                                      struct tide_err *err);
 
-    /* Events of all sessions with pos > after in order of pos, at most max; *ret_session is set before each fn. */
+    /* STORE_POSITIONS. Events of all sessions with pos > after in order of pos, at most max (0: all); *ret_session is set
+     * before each fn. */
     enum tide_code (*read_all)(struct store *, int64_t after, uint64_t max, struct head *ret_session,
                                store_event_fn *fn, void *arg, struct tide_err *err);
 
@@ -208,24 +221,23 @@ struct store_ops {
     /* Deletes every cache; what can be computed at once is. */
     enum tide_code (*rebuild)(struct store *, struct tide_err *err);
 
+    /*
+     * After a commit that gave TIDE_UNKNOWN: what of it is there is on disk for good on return, or is gone for good, and
+     * whoever reads sees that. Does nothing where nothing is in doubt. By the writer only.
+     */
+    enum tide_code (*settle)(struct store *, struct tide_err *err);
+
+    /* STORE_COMPACTS. Gives back the space that is not needed; no answer changes. By the writer only. */
     enum tide_code (*compact)(struct store *, struct tide_err *err);
 
     /* A number that changes when anything is committed by anyone, killed right behind it or not. By one thread at a time. */
     enum tide_code (*change)(struct store *, int64_t *ret_version, struct tide_err *err);
-
-    /*
-     * Adds what people should hear of what it mended by itself, one line each, and forgets it: nothing is told twice. By any
-     * thread at any time. NULL: it never has anything to tell.
-     */
-    void (*notices)(struct store *, struct buf *out);
 };
 
 /* What every backend begins with. */
 struct store {
-    const struct store_ops *ops;     /* of the backend, those that read wrapped by read_retry.c */
-    const struct store_ops *backend; /* of the backend itself */
-    struct store_ops again;
-    struct env *env;
+    const struct store_ops *ops;
+    struct env *env; /* whatever is compared with times in the store is read from its clock */
     struct group *group;
     struct digest_key key;
     struct origin_key origin; /* the user's own, for proofs of origin and for states */
@@ -235,8 +247,10 @@ struct store {
     size_t max_record_bytes;
     int64_t lease_ms;
     bool read_only;
-    atomic_bool unsettled; /* a commit failed, and the store could not be settled since: compact() tries again */
+    atomic_bool unsettled; /* a commit failed, and the store could not be settled since: settle() tries again */
     char url[1024];
+    pthread_mutex_t notices_mu;
+    struct buf notices;      /* lines: what people should hear of what it mended by itself */
     struct secrets *secrets; /* what is not to be stored: see session/redact.h */
     struct hub *hub;
     struct {
@@ -252,6 +266,15 @@ static inline struct store *store_of(tide_store *s)
 {
     return (struct store *)(void *)s;
 }
+
+/* For backends: what opening sets in every one, and its end. `opt` was checked. */
+void store_init(struct store *store, const struct store_ops *ops, const char *path,
+                const struct tide_store_options *opt, struct env *env);
+void store_done(struct store *store);
+
+#define STORE_KINDS "this version knows sqlite:PATH or files:DIR"
+/* Whether there is a kind of store for it: TIDE_INVALID. Without a scheme it is the path of a database. */
+enum tide_code store_check_url(const char *url, struct tide_err *err) MUST_CHECK;
 
 enum tide_code store_open(const char *url, const struct tide_store_options *opt, struct env *env,
                           struct store **ret_store, struct tide_err *err) MUST_CHECK;
@@ -276,8 +299,59 @@ enum tide_code store_lock(struct store *store, struct env_file *file, int64_t *r
 /* Names what is wrong; an I/O error (`code`) counts as unread. */
 void store_check_name(struct store_check *check, const char *where, enum tide_code code, const char *what);
 
+/* One line for people; any thread. store_take_notices() adds all that there are and forgets them: nothing is told twice. */
+void store_notice(struct store *store, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void store_take_notices(struct store *store, struct buf *out);
+
+/* True: it was an I/O error, and after a pause it is worth another try. *tries begins with 0. */
+bool store_retry(struct env *env, enum tide_code code, int *tries);
+
+/* ---- The slots. Those that read try again after an I/O error: store_read.c. */
+
+static inline bool store_can(const struct store *store, enum store_capability what)
+{
+    return (store->ops->can & what) != 0;
+}
+
+/* By group.c, as the only writer. */
+void store_commit(struct store *store, struct batch *list);
+static inline bool store_is_due(struct store *store)
+{
+    return store->ops->is_due(store);
+}
+static inline void store_maintain(struct store *store)
+{
+    store->ops->maintain(store);
+}
+
 enum tide_code store_head(struct store *store, struct str id, struct head *ret_head, struct tide_err *err) MUST_CHECK;
+/* from and to are cut to the session's own events; to 0: the last. */
 enum tide_code store_read(struct store *store, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
                           void *arg, struct tide_err *err) MUST_CHECK;
+/* TIDE_OK without STORE_PROVES: then nothing tells whether somebody touched it. */
+enum tide_code store_prove(struct store *store, const struct head *head, int64_t to, struct tide_err *err) MUST_CHECK;
+enum tide_code store_checkpoints(struct store *store, const struct head *head, bool deleted, int64_t to,
+                                 store_event_fn *fn, void *arg, int64_t *ret_total, struct tide_err *err) MUST_CHECK;
+enum tide_code store_checkpoint_seq(struct store *store, const struct head *head, struct str id, int64_t *ret_seq,
+                                    struct tide_err *err) MUST_CHECK;
+/* TIDE_INVALID without STORE_POSITIONS. */
+enum tide_code store_read_all(struct store *store, int64_t after, uint64_t max, struct head *ret_session,
+                              store_event_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
+enum tide_code store_snapshot(struct store *store, const struct head *head, int64_t to, struct buf *ret_data,
+                              int64_t *ret_seq, struct tide_err *err) MUST_CHECK;
+enum tide_code store_list(struct store *store, const struct head *forks_of, store_entry_fn *fn, void *arg,
+                          struct tide_err *err) MUST_CHECK;
+enum tide_code store_live(struct store *store, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
+                          struct tide_err *err) MUST_CHECK;
+enum tide_code store_resolve(struct store *store, struct str prefix, char (*ret_ids)[TIDE_ID_SIZE], size_t max,
+                             size_t *ret_n, struct tide_err *err) MUST_CHECK;
+enum tide_code store_info(struct store *store, struct buf *out, struct tide_err *err) MUST_CHECK;
+enum tide_code store_check(struct store *store, struct store_check *check, struct tide_err *err) MUST_CHECK;
+enum tide_code store_change(struct store *store, int64_t *ret_version, struct tide_err *err) MUST_CHECK;
+
+/* As the only writer. Rebuilding and compacting a store that was opened for reading: TIDE_READ_ONLY. */
+enum tide_code store_rebuild(struct store *store, struct tide_err *err) MUST_CHECK;
+enum tide_code store_settle(struct store *store, struct tide_err *err) MUST_CHECK;
+enum tide_code store_compact(struct store *store, struct tide_err *err) MUST_CHECK; /* settles it first */
 
 #endif

@@ -342,7 +342,7 @@ static void failing_commit(struct store *store, struct batch *list)
 
 static enum tide_code failing_settle(struct store *store, struct tide_err *err)
 {
-    return settles++ ? plain_ops->compact(store, err) : tide_fail(err, TIDE_IO, "the disk fails still");
+    return settles++ ? plain_ops->settle(store, err) : tide_fail(err, TIDE_IO, "the disk fails still");
 }
 
 static void an_append_of_unknown_outcome_is_found_and_not_doubled(void **state)
@@ -359,7 +359,7 @@ static void an_append_of_unknown_outcome_is_found_and_not_doubled(void **state)
     plain_ops = store_of(f->store)->ops;
     ops = *plain_ops;
     ops.commit = failing_commit;
-    ops.compact = failing_settle;
+    ops.settle = failing_settle;
     store_of(f->store)->ops = &ops;
     commits = settles = 0;
     OK(tide_step_ask(r, &spec, &answer, &err));

@@ -95,7 +95,7 @@ static void hearts_beat(struct world *w)
 
         if (!store)
             continue;
-        store->ops->maintain(store);
+        store_maintain(store);
         w->touch_ms[w->procs[i].number] = now(w);
     }
 }

@@ -158,6 +158,45 @@ UNUSED static struct seen read_all_of(struct store *s, const char *id, int64_t f
     return seen;
 }
 
+struct ids {
+    char text[300];
+};
+
+UNUSED static int collect(void *arg, const struct store_entry *entry)
+{
+    struct ids *ids = arg;
+    size_t n = strlen(ids->text);
+
+    snprintf(ids->text + n, sizeof ids->text - n, "%s%s%s%.*s", n ? " " : "", entry->head->id,
+             entry->summary.len ? "=" : "", STR_ARG(entry->summary));
+    return 0;
+}
+
+struct positions {
+    int64_t last, n;
+};
+
+UNUSED static int rising(void *arg, const struct event *ev)
+{
+    struct positions *p = arg;
+
+    assert_true(ev->pos > p->last);
+    p->last = ev->pos;
+    p->n++;
+    return 0;
+}
+
+UNUSED static int64_t last_position(struct store *s, int64_t *ret_n)
+{
+    struct positions p = {0, 0};
+    struct head h;
+
+    OK(store_read_all(s, 0, 0, &h, rising, &p, &err));
+    if (ret_n)
+        *ret_n = p.n;
+    return p.last;
+}
+
 /* ---- Running ------------------------------------------------------------------------------------------------- */
 
 #define LAW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -78,7 +78,7 @@ static void agrees_up_to(struct store *s, const struct head *h, int64_t to, bool
     int64_t total = -1, want = 0;
     size_t n = 0;
 
-    OK(s->ops->checkpoints(s, h, deleted, to, list_one, &got, &total, &err));
+    OK(store_checkpoints(s, h, deleted, to, list_one, &got, &total, &err));
     for (int64_t seq = h->last_seq; seq >= h->first_seq; seq--) {
         if (strcmp(kind_at(seq), kind) != 0)
             continue;
@@ -190,7 +190,7 @@ static void what_is_not_known_is_looked_up(void **state)
     }
     add(f->store, "a", 1300, 300, 100); /* goes on as ever */
     agrees(f->store, "a", "after it");
-    OK(f->store->ops->rebuild(f->store, &err));
+    OK(store_rebuild(f->store, &err));
     blocks_are_marked(f, 9);
     agrees(f->store, "a", "rebuilt");
     agrees(f->store, "b", "rebuilt");
@@ -208,17 +208,17 @@ static void what_stands_after_a_broken_link_is_found(void **state)
     h = head_of(f->store, "a");
     sql_run(path_of(f), NULL, "DELETE FROM events WHERE seq = 330");
     SAYS(TIDE_CORRUPT, "event 330 is damaged",
-         f->store->ops->checkpoints(f->store, &h, false, h.last_seq, list_one, &got, NULL, &err));
+         store_checkpoints(f->store, &h, false, h.last_seq, list_one, &got, NULL, &err));
     assert_true(got.n > 5);
     for (int64_t seq = 400, i = 0; seq > 331; seq--) {
         if (strcmp(kind_at(seq), "checkpoint") == 0)
             assert_int_equal(got.seqs[i++], seq);
     }
     got.n = 0; /* and the blocks before it are whole */
-    OK(f->store->ops->checkpoints(f->store, &h, false, 256, list_one, &got, NULL, &err));
+    OK(store_checkpoints(f->store, &h, false, 256, list_one, &got, NULL, &err));
     assert_int_equal(got.seqs[0], 256);
     SAYS(TIDE_CORRUPT, "event 330 is damaged",
-         f->store->ops->checkpoints(f->store, &h, false, 0, NULL, NULL, &(int64_t){0}, &err));
+         store_checkpoints(f->store, &h, false, 0, NULL, NULL, &(int64_t){0}, &err));
 }
 
 static void a_session_that_is_gone_is_not_called_damaged(void **state)
@@ -231,7 +231,7 @@ static void a_session_that_is_gone_is_not_called_damaged(void **state)
     h = head_of(f->store, "a");
     grow(f->store, batch_new(STR("a"), BATCH_DELETE, NULL, 0, STR(""), STR("")));
     SAYS(TIDE_NOT_FOUND, "was deleted",
-         f->store->ops->checkpoints(f->store, &h, false, h.last_seq, list_one, &got, &(int64_t){0}, &err));
+         store_checkpoints(f->store, &h, false, h.last_seq, list_one, &got, &(int64_t){0}, &err));
 }
 
 static void note_problem(void *arg, const char *where, const char *what)
@@ -244,7 +244,7 @@ static uint64_t problems(struct store *s, struct buf *names)
     struct store_check check = {.problem = note_problem, .arg = names};
 
     buf_clear(names);
-    OK(s->ops->check(s, &check, &err));
+    OK(store_check(s, &check, &err));
     return check.problems;
 }
 
@@ -274,16 +274,16 @@ static void a_wrong_mark_is_named_and_made_anew(void **state)
         int64_t total = 0;
         char sql[200];
 
-        OK(f->store->ops->checkpoints(f->store, &h, damage[i].deleted, h.last_seq, list_one, &right, NULL, &err));
+        OK(store_checkpoints(f->store, &h, damage[i].deleted, h.last_seq, list_one, &right, NULL, &err));
         snprintf(sql, sizeof sql, "UPDATE blocks SET marks = %s", damage[i].sql);
         sql_run(path_of(f), NULL, sql);
-        OK(f->store->ops->checkpoints(f->store, &h, damage[i].deleted, h.last_seq, list_one, &got, &total, &err));
+        OK(store_checkpoints(f->store, &h, damage[i].deleted, h.last_seq, list_one, &got, &total, &err));
         assert_int_equal(total, (int64_t)right.n + damage[i].off); /* callers compare it with the ledger */
         assert_int_equal(got.n, right.n - (damage[i].off < 0));    /* what is none is not handed out */
         if (problems(f->store, &names) != 1 || !strstr(buf_cstr(&names), damage[i].named) ||
             !strstr(buf_cstr(&names), "session b"))
             fail_msg("%s: %s", sql, buf_cstr(&names));
-        OK(f->store->ops->rebuild(f->store, &err));
+        OK(store_rebuild(f->store, &err));
         assert_int_equal(problems(f->store, &names), 0);
         agrees(f->store, "b", sql);
     }

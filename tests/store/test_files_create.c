@@ -104,7 +104,7 @@ static void judge(struct sim *sim, const enum tide_code codes[MADE], bool told)
             assert_false(there[i]);
     }
     assert_true(there[0] || !there[4]); /* no fork without its parent */
-    OK(s->ops->check(s, &check, &err));
+    OK(store_check(s, &check, &err));
     assert_int_equal(check.problems, 0);
     for (int i = 0; i < MADE; i++) {
         if (!there[i])
@@ -217,7 +217,7 @@ static void logs_that_are_found_are_synced_side_by_side(void **state)
     ops.sync = sync_with_others;
     env.ops = &ops;
     OK(store_open(url, &read, &env, &s, &err));
-    OK(s->ops->list(s, NULL, count_entry, &n, &err));
+    OK(store_list(s, NULL, count_entry, &n, &err));
     store_close(s);
     assert_int_equal(n, MADE);
     assert_int_equal(syncs.all, MADE); /* each once */

@@ -38,7 +38,7 @@ static struct handed live_by(struct store *s, int64_t until)
 {
     struct handed out = {.text = ""};
 
-    OK(s->ops->live(s, until, hand, &out, &out.next, &err));
+    OK(store_live(s, until, hand, &out, &out.next, &err));
     return out;
 }
 
@@ -198,7 +198,7 @@ static void a_wake_reckoned_for_another_seq_is_at_once(void **state)
     LIVE_IS(f->store, NOW, "a@0", 0);
 }
 
-static int collect(void *arg, const struct store_entry *entry)
+static int note_entry(void *arg, const struct store_entry *entry)
 {
     struct buf *out = arg;
 
@@ -221,9 +221,9 @@ static void a_session_that_stays_is_listed_with_its_summary(void **state)
                                 .caches_seq = 2,
                                 .summary = "S"},
                 NULL, &err));
-    OK(second(f)->ops->list(second(f), NULL, collect, &out, &err));
+    OK(store_list(second(f), NULL, note_entry, &out, &err));
     OK(write_to(f->store, &(struct write){.id = "a", .flags = BATCH_INPUT, .n = 1, .expect = 2}, NULL, &err));
-    OK(second(f)->ops->list(second(f), NULL, collect, &out, &err));
+    OK(store_list(second(f), NULL, note_entry, &out, &err));
     assert_string_equal(buf_cstr(&out), "a=S a= ");
     buf_done(&out);
 }
@@ -270,8 +270,8 @@ static void a_rebuild_keeps_who_waits(void **state)
     struct store_check check = {0};
 
     create_waiting(f->store, "a", NOW);
-    OK(group_alone(f->store->group, f->store->ops->rebuild, &err));
-    OK(f->store->ops->check(f->store, &check, &err));
+    OK(store_rebuild(f->store, &err));
+    OK(store_check(f->store, &check, &err));
     assert_int_equal(check.problems, 0);
     LIVE_IS(f->store, NOW, "a@1000000", 0);
     assert_int_equal(read_all_of(f->store, "a", 0, 0).n, 2);
@@ -304,7 +304,7 @@ static void who_is_handed_out_may_be_settled_at_once(void **state)
     create_by_the_dead(f, 3);
     create_waiting(f->store, "w", 0);
     out.write_to = f->store;
-    OK(f->store->ops->live(f->store, NOW, hand, &out, &out.next, &err));
+    OK(store_live(f->store, NOW, hand, &out, &out.next, &err));
     assert_string_equal(out.text, "a0@0 a1@0 a2@0 w@0");
     LIVE_IS(second(f), NOW, "", 0);
     assert_int_equal(head_of(f->store, "a2").last_seq, 2);
@@ -317,7 +317,7 @@ static void a_callback_can_stop_it(void **state)
 
     for (int i = 0; i < 4; i++)
         create_waiting(f->store, (const char *[]){"a", "b", "c", "d"}[i], 0);
-    OK(f->store->ops->live(f->store, NOW, hand, &out, &out.next, &err));
+    OK(store_live(f->store, NOW, hand, &out, &out.next, &err));
     assert_string_equal(out.text, "a@0 b@0");
 }
 
@@ -347,7 +347,7 @@ static void finished_sessions_are_not_handed_out_however_many(void **state)
         assert_int_equal(batches[i]->code, TIDE_OK);
         batch_free(batches[i]);
     }
-    OK(f->store->ops->live(f->store, NOW, count, &n, &next, &err));
+    OK(store_live(f->store, NOW, count, &n, &next, &err));
     assert_int_equal(n, 1);
     assert_int_equal(next, 0);
 }
@@ -370,7 +370,7 @@ static void more_than_one_piece_is_handed_out_whole(void **state)
                      true);
     }
     create_free(f->store, "last", 1); /* behind them in the queue */
-    OK(f->store->ops->live(f->store, NOW, count, &n, &next, &err));
+    OK(store_live(f->store, NOW, count, &n, &next, &err));
     assert_int_equal(n, 600);
     assert_int_equal(next, NOW + 700 - 693);
 }

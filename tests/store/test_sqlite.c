@@ -607,12 +607,12 @@ static void a_damaged_live_row_is_named_after_the_others_were_handed_out(void **
                  damage[i]);
         sql_run(f->path, NULL, sql);
         buf_clear(&out);
-        SAYS(TIDE_CORRUPT, "'b'", s->ops->live(s, 10, note_id, &out, &next, &err));
+        SAYS(TIDE_CORRUPT, "'b'", store_live(s, 10, note_id, &out, &next, &err));
         assert_string_equal(buf_cstr(&out), "a@0 c@0 ");
         sql_run(f->path, NULL, "DELETE FROM live; INSERT INTO live SELECT * FROM keep; DROP TABLE keep");
     }
     sql_run(f->path, NULL, "DELETE FROM sessions WHERE id = 'b'"); /* a row without its session */
-    GIVES(TIDE_CORRUPT, s->ops->live(s, 10, note_id, &out, &next, &err));
+    GIVES(TIDE_CORRUPT, store_live(s, 10, note_id, &out, &next, &err));
     GIVES(TIDE_CORRUPT, tide_store_check(t, 0, NULL, NULL, NULL, &err));
     buf_done(&out);
     tide_store_close(t);
@@ -651,9 +651,9 @@ static void a_writer_stopped_in_mid_commit_makes_the_others_wait(void **state)
     memcpy(half, copy, sizeof half);
     half[8]++; /* the counter of changes */
     assert_int_equal(pwrite(fd, half, sizeof half, sizeof half), sizeof half);
-    GIVES(TIDE_BUSY, s->ops->head(s, STR("none"), &head, &err));
+    GIVES(TIDE_BUSY, store_head(s, STR("none"), &head, &err));
     assert_int_equal(pwrite(fd, copy, sizeof copy, sizeof copy), sizeof copy);
-    GIVES(TIDE_NOT_FOUND, s->ops->head(s, STR("none"), &head, &err));
+    GIVES(TIDE_NOT_FOUND, store_head(s, STR("none"), &head, &err));
     sqlite3_close(writer);
     store_close(s);
     close(fd); /* not before: that would give up the locks of this process */

@@ -90,7 +90,7 @@ static void runs_that_version_2_left_open_are_found(void **state)
     struct handed out = {""};
     int64_t next = -1;
 
-    OK(s->ops->live(s, 0, hand, &out, &next, &err));
+    OK(store_live(s, 0, hand, &out, &next, &err));
     assert_string_equal(out.text, "open@0 waits@0 cut@0 held@0 held ");
     assert_int_equal(next, 0);
     assert_int_equal(sql_int(f->path, "SELECT group_concat(session_id) = 'held' FROM sessions_v WHERE is_held"), 1);
@@ -124,7 +124,7 @@ static void what_was_damaged_before_the_upgrade_is_damaged_after_it(void **state
     s = opened(f);
     GIVES(TIDE_CORRUPT, store_head(s, STR("waits"), &h, &err));
     SAYS(TIDE_CORRUPT, "'held'", store_head(s, STR("held"), &h, &err));
-    SAYS(TIDE_CORRUPT, "'held'", s->ops->live(s, 0, hand, &out, &next, &err));
+    SAYS(TIDE_CORRUPT, "'held'", store_live(s, 0, hand, &out, &next, &err));
     assert_string_equal(out.text, "open@0 cut@0 "); /* in nobody else's way */
     OK(store_head(s, STR("open"), &h, &err));
 }
