@@ -18,7 +18,7 @@ bool wake_fd_wait(int fd, int timeout_ms);
 /* Of a path that stands for a file of this directory now, also when the process goes to another one. */
 void path_from_root(char *path, size_t size);
 
-/* ---- An inotify instance and one such descriptor, for one thread that waits for either. */
+/* ---- A few files and one such descriptor, for one thread that waits for news of them or for a poke. */
 struct file_watch;
 
 /* *why gets the reason when the kernel tells nothing of files (instances used up, say); then only pokes end a wait. */
@@ -37,9 +37,9 @@ enum tide_code file_watch_add(struct file_watch *w, const char *path, enum file_
 void file_watch_poke(struct file_watch *w); /* by any thread */
 
 enum file_news {
-    FILE_NEWS_NONE, /* the time is over */
-    FILE_NEWS_SOME, /* something was written, removed or made, or a poke came */
-    FILE_NEWS_LEFT, /* somebody who could write has closed the file, or died */
+    FILE_NEWS_NONE = 0, /* the time is over */
+    FILE_NEWS_SOME = 1, /* something was written, removed or made, or a poke came */
+    FILE_NEWS_LEFT = 2, /* somebody who could write has closed the file, or died */
 };
 enum file_news file_watch_wait(struct file_watch *w, int timeout_ms);
 

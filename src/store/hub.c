@@ -12,6 +12,7 @@
  * - A watcher is in the list before tide_watch_open() returns, and the list is walked after the look: what is committed later than
  *   that wakes it.
  * - Watchers hold no transaction and no queue: how far each has read is its own affair.
+ * - A store that is no file (watch.self is empty) tells by itself, from a thread of its own: hub_tell().
  * - Where the kernel tells nothing (instances used up, a file system that other machines write to) the thread looks every POLL_MS.
  * - Without threads (the simulator) whoever waits looks.
  */
@@ -59,7 +60,7 @@ struct hub *hub_new(struct store *store)
     struct hub *h = mem_zero(sizeof *h);
 
     h->store = store;
-    if (store->env->threads) {
+    if (store->env->threads && store->watch.self[0]) {
         path_from_root(store->watch.self, sizeof store->watch.self);
         path_from_root(store->watch.side, sizeof store->watch.side);
     }
@@ -103,8 +104,11 @@ static enum tide_code check_files(struct hub *h, struct tide_err *err)
 {
     const struct store *s = h->store;
     struct env_stat self, side;
-    enum tide_code code = file_id(h, s->watch.self, &self, err);
+    enum tide_code code;
 
+    if (!s->watch.self[0])
+        return TIDE_OK;
+    code = file_id(h, s->watch.self, &self, err);
     code = code ? code : file_id(h, s->watch.side, &side, err);
     if (code)
         return code;
@@ -178,7 +182,7 @@ static void watch_side(struct hub *h)
     struct tide_err err;
     enum tide_code code;
 
-    if (h->side_watched || h->polls)
+    if (h->side_watched || h->polls || !h->store->watch.self[0])
         return;
     code = file_watch_add(h->files, h->store->watch.side, FILE_WATCH_WRITES, &err);
     h->side_watched = !code;
@@ -231,12 +235,14 @@ static enum tide_code start(struct hub *h, struct tide_err *err)
     if (s->env->threads)
         code = file_watch_open(&h->files, h->why, sizeof h->why, err);
     h->polls = h->why[0] != 0;
-    code = code ? code : file_id(h, s->watch.self, &h->self, err);
-    code = code ? code : file_id(h, s->watch.side, &h->side, err);
-    if (!code && h->self.kind == ENV_ABSENT)
-        code = fail_gone(s, err);
-    if (!code && h->files)
-        watch_files(h);
+    if (s->watch.self[0]) {
+        code = code ? code : file_id(h, s->watch.self, &h->self, err);
+        code = code ? code : file_id(h, s->watch.side, &h->side, err);
+        if (!code && h->self.kind == ENV_ABSENT)
+            code = fail_gone(s, err);
+        if (!code && h->files)
+            watch_files(h);
+    }
     code = code ? code : store_change(s, &h->version, err);
     if (!code && h->files) {
         bool started = thread_start(&h->thread, run, h);
@@ -260,14 +266,18 @@ static void stop(struct hub *h)
     file_watch_close(TAKE(h->files));
 }
 
-void hub_committed(struct hub *h)
+void hub_tell(struct hub *h)
 {
-    if (!h || !h->polls)
-        return;
     pthread_mutex_lock(&h->life); /* it may be ending */
     if (h->running)
         file_watch_poke(h->files);
     pthread_mutex_unlock(&h->life);
+}
+
+void hub_committed(struct hub *h)
+{
+    if (h && h->polls)
+        hub_tell(h);
 }
 
 /* ---- watchers ------------------------------------------------------------------------------------------------------- */

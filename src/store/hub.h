@@ -11,5 +11,7 @@
 struct hub *hub_new(struct store *store); /* costs nothing until the first watcher comes */
 void hub_free(struct hub *h);             /* every watcher is closed */
 void hub_committed(struct hub *h);        /* by this process: where the kernel would not tell */
+void hub_tell(
+    struct hub *h); /* any thread: something may have changed. For backends that are told of commits otherwise */
 
 #endif

@@ -254,7 +254,7 @@ struct store {
     struct secrets *secrets; /* what is not to be stored: see session/redact.h */
     struct hub *hub;
     struct {
-        char self[1300]; /* a file that stays the same while the store is there */
+        char self[1300]; /* a file that stays the same while the store is there; "": the backend calls hub_tell() */
         char side
             [1300]; /* a file that is written to at every commit, behind it; it may be missing until the first one */
     } watch;

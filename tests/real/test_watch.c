@@ -6,6 +6,7 @@
  */
 #include "command.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -17,6 +18,7 @@
 #include <linux/ptrace.h>
 
 #include "env/sim.h"
+#include "store/hub.h"
 
 enum { WAIT_MS = 20000, QUIET_MS = 400, MANY = SLOW_BUILD ? 300 : 1000 };
 
@@ -199,6 +201,84 @@ static void watchers_come_and_go(void **unused)
         assert_true(is_woken(second, WAIT_MS));
         tide_watch_close(second);
     }
+    tear_down(&p);
+}
+
+static int inotify_instances(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    assert_non_null(dir);
+    for (struct dirent *e = readdir(dir); e; e = readdir(dir)) {
+        char to[100];
+        ssize_t len = readlinkat(dirfd(dir), e->d_name, to, sizeof to - 1);
+
+        to[len > 0 ? len : 0] = 0;
+        n += strcmp(to, "anon_inode:inotify") == 0;
+    }
+    closedir(dir);
+    return n;
+}
+
+/* Those of a user are few, and a server has many stores open. */
+static void a_process_has_one_inotify_instance_however_many_stores_it_watches(void **unused)
+{
+    enum { STORES = 5 };
+    struct place *p = mem_array(STORES, sizeof *p);
+    tide_store *again;
+    tide_watch *w[STORES + 1];
+
+    (void)unused;
+    assert_int_equal(inotify_instances(), 0);
+    for (int i = 0; i < STORES; i++) {
+        set_up(&p[i]);
+        w[i] = watch(p[i].store);
+    }
+    again = open_at(p[0].url); /* the same store once more: its files have one number there */
+    w[STORES] = watch(again);
+    assert_int_equal(inotify_instances(), 1);
+    tide_watch_close(w[0]);
+    for (int i = 1; i <= STORES; i++)
+        drain(w[i]);
+    for (int i = 0; i < STORES; i++) { /* each hears of its own store, and of no other */
+        append(p[i].session);
+        for (int k = 1; k <= STORES; k++)
+            assert_int_equal(is_woken(w[k], k % STORES == i ? WAIT_MS : 0), k % STORES == i);
+        drain(w[i ? i : STORES]);
+    }
+    for (int i = 1; i <= STORES; i++)
+        tide_watch_close(w[i]);
+    assert_int_equal(inotify_instances(), 0);
+    tide_store_close(again);
+    for (int i = 0; i < STORES; i++)
+        tear_down(&p[i]);
+    free(p);
+}
+
+/* As a backend would that hears of commits over a connection. */
+static void a_store_that_is_no_file_tells_by_itself(void **unused)
+{
+    tide_session *s = NULL;
+    struct place p;
+    tide_store *here;
+    tide_watch *w;
+
+    (void)unused;
+    set_up(&p);
+    here = open_at(p.url);
+    store_of(here)->watch.self[0] = 0;
+    w = watch(here);
+    append(p.session);
+    assert_false(is_woken(w, QUIET_MS));
+    hub_tell(store_of(here)->hub);
+    assert_true(is_woken(w, WAIT_MS));
+    hub_tell(store_of(here)->hub); /* nothing has changed since */
+    assert_false(is_woken(w, QUIET_MS));
+    tide_watch_close(w);
+    OK(tide_session_open(here, "one", TIDE_SESSION_READ, &s, &err));
+    tide_session_close(s);
+    tide_store_close(here);
     tear_down(&p);
 }
 
@@ -736,6 +816,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_thread_that_waits_is_woken_by_one_commit),
         cmocka_unit_test(a_commit_wakes_a_watcher_once),
         cmocka_unit_test(watchers_come_and_go),
+        cmocka_unit_test(a_process_has_one_inotify_instance_however_many_stores_it_watches),
+        cmocka_unit_test(a_store_that_is_no_file_tells_by_itself),
         cmocka_unit_test(a_watcher_that_never_reads_holds_up_nobody),
         cmocka_unit_test(a_commit_of_another_process_wakes_every_watcher_once),
         cmocka_unit_test(a_copy_that_is_only_read_is_watched_too),
