@@ -31,6 +31,6 @@ void line_reader_done(struct line_reader *l);
 enum line_got line_reader_next(struct line_reader *l, bool wait, struct str *ret_line, struct tide_err *err) MUST_CHECK;
 
 /* Waits until one of them is ready; false: a signal has come. */
-bool await_any(struct pollfd *p, nfds_t n);
+bool await_any(struct pollfd *p, nfds_t n, int64_t timeout_ms);
 
 #endif

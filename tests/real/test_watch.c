@@ -766,12 +766,59 @@ static void await_size(const char *path, int64_t more_than)
     }
 }
 
+/* Once it has come to rest it does not run at all. */
+static int64_t sleeps(pid_t pid, int idle_ms)
+{
+    int64_t end = mono_ms() + WAIT_MS, before = -1;
+
+    while (before != times_run(pid) && mono_ms() < end) {
+        before = times_run(pid);
+        poll(NULL, 0, QUIET_MS);
+    }
+    before = times_run(pid);
+    assert_true(before > 0);
+    poll(NULL, 0, idle_ms); /* NOLINT: this is the time in which nothing may happen */
+    assert_int_equal(times_run(pid), before);
+    return before;
+}
+
+static void a_recovery_that_watches_sleeps_until_something_is_committed_or_due(void **unused)
+{
+    char out[300], err_path[300];
+    int64_t before, end = mono_ms() + WAIT_MS;
+    struct place p;
+    int status;
+    pid_t pid;
+
+    (void)unused;
+    set_up(&p);
+    snprintf(out, sizeof out, "%s/out", p.dir);
+    snprintf(err_path, sizeof err_path, "%s/err", p.dir);
+    pid = command_start((const char *const[]){"tidemark", "--store", p.url, "recover", "--watch", "--run-due",
+                                              "--interval", "10m", NULL},
+                        out, err_path);
+    short_pause();
+    tide_session_close(p.session);
+    tide_store_close(p.store);
+    before = sleeps(pid, SLOW_BUILD ? 1000 : 3000);
+    p.store = open_at(p.url);
+    OK(tide_session_open(p.store, "one", TIDE_SESSION_APPEND, &p.session, &err));
+    append(p.session);
+    while (times_run(pid) == before && mono_ms() < end)
+        short_pause();
+    assert_int_not_equal(times_run(pid), before);
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    status = command_wait(pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    tear_down(&p);
+}
+
 static void a_follower_sleeps_while_nothing_happens_and_ends_with_its_store(void **unused)
 {
     char out[300], err_path[300], said[1000], command[900];
-    const int idle_ms = SLOW_BUILD ? 2000 : 10000;
     struct place p;
-    int64_t before, size, end;
+    int64_t size;
     int status;
     pid_t pid;
 
@@ -787,14 +834,7 @@ static void a_follower_sleeps_while_nothing_happens_and_ends_with_its_store(void
     await_size(out, size);
     tide_session_close(p.session); /* nor does anybody beat */
     tide_store_close(p.store);
-    for (end = mono_ms() + WAIT_MS, before = -1; before != times_run(pid) && mono_ms() < end;) {
-        before = times_run(pid);
-        poll(NULL, 0, QUIET_MS);
-    }
-    before = times_run(pid);
-    assert_true(before > 0);
-    poll(NULL, 0, idle_ms); /* NOLINT: this is the time in which nothing may happen */
-    assert_int_equal(times_run(pid), before);
+    sleeps(pid, SLOW_BUILD ? 2000 : 10000);
     size = file_size(out);
     p.store = open_at(p.url);
     OK(tide_session_open(p.store, "one", TIDE_SESSION_APPEND, &p.session, &err));
@@ -826,6 +866,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(on_a_file_system_of_other_machines_the_store_is_polled),
         cmocka_unit_test(in_the_simulator_a_wake_is_a_look),
         cmocka_unit_test(a_store_that_is_deleted_is_told_to_its_watchers),
+        cmocka_unit_test(a_recovery_that_watches_sleeps_until_something_is_committed_or_due),
         cmocka_unit_test(a_follower_sleeps_while_nothing_happens_and_ends_with_its_store),
     };
 

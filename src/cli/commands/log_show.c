@@ -101,7 +101,7 @@ static bool await_change(tide_watch *watch)
 {
     struct pollfd p[] = {{.fd = tide_watch_fd(watch), .events = POLLIN}, {.fd = STDOUT_FILENO, .events = 0}};
 
-    return !await_any(p, 2) || !(p[1].revents & (POLLERR | POLLHUP));
+    return !await_any(p, 2, -1) || !(p[1].revents & (POLLERR | POLLHUP));
 }
 
 /* Ends when everything up to --to was shown, when it is interrupted, and when nobody reads any more. */

@@ -17,13 +17,13 @@
 #include "base/timefmt.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
+#include "cli/line_reader.h"
 #include "cli/terminal/progress.h"
 #include "engine/settings.h"
 #include "engine/store_url.h"
 #include "engine/scheduler.h"
 #include "engine/shapes.h"
 
-#define LOOK_MS 200       /* how soon a signal and the end of a child are noticed */
 #define CHANGE_MS 1000    /* a changing store is looked at so often at most */
 #define INTERVAL_MS 30000 /* and a silent one so often at least */
 #define MAX_RESUMES 3
@@ -210,7 +210,7 @@ static bool start(void *arg, struct scheduler_job *job)
     const char *key_file = args_text(&r->cli->args, "key-file");
     const char *argv[12] = {"tidemark",   "--store", buf_cstr(&r->url), "resume", job->id,
                             "--token-fd", "3",       "--unattended",    NULL};
-    sigset_t all, before;
+    sigset_t all, before, usual;
     pid_t pid;
 
     if (key_file) {
@@ -219,9 +219,11 @@ static bool start(void *arg, struct scheduler_job *job)
     }
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
+    usual = before;
+    sigdelset(&usual, SIGCHLD);
     pid = fork();
     if (pid == 0)
-        become(argv, &before);
+        become(argv, &usual);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (pid < 0)
         return false; /* no room for a process now: it stays in line */
@@ -306,29 +308,42 @@ static void say_trouble(struct recovering *r, enum tide_code code, struct tide_e
     snprintf(r->trouble, sizeof(r->trouble), "%s", code ? err->msg : "");
 }
 
-/* Waits until the next pass: by the clock, or because the store has changed and the last pass was a second ago. */
+/* Sleeps until the next pass: by the clock, or because the store has changed and the last pass was a second ago. */
 static void wait_for_work(struct recovering *r, tide_watch *watch, int64_t began_ms, int64_t interval_ms)
 {
+    struct pollfd p = {.fd = tide_watch_fd(watch), .events = POLLIN};
     int64_t left, badly = r->s.ended_badly;
-    int now = 0;
     bool changed = false;
 
-    while (!stop_signal && (left = scheduler_time_left(&r->s, began_ms, interval_ms, wall_ms())) > 0 &&
-           !(changed && monotonic_ms() >= began_ms + CHANGE_MS)) {
-        if (tide_watch_wait(watch, left < LOOK_MS ? (int)left : LOOK_MS, &now, NULL) || now)
-            changed = true;
-        if (changed && monotonic_ms() < began_ms + CHANGE_MS) /* it may be changing all the time */
-            poll(NULL, 0, LOOK_MS);
+    while (!stop_signal && (left = scheduler_time_left(&r->s, began_ms, interval_ms, wall_ms())) > 0) {
+        int64_t soonest = began_ms + CHANGE_MS - monotonic_ms(); /* it may be changing all the time */
+        bool in_line = r->s.n > r->s.running && r->s.running < (size_t)r->s.max_at_once; /* no room for a process */
+
+        if (changed && soonest <= 0)
+            return;
+        left = changed && soonest < left ? soonest : in_line && CHANGE_MS < left ? CHANGE_MS : left;
+        (void)!await_any(&p, changed ? 0 : 1, left);
         scheduler_step(&r->s);
-        changed |= r->s.ended_badly != badly; /* is it still to go on, or was somebody else faster? */
+        changed |= p.revents || r->s.ended_badly != badly; /* is it still to go on, or was somebody else faster? */
     }
+}
+
+static void on_child(int number)
+{
+    (void)number; /* it has ended the wait */
 }
 
 static enum tide_code watch(struct recovering *r, int64_t interval_ms, struct tide_err *err)
 {
     AUTO(watch_closep) tide_watch *changes = NULL;
+    struct sigaction child = {.sa_handler = on_child, .sa_flags = SA_RESTART};
     enum tide_code code = tide_watch_open(r->cli->store, &changes, err);
+    sigset_t child_only;
 
+    sigemptyset(&child_only);
+    sigaddset(&child_only, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child_only, NULL); /* it comes while we wait, or ends the next wait at once */
+    sigaction(SIGCHLD, &child, NULL);
     if (!code && isatty(STDERR_FILENO))
         fprintf(stderr, "tidemark: watching %s; Ctrl-C ends it\n", store_url_path(buf_cstr(&r->url)));
     while (!stop_signal && !code) {
