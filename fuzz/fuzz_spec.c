@@ -12,7 +12,7 @@ struct heard {
     size_t problems, warnings;
 };
 
-static void hear(void *arg, const struct spec_problem *p)
+static void hear(void *arg, const struct problem *p)
 {
     struct heard *h = arg;
 

@@ -1031,7 +1031,7 @@ enum tide_graph_what {
     TIDE_GRAPH_NODE_FAILED, /* text says why; attempt of attempts; delay_ms until the next, -1: there is none */
     TIDE_GRAPH_EDGE,        /* node leads to `to` */
     TIDE_GRAPH_CHECKPOINT,  /* checkpoint_type, checkpoint_id */
-    TIDE_GRAPH_NOTICE,      /* one line for people: a condition that erred, a store in trouble, … */
+    TIDE_GRAPH_NOTICE,      /* one line for people: a condition that erred, …; delay_ms -1: the store holds the run */
     TIDE_GRAPH_AGENT,       /* what an event_loop node's agent does: `agent` */
     TIDE_GRAPH_TICK,        /* nothing new: ten times a second */
 };

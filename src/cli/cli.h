@@ -30,6 +30,10 @@ enum tide_code cli_store_key(const struct cli *cli, unsigned char *ret_key, size
 enum tide_code cli_settings_open(const struct cli *cli, struct settings *ret_settings, struct tide_err *err) MUST_CHECK;
 enum tide_code cli_settings_log(struct cli *cli, const struct settings *s, struct tide_err *err) MUST_CHECK;
 
+/* Both, for agents of the open store; what they tell goes to standard error. */
+struct agent_setup;
+enum tide_code cli_setup_open(struct cli *cli, struct agent_setup *ret_setup, struct tide_err *err) MUST_CHECK;
+
 /* The session of operand `i`, by id or unique prefix; `flags` as in tide_session_open(). */
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,
                                 struct tide_err *err) MUST_CHECK;
@@ -43,6 +47,11 @@ extern const struct held cli_hold;
 static inline void watch_closep(tide_watch **watch)
 {
     tide_watch_close(*watch);
+}
+
+static inline void graph_freep(tide_graph **graph)
+{
+    tide_graph_free(*graph);
 }
 
 static inline void session_closep(tide_session **session)

@@ -9,17 +9,17 @@ bool is_continue(const struct args *args)
     return how && strcmp(how, "continue") == 0;
 }
 
-struct graph_want graph_want_from(const struct args *args)
+struct graph_face graph_face_from(const struct args *args)
 {
-    return (struct graph_want){
-        .opt = {.threads = (int)args_int(args, "parallel", 0), .on_store_error_continue = is_continue(args)},
-        .provider = args_text(args, "provider"),
-        .model = args_text(args, "model"),
-        .base_url = args_text(args, "base-url"),
-        .script = args_text(args, "script"),
-        .yes = args_on(args, "yes"),
+    return (struct graph_face){
+        .want = {.opt = {.threads = (int)args_int(args, "parallel", 0), .on_store_error_continue = is_continue(args)},
+                 .provider = args_text(args, "provider"),
+                 .model = args_text(args, "model"),
+                 .base_url = args_text(args, "base-url"),
+                 .script = args_text(args, "script"),
+                 .yes = args_on(args, "yes"),
+                 .degrade_said = args_text(args, "on-store-error") != NULL},
         .no_input = args_on(args, "no-input"),
-        .degrade_said = args_text(args, "on-store-error") != NULL,
         .output = args_text(args, "output"),
         .quiet = args_on(args, "quiet")};
 }

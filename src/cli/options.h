@@ -52,7 +52,7 @@
 bool is_continue(const struct args *args);
 
 /* What `run` and `sessions resume` are told alike. */
-struct graph_want graph_want_from(const struct args *args);
+struct graph_face graph_face_from(const struct args *args);
 
 /* The first --set that takes standard input; NULL: none. */
 const char *set_from_input(const struct args *args);

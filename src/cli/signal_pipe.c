@@ -4,7 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/terminal/progress.h"
 
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
@@ -46,14 +50,54 @@ void signal_pipe_close(int signals)
     signal_pipe = -1;
 }
 
+static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
+#define N_STOPPING (sizeof(stopping) / sizeof(stopping[0]))
+
+#define SECOND_MS 700 /* one that comes sooner is the same wish: what was stopped is still to be recorded */
+
+static struct {
+    void (*stop)(void *work, bool person);
+    void *volatile work;
+} stopped;
+
+static void on_stop(int number)
+{
+    static _Atomic int64_t first_ms;
+    int64_t none = 0;
+
+    if (!atomic_compare_exchange_strong(&first_ms, &none, monotonic_ms()) && monotonic_ms() - first_ms >= SECOND_MS) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    stop_signal = number;
+    if (stopped.work)
+        stopped.stop(stopped.work, number == SIGINT);
+}
+
+void signals_stop(void (*stop)(void *work, bool person), void *work)
+{
+    struct sigaction act = {.sa_handler = on_stop}, now;
+
+    stopped.stop = stop;
+    stopped.work = work;
+    for (size_t i = 0; work && i < N_STOPPING; i++)
+        if (sigaction(stopping[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN && now.sa_handler != SIG_DFL)
+            sigaction(stopping[i], &act, NULL);
+}
+
+bool signals_stopped(void)
+{
+    if (stop_signal && stopped.work)
+        stopped.stop(stopped.work, stop_signal == SIGINT);
+    return stop_signal != 0;
+}
+
 void signals_end_us(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; i < N_STOPPING; i++) {
         struct sigaction now;
 
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            signal(numbers[i], SIG_DFL);
+        if (sigaction(stopping[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            signal(stopping[i], SIG_DFL);
     }
 }

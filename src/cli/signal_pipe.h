@@ -6,12 +6,21 @@
 #ifndef CLI_SIGNAL_PIPE_H
 #define CLI_SIGNAL_PIPE_H
 
+#include <stdbool.h>
+
 /*
  * From now on SIGINT, SIGTERM, SIGHUP (those that are ignored left alone) and SIGCHLD come out of a descriptor, whichever
  * thread they reach: the library has threads of its own, so blocking them in ours would not be enough. -1: none to be had.
  */
 int signal_pipe_open(void);
 void signal_pipe_close(int signals);
+
+/*
+ * The first signal that stops us calls `stop` in its handler; `person`: it was Ctrl-C, the others say that the process is to
+ * end. A later one ends the process at once. `work` NULL: there is nothing to stop any more.
+ */
+void signals_stop(void (*stop)(void *work, bool person), void *work);
+bool signals_stopped(void); /* one came; also before signals_stop(), whose work is stopped then */
 
 /*
  * The signals that stop us end the process again: for one that only asks and has nothing to tidy up, and whose answer may

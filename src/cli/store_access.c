@@ -7,6 +7,7 @@
 #include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
+#include "engine/agent_setup.h"
 #include "engine/settings.h"
 #include "engine/user_store.h"
 #include "engine/store_url.h"
@@ -51,6 +52,20 @@ enum tide_code cli_settings_log(struct cli *cli, const struct settings *s, struc
     return code;
 }
 
+static void tell(void *arg, const char *line)
+{
+    (void)arg;
+    say("%s", line);
+}
+
+enum tide_code cli_setup_open(struct cli *cli, struct agent_setup *ret_setup, struct tide_err *err)
+{
+    ret_setup->tell = tell;
+    ret_setup->store = cli->store;
+    return cli_settings_open(cli, &ret_setup->settings, err) ? err->code
+                                                             : cli_settings_log(cli, &ret_setup->settings, err);
+}
+
 enum tide_code cli_store_url(const struct cli *cli, struct buf *ret_url, struct tide_err *err)
 {
     return store_url(args_text(&cli->args, "store"), args_text(&cli->args, "config"), ret_url, err);
@@ -82,12 +97,6 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     code = user_store_open(buf_cstr(&url), &opt, args_text(&cli->args, "config"), ask_own, NULL, &cli->store, err);
     explicit_bzero(key, sizeof(key));
     return advise(code, hint_for_store(code), err);
-}
-
-static void tell(void *arg, const char *line)
-{
-    (void)arg;
-    say("%s", line);
 }
 
 void cli_store_close(struct cli *cli)

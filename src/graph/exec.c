@@ -143,10 +143,11 @@ static void tell_all(struct exec *x)
     x->told_ns = exec_now_ns(x);
 }
 
-void exec_tell_now(struct exec *x, const char *text)
+void exec_tell_now(struct exec *x, const char *text, bool held)
 {
     if (x->opt->event)
-        x->opt->event(x->opt->arg, &(struct tide_graph_event){.what = TIDE_GRAPH_NOTICE, .text = text});
+        x->opt->event(x->opt->arg,
+                      &(struct tide_graph_event){.what = TIDE_GRAPH_NOTICE, .text = text, .delay_ms = held ? -1 : 0});
 }
 
 static void tick(struct exec *x)

@@ -29,8 +29,7 @@
 #define EXEC_MEMORY_MAX ((size_t)64 << 20) /* bytes of all keys and values of one graph's memory */
 #define EXEC_DRAFT_MAX 512                 /* events of pure work that are gathered before they are appended */
 #define EXEC_CHEAP_MS 5                    /* a pure node that took less is done again rather than waited for */
-#define EXEC_HELD "the run is held and goes on by itself when the store can be written" /* ends what is told of that */
-#define EXEC_GATHER_MS 50                                                               /* and how long */
+#define EXEC_GATHER_MS 50                  /* and how long */
 
 enum { GRAPH_GO_ON, GRAPH_BY_PERSON, GRAPH_BY_SHUTDOWN };
 
@@ -184,6 +183,7 @@ static inline bool node_is_once(const struct spec_node *n)
 }
 
 /* ---- graph.c */
+tide_graph *graph_of(struct spec *spec); /* takes it over */
 const char *graph_effect(const struct spec_node *n);
 /* Before there is a session, whose title may hold it: the store hides what options.memory gives and nothing may store. */
 enum tide_code graph_hide_memory(tide_store *store, tide_graph *g, const struct tide_graph_options *opt,
@@ -211,7 +211,8 @@ void exec_note(struct exec *x, const struct tide_graph_event *ev);
 void exec_notice(struct exec *x, const char *node, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* For struct tide_run_options: says when trouble of the store begins and is over; gives up when the graph is stopped. */
 int exec_trouble(void *exec, const struct tide_err *why, int64_t waited_ms);
-void exec_tell_now(struct exec *x, const char *text); /* of trouble with the store: it cannot wait until it is stored */
+void exec_tell_now(struct exec *x, const char *text,
+                   bool held); /* of trouble with the store: it cannot wait until it is stored */
 void exec_keep(struct exec *x, const struct spec_node *n,
                int64_t ms);                                  /* it is complete: how soon that is to be on disk */
 bool exec_touches(const struct spec_node *n);                /* the world outside, by itself */

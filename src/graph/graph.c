@@ -17,7 +17,7 @@ struct hearing {
     void *arg;
 };
 
-static void on_problem(void *arg, const struct spec_problem *p)
+static void on_problem(void *arg, const struct problem *p)
 {
     const struct hearing *h = arg;
 
@@ -25,14 +25,13 @@ static void on_problem(void *arg, const struct spec_problem *p)
         h->fn(h->arg, p->path, p->what);
 }
 
-static enum tide_code graph_make(struct spec *spec, tide_graph **ret)
+tide_graph *graph_of(struct spec *spec)
 {
     struct tide_graph *g = mem_zero(sizeof *g);
 
     g->spec = spec;
     hex_encode(g->digest, spec->digest, DIGEST_SIZE);
-    *ret = g;
-    return TIDE_OK;
+    return g;
 }
 
 enum tide_code tide_graph_parse(const char *json, size_t len, const char *dir, tide_problem_fn *problem, void *arg,
@@ -45,7 +44,8 @@ enum tide_code tide_graph_parse(const char *json, size_t len, const char *dir, t
     ERR_LOCAL(err);
     if (spec_parse((struct str){json ? json : "", len}, &opt, &spec, err))
         return err->code;
-    return graph_make(spec, ret_graph);
+    *ret_graph = graph_of(spec);
+    return TIDE_OK;
 }
 
 void tide_graph_free(tide_graph *g)
@@ -119,10 +119,10 @@ static int take_graph(void *arg, const struct event *ev)
         return 1;
     json_write(&text, v);
     s->code = spec_parse(buf_view(&text), NULL, &spec, s->err);
-    if (!s->code)
-        s->code = graph_make(spec, &s->graph);
-    if (!s->code)
-        s->graph->redacted = redact_is_marked(body, buf_view(&text));
+    if (s->code)
+        return 1;
+    s->graph = graph_of(spec);
+    s->graph->redacted = redact_is_marked(body, buf_view(&text));
     return 1;
 }
 
@@ -415,17 +415,17 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
 int exec_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 {
     struct exec *x = arg;
-    const char *what = x->opt->on_store_error_continue
-                           ? "pure work goes on in memory until the store can be written (durability: degraded)"
-                           : EXEC_HELD;
+    bool held = why && !x->opt->on_store_error_continue;
     char text[sizeof why->msg + 100];
     bool before = atomic_exchange(&x->in_trouble, why != NULL);
 
     (void)waited_ms;
     if (why)
-        snprintf(text, sizeof text, "%s: %s", why->msg, what);
+        snprintf(text, sizeof text, "%s: %s", why->msg,
+                 held ? "the run is held and goes on by itself when the store can be written"
+                      : "pure work goes on in memory until the store can be written (durability: degraded)");
     if (before != (why != NULL)) /* once, however many are held */
-        exec_tell_now(x, why ? text : "the store can be written again: going on");
+        exec_tell_now(x, why ? text : "the store can be written again: going on", held);
     return atomic_load(&x->g->stop) != GRAPH_GO_ON;
 }
 

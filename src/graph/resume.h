@@ -114,11 +114,11 @@ bool outlook_is_unsettled(const struct outlook *o, const struct kept_effect *f);
 enum tide_code resume_changes(struct exec *x, struct tide_err *err) MUST_CHECK;
 
 /* ---- resume_plan.c */
-bool outlook_runs(const struct outlook *o, const char *name); /* of one that is open: nobody says that it happened */
-bool outlook_is_complete(const struct content *c, const char *name); /* of one that was begun */
 void outlook_json(const struct outlook *o, struct buf *out);
 struct rescue;
 void rescue_json(const struct rescue *r, struct buf *out); /* the same members, of one that cannot be opened */
+const char *rescue_refusal(struct arena *a, const struct rescue *r); /* NULL: it is not refused */
+#define RESCUE_REMEDY "--fallback --redo-effects lets it"
 
 /* ---- resume_names.c */
 

@@ -41,7 +41,7 @@ static void put_graph(struct json_out *out, const struct outlook *o)
 
 static const char *const state_words[] = {"ready", "running", "retry", "failed", "deciding"};
 
-bool outlook_runs(const struct outlook *o, const char *name)
+static bool runs(const struct outlook *o, const char *name)
 {
     for (const char *const *n = o ? o->opt->happened : NULL; n && *n; n++)
         if (strcmp(*n, name) == 0)
@@ -49,28 +49,30 @@ bool outlook_runs(const struct outlook *o, const char *name)
     return true;
 }
 
+/* It must happen once, and did, before what is rolled back. */
+static bool answers_from_log(const struct outlook *o, const char *name, const struct task *t)
+{
+    const int64_t *visits = map_get(&o->x->view->content.visits, str_from(name));
+
+    return t->state == TASK_READY && !o->fork && kept_done(o->kept, name, (visits ? *visits : 0) + 1);
+}
+
 static void put_tasks(struct json_out *out, const struct outlook *o, const struct map *tasks)
 {
     for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e)) {
         const struct task *t = e->value;
 
-        if (!outlook_runs(o, e->key))
+        if (!runs(o, e->key))
             continue;
         json_out_begin(out, '{');
         json_out_kstr(out, STR("node"), map_key(e));
         json_out_kstr(out, STR("state"), str_from(state_words[t->state]));
         json_out_kint(out, STR("visit"), t->visit);
         json_out_kint(out, STR("attempt"), t->attempt);
+        if (o && answers_from_log(o, e->key, t))
+            json_out_kbool(out, STR("from_log"), true);
         json_out_end(out, '}');
     }
-}
-
-bool outlook_is_complete(const struct content *c, const char *name)
-{
-    const struct position *p = &c->position;
-
-    return !map_get(&p->active, str_from(name)) && !map_get(&p->ready, str_from(name)) &&
-           !map_get(&p->dropped, str_from(name));
 }
 
 static void put_nodes(struct json_out *out, const struct outlook *o, const struct content *c)
@@ -81,9 +83,14 @@ static void put_nodes(struct json_out *out, const struct outlook *o, const struc
     put_tasks(out, o, &p->active);
     put_tasks(out, o, &p->ready);
     json_out_end(out, ']');
+    begin_list(out, "happened"); /* as somebody says */
+    for (const char *const *n = o ? o->opt->happened : NULL; n && *n; n++)
+        if (map_get(&p->active, str_from(*n)) || map_get(&p->ready, str_from(*n)))
+            json_out_str(out, str_from(*n));
+    json_out_end(out, ']');
     begin_list(out, "complete");
     for (struct map_entry *e = map_next(&c->visits, NULL); e; e = map_next(&c->visits, e))
-        if (outlook_is_complete(c, e->key))
+        if (!map_get(&p->active, map_key(e)) && !map_get(&p->ready, map_key(e)) && !map_get(&p->dropped, map_key(e)))
             json_out_str(out, map_key(e));
     json_out_end(out, ']');
     begin_list(out, "failed");
@@ -176,9 +183,15 @@ void outlook_json(const struct outlook *o, struct buf *buf)
     json_out_end(&out, '}');
 }
 
+const char *rescue_refusal(struct arena *a, const struct rescue *r)
+{
+    return r->again[0] ? arena_printf(a, "this would happen again, and must happen once: %s", r->again) : NULL;
+}
+
 void rescue_json(const struct rescue *r, struct buf *buf)
 {
     static const char *const none[] = {"missing_inputs", "overrides", "renames"};
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json_out out = json_out_to(buf);
 
     json_out_begin(&out, '{');
@@ -200,8 +213,8 @@ void rescue_json(const struct rescue *r, struct buf *buf)
         json_out_begin(&out, '{');
         json_out_kstr(&out, STR("code"), str_from(tide_code_name(TIDE_EFFECTS)));
         put_text(&out, "node", NULL);
-        json_out_kstr(&out, STR("reason"), str_from(r->again));
-        put_text(&out, "remedy", "--fallback --redo-effects");
+        put_text(&out, "reason", rescue_refusal(&a, r));
+        put_text(&out, "remedy", RESCUE_REMEDY);
         json_out_end(&out, '}');
     }
     json_out_end(&out, ']');

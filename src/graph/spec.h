@@ -12,6 +12,7 @@
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "base/problem.h"
 #include "graph/expr.h"
 
 #define SPEC_MAX_BYTES ((size_t)8 << 20)
@@ -192,18 +193,9 @@ struct spec_graph {
     const char *path;
 };
 
-/* One thing that is wrong, or that may be meant otherwise. */
-struct spec_problem {
-    bool warning;
-    const char *path; /* "$.nodes[2].outputs[0]" */
-    const char *what;
-    const char *hint; /* what to do; "" when that is clear */
-};
-typedef void spec_problem_fn(void *arg, const struct spec_problem *problem);
-
 struct spec_options {
-    const char *dir;          /* where files of subgraphs are looked for; NULL: they are refused */
-    spec_problem_fn *problem; /* hears every problem and warning; NULL: nobody does */
+    const char *dir;     /* where files of subgraphs are looked for; NULL: they are refused */
+    problem_fn *problem; /* hears every problem and warning; NULL: nobody does */
     void *arg;
 };
 
@@ -227,6 +219,9 @@ enum tide_code spec_parse(struct str text, const struct spec_options *opt, struc
 /* The same from a file; opt->dir NULL: the file's directory. */
 enum tide_code spec_load(const char *path, const struct spec_options *opt, struct spec **ret_spec, struct tide_err *err)
     MUST_CHECK;
+/* The same of what was read from there. */
+enum tide_code spec_parse_from(const char *path, struct str text, const struct spec_options *opt,
+                               struct spec **ret_spec, struct tide_err *err) MUST_CHECK;
 /* Members of an object as in `checkpoints`, over what is there. */
 enum tide_code spec_change_checkpoints(struct spec *s, struct str json, struct spec_checkpoints *into,
                                        struct tide_err *err) MUST_CHECK;

@@ -68,7 +68,7 @@ static void say(struct spec_parser *p, enum spec_severity severity, const char *
 {
     struct arena *a = &p->spec->arena;
     size_t *count = severity == SPEC_WARNING ? &p->spec->warnings : &p->spec->problems;
-    struct spec_problem problem = {severity == SPEC_WARNING, clean(a, path), clean(a, what), clean(a, hint)};
+    struct problem problem = {severity == SPEC_WARNING, clean(a, path), clean(a, what), clean(a, hint)};
 
     if (severity == SPEC_PROBLEM && *count == 0)
         tide_fail(&p->first, TIDE_INVALID, "%.120s: %.300s", problem.path, problem.what);
@@ -400,17 +400,22 @@ static const char *dir_of(struct arena *a, const char *path)
 enum tide_code spec_load(const char *path, const struct spec_options *opt, struct spec **ret_spec, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SPEC_MAX_BYTES);
+
+    ERR_LOCAL(err);
+    return spec_read(path, &text, err) ? err->code : spec_parse_from(path, buf_view(&text), opt, ret_spec, err);
+}
+
+enum tide_code spec_parse_from(const char *path, struct str text, const struct spec_options *opt,
+                               struct spec **ret_spec, struct tide_err *err)
+{
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct spec_options with = opt ? *opt : (struct spec_options){0};
     struct spec_open_file file = {0};
     struct stat st;
 
-    ERR_LOCAL(err);
-    if (spec_read(path, &text, err))
-        return err->code;
     if (strcmp(path, "-") != 0 && stat(path, &st) == 0)
         file = (struct spec_open_file){NULL, st.st_dev, st.st_ino};
     if (!with.dir)
         with.dir = dir_of(&a, path);
-    return parse(buf_view(&text), &with, &file, ret_spec, err);
+    return parse(text, &with, &file, ret_spec, err);
 }

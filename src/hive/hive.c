@@ -24,7 +24,7 @@ void hive_warn(struct hive *h, const char *path, const char *hint, const char *f
     clean_line(what, strlen(what));
     clean_line(place, strlen(place));
     if (h->warn)
-        h->warn(h->arg, &(struct spec_problem){true, place, what, hint});
+        h->warn(h->arg, &(struct problem){true, place, what, hint});
 }
 
 /* ---- small things ---- */
@@ -404,7 +404,7 @@ static enum tide_code convert(struct hive *h, struct str source, struct buf *ret
     return write_pretty(h, &flat, ret_json, err);
 }
 
-enum tide_code hive_to_graph(struct str text_, spec_problem_fn *warn_fn, void *arg, struct buf *ret_json,
+enum tide_code hive_to_graph(struct str text_, problem_fn *warn_fn, void *arg, struct buf *ret_json,
                              struct tide_err *err)
 {
     struct hive h = {.warn = warn_fn, .arg = arg};

@@ -8,7 +8,7 @@
 bool hive_is(struct str text); /* and not a graph of ours */
 
 /* Such a one as JSON of ours; what cannot be carried over is a warning. */
-enum tide_code hive_to_graph(struct str text, spec_problem_fn *warn, void *arg, struct buf *ret_json,
-                             struct tide_err *err) MUST_CHECK;
+enum tide_code hive_to_graph(struct str text, problem_fn *warn, void *arg, struct buf *ret_json, struct tide_err *err)
+    MUST_CHECK;
 
 #endif

@@ -10,7 +10,7 @@ struct hive {
     struct arena arena;
     struct json_out out;
     const struct json *agent, *graph; /* graph is never NULL */
-    spec_problem_fn *warn;
+    problem_fn *warn;
     void *arg;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/temporary.h"
+#include "engine/graph_file.h"
 #include "graph/exec.h"
 #include "torture/torture_internal.h"
 
@@ -267,24 +268,12 @@ static enum tide_code harm_all(struct torture *t, struct tide_err *err)
 
 /* ---- all of it ---- */
 
-static const char *dir_of(struct arena *a, const char *file)
-{
-    const char *slash = strrchr(file, '/');
-
-    return !slash ? "." : slash == file ? "/" : arena_dup(a, (struct str){file, (size_t)(slash - file)}).ptr;
-}
-
 enum tide_code torture_new(const struct torture_want *want, struct torture **ret, struct tide_err *err)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(4 * SPEC_MAX_BYTES);
-    struct torture *t;
+    struct torture *t = mem_zero(sizeof(*t));
 
-    if (spec_read(want->file, &text, err))
-        return err->code;
-    t = mem_zero(sizeof(*t));
     t->want = want;
-    if (tide_graph_parse(text.ptr ? text.ptr : "", text.len, dir_of(&t->arena, want->file), NULL, NULL, &t->graph,
-                         err)) {
+    if (graph_file_read(want->file, NULL, NULL, NULL, &t->graph, err)) {
         torture_free(t);
         return tide_wrap(err, "%.150s", want->file);
     }

@@ -381,6 +381,7 @@ static enum tide_code run(struct json_out *o, struct tide_err *err)
     struct tide_err ignored;
     enum tide_code code = open_settings(&want, &setup, err);
 
+    code = code ? code : agent_setup_begin(&setup, &want, err);
     if (!code)
         (void)!agent_setup_check(
             &setup, NULL, &ignored); /* a graph without agents needs no model; one with them was looked at before */

@@ -14,7 +14,7 @@
 
 /* ---- what is said ---- */
 
-static void note(void *arg, const struct spec_problem *p)
+static void note(void *arg, const struct problem *p)
 {
     buf_addf(arg, "%s%s: %s%s%s\n", p->warning ? "warning " : "", p->path, p->what, p->hint[0] ? " | " : "", p->hint);
 }

@@ -5,25 +5,10 @@
 #include "cli/terminal/progress.h"
 #include "engine/recovery_thread.h"
 
-static void tell(void *arg, const char *line)
-{
-    (void)arg;
-    say("%s", line);
-}
-
 static bool is_stopped(void *arg)
 {
     (void)arg;
     return stop_signal != 0;
-}
-
-enum tide_code chat_setup(struct cli *cli, const struct agent_want *want, struct agent_setup *ret, struct tide_err *err)
-{
-    ret->tell = tell;
-    ret->store = cli->store;
-    if (cli_settings_open(cli, &ret->settings, err) || cli_settings_log(cli, &ret->settings, err))
-        return err->code;
-    return agent_setup_begin(ret, want, err);
 }
 
 enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want *want, tide_agent_event_fn *event,
@@ -34,7 +19,9 @@ enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want
     c->core.setup.opt.event = event;
     c->core.setup.opt.approve = approve;
     c->core.setup.opt.arg = arg;
-    return chat_setup(cli, &want->who, &c->core.setup, err);
+    if (cli_setup_open(cli, &c->core.setup, err))
+        return err->code;
+    return agent_setup_begin(&c->core.setup, &want->who, err);
 }
 
 void chat_done(struct chat *c)

@@ -43,10 +43,6 @@ enum tide_code chat_init(struct chat *c, struct cli *cli, const struct chat_want
                          tide_approve_fn *approve, void *arg, struct tide_err *err) MUST_CHECK;
 void chat_done(struct chat *c);
 
-/* The settings, and what agents tell: on standard error. */
-enum tide_code chat_setup(struct cli *cli, const struct agent_want *want, struct agent_setup *ret, struct tide_err *err)
-    MUST_CHECK;
-
 /* One line beside the conversation. */
 #define chat_tell(c, ...) agent_setup_tell(&(c)->core.setup, __VA_ARGS__)
 

@@ -15,6 +15,7 @@
 #include "cli/chat/chat.h"
 #include "cli/terminal/glyph.h"
 #include "cli/report.h"
+#include "cli/signal_pipe.h"
 #include "cli/terminal/progress.h"
 #include "cli/report.h"
 #include "engine/shapes.h"
@@ -77,13 +78,10 @@ static void tell(struct printing *p, const struct tide_agent_event *e)
         say("%.*s", (int)e->text_len, e->text);
 }
 
-/* Ctrl-C is a person's; the others say that the process is to end. */
-static void stop_agent(tide_agent *agent)
+/* Wherever it is, also in the middle of a tool. */
+static void stop_agent(void *agent, bool person)
 {
-    if (stop_signal == SIGINT)
-        tide_agent_stop(agent);
-    else
-        tide_agent_shutdown(agent);
+    (person ? tide_agent_stop : tide_agent_shutdown)(agent);
 }
 
 /* Told when the answer has been taken, not before: it may be refused. */
@@ -121,9 +119,7 @@ static void on_event(void *arg, const struct tide_agent_event *e)
     struct printing *p = arg;
 
     tell_answered(p);
-
-    if (stop_signal && p->chat.core.agent)
-        stop_agent(p->chat.core.agent);
+    signals_stopped();
     p->turns += e->what == TIDE_AGENT_USAGE;
     if (p->how == PRINT_STREAM)
         stream(p, e);
@@ -267,27 +263,6 @@ static enum tide_code work(struct printing *p, const char *prompt, struct tide_e
     return code;
 }
 
-static tide_agent *volatile working; /* for the handler */
-
-/* The first signal stops the agent wherever it is, also in the middle of a tool; a second one ends the process. */
-static void on_signal(int number)
-{
-    stop_signal = number;
-    if (working)
-        stop_agent(working);
-}
-
-static void set_signals(tide_agent *agent)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction act = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
-
-    working = agent;
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN && before.sa_handler != SIG_DFL)
-            sigaction(numbers[i], &act, NULL);
-}
-
 enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct tide_err *err)
 {
     struct printing p = {.how = PRINT_TEXT};
@@ -302,9 +277,9 @@ enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct 
     code = code ? code : make_prompt(&p, &prompt, err);
     code = code ? code : open_it(&p, err);
     if (!code) {
-        set_signals(p.chat.core.agent);
+        signals_stop(stop_agent, p.chat.core.agent);
         code = work(&p, prompt, err);
-        working = NULL;
+        signals_stop(stop_agent, NULL);
     }
     chat_done(&p.chat);
     return code;

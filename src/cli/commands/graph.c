@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/graph/graph_draw.h"
-#include "hive/hive.h"
+#include "engine/graph_file.h"
 
 extern char **environ;
 
@@ -22,7 +22,7 @@ struct checking {
     size_t problems, warnings;
 };
 
-static void put_problem_json(struct json_out *o, const struct spec_problem *p)
+static void put_problem_json(struct json_out *o, const struct problem *p)
 {
     json_out_begin(o, '{');
     json_out_kstr(o, STR("severity"), p->warning ? STR("warning") : STR("problem"));
@@ -32,7 +32,7 @@ static void put_problem_json(struct json_out *o, const struct spec_problem *p)
     json_out_end(o, '}');
 }
 
-static void hear(void *arg, const struct spec_problem *p)
+static void hear(void *arg, const struct problem *p)
 {
     struct checking *c = arg;
 
@@ -54,42 +54,42 @@ static void hear(void *arg, const struct spec_problem *p)
     }
 }
 
-static void count_text(struct out *out, const struct spec *s, const struct checking *c)
+static void count_text(struct out *out, const struct graph_outline *g, const struct checking *c)
 {
     if (c->problems + c->warnings > 0)
         outf(out, "\n");
-    if (s) {
+    if (g) {
         out_colored(out, COLOR_GREEN, "ok");
         outf(out, "  ");
-        out_value(out, s->graph->id.ptr);
-        outf(out, ": %zu node%s, %zu edge%s", s->graph->nodes.n, s->graph->nodes.n == 1 ? "" : "s", s->graph->n_arcs,
-             s->graph->n_arcs == 1 ? "" : "s");
+        out_value(out, g->id.ptr);
+        outf(out, ": %zu node%s, %zu edge%s", g->n_nodes, g->n_nodes == 1 ? "" : "s", g->n_ways,
+             g->n_ways == 1 ? "" : "s");
     } else {
         outf(out, "%zu problem%s", c->problems, c->problems == 1 ? "" : "s");
     }
     if (c->warnings > 0)
         outf(out, ", %zu warning%s", c->warnings, c->warnings == 1 ? "" : "s");
-    if (c->problems >= SPEC_MAX_PROBLEMS || c->warnings >= SPEC_MAX_PROBLEMS)
+    if (c->problems >= GRAPH_MAX_PROBLEMS || c->warnings >= GRAPH_MAX_PROBLEMS)
         outf(out, " (there may be more)");
     outf(out, "\n");
 }
 
-static void conclude(struct checking *c, const struct spec *s)
+static void conclude(struct checking *c, const tide_graph *graph)
 {
-    char digest[2 * DIGEST_SIZE + 1];
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct graph_outline *g = graph ? graph_outline(&a, graph) : NULL;
 
     if (!c->out->json) {
-        count_text(c->out, s, c);
+        count_text(c->out, g, c);
         return;
     }
     json_out_end(&c->json, ']');
-    json_out_kbool(&c->json, STR("ok"), s != NULL);
-    if (s) {
-        hex_encode(digest, s->digest, DIGEST_SIZE);
-        json_out_kstr(&c->json, STR("id"), s->graph->id);
-        json_out_kint(&c->json, STR("nodes"), (int64_t)s->graph->nodes.n);
-        json_out_kint(&c->json, STR("edges"), (int64_t)s->graph->n_arcs);
-        json_out_kstr(&c->json, STR("digest"), str_from(digest));
+    json_out_kbool(&c->json, STR("ok"), g != NULL);
+    if (g) {
+        json_out_kstr(&c->json, STR("id"), g->id);
+        json_out_kint(&c->json, STR("nodes"), (int64_t)g->n_nodes);
+        json_out_kint(&c->json, STR("edges"), (int64_t)g->n_ways);
+        json_out_kstr(&c->json, STR("digest"), str_from(tide_graph_digest(graph)));
     }
     json_out_end(&c->json, '}');
     out_json_end(c->out);
@@ -98,8 +98,7 @@ static void conclude(struct checking *c, const struct spec *s)
 static enum tide_code run_check(struct cli *cli, struct tide_err *err)
 {
     struct checking c = {.out = &cli->out, .json = out_json(&cli->out)};
-    struct spec_options opt = {.problem = hear, .arg = &c};
-    AUTO(spec_freep) struct spec *s = NULL;
+    AUTO(graph_freep) tide_graph *graph = NULL;
     enum tide_code code;
 
     if (cli->out.json) {
@@ -108,13 +107,13 @@ static enum tide_code run_check(struct cli *cli, struct tide_err *err)
         json_out_key(&c.json, STR("problems"));
         json_out_begin(&c.json, '[');
     }
-    code = spec_load(args_operand(&cli->args, 0), &opt, &s, err);
+    code = graph_file_read(args_operand(&cli->args, 0), hear, &c, NULL, &graph, err);
     if (code && c.problems == 0) { /* there is nothing to check */
         buf_clear(&cli->out.text);
         return code;
     }
     cli->exit_status = tide_code_exit(code);
-    conclude(&c, s);
+    conclude(&c, graph);
     return TIDE_OK;
 }
 
@@ -206,11 +205,11 @@ static enum tide_code draw_svg(struct str dot, struct buf *svg, struct tide_err 
     return code;
 }
 
-static enum tide_code show_svg(const struct spec *s, const char *path, struct tide_err *err)
+static enum tide_code show_svg(const tide_graph *graph, const char *path, struct tide_err *err)
 {
     AUTO(buf_done) struct buf dot = BUF_INIT((size_t)64 << 20), svg = BUF_INIT((size_t)256 << 20);
 
-    spec_dot(&dot, s->graph);
+    graph_write(graph, GRAPH_AS_DOT, &dot);
     if (draw_svg(buf_view(&dot), &svg, err))
         return err->code;
     return write_file(path, buf_view(&svg), err);
@@ -229,22 +228,21 @@ static enum tide_code run_show(struct cli *cli, struct tide_err *err)
 {
     const char *svg = args_text(&cli->args, "svg"), *file = args_operand(&cli->args, 0);
     bool dot = args_on(&cli->args, "dot"), mermaid = args_on(&cli->args, "mermaid");
-    AUTO(spec_freep) struct spec *s = NULL;
+    AUTO(graph_freep) tide_graph *graph = NULL;
 
     if ((svg != NULL) + dot + mermaid + cli->out.json > 1)
         return tide_fail(err, TIDE_INVALID, "graph show: give one of --dot, --mermaid, --svg and --json");
-    if (spec_load(file, NULL, &s, err))
+    if (graph_file_read(file, NULL, NULL, NULL, &graph, err))
         return advise_check(file, err);
     if (svg)
-        return show_svg(s, svg, err);
-    if (dot)
-        spec_dot(&cli->out.text, s->graph);
-    else if (mermaid)
-        spec_mermaid(&cli->out.text, s->graph);
-    else if (cli->out.json)
-        outf(&cli->out, "%s\n", s->json.ptr);
-    else
-        graph_draw(&cli->out, s->graph, (int)args_int(&cli->args, "width", terminal_columns(STDOUT_FILENO)));
+        return show_svg(graph, svg, err);
+    if (dot || mermaid)
+        graph_write(graph, dot ? GRAPH_AS_DOT : GRAPH_AS_MERMAID, &cli->out.text);
+    else if (cli->out.json) {
+        graph_write(graph, GRAPH_AS_JSON, &cli->out.text);
+        outf(&cli->out, "\n");
+    } else
+        graph_draw(&cli->out, graph, (int)args_int(&cli->args, "width", terminal_columns(STDOUT_FILENO)));
     return TIDE_OK;
 }
 
@@ -273,7 +271,7 @@ const struct command cmd_graph_show = {
 
 /* ---- import ---- */
 
-static void warn_of(void *arg, const struct spec_problem *p)
+static void warn_of(void *arg, const struct problem *p)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(4096);
     struct out clean = {.text = line};
@@ -295,12 +293,10 @@ static void warn_of(void *arg, const struct spec_problem *p)
 static enum tide_code run_import(struct cli *cli, struct tide_err *err)
 {
     const char *file = args_operand(&cli->args, 0);
-    AUTO(buf_done) struct buf text = BUF_INIT(SPEC_MAX_BYTES), json = BUF_INIT(4 * SPEC_MAX_BYTES);
+    AUTO(buf_done) struct buf json = BUF_INIT((size_t)64 << 20);
 
-    if (spec_read(file, &text, err))
+    if (graph_file_import(file, warn_of, NULL, &json, err))
         return err->code;
-    if (hive_to_graph(buf_view(&text), warn_of, NULL, &json, err))
-        return tide_wrap(err, "%.150s", file);
     buf_add_str(&cli->out.text, buf_view(&json));
     outf(&cli->out, "\n");
     return TIDE_OK;
@@ -322,7 +318,7 @@ static enum tide_code run_schema(struct cli *cli, struct tide_err *err)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *v = NULL;
 
-    spec_schema(&flat);
+    graph_schema(&flat);
     if (json_parse(&a, buf_view(&flat), NULL, &v, NULL, err))
         return tide_wrap(err, "graph schema");
     json_write_pretty(&cli->out.text, v);

@@ -98,12 +98,12 @@ static enum tide_code take_all(struct again *a, struct tide_err *err)
     a->g.r = &a->r;
     a->g.graph = args_text(args, "graph");
     a->g.dry_run = args_on(args, "dry-run");
-    a->g.want = graph_want_from(args);
-    a->g.want.opt.checkpoint = args_text(args, "checkpoint");
-    a->g.want.opt.renames = a->renames;
-    a->g.want.opt.rollback = (args_on(args, "reuse-effects") ? TIDE_ROLLBACK_REUSE_EFFECTS : 0u) |
-                             (args_on(args, "redo-effects") ? TIDE_ROLLBACK_REDO_EFFECTS : 0u);
-    a->g.want.opt.fallback = args_on(args, "fallback");
+    a->g.run = graph_face_from(args);
+    a->g.run.want.opt.checkpoint = args_text(args, "checkpoint");
+    a->g.run.want.opt.renames = a->renames;
+    a->g.run.want.opt.rollback = (args_on(args, "reuse-effects") ? TIDE_ROLLBACK_REUSE_EFFECTS : 0u) |
+                                 (args_on(args, "redo-effects") ? TIDE_ROLLBACK_REDO_EFFECTS : 0u);
+    a->g.run.want.opt.fallback = args_on(args, "fallback");
     return a->r.token_out_fd > 0 ? check_fd(a->r.token_out_fd, "--token-fd", err) : TIDE_OK;
 }
 

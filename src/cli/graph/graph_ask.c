@@ -176,7 +176,12 @@ static void add_text(struct buf *memory, const char *key, struct str value)
     buf_add_char(memory, '}');
 }
 
-enum tide_code graph_ask_secret(struct buf *memory, const char *key, const char *node, struct tide_err *err)
+bool graph_may_ask(const struct graph_face *f)
+{
+    return !f->no_input && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
+static enum tide_code ask_secret(struct buf *memory, const char *key, const char *node, struct tide_err *err)
 {
     struct tide_err ignored;
     struct line_reader in;
@@ -197,4 +202,32 @@ enum tide_code graph_ask_secret(struct buf *memory, const char *key, const char 
         explicit_bzero(in.buf.ptr, in.buf.len);
     line_reader_done(&in);
     return got == LINE_STOPPED ? tide_fail(err, TIDE_CANCELLED, "stopped, and nothing was done") : TIDE_OK;
+}
+
+enum tide_code graph_ask_missing(const struct graph_missing *list, struct buf *memory, bool *ret_asked,
+                                 struct tide_err *err)
+{
+    for (const struct graph_missing *m = list; m && m->key; m++) {
+        const struct graph_missing *first = list;
+
+        while (strcmp(first->key, m->key) != 0) /* once for every key, whoever needs it */
+            first++;
+        if (!m->secret || first != m)
+            continue;
+        if (ask_secret(memory, m->key, m->node, err))
+            return err->code;
+        *ret_asked = true;
+    }
+    return TIDE_OK;
+}
+
+static void say_unread(void *arg, const char *key, const char *near)
+{
+    (void)arg;
+    say("nobody reads '%.60s'%s%.60s%s", key, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+void graph_say_unread(const tide_graph *graph, struct str memory)
+{
+    graph_find_unread(graph, memory, say_unread, NULL);
 }

@@ -17,7 +17,7 @@
 #define TYPE 12
 
 struct lane {
-    size_t node; /* where it leads; of a dotted one: where it comes from; SPEC_NONE: free */
+    size_t node; /* where it leads; of a dotted one: where it comes from; OUTLINE_NONE: free */
     bool back;
     size_t until; /* of a dotted one: the row of the last node that goes back */
 };
@@ -28,9 +28,8 @@ struct cell {
 };
 
 struct draw {
-    const struct spec_graph *g;
+    const struct graph_outline *g;
     struct out *out; /* NULL: only the width is wanted */
-    struct arena *arena;
     struct graph_order order;
     struct lane *lanes;
     struct cell *cells;
@@ -44,20 +43,20 @@ static size_t take_lane(struct draw *d, size_t from)
 {
     size_t i = from;
 
-    while (i < d->n_lanes && d->lanes[i].node != SPEC_NONE)
+    while (i < d->n_lanes && d->lanes[i].node != OUTLINE_NONE)
         i++;
     if (i >= d->n_lanes) {
         i = d->n_lanes++;
         d->widest = d->n_lanes > d->widest ? d->n_lanes : d->widest;
     }
-    d->lanes[i] = (struct lane){SPEC_NONE, false, 0};
+    d->lanes[i] = (struct lane){OUTLINE_NONE, false, 0};
     return i;
 }
 
 static void drop_lane(struct draw *d, size_t i)
 {
-    d->lanes[i].node = SPEC_NONE;
-    while (d->n_lanes > 0 && d->lanes[d->n_lanes - 1].node == SPEC_NONE)
+    d->lanes[i].node = OUTLINE_NONE;
+    while (d->n_lanes > 0 && d->lanes[d->n_lanes - 1].node == OUTLINE_NONE)
         d->n_lanes--;
 }
 
@@ -66,7 +65,7 @@ static size_t lane_to(const struct draw *d, size_t node)
     for (size_t i = 0; i < d->n_lanes; i++)
         if (d->lanes[i].node == node && !d->lanes[i].back)
             return i;
-    return SPEC_NONE;
+    return OUTLINE_NONE;
 }
 
 static size_t lane_back(const struct draw *d, size_t node)
@@ -74,7 +73,7 @@ static size_t lane_back(const struct draw *d, size_t node)
     for (size_t i = 0; i < d->n_lanes; i++)
         if (d->lanes[i].node == node && d->lanes[i].back)
             return i;
-    return SPEC_NONE;
+    return OUTLINE_NONE;
 }
 
 /* ---- strokes ---- */
@@ -83,7 +82,7 @@ static void clear_cells(struct draw *d)
 {
     memset(d->cells, 0, d->cap * sizeof(*d->cells));
     for (size_t i = 0; i < d->n_lanes; i++)
-        d->cells[i].up = d->cells[i].down = d->lanes[i].node != SPEC_NONE;
+        d->cells[i].up = d->cells[i].down = d->lanes[i].node != OUTLINE_NONE;
 }
 
 /* From the middle of one lane to the middle of another; lanes between them are passed behind. */
@@ -147,27 +146,7 @@ static void end_line(struct draw *d)
 
 /* ---- text ---- */
 
-static const char *joined(struct draw *d, const struct spec_texts *texts)
-{
-    AUTO(buf_done) struct buf b = BUF_INIT(500);
-
-    for (size_t i = 0; i < texts->n; i++)
-        buf_addf(&b, i ? " %s" : "%s", texts->at[i].ptr);
-    return arena_dup(d->arena, buf_view(&b)).ptr;
-}
-
-static const char *note_of(struct draw *d, const struct spec_node *n)
-{
-    if (n->type == SPEC_MAP && n->node)
-        return arena_printf(d->arena, "%s for each of %s", spec_node_words[n->node->type], n->over.source.ptr);
-    if (n->type == SPEC_HUMAN_INPUT)
-        return n->question.ptr;
-    if (n->type == SPEC_FUNCTION)
-        return n->program.n ? joined(d, &n->program) : n->callback.ptr;
-    return n->description.len ? n->description.ptr : n->name.len ? n->name.ptr : "";
-}
-
-static void put_node_text(struct draw *d, const struct spec_node *n)
+static void put_node_text(struct draw *d, const struct outline_node *n)
 {
     int left = room(d);
 
@@ -175,28 +154,23 @@ static void put_node_text(struct draw *d, const struct spec_node *n)
         return;
     tl_put_colored(d->out, COLOR_BOLD, n->id.ptr, d->id);
     outf(d->out, "  ");
-    tl_put_colored(d->out, COLOR_CYAN, spec_node_words[n->type], TYPE);
+    tl_put_colored(d->out, COLOR_CYAN, n->type_word, TYPE);
     left -= d->id + 2 + TYPE;
     if (left > 8)
-        tl_put_colored(d->out, COLOR_DIM, note_of(d, n), left);
-}
-
-static bool is_plain(const struct spec_arc *arc)
-{
-    return arc->edge && (arc->edge->on == SPEC_SUCCESS || arc->edge->on == SPEC_ALWAYS);
+        tl_put_colored(d->out, COLOR_DIM, n->note, left);
 }
 
 /* "↺ plan  output.tries < 3" */
-static void put_way(struct draw *d, const struct spec_arc *arc, size_t lane)
+static void put_way(struct draw *d, const struct outline_way *arc, size_t lane)
 {
-    bool back = d->order.back[arc - d->g->arcs];
-    const char *label = spec_arc_label(d->arena, d->g, arc);
+    bool back = d->order.back[arc - d->g->ways];
+    const char *label = arc->label;
     int left = room(d) - 4, used;
 
     put_lanes(d, lane, NULL);
     if (d->out) {
         outf(d->out, "  %s ", back ? "↺" : "→");
-        used = out_fit(d->out, d->g->nodes.at[arc->to].id.ptr, left);
+        used = out_fit(d->out, d->g->nodes[arc->to].id.ptr, left);
         if (label[0] && left - used > 6) {
             outf(d->out, "  ");
             tl_put_colored(d->out, COLOR_DIM, label, left - used - 2);
@@ -206,16 +180,16 @@ static void put_way(struct draw *d, const struct spec_arc *arc, size_t lane)
 }
 
 /* "→ lint, test, docs  at once", on as many lines as it takes */
-static void put_fan_out(struct draw *d, const struct spec_node *n, size_t lane, size_t plain)
+static void put_fan_out(struct draw *d, const struct outline_node *n, size_t lane, size_t plain)
 {
     int left = 0, all = room(d) - 4;
 
-    for (size_t i = 0; i < n->n_arcs; i++) {
-        const struct spec_arc *arc = &d->g->arcs[n->first_arc + i];
-        struct str id = d->g->nodes.at[arc->to].id;
+    for (size_t i = 0; i < n->n_ways; i++) {
+        const struct outline_way *arc = &d->g->ways[n->first_way + i];
+        struct str id = d->g->nodes[arc->to].id;
         int width = (int)id.len + (--plain > 0 ? 2 : 9);
 
-        if (!is_plain(arc)) {
+        if (!arc->plain) {
             plain++;
             continue;
         }
@@ -234,19 +208,19 @@ static void put_fan_out(struct draw *d, const struct spec_node *n, size_t lane, 
     end_line(d);
 }
 
-static void put_ways(struct draw *d, const struct spec_node *n, size_t lane)
+static void put_ways(struct draw *d, const struct outline_node *n, size_t lane)
 {
     size_t plain = 0;
 
-    for (size_t i = 0; i < n->n_arcs; i++)
-        plain += is_plain(&d->g->arcs[n->first_arc + i]);
-    if (n->n_arcs == 1 && plain == 1 && !d->order.back[n->first_arc] && d->shown >= d->widest)
+    for (size_t i = 0; i < n->n_ways; i++)
+        plain += d->g->ways[n->first_way + i].plain;
+    if (n->n_ways == 1 && plain == 1 && !d->order.back[n->first_way] && d->shown >= d->widest)
         return; /* its lane tells it */
     if (plain > 1)
         put_fan_out(d, n, lane, plain);
-    for (size_t i = 0; i < n->n_arcs; i++)
-        if (plain <= 1 || !is_plain(&d->g->arcs[n->first_arc + i]))
-            put_way(d, &d->g->arcs[n->first_arc + i], lane);
+    for (size_t i = 0; i < n->n_ways; i++)
+        if (plain <= 1 || !d->g->ways[n->first_way + i].plain)
+            put_way(d, &d->g->ways[n->first_way + i], lane);
 }
 
 /* ---- one node ---- */
@@ -256,7 +230,7 @@ static size_t gather(struct draw *d, size_t node)
 {
     size_t at = lane_to(d, node), others = 0;
 
-    if (at == SPEC_NONE) {
+    if (at == OUTLINE_NONE) {
         at = take_lane(d, 0);
         d->lanes[at].node = node;
         return at;
@@ -269,7 +243,7 @@ static size_t gather(struct draw *d, size_t node)
             others++;
         }
     if (others > 0) {
-        put_lanes(d, SPEC_NONE, NULL);
+        put_lanes(d, OUTLINE_NONE, NULL);
         end_line(d);
     }
     for (size_t i = d->n_lanes; i-- > at + 1;)
@@ -278,30 +252,30 @@ static size_t gather(struct draw *d, size_t node)
     return at;
 }
 
-/* The row of the last node that goes back to this one; SPEC_NONE: none but itself. */
+/* The row of the last node that goes back to this one; OUTLINE_NONE: none but itself. */
 static size_t last_return(const struct draw *d, size_t node)
 {
-    size_t last = SPEC_NONE;
+    size_t last = OUTLINE_NONE;
 
-    for (size_t i = 0; i < d->g->n_arcs; i++) {
-        size_t row = d->order.row[d->g->arcs[i].from];
+    for (size_t i = 0; i < d->g->n_ways; i++) {
+        size_t row = d->order.row[d->g->ways[i].from];
 
-        if (d->g->arcs[i].to == node && d->order.back[i] && d->g->arcs[i].from != node &&
-            (last == SPEC_NONE || row > last))
+        if (d->g->ways[i].to == node && d->order.back[i] && d->g->ways[i].from != node &&
+            (last == OUTLINE_NONE || row > last))
             last = row;
     }
     return last;
 }
 
-static void put_node(struct draw *d, const struct spec_node *n, size_t lane)
+static void put_node(struct draw *d, const struct outline_node *n, size_t lane)
 {
-    static const char *const marks[SPEC_NODE_TYPES] = {
-        [SPEC_EVENT_LOOP] = "●", [SPEC_FUNCTION] = "■", [SPEC_ROUTER] = "◆", [SPEC_HUMAN_INPUT] = "◉",
-        [SPEC_LUA] = "▲",        [SPEC_SUBGRAPH] = "▣", [SPEC_MAP] = "▤"};
+    static const char *const marks[NODE_TYPES] = {
+        [NODE_EVENT_LOOP] = "●", [NODE_FUNCTION] = "■", [NODE_ROUTER] = "◆", [NODE_HUMAN_INPUT] = "◉",
+        [NODE_LUA] = "▲",        [NODE_SUBGRAPH] = "▣", [NODE_MAP] = "▤"};
     size_t last = last_return(d, n->index), loop;
 
     clear_cells(d);
-    if (last != SPEC_NONE) {
+    if (last != OUTLINE_NONE) {
         loop = take_lane(d, lane + 1);
         d->lanes[loop] = (struct lane){n->index, true, last};
         d->cells[loop] = (struct cell){.down = true};
@@ -313,21 +287,21 @@ static void put_node(struct draw *d, const struct spec_node *n, size_t lane)
 }
 
 /* Strokes to the dotted lanes of the nodes that it goes back to. */
-static void close_loops(struct draw *d, const struct spec_node *n, size_t lane, bool goes_on)
+static void close_loops(struct draw *d, const struct outline_node *n, size_t lane, bool goes_on)
 {
     size_t row = d->order.row[n->index];
 
-    for (size_t i = 0; i < n->n_arcs; i++) {
-        size_t at = lane_back(d, d->g->arcs[n->first_arc + i].to);
+    for (size_t i = 0; i < n->n_ways; i++) {
+        size_t at = lane_back(d, d->g->ways[n->first_way + i].to);
 
-        if (!d->order.back[n->first_arc + i] || at == SPEC_NONE || d->g->arcs[n->first_arc + i].to == n->index)
+        if (!d->order.back[n->first_way + i] || at == OUTLINE_NONE || d->g->ways[n->first_way + i].to == n->index)
             continue;
         clear_cells(d);
         d->cells[lane].up = true;
         d->cells[lane].down = goes_on;
         stroke(d, lane, at);
         d->cells[at].down = d->lanes[at].until > row;
-        put_lanes(d, SPEC_NONE, NULL);
+        put_lanes(d, OUTLINE_NONE, NULL);
         end_line(d);
         if (d->lanes[at].until <= row)
             drop_lane(d, at);
@@ -335,20 +309,20 @@ static void close_loops(struct draw *d, const struct spec_node *n, size_t lane, 
 }
 
 /* Where its ways down go: the first stays in the lane, others join a lane that goes there already or get one. */
-static void open_ways(struct draw *d, const struct spec_node *n, size_t lane)
+static void open_ways(struct draw *d, const struct outline_node *n, size_t lane)
 {
     size_t targets = 0;
 
     clear_cells(d);
-    d->lanes[lane].node = SPEC_NONE;
+    d->lanes[lane].node = OUTLINE_NONE;
     d->cells[lane] = (struct cell){.up = true};
-    for (size_t i = 0; i < n->n_arcs; i++) {
-        size_t to = d->g->arcs[n->first_arc + i].to, at = lane_to(d, to);
+    for (size_t i = 0; i < n->n_ways; i++) {
+        size_t to = d->g->ways[n->first_way + i].to, at = lane_to(d, to);
 
-        if (d->order.back[n->first_arc + i] || at == lane)
+        if (d->order.back[n->first_way + i] || at == lane)
             continue;
-        if (at == SPEC_NONE) {
-            at = d->lanes[lane].node == SPEC_NONE ? lane : take_lane(d, lane + 1);
+        if (at == OUTLINE_NONE) {
+            at = d->lanes[lane].node == OUTLINE_NONE ? lane : take_lane(d, lane + 1);
             d->lanes[at].node = to;
             d->cells[at].down = true;
         }
@@ -358,22 +332,22 @@ static void open_ways(struct draw *d, const struct spec_node *n, size_t lane)
         }
     }
     if (targets > 0) {
-        put_lanes(d, SPEC_NONE, NULL);
+        put_lanes(d, OUTLINE_NONE, NULL);
         end_line(d);
     }
-    if (d->lanes[lane].node == SPEC_NONE)
+    if (d->lanes[lane].node == OUTLINE_NONE)
         drop_lane(d, lane);
 }
 
 static void draw_row(struct draw *d, size_t row)
 {
-    const struct spec_node *n = &d->g->nodes.at[d->order.nodes[row]];
+    const struct outline_node *n = &d->g->nodes[d->order.nodes[row]];
     size_t lane = gather(d, n->index);
     bool down = false, back = false;
 
-    for (size_t i = 0; i < n->n_arcs; i++) {
-        down = down || !d->order.back[n->first_arc + i];
-        back = back || (d->order.back[n->first_arc + i] && d->g->arcs[n->first_arc + i].to != n->index);
+    for (size_t i = 0; i < n->n_ways; i++) {
+        down = down || !d->order.back[n->first_way + i];
+        back = back || (d->order.back[n->first_way + i] && d->g->ways[n->first_way + i].to != n->index);
     }
     put_node(d, n, lane);
     clear_cells(d);
@@ -388,16 +362,16 @@ static void draw_row(struct draw *d, size_t row)
 static void draw_rows(struct draw *d)
 {
     d->n_lanes = 0;
-    for (size_t row = 0; row < d->g->nodes.n; row++)
+    for (size_t row = 0; row < d->g->n_nodes; row++)
         draw_row(d, row);
 }
 
-static void put_heading(struct out *out, const struct spec_graph *g, const char *within, int columns)
+static void put_heading(struct out *out, const struct graph_outline *g, const char *within, int columns)
 {
     out_colored(out, COLOR_BOLD, g->id.ptr);
     if (within)
         outf(out, " in %s", within);
-    outf(out, "  %zu node%s, %zu edge%s", g->nodes.n, g->nodes.n == 1 ? "" : "s", g->n_arcs, g->n_arcs == 1 ? "" : "s");
+    outf(out, "  %zu node%s, %zu edge%s", g->n_nodes, g->n_nodes == 1 ? "" : "s", g->n_ways, g->n_ways == 1 ? "" : "s");
     tl_end_line(out);
     if (g->description.len) {
         tl_put_colored(out, COLOR_DIM, g->description.ptr, columns);
@@ -406,9 +380,9 @@ static void put_heading(struct out *out, const struct spec_graph *g, const char 
     outf(out, "\n");
 }
 
-static void draw_graph(struct arena *a, struct out *out, const struct spec_graph *g, const char *within, int columns)
+static void draw_graph(struct arena *a, struct out *out, const struct graph_outline *g, const char *within, int columns)
 {
-    struct draw d = {.g = g, .arena = a, .columns = columns, .cap = g->n_arcs + 2 * g->nodes.n + 2};
+    struct draw d = {.g = g, .columns = columns, .cap = g->n_ways + 2 * g->n_nodes + 2};
     size_t most = columns > TEXT_MIN + 10 ? (size_t)(columns - TEXT_MIN) / 2 : 5;
 
     graph_order_make(a, g, &d.order);
@@ -417,22 +391,21 @@ static void draw_graph(struct arena *a, struct out *out, const struct spec_graph
     draw_rows(&d);
     d.shown = d.widest < most ? d.widest : most;
     d.out = out;
-    for (size_t i = 0; i < g->nodes.n; i++)
-        d.id = (int)g->nodes.at[i].id.len > d.id ? (int)g->nodes.at[i].id.len : d.id;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        d.id = (int)g->nodes[i].id.len > d.id ? (int)g->nodes[i].id.len : d.id;
     d.id = d.id < ID_MAX ? d.id : ID_MAX;
     put_heading(out, g, within, columns);
     draw_rows(&d);
-    for (size_t i = 0; i < g->nodes.n; i++)
-        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)
-            if (n->graph) {
-                outf(out, "\n");
-                draw_graph(a, out, n->graph, g->nodes.at[i].id.ptr, columns);
-            }
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].inside) {
+            outf(out, "\n");
+            draw_graph(a, out, g->nodes[i].inside, g->nodes[i].id.ptr, columns);
+        }
 }
 
-void graph_draw(struct out *out, const struct spec_graph *g, int columns)
+void graph_draw(struct out *out, const tide_graph *graph, int columns)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
 
-    draw_graph(&a, out, g, NULL, columns);
+    draw_graph(&a, out, graph_outline(&a, graph), NULL, columns);
 }

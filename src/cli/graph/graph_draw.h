@@ -4,9 +4,9 @@
 #define CLI_GRAPH_GRAPH_DRAW_H
 
 #include "cli/output.h"
-#include "graph/spec.h"
+#include "engine/graph_outline.h"
 
 /* No line is longer than `columns`. Graphs inside nodes come behind, each with its heading. */
-void graph_draw(struct out *out, const struct spec_graph *g, int columns);
+void graph_draw(struct out *out, const tide_graph *graph, int columns);
 
 #endif

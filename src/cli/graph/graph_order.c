@@ -8,16 +8,16 @@
 #include "cli/graph/graph_order.h"
 
 struct walk {
-    const struct spec_graph *g;
+    const struct graph_outline *g;
     struct graph_order *order;
     size_t *stack, *left; /* the way here; arcs not yet looked at, per node */
     char *state;          /* 0 not seen, 1 on the way, 2 done */
     size_t depth, next_row;
 };
 
-static size_t rank(const struct spec_graph *g, size_t node)
+static size_t rank(const struct graph_outline *g, size_t node)
 {
-    return node == g->entry_index ? 0 : node + 1;
+    return node == g->entry ? 0 : node + 1;
 }
 
 /* Whether a way leads from one node to the other. `state` is clean before and after. */
@@ -29,10 +29,10 @@ static bool leads(struct walk *w, size_t from, size_t to)
     w->state[from] = 1;
     w->stack[tail++] = from;
     while (head < tail && !found) {
-        const struct spec_node *n = &w->g->nodes.at[w->stack[head++]];
+        const struct outline_node *n = &w->g->nodes[w->stack[head++]];
 
-        for (size_t i = 0; i < n->n_arcs; i++) {
-            size_t next = w->g->arcs[n->first_arc + i].to;
+        for (size_t i = 0; i < n->n_ways; i++) {
+            size_t next = w->g->ways[n->first_way + i].to;
 
             found = found || next == to;
             if (w->state[next] == 0) {
@@ -48,17 +48,17 @@ static bool leads(struct walk *w, size_t from, size_t to)
 
 static void find_back(struct walk *w)
 {
-    const struct spec_graph *g = w->g;
+    const struct graph_outline *g = w->g;
 
-    for (size_t i = 0; i < g->n_arcs; i++)
+    for (size_t i = 0; i < g->n_ways; i++)
         w->order->back[i] =
-            rank(g, g->arcs[i].to) <= rank(g, g->arcs[i].from) && leads(w, g->arcs[i].to, g->arcs[i].from);
+            rank(g, g->ways[i].to) <= rank(g, g->ways[i].from) && leads(w, g->ways[i].to, g->ways[i].from);
 }
 
 static void enter(struct walk *w, size_t node)
 {
     w->state[node] = 1;
-    w->left[node] = w->g->nodes.at[node].n_arcs;
+    w->left[node] = w->g->nodes[node].n_ways;
     w->stack[w->depth++] = node;
 }
 
@@ -81,27 +81,27 @@ static void walk_from(struct walk *w, size_t start)
             leave(w, at);
             continue;
         }
-        arc = w->g->nodes.at[at].first_arc + --w->left[at];
-        if (!w->order->back[arc] && w->state[w->g->arcs[arc].to] == 0)
-            enter(w, w->g->arcs[arc].to);
+        arc = w->g->nodes[at].first_way + --w->left[at];
+        if (!w->order->back[arc] && w->state[w->g->ways[arc].to] == 0)
+            enter(w, w->g->ways[arc].to);
     }
 }
 
-void graph_order_make(struct arena *a, const struct spec_graph *g, struct graph_order *ret_order)
+void graph_order_make(struct arena *a, const struct graph_outline *g, struct graph_order *ret_order)
 {
-    size_t n = g->nodes.n;
+    size_t n = g->n_nodes;
     struct graph_order order = {arena_zero(a, n * sizeof(size_t)), arena_zero(a, n * sizeof(size_t)),
-                                arena_zero(a, g->n_arcs + 1)};
+                                arena_zero(a, g->n_ways + 1)};
     struct walk w = {g, &order, arena_zero(a, n * sizeof(size_t)), arena_zero(a, n * sizeof(size_t)), arena_zero(a, n),
                      0, n};
     bool *below = arena_zero(a, n); /* some way leads down to it */
 
     find_back(&w);
-    for (size_t i = 0; i < g->n_arcs; i++)
-        below[g->arcs[i].to] = below[g->arcs[i].to] || !order.back[i];
+    for (size_t i = 0; i < g->n_ways; i++)
+        below[g->ways[i].to] = below[g->ways[i].to] || !order.back[i];
     for (size_t i = n; i-- > 0;) /* what only a loop leads to: it is left before the entry, which so stands on top */
-        if (i != g->entry_index && !below[i])
+        if (i != g->entry && !below[i])
             walk_from(&w, i);
-    walk_from(&w, g->entry_index);
+    walk_from(&w, g->entry);
     *ret_order = order;
 }

@@ -3,7 +3,7 @@
 #ifndef CLI_GRAPH_GRAPH_ORDER_H
 #define CLI_GRAPH_GRAPH_ORDER_H
 
-#include "graph/spec.h"
+#include "engine/graph_outline.h"
 
 struct graph_order {
     size_t *row;   /* of each node */
@@ -12,6 +12,6 @@ struct graph_order {
 };
 
 /* From the entry down: whatever comes before a node stands above it, loops aside. Lives in the arena. */
-void graph_order_make(struct arena *a, const struct spec_graph *g, struct graph_order *ret_order);
+void graph_order_make(struct arena *a, const struct graph_outline *g, struct graph_order *ret_order);
 
 #endif

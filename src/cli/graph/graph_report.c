@@ -10,17 +10,17 @@
 #include "cli/error_hints.h"
 #include "cli/terminal/glyph.h"
 #include "cli/graph/graph_view_internal.h"
-#include "cli/report.h"
-#include "cli/terminal/progress.h"
 #include "cli/next_command.h"
 #include "cli/report.h"
+#include "cli/terminal/progress.h"
+#include "engine/session_next.h"
 #include "engine/shapes.h"
-#include "graph/resume_next.h"
 
 /* What the session says of itself now. */
 struct standing {
     struct arena arena;
     const char *run_id, *failed_node, *wait_name, *wait_kind, *question;
+    const char *next; /* how to go on; NULL: nothing is offered */
     int64_t deadline_ms, degraded_events;
 };
 
@@ -69,18 +69,18 @@ static void put_value(struct out *out, struct arena *a, struct str key, const st
 /* Nodes behind which nothing comes, and which came to their end; none: the one that ended last. */
 static bool is_last(const struct graph_view *v, const struct view_row *r, bool any_end)
 {
-    return any_end ? r->sign == SIGN_DONE && r->node->n_arcs == 0 : r == v->last_done;
+    return any_end ? r->sign == SIGN_DONE && r->node->n_ways == 0 : r == v->last_done;
 }
 
 static bool gives(const struct graph_view *v, struct str key)
 {
     bool any = false;
 
-    for (size_t i = 0; i < v->g->nodes.n; i++)
-        any |= v->rows[i].sign == SIGN_DONE && v->rows[i].node->n_arcs == 0;
-    for (size_t i = 0; i < v->g->nodes.n; i++)
-        for (size_t k = 0; is_last(v, &v->rows[i], any) && k < v->rows[i].node->outputs.n; k++)
-            if (str_eq(v->rows[i].node->outputs.at[k], key))
+    for (size_t i = 0; i < v->g->n_nodes; i++)
+        any |= v->rows[i].sign == SIGN_DONE && v->rows[i].node->n_ways == 0;
+    for (size_t i = 0; i < v->g->n_nodes; i++)
+        for (size_t k = 0; is_last(v, &v->rows[i], any) && k < v->rows[i].node->n_outputs; k++)
+            if (str_eq(v->rows[i].node->outputs[k], key))
                 return true;
     return false;
 }
@@ -119,12 +119,12 @@ static const char *word(enum tide_code code)
 /* Nodes that failed while others went on, ended by NULL. */
 static const char *const *failed_nodes(struct arena *a, const struct graph_view *v)
 {
-    const char **names = arena_zero(a, (v->g->nodes.n + 1) * sizeof(*names));
+    const char **names = arena_zero(a, (v->g->n_nodes + 1) * sizeof(*names));
     size_t n = 0;
 
-    for (size_t i = 0; i < v->g->nodes.n; i++)
+    for (size_t i = 0; i < v->g->n_nodes; i++)
         if (view_is_dropped(v, i))
-            names[n++] = arena_dup(a, v->g->nodes.at[i].id).ptr;
+            names[n++] = arena_dup(a, v->g->nodes[i].id).ptr;
     return names;
 }
 
@@ -144,7 +144,7 @@ static void put_json(struct cli *cli, const struct graph_ending *e, const struct
                  .kind = s->wait_kind ? s->wait_kind : "input",
                  .question = s->question,
                  .deadline_ms = s->deadline_ms},
-        .token = waits && !e->want->token_fd ? e->result->token : NULL,
+        .token = waits && !e->face->token_fd ? e->result->token : NULL,
         .message = e->code && !waits ? message : NULL,
         .has_failed_node = e->code == TIDE_FAILED || e->code == TIDE_UNSETTLED,
         .failed_node = s->failed_node,
@@ -154,7 +154,7 @@ static void put_json(struct cli *cli, const struct graph_ending *e, const struct
         .failed_nodes = failed_nodes(&a, v),
         .edges_not_judged = v->unjudged,
         .checkpoints = v->checkpoints,
-        .ms = proc_clock_ms() - v->began_ms,
+        .ms = monotonic_ms() - v->began_ms,
     };
 
     report.has_usage = !tide_session_usage(e->session, 0, &report.usage, NULL) && report.usage.calls;
@@ -177,10 +177,10 @@ static enum tide_code end_waiting(struct cli *cli, const struct graph_ending *e,
     if (e->how != END_TEXT) {
         put_json(cli, e, s, "");
         cli->exit_status = tide_code_exit(TIDE_WAITING);
-        return e->want->token_fd ? write_fd(e->want->token_fd, "--token-fd", e->result->token, err) : TIDE_OK;
+        return e->face->token_fd ? write_fd(e->face->token_fd, "--token-fd", e->result->token, err) : TIDE_OK;
     }
     cli->out.json = false;
-    code = report_wait(cli, e->result->session_id, &end, e->want->token_fd ? e->want->token_fd : -1, err);
+    code = report_wait(cli, e->result->session_id, &end, e->face->token_fd ? e->face->token_fd : -1, err);
     cli->out.json = json;
     return code;
 }
@@ -199,26 +199,32 @@ static bool has_argument(struct arena *a, const struct tide_next *next, const ch
     return !json_parse(a, str_from(next->arguments), NULL, &args, NULL, NULL) && json_get(args, str_from(name));
 }
 
-static const char *how_to_go_on(const struct graph_ending *e, struct standing *s)
+static int take_next(void *arg, const struct tide_session_info *info)
 {
+    struct standing *s = arg;
     struct arena *a = &s->arena;
-    const struct tide_next *next = graph_next_of(a, e->session);
-    const char *const *offered = next_commands(a, next);
+    const struct tide_next *next = info->next;
+    const char *const *offered = next ? next_commands(a, next) : NULL;
 
-    if (next->action != TIDE_ACTION_RESUME || !offered[0])
-        return arena_printf(a, "`tidemark why %s` shows how to go on", e->result->session_id);
+    if (!next || next->action != TIDE_ACTION_RESUME || !offered[0])
+        return 0;
     if (has_argument(a, next, "happened") || has_argument(a, next, "retry")) /* a person finds out first */
-        return arena_printf(a, "find out whether it happened, then `%s`%s%s%s", offered[0], offered[1] ? " or `" : "",
-                            offered[1] ? offered[1] : "", offered[1] ? "`" : "");
-    return arena_printf(a, "%s`%s` goes on", has_argument(a, next, "graph") ? "mend the graph, then " : "", offered[0]);
+        s->next = arena_printf(a, "find out whether it happened, then `%s`%s%s%s", offered[0],
+                               offered[1] ? " or `" : "", offered[1] ? offered[1] : "", offered[1] ? "`" : "");
+    else
+        s->next = arena_printf(a, "%s`%s` goes on", has_argument(a, next, "graph") ? "mend the graph, then " : "",
+                               offered[0]);
+    return 0;
 }
 
 /* One line: what, and the command that goes on. */
 static void say_end(const struct graph_ending *e, struct standing *s, struct tide_err *err)
 {
-    const char *how = how_to_go_on(e, s);
+    struct tide_err ignored;
 
-    err_advise(err, how);
+    (void)!session_show_next(e->session, take_next, s, &ignored);
+    err_advise(err, s->next ? s->next
+                            : arena_printf(&s->arena, "`tidemark why %s` shows how to go on", e->result->session_id));
     say("%s", err_text(err));
 }
 

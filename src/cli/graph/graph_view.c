@@ -33,17 +33,19 @@ const char *view_tokens(char out[VIEW_TIME], int64_t tokens)
     return out;
 }
 
-struct graph_view *graph_view_open(const struct spec_graph *g, enum graph_show how, bool color)
+struct graph_view *graph_view_open(const tide_graph *graph, enum graph_show how, bool color)
 {
     struct graph_view *v = mem_zero(sizeof(*v));
+    const struct graph_outline *g;
 
-    *v = (struct graph_view){.g = g, .how = how, .color = color, .arena = ARENA_INIT, .began_ms = proc_clock_ms()};
+    *v = (struct graph_view){.how = how, .color = color, .arena = ARENA_INIT, .began_ms = monotonic_ms()};
+    v->g = g = graph_outline(&v->arena, graph);
     pthread_mutex_init(&v->lock, NULL);
     graph_order_make(&v->arena, g, &v->order);
-    v->rows = arena_zero(&v->arena, (g->nodes.n + 1) * sizeof(*v->rows));
-    for (size_t i = 0; i < g->nodes.n; i++) {
-        v->rows[i].node = &g->nodes.at[i];
-        map_put(&v->index, g->nodes.at[i].id, &v->rows[i]);
+    v->rows = arena_zero(&v->arena, (g->n_nodes + 1) * sizeof(*v->rows));
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        v->rows[i].node = &g->nodes[i];
+        map_put(&v->index, g->nodes[i].id, &v->rows[i]);
     }
     return v;
 }
@@ -57,6 +59,12 @@ static struct view_row *row_of(const struct graph_view *v, const char *name)
 static bool is_inside(const char *name)
 {
     return strchr(name, '#') != NULL;
+}
+
+/* Nodes of the graph that it runs. */
+static int64_t inside_of(const struct outline_node *n)
+{
+    return n->type == NODE_SUBGRAPH && n->inside ? (int64_t)n->inside->n_nodes : 0;
 }
 
 /* ---- what was before ---- */
@@ -109,12 +117,12 @@ static void take_inside(struct graph_view *v, struct arena *a, const struct json
     r = hash ? map_get(&v->index, (struct str){frame.ptr, hash - 1}) : NULL;
     if (!r || frame.ptr[frame.len - 1] == ']') /* the memory of a map's items */
         return;
-    if (r->node->type == SPEC_MAP) {
+    if (r->node->type == NODE_MAP) {
         r->inside = items ? (int64_t)items->count : 0;
         r->inside_done = (int64_t)scope->count - 1;
         return;
     }
-    r->inside = r->node->graph ? (int64_t)r->node->graph->nodes.n : 0;
+    r->inside = inside_of(r->node);
     for (const struct json *m = visits ? visits->first : NULL; m; m = m->next)
         r->inside_done += is_direct(json_key_text(a, m), frame) && !json_get(active, json_key_text(a, m));
 }
@@ -161,18 +169,18 @@ static void on_start(struct view_row *r, const struct tide_graph_event *e)
 {
     if (is_inside(e->node)) {
         if (r->sign != SIGN_RUNNING) /* begun before this run */
-            r->began_ms = proc_clock_ms();
+            r->began_ms = monotonic_ms();
         r->sign = SIGN_RUNNING;
         r->inside = e->items > r->inside ? e->items : r->inside;
-        set_note(r, r->node->type == SPEC_MAP ? "" : local_name(e->node));
+        set_note(r, r->node->type == NODE_MAP ? "" : local_name(e->node));
         return;
     }
-    r->sign = r->node->type == SPEC_HUMAN_INPUT ? SIGN_PARKED : SIGN_RUNNING;
+    r->sign = r->node->type == NODE_HUMAN_INPUT ? SIGN_PARKED : SIGN_RUNNING;
     r->visit = e->visit;
     r->attempt = e->attempt;
     r->attempts = e->attempts;
-    r->began_ms = proc_clock_ms();
-    r->inside = r->node->graph ? (int64_t)r->node->graph->nodes.n : 0;
+    r->began_ms = monotonic_ms();
+    r->inside = inside_of(r->node);
     r->inside_done = 0;
     set_note(r, r->sign == SIGN_PARKED ? "waits for an answer" : "");
 }
@@ -187,7 +195,7 @@ static void on_end(struct graph_view *v, struct view_row *r, const struct tide_g
     }
     v->nodes++;
     r->sign = SIGN_DONE;
-    r->ms = e->ms > 0 || !r->began_ms ? e->ms : proc_clock_ms() - r->began_ms;
+    r->ms = e->ms > 0 || !r->began_ms ? e->ms : monotonic_ms() - r->began_ms;
     r->inside_done = r->inside_done > r->inside || !r->inside ? r->inside_done : r->inside;
     set_note(r, "");
     v->last_done = r;
@@ -202,8 +210,8 @@ static void on_failed(struct graph_view *v, struct view_row *r, const struct tid
         return;
     r->sign = e->delay_ms >= 0 ? SIGN_RETRY : SIGN_FAILED;
     r->handled = false;
-    r->retry_at_ms = proc_clock_ms() + e->delay_ms;
-    r->ms = r->began_ms ? proc_clock_ms() - r->began_ms : 0;
+    r->retry_at_ms = monotonic_ms() + e->delay_ms;
+    r->ms = r->began_ms ? monotonic_ms() - r->began_ms : 0;
 }
 
 static void on_agent(struct graph_view *v, struct view_row *r, const struct tide_agent_event *a)
@@ -372,7 +380,7 @@ static void tell(struct graph_view *v, const struct tide_graph_event *e)
 /* What nobody's row would show stands above the tree. */
 static void show(struct graph_view *v, const struct tide_graph_event *e)
 {
-    int64_t now = proc_clock_ms();
+    int64_t now = monotonic_ms();
 
     if (e->what == TIDE_GRAPH_NOTICE && !row_of(v, e->node)) {
         view_erase(v);
@@ -433,12 +441,12 @@ static void put_dropped(struct buf *out, const struct graph_view *v, enum tide_c
 {
     size_t n = 0, said = 0;
 
-    for (size_t i = 0; i < v->g->nodes.n; i++)
+    for (size_t i = 0; i < v->g->n_nodes; i++)
         n += view_is_dropped(v, i);
     if (!n || (code != TIDE_OK && code != TIDE_WAITING))
         return;
     buf_addf(out, "; %zu node%s failed, the others went on", n, plural((int64_t)n));
-    for (size_t i = 0; i < v->g->nodes.n && said < 3; i++)
+    for (size_t i = 0; i < v->g->n_nodes && said < 3; i++)
         if (view_is_dropped(v, i))
             buf_addf(out, "%s%s", said++ ? ", " : ": ", v->rows[i].node->id.ptr);
     if (n > said)
@@ -461,7 +469,7 @@ static void sum_up(const struct graph_view *v, enum tide_code code)
     if (v->unjudged)
         buf_addf(&line, ", %" PRId64 " edge%s could not be judged", v->unjudged, plural(v->unjudged));
     buf_addf(&line, ", %" PRId64 " checkpoint%s, %s", v->checkpoints, plural(v->checkpoints),
-             view_time(text, proc_clock_ms() - v->began_ms));
+             view_time(text, monotonic_ms() - v->began_ms));
     if (v->tokens)
         buf_addf(&line, ", %s tokens", view_tokens(text, v->tokens));
     if (v->cost > 0)
@@ -472,7 +480,7 @@ static void sum_up(const struct graph_view *v, enum tide_code code)
 
 static void settle(struct graph_view *v)
 {
-    for (size_t i = 0; i < v->g->nodes.n; i++)
+    for (size_t i = 0; i < v->g->n_nodes; i++)
         if (v->rows[i].sign == SIGN_RUNNING || v->rows[i].sign == SIGN_RETRY) /* others failed, or it was stopped */
             v->rows[i].sign = SIGN_PARKED;
 }
@@ -480,7 +488,7 @@ static void settle(struct graph_view *v)
 /* It is complete: what has not begun is on a way that was not taken. */
 static void settle_complete(struct graph_view *v)
 {
-    for (size_t i = 0; i < v->g->nodes.n; i++)
+    for (size_t i = 0; i < v->g->n_nodes; i++)
         if (v->rows[i].sign == SIGN_WAITING) {
             v->rows[i].sign = SIGN_NOT_TAKEN;
             set_note(&v->rows[i], "not taken");

@@ -82,7 +82,7 @@ static const char *row_time(char out[VIEW_TIME], const struct view_row *r)
 {
     out[0] = '\0';
     if (r->sign == SIGN_RUNNING && r->began_ms)
-        view_time(out, proc_clock_ms() - r->began_ms);
+        view_time(out, monotonic_ms() - r->began_ms);
     else if ((r->sign == SIGN_DONE && r->began_ms) || r->sign == SIGN_FAILED || r->sign == SIGN_RETRY)
         view_time(out, r->ms);
     return out;
@@ -104,7 +104,7 @@ static void put_rest(struct buf *out, const struct view_row *r)
         buf_addf(out, "  %s tokens", view_tokens(text, r->tokens));
     if (r->cost > 0)
         buf_addf(out, "  %.4f", r->cost);
-    left = r->retry_at_ms - proc_clock_ms();
+    left = r->retry_at_ms - monotonic_ms();
     if (r->sign == SIGN_RETRY && left > 0)
         buf_addf(out, "  again in %s", view_time(text, left));
     if (r->note[0])
@@ -115,8 +115,8 @@ static int name_columns(const struct graph_view *v, int columns)
 {
     int most = columns / 3, longest = 4;
 
-    for (size_t i = 0; i < v->g->nodes.n && longest < most; i++) {
-        int n = text_columns(v->g->nodes.at[i].id);
+    for (size_t i = 0; i < v->g->n_nodes && longest < most; i++) {
+        int n = text_columns(v->g->nodes[i].id);
 
         longest = n > longest ? n : longest;
     }
@@ -149,9 +149,9 @@ static struct view_row *at_row(const struct graph_view *v, size_t row)
 /* The first that runs, else the first that has not begun; the last when all are over. */
 static size_t focus(const struct graph_view *v)
 {
-    size_t open = v->g->nodes.n - 1;
+    size_t open = v->g->n_nodes - 1;
 
-    for (size_t i = v->g->nodes.n; i-- > 0;) {
+    for (size_t i = v->g->n_nodes; i-- > 0;) {
         enum view_sign sign = at_row(v, i)->sign;
 
         if (sign == SIGN_RUNNING || sign == SIGN_RETRY || sign == SIGN_FAILED || sign == SIGN_PARKED)
@@ -163,7 +163,7 @@ static size_t focus(const struct graph_view *v)
 /* Moves as little as it can, so that the eye can follow. */
 static void place_window(struct graph_view *v, size_t room)
 {
-    size_t at = focus(v), n = v->g->nodes.n;
+    size_t at = focus(v), n = v->g->n_nodes;
 
     if (at < v->top || at >= v->top + room)
         v->top = at > room / 2 ? at - room / 2 : 0;
@@ -193,12 +193,12 @@ static void put_head(struct canvas *c)
     size_t done = 0, passed = 0, n;
     int used;
 
-    for (size_t i = 0; i < v->g->nodes.n; i++) {
+    for (size_t i = 0; i < v->g->n_nodes; i++) {
         done += v->rows[i].sign == SIGN_DONE;
         passed += v->rows[i].sign == SIGN_NOT_TAKEN;
     }
-    n = (size_t)snprintf(rest, sizeof(rest), "  %s  %zu/%zu nodes", view_time(time, proc_clock_ms() - v->began_ms),
-                         done, v->g->nodes.n - passed);
+    n = (size_t)snprintf(rest, sizeof(rest), "  %s  %zu/%zu nodes", view_time(time, monotonic_ms() - v->began_ms), done,
+                         v->g->n_nodes - passed);
     if (passed)
         snprintf(rest + n, sizeof(rest) - n, ", %zu not taken", passed);
     buf_addf(&c->out, "%s", paint(c, "\033[1m"));
@@ -239,14 +239,14 @@ static void put_rows(struct canvas *c, size_t from, size_t to)
     int name = name_columns(c->v, c->columns);
 
     for (size_t i = from; i < to; i++)
-        put_row(c, at_row(c->v, i), name, i + 1 == c->v->g->nodes.n);
+        put_row(c, at_row(c->v, i), name, i + 1 == c->v->g->n_nodes);
 }
 
 void view_draw(struct graph_view *v, bool last)
 {
     int columns = terminal_columns(STDERR_FILENO), rows = terminal_rows();
     struct canvas c = {.out = BUF_INIT((size_t)8 << 20), .columns = columns - 1, .v = v};
-    size_t n = v->g->nodes.n, room = rows > 6 ? (size_t)rows - 5 : 1;
+    size_t n = v->g->n_nodes, room = rows > 6 ? (size_t)rows - 5 : 1;
 
     v->frame++;
     go_up(&c);

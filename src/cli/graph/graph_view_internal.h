@@ -5,16 +5,16 @@
 
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "cli/graph/graph_order.h"
 #include "cli/graph/graph_view.h"
-#include "program/proc.h"
 
 enum view_sign { SIGN_WAITING, SIGN_RUNNING, SIGN_DONE, SIGN_FAILED, SIGN_RETRY, SIGN_PARKED, SIGN_NOT_TAKEN };
 
 /* One node of the graph itself; what runs inside it is counted here. */
 struct view_row {
-    const struct spec_node *node;
+    const struct outline_node *node;
     enum view_sign sign;
     int64_t visit, began_ms, ms, retry_at_ms; /* began: of the monotonic clock; ms: of the last visit */
     int64_t inside, inside_done;              /* nodes or items inside, and how many of them are complete */
@@ -29,7 +29,7 @@ struct view_row {
 
 struct graph_view {
     pthread_mutex_t lock;
-    const struct spec_graph *g;
+    const struct graph_outline *g;
     enum graph_show how;
     bool color, ended;
     bool paused; /* drawn as it stands, and nothing has happened since */
@@ -72,7 +72,7 @@ enum { END_TEXT, END_JSON, END_STREAM };
 struct graph_ending {
     tide_session *session; /* that was given; result->session_id is the one that ran */
     const struct graph_view *view;
-    const struct graph_want *want;
+    const struct graph_face *face;
     struct tide_graph_result *result;
     enum tide_code code;
     int how; /* END_… */

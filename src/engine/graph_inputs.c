@@ -5,27 +5,17 @@
  * count that can be reached, also inside of others; of the rest those that come for certain unless something fails, since
  * what stands behind a condition may never be asked for.
  */
-#include "cli/graph/graph_inputs.h"
-
-#include <stdio.h>
-#include <unistd.h>
+#include "engine/graph_inputs.h"
 
 #include "base/nearest.h"
 #include "graph/exec.h"
-#include "session/session.h"
-
-struct lack {
-    const struct spec_node *node;
-    struct str key;
-    bool secret;
-};
+#include "graph/spec_fields.h"
 
 struct needs {
-    struct arena arena;
+    struct arena *arena;
     const struct spec_checkpoints *checkpoints;
     struct map given; /* keys that are there -> anything */
-    struct lack *list;
-    size_t n, cap;
+    struct map found; /* keys that are missing -> struct graph_missing * */
 };
 
 static bool has(const struct spec_texts *list, struct str key)
@@ -41,33 +31,7 @@ static bool has(const struct spec_texts *list, struct str key)
 static void take_members(struct needs *s, const struct json *object)
 {
     for (const struct json *m = object && object->type == JSON_OBJECT ? object->first : NULL; m; m = m->next)
-        map_put(&s->given, json_key_text(&s->arena, m), s);
-}
-
-static void take_text(struct needs *s, struct str json)
-{
-    struct json *v = NULL;
-
-    if (json.len && !json_parse(&s->arena, arena_dup(&s->arena, json), NULL, &v, NULL, NULL))
-        take_members(s, v);
-}
-
-/* One that is there already has a memory. */
-static void take_session(struct cli *cli, struct needs *s, const char *id)
-{
-    tide_session *session = NULL;
-    struct tide_err ignored;
-
-    if (!id || cli_store_open(cli, NEED_READ, 0, &ignored))
-        return;
-    if (!tide_session_open(cli->store, id, TIDE_SESSION_READ, &session, &ignored)) {
-        const struct map *memory = &session->state->content.memory;
-
-        for (struct map_entry *e = map_next(memory, NULL); e; e = map_next(memory, e))
-            map_put(&s->given, map_key(e), s);
-        tide_session_close(session);
-    }
-    cli_store_close(cli);
+        map_put(&s->given, json_key_text(s->arena, m), s);
 }
 
 /* ---- what is needed ---- */
@@ -104,7 +68,7 @@ static bool is_set_before(struct needs *s, const struct spec_graph *g, const str
 
         if (!has(&g->nodes.at[i].outputs, key))
             continue;
-        seen = arena_zero(&s->arena, g->nodes.n + 1);
+        seen = arena_zero(s->arena, g->nodes.n + 1);
         for (size_t k = 0; k < g->nodes.at[i].n_arcs; k++)
             seen[g->arcs[g->nodes.at[i].first_arc + k].to] = 1;
         mark(g, seen, false);
@@ -114,30 +78,23 @@ static bool is_set_before(struct needs *s, const struct spec_graph *g, const str
     return false;
 }
 
-static void add_need(struct needs *s, const struct spec_node *node, struct str key, bool secret)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (str_eq(s->list[i].key, key))
-            return;
-    if (s->n == s->cap) {
-        s->cap = s->cap ? 2 * s->cap : 8;
-        s->list = mem_grow(s->list, s->cap * sizeof(*s->list));
-    }
-    s->list[s->n++] = (struct lack){node, key, secret};
-}
-
 /* `node`: where it stands in the graph; the inputs may be those of what it runs for each item. */
 static void look_at_inputs(struct needs *s, const struct spec_graph *g, const struct spec_node *node,
                            const struct spec_texts *inputs, bool certain)
 {
     for (size_t i = 0; i < inputs->n; i++) {
         struct str key = inputs->at[i];
+        struct graph_missing *m;
         bool secret = has(&s->checkpoints->exclude_memory_keys, key), item = node->type == SPEC_MAP;
 
         if ((!secret && !certain) || map_get(&s->given, key) || edge_gives(g, node, key) ||
             (item && (str_eq(key, node->as) || str_eq(key, STR("index")))) || is_set_before(s, g, node, key))
             continue;
-        add_need(s, node, key, secret);
+        if (map_get(&s->found, key))
+            continue;
+        m = arena_alloc(s->arena, sizeof *m);
+        *m = (struct graph_missing){node->id.ptr, arena_dup(s->arena, key).ptr, secret};
+        map_put(&s->found, key, m);
     }
 }
 
@@ -158,7 +115,7 @@ static void look_at_node(struct needs *s, const struct spec_graph *g, const stru
 
 static void look_at(struct needs *s, const struct spec_graph *g, bool outermost)
 {
-    unsigned char *can = arena_zero(&s->arena, g->nodes.n + 1), *must = arena_zero(&s->arena, g->nodes.n + 1);
+    unsigned char *can = arena_zero(s->arena, g->nodes.n + 1), *must = arena_zero(s->arena, g->nodes.n + 1);
 
     can[g->entry_index] = must[g->entry_index] = 1;
     mark(g, can, false);
@@ -215,7 +172,7 @@ static const char *next_input(void *arg)
     return NULL;
 }
 
-void graph_note_unread(const tide_graph *graph, struct str memory)
+void graph_find_unread(const tide_graph *graph, struct str memory, graph_unread_fn *fn, void *arg)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct spec_graph *g = graph->spec->graph;
@@ -227,67 +184,109 @@ void graph_note_unread(const tide_graph *graph, struct str memory)
         struct str key = arena_dup(&a, json_key_text(&a, m));
         const char *near = nearest(key.ptr, next_input, &(struct names){g, 0, 0});
 
-        if (mentions(graph->spec->json, key) || (!near && takes_all(g)))
-            continue;
-        say("nobody reads '%.60s'%s%.60s%s", key.ptr, near ? " (did you mean '" : "", near ? near : "",
-            near ? "'?)" : "");
+        if (!mentions(graph->spec->json, key) && (near || !takes_all(g)))
+            fn(arg, key.ptr, near);
     }
 }
 
 /* ---- all of it ---- */
 
-static enum tide_code refuse(const struct needs *s, struct tide_err *err)
+enum tide_code graph_refuse_missing(const struct graph_missing *list, struct tide_err *err)
 {
-    const struct lack *first = &s->list[0];
     AUTO(buf_done) struct buf sets = BUF_INIT(4096);
 
-    for (size_t i = 0; i < s->n && i < 8; i++)
-        buf_addf(&sets, " --set %.*s=…", STR_ARG(s->list[i].key));
-    return tide_fail(err, TIDE_INVALID, "node '%.100s' needs '%.*s', which %s, and nothing was run: give%.200s",
-                     first->node->id.ptr, (int)(first->key.len < 100 ? first->key.len : 100), first->key.ptr,
-                     first->secret ? "is never stored and was not given" : "nobody sets", buf_cstr(&sets));
+    if (!list->key)
+        return TIDE_OK;
+    for (size_t i = 0; list[i].key && i < 8; i++)
+        buf_addf(&sets, " --set %s=…", list[i].key);
+    return tide_fail(err, TIDE_INVALID, "node '%.100s' needs '%.100s', which %s, and nothing was run: give%.200s",
+                     list->node, list->key, list->secret ? "is never stored and was not given" : "nobody sets",
+                     buf_cstr(&sets));
 }
 
-static enum tide_code ask(struct needs *s, struct buf *memory, struct tide_err *err)
+enum tide_code graph_missing_inputs(struct arena *a, tide_graph *graph, const struct tide_graph_options *opt,
+                                    tide_session *session, const struct graph_missing **ret, struct tide_err *err)
 {
-    size_t left = 0;
+    struct spec_checkpoints checkpoints = graph->spec->graph->checkpoints;
+    const struct map *memory = session ? &session->state->content.memory : NULL;
+    struct needs s = {.arena = a, .checkpoints = &checkpoints};
+    struct graph_missing *list;
+    struct json *given = NULL;
+    size_t n = 0;
 
-    for (size_t i = 0; i < s->n; i++) {
-        size_t before = memory->len;
-
-        if (s->list[i].secret && graph_ask_secret(memory, s->list[i].key.ptr, s->list[i].node->id.ptr, err))
-            return err->code;
-        if (memory->len == before)
-            s->list[left++] = s->list[i];
-    }
-    s->n = left;
+    if (opt->checkpoints && spec_change_checkpoints(graph->spec, str_from(opt->checkpoints), &checkpoints, err))
+        return err->code;
+    if (opt->memory && json_parse(a, arena_dup(a, str_from(opt->memory)), NULL, &given, NULL, err))
+        return err->code;
+    take_members(&s, graph->spec->graph->memory);
+    take_members(&s, given);
+    for (struct map_entry *e = memory ? map_next(memory, NULL) : NULL; e; e = map_next(memory, e))
+        map_put(&s.given, map_key(e), &s);
+    look_at(&s, graph->spec->graph, true);
+    list = arena_zero(a, (s.found.live + 1) * sizeof *list);
+    for (struct map_entry *e = map_next(&s.found, NULL); e; e = map_next(&s.found, e))
+        list[n++] = *(const struct graph_missing *)e->value;
+    *ret = list;
+    map_done(&s.given, NULL);
+    map_done(&s.found, NULL);
     return TIDE_OK;
 }
 
-enum tide_code graph_given(struct cli *cli, tide_graph *graph, const char *session, struct graph_want *w,
-                           struct buf *memory, struct tide_err *err)
-{
-    struct spec_checkpoints checkpoints = graph->spec->graph->checkpoints;
-    struct needs s = {.arena = ARENA_INIT, .checkpoints = &checkpoints};
-    enum tide_code code = TIDE_OK;
+/* ---- when there is a checkpoint ---- */
 
-    if (w->opt.checkpoints)
-        code = spec_change_checkpoints(graph->spec, str_from(w->opt.checkpoints), &checkpoints, err);
-    if (!code) {
-        take_members(&s, graph->spec->graph->memory);
-        take_text(&s, buf_view(memory));
-        take_session(cli, &s, session);
-        look_at(&s, graph->spec->graph, true);
-        if (!w->quiet)
-            graph_note_unread(graph, buf_view(memory));
+/* As the graph has it, or without its "checkpoint_". */
+static const struct spec_field *field_of(struct str key)
+{
+    for (const struct spec_field *f = spec_checkpoints_object.fields; f->name; f++)
+        if (str_eq(str_from(f->name), key) ||
+            (strncmp(f->name, "checkpoint_", 11) == 0 && str_eq(str_from(f->name + 11), key)))
+            return f;
+    return NULL;
+}
+
+static enum tide_code refuse_key(struct str key, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf names = BUF_INIT(4096);
+
+    for (const struct spec_field *f = spec_checkpoints_object.fields; f->name; f++)
+        buf_addf(&names, "%s%s", names.len ? ", " : "", f->name);
+    return tide_fail(err, TIDE_INVALID, "--checkpoint: there is no '%.*s': use one of %s",
+                     (int)(key.len < 60 ? key.len : 60), key.ptr, buf_cstr(&names));
+}
+
+/* "a,b" */
+static void put_list(struct json_out *o, const char *value)
+{
+    json_out_begin(o, '[');
+    while (*value) {
+        size_t n = strcspn(value, ",");
+
+        if (n)
+            json_out_str(o, (struct str){value, n});
+        value += n + (value[n] == ',');
     }
-    if (!code && !w->no_input && isatty(STDIN_FILENO) && isatty(STDERR_FILENO))
-        code = ask(&s, memory, err);
-    if (!code && s.n)
-        code = refuse(&s, err);
-    w->opt.memory = memory->len ? buf_cstr(memory) : NULL;
-    free(s.list);
-    map_done(&s.given, NULL);
-    arena_done(&s.arena);
-    return code;
+    json_out_end(o, ']');
+}
+
+enum tide_code graph_put_checkpoint(struct json_out *o, const char *given, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct str key = {given, strcspn(given, "=")};
+    const char *value = given[key.len] ? given + key.len + 1 : NULL;
+    const struct spec_field *f = field_of(key);
+    struct json *v = NULL;
+
+    if (!value || !*value)
+        return tide_fail(err, TIDE_INVALID, "--checkpoint %.60s: give KEY=VALUE, as in async_checkpoint=false", given);
+    if (!f)
+        return refuse_key(key, err);
+    json_out_key(o, str_from(f->name));
+    if (json_parse(&a, str_from(value), NULL, &v, NULL, NULL) && (f->type == FIELD_TEXTS || f->type == FIELD_KEYS))
+        put_list(o, value);
+    else if (v)
+        json_out_raw(o, str_from(value));
+    else
+        return tide_fail(err, TIDE_INVALID,
+                         "--checkpoint %.60s: '%.60s' is no value for it: give true, false or a number", given, value);
+    return TIDE_OK;
 }

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/graph_run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "graph/resume.h"
+
+/* ---- what the graph needs ---- */
+
+struct needs {
+    bool agents, without_model;
+    const char *model;                     /* of the first agent that has one */
+    const struct spec_node *callback_node; /* the first that calls one */
+};
+
+static void look_at(const struct spec_graph *g, struct needs *ret);
+
+static void look_at_node(const struct spec_node *n, struct needs *ret)
+{
+    while (n->type == SPEC_MAP && n->node)
+        n = n->node;
+    if (n->type == SPEC_SUBGRAPH && n->graph)
+        look_at(n->graph, ret);
+    if (n->type == SPEC_FUNCTION && n->callback.len && !ret->callback_node)
+        ret->callback_node = n;
+    if (n->type != SPEC_EVENT_LOOP)
+        return;
+    ret->agents = true;
+    ret->without_model |= !n->model.len;
+    if (n->model.len && !ret->model)
+        ret->model = n->model.ptr;
+}
+
+static void look_at(const struct spec_graph *g, struct needs *ret)
+{
+    for (size_t i = 0; i < g->nodes.n; i++)
+        look_at_node(&g->nodes.at[i], ret);
+    for (size_t i = 0; i < g->edges.n; i++)
+        ret->agents |= g->edges.at[i].on == SPEC_LLM;
+}
+
+bool graph_node_asks(const struct spec_node *node)
+{
+    struct needs needs = {0};
+
+    look_at_node(node, &needs);
+    return needs.agents;
+}
+
+enum tide_code graph_setup(struct agent_setup *setup, tide_graph *graph, tide_session *session,
+                           const struct graph_want *w, struct tide_err *err)
+{
+    const struct spec_graph *g = graph->spec->graph;
+    struct spec_checkpoints ignored = g->checkpoints;
+    struct agent_want want = {.provider = w->provider,
+                              .base_url = w->base_url,
+                              .script = w->script,
+                              .yes = w->yes,
+                              .no_tools = w->no_tools,
+                              .degrade = w->opt.on_store_error_continue,
+                              .degrade_said = w->degrade_said,
+                              .keep_pause = w->keep_pause};
+    struct needs needs = {0};
+
+    look_at(g, &needs);
+    if (needs.callback_node)
+        return tide_fail(err, TIDE_INVALID,
+                         "node '%s' calls '%s', which is registered by a program that holds the library: give it a "
+                         "`program` to run it here",
+                         needs.callback_node->id.len ? needs.callback_node->id.ptr : "in a map",
+                         needs.callback_node->callback.ptr);
+    if (w->opt.checkpoints && spec_change_checkpoints(graph->spec, str_from(w->opt.checkpoints), &ignored, err))
+        return err->code;
+    if (!want.provider && !w->script && g->provider.len)
+        want.provider = g->provider.ptr;
+    want.model = w->model || needs.without_model ? w->model : needs.model; /* each has its own */
+    if (agent_setup_begin(setup, &want, err))
+        return err->code;
+    if (needs.agents && agent_setup_check(setup, session, err)) /* later: then a node that needs it says so */
+        return w->agents_later ? TIDE_OK : err->code;
+    return TIDE_OK;
+}
+
+/* The digest stays: it is one of the JSON. */
+static void say_for_all(const struct spec_graph *g, const struct graph_want *w)
+{
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        struct spec_node *n = &g->nodes.at[i];
+
+        while (n->type == SPEC_MAP && n->node)
+            n = n->node;
+        if (w->provider || w->script)
+            n->provider = STR("");
+        if (w->model)
+            n->model = STR("");
+        if (n->graph)
+            say_for_all(n->graph, w);
+    }
+}
+
+/* ---- the session: who answers, for all nodes ---- */
+
+static void put_provider(struct json_out *o, const struct graph_want *w)
+{
+    AUTO(mem_freep) char *script = w->script ? realpath(w->script, NULL) : NULL;
+    const char *type = w->provider ? w->provider : w->script ? "script" : NULL;
+
+    if (!type && !w->model && !w->base_url)
+        return;
+    json_out_key(o, STR("provider"));
+    json_out_begin(o, '{');
+    json_out_kstr_opt(o, STR("type"), str_from(type));
+    json_out_kstr_opt(o, STR("model"), str_from(w->model));
+    json_out_kstr_opt(o, STR("base_url"), str_from(w->base_url));
+    json_out_kstr_opt(o, STR("script"), str_from(script ? script : w->script));
+    json_out_kbool(o, STR("all_nodes"), true);
+    json_out_end(o, '}');
+}
+
+/* As `run` was told it; NULL: it was told nothing. */
+static const struct json *recorded(struct arena *a, const tide_session *session)
+{
+    const char *text = map_get(&session->state->info.fields, STR("provider"));
+    struct json *p = NULL;
+
+    if (!text || json_parse(a, arena_dup(a, str_from(text)), NULL, &p, NULL, NULL))
+        return NULL;
+    return json_get_bool(p, STR("all_nodes"), false) ? p : NULL;
+}
+
+static const char *member(struct arena *a, const struct json *provider, const char *key)
+{
+    struct str text = json_get_text(a, provider, str_from(key));
+
+    return text.len ? arena_dup(a, text).ptr : NULL;
+}
+
+/* The address is found by the agents' setup, which knows to whom a key may go. */
+static void take_recorded(struct graph_run *r)
+{
+    struct graph_want *w = r->want;
+    const struct json *p = w->resume ? recorded(&r->arena, r->session) : NULL;
+    const char *told = w->provider ? w->provider : w->script ? "script" : NULL, *type = member(&r->arena, p, "type");
+
+    if (!p || (told && !(type && strcmp(told, type) == 0)))
+        return; /* the rest belongs to the other one */
+    w->provider = told ? w->provider : type;
+    w->model = w->model ? w->model : member(&r->arena, p, "model");
+    w->script = w->script ? w->script : member(&r->arena, p, "script");
+}
+
+/* What an earlier run was told holds no more. In the middle of a graph nothing changes: it is refused. */
+static enum tide_code change_provider(tide_session *session, const struct graph_want *w, const struct held *held,
+                                      struct tide_err *err)
+{
+    AUTO(buf_done) struct buf body = BUF_INIT((size_t)1 << 20);
+    const struct position *at = &session->state->content.position;
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json_out o = json_out_to(&body);
+
+    json_out_begin(&o, '{');
+    put_provider(&o, w);
+    if (body.len == 1 && recorded(&a, session))
+        json_out_kraw(&o, STR("provider"), STR("{}"));
+    json_out_end(&o, '}');
+    if (body.len == 2 || at->ready.live || at->active.live)
+        return TIDE_OK;
+    return held_append(held, session,
+                       &(struct tide_new_event){.kind = "session.updated", .body = buf_cstr(&body)}, err);
+}
+
+enum tide_code graph_session_open(tide_store *store, const char *id, const char *title, tide_graph *graph,
+                                  const struct graph_want *w, const struct held *held, tide_session **ret_session,
+                                  bool *ret_made, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf fields = BUF_INIT((size_t)1 << 20);
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+    struct json_out o = json_out_to(&fields);
+    enum tide_code code;
+
+    if (graph_hide_memory(store, graph, &w->opt, err))
+        return err->code;
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("agent"), graph->spec->graph->id);
+    json_out_kstr_opt(&o, STR("title"), title ? str_from(title) : graph->spec->graph->name);
+    json_out_kstr_opt(&o, STR("working_dir"), str_from(cwd));
+    json_out_kstr(&o, STR("loop"), STR("graph")); /* one that is cut before its first run is known to be for a graph */
+    put_provider(&o, w);
+    json_out_end(&o, '}');
+    code = held_create(held, store, id, buf_cstr(&fields), ret_session, err);
+    *ret_made = !code;
+    if (code != TIDE_EXISTS)
+        return code;
+    code = held_open(held, store, id, ret_session, err);
+    return code ? code : change_provider(*ret_session, w, held, err);
+}
+
+void graph_session_drop(tide_store *store, tide_session **session)
+{
+    char id[TIDE_ID_SIZE];
+    struct tide_err ignored;
+
+    if (session_sync(*session, &ignored) || (*session)->state->ledger.run.run_id)
+        return;
+    snprintf(id, sizeof id, "%s", tide_session_id(*session));
+    tide_session_close(TAKE(*session));
+    (void)!tide_session_delete(store, id, &ignored);
+}
+
+/* ---- running ---- */
+
+enum tide_code graph_run_begin(struct graph_run *r, struct tide_err *err)
+{
+    take_recorded(r);
+    if (graph_setup(&r->setup, r->graph, r->session, r->want, err))
+        return err->code;
+    say_for_all(r->graph->spec->graph, r->want);
+    r->want->opt.agent = &r->setup.opt;
+    r->want->opt.on_store_error_continue = r->setup.opt.on_store_error_continue; /* as set */
+    return TIDE_OK;
+}
+
+enum tide_code graph_run_go(struct graph_run *r, struct tide_graph_result *ret, struct tide_err *err)
+{
+    return (r->want->resume ? tide_graph_resume : tide_graph_run)(r->session, r->graph, &r->want->opt, ret, err);
+}
+
+bool graph_run_follow(struct graph_run *r, const struct tide_graph_result *result)
+{
+    struct tide_err ignored;
+
+    if (strcmp(result->session_id, tide_session_id(r->session)) == 0)
+        return true;
+    if (r->fork || tide_session_open(r->setup.store, result->session_id, TIDE_SESSION_APPEND, &r->fork, &ignored))
+        return false;
+    r->session = r->fork;
+    return true;
+}
+
+/* Keys that are stored nowhere went with the run that parked; all others are in the log. */
+static void keep_secrets(struct graph_run *r)
+{
+    AUTO(mem_freep) struct exec *x = mem_zero(sizeof(*x));
+    struct tide_graph_options *opt = &r->want->opt;
+    struct json_out o = json_out_to(&r->memory);
+    struct json *given = NULL;
+    struct tide_err ignored;
+
+    if (r->memory.len || !opt->memory) /* found when it was asked before */
+        return;
+    json_out_begin(&o, '{');
+    if (!exec_begin(x, r->session, r->graph, opt, &ignored) && !exec_inherit(x, &ignored) &&
+        !json_parse(&r->arena, str_from(opt->memory), NULL, &given, NULL, NULL))
+        for (const struct json *m = given->first; m; m = m->next)
+            if (exec_is_excluded(x, json_key_text(&r->arena, m)))
+                json_out_kraw(&o, json_key_text(&r->arena, m), json_source(m));
+    json_out_end(&o, '}');
+    exec_done(x);
+    opt->memory = r->memory.len > 2 ? buf_cstr(&r->memory) : NULL;
+}
+
+void graph_run_answer(struct graph_run *r, const struct tide_graph_result *result, const char *answer)
+{
+    struct tide_graph_options *opt = &r->want->opt;
+
+    keep_secrets(r);
+    memcpy(r->token, result->token, sizeof(r->token));
+    r->want->resume = true;
+    opt->token = r->token[0] ? r->token : NULL;
+    opt->input = answer;
+    opt->checkpoint = NULL;
+    opt->renames = opt->retry = opt->happened = NULL;
+    opt->rollback = 0;
+    opt->fallback = 0;
+}
+
+void graph_run_done(struct graph_run *r)
+{
+    agent_setup_done(&r->setup);
+    tide_session_close(r->fork);
+    if (r->memory.ptr)
+        explicit_bzero(r->memory.ptr, r->memory.len);
+    buf_done(&r->memory);
+    arena_done(&r->arena);
+}
