@@ -167,8 +167,8 @@ static enum tide_code change_provider(tide_session *session, const struct graph_
     json_out_end(&o, '}');
     if (body.len == 2 || at->ready.live || at->active.live)
         return TIDE_OK;
-    return held_append(held, session,
-                       &(struct tide_new_event){.kind = "session.updated", .body = buf_cstr(&body)}, err);
+    return held_append(held, session, &(struct tide_new_event){.kind = "session.updated", .body = buf_cstr(&body)},
+                       err);
 }
 
 enum tide_code graph_session_open(tide_store *store, const char *id, const char *title, tide_graph *graph,
