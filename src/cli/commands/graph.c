@@ -215,12 +215,13 @@ static enum tide_code show_svg(const tide_graph *graph, const char *path, struct
     return write_file(path, buf_view(&svg), err);
 }
 
-static enum tide_code advise_check(const char *file, struct tide_err *err)
+enum tide_code graph_open_file(const char *file, tide_graph **ret_graph, struct tide_err *err)
 {
+    enum tide_code code = graph_file_read(file, NULL, NULL, NULL, ret_graph, err);
     struct tide_err why = *err;
 
-    if (why.code != TIDE_INVALID)
-        return why.code;
+    if (code != TIDE_INVALID)
+        return code;
     return tide_fail(err, TIDE_INVALID, "%.300s: `tidemark graph check %.120s` shows everything", why.msg, file);
 }
 
@@ -232,8 +233,8 @@ static enum tide_code run_show(struct cli *cli, struct tide_err *err)
 
     if ((svg != NULL) + dot + mermaid + cli->out.json > 1)
         return tide_fail(err, TIDE_INVALID, "graph show: give one of --dot, --mermaid, --svg and --json");
-    if (graph_file_read(file, NULL, NULL, NULL, &graph, err))
-        return advise_check(file, err);
+    if (graph_open_file(file, &graph, err))
+        return err->code;
     if (svg)
         return show_svg(graph, svg, err);
     if (dot || mermaid)

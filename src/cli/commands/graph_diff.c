@@ -6,16 +6,18 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
+#include "cli/graph/graph_draw.h"
 #include "cli/terminal/glyph.h"
-#include "graph/running_sessions.h"
+#include "engine/graph_versions.h"
 
 #define FIRST_ONES 5 /* of each kind are named; --json has all */
 
 struct diffing {
     struct cli *cli;
-    struct spec *old, *new;
+    tide_graph *old, *new;
     struct arena arena;
-    struct spec_diff diff;
+    const struct graph_change *changes;
+    bool same;
     struct json_out json;
     int64_t n[LIVE_FITS];
     struct running_session first[LIVE_FITS][FIRST_ONES];
@@ -23,41 +25,29 @@ struct diffing {
 
 /* ---- nodes ---- */
 
-static struct str node_id(const struct spec_diff_node *d)
+static void put_node(struct diffing *d, const struct graph_change *n, int columns)
 {
-    return d->before ? d->before->id : d->after->id;
-}
-
-static const char *rename_of(const struct diffing *d, const struct spec_diff_node *n)
-{
-    return n->change == SPEC_REMOVED && n->rename != SPEC_NONE ? d->new->graph->nodes.at[n->rename].id.ptr : NULL;
-}
-
-static void put_node(struct diffing *d, const struct spec_diff_node *n, int columns)
-{
-    static const enum color colors[] = {[SPEC_SAME] = COLOR_DIM,
-                                        [SPEC_COMPATIBLE] = COLOR_NONE,
-                                        [SPEC_BROKEN] = COLOR_RED,
-                                        [SPEC_REMOVED] = COLOR_RED,
-                                        [SPEC_ADDED] = COLOR_GREEN};
+    static const enum color colors[] = {[GRAPH_SAME] = COLOR_DIM,
+                                        [GRAPH_COMPATIBLE] = COLOR_NONE,
+                                        [GRAPH_BROKEN] = COLOR_RED,
+                                        [GRAPH_REMOVED] = COLOR_RED,
+                                        [GRAPH_ADDED] = COLOR_GREEN};
     struct out *out = &d->cli->out;
-    const char *rename = rename_of(d, n);
     int used;
 
-    outf(out, "  %s%-10s%s  ", color_code(out, colors[n->change]), spec_change_words[n->change],
-         color_code(out, COLOR_NONE));
-    used = glyph_fit(&out->text, node_id(n), 200);
-    if (n->change != SPEC_SAME && n->change != SPEC_ADDED) {
+    outf(out, "  %s%-10s%s  ", color_code(out, colors[n->kind]), n->word, color_code(out, COLOR_NONE));
+    used = glyph_fit(&out->text, str_from(n->node), 200);
+    if (n->kind != GRAPH_SAME && n->kind != GRAPH_ADDED) {
         outf(out, "%*s  ", used < columns ? columns - used : 0, "");
         out_value(out, n->why);
     }
-    if (rename) {
+    if (n->rename) {
         outf(out, "; it may be called ");
-        out_value(out, rename);
+        out_value(out, n->rename);
         outf(out, " now: --map ");
-        out_value(out, n->before->id.ptr);
+        out_value(out, n->node);
         outf(out, "=");
-        out_value(out, rename);
+        out_value(out, n->rename);
     }
     outf(out, "\n");
 }
@@ -65,41 +55,41 @@ static void put_node(struct diffing *d, const struct spec_diff_node *n, int colu
 static void put_nodes(struct diffing *d)
 {
     struct out *out = &d->cli->out;
-    size_t changed = 0;
+    size_t changed = 0, n = 0;
     int columns = 0;
 
-    for (size_t i = 0; i < d->diff.n; i++) {
-        int used = text_columns(node_id(&d->diff.nodes[i]));
+    for (; d->changes[n].node; n++) {
+        int used = text_columns(str_from(d->changes[n].node));
 
-        changed += d->diff.nodes[i].change != SPEC_SAME;
+        changed += d->changes[n].kind != GRAPH_SAME;
         columns = used > columns && used <= 40 ? used : columns;
     }
-    if (d->diff.same) {
-        outf(out, "the same: %zu nodes\n", d->diff.n);
+    if (d->same) {
+        outf(out, "the same: %zu nodes\n", n);
         return;
     }
-    for (size_t i = 0; i < d->diff.n; i++)
-        put_node(d, &d->diff.nodes[i], columns);
+    for (size_t i = 0; i < n; i++)
+        put_node(d, &d->changes[i], columns);
     if (changed)
-        outf(out, "%zu of %zu nodes differ\n", changed, d->diff.n);
+        outf(out, "%zu of %zu nodes differ\n", changed, n);
     else
         outf(out, "every node is the same; what differs is the graph's own (entry, memory, checkpoints, …)\n");
 }
 
-static void put_node_json(struct diffing *d, const struct spec_diff_node *n)
+static void put_node_json(struct diffing *d, const struct graph_change *n)
 {
     struct json_out *o = &d->json;
 
     json_out_begin(o, '{');
-    json_out_kstr(o, STR("node"), node_id(n));
-    json_out_kstr(o, STR("change"), str_from(spec_change_words[n->change]));
+    json_out_kstr(o, STR("node"), str_from(n->node));
+    json_out_kstr(o, STR("change"), str_from(n->word));
     json_out_kstr_opt(o, STR("why"), str_from(n->why));
-    json_out_kstr_opt(o, STR("rename"), str_from(rename_of(d, n)));
-    if (n->needs.n) {
+    json_out_kstr_opt(o, STR("rename"), str_from(n->rename));
+    if (n->n_needs) {
         json_out_key(o, STR("needs"));
         json_out_begin(o, '[');
-        for (size_t i = 0; i < n->needs.n; i++)
-            json_out_str(o, n->needs.at[i]);
+        for (size_t i = 0; i < n->n_needs; i++)
+            json_out_str(o, n->needs[i]);
         json_out_end(o, ']');
     }
     json_out_end(o, '}');
@@ -194,7 +184,7 @@ static enum tide_code look_at_live(struct diffing *d, struct tide_err *err)
         json_out_begin(o, '[');
     }
     if (cli_store_open(d->cli, NEED_READ, 0, err) ||
-        running_sessions_look(d->cli->store, d->new, d->old->graph->id, on_session, d, err))
+        running_sessions_look(d->cli->store, d->new, d->old, on_session, d, err))
         return err->code;
     if (d->n[LIVE_MAPPING] + d->n[LIVE_STUCK] > 0)
         d->cli->exit_status = 1;
@@ -213,17 +203,6 @@ static enum tide_code look_at_live(struct diffing *d, struct tide_err *err)
 
 /* ---- the command ---- */
 
-static enum tide_code load(const char *file, struct spec **ret, struct tide_err *err)
-{
-    struct tide_err why = {0};
-
-    if (!spec_load(file, NULL, ret, &why))
-        return TIDE_OK;
-    if (why.code != TIDE_INVALID)
-        return tide_err_copy(err, &why);
-    return tide_fail(err, TIDE_INVALID, "%.300s: `tidemark graph check %.120s` shows everything", why.msg, file);
-}
-
 static enum tide_code put_all(struct diffing *d, struct tide_err *err)
 {
     struct json_out *o = &d->json;
@@ -234,11 +213,11 @@ static enum tide_code put_all(struct diffing *d, struct tide_err *err)
         return args_on(&d->cli->args, "against-live") ? look_at_live(d, err) : TIDE_OK;
     }
     json_out_begin(o, '{');
-    json_out_kbool(o, STR("same"), d->diff.same);
+    json_out_kbool(o, STR("same"), d->same);
     json_out_key(o, STR("nodes"));
     json_out_begin(o, '[');
-    for (size_t i = 0; i < d->diff.n; i++)
-        put_node_json(d, &d->diff.nodes[i]);
+    for (const struct graph_change *n = d->changes; n->node; n++)
+        put_node_json(d, n);
     json_out_end(o, ']');
     if (args_on(&d->cli->args, "against-live"))
         code = look_at_live(d, err);
@@ -255,14 +234,14 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 
     if (strcmp(old, "-") == 0 && strcmp(new, "-") == 0)
         code = tide_fail(err, TIDE_INVALID, "graph diff: standard input can be one of both");
-    code = code ? code : load(old, &d.old, err);
-    code = code ? code : load(new, &d.new, err);
+    code = code ? code : graph_open_file(old, &d.old, err);
+    code = code ? code : graph_open_file(new, &d.new, err);
     if (!code) {
-        spec_compare(&d.arena, d.old->graph, d.new->graph, &d.diff);
+        d.changes = graph_compare(&d.arena, d.old, d.new, &d.same);
         code = put_all(&d, err);
     }
-    spec_free(d.old);
-    spec_free(d.new);
+    tide_graph_free(d.old);
+    tide_graph_free(d.new);
     arena_done(&d.arena);
     return code;
 }

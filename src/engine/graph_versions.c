@@ -4,7 +4,7 @@
  * are few and sessions are many: each version is read from the log of the session that brought it and compared once, and
  * the answer for a node is looked up for all who stand there.
  */
-#include "graph/running_sessions.h"
+#include "engine/graph_versions.h"
 
 #include <stdio.h>
 
@@ -12,6 +12,32 @@
 #include "session/status.h"
 
 const char *const live_words[] = {"same", "compatible", "mapping", "stuck", NULL};
+
+_Static_assert((int)GRAPH_SAME == (int)SPEC_SAME && (int)GRAPH_ADDED == (int)SPEC_ADDED, "the same");
+
+const struct graph_change *graph_compare(struct arena *a, const tide_graph *before, const tide_graph *after,
+                                         bool *ret_same)
+{
+    struct graph_change *list;
+    struct spec_diff diff;
+
+    spec_compare(a, before->spec->graph, after->spec->graph, &diff);
+    list = arena_zero(a, (diff.n + 1) * sizeof *list);
+    for (size_t i = 0; i < diff.n; i++) {
+        const struct spec_diff_node *d = &diff.nodes[i];
+        bool renamed = d->change == SPEC_REMOVED && d->rename != SPEC_NONE;
+
+        list[i] = (struct graph_change){.kind = (enum graph_change_kind)d->change,
+                                        .word = spec_change_words[d->change],
+                                        .node = (d->before ? d->before : d->after)->id.ptr,
+                                        .why = d->why,
+                                        .rename = renamed ? after->spec->graph->nodes.at[d->rename].id.ptr : NULL,
+                                        .needs = d->needs.at,
+                                        .n_needs = d->needs.n};
+    }
+    *ret_same = diff.same;
+    return list;
+}
 
 /* A version of the graph that somebody runs. */
 struct version {
@@ -24,9 +50,7 @@ struct version {
 
 struct looking {
     struct store *store;
-    const struct spec *graph;
-    char digest[2 * DIGEST_SIZE + 1];
-    struct str also;
+    const tide_graph *graph, *also;
     live_fn *fn;
     void *arg;
     struct map versions;         /* digest -> struct version * */
@@ -42,14 +66,19 @@ static void version_free(void *p)
     free(v);
 }
 
+static bool is_ours(const struct looking *l, struct str id)
+{
+    return str_eq(id, l->graph->spec->graph->id) || str_eq(id, l->also->spec->graph->id);
+}
+
 static void compare(struct looking *l, struct version *v)
 {
     const struct spec_graph *g = v->graph->spec->graph;
 
-    v->ours = str_eq(g->id, l->graph->graph->id) || (l->also.len && str_eq(g->id, l->also));
+    v->ours = is_ours(l, g->id);
     if (!v->ours)
         return;
-    spec_compare(&l->arena, g, l->graph->graph, &v->diff);
+    spec_compare(&l->arena, g, l->graph->spec->graph, &v->diff);
     for (size_t i = 0; i < g->nodes.n; i++)
         map_put(&v->nodes, g->nodes.at[i].id, &v->diff.nodes[i]);
 }
@@ -87,7 +116,7 @@ static void add_mapping(struct looking *l, struct running_session *ret, const ch
                         const struct spec_diff_node *d)
 {
     const char *one =
-        arena_printf(&l->scratch, "%s=%s", d->before->id.ptr, l->graph->graph->nodes.at[d->rename].id.ptr);
+        arena_printf(&l->scratch, "%s=%s", d->before->id.ptr, l->graph->spec->graph->nodes.at[d->rename].id.ptr);
 
     for (size_t i = 0; i < d->needs.n; i++)
         one = arena_printf(&l->scratch, "%s --set %.*s=…", one, STR_ARG(d->needs.at[i]));
@@ -105,7 +134,7 @@ static void judge_inside(struct looking *l, const struct version *v, const char 
 
     if (!place_find(v->graph->spec->graph, str_from(name), &before))
         return;
-    if (!place_find(l->graph->graph, str_from(name), &after))
+    if (!place_find(l->graph->spec->graph, str_from(name), &after))
         decide(ret, LIVE_STUCK, name, arena_printf(&l->scratch, "node '%s' is gone", name));
     else if (before.node->type != after.node->type)
         decide(ret, LIVE_STUCK, name,
@@ -153,7 +182,7 @@ static void look_at(struct looking *l, const struct version *v, const struct sta
 {
     const struct position *p = &s->content.position;
 
-    if (strcmp(p->graph_digest, l->digest) == 0)
+    if (strcmp(p->graph_digest, l->graph->digest) == 0)
         return;
     ret->fit = LIVE_COMPATIBLE;
     if (!v->graph) {
@@ -169,7 +198,7 @@ static bool is_named(struct looking *l, const struct state *s)
 {
     struct str agent = info_text(&l->scratch, &s->info, STR("agent"));
 
-    return str_eq(agent, l->graph->graph->id) || (l->also.len && str_eq(agent, l->also));
+    return is_ours(l, agent);
 }
 
 static int on_state(void *arg, const struct head *head, const struct state *s)
@@ -197,7 +226,7 @@ static int on_state(void *arg, const struct head *head, const struct state *s)
     return l->fn(l->arg, &found);
 }
 
-enum tide_code running_sessions_look(tide_store *store, const struct spec *graph, struct str also, live_fn *fn,
+enum tide_code running_sessions_look(tide_store *store, const tide_graph *graph, const tide_graph *also, live_fn *fn,
                                      void *arg, struct tide_err *err)
 {
     struct looking l = {.store = store_of(store),
@@ -209,7 +238,6 @@ enum tide_code running_sessions_look(tide_store *store, const struct spec *graph
                         .scratch = ARENA_INIT};
     enum tide_code code;
 
-    hex_encode(l.digest, graph->digest, DIGEST_SIZE);
     code = session_each(l.store, on_state, &l, err);
     map_done(&l.versions, version_free);
     arena_done(&l.arena);
