@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "session/redact.h"
 
 #define LOOK_NS 100000000 /* between looks at what others want */
@@ -128,6 +129,7 @@ struct json_out *agent_open(struct tide_agent *a, const char *kind, int64_t turn
 {
     struct json_out *o = draft_open(&a->draft, kind);
 
+    INVARIANT(turn >= 0);
     if (turn)
         json_out_kint(o, STR("turn"), turn);
     put_whose(a, o);
@@ -157,6 +159,7 @@ void agent_close(struct tide_agent *a)
 
 enum tide_code agent_put(struct tide_agent *a, struct tide_err *err)
 {
+    INVARIANT(!a->seat || a->locked); /* the run is not its own */
     if (!a->run)
         return agent_start(a, true, err);
     return a->draft.n ? run_put(a->run, &a->draft, err) : TIDE_OK;
@@ -166,6 +169,7 @@ enum tide_code agent_append(struct tide_agent *a, bool pure, struct tide_err *er
 {
     enum tide_code code = TIDE_OK;
 
+    INVARIANT(!a->seat || a->locked);
     if (!a->run)
         return agent_start(a, false, err);
     if (a->draft.n)

@@ -11,6 +11,8 @@
 
 #include "agent/agent.h"
 
+#include "base/invariant.h"
+
 #define BYTES_PER_TOKEN 4
 #define KEEP_PERCENT 60 /* of what is allowed: trimming a little each turn would spoil the provider's cache each turn */
 
@@ -125,6 +127,7 @@ void budget_trim(struct tide_agent *a)
     keep = (size_t)((double)bytes * ((double)limit * KEEP_PERCENT / 100) / (double)now);
     if (!conversation_trim(&a->talk, keep, &from, &to))
         return;
+    INVARIANT(from <= to && to < a->talk.n - 1); /* what was said last stays */
     agent_notice(
         a, "the conversation has about %" PRId64 " tokens, %" PRId64 " are allowed: %zu older messages are left out",
         now, limit, to - from + 1);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/invariant.h"
 #include "base/timefmt.h"
 #include "session/redact.h"
 
@@ -37,6 +38,15 @@ static size_t bytes_of(const struct message_kept *s)
 
     for (size_t i = 0; i < s->m.n_calls; i++)
         n += s->m.calls[i].name.len + s->m.calls[i].args.len;
+    return n;
+}
+
+static size_t sum_of(const struct conversation *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->n; i++)
+        n += bytes_of(t->said[i]);
     return n;
 }
 
@@ -77,12 +87,14 @@ static void add(struct conversation *t, const struct model_message *m, int64_t t
     s->m.text = lay(&at, m->text);
     s->m.call_id = lay(&at, m->call_id);
     s->id = lay(&at, id).ptr;
+    INVARIANT(at == (char *)s + room_of(m, id));
     if (t->n == t->cap) {
         t->cap = t->cap ? t->cap * 2 : 32;
         t->said = mem_grow(t->said, t->cap * sizeof(*t->said));
     }
     t->said[t->n++] = s;
     t->bytes += bytes_of(s);
+    INVARIANT_COSTLY(t->bytes == sum_of(t));
 }
 
 /* Content is text, or whatever an importer or another face stored: then the model gets its JSON. */
@@ -215,7 +227,9 @@ static size_t find(const struct conversation *t, struct str id)
 
 static void drop(struct conversation *t, size_t from, size_t to)
 {
+    INVARIANT(from <= to && to < t->n);
     for (size_t i = from; i <= to; i++) {
+        INVARIANT(t->bytes >= bytes_of(t->said[i]));
         t->bytes -= bytes_of(t->said[i]);
         t->answers_left_out += t->said[i]->m.role == ROLE_ASSISTANT;
         free(t->said[i]);

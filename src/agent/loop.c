@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "agent/agent.h"
+#include "base/invariant.h"
 #include "agent/nested.h"
 #include "program/tree.h"
 #include "session/status.h"
@@ -128,6 +129,7 @@ static enum tide_code end_stopped(struct tide_agent *a, struct tide_err *err)
     };
     struct tide_err why = *err, e;
 
+    INVARIANT((size_t)atomic_load(&a->stop) < sizeof(ends) / sizeof(ends[0]));
     if (end_run(a, &ends[atomic_load(&a->stop)], &e))
         return tide_err_copy(err, &e);
     return tide_err_copy(err, &why);
@@ -154,6 +156,7 @@ static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct
     session_be_quick(a->s);
     if (code)
         return code;
+    INVARIANT(!conversation_open(&a->talk)); /* every call has its result */
     answer = conversation_answer(&a->talk);
     if (ret_answer)
         *ret_answer = (struct tide_text){mem_dup(answer), answer.len};
@@ -336,8 +339,10 @@ static void begin(struct tide_agent *a)
 enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *err)
 {
     struct tide_run_options opt = run_options(a);
-    enum tide_code code = session_sync(a->s, err);
+    enum tide_code code;
 
+    INVARIANT(!a->run && !a->seat); /* a seat's run is begun by whoever it belongs to */
+    code = session_sync(a->s, err);
     if (!code && (a->s->state->content.messages != a->known_messages ||
                   a->s->state->ledger.run.active_seq != a->known_run)) /* the draft is about another conversation */
         code = tide_fail_session(err, TIDE_CONFLICT, a->s->head.id, "has moved on: try again");

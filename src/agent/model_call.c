@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "agent/agent.h"
+#include "base/invariant.h"
 #include "agent/http.h"
 #include "base/digest.h"
 #include "base/timefmt.h"
@@ -240,6 +241,7 @@ static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_
             return code;
         a->text_shown = false;
         buf_clear(&a->stream.held);
+        INVARIANT(attempt >= 0 && !a->draft.n); /* what is asked is on its way to the disk */
         agent_unlock(a);
         code = provider_call(a->provider, buf_view(&a->body), attempt, &listener, ret, &a->fault, err);
         agent_lock(a);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "agent/agent.h"
+#include "base/invariant.h"
 #include "agent/nested.h"
 #include "base/utf8.h"
 
@@ -69,6 +70,7 @@ int64_t nested_turn(struct tide_agent *a)
 
     if (a->given_turn <= a->talk.answered_turn)
         a->given_turn = a->run->given_turn = larger(most, a->talk.seen_turn) + 1;
+    INVARIANT(a->locked && a->given_turn <= a->run->given_turn); /* a number is given once, whoever asks first */
     return a->given_turn;
 }
 
@@ -216,8 +218,10 @@ static void copy_text(char *out, size_t size, const char *text)
 enum tide_code nested_answer(struct tide_agent *a, const struct tide_wait_options *wait, struct tide_text *ret_answer,
                              struct tide_err *err)
 {
-    enum tide_code code = wait_answer(a->run, wait->name, ret_answer, err);
+    enum tide_code code;
 
+    INVARIANT(a->locked);
+    code = wait_answer(a->run, wait->name, ret_answer, err);
     if (code != TIDE_NOT_FOUND)
         return code;
     a->wait->kind = wait->kind;

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "agent/agent.h"
+#include "base/invariant.h"
 #include "base/log.h"
 #include "base/digest.h"
 #include "base/yes_no.h"
@@ -374,6 +375,7 @@ static enum tide_code run_tool(struct dealing *c, int attempt, struct tide_err *
     if (!code) {
         tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
         began = now_ms();
+        INVARIANT(!c->a->draft.n); /* its start is on disk, and all before it */
         agent_unlock(c->a);
         tool_run(&work, &result);
         agent_lock(c->a);
@@ -524,6 +526,7 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
     bool run = true;
     enum tide_code code;
 
+    INVARIANT(!conversation_has_result(&c->a->talk, conversation_open(&c->a->talk), c->call->id));
     c->tool = agent_tool(c->a, c->call->name);
     take_args(c, real_args(c));
     run_idempotency(c->key, c->a->run, arena_dup(&c->a->scratch, c->call->id).ptr);

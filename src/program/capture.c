@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "program/tree.h"
 
 #define PIECE ((size_t)64 << 10)
@@ -78,6 +79,7 @@ static bool take(struct capture *c)
     ssize_t n = c->out >= 0 ? read(c->out, piece, sizeof(piece)) : -1;
     size_t room = c->max_output - c->output.len;
 
+    INVARIANT(c->output.len <= c->max_output);
     if (n > 0) {
         echo(c, piece, (size_t)n);
         if (c->take)
@@ -177,6 +179,7 @@ void capture_run(struct capture *c)
     int leader = fcntl(c->proc->pidfd, F_DUPFD_CLOEXEC, 0);
     struct times t = {.end_at = c->timeout_ms ? proc_clock_ms() + c->timeout_ms : 0};
 
+    INVARIANT(group != 1);
     while (c->proc->pid > 0) {
         struct pollfd p[] = {{.fd = proc_wait_fd(c->proc), .events = POLLIN},
                              {.fd = c->out, .events = POLLIN},

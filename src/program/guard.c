@@ -31,6 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "base/buf.h"
 #include "program/proc.h"
 #include "program/tree.h"
@@ -405,6 +406,7 @@ static int make_guard(struct guard *g)
 {
     int pair[2], owner = (int)syscall(SYS_pidfd_open, getpid(), 0), errnum = errno;
 
+    INVARIANT(!g->pid && g->socket < 0 && g->pidfd < 0);
     if (owner < 0)
         return errnum;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -471,6 +473,7 @@ static int write_request(const struct proc_birth *b, size_t *ret_size)
     struct request r = {.mask = b->mask, .detach = b->detach};
     AUTO(buf_done) struct buf out = BUF_INIT(REQUEST_MAX);
     AUTO(mem_freep) uintptr_t *table = NULL;
+    size_t end;
     int fd;
 
     r.n_table = count(s->argv) + count(s->envp) + count(b->shell_argv) + 3;
@@ -482,7 +485,10 @@ static int write_request(const struct proc_birth *b, size_t *ret_size)
     r.cwd = s->cwd ? add_text(&out, s->cwd) : 0;
     r.envp = add_texts(&out, table, 0, s->argv, s, &r);
     r.shell_argv = add_texts(&out, table, r.envp, s->envp, s, &r);
-    add_texts(&out, table, r.shell_argv, b->shell_argv, s, &r);
+    end = add_texts(&out, table, r.shell_argv, b->shell_argv, s, &r);
+    INVARIANT(end == r.n_table);
+    for (size_t i = 0; i < PROC_SLOTS; i++)
+        INVARIANT(!s->slots[i] == !r.slots[i]); /* each is the end of one of the texts */
     if (out.failed) {
         errno = E2BIG;
         return -1;
@@ -630,6 +636,7 @@ static void wait_for_end(struct guard *g)
 {
     struct pollfd p = {.fd = g->pidfd, .events = POLLIN};
 
+    INVARIANT(g->pid > 1 && g->socket >= 0);
     shutdown(g->socket, SHUT_RDWR); /* a fork of ours may have a copy of it */
     shut(&g->socket);
     kill(g->pid, SIGCONT); /* stopped, it would not see that */

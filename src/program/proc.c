@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "program/guard.h"
 
 #define STATUS_LOST (255 << 8) /* somebody else in our process has taken it: nobody knows, so it counts as failed */
@@ -267,6 +268,7 @@ enum tide_code proc_open(struct proc *p, const char *const *messages, struct tid
     char bytes[GATE_BYTES];
     size_t len = 0;
 
+    INVARIANT(p->pid > 1 && p->gate >= 0); /* it is held, and let go once */
     for (size_t i = 0; i < PROC_SLOTS; i++) {
         const char *text = messages && messages[i] ? messages[i] : "";
 
@@ -289,6 +291,7 @@ enum tide_code proc_started(struct proc *p, struct tide_err *err)
     int errnum = 0;
     ssize_t n;
 
+    INVARIANT(p->fault >= 0 && p->gate < 0); /* behind a gate that is closed nobody would ever answer */
     do {
         n = read(p->fault, &errnum, sizeof(errnum));
     } while (n < 0 && errno == EINTR);
@@ -329,6 +332,7 @@ static bool is_guard_gone(const struct proc *p)
 
 void proc_signal(const struct proc *p, int number)
 {
+    INVARIANT(p->pid != 1); /* kill(-1) is a signal to everybody */
     if (p->pid > 0 && !is_guard_gone(p))
         kill(-p->pid, number);
 }

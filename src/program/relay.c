@@ -16,6 +16,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "program/capture.h"
 
 #define SURE 4096                  /* PIPE_BUF: what poll() promises room for */
@@ -136,8 +137,10 @@ static void keep(struct relay *r, const char *bytes, size_t n)
 
 static void take(struct relay *r)
 {
-    ssize_t n = read(r->from, r->piece, RELAY_PIECE);
+    ssize_t n;
 
+    INVARIANT(r->piece_at == r->piece_len); /* else what is there would be lost */
+    n = read(r->from, r->piece, RELAY_PIECE);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) { /* a pseudo-terminal that nobody has open gives EIO */

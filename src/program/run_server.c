@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "program/run_socket.h"
 #include "program/result.h"
 #include "program/tree.h"
@@ -452,6 +453,7 @@ static void serve(struct request *r, const struct op *op)
     } else {
         op->run(r);
     }
+    INVARIANT(r->c->out.len > 0 || r->s->park.parked); /* who asks is answered, or its run waits */
 }
 
 /* Answers the request that has been gathered, or holds it. */
@@ -569,8 +571,10 @@ size_t run_server_wants(struct run_server *s, struct pollfd fds[SERVER_CONNS_MAX
         short events = c->out.len > c->out_at ? POLLOUT : c->held ? POLLRDHUP : POLLIN;
 
         c->slot = (int)n;
+        INVARIANT(n <= SERVER_CONNS_MAX);
         fds[n++] = (struct pollfd){.fd = c->fd, .events = events};
     }
+    INVARIANT(n == s->n_conns + 1);
     return n;
 }
 
@@ -624,6 +628,7 @@ void run_server_close(struct run_server *s)
         hear_out(s, s->conns);
         leave(s, &s->conns);
     }
+    INVARIANT(!s->n_conns && !s->waiter);
     if (s->door >= 0)
         close(s->door);
     s->door = -1;

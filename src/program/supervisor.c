@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "program/capture.h"
@@ -242,6 +243,7 @@ static void loop(struct supervisor *s)
     relay_drain(&s->out);
     relay_drain(&s->err);
     run_server_close(&s->server); /* steps whose process was killed are recorded here */
+    INVARIANT(s->exited);         /* a session that says it is over has no process behind it */
     s->door = -1;
 }
 
@@ -311,6 +313,7 @@ static void judge_exit(const struct supervisor *s, struct tide_run_result *r, st
 
 static void judge(const struct supervisor *s, struct tide_run_result *r, struct ending *e)
 {
+    INVARIANT(s->stop != STOP_PARKED && s->stop != STOP_LOST); /* those have no end to be recorded */
     e->stop = s->stop;
     if (s->stop == STOP_CANCEL) {
         r->outcome = "cancelled";

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "base/invariant.h"
 #include "base/timefmt.h"
 #include "session/redact.h"
 #include "session/run.h"
@@ -199,6 +200,7 @@ static size_t names_run(const struct draft *d)
 {
     size_t i = d->n - 1;
 
+    INVARIANT(d->n > 0);
     while (i > 0 && strcmp(d->events[i].kind, "run.started") != 0 && strcmp(d->events[i].kind, "run.resumed") != 0)
         i--;
     return i;
@@ -226,6 +228,7 @@ static enum tide_code begin(struct tide_session *s, const struct tide_run_option
         run_free(r);
         return code;
     }
+    INVARIANT(r->queue.n == queued && !r->over);
     session_be_patient(s, opt->trouble, opt->trouble_arg);
     r->starting = queued;
     snprintf(r->id, sizeof r->id, "%s", s->state->ledger.run.run_id);

@@ -2,6 +2,7 @@
 /* Writing events: bodies are built in one buffer and kept in the draft's arena until the append has been made. */
 #include "session/event_draft.h"
 
+#include "base/invariant.h"
 #include "base/timefmt.h"
 
 /* Room for one more. */
@@ -27,7 +28,9 @@ void draft_close(struct draft *d)
 {
     struct str body;
 
+    INVARIANT(d->n < d->cap); /* it was opened */
     json_out_end(&d->out, '}');
+    INVARIANT(!d->text.failed);
     body = arena_dup(&d->arena, buf_view(&d->text));
     d->events[d->n].body = body.ptr;
     d->events[d->n].body_len = body.len;

@@ -5,6 +5,7 @@
  * what is tried inside of a try fails at once, and the outer one tries again.
  */
 #include "base/log.h"
+#include "base/invariant.h"
 #include "session/session.h"
 
 #define PAUSE_MIN_MS 50
@@ -84,7 +85,8 @@ static int hand_on(void *arg, const struct event *ev)
 {
     struct reading *r = arg;
 
-    r->from = ev->seq + 1; /* a further try goes on behind it */
+    INVARIANT(ev->seq >= r->from); /* in order, and nothing twice, also over several tries */
+    r->from = ev->seq + 1;         /* a further try goes on behind it */
     return r->fn(r->arg, ev);
 }
 

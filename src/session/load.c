@@ -11,6 +11,8 @@
  */
 #include "session/load.h"
 
+#include "base/invariant.h"
+
 #include <inttypes.h>
 
 struct rollback {
@@ -43,6 +45,7 @@ static void note_rollback(struct loading *l, const struct event *ev)
     to = json_get_int(body, STR("to_seq"), 0);
     if (to < 0 || to >= ev->seq) /* no rollback of ours, but an import may bring it: it changes nothing */
         to = ev->seq - 1;
+    INVARIANT(!l->n || l->rollbacks[l->n - 1].seq < ev->seq); /* last_rollback() looks for the newest from the end */
     l->rollbacks = mem_grow(l->rollbacks, (l->n + 1) * sizeof *l->rollbacks);
     l->rollbacks[l->n++] = (struct rollback){ev->seq, to};
 }
@@ -287,6 +290,7 @@ static void keep_piece(struct pieces *p, int64_t from, int64_t to)
 {
     if (from > to)
         return;
+    INVARIANT(!p->n || to < p->list[p->n - 1].from);
     p->list = mem_grow(p->list, (p->n + 1) * sizeof *p->list);
     p->list[p->n++] = (struct piece){from, to};
 }
@@ -344,6 +348,7 @@ static enum tide_code load_content(struct loading *l, int64_t seq, int64_t base,
     if (!code && cur <= first) {
         code = content_before(l, cur, err);
     } else if (!code) {
+        INVARIANT(s && cur == base);
         state_take_content(l->state, s);
     }
     code = code ? code : fold_pieces(l, &p, err);
@@ -400,9 +405,11 @@ enum tide_code state_catch_up(struct store *store, const struct head *head, stru
                               struct load_cost *cost, struct tide_err *err)
 {
     struct loading l = {.store = store, .head = head, .scratch = ARENA_INIT, .state = *state};
-    enum tide_code code = fold_tail(&l, head->last_seq, err);
+    enum tide_code code;
     struct state *anew;
 
+    INVARIANT((*state)->seq <= head->last_seq);
+    code = fold_tail(&l, head->last_seq, err);
     arena_done(&l.scratch);
     free(l.rollbacks);
     cost->tail_bytes += l.bytes;

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "base/invariant.h"
 #include "session/session_file.h"
 #include "session/run.h"
 #include "session/settle.h"
@@ -71,6 +72,7 @@ static enum tide_code make_batch(struct recovering *m, const struct head *h, str
     enum tide_code code = TIDE_OK;
     struct batch *b;
 
+    INVARIANT(d->n <= DRAFT_EVENTS);
     for (size_t i = 0; i < d->n && !code; i++) {
         code = event_check(m->store, &a, &d->events[i], true, &events[i], NULL, err);
         if (!code) {
@@ -142,6 +144,7 @@ static enum tide_code judge(struct recovering *m, const struct head *h, int64_t 
         return code;
     memcpy(j->id, h->id, sizeof j->id);
     j->settled = settle_lapsed(&d, s, m->now_ms);
+    INVARIANT(!j->settled == !d.n); /* what happened is said by events, and nothing else is */
     if (j->settled || is_stale(h, s, wake_ms)) {
         code = history_prove(m->store, h, h->last_seq, err);
         code = code ? code : make_batch(m, h, s, &d, &j->batch, err);
@@ -220,6 +223,7 @@ static enum tide_code look_at(struct recovering *m, const struct found *f, struc
         return TIDE_OK; /* deleted meanwhile */
     if (!code && h.held && h.holder_alive)
         return TIDE_OK; /* taken meanwhile */
+    INVARIANT(m->n < PIECE);
     m->out.looked_at++;
     code = code ? code : judge(m, &h, f->wake_ms, &m->piece[m->n], err);
     if (code == TIDE_NOT_FOUND)

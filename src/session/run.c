@@ -9,6 +9,7 @@
 
 #include <inttypes.h>
 
+#include "base/invariant.h"
 #include "base/log.h"
 #include "session/redact.h"
 
@@ -104,7 +105,10 @@ char *run_key(struct tide_run *r, const char *what, const char *within, const ch
 
 void run_unuse(struct tide_run *r, const char *what, const char *within, const char *name)
 {
-    --*use_count(r, what, within, name);
+    int64_t *n = use_count(r, what, within, name);
+
+    INVARIANT(*n > 0);
+    --*n;
 }
 
 /* ---- appending --------------------------------------------------------------------------------------------------- */
@@ -142,8 +146,10 @@ static enum tide_code find_landed(struct tide_run *r, const struct trying *t, bo
 {
     struct wanted w = {.like = &t->events[t->ours]};
     struct tide_session *s = r->s;
-    enum tide_code code = session_sync(s, err);
+    enum tide_code code;
 
+    INVARIANT(t->ours < t->n);
+    code = session_sync(s, err);
     if (!code && s->head.last_seq > t->before)
         code = session_read(s, &s->head, t->before + 1, 0, is_wanted, &w, err);
     *ret_found = w.seq != 0;
@@ -204,8 +210,11 @@ enum tide_code run_try_held(struct tide_run *r, struct trying *t, struct tide_er
 enum tide_code run_append(struct tide_run *r, unsigned flags, struct draft *d, bool pure, struct tide_err *err)
 {
     struct trying t = {.flags = flags, .events = d->events, .n = d->n};
-    enum tide_code code = run_flush(r, err); /* what was queued comes first */
+    enum tide_code code;
 
+    INVARIANT(!r->over && d->n > 0);
+    code = run_flush(r, err); /* what was queued comes first */
+    INVARIANT(code || !r->queue.n);
     redact_draft(r->s->store, d); /* what is looked for afterwards, or kept aside, is what is stored */
     if (code)
         return code;
@@ -375,6 +384,7 @@ enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct ti
             log_end(r, e, result);
         }
     }
+    INVARIANT(code || r->over);
     return code ? tide_wrap(err, "end run '%s'", r->id) : TIDE_OK;
 }
 

@@ -6,6 +6,7 @@
  * what was queued, and so for programs, agents and graphs.
  */
 #include "base/log.h"
+#include "base/invariant.h"
 #include "session/run.h"
 
 #define BACKLOG_BYTES (8 * 1024 * 1024) /* a fuller one holds the run, as if it had not been told to continue */
@@ -57,6 +58,7 @@ static void add(struct tide_run *r, const struct draft *d)
         const struct tide_new_event *ev = &d->events[i];
         struct buf body = BUF_INIT(SIZE_MAX / 4);
 
+        INVARIANT(ev->body_len >= 2 && ev->body[0] == '{' && ev->body[ev->body_len - 1] == '}');
         if (b->n == b->cap) {
             b->cap = b->cap ? b->cap * 2 : 64;
             b->events = mem_grow(b->events, b->cap * sizeof *b->events);
@@ -70,6 +72,7 @@ static void add(struct tide_run *r, const struct draft *d)
         b->events[b->n].body_len = body.len;
         b->events[b->n++].body = buf_take(&body);
     }
+    INVARIANT(b->n <= BACKLOG_EVENTS && !b->doubt);
 }
 
 enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const struct tide_err *why,
@@ -107,6 +110,7 @@ static enum tide_code keep_aside(struct tide_run *r, struct tide_err *err)
     struct tide_err why = {0};
     enum tide_code code;
 
+    INVARIANT(r->backlog.n > 0);
     aside_name(r, &name);
     for (size_t i = 0; i < r->backlog.n; i++) {
         const struct tide_new_event *ev = &r->backlog.events[i];
@@ -135,8 +139,10 @@ static enum tide_code keep_aside(struct tide_run *r, struct tide_err *err)
 static enum tide_code reread_marks(struct tide_run *r, struct tide_err *err)
 {
     struct chain anew = {0};
-    enum tide_code code = session_sync(r->s, err);
+    enum tide_code code;
 
+    INVARIANT(!r->backlog.n); /* what waits in memory has no seq yet */
+    code = session_sync(r->s, err);
     code = code ? code : chain_load(r->s, &anew, err);
     if (code) {
         chain_done(&anew);

@@ -7,6 +7,7 @@
  */
 #include "session/run.h"
 
+#include "base/invariant.h"
 #include "session/redact.h"
 
 static void forget(struct run_queue *q)
@@ -35,6 +36,7 @@ static enum tide_code append_again(struct tide_run *r, size_t i, struct tide_err
     struct tide_err why = {0};
     enum tide_code code;
 
+    INVARIANT(i == 0 || !r->starting);
     if (r->starting || !degraded_may_take(r, d))
         return r->backlog.n && run_settle(r, err) ? err->code : run_try_held(r, &t, err);
     code = r->backlog.n ? TIDE_OK : run_try(r, &t, &why); /* behind what waits in memory it has to wait as well */
@@ -111,7 +113,9 @@ static enum tide_code put(struct tide_run *r, unsigned flags, struct draft *d, s
     struct putting p = {r->s, flags, d};
     enum tide_code code;
 
-    redact_draft(r->s->store, d); /* what is looked for afterwards is what is stored */
+    INVARIANT(q->n < RUN_QUEUE_MAX && ours < d->n);
+    INVARIANT(!q->doubt && !r->backlog.n); /* what is looked for, or waits in memory, comes first */
+    redact_draft(r->s->store, d);          /* what is looked for afterwards is what is stored */
     code = session_hold(r->s, try_put, &p, err);
     if (code)
         return code;
@@ -125,6 +129,7 @@ static enum tide_code put(struct tide_run *r, unsigned flags, struct draft *d, s
 
 enum tide_code run_put_start(struct tide_run *r, struct draft *d, size_t ours, struct tide_err *err)
 {
+    INVARIANT(!r->queue.n && !r->id[0]); /* the start is the first of all */
     r->starting = true;
     return put(r, 0, d, ours, err);
 }

@@ -5,6 +5,7 @@
  * to have them again: those that completed answer, and those that failed or were cut are left to a person.
  */
 #include "base/timefmt.h"
+#include "base/invariant.h"
 #include "session/run.h"
 
 struct reading {
@@ -191,6 +192,7 @@ static int find_choice(void *arg, const struct event *ev)
     arena_reset(&r->arena);
     if (json_parse(&r->arena, ev->body, NULL, &body, NULL, NULL))
         return 0;
+    INVARIANT(ev->seq > r->keep_to);
     if (str_eq(json_get_text(&r->arena, body, STR("effects")), STR("redo"))) {
         r->redo = mem_grow(r->redo, (r->n_redo + 1) * sizeof *r->redo);
         r->redo[r->n_redo++] = (struct cut){json_get_int(body, STR("to_seq"), 0), ev->seq};
@@ -203,8 +205,10 @@ enum tide_code chain_load(struct tide_session *s, struct chain *ret, struct tide
 {
     struct reading r = {.s = s, .chain = ret, .arena = ARENA_INIT};
     const struct ledger *l;
-    enum tide_code code = session_sync(s, err); /* the head must know of our own last append */
+    enum tide_code code;
 
+    INVARIANT(!ret->steps.live && !ret->waits.live && !ret->checkpoints.live);
+    code = session_sync(s, err); /* the head must know of our own last append */
     if (code)
         return code;
     l = &s->state->ledger;

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 
+#include "base/invariant.h"
 #include "base/id.h"
 #include "session/session_file.h"
 #include "session/redact.h"
@@ -77,6 +78,7 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
 /* After everything queued is finished: is the state what the store has, do we hold the lease? */
 static void settle(struct tide_session *s, enum tide_code code)
 {
+    INVARIANT(!group_owes(&s->owner));
     s->acquiring = s->owner.epoch != 0;
     if (code == TIDE_FENCED)
         s->fenced = true;
@@ -164,6 +166,7 @@ static struct tide_session *session_new(struct store *store, unsigned flags)
 
 static void session_free(struct tide_session *s)
 {
+    INVARIANT(!s->owner.pending); /* whoever writes would tell it what became of them */
     state_free(s->state);
     arena_done(&s->parse);
     free(s);
@@ -190,6 +193,18 @@ static void fold_ahead(struct tide_session *s, struct checked *c)
     }
 }
 
+/* Read back, it is the same state. */
+static bool is_whole(const struct state *state, struct str encoded)
+{
+    AUTO(buf_done) struct buf again = BUF_INIT(SIZE_MAX / 4);
+    AUTO(state_freep) struct state *read = NULL;
+
+    if (state_decode(encoded, &read, NULL))
+        return false;
+    state_encode(&again, read, STATE_SNAPSHOT);
+    return read->seq == state->seq && str_eq(buf_view(&again), encoded);
+}
+
 /* A snapshot is worth it when the log since the last one outweighs it: together they never more than double the log. */
 static void snapshot_maybe(struct tide_session *s, bool closing, struct buf *out)
 {
@@ -198,6 +213,7 @@ static void snapshot_maybe(struct tide_session *s, bool closing, struct buf *out
     if (s->stale || s->cost.tail_bytes < least || s->cost.tail_bytes < last)
         return;
     state_encode(out, s->state, STATE_SNAPSHOT);
+    INVARIANT_COSTLY(is_whole(s->state, buf_view(out)));
     if (out->len > s->cost.tail_bytes) { /* it has grown: not yet */
         s->cost.snapshot_bytes = out->len;
         buf_clear(out);
@@ -234,6 +250,7 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
     int64_t expect = s->owner.pending ? s->state->seq : s->owner.next_seq - 1, at = s->state->seq;
     struct batch *b;
 
+    INVARIANT(s->flags & TIDE_SESSION_APPEND && !s->fenced);
     fold_ahead(s, c);
     snapshot_maybe(s, flags & TIDE_APPEND_RELEASE, &snapshot);
     if (flags & TIDE_APPEND_RELEASE && !s->stale)
@@ -243,6 +260,7 @@ static struct batch *make_batch(struct tide_session *s, unsigned flags, struct c
     buf_done(&summary);
     b->expect_seq = flags & TIDE_APPEND_ANY ? STORE_ANY_SEQ : expect;
     b->caches_seq = at + (int64_t)c->n;
+    INVARIANT(s->state->seq == b->caches_seq); /* a snapshot is of the event that it travels with */
     if (wants_card(s, flags, c))
         session_file_attach(b, s->store, s->state, &s->head);
     b->owner = &s->owner;
@@ -304,7 +322,10 @@ static enum tide_code take_anew(struct tide_session *s, struct tide_err *err)
 /* It was not confirmed: still ours, or taken anew if nobody else has taken it since. */
 static enum tide_code keep_lease(struct tide_session *s, struct tide_err *err)
 {
-    enum tide_code code = confirm_lease(s, err);
+    enum tide_code code;
+
+    INVARIANT(s->owner.epoch); /* only what was taken is doubted */
+    code = confirm_lease(s, err);
 
     if (code != TIDE_FENCED)
         return code;
@@ -412,6 +433,7 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
         if (code || (s->stale && (code = reload(s, err)) != TIDE_OK))
             return code;
     }
+    INVARIANT(!group_owes(&s->owner)); /* one of them at a time may fail, or nobody knew which */
     b = make_batch(s, flags, c);
     group_submit(s->store->group, b, false);
     group_wait(s->store->group, b);
@@ -560,6 +582,7 @@ static enum tide_code create_once(struct creating *c, struct tide_err *err)
     struct batch *b;
     enum tide_code code;
 
+    INVARIANT(!s->owner.pending);
     session_forget_lease(s);
     state_free(s->state);
     s->state = state_new(str_from(s->head.id));

@@ -8,6 +8,8 @@
  */
 #include "session/status_internal.h"
 
+#include "base/invariant.h"
+
 /* ---- Which it is --------------------------------------------------------------------------------------------------- */
 
 /* Why a wait for someone cannot be answered any more; NULL when it can, or when it waits for the clock. */
@@ -194,6 +196,8 @@ void status_derive_alive(struct status *s, const struct state *state, const stru
     translate(s);
     status_say(&o);
     status_offer(&o);
+    INVARIANT(s->status && s->outcome && s->reason && s->graph_status && s->task_state && s->why[0]);
+    INVARIANT(s->next_count <= STATUS_NEXT);
 }
 
 void status_derive(struct status *s, const struct state *state, bool owner_alive, int64_t now_ms)

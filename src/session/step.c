@@ -13,6 +13,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "base/invariant.h"
 #include "base/timefmt.h"
 #include "session/action.h"
 #include "session/redact.h"
@@ -294,7 +295,9 @@ static bool has_next_use(struct tide_run *r, const struct attempt *a)
     int64_t n = 0;
     bool found;
 
+    INVARIANT(slash);
     str_to_int64(str_from(slash + 1), &n);
+    INVARIANT(n > 0); /* uses count from 1 */
     buf_add(&next, a->key, (size_t)(slash + 1 - a->key));
     buf_add_int(&next, n + 1);
     found = map_get(&r->done.steps, buf_view(&next)) != NULL;
@@ -478,6 +481,7 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
     draft_done(&d);
     if (code)
         return code;
+    INVARIANT(!again_ms || strcmp(a->effect, "once") != 0); /* only a person has that tried again */
     m = note(r, a, out->state);
     m->retry_at_ms = again_ms;
     log_write(out->state == MARK_COMPLETED ? TIDE_LOG_DEBUG : TIDE_LOG_WARN, "step ended", RUN_FIELDS(r), "step", name,

@@ -5,6 +5,7 @@
  */
 #include "session/token.h"
 
+#include "base/invariant.h"
 #include "base/timefmt.h"
 
 #define SECRET_BYTES 32
@@ -23,12 +24,14 @@ void token_make(struct store *store, struct token *t)
 {
     unsigned char secret[SECRET_BYTES];
     char text[SECRET_TEXT];
+    int len;
 
     store->env->ops->random(store->env, secret, sizeof secret);
     session_make_id(store, "rt", t->id);
     hash_secret(t->hash, secret);
     sodium_bin2base64(text, sizeof text, secret, sizeof secret, SECRET_VARIANT);
-    snprintf(t->text, sizeof t->text, "%.40s.%s", t->id, text);
+    len = snprintf(t->text, sizeof t->text, "%.40s.%s", t->id, text);
+    INVARIANT(len < (int)sizeof t->text);
     sodium_memzero(secret, sizeof secret);
     sodium_memzero(text, sizeof text);
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/log.h"
+#include "base/invariant.h"
 #include "base/timefmt.h"
 #include "session/run.h"
 #include "session/token.h"
@@ -92,6 +93,12 @@ enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_tex
     return read_member(r->s, m->seq, "input", ret_answer, err);
 }
 
+/* Parked, nothing of it is left but the log. */
+static bool is_all_stored(const struct tide_run *r)
+{
+    return !r->active.live && !r->queue.n && !r->backlog.n;
+}
+
 /* ---- parking ----------------------------------------------------------------------------------------------------- */
 
 static void draft_waiting(struct tide_run *r, struct draft *d, const struct tide_wait_options *opt, const char *key,
@@ -173,6 +180,7 @@ static enum tide_code park(struct tide_run *r, const struct tide_wait_options *o
     code = run_append(r, TIDE_APPEND_RELEASE, &d, false, err);
     draft_done(&d);
     if (!code) {
+        INVARIANT(is_all_stored(r));
         r->over = true;
         log_write(TIDE_LOG_INFO, "run waits", RUN_FIELDS(r), "for", opt->kind, "name", opt->name, NULL);
         memcpy(ret_token, token.text, sizeof token.text);
@@ -248,6 +256,7 @@ static enum tide_code sleep_park(struct tide_run *r, const struct tide_wait_opti
     draft_done(&d);
     if (code)
         return code;
+    INVARIANT(is_all_stored(r));
     r->over = true;
     time_format(when, due_ms);
     log_write(TIDE_LOG_INFO, "run sleeps", RUN_FIELDS(r), "until", when, NULL);
