@@ -52,8 +52,11 @@ static enum tide_code nothing(void *arg, const char *args, const char *key, stru
     return TIDE_OK;
 }
 
-static const struct tide_tool tool = {
-    .name = "work", .description = "does nothing", .schema = "{\"type\":\"object\"}", .fn = nothing};
+static const struct tide_tool tool = {.size = sizeof tool,
+                                      .name = "work",
+                                      .description = "does nothing",
+                                      .schema = "{\"type\":\"object\"}",
+                                      .fn = nothing};
 
 static void write_script(const char *path, bool with_tool, int delay_ms)
 {
@@ -70,7 +73,8 @@ static void write_script(const char *path, bool with_tool, int delay_ms)
 
 static tide_agent *agent_new(tide_session *s, const char *script, tide_agent_event_fn *event, void *arg)
 {
-    const struct tide_agent_options opt = {.provider = "script",
+    const struct tide_agent_options opt = {.size = sizeof opt,
+                                           .provider = "script",
                                            .script = script,
                                            .max_turns = 1000000,
                                            .max_context_tokens = 1000000000,
@@ -106,7 +110,7 @@ static double cpu_s(void)
 /* In memory, so that the disk is left out. Seconds of processor time a turn. */
 static double cpu_of_turn(const char *script, int prompts)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     char dir[] = "/dev/shm/tidemark-bench-XXXXXX", path[64], command[80];
     tide_store *store;
     struct tide_err err;

@@ -24,7 +24,7 @@ static void url_of(const struct bench *b, const char *name, char out[512])
 
 static tide_store *open_files(const struct bench *b, const char *name)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     struct tide_err err;
     tide_store *store = NULL;
     char url[512];
@@ -226,7 +226,7 @@ static struct moved move(const char *from, const char *to)
     pid = fork();
     must_sys(pid >= 0, "fork");
     if (pid == 0) {
-        const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+        const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
         struct tide_copy_result got = {0};
         tide_store *src, *dst;
         struct tide_err err;

@@ -73,7 +73,7 @@ static tide_graph *chain(int n, const char *effect, struct outside *o)
 static double execute(tide_store *store, tide_graph *g, const char *checkpoints, const char *memory,
                       enum tide_code want)
 {
-    const struct tide_graph_options opt = {.checkpoints = checkpoints, .memory = memory};
+    const struct tide_graph_options opt = {.size = sizeof opt, .checkpoints = checkpoints, .memory = memory};
     struct tide_err err;
     tide_session *s;
     enum tide_code code;

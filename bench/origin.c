@@ -16,7 +16,7 @@
 
 int child_run_starts(const char *path, int n)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     tide_session **sessions = calloc((size_t)n, sizeof(tide_session *));
     tide_store *store;
     struct tide_err err;

@@ -56,7 +56,7 @@ static enum tide_code nothing(void *arg, const char *key, struct tide_text *ret_
 
 static double c_steps(tide_run *run, int n)
 {
-    const struct tide_step_spec spec = {.name = "step", .args = "args", .args_len = 4};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "step", .args = "args", .args_len = 4};
     struct tide_err err;
     double start = now_s();
 

@@ -22,7 +22,7 @@ static void set_key(tide_session *s, int key, unsigned *seed)
 static void memory_checkpoints(const struct bench *b)
 {
     int steps = b->quick ? 100 : 1000;
-    struct tide_new_checkpoint mark = {.type = "turn"};
+    struct tide_new_checkpoint mark = {.size = sizeof mark, .type = TIDE_CHECKPOINT_TURN};
     tide_store *store = store_new(b, "memory");
     char id[TIDE_ID_SIZE], measured[64];
     unsigned seed = b->seed;
@@ -54,7 +54,7 @@ static void turn(tide_session *s, int i, unsigned *seed)
 {
     static char text[4001], bodies[6][5000];
     struct tide_new_event events[6];
-    struct tide_new_checkpoint mark = {.type = "turn"};
+    struct tide_new_checkpoint mark = {.size = sizeof mark, .type = TIDE_CHECKPOINT_TURN};
     struct tide_err err;
     char id[TIDE_ID_SIZE];
     int n = i + 1;

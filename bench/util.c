@@ -55,7 +55,7 @@ static void path_of(const struct bench *b, const char *name, const char *suffix,
 
 static tide_store *open_store(const struct bench *b, const char *name, unsigned flags)
 {
-    struct tide_store_options opt = {.flags = flags};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = flags};
     struct tide_err err;
     tide_store *store = NULL;
     char path[512];
@@ -120,7 +120,7 @@ void random_text(char *out, size_t n, unsigned *seed)
 
 void make_session(tide_store *store, const char *id, int64_t n, int64_t every)
 {
-    struct tide_new_checkpoint mark = {.type = "turn"};
+    struct tide_new_checkpoint mark = {.size = sizeof mark, .type = TIDE_CHECKPOINT_TURN};
     struct tide_new_event events[64];
     char bodies[64][257], ckpt[TIDE_ID_SIZE];
     struct tide_err err;

@@ -84,7 +84,10 @@ static double measure(const char *url, int watchers, int rounds)
     char c;
     pid_t pid = -1;
 
-    must(tide_store_open(url, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err), &err, "open");
+    must(tide_store_open(
+             url, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_CREATE},
+             &store, &err),
+         &err, "open");
     tide_store_close(store);
     must_sys(pipe(to) == 0 && pipe(from) == 0 && (pid = fork()) >= 0, "fork");
     if (pid == 0) {
@@ -92,7 +95,10 @@ static double measure(const char *url, int watchers, int rounds)
         commit_for(url, to[0], from[1]);
     }
     must_sys(read(from[0], &c, 1) == 1, "child");
-    must(tide_store_open(url, &(struct tide_store_options){.flags = TIDE_OPEN_READ_ONLY}, &store, &err), &err, "open");
+    must(tide_store_open(
+             url, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_READ_ONLY},
+             &store, &err),
+         &err, "open");
     group = watch_all(store, list, watchers);
     for (int i = 0; i < rounds; i++) {
         double done, woken;

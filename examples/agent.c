@@ -83,10 +83,11 @@ static void on_signal(int number)
 static void equip(const char *bookings)
 {
     const struct tide_tool tool = {
+        .size = sizeof tool,
         .name = "book",
         .description = "Book a seat.",
         .schema = "{\"type\":\"object\",\"properties\":{\"seat\":{\"type\":\"string\"}},\"required\":[\"seat\"]}",
-        .effect = "once",
+        .effect = TIDE_EFFECT_ONCE,
         .fn = book,
         .arg = (void *)bookings};
 
@@ -96,8 +97,8 @@ static void equip(const char *bookings)
 
 int main(int argc, char **argv)
 {
-    const struct tide_store_options create = {.flags = TIDE_OPEN_CREATE};
-    struct tide_agent_options opt = {.provider = "script", .no_tools = 1, .event = on_event};
+    const struct tide_store_options create = {.size = sizeof create, .flags = TIDE_OPEN_CREATE};
+    struct tide_agent_options opt = {.size = sizeof opt, .provider = "script", .no_tools = 1, .event = on_event};
     tide_session *session;
     tide_store *store;
     char bookings[4096];

@@ -35,9 +35,9 @@ static enum tide_code say(void *arg, const char *key, struct tide_text *ret_resu
     return TIDE_OK;
 }
 
-static void step(tide_run *run, const char *name, const char *effect)
+static void step(tide_run *run, const char *name, enum tide_effect effect)
 {
-    const struct tide_step_spec spec = {.name = name, .effect = effect};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = name, .effect = effect};
     struct tide_text result = {NULL, 0};
 
     must(tide_run_step(run, &spec, say, (void *)name, &result, &err));
@@ -48,13 +48,14 @@ static void step(tide_run *run, const char *name, const char *effect)
 /* Executed from its start each time: what has happened answers from the log. */
 static enum tide_code program(tide_run *run)
 {
-    const struct tide_wait_options ask = {.name = "approve", .kind = "approval", .question = "ship it?"};
+    const struct tide_wait_options ask = {
+        .size = sizeof ask, .name = "approve", .kind = TIDE_WAIT_APPROVAL, .question = "ship it?"};
     struct tide_text answer = {NULL, 0};
     char token[TIDE_TOKEN_SIZE];
     enum tide_code code;
 
-    step(run, "reserve", "idempotent");
-    step(run, "charge", "once");
+    step(run, "reserve", TIDE_EFFECT_IDEMPOTENT);
+    step(run, "charge", TIDE_EFFECT_ONCE);
     code = tide_run_wait(run, &ask, &answer, token, &err);
     if (code == TIDE_WAITING)
         printf("waiting for approval: %s\n", token);
@@ -62,14 +63,14 @@ static enum tide_code program(tide_run *run)
         return code;
     printf("approval: %s\n", answer.ptr);
     tide_text_done(&answer);
-    step(run, "ship", "once");
+    step(run, "ship", TIDE_EFFECT_ONCE);
     return TIDE_OK;
 }
 
 /* Begins, or goes on with what there is. */
 static tide_run *begin(tide_session *session, const char *token, const char *answer)
 {
-    struct tide_run_options opt = {.token = token, .input = answer};
+    struct tide_run_options opt = {.size = sizeof opt, .token = token, .input = answer};
     tide_run *run = NULL;
 
     if (tide_session_last_seq(session) == 1) /* nothing has run in it yet */
@@ -81,8 +82,8 @@ static tide_run *begin(tide_session *session, const char *token, const char *ans
 
 int main(int argc, char **argv)
 {
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
-    const struct tide_run_result done = {.outcome = "completed"};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
+    const struct tide_run_result done = {.size = sizeof done, .outcome = TIDE_OUTCOME_COMPLETED};
     char answer[256] = "null";
     tide_session *session;
     tide_store *store;

@@ -34,7 +34,7 @@ static int print_message(void *arg, const struct tide_event *event)
 static int print_checkpoint(void *arg, const struct tide_checkpoint *checkpoint)
 {
     *(int64_t *)arg = checkpoint->seq;
-    printf("checkpoint at %lld: %s%s\n", (long long)checkpoint->seq, checkpoint->type,
+    printf("checkpoint at %lld: %s%s\n", (long long)checkpoint->seq, tide_checkpoint_type_name(checkpoint->type),
            checkpoint->is_clean ? ", clean" : "");
     return 0;
 }
@@ -42,7 +42,7 @@ static int print_checkpoint(void *arg, const struct tide_checkpoint *checkpoint)
 /* One turn: the prompt is durable before anything is done with it, the answer and its cost in one batch. */
 static void turn(tide_session *session, int n)
 {
-    const struct tide_new_checkpoint mark = {.type = "turn"};
+    const struct tide_new_checkpoint mark = {.size = sizeof mark, .type = TIDE_CHECKPOINT_TURN};
     char prompt[80], answer[80], usage[80], memory[80], id[TIDE_ID_SIZE];
     const struct tide_new_event question = {"message.user", prompt, 0};
     const struct tide_new_event done[] = {
@@ -74,7 +74,7 @@ static tide_session *open_session(tide_store *store)
 
 int main(int argc, char **argv)
 {
-    const struct tide_store_options options = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options options = {.size = sizeof options, .flags = TIDE_OPEN_CREATE};
     tide_store *store;
     tide_session *session;
     struct tide_usage usage;

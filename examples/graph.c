@@ -101,7 +101,7 @@ static void on_event(void *arg, const struct tide_graph_event *e)
     else if (e->what == TIDE_GRAPH_NODE_FAILED)
         printf("%s failed: %s\n", e->node, e->text);
     else if (e->what == TIDE_GRAPH_CHECKPOINT)
-        printf("  checkpoint: %s\n", e->checkpoint_type);
+        printf("  checkpoint: %s\n", tide_checkpoint_type_name(e->checkpoint_type));
 }
 
 static void equip(tide_graph *graph, char *bills)
@@ -132,9 +132,11 @@ static enum tide_code work(tide_session *session, const struct tide_graph_option
 
 int main(int argc, char **argv)
 {
-    const struct tide_store_options create = {.flags = TIDE_OPEN_CREATE};
-    struct tide_graph_options opt = {
-        .checkpoints = "{\"checkpoint_on_node_start\": false, \"checkpoint_on_edge\": true}", .event = on_event};
+    const struct tide_store_options create = {.size = sizeof create, .flags = TIDE_OPEN_CREATE};
+    struct tide_graph_options opt = {.size = sizeof opt,
+                                     .checkpoints =
+                                         "{\"checkpoint_on_node_start\": false, \"checkpoint_on_edge\": true}",
+                                     .event = on_event};
     struct tide_graph_result result = {.token = ""};
     tide_session *session;
     tide_store *store;

@@ -118,7 +118,7 @@ static void check_states(tide_session *s, int64_t n, char **texts)
 
 static void ask(tide_store *store, tide_session *s)
 {
-    const struct tide_checkpoint_filter all = {.rolled_back = 1};
+    const struct tide_checkpoint_filter all = {.size = sizeof all, .rolled_back = 1};
     struct tide_usage usage;
 
     MUST(tide_session_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);

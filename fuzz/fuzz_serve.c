@@ -136,9 +136,9 @@ static void serve_lines(struct run_server *server, const char *door, struct str 
 /* One execution of the program: what it asks for, from its start. */
 static void execute(tide_session *s, struct str text, bool again)
 {
-    const struct tide_run_options opt = {.fields = "{\"argv\":[\"x\"],\"cwd\":\"/\"}",
-                                         .input = again ? "\"yes\"" : NULL};
-    const struct tide_run_result failed = {.outcome = "failed", .error_code = "exit"};
+    const struct tide_run_options opt = {
+        .size = sizeof opt, .fields = "{\"argv\":[\"x\"],\"cwd\":\"/\"}", .input = again ? "\"yes\"" : NULL};
+    const struct tide_run_result failed = {.size = sizeof failed, .outcome = TIDE_OUTCOME_FAILED, .error_code = "exit"};
     struct run_server server;
     char name[DOOR_NAME_SIZE];
     tide_run *run = NULL;

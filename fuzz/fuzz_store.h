@@ -11,7 +11,8 @@
 
 static tide_store *open_store(struct sim *sim)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE,
+    const struct tide_store_options opt = {.size = sizeof opt,
+                                           .flags = TIDE_OPEN_CREATE,
                                            .max_record_bytes = 1 << 20,
                                            .origin_key = "a key for fuzzers",
                                            .origin_key_len = 17};

@@ -14,7 +14,7 @@ static char real[TIDE_TOKEN_SIZE];
 
 static void make_wait(tide_store *store)
 {
-    const struct tide_wait_options wait = {.name = "go", .kind = "approval"};
+    const struct tide_wait_options wait = {.size = sizeof wait, .name = "go", .kind = TIDE_WAIT_APPROVAL};
     struct tide_text answer = {NULL, 0};
     tide_session *s = NULL;
     tide_run *run = NULL;
@@ -94,8 +94,9 @@ static void check_again(tide_session *s, const struct tide_run_options *opt, con
 
 static void try_token(tide_store *store, const char *token, char *const lines[LINES])
 {
-    const struct tide_run_options opt = {.token = token, .request_id = lines[1], .input = lines[2], .fields = lines[3]};
-    const struct tide_run_result done = {.outcome = "completed"};
+    const struct tide_run_options opt = {
+        .size = sizeof opt, .token = token, .request_id = lines[1], .input = lines[2], .fields = lines[3]};
+    const struct tide_run_result done = {.size = sizeof done, .outcome = TIDE_OUTCOME_COMPLETED};
     bool is_real = strcmp(token, real) == 0;
     struct tide_resumed resumed;
     struct tide_err err = {0};
@@ -124,7 +125,7 @@ static void try_token(tide_store *store, const char *token, char *const lines[LI
 /* The same fields and answer, as a run of its own begins with them. */
 static void try_start(tide_store *store, char *const lines[LINES])
 {
-    const struct tide_run_options opt = {.message = lines[2], .fields = lines[3]};
+    const struct tide_run_options opt = {.size = sizeof opt, .message = lines[2], .fields = lines[3]};
     struct tide_text json = {NULL, 0};
     tide_session *s = NULL;
     tide_run *run = NULL;

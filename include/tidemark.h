@@ -13,6 +13,9 @@
  *  - Text is UTF-8. JSON is strict RFC 8259; key order and the text of numbers are kept exactly.
  *  - Pointers handed to a callback are valid until it returns.
  *  - Memory returned in a `struct tide_text` is the caller's: release it with tide_text_done().
+ *  - A struct that the caller fills and that may grow begins with its size: struct tide_run_options o = {.size = sizeof o}.
+ *    What a caller of an earlier version does not have is zero, which is the default of every member. Size 0 is refused.
+ *  - Enums are numbered for good and may get more values; each has its word beside it: tide_status_name(), …
  */
 #ifndef TIDEMARK_H
 #define TIDEMARK_H
@@ -82,14 +85,70 @@ enum tide_code {
 /* Room for any id and its NUL: ids have 1 to 64 characters of [A-Za-z0-9_-], not starting with '-'. */
 #define TIDE_ID_SIZE 65
 
-/* What a session is: what its latest run ran. Numbered for good; more may come. */
-enum tide_session_kind {
-    TIDE_KIND_LOG = 1, /* events alone, or runs of an embedder's own */
-    TIDE_KIND_PROGRAM = 2,
-    TIDE_KIND_CHAT = 3,
-    TIDE_KIND_GRAPH = 4,
-};
-TIDE_API const char *tide_session_kind_name(enum tide_session_kind kind); /* "chat" */
+/* What a session is: what its latest run ran. LOG: events alone, or runs of an embedder's own. */
+#define TIDE_SESSION_KINDS(X) X(LOG, 1, "log") X(PROGRAM, 2, "program") X(CHAT, 3, "chat") X(GRAPH, 4, "graph")
+/* What a session is doing, and how its latest run ended. */
+#define TIDE_STATUSES(X)                                                                                               \
+    X(RUNNING, 1, "running")                                                                                           \
+    X(WAITING, 2, "waiting")                         /* for a person, or until a time */                               \
+    X(IDLE, 3, "idle")                               /* nothing runs; see its outcome */                               \
+    X(INTERRUPTED_STARTUP, 4, "interrupted_startup") /* whoever ran it is gone */                                      \
+    X(INTERRUPTED_WAITING, 5, "interrupted_waiting") /* its wait can no longer be answered */                          \
+    X(DAMAGED, 6, "damaged")                         /* its log cannot be read */
+#define TIDE_OUTCOMES(X)                                                                                               \
+    X(NONE, 0, "none")                                                                                                 \
+    X(COMPLETED, 1, "completed")                                                                                       \
+    X(FAILED, 2, "failed")                                                                                             \
+    X(CANCELLED, 3, "cancelled")                                                                                       \
+    X(INTERRUPTED, 4, "interrupted")                                                                                   \
+    X(UNKNOWN, 5, "unknown") /* of a step: nobody knows whether it happened */
+/* What may be done with a step, a tool or a node that was cut. */
+#define TIDE_EFFECT_KINDS(X)                                                                                           \
+    X(ONCE, 0, "once")             /* nothing, before somebody knows whether it happened */                            \
+    X(IDEMPOTENT, 1, "idempotent") /* it is done again, under the same key */                                          \
+    X(PURE, 2, "pure")             /* it is done again */
+#define TIDE_WAIT_KINDS(X)                                                                                             \
+    X(NONE, 0, "none")                                                                                                 \
+    X(INPUT, 1, "input")                                                                                               \
+    X(APPROVAL, 2, "approval")                                                                                         \
+    X(TOOL_RESULT, 3, "tool_result")                                                                                   \
+    X(TIMER, 4, "timer") /* a sleep */                                                                                 \
+    X(OTHER, 5, "other") /* of a log that another program wrote */
+#define TIDE_CHECKPOINT_TYPES(X)                                                                                       \
+    X(OTHER, 0, "other") /* of a log that another program wrote */                                                     \
+    X(TURN, 1, "turn")                                                                                                 \
+    X(NODE_START, 2, "node_start")                                                                                     \
+    X(NODE_COMPLETE, 3, "node_complete")                                                                               \
+    X(EDGE_TRANSITION, 4, "edge_transition")                                                                           \
+    X(LOOP_ITERATION, 5, "loop_iteration")                                                                             \
+    X(SAFE_POINT, 6, "safe_point")                                                                                     \
+    X(USER, 7, "user_checkpoint")
+
+/* enum tide_status, TIDE_STATUS_RUNNING, …; the word of a value; the value of a word, or -1. */
+#define TIDE_KIND_VALUE(name, number, word) TIDE_KIND_##name = (number),
+enum tide_session_kind { TIDE_SESSION_KINDS(TIDE_KIND_VALUE) };
+TIDE_API const char *tide_session_kind_name(enum tide_session_kind kind);
+TIDE_API int tide_session_kind_from(const char *word);
+#define TIDE_STATUS_VALUE(name, number, word) TIDE_STATUS_##name = (number),
+enum tide_status { TIDE_STATUSES(TIDE_STATUS_VALUE) };
+TIDE_API const char *tide_status_name(enum tide_status status);
+TIDE_API int tide_status_from(const char *word);
+#define TIDE_OUTCOME_VALUE(name, number, word) TIDE_OUTCOME_##name = (number),
+enum tide_outcome { TIDE_OUTCOMES(TIDE_OUTCOME_VALUE) };
+TIDE_API const char *tide_outcome_name(enum tide_outcome outcome);
+TIDE_API int tide_outcome_from(const char *word);
+#define TIDE_EFFECT_VALUE(name, number, word) TIDE_EFFECT_##name = (number),
+enum tide_effect { TIDE_EFFECT_KINDS(TIDE_EFFECT_VALUE) };
+TIDE_API const char *tide_effect_name(enum tide_effect effect);
+TIDE_API int tide_effect_from(const char *word);
+#define TIDE_WAIT_KIND_VALUE(name, number, word) TIDE_WAIT_##name = (number),
+enum tide_wait_kind { TIDE_WAIT_KINDS(TIDE_WAIT_KIND_VALUE) };
+TIDE_API const char *tide_wait_kind_name(enum tide_wait_kind kind);
+TIDE_API int tide_wait_kind_from(const char *word);
+#define TIDE_CHECKPOINT_VALUE(name, number, word) TIDE_CHECKPOINT_##name = (number),
+enum tide_checkpoint_type { TIDE_CHECKPOINT_TYPES(TIDE_CHECKPOINT_VALUE) };
+TIDE_API const char *tide_checkpoint_type_name(enum tide_checkpoint_type type);
+TIDE_API int tide_checkpoint_type_from(const char *word);
 
 /* What can be done about a session. Numbered for good; more may come. Arguments are members of a JSON object. */
 #define TIDE_ACTIONS(X)                                                                                                \
@@ -119,12 +178,10 @@ TIDE_API const char *tide_session_kind_name(enum tide_session_kind kind); /* "ch
     X(IMPORT_GRAPH, 24, "import_graph")                                                                                \
     X(SHOW_TIMELINE, 25, "show_timeline")
 
-enum tide_action {
-#define TIDE_ACTION_ENUM(name, number, text) TIDE_ACTION_##name = (number),
-    TIDE_ACTIONS(TIDE_ACTION_ENUM)
-#undef TIDE_ACTION_ENUM
-};
-TIDE_API const char *tide_action_name(enum tide_action action); /* "resume" */
+#define TIDE_ACTION_VALUE(name, number, word) TIDE_ACTION_##name = (number),
+enum tide_action { TIDE_ACTIONS(TIDE_ACTION_VALUE) };
+TIDE_API const char *tide_action_name(enum tide_action action);
+TIDE_API int tide_action_from(const char *word);
 
 /* An argument that is null is for a person to fill in. */
 struct tide_next {
@@ -205,6 +262,7 @@ enum tide_open_flags {
 };
 
 struct tide_store_options {
+    size_t size;
     unsigned flags;          /* enum tide_open_flags */
     size_t max_record_bytes; /* 0: TIDE_MAX_RECORD_BYTES */
     const void *key;         /* secret that keys the digests, 16 to 64 bytes; NULL: none */
@@ -251,6 +309,7 @@ struct tide_copy_progress {
 typedef int tide_copy_progress_fn(void *arg, const struct tide_copy_progress *at); /* non-zero stops: TIDE_CANCELLED */
 
 struct tide_copy_options {
+    size_t size;
     const char *const *ids;          /* sessions by id or unique prefix, ended by NULL; NULL: all */
     tide_copy_progress_fn *progress; /* NULL: none, as the others */
     tide_problem_fn *problem;        /* a session that was not copied, and why */
@@ -361,8 +420,10 @@ struct tide_session_info {
     int64_t parent_seq;
     /* 0: not known, of one that is damaged. */
     int64_t created_ms, updated_ms, first_seq, last_seq;
-    const char *status, *outcome, *reason, *why; /* running, waiting, idle, …; completed, failed, …, none */
-    const struct tide_next *next;                /* what moves it, the likeliest first; action 0 ends it */
+    enum tide_status status;
+    enum tide_outcome outcome;
+    const char *reason, *why;     /* a code; one sentence */
+    const struct tide_next *next; /* what moves it, the likeliest first; action 0 ends it */
     enum tide_session_kind kind;
     const char *graph_status, *task_state; /* the same in the words of graphs and of task sessions */
     const char *holder;                    /* who may append now, in words; NULL when nobody alive does */
@@ -370,7 +431,8 @@ struct tide_session_info {
     int trusted;                  /* it began here, or was trusted: 0, nothing of it runs (tide_session_trust) */
     const char *run_id, *boot_id; /* of the latest run; NULL when there was none */
     int64_t run_started_ms, run_ended_ms;
-    const char *wait_kind, *wait_name, *question, *resume_token_id; /* while it waits, or when it ended waiting */
+    enum tide_wait_kind wait_kind; /* while it waits, or when it ended waiting, with what follows */
+    const char *wait_word, *wait_name, *question, *resume_token_id; /* wait_word: the kind as the log has it */
     int64_t wait_since_seq, deadline_ms, due_ms;                    /* 0: none */
     const char *error_message, *failed_at_node;                     /* of the latest run; NULL when none */
     const char *resume_from_checkpoint_id; /* latest checkpoint that can be resumed from; NULL when none */
@@ -379,6 +441,7 @@ struct tide_session_info {
 typedef int tide_session_info_fn(void *arg, const struct tide_session_info *info);
 
 struct tide_list_filter {
+    size_t size;
     const char *status;  /* a status or an outcome, or active, paused, completed, failed, cancelled; NULL: any */
     const char *agent;   /* agent or agent_id; NULL: any */
     const char *task_id; /* NULL: any */
@@ -545,7 +608,9 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_state(tide_session *session
                                                            struct tide_text *ret_json, struct tide_err *err);
 
 struct tide_checkpoint {
-    const char *id, *type, *node, *next_node, *description; /* NULL when not set */
+    enum tide_checkpoint_type type;
+    const char *type_word;                           /* as the log has it */
+    const char *id, *node, *next_node, *description; /* NULL when not set */
     int64_t seq, ts_ms, turn;
     int is_clean, can_resume_from;
     int rolled_back; /* cut off by a rollback */
@@ -553,8 +618,8 @@ struct tide_checkpoint {
 typedef int tide_checkpoint_fn(void *arg, const struct tide_checkpoint *checkpoint);
 
 struct tide_new_checkpoint {
-    /* turn, node_start, node_complete, edge_transition, loop_iteration, safe_point, user_checkpoint */
-    const char *type;
+    size_t size;
+    enum tide_checkpoint_type type;
     const char *node, *next_node, *description; /* NULL: not set */
     unsigned append_flags;                      /* enum tide_append_flags */
 };
@@ -573,7 +638,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load(tide_session *sessi
                                                              tide_checkpoint_fn *fn, void *arg, struct tide_err *err);
 
 struct tide_checkpoint_filter {
-    const char *type; /* NULL: any */
+    size_t size;
+    enum tide_checkpoint_type type; /* 0: any */
     int clean_only;
     int rolled_back; /* list those cut by a rollback as well */
     int64_t limit;   /* newest N; 0: all */
@@ -636,6 +702,7 @@ enum tide_run_flags {
 typedef int tide_trouble_fn(void *arg, const struct tide_err *why, int64_t waited_ms);
 
 struct tide_run_options {
+    size_t size;
     unsigned flags;     /* enum tide_run_flags */
     const char *fields; /* JSON object: further fields of run.started (argv, cwd, env, pid, pid_start, …); NULL: none */
     const char *message;      /* start: JSON, a user's message that the run begins with; NULL: none */
@@ -685,7 +752,8 @@ enum tide_signs {
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_look(tide_run *run, unsigned *ret_signs, struct tide_err *err);
 
 struct tide_run_result {
-    const char *outcome;                    /* completed, failed, cancelled, interrupted */
+    size_t size;
+    enum tide_outcome outcome;              /* COMPLETED, FAILED, CANCELLED, INTERRUPTED */
     const char *reason;                     /* a code: shutdown, process_exit, …; NULL: none */
     const char *error_code, *error_message; /* NULL: none */
     int not_resumable;                      /* of a failure: resuming is pointless */
@@ -709,9 +777,10 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_find_unsettled(tide_session *s
 /* ---- Steps: what a run does, at most once as its effect says ------------------------------------------------------ */
 
 struct tide_step_spec {
-    const char *name;   /* 1 to 128 bytes of UTF-8 without control characters */
-    const char *effect; /* "pure", "idempotent" or "once" (NULL): what may be done with one that was cut */
-    const void *args;   /* what its result depends on: a recorded step called with others is refused */
+    size_t size;
+    const char *name; /* 1 to 128 bytes of UTF-8 without control characters */
+    enum tide_effect effect;
+    const void *args; /* what its result depends on: a recorded step called with others is refused */
     size_t args_len;
     int retries;        /* further attempts after a failed one, with growing pauses; not for once */
     int has_probe;      /* the caller can find out whether a cut one happened */
@@ -746,7 +815,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_begin(tide_run *run, const cha
                                                         uint64_t pid_start, struct tide_err *err);
 
 struct tide_step_result {
-    const char *outcome;                    /* completed, failed, unknown */
+    size_t size;
+    enum tide_outcome outcome;              /* COMPLETED, FAILED, UNKNOWN */
     const char *result;                     /* JSON; NULL: null */
     const char *error_code, *error_message; /* of a failure */
     int no_retry;                           /* of a failure: trying again is pointless */
@@ -777,11 +847,12 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_step(tide_run *run, const struc
 #define TIDE_TOKEN_SIZE 96 /* "rt_<id>.<secret>" and NUL */
 
 struct tide_wait_options {
+    size_t size;
     const char *name;
-    const char *kind;     /* input, approval, tool_result */
-    const char *question; /* NULL: none */
-    int64_t deadline_ms;  /* Unix time after which the wait is over; 0: none */
-    int64_t expires_ms;   /* Unix time after which the token is; 0: with the deadline */
+    enum tide_wait_kind kind; /* INPUT, APPROVAL, TOOL_RESULT */
+    const char *question;     /* NULL: none */
+    int64_t deadline_ms;      /* Unix time after which the wait is over; 0: none */
+    int64_t expires_ms;       /* Unix time after which the token is; 0: with the deadline */
 };
 /*
  * TIDE_OK: it was answered, *ret_answer is the answer (JSON). TIDE_WAITING: the run is parked, on disk, the lease is given
@@ -801,9 +872,10 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_set(tide_run *run, const char *
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_get(tide_run *run, const char *key, struct tide_text *ret_value,
                                                      struct tide_err *err);
 
-/* A checkpoint; of a program that is executed again, the one it made here before. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_checkpoint(tide_run *run, const char *type, const char *description,
-                                                            char ret_id[TIDE_ID_SIZE], struct tide_err *err);
+/* A checkpoint (type 0: SAFE_POINT); of a program that is executed again, the one it made here before. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_checkpoint(tide_run *run, enum tide_checkpoint_type type,
+                                                            const char *description, char ret_id[TIDE_ID_SIZE],
+                                                            struct tide_err *err);
 
 /* Mints a new token for the wait and revokes the old one; a wait that has ended is opened again, by a new run. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_token_rotate(tide_session *session, int64_t deadline_ms,
@@ -830,14 +902,14 @@ enum tide_recover_flags {
 
 struct tide_recovered {
     const char *session_id;
-    const char *action; /* interrupted, timed_out, token_expired; due; resumable (interrupted before) */
-    const char *reason; /* process_restart, wait_timeout, … */
-    const char *status; /* what it is after that: interrupted_startup, interrupted_waiting, waiting */
-    const char *why;    /* one sentence */
-    int resumes;        /* how often its chain was resumed without getting further */
-    int has_program;    /* `tidemark resume` can run it */
-    int by_person;      /* stopped on purpose: never resumed by itself */
-    int trusted;        /* as in struct tide_session_info */
+    const char *action;      /* interrupted, timed_out, token_expired; due; resumable (interrupted before) */
+    const char *reason;      /* process_restart, wait_timeout, … */
+    enum tide_status status; /* what it is after that: INTERRUPTED_STARTUP, INTERRUPTED_WAITING, WAITING */
+    const char *why;         /* one sentence */
+    int resumes;             /* how often its chain was resumed without getting further */
+    int has_program;         /* `tidemark resume` can run it */
+    int by_person;           /* stopped on purpose: never resumed by itself */
+    int trusted;             /* as in struct tide_session_info */
 };
 typedef int tide_recovered_fn(void *arg, const struct tide_recovered *what);
 
@@ -908,8 +980,10 @@ typedef enum tide_code tide_tool_fn(void *arg, const char *args, const char *key
 /* Whether a call that was cut under this key happened: 1 yes, 0 no, -1 cannot be told. */
 typedef int tide_probe_fn(void *arg, const char *args, const char *key);
 struct tide_tool {
+    size_t size;
     const char *name, *description, *schema; /* schema: JSON Schema of its arguments, an object */
-    const char *effect, *permission;         /* pure, idempotent, once (NULL); allow (NULL), ask, deny */
+    enum tide_effect effect;
+    const char *permission; /* allow (NULL), ask, deny */
     tide_tool_fn *fn;
     tide_probe_fn *probe; /* NULL: nobody can find out */
     void *arg;
@@ -917,6 +991,7 @@ struct tide_tool {
 
 /* Zero and NULL mean the default, which is in brackets. */
 struct tide_agent_options {
+    size_t size;
     const char *provider, *model; /* anthropic, openai or script; [of the session, else anthropic] */
     const char *base_url, *api_key, *script;
     const char *system_prompt, *working_dir; /* [a short one]; where tools work [of the session, else here] */
@@ -1041,7 +1116,8 @@ struct tide_graph_event {
     int64_t visit, ms, delay_ms;
     int64_t items; /* an item of a map starts: how many there are */
     int attempt, attempts;
-    const char *text, *checkpoint_type, *checkpoint_id;
+    enum tide_checkpoint_type checkpoint_type;
+    const char *text, *checkpoint_id;
     const struct tide_agent_event *agent;
 };
 /* Never two at a time, but on any thread. */
@@ -1049,6 +1125,7 @@ typedef void tide_graph_event_fn(void *arg, const struct tide_graph_event *event
 
 /* Zero and NULL mean the default. */
 struct tide_graph_options {
+    size_t size;
     const struct tide_agent_options *agent; /* how event_loop nodes work: provider, key, tools, prices, … */
     const char *memory;          /* JSON object: keys that are set before anything runs; on resume: overrides */
     const char *checkpoints;     /* JSON object: instead of the graph's `checkpoints` [on resume: as before] */

@@ -153,14 +153,14 @@ int child_wait(pid_t pid)
 
 static int see_running(void *arg, const struct tide_session_info *info)
 {
-    *(bool *)arg |= strcmp(info->status, "running") == 0;
+    *(bool *)arg |= info->status == TIDE_STATUS_RUNNING;
     return 0;
 }
 
 /* Stopped first: it must not get any further between the look and the kill. */
 bool child_kill(pid_t pid)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_READ_ONLY};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_READ_ONLY};
     tide_store *s = NULL;
     siginfo_t info = {0};
     bool running = false;

@@ -428,10 +428,12 @@ static enum tide_code open_parts(struct tide_agent *a, struct tide_err *err)
 enum tide_code tide_agent_new(tide_session *s, const struct tide_agent_options *opt, tide_agent **ret_agent,
                               struct tide_err *err)
 {
-    static const struct tide_agent_options none;
+    struct tide_agent_options own;
     struct tide_agent *a;
 
     ERR_LOCAL(err);
+    if (SIZED_READ(&own, tide_agent_options, opt, err))
+        return err->code;
     if (!(s->flags & TIDE_SESSION_APPEND))
         return tide_fail(err, TIDE_READ_ONLY, "an agent needs a session that was opened for appending");
     a = mem_zero(sizeof(*a));
@@ -443,7 +445,7 @@ enum tide_code tide_agent_new(tide_session *s, const struct tide_agent_options *
     a->draft = (struct draft)DRAFT_INIT;
     a->body = (struct buf)BUF_INIT(SIZE_MAX / 4);
     a->stream = (struct secret_stream)SECRET_STREAM_INIT;
-    keep_options(a, opt ? opt : &none);
+    keep_options(a, &own);
     if (open_parts(a, err)) {
         tide_agent_free(a);
         return err->code;
@@ -556,7 +558,7 @@ static void list_tool(void *arg, const struct tool *t)
 
     json_out_begin(o, '{');
     json_out_kstr(o, STR("name"), str_from(t->name));
-    json_out_kstr(o, STR("effect"), str_from(t->effect));
+    json_out_kstr(o, STR("effect"), str_from(tide_effect_name(t->effect)));
     json_out_kstr(o, STR("permission"), str_from(words[permits_ask(l->a->permits, t, NULL)]));
     json_out_kstr(o, STR("description"), str_from(t->description));
     json_out_end(o, '}');

@@ -98,11 +98,6 @@ static void run_own_tool(struct tool_work *w, struct tool_result *ret)
     buf_done(&args);
 }
 
-static bool is_effect(const char *word)
-{
-    return strcmp(word, "pure") == 0 || strcmp(word, "idempotent") == 0 || strcmp(word, "once") == 0;
-}
-
 static enum tide_code check_tool(const struct tide_agent *a, const struct tide_tool *t, struct tide_err *err)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT;
@@ -114,24 +109,27 @@ static enum tide_code check_tool(const struct tide_agent *a, const struct tide_t
         return tide_fail(err, TIDE_EXISTS, "there is a tool '%s' already", t->name);
     if (json_parse(&arena, str_from(t->schema ? t->schema : "{}"), NULL, &schema, NULL, err))
         return tide_wrap(err, "the schema of tool '%s'", t->name);
-    if (t->effect && !is_effect(t->effect))
-        return tide_fail(err, TIDE_INVALID, "'%s' is not an effect: use pure, idempotent or once", t->effect);
+    if (t->effect > TIDE_EFFECT_PURE)
+        return tide_fail(err, TIDE_INVALID, "tool '%s': %d is not an effect: use pure, idempotent or once", t->name,
+                         (int)t->effect);
     return TIDE_OK;
 }
 
-enum tide_code tide_agent_add_tool(tide_agent *a, const struct tide_tool *t, struct tide_err *err)
+enum tide_code tide_agent_add_tool(tide_agent *a, const struct tide_tool *given, struct tide_err *err)
 {
+    struct tide_tool copy;
+    const struct tide_tool *t = &copy;
     struct own_tool *own;
 
     ERR_LOCAL(err);
-    if (check_tool(a, t, err))
+    if (SIZED_READ(&copy, tide_tool, given, err) || check_tool(a, t, err))
         return err->code;
     own = arena_zero(&a->arena, sizeof(*own));
     *own = (struct own_tool){.fn = t->fn, .probe = t->probe, .arg = t->arg, .next = a->own_tools};
     own->base = (struct tool){.name = agent_keep(a, t->name, ""),
                               .description = agent_keep(a, t->description, ""),
                               .schema = agent_keep(a, t->schema, "{\"type\":\"object\"}"),
-                              .effect = agent_keep(a, t->effect, "once"),
+                              .effect = t->effect,
                               .subject = "",
                               .permission = agent_keep(a, t->permission, "allow"),
                               .run = run_own_tool,

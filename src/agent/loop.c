@@ -39,7 +39,8 @@ int agent_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 
 static struct tide_run_options run_options(struct tide_agent *a)
 {
-    return (struct tide_run_options){.flags = a->opt.on_store_error_continue ? TIDE_RUN_CONTINUE : 0u,
+    return (struct tide_run_options){.size = sizeof(struct tide_run_options),
+                                     .flags = a->opt.on_store_error_continue ? TIDE_RUN_CONTINUE : 0u,
                                      .fields = "{\"loop\":\"agent\"}",
                                      .trouble = agent_trouble,
                                      .trouble_arg = a};
@@ -75,7 +76,8 @@ static const struct {
 static enum tide_code fail_run(struct tide_agent *a, struct tide_err *err)
 {
     const char *remedy = "look at the connection and the provider's status";
-    struct tide_run_result result = {.outcome = "failed",
+    struct tide_run_result result = {.size = sizeof result,
+                                     .outcome = TIDE_OUTCOME_FAILED,
                                      .reason = a->fault.code,
                                      .error_code = a->fault.code,
                                      .fields = "{\"recorded\":\"llm.error\"}"}; /* the view of errors has it once */
@@ -105,7 +107,8 @@ static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
     tide_fail(err, TIDE_FAILED, "max_turns: %d model calls did not finish this", a->turns);
     if (a->seat)
         return TIDE_FAILED;
-    struct tide_run_result result = {.outcome = "failed",
+    struct tide_run_result result = {.size = sizeof result,
+                                     .outcome = TIDE_OUTCOME_FAILED,
                                      .reason = "max_turns",
                                      .error_code = "max_turns",
                                      .error_message = err->msg,
@@ -121,11 +124,17 @@ static enum tide_code fail_max_turns(struct tide_agent *a, struct tide_err *err)
 static enum tide_code end_stopped(struct tide_agent *a, struct tide_err *err)
 {
     static const struct tide_run_result ends[] = {
-        [STOP_NOT] = {.outcome = "interrupted", .reason = "shutdown", .fields = "{\"by\":\"person\"}"},
-        [STOP_BY_PERSON] = {.outcome = "interrupted", .reason = "shutdown", .fields = "{\"by\":\"person\"}"},
-        [STOP_BY_SHUTDOWN] = {.outcome = "interrupted", .reason = "shutdown"},
-        [STOP_BY_CANCEL] = {.outcome = "cancelled", .reason = "requested"},
-        [STOP_BY_HOOK] = {.outcome = "cancelled", .reason = "hook_stop"},
+        [STOP_NOT] = {.size = sizeof ends[0],
+                      .outcome = TIDE_OUTCOME_INTERRUPTED,
+                      .reason = "shutdown",
+                      .fields = "{\"by\":\"person\"}"},
+        [STOP_BY_PERSON] = {.size = sizeof ends[0],
+                            .outcome = TIDE_OUTCOME_INTERRUPTED,
+                            .reason = "shutdown",
+                            .fields = "{\"by\":\"person\"}"},
+        [STOP_BY_SHUTDOWN] = {.size = sizeof ends[0], .outcome = TIDE_OUTCOME_INTERRUPTED, .reason = "shutdown"},
+        [STOP_BY_CANCEL] = {.size = sizeof ends[0], .outcome = TIDE_OUTCOME_CANCELLED, .reason = "requested"},
+        [STOP_BY_HOOK] = {.size = sizeof ends[0], .outcome = TIDE_OUTCOME_CANCELLED, .reason = "hook_stop"},
     };
     struct tide_err why = *err, e;
 
@@ -139,7 +148,7 @@ static enum tide_code end_stopped(struct tide_agent *a, struct tide_err *err)
 static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct tide_text *ret_answer,
                                struct tide_err *err)
 {
-    static const struct tide_run_result completed = {.outcome = "completed"};
+    static const struct tide_run_result completed = {.size = sizeof completed, .outcome = TIDE_OUTCOME_COMPLETED};
     struct str answer;
 
     guard_leave(&a->guard);
@@ -231,7 +240,7 @@ static enum tide_code take_queue(struct tide_agent *a, struct tide_err *err)
 
 static void end_turn(struct tide_agent *a)
 {
-    const struct tide_new_checkpoint in = {.type = "turn"};
+    const struct tide_new_checkpoint in = {.size = sizeof in, .type = TIDE_CHECKPOINT_TURN};
     char id[TIDE_ID_SIZE];
 
     fire(a, HOOK_TURN_END, conversation_answer(&a->talk), false);
@@ -362,7 +371,7 @@ static bool is_waiting(const struct tide_agent *a)
     struct status st;
 
     status_derive(&st, a->s->state, false, env_now_ms(a->s->store->env));
-    return strcmp(st.status, "waiting") == 0;
+    return st.status == TIDE_STATUS_WAITING;
 }
 
 void agent_say(struct tide_agent *a, struct str text)

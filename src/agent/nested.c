@@ -77,10 +77,11 @@ static enum tide_code offer_outputs(struct tide_agent *a, const struct nested_ag
     put_names(&text, ": ", seat->outputs, seat->n_outputs);
     put_names(&text, ". These may be left out: ", seat->nullable, seat->n_nullable);
     buf_add_str(&text, STR(". The task is over when all others are set."));
-    const struct tide_tool tool = {.name = SET_OUTPUT,
+    const struct tide_tool tool = {.size = sizeof tool,
+                                   .name = SET_OUTPUT,
                                    .description = buf_cstr(&text),
                                    .schema = buf_cstr(&schema),
-                                   .effect = "pure",
+                                   .effect = TIDE_EFFECT_PURE,
                                    .permission = "allow",
                                    .fn = never_called};
 
@@ -222,15 +223,14 @@ static enum tide_code begin(struct tide_agent *a, struct tide_err *err)
 
 enum tide_code nested_run(const struct nested_agent *seat, struct nested_result *ret, struct tide_err *err)
 {
-    static const struct tide_agent_options none;
-    struct tide_agent_options opt = seat->opt ? *seat->opt : none;
+    struct tide_agent_options opt = *seat->opt;
     struct tide_agent *a = NULL;
     enum tide_code code;
 
     ERR_LOCAL(err);
     ret->code[0] = '\0';
     ret->retry = false;
-    ret->wait = (struct nested_wait){.kind = ""};
+    ret->wait = (struct nested_wait){.name = ""};
     opt.approve = NULL; /* it would be asked with the lock held, and nothing is parked yet */
     code = nested_enter(seat, &opt, NULL, &a, err);
     if (code == TIDE_FAILED)

@@ -37,7 +37,7 @@ struct nested_agent {
 /* What a person is to be asked before it can go on. */
 struct nested_wait {
     char name[160];
-    const char *kind;
+    enum tide_wait_kind kind;
     char question[512];
 };
 

@@ -77,7 +77,8 @@ enum tide_code nested_decide(const struct nested_agent *seat, const char *questi
     AUTO(arena_done) struct arena arena = ARENA_INIT;
     const char *text = full_text(&arena, question, context);
     struct nested_agent alone = *seat;
-    struct tide_agent_options opt = seat->opt ? *seat->opt : (struct tide_agent_options){0};
+    struct tide_agent_options opt =
+        seat->opt ? *seat->opt : (struct tide_agent_options){.size = sizeof(struct tide_agent_options)};
     struct tide_agent *a = NULL;
     char digest[17];
     enum tide_code code;

@@ -227,7 +227,7 @@ enum tide_code nested_answer(struct tide_agent *a, const struct tide_wait_option
     a->wait->kind = wait->kind;
     copy_text(a->wait->name, sizeof(a->wait->name), wait->name);
     copy_text(a->wait->question, sizeof(a->wait->question), wait->question);
-    return tide_fail(err, TIDE_WAITING, "it waits for %s: %s", wait->kind, wait->question);
+    return tide_fail(err, TIDE_WAITING, "it waits for %s: %s", tide_wait_kind_name(wait->kind), wait->question);
 }
 
 /* What this seat asked is noted as answered, also when another asked the same. */

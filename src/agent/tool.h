@@ -54,7 +54,7 @@ void tool_result_done(struct tool_result *r);
 
 struct tool {
     const char *name, *description, *schema; /* schema: JSON Schema of the arguments, compact, fixed */
-    const char *effect;                      /* pure, idempotent, once */
+    enum tide_effect effect;
     const char *subject;    /* the argument that permission patterns match and that is shown: "command", "path" */
     const char *permission; /* allow, ask: when nothing else is said */
     /* TIDE_INVALID: the arguments are no good, err says what is: the model is told. NULL: nothing to be made ready */

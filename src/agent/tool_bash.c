@@ -318,7 +318,7 @@ const struct tool tool_bash = {
         "\"command\":{\"type\":\"string\",\"description\":\"the command, as given to bash -c\"},"
         "\"timeout_ms\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"ended after this many milliseconds\"}},"
         "\"required\":[\"command\"],\"additionalProperties\":false}",
-    .effect = "once",
+    .effect = TIDE_EFFECT_ONCE,
     .subject = "command",
     .permission = "ask",
     .prepare = prepare,

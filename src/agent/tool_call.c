@@ -258,7 +258,8 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
                               struct tide_err *err)
 {
     const char *shown = redact_text(a->s->store, &a->scratch, str_from(question)).ptr;
-    const struct tide_wait_options wait = {.name = name, .kind = "approval", .question = shown};
+    const struct tide_wait_options wait = {
+        .size = sizeof wait, .name = name, .kind = TIDE_WAIT_APPROVAL, .question = shown};
     const char *before = map_get(&a->talk.decisions, str_from(approval_id));
     struct tide_text answer = {NULL, 0};
     char digest[17];
@@ -329,7 +330,7 @@ static void put_started(struct dealing *c, const struct proc *p, int attempt)
     struct json_out *o = open_effect(c, "tool.started");
 
     draft_text(&c->a->draft, "args_digest", c->digest);
-    draft_text(&c->a->draft, "effect", c->tool->effect);
+    draft_text(&c->a->draft, "effect", tide_effect_name(c->tool->effect));
     draft_text(&c->a->draft, "key", c->key);
     json_out_kint(o, STR("attempt"), attempt);
     if (p->pid > 0) {
@@ -371,7 +372,7 @@ static enum tide_code run_tool(struct dealing *c, int attempt, struct tide_err *
         return TIDE_OK;
     }
     put_started(c, &work.proc, attempt);
-    code = agent_append(c->a, strcmp(c->tool->effect, "pure") == 0, err);
+    code = agent_append(c->a, c->tool->effect == TIDE_EFFECT_PURE, err);
     if (!code) {
         tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
         began = now_ms();
@@ -463,7 +464,7 @@ static bool answer_from_past(struct dealing *c)
     struct undone_result past;
     struct json_out *o;
 
-    if (strcmp(c->tool->effect, "once") != 0 || !undone_take(c->a, c->call, c->digest, &past))
+    if (c->tool->effect != TIDE_EFFECT_ONCE || !undone_take(c->a, c->call, c->digest, &past))
         return false;
     if (!past.known)
         past = (struct undone_result){past.call_id, str_from(unknown_text), true, false};

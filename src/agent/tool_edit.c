@@ -233,7 +233,7 @@ const struct tool tool_edit = {
               "\"new\":{\"type\":\"string\",\"description\":\"what shall be there instead\"},"
               "\"replace_all\":{\"type\":\"boolean\",\"description\":\"every one of them, however many\"}},"
               "\"required\":[\"path\",\"old\",\"new\"],\"additionalProperties\":false}",
-    .effect = "once",
+    .effect = TIDE_EFFECT_ONCE,
     .subject = "path",
     .permission = "ask",
     .prepare = prepare,

@@ -147,7 +147,7 @@ const struct tool tool_glob = {
               "\"path\":{\"type\":\"string\",\"description\":\"directory to look in\"},"
               "\"hidden\":{\"type\":\"boolean\",\"description\":\"also names that begin with a dot\"}},"
               "\"required\":[\"pattern\"],\"additionalProperties\":false}",
-    .effect = "pure",
+    .effect = TIDE_EFFECT_PURE,
     .subject = "pattern",
     .permission = "allow",
     .run = run,

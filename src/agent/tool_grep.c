@@ -202,7 +202,7 @@ const struct tool tool_grep = {
               "\"hidden\":{\"type\":\"boolean\",\"description\":\"also names that begin with a dot\"},"
               "\"max_matches\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"200 unless said\"}},"
               "\"required\":[\"pattern\"],\"additionalProperties\":false}",
-    .effect = "pure",
+    .effect = TIDE_EFFECT_PURE,
     .subject = "pattern",
     .permission = "allow",
     .run = run,

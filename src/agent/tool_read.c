@@ -142,7 +142,7 @@ const struct tool tool_read = {
               "\"offset\":{\"type\":\"integer\",\"minimum\":0,\"description\":\"number of the first line, from 1\"},"
               "\"limit\":{\"type\":\"integer\",\"minimum\":1,\"description\":\"how many lines, 2000 unless said\"}},"
               "\"required\":[\"path\"],\"additionalProperties\":false}",
-    .effect = "pure",
+    .effect = TIDE_EFFECT_PURE,
     .subject = "path",
     .permission = "allow",
     .run = run,

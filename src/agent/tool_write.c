@@ -35,7 +35,7 @@ const struct tool tool_write = {
               "\"path\":{\"type\":\"string\",\"description\":\"the file\"},"
               "\"content\":{\"type\":\"string\",\"description\":\"all that shall be in it\"}},"
               "\"required\":[\"path\",\"content\"],\"additionalProperties\":false}",
-    .effect = "idempotent",
+    .effect = TIDE_EFFECT_IDEMPOTENT,
     .subject = "path",
     .permission = "ask",
     .run = run,

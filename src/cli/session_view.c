@@ -10,21 +10,18 @@ struct session_row session_row(const struct tide_session_info *info)
 
 enum color session_color(const struct tide_session_info *info)
 {
-    static const struct {
-        const char *word;
-        enum color color;
-    } colors[] = {
-        {"running", COLOR_GREEN},
-        {"waiting", COLOR_CYAN},
-        {"interrupted_startup", COLOR_YELLOW},
-        {"interrupted_waiting", COLOR_YELLOW},
-        {"failed", COLOR_RED},
-        {"damaged", COLOR_RED},
-    };
-
-    for (size_t i = 0; i < sizeof(colors) / sizeof(colors[0]); i++)
-        if ((info->status && strcmp(info->status, colors[i].word) == 0) ||
-            (info->outcome && strcmp(info->outcome, colors[i].word) == 0))
-            return colors[i].color;
-    return COLOR_NONE;
+    switch (info->status) {
+    case TIDE_STATUS_RUNNING:
+        return COLOR_GREEN;
+    case TIDE_STATUS_WAITING:
+        return COLOR_CYAN;
+    case TIDE_STATUS_INTERRUPTED_STARTUP:
+    case TIDE_STATUS_INTERRUPTED_WAITING:
+        return COLOR_YELLOW;
+    case TIDE_STATUS_DAMAGED:
+        return COLOR_RED;
+    case TIDE_STATUS_IDLE:
+        break;
+    }
+    return info->outcome == TIDE_OUTCOME_FAILED ? COLOR_RED : COLOR_NONE;
 }

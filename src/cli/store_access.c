@@ -82,7 +82,7 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
 {
     AUTO(buf_done) struct buf url = BUF_INIT(URL_MAX);
     unsigned char key[STORE_KEY_MAX];
-    struct tide_store_options opt = {.flags = extra};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = extra};
     enum tide_code code;
 
     if (need != NEED_READ && cli_settings_log(cli, NULL, err))

@@ -101,6 +101,7 @@ static enum tide_code put_options(struct agent_setup *c, struct tide_err *err)
     const struct config *cfg = c->settings.config;
     const char *continues = config_text(cfg, "on_store_error");
 
+    c->opt.size = sizeof c->opt;
     c->opt.system_prompt = config_text(cfg, "system_prompt");
     c->opt.max_turns = (int)(c->want.max_turns ? c->want.max_turns : config_int(cfg, "max_turns"));
     c->opt.max_answer_tokens = config_int(cfg, "max_answer_tokens");

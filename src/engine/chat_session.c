@@ -326,7 +326,7 @@ static bool is_here(struct chat_session *c, const char *id, const char *cwd)
 
 enum tide_code chat_open_latest(struct chat_session *c, struct tide_err *err)
 {
-    const struct tide_list_filter filter = {.limit = LATEST_LOOKED_AT};
+    const struct tide_list_filter filter = {.size = sizeof filter, .limit = LATEST_LOOKED_AT};
     AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
     AUTO(mem_freep) struct latest *l = mem_zero(sizeof(*l));
 

@@ -175,7 +175,7 @@ static void judge_all(struct looking *l, const struct version *v, const struct m
 
 static bool is_over(const struct status *st)
 {
-    return strcmp(st->status, "idle") == 0 && !st->is_resumable;
+    return st->status == TIDE_STATUS_IDLE && !st->is_resumable;
 }
 
 static void look_at(struct looking *l, const struct version *v, const struct state *s, struct running_session *ret)

@@ -108,7 +108,7 @@ static void keep_checkpoint(struct inspection *i, const struct tide_checkpoint *
 {
     i->checkpoint = *c;
     i->checkpoint.id = keep(i, c->id);
-    i->checkpoint.type = keep(i, c->type);
+    i->checkpoint.type_word = keep(i, c->type_word);
     i->checkpoint.node = keep(i, c->node);
     i->checkpoint.next_node = keep(i, c->next_node);
     i->checkpoint.description = keep(i, c->description);

@@ -107,8 +107,8 @@ static int take_before(void *arg, const struct tide_session_info *info)
     struct before *b = arg;
 
     snprintf(b->run_id, sizeof(b->run_id), "%s", info->run_id ? info->run_id : "");
-    b->interrupted = strcmp(info->status, "interrupted_startup") == 0;
-    b->waited = strcmp(info->status, "waiting") == 0;
+    b->interrupted = info->status == TIDE_STATUS_INTERRUPTED_STARTUP;
+    b->waited = info->status == TIDE_STATUS_WAITING;
     return 0;
 }
 

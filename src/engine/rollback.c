@@ -92,7 +92,7 @@ static int take_question(void *arg, const struct tide_session_info *info)
 {
     char **question = arg;
 
-    if (info->status && strcmp(info->status, "waiting") == 0)
+    if (info->status == TIDE_STATUS_WAITING)
         *question = mem_dup(str_from(info->question ? info->question : "what it waited for"));
     return 0;
 }

@@ -186,7 +186,7 @@ static bool goes_on(const struct scheduler *s, const struct tide_recovered *what
         return false;
     if (is(what->action, "due"))
         return true;
-    if (!is(what->status, "interrupted_startup"))
+    if (what->status != TIDE_STATUS_INTERRUPTED_STARTUP)
         return false;
     if (what->resumes >= s->max_resumes)
         return false;

@@ -95,7 +95,7 @@ static int take_time(void *arg, const struct tide_event *ev)
 
 static int64_t since(int64_t wait_ms, const struct tide_session_info *info)
 {
-    bool running = strcmp(info->status, "running") == 0;
+    bool running = info->status == TIDE_STATUS_RUNNING;
 
     if (info->run_ended_ms)
         return info->run_ended_ms;

@@ -6,12 +6,12 @@
 
 bool session_is_known(const struct tide_session_info *info)
 {
-    return info->last_seq > 0 || !info->status || strcmp(info->status, "damaged") != 0;
+    return info->last_seq > 0 || info->status != TIDE_STATUS_DAMAGED;
 }
 
 static bool has_outcome(const struct tide_session_info *info)
 {
-    return info->outcome && *info->outcome && strcmp(info->outcome, "none") != 0;
+    return info->outcome != TIDE_OUTCOME_NONE;
 }
 
 const char *session_durability(const struct tide_session_info *info)
@@ -21,9 +21,9 @@ const char *session_durability(const struct tide_session_info *info)
 
 const char *session_status(char buf[STATUS_SIZE], const struct tide_session_info *info)
 {
-    bool idle = info->status && strcmp(info->status, "idle") == 0;
+    bool ended = info->status == TIDE_STATUS_IDLE && has_outcome(info);
 
-    snprintf(buf, STATUS_SIZE, "%s%s%s%s", info->status ? info->status : "", idle && has_outcome(info) ? ", " : "",
-             idle && has_outcome(info) ? info->outcome : "", info->degraded_events ? ", degraded" : "");
+    snprintf(buf, STATUS_SIZE, "%s%s%s%s", tide_status_name(info->status), ended ? ", " : "",
+             ended ? tide_outcome_name(info->outcome) : "", info->degraded_events ? ", degraded" : "");
     return buf;
 }

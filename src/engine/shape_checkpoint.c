@@ -9,7 +9,7 @@ const struct shape shape_checkpoint = {
     .members =
         (const struct shape_member[]){
             {"checkpoint_id", SHAPE_TEXT, AT(id), 0, "its id"},
-            {"type", SHAPE_TEXT, AT(type), 0, "what made it",
+            {"type", SHAPE_TEXT, AT(type_word), 0, "what made it",
              .words = "turn node_start node_complete edge_transition loop_iteration safe_point user_checkpoint"},
             {"created_at", SHAPE_TIME, AT(ts_ms), 0, "when it was made"},
             {"current_node", SHAPE_TEXT, AT(node), SHAPE_NULLABLE, "the node of a graph at which it was made"},

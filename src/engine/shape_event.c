@@ -58,7 +58,7 @@ bool streamed_event_of_graph(struct streamed_event *ret, const struct tide_graph
             .type = types[e->what],
             .to = e->to,
             .checkpoint_id = e->checkpoint_id,
-            .checkpoint_type = e->checkpoint_type,
+            .checkpoint_type = e->checkpoint_type ? tide_checkpoint_type_name(e->checkpoint_type) : NULL,
             .items = e->items,
             .text = {e->text, e->text ? strlen(e->text) : 0},
             .again = e->delay_ms >= 0,

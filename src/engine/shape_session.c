@@ -8,13 +8,6 @@ static const struct tide_session_info *info_of(const void *data)
     return &((const struct session_row *)data)->info;
 }
 
-static bool has_outcome(const void *data, const char *outcome)
-{
-    const char *has = info_of(data)->outcome;
-
-    return has && strcmp(has, outcome) == 0;
-}
-
 /* ---- what moves it ---- */
 
 static void put_action(struct json_out *o, const void *data)
@@ -27,14 +20,13 @@ static void put_arguments(struct json_out *o, const void *data)
     json_out_raw(o, str_from(((const struct next_shown *)data)->next.arguments));
 }
 
-#define ACTION_WORD(name, number, text) text " "
+#define WORD(name, number, text) text " "
 #define AT(member) SHAPE_AT(struct next_shown, member)
 
 const struct shape shape_next = {
     .members =
         (const struct shape_member[]){
-            {"action", SHAPE_TEXT, AT(next.action), 0, "what is done", .words = TIDE_ACTIONS(ACTION_WORD),
-             .put = put_action},
+            {"action", SHAPE_TEXT, AT(next.action), 0, "what is done", .words = TIDE_ACTIONS(WORD), .put = put_action},
             {"session_id", SHAPE_TEXT, AT(next.session_id), 0, "to which session"},
             {"arguments", SHAPE_MAP, AT(next.arguments), 0, "with what; null is for a person to fill in",
              .items = SHAPE_ANY, .put = put_arguments},
@@ -67,6 +59,16 @@ static void put_kind(struct json_out *o, const void *data)
     json_out_str(o, str_from(tide_session_kind_name(info_of(data)->kind)));
 }
 
+static void put_status(struct json_out *o, const void *data)
+{
+    json_out_str(o, str_from(tide_status_name(info_of(data)->status)));
+}
+
+static void put_outcome(struct json_out *o, const void *data)
+{
+    json_out_str(o, str_from(tide_outcome_name(info_of(data)->outcome)));
+}
+
 static void put_durability(struct json_out *o, const void *data)
 {
     json_out_str(o, str_from(session_durability(info_of(data))));
@@ -74,7 +76,7 @@ static void put_durability(struct json_out *o, const void *data)
 
 static bool is_interrupted(const void *data)
 {
-    return has_outcome(data, "interrupted");
+    return info_of(data)->outcome == TIDE_OUTCOME_INTERRUPTED;
 }
 
 static void put_interrupted(struct json_out *o, const void *data)
@@ -128,10 +130,9 @@ const struct shape shape_session = {
             {"agent", SHAPE_TEXT, AT(agent), SHAPE_NULLABLE, "the name of the agent, or the id of the graph"},
             {"agent_id", SHAPE_TEXT, AT(agent_id), SHAPE_NULLABLE, "the id of the agent"},
             {"task_id", SHAPE_TEXT, AT(task_id), SHAPE_NULLABLE, "the task it is for"},
-            {"status", SHAPE_TEXT, AT(status), 0, "where it stands",
-             .words = "running waiting idle interrupted_startup interrupted_waiting damaged"},
+            {"status", SHAPE_TEXT, AT(status), 0, "where it stands", .words = TIDE_STATUSES(WORD), .put = put_status},
             {"outcome", SHAPE_TEXT, AT(outcome), 0, "how its latest run ended; none: it has not, or there was none",
-             .words = "none completed failed cancelled interrupted"},
+             .words = "none completed failed cancelled interrupted", .put = put_outcome},
             {"reason", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why, in a word"},
             {"why", SHAPE_TEXT, AT(why), 0, "why, in a sentence for people"},
             {"durability", SHAPE_TEXT, AT(degraded_events), 0,
@@ -188,7 +189,7 @@ const struct shape shape_ids = {
 /* What it waits for, or was parked for when it was interrupted; every wait has a kind. */
 static bool has_wait(const void *data)
 {
-    return info_of(data)->wait_kind && (has_outcome(data, "none") || is_interrupted(data));
+    return info_of(data)->wait_kind && (!info_of(data)->outcome || is_interrupted(data));
 }
 
 /* Logs of others may have runs without an id. */
@@ -202,7 +203,7 @@ static bool has_run(const void *data)
 static const struct shape shape_wait = {
     .members =
         (const struct shape_member[]){
-            {"kind", SHAPE_TEXT, AT(wait_kind), 0, "what is waited for"},
+            {"kind", SHAPE_TEXT, AT(wait_word), 0, "what is waited for"},
             {"name", SHAPE_TEXT, AT(wait_name), SHAPE_NULLABLE, "its name"},
             {"question", SHAPE_TEXT, AT(question), SHAPE_NULLABLE, "what is asked"},
             {"since_seq", SHAPE_INT, AT(wait_since_seq), 0, "the event at which the wait began"},

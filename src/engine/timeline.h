@@ -100,9 +100,10 @@ struct tl_summary {
 
 struct timeline {
     char id[TIDE_ID_SIZE], title[128], why[1024];
-    char standing[64];            /* "idle, failed" */
-    char status[32], outcome[32]; /* as in struct tide_session_info */
-    bool gone;                    /* its process is gone, and nobody has written that down yet */
+    char standing[64]; /* "idle, failed" */
+    enum tide_status status;
+    enum tide_outcome outcome;
+    bool gone; /* its process is gone, and nobody has written that down yet */
     struct tl_run *runs;
     size_t n_runs;
     int64_t omitted_runs;

@@ -559,10 +559,10 @@ static int take_info(void *arg, const struct tide_session_info *info)
     CUT(t->id, str_from(info->id));
     CUT(t->title, str_from(info->title));
     CUT(t->standing, str_from(session_status(status, info)));
-    CUT(t->status, str_from(info->status));
-    CUT(t->outcome, str_from(info->outcome));
+    t->status = info->status;
+    t->outcome = info->outcome;
     CUT(t->why, str_from(info->why));
-    t->gone = strcmp(info->status, "interrupted_startup") == 0 && !info->run_ended_ms;
+    t->gone = info->status == TIDE_STATUS_INTERRUPTED_STARTUP && !info->run_ended_ms;
     return 0;
 }
 

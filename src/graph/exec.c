@@ -459,8 +459,11 @@ static enum tide_code end_failed_run(struct exec *x, struct tide_err *err)
     AUTO(buf_done) struct buf fields = BUF_INIT(1 << 16);
     struct json_out o = json_out_to(&fields);
     char message[sizeof x->err.msg];
-    struct tide_run_result result = {
-        .outcome = "failed", .reason = x->failed_code, .error_code = x->failed_code, .error_message = message};
+    struct tide_run_result result = {.size = sizeof result,
+                                     .outcome = TIDE_OUTCOME_FAILED,
+                                     .reason = x->failed_code,
+                                     .error_code = x->failed_code,
+                                     .error_message = message};
 
     snprintf(message, sizeof message, "%s", x->err.msg);
     json_out_begin(&o, '{');
@@ -492,11 +495,15 @@ static enum tide_code end_stuck(struct exec *x, struct tide_err *err)
 static enum tide_code end_stopped(struct exec *x, struct tide_err *err)
 {
     static struct tide_run_result ends[] = {
-        {.outcome = "interrupted", .reason = "shutdown"},
-        {.outcome = "interrupted", .reason = "shutdown", .fields = "{\"by\":\"person\"}"},
-        {.outcome = "interrupted", .reason = "shutdown"},
+        {.size = sizeof ends[0], .outcome = TIDE_OUTCOME_INTERRUPTED, .reason = "shutdown"},
+        {.size = sizeof ends[0],
+         .outcome = TIDE_OUTCOME_INTERRUPTED,
+         .reason = "shutdown",
+         .fields = "{\"by\":\"person\"}"},
+        {.size = sizeof ends[0], .outcome = TIDE_OUTCOME_INTERRUPTED, .reason = "shutdown"},
     };
-    struct tide_run_result cancelled = {.outcome = "cancelled", .reason = "requested"};
+    struct tide_run_result cancelled = {
+        .size = sizeof cancelled, .outcome = TIDE_OUTCOME_CANCELLED, .reason = "requested"};
 
     if (end_run(x, x->cancelled ? &cancelled : &ends[atomic_load(&x->g->stop)], err))
         return err->code;
@@ -505,7 +512,7 @@ static enum tide_code end_stopped(struct exec *x, struct tide_err *err)
 
 static enum tide_code conclude(struct exec *x, struct tide_err *err)
 {
-    static struct tide_run_result completed = {.outcome = "completed"};
+    static struct tide_run_result completed = {.size = sizeof completed, .outcome = TIDE_OUTCOME_COMPLETED};
     struct tide_err ignored;
 
     if (x->broken) {

@@ -139,13 +139,13 @@ static void write_metrics(const struct exec *x, struct json_out *o)
     json_out_end(o, '}');
 }
 
-static void write_mark(struct exec *x, struct json_out *o, const char *id, const char *type, const char *node,
-                       const char *next, const char *description, bool settled)
+static void write_mark(struct exec *x, struct json_out *o, const char *id, enum tide_checkpoint_type type,
+                       const char *node, const char *next, const char *description, bool settled)
 {
     bool clean = x->view->content.failures == 0 && x->s->state->content.failures == 0;
 
     json_out_kstr(o, STR("checkpoint_id"), str_from(id));
-    json_out_kstr(o, STR("type"), str_from(type));
+    json_out_kstr(o, STR("type"), str_from(tide_checkpoint_type_name(type)));
     if (x->s->state->content.turn)
         json_out_kint(o, STR("turn"), x->s->state->content.turn);
     json_out_kstr_opt(o, STR("node"), str_from(node));
@@ -161,8 +161,8 @@ static void write_mark(struct exec *x, struct json_out *o, const char *id, const
     x->marks.made_steps++;
 }
 
-static void make(struct exec *x, const char *type, const char *node, const char *next, const char *description,
-                 const char *but)
+static void make(struct exec *x, enum tide_checkpoint_type type, const char *node, const char *next,
+                 const char *description, const char *but)
 {
     char id[TIDE_ID_SIZE];
     struct json_out *o = exec_open(x, "checkpoint");
@@ -194,7 +194,7 @@ void marks_before(struct exec *x, const struct place *p, const char *name)
     bool risky = is_risky(x, p->node);
 
     if (x->checkpoints.on_node_start || risky)
-        make(x, "node_start", name, name, risky ? "before a risky node" : NULL, NULL);
+        make(x, TIDE_CHECKPOINT_NODE_START, name, name, risky ? "before a risky node" : NULL, NULL);
 }
 
 void marks_after(struct exec *x, const struct place *p, const char *name, int64_t ms, const char *next)
@@ -204,16 +204,16 @@ void marks_after(struct exec *x, const struct place *p, const char *name, int64_
     char why[80];
 
     if (p->node->safe_point)
-        make(x, "safe_point", name, next, NULL, NULL);
+        make(x, TIDE_CHECKPOINT_SAFE_POINT, name, next, NULL, NULL);
     if (c->on_node_complete)
-        make(x, "node_complete", name, next, NULL, NULL);
+        make(x, TIDE_CHECKPOINT_NODE_COMPLETE, name, next, NULL, NULL);
     if (before == x->marks.made_steps && c->slow_node_ms && ms >= c->slow_node_ms) {
         snprintf(why, sizeof why, "after a slow node: %" PRId64 ".%03" PRId64 " s", ms / 1000, ms % 1000);
-        make(x, "safe_point", name, next, why, NULL);
+        make(x, TIDE_CHECKPOINT_SAFE_POINT, name, next, why, NULL);
     }
     if (before == x->marks.made_steps && c->memory_delta_keys && x->marks.changed >= c->memory_delta_keys) {
         snprintf(why, sizeof why, "%" PRId64 " keys of the memory changed", x->marks.changed);
-        make(x, "safe_point", name, next, why, NULL);
+        make(x, TIDE_CHECKPOINT_SAFE_POINT, name, next, why, NULL);
     }
     if (c->prune_after_node_count && ++x->marks.nodes >= c->prune_after_node_count)
         prune(x);
@@ -222,7 +222,7 @@ void marks_after(struct exec *x, const struct place *p, const char *name, int64_
 void marks_edge(struct exec *x, const char *from, const char *to)
 {
     if (x->checkpoints.on_edge)
-        make(x, "edge_transition", from, to, NULL, NULL);
+        make(x, TIDE_CHECKPOINT_EDGE_TRANSITION, from, to, NULL, NULL);
 }
 
 void marks_wait(struct exec *x, const char *name, const char *question)
@@ -230,7 +230,7 @@ void marks_wait(struct exec *x, const char *name, const char *question)
     char text[120];
 
     snprintf(text, sizeof text, "before asking: %.100s", question);
-    make(x, "user_checkpoint", name, name, text, name);
+    make(x, TIDE_CHECKPOINT_USER, name, name, text, name);
 }
 
 /* With the lock; into the agent's draft, because it is part of what the agent appends. */
@@ -248,6 +248,6 @@ void marks_turn(void *job, struct draft *d, int64_t turn)
     snprintf(why, sizeof why, "after turn %" PRId64, turn);
     session_make_id(x->s->store, "ckpt", id);
     draft_open(d, "checkpoint");
-    write_mark(x, &d->out, id, "loop_iteration", j->name, j->name, why, is_settled(x, j->name));
+    write_mark(x, &d->out, id, TIDE_CHECKPOINT_LOOP_ITERATION, j->name, j->name, why, is_settled(x, j->name));
     draft_close(d);
 }

@@ -265,8 +265,7 @@ static void try_again(struct job *j, struct str error, const char *message)
 {
     struct exec *x = j->x;
     struct env *env = x->s->store->env;
-    int64_t base = x->opt->agent && x->opt->agent->retry_base_delay_ms ? x->opt->agent->retry_base_delay_ms
-                                                                       : RETRY_BASE_MS_DEFAULT;
+    int64_t base = x->opt->agent->retry_base_delay_ms ? x->opt->agent->retry_base_delay_ms : RETRY_BASE_MS_DEFAULT;
     int64_t delay;
     uint32_t random;
 

@@ -150,7 +150,7 @@ static struct tide_agent_options agent_options(struct job *j)
 {
     const struct exec *x = j->x;
     const struct spec_node *n = j->place.node;
-    struct tide_agent_options opt = x->opt->agent ? *x->opt->agent : (struct tide_agent_options){0};
+    struct tide_agent_options opt = *x->opt->agent;
 
     if (n->model.len)
         opt.model = n->model.ptr;

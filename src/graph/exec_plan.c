@@ -253,7 +253,7 @@ static void ask_person(struct exec *x, const struct place *p, const char *name, 
     b->human = true;
     b->deadline_ms = p->node->deadline_ms;
     name_wait(b->wait.name, sizeof b->wait.name, str_from(name), t->visit);
-    b->wait.kind = spec_ask_words[p->node->kind];
+    b->wait.kind = p->node->kind == SPEC_APPROVAL ? TIDE_WAIT_APPROVAL : TIDE_WAIT_INPUT;
     b->question = mem_dup(buf_view(&text));
     while (*at)
         at = &(*at)->next;

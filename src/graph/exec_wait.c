@@ -36,7 +36,8 @@ static struct str answer_output(struct exec *x, const struct spec_node *n, struc
 enum tide_code wait_ask(struct exec *x, struct tide_err *err)
 {
     struct blocked *b = x->blocked;
-    const struct tide_wait_options wait = {.name = b->wait.name,
+    const struct tide_wait_options wait = {.size = sizeof wait,
+                                           .name = b->wait.name,
                                            .kind = b->wait.kind,
                                            .question = b->question ? b->question : b->wait.question,
                                            .deadline_ms =

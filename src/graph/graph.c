@@ -431,7 +431,8 @@ int exec_trouble(void *arg, const struct tide_err *why, int64_t waited_ms)
 
 struct tide_run_options exec_run_options(struct exec *x, const char *fields)
 {
-    return (struct tide_run_options){.flags =
+    return (struct tide_run_options){.size = sizeof(struct tide_run_options),
+                                     .flags =
                                          RUN_READ_LATER | (x->opt->on_store_error_continue ? TIDE_RUN_CONTINUE : 0u),
                                      .fields = fields,
                                      .trouble = exec_trouble,
@@ -558,15 +559,27 @@ enum tide_code exec_go(struct exec *x, struct tide_err *err)
     return exec_run(x, err);
 }
 
+enum tide_code graph_options_read(struct graph_options *ret, const struct tide_graph_options *given,
+                                  struct tide_err *err)
+{
+    if (SIZED_READ(&ret->opt, tide_graph_options, given, err) ||
+        SIZED_READ(&ret->agent, tide_agent_options, ret->opt.agent, err))
+        return err->code;
+    ret->opt.agent = &ret->agent;
+    return TIDE_OK;
+}
+
 enum tide_code tide_graph_run(tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
                               struct tide_graph_result *ret, struct tide_err *err)
 {
-    static const struct tide_graph_options none;
     AUTO(mem_freep) struct exec *x = mem_zero(sizeof *x);
+    struct graph_options own;
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = exec_begin(x, s, g, opt ? opt : &none, err);
+    if (graph_options_read(&own, opt, err))
+        return err->code;
+    code = exec_begin(x, s, g, &own.opt, err);
     code = code ? code : start(x, err);
     code = code ? code : exec_go(x, err);
     exec_finish(x, ret);

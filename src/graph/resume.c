@@ -264,19 +264,19 @@ static enum tide_code do_resume(struct exec *x, const struct outlook *o, tide_se
     return exec_go(x, err);
 }
 
-static const struct tide_graph_options none;
-
 enum tide_code tide_graph_resume(tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
                                  struct tide_graph_result *ret, struct tide_err *err)
 {
     AUTO(mem_freep) struct exec *x = mem_zero(sizeof *x);
     tide_session *fork = NULL;
+    struct graph_options own;
     struct outlook o;
     enum tide_code code;
 
     ERR_LOCAL(err);
-    opt = opt ? opt : &none;
-    *x = (struct exec){.g = g, .opt = opt};
+    if (graph_options_read(&own, opt, err))
+        return err->code;
+    *x = (struct exec){.g = g, .opt = &own.opt};
     session_be_patient(s, exec_trouble, x); /* until exec_finish() */
     code = tide_session_check_trust(s, err);
     if (code) {
@@ -284,7 +284,7 @@ enum tide_code tide_graph_resume(tide_session *s, tide_graph *g, const struct ti
         atomic_store(&g->stop, GRAPH_GO_ON); /* one that ended this wait is not for the next run */
         return code;
     }
-    code = outlook_take(&o, s, g, opt, err);
+    code = outlook_take(&o, s, g, &own.opt, err);
     code = code ? code : outlook_error(&o, err);
     if (exec_begin(x, s, g, o.opt, code ? NULL : err) && !code)
         code = err->code;
@@ -302,11 +302,14 @@ enum tide_code tide_graph_plan(tide_session *s, tide_graph *g, const struct tide
                                struct tide_text *ret_json, struct tide_err *err)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
+    struct graph_options own;
     struct outlook o;
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = outlook_take(&o, s, g, opt ? opt : &none, err);
+    if (graph_options_read(&own, opt, err))
+        return err->code;
+    code = outlook_take(&o, s, g, &own.opt, err);
     if (!code) {
         outlook_json(&o, &out);
         ret_json->len = out.len;

@@ -19,6 +19,14 @@
 enum tide_code graph_read(struct store *store, const struct state *state, tide_graph **ret_graph, struct tide_err *err)
     MUST_CHECK;
 
+/* What the caller gave, as this version knows it. Its own address: opt.agent points into it. */
+struct graph_options {
+    struct tide_graph_options opt;
+    struct tide_agent_options agent;
+};
+enum tide_code graph_options_read(struct graph_options *ret, const struct tide_graph_options *given,
+                                  struct tide_err *err) MUST_CHECK;
+
 enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
                           struct tide_err *err) MUST_CHECK;
 /* What an earlier run said of checkpoints holds until another says something: above all which keys are stored nowhere. */

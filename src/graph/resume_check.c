@@ -27,7 +27,7 @@ static void check_answer(struct outlook *o, const struct status *st)
 {
     const struct run *r = &o->s->state->ledger.run;
     const char *id = o->s->head.id;
-    bool waiting = strcmp(st->status, "waiting") == 0, given = o->opt->input || o->opt->token;
+    bool waiting = st->status == TIDE_STATUS_WAITING, given = o->opt->input || o->opt->token;
 
     if (waiting && !given && !o->opt->checkpoint)
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,

@@ -104,7 +104,7 @@ static bool add_tried(struct trial *t, const struct action *wanted, const struct
 static const char *const *unsettled(const struct trial *t)
 {
     const char **names = arena_zero(t->arena, (NAMES_MAX + 1) * sizeof *names);
-    const struct tide_graph_options none = {0};
+    const struct tide_graph_options none = {.size = sizeof none};
     struct tide_err ignored;
     struct outlook o;
     size_t n = 0;
@@ -125,20 +125,21 @@ static void settle_all(struct trial *t)
     if (!names)
         return;
     a.names_are = ACTION_HAPPENED_NAMES;
-    if (!add_tried(t, &a, &(struct tide_graph_options){.happened = names}, false)) {
+    if (!add_tried(t, &a, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .happened = names},
+                   false)) {
         a.needs_output = true; /* inside of a node nobody can set what they gave: it is said with them */
         add(t, &a);
     }
     a.needs_output = false;
     a.names_are = ACTION_RETRY_NAMES;
-    add_tried(t, &a, &(struct tide_graph_options){.retry = names}, false);
+    add_tried(t, &a, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .retry = names}, false);
 }
 
 /* ---- all of them ---- */
 
 static void try_one(struct trial *t, const struct action *a)
 {
-    const struct tide_graph_options none = {0};
+    const struct tide_graph_options none = {.size = sizeof none};
 
     if (a->action != TIDE_ACTION_RESUME || a->wants & ACTION_CHECKPOINT)
         add(t, a);

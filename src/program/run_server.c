@@ -68,6 +68,17 @@ static const char *text_of(struct request *r, const char *key)
     return v && v->type == JSON_STRING ? arena_dup(&r->arena, json_text(&r->arena, v)).ptr : NULL;
 }
 
+/* The number of a word that was sent; false: it is not one, and the error says so. */
+static bool word_of(struct request *r, const char *key, int (*from)(const char *word), int absent, int *ret)
+{
+    const char *word = text_of(r, key);
+
+    *ret = word ? from(word) : absent;
+    if (*ret < 0)
+        tide_fail(&r->err, TIDE_INVALID, "'%.100s' is no known %s", word ? word : "", key);
+    return *ret >= 0;
+}
+
 static void reply_blob(struct request *r, struct str blob)
 {
     json_out_end(&r->o, '}');
@@ -176,8 +187,8 @@ static void op_step(struct request *r)
 {
     const char *name = text_of(r, "name");
     struct tide_step_spec spec = {
+        .size = sizeof spec,
         .name = name ? name : "",
-        .effect = text_of(r, "effect"),
         .args = r->blob.ptr,
         .args_len = r->blob.len,
         .retries = (int)json_get_int(r->json, STR("retries"), 0),
@@ -186,13 +197,16 @@ static void op_step(struct request *r)
     };
     int64_t pid = json_get_int(r->json, STR("pid"), 0);
     struct tide_step_answer answer = {0};
+    int effect;
 
-    if (tide_step_ask(r->s->run, &spec, &answer, &r->err)) {
+    if (word_of(r, "effect", tide_effect_from, TIDE_EFFECT_ONCE, &effect))
+        spec.effect = (enum tide_effect)effect;
+    if (effect < 0 || tide_step_ask(r->s->run, &spec, &answer, &r->err)) {
         reply_error(r);
         return;
     }
     snprintf(r->c->step, sizeof(r->c->step), "%s", spec.name);
-    r->c->once = !spec.effect || strcmp(spec.effect, "once") == 0;
+    r->c->once = spec.effect == TIDE_EFFECT_ONCE;
     r->c->begun = false;
     if (answer.state == TIDE_STEP_RUN && pid && begin(r, pid)) {
         step_over(r->c); /* it is not under way any more */
@@ -218,7 +232,8 @@ static void op_begin(struct request *r)
 /* Output that the store does not take as one record: the step is over all the same, and says what it lacks. */
 static enum tide_code end_too_big(struct request *r, struct tide_step_answer *answer)
 {
-    struct tide_step_result result = {.outcome = "failed",
+    struct tide_step_result result = {.size = sizeof result,
+                                      .outcome = TIDE_OUTCOME_FAILED,
                                       .result = "{\"exit\":1,\"output\":\"\"}",
                                       .error_code = "output_too_big",
                                       .error_message = "its output is larger than one record of the store may be",
@@ -238,14 +253,16 @@ static void op_end(struct request *r)
     struct str output = clean_output(r);
     AUTO(buf_done) struct buf json = BUF_INIT(RESULT_MAX_BYTES);
     struct tide_step_result result = {
-        .outcome = text_of(r, "outcome"),
+        .size = sizeof result,
         .error_code = text_of(r, "error_code"),
         .error_message = text_of(r, "error_message"),
         .no_retry = json_get_bool(r->json, STR("no_retry"), false),
     };
     struct tide_step_answer answer = {0};
     enum tide_code code;
+    int outcome = tide_outcome_from(text_of(r, "outcome"));
 
+    result.outcome = outcome > 0 ? (enum tide_outcome)outcome : TIDE_OUTCOME_NONE;
     result_write(&json, (int)json_get_int(r->json, STR("exit"), 0), output);
     if (output.ptr != r->blob.ptr && !json.failed) {
         json.len--;
@@ -307,20 +324,25 @@ static void parked(struct request *r, const char *name, bool is_sleep)
 
 static void op_wait(struct request *r)
 {
-    const char *name = text_of(r, "name"), *kind = text_of(r, "kind"), *asked = text_of(r, "question"),
+    const char *name = text_of(r, "name"), *asked = text_of(r, "question"),
                *question = asked ? redact_text(r->s->run->s->store, &r->arena, str_from(asked)).ptr : NULL;
     struct park *p = &r->s->park;
-    struct tide_wait_options opt = {.name = name ? name : "",
-                                    .kind = kind,
+    struct tide_wait_options opt = {.size = sizeof opt,
+                                    .name = name ? name : "",
                                     .question = question,
                                     .deadline_ms = json_get_int(r->json, STR("deadline_ms"), 0),
                                     .expires_ms = json_get_int(r->json, STR("expires_ms"), 0)};
     struct tide_text answer = {NULL, 0};
-    enum tide_code code = tide_run_wait(r->s->run, &opt, &answer, p->token, &r->err);
+    enum tide_code code = TIDE_INVALID;
+    int kind;
 
+    if (word_of(r, "kind", tide_wait_kind_from, TIDE_WAIT_NONE, &kind)) {
+        opt.kind = (enum tide_wait_kind)kind;
+        code = tide_run_wait(r->s->run, &opt, &answer, p->token, &r->err);
+    }
     if (code == TIDE_WAITING) {
         parked(r, opt.name, false);
-        snprintf(p->kind, sizeof(p->kind), "%s", kind ? kind : "");
+        snprintf(p->kind, sizeof(p->kind), "%s", tide_wait_kind_name(opt.kind));
         snprintf(p->question, sizeof(p->question), "%s", question ? question : "");
         p->deadline_ms = opt.deadline_ms;
     } else if (code) {
@@ -380,8 +402,10 @@ static void op_get(struct request *r)
 static void op_checkpoint(struct request *r)
 {
     char id[TIDE_ID_SIZE];
+    int type;
 
-    if (tide_run_checkpoint(r->s->run, text_of(r, "type"), text_of(r, "description"), id, &r->err)) {
+    if (!word_of(r, "type", tide_checkpoint_type_from, TIDE_CHECKPOINT_SAFE_POINT, &type) ||
+        tide_run_checkpoint(r->s->run, (enum tide_checkpoint_type)type, text_of(r, "description"), id, &r->err)) {
         reply_error(r);
         return;
     }
@@ -488,7 +512,8 @@ static void try_serve(struct run_server *s, struct conn *c)
 static void record_killed(struct run_server *s, struct conn *c)
 {
     struct tide_step_result result = {
-        .outcome = c->once && c->begun ? "unknown" : "failed",
+        .size = sizeof result,
+        .outcome = c->once && c->begun ? TIDE_OUTCOME_UNKNOWN : TIDE_OUTCOME_FAILED,
         .error_code = "killed",
         .error_message = "the process that ran it was killed",
     };

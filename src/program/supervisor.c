@@ -292,14 +292,14 @@ static void judge_exit(const struct supervisor *s, struct tide_run_result *r, st
 
     e->exit_status = capture_exit_status(s->status);
     if (was_typed(s)) {
-        r->outcome = "interrupted";
+        r->outcome = TIDE_OUTCOME_INTERRUPTED;
         r->reason = "shutdown";
         snprintf(e->message, sizeof(e->message), "stopped by SIGINT");
     } else if (e->exit_status == 0) {
-        r->outcome = "completed";
+        r->outcome = TIDE_OUTCOME_COMPLETED;
         e->clean = true;
     } else {
-        r->outcome = "failed";
+        r->outcome = TIDE_OUTCOME_FAILED;
         r->error_code = killed ? "signal" : "exit";
         if (killed)
             snprintf(e->message, sizeof(e->message), "%.200s was killed by signal %d (%s)", s->job->argv[0],
@@ -316,12 +316,12 @@ static void judge(const struct supervisor *s, struct tide_run_result *r, struct 
     INVARIANT(s->stop != STOP_PARKED && s->stop != STOP_LOST); /* those have no end to be recorded */
     e->stop = s->stop;
     if (s->stop == STOP_CANCEL) {
-        r->outcome = "cancelled";
+        r->outcome = TIDE_OUTCOME_CANCELLED;
         r->reason = "requested";
         e->exit_status = 1;
         snprintf(e->message, sizeof(e->message), "cancelled");
     } else if (s->stop == STOP_SIGNAL) {
-        r->outcome = "interrupted";
+        r->outcome = TIDE_OUTCOME_INTERRUPTED;
         r->reason = "shutdown";
         e->exit_status = 128 + s->stop_signal;
         snprintf(e->message, sizeof(e->message), "stopped by signal %d (%s)", s->stop_signal,
@@ -334,7 +334,10 @@ static void judge(const struct supervisor *s, struct tide_run_result *r, struct 
 /* The gate was opened and there was nothing behind it: what the session does next needs no token. */
 static enum tide_code start_failed(tide_run *run, const struct job *job, struct ending *ret, struct tide_err *err)
 {
-    struct tide_run_result result = {.outcome = "interrupted", .reason = "process_exit", .error_code = "start_failed"};
+    struct tide_run_result result = {.size = sizeof result,
+                                     .outcome = TIDE_OUTCOME_INTERRUPTED,
+                                     .reason = "process_exit",
+                                     .error_code = "start_failed"};
     struct tide_err why = *err;
 
     snprintf(ret->message, sizeof(ret->message), "%.200s: %.200s", job->argv[0], why.msg);
@@ -348,7 +351,7 @@ enum tide_code supervisor_run(struct supervisor *s, tide_run *run, struct ending
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(FIELDS_MAX);
     const char *const messages[PROC_SLOTS] = {tide_run_id(run)};
-    struct tide_run_result result = {0};
+    struct tide_run_result result = {.size = sizeof result};
     enum tide_code code = TIDE_OK;
 
     *ret = (struct ending){0};

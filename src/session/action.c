@@ -2,33 +2,6 @@
 /* Actions into JSON: the one place that knows what their arguments are called. */
 #include "session/action.h"
 
-const char *tide_action_name(enum tide_action action)
-{
-    switch (action) {
-#define ACTION_NAME_CASE(name, number, text)                                                                           \
-    case TIDE_ACTION_##name:                                                                                           \
-        return text;
-        TIDE_ACTIONS(ACTION_NAME_CASE)
-#undef ACTION_NAME_CASE
-    }
-    return "unknown";
-}
-
-const char *tide_session_kind_name(enum tide_session_kind kind)
-{
-    switch (kind) {
-    case TIDE_KIND_LOG:
-        return "log";
-    case TIDE_KIND_PROGRAM:
-        return "program";
-    case TIDE_KIND_CHAT:
-        return "chat";
-    case TIDE_KIND_GRAPH:
-        return "graph";
-    }
-    return "unknown";
-}
-
 static void put_retry(struct json_out *o, const struct action *a)
 {
     json_out_key(o, STR("retry"));

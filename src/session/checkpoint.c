@@ -9,15 +9,19 @@
 #include "session/event_draft.h"
 #include "session/session.h"
 
-static const char *const types[] = {"turn",           "node_start", "node_complete",  "edge_transition",
-                                    "loop_iteration", "safe_point", "user_checkpoint"};
+static enum tide_checkpoint_type type_of(const char *word)
+{
+    int type = tide_checkpoint_type_from(word);
+
+    return type > 0 ? (enum tide_checkpoint_type)type : TIDE_CHECKPOINT_OTHER;
+}
 
 static enum tide_code check_type(struct str type, struct tide_err *err)
 {
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (str_eq(str_from(types[i]), type))
-            return TIDE_OK;
-    }
+    AUTO(mem_freep) char *word = mem_dup(type);
+
+    if (type_of(word))
+        return TIDE_OK;
     return tide_fail(
         err, TIDE_INVALID,
         "'%.*s' is not a checkpoint type: turn, node_start, node_complete, edge_transition, loop_iteration, "
@@ -78,7 +82,7 @@ static void write_checkpoint(struct buf *out, const struct state *s, const struc
 
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("checkpoint_id"), str_from(id));
-    json_out_kstr(&o, STR("type"), str_from(in->type));
+    json_out_kstr(&o, STR("type"), str_from(tide_checkpoint_type_name(in->type)));
     if (s->content.turn)
         json_out_kint(&o, STR("turn"), s->content.turn);
     json_out_kstr_opt(&o, STR("node"), str_from(in->node ? in->node : s->content.node));
@@ -105,7 +109,7 @@ void checkpoint_put(struct tide_session *s, struct draft *d, const struct tide_n
 enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_checkpoint *in, const char *key,
                                 struct buf *ret_body, char ret_id[TIDE_ID_SIZE], struct tide_err *err)
 {
-    enum tide_code code = check_type(str_from(in->type), err);
+    enum tide_code code = check_type(str_from(tide_checkpoint_type_name(in->type)), err);
 
     if (!code && (group_owes(&s->owner) || s->stale))
         code = session_sync(s, err);
@@ -117,34 +121,36 @@ enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_ch
 }
 
 /* Its caller may go on without it: then this is all that is ever said of it. */
-void checkpoint_log_failed(const struct tide_session *s, const char *type, const struct tide_err *err)
+void checkpoint_log_failed(const struct tide_session *s, enum tide_checkpoint_type type, const struct tide_err *err)
 {
-    log_write(TIDE_LOG_WARN, "checkpoint failed", "store", s->store->url, "session", s->head.id, "type", type, "code",
-              tide_code_name(err->code), "why", err->msg, NULL);
+    log_write(TIDE_LOG_WARN, "checkpoint failed", "store", s->store->url, "session", s->head.id, "type",
+              tide_checkpoint_type_name(type), "code", tide_code_name(err->code), "why", err->msg, NULL);
 }
 
-enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_checkpoint *in, char ret_id[TIDE_ID_SIZE],
+enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_checkpoint *given, char ret_id[TIDE_ID_SIZE],
                                     struct tide_err *err)
 {
+    struct tide_new_checkpoint own;
     struct buf body = BUF_INIT(1 << 20);
     struct tide_new_event ev = {"checkpoint", NULL, 0};
     char id[TIDE_ID_SIZE];
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = checkpoint_draft(s, in, NULL, &body, id, err);
+    code = SIZED_READ(&own, tide_new_checkpoint, given, err);
+    code = code ? code : checkpoint_draft(s, &own, NULL, &body, id, err);
     if (!code) {
         ev.body = buf_cstr(&body);
         ev.body_len = body.len;
-        code = session_append(s, in->append_flags, &ev, 1, NULL, err);
+        code = session_append(s, own.append_flags, &ev, 1, NULL, err);
     }
     buf_done(&body);
     if (code) {
-        checkpoint_log_failed(s, in->type, err);
+        checkpoint_log_failed(s, own.type, err);
         return code;
     }
-    log_write(TIDE_LOG_DEBUG, "checkpoint", "store", s->store->url, "session", s->head.id, "id", id, "type", in->type,
-              NULL);
+    log_write(TIDE_LOG_DEBUG, "checkpoint", "store", s->store->url, "session", s->head.id, "id", id, "type",
+              tide_checkpoint_type_name(own.type), NULL);
     memcpy(ret_id, id, sizeof id);
     return TIDE_OK;
 }
@@ -207,7 +213,7 @@ static int on_checkpoint(void *arg, const struct event *ev)
         return 0;
     c = (struct tide_checkpoint){
         .id = text_or_null(w, body, "checkpoint_id"),
-        .type = text_or_null(w, body, "type"),
+        .type_word = text_or_null(w, body, "type"),
         .node = text_or_null(w, body, "node"),
         .next_node = text_or_null(w, body, "next_node"),
         .description = text_or_null(w, body, "description"),
@@ -218,6 +224,7 @@ static int on_checkpoint(void *arg, const struct event *ev)
         .can_resume_from = json_get_bool(body, STR("can_resume_from"), true),
         .rolled_back = !session_in_content(w->s, ev->seq),
     };
+    c.type = type_of(c.type_word);
     if (!c.id || map_get(&w->deleted, str_from(c.id)))
         return 0;
     w->stopped = w->each(w, &c) != 0;
@@ -368,7 +375,7 @@ static void keep(struct found *f, const struct tide_checkpoint *c)
     k = &f->list[f->n++].c;
     *k = *c;
     k->id = keep_text(f, c->id);
-    k->type = keep_text(f, c->type);
+    k->type_word = keep_text(f, c->type_word);
     k->node = keep_text(f, c->node);
     k->next_node = keep_text(f, c->next_node);
     k->description = keep_text(f, c->description);
@@ -385,7 +392,7 @@ static int keep_matching(struct walk *w, const struct tide_checkpoint *c)
     struct found *f = w->arg;
     const struct tide_checkpoint_filter *filter = f->filter;
 
-    if ((filter->type && (!c->type || strcmp(filter->type, c->type) != 0)) || (filter->clean_only && !c->is_clean) ||
+    if ((filter->type && filter->type != c->type) || (filter->clean_only && !c->is_clean) ||
         (c->rolled_back && !filter->rolled_back))
         return 0;
     keep(f, c);
@@ -395,14 +402,15 @@ static int keep_matching(struct walk *w, const struct tide_checkpoint *c)
 enum tide_code tide_checkpoint_list(tide_session *s, const struct tide_checkpoint_filter *filter,
                                     tide_checkpoint_fn *fn, void *arg, struct tide_err *err)
 {
-    static const struct tide_checkpoint_filter none;
-    struct found f = {.arena = ARENA_INIT, .filter = filter ? filter : &none};
+    struct tide_checkpoint_filter own;
+    struct found f = {.arena = ARENA_INIT, .filter = &own};
     enum tide_code code;
 
     ERR_LOCAL(err);
-    if (f.filter->type && (code = check_type(str_from(f.filter->type), err)) != TIDE_OK)
-        return code;
-    code = walk_checkpoints(s, keep_matching, &f, err);
+    code = SIZED_READ(&own, tide_checkpoint_filter, filter, err);
+    if (!code && own.type)
+        code = check_type(str_from(tide_checkpoint_type_name(own.type)), err);
+    code = code ? code : walk_checkpoints(s, keep_matching, &f, err);
     for (size_t i = f.n; i > 0 && !code; i--) {
         if (fn(arg, &f.list[i - 1].c))
             break;
@@ -413,7 +421,7 @@ enum tide_code tide_checkpoint_list(tide_session *s, const struct tide_checkpoin
 
 enum tide_code tide_checkpoint_load_latest(tide_session *s, tide_checkpoint_fn *fn, void *arg, struct tide_err *err)
 {
-    const struct tide_checkpoint_filter one = {.limit = 1};
+    const struct tide_checkpoint_filter one = {.size = sizeof one, .limit = 1};
     struct found f = {.arena = ARENA_INIT, .filter = &one};
     enum tide_code code;
 

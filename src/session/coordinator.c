@@ -18,8 +18,6 @@
 
 #define DYING_MS 1500 /* on a busy machine the end of a killed tree takes its time */
 
-static const struct tide_run_options no_options;
-
 /* ---- what stands in the way ------------------------------------------------------------------------------------------ */
 
 bool session_held_alive(const struct tide_session *s)
@@ -291,7 +289,6 @@ enum tide_code run_start_with(struct tide_session *s, const struct tide_run_opti
 {
     enum tide_code code;
 
-    opt = opt ? opt : &no_options;
     do {
         be_patient(s, opt);
         code = check_texts(opt, err) ? err->code : start_once(s, opt, more, queued, ret_run, err);
@@ -305,8 +302,12 @@ enum tide_code run_start_with(struct tide_session *s, const struct tide_run_opti
 enum tide_code tide_run_start(tide_session *s, const struct tide_run_options *opt, tide_run **ret_run,
                               struct tide_err *err)
 {
+    struct tide_run_options own;
+    enum tide_code code;
+
     ERR_LOCAL(err);
-    return run_start_with(s, opt, NULL, false, ret_run, err);
+    code = SIZED_READ(&own, tide_run_options, opt, err);
+    return code ? code : run_start_with(s, &own, NULL, false, ret_run, err);
 }
 
 /* ---- resuming -------------------------------------------------------------------------------------------------------- */
@@ -374,7 +375,7 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
 
 static enum tide_code check_answerless(struct resuming *m, struct tide_err *err)
 {
-    bool waits = strcmp(m->status.status, "interrupted_waiting") == 0;
+    bool waits = m->status.status == TIDE_STATUS_INTERRUPTED_WAITING;
 
     if (!m->status.is_resumable)
         return tide_fail_session(err, TIDE_INVALID, m->s->head.id, "cannot be resumed: %s", m->status.why);
@@ -405,7 +406,7 @@ static enum tide_code check_resume(struct resuming *m, struct tide_err *err)
     if (code)
         return code;
     status_derive(&m->status, s->state, false, m->now_ms);
-    waiting = strcmp(m->status.status, "waiting") == 0;
+    waiting = m->status.status == TIDE_STATUS_WAITING;
     return waiting ? check_wait(m, err) : check_answerless(m, err);
 }
 
@@ -428,7 +429,7 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
 
     if (code || m->answered_seq)
         return code;
-    if (strcmp(m->status.status, "waiting") == 0) {
+    if (m->status.status == TIDE_STATUS_WAITING) {
         token_moved(&d, m->opt->token ? "token.consumed" : "token.revoked", &s->state->ledger.run,
                     m->opt->token ? NULL : "resumed_locally", m->opt->request_id);
         code = draft_resumed(&d, s, m->opt, err);
@@ -510,10 +511,13 @@ static enum tide_code answer_again(struct resuming *m, struct tide_resumed *ret,
 enum tide_code tide_run_resume(tide_session *s, const struct tide_run_options *opt, struct tide_resumed *ret,
                                tide_run **ret_run, struct tide_err *err)
 {
-    struct resuming m = {.s = s, .opt = opt ? opt : &no_options};
+    struct tide_run_options own;
+    struct resuming m = {.s = s, .opt = &own};
     enum tide_code code;
 
     ERR_LOCAL(err);
+    if (SIZED_READ(&own, tide_run_options, opt, err))
+        return err->code;
     do {
         be_patient(s, m.opt);
         code = check_texts(m.opt, err) ? err->code : resume_once(&m, ret_run, err);
@@ -666,7 +670,8 @@ static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, i
     token_moved(&d, "token.revoked", r, "rotated", NULL);
     if (!open) { /* ended: the wait is opened again, by a run that continues it */
         session_make_id(s->store, "run", run_id);
-        code = draft_started(&d, s, run_id, r, &no_options, err);
+        code =
+            draft_started(&d, s, run_id, r, &(struct tide_run_options){.size = sizeof(struct tide_run_options)}, err);
     }
     token_minted(&d, token, run_id, r->wait_kind, expires_ms ? expires_ms : deadline_ms);
     draft_open(&d, "run.waiting");

@@ -198,14 +198,17 @@ static enum tide_code check_stores(const struct copier *c, struct tide_err *err)
 enum tide_code tide_store_copy(tide_store *src, tide_store *dst, const struct tide_copy_options *opt,
                                struct tide_copy_result *ret_result, struct tide_err *err)
 {
-    static const struct tide_copy_options none;
-    struct copier *c = mem_zero(sizeof *c);
+    struct tide_copy_options own;
+    struct copier *c;
     enum tide_code code;
 
     ERR_LOCAL(err);
+    if (SIZED_READ(&own, tide_copy_options, opt, err))
+        return err->code;
+    c = mem_zero(sizeof *c);
     c->src = store_of(src);
     c->dst = store_of(dst);
-    c->opt = opt ? opt : &none;
+    c->opt = &own;
     c->same_key =
         c->src->key.len == c->dst->key.len && sodium_memcmp(c->src->key.bytes, c->dst->key.bytes, c->src->key.len) == 0;
     c->piece.events = mem_array(COPY_PIECE_EVENTS, sizeof *c->piece.events);

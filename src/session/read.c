@@ -161,8 +161,8 @@ static void put_status(struct buf *out, struct tide_session *s, const struct sta
     out->len--; /* before the closing brace: one more member */
     buf_add_str(out, STR(",\"status\":"));
     json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("status"), str_from(st.status));
-    json_out_kstr(&o, STR("outcome"), str_from(st.outcome));
+    json_out_kstr(&o, STR("status"), str_from(tide_status_name(st.status)));
+    json_out_kstr(&o, STR("outcome"), str_from(tide_outcome_name(st.outcome)));
     json_out_kstr(&o, STR("reason"), str_from(st.reason));
     json_out_kstr(&o, STR("why"), str_from(st.why));
     json_out_kbool(&o, STR("is_resumable"), st.is_resumable);

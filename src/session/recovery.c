@@ -184,7 +184,7 @@ static enum tide_code take_outcome(struct recovering *m, struct judged *j, struc
     count(m, j);
     if (j->settled && !(m->flags & TIDE_RECOVER_DRY_RUN))
         log_write(TIDE_LOG_INFO, "recovered", "store", m->store->url, "session", j->id, "action", j->what.action,
-                  "status", j->what.status, "reason", j->what.reason, NULL);
+                  "status", tide_status_name(j->what.status), "reason", j->what.reason, NULL);
     if (j->tell && m->fn && !m->stop)
         m->stop = m->fn(m->arg, &j->what) != 0;
     return TIDE_OK;

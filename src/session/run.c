@@ -275,19 +275,21 @@ enum tide_code tide_run_look(tide_run *r, unsigned *ret_signs, struct tide_err *
 }
 
 static const struct ending {
-    const char *outcome, *kind, *status;
+    enum tide_outcome outcome;
+    const char *kind;
     enum run_end end;
 } endings[] = {
-    {"completed", "run.completed", NULL, RUN_COMPLETED},
-    {"failed", "run.failed", NULL, RUN_FAILED},
-    {"cancelled", "run.cancelled", NULL, RUN_CANCELLED},
-    {"interrupted", "run.interrupted", "interrupted_startup", RUN_INTERRUPTED},
+    {TIDE_OUTCOME_COMPLETED, "run.completed", RUN_COMPLETED},
+    {TIDE_OUTCOME_FAILED, "run.failed", RUN_FAILED},
+    {TIDE_OUTCOME_CANCELLED, "run.cancelled", RUN_CANCELLED},
+    {TIDE_OUTCOME_INTERRUPTED, "run.interrupted", RUN_INTERRUPTED},
 };
 
 static enum tide_code draft_end(struct tide_run *r, const struct ending *e, const struct tide_run_result *result,
                                 struct draft *d, struct tide_err *err)
 {
     struct json_out *o = draft_open(d, e->kind);
+    bool cut = e->outcome == TIDE_OUTCOME_INTERRUPTED;
     enum tide_code code;
 
     draft_text(d, "run_id", r->id);
@@ -299,13 +301,13 @@ static enum tide_code draft_end(struct tide_run *r, const struct ending *e, cons
         draft_text(d, "message", result->error_message);
         json_out_end(o, '}');
     }
-    if (e->status || strcmp(e->outcome, "failed") == 0)
+    if (cut || e->outcome == TIDE_OUTCOME_FAILED)
         json_out_kbool(o, STR("resumable"), !result->not_resumable);
     code = draft_members(d, result->fields, NULL, err);
     draft_close(d);
-    if (e->status) {
+    if (cut) {
         draft_open(d, "status.derived");
-        draft_text(d, "status", e->status);
+        draft_text(d, "status", tide_status_name(TIDE_STATUS_INTERRUPTED_STARTUP));
         draft_text(d, "reason", result->reason);
         draft_close(d);
     }
@@ -344,7 +346,8 @@ static enum tide_code end_again(struct tide_run *r, const struct ending *e, stru
         return code; /* of one that another ended, the append finds that its lease is lost */
     r->over = true;
     (void)!give_back(r->s, NULL); /* if it fails now, it goes with the session */
-    return was == e ? TIDE_OK : tide_fail(err, TIDE_CONFLICT, "it has ended already, as %s", was->outcome);
+    return was == e ? TIDE_OK
+                    : tide_fail(err, TIDE_CONFLICT, "it has ended already, as %s", tide_outcome_name(was->outcome));
 }
 
 static void log_end(const struct tide_run *r, const struct ending *e, const struct tide_run_result *result)
@@ -357,8 +360,8 @@ static void log_end(const struct tide_run *r, const struct ending *e, const stru
         return;
     snprintf(in, sizeof in, "%" PRId64, l->input_tokens);
     snprintf(out, sizeof out, "%" PRId64, l->output_tokens);
-    log_write(level, "run ended", RUN_FIELDS(r), "outcome", e->outcome, "reason", result->reason, "code",
-              result->error_code, "why", result->error_message, "input_tokens", l->input_tokens ? in : NULL,
+    log_write(level, "run ended", RUN_FIELDS(r), "outcome", tide_outcome_name(e->outcome), "reason", result->reason,
+              "code", result->error_code, "why", result->error_message, "input_tokens", l->input_tokens ? in : NULL,
               "output_tokens", l->output_tokens ? out : NULL, NULL);
 }
 
@@ -369,7 +372,7 @@ enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct ti
     enum tide_code code = run_usable(r, err);
 
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        if (result->outcome && strcmp(endings[i].outcome, result->outcome) == 0)
+        if (endings[i].outcome == result->outcome)
             e = &endings[i];
     }
     if (!code && !e)
@@ -391,10 +394,12 @@ enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct ti
 enum tide_code tide_run_end(tide_run *r, const struct tide_run_result *result, struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
+    struct tide_run_result own;
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = run_end_with(r, &d, result, err);
+    code = SIZED_READ(&own, tide_run_result, result, err);
+    code = code ? code : run_end_with(r, &d, &own, err);
     draft_done(&d);
     return code;
 }
@@ -415,7 +420,8 @@ static bool has_stopped(struct tide_run *r)
 
 void tide_run_close(tide_run *r)
 {
-    static const struct tide_run_result shutdown = {.outcome = "interrupted", .reason = "shutdown"};
+    static const struct tide_run_result shutdown = {
+        .size = sizeof shutdown, .outcome = TIDE_OUTCOME_INTERRUPTED, .reason = "shutdown"};
 
     if (!r)
         return;

@@ -37,10 +37,10 @@ struct attempt {
     char *key;       /* its call_id */
     char within[33]; /* key of the step that it is part of; "" when of none */
     char idempotency[33];
-    char effect[16];
+    enum tide_effect effect;
     char args[17];
     int retries, number;
-    bool begun, probing, pure;
+    bool begun, probing;
 };
 
 /* Events of a degraded run that are not on disk yet. */

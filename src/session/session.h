@@ -3,6 +3,7 @@
 #ifndef SESSION_SESSION_H
 #define SESSION_SESSION_H
 
+#include "base/sized.h"
 #include "session/load.h"
 #include "session/state.h"
 #include "store/group.h"
@@ -107,7 +108,7 @@ enum tide_code session_verify_own(struct tide_session *s, tide_progress_fn *prog
                                   struct tide_err *err) MUST_CHECK;
 
 /* The body of a checkpoint event of the state as it is; `key` NULL: not made by a program. */
-void checkpoint_log_failed(const struct tide_session *s, const char *type, const struct tide_err *err);
+void checkpoint_log_failed(const struct tide_session *s, enum tide_checkpoint_type type, const struct tide_err *err);
 enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_checkpoint *in, const char *key,
                                 struct buf *ret_body, char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
 

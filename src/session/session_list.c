@@ -80,6 +80,8 @@ static struct tide_session_info info_of(struct arena *a, const struct head *h, c
 
 static void fill_run(struct tide_session_info *ret, const struct run *r)
 {
+    int wait_kind;
+
     ret->run_id = r->run_id;
     ret->boot_id = r->boot_id;
     ret->run_started_ms = r->started_ms;
@@ -89,7 +91,9 @@ static void fill_run(struct tide_session_info *ret, const struct run *r)
     ret->degraded_events = r->degraded;
     if (!r->waiting)
         return;
-    ret->wait_kind = r->wait_kind;
+    wait_kind = tide_wait_kind_from(r->wait_kind);
+    ret->wait_kind = wait_kind > 0 ? (enum tide_wait_kind)wait_kind : TIDE_WAIT_OTHER;
+    ret->wait_word = r->wait_kind;
     ret->wait_name = r->wait_name;
     ret->question = r->question;
     ret->resume_token_id = r->token_id;
@@ -215,12 +219,14 @@ static int list_entry(void *arg, const struct store_entry *entry)
 enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
                                  void *arg, struct tide_err *err)
 {
-    static const struct tide_list_filter none;
-    struct listing l = {store_of(store), filter ? filter : &none, fn, arg, 0, TIDE_OK, err, ARENA_INIT};
+    struct tide_list_filter own;
+    struct listing l = {.store = store_of(store), .filter = &own, .fn = fn, .arg = arg, .arena = ARENA_INIT};
     enum tide_code code;
 
     ERR_LOCAL(err);
     l.err = err;
+    if (SIZED_READ(&own, tide_list_filter, filter, err))
+        return err->code;
     if (l.filter->status && !status_word_known(l.filter->status))
         return tide_fail(
             err, TIDE_INVALID,

@@ -29,10 +29,10 @@ static void draft_interrupted(struct draft *d, const struct run *r, const char *
     draft_close(d);
 }
 
-static void draft_status(struct draft *d, const char *status, const char *reason)
+static void draft_status(struct draft *d, enum tide_status status, const char *reason)
 {
     draft_open(d, "status.derived");
-    draft_text(d, "status", status);
+    draft_text(d, "status", tide_status_name(status));
     draft_text(d, "reason", reason);
     draft_close(d);
 }
@@ -44,18 +44,18 @@ enum settled settle_lapsed(struct draft *d, const struct state *s, int64_t now_m
     if (is_open(r) && !r->waiting) {
         token_moved(d, "token.revoked", r, "process_restart", NULL);
         draft_interrupted(d, r, "process_restart");
-        draft_status(d, "interrupted_startup", "process_restart");
+        draft_status(d, TIDE_STATUS_INTERRUPTED_STARTUP, "process_restart");
         return SETTLED_INTERRUPTED;
     }
     if (timed_out(r, now_ms)) {
         token_moved(d, "token.revoked", r, "wait_timeout", NULL);
         draft_interrupted(d, r, "wait_timeout");
-        draft_status(d, "interrupted_waiting", "wait_timeout");
+        draft_status(d, TIDE_STATUS_INTERRUPTED_WAITING, "wait_timeout");
         return SETTLED_TIMED_OUT;
     }
     if (token_lapsed(r, now_ms)) {
         token_moved(d, "token.expired", r, NULL, NULL);
-        draft_status(d, "interrupted_waiting", "token_expired");
+        draft_status(d, TIDE_STATUS_INTERRUPTED_WAITING, "token_expired");
         return SETTLED_TOKEN_EXPIRED;
     }
     return SETTLED_NOTHING;

@@ -30,7 +30,7 @@ static const char *wait_trouble(const struct run *r, int64_t now_ms)
     return reasons[r->token];
 }
 
-static void set(struct status *s, const char *status, const char *reason, bool resumable, bool needs)
+static void set(struct status *s, enum tide_status status, const char *reason, bool resumable, bool needs)
 {
     s->status = status;
     s->reason = reason;
@@ -38,10 +38,10 @@ static void set(struct status *s, const char *status, const char *reason, bool r
     s->needs_resume = resumable && needs;
 }
 
-static void set_interrupted(struct status *s, const char *status, const char *reason, const struct run *r)
+static void set_interrupted(struct status *s, enum tide_status status, const char *reason, const struct run *r)
 {
     set(s, status, reason, r->resumable != 0, true);
-    s->outcome = "interrupted";
+    s->outcome = TIDE_OUTCOME_INTERRUPTED;
 }
 
 static bool idle_resumable(const struct run *r, bool has_program)
@@ -60,14 +60,17 @@ static void set_waiting(struct status *s, const struct run *r, int64_t now_ms)
 {
     const char *reason = r->due_ms ? r->due_ms <= now_ms ? "due" : "timer" : wait_word(r);
 
-    set(s, "waiting", reason, true, false);
+    set(s, TIDE_STATUS_WAITING, reason, true, false);
 }
 
-static const char *outcome_of(const struct run *r)
+static enum tide_outcome outcome_of(const struct run *r)
 {
-    static const char *const words[] = {"none", "none", "completed", "failed", "cancelled", "interrupted"};
+    static const enum tide_outcome outcomes[] = {[RUN_COMPLETED] = TIDE_OUTCOME_COMPLETED,
+                                                 [RUN_FAILED] = TIDE_OUTCOME_FAILED,
+                                                 [RUN_CANCELLED] = TIDE_OUTCOME_CANCELLED,
+                                                 [RUN_INTERRUPTED] = TIDE_OUTCOME_INTERRUPTED};
 
-    return words[r->end];
+    return outcomes[r->end];
 }
 
 static void derive(const struct subject *o, bool owner_alive)
@@ -79,15 +82,24 @@ static void derive(const struct subject *o, bool owner_alive)
 
     s->outcome = outcome_of(r);
     if (!r->waiting && (cut || (open && !owner_alive)))
-        set_interrupted(s, "interrupted_startup", open ? "owner_gone" : r->reason ? r->reason : "interrupted", r);
+        set_interrupted(s, TIDE_STATUS_INTERRUPTED_STARTUP,
+                        open        ? "owner_gone"
+                        : r->reason ? r->reason
+                                    : "interrupted",
+                        r);
     else if (trouble || (cut && r->waiting))
-        set_interrupted(s, "interrupted_waiting", trouble ? trouble : r->reason ? r->reason : "interrupted", r);
+        set_interrupted(s, TIDE_STATUS_INTERRUPTED_WAITING,
+                        trouble     ? trouble
+                        : r->reason ? r->reason
+                                    : "interrupted",
+                        r);
     else if (open && r->waiting)
         set_waiting(s, r, o->now_ms);
     else if (open)
-        set(s, "running", "running", false, false);
+        set(s, TIDE_STATUS_RUNNING, "running", false, false);
     else
-        set(s, "idle", r->reason ? r->reason : s->outcome, idle_resumable(r, o->has_program), r->end == RUN_FAILED);
+        set(s, TIDE_STATUS_IDLE, r->reason ? r->reason : tide_outcome_name(s->outcome),
+            idle_resumable(r, o->has_program), r->end == RUN_FAILED);
 }
 
 /* ---- Both vocabularies --------------------------------------------------------------------------------------------- */
@@ -96,21 +108,21 @@ enum { ANY = -1 };
 
 /* The words that graphs and task sessions have for it. The first row that fits counts. */
 static const struct words {
-    const char *status, *outcome; /* outcome NULL: any */
-    int resumable;
+    enum tide_status status;
+    int outcome, resumable;
     const char *graph, *task;
 } vocabulary[] = {
-    {"running", NULL, ANY, "active", "RUNNING"},
-    {"waiting", NULL, ANY, "paused", "WAITING_FOR_INPUT"},
-    {"idle", "completed", ANY, "completed", "COMPLETED"},
-    {"idle", "failed", ANY, "failed", "FAILED"},
-    {"idle", "cancelled", ANY, "cancelled", "CANCELLED"},
-    {"idle", "none", ANY, "idle", "IDLE"},
-    {"interrupted_startup", NULL, true, "failed", "WAITING_FOR_INPUT"},
-    {"interrupted_startup", NULL, false, "failed", "ERROR"},
-    {"interrupted_waiting", NULL, true, "paused", "WAITING_FOR_INPUT"},
-    {"interrupted_waiting", NULL, false, "paused", "ERROR"},
-    {"damaged", NULL, ANY, "damaged", "ERROR"},
+    {TIDE_STATUS_RUNNING, ANY, ANY, "active", "RUNNING"},
+    {TIDE_STATUS_WAITING, ANY, ANY, "paused", "WAITING_FOR_INPUT"},
+    {TIDE_STATUS_IDLE, TIDE_OUTCOME_COMPLETED, ANY, "completed", "COMPLETED"},
+    {TIDE_STATUS_IDLE, TIDE_OUTCOME_FAILED, ANY, "failed", "FAILED"},
+    {TIDE_STATUS_IDLE, TIDE_OUTCOME_CANCELLED, ANY, "cancelled", "CANCELLED"},
+    {TIDE_STATUS_IDLE, TIDE_OUTCOME_NONE, ANY, "idle", "IDLE"},
+    {TIDE_STATUS_INTERRUPTED_STARTUP, ANY, true, "failed", "WAITING_FOR_INPUT"},
+    {TIDE_STATUS_INTERRUPTED_STARTUP, ANY, false, "failed", "ERROR"},
+    {TIDE_STATUS_INTERRUPTED_WAITING, ANY, true, "paused", "WAITING_FOR_INPUT"},
+    {TIDE_STATUS_INTERRUPTED_WAITING, ANY, false, "paused", "ERROR"},
+    {TIDE_STATUS_DAMAGED, ANY, ANY, "damaged", "ERROR"},
 };
 
 #define N_WORDS (sizeof vocabulary / sizeof vocabulary[0])
@@ -125,7 +137,7 @@ static void translate(struct status *s)
     for (size_t i = 0; i < N_WORDS; i++) {
         const struct words *w = &vocabulary[i];
 
-        if (same(w->status, s->status) && (!w->outcome || same(w->outcome, s->outcome)) &&
+        if (w->status == s->status && (w->outcome == ANY || w->outcome == (int)s->outcome) &&
             (w->resumable == ANY || w->resumable == (int)s->is_resumable)) {
             s->graph_status = w->graph;
             s->task_state = w->task;
@@ -136,22 +148,24 @@ static void translate(struct status *s)
 
 bool status_word_known(const char *word)
 {
-    for (size_t i = 0; i < N_WORDS; i++) {
-        const struct words *w = &vocabulary[i];
+    int outcome = tide_outcome_from(word);
 
-        if (same(w->status, word) || same(w->outcome, word) || same(w->graph, word) || same(w->task, word))
+    if (tide_status_from(word) > 0 || (outcome >= 0 && outcome != TIDE_OUTCOME_UNKNOWN))
+        return true;
+    for (size_t i = 0; i < N_WORDS; i++) {
+        if (same(vocabulary[i].graph, word) || same(vocabulary[i].task, word))
             return true;
     }
-    return strcmp(word, "interrupted") == 0;
+    return false;
 }
 
 /* An outcome selects finished sessions; only "interrupted" is one of sessions that are not idle. */
 bool status_matches(const struct status *s, const char *word)
 {
-    bool ended = same(s->status, "idle") || same(s->outcome, "interrupted");
+    bool ended = s->status == TIDE_STATUS_IDLE || s->outcome == TIDE_OUTCOME_INTERRUPTED;
 
-    return same(s->status, word) || (ended && same(s->outcome, word)) || same(s->graph_status, word) ||
-           same(s->task_state, word);
+    return (int)s->status == tide_status_from(word) || (ended && (int)s->outcome == tide_outcome_from(word)) ||
+           same(s->graph_status, word) || same(s->task_state, word);
 }
 
 /* ---- All of it ----------------------------------------------------------------------------------------------------- */
@@ -219,8 +233,7 @@ void status_untrusted(struct status *s)
 void status_damaged(struct status *s, const char *why)
 {
     memset(s, 0, sizeof *s);
-    set(s, "damaged", "damaged", false, false);
-    s->outcome = "none";
+    set(s, TIDE_STATUS_DAMAGED, "damaged", false, false);
     translate(s);
     snprintf(s->why, sizeof s->why, "%s", why);
     s->next[s->next_count++] = (struct action){.action = TIDE_ACTION_VERIFY};

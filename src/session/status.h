@@ -11,7 +11,9 @@
 
 struct status {
     enum tide_session_kind kind;
-    const char *status, *outcome, *reason; /* constant words, or texts of the state */
+    enum tide_status status;
+    enum tide_outcome outcome;
+    const char *reason;                    /* a constant word, or a text of the state */
     const char *graph_status, *task_state; /* the same in the words of graphs and of task sessions */
     bool is_resumable, needs_resume;       /* a person may resume it; it stands still until somebody does */
     bool untrusted;                        /* … and trusts it first */

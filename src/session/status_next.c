@@ -172,11 +172,6 @@ static void next_waiting(const struct subject *o)
         offer(o, TIDE_ACTION_START);
 }
 
-static void next_running(const struct subject *o)
-{
-    offer(o, TIDE_ACTION_CANCEL);
-}
-
 static void next_idle(const struct subject *o)
 {
     if (o->run->end == RUN_COMPLETED || (!offer_settling(o) && !offer_mending(o)))
@@ -187,22 +182,27 @@ static void next_idle(const struct subject *o)
 
 void status_offer(const struct subject *o)
 {
-    static const struct {
-        const char *status;
-        void (*next)(const struct subject *o);
-    } statuses[] = {{"interrupted_startup", next_interrupted},
-                    {"interrupted_waiting", next_interrupted},
-                    {"waiting", next_waiting},
-                    {"running", next_running},
-                    {"idle", next_idle}};
-
     if (is_leftover(o)) { /* first that has to end */
         offer(o, TIDE_ACTION_END_PROCESS)->pid = o->alive->pid;
-        if (strcmp(o->st->status, "idle") != 0)
+        if (o->st->status != TIDE_STATUS_IDLE)
             offer(o, TIDE_ACTION_CANCEL);
         return;
     }
-    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
-        if (strcmp(statuses[i].status, o->st->status) == 0)
-            statuses[i].next(o);
+    switch (o->st->status) {
+    case TIDE_STATUS_INTERRUPTED_STARTUP:
+    case TIDE_STATUS_INTERRUPTED_WAITING:
+        next_interrupted(o);
+        break;
+    case TIDE_STATUS_WAITING:
+        next_waiting(o);
+        break;
+    case TIDE_STATUS_RUNNING:
+        offer(o, TIDE_ACTION_CANCEL);
+        break;
+    case TIDE_STATUS_IDLE:
+        next_idle(o);
+        break;
+    case TIDE_STATUS_DAMAGED:
+        break;
+    }
 }

@@ -299,7 +299,7 @@ static void say_idle(const struct subject *o)
     say_when(s, " at ", r->ended_ms);
     if (r->failed_at_node && !(o->graph && r->error_message)) /* there the message names it */
         say_quoted(s, ", at node ", r->failed_at_node);
-    if (r->reason && strcmp(r->reason, s->outcome) != 0 && !(o->graph && r->error_message))
+    if (r->reason && strcmp(r->reason, tide_outcome_name(s->outcome)) != 0 && !(o->graph && r->error_message))
         say_reason(s, ": ");
     if (r->error_message)
         say_quoted(s, ": ", r->error_message);
@@ -326,18 +326,25 @@ static void say_leftover(const struct subject *o)
 
 void status_say(const struct subject *o)
 {
-    static const struct {
-        const char *status;
-        void (*say)(const struct subject *o);
-    } statuses[] = {{"interrupted_startup", say_interrupted_startup},
-                    {"interrupted_waiting", say_interrupted_waiting},
-                    {"waiting", say_waiting},
-                    {"running", say_running},
-                    {"idle", say_idle}};
-
-    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
-        if (strcmp(statuses[i].status, o->st->status) == 0)
-            statuses[i].say(o);
+    switch (o->st->status) {
+    case TIDE_STATUS_INTERRUPTED_STARTUP:
+        say_interrupted_startup(o);
+        break;
+    case TIDE_STATUS_INTERRUPTED_WAITING:
+        say_interrupted_waiting(o);
+        break;
+    case TIDE_STATUS_WAITING:
+        say_waiting(o);
+        break;
+    case TIDE_STATUS_RUNNING:
+        say_running(o);
+        break;
+    case TIDE_STATUS_IDLE:
+        say_idle(o);
+        break;
+    case TIDE_STATUS_DAMAGED:
+        break;
+    }
     say_leftover(o);
     if (o->run->degraded)
         say(o->st,

@@ -20,27 +20,18 @@
 #include "session/retry.h"
 #include "session/run.h"
 
-static const char *const effects[] = {"pure", "idempotent", "once"};
-
-static enum tide_code check_spec(const struct tide_run *r, const struct tide_step_spec *spec, const char **ret_effect,
-                                 struct tide_err *err)
+static enum tide_code check_spec(const struct tide_run *r, const struct tide_step_spec *spec, struct tide_err *err)
 {
-    const char *effect = spec->effect ? spec->effect : "once";
-
     if (run_name_check(r, "step", spec->name, err))
         return err->code;
-    *ret_effect = NULL;
-    for (size_t i = 0; i < sizeof effects / sizeof effects[0]; i++) {
-        if (strcmp(effects[i], effect) == 0)
-            *ret_effect = effects[i];
-    }
-    if (!*ret_effect)
-        return tide_fail(err, TIDE_INVALID, "'%s' is not an effect: use pure, idempotent or once", effect);
+    if (spec->effect > TIDE_EFFECT_PURE)
+        return tide_fail_step(err, TIDE_INVALID, spec->name, ": %d is not an effect: use pure, idempotent or once",
+                              (int)spec->effect);
     if (spec->within && (strlen(spec->within) != 32 || !str_is_id(str_from(spec->within))))
         return tide_fail_step(err, TIDE_INVALID, spec->name, ": it is within a step by that step's idempotency key");
     if (spec->retries < 0 || spec->retries > 1000)
         return tide_fail_step(err, TIDE_INVALID, spec->name, ": retries are 0 to 1000");
-    if (spec->retries && strcmp(effect, "once") == 0)
+    if (spec->retries && spec->effect == TIDE_EFFECT_ONCE)
         return tide_fail_step(err, TIDE_INVALID, spec->name,
                               "must happen once, so it is not retried by itself: use --effect idempotent or pure");
     return TIDE_OK;
@@ -80,15 +71,14 @@ void run_idempotency(char out[33], const struct tide_run *r, const char *key)
     hex_encode(out, digest, 16);
 }
 
-static struct attempt *attempt_new(struct tide_run *r, const struct tide_step_spec *spec, const char *effect)
+static struct attempt *attempt_new(struct tide_run *r, const struct tide_step_spec *spec)
 {
     struct attempt *a = mem_zero(sizeof *a);
 
     snprintf(a->within, sizeof a->within, "%s", spec->within ? spec->within : "");
     a->key = run_key(r, "step", a->within[0] ? a->within : NULL, spec->name);
     a->retries = spec->retries;
-    a->pure = strcmp(effect, "pure") == 0;
-    snprintf(a->effect, sizeof a->effect, "%s", effect);
+    a->effect = spec->effect;
     digest_known(a->args, r, args_of(spec));
     run_idempotency(a->idempotency, r, a->key);
     return a;
@@ -305,23 +295,25 @@ static bool has_next_use(struct tide_run *r, const struct attempt *a)
     return found;
 }
 
-enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *spec, struct tide_step_answer *ret,
+enum tide_code tide_step_ask(tide_run *r, const struct tide_step_spec *given, struct tide_step_answer *ret,
                              struct tide_err *err)
 {
+    struct tide_step_spec own;
+    const struct tide_step_spec *spec = &own;
     struct tide_step_answer answer = {.state = TIDE_STEP_RUN};
     struct attempt *a;
-    const char *effect = NULL;
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = run_sure(r, err);
-    code = code ? code : check_spec(r, spec, &effect, err);
+    code = SIZED_READ(&own, tide_step_spec, given, err);
+    code = code ? code : run_sure(r, err);
+    code = code ? code : check_spec(r, spec, err);
     if (code)
         return code;
     if (map_get(&r->active, str_from(spec->name)))
         return tide_fail_step(err, TIDE_INVALID, spec->name,
                               "is under way already: steps that run in parallel need different names");
-    a = attempt_new(r, spec, effect);
+    a = attempt_new(r, spec);
     map_put(&r->active, str_from(spec->name), a);
     code = decide(r, spec, a, &answer, err);
     if (!code && (answer.state == TIDE_STEP_RUN || answer.state == TIDE_STEP_PROBE)) {
@@ -356,7 +348,7 @@ static struct mark *note(struct tide_run *r, const struct attempt *a, enum mark_
     m->state = state;
     m->seq = r->appended_seq;
     m->attempt = a->number;
-    m->once = strcmp(a->effect, "once") == 0;
+    m->once = a->effect == TIDE_EFFECT_ONCE;
     m->undone = false;
     memcpy(m->args, a->args, sizeof m->args);
     return m;
@@ -379,7 +371,7 @@ enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint6
     draft_text(&d, "call_id", a->key);
     draft_text(&d, "tool", name);
     draft_text(&d, "args_digest", a->args);
-    draft_text(&d, "effect", a->effect);
+    draft_text(&d, "effect", tide_effect_name(a->effect));
     draft_text(&d, "key", a->idempotency);
     json_out_kint(o, STR("attempt"), a->number);
     if (pid) {
@@ -387,7 +379,7 @@ enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint6
         json_out_kint(o, STR("pid_start"), (int64_t)pid_start);
     }
     draft_close(&d);
-    code = run_append(r, TIDE_APPEND_ANY, &d, a->pure, err);
+    code = run_append(r, TIDE_APPEND_ANY, &d, a->effect == TIDE_EFFECT_PURE, err);
     draft_done(&d);
     if (code) {
         attempt_undo(r, name);
@@ -395,17 +387,18 @@ enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint6
     }
     a->begun = true;
     note(r, a, MARK_STARTED);
-    log_write(TIDE_LOG_DEBUG, "step started", RUN_FIELDS(r), "step", name, "effect", a->effect, NULL);
+    log_write(TIDE_LOG_DEBUG, "step started", RUN_FIELDS(r), "step", name, "effect", tide_effect_name(a->effect), NULL);
     return TIDE_OK;
 }
 
 static const struct outcome {
-    const char *word, *kind;
+    enum tide_outcome outcome;
+    const char *kind;
     enum mark_state state;
 } outcomes[] = {
-    {"completed", "tool.completed", MARK_COMPLETED},
-    {"failed", "tool.failed", MARK_FAILED},
-    {"unknown", "tool.unknown", MARK_UNKNOWN},
+    {TIDE_OUTCOME_COMPLETED, "tool.completed", MARK_COMPLETED},
+    {TIDE_OUTCOME_FAILED, "tool.failed", MARK_FAILED},
+    {TIDE_OUTCOME_UNKNOWN, "tool.unknown", MARK_UNKNOWN},
 };
 
 static int64_t retry_at(struct tide_run *r, const struct attempt *a, const struct tide_step_result *result)
@@ -450,9 +443,11 @@ static void give_up(struct tide_run *r, const char *name, struct tide_step_answe
         *ret = (struct tide_step_answer){.state = TIDE_STEP_STORED, .failed = 1};
 }
 
-enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_step_result *result,
+enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_step_result *given,
                              struct tide_step_answer *ret, struct tide_err *err)
 {
+    struct tide_step_result own;
+    const struct tide_step_result *result = &own;
     struct draft d = DRAFT_INIT;
     const struct outcome *out = NULL;
     struct attempt *a;
@@ -461,9 +456,10 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = find_active(r, name, &a, err);
-    for (size_t i = 0; i < sizeof outcomes / sizeof outcomes[0]; i++) {
-        if (result->outcome && strcmp(outcomes[i].word, result->outcome) == 0)
+    code = SIZED_READ(&own, tide_step_result, given, err);
+    code = code ? code : find_active(r, name, &a, err);
+    for (size_t i = 0; !code && i < sizeof outcomes / sizeof outcomes[0]; i++) {
+        if (outcomes[i].outcome == result->outcome)
             out = &outcomes[i];
     }
     if (!code && (!out || (!a->begun && out->state == MARK_COMPLETED)))
@@ -477,7 +473,7 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
     }
     again_ms = out->state == MARK_FAILED ? retry_at(r, a, result) : 0;
     code = draft_outcome(a, name, out, result, again_ms, &d, err);
-    code = code ? code : run_append(r, TIDE_APPEND_ANY, &d, a->pure, err);
+    code = code ? code : run_append(r, TIDE_APPEND_ANY, &d, a->effect == TIDE_EFFECT_PURE, err);
     draft_done(&d);
     if (code)
         return code;
@@ -485,7 +481,8 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
     m = note(r, a, out->state);
     m->retry_at_ms = again_ms;
     log_write(out->state == MARK_COMPLETED ? TIDE_LOG_DEBUG : TIDE_LOG_WARN, "step ended", RUN_FIELDS(r), "step", name,
-              "outcome", out->word, "error", result->error_code, "again", again_ms ? "yes" : NULL, NULL);
+              "outcome", tide_outcome_name(out->outcome), "error", result->error_code, "again", again_ms ? "yes" : NULL,
+              NULL);
     if (ret) {
         *ret = (struct tide_step_answer){.state = again_ms ? TIDE_STEP_LATER : TIDE_STEP_STORED,
                                          .attempt = again_ms ? a->number + 1 : a->number,
@@ -582,7 +579,7 @@ static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *s
                               struct tide_step_answer *answer, struct tide_text *ret_result, struct tide_err *err)
 {
     struct tide_err why = {0};
-    struct tide_step_result result = {.outcome = "completed"};
+    struct tide_step_result result = {.size = sizeof result, .outcome = TIDE_OUTCOME_COMPLETED};
     char key[33];
     enum tide_code code = tide_step_begin(r, spec->name, 0, 0, err), done;
 
@@ -593,13 +590,21 @@ static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *s
     take_stored(r, ret_result);
     result.result = ret_result->ptr;
     if (done) {
-        result = (struct tide_step_result){"failed", ret_result->ptr, tide_code_name(done), why.msg, 0};
+        result = (struct tide_step_result){.size = sizeof result,
+                                           .outcome = TIDE_OUTCOME_FAILED,
+                                           .result = ret_result->ptr,
+                                           .error_code = tide_code_name(done),
+                                           .error_message = why.msg};
     }
     code = tide_step_end(r, spec->name, &result, answer, err);
     if (code == TIDE_INVALID || code == TIDE_TOO_BIG) { /* done, and its result cannot be kept: that is said */
         snprintf(why.msg, sizeof why.msg, "its result cannot be recorded: %.400s", err->msg);
         done = code;
-        result = (struct tide_step_result){"failed", NULL, tide_code_name(done), why.msg, 1};
+        result = (struct tide_step_result){.size = sizeof result,
+                                           .outcome = TIDE_OUTCOME_FAILED,
+                                           .error_code = tide_code_name(done),
+                                           .error_message = why.msg,
+                                           .no_retry = 1};
         code = tide_step_end(r, spec->name, &result, answer, err);
     }
     if (!code && done && answer->state != TIDE_STEP_LATER)

@@ -57,13 +57,14 @@ static void tell_key(struct store *s, const struct user_key *own)
 enum tide_code tide_store_open(const char *url, const struct tide_store_options *opt, tide_store **ret_store,
                                struct tide_err *err)
 {
-    static const struct tide_store_options none;
-    struct tide_store_options with_key = opt ? *opt : none;
+    struct tide_store_options with_key;
     struct user_key own = {.made = false};
     struct store *s;
     enum tide_code code;
 
     ERR_LOCAL(err);
+    if (SIZED_READ(&with_key, tide_store_options, opt, err))
+        return err->code;
     if (sodium_init() < 0)
         return tide_fail(err, TIDE_FAILED, "open store: libsodium does not start");
     if (!with_key.origin_key) {

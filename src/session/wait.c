@@ -12,19 +12,14 @@
 #include "session/run.h"
 #include "session/token.h"
 
-static const char *const wait_kinds[] = {"input", "approval", "tool_result"};
-
 /* Only of a wait that is still to come: the deadline of one that was answered may have passed since. */
 static enum tide_code check_wait(struct tide_run *r, const struct tide_wait_options *opt, struct tide_err *err)
 {
     int64_t now = env_now_ms(r->s->store->env);
-    bool known = false;
 
-    for (size_t i = 0; i < sizeof wait_kinds / sizeof wait_kinds[0]; i++)
-        known |= opt->kind && strcmp(wait_kinds[i], opt->kind) == 0;
-    if (!known)
+    if (opt->kind != TIDE_WAIT_INPUT && opt->kind != TIDE_WAIT_APPROVAL && opt->kind != TIDE_WAIT_TOOL_RESULT)
         return tide_fail(err, TIDE_INVALID, "'%s' is not something to wait for: use input, approval or tool_result",
-                         opt->kind ? opt->kind : "");
+                         tide_wait_kind_name(opt->kind));
     if (opt->question && !str_is_utf8(str_from(opt->question), NULL))
         return tide_fail(err, TIDE_INVALID, "the question is not valid UTF-8");
     if ((opt->deadline_ms && opt->deadline_ms <= now) || (opt->expires_ms && opt->expires_ms <= now))
@@ -108,7 +103,7 @@ static void draft_waiting(struct tide_run *r, struct draft *d, const struct tide
 
     draft_text(d, "run_id", r->id);
     draft_text(d, "wait_name", opt->name);
-    draft_text(d, "wait_kind", opt->kind);
+    draft_text(d, "wait_kind", tide_wait_kind_name(opt->kind));
     draft_text(d, "wait_key", key);
     json_out_kint(o, STR("since_seq"), tide_session_last_seq(r->s));
     draft_text(d, "resume_token_id", token_id);
@@ -175,31 +170,36 @@ static enum tide_code park(struct tide_run *r, const struct tide_wait_options *o
     enum tide_code code;
 
     token_make(r->s->store, &token);
-    token_minted(&d, &token, r->id, opt->kind, opt->expires_ms ? opt->expires_ms : opt->deadline_ms);
+    token_minted(&d, &token, r->id, tide_wait_kind_name(opt->kind),
+                 opt->expires_ms ? opt->expires_ms : opt->deadline_ms);
     draft_waiting(r, &d, opt, key, token.id, 0);
     code = run_append(r, TIDE_APPEND_RELEASE, &d, false, err);
     draft_done(&d);
     if (!code) {
         INVARIANT(is_all_stored(r));
         r->over = true;
-        log_write(TIDE_LOG_INFO, "run waits", RUN_FIELDS(r), "for", opt->kind, "name", opt->name, NULL);
+        log_write(TIDE_LOG_INFO, "run waits", RUN_FIELDS(r), "for", tide_wait_kind_name(opt->kind), "name", opt->name,
+                  NULL);
         memcpy(ret_token, token.text, sizeof token.text);
-        code = tide_fail(err, TIDE_WAITING, "it waits for %s%s%s", opt->kind, opt->question ? ": " : "",
-                         opt->question ? opt->question : "");
+        code = tide_fail(err, TIDE_WAITING, "it waits for %s%s%s", tide_wait_kind_name(opt->kind),
+                         opt->question ? ": " : "", opt->question ? opt->question : "");
     }
     token_forget(&token);
     return code;
 }
 
-enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *opt, struct tide_text *ret_answer,
+enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *given, struct tide_text *ret_answer,
                              char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err)
 {
     AUTO(mem_freep) char *key = NULL;
+    struct tide_wait_options own;
+    const struct tide_wait_options *opt = &own;
     const struct mark *m;
     enum tide_code code;
 
     ERR_LOCAL(err);
-    code = run_sure(r, err);
+    code = SIZED_READ(&own, tide_wait_options, given, err);
+    code = code ? code : run_sure(r, err);
     code = code ? code : run_name_check(r, "wait", opt->name, err);
     if (code)
         return code;
@@ -216,7 +216,7 @@ enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *opt, s
     do { /* a message may come in between: then it is the answer */
         if (code == TIDE_CONFLICT || (!code && r->s->stale))
             code = session_sync(r->s, err);
-        if (!code && strcmp(opt->kind, "input") == 0 && r->s->state->ledger.queue.live)
+        if (!code && opt->kind == TIDE_WAIT_INPUT && r->s->state->ledger.queue.live)
             code = take_message(r, opt, key, ret_answer, err);
         else if (!code)
             code = park(r, opt, key, ret_token, err);
@@ -265,7 +265,7 @@ static enum tide_code sleep_park(struct tide_run *r, const struct tide_wait_opti
 
 enum tide_code tide_run_sleep(tide_run *r, const char *name, int64_t due_ms, int64_t *ret_due_ms, struct tide_err *err)
 {
-    const struct tide_wait_options opt = {.name = name, .kind = "timer"};
+    const struct tide_wait_options opt = {.size = sizeof opt, .name = name, .kind = TIDE_WAIT_TIMER};
     AUTO(mem_freep) char *key = NULL;
     const struct mark *m;
     enum tide_code code;
@@ -353,10 +353,11 @@ enum tide_code tide_run_get(tide_run *r, const char *key, struct tide_text *ret_
     return TIDE_OK;
 }
 
-enum tide_code tide_run_checkpoint(tide_run *r, const char *type, const char *description, char ret_id[TIDE_ID_SIZE],
-                                   struct tide_err *err)
+enum tide_code tide_run_checkpoint(tide_run *r, enum tide_checkpoint_type type, const char *description,
+                                   char ret_id[TIDE_ID_SIZE], struct tide_err *err)
 {
-    const struct tide_new_checkpoint in = {.type = type ? type : "safe_point", .description = description};
+    const struct tide_new_checkpoint in = {
+        .size = sizeof in, .type = type ? type : TIDE_CHECKPOINT_SAFE_POINT, .description = description};
     AUTO(mem_freep) char *key = NULL;
     struct draft d = DRAFT_INIT;
     struct buf body = BUF_INIT(1 << 20);
@@ -369,7 +370,7 @@ enum tide_code tide_run_checkpoint(tide_run *r, const char *type, const char *de
     code = code ? code : run_settle(r, err);
     if (code)
         return code;
-    key = run_key(r, "checkpoint", NULL, in.type);
+    key = run_key(r, "checkpoint", NULL, tide_checkpoint_type_name(in.type));
     before = map_get(&r->done.checkpoints, str_from(key));
     if (before) {
         snprintf(ret_id, TIDE_ID_SIZE, "%s", before);
@@ -381,12 +382,13 @@ enum tide_code tide_run_checkpoint(tide_run *r, const char *type, const char *de
         code = run_append(r, TIDE_APPEND_ANY, &d, false, err);
     }
     if (!code) {
-        log_write(TIDE_LOG_DEBUG, "checkpoint", RUN_FIELDS(r), "id", id, "type", in.type, NULL);
+        log_write(TIDE_LOG_DEBUG, "checkpoint", RUN_FIELDS(r), "id", id, "type", tide_checkpoint_type_name(in.type),
+                  NULL);
         map_set_text(&r->done.checkpoints, str_from(key), str_from(id));
         memcpy(ret_id, id, sizeof id);
     } else {
         checkpoint_log_failed(r->s, in.type, err);
-        run_unuse(r, "checkpoint", NULL, in.type);
+        run_unuse(r, "checkpoint", NULL, tide_checkpoint_type_name(in.type));
     }
     buf_done(&body);
     draft_done(&d);

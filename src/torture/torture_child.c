@@ -229,8 +229,8 @@ static int take_standing(void *arg, const struct tide_session_info *info)
 {
     struct standing *s = arg;
 
-    s->waiting = info->wait_name && strcmp(info->status, "waiting") == 0;
-    s->completed = strcmp(info->outcome, "completed") == 0;
+    s->waiting = info->wait_name && info->status == TIDE_STATUS_WAITING;
+    s->completed = info->outcome == TIDE_OUTCOME_COMPLETED;
     return 0;
 }
 
@@ -239,8 +239,12 @@ static enum tide_code run_graph(tide_session *s, const struct tide_agent_options
                                 struct tide_err *err)
 {
     const struct order *o = me.order;
-    struct tide_graph_options opt = {
-        .agent = agent, .memory = o->memory, .input = o->input, .retry = o->retry, .happened = o->happened};
+    struct tide_graph_options opt = {.size = sizeof opt,
+                                     .agent = agent,
+                                     .memory = o->memory,
+                                     .input = o->input,
+                                     .retry = o->retry,
+                                     .happened = o->happened};
     tide_graph *g = NULL;
     enum tide_code code = o->resume ? tide_graph_load(s, &g, err) : TIDE_NOT_FOUND;
 
@@ -368,7 +372,7 @@ static enum tide_code open_settings(const struct agent_want *want, struct agent_
 
 static enum tide_code run(struct json_out *o, struct tide_err *err)
 {
-    struct tide_store_options options = {.flags = TIDE_OPEN_CREATE};
+    struct tide_store_options options = {.size = sizeof options, .flags = TIDE_OPEN_CREATE};
     struct tide_graph_result result = {.token = ""};
     const char *provider = me.t->want->script ? NULL : me.t->spec->provider.ptr;
     const struct agent_want want = {.provider = provider && *provider ? provider : NULL,

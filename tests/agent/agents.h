@@ -28,7 +28,7 @@ UNUSED static void write_file(const char *path, const char *text)
 
 UNUSED static int set_up(void **state)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     struct fixture *f = mem_zero(sizeof *f);
 
     dir_make(f->dir);
@@ -75,7 +75,8 @@ UNUSED static enum tide_decision decide(void *arg, const struct tide_approval *a
 
 UNUSED static struct tide_agent_options options(struct fixture *f)
 {
-    return (struct tide_agent_options){.provider = "script",
+    return (struct tide_agent_options){.size = sizeof(struct tide_agent_options),
+                                       .provider = "script",
                                        .script = f->script,
                                        .working_dir = f->work,
                                        .permissions = ALLOW_ALL,

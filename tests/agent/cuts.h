@@ -263,7 +263,8 @@ static enum tide_code change_args(void *arg, const char *input, struct tide_text
 
 UNUSED static tide_agent *world_agent(struct world *w, tide_session *s)
 {
-    const struct tide_tool note = {.name = "note",
+    const struct tide_tool note = {.size = sizeof note,
+                                   .name = "note",
                                    .description = "notes a line",
                                    .schema = "{\"type\":\"object\",\"properties\":{\"line\":{\"type\":\"string\"},"
                                              "\"by\":{\"type\":\"array\"}},\"required\":[\"line\"]}",
@@ -307,7 +308,8 @@ UNUSED static void world_init(struct world *w)
     path_in(w, GIVEN, path);
     write_file(path, "what was given\n");
     write_file(w->script, script_text);
-    w->opt = (struct tide_agent_options){.provider = "script",
+    w->opt = (struct tide_agent_options){.size = sizeof(struct tide_agent_options),
+                                         .provider = "script",
                                          .script = w->script,
                                          .working_dir = w->work,
                                          .system_prompt = "Be brief.",
@@ -347,7 +349,7 @@ UNUSED static int ledger_count(const struct world *w, const char *word)
 
 UNUSED static tide_store *store_at(const struct world *w, const char *name)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     tide_store *store = NULL;
     char url[400];
 

@@ -48,7 +48,7 @@ UNUSED static void begin(struct nest *k, const char *script)
     write_file(k->w.script, script);
     k->store = store_at(&k->w, "s");
     OK(tide_session_create(k->store, "s", NULL, &k->s, &err));
-    OK(tide_run_start(k->s, &(struct tide_run_options){0}, &k->run, &err));
+    OK(tide_run_start(k->s, &(struct tide_run_options){.size = sizeof(struct tide_run_options)}, &k->run, &err));
     set_nested(k, "write", 1);
 }
 
@@ -69,7 +69,7 @@ UNUSED static enum tide_code run_nested(struct nest *k)
 
 UNUSED static void end(struct nest *k)
 {
-    const struct tide_run_result completed = {.outcome = "completed"};
+    const struct tide_run_result completed = {.size = sizeof completed, .outcome = TIDE_OUTCOME_COMPLETED};
 
     if (k->run && !k->run->over)
         OK(tide_run_end(k->run, &completed, &err));

@@ -299,7 +299,8 @@ static void an_embedder_brings_tools_and_hooks(void **state)
     struct tide_agent_options opt = options(f);
     tide_session *s = new_session(f);
     int counted = 0, hooked = 0;
-    const struct tide_tool tool = {.name = "count", .description = "counts", .fn = add_one, .arg = &counted};
+    const struct tide_tool tool = {
+        .size = sizeof tool, .name = "count", .description = "counts", .fn = add_one, .arg = &counted};
     tide_agent *a;
 
     write_file(
@@ -482,7 +483,8 @@ static void an_embedders_tool_that_was_cut_is_settled_by_its_probe(void **state)
         struct fixture *f = *state;
         struct tide_agent_options opt = options(f);
         int box[1] = {rows[i].happened}; /* what the probe finds; then how often it ran */
-        const struct tide_tool probed = {.name = "count", .fn = add_one, .probe = find_out, .arg = box};
+        const struct tide_tool probed = {
+            .size = sizeof probed, .name = "count", .fn = add_one, .probe = find_out, .arg = box};
         tide_session *s = NULL;
         tide_agent *a;
 

@@ -254,7 +254,7 @@ static void what_was_queued_is_not_forgotten_when_one_flush_was_given_up(void **
 {
     struct fixture *f = *state;
     tide_session *s = new_session(f);
-    const struct tide_run_options opt = {.trouble = give_up};
+    const struct tide_run_options opt = {.size = sizeof opt, .trouble = give_up};
     struct draft d = DRAFT_INIT;
     tide_run *r = NULL;
 
@@ -328,7 +328,7 @@ static void a_rule_with_a_pattern_may_meet_a_tool_without_a_subject(void **state
     struct tide_agent_options opt = options(f);
     tide_session *s = new_session(f);
     int counted = 0;
-    const struct tide_tool tool = {.name = "count", .fn = count_it, .arg = &counted};
+    const struct tide_tool tool = {.size = sizeof tool, .name = "count", .fn = count_it, .arg = &counted};
     tide_agent *a;
 
     opt.permissions = "[{\"tool\":\"*\",\"match\":\"rm *\",\"permission\":\"deny\"}]";

@@ -220,10 +220,11 @@ static enum tide_code count_call(void *arg, const char *args, const char *key, s
 
 static enum tide_code add_tool(tide_agent *a, const char *effect, bool deadly)
 {
-    const struct tide_tool tool = {.name = "send",
+    const struct tide_tool tool = {.size = sizeof tool,
+                                   .name = "send",
                                    .description = "sends",
                                    .schema = "{\"type\":\"object\"}",
-                                   .effect = effect,
+                                   .effect = (enum tide_effect)tide_effect_from(effect),
                                    .fn = count_call,
                                    .arg = deadly ? &calls : NULL};
 

@@ -85,7 +85,8 @@ static struct marks marks_now(const struct long_talk *l)
 
 static tide_agent *count_agent(struct long_talk *l, tide_session *s)
 {
-    const struct tide_tool tool = {.name = "count", .description = "counts", .fn = count_up, .arg = &l->counted};
+    const struct tide_tool tool = {
+        .size = sizeof tool, .name = "count", .description = "counts", .fn = count_up, .arg = &l->counted};
     struct tide_agent_options opt = options(l->f);
     tide_agent *a = NULL;
 

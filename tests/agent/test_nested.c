@@ -217,15 +217,18 @@ static enum tide_decision never(void *arg, const struct tide_approval *ask)
 /* Parks the run as whoever drives it would, and resumes it with an answer. */
 static void answer(struct nest *k, const char *input)
 {
-    const struct tide_wait_options wait = {
-        .name = k->result.wait.name, .kind = k->result.wait.kind, .question = k->result.wait.question};
+    const struct tide_wait_options wait = {.size = sizeof wait,
+                                           .name = k->result.wait.name,
+                                           .kind = k->result.wait.kind,
+                                           .question = k->result.wait.question};
     struct tide_text text = {NULL, 0};
     char token[TIDE_TOKEN_SIZE];
 
     assert_false(k->run->over);
     GIVES(TIDE_WAITING, tide_run_wait(k->run, &wait, &text, token, &err));
     tide_run_close(k->run);
-    OK(tide_run_resume(k->s, &(struct tide_run_options){.input = input}, NULL, &k->run, &err));
+    OK(tide_run_resume(k->s, &(struct tide_run_options){.size = sizeof(struct tide_run_options), .input = input}, NULL,
+                       &k->run, &err));
     k->nested.run = k->run;
 }
 
@@ -245,7 +248,7 @@ static void a_call_that_needs_a_word_waits_for_it(void **state)
         k.w.opt.approve = never;
         for (int again = 0; again < 2; again++) { /* also when it is asked for once more before anybody answered */
             RUNS_NESTED(TIDE_WAITING, &k);
-            assert_string_equal(k.result.wait.kind, "approval");
+            assert_int_equal(k.result.wait.kind, TIDE_WAIT_APPROVAL);
             assert_non_null(strstr(k.result.wait.question, "echo yes"));
             assert_int_equal(count_kind(k.s, "approval.requested"), 1);
             assert_int_equal(count_kind(k.s, "run.waiting"), 0);
@@ -371,7 +374,7 @@ static int count_message(void *arg, const struct tide_message *m)
 static void a_chat_in_the_same_session_hears_nothing_of_it(void **state)
 {
     struct nest k = {.result = NESTED_RESULT_INIT};
-    const struct tide_run_result completed = {.outcome = "completed"};
+    const struct tide_run_result completed = {.size = sizeof completed, .outcome = TIDE_OUTCOME_COMPLETED};
     tide_agent *a = NULL;
     int messages = 0;
 
@@ -410,7 +413,7 @@ static void a_fork_inherits_the_conversation_of_its_node_alone(void **state)
     parent = k.s;
     tide_run_close(k.run);
     OK(tide_session_open(k.store, "f", TIDE_SESSION_APPEND, &k.s, &err));
-    OK(tide_run_start(k.s, &(struct tide_run_options){0}, &k.run, &err));
+    OK(tide_run_start(k.s, &(struct tide_run_options){.size = sizeof(struct tide_run_options)}, &k.run, &err));
     set_nested(&k, "write", 1);
     want_two(&k);
     RUNS_NESTED(TIDE_OK, &k);

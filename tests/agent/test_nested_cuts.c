@@ -60,7 +60,7 @@ static void check_cut(struct nest *k, const struct log *golden, size_t n)
 
 static void cut_at(struct nest *k, const struct log *golden, size_t n, const char *outputs)
 {
-    const struct tide_run_options none = {0};
+    const struct tide_run_options none = {.size = sizeof none};
     bool begun = log_count(golden, 0, n, "run.started", NULL) > 0;
 
     k->store = fresh_store(&k->w);
@@ -229,7 +229,7 @@ static struct str call_with(struct arena *a, const struct log *log, const char *
 /* Cut while both were at work; then one goes on after the other. */
 static void cut_both(struct nest *k, const struct log *golden, size_t n, const char *const outputs[2])
 {
-    const struct tide_run_options none = {0};
+    const struct tide_run_options none = {.size = sizeof none};
     struct arena a = ARENA_INIT;
 
     k->store = fresh_store(&k->w);

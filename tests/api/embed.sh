@@ -91,6 +91,7 @@ int main(int, char **argv)
     tide_session *session = nullptr;
     tide_err err{};
     tide_store_options options{};
+    options.size = sizeof options;
     options.flags = TIDE_OPEN_CREATE;
     if (tide_store_open(argv[1], &options, &store, &err) || tide_session_create(store, "cpp", nullptr, &session, &err))
         return std::puts(err.msg), 1;

@@ -96,12 +96,12 @@ static void fork_off(tide_store *store, const char *of, int64_t at, const char *
 /* In a process of its own, which is killed while it holds the last session: nothing is given back. */
 static void make_all(const char *url)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     pid_t child = fork();
     int status;
 
     if (child == 0) {
-        struct tide_new_checkpoint mark = {.type = "user_checkpoint"};
+        struct tide_new_checkpoint mark = {.size = sizeof mark, .type = TIDE_CHECKPOINT_USER};
         char id[TIDE_ID_SIZE];
         tide_store *store;
         tide_session *s;
@@ -305,7 +305,7 @@ static void go_on(tide_store *store, struct truth *t)
 
 static void look_at_all(const char *url, bool writes)
 {
-    const struct tide_store_options opt = {.flags = writes ? 0 : TIDE_OPEN_READ_ONLY};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = writes ? 0 : TIDE_OPEN_READ_ONLY};
     tide_store *store;
 
     if (refused("the store", "opening", tide_store_open(url, &opt, &store, &err)) || wrong)
@@ -340,7 +340,7 @@ static int in_child(const struct damage_job *j)
 /* A store that nobody has open, made and closed, or as its killed writer left it. */
 static void prepare(struct damage_job *j)
 {
-    const struct tide_store_options opt = {.flags = 0};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = 0};
     char command[1400];
     tide_store *store;
 

@@ -59,8 +59,9 @@ UNUSED static tide_session *open_session(struct life *l)
 
 UNUSED static enum tide_code go(struct life *l, const struct tide_graph_options *given)
 {
-    static const struct tide_agent_options quick = {.retry_base_delay_ms = 1};
-    struct tide_graph_options opt = given ? *given : (struct tide_graph_options){0};
+    static const struct tide_agent_options quick = {.size = sizeof quick, .retry_base_delay_ms = 1};
+    struct tide_graph_options opt =
+        given ? *given : (struct tide_graph_options){.size = sizeof(struct tide_graph_options)};
     struct tide_graph_result result = {0};
     bool first = !l->session[0];
     tide_session *s = open_session(l);
@@ -154,7 +155,7 @@ UNUSED static int take_wanted(void *arg, const struct tide_checkpoint *c)
 {
     struct wanted *w = arg;
 
-    if (strcmp(c->type, w->type) != 0 || !c->node || strcmp(c->node, w->node) != 0)
+    if (strcmp(c->type_word, w->type) != 0 || !c->node || strcmp(c->node, w->node) != 0)
         return 0;
     snprintf(w->id, sizeof w->id, "%s", c->id);
     w->seq = c->seq;

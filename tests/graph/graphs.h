@@ -25,7 +25,7 @@ struct world {
 
 UNUSED static void world_open(struct world *w)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
 
     memset(w, 0, sizeof *w);
     pthread_mutex_init(&w->lock, NULL);

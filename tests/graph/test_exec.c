@@ -8,12 +8,13 @@
 #define EDGE(from, to) "{\"from\":\"" from "\",\"to\":\"" to "\"}"
 #define WHEN(from, to, when, more) "{\"from\":\"" from "\",\"to\":\"" to "\",\"when\":\"" when "\"" more "}"
 
-static const struct tide_agent_options quick = {.retry_base_delay_ms = 1};
+static const struct tide_agent_options quick = {.size = sizeof quick, .retry_base_delay_ms = 1};
 
 /* Runs it in a new session; what it came to. The memory is put into *ret. */
 static enum tide_code run(struct world *w, const char *json, const char *memory, char **ret, struct tide_err *why)
 {
-    const struct tide_graph_options opt = {.agent = &quick, .memory = memory, .event = world_hear, .arg = w};
+    const struct tide_graph_options opt = {
+        .size = sizeof opt, .agent = &quick, .memory = memory, .event = world_hear, .arg = w};
     struct tide_graph_result result = {0};
     tide_graph *g = world_graph(w, json);
     tide_session *s = NULL;
@@ -187,7 +188,8 @@ static void end(struct life *l)
 
 static enum tide_code go(struct life *l, const struct tide_graph_options *given)
 {
-    struct tide_graph_options opt = given ? *given : (struct tide_graph_options){0};
+    struct tide_graph_options opt =
+        given ? *given : (struct tide_graph_options){.size = sizeof(struct tide_graph_options)};
     struct tide_graph_result result = {0};
     tide_session *s = NULL;
     bool first = !l->session[0];
@@ -316,7 +318,7 @@ static void a_failed_branch_does_as_the_graph_says(void **state)
 
 static void a_person_is_asked_once_and_the_answer_goes_on(void **state)
 {
-    static const struct tide_graph_options answer = {.input = "\"yes, do\""};
+    static const struct tide_graph_options answer = {.size = sizeof answer, .input = "\"yes, do\""};
     struct life l;
 
     (void)state;
@@ -356,11 +358,15 @@ static void an_approval_is_answered_yes_or_no(void **state)
             GRAPH(
                 "\"entry\":\"h\",\"nodes\":[{\"id\":\"h\",\"type\":\"human_input\",\"kind\":\"approval\",\"question\":\"go on?\",\"outputs\":[\"ok\"]}]"));
         assert_int_equal(go(&l, NULL), TIDE_WAITING);
-        assert_int_equal(go(&l, &(struct tide_graph_options){.input = rows_of[i].said}), rows_of[i].code);
+        assert_int_equal(
+            go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .input = rows_of[i].said}),
+            rows_of[i].code);
         if (rows_of[i].memory)
             assert_string_equal(l.memory, rows_of[i].memory);
         else /* it still waits */
-            assert_int_equal(go(&l, &(struct tide_graph_options){.input = "\"no\""}), TIDE_OK);
+            assert_int_equal(
+                go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .input = "\"no\""}),
+                TIDE_OK);
         end(&l);
     }
 }
@@ -392,14 +398,17 @@ static void a_maps_own_limit_counts_for_its_items(void **state)
         GRAPH(
             "\"entry\":\"m\",\"parallel\":1,\"nodes\":[{\"id\":\"m\",\"type\":\"map\",\"over\":\"list\",\"parallel\":6,\"outputs\":[\"m\"],\"node\":{\"type\":\"function\",\"callback\":\"meet\",\"outputs\":[\"m\"]}}]"));
     OK(tide_graph_add_callback(l.g, "meet", world_meet, &l.w, &err));
-    assert_int_equal(go(&l, &(struct tide_graph_options){.memory = "{\"list\":[1,2,3,4,5,6]}"}), TIDE_OK);
+    assert_int_equal(go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options),
+                                                         .memory = "{\"list\":[1,2,3,4,5,6]}"}),
+                     TIDE_OK);
     assert_int_equal(l.w.most_concurrent, 6); /* each waits until all are there */
     end(&l);
 }
 
 static void a_secret_is_seen_by_the_node_and_stored_nowhere(void **state)
 {
-    static const struct tide_graph_options with = {.memory = "{\"api_key\":\"hunter2-in-clear\",\"q\":1}"};
+    static const struct tide_graph_options with = {.size = sizeof with,
+                                                   .memory = "{\"api_key\":\"hunter2-in-clear\",\"q\":1}"};
     struct life l;
     char command[600];
 
@@ -458,7 +467,9 @@ static void an_item_that_failed_is_the_only_one_again(void **state)
             "\"entry\":\"m\",\"parallel\":1,\"nodes\":[{\"id\":\"m\",\"type\":\"map\",\"over\":\"list\",\"outputs\":[\"m\"],\"node\":{\"type\":\"function\",\"callback\":\"work\",\"outputs\":[\"m\"],\"retries\":0}}]"));
     snprintf(l.w.fail, sizeof l.w.fail, "m#1[1]");
     l.w.fail_times = 1;
-    assert_int_equal(go(&l, &(struct tide_graph_options){.memory = "{\"list\":[7,8,9]}"}), TIDE_FAILED);
+    assert_int_equal(
+        go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .memory = "{\"list\":[7,8,9]}"}),
+        TIDE_FAILED);
     assert_int_equal(go(&l, NULL), TIDE_OK);
     expect_calls(&l, "m#1[0]#1 m#1[1]#1 m#1[1]#1 m#1[2]#1");
     end(&l);
@@ -475,7 +486,8 @@ static void branches_run_beside_each_other(void **state)
             "\"entry\":\"m\",\"parallel\":4,\"nodes\":[{\"id\":\"m\",\"type\":\"map\",\"over\":\"list\",\"outputs\":[\"m\"],\"node\":{\"type\":\"function\",\"callback\":\"work\",\"outputs\":[\"m\"]}}]"));
     assert_int_equal(
         go(&l,
-           &(struct tide_graph_options){.memory = "{\"list\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]}"}),
+           &(struct tide_graph_options){.size = sizeof(struct tide_graph_options),
+                                        .memory = "{\"list\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]}"}),
         TIDE_OK);
     assert_int_equal(l.w.n, 20);
     end(&l);
@@ -497,7 +509,7 @@ static int count_mark(void *arg, const struct tide_checkpoint *c)
     t->clean += c->is_clean;
     t->resumable += c->can_resume_from;
     for (int i = 0; i < 7; i++)
-        t->types[i] += strcmp(types[i], c->type) == 0;
+        t->types[i] += strcmp(types[i], c->type_word) == 0;
     return 0;
 }
 
@@ -531,7 +543,7 @@ static void checkpoints_are_made_as_configured(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        struct tide_graph_options opt = {.checkpoints = ways[i].config};
+        struct tide_graph_options opt = {.size = sizeof opt, .checkpoints = ways[i].config};
         struct life l;
         struct tally got;
 
@@ -551,7 +563,9 @@ static void a_checkpoint_setting_that_is_not_known_is_refused(void **state)
 
     (void)state;
     begin(&l, CHAIN("", ""));
-    assert_int_equal(go(&l, &(struct tide_graph_options){.checkpoints = "{\"asynch\":true}"}), TIDE_INVALID);
+    assert_int_equal(go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options),
+                                                         .checkpoints = "{\"asynch\":true}"}),
+                     TIDE_INVALID);
     assert_non_null(strstr(l.err.msg, "asynch"));
     assert_int_equal(l.w.n, 0);
     end(&l);

@@ -65,9 +65,14 @@ static void desk_close(struct desk *d)
 
 static enum tide_code go(struct desk *d, const char *checkpoints)
 {
-    const struct tide_agent_options agent = {.provider = "script", .script = d->script, .retry_base_delay_ms = 1};
-    const struct tide_graph_options opt = {
-        .agent = &agent, .memory = "{\"topic\":\"tides\"}", .checkpoints = checkpoints, .event = hear, .arg = d};
+    const struct tide_agent_options agent = {
+        .size = sizeof agent, .provider = "script", .script = d->script, .retry_base_delay_ms = 1};
+    const struct tide_graph_options opt = {.size = sizeof opt,
+                                           .agent = &agent,
+                                           .memory = "{\"topic\":\"tides\"}",
+                                           .checkpoints = checkpoints,
+                                           .event = hear,
+                                           .arg = d};
     struct tide_graph_result result = {0};
     bool first = !d->session[0];
     tide_session *s = NULL;
@@ -144,7 +149,7 @@ static void stopped_in_any_iteration_it_goes_on_there(void **state)
 
 static int find_iteration(void *arg, const struct tide_checkpoint *c)
 {
-    if (strcmp(c->type, "loop_iteration") == 0 && c->can_resume_from)
+    if (c->type == TIDE_CHECKPOINT_LOOP_ITERATION && c->can_resume_from)
         snprintf(arg, TIDE_ID_SIZE, "%s", c->id);
     return 0;
 }
@@ -178,7 +183,10 @@ static void every_iteration_has_a_checkpoint(void **state)
     desk_open(&d, LOOP);
     assert_int_equal(go(&d, "{\"checkpoint_on_loop_iteration\":true}"), TIDE_OK);
     OK(tide_session_open(d.w.store, d.session, TIDE_SESSION_READ, &s, &err));
-    OK(tide_checkpoint_list(s, &(struct tide_checkpoint_filter){.type = "loop_iteration"}, find_iteration, id, &err));
+    OK(tide_checkpoint_list(s,
+                            &(struct tide_checkpoint_filter){.size = sizeof(struct tide_checkpoint_filter),
+                                                             .type = TIDE_CHECKPOINT_LOOP_ITERATION},
+                            find_iteration, id, &err));
     tide_session_close(s);
     assert_true(id[0] != 0);
     assert_int_equal(count_events(&d, "checkpoint"), 3 + 2);

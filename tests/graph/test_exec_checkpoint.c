@@ -114,7 +114,7 @@ static void end(struct wide *r)
 
 static void execute(struct wide *r, const char *checkpoints)
 {
-    const struct tide_graph_options opt = {.checkpoints = checkpoints, .event = hear, .arg = r};
+    const struct tide_graph_options opt = {.size = sizeof opt, .checkpoints = checkpoints, .event = hear, .arg = r};
     struct tide_graph_result result = {0};
     tide_session *s = NULL;
 
@@ -254,7 +254,7 @@ static void check_memory(const char *got, const char *want)
 
 static void check_fork(struct wide *r, const char *checkpoint)
 {
-    const struct tide_graph_options opt = {.checkpoint = checkpoint};
+    const struct tide_graph_options opt = {.size = sizeof opt, .checkpoint = checkpoint};
     struct tide_graph_result result = {0};
     tide_session *s = NULL;
 

@@ -60,8 +60,9 @@ static void end(struct life *l)
 
 static enum tide_code go(struct life *l, const struct tide_graph_options *given)
 {
-    static const struct tide_agent_options quick = {.retry_base_delay_ms = 1};
-    struct tide_graph_options opt = given ? *given : (struct tide_graph_options){0};
+    static const struct tide_agent_options quick = {.size = sizeof quick, .retry_base_delay_ms = 1};
+    struct tide_graph_options opt =
+        given ? *given : (struct tide_graph_options){.size = sizeof(struct tide_graph_options)};
     struct tide_graph_result result = {0};
     tide_session *s = NULL;
     bool first = !l->session[0];
@@ -135,11 +136,12 @@ static void a_secret_that_a_node_gives_is_stored_nowhere(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct life l;
         char script[400];
-        const struct tide_agent_options agent = {.provider = "script", .script = script};
+        const struct tide_agent_options agent = {.size = sizeof agent, .provider = "script", .script = script};
 
         begin(&l, rows[i].graph);
         write_script(&l, script, "{'turns':[{'text':'yes'}],'repeat':true}");
-        assert_int_equal(go(&l, &(struct tide_graph_options){.agent = &agent}), TIDE_OK);
+        assert_int_equal(
+            go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .agent = &agent}), TIDE_OK);
         assert_non_null(strstr(l.memory, "\"y\":1"));
         expect_no_secret(&l, rows[i].name);
         end(&l);
@@ -169,9 +171,10 @@ static void a_graph_that_would_store_a_secret_is_refused(void **state)
 
 static void what_a_run_excludes_is_excluded_when_it_goes_on(void **state)
 {
-    static const struct tide_graph_options first = {.memory = "{\"token\":\"" SECRET "\"}",
+    static const struct tide_graph_options first = {.size = sizeof first,
+                                                    .memory = "{\"token\":\"" SECRET "\"}",
                                                     .checkpoints = "{\"exclude_memory_keys\":[\"token\"]}"},
-                                           again = {.memory = "{\"token\":\"" SECRET "\"}"};
+                                           again = {.size = sizeof again, .memory = "{\"token\":\"" SECRET "\"}"};
     struct life l;
 
     (void)state;
@@ -188,7 +191,8 @@ static void what_a_run_excludes_is_excluded_when_it_goes_on(void **state)
 
 static void a_run_cannot_exclude_what_its_graph_stores(void **state)
 {
-    static const struct tide_graph_options opt = {.checkpoints = "{\"exclude_memory_keys\":[\"token\"]}"};
+    static const struct tide_graph_options opt = {.size = sizeof opt,
+                                                  .checkpoints = "{\"exclude_memory_keys\":[\"token\"]}"};
     static const char *const graphs[] = {
         HEAD "'entry':'use','memory':{'token':'x'},'nodes':[" USE "]}",
         HEAD "'entry':'h','nodes':[{'id':'h','type':'human_input','question':'key?','outputs':['token']}]}",
@@ -224,7 +228,9 @@ static void an_output_that_cannot_be_read_is_not_shown_where_a_secret_is_due(voi
         fputs("{\"api_key\":\"half-a-secret-value\"}", f);
         fclose(f);
     }
-    assert_int_equal(go(&l, &(struct tide_graph_options){.working_dir = l.w.dir}), TIDE_FAILED);
+    assert_int_equal(
+        go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .working_dir = l.w.dir}),
+        TIDE_FAILED);
     assert_non_null(strstr(l.err.msg, "a secret may be in it"));
     assert_null(strstr(l.err.msg, "half-a"));
     end(&l);
@@ -247,9 +253,12 @@ static void two_questions_with_long_names_are_two_questions(void **state)
     (void)state;
     begin(&l, graph);
     assert_int_equal(go(&l, NULL), TIDE_WAITING);
-    assert_int_equal(go(&l, &(struct tide_graph_options){.input = "\"yes\""}), TIDE_WAITING);
+    assert_int_equal(
+        go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .input = "\"yes\""}),
+        TIDE_WAITING);
     assert_non_null(strstr(l.err.msg, "two?"));
-    assert_int_equal(go(&l, &(struct tide_graph_options){.input = "\"no\""}), TIDE_OK);
+    assert_int_equal(go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .input = "\"no\""}),
+                     TIDE_OK);
     assert_string_equal(l.memory, "{\"one\":true,\"two\":false}");
     end(&l);
 }
@@ -266,8 +275,11 @@ static void a_long_question_is_asked_whole(void **state)
     for (int i = 0; i < 5000; i++)
         buf_add_str(&memory, STR("ä"));
     buf_add_str(&memory, STR("\"}"));
-    assert_int_equal(go(&l, &(struct tide_graph_options){.memory = buf_cstr(&memory)}), TIDE_WAITING);
-    assert_int_equal(go(&l, &(struct tide_graph_options){.input = "\"ok\""}), TIDE_OK);
+    assert_int_equal(
+        go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .memory = buf_cstr(&memory)}),
+        TIDE_WAITING);
+    assert_int_equal(go(&l, &(struct tide_graph_options){.size = sizeof(struct tide_graph_options), .input = "\"ok\""}),
+                     TIDE_OK);
     assert_non_null(strstr(l.memory, "\"said\":\"ok\""));
     end(&l);
 }
@@ -285,8 +297,9 @@ static void a_model_that_cannot_be_asked_fails_the_run_and_is_asked_again(void *
 {
     struct life l;
     char script[400];
-    const struct tide_agent_options agent = {.provider = "script", .script = script, .retry_base_delay_ms = 1};
-    const struct tide_graph_options opt = {.agent = &agent};
+    const struct tide_agent_options agent = {
+        .size = sizeof agent, .provider = "script", .script = script, .retry_base_delay_ms = 1};
+    const struct tide_graph_options opt = {.size = sizeof opt, .agent = &agent};
 
     (void)state;
     begin(&l, HEAD "'entry':'a','nodes':[{'id':'a','type':'function','callback':'work','outputs':['a']}," USE

@@ -80,7 +80,7 @@ static int add_bytes(void *bytes, const struct tide_event *ev)
 /* An item of so many: what it costs to run them, and to resume those that failed. */
 static void cost(size_t row, int items, size_t ret[COSTS])
 {
-    const struct tide_graph_options opt = {.threads = 1};
+    const struct tide_graph_options opt = {.size = sizeof opt, .threads = 1};
     AUTO(buf_done) struct buf json = BUF_INIT(1 << 20);
     tide_session *s;
     struct life l;

@@ -23,7 +23,7 @@ static void a_plan_says_what_would_run(void **state)
 
 static void from_a_checkpoint_it_starts_at_the_next_node(void **state)
 {
-    struct tide_graph_options opt = {0};
+    struct tide_graph_options opt = {.size = sizeof opt};
     struct wanted w;
     struct life l;
 
@@ -44,7 +44,7 @@ static void from_a_checkpoint_it_starts_at_the_next_node(void **state)
 
 static void a_completed_session_goes_on_only_as_a_fork(void **state)
 {
-    struct tide_graph_options opt = {0};
+    struct tide_graph_options opt = {.size = sizeof opt};
     struct tide_text text = {NULL, 0};
     tide_session *s = NULL;
     struct wanted w;
@@ -91,7 +91,7 @@ static void a_fork_made_by_hand_goes_on(void **state)
 
 static void checkpoints_that_cannot_be_used_are_named(void **state)
 {
-    struct tide_graph_options opt = {.checkpoint = "ckpt_nope"};
+    struct tide_graph_options opt = {.size = sizeof opt, .checkpoint = "ckpt_nope"};
     struct wanted a, b;
     tide_session *s;
     struct life l;
@@ -120,7 +120,7 @@ static void checkpoints_that_cannot_be_used_are_named(void **state)
 
 static void a_question_is_asked_once_and_again_when_gone_back(void **state)
 {
-    struct tide_graph_options opt = {0}, answer = {.input = "\"yes\""};
+    struct tide_graph_options opt = {.size = sizeof opt}, answer = {.size = sizeof answer, .input = "\"yes\""};
     struct wanted w;
     struct life l;
 
@@ -129,7 +129,7 @@ static void a_question_is_asked_once_and_again_when_gone_back(void **state)
     assert_int_equal(go(&l, NULL), TIDE_WAITING);
     refused(&l, NULL, TIDE_INVALID, "waits for input: go on?");
     w = checkpoint(&l, "node_complete", "a");
-    opt = (struct tide_graph_options){.checkpoint = w.id, .input = "1"};
+    opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .checkpoint = w.id, .input = "1"};
     refused(&l, &opt, TIDE_INVALID, "give one of them");
     opt.input = NULL;
     assert_int_equal(go(&l, &opt), TIDE_WAITING); /* the old wait is over, a new one begun */
@@ -159,7 +159,7 @@ static void a_renamed_node_goes_on_under_its_new_name(void **state)
 {
     static const char *const map[] = {"b", "x", NULL}, *const wrong[] = {"b", "cc", NULL},
                              *const unknown[] = {"q", "x", NULL};
-    struct tide_graph_options opt = {.renames = wrong};
+    struct tide_graph_options opt = {.size = sizeof opt, .renames = wrong};
     struct life l;
 
     (void)state;
@@ -179,7 +179,7 @@ static void a_renamed_node_goes_on_under_its_new_name(void **state)
 
 static void the_newest_checkpoint_that_fits_is_taken_when_asked_for(void **state)
 {
-    const struct tide_graph_options opt = {.fallback = 1};
+    const struct tide_graph_options opt = {.size = sizeof opt, .fallback = 1};
     struct life l;
 
     (void)state;
@@ -225,7 +225,7 @@ static void a_node_that_became_another_is_told(void **state)
 static void a_graph_inside_goes_on_at_its_own_node(void **state)
 {
     static const char *const inside[] = {"s#1/x", "s#1/w", NULL}, *const outer[] = {"s", "a", NULL};
-    struct tide_graph_options opt = {0};
+    struct tide_graph_options opt = {.size = sizeof opt};
     struct wanted w;
     struct life l;
 
@@ -279,7 +279,7 @@ static void items_that_are_graphs_share_the_memory_around_the_map(void **state)
 
 static void every_reason_is_told_at_once(void **state)
 {
-    struct tide_graph_options opt = {.memory = "{\"one\":1,\"two\":2}"};
+    struct tide_graph_options opt = {.size = sizeof opt, .memory = "{\"one\":1,\"two\":2}"};
     struct life l;
 
     (void)state;
@@ -305,8 +305,9 @@ static bool on_disk(struct life *l, const char *words)
 
 static void what_is_never_stored_is_asked_for_again(void **state)
 {
-    static const struct tide_graph_options first = {.memory = "{\"api_key\":\"hunter-one\"}"},
-                                           second = {.memory = "{\"api_key\":\"hunter-two\",\"seen\":1}"};
+    static const struct tide_graph_options first = {.size = sizeof first, .memory = "{\"api_key\":\"hunter-one\"}"},
+                                           second = {.size = sizeof second,
+                                                     .memory = "{\"api_key\":\"hunter-two\",\"seen\":1}"};
     struct life l;
 
     (void)state;
@@ -346,7 +347,7 @@ static void what_is_needed_later_is_told(void **state)
 
 static void going_back_past_what_must_happen_once_is_refused(void **state)
 {
-    struct tide_graph_options opt = {0};
+    struct tide_graph_options opt = {.size = sizeof opt};
     struct wanted w;
     struct life l;
 
@@ -365,7 +366,7 @@ static void going_back_past_what_must_happen_once_is_refused(void **state)
 
 static void it_happens_again_only_when_somebody_says_so(void **state)
 {
-    struct tide_graph_options opt = {.rollback = TIDE_ROLLBACK_REDO_EFFECTS};
+    struct tide_graph_options opt = {.size = sizeof opt, .rollback = TIDE_ROLLBACK_REDO_EFFECTS};
     struct wanted w;
     struct life l;
 
@@ -386,7 +387,7 @@ static void it_happens_again_only_when_somebody_says_so(void **state)
 static void one_that_failed_needs_a_word(void **state)
 {
     static const char *const b[] = {"b", NULL}, *const q[] = {"q", NULL};
-    struct tide_graph_options opt = {.retry = q};
+    struct tide_graph_options opt = {.size = sizeof opt, .retry = q};
     struct life l;
 
     (void)state;
@@ -396,7 +397,7 @@ static void one_that_failed_needs_a_word(void **state)
     HOLDS(l.err.msg, "--happened b or --retry b");
     refused(&l, &opt, TIDE_INVALID,
             "--retry q: no node of this name that must happen once failed or was cut: these are open: b (and 1 more");
-    opt = (struct tide_graph_options){.happened = q};
+    opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .happened = q};
     refused(
         &l, &opt, TIDE_INVALID,
         "--happened q: no node of this name that must happen once failed or was cut: these are open: b (and 1 more");
@@ -419,7 +420,7 @@ static void one_that_failed_needs_a_word(void **state)
 static void what_happened_and_could_not_be_taken_is_kept(void **state)
 {
     static const char *const r[] = {"r", NULL};
-    struct tide_graph_options again = {.retry = r};
+    struct tide_graph_options again = {.size = sizeof again, .retry = r};
     struct life l;
 
     (void)state;
@@ -441,7 +442,7 @@ static void what_happened_and_could_not_be_taken_is_kept(void **state)
 static void what_happened_must_have_left_what_it_promised(void **state)
 {
     static const char *const b[] = {"b", NULL};
-    struct tide_graph_options opt = {.happened = b};
+    struct tide_graph_options opt = {.size = sizeof opt, .happened = b};
     struct life l;
 
     (void)state;
@@ -460,7 +461,7 @@ static void what_happened_must_have_left_what_it_promised(void **state)
 /* Its start was recorded with that of a branch which failed at once: it never began, and nobody is asked whether it did. */
 static void what_never_began_is_not_asked_about(void **state)
 {
-    struct tide_graph_options opt = {.memory = "{\"nope\":1}"};
+    struct tide_graph_options opt = {.size = sizeof opt, .memory = "{\"nope\":1}"};
     struct life l;
 
     (void)state;
@@ -484,7 +485,7 @@ static void inside_of_others_what_it_gave_is_said_with_it(void **state)
     static const char *const item[] = {"m#1[0]", NULL}, *const inner[] = {"s#1/b", NULL};
     static const char *const wrong[] = {"m#1[0]=[1", NULL}, *const gave[] = {"m#1[0]={\"x\":{\"a\":7}}", NULL},
                              *const lone[] = {"s#1/b=8", NULL};
-    struct tide_graph_options opt = {.happened = item};
+    struct tide_graph_options opt = {.size = sizeof opt, .happened = item};
     struct life l;
 
     (void)state;
@@ -630,7 +631,7 @@ static void is_rescued_only_from_before(struct life *l, struct wanted damaged, s
 
 static void a_tampered_checkpoint_is_rejected_by_name(void **state)
 {
-    struct tide_graph_options opt = {0};
+    struct tide_graph_options opt = {.size = sizeof opt};
     char words[TIDE_ID_SIZE + 40];
     struct wanted a, before;
     struct life l;
@@ -653,7 +654,7 @@ static void a_tampered_checkpoint_is_rejected_by_name(void **state)
     HOLDS(l.err.msg, "--fallback");
     opt.checkpoint = before.id;
     refused(&l, &opt, TIDE_CORRUPT, "cannot be read, nor what of it must not happen again");
-    opt = (struct tide_graph_options){.checkpoint = a.id, .fallback = 1};
+    opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .checkpoint = a.id, .fallback = 1};
     HOLDS(plan(&l, &opt), "taken instead: checkpoint");
     HOLDS(l.plan, "\"action\":\"fork\"");
     assert_int_equal(go(&l, &opt), TIDE_OK);

@@ -37,7 +37,7 @@ static void going_back_before_one_that_failed_needs_a_word(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
         const char *const names[] = {rows[i / 2].word, NULL};
-        struct tide_graph_options opt = {.rollback = flags[i % 2]};
+        struct tide_graph_options opt = {.size = sizeof opt, .rollback = flags[i % 2]};
         struct wanted w;
         struct life l;
 
@@ -65,7 +65,7 @@ static void roll_back(struct life *l, int64_t to, unsigned flags)
 static void after_a_rollback_by_hand_it_needs_a_word_too(void **state)
 {
     static const char *const b[] = {"b", NULL};
-    struct tide_graph_options opt = {.happened = b};
+    struct tide_graph_options opt = {.size = sizeof opt, .happened = b};
     struct life l;
 
     (void)state;
@@ -118,7 +118,7 @@ static void a_later_rollback_forgets_only_what_it_cuts_off(void **state)
 
 static void the_second_visit_is_told_from_the_first(void **state)
 {
-    struct tide_graph_options opt = {.rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
+    struct tide_graph_options opt = {.size = sizeof opt, .rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
     static const char *const b[] = {"b", NULL};
     struct wanted w;
     struct life l;
@@ -149,7 +149,7 @@ static void old_and_new_names_are_understood_beside_a_rename(void **state)
 
     (void)state;
     for (size_t i = 0; i < 2; i++) {
-        struct tide_graph_options opt = {.renames = far};
+        struct tide_graph_options opt = {.size = sizeof opt, .renames = far};
         struct life l;
 
         begin(&l, CHAIN("a", "b", "c", ",\"effect\":\"once\"", ""));
@@ -168,7 +168,7 @@ static void old_and_new_names_are_understood_beside_a_rename(void **state)
 static void a_name_that_was_recorded_need_not_be_given_again(void **state)
 {
     static const char *const map[] = {"b", "x", NULL};
-    struct tide_graph_options opt = {.renames = map};
+    struct tide_graph_options opt = {.size = sizeof opt, .renames = map};
     struct wanted w;
     struct life l;
 
@@ -178,7 +178,7 @@ static void a_name_that_was_recorded_need_not_be_given_again(void **state)
     w = checkpoint(&l, "node_start", "b");
     use_graph(&l, CHAIN("a", "x", "c", "", ""));
     assert_int_equal(go(&l, &opt), TIDE_OK);
-    opt = (struct tide_graph_options){.checkpoint = w.id};
+    opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .checkpoint = w.id};
     HOLDS(plan(&l, &opt), "\"renames\":[{\"from\":\"b\",\"to\":\"x\"}]");
     assert_int_equal(go(&l, &opt), TIDE_OK);
     expect_calls(&l, "a#1 b#1 x#1 c#1 x#1 c#1");
@@ -195,7 +195,7 @@ static void a_name_that_was_recorded_need_not_be_given_again(void **state)
 static void what_happened_under_another_name_does_not_happen_again(void **state)
 {
     static const char *const map[] = {"b", "x", NULL};
-    struct tide_graph_options opt = {.renames = map, .rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
+    struct tide_graph_options opt = {.size = sizeof opt, .renames = map, .rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
     struct wanted w;
     struct life l;
 
@@ -206,7 +206,7 @@ static void what_happened_under_another_name_does_not_happen_again(void **state)
         w = checkpoint(&l, "node_start", "a");
         use_graph(&l, X_GIVES_B);
         if (recorded) {
-            const struct tide_graph_options first = {.renames = map};
+            const struct tide_graph_options first = {.size = sizeof first, .renames = map};
 
             l.w.fail_times = 1;
             assert_int_equal(go(&l, &first), TIDE_FAILED);
@@ -239,7 +239,7 @@ static int count_completed(void *arg, const struct event *ev)
 
 static void items_that_completed_are_known_to_have(void **state)
 {
-    struct tide_graph_options opt = {.rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
+    struct tide_graph_options opt = {.size = sizeof opt, .rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
     tide_session *s;
     struct wanted w;
     struct life l;
@@ -322,7 +322,7 @@ static void what_failed_as_once_needs_a_word_in_a_weaker_graph(void **state)
         EACH_WEAKER(w)
         {
             const char *const names[] = {w->node, NULL};
-            struct tide_graph_options opt = {.retry = names};
+            struct tide_graph_options opt = {.size = sizeof opt, .retry = names};
             char want[200];
             struct life l;
 
@@ -343,7 +343,7 @@ static void what_completed_as_once_answers_in_a_weaker_graph(void **state)
     for
         EACH_WEAKER(w)
         {
-            struct tide_graph_options opt = {.rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
+            struct tide_graph_options opt = {.size = sizeof opt, .rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
             struct wanted from;
             char want[200];
             struct life l;
@@ -367,7 +367,7 @@ static void what_completed_as_once_answers_in_a_weaker_graph(void **state)
 static void who_says_that_it_happened_is_believed_in_a_weaker_graph(void **state)
 {
     static const char *const b[] = {"b", NULL};
-    struct tide_graph_options opt = {.happened = b, .memory = "{\"b\":7}"};
+    struct tide_graph_options opt = {.size = sizeof opt, .happened = b, .memory = "{\"b\":7}"};
     struct wanted from;
     struct life l;
 
@@ -379,7 +379,8 @@ static void who_says_that_it_happened_is_believed_in_a_weaker_graph(void **state
     snprintf(l.w.fail, sizeof l.w.fail, "c");
     l.w.fail_times = 1;
     assert_int_equal(go(&l, &opt), TIDE_FAILED);
-    opt = (struct tide_graph_options){.checkpoint = from.id, .rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
+    opt = (struct tide_graph_options){
+        .size = sizeof(struct tide_graph_options), .checkpoint = from.id, .rollback = TIDE_ROLLBACK_REUSE_EFFECTS};
     assert_int_equal(go(&l, &opt), TIDE_OK);
     expect_calls(&l, "a#1 b#1 c#1 a#1 c#1");
     HOLDS(l.memory, "\"b\":7");
@@ -390,7 +391,7 @@ static void who_says_that_it_happened_is_believed_in_a_weaker_graph(void **state
 static void what_was_allowed_once_is_what_the_graph_says(void **state)
 {
     static const char *const b[] = {"b", NULL};
-    struct tide_graph_options opt = {.retry = b};
+    struct tide_graph_options opt = {.size = sizeof opt, .retry = b};
     struct wanted from;
     struct life l;
 
@@ -401,7 +402,7 @@ static void what_was_allowed_once_is_what_the_graph_says(void **state)
     l.w.fail_times = 1;
     assert_int_equal(go(&l, &opt), TIDE_FAILED);
     from = checkpoint(&l, "node_start", "b");
-    opt = (struct tide_graph_options){.checkpoint = from.id};
+    opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .checkpoint = from.id};
     assert_int_equal(go(&l, &opt), TIDE_OK);
     expect_calls(&l, "a#1 b#1 b#1 b#1 c#1");
     end(&l);
@@ -412,7 +413,7 @@ static void what_was_allowed_once_is_what_the_graph_says(void **state)
 static void one_that_is_there_does_not_become_another(void **state)
 {
     static const char *const map[] = {"b", "c", NULL};
-    const struct tide_graph_options opt = {.renames = map};
+    const struct tide_graph_options opt = {.size = sizeof opt, .renames = map};
     struct life l;
 
     (void)state;
@@ -427,7 +428,7 @@ static void one_that_is_there_does_not_become_another(void **state)
 static void a_weaker_node_of_another_name_needs_a_word(void **state)
 {
     static const char *const map[] = {"b", "x", NULL};
-    const struct tide_graph_options opt = {.renames = map};
+    const struct tide_graph_options opt = {.size = sizeof opt, .renames = map};
     struct life l;
 
     (void)state;
@@ -441,7 +442,8 @@ static void a_weaker_node_of_another_name_needs_a_word(void **state)
 static void words_that_contradict_each_other_are_refused(void **state)
 {
     static const char *const b[] = {"b", NULL}, *const map[] = {"b", "x", "b", "c", NULL};
-    const struct tide_graph_options both = {.retry = b, .happened = b}, twice = {.renames = map};
+    const struct tide_graph_options both = {.size = sizeof both, .retry = b, .happened = b},
+                                    twice = {.size = sizeof twice, .renames = map};
     struct life l;
 
     (void)state;
@@ -455,7 +457,7 @@ static void words_that_contradict_each_other_are_refused(void **state)
 
 static void who_said_fallback_is_told_why_it_does_not_help(void **state)
 {
-    struct tide_graph_options opt = {0};
+    struct tide_graph_options opt = {.size = sizeof opt};
     struct life l;
 
     (void)state;

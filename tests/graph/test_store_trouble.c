@@ -163,9 +163,9 @@ static enum tide_code do_it(void *arg, const char *key, struct tide_text *ret, s
     return TIDE_OK;
 }
 
-static enum tide_code step(struct bench *b, tide_run *r, const char *name, const char *effect)
+static enum tide_code step(struct bench *b, tide_run *r, const char *name, enum tide_effect effect)
 {
-    const struct tide_step_spec spec = {.name = name, .effect = effect};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = name, .effect = effect};
     struct tide_text result = {NULL, 0};
     enum tide_code code = tide_run_step(r, &spec, do_it, b, &result, &b->err);
 
@@ -176,29 +176,35 @@ static enum tide_code step(struct bench *b, tide_run *r, const char *name, const
 static enum tide_code run_program(struct bench *b)
 {
     const unsigned flags = b->continues ? TIDE_RUN_CONTINUE : 0;
-    const struct tide_run_options begin = {.flags = flags, .trouble = on_trouble, .trouble_arg = b},
-                                  opt = {.flags = flags, .trouble = on_trouble, .trouble_arg = b, .input = "\"yes\""};
-    const struct tide_wait_options wait = {.name = "go", .kind = "approval", .question = "go?"};
+    const struct tide_run_options
+        begin = {.size = sizeof begin, .flags = flags, .trouble = on_trouble, .trouble_arg = b},
+        opt = {.size = sizeof opt, .flags = flags, .trouble = on_trouble, .trouble_arg = b, .input = "\"yes\""};
+    const struct tide_wait_options wait = {
+        .size = sizeof wait, .name = "go", .kind = TIDE_WAIT_APPROVAL, .question = "go?"};
     char token[TIDE_TOKEN_SIZE], id[TIDE_ID_SIZE];
     struct tide_text text = {NULL, 0};
     tide_run *r = NULL;
     enum tide_code code = tide_run_start(b->s, &begin, &r, &b->err);
 
-    code = code ? code : step(b, r, "think", "pure");
-    code = code ? code : step(b, r, "pay", "once");
+    code = code ? code : step(b, r, "think", TIDE_EFFECT_PURE);
+    code = code ? code : step(b, r, "pay", TIDE_EFFECT_ONCE);
     code = code ? code : tide_run_set(r, "k", "1", &b->err);
-    code = code ? code : tide_run_checkpoint(r, NULL, NULL, id, &b->err);
+    code = code ? code : tide_run_checkpoint(r, 0, NULL, id, &b->err);
     if (!code && (code = tide_run_wait(r, &wait, &text, token, &b->err)) == TIDE_WAITING) {
         tide_run_close(r);
         r = NULL;
         code = tide_run_resume(b->s, &opt, NULL, &r, &b->err);
-        code = code ? code : step(b, r, "think", "pure"); /* done before: answered from the log */
-        code = code ? code : step(b, r, "pay", "once");
+        code = code ? code : step(b, r, "think", TIDE_EFFECT_PURE); /* done before: answered from the log */
+        code = code ? code : step(b, r, "pay", TIDE_EFFECT_ONCE);
         code = code ? code : tide_run_wait(r, &wait, &text, token, &b->err);
     }
     tide_text_done(&text);
-    code = code ? code : step(b, r, "ship", "idempotent");
-    code = code ? code : tide_run_end(r, &(struct tide_run_result){.outcome = "completed"}, &b->err);
+    code = code ? code : step(b, r, "ship", TIDE_EFFECT_IDEMPOTENT);
+    code = code ? code
+                : tide_run_end(r,
+                               &(struct tide_run_result){.size = sizeof(struct tide_run_result),
+                                                         .outcome = TIDE_OUTCOME_COMPLETED},
+                               &b->err);
     tide_run_close(r);
     return code;
 }
@@ -225,7 +231,8 @@ static enum tide_code use_tool(void *arg, const char *args, const char *key, str
 
 static enum tide_code run_chat(struct bench *b)
 {
-    const struct tide_agent_options opt = {.provider = "script",
+    const struct tide_agent_options opt = {.size = sizeof opt,
+                                           .provider = "script",
                                            .script = b->chat,
                                            .working_dir = b->dir,
                                            .retry_base_delay_ms = 10,
@@ -233,10 +240,16 @@ static enum tide_code run_chat(struct bench *b)
                                            .approve = allow,
                                            .event = hear_agent,
                                            .arg = b};
-    const struct tide_tool pay = {.name = "pay", .description = "p", .effect = "once", .fn = use_tool, .arg = b},
-                           ask = {.name = "ship",
+    const struct tide_tool pay = {.size = sizeof pay,
+                                  .name = "pay",
+                                  .description = "p",
+                                  .effect = TIDE_EFFECT_ONCE,
+                                  .fn = use_tool,
+                                  .arg = b},
+                           ask = {.size = sizeof ask,
+                                  .name = "ship",
                                   .description = "s",
-                                  .effect = "idempotent",
+                                  .effect = TIDE_EFFECT_IDEMPOTENT,
                                   .permission = "ask",
                                   .fn = use_tool,
                                   .arg = b};
@@ -271,10 +284,13 @@ static enum tide_code do_node(void *arg, const struct tide_node_call *call, stru
 
 static enum tide_code execute(struct bench *b, const char *json)
 {
-    const struct tide_agent_options agent = {
-        .provider = "script", .script = b->graph, .working_dir = b->dir, .retry_base_delay_ms = 10};
+    const struct tide_agent_options agent = {.size = sizeof agent,
+                                             .provider = "script",
+                                             .script = b->graph,
+                                             .working_dir = b->dir,
+                                             .retry_base_delay_ms = 10};
     const struct tide_graph_options opt = {
-        .agent = &agent, .on_store_error_continue = b->continues, .event = hear_graph, .arg = b};
+        .size = sizeof opt, .agent = &agent, .on_store_error_continue = b->continues, .event = hear_graph, .arg = b};
     struct tide_graph_result result = {0};
     tide_graph *g = NULL;
     enum tide_code code;
@@ -394,7 +410,7 @@ static int note_status(void *arg, const struct tide_session_info *info)
     struct tale *t = arg;
 
     t->run_degraded = info->degraded_events;
-    t->status = strcmp(info->status, "idle") == 0 && strcmp(info->outcome, "completed") == 0;
+    t->status = info->status == TIDE_STATUS_IDLE && info->outcome == TIDE_OUTCOME_COMPLETED;
     return 0;
 }
 

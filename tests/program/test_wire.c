@@ -331,7 +331,9 @@ static void what_a_step_said_before_it_died_counts_when_the_run_closes(void **st
     (void)state;
     dir_make(dir);
     snprintf(path, sizeof path, "%s/s.db", dir);
-    OK(tide_store_open(path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
+    OK(tide_store_open(
+        path, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_CREATE},
+        &store, &err));
     OK(tide_session_create(store, "wire", NULL, &s, &err));
     OK(tide_run_start(s, NULL, &run, &err));
     OK(run_socket_open(&door, name, &err));

@@ -80,10 +80,11 @@ static void converse(tide_agent *a, struct driver *d)
 
 static void drive(struct self *me)
 {
-    const struct tide_store_options how = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options how = {.size = sizeof how, .flags = TIDE_OPEN_CREATE};
     const struct place *p = me->arg;
     struct driver d = {me, p, 0, 0};
-    const struct tide_agent_options opt = {.provider = "script",
+    const struct tide_agent_options opt = {.size = sizeof opt,
+                                           .provider = "script",
                                            .script = p->script,
                                            .working_dir = p->work,
                                            .permissions = "[{\"tool\":\"*\",\"permission\":\"allow\"}]",
@@ -170,7 +171,7 @@ static int look_at(void *arg, const struct tide_event *ev)
 /* All that is in the log, which must verify. */
 static void each_event(const struct place *p, tide_event_fn *fn, void *arg)
 {
-    const struct tide_store_options how = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options how = {.size = sizeof how, .flags = TIDE_OPEN_CREATE};
     tide_store *store = NULL;
     tide_session *s = NULL;
 

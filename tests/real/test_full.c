@@ -25,7 +25,7 @@ static int count_info(void *arg, const struct tide_session_info *info)
 /* Another process: opens, lists, reads all, checks. */
 static void look(struct self *me)
 {
-    struct tide_store_options opt = {.flags = *(unsigned *)me->arg};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = *(unsigned *)me->arg};
     tide_store *store = NULL;
     tide_session *s = NULL;
     int64_t sessions = 0, events = 0;
@@ -66,7 +66,9 @@ static void a_full_disk_loses_nothing_and_mends_by_itself(void **unused)
         skip();
     }
     snprintf(body, sizeof body, "{\"content\":\"%03000d\"}", 1);
-    OK(tide_store_open(path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
+    OK(tide_store_open(
+        path, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_CREATE},
+        &store, &err));
     OK(tide_session_create(store, "full", NULL, &s, &err));
     for (int round = 0; round < 5; round++) {
         int refused = 0;

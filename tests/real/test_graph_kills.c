@@ -96,7 +96,8 @@ struct seen {
     int64_t begun_visit[NODES], complete_visit[NODES];
     bool open[NODES]; /* the last thing known is that it began */
     int runs, ends;
-    char status[30], outcome[30];
+    enum tide_status status;
+    enum tide_outcome outcome;
     int64_t last_seq;
 };
 
@@ -146,8 +147,8 @@ static int take_status(void *arg, const struct tide_session_info *i)
 {
     struct seen *s = arg;
 
-    snprintf(s->status, sizeof s->status, "%s", i->status);
-    snprintf(s->outcome, sizeof s->outcome, "%s", i->outcome);
+    s->status = i->status;
+    s->outcome = i->outcome;
     return 0;
 }
 
@@ -321,7 +322,7 @@ static bool next_command(struct seen *s, const char *words[ARGV_MAX], bool *ret_
         words[n++] = "resume";
         words[n++] = p.id;
         words[n++] = "--quiet";
-        if (strcmp(s->status, "waiting") == 0) {
+        if (s->status == TIDE_STATUS_WAITING) {
             words[n++] = "--input";
             words[n++] = "yes";
         }
@@ -329,7 +330,7 @@ static bool next_command(struct seen *s, const char *words[ARGV_MAX], bool *ret_
         n = rng_below(&p.rng, 4) > 0 ? said : n; /* who says nothing is refused, and nothing happens */
     }
     words[n] = NULL;
-    return !(strcmp(s->status, "idle") == 0 && strcmp(s->outcome, "completed") == 0);
+    return !(s->status == TIDE_STATUS_IDLE && s->outcome == TIDE_OUTCOME_COMPLETED);
 }
 
 static void recover(void)
@@ -485,7 +486,7 @@ static void put_file(const char *name, const char *text)
 
 static void place_make(void)
 {
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     char config[300];
 
     dir_make(p.dir);

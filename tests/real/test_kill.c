@@ -82,7 +82,7 @@ static void append_group(struct self *me, tide_session *s, int64_t *batch)
 static void work(struct self *me)
 {
     struct place *p = me->arg;
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     int64_t batch = p->next_batch;
     tide_store *store = NULL;
     tide_session *s = NULL;
@@ -101,7 +101,10 @@ static void work(struct self *me)
         } else if (dice < 13) {
             append_group(me, s, &batch);
         } else if (dice < 16) {
-            CHILD_MUST(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
+            CHILD_MUST(tide_checkpoint_save(
+                s,
+                &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN},
+                id, &err));
             seq = tide_session_last_seq(s);
             acknowledge(me, seq, seq, -1);
         } else if (dice < 17) {
@@ -171,7 +174,9 @@ static void examine(struct self *me)
     tide_session *s = NULL;
     int64_t answer[2];
 
-    CHILD_MUST(tide_store_open(p->path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
+    CHILD_MUST(tide_store_open(
+        p->path, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_CREATE},
+        &store, &err));
     if (l.known->acked > 0 || tide_session_open(store, p->id, TIDE_SESSION_READ, &s, NULL) == TIDE_OK) {
         if (!s)
             CHILD_MUST(tide_session_open(store, p->id, TIDE_SESSION_READ, &s, &err));

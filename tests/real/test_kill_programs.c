@@ -107,17 +107,20 @@ static int run_to_end(struct place *p, const char *const *words)
 /* ---- driving it on ---- */
 
 struct seen {
-    char status[30], outcome[30], reason[30], wait_kind[30];
+    enum tide_status status;
+    enum tide_outcome outcome;
+    enum tide_wait_kind wait_kind;
+    char reason[30];
 };
 
 static int see(void *arg, const struct tide_session_info *i)
 {
     struct seen *s = arg;
 
-    snprintf(s->status, sizeof s->status, "%s", i->status);
-    snprintf(s->outcome, sizeof s->outcome, "%s", i->outcome);
+    s->status = i->status;
+    s->outcome = i->outcome;
     snprintf(s->reason, sizeof s->reason, "%s", i->reason ? i->reason : "");
-    snprintf(s->wait_kind, sizeof s->wait_kind, "%s", i->wait_kind ? i->wait_kind : "");
+    s->wait_kind = i->wait_kind;
     return 0;
 }
 
@@ -126,7 +129,7 @@ static bool look(struct place *p, struct seen *ret)
     struct tide_err why = {0};
     tide_session *s = NULL;
 
-    *ret = (struct seen){.status = ""};
+    *ret = (struct seen){.status = 0};
     if (tide_session_open(p->store, p->id, TIDE_SESSION_READ, &s, &why))
         return false;
     OK(tide_session_show(s, see, ret, &err));
@@ -148,7 +151,7 @@ static void recover(struct place *p)
     r = &before.runs[before.n_runs - 1];
     cut = !r->waits && r->ends == 0;
     look(p, &seen);
-    if (cut && strcmp(seen.status, "interrupted_startup") != 0)
+    if (cut && seen.status != TIDE_STATUS_INTERRUPTED_STARTUP)
         fail_msg("%s: %s after a kill", p->id, seen.status);
     if (rng_below(&p->rng, 3) == 0) /* resume alone must do as well */
         return;
@@ -159,7 +162,7 @@ static void recover(struct place *p)
     if (now->interrupted != (cut ? 1 : r->interrupted) || after.n_runs != before.n_runs)
         fail_msg("%s: %d run.interrupted of %s", p->id, now->interrupted, now->id);
     look(p, &seen);
-    if (cut && (strcmp(seen.status, "interrupted_startup") != 0 || strcmp(seen.reason, "process_restart") != 0))
+    if (cut && (seen.status != TIDE_STATUS_INTERRUPTED_STARTUP || strcmp(seen.reason, "process_restart") != 0))
         fail_msg("%s: %s (%s) after recovery", p->id, seen.status, seen.reason);
 }
 
@@ -212,22 +215,22 @@ static bool next_command(struct place *p, bool plain, const char *words[ARGV_MAX
         words[n++] = p->id;
         words[n++] = "--";
         words[n++] = p->program;
-    } else if (strcmp(seen.status, "waiting") == 0 && strcmp(seen.wait_kind, "timer") == 0 && !plain &&
+    } else if (seen.status == TIDE_STATUS_WAITING && seen.wait_kind == TIDE_WAIT_TIMER && !plain &&
                rng_below(&p->rng, 2) == 0) {
         words[n++] = "recover";
         words[n++] = "--run-due";
     } else {
         words[n++] = "resume";
         words[n++] = p->id;
-        if (strcmp(seen.wait_kind, "timer") == 0 && strcmp(seen.status, "waiting") == 0)
+        if (seen.wait_kind == TIDE_WAIT_TIMER && seen.status == TIDE_STATUS_WAITING)
             words[n++] = "--now";
-        else if (strcmp(seen.status, "waiting") == 0)
+        else if (seen.status == TIDE_STATUS_WAITING)
             n = put_answer(p, words, n);
-        else if (strcmp(seen.outcome, "failed") == 0)
+        else if (seen.outcome == TIDE_OUTCOME_FAILED)
             n = put_retries(p, words, n, log);
     }
     words[n] = NULL;
-    return !(strcmp(seen.status, "idle") == 0 && strcmp(seen.outcome, "completed") == 0);
+    return !(seen.status == TIDE_STATUS_IDLE && seen.outcome == TIDE_OUTCOME_COMPLETED);
 }
 
 static void expect_status(struct place *p, const char *const *words, int status)
@@ -400,7 +403,7 @@ static int everywhere(struct place *p, uint64_t seed, bool both)
 
 static void place_make(struct place *p)
 {
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     FILE *f;
 
     dir_make(p->dir);

@@ -34,7 +34,7 @@ static int tear_down(void **state)
 
 static tide_store *child_open(const struct place *p)
 {
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = p->lease_ms};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE, .lease_ms = p->lease_ms};
     tide_store *store = NULL;
 
     CHILD_MUST(tide_store_open(p->path, &opt, &store, &err));
@@ -377,7 +377,9 @@ static void a_reader_stopped_or_killed_in_mid_read_stops_no_writer(void **state)
     tide_session *s = NULL;
     struct child c[6];
 
-    OK(tide_store_open(p->path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
+    OK(tide_store_open(
+        p->path, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_CREATE},
+        &store, &err));
     OK(tide_session_create(store, "long", NULL, &s, &err));
     for (int i = 0; i < 300; i++)
         put(s, "message.user", "{\"content\":\"%0300d\"}", i);
@@ -418,7 +420,7 @@ static void write_for_ever(struct self *me)
 static void look_once(struct self *me)
 {
     const struct place *p = me->arg;
-    struct tide_store_options opt = {.flags = TIDE_OPEN_READ_ONLY};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_READ_ONLY};
     tide_store *store = NULL;
 
     CHILD_MUST(tide_store_open(p->path, &opt, &store, &err));

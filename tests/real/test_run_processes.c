@@ -37,7 +37,7 @@ static int tear_down(void **state)
 
 static tide_store *open_store(const struct place *p)
 {
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = p->lease_ms};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE, .lease_ms = p->lease_ms};
     struct tide_err err = {0};
     tide_store *store = NULL;
 
@@ -74,7 +74,7 @@ static int events(tide_store *store, const char *id, const char *kind)
 
 static int take_status(void *arg, const struct tide_session_info *info)
 {
-    snprintf(arg, 64, "%s %s", info->status, info->reason);
+    snprintf(arg, 64, "%s %s", tide_status_name(info->status), info->reason);
     return 0;
 }
 
@@ -92,7 +92,7 @@ static void expect_status(tide_store *store, const char *id, const char *want)
 /* Creates a session "s", begins a run, says so, and then does a step for each order, telling the code's first letter. */
 static void runner(struct self *me)
 {
-    const struct tide_step_spec spec = {.name = "x", .effect = "pure"};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "x", .effect = TIDE_EFFECT_PURE};
     tide_store *store = open_store(me->arg);
     struct tide_step_answer a;
     tide_session *s = NULL;
@@ -105,7 +105,11 @@ static void runner(struct self *me)
         enum tide_code code = tide_step_ask(run, &spec, &a, NULL);
 
         code = code ? code : tide_step_begin(run, "x", 0, 0, NULL);
-        code = code ? code : tide_step_end(run, "x", &(struct tide_step_result){.outcome = "completed"}, NULL, NULL);
+        code = code ? code
+                    : tide_step_end(run, "x",
+                                    &(struct tide_step_result){.size = sizeof(struct tide_step_result),
+                                                               .outcome = TIDE_OUTCOME_COMPLETED},
+                                    NULL, NULL);
         tell_char(me->out, tide_code_name(code)[0]);
     }
     tide_run_close(run);
@@ -293,7 +297,7 @@ static void wait_for_go(const struct place *p)
 static void racer(struct self *me)
 {
     const struct place *p = me->arg;
-    const struct tide_run_options opt = {.token = p->token, .input = "1"};
+    const struct tide_run_options opt = {.size = sizeof opt, .token = p->token, .input = "1"};
     tide_store *store = open_store(p);
     tide_session *s = NULL;
     tide_run *run = NULL;
@@ -305,7 +309,9 @@ static void racer(struct self *me)
     tell(me->out, &code, sizeof code);
     hear_char(me->in); /* hold the lease until all have tried */
     if (run)
-        CHILD_MUST(tide_run_end(run, &(struct tide_run_result){.outcome = "completed"}, &err));
+        CHILD_MUST(tide_run_end(
+            run, &(struct tide_run_result){.size = sizeof(struct tide_run_result), .outcome = TIDE_OUTCOME_COMPLETED},
+            &err));
     tide_run_close(run);
     tide_session_close(s);
     tide_store_close(store);
@@ -325,8 +331,10 @@ static void race_once(struct place *p, int round)
     else
         OK(tide_session_open(store, "s", TIDE_SESSION_APPEND, &s, &err));
     OK(tide_run_start(s, NULL, &run, &err));
-    GIVES(TIDE_WAITING,
-          tide_run_wait(run, &(struct tide_wait_options){"w", "input", NULL, 0, 0}, &answer, p->token, &err));
+    GIVES(TIDE_WAITING, tide_run_wait(run,
+                                      &(struct tide_wait_options){
+                                          .size = sizeof(struct tide_wait_options), "w", TIDE_WAIT_INPUT, NULL, 0, 0},
+                                      &answer, p->token, &err));
     tide_run_close(run);
     tide_session_close(s);
     tide_store_close(store);
@@ -441,7 +449,8 @@ static void a_living_program_of_the_last_run_refuses_a_resume(void **state)
         at = strchr(at + 1, ' ');
     snprintf(fields, sizeof fields, "{\"pid\":%d,\"pid_start\":%s}", (int)program.pid, strtok_r(at + 1, " ", &at));
     OK(tide_session_create(store, "s", NULL, &s, &err));
-    OK(tide_run_start(s, &(struct tide_run_options){.fields = fields}, &run, &err));
+    OK(tide_run_start(s, &(struct tide_run_options){.size = sizeof(struct tide_run_options), .fields = fields}, &run,
+                      &err));
     tide_run_close(run);
     SAYS(TIDE_ALIVE, "still lives", tide_run_resume(s, NULL, NULL, &run, &err));
     child_kill(&program);

@@ -68,7 +68,7 @@ static void *run_program(void *arg)
     struct run *r = arg;
     const char *const argv[] = {"./work", r->name};
     struct program_run p = {.signals = -1, .notice = notice};
-    struct tide_run_options opt = {0};
+    struct tide_run_options opt = {.size = sizeof opt};
     struct tide_err err = {0};
     tide_session *session = NULL;
 
@@ -100,7 +100,7 @@ static void *run_chat(void *arg)
 static void *run_graph(void *arg)
 {
     struct run *r = arg;
-    const struct tide_graph_options opt = {0};
+    const struct tide_graph_options opt = {.size = sizeof opt};
     struct tide_err err = {0};
     tide_session *session = NULL;
 
@@ -168,8 +168,9 @@ static void several_runs_of_one_process_are_ended_each_alone(void **state)
                          {.name = "chat", .work = run_chat},
                          {.name = "graph", .work = run_graph},
                          {.name = "two", .work = run_program}};
-    struct tide_agent_options opt = {.provider = "script", .script = "script.json", .approve = allow};
-    const struct tide_store_options create = {.flags = TIDE_OPEN_CREATE};
+    struct tide_agent_options opt = {
+        .size = sizeof opt, .provider = "script", .script = "script.json", .approve = allow};
+    const struct tide_store_options create = {.size = sizeof create, .flags = TIDE_OPEN_CREATE};
     tide_session *session = NULL;
     char dir[256], url[300];
     struct sigaction now[32];

@@ -124,13 +124,14 @@ static void program(const char *name, const char *text)
 
 static int see(void *arg, const struct tide_session_info *i)
 {
-    snprintf(arg, 100, "%s/%s/%s", i->status, i->outcome, i->reason ? i->reason : "");
+    snprintf(arg, 100, "%s/%s/%s", tide_status_name(i->status), tide_outcome_name(i->outcome),
+             i->reason ? i->reason : "");
     return 0;
 }
 
 static void expect_state(const char *id, const char *want)
 {
-    struct tide_store_options opt = {.flags = TIDE_OPEN_READ_ONLY};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_READ_ONLY};
     tide_store *store = NULL;
     tide_session *s = NULL;
     char got[100];

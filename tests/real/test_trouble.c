@@ -33,7 +33,7 @@ static int watch(void *arg, const struct tide_err *why, int64_t waited_ms)
 
 static tide_run *start(struct watching *w, unsigned flags)
 {
-    const struct tide_run_options opt = {.flags = flags, .trouble = watch, .trouble_arg = w};
+    const struct tide_run_options opt = {.size = sizeof opt, .flags = flags, .trouble = watch, .trouble_arg = w};
     tide_run *run = NULL;
 
     OK(tide_run_start(session, &opt, &run, &err));
@@ -68,9 +68,9 @@ static enum tide_code fine(void *arg, const char *key, struct tide_text *ret, st
     return TIDE_OK;
 }
 
-static enum tide_code step(tide_run *run, const char *name, const char *effect, int *times, struct tide_err *err)
+static enum tide_code step(tide_run *run, const char *name, enum tide_effect effect, int *times, struct tide_err *err)
 {
-    const struct tide_step_spec spec = {.name = name, .effect = effect};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = name, .effect = effect};
     struct tide_text result = {NULL, 0};
     enum tide_code code = tide_run_step(run, &spec, fine, times, &result, err);
 
@@ -112,13 +112,15 @@ static void a_run_is_held_and_goes_on_by_itself(void **unused)
 
     (void)unused;
     fill_up();
-    OK(step(run, "once", "once", &times, &err));
+    OK(step(run, "once", TIDE_EFFECT_ONCE, &times, &err));
     assert_int_equal(times, 1);
     assert_int_equal(w.calls, 3);
     assert_int_equal(w.over, 1);
     assert_int_equal(events("tool.started", "\"once\""), 1);
     assert_int_equal(events("tool.completed", "\"once\""), 1);
-    OK(tide_run_end(run, &(struct tide_run_result){.outcome = "completed"}, &err));
+    OK(tide_run_end(
+        run, &(struct tide_run_result){.size = sizeof(struct tide_run_result), .outcome = TIDE_OUTCOME_COMPLETED},
+        &err));
     tide_run_close(run);
 }
 
@@ -130,12 +132,14 @@ static void a_caller_that_gives_up_is_told_and_nothing_was_done(void **unused)
 
     (void)unused;
     fill_up();
-    GIVES(TIDE_FULL, step(run, "never", "once", &times, &err));
+    GIVES(TIDE_FULL, step(run, "never", TIDE_EFFECT_ONCE, &times, &err));
     assert_int_equal(times, 0);
     assert_int_equal(unlink(fill_path), 0);
-    OK(step(run, "never", "once", &times, &err));
+    OK(step(run, "never", TIDE_EFFECT_ONCE, &times, &err));
     assert_int_equal(times, 1);
-    OK(tide_run_end(run, &(struct tide_run_result){.outcome = "completed"}, &err));
+    OK(tide_run_end(
+        run, &(struct tide_run_result){.size = sizeof(struct tide_run_result), .outcome = TIDE_OUTCOME_COMPLETED},
+        &err));
     tide_run_close(run);
 }
 
@@ -149,7 +153,7 @@ static void pure_work_goes_on_in_memory_flagged_and_is_flushed_in_order(void **u
     (void)unused;
     fill_up();
     for (int i = 0; i < 5; i++)
-        OK(step(run, "think", "pure", &pure, &err));
+        OK(step(run, "think", TIDE_EFFECT_PURE, &pure, &err));
     OK(tide_run_set(run, "thought", "\"deep\"", &err));
     OK(tide_run_get(run, "thought", &value, &err));
     assert_string_equal(value.ptr, "\"deep\"");
@@ -157,11 +161,11 @@ static void pure_work_goes_on_in_memory_flagged_and_is_flushed_in_order(void **u
     assert_true(tide_run_is_degraded(run));
     assert_int_equal(pure, 5);
     w.give_up = w.calls + 2;
-    GIVES(TIDE_FULL, step(run, "act", "once", &once, &err)); /* no effect begins before it is on disk */
-    GIVES(TIDE_FULL, step(run, "act", "idempotent", &once, &err));
+    GIVES(TIDE_FULL, step(run, "act", TIDE_EFFECT_ONCE, &once, &err)); /* no effect begins before it is on disk */
+    GIVES(TIDE_FULL, step(run, "act", TIDE_EFFECT_IDEMPOTENT, &once, &err));
     assert_int_equal(once, 0);
     assert_int_equal(unlink(fill_path), 0);
-    OK(step(run, "act", "once", &once, &err));
+    OK(step(run, "act", TIDE_EFFECT_ONCE, &once, &err));
     assert_false(tide_run_is_degraded(run));
     assert_int_equal(once, 1);
     assert_int_equal(events("tool.completed", "\"durability\":\"degraded\""), 5);
@@ -170,9 +174,11 @@ static void pure_work_goes_on_in_memory_flagged_and_is_flushed_in_order(void **u
     tide_run_close(run);
     OK(tide_run_resume(session, NULL, NULL, &run, &err)); /* flushed work answers like any other */
     for (int i = 0; i < 5; i++)
-        OK(step(run, "think", "pure", &pure, &err));
+        OK(step(run, "think", TIDE_EFFECT_PURE, &pure, &err));
     assert_int_equal(pure, 5);
-    OK(tide_run_end(run, &(struct tide_run_result){.outcome = "completed"}, &err));
+    OK(tide_run_end(
+        run, &(struct tide_run_result){.size = sizeof(struct tide_run_result), .outcome = TIDE_OUTCOME_COMPLETED},
+        &err));
     tide_run_close(run);
 }
 
@@ -189,12 +195,12 @@ static void what_was_not_stored_is_kept_aside_when_the_lease_is_lost(void **unus
     (void)unused;
     OK(tide_store_open(path, NULL, &other, &err));
     fill_up();
-    OK(step(run, "think", "pure", &pure, &err));
+    OK(step(run, "think", TIDE_EFFECT_PURE, &pure, &err));
     assert_true(tide_run_is_degraded(run));
     assert_int_equal(unlink(fill_path), 0);
     OK(tide_session_cancel(other, "s", NULL, NULL, 20, &how, &err));
     assert_int_equal(how, TIDE_CANCEL_FORCED);
-    assert_int_equal(step(run, "act", "once", &pure, &why), TIDE_FENCED);
+    assert_int_equal(step(run, "act", TIDE_EFFECT_ONCE, &pure, &why), TIDE_FENCED);
     from = strstr(why.msg, "kept in '");
     assert_non_null(from);
     from += strlen("kept in '");
@@ -211,7 +217,9 @@ static void what_was_not_stored_is_kept_aside_when_the_lease_is_lost(void **unus
 static int set_up(void **unused)
 {
     (void)unused;
-    OK(tide_store_open(path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
+    OK(tide_store_open(
+        path, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_CREATE},
+        &store, &err));
     OK(tide_session_create(store, "s", NULL, &session, &err));
     return 0;
 }

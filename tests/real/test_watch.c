@@ -32,7 +32,9 @@ static tide_store *open_at(const char *url)
 {
     tide_store *store = NULL;
 
-    OK(tide_store_open(url, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &store, &err));
+    OK(tide_store_open(
+        url, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_CREATE}, &store,
+        &err));
     return store;
 }
 
@@ -312,7 +314,8 @@ static int commit_when_told(const char *url)
     tide_session *s = NULL;
     char id[TIDE_ID_SIZE], c;
 
-    CHILD_MUST(tide_store_open(url, &(struct tide_store_options){.flags = 0}, &store, &err));
+    CHILD_MUST(tide_store_open(url, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = 0},
+                               &store, &err));
     snprintf(id, sizeof id, "child%d", (int)getpid());
     CHILD_MUST(tide_session_create(store, id, NULL, &s, &err));
     tell_char(STDOUT_FILENO, 'r');
@@ -404,7 +407,9 @@ static void a_copy_that_is_only_read_is_watched_too(void **unused)
     snprintf(command, sizeof command, "cp -r '%s' '%s' && rm -rf '%s/changes' '%s/lock'", store_path(p.url),
              store_path(url), store_path(url), store_path(url));
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): our own mkdtemp name */
-    OK(tide_store_open(url, &(struct tide_store_options){.flags = TIDE_OPEN_READ_ONLY}, &reader, &err));
+    OK(tide_store_open(
+        url, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_READ_ONLY},
+        &reader, &err));
     w = watch(reader);
     snprintf(copy.url, sizeof copy.url, "%.290s", url);
     c = child_start(committer, &copy, 0);
@@ -635,8 +640,11 @@ static void on_a_file_system_of_other_machines_the_store_is_polled(void **unused
     ops.is_local = is_shared;
     env.ops = &ops;
     set_up(&p);
-    OK(store_open(p.url, &(struct tide_store_options){.origin_key = TEST_KEY, .origin_key_len = strlen(TEST_KEY)}, &env,
-                  &store, &err));
+    OK(store_open(p.url,
+                  &(struct tide_store_options){.size = sizeof(struct tide_store_options),
+                                               .origin_key = TEST_KEY,
+                                               .origin_key_len = strlen(TEST_KEY)},
+                  &env, &store, &err));
     watch_by_polling((tide_store *)(void *)store, &p, "other machines");
     store_close(store);
     tear_down(&p);
@@ -650,8 +658,10 @@ static tide_store *open_simulated(struct sim *sim)
     struct store *s = NULL;
 
     OK(store_open(url,
-                  &(struct tide_store_options){
-                      .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = strlen(TEST_KEY)},
+                  &(struct tide_store_options){.size = sizeof(struct tide_store_options),
+                                               .flags = TIDE_OPEN_CREATE,
+                                               .origin_key = TEST_KEY,
+                                               .origin_key_len = strlen(TEST_KEY)},
                   sim_proc_env(sim_proc_start(sim)), &s, &err));
     return (tide_store *)(void *)s;
 }

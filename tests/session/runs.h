@@ -36,7 +36,7 @@ static int64_t standing_ms(struct env *env)
 static tide_store *open_standing(struct fixture *f)
 {
     const struct tide_store_options opt = {
-        .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = sizeof TEST_KEY};
+        .size = sizeof opt, .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = sizeof TEST_KEY};
     struct store *store = NULL;
 
     OK(store_open(f->path, &opt, &f->env, &store, &err));
@@ -105,7 +105,7 @@ UNUSED static tide_run *resume(tide_session *s, const struct tide_run_options *o
 
 UNUSED static void finish(tide_run *r)
 {
-    const struct tide_run_result done = {.outcome = "completed"};
+    const struct tide_run_result done = {.size = sizeof done, .outcome = TIDE_OUTCOME_COMPLETED};
 
     OK(tide_run_end(r, &done, &err));
     tide_run_close(r);
@@ -120,8 +120,8 @@ UNUSED static int take_info(void *arg, const struct tide_session_info *info)
 {
     struct seen *seen = arg;
 
-    snprintf(seen->status, sizeof seen->status, "%s", info->status);
-    snprintf(seen->outcome, sizeof seen->outcome, "%s", info->outcome);
+    snprintf(seen->status, sizeof seen->status, "%s", tide_status_name(info->status));
+    snprintf(seen->outcome, sizeof seen->outcome, "%s", tide_outcome_name(info->outcome));
     snprintf(seen->reason, sizeof seen->reason, "%s", info->reason);
     snprintf(seen->why, sizeof seen->why, "%s", info->why);
     seen->resumable = info->is_resumable;
@@ -193,9 +193,10 @@ UNUSED static enum tide_code do_it(void *arg, const char *key, struct tide_text 
     return TIDE_OK;
 }
 
-UNUSED static void step(tide_run *r, const char *name, const char *effect, struct doing *d)
+UNUSED static void step(tide_run *r, const char *name, enum tide_effect effect, struct doing *d)
 {
-    const struct tide_step_spec spec = {.name = name, .effect = effect, .args = "a", .args_len = 1};
+    const struct tide_step_spec spec = {
+        .size = sizeof spec, .name = name, .effect = effect, .args = "a", .args_len = 1};
     struct tide_text result = {NULL, 0};
 
     OK(tide_run_step(r, &spec, do_it, d, &result, &err));
@@ -203,10 +204,11 @@ UNUSED static void step(tide_run *r, const char *name, const char *effect, struc
     tide_text_done(&result);
 }
 
-UNUSED static void ask(tide_run *r, const char *name, const char *effect, int probe, enum tide_step_state want,
+UNUSED static void ask(tide_run *r, const char *name, enum tide_effect effect, int probe, enum tide_step_state want,
                        struct tide_step_answer *ret)
 {
-    const struct tide_step_spec spec = {.name = name, .effect = effect, .args = "a", .args_len = 1, .has_probe = probe};
+    const struct tide_step_spec spec = {
+        .size = sizeof spec, .name = name, .effect = effect, .args = "a", .args_len = 1, .has_probe = probe};
 
     OK(tide_step_ask(r, &spec, ret, &err));
     assert_int_equal(ret->state, want);

@@ -21,7 +21,8 @@ struct fixture {
 
 static tide_store *open_at(const char *path, const char *key)
 {
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .key = key, .key_len = key ? strlen(key) : 0};
+    struct tide_store_options opt = {
+        .size = sizeof opt, .flags = TIDE_OPEN_CREATE, .key = key, .key_len = key ? strlen(key) : 0};
     tide_store *s = NULL;
 
     OK(tide_store_open(path, &opt, &s, &err));
@@ -109,7 +110,7 @@ static int on_progress(void *arg, const struct tide_copy_progress *at)
 static enum tide_code copy_ids(tide_store *from, tide_store *to, const char *const *ids, struct heard *h,
                                struct tide_copy_result *r, struct tide_err *err)
 {
-    struct tide_copy_options opt = {ids, on_progress, on_problem, on_notice, h};
+    struct tide_copy_options opt = {.size = sizeof opt, ids, on_progress, on_problem, on_notice, h};
 
     return tide_store_copy(from, to, &opt, r, err);
 }
@@ -214,7 +215,9 @@ static void every_event_keeps_its_place_and_its_digest(void **state)
     memset(big, 'B', 3000000);
     put(s, "message.tool", "{\"content\":\"%s\"}", big);
     free(big);
-    OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
+    OK(tide_checkpoint_save(
+        s, &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN}, id,
+        &err));
     OK(tide_session_rollback(s, 5, 0, NULL, &err));
     tide_session_close(s);
     OK(tide_session_open(f->from, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err)); /* another epoch */
@@ -410,7 +413,7 @@ static void a_fork_of_another_history_is_refused(void **state)
 static void what_cannot_be_copied_is_refused_before_anything_is_done(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_store_options read_only = {.flags = TIDE_OPEN_READ_ONLY};
+    const struct tide_store_options read_only = {.size = sizeof read_only, .flags = TIDE_OPEN_READ_ONLY};
     static const char *const ids[] = {"a", "nobody", NULL};
     struct tide_copy_result r;
     struct heard h = {0};
@@ -681,7 +684,7 @@ static void two_copies_at_once_do_no_harm(void **state)
 
 static int take_status(void *arg, const struct tide_session_info *info)
 {
-    snprintf(arg, 64, "%s", info->status);
+    snprintf(arg, 64, "%s", tide_status_name(info->status));
     return 0;
 }
 
@@ -699,8 +702,9 @@ static void has_status(tide_store *store, const char *id, const char *want)
 static void a_wait_can_be_answered_where_it_was_copied_to(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_wait_options wait = {.name = "w", .kind = "input", .question = "well?"};
-    struct tide_run_options answer = {.input = "\"yes\""};
+    const struct tide_wait_options wait = {
+        .size = sizeof wait, .name = "w", .kind = TIDE_WAIT_INPUT, .question = "well?"};
+    struct tide_run_options answer = {.size = sizeof answer, .input = "\"yes\""};
     char token[TIDE_TOKEN_SIZE] = "";
     struct tide_copy_result r;
     struct heard h = {0};
@@ -739,7 +743,9 @@ static void a_run_under_way_does_not_go_on_in_two_places(void **state)
     OK(tide_run_set(run, "k", "1", &err));
     OK(copy_all(f->from, f->to, &h, &r, &err));
     assert_int_equal(r.continued, 1);
-    OK(tide_run_end(run, &(struct tide_run_result){.outcome = "completed"}, &err));
+    OK(tide_run_end(
+        run, &(struct tide_run_result){.size = sizeof(struct tide_run_result), .outcome = TIDE_OUTCOME_COMPLETED},
+        &err));
     tide_run_close(run);
     tide_session_close(s);
     OK(copy_all(f->from, f->to, &h, &r, &err));

@@ -18,7 +18,7 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     struct fixture *f = mem_zero(sizeof *f);
 
     dir_make(f->dir);

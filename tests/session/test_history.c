@@ -368,8 +368,9 @@ static int keep_flag(void *arg, const struct tide_checkpoint *c)
 
 static void mark(struct world *w, int t)
 {
-    static const char *const types[] = {"turn", "node_start", "safe_point"};
-    struct tide_new_checkpoint in = {.type = types[rng_below(&w->rng, 3)]};
+    static const enum tide_checkpoint_type types[] = {TIDE_CHECKPOINT_TURN, TIDE_CHECKPOINT_NODE_START,
+                                                      TIDE_CHECKPOINT_SAFE_POINT};
+    struct tide_new_checkpoint in = {.size = sizeof in, .type = types[rng_below(&w->rng, 3)]};
     struct told e = {.what = W_MARK};
     tide_session *s = handle(w, t);
     int64_t seq;
@@ -446,8 +447,10 @@ static void open_store(struct world *w)
 {
     w->proc = sim_proc_start(w->sim);
     OK(store_open(store_url_in(w->url, sizeof w->url, "/data", "history"),
-                  &(struct tide_store_options){
-                      .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = sizeof TEST_KEY},
+                  &(struct tide_store_options){.size = sizeof(struct tide_store_options),
+                                               .flags = TIDE_OPEN_CREATE,
+                                               .origin_key = TEST_KEY,
+                                               .origin_key_len = sizeof TEST_KEY},
                   sim_proc_env(w->proc), &w->store, &err));
 }
 
@@ -706,7 +709,7 @@ static void same_checkpoints(struct world *w, int t)
 {
     struct tale *tale = &w->tales[t];
     const struct mind *m = mind_at(w, t, tale->last);
-    struct tide_checkpoint_filter all = {.rolled_back = 1};
+    struct tide_checkpoint_filter all = {.size = sizeof all, .rolled_back = 1};
     struct listed l = {w, t, 0, 0}, live = {w, t, 0, 0};
     const char *latest = "";
     char got[TIDE_ID_SIZE] = "";

@@ -122,8 +122,8 @@ static void a_run_is_logged_at_its_levels(void **state)
         OK(tide_session_create(f->store, NULL, NULL, &s, &err));
         listen((enum tide_log_level)level);
         r = start(s);
-        step(r, "a", "once", &d);
-        OK(tide_run_checkpoint(r, NULL, NULL, id, &err));
+        step(r, "a", TIDE_EFFECT_ONCE, &d);
+        OK(tide_run_checkpoint(r, 0, NULL, id, &err));
         finish(r);
         assert_int_equal(heard.n, wanted[level]);
         if (level == TIDE_LOG_DEBUG) {
@@ -139,9 +139,11 @@ static void a_run_is_logged_at_its_levels(void **state)
 
 static void what_fails_is_worse(void **state)
 {
-    const struct tide_run_result failed = {.outcome = "failed", .error_code = "E_MINE", .error_message = "it broke"};
-    const struct tide_step_spec spec = {.name = "a", .effect = "pure"};
-    const struct tide_step_result broke = {.outcome = "failed", .error_code = "E_STEP"};
+    const struct tide_run_result failed = {
+        .size = sizeof failed, .outcome = TIDE_OUTCOME_FAILED, .error_code = "E_MINE", .error_message = "it broke"};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "a", .effect = TIDE_EFFECT_PURE};
+    const struct tide_step_result broke = {
+        .size = sizeof broke, .outcome = TIDE_OUTCOME_FAILED, .error_code = "E_STEP"};
     struct tide_step_answer answer;
     tide_session *s = create(*state);
     tide_run *r;
@@ -162,10 +164,10 @@ static void what_fails_is_worse(void **state)
 static void a_wait_and_a_resume_are_logged(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_wait_options ask = {.name = "w", .kind = "input"};
+    const struct tide_wait_options ask = {.size = sizeof ask, .name = "w", .kind = TIDE_WAIT_INPUT};
     char token[TIDE_TOKEN_SIZE];
     struct tide_text answer = {NULL, 0};
-    const struct tide_run_options opt = {.input = "1"};
+    const struct tide_run_options opt = {.size = sizeof opt, .input = "1"};
     tide_session *s = create(f);
     tide_run *r;
 
@@ -183,7 +185,7 @@ static void a_wait_and_a_resume_are_logged(void **state)
 static void a_checkpoint_that_fails_is_a_warning(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_new_checkpoint in = {.type = "safe_point"};
+    const struct tide_new_checkpoint in = {.size = sizeof in, .type = TIDE_CHECKPOINT_SAFE_POINT};
     tide_session *s = create(f);
     char id[TIDE_ID_SIZE];
 
@@ -199,7 +201,7 @@ static void a_checkpoint_that_fails_is_a_warning(void **state)
 static void a_full_disk_is_told_when_it_begins_and_when_it_is_over(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_run_options opt = {.trouble = on_trouble};
+    const struct tide_run_options opt = {.size = sizeof opt, .trouble = on_trouble};
     tide_session *s = create(f);
     struct doing d = {0};
     tide_run *r = NULL;
@@ -208,7 +210,7 @@ static void a_full_disk_is_told_when_it_begins_and_when_it_is_over(void **state)
     listen(TIDE_LOG_WARN);
     trouble_told = 0;
     refuse_commits(f, 3);
-    step(r, "a", "once", &d);
+    step(r, "a", TIDE_EFFECT_ONCE, &d);
     assert_int_equal(trouble_told, 3);
     assert_int_equal(count(TIDE_LOG_WARN, "held until the store can be written", "session=s;code=FULL;"), 1);
     assert_int_equal(count(TIDE_LOG_WARN, "the store can be written again", "session=s;"), 1);
@@ -220,7 +222,7 @@ static void a_full_disk_is_told_when_it_begins_and_when_it_is_over(void **state)
 static void going_on_in_memory_is_told_as_well(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_run_options opt = {.flags = TIDE_RUN_CONTINUE, .trouble = on_trouble};
+    const struct tide_run_options opt = {.size = sizeof opt, .flags = TIDE_RUN_CONTINUE, .trouble = on_trouble};
     tide_session *s = create(f);
     tide_run *r = NULL;
 
@@ -238,7 +240,8 @@ static void going_on_in_memory_is_told_as_well(void **state)
 static void what_is_recovered_is_logged_and_a_dry_run_is_not(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_wait_options ask = {.name = "w", .kind = "input", .deadline_ms = now() + 1000};
+    const struct tide_wait_options ask = {
+        .size = sizeof ask, .name = "w", .kind = TIDE_WAIT_INPUT, .deadline_ms = now() + 1000};
     struct tide_text answer = {NULL, 0};
     char token[TIDE_TOKEN_SIZE];
     tide_session *s = create(f);
@@ -260,7 +263,8 @@ static void what_is_recovered_is_logged_and_a_dry_run_is_not(void **state)
 static void a_secret_of_any_open_store_is_in_no_record(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_run_result failed = {.outcome = "failed", .error_message = "no: hunter2hunter2, other-secret"};
+    const struct tide_run_result failed = {
+        .size = sizeof failed, .outcome = TIDE_OUTCOME_FAILED, .error_message = "no: hunter2hunter2, other-secret"};
     tide_session *s = create(f);
     tide_run *r = start(s);
 

@@ -36,7 +36,7 @@ static void append_note(tide_store *store, const char *id)
 
 static tide_store *open_at(const char *url)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     tide_store *store = NULL;
 
     OK(tide_store_open(url, &opt, &store, &err));

@@ -31,7 +31,7 @@ static int on_info(void *arg, const struct tide_session_info *info)
 {
     int64_t sum = (int64_t)strlen(info->id) + info->last_seq;
 
-    for (const char *p = info->status; *p; p++)
+    for (const char *p = tide_status_name(info->status); *p; p++)
         sum = sum * 7 + *p;
     return add(arg, sum);
 }
@@ -138,13 +138,18 @@ static void fill(tide_store *store)
     for (int i = 0; i < EVENTS; i++) {
         put(s, "message.user", "{\"message_id\":\"m%d\",\"turn\":%d,\"content\":\"%0200d\"}", i, i + 1, i);
         if (i % 50 == 0)
-            OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "user_checkpoint"}, id, &err));
+            OK(tide_checkpoint_save(
+                s,
+                &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_USER},
+                id, &err));
     }
     tide_session_close(s);
     OK(tide_session_fork(store, "a", EVENTS / 2, "fork", NULL, id, &err));
     OK(tide_session_open(store, "fork", TIDE_SESSION_APPEND, &s, &err));
     put(s, "message.user", "{\"message_id\":\"f\",\"turn\":%d,\"content\":\"x\"}", EVENTS);
-    OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "user_checkpoint"}, id, &err));
+    OK(tide_checkpoint_save(
+        s, &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_USER}, id,
+        &err));
     tide_session_close(s);
 }
 
@@ -266,7 +271,7 @@ static enum tide_code attempt_here(const char *url, const struct way *w, int pla
 
 static void a_failed_read_is_no_damage_to_sqlite_either(void **state)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     tide_store *store = NULL;
     char dir[256], url[300];
 

@@ -148,8 +148,8 @@ static void what_the_log_is_made_of_stays(void **state)
 static void names_that_hold_it_are_refused(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_step_spec spec = {.name = "send-hunter2hunter2"};
-    const struct tide_wait_options wait = {.name = "hunter2hunter2", .kind = "approval"};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "send-hunter2hunter2"};
+    const struct tide_wait_options wait = {.size = sizeof wait, .name = "hunter2hunter2", .kind = TIDE_WAIT_APPROVAL};
     const struct tide_new_event ev = {"hunter2hunter2", "{}", 0};
     struct tide_step_answer answer;
     struct tide_text text;
@@ -171,7 +171,7 @@ static void the_digest_of_arguments_tells_nothing_of_it(void **state)
     struct fixture *f = *state;
     static const char *const given[] = {"--token\0first-of-them\0x", "--token\0second-of-them\0x",
                                         "--token\0third-of-them\0x"};
-    struct tide_step_spec spec = {.name = "pay"};
+    struct tide_step_spec spec = {.size = sizeof spec, .name = "pay"};
     struct tide_step_answer answer;
     tide_session *s = create(f);
     tide_run *r = start(s);
@@ -185,7 +185,10 @@ static void the_digest_of_arguments_tells_nothing_of_it(void **state)
             spec.name = "other";
             OK(tide_step_ask(r, &spec, &answer, &err));
             OK(tide_step_begin(r, "other", 0, 0, &err));
-            OK(tide_step_end(r, "other", &(struct tide_step_result){.outcome = "completed"}, &answer, &err));
+            OK(tide_step_end(
+                r, "other",
+                &(struct tide_step_result){.size = sizeof(struct tide_step_result), .outcome = TIDE_OUTCOME_COMPLETED},
+                &answer, &err));
             tide_run_close(r);
             r = resume(s, NULL);
         }
@@ -196,7 +199,10 @@ static void the_digest_of_arguments_tells_nothing_of_it(void **state)
         if (i > 0)
             continue;
         OK(tide_step_begin(r, "pay", 0, 0, &err));
-        OK(tide_step_end(r, "pay", &(struct tide_step_result){.outcome = "completed"}, &answer, &err));
+        OK(tide_step_end(
+            r, "pay",
+            &(struct tide_step_result){.size = sizeof(struct tide_step_result), .outcome = TIDE_OUTCOME_COMPLETED},
+            &answer, &err));
         tide_run_close(r);
         r = resume(s, NULL);
     }
@@ -223,14 +229,16 @@ static enum tide_code give_key(void *arg, const char *key, struct tide_text *ret
 static void every_way_into_the_store_is_covered(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_step_spec spec = {.name = "fetch"};
-    const struct tide_run_result failed = {.outcome = "failed",
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "fetch"};
+    const struct tide_run_result failed = {.size = sizeof failed,
+                                           .outcome = TIDE_OUTCOME_FAILED,
                                            .error_code = "e",
                                            .error_message = "bad password " KEY,
                                            .fields = "{\"f\":\"" KEY_URL "\"}"};
     struct tide_new_event ev = {"note", "{\"a\":\"" KEY_ESCAPED "\"}", 0};
     const struct tide_new_event queued = {"queue.added", "{\"queue_id\":\"q\",\"content\":\"" KEY_JSON "\"}", 0};
-    const struct tide_new_checkpoint mark = {.type = "user_checkpoint", .description = "with " KEY};
+    const struct tide_new_checkpoint mark = {
+        .size = sizeof mark, .type = TIDE_CHECKPOINT_USER, .description = "with " KEY};
     struct buf big = BUF_INIT(1 << 22);
     struct tide_text text = {NULL, 0};
     char id[TIDE_ID_SIZE];
@@ -348,8 +356,9 @@ static enum tide_code failing_settle(struct store *store, struct tide_err *err)
 static void an_append_of_unknown_outcome_is_found_and_not_doubled(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_step_spec spec = {.name = "fetch"};
-    const struct tide_step_result result = {.outcome = "completed", .result = "{\"got\":\"" KEY_JSON "\"}"};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "fetch"};
+    const struct tide_step_result result = {
+        .size = sizeof result, .outcome = TIDE_OUTCOME_COMPLETED, .result = "{\"got\":\"" KEY_JSON "\"}"};
     static struct store_ops ops;
     struct tide_step_answer answer;
     tide_session *s = create(f);

@@ -8,7 +8,7 @@
 
 static void park(tide_run *r, int64_t deadline_ms, char token[TIDE_TOKEN_SIZE])
 {
-    const struct tide_wait_options opt = {"ok", "approval", "release?", deadline_ms, 0};
+    const struct tide_wait_options opt = {.size = sizeof opt, "ok", TIDE_WAIT_APPROVAL, "release?", deadline_ms, 0};
     struct tide_text answer;
 
     GIVES(TIDE_WAITING, tide_run_wait(r, &opt, &answer, token, &err));
@@ -17,7 +17,8 @@ static void park(tide_run *r, int64_t deadline_ms, char token[TIDE_TOKEN_SIZE])
 
 static void expect_answer(tide_run *r, const char *kind, const char *want)
 {
-    const struct tide_wait_options opt = {"ok", kind, NULL, 0, 0};
+    const struct tide_wait_options opt = {
+        .size = sizeof opt, "ok", (enum tide_wait_kind)tide_wait_kind_from(kind), NULL, 0, 0};
     struct tide_text answer = {NULL, 0};
     char token[TIDE_TOKEN_SIZE];
 
@@ -32,7 +33,7 @@ static void a_wait_is_answered_once_with_its_token(void **state)
     tide_session *s = create(f), *t;
     tide_run *r = start(s);
     char token[TIDE_TOKEN_SIZE];
-    struct tide_run_options opt = {.token = token, .request_id = "q1", .input = "\"yes\""};
+    struct tide_run_options opt = {.size = sizeof opt, .token = token, .request_id = "q1", .input = "\"yes\""};
     struct tide_resumed first, again;
 
     park(r, 0, token);
@@ -75,7 +76,7 @@ static void each_wrong_token_has_its_own_error(void **state)
     tide_session *s = create(f);
     tide_run *r = start(s), *none;
     char token[TIDE_TOKEN_SIZE], rotated[TIDE_TOKEN_SIZE], forged[TIDE_TOKEN_SIZE];
-    struct tide_run_options opt = {.token = token};
+    struct tide_run_options opt = {.size = sizeof opt, .token = token};
     char *secret;
 
     park(r, 0, token);
@@ -119,7 +120,7 @@ static void a_deadline_that_passes_ends_the_wait(void **state)
     tide_session *s = create(f);
     tide_run *r = start(s), *none;
     char token[TIDE_TOKEN_SIZE];
-    struct tide_run_options opt = {.token = token};
+    struct tide_run_options opt = {.size = sizeof opt, .token = token};
     struct tide_recovery did;
     int64_t deadline = now() + 30;
 
@@ -147,8 +148,8 @@ static void a_deadline_that_passes_ends_the_wait(void **state)
 static void an_answer_stays_when_its_deadline_has_passed_since(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_wait_options opt = {"ok", "approval", "release?", now() + 60, 0};
-    const struct tide_run_options yes = {.input = "\"yes\""};
+    const struct tide_wait_options opt = {.size = sizeof opt, "ok", TIDE_WAIT_APPROVAL, "release?", now() + 60, 0};
+    const struct tide_run_options yes = {.size = sizeof yes, .input = "\"yes\""};
     tide_session *s = create(f);
     tide_run *r = start(s);
     struct tide_text answer = {NULL, 0};
@@ -167,11 +168,11 @@ static void an_answer_stays_when_its_deadline_has_passed_since(void **state)
 static void a_token_expires_by_itself(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_wait_options opt = {"ok", "input", NULL, 0, now() + 30};
+    const struct tide_wait_options opt = {.size = sizeof opt, "ok", TIDE_WAIT_INPUT, NULL, 0, now() + 30};
     tide_session *s = create(f);
     tide_run *r = start(s), *none;
     char token[TIDE_TOKEN_SIZE];
-    struct tide_run_options with = {.token = token};
+    struct tide_run_options with = {.size = sizeof with, .token = token};
     struct tide_recovery did;
     struct tide_text answer;
 
@@ -185,7 +186,10 @@ static void a_token_expires_by_itself(void **state)
     GIVES(TIDE_TOKEN_EXPIRED, tide_run_resume(s, &with, NULL, &none, &err));
     STATUS(f->store, "interrupted_waiting", "token_expired");
     r = resume(s, NULL); /* a new run, that asks again */
-    GIVES(TIDE_WAITING, tide_run_wait(r, &(struct tide_wait_options){"ok", "input", NULL, 0, 0}, &answer, token, &err));
+    GIVES(TIDE_WAITING, tide_run_wait(r,
+                                      &(struct tide_wait_options){
+                                          .size = sizeof(struct tide_wait_options), "ok", TIDE_WAIT_INPUT, NULL, 0, 0},
+                                      &answer, token, &err));
     tide_run_close(r);
     STATUS(f->store, "waiting", "input");
     tide_session_close(s);
@@ -193,12 +197,12 @@ static void a_token_expires_by_itself(void **state)
 
 static void a_message_supersedes_the_wait_and_answers_the_new_run(void **state)
 {
-    const struct tide_run_options opt = {.message = "\"hello\""};
+    const struct tide_run_options opt = {.size = sizeof opt, .message = "\"hello\""};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s), *none;
     char token[TIDE_TOKEN_SIZE];
-    const struct tide_run_options old = {.token = token};
+    const struct tide_run_options old = {.size = sizeof old, .token = token};
 
     park(r, 0, token);
     OK(tide_run_start(s, &opt, &r, &err));
@@ -214,7 +218,7 @@ static void a_message_supersedes_the_wait_and_answers_the_new_run(void **state)
 
 static void a_sleep_is_over_when_it_is_due_and_not_before(void **state)
 {
-    const struct tide_run_options at_once = {.flags = TIDE_RUN_NOW};
+    const struct tide_run_options at_once = {.size = sizeof at_once, .flags = TIDE_RUN_NOW};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s), *none;
@@ -325,7 +329,11 @@ static void the_holder_sees_a_cancel_and_a_message(void **state)
     OK(tide_run_look(r, &signs, &err));
     assert_int_equal(signs, TIDE_SIGN_MESSAGE | TIDE_SIGN_CANCEL);
     expect_answer(r, "input", "\"hi\"");
-    OK(tide_run_end(r, &(struct tide_run_result){.outcome = "cancelled", .reason = "requested"}, &err));
+    OK(tide_run_end(r,
+                    &(struct tide_run_result){.size = sizeof(struct tide_run_result),
+                                              .outcome = TIDE_OUTCOME_CANCELLED,
+                                              .reason = "requested"},
+                    &err));
     tide_run_close(r);
     r = resume(s, NULL); /* asked for earlier: not for this run */
     OK(tide_run_look(r, &signs, &err));
@@ -403,14 +411,14 @@ static void memory_and_checkpoints_are_the_sessions(void **state)
 
     OK(tide_run_set(r, "k", "\"v\"", &err));
     OK(tide_run_set(r, "k", "\"v\"", &err));
-    OK(tide_run_checkpoint(r, NULL, "here", first, &err));
+    OK(tide_run_checkpoint(r, 0, "here", first, &err));
     GIVES(TIDE_NOT_FOUND, tide_run_get(r, "x", &value, &err));
     tide_run_close(r);
     r = resume(s, NULL);
     OK(tide_run_get(r, "k", &value, &err));
     assert_string_equal(value.ptr, "\"v\"");
     tide_text_done(&value);
-    OK(tide_run_checkpoint(r, NULL, "here", again, &err));
+    OK(tide_run_checkpoint(r, 0, "here", again, &err));
     assert_string_equal(first, again);
     finish(r);
     tide_session_close(s);
@@ -420,8 +428,9 @@ static void memory_and_checkpoints_are_the_sessions(void **state)
 
 static void bad_requests_are_refused_before_anything_is_written(void **state)
 {
-    const struct tide_step_spec retried = {.name = "a", .retries = 1}, nameless = {.name = ""},
-                                strange = {.name = "a", .effect = "twice"};
+    const struct tide_step_spec retried = {.size = sizeof retried, .name = "a", .retries = 1},
+                                nameless = {.size = sizeof nameless, .name = ""},
+                                strange = {.size = sizeof strange, .name = "a", .effect = (enum tide_effect)9};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s);
@@ -434,11 +443,16 @@ static void bad_requests_are_refused_before_anything_is_written(void **state)
     before = tide_session_last_seq(s);
     SAYS(TIDE_INVALID, "--effect idempotent", tide_step_ask(r, &retried, &a, &err));
     GIVES(TIDE_INVALID, tide_step_ask(r, &nameless, &a, &err));
-    SAYS(TIDE_INVALID, "twice", tide_step_ask(r, &strange, &a, &err));
+    SAYS(TIDE_INVALID, "9 is not an effect", tide_step_ask(r, &strange, &a, &err));
     SAYS(TIDE_INVALID, "future",
-         tide_run_wait(r, &(struct tide_wait_options){"w", "input", NULL, 1, 0}, &answer, token, &err));
-    SAYS(TIDE_INVALID, "weather",
-         tide_run_wait(r, &(struct tide_wait_options){"w", "weather", NULL, 0, 0}, &answer, token, &err));
+         tide_run_wait(
+             r, &(struct tide_wait_options){.size = sizeof(struct tide_wait_options), "w", TIDE_WAIT_INPUT, NULL, 1, 0},
+             &answer, token, &err));
+    SAYS(TIDE_INVALID, "something to wait for",
+         tide_run_wait(r,
+                       &(struct tide_wait_options){
+                           .size = sizeof(struct tide_wait_options), "w", (enum tide_wait_kind)9, NULL, 0, 0},
+                       &answer, token, &err));
     SAYS(TIDE_INVALID, "not valid JSON", tide_run_set(r, "k", "{", &err));
     GIVES(TIDE_INVALID, tide_run_set(r, "", "1", &err));
     OK(tide_session_refresh(s, &err));
@@ -460,7 +474,7 @@ static int give_up(void *arg, const struct tide_err *why, int64_t waited_ms)
 static tide_store *open_on(struct sim *sim)
 {
     const struct tide_store_options opt = {
-        .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = sizeof TEST_KEY};
+        .size = sizeof opt, .flags = TIDE_OPEN_CREATE, .origin_key = TEST_KEY, .origin_key_len = sizeof TEST_KEY};
     struct store *store = NULL;
     char url[64];
 
@@ -478,7 +492,7 @@ struct machine {
 /* From its n-th operation on the disk fails under the end of a run, until the caller has given up. */
 static enum tide_code end_on_a_failing_disk(struct machine *m, uint64_t n)
 {
-    const struct tide_run_options impatient = {.trouble = give_up};
+    const struct tide_run_options impatient = {.size = sizeof impatient, .trouble = give_up};
     enum tide_code code;
 
     m->sim = sim_new(1);
@@ -486,7 +500,8 @@ static enum tide_code end_on_a_failing_disk(struct machine *m, uint64_t n)
     OK(tide_session_create(m->store, "s", NULL, &m->s, &err));
     OK(tide_run_start(m->s, &impatient, &m->r, &err));
     sim_fault_at(m->sim, SIM_EIO, n, true);
-    code = tide_run_end(m->r, &(struct tide_run_result){.outcome = "failed"}, NULL);
+    code = tide_run_end(
+        m->r, &(struct tide_run_result){.size = sizeof(struct tide_run_result), .outcome = TIDE_OUTCOME_FAILED}, NULL);
     sim_fault_at(m->sim, SIM_NO_FAULT, 0, false);
     return code;
 }
@@ -509,7 +524,7 @@ static void machine_done(struct machine *m, const char *kind)
 
 static void an_end_of_unknown_outcome_is_written_once(void **state)
 {
-    const struct tide_run_result failed = {.outcome = "failed"};
+    const struct tide_run_result failed = {.size = sizeof failed, .outcome = TIDE_OUTCOME_FAILED};
     int unknown = 0;
 
     (void)state;
@@ -528,7 +543,7 @@ static void an_end_of_unknown_outcome_is_written_once(void **state)
 
 static void another_end_is_told_which_one_was_stored(void **state)
 {
-    const struct tide_run_result completed = {.outcome = "completed"};
+    const struct tide_run_result completed = {.size = sizeof completed, .outcome = TIDE_OUTCOME_COMPLETED};
     int stored = 0;
 
     (void)state;
@@ -664,7 +679,7 @@ static void come(tide_store *other, enum meanwhile what, tide_session **ret)
 static void run_in_doubt(enum sim_fault fault, uint64_t n, enum meanwhile what)
 {
     struct sim *sim = sim_new(1);
-    const struct tide_run_options patient = {.trouble = mend, .trouble_arg = sim};
+    const struct tide_run_options patient = {.size = sizeof patient, .trouble = mend, .trouble_arg = sim};
     tide_store *store = open_on(sim), *other = open_on(sim);
     tide_session *s = NULL, *next = NULL, *theirs = NULL;
     struct store_ops ops = *(plain_ops = store_of(store)->ops);
@@ -687,7 +702,9 @@ static void run_in_doubt(enum sim_fault fault, uint64_t n, enum meanwhile what)
         come(other, what, &theirs);
         GIVES(what < IT_WAS_TAKEN ? TIDE_OK : TIDE_FENCED, tide_run_set(r, "k", "1", &err));
         if (what < IT_WAS_TAKEN)
-            OK(tide_run_end(r, &(struct tide_run_result){.outcome = "completed"}, &err));
+            OK(tide_run_end(
+                r, &(struct tide_run_result){.size = sizeof(struct tide_run_result), .outcome = TIDE_OUTCOME_COMPLETED},
+                &err));
     }
     tide_run_close(r);
     tide_session_close(theirs);

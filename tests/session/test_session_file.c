@@ -453,7 +453,7 @@ static void a_queued_append_carries_the_card_of_its_own_end(void **state)
 static void a_card_has_no_secret(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_wait_options opt = {"ok", "approval", "?", 0, now() + 3600000};
+    const struct tide_wait_options opt = {.size = sizeof opt, "ok", TIDE_WAIT_APPROVAL, "?", 0, now() + 3600000};
     char token[TIDE_TOKEN_SIZE], *secret;
     struct tide_text answer;
     tide_session *s;

@@ -9,7 +9,7 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     struct fixture *f = mem_zero(sizeof *f);
 
     dir_make(f->dir);
@@ -39,7 +39,7 @@ static tide_session *create(struct fixture *f, const char *id)
 
 static void mark(tide_session *s, char id[TIDE_ID_SIZE])
 {
-    const struct tide_new_checkpoint c = {.type = "turn"};
+    const struct tide_new_checkpoint c = {.size = sizeof c, .type = TIDE_CHECKPOINT_TURN};
 
     OK(tide_checkpoint_save(s, &c, id, &err));
 }
@@ -93,7 +93,7 @@ static void a_fork_finds_the_checkpoints_of_its_past(void **state)
 static void pruning_leaves_what_a_rollback_cut_off(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_checkpoint_filter all = {.rolled_back = 1};
+    const struct tide_checkpoint_filter all = {.size = sizeof all, .rolled_back = 1};
     tide_session *s = create(f, "s");
     char id[TIDE_ID_SIZE], last[TIDE_ID_SIZE];
     int64_t deleted = -1, seq = 0;
@@ -131,7 +131,7 @@ static void checkpoints_written_by_hand_are_checked(void **state)
 static void names_that_mean_something_to_sqlite_are_paths(void **state)
 {
     static const char *const names[] = {":memory:", "file:x?mode=memory"};
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     struct fixture *f = *state;
     char *old;
 

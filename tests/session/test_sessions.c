@@ -11,7 +11,9 @@ struct fixture {
 
 static void open_store(struct fixture *f)
 {
-    OK(tide_store_open(f->url, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE}, &f->store, &err));
+    OK(tide_store_open(
+        f->url, &(struct tide_store_options){.size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_CREATE},
+        &f->store, &err));
 }
 
 static int set_up(void **state)
@@ -295,7 +297,7 @@ static void async_appends_are_there_after_flush(void **state)
 static void over_the_limit_is_refused_before_anything_is_written(void **state)
 {
     struct fixture *f = *state;
-    struct tide_store_options opt = {.max_record_bytes = 100000};
+    struct tide_store_options opt = {.size = sizeof opt, .max_record_bytes = 100000};
     tide_store *small = NULL;
     tide_session *s = NULL;
     char *body = mem_zero(100100), *state_before;
@@ -325,7 +327,8 @@ static void over_the_limit_is_refused_before_anything_is_written(void **state)
 
 static void save(tide_session *s, const char *type, char id[TIDE_ID_SIZE])
 {
-    struct tide_new_checkpoint in = {.type = type, .description = "d"};
+    struct tide_new_checkpoint in = {
+        .size = sizeof in, .type = (enum tide_checkpoint_type)tide_checkpoint_type_from(type), .description = "d"};
 
     OK(tide_checkpoint_save(s, &in, id, &err));
 }
@@ -371,22 +374,30 @@ static void checkpoints_are_listed_filtered_and_found(void **state)
     struct ids got;
 
     GIVES(TIDE_NOT_FOUND, tide_checkpoint_load_latest(s, collect, &got, &err));
-    GIVES(TIDE_INVALID, tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "nice"}, ids[0], &err));
+    GIVES(TIDE_INVALID, tide_checkpoint_save(s,
+                                             &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint),
+                                                                           .type = (enum tide_checkpoint_type)99},
+                                             ids[0], &err));
     for (int i = 0; i < 6; i++) {
         if (i == 4)
             put(s, "llm.error", "{}");
         save(s, i % 2 ? "turn" : "safe_point", ids[i]);
     }
     assert_int_equal(list_of(s, NULL).n, 6);
-    got = list_of(s, &(struct tide_checkpoint_filter){.type = "turn"});
+    got = list_of(s, &(struct tide_checkpoint_filter){.size = sizeof(struct tide_checkpoint_filter),
+                                                      .type = TIDE_CHECKPOINT_TURN});
     assert_int_equal(got.n, 3);
     assert_string_equal(got.list[0], ids[1]);
-    got = list_of(s, &(struct tide_checkpoint_filter){.clean_only = 1});
+    got = list_of(s, &(struct tide_checkpoint_filter){.size = sizeof(struct tide_checkpoint_filter), .clean_only = 1});
     assert_int_equal(got.n, 4);
-    got = list_of(s, &(struct tide_checkpoint_filter){.limit = 2});
+    got = list_of(s, &(struct tide_checkpoint_filter){.size = sizeof(struct tide_checkpoint_filter), .limit = 2});
     assert_string_equal(got.list[0], ids[4]);
     assert_string_equal(got.list[1], ids[5]);
-    GIVES(TIDE_INVALID, tide_checkpoint_list(s, &(struct tide_checkpoint_filter){.type = "x"}, collect, &got, &err));
+    GIVES(TIDE_INVALID,
+          tide_checkpoint_list(s,
+                               &(struct tide_checkpoint_filter){.size = sizeof(struct tide_checkpoint_filter),
+                                                                .type = (enum tide_checkpoint_type)99},
+                               collect, &got, &err));
     OK(tide_checkpoint_load_latest(s, latest_is, ids[5], &err));
     OK(tide_checkpoint_load(s, ids[2], latest_is, ids[2], &err));
     GIVES(TIDE_AMBIGUOUS, tide_checkpoint_load(s, "ckpt_", latest_is, ids[2], &err));
@@ -678,7 +689,7 @@ static int collect_name(void *arg, const struct tide_session_info *info)
     struct names *names = arg;
     size_t n = strlen(names->text);
 
-    snprintf(names->text + n, sizeof names->text - n, "%s:%s ", info->id, info->status);
+    snprintf(names->text + n, sizeof names->text - n, "%s:%s ", info->id, tide_status_name(info->status));
     return 0;
 }
 
@@ -690,13 +701,13 @@ static void lists_show_status_and_take_filters(void **state)
         struct tide_list_filter filter;
         const char *want;
     } rows[] = {
-        {{0}, "d:idle c:running b:idle a:idle "},
-        {{.status = "failed"}, "b:idle "},
-        {{.status = "active"}, "c:running "},
-        {{.status = "idle", .limit = 1}, "d:idle "},
-        {{.agent = "tester"}, "d:idle c:running b:idle a:idle "},
-        {{.agent = "nobody"}, ""},
-        {{.task_id = "t1"}, "d:idle "},
+        {{.size = sizeof rows[0].filter}, "d:idle c:running b:idle a:idle "},
+        {{.size = sizeof rows[0].filter, .status = "failed"}, "b:idle "},
+        {{.size = sizeof rows[0].filter, .status = "active"}, "c:running "},
+        {{.size = sizeof rows[0].filter, .status = "idle", .limit = 1}, "d:idle "},
+        {{.size = sizeof rows[0].filter, .agent = "tester"}, "d:idle c:running b:idle a:idle "},
+        {{.size = sizeof rows[0].filter, .agent = "nobody"}, ""},
+        {{.size = sizeof rows[0].filter, .task_id = "t1"}, "d:idle "},
     };
 
     tide_session_close(make(f, "a"));
@@ -720,8 +731,9 @@ static void lists_show_status_and_take_filters(void **state)
             drop_caches_of(f->url, env_real());
     }
     SAYS(TIDE_INVALID, "asleep",
-         tide_session_list(f->store, &(struct tide_list_filter){.status = "asleep"}, collect_name, &(struct names){""},
-                           &err));
+         tide_session_list(f->store,
+                           &(struct tide_list_filter){.size = sizeof(struct tide_list_filter), .status = "asleep"},
+                           collect_name, &(struct names){""}, &err));
     tide_session_close(s);
 }
 

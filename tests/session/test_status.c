@@ -196,7 +196,8 @@ static void check_one(const struct conditions *c)
 
     status_derive(&got, s, c->alive, NOW);
     join_next(next, &got);
-    if (strcmp(got.status, want) != 0 || strcmp(got.outcome, want_outcome(c, want)) != 0 ||
+    if (strcmp(tide_status_name(got.status), want) != 0 ||
+        strcmp(tide_outcome_name(got.outcome), want_outcome(c, want)) != 0 ||
         got.is_resumable != want_resumable(c, want) || got.needs_resume != want_needs(c, want) ||
         strcmp(next, want_next(c, want)) != 0)
         fail_msg("end %d waiting %d token %d deadline %d due %d expiry %d alive %d resumable %d program %d: %s/%s "
@@ -210,7 +211,7 @@ static void check_one(const struct conditions *c)
     assert_true(strlen(got.why) < sizeof got.why - 1);
     assert_non_null(got.graph_status);
     assert_non_null(got.task_state);
-    assert_true(status_matches(&got, got.status) && status_matches(&got, got.graph_status) &&
+    assert_true(status_matches(&got, tide_status_name(got.status)) && status_matches(&got, got.graph_status) &&
                 status_matches(&got, got.task_state));
     state_free(s);
 }
@@ -399,8 +400,8 @@ static void logs_give_the_status_people_expect(void **unused)
             state_apply(s, &ev, &scratch);
         }
         status_derive(&got, s, logs[i].alive, NOW);
-        if (strcmp(got.status, logs[i].status) != 0 || strcmp(got.outcome, logs[i].outcome) != 0 ||
-            strcmp(got.reason, logs[i].reason) != 0)
+        if (strcmp(tide_status_name(got.status), logs[i].status) != 0 ||
+            strcmp(tide_outcome_name(got.outcome), logs[i].outcome) != 0 || strcmp(got.reason, logs[i].reason) != 0)
             fail_msg("%s: %s/%s/%s, should be %s/%s/%s", logs[i].name, got.status, got.outcome, got.reason,
                      logs[i].status, logs[i].outcome, logs[i].reason);
         arena_done(&scratch);
@@ -531,7 +532,7 @@ static int see(void *arg, const struct tide_session_info *info)
 {
     struct seen *seen = arg;
 
-    snprintf(seen->got, sizeof seen->got, "%s", info->status);
+    snprintf(seen->got, sizeof seen->got, "%s", tide_status_name(info->status));
     snprintf(seen->id, sizeof seen->id, "%s", info->id);
     seen->n++;
     assert_true(info->why[0] && info->reason[0] && info->next[0].action && info->kind && info->graph_status[0] &&
@@ -542,7 +543,7 @@ static int see(void *arg, const struct tide_session_info *info)
 /* What a reader sees who comes from outside, by the log and by the summary that lists read. */
 static void expect_status(tide_store *store, const char *id, const char *want, const char *name, const char *second)
 {
-    const struct tide_list_filter newest = {.limit = 1};
+    const struct tide_list_filter newest = {.size = sizeof newest, .limit = 1};
     struct seen shown = {.n = 0}, listed = {.n = 0};
     tide_session *s;
 
@@ -607,7 +608,7 @@ static const struct piece pieces[] = {
 
 static tide_store *store_make(char dir[256])
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     char path[300];
     tide_store *store;
 

@@ -10,18 +10,18 @@ static void a_finished_step_answers_from_the_log(void **state)
     tide_run *r = start(s);
     struct doing once = {0}, pure = {0};
 
-    step(r, "pay", "once", &once);
+    step(r, "pay", TIDE_EFFECT_ONCE, &once);
     for (int i = 0; i < 3; i++)
-        step(r, "loop", "pure", &pure);
+        step(r, "loop", TIDE_EFFECT_PURE, &pure);
     tide_run_close(r);
     tide_session_close(s);
     STATUS(f->store, "interrupted_startup", "shutdown");
 
     s = open_for(f->other);
     r = resume(s, NULL);
-    step(r, "pay", "once", &once);
+    step(r, "pay", TIDE_EFFECT_ONCE, &once);
     for (int i = 0; i < 4; i++)
-        step(r, "loop", "pure", &pure);
+        step(r, "loop", TIDE_EFFECT_PURE, &pure);
     finish(r);
     tide_session_close(s);
     assert_int_equal(once.times, 1);
@@ -32,7 +32,7 @@ static void a_finished_step_answers_from_the_log(void **state)
 }
 
 /* Begun and never ended: the process is gone without a word. */
-static void cut_a_step(struct fixture *f, const char *effect, char key[33])
+static void cut_a_step(struct fixture *f, enum tide_effect effect, char key[33])
 {
     struct tide_step_answer a;
     tide_session *s = create(f);
@@ -47,9 +47,9 @@ static void cut_a_step(struct fixture *f, const char *effect, char key[33])
 
 static void a_cut_once_step_is_unknown_and_never_run(void **state)
 {
-    const struct tide_step_spec spec = {.name = "pay", .args = "a", .args_len = 1};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "pay", .args = "a", .args_len = 1};
     static const char *const names[] = {"pay", NULL};
-    const struct tide_run_options allowed = {.retry = names};
+    const struct tide_run_options allowed = {.size = sizeof allowed, .retry = names};
     struct fixture *f = *state;
     struct doing d = {0};
     struct tide_step_answer a;
@@ -57,7 +57,7 @@ static void a_cut_once_step_is_unknown_and_never_run(void **state)
     tide_session *s;
     tide_run *r;
 
-    cut_a_step(f, "once", key);
+    cut_a_step(f, TIDE_EFFECT_ONCE, key);
     for (int i = 0; i < 2; i++) {
         s = open_for(f->store);
         r = resume(s, NULL);
@@ -70,10 +70,13 @@ static void a_cut_once_step_is_unknown_and_never_run(void **state)
 
     s = open_for(f->store);
     r = resume(s, &allowed);
-    ask(r, "pay", "once", 0, TIDE_STEP_RUN, &a);
+    ask(r, "pay", TIDE_EFFECT_ONCE, 0, TIDE_STEP_RUN, &a);
     assert_string_equal(a.key, key);
     OK(tide_step_begin(r, "pay", 0, 0, &err));
-    OK(tide_step_end(r, "pay", &(struct tide_step_result){.outcome = "completed", .result = "1"}, NULL, &err));
+    OK(tide_step_end(r, "pay",
+                     &(struct tide_step_result){
+                         .size = sizeof(struct tide_step_result), .outcome = TIDE_OUTCOME_COMPLETED, .result = "1"},
+                     NULL, &err));
     finish(r);
     tide_session_close(s);
 }
@@ -86,10 +89,10 @@ static void a_cut_idempotent_step_runs_again_with_its_key(void **state)
     tide_session *s;
     tide_run *r;
 
-    cut_a_step(f, "idempotent", key);
+    cut_a_step(f, TIDE_EFFECT_IDEMPOTENT, key);
     s = open_for(f->store);
     r = resume(s, NULL);
-    step(r, "pay", "idempotent", &d);
+    step(r, "pay", TIDE_EFFECT_IDEMPOTENT, &d);
     assert_string_equal(d.key, key);
     finish(r);
     tide_session_close(s);
@@ -104,18 +107,18 @@ static void a_probe_settles_what_was_cut(void **state)
     tide_session *s;
     tide_run *r;
 
-    cut_a_step(f, "once", key);
+    cut_a_step(f, TIDE_EFFECT_ONCE, key);
     s = open_for(f->store);
     r = resume(s, NULL);
-    ask(r, "pay", "once", 1, TIDE_STEP_PROBE, &a);
+    ask(r, "pay", TIDE_EFFECT_ONCE, 1, TIDE_STEP_PROBE, &a);
     GIVES(TIDE_UNSETTLED, tide_step_settle(r, "pay", -1, NULL, &a, &err));
-    ask(r, "pay", "once", 1, TIDE_STEP_PROBE, &a);
+    ask(r, "pay", TIDE_EFFECT_ONCE, 1, TIDE_STEP_PROBE, &a);
     OK(tide_step_settle(r, "pay", 1, "{\"answer\":42}", &a, &err));
     assert_int_equal(a.state, TIDE_STEP_STORED);
     tide_text_done(&a.result);
     tide_run_close(r);
     r = resume(s, NULL);
-    step(r, "pay", "once", &d);
+    step(r, "pay", TIDE_EFFECT_ONCE, &d);
     assert_int_equal(d.times, 0);
     finish(r);
     tide_session_close(s);
@@ -123,15 +126,15 @@ static void a_probe_settles_what_was_cut(void **state)
 
 static void a_step_with_other_arguments_is_refused_by_name(void **state)
 {
-    const struct tide_step_spec other = {.name = "pay", .args = "b", .args_len = 1};
-    const struct tide_run_options accept = {.flags = TIDE_RUN_ACCEPT_CHANGE};
+    const struct tide_step_spec other = {.size = sizeof other, .name = "pay", .args = "b", .args_len = 1};
+    const struct tide_run_options accept = {.size = sizeof accept, .flags = TIDE_RUN_ACCEPT_CHANGE};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s);
     struct tide_text result;
     struct doing d = {0};
 
-    step(r, "pay", "once", &d);
+    step(r, "pay", TIDE_EFFECT_ONCE, &d);
     tide_run_close(r);
     r = resume(s, NULL);
     SAYS(TIDE_CHANGED, "'pay'", tide_run_step(r, &other, do_it, &d, NULL, &err));
@@ -146,7 +149,7 @@ static void a_step_with_other_arguments_is_refused_by_name(void **state)
 
 static void the_same_name_in_parallel_is_refused(void **state)
 {
-    const struct tide_step_spec spec = {.name = "a"};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "a"};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s);
@@ -156,23 +159,29 @@ static void the_same_name_in_parallel_is_refused(void **state)
     SAYS(TIDE_INVALID, "different names", tide_step_ask(r, &spec, &a, &err));
     OK(tide_step_begin(r, "a", 0, 0, &err));
     SAYS(TIDE_INVALID, "under way", tide_run_sleep(r, "nap", INT64_MAX / 2, NULL, &err));
-    OK(tide_step_end(r, "a", &(struct tide_step_result){.outcome = "completed"}, NULL, &err));
+    OK(tide_step_end(
+        r, "a", &(struct tide_step_result){.size = sizeof(struct tide_step_result), .outcome = TIDE_OUTCOME_COMPLETED},
+        NULL, &err));
     finish(r);
     tide_session_close(s);
 }
 
 static void a_step_that_was_asked_for_and_not_begun_leaves_nothing(void **state)
 {
-    const struct tide_step_result failed = {.outcome = "failed", .error_code = "missing"};
+    const struct tide_step_result failed = {
+        .size = sizeof failed, .outcome = TIDE_OUTCOME_FAILED, .error_code = "missing"};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s);
     struct tide_step_answer a, b;
 
-    ask(r, "pay", "once", 0, TIDE_STEP_RUN, &a);
-    GIVES(TIDE_INVALID, tide_step_end(r, "pay", &(struct tide_step_result){.outcome = "completed"}, NULL, &err));
+    ask(r, "pay", TIDE_EFFECT_ONCE, 0, TIDE_STEP_RUN, &a);
+    GIVES(TIDE_INVALID, tide_step_end(r, "pay",
+                                      &(struct tide_step_result){.size = sizeof(struct tide_step_result),
+                                                                 .outcome = TIDE_OUTCOME_COMPLETED},
+                                      NULL, &err));
     OK(tide_step_end(r, "pay", &failed, NULL, &err));
-    ask(r, "pay", "once", 0, TIDE_STEP_RUN, &b);
+    ask(r, "pay", TIDE_EFFECT_ONCE, 0, TIDE_STEP_RUN, &b);
     assert_string_equal(a.key, b.key);
     finish(r);
     tide_session_close(s);
@@ -181,7 +190,8 @@ static void a_step_that_was_asked_for_and_not_begun_leaves_nothing(void **state)
 
 static void a_failed_step_runs_again_on_resume_a_failed_once_does_not(void **state)
 {
-    const struct tide_step_spec once = {.name = "pay"}, pure = {.name = "look", .effect = "pure"};
+    const struct tide_step_spec once = {.size = sizeof once, .name = "pay"},
+                                pure = {.size = sizeof pure, .name = "look", .effect = TIDE_EFFECT_PURE};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s);
@@ -203,8 +213,9 @@ static void a_failed_step_runs_again_on_resume_a_failed_once_does_not(void **sta
 
 static void a_restart_in_the_middle_of_a_pause_does_not_begin_it_anew(void **state)
 {
-    const struct tide_step_spec spec = {.name = "get", .effect = "pure", .retries = 2};
-    const struct tide_step_result failed = {.outcome = "failed", .error_code = "exit"};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "get", .effect = TIDE_EFFECT_PURE, .retries = 2};
+    const struct tide_step_result failed = {
+        .size = sizeof failed, .outcome = TIDE_OUTCOME_FAILED, .error_code = "exit"};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s);
@@ -254,24 +265,27 @@ static void steps_inside_a_step_count_apart(void **state)
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s);
-    struct tide_step_spec inner = {.name = "notify", .args = "a", .args_len = 1};
+    struct tide_step_spec inner = {.size = sizeof inner, .name = "notify", .args = "a", .args_len = 1};
     struct tide_step_answer outer;
     struct tide_text result;
     struct doing in = {0}, behind = {0};
     char key[33];
 
-    ask(r, "outer", "once", 0, TIDE_STEP_RUN, &outer);
+    ask(r, "outer", TIDE_EFFECT_ONCE, 0, TIDE_STEP_RUN, &outer);
     OK(tide_step_begin(r, "outer", 0, 0, &err));
     memcpy(key, outer.key, sizeof key);
     inner.within = key;
     OK(tide_run_step(r, &inner, do_it, &in, &result, &err));
     tide_text_done(&result);
-    OK(tide_step_end(r, "outer", &(struct tide_step_result){.outcome = "completed"}, NULL, &err));
+    OK(tide_step_end(
+        r, "outer",
+        &(struct tide_step_result){.size = sizeof(struct tide_step_result), .outcome = TIDE_OUTCOME_COMPLETED}, NULL,
+        &err));
     tide_run_close(r);
     r = resume(s, NULL);
-    ask(r, "outer", "once", 0, TIDE_STEP_STORED, &outer);
+    ask(r, "outer", TIDE_EFFECT_ONCE, 0, TIDE_STEP_STORED, &outer);
     tide_text_done(&outer.result);
-    step(r, "notify", "once", &behind);
+    step(r, "notify", TIDE_EFFECT_ONCE, &behind);
     assert_int_equal(in.times, 1);
     assert_int_equal(behind.times, 1);
     finish(r);
@@ -281,12 +295,12 @@ static void steps_inside_a_step_count_apart(void **state)
 static void rolling_back_past_a_cut_once_is_refused(void **state)
 {
     struct fixture *f = *state;
-    struct tide_run_options none = {0};
+    struct tide_run_options none = {.size = sizeof none};
     tide_session *s;
     tide_run *r;
     char key[33];
 
-    cut_a_step(f, "once", key);
+    cut_a_step(f, TIDE_EFFECT_ONCE, key);
     s = open_for(f->store);
     SAYS(TIDE_EFFECTS, "pay", tide_session_rollback(s, 1, 0, NULL, &err));
     OK(tide_session_rollback(s, 1, TIDE_ROLLBACK_REDO_EFFECTS, NULL, &err));
@@ -306,18 +320,18 @@ static void a_later_rollback_does_not_forget_that_effects_are_reused(void **stat
 
     OK(tide_session_refresh(s, &err));
     before = tide_session_last_seq(s);
-    step(r, "pay", "once", &d);
+    step(r, "pay", TIDE_EFFECT_ONCE, &d);
     tide_run_close(r);
     OK(tide_session_rollback(s, before, TIDE_ROLLBACK_REUSE_EFFECTS, NULL, &err));
     r = resume(s, NULL);
-    OK(tide_run_checkpoint(r, NULL, NULL, id, &err));
+    OK(tide_run_checkpoint(r, 0, NULL, id, &err));
     tide_run_close(r);
     OK(tide_session_refresh(s, &err));
     later = tide_session_last_seq(s);
     put(s, "message.user", "{}");
     OK(tide_session_rollback(s, later, 0, NULL, &err));
     r = resume(s, NULL);
-    step(r, "pay", "once", &d);
+    step(r, "pay", TIDE_EFFECT_ONCE, &d);
     assert_int_equal(d.times, 1);
     finish(r);
     tide_session_close(s);
@@ -325,21 +339,23 @@ static void a_later_rollback_does_not_forget_that_effects_are_reused(void **stat
 
 static void later_uses_are_found_behind_one_that_nobody_knows_of(void **state)
 {
-    const struct tide_step_spec spec = {.name = "pay", .args = "a", .args_len = 1};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "pay", .args = "a", .args_len = 1};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s);
     struct tide_step_answer a;
     struct doing d = {0};
 
-    ask(r, "pay", "once", 0, TIDE_STEP_RUN, &a);
+    ask(r, "pay", TIDE_EFFECT_ONCE, 0, TIDE_STEP_RUN, &a);
     OK(tide_step_begin(r, "pay", 0, 0, &err));
-    OK(tide_step_end(r, "pay", &(struct tide_step_result){.outcome = "unknown"}, NULL, &err));
-    step(r, "pay", "once", &d);
+    OK(tide_step_end(
+        r, "pay", &(struct tide_step_result){.size = sizeof(struct tide_step_result), .outcome = TIDE_OUTCOME_UNKNOWN},
+        NULL, &err));
+    step(r, "pay", TIDE_EFFECT_ONCE, &d);
     tide_run_close(r);
     r = resume(s, NULL);
     GIVES(TIDE_UNSETTLED, tide_run_step(r, &spec, do_it, &d, NULL, &err));
-    step(r, "pay", "once", &d);
+    step(r, "pay", TIDE_EFFECT_ONCE, &d);
     assert_int_equal(d.times, 1);
     tide_run_close(r);
     tide_session_close(s);
@@ -348,19 +364,19 @@ static void later_uses_are_found_behind_one_that_nobody_knows_of(void **state)
 static void a_person_may_say_that_it_happened(void **state)
 {
     static const char *const names[] = {"pay", NULL};
-    const struct tide_run_options known = {.happened = names};
+    const struct tide_run_options known = {.size = sizeof known, .happened = names};
     struct fixture *f = *state;
     struct tide_step_answer a;
     tide_session *s;
     tide_run *r;
     char key[33];
 
-    cut_a_step(f, "once", key);
+    cut_a_step(f, TIDE_EFFECT_ONCE, key);
     s = open_for(f->store);
     OK(tide_step_find_unsettled(s, "pay", &err));
     GIVES(TIDE_NOT_FOUND, tide_step_find_unsettled(s, "pya", &err));
     r = resume(s, &known);
-    ask(r, "pay", "once", 0, TIDE_STEP_STORED, &a);
+    ask(r, "pay", TIDE_EFFECT_ONCE, 0, TIDE_STEP_STORED, &a);
     assert_false(a.failed);
     assert_string_equal(a.result.ptr, "null");
     tide_text_done(&a.result);
@@ -381,7 +397,7 @@ static enum tide_code no_json(void *arg, const char *key, struct tide_text *ret,
 
 static void a_result_that_cannot_be_kept_is_said_and_the_step_is_over(void **state)
 {
-    const struct tide_step_spec spec = {.name = "odd", .effect = "once"};
+    const struct tide_step_spec spec = {.size = sizeof spec, .name = "odd", .effect = TIDE_EFFECT_ONCE};
     struct fixture *f = *state;
     tide_session *s = create(f);
     tide_run *r = start(s);
@@ -408,10 +424,10 @@ static void what_an_earlier_chain_left_open_is_its_own(void **state)
     char key[33], id[TIDE_ID_SIZE];
     int can = 0;
 
-    cut_a_step(f, "once", key);
+    cut_a_step(f, TIDE_EFFECT_ONCE, key);
     s = open_for(f->store);
     r = start(s);
-    OK(tide_run_checkpoint(r, NULL, NULL, id, &err));
+    OK(tide_run_checkpoint(r, 0, NULL, id, &err));
     OK(tide_checkpoint_load(s, id, take_can_resume, &can, &err));
     assert_true(can);
     finish(r);

@@ -13,7 +13,8 @@ struct fixture {
 
 static tide_store *open_at(const char *path, const char *key)
 {
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .key = key, .key_len = key ? strlen(key) : 0};
+    struct tide_store_options opt = {
+        .size = sizeof opt, .flags = TIDE_OPEN_CREATE, .key = key, .key_len = key ? strlen(key) : 0};
     tide_store *s = NULL;
 
     OK(tide_store_open(path, &opt, &s, &err));
@@ -138,7 +139,9 @@ static void a_session_comes_back_byte_for_byte(void **state)
     memset(big, 'B', 3000000);
     put(s, "message.tool", "{\"content\":\"%s\"}", big);
     free(big);
-    OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
+    OK(tide_checkpoint_save(
+        s, &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN}, id,
+        &err));
     OK(tide_session_rollback(s, 5, 0, NULL, &err));
     tide_session_close(s);
     OK(tide_session_open(f->from, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &s, &err)); /* another epoch */

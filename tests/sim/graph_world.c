@@ -220,9 +220,9 @@ static void settle(struct world *w, const struct log_fold *t, struct answers *a)
 static enum tide_code go_on(struct world *w, tide_session *s, const struct log_fold *t, struct tide_graph_result *ret,
                             struct tide_err *err)
 {
-    static const struct tide_agent_options quick = {.retry_base_delay_ms = 1};
+    static const struct tide_agent_options quick = {.size = sizeof quick, .retry_base_delay_ms = 1};
     struct answers a = {.memory = BUF_INIT(1 << 20), .input = BUF_INIT(1 << 16)};
-    struct tide_graph_options opt = {.agent = &quick, .event = hear, .arg = w};
+    struct tide_graph_options opt = {.size = sizeof opt, .agent = &quick, .event = hear, .arg = w};
     enum tide_code code;
     bool plain = w->life % 3 == 0; /* nobody says anything about what was cut: it must ask */
 

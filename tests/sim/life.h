@@ -279,7 +279,9 @@ void act_any(struct world *w, struct proc *p); /* one of all */
 
 /* What tide_session_show() says, copied. */
 struct view {
-    char status[32], outcome[16], reason[64], run_id[TIDE_ID_SIZE];
+    enum tide_status status;
+    enum tide_outcome outcome;
+    char reason[64], run_id[TIDE_ID_SIZE];
     bool resumable, held, seen;
     int64_t due_ms, deadline_ms;
 };
@@ -360,7 +362,8 @@ struct t_step *log_fold_step(struct log_fold *t, struct str key);
 
 /* life_check.c */
 struct told { /* the status as the design has it */
-    const char *status, *outcome;
+    enum tide_status status;
+    enum tide_outcome outcome;
     bool resumable;
 };
 struct told told_status(struct log_fold *t, bool alive, int64_t now_ms);

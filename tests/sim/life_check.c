@@ -21,7 +21,7 @@ static struct told told_ended(const struct t_run *r)
     const char *outcome = r->end + 4; /* behind "run." */
     bool failed = strcmp(outcome, "failed") == 0, cancelled = strcmp(outcome, "cancelled") == 0;
 
-    return (struct told){"idle", outcome,
+    return (struct told){TIDE_STATUS_IDLE, (enum tide_outcome)tide_outcome_from(outcome),
                          (failed && r->resumable == 1) ||
                              (cancelled && r->resumable != 0 && !str_eq(r->reason, STR("superseded")))};
 }
@@ -32,13 +32,13 @@ struct told told_status(struct log_fold *t, bool alive, int64_t now_ms)
     bool cut = r && r->end && strcmp(r->end, "run.interrupted") == 0;
 
     if (!r)
-        return (struct told){"idle", "none", false};
+        return (struct told){TIDE_STATUS_IDLE, TIDE_OUTCOME_NONE, false};
     if (!r->waiting && (cut || (!r->end && !alive)))
-        return (struct told){"interrupted_startup", "interrupted", r->resumable != 0};
+        return (struct told){TIDE_STATUS_INTERRUPTED_STARTUP, TIDE_OUTCOME_INTERRUPTED, r->resumable != 0};
     if (r->waiting && (cut || (!r->end && wait_is_over(r, now_ms))))
-        return (struct told){"interrupted_waiting", "interrupted", r->resumable != 0};
+        return (struct told){TIDE_STATUS_INTERRUPTED_WAITING, TIDE_OUTCOME_INTERRUPTED, r->resumable != 0};
     if (!r->end)
-        return (struct told){r->waiting ? "waiting" : "running", "none", r->waiting};
+        return (struct told){r->waiting ? TIDE_STATUS_WAITING : TIDE_STATUS_RUNNING, TIDE_OUTCOME_NONE, r->waiting};
     return told_ended(r);
 }
 
@@ -209,9 +209,10 @@ static void check_status(struct world *w, struct proc *p, int s, struct log_fold
 
     if (!show(w, p, s, &v))
         return;
-    if (strcmp(v.status, want.status) != 0 || strcmp(v.outcome, want.outcome) != 0 || v.resumable != want.resumable)
-        wrong(w, "%s is shown as %s, %s%s; by its log it is %s, %s%s", w->sessions[s].id, v.status, v.outcome,
-              v.resumable ? ", resumable" : "", want.status, want.outcome, want.resumable ? ", resumable" : "");
+    if (v.status != want.status || v.outcome != want.outcome || v.resumable != want.resumable)
+        wrong(w, "%s is shown as %s, %s%s; by its log it is %s, %s%s", w->sessions[s].id, tide_status_name(v.status),
+              tide_outcome_name(v.outcome), v.resumable ? ", resumable" : "", tide_status_name(want.status),
+              tide_outcome_name(want.outcome), want.resumable ? ", resumable" : "");
 }
 
 /* Nobody runs it now. */
@@ -244,8 +245,8 @@ static int take_row(void *arg, const struct tide_session_info *info)
     for (int s = 0; s < l->w->session_count; s++) {
         if (strcmp(l->w->sessions[s].id, info->id) != 0)
             continue;
-        snprintf(l->views[s].status, sizeof l->views[s].status, "%s", info->status);
-        snprintf(l->views[s].outcome, sizeof l->views[s].outcome, "%s", info->outcome);
+        l->views[s].status = info->status;
+        l->views[s].outcome = info->outcome;
         snprintf(l->views[s].reason, sizeof l->views[s].reason, "%s", info->reason ? info->reason : "");
         l->views[s].resumable = info->is_resumable;
     }
@@ -262,11 +263,11 @@ static void check_list(struct world *w, struct proc *p)
     if (tide_session_list(p->store, NULL, take_row, &l, &err))
         wrong(w, "sessions cannot be listed: %s", err.msg);
     for (int s = 0; s < w->session_count; s++) {
-        if (show(w, p, s, &v) &&
-            (strcmp(v.status, l.views[s].status) != 0 || strcmp(v.outcome, l.views[s].outcome) != 0 ||
-             strcmp(v.reason, l.views[s].reason) != 0 || v.resumable != l.views[s].resumable))
-            wrong(w, "%s is listed as %s, %s (%s) and shown as %s, %s (%s)", w->sessions[s].id, l.views[s].status,
-                  l.views[s].outcome, l.views[s].reason, v.status, v.outcome, v.reason);
+        if (show(w, p, s, &v) && (v.status != l.views[s].status || v.outcome != l.views[s].outcome ||
+                                  strcmp(v.reason, l.views[s].reason) != 0 || v.resumable != l.views[s].resumable))
+            wrong(w, "%s is listed as %s, %s (%s) and shown as %s, %s (%s)", w->sessions[s].id,
+                  tide_status_name(l.views[s].status), tide_outcome_name(l.views[s].outcome), l.views[s].reason,
+                  tide_status_name(v.status), tide_outcome_name(v.outcome), v.reason);
     }
 }
 
@@ -308,16 +309,16 @@ static void check_handed_out(struct world *w, struct proc *p)
         wrong(w, "what is live cannot be told: %s", err.msg);
     for (int s = 0; s < w->session_count && log_fold_read(w, p, s, &t); s++) {
         struct told told = told_status(&t, false, now(w));
-        bool cut = strcmp(told.outcome, "interrupted") == 0 && log_fold_run(&t)->end,
+        bool cut = told.outcome == TIDE_OUTCOME_INTERRUPTED && log_fold_run(&t)->end,
              want = told_due(&t, now(w)) || cut;
 
-        live += strcmp(told.status, "idle") != 0;
+        live += told.status != TIDE_STATUS_IDLE;
         if (want && told.resumable != h.told[s] && cut)
             wrong(w, "%s is interrupted, and recovery %s it", w->sessions[s].id, h.told[s] ? "hands out" : "forgets");
         if (told_due(&t, now(w)) && !h.told[s])
             wrong(w, "%s is due, and recovery forgets it", w->sessions[s].id);
         if (!want && h.told[s])
-            wrong(w, "%s is %s, and recovery hands it out", w->sessions[s].id, told.status);
+            wrong(w, "%s is %s, and recovery hands it out", w->sessions[s].id, tide_status_name(told.status));
         log_fold_done(&t);
     }
     if (out.looked_at > live)

@@ -114,15 +114,15 @@ static void go_on(struct world *w, struct proc *p, int s, const struct view *v)
 {
     struct resume_plan plan = {.right = BY_OWNER, .retry = true};
 
-    if (strcmp(v->status, "waiting") == 0 && v->due_ms && v->due_ms > now(w))
+    if (v->status == TIDE_STATUS_WAITING && v->due_ms && v->due_ms > now(w))
         clock_move(w, v->due_ms - now(w));
-    if (strcmp(v->status, "waiting") == 0 && !v->due_ms) {
+    if (v->status == TIDE_STATUS_WAITING && !v->due_ms) {
         plan.answer = true;
         if (chance(w, 50))
             act_rotate(w, p, s);
         plan.right = has_token(w, p, s) ? BY_TOKEN : BY_OWNER;
     }
-    if (strcmp(v->status, "idle") == 0 && !v->resumable)
+    if (v->status == TIDE_STATUS_IDLE && !v->resumable)
         act_start(w, p, s);
     else
         act_resume(w, p, s, &plan);
@@ -130,17 +130,17 @@ static void go_on(struct world *w, struct proc *p, int s, const struct view *v)
 
 static void drive(struct world *w, struct proc *p, int s)
 {
-    struct view v = {.status = ""};
+    struct view v = {.status = 0};
     int calls = 0;
 
     for (int rounds = 0; rounds < 60 && !w->failed; rounds++) {
-        if (!show(w, p, s, &v) || strcmp(v.outcome, "completed") == 0)
+        if (!show(w, p, s, &v) || v.outcome == TIDE_OUTCOME_COMPLETED)
             return;
         go_on(w, p, s, &v);
         while (p->doing[s].r && !w->failed && calls++ < 2000)
             program_step(w, p, s);
     }
-    wrong(w, "%s does not come to its end: %s (%s)", w->sessions[s].id, v.status, v.reason);
+    wrong(w, "%s does not come to its end: %s (%s)", w->sessions[s].id, tide_status_name(v.status), v.reason);
 }
 
 static void settle(struct world *w)

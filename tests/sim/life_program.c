@@ -85,7 +85,8 @@ bool run_goes_on(struct world *w, struct proc *p, int s, enum verdict v, enum ti
 void run_finish(struct world *w, struct proc *p, int s, const char *outcome, const char *reason)
 {
     struct doing *d = &p->doing[s];
-    const struct tide_run_result result = {.outcome = outcome, .reason = reason};
+    const struct tide_run_result result = {
+        .size = sizeof result, .outcome = (enum tide_outcome)tide_outcome_from(outcome), .reason = reason};
     struct tide_err err = {0};
     struct call c = call_release(w, p);
     enum tide_code code = tide_run_end(d->r, &result, &err);

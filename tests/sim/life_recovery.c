@@ -10,8 +10,8 @@ static int take_view(void *arg, const struct tide_session_info *info)
 {
     struct view *v = arg;
 
-    snprintf(v->status, sizeof v->status, "%s", info->status);
-    snprintf(v->outcome, sizeof v->outcome, "%s", info->outcome);
+    v->status = info->status;
+    v->outcome = info->outcome;
     snprintf(v->reason, sizeof v->reason, "%s", info->reason ? info->reason : "");
     snprintf(v->run_id, sizeof v->run_id, "%s", info->run_id ? info->run_id : "");
     v->resumable = info->is_resumable;
@@ -52,8 +52,9 @@ static void act_show(struct world *w, struct proc *p, int s)
     for (int i = 0; i < PROCS; i++) {
         const struct proc *q = &w->procs[i];
 
-        if (proc_alive(q) && q->doing[s].r && !q->doing[s].may_lose && !q->busy && strcmp(v.status, "running") != 0)
-            wrong(w, "process %d runs %s, which is shown as %s", q->number, w->sessions[s].id, v.status);
+        if (proc_alive(q) && q->doing[s].r && !q->doing[s].may_lose && !q->busy && v.status != TIDE_STATUS_RUNNING)
+            wrong(w, "process %d runs %s, which is shown as %s", q->number, w->sessions[s].id,
+                  tide_status_name(v.status));
     }
 }
 

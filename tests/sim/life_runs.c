@@ -69,7 +69,8 @@ static struct message *new_message(struct world *w, int s)
 void act_start(struct world *w, struct proc *p, int s)
 {
     struct message *m = chance(w, 25) ? new_message(w, s) : NULL;
-    struct tide_run_options opt = {.flags = chance(w, 40) ? TIDE_RUN_CONTINUE : 0,
+    struct tide_run_options opt = {.size = sizeof opt,
+                                   .flags = chance(w, 40) ? TIDE_RUN_CONTINUE : 0,
                                    .message = m ? m->text : NULL,
                                    .trouble = life_trouble,
                                    .trouble_arg = p->self};
@@ -309,7 +310,8 @@ static void judge_resumed(struct world *w, struct proc *p, int s, struct resumin
 void act_resume(struct world *w, struct proc *p, int s, const struct resume_plan *plan)
 {
     struct resuming m = {.plan = plan};
-    struct tide_run_options opt = {.flags = (chance(w, 40) ? TIDE_RUN_CONTINUE : 0u) | (plan->now ? TIDE_RUN_NOW : 0u),
+    struct tide_run_options opt = {.size = sizeof opt,
+                                   .flags = (chance(w, 40) ? TIDE_RUN_CONTINUE : 0u) | (plan->now ? TIDE_RUN_NOW : 0u),
                                    .by = plan->now ? "now" : NULL,
                                    .retry = plan->retry ? once_names : NULL,
                                    .trouble = life_trouble,
@@ -455,13 +457,13 @@ void act_begin(struct world *w, struct proc *p, int s)
     told = told_status(&t, is_run(w, s), now(w));
     sleeps = log_fold_run(&t) && log_fold_run(&t)->due_ms;
     log_fold_done(&t);
-    if (strcmp(told.status, "waiting") == 0)
+    if (told.status == TIDE_STATUS_WAITING)
         begin_waiting(w, p, s, sleeps);
-    else if (strncmp(told.status, "interrupted", 11) == 0)
-        begin_interrupted(w, p, s, strcmp(told.status, "interrupted_waiting") == 0);
-    else if (strcmp(told.status, "idle") == 0 && told.resumable && chance(w, 80))
+    else if (told.outcome == TIDE_OUTCOME_INTERRUPTED)
+        begin_interrupted(w, p, s, told.status == TIDE_STATUS_INTERRUPTED_WAITING);
+    else if (told.status == TIDE_STATUS_IDLE && told.resumable && chance(w, 80))
         act_resume(w, p, s, &plan);
-    else if (strcmp(told.status, "idle") == 0 || chance(w, 10))
+    else if (told.status == TIDE_STATUS_IDLE || chance(w, 10))
         act_start(w, p, s);
     else if (chance(w, 10))
         act_resume(w, p, s, &plan);

@@ -7,7 +7,14 @@
 static struct tide_step_spec spec_of(const struct op *op, int at, char args[16])
 {
     snprintf(args, 16, "args %d", at);
-    return (struct tide_step_spec){op->name, op->effect, args, strlen(args), op->retries, op->probe, NULL};
+    return (struct tide_step_spec){.size = sizeof(struct tide_step_spec),
+                                   op->name,
+                                   (enum tide_effect)tide_effect_from(op->effect),
+                                   args,
+                                   strlen(args),
+                                   op->retries,
+                                   op->probe,
+                                   NULL};
 }
 
 static bool once(const struct effect *e)
@@ -227,7 +234,8 @@ static void slot_ended(struct world *w, struct proc *p, int s, struct slot *slot
 
 static void slot_end(struct world *w, struct proc *p, int s, struct slot *slot)
 {
-    struct tide_step_result result = {.outcome = slot->worked ? "completed" : "failed"};
+    struct tide_step_result result = {.size = sizeof result,
+                                      .outcome = slot->worked ? TIDE_OUTCOME_COMPLETED : TIDE_OUTCOME_FAILED};
     struct tide_step_answer a = {.state = TIDE_STEP_STORED};
     struct tide_err err = {0};
     struct call c = call_begin(w, p);

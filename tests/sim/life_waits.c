@@ -99,7 +99,11 @@ void op_wait(struct world *w, struct proc *p, int s)
     struct doing *d = &p->doing[s];
     const struct op *op = &w->sessions[s].ops[d->pc];
     int64_t at = now(w);
-    struct tide_wait_options opt = {op->name, op->wait_kind, "well?", op->span_ms ? at + op->span_ms : 0,
+    struct tide_wait_options opt = {.size = sizeof opt,
+                                    op->name,
+                                    (enum tide_wait_kind)tide_wait_kind_from(op->wait_kind),
+                                    "well?",
+                                    op->span_ms ? at + op->span_ms : 0,
                                     op->good_ms ? at + op->good_ms : 0};
     char token[TIDE_TOKEN_SIZE] = "";
     struct tide_text answer = {NULL, 0};
@@ -234,7 +238,7 @@ void op_mark(struct world *w, struct proc *p, int s)
     char id[TIDE_ID_SIZE] = "";
     struct tide_err err = {0};
     struct call c = call_begin(w, p);
-    enum tide_code code = tide_run_checkpoint(d->r, NULL, NULL, id, &err);
+    enum tide_code code = tide_run_checkpoint(d->r, 0, NULL, id, &err);
     enum verdict v = call_end(w, p, &c, "checkpoint", code, &err);
 
     if (!run_goes_on(w, p, s, v, code))

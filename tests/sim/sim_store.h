@@ -32,8 +32,11 @@ static inline const char *sim_store_words(void)
 
 static inline tide_store *sim_store_open(struct sim_proc *p, int64_t lease_ms, struct tide_err *err)
 {
-    const struct tide_store_options opt = {
-        .flags = TIDE_OPEN_CREATE, .lease_ms = lease_ms, .origin_key = TEST_KEY, .origin_key_len = sizeof TEST_KEY};
+    const struct tide_store_options opt = {.size = sizeof opt,
+                                           .flags = TIDE_OPEN_CREATE,
+                                           .lease_ms = lease_ms,
+                                           .origin_key = TEST_KEY,
+                                           .origin_key_len = sizeof TEST_KEY};
     struct store *store = NULL;
     char url[40];
 

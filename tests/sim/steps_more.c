@@ -8,7 +8,9 @@
 
 void do_checkpoint(struct world *w, struct proc *p, struct o_session *s)
 {
-    struct tide_new_checkpoint in = {.type = chance(w, 50) ? "turn" : "safe_point", .description = "by the simulator"};
+    struct tide_new_checkpoint in = {.size = sizeof in,
+                                     .type = chance(w, 50) ? TIDE_CHECKPOINT_TURN : TIDE_CHECKPOINT_SAFE_POINT,
+                                     .description = "by the simulator"};
     struct handle *h = get_handle(w, p, s);
     struct tide_err err = {0};
     char id[TIDE_ID_SIZE] = "", begins[120];
@@ -22,7 +24,7 @@ void do_checkpoint(struct world *w, struct proc *p, struct o_session *s)
     code = tide_checkpoint_save(h->h, &in, id, &err);
     drain(w, p);
     snprintf(begins, sizeof begins, "{\"checkpoint_id\":\"%s%s%s", code ? "ckpt_" : id, code ? "" : "\",\"type\":\"",
-             code ? "" : in.type);
+             code ? "" : tide_checkpoint_type_name(in.type));
     b = batch_one(w, "checkpoint", str_from(begins), true, M_MARK, 0);
     if (!judge(w, p, s, &b, code, &err, 0) || w->failed)
         return;

@@ -301,7 +301,7 @@ static int add_checkpoint(void *arg, const struct tide_checkpoint *c)
 static char *listing(tide_store *store, const char *id)
 {
     struct buf out = BUF_INIT(SIZE_MAX / 4);
-    struct tide_checkpoint_filter all = {.rolled_back = 1};
+    struct tide_checkpoint_filter all = {.size = sizeof all, .rolled_back = 1};
     tide_session *s = NULL;
 
     OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
@@ -320,7 +320,10 @@ static void work(tide_session *s, int n, const char *delete_at)
     for (int i = 0; i < n; i++) {
         put(s, "message.user", "{\"turn\":%d,\"content\":\"x\"}", i);
         if (i % 5 == 0)
-            OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, ids[i / 5 % 2], &err));
+            OK(tide_checkpoint_save(
+                s,
+                &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN},
+                ids[i / 5 % 2], &err));
         if (i % 50 == 45 && delete_at[i / 50] == 'd')
             OK(tide_checkpoint_delete(s, list, 2, &err));
         if (i % 50 == 45 && delete_at[i / 50] == 'r')

@@ -59,7 +59,10 @@ static void fill_session(tide_store *store, int number, int events)
     OK(tide_session_create(store, id, "{\"title\":\"a title\",\"agent\":\"tester\"}", &s, &err));
     for (int i = 0; i < events; i++) {
         if (i % 9 == 3)
-            OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
+            OK(tide_checkpoint_save(
+                s,
+                &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN},
+                id, &err));
         else if (i % 7 == 2)
             put(s, "memory.set", "{\"values\":{\"k%d\":\"%s\"}}", i % 5, filler(60, i));
         else if (i % 31 == 30)
@@ -77,7 +80,7 @@ static void fill_session(tide_store *store, int number, int events)
 
 static void make_store(const char *path)
 {
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     tide_store *store = NULL;
     char id[TIDE_ID_SIZE];
 
@@ -218,7 +221,7 @@ static int add_event(void *arg, const struct tide_event *ev)
 
 static int add_checkpoint(void *arg, const struct tide_checkpoint *c)
 {
-    buf_addf(arg, "%s %s %lld %d %d\n", c->id, c->type, (long long)c->seq, c->is_clean, c->rolled_back);
+    buf_addf(arg, "%s %s %lld %d %d\n", c->id, c->type_word, (long long)c->seq, c->is_clean, c->rolled_back);
     return 0;
 }
 
@@ -231,8 +234,8 @@ static int add_info(void *arg, const struct tide_session_info *i)
 {
     buf_addf(arg, "%s %s %s %s %lld %lld %lld %lld %lld %s %s %s %s\n", i->id, or_dash(i->title), or_dash(i->agent),
              or_dash(i->parent_id), (long long)i->parent_seq, (long long)i->created_ms, (long long)i->updated_ms,
-             (long long)i->first_seq, (long long)i->last_seq, i->status, i->outcome, i->reason,
-             or_dash(i->resume_from_checkpoint_id));
+             (long long)i->first_seq, (long long)i->last_seq, tide_status_name(i->status),
+             tide_outcome_name(i->outcome), i->reason, or_dash(i->resume_from_checkpoint_id));
     return 0;
 }
 
@@ -250,7 +253,7 @@ static void ask_state(struct asking *a, tide_session *s, int64_t seq, const char
 
 static void ask_session(struct asking *a, tide_store *store, const char *id)
 {
-    struct tide_checkpoint_filter all = {.rolled_back = 1};
+    struct tide_checkpoint_filter all = {.size = sizeof all, .rolled_back = 1};
     struct tide_err err = {0};
     tide_session *s = NULL;
     enum tide_code code = tide_session_open(store, id, TIDE_SESSION_READ, &s, &err);

@@ -43,7 +43,7 @@ static void write_whole(const char *path, const char *bytes, size_t len)
 
 static struct store *open_store(const char *url)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     struct store *s = NULL;
 
     OK(store_open(url, &opt, env_real(), &s, &err));

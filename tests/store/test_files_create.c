@@ -16,7 +16,7 @@
 
 static struct store *open_in(struct sim *sim)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = 30000};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE, .lease_ms = 30000};
     struct store *s = NULL;
 
     OK(store_open(URL, &opt, sim_proc_env(sim_proc_start(sim)), &s, &err));
@@ -198,7 +198,8 @@ static int count_entry(void *arg, const struct store_entry *entry)
 
 static void logs_that_are_found_are_synced_side_by_side(void **state)
 {
-    const struct tide_store_options make = {.flags = TIDE_OPEN_CREATE}, read = {.flags = TIDE_OPEN_READ_ONLY};
+    const struct tide_store_options make = {.size = sizeof make, .flags = TIDE_OPEN_CREATE},
+                                    read = {.size = sizeof read, .flags = TIDE_OPEN_READ_ONLY};
     char dir[] = "/tmp/tidemark-test.XXXXXX", url[64], command[128];
     struct env_ops ops = *env_real()->ops;
     struct env env = *env_real();

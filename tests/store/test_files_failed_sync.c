@@ -14,7 +14,7 @@
 
 static struct store *open_with(struct env *env)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = 30000};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE, .lease_ms = 30000};
     struct store *s = NULL;
 
     OK(store_open(URL, &opt, env, &s, &err));

@@ -46,7 +46,7 @@ static void copy(const char *from, const char *to)
 
 static int set_up(void **state)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     struct fixture *f = mem_zero(sizeof *f);
     int status = 0;
     pid_t pid;

@@ -126,7 +126,7 @@ static enum tide_code allocate_noted(struct env_file *f, int64_t size, struct ti
 
 static struct store *open_with(struct env *env)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = 30000};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE, .lease_ms = 30000};
     struct store *s = NULL;
     char url[300];
 
@@ -340,8 +340,10 @@ static size_t other_key_len;
 
 static enum tide_code other_opens(void)
 {
-    const struct tide_store_options opt = {
-        .flags = TIDE_OPEN_CREATE, .key = other_key_len ? other_key : NULL, .key_len = other_key_len};
+    const struct tide_store_options opt = {.size = sizeof opt,
+                                           .flags = TIDE_OPEN_CREATE,
+                                           .key = other_key_len ? other_key : NULL,
+                                           .key_len = other_key_len};
     struct tide_err why;
     char url[300];
 
@@ -351,7 +353,7 @@ static enum tide_code other_opens(void)
 
 static enum tide_code opened_beside(const char *at, int after, struct tide_err *ret_why)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     struct store *s = NULL;
     enum tide_code code;
     char url[300];

@@ -39,7 +39,8 @@ static int tear_down(void **state)
 
 static void fill(struct fixture *f, const char *key)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .key = key, .key_len = key ? strlen(key) : 0};
+    const struct tide_store_options opt = {
+        .size = sizeof opt, .flags = TIDE_OPEN_CREATE, .key = key, .key_len = key ? strlen(key) : 0};
     tide_session *s = NULL;
     tide_store *store = NULL;
 
@@ -184,7 +185,7 @@ static void do_deed(const struct fixture *f, const char *deed)
 
 static void expect_refused(const struct fixture *f, const struct row *r, unsigned flags)
 {
-    const struct tide_store_options opt = {.flags = flags};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = flags};
     tide_store *store = NULL;
     struct tide_err why = {0};
     enum tide_code code = tide_store_open(f->url, &opt, &store, &why);

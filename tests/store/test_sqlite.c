@@ -38,7 +38,7 @@ static int tear_down(void **state)
 static enum tide_code open_with(struct fixture *f, unsigned flags, const char *key, tide_store **ret,
                                 struct tide_err *err)
 {
-    struct tide_store_options opt = {.flags = flags, .key = key, .key_len = key ? strlen(key) : 0};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = flags, .key = key, .key_len = key ? strlen(key) : 0};
 
     return tide_store_open(f->path, &opt, ret, err);
 }
@@ -62,7 +62,10 @@ static void fill(tide_store *store)
     for (int i = 0; i < 150; i++) {
         put(s, "message.user", "{\"turn\":%d,\"content\":\"%0*d\"}", i + 1, 900, i);
         if (i % 10 == 0)
-            OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
+            OK(tide_checkpoint_save(
+                s,
+                &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN},
+                id, &err));
         if (i == 100)
             OK(tide_session_rollback(s, 40, 0, NULL, &err));
     }
@@ -94,8 +97,9 @@ static int add_checkpoint(void *arg, const struct tide_checkpoint *c)
 
 static int add_info(void *arg, const struct tide_session_info *info)
 {
-    buf_addf(arg, "%s %lld %s %s %d %s %s %s\n", info->id, (long long)info->updated_ms, info->title, info->status,
-             (int)info->last_seq, info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : "-",
+    buf_addf(arg, "%s %lld %s %s %d %s %s %s\n", info->id, (long long)info->updated_ms, info->title,
+             tide_status_name(info->status), (int)info->last_seq,
+             info->resume_from_checkpoint_id ? info->resume_from_checkpoint_id : "-",
              info->parent_id ? info->parent_id : "-", info->why);
     return 0;
 }
@@ -108,7 +112,7 @@ static char *answers(tide_store *store)
 
     OK(tide_session_list(store, NULL, add_info, &out, &err));
     for (int i = 0; i < 2; i++) {
-        struct tide_checkpoint_filter all = {.rolled_back = 1};
+        struct tide_checkpoint_filter all = {.size = sizeof all, .rolled_back = 1};
         tide_session *s = NULL;
 
         OK(tide_session_open(store, ids[i], TIDE_SESSION_READ, &s, &err));

@@ -58,7 +58,9 @@ static void fill(tide_store *store)
     s = make(store, "alpha-one", big);
     for (int i = 0; i < 300; i++) /* past a block of positions, and past a snapshot */
         put(s, "message.user", "{\"turn\":%d,\"content\":\"%0*d\"}", i + 1, 200, i);
-    OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
+    OK(tide_checkpoint_save(
+        s, &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN}, id,
+        &err));
     put(s, "run.started", "{\"run_id\":\"run_1\"}");
     put(s, "run.interrupted", "{\"run_id\":\"run_1\"}"); /* it stays among the live */
     tide_session_close(s);
@@ -71,7 +73,7 @@ static void fill(tide_store *store)
 /* Its process ends without giving back what it holds; another closes the store, so that it is one file. */
 static void make_store(struct fixture *f)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     tide_store *store = NULL;
     int status = 0;
     pid_t pid = fork();
@@ -117,7 +119,7 @@ static int add_info(void *arg, const struct tide_session_info *info)
 
 static enum tide_code ask_one(tide_store *store, const char *id, struct buf *out, struct tide_err *err)
 {
-    struct tide_checkpoint_filter all = {.rolled_back = 1};
+    struct tide_checkpoint_filter all = {.size = sizeof all, .rolled_back = 1};
     struct tide_text text = {NULL, 0};
     tide_session *s = NULL;
     enum tide_code code = tide_session_open(store, id, TIDE_SESSION_READ, &s, err);
@@ -409,7 +411,7 @@ static void judge_edit(struct fixture *f, const struct edit *e)
     tide_store *store = NULL;
 
     for (size_t i = 0; i < 3 && e->when == AT_OPENING; i++) {
-        const struct tide_store_options opt = {.flags = ways[i]};
+        const struct tide_store_options opt = {.size = sizeof opt, .flags = ways[i]};
 
         expect_code(TIDE_CORRUPT, tide_store_open(f->path, &opt, &store, &why), &why, e->sql, __FILE__, __LINE__);
         expect_words(why.msg, e->words, e->sql);

@@ -35,7 +35,7 @@ static int tear_down(void **state)
 
 static enum tide_code open_with(struct fixture *f, unsigned flags, tide_store **ret, struct tide_err *err)
 {
-    const struct tide_store_options opt = {.flags = flags};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = flags};
 
     return tide_store_open(f->path, &opt, ret, err);
 }

@@ -31,8 +31,10 @@ static int set_up(void **state)
 
     dir_make(f->dir);
     store_url_in(f->path, sizeof f->path, f->dir, "t");
-    OK(tide_store_open(f->path, &(struct tide_store_options){.flags = TIDE_OPEN_CREATE, .queue_max = 64}, &f->store,
-                       &err));
+    OK(tide_store_open(f->path,
+                       &(struct tide_store_options){
+                           .size = sizeof(struct tide_store_options), .flags = TIDE_OPEN_CREATE, .queue_max = 64},
+                       &f->store, &err));
     *state = f;
     return 0;
 }

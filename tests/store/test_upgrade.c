@@ -132,7 +132,7 @@ static void what_was_damaged_before_the_upgrade_is_damaged_after_it(void **state
 static void version_2_is_not_read_without_an_upgrade(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_READ_ONLY};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_READ_ONLY};
 
     SAYS(TIDE_READ_ONLY, "older version 2", tide_store_open(f->path, &opt, &f->store, &err));
     assert_int_equal(sql_int(f->path, "PRAGMA user_version"), 2);
@@ -141,7 +141,7 @@ static void version_2_is_not_read_without_an_upgrade(void **state)
 static void a_wrong_key_upgrades_nothing(void **state)
 {
     struct fixture *f = *state;
-    const struct tide_store_options opt = {.key = "0123456789abcdef", .key_len = 16};
+    const struct tide_store_options opt = {.size = sizeof opt, .key = "0123456789abcdef", .key_len = 16};
 
     GIVES(TIDE_WRONG_KEY, tide_store_open(f->path, &opt, &f->store, &err));
     assert_int_equal(sql_int(f->path, "PRAGMA user_version"), 2);
@@ -157,7 +157,9 @@ static void append_marks(tide_session *s, int n)
     const char *list[] = {id};
 
     for (int i = 0; i < n; i++) {
-        OK(tide_checkpoint_save(s, &(struct tide_new_checkpoint){.type = "turn"}, id, &err));
+        OK(tide_checkpoint_save(
+            s, &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint), .type = TIDE_CHECKPOINT_TURN},
+            id, &err));
         if (i % 3 == 1)
             OK(tide_checkpoint_delete(s, list, 1, &err));
         put(s, "memory.set", "{\"values\":{\"k\":%d}}", i);

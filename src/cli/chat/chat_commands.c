@@ -68,7 +68,7 @@ static int show_session(void *arg, const struct tide_session_info *info)
 
 static void run_sessions(struct screen *s, const char *rest)
 {
-    const struct tide_list_filter latest = {.limit = SESSIONS_SHOWN};
+    const struct tide_list_filter latest = {.size = sizeof latest, .limit = SESSIONS_SHOWN};
     struct tide_err err = {0};
 
     (void)rest;
@@ -295,7 +295,7 @@ static int show_checkpoint(void *arg, const struct tide_checkpoint *c)
 
 static void run_checkpoints(struct screen *s, const char *rest)
 {
-    const struct tide_checkpoint_filter latest = {.limit = CHECKPOINTS_SHOWN};
+    const struct tide_checkpoint_filter latest = {.size = sizeof latest, .limit = CHECKPOINTS_SHOWN};
     struct prompts p = {.s = s, .arena = ARENA_INIT};
     struct tide_err err = {0};
 
@@ -440,7 +440,7 @@ static int match_checkpoint(void *arg, const struct tide_checkpoint *c)
 /* All ids, of which those stay that begin as what is typed does. */
 static void complete_ids(struct screen *s, struct str before, struct str word, struct line_matches *m)
 {
-    const struct tide_list_filter latest = {.limit = IDS_MAX};
+    const struct tide_list_filter latest = {.size = sizeof latest, .limit = IDS_MAX};
     struct line_matches *all = mem_zero(sizeof(*all));
     enum tide_code code = TIDE_OK;
 

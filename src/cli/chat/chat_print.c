@@ -102,7 +102,7 @@ static int take_question(void *arg, const struct tide_session_info *info)
 {
     struct printing *p = arg;
 
-    if (info->question && info->status && strcmp(info->status, "waiting") == 0)
+    if (info->question && info->status == TIDE_STATUS_WAITING)
         p->answered = arena_dup(&p->chat.core.setup.arena, str_from(info->question)).ptr;
     return 0;
 }

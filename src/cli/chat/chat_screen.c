@@ -262,7 +262,7 @@ void screen_go_on(struct screen *s)
 
 static int is_waiting(void *arg, const struct tide_session_info *info)
 {
-    *(bool *)arg = info->status && strcmp(info->status, "waiting") == 0;
+    *(bool *)arg = info->status == TIDE_STATUS_WAITING;
     return 0;
 }
 

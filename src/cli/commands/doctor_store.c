@@ -96,15 +96,15 @@ static int on_needs_resume(void *arg, const struct tide_session_info *info)
 
     if (info->needs_resume && info->run_ended_ms) /* the others are what recovery would write down */
         doctor_say(d, VERDICT_WARN, next_commands(&a, info->next)[0], "%s: %s", info->id,
-                   info->why ? info->why : info->status);
+                   info->why ? info->why : tide_status_name(info->status));
     arena_done(&a);
     return 0;
 }
 
 void doctor_sessions(struct doctor *d)
 {
-    const struct tide_list_filter running = {.status = "running", .limit = LOOK_SESSIONS};
-    const struct tide_list_filter newest = {.limit = 10 * LOOK_SESSIONS};
+    const struct tide_list_filter running = {.size = sizeof running, .status = "running", .limit = LOOK_SESSIONS};
+    const struct tide_list_filter newest = {.size = sizeof newest, .limit = 10 * LOOK_SESSIONS};
 
     if (!d->cli->store)
         return;
@@ -186,7 +186,7 @@ static enum tide_code read_tail(struct doctor *d, struct sample *s, const char *
 
 void doctor_events(struct doctor *d)
 {
-    const struct tide_list_filter newest = {.limit = LOOK_SESSIONS};
+    const struct tide_list_filter newest = {.size = sizeof newest, .limit = LOOK_SESSIONS};
     struct sample s = {.n = 0};
     bool fine = true;
     char few[8];

@@ -27,7 +27,7 @@ static enum tide_code exec_program(struct cli *cli, struct program_run *r, struc
 {
     AUTO(session_closep) tide_session *session = NULL;
     const struct args *args = &cli->args;
-    struct tide_run_options opt = {0};
+    struct tide_run_options opt = {.size = sizeof opt};
     int token_fd = (int)args_int(args, "token-fd", -1);
     bool runs = false;
 

@@ -100,7 +100,7 @@ static void put_node_json(struct diffing *d, const struct graph_change *n)
 static void keep_first(struct diffing *d, const struct running_session *s)
 {
     struct running_session *kept = &d->first[s->fit][d->n[s->fit]];
-    const char **texts[] = {&kept->id, &kept->title, &kept->status, &kept->digest, &kept->node, &kept->why};
+    const char **texts[] = {&kept->id, &kept->title, &kept->digest, &kept->node, &kept->why};
 
     if (d->n[s->fit] >= FIRST_ONES)
         return;
@@ -121,7 +121,7 @@ static int on_session(void *arg, const struct running_session *s)
     json_out_begin(o, '{');
     json_out_kstr(o, STR("session_id"), str_from(s->id));
     json_kopt(o, "title", s->title);
-    json_out_kstr(o, STR("status"), str_from(s->status));
+    json_out_kstr(o, STR("status"), str_from(tide_status_name(s->status)));
     json_out_kstr(o, STR("fit"), str_from(live_words[s->fit]));
     json_kopt(o, "node", s->node);
     json_out_kstr(o, s->fit == LIVE_MAPPING ? STR("map") : STR("why"), str_from(s->why));
@@ -137,7 +137,7 @@ static void put_first(struct diffing *d, enum running_fit fit)
     for (int64_t i = 0; i < d->n[fit] && i < FIRST_ONES; i++) {
         const struct running_session *s = &d->first[fit][i];
 
-        outf(out, "      %s  %s", s->id, s->status);
+        outf(out, "      %s  %s", s->id, tide_status_name(s->status));
         if (s->title) {
             outf(out, "  ");
             glyph_fit(&out->text, str_from(s->title), 40);

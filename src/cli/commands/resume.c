@@ -45,6 +45,7 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
                                      tide_session *session, struct tide_err *err)
 {
     struct tide_run_options opt = {
+        .size = sizeof opt,
         .flags = (r->ask.now ? TIDE_RUN_NOW : 0u) | (r->ask.accept_change ? TIDE_RUN_ACCEPT_CHANGE : 0u),
         .token = r->ask.token,
         .request_id = r->ask.request_id,

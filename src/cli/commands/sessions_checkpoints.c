@@ -89,7 +89,7 @@ static int add_row(void *arg, const struct tide_checkpoint *c)
     snprintf(seq, sizeof(seq), "%" PRId64, c->seq);
     table_cell(&l->table, c->id, COLOR_NONE);
     table_cell(&l->table, seq, COLOR_NONE);
-    table_cell(&l->table, c->type, COLOR_NONE);
+    table_cell(&l->table, c->type_word, COLOR_NONE);
     table_cell(&l->table, c->node, COLOR_NONE);
     table_cell(&l->table, state, c->rolled_back || !c->can_resume_from ? COLOR_YELLOW : COLOR_GREEN);
     table_cell(&l->table, time_ago(ago, c->ts_ms), COLOR_DIM);
@@ -152,11 +152,19 @@ static enum tide_code list_table(struct listing *l, struct tide_err *err)
     return code;
 }
 
+static enum tide_checkpoint_type type_asked(const struct cli *cli, enum tide_checkpoint_type otherwise)
+{
+    const char *word = args_text(&cli->args, "type");
+
+    return word ? (enum tide_checkpoint_type)tide_checkpoint_type_from(word) : otherwise;
+}
+
 static enum tide_code run_list(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     const struct tide_checkpoint_filter filter = {
-        .type = args_text(&cli->args, "type"),
+        .size = sizeof filter,
+        .type = type_asked(cli, TIDE_CHECKPOINT_OTHER),
         .clean_only = args_on(&cli->args, "clean"),
         .rolled_back = args_on(&cli->args, "all"),
         .limit = args_int(&cli->args, "limit", 0),
@@ -194,9 +202,9 @@ static const struct opt save_options[] = {
 static enum tide_code run_save(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
-    const char *type = args_text(&cli->args, "type");
     const struct tide_new_checkpoint checkpoint = {
-        .type = type ? type : "user_checkpoint",
+        .size = sizeof checkpoint,
+        .type = type_asked(cli, TIDE_CHECKPOINT_USER),
         .node = args_text(&cli->args, "node"),
         .next_node = args_text(&cli->args, "next-node"),
         .description = args_text(&cli->args, "description"),

@@ -258,7 +258,7 @@ static enum tide_code try_apart(struct cli *cli, struct importing *in, struct ti
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     unsigned char key[STORE_KEY_MAX];
-    struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     tide_store *store = NULL;
     const char *dir = NULL;
     char id[TIDE_ID_SIZE];

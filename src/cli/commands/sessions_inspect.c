@@ -79,7 +79,7 @@ static void print_text(struct out *out, struct inspection *i, bool memory_asked)
     time_format(time, c->ts_ms);
     out_field(out, "checkpoint", c->id);
     out_field(out, "session", i->session_id);
-    out_field(out, "type", c->type);
+    out_field(out, "type", c->type_word);
     out_field(out, "seq", arena_printf(&i->arena, "%" PRId64, c->seq));
     out_field(out, "created", arena_printf(&i->arena, "%s (%s)", time, time_ago(ago, c->ts_ms)));
     out_field(out, "node", c->node);

@@ -170,6 +170,7 @@ static enum tide_session_kind kind_of(const char *name)
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     const struct tide_list_filter filter = {
+        .size = sizeof filter,
         .status = args_text(&cli->args, "status"),
         .agent = args_text(&cli->args, "agent"),
         .task_id = args_text(&cli->args, "task-id"),

@@ -41,7 +41,7 @@ static enum tide_code say_to_chat(struct cli *cli, tide_session **session, struc
 static enum tide_code start(struct cli *cli, struct program_run *r, tide_session *session, const char *content,
                             bool *ret_queue, struct tide_err *err)
 {
-    struct tide_run_options opt = {.message = content};
+    struct tide_run_options opt = {.size = sizeof opt, .message = content};
     bool runs = false;
     enum tide_code code = program_run_from_log(r, session, err);
 

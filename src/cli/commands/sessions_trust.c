@@ -89,7 +89,7 @@ static int take_untrusted(void *arg, const struct tide_session_info *info)
 {
     struct untrusted *u = arg;
 
-    if (info->trusted || strcmp(info->status, "damaged") == 0)
+    if (info->trusted || info->status == TIDE_STATUS_DAMAGED)
         return 0;
     if (u->n == u->cap) {
         u->cap = u->cap ? 2 * u->cap : 64;

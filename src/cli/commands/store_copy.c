@@ -67,7 +67,7 @@ static enum tide_code read_keys(struct copying *c, struct tide_err *err)
 static enum tide_code open_one(const struct copying *c, const char *url, bool is_dst, tide_store **ret_store,
                                struct tide_err *err)
 {
-    struct tide_store_options opt = {.flags = is_dst ? TIDE_OPEN_CREATE : TIDE_OPEN_READ_ONLY};
+    struct tide_store_options opt = {.size = sizeof opt, .flags = is_dst ? TIDE_OPEN_CREATE : TIDE_OPEN_READ_ONLY};
     enum tide_code code = store_max_record(&opt.max_record_bytes, err);
 
     if (code)
@@ -223,7 +223,8 @@ static enum tide_code conclude(struct copying *c, enum tide_code code, struct ti
 static enum tide_code copy(struct copying *c, struct tide_err *err)
 {
     AUTO(mem_freep) const char **ids = args_all(&c->cli->args, "session");
-    struct tide_copy_options opt = {ids && ids[0] ? ids : NULL, on_progress, on_problem, on_notice, c};
+    struct tide_copy_options opt = {
+        .size = sizeof opt, ids && ids[0] ? ids : NULL, on_progress, on_problem, on_notice, c};
     enum tide_code code;
 
     progress_init(&c->progress, "copy", c->unit);

@@ -31,7 +31,7 @@ static int take_wait(void *arg, const struct tide_session_info *info)
     if (info->deadline_ms && info->deadline_ms <= (int64_t)time(NULL) * 1000)
         return 0; /* it is too late for an answer */
     q->text = arena_dup(&q->arena, str_from(info->question ? info->question : info->wait_name)).ptr;
-    q->approval = info->wait_kind && strcmp(info->wait_kind, "approval") == 0;
+    q->approval = info->wait_kind == TIDE_WAIT_APPROVAL;
     return 0;
 }
 

@@ -36,7 +36,7 @@ static int take_standing(void *arg, const struct tide_session_info *info)
     s->run_id = keep(s, info->run_id);
     s->failed_node = keep(s, info->failed_at_node);
     s->wait_name = keep(s, info->wait_name);
-    s->wait_kind = keep(s, info->wait_kind);
+    s->wait_kind = keep(s, info->wait_word);
     s->question = keep(s, info->question);
     s->deadline_ms = info->deadline_ms;
     s->degraded_events = info->degraded_events;

@@ -339,7 +339,7 @@ static void put_words(struct buf *out, const struct tide_graph_event *e, bool al
         break;
     case TIDE_GRAPH_CHECKPOINT:
         if (all)
-            buf_addf(out, "checkpoint %s, %s", e->checkpoint_id, e->checkpoint_type);
+            buf_addf(out, "checkpoint %s, %s", e->checkpoint_id, tide_checkpoint_type_name(e->checkpoint_type));
         break;
     case TIDE_GRAPH_NOTICE:
         buf_addf(out, "%s", e->text);
