@@ -94,8 +94,8 @@ static void exec_log(const struct exec *x, const struct tide_graph_event *ev)
     bool warns = ev->what == TIDE_GRAPH_NODE_FAILED || ev->what == TIDE_GRAPH_NOTICE;
 
     log_write(warns ? TIDE_LOG_WARN : TIDE_LOG_DEBUG, messages[ev->what], "session", x->s->head.id, "node", ev->node,
-              "to", ev->to, "type", ev->checkpoint_type, ev->what == TIDE_GRAPH_CHECKPOINT ? "id" : "why", ev->text,
-              NULL);
+              "to", ev->to, "type", ev->checkpoint_type ? tide_checkpoint_type_name(ev->checkpoint_type) : NULL,
+              ev->what == TIDE_GRAPH_CHECKPOINT ? "id" : "why", ev->text, NULL);
 }
 
 void exec_note(struct exec *x, const struct tide_graph_event *ev)
