@@ -217,6 +217,7 @@ enum tide_code graph_run_begin(struct graph_run *r, struct tide_err *err)
     if (graph_setup(&r->setup, r->graph, r->session, r->want, err))
         return err->code;
     say_for_all(r->graph->spec->graph, r->want);
+    r->want->opt.size = sizeof r->want->opt;
     r->want->opt.agent = &r->setup.opt;
     r->want->opt.on_store_error_continue = r->setup.opt.on_store_error_continue; /* as set */
     return TIDE_OK;

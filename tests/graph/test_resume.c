@@ -257,7 +257,7 @@ static void items_that_are_graphs_share_the_memory_around_the_map(void **state)
         "[\"own\"]}," WORK("w", "") ",{\"id\":\"b\",\"type\":\"lua\",\"outputs\":[\"k\"],\"code\":"
                                     "\"return {k = memory.own * memory.factor + memory.more}\"}],\"edges\":[" EDGE(
                                         "a", "w") "," EDGE("w", "b") "]}}}]");
-    struct tide_graph_options opt = {.threads = 1, .memory = "{\"factor\":20}"};
+    struct tide_graph_options opt = {.size = sizeof opt, .threads = 1, .memory = "{\"factor\":20}"};
     struct wanted w;
     struct life l;
 
@@ -268,7 +268,7 @@ static void items_that_are_graphs_share_the_memory_around_the_map(void **state)
     HOLDS(l.memory, "\"k\":[160,240,260]");
     HOLDS(l.memory, "\"own\":5");
     w = checkpoint(&l, "node_complete", "m#1[0]");
-    opt = (struct tide_graph_options){.threads = 1, .checkpoint = w.id};
+    opt = (struct tide_graph_options){.size = sizeof opt, .threads = 1, .checkpoint = w.id};
     assert_int_equal(go(&l, &opt), TIDE_OK);
     assert_string_not_equal(l.ran, l.session);
     HOLDS(l.memory, "\"k\":[160,170,180]");

@@ -29,6 +29,7 @@ UNUSED static int set_up(void **state)
 
     dir_make(f->dir);
     store_url_in(f->url, sizeof f->url, f->dir, "laws");
+    f->opt.size = sizeof f->opt;
     f->opt.flags = TIDE_OPEN_CREATE;
     f->opt.origin_key = TEST_KEY;
     f->opt.origin_key_len = sizeof TEST_KEY;

@@ -634,7 +634,7 @@ static void check_names_what_is_missing(void **state)
 
 static struct store *open_on(struct sim *sim, const char *url)
 {
-    const struct tide_store_options opt = {.flags = TIDE_OPEN_CREATE, .lease_ms = 30000};
+    const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE, .lease_ms = 30000};
     struct store *s = NULL;
 
     OK(store_open(url, &opt, sim_proc_env(sim_proc_start(sim)), &s, &err));
