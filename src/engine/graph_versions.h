@@ -36,7 +36,8 @@ enum running_fit {
 extern const char *const live_words[]; /* "same", "compatible", "mapping", "stuck" */
 
 struct running_session {
-    const char *id, *title, *status, *digest; /* title NULL: none; digest: of the graph that it runs */
+    enum tide_status status;
+    const char *id, *title, *digest; /* title NULL: none; digest: of the graph that it runs */
     enum running_fit fit;
     const char *node; /* that decides it; NULL: none */
     const char *why;  /* "" when it can go on as it is */

@@ -477,7 +477,7 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
     draft_done(&d);
     if (code)
         return code;
-    INVARIANT(!again_ms || strcmp(a->effect, "once") != 0); /* only a person has that tried again */
+    INVARIANT(!again_ms || a->effect != TIDE_EFFECT_ONCE); /* only a person has that tried again */
     m = note(r, a, out->state);
     m->retry_at_ms = again_ms;
     log_write(out->state == MARK_COMPLETED ? TIDE_LOG_DEBUG : TIDE_LOG_WARN, "step ended", RUN_FIELDS(r), "step", name,
