@@ -210,7 +210,7 @@ void status_derive_alive(struct status *s, const struct state *state, const stru
     translate(s);
     status_say(&o);
     status_offer(&o);
-    INVARIANT(s->status && s->outcome && s->reason && s->graph_status && s->task_state && s->why[0]);
+    INVARIANT(s->status && s->reason && s->graph_status && s->task_state && s->why[0]);
     INVARIANT(s->next_count <= STATUS_NEXT);
 }
 
