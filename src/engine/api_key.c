@@ -12,6 +12,7 @@
 
 #include "engine/config_value.h"
 #include "agent/hook_program.h"
+#include "program/guard.h"
 
 #define KEY_MAX ((size_t)64 << 10)
 #define KEYCHAIN_MS 60000 /* somebody may have to unlock it */
@@ -114,13 +115,16 @@ static enum tide_code from_file(const char *dir, const char *name, struct buf *r
 static enum tide_code from_keychain(const char *name, struct buf *ret_key, struct tide_err *err)
 {
     char *argv[] = {"secret-tool", "lookup", "service", "tidemark", "account", (char *)(uintptr_t)name, NULL};
-    struct hook_program p = {.argv = argv, .input = STR(""), .timeout_ms = KEYCHAIN_MS};
+    struct guard guard =
+        GUARD_INIT; /* there is no run yet whose it could be: whoever is killed here leaves nothing either */
+    struct hook_program p = {.argv = argv, .input = STR(""), .timeout_ms = KEYCHAIN_MS, .guard = &guard};
     AUTO(wipe) struct buf text = BUF_INIT(KEY_MAX);
     enum tide_code code;
 
     if (name[0] == '-')
         return tide_fail(err, TIDE_INVALID, "api_key: keychain:%.60s: a name does not begin with '-'", name);
     code = hook_program_run(&p, &text, err);
+    guard_end(&guard);
     if (code == TIDE_NOT_FOUND)
         return tide_fail(err, code,
                          "api_key: the keychain is asked with secret-tool, which is not installed: install "

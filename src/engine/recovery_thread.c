@@ -7,12 +7,12 @@
 #include "engine/recovery_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 struct recovery_thread {
     tide_store *store;
@@ -72,9 +72,7 @@ static void *run(void *arg)
 struct recovery_thread *recovery_thread_start(tide_store *store, int64_t interval_ms)
 {
     struct recovery_thread *s;
-    sigset_t all, before;
     pthread_condattr_t attr;
-    bool started;
 
     if (interval_ms <= 0)
         return NULL;
@@ -86,11 +84,7 @@ struct recovery_thread *recovery_thread_start(tide_store *store, int64_t interva
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
-    sigfillset(&all); /* signals are the supervisor's */
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    started = pthread_create(&s->thread, NULL, run, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started)
+    if (thread_start(&s->thread, run, s))
         return s;
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->mu);

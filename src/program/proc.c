@@ -3,8 +3,8 @@
  * Processes at a gate. The child does only what is safe between fork and exec: system calls on memory that was made ready
  * before. It is put into its own group from both sides, so that neither can be ahead of the other.
  *
- * Two pipes: the gate, in which one write of messages lets it run and whose end without one makes it leave; and the
- * fault pipe, closed by a successful exec, else holding the errno.
+ * The gate is a socket, because nobody dies of a signal when it writes to one whose other end is gone: one write of messages
+ * lets the child run, its end without one makes it leave. The fault pipe is closed by a successful exec, else it holds the errno.
  */
 #include "program/proc.h"
 
@@ -190,7 +190,8 @@ enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, st
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &b.mask); /* none of our handlers may run in the child */
     pthread_mutex_lock(&births);
-    errnum = pipe2(gate, O_CLOEXEC) == 0 && pipe2(fault_pipe, O_CLOEXEC) == 0 ? 0 : errno;
+    errnum =
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) == 0 && pipe2(fault_pipe, O_CLOEXEC) == 0 ? 0 : errno;
     b.gate = gate[0];
     b.gate_write = gate[1];
     b.fault = fault_pipe[1];
@@ -277,7 +278,7 @@ enum tide_code proc_open(struct proc *p, const char *const *messages, struct tid
         memcpy(bytes + len, text, strlen(text) + 1);
         len += strlen(text) + 1;
     }
-    if (write(p->gate, bytes, len) == (ssize_t)len) {
+    if (send(p->gate, bytes, len, MSG_NOSIGNAL) == (ssize_t)len) {
         shut(&p->gate);
         return TIDE_OK;
     }

@@ -195,6 +195,25 @@ check 'as often as the file says' test $((SECONDS - began)) -lt 20
 exec 8>&-
 wait $sweeper
 
+# ---- the keychain ----
+mkdir tool
+cat >tool/secret-tool <<'END'
+#!/bin/sh
+(setsid sh -c 'echo $$ >far; exec sleep 1000' &)
+until [ -s far ]; do sleep 0.01; done
+echo $$ >near
+exec sleep 1000
+END
+chmod 755 tool/secret-tool
+echo '{"api_key": "keychain:k", "provider": "anthropic", "model": "m", "base_url": "http://127.0.0.1:1"}' >keychain.json
+PATH=$work/tool:$PATH "$TIDE_BIN" chat --config keychain.json -p hi </dev/null >/dev/null 2>&1 &
+pid=$!
+check 'the keychain is asked' wait_for test -s near
+kill -KILL $pid
+wait $pid 2>/dev/null
+check 'a chat that is killed leaves nothing of its program' wait_for gone "$(cat near)"
+check 'nor what made a session of its own' wait_for gone "$(cat far)"
+
 # ---- the manual ----
 page=$TIDE_SOURCE/man/tidemark-config.5.scd
 tidemark config list --json >list.json

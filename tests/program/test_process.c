@@ -197,6 +197,21 @@ static void a_program_dies_with_its_holder(void **state)
     close(tell[1]);
 }
 
+/* With no set-up of signals: an embedder must not die of it. */
+static void a_program_that_was_killed_at_its_gate_is_an_error(void **state)
+{
+    struct tide_err err = {0};
+    struct shell s;
+    siginfo_t info;
+
+    (void)state;
+    shell_hold(&s, "echo never", 100);
+    kill(s.proc.pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)s.proc.pid, &info, WEXITED | WNOWAIT), 0);
+    assert_true(proc_go(&s.proc, NULL, &err) != TIDE_OK);
+    shell_done(&s);
+}
+
 static void what_we_ignore_the_program_does_not(void **state)
 {
     struct shell s;
@@ -614,6 +629,7 @@ int main(void)
         cmocka_unit_test(nothing_runs_before_the_gate_opens),
         cmocka_unit_test(the_gates_messages_are_in_the_environment),
         cmocka_unit_test(a_start_that_fails_says_why_and_leaves_nothing),
+        cmocka_unit_test(a_program_that_was_killed_at_its_gate_is_an_error),
         cmocka_unit_test(a_script_without_an_interpreter_line_is_run_by_the_shell),
         cmocka_unit_test(a_program_dies_with_its_holder),
         cmocka_unit_test(what_we_ignore_the_program_does_not),
