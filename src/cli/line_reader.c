@@ -57,22 +57,6 @@ static bool readable(int fd)
     return poll(&p, 1, 0) != 0;
 }
 
-/* Signals are kept off between the look at what they set and the wait that they end: one that came there would end nothing. */
-bool await_any(struct pollfd *p, nfds_t n, int64_t timeout_ms)
-{
-    const struct timespec time = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
-    sigset_t all, before, waiting;
-    bool came;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    waiting = before;
-    sigdelset(&waiting, SIGCHLD); /* whoever waits for children as well keeps it off at all other times */
-    came = stop_signal || (ppoll(p, n, timeout_ms < 0 ? NULL : &time, &waiting) < 0 && errno == EINTR);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return !came;
-}
-
 static bool await(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};

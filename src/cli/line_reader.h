@@ -3,8 +3,6 @@
 #ifndef CLI_LINE_READER_H
 #define CLI_LINE_READER_H
 
-#include <poll.h>
-
 #include "base/buf.h"
 #include "base/err.h"
 
@@ -29,8 +27,5 @@ enum line_got {
 void line_reader_init(struct line_reader *l, int fd, size_t max);
 void line_reader_done(struct line_reader *l);
 enum line_got line_reader_next(struct line_reader *l, bool wait, struct str *ret_line, struct tide_err *err) MUST_CHECK;
-
-/* Waits until one of them is ready; false: a signal has come. */
-bool await_any(struct pollfd *p, nfds_t n, int64_t timeout_ms);
 
 #endif

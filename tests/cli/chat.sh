@@ -424,10 +424,16 @@ pid=$!
 wait_for test -s tool.pid
 id=$(tidemark sessions list --ids | head -n 1)
 refuses 'a second process is told who works on it' 4 "session '$id' is held by process $pid" chat --resume "$id" -p x </dev/null
+"$TIDE_BIN" chat --watch --resume "$id" </dev/null >watched 2>watched.err &
+watcher=$!
+check 'one that only watches sees what was said' wait_for grep -q '^› go' watched.err
+check 'and that another works on it' wait_for grep -q 'another process' watched.err
 check_is 'a message is queued for it' 1 "$(tidemark sessions send "$id" 'hurry up' | grep -c "^queued for session $id")"
 check 'cancel' tidemark cancel "$id"
 wait "$pid"
 check_is 'ends it: exit status 1' 1 $?
+wait "$watcher"
+check_is 'and the one that watched' 0 $?
 check_is 'cancelled' cancelled "$(outcome_of "$id")"
 check 'its tool is gone' gone "$(cat tool.pid)"
 check_is 'a person may go on with it' Checked. "$(tidemark chat --resume "$id" --yes </dev/null 2>/dev/null)"

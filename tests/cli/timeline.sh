@@ -184,6 +184,50 @@ check_is 'few of them are drawn, the first and the last among them' '64|run 1|ru
     "$(tidemark sessions timeline often | grep -o '● run [0-9]*' | sed 's/● //' >runs; wc -l <runs)|$(head -n 1 runs)|$(tail -n 1 runs)"
 check 'the others are counted' eval "tidemark sessions timeline often | grep -q '36 more runs'"
 
+# ---- followed ----
+tidemark sessions new --id live >/dev/null
+"$TIDE_BIN" sessions timeline live --follow --json >followed 2>err &
+follower=$!
+# drawn N: so often.
+drawn() {
+    [ "$(wc -l <followed)" -ge "$1" ]
+}
+check 'follow draws what is there' wait_for drawn 1
+tidemark sessions new --id another >/dev/null
+one live run.started '{"run_id":"r1"}'
+check 'and again when something is committed' wait_for drawn 2
+one live run.waiting '{"run_id":"r1","wait_name":"go","wait_kind":"approval"}'
+check 'also when it waits' wait_for drawn 3
+one live run.resumed '{"run_id":"r1","by":"local"}'
+one live run.completed '{"run_id":"r1"}'
+wait "$follower"
+check_is 'it ends with the session' '0 completed' "$? $(tail -n 1 followed | json '$.runs[0].outcome')"
+check_is 'not for what happens to others' '1' "$(head -n 2 followed | tail -n 1 | json '$.summary.runs')"
+check_is 'of one that is at an end there is one drawing' 1 "$(timeout 10 "$TIDE_BIN" sessions timeline live --follow --json | wc -l)"
+tidemark sessions new --id open >/dev/null
+env --default-signal=INT "$TIDE_BIN" sessions timeline open --follow >followed &
+follower=$!
+check 'for people, too' wait_for grep -q 'nothing to draw' followed
+kill -INT "$follower"
+wait "$follower"
+check_is 'Ctrl-C ends it well' 0 $?
+if command -v tmux >/dev/null; then
+    trap 'tmux -S "$work/terminal" kill-server 2>/dev/null; remove_work' EXIT
+    one open run.started '{"run_id":"r1"}'
+    for ((i = 1; i <= 30; i++)); do one open tool.started "{\"call_id\":\"r1/s$i/1\",\"tool\":\"s$i\",\"effect\":\"pure\"}"; done
+    tmux -S "$work/terminal" -f /dev/null new-session -d -x 100 -y 20 "$TIDE_BIN sessions timeline open --follow; echo status \$?; read -r _"
+    shown() {
+        tmux -S "$work/terminal" capture-pane -p >screen
+        grep -q "$1" screen
+    }
+    check 'on a terminal the end is shown when there is no room' wait_for shown '30 cut'
+    check_is 'below the first line' open "$(head -n 1 screen | sed 's/ .*//')"
+    one open tool.completed '{"call_id":"r1/s1/1","tool":"s1"}'
+    check 'and drawn again in place' wait_for shown '29 cut'
+    tmux -S "$work/terminal" send-keys C-c
+    check 'the last drawing stays' wait_for shown '^status 0'
+fi
+
 refuses 'an unknown session' 3 "no session 'nobody'" sessions timeline nobody
 refuses 'too narrow' 2 'at least 80' sessions timeline job --width 40
 finish

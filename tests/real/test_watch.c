@@ -824,37 +824,48 @@ static void a_recovery_that_watches_sleeps_until_something_is_committed_or_due(v
     tear_down(&p);
 }
 
-static void a_follower_sleeps_while_nothing_happens_and_ends_with_its_store(void **unused)
+static void followers_sleep_while_nothing_happens_and_end_with_their_store(void **unused)
 {
-    char out[300], err_path[300], said[1000], command[900];
+    static const char *const ways[][3] = {{"log", "show", "one"}, {"sessions", "timeline", "one"}};
+    enum { WAYS = sizeof ways / sizeof ways[0] };
+    char out[WAYS][300], err_path[300], said[1000], command[900];
     struct place p;
-    int64_t size;
+    int64_t size[WAYS];
     int status;
-    pid_t pid;
+    pid_t pid[WAYS];
 
     (void)unused;
     set_up(&p);
-    snprintf(out, sizeof out, "%s/out", p.dir);
     snprintf(err_path, sizeof err_path, "%s/err", p.dir);
-    pid = command_start((const char *const[]){"tidemark", "--store", p.url, "log", "show", "one", "--follow", NULL},
-                        out, err_path);
-    await_size(out, 0);
-    size = file_size(out);
+    for (int i = 0; i < WAYS; i++) {
+        snprintf(out[i], sizeof out[i], "%s/out%d", p.dir, i);
+        pid[i] = command_start(
+            (const char *const[]){"tidemark", "--store", p.url, ways[i][0], ways[i][1], ways[i][2], "--follow", NULL},
+            out[i], err_path);
+        await_size(out[i], 0);
+        size[i] = file_size(out[i]);
+    }
     append(p.session);
-    await_size(out, size);
+    for (int i = 0; i < WAYS; i++)
+        await_size(out[i], size[i]);
     tide_session_close(p.session); /* nor does anybody beat */
     tide_store_close(p.store);
-    sleeps(pid, SLOW_BUILD ? 2000 : 10000);
-    size = file_size(out);
+    for (int i = 0; i < WAYS; i++) { /* one has rested longer than the other then */
+        sleeps(pid[i], SLOW_BUILD ? 2000 : 10000);
+        size[i] = file_size(out[i]);
+    }
     p.store = open_at(p.url);
     OK(tide_session_open(p.store, "one", TIDE_SESSION_APPEND, &p.session, &err));
     append(p.session);
-    await_size(out, size);
+    for (int i = 0; i < WAYS; i++)
+        await_size(out[i], size[i]);
     snprintf(command, sizeof command, "rm -rf '%s'*", store_path(p.url));
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): our own mkdtemp name */
-    status = command_wait(pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 6);
+    for (int i = 0; i < WAYS; i++) {
+        status = command_wait(pid[i]);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 6);
+    }
     read_text(err_path, said, sizeof said);
     assert_non_null(strstr(said, "was deleted, moved away or replaced"));
     tear_down(&p);
@@ -877,7 +888,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(in_the_simulator_a_wake_is_a_look),
         cmocka_unit_test(a_store_that_is_deleted_is_told_to_its_watchers),
         cmocka_unit_test(a_recovery_that_watches_sleeps_until_something_is_committed_or_due),
-        cmocka_unit_test(a_follower_sleeps_while_nothing_happens_and_ends_with_its_store),
+        cmocka_unit_test(followers_sleep_while_nothing_happens_and_end_with_their_store),
     };
 
     signal(SIGPIPE, SIG_IGN);

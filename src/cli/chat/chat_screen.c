@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/terminal/line_tty.h"
+#include "cli/terminal/progress.h"
 
 static struct screen *current; /* for the handler */
 
@@ -30,6 +31,12 @@ static void on_signal(int number)
         tide_agent_stop(s->chat.core.agent);
     else if (s->chat.core.agent)
         tide_agent_shutdown(s->chat.core.agent);
+}
+
+/* Of one that only looks on. */
+static void stop_watching(int number)
+{
+    stop_signal = number;
 }
 
 static void set_signals(struct screen *s)
@@ -150,6 +157,7 @@ static void on_event(void *arg, const struct tide_agent_event *e)
 struct redraw {
     struct screen *s;
     struct arena arena;
+    size_t n, known;          /* messages: so far, and drawn before */
     const struct json *calls; /* of the latest answer */
 };
 
@@ -158,12 +166,13 @@ static int draw_message(void *arg, const struct tide_message *m)
     struct redraw *r = arg;
     struct str text = {m->text, m->text_len};
     struct json *calls = NULL;
+    bool is_new = r->n++ >= r->known;
 
     if (strcmp(m->role, "user") == 0) {
-        if (!m->from_hook)
+        if (!m->from_hook && is_new)
             view_user(r->s->view, text);
     } else if (strcmp(m->role, "assistant") == 0) {
-        if (text.len) {
+        if (text.len && is_new) {
             view_text(r->s->view, text);
             if (!r->s->chat.cli->out.tty)
                 view_text(r->s->view, STR("\n"));
@@ -172,7 +181,7 @@ static int draw_message(void *arg, const struct tide_message *m)
         if (m->calls && !json_parse(&r->arena, arena_dup(&r->arena, str_from(m->calls)), NULL, &calls, NULL, NULL))
             r->calls = calls;
     } else {
-        for (const struct json *c = r->calls ? r->calls->first : NULL; c; c = c->next)
+        for (const struct json *c = is_new && r->calls ? r->calls->first : NULL; c; c = c->next)
             if (str_eq(json_get_text(&r->arena, c, STR("id")), str_from(m->call_id)))
                 view_tool_end(r->s->view,
                               summary_of(r->s, arena_dup(&r->arena, json_get_text(&r->arena, c, STR("name"))).ptr,
@@ -182,14 +191,21 @@ static int draw_message(void *arg, const struct tide_message *m)
     return 0;
 }
 
-void screen_redraw(struct screen *s)
+/* What stands behind the first `known` messages; how many there are. */
+static size_t draw_history(struct screen *s, size_t known)
 {
-    struct redraw r = {.s = s, .arena = ARENA_INIT};
+    struct redraw r = {.s = s, .arena = ARENA_INIT, .known = known};
     struct tide_err err = {0};
 
     if (tide_agent_read_history(s->chat.core.agent, draw_message, &r, &err))
         view_error(s->view, err_text(&err));
     arena_done(&r.arena);
+    return r.n;
+}
+
+void screen_redraw(struct screen *s)
+{
+    draw_history(s, 0);
 }
 
 /* ---- working ---- */
@@ -260,19 +276,25 @@ void screen_go_on(struct screen *s)
     end_work(s, code, &err);
 }
 
-static int is_waiting(void *arg, const struct tide_session_info *info)
+static int take_status(void *status, const struct tide_session_info *info)
 {
-    *(bool *)arg = info->status == TIDE_STATUS_WAITING;
+    *(enum tide_status *)status = info->status;
     return 0;
+}
+
+static bool has_status(struct screen *s, enum tide_status status)
+{
+    enum tide_status now = 0;
+
+    return !tide_session_show(s->chat.core.session, take_status, &now, NULL) && now == status;
 }
 
 static void take_up(struct screen *s)
 {
-    bool waiting = false;
+    bool waiting;
 
     screen_redraw(s);
-    if (tide_session_show(s->chat.core.session, is_waiting, &waiting, NULL))
-        return;
+    waiting = has_status(s, TIDE_STATUS_WAITING);
     if (waiting || chat_needs_resume(&s->chat.core)) {
         view_notice(s->view, waiting ? "it waits for your word" : "it was cut: going on where it was");
         screen_go_on(s);
@@ -485,29 +507,59 @@ static enum tide_decision approve_yes(void *arg, const struct tide_approval *a)
     return agent_setup_yes(&s->chat.core.setup, a);
 }
 
+/* Another process works on it: what that commits is shown until it has ended. TIDE_OK: it was cut, and we may go on. */
+static enum tide_code watch_other(struct screen *s, tide_watch *watch, size_t *known, struct tide_err *err)
+{
+    int changed = 0;
+
+    if (!has_status(s, TIDE_STATUS_RUNNING))
+        return TIDE_HELD; /* it is held for something else: as the error says */
+    signal(SIGINT, stop_watching);
+    signal(SIGTERM, stop_watching);
+    view_notice(s->view, "another process goes on with this session: what it does is shown");
+    while (has_status(s, TIDE_STATUS_RUNNING)) {
+        if (!await_change(watch))
+            return tide_fail(err, TIDE_CANCELLED, "stopped watching");
+        if (tide_watch_wait(watch, 0, &changed, err) || tide_session_refresh(s->chat.core.session, err))
+            return err->code;
+        *known = draw_history(s, *known);
+    }
+    set_signals(s);
+    if (has_status(s, TIDE_STATUS_WAITING))
+        return tide_fail(err, TIDE_WAITING, "it waits for an answer");
+    return chat_needs_resume(&s->chat.core) ? TIDE_OK : tide_fail(err, TIDE_NOT_FOUND, "nothing is left to be done");
+}
+
 enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct tide_err *err)
 {
+    tide_watch *watch = NULL;
     struct screen s = {.leave = 0};
     const char *prompt = NULL;
     enum tide_code code = begin(&s, cli, want, want->who.yes ? approve_yes : NULL, err);
+    size_t known;
 
     if (!code && want->prompt)
         code = chat_expand(&s.chat, want->prompt, &prompt, err);
     if (!code && !s.chat.core.session)
         code = chat_new(&s.chat.core, want->prompt, err);
+    if (!code && !prompt)
+        code = tide_watch_open(cli->store, &watch, err);
     if (!code) {
-        screen_redraw(&s);
+        known = draw_history(&s, 0);
         if (prompt)
             view_user(s.view, str_from(want->prompt));
         if (cli->out.tty && isatty(STDIN_FILENO))
             tty_quiet(STDIN_FILENO); /* what is typed would stand in the line that shows that it works */
         begin_work(&s);
-        code = prompt ? tide_agent_run(s.chat.core.agent, prompt, NULL, err)
-                      : tide_agent_resume(s.chat.core.agent, NULL, NULL, NULL, err);
+        while ((code = prompt ? tide_agent_run(s.chat.core.agent, prompt, NULL, err)
+                              : tide_agent_resume(s.chat.core.agent, NULL, NULL, NULL, err)) == TIDE_HELD &&
+               watch && (code = watch_other(&s, watch, &known, err)) == TIDE_OK)
+            continue;
         end_work(&s, code, err);
         code = watched(&s, code, err);
         tty_restore();
     }
+    tide_watch_close(watch);
     current = NULL;
     view_free(s.view);
     arena_done(&s.scratch);

@@ -4,12 +4,10 @@
  * twice or left out between two looks: the next look begins behind the last event that was seen, shown or not.
  */
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/line_reader.h"
 #include "cli/terminal/progress.h"
 #include "cli/trust_view.h"
 
@@ -96,20 +94,12 @@ static enum tide_code look(struct show *s, struct tide_err *err)
     return code ? code : flushed;
 }
 
-/* Ends when there is something to look at, a signal came, or nobody reads any more: then it is false. */
-static bool await_change(tide_watch *watch)
-{
-    struct pollfd p[] = {{.fd = tide_watch_fd(watch), .events = POLLIN}, {.fd = STDOUT_FILENO, .events = 0}};
-
-    return !await_any(p, 2, -1) || !(p[1].revents & (POLLERR | POLLHUP));
-}
-
 /* Ends when everything up to --to was shown, when it is interrupted, and when nobody reads any more. */
 static enum tide_code follow(struct show *s, tide_watch *watch, struct tide_err *err)
 {
     int changed = 0;
 
-    while (!(s->to && s->next > s->to) && await_change(watch) && !stop_signal) {
+    while (!(s->to && s->next > s->to) && await_change(watch)) {
         if (tide_watch_wait(watch, 0, &changed, err) ||
             (changed && ((s->session && tide_session_refresh(s->session, err)) || look(s, err))))
             return err->code;

@@ -17,7 +17,6 @@
 #include "base/timefmt.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
-#include "cli/line_reader.h"
 #include "cli/terminal/progress.h"
 #include "engine/settings.h"
 #include "engine/store_url.h"

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tidemark sessions timeline: the life of a session, drawn for people or as data for programs. */
+/*
+ * tidemark sessions timeline: the life of a session, drawn for people or as data for programs; with --follow again after
+ * every commit to it. On a terminal that is in a screen of its own, and the last drawing stays.
+ */
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
 #include "cli/timeline/timeline_draw.h"
 #include "engine/shapes.h"
+
+#define SCREEN_OPEN "\033[?1049h\033[?25l"
+#define SCREEN_CLOSE "\033[?25h\033[?1049l"
+#define SCREEN_CLEAR "\033[H\033[2J"
 
 static const struct opt options[] = {
     {.name = "width",
@@ -14,22 +23,104 @@ static const struct opt options[] = {
      .min = 80,
      .max = 132,
      .help = "draw in N columns, 80 to 132 (default: those of the terminal, else 80)"},
+    {.name = "follow", .letter = 'f', .help = "draw it again whenever something happens, until it is at an end"},
     {.name = NULL},
 };
 
-static enum tide_code run(struct cli *cli, struct tide_err *err)
+static enum tide_code draw(struct cli *cli, tide_session *session, const atomic_int *stop, bool *ret_ended,
+                           struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
     AUTO(timeline_done) struct timeline t = {.n_runs = 0};
     int64_t width = args_int(&cli->args, "width", cli->out.tty ? terminal_columns(STDOUT_FILENO) : 80);
 
-    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || timeline_read(session, &stop_signal, &t, err))
+    if (timeline_read(session, stop, &t, err))
         return err->code;
     if (cli->out.json)
         out_shape(&cli->out, &shape_timeline, &t);
     else
         timeline_draw(&t, &cli->out, (int)width);
+    *ret_ended = t.status == TIDE_STATUS_IDLE && t.outcome != TIDE_OUTCOME_NONE;
     return TIDE_OK;
+}
+
+/* Of what is drawn from `from` on: the first line, and as many of the last as there is room for. */
+static void fit_to_screen(struct buf *text, size_t from)
+{
+    struct winsize size;
+    size_t room = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 3 ? size.ws_row - 2u : 22;
+    char *begin = memchr(text->ptr + from, '\n', text->len - from), *end = text->ptr + text->len, *at = end;
+
+    for (size_t lines = 0; begin && at > begin + 1; at--)
+        if (at[-1] == '\n' && lines++ == room)
+            break;
+    if (!begin || at <= begin + 1)
+        return;
+    memmove(begin + 1, at, (size_t)(end - at));
+    text->len -= (size_t)(at - begin - 1);
+}
+
+/* Until something is committed to the session. *ret_more false: nobody wants to see it any more. */
+static enum tide_code await_event(tide_session *session, tide_watch *watch, bool *ret_more, struct tide_err *err)
+{
+    int64_t seq = tide_session_last_seq(session);
+    int changed = 0;
+
+    while (tide_session_last_seq(session) == seq) {
+        *ret_more = await_change(watch);
+        if (!*ret_more)
+            return TIDE_OK;
+        if (tide_watch_wait(watch, 0, &changed, err) || (changed && tide_session_refresh(session, err)))
+            return err->code;
+    }
+    return TIDE_OK;
+}
+
+static enum tide_code follow(struct cli *cli, tide_session *session, tide_watch *watch, struct tide_err *err)
+{
+    bool screen = cli->out.tty && !cli->out.json, ended = false, more = true;
+    enum tide_code code = TIDE_OK;
+
+    if (screen)
+        outf(&cli->out, SCREEN_OPEN);
+    while (!code && more && !ended) {
+        size_t from;
+
+        if (screen)
+            outf(&cli->out, SCREEN_CLEAR);
+        from = cli->out.text.len;
+        code = draw(cli, session, &stop_signal, &ended, err);
+        if (!code && screen)
+            fit_to_screen(&cli->out.text, from);
+        code = code ? code : out_flush(&cli->out, err);
+        if (!code && !ended)
+            code = await_event(session, watch, &more, err);
+    }
+    if (code == TIDE_CANCELLED && stop_signal && !cli->out.closed)
+        code = TIDE_OK;
+    if (!screen)
+        return code;
+    buf_clear(&cli->out.text);
+    outf(&cli->out, SCREEN_CLOSE);
+    if (code) {
+        struct tide_err ignored;
+
+        (void)!out_flush(&cli->out, &ignored);
+        return code;
+    }
+    return draw(cli, session, NULL, &ended, err);
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(watch_closep) tide_watch *watch = NULL;
+    bool ended;
+
+    if ((args_on(&cli->args, "follow") &&
+         tide_watch_open(cli->store, &watch, err)) || /* changes from here on wake it */
+        cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
+        return err->code;
+    return watch ? follow(cli, session, watch, err) : draw(cli, session, &stop_signal, &ended, err);
 }
 
 const struct command cmd_sessions_timeline = {
@@ -42,5 +133,6 @@ const struct command cmd_sessions_timeline = {
     .help = "draw the life of a session: its runs, what each did, and what it kept instead of doing it again",
     .more =
         "One lane per run. █ ran, ▓ failed or ✗ cut, ▒ outcome unknown, ▚ found to have happened, ╍ waits for someone,\n"
-        "┈ sleeps, ░ kept from an earlier run: finished there, not run again.",
+        "┈ sleeps, ░ kept from an earlier run: finished there, not run again.\n"
+        "--follow waits for commits of any process, without polling; Ctrl-C ends it. With --json: an object per change.",
 };

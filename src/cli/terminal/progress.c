@@ -5,7 +5,9 @@
  */
 #include "cli/terminal/progress.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,4 +60,27 @@ void progress_done(struct progress *p)
     if (p->shown)
         fputs("\r\033[K", stderr);
     p->shown = false;
+}
+
+/* Signals are kept off between the look at what they set and the wait that they end: one that came there would end nothing. */
+bool await_any(struct pollfd *p, nfds_t n, int64_t timeout_ms)
+{
+    const struct timespec time = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
+    sigset_t all, before, waiting;
+    bool came;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    waiting = before;
+    sigdelset(&waiting, SIGCHLD); /* whoever waits for children as well keeps it off at all other times */
+    came = stop_signal || (ppoll(p, n, timeout_ms < 0 ? NULL : &time, &waiting) < 0 && errno == EINTR);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return !came;
+}
+
+bool await_change(tide_watch *watch)
+{
+    struct pollfd p[] = {{.fd = tide_watch_fd(watch), .events = POLLIN}, {.fd = STDOUT_FILENO, .events = 0}};
+
+    return await_any(p, 2, -1) ? !(p[1].revents & (POLLERR | POLLHUP)) : !stop_signal;
 }

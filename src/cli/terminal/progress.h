@@ -3,10 +3,12 @@
 #ifndef CLI_TERMINAL_PROGRESS_H
 #define CLI_TERMINAL_PROGRESS_H
 
+#include <poll.h>
 #include <stdatomic.h>
-
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "tidemark.h"
 
 struct progress {
     const char *what; /* "verify" */
@@ -24,5 +26,11 @@ void progress_done(struct progress *p); /* takes the line away */
 
 /* Set by SIGINT, SIGTERM and SIGHUP: the number of the signal. */
 extern atomic_int stop_signal;
+
+/* Waits until one of them is ready; false: a signal has come. */
+bool await_any(struct pollfd *p, nfds_t n, int64_t timeout_ms); /* -1: no limit */
+
+/* Waits until there is something to look at; false: it is to stop, or nobody reads standard output any more. */
+bool await_change(tide_watch *watch);
 
 #endif
