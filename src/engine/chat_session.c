@@ -32,39 +32,6 @@ enum tide_code chat_agent(struct chat_session *c, struct tide_err *err)
                                                           : tide_agent_new(c->session, &c->setup.opt, &c->agent, err);
 }
 
-/* ---- which kind ---- */
-
-/* One that cannot be read is taken for what the state says: whoever goes on with it names the damage. */
-static bool ran_graph(tide_session *session)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
-    const struct json_limits deeper = {0, JSON_MAX_DEPTH + 16};
-    struct json *body = NULL;
-    enum tide_code code = tide_session_program(session, &text, NULL);
-
-    if (code && code != TIDE_NOT_FOUND)
-        return session->state->content.position.graph_digest && !session->state->ledger.loop_seq;
-    return !code && !json_parse(&a, (struct str){text.ptr, text.len}, &deeper, &body, NULL, NULL) &&
-           str_eq(json_get_text(&a, body, STR("loop")), STR("graph"));
-}
-
-bool session_is_graph(tide_session *session)
-{
-    const struct state *state = session->state;
-
-    return ran_graph(session) || (!state->ledger.program_seq && state->content.position.graph_seq);
-}
-
-bool session_is_chat(tide_session *session)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-
-    return (session_stored(&a, session, "provider", "type") && !session_is_graph(session) &&
-            !status_is_new_graph(session->state)) ||
-           status_is_new_chat(session->state);
-}
-
 /* ---- sessions ---- */
 
 /* As the agent would record it with the first prompt: with it, a chat that is cut before that is known to be one. */
@@ -222,7 +189,7 @@ enum tide_code chat_take(struct chat_session *c, tide_session *session, struct t
     c->resumed = true;
     type = session_stored(&c->setup.arena, session, "provider", "type");
     model = session_stored(&c->setup.arena, session, "provider", "model");
-    if (!c->setup.want.provider && !session_is_chat(session))
+    if (!c->setup.want.provider && session_kind(session->state) != TIDE_KIND_CHAT)
         return refuse_other(session, err);
     if (type && c->setup.want.provider && strcmp(type, c->setup.want.provider) != 0)
         agent_setup_tell(&c->setup, "provider %s instead of %s, as told", c->setup.want.provider, type);
@@ -319,7 +286,7 @@ static bool is_here(struct chat_session *c, const char *id, const char *cwd)
         return false;
     }
     dir = session_stored(&c->setup.arena, s, NULL, "working_dir");
-    here = dir && cwd && strcmp(dir, cwd) == 0 && session_is_chat(s);
+    here = dir && cwd && strcmp(dir, cwd) == 0 && session_kind(s->state) == TIDE_KIND_CHAT;
     tide_session_close(s);
     return here;
 }

@@ -41,12 +41,6 @@ enum tide_code chat_new(struct chat_session *c, const char *prompt, struct tide_
 /* Another agent over the same session, when options have changed. */
 enum tide_code chat_agent(struct chat_session *c, struct tide_err *err) MUST_CHECK;
 
-/* Whether a session was made by an agent: it has a provider, and runs no graph. */
-bool session_is_chat(tide_session *session);
-
-/* Whether what the session ran last is a graph; a fork that nobody has run yet goes on with its parent's. */
-bool session_is_graph(tide_session *session);
-
 /* It was cut, and nobody stopped it on purpose: it goes on by itself when somebody comes back. */
 bool chat_needs_resume(struct chat_session *c);
 bool chat_was_stopped(struct chat_session *c); /* by a person */

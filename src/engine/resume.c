@@ -4,9 +4,8 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "engine/chat_session.h"
-#include "engine/program_run.h"
 #include "session/session.h"
+#include "session/status.h"
 
 enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err)
 {
@@ -38,23 +37,15 @@ static enum tide_code refuse_for_graph(const struct resume_request *r, struct ti
                              "runs a graph: --now, --accept-change and --request-id are for programs");
 }
 
-/* Nothing was run in it as a program; what else stands in the way of running it is said by whoever does. */
-static bool is_chat(tide_session *session, bool missing)
+enum tide_session_kind session_kind_of(const tide_session *session)
 {
-    struct program_run p = {.program = NULL};
-    struct tide_err why = {0};
-    enum tide_code code = program_run_from_log(&p, session, &why);
-
-    program_run_done(&p);
-    return (code == TIDE_INVALID || (missing && code == TIDE_NOT_FOUND)) && session_is_chat(session);
+    return session_kind(session->state);
 }
 
 enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
                            struct tide_err *err)
 {
-    *ret_kind = !session || session_is_graph(session) ? TIDE_KIND_GRAPH
-                : is_chat(session, true)              ? TIDE_KIND_CHAT
-                                                      : TIDE_KIND_PROGRAM;
+    *ret_kind = session ? session_kind_of(session) : TIDE_KIND_GRAPH;
     if (!session && (ask->now || ask->accept_change || ask->request_id))
         return err->code; /* of a program: only the log of a graph is gone on with before its damage */
     if (*ret_kind == TIDE_KIND_GRAPH)
@@ -79,12 +70,11 @@ enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind
     bool held = false;
 
     *ret_kind = TIDE_KIND_PROGRAM;
-    if (!is_chat(session, false))
+    if (session_kind_of(session) != TIDE_KIND_CHAT)
         return TIDE_OK;
-    *ret_kind = TIDE_KIND_CHAT; /* one that somebody runs takes the message from its queue */
     if (tide_session_show(session, take_held, &held, err))
         return err->code;
-    *ret_kind = held ? TIDE_KIND_LOG : TIDE_KIND_CHAT;
+    *ret_kind = held ? TIDE_KIND_LOG : TIDE_KIND_CHAT; /* one that somebody runs takes the message from its queue */
     return TIDE_OK;
 }
 

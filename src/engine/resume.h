@@ -21,6 +21,9 @@ struct resume_request {
     bool unattended; /* no person resumes it: the same, whatever it runs */
 };
 
+/* What it runs, as lists have it. */
+enum tide_session_kind session_kind_of(const tide_session *session);
+
 /*
  * TIDE_INVALID: it is of another kind than what is asked for. `session` NULL: its log cannot be read to its end, as `err` says;
  * only a graph goes on before its damage.

@@ -157,8 +157,7 @@ const struct tide_next *graph_next_of(struct arena *a, tide_session *session)
 
     if (session_derive_status(session, &st, &ignored))
         st.next_count = 0;
-    if (!st.next_count || st.untrusted || !session->state->content.position.graph_seq ||
-        session->state->ledger.loop_seq || tide_graph_load(session, &t.graph, &ignored))
+    if (!st.next_count || st.untrusted || st.kind != TIDE_KIND_GRAPH || tide_graph_load(session, &t.graph, &ignored))
         return actions_publish(a, tide_session_id(session), st.next, st.next_count);
     for (size_t i = 0; i < st.next_count; i++)
         try_one(&t, &st.next[i]);

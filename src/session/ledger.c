@@ -90,10 +90,12 @@ void ledger_run_started(struct ledger *l, const struct fact *f)
         for (struct map_entry *e = map_next(&l->effects, NULL); e; e = map_next(&l->effects, e))
             ((struct effect *)e->value)->past = true;
     }
-    if (str_eq(text_of(f, "loop"), STR("agent")))
-        l->loop_seq = f->ev->seq;
-    if (program || json_get(f->body, STR("loop")))
+    if (program || json_get(f->body, STR("loop"))) {
         l->program_seq = f->ev->seq;
+        l->program_kind = program                                    ? TIDE_KIND_PROGRAM
+                          : str_eq(text_of(f, "loop"), STR("graph")) ? TIDE_KIND_GRAPH
+                                                                     : TIDE_KIND_CHAT;
+    }
     if (program && redact_is_marked(f->body, json_source(f->body)))
         l->hidden_seq = f->ev->seq;
 }

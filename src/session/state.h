@@ -119,9 +119,9 @@ struct ledger {
     char *chain_id;      /* first run of the chain that the latest one belongs to; malloc or NULL */
     int64_t chain_seq;   /* of its run.started */
     char *stuck;         /* a step that must happen once, failed or unknown: only a person lets it run again; or NULL */
-    int64_t program_seq; /* of the latest run.started that says what runs, a program or the agent's loop; 0: none */
-    int64_t loop_seq;    /* of the latest that names the agent's loop; 0: none */
-    int64_t hidden_seq;  /* of the latest whose command line held a secret: it is not run from the log; 0: none */
+    int64_t program_seq; /* of the latest run.started that says what runs, a program, an agent or a graph; 0: none */
+    int64_t program_kind;  /* enum tide_session_kind: which of them */
+    int64_t hidden_seq;    /* of the latest whose command line held a secret: it is not run from the log; 0: none */
     int64_t chain_resumes; /* runs of the chain since one of its steps was last completed */
     struct map effects;    /* call_id -> struct effect *: begun and not settled */
     int64_t effects_completed, effects_failed, effects_unknown;

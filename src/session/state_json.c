@@ -188,7 +188,7 @@ static const struct {
     NUMBER(cancel_seq),
     NUMBER(chain_seq),
     NUMBER(program_seq),
-    NUMBER(loop_seq),
+    NUMBER(program_kind),
     NUMBER(hidden_seq),
     NUMBER(chain_resumes),
     NUMBER(trusted_seq),
@@ -384,6 +384,14 @@ static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
     get_ints(a, &l->approvals, json_get(v, STR("approvals")));
 }
 
+/* Earlier versions kept the seq of the latest run of an agent instead. */
+static enum tide_session_kind kind_before(const struct state *s, int64_t loop_seq)
+{
+    if (loop_seq == s->ledger.program_seq)
+        return TIDE_KIND_CHAT;
+    return s->content.position.graph_digest && !loop_seq ? TIDE_KIND_GRAPH : TIDE_KIND_PROGRAM;
+}
+
 enum tide_code state_decode(struct str json, struct state **ret_state, struct tide_err *err)
 {
     struct arena a = ARENA_INIT;
@@ -399,6 +407,8 @@ enum tide_code state_decode(struct str json, struct state **ret_state, struct ti
         get_texts(&a, &s->info.fields, json_get(v, STR("session")));
         get_content(&a, &s->content, json_get(v, STR("content")));
         get_ledger(&a, &s->ledger, json_get(v, STR("ledger")));
+        if (s->ledger.program_seq && !s->ledger.program_kind)
+            s->ledger.program_kind = kind_before(s, json_get_int(json_get(v, STR("ledger")), STR("loop_seq"), 0));
         *ret_state = s;
     }
     arena_done(&a);

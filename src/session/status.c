@@ -180,32 +180,35 @@ bool status_is_new_graph(const struct state *state)
     return is_new(state) && same(map_get(&state->info.fields, STR("loop")), "\"graph\"");
 }
 
-/* Chats of earlier versions name their provider only with their first prompt. */
-bool status_is_new_chat(const struct state *state)
+enum tide_session_kind session_kind(const struct state *state)
 {
     const struct map *info = &state->info.fields;
 
-    return is_new(state) && !status_is_new_graph(state) &&
-           (map_get(info, STR("provider")) || same(map_get(info, STR("agent")), "\"chat\""));
+    if (state->ledger.program_seq)
+        return (enum tide_session_kind)state->ledger.program_kind;
+    if (state->content.position.graph_digest || status_is_new_graph(state)) /* a fork goes on with its parent's graph */
+        return TIDE_KIND_GRAPH;
+    /* chats of earlier versions name their provider only with their first prompt */
+    if (is_new(state) && (map_get(info, STR("provider")) || same(map_get(info, STR("agent")), "\"chat\"")))
+        return TIDE_KIND_CHAT;
+    return TIDE_KIND_LOG;
 }
 
 void status_derive_alive(struct status *s, const struct state *state, const struct status_alive *alive, int64_t now_ms)
 {
     const struct ledger *l = &state->ledger;
+    enum tide_session_kind kind = session_kind(state);
     const struct subject o = {s,
                               state,
                               &l->run,
                               ledger_has_program(l),
                               now_ms,
                               alive,
-                              (l->loop_seq && l->loop_seq == l->program_seq) || status_is_new_chat(state),
-                              state->content.position.graph_digest && !l->loop_seq};
+                              kind == TIDE_KIND_CHAT,
+                              kind == TIDE_KIND_GRAPH && state->content.position.graph_digest};
 
     memset(s, 0, sizeof *s);
-    s->kind = o.graph || status_is_new_graph(state) ? TIDE_KIND_GRAPH
-              : o.chat                              ? TIDE_KIND_CHAT
-              : l->program_seq                      ? TIDE_KIND_PROGRAM
-                                                    : TIDE_KIND_LOG;
+    s->kind = kind;
     derive(&o, alive->owner);
     translate(s);
     status_say(&o);

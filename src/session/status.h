@@ -41,9 +41,9 @@ void status_of_session(struct status *ret, struct store *store, const struct sta
 /* The same as its handle has it, and whether it may move at all (session_list.c). */
 enum tide_code session_derive_status(struct tide_session *s, struct status *ret, struct tide_err *err) MUST_CHECK;
 
-/* Begun, and killed before anything ran: by what it was made for. */
-bool status_is_new_chat(const struct state *state);
-bool status_is_new_graph(const struct state *state);
+/* What it ran last; of one that was begun, and killed before anything ran: what it was made for. The only place that decides it. */
+enum tide_session_kind session_kind(const struct state *state);
+bool status_is_new_graph(const struct state *state); /* made for a graph, and nothing has run */
 
 /* Of one that came from elsewhere: nothing moves it before somebody trusts it. */
 void status_untrusted(struct status *status);

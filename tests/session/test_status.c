@@ -168,6 +168,7 @@ static struct state *state_of(const struct conditions *c)
     r->token_expires_ms = when[c->expiry];
     r->resumable = c->resumable == 0 ? -1 : c->resumable == 2;
     s->ledger.program_seq = c->program ? 2 : 0;
+    s->ledger.program_kind = c->program ? TIDE_KIND_PROGRAM : 0;
     return s;
 }
 
@@ -418,6 +419,7 @@ static void a_superseded_run_is_not_resumable(void **unused)
     s->ledger.run.end = RUN_CANCELLED;
     s->ledger.run.resumable = -1;
     s->ledger.program_seq = 2;
+    s->ledger.program_kind = TIDE_KIND_PROGRAM;
     text_set(&s->ledger.run.reason, STR("user"));
     status_derive(&got, s, false, NOW);
     assert_true(got.is_resumable);
@@ -442,6 +444,7 @@ static void an_approval_is_answered_with_yes(void **unused)
     r->waiting = true;
     r->token = TOKEN_ACTIVE;
     s->ledger.program_seq = 2;
+    s->ledger.program_kind = TIDE_KIND_PROGRAM;
     text_set(&r->wait_kind, STR("approval"));
     status_derive(&got, s, false, NOW);
     assert_int_equal(got.next[0].action, TIDE_ACTION_ANSWER);
@@ -473,6 +476,7 @@ static void sentences_say_what_and_when(void **unused)
     text_set(&r->wait_kind, STR("approval"));
     text_set(&r->question, STR("ship it?"));
     s->ledger.program_seq = 2;
+    s->ledger.program_kind = TIDE_KIND_PROGRAM;
     status_derive(&got, s, false, NOW);
     assert_string_equal(got.why, "it waits for approval: \"ship it?\", since 2026-02-21 10:01:10 UTC, until 2026-02-21 "
                                  "10:01:11 UTC");
@@ -800,12 +804,94 @@ static void a_damaged_one_is_told_apart(void **unused)
     assert_string_equal(st.why, "seq 3: its digest does not fit");
 }
 
+#define STARTS(more)                                                                                                   \
+    {                                                                                                                  \
+        "run.started", "{\"run_id\":\"r\"" more "}"                                                                    \
+    }
+#define AGENT STARTS(",\"loop\":\"agent\"")
+#define GRAPH STARTS(",\"loop\":\"graph\",\"graph_digest\":\"d\",\"graph\":{}")
+#define PROGRAM STARTS(",\"argv\":[\"a\"],\"cwd\":\"/\"")
+#define MADE(fields)                                                                                                   \
+    {                                                                                                                  \
+        "session.created", "{" fields "}"                                                                              \
+    }
+
+static const struct {
+    const char *name;
+    const char *log[3][2];
+    enum tide_session_kind want;
+} kind_rows[] = {
+    {"nothing", {MADE("")}, TIDE_KIND_LOG},
+    {"made for a graph", {MADE("\"loop\":\"graph\",\"provider\":{\"type\":\"script\"}")}, TIDE_KIND_GRAPH},
+    {"made for a chat", {MADE("\"provider\":{\"type\":\"script\"}")}, TIDE_KIND_CHAT},
+    {"a run of an embedder's own", {MADE("\"provider\":{\"type\":\"script\"}"), STARTS("")}, TIDE_KIND_LOG},
+    {"an agent", {MADE(""), AGENT}, TIDE_KIND_CHAT},
+    {"a program in a chat", {MADE(""), AGENT, PROGRAM}, TIDE_KIND_PROGRAM},
+    {"a program where a graph ran", {MADE(""), GRAPH, PROGRAM}, TIDE_KIND_PROGRAM},
+    {"a graph where a program ran", {MADE(""), PROGRAM, GRAPH}, TIDE_KIND_GRAPH},
+    {"a graph in a chat", {MADE(""), AGENT, GRAPH}, TIDE_KIND_GRAPH},
+    {"an agent where a graph ran", {MADE(""), GRAPH, AGENT}, TIDE_KIND_CHAT},
+};
+
+static void what_it_ran_last_is_its_kind(void **unused)
+{
+    struct arena scratch = ARENA_INIT;
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof kind_rows / sizeof kind_rows[0]; i++) {
+        struct state *s = state_new(STR("s")), *again = NULL;
+        struct buf text = BUF_INIT(1 << 20);
+
+        for (int n = 0; n < 3 && kind_rows[i].log[n][0]; n++) {
+            struct event ev = {
+                .seq = n + 1, .kind = str_from(kind_rows[i].log[n][0]), .body = str_from(kind_rows[i].log[n][1])};
+
+            state_apply(s, &ev, &scratch);
+        }
+        state_encode(&text, s, STATE_SUMMARY);
+        OK(state_decode(buf_view(&text), &again, &err));
+        if (session_kind(s) != kind_rows[i].want || session_kind(again) != kind_rows[i].want)
+            fail_msg("%s: %d, %d of its summary", kind_rows[i].name, session_kind(s), session_kind(again));
+        buf_done(&text);
+        state_free(again);
+        state_free(s);
+    }
+    arena_done(&scratch);
+}
+
+static const struct {
+    const char *ledger, *position;
+    enum tide_session_kind want;
+} old_states[] = {
+    {"\"program_seq\":3,\"loop_seq\":3", "", TIDE_KIND_CHAT},
+    {"\"program_seq\":3,\"loop_seq\":2", "\"graph_digest\":\"d\"", TIDE_KIND_PROGRAM},
+    {"\"program_seq\":3", "\"graph_digest\":\"d\"", TIDE_KIND_GRAPH},
+    {"\"program_seq\":3", "", TIDE_KIND_PROGRAM},
+};
+
+static void a_state_of_an_earlier_version_has_a_kind(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof old_states / sizeof old_states[0]; i++) {
+        struct state *s = NULL;
+        char text[300];
+
+        snprintf(text, sizeof text, "{\"session_id\":\"s\",\"seq\":4,\"content\":{\"position\":{%s}},\"ledger\":{%s}}",
+                 old_states[i].position, old_states[i].ledger);
+        OK(state_decode(str_from(text), &s, &err));
+        assert_int_equal(session_kind(s), old_states[i].want);
+        state_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_follows_the_table),
         cmocka_unit_test(logs_give_the_status_people_expect),
         cmocka_unit_test(a_superseded_run_is_not_resumable),
+        cmocka_unit_test(what_it_ran_last_is_its_kind),
+        cmocka_unit_test(a_state_of_an_earlier_version_has_a_kind),
         cmocka_unit_test(an_approval_is_answered_with_yes),
         cmocka_unit_test(sentences_say_what_and_when),
         cmocka_unit_test(a_long_question_is_cut_at_a_character),

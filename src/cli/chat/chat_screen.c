@@ -16,6 +16,7 @@
 
 #include "cli/terminal/line_tty.h"
 #include "cli/terminal/progress.h"
+#include "engine/resume.h"
 
 static struct screen *current; /* for the handler */
 
@@ -311,7 +312,7 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
 
     if (tide_session_open(s->chat.cli->store, id, TIDE_SESSION_APPEND, &session, err))
         return err->code;
-    if (!session_is_chat(session)) {
+    if (session_kind_of(session) != TIDE_KIND_CHAT) {
         tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat", tide_session_id(session));
         tide_session_close(session);
         return err->code;

@@ -7,7 +7,7 @@
 #include "cli/report.h"
 #include "cli/options.h"
 #include "cli/resume.h"
-#include "engine/chat_session.h"
+#include "engine/resume.h"
 
 static const struct opt options[] = {
     {.name = "checkpoint",
@@ -135,7 +135,7 @@ static enum tide_code resume(struct again *a, struct tide_err *err)
     code = held_open(&cli_hold, a->cli->store, a->r.ask.id, &a->session, err); /* a dry run sees the same damage */
     if (code && code != TIDE_CORRUPT)
         return code;
-    if (code || session_is_graph(a->session))
+    if (code || session_kind_of(a->session) == TIDE_KIND_GRAPH)
         return graph_again(a->cli, &a->g, a->session, err);
     if (refuse_for_others(a, err))
         return err->code;
