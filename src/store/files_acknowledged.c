@@ -33,12 +33,19 @@ static void mark_path(const struct files_store *s, const char *id, char out[FILE
 static void line_of(const struct files_store *s, const char *id, int64_t seq, const unsigned char digest[DIGEST_SIZE],
                     const char *boot, char out[LINE_LEN + 1])
 {
-    char hex[2 * DIGEST_SIZE + 1];
+    static const char word[] = "acknowledged ";
     unsigned char check[DIGEST_SIZE];
     struct digest_state d;
+    char *at = out + sizeof word - 1;
 
-    hex_encode(hex, digest, DIGEST_SIZE);
-    snprintf(out, LINE_LEN + 1, "acknowledged %020" PRId64 " %s %-39.39s ", seq, hex, boot);
+    /* Once with every commit: by hand, as snprintf("%020d %s %-39.39s ") would. */
+    memset(out, ' ', LINE_LEN);
+    memcpy(out, word, sizeof word - 1);
+    for (int i = 19; i >= 0; i--, seq /= 10)
+        at[i] = (char)('0' + seq % 10);
+    hex_encode(at + 21, digest, DIGEST_SIZE);
+    at[21 + 2 * DIGEST_SIZE] = ' ';
+    memcpy(at + 22 + 2 * DIGEST_SIZE, boot, strnlen(boot, 39));
     digest_begin(&d, &s->base.key);
     digest_add_str(&d, STR("tidemark files mark"));
     digest_add_str(&d, str_from(id));

@@ -10,6 +10,8 @@
 
 #include "store/files_plan.h"
 
+#define LINE_MORE 400 /* what a line has besides its body, about */
+
 static void fail_part(struct files_store *s, struct part *p, const struct tide_err *err)
 {
     p->code = err->code;
@@ -21,9 +23,13 @@ static void fail_part(struct files_store *s, struct part *p, const struct tide_e
 static void write_lines(struct part *p)
 {
     struct line_mark m = {.more = (int64_t)p->n_lines - 1, .verified = true};
-    size_t n = 0;
+    size_t n = 0, bytes = 0;
 
-    p->offsets = mem_array(p->n_lines + 1, sizeof *p->offsets);
+    for (size_t i = 0; i < p->n; i++)
+        for (size_t k = 0; k < p->batches[i]->n; k++)
+            bytes += p->batches[i]->events[k].body.len + LINE_MORE;
+    (void)buf_reserve(&p->lines, bytes);
+    p->offsets = mem_alloc(p->n_lines * sizeof *p->offsets);
     for (size_t i = 0; i < p->n; i++)
         for (size_t k = 0; k < p->batches[i]->n; k++, m.at++, m.more--) {
             p->offsets[n++] = p->l->end + (int64_t)p->lines.len;
@@ -143,20 +149,6 @@ static bool is_due(const struct part *p)
     return !p->code && p->n && p->lines.len;
 }
 
-static void put_lines(struct files_store *s, struct part *p)
-{
-    const struct env_ops *ops = s->base.env->ops;
-    struct tide_err err = {0};
-    enum tide_code code = ops->pwrite(p->l->file, p->lines.ptr, p->lines.len, p->l->end, &err);
-
-    if (!code) {
-        log_wrote(s, p->l); /* who changes it from here on is seen when it is on disk */
-        return;
-    }
-    p->l->suspect = ops->truncate(p->l->file, p->l->end, NULL) != TIDE_OK;
-    refuse_part(s, p, code, &err);
-}
-
 /* The sync failed: what was written must not be found by anyone who takes it for durable. */
 static void take_back(struct files_store *s, struct part *p, struct tide_err *err)
 {
@@ -257,51 +249,58 @@ static void finish(struct files_store *s, struct part *p)
         cache_save_head(s, p->l, p->summary);
 }
 
-static void sync_all(struct parts *all)
+/* Of one session, side by side with those of others. */
+struct put {
+    struct files_store *s;
+    struct part *p;
+    enum tide_code wrote, synced;
+    struct tide_err err;
+};
+
+static void put_lines(void *list, size_t i)
+{
+    struct put *put = (struct put *)list + i;
+    const struct env_ops *ops = put->s->base.env->ops;
+    struct part *p = put->p;
+
+    put->synced = TIDE_OK;
+    put->wrote = ops->pwrite(p->l->file, p->lines.ptr, p->lines.len, p->l->end, &put->err);
+    if (put->wrote)
+        return;
+    log_wrote(put->s, p->l); /* who changes it from here on is seen when it is on disk */
+    put->synced = ops->sync(p->l->file, &put->err);
+}
+
+/* Writes and syncs those whose lines are due. `again`: they were, while a sync of somebody failed: byte for byte, where they stand. */
+static void put_all(struct parts *all, bool again)
 {
     struct files_store *s = all->s;
+    struct put *list = mem_alloc(all->n * sizeof *list);
     bool failed = false;
-    struct env_file **files = mem_array(all->n + 1, sizeof *files);
-    enum tide_code *codes = mem_array(all->n + 1, sizeof *codes);
-    struct tide_err *errs = mem_array(all->n + 1, sizeof *errs);
     size_t n = 0;
 
     for (size_t i = 0; i < all->n; i++)
-        if (is_due(&all->at[i]))
-            files[n++] = all->at[i].l->file;
+        if (is_due(&all->at[i])) {
+            list[n].s = s;
+            list[n++].p = &all->at[i];
+        }
     pthread_mutex_unlock(&s->mu);
-    if (n)
-        pool_sync(s->pool, files, n, codes, errs);
+    pool_each(s->pool, n, put_lines, list);
     for (size_t i = 0; i < n; i++)
-        failed |= codes[i] != TIDE_OK;
+        failed |= list[i].synced != TIDE_OK;
     word_end(s, failed); /* before s->mu is waited for: whoever has it may wait for this */
     pthread_mutex_lock(&s->mu);
-    n = 0;
-    for (size_t i = 0; i < all->n; i++) {
-        struct part *p = &all->at[i];
+    for (size_t i = 0; i < n; i++) {
+        struct put *put = &list[i];
 
-        if (is_due(p) && codes[n++])
-            take_back(s, p, &errs[n - 1]);
+        if (put->synced || (put->wrote && again)) {
+            take_back(s, put->p, &put->err);
+        } else if (put->wrote) {
+            put->p->l->suspect = s->base.env->ops->truncate(put->p->l->file, put->p->l->end, NULL) != TIDE_OK;
+            refuse_part(s, put->p, put->wrote, &put->err);
+        }
     }
-    free(files);
-    free(codes);
-    free(errs);
-}
-
-/* Those whose sync went well while another failed: byte for byte, where they stand. */
-static void write_again(struct parts *all)
-{
-    struct files_store *s = all->s;
-
-    for (size_t i = 0; i < all->n; i++) {
-        struct part *p = &all->at[i];
-        struct tide_err err;
-
-        if (is_due(p) && s->base.env->ops->pwrite(p->l->file, p->lines.ptr, p->lines.len, p->l->end, &err))
-            take_back(s, p, &err);
-        else if (is_due(p))
-            log_wrote(s, p->l);
-    }
+    free(list);
 }
 
 static void fail_all(struct parts *all, const struct tide_err *err)
@@ -322,19 +321,18 @@ static bool any_due(const struct parts *all)
     return false;
 }
 
-/* All lines are written; they are acknowledged when they are on disk, and no sync of anybody failed meanwhile. */
+/* They are acknowledged when they are on disk, and no sync of anybody failed meanwhile. */
 static void settle(struct parts *all, struct word_at *at)
 {
-    struct tide_err err = {0};
+    struct tide_err err;
 
-    sync_all(all);
+    put_all(all, false);
     while (any_due(all) && !word_holds(all->s, at)) {
         if (word_again(all->s, at, &err)) {
             fail_all(all, &err);
             return;
         }
-        write_again(all);
-        sync_all(all);
+        put_all(all, true);
     }
 }
 
@@ -352,17 +350,14 @@ static void flush(struct parts *all)
     begun = any_due(all);
     code = begun ? word_begin(s, &at, &err) : TIDE_OK;
     word_committing(s, true); /* the first one of a process has its place there only now */
-    for (size_t i = 0; i < all->n; i++) {
-        if (is_due(&all->at[i]) && code)
-            refuse_part(s, &all->at[i], code, &err);
-        else if (is_due(&all->at[i]))
-            put_lines(s, &all->at[i]);
-    }
     if (begun && !code)
         settle(all, &at);
-    for (size_t i = 0; i < all->n; i++)
+    for (size_t i = 0; i < all->n; i++) {
+        if (code && is_due(&all->at[i]))
+            refuse_part(s, &all->at[i], code, &err);
         if (!all->at[i].code && all->at[i].n)
             finish(s, &all->at[i]);
+    }
     parts_unlock(all);
 }
 

@@ -374,38 +374,47 @@ static bool begin(struct files_store *s, struct batch *b, struct making *m)
     return !m->code;
 }
 
+/* The log of a session that is made, or its mark. */
+struct made_file {
+    struct files_store *s;
+    struct making *m;
+    struct env_file *file;
+    enum tide_code code;
+    struct tide_err err;
+};
+
+static void sync_made(void *list, size_t i)
+{
+    struct made_file *f = (struct made_file *)list + i;
+
+    f->code = f->s->base.env->ops->sync(f->file, &f->err);
+}
+
 /* Logs and marks, in turn; those that failed before are left out. */
 static void sync_all(struct files_store *s, struct making *list, size_t n)
 {
-    struct env_file *files[2 * MAKE_MAX];
-    enum tide_code codes[2 * MAKE_MAX] = {0};
-    struct tide_err *errs = mem_array(2 * n + 1, sizeof *errs);
+    struct made_file *files = mem_alloc(2 * n * sizeof *files);
     bool failed = false;
     size_t k = 0;
 
     for (size_t i = 0; i < n; i++)
-        if (!list[i].code) {
-            files[k++] = list[i].file;
-            files[k++] = list[i].mark;
+        for (int both = 0; both < 2 && !list[i].code; both++, k++) {
+            files[k].s = s;
+            files[k].m = &list[i];
+            files[k].file = both ? list[i].mark : list[i].file;
         }
     pthread_mutex_unlock(&s->mu);
-    if (k)
-        pool_sync(s->pool, files, k, codes, errs);
+    pool_each(s->pool, k, sync_made, files);
     for (size_t i = 0; i < k; i++)
-        failed |= codes[i] != TIDE_OK;
+        failed |= files[i].code != TIDE_OK;
     word_end(s, failed);
     pthread_mutex_lock(&s->mu);
-    k = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].code)
-            continue;
-        for (int both = 0; both < 2; both++, k++)
-            if (codes[k]) {
-                list[i].code = codes[k];
-                list[i].err = errs[k];
-            }
-    }
-    free(errs);
+    for (size_t i = 0; i < k; i++)
+        if (files[i].code) {
+            files[i].m->code = files[i].code;
+            files[i].m->err = files[i].err;
+        }
+    free(files);
 }
 
 /* What was written while a sync of anybody failed is written again. */

@@ -32,7 +32,7 @@ void log_forget(struct files_store *s, struct files_log *l)
     free(l->blocks);
     free(l->text);
     memcpy(id, l->id, sizeof id);
-    *l = (struct files_log){.used = l->used, .busy = l->busy, .refused_ms = l->refused_ms};
+    *l = (struct files_log){.used = l->used, .busy = l->busy, .part = l->part, .refused_ms = l->refused_ms};
     memcpy(l->id, id, sizeof id);
     memcpy(l->h.id, id, sizeof id);
 }
@@ -174,6 +174,7 @@ static void sweep_mark(struct files_store *s, struct files_log *l, int64_t size)
 
 /* A tail of a log that is looked at: what was found there, and what came of it. */
 struct tail {
+    struct files_store *s;
     struct files_log *l;
     int64_t from, size;
     bool cut;        /* it was taken back: nothing may come back behind it */
@@ -205,7 +206,7 @@ static bool tail_begin(struct files_store *s, struct files_log *l, int64_t size,
 {
     int64_t known = l->end;
 
-    *t = (struct tail){.l = l, .size = size, .cut = l->suspect && size == known};
+    *t = (struct tail){.s = s, .l = l, .size = size, .cut = l->suspect && size == known};
     t->lock = !locked && !s->base.env->ops->lock(l->file, 0, NULL);
     t->ours = (t->lock || locked) && !s->base.read_only;
     if (t->lock)
@@ -348,12 +349,13 @@ static enum tide_code read_new(struct files_store *s, struct files_log *l, int64
 enum tide_code names_settle(struct files_store *s, struct tide_err *err)
 {
     char dir[FILES_PATH];
-    enum tide_code code = TIDE_OK;
+    enum tide_code code;
 
+    if (!s->names_due || s->many)
+        return TIDE_OK;
     files_path(s, dir, "sessions", "", "");
-    if (s->names_due && !s->many)
-        code = s->base.env->ops->sync_dir(s->base.env, dir, err);
-    s->names_due &= s->many || code != TIDE_OK;
+    code = s->base.env->ops->sync_dir(s->base.env, dir, err);
+    s->names_due = code != TIDE_OK;
     return code;
 }
 
@@ -488,24 +490,11 @@ static bool look_first(struct files_store *s, struct files_log *l, struct tail *
     return false;
 }
 
-/* Those that were written again while a sync of somebody's failed are, once more. */
-static void sync_tails(struct files_store *s, struct tail *tails, size_t n)
+static void sync_tail(void *tails, size_t i)
 {
-    struct env_file **files = mem_array(n + 1, sizeof(struct env_file *));
-    enum tide_code *codes = mem_array(n + 1, sizeof *codes);
-    struct tide_err *errs = mem_array(n + 1, sizeof *errs);
+    struct tail *t = (struct tail *)tails + i;
 
-    for (size_t i = 0; i < n; i++)
-        files[i] = tails[i].l->file;
-    pool_sync(s->pool, files, n, codes, errs);
-    for (size_t i = 0; i < n; i++) {
-        tails[i].synced = codes[i];
-        if (codes[i])
-            tails[i].err = errs[i];
-    }
-    free(files);
-    free(codes);
-    free(errs);
+    t->synced = t->s->base.env->ops->sync(t->l->file, &t->err);
 }
 
 void log_look_ahead(struct files_store *s, struct files_log *const *list, size_t n)
@@ -520,8 +509,7 @@ void log_look_ahead(struct files_store *s, struct files_log *const *list, size_t
         n = 0; /* each of them is told who looks at it */
     for (size_t i = 0; i < n; i++)
         due += look_first(s, list[i], &tails[due]);
-    if (due)
-        sync_tails(s, tails, due);
+    pool_each(s->pool, due, sync_tail, tails);
     for (size_t i = 0; i < due; i++)
         failed |= tails[i].synced == TIDE_IO;
     if (n && writes)

@@ -70,17 +70,18 @@ static enum tide_code find_lease(struct part *p, struct files_store *s, struct t
 static struct part *part_for(struct parts *all, const char *id)
 {
     struct files_store *s = all->s;
+    struct files_log *l = log_of(s, str_from(id));
     struct part *p;
 
-    for (size_t i = 0; i < all->n; i++)
-        if (strcmp(all->at[i].l->id, id) == 0)
-            return &all->at[i];
+    if (l->part)
+        return &all->at[l->part - 1];
     if (all->n == all->cap) {
         all->cap = all->cap ? 2 * all->cap : 16;
         all->at = mem_grow(all->at, all->cap * sizeof *all->at);
     }
     p = &all->at[all->n++];
-    *p = (struct part){.l = log_of(s, str_from(id)), .lines = BUF_INIT(SIZE_MAX / 4)};
+    *p = (struct part){.l = l, .lines = BUF_INIT(SIZE_MAX / 4)};
+    l->part = all->n;
     p->code = lock_log(s, p->l, &p->err);
     p->l->busy = true; /* it stays where it is until this group is over */
     p->locked = !p->code && p->l->exists;
@@ -220,12 +221,12 @@ static int by_id(const void *a, const void *b)
 
 void parts_lock(struct parts *all, struct batch *from, const struct batch *to)
 {
-    struct batch **list = NULL;
+    struct batch **list;
     size_t n = 0;
 
     for (struct batch *b = from; b != to; b = b->next)
         n++;
-    list = mem_array(n + 1, sizeof(struct batch *));
+    list = mem_alloc(n * sizeof(struct batch *));
     n = 0;
     for (struct batch *b = from; b != to; b = b->next)
         list[n++] = b;
@@ -252,6 +253,7 @@ void parts_unlock(struct parts *all)
         if (p->locked && p->l->file)
             all->s->base.env->ops->unlock(p->l->file);
         p->l->busy = false;
+        p->l->part = 0;
         buf_done(&p->lines);
         free(p->batches);
         free(p->offsets);

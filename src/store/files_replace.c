@@ -116,9 +116,11 @@ static void put_changed(struct files_store *s, const char *id, const char *suffi
     AUTO(buf_done) struct buf there = BUF_INIT(bytes.len + 1);
     char path[FILES_PATH], name[TIDE_ID_SIZE + 16];
 
+    if (!bytes.len)
+        return;
     snprintf(name, sizeof name, "%s%s", id, suffix);
     files_path(s, path, "sessions", name, "");
-    if (!bytes.len || (!files_get(s, path, bytes.len, &there, NULL) && str_eq(buf_view(&there), bytes)))
+    if (!files_get(s, path, bytes.len, &there, NULL) && str_eq(buf_view(&there), bytes))
         return;
     (void)!files_put(s, "sessions", name, bytes, false, NULL);
 }

@@ -80,6 +80,7 @@ struct files_log {
     bool exists, hidden;
     bool unverified;            /* some lines are somebody else's */
     bool busy;                  /* a commit of ours is at it: what is known stays until that is over */
+    size_t part;                /* of that commit, counted from 1; 0: none */
     bool suspect;               /* a sync failed: what stands behind `end` must go before anything else is written */
     bool torn;                  /* something that is no whole unit stands behind `end` */
     struct env_file *mark_file; /* NULL: closed, or there is none */
@@ -329,9 +330,9 @@ void files_maintain(struct store *store);
 /* ---- files_sync.c */
 struct files_pool *pool_new(struct env *env);
 void pool_free(struct files_pool *p);
-/* Syncs all of them, side by side; codes[i] and errs[i] say what came of each. */
-void pool_sync(struct files_pool *p, struct env_file *const *files, size_t n, enum tide_code *codes,
-               struct tide_err *errs);
+/* For each of 0 … n-1, side by side; over on return. */
+typedef void pool_fn(void *arg, size_t i);
+void pool_each(struct files_pool *p, size_t n, pool_fn *fn, void *arg);
 
 /* ---- files_read.c, files_list.c, files_check.c: the calls of store.h */
 enum tide_code files_head(struct store *, struct str id, struct head *ret, struct tide_err *err);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Syncs of many files at once. A disk takes the flushes of several files together when they come together: sixteen threads
- * that wait are enough for that, and one file is synced by whoever asks. Where nothing may start a thread they go one by one.
+ * The same for many files at once: writes and syncs. A disk takes the flushes of several files together when they come together:
+ * sixteen threads that wait are enough for that, and one file is the caller's own work. Where nothing may start a thread they go one
+ * by one. Which of them is next is a counter, not a lock: with a lock for every file the threads would wait for each other.
  */
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "base/thread.h"
 #include "store/files_store.h"
@@ -13,15 +14,15 @@
 struct files_pool {
     struct env *env;
     pthread_mutex_t turn; /* of one who asks: commits and readers come at the same time */
-    pthread_mutex_t mu;
+    pthread_mutex_t mu;   /* of what follows, but for `next` */
     pthread_cond_t work, done;
     pthread_t threads[THREADS];
-    int started;
+    size_t started, working; /* working: threads that have taken up this job, and must leave it before it is over */
     bool stopping;
-    struct env_file *const *files;
-    size_t n, next, left;
-    enum tide_code *codes;
-    struct tide_err *errs;
+    pool_fn *fn;
+    void *arg;
+    size_t n;
+    atomic_size_t next;
 };
 
 struct files_pool *pool_new(struct env *env)
@@ -36,16 +37,10 @@ struct files_pool *pool_new(struct env *env)
     return p;
 }
 
-/* With mu, which is given back meanwhile. */
-static void do_one(struct files_pool *p)
+static void work(struct files_pool *p)
 {
-    size_t i = p->next++;
-
-    pthread_mutex_unlock(&p->mu);
-    p->codes[i] = p->env->ops->sync(p->files[i], &p->errs[i]);
-    pthread_mutex_lock(&p->mu);
-    if (--p->left == 0)
-        pthread_cond_signal(&p->done);
+    for (size_t i; (i = atomic_fetch_add(&p->next, 1)) < p->n;)
+        p->fn(p->arg, i);
 }
 
 static void *run(void *arg)
@@ -54,43 +49,53 @@ static void *run(void *arg)
 
     pthread_mutex_lock(&p->mu);
     while (!p->stopping) {
-        if (p->next < p->n)
-            do_one(p);
-        else
+        if (p->next >= p->n) {
             pthread_cond_wait(&p->work, &p->mu);
+            continue;
+        }
+        p->working++;
+        pthread_mutex_unlock(&p->mu);
+        work(p);
+        pthread_mutex_lock(&p->mu);
+        if (--p->working == 0)
+            pthread_cond_signal(&p->done);
     }
     pthread_mutex_unlock(&p->mu);
     return NULL;
 }
 
-static void hire(struct files_pool *p, size_t wanted)
+static void share(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
 {
-    while (p->env->threads && p->started < THREADS && (size_t)p->started < wanted &&
-           thread_start(&p->threads[p->started], run, p))
-        p->started++;
-}
+    size_t helpers = n - 1 < THREADS ? n - 1 : THREADS;
 
-void pool_sync(struct files_pool *p, struct env_file *const *files, size_t n, enum tide_code *codes,
-               struct tide_err *errs)
-{
     pthread_mutex_lock(&p->turn);
-    if (n > 1)
-        hire(p, n - 1);
+    while (p->started < helpers && thread_start(&p->threads[p->started], run, p))
+        p->started++;
     pthread_mutex_lock(&p->mu);
-    p->files = files;
-    p->codes = codes;
-    p->errs = errs;
+    p->fn = fn;
+    p->arg = arg;
+    p->n = n;
     p->next = 0;
-    p->n = p->left = n;
-    if (n > 1)
-        pthread_cond_broadcast(&p->work);
-    while (p->next < p->n)
-        do_one(p);
-    while (p->left > 0)
+    pthread_mutex_unlock(&p->mu);
+    for (size_t i = 0; i < helpers; i++)
+        pthread_cond_signal(&p->work);
+    work(p);
+    pthread_mutex_lock(&p->mu);
+    while (p->working > 0)
         pthread_cond_wait(&p->done, &p->mu);
-    p->n = p->next = 0;
+    p->n = 0;
     pthread_mutex_unlock(&p->mu);
     pthread_mutex_unlock(&p->turn);
+}
+
+void pool_each(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
+{
+    if (n > 1 && p->env->threads) {
+        share(p, n, fn, arg);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        fn(arg, i);
 }
 
 void pool_free(struct files_pool *p)
@@ -101,7 +106,7 @@ void pool_free(struct files_pool *p)
     p->stopping = true;
     pthread_cond_broadcast(&p->work);
     pthread_mutex_unlock(&p->mu);
-    for (int i = 0; i < p->started; i++)
+    for (size_t i = 0; i < p->started; i++)
         pthread_join(p->threads[i], NULL);
     pthread_mutex_destroy(&p->turn);
     pthread_mutex_destroy(&p->mu);
