@@ -3,6 +3,8 @@
  * Checkpoints of a session, newest first. Which events are some is said by the marks in `blocks`, block after block from the
  * end on; where they are missing, and after the last full block, the events are looked at one by one.
  */
+#include <stddef.h>
+
 #include "store/sqlite_db.h"
 
 #define PIECE_BLOCKS 64 /* looked through before others get their turn */
@@ -13,7 +15,6 @@ struct listing {
     struct whead w;
     bool deleted;
     struct arena arena;
-    struct event events[BLOCK_EVENTS];
     size_t n;
     int64_t next; /* seq to look at next */
 
@@ -21,6 +22,7 @@ struct listing {
     int64_t from, pos[BLOCK_EVENTS];
     unsigned char marks[MARKS_SIZE];
     struct whead reached; /* the session as it was at the last event that was located: the way back begins there */
+    struct event events[BLOCK_EVENTS]; /* last: it is not cleared */
 };
 
 static int64_t count_marks(const struct listing *r)
@@ -159,10 +161,11 @@ static void begin_at(struct listing *r, int64_t seq)
 enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, bool deleted, int64_t to,
                                   store_event_fn *fn, void *arg, int64_t *ret_total, struct tide_err *err)
 {
-    struct listing *r = mem_zero(sizeof *r);
+    struct listing *r = mem_alloc(sizeof *r);
     enum tide_code code = TIDE_OK;
     bool stop = fn == NULL;
 
+    memset(r, 0, offsetof(struct listing, events));
     r->s = sqlite_of(store);
     r->deleted = deleted;
     code = db_reader(r->s, &r->c, err);
@@ -179,7 +182,7 @@ enum tide_code sqlite_checkpoints(struct store *store, const struct head *h, boo
         for (size_t i = 0; !code && !stop && i < r->n; i++)
             stop = fn(arg, &r->events[i]) != 0;
     }
-    code = event_or_deleted(r->s, h, code, err);
+    code = event_or_deleted(r->s, &r->w, code, err);
     arena_done(&r->arena);
     free(r);
     return code;

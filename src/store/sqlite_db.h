@@ -125,6 +125,8 @@ struct pending {
     size_t head_count, head_cap;
 };
 
+#define PLACES 8
+
 struct sqlite_store {
     struct store base;
     char path[1024];
@@ -136,7 +138,13 @@ struct sqlite_store {
     } readers[READERS];  /* connected when first used: a lone thread uses the first */
     pthread_mutex_t rmu; /* of who is busy, and of `reopening` */
     pthread_cond_t rfree;
-    bool reopening;   /* nobody begins to read */
+    bool reopening; /* nobody begins to read */
+    struct place {
+        char id[TIDE_ID_SIZE];
+        int64_t last_seq, sid, last_pos;
+        unsigned char digest[DIGEST_SIZE]; /* of the event last_seq */
+    } places[PLACES]; /* of the heads that were given out last, under rmu: most are read from at once */
+    unsigned next_place;
     struct conn look; /* used under look_mu: what sqlite_change() compares belongs to a connection */
     pthread_mutex_t look_mu;
     int64_t looks;      /* how many such connections there were */
@@ -295,6 +303,8 @@ enum tide_code head_by_sid(struct sqlite_store *s, struct conn *c, int64_t sid, 
  * was deleted since. */
 enum tide_code head_again(struct sqlite_store *s, struct conn *c, const struct head *h, struct whead *ret,
                           struct tide_err *err) MUST_CHECK;
+enum tide_code head_anew(struct sqlite_store *s, struct conn *c, const struct head *h, struct whead *ret,
+                         struct tide_err *err) MUST_CHECK; /* from the tables, whatever was noted of it */
 enum tide_code sqlite_head(struct store *, struct str id, struct head *ret, struct tide_err *err);
 
 /* sqlite_vfs.c: what sqlite3_open_v2() is given. */
@@ -332,7 +342,7 @@ int event_read(struct sqlite_store *s, struct conn *c, const struct whead *w, in
 enum tide_code event_damaged(struct sqlite_store *s, struct conn *c, const struct head *h, int rc, int64_t seq,
                              struct tide_err *err);
 /* What looks damaged may have been deleted since the reader looked at its head. */
-enum tide_code event_or_deleted(struct sqlite_store *s, const struct head *h, enum tide_code code,
+enum tide_code event_or_deleted(struct sqlite_store *s, const struct whead *w, enum tide_code code,
                                 struct tide_err *err);
 enum tide_code sqlite_read(struct store *, const struct head *, int64_t from, int64_t to, store_event_fn *fn, void *arg,
                            struct tide_err *err);

@@ -4,6 +4,7 @@
  * is proved before it is handed out: right session, right seq, right digest over its predecessor's.
  */
 #include <inttypes.h>
+#include <stddef.h>
 
 #include "store/sqlite_db.h"
 #include "store/batch_rules.h"
@@ -102,13 +103,13 @@ struct reading {
     struct conn *c; /* inside a transaction */
     struct whead w;
     struct arena arena;
-    struct row rows[BLOCK_EVENTS];
     size_t n;
     int64_t next;                      /* seq to read next */
     unsigned char before[DIGEST_SIZE]; /* digest of next - 1, once known */
     bool chained;
-    size_t run;      /* rows that the statement under way still gives */
-    int64_t *walked; /* all positions from first_seq on, when blocks are missing */
+    size_t run;                    /* rows that the statement under way still gives */
+    int64_t *walked;               /* all positions from first_seq on, when blocks are missing */
+    struct row rows[BLOCK_EVENTS]; /* last: it is not cleared */
 };
 
 enum tide_code event_damaged(struct sqlite_store *s, struct conn *c, const struct head *h, int rc, int64_t seq,
@@ -231,16 +232,19 @@ static enum tide_code next_piece(struct reading *r, const struct head *h, int64_
     return code;
 }
 
-enum tide_code event_or_deleted(struct sqlite_store *s, const struct head *h, enum tide_code code, struct tide_err *err)
+enum tide_code event_or_deleted(struct sqlite_store *s, const struct whead *w, enum tide_code code,
+                                struct tide_err *err)
 {
     struct whead now;
     struct tide_err why;
     struct conn *c = NULL;
+    enum tide_code found;
 
     if (code != TIDE_CORRUPT || db_reader(s, &c, &why))
         return code;
-    if (head_again(s, c, h, &now, &why) == TIDE_NOT_FOUND)
-        code = tide_err_copy(err, &why);
+    found = head_anew(s, c, &w->h, &now, &why);
+    if (found == TIDE_NOT_FOUND || (!found && now.sid != w->sid))
+        code = tide_fail_session(err, TIDE_NOT_FOUND, w->h.id, "was deleted while it was read");
     db_reader_done(s, c);
     return code;
 }
@@ -248,10 +252,11 @@ enum tide_code event_or_deleted(struct sqlite_store *s, const struct head *h, en
 enum tide_code sqlite_read(struct store *store, const struct head *h, int64_t from, int64_t to, store_event_fn *fn,
                            void *arg, struct tide_err *err)
 {
-    struct reading *r = mem_zero(sizeof *r);
+    struct reading *r = mem_alloc(sizeof *r);
     enum tide_code code = TIDE_OK;
     bool stop = false;
 
+    memset(r, 0, offsetof(struct reading, rows));
     r->s = sqlite_of(store);
     r->next = from;
     while (!code && !stop && r->next <= to) {
@@ -259,7 +264,7 @@ enum tide_code sqlite_read(struct store *store, const struct head *h, int64_t fr
         for (size_t i = 0; !code && !stop && i < r->n; i++)
             stop = fn(arg, &r->rows[i].ev) != 0;
     }
-    code = event_or_deleted(r->s, h, code, err);
+    code = event_or_deleted(r->s, &r->w, code, err);
     arena_done(&r->arena);
     free(r->walked);
     free(r);
