@@ -475,7 +475,7 @@ void tide_agent_free(tide_agent *a)
     map_done(&a->real, wipe_text);
     buf_done(&a->stream.held);
     conversation_done(&a->talk);
-    undone_done(&a->past);
+    past_effects_done(&a->past);
     draft_done(&a->draft);
     buf_done(&a->body);
     arena_done(&a->scratch);

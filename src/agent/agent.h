@@ -21,18 +21,14 @@
 #include "agent/provider.h"
 #include "agent/conversation.h"
 #include "program/guard.h"
+#include "session/past_effects.h"
 #include "session/run.h"
 
 struct own_tool;
 struct nested_agent;
 struct nested_wait;
 
-/* Effects that a rollback cut off, and that answer from the log. */
-struct undone_effects {
-    struct map effects; /* id of the call that it was -> what is known of it */
-    struct arena arena;
-};
-
+/* Of an effect that a rollback cut off, and that answers from the log. */
 struct undone_result {
     struct str call_id, text;
     bool failed, known; /* known: its end was seen */
@@ -58,7 +54,7 @@ struct tide_agent {
     struct conversation talk;
     struct map real; /* id of a call -> its arguments, when they held a secret: here alone, for this process */
     struct secret_stream stream; /* of the answer that is shown while it comes */
-    struct undone_effects past;
+    struct past_effects past;
     struct draft draft;       /* to be appended next */
     struct buf body;          /* of the request */
     struct arena scratch;     /* of one turn */
@@ -193,7 +189,6 @@ enum tide_code nested_budgets(struct tide_agent *a, bool *ret_refused, struct ti
 /* ---- undone_effects.c: read with the conversation; what is taken is not given again */
 enum tide_code undone_load(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
 bool undone_take(struct tide_agent *a, const struct model_call *call, const char *digest, struct undone_result *ret);
-void undone_done(struct undone_effects *p);
 
 /* ---- budget.c */
 double budget_cost(const struct tide_agent *a, const struct model_usage *u); /* negative: no price is known */

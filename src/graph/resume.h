@@ -12,6 +12,7 @@
 #define GRAPH_RESUME_H
 
 #include "graph/exec.h"
+#include "session/past_effects.h"
 
 /* ---- graph.c: the parts of an execution around its run */
 
@@ -138,9 +139,9 @@ const char *outlook_likely(struct outlook *o, const char *from, const char *to);
 /* ---- resume_reuse.c */
 
 struct kept_effect {
-    const char *name, *now;   /* then, and in the graph that is to run; now NULL: it is not in it */
-    int64_t visit, from, seq; /* from: of its start; seq: of the last that is known of it */
-    enum { KEPT_CUT, KEPT_FAILED, KEPT_DONE } state;
+    struct past_effect past;
+    const char *name, *now; /* then, and in the graph that is to run; now NULL: it is not in it */
+    int64_t visit;
     struct kept_effect *other; /* an older one of the same name now */
 };
 
@@ -150,19 +151,17 @@ struct kept_rename {
 };
 
 struct kept {
-    struct map effects; /* call_id -> struct kept_effect *, oldest first */
-    struct map named;   /* name now -> the newest of them */
+    struct past_effects past; /* of struct kept_effect */
+    struct map named;         /* name now -> the newest of them */
     struct kept_rename *renamed;
     size_t n_renamed, cap_renamed;
-    struct arena arena;
+    int64_t set; /* while it is read: seq of the last memory.set */
 };
 
 /* Reads the whole log. TIDE_CORRUPT: *ret is what could be read. */
 enum tide_code kept_load(struct store *store, const struct head *head, struct kept **ret, struct tide_err *err)
     MUST_CHECK;
 void kept_free(struct kept *k);
-/* Those of which anything is recorded after this may happen again: somebody said so. */
-void kept_forget(struct kept *k, int64_t after);
 /* What each is called in this graph; `renames` come after those of the log. */
 void kept_resolve(struct kept *k, const struct spec_graph *g, const char *const *renames);
 /* What a node that had this name at `since` is called in this graph; NULL: it is not there. */

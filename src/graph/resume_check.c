@@ -258,8 +258,8 @@ static void check_kept(struct outlook *o)
 {
     AUTO(buf_done) struct buf again = BUF_INIT(SIZE_MAX / 4);
 
-    for (struct map_entry *e = o->kept ? map_next(&o->kept->effects, NULL) : NULL; e;
-         e = map_next(&o->kept->effects, e)) {
+    for (struct map_entry *e = o->kept ? map_next(&o->kept->past.effects, NULL) : NULL; e;
+         e = map_next(&o->kept->past.effects, e)) {
         const struct kept_effect *f = e->value;
 
         if (!outlook_is_unsettled(o, f))
@@ -267,7 +267,7 @@ static void check_kept(struct outlook *o)
         if (o->fork)
             buf_addf(&again, "%s%s (it failed)", again.len ? ", " : "", f->now);
         else
-            outlook_ask(o, f->now, f->state == KEPT_FAILED ? "failed" : "was cut");
+            outlook_ask(o, f->now, f->past.state == PAST_FAILED ? "failed" : "was cut");
     }
     if (again.len)
         refuse_in_fork(o, buf_cstr(&again));
@@ -339,7 +339,7 @@ static enum tide_code read_kept(struct outlook *o, struct tide_err *err)
     code = kept_load(o->s->store, &o->s->head, &o->kept, err);
     o->unreadable = code == TIDE_CORRUPT;
     if ((o->rollback || o->fork) && o->opt->rollback & TIDE_ROLLBACK_REDO_EFFECTS)
-        kept_forget(o->kept, o->seq);
+        past_effects_forget(&o->kept->past, o->seq);
     return o->unreadable ? TIDE_OK : code;
 }
 

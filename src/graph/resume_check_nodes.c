@@ -160,15 +160,15 @@ static void check_once(struct outlook *o, const char *name, const struct task *t
 
 bool outlook_is_unsettled(const struct outlook *o, const struct kept_effect *f)
 {
-    bool cut = (o->rollback || o->fork) && f->from > o->seq;
+    bool cut = (o->rollback || o->fork) && f->past.from > o->seq;
 
-    return f->now && f->state != KEPT_DONE && (cut || !session_in_content(o->s, f->from));
+    return f->now && f->past.state != PAST_DONE && (cut || !session_in_content(o->s, f->past.from));
 }
 
 static bool was_unsettled(const struct outlook *o, const char *name)
 {
-    for (struct map_entry *e = o->kept ? map_next(&o->kept->effects, NULL) : NULL; e;
-         e = map_next(&o->kept->effects, e)) {
+    for (struct map_entry *e = o->kept ? map_next(&o->kept->past.effects, NULL) : NULL; e;
+         e = map_next(&o->kept->past.effects, e)) {
         const struct kept_effect *f = e->value;
 
         if (outlook_is_unsettled(o, f) && strcmp(f->now, name) == 0)
@@ -215,8 +215,8 @@ static const char *open_ones(struct outlook *o)
         if (place_find(o->x->graph, map_key(e), &p) && is_stuck(o, e->key, e->value, &p))
             add_open(&out, e->key, &n);
     }
-    for (struct map_entry *e = o->kept ? map_next(&o->kept->effects, NULL) : NULL; e;
-         e = map_next(&o->kept->effects, e)) {
+    for (struct map_entry *e = o->kept ? map_next(&o->kept->past.effects, NULL) : NULL; e;
+         e = map_next(&o->kept->past.effects, e)) {
         const struct kept_effect *f = e->value;
 
         if (outlook_is_unsettled(o, f) && !map_get(active, str_from(f->now)))

@@ -382,10 +382,10 @@ static enum tide_code name_again(struct store *store, const struct head *h, stru
     enum tide_code code = but_damage(kept_load(store, h, &k, err));
     size_t len = 0;
 
-    for (struct map_entry *e = map_next(&k->effects, NULL); e; e = map_next(&k->effects, e)) {
+    for (struct map_entry *e = map_next(&k->past.effects, NULL); e; e = map_next(&k->past.effects, e)) {
         const struct kept_effect *f = e->value;
 
-        if (f->from > r->seq && len + strlen(f->name) + 3 < sizeof r->again)
+        if (f->past.from > r->seq && len + strlen(f->name) + 3 < sizeof r->again)
             len += (size_t)snprintf(r->again + len, sizeof r->again - len, "%s%s", len ? ", " : "", f->name);
     }
     kept_free(k);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Effects of nodes that must happen once and that a rollback cut off, read from the log: what of them is not to happen
- * again. Whoever rolls back chooses: those that ended answer from the log, or all of them may happen again. Of one that
+ * again (session/past_effects.h). Those that ended answer from the log, unless whoever rolled back chose otherwise. Of one that
  * failed or whose end nobody saw there is nothing to answer with, and it may have happened: only who knows more goes on.
  * A node that was called otherwise is found by all names that it ever had.
  */
@@ -11,12 +11,6 @@
 #include "session/load.h"
 
 /* ---- reading ---- */
-
-struct reading {
-    struct kept *kept;
-    int64_t set; /* seq of the last memory.set */
-    struct arena scratch;
-};
 
 /* "node:NAME#VISIT". */
 static bool split_call(struct str call, struct str *ret_name, int64_t *ret_visit)
@@ -31,49 +25,29 @@ static bool split_call(struct str call, struct str *ret_name, int64_t *ret_visit
     return ret_name->len && str_to_int64((struct str){call.ptr + at, call.len - at}, ret_visit);
 }
 
-static void read_started(struct reading *r, const struct event *ev, const struct json *body)
+static bool begins(struct past_reader *r, struct str call_id, const struct json *body, void *effect)
 {
-    struct str call = json_get_text(&r->scratch, body, STR("call_id")),
-               effect = json_get_text(&r->scratch, body, STR("effect")), name;
-    struct kept_effect *e;
-    int64_t visit;
+    struct kept_effect *e = effect;
+    struct str name;
 
-    if (!split_call(call, &name, &visit) || (effect.len && !str_eq(effect, STR("once"))))
-        return;
-    e = map_get(&r->kept->effects, call);
-    if (!e) {
-        e = arena_zero(&r->kept->arena, sizeof *e);
-        e->name = arena_dup(&r->kept->arena, name).ptr;
-        map_put(&r->kept->effects, call, e);
-    }
-    e->visit = visit;
-    e->from = e->seq = ev->seq;
-    e->state = KEPT_CUT;
+    (void)body;
+    if (!split_call(call_id, &name, &e->visit))
+        return false;
+    e->name = arena_dup(&r->past->arena, name).ptr;
+    return true;
 }
 
-static void read_ended(struct reading *r, const struct event *ev, const struct json *body)
+static void read_renamed(struct past_reader *r, const struct event *ev, const struct json *body)
 {
-    struct kept_effect *e = map_get(&r->kept->effects, json_get_text(&r->scratch, body, STR("call_id")));
-
-    if (!e)
-        return;
-    e->seq = ev->seq;
-    e->state = str_eq(ev->kind, STR("tool.completed")) ? KEPT_DONE
-               : str_eq(ev->kind, STR("tool.failed"))  ? KEPT_FAILED
-                                                       : KEPT_CUT;
-}
-
-static void read_renamed(struct reading *r, const struct event *ev, const struct json *body)
-{
-    struct kept *k = r->kept;
+    struct kept *k = r->arg;
 
     if (k->n_renamed == k->cap_renamed) {
         k->cap_renamed = k->cap_renamed ? k->cap_renamed * 2 : 8;
         k->renamed = mem_grow(k->renamed, k->cap_renamed * sizeof *k->renamed);
     }
     k->renamed[k->n_renamed++] =
-        (struct kept_rename){arena_dup(&k->arena, json_get_text(&r->scratch, body, STR("from"))).ptr,
-                             arena_dup(&k->arena, json_get_text(&r->scratch, body, STR("to"))).ptr, ev->seq};
+        (struct kept_rename){arena_dup(&k->past.arena, json_get_text(&r->scratch, body, STR("from"))).ptr,
+                             arena_dup(&k->past.arena, json_get_text(&r->scratch, body, STR("to"))).ptr, ev->seq};
 }
 
 /* What runs inside a node is named after it. NULL: it is not about this one. */
@@ -92,13 +66,14 @@ static const char *name_then(struct kept *k, const struct kept_effect *e)
     const char *name = e->name, *next;
 
     for (size_t i = 0; i < k->n_renamed; i++)
-        if (k->renamed[i].seq > e->from && (next = renamed(&k->arena, name, k->renamed[i].from, k->renamed[i].to)))
+        if (k->renamed[i].seq > e->past.from &&
+            (next = renamed(&k->past.arena, name, k->renamed[i].from, k->renamed[i].to)))
             name = next;
     return name;
 }
 
 /* It began again as one that may be repeated: a graph said so, and a person. */
-static void read_node_started(struct reading *r, const struct event *ev, const struct json *body)
+static void read_node_started(struct past_reader *r, const struct event *ev, const struct json *body)
 {
     struct str effect = json_get_text(&r->scratch, body, STR("effect")),
                name = json_get_text(&r->scratch, body, STR("node"));
@@ -107,71 +82,51 @@ static void read_node_started(struct reading *r, const struct event *ev, const s
     (void)ev;
     if (!effect.len || str_eq(effect, STR("once")))
         return;
-    for (struct map_entry *e = map_next(&r->kept->effects, NULL); e; e = map_next(&r->kept->effects, e)) {
+    for (struct map_entry *e = map_next(&r->past->effects, NULL); e; e = map_next(&r->past->effects, e)) {
         const struct kept_effect *f = e->value;
 
-        if (f->state != KEPT_DONE && f->visit == visit && str_eq(str_from(name_then(r->kept, f)), name))
-            map_remove(&r->kept->effects, map_key(e));
+        if (f->past.state != PAST_DONE && f->visit == visit && str_eq(str_from(name_then(r->arg, f)), name))
+            map_remove(&r->past->effects, map_key(e));
     }
 }
 
 /* Of items of maps older logs have no tool.completed: what they gave stands in the memory.set right before. */
-static void read_node_completed(struct reading *r, const struct event *ev, const struct json *body)
+static void read_node_completed(struct past_reader *r, const struct event *ev, const struct json *body)
 {
     struct str name = json_get_text(&r->scratch, body, STR("node"));
     const char *call =
         arena_printf(&r->scratch, "node:%.*s#%" PRId64, STR_ARG(name), json_get_int(body, STR("visit"), 1));
-    struct kept_effect *e = map_get(&r->kept->effects, str_from(call));
+    struct past_effect *e = map_get(&r->past->effects, str_from(call));
+    int64_t set = ((struct kept *)r->arg)->set;
 
-    if (!e || e->state != KEPT_CUT || name.ptr[name.len - 1] != ']' || r->set != ev->seq - 1)
+    if (!e || e->state != PAST_CUT || name.ptr[name.len - 1] != ']' || set != ev->seq - 1)
         return;
-    e->seq = r->set;
-    e->state = KEPT_DONE;
+    e->seq = set;
+    e->state = PAST_DONE;
 }
 
-/* One that says nothing of effects cuts none but those that failed. */
-static void read_rollback(struct reading *r, const struct event *ev, const struct json *body)
+static void read_memory_set(struct past_reader *r, const struct event *ev, const struct json *body)
 {
-    (void)ev;
-    if (str_eq(json_get_text(&r->scratch, body, STR("effects")), STR("redo")))
-        kept_forget(r->kept, json_get_int(body, STR("to_seq"), 0));
-}
-
-static int read_event(void *arg, const struct event *ev)
-{
-    static const struct {
-        const char *kind;
-        void (*read)(struct reading *, const struct event *, const struct json *);
-    } rows[] = {
-        {"tool.started", read_started},      {"tool.completed", read_ended},         {"tool.failed", read_ended},
-        {"tool.unknown", read_ended},        {"session.rolled_back", read_rollback}, {"node.renamed", read_renamed},
-        {"node.started", read_node_started}, {"node.completed", read_node_completed}};
-    struct reading *r = arg;
-    struct json *body;
-
-    if (str_eq(ev->kind, STR("memory.set")))
-        r->set = ev->seq;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (!str_eq(ev->kind, str_from(rows[i].kind)))
-            continue;
-        arena_reset(&r->scratch);
-        if (!json_parse(&r->scratch, ev->body, NULL, &body, NULL, NULL))
-            rows[i].read(r, ev, body);
-        break;
-    }
-    return 0;
+    (void)body;
+    ((struct kept *)r->arg)->set = ev->seq;
 }
 
 enum tide_code kept_load(struct store *store, const struct head *head, struct kept **ret, struct tide_err *err)
 {
-    struct reading r = {mem_zero(sizeof *r.kept), 0, ARENA_INIT};
+    static const struct past_row rows[] = {{"node.renamed", read_renamed},
+                                           {"node.started", read_node_started},
+                                           {"node.completed", read_node_completed},
+                                           {"memory.set", read_memory_set},
+                                           {NULL, NULL}};
+    struct kept *k = mem_zero(sizeof *k);
+    struct past_reader r = {&k->past, sizeof(struct kept_effect), begins, rows, k, ARENA_INIT};
     enum tide_code code;
 
-    r.kept->arena = (struct arena)ARENA_INIT;
-    code = read_through(store, head, 1, head->last_seq, read_event, &r, err);
+    k->past = (struct past_effects)PAST_EFFECTS_INIT;
+    code = read_through(store, head, 1, head->last_seq, past_effects_event, &r, err);
     arena_done(&r.scratch);
     kept_free(*ret);
-    *ret = r.kept;
+    *ret = k;
     return code;
 }
 
@@ -179,21 +134,10 @@ void kept_free(struct kept *k)
 {
     if (!k)
         return;
-    map_done(&k->effects, NULL);
+    past_effects_done(&k->past);
     map_done(&k->named, NULL);
     free(k->renamed);
-    arena_done(&k->arena);
     free(k);
-}
-
-void kept_forget(struct kept *k, int64_t after)
-{
-    for (struct map_entry *e = map_next(&k->effects, NULL); e; e = map_next(&k->effects, e)) {
-        const struct kept_effect *f = e->value;
-
-        if (f->seq > after) /* also when it only answered there */
-            map_remove(&k->effects, map_key(e));
-    }
 }
 
 /* ---- names ---- */
@@ -220,19 +164,19 @@ const char *kept_name_now(struct kept *k, const struct spec_graph *g, const char
 
     for (size_t i = 0; i < k->n_renamed; i++)
         if (k->renamed[i].seq > since)
-            follow(&k->arena, g, k->renamed[i].from, k->renamed[i].to, &name, &best);
+            follow(&k->past.arena, g, k->renamed[i].from, k->renamed[i].to, &name, &best);
     for (; renames && renames[0] && renames[1]; renames += 2)
-        follow(&k->arena, g, renames[0], renames[1], &name, &best);
+        follow(&k->past.arena, g, renames[0], renames[1], &name, &best);
     return best;
 }
 
 void kept_resolve(struct kept *k, const struct spec_graph *g, const char *const *renames)
 {
     map_done(&k->named, NULL);
-    for (struct map_entry *e = map_next(&k->effects, NULL); e; e = map_next(&k->effects, e)) {
+    for (struct map_entry *e = map_next(&k->past.effects, NULL); e; e = map_next(&k->past.effects, e)) {
         struct kept_effect *f = e->value;
 
-        f->now = kept_name_now(k, g, renames, f->name, f->from);
+        f->now = kept_name_now(k, g, renames, f->name, f->past.from);
         if (!f->now)
             continue;
         f->other = map_get(&k->named, str_from(f->now));
@@ -246,7 +190,7 @@ static const struct kept_effect *kept_find(const struct kept *k, const char *nam
     const struct kept_effect *found = NULL;
 
     for (const struct kept_effect *f = map_get(&k->named, str_from(name)); f; f = f->other)
-        if (f->visit == visit && (!found || f->from > found->from))
+        if (f->visit == visit && (!found || f->past.from > found->past.from))
             found = f;
     return found;
 }
@@ -255,7 +199,7 @@ bool kept_done(const struct kept *k, const char *name, int64_t visit)
 {
     const struct kept_effect *f = k ? kept_find(k, name, visit) : NULL;
 
-    return f && f->state == KEPT_DONE;
+    return f && f->past.state == PAST_DONE;
 }
 
 bool kept_has(const struct kept *k, const char *name, int64_t visit)
@@ -333,10 +277,10 @@ bool reuse_effect(struct exec *x, const struct place *p, const char *name, int64
 {
     const struct kept_effect *f = x->kept ? kept_find(x->kept, name, visit) : NULL;
 
-    if (!f || (f->state != KEPT_DONE && map_get(&x->run->retry, str_from(name))))
+    if (!f || (f->past.state != PAST_DONE && map_get(&x->run->retry, str_from(name))))
         return false;
-    if (f->state == KEPT_DONE)
-        use_result(x, p, name, f->seq, "the rollback");
+    if (f->past.state == PAST_DONE)
+        use_result(x, p, name, f->past.seq, "the rollback");
     else if (map_get(&x->run->happened, str_from(name)))
         end_complete(x, p, name, plan_known_output(x, p, name), 0);
     else

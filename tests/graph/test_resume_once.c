@@ -285,11 +285,11 @@ static void items_of_older_logs_are_known_by_the_end_of_their_node(void **state)
     tide_session_close(s);
     s = open_session(&l);
     OK(kept_load(s->store, &s->head, &k, &err));
-    done = map_get(&k->effects, STR("node:m#1[0]#1"));
-    cut = map_get(&k->effects, STR("node:m#1[1]#1"));
-    assert_int_equal(done->state, KEPT_DONE);
-    assert_int_equal(done->seq, tide_session_last_seq(s) - 1); /* what it gave */
-    assert_int_equal(cut->state, KEPT_CUT);
+    done = map_get(&k->past.effects, STR("node:m#1[0]#1"));
+    cut = map_get(&k->past.effects, STR("node:m#1[1]#1"));
+    assert_int_equal(done->past.state, PAST_DONE);
+    assert_int_equal(done->past.seq, tide_session_last_seq(s) - 1); /* what it gave */
+    assert_int_equal(cut->past.state, PAST_CUT);
     kept_free(k);
     tide_session_close(s);
     end(&l);
