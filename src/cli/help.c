@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "engine/shapes.h"
 
 static bool same(const char *a, const char *b)
 {
@@ -196,16 +197,10 @@ const struct command cmd_help = {
 static enum tide_code run_version(struct cli *cli, struct tide_err *err)
 {
     (void)err;
-    if (cli->out.json) {
-        struct json_out o = out_json(&cli->out);
-
-        json_out_begin(&o, '{');
-        json_out_kstr(&o, STR("version"), str_from(tide_version()));
-        json_out_end(&o, '}');
-        out_json_end(&cli->out);
-    } else {
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_version, &(struct command_result){.word = tide_version()});
+    else
         outf(&cli->out, "tidemark %s\n", tide_version());
-    }
     return TIDE_OK;
 }
 

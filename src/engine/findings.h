@@ -33,6 +33,7 @@ struct check_report {
     const char *file;              /* of settings, of a graph */
     const char *graph_id, *digest; /* of a graph that is right, with the next two; NULL: it is not */
     int64_t nodes, edges;
+    size_t problems; /* of a graph: those that are no warnings */
 };
 static inline void check_report_done(struct check_report *r)
 {

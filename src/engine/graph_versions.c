@@ -15,14 +15,14 @@ const char *const live_words[] = {"same", "compatible", "mapping", "stuck", NULL
 
 _Static_assert((int)GRAPH_SAME == (int)SPEC_SAME && (int)GRAPH_ADDED == (int)SPEC_ADDED, "the same");
 
-const struct graph_change *graph_compare(struct arena *a, const tide_graph *before, const tide_graph *after,
-                                         bool *ret_same)
+void graph_diff(struct graph_diff *ret, const tide_graph *before, const tide_graph *after)
 {
     struct graph_change *list;
     struct spec_diff diff;
 
-    spec_compare(a, before->spec->graph, after->spec->graph, &diff);
-    list = arena_zero(a, (diff.n + 1) * sizeof *list);
+    *ret = (struct graph_diff){.arena = ARENA_INIT};
+    spec_compare(&ret->arena, before->spec->graph, after->spec->graph, &diff);
+    list = arena_zero(&ret->arena, (diff.n + 1) * sizeof *list);
     for (size_t i = 0; i < diff.n; i++) {
         const struct spec_diff_node *d = &diff.nodes[i];
         bool renamed = d->change == SPEC_REMOVED && d->rename != SPEC_NONE;
@@ -35,8 +35,15 @@ const struct graph_change *graph_compare(struct arena *a, const tide_graph *befo
                                         .needs = d->needs.at,
                                         .n_needs = d->needs.n};
     }
-    *ret_same = diff.same;
-    return list;
+    ret->same = diff.same;
+    ret->changes = list;
+    ret->n_changes = diff.n;
+}
+
+void graph_diff_done(struct graph_diff *d)
+{
+    free(d->sessions);
+    arena_done(&d->arena);
 }
 
 /* A version of the graph that somebody runs. */
@@ -51,8 +58,7 @@ struct version {
 struct looking {
     struct store *store;
     const tide_graph *graph, *also;
-    live_fn *fn;
-    void *arg;
+    struct graph_diff *ret;
     struct map versions;         /* digest -> struct version * */
     struct arena arena, scratch; /* of the comparisons; of one session */
 };
@@ -201,6 +207,23 @@ static bool is_named(struct looking *l, const struct state *s)
     return is_ours(l, agent);
 }
 
+static void keep(struct graph_diff *d, const struct running_session *s)
+{
+    struct running_session *kept;
+
+    if (d->n_sessions == d->cap_sessions) {
+        d->cap_sessions = d->cap_sessions ? 2 * d->cap_sessions : 64;
+        d->sessions = mem_grow(d->sessions, d->cap_sessions * sizeof *d->sessions);
+    }
+    kept = &d->sessions[d->n_sessions++];
+    *kept = *s;
+    d->fits[s->fit]++;
+    const char **texts[] = {&kept->id, &kept->title, &kept->digest, &kept->node, &kept->why};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        *texts[i] = *texts[i] ? arena_dup(&d->arena, str_from(*texts[i])).ptr : NULL;
+}
+
 static int on_state(void *arg, const struct head *head, const struct state *s)
 {
     struct looking *l = arg;
@@ -223,21 +246,18 @@ static int on_state(void *arg, const struct head *head, const struct state *s)
     found.status = st.status;
     found.digest = s->content.position.graph_digest;
     look_at(l, v, s, &found);
-    return l->fn(l->arg, &found);
+    keep(l->ret, &found);
+    return 0;
 }
 
-enum tide_code running_sessions_look(tide_store *store, const tide_graph *graph, const tide_graph *also, live_fn *fn,
-                                     void *arg, struct tide_err *err)
+enum tide_code graph_diff_sessions(struct graph_diff *d, tide_store *store, const tide_graph *before,
+                                   const tide_graph *after, struct tide_err *err)
 {
-    struct looking l = {.store = store_of(store),
-                        .graph = graph,
-                        .also = also,
-                        .fn = fn,
-                        .arg = arg,
-                        .arena = ARENA_INIT,
-                        .scratch = ARENA_INIT};
+    struct looking l = {
+        .store = store_of(store), .graph = after, .also = before, .ret = d, .arena = ARENA_INIT, .scratch = ARENA_INIT};
     enum tide_code code;
 
+    d->live = true;
     code = session_each(l.store, on_state, &l, err);
     map_done(&l.versions, version_free);
     arena_done(&l.arena);

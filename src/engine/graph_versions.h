@@ -22,10 +22,6 @@ struct graph_change {
     size_t n_needs;
 };
 
-/* Nodes of the old one, then those that were added, ended by node NULL; in the arena. *ret_same: all of it, also what is no node's. */
-const struct graph_change *graph_compare(struct arena *a, const tide_graph *before, const tide_graph *after,
-                                         bool *ret_same);
-
 enum running_fit {
     LIVE_SAME,       /* it runs this very version */
     LIVE_COMPATIBLE, /* another one, and it can go on with this */
@@ -43,14 +39,26 @@ struct running_session {
     const char *why;  /* "" when it can go on as it is */
 };
 
-/* Not zero: that is enough. */
-typedef int live_fn(void *arg, const struct running_session *s);
+struct graph_diff {
+    bool same;                          /* all of it, also what is no node's */
+    const struct graph_change *changes; /* nodes of the old one, then those that were added */
+    size_t n_changes;
+    bool live; /* sessions were looked at: */
+    struct running_session *sessions;
+    size_t n_sessions, cap_sessions;
+    int64_t fits[LIVE_FITS]; /* how many of each */
+    struct arena arena;      /* of all texts */
+};
+
+/* graph_diff_done() it; the graphs must live as long. */
+void graph_diff(struct graph_diff *ret, const tide_graph *before, const tide_graph *after);
+void graph_diff_done(struct graph_diff *d);
 
 /*
- * Every session of the store that stands in a graph with the id of `graph` or of `also` and is not over. Reads what lists
- * read, and each version of the graph once: no logs. Judged by the version that the session runs, whatever that is.
+ * Every session of the store that stands in a graph with the id of one of both and is not over. Reads what lists read, and
+ * each version of the graph once: no logs. Judged by the version that the session runs, whatever that is.
  */
-enum tide_code running_sessions_look(tide_store *store, const tide_graph *graph, const tide_graph *also, live_fn *fn,
-                                     void *arg, struct tide_err *err) MUST_CHECK;
+enum tide_code graph_diff_sessions(struct graph_diff *d, tide_store *store, const tide_graph *before,
+                                   const tide_graph *after, struct tide_err *err) MUST_CHECK;
 
 #endif

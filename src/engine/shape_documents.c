@@ -40,3 +40,53 @@ const struct shape shape_store_info = {
             {.name = NULL},
         },
 };
+
+/* ---- a graph that would be resumed ---- */
+
+#define TEXT(NAME, HELP)                                                                                               \
+    {                                                                                                                  \
+        NAME, SHAPE_TEXT, .help = HELP                                                                                 \
+    }
+#define TEXT_OR_NULL(NAME, HELP)                                                                                       \
+    {                                                                                                                  \
+        NAME, SHAPE_TEXT, .flags = SHAPE_NULLABLE, .help = HELP                                                        \
+    }
+#define YES(NAME, HELP)                                                                                                \
+    {                                                                                                                  \
+        NAME, SHAPE_BOOL, .help = HELP                                                                                 \
+    }
+#define LIST(NAME, OF, HELP)                                                                                           \
+    {                                                                                                                  \
+        NAME, SHAPE_LIST, .help = HELP, .of = OF                                                                       \
+    }
+
+static SHAPE(plan_graph, "", TEXT("id", "its id"), TEXT("digest", "its digest"),
+             YES("changed", "it is another version than the one that ran"));
+static SHAPE(plan_from, "", TEXT_OR_NULL("checkpoint", "the checkpoint; null: where it stands"),
+             {"seq", SHAPE_INT, .help = "the event"},
+             TEXT_OR_NULL("instead_of", "the checkpoint that was asked for and cannot be taken"));
+static SHAPE(plan_node, "", TEXT("node", "the node"), TEXT("state", "how it stands"),
+             {"visit", SHAPE_INT, .help = "of how many"}, {"attempt", SHAPE_INT, .help = "from 0"},
+             {"from_log", SHAPE_BOOL, .flags = SHAPE_OPTIONAL, .help = "it is not run: what it gave answers"});
+static SHAPE(plan_missing, "", TEXT("node", "the node that needs it"), TEXT("key", "the key of the memory"),
+             YES("never_stored", "it has to be given again"), YES("later", "not at once"));
+static SHAPE(plan_override, "", TEXT("key", "the key of the memory"), YES("never_stored", "it is stored nowhere"));
+static SHAPE(plan_rename, "", TEXT("from", "the node as it was called"), TEXT("to", "as it is called now"));
+static SHAPE(plan_next, "", TEXT("action", "what is done"), TEXT("session_id", "to which session"),
+             {"arguments", SHAPE_MAP, .help = "with what", .items = SHAPE_ANY});
+static SHAPE(plan_refusal, "", TEXT("code", "the code of the error"), TEXT_OR_NULL("node", "of which node"),
+             TEXT("reason", "why"), TEXT_OR_NULL("remedy", "what helps"),
+             {"next", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "the same, to be done", .of = &shape_plan_next});
+
+SHAPE(plan, "What resuming a graph would do, and everything that stands in the way.", TEXT("session_id", "the session"),
+      {"graph", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "left out: its log is damaged", .of = &shape_plan_graph},
+      {"from", SHAPE_OBJECT, .help = "from where", .of = &shape_plan_from},
+      {"action", SHAPE_TEXT, .help = "what would be done", .words = "resume rollback fork"},
+      LIST("nodes_to_run", &shape_plan_node, "nodes that would run"),
+      LIST("happened", NULL, "nodes that are taken as happened"),
+      LIST("complete", NULL, "nodes that are not run again"),
+      LIST("failed", NULL, "nodes that failed while the others went on"),
+      LIST("missing_inputs", &shape_plan_missing, "what nobody sets"),
+      LIST("overrides", &shape_plan_override, "keys of the memory that are set first"),
+      LIST("renames", &shape_plan_rename, "nodes that are called otherwise now"),
+      LIST("refused", &shape_plan_refusal, "what stands in the way"), LIST("warnings", NULL, "what is worth knowing"));

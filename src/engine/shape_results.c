@@ -52,6 +52,8 @@ SHAPE(resumed, "A resume that this request had done before.", SESSION_ID("the se
       {"run_id", SHAPE_TEXT, AT(run_id), 0, "the run that it began"}, SEQ("its event"),
       {"repeated", SHAPE_BOOL, AT(yes), 0, "true: nothing was done now"});
 
+SHAPE(version, "The version of Tidemark.", {"version", SHAPE_TEXT, AT(word), 0, "its number"});
+
 SHAPE(store, "A store that was made, or was there.", {"url", SHAPE_TEXT, AT(word), 0, "where it is"},
       {"sessions", SHAPE_INT, AT(n), 0, "how many sessions it has"});
 

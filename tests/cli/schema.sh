@@ -157,6 +157,22 @@ for file in bad.json none.json; do
 done | is_a settings_check 'settings that are wrong, and right'
 echo '{"tidemark_graph": 1, "id": "x", "entry": "nowhere", "nodes": []}' >wrong.json
 for file in graph.json wrong.json; do tidemark graph check "$file" --json; done | is_a graph_check 'graphs'
+sed 's/"id": "b"/"id": "bee"/;s/"from": "b"/"from": "bee"/;s/"to": "b"/"to": "bee"/' graph.json >newer.json
+rm fixed
+tidemark run graph.json --session again >/dev/null 2>&1
+{
+    tidemark graph diff graph.json newer.json --json
+    tidemark graph diff graph.json newer.json --against-live --json
+    tidemark graph diff graph.json graph.json --against-live --json
+} | is_a graph_diff 'two versions of a graph'
+{
+    tidemark sessions resume again --dry-run --json
+    tidemark sessions resume again --dry-run --json --set x=1 --happened b --graph newer.json
+    tidemark sessions resume again --dry-run --json --graph newer.json --map b=bee
+    tidemark sessions resume whole --dry-run --json --checkpoint "$(tidemark sessions checkpoints whole --ids | head -n 1)"
+} 2>/dev/null | is_a plan 'what a resume would do'
+touch fixed
+tidemark version --json | is_a version 'the version'
 cat >counts.json <<'END_COUNTS'
 {"tidemark_graph": 1, "id": "counts", "entry": "count", "nodes": [
   {"id": "count", "type": "function", "outputs": ["n"], "program": ["sh", "-c", "echo x >>count.$TIDEMARK_SESSION_ID; sleep 0.1; echo \"{\\\"n\\\": $(grep -c x count.$TIDEMARK_SESSION_ID)}\""]}]}
@@ -186,7 +202,7 @@ check_is 'every schema was used' '' "$(tidemark schema --names | grep -vxFf .use
 # ---- kinds ----
 check_is 'a kind for each' 'log|program|chat|graph' \
     "$(for id in fresh cut "$(tidemark sessions list --ids --kind chat --limit 1)" whole; do tidemark sessions show "$id" --json | json '$.kind'; done | paste -sd '|')"
-check_is 'graphs alone' 'asked whole broken' "$(tidemark sessions list --kind graph --ids | paste -sd ' ')"
+check_is 'graphs alone' 'again asked whole broken' "$(tidemark sessions list --kind graph --ids | paste -sd ' ')"
 check_is 'all are of one kind' "$(tidemark sessions list --ids | sort)" \
     "$(for kind in log program chat graph; do tidemark sessions list --kind "$kind" --ids; done | sort)"
 refuses 'a kind that there is not' 2 'is none of: log program chat graph' sessions list --kind task

@@ -2,6 +2,7 @@
 /* tidemark graph check, show, import, schema: graphs as files, before anything of them runs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -10,110 +11,80 @@
 
 #include "cli/cli.h"
 #include "cli/graph/graph_draw.h"
+#include "engine/findings.h"
 #include "engine/graph_file.h"
+#include "engine/shapes.h"
 
 extern char **environ;
 
 /* ---- check ---- */
 
-struct checking {
-    struct out *out;
-    struct json_out json;
-    size_t problems, warnings;
-};
-
-static void put_problem_json(struct json_out *o, const struct problem *p)
+static void hear(void *report, const struct problem *p)
 {
-    json_out_begin(o, '{');
-    json_out_kstr(o, STR("severity"), p->warning ? STR("warning") : STR("problem"));
-    json_out_kstr(o, STR("path"), str_from(p->path));
-    json_out_kstr(o, STR("what"), str_from(p->what));
-    json_out_kstr(o, STR("hint"), str_from(p->hint));
-    json_out_end(o, '}');
+    ((struct check_report *)report)->problems += !p->warning;
+    findings_add(&((struct check_report *)report)->found, p->path, p->warning ? "warning" : "problem", p->what,
+                 p->hint);
 }
 
-static void hear(void *arg, const struct problem *p)
+static void put_problem(struct out *out, const struct finding *f)
 {
-    struct checking *c = arg;
-
-    *(p->warning ? &c->warnings : &c->problems) += 1;
-    if (c->out->json) {
-        put_problem_json(&c->json, p);
-        return;
-    }
-    out_colored(c->out, p->warning ? COLOR_YELLOW : COLOR_RED, p->warning ? "warning" : "problem");
-    outf(c->out, "  ");
-    out_value(c->out, p->path);
-    outf(c->out, ": ");
-    out_value(c->out, p->what);
-    outf(c->out, "\n");
-    if (p->hint[0]) {
-        outf(c->out, "         ");
-        out_value(c->out, p->hint);
-        outf(c->out, "\n");
-    }
+    out_colored(out, strcmp(f->severity, "warning") == 0 ? COLOR_YELLOW : COLOR_RED, f->severity);
+    outf(out, "  ");
+    out_value(out, f->where);
+    outf(out, ": ");
+    out_value(out, f->what);
+    outf(out, f->todo[0] ? "\n         " : "");
+    out_value(out, f->todo);
+    outf(out, "\n");
 }
 
-static void count_text(struct out *out, const struct graph_outline *g, const struct checking *c)
+static void put_checked(struct out *out, const struct check_report *r)
 {
-    if (c->problems + c->warnings > 0)
+    size_t problems = r->problems, warnings = r->found.n - problems;
+
+    for (size_t i = 0; i < r->found.n; i++)
+        put_problem(out, &r->found.at[i]);
+    if (r->found.n > 0)
         outf(out, "\n");
-    if (g) {
+    if (r->ok) {
         out_colored(out, COLOR_GREEN, "ok");
         outf(out, "  ");
-        out_value(out, g->id.ptr);
-        outf(out, ": %zu node%s, %zu edge%s", g->n_nodes, g->n_nodes == 1 ? "" : "s", g->n_ways,
-             g->n_ways == 1 ? "" : "s");
+        out_value(out, r->graph_id);
+        outf(out, ": %" PRId64 " node%s, %" PRId64 " edge%s", r->nodes, r->nodes == 1 ? "" : "s", r->edges,
+             r->edges == 1 ? "" : "s");
     } else {
-        outf(out, "%zu problem%s", c->problems, c->problems == 1 ? "" : "s");
+        outf(out, "%zu problem%s", problems, problems == 1 ? "" : "s");
     }
-    if (c->warnings > 0)
-        outf(out, ", %zu warning%s", c->warnings, c->warnings == 1 ? "" : "s");
-    if (c->problems >= GRAPH_MAX_PROBLEMS || c->warnings >= GRAPH_MAX_PROBLEMS)
+    if (warnings > 0)
+        outf(out, ", %zu warning%s", warnings, warnings == 1 ? "" : "s");
+    if (problems >= GRAPH_MAX_PROBLEMS || warnings >= GRAPH_MAX_PROBLEMS)
         outf(out, " (there may be more)");
     outf(out, "\n");
 }
 
-static void conclude(struct checking *c, const tide_graph *graph)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    const struct graph_outline *g = graph ? graph_outline(&a, graph) : NULL;
-
-    if (!c->out->json) {
-        count_text(c->out, g, c);
-        return;
-    }
-    json_out_end(&c->json, ']');
-    json_out_kbool(&c->json, STR("ok"), g != NULL);
-    if (g) {
-        json_out_kstr(&c->json, STR("id"), g->id);
-        json_out_kint(&c->json, STR("nodes"), (int64_t)g->n_nodes);
-        json_out_kint(&c->json, STR("edges"), (int64_t)g->n_ways);
-        json_out_kstr(&c->json, STR("digest"), str_from(tide_graph_digest(graph)));
-    }
-    json_out_end(&c->json, '}');
-    out_json_end(c->out);
-}
-
 static enum tide_code run_check(struct cli *cli, struct tide_err *err)
 {
-    struct checking c = {.out = &cli->out, .json = out_json(&cli->out)};
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     AUTO(graph_freep) tide_graph *graph = NULL;
-    enum tide_code code;
+    AUTO(check_report_done) struct check_report r = {.file = args_operand(&cli->args, 0)};
+    enum tide_code code = graph_file_read(r.file, hear, &r, NULL, &graph, err);
 
-    if (cli->out.json) {
-        json_out_begin(&c.json, '{');
-        json_out_kstr(&c.json, STR("file"), str_from(args_operand(&cli->args, 0)));
-        json_out_key(&c.json, STR("problems"));
-        json_out_begin(&c.json, '[');
-    }
-    code = graph_file_read(args_operand(&cli->args, 0), hear, &c, NULL, &graph, err);
-    if (code && c.problems == 0) { /* there is nothing to check */
-        buf_clear(&cli->out.text);
+    if (code && r.problems == 0) /* there is nothing to check */
         return code;
-    }
     cli->exit_status = tide_code_exit(code);
-    conclude(&c, graph);
+    if (graph) {
+        const struct graph_outline *g = graph_outline(&a, graph);
+
+        r.ok = true;
+        r.graph_id = g->id.ptr;
+        r.digest = tide_graph_digest(graph);
+        r.nodes = (int64_t)g->n_nodes;
+        r.edges = (int64_t)g->n_ways;
+    }
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_graph_check, &r);
+    else
+        put_checked(&cli->out, &r);
     return TIDE_OK;
 }
 

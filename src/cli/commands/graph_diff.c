@@ -9,30 +9,19 @@
 #include "cli/graph/graph_draw.h"
 #include "cli/terminal/glyph.h"
 #include "engine/graph_versions.h"
+#include "engine/shapes.h"
 
 #define FIRST_ONES 5 /* of each kind are named; --json has all */
 
-struct diffing {
-    struct cli *cli;
-    tide_graph *old, *new;
-    struct arena arena;
-    const struct graph_change *changes;
-    bool same;
-    struct json_out json;
-    int64_t n[LIVE_FITS];
-    struct running_session first[LIVE_FITS][FIRST_ONES];
-};
-
 /* ---- nodes ---- */
 
-static void put_node(struct diffing *d, const struct graph_change *n, int columns)
+static void put_node(struct out *out, const struct graph_change *n, int columns)
 {
     static const enum color colors[] = {[GRAPH_SAME] = COLOR_DIM,
                                         [GRAPH_COMPATIBLE] = COLOR_NONE,
                                         [GRAPH_BROKEN] = COLOR_RED,
                                         [GRAPH_REMOVED] = COLOR_RED,
                                         [GRAPH_ADDED] = COLOR_GREEN};
-    struct out *out = &d->cli->out;
     int used;
 
     outf(out, "  %s%-10s%s  ", color_code(out, colors[n->kind]), n->word, color_code(out, COLOR_NONE));
@@ -52,91 +41,41 @@ static void put_node(struct diffing *d, const struct graph_change *n, int column
     outf(out, "\n");
 }
 
-static void put_nodes(struct diffing *d)
+static void put_nodes(struct out *out, const struct graph_diff *d)
 {
-    struct out *out = &d->cli->out;
-    size_t changed = 0, n = 0;
+    size_t changed = 0;
     int columns = 0;
 
-    for (; d->changes[n].node; n++) {
-        int used = text_columns(str_from(d->changes[n].node));
+    for (size_t i = 0; i < d->n_changes; i++) {
+        int used = text_columns(str_from(d->changes[i].node));
 
-        changed += d->changes[n].kind != GRAPH_SAME;
+        changed += d->changes[i].kind != GRAPH_SAME;
         columns = used > columns && used <= 40 ? used : columns;
     }
     if (d->same) {
-        outf(out, "the same: %zu nodes\n", n);
+        outf(out, "the same: %zu nodes\n", d->n_changes);
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        put_node(d, &d->changes[i], columns);
+    for (size_t i = 0; i < d->n_changes; i++)
+        put_node(out, &d->changes[i], columns);
     if (changed)
-        outf(out, "%zu of %zu nodes differ\n", changed, n);
+        outf(out, "%zu of %zu nodes differ\n", changed, d->n_changes);
     else
         outf(out, "every node is the same; what differs is the graph's own (entry, memory, checkpoints, …)\n");
 }
 
-static void put_node_json(struct diffing *d, const struct graph_change *n)
-{
-    struct json_out *o = &d->json;
-
-    json_out_begin(o, '{');
-    json_out_kstr(o, STR("node"), str_from(n->node));
-    json_out_kstr(o, STR("change"), str_from(n->word));
-    json_out_kstr_opt(o, STR("why"), str_from(n->why));
-    json_out_kstr_opt(o, STR("rename"), str_from(n->rename));
-    if (n->n_needs) {
-        json_out_key(o, STR("needs"));
-        json_out_begin(o, '[');
-        for (size_t i = 0; i < n->n_needs; i++)
-            json_out_str(o, n->needs[i]);
-        json_out_end(o, ']');
-    }
-    json_out_end(o, '}');
-}
-
 /* ---- sessions ---- */
 
-static void keep_first(struct diffing *d, const struct running_session *s)
+static void put_first(struct out *out, const struct graph_diff *d, enum running_fit fit)
 {
-    struct running_session *kept = &d->first[s->fit][d->n[s->fit]];
-    const char **texts[] = {&kept->id, &kept->title, &kept->digest, &kept->node, &kept->why};
+    int64_t shown = 0;
 
-    if (d->n[s->fit] >= FIRST_ONES)
-        return;
-    *kept = *s;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        *texts[i] = *texts[i] ? arena_dup(&d->arena, str_from(*texts[i])).ptr : NULL;
-}
+    for (size_t i = 0; i < d->n_sessions && shown < FIRST_ONES; i++) {
+        const struct running_session *s = &d->sessions[i];
 
-static int on_session(void *arg, const struct running_session *s)
-{
-    struct diffing *d = arg;
-    struct json_out *o = &d->json;
-
-    keep_first(d, s);
-    d->n[s->fit]++;
-    if (!d->cli->out.json)
-        return 0;
-    json_out_begin(o, '{');
-    json_out_kstr(o, STR("session_id"), str_from(s->id));
-    json_kopt(o, "title", s->title);
-    json_out_kstr(o, STR("status"), str_from(tide_status_name(s->status)));
-    json_out_kstr(o, STR("fit"), str_from(live_words[s->fit]));
-    json_kopt(o, "node", s->node);
-    json_out_kstr(o, s->fit == LIVE_MAPPING ? STR("map") : STR("why"), str_from(s->why));
-    json_out_kstr(o, STR("graph_digest"), str_from(s->digest));
-    json_out_end(o, '}');
-    return 0;
-}
-
-static void put_first(struct diffing *d, enum running_fit fit)
-{
-    struct out *out = &d->cli->out;
-
-    for (int64_t i = 0; i < d->n[fit] && i < FIRST_ONES; i++) {
-        const struct running_session *s = &d->first[fit][i];
-
+        if (s->fit != fit)
+            continue;
+        shown++;
         outf(out, "      %s  %s", s->id, tide_status_name(s->status));
         if (s->title) {
             outf(out, "  ");
@@ -146,11 +85,11 @@ static void put_first(struct diffing *d, enum running_fit fit)
         out_value(out, s->why);
         outf(out, "\n");
     }
-    if (d->n[fit] > FIRST_ONES)
-        outf(out, "      … and %" PRId64 " more: --json lists them\n", d->n[fit] - FIRST_ONES);
+    if (d->fits[fit] > shown)
+        outf(out, "      … and %" PRId64 " more: --json lists them\n", d->fits[fit] - shown);
 }
 
-static void put_live(struct diffing *d)
+static void put_live(struct out *out, const struct graph_diff *d)
 {
     static const struct {
         const char *words;
@@ -159,91 +98,43 @@ static void put_live(struct diffing *d)
                  [LIVE_COMPATIBLE] = {"can go on with it", COLOR_GREEN},
                  [LIVE_MAPPING] = {"can go on when they are told what a node is called now", COLOR_YELLOW},
                  [LIVE_STUCK] = {"cannot go on with it", COLOR_RED}};
-    struct out *out = &d->cli->out;
-    int64_t all = 0;
 
-    for (int i = 0; i < LIVE_FITS; i++)
-        all += d->n[i];
-    outf(out, "\n%" PRId64 " session%s under way\n", all, all == 1 ? "" : "s");
+    outf(out, "\n%zu session%s under way\n", d->n_sessions, d->n_sessions == 1 ? "" : "s");
     for (int i = 0; i < LIVE_FITS; i++) {
-        if (!d->n[i])
+        if (!d->fits[i])
             continue;
-        outf(out, "  %s%6" PRId64 "%s  %s\n", color_code(out, kinds[i].color), d->n[i], color_code(out, COLOR_NONE),
+        outf(out, "  %s%6" PRId64 "%s  %s\n", color_code(out, kinds[i].color), d->fits[i], color_code(out, COLOR_NONE),
              kinds[i].words);
         if (i == LIVE_MAPPING || i == LIVE_STUCK)
-            put_first(d, (enum running_fit)i);
+            put_first(out, d, (enum running_fit)i);
     }
-}
-
-static enum tide_code look_at_live(struct diffing *d, struct tide_err *err)
-{
-    struct json_out *o = &d->json;
-
-    if (d->cli->out.json) {
-        json_out_key(o, STR("sessions"));
-        json_out_begin(o, '[');
-    }
-    if (cli_store_open(d->cli, NEED_READ, 0, err) ||
-        running_sessions_look(d->cli->store, d->new, d->old, on_session, d, err))
-        return err->code;
-    if (d->n[LIVE_MAPPING] + d->n[LIVE_STUCK] > 0)
-        d->cli->exit_status = 1;
-    if (!d->cli->out.json) {
-        put_live(d);
-        return TIDE_OK;
-    }
-    json_out_end(o, ']');
-    json_out_key(o, STR("live"));
-    json_out_begin(o, '{');
-    for (int i = 0; i < LIVE_FITS; i++)
-        json_out_kint(o, str_from(live_words[i]), d->n[i]);
-    json_out_end(o, '}');
-    return TIDE_OK;
 }
 
 /* ---- the command ---- */
 
-static enum tide_code put_all(struct diffing *d, struct tide_err *err)
-{
-    struct json_out *o = &d->json;
-    enum tide_code code = TIDE_OK;
-
-    if (!d->cli->out.json) {
-        put_nodes(d);
-        return args_on(&d->cli->args, "against-live") ? look_at_live(d, err) : TIDE_OK;
-    }
-    json_out_begin(o, '{');
-    json_out_kbool(o, STR("same"), d->same);
-    json_out_key(o, STR("nodes"));
-    json_out_begin(o, '[');
-    for (const struct graph_change *n = d->changes; n->node; n++)
-        put_node_json(d, n);
-    json_out_end(o, ']');
-    if (args_on(&d->cli->args, "against-live"))
-        code = look_at_live(d, err);
-    json_out_end(o, '}');
-    out_json_end(&d->cli->out);
-    return code;
-}
-
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    struct diffing d = {.cli = cli, .arena = ARENA_INIT, .json = out_json(&cli->out)};
-    const char *old = args_operand(&cli->args, 0), *new = args_operand(&cli->args, 1);
-    enum tide_code code = TIDE_OK;
+    AUTO(graph_freep) tide_graph *old = NULL, *new = NULL;
+    AUTO(graph_diff_done) struct graph_diff d = {.same = false};
+    const char *before = args_operand(&cli->args, 0), *after = args_operand(&cli->args, 1);
 
-    if (strcmp(old, "-") == 0 && strcmp(new, "-") == 0)
-        code = tide_fail(err, TIDE_INVALID, "graph diff: standard input can be one of both");
-    code = code ? code : graph_open_file(old, &d.old, err);
-    code = code ? code : graph_open_file(new, &d.new, err);
-    if (!code) {
-        d.changes = graph_compare(&d.arena, d.old, d.new, &d.same);
-        code = put_all(&d, err);
+    if (strcmp(before, "-") == 0 && strcmp(after, "-") == 0)
+        return tide_fail(err, TIDE_INVALID, "graph diff: standard input can be one of both");
+    if (graph_open_file(before, &old, err) || graph_open_file(after, &new, err))
+        return err->code;
+    graph_diff(&d, old, new);
+    if (args_on(&cli->args, "against-live") &&
+        (cli_store_open(cli, NEED_READ, 0, err) || graph_diff_sessions(&d, cli->store, old, new, err)))
+        return err->code;
+    cli->exit_status = d.fits[LIVE_MAPPING] + d.fits[LIVE_STUCK] > 0;
+    if (cli->out.json) {
+        out_shape(&cli->out, &shape_graph_diff, &d);
+        return TIDE_OK;
     }
-    tide_graph_free(d.old);
-    tide_graph_free(d.new);
-    arena_done(&d.arena);
-    return code;
+    put_nodes(&cli->out, &d);
+    if (d.live)
+        put_live(&cli->out, &d);
+    return TIDE_OK;
 }
 
 static const struct opt options[] = {
