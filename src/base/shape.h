@@ -43,12 +43,12 @@ struct shape_stream {
 struct shape_member {
     const char *name; /* NULL ends a table */
     enum shape_type type;
+    size_t count; /* of SHAPE_ROWS: where their number is, a size_t */
     size_t offset, size;
     unsigned flags;
     const char *help;
     const struct shape *of;
     enum shape_type items;
-    size_t count;                                      /* of SHAPE_ROWS: where their number is, a size_t */
     unsigned only;                                     /* bits of the variants that have it; 0: all */
     const char *words;                                 /* of SHAPE_TEXT: the only values, space separated; NULL: any */
     bool (*has)(const void *data);                     /* false: absent; NULL: by the value */
@@ -66,7 +66,7 @@ struct shape {
 
 #define SHAPE_AT(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
 #define SHAPE_ROWS_AT(type, rows, n)                                                                                   \
-    .offset = offsetof(type, rows), .size = sizeof(*((type *)0)->rows), .count = offsetof(type, n)
+    .count = offsetof(type, n), .offset = offsetof(type, rows), .size = sizeof(*((type *)0)->rows)
 
 /* A shape that its members are all of. */
 #define SHAPE(NAME, HELP, ...)                                                                                         \
