@@ -37,25 +37,19 @@ static int keep_mark(void *arg, const struct tide_checkpoint *c)
     return 0;
 }
 
-static int take_seq(void *arg, const struct tide_checkpoint *c)
-{
-    *(int64_t *)arg = c->seq;
-    return 0;
-}
-
 /* From the checkpoint's id to its state, on a handle that was just opened; opening is not counted. */
 static double state_time(tide_store *store, const char *id, const char *checkpoint)
 {
     struct tide_text json;
     struct tide_err err;
     tide_session *s;
-    int64_t seq = 0;
+    const struct tide_checkpoint *c;
     double start, took;
 
     must(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err), &err, "open");
     start = now_s();
-    must(tide_checkpoint_load(s, checkpoint, take_seq, &seq, &err), &err, "load checkpoint");
-    must(tide_session_state(s, seq, &json, &err), &err, "state");
+    must(tide_checkpoint_load(s, checkpoint, &c, &err), &err, "load checkpoint");
+    must(tide_session_state(s, c->seq, &json, &err), &err, "state");
     took = now_s() - start;
     tide_text_done(&json);
     tide_session_close(s);

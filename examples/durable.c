@@ -67,23 +67,12 @@ static enum tide_code program(tide_run *run)
     return TIDE_OK;
 }
 
-/* Begins, or goes on with what there is. */
-static tide_run *begin(tide_session *session, const char *token, const char *answer)
-{
-    struct tide_run_options opt = {.size = sizeof opt, .token = token, .input = answer};
-    tide_run *run = NULL;
-
-    if (tide_session_last_seq(session) == 1) /* nothing has run in it yet */
-        must(tide_run_start(session, NULL, &run, &err));
-    else
-        must(tide_run_resume(session, &opt, NULL, &run, &err));
-    return run;
-}
-
 int main(int argc, char **argv)
 {
     struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     const struct tide_run_result done = {.size = sizeof done, .outcome = TIDE_OUTCOME_COMPLETED};
+    struct tide_run_options go_on = {.size = sizeof go_on};
+    enum tide_ensured how;
     char answer[256] = "null";
     tide_session *session;
     tide_store *store;
@@ -97,9 +86,13 @@ int main(int argc, char **argv)
     must(tide_store_open(argv[1], &opt, &store, &err));
     if (tide_session_open(store, SESSION, TIDE_SESSION_APPEND, &session, &err))
         must(tide_session_create(store, SESSION, NULL, &session, &err));
-    run = begin(session, argc == 4 ? argv[2] : NULL, argc == 4 ? answer : NULL);
-    code = program(run);
-    if (code == TIDE_OK)
+    if (argc == 4) {
+        go_on.token = argv[2];
+        go_on.input = answer;
+    }
+    must(tide_run_ensure(session, &go_on, &how, &run, &err)); /* begins, or goes on with what there is */
+    code = how == TIDE_ENSURED_DONE ? TIDE_OK : program(run);
+    if (run && code == TIDE_OK)
         must(tide_run_end(run, &done, &err));
     tide_run_close(run);
     tide_session_close(session);

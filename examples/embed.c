@@ -31,14 +31,6 @@ static int print_message(void *arg, const struct tide_event *event)
     return 0;
 }
 
-static int print_checkpoint(void *arg, const struct tide_checkpoint *checkpoint)
-{
-    *(int64_t *)arg = checkpoint->seq;
-    printf("checkpoint at %lld: %s%s\n", (long long)checkpoint->seq, tide_checkpoint_type_name(checkpoint->type),
-           checkpoint->is_clean ? ", clean" : "");
-    return 0;
-}
-
 /* One turn: the prompt is durable before anything is done with it, the answer and its cost in one batch. */
 static void turn(tide_session *session, int n)
 {
@@ -80,7 +72,8 @@ int main(int argc, char **argv)
     struct tide_usage usage;
     struct tide_text state;
     char fork[TIDE_ID_SIZE];
-    int64_t mark = 0;
+    const struct tide_checkpoint *mark;
+    int64_t mark_seq;
 
     if (argc != 2)
         return fprintf(stderr, "usage: embed STORE\n"), 2;
@@ -93,7 +86,10 @@ int main(int argc, char **argv)
 
     printf("messages:\n");
     must(tide_session_read_messages(session, 0, print_message, NULL, &err));
-    must(tide_checkpoint_load_latest(session, print_checkpoint, &mark, &err));
+    must(tide_checkpoint_load_latest(session, &mark, &err));
+    mark_seq = mark->seq;
+    printf("checkpoint at %lld: %s%s\n", (long long)mark_seq, tide_checkpoint_type_name(mark->type),
+           mark->is_clean ? ", clean" : "");
 
     /* Another future: from the first turn on, somebody else may try something else. */
     must(tide_session_fork(store, SESSION, 6, NULL, "{\"title\":\"cubes\"}", fork, &err));
@@ -107,7 +103,7 @@ int main(int argc, char **argv)
            (long long)usage.calls);
 
     /* And forward again: rolling "back" to the newest mark undoes it. */
-    must(tide_session_rollback(session, mark, 0, "on second thought", &err));
+    must(tide_session_rollback(session, mark_seq, 0, "on second thought", &err));
     must(tide_session_state(session, 0, &state, &err));
     printf("memory is back: %s\n", strstr(state.ptr, "\"memory\":{\"last\":9}") ? "last is 9" : state.ptr);
     tide_text_done(&state);

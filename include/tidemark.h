@@ -436,7 +436,10 @@ struct tide_session_info {
     int64_t wait_since_seq, deadline_ms, due_ms;                    /* 0: none */
     const char *error_message, *failed_at_node;                     /* of the latest run; NULL when none */
     const char *resume_from_checkpoint_id; /* latest checkpoint that can be resumed from; NULL when none */
-    int64_t degraded_events; /* of the latest run: done while the store could not be written, stored later */
+    int64_t degraded_events;        /* of the latest run: done while the store could not be written, stored later */
+    const char *provider;           /* of its agent, JSON: type, model, base_url, …; NULL when none */
+    const char *working_dir;        /* where its programs and tools work; NULL: not set */
+    char cursor[TIDE_ID_SIZE + 24]; /* for tide_list_filter.after; "" where it is not of a list */
 };
 typedef int tide_session_info_fn(void *arg, const struct tide_session_info *info);
 
@@ -447,6 +450,7 @@ struct tide_list_filter {
     const char *task_id; /* NULL: any */
     int64_t limit;       /* newest first; 0: all */
     enum tide_session_kind kind; /* 0: any */
+    const char *after;           /* go on behind the session with this cursor; NULL: from the newest on */
 };
 
 /*
@@ -456,9 +460,10 @@ struct tide_list_filter {
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter,
                                                           tide_session_info_fn *fn, void *arg, struct tide_err *err);
 
-/* Hands the info of this session, as of what the handle has read, to `fn`. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_show(tide_session *session, tide_session_info_fn *fn, void *arg,
-                                                          struct tide_err *err);
+/* What is known of this session, as of what the handle has read. It stays as it is until this is called again, or the handle closed. */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_info(tide_session *session,
+                                                              const struct tide_session_info **ret_info,
+                                                              struct tide_err *err);
 
 /* Deletes a whole session for good, by its whole id: no prefix. TIDE_HAS_FORKS names its forks, TIDE_HELD its holder. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_delete(tide_store *store, const char *id, struct tide_err *err);
@@ -629,20 +634,25 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_save(tide_session *sessi
                                                              const struct tide_new_checkpoint *checkpoint,
                                                              char ret_id[TIDE_ID_SIZE], struct tide_err *err);
 
-/* Hands the newest checkpoint that is neither deleted nor rolled back to `fn`; TIDE_NOT_FOUND when there is none. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load_latest(tide_session *session, tide_checkpoint_fn *fn,
-                                                                    void *arg, struct tide_err *err);
-
-/* Finds a checkpoint by id or unique id prefix, of a fork also in the past it shares. Its state: tide_session_state(session, its seq). */
+/*
+ * The newest checkpoint that is neither deleted nor rolled back; and one by id or unique id prefix, of a fork also in the past it
+ * shares. TIDE_NOT_FOUND. Its state: tide_session_state(session, its seq). It stays as it is until one is loaded again, or the
+ * handle closed.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load_latest(tide_session *session,
+                                                                    const struct tide_checkpoint **ret_checkpoint,
+                                                                    struct tide_err *err);
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load(tide_session *session, const char *id,
-                                                             tide_checkpoint_fn *fn, void *arg, struct tide_err *err);
+                                                             const struct tide_checkpoint **ret_checkpoint,
+                                                             struct tide_err *err);
 
 struct tide_checkpoint_filter {
     size_t size;
     enum tide_checkpoint_type type; /* 0: any */
     int clean_only;
-    int rolled_back; /* list those cut by a rollback as well */
-    int64_t limit;   /* newest N; 0: all */
+    int rolled_back;    /* list those cut by a rollback as well */
+    int64_t limit;      /* newest N; 0: all */
+    int64_t before_seq; /* only those before this event: a page ends where the one after it began; 0: all */
 };
 /* Lists checkpoints that are not deleted, oldest first. `filter` may be NULL. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_list(tide_session *session,
@@ -736,6 +746,21 @@ struct tide_resumed {
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_resume(tide_session *session, const struct tide_run_options *opt,
                                                         struct tide_resumed *ret_resumed, tide_run **ret_run,
+                                                        struct tide_err *err);
+
+enum tide_ensured {
+    TIDE_ENSURED_STARTED = 1,
+    TIDE_ENSURED_RESUMED = 2,
+    TIDE_ENSURED_DONE = 3, /* it has completed: there is no run */
+};
+
+/*
+ * Begins or goes on, whichever is due: for programs that are simply started again. One that never ran is started, one that was
+ * interrupted, failed or stopped is resumed, a wait is answered with opt's answer, and what has completed is left alone
+ * (*ret_run is NULL). TIDE_WAITING: it waits, and `opt` has no answer. Else as the two above.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_ensure(tide_session *session, const struct tide_run_options *opt,
+                                                        enum tide_ensured *ret_how, tide_run **ret_run,
                                                         struct tide_err *err);
 
 TIDE_API const char *tide_run_id(const tide_run *run);

@@ -202,4 +202,26 @@ UNUSED static char *state_text(tide_session *s, int64_t seq)
     return text.ptr;
 }
 
+/* tide_session_get_info() and tide_checkpoint_load() for callbacks that lists take as well; id NULL: the latest. */
+UNUSED static enum tide_code session_shown(tide_session *s, tide_session_info_fn *fn, void *arg, struct tide_err *err)
+{
+    const struct tide_session_info *info;
+    enum tide_code code = tide_session_get_info(s, &info, err);
+
+    if (!code)
+        fn(arg, info);
+    return code;
+}
+
+UNUSED static enum tide_code checkpoint_shown(tide_session *s, const char *id, tide_checkpoint_fn *fn, void *arg,
+                                              struct tide_err *err)
+{
+    const struct tide_checkpoint *c;
+    enum tide_code code = id ? tide_checkpoint_load(s, id, &c, err) : tide_checkpoint_load_latest(s, &c, err);
+
+    if (!code)
+        fn(arg, c);
+    return code;
+}
+
 #endif

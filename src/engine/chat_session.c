@@ -308,12 +308,6 @@ enum tide_code chat_open_latest(struct chat_session *c, struct tide_err *err)
 
 /* ---- what is to be done ---- */
 
-static int take_needs(void *arg, const struct tide_session_info *info)
-{
-    *(bool *)arg = info->needs_resume;
-    return 0;
-}
-
 bool chat_was_stopped(struct chat_session *c)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -327,8 +321,8 @@ bool chat_was_stopped(struct chat_session *c)
 
 bool chat_needs_resume(struct chat_session *c)
 {
-    bool needs = false;
+    const struct tide_session_info *info;
 
-    return !tide_session_refresh(c->session, NULL) && !tide_session_show(c->session, take_needs, &needs, NULL) &&
-           needs && !chat_was_stopped(c);
+    return !tide_session_refresh(c->session, NULL) && !tide_session_get_info(c->session, &info, NULL) &&
+           info->needs_resume && !chat_was_stopped(c);
 }

@@ -12,7 +12,6 @@
 struct reading {
     tide_session *session;
     struct inspection *to;
-    struct tide_err err; /* of what went wrong inside the callback */
 };
 
 /* ---- what the log says ---- */
@@ -131,24 +130,18 @@ static enum tide_code read_state(struct reading *r, int64_t seq, struct tide_err
     return TIDE_OK;
 }
 
-static int on_checkpoint(void *arg, const struct tide_checkpoint *c)
-{
-    struct reading *r = arg;
-
-    keep_checkpoint(r->to, c);
-    return read_state(r, c->seq, &r->err) != TIDE_OK;
-}
-
 enum tide_code inspection_read(tide_session *session, const char *checkpoint, bool memory, struct inspection *ret,
                                struct tide_err *err)
 {
     struct reading r = {.session = session, .to = ret};
-    enum tide_code code;
+    const struct tide_checkpoint *c;
 
     *ret = (struct inspection){.arena = ARENA_INIT, .memory = memory, .path = BUF_INIT((size_t)1 << 30)};
     ret->session_id = keep(ret, tide_session_id(session));
-    code = tide_checkpoint_load(session, checkpoint, on_checkpoint, &r, err);
-    return !code && r.err.code ? tide_err_copy(err, &r.err) : code;
+    if (tide_checkpoint_load(session, checkpoint, &c, err))
+        return err->code;
+    keep_checkpoint(ret, c);
+    return read_state(&r, c->seq, err);
 }
 
 void inspection_done(struct inspection *i)

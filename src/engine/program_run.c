@@ -102,16 +102,6 @@ struct before {
     bool interrupted, waited;
 };
 
-static int take_before(void *arg, const struct tide_session_info *info)
-{
-    struct before *b = arg;
-
-    snprintf(b->run_id, sizeof(b->run_id), "%s", info->run_id ? info->run_id : "");
-    b->interrupted = info->status == TIDE_STATUS_INTERRUPTED_STARTUP;
-    b->waited = info->status == TIDE_STATUS_WAITING;
-    return 0;
-}
-
 static void take_end(struct program_end *end, const struct supervisor *s, const struct ending *how)
 {
     const struct park *p = &s->server.park;
@@ -144,6 +134,7 @@ static void notify(const struct program_run *r, const tide_session *session, enu
 static enum tide_code supervise(struct program_run *r, struct supervisor *s, tide_session *session,
                                 struct tide_run_options *opt, struct tide_resumed *resume, struct tide_err *err)
 {
+    const struct tide_session_info *info;
     struct before before = {.run_id = ""};
     struct ending how = {.message = ""};
     struct recovery_thread *sweep;
@@ -158,9 +149,12 @@ static enum tide_code supervise(struct program_run *r, struct supervisor *s, tid
     opt->flags |= r->degrade ? TIDE_RUN_CONTINUE : 0u;
     opt->trouble = supervisor_trouble;
     opt->trouble_arg = s;
-    code = tide_session_show(session, take_before, &before, err);
+    code = tide_session_get_info(session, &info, err);
     if (code)
         return code;
+    snprintf(before.run_id, sizeof before.run_id, "%s", info->run_id ? info->run_id : "");
+    before.interrupted = info->status == TIDE_STATUS_INTERRUPTED_STARTUP;
+    before.waited = info->status == TIDE_STATUS_WAITING;
     for (int waited = 0;; waited += DYING_STEP_MS) {
         code = resume ? tide_run_resume(session, opt, resume, &run, err) : tide_run_start(session, opt, &run, err);
         if (code != TIDE_HELD || waited >= DYING_MS)
@@ -181,12 +175,6 @@ static enum tide_code supervise(struct program_run *r, struct supervisor *s, tid
     recovery_thread_stop(sweep);
     take_end(&r->end, s, &how);
     return code;
-}
-
-static int take_durability(void *degraded_events, const struct tide_session_info *info)
-{
-    *(int64_t *)degraded_events = info->degraded_events;
-    return 0;
 }
 
 /* A name that is mistyped would change nothing, and be recorded as a permission. */
@@ -212,6 +200,7 @@ enum tide_code program_run(struct program_run *r, tide_session *session, struct 
                             .arg = r->arg};
     const struct ledger *ledger;
     struct supervisor s;
+    const struct tide_session_info *info;
     enum tide_code code;
 
     if (check_names(session, "--retry", opt->retry, err) || check_names(session, "--happened", opt->happened, err))
@@ -227,7 +216,8 @@ enum tide_code program_run(struct program_run *r, tide_session *session, struct 
     }
     code = supervise(r, &s, session, opt, ret_resumed, err);
     supervisor_close(&s);
-    (void)!tide_session_show(session, take_durability, &r->end.degraded_events, NULL);
+    if (!tide_session_get_info(session, &info, NULL))
+        r->end.degraded_events = info->degraded_events;
     if (code || !r->end.run_id[0])
         return code;
     ledger = &session->state->ledger;

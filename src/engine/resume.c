@@ -59,22 +59,17 @@ enum tide_code resume_kind(tide_session *session, const struct resume_request *a
     return TIDE_OK;
 }
 
-static int take_held(void *arg, const struct tide_session_info *info)
-{
-    *(bool *)arg = info->holder != NULL;
-    return 0;
-}
-
 enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind, struct tide_err *err)
 {
-    bool held = false;
+    const struct tide_session_info *info;
 
     *ret_kind = TIDE_KIND_PROGRAM;
     if (session_kind_of(session) != TIDE_KIND_CHAT)
         return TIDE_OK;
-    if (tide_session_show(session, take_held, &held, err))
+    if (tide_session_get_info(session, &info, err))
         return err->code;
-    *ret_kind = held ? TIDE_KIND_LOG : TIDE_KIND_CHAT; /* one that somebody runs takes the message from its queue */
+    /* One that somebody runs takes the message from its queue. */
+    *ret_kind = info->holder ? TIDE_KIND_LOG : TIDE_KIND_CHAT;
     return TIDE_OK;
 }
 

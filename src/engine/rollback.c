@@ -5,12 +5,6 @@
 
 #include "base/json.h"
 
-static int take_seq(void *arg, const struct tide_checkpoint *checkpoint)
-{
-    *(int64_t *)arg = checkpoint->seq;
-    return 1;
-}
-
 /* The prompt of a turn that was not finished: it stays, whatever becomes of its turn. */
 struct prompt_search {
     int64_t after, seq; /* behind the checkpoint; what was found */
@@ -34,10 +28,14 @@ static int find_prompt(void *arg, const struct tide_event *ev)
 
 enum tide_code session_position(tide_session *session, const char *text, int64_t *ret_seq, struct tide_err *err)
 {
+    const struct tide_checkpoint *c;
     int64_t seq = 0;
 
-    if (!str_to_int64(str_from(text), &seq))
-        return tide_checkpoint_load(session, text, take_seq, ret_seq, err);
+    if (!str_to_int64(str_from(text), &seq)) {
+        if (tide_checkpoint_load(session, text, &c, err))
+            return err->code;
+        seq = c->seq;
+    }
     if (seq > tide_session_last_seq(session))
         return tide_fail(err, TIDE_NOT_FOUND, "seq %" PRId64 " of session '%s': its last event is %" PRId64, seq,
                          tide_session_id(session), tide_session_last_seq(session));
@@ -49,8 +47,10 @@ enum tide_code session_position(tide_session *session, const char *text, int64_t
 static enum tide_code latest_turn(tide_session *session, int64_t *ret_seq, struct tide_err *err)
 {
     struct prompt_search f = {0};
-    enum tide_code code = tide_checkpoint_load_latest(session, take_seq, &f.after, err);
+    const struct tide_checkpoint *c;
+    enum tide_code code = tide_checkpoint_load_latest(session, &c, err);
 
+    f.after = code ? 0 : c->seq;
     code = code ? code : tide_session_read_messages(session, 0, find_prompt, &f, err);
     if (!code)
         *ret_seq = f.seq ? f.seq : f.after;
@@ -88,20 +88,15 @@ enum tide_code rollback_point(tide_store *store, tide_session *session, const ch
     return code ? tide_wrap(err, "--from %s", from) : TIDE_OK;
 }
 
-static int take_question(void *arg, const struct tide_session_info *info)
-{
-    char **question = arg;
-
-    if (info->status == TIDE_STATUS_WAITING)
-        *question = mem_dup(str_from(info->question ? info->question : "what it waited for"));
-    return 0;
-}
-
 enum tide_code rollback_to(tide_session *session, int64_t seq, unsigned flags, const char *reason, char **ret_question,
                            struct tide_err *err)
 {
+    const struct tide_session_info *info;
+
     *ret_question = NULL;
-    return tide_session_rollback(session, seq, flags, reason, err)
-               ? err->code
-               : tide_session_show(session, take_question, ret_question, err);
+    if (tide_session_rollback(session, seq, flags, reason, err) || tide_session_get_info(session, &info, err))
+        return err->code;
+    if (info->status == TIDE_STATUS_WAITING)
+        *ret_question = mem_dup(str_from(info->question ? info->question : "what it waited for"));
+    return TIDE_OK;
 }

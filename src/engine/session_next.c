@@ -9,7 +9,6 @@
 struct next_call {
     tide_store *store; /* of a list */
     struct arena arena;
-    const struct tide_next *next; /* of one that is shown */
     tide_session_info_fn *fn;
     void *arg;
 };
@@ -51,45 +50,29 @@ enum tide_code session_list_next(tide_store *store, const struct tide_list_filte
     return code;
 }
 
-static int on_shown(void *arg, const struct tide_session_info *info)
-{
-    const struct next_call *c = arg;
-    struct tide_session_info shown = *info;
-
-    shown.next = c->next;
-    return c->fn(c->arg, &shown);
-}
-
 enum tide_code session_show_next(tide_session *session, tide_session_info_fn *fn, void *arg, struct tide_err *err)
 {
-    struct next_call c = {.arena = ARENA_INIT, .fn = fn, .arg = arg};
-    enum tide_code code;
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct tide_next *next = graph_next_of(&a, session);
+    const struct tide_session_info *info;
+    struct tide_session_info shown;
 
-    c.next = graph_next_of(&c.arena, session);
-    code = tide_session_show(session, on_shown, &c, err);
-    arena_done(&c.arena);
-    return code;
+    if (tide_session_get_info(session, &info, err))
+        return err->code;
+    shown = *info;
+    shown.next = next;
+    fn(arg, &shown);
+    return TIDE_OK;
 }
 
 /* ---- since when ---- */
-
-struct since {
-    int64_t wait_seq; /* where its wait began; 0: it is not parked */
-    int64_t wait_ms, ms;
-};
-
-static int take_wait(void *arg, const struct tide_session_info *info)
-{
-    ((struct since *)arg)->wait_seq = info->run_ended_ms ? 0 : info->wait_since_seq;
-    return 0;
-}
 
 /* The wait is said to have begun at, or right before, its own event. */
 static int take_time(void *arg, const struct tide_event *ev)
 {
     if (strcmp(ev->kind, "run.waiting") != 0)
         return 0;
-    ((struct since *)arg)->wait_ms = ev->ts_ms;
+    *(int64_t *)arg = ev->ts_ms;
     return 1;
 }
 
@@ -110,24 +93,16 @@ static int64_t since(int64_t wait_ms, const struct tide_session_info *info)
     return info->run_started_ms ? info->updated_ms : info->created_ms;
 }
 
-static int take_since(void *arg, const struct tide_session_info *info)
-{
-    struct since *s = arg;
-
-    s->ms = since(s->wait_ms, info);
-    return 0;
-}
-
-/* Looks twice: the first look tells where the wait began, and its time is in the log alone. */
+/* When its wait began is in the log alone. */
 enum tide_code session_since(tide_session *session, int64_t *ret_ms, struct tide_err *err)
 {
-    struct since s = {0};
+    const struct tide_session_info *info;
+    int64_t wait_ms = 0;
 
-    if (tide_session_show(session, take_wait, &s, err) ||
-        (s.wait_seq >= tide_session_first_seq(session) &&
-         tide_session_read(session, 0, s.wait_seq, 0, take_time, &s, err)) ||
-        tide_session_show(session, take_since, &s, err))
+    if (tide_session_get_info(session, &info, err) ||
+        (!info->run_ended_ms && info->wait_since_seq >= tide_session_first_seq(session) &&
+         tide_session_read(session, 0, info->wait_since_seq, 0, take_time, &wait_ms, err)))
         return err->code;
-    *ret_ms = s.ms;
+    *ret_ms = since(wait_ms, info);
     return TIDE_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions as tide_session_list() and tide_session_show() give them, with what moves them as it can work: of one that runs a
+ * Sessions as tide_session_list() and tide_session_get_info() give them, with what moves them as it can work: of one that runs a
  * graph the graph is looked at (graph/resume_next.h). Every face shows what moves a session from here, so no two disagree.
  */
 #ifndef ENGINE_SESSION_NEXT_H

@@ -551,9 +551,8 @@ static int on_event(void *arg, const struct tide_event *ev)
 
 /* ---- all of it --------------------------------------------------------------------------------------------------------- */
 
-static int take_info(void *arg, const struct tide_session_info *info)
+static void take_info(struct timeline *t, const struct tide_session_info *info)
 {
-    struct timeline *t = arg;
     char status[STATUS_SIZE];
 
     CUT(t->id, str_from(info->id));
@@ -563,7 +562,6 @@ static int take_info(void *arg, const struct tide_session_info *info)
     t->outcome = info->outcome;
     CUT(t->why, str_from(info->why));
     t->gone = info->status == TIDE_STATUS_INTERRUPTED_STARTUP && !info->run_ended_ms;
-    return 0;
 }
 
 static void count_steps(struct timeline *t)
@@ -601,11 +599,14 @@ static void close_last(struct timeline *t)
 
 enum tide_code timeline_read(tide_session *session, const atomic_int *stop, struct timeline *t, struct tide_err *err)
 {
+    const struct tide_session_info *info;
     enum tide_code code;
 
     memset(t, 0, sizeof(*t));
     t->stop = stop;
-    code = tide_session_show(session, take_info, t, err);
+    code = tide_session_get_info(session, &info, err);
+    if (!code)
+        take_info(t, info);
     code = code ? code : tide_session_read(session, 0, tide_session_first_seq(session), 0, on_event, t, err);
     if (!code && is_stopped(t))
         return tide_fail(err, TIDE_CANCELLED, "stopped");

@@ -83,10 +83,8 @@ static enum tide_code find_marks(struct store *store, const struct head *h, int6
 
 /* ---- the one that is asked for ---- */
 
-static int take_asked(void *arg, const struct tide_checkpoint *c)
+static void take_asked(struct outlook *o, const struct tide_checkpoint *c)
 {
-    struct outlook *o = arg;
-
     snprintf(o->checkpoint, sizeof o->checkpoint, "%s", c->id);
     o->seq = c->seq;
     if (c->rolled_back) {
@@ -99,7 +97,6 @@ static int take_asked(void *arg, const struct tide_checkpoint *c)
                                     "checkpoint '%s' cannot be resumed from: a branch or an effect was under way",
                                     c->id),
                        "take one that is not called unsettled, or --fallback");
-    return 0;
 }
 
 static void refuse_damaged(struct outlook *o, const struct tide_err *why)
@@ -160,8 +157,11 @@ static enum tide_code load_then(struct outlook *o, struct tide_err *err)
 
 static enum tide_code from_checkpoint(struct outlook *o, struct tide_err *err)
 {
-    enum tide_code code = tide_checkpoint_load(o->s, o->opt->checkpoint, take_asked, o, err);
+    const struct tide_checkpoint *c;
+    enum tide_code code = tide_checkpoint_load(o->s, o->opt->checkpoint, &c, err);
 
+    if (!code)
+        take_asked(o, c);
     choose_action(o);
     if (code == TIDE_CORRUPT)
         locate_damaged(o, err);

@@ -8,7 +8,7 @@
 
 /*
  * What a session offers now, ended by action 0: of one that runs a graph with the values named that it would miss, and
- * without what would be refused. Never NULL; in the arena. Not inside of a callback of tide_session_show().
+ * without what would be refused. Never NULL; in the arena.
  */
 const struct tide_next *graph_next_of(struct arena *a, tide_session *session);
 

@@ -349,36 +349,38 @@ static enum tide_code look_at(struct tide_session *s, int64_t seq,
     return code;
 }
 
-/* A checkpoint kept beyond the callback; its texts are in the arena of the list. */
-struct kept {
-    struct tide_checkpoint c;
-};
-
+/* Checkpoints kept beyond the walk; their texts are in the arena. */
 struct found {
-    struct kept *list;
+    struct tide_checkpoint *list;
     size_t n;
     struct arena arena;
     const struct tide_checkpoint_filter *filter;
     struct str prefix; /* of the id that is looked for */
 };
 
-static const char *keep_text(struct found *f, const char *text)
+static struct tide_checkpoint copy_checkpoint(struct arena *a, const struct tide_checkpoint *c)
 {
-    return text ? arena_dup(&f->arena, str_from(text)).ptr : NULL;
+    struct tide_checkpoint copy = *c;
+    const char **const texts[] = {&copy.id, &copy.type_word, &copy.node, &copy.next_node, &copy.description};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        *texts[i] = *texts[i] ? arena_dup(a, str_from(*texts[i])).ptr : NULL;
+    return copy;
 }
 
 static void keep(struct found *f, const struct tide_checkpoint *c)
 {
-    struct tide_checkpoint *k;
-
     f->list = mem_grow(f->list, (f->n + 1) * sizeof *f->list);
-    k = &f->list[f->n++].c;
-    *k = *c;
-    k->id = keep_text(f, c->id);
-    k->type_word = keep_text(f, c->type_word);
-    k->node = keep_text(f, c->node);
-    k->next_node = keep_text(f, c->next_node);
-    k->description = keep_text(f, c->description);
+    f->list[f->n++] = copy_checkpoint(&f->arena, c);
+}
+
+/* For the caller of the handle, until the next one. */
+static void hand_out(struct tide_session *s, const struct tide_checkpoint *c, const struct tide_checkpoint **ret)
+{
+    arena_reset(&s->checkpoint_texts);
+    s->checkpoint = s->checkpoint ? s->checkpoint : mem_zero(sizeof *s->checkpoint);
+    *s->checkpoint = copy_checkpoint(&s->checkpoint_texts, c);
+    *ret = s->checkpoint;
 }
 
 static void found_done(struct found *f)
@@ -393,7 +395,7 @@ static int keep_matching(struct walk *w, const struct tide_checkpoint *c)
     const struct tide_checkpoint_filter *filter = f->filter;
 
     if ((filter->type && filter->type != c->type) || (filter->clean_only && !c->is_clean) ||
-        (c->rolled_back && !filter->rolled_back))
+        (c->rolled_back && !filter->rolled_back) || (filter->before_seq && c->seq >= filter->before_seq))
         return 0;
     keep(f, c);
     return filter->limit > 0 && (int64_t)f->n >= filter->limit;
@@ -412,14 +414,14 @@ enum tide_code tide_checkpoint_list(tide_session *s, const struct tide_checkpoin
         code = check_type(str_from(tide_checkpoint_type_name(own.type)), err);
     code = code ? code : walk_checkpoints(s, keep_matching, &f, err);
     for (size_t i = f.n; i > 0 && !code; i--) {
-        if (fn(arg, &f.list[i - 1].c))
+        if (fn(arg, &f.list[i - 1]))
             break;
     }
     found_done(&f);
     return code;
 }
 
-enum tide_code tide_checkpoint_load_latest(tide_session *s, tide_checkpoint_fn *fn, void *arg, struct tide_err *err)
+enum tide_code tide_checkpoint_load_latest(tide_session *s, const struct tide_checkpoint **ret, struct tide_err *err)
 {
     const struct tide_checkpoint_filter one = {.size = sizeof one, .limit = 1};
     struct found f = {.arena = ARENA_INIT, .filter = &one};
@@ -434,7 +436,7 @@ enum tide_code tide_checkpoint_load_latest(tide_session *s, tide_checkpoint_fn *
     if (!code && !f.n)
         code = tide_fail(err, TIDE_NOT_FOUND, "no valid checkpoints found for session %s", s->head.id);
     if (!code)
-        fn(arg, &f.list[0].c);
+        hand_out(s, &f.list[0], ret);
     found_done(&f);
     return code;
 }
@@ -471,32 +473,17 @@ static enum tide_code find_one(struct tide_session *s, const char *id, struct fo
         tide_about(err, TIDE_SUBJECT_CHECKPOINT, id);
         return tide_hint(err, TIDE_ACTION_LIST_CHECKPOINTS, s->head.id);
     }
-    if (f->n > 1 && strlen(f->list[f->n - 1].c.id) != f->prefix.len)
-        return tide_fail(err, TIDE_AMBIGUOUS, "'%s' fits %zu checkpoints: %s, %s%s", id, f->n, f->list[0].c.id,
-                         f->list[1].c.id, f->n > 2 ? ", …" : "");
+    if (f->n > 1 && strlen(f->list[f->n - 1].id) != f->prefix.len)
+        return tide_fail(err, TIDE_AMBIGUOUS, "'%s' fits %zu checkpoints: %s, %s%s", id, f->n, f->list[0].id,
+                         f->list[1].id, f->n > 2 ? ", …" : "");
     return TIDE_OK;
 }
 
-/* Of the past that a fork shares: the parents' checkpoints up to where it began. */
-struct inherited {
-    int64_t to;
-    tide_checkpoint_fn *fn;
-    void *arg;
-    bool found;
-};
-
-static int if_shared(void *arg, const struct tide_checkpoint *c)
-{
-    struct inherited *i = arg;
-
-    i->found = c->seq <= i->to;
-    return i->found ? i->fn(i->arg, c) : 0;
-}
-
-static enum tide_code load_inherited(struct tide_session *s, const char *id, tide_checkpoint_fn *fn, void *arg,
+/* Of the past that a fork shares: the parents' checkpoints up to where it began. `err` says that it has none of its own. */
+static enum tide_code load_inherited(struct tide_session *s, const char *id, const struct tide_checkpoint **ret,
                                      struct tide_err *err)
 {
-    struct inherited i = {s->head.parent_seq, fn, arg, false};
+    const struct tide_checkpoint *c = NULL;
     struct tide_err why;
     tide_session *parent;
     struct head h;
@@ -510,16 +497,18 @@ static enum tide_code load_inherited(struct tide_session *s, const char *id, tid
                : tide_session_open((tide_store *)(void *)s->store, s->head.parent_id, TIDE_SESSION_READ, &parent, &why);
     if (code)
         return code == TIDE_NOT_FOUND ? err->code : tide_err_copy(err, &why);
-    code = tide_checkpoint_load(parent, id, if_shared, &i, &why);
-    tide_session_close(parent);
+    code = tide_checkpoint_load(parent, id, &c, &why);
     if (code && code != TIDE_NOT_FOUND) /* what cannot be looked at is not missing */
-        return tide_err_copy(err, &why);
-    if (!code && i.found)
+        tide_err_copy(err, &why);
+    if (!code && c->seq <= s->head.parent_seq) {
+        hand_out(s, c, ret);
         err->code = TIDE_OK;
+    }
+    tide_session_close(parent);
     return err->code;
 }
 
-enum tide_code tide_checkpoint_load(tide_session *s, const char *id, tide_checkpoint_fn *fn, void *arg,
+enum tide_code tide_checkpoint_load(tide_session *s, const char *id, const struct tide_checkpoint **ret,
                                     struct tide_err *err)
 {
     struct found f = {.arena = ARENA_INIT};
@@ -528,9 +517,9 @@ enum tide_code tide_checkpoint_load(tide_session *s, const char *id, tide_checkp
     ERR_LOCAL(err);
     code = find_one(s, id ? id : "", &f, err);
     if (!code)
-        fn(arg, &f.list[f.n - 1].c);
+        hand_out(s, &f.list[f.n - 1], ret);
     found_done(&f);
-    return code == TIDE_NOT_FOUND ? load_inherited(s, id, fn, arg, err) : code;
+    return code == TIDE_NOT_FOUND ? load_inherited(s, id, ret, err) : code;
 }
 
 static enum tide_code append_deleted(struct tide_session *s, const char *const *ids, size_t n, const char *reason,
@@ -568,7 +557,7 @@ enum tide_code tide_checkpoint_delete(tide_session *s, const char *const *ids, s
 
         code = find_one(s, ids[i], &f, err);
         if (!code)
-            whole[i] = keep_text(&all, f.list[f.n - 1].c.id);
+            whole[i] = arena_dup(&all.arena, str_from(f.list[f.n - 1].id)).ptr;
         for (size_t j = 0; j < i && !code; j++) {
             if (strcmp(whole[j], whole[i]) == 0)
                 code = tide_fail(err, TIDE_INVALID, "checkpoint '%s' is named twice", whole[i]);
@@ -615,7 +604,7 @@ enum tide_code tide_checkpoint_prune(tide_session *s, int64_t keep_n, unsigned f
     if (!code && p.f.n) {
         ids = mem_array(p.f.n, sizeof *ids);
         for (size_t i = 0; i < p.f.n; i++)
-            ids[i] = p.f.list[i].c.id;
+            ids[i] = p.f.list[i].id;
         code = append_deleted(s, ids, p.f.n, "pruned", err);
     }
     if (!code && ret_deleted)

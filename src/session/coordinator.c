@@ -536,6 +536,41 @@ enum tide_code tide_run_resume(tide_session *s, const struct tide_run_options *o
     return TIDE_OK;
 }
 
+/* ---- whichever is due ------------------------------------------------------------------------------------------------ */
+
+enum tide_code tide_run_ensure(tide_session *s, const struct tide_run_options *opt, enum tide_ensured *ret_how,
+                               tide_run **ret_run, struct tide_err *err)
+{
+    struct tide_run_options own;
+    struct status st;
+    bool answered, due;
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if (SIZED_READ(&own, tide_run_options, opt, err) || tide_session_refresh(s, err) ||
+        session_derive_status(s, &st, err))
+        return err->code;
+    if (!s->state->ledger.runs) {
+        code = tide_run_start(s, &own, ret_run, err);
+        if (!code)
+            *ret_how = TIDE_ENSURED_STARTED;
+        return code;
+    }
+    if (st.outcome == TIDE_OUTCOME_COMPLETED && !own.token) { /* a token is judged */
+        *ret_how = TIDE_ENSURED_DONE;
+        *ret_run = NULL;
+        return TIDE_OK;
+    }
+    answered = own.input || own.token;
+    due = s->state->ledger.run.due_ms && (own.flags & TIDE_RUN_NOW || strcmp(st.reason, "due") == 0);
+    if (st.status == TIDE_STATUS_WAITING && !answered && !due)
+        return tide_fail(err, TIDE_WAITING, "session '%s': %s", s->head.id, st.why);
+    code = tide_run_resume(s, &own, NULL, ret_run, err);
+    if (!code)
+        *ret_how = *ret_run ? TIDE_ENSURED_RESUMED : TIDE_ENSURED_DONE;
+    return code;
+}
+
 /* ---- what made it ---------------------------------------------------------------------------------------------------- */
 
 static int take_body(void *arg, const struct event *ev)

@@ -169,6 +169,10 @@ static void session_free(struct tide_session *s)
     INVARIANT(!s->owner.pending); /* whoever writes would tell it what became of them */
     state_free(s->state);
     arena_done(&s->parse);
+    arena_done(&s->info_texts);
+    arena_done(&s->checkpoint_texts);
+    free(s->info);
+    free(s->checkpoint);
     free(s);
 }
 

@@ -32,6 +32,10 @@ struct tide_session {
     bool unsettled;      /* the outcome of an append is not known: settle the store before looking */
     struct arena parse;  /* of the append under way */
     struct patience patience;
+    /* What the latest calls gave out: tide_session_get_info(), tide_checkpoint_load(). */
+    struct tide_session_info *info;
+    struct tide_checkpoint *checkpoint;
+    struct arena info_texts, checkpoint_texts;
 };
 
 /* ---- hold.c */

@@ -113,6 +113,8 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
     ret->agent = info_or_null(a, s, "agent");
     ret->agent_id = info_or_null(a, s, "agent_id");
     ret->task_id = info_or_null(a, s, "task_id");
+    ret->working_dir = info_or_null(a, s, "working_dir");
+    ret->provider = map_get(&s->info.fields, STR("provider"));
     ret->resume_from_checkpoint_id =
         r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id : text_or_null(str_from(resume_from));
 }
@@ -126,17 +128,6 @@ static void derive(struct status *st, struct store *store, const struct head *h,
         status_untrusted(st);
 }
 
-struct listing {
-    struct store *store;
-    const struct tide_list_filter *filter;
-    tide_session_info_fn *fn;
-    void *arg;
-    int64_t n;
-    enum tide_code code;
-    struct tide_err *err;
-    struct arena arena;
-};
-
 static bool same(const char *a, const char *b)
 {
     return a && b && strcmp(a, b) == 0;
@@ -147,6 +138,53 @@ static bool selected(const struct tide_list_filter *f, const struct tide_session
     return (!f->status || status_matches(st, f->status)) &&
            (!f->agent || same(info->agent, f->agent) || same(info->agent_id, f->agent)) &&
            (!f->task_id || same(info->task_id, f->task_id)) && (!f->kind || info->kind == f->kind);
+}
+
+struct listing {
+    struct store *store;
+    const struct tide_list_filter *filter;
+    tide_session_info_fn *fn;
+    void *arg;
+    int64_t n;
+    enum tide_code code;
+    struct tide_err *err;
+    struct arena arena;
+    /* With filter.after: whether it was met. One that was deleted since is not: what is older than it was goes on from there. */
+    char after_id[TIDE_ID_SIZE];
+    int64_t after_ms;
+    bool behind, met;
+};
+
+static bool read_cursor(struct listing *l)
+{
+    struct str cursor = str_from(l->filter->after), ms = cursor;
+    const char *dot = memchr(cursor.ptr, '.', cursor.len);
+
+    if (!dot)
+        return false;
+    ms.len = (size_t)(dot - cursor.ptr);
+    snprintf(l->after_id, sizeof l->after_id, "%s", dot + 1);
+    return str_is_id(str_from(dot + 1)) && str_to_int64(ms, &l->after_ms);
+}
+
+/* Whether it comes before what is asked for. */
+static bool is_passed(struct listing *l, const struct head *h)
+{
+    if (!l->behind && l->filter->after) {
+        l->behind = l->met = strcmp(h->id, l->after_id) == 0;
+        return true;
+    }
+    return l->filter->after && !l->met && h->created_ms > l->after_ms;
+}
+
+/* Hands it out. Non-zero: that was the last. */
+static int list_one(struct listing *l, struct tide_session_info *info, const struct status *st)
+{
+    if (!selected(l->filter, info, st))
+        return 0;
+    snprintf(info->cursor, sizeof info->cursor, "%" PRId64 ".%s", info->created_ms, info->id);
+    l->n++;
+    return l->fn(l->arg, info) != 0 || (l->filter->limit > 0 && l->n >= l->filter->limit);
 }
 
 /* The summary that the last writer left, or, when it is behind, the log. */
@@ -180,10 +218,7 @@ static int list_damaged(struct listing *l, const struct store_entry *entry)
     info = info_of(&l->arena, h, &st);
     if (entry->damage)
         info.first_seq = info.last_seq = info.updated_ms = 0; /* nobody knows */
-    if (!selected(l->filter, &info, &st))
-        return 0;
-    l->n++;
-    return l->fn(l->arg, &info) != 0 || (l->filter->limit > 0 && l->n >= l->filter->limit);
+    return list_one(l, &info, &st);
 }
 
 static int list_entry(void *arg, const struct store_entry *entry)
@@ -194,6 +229,8 @@ static int list_entry(void *arg, const struct store_entry *entry)
     struct status st;
     char resume_from[TIDE_ID_SIZE];
 
+    if (is_passed(l, entry->head))
+        return 0;
     l->code = entry_state(l, entry, &s);
     if (!l->code)
         l->code = checkpoint_to_resume(l->store, entry->head, s, resume_from, l->err);
@@ -210,10 +247,7 @@ static int list_entry(void *arg, const struct store_entry *entry)
     arena_reset(&l->arena);
     derive(&st, l->store, entry->head, s, entry->head->holder_alive);
     fill_info(&l->arena, entry->head, s, &st, resume_from, &info);
-    if (!selected(l->filter, &info, &st))
-        return 0;
-    l->n++;
-    return l->fn(l->arg, &info) != 0 || (l->filter->limit > 0 && l->n >= l->filter->limit);
+    return list_one(l, &info, &st);
 }
 
 enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
@@ -233,7 +267,13 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
             "'%s' is not a status: use running (active), waiting (paused), idle, completed, failed, cancelled, "
             "interrupted, interrupted_startup, interrupted_waiting or damaged",
             l.filter->status);
+    if (own.after && !read_cursor(&l))
+        return tide_fail(err, TIDE_INVALID, "'%.100s' is not a cursor of this list", own.after);
     code = store_list(l.store, NULL, list_entry, &l, err);
+    if (!code && !l.code && own.after && !l.behind) {
+        l.behind = true;
+        code = store_list(l.store, NULL, list_entry, &l, err);
+    }
     arena_done(&l.arena);
     return code ? code : l.code;
 }
@@ -280,10 +320,10 @@ enum tide_code session_derive_status(struct tide_session *s, struct status *ret,
     return code;
 }
 
-enum tide_code tide_session_show(tide_session *s, tide_session_info_fn *fn, void *arg, struct tide_err *err)
+/* What the state or the head may change is copied. */
+enum tide_code tide_session_get_info(tide_session *s, const struct tide_session_info **ret_info, struct tide_err *err)
 {
-    struct arena a = ARENA_INIT;
-    struct tide_session_info info;
+    struct tide_session_info *info;
     struct status st;
     char resume_from[TIDE_ID_SIZE];
     enum tide_code code;
@@ -293,9 +333,19 @@ enum tide_code tide_session_show(tide_session *s, tide_session_info_fn *fn, void
     code = code ? code : checkpoint_to_resume(s->store, &s->head, s->state, resume_from, err);
     if (code)
         return code;
-    fill_info(&a, &s->head, s->state, &st, resume_from, &info);
-    fn(arg, &info);
-    arena_done(&a);
+    arena_reset(&s->info_texts);
+    s->info = info = s->info ? s->info : mem_zero(sizeof *info);
+    fill_info(&s->info_texts, &s->head, s->state, &st, resume_from, info);
+
+    const char **const texts[] = {
+        &info->reason,          &info->why,           &info->holder,         &info->run_id,
+        &info->boot_id,         &info->wait_word,     &info->wait_name,      &info->question,
+        &info->resume_token_id, &info->error_message, &info->failed_at_node, &info->resume_from_checkpoint_id,
+        &info->provider};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        *texts[i] = *texts[i] ? arena_dup(&s->info_texts, str_from(*texts[i])).ptr : NULL;
+    *ret_info = info;
     return TIDE_OK;
 }
 

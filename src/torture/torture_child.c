@@ -221,19 +221,6 @@ static enum tide_code open_session(tide_store *store, tide_session **ret, struct
     return code ? code : tide_session_open(store, me.order->session_id, TIDE_SESSION_APPEND, ret, err);
 }
 
-struct standing {
-    bool waiting, completed;
-};
-
-static int take_standing(void *arg, const struct tide_session_info *info)
-{
-    struct standing *s = arg;
-
-    s->waiting = info->wait_name && info->status == TIDE_STATUS_WAITING;
-    s->completed = info->outcome == TIDE_OUTCOME_COMPLETED;
-    return 0;
-}
-
 /* One that was killed before it had recorded anything is begun, not gone on with. */
 static enum tide_code run_graph(tide_session *s, const struct tide_agent_options *agent, struct tide_graph_result *ret,
                                 struct tide_err *err)
@@ -278,15 +265,15 @@ static void take_memory(const tide_session *s, struct tide_graph_result *ret)
 static enum tide_code go(tide_session *s, const struct tide_agent_options *agent, struct tide_graph_result *ret,
                          struct tide_err *err)
 {
-    struct standing now = {false, false};
+    const struct tide_session_info *info = NULL;
 
-    if (me.order->resume && tide_session_show(s, take_standing, &now, err))
+    if (me.order->resume && tide_session_get_info(s, &info, err))
         return err->code;
-    if (now.completed) {
+    if (info && info->outcome == TIDE_OUTCOME_COMPLETED) {
         take_memory(s, ret);
         return TIDE_OK;
     }
-    if (now.waiting && !me.order->input)
+    if (info && info->wait_name && info->status == TIDE_STATUS_WAITING && !me.order->input)
         return tide_fail(err, TIDE_WAITING, "it waits");
     return run_graph(s, agent, ret, err);
 }
@@ -310,14 +297,6 @@ static int put_completed(void *arg, const struct tide_event *ev)
     return 0;
 }
 
-static int put_standing(void *arg, const struct tide_session_info *info)
-{
-    struct json_out *o = arg;
-
-    json_out_kstr_opt(o, STR("wait_name"), str_from(info->wait_name));
-    return 0;
-}
-
 /* Nodes that must happen once and were cut: a person has to know. */
 static void put_unsettled(struct json_out *o, const tide_session *s)
 {
@@ -338,7 +317,7 @@ static void put_unsettled(struct json_out *o, const tide_session *s)
 
 static enum tide_code put_end(struct json_out *o, tide_session *s, enum tide_code code, struct tide_err *err)
 {
-    struct tide_err ignored;
+    const struct tide_session_info *info;
 
     if (!code) {
         json_out_key(o, STR("completed"));
@@ -346,7 +325,8 @@ static enum tide_code put_end(struct json_out *o, tide_session *s, enum tide_cod
         code = tide_session_read(s, 0, 0, 0, put_completed, o, err);
         json_out_end(o, ']');
     } else if (s) {
-        (void)!tide_session_show(s, put_standing, o, &ignored);
+        if (!tide_session_get_info(s, &info, NULL))
+            json_out_kstr_opt(o, STR("wait_name"), str_from(info->wait_name));
         if (code == TIDE_UNSETTLED)
             put_unsettled(o, s);
     }

@@ -30,11 +30,13 @@ durable=$TIDE_BUILD/examples/example-durable
 check_is "the durable example waits" 7 $?
 token=$(sed -n 's/^waiting for approval: //p' out)
 check_is "after two steps" 2 "$(grep -c '^  doing' out)"
-check_status "without an answer it stays where it is" 2 "$durable" d.db
+check_status "without an answer it stays where it is" 7 "$durable" d.db
 "$durable" d.db "$token" yes >out
 check_is "answered, it ends well" 0 $?
 check_is "and does only what was not done" "  doing: ship" "$(grep '^  doing' out)"
 check_status "the token works once" 8 "$durable" d.db "$token" yes
+"$durable" d.db >out
+check_is "and what is done is left alone" "0 " "$? $(cat out)"
 
 agent=$TIDE_BUILD/examples/example-agent
 check_status "the agent of the example answers" 0 "$agent" a.db "$TIDE_SOURCE/examples/agent.json" "book me a seat"

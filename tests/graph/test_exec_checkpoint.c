@@ -230,7 +230,7 @@ static struct list *read_list(struct wide *r)
     OK(tide_session_open(r->w.store, r->session, TIDE_SESSION_READ, &s, &err));
     OK(tide_checkpoint_list(s, NULL, take_mark, l, &err));
     for (size_t i = 0; i < l->n; i++)
-        OK(tide_checkpoint_load(s, l->ids[i], same_id, l->ids[i], &err));
+        OK(checkpoint_shown(s, l->ids[i], same_id, l->ids[i], &err));
     tide_session_close(s);
     return l;
 }

@@ -311,7 +311,7 @@ static void a_model_that_cannot_be_asked_fails_the_run_and_is_asked_again(void *
         tide_session *s = NULL;
 
         OK(tide_session_open(l.w.store, l.session, TIDE_SESSION_READ, &s, &err));
-        OK(tide_session_show(s, failed_at_a, NULL, &err));
+        OK(session_shown(s, failed_at_a, NULL, &err));
         tide_session_close(s);
     }
     write_script(&l, script, "{'turns':[{'text':'yes'}],'repeat':true}");

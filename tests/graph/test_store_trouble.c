@@ -434,7 +434,7 @@ static char *tell(struct bench *b)
     OK(tide_session_open(store, "s", TIDE_SESSION_READ, &s, &err));
     OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     OK(tide_session_read(s, 0, 1, 0, note_kind, &t, &err));
-    OK(tide_session_show(s, note_status, &t, &err));
+    OK(session_shown(s, note_status, &t, &err));
     OK(tide_session_list(store, NULL, count_session, &t, &err));
     tide_session_close(s);
     tide_store_close(store);

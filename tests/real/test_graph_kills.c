@@ -162,7 +162,7 @@ static bool look(struct seen *ret)
     if (tide_session_open(p.store, p.id, TIDE_SESSION_READ, &s, &why))
         return false;
     OK(tide_session_read(s, 0, 1, 0, apply, ret, &err));
-    OK(tide_session_show(s, take_status, ret, &err));
+    OK(session_shown(s, take_status, ret, &err));
     tide_session_close(s);
     return true;
 }

@@ -132,7 +132,7 @@ static bool look(struct place *p, struct seen *ret)
     *ret = (struct seen){.status = 0};
     if (tide_session_open(p->store, p->id, TIDE_SESSION_READ, &s, &why))
         return false;
-    OK(tide_session_show(s, see, ret, &err));
+    OK(session_shown(s, see, ret, &err));
     tide_session_close(s);
     return true;
 }

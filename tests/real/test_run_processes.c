@@ -84,7 +84,7 @@ static void expect_status(tide_store *store, const char *id, const char *want)
     char got[64] = "";
 
     OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_session_show(s, take_status, got, &err));
+    OK(session_shown(s, take_status, got, &err));
     tide_session_close(s);
     assert_string_equal(got, want);
 }

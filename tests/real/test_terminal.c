@@ -138,7 +138,7 @@ static void expect_state(const char *id, const char *want)
 
     OK(tide_store_open(place.path, &opt, &store, &err));
     OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_session_show(s, see, got, &err));
+    OK(session_shown(s, see, got, &err));
     tide_session_close(s);
     tide_store_close(store);
     if (strncmp(got, want, strlen(want)) != 0)

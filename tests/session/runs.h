@@ -135,7 +135,7 @@ UNUSED static struct seen look(tide_store *store)
     tide_session *s = NULL;
 
     OK(tide_session_open(store, "s", TIDE_SESSION_READ, &s, &err));
-    OK(tide_session_show(s, take_info, &seen, &err));
+    OK(session_shown(s, take_info, &seen, &err));
     tide_session_close(s);
     return seen;
 }

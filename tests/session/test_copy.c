@@ -694,7 +694,7 @@ static void has_status(tide_store *store, const char *id, const char *want)
     char status[64] = "";
 
     OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_session_show(s, take_status, status, &err));
+    OK(session_shown(s, take_status, status, &err));
     tide_session_close(s);
     assert_string_equal(status, want);
 }

@@ -377,7 +377,7 @@ static void mark(struct world *w, int t)
 
     OK(tide_checkpoint_save(s, &in, e.id, &err));
     seq = tide_session_last_seq(s);
-    OK(tide_checkpoint_load(s, e.id, keep_flag, &e.flag, &err));
+    OK(checkpoint_shown(s, e.id, keep_flag, &e.flag, &err));
     tell(w, t, seq, &e);
     if (w->tales[t].parent < 0)
         assert_int_equal(e.flag, !tools_open(w, t, seq));
@@ -730,7 +730,7 @@ static void same_checkpoints(struct world *w, int t)
     OK(tide_checkpoint_list(handle(w, t), NULL, on_listed, &live, &err));
     SAME("all checkpoints", want, l.n);
     SAME("checkpoints not rolled back", want_live, live.n);
-    OK(tide_session_show(handle(w, t), keep_resume, got, &err));
+    OK(session_shown(handle(w, t), keep_resume, got, &err));
     if (strcmp(got, latest) != 0)
         fail_msg("seed %llu, %s: resume_from_checkpoint_id is '%s', should be '%s'", (unsigned long long)w->seed,
                  tale->id, got, latest);

@@ -92,7 +92,7 @@ static enum tide_code verify(tide_session *s, int64_t *sum)
 
 static enum tide_code show(tide_session *s, int64_t *sum)
 {
-    return tide_session_show(s, on_info, sum, &last);
+    return session_shown(s, on_info, sum, &last);
 }
 
 static enum tide_code list(tide_store *store, int64_t *sum)

@@ -426,6 +426,51 @@ static void memory_and_checkpoints_are_the_sessions(void **state)
     assert_int_equal(events(f->store, "checkpoint"), 1);
 }
 
+/* Started again and again, whatever has become of it. */
+static void what_is_due_is_begun_or_gone_on_with(void **state)
+{
+    const struct tide_run_result failed = {.size = sizeof failed, .outcome = TIDE_OUTCOME_FAILED, .error_code = "E"};
+    const struct tide_run_options yes = {.size = sizeof yes, .input = "\"yes\""};
+    const struct tide_run_options early = {.size = sizeof early, .flags = TIDE_RUN_NOW};
+    struct fixture *f = *state;
+    tide_session *s = create(f), *other;
+    tide_run *r = NULL, *none = NULL;
+    enum tide_ensured how = 0;
+    char token[TIDE_TOKEN_SIZE];
+    int64_t due;
+
+    OK(tide_run_ensure(s, NULL, &how, &r, &err));
+    assert_int_equal(how, TIDE_ENSURED_STARTED);
+    other = open_for(f->other);
+    GIVES(TIDE_HELD, tide_run_ensure(other, NULL, &how, &none, &err));
+    tide_session_close(other);
+    tide_run_close(r); /* interrupted */
+    OK(tide_run_ensure(s, NULL, &how, &r, &err));
+    assert_int_equal(how, TIDE_ENSURED_RESUMED);
+    OK(tide_run_end(r, &failed, &err));
+    tide_run_close(r);
+    OK(tide_run_ensure(s, NULL, &how, &r, &err));
+    assert_int_equal(how, TIDE_ENSURED_RESUMED);
+    park(r, 0, token);
+    GIVES(TIDE_WAITING, tide_run_ensure(s, NULL, &how, &none, &err));
+    assert_null(none);
+    OK(tide_run_ensure(s, &yes, &how, &r, &err));
+    assert_int_equal(how, TIDE_ENSURED_RESUMED);
+    GIVES(TIDE_WAITING, tide_run_sleep(r, "nap", now() + 60000, &due, &err));
+    tide_run_close(r);
+    GIVES(TIDE_WAITING, tide_run_ensure(s, NULL, &how, &none, &err));
+    OK(tide_run_ensure(s, &early, &how, &r, &err));
+    GIVES(TIDE_WAITING, tide_run_sleep(r, "second nap", now() + 60000, &due, &err));
+    tide_run_close(r);
+    until(due);
+    OK(tide_run_ensure(s, NULL, &how, &r, &err));
+    finish(r);
+    OK(tide_run_ensure(s, NULL, &how, &r, &err));
+    assert_int_equal(how, TIDE_ENSURED_DONE);
+    assert_null(r);
+    tide_session_close(s);
+}
+
 static void bad_requests_are_refused_before_anything_is_written(void **state)
 {
     const struct tide_step_spec retried = {.size = sizeof retried, .name = "a", .retries = 1},
@@ -790,6 +835,7 @@ int main(void)
         T(what_needs_nothing_is_not_looked_at_again),
         T(memory_and_checkpoints_are_the_sessions),
         T(bad_requests_are_refused_before_anything_is_written),
+        T(what_is_due_is_begun_or_gone_on_with),
         T(a_completed_session_is_not_resumed),
         cmocka_unit_test(an_end_of_unknown_outcome_is_written_once),
         cmocka_unit_test(another_end_is_told_which_one_was_stored),

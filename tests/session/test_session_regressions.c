@@ -83,9 +83,9 @@ static void a_fork_finds_the_checkpoints_of_its_past(void **state)
     OK(tide_session_fork(f->store, "root", 4, "child", NULL, fork, &err));
     OK(tide_session_fork(f->store, "child", 0, "grandchild", NULL, again, &err));
     OK(tide_session_open(f->store, "grandchild", TIDE_SESSION_READ, &child, &err));
-    OK(tide_checkpoint_load(child, before, take_seq, &seq, &err));
+    OK(checkpoint_shown(child, before, take_seq, &seq, &err));
     assert_int_equal(seq, 3);
-    GIVES(TIDE_NOT_FOUND, tide_checkpoint_load(child, after, take_seq, &seq, &err));
+    GIVES(TIDE_NOT_FOUND, checkpoint_shown(child, after, take_seq, &seq, &err));
     tide_session_close(child);
     tide_session_close(s);
 }
@@ -107,7 +107,7 @@ static void pruning_leaves_what_a_rollback_cut_off(void **state)
     assert_int_equal(deleted, 1);
     OK(tide_checkpoint_list(s, &all, count, &n, &err));
     assert_int_equal(n, 3);
-    OK(tide_checkpoint_load(s, last, take_seq, &seq, &err));
+    OK(checkpoint_shown(s, last, take_seq, &seq, &err));
     OK(tide_session_rollback(s, seq, 0, NULL, &err));
     tide_session_close(s);
 }
@@ -205,11 +205,11 @@ static void a_session_that_is_held_says_by_whom(void **state)
     bool held = false;
 
     OK(tide_session_open(f->store, "s", TIDE_SESSION_READ, &reader, &err));
-    OK(tide_session_show(reader, take_holder, &held, &err));
+    OK(session_shown(reader, take_holder, &held, &err));
     assert_true(held);
     tide_session_close(s);
     OK(tide_session_refresh(reader, &err));
-    OK(tide_session_show(reader, take_holder, &held, &err));
+    OK(session_shown(reader, take_holder, &held, &err));
     assert_false(held);
     tide_session_close(reader);
 }

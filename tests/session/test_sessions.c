@@ -371,9 +371,10 @@ static void checkpoints_are_listed_filtered_and_found(void **state)
     struct fixture *f = *state;
     tide_session *s = make(f, "a");
     char ids[6][TIDE_ID_SIZE];
+    const struct tide_checkpoint *c;
     struct ids got;
 
-    GIVES(TIDE_NOT_FOUND, tide_checkpoint_load_latest(s, collect, &got, &err));
+    GIVES(TIDE_NOT_FOUND, checkpoint_shown(s, NULL, collect, &got, &err));
     GIVES(TIDE_INVALID, tide_checkpoint_save(s,
                                              &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint),
                                                                            .type = (enum tide_checkpoint_type)99},
@@ -393,22 +394,28 @@ static void checkpoints_are_listed_filtered_and_found(void **state)
     got = list_of(s, &(struct tide_checkpoint_filter){.size = sizeof(struct tide_checkpoint_filter), .limit = 2});
     assert_string_equal(got.list[0], ids[4]);
     assert_string_equal(got.list[1], ids[5]);
+    OK(tide_checkpoint_load(s, ids[4], &c, &err)); /* the page before that */
+    got = list_of(s, &(struct tide_checkpoint_filter){
+                         .size = sizeof(struct tide_checkpoint_filter), .limit = 2, .before_seq = c->seq});
+    assert_int_equal(got.n, 2);
+    assert_string_equal(got.list[0], ids[2]);
+    assert_string_equal(got.list[1], ids[3]);
     GIVES(TIDE_INVALID,
           tide_checkpoint_list(s,
                                &(struct tide_checkpoint_filter){.size = sizeof(struct tide_checkpoint_filter),
                                                                 .type = (enum tide_checkpoint_type)99},
                                collect, &got, &err));
-    OK(tide_checkpoint_load_latest(s, latest_is, ids[5], &err));
-    OK(tide_checkpoint_load(s, ids[2], latest_is, ids[2], &err));
-    GIVES(TIDE_AMBIGUOUS, tide_checkpoint_load(s, "ckpt_", latest_is, ids[2], &err));
-    GIVES(TIDE_NOT_FOUND, tide_checkpoint_load(s, "ckpt_zzzz", latest_is, ids[2], &err));
-    GIVES(TIDE_INVALID, tide_checkpoint_load(s, "../x", latest_is, ids[2], &err));
+    OK(checkpoint_shown(s, NULL, latest_is, ids[5], &err));
+    OK(checkpoint_shown(s, ids[2], latest_is, ids[2], &err));
+    GIVES(TIDE_AMBIGUOUS, checkpoint_shown(s, "ckpt_", latest_is, ids[2], &err));
+    GIVES(TIDE_NOT_FOUND, checkpoint_shown(s, "ckpt_zzzz", latest_is, ids[2], &err));
+    GIVES(TIDE_INVALID, checkpoint_shown(s, "../x", latest_is, ids[2], &err));
     GIVES(TIDE_NOT_FOUND, tide_checkpoint_delete(s, (const char *[]){ids[0], "ckpt_zzzz"}, 2, &err));
     assert_int_equal(list_of(s, NULL).n, 6);
     OK(tide_checkpoint_delete(s, (const char *[]){ids[0], ids[5]}, 2, &err));
     assert_int_equal(list_of(s, NULL).n, 4);
-    OK(tide_checkpoint_load_latest(s, latest_is, ids[4], &err));
-    GIVES(TIDE_NOT_FOUND, tide_checkpoint_load(s, ids[0], latest_is, ids[2], &err));
+    OK(checkpoint_shown(s, NULL, latest_is, ids[4], &err));
+    GIVES(TIDE_NOT_FOUND, checkpoint_shown(s, ids[0], latest_is, ids[2], &err));
     GIVES(TIDE_NOT_FOUND, tide_checkpoint_delete(s, (const char *[]){ids[0]}, 1, &err));
     tide_session_close(s);
 }
@@ -440,19 +447,19 @@ static void after_pruning_lists_latest_and_resume_are_right(void **state)
     got = list_of(s, NULL);
     assert_int_equal(got.n, 10);
     assert_string_equal(got.list[0], ids[20]);
-    OK(tide_checkpoint_load_latest(s, latest_is, ids[29], &err));
-    OK(tide_session_show(s, resume_is, ids[29], &err));
+    OK(checkpoint_shown(s, NULL, latest_is, ids[29], &err));
+    OK(session_shown(s, resume_is, ids[29], &err));
     OK(tide_checkpoint_prune(s, 10, TIDE_PRUNE_KEEP_CLEAN_ONLY, &gone, &err));
     assert_int_equal(gone, 3);
-    OK(tide_checkpoint_load_latest(s, latest_is, ids[26], &err));
-    OK(tide_session_show(s, resume_is, ids[26], &err));
+    OK(checkpoint_shown(s, NULL, latest_is, ids[26], &err));
+    OK(session_shown(s, resume_is, ids[26], &err));
     OK(tide_session_list(f->store, NULL, resume_is, ids[26], &err));
     OK(tide_checkpoint_prune(s, 10, 0, &gone, &err));
     assert_int_equal(gone, 0);
     OK(tide_session_verify(s, NULL, NULL, NULL, &err));
     OK(tide_checkpoint_prune(s, 0, 0, &gone, &err));
     assert_int_equal(gone, 7);
-    GIVES(TIDE_NOT_FOUND, tide_checkpoint_load_latest(s, latest_is, ids[29], &err));
+    GIVES(TIDE_NOT_FOUND, checkpoint_shown(s, NULL, latest_is, ids[29], &err));
     GIVES(TIDE_INVALID, tide_checkpoint_prune(s, -1, 0, &gone, &err));
     tide_session_close(s);
     OK(tide_store_check(f->store, 0, NULL, NULL, NULL, &err));
@@ -737,6 +744,115 @@ static void lists_show_status_and_take_filters(void **state)
     tide_session_close(s);
 }
 
+struct page {
+    char ids[64], cursor[TIDE_ID_SIZE + 24];
+};
+
+static int add_to_page(void *arg, const struct tide_session_info *info)
+{
+    struct page *p = arg;
+
+    snprintf(p->ids + strlen(p->ids), sizeof p->ids - strlen(p->ids), "%s", info->id);
+    memcpy(p->cursor, info->cursor, sizeof p->cursor);
+    return 0;
+}
+
+static struct page page_after(tide_store *store, const char *cursor)
+{
+    const struct tide_list_filter two = {.size = sizeof two, .limit = 2, .after = cursor};
+    struct page p = {"", ""};
+
+    OK(tide_session_list(store, &two, add_to_page, &p, &err));
+    return p;
+}
+
+/* Sessions come and go between two pages: none that stays is left out or comes twice. */
+static void lists_are_read_page_by_page(void **state)
+{
+    struct fixture *f = *state;
+    struct page p;
+
+    for (const char *id = "abcdef"; *id; id++)
+        tide_session_close(make(f, (char[]){*id, 0}));
+    p = page_after(f->store, NULL);
+    assert_string_equal(p.ids, "fe");
+    tide_session_close(make(f, "g"));
+    p = page_after(f->store, p.cursor);
+    assert_string_equal(p.ids, "dc");
+    OK(tide_session_delete(f->store, "d", &err));
+    p = page_after(f->store, p.cursor);
+    assert_string_equal(p.ids, "ba");
+    p = page_after(f->store, p.cursor);
+    assert_string_equal(p.ids, "");
+    GIVES(TIDE_INVALID,
+          tide_session_list(f->store,
+                            &(struct tide_list_filter){.size = sizeof(struct tide_list_filter), .after = "nonsense"},
+                            add_to_page, &p, &err));
+}
+
+/* The session that a page ended with was deleted: what is older than it was comes next. */
+static void a_page_goes_on_behind_a_session_that_is_gone(void **state)
+{
+    struct fixture *f = *state;
+    struct page p;
+    int64_t created = 0;
+
+    for (const char *id = "abcdef"; *id; id++) {
+        const struct tide_session_info *info;
+        tide_session *s = make(f, (char[]){*id, 0});
+
+        do { /* none in the same millisecond */
+            OK(tide_session_get_info(s, &info, &err));
+            if (info->created_ms > created)
+                break;
+            tide_session_close(s);
+            OK(tide_session_delete(f->store, (char[]){*id, 0}, &err));
+            s = make(f, (char[]){*id, 0});
+        } while (1);
+        created = info->created_ms;
+        tide_session_close(s);
+    }
+    p = page_after(f->store, NULL);
+    OK(tide_session_delete(f->store, "e", &err));
+    p = page_after(f->store, p.cursor);
+    assert_string_equal(p.ids, "dc");
+}
+
+/* What was handed out stays as it is while the session goes on. */
+static void what_is_known_of_one_needs_no_callback(void **state)
+{
+    struct fixture *f = *state;
+    const struct tide_session_info *info;
+    const struct tide_checkpoint *c;
+    tide_session *s = NULL;
+    char id[TIDE_ID_SIZE];
+
+    OK(tide_session_create(f->store, "a",
+                           "{\"title\":\"t\",\"working_dir\":\"/srv\",\"provider\":{\"type\":\"openai\"}}", &s, &err));
+    put(s, "run.started", "{\"run_id\":\"r1\"}");
+    OK(tide_session_get_info(s, &info, &err));
+    OK(tide_checkpoint_save(s,
+                            &(struct tide_new_checkpoint){.size = sizeof(struct tide_new_checkpoint),
+                                                          .type = TIDE_CHECKPOINT_USER,
+                                                          .description = "here"},
+                            id, &err));
+    OK(tide_checkpoint_load_latest(s, &c, &err));
+    put(s, "run.completed", "{\"run_id\":\"r1\"}");
+    put(s, "run.started", "{\"run_id\":\"r2\"}");
+    put(s, "session.updated", "{\"title\":\"another\"}");
+    assert_string_equal(info->run_id, "r1");
+    assert_string_equal(info->title, "t");
+    assert_string_equal(info->working_dir, "/srv");
+    assert_string_equal(info->provider, "{\"type\":\"openai\"}");
+    assert_int_equal(info->status, TIDE_STATUS_RUNNING);
+    assert_string_equal(c->description, "here");
+    assert_int_equal(c->type, TIDE_CHECKPOINT_USER);
+    OK(tide_session_get_info(s, &info, &err));
+    assert_string_equal(info->run_id, "r2");
+    assert_string_equal(info->title, "another");
+    tide_session_close(s);
+}
+
 static void errors_and_usage_survive_rollback(void **state)
 {
     struct fixture *f = *state;
@@ -781,6 +897,9 @@ int main(void)
         CASE(async_appends_are_there_after_flush),
         CASE(over_the_limit_is_refused_before_anything_is_written),
         CASE(checkpoints_are_listed_filtered_and_found),
+        CASE(lists_are_read_page_by_page),
+        CASE(a_page_goes_on_behind_a_session_that_is_gone),
+        CASE(what_is_known_of_one_needs_no_callback),
         CASE(after_pruning_lists_latest_and_resume_are_right),
         CASE(rollback_past_a_finished_once_effect_is_refused_by_name),
         CASE(a_fork_rolled_back_past_its_parents_once_effect_is_refused),

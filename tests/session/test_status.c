@@ -552,7 +552,7 @@ static void expect_status(tide_store *store, const char *id, const char *want, c
     tide_session *s;
 
     OK(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err));
-    OK(tide_session_show(s, see, &shown, &err));
+    OK(session_shown(s, see, &shown, &err));
     tide_session_close(s);
     OK(tide_session_list(store, &newest, see, &listed, &err));
     assert_string_equal(listed.id, id);

@@ -428,7 +428,7 @@ static void what_an_earlier_chain_left_open_is_its_own(void **state)
     s = open_for(f->store);
     r = start(s);
     OK(tide_run_checkpoint(r, 0, NULL, id, &err));
-    OK(tide_checkpoint_load(s, id, take_can_resume, &can, &err));
+    OK(checkpoint_shown(s, id, take_can_resume, &can, &err));
     assert_true(can);
     finish(r);
     tide_session_close(s);

@@ -277,7 +277,7 @@ void act_recover(struct world *w, struct proc *p, unsigned flags);
 void act_cancel(struct world *w, struct proc *p, int s);
 void act_any(struct world *w, struct proc *p); /* one of all */
 
-/* What tide_session_show() says, copied. */
+/* What session_shown() says, copied. */
 struct view {
     enum tide_status status;
     enum tide_outcome outcome;

@@ -24,6 +24,7 @@ static int take_view(void *arg, const struct tide_session_info *info)
 
 bool show(struct world *w, struct proc *p, int s, struct view *ret)
 {
+    const struct tide_session_info *info;
     tide_session *h = NULL;
     struct tide_err err = {0};
     enum tide_code code;
@@ -32,7 +33,9 @@ bool show(struct world *w, struct proc *p, int s, struct view *ret)
     p->busy = true;
     w->depth++;
     code = tide_session_open(p->store, w->sessions[s].id, TIDE_SESSION_READ, &h, &err);
-    code = code ? code : tide_session_show(h, take_view, ret, &err);
+    code = code ? code : tide_session_get_info(h, &info, &err);
+    if (!code)
+        take_view(ret, info);
     tide_session_close(h);
     w->depth--;
     p->busy = false;

@@ -263,7 +263,7 @@ static void ask_session(struct asking *a, tide_store *store, const char *id)
         a->at += 7; /* its questions are not asked */
         return;
     }
-    answer(a, "show", tide_session_show(s, add_info, &a->out, &err), &err);
+    answer(a, "show", session_shown(s, add_info, &a->out, &err), &err);
     answer(a, "read", tide_session_read(s, TIDE_READ_INHERITED, 0, 0, add_event, &a->out, &err), &err);
     answer(a, "messages", tide_session_read_messages(s, 0, add_event, &a->out, &err), &err);
     answer(a, "checkpoints", tide_checkpoint_list(s, &all, add_checkpoint, &a->out, &err), &err);

@@ -98,15 +98,6 @@ static void tell_answered(struct printing *p)
     p->answered = NULL;
 }
 
-static int take_question(void *arg, const struct tide_session_info *info)
-{
-    struct printing *p = arg;
-
-    if (info->question && info->status == TIDE_STATUS_WAITING)
-        p->answered = arena_dup(&p->chat.core.setup.arena, str_from(info->question)).ptr;
-    return 0;
-}
-
 static enum tide_decision on_approve(void *arg, const struct tide_approval *ask)
 {
     const struct printing *p = arg;
@@ -138,18 +129,11 @@ static const char *status_of(enum tide_code code)
                                     : "failed";
 }
 
-static int take_durability(void *events, const struct tide_session_info *info)
-{
-    *(int64_t *)events = info->degraded_events;
-    return 0;
-}
-
 static int64_t degraded_events(tide_session *s)
 {
-    int64_t events = 0;
+    const struct tide_session_info *info;
 
-    (void)!tide_session_show(s, take_durability, &events, NULL);
-    return events;
+    return tide_session_get_info(s, &info, NULL) ? 0 : info->degraded_events;
 }
 
 static void put_result(struct printing *p, enum tide_code code, const struct tide_text *answer, const char *message)
@@ -242,6 +226,7 @@ static enum tide_code work(struct printing *p, const char *prompt, struct tide_e
 {
     const struct chat_want *want = p->chat.want;
     struct tide_text answer = {NULL, 0};
+    const struct tide_session_info *info;
     enum tide_code code;
 
     if (prompt && chat_needs_resume(&p->chat.core)) { /* what was cut comes first */
@@ -252,8 +237,12 @@ static enum tide_code work(struct printing *p, const char *prompt, struct tide_e
             return report(p, code, &answer, err);
         }
     }
-    if (want->input && tide_session_show(p->chat.core.session, take_question, p, err))
-        return err->code;
+    if (want->input) {
+        if (tide_session_get_info(p->chat.core.session, &info, err))
+            return err->code;
+        if (info->question && info->status == TIDE_STATUS_WAITING)
+            p->answered = arena_dup(&p->chat.core.setup.arena, str_from(info->question)).ptr;
+    }
     code = prompt ? tide_agent_run(p->chat.core.agent, prompt, &answer, err)
                   : tide_agent_resume(p->chat.core.agent, want->input, want->token, &answer, err);
     code = report(p, code, &answer, err);

@@ -277,17 +277,11 @@ void screen_go_on(struct screen *s)
     end_work(s, code, &err);
 }
 
-static int take_status(void *status, const struct tide_session_info *info)
-{
-    *(enum tide_status *)status = info->status;
-    return 0;
-}
-
 static bool has_status(struct screen *s, enum tide_status status)
 {
-    enum tide_status now = 0;
+    const struct tide_session_info *info;
 
-    return !tide_session_show(s->chat.core.session, take_status, &now, NULL) && now == status;
+    return !tide_session_get_info(s->chat.core.session, &info, NULL) && info->status == status;
 }
 
 static void take_up(struct screen *s)

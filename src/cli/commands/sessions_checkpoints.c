@@ -69,14 +69,6 @@ static int add_id(void *arg, const struct tide_checkpoint *c)
     return 0;
 }
 
-static int take_latest(void *arg, const struct tide_checkpoint *c)
-{
-    struct listing *l = arg;
-
-    snprintf(l->latest, sizeof(l->latest), "%s", c->id);
-    return 0;
-}
-
 static int add_row(void *arg, const struct tide_checkpoint *c)
 {
     struct listing *l = arg;
@@ -117,13 +109,13 @@ static void write_ids(struct json_out *o, void *arg)
 static enum tide_code list_json(struct listing *l, struct tide_err *err)
 {
     struct checkpoints_listed doc = {.session_id = tide_session_id(l->session), .checkpoints = {write_rows, l}};
-    enum tide_code code = tide_checkpoint_load_latest(l->session, take_latest, l, err);
+    const struct tide_checkpoint *latest = NULL;
 
-    if (code && code != TIDE_NOT_FOUND)
-        return code;
+    if (tide_checkpoint_load_latest(l->session, &latest, err) && err->code != TIDE_NOT_FOUND)
+        return err->code;
+    doc.latest_checkpoint_id = latest ? latest->id : NULL;
     if (tide_checkpoint_list(l->session, NULL, count, &doc.total, err))
         return err->code;
-    doc.latest_checkpoint_id = l->latest[0] ? l->latest : NULL;
     l->err = err;
     out_shape(&l->cli->out, &shape_checkpoints, &doc);
     return l->code;

@@ -24,17 +24,6 @@ struct question {
     bool approval;
 };
 
-static int take_wait(void *arg, const struct tide_session_info *info)
-{
-    struct question *q = arg;
-
-    if (info->deadline_ms && info->deadline_ms <= (int64_t)time(NULL) * 1000)
-        return 0; /* it is too late for an answer */
-    q->text = arena_dup(&q->arena, str_from(info->question ? info->question : info->wait_name)).ptr;
-    q->approval = info->wait_kind == TIDE_WAIT_APPROVAL;
-    return 0;
-}
-
 static int take_call(void *arg, const struct tide_event *ev)
 {
     struct question *q = arg;
@@ -52,11 +41,15 @@ static int take_call(void *arg, const struct tide_event *ev)
 
 static bool find_question(tide_session *session, struct question *q)
 {
+    const struct tide_session_info *info;
     struct tide_err ignored;
     int64_t last, first;
 
-    if (tide_session_refresh(session, &ignored) || tide_session_show(session, take_wait, q, &ignored) || !q->text)
+    if (tide_session_refresh(session, &ignored) || tide_session_get_info(session, &info, &ignored) ||
+        (info->deadline_ms && info->deadline_ms <= (int64_t)time(NULL) * 1000)) /* too late for an answer */
         return false;
+    q->text = arena_dup(&q->arena, str_from(info->question ? info->question : info->wait_name)).ptr;
+    q->approval = info->wait_kind == TIDE_WAIT_APPROVAL;
     last = tide_session_last_seq(session);
     first = last > LOOKED_AT ? last - LOOKED_AT : tide_session_first_seq(session);
     if (q->approval && tide_session_read(session, 0, first, last, take_call, q, &ignored))

@@ -19,29 +19,9 @@
 /* What the session says of itself now. */
 struct standing {
     struct arena arena;
-    const char *run_id, *failed_node, *wait_name, *wait_kind, *question;
+    const struct tide_session_info *info;
     const char *next; /* how to go on; NULL: nothing is offered */
-    int64_t deadline_ms, degraded_events;
 };
-
-static const char *keep(struct standing *s, const char *text)
-{
-    return text ? arena_dup(&s->arena, str_from(text)).ptr : NULL;
-}
-
-static int take_standing(void *arg, const struct tide_session_info *info)
-{
-    struct standing *s = arg;
-
-    s->run_id = keep(s, info->run_id);
-    s->failed_node = keep(s, info->failed_at_node);
-    s->wait_name = keep(s, info->wait_name);
-    s->wait_kind = keep(s, info->wait_word);
-    s->question = keep(s, info->question);
-    s->deadline_ms = info->deadline_ms;
-    s->degraded_events = info->degraded_events;
-    return 0;
-}
 
 /* ---- values for people ---- */
 
@@ -136,18 +116,18 @@ static void put_json(struct cli *cli, const struct graph_ending *e, const struct
     struct graph_report report = {
         .type = e->how == END_STREAM ? "result" : NULL,
         .session_id = e->result->session_id,
-        .run_id = s->run_id,
+        .run_id = s->info->run_id,
         .status = word(e->code),
-        .durability = s->degraded_events ? "degraded" : "full",
+        .durability = s->info->degraded_events ? "degraded" : "full",
         .has_wait = waits,
-        .wait = {.name = s->wait_name,
-                 .kind = s->wait_kind ? s->wait_kind : "input",
-                 .question = s->question,
-                 .deadline_ms = s->deadline_ms},
+        .wait = {.name = s->info->wait_name,
+                 .kind = s->info->wait_word ? s->info->wait_word : "input",
+                 .question = s->info->question,
+                 .deadline_ms = s->info->deadline_ms},
         .token = waits && !e->face->token_fd ? e->result->token : NULL,
         .message = e->code && !waits ? message : NULL,
         .has_failed_node = e->code == TIDE_FAILED || e->code == TIDE_UNSETTLED,
-        .failed_node = s->failed_node,
+        .failed_node = s->info->failed_at_node,
         .memory = {e->result->memory.ptr, e->result->memory.len},
         .nodes = v->nodes,
         .retries = v->retries,
@@ -166,13 +146,13 @@ static void put_json(struct cli *cli, const struct graph_ending *e, const struct
 static enum tide_code end_waiting(struct cli *cli, const struct graph_ending *e, const struct standing *s,
                                   struct tide_err *err)
 {
-    struct program_end end = {.wait = {.deadline_ms = s->deadline_ms}};
+    struct program_end end = {.wait = {.deadline_ms = s->info->deadline_ms}};
     bool json = cli->out.json;
     enum tide_code code;
 
-    snprintf(end.wait.name, sizeof(end.wait.name), "%s", s->wait_name ? s->wait_name : "");
-    snprintf(end.wait.kind, sizeof(end.wait.kind), "%s", s->wait_kind ? s->wait_kind : "input");
-    snprintf(end.wait.question, sizeof(end.wait.question), "%s", s->question ? s->question : "");
+    snprintf(end.wait.name, sizeof(end.wait.name), "%s", s->info->wait_name ? s->info->wait_name : "");
+    snprintf(end.wait.kind, sizeof(end.wait.kind), "%s", s->info->wait_word ? s->info->wait_word : "input");
+    snprintf(end.wait.question, sizeof(end.wait.question), "%s", s->info->question ? s->info->question : "");
     snprintf(end.wait.token, sizeof(end.wait.token), "%s", e->result->token);
     if (e->how != END_TEXT) {
         put_json(cli, e, s, "");
@@ -236,7 +216,7 @@ static enum tide_code conclude(struct cli *cli, const struct graph_ending *e, st
         return end_waiting(cli, e, s, err);
     if (!is_an_end(e->code)) { /* the store, the lease, a setting: nothing is known to have ended */
         snprintf(advice, sizeof(advice), "`tidemark why %s` says how it stands", e->result->session_id);
-        return s->run_id ? advise(e->code, advice, err) : e->code;
+        return s->info->run_id ? advise(e->code, advice, err) : e->code;
     }
     if (e->how != END_TEXT)
         put_json(cli, e, s, err_text(err));
@@ -254,14 +234,16 @@ enum tide_code graph_end(struct cli *cli, const struct graph_ending *e, struct t
     const char *id = e->result->session_id;
     struct standing s = {.arena = ARENA_INIT};
     struct graph_ending of = *e;
+    const struct tide_session_info unknown = {.id = id};
     struct tide_err ignored;
     enum tide_code code;
 
     if (id[0] && strcmp(id, tide_session_id(e->session)) != 0 &&
         !tide_session_open(cli->store, id, TIDE_SESSION_READ, &fork, &ignored))
         of.session = fork; /* it began at a checkpoint of one that is complete */
-    (void)!tide_session_show(of.session, take_standing, &s, &ignored);
-    report_durability(s.degraded_events);
+    if (tide_session_get_info(of.session, &s.info, &ignored))
+        s.info = &unknown;
+    report_durability(s.info->degraded_events);
     code = conclude(cli, &of, &s, err);
     arena_done(&s.arena);
     return code;
