@@ -130,7 +130,7 @@ static void checkpoints_written_by_hand_are_checked(void **state)
 
 static void names_that_mean_something_to_sqlite_are_paths(void **state)
 {
-    static const char *const names[] = {":memory:", "file:x?mode=memory"};
+    static const char *const names[] = {":memory:", "sqlite:file:x?mode=memory"};
     const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
     struct fixture *f = *state;
     char *old;
