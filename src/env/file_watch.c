@@ -8,7 +8,6 @@
  */
 #include "env/file_watch.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,6 +17,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "base/mem.h"
 #include "base/thread.h"
 
@@ -235,9 +235,10 @@ enum tide_code file_watch_add(struct file_watch *w, const char *path, enum file_
     int file, why;
 
     pthread_mutex_lock(&all.mu);
+    INVARIANT(all.reader); /* who was told why the kernel tells nothing adds nothing */
     file = inotify_add_watch(all.reader->inotify, path, masks[what] | IN_MASK_ADD);
     why = errno;
-    assert(w->n < FILES);
+    INVARIANT(w->n < FILES);
     if (file >= 0 && !has_file(w, file))
         w->files[w->n++] = file;
     pthread_mutex_unlock(&all.mu);

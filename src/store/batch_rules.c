@@ -5,6 +5,8 @@
  */
 #include "store/batch_rules.h"
 
+#include "base/invariant.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@ void batch_refuse(struct batch *b, enum tide_code code, const char *fmt, ...)
     char text[400];
     va_list ap;
 
+    INVARIANT(code && !b->code && !b->finished); /* refused once, before anything of it is written */
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);

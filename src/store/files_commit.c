@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/invariant.h"
 #include "store/files_plan.h"
 
 #define LINE_MORE 400 /* what a line has besides its body, about */
@@ -35,6 +36,7 @@ static void write_lines(struct part *p)
             p->offsets[n++] = p->l->end + (int64_t)p->lines.len;
             line_write(&p->lines, &p->batches[i]->events[k], &m);
         }
+    INVARIANT(n == p->n_lines && !p->lines.failed);
 }
 
 /* A little more than is needed, for whoever goes on writing; when there is no room for that, what is needed. */
@@ -219,6 +221,7 @@ static void finish(struct files_store *s, struct part *p)
     bool given_back = !p->lease.boot[0] && (p->changed || p->n_lines);
     bool left = p->took && p->before.boot[0]; /* by one who is gone, with what was reserved */
 
+    INVARIANT(p->locked && p->l->busy);
     note_lines(p);
     if (p->l->proved_seq >= p->l->h.last_seq)
         p->l->proved_seq = p->h.last_seq;
@@ -230,7 +233,8 @@ static void finish(struct files_store *s, struct part *p)
     for (size_t i = 0; i < p->n; i++)
         if (!(p->batches[i]->flags & BATCH_INPUT))
             orphan_drop(&s->orphans, p->l->id);
-    mark_write(s, p->l); /* all of it is on disk, and nobody was told yet */
+    INVARIANT(p->l->h.last_seq >= p->l->mark.seq); /* never less than was acknowledged */
+    mark_write(s, p->l);                           /* all of it is on disk, and nobody was told yet */
     if (!p->l->hidden || p->reveal)
         files_put_cards(s, p->l->id, p->card, p->tokens); /* before the lease goes: nobody can delete it meanwhile */
     if (settle_lease(s, p, &err))                         /* it stays ours on disk, and nobody knows of it */

@@ -5,6 +5,7 @@
  */
 #include "store/files_plan.h"
 
+#include "base/invariant.h"
 #include "store/origin.h"
 
 #define TRIES 8
@@ -73,8 +74,10 @@ static struct part *part_for(struct parts *all, const char *id)
     struct files_log *l = log_of(s, str_from(id));
     struct part *p;
 
-    if (l->part)
+    if (l->part) {
+        INVARIANT(l->part <= all->n && all->at[l->part - 1].l == l);
         return &all->at[l->part - 1];
+    }
     if (all->n == all->cap) {
         all->cap = all->cap ? 2 * all->cap : 16;
         all->at = mem_grow(all->at, all->cap * sizeof *all->at);
@@ -179,6 +182,7 @@ static void take_events(struct parts *all, struct part *p, struct batch *b)
         p->epoch_written = ev->epoch;
     }
     b->last_seq = p->h.last_seq;
+    INVARIANT(!b->n || p->h.epoch >= b->events[b->n - 1].epoch); /* epochs only grow */
     p->n_lines += b->n;
 }
 
@@ -250,6 +254,7 @@ void parts_unlock(struct parts *all)
     for (size_t i = 0; i < all->n; i++) {
         struct part *p = &all->at[i];
 
+        INVARIANT(p->l->part == i + 1 && p->l->busy);
         if (p->locked && p->l->file)
             all->s->base.env->ops->unlock(p->l->file);
         p->l->busy = false;

@@ -6,6 +6,7 @@
  */
 #include <stdatomic.h>
 
+#include "base/invariant.h"
 #include "base/thread.h"
 #include "store/files_store.h"
 
@@ -72,6 +73,7 @@ static void share(struct files_pool *p, size_t n, pool_fn *fn, void *arg)
     while (p->started < helpers && thread_start(&p->threads[p->started], run, p))
         p->started++;
     pthread_mutex_lock(&p->mu);
+    INVARIANT(!p->working && !p->n); /* nobody is at the job before */
     p->fn = fn;
     p->arg = arg;
     p->n = n;

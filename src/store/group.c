@@ -6,6 +6,7 @@
  */
 #include "store/group.h"
 
+#include "base/invariant.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -76,6 +77,9 @@ static void finish(struct group *g, struct batch *b)
 {
     struct group_owner *o = b->owner;
 
+    INVARIANT(!b->finished);
+    INVARIANT(b->code || !b->n || b->last_seq == b->first_seq + (int64_t)b->n - 1); /* no gap, no repeat */
+    INVARIANT(!o || o->pending > 0);
     if (o) {
         if (b->code == TIDE_OK) {
             o->next_seq = b->last_seq + 1;
@@ -146,6 +150,7 @@ static void leave(struct group *g)
 {
     struct waiter *w = g->first;
 
+    INVARIANT(g->writing);
     g->writing = false;
     if (w && g->head) {
         step_out(g, w);
@@ -168,6 +173,7 @@ static void step(struct group *g)
     struct batch *list = g->head, *next;
     struct waiter *over;
 
+    INVARIANT(list && !g->writing); /* one writer at a time */
     g->head = NULL;
     g->tail = &g->head;
     g->queued = 0;
@@ -299,6 +305,11 @@ static void need_thread(struct group *g)
 
 void group_submit(struct group *g, struct batch *b, bool async)
 {
+    INVARIANT(b->session[0]);
+    INVARIANT(!(b->flags & BATCH_DELETE) || !b->n);
+    INVARIANT(!(b->flags & BATCH_LIVE) || b->flags & BATCH_RELEASE);
+    INVARIANT(!(b->flags & BATCH_FORCE) || b->flags & BATCH_ACQUIRE);
+    INVARIANT(!(b->flags & BATCH_HIDDEN) || b->flags & (BATCH_CREATE | BATCH_DELETE));
     b->next = NULL;
     b->finished = false;
     b->async = async;
@@ -395,6 +406,7 @@ void group_free(struct group *g)
     pthread_mutex_unlock(&g->mu);
     if (g->thread_started)
         pthread_join(g->thread, NULL);
+    INVARIANT(!g->head && !g->first && !g->writing); /* nobody's work is lost, nobody waits */
     pthread_cond_destroy(&g->work);
     pthread_cond_destroy(&g->done);
     pthread_mutex_destroy(&g->mu);

@@ -18,11 +18,11 @@
  */
 #include "store/hub.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "base/thread.h"
 #include "env/file_watch.h"
 
@@ -73,7 +73,7 @@ void hub_free(struct hub *h)
 {
     if (!h)
         return;
-    assert(!h->first);
+    INVARIANT(!h->first && !h->running);
     pthread_mutex_destroy(&h->life);
     pthread_mutex_destroy(&h->mu);
     free(h);
@@ -257,6 +257,7 @@ static enum tide_code start(struct hub *h, struct tide_err *err)
 
 static void stop(struct hub *h)
 {
+    INVARIANT(!h->first); /* nobody watches any more */
     if (h->running) {
         h->stopping = true;
         file_watch_poke(h->files);
@@ -324,6 +325,7 @@ void tide_watch_close(tide_watch *w)
     if (!w)
         return;
     h = w->hub;
+    INVARIANT(h && *w->before == w);
     pthread_mutex_lock(&h->life);
     pthread_mutex_lock(&h->mu);
     *w->before = w->next;

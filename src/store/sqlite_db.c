@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "base/invariant.h"
 #include "base/id.h"
 #include "store/group.h"
 #include "store/origin.h"
@@ -202,6 +203,7 @@ static struct reader *free_reader(struct sqlite_store *s)
 
 static void leave_reader(struct sqlite_store *s, struct conn *c)
 {
+    INVARIANT(((struct reader *)(void *)c)->busy);
     pthread_mutex_lock(&s->rmu);
     ((struct reader *)(void *)c)->busy = false;
     pthread_cond_broadcast(&s->rfree);

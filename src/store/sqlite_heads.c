@@ -4,6 +4,7 @@
  * nobody else has committed (data_version); else all of it is forgotten and read again. Moved heads are written at the end
  * of the transaction, before COMMIT: a live one in the small table, any other in its own row.
  */
+#include "base/invariant.h"
 #include "store/origin.h"
 #include "store/sqlite_db.h"
 
@@ -41,7 +42,7 @@ struct whead *whead_load(struct sqlite_store *s, struct str id, int *ret_rc)
     rc = db_step(&s->w, st);
     if (rc == SQLITE_ROW) {
         w->exists = true;
-        w->damaged = head_prove(s, st, w, NULL) || !str_eq(str_from(w->h.id), id);
+        w->damaged = head_prove(s, st, w, NULL) || !str_eq(str_from(w->h.id), id) || w->last_pos > s->last_pos;
         w->proven = origin_is_ours(&s->base, &w->h);
         w->stay = w->in_live && !w->boot;
         rc = SQLITE_OK;
@@ -108,6 +109,8 @@ int whead_write(struct sqlite_store *s, struct whead *w)
     bool own_row = w->dirty && (!whead_live(w) || !w->in_live); /* it must say whether there is one in `live` */
     int rc = own_row ? write_row(s, w) : SQLITE_OK;
 
+    INVARIANT(!w->dirty || (w->sid && w->exists && !w->damaged && w->h.last_seq >= w->h.first_seq - 1));
+    INVARIANT(!w->boot || !w->stay); /* held, or waiting to be looked at */
     if (!rc && w->dirty && w->summary_set && (own_row || !w->boot))
         rc = write_summary(s, w);
     if (w->dirty && whead_live(w)) {

@@ -2,6 +2,7 @@
 /* The directory of sessions: listing and finding by prefix. */
 #include <endian.h>
 
+#include "base/invariant.h"
 #include "store/sqlite_db.h"
 
 #define LIST_PIECE 256
@@ -16,12 +17,14 @@ static void cover_int(struct covered *c, int64_t v)
 {
     uint64_t le = htole64((uint64_t)v);
 
+    INVARIANT(c->n + 8 <= sizeof c->bytes);
     memcpy(c->bytes + c->n, &le, 8);
     c->n += 8;
 }
 
 static void cover(struct covered *c, const void *bytes, size_t n)
 {
+    INVARIANT(c->n + n <= sizeof c->bytes);
     memcpy(c->bytes + c->n, bytes, n);
     c->n += n;
 }

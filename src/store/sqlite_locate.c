@@ -4,6 +4,7 @@
  * head, or from the nearest whole block behind it. The same rows say which events are checkpoints: an index of them would
  * have a page to write for each session that makes some.
  */
+#include "base/invariant.h"
 #include "store/sqlite_db.h"
 
 /* sid, seq, prev and digest of the event at pos; SQLITE_CORRUPT when there is none. */
@@ -136,6 +137,7 @@ int block_write(struct conn *c, int64_t sid, int64_t end, const int64_t *pos, si
     size_t len = 0;
     int64_t before = 0;
 
+    INVARIANT(n <= BLOCK_EVENTS && end % BLOCK_EVENTS == 0);
     for (size_t i = 0; i < n; i++) { /* differences as little-endian base 128 */
         uint64_t d = (uint64_t)(pos[i] - before);
 
@@ -167,6 +169,7 @@ int event_positions(struct conn *c, const struct whead *w, int64_t from, int64_t
     int64_t at = w->h.last_seq, pos = w->last_pos, sid, seq, prev;
     int rc;
 
+    INVARIANT(from <= to && to - from < BLOCK_EVENTS);
     if (block_positions(c, w, from, to, ret_pos))
         return SQLITE_OK;
     nearer_start(c, w, to, &at, &pos);

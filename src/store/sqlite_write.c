@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 
+#include "base/invariant.h"
 #include "base/json.h"
 #include "store/origin.h"
 #include "store/sqlite_db.h"
@@ -74,6 +75,7 @@ static int note_position(struct txn *t, struct whead *w, const struct event *ev)
     if (first < w->h.first_seq)
         first = w->h.first_seq;
     n = (unsigned)(ev->seq - first);
+    INVARIANT(n < BLOCK_EVENTS && w->recent_n <= BLOCK_EVENTS);
     if (n == 0)
         memset(w->marks, 0, sizeof w->marks);
     if (n == 0 || w->recent_n == n) {
@@ -118,6 +120,7 @@ static int insert_event(struct txn *t, struct batch *b, struct whead *w, struct 
 
     ev->seq = w->h.last_seq + 1;
     ev->pos = ++s->last_pos;
+    INVARIANT(ev->pos > w->last_pos && w->touched); /* positions rise in a session, too */
     if (!(b->flags & BATCH_KEEP)) {
         ev->ts_ms = ev->ts_ms ? ev->ts_ms : t->now_ms;
         ev->epoch = w->h.epoch;
@@ -389,6 +392,7 @@ static int run_batches(struct txn *t, struct batch *list)
         t->rc = SQLITE_IOERR; /* a read failed on the way, and with it all of this */
     for (size_t i = 0; i < t->touched_n; i++)
         t->touched[i]->touched = false;
+    INVARIANT(t->rc || (t->s->last_pos >= t->before_pos && !t->s->pending.event_count && !t->s->pending.head_count));
     return t->rc;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/invariant.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "store/files.h"
@@ -73,6 +74,15 @@ static enum tide_code check_options(const struct tide_store_options *opt, const 
     return TIDE_OK;
 }
 
+/* Every slot is there, but for those of a capability that is not declared. */
+static bool is_complete(const struct store_ops *o)
+{
+    return o->scheme && o->close && o->commit && o->is_due && o->maintain && o->head && o->read && o->checkpoints &&
+           o->checkpoint_seq && o->snapshot && o->list && o->live && o->resolve && o->info && o->check && o->rebuild &&
+           o->settle && o->change && !o->prove == !(o->can & STORE_PROVES) &&
+           !o->read_all == !(o->can & STORE_POSITIONS) && !o->compact == !(o->can & STORE_COMPACTS);
+}
+
 enum tide_code store_open(const char *url, const struct tide_store_options *opt, struct env *env,
                           struct store **ret_store, struct tide_err *err)
 {
@@ -91,6 +101,7 @@ enum tide_code store_open(const char *url, const struct tide_store_options *opt,
     while (store_retry(env, code, &tries));
     if (code)
         return code;
+    INVARIANT(is_complete((*ret_store)->ops));
     (*ret_store)->group = group_new(*ret_store, opt->queue_max ? opt->queue_max : 4096);
     (*ret_store)->hub = hub_new(*ret_store);
     return TIDE_OK;
@@ -137,7 +148,7 @@ void store_close(struct store *store)
 {
     if (!store)
         return;
-    group_free(store->group);
+    group_free(TAKE(store->group));
     hub_free(TAKE(store->hub));
     store->ops->close(store);
 }
@@ -256,6 +267,7 @@ void store_take_notices(struct store *s, struct buf *out)
 
 void store_commit(struct store *store, struct batch *list)
 {
+    INVARIANT(list);
     store->ops->commit(store, list);
     hub_committed(store->hub);
 }

@@ -4,6 +4,7 @@
  * tried again, a few times, before anyone is told. Only what is an I/O error by its name: what digests call damaged stays so. What
  * was handed out before the failure is not handed out again.
  */
+#include "base/invariant.h"
 #include "base/map.h"
 #include "store/store.h"
 
@@ -99,6 +100,7 @@ enum tide_code store_info(struct store *s, struct buf *out, struct tide_err *err
 struct handing {
     store_event_fn *fn;
     void *arg;
+    enum { BY_SEQ, BY_SEQ_DOWN, BY_POS } order;
     int64_t seq, pos; /* of the last one; 0: none yet */
     uint64_t n;
 };
@@ -107,6 +109,9 @@ static int hand_on(void *arg, const struct event *ev)
 {
     struct handing *h = arg;
 
+    INVARIANT(h->order != BY_SEQ || !h->n || ev->seq == h->seq + 1);
+    INVARIANT(h->order != BY_SEQ_DOWN || !h->n || ev->seq < h->seq);
+    INVARIANT(h->order != BY_POS || !h->n || ev->pos > h->pos);
     h->seq = ev->seq;
     h->pos = ev->pos;
     h->n++;
@@ -116,7 +121,7 @@ static int hand_on(void *arg, const struct event *ev)
 enum tide_code store_read(struct store *s, const struct head *head, int64_t from, int64_t to, store_event_fn *fn,
                           void *arg, struct tide_err *err)
 {
-    struct handing h = {fn, arg, 0, 0, 0};
+    struct handing h = {.fn = fn, .arg = arg, .order = BY_SEQ};
     enum tide_code code;
     int tries = 0;
 
@@ -135,7 +140,7 @@ enum tide_code store_read(struct store *s, const struct head *head, int64_t from
 enum tide_code store_checkpoints(struct store *s, const struct head *head, bool deleted, int64_t to, store_event_fn *fn,
                                  void *arg, int64_t *ret_total, struct tide_err *err)
 {
-    struct handing h = {fn, arg, 0, 0, 0};
+    struct handing h = {.fn = fn, .arg = arg, .order = BY_SEQ_DOWN};
     enum tide_code code;
     int tries = 0;
 
@@ -148,7 +153,7 @@ enum tide_code store_checkpoints(struct store *s, const struct head *head, bool 
 enum tide_code store_read_all(struct store *s, int64_t after, uint64_t max, struct head *ret_session,
                               store_event_fn *fn, void *arg, struct tide_err *err)
 {
-    struct handing h = {fn, arg, 0, 0, 0};
+    struct handing h = {.fn = fn, .arg = arg, .order = BY_POS};
     enum tide_code code;
     int tries = 0;
 
