@@ -18,14 +18,6 @@ struct needs {
     struct map found; /* keys that are missing -> struct graph_missing * */
 };
 
-static bool has(const struct spec_texts *list, struct str key)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (str_eq(list->at[i], key))
-            return true;
-    return false;
-}
-
 /* ---- what there is ---- */
 
 static void take_members(struct needs *s, const struct json *object)
@@ -66,7 +58,7 @@ static bool is_set_before(struct needs *s, const struct spec_graph *g, const str
     for (size_t i = 0; i < g->nodes.n; i++) {
         unsigned char *seen;
 
-        if (!has(&g->nodes.at[i].outputs, key))
+        if (!texts_have(&g->nodes.at[i].outputs, key))
             continue;
         seen = arena_zero(s->arena, g->nodes.n + 1);
         for (size_t k = 0; k < g->nodes.at[i].n_arcs; k++)
@@ -85,7 +77,7 @@ static void look_at_inputs(struct needs *s, const struct spec_graph *g, const st
     for (size_t i = 0; i < inputs->n; i++) {
         struct str key = inputs->at[i];
         struct graph_missing *m;
-        bool secret = has(&s->checkpoints->exclude_memory_keys, key), item = node->type == SPEC_MAP;
+        bool secret = texts_have(&s->checkpoints->exclude_memory_keys, key), item = node->type == SPEC_MAP;
 
         if ((!secret && !certain) || map_get(&s->given, key) || edge_gives(g, node, key) ||
             (item && (str_eq(key, node->as) || str_eq(key, STR("index")))) || is_set_before(s, g, node, key))

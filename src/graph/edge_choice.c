@@ -7,6 +7,7 @@
  */
 #include "graph/edge_choice.h"
 
+#include "base/invariant.h"
 #include "graph/node_work.h"
 
 /* ---- expressions ---- */
@@ -90,6 +91,7 @@ struct ways {
 
 static void add(struct ways *w, const struct spec_edge *e)
 {
+    INVARIANT(w->n <= w->c->node->n_edges && e->to_index < w->c->graph->nodes.n); /* one each, and one of a router */
     w->at[w->n++] = (struct choice){e->to_index, e, values_of(w->c, e)};
 }
 

@@ -52,6 +52,7 @@ void exec_close(struct exec *x)
     const struct tide_new_event *in;
 
     draft_close(&x->draft);
+    INVARIANT(x->draft.n > 0);
     redact_latest(x->s->store, &x->draft); /* what the nodes after it are given is what is stored */
     in = &x->draft.events[x->draft.n - 1];
     ev.kind = str_from(in->kind);
@@ -292,9 +293,12 @@ static void push_done(struct job *j)
 
 static void drop_slot(struct exec *x, const struct job *j)
 {
-    for (int i = 0; i < x->capacity; i++)
-        if (x->jobs[i] == j)
-            x->jobs[i] = NULL;
+    int i = 0;
+
+    while (i < x->capacity && x->jobs[i] != j)
+        i++;
+    INVARIANT(i < x->capacity && x->running > 0); /* whoever is done was being done */
+    x->jobs[i] = NULL;
     x->running--;
 }
 
@@ -318,16 +322,16 @@ static void absorb(struct exec *x)
 static struct job *take_job(struct exec *x)
 {
     struct job *j = x->todo;
+    int i = 0;
 
     if (!j || x->halting)
         return NULL;
     x->todo = j->next;
     j->next = NULL;
-    for (int i = 0; i < x->capacity; i++)
-        if (!x->jobs[i]) {
-            x->jobs[i] = j;
-            break;
-        }
+    while (i < x->capacity && x->jobs[i])
+        i++;
+    INVARIANT(i < x->capacity); /* each worker does one, and there are no more workers than places */
+    x->jobs[i] = j;
     x->running++;
     j->began_ns = exec_now_ns(x);
     return j;
@@ -437,6 +441,8 @@ static void work_until_quiet(struct exec *x)
         pthread_join(x->workers[i], NULL);
     x->threads = 1;
     absorb(x);
+    INVARIANT(!x->running && !x->done);
+    INVARIANT_COSTLY(tasks_are_open(x));
     for (struct job *j = x->broken ? NULL : x->todo; j; j = j->next)
         end_unbegun(x, j);
     drop_todo(x);

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 
 #include "agent/nested.h"
+#include "base/invariant.h"
 #include "graph/node_work.h"
 #include "graph/edge_choice.h"
 #include "graph/probe.h"
@@ -235,6 +236,7 @@ struct str place_local(struct str name); /* "ask" of "review#1/ask" */
 /* The name of a node beside another: in the same frame. */
 const char *place_beside(struct arena *a, struct str frame, struct str id);
 const char *place_frame(struct arena *a, const char *name, int64_t visit);
+struct str place_owner(struct str frame); /* the node whose frame it is: "review" of "review#2" */
 
 /* Who looks. */
 struct sight {
@@ -295,6 +297,7 @@ void end_job(struct exec *x, struct job *j);
 void end_complete(struct exec *x, const struct place *p, const char *name, struct str output, int64_t ms);
 void end_failed(struct exec *x, const struct place *p, const char *name, const char *code, const char *message,
                 bool again);
+void end_missing(struct exec *x, const struct place *p, const char *name, struct str key); /* an input */
 void end_decided(struct exec *x, struct job *j);
 void end_unbegun(struct exec *x, struct job *j); /* of one that must happen once; others begin again anyway */
 void end_unsettled(struct exec *x, const char *name, const char *message);
@@ -306,6 +309,7 @@ void tasks_index(struct exec *x); /* of the view, as an earlier run left it */
 void tasks_begun(struct exec *x, const char *name);
 /* Walks over what was begun and has not failed; NULL begins. Nothing may begin meanwhile. */
 struct map_entry *tasks_next(struct exec *x, struct map_entry *after, const struct task **ret);
+bool tasks_are_open(const struct exec *x);          /* none that runs is missing in x->open */
 void tasks_leave(struct exec *x, const char *name); /* it is to be taken up again */
 const char *tasks_left(struct exec *x);             /* the next that was left; NULL: none */
 void tasks_done(struct exec *x);
@@ -327,7 +331,7 @@ void inner_failed(struct exec *x, struct str frame, const char *node, const char
 
 /* ---- exec_job.c */
 void job_run(struct job *j); /* without the lock */
-enum tide_code job_decide(struct job *j, const struct spec_edge *edge, int *ret_yes, struct tide_err *err) MUST_CHECK;
+enum tide_code job_decide(void *job, const struct spec_edge *edge, int *ret_yes, struct tide_err *err) MUST_CHECK;
 struct job *job_new(struct exec *x, const struct place *p, const char *name,
                     const struct task *t); /* NULL: it failed */
 struct job *job_new_decision(struct exec *x, const struct place *p, const char *name, const struct task *t);

@@ -89,6 +89,7 @@ static void prune(struct exec *x)
     json_out_end(o, ']');
     json_out_kstr(o, STR("reason"), STR("pruned"));
     exec_close_mark(x);
+    INVARIANT(kept + n == m->n);
     m->n = kept;
 }
 

@@ -49,13 +49,6 @@ static bool is_closed(void *arg, size_t to)
     return true;
 }
 
-static enum tide_code ask_model(void *arg, const struct spec_edge *edge, int *ret_yes, struct tide_err *err)
-{
-    struct job *j = arg;
-
-    return job_decide(j, edge, ret_yes, err);
-}
-
 static struct str result_json(struct exec *x, const char *name, int64_t visit, int64_t attempt, struct str error)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(1 << 16);
@@ -111,7 +104,7 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
                               .node = j->place.node,
                               .failed = error.len > 0,
                               .output = output,
-                              .decide = ask ? ask_model : NULL,
+                              .decide = ask ? job_decide : NULL,
                               .problem = on_problem,
                               .closed = is_closed,
                               .arg = j,

@@ -78,14 +78,6 @@ static struct job shadow(struct exec *x, const struct place *p, const char *name
                         .arena = ARENA_INIT};
 }
 
-static bool asks_model(const struct spec_graph *g, const struct spec_node *n)
-{
-    for (size_t i = 0; i < n->n_edges; i++)
-        if (g->edges.at[n->first_edge + i].on == SPEC_LLM)
-            return true;
-    return false;
-}
-
 static void put_values(struct job *j, struct values *v)
 {
     struct json_out *o;
@@ -154,7 +146,7 @@ static void complete(struct job *j, struct str output, int64_t ms)
     const char *next;
     struct tide_err err = {0};
     enum tide_code code = json_parse(&x->scratch, output, NULL, &parsed, NULL, &err);
-    bool deciding = asks_model(j->place.graph, j->place.node);
+    bool deciding = spec_has_edge(j->place.graph, j->place.node, SPEC_LLM);
 
     code = code ? code : values_take(&v, parsed, &err);
     code = code ? code : end_check_size(x, j->place.frame, v.bytes, &err);
@@ -197,6 +189,12 @@ void end_complete(struct exec *x, const struct place *p, const char *name, struc
     arena_done(&j.arena);
 }
 
+void end_missing(struct exec *x, const struct place *p, const char *name, struct str key)
+{
+    end_failed(x, p, name, "missing_input",
+               arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(key)), false);
+}
+
 void end_decided(struct exec *x, struct job *j)
 {
     const char *next = ways_put(j);
@@ -226,9 +224,7 @@ static bool is_retried(const struct job *j, const struct task *t, const char *co
 
     if (is_once(j) || n->type == SPEC_SUBGRAPH || n->type == SPEC_MAP)
         return false; /* a person decides; what is inside has attempts of its own */
-    for (size_t i = 0; i < n->retry_on.n; i++)
-        named |= str_eq(n->retry_on.at[i], str_from(code));
-    return again && named && t->attempt < n->retries;
+    return again && (named || texts_have(&n->retry_on, str_from(code))) && t->attempt < n->retries;
 }
 
 static void put_failed(struct job *j, struct str error, int64_t retry_at, const char *how)

@@ -48,8 +48,7 @@ struct job *job_new(struct exec *x, const struct place *p, const char *name, con
     struct str missing;
 
     if (!place_inputs(x, &j->place, t, sight, &j->inputs, &missing)) {
-        end_failed(x, p, name, "missing_input",
-                   arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(missing)), false);
+        end_missing(x, p, name, missing);
         job_free(j);
         return NULL;
     }
@@ -262,8 +261,9 @@ static void run_agent(struct job *j)
 
 /* ---- where to go on ---- */
 
-enum tide_code job_decide(struct job *j, const struct spec_edge *edge, int *ret_yes, struct tide_err *err)
+enum tide_code job_decide(void *job, const struct spec_edge *edge, int *ret_yes, struct tide_err *err)
 {
+    struct job *j = job;
     struct tide_agent_options opt = agent_options(j);
     const char *node = arena_printf(&j->arena, "%s>%.*s", j->name, STR_ARG(edge->to));
     struct nested_agent seat = nested_of(j, &opt, node);

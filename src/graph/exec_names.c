@@ -58,6 +58,7 @@ bool place_find(const struct spec_graph *g, struct str name, struct place *ret)
         if (name.ptr[at++] != '#' || !number_at(name, &at, &visit) || !step_in(name, &at, &p))
             return false;
     }
+    INVARIANT(!p.node || ((p.frame.len == 0) == (p.graph == g && !p.map) && p.item >= 0));
     *ret = p;
     return p.node != NULL;
 }
@@ -83,6 +84,14 @@ const char *place_frame(struct arena *a, const char *name, int64_t visit)
     return arena_printf(a, "%s#%" PRId64, name, visit);
 }
 
+struct str place_owner(struct str frame)
+{
+    while (frame.len && frame.ptr[frame.len - 1] != '#')
+        frame.len--;
+    frame.len -= frame.len > 0;
+    return frame;
+}
+
 /* ---- what it sees ---- */
 
 struct str place_around(const struct exec *x, struct str frame, struct str *ret_map)
@@ -92,11 +101,7 @@ struct str place_around(const struct exec *x, struct str frame, struct str *ret_
     while (frame.len && !map_get(&x->view->content.position.scopes, frame))
         frame.len--;
     for (;; *ret_map = frame, frame = p.frame) {
-        size_t at = frame.len;
-
-        while (at > 0 && frame.ptr[at - 1] != '#')
-            at--;
-        if (!at || !place_find(x->graph, (struct str){frame.ptr, at - 1}, &p) || p.node->type != SPEC_MAP)
+        if (!place_find(x->graph, place_owner(frame), &p) || p.node->type != SPEC_MAP)
             return frame;
     }
 }
@@ -144,14 +149,10 @@ const struct json *place_given(struct exec *x, const struct place *p, const stru
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&text);
     const struct json *to_map;
-    struct str owner = p->frame;
 
     if (!p->map)
         return t && t->inputs ? parse_kept(x, str_from(t->inputs)) : NULL;
-    while (owner.len && owner.ptr[owner.len - 1] != '#')
-        owner.len--;
-    owner.len -= owner.len > 0;
-    t = map_get(&x->view->content.position.active, owner);
+    t = map_get(&x->view->content.position.active, place_owner(p->frame));
     to_map = t && t->inputs ? parse_kept(x, str_from(t->inputs)) : NULL;
     json_out_begin(&o, '{');
     for (const struct json *m = to_map ? to_map->first : NULL; m; m = m->next)
@@ -162,14 +163,6 @@ const struct json *place_given(struct exec *x, const struct place *p, const stru
         json_out_kint(&o, STR("index"), p->item);
     json_out_end(&o, '}');
     return parse_kept(x, buf_view(&text));
-}
-
-static bool is_among(const struct spec_texts *keys, struct str key)
-{
-    for (size_t i = 0; i < keys->n; i++)
-        if (str_eq(keys->at[i], key))
-            return true;
-    return false;
 }
 
 const struct spec_texts *place_input_keys(const struct place *p)
@@ -205,7 +198,7 @@ bool place_inputs(struct exec *x, const struct place *p, const struct task *t, s
             json_out_kraw(&o, inputs->at[i], str_from(v));
     }
     for (const struct json *m = more ? more->first : NULL; m; m = m->next)
-        if (!p->map || !json_key_eq(m, STR("index")) || is_among(inputs, STR("index")))
+        if (!p->map || !json_key_eq(m, STR("index")) || texts_have(inputs, STR("index")))
             json_out_kraw(&o, json_key_text(&x->scratch, m), json_source(m));
     json_out_end(&o, '}');
     return true;

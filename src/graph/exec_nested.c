@@ -53,8 +53,7 @@ static bool begin_graph(struct exec *x, const struct place *p, const char *name,
     struct str missing;
 
     if (!v && !place_inputs(x, p, t, (struct sight){.own = beneath}, &given, &missing)) {
-        end_failed(x, p, name, "missing_input",
-                   arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(missing)), false);
+        end_missing(x, p, name, missing);
         return false;
     }
     if (!v && json_parse(&x->scratch, buf_view(&given), NULL, &parsed, NULL, &x->err)) {
@@ -143,13 +142,6 @@ bool inner_begin(struct exec *x, const struct place *p, const char *name, const 
 
 /* ---- items ---- */
 
-static const char *owner_of(struct arena *a, struct str frame)
-{
-    while (frame.len && frame.ptr[frame.len - 1] != '#')
-        frame.len--;
-    return arena_dup(a, (struct str){frame.ptr, frame.len - 1}).ptr;
-}
-
 /* "FRAME[N]": what runs inside an item has more behind that. */
 static bool is_item(struct str name, struct str frame)
 {
@@ -195,8 +187,10 @@ static struct cursor *make_cursor(struct exec *x, const struct map *scope)
     for (const struct json *m = v->first; m; m = m->next) {
         struct str item = json_source(m);
 
+        INVARIANT(item.ptr >= text.ptr && item.ptr + item.len <= text.ptr + text.len); /* a piece of the text */
         c->at[c->total++] = (struct str){copy + (item.ptr - text.ptr), item.len};
     }
+    INVARIANT((size_t)c->total == n);
     return c;
 }
 
@@ -366,7 +360,7 @@ void inner_failed(struct exec *x, struct str frame, const char *node, const char
         x->halting |= x->graph->branch_failure != SPEC_WAIT_ALL;
         return;
     }
-    owner = owner_of(&x->scratch, frame);
+    owner = arena_dup(&x->scratch, place_owner(frame)).ptr;
     if (!place_find(x->graph, str_from(owner), &p))
         return;
     if (p.node->type == SPEC_MAP ? p.graph->branch_failure == SPEC_WAIT_ALL
@@ -502,14 +496,10 @@ static struct str missing_output(struct exec *x, const struct spec_node *n, stru
 
     if (json_parse(&x->scratch, output, NULL, &v, NULL, NULL))
         return STR("");
-    for (size_t i = 0; i < n->outputs.n; i++) {
-        bool nullable = false;
-
-        for (size_t k = 0; k < n->nullable_outputs.n; k++)
-            nullable |= str_eq(n->nullable_outputs.at[k], n->outputs.at[i]);
-        if (!nullable && !json_get(v, n->outputs.at[i]) && !exec_is_excluded(x, n->outputs.at[i]))
+    for (size_t i = 0; i < n->outputs.n; i++)
+        if (!texts_have(&n->nullable_outputs, n->outputs.at[i]) && !json_get(v, n->outputs.at[i]) &&
+            !exec_is_excluded(x, n->outputs.at[i]))
             return n->outputs.at[i];
-    }
     return STR("");
 }
 

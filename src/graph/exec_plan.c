@@ -207,21 +207,13 @@ static void name_wait(char *out, size_t size, struct str name, int64_t visit)
     snprintf(out, size, "%.*s~%s#%" PRId64, STR_ARG(begin), hex, visit);
 }
 
-static bool cares_for_failure(const struct spec_graph *g, const struct spec_node *n)
-{
-    for (size_t i = 0; i < n->n_edges; i++)
-        if (g->edges.at[n->first_edge + i].on == SPEC_FAILURE)
-            return true;
-    return false;
-}
-
 /* Nobody answered in time: where the graph has a way for that it is taken, else the person is asked again. */
 static bool give_up_wait(struct exec *x, const struct place *p, const char *name, const struct task *t)
 {
     char wait[sizeof(((struct nested_wait *)0)->name)];
 
     name_wait(wait, sizeof wait, str_from(name), t->visit);
-    if (!x->lapsed || strcmp(x->lapsed, wait) != 0 || !cares_for_failure(p->graph, p->node))
+    if (!x->lapsed || strcmp(x->lapsed, wait) != 0 || !spec_has_edge(p->graph, p->node, SPEC_FAILURE))
         return false;
     free(TAKE(x->lapsed));
     end_failed(x, p, name, "deadline", "nobody answered before the deadline", false);
@@ -239,8 +231,7 @@ static void ask_person(struct exec *x, const struct place *p, const char *name, 
     if (give_up_wait(x, p, name, t))
         return;
     if (!place_inputs(x, p, t, (struct sight){0}, &inputs, &missing)) {
-        end_failed(x, p, name, "missing_input",
-                   arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(missing)), false);
+        end_missing(x, p, name, missing);
         return;
     }
     if (json_parse(&x->scratch, buf_view(&inputs), NULL, &v, NULL, &err) ||

@@ -43,6 +43,16 @@ struct map_entry *tasks_next(struct exec *x, struct map_entry *after, const stru
     return NULL;
 }
 
+bool tasks_are_open(const struct exec *x)
+{
+    const struct map *active = &x->view->content.position.active;
+
+    for (struct map_entry *e = map_next(active, NULL); e; e = map_next(active, e))
+        if (((const struct task *)e->value)->state != TASK_FAILED && !map_get(&x->open, map_key(e)))
+            return false;
+    return true;
+}
+
 void tasks_leave(struct exec *x, const char *name)
 {
     if (x->n_left == x->cap_left) {

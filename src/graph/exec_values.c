@@ -3,14 +3,6 @@
 #include "graph/exec.h"
 #include "session/redact.h"
 
-static bool is_promised(const struct spec_node *n, struct str key)
-{
-    for (size_t i = 0; i < n->outputs.n; i++)
-        if (str_eq(n->outputs.at[i], key))
-            return true;
-    return false;
-}
-
 /* Whether a branch that runs beside this one has set it. */
 static bool is_beside(struct values *v, struct str key)
 {
@@ -47,7 +39,7 @@ enum tide_code values_take(struct values *v, const struct json *output, struct t
     json_out_begin(&o, '{');
     for (const struct json *m = output->first; m; m = m->next) {
         key = json_key_text(&v->x->scratch, m);
-        if (!is_promised(v->p->node, key))
+        if (!texts_have(&v->p->node->outputs, key))
             continue;
         if (exec_is_excluded(v->x, key)) {
             exec_hide(v->x, key, json_source(m));

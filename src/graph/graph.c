@@ -158,10 +158,7 @@ enum tide_code tide_graph_load(tide_session *s, tide_graph **ret_graph, struct t
 
 bool exec_is_excluded(const struct exec *x, struct str key)
 {
-    for (size_t i = 0; i < x->checkpoints.exclude_memory_keys.n; i++)
-        if (str_eq(x->checkpoints.exclude_memory_keys.at[i], key))
-            return true;
-    return false;
+    return texts_have(&x->checkpoints.exclude_memory_keys, key);
 }
 
 void exec_hide(struct exec *x, struct str key, struct str json)

@@ -51,14 +51,6 @@ static void put_member(struct buf *out, struct str key, const struct json *v)
     json_write(out, v);
 }
 
-static bool may_be_unset(const struct spec_node *n, struct str key)
-{
-    for (size_t i = 0; i < n->nullable_outputs.n; i++)
-        if (str_eq(n->nullable_outputs.at[i], key))
-            return true;
-    return false;
-}
-
 static void add_name(struct buf *names, struct str key)
 {
     buf_addf(names, "%s%.*s", names->len ? ", " : "", STR_ARG(key));
@@ -110,7 +102,7 @@ static bool put_declared(const struct node_work *b, struct arena *a, const struc
     for (size_t i = 0; i < n->outputs.n; i++) {
         const struct json *m = json_get(v, n->outputs.at[i]);
 
-        if ((!m || m->type == JSON_NULL) && !may_be_unset(n, n->outputs.at[i]))
+        if ((!m || m->type == JSON_NULL) && !texts_have(&n->nullable_outputs, n->outputs.at[i]))
             add_name(&missing, n->outputs.at[i]);
         else if (m)
             put_member(&ret->output, n->outputs.at[i], m);

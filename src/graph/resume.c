@@ -244,6 +244,7 @@ static enum tide_code do_resume(struct exec *x, const struct outlook *o, tide_se
 {
     enum tide_code code = TIDE_OK;
 
+    INVARIANT(!o->n_refused && !(o->fork && o->rollback));
     if (o->fork) {
         code = make_fork(o, ret_fork, err);
         x->s = code ? x->s : *ret_fork;

@@ -237,14 +237,6 @@ static void check_named(struct outlook *o, const char *option, const char *const
                 open_ones(o));
 }
 
-static bool has_text(const struct spec_texts *list, struct str text)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (str_eq(list->at[i], text))
-            return true;
-    return false;
-}
-
 /* What it gave is known from what was said, or from the memory: nodes behind it must not find nothing where it has
  * promised something. */
 static void check_happened(struct outlook *o, const char *name)
@@ -263,7 +255,7 @@ static void check_happened(struct outlook *o, const char *name)
     for (size_t i = 0; i < p.node->outputs.n; i++) {
         struct str key = p.node->outputs.at[i];
 
-        if (has_text(&p.node->nullable_outputs, key) || exec_is_excluded(o->x, key) || json_get(gave, key) ||
+        if (texts_have(&p.node->nullable_outputs, key) || exec_is_excluded(o->x, key) || json_get(gave, key) ||
             (!p.map && !gave && position_value(&o->x->view->content, p.frame, key)))
             continue;
         buf_addf(&keys, "%s%.*s", keys.len ? ", " : "", STR_ARG(key));

@@ -246,6 +246,7 @@ enum tide_code outlook_fall_back(struct outlook *o, struct tide_err *err)
     bool fits = false;
     enum tide_code code = find_marks(o->s->store, &o->s->head, to, &f, err);
 
+    INVARIANT(o->n_refused > 0); /* else nobody would look for another one */
     memcpy(o->wanted, o->checkpoint, sizeof o->wanted);
     for (size_t i = 0; i < f.n && !code && !fits; i++)
         if (f.at[i].can_resume && session_in_content(o->s, f.at[i].seq))

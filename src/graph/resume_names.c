@@ -63,21 +63,13 @@ static const char *const *named_now(const struct names *l, const char *const *na
     return at;
 }
 
-static bool is_output(const struct spec_texts *outputs, struct str key)
-{
-    for (size_t i = 0; i < outputs->n; i++)
-        if (str_eq(outputs->at[i], key))
-            return true;
-    return false;
-}
-
 /* A key that is mistyped would be dropped, or taken as the value of another. False: there is none. */
 static bool refuse_unknown(struct outlook *o, const char *name, const struct spec_texts *outputs, const struct json *v)
 {
     AUTO(buf_done) struct buf known = BUF_INIT((size_t)1 << 20);
     const struct json *m = v->first;
 
-    while (m && is_output(outputs, json_key_text(&o->arena, m)))
+    while (m && texts_have(outputs, json_key_text(&o->arena, m)))
         m = m->next;
     if (!m)
         return false;

@@ -52,6 +52,14 @@ struct spec_texts {
     size_t n;
 };
 
+static inline bool texts_have(const struct spec_texts *list, struct str text)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (str_eq(list->at[i], text))
+            return true;
+    return false;
+}
+
 struct spec_expr {
     struct str source; /* empty: not given */
     struct expr *expr; /* NULL when not given */
@@ -234,7 +242,8 @@ static inline void spec_freep(struct spec **s)
 /* A whole file of at most SPEC_MAX_BYTES; "-" is standard input. */
 enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err *err) MUST_CHECK;
 
-const struct spec_node *spec_find(const struct spec_graph *g, struct str id); /* NULL: none */
+const struct spec_node *spec_find(const struct spec_graph *g, struct str id);               /* NULL: none */
+bool spec_has_edge(const struct spec_graph *g, const struct spec_node *n, enum spec_on on); /* that leaves it */
 const struct spec_rule *spec_conflict_rule(const struct spec_graph *g, struct str key);
 
 /* What is written at a way: its condition, "failure", "otherwise"…; "" for a plain one. Lives in the arena. */

@@ -39,12 +39,7 @@ static const char *hint_of(struct texts *t, struct str key)
 
 static bool is_excluded(const struct spec_graph *g, struct str key)
 {
-    const struct spec_texts *keys = &g->checkpoints.exclude_memory_keys;
-
-    for (size_t i = 0; i < keys->n; i++)
-        if (str_eq(keys->at[i], key))
-            return true;
-    return false;
+    return texts_have(&g->checkpoints.exclude_memory_keys, key);
 }
 
 static void check_placeholder(void *arg, struct str key)

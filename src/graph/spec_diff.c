@@ -14,14 +14,6 @@ const char *const spec_change_words[] = {"same", "compatible", "broken", "remove
 
 #define LIKE_ENOUGH 3 /* of the points below: one thing in common is chance */
 
-static bool has(const struct spec_texts *list, struct str text)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (str_eq(list->at[i], text))
-            return true;
-    return false;
-}
-
 /* ---- ways ---- */
 
 /* Everything about the ways out of a node that does not depend on where they stand in the JSON. */
@@ -63,7 +55,7 @@ static struct spec_texts new_inputs(struct arena *a, const struct spec_node *old
     size_t n = 0;
 
     for (size_t i = 0; i < new->inputs.n; i++)
-        if (!has(&old->inputs, new->inputs.at[i]))
+        if (!texts_have(&old->inputs, new->inputs.at[i]))
             list[n++] = new->inputs.at[i];
     return (struct spec_texts){list, n};
 }
@@ -71,7 +63,7 @@ static struct spec_texts new_inputs(struct arena *a, const struct spec_node *old
 static const char *lost_output(const struct spec_node *old, const struct spec_node *new)
 {
     for (size_t i = 0; i < old->outputs.n; i++)
-        if (!has(&new->outputs, old->outputs.at[i]))
+        if (!texts_have(&new->outputs, old->outputs.at[i]))
             return old->outputs.at[i].ptr;
     return NULL;
 }
@@ -136,9 +128,9 @@ static int likeness(const struct spec_node *old, const struct spec_node *new)
     if (old->type != new->type)
         return 0;
     for (size_t i = 0; i < old->outputs.n; i++)
-        points += 2 * has(&new->outputs, old->outputs.at[i]);
+        points += 2 * texts_have(&new->outputs, old->outputs.at[i]);
     for (size_t i = 0; i < old->inputs.n; i++)
-        points += has(&new->inputs, old->inputs.at[i]);
+        points += texts_have(&new->inputs, old->inputs.at[i]);
     points += 2 * (old->name.len > 0 && str_eq(old->name, new->name));
     points += 4 * (old->prompt.len > 0 && str_eq(old->prompt, new->prompt));
     points += 4 * (old->system_prompt.len > 0 && str_eq(old->system_prompt, new->system_prompt));

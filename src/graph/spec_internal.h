@@ -62,6 +62,7 @@ void spec_finish_node(struct spec_parser *p, struct spec_node *n, const struct j
 void spec_finish_edge(struct spec_edge *e, const struct json *v);
 
 /* Names become indexes, edges are put in order. */
+bool spec_is_sound(const struct spec_graph *g); /* of one without problems: every index is one of a node */
 void spec_resolve(struct spec_parser *p, struct spec_graph *g);
 
 /* Everything that can be wrong with a graph whose parts are right. */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "base/nearest.h"
 #include "base/scan.h"
 #include "graph/spec_internal.h"
@@ -328,6 +329,8 @@ static enum tide_code parse(struct str text, const struct spec_options *opt, con
         conclude(&p);
     if (s->problems > 0)
         return refuse(&p, err);
+    INVARIANT(s->graph && s->json.len);
+    INVARIANT_COSTLY(spec_is_sound(s->graph));
     *ret_spec = TAKE(s);
     return TIDE_OK;
 }

@@ -369,6 +369,27 @@ void spec_resolve(struct spec_parser *p, struct spec_graph *g)
     map_done(&ids, NULL);
 }
 
+bool spec_is_sound(const struct spec_graph *g)
+{
+    size_t n = g->nodes.n;
+    bool ok = g->entry_index < n;
+
+    for (size_t i = 0; ok && i < n; i++) {
+        const struct spec_node *at = &g->nodes.at[i];
+
+        ok = at->index == i && at->first_edge + at->n_edges <= g->edges.n && at->first_arc + at->n_arcs <= g->n_arcs &&
+             (i == 0 || by_name(&g->by_id[i - 1], &g->by_id[i], (void *)(uintptr_t)g) < 0);
+        for (const struct spec_node *in = at; ok && in; in = in->node)
+            ok = (in->type == SPEC_MAP) == (in->node != NULL) && (in->type == SPEC_SUBGRAPH) == (in->graph != NULL) &&
+                 (!in->graph || spec_is_sound(in->graph));
+    }
+    for (size_t i = 0; ok && i < g->edges.n; i++)
+        ok = g->edges.at[i].from_index < n && g->edges.at[i].to_index < n;
+    for (size_t i = 0; ok && i < g->n_arcs; i++)
+        ok = g->arcs[i].from < n && g->arcs[i].to < n;
+    return ok;
+}
+
 const struct spec_node *spec_find(const struct spec_graph *g, struct str id)
 {
     size_t from = 0, to = g->by_id ? g->nodes.n : 0;
@@ -382,6 +403,14 @@ const struct spec_node *spec_find(const struct spec_graph *g, struct str id)
         *(order < 0 ? &from : &to) = order < 0 ? middle + 1 : middle;
     }
     return NULL;
+}
+
+bool spec_has_edge(const struct spec_graph *g, const struct spec_node *n, enum spec_on on)
+{
+    for (size_t i = 0; i < n->n_edges; i++)
+        if (g->edges.at[n->first_edge + i].on == (int)on)
+            return true;
+    return false;
 }
 
 const struct spec_rule *spec_conflict_rule(const struct spec_graph *g, struct str key)

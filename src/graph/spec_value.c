@@ -213,14 +213,6 @@ SETTER(set_expr)
 
 /* ---- lists of text ---- */
 
-static bool is_listed(const struct str *list, size_t n, struct str text)
-{
-    for (size_t i = 0; i < n; i++)
-        if (str_eq(list[i], text))
-            return true;
-    return false;
-}
-
 static bool list_of(struct spec_parser *p, const struct json *v, const struct spec_place *at, size_t max)
 {
     if (v->type != JSON_ARRAY)
@@ -246,7 +238,7 @@ SETTER(set_texts)
 
         if (!text_of(p, item, &here, &text) || (f->type == FIELD_KEYS && !key_of(p, text, &here)))
             continue;
-        if (f->type == FIELD_KEYS && is_listed(list, n, text))
+        if (f->type == FIELD_KEYS && texts_have(&(struct spec_texts){list, n}, text))
             spec_say_at(p, &here, "remove one", "'%.*s' is listed twice", STR_ARG(text));
         list[n++] = text;
     }

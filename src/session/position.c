@@ -3,6 +3,7 @@
  * Where a graph is, folded from what it recorded: which nodes are to run, which run, what failed, and what the graphs inside
  * nodes remember. A node that is complete leaves nothing here but its visits, so that this stays as small as what is open.
  */
+#include "base/invariant.h"
 #include "base/timefmt.h"
 #include "session/fold.h"
 
@@ -67,6 +68,7 @@ const char *position_value(const struct content *c, struct str frame, struct str
 
         if (value || !map_get(&c->position.beneath, frame))
             return value;
+        INVARIANT(strlen(map_get(&c->position.beneath, frame)) < frame.len); /* it ends */
     }
 }
 

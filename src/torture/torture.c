@@ -63,16 +63,6 @@ static size_t count_faults(const struct torture *t)
 
 /* ---- what is asked for ---- */
 
-static bool is_secret(const struct torture *t, struct str key)
-{
-    const struct spec_texts *keys = &t->spec->checkpoints.exclude_memory_keys;
-
-    for (size_t i = 0; i < keys->n; i++)
-        if (str_eq(keys->at[i], key))
-            return true;
-    return false;
-}
-
 /* What is stored nowhere has to be said again whenever it goes on. */
 static void take_secrets(struct torture *t)
 {
@@ -84,7 +74,7 @@ static void take_secrets(struct torture *t)
         return;
     json_out_begin(&o, '{');
     for (const struct json *m = v->first; m; m = m->next)
-        if (is_secret(t, json_key_text(&t->arena, m)))
+        if (texts_have(&t->spec->checkpoints.exclude_memory_keys, json_key_text(&t->arena, m)))
             json_out_kraw(&o, json_key_text(&t->arena, m), json_source(m));
     json_out_end(&o, '}');
     t->secrets = text.len > 2 ? arena_dup(&t->arena, buf_view(&text)).ptr : NULL;

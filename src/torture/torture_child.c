@@ -94,16 +94,6 @@ static void commit(struct store *store, struct batch *list)
 
 /* ---- nodes ---- */
 
-static bool is_secret(struct str key)
-{
-    const struct spec_texts *keys = &me.t->spec->checkpoints.exclude_memory_keys;
-
-    for (size_t i = 0; i < keys->n; i++)
-        if (str_eq(keys->at[i], key))
-            return true;
-    return false;
-}
-
 /* What is stored nowhere is not stored here either. */
 static void put_output(struct json_out *o, struct str json)
 {
@@ -114,7 +104,7 @@ static void put_output(struct json_out *o, struct str json)
     json_out_begin(o, '{');
     if (!json_parse(&a, json, NULL, &v, NULL, NULL))
         for (const struct json *m = v->first; m; m = m->next)
-            if (!is_secret(json_key_text(&a, m)))
+            if (!texts_have(&me.t->spec->checkpoints.exclude_memory_keys, json_key_text(&a, m)))
                 json_out_kraw(o, json_key_text(&a, m), json_source(m));
     json_out_end(o, '}');
 }
