@@ -13,7 +13,6 @@
 
 #include "base/log.h"
 #include "base/timefmt.h"
-#include "base/utf8.h"
 
 #define OUT_MAX ((size_t)4 << 30)
 
@@ -86,51 +85,14 @@ void outf(struct out *out, const char *fmt, ...)
     free(longer);
 }
 
-/*
- * The first character of `s` as people see it. A control character, or bytes that are no character, must not reach a
- * terminal: they can rewrite what is shown.
- */
-static size_t next_shown(struct str s, struct str *ret_shown, int *ret_width)
-{
-    uint32_t c = 0;
-    size_t n = utf8_next(s, &c);
-    bool seen = n && !utf8_is_unseen(c);
-
-    *ret_shown = seen ? (struct str){s.ptr, n} : STR("\xef\xbf\xbd");
-    *ret_width = seen ? utf8_width(c) : 1;
-    return n ? n : 1;
-}
-
 void out_value(struct out *out, const char *text)
 {
     out_fit(out, text, INT_MAX);
 }
 
-int text_columns(struct str s)
-{
-    int columns = 0, width;
-    struct str shown;
-
-    for (size_t at = 0; at < s.len; columns += width)
-        at += next_shown((struct str){s.ptr + at, s.len - at}, &shown, &width);
-    return columns;
-}
-
 int out_fit(struct out *out, const char *text, int columns)
 {
-    struct str s = str_from(text), shown;
-    bool cut = columns < INT_MAX && text_columns(s) > columns;
-    int used = 0, width;
-
-    for (size_t at = 0; at < s.len; used += width) {
-        at += next_shown((struct str){s.ptr + at, s.len - at}, &shown, &width);
-        if (used + width > columns - cut)
-            break;
-        buf_add_str(&out->text, shown);
-    }
-    if (cut && columns > 0)
-        buf_add_str(&out->text, STR("…"));
-    return used + (cut && columns > 0);
+    return name_fit(&out->text, str_from(text), columns);
 }
 
 void say_clean(const char *text)

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/shape.h"
+#include "cli/terminal/glyph.h"
 #include "engine/findings.h"
 
 enum color { COLOR_NONE, COLOR_BOLD, COLOR_DIM, COLOR_RED, COLOR_GREEN, COLOR_YELLOW, COLOR_BLUE, COLOR_CYAN };
@@ -56,7 +57,6 @@ void json_ktime(struct json_out *o, const char *key, int64_t unix_ms);
 const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms);
 
 /* Columns on a terminal. */
-int text_columns(struct str s);
 int terminal_columns(int fd); /* 80 when it cannot be told */
 
 #endif

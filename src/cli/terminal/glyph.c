@@ -6,6 +6,8 @@
  */
 #include "cli/terminal/glyph.h"
 
+#include <limits.h>
+
 #include "base/utf8.h"
 
 /* Of no width and no use on a terminal. */
@@ -64,46 +66,63 @@ void glyph_clean(struct buf *out, struct str text)
     }
 }
 
-/* A line end or a tab in a text of one line. */
-static struct glyph in_line(struct str s)
+/* In a text of one line a line end or a tab is a blank; in a name it is as suspicious as anything else that nobody sees. */
+static struct glyph in_line(struct str s, bool name)
 {
+    uint32_t c = 0;
+    size_t n = name ? utf8_next(s, &c) : 0;
+
+    if (n && utf8_is_unseen(c))
+        return (struct glyph){n, STR("\xef\xbf\xbd"), 1};
     if (s.ptr[0] == '\n' || s.ptr[0] == '\t')
         return (struct glyph){1, STR(" "), 1};
     return s.ptr[0] == '\r' ? (struct glyph){1, STR(""), 0} : glyph_next(s, true);
 }
 
-/* Bytes of `text` that fit into so many columns; *ret_columns: what they take. */
-static size_t fitting(struct str text, int columns, int *ret_columns)
+/* Bytes of `text` that fit into so many columns; *ret_columns: what they take. `out` NULL: only counted. */
+static size_t fitting(struct buf *out, struct str text, bool name, int columns, int *ret_columns)
 {
     size_t at = 0;
 
     *ret_columns = 0;
     while (at < text.len) {
-        struct glyph g = in_line(past(text, at));
+        struct glyph g = in_line(past(text, at), name);
 
         if (*ret_columns + g.width > columns)
             break;
+        if (out)
+            buf_add_str(out, g.show);
         *ret_columns += g.width;
         at += g.len;
     }
     return at;
 }
 
-int glyph_fit(struct buf *out, struct str text, int columns)
+static int fit(struct buf *out, struct str text, bool name, int columns)
 {
     int used;
-    size_t end = fitting(text, columns, &used);
-    bool cut = end < text.len;
+    bool cut = fitting(NULL, text, name, columns, &used) < text.len;
 
-    if (cut)
-        end = fitting(text, columns - 1, &used);
-    for (size_t at = 0; at < end;) {
-        struct glyph g = in_line(past(text, at));
-
-        buf_add_str(out, g.show);
-        at += g.len;
-    }
+    fitting(out, text, name, columns - cut, &used);
     if (cut && columns > 0)
         buf_add_str(out, STR("…"));
     return used + (cut && columns > 0);
+}
+
+int glyph_fit(struct buf *out, struct str text, int columns)
+{
+    return fit(out, text, false, columns);
+}
+
+int name_fit(struct buf *out, struct str text, int columns)
+{
+    return fit(out, text, true, columns);
+}
+
+int text_columns(struct str text)
+{
+    int columns;
+
+    fitting(NULL, text, true, INT_MAX, &columns);
+    return columns;
 }
