@@ -161,7 +161,7 @@ TIDE_API int tide_checkpoint_type_from(const char *word);
     X(TRUST, 7, "trust")               /* look at what would run, and let it */                                        \
     X(VERIFY, 8, "verify")             /* find the damage */                                                           \
     X(RECOVER, 9, "recover")           /* let what is due go on: run_due; of the store */                              \
-    X(END_PROCESS, 10, "end_process")  /* end a process that stands in the way: pid */                                 \
+    X(END_PROCESS, 10, "end_process")  /* end a process that stands in the way: pid, continue, kill */                 \
     X(WHY, 11, "why")                  /* ask where it stands */                                                       \
     X(SHOW_LOG, 12, "show_log")        /* read its events: to, kind */                                                 \
     X(DELETE, 13, "delete")            /* remove it, or what is left of it */                                          \
@@ -176,7 +176,8 @@ TIDE_API int tide_checkpoint_type_from(const char *word);
     X(GET_SETTING, 22, "get_setting") /* key */                                                                        \
     X(LIST_SETTINGS, 23, "list_settings")                                                                              \
     X(IMPORT_GRAPH, 24, "import_graph")                                                                                \
-    X(SHOW_TIMELINE, 25, "show_timeline")
+    X(SHOW_TIMELINE, 25, "show_timeline")                                                                              \
+    X(REPLACE_FILE, 26, "replace_file") /* put a regular file in the place of what is there; the detail names it */
 
 #define TIDE_ACTION_VALUE(name, number, word) TIDE_ACTION_##name = (number),
 enum tide_action { TIDE_ACTIONS(TIDE_ACTION_VALUE) };

@@ -31,7 +31,7 @@ static const struct {
     {ENOSPC, TIDE_FULL},       {EDQUOT, TIDE_FULL},          {EFBIG, TIDE_FULL},    {EACCES, TIDE_DENIED},
     {EPERM, TIDE_DENIED},      {EROFS, TIDE_READ_ONLY},      {EEXIST, TIDE_EXISTS}, {ENOENT, TIDE_NOT_FOUND},
     {ENOTDIR, TIDE_NOT_FOUND}, {EBUSY, TIDE_BUSY},           {EAGAIN, TIDE_BUSY},   {EMFILE, TIDE_BUSY},
-    {ENFILE, TIDE_BUSY},       {ENAMETOOLONG, TIDE_INVALID},
+    {ENFILE, TIDE_BUSY},       {ENAMETOOLONG, TIDE_INVALID}, {EISDIR, TIDE_DENIED},
 };
 
 static const struct code_row *row_of(enum tide_code code)
@@ -259,6 +259,8 @@ enum tide_code tide_fail_errno(struct tide_err *err, int errnum, const char *fmt
 enum tide_code tide_fail_file(struct tide_err *err, int errnum, const char *verb, const char *path)
 {
     tide_fail_errno(err, errnum, "%s '%s'", verb, path);
+    if (errnum == EISDIR)
+        tide_hint(err, TIDE_ACTION_REPLACE_FILE, "");
     return tide_about(err, TIDE_SUBJECT_FILE, path);
 }
 

@@ -21,7 +21,8 @@ struct parser {
     struct arena *arena;
     const char *begin, *p, *end;
     unsigned depth, max_depth;
-    bool spaced; /* white space was seen */
+    bool spaced;   /* white space was seen */
+    bool one_line; /* of many, which the caller counts */
     struct tide_err *err;
 };
 
@@ -56,6 +57,8 @@ __attribute__((cold, format(printf, 3, 4))) static enum tide_code fail_at(struct
             column++;
         }
     }
+    if (ps->one_line)
+        return tide_fail(ps->err, TIDE_INVALID, "column %zu: %s", column, fault);
     tide_fail(ps->err, TIDE_INVALID, "line %zu, column %zu: %s", line, column, fault);
     return tide_about_position(ps->err, TIDE_SUBJECT_FILE, (int64_t)line);
 }
@@ -399,11 +402,11 @@ static enum tide_code parse_value(struct parser *ps, struct json *v)
     }
 }
 
-enum tide_code json_parse(struct arena *a, struct str text, const struct json_limits *limits, struct json **ret_json,
-                          bool *ret_compact, struct tide_err *err)
+static enum tide_code parse(struct arena *a, struct str text, const struct json_limits *limits, bool one_line,
+                            struct json **ret_json, bool *ret_compact, struct tide_err *err)
 {
     size_t max = limits && limits->max_bytes ? limits->max_bytes : UINT32_MAX;
-    struct parser ps = {.arena = a, .begin = text.len ? text.ptr : "", .err = err};
+    struct parser ps = {.arena = a, .begin = text.len ? text.ptr : "", .one_line = one_line, .err = err};
     struct json *v;
 
     if (text.len > max || text.len > UINT32_MAX) /* so that `count` cannot overflow */
@@ -422,4 +425,15 @@ enum tide_code json_parse(struct arena *a, struct str text, const struct json_li
         *ret_compact = !ps.spaced;
     *ret_json = v;
     return TIDE_OK;
+}
+
+enum tide_code json_parse(struct arena *a, struct str text, const struct json_limits *limits, struct json **ret_json,
+                          bool *ret_compact, struct tide_err *err)
+{
+    return parse(a, text, limits, false, ret_json, ret_compact, err);
+}
+
+enum tide_code json_parse_line(struct arena *a, struct str line, struct json **ret_json, struct tide_err *err)
+{
+    return parse(a, line, NULL, true, ret_json, NULL, err);
 }

@@ -39,6 +39,10 @@ struct json_limits {
 enum tide_code json_parse(struct arena *a, struct str text, const struct json_limits *limits, struct json **ret_json,
                           bool *ret_compact, struct tide_err *err) MUST_CHECK;
 
+/* The same of one line of many: a fault names the column alone. */
+enum tide_code json_parse_line(struct arena *a, struct str line, struct json **ret_json, struct tide_err *err)
+    MUST_CHECK;
+
 /* The raw text of a value as it stands in the source, quotes included for strings. */
 struct str json_source(const struct json *v);
 

@@ -14,6 +14,7 @@ struct cli {
     struct out out;
     bool logs;         /* the log is set up */
     tide_store *store; /* open when the command's row asks for it */
+    bool no_store;     /* it could not be opened */
     int exit_status;   /* of a command that succeeded in saying that something is wrong (doctor); else 0 */
 };
 

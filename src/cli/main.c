@@ -109,8 +109,13 @@ static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
         out_shape(&cli->out, &shape_error, &(struct error_shown){*err, next_command});
         fwrite(cli->out.text.ptr, 1, cli->out.text.len, stderr);
     } else if (code) {
-        advise(code, hint_for(err), err);
-        say_clean(err_text(err));
+        struct arena a = ARENA_INIT;
+        const char *advice = err_advice(&a, err, cli->no_store);
+
+        if (advice)
+            err_advise(err, advice);
+        say_clean(err->msg);
+        arena_done(&a);
     }
     return code ? tide_code_exit(code) : cli->exit_status;
 }

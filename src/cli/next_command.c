@@ -58,6 +58,12 @@ static void put_flag(struct rendering *r, const struct json *v)
     }
 }
 
+/* Before the process that gets it. */
+static void put_signal(struct rendering *r, const struct json *v)
+{
+    buf_add_str(&r->text, str_eq(v->key, STR("kill")) ? STR(" -KILL") : STR(" -CONT"));
+}
+
 static void put_given(struct rendering *r, const char *option, const struct json *v, const char *unknown)
 {
     if (v->type == JSON_STRING)
@@ -113,12 +119,13 @@ static void put_options(struct rendering *r)
     static const struct {
         const char *name;
         void (*put)(struct rendering *r, const struct json *v);
-    } options[] = {
-        {"now", put_flag},          {"run_due", put_flag}, {"watch", put_flag},   {"accept_change", put_flag},
-        {"accept_loss", put_flag},  {"rebuild", put_flag}, {"input", put_input},  {"text", put_text},
-        {"happened", put_happened}, {"retry", put_retry},  {"set", put_set},      {"checkpoint", put_checkpoint},
-        {"graph", put_graph},       {"to", put_option},    {"at", put_option},    {"kind", put_option},
-        {"pid", put_operand},       {"key", put_operand},  {"value", put_operand}};
+    } options[] = {{"now", put_flag},           {"run_due", put_flag},     {"watch", put_flag},
+                   {"accept_change", put_flag}, {"accept_loss", put_flag}, {"rebuild", put_flag},
+                   {"input", put_input},        {"text", put_text},        {"happened", put_happened},
+                   {"retry", put_retry},        {"set", put_set},          {"checkpoint", put_checkpoint},
+                   {"graph", put_graph},        {"to", put_option},        {"at", put_option},
+                   {"kind", put_option},        {"continue", put_signal},  {"kill", put_signal},
+                   {"pid", put_operand},        {"key", put_operand},      {"value", put_operand}};
 
     for (const struct json *v = r->args->first; v; v = v->next)
         for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
@@ -131,7 +138,7 @@ static void put_start(struct rendering *r)
     bool graph = r->next->kind == TIDE_KIND_GRAPH;
 
     if (!r->next->session_id[0])
-        buf_add_str(&r->text, STR("tidemark exec -- PROGRAM"));
+        buf_add_str(&r->text, r->next->kind == TIDE_KIND_CHAT ? STR("tidemark chat") : STR("tidemark exec -- PROGRAM"));
     else
         buf_addf(&r->text, graph ? "tidemark run GRAPH.json --session %s" : "tidemark exec --session %s -- PROGRAM",
                  r->next->session_id);

@@ -119,7 +119,7 @@ enum tide_code report_wait(struct cli *cli, const char *session, const struct pr
 
     cli->exit_status = tide_code_exit(TIDE_WAITING);
     if (has_token && token_fd >= 0 && write_fd(token_fd, "--token-fd", e->wait.token, err))
-        code = tide_fail(err, err->code, "%s: `tidemark token rotate %s` makes another", err->msg, session);
+        code = tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, session);
     if (cli->out.json) {
         print_json(&cli->out, session, e, show);
         return code;

@@ -96,7 +96,8 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     opt.key = opt.key_len ? key : NULL;
     code = user_store_open(buf_cstr(&url), &opt, args_text(&cli->args, "config"), ask_own, NULL, &cli->store, err);
     explicit_bzero(key, sizeof(key));
-    return advise(code, hint_for_store(code), err);
+    cli->no_store = code != TIDE_OK;
+    return code;
 }
 
 void cli_store_close(struct cli *cli)

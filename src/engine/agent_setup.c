@@ -194,18 +194,19 @@ static enum tide_code check_complete(const char *provider, bool no_key, bool no_
 {
     const char *variable = strcmp(provider, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY";
 
+    if (!no_key && !no_model)
+        return TIDE_OK;
     if (no_key && no_model)
-        return tide_fail(err, TIDE_INVALID,
-                         "no key for %s, and no model: set %s or `tidemark config set api_key file:PATH`, and give "
-                         "--model or `tidemark config set model NAME`",
-                         provider, variable);
+        tide_fail(err, TIDE_INVALID, "no key for %s, and no model: set %s, and give --model", provider, variable);
+    else if (no_key)
+        tide_fail(err, TIDE_INVALID, "no key for %s: set %s", provider, variable);
+    else
+        tide_fail(err, TIDE_INVALID, "no model: give --model");
     if (no_key)
-        return tide_fail(err, TIDE_INVALID,
-                         "no key for %s: set %s, or say where it is: `tidemark config set api_key file:PATH`", provider,
-                         variable);
+        tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"api_key\",\"value\":\"file:PATH\"");
     if (no_model)
-        return tide_fail(err, TIDE_INVALID, "no model: give --model, or `tidemark config set model NAME`");
-    return TIDE_OK;
+        tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"model\",\"value\":\"NAME\"");
+    return tide_about(err, TIDE_SUBJECT_KEY, no_key ? "api_key" : "model");
 }
 
 static enum tide_code find_key(struct agent_setup *c, const char *provider, bool no_model, struct tide_err *err)

@@ -148,9 +148,8 @@ static void say_kept(struct chat_session *c, const struct kept *all, size_t n)
         buf_addf(&options, " --%s %s", k->option, k->now);
     }
     if (now.len)
-        agent_setup_tell(&c->setup,
-                         "this chat keeps its %s; configured now: %s. To change: tidemark chat --resume %s%s",
-                         buf_cstr(&before), buf_cstr(&now), tide_session_id(c->session), buf_cstr(&options));
+        agent_setup_tell(&c->setup, "this chat keeps its %s; configured now: %s (to change:%s)", buf_cstr(&before),
+                         buf_cstr(&now), buf_cstr(&options));
 }
 
 /* A chat keeps who answers. That others are set now is no reason to change it, but nothing to be silent about. */
@@ -302,8 +301,10 @@ enum tide_code chat_open_latest(struct chat_session *c, struct tide_err *err)
     for (size_t i = 0; i < l->n; i++)
         if (is_here(c, l->ids[i], cwd))
             return chat_open(c, l->ids[i], NULL, 0, err);
-    return tide_fail(err, TIDE_NOT_FOUND,
-                     "--continue: no chat was begun in this directory: `tidemark chat` begins one");
+    tide_fail(err, TIDE_NOT_FOUND, "--continue: no chat was begun in this directory");
+    tide_hint(err, TIDE_ACTION_START, "");
+    err->hints[0].kind = TIDE_KIND_CHAT;
+    return err->code;
 }
 
 /* ---- what is to be done ---- */

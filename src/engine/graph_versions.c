@@ -60,6 +60,7 @@ struct looking {
     const tide_graph *graph, *also;
     struct graph_diff *ret;
     struct map versions;         /* digest -> struct version * */
+    struct map mapped;           /* nodes of this session whose new names are in its `why` */
     struct arena arena, scratch; /* of the comparisons; of one session */
 };
 
@@ -121,13 +122,16 @@ static void decide(struct running_session *ret, enum running_fit fit, const char
 static void add_mapping(struct looking *l, struct running_session *ret, const char *node,
                         const struct spec_diff_node *d)
 {
-    const char *one =
-        arena_printf(&l->scratch, "%s=%s", d->before->id.ptr, l->graph->spec->graph->nodes.at[d->rename].id.ptr);
+    const char *one;
+
+    if (map_get(&l->mapped, d->before->id))
+        return;
+    map_put(&l->mapped, d->before->id, l);
+    one = arena_printf(&l->scratch, "%s=%s", d->before->id.ptr, l->graph->spec->graph->nodes.at[d->rename].id.ptr);
 
     for (size_t i = 0; i < d->needs.n; i++)
         one = arena_printf(&l->scratch, "%s --set %.*s=…", one, STR_ARG(d->needs.at[i]));
-
-    if (ret->fit == LIVE_MAPPING && !strstr(ret->why, one))
+    if (ret->fit == LIVE_MAPPING)
         ret->why = arena_printf(&l->scratch, "%s %s", ret->why, one);
     else
         decide(ret, LIVE_MAPPING, node, one);
@@ -241,6 +245,7 @@ static int on_state(void *arg, const struct head *head, const struct state *s)
     if (is_over(&st))
         return 0;
     arena_reset(&l->scratch);
+    map_done(&l->mapped, NULL);
     title = info_text(&l->scratch, &s->info, STR("title"));
     found.title = title.len ? arena_dup(&l->scratch, title).ptr : NULL;
     found.status = st.status;
@@ -260,6 +265,7 @@ enum tide_code graph_diff_sessions(struct graph_diff *d, tide_store *store, cons
     d->live = true;
     code = session_each(l.store, on_state, &l, err);
     map_done(&l.versions, version_free);
+    map_done(&l.mapped, NULL);
     arena_done(&l.arena);
     arena_done(&l.scratch);
     return code;

@@ -54,17 +54,14 @@ static enum tide_code name_reason(enum tide_code code, const char *url, struct t
     struct stat st;
 
     if (code == TIDE_NOT_FOUND && err->hints[0].action == TIDE_ACTION_INIT_STORE) {
-        tide_fail(err, code, "open store: no store at '%.300s'", path);
-        return tide_hint(err, TIDE_ACTION_INIT_STORE, "");
+        return tide_wrap(err, "open store");
     }
     if ((code != TIDE_NOT_A_STORE && code != TIDE_INVALID) || stat(path, &st) != 0)
         return code;
     if (files && S_ISREG(st.st_mode))
-        return tide_fail(err, code, "open store: '%.400s' is a file: name a directory, or give sqlite:PATH", path);
+        return tide_fail(err, code, "open store: '%.400s' is a file, not a store of files (sqlite:PATH)", path);
     if (!files && S_ISDIR(st.st_mode))
-        return tide_fail(
-            err, code, "open store: '%.400s' is a directory: give files:DIR if it is a store, else the path of a file",
-            path);
+        return tide_fail(err, code, "open store: '%.400s' is a directory (a store of files is files:DIR)", path);
     return code;
 }
 

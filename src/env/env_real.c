@@ -109,15 +109,20 @@ static int open_flags(unsigned flags)
            (flags & ENV_CREATE ? O_CREAT : 0) | (flags & ENV_EXCLUSIVE ? O_EXCL : 0);
 }
 
+static enum tide_code refuse_irregular(const char *path, const char *what, struct tide_err *err)
+{
+    tide_fail(err, TIDE_DENIED, "open '%s': %s", path, what);
+    tide_about(err, TIDE_SUBJECT_FILE, path);
+    return tide_hint(err, TIDE_ACTION_REPLACE_FILE, "");
+}
+
 static enum tide_code check_regular(int fd, const char *path, struct tide_err *err)
 {
     struct stat st;
 
     if (fstat(fd, &st) != 0)
         return tide_fail_file(err, errno, "stat", path);
-    if (!S_ISREG(st.st_mode))
-        return tide_fail(err, TIDE_DENIED, "open '%s': not a regular file", path);
-    return TIDE_OK;
+    return S_ISREG(st.st_mode) ? TIDE_OK : refuse_irregular(path, "not a regular file", err);
 }
 
 static enum tide_code open_failed(int errnum, const char *path, struct tide_err *err)
@@ -125,15 +130,8 @@ static enum tide_code open_failed(int errnum, const char *path, struct tide_err 
     struct stat st;
 
     if (errnum == ELOOP && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-        return tide_fail(err, TIDE_DENIED,
-                         "open '%s': is a symbolic link, which is not followed: put the file itself there", path);
-    if (errnum == EISDIR) /* to read, check_regular() finds it */
-        return tide_fail(err, TIDE_DENIED, "open '%s': not a regular file", path);
-    if (errnum == ENOENT)
-        return tide_fail(err, TIDE_NOT_FOUND, "open '%s': no such file", path);
-    if (errnum == EEXIST)
-        return tide_fail(err, TIDE_EXISTS, "create '%s': exists already", path);
-    return tide_fail_file(err, errnum, "open", path);
+        return refuse_irregular(path, "is a symbolic link, which is not followed", err);
+    return tide_fail_file(err, errnum, errnum == EEXIST ? "create" : "open", path);
 }
 
 static enum tide_code real_open(struct env *e, const char *path, unsigned flags, struct env_file **ret_file,

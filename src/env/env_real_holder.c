@@ -66,24 +66,23 @@ enum tide_code holder_fail(int fd, const char *path, int64_t since_ms, struct ti
 {
     struct holder h = {.pid = find_pid(fd)};
     char since[TIME_TEXT_SIZE];
+    bool stopped;
 
     time_format(since, since_ms);
     if (!h.pid)
         return tide_fail(
             err, TIDE_BUSY,
             "a process that cannot be seen from here (in another container or on another machine) has kept "
-            "others from writing since %s or longer: look for it there; reading is not affected (lock of "
-            "'%s')",
+            "others from writing since %s or longer; reading is not affected (lock of '%s')",
             since, path);
     look_at(&h);
-    if (h.state == 'T' || h.state == 't')
-        return tide_fail(err, TIDE_BUSY,
-                         "process %" PRId64 " (%s) is stopped and has kept others from writing since %s or longer: let "
-                         "it continue (`kill -CONT %" PRId64 "`) or end it (`kill -KILL %" PRId64
-                         "`); reading is not affected (lock of '%s')",
-                         h.pid, h.name[0] ? h.name : "?", since, h.pid, h.pid, path);
-    return tide_fail(err, TIDE_BUSY,
-                     "process %" PRId64 " (%s) has kept others from writing since %s or longer: wait for it, or end it "
-                     "(`kill %" PRId64 "`); reading is not affected (lock of '%s')",
-                     h.pid, h.name[0] ? h.name : "?", since, h.pid, path);
+    stopped = h.state == 'T' || h.state == 't';
+    tide_fail(err, TIDE_BUSY,
+              "process %" PRId64 " (%s)%s has kept others from writing since %s or longer; reading is not affected "
+              "(lock of '%s')",
+              h.pid, h.name[0] ? h.name : "?", stopped ? " is stopped and" : "", since, path);
+    if (!stopped)
+        return tide_hint_with(err, TIDE_ACTION_END_PROCESS, "", "\"pid\":%" PRId64, h.pid);
+    tide_hint_with(err, TIDE_ACTION_END_PROCESS, "", "\"continue\":true,\"pid\":%" PRId64, h.pid);
+    return tide_hint_with(err, TIDE_ACTION_END_PROCESS, "", "\"kill\":true,\"pid\":%" PRId64, h.pid);
 }

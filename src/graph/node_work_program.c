@@ -131,9 +131,11 @@ static enum tide_code hold(struct run *r, const char *path, const char *dir, str
 static enum tide_code fail_search(const char *name, const char *dir, struct tide_err *err)
 {
     if (strchr(name, '/'))
-        return tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in %.150s", name, dir);
-    return tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; one in %.150s is called ./%.100s", name,
-                     dir, name);
+        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in %.150s", name, dir);
+    else
+        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; one in %.150s is called ./%.100s", name, dir,
+                  name);
+    return tide_about(err, TIDE_SUBJECT_FILE, name);
 }
 
 /* A relative place would mean another one once the program is there. */
@@ -154,7 +156,7 @@ static bool fail_start(const struct run *r, const struct tide_err *err, struct n
     const char *name = r->b->node->program.at[0].ptr;
     const char *code = err->code == TIDE_NOT_FOUND ? "not_found" : err->code == TIDE_DENIED ? "denied" : "start";
 
-    if (strstr(err->msg, name))
+    if (err->detail.subject == TIDE_SUBJECT_FILE) /* it names what could not be found or opened */
         return node_work_fail_masked(r->b, ret, code, "%s", err->msg);
     return node_work_fail_masked(r->b, ret, code, "%s: %s", name, err->msg);
 }

@@ -309,10 +309,10 @@ static void read_text(struct spec_parser *p, struct str text)
 
     if (json_parse(&p->spec->arena, arena_dup(&p->spec->arena, text), &limits, &v, NULL, &err))
         spec_say(p, SPEC_PROBLEM, "$", "", "not JSON: %.300s", err.msg);
-    else if (v->type != JSON_OBJECT || (!json_get(v, STR("tidemark_graph")) && !json_get(v, STR("entry"))))
-        spec_say(p, SPEC_PROBLEM, "$", "`tidemark graph import FILE` makes a graph of an agent.json of Hive",
-                 "this is no graph of ours: {\"tidemark_graph\":1, …}");
-    else
+    else if (v->type != JSON_OBJECT || (!json_get(v, STR("tidemark_graph")) && !json_get(v, STR("entry")))) {
+        spec_say(p, SPEC_PROBLEM, "$", "", "this is no graph of ours: {\"tidemark_graph\":1, …}");
+        tide_hint(&p->first, TIDE_ACTION_IMPORT_GRAPH, "");
+    } else
         p->spec->graph = spec_read_graph(p, v, &top);
 }
 

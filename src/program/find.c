@@ -47,15 +47,15 @@ static void put_path(struct buf *out, const char *cwd, struct str dir, const cha
 
 static enum tide_code found(struct buf *path, const char *name, int errnum, struct tide_err *err)
 {
-    if (path->failed)
-        return tide_fail(err, TIDE_NOT_FOUND, "%.200s: the path is too long", name);
-    if (errnum == 0)
+    if (!path->failed && errnum == 0)
         return TIDE_OK;
-    if (errnum == EISDIR)
-        return tide_fail(err, TIDE_DENIED, "%.200s: is a directory", name);
-    if (errnum == EACCES)
-        return tide_fail(err, TIDE_DENIED, "%.200s: may not be executed: give it the right with chmod +x", name);
-    return tide_fail(err, TIDE_NOT_FOUND, "%.200s: no such program", name);
+    tide_fail(err, !path->failed && (errnum == EISDIR || errnum == EACCES) ? TIDE_DENIED : TIDE_NOT_FOUND, "%.200s: %s",
+              name,
+              path->failed       ? "the path is too long"
+              : errnum == EISDIR ? "is a directory"
+              : errnum == EACCES ? "may not be executed (chmod +x)"
+                                 : "no such program");
+    return tide_about(err, TIDE_SUBJECT_FILE, name);
 }
 
 static int search(const char *name, const char *cwd, struct buf *ret_path)

@@ -23,7 +23,7 @@ void copy_problem(struct copier *c, const char *where, struct tide_err *err)
 {
     if (c->opt->problem)
         c->opt->problem(c->opt->arg, where, err->msg);
-    if (!strstr(err->msg, where))
+    if (strcmp(err->detail.session_id, where) != 0)
         tide_wrap(err, "session '%s'", where);
     if (c->out.refused++ == 0)
         c->first = *err;

@@ -19,8 +19,7 @@ enum tide_code session_resolve(struct store *store, struct str prefix, char ret_
         return code;
     if (n > 1 && !str_eq(str_from(ids[0]), prefix)) /* the whole id of one may begin another's */
         return tide_fail(err, TIDE_AMBIGUOUS, "'%.*s' fits %s sessions: %s, %s%s", STR_ARG(prefix),
-                         n > 2 ? "more than two" : "two", ids[0], ids[1],
-                         n > 2 ? ", …: give more of the id" : ": give more of the id");
+                         n > 2 ? "more than two" : "two", ids[0], ids[1], n > 2 ? ", …" : "");
     if (n == 0) /* head() makes sure that it is not just the index that is damaged */
         snprintf(ret_id, TIDE_ID_SIZE, "%.*s", STR_ARG(prefix));
     else

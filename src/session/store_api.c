@@ -35,14 +35,13 @@ static void tell_key(struct store *s, const struct user_key *own)
         snprintf(s->origin_notice, sizeof s->origin_notice,
                  "the store was made by an earlier version: its sessions are taken as yours, and may run");
     else if (s->origins == ORIGIN_OLDER)
-        snprintf(
-            s->origin_notice, sizeof s->origin_notice,
-            "the store was made by an earlier version: its sessions count as foreign until you say that they are yours: "
-            "`tidemark store trust`");
+        snprintf(s->origin_notice, sizeof s->origin_notice,
+                 "the store was made by an earlier version: its sessions count as foreign until you trust "
+                 "them");
     else if (s->origins != ORIGIN_ADOPTED && made && !store_list(s, NULL, has_session, &any, NULL) && any)
         snprintf(s->origin_notice, sizeof s->origin_notice,
-                 "a new key of origin was made, '%.200s': sessions from before it count as foreign; "
-                 "`tidemark store trust` shows them and makes them yours",
+                 "a new key of origin was made, '%.200s': sessions from before it count as foreign "
+                 "until you trust them",
                  own->from);
     else if (own->key.len && !own->from[0])
         snprintf(s->origin_notice, sizeof s->origin_notice,

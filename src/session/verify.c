@@ -189,10 +189,12 @@ enum tide_code tide_store_check(tide_store *store, unsigned flags, tide_progress
     if (!code)
         code = check_chains(s, &check, &n.named, err);
     map_done(&n.named, NULL);
-    if (!code && check.problems)
+    if (!code && check.problems) {
         code =
             tide_fail(err, TIDE_CORRUPT, "%" PRIu64 " problem%s found", check.problems, check.problems == 1 ? "" : "s");
-    else if (!code && check.unread)
+        if (check.can_rebuild && !(flags & TIDE_CHECK_REBUILD))
+            tide_hint_with(err, TIDE_ACTION_CHECK_STORE, "", "\"rebuild\":true");
+    } else if (!code && check.unread)
         code = tide_fail(err, TIDE_IO,
                          "no damage was found, but %" PRIu64
                          " part%s could not be read: look at the disk, then check again",

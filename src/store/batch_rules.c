@@ -116,6 +116,7 @@ enum tide_code fail_no_session(struct str id, const char *where, bool hidden, st
 enum tide_code fail_no_store(const char *path, struct tide_err *err)
 {
     tide_fail(err, TIDE_NOT_FOUND, "no store at '%s'", path);
+    tide_about(err, TIDE_SUBJECT_FILE, path);
     return tide_hint(err, TIDE_ACTION_INIT_STORE, "");
 }
 

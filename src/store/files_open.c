@@ -76,12 +76,13 @@ static enum tide_code check_meta(struct files_store *s, struct str text, struct 
     struct str stored;
     int64_t version;
 
-    if (json_parse(&a, text, NULL, &v, NULL, NULL) || json_get_int(v, STR("tidemark_store"), 0) != 1)
-        return tide_fail(
-            err, TIDE_CORRUPT,
-            "'%s/store.json' is damaged, or not Tidemark's: put it back; or remove it and give the key of the "
-            "store, if it has one: the next command that writes makes it again",
-            s->dir);
+    if (json_parse(&a, text, NULL, &v, NULL, NULL) || json_get_int(v, STR("tidemark_store"), 0) != 1) {
+        tide_fail(err, TIDE_CORRUPT,
+                  "'%s/store.json' is damaged, or not Tidemark's: put it back; or remove it and give the key of the "
+                  "store, if it has one: the next command that writes makes it again",
+                  s->dir);
+        return tide_about(err, TIDE_SUBJECT_FILE, "store.json");
+    }
     version = json_get_int(v, STR("version"), 0);
     if (version > FILES_VERSION)
         return tide_fail(err, TIDE_TOO_NEW, "'%s' was written by a newer Tidemark (version %lld, this one knows %d)",
@@ -91,11 +92,11 @@ static enum tide_code check_meta(struct files_store *s, struct str text, struct 
     stored = json_get_text(&a, v, STR("key_check"));
     key_check(s, check);
     if (stored.len && !s->base.key.len)
-        return tide_fail(err, TIDE_WRONG_KEY, "the store is keyed and no key was given: set TIDEMARK_KEY_FILE");
+        return tide_fail(err, TIDE_WRONG_KEY, "the store is keyed and no key was given");
     if (stored.len && !str_eq(stored, str_from(check)))
         return tide_fail(err, TIDE_WRONG_KEY, "the key is not the one this store was made with");
     if (!stored.len && s->base.key.len)
-        return tide_fail(err, TIDE_WRONG_KEY, "a key was given, but this store was made without one: open it without");
+        return tide_fail(err, TIDE_WRONG_KEY, "a key was given, but this store was made without one");
     return TIDE_OK;
 }
 
@@ -122,7 +123,7 @@ static enum tide_code refuse_foreign(struct files_store *s, struct tide_err *err
 
     if (code || !foreign)
         return code;
-    return tide_fail(err, TIDE_NOT_A_STORE, "'%s' holds other files and is no store: name an empty directory", s->dir);
+    return tide_fail(err, TIDE_NOT_A_STORE, "'%s' holds other files and is no store", s->dir);
 }
 
 static const char *const folders[] = {"sessions", "live", "boots", "cache"};
@@ -161,12 +162,13 @@ static enum tide_code check_folders(struct files_store *s, bool found, struct ti
                              st.kind == ENV_LINK ? "a symbolic link, which is not followed" : "not a directory");
         if (i == 0)
             gone = found && st.kind == ENV_ABSENT;
-        else if (gone && st.kind == ENV_DIR && is_still_gone(s))
-            code =
-                tide_fail(err, TIDE_CORRUPT,
-                          "'%s/sessions' is gone, and all logs were in it: put it back; or make the directory, empty, "
-                          "to begin anew",
-                          s->dir);
+        else if (gone && st.kind == ENV_DIR && is_still_gone(s)) {
+            tide_fail(err, TIDE_CORRUPT,
+                      "'%s/sessions' is gone, and all logs were in it: put it back; or make the directory, empty, "
+                      "to begin anew",
+                      s->dir);
+            code = tide_about(err, TIDE_SUBJECT_FILE, "sessions");
+        }
     }
     return code;
 }
@@ -185,8 +187,8 @@ static enum tide_code find_store(struct files_store *s, bool create, bool *ret_f
     if (st.kind == ENV_ABSENT)
         return create ? TIDE_OK : fail_no_store(s->dir, err);
     if (st.kind != ENV_DIR)
-        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is %s: a store of files is a directory: give its own path",
-                         s->dir, st.kind == ENV_LINK ? "a symbolic link, which is not followed" : "not a directory");
+        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is %s: a store of files is a directory", s->dir,
+                         st.kind == ENV_LINK ? "a symbolic link, which is not followed" : "not a directory");
     files_path(s, path, "", "store.json", "");
     code = files_get(s, path, META_MAX, &meta, err);
     if (!code) {

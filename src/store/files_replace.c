@@ -68,12 +68,16 @@ void files_fresh(struct files_store *s, const char *path, char out[FILES_PATH])
 
 enum tide_code files_not_fresh(enum tide_code code, struct tide_err *err)
 {
-    char *at = err ? strstr(err->msg, FRESH) : NULL;
+    char *texts[] = {err ? err->msg : NULL, err ? err->detail.name : NULL};
 
-    if (code && at && strlen(at) >= sizeof FRESH - 1 + FRESH_DIGITS) {
-        const char *rest = at + sizeof FRESH - 1 + FRESH_DIGITS;
+    for (size_t i = 0; code && err && i < 2; i++) {
+        char *at = strstr(texts[i], FRESH);
 
-        memmove(at, rest, strlen(rest) + 1);
+        if (at && strlen(at) >= sizeof FRESH - 1 + FRESH_DIGITS) {
+            const char *rest = at + sizeof FRESH - 1 + FRESH_DIGITS;
+
+            memmove(at, rest, strlen(rest) + 1);
+        }
     }
     return code;
 }

@@ -87,6 +87,6 @@ bool holder_alive(struct holders *h, struct store *store, const struct holder *w
              life == ENV_STOPPED ? ", which is stopped"
              : same_kernel       ? " of another container"
                                  : " of another machine or container",
-             who->boot_id, (lease - silent + 999) / 1000, clock_tells ? "" : ": `tidemark recover --watch` watches it");
+             who->boot_id, (lease - silent + 999) / 1000, clock_tells ? "" : " while it is watched");
     return silent <= lease;
 }

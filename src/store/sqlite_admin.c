@@ -195,11 +195,14 @@ static enum tide_code find_more(struct sqlite_store *s, struct conn *c,
     return !rc || ((rc & 0xff) == SQLITE_CORRUPT && ret->len) ? TIDE_OK : db_fail(s, c, rc, err, "check");
 }
 
-/* What the query gives, or `find`. */
-static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_check *check, const char *where,
-                                        const char *sql,
-                                        int (*find)(struct sqlite_store *, struct conn *, struct buf *),
-                                        struct tide_err *err)
+struct law {
+    const char *where, *sql;                                         /* each row is a problem */
+    int (*find)(struct sqlite_store *, struct conn *, struct buf *); /* instead of SQL */
+    bool can_rebuild;                                                /* it is of what a check can make anew */
+};
+
+static enum tide_code keep_law(struct sqlite_store *s, struct store_check *check, const struct law *law,
+                               struct tide_err *err)
 {
     AUTO(buf_done) struct buf rows = BUF_INIT(SIZE_MAX / 4);
     struct conn *c = NULL;
@@ -210,11 +213,12 @@ static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_che
         code = db_reader(s, &c, err);
         if (code)
             continue;
-        code = find ? find_more(s, c, find, &rows, err) : find_problems(s, c, sql, &rows, err);
+        code = law->find ? find_more(s, c, law->find, &rows, err) : find_problems(s, c, law->sql, &rows, err);
         db_reader_done(s, c);
     } while (store_retry(s->base.env, code, &tries));
     for (size_t at = 0; !code && at < rows.len; at += strlen(rows.ptr + at) + 1)
-        store_check_name(check, where, TIDE_CORRUPT, rows.ptr + at);
+        store_check_name(check, law->where, TIDE_CORRUPT, rows.ptr + at);
+    check->can_rebuild |= !code && rows.len && law->can_rebuild;
     return code;
 }
 
@@ -225,43 +229,43 @@ static enum tide_code rows_are_problems(struct sqlite_store *s, struct store_che
 
 enum tide_code sqlite_check(struct store *store, struct store_check *check, struct tide_err *err)
 {
-    static const struct {
-        const char *where;
-        int (*find)(struct sqlite_store *, struct conn *, struct buf *);
-    } looks[] = {{"the file", find_misshapen}, {"sessions", find_damaged_heads}, {"big values", find_miscounted}};
-    static const struct {
-        const char *where, *sql;
-    } laws[] = {
-        {"the file", "PRAGMA integrity_check(20)"},
-        {"events", "SELECT 'event at position ' || e.pos || ' belongs to no session' FROM events e LEFT JOIN sessions s"
-                   " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
-        {"events", "SELECT 'session ' || h.id || ' should have ' || h.n ||"
-                   " iif(h.n = 1, ' event', ' events') || ' and has ' || count(e.pos) FROM"
-                   " (SELECT s.sid, s.id, coalesce(l.last_seq, s.last_seq) - coalesce(s.parent_seq, 0) AS n"
-                   " FROM sessions s LEFT JOIN live l USING (sid)) h LEFT JOIN events e USING (sid) GROUP BY h.sid"
-                   " HAVING count(e.pos) != h.n LIMIT 20"},
-        {"live", "SELECT 'a live session that is not there (' || l.sid || ')' FROM live l LEFT JOIN sessions s"
-                 " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
-        {"meta", "SELECT 'its row ' || quote(key) || ' is damaged' FROM meta WHERE key IN ('closed', 'position_floor')"
-                 " AND (typeof(value) != 'integer' OR value >= 1 << 62)"},
+    static const struct law laws[] = {
+        {"the file", .find = find_misshapen, .can_rebuild = true},
+        {"sessions", .find = find_damaged_heads},
+        {"big values", .find = find_miscounted, .can_rebuild = true},
+        {"the file", .sql = "PRAGMA integrity_check(20)"},
+        {"events",
+         .sql = "SELECT 'event at position ' || e.pos || ' belongs to no session' FROM events e LEFT JOIN sessions s"
+                " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
+        {"events", .sql =
+                       "SELECT 'session ' || h.id || ' should have ' || h.n ||"
+                       " iif(h.n = 1, ' event', ' events') || ' and has ' || count(e.pos) FROM"
+                       " (SELECT s.sid, s.id, coalesce(l.last_seq, s.last_seq) - coalesce(s.parent_seq, 0) AS n"
+                       " FROM sessions s LEFT JOIN live l USING (sid)) h LEFT JOIN events e USING (sid) GROUP BY h.sid"
+                       " HAVING count(e.pos) != h.n LIMIT 20"},
+        {"live", .sql = "SELECT 'a live session that is not there (' || l.sid || ')' FROM live l LEFT JOIN sessions s"
+                        " USING (sid) WHERE s.sid IS NULL LIMIT 20"},
+        {"meta",
+         .sql = "SELECT 'its row ' || quote(key) || ' is damaged' FROM meta WHERE key IN ('closed', 'position_floor')"
+                " AND (typeof(value) != 'integer' OR value >= 1 << 62)"},
         {"blocks",
-         "SELECT 'session ' || s.id || ': the marks of its checkpoints up to seq ' || b.seq || ' are wrong:"
-         " `tidemark store check --rebuild` makes them anew' FROM events e CROSS JOIN blocks b ON b.sid = e.sid"
-         " AND b.seq = (e.seq + 255) / 256 * 256 JOIN sessions s ON s.sid = b.sid"
-         " WHERE length(CAST(b.marks AS BLOB)) = 64 AND (" MARK(
-             "0") " != (e.kind = 'checkpoint')"
-                  " OR " MARK("256") " != (e.kind = 'checkpoint.deleted')) GROUP BY b.sid, b.seq LIMIT 20"},
+         .sql = "SELECT 'session ' || s.id || ': the marks of its checkpoints up to seq ' || b.seq || ' are wrong'"
+                " FROM events e CROSS JOIN blocks b ON b.sid = e.sid"
+                " AND b.seq = (e.seq + 255) / 256 * 256 JOIN sessions s ON s.sid = b.sid"
+                " WHERE length(CAST(b.marks AS BLOB)) = 64 AND (" MARK(
+                    "0") " != (e.kind = 'checkpoint')"
+                         " OR " MARK("256") " != (e.kind = 'checkpoint.deleted')) GROUP BY b.sid, b.seq LIMIT 20",
+         .can_rebuild = true},
         {"forks",
-         "SELECT 'session ' || s.id || ' is a fork of one that is not there' FROM sessions s LEFT JOIN sessions p"
-         " ON p.sid = s.parent WHERE s.parent IS NOT NULL AND p.sid IS NULL LIMIT 20"},
+         .sql =
+             "SELECT 'session ' || s.id || ' is a fork of one that is not there' FROM sessions s LEFT JOIN sessions p"
+             " ON p.sid = s.parent WHERE s.parent IS NOT NULL AND p.sid IS NULL LIMIT 20"},
     };
     struct sqlite_store *s = sqlite_of(store);
     enum tide_code code = TIDE_OK;
 
     for (size_t i = 0; !code && i < sizeof laws / sizeof laws[0]; i++)
-        code = rows_are_problems(s, check, laws[i].where, laws[i].sql, NULL, err);
-    for (size_t i = 0; !code && i < sizeof looks / sizeof looks[0]; i++)
-        code = rows_are_problems(s, check, looks[i].where, NULL, looks[i].find, err);
+        code = keep_law(s, check, &laws[i], err);
     return code;
 }
 

@@ -236,9 +236,8 @@ int big_miscounted(struct conn *c, struct buf *out)
             continue;
         if (digest.len == DIGEST_SIZE)
             hex_encode(hex, (const unsigned char *)digest.ptr, DIGEST_SIZE);
-        buf_addf(out,
-                 "big value %s: its count is %lld, its uses are %lld: `tidemark store check --rebuild` counts anew",
-                 hex, (long long)sqlite3_column_int64(st, 1), used ? (long long)*used : 0LL);
+        buf_addf(out, "big value %s: its count is %lld, its uses are %lld", hex, (long long)sqlite3_column_int64(st, 1),
+                 used ? (long long)*used : 0LL);
         buf_add_char(out, 0);
     }
     sqlite3_finalize(st);

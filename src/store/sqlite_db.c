@@ -50,14 +50,16 @@ enum tide_code db_fail(struct sqlite_store *s, struct conn *c, int rc, struct ti
     rc = rc ? rc : c->db ? sqlite3_extended_errcode(c->db) : SQLITE_CANTOPEN;
     code = code_of(rc, errnum);
     if (code == TIDE_FULL)
-        return tide_fail(err, code, "%s: no space left on the disk of '%s': free some, then try again", what, s->path);
-    if (code == TIDE_CORRUPT) {
+        tide_fail(err, code, "%s: no space left on the disk of '%s'", what, s->path);
+    else if (code == TIDE_CORRUPT)
         tide_fail(err, code, "%s: '%s' is damaged (%s)%s", what, s->path, sqlite3_errstr(rc),
                   s->base.group ? "" : ": bring it back from a copy or from exports");
-        return s->base.group ? tide_hint(err, TIDE_ACTION_CHECK_STORE, "") : code;
-    }
-    return tide_fail(err, code, "%s: '%s': %s%s%s", what, s->path, sqlite3_errstr(rc), errnum ? ": " : "",
-                     errnum ? strerror(errnum) : "");
+    else
+        tide_fail(err, code, "%s: '%s': %s%s%s", what, s->path, sqlite3_errstr(rc), errnum ? ": " : "",
+                  errnum ? strerror(errnum) : "");
+    if (code == TIDE_CORRUPT && s->base.group)
+        tide_hint(err, TIDE_ACTION_CHECK_STORE, "");
+    return tide_about(err, TIDE_SUBJECT_FILE, s->path);
 }
 
 enum tide_code db_path(struct sqlite_store *s, const char *suffix, char out[1100], struct tide_err *err)

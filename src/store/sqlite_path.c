@@ -38,13 +38,12 @@ static enum tide_code check_header(struct sqlite_store *s, const unsigned char *
     if (path_has_journal(s))
         return TIDE_OK;
     if (n < 100 || memcmp(header, "SQLite format 3", 16) != 0)
-        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is not a Tidemark store: give another path", s->path);
+        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is not a Tidemark store", s->path);
     if (header[68] == 'T' && header[69] == 'I' && header[70] == 'D' && header[71] == 'E')
         return TIDE_OK;
     code = side_bytes(s, "-mark", &mark, err);
     if (!code && mark == SIDE_ABSENT)
-        code = tide_fail(err, TIDE_NOT_A_STORE, "'%s' is an SQLite file, but not a Tidemark store: give another path",
-                         s->path);
+        code = tide_fail(err, TIDE_NOT_A_STORE, "'%s' is an SQLite file, but not a Tidemark store", s->path);
     return code;
 }
 
@@ -62,12 +61,13 @@ static enum tide_code check_alone(struct sqlite_store *s, bool missing, struct t
 
         if (code)
             return code;
-        if (bytes > 0)
-            return tide_fail(
-                err, TIDE_CORRUPT,
-                "'%s' is %s, but '%s%s' of it is there, so nothing was touched: put the file back; if it is "
-                "gone for good, move '%s-wal' and '%s-mark' away",
-                s->path, missing ? "missing" : "empty", s->path, rest[i], s->path, s->path);
+        if (bytes > 0) {
+            tide_fail(err, TIDE_CORRUPT,
+                      "'%s' is %s, but '%s%s' of it is there, so nothing was touched: put the file back; if it is "
+                      "gone for good, move '%s-wal' and '%s-mark' away",
+                      s->path, missing ? "missing" : "empty", s->path, rest[i], s->path, s->path);
+            return tide_about(err, TIDE_SUBJECT_FILE, s->path);
+        }
     }
     return TIDE_OK;
 }
@@ -110,7 +110,7 @@ enum tide_code path_look(struct sqlite_store *s, bool create, bool *ret_new, str
     if (st.kind == ENV_ABSENT && !create)
         return fail_no_store(s->path, err);
     if (st.kind != ENV_ABSENT && st.kind != ENV_FILE)
-        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is a %s, not a store: give the path of a file", s->path,
+        return tide_fail(err, TIDE_NOT_A_STORE, "'%s' is a %s, not a store", s->path,
                          st.kind == ENV_DIR    ? "directory"
                          : st.kind == ENV_LINK ? "symbolic link"
                                                : "special file");

@@ -167,11 +167,11 @@ static enum tide_code check_key(struct sqlite_store *s, bool fresh, struct tide_
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         return db_fail(s, &s->w, rc, err, "read the key check");
     if (stored && !s->base.key.len)
-        return tide_fail(err, TIDE_WRONG_KEY, "the store is keyed and no key was given: set TIDEMARK_KEY_FILE");
+        return tide_fail(err, TIDE_WRONG_KEY, "the store is keyed and no key was given");
     if (stored != (s->base.key.len > 0) || (stored && !same))
         return tide_fail(err, TIDE_WRONG_KEY,
                          stored ? "the key is not the one this store was made with"
-                                : "a key was given, but this store was made without one: open it without");
+                                : "a key was given, but this store was made without one");
     return TIDE_OK;
 }
 
@@ -185,10 +185,9 @@ static enum tide_code inspect(struct sqlite_store *s, bool create, bool *ret_emp
     if (rc)
         return db_fail(s, &s->w, rc, err, "read the store's version");
     if (!empty && app != SQLITE_APP_ID)
-        return tide_fail(err, TIDE_NOT_A_STORE, "an SQLite file, but not a Tidemark store: give another path");
+        return tide_fail(err, TIDE_NOT_A_STORE, "an SQLite file, but not a Tidemark store");
     if (version > SQLITE_SCHEMA_VERSION)
-        return tide_fail(err, TIDE_TOO_NEW,
-                         "the store has version %lld, this program knows up to %d: use a newer tidemark",
+        return tide_fail(err, TIDE_TOO_NEW, "the store has version %lld, this program knows up to %d",
                          (long long)version, SQLITE_SCHEMA_VERSION);
     if (version < 0 || (version == 0 && !empty))
         return tide_fail(err, TIDE_CORRUPT, "the store's version is damaged (%lld)", (long long)version);

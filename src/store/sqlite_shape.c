@@ -21,9 +21,15 @@ struct object {
     struct str name, sql; /* sql: from the name on */
 };
 
-/* What is wrong with one of them, and what to do. */
+/* What is wrong with one of them. */
+enum {
+    REFUSED = 1,     /* it is not to be opened like this */
+    IS_TRIGGER = 2,  /* which was never ours */
+    CAN_REBUILD = 4, /* a check that rebuilds makes it anew */
+};
+
 struct finding {
-    bool refuse; /* it is not to be opened like this */
+    unsigned flags;
     char text[400];
 };
 
@@ -76,10 +82,10 @@ static bool is(struct str s, const char *word)
     return str_eq(s, str_from(word));
 }
 
-static void find(finding_fn *fn, void *arg, bool refuse, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-static void find(finding_fn *fn, void *arg, bool refuse, const char *fmt, ...)
+static void find(finding_fn *fn, void *arg, unsigned flags, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void find(finding_fn *fn, void *arg, unsigned flags, const char *fmt, ...)
 {
-    struct finding f = {.refuse = refuse};
+    struct finding f = {.flags = flags};
     va_list ap;
 
     va_start(ap, fmt);
@@ -103,12 +109,12 @@ static void judge_known(const struct object *o, struct str type, struct str sql,
     if (object_of(sql, &there) && there.kind == o->kind && str_eq(there.sql, o->sql))
         return;
     if (is(type, "table") && is(type, o->kind->type))
-        find(fn, arg, true, "table '%.*s' is not as Tidemark made it: bring the store back from a copy or from exports",
+        find(fn, arg, REFUSED,
+             "table '%.*s' is not as Tidemark made it: bring the store back from a copy or from exports",
              STR_ARG(o->name));
     else /* a view that says something else is in nobody's way */
-        find(fn, arg, !is(type, "view") || !is(type, o->kind->type),
-             "%.*s '%.*s' is not as Tidemark made it: remove it (`DROP %.*s \"%.*s\"` in sqlite3), then "
-             "`tidemark store check --rebuild` makes it anew",
+        find(fn, arg, CAN_REBUILD | (is(type, "view") && is(type, o->kind->type) ? 0 : REFUSED),
+             "%.*s '%.*s' is not as Tidemark made it: remove it (`DROP %.*s \"%.*s\"` in sqlite3), then rebuild it",
              STR_ARG(type), STR_ARG(o->name), STR_ARG(type), STR_ARG(o->name));
 }
 
@@ -124,16 +130,17 @@ static void judge_row(const struct object *objects, size_t n, bool *seen, sqlite
             judge_known(&objects[i], type, db_text(st, 2), fn, arg);
             return;
         }
-    find(fn, arg, true, "%.*s '%.*s' is not Tidemark's%s: remove it (`DROP %.*s \"%.*s\"` in sqlite3)", STR_ARG(type),
-         STR_ARG(name), is(type, "trigger") ? ", and would act in its transactions" : "", STR_ARG(type), STR_ARG(name));
+    find(fn, arg, REFUSED | (is(type, "trigger") ? IS_TRIGGER : 0),
+         "%.*s '%.*s' is not Tidemark's%s: remove it (`DROP %.*s \"%.*s\"` in sqlite3)", STR_ARG(type), STR_ARG(name),
+         is(type, "trigger") ? ", and would act in its transactions" : "", STR_ARG(type), STR_ARG(name));
 }
 
 static void judge_missing(const struct object *o, finding_fn *fn, void *arg)
 {
     bool holds = o->kind == &kinds[0];
 
-    find(fn, arg, holds, "%s '%.*s' is missing: %s", o->kind->type, STR_ARG(o->name),
-         holds ? "bring the store back from a copy or from exports" : "`tidemark store check --rebuild` makes it anew");
+    find(fn, arg, holds ? REFUSED : CAN_REBUILD, "%s '%.*s' is missing%s", o->kind->type, STR_ARG(o->name),
+         holds ? ": bring the store back from a copy or from exports" : "");
 }
 
 /* An SQLite code. */
@@ -157,7 +164,7 @@ static int judge(struct conn *c, finding_fn *fn, void *arg)
 
 struct refusal {
     bool older; /* its tables are others, and will be changed; triggers were never ours */
-    char first[400];
+    struct finding first;
     int n;
 };
 
@@ -165,8 +172,8 @@ static void note_refusal(void *arg, const struct finding *f)
 {
     struct refusal *r = arg;
 
-    if (f->refuse && (!r->older || str_starts(str_from(f->text), STR("trigger "))) && r->n++ == 0)
-        memcpy(r->first, f->text, sizeof r->first);
+    if (f->flags & REFUSED && (!r->older || f->flags & IS_TRIGGER) && r->n++ == 0)
+        r->first = *f;
 }
 
 enum tide_code shape_check(struct sqlite_store *s, bool older, struct tide_err *err)
@@ -179,7 +186,12 @@ enum tide_code shape_check(struct sqlite_store *s, bool older, struct tide_err *
         return db_fail(s, &s->w, rc, err, "read what tables there are");
     if (r.n > 1)
         snprintf(more, sizeof more, " (and %d more)", r.n - 1);
-    return r.n ? tide_fail(err, TIDE_CORRUPT, "'%s' was changed by SQL: %s%s", s->path, r.first, more) : TIDE_OK;
+    if (!r.n)
+        return TIDE_OK;
+    tide_fail(err, TIDE_CORRUPT, "'%s' was changed by SQL: %s%s", s->path, r.first.text, more);
+    if (r.first.flags & CAN_REBUILD)
+        tide_hint_with(err, TIDE_ACTION_CHECK_STORE, "", "\"rebuild\":true");
+    return tide_about(err, TIDE_SUBJECT_FILE, s->path);
 }
 
 static void add_finding(void *arg, const struct finding *f)

@@ -117,6 +117,7 @@ struct store_check {
     void *arg;
     uint64_t done, total;
     uint64_t problems; /* damage that was named */
+    bool can_rebuild;  /* … of which some is made anew when the check rebuilds */
     uint64_t unread;   /* what could not be read, named as well: that is no damage */
 };
 

@@ -89,7 +89,7 @@ refuses '--from without --resume' 2 '--from needs --resume' chat --from checkpoi
 refuses '--no-store with --resume' 2 'nothing to go on with' chat --no-store --resume x </dev/null
 refuses 'no key' 2 'no key for anthropic: set ANTHROPIC_API_KEY' chat --provider anthropic --model m -p hi </dev/null
 refuses 'nor one for the other' 2 'no key for openai: set OPENAI_API_KEY' chat --provider openai --model m -p hi </dev/null
-refuses 'neither: one line says all' 2 'no key for anthropic, and no model: set ANTHROPIC_API_KEY or' chat -p hi </dev/null
+refuses 'neither: one line says all' 2 'no key for anthropic, and no model: set ANTHROPIC_API_KEY, and' chat -p hi </dev/null
 ANTHROPIC_API_KEY=k refuses 'no model' 2 'no model: give --model' chat -p hi </dev/null
 refuses 'a prompt of blanks' 2 'no prompt' chat --script hello.json -p '  ' </dev/null
 printf 'a\0b' >bytes
@@ -454,7 +454,7 @@ keeps() {
     env "${set[@]}" "$TIDE_BIN" chat --resume "$id" -p more "${@:2}" </dev/null 2>&1 >/dev/null
 }
 kept() {
-    echo "tidemark: this chat keeps its $1; configured now: $2. To change: tidemark chat --resume $id $3"
+    echo "tidemark: this chat keeps its $1; configured now: $2 (to change: $3)"
 }
 echo '{"turns":[{"text":"Yes."}],"repeat":true}' >yes.json
 echo '{"model":"newer"}' >newer.config

@@ -33,9 +33,9 @@ is_error 'a checkpoint that is not there' 'NOT_FOUND|checkpoint|there|ckpt_x||li
 is_error 'a setting that is not there' 'INVALID|key||no_such_setting||list_settings' config get no_such_setting
 printf '{"model":\n"m",}\n' >torn.json
 is_error 'a file that is no JSON: the line' 'INVALID|file||torn.json|2|' config get model --config torn.json
-is_error 'a file that is a directory' 'IO|file||.||' config get model --config .
+is_error 'a file that is a directory' 'DENIED|file||.||replace_file' config get model --config .
 is_error 'an option that is not there' 'INVALID|||||' sessions list --no-such-option
-is_error 'a store that is not there' 'NOT_FOUND|||||init_store' --store "$(store_at none)" sessions list
+is_error 'a store that is not there' "NOT_FOUND|file||$(store_at none | sed 's/^files://')||init_store" --store "$(store_at none)" sessions list
 
 # ---- an export whose third line is not what it was ----
 tidemark sessions export there >there.jsonl

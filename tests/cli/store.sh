@@ -68,7 +68,7 @@ todo() {
     sqlite3 :memory: "SELECT coalesce(json_extract(value, '\$.todo'), 'null') FROM json_each(CAST(readfile('$work/.doctor') AS TEXT), '\$.checks')
         WHERE json_extract(value, '\$.status') = 'fail'"
 }
-check_is 'doctor: what to do about it, for programs' 'give another path' "$(todo text.db)"
+check_is 'doctor: what to do about it, for programs' 'give another path with --store' "$(todo text.db)"
 check 'doctor: not a store' eval 'TIDEMARK_STORE=text.db doctor 1 "not a Tidemark store"'
 
 # ---- a newer one ----

@@ -16,7 +16,7 @@ if [ "${1:-}" = full ]; then
     tidemark store copy "$a" "$b" >out 2>err
     check_is 'full: status' 6 $?
     check_is 'full: one line' 1 "$(wc -l <err)"
-    check 'full: says what to do' grep -qi 'no space left.*the same command then goes on' err
+    check 'full: says what to do' grep -qi 'the same command goes on.*no space left.*free some space' err
     for id in $(tidemark --store "$b" sessions list --ids); do
         check "full: $id is whole" cmp <(tidemark --store "$a" sessions export "$id") <(tidemark --store "$b" sessions export "$id")
     done

@@ -46,8 +46,8 @@ refuses 'nothing there' 3 "no store at 'none': \`tidemark store init\` makes one
 check 'nothing was made' test ! -e none
 echo text >file
 tidemark --store files:file sessions list 2>err
-check_is 'a file' 1 "$(grep -c "^tidemark: open store: 'file' is a file: name a directory, or give sqlite:PATH\$" err)"
-refuses 'a directory, named as a database' 5 'give files:DIR' --store d sessions list
+check_is 'a file' 1 "$(grep -c "^tidemark: open store: 'file' is a file, not a store of files (sqlite:PATH): give another path with --store\$" err)"
+refuses 'a directory, named as a database' 5 'files:DIR' --store d sessions list
 ln -s d link
 tidemark --store files:link sessions list 2>err
 check_is 'a symbolic link is refused in one line' '1 1' "$(wc -l <err) $(grep -c "^tidemark: open store: 'link' " err)"

@@ -361,7 +361,7 @@ else
         XDG_DATA_HOME=$work/$1 tidemark sessions show nap --json | json '$.trusted'
     }
     ours=$(printf '%s\n1' 'tidemark: the store was made by an earlier version: its sessions are taken as yours, and may run')
-    foreign=$(printf '%s\n0' 'tidemark: the store was made by an earlier version: its sessions count as foreign until you say that they are yours: `tidemark store trust`')
+    foreign=$(printf '%s\n0' 'tidemark: the store was made by an earlier version: its sessions count as foreign until you trust them')
     check_is 'a store of an earlier version in the default place is ours' "$ours" "$(found old)"
     check_is 'once: one that is put there later is not' "$foreign" "$(found old)"
     check 'it is trusted as any other' eval 'XDG_DATA_HOME=$work/old tidemark store trust --yes >/dev/null'

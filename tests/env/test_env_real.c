@@ -337,25 +337,26 @@ static void who_waits_for_a_lock_in_vain_is_told_who_has_it(void **state)
 {
     static const struct {
         int signal;
-        const char *what;
-    } rows[] = {{0, ": wait for it, or end it"}, {SIGSTOP, ") is stopped and has kept others"}};
+        const char *help; /* what is asked of that process */
+    } rows[] = {{0, "{"}, {SIGSTOP, "{\"continue\":true,"}};
     struct env_file *f = open_file(in_dir("lock"), ENV_WRITE | ENV_CREATE);
     struct tide_err err;
     char first[sizeof err.msg];
     pid_t pid = start_child(child_takes_the_lock, wait_to_be_killed);
-    char name[64];
+    char want[64];
     int status;
 
     (void)state;
-    snprintf(name, sizeof name, "process %d (", (int)pid);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (rows[i].signal) {
             assert_int_equal(kill(pid, rows[i].signal), 0);
             assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
         }
         assert_int_equal(ops->lock(f, 20, &err), TIDE_BUSY);
-        if (!strstr(err.msg, name) || !strstr(err.msg, rows[i].what) || !strstr(err.msg, "since 20"))
-            fail_msg("%s", err.msg);
+        assert_int_equal(err.hints[0].action, TIDE_ACTION_END_PROCESS);
+        snprintf(want, sizeof want, "%s\"pid\":%d}", rows[i].help, (int)pid);
+        assert_string_equal(err.hints[0].arguments, want);
+        assert_non_null(strstr(err.msg, "since 20"));
         if (i && strncmp(strstr(err.msg, "since 20"), strstr(first, "since 20"), 30) != 0)
             fail_msg("'%s' after '%s': since when has changed", err.msg, first);
         memcpy(first, err.msg, sizeof first);

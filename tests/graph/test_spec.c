@@ -86,6 +86,8 @@ static void a_broken_graph_gets_everything_told_at_once(void **state)
 #define INNER                                                                                                          \
     GRAPH("{\"id\":\"a\",\"type\":\"lua\",\"outputs\":[\"x\"],\"code\":\"return {x = 1}\"}", ",\"memory\":{\"m\":1}")
 
+#define HIVE "{\"agent\":{},\"graph\":{\"entry_node\":\"a\",\"nodes\":[]}}"
+
 static const struct {
     const char *name, *json, *says; /* "": nothing at all is said */
     bool fine;                      /* warnings alone */
@@ -307,8 +309,16 @@ static const struct {
      GRAPH("{\"id\":\"a\",\"type\":\"subgraph\",\"outputs\":[\"x\"],\"graph\":" GRAPH(NODE_A, "") "}", ""), "", true},
     {"an odd key", GRAPH(NODE_A, ",\"me\\u001bmory x\":1"), "$[\"me?mory x\"]: a graph has no key 'me?mory x'", false},
     {"a NUL in text", GRAPH(NODE_A, ",\"name\":\"a\\u0000b\""), "$.name: must not contain", false},
-    {"from Hive", "{\"agent\":{},\"graph\":{\"entry_node\":\"a\",\"nodes\":[]}}", "tidemark graph import", false},
+    {"from Hive", HIVE, "no graph of ours", false},
 };
+
+static void what_is_a_graph_of_hive_can_be_imported(void **state)
+{
+    struct spec *s = NULL;
+
+    (void)state;
+    HINTS(TIDE_INVALID, TIDE_ACTION_IMPORT_GRAPH, spec_parse(STR(HIVE), NULL, &s, &err));
+}
 
 static void each_fault_is_told_with_its_place(void **state)
 {
@@ -760,6 +770,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_broken_graph_gets_everything_told_at_once),
+        cmocka_unit_test(what_is_a_graph_of_hive_can_be_imported),
         cmocka_unit_test(each_fault_is_told_with_its_place),
         cmocka_unit_test(a_condition_that_means_nothing_is_told),
         cmocka_unit_test(what_is_not_said_has_its_default),

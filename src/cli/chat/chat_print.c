@@ -178,7 +178,7 @@ static enum tide_code report(struct printing *p, enum tide_code code, struct tid
     }
     if (code == TIDE_WAITING && p->chat.want->token_fd && tide_agent_token(p->chat.core.agent)[0] &&
         write_fd(p->chat.want->token_fd, "--token-fd", tide_agent_token(p->chat.core.agent), err))
-        return tide_fail(err, err->code, "%s: `tidemark token rotate %s` makes another", err->msg, id);
+        return tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, id);
     if (code == TIDE_WAITING && p->chat.want->no_store)
         return tide_fail(err, TIDE_FAILED,
                          "%.300s: with --no-store nobody can answer later: give --yes, or leave --no-store out",

@@ -43,7 +43,7 @@ static void print_check(struct out *out, const struct finding *f)
                 f->severity);
     outf(out, "%*s%-10s ", (int)(6 - strlen(f->severity)), "", f->where);
     out_value(out, f->what);
-    if (f->todo && !strstr(f->what, f->todo)) { /* a message often says it already */
+    if (f->todo) {
         outf(out, ": ");
         out_value(out, f->todo);
     }
@@ -52,7 +52,8 @@ static void print_check(struct out *out, const struct finding *f)
 
 void doctor_say_error(struct doctor *d)
 {
-    const char *in = hint_in(err_text(&d->err)), *todo = in ? in : hint_for_store(d->err.code);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const char *todo = err_advice(&a, &d->err, true);
 
     doctor_say(d, VERDICT_FAIL, todo ? todo : "name another store with --store", "%s", d->err.msg);
 }

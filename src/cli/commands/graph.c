@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/error_hints.h"
 #include "cli/graph/graph_draw.h"
 #include "engine/findings.h"
 #include "engine/graph_file.h"
@@ -85,6 +86,8 @@ static enum tide_code run_check(struct cli *cli, struct tide_err *err)
         out_shape(&cli->out, &shape_graph_check, &r);
     else
         put_checked(&cli->out, &r);
+    if (code && err->hints[0].action && !cli->out.json)
+        outf(&cli->out, "%s\n", hint_text(&a, &err->hints[0]));
     return TIDE_OK;
 }
 

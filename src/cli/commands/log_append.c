@@ -181,8 +181,8 @@ static enum tide_code parse_line(struct stream *s, struct str line, struct tide_
     buf_clear(&s->body);
     if (refuse_bom("it", line, err))
         return err->code;
-    if (json_parse(&s->arena, line, NULL, &json, NULL, err)) /* it counts lines as well, and there is only one */
-        return tide_fail(err, err->code, "%s", err->msg + (str_starts(str_from(err->msg), STR("line 1, ")) ? 8 : 0));
+    if (json_parse_line(&s->arena, line, &json, err))
+        return err->code;
     if (json->type != JSON_OBJECT)
         return tide_fail(err, TIDE_INVALID, "not a JSON object");
     if (s->kind && json_get(json, STR("kind")))
@@ -231,10 +231,7 @@ static enum tide_code drain(struct stream *s, struct tide_err *err)
     if (tide_session_flush(s->session, err) == TIDE_OK && tide_session_refresh(s->session, err) == TIDE_OK)
         tide_fail(err, s->bad_code, "%s", tide_code_text(s->bad_code));
     if (err->code == TIDE_NOT_FOUND)
-        tide_fail(
-            err, TIDE_NOT_FOUND,
-            "no session '%s' any more, its log was deleted meanwhile: `tidemark sessions list` shows what there is",
-            tide_session_id(s->session));
+        tide_fail_session(err, TIDE_NOT_FOUND, tide_session_id(s->session), "is gone: it was deleted meanwhile");
     return tide_wrap(err, "line %" PRId64, s->bad_line);
 }
 

@@ -63,7 +63,7 @@ struct recovering {
     struct cli *cli;
     struct scheduler s;
     struct buf url;
-    char trouble[512]; /* of a watch: the same trouble is said once */
+    struct tide_err trouble; /* of a watch: the same trouble is said once */
 };
 
 static bool is(const char *a, const char *b)
@@ -300,11 +300,15 @@ static enum tide_code once(struct recovering *r, struct tide_err *err)
 /* Trouble passes: it is said when it begins and when it changes, and the watch goes on. */
 static void say_trouble(struct recovering *r, enum tide_code code, struct tide_err *err)
 {
-    if (code && strcmp(r->trouble, err->msg) != 0)
-        say_clean(err_text(err));
-    if (!code && r->trouble[0])
+    const struct tide_detail *now = &err->detail, *before = &r->trouble.detail;
+    bool same = code && code == r->trouble.code && now->subject == before->subject &&
+                strcmp(now->name, before->name) == 0 && strcmp(now->session_id, before->session_id) == 0;
+
+    if (!code && r->trouble.code)
         fprintf(stderr, "tidemark: recover: goes on\n");
-    snprintf(r->trouble, sizeof(r->trouble), "%s", code ? err->msg : "");
+    r->trouble = code ? *err : (struct tide_err){.code = TIDE_OK};
+    if (code && !same)
+        say_clean(err_text(err));
 }
 
 /* Sleeps until the next pass: by the clock, or because the store has changed and the last pass was a second ago. */

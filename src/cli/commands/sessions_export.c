@@ -320,7 +320,7 @@ static enum tide_code open_export(const char *path, int *ret_fd, struct tide_err
     struct stat st;
 
     if (fd < 0)
-        return tide_fail_errno(err, errno, "import: open '%.200s'", path);
+        return tide_fail_file(err, errno, "import: open", path);
     if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         close(fd);
         return tide_fail(err, TIDE_INVALID, "import: '%.200s' is a directory", path);
@@ -339,7 +339,7 @@ static enum tide_code run_import(struct cli *cli, struct tide_err *err)
 
     /* The file is opened before the store: a wrong name makes no store. */
     if (!from_stdin && open_export(path, &in.fd, err))
-        return advise(err->code, err->code == TIDE_DENIED ? NULL : ADVICE, err);
+        return err->code == TIDE_DENIED ? err->code : advise(err->code, ADVICE, err);
     code = import_from(cli, &in, id, err);
     if (in.fd != STDIN_FILENO)
         close(in.fd);

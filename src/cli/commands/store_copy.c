@@ -77,10 +77,9 @@ static enum tide_code open_one(const struct copying *c, const char *url, bool is
     code = tide_store_open(url, &opt, ret_store, err);
     if (code == TIDE_WRONG_KEY && is_dst)
         tide_fail(err, code, "its key is another one or missing: give --dst-key-file FILE, or --dst-no-key");
-    else if (code == TIDE_WRONG_KEY)
-        advise(code, "give the key it was made with: --key-file FILE", err);
     else if (code == TIDE_NOT_FOUND && !is_dst)
         tide_fail(err, code, "no store at '%.200s': name one that is there", store_url_path(url));
+    c->cli->no_store = code == TIDE_WRONG_KEY && !is_dst;
     return code ? tide_wrap(err, "copy: %s", is_dst ? "DST" : "SRC") : TIDE_OK;
 }
 
@@ -213,10 +212,8 @@ static enum tide_code conclude(struct copying *c, enum tide_code code, struct ti
         return tide_err_copy(err, &write_err);
     if (code == TIDE_CANCELLED && stop_signal) /* which by itself ends a command without a word */
         fputs("tidemark: copy: stopped: the same command goes on with what is missing\n", stderr);
-    if (code == TIDE_FULL)
-        advise(code, "free some space", err);
     if (code == TIDE_FULL || code == TIDE_UNKNOWN || code == TIDE_BUSY)
-        return tide_fail(err, code, "%s; the same command then goes on with what is missing", err->msg);
+        return tide_wrap(err, "the same command goes on with what is missing");
     return code;
 }
 

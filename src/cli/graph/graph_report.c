@@ -210,16 +210,13 @@ static void say_end(const struct graph_ending *e, struct standing *s, struct tid
 
 static enum tide_code conclude(struct cli *cli, const struct graph_ending *e, struct standing *s, struct tide_err *err)
 {
-    char advice[TIDE_ID_SIZE + 64];
-
     if (e->code == TIDE_WAITING)
         return end_waiting(cli, e, s, err);
-    if (!is_an_end(e->code)) { /* the store, the lease, a setting: nothing is known to have ended */
-        snprintf(advice, sizeof(advice), "`tidemark why %s` says how it stands", e->result->session_id);
-        return s->info->run_id ? advise(e->code, advice, err) : e->code;
-    }
+    if (!is_an_end(e->code)) /* the store, the lease, a setting: nothing is known to have ended */
+        return s->info->run_id && !err->hints[0].action ? tide_hint(err, TIDE_ACTION_WHY, e->result->session_id)
+                                                        : e->code;
     if (e->how != END_TEXT)
-        put_json(cli, e, s, err_text(err));
+        put_json(cli, e, s, err->msg);
     else if (!e->code)
         put_memory(&cli->out, e);
     if (e->code)
