@@ -38,46 +38,46 @@ extern "C" {
 #define TIDE_VERSION "0.1.0"
 
 /*
- * Every way a call can end, in one table: name, exit status of the command line, HTTP status, whether the same call
+ * Every way a call can end, in one table: name, number, exit status of the command line, HTTP status, whether the same call
  * may succeed later without anything being mended, and what it means.
  */
 #define TIDE_CODES(X)                                                                                                  \
-    X(OK, 0, 200, 0, "ok")                                                                                             \
-    X(FAILED, 1, 500, 0, "failed")                                                                                     \
-    X(INVALID, 2, 400, 0, "invalid input")                                                                             \
-    X(NOT_FOUND, 3, 404, 0, "not found")                                                                               \
-    X(EXISTS, 4, 409, 0, "exists already")                                                                             \
-    X(AMBIGUOUS, 3, 409, 0, "more than one match")                                                                     \
-    X(CONFLICT, 4, 409, 1, "the log has moved on")                                                                     \
-    X(FENCED, 4, 409, 0, "the lease was taken over")                                                                   \
-    X(HELD, 4, 409, 1, "held by another process")                                                                      \
-    X(HAS_FORKS, 4, 409, 0, "has forks")                                                                               \
-    X(EFFECTS, 4, 409, 0, "would undo an effect that must happen once")                                                \
-    X(CORRUPT, 5, 500, 0, "damaged")                                                                                   \
-    X(WRONG_KEY, 5, 403, 0, "wrong or missing key")                                                                    \
-    X(NOT_A_STORE, 5, 500, 0, "not a Tidemark store")                                                                  \
-    X(TOO_NEW, 5, 500, 0, "written by a newer version")                                                                \
-    X(TOO_BIG, 2, 413, 0, "too big")                                                                                   \
-    X(FULL, 6, 507, 1, "no space left")                                                                                \
-    X(IO, 6, 500, 0, "input or output error")                                                                          \
-    X(UNKNOWN, 6, 500, 1, "outcome unknown")                                                                           \
-    X(BUSY, 6, 503, 1, "busy")                                                                                         \
-    X(READ_ONLY, 6, 403, 0, "read-only")                                                                               \
-    X(DENIED, 6, 403, 0, "permission denied")                                                                          \
-    X(CANCELLED, 1, 499, 0, "stopped by the caller")                                                                   \
-    X(WAITING, 7, 202, 0, "waiting")                                                                                   \
-    X(TOKEN_MALFORMED, 8, 400, 0, "not a resume token")                                                                \
-    X(TOKEN_FOREIGN, 8, 403, 0, "a resume token of something else")                                                    \
-    X(TOKEN_EXPIRED, 8, 410, 0, "the resume token has expired")                                                        \
-    X(TOKEN_REVOKED, 8, 410, 0, "the resume token was revoked")                                                        \
-    X(TOKEN_CONSUMED, 8, 410, 0, "the resume token was used")                                                          \
-    X(CHANGED, 9, 409, 0, "called with other arguments than before")                                                   \
-    X(UNSETTLED, 10, 409, 0, "the outcome of an effect is unknown")                                                    \
-    X(ALIVE, 4, 409, 1, "a process of the last run still lives")                                                       \
-    X(UNTRUSTED, 11, 403, 0, "it came from elsewhere and nobody has trusted it")
+    X(OK, 0, 0, 200, 0, "ok")                                                                                          \
+    X(FAILED, 1, 1, 500, 0, "failed")                                                                                  \
+    X(INVALID, 2, 2, 400, 0, "invalid input")                                                                          \
+    X(NOT_FOUND, 3, 3, 404, 0, "not found")                                                                            \
+    X(EXISTS, 4, 4, 409, 0, "exists already")                                                                          \
+    X(AMBIGUOUS, 5, 3, 409, 0, "more than one match")                                                                  \
+    X(CONFLICT, 6, 4, 409, 1, "the log has moved on")                                                                  \
+    X(FENCED, 7, 4, 409, 0, "the lease was taken over")                                                                \
+    X(HELD, 8, 4, 409, 1, "held by another process")                                                                   \
+    X(HAS_FORKS, 9, 4, 409, 0, "has forks")                                                                            \
+    X(EFFECTS, 10, 4, 409, 0, "would undo an effect that must happen once")                                            \
+    X(CORRUPT, 11, 5, 500, 0, "damaged")                                                                               \
+    X(WRONG_KEY, 12, 5, 403, 0, "wrong or missing key")                                                                \
+    X(NOT_A_STORE, 13, 5, 500, 0, "not a Tidemark store")                                                              \
+    X(TOO_NEW, 14, 5, 500, 0, "written by a newer version")                                                            \
+    X(TOO_BIG, 15, 2, 413, 0, "too big")                                                                               \
+    X(FULL, 16, 6, 507, 1, "no space left")                                                                            \
+    X(IO, 17, 6, 500, 0, "input or output error")                                                                      \
+    X(UNKNOWN, 18, 6, 500, 1, "outcome unknown")                                                                       \
+    X(BUSY, 19, 6, 503, 1, "busy")                                                                                     \
+    X(READ_ONLY, 20, 6, 403, 0, "read-only")                                                                           \
+    X(DENIED, 21, 6, 403, 0, "permission denied")                                                                      \
+    X(CANCELLED, 22, 1, 499, 0, "stopped by the caller")                                                               \
+    X(WAITING, 23, 7, 202, 0, "waiting")                                                                               \
+    X(TOKEN_MALFORMED, 24, 8, 400, 0, "not a resume token")                                                            \
+    X(TOKEN_FOREIGN, 25, 8, 403, 0, "a resume token of something else")                                                \
+    X(TOKEN_EXPIRED, 26, 8, 410, 0, "the resume token has expired")                                                    \
+    X(TOKEN_REVOKED, 27, 8, 410, 0, "the resume token was revoked")                                                    \
+    X(TOKEN_CONSUMED, 28, 8, 410, 0, "the resume token was used")                                                      \
+    X(CHANGED, 29, 9, 409, 0, "called with other arguments than before")                                               \
+    X(UNSETTLED, 30, 10, 409, 0, "the outcome of an effect is unknown")                                                \
+    X(ALIVE, 31, 4, 409, 1, "a process of the last run still lives")                                                   \
+    X(UNTRUSTED, 32, 11, 403, 0, "it came from elsewhere and nobody has trusted it")
 
 enum tide_code {
-#define TIDE_CODE_ENUM(name, exit, http, retry, text) TIDE_##name,
+#define TIDE_CODE_ENUM(name, number, exit, http, retry, text) TIDE_##name = (number),
     TIDE_CODES(TIDE_CODE_ENUM)
 #undef TIDE_CODE_ENUM
 };
@@ -814,10 +814,10 @@ struct tide_step_spec {
 };
 
 enum tide_step_state {
-    TIDE_STEP_RUN,    /* it is to be done: tide_step_begin(), do it, tide_step_end() */
-    TIDE_STEP_STORED, /* it was done: the result is in the answer */
-    TIDE_STEP_PROBE,  /* it was cut: find out whether it happened, tide_step_settle() */
-    TIDE_STEP_LATER,  /* it failed: ask again at retry_at_ms */
+    TIDE_STEP_RUN = 0,    /* it is to be done: tide_step_begin(), do it, tide_step_end() */
+    TIDE_STEP_STORED = 1, /* it was done: the result is in the answer */
+    TIDE_STEP_PROBE = 2,  /* it was cut: find out whether it happened, tide_step_settle() */
+    TIDE_STEP_LATER = 3,  /* it failed: ask again at retry_at_ms */
 };
 
 struct tide_step_answer {
@@ -911,10 +911,10 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_token_rotate(tide_session *session,
 /* ---- Cancel, recovery ------------------------------------------------------------------------------------------- */
 
 enum tide_cancelled {
-    TIDE_CANCEL_NOTHING,  /* nothing was open: it stays as it is */
-    TIDE_CANCEL_DONE,     /* nobody was behind it: cancelled here */
-    TIDE_CANCEL_ANSWERED, /* its process ended it */
-    TIDE_CANCEL_FORCED,   /* its process did not answer: the lease was taken from it */
+    TIDE_CANCEL_NOTHING = 0,  /* nothing was open: it stays as it is */
+    TIDE_CANCEL_DONE = 1,     /* nobody was behind it: cancelled here */
+    TIDE_CANCEL_ANSWERED = 2, /* its process ended it */
+    TIDE_CANCEL_FORCED = 3,   /* its process did not answer: the lease was taken from it */
 };
 /* Always succeeds while the store can be written: asks the process behind it, after wait_ms (0: 2000) takes the lease. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_cancel(tide_store *store, const char *id, const char *by,
@@ -958,15 +958,15 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_recover(tide_store *store, un
 typedef struct tide_agent tide_agent;
 
 enum tide_agent_what {
-    TIDE_AGENT_TEXT,     /* a piece of the model's text: a preview, it is stored when the answer is whole */
-    TIDE_AGENT_TEXT_END, /* that answer is whole */
-    TIDE_AGENT_DISCARD,  /* the attempt failed: what was shown of its text is void */
-    TIDE_AGENT_WAIT,     /* nothing new: ten times a second while a model or a tool works */
-    TIDE_AGENT_RETRY,    /* text says why; attempt (from 1) of attempts comes in delay_ms */
-    TIDE_AGENT_TOOL,     /* a tool begins: its start is on disk */
-    TIDE_AGENT_TOOL_END, /* text is its result, as the model gets it; on disk only when the model has answered */
-    TIDE_AGENT_USAGE,    /* tokens and cost of one call */
-    TIDE_AGENT_NOTICE,   /* one line for people: a hook that failed, messages that were left out, … */
+    TIDE_AGENT_TEXT = 0,     /* a piece of the model's text: a preview, it is stored when the answer is whole */
+    TIDE_AGENT_TEXT_END = 1, /* that answer is whole */
+    TIDE_AGENT_DISCARD = 2,  /* the attempt failed: what was shown of its text is void */
+    TIDE_AGENT_WAIT = 3,     /* nothing new: ten times a second while a model or a tool works */
+    TIDE_AGENT_RETRY = 4,    /* text says why; attempt (from 1) of attempts comes in delay_ms */
+    TIDE_AGENT_TOOL = 5,     /* a tool begins: its start is on disk */
+    TIDE_AGENT_TOOL_END = 6, /* text is its result, as the model gets it; on disk only when the model has answered */
+    TIDE_AGENT_USAGE = 7,    /* tokens and cost of one call */
+    TIDE_AGENT_NOTICE = 8,   /* one line for people: a hook that failed, messages that were left out, … */
 };
 
 /* What happens while an agent works. Pointers are valid until the callback returns; NULL and 0 where they say nothing. */
@@ -986,10 +986,10 @@ struct tide_agent_event {
 typedef void tide_agent_event_fn(void *arg, const struct tide_agent_event *event);
 
 enum tide_decision {
-    TIDE_DECIDE_LATER,  /* it stays parked, on disk: answered by tide_agent_resume() or `tidemark resume` */
-    TIDE_DECIDE_ALLOW,  /* this call */
-    TIDE_DECIDE_ALWAYS, /* this call, and this tool as long as the agent lives */
-    TIDE_DECIDE_DENY,
+    TIDE_DECIDE_LATER = 0,  /* it stays parked, on disk: answered by tide_agent_resume() or `tidemark resume` */
+    TIDE_DECIDE_ALLOW = 1,  /* this call */
+    TIDE_DECIDE_ALWAYS = 2, /* this call, and this tool as long as the agent lives */
+    TIDE_DECIDE_DENY = 3,
 };
 /* A call that needs a person's word. It is on disk and the run is parked when this is asked. `tool` NULL: the budget. */
 struct tide_approval {
@@ -1127,14 +1127,14 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_add_callback(tide_graph *grap
                                                                 void *arg, struct tide_err *err);
 
 enum tide_graph_what {
-    TIDE_GRAPH_NODE_START,  /* its start is on disk, or it is pure */
-    TIDE_GRAPH_NODE_END,    /* it is complete, on disk: ms */
-    TIDE_GRAPH_NODE_FAILED, /* text says why; attempt of attempts; delay_ms until the next, -1: there is none */
-    TIDE_GRAPH_EDGE,        /* node leads to `to` */
-    TIDE_GRAPH_CHECKPOINT,  /* checkpoint_type, checkpoint_id */
-    TIDE_GRAPH_NOTICE,      /* one line for people: a condition that erred, …; delay_ms -1: the store holds the run */
-    TIDE_GRAPH_AGENT,       /* what an event_loop node's agent does: `agent` */
-    TIDE_GRAPH_TICK,        /* nothing new: ten times a second */
+    TIDE_GRAPH_NODE_START = 0,  /* its start is on disk, or it is pure */
+    TIDE_GRAPH_NODE_END = 1,    /* it is complete, on disk: ms */
+    TIDE_GRAPH_NODE_FAILED = 2, /* text says why; attempt of attempts; delay_ms until the next, -1: there is none */
+    TIDE_GRAPH_EDGE = 3,        /* node leads to `to` */
+    TIDE_GRAPH_CHECKPOINT = 4,  /* checkpoint_type, checkpoint_id */
+    TIDE_GRAPH_NOTICE = 5, /* one line for people: a condition that erred, …; delay_ms -1: the store holds the run */
+    TIDE_GRAPH_AGENT = 6,  /* what an event_loop node's agent does: `agent` */
+    TIDE_GRAPH_TICK = 7,   /* nothing new: ten times a second */
 };
 struct tide_graph_event {
     enum tide_graph_what what;

@@ -19,7 +19,7 @@ static const struct code_row {
     const char *name, *text;
     int exit, http, retry;
 } code_rows[] = {
-#define CODE_ROW(name, exit, http, retry, text) {#name, text, exit, http, retry},
+#define CODE_ROW(name, number, exit, http, retry, text) [number] = {#name, text, exit, http, retry},
     TIDE_CODES(CODE_ROW)
 #undef CODE_ROW
 };

@@ -64,7 +64,7 @@ static void put_hints(struct json_out *o, const void *data)
     json_out_end(o, ']');
 }
 
-#define CODE_WORD(name, exit, http, retry, text) #name " "
+#define CODE_WORD(name, number, exit, http, retry, text) #name " "
 #define AT(member) SHAPE_AT(struct error_shown, member)
 
 const struct shape shape_error = {

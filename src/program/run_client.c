@@ -11,7 +11,7 @@
 enum tide_code code_by_name(struct str name)
 {
     static const char *const names[] = {
-#define CODE_NAME(name, exit, http, retry, text) #name,
+#define CODE_NAME(name, number, exit, http, retry, text) #name,
         TIDE_CODES(CODE_NAME)
 #undef CODE_NAME
     };

@@ -19,7 +19,7 @@ static void every_code_has_a_name_a_text_and_its_numbers(void **state)
         const char *name, *text;
         int exit, http, retry;
     } rows[] = {
-#define ROW(name, exit, http, retry, text) {TIDE_##name, #name, text, exit, http, retry},
+#define ROW(name, number, exit, http, retry, text) {TIDE_##name, #name, text, exit, http, retry},
         TIDE_CODES(ROW)
 #undef ROW
     };
@@ -35,6 +35,44 @@ static void every_code_has_a_name_a_text_and_its_numbers(void **state)
     assert_int_equal(tide_code_exit(TIDE_OK), 0);
     assert_int_equal(tide_code_http(TIDE_NOT_FOUND), 404);
     assert_int_equal(tide_code_retry(TIDE_BUSY), 1);
+}
+
+/* Programs that were built before compare numbers: none may change. */
+static void numbers_are_for_good(void **state)
+{
+    (void)state;
+    assert_int_equal(TIDE_CONFLICT, 6);
+    assert_int_equal(TIDE_UNTRUSTED, 32);
+    assert_int_equal(TIDE_ACTION_SHOW_TIMELINE, 25);
+    assert_int_equal(TIDE_KIND_GRAPH, 4);
+    assert_int_equal(TIDE_STATUS_DAMAGED, 6);
+    assert_int_equal(TIDE_OUTCOME_UNKNOWN, 5);
+    assert_int_equal(TIDE_EFFECT_PURE, 2);
+    assert_int_equal(TIDE_WAIT_OTHER, 5);
+    assert_int_equal(TIDE_CHECKPOINT_USER, 7);
+    assert_int_equal(TIDE_ENSURED_DONE, 3);
+    assert_int_equal(TIDE_STEP_LATER, 3);
+    assert_int_equal(TIDE_CANCEL_FORCED, 3);
+    assert_int_equal(TIDE_AGENT_NOTICE, 8);
+    assert_int_equal(TIDE_DECIDE_DENY, 3);
+    assert_int_equal(TIDE_GRAPH_TICK, 7);
+}
+
+static void words_and_values_lead_to_each_other(void **state)
+{
+    (void)state;
+    for (int i = TIDE_STATUS_RUNNING; i <= TIDE_STATUS_DAMAGED; i++)
+        assert_int_equal(tide_status_from(tide_status_name((enum tide_status)i)), i);
+    for (int i = TIDE_CHECKPOINT_OTHER; i <= TIDE_CHECKPOINT_USER; i++)
+        assert_int_equal(tide_checkpoint_type_from(tide_checkpoint_type_name((enum tide_checkpoint_type)i)), i);
+    assert_int_equal(tide_effect_from("idempotent"), TIDE_EFFECT_IDEMPOTENT);
+    assert_int_equal(tide_wait_kind_from("approval"), TIDE_WAIT_APPROVAL);
+    assert_int_equal(tide_outcome_from("cancelled"), TIDE_OUTCOME_CANCELLED);
+    assert_int_equal(tide_action_from("rotate_token"), TIDE_ACTION_ROTATE_TOKEN);
+    assert_int_equal(tide_session_kind_from("chat"), TIDE_KIND_CHAT);
+    assert_int_equal(tide_session_kind_from("nonsense"), -1);
+    assert_int_equal(tide_session_kind_from(NULL), -1);
+    assert_string_equal(tide_effect_name((enum tide_effect)77), "unknown");
 }
 
 static void a_code_from_nowhere_counts_as_failed(void **state)
@@ -226,6 +264,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_has_a_name_a_text_and_its_numbers),
         cmocka_unit_test(a_code_from_nowhere_counts_as_failed),
+        cmocka_unit_test(numbers_are_for_good),
+        cmocka_unit_test(words_and_values_lead_to_each_other),
         cmocka_unit_test(wrapping_puts_context_before_and_keeps_the_code),
         cmocka_unit_test(arguments_may_point_into_the_error),
         cmocka_unit_test(null_is_allowed_where_nobody_listens),

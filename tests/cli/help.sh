@@ -54,7 +54,7 @@ check_is 'every command and option is in its manual page' '' "$(cat unhelped)"
 all=$TIDE_SOURCE/man/tidemark.1.scd
 (cd "$TIDE_SOURCE/man" && for page in *.scd; do grep -q "'${page%.scd}'" meson.build || echo "$page"; done) >unhelped
 check_is 'every manual page is built' '' "$(cat unhelped)"
-sed -n '/^#define TIDE_CODES(X)/,/^$/s/^    X([A-Z_]*, \([0-9]*\), .*/\1/p' "$TIDE_SOURCE/include/tidemark.h" | sort -un >statuses
+sed -n '/^#define TIDE_CODES(X)/,/^$/s/^    X([A-Z_]*, [0-9]*, \([0-9]*\), .*/\1/p' "$TIDE_SOURCE/include/tidemark.h" | sort -un >statuses
 check 'the table of codes has rows' test "$(wc -l <statuses)" -gt 8
 while read -r status; do grep -q "^\*$status\*" "$all" || echo "$status"; done <statuses >unhelped
 check_is 'every exit status is in the manual page' '' "$(cat unhelped)"
