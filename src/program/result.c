@@ -2,55 +2,20 @@
 /* Output to JSON and back, byte for byte. */
 #include "program/result.h"
 
+#include <sodium.h>
+
 #define PREVIEW_WHOLE ((size_t)64 << 10) /* up to here "output" is all of it, though base64 has it as well */
 #define PREVIEW_CUT ((size_t)16 << 10)
 
-static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 static void put_base64(struct buf *out, struct str s)
 {
-    const unsigned char *p = (const unsigned char *)s.ptr;
+    size_t room = sodium_base64_encoded_len(s.len, sodium_base64_VARIANT_ORIGINAL);
+    char *text = buf_reserve(out, room);
 
-    for (size_t i = 0; i < s.len; i += 3) {
-        size_t left = s.len - i;
-        unsigned v = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0) | (left > 2 ? p[i + 2] : 0u);
-        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], left > 1 ? digits[v >> 6 & 63] : '=',
-                        left > 2 ? digits[v & 63] : '='};
-
-        buf_add(out, four, sizeof(four));
-    }
-}
-
-static int digit_value(char c)
-{
-    const char *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
-/* Decodes what put_base64() wrote; false when it is anything else. `out` has room for 3/4 of it. */
-static bool get_base64(struct str s, char *out, size_t *ret_len)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s.len; i += 4) {
-        int pad = 0;
-        unsigned v = 0;
-
-        for (size_t k = 0; k < 4; k++) {
-            int d = i + k < s.len ? digit_value(s.ptr[i + k]) : -1;
-            bool is_pad = i + 4 == s.len && k >= 2 && s.ptr[i + k] == '=';
-
-            if (d < 0 && !is_pad)
-                return false;
-            pad += is_pad;
-            v = v << 6 | (is_pad ? 0u : (unsigned)d);
-        }
-        for (int k = 0; k < 3 - pad; k++)
-            out[n++] = (char)(v >> (16 - 8 * k) & 255);
-    }
-    *ret_len = n;
-    return true;
+    if (!text)
+        return;
+    sodium_bin2base64(text, room, (const unsigned char *)s.ptr, s.len, sodium_base64_VARIANT_ORIGINAL);
+    out->len += room - 1; /* without its NUL */
 }
 
 /* How long the text becomes in quotes, roughly: whether escapes would make it longer than base64. */
@@ -92,7 +57,8 @@ enum tide_code result_read(struct arena *a, struct str text, int *ret_exit, stru
     struct json *json = NULL;
     const struct json *exact;
     struct str encoded;
-    char *bytes;
+    unsigned char *bytes;
+    size_t room;
 
     if (json_parse(a, text, NULL, &json, NULL, err))
         return err->code;
@@ -108,9 +74,11 @@ enum tide_code result_read(struct arena *a, struct str text, int *ret_exit, stru
         return TIDE_OK;
     }
     encoded = json_text(a, exact);
-    bytes = arena_alloc(a, encoded.len / 4 * 3 + 3);
-    if (!get_base64(encoded, bytes, &ret_output->len))
+    room = encoded.len / 4 * 3 + 3;
+    bytes = arena_alloc(a, room);
+    if (sodium_base642bin(bytes, room, encoded.ptr, encoded.len, NULL, &ret_output->len, NULL,
+                          sodium_base64_VARIANT_ORIGINAL))
         return tide_fail(err, TIDE_CORRUPT, "the stored output is not base64");
-    ret_output->ptr = bytes;
+    ret_output->ptr = (const char *)bytes;
     return TIDE_OK;
 }

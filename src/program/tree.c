@@ -6,7 +6,9 @@
  */
 #include "program/tree.h"
 
+#include "base/buf.h"
 #include "base/invariant.h"
+#include "base/mem.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -28,33 +30,13 @@
 /* A whole small file, NUL-terminated; the caller frees it. NULL when it cannot be read. *ret_len may be NULL. */
 static char *read_whole(const char *path, size_t *ret_len)
 {
-    size_t len = 0, cap = 4096;
-    char *text = malloc(cap + 1);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = 1;
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
 
-    while (fd >= 0 && text && n > 0) {
-        n = read(fd, text + len, cap - len);
-        len += n > 0 ? (size_t)n : 0;
-        if (len == cap) {
-            char *more = realloc(text, 2 * cap + 1);
-
-            if (!more)
-                break;
-            text = more;
-            cap *= 2;
-        }
-    }
-    if (text)
-        text[len] = '\0';
-    if (fd < 0) {
-        free(text);
+    if (buf_read_file(&text, path))
         return NULL;
-    }
-    close(fd);
     if (ret_len)
-        *ret_len = len;
-    return text;
+        *ret_len = text.len;
+    return buf_take(&text);
 }
 
 /* Parent and group of a process that lives. One whose first thread has ended while others run shows as a zombie. */
