@@ -119,6 +119,7 @@ static void check_states(tide_session *s, int64_t n, char **texts)
 static void ask(tide_store *store, tide_session *s)
 {
     const struct tide_checkpoint_filter all = {.size = sizeof all, .rolled_back = 1};
+    const struct tide_session_info *info;
     struct tide_usage usage;
 
     MUST(tide_session_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
@@ -126,7 +127,7 @@ static void ask(tide_store *store, tide_session *s)
     MUST(tide_session_read_errors(s, on_event, NULL, NULL) == TIDE_OK);
     MUST(tide_session_usage(s, 0, &usage, NULL) == TIDE_OK);
     MUST(tide_checkpoint_list(s, &all, on_checkpoint, NULL, NULL) == TIDE_OK);
-    MUST(tide_session_show(s, on_info, NULL, NULL) == TIDE_OK);
+    MUST(tide_session_get_info(s, &info, NULL) == TIDE_OK);
     MUST(tide_session_list(store, NULL, on_info, NULL, NULL) == TIDE_OK);
 }
 

@@ -152,7 +152,7 @@ static void recover(struct place *p)
     cut = !r->waits && r->ends == 0;
     look(p, &seen);
     if (cut && seen.status != TIDE_STATUS_INTERRUPTED_STARTUP)
-        fail_msg("%s: %s after a kill", p->id, seen.status);
+        fail_msg("%s: %s after a kill", p->id, tide_status_name(seen.status));
     if (rng_below(&p->rng, 3) == 0) /* resume alone must do as well */
         return;
     assert_int_equal(run_to_end(p, words), 0);
@@ -163,7 +163,7 @@ static void recover(struct place *p)
         fail_msg("%s: %d run.interrupted of %s", p->id, now->interrupted, now->id);
     look(p, &seen);
     if (cut && (seen.status != TIDE_STATUS_INTERRUPTED_STARTUP || strcmp(seen.reason, "process_restart") != 0))
-        fail_msg("%s: %s (%s) after recovery", p->id, seen.status, seen.reason);
+        fail_msg("%s: %s (%s) after recovery", p->id, tide_status_name(seen.status), seen.reason);
 }
 
 /* A person settles what nobody else can: --retry for each step that is not known to have happened, after a look. */
