@@ -25,11 +25,6 @@
 #define LINE_LEN (LINE_HEAD + 2 * CHECK_BYTES + 1)
 #define LOOKS 20 /* at one that cannot be read, a millisecond apart: somebody may be writing it */
 
-static void mark_path(const struct files_store *s, const char *id, char out[FILES_PATH])
-{
-    files_path(s, out, "sessions", id, ".mark");
-}
-
 static void line_of(const struct files_store *s, const char *id, int64_t seq, const unsigned char digest[DIGEST_SIZE],
                     const char *boot, char out[LINE_LEN + 1])
 {
@@ -90,7 +85,7 @@ static enum tide_code open_mark(struct files_store *s, struct files_log *l, stru
     if (l->mark_file)
         return TIDE_OK;
     l->mark_reserved = false;
-    mark_path(s, l->id, path);
+    files_path(s, path, "sessions", l->id, ".mark");
     code = ops->open(s->base.env, path, s->base.read_only ? ENV_READ : ENV_WRITE, &l->mark_file, err);
     return code;
 }

@@ -90,11 +90,7 @@ static void problem(struct store_check *check, const char *where, const char *wh
 /* Still: whoever deletes a session takes them away before the log. */
 static bool has_card(struct files_store *s, const char *id, const char *suffix)
 {
-    char path[FILES_PATH];
-    struct env_stat st;
-
-    files_path(s, path, "sessions", id, suffix);
-    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_FILE;
+    return files_is(s, "sessions", id, suffix, ENV_FILE);
 }
 
 /* Told to people: whatever a name holds, it is one line. */

@@ -307,16 +307,6 @@ static void put_all(struct parts *all, bool again)
     free(list);
 }
 
-static void fail_all(struct parts *all, const struct tide_err *err)
-{
-    for (size_t i = 0; i < all->n; i++) {
-        struct tide_err why = *err;
-
-        if (is_due(&all->at[i]))
-            take_back(all->s, &all->at[i], &why);
-    }
-}
-
 static bool any_due(const struct parts *all)
 {
     for (size_t i = 0; i < all->n; i++)
@@ -332,11 +322,16 @@ static void settle(struct parts *all, struct word_at *at)
 
     put_all(all, false);
     while (any_due(all) && !word_holds(all->s, at)) {
-        if (word_again(all->s, at, &err)) {
-            fail_all(all, &err);
-            return;
+        if (!word_again(all->s, at, &err)) {
+            put_all(all, true);
+            continue;
         }
-        put_all(all, true);
+        for (size_t i = 0; i < all->n; i++) {
+            struct tide_err why = err;
+
+            if (is_due(&all->at[i]))
+                take_back(all->s, &all->at[i], &why);
+        }
     }
 }
 
@@ -367,11 +362,6 @@ static void flush(struct parts *all)
 
 /* ---- the group ---- */
 
-static bool is_structural(const struct batch *b)
-{
-    return b->flags & (BATCH_CREATE | BATCH_DELETE);
-}
-
 void files_commit(struct store *store, struct batch *list)
 {
     struct files_store *s = files_of(store);
@@ -391,7 +381,7 @@ void files_commit(struct store *store, struct batch *list)
             b = b->next;
             continue;
         }
-        while (end && !is_structural(end))
+        while (end && !(end->flags & (BATCH_CREATE | BATCH_DELETE)))
             end = end->next;
         parts_lock(&all, b, end);
         for (; b != end; b = b->next)

@@ -163,14 +163,6 @@ static bool is_hidden(const struct batch *b)
     return (b->flags & (BATCH_HIDDEN | BATCH_REVEAL)) == BATCH_HIDDEN;
 }
 
-static void name_of(const struct files_store *s, const struct batch *b, char path[FILES_PATH])
-{
-    char name[FILES_PATH];
-
-    log_name(name, b->session, is_hidden(b));
-    files_path(s, path, "sessions", name, "");
-}
-
 static void set_lease(struct files_store *s, struct batch *b, const struct head *h, struct files_lease *ret)
 {
     bool release = b->flags & BATCH_RELEASE;
@@ -216,7 +208,7 @@ static enum tide_code begin_log(struct files_store *s, struct making *m, struct 
     log_forget(s, m->l);
     write_first(s, m, &m->lines);
     set_lease(s, m->b, &m->h, &m->lease);
-    name_of(s, m->b, path);
+    log_path(s, path, m->b->session, is_hidden(m->b));
     files_fresh(s, path, m->fresh);
     code = begin_mark(s, m, err);
     if (!code && m->lease.boot[0])
@@ -243,7 +235,7 @@ static void unmake(struct files_store *s, struct making *m)
     bool kept = false;
 
     (void)files_not_fresh(m->code, &m->err);
-    name_of(s, m->b, path);
+    log_path(s, path, m->b->session, is_hidden(m->b));
     if (m->file)
         ops->close(TAKE(m->file));
     (void)!ops->unlink(s->base.env, m->named ? path : m->fresh, NULL);
@@ -450,7 +442,7 @@ static void conclude(struct files_store *s, struct making *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct making *m = &list[i];
 
-        name_of(s, m->b, path);
+        log_path(s, path, m->b->session, is_hidden(m->b));
         if (!m->code)
             m->code = ops->rename(s->base.env, m->fresh, path, &m->err);
         m->named = !m->code;
@@ -458,9 +450,8 @@ static void conclude(struct files_store *s, struct making *list, size_t n)
             ops->renamed(m->file, path);
         any |= m->named;
     }
-    files_path(s, path, "sessions", "", "");
     if (any)
-        code = ops->sync_dir(s->base.env, path, &err);
+        code = files_sync_dir(s, "sessions", &err);
     for (size_t i = 0; i < n; i++) {
         struct making *m = &list[i];
 
@@ -511,22 +502,18 @@ struct batch *files_create(struct files_store *s, struct batch *b)
 
 enum tide_code files_reveal(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
-    const struct env_ops *ops = s->base.env->ops;
-    char from[FILES_PATH], to[FILES_PATH], name[FILES_PATH], dir[FILES_PATH];
+    char from[FILES_PATH], to[FILES_PATH];
     enum tide_code code;
 
     if (!l->hidden)
         return TIDE_OK;
-    log_name(name, l->id, true);
-    files_path(s, from, "sessions", name, "");
-    log_name(name, l->id, false);
-    files_path(s, to, "sessions", name, "");
-    files_path(s, dir, "sessions", "", "");
-    code = ops->rename(s->base.env, from, to, err);
+    log_path(s, from, l->id, true);
+    log_path(s, to, l->id, false);
+    code = s->base.env->ops->rename(s->base.env, from, to, err);
     if (code)
         return code;
     l->hidden = false;
-    if (!ops->sync_dir(s->base.env, dir, err))
+    if (!files_sync_dir(s, "sessions", err))
         return TIDE_OK;
     s->names_due = true; /* all see it, and a power cut may take its name back: who looks next settles that */
     err->code = TIDE_UNKNOWN;

@@ -29,37 +29,33 @@ static enum tide_code drop_torn(void *arg, const char *name, enum env_kind kind)
 }
 
 /* A snapshot without a log would be a session of somebody else's: it goes first. */
-static enum tide_code erase_cards(struct files_store *s, struct files_log *l, const char *dir, struct tide_err *err)
+static enum tide_code erase_cards(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
-    const struct env_ops *ops = s->base.env->ops;
     static const char *const cards[] = {".json", ".tokens.json"};
     enum tide_code code = TIDE_OK;
     char path[FILES_PATH];
 
     for (size_t i = 0; i < 2 && !code; i++) {
         files_path(s, path, "sessions", l->id, cards[i]);
-        code = ops->unlink(s->base.env, path, err);
+        code = s->base.env->ops->unlink(s->base.env, path, err);
     }
-    return code ? code : ops->sync_dir(s->base.env, dir, err);
+    return code ? code : files_sync_dir(s, "sessions", err);
 }
 
 /* Then the log: from then on there is no such session. */
 enum tide_code files_erase(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    char name[FILES_PATH], path[FILES_PATH], dir[FILES_PATH];
+    char path[FILES_PATH], dir[FILES_PATH];
     struct leftovers d = {s, l->id};
-    enum tide_code code;
+    enum tide_code code = erase_cards(s, l, err);
 
-    files_path(s, dir, "sessions", "", "");
-    code = erase_cards(s, l, dir, err);
     code = code ? code : mark_clear(s, l, err); /* without its log it would say that one is missing */
-    log_name(name, l->id, l->hidden);
-    files_path(s, path, "sessions", name, "");
+    log_path(s, path, l->id, l->hidden);
     code = code ? code : ops->unlink(s->base.env, path, err);
     if (code)
         return code;
-    if (ops->sync_dir(s->base.env, dir, err)) {
+    if (files_sync_dir(s, "sessions", err)) {
         err->code = TIDE_UNKNOWN;
         return tide_wrap(err, "the disk failed while session '%s' was being deleted; whether it is gone is not known",
                          l->id);
@@ -68,6 +64,7 @@ enum tide_code files_erase(struct files_store *s, struct files_log *l, struct ti
                ".mark"); /* not before the log or the lease: that would be one which lost it */
     if (!lease_remove(s, l, NULL))
         (void)!ops->unlink(s->base.env, path, NULL);
+    files_path(s, dir, "sessions", "", "");
     (void)!ops->list(s->base.env, dir, drop_torn, &d, NULL);
     cache_drop(s, l->id);
     log_forget(s, l);
@@ -167,13 +164,6 @@ static enum tide_code lock_log(struct files_store *s, struct files_log *l, struc
                                : tide_fail(err, TIDE_BUSY, "the log of session '%s' was replaced: try again", l->id);
 }
 
-static void unlock_log(struct files_store *s, struct files_log *l)
-{
-    if (l->file)
-        s->base.env->ops->unlock(l->file);
-    l->busy = false;
-}
-
 void files_delete(struct files_store *s, struct batch *b)
 {
     bool hidden = (b->flags & BATCH_HIDDEN) != 0;
@@ -199,6 +189,8 @@ void files_delete(struct files_store *s, struct batch *b)
         refuse_kids(s, b);
     if (!b->code && (code = files_erase(s, l, &err)) != TIDE_OK)
         batch_refuse(b, code, "%s", err.msg);
-    unlock_log(s, l);
+    if (l->file)
+        s->base.env->ops->unlock(l->file);
+    l->busy = false;
     s->base.env->ops->unlock(s->lock);
 }

@@ -125,23 +125,6 @@ int64_t card_last_seq(struct files_store *s, const char *id)
 
 /* ---- one without a log ---- */
 
-/* Of a session of ours there is always one. */
-static bool has_index(struct files_store *s, const char *id)
-{
-    char path[FILES_PATH];
-    struct env_stat st;
-
-    files_path(s, path, "sessions", id, ".tokens.json");
-    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_FILE;
-}
-
-/* Not any file of JSON is a session. */
-static bool is_named(struct arena *a, const struct json *v, const char *id)
-{
-    return str_eq(json_get_text(a, v, STR("id")), str_from(id)) ||
-           str_eq(json_get_text(a, v, STR("session_id")), str_from(id));
-}
-
 /* The line that such a session begins with: what the snapshot says of it. */
 static void first_line(const struct json *v, struct buf *out)
 {
@@ -180,10 +163,11 @@ enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct 
 
     if (code)
         return code;
-    if (is_ours(v) && has_index(s, l->id))
+    if (is_ours(v) && files_is(s, "sessions", l->id, ".tokens.json", ENV_FILE)) /* of one of ours there is always one */
         return fail_log_gone(l->id, err);
-    if (!is_named(&a, v, l->id))
-        return TIDE_NOT_FOUND;
+    if (!str_eq(json_get_text(&a, v, STR("id")), str_from(l->id)) &&
+        !str_eq(json_get_text(&a, v, STR("session_id")), str_from(l->id)))
+        return TIDE_NOT_FOUND; /* not any file of JSON is a session */
     first_line(v, &line);
     l->text_len = line.len;
     l->text = buf_take(&line);
@@ -234,7 +218,7 @@ static enum tide_code write_begun(struct files_store *s, struct files_log *l, st
 enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    char path[FILES_PATH], name[FILES_PATH];
+    char path[FILES_PATH];
     struct env_file *snapshot = NULL;
     struct env_stat st;
     enum tide_code code;
@@ -248,8 +232,7 @@ enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct 
         pthread_mutex_lock(&s->mu);
         l->busy = false;
     }
-    log_name(name, l->id, false);
-    files_path(s, path, "sessions", name, "");
+    log_path(s, path, l->id, false);
     code = code ? code : ops->stat(s->base.env, path, &st, err);
     if (!code && st.kind == ENV_ABSENT)
         code = write_begun(s, l, err);

@@ -75,20 +75,14 @@ enum tide_code lease_read(struct files_store *s, const char *id, struct files_le
  */
 bool lease_misses_log(struct files_store *s, const char *id)
 {
-    const struct env_ops *ops = s->base.env->ops;
     struct files_lease lease, again;
-    struct env_stat log, mark;
-    char path[FILES_PATH], name[FILES_PATH];
+    char name[FILES_PATH];
 
     if (lease_read(s, id, &lease, NULL) || !lease.there || lease.hidden ||
         !(lease.made || (lease.kernel[0] && strcmp(lease.kernel, s->holders.self.kernel_boot) == 0)))
         return false;
-    files_path(s, path, "sessions", id, ".mark");
-    if (ops->stat(s->base.env, path, &mark, NULL) || mark.kind != ENV_ABSENT)
-        return false;
     log_name(name, id, false);
-    files_path(s, path, "sessions", name, "");
-    if (ops->stat(s->base.env, path, &log, NULL) || log.kind != ENV_ABSENT)
+    if (!files_is(s, "sessions", id, ".mark", ENV_ABSENT) || !files_is(s, "sessions", name, "", ENV_ABSENT))
         return false;
     return !lease_read(s, id, &again, NULL) && again.there; /* else it was being deleted */
 }
@@ -179,7 +173,7 @@ enum tide_code lease_write(struct files_store *s, struct files_log *l, const str
 enum tide_code lease_remove(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
-    char path[FILES_PATH], dir[FILES_PATH], name[TIDE_ID_SIZE + 8];
+    char path[FILES_PATH], name[TIDE_ID_SIZE + 8];
     enum tide_code code;
 
     if (l->lease_file)
@@ -187,9 +181,8 @@ enum tide_code lease_remove(struct files_store *s, struct files_log *l, struct t
     l->lease = (struct files_lease){0};
     lease_name(name, l->id);
     files_path(s, path, "live", name, "");
-    files_path(s, dir, "live", "", "");
     code = ops->unlink(s->base.env, path, err);
-    return code ? code : ops->sync_dir(s->base.env, dir, err); /* or it would come back by a power cut */
+    return code ? code : files_sync_dir(s, "live", err); /* or it would come back by a power cut */
 }
 
 bool lease_is_ours(struct files_store *s, struct files_log *l)

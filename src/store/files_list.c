@@ -37,12 +37,6 @@ static bool id_of(const char *name, char ret[TIDE_ID_SIZE], bool *ret_hidden)
     return str_is_id((struct str){ret, len - end});
 }
 
-/* A link is not followed, and what it stands for is missed by its name. */
-static bool is_log(const char *name, enum env_kind kind, char ret[TIDE_ID_SIZE], bool *ret_hidden)
-{
-    return (kind == ENV_FILE || kind == ENV_LINK) && id_of(name, ret, ret_hidden);
-}
-
 /* A snapshot, or a mark: its session may have no log. */
 static bool session_file_of(const char *name, char ret[TIDE_ID_SIZE])
 {
@@ -62,7 +56,9 @@ static enum tide_code take_id(void *arg, const char *name, enum env_kind kind)
     char id[TIDE_ID_SIZE];
     bool hidden = false;
 
-    if (!is_log(name, kind, id, &hidden) && (kind != ENV_FILE || !session_file_of(name, id)))
+    /* A link is not followed, and what it stands for is missed by its name. */
+    if (!((kind == ENV_FILE || kind == ENV_LINK) && id_of(name, id, &hidden)) &&
+        (kind != ENV_FILE || !session_file_of(name, id)))
         return TIDE_OK;
     if (ids->n == ids->cap) {
         ids->cap = ids->cap ? 2 * ids->cap : 256;
@@ -230,14 +226,6 @@ static enum tide_code take_row(void *arg, const char *id, bool hidden)
     return TIDE_OK;
 }
 
-static struct head head_of(const struct row *row)
-{
-    struct head h = {.first_seq = 1, .last_seq = 1, .created_ms = row->created_ms, .updated_ms = row->created_ms};
-
-    memcpy(h.id, row->id, sizeof h.id);
-    return h;
-}
-
 /* What is known of it beside its head. */
 static void add_known(struct files_store *s, struct store_entry *entry, struct tide_err *damage, struct arena *a)
 {
@@ -314,7 +302,11 @@ enum tide_code files_list(struct store *store, const struct head *forks_of, stor
             continue;
         }
         if (code) { /* a list with gaps that nobody hears of is none */
-            h = head_of(&rows.at[i]);
+            h = (struct head){.first_seq = 1,
+                              .last_seq = 1,
+                              .created_ms = rows.at[i].created_ms,
+                              .updated_ms = rows.at[i].created_ms};
+            memcpy(h.id, rows.at[i].id, sizeof h.id);
             damage = *err;
         }
         code = TIDE_OK;

@@ -14,6 +14,14 @@ void log_name(char out[FILES_PATH], const char *id, bool hidden)
     snprintf(out, FILES_PATH, "%s%s.messages.jsonl", hidden ? ".import-" : "", id);
 }
 
+void log_path(const struct files_store *s, char out[FILES_PATH], const char *id, bool hidden)
+{
+    char name[FILES_PATH];
+
+    log_name(name, id, hidden);
+    files_path(s, out, "sessions", name, "");
+}
+
 static void close_file(struct files_store *s, struct files_log *l)
 {
     if (l->file)
@@ -78,12 +86,11 @@ static enum tide_code open_log(struct files_store *s, struct files_log *l, struc
 {
     const struct env_ops *ops = s->base.env->ops;
     unsigned flags = s->base.read_only ? ENV_READ : ENV_WRITE;
-    char name[FILES_PATH], path[FILES_PATH];
+    char path[FILES_PATH];
     enum tide_code code = TIDE_NOT_FOUND;
 
     for (int hidden = 1; hidden >= 0 && code == TIDE_NOT_FOUND; hidden--) {
-        log_name(name, l->id, hidden);
-        files_path(s, path, "sessions", name, "");
+        log_path(s, path, l->id, hidden);
         code = ops->open(s->base.env, path, flags, &l->file, err);
         l->hidden = hidden;
     }
@@ -128,11 +135,10 @@ static enum tide_code open_file(struct files_store *s, struct files_log *l, stru
 /* Another process may have given it its name. */
 static bool is_revealed(struct files_store *s, const struct files_log *l)
 {
-    char name[FILES_PATH], path[FILES_PATH];
+    char path[FILES_PATH];
     struct env_stat st;
 
-    log_name(name, l->id, false);
-    files_path(s, path, "sessions", name, "");
+    log_path(s, path, l->id, false);
     return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_FILE && st.dev == l->dev &&
            st.ino == l->ino;
 }
@@ -281,11 +287,6 @@ static enum tide_code look_twice(struct files_store *s, struct files_log *l, boo
     return code;
 }
 
-static bool is_wrong(const struct files_log *l)
-{
-    return l->mark.state != MARK_OK || l->mark.seq > l->h.last_seq || l->mark_wrong;
-}
-
 /* With `accept_loss` what was lost is given up, and the log goes on from where it ends. */
 static enum tide_code give_up(struct files_store *s, struct files_log *l, bool locked, struct tide_err *err)
 {
@@ -339,8 +340,10 @@ static enum tide_code read_new(struct files_store *s, struct files_log *l, int64
     code = code ? code : look_twice(s, l, locked, err);
     if (!l->file)
         return code;
-    if (!code)
-        code = s->accept_loss && is_wrong(l) ? give_up(s, l, locked, err) : mark_judge(s, l, err);
+    if (!code && s->accept_loss && (l->mark.state != MARK_OK || l->mark.seq > l->h.last_seq || l->mark_wrong))
+        code = give_up(s, l, locked, err);
+    else if (!code)
+        code = mark_judge(s, l, err);
     l->looked = !code ? size : code == TIDE_CORRUPT ? -1 : 0;
     l->judged = !code;
     return code;
@@ -348,13 +351,11 @@ static enum tide_code read_new(struct files_store *s, struct files_log *l, int64
 
 enum tide_code names_settle(struct files_store *s, struct tide_err *err)
 {
-    char dir[FILES_PATH];
     enum tide_code code;
 
     if (!s->names_due || s->many)
         return TIDE_OK;
-    files_path(s, dir, "sessions", "", "");
-    code = s->base.env->ops->sync_dir(s->base.env, dir, err);
+    code = files_sync_dir(s, "sessions", err);
     s->names_due = code != TIDE_OK;
     return code;
 }
@@ -372,14 +373,6 @@ void log_wrote(struct files_store *s, struct files_log *l)
 
     if (!s->base.env->ops->fstat(l->file, &st, NULL))
         l->mtime_ns = st.mtime_ns;
-}
-
-/* Somebody else was at it: one who writes and leaves word of it, or else it is to be proved again. */
-static void look_at_time(struct files_store *s, struct files_log *l, const struct env_stat *st)
-{
-    if (l->mtime_ns && st->mtime_ns != l->mtime_ns && !cache_is_clean(s, l, st))
-        l->proved_seq = 0;
-    l->mtime_ns = st->mtime_ns;
 }
 
 /* Ours, as long as we hold the lease: nobody may have taken anything away. */
@@ -434,7 +427,9 @@ static enum tide_code refresh(struct files_store *s, struct files_log *l, bool l
     code = code ? code : names_settle(s, err);
     if (code)
         return code;
-    look_at_time(s, l, &st);
+    if (l->mtime_ns && st.mtime_ns != l->mtime_ns && !cache_is_clean(s, l, &st))
+        l->proved_seq = 0; /* somebody else was at it, and left no word of it */
+    l->mtime_ns = st.mtime_ns;
     if (l->damage.code && st.size == l->looked)
         return tide_err_copy(err, &l->damage);
     if (st.size < l->end)
@@ -535,14 +530,6 @@ void log_free(void *log)
 
 /* ---- torn tails ---- */
 
-static void told_torn(struct files_store *s, const struct files_log *l, int64_t bytes, const char *name)
-{
-    store_notice(&s->base,
-                 "session %s: what a cut left of its last write (%" PRId64 " byte%s) was cut off and kept as "
-                 "sessions/%s: nobody had been told of it",
-                 l->id, bytes, bytes == 1 ? "" : "s", name);
-}
-
 static enum tide_code keep_aside(struct files_store *s, struct files_log *l, int64_t size, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
@@ -562,7 +549,10 @@ static enum tide_code keep_aside(struct files_store *s, struct files_log *l, int
     }
     code = code ? code : files_put(s, "sessions", name, buf_view(&bytes), true, err);
     if (!code)
-        told_torn(s, l, size - l->end, name);
+        store_notice(&s->base,
+                     "session %s: what a cut left of its last write (%" PRId64 " byte%s) was cut off and kept as "
+                     "sessions/%s: nobody had been told of it",
+                     l->id, size - l->end, size - l->end == 1 ? "" : "s", name);
     return code;
 }
 

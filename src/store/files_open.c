@@ -130,16 +130,6 @@ static const char *const folders[] = {"sessions", "live", "boots", "cache"};
 
 #define N_FOLDERS (sizeof folders / sizeof folders[0])
 
-/* Not so when another, who opens a clone as well, makes them while we look: it makes that one first. */
-static bool is_still_gone(struct files_store *s)
-{
-    char path[FILES_PATH];
-    struct env_stat st;
-
-    files_path(s, path, folders[0], "", "");
-    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_ABSENT;
-}
-
 /*
  * Whatever stands in the place of one is not followed, not written to and not taken for an empty one. All of them are made before
  * store.json, so where some are there, and the one with the logs is not, it was taken away; a clone of a store without sessions
@@ -162,7 +152,7 @@ static enum tide_code check_folders(struct files_store *s, bool found, struct ti
                              st.kind == ENV_LINK ? "a symbolic link, which is not followed" : "not a directory");
         if (i == 0)
             gone = found && st.kind == ENV_ABSENT;
-        else if (gone && st.kind == ENV_DIR && is_still_gone(s)) {
+        else if (gone && st.kind == ENV_DIR && files_is(s, folders[0], "", "", ENV_ABSENT)) {
             tide_fail(err, TIDE_CORRUPT,
                       "'%s/sessions' is gone, and all logs were in it: put it back; or make the directory, empty, "
                       "to begin anew",
@@ -275,20 +265,6 @@ static enum tide_code make_meta(struct files_store *s, struct tide_err *err)
     return code;
 }
 
-static bool lacks_folder(struct files_store *s, const char *folder)
-{
-    char path[FILES_PATH];
-    struct env_stat st;
-
-    files_path(s, path, folder, "", "");
-    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == ENV_ABSENT;
-}
-
-static enum tide_code make_root(struct files_store *s, struct tide_err *err)
-{
-    return s->base.env->ops->mkdirs(s->base.env, s->dir, err);
-}
-
 /*
  * Of an older version, or a clone, which has none of the folders that say who is at work: its logs have no marks, or not all of
  * them. It is one until they do: the folder that tells is made last.
@@ -298,7 +274,7 @@ static enum tide_code adopt(struct files_store *s, struct tide_err *err)
     const struct env_ops *env = s->base.env->ops;
     enum tide_code code = env->lock(s->lock, STORE_LOCK_MS, err);
 
-    if (!code && !lacks_folder(s, "sessions"))
+    if (!code && !files_is(s, "sessions", "", "", ENV_ABSENT))
         code = marks_adopt(s, err);
     env->unlock(s->lock);
     s->adopting &= code != TIDE_OK;
@@ -311,9 +287,9 @@ static enum tide_code open_all(struct files_store *s, bool create, struct tide_e
     enum tide_code code = find_store(s, create, &found, err);
 
     code = code ? code : check_folders(s, found, err);
-    s->adopting = s->older || lacks_folder(s, "live");
+    s->adopting = s->older || files_is(s, "live", "", "", ENV_ABSENT);
     if (!code && !s->base.read_only)
-        code = s->adopting ? make_root(s, err) : make_dirs(s, err);
+        code = s->adopting ? s->base.env->ops->mkdirs(s->base.env, s->dir, err) : make_dirs(s, err);
     code = code ? code : open_helpers(s, err);
     if (!code && s->adopting && !s->base.read_only)
         code = adopt(s, err);

@@ -19,6 +19,23 @@ void files_path(const struct files_store *s, char out[FILES_PATH], const char *f
              suffix);
 }
 
+enum tide_code files_sync_dir(struct files_store *s, const char *folder, struct tide_err *err)
+{
+    char dir[FILES_PATH];
+
+    files_path(s, dir, folder, "", "");
+    return s->base.env->ops->sync_dir(s->base.env, dir, err);
+}
+
+bool files_is(struct files_store *s, const char *folder, const char *name, const char *suffix, enum env_kind kind)
+{
+    char path[FILES_PATH];
+    struct env_stat st;
+
+    files_path(s, path, folder, name, suffix);
+    return !s->base.env->ops->stat(s->base.env, path, &st, NULL) && st.kind == kind;
+}
+
 enum tide_code files_get(struct files_store *s, const char *path, size_t max, struct buf *out, struct tide_err *err)
 {
     const struct env_ops *ops = s->base.env->ops;
@@ -93,18 +110,17 @@ static enum tide_code put_once(struct files_store *s, void *arg, bool again, str
 {
     const struct env_ops *ops = s->base.env->ops;
     const struct putting *p = arg;
-    char dir[FILES_PATH], path[FILES_PATH], fresh[FILES_PATH];
+    char path[FILES_PATH], fresh[FILES_PATH];
     enum tide_code code;
 
     (void)again;
-    files_path(s, dir, p->folder, "", "");
     files_path(s, path, p->folder, p->name, "");
     files_fresh(s, path, fresh);
     code = write_new(s, fresh, p->bytes, p->durable, err);
     code = code ? code : ops->rename(s->base.env, fresh, path, err);
     if (files_not_fresh(code, err))
         (void)!ops->unlink(s->base.env, fresh, NULL);
-    return !code && p->durable ? ops->sync_dir(s->base.env, dir, err) : code;
+    return !code && p->durable ? files_sync_dir(s, p->folder, err) : code;
 }
 
 enum tide_code files_put(struct files_store *s, const char *folder, const char *name, struct str bytes, bool durable,

@@ -153,6 +153,9 @@ void files_path(const struct files_store *s, char out[FILES_PATH], const char *f
 /* All of a file of at most max bytes. TIDE_NOT_FOUND. */
 enum tide_code files_get(struct files_store *s, const char *path, size_t max, struct buf *out, struct tide_err *err)
     MUST_CHECK;
+enum tide_code files_sync_dir(struct files_store *s, const char *folder, struct tide_err *err) MUST_CHECK;
+/* That is known, and it is of this kind. */
+bool files_is(struct files_store *s, const char *folder, const char *name, const char *suffix, enum env_kind kind);
 /* The file as a whole or as it was; durable: on disk on return. */
 enum tide_code files_put(struct files_store *s, const char *folder, const char *name, struct str bytes, bool durable,
                          struct tide_err *err) MUST_CHECK;
@@ -189,6 +192,7 @@ void log_free(void *log);
 enum tide_code names_settle(struct files_store *s, struct tide_err *err)
     MUST_CHECK; /* their directory is synced if due */
 void log_name(char out[FILES_PATH], const char *id, bool hidden);
+void log_path(const struct files_store *s, char out[FILES_PATH], const char *id, bool hidden);
 /* A block of the index, known or read anew. */
 enum tide_code log_block(struct files_store *s, struct files_log *l, int64_t number, struct files_block *ret,
                          struct tide_err *err) MUST_CHECK;

@@ -251,15 +251,6 @@ static void work_until_over(struct group *g, struct waiter *w)
     pthread_mutex_unlock(&g->mu);
 }
 
-static void heartbeat(struct group *g)
-{
-    g->writing = true;
-    pthread_mutex_unlock(&g->mu);
-    store_maintain(g->store);
-    pthread_mutex_lock(&g->mu);
-    leave(g);
-}
-
 /* Waits until submissions pause: a caller that waits for them takes the work meanwhile, whole. */
 static void linger(struct group *g)
 {
@@ -282,8 +273,13 @@ static void *run(void *arg)
         if (!g->head) {
             struct timespec beat = deadline_in(g->store->lease_ms / 4 * 1000000);
 
-            if (pthread_cond_timedwait(&g->work, &g->mu, &beat) == ETIMEDOUT && g->keep_alive && !g->writing)
-                heartbeat(g);
+            if (pthread_cond_timedwait(&g->work, &g->mu, &beat) != ETIMEDOUT || !g->keep_alive || g->writing)
+                continue;
+            g->writing = true;
+            pthread_mutex_unlock(&g->mu);
+            store_maintain(g->store);
+            pthread_mutex_lock(&g->mu);
+            leave(g);
             continue;
         }
         linger(g);

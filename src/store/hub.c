@@ -133,16 +133,6 @@ static bool look(struct hub *h, struct tide_err *ret_trouble)
     return changed || code != h->trouble.code;
 }
 
-/* With mu. */
-static void wake_all(struct hub *h)
-{
-    for (struct tide_watch *w = h->first; w; w = w->next) {
-        w->signal = true;
-        if (w->fd >= 0)
-            wake_fd_signal(w->fd);
-    }
-}
-
 static void look_and_wake(struct hub *h, bool wake)
 {
     struct tide_err trouble = {.code = TIDE_OK};
@@ -152,7 +142,11 @@ static void look_and_wake(struct hub *h, bool wake)
         return;
     pthread_mutex_lock(&h->mu);
     h->trouble = trouble;
-    wake_all(h);
+    for (struct tide_watch *w = h->first; w; w = w->next) {
+        w->signal = true;
+        if (w->fd >= 0)
+            wake_fd_signal(w->fd);
+    }
     pthread_mutex_unlock(&h->mu);
 }
 
@@ -350,16 +344,6 @@ const char *tide_watch_polls(const tide_watch *w)
     return w->hub->polls ? w->hub->why : NULL;
 }
 
-static enum tide_code trouble_of(struct hub *h, struct tide_err *err)
-{
-    enum tide_code code;
-
-    pthread_mutex_lock(&h->mu);
-    code = h->trouble.code ? tide_err_copy(err, &h->trouble) : TIDE_OK;
-    pthread_mutex_unlock(&h->mu);
-    return code;
-}
-
 /* Without threads: a wake is a look. */
 static bool look_until(struct tide_watch *w, int timeout_ms)
 {
@@ -381,7 +365,9 @@ enum tide_code tide_watch_wait(tide_watch *w, int timeout_ms, int *ret_changed, 
     ERR_LOCAL(err);
     if (w->fd < 0)
         w->signal = false;
-    code = trouble_of(w->hub, err);
+    pthread_mutex_lock(&w->hub->mu);
+    code = w->hub->trouble.code ? tide_err_copy(err, &w->hub->trouble) : TIDE_OK;
+    pthread_mutex_unlock(&w->hub->mu);
     if (!code)
         *ret_changed = changed;
     return code;

@@ -50,22 +50,6 @@ int session_erase(struct sqlite_store *s, struct whead *w)
     return rc ? rc : erase_rows(s, w->sid);
 }
 
-/* -1 when it cannot be told; *ret_rc: an I/O error. */
-static int64_t query_int(struct conn *c, const char *sql, int *ret_rc)
-{
-    sqlite3_stmt *st = NULL;
-    int64_t v = -1;
-    int rc = sqlite3_prepare_v2(c->db, sql, -1, &st, NULL);
-
-    rc = rc ? rc : sqlite3_step(st);
-    if (rc == SQLITE_ROW)
-        v = sqlite3_column_int64(st, 0);
-    if ((rc & 0xff) == SQLITE_IOERR)
-        *ret_rc = rc;
-    sqlite3_finalize(st);
-    return v;
-}
-
 static int64_t file_bytes(struct sqlite_store *s, const char *suffix)
 {
     int64_t bytes = 0;
@@ -100,8 +84,13 @@ enum tide_code sqlite_info(struct store *store, struct buf *out, struct tide_err
         return code;
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("url"), str_from(store->url));
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
-        json_out_kint(&o, str_from(figures[i].name), query_int(c, figures[i].sql, &rc));
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+        int64_t n = -1; /* it cannot be told */
+        int one = db_query_int(c, figures[i].sql, &n);
+
+        rc = (one & 0xff) == SQLITE_IOERR ? one : rc;
+        json_out_kint(&o, str_from(figures[i].name), n);
+    }
     if (rc)
         code = db_fail(s, c, rc, err, "read the figures");
     db_reader_done(s, c);
@@ -166,21 +155,8 @@ static int find_damaged_heads(struct sqlite_store *s, struct conn *c, struct buf
         if (head_prove(s, st, &w, &err))
             buf_add(ret, err.msg, strlen(err.msg) + 1);
     }
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
-}
-
-static int find_misshapen(struct sqlite_store *s, struct conn *c, struct buf *ret)
-{
-    (void)s;
-    return shape_problems(c, ret);
-}
-
-static int find_miscounted(struct sqlite_store *s, struct conn *c, struct buf *ret)
-{
-    (void)s;
-    return big_miscounted(c, ret);
 }
 
 /* Where SQL alone does not find it. */
@@ -230,9 +206,9 @@ static enum tide_code keep_law(struct sqlite_store *s, struct store_check *check
 enum tide_code sqlite_check(struct store *store, struct store_check *check, struct tide_err *err)
 {
     static const struct law laws[] = {
-        {"the file", .find = find_misshapen, .can_rebuild = true},
+        {"the file", .find = shape_problems, .can_rebuild = true},
         {"sessions", .find = find_damaged_heads},
-        {"big values", .find = find_miscounted, .can_rebuild = true},
+        {"big values", .find = big_miscounted, .can_rebuild = true},
         {"the file", .sql = "PRAGMA integrity_check(20)"},
         {"events",
          .sql = "SELECT 'event at position ' || e.pos || ' belongs to no session' FROM events e LEFT JOIN sessions s"
@@ -347,8 +323,7 @@ enum tide_code sqlite_change(struct store *store, int64_t *ret_version, struct t
         *ret_version = (s->looks << 32) + sqlite3_column_int64(st, 0);
     else if (!code)
         code = db_fail(s, &s->look, rc, err, "look for changes");
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     pthread_mutex_unlock(&s->look_mu);
     return code;
 }

@@ -142,8 +142,7 @@ static int blob_get(struct conn *c, const struct ref *r, struct buf *out)
     } else if (rc == SQLITE_DONE) {
         rc = SQLITE_CORRUPT;
     }
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return rc;
 }
 
@@ -219,12 +218,13 @@ static int count_uses(struct conn *c, struct map *uses)
 }
 
 /* One that is counted less often than it is used would go with the first session that is deleted. */
-int big_miscounted(struct conn *c, struct buf *out)
+int big_miscounted(struct sqlite_store *s, struct conn *c, struct buf *out)
 {
     struct map uses = {0};
     sqlite3_stmt *st = NULL;
     int rc = count_uses(c, &uses);
 
+    (void)s;
     rc = rc ? rc : sqlite3_prepare_v2(c->db, "SELECT digest, refs FROM blobs", -1, &st, NULL);
     while (!rc && (rc = sqlite3_step(st)) == SQLITE_ROW) {
         struct str digest = db_text(st, 0);

@@ -145,8 +145,7 @@ enum tide_code sqlite_checkpoint_seq(struct store *store, const struct head *h, 
     *ret_seq = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         code = db_fail(s, c, rc, err, "look for checkpoints");
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     db_reader_done(s, c);
     return code;
 }

@@ -125,12 +125,6 @@ static int connect_immutable(struct sqlite_store *s, struct conn *c)
     return rc ? rc : set_up(s, c, false);
 }
 
-/* Nothing is read while opening: the first statement finds out what stands in the way. */
-static int first_read(struct conn *c)
-{
-    return sqlite3_exec(c->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
-}
-
 enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_err *err)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX; /* path_make() alone creates */
@@ -138,7 +132,8 @@ enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_er
     enum tide_code code;
 
     rc = rc ? rc : set_up(s, c, c == &s->w && !s->base.read_only);
-    rc = rc || !s->base.read_only ? rc : first_read(c);
+    if (!rc && s->base.read_only) /* opening reads nothing: the first statement finds out what stands in the way */
+        rc = sqlite3_exec(c->db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
     if (s->base.read_only && ((rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_READONLY) && wal_is_empty(s))
         rc = connect_immutable(s, c);
     if (!rc)
@@ -195,19 +190,12 @@ bool db_checkpoint(struct sqlite_store *s)
     return rc == SQLITE_OK || (rc == SQLITE_BUSY && in_log >= 0 && in_log == moved);
 }
 
-static struct reader *free_reader(struct sqlite_store *s)
-{
-    for (size_t i = 0; i < READERS; i++)
-        if (!s->readers[i].busy)
-            return &s->readers[i];
-    return NULL;
-}
-
 static void leave_reader(struct sqlite_store *s, struct conn *c)
 {
     INVARIANT(((struct reader *)(void *)c)->busy);
     pthread_mutex_lock(&s->rmu);
     ((struct reader *)(void *)c)->busy = false;
+    s->reading--;
     pthread_cond_broadcast(&s->rfree);
     pthread_mutex_unlock(&s->rmu);
 }
@@ -215,13 +203,16 @@ static void leave_reader(struct sqlite_store *s, struct conn *c)
 enum tide_code db_reader(struct sqlite_store *s, struct conn **ret, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
-    struct reader *r = NULL;
+    struct reader *r;
     int rc;
 
     pthread_mutex_lock(&s->rmu);
-    while (s->reopening || !(r = free_reader(s)))
+    while (s->reopening || s->reading == READERS)
         pthread_cond_wait(&s->rfree, &s->rmu);
+    for (r = s->readers; r->busy; r++)
+        ;
     r->busy = true;
+    s->reading++;
     pthread_mutex_unlock(&s->rmu);
     if (!r->c.db && (code = path_still_there(s, err)) == TIDE_OK)
         code = db_connect(s, &r->c, err);
@@ -240,20 +231,12 @@ void db_reader_done(struct sqlite_store *s, struct conn *c)
     leave_reader(s, c);
 }
 
-static bool is_any_busy(const struct sqlite_store *s)
-{
-    for (size_t i = 0; i < READERS; i++)
-        if (s->readers[i].busy)
-            return true;
-    return false;
-}
-
 /* When those who read have ended. */
 static void disconnect_readers(struct sqlite_store *s)
 {
     pthread_mutex_lock(&s->rmu);
     s->reopening = true;
-    while (is_any_busy(s))
+    while (s->reading)
         pthread_cond_wait(&s->rfree, &s->rmu);
     for (size_t i = 0; i < READERS; i++)
         db_disconnect(&s->readers[i].c);

@@ -136,6 +136,7 @@ struct sqlite_store {
         struct conn c;   /* first: db_reader_done() gets nothing else */
         bool busy;       /* a thread is in a transaction of it */
     } readers[READERS];  /* connected when first used: a lone thread uses the first */
+    size_t reading;      /* so many are busy */
     pthread_mutex_t rmu; /* of who is busy, and of `reopening` */
     pthread_cond_t rfree;
     bool reopening; /* nobody begins to read */
@@ -187,6 +188,7 @@ int db_step(struct conn *c, sqlite3_stmt *st);          /* sqlite3_step that tak
 int db_run(struct conn *c, enum stmt_id id);            /* step once and reset; SQLITE_OK when done */
 enum tide_code db_fail(struct sqlite_store *s, struct conn *c, int rc, struct tide_err *err, const char *what);
 struct str db_text(sqlite3_stmt *st, int column);
+int db_query_int(struct conn *c, const char *text, int64_t *ret); /* of the first row; SQLITE_OK, else it is not set */
 enum tide_code db_connect(struct sqlite_store *s, struct conn *c, struct tide_err *err) MUST_CHECK;
 void db_disconnect(struct conn *c);
 enum tide_code db_lock(struct sqlite_store *s, struct tide_err *err) MUST_CHECK;
@@ -248,7 +250,7 @@ extern const char schema_tables[], schema_views[]; /* the statements that make t
 /* Refuses what is not ours and could act in our transactions, or is not as we made it and holds data. By the writer's connection. */
 enum tide_code shape_check(struct sqlite_store *s, bool older, struct tide_err *err) MUST_CHECK;
 /* Names everything that is not as it should be: each text with a NUL behind it. Inside a transaction. An SQLite code. */
-int shape_problems(struct conn *c, struct buf *out);
+int shape_problems(struct sqlite_store *s, struct conn *c, struct buf *out);
 int shape_rebuild(struct sqlite_store *s); /* indexes and views that are missing or others; inside the transaction */
 
 /* sqlite_upgrade.c: what SQL alone cannot change; inside the transaction. An SQLite code. */
@@ -375,7 +377,7 @@ int big_store(struct sqlite_store *s, struct arena *a, struct str body, struct s
 int big_load(struct conn *c, struct arena *a, struct str stored, struct str refs, size_t max, struct str *ret_body);
 int big_release(struct sqlite_store *s, struct str refs);
 /* Values that are counted less often than events name them: each said in a text with a NUL behind it; or counted anew. */
-int big_miscounted(struct conn *c, struct buf *out);
+int big_miscounted(struct sqlite_store *s, struct conn *c, struct buf *out);
 int big_recount(struct conn *c);
 
 /* sqlite_admin.c */

@@ -116,10 +116,8 @@ static enum tide_code scan_for(struct sqlite_store *s, struct conn *c, struct st
     return code == TIDE_NOT_FOUND ? fail_no_session(id, s->path, false, err) : code;
 }
 
-typedef enum tide_code row_fn(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct whead *ret,
-                              struct tide_err *err);
-
-static enum tide_code find(struct sqlite_store *s, struct conn *c, struct str id, row_fn *take, struct whead *ret,
+/* `holder`: who holds it is of interest. */
+static enum tide_code find(struct sqlite_store *s, struct conn *c, struct str id, bool holder, struct whead *ret,
                            struct tide_err *err)
 {
     sqlite3_stmt *st = db_stmt(c, ST_HEAD);
@@ -129,7 +127,7 @@ static enum tide_code find(struct sqlite_store *s, struct conn *c, struct str id
     sqlite3_bind_text(st, 1, id.ptr, (int)id.len, SQLITE_STATIC);
     rc = db_step(c, st);
     if (rc == SQLITE_ROW) {
-        code = take(s, c, st, ret, err);
+        code = holder ? head_from_row(s, c, st, ret, err) : head_prove(s, st, ret, err);
         if (!code && !str_eq(str_from(ret->h.id), id)) /* the index says so, the row does not */
             code = db_fail(s, c, SQLITE_CORRUPT, err, "look for a session");
     } else if (rc == SQLITE_DONE)
@@ -185,7 +183,7 @@ enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret,
 
     if (code)
         return code;
-    code = find(s, c, id, head_from_row, &w, err);
+    code = find(s, c, id, true, &w, err);
     db_reader_done(s, c);
     if (!code && w.hidden)
         code = fail_no_session(id, s->path, true, err);
@@ -193,13 +191,6 @@ enum tide_code sqlite_head(struct store *store, struct str id, struct head *ret,
         note_place(s, &w);
     *ret = w.h;
     return code;
-}
-
-static enum tide_code prove_only(struct sqlite_store *s, struct conn *c, sqlite3_stmt *st, struct whead *ret,
-                                 struct tide_err *err)
-{
-    (void)c;
-    return head_prove(s, st, ret, err);
 }
 
 enum tide_code head_again(struct sqlite_store *s, struct conn *c, const struct head *h, struct whead *ret,
@@ -211,7 +202,7 @@ enum tide_code head_again(struct sqlite_store *s, struct conn *c, const struct h
 enum tide_code head_anew(struct sqlite_store *s, struct conn *c, const struct head *h, struct whead *ret,
                          struct tide_err *err)
 {
-    enum tide_code code = find(s, c, str_from(h->id), prove_only, ret, err);
+    enum tide_code code = find(s, c, str_from(h->id), false, ret, err);
     int rc = SQLITE_OK;
 
     if (code && code != TIDE_NOT_FOUND)
@@ -235,8 +226,7 @@ static int by_sid(struct sqlite_store *s, struct conn *c, int64_t sid, struct wh
     rc = db_step(c, st);
     if (rc == SQLITE_ROW)
         *ret_code = head_from_row(s, c, st, ret, err);
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return rc;
 }
 

@@ -61,8 +61,7 @@ static bool row_exists(struct sqlite_store *s)
 
     sqlite3_bind_int64(st, 1, s->boot);
     rc = db_step(&s->w, st);
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return rc != SQLITE_DONE;
 }
 
@@ -88,8 +87,7 @@ int lease_refind(struct sqlite_store *s)
     sqlite3_bind_text(st, 1, s->base.boot_id, -1, SQLITE_STATIC);
     rc = db_step(&s->w, st);
     s->boot = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 

@@ -97,8 +97,7 @@ static enum tide_code prove_hidden(struct sqlite_store *s, struct conn *c, struc
 
     while ((rc = db_step(c, st)) == SQLITE_ROW && !code)
         code = head_prove(s, st, &w, err);
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     if (!code && rc != SQLITE_DONE)
         code = db_fail(s, c, rc, err, "look for hidden sessions");
     return code;
@@ -124,8 +123,7 @@ static enum tide_code count_piece(struct sqlite_store *s, struct conn *c, int64_
         code = db_fail(s, c, rc, err, "count sessions");
     else if (sqlite3_column_int64(st, 0) != (int64_t)n)
         code = db_fail(s, c, SQLITE_CORRUPT, err, "list sessions: some are missing");
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return code;
 }
 
@@ -151,8 +149,7 @@ static enum tide_code list_piece(struct sqlite_store *s, struct conn *c, struct 
             row->summary.len = 0; /* a damaged cache: the log answers */
         n++;
     }
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     if (!code && rc != SQLITE_ROW && rc != SQLITE_DONE)
         code = db_fail(s, c, rc, err, "list sessions");
     if (!code && !parent)
@@ -207,8 +204,7 @@ static enum tide_code check_ids(struct sqlite_store *s, struct conn *c, struct t
         code = db_fail(s, c, rc, err, "look for a session");
     else if (sqlite3_column_int64(st, 0) != sqlite3_column_int64(st, 1))
         code = db_fail(s, c, SQLITE_CORRUPT, err, "look for a session: some are missing");
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return code;
 }
 
@@ -235,8 +231,7 @@ enum tide_code sqlite_resolve(struct store *store, struct str prefix, char (*ret
     }
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         code = db_fail(s, c, rc, err, "look for a session");
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     if (!code && !(n && str_eq(str_from(ret_ids[0]), prefix)))
         code = check_ids(s, c, err) || prove_hidden(s, c, err) ? err->code : TIDE_OK;
     db_reader_done(s, c);

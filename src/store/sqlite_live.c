@@ -77,8 +77,7 @@ static enum tide_code read_piece(struct live_scan *l, struct tide_err *err)
         rc = take_row(l, st);
         seen++;
     }
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     l->more = seen == LIVE_PIECE;
     return rc == SQLITE_DONE ? TIDE_OK : db_fail(l->s, l->c, rc, err, "read the live sessions");
 }

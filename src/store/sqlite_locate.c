@@ -23,8 +23,7 @@ int event_link(struct conn *c, int64_t pos, int64_t *sid, int64_t *seq, int64_t 
     } else if (rc == SQLITE_DONE) {
         rc = SQLITE_CORRUPT;
     }
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return rc;
 }
 
@@ -64,8 +63,7 @@ bool block_positions(struct conn *c, const struct whead *w, int64_t from, int64_
     sqlite3_bind_int64(st, 2, end);
     if (db_step(c, st) == SQLITE_ROW)
         n = unpack(db_text(st, 0), all);
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     if ((int64_t)n != end - first + 1 || event_link(c, all[n - 1], &sid, &seq, &prev, NULL) || sid != w->sid ||
         seq != end)
         return false;
@@ -123,8 +121,7 @@ int marks_look(struct conn *c, int64_t from, size_t n, const int64_t *pos, unsig
         rc = db_step(c, st);
         if (rc == SQLITE_ROW)
             marks_note(ret_marks, from + (int64_t)i, db_text(st, 0));
-        if (st)
-            sqlite3_reset(st);
+        sqlite3_reset(st);
     }
     return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
 }

@@ -9,36 +9,27 @@
 struct table {
     sqlite3_vtab base;
     struct sqlite_store *s;
+    bool heads; /* pending_heads; else pending_events */
 };
 
 struct cursor {
     sqlite3_vtab_cursor base;
-    struct sqlite_store *s;
+    const struct table *table;
     struct pending *pending;
     size_t at;
 };
 
-static int connect_to(sqlite3 *db, void *arg, sqlite3_vtab **ret, const char *columns)
+static int connect_table(sqlite3 *db, void *arg, int argc, const char *const *argv, sqlite3_vtab **ret, char **err)
 {
     struct table *t = mem_zero(sizeof *t);
 
+    (void)argc, (void)err;
     t->s = arg;
+    t->heads = strcmp(argv[0], "pending_heads") == 0; /* the name of its module */
     *ret = &t->base;
-    return sqlite3_declare_vtab(db, columns);
-}
-
-static int connect_events(sqlite3 *db, void *arg, int argc, const char *const *argv, sqlite3_vtab **ret, char **err)
-{
-    (void)argc, (void)argv, (void)err;
-    return connect_to(db, arg, ret,
-                      "CREATE TABLE x(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag, proof)");
-}
-
-static int connect_heads(sqlite3 *db, void *arg, int argc, const char *const *argv, sqlite3_vtab **ret, char **err)
-{
-    (void)argc, (void)argv, (void)err;
-    return connect_to(db, arg, ret,
-                      "CREATE TABLE x(sid, boot, epoch, last_seq, last_pos, digest, updated, row_check, wake)");
+    return sqlite3_declare_vtab(
+        db, t->heads ? "CREATE TABLE x(sid, boot, epoch, last_seq, last_pos, digest, updated, row_check, wake)"
+                     : "CREATE TABLE x(pos, sid, seq, prev, epoch, ts, kind, body, refs, digest, tag, proof)");
 }
 
 static int disconnect(sqlite3_vtab *t)
@@ -58,8 +49,8 @@ static int open_cursor(sqlite3_vtab *t, sqlite3_vtab_cursor **ret)
 {
     struct cursor *c = mem_zero(sizeof *c);
 
-    c->s = ((struct table *)t)->s;
-    c->pending = &c->s->pending;
+    c->table = (const struct table *)t;
+    c->pending = &c->table->s->pending;
     *ret = &c->base;
     return SQLITE_OK;
 }
@@ -89,18 +80,11 @@ static int rowid(sqlite3_vtab_cursor *c, sqlite3_int64 *ret)
     return SQLITE_OK;
 }
 
-static int events_end(sqlite3_vtab_cursor *base)
+static int is_end(sqlite3_vtab_cursor *base)
 {
     struct cursor *c = (struct cursor *)base;
 
-    return c->at >= c->pending->event_count;
-}
-
-static int heads_end(sqlite3_vtab_cursor *base)
-{
-    struct cursor *c = (struct cursor *)base;
-
-    return c->at >= c->pending->head_count;
+    return c->at >= (c->table->heads ? c->pending->head_count : c->pending->event_count);
 }
 
 static void text(sqlite3_context *out, struct str s)
@@ -108,9 +92,8 @@ static void text(sqlite3_context *out, struct str s)
     sqlite3_result_text(out, s.ptr, (int)s.len, SQLITE_STATIC);
 }
 
-static int events_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column)
+static void events_column(const struct cursor *c, sqlite3_context *out, int column)
 {
-    struct cursor *c = (struct cursor *)base;
     const struct pending_event *row = &c->pending->events[c->at];
     const struct event *ev = row->ev;
     const int64_t numbers[] = {ev->pos, row->sid, ev->seq, row->prev, ev->epoch, ev->ts_ms};
@@ -129,55 +112,47 @@ static int events_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int co
         text(out, row->tag);
     else if (column == 11 && ev->proof.set)
         sqlite3_result_blob(out, ev->proof.mac, sizeof ev->proof.mac, SQLITE_STATIC);
-    return SQLITE_OK;
 }
 
-static int heads_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column)
+static void heads_column(const struct cursor *c, sqlite3_context *out, int column)
 {
-    struct cursor *c = (struct cursor *)base;
     const struct whead *w = c->pending->heads[c->at];
     const int64_t numbers[] = {w->sid, w->boot, w->h.epoch, w->h.last_seq, w->last_pos, 0, w->h.updated_ms, 0, w->wake};
 
     if (column == 5)
         sqlite3_result_blob(out, w->h.digest, DIGEST_SIZE, SQLITE_STATIC);
     else if (column == 7)
-        sqlite3_result_int64(out, live_check(c->s, w));
+        sqlite3_result_int64(out, live_check(c->table->s, w));
     else
         sqlite3_result_int64(out, numbers[column]);
+}
+
+static int put_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column)
+{
+    const struct cursor *c = (const struct cursor *)base;
+
+    (c->table->heads ? heads_column : events_column)(c, out, column);
     return SQLITE_OK;
 }
 
-static const sqlite3_module events_module = {
-    .xConnect = connect_events,
+static const sqlite3_module module = {
+    .xConnect = connect_table,
     .xBestIndex = best_index,
     .xDisconnect = disconnect,
     .xOpen = open_cursor,
     .xClose = close_cursor,
     .xFilter = filter,
     .xNext = next,
-    .xEof = events_end,
-    .xColumn = events_column,
-    .xRowid = rowid,
-};
-
-static const sqlite3_module heads_module = {
-    .xConnect = connect_heads,
-    .xBestIndex = best_index,
-    .xDisconnect = disconnect,
-    .xOpen = open_cursor,
-    .xClose = close_cursor,
-    .xFilter = filter,
-    .xNext = next,
-    .xEof = heads_end,
-    .xColumn = heads_column,
+    .xEof = is_end,
+    .xColumn = put_column,
     .xRowid = rowid,
 };
 
 int pending_register(struct sqlite_store *s)
 {
-    int rc = sqlite3_create_module_v2(s->w.db, "pending_events", &events_module, s, NULL);
+    int rc = sqlite3_create_module_v2(s->w.db, "pending_events", &module, s, NULL);
 
-    return rc ? rc : sqlite3_create_module_v2(s->w.db, "pending_heads", &heads_module, s, NULL);
+    return rc ? rc : sqlite3_create_module_v2(s->w.db, "pending_heads", &module, s, NULL);
 }
 
 /* Room for one more at list[n]. */

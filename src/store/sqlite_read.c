@@ -52,8 +52,7 @@ static int read_row(struct conn *c, struct arena *a, int64_t pos, struct row *re
         rc = take_row(c, a, st, ret);
     else if (rc == SQLITE_DONE)
         rc = SQLITE_CORRUPT;
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return rc;
 }
 
@@ -178,15 +177,6 @@ static int next_row(struct reading *r, const int64_t *pos, size_t left, struct r
     return rc;
 }
 
-static void end_run(struct reading *r)
-{
-    sqlite3_stmt *st = r->run ? db_stmt(r->c, ST_EVENTS_AFTER) : NULL;
-
-    if (st)
-        sqlite3_reset(st);
-    r->run = 0;
-}
-
 /* Reads up to one block's events, or PIECE_BYTES of them, inside a transaction. */
 static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
 {
@@ -212,7 +202,9 @@ static enum tide_code fill(struct reading *r, int64_t to, struct tide_err *err)
         r->n++;
         r->next++;
     }
-    end_run(r);
+    if (r->run) /* it was cut short */
+        sqlite3_reset(db_stmt(r->c, ST_EVENTS_AFTER));
+    r->run = 0;
     return rc && !r->n ? event_damaged(r->s, r->c, &r->w.h, rc, r->next, err)
                        : TIDE_OK; /* whole ones before it go out first */
 }
@@ -285,8 +277,7 @@ static enum tide_code next_of_all(struct sqlite_store *s, struct conn *c, struct
     rc = db_step(c, st);
     *ret_end = rc == SQLITE_DONE;
     rc = rc == SQLITE_ROW ? take_row(c, a, st, row) : rc == SQLITE_DONE ? SQLITE_OK : rc;
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     if (rc)
         return db_fail(s, c, rc, err, "read events");
     if (*ret_end)
@@ -349,8 +340,7 @@ static enum tide_code gaps_check(struct sqlite_store *s, const struct gaps *g, s
     }
     if (!code && rc != SQLITE_DONE)
         code = db_fail(s, c, rc, err, "read events");
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     db_reader_done(s, c);
     return code;
 }
@@ -380,8 +370,7 @@ static enum tide_code end_check(struct sqlite_store *s, struct conn *c, int64_t 
         code = db_fail(s, c, rc, err, "read events");
     else if (sqlite3_column_int64(st, 0) > after)
         code = db_fail(s, c, SQLITE_CORRUPT, err, "read events");
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     return code;
 }
 

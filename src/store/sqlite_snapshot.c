@@ -58,8 +58,7 @@ enum tide_code sqlite_snapshot(struct store *store, const struct head *h, int64_
             *ret_seq = ret_data->failed ? 0 : sqlite3_column_int64(st, 0);
         }
     }
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     db_reader_done(s, c);
     return code;
 }

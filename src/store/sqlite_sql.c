@@ -118,8 +118,7 @@ int db_run(struct conn *c, enum stmt_id id)
 
     c->in_txn &= id != ST_ROLLBACK;
     rc = db_step(c, st);
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     if (rc == SQLITE_DONE && (id == ST_BEGIN_WRITE || id == ST_COMMIT))
         c->in_txn = id == ST_BEGIN_WRITE;
     return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
@@ -130,4 +129,16 @@ struct str db_text(sqlite3_stmt *st, int column)
     const void *p = sqlite3_column_blob(st, column); /* before bytes: the call that may convert comes first */
 
     return (struct str){p ? p : "", (size_t)sqlite3_column_bytes(st, column)};
+}
+
+int db_query_int(struct conn *c, const char *text, int64_t *ret)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(c->db, text, -1, &st, NULL);
+
+    rc = rc ? rc : sqlite3_step(st);
+    if (rc == SQLITE_ROW)
+        *ret = sqlite3_column_int64(st, 0);
+    sqlite3_finalize(st);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc;
 }

@@ -12,23 +12,11 @@
 #include "store/origin.h"
 #include "store/sqlite_db.h"
 
-static int query_int(struct sqlite_store *s, const char *sql, int64_t *ret)
-{
-    sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(s->w.db, sql, -1, &st, NULL);
-
-    rc = rc ? rc : sqlite3_step(st);
-    if (rc == SQLITE_ROW)
-        *ret = sqlite3_column_int64(st, 0);
-    sqlite3_finalize(st);
-    return rc == SQLITE_ROW ? SQLITE_OK : rc;
-}
-
 /* Adds a column unless the query finds it. */
 static int add_column(struct sqlite_store *s, const char *find, const char *add)
 {
     int64_t there = 0;
-    int rc = query_int(s, find, &there);
+    int rc = db_query_int(&s->w, find, &there);
 
     return rc || there ? rc : sqlite3_exec(s->w.db, add, NULL, NULL, NULL);
 }
@@ -56,15 +44,6 @@ int for_each_sid(struct sqlite_store *s, const char *sql, int (*fn)(struct sqlit
     return rc;
 }
 
-static int put_check(struct sqlite_store *s, int64_t sid, int64_t check)
-{
-    sqlite3_stmt *st = db_stmt(&s->w, ST_LIVE_RECHECK);
-
-    sqlite3_bind_int64(st, 1, sid);
-    sqlite3_bind_int64(st, 2, check);
-    return db_run(&s->w, ST_LIVE_RECHECK);
-}
-
 static int recheck(struct sqlite_store *s, int64_t sid)
 {
     static const char sql[] =
@@ -88,7 +67,12 @@ static int recheck(struct sqlite_store *s, int64_t sid)
     sqlite3_finalize(st);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         return rc;
-    return right ? put_check(s, sid, live_check(s, &w)) : SQLITE_OK;
+    if (!right)
+        return SQLITE_OK;
+    st = db_stmt(&s->w, ST_LIVE_RECHECK);
+    sqlite3_bind_int64(st, 1, sid);
+    sqlite3_bind_int64(st, 2, live_check(s, &w));
+    return db_run(&s->w, ST_LIVE_RECHECK);
 }
 
 static int stay(struct sqlite_store *s, int64_t sid)
@@ -123,20 +107,14 @@ static int adopt(struct sqlite_store *s, int64_t sid)
     return db_run(&s->w, ST_EVENT_PROVE);
 }
 
-static int add_lease(struct sqlite_store *s)
+int upgrade_origin(struct sqlite_store *s)
 {
     int rc = add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'lease'",
                         "ALTER TABLE boots ADD COLUMN lease INTEGER NOT NULL DEFAULT 0");
 
-    return rc ? rc
-              : add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'beat'",
-                           "ALTER TABLE boots ADD COLUMN beat INTEGER NOT NULL DEFAULT 0");
-}
-
-int upgrade_origin(struct sqlite_store *s)
-{
-    int rc = add_lease(s);
-
+    rc = rc ? rc
+            : add_column(s, "SELECT count(*) FROM pragma_table_info('boots') WHERE name = 'beat'",
+                         "ALTER TABLE boots ADD COLUMN beat INTEGER NOT NULL DEFAULT 0");
     return rc || !s->adopt ? rc : for_each_sid(s, "SELECT sid FROM sessions WHERE NOT hidden", adopt);
 }
 

@@ -236,8 +236,7 @@ static void sweep_abandoned(struct txn *t)
     sqlite3_bind_int64(st, 1, 8);
     for (; n < 8 && db_step(&t->s->w, st) == SQLITE_ROW; n++)
         snprintf(ids[n], TIDE_ID_SIZE, "%.*s", STR_ARG(db_text(st, 0)));
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     while (n-- > 0 && !t->rc) {
         struct whead *w = whead_load(t->s, str_from(ids[n]), &t->rc);
 
@@ -281,8 +280,7 @@ static void delete_session(struct txn *t, struct batch *b, struct whead *w)
     for (int n = 0; (rc = db_step(&t->s->w, st)) == SQLITE_ROW; n++)
         buf_addf(&names, "%s%.*s", n ? ", " : "", n < 3 ? (int)db_text(st, 0).len : 3,
                  n < 3 ? db_text(st, 0).ptr : "…");
-    if (st)
-        sqlite3_reset(st);
+    sqlite3_reset(st);
     t->rc = t->rc ? t->rc : rc == SQLITE_DONE ? SQLITE_OK : rc; /* one that has forks must not seem to have none */
     if (!b->code && !t->rc && names.len)
         batch_refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,

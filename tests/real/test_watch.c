@@ -783,7 +783,7 @@ enum { OTHERS_RUN = 0 };
 #endif
 
 /* Once it has come to rest it does not run at all. */
-static int64_t sleeps(pid_t pid, int idle_ms)
+static int64_t sleeps(pid_t pid, int rest_ms, int idle_ms)
 {
     int64_t end = mono_ms() + WAIT_MS, before = -1;
 
@@ -791,7 +791,7 @@ static int64_t sleeps(pid_t pid, int idle_ms)
         return times_run(pid);
     while (before != times_run(pid) && mono_ms() < end) {
         before = times_run(pid);
-        poll(NULL, 0, QUIET_MS);
+        poll(NULL, 0, rest_ms);
     }
     before = times_run(pid);
     assert_true(before > 0);
@@ -818,7 +818,7 @@ static void a_recovery_that_watches_sleeps_until_something_is_committed_or_due(v
     short_pause();
     tide_session_close(p.session);
     tide_store_close(p.store);
-    before = sleeps(pid, SLOW_BUILD ? 1000 : 3000);
+    before = sleeps(pid, 1500, SLOW_BUILD ? 1000 : 3000); /* it looks once a second while the store changes */
     p.store = open_at(p.url);
     OK(tide_session_open(p.store, "one", TIDE_SESSION_APPEND, &p.session, &err));
     append(p.session);
@@ -859,7 +859,7 @@ static void followers_sleep_while_nothing_happens_and_end_with_their_store(void 
     tide_session_close(p.session); /* nor does anybody beat */
     tide_store_close(p.store);
     for (int i = 0; i < WAYS; i++) { /* one has rested longer than the other then */
-        sleeps(pid[i], SLOW_BUILD ? 2000 : 10000);
+        sleeps(pid[i], QUIET_MS, SLOW_BUILD ? 2000 : 10000);
         size[i] = file_size(out[i]);
     }
     p.store = open_at(p.url);
