@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/timefmt.h"
 #include "cli/output.h"
+#include "engine/event_line.h"
 
 #define SHOWN "%.60s" /* as much of a bad value as is shown */
 
@@ -42,19 +43,6 @@ static enum tide_code check_id(const char *what, const char *kind, const char *t
 }
 
 /* As the library has it: 1 to 64 of [a-z0-9_.], beginning with a letter. */
-static enum tide_code check_kind(const char *what, const char *text, struct tide_err *err)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
-    size_t n = strspn(text, letters);
-
-    if (n > 0 && n <= 64 && !text[n] && text[0] >= 'a' && text[0] <= 'z')
-        return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID,
-                     "%s: '" SHOWN "' is not an event kind: give 1 to 64 lower-case letters, digits, '_' and '.', the "
-                     "first a letter, such as message.user",
-                     what, text);
-}
-
 /* Digits are a seq; anything else must be able to be a checkpoint's id. */
 static enum tide_code check_position(const char *what, const char *text, struct arg_value *ret, struct tide_err *err)
 {
@@ -166,7 +154,7 @@ enum tide_code args_check(const char *what, enum value_type type, const struct o
     case VALUE_OBJECT:
         return check_object(what, text, err);
     case VALUE_KIND:
-        return check_utf8(what, text, err) ? err->code : check_kind(what, text, err);
+        return check_utf8(what, text, err) ? err->code : event_kind_check(what, str_from(text), err);
     case VALUE_STDIN:
         return check_stdin(text, err);
     case VALUE_TEXT:

@@ -12,11 +12,11 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "cli/args_check.h"
 #include "cli/cli.h"
 #include "cli/line_reader.h"
-#include "engine/store_url.h"
+#include "engine/event_line.h"
 #include "engine/shapes.h"
+#include "engine/store_url.h"
 
 #define FLIGHT_EVENTS 256
 #define FLIGHT_BYTES ((size_t)4 << 20)
@@ -47,15 +47,6 @@ static const struct opt options[] = {
 static void print_seq(struct out *out, int64_t seq)
 {
     out_shape(out, &shape_appended, &(struct command_result){.seq = seq});
-}
-
-/* Editors of some systems put it before a text; JSON has no place for it. `what` is how the message names the text. */
-static enum tide_code refuse_bom(const char *what, struct str text, struct tide_err *err)
-{
-    if (!str_starts(text, STR("\xef\xbb\xbf")))
-        return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID,
-                     "%s begins with a byte order mark (UTF-8 BOM), which is not JSON: save it without one", what);
 }
 
 /* ---- one event ---- */
@@ -115,7 +106,7 @@ static enum tide_code append_one(struct cli *cli, size_t max, struct tide_err *e
         return err->code;
     buf_cstr(&file);
     body = data && data[0] == '@' ? buf_view(&file) : str_from(data ? data : "{}");
-    return refuse_bom("--data", body, err) ? err->code : append_event(cli, body, err);
+    return event_text_check("--data", body, err) ? err->code : append_event(cli, body, err);
 }
 
 /* ---- a stream of lines ---- */
@@ -126,77 +117,11 @@ struct stream {
     const char *kind; /* of every line; NULL: each says its own */
     bool each, input;
     struct line_reader lines;
-    struct arena arena;
-    struct buf body;
+    struct event_line text;
     size_t flying, flying_bytes; /* queued and not yet answered */
     int64_t bad_line;            /* the first that failed on its way to the disk; 0: none */
     enum tide_code bad_code;
 };
-
-/* A member as it stands in the source: the writer would normalise the escapes of its key. */
-static void copy_member(struct buf *body, const struct json *m)
-{
-    if (body->len > 1)
-        buf_add_char(body, ',');
-    buf_add_char(body, '"');
-    buf_add_str(body, m->key);
-    buf_add_str(body, STR("\":"));
-    buf_add_str(body, json_source(m));
-}
-
-/* Splits {"kind":K,fields…} into the kind and {fields…}. */
-static enum tide_code split_kind(struct stream *s, const struct json *line, struct str *ret_kind, struct tide_err *err)
-{
-    const struct json *kind = NULL;
-    struct arg_value unused;
-
-    buf_add_char(&s->body, '{');
-    for (const struct json *m = line->first; m; m = m->next) {
-        if (json_key_eq(m, STR("seq")) || json_key_eq(m, STR("ts")))
-            return tide_fail(err, TIDE_INVALID, "has '%.*s': the log itself numbers and dates events: leave it out",
-                             STR_ARG(json_key_text(&s->arena, m)));
-        if (json_key_eq(m, STR("kind")))
-            kind = m;
-        else
-            copy_member(&s->body, m);
-    }
-    buf_add_char(&s->body, '}');
-    if (!kind || kind->type != JSON_STRING)
-        return tide_fail(err, TIDE_INVALID, "%s: give every line one, or --kind for all",
-                         kind ? "\"kind\" is not a string" : "no \"kind\"");
-    *ret_kind = arena_dup(&s->arena, json_text(&s->arena, kind));
-    if (memchr(ret_kind->ptr, '\0', ret_kind->len))
-        return tide_fail(err, TIDE_INVALID, "\"kind\" holds a NUL character");
-    return args_check("\"kind\"", VALUE_KIND, NULL, ret_kind->ptr, &unused, err);
-}
-
-/* The event of a line; what it points to lives until the next line. */
-static enum tide_code parse_line(struct stream *s, struct str line, struct tide_new_event *ret_event,
-                                 struct tide_err *err)
-{
-    struct json *json = NULL;
-    struct str kind = {0};
-
-    arena_reset(&s->arena);
-    buf_clear(&s->body);
-    if (refuse_bom("it", line, err))
-        return err->code;
-    if (json_parse_line(&s->arena, line, &json, err))
-        return err->code;
-    if (json->type != JSON_OBJECT)
-        return tide_fail(err, TIDE_INVALID, "not a JSON object");
-    if (s->kind && json_get(json, STR("kind")))
-        return tide_fail(err, TIDE_INVALID,
-                         "has its own \"kind\", but --kind %s is given for all lines: leave one of them out", s->kind);
-    if (s->kind) {
-        *ret_event = (struct tide_new_event){s->kind, line.ptr, line.len};
-        return TIDE_OK;
-    }
-    if (split_kind(s, json, &kind, err))
-        return err->code;
-    *ret_event = (struct tide_new_event){kind.ptr, buf_cstr(&s->body), s->body.len};
-    return TIDE_OK;
-}
 
 static void on_completion(struct stream *s, const struct tide_completion *done)
 {
@@ -248,7 +173,7 @@ static enum tide_code send_input(struct stream *s, const struct tide_new_event *
 static enum tide_code send_line(struct stream *s, struct str line, struct tide_err *err)
 {
     struct tide_new_event event;
-    enum tide_code code = parse_line(s, line, &event, err);
+    enum tide_code code = event_line_read(&s->text, line, s->kind, &event, err);
 
     if (!code && s->input)
         code = send_input(s, &event, err);
@@ -307,8 +232,7 @@ static enum tide_code append_stream(struct cli *cli, size_t max, struct tide_err
         .kind = args_text(&cli->args, "kind"),
         .each = sync && strcmp(sync, "each") == 0,
         .input = args_on(&cli->args, "input"),
-        .arena = ARENA_INIT,
-        .body = BUF_INIT(2 * max + LINE_EXTRA),
+        .text = {ARENA_INIT, BUF_INIT(2 * max + LINE_EXTRA)},
     };
     enum tide_code code;
 
@@ -323,8 +247,7 @@ static enum tide_code append_stream(struct cli *cli, size_t max, struct tide_err
     code = pump(&s, err);
     line_reader_done(&s.lines);
     tide_session_close(s.session);
-    arena_done(&s.arena);
-    buf_done(&s.body);
+    event_line_done(&s.text);
     return code;
 }
 
