@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/invariant.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "engine/recovery_thread.h"
@@ -203,6 +204,7 @@ enum tide_code program_run(struct program_run *r, tide_session *session, struct 
     const struct tide_session_info *info;
     enum tide_code code;
 
+    INVARIANT(r->program->program); /* it was found by program_run_check() */
     if (check_names(session, "--retry", opt->retry, err) || check_names(session, "--happened", opt->happened, err))
         return err->code;
     if (ret_resumed && r->program->changed)

@@ -64,7 +64,7 @@ enum tide_code program_run_create(struct program_run *r, tide_store *store, cons
 /* What the session ran last. TIDE_INVALID when that was no program. */
 enum tide_code program_run_from_log(struct program_run *r, tide_session *session, struct tide_err *err) MUST_CHECK;
 
-/* That it can be run here, before anything is written or a token is used. An error, and end.not_run: not found, or no program. */
+/* That it can be run here: before program_run(), because nothing is written yet. An error, and end.not_run: not found, or no program. */
 enum tide_code program_run_check(struct program_run *r, struct tide_err *err) MUST_CHECK;
 
 /*

@@ -5,10 +5,10 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/settings.h"
+#include "store/store.h"
 
 #define LOOK_MS 20        /* between two looks at what runs, while there is nothing else to do */
 #define PAUSE_MS 30000    /* before one that failed is tried again; doubled each time, */
@@ -16,8 +16,15 @@
 
 struct job_failures {
     int n;
-    int64_t not_before_ms; /* by monotonic_ms(): the other may be set back */
+    int64_t not_before_ms; /* by clock_ms(): the other may be set back */
 };
+
+static int64_t clock_ms(const struct scheduler *s)
+{
+    struct env *env = store_of(s->store)->env;
+
+    return env->ops->mono_ns(env) / 1000000;
+}
 
 void scheduler_done(struct scheduler *s)
 {
@@ -63,7 +70,7 @@ static bool note_failure(struct scheduler *s, const char *id)
     }
     pause_ms = (int64_t)PAUSE_MS << (f->n < PAUSE_DOUBLINGS ? f->n : PAUSE_DOUBLINGS);
     f->n++;
-    f->not_before_ms = monotonic_ms() + pause_ms;
+    f->not_before_ms = clock_ms(s) + pause_ms;
     last = f->n >= s->max_resumes;
     snprintf(pause, sizeof(pause), "%" PRId64, pause_ms);
     log_write(last ? TIDE_LOG_ERROR : TIDE_LOG_WARN, last ? "resume failed: given up" : "resume failed: tried again",
@@ -110,7 +117,7 @@ static void put_in_line(struct scheduler *s, const char *id)
 {
     const struct job_failures *f = map_get(&s->failed, str_from(id));
 
-    if (f && (f->n >= s->max_resumes || f->not_before_ms > monotonic_ms()))
+    if (f && (f->n >= s->max_resumes || f->not_before_ms > clock_ms(s)))
         return;
     if (is_in_line(s, id))
         return;
@@ -262,7 +269,7 @@ enum tide_code scheduler_pass(struct scheduler *s, struct tide_err *err)
 /* When the next is due goes by the clock of the wall, which may be set. */
 int64_t scheduler_time_left(const struct scheduler *s, int64_t began_ms, int64_t interval_ms, int64_t now_ms)
 {
-    int64_t left = began_ms + interval_ms - monotonic_ms(), due = s->recovery.next_ms - now_ms;
+    int64_t left = began_ms + interval_ms - clock_ms(s), due = s->recovery.next_ms - now_ms;
 
     return s->recovery.next_ms > 0 && due < left ? due : left;
 }
