@@ -382,7 +382,7 @@ static const struct edit {
     {"UPDATE sessions SET hidden = 1 WHERE id = 'alpha-two'", BY_CHECK, "the record of session 'alpha-two'", false},
     {"UPDATE sessions SET hidden = 2 WHERE id = 'alpha-two'", BY_CHECK, "the record of session 'alpha-two'", false},
     {"DELETE FROM sessions WHERE id = 'alpha-two'", BY_CHECK, "belongs to no session", false},
-    {"DELETE FROM live", BY_CHECK, "session alpha-one", false},
+    {"DELETE FROM live", BY_CHECK, "alpha-one", false},
     {"INSERT INTO live SELECT 99, boot, epoch, last_seq, last_pos, digest, updated, row_check, wake FROM live LIMIT 1",
      BY_CHECK, "a live session that is not there", false},
     {"DELETE FROM events WHERE pos = 7", BY_CHECK, "should have", false},
