@@ -92,8 +92,9 @@ static void text(sqlite3_context *out, struct str s)
     sqlite3_result_text(out, s.ptr, (int)s.len, SQLITE_STATIC);
 }
 
-static void events_column(const struct cursor *c, sqlite3_context *out, int column)
+static int events_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column)
 {
+    const struct cursor *c = (const struct cursor *)base;
     const struct pending_event *row = &c->pending->events[c->at];
     const struct event *ev = row->ev;
     const int64_t numbers[] = {ev->pos, row->sid, ev->seq, row->prev, ev->epoch, ev->ts_ms};
@@ -112,10 +113,12 @@ static void events_column(const struct cursor *c, sqlite3_context *out, int colu
         text(out, row->tag);
     else if (column == 11 && ev->proof.set)
         sqlite3_result_blob(out, ev->proof.mac, sizeof ev->proof.mac, SQLITE_STATIC);
+    return SQLITE_OK;
 }
 
-static void heads_column(const struct cursor *c, sqlite3_context *out, int column)
+static int heads_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column)
 {
+    const struct cursor *c = (const struct cursor *)base;
     const struct whead *w = c->pending->heads[c->at];
     const int64_t numbers[] = {w->sid, w->boot, w->h.epoch, w->h.last_seq, w->last_pos, 0, w->h.updated_ms, 0, w->wake};
 
@@ -125,34 +128,23 @@ static void heads_column(const struct cursor *c, sqlite3_context *out, int colum
         sqlite3_result_int64(out, live_check(c->table->s, w));
     else
         sqlite3_result_int64(out, numbers[column]);
-}
-
-static int put_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column)
-{
-    const struct cursor *c = (const struct cursor *)base;
-
-    (c->table->heads ? heads_column : events_column)(c, out, column);
     return SQLITE_OK;
 }
 
-static const sqlite3_module module = {
-    .xConnect = connect_table,
-    .xBestIndex = best_index,
-    .xDisconnect = disconnect,
-    .xOpen = open_cursor,
-    .xClose = close_cursor,
-    .xFilter = filter,
-    .xNext = next,
-    .xEof = is_end,
-    .xColumn = put_column,
-    .xRowid = rowid,
-};
+/* Two, because a column is asked for with every row: which table it is of is known then. */
+#define MODULE(column)                                                                                                 \
+    {                                                                                                                  \
+        .xConnect = connect_table, .xBestIndex = best_index, .xDisconnect = disconnect, .xOpen = open_cursor,          \
+        .xClose = close_cursor, .xFilter = filter, .xNext = next, .xEof = is_end, .xColumn = (column),                 \
+        .xRowid = rowid,                                                                                               \
+    }
+static const sqlite3_module events_module = MODULE(events_column), heads_module = MODULE(heads_column);
 
 int pending_register(struct sqlite_store *s)
 {
-    int rc = sqlite3_create_module_v2(s->w.db, "pending_events", &module, s, NULL);
+    int rc = sqlite3_create_module_v2(s->w.db, "pending_events", &events_module, s, NULL);
 
-    return rc ? rc : sqlite3_create_module_v2(s->w.db, "pending_heads", &module, s, NULL);
+    return rc ? rc : sqlite3_create_module_v2(s->w.db, "pending_heads", &heads_module, s, NULL);
 }
 
 /* Room for one more at list[n]. */
