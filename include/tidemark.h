@@ -1132,9 +1132,10 @@ enum tide_graph_what {
     TIDE_GRAPH_NODE_FAILED = 2, /* text says why; attempt of attempts; delay_ms until the next, -1: there is none */
     TIDE_GRAPH_EDGE = 3,        /* node leads to `to` */
     TIDE_GRAPH_CHECKPOINT = 4,  /* checkpoint_type, checkpoint_id */
-    TIDE_GRAPH_NOTICE = 5, /* one line for people: a condition that erred, …; delay_ms -1: the store holds the run */
-    TIDE_GRAPH_AGENT = 6,  /* what an event_loop node's agent does: `agent` */
-    TIDE_GRAPH_TICK = 7,   /* nothing new: ten times a second */
+    TIDE_GRAPH_NOTICE =
+        5, /* one line for people: the condition of the edge to `to` erred, …; delay_ms -1: the store holds the run */
+    TIDE_GRAPH_AGENT = 6, /* what an event_loop node's agent does: `agent` */
+    TIDE_GRAPH_TICK = 7,  /* nothing new: ten times a second */
 };
 struct tide_graph_event {
     enum tide_graph_what what;

@@ -91,6 +91,19 @@ UNUSED static void expect_code(enum tide_code want, enum tide_code got, const st
         assert_string_equal(tide_subject_name(err.detail.subject), tide_subject_name(what));                           \
         assert_string_equal(err.detail.name, of);                                                                      \
     } while (0)
+#define ABOUT_SESSION(want, id, call)                                                                                  \
+    do {                                                                                                               \
+        struct tide_err err = {0};                                                                                     \
+        expect_code(want, call, &err, #call, __FILE__, __LINE__);                                                      \
+        assert_string_equal(err.detail.session_id, id);                                                                \
+    } while (0)
+#define ABOUT_EVENT(want, seq, call)                                                                                   \
+    do {                                                                                                               \
+        struct tide_err err = {0};                                                                                     \
+        expect_code(want, call, &err, #call, __FILE__, __LINE__);                                                      \
+        assert_string_equal(tide_subject_name(err.detail.subject), "event");                                           \
+        assert_int_equal(err.detail.position, seq);                                                                    \
+    } while (0)
 /* … and its message has these words: where the words are what is tested. */
 #define SAYS(want, words, call)                                                                                        \
     do {                                                                                                               \

@@ -17,7 +17,7 @@ static enum tide_code load(const char *path, struct buf *out, struct tide_err *e
     int bad = buf_read_file(out, path);
 
     if (bad)
-        return tide_fail_errno(err, bad, "read script %s", path);
+        return tide_fail_file(err, bad, "read script", path);
     return out->failed ? tide_fail(err, TIDE_TOO_BIG, "script %s is over %zu MiB", path, SCRIPT_MAX_BYTES >> 20)
                        : TIDE_OK;
 }

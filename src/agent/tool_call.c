@@ -206,8 +206,10 @@ static enum tide_code put_asked(struct tide_agent *a, const char *approval_id, c
     if (!map_get(&a->talk.asked, str_from(approval_id))) {
         agent_open(a, "approval.requested", 0);
         draft_text(&a->draft, "approval_id", approval_id);
-        if (call)
+        if (call) {
             json_out_kstr(&a->draft.out, STR("call_id"), call->id);
+            json_out_kstr(&a->draft.out, STR("tool"), call->name);
+        }
         draft_text(&a->draft, "args_digest", digest);
         if (call)
             json_out_kraw(&a->draft.out, STR("args"), call->args);

@@ -130,6 +130,14 @@ void exec_notice(struct exec *x, const char *node, const char *fmt, ...)
     exec_note(x, &(struct tide_graph_event){.what = TIDE_GRAPH_NOTICE, .node = node, .text = text});
 }
 
+void exec_notice_edge(struct exec *x, const char *from, const char *to, const char *what, const char *path)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, "edge %s → %s not taken: %s (%s)", from, to, what, path);
+    exec_note(x, &(struct tide_graph_event){.what = TIDE_GRAPH_NOTICE, .node = from, .to = to, .text = text});
+}
+
 static void tell_all(struct exec *x)
 {
     for (size_t i = 0; i < x->n_notes; i++) {

@@ -209,6 +209,8 @@ void exec_close(struct exec *x);
 void exec_close_mark(struct exec *x);
 struct json_out *exec_open_node(struct exec *x, const char *kind, const char *name, int64_t visit);
 void exec_note(struct exec *x, const struct tide_graph_event *ev);
+/* The condition of an edge erred. */
+void exec_notice_edge(struct exec *x, const char *from, const char *to, const char *what, const char *path);
 void exec_notice(struct exec *x, const char *node, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* For struct tide_run_options: says when trouble of the store begins and is over; gives up when the graph is stopped. */
 int exec_trouble(void *exec, const struct tide_err *why, int64_t waited_ms);

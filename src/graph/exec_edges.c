@@ -19,7 +19,7 @@ static void on_problem(void *arg, const struct spec_edge *edge, const char *path
     json_out_kstr(o, STR("reason"), str_from(what));
     exec_close(x);
     if (edge && len > 5 && strcmp(path + len - 5, ".when") == 0)
-        exec_notice(x, j->name, "edge %s → %.*s not taken: %s (%s)", j->name, STR_ARG(edge->to), what, path);
+        exec_notice_edge(x, j->name, edge->to.ptr, what, path);
     else
         exec_notice(x, j->name, "%s: %s", path, what);
 }

@@ -91,7 +91,7 @@ static const struct kind kinds[] = {
     {"tool.completed", 0, TOOL, ledger_tool_ended, NULL},
     {"tool.failed", KIND_FAILURE, TOOL, ledger_tool_ended, content_failure},
     {"tool.unknown", 0, TOOL, ledger_tool_ended, content_failure},
-    {"approval.requested", 0, FIELDS({"approval_id", F_STRING, NEED}, {"call_id", F_STRING, OPT}, {"args_digest", F_STRING, OPT}, {"question", F_STRING, OPT}),
+    {"approval.requested", 0, FIELDS({"approval_id", F_STRING, NEED}, {"call_id", F_STRING, OPT}, {"tool", F_STRING, OPT}, {"args_digest", F_STRING, OPT}, {"question", F_STRING, OPT}),
      ledger_approval_requested, NULL},
     {"approval.given", KIND_INPUT | KIND_MOVES, FIELDS({"approval_id", F_STRING, NEED}, {"decision", F_STRING, OPT}, {"by", F_STRING, OPT}),
      ledger_approval_given, NULL},

@@ -278,7 +278,7 @@ static void a_script_that_is_not_there_is_named(void **state)
     struct provider *p = NULL;
 
     (void)state;
-    SAYS(TIDE_NOT_FOUND, "read script /nowhere/at/all.json", provider_open(&config, &p, &err));
+    ABOUT(TIDE_NOT_FOUND, TIDE_SUBJECT_FILE, "/nowhere/at/all.json", provider_open(&config, &p, &err));
     assert_int_equal(provider_open(&config, &p, NULL), TIDE_NOT_FOUND);
 }
 

@@ -348,7 +348,7 @@ static void list_says_when_there_is_no_directory(void **state)
 
     put_file(m, "file", "x");
     assert_int_equal(m->ops->list(m->env, in_dir(m, "absent"), tell, &t, &err), TIDE_NOT_FOUND);
-    assert_non_null(strstr(err.msg, "absent"));
+    assert_non_null(strstr(err.detail.name, "absent"));
     assert_int_equal(m->ops->list(m->env, in_dir(m, "file"), tell, &t, &err), TIDE_NOT_FOUND);
     assert_int_equal(t.calls, 0);
 }

@@ -99,7 +99,7 @@ static void open_tells_absent_and_existing_apart(void **state)
 
     (void)state;
     assert_int_equal(ops->open(env, in_dir("absent"), ENV_WRITE, &f, &err), TIDE_NOT_FOUND);
-    assert_non_null(strstr(err.msg, "absent"));
+    assert_string_equal(err.detail.name, in_dir("absent"));
     f = open_file(in_dir("once"), ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE);
     ops->close(f);
     assert_int_equal(ops->open(env, in_dir("once"), ENV_WRITE | ENV_CREATE | ENV_EXCLUSIVE, &f, NULL), TIDE_EXISTS);
@@ -114,7 +114,7 @@ static void what_is_no_regular_file_is_refused(void **state)
     ops->close(open_file(in_dir("target"), ENV_WRITE | ENV_CREATE));
     assert_int_equal(symlink(in_dir("target"), in_dir("link")), 0);
     assert_int_equal(ops->open(env, in_dir("link"), ENV_WRITE | ENV_CREATE, &f, &err), TIDE_DENIED);
-    assert_non_null(strstr(err.msg, "symbolic link"));
+    assert_int_equal(err.hints[0].action, TIDE_ACTION_REPLACE_FILE);
     assert_int_equal(symlink(in_dir("nowhere"), in_dir("dangling")), 0);
     assert_int_equal(ops->open(env, in_dir("dangling"), ENV_WRITE | ENV_CREATE, &f, &err), TIDE_DENIED);
     assert_int_equal(access(in_dir("nowhere"), F_OK), -1);

@@ -245,7 +245,8 @@ static void its_own_retry_count_beats_the_graphs(void **state)
     snprintf(l.w.fail, sizeof l.w.fail, "b");
     l.w.fail_times = -1;
     assert_int_equal(go(&l, NULL), TIDE_FAILED);
-    assert_non_null(strstr(l.err.msg, "node 'b' failed"));
+    assert_int_equal(l.err.detail.subject, TIDE_SUBJECT_NODE);
+    assert_string_equal(l.err.detail.name, "b");
     expect_calls(&l, "a#1 b#1 b#1");
     end(&l);
 }

@@ -514,9 +514,9 @@ static void programs_are_found_as_a_shell_finds_them(void **state)
     OK(program_find("./run", dir, &got, &err));
     snprintf(path, sizeof path, "%s/./run", dir);
     assert_string_equal(buf_cstr(&got), path);
-    SAYS(TIDE_NOT_FOUND, "./nothing: no such program", program_find("./nothing", dir, &got, &err));
-    SAYS(TIDE_DENIED, "may not be executed", program_find("./plain", dir, &got, &err));
-    SAYS(TIDE_DENIED, "is a directory", program_find("./d", dir, &got, &err));
+    ABOUT(TIDE_NOT_FOUND, TIDE_SUBJECT_FILE, "./nothing", program_find("./nothing", dir, &got, &err));
+    ABOUT(TIDE_DENIED, TIDE_SUBJECT_FILE, "./plain", program_find("./plain", dir, &got, &err));
+    ABOUT(TIDE_DENIED, TIDE_SUBJECT_FILE, "./d", program_find("./d", dir, &got, &err));
     GIVES(TIDE_NOT_FOUND, program_find("", dir, &got, &err));
     snprintf(path, sizeof path, "%s/d:%s/other", dir, dir);
     setenv("PATH", path, 1);

@@ -452,7 +452,7 @@ static void a_living_program_of_the_last_run_refuses_a_resume(void **state)
     OK(tide_run_start(s, &(struct tide_run_options){.size = sizeof(struct tide_run_options), .fields = fields}, &run,
                       &err));
     tide_run_close(run);
-    SAYS(TIDE_ALIVE, "still lives", tide_run_resume(s, NULL, NULL, &run, &err));
+    GIVES(TIDE_ALIVE, tide_run_resume(s, NULL, NULL, &run, &err));
     child_kill(&program);
     OK(tide_run_resume(s, NULL, NULL, &run, &err));
     tide_run_close(run);

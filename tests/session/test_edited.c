@@ -184,8 +184,8 @@ static void what_was_proved_once_is_not_proved_for_ever(void **state)
     edit(f, "letters", "Letters");
     OK(append(holder, &err)); /* it was proved when that one began */
     tide_session_close(holder);
-    SAYS(TIDE_CORRUPT, "event 3 is damaged", tide_session_open(f->store, "one", TIDE_SESSION_APPEND, &s, &err));
-    SAYS(TIDE_CORRUPT, "event 3 is damaged", tide_session_open(f->other, "one", TIDE_SESSION_APPEND, &s, &err));
+    ABOUT_EVENT(TIDE_CORRUPT, 3, tide_session_open(f->store, "one", TIDE_SESSION_APPEND, &s, &err));
+    ABOUT_EVENT(TIDE_CORRUPT, 3, tide_session_open(f->other, "one", TIDE_SESSION_APPEND, &s, &err));
 }
 
 static void a_line_that_became_longer_tears_nothing_off(void **state)
@@ -198,7 +198,7 @@ static void a_line_that_became_longer_tears_nothing_off(void **state)
     make(f, EVENTS);
     edit(f, "letters", "more letters");
     before = read_log(f, &before_len);
-    SAYS(TIDE_CORRUPT, "event 3 is damaged", tide_session_input(f->store, "one", -1, &input, 1, NULL, &err));
+    ABOUT_EVENT(TIDE_CORRUPT, 3, tide_session_input(f->store, "one", -1, &input, 1, NULL, &err));
     after = read_log(f, &after_len);
     assert_int_equal(before_len, after_len);
     assert_memory_equal(before, after, after_len);
@@ -216,7 +216,7 @@ static void a_handle_proves_before_it_takes_the_lease(void **state)
     make(f, EVENTS);
     OK(tide_session_open(f->store, "one", TIDE_SESSION_APPEND, &s, &err));
     edit(f, "letters", "Letters");
-    SAYS(TIDE_CORRUPT, "event 3 is damaged", append(s, &err));
+    ABOUT_EVENT(TIDE_CORRUPT, 3, append(s, &err));
     edit(f, "Letters", "letters");
     OK(append(s, &err));
     tide_session_close(s);

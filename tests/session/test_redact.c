@@ -210,7 +210,7 @@ static void the_digest_of_arguments_tells_nothing_of_it(void **state)
     spec.args_len = 17;
     tide_run_close(r);
     r = resume(s, NULL);
-    SAYS(TIDE_CHANGED, "'other'", tide_step_ask(r, &spec, &answer, &err));
+    ABOUT(TIDE_CHANGED, TIDE_SUBJECT_STEP, "other", tide_step_ask(r, &spec, &answer, &err));
     finish(r);
     tide_session_close(s);
 }

@@ -229,7 +229,7 @@ static void a_sleep_is_over_when_it_is_due_and_not_before(void **state)
     tide_run_close(r);
     assert_int_equal(told, due);
     STATUS(f->store, "waiting", "timer");
-    SAYS(TIDE_INVALID, "sleeps until", tide_run_resume(s, NULL, NULL, &none, &err));
+    HINTS(TIDE_INVALID, TIDE_ACTION_RESUME, tide_run_resume(s, NULL, NULL, &none, &err));
     OK(tide_store_recover(f->other, 0, NULL, NULL, &did, &err));
     assert_int_equal(did.due, 0);
     assert_int_equal(did.next_ms, due);

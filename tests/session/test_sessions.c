@@ -229,7 +229,7 @@ static void a_handle_that_was_refused_the_lease_gets_it_later(void **state)
     struct tide_new_event ev = {"message.user", "{}", 0};
     char got[200];
 
-    SAYS(TIDE_HELD, "this process", append_one(s, "message.user", "{}", &err));
+    ABOUT_SESSION(TIDE_HELD, tide_session_id(s), append_one(s, "message.user", "{}", &err));
     GIVES(TIDE_HELD, tide_session_open(f->store, "a", TIDE_SESSION_APPEND | TIDE_SESSION_CLAIM, &claim, &err));
     for (int settled = 0; settled < 2; settled++) { /* the failure of what was queued is told once, however late */
         OK(tide_session_append_async(s, 0, &ev, 1, NULL, &err));
@@ -683,7 +683,7 @@ static void prefixes_find_one_session_or_say_why_not(void **state)
     OK(tide_session_resolve(f->store, "alpha", id, &err));
     assert_string_equal(id, "alpha");
     SAYS(TIDE_AMBIGUOUS, "alphabet", tide_session_resolve(f->store, "alp", id, &err));
-    SAYS(TIDE_NOT_FOUND, "gamma", tide_session_resolve(f->store, "gamma", id, &err));
+    ABOUT_SESSION(TIDE_NOT_FOUND, "gamma", tide_session_resolve(f->store, "gamma", id, &err));
     GIVES(TIDE_INVALID, tide_session_resolve(f->store, "../", id, &err));
 }
 

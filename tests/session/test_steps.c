@@ -61,7 +61,7 @@ static void a_cut_once_step_is_unknown_and_never_run(void **state)
     for (int i = 0; i < 2; i++) {
         s = open_for(f->store);
         r = resume(s, NULL);
-        SAYS(TIDE_UNSETTLED, "outcome unknown", tide_run_step(r, &spec, do_it, &d, NULL, &err));
+        ABOUT(TIDE_UNSETTLED, TIDE_SUBJECT_STEP, spec.name, tide_run_step(r, &spec, do_it, &d, NULL, &err));
         tide_run_close(r);
         tide_session_close(s);
     }
@@ -137,7 +137,7 @@ static void a_step_with_other_arguments_is_refused_by_name(void **state)
     step(r, "pay", TIDE_EFFECT_ONCE, &d);
     tide_run_close(r);
     r = resume(s, NULL);
-    SAYS(TIDE_CHANGED, "'pay'", tide_run_step(r, &other, do_it, &d, NULL, &err));
+    ABOUT(TIDE_CHANGED, TIDE_SUBJECT_STEP, "pay", tide_run_step(r, &other, do_it, &d, NULL, &err));
     tide_run_close(r);
     r = resume(s, &accept);
     OK(tide_run_step(r, &other, do_it, &d, &result, &err));
@@ -156,7 +156,7 @@ static void the_same_name_in_parallel_is_refused(void **state)
     struct tide_step_answer a;
 
     OK(tide_step_ask(r, &spec, &a, &err));
-    SAYS(TIDE_INVALID, "different names", tide_step_ask(r, &spec, &a, &err));
+    ABOUT(TIDE_INVALID, TIDE_SUBJECT_STEP, spec.name, tide_step_ask(r, &spec, &a, &err));
     OK(tide_step_begin(r, "a", 0, 0, &err));
     SAYS(TIDE_INVALID, "under way", tide_run_sleep(r, "nap", INT64_MAX / 2, NULL, &err));
     OK(tide_step_end(
@@ -198,11 +198,11 @@ static void a_failed_step_runs_again_on_resume_a_failed_once_does_not(void **sta
     struct doing o = {.fail_first = 1}, p = {.fail_first = 1};
     struct tide_text result;
 
-    SAYS(TIDE_FAILED, "not yet", tide_run_step(r, &once, do_it, &o, NULL, &err));
-    SAYS(TIDE_FAILED, "not yet", tide_run_step(r, &pure, do_it, &p, NULL, &err));
+    ABOUT(TIDE_FAILED, TIDE_SUBJECT_STEP, once.name, tide_run_step(r, &once, do_it, &o, NULL, &err));
+    ABOUT(TIDE_FAILED, TIDE_SUBJECT_STEP, pure.name, tide_run_step(r, &pure, do_it, &p, NULL, &err));
     tide_run_close(r);
     r = resume(s, NULL);
-    SAYS(TIDE_FAILED, "not run again", tide_run_step(r, &once, do_it, &o, NULL, &err));
+    ABOUT(TIDE_FAILED, TIDE_SUBJECT_STEP, once.name, tide_run_step(r, &once, do_it, &o, NULL, &err));
     OK(tide_run_step(r, &pure, do_it, &p, &result, &err));
     tide_text_done(&result);
     assert_int_equal(o.times, 1);

@@ -157,7 +157,7 @@ static void a_session_comes_back_byte_for_byte(void **state)
     assert_string_equal(before, after);
     assert_int_equal(put(s, "message.user", "{}"), 3006); /* and it goes on */
     tide_session_close(s);
-    SAYS(TIDE_EXISTS, "'a'", import_bytes(f->to, buf_view(&out), &err));
+    ABOUT_SESSION(TIDE_EXISTS, "a", import_bytes(f->to, buf_view(&out), &err));
     OK(tide_store_check(f->to, 0, NULL, NULL, NULL, &err));
     free(before);
     free(after);

@@ -207,8 +207,7 @@ static void what_stands_after_a_broken_link_is_found(void **state)
     make(f->store, "a", 400);
     h = head_of(f->store, "a");
     sql_run(path_of(f), NULL, "DELETE FROM events WHERE seq = 330");
-    SAYS(TIDE_CORRUPT, "event 330 is damaged",
-         store_checkpoints(f->store, &h, false, h.last_seq, list_one, &got, NULL, &err));
+    ABOUT_EVENT(TIDE_CORRUPT, 330, store_checkpoints(f->store, &h, false, h.last_seq, list_one, &got, NULL, &err));
     assert_true(got.n > 5);
     for (int64_t seq = 400, i = 0; seq > 331; seq--) {
         if (strcmp(kind_at(seq), "checkpoint") == 0)
@@ -217,8 +216,7 @@ static void what_stands_after_a_broken_link_is_found(void **state)
     got.n = 0; /* and the blocks before it are whole */
     OK(store_checkpoints(f->store, &h, false, 256, list_one, &got, NULL, &err));
     assert_int_equal(got.seqs[0], 256);
-    SAYS(TIDE_CORRUPT, "event 330 is damaged",
-         store_checkpoints(f->store, &h, false, 0, NULL, NULL, &(int64_t){0}, &err));
+    ABOUT_EVENT(TIDE_CORRUPT, 330, store_checkpoints(f->store, &h, false, 0, NULL, NULL, &(int64_t){0}, &err));
 }
 
 static void a_session_that_is_gone_is_not_called_damaged(void **state)

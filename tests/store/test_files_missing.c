@@ -197,9 +197,9 @@ static void a_session_of_which_only_the_lease_is_left_is_missed_everywhere(void 
 
         take_away(f, ids[i], all, &there, &none);
         OK(tide_store_open(f->url, NULL, &store, &err));
-        SAYS(TIDE_CORRUPT, "is gone, and its mark", tide_store_recover(store, 0, NULL, NULL, &found, &err));
-        SAYS(TIDE_CORRUPT, "is gone, and its mark", tide_session_open(store, ids[i], 0, &s, &err));
-        SAYS(TIDE_CORRUPT, "is gone, and its mark", tide_session_create(store, ids[i], "{}", &s, &err));
+        HINTS(TIDE_CORRUPT, TIDE_ACTION_DELETE, tide_store_recover(store, 0, NULL, NULL, &found, &err));
+        HINTS(TIDE_CORRUPT, TIDE_ACTION_DELETE, tide_session_open(store, ids[i], 0, &s, &err));
+        ABOUT_SESSION(TIDE_CORRUPT, ids[i], tide_session_create(store, ids[i], "{}", &s, &err));
         OK(tide_session_delete(store, ids[i], &err));
         OK(tide_store_check(store, 0, NULL, NULL, NULL, &err));
         GIVES(TIDE_NOT_FOUND, tide_session_open(store, ids[i], 0, &s, &err));

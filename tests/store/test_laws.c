@@ -32,7 +32,7 @@ static void an_unknown_session_is_not_found(void **state)
     struct head h;
 
     GIVES(TIDE_NOT_FOUND, append(f->store, "nobody", 0, 0, 1, &err));
-    SAYS(TIDE_NOT_FOUND, "nobody", store_head(f->store, STR("nobody"), &h, &err));
+    ABOUT_SESSION(TIDE_NOT_FOUND, "nobody", store_head(f->store, STR("nobody"), &h, &err));
     GIVES(TIDE_INVALID, store_head(f->store, STR("../x"), &h, &err));
     GIVES(TIDE_INVALID, store_head(f->store,
                                    str_from("a23456789012345678901234567890123456789012345678901234567890123"

@@ -7,7 +7,7 @@ static void conflict_names_where_the_log_is(void **state)
     struct fixture *f = *state;
     int64_t epoch = create(f->store, "a", 2);
 
-    SAYS(TIDE_CONFLICT, "seq 2", append(f->store, "a", 1, epoch, 1, &err));
+    ABOUT_SESSION(TIDE_CONFLICT, "a", append(f->store, "a", 1, epoch, 1, &err));
     GIVES(TIDE_CONFLICT, append(f->store, "a", 3, epoch, 1, &err));
     OK(append(f->store, "a", STORE_ANY_SEQ, epoch, 1, &err));
     OK(append(f->store, "a", 3, epoch, 1, &err));
@@ -24,7 +24,7 @@ static void a_lease_given_back_can_be_taken_and_fences_the_old(void **state)
     GIVES(TIDE_FENCED, append(f->store, "a", 1, epoch, 1, &err));
     OK(write_to(second(f), &(struct write){.id = "a", .flags = BATCH_ACQUIRE, .n = 1, .expect = 1}, &r, &err));
     assert_true(r.epoch > epoch);
-    SAYS(TIDE_FENCED, "epoch", append(f->store, "a", STORE_ANY_SEQ, epoch, 1, &err));
+    ABOUT_SESSION(TIDE_FENCED, "a", append(f->store, "a", STORE_ANY_SEQ, epoch, 1, &err));
     GIVES(TIDE_FENCED,
           append(f->store, "a", STORE_ANY_SEQ, r.epoch, 1, &err)); /* the right number, the wrong process */
     OK(append(second(f), "a", 2, r.epoch, 1, &err));
@@ -156,7 +156,8 @@ static void delete_takes_the_whole_session(void **state)
     create_free(f->store, "b", 3);
     OK(write_to(f->store, &(struct write){.id = "a", .flags = BATCH_DELETE}, NULL, &err));
     GIVES(TIDE_NOT_FOUND, store_head(second(f), STR("a"), &(struct head){0}, &err));
-    SAYS(TIDE_NOT_FOUND, "'a'", write_to(f->store, &(struct write){.id = "a", .flags = BATCH_DELETE}, NULL, &err));
+    ABOUT_SESSION(TIDE_NOT_FOUND, "a",
+                  write_to(f->store, &(struct write){.id = "a", .flags = BATCH_DELETE}, NULL, &err));
     GIVES(TIDE_NOT_FOUND, append(f->store, "a", 3, 1, 1, &err));
     OK(store_list(f->store, NULL, collect, &list, &err));
     assert_string_equal(list.text, "b");

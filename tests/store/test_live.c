@@ -388,7 +388,7 @@ static void force_takes_a_lease_from_the_living_and_fences_them(void **state)
     take.flags |= BATCH_FORCE;
     OK(write_to(second(f), &take, &r, &err));
     assert_int_equal(r.epoch, epoch + 1);
-    SAYS(TIDE_FENCED, "epoch", append(f->store, "a", STORE_ANY_SEQ, epoch, 1, &err));
+    ABOUT_SESSION(TIDE_FENCED, "a", append(f->store, "a", STORE_ANY_SEQ, epoch, 1, &err));
     GIVES(TIDE_FENCED,
           write_to(f->store, &(struct write){.id = "a", .flags = BATCH_RELEASE, .epoch = epoch, .expect = 2}, NULL,
                    &err));

@@ -515,8 +515,8 @@ static void a_store_that_lost_its_log_says_so(void **state)
     assert_int_equal(stat(f->wal, &st), 0);
     assert_true(st.st_size > 0);
     assert_int_equal(truncate(f->wal, st.st_size / 2), 0);
-    SAYS(TIDE_CORRUPT, "acknowledged", open_with(f, 0, NULL, &s, &err));
-    SAYS(TIDE_CORRUPT, "acknowledged", open_with(f, TIDE_OPEN_READ_ONLY, NULL, &s, &err));
+    HINTS(TIDE_CORRUPT, TIDE_ACTION_CHECK_STORE, open_with(f, 0, NULL, &s, &err));
+    HINTS(TIDE_CORRUPT, TIDE_ACTION_CHECK_STORE, open_with(f, TIDE_OPEN_READ_ONLY, NULL, &s, &err));
     assert_int_equal(unlink(f->wal), 0);
     SAYS(TIDE_CORRUPT, "-wal", open_with(f, 0, NULL, &s, &err));
     OK(open_with(f, TIDE_OPEN_ACCEPT_LOSS, NULL, &s, &err));

@@ -20,7 +20,8 @@
 
 struct question {
     struct arena arena;
-    const char *text, *args; /* args: of the call that it is about, JSON; NULL: of none */
+    const char *text;
+    const char *tool, *args; /* of the call that it is about, JSON; NULL: of none */
     bool approval;
 };
 
@@ -36,6 +37,7 @@ static int take_call(void *arg, const struct tide_event *ev)
         return 0;
     args = json_get(body, STR("args"));
     q->args = args ? arena_dup(&q->arena, json_source(args)).ptr : NULL;
+    q->tool = args ? arena_dup(&q->arena, json_get_text(&q->arena, body, STR("tool"))).ptr : "";
     return 0;
 }
 
@@ -78,11 +80,11 @@ static void put_lines(struct buf *out, const char *before, struct str text)
 static void put_call(struct buf *out, const struct question *q)
 {
     AUTO(buf_done) struct buf detail = BUF_INIT((size_t)64 << 20);
-    char tool[64] = "";
 
-    snprintf(tool, sizeof(tool), "%.*s", (int)strcspn(q->text + 6, " ?"), q->text + 6);
-    chat_detail(&detail, tool, q->args);
-    buf_addf(out, "allow %s?\n", tool);
+    chat_detail(&detail, q->tool, q->args);
+    buf_add_str(out, STR("allow "));
+    glyph_clean(out, str_from(q->tool));
+    buf_add_str(out, STR("?\n"));
     put_lines(out, "  ", buf_view(&detail));
 }
 
@@ -90,7 +92,7 @@ static void show(const struct question *q)
 {
     AUTO(buf_done) struct buf out = BUF_INIT((size_t)64 << 20);
 
-    if (q->args && strncmp(q->text, "allow ", 6) == 0)
+    if (q->args && q->tool[0])
         put_call(&out, q);
     else
         put_lines(&out, "", str_from(q->text));

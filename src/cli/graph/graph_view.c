@@ -248,8 +248,7 @@ static void on_agent(struct graph_view *v, struct view_row *r, const struct tide
 /* A condition that erred is a notice, and has no event of its own. */
 static bool is_unjudged(const struct tide_graph_event *e)
 {
-    return e->what == TIDE_GRAPH_NOTICE && e->text && strncmp(e->text, "edge ", 5) == 0 &&
-           strstr(e->text, " not taken: ");
+    return e->what == TIDE_GRAPH_NOTICE && e->to;
 }
 
 static void fold(struct graph_view *v, const struct tide_graph_event *e)
