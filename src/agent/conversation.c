@@ -88,10 +88,7 @@ static void add(struct conversation *t, const struct model_message *m, int64_t t
     s->m.call_id = lay(&at, m->call_id);
     s->id = lay(&at, id).ptr;
     INVARIANT(at == (char *)s + room_of(m, id));
-    if (t->n == t->cap) {
-        t->cap = t->cap ? t->cap * 2 : 32;
-        t->said = mem_grow(t->said, t->cap * sizeof(*t->said));
-    }
+    MEM_ROOM(t->said, t->n, t->cap);
     t->said[t->n++] = s;
     t->bytes += bytes_of(s);
     INVARIANT_COSTLY(t->bytes == sum_of(t));

@@ -142,10 +142,7 @@ void hooks_take(struct hooks *h, struct hook *hook)
         hook_done(hook);
         return;
     }
-    if (h->len == h->cap) {
-        h->cap = h->cap ? h->cap * 2 : 8;
-        h->list = mem_grow(h->list, h->cap * sizeof(*h->list));
-    }
+    MEM_ROOM(h->list, h->len, h->cap);
     h->list[h->len++] = *hook;
 }
 

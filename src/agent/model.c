@@ -251,10 +251,7 @@ struct reply_call *reply_call_new(struct reply *r, int64_t index)
         fault_set(&r->fault, "malformed", 0, "the answer has more than %d tool calls", REPLY_MAX_CALLS);
         return NULL;
     }
-    if (r->n_calls == r->cap_calls) {
-        r->cap_calls = r->cap_calls ? 2 * r->cap_calls : 4;
-        r->calls = mem_grow(r->calls, r->cap_calls * sizeof *r->calls);
-    }
+    MEM_ROOM(r->calls, r->n_calls, r->cap_calls);
     r->progress++;
     c = &r->calls[r->n_calls++];
     *c = (struct reply_call){.id.buf = BUF_INIT(4096), .name.buf = BUF_INIT(4096), .index = index};

@@ -50,10 +50,7 @@ static void add(struct listing *l, int dir, const struct dirent *d)
         e.dir = S_ISDIR(st.st_mode);
         e.regular = S_ISREG(st.st_mode);
     }
-    if (l->n == l->cap) {
-        l->cap = l->cap ? 2 * l->cap : 32;
-        l->entries = mem_grow(l->entries, l->cap * sizeof(*l->entries));
-    }
+    MEM_ROOM(l->entries, l->n, l->cap);
     e.name = mem_alloc(len + 2);
     memcpy(e.name, d->d_name, len);
     memcpy(e.name + len, e.dir ? "/" : "", e.dir ? 2 : 1);

@@ -57,6 +57,12 @@ void *mem_grow(void *p, size_t n)
     return or_die(realloc(p, n ? n : 1));
 }
 
+void *mem_room(void *p, size_t *cap, size_t size)
+{
+    *cap = *cap ? 2 * *cap : 8;
+    return mem_grow(p, *cap * size);
+}
+
 void *mem_array(size_t count, size_t size)
 {
     size_t n;

@@ -11,8 +11,12 @@ void *mem_alloc(size_t n);                  /* never NULL */
 void *mem_zero(size_t n);                   /* never NULL, all zero */
 void *mem_grow(void *p, size_t n);          /* realloc, never NULL */
 void *mem_array(size_t count, size_t size); /* zeroed, overflow checked */
-char *mem_dup(struct str s);                /* NUL-terminated copy */
-static inline void mem_freep(void *pp)      /* for AUTO */
+
+/* Room for one more in an array of which `n` of `cap` are in use: it doubles. */
+void *mem_room(void *p, size_t *cap, size_t size);
+#define MEM_ROOM(array, n, cap) ((n) < (cap) ? (void)0 : (void)((array) = mem_room((array), &(cap), sizeof *(array))))
+char *mem_dup(struct str s);           /* NUL-terminated copy */
+static inline void mem_freep(void *pp) /* for AUTO */
 {
     free(*(void **)pp);
 }

@@ -480,10 +480,7 @@ bool secrets_add(struct secrets *s, struct str name, struct str value)
     for (size_t i = 0; i < s->n && !known; i++)
         known = str_eq(s->list[i].value, value);
     if (room && !known) {
-        if (s->n == s->cap) {
-            s->cap = s->cap * 2 + 16;
-            s->list = mem_grow(s->list, s->cap * sizeof(*s->list));
-        }
+        MEM_ROOM(s->list, s->n, s->cap);
         s->list[s->n++] = (struct secret){make_mark(name, value), {mem_dup(value), value.len}};
         forget_forms(s);
         atomic_store(&s->any, true);
@@ -496,10 +493,7 @@ bool secrets_add(struct secrets *s, struct str name, struct str value)
 
 static void add_range(struct ranges *r, struct range found)
 {
-    if (r->n == r->cap) {
-        r->cap = r->cap * 2 + 16;
-        r->at = mem_grow(r->at, r->cap * sizeof(*r->at));
-    }
+    MEM_ROOM(r->at, r->n, r->cap);
     r->at[r->n++] = found;
 }
 

@@ -10,10 +10,7 @@ static const char *copy_of(struct arena *a, const char *text)
 
 void findings_add(struct findings *f, const char *where, const char *severity, const char *what, const char *todo)
 {
-    if (f->n == f->cap) {
-        f->cap = f->cap ? 2 * f->cap : 16;
-        f->at = mem_grow(f->at, f->cap * sizeof(*f->at));
-    }
+    MEM_ROOM(f->at, f->n, f->cap);
     f->at[f->n++] = (struct finding){copy_of(&f->arena, where), copy_of(&f->arena, severity), copy_of(&f->arena, what),
                                      copy_of(&f->arena, todo)};
 }

@@ -215,10 +215,7 @@ static void keep(struct graph_diff *d, const struct running_session *s)
 {
     struct running_session *kept;
 
-    if (d->n_sessions == d->cap_sessions) {
-        d->cap_sessions = d->cap_sessions ? 2 * d->cap_sessions : 64;
-        d->sessions = mem_grow(d->sessions, d->cap_sessions * sizeof *d->sessions);
-    }
+    MEM_ROOM(d->sessions, d->n_sessions, d->cap_sessions);
     kept = &d->sessions[d->n_sessions++];
     *kept = *s;
     d->fits[s->fit]++;

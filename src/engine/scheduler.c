@@ -121,10 +121,7 @@ static void put_in_line(struct scheduler *s, const char *id)
         return;
     if (is_in_line(s, id))
         return;
-    if (s->n == s->cap) {
-        s->cap = s->cap ? s->cap * 2 : 16;
-        s->list = mem_grow(s->list, s->cap * sizeof(*s->list));
-    }
+    MEM_ROOM(s->list, s->n, s->cap);
     s->list[s->n] = (struct scheduler_job){.handle = 0};
     snprintf(s->list[s->n++].id, TIDE_ID_SIZE, "%s", id);
 }
@@ -205,10 +202,7 @@ static void add_candidate(struct scheduler *s, const char *id)
     for (size_t i = 0; i < s->n_candidates; i++)
         if (strcmp(s->candidates[i], id) == 0)
             return;
-    if (s->n_candidates == s->cap_candidates) {
-        s->cap_candidates = s->cap_candidates ? s->cap_candidates * 2 : 16;
-        s->candidates = mem_grow(s->candidates, s->cap_candidates * sizeof(*s->candidates));
-    }
+    MEM_ROOM(s->candidates, s->n_candidates, s->cap_candidates);
     snprintf(s->candidates[s->n_candidates++], TIDE_ID_SIZE, "%s", id);
 }
 

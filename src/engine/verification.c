@@ -20,10 +20,7 @@ static void add_id(struct verifying *v, const char *id)
 {
     struct verification *r = v->ret;
 
-    if (r->n == v->cap) {
-        v->cap = v->cap ? v->cap * 2 : 64;
-        r->sessions = mem_grow(r->sessions, v->cap * sizeof(*r->sessions));
-    }
+    MEM_ROOM(r->sessions, r->n, v->cap);
     r->sessions[r->n++] = (struct verified_session){.session_id = arena_dup(&r->arena, str_from(id)).ptr};
 }
 

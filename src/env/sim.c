@@ -130,10 +130,7 @@ struct sim_proc *sim_proc_start(struct sim *sim)
     p->self.pid_ns = PID_NAMESPACE;
     p->self.start_time = 100 + sim->procs_len;
     memcpy(p->self.kernel_boot, sim->kernel_boot, sizeof sim->kernel_boot);
-    if (sim->procs_len == sim->procs_cap) {
-        sim->procs_cap = sim->procs_cap ? sim->procs_cap * 2 : 8;
-        sim->procs = mem_grow(sim->procs, sim->procs_cap * sizeof *sim->procs);
-    }
+    MEM_ROOM(sim->procs, sim->procs_len, sim->procs_cap);
     sim->procs[sim->procs_len++] = p;
     sim_env_init(p);
     sim_vfs_register(p);

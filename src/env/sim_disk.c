@@ -45,10 +45,7 @@ static struct sim_name *find_name(const struct sim_disk *d, const char *path)
 
 static struct sim_name *add_name(struct sim_disk *d, const char *path)
 {
-    if (d->len == d->cap) {
-        d->cap = d->cap ? d->cap * 2 : 8;
-        d->names = mem_grow(d->names, d->cap * sizeof *d->names);
-    }
+    MEM_ROOM(d->names, d->len, d->cap);
     d->names[d->len] = (struct sim_name){.path = mem_dup(str_from(path))};
     return &d->names[d->len++];
 }
@@ -83,10 +80,7 @@ static bool is_tied(const struct sim_disk *d, const char *path)
 
 static void add_change(struct sim_disk *d, const char *from, const char *to, struct sim_file *f)
 {
-    if (d->changes_len == d->changes_cap) {
-        d->changes_cap = d->changes_cap ? d->changes_cap * 2 : 8;
-        d->changes = mem_grow(d->changes, d->changes_cap * sizeof *d->changes);
-    }
+    MEM_ROOM(d->changes, d->changes_len, d->changes_cap);
     d->changes[d->changes_len++] = (struct sim_change){
         .from = from ? mem_dup(str_from(from)) : NULL,
         .to = mem_dup(str_from(to)),

@@ -106,10 +106,7 @@ void exec_note(struct exec *x, const struct tide_graph_event *ev)
     exec_log(x, ev);
     if (!x->opt->event)
         return;
-    if (x->n_notes == x->cap_notes) {
-        x->cap_notes = x->cap_notes ? x->cap_notes * 2 : 64;
-        x->notes = mem_grow(x->notes, x->cap_notes * sizeof *x->notes);
-    }
+    MEM_ROOM(x->notes, x->n_notes, x->cap_notes);
     n = &x->notes[x->n_notes++];
     *n = (struct note){*ev, kept(ev->node), kept(ev->to), kept(ev->text)};
     n->ev.node = n->node;

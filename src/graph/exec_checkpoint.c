@@ -11,10 +11,7 @@
 
 static void remember(struct marks *m, const char *id, bool clean)
 {
-    if (m->n == m->cap) {
-        m->cap = m->cap ? m->cap * 2 : 64;
-        m->at = mem_grow(m->at, m->cap * sizeof *m->at);
-    }
+    MEM_ROOM(m->at, m->n, m->cap);
     snprintf(m->at[m->n].id, TIDE_ID_SIZE, "%s", id);
     m->at[m->n++].clean = clean;
 }

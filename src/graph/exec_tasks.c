@@ -55,10 +55,7 @@ bool tasks_are_open(const struct exec *x)
 
 void tasks_leave(struct exec *x, const char *name)
 {
-    if (x->n_left == x->cap_left) {
-        x->cap_left = x->cap_left * 2 + 16;
-        x->left = mem_grow(x->left, x->cap_left * sizeof *x->left);
-    }
+    MEM_ROOM(x->left, x->n_left, x->cap_left);
     x->left[x->n_left++] = mem_dup(str_from(name));
 }
 

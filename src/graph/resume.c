@@ -18,10 +18,7 @@ static const char *kept(struct outlook *o, const char *text)
 void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what,
                     const char *remedy)
 {
-    if (o->n_refused == o->cap_refused) {
-        o->cap_refused = o->cap_refused ? o->cap_refused * 2 : 8;
-        o->refused = mem_grow(o->refused, o->cap_refused * sizeof *o->refused);
-    }
+    MEM_ROOM(o->refused, o->n_refused, o->cap_refused);
     o->refused[o->n_refused++] = (struct refusal){kind, code, kept(o, node), kept(o, what), kept(o, remedy), {0}};
 }
 
@@ -36,10 +33,7 @@ void outlook_hint(struct outlook *o, enum tide_action action, const char *member
 
 void outlook_warn(struct outlook *o, const char *what)
 {
-    if (o->n_warnings == o->cap_warnings) {
-        o->cap_warnings = o->cap_warnings ? o->cap_warnings * 2 : 8;
-        o->warnings = mem_grow(o->warnings, o->cap_warnings * sizeof *o->warnings);
-    }
+    MEM_ROOM(o->warnings, o->n_warnings, o->cap_warnings);
     o->warnings[o->n_warnings++] = kept(o, what);
 }
 

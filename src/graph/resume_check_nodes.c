@@ -78,10 +78,7 @@ static bool note_missing(struct outlook *o, const char *node, struct str key, bo
     for (size_t i = 0; i < o->n_missing; i++)
         if (strcmp(o->missing[i].node, node) == 0 && str_eq(str_from(o->missing[i].key), key))
             return false;
-    if (o->n_missing == o->cap_missing) {
-        o->cap_missing = o->cap_missing ? o->cap_missing * 2 : 8;
-        o->missing = mem_grow(o->missing, o->cap_missing * sizeof *o->missing);
-    }
+    MEM_ROOM(o->missing, o->n_missing, o->cap_missing);
     o->missing[o->n_missing++] =
         (struct missing){arena_dup(&o->arena, str_from(node)).ptr, arena_dup(&o->arena, key).ptr, secret, later};
     return true;

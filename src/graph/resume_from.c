@@ -49,10 +49,7 @@ static int take_mark(void *arg, const struct event *ev)
     struct found *f = arg;
     struct json *body;
 
-    if (f->n == f->cap) {
-        f->cap = f->cap ? f->cap * 2 : 64;
-        f->at = mem_grow(f->at, f->cap * sizeof *f->at);
-    }
+    MEM_ROOM(f->at, f->n, f->cap);
     if (json_parse(&f->arena, arena_dup(&f->arena, ev->body), NULL, &body, NULL, NULL))
         return 0;
     snprintf(f->at[f->n].id, TIDE_ID_SIZE, "%.*s", STR_ARG(json_get_text(&f->arena, body, STR("checkpoint_id"))));

@@ -41,10 +41,7 @@ static void read_renamed(struct past_reader *r, const struct event *ev, const st
 {
     struct kept *k = r->arg;
 
-    if (k->n_renamed == k->cap_renamed) {
-        k->cap_renamed = k->cap_renamed ? k->cap_renamed * 2 : 8;
-        k->renamed = mem_grow(k->renamed, k->cap_renamed * sizeof *k->renamed);
-    }
+    MEM_ROOM(k->renamed, k->n_renamed, k->cap_renamed);
     k->renamed[k->n_renamed++] =
         (struct kept_rename){arena_dup(&k->past.arena, json_get_text(&r->scratch, body, STR("from"))).ptr,
                              arena_dup(&k->past.arena, json_get_text(&r->scratch, body, STR("to"))).ptr, ev->seq};

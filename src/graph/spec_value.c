@@ -180,10 +180,7 @@ SETTER(set_duration)
 
 static void keep_expr(struct spec *s, struct expr *e)
 {
-    if (s->n_exprs == s->cap_exprs) {
-        s->cap_exprs = s->cap_exprs ? 2 * s->cap_exprs : 32;
-        s->exprs = mem_grow(s->exprs, s->cap_exprs * sizeof(struct expr *));
-    }
+    MEM_ROOM(s->exprs, s->n_exprs, s->cap_exprs);
     s->exprs[s->n_exprs++] = e;
 }
 

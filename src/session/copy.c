@@ -92,10 +92,7 @@ static int add_listed(void *arg, const struct store_entry *entry)
 {
     struct listing *l = arg;
 
-    if (l->n == l->cap) {
-        l->cap = l->cap ? l->cap * 2 : 256;
-        l->ids = mem_grow(l->ids, l->cap * sizeof *l->ids);
-    }
+    MEM_ROOM(l->ids, l->n, l->cap);
     memcpy(l->ids[l->n++], entry->head->id, TIDE_ID_SIZE);
     return 0;
 }

@@ -52,10 +52,7 @@ static int take_live(void *arg, const struct head *head, int64_t wake_ms)
 {
     struct recovering *m = arg;
 
-    if (m->found_n == m->found_cap) {
-        m->found_cap = m->found_cap ? m->found_cap * 2 : 64;
-        m->found = mem_grow(m->found, m->found_cap * sizeof *m->found);
-    }
+    MEM_ROOM(m->found, m->found_n, m->found_cap);
     m->found[m->found_n].wake_ms = wake_ms;
     memcpy(m->found[m->found_n++].id, head->id, sizeof head->id);
     return 0;

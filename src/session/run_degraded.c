@@ -59,10 +59,7 @@ static void add(struct tide_run *r, const struct draft *d)
         struct buf body = BUF_INIT(SIZE_MAX / 4);
 
         INVARIANT(ev->body_len >= 2 && ev->body[0] == '{' && ev->body[ev->body_len - 1] == '}');
-        if (b->n == b->cap) {
-            b->cap = b->cap ? b->cap * 2 : 64;
-            b->events = mem_grow(b->events, b->cap * sizeof *b->events);
-        }
+        MEM_ROOM(b->events, b->n, b->cap);
         buf_add_str(&body, STR("{\"durability\":\"degraded\""));
         if (ev->body_len > 2)
             buf_add_char(&body, ',');

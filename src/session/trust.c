@@ -179,10 +179,7 @@ static void find_calls(struct found *f, const struct json *body)
         struct wanted w = {place_of(f, body, json_get_text(&f->scratch, c, STR("id"))),
                            arena_dup(&f->keep, json_source(c))};
 
-        if (f->n_calls == f->cap_calls) {
-            f->cap_calls = f->cap_calls ? 2 * f->cap_calls : 16;
-            f->calls = mem_grow(f->calls, f->cap_calls * sizeof *f->calls);
-        }
+        MEM_ROOM(f->calls, f->n_calls, f->cap_calls);
         f->calls[f->n_calls++] = w;
         count(&f->asked, w.place);
     }

@@ -60,10 +60,7 @@ static enum tide_code take_id(void *arg, const char *name, enum env_kind kind)
     if (!((kind == ENV_FILE || kind == ENV_LINK) && id_of(name, id, &hidden)) &&
         (kind != ENV_FILE || !session_file_of(name, id)))
         return TIDE_OK;
-    if (ids->n == ids->cap) {
-        ids->cap = ids->cap ? 2 * ids->cap : 256;
-        ids->at = mem_grow(ids->at, ids->cap * sizeof *ids->at);
-    }
+    MEM_ROOM(ids->at, ids->n, ids->cap);
     memcpy(ids->at[ids->n].id, id, sizeof id);
     ids->at[ids->n++].hidden = hidden;
     return TIDE_OK;
@@ -216,10 +213,7 @@ static enum tide_code take_row(void *arg, const char *id, bool hidden)
     if (hidden || l->hidden || (!code && (!l->exists || log_is_empty(l))) ||
         (r->forks_of && strcmp(l->h.parent_id, r->forks_of) != 0))
         return TIDE_OK;
-    if (r->n == r->cap) {
-        r->cap = r->cap ? 2 * r->cap : 256;
-        r->at = mem_grow(r->at, r->cap * sizeof *r->at);
-    }
+    MEM_ROOM(r->at, r->n, r->cap);
     memcpy(r->at[r->n].id, id, strlen(id) + 1);
     r->at[r->n].created_ms = l->h.created_ms;
     r->at[r->n++].number = (int64_t)l->ino;

@@ -111,10 +111,7 @@ static struct files_block *block_for(struct files_log *l, int64_t number)
     if (number < l->first_block || number > l->first_block + (int64_t)l->n_blocks)
         return NULL;
     if (number == l->first_block + (int64_t)l->n_blocks) {
-        if (l->n_blocks == l->cap_blocks) {
-            l->cap_blocks = l->cap_blocks ? 2 * l->cap_blocks : 16;
-            l->blocks = mem_grow(l->blocks, l->cap_blocks * sizeof *l->blocks);
-        }
+        MEM_ROOM(l->blocks, l->n_blocks, l->cap_blocks);
         l->blocks[l->n_blocks++] = (struct files_block){.offset = -1};
     }
     return &l->blocks[number - l->first_block];

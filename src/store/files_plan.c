@@ -78,10 +78,7 @@ static struct part *part_for(struct parts *all, const char *id)
         INVARIANT(l->part <= all->n && all->at[l->part - 1].l == l);
         return &all->at[l->part - 1];
     }
-    if (all->n == all->cap) {
-        all->cap = all->cap ? 2 * all->cap : 16;
-        all->at = mem_grow(all->at, all->cap * sizeof *all->at);
-    }
+    MEM_ROOM(all->at, all->n, all->cap);
     p = &all->at[all->n++];
     *p = (struct part){.l = l, .lines = BUF_INIT(SIZE_MAX / 4)};
     l->part = all->n;
@@ -203,10 +200,7 @@ static void take_caches(struct part *p, const struct batch *b)
 
 static void take_batch(struct parts *all, struct part *p, struct batch *b)
 {
-    if (p->n == p->cap) {
-        p->cap = p->cap ? 2 * p->cap : 4;
-        p->batches = mem_grow(p->batches, p->cap * sizeof *p->batches);
-    }
+    MEM_ROOM(p->batches, p->n, p->cap);
     p->batches[p->n++] = b;
     take_lease(all->s, p, b);
     take_events(all, p, b);

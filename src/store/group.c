@@ -66,10 +66,7 @@ struct group *group_new(struct store *store, size_t queue_max)
 
 static void add_completion(struct group *g, const struct batch *b)
 {
-    if (g->ring_len == g->ring_cap) {
-        g->ring_cap = g->ring_cap ? g->ring_cap * 2 : 64;
-        g->ring = mem_grow(g->ring, g->ring_cap * sizeof *g->ring);
-    }
+    MEM_ROOM(g->ring, g->ring_len, g->ring_cap);
     g->ring[g->ring_len++] = (struct tide_completion){b->user, b->session_handle, b->code, b->last_seq};
 }
 

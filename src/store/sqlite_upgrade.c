@@ -30,10 +30,7 @@ int for_each_sid(struct sqlite_store *s, const char *sql, int (*fn)(struct sqlit
     int rc = sqlite3_prepare_v2(s->w.db, sql, -1, &st, NULL);
 
     while (!rc && (rc = sqlite3_step(st)) == SQLITE_ROW) {
-        if (n == cap) {
-            cap = cap ? cap * 2 : 256;
-            sids = mem_grow(sids, cap * sizeof *sids);
-        }
+        MEM_ROOM(sids, n, cap);
         sids[n++] = sqlite3_column_int64(st, 0);
         rc = SQLITE_OK;
     }

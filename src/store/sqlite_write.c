@@ -26,10 +26,7 @@ static void touch(struct txn *t, struct whead *w)
 {
     if (!w->touched) {
         w->touched = true;
-        if (t->touched_n == t->touched_cap) {
-            t->touched_cap = t->touched_cap ? t->touched_cap * 2 : 64;
-            t->touched = mem_grow(t->touched, t->touched_cap * sizeof *t->touched);
-        }
+        MEM_ROOM(t->touched, t->touched_n, t->touched_cap);
         t->touched[t->touched_n++] = w;
     }
 }

@@ -44,10 +44,7 @@ void torture_fault(struct torture *t, const struct trial *trial, enum torture_fa
                                .want = kept(t, want),
                                .got = kept(t, got)};
     *(kind == FAULT_NOT_ENDED ? &f.why : kind == FAULT_DIFFERS ? &f.key : &f.node) = kept(t, what);
-    if (r->faults[kind].n == r->faults[kind].cap) {
-        r->faults[kind].cap = r->faults[kind].cap ? r->faults[kind].cap * 2 : 16;
-        r->faults[kind].at = mem_grow(r->faults[kind].at, r->faults[kind].cap * sizeof(f));
-    }
+    MEM_ROOM(r->faults[kind].at, r->faults[kind].n, r->faults[kind].cap);
     r->faults[kind].at[r->faults[kind].n++] = f;
     r->right = r->right && kind == FAULT_UNJUDGED;
 }

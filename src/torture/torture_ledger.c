@@ -48,10 +48,7 @@ static void take_line(struct arena *a, struct str line, struct deeds *f)
 
     if (json_parse(a, line, NULL, &v, NULL, NULL))
         return;
-    if (f->n == f->cap) {
-        f->cap = f->cap ? f->cap * 2 : 256;
-        f->at = mem_grow(f->at, f->cap * sizeof(*f->at));
-    }
+    MEM_ROOM(f->at, f->n, f->cap);
     at = &f->at[f->n++];
     output = json_get(v, STR("output"));
     *at = (struct deed){.node = text_of(a, v, "node"),

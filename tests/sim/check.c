@@ -48,10 +48,7 @@ static void add_extra(struct looking *l, const struct tide_event *ev)
 {
     struct o_event *e;
 
-    if (l->extra_n == l->extra_cap) {
-        l->extra_cap = l->extra_cap ? l->extra_cap * 2 : 16;
-        l->extra = mem_grow(l->extra, l->extra_cap * sizeof *l->extra);
-    }
+    MEM_ROOM(l->extra, l->extra_n, l->extra_cap);
     e = &l->extra[l->extra_n++];
     *e = (struct o_event){.kind = arena_dup(&l->w->arena, str_from(ev->kind)).ptr,
                           .body = arena_dup(&l->w->arena, (struct str){ev->body, ev->body_len}),

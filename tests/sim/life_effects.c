@@ -11,10 +11,7 @@ void *life_add(struct world *w, void *list, size_t size)
     LIST(effect) *l = list;
     void *one = arena_zero(&w->arena, size);
 
-    if (l->n == l->cap) {
-        l->cap = l->cap ? l->cap * 2 : 16;
-        l->all = mem_grow(l->all, l->cap * sizeof *l->all);
-    }
+    MEM_ROOM(l->all, l->n, l->cap);
     l->all[l->n++] = one;
     return one;
 }

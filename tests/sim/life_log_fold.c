@@ -21,10 +21,7 @@ static void *add(struct log_fold *t, void *list, size_t size)
     LIST(effect) *l = list;
     void *one = arena_zero(&t->arena, size);
 
-    if (l->n == l->cap) {
-        l->cap = l->cap ? l->cap * 2 : 16;
-        l->all = mem_grow(l->all, l->cap * sizeof *l->all);
-    }
+    MEM_ROOM(l->all, l->n, l->cap);
     l->all[l->n++] = one;
     return one;
 }

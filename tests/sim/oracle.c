@@ -36,10 +36,7 @@ const struct o_event *o_at(const struct o_session *s, int64_t seq)
 
 static void push(struct o_session *s, struct o_event *e)
 {
-    if (s->n == s->cap) {
-        s->cap = s->cap ? s->cap * 2 : 32;
-        s->events = mem_grow(s->events, s->cap * sizeof(struct o_event *));
-    }
+    MEM_ROOM(s->events, s->n, s->cap);
     s->events[s->n++] = e;
 }
 

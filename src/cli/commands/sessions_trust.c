@@ -91,10 +91,7 @@ static int take_untrusted(void *arg, const struct tide_session_info *info)
 
     if (info->trusted || info->status == TIDE_STATUS_DAMAGED)
         return 0;
-    if (u->n == u->cap) {
-        u->cap = u->cap ? 2 * u->cap : 64;
-        u->ids = mem_grow(u->ids, u->cap * sizeof(*u->ids));
-    }
+    MEM_ROOM(u->ids, u->n, u->cap);
     snprintf(u->ids[u->n++], TIDE_ID_SIZE, "%s", info->id);
     return 0;
 }

@@ -13,10 +13,7 @@ void table_init(struct table *t, const struct table_column *columns, size_t n)
 
 void table_cell(struct table *t, const char *text, enum color color)
 {
-    if (t->n_cells == t->cap) {
-        t->cap = t->cap ? t->cap * 2 : 64;
-        t->cells = mem_grow(t->cells, t->cap * sizeof(*t->cells));
-    }
+    MEM_ROOM(t->cells, t->n_cells, t->cap);
     t->cells[t->n_cells++] = (struct table_cell){arena_dup(&t->arena, str_from(text)), color};
 }
 

@@ -11,10 +11,7 @@
 
 static void axis_add(struct axis *a, size_t *cap, int64_t at)
 {
-    if (a->n == *cap) {
-        *cap = *cap ? *cap * 2 : 256;
-        a->at = mem_grow(a->at, *cap * sizeof(*a->at));
-    }
+    MEM_ROOM(a->at, a->n, *cap);
     a->at[a->n++] = at;
 }
 
