@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/shapes.h"
 
+#include "session/session_file.h"
+
 const struct shape *const shapes[] = {
     &shape_session,
     &shape_session_detail,
@@ -47,6 +49,8 @@ const struct shape *const shapes[] = {
     &shape_torture,
     &shape_log_event,
     &shape_state,
+    &shape_session_file,
+    &shape_tokens_file,
     &shape_error,
     NULL,
 };

@@ -6,78 +6,86 @@
  */
 #include "session/session_file.h"
 
-#include "base/timefmt.h"
+#include "base/shape.h"
 #include "session/load.h"
 
-static void put_text(struct json_out *o, const char *key, struct str text)
+/* ---- the session ---- */
+
+struct session_file {
+    const char *id, *run_id, *boot_id, *reason;
+    struct str title, working_dir, provider; /* provider: JSON */
+    int64_t created_ms, updated_ms, last_seq, started_ms, ended_ms;
+    bool has_run, has_wait;
+    const char *wait_kind, *token_id;
+    int64_t since_seq, deadline_ms;
+};
+
+static bool has_wait(const void *file)
 {
-    json_out_key(o, str_from(key));
-    if (text.len)
-        json_out_str(o, text);
-    else
-        json_out_null(o);
+    return ((const struct session_file *)file)->has_wait;
 }
 
-static void put_time(struct json_out *o, const char *key, int64_t unix_ms)
+static bool has_run(const void *file)
 {
-    char text[TIME_TEXT_SIZE] = "";
-
-    if (unix_ms > 0)
-        time_format(text, unix_ms);
-    put_text(o, key, str_from(text));
+    return ((const struct session_file *)file)->has_run;
 }
 
-/* Whatever JSON the session has there. */
-static void put_field(struct json_out *o, const char *key, const struct info *info)
-{
-    const char *raw = map_get(&info->fields, str_from(key));
+#define AT(member) SHAPE_AT(struct session_file, member)
 
-    json_out_kraw(o, str_from(key), raw ? str_from(raw) : STR("null"));
-}
+static SHAPE(file_wait, "", {"kind", SHAPE_TEXT, AT(wait_kind), SHAPE_NULLABLE, "what is waited for"},
+             {"since_seq", SHAPE_INT, AT(since_seq), 0, "the event at which the wait began"},
+             {"resume_token_id", SHAPE_TEXT, AT(token_id), SHAPE_NULLABLE, "the token that answers it"},
+             {"deadline_at", SHAPE_TIME, AT(deadline_ms), SHAPE_NULLABLE, "when it is over without an answer"});
 
-static void put_wait(struct json_out *o, const struct run *r)
-{
-    json_out_key(o, STR("wait"));
-    if (!r->waiting || (r->end != RUN_OPEN && r->end != RUN_INTERRUPTED)) { /* else there is something to answer */
-        json_out_null(o);
-        return;
-    }
-    json_out_begin(o, '{');
-    put_text(o, "kind", str_from(r->wait_kind));
-    json_out_kint(o, STR("since_seq"), r->since_seq);
-    put_text(o, "resume_token_id", str_from(r->token_id));
-    put_time(o, "deadline_at", r->deadline_ms);
-    json_out_end(o, '}');
-}
+static SHAPE(file_run, "", {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "its id"},
+             {"boot_id", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that ran it"},
+             {"started_at", SHAPE_TIME, AT(started_ms), SHAPE_NULLABLE, "when it began"},
+             {"ended_at", SHAPE_TIME, AT(ended_ms), SHAPE_NULLABLE, "when it ended; null: it has not"},
+             {"wait", SHAPE_OBJECT, .flags = SHAPE_NULLABLE, .help = "what it waits for", .of = &shape_file_wait,
+              .has = has_wait});
 
-static void put_run(struct json_out *o, const struct run *r)
-{
-    json_out_key(o, STR("run"));
-    if (r->end == RUN_NONE) {
-        json_out_null(o);
-        return;
-    }
-    json_out_begin(o, '{');
-    put_text(o, "run_id", str_from(r->run_id));
-    put_text(o, "boot_id", str_from(r->boot_id));
-    put_time(o, "started_at", r->started_ms);
-    put_time(o, "ended_at", r->end == RUN_OPEN ? 0 : r->ended_ms);
-    put_wait(o, r);
-    json_out_end(o, '}');
-}
+static SHAPE(file_recovery, "",
+             {"last_boot_seen", SHAPE_TEXT, AT(boot_id), SHAPE_NULLABLE, "the process that last ran something"},
+             {"interruption", SHAPE_TEXT, AT(reason), SHAPE_NULLABLE, "why its latest run was interrupted"});
 
-static void put_recovery(struct json_out *o, const struct run *r)
-{
-    struct str why = STR("");
+SHAPE(session_file, "A session as the file beside its log in a store of files (sessions/ID.json).",
+      {"id", SHAPE_TEXT, AT(id), 0, "its id"}, {"title", SHAPE_STR, AT(title), SHAPE_NULLABLE, "its title"},
+      {"working_dir", SHAPE_STR, AT(working_dir), SHAPE_NULLABLE, "where its programs and tools work"},
+      {"provider", SHAPE_ANY, AT(provider), SHAPE_NULLABLE, "the provider and model of its agent"},
+      {"created_at", SHAPE_TIME, AT(created_ms), SHAPE_NULLABLE, "when it was made"},
+      {"updated_at", SHAPE_TIME, AT(updated_ms), SHAPE_NULLABLE, "when its last event was appended"},
+      {"last_seq", SHAPE_INT, AT(last_seq), 0, "its last event"},
+      {"run", SHAPE_OBJECT, .flags = SHAPE_NULLABLE, .help = "its latest run", .of = &shape_file_run, .has = has_run},
+      {"recovery", SHAPE_OBJECT, .help = "what recovery knows of it", .of = &shape_file_recovery});
+#undef AT
 
-    if (r->end == RUN_INTERRUPTED)
-        why = r->reason ? str_from(r->reason) : STR("interrupted");
-    json_out_key(o, STR("recovery"));
-    json_out_begin(o, '{');
-    put_text(o, "last_boot_seen", str_from(r->boot_id));
-    put_text(o, "interruption", why);
-    json_out_end(o, '}');
-}
+/* ---- its tokens ---- */
+
+struct token_file {
+    const char *token_id, *run_id, *wait_kind, *status, *secret_hash;
+    int64_t expires_ms;
+};
+
+struct tokens_file {
+    struct token_file *tokens;
+    size_t n;
+};
+
+#define AT(member) SHAPE_AT(struct token_file, member)
+
+static SHAPE(file_token, "", {"token_id", SHAPE_TEXT, AT(token_id), SHAPE_NULLABLE, "its id"},
+             {"run_id", SHAPE_TEXT, AT(run_id), SHAPE_NULLABLE, "the run that waits"},
+             {"wait_kind", SHAPE_TEXT, AT(wait_kind), SHAPE_NULLABLE, "what is waited for"},
+             {"status", SHAPE_TEXT, AT(status), 0, "what became of it", .words = "active consumed revoked expired"},
+             {"expires_at", SHAPE_TIME, AT(expires_ms), SHAPE_NULLABLE, "when it stops working"},
+             {"secret_hash", SHAPE_TEXT, AT(secret_hash), SHAPE_NULLABLE, "by which it is known; never the token"});
+#undef AT
+
+SHAPE(tokens_file, "The tokens of a session, beside its log in a store of files (sessions/ID.tokens.json).",
+      {"tokens", SHAPE_ROWS, SHAPE_ROWS_AT(struct tokens_file, tokens, n), 0, "that of its latest wait, if any",
+       .of = &shape_file_token});
+
+/* ---- writing ---- */
 
 /* Indented, and a line. What cannot be read back is left out: better no card than one that is not JSON. */
 static void write_for_people(struct buf *out, const struct buf *compact)
@@ -91,23 +99,51 @@ static void write_for_people(struct buf *out, const struct buf *compact)
     buf_add_char(out, '\n');
 }
 
+static struct str none_if_empty(struct str s)
+{
+    return s.len ? s : (struct str){NULL, 0};
+}
+
+static const char *text_or_null(const char *text)
+{
+    return text && *text ? text : NULL;
+}
+
+static int64_t time_or_none(int64_t unix_ms)
+{
+    return unix_ms > 0 ? unix_ms : 0;
+}
+
 void session_file_write(struct buf *out, const struct state *s, const struct head *h)
 {
     AUTO(buf_done) struct buf compact = BUF_INIT(SIZE_MAX / 4);
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json_out o = json_out_to(&compact);
+    const struct run *r = &s->ledger.run;
+    const struct session_file file = {
+        .id = s->session,
+        .title = none_if_empty(info_text(&a, &s->info, STR("title"))),
+        .working_dir = none_if_empty(info_text(&a, &s->info, STR("working_dir"))),
+        .provider = str_from(map_get(&s->info.fields, STR("provider"))),
+        .created_ms = time_or_none(h->created_ms),
+        .updated_ms = time_or_none(s->ts_ms),
+        .last_seq = s->seq,
+        .has_run = r->end != RUN_NONE,
+        .run_id = text_or_null(r->run_id),
+        .boot_id = text_or_null(r->boot_id),
+        .started_ms = time_or_none(r->started_ms),
+        .ended_ms = r->end == RUN_OPEN ? 0 : time_or_none(r->ended_ms),
+        .has_wait = r->waiting && (r->end == RUN_OPEN || r->end == RUN_INTERRUPTED), /* there is something to answer */
+        .wait_kind = text_or_null(r->wait_kind),
+        .since_seq = r->since_seq,
+        .token_id = text_or_null(r->token_id),
+        .deadline_ms = time_or_none(r->deadline_ms),
+        .reason = r->end != RUN_INTERRUPTED ? NULL
+                  : r->reason               ? text_or_null(r->reason)
+                                            : "interrupted",
+    };
 
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("id"), str_from(s->session));
-    put_text(&o, "title", info_text(&a, &s->info, STR("title")));
-    put_text(&o, "working_dir", info_text(&a, &s->info, STR("working_dir")));
-    put_field(&o, "provider", &s->info);
-    put_time(&o, "created_at", h->created_ms);
-    put_time(&o, "updated_at", s->ts_ms);
-    json_out_kint(&o, STR("last_seq"), s->seq);
-    put_run(&o, &s->ledger.run);
-    put_recovery(&o, &s->ledger.run);
-    json_out_end(&o, '}');
+    shape_put(&o, &shape_session_file, &file);
     write_for_people(out, &compact);
 }
 
@@ -123,22 +159,16 @@ void session_file_tokens(struct buf *out, const struct state *s)
     AUTO(buf_done) struct buf compact = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&compact);
     const struct run *r = &s->ledger.run;
+    struct token_file token = {.token_id = text_or_null(r->token_id),
+                               .run_id = text_or_null(r->run_id),
+                               .wait_kind = text_or_null(r->wait_kind),
+                               .status = token_words[r->token],
+                               .secret_hash = text_or_null(r->token_hash),
+                               .expires_ms = time_or_none(r->token_expires_ms)};
+    /* Without a run a loaded state does not know of it. */
+    const struct tokens_file file = {&token, r->end != RUN_NONE && r->token != TOKEN_NONE};
 
-    json_out_begin(&o, '{');
-    json_out_key(&o, STR("tokens"));
-    json_out_begin(&o, '[');
-    if (r->end != RUN_NONE && r->token != TOKEN_NONE) { /* without a run a loaded state does not know of it */
-        json_out_begin(&o, '{');
-        put_text(&o, "token_id", str_from(r->token_id));
-        put_text(&o, "run_id", str_from(r->run_id));
-        put_text(&o, "wait_kind", str_from(r->wait_kind));
-        put_text(&o, "status", str_from(token_words[r->token]));
-        put_time(&o, "expires_at", r->token_expires_ms);
-        put_text(&o, "secret_hash", str_from(r->token_hash));
-        json_out_end(&o, '}');
-    }
-    json_out_end(&o, ']');
-    json_out_end(&o, '}');
+    shape_put(&o, &shape_tokens_file, &file);
     write_for_people(out, &compact);
 }
 

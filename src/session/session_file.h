@@ -3,8 +3,11 @@
 #ifndef SESSION_SESSION_FILE_H
 #define SESSION_SESSION_FILE_H
 
+#include "base/shape.h"
 #include "session/state.h"
 #include "store/store.h"
+
+extern const struct shape shape_session_file, shape_tokens_file;
 
 /*
  * {"id", "title", "working_dir", "provider", "created_at", "updated_at", "last_seq", "run":{"run_id", "boot_id", "started_at",

@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Holds JSON documents, one a line, against the schema that `tidemark schema NAME` prints, with a checker that is not ours.
 #
-#   schema.py check SCHEMA < DOCUMENTS     each is valid; prints what is wrong with one that is not
-#   schema.py change SCHEMA < DOCUMENTS    each is refused without a member, with one more, with one of another type
+#   schema.py SCHEMA < DOCUMENTS     each is valid; and is refused without a member, with one more, with one of another type
 import copy
 import json
 import sys
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-schema = json.load(open(sys.argv[2], encoding='utf-8'))
+schema = json.load(open(sys.argv[1], encoding='utf-8'))
 Draft202012Validator.check_schema(schema)
 validator = Draft202012Validator(schema, format_checker=FormatChecker())
 
 
 def wrong(document):
+    """What is wrong with it; an empty list where nothing is."""
     return [f'{"/".join(map(str, e.absolute_path))}: {e.message[:300]}' for e in validator.iter_errors(document)]
 
 
@@ -75,15 +75,13 @@ for line in sys.stdin:
         continue
     seen += 1
     given = json.loads(line)
-    if sys.argv[1] == 'check':
-        for problem in wrong(given):
-            print(f'{problem} in {line.strip()[:300]}')
+    for problem in wrong(given):
+        print(f'{problem} in {line.strip()[:300]}')
+        failed = 1
+    for what, other in changes(given):
+        if not wrong(other):
+            print(f'taken although {what} was changed: {json.dumps(other)[:300]}')
             failed = 1
-    else:
-        for what, other in changes(given):
-            if not wrong(other):
-                print(f'taken although {what} was changed: {json.dumps(other)[:300]}')
-                failed = 1
 if not seen:
     print('there was no document')
     failed = 1

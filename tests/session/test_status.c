@@ -204,8 +204,8 @@ static void check_one(const struct conditions *c)
         fail_msg("end %d waiting %d token %d deadline %d due %d expiry %d alive %d resumable %d program %d: %s/%s "
                  "resumable %d needs %d next %s; should be %s/%s %d %d %s",
                  c->end, c->waiting, c->token, c->deadline, c->due, c->expiry, c->alive, c->resumable, c->program,
-                 tide_status_name(got.status), tide_outcome_name(got.outcome), got.is_resumable, got.needs_resume, next, want, want_outcome(c, want),
-                 want_resumable(c, want), want_needs(c, want), want_next(c, want));
+                 tide_status_name(got.status), tide_outcome_name(got.outcome), got.is_resumable, got.needs_resume, next,
+                 want, want_outcome(c, want), want_resumable(c, want), want_needs(c, want), want_next(c, want));
     if (strcmp(want, "waiting") == 0 && c->due == PASSED)
         assert_string_equal(got.reason, "due");
     assert_true(got.why[0] && got.reason[0]); /* every status says why in words */
@@ -403,8 +403,8 @@ static void logs_give_the_status_people_expect(void **unused)
         status_derive(&got, s, logs[i].alive, NOW);
         if (strcmp(tide_status_name(got.status), logs[i].status) != 0 ||
             strcmp(tide_outcome_name(got.outcome), logs[i].outcome) != 0 || strcmp(got.reason, logs[i].reason) != 0)
-            fail_msg("%s: %s/%s/%s, should be %s/%s/%s", logs[i].name, tide_status_name(got.status), tide_outcome_name(got.outcome), got.reason,
-                     logs[i].status, logs[i].outcome, logs[i].reason);
+            fail_msg("%s: %s/%s/%s, should be %s/%s/%s", logs[i].name, tide_status_name(got.status),
+                     tide_outcome_name(got.outcome), got.reason, logs[i].status, logs[i].outcome, logs[i].reason);
         arena_done(&scratch);
         state_free(s);
     }
