@@ -91,6 +91,7 @@ void agent_notice(struct tide_agent *a, const char *fmt, ...) __attribute__((for
 
 /* Somebody wants it to stop: a signal, a cancel request, a lost lease (in a->broken). Cheap. */
 bool agent_stopped(void *agent);
+enum tide_code agent_fail_stopped(struct tide_agent *a, struct tide_err *err); /* why it did, as an error; loop.c */
 
 /* A copy that lives as long as the agent; NULL gives `otherwise` itself. */
 const char *agent_keep(struct tide_agent *a, const char *text, const char *otherwise);

@@ -34,13 +34,6 @@ struct run {
     enum tide_code ended; /* why we ended it; TIDE_OK: it ended by itself */
 };
 
-static void shut(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* ---- starting ---- */
 
 static bool holds_key(const char *entry, const char *secret)
@@ -106,8 +99,8 @@ static enum tide_code hold(struct run *r, const char *path, struct tide_err *err
         code = proc_hold(&spec, &r->proc, err);
     r->out = out[0];
     r->err = complaint[0];
-    shut(&out[1]);
-    shut(&complaint[1]);
+    shut_fd(&out[1]);
+    shut_fd(&complaint[1]);
     return code;
 }
 
@@ -138,7 +131,7 @@ static bool take(struct run *r, int *fd, struct buf *into)
         return true;
     }
     if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        shut(fd);
+        shut_fd(fd);
     return false;
 }
 
@@ -153,7 +146,7 @@ static void look(struct run *r, int64_t end_at)
 {
     if (r->too_big)
         end_it(r, TIDE_TOO_BIG);
-    else if (proc_clock_ms() >= end_at)
+    else if (monotonic_ms() >= end_at)
         end_it(r, TIDE_BUSY);
     else if (r->program->stop && r->program->stop(r->program->arg))
         end_it(r, TIDE_CANCELLED);
@@ -161,13 +154,13 @@ static void look(struct run *r, int64_t end_at)
 
 static void follow(struct run *r)
 {
-    int64_t end_at = proc_clock_ms() + r->program->timeout_ms;
+    int64_t end_at = monotonic_ms() + r->program->timeout_ms;
 
     while (r->proc.pid > 0) {
         struct pollfd p[] = {{.fd = proc_wait_fd(&r->proc), .events = POLLIN},
                              {.fd = r->out, .events = POLLIN},
                              {.fd = r->err, .events = POLLIN}};
-        int64_t left = end_at - proc_clock_ms();
+        int64_t left = end_at - monotonic_ms();
 
         if (poll(p, 3, left < 0 ? 0 : left < LOOK_MS ? (int)left + 1 : LOOK_MS) < 0 && errno != EINTR)
             end_it(r, TIDE_FAILED);
@@ -242,9 +235,9 @@ enum tide_code hook_program_run(const struct hook_program *p, struct buf *ret_ou
         code = verdict(&r, err);
     }
     proc_drop(&r.proc);
-    shut(&r.input);
-    shut(&r.out);
-    shut(&r.err);
+    shut_fd(&r.input);
+    shut_fd(&r.out);
+    shut_fd(&r.err);
     buf_done(&r.complaint);
     return code;
 }

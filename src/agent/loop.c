@@ -256,7 +256,7 @@ static bool is_over(const struct tide_agent *a)
     return a->seat ? nested_is_over(a) : !conversation_is_owed(&a->talk);
 }
 
-static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
+enum tide_code agent_fail_stopped(struct tide_agent *a, struct tide_err *err)
 {
     if (a->broken.code)
         return tide_err_copy(err, &a->broken);
@@ -278,7 +278,7 @@ static enum tide_code may_ask(struct tide_agent *a, struct tide_err *err)
         budget_trim(a);
         fire(a, HOOK_TURN_START, STR(""), false);
     }
-    return agent_stopped(a) ? stopped(a, err) : TIDE_OK;
+    return agent_stopped(a) ? agent_fail_stopped(a, err) : TIDE_OK;
 }
 
 enum tide_code agent_work(struct tide_agent *a, struct tide_err *err)
@@ -293,7 +293,7 @@ enum tide_code agent_work(struct tide_agent *a, struct tide_err *err)
         if (in_turn)
             end_turn(a);
         if (agent_stopped(a))
-            return stopped(a, err);
+            return agent_fail_stopped(a, err);
         code =
             a->seat ? TIDE_OK : take_queue(a, err); /* what others say is said to the graph, not to one of its parts */
         if (code)

@@ -139,13 +139,6 @@ static bool on_idle(void *arg)
 
 /* ---- attempts ---- */
 
-static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
-{
-    if (a->broken.code)
-        return tide_err_copy(err, &a->broken);
-    return tide_fail(err, TIDE_CANCELLED, "stopped");
-}
-
 static enum tide_code wait_until(struct tide_agent *a, int64_t at_ms, struct tide_err *err)
 {
     struct env *env = a->s->store->env;
@@ -163,7 +156,7 @@ static enum tide_code wait_until(struct tide_agent *a, int64_t at_ms, struct tid
         stop = agent_stopped(a);
     }
     agent_lock(a);
-    return stop ? stopped(a, err) : TIDE_OK;
+    return stop ? agent_fail_stopped(a, err) : TIDE_OK;
 }
 
 /* What the provider asks for, up to the limit; a longer pause is said to be cut. Negative: it asks for nothing. */
@@ -254,7 +247,7 @@ static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_
         if (a->text_shown)
             agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_DISCARD});
         if (a->broken.code || strcmp(a->fault.code, "cancelled") == 0)
-            return stopped(a, err);
+            return agent_fail_stopped(a, err);
         code = run_flush(a->run, err);
         code = code ? code : record_fault(a, turn, attempt, &at, err);
         if (code)

@@ -33,11 +33,6 @@ struct dealing {
     bool hook_allows;
 };
 
-static int64_t now_ms(void)
-{
-    return proc_clock_ms();
-}
-
 /* ---- results ---- */
 
 static struct json_out *open_result(struct dealing *c, struct str text, bool failed)
@@ -377,13 +372,13 @@ static enum tide_code run_tool(struct dealing *c, int attempt, struct tide_err *
     code = agent_append(c->a, c->tool->effect == TIDE_EFFECT_PURE, err);
     if (!code) {
         tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
-        began = now_ms();
+        began = monotonic_ms();
         INVARIANT(!c->a->draft.n); /* its start is on disk, and all before it */
         agent_unlock(c->a);
         tool_run(&work, &result);
         agent_lock(c->a);
         put_ended(c, &result);
-        tell(c, TIDE_AGENT_TOOL_END, buf_view(&result.text), result.failed, now_ms() - began);
+        tell(c, TIDE_AGENT_TOOL_END, buf_view(&result.text), result.failed, monotonic_ms() - began);
         hooks_after(c, redact_text(c->a->s->store, &c->a->scratch, buf_view(&result.text)), result.failed);
     }
     tool_drop(&work);
@@ -510,11 +505,6 @@ static void refuse_unknown(struct dealing *c)
                         (int)(c->call->name.len > 100 ? 100 : c->call->name.len), c->call->name.ptr, buf_cstr(&names)));
 }
 
-static enum tide_code stopped(struct tide_agent *a, struct tide_err *err)
-{
-    return a->broken.code ? tide_err_copy(err, &a->broken) : tide_fail(err, TIDE_CANCELLED, "stopped");
-}
-
 /* As the model gave them, where this process has them still. */
 static struct str real_args(const struct dealing *c)
 {
@@ -552,7 +542,7 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
     if (answer_from_past(c)) /* with the arguments that a hook put in place */
         return TIDE_OK;
     if (agent_stopped(c->a)) /* a hook that was ended with it has not said what it would have */
-        return stopped(c->a, err);
+        return agent_fail_stopped(c->a, err);
     if (c->a->seat && str_eq(c->call->name, STR(SET_OUTPUT))) {
         take_output(c);
         return TIDE_OK;
@@ -560,7 +550,7 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
     code = ask_permission(c, &run, err);
     if (code || !run)
         return code;
-    return agent_stopped(c->a) ? stopped(c->a, err) : run_tool(c, 0, err);
+    return agent_stopped(c->a) ? agent_fail_stopped(c->a, err) : run_tool(c, 0, err);
 }
 
 enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err)
@@ -574,7 +564,7 @@ enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err)
         if (conversation_has_result(&a->talk, open, c.call->id))
             continue;
         if (agent_stopped(a))
-            return stopped(a, err);
+            return agent_fail_stopped(a, err);
         if (a->draft.n > DRAFT_EVENTS / 2)
             code = agent_put(a, err);
         code = code ? code : deal(&c, err);

@@ -35,13 +35,6 @@ struct run {
     bool too_big;
 };
 
-static void shut(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* ---- starting ---- */
 
 static char *set(struct arena *a, const char *name, const char *value)
@@ -122,8 +115,8 @@ static enum tide_code hold(struct run *r, const char *path, const char *dir, str
         code = proc_hold(&spec, &r->proc, err);
     r->out = out[0];
     r->err = complaints[0];
-    shut(&out[1]);
-    shut(&complaints[1]);
+    shut_fd(&out[1]);
+    shut_fd(&complaints[1]);
     return code;
 }
 
@@ -170,7 +163,7 @@ static bool start(struct run *r, struct node_work_result *ret)
     if (find_place(r->b, &dir, &path, &err) || make_input(r, &err) || hold(r, buf_cstr(&path), dir, &err) ||
         proc_go(&r->proc, NULL, &err))
         return fail_start(r, &err, ret);
-    shut(&r->in);
+    shut_fd(&r->in);
     fcntl(r->err, F_SETFL, O_NONBLOCK);
     fcntl(r->err, F_SETPIPE_SZ, PIPE_BYTES); /* where it is refused the pipe stays as it is */
     return true;
@@ -200,7 +193,7 @@ static void read_complaints(struct run *r)
         ssize_t n = read(r->err, piece, sizeof(piece));
 
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            shut(&r->err);
+            shut_fd(&r->err);
         if (n < 0 && errno == EAGAIN)
             return;
         if (n > 0)
@@ -328,9 +321,9 @@ bool node_work_program(const struct node_work *b, struct buf *ret_json, struct n
     bool ok = start(&r, ret) && follow(&r, ret);
 
     proc_drop(&r.proc);
-    shut(&r.in);
-    shut(&r.out);
-    shut(&r.err);
+    shut_fd(&r.in);
+    shut_fd(&r.out);
+    shut_fd(&r.err);
     arena_done(&r.arena);
     return ok;
 }

@@ -105,7 +105,7 @@ static void ask_to_end(struct capture *c, struct times *t, int number, int64_t g
 {
     proc_signal(c->proc, number);
     proc_signal(c->proc, SIGCONT); /* one that is stopped would not hear it */
-    t->kill_at = t->kill_at ? t->kill_at : proc_clock_ms() + grace_ms;
+    t->kill_at = t->kill_at ? t->kill_at : monotonic_ms() + grace_ms;
 }
 
 static void on_signal(struct capture *c, struct times *t)
@@ -123,7 +123,7 @@ static void on_signal(struct capture *c, struct times *t)
 
 static void on_clock(struct capture *c, struct times *t)
 {
-    int64_t now = proc_clock_ms();
+    int64_t now = monotonic_ms();
 
     if (c->stop && !c->stopped && c->stop(c->arg)) {
         c->stopped = true;
@@ -142,7 +142,7 @@ static int wait_ms(const struct capture *c, const struct times *t)
 {
     int64_t longest = c->stop && !c->stopped ? STOP_POLL_MS : 60000;
     int64_t at = t->kill_at && (!t->end_at || t->kill_at < t->end_at) ? t->kill_at : t->end_at;
-    int64_t left = at - proc_clock_ms();
+    int64_t left = at - monotonic_ms();
 
     if (!at)
         return c->stop && !c->stopped ? (int)longest : -1;
@@ -177,7 +177,7 @@ void capture_run(struct capture *c)
 {
     pid_t group = c->proc->pid;
     int leader = fcntl(c->proc->pidfd, F_DUPFD_CLOEXEC, 0);
-    struct times t = {.end_at = c->timeout_ms ? proc_clock_ms() + c->timeout_ms : 0};
+    struct times t = {.end_at = c->timeout_ms ? monotonic_ms() + c->timeout_ms : 0};
 
     INVARIANT(group != 1);
     while (c->proc->pid > 0) {

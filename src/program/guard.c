@@ -394,13 +394,6 @@ _Noreturn static void guard_main(int socket, int owner)
 
 /* ---- in the run ---- */
 
-static void shut(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* Signals are blocked, by whoever holds the lock of births. 0, or an errno. */
 static int make_guard(struct guard *g)
 {
@@ -501,7 +494,7 @@ static int write_request(const struct proc_birth *b, size_t *ret_size)
 
         at += n > 0 ? (size_t)n : 0;
         if (n < 0 && errno != EINTR)
-            shut(&fd);
+            shut_fd(&fd);
     }
     *ret_size = out.len;
     return fd;
@@ -534,9 +527,9 @@ static int send_request(const struct guard *g, const struct proc_birth *b, int r
 
     if (request < 0 || !send_fds(g->socket, &q, sizeof(q), fds, N_FDS, 0))
         errnum = errno;
-    shut(&request);
-    shut(&dir);
-    shut(&null);
+    shut_fd(&request);
+    shut_fd(&dir);
+    shut_fd(&null);
     return errnum;
 }
 
@@ -545,8 +538,8 @@ static void forget(struct guard *g)
 {
     while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    shut(&g->socket);
-    shut(&g->pidfd);
+    shut_fd(&g->socket);
+    shut_fd(&g->pidfd);
     g->pid = 0;
     g->lost = true;
 }
@@ -638,12 +631,12 @@ static void wait_for_end(struct guard *g)
 
     INVARIANT(g->pid > 1 && g->socket >= 0);
     shutdown(g->socket, SHUT_RDWR); /* a fork of ours may have a copy of it */
-    shut(&g->socket);
+    shut_fd(&g->socket);
     kill(g->pid, SIGCONT); /* stopped, it would not see that */
     if (g->pidfd < 0 || poll(&p, 1, END_MS) > 0)
         while (waitpid(g->pid, NULL, 0) < 0 && errno == EINTR)
             ;
-    shut(&g->pidfd);
+    shut_fd(&g->pidfd);
     g->pid = 0;
 }
 

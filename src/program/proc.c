@@ -27,14 +27,6 @@
 #define STATUS_LOST (255 << 8) /* somebody else in our process has taken it: nobody knows, so it counts as failed */
 #define SHELL "/bin/sh"        /* runs files that are executable and name no interpreter, as execvp does */
 
-int64_t proc_clock_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* ---- in the child ---- */
 
 _Noreturn static void fault(const struct proc_birth *b, int errnum)
@@ -140,13 +132,6 @@ static char **shell_argv(const struct proc_spec *spec)
     return argv;
 }
 
-static void shut(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* Our child is put into its group, and watched; of a guard's child it has done both. */
 static enum tide_code watch_birth(struct proc *p, struct tide_err *err)
 {
@@ -203,8 +188,8 @@ enum tide_code proc_hold(const struct proc_spec *spec, struct proc *ret_proc, st
             proc_become(&b);
         errnum = p.pid < 0 ? errno : 0;
     }
-    shut(&gate[0]);
-    shut(&fault_pipe[1]);
+    shut_fd(&gate[0]);
+    shut_fd(&fault_pipe[1]);
     pthread_mutex_unlock(&births);
     pthread_sigmask(SIG_SETMASK, &b.mask, NULL);
     p.gate = gate[1];
@@ -225,10 +210,10 @@ static void forget(struct proc *p)
 {
     p->pid = 0;
     p->stopped = false;
-    shut(&p->pidfd);
+    shut_fd(&p->pidfd);
     if (p->report >= 0)
         shutdown(p->report, SHUT_RDWR); /* a fork of ours may have a copy of it */
-    shut(&p->report);
+    shut_fd(&p->report);
 }
 
 /* What its guard has to say. True: it has ended. A guard that is gone took it along. */
@@ -279,7 +264,7 @@ enum tide_code proc_open(struct proc *p, const char *const *messages, struct tid
         len += strlen(text) + 1;
     }
     if (send(p->gate, bytes, len, MSG_NOSIGNAL) == (ssize_t)len) {
-        shut(&p->gate);
+        shut_fd(&p->gate);
         return TIDE_OK;
     }
     tide_fail_errno(err, errno, "cannot be started"); /* it was killed while it waited */
@@ -296,7 +281,7 @@ enum tide_code proc_started(struct proc *p, struct tide_err *err)
     do {
         n = read(p->fault, &errnum, sizeof(errnum));
     } while (n < 0 && errno == EINTR);
-    shut(&p->fault);
+    shut_fd(&p->fault);
     if (n == 0)
         return TIDE_OK;
     proc_terminal_back(p);
@@ -313,8 +298,8 @@ enum tide_code proc_go(struct proc *p, const char *const *messages, struct tide_
 
 void proc_drop(struct proc *p)
 {
-    shut(&p->gate);
-    shut(&p->fault);
+    shut_fd(&p->gate);
+    shut_fd(&p->fault);
     if (p->pid > 0) {
         proc_signal(p, SIGKILL);
         wait_for(p);

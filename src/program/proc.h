@@ -10,9 +10,18 @@
 
 #include <signal.h>
 #include <sys/types.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+
+static inline void shut_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
 
 #define PROC_GRACE_MS 2000 /* between being asked to end and being made to */
 
@@ -86,8 +95,6 @@ uint64_t proc_start_time(pid_t pid);
 
 /* The environment with these "NAME=value" put in or replaced; `sets` ends with NULL. */
 char **proc_env(struct arena *a, char *const *base, char *const *sets);
-
-int64_t proc_clock_ms(void); /* monotonic */
 
 /* ---- for guard.c: everything that the child needs between fork and exec, made before the fork ---- */
 

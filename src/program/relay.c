@@ -117,7 +117,7 @@ void relay_done(struct relay *r)
 struct pollfd relay_wants(const struct relay *r)
 {
     if (r->piece_at < r->piece_len)
-        return (struct pollfd){.fd = proc_clock_ms() < r->full_until ? -1 : r->to, .events = POLLOUT};
+        return (struct pollfd){.fd = monotonic_ms() < r->full_until ? -1 : r->to, .events = POLLOUT};
     return (struct pollfd){.fd = r->from, .events = POLLIN};
 }
 
@@ -161,7 +161,7 @@ static void pass(struct relay *r)
     if (n > 0)
         r->piece_at += (size_t)n;
     if (n < 0 && errno == EAGAIN)
-        r->full_until = proc_clock_ms() + FULL_MS;
+        r->full_until = monotonic_ms() + FULL_MS;
     if (n >= 0 || errno == EAGAIN || errno == EINTR)
         return;
     r->reader_gone = true;

@@ -24,7 +24,7 @@ struct relay {
     size_t piece_at, piece_len;
     struct buf rest; /* what was there at the end, not written yet */
     unsigned short rows, columns;
-    int64_t full_until; /* by proc_clock_ms(): not written to before */
+    int64_t full_until; /* by monotonic_ms(): not written to before */
 };
 
 /* A pipe to the descriptor, or a pseudo-terminal when it is a terminal: the program sees what it would have seen. */

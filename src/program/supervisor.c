@@ -86,7 +86,7 @@ static void stop(struct supervisor *s, enum stop why, int number)
         return;
     s->stop = why;
     s->server.closing = true;
-    s->kill_at = proc_clock_ms() + (why == STOP_LOST ? 0 : why == STOP_CANCEL ? CANCEL_GRACE_MS : PROC_GRACE_MS);
+    s->kill_at = monotonic_ms() + (why == STOP_LOST ? 0 : why == STOP_CANCEL ? CANCEL_GRACE_MS : PROC_GRACE_MS);
     proc_signal(&s->child, number);
     proc_signal(&s->child, SIGCONT); /* one that is stopped would not hear it */
     if (why == STOP_LEFT || why == STOP_LOST)
@@ -112,7 +112,7 @@ static void reap(struct supervisor *s)
 {
     if (!s->exited && proc_reap(&s->child, &s->status)) {
         s->exited = true;
-        s->exited_at = proc_clock_ms();
+        s->exited_at = monotonic_ms();
     }
     if (s->exited)
         proc_terminal_back(&s->child);
@@ -129,18 +129,18 @@ static bool is_gone(struct supervisor *s)
         return true;
     left = guard_signal(&s->guard,
                         0); /* 0: dead and not reaped yet, or /proc does not show it, which must not hold us for ever */
-    if (s->stop == STOP_NONE && (left > 0 || proc_clock_ms() > s->exited_at + PROC_GRACE_MS)) {
+    if (s->stop == STOP_NONE && (left > 0 || monotonic_ms() > s->exited_at + PROC_GRACE_MS)) {
         s->left_behind = left;
         log_write(TIDE_LOG_WARN, "the program left processes behind: they are ended", "session", s->job->session_id,
                   NULL);
         stop(s, STOP_LEFT, SIGTERM);
     }
-    return s->kill_at && proc_clock_ms() > s->kill_at + GIVE_UP_MS;
+    return s->kill_at && monotonic_ms() > s->kill_at + GIVE_UP_MS;
 }
 
 static void kill_late(struct supervisor *s)
 {
-    if (!s->kill_at || proc_clock_ms() < s->kill_at)
+    if (!s->kill_at || monotonic_ms() < s->kill_at)
         return;
     proc_signal(&s->child, SIGKILL);
     guard_signal(&s->guard, SIGKILL);
@@ -189,7 +189,7 @@ static void follow_server(struct supervisor *s)
 
 static void tick(struct supervisor *s, int64_t *next_look)
 {
-    int64_t now = proc_clock_ms();
+    int64_t now = monotonic_ms();
     bool resized;
 
     if (now >= *next_look) {
@@ -229,7 +229,7 @@ static void turn(struct supervisor *s)
 
 static void loop(struct supervisor *s)
 {
-    int64_t next_look = proc_clock_ms() + TICK_MS;
+    int64_t next_look = monotonic_ms() + TICK_MS;
 
     while (!is_gone(s)) {
         turn(s);

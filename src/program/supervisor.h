@@ -47,7 +47,7 @@ struct supervisor {
     bool trouble; /* with the store, now */
     enum stop stop;
     int stop_signal;
-    int64_t kill_at, exited_at; /* by proc_clock_ms(); 0: not yet */
+    int64_t kill_at, exited_at; /* by monotonic_ms(); 0: not yet */
     size_t left_behind;
     bool exited, had_terminal;
     int status; /* of the program, as of waitpid */

@@ -2,11 +2,6 @@
 /* What the agent knows: conversation, memory, outputs, position. Folds the spans of the session; a rollback cuts them, a fork inherits them. */
 #include "session/fold.h"
 
-static struct str text_of(const struct fact *f, const char *key)
-{
-    return json_get_text(f->arena, f->body, str_from(key));
-}
-
 static void outputs_free(void *p)
 {
     map_done(p, free);

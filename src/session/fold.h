@@ -5,6 +5,11 @@
 
 #include "session/state.h"
 
+static inline struct str text_of(const struct fact *f, const char *key)
+{
+    return json_get_text(f->arena, f->body, str_from(key));
+}
+
 void ledger_rolled_back(struct ledger *l, const struct fact *f);
 void ledger_run_started(struct ledger *l, const struct fact *f);
 void ledger_run_ended(struct ledger *l, const struct fact *f);

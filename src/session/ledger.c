@@ -4,11 +4,6 @@
 #include "session/fold.h"
 #include "session/redact.h"
 
-static struct str text_of(const struct fact *f, const char *key)
-{
-    return json_get_text(f->arena, f->body, str_from(key));
-}
-
 static int64_t time_of(const struct fact *f, const char *key)
 {
     int64_t ms = 0;

@@ -7,11 +7,6 @@
 #include "base/timefmt.h"
 #include "session/fold.h"
 
-static struct str text_of(const struct fact *f, const char *key)
-{
-    return json_get_text(f->arena, f->body, str_from(key));
-}
-
 static void task_free(void *p)
 {
     struct task *t = p;

@@ -161,6 +161,10 @@ void run_queue_done(struct tide_run *r);
 
 /* ---- wait.c */
 
+/* A member of one event, as JSON; null when it has none. */
+enum tide_code run_read_member(struct tide_session *s, int64_t seq, const char *member, struct tide_text *ret,
+                               struct tide_err *err) MUST_CHECK;
+
 /* What the first wait of this name was answered with. TIDE_NOT_FOUND: it was not; nothing is parked, no use is counted. */
 enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_text *ret_answer, struct tide_err *err)
     MUST_CHECK;

@@ -106,52 +106,12 @@ static void attempt_undo(struct tide_run *r, const char *name)
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
 
-struct stored {
-    struct buf result;
-    struct arena arena;
-};
-
-static int take_result(void *arg, const struct event *ev)
-{
-    struct stored *s = arg;
-    const struct json *result;
-    struct json *body;
-
-    if (json_parse(&s->arena, ev->body, NULL, &body, NULL, NULL))
-        return 1;
-    result = json_get(body, STR("result"));
-    if (result)
-        json_write(&s->result, result);
-    return 1;
-}
-
-static enum tide_code read_result(struct tide_run *r, const struct mark *m, struct tide_text *ret, struct tide_err *err)
-{
-    struct stored s = {BUF_INIT(SIZE_MAX / 4), ARENA_INIT};
-    struct tide_session *session = r->s;
-    enum tide_code code = TIDE_OK;
-
-    if (m->seq > session->head.last_seq)
-        code = session_sync(session, err);
-    code = code ? code : session_read(session, &session->head, m->seq, m->seq, take_result, &s, err);
-    arena_done(&s.arena);
-    if (code) {
-        buf_done(&s.result);
-        return code;
-    }
-    if (!s.result.len)
-        buf_add_str(&s.result, STR("null"));
-    ret->len = s.result.len;
-    ret->ptr = buf_take(&s.result);
-    return TIDE_OK;
-}
-
 static enum tide_code answer_stored(struct tide_run *r, const struct mark *m, struct tide_step_answer *ret,
                                     struct tide_err *err)
 {
     ret->state = TIDE_STEP_STORED;
     ret->failed = m->state == MARK_FAILED;
-    return read_result(r, m, &ret->result, err);
+    return run_read_member(r->s, m->seq, "result", &ret->result, err);
 }
 
 static void answer_run(struct attempt *a, const struct mark *m, struct tide_step_answer *ret)

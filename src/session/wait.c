@@ -52,9 +52,8 @@ static int take_answer(void *arg, const struct event *ev)
     return 1;
 }
 
-/* A member of one event, as JSON; null when it has none. */
-static enum tide_code read_member(struct tide_session *s, int64_t seq, const char *member, struct tide_text *ret,
-                                  struct tide_err *err)
+enum tide_code run_read_member(struct tide_session *s, int64_t seq, const char *member, struct tide_text *ret,
+                               struct tide_err *err)
 {
     struct answer a = {member, BUF_INIT(SIZE_MAX / 4), ARENA_INIT};
     enum tide_code code = seq > s->head.last_seq ? session_sync(s, err) : TIDE_OK;
@@ -85,7 +84,7 @@ enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_tex
     m = map_get(&r->done.waits, buf_view(&key));
     if (!m || m->state != MARK_ANSWERED)
         return tide_fail(err, TIDE_NOT_FOUND, "wait '%s' has no answer yet", name);
-    return read_member(r->s, m->seq, "input", ret_answer, err);
+    return run_read_member(r->s, m->seq, "input", ret_answer, err);
 }
 
 /* Parked, nothing of it is left but the log. */
@@ -141,7 +140,7 @@ static enum tide_code take_message(struct tide_run *r, const struct tide_wait_op
     AUTO(mem_freep) char *id = mem_dup(map_key(first)); /* reading may bring the state up to date, and take it away */
     struct tide_text message = {NULL, 0};
     struct draft d = DRAFT_INIT;
-    enum tide_code code = read_member(r->s, *(int64_t *)first->value, "content", &message, err);
+    enum tide_code code = run_read_member(r->s, *(int64_t *)first->value, "content", &message, err);
 
     if (!code) {
         draft_waiting(r, &d, opt, key, NULL, 0);
@@ -206,7 +205,7 @@ enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *given,
     key = run_key(r, "wait", NULL, opt->name);
     m = map_get(&r->done.waits, str_from(key));
     if (m && m->state == MARK_ANSWERED) {
-        code = read_member(r->s, m->seq, "input", ret_answer, err);
+        code = run_read_member(r->s, m->seq, "input", ret_answer, err);
         if (code)
             run_unuse(r, "wait", NULL, opt->name);
         return code;

@@ -313,7 +313,7 @@ static pid_t pid_in(const char *path)
 
 static void hang_within(struct fixture *f, int timeout_ms)
 {
-    int64_t before = proc_clock_ms();
+    int64_t before = monotonic_ms();
     char json[700], words[80];
 
     f->reports = (struct reports){0};
@@ -325,7 +325,7 @@ static void hang_within(struct fixture *f, int timeout_ms)
              timeout_ms, f->dir);
     load(f, json);
     fire(f, &bash_call);
-    assert_true(proc_clock_ms() - before < timeout_ms + 15000);
+    assert_true(monotonic_ms() - before < timeout_ms + 15000);
     snprintf(words, sizeof words, "slow: no answer within %d ms", timeout_ms);
     assert_skipped(f, words);
 }
@@ -430,13 +430,13 @@ static void a_pattern_that_explodes_is_ended_and_reported(void **state)
 {
     struct fixture *f = *state;
     struct hook_input input = bash_call;
-    int64_t before = proc_clock_ms();
+    int64_t before = monotonic_ms();
 
     input.tool = STR("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!");
     load(f, "[{\"name\":\"boom\",\"event\":\"pre_tool_use\",\"matcher\":\"^(a+)+$\",\"action\":\"deny\"}]");
     fire(f, &input);
     assert_skipped(f, "boom: matcher '^(a+)+$' cannot be matched");
-    assert_true(proc_clock_ms() - before < 10000);
+    assert_true(monotonic_ms() - before < 10000);
 }
 
 static void a_matcher_where_there_is_no_tool_is_reported_and_passed_over(void **state)
