@@ -53,9 +53,6 @@ static enum tide_code name_reason(enum tide_code code, const char *url, struct t
     bool files = store_url_is_files(url);
     struct stat st;
 
-    if (code == TIDE_NOT_FOUND && err->hints[0].action == TIDE_ACTION_INIT_STORE) {
-        return tide_wrap(err, "open store");
-    }
     if ((code != TIDE_NOT_A_STORE && code != TIDE_INVALID) || stat(path, &st) != 0)
         return code;
     if (files && S_ISREG(st.st_mode))

@@ -87,9 +87,9 @@ refuses 'a script that is wrong' 2 'wrong.json' chat --script wrong.json -p hi <
 refuses '--resume and --continue' 2 'give one of them' chat --resume x --continue </dev/null
 refuses '--from without --resume' 2 '--from needs --resume' chat --from checkpoint </dev/null
 refuses '--no-store with --resume' 2 'nothing to go on with' chat --no-store --resume x </dev/null
-refuses 'no key' 2 'no key for anthropic: set ANTHROPIC_API_KEY' chat --provider anthropic --model m -p hi </dev/null
-refuses 'nor one for the other' 2 'no key for openai: set OPENAI_API_KEY' chat --provider openai --model m -p hi </dev/null
-refuses 'neither: one line says all' 2 'no key for anthropic, and no model: set ANTHROPIC_API_KEY, and' chat -p hi </dev/null
+refuses_as 'no key' 2 'INVALID|key||*||set_setting' chat --provider anthropic --model m -p hi </dev/null
+refuses_as 'nor one for the other' 2 'INVALID|key||*||set_setting' chat --provider openai --model m -p hi </dev/null
+refuses_as 'neither: one line says all' 2 'INVALID|key||*||set_setting,set_setting' chat -p hi </dev/null
 ANTHROPIC_API_KEY=k refuses 'no model' 2 'no model: give --model' chat -p hi </dev/null
 refuses 'a prompt of blanks' 2 'no prompt' chat --script hello.json -p '  ' </dev/null
 printf 'a\0b' >bytes
@@ -189,10 +189,10 @@ refuses 'nothing is left to be done' 3 'nothing is left to be done' chat --resum
 check_is 'system prompt and tools are stored once' 1 "$(tidemark log show "$id" | grep -c '"system":')"
 check_is 'the provider as well, with the session' '0 script' "$(count "$id" session.updated) $(field "$id" session.created '$.provider.type')"
 n=$(sessions)
-refuses 'an unknown session' 3 "nobody-here" chat --resume nobody-here -p hi </dev/null
+refuses_as 'an unknown session' 3 'NOT_FOUND|session|nobody-here|||list_sessions' chat --resume nobody-here -p hi </dev/null
 check_is 'makes none' "$n" "$(sessions)"
 tidemark sessions new --id plain >/dev/null
-refuses 'a session that is no chat' 2 "session 'plain' was not made by a chat" chat --resume plain -p hi </dev/null
+refuses_as 'a session that is no chat' 2 'INVALID|session|plain|||start' chat --resume plain -p hi </dev/null
 check_is '--continue: the latest of this directory' "$first" "$(cd elsewhere && tidemark chat --script ../hello.json -p x </dev/null >/dev/null && cd .. &&
     tidemark chat --continue -p four --output json </dev/null 2>/dev/null | json '$.session_id')"
 mkdir empty
@@ -215,7 +215,7 @@ check_is '--from seq:N' Second. "$answer"
 check_is 'turn numbers are not used again' 4 "$(field "$id" message.assistant '$.turn')"
 view_is 'what was rolled back is marked' 2 "SELECT count(*) FROM messages WHERE session_id = '$id' AND role = 'assistant' AND deleted"
 refuses '--from no number' 2 'behind seq: stands the number of an event' chat --resume "$id" --from seq:-1 -p x </dev/null
-refuses '--from nothing that is there' 3 '--from ckpt_nope' chat --resume "$id" --from ckpt_nope -p x </dev/null
+refuses_as '--from nothing that is there' 3 'NOT_FOUND|checkpoint|*|ckpt_nope||list_checkpoints' chat --resume "$id" --from ckpt_nope -p x </dev/null
 echo '{"turns":[{"fail":[{"status":401,"message":"bad key"}]}]}' >unauthorized.json
 chat unauthorized -p hi
 tidemark chat --resume "$id" --from checkpoint --script hello.json </dev/null >out 2>err
@@ -358,7 +358,7 @@ chat tool --yes --config changes.json -p go
 check_is 'a hook changes the arguments' changed "$(field "$id" message.tool '$.content')"
 
 # ---- a store that cannot be written, and none at all ----
-refuses 'a store that cannot be made' 3 'nothing can be kept (--no-store chats without)' chat --store "$(store_at /proc/nothing/s)" --script hello.json -p hi </dev/null
+refuses_as 'a store that cannot be made' 3 'NOT_FOUND|file||/proc/nothing||' chat --store "$(store_at /proc/nothing/s)" --script hello.json -p hi </dev/null
 check_is '--no-store talks all the same' Hello. "$(tidemark chat --no-store --store "$(store_at /proc/nothing/s)" --script hello.json -p hi </dev/null)"
 n=$(sessions)
 check_is 'and keeps nothing' Hello. "$(tidemark chat --no-store --script hello.json -p hi </dev/null)"
@@ -516,7 +516,7 @@ check 'the timeline' eval "tidemark sessions timeline $id | grep -q 'bash  *once
 check 'it verifies' tidemark sessions verify "$id"
 check 'it is deleted' tidemark sessions delete "$id"
 view_is 'with all that was of it' 0 "SELECT (SELECT count(*) FROM messages WHERE session_id = '$id') + (SELECT count(*) FROM token_usage WHERE session_id = '$id') + (SELECT count(*) FROM checkpoints WHERE session_id = '$id')"
-refuses 'a second time it is not there' 3 "$id" sessions delete "$id"
+refuses_as 'a second time it is not there' 3 'NOT_FOUND|session|*|||list_sessions' sessions delete "$id"
 
 check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
 finish

@@ -12,8 +12,8 @@ check_is 'without a file the defaults count' 50 "$(tidemark config get max_turns
 check 'a check says so' eval "tidemark config check | grep -q 'ok (there is no file'"
 check 'looking makes no file' test ! -e "$XDG_CONFIG_HOME"
 refuses 'a key that is not set' 3 'model is not set' config get model
-refuses 'an unknown key' 2 "did you mean 'max_turns'?" config get max_turn
-refuses 'an unknown key to be set' 2 "did you mean 'model'?" config set modle x
+refuses_as 'an unknown key' 2 'INVALID|key||max_turn||' config get max_turn
+refuses_as 'an unknown key to be set' 2 'INVALID|key||modle||' config set modle x
 refuses 'no value' 2 'give either VALUE or --unset' config set model
 refuses 'a value and --unset' 2 'give either VALUE or --unset' config set model x --unset
 
@@ -97,7 +97,7 @@ tidemark config check --config bad.json --json >out
 check_is 'the same as JSON' '6|0' "$(sqlite3 :memory: "SELECT json_array_length(readfile('out'), '$.problems')")|$(json '$.ok' <out)"
 printf '{"model": "x"\n"max_turns": 3}' >torn.json
 check 'a file that is not JSON: line and column' eval "tidemark config check --config torn.json | grep -q 'torn.json: not JSON: line 2, column 1'"
-refuses 'it is not used' 2 'not JSON: line 2, column 1' config get model --config torn.json
+refuses_as 'it is not used' 2 'INVALID|file||torn.json|2|' config get model --config torn.json
 refuses 'nor changed' 2 'not JSON: line 2, column 1' config set model y --config torn.json
 echo '{"modle": 1, "model": "m"}' >warned.json
 check_is 'an unknown key is only a warning' m "$(tidemark config get model --config warned.json 2>err)"

@@ -14,14 +14,6 @@ is_error() {
     check_is "$name" "$want" "$(tail -n 1 .err | error_types)"
 }
 
-error_types() {
-    cat >.json
-    sqlite3 :memory: "WITH e(j) AS (SELECT CAST(readfile('.json') AS TEXT))
-        SELECT json_extract(j, '\$.error'), json_extract(j, '\$.detail.subject'), json_extract(j, '\$.detail.session_id'),
-            json_extract(j, '\$.detail.name'), json_extract(j, '\$.detail.position'),
-            (SELECT group_concat(json_extract(value, '\$.action')) FROM json_each(j, '\$.hints')) FROM e"
-}
-
 tidemark sessions new --id there >/dev/null
 tidemark log append there --kind note --data '{}' >/dev/null
 tidemark log append there --kind note --data '{}' >/dev/null

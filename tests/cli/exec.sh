@@ -236,9 +236,9 @@ cd dir || exit
 check_is 'resumed from elsewhere: in its own directory' "2 $work" "$(VALUE=2 tidemark resume tw)"
 cd .. || exit
 VALUE=2 refuses 'what is completed is not resumed' 2 'tw' resume tw
-refuses 'an unknown session' 3 'tidemark sessions list' resume nothing
+refuses_as 'an unknown session' 3 'NOT_FOUND|session|nothing|||list_sessions' resume nothing
 tidemark sessions new --id plain >/dev/null
-refuses 'a session without a program' 2 "nothing has run in session 'plain' yet: \`tidemark exec --session plain -- PROGRAM\` begins" resume plain
+refuses_as 'a session without a program' 2 'INVALID|session|plain|||start' resume plain
 check_is 'exec --resume is the same' 'again' "$(tidemark exec --session er -- sh -c '[ -e er ] && echo again || { touch er; exit 1; }' >/dev/null 2>&1; tidemark exec --resume er)"
 refuses 'exec --resume takes no program' 2 'leave out' exec --resume er -- true
 
@@ -274,8 +274,8 @@ rm -f slow.pid trapped
 "$TIDE_BIN" exec --session held -- ./slow >/dev/null 2>err &
 runner=$!
 wait_for test -s slow.pid
-refuses 'a session that is run cannot be run twice' 4 'held' exec --session held -- true
-refuses 'nor resumed' 4 'held' resume held
+refuses_as 'a session that is run cannot be run twice' 4 'HELD|session|held|||cancel' exec --session held -- true
+refuses_as 'nor resumed' 4 'HELD|session|held|||cancel' resume held
 check_is 'a message is queued for who runs it' 1 "$(tidemark sessions send held hello | grep -c '^queued for session held')"
 check 'cancel' tidemark cancel held --reason enough
 wait "$runner"
@@ -285,7 +285,7 @@ check_is 'cancelled' cancelled "$(tidemark sessions show held --json | json '$.o
 check 'the program was asked first' test -e trapped
 check_is 'cancel of what is over' 'session held had nothing to cancel: it stays as it is' "$(tidemark cancel held)"
 check_is 'as JSON' nothing "$(tidemark cancel held --json | json '$.cancelled')"
-refuses 'cancel of what is not there' 3 'nothing' cancel nothing
+refuses_as 'cancel of what is not there' 3 'NOT_FOUND|session|nothing|||list_sessions' cancel nothing
 
 # ---- the same session again ----
 check_is 'a second run of a session' second "$(tidemark exec --session ok -- echo second)"

@@ -73,7 +73,7 @@ check_is 'what had to happen once and may be repeated now is named' "  compatibl
 check_is 'the other way round it is not' 0 "$(tidemark graph diff pure.json once.json | grep -c 'had to happen once')"
 
 # ---- sessions under way ----
-refuses 'without a store there are none' 3 'store' graph diff old.json new.json --against-live
+refuses_as 'without a store there are none' 3 'NOT_FOUND|file||*||init_store' graph diff old.json new.json --against-live
 tidemark run old.json --session asks -q >out 2>&1
 tidemark run old.json --session works --title 'Works hard' -q >out 2>&1
 tidemark resume works --input yes >out 2>&1

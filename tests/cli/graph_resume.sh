@@ -51,7 +51,7 @@ tidemark log show s1 >shown
 check_is 'the secret is in no file' '' "$(grep -rla 'hunter-' data export.jsonl shown)"
 
 # ---- from a checkpoint ----
-refuses 'a completed session has nothing left to run' 2 'has completed' sessions resume s1
+refuses_as 'a completed session has nothing left to run' 2 'INVALID|session|s1|||list_checkpoints' sessions resume s1
 check_is 'its checkpoints by type' 3 "$(tidemark sessions checkpoints s1 --type node_complete --ids | wc -l)"
 check_is 'those without a failure before them' 3 "$(tidemark sessions checkpoints s1 --clean --ids | wc -l)"
 ckpt=$(tidemark sessions checkpoints s1 --type node_complete --ids | sed -n 1p)
@@ -113,7 +113,7 @@ check_status 'a graph that asks waits' 7 tidemark run ask.json --session w1 --qu
 refuses 'going on is not answering' 2 'waits for input: Which colour?' sessions resume w1
 check_status 'it waits still' 2 tidemark sessions resume w1 --dry-run
 refuses 'one answer' 2 'give one of them' sessions resume w1 --input red --input-json '"red"'
-refuses 'a token that is none' 8 token sessions resume w1 --token nonsense --input red
+refuses_as 'a token that is none' 8 'TOKEN_MALFORMED|session|w1|||' sessions resume w1 --token nonsense --input red
 check_is 'the answer goes on' 'colour: red' "$(tidemark sessions resume w1 --input red --quiet)"
 refuses 'once' 2 'does not wait for an answer' sessions resume w1 --input red
 
@@ -152,11 +152,11 @@ sed 's/echo pay >>log; /echo pay >>log; test -e ok || exec sleep 60; /' once.jso
 "$TIDE_BIN" run slow.json --session k1 --quiet >/dev/null 2>&1 &
 runner=$!
 check 'it has begun' wait_for has_lines log 0
-refuses 'one that runs elsewhere' 4 "session 'k1' is held by" sessions resume k1
+refuses_as 'one that runs elsewhere' 4 'HELD|session|k1|||cancel' sessions resume k1
 kill -KILL $runner
 wait $runner 2>/dev/null
 : >ok
-refuses 'what must happen once and was cut is left to a person' 10 "node 'pay' must happen once and was cut" sessions resume k1
+refuses_as 'what must happen once and was cut is left to a person' 10 'UNSETTLED|node|k1|pay||' sessions resume k1
 check_is 'nothing happens meanwhile' 'pay ' "$(happened)"
 check_is 'it may be tried again' 'z: 1' "$(tidemark sessions resume k1 --retry pay --quiet)"
 check_is 'when somebody says so' 'pay pay ' "$(happened)"
@@ -280,8 +280,8 @@ refuses 'standard input twice' 2 'was taken by another' sessions resume s6 --set
 printf '\377' >bytes
 refuses 'bytes that are no text' 2 'must be valid UTF-8' sessions resume s6 --set k=@bytes
 refuses 'no pair' 2 'give OLD=NEW' sessions resume s6 --map post
-refuses 'no such session' 3 'sessions list' sessions resume none
-refuses 'no such checkpoint' 3 "no checkpoint 'ckpt_none'" sessions resume s6 --checkpoint ckpt_none
+refuses_as 'no such session' 3 'NOT_FOUND|session|none|||list_sessions' sessions resume none
+refuses_as 'no such checkpoint' 3 'NOT_FOUND|session|s6|||' sessions resume s6 --checkpoint ckpt_none
 check_is 'none of these wrote anything' "$seq" "$(last s6)"
 check_is 'a message shows no value' '' "$(tidemark sessions resume s6 --set 'api_key:=hunter-4 {' 2>&1 | grep hunter)"
 
@@ -324,7 +324,7 @@ check 'and says so' holds 'session i2 is damaged' <err
 
 # ---- what is no graph ----
 tidemark sessions new --id plain >/dev/null
-refuses 'a session that ran nothing' 2 'plain' sessions resume plain
+refuses_as 'a session that ran nothing' 2 'INVALID|session|plain|||start' sessions resume plain
 refuses 'what is for graphs' 2 "runs no graph: --set is for graphs" sessions resume plain --set a=1
 tidemark exec --session prog -- sh -c 'exit 3' >/dev/null 2>&1
 check_end 'a program goes on as with resume' 3 tidemark sessions resume prog

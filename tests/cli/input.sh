@@ -43,7 +43,7 @@ done
 for bad in -1 0 9223372036854775808 99999999999999999999999 1.5 '' ' 1'; do
     refuses "rollback --to '$bad'" 2 '--to' sessions rollback s --to "$bad"
 done
-refuses 'rollback --to a word is a checkpoint that is not there' 3 'no checkpoint' sessions rollback s --to 1e3
+refuses_as 'rollback --to a word is a checkpoint that is not there' 3 'NOT_FOUND|checkpoint|s|1e3||list_checkpoints' sessions rollback s --to 1e3
 check 'the largest number' tidemark sessions list --limit 9223372036854775807
 check_is 'the largest seq' '' "$(tidemark log show s --from 9223372036854775807)"
 refuses 'the largest seq of a state' 3 'its last event' state s --at 9223372036854775807

@@ -31,6 +31,40 @@ fails() {
     refuses "$@"
 }
 
+# error_types: of the error (--json) in the last line of standard input: code|subject|session|name|position|actions.
+error_types() {
+    tail -n 1 >"$work/.json"
+    sqlite3 :memory: "WITH e(j) AS (SELECT CAST(readfile('$work/.json') AS TEXT))
+        SELECT json_extract(j, '\$.error'), json_extract(j, '\$.detail.subject'), json_extract(j, '\$.detail.session_id'),
+            json_extract(j, '\$.detail.name'), json_extract(j, '\$.detail.position'),
+            (SELECT group_concat(json_extract(value, '\$.action')) FROM json_each(j, '\$.hints')) FROM e"
+}
+
+# refuses_as NAME STATUS TYPES ARGS...: as refuses, by what programs read: the error's types fit the pattern TYPES.
+refuses_as() {
+    local name=$1 want=$2 types=$3 got is
+    shift 3
+    is_refusal "$want" && (cd "$work" && store_files >.before)
+    tidemark --json "$@" >"$work/.out" 2>"$work/.err" && got=0 || got=$?
+    is=$(error_types <"$work/.err" 2>&1)
+    # shellcheck disable=SC2254 # a pattern
+    case "$got $(wc -l <"$work/.err") $(wc -c <"$work/.out") $is" in
+    "$want 1 0 "$types) echo "ok - $name" ;;
+    *)
+        echo "not ok - $name"
+        echo "# want status $want and '$types'; got status $got and '$is'"
+        sed 's/^/# err: /' "$work/.err" | head -n 5 | cut -c1-300
+        failures=$((failures + 1))
+        ;;
+    esac
+    if [ "${look:-}" != none ] && is_refusal "$want"; then check_unchanged "$name"; fi
+}
+
+fails_as() {
+    local look=none
+    refuses_as "$@"
+}
+
 # json PATH: the member of the JSON document on standard input; true and false are 1 and 0, null is empty.
 json() {
     cat >"$work/.json"

@@ -17,7 +17,7 @@ printf '{ "from" : "a file" }\n' >data.json
 check_is 'data from a file' '{"seq":4}' "$(tidemark log append s --kind a.b --data @data.json)"
 check_is 'white space around values is not kept' '"kind":"a.b","from":"a file"}' "$(tidemark log show s --last 1 | cut -d, -f 3-)"
 check_is 'the expected seq' '{"seq":5}' "$(tidemark log append s --kind a.b --expect 4)"
-refuses 'another expected seq' 4 "is at 5, not at 4" log append s --kind a.b --expect 4
+refuses_as 'another expected seq' 4 'CONFLICT|||||' log append s --kind a.b --expect 4
 
 # ---- streams ----
 check_is 'a stream is acknowledged line by line' '{"seq":6} {"seq":7} {"seq":8}' \
@@ -115,8 +115,8 @@ mkfifo feed
 holder=$!
 exec 6>feed
 check 'a stream holds the session before its first line' wait_for live
-refuses 'another writer is told at once' 4 "process $holder" log append r --kind x.y
-refuses 'another stream as well, without a line' 4 "process $holder" log append r - </dev/null
+refuses_as 'another writer is told at once' 4 'HELD|session|r|||' log append r --kind x.y
+refuses_as 'another stream as well, without a line' 4 'HELD|session|r|||' log append r - </dev/null
 check_is 'show tells who holds it' "held by process $holder" "$(tidemark sessions show r | sed -n 's/^held by  *\(process [0-9]*\) .*/held by \1/p')"
 check 'show tells programs' eval "tidemark sessions show r --json | json '\$.holder' | grep -q '^process $holder '"
 check 'list as well' eval "tidemark sessions list --json | json '\$.sessions' | grep -q '\"holder\":\"process $holder '"
@@ -130,7 +130,7 @@ exec 6>feed
 echo '{"kind":"held.one"}' >&6
 wait_for has_lines acks 0
 refuses 'another writer is told who holds it' 4 "process $holder" log append r --kind x.y
-refuses 'delete as well' 4 'held' sessions delete r
+refuses_as 'delete as well' 4 'HELD|session|r|||' sessions delete r
 check_is 'but inputs are taken' '{"seq":10}' "$(tidemark log append r --input --kind queue.added --data '{"queue_id":"q1","content":"more"}')"
 refuses 'what is not an input is not' 2 'not an input' log append r --input --kind message.user --data '{"content":"x"}'
 echo '{"kind":"held.two"}' >&6

@@ -41,7 +41,7 @@ ran() {
 : >ledger
 
 # ---- what is written down ----
-refuses 'without a store' 3 'no store at' recover
+refuses_as 'without a store' 3 'NOT_FOUND|file||*||init_store' recover
 make cut
 make late
 put late token.minted '{"token_id":"t1"}'

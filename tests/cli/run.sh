@@ -121,7 +121,7 @@ check_is 'a placeholder that nobody fills' '2 1' "$got $(grep -c '^problem.*nobo
 echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"function","callback":"f"}]}' >callback.json
 refuses 'a callback' 2 "calls 'f', which is registered by a program" run callback.json
 echo '{"tidemark_graph":1,"id":"x","entry":"a","nodes":[{"id":"a","type":"event_loop","prompt":"Hi","model":"m"}]}' >agent.json
-refuses 'an agent without a key' 2 'no key for anthropic' run agent.json
+refuses_as 'an agent without a key' 2 'INVALID|key||*||set_setting' run agent.json
 refuses 'a script that is not there' 3 'none.json' run agent.json --script none.json
 check_is 'none of them left a session' "$before" "$(sessions)"
 
@@ -154,7 +154,7 @@ check_is 'a node that fails' 1 "$got"
 check_is 'one line says which, why and what to do' \
     "tidemark: node 'b' failed: exit status 3: boom: \`tidemark sessions resume $id\` goes on" "$(tail -n 1 err)"
 check_is 'nothing is printed' '' "$(cat out)"
-refuses 'a session in the middle of a graph takes no other' 4 "is in the middle of a graph: \`tidemark sessions resume $id\`" run chain.json --session "$id"
+refuses_as 'a session in the middle of a graph takes no other' 4 'EXISTS|session|*|||resume' run chain.json --session "$id"
 check 'why names the node' eval "tidemark why '$id' | grep -q \"node 'b' failed: exit status 3: boom\""
 check 'and the command' eval "tidemark why '$id' | grep -q '  tidemark sessions resume $id\$'"
 check_is 'it is listed as failed' "$id" "$(tidemark sessions list --agent chain --status failed --ids)"
@@ -163,7 +163,7 @@ tidemark resume "$id" >out 2>err
 check_is 'resume goes on' '0 sum: 3' "$? $(head -n 1 out)"
 check_is 'what was complete is not run again' 1 "$(tidemark log show "$id" | grep '"kind":"node.started"' | grep -c '"node":"a"')"
 check_is 'what failed is' 2 "$(wc -l <calls)"
-refuses 'what is complete is not resumed' 2 'has completed' resume "$id"
+refuses_as 'what is complete is not resumed' 2 'INVALID|session|*|||list_checkpoints' resume "$id"
 check 'why offers a checkpoint then' eval "tidemark why '$id' | grep -q 'sessions resume $id --checkpoint'"
 run chain.json --session "$id"
 check_is 'a complete session can run another' 0 "$got"
@@ -181,7 +181,7 @@ run ask.json
 check_is 'a question parks it' 7 "$got"
 check 'it is shown' eval "grep -q '^  question  Ship 1.2?' err && grep -q '^  answer    tidemark resume $id --token rt_' err"
 token=$(sed -n 's/.*--token \(rt_[^ ]*\).*/\1/p' err)
-refuses 'a token that is wrong' 8 'token' resume "$id" --token "rt_x.y" --input yes
+refuses_as 'a token that is wrong' 8 'TOKEN_MALFORMED|session|*|||' resume "$id" --token "rt_x.y" --input yes
 tidemark resume "$id" --token "$token" --input yes >out 2>err
 check_is 'the token answers it' '0 url: u' "$? $(cat out)"
 exec 5>token
@@ -293,7 +293,7 @@ run approve.json --script drafts.json
 tidemark sessions resume "$id" --provider anthropic --input no >out 2>err
 check_is 'it is when one has to' 1 $?
 check 'in one line' eval "tail -n 1 err | grep -q \"^tidemark: node 'draft' failed: no key for anthropic: set ANTHROPIC_API_KEY\""
-refuses 'and before anything is written when it is the next' 2 'no key for anthropic' sessions resume "$id" --provider anthropic
+refuses_as 'and before anything is written when it is the next' 2 'INVALID|key||*||set_setting' sessions resume "$id" --provider anthropic
 tidemark resume "$id" >out 2>err
 check_is 'as told, it goes on' '7' $?
 run think.json --script answers.json --session again

@@ -81,7 +81,7 @@ PATH="$(dirname "$TIDE_BIN"):$PATH" tidemark resume prog 2>kept/resume.err
 check 'a resumed program gets the same' cmp given/first.out kept/step.out
 check 'to the byte' cmp given/first.bytes kept/bytes.out
 tidemark exec --session told -- sh -c 'exit 1' sh "$DEPLOY_TOKEN" 2>kept/told.err
-refuses 'a command line that held it is not run from the log' 2 'held a secret, which is not stored' resume told
+refuses_as 'a command line that held it is not run from the log' 2 'INVALID|session|told|||start' resume told
 SOME_PASSWORD=hunter2hunter2 refuses 'a name that holds one' 2 "'x-sk-[redacted:SOME_PASSWORD]'" sessions new --id x-sk-hunter2hunter2
 PATH="$(dirname "$TIDE_BIN"):$PATH" tidemark exec --session waits --token-fd 5 -- sh -c 'tidemark wait ok --kind approval' 5>given/token 2>kept/wait.err
 check 'a resume token has a secret' grep -q '^rt_[^.]*[.]' given/token
@@ -118,7 +118,7 @@ check_is 'an answer' 'it is [redacted:api_key]' "$(tidemark log show answered --
 check_is 'and nothing of it is kept' '' "$(grep -rlaF a-quite-ordinary-one kept)"
 sed "s:cannot use:cannot use $in_url:" given/graph.json >given/held.json
 tidemark run given/held.json --session held --set pass=1 >kept/held.out 2>kept/held.err
-refuses 'a graph that held it is not run from the log' 2 'give the graph again: `tidemark sessions resume' sessions resume held --set pass=1
+refuses_as 'a graph that held it is not run from the log' 2 'INVALID|session|held|||resume' sessions resume held --set pass=1
 check_status 'but from its file' 1 tidemark sessions resume held --graph given/held.json
 nowhere 'after graphs'
 

@@ -5,9 +5,9 @@
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 
-refuses 'without a store reading says so' 3 'no store at' sessions list
-refuses 'and how one is made, of either kind' 3 '`tidemark store init` makes one' sessions list
-refuses 'without a store appending says so' 3 'no store at' log append a --kind x.y
+refuses_as 'without a store reading says so' 3 'NOT_FOUND|file||*||init_store' sessions list
+refuses_as 'and how one is made, of either kind' 3 'NOT_FOUND|file||*||init_store' sessions list
+refuses_as 'without a store appending says so' 3 'NOT_FOUND|file||*||init_store' log append a --kind x.y
 check 'and neither has made one' test ! -e "$work/data"
 
 id=$(tidemark sessions new --title 'Fix the build' --agent coder --agent-id c1 --task-id T-1 --provider anthropic --model m \
@@ -18,7 +18,7 @@ check_is 'its fields are stored as they are' \
     '"kind":"session.created","agent":"coder","agent_id":"c1","task_id":"T-1","title":"Fix the build","working_dir":"'"$work"'","provider":{"type":"anthropic","model":"m"},"metadata":{"n":1.50,"list":[1,2]}}' \
     "$(tidemark log show "$id" | cut -d, -f 3-)"
 check_is 'an id can be chosen' '{"session_id":"mine"}' "$(tidemark sessions new --id mine --working-dir /srv --json)"
-refuses 'an id that is taken' 4 "'mine' exists already" sessions new --id mine
+refuses_as 'an id that is taken' 4 'EXISTS|session|mine|||' sessions new --id mine
 check_is 'a working directory can be chosen' /srv "$(tidemark sessions show mine --json | json '$.working_dir')"
 
 check_is 'the newest is first' "mine $id" "$(tidemark sessions list --ids | tr '\n' ' ' | sed 's/ $//')"
@@ -59,11 +59,11 @@ check 'show for people gives the title' eval "tidemark sessions show $id | holds
 check_is 'a unique prefix is enough' "$id" "$(tidemark sessions show "${id%????}" --json | json '$.id')"
 tidemark sessions new --id pre-1 >/dev/null
 tidemark sessions new --id pre-2 >/dev/null
-refuses 'a prefix of two' 3 "pre-" sessions show pre
-refuses 'and says what to do' 3 'give more of the id' sessions show pre
+refuses_as 'a prefix of two' 3 'AMBIGUOUS|||||' sessions show pre
+refuses_as 'and says what to do' 3 'AMBIGUOUS|||||' sessions show pre
 check_is 'a whole id wins over longer ones' pre "$(tidemark sessions new --id pre >/dev/null; tidemark sessions show pre --json | json '$.id')"
-refuses 'an unknown id' 3 "no session 'nobody'" sessions show nobody
-refuses 'deleting an unknown id' 3 "no session 'nobody'" sessions delete nobody
+refuses_as 'an unknown id' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions show nobody
+refuses_as 'deleting an unknown id' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions delete nobody
 
 # ---- checkpoints ----
 tidemark log append mine --kind memory.set --data '{"values":{"k":1}}' >/dev/null
@@ -84,7 +84,7 @@ check_is 'of none, all is there' '{"session_id":"pre","checkpoints":[],"latest_c
 check_is 'show names the one to resume from' "$two" "$(tidemark sessions show mine --json | json '$.resume_from_checkpoint_id')"
 check_is 'inspect shows the memory of then' '{"k":1}' "$(tidemark sessions inspect mine "$one" --memory --json | json '$.state.memory')"
 check 'inspect for people shows it as well' eval "tidemark sessions inspect mine $two --memory | holds 'l = [true]'"
-refuses 'inspect of an unknown checkpoint' 3 "no checkpoint 'ckpt_zz'" sessions inspect mine ckpt_zz
+refuses_as 'inspect of an unknown checkpoint' 3 'NOT_FOUND|checkpoint|mine|ckpt_zz||list_checkpoints' sessions inspect mine ckpt_zz
 refuses 'an unknown type' 2 "'tern' is none of" sessions checkpoint mine --type tern
 check_is 'state at a checkpoint' '{"k":1}' "$(tidemark state mine --at "$one" | json '$.content.memory')"
 check_is 'state at a seq' '{"k":1}' "$(tidemark state mine --at 2 | json '$.content.memory')"
@@ -95,7 +95,7 @@ refuses 'state at a seq that is not there' 3 'its last event is 5' state mine --
 refuses 'state at no position' 2 'is too small' state mine --at 0
 refuses 'state at a negative position' 2 'is too small' state mine --at -1
 refuses 'state at a huge position' 2 'is too big' state mine --at 99999999999999999999
-refuses 'state at an unknown checkpoint' 3 'no checkpoint' state mine --at ckpt_zz
+refuses_as 'state at an unknown checkpoint' 3 'NOT_FOUND|checkpoint|mine|ckpt_zz||list_checkpoints' state mine --at ckpt_zz
 
 # ---- fork and rollback ----
 fork=$(tidemark sessions fork mine --at "$one" --title forked)
@@ -106,9 +106,9 @@ check_is 'neither sees the other' '{"k":"forked"}|{"k":2,"l":[true]}' \
     "$(tidemark state "$fork" | json '$.content.memory')|$(tidemark state mine | json '$.content.memory')"
 check_is 'its own events begin behind the fork point' '4 5 ' "$(tidemark log show "$fork" | sed 's/{"seq":\([0-9]*\).*/\1/' | tr '\n' ' ')"
 check_is 'inherited ones on demand' '1 2 3 4 5 ' "$(tidemark log show "$fork" --inherited | sed 's/{"seq":\([0-9]*\).*/\1/' | tr '\n' ' ')"
-refuses 'a parent is not deleted' 4 "$fork" sessions delete mine
+refuses_as 'a parent is not deleted' 4 'HAS_FORKS|session|mine|||' sessions delete mine
 refuses 'a fork at a seq that is not there' 3 'its last event' sessions fork mine --at 99
-refuses 'a fork with an id that is taken' 4 'exists already' sessions fork mine --id pre
+refuses_as 'a fork with an id that is taken' 4 'EXISTS|session|pre|||' sessions fork mine --id pre
 check_is 'a fork as JSON' '{"session_id":"f2","parent":{"session_id":"mine","seq":5}}' "$(tidemark sessions fork mine --id f2 --json)"
 
 check_is 'rollback' '{"session_id":"mine","to_seq":3,"seq":6}' "$(tidemark sessions rollback mine --to "$one" --reason 'try again' --json)"
@@ -136,17 +136,17 @@ refuses 'prune to a negative number' 2 'is too small' sessions prune effects --k
 check_is 'verify of some' '1|2' "$(tidemark sessions verify effects mine --json | json '$.ok')|$(tidemark sessions verify effects mine --json | json '$.sessions' | grep -o '"ok":true' | wc -l)"
 check 'verify of all' tidemark sessions verify --all
 refuses 'verify of nothing' 2 'give ids, or --all' sessions verify
-refuses 'verify of an unknown session' 3 'no session' sessions verify nobody
-refuses 'and says where to look' 3 'tidemark sessions list' sessions verify nobody
+refuses_as 'verify of an unknown session' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions verify nobody
+refuses_as 'and says where to look' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions verify nobody
 check_is 'delete' 'deleted effects' "$(tidemark sessions delete effects)"
-refuses 'a second delete' 3 'no session' sessions delete effects
+refuses_as 'a second delete' 3 'NOT_FOUND|session|effects|||list_sessions' sessions delete effects
 tidemark sessions new --id job >/dev/null
 tidemark sessions new --id job-2 >/dev/null
 check_is 'delete of one whose id begins another' 'deleted job' "$(tidemark sessions delete job)"
-refuses 'again: it does not mean the other' 3 'a prefix is not enough to delete' sessions delete job
+refuses_as 'again: it does not mean the other' 3 'NOT_FOUND|session|job|||list_sessions' sessions delete job
 check_is 'which is still there' job-2 "$(tidemark sessions show job-2 --json | json '$.id')"
 check 'the help says so' eval "tidemark sessions delete --help | holds 'a prefix is not enough to delete'"
-refuses 'nothing of it is left' 3 'no session' log show effects
+refuses_as 'nothing of it is left' 3 'NOT_FOUND|session|effects|||list_sessions' log show effects
 
 # ---- somebody who may not ----
 chmod 711 "$work"

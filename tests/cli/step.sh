@@ -22,12 +22,12 @@ lines() {
 }
 
 # ---- outside a run ----
-refuses 'step outside exec' 2 'step: not inside a run: `tidemark exec -- PROGRAM` begins' step a -- true
-refuses 'wait outside exec' 2 'wait: not inside a run' wait a --kind input
-refuses 'sleep outside exec' 2 'sleep: not inside a run' sleep a 1s
-refuses 'set outside exec' 2 'set: not inside a run' set a=b
-refuses 'get outside exec' 2 'get: not inside a run' get a
-refuses 'checkpoint outside exec' 2 'checkpoint: not inside a run' checkpoint
+refuses_as 'step outside exec' 2 'INVALID|||||start' step a -- true
+refuses_as 'wait outside exec' 2 'INVALID|||||start' wait a --kind input
+refuses_as 'sleep outside exec' 2 'INVALID|||||start' sleep a 1s
+refuses_as 'set outside exec' 2 'INVALID|||||start' set a=b
+refuses_as 'get outside exec' 2 'INVALID|||||start' get a
+refuses_as 'checkpoint outside exec' 2 'INVALID|||||start' checkpoint
 check 'nothing of that made a store' test ! -e s.db -a ! -e s.files
 TIDEMARK_RUN=tidemark-00000000000000000000000000000000 refuses 'a run that has ended' 3 'has ended' step a -- true
 TIDEMARK_RUN=nonsense refuses 'a socket that is none' 2 'is not the name' step a -- true

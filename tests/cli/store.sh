@@ -49,19 +49,19 @@ chmod 600 s.db
 
 # ---- not a store ----
 echo 'some text, longer than a header, to be kept' >text.db
-refuses 'a text file' 5 'not a Tidemark store' --store text.db sessions list
-refuses 'a text file, also when one would be made' 5 'not a Tidemark store' --store text.db sessions new
+refuses_as 'a text file' 5 'NOT_A_STORE|||||' --store text.db sessions list
+refuses_as 'a text file, also when one would be made' 5 'NOT_A_STORE|||||' --store text.db sessions new
 check_is 'it is left as it was' 'some text, longer than a header, to be kept' "$(cat text.db)"
 sqlite3 other.db 'CREATE TABLE t(a); INSERT INTO t VALUES(1)'
 sum=$(md5sum <other.db)
-refuses 'a database of someone else' 5 'not a Tidemark store' --store other.db sessions list
-refuses 'a database of someone else, also when one would be made' 5 'not a Tidemark store' --store other.db sessions new
+refuses_as 'a database of someone else' 5 'NOT_A_STORE|||||' --store other.db sessions list
+refuses_as 'a database of someone else, also when one would be made' 5 'NOT_A_STORE|||||' --store other.db sessions new
 check_is 'that one as well' "$sum" "$(md5sum <other.db)"
-refuses 'a directory' 5 'is a directory' --store . sessions list
+refuses_as 'a directory' 5 'NOT_A_STORE|||||' --store . sessions list
 ln -s s.db link.db
-refuses 'a symbolic link' 5 'symbolic link' --store link.db sessions list
+refuses_as 'a symbolic link' 5 'NOT_A_STORE|||||' --store link.db sessions list
 mkfifo pipe.db
-refuses 'a pipe' 5 'not a store' --store pipe.db sessions list
+refuses_as 'a pipe' 5 'NOT_A_STORE|||||' --store pipe.db sessions list
 # todo STORE: what the doctor advises, as JSON, for each check that failed.
 todo() {
     tidemark doctor --store "$1" --json >"$work/.doctor"
@@ -74,8 +74,8 @@ check 'doctor: not a store' eval 'TIDEMARK_STORE=text.db doctor 1 "not a Tidemar
 # ---- a newer one ----
 cp s.db newer.db
 sqlite3 newer.db 'PRAGMA user_version=99' >/dev/null
-refuses 'a newer store' 5 'version 99' --store newer.db sessions list
-refuses 'a newer store, to write' 5 'version 99' --store newer.db log append s --kind x.y
+refuses_as 'a newer store' 5 'TOO_NEW|||||' --store newer.db sessions list
+refuses_as 'a newer store, to write' 5 'TOO_NEW|||||' --store newer.db log append s --kind x.y
 check_is 'doctor: what to do about a newer one' 'use a newer tidemark' "$(todo newer.db)"
 check 'doctor: a newer store' eval 'TIDEMARK_STORE=newer.db doctor 1 "version 99"'
 
@@ -93,7 +93,7 @@ tidemark --store flip.db sessions verify --all >out 2>err
 check_is 'verify finds a changed byte' '5 1' "$? $(wc -l <err)"
 check 'verify names the session' grep -q "'f'" err
 check 'verify goes on to the others' grep -q 'ok .* g ' out
-refuses 'reading it is refused' 5 "'f'" --store flip.db log show f
+refuses_as 'reading it is refused' 5 'CORRUPT|event|f||1|' --store flip.db log show f
 tidemark --store flip.db store check >out 2>err
 check_is 'check finds it as well' '5 1' "$? $(wc -l <err)"
 check_is 'check as JSON says so' 0 "$(tidemark --store flip.db store check --json 2>/dev/null | json '$.ok')"
@@ -110,7 +110,7 @@ kill -KILL $writer
 wait $writer 2>/dev/null
 exec 6>&-
 rm lost.db-wal lost.db-shm
-refuses 'a lost write-ahead log' 5 'was acknowledged' --store lost.db sessions list
+refuses_as 'a lost write-ahead log' 5 'CORRUPT|||||check_store' --store lost.db sessions list
 check 'doctor: what to do about a lost log' eval 'todo lost.db | holds "--accept-loss"'
 check 'doctor: a lost write-ahead log' eval 'TIDEMARK_STORE=lost.db doctor 1 "--accept-loss"'
 check 'the loss is accepted on demand' tidemark --store lost.db store check --accept-loss

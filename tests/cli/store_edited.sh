@@ -43,15 +43,15 @@ check_is 'as it is, it takes one more' '{"seq":3001}' "$(tidemark log append a -
 # ---- edited ----
 edit a 700
 before=$(sum a)
-refuses 'an append' 5 "session 'a': event 700 is damaged" log append a --kind memory.set --data "$event"
-refuses 'lines from standard input' 5 "session 'a': event 700 is damaged" log append a - --kind memory.set <<<"$event"
-refuses 'a message' 5 "session 'a': event 700 is damaged" sessions send a hello
-refuses 'an input' 5 "session 'a': event 700 is damaged" log append a --input --kind cancel.requested --data '{}'
-refuses 'a program' 5 "session 'a': event 700 is damaged" exec --session a -- touch "$work/ran"
+refuses_as 'an append' 5 'CORRUPT|event|a||700|show_log' log append a --kind memory.set --data "$event"
+refuses_as 'lines from standard input' 5 'CORRUPT|event|a||700|show_log' log append a - --kind memory.set <<<"$event"
+refuses_as 'a message' 5 'CORRUPT|event|a||700|show_log' sessions send a hello
+refuses_as 'an input' 5 'CORRUPT|event|a||700|show_log' log append a --input --kind cancel.requested --data '{}'
+refuses_as 'a program' 5 'CORRUPT|event|a||700|show_log' exec --session a -- touch "$work/ran"
 check 'which did not run' test ! -e ran
 refuses 'a resume' 5 "event 700 is damaged" resume a
-refuses 'a fork' 5 "session 'a': event 700 is damaged" sessions fork a --id f
-refuses 'a rollback' 5 "session 'a': event 700 is damaged" sessions rollback a --to 2000
+refuses_as 'a fork' 5 'CORRUPT|event|a||700|show_log' sessions fork a --id f
+refuses_as 'a rollback' 5 'CORRUPT|event|a||700|show_log' sessions rollback a --to 2000
 check_is 'nothing was written' "$before" "$(sum a)"
 check_is 'nor made' a "$(tidemark sessions list --ids)"
 check_is 'the good prefix can be read' 699 "$(tidemark log show a --to 699 --json | wc -l)"
@@ -74,7 +74,7 @@ check_is 'a space more behind a line' '{"seq":3005}' "$(tidemark log append a --
 check_is 'and no event less' "ok       a  3005 events" "$(tidemark sessions verify a)"
 check_is 'it can be read from there on' 501 "$(tidemark log show a --from 501 --to 501 | json '$.seq')"
 sed -i 's/^{"seq":800,.*"at":[0-9]*/&0/' "$logs/a.messages.jsonl"
-refuses 'how lines were written together is proved as well' 5 'is damaged' log append a --kind memory.set --data "$event"
+refuses_as 'how lines were written together is proved as well' 5 'CORRUPT|event|a||770|show_log' log append a --kind memory.set --data "$event"
 sed -i 's/^\({"seq":800,.*"at":[0-9]*\)0,/\1,/; 500s/ $//' "$logs/a.messages.jsonl"
 check_is 'put back' '{"seq":3006}' "$(tidemark log append a --kind memory.set --data "$event")"
 
@@ -90,7 +90,7 @@ check 'which goes on' wait_for has_lines acks 1
 exec 3>&-
 wait $!
 check_is 'until it ends' 0 $?
-refuses 'the next one finds it' 5 'event 700 is damaged' log append a --kind memory.set --data "$event"
+refuses_as 'the next one finds it' 5 'CORRUPT|event|a||700|show_log' log append a --kind memory.set --data "$event"
 unedit a 700
 check_is 'put back, it goes on' '{"seq":3009}' "$(tidemark log append a --kind memory.set --data "$event")"
 
@@ -109,7 +109,7 @@ check_is 'of all, each is read once' 'ok i' "$(awk '$2 == "i" {print $1, $2}' ou
 unedit a 700
 check_is 'takes one more' '{"seq":4504}' "$(tidemark log append i --kind memory.set --data "$event")"
 edit a 700
-refuses 'not when the parent was edited' 5 "session 'a': event 700 is damaged" log append h --kind memory.set --data "$event"
+refuses_as 'not when the parent was edited' 5 'CORRUPT|event|*||700|show_log' log append h --kind memory.set --data "$event"
 unedit a 700
 touch "$logs/a.messages.jsonl"
 cp d/cache/a.head kept.head
@@ -119,7 +119,7 @@ cp d/cache/a.head kept.head
 tidemark log append h --kind memory.set --data "$event" >out
 check 'is proved once' cmp kept.head d/cache/a.head
 edit a 700
-refuses "nor the parent's parent" 5 "session 'a': event 700 is damaged" log append i --kind memory.set --data "$event"
+refuses_as "nor the parent's parent" 5 'CORRUPT|event|*||700|show_log' log append i --kind memory.set --data "$event"
 check_is 'one from before the event does' '{"seq":702}' "$(tidemark log append g --kind memory.set --data "$event")"
 unedit a 700
 
@@ -183,7 +183,7 @@ for i in 2 3 4 5 6; do tidemark log append l --kind note.made >/dev/null; done
 sed -i '$d' "$logs/l.messages.jsonl"
 lost() { tidemark store check 2>/dev/null | grep -c "^l: session 'l' ends at event $1, but event 6 was acknowledged: put sessions/l.messages.jsonl back"; }
 check_is 'the end of a log is missing' 1 "$(lost 5)"
-refuses 'nobody writes behind it' 5 'ends at event 5, but event 6 was acknowledged' log append l --kind note.made
+refuses_as 'nobody writes behind it' 5 'CORRUPT|session|l|||check_store' log append l --kind note.made
 check_status 'nor does one who comes and writes nothing' 5 tidemark log append l - </dev/null
 refuses 'it is not forked either' 5 'event 6 was acknowledged' sessions fork l --at 2 --id m
 check_is 'and it stays told' 1 "$(lost 5)"

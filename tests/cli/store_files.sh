@@ -42,12 +42,12 @@ check_is 'sqlite: has it as well' two "$(tidemark --store 'sqlite:~/two.db' sess
 check 'and it is in the home' test -f two.db
 refuses 'an empty name' 2 'the path is empty' --store files: sessions list
 refuses 'another kind' 2 "unknown kind of store 'filez:': this version knows sqlite:PATH or files:DIR" --store filez:d sessions list
-refuses 'nothing there' 3 "no store at 'none': \`tidemark store init\` makes one" --store files:none sessions list
+refuses_as 'nothing there' 3 'NOT_FOUND|file||none||init_store' --store files:none sessions list
 check 'nothing was made' test ! -e none
 echo text >file
 tidemark --store files:file sessions list 2>err
 check_is 'a file' 1 "$(grep -c "^tidemark: open store: 'file' is a file, not a store of files (sqlite:PATH): give another path with --store\$" err)"
-refuses 'a directory, named as a database' 5 'files:DIR' --store d sessions list
+refuses_as 'a directory, named as a database' 5 'NOT_A_STORE|||||' --store d sessions list
 ln -s d link
 tidemark --store files:link sessions list 2>err
 check_is 'a symbolic link is refused in one line' '1 1' "$(wc -l <err) $(grep -c "^tidemark: open store: 'link' " err)"
@@ -326,7 +326,7 @@ fresh
 sed -i '3s/"i":3/"i":9/' $logs/one.messages.jsonl
 shows 'a changed byte: what is whole, then' 2 "session 'one': event 3 is damaged" one
 check_is 'the command it names shows what is whole' '1 2' "$(tidemark log show one --to 2 | sed 's/{"seq":\([0-9]*\).*/\1/' | paste -sd ' ')"
-refuses 'nothing is appended' 5 'event 3 is damaged' log append one --kind note.made
+refuses_as 'nothing is appended' 5 'CORRUPT|event|one||3|show_log' log append one --kind note.made
 tidemark store check >out 2>err
 check_is 'check names it' '5 1' "$? $(grep -c 'event 3 is damaged' out)"
 check_is 'it was left as it is' '' "$(find $logs -name '*torn*')"
@@ -344,7 +344,7 @@ check_is 'check names it once' '1 1' "$(tidemark store check 2>/dev/null | wc -l
 rm $logs/one.messages.jsonl
 tidemark store check >out 2>err
 check_is 'a log that is gone, its card is there' '5 1' "$? $(grep -c "^one: the log of session 'one' is gone" out)"
-refuses 'it is not simply missing' 5 'put sessions/one.messages.jsonl back' sessions show one
+refuses_as 'it is not simply missing' 5 'CORRUPT|session|one|||delete' sessions show one
 check_is 'the list has it' damaged "$(tidemark sessions list --json | json '$.sessions[0].status')"
 check_is 'what nobody knows is left blank' 'one damaged - - -' "$(tidemark sessions list | sed -n 's/  */ /g; s/ $//; /^one/p')"
 check_is 'in JSON, too' '"created_at":null,"updated_at":null,"first_seq":null,"last_seq":null' "$(tidemark sessions list --json | grep -o '"created_at":[^,]*,"updated_at":[^,]*,"first_seq":[^,]*,"last_seq":[^,]*')"
@@ -367,19 +367,19 @@ gone="session 'one' ends at event 8, but event 9 was acknowledged: put sessions/
 tidemark store check >out 2>err
 check_is 'a last event that is gone: check names it' '5 1' "$? $(grep -c "^one: $gone" out)"
 check_is 'whoever reads is told' '5 1' "$(tidemark log show one >out 2>err; echo $?) $(grep -c "$gone" err)"
-refuses 'also who reads behind it' 5 "$gone" log show one --from 9
-refuses 'far behind it' 5 "$gone" log show one --from 700
+refuses_as 'also who reads behind it' 5 'CORRUPT|session|one|||check_store' log show one --from 9
+refuses_as 'far behind it' 5 'CORRUPT|session|one|||check_store' log show one --from 700
 check_is 'whoever verifies' '5 1' "$(tidemark sessions verify one >out 2>err; echo $?) $(grep -c "$gone" err)"
-refuses 'whoever would write' 5 "$gone" log append one --kind note.made
+refuses_as 'whoever would write' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made
 refuses 'whoever would resume' 5 "$gone" sessions resume one
 check_is 'what is there can be read' 8 "$(tidemark log show one --to 8 | wc -l)"
 : >$logs/one.messages.jsonl
-refuses 'all of them gone' 5 "ends at event 0, but event 9 was acknowledged" log append one --kind note.made
+refuses_as 'all of them gone' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made
 cp whole $logs/one.messages.jsonl
 check_is 'put back, it goes on' '{"seq":10}' "$(tidemark log append one --kind note.made 2>&1)"
 cp -r d longer
 sed -i '$s/"digest":"./"digest":"x/' $logs/one.messages.jsonl
-refuses 'one letter of the last event' 5 "ends at event 9, behind which it is damaged, but event 10 was acknowledged" log show one --from 10
+refuses_as 'one letter of the last event' 5 'CORRUPT|session|one|||check_store' log show one --from 10
 tidemark store check --accept-loss >out 2>err
 check_is 'it can be given up' '1' "$(grep -c 'session one: goes on without the events 10 to 10, which are lost' err)"
 check_is 'what is left of it is kept aside by the next write' '{"seq":10} 1' "$(tidemark log append one --kind note.made 2>err) $(grep -c 'sessions/one.torn-1' err)"
@@ -390,8 +390,8 @@ mv longer d
 # ---- the mark: damaged, it is refused; missing, only where something else says how far the log goes ----
 cp -r d marked
 printf X | dd of=$logs/one.mark bs=1 seek=30 conv=notrunc 2>/dev/null
-refuses 'a damaged mark: nobody reads' 5 'sessions/one.mark, which says how much of its log was acknowledged, is damaged' log show one --from 11
-refuses 'nor writes' 5 'is damaged' log append one --kind note.made
+refuses_as 'a damaged mark: nobody reads' 5 'CORRUPT|session|one|||check_store' log show one --from 11
+refuses_as 'nor writes' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made
 check_is 'the list has it' damaged "$(tidemark sessions list --json | json '$.sessions[0].status')"
 tidemark store check --accept-loss >out 2>err
 check_is 'it can be made anew' '1 ok' "$(grep -c 'session one: its log is taken as it stands, up to event 10' err) $(tidemark store check)"
@@ -400,7 +400,7 @@ check_is 'a missing one: given back at its last event' '10 ok' "$(tidemark log s
 check_is 'the next write makes it, and says so once' '1 0' "$(tidemark log append one --kind note.made 2>&1 | grep -c 'session one had no mark') $(tidemark log append one --kind note.made 2>&1 | grep -c 'had no mark')"
 rm $logs/one.mark
 sed -i '$d' $logs/one.messages.jsonl
-refuses 'missing, and its log was cut' 5 'sessions/one.mark, which says how much of its log was acknowledged, is missing' log show one --from 12
+refuses_as 'missing, and its log was cut' 5 'CORRUPT|session|one|||check_store' log show one --from 12
 rm -rf d
 mv marked d
 sed -i 's/"last_seq": *[0-9]*/"last_seq":999/' $logs/one.json
@@ -411,10 +411,10 @@ cp older/sessions/* $logs
 check_is 'an older log with its mark is what it is' '{"seq":8}' "$(tidemark log append one --kind note.made)"
 rm -rf d/cache
 sed -i '8s/"kind"/"kinD"/' $logs/one.messages.jsonl
-refuses 'a last event that was changed' 5 'event 8 was acknowledged' log append one --kind note.made
+refuses_as 'a last event that was changed' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made
 sed -i '8s/"kinD"/"kind"/' $logs/one.messages.jsonl
 truncate -s -5 $logs/one.messages.jsonl
-refuses 'a cut that took what was acknowledged' 5 'event 8 was acknowledged' log append one --kind note.made
+refuses_as 'a cut that took what was acknowledged' 5 'CORRUPT|session|one|||check_store' log append one --kind note.made
 
 # ---- the same when who wrote it was killed: what was kept of the log before is no proof that nothing is missing ----
 rm -rf d
@@ -478,7 +478,7 @@ check_is 'a log that is gone with its snapshot and its mark is not there' '' "$(
 rm -rf d
 cp -r kept d
 rm $logs/one.messages.jsonl $logs/one.json
-refuses 'its mark misses it' 5 "the log of session 'one' is gone" log show one
+refuses_as 'its mark misses it' 5 'CORRUPT|session|one|||delete' log show one
 check_is 'so does the list' damaged "$(tidemark sessions list --json | json '$.sessions[0].status')"
 
 # ---- a fork without its parent hides no other ----
@@ -568,8 +568,8 @@ rmdir $logs/folder
 check_is 'a file beside the logs does no harm' ok "$(tidemark store check)"
 check_is 'and stays' 'my notes' "$(cat $logs/notes.txt)"
 sed -i 's/"version":2/"version":9/' d/store.json
-refuses 'a newer store' 5 'version 9' sessions list
-refuses 'a newer store, to write' 5 'use a newer tidemark' log append one --kind note.made
+refuses_as 'a newer store' 5 'TOO_NEW|||||' sessions list
+refuses_as 'a newer store, to write' 5 'TOO_NEW|||||' log append one --kind note.made
 check 'doctor: a newer store' eval "tidemark doctor | grep -q '^fail .*use a newer tidemark'"
 
 # ---- sessions of another program: read as they are, made ours by the first write ----
@@ -649,9 +649,9 @@ writer=$!
 exec 6>feed
 echo '{"kind":"k.k"}' >&6
 wait_for test -s deleted.acks
-refuses 'while one holds it another is told who' 4 "$writer" log append one --kind k.k
+refuses_as 'while one holds it another is told who' 4 'HELD|session|one|||' log append one --kind k.k
 printf '{"half' >>$logs/one.messages.jsonl
-refuses 'and mends nothing that is not its own' 4 "$writer" log append one --kind k.k
+refuses_as 'and mends nothing that is not its own' 4 'HELD|session|one|||' log append one --kind k.k
 check_is 'nothing is kept aside' '' "$(find $logs -name 'one.torn*')"
 rm $logs/one.messages.jsonl
 echo '{"kind":"k.k"}' >&6

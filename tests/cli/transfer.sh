@@ -21,10 +21,10 @@ check 'export of the import is the same, byte for byte' eval "tidemark --store $
 check 'so is the log' eval "tidemark log show s | cmp - <(tidemark --store $(store_at two) log show s)"
 check 'and the state' eval "tidemark state s | cmp - <(tidemark --store $(store_at two) state s)"
 check 'the import is whole' tidemark --store "$(store_at two)" sessions verify s
-refuses 'an id that is taken' 4 'exists already' --store "$(store_at two)" sessions import s.jsonl
+refuses_as 'an id that is taken' 4 'EXISTS|session|s|||' --store "$(store_at two)" sessions import s.jsonl
 tidemark sessions export "$fork" >fork.jsonl
 # A new store is made before the export is read.
-fails 'a fork without its parent' 3 'import its parent first' --store "$(store_at three)" sessions import fork.jsonl
+fails_as 'a fork without its parent' 3 'NOT_FOUND|session|*|||list_sessions' --store "$(store_at three)" sessions import fork.jsonl
 check_is 'a fork with it, from standard input' "{\"session_id\":\"$fork\"}" "$(tidemark --store "$(store_at two)" sessions import --json <fork.jsonl)"
 check 'the fork is the same as well' eval "tidemark --store $(store_at two) sessions export $fork | cmp - fork.jsonl"
 
@@ -44,7 +44,7 @@ check 'export to a file' tidemark sessions export s -o file.jsonl
 check 'it is the same' cmp file.jsonl s.jsonl
 check_is 'nothing else is left' file.jsonl "$(echo file.jsonl*)"
 echo old >file.jsonl
-refuses 'export of an unknown session' 3 'no session' sessions export nobody -o file.jsonl
+refuses_as 'export of an unknown session' 3 'NOT_FOUND|session|nobody|||list_sessions' sessions export nobody -o file.jsonl
 check_is 'leaves the file as it was' old "$(cat file.jsonl)"
 mkdir elsewhere
 echo old >elsewhere/target.jsonl
@@ -102,7 +102,7 @@ head -c 100000 /dev/urandom >bad.jsonl
 refuses_import 'noise'
 (cat s.jsonl; echo '{}') >bad.jsonl
 refuses_import 'a line too many'
-refuses 'a file that is not there' 3 'No such file' --store "$(store_at none)" sessions import nothing.jsonl
+refuses_as 'a file that is not there' 3 'NOT_FOUND|file||nothing.jsonl||' --store "$(store_at none)" sessions import nothing.jsonl
 check 'and makes no store' test ! -e none.db -a ! -e none.files
 
 # ---- a log that another program wrote: no digests, and not every line has a time ----

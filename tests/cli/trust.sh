@@ -54,7 +54,7 @@ for words in 'resume nap' 'resume nap --now' 'sessions resume nap' 'sessions sen
     check_status "refused: $words" 11 in_store "$there" $words
 done
 check_is 'nothing ran' '' "$(ran)"
-refuses 'in one line that says what to do' 11 '`tidemark sessions trust nap` shows what would run' --store "$there" resume nap
+refuses_as 'in one line that says what to do' 11 'UNTRUSTED|session|nap|||trust' --store "$there" resume nap
 check 'why says so' eval 'in_store "$there" why nap | grep -q "nothing of it runs before it is trusted"'
 check_is 'and what moves it' 'tidemark sessions trust nap' "$(in_store "$there" why nap --json | json '$.next[0].command')"
 check_is 'lists tell it' 0 "$(in_store "$there" sessions list --json | json '$.sessions[0].trusted')"

@@ -41,16 +41,16 @@ check 'the secret is not in the store' sh -c "! grep -raqF '$(token_of err | sed
 token=$(token_of err)
 
 # ---- tokens that are refused, each by its own name ----
-refuses 'a token of no shape' 8 'token' resume w --token nonsense
-refuses 'an empty token' 8 'token' resume w --token ''
-refuses 'a token that is too short' 8 'token' resume w --token "${token%?}"
-refuses 'a token that is too long' 8 'token' resume w --token "${token}A"
-refuses 'a token with another secret' 8 'token' resume w --token "${token%.*}.$(printf '%043d' 0)"
+refuses_as 'a token of no shape' 8 'TOKEN_MALFORMED|||||' resume w --token nonsense
+refuses_as 'an empty token' 8 'TOKEN_MALFORMED|||||' resume w --token ''
+refuses_as 'a token that is too short' 8 'TOKEN_MALFORMED|||||' resume w --token "${token%?}"
+refuses_as 'a token that is too long' 8 'TOKEN_MALFORMED|||||' resume w --token "${token}A"
+refuses_as 'a token with another secret' 8 'TOKEN_FOREIGN|||||' resume w --token "${token%.*}.$(printf '%043d' 0)"
 refuses 'a token file that is not there' 3 'nosuch' resume w --token @nosuch
 refuses 'two answers' 2 'give one of them' resume w --input a --input-json '"b"'
 refuses 'an answer that is no JSON' 2 '--input-json' resume w --input-json '{'
 tidemark exec --session other -- ./asks >/dev/null 2>err
-refuses 'the token of another session' 8 'token' resume w --token "$(token_of err)"
+refuses_as 'the token of another session' 8 'TOKEN_FOREIGN|||||' resume w --token "$(token_of err)"
 check_is 'it still waits' waiting "$(status_of w)"
 
 # Nothing that can be refused costs the token.
@@ -59,7 +59,7 @@ refuses 'a program that is gone' 127 'no such program' resume w --token "$token"
 mv away asks
 check_is 'the answer is on standard output' 'answer: hello world, status 0' "$(tidemark resume w --token "$token" --input 'hello world')"
 check_is 'the step before it ran once in each session' 2 "$(wc -l <before.ran)"
-refuses 'a token that was used' 8 'used' resume w --token "$token"
+refuses_as 'a token that was used' 8 'TOKEN_CONSUMED|||||' resume w --token "$token"
 check_is 'it is completed' completed "$(tidemark sessions show w --json | json '$.outcome')"
 
 # ---- kinds of answers ----
@@ -74,7 +74,7 @@ check_is 'JSON is printed as it is' 'answer: {"a":[1,2]}, status 0' "$(answer in
 check_is 'a text with quotes' 'answer: say "hi", status 0' "$(answer input --input 'say "hi"')"
 check_is 'null' 'answer: null, status 0' "$(answer input --input-json null)"
 tidemark exec --session no-answer -- ./asks >/dev/null 2>&1
-refuses 'no answer' 2 '`tidemark resume no-answer --input TEXT` answers' resume no-answer
+refuses_as 'no answer' 2 'INVALID|session|no-answer|||answer' resume no-answer
 for yes in yes YES y ok Ok true allow always Approve approved ' yes '; do
     check_is "approval: $yes" "answer: $yes, status 0" "$(answer approval --input "$yes")"
 done
@@ -103,13 +103,13 @@ check_is 'the status' waiting "$(json '$.status' <out)"
 check_is 'the wait' 'go input really?' "$(json '$.wait.name' <out) $(json '$.wait.kind' <out) $(json '$.wait.question' <out)"
 json '$.token' <out >token
 check_is 'resumed by a token from standard input' 'answer: y, status 0' "$(tidemark resume js --token - --input y <token)"
-refuses 'a descriptor that gives nothing' 8 'no token' resume js --token @/dev/null
+refuses_as 'a descriptor that gives nothing' 8 'TOKEN_MALFORMED|||||' resume js --token @/dev/null
 
 # ---- the same request again ----
 tidemark exec --session rq -- ./asks >/dev/null 2>&1
 check_is 'the first is done' 'answer: 1, status 0' "$(tidemark resume rq --request-id r1 --input 1)"
 check_is 'the same request again gets the first answer' 1 "$(tidemark resume rq --request-id r1 --input 1 --json | json '$.repeated')"
-refuses 'with another answer it is another request' 4 'was used for another answer' resume rq --request-id r1 --input 2
+refuses_as 'with another answer it is another request' 4 'CONFLICT|||||' resume rq --request-id r1 --input 2
 check_is 'in words as well' 1 "$(tidemark resume rq --request-id r1 --input 1 | grep -c 'was resumed by this request before')"
 check_is 'and runs nothing' 1 "$(tidemark log show rq | grep -c '"kind":"run.resumed"')"
 
@@ -151,7 +151,7 @@ check_is 'an answer stays one when its deadline has passed' word "$(tidemark res
 old=$(token_of err)
 new=$(tidemark token rotate dl)
 check 'a new token is printed' sh -c "echo '$new' | grep -qxE 'rt_[^ ]+'"
-refuses 'the old one is revoked' 8 'revoked' resume dl --token "$old"
+refuses_as 'the old one is revoked' 8 'TOKEN_REVOKED|session|dl|||rotate_token' resume dl --token "$old"
 check_is 'the new one works' 'answer: z, status 0' "$(tidemark resume dl --token "$new" --input z)"
 refuses 'what does not wait has no token' 2 'dl' token rotate dl
 tidemark exec --session rf -- ./asks >/dev/null 2>&1
@@ -200,7 +200,7 @@ check_is 'a run that sleeps ends with exit status 7' 7 $?
 check 'and says until when' grep -qE 'session sl sleeps until 20[0-9-]+T.*nap' err
 check 'and what continues it' grep -q 'tidemark recover --run-due' err
 check_is 'it waits' waiting "$(status_of sl)"
-refuses 'before it is due' 2 '--now' resume sl
+refuses_as 'before it is due' 2 'INVALID|session|sl|||resume' resume sl
 check_is 'unless it is to end now' awake "$(tidemark resume sl --now)"
 echo 50ms >nap
 tidemark exec --session sl2 -- ./sleeps >/dev/null 2>&1
@@ -215,17 +215,17 @@ check_is 'a duration that is none' 1 "$(tidemark exec --session sl4 -- ./sleeps 
 tidemark exec --session send -- ./asks >/dev/null 2>err
 token=$(token_of err)
 check_is 'a message begins the program anew and answers its first input' 'answer: the message, status 0' "$(tidemark sessions send send 'the message')"
-refuses 'the token of the superseded wait' 8 'token' resume send --token "$token"
+refuses_as 'the token of the superseded wait' 8 'TOKEN_REVOKED|||||' resume send --token "$token"
 tidemark exec --session send2 -- ./asks >/dev/null 2>&1
 check_is 'with --no-run it is queued' 1 "$(tidemark sessions send send2 later --no-run --json | json '$.queue_id' | grep -c '^q_')"
 tidemark sessions new --id bare >/dev/null
 check_is 'where there is no program it is queued' 1 "$(tidemark sessions send bare hello | grep -c '^queued for session bare')"
-refuses 'a message to nobody' 3 'nothing' sessions send nothing hello
+refuses_as 'a message to nobody' 3 'NOT_FOUND|session|nothing|||list_sessions' sessions send nothing hello
 
 # ---- cancel ----
 tidemark exec --session ca -- ./asks >/dev/null 2>err
 check 'a wait is cancelled' tidemark cancel ca
-refuses 'its token is worth nothing' 8 'token' resume ca --token "$(token_of err)"
+refuses_as 'its token is worth nothing' 8 'TOKEN_REVOKED|||||' resume ca --token "$(token_of err)"
 
 check_is 'no process stays behind' '' "$(pgrep -f "$work" | grep -vx $$)"
 finish

@@ -99,7 +99,7 @@ check_is 'every command stands on a line of its own' 3 "$(tidemark why asks | gr
 check_is 'no colours without a terminal' '' "$(tidemark why cut | tr -dc '\033')"
 check 'colours when asked for' eval "tidemark --color always why cut | grep -q '.\[33minterrupted_startup'"
 check 'the answer is one JSON document' eval 'tidemark why cut --json | is_json'
-refuses 'an unknown session' 3 "no session 'nobody'" why nobody
+refuses_as 'an unknown session' 3 'NOT_FOUND|session|nobody|||list_sessions' why nobody
 refuses 'no session at all' 2 'ID' why
 
 if command -v script >/dev/null; then

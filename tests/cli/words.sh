@@ -228,7 +228,7 @@ export TIDEMARK_ORIGIN_KEY='the key of somebody else'
 foreign() {
     local words=$1
     shift
-    refuses "not trusted: $*" 11 'trust' "$@"
+    refuses_as "not trusted: $*" 11 'UNTRUSTED|session|*|||trust' "$@"
     # shellcheck disable=SC2086
     check "$words --help has it" eval "tidemark $words --help | tr '\n' ' ' | grep -q '\<11\>.*trust\|\<11 when the answer'"
 }

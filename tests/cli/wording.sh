@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# How errors read: what failed, why, and what to do, in one line. What they mean to programs is tested by types (errors.sh, and
+# refuses_as in the other files); their words are tested here, one of each kind.
+# shellcheck disable=SC2016 # backquotes are part of the lines
+# shellcheck source=tests/cli/lib.sh
+. "$TIDE_SOURCE/tests/cli/lib.sh"
+unset ANTHROPIC_API_KEY OPENAI_API_KEY
+
+# reads NAME LINE ARGS...: the whole line, with the store's path as STORE.
+reads() {
+    local name=$1 want=$2
+    shift 2
+    tidemark "$@" >/dev/null 2>.err </dev/null
+    check_is "$name" "tidemark: $want" "$(sed "s|$work/[^']*tidemark/[^']*|STORE|g; s|^\(tidemark: .*\) since [^ ]*|\1 since TIME|" .err)"
+}
+
+reads 'no store' "open store: no store at 'STORE': \`tidemark store init\` makes one" sessions list
+tidemark sessions new --id there >/dev/null
+tidemark log append there --kind note --data '{}' >/dev/null
+tidemark log append there --kind note --data '{}' >/dev/null
+tidemark sessions new --id theory >/dev/null
+reads 'no session' "no session 'nope' in 'STORE': \`tidemark sessions list\` shows what there is" sessions show nope
+reads 'several' "'the' fits two sessions: theory, there: give more of the id" sessions show the
+reads 'one that is there already' "create session: a session 'there' exists already: choose another id" sessions new --id there
+reads 'no checkpoint' "no checkpoint 'ckpt_x' in session 'there': \`tidemark sessions checkpoints there\` lists them" sessions inspect there ckpt_x
+reads 'a wrong key' "unknown key 'modle': did you mean 'model'?" config get modle
+reads 'no key of a provider' 'no key for anthropic: set ANTHROPIC_API_KEY: `tidemark config set api_key file:PATH` sets it' chat --provider anthropic --model m -p hi
+reads 'a directory in the place of a file' "read '.': Is a directory: put the file itself there" config get model --config .
+printf '{"model":\n"m",}\n' >torn.json
+reads 'no JSON' 'torn.json: not JSON: line 2, column 5: expected a key in quotes, found '"'}'" config get model --config torn.json
+tidemark exec --session asks -- sh -c "'$TIDE_BIN' wait ok --kind approval --question 'Ship it?'" >/dev/null 2>&1
+reads 'a question' "resume: session 'asks' waits for approval: Ship it?: \`tidemark resume asks --input yes\` answers" resume asks
+damage there 2
+reads 'damage' "session 'there': event 2 is damaged: \`tidemark log show there --to 1\` shows what is whole before it" log show there
+
+finish
