@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The life of a session, drawn: `tidemark sessions timeline`; logs made by hand.
+# shellcheck disable=SC2317 # functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 

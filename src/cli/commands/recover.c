@@ -17,6 +17,7 @@
 #include "base/timefmt.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
+#include "cli/signal_pipe.h"
 #include "cli/terminal/progress.h"
 #include "engine/settings.h"
 #include "engine/store_url.h"
@@ -174,26 +175,13 @@ static void say_job(struct recovering *r, const char *action, const struct sched
 
 /* ---- starting ------------------------------------------------------------------------------------------------------ */
 
-/* A signal that comes before the exec is not for our handlers: what they note there is gone with it. */
-static void set_signals(const sigset_t *mask)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        struct sigaction now;
-
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            signal(numbers[i], SIG_DFL);
-    }
-    sigprocmask(SIG_SETMASK, mask, NULL);
-}
-
 /* Only async-signal-safe calls between fork and exec. */
 static void become(const char *const *argv, const sigset_t *mask)
 {
     int null = open("/dev/null", O_RDWR);
 
-    set_signals(mask);
+    signals_end_us(); /* one that comes before the exec is not for our handlers: what they note there is gone with it */
+    sigprocmask(SIG_SETMASK, mask, NULL);
     if (dup2(null, TOKEN_SINK) !=
         TOKEN_SINK) /* what it prints may be logged: the token of its next wait is minted anew */
         _exit(EXIT_NOT_STARTED);
