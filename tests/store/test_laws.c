@@ -561,6 +561,7 @@ static void a_checkpoint_is_found_by_its_id(void **state)
 static void prove_finds_what_others_changed_where_that_is_declared(void **state)
 {
     struct fixture *f = *state;
+    struct seen seen = {.ordered = true, .bodies = BUF_INIT(1000)};
     struct head h;
 
     create_free(f->store, "a", 5);
@@ -573,7 +574,8 @@ static void prove_finds_what_others_changed_where_that_is_declared(void **state)
         GIVES(TIDE_CORRUPT, store_prove(f->store, &h, h.last_seq, &err));
     else
         OK(store_prove(f->store, &h, h.last_seq, &err)); /* whoever reads it finds it */
-    GIVES(TIDE_CORRUPT, store_read(f->store, &h, 0, 0, see, &(struct seen){.bodies = BUF_INIT(1000)}, &err));
+    GIVES(TIDE_CORRUPT, store_read(f->store, &h, 0, 0, see, &seen, &err));
+    buf_done(&seen.bodies);
 }
 
 static int due(void *arg, const struct head *head, int64_t wake_ms)
