@@ -14,15 +14,6 @@ static void refuse_err(struct outlook *o, const struct tide_err *err)
     outlook_refuse(o, REFUSED_FOR_GOOD, err->code, NULL, err->msg, "");
 }
 
-static void check_token(struct outlook *o, int64_t now_ms)
-{
-    int64_t answered = 0;
-    struct tide_err err;
-
-    if (o->opt->token && token_validate(o->s, str_from(o->opt->token), NULL, now_ms, &answered, &err))
-        refuse_err(o, &err);
-}
-
 static void check_answer(struct outlook *o, const struct status *st)
 {
     const struct run *r = &o->s->state->ledger.run;
@@ -45,21 +36,12 @@ static void check_answer(struct outlook *o, const struct status *st)
                        "an answer goes to the question, a checkpoint goes back to before it", "give one of them");
 }
 
-/* A run that can be continued, unless none is: then a new one begins where the position is. */
-static void check_resumable(struct outlook *o, const struct status *st)
-{
-    const struct run *r = &o->s->state->ledger.run;
-
-    if (r->end == RUN_NONE || r->end == RUN_COMPLETED || st->is_resumable)
-        return;
-    outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                   WORDS(o, "session '%s' cannot be resumed: %.300s", o->s->head.id, st->why), "");
-}
-
 enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
 {
     struct tide_session *s = o->s;
-    int64_t now = env_now_ms(s->store->env);
+    const struct run *r = &s->state->ledger.run;
+    int64_t now = env_now_ms(s->store->env), answered = 0;
+    struct tide_err wrong;
     struct status st;
 
     if (!s->state->content.position.graph_seq) {
@@ -76,9 +58,12 @@ enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
         refuse_err(o, err);
     err->code = TIDE_OK;
     status_derive(&st, s->state, session_held_alive(s), now);
-    if (!session_held_alive(s))
-        check_resumable(o, &st);
-    check_token(o, now);
+    /* a run that can be continued, unless none is: then a new one begins where the position is */
+    if (!session_held_alive(s) && r->end != RUN_NONE && r->end != RUN_COMPLETED && !st.is_resumable)
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+                       WORDS(o, "session '%s' cannot be resumed: %.300s", s->head.id, st.why), "");
+    if (o->opt->token && token_validate(s, str_from(o->opt->token), NULL, now, &answered, &wrong))
+        refuse_err(o, &wrong);
     check_answer(o, &st);
     return TIDE_OK;
 }
@@ -185,18 +170,10 @@ static bool check_renames(struct outlook *o)
 
 /* ---- into the draft ---- */
 
-/* What the graph itself brings and is stored nowhere else. */
-static enum tide_code take_own_secrets(struct exec *x, struct tide_err *err)
-{
-    AUTO(buf_done) struct buf ignored = BUF_INIT(SIZE_MAX / 4);
-
-    return x->graph->memory ? exec_take_values(x, json_source(x->graph->memory), &ignored, err) : TIDE_OK;
-}
-
 enum tide_code resume_changes(struct exec *x, struct tide_err *err)
 {
     const struct map *scopes = &x->view->content.position.scopes;
-    AUTO(buf_done) struct buf stored = BUF_INIT(SIZE_MAX / 4);
+    AUTO(buf_done) struct buf stored = BUF_INIT(SIZE_MAX / 4), own = BUF_INIT(SIZE_MAX / 4);
 
     for (const char *const *r = x->opt->renames; r && r[0] && r[1]; r += 2) {
         struct json_out *o = exec_open(x, "node.renamed");
@@ -206,7 +183,9 @@ enum tide_code resume_changes(struct exec *x, struct tide_err *err)
         json_out_kstr(o, STR("by"), str_from(x->opt->by ? x->opt->by : "local"));
         exec_close(x);
     }
-    if (take_own_secrets(x, err) || (x->opt->memory && exec_take_values(x, str_from(x->opt->memory), &stored, err)))
+    /* what the graph itself brings is in the memory, but for what is stored nowhere */
+    if ((x->graph->memory && exec_take_values(x, json_source(x->graph->memory), &own, err)) ||
+        (x->opt->memory && exec_take_values(x, str_from(x->opt->memory), &stored, err)))
         return err->code;
     if (stored.len <= 2)
         return TIDE_OK;

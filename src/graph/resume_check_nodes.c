@@ -40,14 +40,9 @@ static void refuse_gone(struct outlook *o, const char *name)
 
 static const char *lost_output(const struct spec_node *old, const struct spec_node *new)
 {
-    for (size_t i = 0; i < old->outputs.n; i++) {
-        size_t k = 0;
-
-        while (k < new->outputs.n && !str_eq(new->outputs.at[k], old->outputs.at[i]))
-            k++;
-        if (k == new->outputs.n)
+    for (size_t i = 0; i < old->outputs.n; i++)
+        if (!texts_have(&new->outputs, old->outputs.at[i]))
             return old->outputs.at[i].ptr;
-    }
     return NULL;
 }
 
@@ -145,12 +140,6 @@ void outlook_ask(struct outlook *o, const char *name, const char *how)
         inside ? WORDS(o, "find out whether it happened, then --happened '%s=JSON' (what it gave) or --retry '%s'",
                        name, name)
                : WORDS(o, "find out whether it happened, then --happened %s or --retry %s", name, name));
-}
-
-static void check_once(struct outlook *o, const char *name, const struct task *t, const struct place *p)
-{
-    if (is_stuck(o, name, t, p) && !t->happened) /* happened: what it gave is in the log, and is taken from there */
-        outlook_ask(o, name, t->state == TASK_FAILED ? "failed" : "was cut");
 }
 
 /* ---- what a rollback cut off ---- */
@@ -271,12 +260,6 @@ static void check_happened(struct outlook *o, const char *name)
                        buf_cstr(&sets));
 }
 
-static void check_all_happened(struct outlook *o)
-{
-    for (const char *const *name = o->opt->happened; name && *name; name++)
-        check_happened(o, *name);
-}
-
 /* ---- how far it may go ---- */
 
 static void check_steps(struct outlook *o)
@@ -336,15 +319,17 @@ static void check_later(struct outlook *o)
 static void check_tasks(struct outlook *o, const struct map *tasks)
 {
     for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e)) {
+        const struct task *t = e->value;
         struct place p;
 
         if (!place_find(o->x->graph, map_key(e), &p)) {
             refuse_gone(o, e->key);
             continue;
         }
-        check_changed(o, e->key, e->value, p.node);
-        check_inputs(o, e->key, e->value, &p);
-        check_once(o, e->key, e->value, &p);
+        check_changed(o, e->key, t, p.node);
+        check_inputs(o, e->key, t, &p);
+        if (is_stuck(o, e->key, t, &p) && !t->happened) /* else what it gave is taken from the log */
+            outlook_ask(o, e->key, t->state == TASK_FAILED ? "failed" : "was cut");
     }
 }
 
@@ -355,7 +340,8 @@ void outlook_nodes(struct outlook *o)
     check_named(o, "--happened", o->opt->happened);
     check_tasks(o, &o->x->view->content.position.active);
     check_tasks(o, &o->x->view->content.position.ready);
-    check_all_happened(o);
+    for (const char *const *name = o->opt->happened; name && *name; name++)
+        check_happened(o, *name);
     check_steps(o);
     check_later(o);
 }
