@@ -43,6 +43,12 @@
 #define OPT_TOKEN_FD(MIN, WHICH)                                                                                       \
     .name = "token-fd", .type = VALUE_INT, .value = "FD", .min = MIN, .max = 1 << 20,                                  \
     .help = "write the token of " WHICH " wait into this descriptor instead of showing it"
+#define OPT_DEADLINE                                                                                                   \
+    .name = "deadline", .type = VALUE_WHEN, .value = "D",                                                              \
+    .help = "when the wait is over without an answer: 3h, 2d, or a time as 2026-02-21T10:00:00Z"
+#define OPT_EXPIRES                                                                                                    \
+    .name = "expires", .type = VALUE_WHEN, .value = "D",                                                               \
+    .help = "when the token stops working (default: with the deadline)"
 #define OPT_INPUT(HELP) .name = "input", .type = VALUE_TEXT, .value = "TEXT", .help = HELP
 #define OPT_INPUT_JSON .name = "input-json", .type = VALUE_TEXT, .value = "JSON", .help = "the answer, as JSON"
 

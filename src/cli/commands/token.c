@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark token rotate: a new token for a wait, shown once; the old one stops working. */
+#include "cli/options.h"
 #include "cli/report.h"
 #include "engine/shapes.h"
 
 static const struct opt options[] = {
-    {.name = "deadline",
-     .type = VALUE_WHEN,
-     .value = "D",
-     .help = "when the wait is over without an answer: 3h, 2d, or a time as 2026-02-21T10:00:00Z"},
-    {.name = "expires",
-     .type = VALUE_WHEN,
-     .value = "D",
-     .help = "when the token stops working (default: with the deadline)"},
+    {OPT_DEADLINE},
+    {OPT_EXPIRES},
     {.name = "token-fd",
      .type = VALUE_INT,
      .value = "FD",

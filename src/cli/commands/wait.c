@@ -5,6 +5,7 @@
  */
 #include "base/utf8.h"
 #include "cli/args_check.h"
+#include "cli/options.h"
 #include "cli/report.h"
 #include "cli/signal_pipe.h"
 #include "engine/run_inside.h"
@@ -20,14 +21,8 @@ static const struct opt wait_options[] = {
      .help = "what is waited for",
      .required = true},
     {.name = "question", .type = VALUE_TEXT, .value = "TEXT", .help = "what the person is asked"},
-    {.name = "deadline",
-     .type = VALUE_WHEN,
-     .value = "D",
-     .help = "when the wait is over without an answer: 3h, 2d, or a time as 2026-02-21T10:00:00Z"},
-    {.name = "expires",
-     .type = VALUE_WHEN,
-     .value = "D",
-     .help = "when the token stops working (default: with the deadline)"},
+    {OPT_DEADLINE},
+    {OPT_EXPIRES},
     {.name = NULL},
 };
 
