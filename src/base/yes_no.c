@@ -5,7 +5,6 @@
  */
 #include "base/yes_no.h"
 
-#include <ctype.h>
 #include <strings.h>
 
 enum yes_no yes_no_word(struct str said)
@@ -18,10 +17,7 @@ enum yes_no yes_no_word(struct str said)
                  {"no", YES_NO_NO},     {"n", YES_NO_NO},       {"false", YES_NO_NO},    {"deny", YES_NO_NO},
                  {"reject", YES_NO_NO}, {"rejected", YES_NO_NO}};
 
-    while (said.len && isspace((unsigned char)said.ptr[said.len - 1]))
-        said.len--;
-    for (; said.len && isspace((unsigned char)*said.ptr); said.len--)
-        said.ptr++;
+    said = str_trim(said);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (said.len == strlen(words[i].word) && strncasecmp(said.ptr, words[i].word, said.len) == 0)
             return words[i].means;

@@ -3,7 +3,6 @@
  * Where the provider's key comes from. It is never in the config itself, never in an argument, never in a message; what
  * was copied on the way is wiped. White space at its ends is not part of it.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,12 +26,7 @@ static void wipe(struct buf *b)
 /* It will stand in a header: one word of plain characters. */
 static enum tide_code give(struct str key, const char *from, struct buf *ret_key, struct tide_err *err)
 {
-    while (key.len > 0 && isspace((unsigned char)key.ptr[key.len - 1]))
-        key.len--;
-    while (key.len > 0 && isspace((unsigned char)key.ptr[0])) {
-        key.ptr++;
-        key.len--;
-    }
+    key = str_trim(key);
     if (key.len == 0)
         return tide_fail(err, TIDE_NOT_FOUND, "api_key: %.150s is empty: put the key there", from);
     for (size_t i = 0; i < key.len; i++)

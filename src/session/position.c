@@ -410,15 +410,6 @@ static void put_texts(struct json_out *o, const char *name, const struct map *m)
     json_out_end(o, '}');
 }
 
-static void put_counts(struct json_out *o, const char *name, const struct map *m)
-{
-    json_out_key(o, str_from(name));
-    json_out_begin(o, '{');
-    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e))
-        json_out_kint(o, map_key(e), *(int64_t *)e->value);
-    json_out_end(o, '}');
-}
-
 static void put_inner(struct json_out *o, const struct position *p)
 {
     json_out_key(o, STR("scopes"));
@@ -431,7 +422,7 @@ static void put_inner(struct json_out *o, const struct position *p)
     if (p->beneath.live)
         put_texts(o, "beneath", &p->beneath);
     put_texts(o, "writers", &p->writers);
-    put_counts(o, "troubles", &p->troubles);
+    state_put_ints(o, "troubles", &p->troubles);
 }
 
 void position_encode(struct json_out *o, const struct position *p, enum state_part part)
@@ -447,7 +438,7 @@ void position_encode(struct json_out *o, const struct position *p, enum state_pa
     if (part != STATE_SUMMARY)
         put_inner(o, p);
     if (p->dropped.live)
-        put_counts(o, "dropped", &p->dropped);
+        state_put_ints(o, "dropped", &p->dropped);
     put_number(o, "steps", p->steps);
     put_number(o, "retries", p->retries);
     if (p->checkpoints && part != STATE_SUMMARY)
@@ -486,15 +477,6 @@ static void get_texts(struct arena *a, struct map *m, const struct json *object)
         map_set_text(m, json_key_text(a, v), v->type == JSON_STRING ? json_text(a, v) : STR(""));
 }
 
-static void get_counts(struct arena *a, struct map *m, const struct json *object)
-{
-    int64_t n;
-
-    for (const struct json *v = object ? object->first : NULL; v; v = v->next)
-        if (json_int(v, &n))
-            map_set_int(m, json_key_text(a, v), n);
-}
-
 void position_decode(struct arena *a, struct position *p, const struct json *v)
 {
     const struct json *scopes = json_get(v, STR("scopes")), *beneath = json_get(v, STR("beneath")),
@@ -513,8 +495,8 @@ void position_decode(struct arena *a, struct position *p, const struct json *v)
         map_put(&p->scopes, frame, scope);
     }
     get_texts(a, &p->writers, json_get(v, STR("writers")));
-    get_counts(a, &p->troubles, json_get(v, STR("troubles")));
-    get_counts(a, &p->dropped, json_get(v, STR("dropped")));
+    state_get_ints(a, &p->troubles, json_get(v, STR("troubles")));
+    state_get_ints(a, &p->dropped, json_get(v, STR("dropped")));
     p->steps = json_get_int(v, STR("steps"), 0);
     p->retries = json_get_int(v, STR("retries"), 0);
     text_set(&p->checkpoints, checkpoints ? json_source(checkpoints) : STR(""));

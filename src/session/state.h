@@ -194,13 +194,17 @@ bool ledger_has_open_effect(const struct ledger *l); /* of what goes on now */
 void ledger_done(struct ledger *l);
 void content_done(struct content *c);
 
+/* state_json.c: maps of name -> int64_t *. */
+struct json_out;
+void state_put_ints(struct json_out *o, const char *name, const struct map *m);
+void state_get_ints(struct arena *a, struct map *m, const struct json *object);
+
 /* position.c: what both branches have in common, up to a whole part. */
 struct str branch_common(struct str a, struct str b);
 bool branch_is_within(struct str branch, struct str outer);
 struct map *position_scope(struct content *c, struct str frame, bool make); /* "" is the memory itself; NULL: none */
 const char *position_value(const struct content *c, struct str frame, struct str key); /* JSON text; NULL: not set */
 void position_done(struct position *p);
-struct json_out;
 void position_encode(struct json_out *o, const struct position *p, enum state_part part);
 void position_decode(struct arena *a, struct position *p, const struct json *v);
 

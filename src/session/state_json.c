@@ -24,7 +24,7 @@ static void put_texts(struct json_out *o, const char *name, const struct map *m)
     json_out_end(o, '}');
 }
 
-static void put_ints(struct json_out *o, const char *name, const struct map *m)
+void state_put_ints(struct json_out *o, const char *name, const struct map *m)
 {
     json_out_key(o, str_from(name));
     json_out_begin(o, '{');
@@ -85,7 +85,7 @@ static void put_content(struct json_out *o, const struct content *c, enum state_
         for (struct map_entry *e = map_next(&c->outputs, NULL); e; e = map_next(&c->outputs, e))
             put_texts(o, e->key, e->value);
         json_out_end(o, '}');
-        put_ints(o, "visits", &c->visits);
+        state_put_ints(o, "visits", &c->visits);
         put_conversations(o, &c->conversations);
         put_spans(o, c);
     }
@@ -207,8 +207,8 @@ static void put_ledger(struct json_out *o, const struct ledger *l, enum state_pa
         put_run(o, &l->run, part);
     if (part != STATE_SUMMARY) {
         put_effects(o, &l->effects);
-        put_ints(o, "queue", &l->queue);
-        put_ints(o, "approvals", &l->approvals);
+        state_put_ints(o, "queue", &l->queue);
+        state_put_ints(o, "approvals", &l->approvals);
     }
     json_out_end(o, '}');
 }
@@ -233,7 +233,7 @@ static void get_texts(struct arena *a, struct map *m, const struct json *object)
         map_set_text(m, json_key_text(a, v), json_source(v));
 }
 
-static void get_ints(struct arena *a, struct map *m, const struct json *object)
+void state_get_ints(struct arena *a, struct map *m, const struct json *object)
 {
     for (const struct json *v = object ? object->first : NULL; v; v = v->next) {
         int64_t n;
@@ -304,7 +304,7 @@ static void get_content(struct arena *a, struct content *c, const struct json *v
         get_texts(a, m, n);
         map_put(&c->outputs, json_key_text(a, n), m);
     }
-    get_ints(a, &c->visits, json_get(v, STR("visits")));
+    state_get_ints(a, &c->visits, json_get(v, STR("visits")));
     get_conversations(a, &c->conversations, json_get(v, STR("conversations")));
     get_spans(a, c, json_get(v, STR("spans")));
     position_decode(a, &c->position, json_get(v, STR("position")));
@@ -380,8 +380,8 @@ static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
         e->past = json_get_bool(m, STR("past"), false);
         map_put(&l->effects, json_key_text(a, m), e);
     }
-    get_ints(a, &l->queue, json_get(v, STR("queue")));
-    get_ints(a, &l->approvals, json_get(v, STR("approvals")));
+    state_get_ints(a, &l->queue, json_get(v, STR("queue")));
+    state_get_ints(a, &l->approvals, json_get(v, STR("approvals")));
 }
 
 /* Earlier versions kept the seq of the latest run of an agent instead. */

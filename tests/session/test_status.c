@@ -786,7 +786,8 @@ static void filters_take_both_vocabularies(void **unused)
         status_derive(&st, s, words[i].alive, NOW);
         assert_true(status_word_known(words[i].word));
         if (status_matches(&st, words[i].word) != words[i].fits)
-            fail_msg("'%s' and %s/%s (%zu)", words[i].word, st.status, st.outcome, i);
+            fail_msg("'%s' and %s/%s (%zu)", words[i].word, tide_status_name(st.status), tide_outcome_name(st.outcome),
+                     i);
         state_free(s);
     }
     assert_false(status_word_known("asleep"));
