@@ -18,17 +18,16 @@
 #define CHECKPOINT_WAIT_MS 100
 #define REWRITE_BYTES (64 * 1024)
 
+/* PROTOCOL: a writer is stopped in the middle of a commit. TOOBIG: nothing that we write is. */
 static const struct {
     int sqlite;
     enum tide_code code;
 } codes[] = {
-    {SQLITE_FULL, TIDE_FULL},        {SQLITE_NOTADB, TIDE_NOT_A_STORE},
-    {SQLITE_CORRUPT, TIDE_CORRUPT},  {SQLITE_READONLY, TIDE_READ_ONLY},
-    {SQLITE_BUSY, TIDE_BUSY},        {SQLITE_LOCKED, TIDE_BUSY},
-    {SQLITE_PERM, TIDE_DENIED},      {SQLITE_CANTOPEN, TIDE_IO},
-    {SQLITE_IOERR, TIDE_IO},         {SQLITE_TOOBIG, TIDE_CORRUPT},
-    {SQLITE_ERROR, TIDE_CORRUPT},    {SQLITE_CONSTRAINT, TIDE_CORRUPT}, /* we write none so big */
-    {SQLITE_MISMATCH, TIDE_CORRUPT}, {SQLITE_PROTOCOL, TIDE_BUSY}, /* a writer is stopped in the middle of a commit */
+    {SQLITE_FULL, TIDE_FULL},          {SQLITE_NOTADB, TIDE_NOT_A_STORE}, {SQLITE_CORRUPT, TIDE_CORRUPT},
+    {SQLITE_READONLY, TIDE_READ_ONLY}, {SQLITE_BUSY, TIDE_BUSY},          {SQLITE_LOCKED, TIDE_BUSY},
+    {SQLITE_PERM, TIDE_DENIED},        {SQLITE_CANTOPEN, TIDE_IO},        {SQLITE_IOERR, TIDE_IO},
+    {SQLITE_TOOBIG, TIDE_CORRUPT},     {SQLITE_ERROR, TIDE_CORRUPT},      {SQLITE_CONSTRAINT, TIDE_CORRUPT},
+    {SQLITE_MISMATCH, TIDE_CORRUPT},   {SQLITE_PROTOCOL, TIDE_BUSY},
 };
 
 static enum tide_code code_of(int rc, int errnum)
