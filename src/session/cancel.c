@@ -19,11 +19,6 @@ struct cancelling {
     bool forced, done;
 };
 
-static bool can_be_cancelled(const struct run *r)
-{
-    return r->end == RUN_OPEN || r->end == RUN_INTERRUPTED;
-}
-
 static void draft_cancel_request(struct draft *d, const struct cancelling *c)
 {
     draft_open(d, "cancel.requested");
@@ -43,15 +38,6 @@ static enum tide_code ask_holder(struct cancelling *c, struct tide_err *err)
     code = tide_session_input((tide_store *)(void *)store, c->s->head.id, -1, d.events, d.n, NULL, err);
     draft_done(&d);
     c->until_ns = store->env->ops->mono_ns(store->env) + (int64_t)c->wait_ms * 1000000;
-    return code;
-}
-
-/* The lease first, whoever is busy appending: then nobody comes between any more. */
-static enum tide_code take_by_force(struct cancelling *c, struct tide_err *err)
-{
-    enum tide_code code = session_append(c->s, SESSION_APPEND_FORCE | TIDE_APPEND_ANY, NULL, 0, NULL, err);
-
-    c->forced = code == TIDE_OK;
     return code;
 }
 
@@ -83,10 +69,12 @@ static enum tide_code cancel_look(struct cancelling *c, struct tide_err *err)
 {
     struct env *env = c->s->store->env;
     enum tide_code code = session_sync(c->s, err);
+    enum run_end end;
 
     if (code)
         return code;
-    if (!can_be_cancelled(&c->s->state->ledger.run)) {
+    end = c->s->state->ledger.run.end;
+    if (end != RUN_OPEN && end != RUN_INTERRUPTED) {
         c->how = c->until_ns ? TIDE_CANCEL_ANSWERED : TIDE_CANCEL_NOTHING;
         c->done = true;
         return TIDE_OK;
@@ -95,8 +83,12 @@ static enum tide_code cancel_look(struct cancelling *c, struct tide_err *err)
         return end_it(c, err);
     if (!c->until_ns)
         return ask_holder(c, err);
-    if (env->ops->mono_ns(env) >= c->until_ns)
-        return take_by_force(c, err);
+    if (env->ops->mono_ns(env) >= c->until_ns) {
+        /* The lease first, whoever is busy appending: then nobody comes between any more. */
+        code = session_append(c->s, SESSION_APPEND_FORCE | TIDE_APPEND_ANY, NULL, 0, NULL, err);
+        c->forced = code == TIDE_OK;
+        return code;
+    }
     env->ops->sleep_ms(env, CANCEL_LOOK_MS);
     return TIDE_OK;
 }

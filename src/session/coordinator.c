@@ -169,14 +169,6 @@ static enum tide_code draft_resumed(struct draft *d, struct tide_session *s, con
     return code;
 }
 
-static void draft_running(struct draft *d, const char *reason)
-{
-    draft_open(d, "status.derived");
-    draft_text(d, "status", "running");
-    draft_text(d, "reason", reason);
-    draft_close(d);
-}
-
 /* What is compared later must be stored as it came. */
 static enum tide_code check_texts(const struct tide_run_options *opt, struct tide_err *err)
 {
@@ -438,7 +430,10 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
         settle_for_resume(&d, s->state, m->status.reason, m->now_ms);
         code = draft_started(&d, s, run_id, &s->state->ledger.run, m->opt, err);
     }
-    draft_running(&d, "resumed");
+    draft_open(&d, "status.derived");
+    draft_text(&d, "status", "running");
+    draft_text(&d, "reason", "resumed");
+    draft_close(&d);
     code = code ? code : begin(s, m->opt, &d, false, ret_run, err);
     draft_done(&d);
     if (code)

@@ -147,15 +147,6 @@ enum tide_code copy_await(struct copy_job *j, struct tide_err *err)
     return copy_tell(j->c) ? tide_fail(err, TIDE_CANCELLED, "stopped") : TIDE_OK;
 }
 
-static enum tide_code next_piece(struct copy_job *j, struct tide_err *err)
-{
-    enum tide_code code = copy_await(j, err); /* a new one's lease is that of the piece before */
-
-    if (!code)
-        copy_send(j, make_piece(j, false, STR(""), STR("")));
-    return code;
-}
-
 static int take_event(void *arg, const struct event *ev)
 {
     struct copy_job *j = arg;
@@ -163,8 +154,11 @@ static int take_event(void *arg, const struct event *ev)
     size_t bytes = ev->kind.len + ev->body.len;
 
     /* Before, not after: the last piece, which shows the session, is never empty. */
-    if (p->n && (p->n == COPY_PIECE_EVENTS || p->bytes + bytes > COPY_PIECE_BYTES) && next_piece(j, &j->err))
-        return 1;
+    if (p->n && (p->n == COPY_PIECE_EVENTS || p->bytes + bytes > COPY_PIECE_BYTES)) {
+        if (copy_await(j, &j->err)) /* a new one's lease is that of the piece before */
+            return 1;
+        copy_send(j, make_piece(j, false, STR(""), STR("")));
+    }
     copy_digest_next(j->c, j->src.id, ev, j->want);
     p->events[p->n] = *ev;
     p->events[p->n].kind = arena_dup(&p->arena, ev->kind);

@@ -196,18 +196,15 @@ static bool is_final(enum tide_code code)
     return found;
 }
 
-/* Another process copies it at this moment, or holds it there: it may be over at the end. */
-static bool can_wait(enum tide_code code, bool is_new)
-{
-    return code == TIDE_HELD || code == TIDE_FENCED || code == TIDE_CONFLICT || (is_new && code == TIDE_EXISTS);
-}
-
 static enum tide_code end_badly(struct copier *c, struct copy_plan *plan, bool at_src, bool is_new,
                                 struct tide_err *err)
 {
     if (err->code == TIDE_CANCELLED || (!at_src && is_final(err->code)))
         return tide_wrap(err, "session '%s'", plan->id);
-    if (!at_src && !c->last_chance && can_wait(err->code, is_new)) {
+    /* Another process copies it at this moment, or holds it there: it may be over at the end. */
+    if (!at_src && !c->last_chance &&
+        (err->code == TIDE_HELD || err->code == TIDE_FENCED || err->code == TIDE_CONFLICT ||
+         (is_new && err->code == TIDE_EXISTS))) {
         plan->turn = COPY_LATER;
         return TIDE_OK;
     }
@@ -228,27 +225,7 @@ static enum tide_code end_well(struct copier *c, struct copy_plan *plan, uint64_
     return copy_tell(c) ? tide_fail(err, TIDE_CANCELLED, "stopped") : TIDE_OK;
 }
 
-/* All were asked for, whichever there are. */
-static enum tide_code end_gone(struct copier *c, struct copy_plan *plan)
-{
-    copy_notice(c, plan->id, "was deleted meanwhile: nothing to copy");
-    plan->turn = COPY_DONE;
-    c->at.sessions++;
-    return TIDE_OK;
-}
-
 /* ---- small sessions share a commit ----------------------------------------------------------------------------------- */
-
-static enum tide_code settle_queued(struct copier *c, struct copy_queued *q, struct tide_err *err)
-{
-    enum tide_code code = q->batch->code ? tide_err_copy(err, &q->batch->err) : TIDE_OK;
-
-    if (!code)
-        code = read_back(c, q->plan->id, q->first_seq, q->last_seq, q->want, err);
-    if (code)
-        return end_badly(c, q->plan, false, true, err);
-    return end_well(c, q->plan, q->batch->n, q->bytes, &c->out.copied, err);
-}
 
 enum tide_code copy_flush(struct copier *c, struct tide_err *err)
 {
@@ -259,9 +236,15 @@ enum tide_code copy_flush(struct copier *c, struct tide_err *err)
     for (size_t i = 0; i < c->queued; i++)
         group_wait(c->dst->group, c->queue[i].batch);
     for (size_t i = 0; i < c->queued; i++) {
-        if (!code)
-            code = settle_queued(c, &c->queue[i], err);
-        batch_free(c->queue[i].batch);
+        struct copy_queued *q = &c->queue[i];
+
+        if (!code) {
+            code = q->batch->code ? tide_err_copy(err, &q->batch->err)
+                                  : read_back(c, q->plan->id, q->first_seq, q->last_seq, q->want, err);
+            code = code ? end_badly(c, q->plan, false, true, err)
+                        : end_well(c, q->plan, q->batch->n, q->bytes, &c->out.copied, err);
+        }
+        batch_free(q->batch);
     }
     c->queued = c->queued_bytes = 0;
     return code;
@@ -351,8 +334,12 @@ enum tide_code copy_session(struct copier *c, struct copy_plan *plan, struct tid
     enum tide_code code = store_head(c->src, str_from(plan->id), &j.src, err);
 
     plan->turn = COPY_TO_DO;
-    if (code == TIDE_NOT_FOUND && !c->opt->ids)
-        return end_gone(c, plan);
+    if (code == TIDE_NOT_FOUND && !c->opt->ids) { /* all were asked for, whichever there are */
+        copy_notice(c, plan->id, "was deleted meanwhile: nothing to copy");
+        plan->turn = COPY_DONE;
+        c->at.sessions++;
+        return TIDE_OK;
+    }
     if (code)
         return end_badly(c, plan, true, false, err);
     if (j.src.parent_id[0])

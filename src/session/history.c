@@ -55,12 +55,6 @@ static int look_for_effect(void *arg, const struct event *ev)
     return 0;
 }
 
-static void name_begun(struct finished *f)
-{
-    for (struct map_entry *e = map_next(&f->begun, NULL); e; e = map_next(&f->begun, e))
-        name_effect(f, e->value, map_key(e));
-}
-
 /* Those that were open at to_seq may have finished in what is cut. */
 static enum tide_code open_effects(struct tide_session *s, int64_t to_seq, struct finished *f, struct tide_err *err)
 {
@@ -87,7 +81,8 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
 
     if (!code) /* of a fork also what it shares with its parents */
         code = read_through(s->store, &s->head, to_seq + 1, s->head.last_seq, look_for_effect, &f, err);
-    name_begun(&f);
+    for (struct map_entry *e = map_next(&f.begun, NULL); e; e = map_next(&f.begun, e))
+        name_effect(&f, e->value, map_key(e));
     if (!code && f.n && ret_names)
         buf_addf(ret_names, "%s%s", buf_cstr(&f.named), f.n > 3 ? ", …" : "");
     if (!code && f.n)

@@ -311,15 +311,6 @@ static int64_t collect(struct loading *l, struct pieces *p, int64_t cur, int64_t
     return cur;
 }
 
-static enum tide_code fold_pieces(struct loading *l, const struct pieces *p, struct tide_err *err)
-{
-    enum tide_code code = TIDE_OK;
-
-    for (size_t i = p->n; i > 0 && !code; i--)
-        code = store_read(l->store, l->head, p->list[i - 1].from, p->list[i - 1].to, on_content, l, err);
-    return code;
-}
-
 /*
  * The content as of seq, where rollbacks after `base` are noted in l. Each round goes back to an older snapshot, until the
  * pieces reach one exactly.
@@ -351,7 +342,8 @@ static enum tide_code load_content(struct loading *l, int64_t seq, int64_t base,
         INVARIANT(s && cur == base);
         state_take_content(l->state, s);
     }
-    code = code ? code : fold_pieces(l, &p, err);
+    for (size_t i = p.n; i > 0 && !code; i--)
+        code = store_read(l->store, l->head, p.list[i - 1].from, p.list[i - 1].to, on_content, l, err);
     state_free(s);
     free(p.list);
     return code;

@@ -333,14 +333,6 @@ void content_node_failed(struct content *c, const struct fact *f)
         t->state = TASK_FAILED;
 }
 
-static void rename_entry(struct map *m, struct str from, struct str to)
-{
-    void *value = map_remove(m, from);
-
-    if (value)
-        map_put(m, to, value);
-}
-
 /* The same node in a newer graph; a name that is taken is refused before this is recorded. */
 void content_node_renamed(struct content *c, const struct fact *f)
 {
@@ -350,8 +342,10 @@ void content_node_renamed(struct content *c, const struct fact *f)
     struct str from = text_of(f, "from"), to = text_of(f, "to");
 
     for (size_t i = 0; i < sizeof maps / sizeof maps[0]; i++) {
-        if (!map_get(maps[i], to))
-            rename_entry(maps[i], from, to);
+        void *value = map_get(maps[i], to) ? NULL : map_remove(maps[i], from);
+
+        if (value)
+            map_put(maps[i], to, value);
     }
     if (str_eq(str_from(c->node), from))
         text_set(&c->node, to);
@@ -393,14 +387,6 @@ static void put_tasks(struct json_out *o, const char *name, const struct map *m,
     json_out_end(o, '}');
 }
 
-static void put_memory(struct json_out *o, const struct map *m)
-{
-    json_out_begin(o, '{');
-    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e))
-        json_out_kraw(o, map_key(e), str_from(e->value));
-    json_out_end(o, '}');
-}
-
 static void put_texts(struct json_out *o, const char *name, const struct map *m)
 {
     json_out_key(o, str_from(name));
@@ -416,7 +402,10 @@ static void put_inner(struct json_out *o, const struct position *p)
     json_out_begin(o, '{');
     for (struct map_entry *e = map_next(&p->scopes, NULL); e; e = map_next(&p->scopes, e)) {
         json_out_key(o, map_key(e));
-        put_memory(o, e->value);
+        json_out_begin(o, '{');
+        for (struct map_entry *m = map_next(e->value, NULL); m; m = map_next(e->value, m))
+            json_out_kraw(o, map_key(m), str_from(m->value));
+        json_out_end(o, '}');
     }
     json_out_end(o, '}');
     if (p->beneath.live)
@@ -471,16 +460,10 @@ static void get_tasks(struct arena *a, struct map *m, const struct json *object)
     }
 }
 
-static void get_texts(struct arena *a, struct map *m, const struct json *object)
-{
-    for (const struct json *v = object ? object->first : NULL; v; v = v->next)
-        map_set_text(m, json_key_text(a, v), v->type == JSON_STRING ? json_text(a, v) : STR(""));
-}
-
 void position_decode(struct arena *a, struct position *p, const struct json *v)
 {
     const struct json *scopes = json_get(v, STR("scopes")), *beneath = json_get(v, STR("beneath")),
-                      *checkpoints = json_get(v, STR("checkpoints"));
+                      *writers = json_get(v, STR("writers")), *checkpoints = json_get(v, STR("checkpoints"));
 
     get_tasks(a, &p->ready, json_get(v, STR("ready")));
     get_tasks(a, &p->active, json_get(v, STR("active")));
@@ -494,7 +477,8 @@ void position_decode(struct arena *a, struct position *p, const struct json *v)
             map_set_text(scope, json_key_text(a, m), json_source(m));
         map_put(&p->scopes, frame, scope);
     }
-    get_texts(a, &p->writers, json_get(v, STR("writers")));
+    for (const struct json *w = writers ? writers->first : NULL; w; w = w->next)
+        map_set_text(&p->writers, json_key_text(a, w), w->type == JSON_STRING ? json_text(a, w) : STR(""));
     state_get_ints(a, &p->troubles, json_get(v, STR("troubles")));
     state_get_ints(a, &p->dropped, json_get(v, STR("dropped")));
     p->steps = json_get_int(v, STR("steps"), 0);

@@ -124,12 +124,6 @@ static void describe(struct recovering *m, struct judged *j, const struct head *
               (m->flags & TIDE_RECOVER_ALL && r->end == RUN_INTERRUPTED && j->status.is_resumable);
 }
 
-/* The lease of a dead process with no run behind it, or a time to look that is not right: mended, so that it is not seen again. */
-static bool is_stale(const struct head *h, const struct state *s, int64_t wake_ms)
-{
-    return h->held || !settle_is_live(s) || wake_ms != settle_wake_ms(s);
-}
-
 static enum tide_code judge(struct recovering *m, const struct head *h, int64_t wake_ms, struct judged *j,
                             struct tide_err *err)
 {
@@ -142,7 +136,9 @@ static enum tide_code judge(struct recovering *m, const struct head *h, int64_t 
     memcpy(j->id, h->id, sizeof j->id);
     j->settled = settle_lapsed(&d, s, m->now_ms);
     INVARIANT(!j->settled == !d.n); /* what happened is said by events, and nothing else is */
-    if (j->settled || is_stale(h, s, wake_ms)) {
+    /* Also the lease of a dead process with no run behind it, or a time to look that is not right: mended, so that it is
+     * not seen again. */
+    if (j->settled || h->held || !settle_is_live(s) || wake_ms != settle_wake_ms(s)) {
         code = history_prove(m->store, h, h->last_seq, err);
         code = code ? code : make_batch(m, h, s, &d, &j->batch, err);
     }
@@ -159,26 +155,20 @@ static enum tide_code judge(struct recovering *m, const struct head *h, int64_t 
 
 /* ---- writing, telling -------------------------------------------------------------------------------------------------- */
 
-static void count(struct recovering *m, const struct judged *j)
-{
-    int64_t *counts[] = {NULL, &m->out.interrupted, &m->out.timed_out, &m->out.tokens_expired};
-
-    if (j->settled)
-        ++*counts[j->settled];
-    else if (strcmp(j->what.action, "due") == 0)
-        m->out.due++;
-}
-
 /* TIDE_OK also when somebody else was faster: then there is nothing to tell. */
 static enum tide_code take_outcome(struct recovering *m, struct judged *j, struct tide_err *err)
 {
+    int64_t *counts[] = {NULL, &m->out.interrupted, &m->out.timed_out, &m->out.tokens_expired};
     enum tide_code code = j->batch ? j->batch->code : TIDE_OK;
 
     if (code == TIDE_CONFLICT || code == TIDE_HELD || code == TIDE_NOT_FOUND || code == TIDE_FENCED)
         return TIDE_OK;
     if (code)
         return tide_err_copy(err, &j->batch->err);
-    count(m, j);
+    if (j->settled)
+        ++*counts[j->settled];
+    else if (strcmp(j->what.action, "due") == 0)
+        m->out.due++;
     if (j->settled && !(m->flags & TIDE_RECOVER_DRY_RUN))
         log_write(TIDE_LOG_INFO, "recovered", "store", m->store->url, "session", j->id, "action", j->what.action,
                   "status", tide_status_name(j->what.status), "reason", j->what.reason, NULL);

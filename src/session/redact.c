@@ -84,22 +84,16 @@ static bool holds(const char *word, struct str value)
     return memmem(word, strlen(word), value.ptr, value.len) != NULL;
 }
 
-/* A value without which the log could not be read. */
-static bool is_word(struct str value)
-{
-    bool found = kind_is_word(value);
-
-    for (size_t i = 0; i < sizeof words / sizeof words[0] && !found; i++)
-        found = holds(words[i], value);
-    return found;
-}
-
 enum tide_code redact_add(struct store *store, struct str name, struct str value, struct tide_err *err)
 {
+    bool is_word = kind_is_word(value); /* a value without which the log could not be read */
+
     if (value.len > SECRET_MAX || value.len < SECRET_MIN)
         return tide_fail(err, TIDE_INVALID, "'%.*s' cannot be hidden: a secret has %d to %d bytes, this one %zu",
                          (int)(name.len > 60 ? 60 : name.len), name.ptr, SECRET_MIN, SECRET_MAX, value.len);
-    if (is_word(value))
+    for (size_t i = 0; i < sizeof words / sizeof words[0] && !is_word; i++)
+        is_word = holds(words[i], value);
+    if (is_word)
         return tide_fail(err, TIDE_INVALID,
                          "'%.*s' cannot be hidden: its value is part of a word that the log is made of",
                          (int)(name.len > 60 ? 60 : name.len), name.ptr);

@@ -227,18 +227,6 @@ enum tide_code run_append(struct tide_run *r, unsigned flags, struct draft *d, b
 
 /* ---- looking, ending --------------------------------------------------------------------------------------------- */
 
-static unsigned signs_of(const struct tide_run *r)
-{
-    const struct ledger *l = &r->s->state->ledger;
-
-    return (l->cancel_seq > l->run.active_seq ? TIDE_SIGN_CANCEL : 0u) | (l->queue.live ? TIDE_SIGN_MESSAGE : 0u);
-}
-
-static bool is_lost(const struct tide_session *s)
-{
-    return s->fenced || s->head.epoch != s->owner.epoch;
-}
-
 static enum tide_code look(struct tide_run *r, unsigned *ret_signs, struct tide_err *err)
 {
     struct store *store = r->s->store;
@@ -249,12 +237,18 @@ static enum tide_code look(struct tide_run *r, unsigned *ret_signs, struct tide_
         code = session_sync(r->s, err);
         if (!code)
             r->seen_version = version;
-        if (code == TIDE_NOT_FOUND || (!code && is_lost(r->s))) {
+        if (code == TIDE_NOT_FOUND || (!code && (r->s->fenced || r->s->head.epoch != r->s->owner.epoch))) {
             r->s->fenced = true;
             return run_usable(r, err);
         }
     }
-    *ret_signs = r->s->state ? signs_of(r) : 0;
+    *ret_signs = 0;
+    if (r->s->state) {
+        const struct ledger *l = &r->s->state->ledger;
+
+        *ret_signs |= l->cancel_seq > l->run.active_seq ? TIDE_SIGN_CANCEL : 0u;
+        *ret_signs |= l->queue.live ? TIDE_SIGN_MESSAGE : 0u;
+    }
     return code; /* who could not look must not act as if it had */
 }
 

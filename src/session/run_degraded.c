@@ -89,26 +89,20 @@ enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const st
 
 /* ---- out of memory ----------------------------------------------------------------------------------------------- */
 
-/* Beside the file of the store, or in its directory. */
-static void aside_name(const struct tide_run *r, struct buf *name)
-{
-    const struct store *store = r->s->store;
-    const char *path = store->url + strlen(store->ops->scheme) + 1;
-
-    buf_addf(name, "%s%caside-%s-%s.jsonl", path, store_can(store, STORE_DIRECTORY) ? '/' : '-', r->s->head.id, r->id);
-}
-
 /* The store is another's by now: what was not stored is kept in a file of its own, one event a line. */
 static enum tide_code keep_aside(struct tide_run *r, struct tide_err *err)
 {
-    struct env *env = r->s->store->env;
+    const struct store *store = r->s->store;
+    struct env *env = store->env;
     struct buf name = BUF_INIT(2048), text = BUF_INIT(SIZE_MAX / 4);
     struct env_file *file = NULL;
     struct tide_err why = {0};
     enum tide_code code;
 
     INVARIANT(r->backlog.n > 0);
-    aside_name(r, &name);
+    /* Beside the file of the store, or in its directory. */
+    buf_addf(&name, "%s%caside-%s-%s.jsonl", store->url + strlen(store->ops->scheme) + 1,
+             store_can(store, STORE_DIRECTORY) ? '/' : '-', r->s->head.id, r->id);
     for (size_t i = 0; i < r->backlog.n; i++) {
         const struct tide_new_event *ev = &r->backlog.events[i];
 

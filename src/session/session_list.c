@@ -132,13 +132,6 @@ static bool same(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
-static bool selected(const struct tide_list_filter *f, const struct tide_session_info *info, const struct status *st)
-{
-    return (!f->status || status_matches(st, f->status)) &&
-           (!f->agent || same(info->agent, f->agent) || same(info->agent_id, f->agent)) &&
-           (!f->task_id || same(info->task_id, f->task_id)) && (!f->kind || info->kind == f->kind);
-}
-
 struct listing {
     struct store *store;
     const struct tide_list_filter *filter;
@@ -179,7 +172,11 @@ static bool is_passed(struct listing *l, const struct head *h)
 /* Hands it out. Non-zero: that was the last. */
 static int list_one(struct listing *l, struct tide_session_info *info, const struct status *st)
 {
-    if (!selected(l->filter, info, st))
+    const struct tide_list_filter *f = l->filter;
+
+    if ((f->status && !status_matches(st, f->status)) ||
+        (f->agent && !same(info->agent, f->agent) && !same(info->agent_id, f->agent)) ||
+        (f->task_id && !same(info->task_id, f->task_id)) || (f->kind && info->kind != f->kind))
         return 0;
     snprintf(info->cursor, sizeof info->cursor, "%" PRId64 ".%s", info->created_ms, info->id);
     l->n++;

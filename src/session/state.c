@@ -68,18 +68,6 @@ static void extend_span(struct content *c, int64_t seq)
     last->from = last->to = seq;
 }
 
-/* A body that is not right JSON cannot come out of a store: its digest is proved and it was checked going in. */
-static bool parse(const struct event *ev, struct arena *scratch, struct fact *ret)
-{
-    struct json *body;
-
-    arena_reset(scratch);
-    if (json_parse(scratch, ev->body, NULL, &body, NULL, NULL))
-        return false;
-    *ret = (struct fact){ev, body, scratch};
-    return true;
-}
-
 enum { LEDGER = 1, CONTENT = 2 };
 
 static bool has_info(const struct kind *k)
@@ -113,12 +101,15 @@ static void advance(struct state *s, const struct event *ev, const struct kind *
 static void read_and_fold(struct state *s, const struct event *ev, struct arena *scratch, int parts)
 {
     const struct kind *k = kind_find(ev->kind);
-    struct fact f;
+    struct json *body;
 
     advance(s, ev, k, parts);
-    if (k && ((parts & LEDGER && (k->ledger || has_info(k))) || (parts & CONTENT && k->content)) &&
-        parse(ev, scratch, &f))
-        fold(s, k, &f, parts);
+    if (!k || !((parts & LEDGER && (k->ledger || has_info(k))) || (parts & CONTENT && k->content)))
+        return;
+    arena_reset(scratch);
+    /* A body that is not right JSON cannot come out of a store: its digest is proved and it was checked going in. */
+    if (!json_parse(scratch, ev->body, NULL, &body, NULL, NULL))
+        fold(s, k, &(struct fact){ev, body, scratch}, parts);
 }
 
 void state_apply(struct state *s, const struct event *ev, struct arena *scratch)

@@ -56,31 +56,18 @@ static bool idle_resumable(const struct run *r, bool has_program)
     }
 }
 
-static void set_waiting(struct status *s, const struct run *r, int64_t now_ms)
-{
-    const char *reason = r->due_ms ? r->due_ms <= now_ms ? "due" : "timer" : wait_word(r);
-
-    set(s, TIDE_STATUS_WAITING, reason, true, false);
-}
-
-static enum tide_outcome outcome_of(const struct run *r)
+static void derive(const struct subject *o, bool owner_alive)
 {
     static const enum tide_outcome outcomes[] = {[RUN_COMPLETED] = TIDE_OUTCOME_COMPLETED,
                                                  [RUN_FAILED] = TIDE_OUTCOME_FAILED,
                                                  [RUN_CANCELLED] = TIDE_OUTCOME_CANCELLED,
                                                  [RUN_INTERRUPTED] = TIDE_OUTCOME_INTERRUPTED};
-
-    return outcomes[r->end];
-}
-
-static void derive(const struct subject *o, bool owner_alive)
-{
     const struct run *r = o->run;
     struct status *s = o->st;
     bool open = r->end == RUN_OPEN, cut = r->end == RUN_INTERRUPTED;
     const char *trouble = open && r->waiting ? wait_trouble(r, o->now_ms) : NULL;
 
-    s->outcome = outcome_of(r);
+    s->outcome = outcomes[r->end];
     if (!r->waiting && (cut || (open && !owner_alive)))
         set_interrupted(s, TIDE_STATUS_INTERRUPTED_STARTUP,
                         open        ? "owner_gone"
@@ -94,7 +81,7 @@ static void derive(const struct subject *o, bool owner_alive)
                                     : "interrupted",
                         r);
     else if (open && r->waiting)
-        set_waiting(s, r, o->now_ms);
+        set(s, TIDE_STATUS_WAITING, r->due_ms ? r->due_ms <= o->now_ms ? "due" : "timer" : wait_word(r), true, false);
     else if (open)
         set(s, TIDE_STATUS_RUNNING, "running", false, false);
     else

@@ -142,17 +142,6 @@ static bool offer_mending(const struct subject *o)
     return m != MEND_NOTHING;
 }
 
-static void next_interrupted(const struct subject *o)
-{
-    if (o->run->waiting && !o->run->due_ms && o->st->is_resumable)
-        offer(o, TIDE_ACTION_ROTATE_TOKEN);
-    if (!offer_settling(o))
-        offer_resume(o, 0);
-    offer(o, TIDE_ACTION_CANCEL);
-    if (!o->graph && (!o->has_program || !o->st->is_resumable))
-        offer(o, TIDE_ACTION_START);
-}
-
 static void next_waiting(const struct subject *o)
 {
     bool due = o->run->due_ms && o->run->due_ms <= o->now_ms;
@@ -172,14 +161,6 @@ static void next_waiting(const struct subject *o)
         offer(o, TIDE_ACTION_START);
 }
 
-static void next_idle(const struct subject *o)
-{
-    if (o->run->end == RUN_COMPLETED || (!offer_settling(o) && !offer_mending(o)))
-        offer_resume(o, 0);
-    if (o->st->next_count == 0)
-        offer_new_run(o);
-}
-
 void status_offer(const struct subject *o)
 {
     if (is_leftover(o)) { /* first that has to end */
@@ -191,7 +172,13 @@ void status_offer(const struct subject *o)
     switch (o->st->status) {
     case TIDE_STATUS_INTERRUPTED_STARTUP:
     case TIDE_STATUS_INTERRUPTED_WAITING:
-        next_interrupted(o);
+        if (o->run->waiting && !o->run->due_ms && o->st->is_resumable)
+            offer(o, TIDE_ACTION_ROTATE_TOKEN);
+        if (!offer_settling(o))
+            offer_resume(o, 0);
+        offer(o, TIDE_ACTION_CANCEL);
+        if (!o->graph && (!o->has_program || !o->st->is_resumable))
+            offer(o, TIDE_ACTION_START);
         break;
     case TIDE_STATUS_WAITING:
         next_waiting(o);
@@ -200,7 +187,10 @@ void status_offer(const struct subject *o)
         offer(o, TIDE_ACTION_CANCEL);
         break;
     case TIDE_STATUS_IDLE:
-        next_idle(o);
+        if (o->run->end == RUN_COMPLETED || (!offer_settling(o) && !offer_mending(o)))
+            offer_resume(o, 0);
+        if (o->st->next_count == 0)
+            offer_new_run(o);
         break;
     case TIDE_STATUS_DAMAGED:
         break;

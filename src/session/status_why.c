@@ -98,16 +98,6 @@ static void say_steps(const struct subject *o)
         say_quoted(o->st, "; it was in the middle of ", ((const struct effect *)e->value)->tool);
 }
 
-static void say_stuck(const struct subject *o)
-{
-    const char *name = status_stuck(o);
-
-    if (!name || !o->st->is_resumable)
-        return;
-    say_quoted(o->st, o->graph ? "; node " : "; step ", name);
-    say(o->st, " must happen once and failed or was cut: find out whether it happened");
-}
-
 static void say_mending(const struct subject *o)
 {
     static const char *const words[] = {[MEND_NOTHING] = NULL,
@@ -239,17 +229,6 @@ static void say_waiting(const struct subject *o)
     say_maker(o);
 }
 
-/* A pause between attempts at a model call; afterwards the next one is under way. */
-static void say_retry(const struct subject *o)
-{
-    const struct run *r = o->run;
-
-    if (r->retry_ms <= o->now_ms)
-        return;
-    say_when(o->st, "; a model call failed and is tried again at ", r->retry_ms);
-    say_quoted(o->st, ": ", r->retry_error ? r->retry_error : "");
-}
-
 static void say_running(const struct subject *o)
 {
     const struct run *r = o->run;
@@ -261,7 +240,10 @@ static void say_running(const struct subject *o)
         say(o->st, " (pid %" PRId64 ")", r->pid);
     if (o->graph)
         say_position(o, o->state->content.position.active.live > 1 ? "are under way" : "is under way");
-    say_retry(o);
+    if (r->retry_ms > o->now_ms) { /* a pause between attempts; afterwards the next one is under way */
+        say_when(o->st, "; a model call failed and is tried again at ", r->retry_ms);
+        say_quoted(o->st, ": ", r->retry_error ? r->retry_error : "");
+    }
     if (l->cancel_seq > r->started_seq && l->cancel_seq > r->active_seq)
         say(o->st, "; it was asked to stop");
 }
@@ -283,6 +265,7 @@ static void say_dropped(const struct subject *o)
 
 static void say_idle(const struct subject *o)
 {
+    const char *stuck = status_stuck(o);
     const struct run *r = o->run;
     struct status *s = o->st;
 
@@ -306,9 +289,12 @@ static void say_idle(const struct subject *o)
     if (r->end == RUN_FAILED && !s->is_resumable)
         say(s, "; it cannot be resumed");
     say_dropped(o);
-    say_stuck(o);
-    if (!status_stuck(o))
+    if (!stuck) {
         say_mending(o);
+    } else if (s->is_resumable) {
+        say_quoted(s, o->graph ? "; node " : "; step ", stuck);
+        say(s, " must happen once and failed or was cut: find out whether it happened");
+    }
     say_maker(o);
 }
 

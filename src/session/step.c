@@ -42,14 +42,6 @@ static struct str args_of(const struct tide_step_spec *spec)
     return (struct str){spec->args ? spec->args : "", spec->args ? spec->args_len : 0};
 }
 
-/* Without secrets: whoever has the log could try values until the digest is right. So another value of one is no change. */
-static void digest_known(char out[17], struct tide_run *r, struct str args)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-
-    digest_name(out, redact_text(r->s->store, &a, args));
-}
-
 /* A log from before that, or from a process that did not know the secret, has the digest of the arguments as they are. */
 static bool same_args(const struct mark *m, const struct attempt *a, const struct tide_step_spec *spec)
 {
@@ -73,13 +65,16 @@ void run_idempotency(char out[33], const struct tide_run *r, const char *key)
 
 static struct attempt *attempt_new(struct tide_run *r, const struct tide_step_spec *spec)
 {
+    AUTO(arena_done) struct arena known = ARENA_INIT;
     struct attempt *a = mem_zero(sizeof *a);
 
     snprintf(a->within, sizeof a->within, "%s", spec->within ? spec->within : "");
     a->key = run_key(r, "step", a->within[0] ? a->within : NULL, spec->name);
     a->retries = spec->retries;
     a->effect = spec->effect;
-    digest_known(a->args, r, args_of(spec));
+    /* Without secrets: whoever has the log could try values until the digest is right. So another value of one is no
+     * change. */
+    digest_name(a->args, redact_text(r->s->store, &known, args_of(spec)));
     run_idempotency(a->idempotency, r, a->key);
     return a;
 }
@@ -395,14 +390,6 @@ static enum tide_code draft_outcome(const struct attempt *a, const char *name, c
     return code;
 }
 
-/* Asked for and never begun: nothing was done, nothing is written, and it may be asked for again. */
-static void give_up(struct tide_run *r, const char *name, struct tide_step_answer *ret)
-{
-    attempt_undo(r, name);
-    if (ret)
-        *ret = (struct tide_step_answer){.state = TIDE_STEP_STORED, .failed = 1};
-}
-
 enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_step_result *given,
                              struct tide_step_answer *ret, struct tide_err *err)
 {
@@ -427,8 +414,10 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
                    : tide_fail(err, TIDE_INVALID, "a step ends completed, failed or unknown");
     if (code)
         return code;
-    if (!a->begun) {
-        give_up(r, name, ret);
+    if (!a->begun) { /* nothing was done, nothing is written, and it may be asked for again */
+        attempt_undo(r, name);
+        if (ret)
+            *ret = (struct tide_step_answer){.state = TIDE_STEP_STORED, .failed = 1};
         return TIDE_OK;
     }
     again_ms = out->state == MARK_FAILED ? retry_at(r, a, result) : 0;
@@ -517,29 +506,13 @@ enum tide_code tide_step_settle(tide_run *r, const char *name, int happened, con
 
 /* ---- all in one call ----------------------------------------------------------------------------------------------- */
 
-static void sleep_until(struct env *env, int64_t at_ms)
-{
-    for (int64_t left; (left = at_ms - env_now_ms(env)) > 0 && left <= RETRY_CAP_MS;)
-        env->ops->sleep_ms(env, left < 1000 ? (int)left : 1000);
-}
-
-/* The caller gets what it would get from the log. */
-static void take_stored(struct tide_run *r, struct tide_text *result)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct str text = {result->ptr ? result->ptr : "", result->ptr ? result->len : 0};
-
-    if (!redact_json(r->s->store, &a, &text))
-        return;
-    tide_text_done(result);
-    *result = (struct tide_text){mem_dup(text), text.len};
-}
-
 static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *spec, tide_step_fn *fn, void *arg,
                               struct tide_step_answer *answer, struct tide_text *ret_result, struct tide_err *err)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     struct tide_err why = {0};
     struct tide_step_result result = {.size = sizeof result, .outcome = TIDE_OUTCOME_COMPLETED};
+    struct str text;
     char key[33];
     enum tide_code code = tide_step_begin(r, spec->name, 0, 0, err), done;
 
@@ -547,7 +520,11 @@ static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *s
         return code;
     memcpy(key, answer->key, sizeof key);
     done = fn(arg, key, ret_result, &why);
-    take_stored(r, ret_result);
+    text = (struct str){ret_result->ptr ? ret_result->ptr : "", ret_result->ptr ? ret_result->len : 0};
+    if (redact_json(r->s->store, &a, &text)) { /* the caller gets what it would get from the log */
+        tide_text_done(ret_result);
+        *ret_result = (struct tide_text){mem_dup(text), text.len};
+    }
     result.result = ret_result->ptr;
     if (done) {
         result = (struct tide_step_result){.size = sizeof result,
@@ -577,13 +554,15 @@ static enum tide_code do_step(struct tide_run *r, const struct tide_step_spec *s
 enum tide_code tide_run_step(tide_run *r, const struct tide_step_spec *spec, tide_step_fn *fn, void *arg,
                              struct tide_text *ret_result, struct tide_err *err)
 {
+    struct env *env = r->s->store->env;
     struct tide_step_answer answer = {.state = TIDE_STEP_LATER};
     struct tide_text result = {NULL, 0};
     enum tide_code code = TIDE_OK;
 
     ERR_LOCAL(err);
     while (!code && answer.state == TIDE_STEP_LATER) {
-        sleep_until(r->s->store->env, answer.retry_at_ms);
+        for (int64_t left; (left = answer.retry_at_ms - env_now_ms(env)) > 0 && left <= RETRY_CAP_MS;)
+            env->ops->sleep_ms(env, left < 1000 ? (int)left : 1000);
         code = tide_step_ask(r, spec, &answer, err);
         if (!code && answer.state == TIDE_STEP_PROBE) /* nobody here can find out */
             code = tide_step_settle(r, spec->name, -1, NULL, &answer, err);

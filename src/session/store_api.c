@@ -9,15 +9,6 @@
 #include "session/redact.h"
 #include "session/trust.h"
 
-/* Who has them can forge what they prove: a tool that prints them must not leave them in a log that is sent around. */
-static void add_keys(struct store *s)
-{
-    (void)!redact_add(s, STR("TIDEMARK_ORIGIN_KEY"),
-                      (struct str){(const char *)s->origin.user.bytes, s->origin.user.len}, NULL);
-    if (s->key.len)
-        (void)!redact_add(s, STR("TIDEMARK_KEY"), (struct str){(const char *)s->key.bytes, s->key.len}, NULL);
-}
-
 static int has_session(void *arg, const struct store_entry *entry)
 {
     (void)entry;
@@ -76,7 +67,12 @@ enum tide_code tide_store_open(const char *url, const struct tide_store_options 
     code = store_open(url ? url : "", &with_key, env_real(), &s, err);
     if (!code) {
         redact_add_environment(s, environ);
-        add_keys(s);
+        /* Who has the keys can forge what they prove: a tool that prints them must not leave them in a log that is sent
+         * around. */
+        (void)!redact_add(s, STR("TIDEMARK_ORIGIN_KEY"),
+                          (struct str){(const char *)s->origin.user.bytes, s->origin.user.len}, NULL);
+        if (s->key.len)
+            (void)!redact_add(s, STR("TIDEMARK_KEY"), (struct str){(const char *)s->key.bytes, s->key.len}, NULL);
         tell_key(s, &own);
         *ret_store = (tide_store *)(void *)s;
     }
@@ -144,15 +140,6 @@ size_t tide_store_reap(tide_store *store, struct tide_completion *ret_done, size
     return group_reap(store_of(store)->group, ret_done, max, timeout_ms);
 }
 
-/* What would make a run go on is not taken for one that must not. */
-static enum tide_code check_moves(struct store *s, const char *id, struct tide_err *err)
-{
-    struct head h;
-    enum tide_code code = store_head(s, str_from(id), &h, err);
-
-    return code ? code : trust_check(s, &h, err);
-}
-
 enum tide_code tide_session_input(tide_store *store, const char *id, int64_t expect_seq,
                                   const struct tide_new_event *events, size_t n, int64_t *ret_seq, struct tide_err *err)
 {
@@ -161,6 +148,7 @@ enum tide_code tide_session_input(tide_store *store, const char *id, int64_t exp
     struct event *list;
     struct batch_result result;
     char whole[TIDE_ID_SIZE];
+    struct head h;
     struct batch *b;
     enum tide_code code;
 
@@ -175,8 +163,10 @@ enum tide_code tide_session_input(tide_store *store, const char *id, int64_t exp
         if (!code && (!k || !(k->flags & KIND_INPUT)))
             code = tide_fail(err, TIDE_INVALID, "%s is not an input: only the holder of the lease may append it",
                              events[i].kind);
-        if (!code && k->flags & KIND_MOVES)
-            code = check_moves(s, whole, err);
+        if (!code && k->flags & KIND_MOVES) { /* what would make a run go on is not taken for one that must not */
+            code = store_head(s, str_from(whole), &h, err);
+            code = code ? code : trust_check(s, &h, err);
+        }
     }
     if (!code) {
         b = batch_new(str_from(whole), BATCH_INPUT, list, n, STR(""), STR(""));

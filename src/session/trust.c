@@ -230,26 +230,21 @@ static void put_raw(struct json_out *o, const char *key, struct str json)
         json_out_kraw(o, str_from(key), json);
 }
 
-static void put_members(struct json_out *o, const struct json *object, const char *const *names)
-{
-    for (; *names; names++) {
-        const struct json *v = json_get(object, str_from(*names));
-
-        if (v && v->type != JSON_NULL)
-            json_out_kraw(o, str_from(*names), json_source(v));
-    }
-}
-
 static void put_program(struct json_out *o, struct arena *a, struct str body)
 {
-    static const char *const names[] = {"argv", "program", "program_digest", "cwd", "env", NULL};
+    static const char *const names[] = {"argv", "program", "program_digest", "cwd", "env"};
     struct json *v;
 
     if (json_parse(a, body, NULL, &v, NULL, NULL) || !json_get(v, STR("argv")))
         return;
     json_out_key(o, STR("program"));
     json_out_begin(o, '{');
-    put_members(o, v, names);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct json *m = json_get(v, str_from(names[i]));
+
+        if (m && m->type != JSON_NULL)
+            json_out_kraw(o, str_from(names[i]), json_source(m));
+    }
     json_out_end(o, '}');
 }
 
@@ -335,19 +330,9 @@ static int take_body(void *arg, const struct event *ev)
     return 1;
 }
 
-static void put_session(struct json_out *o, const struct tide_session *s)
-{
-    const struct info *info = &s->state->info;
-    static const char *const names[] = {"title", "agent", "working_dir", "provider"};
-
-    json_out_kstr(o, STR("session_id"), str_from(s->head.id));
-    json_out_kint(o, STR("seq"), s->state->seq);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        put_raw(o, names[i], str_from(map_get(&info->fields, str_from(names[i]))));
-}
-
 static enum tide_code describe(struct tide_session *s, struct buf *out, struct tide_err *err)
 {
+    static const char *const names[] = {"title", "agent", "working_dir", "provider"};
     AUTO(buf_done) struct buf program = BUF_INIT(SHOWN_MAX);
     struct found f = {.keep = ARENA_INIT, .scratch = ARENA_INIT};
     struct json_out o = json_out_to(out);
@@ -358,7 +343,10 @@ static enum tide_code describe(struct tide_session *s, struct buf *out, struct t
     if (!code && seq)
         code = store_read(s->store, &s->head, seq, seq, take_body, &program, err);
     json_out_begin(&o, '{');
-    put_session(&o, s);
+    json_out_kstr(&o, STR("session_id"), str_from(s->head.id));
+    json_out_kint(&o, STR("seq"), s->state->seq);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        put_raw(&o, names[i], str_from(map_get(&s->state->info.fields, str_from(names[i]))));
     put_program(&o, &f.keep, buf_view(&program));
     put_raw(&o, "graph", f.graph);
     put_memory(&o, &s->state->content.memory);

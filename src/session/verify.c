@@ -23,18 +23,12 @@ static int count(void *arg, const struct event *ev)
     return v->cancelled;
 }
 
-/* A fork's chain begins with its parent's digest at the fork point. */
-static enum tide_code verify_base(struct store *store, const struct head *h, struct tide_err *err)
-{
-    struct head parent;
-
-    return h->parent_id[0] ? history_parent(store, h, &parent, err) : TIDE_OK;
-}
-
 static enum tide_code verify_head(struct store *store, const struct head *h, struct verifying *v, struct tide_err *err)
 {
     uint64_t before = v->done;
-    enum tide_code code = verify_base(store, h, err);
+    struct head parent;
+    /* a fork's chain begins with its parent's digest at the fork point */
+    enum tide_code code = h->parent_id[0] ? history_parent(store, h, &parent, err) : TIDE_OK;
 
     code = code ? code : store_read(store, h, 0, 0, count, v, err);
     if (code)
