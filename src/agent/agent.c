@@ -291,16 +291,6 @@ static const char *stored(struct tide_agent *a, struct arena *arena, const char 
     return value.len ? arena_dup(arena, value).ptr : NULL;
 }
 
-/* A provider's own address takes nothing without one: better said here than by its refusal. */
-static enum tide_code check_key(const struct tide_agent *a, struct tide_err *err)
-{
-    if (a->opt.api_key || a->opt.base_url || strcmp(a->type, "script") == 0)
-        return TIDE_OK;
-    tide_fail(err, TIDE_INVALID, "no key for %s: set %s", a->type,
-              strcmp(a->type, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY");
-    return tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"api_key\",\"value\":\"file:PATH\"");
-}
-
 static enum tide_code choose_provider(struct tide_agent *a, struct tide_err *err)
 {
     const char *type = stored(a, &a->arena, "type"), *same;
@@ -328,7 +318,14 @@ static enum tide_code choose_provider(struct tide_agent *a, struct tide_err *err
                                            .stall_ms = a->opt.stall_timeout_ms,
                                            .total_ms = a->opt.call_timeout_ms};
 
-    return provider_open(&config, &a->provider, err) ? err->code : check_key(a, err);
+    if (provider_open(&config, &a->provider, err))
+        return err->code;
+    if (a->opt.api_key || a->opt.base_url || strcmp(a->type, "script") == 0)
+        return TIDE_OK;
+    /* A provider's own address takes nothing without a key: better said here than by its refusal. */
+    tide_fail(err, TIDE_INVALID, "no key for %s: set %s", a->type,
+              strcmp(a->type, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY");
+    return tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"api_key\",\"value\":\"file:PATH\"");
 }
 
 void agent_put_provider(struct tide_agent *a)

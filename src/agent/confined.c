@@ -271,23 +271,18 @@ static bool follow(int dir, struct buf *path, const char *name, int *ret_errnum)
     return true;
 }
 
-static enum tide_code check_name(struct str name, struct str path, struct tide_err *err)
-{
-    if (name.len == 0 || str_eq(name, STR(".")) || str_eq(name, STR("..")))
-        return tide_fail(err, TIDE_INVALID, "'%.*s' is a directory, not a file", SHOW(path));
-    return name.len > 255 ? refuse(ENAMETOOLONG, path, err) : TIDE_OK;
-}
-
 /* One round: opens the directory of *path; *ret_again when its name was a link and *path is now another. */
 static enum tide_code parent_once(const struct confined *b, struct buf *path, enum confined_missing missing,
                                   int *ret_dir, struct buf *ret_name, bool *ret_again, struct tide_err *err)
 {
     struct str all = buf_view(path), name = name_part(all), dir = dir_part(all);
-    enum tide_code code = check_name(name, all, err);
+    enum tide_code code = TIDE_OK;
     int fd = -1, errnum = 0;
 
-    if (code)
-        return code;
+    if (name.len == 0 || str_eq(name, STR(".")) || str_eq(name, STR("..")))
+        return tide_fail(err, TIDE_INVALID, "'%.*s' is a directory, not a file", SHOW(all));
+    if (name.len > 255)
+        return refuse(ENAMETOOLONG, all, err);
     buf_clear(ret_name);
     buf_add_str(ret_name, name);
     if (missing == CONFINED_MAKE)

@@ -88,21 +88,15 @@ static bool keep_mode(int fd, const struct spot *s)
     return fchmod(fd, s->st.st_mode & 0777) == 0;
 }
 
-/* What an earlier try left, or the mark, is used again: it must not be gone for a moment. Anything else is not ours. */
-static bool is_ours(int fd)
-{
-    struct stat st;
-
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == geteuid() &&
-           ftruncate(fd, 0) == 0;
-}
-
 static int create_beside(const struct spot *s)
 {
     int flags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
     int fd = openat(s->dir, s->beside, flags);
+    struct stat st;
 
-    if (fd >= 0 && is_ours(fd))
+    /* What an earlier try left, or the mark, is used again: it must not be gone for a moment. Anything else is not ours. */
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 && st.st_uid == geteuid() &&
+        ftruncate(fd, 0) == 0)
         return fd;
     if (fd >= 0)
         close(fd);

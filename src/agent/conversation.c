@@ -357,18 +357,6 @@ static int64_t first_seq(const struct conversation *t, const struct content *c)
     return latest->visit == t->whose.visit ? latest->first_seq : 0;
 }
 
-static enum tide_code read_span(struct conversation *t, struct tide_session *s, const struct span *span, int64_t from,
-                                struct tide_err *err)
-{
-    enum tide_code code = TIDE_OK;
-    struct head head = s->head;
-
-    t->of_parent = strcmp(span->session, s->head.id) != 0;
-    if (t->of_parent)
-        code = history_writer(s->store, &s->head, span->session, &head, err);
-    return code ? code : store_read(s->store, &head, from, span->to, on_event, t, err);
-}
-
 struct loading {
     struct conversation *t;
     struct tide_session *s;
@@ -388,9 +376,15 @@ static enum tide_code try_load(void *arg, struct tide_err *err)
     first = first_seq(t, &s->state->content);
     for (size_t i = 0; !code && i < s->state->content.span_count; i++) {
         const struct span *span = &s->state->content.spans[i];
+        struct head head = s->head;
 
-        if (span->to >= first)
-            code = read_span(t, s, span, span->from > first ? span->from : first, err);
+        if (span->to < first)
+            continue;
+        t->of_parent = strcmp(span->session, s->head.id) != 0;
+        if (t->of_parent)
+            code = history_writer(s->store, &s->head, span->session, &head, err);
+        if (!code)
+            code = store_read(s->store, &head, span->from > first ? span->from : first, span->to, on_event, t, err);
     }
     t->of_parent = false;
     return code ? tide_wrap(err, "read the conversation") : TIDE_OK;

@@ -74,28 +74,6 @@ static void skip_rest(struct file_lines *l)
     }
 }
 
-/* The rest of it flows through the same buffer: what is kept stands in one of its own. */
-static struct str long_line(struct file_lines *l)
-{
-    if (!l->kept)
-        l->kept = mem_alloc(FILE_LINE_MAX);
-    memcpy(l->kept, l->ptr + l->from, FILE_LINE_MAX);
-    l->from += FILE_LINE_MAX;
-    skip_rest(l);
-    return (struct str){l->kept, FILE_LINE_MAX};
-}
-
-/* The next `len` bytes, of which the newline is not one. */
-static struct str short_line(struct file_lines *l, size_t len, bool closed)
-{
-    struct str line = {l->ptr + l->from, len < FILE_LINE_MAX ? len : FILE_LINE_MAX};
-
-    l->cut = len - line.len;
-    l->closed = closed;
-    l->from += len + closed;
-    return line;
-}
-
 bool file_lines_next(struct file_lines *l, struct str *ret_line)
 {
     size_t seen = 0;
@@ -109,11 +87,20 @@ bool file_lines_next(struct file_lines *l, struct str *ret_line)
         if (end || (have < FILE_LINE_MAX && !fill(l))) {
             if (!end && (have == 0 || l->errnum))
                 return false;
-            *ret_line = short_line(l, end ? (size_t)(end - at) : have, end != NULL);
+            have = end ? (size_t)(end - at) : have;
+            *ret_line = (struct str){l->ptr + l->from, have < FILE_LINE_MAX ? have : FILE_LINE_MAX};
+            l->cut = have - ret_line->len;
+            l->closed = end != NULL;
+            l->from += have + l->closed; /* the newline is none of its bytes */
             return true;
         }
         if (have >= FILE_LINE_MAX) {
-            *ret_line = long_line(l);
+            if (!l->kept)
+                l->kept = mem_alloc(FILE_LINE_MAX);
+            memcpy(l->kept, at, FILE_LINE_MAX); /* the rest of it flows through the same buffer */
+            l->from += FILE_LINE_MAX;
+            skip_rest(l);
+            *ret_line = (struct str){l->kept, FILE_LINE_MAX};
             return true;
         }
         seen = have;

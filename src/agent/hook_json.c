@@ -105,17 +105,6 @@ const char *hook_actions_at(enum hook_event event)
 
 /* ---- in ---- */
 
-static void put_tool(struct json_out *o, const struct hook_input *input)
-{
-    json_out_kstr(o, STR("tool_name"), input->tool);
-    json_out_kraw(o, STR("args"), input->args.len ? input->args : STR("{}"));
-    json_out_kstr(o, STR("tool_use_id"), input->call_id);
-    if (input->event == HOOK_POST_TOOL_USE)
-        json_out_kstr(o, STR("result"), input->result);
-    if (input->event == HOOK_POST_TOOL_USE_FAILURE)
-        json_out_kstr(o, STR("error"), input->error);
-}
-
 void hook_input_render(struct buf *out, const struct hook_input *input)
 {
     struct json_out o = json_out_to(out);
@@ -123,14 +112,21 @@ void hook_input_render(struct buf *out, const struct hook_input *input)
     json_out_begin(&o, '{');
     json_out_key(&o, str_from(hook_event_name(input->event)));
     json_out_begin(&o, '{');
-    if (hook_event_has_tool(input->event))
-        put_tool(&o, input);
-    else if (input->event == HOOK_AGENT_START)
+    if (hook_event_has_tool(input->event)) {
+        json_out_kstr(&o, STR("tool_name"), input->tool);
+        json_out_kraw(&o, STR("args"), input->args.len ? input->args : STR("{}"));
+        json_out_kstr(&o, STR("tool_use_id"), input->call_id);
+        if (input->event == HOOK_POST_TOOL_USE)
+            json_out_kstr(&o, STR("result"), input->result);
+        if (input->event == HOOK_POST_TOOL_USE_FAILURE)
+            json_out_kstr(&o, STR("error"), input->error);
+    } else if (input->event == HOOK_AGENT_START) {
         json_out_kstr(&o, STR("task"), input->task);
-    else if (input->event == HOOK_AGENT_STOP)
+    } else if (input->event == HOOK_AGENT_STOP) {
         json_out_kstr(&o, STR("result"), input->result);
-    else
+    } else {
         json_out_kint(&o, STR("turn"), input->turn);
+    }
     json_out_end(&o, '}');
     json_out_kstr(&o, STR("session_id"), str_from(input->session_id));
     json_out_kint(&o, STR("turn"), input->turn);

@@ -105,22 +105,16 @@ static enum tide_code get_event(struct arena *a, const struct json *row, struct 
     return TIDE_OK;
 }
 
-static enum tide_code get_timeout(const struct json *row, struct hook *hook, struct tide_err *err)
-{
-    const struct json *v = json_get(row, STR("timeout_ms"));
-
-    if (v && (!json_int(v, &hook->timeout_ms) || hook->timeout_ms < 1 || hook->timeout_ms > TIMEOUT_MAX_MS))
-        return tide_fail(err, TIDE_INVALID, "\"timeout_ms\" must be a whole number from 1 to %" PRId64, TIMEOUT_MAX_MS);
-    return TIDE_OK;
-}
-
 static enum tide_code parse(struct arena *a, const struct json *row, struct hook *hook, struct tide_err *err)
 {
-    const struct json *command = json_get(row, STR("command"));
+    const struct json *command = json_get(row, STR("command")), *timeout = json_get(row, STR("timeout_ms"));
     const char *action = NULL, *matcher = NULL;
 
-    if (get_event(a, row, hook, err) || get_text(a, row, "matcher", &matcher, err) || get_timeout(row, hook, err) ||
-        get_text(a, row, "action", &action, err))
+    if (get_event(a, row, hook, err) || get_text(a, row, "matcher", &matcher, err))
+        return err->code;
+    if (timeout && (!json_int(timeout, &hook->timeout_ms) || hook->timeout_ms < 1 || hook->timeout_ms > TIMEOUT_MAX_MS))
+        return tide_fail(err, TIDE_INVALID, "\"timeout_ms\" must be a whole number from 1 to %" PRId64, TIMEOUT_MAX_MS);
+    if (get_text(a, row, "action", &action, err))
         return err->code;
     hook->matcher = matcher && *matcher ? mem_dup(str_from(matcher)) : NULL;
     if (!command == !action)

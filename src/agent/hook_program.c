@@ -142,16 +142,6 @@ static void end_it(struct run *r, enum tide_code why)
     proc_signal(&r->proc, SIGKILL);
 }
 
-static void look(struct run *r, int64_t end_at)
-{
-    if (r->too_big)
-        end_it(r, TIDE_TOO_BIG);
-    else if (monotonic_ms() >= end_at)
-        end_it(r, TIDE_BUSY);
-    else if (r->program->stop && r->program->stop(r->program->arg))
-        end_it(r, TIDE_CANCELLED);
-}
-
 static void follow(struct run *r)
 {
     int64_t end_at = monotonic_ms() + r->program->timeout_ms;
@@ -169,8 +159,12 @@ static void follow(struct run *r)
         if (p[0].revents & POLLIN) {
             proc_signal(&r->proc, SIGKILL);
             proc_reap(&r->proc, &r->status);
-        } else {
-            look(r, end_at);
+        } else if (r->too_big) {
+            end_it(r, TIDE_TOO_BIG);
+        } else if (monotonic_ms() >= end_at) {
+            end_it(r, TIDE_BUSY);
+        } else if (r->program->stop && r->program->stop(r->program->arg)) {
+            end_it(r, TIDE_CANCELLED);
         }
     }
     while (!r->too_big && take(r, &r->out, r->output))

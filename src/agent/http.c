@@ -171,18 +171,12 @@ static int status_of(CURL *easy)
     return (int)status;
 }
 
-static void keep_error_body(struct buf *body, struct str piece)
-{
-    size_t room = body->max - body->len;
-
-    buf_add(body, piece.ptr, piece.len < room ? piece.len : room);
-}
-
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
     struct exchange *x = arg;
     struct str piece = {bytes, size * n};
     enum http_want want;
+    size_t room;
 
     x->heard_ms = mono_ms();
     x->n_bytes += piece.len;
@@ -191,7 +185,8 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
         return 0;
     }
     if (status_of(x->easy) != 200) {
-        keep_error_body(&x->ret->body, piece);
+        room = x->ret->body.max - x->ret->body.len;
+        buf_add(&x->ret->body, piece.ptr, piece.len < room ? piece.len : room);
         return piece.len;
     }
     want = x->enough_ms ? HTTP_MORE : x->call->data(x->call->arg, piece);
@@ -263,15 +258,6 @@ static void set_options(struct exchange *x, struct curl_slist *headers)
     curl.easy_setopt(e, CURLOPT_ERRORBUFFER, x->why);
 }
 
-static struct curl_slist *header_list(const char *const *headers)
-{
-    struct curl_slist *list = curl.slist_append(NULL, "Expect:"); /* no round trip before the body */
-
-    for (; *headers; headers++)
-        list = curl.slist_append(list, *headers);
-    return list;
-}
-
 /* ---- the loop ------------------------------------------------------------------------------------------------------ */
 
 static bool timed_out(struct exchange *x, enum http_end end, int64_t since_ms, int64_t limit_ms, const char *what)
@@ -314,12 +300,6 @@ static bool given_up(struct exchange *x)
     return true;
 }
 
-static void broken(struct exchange *x, enum http_end end, const char *why)
-{
-    x->ret->end = end;
-    snprintf(x->ret->why, sizeof x->ret->why, "%.*s", (int)sizeof x->ret->why - 1, why);
-}
-
 static enum http_end end_of(CURLcode code)
 {
     static const CURLcode for_good[] = {
@@ -338,10 +318,13 @@ static void settle(struct exchange *x, CURLcode code)
 {
     if (code == CURLE_OK || x->enough_ms || x->stop || x->ret->end == HTTP_TOO_BIG)
         return;
-    if (code == CURLE_OPERATION_TIMEDOUT && !x->connected_ms)
+    if (code == CURLE_OPERATION_TIMEDOUT && !x->connected_ms) {
         timed_out(x, HTTP_TIMEOUT, 0, x->call->connect_ms, no_connection);
-    else
-        broken(x, end_of(code), x->why[0] ? x->why : curl.easy_strerror(code));
+        return;
+    }
+    x->ret->end = end_of(code);
+    snprintf(x->ret->why, sizeof x->ret->why, "%.*s", (int)sizeof x->ret->why - 1,
+             x->why[0] ? x->why : curl.easy_strerror(code));
 }
 
 static void run(CURLM *multi, struct exchange *x)
@@ -395,7 +378,9 @@ void http_post(struct http *h, const struct http_call *call, struct http_result 
         return;
     x.easy = h->easy;
     x.began_ms = mono_ms();
-    headers = header_list(call->headers);
+    headers = curl.slist_append(NULL, "Expect:"); /* no round trip before the body */
+    for (size_t i = 0; call->headers[i]; i++)
+        headers = curl.slist_append(headers, call->headers[i]);
     set_options(&x, headers);
     curl.multi_add_handle(h->multi, h->easy);
     run(h->multi, &x);

@@ -402,25 +402,17 @@ static enum tide_code put_prompt(struct tide_agent *a, const char *prompt, struc
     return TIDE_OK;
 }
 
-static enum tide_code check_prompt(const struct tide_agent *a, const char *prompt, struct tide_err *err)
+enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_text *ret_answer, struct tide_err *err)
 {
+    enum tide_code code;
+
+    ERR_LOCAL(err);
     if (a->run)
         return tide_fail(err, TIDE_INVALID, "this agent is at work already");
     if (str_is_blank(str_from(prompt))) /* providers refuse one of blanks */
         return tide_fail(err, TIDE_INVALID, "the prompt is empty");
     if (!str_is_utf8(str_from(prompt), NULL))
         return tide_fail(err, TIDE_INVALID, "the prompt is not valid UTF-8");
-    return TIDE_OK;
-}
-
-enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_text *ret_answer, struct tide_err *err)
-{
-    enum tide_code code;
-
-    ERR_LOCAL(err);
-    code = check_prompt(a, prompt, err);
-    if (code)
-        return code;
     atomic_store(&a->stop, STOP_NOT); /* once: what comes from now on counts, however often it is tried */
     for (int i = 0; i < TRIES; i++) {
         begin(a);
@@ -535,14 +527,6 @@ static enum tide_code take_up(struct tide_agent *a, const char *input, const cha
     return agent_start(a, false, err);
 }
 
-/* Another may have gone on with it, and ended, between our look and our start: more than what a start writes is there. */
-static enum tide_code read_what_others_did(struct tide_agent *a, struct tide_err *err)
-{
-    if (a->s->state->ledger.run.active_seq - a->known_seq <= START_EVENTS)
-        return TIDE_OK;
-    return conversation_load(&a->talk, a->s, err);
-}
-
 enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *token, struct tide_text *ret_answer,
                                  struct tide_err *err)
 {
@@ -559,7 +543,9 @@ enum tide_code tide_agent_resume(tide_agent *a, const char *input, const char *t
         if (code != TIDE_CONFLICT || a->begun || a->opt.approve)
             break;
     }
-    code = code ? code : read_what_others_did(a, err);
+    /* Another may have gone on with it, and ended, between our look and our start: more than what a start writes is there. */
+    if (!code && a->s->state->ledger.run.active_seq - a->known_seq > START_EVENTS)
+        code = conversation_load(&a->talk, a->s, err);
     if (code && !a->run) {
         session_be_quick(a->s);
         return code;

@@ -118,22 +118,17 @@ static struct str clean_halves(struct buf *copy, struct str text)
     return buf_view(copy);
 }
 
-static void put_pair(struct buf *out, int32_t high, int32_t low)
-{
-    uint32_t c = 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
-    char bytes[4];
-
-    buf_add(out, bytes, utf8_put(bytes, c));
-}
-
 /* A first half that waited, and what follows it. Returns how many bytes of the decoded text were used up. */
 static size_t join(struct reply *r, struct pieces *p, int32_t low)
 {
     int32_t high = p->high;
+    uint32_t pair;
+    char bytes[4];
 
     p->high = 0;
     if (high && is_low(low)) {
-        put_pair(&p->buf, high, low);
+        pair = 0x10000 + ((uint32_t)(high - 0xd800) << 10) + (uint32_t)(low - 0xdc00);
+        buf_add(&p->buf, bytes, utf8_put(bytes, pair));
         return REPLACEMENT.len;
     }
     if (high) {
@@ -367,14 +362,6 @@ static bool take_calls(struct reply *r, struct model_answer *a)
     return true;
 }
 
-/* Some servers say "stop" although they ask for tools, or the other way round: what is there counts. */
-static enum model_stop stop_of(const struct reply *r)
-{
-    if (r->stop == STOP_END || r->stop == STOP_TOOLS)
-        return r->n_calls ? STOP_TOOLS : STOP_END;
-    return r->stop;
-}
-
 enum tide_code reply_finish(struct reply *r, bool clean, struct model_answer *ret)
 {
     struct model_answer a = {.arena = ARENA_INIT};
@@ -391,7 +378,9 @@ enum tide_code reply_finish(struct reply *r, bool clean, struct model_answer *re
     }
     pieces_end(r, &r->text);
     a.text = arena_dup(&a.arena, buf_view(&r->text.buf));
-    a.stop = stop_of(r);
+    a.stop = r->stop;
+    if (r->stop == STOP_END || r->stop == STOP_TOOLS) /* some servers say the one for the other: what is there counts */
+        a.stop = r->n_calls ? STOP_TOOLS : STOP_END;
     a.usage =
         (struct model_usage){r->fresh_tokens + r->stored_tokens + r->cached_tokens, r->output_tokens, r->cached_tokens};
     a.replaced = r->replaced;

@@ -260,23 +260,6 @@ static enum tide_code attempts(struct tide_agent *a, int64_t turn, struct model_
 
 /* ---- the answer ---- */
 
-/* Its arguments are stored without what they hold, and it is run with them as they are: by this process, now. */
-static void keep_real(struct tide_agent *a, struct str id, struct str args)
-{
-    struct str stored = args;
-
-    if (redact_json(a->s->store, &a->scratch, &stored))
-        map_set_text(&a->real, id, args);
-}
-
-/* An id of the provider's is a name in the log: one that holds a secret is as good as none. */
-static struct str call_id(struct tide_agent *a, struct str given, int64_t turn, size_t i)
-{
-    if (secrets_find(a->s->store->secrets, given))
-        given = STR("");
-    return conversation_fresh_id(&a->talk, &a->scratch, given, turn, i);
-}
-
 static void put_answer(struct tide_agent *a, const struct model_answer *answer, int64_t turn)
 {
     static const char *const stops[] = {"end", "tools", "length", "refused"};
@@ -288,9 +271,13 @@ static void put_answer(struct tide_agent *a, const struct model_answer *answer, 
         json_out_begin(o, '[');
         for (size_t i = 0; i < answer->n_calls; i++) {
             const struct model_call *c = &answer->calls[i];
-            struct str id = call_id(a, c->id, turn, i);
+            /* An id of the provider's is a name in the log: one that holds a secret is as good as none. */
+            struct str given = secrets_find(a->s->store->secrets, c->id) ? STR("") : c->id, stored = c->args;
+            struct str id = conversation_fresh_id(&a->talk, &a->scratch, given, turn, i);
 
-            keep_real(a, id, c->args);
+            /* Arguments are stored without what they hold, and it is run with them as they are: by this process, now. */
+            if (redact_json(a->s->store, &a->scratch, &stored))
+                map_set_text(&a->real, id, c->args);
             json_out_begin(o, '{');
             json_out_kstr(o, STR("id"), id);
             json_out_kstr(o, STR("name"), c->name);

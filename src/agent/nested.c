@@ -31,15 +31,6 @@ static enum tide_code never_called(void *arg, const char *args, const char *key,
     return tide_fail(err, TIDE_INVALID, "outputs are recorded by the loop");
 }
 
-static void put_keys(struct json_out *o, const struct nested_agent *seat)
-{
-    json_out_key(o, STR("enum"));
-    json_out_begin(o, '[');
-    for (size_t i = 0; i < seat->n_outputs; i++)
-        json_out_str(o, seat->outputs[i]);
-    json_out_end(o, ']');
-}
-
 static void put_schema(struct buf *out, const struct nested_agent *seat)
 {
     struct json_out o = json_out_to(out);
@@ -51,7 +42,11 @@ static void put_schema(struct buf *out, const struct nested_agent *seat)
     json_out_key(&o, STR("key"));
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("type"), STR("string"));
-    put_keys(&o, seat);
+    json_out_key(&o, STR("enum"));
+    json_out_begin(&o, '[');
+    for (size_t i = 0; i < seat->n_outputs; i++)
+        json_out_str(&o, seat->outputs[i]);
+    json_out_end(&o, ']');
     json_out_end(&o, '}');
     json_out_key(&o, STR("value"));
     json_out_begin(&o, '{');
@@ -100,18 +95,6 @@ void nested_leave(struct tide_agent *a)
     tide_agent_free(a);
 }
 
-static enum tide_code make(const struct nested_agent *seat, const struct tide_agent_options *opt,
-                           struct tide_agent **ret, struct tide_err *err)
-{
-    enum tide_code code = tide_agent_new(seat->session, opt, ret, err);
-
-    if (!code && seat->n_outputs)
-        code = offer_outputs(*ret, seat, err);
-    if (!code || session_is_trouble(code))
-        return code;
-    return err->code = TIDE_FAILED; /* a key, a file, a setting: when it was put right, the same can be tried again */
-}
-
 enum tide_code nested_enter(const struct nested_agent *seat, const struct tide_agent_options *opt, const char *decides,
                             struct tide_agent **ret, struct tide_err *err)
 {
@@ -120,7 +103,13 @@ enum tide_code nested_enter(const struct nested_agent *seat, const struct tide_a
         run_sure(seat->run, err); /* what is queued first: a failure of it is the run's to deal with */
 
     code = code ? code : session_sync(seat->session, err);
-    code = code ? code : make(seat, opt, ret, err);
+    if (code)
+        return code;
+    code = tide_agent_new(seat->session, opt, ret, err);
+    if (!code && seat->n_outputs)
+        code = offer_outputs(*ret, seat, err);
+    if (code && !session_is_trouble(code)) /* a key, a file, a setting: when it was put right, it can be tried again */
+        err->code = code = TIDE_FAILED;
     if (code)
         return code;
     a = *ret;
@@ -187,18 +176,14 @@ static enum tide_code name_end(const struct tide_agent *a, enum tide_code code, 
     return code;
 }
 
-static bool is_an_end(enum tide_code code)
-{
-    return code == TIDE_OK || code == TIDE_WAITING || code == TIDE_CANCELLED || code == TIDE_FAILED;
-}
-
 static enum tide_code conclude(struct tide_agent *a, enum tide_code code, struct nested_result *ret,
                                struct tide_err *err)
 {
     struct tide_err e;
 
     code = name_end(a, code, ret, err);
-    if (is_an_end(code) && agent_put(a, &e)) /* else the run itself is in trouble: whoever drives it is told */
+    /* Else the run itself is in trouble: whoever drives it is told. */
+    if ((!code || code == TIDE_WAITING || code == TIDE_CANCELLED || code == TIDE_FAILED) && agent_put(a, &e))
         code = tide_err_copy(err, &e);
     give_outputs(a, &ret->outputs);
     buf_clear(&ret->answer);

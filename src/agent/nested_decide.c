@@ -64,18 +64,12 @@ static int read_answer(struct str text)
 
 /* ---- asking ---- */
 
-static const char *full_text(struct arena *a, const char *question, const char *context)
-{
-    if (!context || !*context)
-        return question;
-    return arena_printf(a, "%s\n\nWhat is known:\n%s", question, context);
-}
-
 enum tide_code nested_decide(const struct nested_agent *seat, const char *question, const char *context, int *ret_yes,
                              struct tide_err *err)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT;
-    const char *text = full_text(&arena, question, context);
+    const char *text =
+        context && *context ? arena_printf(&arena, "%s\n\nWhat is known:\n%s", question, context) : question;
     struct nested_agent alone = *seat;
     struct tide_agent_options opt =
         seat->opt ? *seat->opt : (struct tide_agent_options){.size = sizeof(struct tide_agent_options)};

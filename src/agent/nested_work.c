@@ -230,15 +230,6 @@ enum tide_code nested_answer(struct tide_agent *a, const struct tide_wait_option
     return tide_fail(err, TIDE_WAITING, "it waits for %s: %s", tide_wait_kind_name(wait->kind), wait->question);
 }
 
-/* What this seat asked is noted as answered, also when another asked the same. */
-static bool note_budget(struct tide_agent *a, const char *name, bool allowed)
-{
-    if (!map_get(&a->talk.asked, str_from(name)) || map_get(&a->talk.decisions, str_from(name)))
-        return false;
-    agent_put_given(a, name, allowed);
-    return !allowed;
-}
-
 enum tide_code nested_budgets(struct tide_agent *a, bool *ret_refused, struct tide_err *err)
 {
     int64_t answers = 0, allowances = 0;
@@ -257,7 +248,11 @@ enum tide_code nested_budgets(struct tide_agent *a, bool *ret_refused, struct ti
         tide_text_done(&answer);
         answers++;
         allowances += allowed;
-        *ret_refused = note_budget(a, name, allowed);
+        *ret_refused = false;
+        if (map_get(&a->talk.asked, str_from(name)) && !map_get(&a->talk.decisions, str_from(name))) {
+            agent_put_given(a, name, allowed); /* what this seat asked is answered, also when another asked the same */
+            *ret_refused = !allowed;
+        }
     }
     a->talk.budget_answers = answers;
     a->talk.budgets = allowances;

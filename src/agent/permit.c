@@ -236,13 +236,6 @@ static bool any_part_matches(struct arena *a, struct str pattern, struct str com
     return false;
 }
 
-static bool command_matches(struct arena *a, const struct rule *r, struct str command)
-{
-    if (r->permission == PERMIT_ALLOW)
-        return glob(r->match, str_trim(command), SHELL_MARKS);
-    return any_part_matches(a, r->match, command);
-}
-
 /* The path without ".", empty parts and what ".." takes back. */
 static struct str plain_path(struct arena *a, struct str path, bool *ret_dots)
 {
@@ -295,7 +288,8 @@ static bool matches(struct arena *a, const struct rule *r, const struct tool *to
     if (r->any)
         return true;
     if (strcmp(tool->subject, "command") == 0)
-        return command_matches(a, r, subject);
+        return r->permission == PERMIT_ALLOW ? glob(r->match, str_trim(subject), SHELL_MARKS)
+                                             : any_part_matches(a, r->match, subject);
     if (strcmp(tool->subject, "path") == 0)
         return path_matches(a, r, subject);
     return glob(r->match, subject, "") || (r->permission != PERMIT_ALLOW && path.len && path_matches(a, r, path));

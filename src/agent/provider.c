@@ -113,15 +113,6 @@ static enum tide_code report(const struct provider *p, struct model_fault *f, st
 
 /* ---- opening ------------------------------------------------------------------------------------------------------- */
 
-static const struct provider_ops *find(const char *type)
-{
-    for (size_t i = 0; type && i < sizeof providers / sizeof providers[0]; i++) {
-        if (strcmp(providers[i]->type, type) == 0)
-            return providers[i];
-    }
-    return NULL;
-}
-
 /* Neither may bring a line of its own into a header. */
 static bool is_printable(const char *text)
 {
@@ -180,9 +171,13 @@ static enum tide_code open_http(struct provider *p, const struct provider_config
 enum tide_code provider_open(const struct provider_config *config, struct provider **ret_provider, struct tide_err *err)
 {
     AUTO(provider_closep) struct provider *p = NULL;
-    const struct provider_ops *ops = find(config->type);
+    const struct provider_ops *ops = NULL;
     enum tide_code code;
 
+    for (size_t i = 0; config->type && i < sizeof providers / sizeof providers[0]; i++) {
+        if (strcmp(providers[i]->type, config->type) == 0)
+            ops = providers[i];
+    }
     if (!ops)
         return tide_fail(err, TIDE_INVALID, "there is no provider '%s' (anthropic, openai, script)",
                          config->type ? config->type : "");

@@ -107,17 +107,6 @@ static void message(struct render *r, const struct model_message *m)
         text_block(r, "user", m->text);
 }
 
-/* Puts the mark into the last block: what follows it are three closing brackets, which are written again. */
-static void mark_last_block(struct render *r)
-{
-    struct buf *out = r->o.buf;
-
-    if (!r->block_end || out->failed)
-        return;
-    out->len = r->block_end;
-    buf_add_str(out, STR("," CACHE_MARK "}]}"));
-}
-
 static void messages(struct json_out *o, const struct model_request *request)
 {
     struct render r;
@@ -128,7 +117,10 @@ static void messages(struct json_out *o, const struct model_request *request)
     for (size_t i = 0; i < request->n_messages; i++)
         message(&r, &request->messages[i]);
     close_message(&r);
-    mark_last_block(&r);
+    if (r.block_end && !o->buf->failed) { /* what follows the last block are three brackets, which are written again */
+        o->buf->len = r.block_end;
+        buf_add_str(o->buf, STR("," CACHE_MARK "}]}"));
+    }
     *o = r.o;
     json_out_end(o, ']');
 }

@@ -237,12 +237,6 @@ static const char *const end_codes[] = {
     [HTTP_DEADLINE] = "call_timeout", [HTTP_BROKEN] = "connection", [HTTP_UNUSABLE] = "bad_request",
     [HTTP_TOO_BIG] = "malformed",     [HTTP_MISSING] = "missing"};
 
-/* A 200 that is no event stream comes from something else than a model: a portal, a wrong path. */
-static bool is_no_stream(const struct wire *w, const struct http_result *result)
-{
-    return w->reply.n_events == 0 && result->type[0] && strncasecmp(result->type, "text/event-stream", 17) != 0;
-}
-
 static bool settle(struct wire *w, const struct http_result *result, struct model_answer *ret, struct model_fault *f)
 {
     f->retry_after_ms = result->retry_after_ms;
@@ -255,7 +249,8 @@ static bool settle(struct wire *w, const struct http_result *result, struct mode
                   result->end == HTTP_TOO_BIG ? "the answer is over 64 MiB" : result->why);
         return false;
     }
-    if (is_no_stream(w, result)) {
+    /* A 200 that is no event stream comes from something else than a model: a portal, a wrong path. */
+    if (w->reply.n_events == 0 && result->type[0] && strncasecmp(result->type, "text/event-stream", 17) != 0) {
         fault_set(f, "bad_request", result->status, "answered with %s, not with a stream of events; check base_url",
                   result->type);
         return false;

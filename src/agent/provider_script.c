@@ -40,22 +40,16 @@ static void render_message(struct json_out *o, const struct model_message *m)
     json_out_end(o, '}');
 }
 
-static int64_t count_answers(const struct model_request *request)
-{
-    int64_t n = request->answers_left_out;
-
-    for (size_t i = 0; i < request->n_messages; i++)
-        n += request->messages[i].role == ROLE_ASSISTANT;
-    return n;
-}
-
 static void render(const struct provider *p, const struct model_request *request, struct buf *out)
 {
     struct json_out o = json_out_to(out);
+    int64_t answers = request->answers_left_out;
 
     (void)p;
+    for (size_t i = 0; i < request->n_messages; i++)
+        answers += request->messages[i].role == ROLE_ASSISTANT;
     json_out_begin(&o, '{');
-    json_out_kint(&o, STR("turn"), count_answers(request));
+    json_out_kint(&o, STR("turn"), answers);
     json_out_kstr_opt(&o, STR("part"), request->part);
     json_out_kstr(&o, STR("model"), request->model);
     json_out_kint(&o, STR("max_tokens"), request->max_tokens);
@@ -131,17 +125,11 @@ static bool wait_ms(const struct model_listener *l, int64_t ms, struct model_fau
     }
 }
 
-static size_t word_len(struct str s)
-{
-    const char *space = memchr(s.ptr, ' ', s.len);
-
-    return space ? (size_t)(space - s.ptr) + 1 : s.len;
-}
-
 static bool speak(const struct model_listener *l, struct str text, int64_t chunk_ms, struct model_fault *f)
 {
     while (text.len > 0) {
-        size_t n = chunk_ms > 0 ? word_len(text) : text.len;
+        const char *space = chunk_ms > 0 ? memchr(text.ptr, ' ', text.len) : NULL;
+        size_t n = space ? (size_t)(space - text.ptr) + 1 : text.len;
 
         if (l->text)
             l->text(l->arg, (struct str){text.ptr, n});
@@ -187,13 +175,6 @@ static void take_fault(const struct json *fail, const struct model_listener *l, 
     arena_done(&a);
 }
 
-static struct str args_of(struct model_answer *a, const struct json *args)
-{
-    struct str text = !args ? STR("{}") : args->type == JSON_STRING ? json_text(&a->arena, args) : args->raw;
-
-    return model_args(&a->arena, text, &a->replaced);
-}
-
 static void take_calls(struct model_answer *a, const struct json *calls, int64_t turn)
 {
     if (!calls || calls->count == 0)
@@ -201,6 +182,7 @@ static void take_calls(struct model_answer *a, const struct json *calls, int64_t
     a->calls = arena_zero(&a->arena, calls->count * sizeof *a->calls);
     for (const struct json *c = calls->first; c; c = c->next) {
         struct model_call *call = &a->calls[a->n_calls++];
+        const struct json *args = json_get(c, STR("args"));
 
         call->id = json_get_text(&a->arena, c, STR("id"));
         if (call->id.len == 0)
@@ -208,7 +190,11 @@ static void take_calls(struct model_answer *a, const struct json *calls, int64_t
         else
             call->id = arena_dup(&a->arena, call->id);
         call->name = arena_dup(&a->arena, json_get_text(&a->arena, c, STR("name")));
-        call->args = args_of(a, json_get(c, STR("args")));
+        call->args = model_args(&a->arena,
+                                !args                       ? STR("{}")
+                                : args->type == JSON_STRING ? json_text(&a->arena, args)
+                                                            : args->raw,
+                                &a->replaced);
     }
 }
 

@@ -18,15 +18,6 @@ static enum tide_code dispatch(struct sse *s, sse_fn *fn, void *arg)
     return code;
 }
 
-static enum tide_code take_data(struct sse *s, struct str value)
-{
-    if (s->has_data)
-        buf_add_char(&s->data, '\n');
-    s->has_data = true;
-    buf_add_str(&s->data, value);
-    return s->data.failed ? TIDE_TOO_BIG : TIDE_OK;
-}
-
 static enum tide_code take_line(struct sse *s, struct str line, sse_fn *fn, void *arg)
 {
     const char *colon;
@@ -41,21 +32,18 @@ static enum tide_code take_line(struct sse *s, struct str line, sse_fn *fn, void
     }
     if (value.len > 0 && value.ptr[0] == ' ')
         value = (struct str){value.ptr + 1, value.len - 1};
-    if (str_eq(field, STR("data")))
-        return take_data(s, value);
+    if (str_eq(field, STR("data"))) {
+        if (s->has_data)
+            buf_add_char(&s->data, '\n');
+        s->has_data = true;
+        buf_add_str(&s->data, value);
+        return s->data.failed ? TIDE_TOO_BIG : TIDE_OK;
+    }
     if (str_eq(field, STR("event")) && value.len <= s->name.max) {
         buf_clear(&s->name);
         buf_add_str(&s->name, value);
     }
     return TIDE_OK; /* comments, ids and fields of later versions say nothing to us */
-}
-
-static const char *line_end(struct str bytes)
-{
-    const char *lf = memchr(bytes.ptr, '\n', bytes.len);
-    const char *cr = memchr(bytes.ptr, '\r', lf ? (size_t)(lf - bytes.ptr) : bytes.len);
-
-    return cr ? cr : lf;
 }
 
 /* The line is the kept beginning and `rest`; without a beginning nothing is copied. */
@@ -83,12 +71,14 @@ enum tide_code sse_feed(struct sse *s, struct str bytes, sse_fn *fn, void *arg)
     enum tide_code code = TIDE_OK;
 
     while (bytes.len > 0 && !code) {
-        const char *end;
+        const char *end, *cr;
 
         if (s->after_cr && bytes.ptr[0] == '\n')
             bytes = (struct str){bytes.ptr + 1, bytes.len - 1};
         s->after_cr = false;
-        end = line_end(bytes);
+        end = memchr(bytes.ptr, '\n', bytes.len);
+        cr = memchr(bytes.ptr, '\r', end ? (size_t)(end - bytes.ptr) : bytes.len);
+        end = cr ? cr : end;
         if (!end)
             break;
         s->after_cr = *end == '\r';

@@ -269,14 +269,6 @@ static void tell_end(const struct capture *c, int64_t timeout_ms, struct tool_re
     buf_done(&line);
 }
 
-static int64_t timeout_of(const struct tool_work *w)
-{
-    int64_t usual = w->place->timeout_ms ? w->place->timeout_ms : TIMEOUT_MS;
-    int64_t ms = json_get_int(w->args, STR("timeout_ms"), usual);
-
-    return ms > TIMEOUT_MAX_MS ? TIMEOUT_MAX_MS : ms;
-}
-
 static void run(struct tool_work *w, struct tool_result *ret)
 {
     size_t room = tool_room(w), chars = room > 2 * NOTES_CHARS ? room - NOTES_CHARS : room;
@@ -296,7 +288,9 @@ static void run(struct tool_work *w, struct tool_result *ret)
     }
     capture_init(&c, &w->proc, w->out, 1);
     w->out = -1; /* the capture's now */
-    c.timeout_ms = timeout_of(w);
+    c.timeout_ms = json_get_int(w->args, STR("timeout_ms"), w->place->timeout_ms ? w->place->timeout_ms : TIMEOUT_MS);
+    if (c.timeout_ms > TIMEOUT_MAX_MS)
+        c.timeout_ms = TIMEOUT_MAX_MS;
     c.arg = &k;
     c.stop = w->place->stop ? stop : NULL;
     c.take = take;

@@ -473,15 +473,6 @@ static bool answer_from_past(struct dealing *c)
     return true;
 }
 
-/* Begun in what a fork took over: the run of the fork has no mark of it, and it is as unknown as it was there. */
-static bool answer_inherited(struct dealing *c)
-{
-    if (!map_get(&c->a->talk.inherited, c->call->id))
-        return false;
-    settle_as(c, unknown_text, true);
-    return true;
-}
-
 /* Its arguments held a secret, and nobody has them any more: it is not run with what is stored of them. */
 static bool answer_redacted(struct dealing *c, const struct mark *m)
 {
@@ -505,23 +496,17 @@ static void refuse_unknown(struct dealing *c)
                         (int)(c->call->name.len > 100 ? 100 : c->call->name.len), c->call->name.ptr, buf_cstr(&names)));
 }
 
-/* As the model gave them, where this process has them still. */
-static struct str real_args(const struct dealing *c)
-{
-    const char *real = map_get(&c->a->real, c->call->id);
-
-    return real ? str_from(real) : c->call->args;
-}
-
 static enum tide_code deal(struct dealing *c, struct tide_err *err)
 {
     const struct mark *m = map_get(&c->a->run->done.steps, c->call->id);
+    const char *real =
+        map_get(&c->a->real, c->call->id); /* as the model gave them, where this process has them still */
     bool run = true;
     enum tide_code code;
 
     INVARIANT(!conversation_has_result(&c->a->talk, conversation_open(&c->a->talk), c->call->id));
     c->tool = agent_tool(c->a, c->call->name);
-    take_args(c, real_args(c));
+    take_args(c, real ? str_from(real) : c->call->args);
     run_idempotency(c->key, c->a->run, arena_dup(&c->a->scratch, c->call->id).ptr);
     if (!c->tool) {
         refuse_unknown(c);
@@ -531,8 +516,13 @@ static enum tide_code deal(struct dealing *c, struct tide_err *err)
         refuse(c, "the arguments are not valid JSON: give one object");
         return TIDE_OK;
     }
-    if (answer_from_past(c) || (!m && answer_inherited(c)))
+    if (answer_from_past(c))
         return TIDE_OK;
+    if (!m && map_get(&c->a->talk.inherited, c->call->id)) {
+        /* Begun in what a fork took over: the run of the fork has no mark of it, and it is as unknown as it was there. */
+        settle_as(c, unknown_text, true);
+        return TIDE_OK;
+    }
     if (answer_redacted(c, m))
         return TIDE_OK;
     if (m && (m->state == MARK_STARTED || m->state == MARK_UNKNOWN || m->state == MARK_COMPLETED))

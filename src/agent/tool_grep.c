@@ -88,13 +88,6 @@ static bool search_file(struct search *s, int fd, struct str path)
     return on;
 }
 
-static bool is_wanted(const struct search *s, struct str path, const char *name)
-{
-    struct str what = s->glob_paths ? path : str_from(name);
-
-    return !s->glob || match_find(s->glob, what, NULL) == MATCH_YES;
-}
-
 static enum walk_answer file(void *arg, struct str path, int dir, const char *name, bool regular)
 {
     struct search *s = arg;
@@ -102,7 +95,7 @@ static enum walk_answer file(void *arg, struct str path, int dir, const char *na
     bool on = true;
     int fd;
 
-    if (!regular || !is_wanted(s, path, name))
+    if (!regular || (s->glob && match_find(s->glob, s->glob_paths ? path : str_from(name), NULL) != MATCH_YES))
         return WALK_ON;
     fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) {
