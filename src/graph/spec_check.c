@@ -155,20 +155,16 @@ static bool goes_on(const struct spec_graph *g, const struct spec_node *n)
     return n->type == SPEC_ROUTER && n->otherwise_index != SPEC_NONE;
 }
 
-static bool has_conditions(const struct spec_graph *g, const struct spec_node *n)
-{
-    for (size_t i = 0; i < n->n_arcs; i++) {
-        const struct spec_arc *arc = &g->arcs[n->first_arc + i];
-
-        if (!arc->edge || arc->edge->on == SPEC_CONDITION || arc->edge->on == SPEC_LLM)
-            return true;
-    }
-    return false;
-}
-
 static void check_dead_end(struct spec_parser *p, const struct spec_graph *g, const struct spec_node *n)
 {
-    if (!has_conditions(g, n) || goes_on(g, n))
+    bool chooses = false;
+
+    for (size_t i = 0; i < n->n_arcs; i++) {
+        const struct spec_edge *e = g->arcs[n->first_arc + i].edge;
+
+        chooses |= !e || e->on == SPEC_CONDITION || e->on == SPEC_LLM;
+    }
+    if (!chooses || goes_on(g, n))
         return;
     spec_say(p, SPEC_WARNING, n->path,
              n->type == SPEC_ROUTER ? "give it an 'otherwise'"
@@ -306,33 +302,26 @@ static void count_branch(struct fan *f, size_t from, size_t target, uint32_t bra
     }
 }
 
-static void tell_clash(struct fan *f, const struct spec_node *from, const struct spec_node *n, size_t output,
-                       const struct spec_node *other)
-{
-    struct arena *a = &f->p->spec->arena;
-    struct str key = n->outputs.at[output];
-
-    spec_say(f->p, SPEC_PROBLEM, arena_printf(a, "%s.outputs[%zu]", n->path, output),
-             arena_printf(a, "\"conflict\": {\"%.*s\": \"last\"}, or another name", STR_ARG(key)),
-             "'%.*s' is set by '%.*s' as well, in a branch that runs at the same time (from '%.*s')", STR_ARG(key),
-             STR_ARG(other->id), STR_ARG(from->id));
-}
-
 /* A node that one branch alone reaches runs beside those of the others; behind that they have met. */
 static void compare_branches(struct fan *f, const struct spec_node *from)
 {
+    struct arena *a = &f->p->spec->arena;
     struct map keys = {0};
 
     for (size_t t = 0; t < f->n_touched; t++) {
         const struct spec_node *n = &f->g->nodes.at[f->touched[t]];
 
         for (size_t i = 0; i < n->outputs.n && f->branches[n->index] == 1; i++) {
-            const struct spec_node *other = map_get(&keys, n->outputs.at[i]);
+            struct str key = n->outputs.at[i];
+            const struct spec_node *other = map_get(&keys, key);
 
             if (!other)
-                map_put(&keys, n->outputs.at[i], (void *)(uintptr_t)n);
-            else if (f->owner[other->index] != f->owner[n->index] && !spec_conflict_rule(f->g, n->outputs.at[i]))
-                tell_clash(f, from, n, i, other);
+                map_put(&keys, key, (void *)(uintptr_t)n);
+            else if (f->owner[other->index] != f->owner[n->index] && !spec_conflict_rule(f->g, key))
+                spec_say(f->p, SPEC_PROBLEM, arena_printf(a, "%s.outputs[%zu]", n->path, i),
+                         arena_printf(a, "\"conflict\": {\"%.*s\": \"last\"}, or another name", STR_ARG(key)),
+                         "'%.*s' is set by '%.*s' as well, in a branch that runs at the same time (from '%.*s')",
+                         STR_ARG(key), STR_ARG(other->id), STR_ARG(from->id));
         }
     }
     map_done(&keys, NULL);
@@ -403,28 +392,6 @@ static void gather_keys(struct spec_parser *p, const struct spec_graph *g, struc
     add_keys(keys, &g->checkpoints.exclude_memory_keys); /* supplied from outside, by what they are */
 }
 
-static void check_inputs(struct spec_parser *p, const struct spec_graph *g, const struct map *keys)
-{
-    for (size_t i = 0; i < g->nodes.n; i++) {
-        const struct spec_node *n = &g->nodes.at[i];
-
-        for (size_t k = 0; k < n->inputs.n; k++)
-            if (!map_get(keys, n->inputs.at[k]))
-                spec_say(p, SPEC_WARNING, arena_printf(&p->spec->arena, "%s.inputs[%zu]", n->path, k),
-                         "name it in some node's outputs or in memory, or give it when the graph is run",
-                         "nobody sets '%.*s'", STR_ARG(n->inputs.at[k]));
-    }
-}
-
-/* Nodes that name no outputs give what they like; only a router gives nothing. */
-static bool is_told_apart(const struct spec_graph *g)
-{
-    for (size_t i = 0; i < g->nodes.n; i++)
-        if (g->nodes.at[i].outputs.n == 0 && g->nodes.at[i].type != SPEC_ROUTER)
-            return false;
-    return true;
-}
-
 /* Whether another node sets it, or it is there from the beginning: without `inputs` all of the memory goes in. */
 static bool comes_in(const struct spec_graph *g, const struct spec_node *into, struct str key)
 {
@@ -441,6 +408,9 @@ static void check_inner(struct spec_parser *p, const struct spec_graph *g, const
 {
     struct map keys = {0};
 
+    for (size_t i = 0; i < n->graph->nodes.n; i++)
+        if (n->graph->nodes.at[i].outputs.n == 0 && n->graph->nodes.at[i].type != SPEC_ROUTER)
+            return; /* one that names no outputs gives what it likes; only a router gives nothing */
     gather_keys(p, n->graph, &keys);
     add_keys(&keys, &n->inputs);
     for (size_t i = 0; i < n->outputs.n; i++)
@@ -457,10 +427,14 @@ static void check_keys(struct spec_parser *p, const struct spec_graph *g)
     struct map keys = {0};
 
     gather_keys(p, g, &keys);
-    if (p->nesting <= 1)
-        check_inputs(p, g, &keys);
+    for (size_t i = 0; p->nesting <= 1 && i < g->nodes.n; i++)
+        for (size_t k = 0; k < g->nodes.at[i].inputs.n; k++)
+            if (!map_get(&keys, g->nodes.at[i].inputs.at[k]))
+                spec_say(p, SPEC_WARNING, arena_printf(&p->spec->arena, "%s.inputs[%zu]", g->nodes.at[i].path, k),
+                         "name it in some node's outputs or in memory, or give it when the graph is run",
+                         "nobody sets '%.*s'", STR_ARG(g->nodes.at[i].inputs.at[k]));
     for (size_t i = 0; i < g->nodes.n; i++)
-        if (g->nodes.at[i].graph && is_told_apart(g->nodes.at[i].graph))
+        if (g->nodes.at[i].graph)
             check_inner(p, g, &g->nodes.at[i]);
     for (size_t i = 0; i < g->conflict.n; i++)
         if (!map_get(&keys, g->conflict.at[i].key))

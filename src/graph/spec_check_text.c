@@ -124,18 +124,13 @@ static void check_expr(struct texts *t, const struct spec_expr *e, const char *c
 
 /* ---- all of them ---- */
 
-/* An agent's outputs are part of its conversation, a person's answer is an event, a map's results are kept one by one. */
-static const char *who_stores(const struct spec_node *n, bool in_map)
-{
-    return n->type == SPEC_EVENT_LOOP      ? "an agent"
-           : n->type == SPEC_HUMAN_INPUT   ? "a person"
-           : n->type == SPEC_MAP || in_map ? "a map"
-                                           : NULL;
-}
-
 static void check_outputs(struct texts *t, const struct spec_node *n, bool in_map)
 {
-    const char *who = who_stores(n, in_map);
+    /* An agent's outputs are part of its conversation, a person's answer is an event, a map's results are kept one by one. */
+    const char *who = n->type == SPEC_EVENT_LOOP      ? "an agent"
+                      : n->type == SPEC_HUMAN_INPUT   ? "a person"
+                      : n->type == SPEC_MAP || in_map ? "a map"
+                                                      : NULL;
 
     for (size_t i = 0; who && i < n->outputs.n; i++)
         if (is_excluded(t->g, n->outputs.at[i]))
@@ -189,36 +184,24 @@ static void check_edge(struct texts *t, const struct spec_edge *e)
     }
 }
 
-/* The graph itself is stored: a value that is stored nowhere cannot stand in it. */
-static void check_memory(struct texts *t)
-{
-    for (const struct json *m = t->g->memory ? t->g->memory->first : NULL; m; m = m->next) {
-        struct str key = json_key_text(&t->p->spec->arena, m);
-
-        if (is_excluded(t->g, key))
-            spec_say(t->p, SPEC_PROBLEM, arena_printf(&t->p->spec->arena, "%s.memory.%.*s", t->g->path, STR_ARG(key)),
-                     "give it when it runs: --set", "'%.*s' is stored nowhere, and the graph is stored", STR_ARG(key));
-    }
-}
-
-/* What is given from outside has a name in somebody's inputs. */
-static void add_named(const struct spec_graph *g, struct map *keys)
-{
-    for (size_t i = 0; i < g->nodes.n; i++)
-        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node) {
-            for (size_t k = 0; k < n->inputs.n; k++)
-                map_put(keys, n->inputs.at[k], keys);
-            if (n->type == SPEC_MAP && n->as.len > 0)
-                map_put(keys, n->as, keys);
-        }
-}
-
 void spec_check_texts(struct spec_parser *p, const struct spec_graph *g, struct map *keys)
 {
     struct texts t = {.p = p, .g = g, .keys = keys};
 
-    add_named(g, keys);
-    check_memory(&t);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node) {
+            for (size_t k = 0; k < n->inputs.n; k++) /* what is given from outside has a name in somebody's inputs */
+                map_put(keys, n->inputs.at[k], keys);
+            if (n->type == SPEC_MAP && n->as.len > 0)
+                map_put(keys, n->as, keys);
+        }
+    for (const struct json *m = g->memory ? g->memory->first : NULL; m; m = m->next) {
+        struct str key = json_key_text(&p->spec->arena, m);
+
+        if (is_excluded(g, key)) /* the graph itself is stored: such a value cannot stand in it */
+            spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.memory.%.*s", g->path, STR_ARG(key)),
+                     "give it when it runs: --set", "'%.*s' is stored nowhere, and the graph is stored", STR_ARG(key));
+    }
     for (size_t i = 0; i < g->nodes.n; i++)
         for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)
             check_node(&t, n, n != &g->nodes.at[i]);

@@ -109,15 +109,6 @@ static const char *next_word(void *arg)
     return **at ? *(*at)++ : NULL;
 }
 
-/* Ids that stand twice are a problem of their own. */
-static bool stood_before(const char *const *words, const char *const *at)
-{
-    while (words < at)
-        if (strcmp(*words++, *at) == 0)
-            return true;
-    return false;
-}
-
 const char *spec_hint_of(struct spec_parser *p, struct str typed, const char *const *words)
 {
     struct arena *a = &p->spec->arena;
@@ -128,9 +119,14 @@ const char *spec_hint_of(struct spec_parser *p, struct str typed, const char *co
     if (near)
         return arena_printf(a, "did you mean '%s'?", near);
     buf_add_str(&b, STR("one of:"));
-    for (at = words; *at && at - words < HINT_WORDS; at++)
-        if (!stood_before(words, at))
+    for (at = words; *at && at - words < HINT_WORDS; at++) {
+        const char *const *first = words;
+
+        while (strcmp(*first, *at) != 0)
+            first++;
+        if (first == at) /* ids that stand twice are a problem of their own */
             buf_addf(&b, " %s", *at);
+    }
     buf_add_str(&b, *at ? STR(" …") : STR(""));
     return arena_dup(a, buf_view(&b)).ptr;
 }
@@ -150,14 +146,6 @@ static const char *near_field(struct spec_parser *p, const struct spec_object *o
 }
 
 /* ---- objects ---- */
-
-static const struct spec_field *find_field(const struct spec_object *object, const struct json *member)
-{
-    for (const struct spec_field *f = object->fields; f->name; f++)
-        if (json_key_eq(member, str_from(f->name)))
-            return f;
-    return NULL;
-}
 
 /* An object with nothing but its defaults: made once, then copied. */
 static const void *template_of(struct spec_parser *p, const struct spec_object *object)
@@ -209,24 +197,18 @@ static void read_member(struct spec_parser *p, const struct spec_object *object,
                         const struct json *member, const struct spec_place *at, char *into)
 {
     struct str key = json_key_text(&p->spec->arena, member);
-    const struct spec_field *f = find_field(object, member);
+    const struct spec_field *f = object->fields;
     struct spec_place here = {.up = at, .key = key};
 
-    if (!f)
+    while (f->name && !json_key_eq(member, str_from(f->name)))
+        f++;
+    if (!f->name)
         spec_say_at(p, &here, near_field(p, object, type_bit, key), "%s has no key '%.*s'", object->name,
                     (int)(key.len < 64 ? key.len : 64), key.ptr);
     else if (f->types && type_bit && !(f->types & type_bit))
         complain_of_type(p, f, &here);
     else
         spec_set(p, f, member, &here, into + f->offset);
-}
-
-/* A node inside a map has no id; a graph inside a graph needs no mark of its format. */
-static bool must_have(const struct spec_parser *p, const struct spec_field *f, const struct spec_object *object)
-{
-    if (object == &spec_node_object && f->type == FIELD_ID)
-        return f->required && p->maps == 0;
-    return f->required && (f->type != FIELD_ONE || p->nesting <= 1);
 }
 
 void spec_read_object(struct spec_parser *p, const struct spec_object *object, const struct json *v,
@@ -247,9 +229,14 @@ void spec_read_object(struct spec_parser *p, const struct spec_object *object, c
     type_bit = type_bit_of(&p->spec->arena, object, v);
     for (const struct json *member = v->first; member; member = member->next)
         read_member(p, object, type_bit, member, at, into);
-    for (const struct spec_field *f = object->fields; f->name; f++)
-        if (must_have(p, f, object) && !json_get(v, str_from(f->name)))
+    for (const struct spec_field *f = object->fields; f->name; f++) {
+        /* A node inside a map has no id; a graph inside a graph needs no mark of its format. */
+        bool own_id = object == &spec_node_object && f->type == FIELD_ID;
+        bool needed = own_id ? p->maps == 0 : f->type != FIELD_ONE || p->nesting <= 1;
+
+        if (f->required && needed && !json_get(v, str_from(f->name)))
             spec_say_at(p, at, f->help, "%s must have '%s'", object->name, f->name);
+    }
 }
 
 struct spec_graph *spec_read_graph(struct spec_parser *p, const struct json *v, const struct spec_place *at)
@@ -278,28 +265,6 @@ struct spec_graph *spec_read_graph(struct spec_parser *p, const struct json *v, 
 
 /* ---- the whole ---- */
 
-/* What is stored with a run must be read again: put together it is bounded like a file. */
-static void conclude(struct spec_parser *p)
-{
-    AUTO(buf_done) struct buf b = BUF_INIT(SPEC_MAX_BYTES);
-    struct spec *s = p->spec;
-
-    json_write(&b, s->graph->json);
-    if (b.failed)
-        spec_say(p, SPEC_PROBLEM, "$", "", "with its subgraphs it has more than %zu bytes", SPEC_MAX_BYTES);
-    s->json = arena_dup(&s->arena, buf_view(&b));
-    digest_of(s->digest, s->json);
-}
-
-static enum tide_code refuse(const struct spec_parser *p, struct tide_err *err)
-{
-    size_t more = p->spec->problems - 1;
-
-    if (more == 0)
-        return tide_err_copy(err, &p->first);
-    return tide_fail(err, TIDE_INVALID, "%.400s (and %zu more)", p->first.msg, more);
-}
-
 static void read_text(struct spec_parser *p, struct str text)
 {
     struct json_limits limits = {SPEC_MAX_BYTES, JSON_DEPTH};
@@ -320,15 +285,24 @@ static enum tide_code parse(struct str text, const struct spec_options *opt, con
                             struct spec **ret_spec, struct tide_err *err)
 {
     static const struct spec_options none;
+    AUTO(buf_done) struct buf whole = BUF_INIT(SPEC_MAX_BYTES);
     AUTO(spec_freep) struct spec *s = mem_zero(sizeof(*s));
     struct spec_parser p = {.spec = s, .opt = opt ? opt : &none, .files = file};
 
     p.dir = p.opt->dir;
     read_text(&p, text);
-    if (s->problems == 0)
-        conclude(&p);
-    if (s->problems > 0)
-        return refuse(&p, err);
+    if (s->problems == 0) {
+        /* What is stored with a run must be read again: put together it is bounded like a file. */
+        json_write(&whole, s->graph->json);
+        if (whole.failed)
+            spec_say(&p, SPEC_PROBLEM, "$", "", "with its subgraphs it has more than %zu bytes", SPEC_MAX_BYTES);
+        s->json = arena_dup(&s->arena, buf_view(&whole));
+        digest_of(s->digest, s->json);
+    }
+    if (s->problems == 1)
+        return tide_err_copy(err, &p.first);
+    if (s->problems > 1)
+        return tide_fail(err, TIDE_INVALID, "%.400s (and %zu more)", p.first.msg, s->problems - 1);
     INVARIANT(s->graph && s->json.len);
     INVARIANT_COSTLY(spec_is_sound(s->graph));
     *ret_spec = TAKE(s);
@@ -375,29 +349,17 @@ enum tide_code spec_change_checkpoints(struct spec *s, struct str json, struct s
 
 /* ---- files ---- */
 
-static enum tide_code cannot_read(const char *path, int errnum, struct tide_err *err)
-{
-    if (errnum == EISDIR)
-        return tide_fail(err, TIDE_INVALID, "read %.200s: it is a directory: give the file of a graph", path);
-    if (tide_fail_errno(err, errnum, "read %.200s", path) != TIDE_NOT_FOUND)
-        return err->code;
-    return tide_fail(err, TIDE_NOT_FOUND, "%.300s: give the path of the file of a graph", err->msg);
-}
-
 enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err *err)
 {
     int bad = strcmp(path, "-") == 0 ? buf_read_fd(ret_text, STDIN_FILENO) : buf_read_file(ret_text, path);
 
     if (ret_text->failed)
         return tide_fail(err, TIDE_TOO_BIG, "%.200s: more than %zu bytes: too big for a graph", path, ret_text->max);
-    return bad ? cannot_read(path, bad, err) : TIDE_OK;
-}
-
-static const char *dir_of(struct arena *a, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? arena_dup(a, (struct str){path, (size_t)(slash - path) + 1}).ptr : "./";
+    if (bad == EISDIR)
+        return tide_fail(err, TIDE_INVALID, "read %.200s: it is a directory: give the file of a graph", path);
+    if (bad && tide_fail_errno(err, bad, "read %.200s", path) != TIDE_NOT_FOUND)
+        return err->code;
+    return bad ? tide_fail(err, TIDE_NOT_FOUND, "%.300s: give the path of the file of a graph", err->msg) : TIDE_OK;
 }
 
 enum tide_code spec_load(const char *path, const struct spec_options *opt, struct spec **ret_spec, struct tide_err *err)
@@ -413,12 +375,13 @@ enum tide_code spec_parse_from(const char *path, struct str text, const struct s
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct spec_options with = opt ? *opt : (struct spec_options){0};
+    const char *slash = strrchr(path, '/');
     struct spec_open_file file = {0};
     struct stat st;
 
     if (strcmp(path, "-") != 0 && stat(path, &st) == 0)
         file = (struct spec_open_file){NULL, st.st_dev, st.st_ino};
     if (!with.dir)
-        with.dir = dir_of(&a, path);
+        with.dir = slash ? arena_dup(&a, (struct str){path, (size_t)(slash - path) + 1}).ptr : "./";
     return parse(text, &with, &file, ret_spec, err);
 }

@@ -200,14 +200,6 @@ void spec_finish_edge(struct spec_edge *e, const struct json *v)
 
 /* ---- names ---- */
 
-/* Values are indexes + 1: a map gives NULL for what it has not. */
-static size_t index_of(const struct map *ids, struct str id)
-{
-    uintptr_t at = (uintptr_t)map_get(ids, id);
-
-    return at ? at - 1 : SPEC_NONE;
-}
-
 static void name_nodes(struct spec_parser *p, struct spec_graph *g, struct map *ids)
 {
     for (size_t i = 0; i < g->nodes.n; i++) {
@@ -229,11 +221,11 @@ static void name_nodes(struct spec_parser *p, struct spec_graph *g, struct map *
 static size_t find_node(struct spec_parser *p, const struct spec_graph *g, const struct map *ids, struct str id,
                         const char *path, const char *key)
 {
-    size_t at = id.len ? index_of(ids, id) : SPEC_NONE;
+    uintptr_t at = id.len ? (uintptr_t)map_get(ids, id) : 0; /* index + 1: a map gives NULL for what it has not */
     const char **words;
 
-    if (at != SPEC_NONE || id.len == 0 || g->nodes.n == 0) /* no nodes at all: that is told */
-        return at;
+    if (at || id.len == 0 || g->nodes.n == 0) /* no nodes at all: that is told */
+        return at ? at - 1 : SPEC_NONE;
     if (p->spec->problems >= SPEC_MAX_PROBLEMS) { /* nobody hears the hint */
         p->spec->problems++;
         return SPEC_NONE;
@@ -245,17 +237,6 @@ static size_t find_node(struct spec_parser *p, const struct spec_graph *g, const
     spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.%s", path, key),
              words[0] ? spec_hint_of(p, id, words) : "", "there is no node '%.*s'", STR_ARG(id));
     return SPEC_NONE;
-}
-
-static void link_routes(struct spec_parser *p, struct spec_graph *g, const struct map *ids)
-{
-    for (size_t i = 0; i < g->nodes.n; i++) {
-        struct spec_node *n = &g->nodes.at[i];
-
-        n->otherwise_index = find_node(p, g, ids, n->otherwise, n->path, "otherwise");
-        for (size_t r = 0; r < n->routes.n; r++)
-            n->routes.at[r].to_index = find_node(p, g, ids, n->routes.at[r].to, n->routes.at[r].path, "to");
-    }
 }
 
 static void link_edges(struct spec_parser *p, struct spec_graph *g, const struct map *ids)
@@ -319,15 +300,6 @@ static void make_arcs(struct spec_parser *p, struct spec_graph *g)
     }
 }
 
-static void inherit(const struct spec_graph *g, struct spec_node *n)
-{
-    for (; n; n = n->node) {
-        n->retries = n->retries < 0 ? g->max_retries : n->retries;
-        n->model = n->model.len ? n->model : g->model;
-        n->provider = n->provider.len ? n->provider : g->provider;
-    }
-}
-
 static int str_order(struct str a, struct str b)
 {
     size_t both = a.len < b.len ? a.len : b.len;
@@ -343,29 +315,33 @@ static int by_name(const void *left, const void *right, void *graph)
     return str_order(nodes[*(const size_t *)left].id, nodes[*(const size_t *)right].id);
 }
 
-static void sort_names(struct spec_parser *p, struct spec_graph *g)
-{
-    g->by_id = arena_alloc(&p->spec->arena, (g->nodes.n + 1) * sizeof(*g->by_id));
-    for (size_t i = 0; i < g->nodes.n; i++)
-        g->by_id[i] = i;
-    qsort_r(g->by_id, g->nodes.n, sizeof(*g->by_id), by_name, g);
-}
-
 void spec_resolve(struct spec_parser *p, struct spec_graph *g)
 {
     struct map ids = {0};
 
-    sort_names(p, g);
-
+    g->by_id = arena_alloc(&p->spec->arena, (g->nodes.n + 1) * sizeof(*g->by_id));
+    for (size_t i = 0; i < g->nodes.n; i++)
+        g->by_id[i] = i;
+    qsort_r(g->by_id, g->nodes.n, sizeof(*g->by_id), by_name, g);
     name_nodes(p, g, &ids);
     g->entry_index = find_node(p, g, &ids, g->entry, g->path, "entry");
-    link_routes(p, g, &ids);
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        struct spec_node *n = &g->nodes.at[i];
+
+        n->otherwise_index = find_node(p, g, &ids, n->otherwise, n->path, "otherwise");
+        for (size_t r = 0; r < n->routes.n; r++)
+            n->routes.at[r].to_index = find_node(p, g, &ids, n->routes.at[r].to, n->routes.at[r].path, "to");
+    }
     link_edges(p, g, &ids);
     if (g->edges.n > 0)
         qsort(g->edges.at, g->edges.n, sizeof(*g->edges.at), by_source);
     make_arcs(p, g);
     for (size_t i = 0; i < g->nodes.n; i++)
-        inherit(g, &g->nodes.at[i]);
+        for (struct spec_node *n = &g->nodes.at[i]; n; n = n->node) {
+            n->retries = n->retries < 0 ? g->max_retries : n->retries;
+            n->model = n->model.len ? n->model : g->model;
+            n->provider = n->provider.len ? n->provider : g->provider;
+        }
     map_done(&ids, NULL);
 }
 

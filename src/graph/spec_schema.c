@@ -49,12 +49,6 @@ static void put_words(struct json_out *o, const char *const *words)
     json_out_end(o, ']');
 }
 
-static void put_texts(struct json_out *o)
-{
-    put_type(o, "array");
-    json_out_kraw(o, STR("items"), STR("{\"type\":\"string\"}"));
-}
-
 static void put_list(struct json_out *o, const struct spec_field *f)
 {
     put_type(o, "array");
@@ -68,114 +62,53 @@ static void put_list(struct json_out *o, const struct spec_field *f)
     json_out_end(o, '}');
 }
 
-static void put_int(struct json_out *o, const struct spec_field *f)
-{
-    put_type(o, "integer");
-    json_out_kint(o, STR("minimum"), f->min);
-    if (f->max < INT64_MAX)
-        json_out_kint(o, STR("maximum"), f->max);
-}
-
-/* An object with any keys, whose values are all alike. */
-static void put_keyed(struct json_out *o, const struct spec_field *f)
-{
-    put_type(o, "object");
-    json_out_key(o, STR("additionalProperties"));
-    json_out_begin(o, '{');
-    if (f->type == FIELD_RULES)
-        put_words(o, f->words);
-    else
-        put_type(o, "string");
-    json_out_end(o, '}');
-}
-
 static void put_value(struct json_out *o, const struct spec_field *f)
 {
-    switch (f->type) {
-    case FIELD_ONE:
-        json_out_kint(o, STR("const"), 1);
-        break;
-    case FIELD_TEXT:
-    case FIELD_EXPR:
-    case FIELD_OVER:
-    case FIELD_BODY:
-        put_type(o, "string");
-        break;
-    case FIELD_ID:
-        put_type(o, "string");
-        json_out_kstr(o, STR("pattern"), STR(ID_PATTERN));
-        break;
-    case FIELD_DURATION:
-        put_type(o, "string");
-        json_out_kstr(o, STR("pattern"), STR(DURATION_PATTERN));
-        break;
-    case FIELD_INT:
-        put_int(o, f);
-        break;
-    case FIELD_NUMBER:
-        put_type(o, "number");
-        json_out_kint(o, STR("minimum"), 0);
-        break;
-    case FIELD_BOOL:
-        put_type(o, "boolean");
-        break;
-    case FIELD_WORD:
-        put_words(o, f->words);
-        break;
-    case FIELD_KEYS:
-        put_texts(o);
+    static const struct {
+        const char *type, *key, *value;
+    } rows[FIELD_GRAPH + 1] = {
+        [FIELD_ONE] = {NULL, "const", "1"},
+        [FIELD_TEXT] = {.type = "string"},
+        [FIELD_EXPR] = {.type = "string"},
+        [FIELD_OVER] = {.type = "string"},
+        [FIELD_BODY] = {.type = "string"},
+        [FIELD_ID] = {"string", "pattern", "\"" ID_PATTERN "\""},
+        [FIELD_DURATION] = {"string", "pattern", "\"" DURATION_PATTERN "\""},
+        [FIELD_INT] = {.type = "integer"},
+        [FIELD_NUMBER] = {"number", "minimum", "0"},
+        [FIELD_BOOL] = {.type = "boolean"},
+        [FIELD_KEYS] = {"array", "items", "{\"type\":\"string\"}"},
+        [FIELD_TEXTS] = {"array", "items", "{\"type\":\"string\"}"},
+        [FIELD_TOOLS] = {NULL, "anyOf",
+                         "[{\"enum\":[\"all\",\"none\"]},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]"},
+        [FIELD_EXPRS] = {"object", "additionalProperties", "{\"type\":\"string\"}"},
+        [FIELD_RULES] = {.type = "object"},
+        [FIELD_VALUES] = {.type = "object"},
+        [FIELD_NODE] = {NULL, "not", "{\"required\":[\"id\"]}"},
+    };
+
+    if (f->type == FIELD_OBJECT || f->type == FIELD_NODE || f->type == FIELD_GRAPH)
+        put_ref(o, f->type == FIELD_OBJECT ? def_of(f->object) : f->type == FIELD_NODE ? "node" : "graph");
+    if (rows[f->type].type)
+        put_type(o, rows[f->type].type);
+    if (rows[f->type].key)
+        json_out_kraw(o, str_from(rows[f->type].key), str_from(rows[f->type].value));
+    if (f->type == FIELD_KEYS)
         json_out_kbool(o, STR("uniqueItems"), true);
-        break;
-    case FIELD_TEXTS:
-        put_texts(o);
-        break;
-    case FIELD_TOOLS:
-        json_out_kraw(o, STR("anyOf"),
-                      STR("[{\"enum\":[\"all\",\"none\"]},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]"));
-        break;
-    case FIELD_EXPRS:
-    case FIELD_RULES:
-        put_keyed(o, f);
-        break;
-    case FIELD_VALUES:
-        put_type(o, "object");
-        break;
-    case FIELD_OBJECT:
-        put_ref(o, def_of(f->object));
-        break;
-    case FIELD_LIST:
+    if (f->type == FIELD_INT)
+        json_out_kint(o, STR("minimum"), f->min);
+    if (f->type == FIELD_INT && f->max < INT64_MAX)
+        json_out_kint(o, STR("maximum"), f->max);
+    if (f->type == FIELD_LIST)
         put_list(o, f);
-        break;
-    case FIELD_NODE:
-        put_ref(o, "node");
-        json_out_kraw(o, STR("not"), STR("{\"required\":[\"id\"]}"));
-        break;
-    case FIELD_GRAPH:
-        put_ref(o, "graph");
-        break;
+    if (f->type == FIELD_WORD)
+        put_words(o, f->words);
+    if (f->type == FIELD_RULES) {
+        json_out_key(o, STR("additionalProperties"));
+        json_out_begin(o, '{');
+        put_words(o, f->words);
+        json_out_end(o, '}');
     }
-}
-
-static void put_field(struct json_out *o, const struct spec_field *f)
-{
-    json_out_key(o, str_from(f->name));
-    json_out_begin(o, '{');
-    put_value(o, f);
-    if (f->fallback)
-        json_out_kraw(o, STR("default"), str_from(f->fallback));
-    json_out_kstr(o, STR("description"), str_from(f->help));
-    json_out_end(o, '}');
-}
-
-/* The parser asks for the id of a node and for the mark of the format by where they stand: so do the references. */
-static void put_required(struct json_out *o, const struct spec_object *object)
-{
-    json_out_key(o, STR("required"));
-    json_out_begin(o, '[');
-    for (const struct spec_field *f = object->fields; f->name; f++)
-        if (f->required && f->type != FIELD_ONE && !(object == &spec_node_object && f->type == FIELD_ID))
-            json_out_str(o, str_from(f->name));
-    json_out_end(o, ']');
 }
 
 static void put_part(struct json_out *o, const struct spec_part *part)
@@ -246,10 +179,23 @@ static void put_object(struct json_out *o, const struct spec_object *object)
     put_type(o, "object");
     json_out_key(o, STR("properties"));
     json_out_begin(o, '{');
-    for (const struct spec_field *f = object->fields; f->name; f++)
-        put_field(o, f);
+    for (const struct spec_field *f = object->fields; f->name; f++) {
+        json_out_key(o, str_from(f->name));
+        json_out_begin(o, '{');
+        put_value(o, f);
+        if (f->fallback)
+            json_out_kraw(o, STR("default"), str_from(f->fallback));
+        json_out_kstr(o, STR("description"), str_from(f->help));
+        json_out_end(o, '}');
+    }
     json_out_end(o, '}');
-    put_required(o, object);
+    /* The parser asks for the id of a node and for the mark of the format by where they stand: so do the references. */
+    json_out_key(o, STR("required"));
+    json_out_begin(o, '[');
+    for (const struct spec_field *f = object->fields; f->name; f++)
+        if (f->required && f->type != FIELD_ONE && !(object == &spec_node_object && f->type == FIELD_ID))
+            json_out_str(o, str_from(f->name));
+    json_out_end(o, ']');
     json_out_kbool(o, STR("additionalProperties"), false);
     if (object == &spec_node_object)
         put_types(o);
