@@ -47,12 +47,6 @@ static char *set_number(struct arena *a, const char *name, int64_t value)
     return (char *)(uintptr_t)arena_printf(a, "%s=%" PRId64, name, value);
 }
 
-/* The door of a run that we are ourselves inside of is not the node's: its steps would be recorded in another session. */
-static bool is_private(const char *entry)
-{
-    return strncmp(entry, DOOR_ENV "=", sizeof(DOOR_ENV)) == 0 || strncmp(entry, STEP_ENV "=", sizeof(STEP_ENV)) == 0;
-}
-
 static char **environment(struct arena *a, const struct node_work *b)
 {
     char *sets[] = {set(a, "TIDEMARK_SESSION_ID", b->session_id),
@@ -65,8 +59,10 @@ static char **environment(struct arena *a, const struct node_work *b)
     char **all = proc_env(a, environ, sets);
     size_t at = 0;
 
+    /* The door of a run that we are in ourselves is not the node's: its steps would be recorded in another session. */
     for (size_t i = 0; all[i]; i++)
-        if (!is_private(all[i]))
+        if (strncmp(all[i], DOOR_ENV "=", sizeof(DOOR_ENV)) != 0 &&
+            strncmp(all[i], STEP_ENV "=", sizeof(STEP_ENV)) != 0)
             all[at++] = all[i];
     all[at] = NULL;
     return all;
@@ -120,17 +116,6 @@ static enum tide_code hold(struct run *r, const char *path, const char *dir, str
     return code;
 }
 
-/* Sessions remember their directory: it need not be the one that people are in. */
-static enum tide_code fail_search(const char *name, const char *dir, struct tide_err *err)
-{
-    if (strchr(name, '/'))
-        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in %.150s", name, dir);
-    else
-        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; one in %.150s is called ./%.100s", name, dir,
-                  name);
-    return tide_about(err, TIDE_SUBJECT_FILE, name);
-}
-
 /* A relative place would mean another one once the program is there. */
 static enum tide_code find_place(const struct node_work *b, char **ret_dir, struct buf *ret_path, struct tide_err *err)
 {
@@ -141,17 +126,14 @@ static enum tide_code find_place(const struct node_work *b, char **ret_dir, stru
     if (!*ret_dir)
         return tide_fail_file(err, errno, "the directory", dir);
     code = program_find(name, *ret_dir, ret_path, err);
-    return code == TIDE_NOT_FOUND && *name && *name != '/' ? fail_search(name, *ret_dir, err) : code;
-}
-
-static bool fail_start(const struct run *r, const struct tide_err *err, struct node_work_result *ret)
-{
-    const char *name = r->b->node->program.at[0].ptr;
-    const char *code = err->code == TIDE_NOT_FOUND ? "not_found" : err->code == TIDE_DENIED ? "denied" : "start";
-
-    if (err->detail.subject == TIDE_SUBJECT_FILE) /* it names what could not be found or opened */
-        return node_work_fail_masked(r->b, ret, code, "%s", err->msg);
-    return node_work_fail_masked(r->b, ret, code, "%s: %s", name, err->msg);
+    if (code != TIDE_NOT_FOUND || !*name || *name == '/')
+        return code;
+    if (strchr(name, '/')) /* sessions remember their directory: it need not be the one that people are in */
+        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in %.150s", name, *ret_dir);
+    else
+        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; one in %.150s is called ./%.100s", name,
+                  *ret_dir, name);
+    return tide_about(err, TIDE_SUBJECT_FILE, name);
 }
 
 static bool start(struct run *r, struct node_work_result *ret)
@@ -161,8 +143,13 @@ static bool start(struct run *r, struct node_work_result *ret)
     struct tide_err err = {0};
 
     if (find_place(r->b, &dir, &path, &err) || make_input(r, &err) || hold(r, buf_cstr(&path), dir, &err) ||
-        proc_go(&r->proc, NULL, &err))
-        return fail_start(r, &err, ret);
+        proc_go(&r->proc, NULL, &err)) {
+        const char *code = err.code == TIDE_NOT_FOUND ? "not_found" : err.code == TIDE_DENIED ? "denied" : "start";
+        bool named = err.detail.subject == TIDE_SUBJECT_FILE; /* it names what could not be found or opened */
+
+        return node_work_fail_masked(r->b, ret, code, "%s%s%s", named ? "" : r->b->node->program.at[0].ptr,
+                                     named ? "" : ": ", err.msg);
+    }
     shut_fd(&r->in);
     fcntl(r->err, F_SETFL, O_NONBLOCK);
     fcntl(r->err, F_SETPIPE_SZ, PIPE_BYTES); /* where it is refused the pipe stays as it is */
@@ -220,23 +207,14 @@ static bool must_end(void *arg)
 
 /* ---- what came of it ---- */
 
-/* The last line that says something; it may have lost its beginning. */
-static struct str last_line(struct str s)
-{
-    size_t from;
-
-    s = str_trim(s);
-    for (from = s.len; from > 0 && s.ptr[from - 1] != '\n';)
-        from--;
-    return (struct str){s.ptr + from, s.len - from};
-}
-
 static bool fail_exit(const struct run *r, const char *code, const char *what, struct node_work_result *ret)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct str all = str_from(node_work_piece(&a, r->b, (struct str){r->tail, r->tail_len}));
-    struct str line = last_line(all);
+    struct str line = str_trim(str_from(node_work_piece(&a, r->b, (struct str){r->tail, r->tail_len})));
+    const char *end = line.len ? memrchr(line.ptr, '\n', line.len) : NULL;
 
+    if (end) /* the last line that says something; it may have lost its beginning */
+        line = (struct str){end + 1, (size_t)(line.ptr + line.len - end) - 1};
     return node_work_fail_masked(r->b, ret, code, "%s%s%.*s", what, line.len ? ": " : "", STR_ARG(line));
 }
 

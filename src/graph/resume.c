@@ -55,14 +55,6 @@ enum tide_code outlook_error(const struct outlook *o, struct tide_err *err)
     return tide_about_session(err, o->s->head.id);
 }
 
-static bool may_fall_back(const struct outlook *o)
-{
-    for (size_t i = 0; i < o->n_refused; i++)
-        if (o->refused[i].kind != REFUSED_HERE)
-            return false;
-    return o->n_refused && o->opt->fallback;
-}
-
 /* Who said --fallback is told first why that does not help. */
 static void put_final_first(struct outlook *o)
 {
@@ -111,6 +103,7 @@ static void check_answer(struct outlook *o)
 enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
                             struct tide_err *err)
 {
+    bool only_here = true; /* what is refused would not be from another checkpoint */
     enum tide_code code;
 
     *o = (struct outlook){.x = mem_zero(sizeof *o->x), .s = s, .given = opt, .named = *opt, .arena = ARENA_INIT};
@@ -126,7 +119,9 @@ enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, c
     code = outlook_from(o, err);
     if (!code && o->then)
         code = outlook_judge(o, err);
-    if (!code && may_fall_back(o))
+    for (size_t i = 0; i < o->n_refused; i++)
+        only_here &= o->refused[i].kind == REFUSED_HERE;
+    if (!code && o->n_refused && only_here && o->opt->fallback)
         code = outlook_fall_back(o, err);
     if (o->opt->fallback)
         put_final_first(o);
@@ -183,16 +178,6 @@ static enum tide_code end_run(struct tide_session *s, struct tide_err *err)
     return code;
 }
 
-static enum tide_code go_back(const struct outlook *o, struct tide_err *err)
-{
-    char reason[TIDE_ID_SIZE + 40];
-    enum tide_code code;
-
-    snprintf(reason, sizeof reason, "resume from checkpoint %s", o->checkpoint);
-    code = end_run(o->s, err);
-    return code ? code : tide_session_rollback(o->s, o->seq, o->opt->rollback, reason, err);
-}
-
 static enum tide_code open_run(struct exec *x, const struct outlook *o, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
@@ -237,13 +222,16 @@ static void say_aloud(struct exec *x, const struct outlook *o)
 static enum tide_code do_resume(struct exec *x, const struct outlook *o, tide_session **ret_fork, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
+    char reason[TIDE_ID_SIZE + 40];
 
     INVARIANT(!o->n_refused && !(o->fork && o->rollback));
     if (o->fork) {
         code = make_fork(o, ret_fork, err);
         x->s = code ? x->s : *ret_fork;
     } else if (o->rollback) {
-        code = go_back(o, err);
+        snprintf(reason, sizeof reason, "resume from checkpoint %s", o->checkpoint);
+        code = end_run(o->s, err);
+        code = code ? code : tide_session_rollback(o->s, o->seq, o->opt->rollback, reason, err);
     }
     code = code ? code : open_run(x, o, err);
     code = code ? code : exec_open_view(x, err);

@@ -19,42 +19,20 @@ static bool is_named(const char *const *names, const char *name)
     return false;
 }
 
-static const char *old_name(const struct outlook *o, const char *name)
-{
-    for (const char *const *r = o->opt->renames; r && r[0] && r[1]; r += 2)
-        if (strcmp(r[1], name) == 0)
-            return r[0];
-    return name;
-}
-
-static void refuse_gone(struct outlook *o, const char *name)
-{
-    const char *likely = outlook_likely(o, name, NULL);
-    const char *remedy = "give the graph a node of this name, name the one it is now with --map OLD=NEW, or --fallback";
-
-    if (likely)
-        remedy = WORDS(o, "--map %s=%s if that is its new name", name, likely);
-    outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, name,
-                   WORDS(o, "node '%s', which is to run next, is not in this graph", name), remedy);
-}
-
-static const char *lost_output(const struct spec_node *old, const struct spec_node *new)
-{
-    for (size_t i = 0; i < old->outputs.n; i++)
-        if (!texts_have(&new->outputs, old->outputs.at[i]))
-            return old->outputs.at[i].ptr;
-    return NULL;
-}
-
 /* One that was begun cannot become another; one that begins anew can. */
 static void check_changed(struct outlook *o, const char *name, const struct task *t, const struct spec_node *new)
 {
-    const char *lost, *what = NULL;
+    const char *const *r = o->opt->renames;
+    const char *lost = NULL, *what = NULL;
     struct place p;
 
-    if (!o->before || !place_find(o->before->spec->graph, str_from(old_name(o, name)), &p))
+    while (r && r[0] && r[1] && strcmp(r[1], name) != 0)
+        r += 2;
+    if (!o->before || !place_find(o->before->spec->graph, str_from(r && r[0] && r[1] ? r[0] : name), &p))
         return;
-    lost = lost_output(p.node, new);
+    for (size_t i = 0; i < p.node->outputs.n && !lost; i++)
+        if (!texts_have(&new->outputs, p.node->outputs.at[i]))
+            lost = p.node->outputs.at[i].ptr;
     if (p.node->type != new->type)
         what =
             WORDS(o, "node '%s' was %s and is %s now", name, spec_node_words[p.node->type], spec_node_words[new->type]);
@@ -165,23 +143,6 @@ static bool was_unsettled(const struct outlook *o, const char *name)
 
 /* ---- what was allowed by name ---- */
 
-static void check_both(struct outlook *o)
-{
-    for (const char *const *name = o->opt->retry; name && *name; name++)
-        if (is_named(o->opt->happened, *name))
-            outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, *name,
-                           WORDS(o, "--happened %s and --retry %s contradict each other", *name, *name),
-                           "give one of them");
-}
-
-static bool is_open(const struct outlook *o, const char *name)
-{
-    const struct task *t = map_get(&o->x->view->content.position.active, str_from(name));
-    struct place p;
-
-    return (t && place_find(o->x->graph, str_from(name), &p) && is_stuck(o, name, t, &p)) || was_unsettled(o, name);
-}
-
 static void add_open(struct buf *out, const char *name, size_t *n)
 {
     if (++*n <= OPEN_TOLD)
@@ -215,12 +176,17 @@ static const char *open_ones(struct outlook *o)
 
 static void check_named(struct outlook *o, const char *option, const char *const *names)
 {
-    for (; names && *names; names++)
-        if (!is_open(o, *names))
+    for (; names && *names; names++) {
+        const struct task *t = map_get(&o->x->view->content.position.active, str_from(*names));
+        struct place p;
+
+        if (!(t && place_find(o->x->graph, str_from(*names), &p) && is_stuck(o, *names, t, &p)) &&
+            !was_unsettled(o, *names))
             outlook_refuse(
                 o, REFUSED_FOR_GOOD, TIDE_INVALID, *names,
                 WORDS(o, "%s %s: no node of this name that must happen once failed or was cut", option, *names),
                 open_ones(o));
+    }
 }
 
 /* What it gave is known from what was said, or from the memory: nodes behind it must not find nothing where it has
@@ -260,30 +226,7 @@ static void check_happened(struct outlook *o, const char *name)
                        buf_cstr(&sets));
 }
 
-/* ---- how far it may go ---- */
-
-static void check_steps(struct outlook *o)
-{
-    const struct position *p = &o->x->view->content.position;
-    int64_t most = o->x->graph->max_steps;
-
-    if (most && p->ready.live && p->steps >= most)
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       WORDS(o, "max_steps: %" PRId64 " nodes have run, and the graph allows %" PRId64, p->steps, most),
-                       "--graph NEW.json with a higher max_steps");
-}
-
 /* ---- secrets that are needed later ---- */
-
-static void mark_after(const struct spec_graph *g, unsigned char *reach)
-{
-    for (bool grown = true; grown;) {
-        grown = false;
-        for (size_t i = 0; i < g->n_arcs; i++)
-            if (reach[g->arcs[i].from] && !reach[g->arcs[i].to])
-                reach[g->arcs[i].to] = grown = true;
-    }
-}
 
 static void mark_open(const struct spec_graph *g, const struct map *tasks, unsigned char *reach)
 {
@@ -303,7 +246,12 @@ static void check_later(struct outlook *o)
 
     mark_open(g, &c->position.ready, reach);
     mark_open(g, &c->position.active, reach);
-    mark_after(g, reach);
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (size_t i = 0; i < g->n_arcs; i++)
+            if (reach[g->arcs[i].from] && !reach[g->arcs[i].to])
+                reach[g->arcs[i].to] = grown = true;
+    }
     for (size_t i = 0; i < g->nodes.n; i++) {
         const struct spec_texts *in = &g->nodes.at[i].inputs;
 
@@ -323,7 +271,13 @@ static void check_tasks(struct outlook *o, const struct map *tasks)
         struct place p;
 
         if (!place_find(o->x->graph, map_key(e), &p)) {
-            refuse_gone(o, e->key);
+            const char *likely = outlook_likely(o, e->key, NULL);
+
+            outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, e->key,
+                           WORDS(o, "node '%s', which is to run next, is not in this graph", e->key),
+                           likely ? WORDS(o, "--map %s=%s if that is its new name", e->key, likely)
+                                  : "give the graph a node of this name, name the one it is now with --map OLD=NEW, or "
+                                    "--fallback");
             continue;
         }
         check_changed(o, e->key, t, p.node);
@@ -335,13 +289,24 @@ static void check_tasks(struct outlook *o, const struct map *tasks)
 
 void outlook_nodes(struct outlook *o)
 {
-    check_both(o);
+    const struct position *pos = &o->x->view->content.position;
+    int64_t most = o->x->graph->max_steps;
+
+    for (const char *const *name = o->opt->retry; name && *name; name++)
+        if (is_named(o->opt->happened, *name))
+            outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, *name,
+                           WORDS(o, "--happened %s and --retry %s contradict each other", *name, *name),
+                           "give one of them");
     check_named(o, "--retry", o->opt->retry); /* first: who mistyped a name is told that, not what is open */
     check_named(o, "--happened", o->opt->happened);
-    check_tasks(o, &o->x->view->content.position.active);
-    check_tasks(o, &o->x->view->content.position.ready);
+    check_tasks(o, &pos->active);
+    check_tasks(o, &pos->ready);
     for (const char *const *name = o->opt->happened; name && *name; name++)
         check_happened(o, *name);
-    check_steps(o);
+    if (most && pos->ready.live && pos->steps >= most)
+        outlook_refuse(
+            o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+            WORDS(o, "max_steps: %" PRId64 " nodes have run, and the graph allows %" PRId64, pos->steps, most),
+            "--graph NEW.json with a higher max_steps");
     check_later(o);
 }

@@ -118,18 +118,6 @@ static void refuse_unknown(struct outlook *o, const struct tide_err *why)
     found_done(&f);
 }
 
-/* Its row cannot be read: where it is, the index knows. */
-static void locate_damaged(struct outlook *o, const struct tide_err *why)
-{
-    struct store *store = o->s->store;
-    struct tide_err ignored;
-
-    snprintf(o->checkpoint, sizeof o->checkpoint, "%s", o->opt->checkpoint);
-    if (store_checkpoint_seq(store, &o->s->head, str_from(o->opt->checkpoint), &o->seq, &ignored))
-        o->seq = 0;
-    refuse_damaged(o, why);
-}
-
 /* What has to be done before it can start there. */
 static void choose_action(struct outlook *o)
 {
@@ -155,14 +143,18 @@ static enum tide_code load_then(struct outlook *o, struct tide_err *err)
 static enum tide_code from_checkpoint(struct outlook *o, struct tide_err *err)
 {
     const struct tide_checkpoint *c;
+    struct tide_err ignored;
     enum tide_code code = tide_checkpoint_load(o->s, o->opt->checkpoint, &c, err);
 
     if (!code)
         take_asked(o, c);
     choose_action(o);
-    if (code == TIDE_CORRUPT)
-        locate_damaged(o, err);
-    else if (code == TIDE_NOT_FOUND || code == TIDE_AMBIGUOUS || code == TIDE_INVALID)
+    if (code == TIDE_CORRUPT) { /* its row cannot be read: where it is, the index knows */
+        snprintf(o->checkpoint, sizeof o->checkpoint, "%s", o->opt->checkpoint);
+        if (store_checkpoint_seq(o->s->store, &o->s->head, str_from(o->opt->checkpoint), &o->seq, &ignored))
+            o->seq = 0;
+        refuse_damaged(o, err);
+    } else if (code == TIDE_NOT_FOUND || code == TIDE_AMBIGUOUS || code == TIDE_INVALID)
         refuse_unknown(o, err);
     else if (code)
         return code;
@@ -226,16 +218,6 @@ static enum tide_code try_mark(struct outlook *o, const struct mark_at *m, bool 
     return code == TIDE_CORRUPT ? TIDE_OK : code;
 }
 
-static void say_instead(struct outlook *o)
-{
-    const char *what = o->wanted[0] ? arena_printf(&o->arena, "checkpoint %s", o->wanted) : "where it stands";
-
-    outlook_warn(o, arena_printf(&o->arena, "it cannot go on from %s (%s): taken instead: checkpoint %s, seq %" PRId64,
-                                 what, o->refused[0].what, o->checkpoint, o->seq));
-    o->fell_back = true;
-    o->n_refused = 0;
-}
-
 enum tide_code outlook_fall_back(struct outlook *o, struct tide_err *err)
 {
     int64_t to = o->opt->checkpoint && o->seq ? o->seq - 1 : o->s->head.last_seq;
@@ -249,9 +231,14 @@ enum tide_code outlook_fall_back(struct outlook *o, struct tide_err *err)
         if (f.at[i].can_resume && session_in_content(o->s, f.at[i].seq))
             code = try_mark(o, &f.at[i], &fits, err);
     found_done(&f);
-    if (fits)
-        say_instead(o);
-    else if (!code)
+    if (fits) {
+        outlook_warn(o, arena_printf(&o->arena,
+                                     "it cannot go on from %s%s (%s): taken instead: checkpoint %s, seq %" PRId64,
+                                     o->wanted[0] ? "checkpoint " : "where it stands", o->wanted, o->refused[0].what,
+                                     o->checkpoint, o->seq));
+        o->fell_back = true;
+        o->n_refused = 0;
+    } else if (!code)
         outlook_refuse(o, REFUSED_FOR_GOOD, o->refused[0].code, NULL,
                        arena_printf(&o->arena, "no valid checkpoints found for session %s", o->s->head.id), "");
     return code;
@@ -312,16 +299,6 @@ void resume_fork_fields(const struct state *then, struct buf *out)
     buf_cstr(out);
 }
 
-/* Where among them to begin: at the one that is asked for; f->n: it is not there. */
-static size_t find_asked(const struct found *f, const char *checkpoint)
-{
-    size_t i = 0;
-
-    while (checkpoint && i < f->n && !str_starts(str_from(f->at[i].id), str_from(checkpoint)))
-        i++;
-    return i;
-}
-
 static enum tide_code refuse_asked(const struct rescue *r, const char *checkpoint, struct tide_err *err)
 {
     return tide_fail(err, TIDE_CORRUPT,
@@ -336,21 +313,16 @@ static int note_seq(void *seq, const struct event *ev)
     return 0;
 }
 
-/* The last event before the damage. A fork stands on all that is before it: the logs alone must be enough to load it. */
-static enum tide_code whole_to(struct store *store, const struct head *h, int64_t *ret_seq, struct tide_err *err)
-{
-    *ret_seq = h->first_seq - 1;
-    return but_damage(store_read(store, h, h->first_seq, h->last_seq, note_seq, ret_seq, err));
-}
-
 /* The newest whose state can be read. */
 static enum tide_code choose_readable(struct store *store, const struct head *h, const struct found *f,
                                       const char *checkpoint, bool fallback, struct rescue *ret,
                                       struct state **ret_state, struct tide_err *err)
 {
-    size_t asked = find_asked(f, checkpoint), from = asked == f->n && fallback ? 0 : asked;
+    size_t from = 0;
 
-    for (size_t i = from; i < f->n; i++) {
+    while (checkpoint && from < f->n && !str_starts(str_from(f->at[from].id), str_from(checkpoint)))
+        from++;
+    for (size_t i = from == f->n && fallback ? 0 : from; i < f->n; i++) {
         const struct mark_at *m = &f->at[i];
         enum tide_code code;
         bool cut;
@@ -416,7 +388,10 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
         code = tide_err_copy(err, &ret->damage);
     if (!code && h.held && h.holder_alive)
         code = tide_fail_session(err, TIDE_HELD, h.id, "is held by %s: wait for it to end", h.holder);
-    code = code ? code : whole_to(store_of(store), &h, &to, err);
+    if (!code) { /* the last event before the damage: a fork must be loadable from the logs before it alone */
+        to = h.first_seq - 1;
+        code = but_damage(store_read(store_of(store), &h, h.first_seq, h.last_seq, note_seq, &to, err));
+    }
     code = code ? code : find_marks(store_of(store), &h, to, &f, err);
     code = code ? code : choose_readable(store_of(store), &h, &f, checkpoint, fallback, ret, &ret->then, err);
     if (!code && !ret->then->content.position.graph_seq)

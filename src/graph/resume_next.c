@@ -22,21 +22,19 @@ struct trial {
 
 /* ---- one that is tried ---- */
 
-static bool is_about_missing(const struct outlook *o, const struct refusal *r)
-{
-    for (size_t i = 0; i < o->n_missing; i++)
-        if (r->node && strcmp(o->missing[i].node, r->node) == 0 && r->code == TIDE_INVALID)
-            return true;
-    return false;
-}
-
 /* What is refused of it but for values that can be given. */
 static size_t count_others(const struct outlook *o)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < o->n_refused; i++)
-        n += !is_about_missing(o, &o->refused[i]);
+    for (size_t i = 0; i < o->n_refused; i++) {
+        const struct refusal *r = &o->refused[i];
+        bool missing = false;
+
+        for (size_t k = 0; r->node && r->code == TIDE_INVALID && k < o->n_missing; k++)
+            missing |= strcmp(o->missing[k].node, r->node) == 0;
+        n += !missing;
+    }
     return n;
 }
 
@@ -137,20 +135,9 @@ static void settle_all(struct trial *t)
 
 /* ---- all of them ---- */
 
-static void try_one(struct trial *t, const struct action *a)
-{
-    const struct tide_graph_options none = {.size = sizeof none};
-
-    if (a->action != TIDE_ACTION_RESUME || a->wants & ACTION_CHECKPOINT)
-        add(t, a);
-    else if (a->retry[0] || a->happened[0])
-        settle_all(t);
-    else if (!add_tried(t, a, &none, a->wants & ACTION_GRAPH) && !a->wants)
-        settle_all(t); /* what was rolled back, its state does not know of */
-}
-
 const struct tide_next *graph_next_of(struct arena *a, tide_session *session)
 {
+    const struct tide_graph_options none = {.size = sizeof none};
     struct trial t = {.arena = a, .session = session};
     struct tide_err ignored;
     struct status st;
@@ -159,8 +146,16 @@ const struct tide_next *graph_next_of(struct arena *a, tide_session *session)
         st.next_count = 0;
     if (!st.next_count || st.untrusted || st.kind != TIDE_KIND_GRAPH || tide_graph_load(session, &t.graph, &ignored))
         return actions_publish(a, tide_session_id(session), st.next, st.next_count);
-    for (size_t i = 0; i < st.next_count; i++)
-        try_one(&t, &st.next[i]);
+    for (size_t i = 0; i < st.next_count; i++) {
+        const struct action *next = &st.next[i];
+
+        if (next->action != TIDE_ACTION_RESUME || next->wants & ACTION_CHECKPOINT)
+            add(&t, next);
+        else if (next->retry[0] || next->happened[0])
+            settle_all(&t);
+        else if (!add_tried(&t, next, &none, next->wants & ACTION_GRAPH) && !next->wants)
+            settle_all(&t); /* what was rolled back, its state does not know of */
+    }
     tide_graph_free(t.graph);
     return t.n ? actions_publish(a, tide_session_id(session), t.made, t.n)
                : actions_publish(a, tide_session_id(session), st.next, st.next_count);

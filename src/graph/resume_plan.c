@@ -17,25 +17,13 @@ static void begin_list(struct json_out *o, const char *key)
     json_out_begin(o, '[');
 }
 
-static void put_from(struct json_out *out, const struct outlook *o)
+static void put_from(struct json_out *out, const char *checkpoint, int64_t seq, const char *wanted)
 {
     json_out_key(out, STR("from"));
     json_out_begin(out, '{');
-    put_text(out, "checkpoint", o->checkpoint);
-    json_out_kint(out, STR("seq"), o->checkpoint[0] ? o->seq : o->s->state->seq);
-    put_text(out, "instead_of", o->fell_back ? o->wanted : NULL);
-    json_out_end(out, '}');
-}
-
-static void put_graph(struct json_out *out, const struct outlook *o)
-{
-    const char *before = o->s->state->content.position.graph_digest;
-
-    json_out_key(out, STR("graph"));
-    json_out_begin(out, '{');
-    json_out_kstr(out, STR("id"), o->x->graph->id);
-    json_out_kstr(out, STR("digest"), str_from(o->x->g->digest));
-    json_out_kbool(out, STR("changed"), before && strcmp(before, o->x->g->digest) != 0);
+    put_text(out, "checkpoint", checkpoint);
+    json_out_kint(out, STR("seq"), seq);
+    put_text(out, "instead_of", wanted);
     json_out_end(out, '}');
 }
 
@@ -170,11 +158,17 @@ void outlook_json(const struct outlook *o, struct buf *buf)
 {
     struct json_out out = json_out_to(buf);
     const struct state *view = o->x->view ? o->x->view : o->s->state;
+    const char *before = o->s->state->content.position.graph_digest;
 
     json_out_begin(&out, '{');
     json_out_kstr(&out, STR("session_id"), str_from(o->s->head.id));
-    put_graph(&out, o);
-    put_from(&out, o);
+    json_out_key(&out, STR("graph"));
+    json_out_begin(&out, '{');
+    json_out_kstr(&out, STR("id"), o->x->graph->id);
+    json_out_kstr(&out, STR("digest"), str_from(o->x->g->digest));
+    json_out_kbool(&out, STR("changed"), before && strcmp(before, o->x->g->digest) != 0);
+    json_out_end(&out, '}');
+    put_from(&out, o->checkpoint, o->checkpoint[0] ? o->seq : o->s->state->seq, o->fell_back ? o->wanted : NULL);
     json_out_kstr(&out, STR("action"), o->fork ? STR("fork") : o->rollback ? STR("rollback") : STR("resume"));
     put_nodes(&out, o, &view->content);
     put_missing(&out, o);
@@ -196,12 +190,7 @@ void rescue_json(const struct rescue *r, struct buf *buf)
 
     json_out_begin(&out, '{');
     json_out_kstr(&out, STR("session_id"), str_from(r->session));
-    json_out_key(&out, STR("from"));
-    json_out_begin(&out, '{');
-    put_text(&out, "checkpoint", r->checkpoint);
-    json_out_kint(&out, STR("seq"), r->seq);
-    put_text(&out, "instead_of", NULL);
-    json_out_end(&out, '}');
+    put_from(&out, r->checkpoint, r->seq, NULL);
     json_out_kstr(&out, STR("action"), STR("fork"));
     put_nodes(&out, NULL, &r->then->content);
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {

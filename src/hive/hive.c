@@ -150,19 +150,6 @@ static struct str pause_id(struct hive *h, struct str id)
     return str_from(arena_printf(&h->arena, "%.*s_pause", (int)(id.len < 58 ? id.len : 58), hive_id(h, id).ptr));
 }
 
-static void put_pause(struct hive *h, const struct json *node, const char *path)
-{
-    struct str id = hive_text(h, node, "id");
-
-    hive_warn(h, path, "look at its question, and at conditions behind it",
-              "it pauses: a human_input node '%s' comes after it", pause_id(h, id).ptr);
-    json_out_begin(&h->out, '{');
-    json_out_kstr(&h->out, STR("id"), pause_id(h, id));
-    json_out_kstr(&h->out, STR("type"), STR("human_input"));
-    json_out_kstr(&h->out, STR("question"), hive_said(h, node));
-    json_out_end(&h->out, '}');
-}
-
 static void put_plain_edge(struct hive *h, struct str from, struct str to)
 {
     json_out_begin(&h->out, '{');
@@ -178,19 +165,6 @@ static bool has_edge(struct hive *h, struct str from, struct str to)
         if (str_eq(hive_text(h, e, "source"), from) && str_eq(hive_text(h, e, "target"), to))
             return true;
     return false;
-}
-
-/* entry_points has "<pause>_resume": where it goes on after the answer. */
-static void put_pause_edges(struct hive *h, const struct json *node)
-{
-    struct str id = hive_text(h, node, "id");
-    struct str to =
-        hive_text(h, json_get(h->graph, STR("entry_points")), arena_printf(&h->arena, "%.*s_resume", STR_ARG(id)));
-
-    if (pauses(h, node))
-        put_plain_edge(h, hive_id(h, id), pause_id(h, id));
-    if (to.len && !has_edge(h, id, to))
-        put_plain_edge(h, pauses(h, node) ? pause_id(h, id) : hive_id(h, id), hive_id(h, to));
 }
 
 static void name_entry_points(struct hive *h)
@@ -230,18 +204,6 @@ static const char *on_of(struct hive *h, const struct json *edge, const char *pa
     return rows[i].ours;
 }
 
-static void put_mapping(struct hive *h, const struct json *edge)
-{
-    if (!hive_items(edge, "input_mapping"))
-        return;
-    json_out_key(&h->out, STR("map"));
-    json_out_begin(&h->out, '{');
-    for (const struct json *m = hive_items(edge, "input_mapping"); m; m = m->next)
-        if (m->type == JSON_STRING)
-            json_out_kstr(&h->out, json_key_text(&h->arena, m), str_from(lookup(h, json_text(&h->arena, m))));
-    json_out_end(&h->out, '}');
-}
-
 static void put_edge(struct hive *h, const struct json *edge, const char *path)
 {
     struct str from = hive_text(h, edge, "source"), about = hive_text(h, edge, "description");
@@ -267,7 +229,14 @@ static void put_edge(struct hive *h, const struct json *edge, const char *path)
     if (strcmp(on, "llm") == 0)
         json_out_kstr(&h->out, STR("question"), about.len ? about : STR("Shall it go on this way?"));
     json_out_kint(&h->out, STR("priority"), json_get_int(edge, STR("priority"), 0));
-    put_mapping(h, edge);
+    if (hive_items(edge, "input_mapping")) {
+        json_out_key(&h->out, STR("map"));
+        json_out_begin(&h->out, '{');
+        for (const struct json *m = hive_items(edge, "input_mapping"); m; m = m->next)
+            if (m->type == JSON_STRING)
+                json_out_kstr(&h->out, json_key_text(&h->arena, m), str_from(lookup(h, json_text(&h->arena, m))));
+        json_out_end(&h->out, '}');
+    }
     json_out_kstr_opt(&h->out, STR("description"), about);
     json_out_end(&h->out, '}');
 }
@@ -315,10 +284,19 @@ static void put_nodes(struct hive *h)
     json_out_begin(&h->out, '[');
     for (const struct json *n = hive_items(h->graph, "nodes"); n; n = n->next, i++) {
         const char *path = arena_printf(&h->arena, "$.graph.nodes[%zu]", i);
+        struct str id;
 
         hive_put_node(h, n, path);
-        if (pauses(h, n))
-            put_pause(h, n, path);
+        if (!pauses(h, n))
+            continue;
+        id = pause_id(h, hive_text(h, n, "id"));
+        hive_warn(h, path, "look at its question, and at conditions behind it",
+                  "it pauses: a human_input node '%s' comes after it", id.ptr);
+        json_out_begin(&h->out, '{');
+        json_out_kstr(&h->out, STR("id"), id);
+        json_out_kstr(&h->out, STR("type"), STR("human_input"));
+        json_out_kstr(&h->out, STR("question"), hive_said(h, n));
+        json_out_end(&h->out, '}');
     }
     json_out_end(&h->out, ']');
 }
@@ -331,8 +309,16 @@ static void put_edges(struct hive *h)
     json_out_begin(&h->out, '[');
     for (const struct json *e = hive_items(h->graph, "edges"); e; e = e->next)
         put_edge(h, e, arena_printf(&h->arena, "$.graph.edges[%zu]", i++));
-    for (const struct json *n = hive_items(h->graph, "nodes"); n; n = n->next)
-        put_pause_edges(h, n);
+    for (const struct json *n = hive_items(h->graph, "nodes"); n; n = n->next) {
+        struct str id = hive_text(h, n, "id"), to;
+
+        /* entry_points has "<pause>_resume": where it goes on after the answer. */
+        to = hive_text(h, json_get(h->graph, STR("entry_points")), arena_printf(&h->arena, "%.*s_resume", STR_ARG(id)));
+        if (pauses(h, n))
+            put_plain_edge(h, hive_id(h, id), pause_id(h, id));
+        if (to.len && !has_edge(h, id, to))
+            put_plain_edge(h, pauses(h, n) ? pause_id(h, id) : hive_id(h, id), hive_id(h, to));
+    }
     json_out_end(&h->out, ']');
 }
 
@@ -356,16 +342,6 @@ static void name_the_rest(struct hive *h, const struct json *top)
                       (int)(m->key.len < 64 ? m->key.len : 64), m->key.ptr);
 }
 
-static enum tide_code write_pretty(struct hive *h, const struct buf *flat, struct buf *ret_json, struct tide_err *err)
-{
-    struct json *v = NULL;
-
-    if (flat->failed || json_parse(&h->arena, buf_view(flat), NULL, &v, NULL, err))
-        return tide_fail(err, TIDE_TOO_BIG, "the graph is too big");
-    json_write_pretty(ret_json, v);
-    return ret_json->failed ? tide_fail(err, TIDE_TOO_BIG, "the graph is too big") : TIDE_OK;
-}
-
 static size_t count(const struct json *v, const char *key)
 {
     const struct json *list = json_get(v, str_from(key));
@@ -373,18 +349,11 @@ static size_t count(const struct json *v, const char *key)
     return list ? list->count : 0;
 }
 
-/* Before names are looked up one by one. */
-static bool is_too_big(const struct json *graph)
-{
-    return count(graph, "nodes") > SPEC_MAX_NODES || count(graph, "edges") > SPEC_MAX_EDGES ||
-           count(graph, "pause_nodes") > SPEC_MAX_LIST || count(graph, "terminal_nodes") > SPEC_MAX_LIST;
-}
-
 static enum tide_code convert(struct hive *h, struct str source, struct buf *ret_json, struct tide_err *err)
 {
     AUTO(buf_done) struct buf flat = BUF_INIT(SPEC_MAX_BYTES);
     struct json_limits limits = {SPEC_MAX_BYTES, JSON_DEPTH};
-    struct json *top = NULL;
+    struct json *top = NULL, *whole = NULL;
 
     if (json_parse(&h->arena, source, &limits, &top, NULL, err))
         return tide_wrap(err, "not JSON");
@@ -392,7 +361,9 @@ static enum tide_code convert(struct hive *h, struct str source, struct buf *ret
     if (!h->graph)
         return tide_fail(err, TIDE_INVALID, "not an agent.json of Hive: it has no graph with nodes and an entry_node");
     h->agent = json_get(top, STR("agent"));
-    if (is_too_big(h->graph))
+    /* Before names are looked up one by one. */
+    if (count(h->graph, "nodes") > SPEC_MAX_NODES || count(h->graph, "edges") > SPEC_MAX_EDGES ||
+        count(h->graph, "pause_nodes") > SPEC_MAX_LIST || count(h->graph, "terminal_nodes") > SPEC_MAX_LIST)
         return tide_fail(err, TIDE_TOO_BIG, "more than %d nodes or %d edges", SPEC_MAX_NODES, SPEC_MAX_EDGES);
     h->out = json_out_to(&flat);
     json_out_begin(&h->out, '{');
@@ -401,7 +372,9 @@ static enum tide_code convert(struct hive *h, struct str source, struct buf *ret
     put_edges(h);
     json_out_end(&h->out, '}');
     name_the_rest(h, top);
-    return write_pretty(h, &flat, ret_json, err);
+    if (!flat.failed && !json_parse(&h->arena, buf_view(&flat), NULL, &whole, NULL, err))
+        json_write_pretty(ret_json, whole);
+    return !whole || ret_json->failed ? tide_fail(err, TIDE_TOO_BIG, "the graph is too big") : TIDE_OK;
 }
 
 enum tide_code hive_to_graph(struct str text_, problem_fn *warn_fn, void *arg, struct buf *ret_json,

@@ -32,19 +32,6 @@ static const struct type_row *type_of(struct hive *h, const struct json *node, c
     return &rows[i];
 }
 
-static void put_tools(struct hive *h, const struct json *node, const struct type_row *type)
-{
-    struct str policy = hive_text(h, node, "tool_access_policy");
-
-    json_out_key(&h->out, STR("tools"));
-    if (str_eq(policy, STR("all")))
-        json_out_str(&h->out, STR("all"));
-    else if (str_eq(policy, STR("none")) || strcmp(type->theirs, "llm_generate") == 0 || !hive_items(node, "tools"))
-        json_out_str(&h->out, STR("none"));
-    else
-        json_out_raw(&h->out, json_source(json_get(node, STR("tools"))));
-}
-
 struct str hive_said(struct hive *h, const struct json *node)
 {
     struct str s = hive_text(h, node, "description");
@@ -56,6 +43,7 @@ struct str hive_said(struct hive *h, const struct json *node)
 static void put_event_loop(struct hive *h, const struct json *node, const struct type_row *type)
 {
     struct str identity = hive_text(h, h->graph, "identity_prompt"), system = hive_text(h, node, "system_prompt");
+    struct str policy = hive_text(h, node, "tool_access_policy");
     const struct json *loop = json_get(h->graph, STR("loop_config"));
 
     json_out_kstr(&h->out, STR("prompt"), hive_said(h, node));
@@ -64,7 +52,13 @@ static void put_event_loop(struct hive *h, const struct json *node, const struct
             arena_printf(&h->arena, "%.*s%s%.*s", STR_ARG(identity), system.len ? "\n\n" : "", STR_ARG(system)));
     json_out_kstr_opt(&h->out, STR("system_prompt"), system);
     json_out_kstr_opt(&h->out, STR("model"), hive_text(h, node, "model"));
-    put_tools(h, node, type);
+    json_out_key(&h->out, STR("tools"));
+    if (str_eq(policy, STR("all")))
+        json_out_str(&h->out, STR("all"));
+    else if (str_eq(policy, STR("none")) || strcmp(type->theirs, "llm_generate") == 0 || !hive_items(node, "tools"))
+        json_out_str(&h->out, STR("none"));
+    else
+        json_out_raw(&h->out, json_source(json_get(node, STR("tools"))));
     if (loop)
         hive_put_int(h, "max_turns", loop, "max_iterations", -1);
 }
@@ -105,28 +99,6 @@ static void put_routes(struct hive *h, const struct json *node, const char *path
         json_out_kstr(&h->out, STR("otherwise"), hive_id(h, otherwise));
 }
 
-static void put_function(struct hive *h, const struct json *node, const char *path)
-{
-    struct str name = hive_text(h, node, "function");
-
-    if (name.len == 0)
-        hive_warn(h, path, "register a callback of its name, or give it a program", "a function without a name");
-    json_out_kstr(&h->out, STR("callback"), name.len ? name : hive_text(h, node, "id"));
-}
-
-/* Only those that are outputs: ours are strict about it. */
-static void put_nullable(struct hive *h, const struct json *node)
-{
-    if (!hive_items(node, "nullable_output_keys"))
-        return;
-    json_out_key(&h->out, STR("nullable_outputs"));
-    json_out_begin(&h->out, '[');
-    for (const struct json *k = hive_items(node, "nullable_output_keys"); k; k = k->next)
-        if (k->type == JSON_STRING && hive_lists(h, node, "output_keys", json_text(&h->arena, k)))
-            json_out_str(&h->out, json_text(&h->arena, k));
-    json_out_end(&h->out, ']');
-}
-
 void hive_put_node(struct hive *h, const struct json *node, const char *path)
 {
     static const struct left_out rows[] = {{"success_criteria", "a node is complete when its outputs are set"},
@@ -136,6 +108,7 @@ void hive_put_node(struct hive *h, const struct json *node, const char *path)
                                            {"max_validation_retries", ""},
                                            {NULL, NULL}};
     const struct type_row *type = type_of(h, node, path);
+    struct str function = hive_text(h, node, "function");
 
     json_out_begin(&h->out, '{');
     hive_put_id(h, "id", hive_text(h, node, "id"), path);
@@ -144,15 +117,24 @@ void hive_put_node(struct hive *h, const struct json *node, const char *path)
     json_out_kstr(&h->out, STR("type"), str_from(spec_node_words[type->ours]));
     hive_put_list(h, "inputs", node, "input_keys");
     hive_put_list(h, "outputs", node, "output_keys");
-    put_nullable(h, node);
+    if (hive_items(node, "nullable_output_keys")) { /* only those that are outputs: ours are strict about it */
+        json_out_key(&h->out, STR("nullable_outputs"));
+        json_out_begin(&h->out, '[');
+        for (const struct json *k = hive_items(node, "nullable_output_keys"); k; k = k->next)
+            if (k->type == JSON_STRING && hive_lists(h, node, "output_keys", json_text(&h->arena, k)))
+                json_out_str(&h->out, json_text(&h->arena, k));
+        json_out_end(&h->out, ']');
+    }
     hive_put_int(h, "retries", node, "max_retries", -1);
     hive_put_list(h, "retry_on", node, "retry_on");
     hive_put_int(h, "max_visits", node, "max_node_visits", -1);
     if (type->ours == SPEC_EVENT_LOOP)
         put_event_loop(h, node, type);
-    else if (type->ours == SPEC_FUNCTION)
-        put_function(h, node, path);
-    else if (type->ours == SPEC_ROUTER)
+    else if (type->ours == SPEC_FUNCTION) {
+        if (function.len == 0)
+            hive_warn(h, path, "register a callback of its name, or give it a program", "a function without a name");
+        json_out_kstr(&h->out, STR("callback"), function.len ? function : hive_text(h, node, "id"));
+    } else if (type->ours == SPEC_ROUTER)
         put_routes(h, node, path);
     else
         json_out_kstr(&h->out, STR("question"), hive_said(h, node));
