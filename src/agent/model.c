@@ -263,10 +263,14 @@ struct reply_call *reply_call_at(struct reply *r, int64_t index)
     return NULL;
 }
 
-void reply_stop(struct reply *r, enum model_stop stop)
+void reply_stop(struct reply *r, struct str reason, const struct stop_row *rows, enum model_stop otherwise)
 {
+    if (reason.len == 0)
+        return;
+    while (rows->reason && !str_eq(reason, str_from(rows->reason)))
+        rows++;
     r->progress++;
-    r->stop = stop;
+    r->stop = rows->reason ? rows->stop : otherwise;
     r->stopped = true;
 }
 

@@ -219,26 +219,17 @@ static void on_block_delta(struct reply *r, const struct json *event)
 
 static void on_message_delta(struct reply *r, const struct json *event)
 {
-    static const struct {
-        const char *reason;
-        enum model_stop stop;
-    } rows[] = {
+    static const struct stop_row stops[] = {
         {"tool_use", STOP_TOOLS},
         {"max_tokens", STOP_LENGTH},
         {"model_context_window_exceeded", STOP_LENGTH},
         {"refusal", STOP_REFUSED},
+        {NULL, STOP_END}, /* end_turn, stop_sequence, pause_turn, and what is yet to be invented */
     };
     struct str reason = json_get_text(&r->scratch, json_get(event, STR("delta")), STR("stop_reason"));
-    enum model_stop stop = STOP_END; /* end_turn, stop_sequence, pause_turn, and what is yet to be invented */
 
     take_usage(r, json_get(event, STR("usage")));
-    if (reason.len == 0)
-        return;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (str_eq(reason, str_from(rows[i].reason)))
-            stop = rows[i].stop;
-    }
-    reply_stop(r, stop);
+    reply_stop(r, reason, stops, STOP_END);
 }
 
 static void on_message_stop(struct reply *r, const struct json *event)

@@ -55,7 +55,14 @@ void reply_text(struct reply *r, const struct json *string);
 void reply_thinking(struct reply *r);
 struct reply_call *reply_call_new(struct reply *r, int64_t index); /* NULL and a fault when there are too many */
 struct reply_call *reply_call_at(struct reply *r, int64_t index);  /* the latest of this index; NULL: none */
-void reply_stop(struct reply *r, enum model_stop stop);
+
+/* The provider's words for why it stopped; the last row has none. An empty reason says nothing. */
+struct stop_row {
+    const char *reason;
+    enum model_stop stop;
+};
+void reply_stop(struct reply *r, struct str reason, const struct stop_row *rows, enum model_stop otherwise);
+
 void reply_count(int64_t *count, const struct json *usage, struct str key); /* takes it when it is there */
 
 /* `args` is what the model wrote: what is no JSON object becomes {"_malformed": "<the text>"}. *replaced may be set. */

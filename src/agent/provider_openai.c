@@ -197,29 +197,10 @@ static void take_delta(struct reply *r, const struct json *delta)
         take_call(r, c);
 }
 
-static void take_reason(struct reply *r, struct str reason)
-{
-    static const struct {
-        const char *reason;
-        enum model_stop stop;
-    } rows[] = {
-        {"tool_calls", STOP_TOOLS},
-        {"length", STOP_LENGTH},
-        {"content_filter", STOP_REFUSED},
-    };
-    enum model_stop stop = r->stop == STOP_REFUSED ? STOP_REFUSED : STOP_END;
-
-    if (reason.len == 0)
-        return;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (str_eq(reason, str_from(rows[i].reason)))
-            stop = rows[i].stop;
-    }
-    reply_stop(r, stop);
-}
-
 static void on_event(struct reply *r, const struct json *event)
 {
+    static const struct stop_row stops[] = {
+        {"tool_calls", STOP_TOOLS}, {"length", STOP_LENGTH}, {"content_filter", STOP_REFUSED}, {NULL, STOP_END}};
     const struct json *choices = json_get(event, STR("choices")), *error = json_get(event, STR("error"));
 
     if (error && error->type != JSON_NULL) {
@@ -232,7 +213,8 @@ static void on_event(struct reply *r, const struct json *event)
         if (json_get_int(c, STR("index"), 0) != 0)
             continue; /* one was asked for */
         take_delta(r, json_get(c, STR("delta")));
-        take_reason(r, json_get_text(&r->scratch, c, STR("finish_reason")));
+        reply_stop(r, json_get_text(&r->scratch, c, STR("finish_reason")), stops,
+                   r->stop == STOP_REFUSED ? STOP_REFUSED : STOP_END);
     }
     take_usage(r, json_get(event, STR("usage")));
 }
