@@ -125,18 +125,6 @@ enum tide_code tide_fail(struct tide_err *err, enum tide_code code, const char *
     return begin_anew(err, code);
 }
 
-const char *tide_subject_name(enum tide_subject subject)
-{
-    switch (subject) {
-#define SUBJECT_NAME_CASE(name, number, text)                                                                          \
-    case TIDE_SUBJECT_##name:                                                                                          \
-        return text;
-        TIDE_SUBJECTS(SUBJECT_NAME_CASE)
-#undef SUBJECT_NAME_CASE
-    }
-    return "unknown";
-}
-
 /* A name is whole or left out: half of one is another thing's. */
 static void set_name(char *field, size_t size, const char *name)
 {
@@ -232,21 +220,16 @@ enum tide_code tide_wrap(struct tide_err *err, const char *fmt, ...)
     return err->code;
 }
 
-static enum tide_code code_of_errno(int errnum)
-{
-    for (size_t i = 0; i < sizeof(errno_rows) / sizeof(errno_rows[0]); i++)
-        if (errno_rows[i].errnum == errnum)
-            return errno_rows[i].code;
-    return TIDE_IO;
-}
-
 enum tide_code tide_fail_errno(struct tide_err *err, int errnum, const char *fmt, ...)
 {
     const char *why = strerrordesc_np(errnum);
-    enum tide_code code = code_of_errno(errnum);
+    enum tide_code code = TIDE_IO;
     char what[DRAFT_SIZE];
     va_list args;
 
+    for (size_t i = 0; i < sizeof(errno_rows) / sizeof(errno_rows[0]); i++)
+        if (errno_rows[i].errnum == errnum)
+            code = errno_rows[i].code;
     if (!err)
         return last_untold = code;
     va_start(args, fmt);

@@ -26,24 +26,17 @@ static char *put_base32(char *out, uint64_t value, int digits)
     return out + digits;
 }
 
-static uint64_t clamp_time(int64_t now_ms)
-{
-    if (now_ms < 0)
-        return 0;
-    return (uint64_t)(now_ms < TIME_MAX ? now_ms : TIME_MAX);
-}
-
 void id_make(char *out, const char *prefix, int64_t now_ms, const unsigned char random[ID_RANDOM_BYTES])
 {
     size_t n = strlen(prefix);
-    uint64_t bits = 0;
+    uint64_t bits = 0, time = now_ms < 0 ? 0 : (uint64_t)(now_ms < TIME_MAX ? now_ms : TIME_MAX);
 
     assert(n <= PREFIX_MAX);
     for (int i = 0; i < ID_RANDOM_BYTES; i++)
         bits = bits << 8 | random[i];
     memcpy(out, prefix, n);
     out[n] = '_';
-    out = put_base32(out + n + 1, clamp_time(now_ms), TIME_DIGITS);
+    out = put_base32(out + n + 1, time, TIME_DIGITS);
     out = put_base32(out, bits, RANDOM_DIGITS);
     *out = '\0';
 }

@@ -38,23 +38,16 @@ static uint32_t *find(const struct map *m, struct str key)
     return m->live ? find_slot(m, key) : NULL; /* of nothing, not even a hash is needed */
 }
 
-static void squeeze(struct map *m)
+static void rebuild(struct map *m)
 {
-    size_t n = 0;
+    size_t count = SLOTS_MIN, n = 0;
 
+    while (count < 2 * (m->live + 1))
+        count *= 2;
     for (size_t i = 0; i < m->len; i++)
         if (m->entries[i].key)
             m->entries[n++] = m->entries[i];
     m->len = n;
-}
-
-static void rebuild(struct map *m)
-{
-    size_t count = SLOTS_MIN;
-
-    while (count < 2 * (m->live + 1))
-        count *= 2;
-    squeeze(m);
     free(m->slots);
     m->slots = mem_array(count, sizeof(*m->slots));
     m->slot_count = count;

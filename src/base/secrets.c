@@ -491,12 +491,6 @@ bool secrets_add(struct secrets *s, struct str name, struct str value)
 
 /* ---- finding ---- */
 
-static void add_range(struct ranges *r, struct range found)
-{
-    MEM_ROOM(r->at, r->n, r->cap);
-    r->at[r->n++] = found;
-}
-
 /* True: something is there; with `ranges` all of it is taken down, in places of the first text. */
 static bool look(const struct secrets *s, struct str text, const struct decoded *of, struct ranges *ranges)
 {
@@ -510,7 +504,8 @@ static bool look(const struct secrets *s, struct str text, const struct decoded 
             return true;
         from -= f->before && from > 0 && is_base64(text.ptr[from - 1]);
         to += f->behind && to < text.len && is_base64(text.ptr[to]);
-        add_range(ranges, (struct range){place_of(of, from).from, place_of(of, to - 1).to, f->secret});
+        MEM_ROOM(ranges->at, ranges->n, ranges->cap);
+        ranges->at[ranges->n++] = (struct range){place_of(of, from).from, place_of(of, to - 1).to, f->secret};
     }
     return n > 0;
 }

@@ -24,17 +24,20 @@ static int value_of(const struct word *words, const char *text)
 }
 
 #define WORD(name, number, text) {(number), (text)},
-#define WORDS(type, table)                                                                                             \
+#define NAMES(type, table)                                                                                             \
     static const struct word type##_words[] = {table(WORD){0, NULL}};                                                  \
     const char *tide_##type##_name(enum tide_##type value)                                                             \
     {                                                                                                                  \
         return word_of(type##_words, (int)value);                                                                      \
-    }                                                                                                                  \
+    }
+#define WORDS(type, table)                                                                                             \
+    NAMES(type, table)                                                                                                 \
     int tide_##type##_from(const char *word)                                                                           \
     {                                                                                                                  \
         return value_of(type##_words, word);                                                                           \
     }
 
+NAMES(subject, TIDE_SUBJECTS)
 WORDS(action, TIDE_ACTIONS)
 WORDS(session_kind, TIDE_SESSION_KINDS)
 WORDS(status, TIDE_STATUSES)

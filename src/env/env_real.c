@@ -102,13 +102,6 @@ static struct env_stat stat_of(const struct stat *st)
 
 /* ---- Files -------------------------------------------------------------------------------------------------- */
 
-/* O_NONBLOCK: a FIFO in the place of a file must not hang us before fstat tells; it means nothing to a regular file. */
-static int open_flags(unsigned flags)
-{
-    return O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (flags & ENV_WRITE ? O_RDWR : O_RDONLY) |
-           (flags & ENV_CREATE ? O_CREAT : 0) | (flags & ENV_EXCLUSIVE ? O_EXCL : 0);
-}
-
 static enum tide_code refuse_irregular(const char *path, const char *what, struct tide_err *err)
 {
     tide_fail(err, TIDE_DENIED, "open '%s': %s", path, what);
@@ -116,36 +109,28 @@ static enum tide_code refuse_irregular(const char *path, const char *what, struc
     return tide_hint(err, TIDE_ACTION_REPLACE_FILE, "");
 }
 
-static enum tide_code check_regular(int fd, const char *path, struct tide_err *err)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) != 0)
-        return tide_fail_file(err, errno, "stat", path);
-    return S_ISREG(st.st_mode) ? TIDE_OK : refuse_irregular(path, "not a regular file", err);
-}
-
-static enum tide_code open_failed(int errnum, const char *path, struct tide_err *err)
-{
-    struct stat st;
-
-    if (errnum == ELOOP && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-        return refuse_irregular(path, "is a symbolic link, which is not followed", err);
-    return tide_fail_file(err, errnum, errnum == EEXIST ? "create" : "open", path);
-}
-
 static enum tide_code real_open(struct env *e, const char *path, unsigned flags, struct env_file **ret_file,
                                 struct tide_err *err)
 {
-    int fd;
+    /* O_NONBLOCK: a FIFO in the place of a file must not hang us before fstat tells; it means nothing to a regular file. */
+    int fd, how = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (flags & ENV_WRITE ? O_RDWR : O_RDONLY) |
+                  (flags & ENV_CREATE ? O_CREAT : 0) | (flags & ENV_EXCLUSIVE ? O_EXCL : 0);
+    enum tide_code code = TIDE_OK;
+    struct stat st;
 
     (void)e;
     do {
-        fd = open(path, open_flags(flags), 0600);
+        fd = open(path, how, 0600);
     } while (fd < 0 && errno == EINTR);
-    if (fd < 0)
-        return open_failed(errno, path, err);
-    enum tide_code code = check_regular(fd, path, err);
+    int errnum = fd < 0 ? errno : 0;
+    if (errnum == ELOOP && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        return refuse_irregular(path, "is a symbolic link, which is not followed", err);
+    if (errnum)
+        return tide_fail_file(err, errnum, errnum == EEXIST ? "create" : "open", path);
+    if (fstat(fd, &st) != 0)
+        code = tide_fail_file(err, errno, "stat", path);
+    else if (!S_ISREG(st.st_mode))
+        code = refuse_irregular(path, "not a regular file", err);
     if (code) {
         close(fd);
         return code;
@@ -314,16 +299,6 @@ static int try_flock(int fd, int how)
     return rc;
 }
 
-/* Who only looked whether it is free, or does not ask why, is not told who has it. */
-static enum tide_code refuse_lock(struct env_file *f, int timeout_ms, struct tide_err *err)
-{
-    if (!timeout_ms || !err)
-        return tide_fail(err, TIDE_BUSY, "lock '%s': held by another", f->path);
-    if (!f->refused_ms)
-        f->refused_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS - timeout_ms;
-    return holder_fail(f->fd, f->path, f->refused_ms, err);
-}
-
 /*
  * One that commits without a pause gives the lock up for less than a tenth of a millisecond at a time: whoever looks every few
  * milliseconds may miss that until its time is over. Who has waited for long looks often.
@@ -337,8 +312,13 @@ static enum tide_code real_lock(struct env_file *f, int timeout_ms, struct tide_
         if (errno != EWOULDBLOCK)
             return tide_fail_file(err, errno, "lock", f->path);
         int64_t now = clock_ns(CLOCK_MONOTONIC), left = deadline - now;
-        if (left <= 0)
-            return refuse_lock(f, timeout_ms, err);
+        if (left <= 0 && (!timeout_ms || !err)) /* who only looked, or does not ask why, is not told who has it */
+            return tide_fail(err, TIDE_BUSY, "lock '%s': held by another", f->path);
+        if (left <= 0) {
+            if (!f->refused_ms)
+                f->refused_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS - timeout_ms;
+            return holder_fail(f->fd, f->path, f->refused_ms, err);
+        }
         nanosleep(&(struct timespec){0, pause < left ? pause : left}, NULL);
         pause = now - began > PATIENCE_NS ? POLL_HURRY_NS : pause * 2 < POLL_MAX_NS ? pause * 2 : POLL_MAX_NS;
     }

@@ -89,12 +89,6 @@ void env_real_self(struct env *e, struct env_proc *ret)
     *ret = self_known;
 }
 
-/* /proc does not show the process: gone, or hidden from us (hidepid), when nothing more can be told. */
-static enum env_life life_unseen(int64_t pid)
-{
-    return kill((pid_t)pid, 0) != 0 && errno == ESRCH ? ENV_DEAD : ENV_ELSEWHERE;
-}
-
 /*
  * An earlier boot of this machine looks like another machine here. A first thread that has ended while
  * others run shows as a zombie, but the process lives.
@@ -114,8 +108,8 @@ enum env_life env_real_life(struct env *e, const struct env_proc *who)
     if (who->pid <= 0 || who->pid > INT_MAX)
         return ENV_DEAD;
     snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", who->pid);
-    if (!read_proc_stat(path, &ps))
-        return life_unseen(who->pid);
+    if (!read_proc_stat(path, &ps)) /* gone, or hidden from us (hidepid), when nothing more can be told */
+        return kill((pid_t)who->pid, 0) != 0 && errno == ESRCH ? ENV_DEAD : ENV_ELSEWHERE;
     if (ps.start_time != who->start_time || ps.state == 'X' || ps.state == 'x')
         return ENV_DEAD;
     if (ps.state == 'T' || ps.state == 't')

@@ -95,16 +95,6 @@ static void tell(struct file_watch *w, enum file_news news)
     wake_fd_signal(w->wake);
 }
 
-/* With mu. Whoever watches the file that it is about hears of it; when the queue has run over, everybody. */
-static void pass_on(const struct inotify_event *e)
-{
-    bool over = e->mask & IN_Q_OVERFLOW;
-
-    for (struct file_watch *w = all.first; w; w = w->next)
-        if (over || has_file(w, e->wd))
-            tell(w, over || e->mask & IN_CLOSE_WRITE ? FILE_NEWS_LEFT : FILE_NEWS_SOME);
-}
-
 static void *read_all(void *arg)
 {
     char bytes[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -117,8 +107,11 @@ static void *read_all(void *arg)
         pthread_mutex_lock(&all.mu);
         for (const char *at = bytes; at < bytes + n;) {
             const struct inotify_event *e = (const void *)at;
+            bool over = e->mask & IN_Q_OVERFLOW; /* then everybody hears of it */
 
-            pass_on(e);
+            for (struct file_watch *w = all.first; w; w = w->next)
+                if (over || has_file(w, e->wd))
+                    tell(w, over || e->mask & IN_CLOSE_WRITE ? FILE_NEWS_LEFT : FILE_NEWS_SOME);
             at += sizeof *e + e->len;
         }
         pthread_mutex_unlock(&all.mu);
@@ -158,13 +151,6 @@ static enum tide_code begin_reading(char *why, size_t why_size, struct tide_err 
     else
         all.reader = r;
     return code;
-}
-
-static void end_reading(struct reader *r)
-{
-    wake_fd_signal(r->stop);
-    pthread_join(r->thread, NULL);
-    reader_free(r);
 }
 
 /* ---- One watch ------------------------------------------------------------------------------------------------------- */
@@ -219,8 +205,11 @@ void file_watch_close(struct file_watch *w)
     if (!all.first)
         last = TAKE(all.reader);
     pthread_mutex_unlock(&all.mu);
-    if (last)
-        end_reading(last);
+    if (last) {
+        wake_fd_signal(last->stop);
+        pthread_join(last->thread, NULL);
+        reader_free(last);
+    }
     close(w->wake);
     free(w);
 }

@@ -387,16 +387,13 @@ static void settle_changes(struct sim_disk *d, uint64_t *rng)
     forget_changes(d);
 }
 
-static bool is_below(const char *path, struct str dir)
-{
-    return strncmp(path, dir.ptr, dir.len) == 0 && path[dir.len] == '/';
-}
-
 static void lose_dir(struct sim_disk *d, struct sim_name *dir)
 {
+    size_t len = strlen(dir->path);
+
     for (size_t i = 0; i < d->len; i++) {
         struct sim_name *n = &d->names[i];
-        if (n == dir || is_below(n->path, str_from(dir->path))) {
+        if (n == dir || (strncmp(n->path, dir->path, len) == 0 && n->path[len] == '/')) {
             settle_name(n, NULL);
             n->is_dir = n->is_kept = n->is_settled = false;
         }

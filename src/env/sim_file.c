@@ -252,14 +252,6 @@ static void forget(struct sim_file *f)
     f->sizes_len = 0;
 }
 
-/* With a length that is on the platter the blocks behind it are given back: what they held is not seen again. */
-static void forget_behind_end(struct sim_file *f)
-{
-    for (size_t i = f->stale_len; i > 0; i--)
-        if ((size_t)f->stale[i - 1].sector * SECTOR >= f->len)
-            f->stale[i - 1] = f->stale[--f->stale_len];
-}
-
 void sim_file_sync(struct sim_file *f)
 {
     if (f->sizes_len)
@@ -268,7 +260,10 @@ void sim_file_sync(struct sim_file *f)
     if (f->len_stale)
         return;
     f->durable_len = f->len;
-    forget_behind_end(f);
+    /* With a length that is on the platter the blocks behind it are given back: what they held is not seen again. */
+    for (size_t i = f->stale_len; i > 0; i--)
+        if ((size_t)f->stale[i - 1].sector * SECTOR >= f->len)
+            f->stale[i - 1] = f->stale[--f->stale_len];
 }
 
 static size_t pick(enum luck luck, size_t low, size_t high, uint64_t *rng)
@@ -317,13 +312,6 @@ static const unsigned char *survivor(const struct sim_file *f, uint32_t sector, 
     return f->undo[at - 1].before;
 }
 
-static void add_stale(struct sim_file *f, uint32_t sector, const unsigned char *platter)
-{
-    f->stale = room(f->stale, f->stale_len, &f->stale_cap, sizeof *f->stale);
-    f->stale[f->stale_len].sector = sector;
-    memcpy(f->stale[f->stale_len++].platter, platter, SECTOR);
-}
-
 /* The writeback breaks off: what the platter has older than the cache is noted in `stale` and durable_len. */
 void sim_file_sync_failed(struct sim_file *f, uint64_t *rng)
 {
@@ -334,8 +322,11 @@ void sim_file_sync_failed(struct sim_file *f, uint64_t *rng)
     for (size_t i = 0; i < f->undo_len; i++) {
         uint32_t sector = f->undo[i].sector;
         const unsigned char *platter = f->latest[sector] ? survivor(f, sector, kept, luck, rng) : NULL;
-        if (platter)
-            add_stale(f, sector, platter);
+        if (platter) {
+            f->stale = room(f->stale, f->stale_len, &f->stale_cap, sizeof *f->stale);
+            f->stale[f->stale_len].sector = sector;
+            memcpy(f->stale[f->stale_len++].platter, platter, SECTOR);
+        }
         f->latest[sector] = 0;
     }
     forget(f);

@@ -19,11 +19,6 @@ static const char *name_in(const struct sim_name *n, struct str dir)
     return slash ? slash + 1 : n->path;
 }
 
-static const struct sim_name *listed(const struct sim_disk *d, const struct sim_listing *l, size_t nth)
-{
-    return &d->names[(l->start + nth) % l->len];
-}
-
 /* In no order: begins anywhere. */
 void sim_disk_list_begin(struct sim_disk *d, const char *path, uint64_t *rng, struct sim_listing *ret)
 {
@@ -35,7 +30,7 @@ void sim_disk_list_begin(struct sim_disk *d, const char *path, uint64_t *rng, st
 bool sim_disk_list_next(const struct sim_disk *d, struct sim_listing *l)
 {
     while (l->seen < l->len) {
-        const struct sim_name *n = listed(d, l, l->seen++);
+        const struct sim_name *n = &d->names[(l->start + l->seen++) % l->len];
         const char *name = name_in(n, l->dir);
         if (!name)
             continue;

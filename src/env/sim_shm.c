@@ -55,22 +55,6 @@ static void detach(struct sim_handle *h)
     *slot = NULL;
 }
 
-static void *map_region(int fd, size_t region, size_t bytes)
-{
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(region * bytes));
-
-    return at == MAP_FAILED ? NULL : at;
-}
-
-static void view_reserve(struct sim_view *v, size_t len)
-{
-    if (v->len >= len)
-        return;
-    v->maps = mem_grow(v->maps, len * sizeof *v->maps);
-    memset(v->maps + v->len, 0, (len - v->len) * sizeof *v->maps);
-    v->len = len;
-}
-
 int sim_shm_map(struct sim_handle *h, int region, int bytes, int extend, void volatile **ret_map)
 {
     size_t want = ((size_t)region + 1) * (size_t)bytes;
@@ -89,9 +73,17 @@ int sim_shm_map(struct sim_handle *h, int region, int bytes, int extend, void vo
     if (shm->bytes < want)
         shm->bytes = want;
     v->region_bytes = (size_t)bytes;
-    view_reserve(v, (size_t)region + 1);
-    if (!v->maps[region])
-        v->maps[region] = map_region(shm->fd, (size_t)region, (size_t)bytes);
+    if (v->len <= (size_t)region) {
+        v->maps = mem_grow(v->maps, ((size_t)region + 1) * sizeof *v->maps);
+        memset(v->maps + v->len, 0, ((size_t)region + 1 - v->len) * sizeof *v->maps);
+        v->len = (size_t)region + 1;
+    }
+    if (!v->maps[region]) {
+        void *at =
+            mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, shm->fd, (off_t)(want - (size_t)bytes));
+
+        v->maps[region] = at == MAP_FAILED ? NULL : at;
+    }
     *ret_map = v->maps[region];
     return v->maps[region] ? SQLITE_OK : SQLITE_IOERR_SHMMAP;
 }

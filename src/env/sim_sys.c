@@ -115,12 +115,6 @@ static void put(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
 
 #define PAGE 4096
 
-/* Where the disk is full in the middle of it. Inside of what a file has, a page is copied whole or not at all. */
-static size_t half_of(size_t n, int64_t at, bool grows)
-{
-    return !grows && at / PAGE == (at + (int64_t)n - 1) / PAGE ? 0 : n / 2;
-}
-
 int sim_sys_write(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
 {
     bool reserved = h->file && (size_t)at + n <= sim_file_reserved(h->file);
@@ -130,7 +124,8 @@ int sim_sys_write(struct sim_handle *h, const void *bytes, size_t n, int64_t at)
     if (v == SIM_GO || v == SIM_TORN)
         put(h, bytes, n, at);
     else if (v == SIM_HALF)
-        put(h, bytes, half_of(n, at, grows), at);
+        /* The disk is full in the middle of it. Inside of what a file has, a page is copied whole or not at all. */
+        put(h, bytes, !grows && at / PAGE == (at + (int64_t)n - 1) / PAGE ? 0 : n / 2, at);
     if (v == SIM_TORN)
         sim_power_cut(h->proc->sim);
     return errno_of(v);

@@ -149,28 +149,12 @@ static int wait_ms(const struct capture *c, const struct times *t)
     return left < 0 ? 10 : left > longest ? (int)longest : (int)left;
 }
 
-/* Nothing comes over the link while the program runs but its end. */
-static void on_link(struct capture *c)
-{
-    c->broken = true;
-    c->link = -1;
-    proc_signal(c->proc, SIGKILL);
-}
-
 /* By the leader's descriptor: once the leader is reaped and the group empty, its number may be another's. */
 static int signal_group(int leader, pid_t group, int number)
 {
     int failed = (int)syscall(SYS_pidfd_send_signal, leader, number, NULL, PIDFD_SIGNAL_PROCESS_GROUP);
 
     return failed && errno != ESRCH ? kill(-group, number) : failed; /* before Linux 6.9 it cannot do that */
-}
-
-static void end_group(struct capture *c, int leader, pid_t group)
-{
-    if (signal_group(leader, group, 0) != 0)
-        return;
-    c->left_behind = tree_group_size(group);
-    signal_group(leader, group, SIGKILL);
 }
 
 void capture_run(struct capture *c)
@@ -190,15 +174,21 @@ void capture_run(struct capture *c)
             proc_signal(c->proc, SIGKILL);
         if (p[1].revents)
             take(c);
-        if (p[2].revents)
-            on_link(c);
+        if (p[2].revents) { /* nothing comes over the link while the program runs but its end */
+            c->broken = true;
+            c->link = -1;
+            proc_signal(c->proc, SIGKILL);
+        }
         if (p[3].revents)
             on_signal(c, &t);
         on_clock(c, &t);
         if (p[0].revents)
             proc_reap(c->proc, &c->status);
     }
-    end_group(c, leader, group);
+    if (signal_group(leader, group, 0) == 0) {
+        c->left_behind = tree_group_size(group);
+        signal_group(leader, group, SIGKILL);
+    }
     if (leader >= 0)
         close(leader);
     for (int i = 0; i < DRAIN_MAX && take(c); i++)

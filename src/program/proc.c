@@ -39,19 +39,11 @@ _Noreturn static void fault(const struct proc_birth *b, int errnum)
 /* One text for each slot, each with its NUL. */
 #define GATE_BYTES ((size_t)PROC_SLOTS * PROC_MESSAGE_MAX)
 
-static void fill_slots(const struct proc_birth *b, const char *text)
-{
-    for (size_t i = 0; i < PROC_SLOTS; i++) {
-        if (b->spec->slots[i])
-            memcpy(b->spec->slots[i], text, strlen(text) + 1);
-        text += strlen(text) + 1;
-    }
-}
-
 /* Waits for the messages; leaves when none come. */
 static void wait_at_gate(const struct proc_birth *b)
 {
     char bytes[GATE_BYTES];
+    const char *text = bytes;
     ssize_t n;
 
     do {
@@ -59,7 +51,11 @@ static void wait_at_gate(const struct proc_birth *b)
     } while (n < 0 && errno == EINTR);
     if (n < 1)
         _exit(0);
-    fill_slots(b, bytes);
+    for (size_t i = 0; i < PROC_SLOTS; i++) {
+        if (b->spec->slots[i])
+            memcpy(b->spec->slots[i], text, strlen(text) + 1);
+        text += strlen(text) + 1;
+    }
 }
 
 /*
@@ -308,19 +304,14 @@ void proc_drop(struct proc *p)
     proc_terminal_back(p);
 }
 
-/* Then it is dead, reaped, and its number may be another's. */
-static bool is_guard_gone(const struct proc *p)
+void proc_signal(const struct proc *p, int number)
 {
     struct pollfd report = {.fd = p->report};
 
-    return poll(&report, 1, 0) > 0 && (report.revents & POLLHUP);
-}
-
-void proc_signal(const struct proc *p, int number)
-{
     INVARIANT(p->pid != 1); /* kill(-1) is a signal to everybody */
-    if (p->pid > 0 && !is_guard_gone(p))
-        kill(-p->pid, number);
+    if (p->pid <= 0 || (poll(&report, 1, 0) > 0 && (report.revents & POLLHUP)))
+        return; /* its guard is gone: then it is dead, reaped, and its number may be another's */
+    kill(-p->pid, number);
 }
 
 int proc_wait_fd(const struct proc *p)
@@ -413,18 +404,14 @@ uint64_t proc_start_time(pid_t pid)
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-static bool same_name(const char *a, const char *b)
-{
-    size_t n = strcspn(a, "=");
-
-    return strncmp(a, b, n) == 0 && b[n] == '=';
-}
-
 static bool replaced(const char *entry, char *const *sets)
 {
-    for (; *sets; sets++)
-        if (same_name(*sets, entry))
+    for (; *sets; sets++) {
+        size_t n = strcspn(*sets, "=");
+
+        if (strncmp(*sets, entry, n) == 0 && entry[n] == '=')
             return true;
+    }
     return false;
 }
 

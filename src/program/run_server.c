@@ -438,14 +438,6 @@ static const struct op {
     {"checkpoint", op_checkpoint, HOLD_CLOSING},
 };
 
-static const struct op *op_find(struct str name)
-{
-    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-        if (str_eq(name, str_from(ops[i].name)))
-            return &ops[i];
-    return NULL;
-}
-
 static bool must_hold(struct request *r, const struct op *op)
 {
     struct run_server *s = r->s;
@@ -492,8 +484,11 @@ static void try_serve(struct run_server *s, struct conn *c)
     if (json_parse(&r.arena, frame.json, NULL, &json, NULL, &r.err)) {
         c->ended = true;
     } else {
-        const struct op *op = op_find(json_get_text(&r.arena, json, STR("op")));
+        struct str name = json_get_text(&r.arena, json, STR("op"));
+        const struct op *op = NULL;
 
+        for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]) && !op; i++)
+            op = str_eq(name, str_from(ops[i].name)) ? &ops[i] : NULL;
         r.json = json;
         r.blob = frame.blob;
         c->held = op && must_hold(&r, op);
@@ -603,16 +598,6 @@ size_t run_server_wants(struct run_server *s, struct pollfd fds[SERVER_CONNS_MAX
     return n;
 }
 
-/* Held requests are looked at again after everything else: what held them may be over now. */
-static void look_again(struct run_server *s)
-{
-    for (struct conn *c = s->conns; c; c = c->next) {
-        if (c->held && !c->ended)
-            try_serve(s, c);
-        send_out(c);
-    }
-}
-
 void run_server_move(struct run_server *s, const struct pollfd *fds, size_t n)
 {
     for (struct conn *c = s->conns; c; c = c->next) {
@@ -629,28 +614,30 @@ void run_server_move(struct run_server *s, const struct pollfd *fds, size_t n)
         else
             at = &(*at)->next;
     }
-    look_again(s);
+    /* Held requests are looked at again after everything else: what held them may be over now. */
+    for (struct conn *c = s->conns; c; c = c->next) {
+        if (c->held && !c->ended)
+            try_serve(s, c);
+        send_out(c);
+    }
     if (n > 0 && fds[0].revents)
         for (int fd; s->n_conns < SERVER_CONNS_MAX && (fd = run_socket_accept(s->door)) >= 0;)
             enter(s, fd);
-}
-
-/* What it said before it died counts, though it came after the last look. One that lives elsewhere may speak for ever. */
-static void hear_out(struct run_server *s, struct conn *c)
-{
-    struct pollfd p = {.fd = c->fd, .events = POLLIN};
-
-    for (int i = 0; i < HEAR_MAX && !c->ended && !c->held && c->out.len == c->out_at && poll(&p, 1, 0) > 0; i++) {
-        receive(s, c, p.revents);
-        send_out(c);
-    }
 }
 
 void run_server_close(struct run_server *s)
 {
     s->closing = true;
     while (s->conns) {
-        hear_out(s, s->conns);
+        struct conn *c = s->conns;
+        struct pollfd p = {.fd = c->fd, .events = POLLIN};
+
+        /* What it said before it died counts, though it came after the last look. One that lives elsewhere may speak for
+         * ever. */
+        for (int i = 0; i < HEAR_MAX && !c->ended && !c->held && c->out.len == c->out_at && poll(&p, 1, 0) > 0; i++) {
+            receive(s, c, p.revents);
+            send_out(c);
+        }
         leave(s, &s->conns);
     }
     INVARIANT(!s->n_conns && !s->waiter);

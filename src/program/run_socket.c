@@ -26,13 +26,6 @@ static socklen_t address_of(const char *name, struct sockaddr_un *ret)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
 
-static bool is_name(const char *name)
-{
-    size_t n = strlen(PREFIX);
-
-    return strncmp(name, PREFIX, n) == 0 && strlen(name + n) == (size_t)2 * NAME_BYTES;
-}
-
 static bool is_friend(int fd)
 {
     struct ucred who;
@@ -84,7 +77,7 @@ enum tide_code run_socket_connect(const char *name, int *ret_fd, struct tide_err
     socklen_t len;
     int fd, failed;
 
-    if (!is_name(name))
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || strlen(name) != strlen(PREFIX) + (size_t)2 * NAME_BYTES)
         return tide_fail(err, TIDE_INVALID, "$" DOOR_ENV " is not the name of a run's socket");
     len = address_of(name, &address);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -57,22 +57,6 @@ static char **texts_of(struct session_program *p, const struct json *array)
     return texts;
 }
 
-static enum tide_code no_program(tide_session *session, struct tide_err *err)
-{
-    return tide_fail_session(err, TIDE_INVALID, tide_session_id(session),
-                             "has no program that was recorded: resume it with the program that made it");
-}
-
-/* "A,B" again: in the one form in which names are looked at. */
-static const char *join_names(struct session_program *p, char *const *names)
-{
-    const char *joined = NULL;
-
-    for (; *names; names++)
-        joined = joined ? arena_printf(&p->arena, "%s,%s", joined, *names) : *names;
-    return joined;
-}
-
 enum tide_code session_program_from_log(struct session_program *p, tide_session *session, struct tide_err *err)
 {
     struct tide_text text = {NULL, 0};
@@ -102,8 +86,13 @@ enum tide_code session_program_from_log(struct session_program *p, tide_session 
     p->cwd = text_of(p, fields, "cwd");
     p->program = text_of(p, fields, "program");
     p->digest = text_of(p, fields, "program_digest");
-    p->env = join_names(p, texts_of(p, json_get(fields, STR("env"))));
-    return p->argv[0] && p->cwd ? TIDE_OK : no_program(session, err);
+    p->env = NULL; /* "A,B" again: in the one form in which names are looked at */
+    for (char *const *name = texts_of(p, json_get(fields, STR("env"))); *name; name++)
+        p->env = p->env ? arena_printf(&p->arena, "%s,%s", p->env, *name) : *name;
+    if (!p->argv[0] || !p->cwd)
+        return tide_fail_session(err, TIDE_INVALID, tide_session_id(session),
+                                 "has no program that was recorded: resume it with the program that made it");
+    return TIDE_OK;
 }
 
 /* ---- whether it can run ---- */
@@ -174,15 +163,6 @@ enum tide_code session_program_check(struct session_program *p, int *ret_status,
 
 /* ---- the record ---- */
 
-static void put_texts(struct json_out *o, const char *key, char *const *texts)
-{
-    json_out_key(o, str_from(key));
-    json_out_begin(o, '[');
-    for (; *texts; texts++)
-        json_out_str(o, str_from(*texts));
-    json_out_end(o, ']');
-}
-
 static void put_env(struct json_out *o, const char *names)
 {
     json_out_key(o, STR("env"));
@@ -202,7 +182,11 @@ enum tide_code session_program_fields(const struct session_program *p, const str
     struct json_out o = json_out_to(out);
 
     json_out_begin(&o, '{');
-    put_texts(&o, "argv", p->argv);
+    json_out_key(&o, STR("argv"));
+    json_out_begin(&o, '[');
+    for (char *const *arg = p->argv; *arg; arg++)
+        json_out_str(&o, str_from(*arg));
+    json_out_end(&o, ']');
     json_out_kstr(&o, STR("cwd"), str_from(p->cwd));
     put_env(&o, p->env);
     json_out_kstr(&o, STR("program"), str_from(p->program));

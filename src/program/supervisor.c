@@ -138,14 +138,6 @@ static bool is_gone(struct supervisor *s)
     return s->kill_at && monotonic_ms() > s->kill_at + GIVE_UP_MS;
 }
 
-static void kill_late(struct supervisor *s)
-{
-    if (!s->kill_at || monotonic_ms() < s->kill_at)
-        return;
-    proc_signal(&s->child, SIGKILL);
-    guard_signal(&s->guard, SIGKILL);
-}
-
 /* ---- the store ---- */
 
 int supervisor_trouble(void *supervisor, const struct tide_err *why, int64_t waited_ms)
@@ -200,7 +192,10 @@ static void tick(struct supervisor *s, int64_t *next_look)
         if (resized)
             proc_signal(&s->child, SIGWINCH);
     }
-    kill_late(s);
+    if (s->kill_at && monotonic_ms() >= s->kill_at) {
+        proc_signal(&s->child, SIGKILL);
+        guard_signal(&s->guard, SIGKILL);
+    }
 }
 
 static void turn(struct supervisor *s)
