@@ -251,12 +251,6 @@ static bool is_gathering(const struct exec *x)
            exec_now_ns(x) - x->draft_since_ns < EXEC_GATHER_MS * INT64_C(1000000);
 }
 
-/* What is gathered is not told: somebody looks on, and what is to be told takes room. */
-static bool is_told_late(const struct exec *x)
-{
-    return x->n_notes > NOTES_MAX || (x->n_notes && exec_now_ns(x) - x->told_ns > TELL_NS);
-}
-
 /* `now`: all of it is on disk on return. */
 void exec_commit(struct exec *x, bool now)
 {
@@ -274,7 +268,8 @@ void exec_commit(struct exec *x, bool now)
         code = run_flush(x->run, &err);
     draft_reset(&x->draft);
     x->must_sync = x->must_put = x->must_hold = false;
-    if (!code && x->run->queue.n && is_told_late(x))
+    /* What is gathered is not told: somebody looks on, and what is to be told takes room. */
+    if (!code && x->run->queue.n && (x->n_notes > NOTES_MAX || (x->n_notes && exec_now_ns(x) - x->told_ns > TELL_NS)))
         code = run_flush(x->run, &err);
     if (code)
         exec_break(x, &err);
@@ -296,17 +291,6 @@ static void push_done(struct job *j)
     pthread_mutex_unlock(&x->done_lock);
 }
 
-static void drop_slot(struct exec *x, const struct job *j)
-{
-    int i = 0;
-
-    while (i < x->capacity && x->jobs[i] != j)
-        i++;
-    INVARIANT(i < x->capacity && x->running > 0); /* whoever is done was being done */
-    x->jobs[i] = NULL;
-    x->running--;
-}
-
 /* All that is over, of every worker: one batch. */
 static void absorb(struct exec *x)
 {
@@ -316,8 +300,14 @@ static void absorb(struct exec *x)
     j = TAKE(x->done);
     pthread_mutex_unlock(&x->done_lock);
     for (; j; j = next) {
+        int i = 0;
+
         next = j->next;
-        drop_slot(x, j);
+        while (i < x->capacity && x->jobs[i] != j)
+            i++;
+        INVARIANT(i < x->capacity && x->running > 0); /* whoever is done was being done */
+        x->jobs[i] = NULL;
+        x->running--;
         if (!x->broken)
             end_job(x, j);
         job_free(j);
@@ -378,23 +368,6 @@ static void wait_for_change(struct exec *x, int64_t until_ms)
     pthread_cond_timedwait(&x->change, &x->lock, &at);
 }
 
-/* One round: everything that can be said without doing a node's work. */
-static void turn(struct exec *x)
-{
-    absorb(x);
-    arena_reset(&x->scratch);
-    look_around(x);
-    if (!x->halting)
-        plan_all(x);
-    exec_commit(x, false);
-    tick(x);
-}
-
-static bool is_quiet(const struct exec *x)
-{
-    return !x->running && (!x->todo || x->halting);
-}
-
 static void *work(void *exec)
 {
     struct exec *x = exec;
@@ -402,7 +375,13 @@ static void *work(void *exec)
 
     pthread_mutex_lock(&x->lock);
     while (!x->over) {
-        turn(x);
+        absorb(x);
+        arena_reset(&x->scratch);
+        look_around(x);
+        if (!x->halting)
+            plan_all(x);
+        exec_commit(x, false);
+        tick(x);
         j = take_job(x);
         if (j) {
             hire(x);
@@ -416,7 +395,7 @@ static void *work(void *exec)
             pthread_mutex_lock(&x->lock);
             continue;
         }
-        if (is_quiet(x) && (x->halting || plan_next_ms(x) == INT64_MAX)) {
+        if (!x->running && (x->halting || (!x->todo && plan_next_ms(x) == INT64_MAX))) {
             x->over = true;
             pthread_cond_broadcast(&x->change);
             break;

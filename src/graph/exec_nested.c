@@ -153,16 +153,6 @@ static bool is_item(struct str name, struct str frame)
     return end == name.ptr + name.len - 1;
 }
 
-static int running_items(struct exec *x, struct str frame)
-{
-    const struct task *t;
-    int n = 0;
-
-    for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t))
-        n += is_item(map_key(e), frame);
-    return n;
-}
-
 /* How far a map is, and its list, taken apart once: one piece of memory. */
 struct cursor {
     int64_t next, total; /* no item before `next` is to be begun */
@@ -226,8 +216,11 @@ static void open_items(struct exec *x, const struct place *p, struct str frame, 
     const struct position *pos = &x->view->content.position;
     struct cursor *c = cursor_of(x, frame, scope);
     int64_t parallel = p->node->parallel ? p->node->parallel : p->graph->parallel;
-    int running = running_items(x, frame);
+    const struct task *t;
+    int running = 0;
 
+    for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t))
+        running += is_item(map_key(e), frame);
     for (; c->next < c->total && running < parallel && room > 0; c->next++) {
         const char *name = arena_printf(&x->scratch, "%.*s[%" PRId64 "]", STR_ARG(frame), c->next);
         const char *key = arena_printf(&x->scratch, "%" PRId64, c->next);
@@ -525,18 +518,10 @@ static void finish(struct exec *x, const struct place *p, const char *owner, str
         end_complete(x, p, owner, text, 0);
 }
 
-/* The latest reason of a node inside, kept while it is open. */
-static const char *why_failed(struct exec *x, const char *name)
-{
-    const char *why = map_get(&x->reasons, str_from(name));
-
-    return arena_printf(&x->scratch, "%s: %s", name, why ? why : "it failed in an earlier run");
-}
-
 static bool look_at(struct exec *x, const char *owner, struct str frame, const struct map *scope)
 {
     struct cursor *c = NULL;
-    const char *failed;
+    const char *failed, *why;
     struct place p;
 
     if (runs_inside(x, frame) || !place_find(x->graph, str_from(owner), &p))
@@ -549,7 +534,9 @@ static bool look_at(struct exec *x, const char *owner, struct str frame, const s
         return false;
     if (failed) {
         map_drop(&x->cursors, frame);
-        end_failed(x, &p, owner, "inner_failed", why_failed(x, failed), true);
+        why = map_get(&x->reasons, str_from(failed)); /* the latest, kept while the owner is open */
+        why = arena_printf(&x->scratch, "%s: %s", failed, why ? why : "it failed in an earlier run");
+        end_failed(x, &p, owner, "inner_failed", why, true);
         return true;
     }
     finish(x, &p, owner, frame, c ? c->total : 0);

@@ -149,11 +149,6 @@ int plan_waiting(const struct exec *x)
     return n;
 }
 
-static bool has_room(const struct exec *x)
-{
-    return x->running + plan_waiting(x) < x->capacity && !x->halting;
-}
-
 /* A branch has room among the branches; what is part of a map has the map's own limit. */
 static bool has_branch_room(const struct exec *x, const char *name)
 {
@@ -526,7 +521,7 @@ void plan_all(struct exec *x)
 
         if (!x->fresh && inner_look(x)) /* what failed in an earlier run has not failed in this one */
             continue;
-        if (!has_room(x))
+        if (x->running + plan_waiting(x) >= x->capacity || x->halting)
             return;
         if (begin_left(x) || (fresh && !x->fresh)) /* what is over inside goes before what may begin */
             continue;

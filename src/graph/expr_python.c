@@ -63,11 +63,6 @@ static void name(struct buf *out, const struct py_node *n)
     buf_add_char(out, ')');
 }
 
-static bool is_constant(const struct py_node *n)
-{
-    return n->kind <= PY_NONE && n->kind != PY_NAME_NODE;
-}
-
 /* A number, with its sign if it has one. */
 static const struct py_node *number_of(const struct py_node *n)
 {
@@ -136,14 +131,6 @@ static void call(struct buf *out, const struct py_node *n)
     buf_add_char(out, ')');
 }
 
-static void unary(struct buf *out, const struct py_node *n)
-{
-    if (n->first->kind == PY_NUMBER_NODE)
-        buf_addf(out, "%s%.*s", n->call->name[0] == '-' ? "-" : "", STR_ARG(n->first->text));
-    else
-        call(out, n);
-}
-
 static void member(struct buf *out, const struct py_node *n)
 {
     bool plain = n->first->kind == PY_NAME_NODE || n->first->kind == PY_MEMBER || n->first->kind == PY_INDEX ||
@@ -175,7 +162,7 @@ static void side(struct buf *out, struct side s)
     bool composite =
         s.node->kind == PY_COMPARE || s.node->kind == PY_AND || s.node->kind == PY_OR || s.node->kind == PY_NOT;
 
-    if (s.local > 0 && !is_constant(s.node)) {
+    if (s.local > 0 && (s.node->kind > PY_NONE || s.node->kind == PY_NAME_NODE)) { /* constants stand as they are */
         buf_addf(out, "__%u", s.local);
         return;
     }
@@ -214,18 +201,12 @@ static const struct compared {
     {"not in", NULL, "[\"in\"]", NULL, true},
 };
 
-static const struct compared *compared_by(struct str sign)
-{
-    for (size_t i = 0; i < sizeof comparisons / sizeof comparisons[0]; i++)
-        if (str_eq(sign, str_from(comparisons[i].sign)))
-            return &comparisons[i];
-    return NULL;
-}
-
 static void pair(struct buf *out, struct side left, struct side right)
 {
-    const struct compared *c = compared_by(right.node->sign);
+    const struct compared *c = comparisons;
 
+    while (!str_eq(right.node->sign, str_from(c->sign))) /* the parser knows no others */
+        c++;
     if (!c->helper || (c->settles && (c->settles(left.node) || c->settles(right.node)))) {
         side(out, left);
         buf_addf(out, " %s ", c->lua);
@@ -254,14 +235,6 @@ static void chain(struct buf *out, const struct py_node *n)
         buf_add_str(out, right->next ? STR(") then return false end") : STR(""));
     }
     buf_add_str(out, STR(" end)()"));
-}
-
-static void compare(struct buf *out, const struct py_node *n)
-{
-    if (n->count > 2)
-        chain(out, n);
-    else
-        pair(out, (struct side){n->first, 0}, (struct side){n->first->next, 0});
 }
 
 /* ---- and, or, not, if ---- */
@@ -354,9 +327,13 @@ static void value(struct buf *out, const struct py_node *n)
     case PY_BINARY:
         return call(out, n);
     case PY_UNARY:
-        return unary(out, n);
+        if (n->first->kind != PY_NUMBER_NODE)
+            return call(out, n);
+        return buf_addf(out, "%s%.*s", n->call->name[0] == '-' ? "-" : "", STR_ARG(n->first->text));
     case PY_COMPARE:
-        return compare(out, n);
+        if (n->count > 2)
+            return chain(out, n);
+        return pair(out, (struct side){n->first, 0}, (struct side){n->first->next, 0});
     case PY_AND:
     case PY_OR:
         return junction_value(out, n);

@@ -276,25 +276,19 @@ static void exclude(struct exec *x, struct str key)
     keys->at = more;
 }
 
-static void exclude_inner(struct exec *x, const struct spec_graph *g);
-
 /* What a graph inside says of itself that it stores nowhere is stored nowhere. */
-static void exclude_of(struct exec *x, const struct spec_graph *inner)
-{
-    const struct spec_texts *keys = &inner->checkpoints.exclude_memory_keys;
-    const struct json *own = json_get(inner->json, STR("checkpoints"));
-
-    for (size_t i = 0; own && json_get(own, STR("exclude_memory_keys")) && i < keys->n; i++)
-        exclude(x, keys->at[i]);
-    exclude_inner(x, inner);
-}
-
 static void exclude_inner(struct exec *x, const struct spec_graph *g)
 {
     for (size_t i = 0; i < g->nodes.n; i++)
-        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node)
+        for (const struct spec_node *n = &g->nodes.at[i]; n; n = n->node) {
+            const struct json *own = n->graph ? json_get(n->graph->json, STR("checkpoints")) : NULL;
+            const struct spec_texts *keys = n->graph ? &n->graph->checkpoints.exclude_memory_keys : NULL;
+
+            for (size_t k = 0; own && json_get(own, STR("exclude_memory_keys")) && k < keys->n; k++)
+                exclude(x, keys->at[k]);
             if (n->graph)
-                exclude_of(x, n->graph);
+                exclude_inner(x, n->graph);
+        }
 }
 
 static enum tide_code refuse_stored(struct str key, struct tide_err *err)
@@ -481,41 +475,28 @@ static enum tide_code put_start(struct exec *x, struct tide_err *err)
     return TIDE_OK;
 }
 
-/* An earlier run of this session is another's: the position starts anew, the memory stays. */
-static enum tide_code check_unused(struct tide_session *s, struct tide_err *err)
-{
-    const struct position *p = &s->state->content.position;
-
-    if (!p->ready.live && !p->active.live)
-        return TIDE_OK;
-    tide_fail_session(err, TIDE_EXISTS, s->head.id, "is in the middle of a graph");
-    return graph_hint(err, s->head.id, 0);
-}
-
-/* Of a session that was rolled back to before its graph began. */
-static enum tide_code take_kept(struct exec *x, struct tide_err *err)
-{
-    if (!x->s->state->ledger.rollbacks)
-        return TIDE_OK;
-    if (kept_load(x->s->store, &x->s->head, &x->kept, err))
-        return err->code;
-    kept_resolve(x->kept, x->graph, NULL);
-    return TIDE_OK;
-}
-
 static enum tide_code start(struct exec *x, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(SIZE_MAX / 4);
+    const struct position *p;
     struct tide_run_options opt;
     enum tide_code code;
 
     session_be_patient(x->s, exec_trouble, x); /* what it begins with is read, before there is a run */
     code = tide_session_check_trust(x->s, err);
     code = code ? code : session_sync(x->s, err);
-    code = code ? code : check_unused(x->s, err);
-    code = code ? code : take_kept(x, err);
     if (code)
         return code;
+    p = &x->s->state->content.position;
+    if (p->ready.live || p->active.live) { /* of one that is over the position starts anew, and the memory stays */
+        tide_fail_session(err, TIDE_EXISTS, x->s->head.id, "is in the middle of a graph");
+        return graph_hint(err, x->s->head.id, 0);
+    }
+    if (x->s->state->ledger.rollbacks) { /* to before its graph began, perhaps */
+        if (kept_load(x->s->store, &x->s->head, &x->kept, err))
+            return err->code;
+        kept_resolve(x->kept, x->graph, NULL);
+    }
     code = exec_open_view(x, err);
     if (code)
         return code;

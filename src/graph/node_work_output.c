@@ -56,14 +56,6 @@ static void add_name(struct buf *names, struct str key)
     buf_addf(names, "%s%.*s", names->len ? ", " : "", STR_ARG(key));
 }
 
-static void names_of(struct arena *a, const struct json *v, struct buf *names)
-{
-    for (const struct json *m = v->first; m && !names->failed; m = m->next)
-        add_name(names, json_key_text(a, m));
-    if (names->len == 0)
-        buf_add_str(names, STR("nothing"));
-}
-
 /* One that failed and ended well all the same: {"error": {"message": "…"}} says more than what is missing. */
 static const char *own_words(const struct node_work *b, struct arena *a, const struct json *v)
 {
@@ -86,7 +78,10 @@ static bool fail_missing(const struct node_work *b, struct arena *a, const struc
     if (words)
         return node_work_fail_masked(b, ret, "missing_output", "no value for: %s%s; it gave an error: %s",
                                      buf_cstr(missing), missing->failed ? ", …" : "", words);
-    names_of(a, v, &given);
+    for (const struct json *m = v->first; m && !given.failed; m = m->next)
+        add_name(&given, json_key_text(a, m));
+    if (given.len == 0)
+        buf_add_str(&given, STR("nothing"));
     return node_work_fail_masked(
         b, ret, "missing_output", "no value for: %s%s; it gave: %s%s (nullable_outputs may stay unset)",
         buf_cstr(missing), missing->failed ? ", …" : "", buf_cstr(&given), given.failed ? ", …" : "");
@@ -130,16 +125,6 @@ static bool put_lone(const struct node_work *b, struct arena *a, const struct js
                                  type_words[v->type], buf_cstr(&names), names.failed ? ", …" : "");
 }
 
-static bool put_object(const struct node_work *b, struct arena *a, const struct json *v, struct node_work_result *ret)
-{
-    if (v->type != JSON_OBJECT)
-        return put_lone(b, a, v, ret);
-    if (b->node->outputs.n > 0)
-        return put_declared(b, a, v, ret);
-    json_write(&ret->output, v);
-    return true;
-}
-
 /* What was made, looked at again: members that are not kept may hold what they like. */
 static bool check_secrets(const struct node_work *b, struct arena *a, struct node_work_result *ret)
 {
@@ -165,11 +150,18 @@ bool node_work_output(const struct node_work *b, struct str json, struct node_wo
     struct tide_err err = {0};
     struct json *v = NULL;
     struct str text = str_is_blank(json) ? STR("{}") : json;
+    bool ok = true;
 
     buf_clear(&ret->output);
     if (json_parse(&a, text, &limits, &v, NULL, &err))
         return fail_json(b, str_trim(json), &err, ret);
-    if (!put_object(b, &a, v, ret))
+    if (v->type != JSON_OBJECT)
+        ok = put_lone(b, &a, v, ret);
+    else if (b->node->outputs.n > 0)
+        ok = put_declared(b, &a, v, ret);
+    else
+        json_write(&ret->output, v);
+    if (!ok)
         return false;
     if (ret->output.failed)
         return node_work_fail(ret, "too_big", "gave more than %zu bytes", ret->output.max);

@@ -23,16 +23,14 @@ static bool is_named(const char *const *names, const char *name)
 static void check_changed(struct outlook *o, const char *name, const struct task *t, const struct spec_node *new)
 {
     const char *const *r = o->opt->renames;
-    const char *lost = NULL, *what = NULL;
+    const char *lost, *what = NULL;
     struct place p;
 
     while (r && r[0] && r[1] && strcmp(r[1], name) != 0)
         r += 2;
     if (!o->before || !place_find(o->before->spec->graph, str_from(r && r[0] && r[1] ? r[0] : name), &p))
         return;
-    for (size_t i = 0; i < p.node->outputs.n && !lost; i++)
-        if (!texts_have(&new->outputs, p.node->outputs.at[i]))
-            lost = p.node->outputs.at[i].ptr;
+    lost = spec_lost_output(p.node, new);
     if (p.node->type != new->type)
         what =
             WORDS(o, "node '%s' was %s and is %s now", name, spec_node_words[p.node->type], spec_node_words[new->type]);

@@ -284,5 +284,6 @@ struct spec_diff {
 };
 void spec_compare(struct arena *a, const struct spec_graph *before, const struct spec_graph *after,
                   struct spec_diff *ret_diff);
+const char *spec_lost_output(const struct spec_node *old, const struct spec_node *new); /* NULL: none */
 
 #endif

@@ -126,7 +126,7 @@ static void check_expr(struct texts *t, const struct spec_expr *e, const char *c
 
 static void check_outputs(struct texts *t, const struct spec_node *n, bool in_map)
 {
-    /* An agent's outputs are part of its conversation, a person's answer is an event, a map's results are kept one by one. */
+    /* An agent's outputs are in its conversation, a person's answer is an event, a map's results are kept each. */
     const char *who = n->type == SPEC_EVENT_LOOP      ? "an agent"
                       : n->type == SPEC_HUMAN_INPUT   ? "a person"
                       : n->type == SPEC_MAP || in_map ? "a map"

@@ -37,16 +37,6 @@ static void digest_ways(const struct spec_graph *g, const struct spec_node *n, u
     digest_end(&d, out);
 }
 
-static bool same_ways(const struct spec_graph *before, const struct spec_node *old, const struct spec_graph *after,
-                      const struct spec_node *new)
-{
-    unsigned char a[DIGEST_SIZE], b[DIGEST_SIZE];
-
-    digest_ways(before, old, a);
-    digest_ways(after, new, b);
-    return memcmp(a, b, sizeof(a)) == 0;
-}
-
 /* ---- one node ---- */
 
 static struct spec_texts new_inputs(struct arena *a, const struct spec_node *old, const struct spec_node *new)
@@ -60,7 +50,7 @@ static struct spec_texts new_inputs(struct arena *a, const struct spec_node *old
     return (struct spec_texts){list, n};
 }
 
-static const char *lost_output(const struct spec_node *old, const struct spec_node *new)
+const char *spec_lost_output(const struct spec_node *old, const struct spec_node *new)
 {
     for (size_t i = 0; i < old->outputs.n; i++)
         if (!texts_have(&new->outputs, old->outputs.at[i]))
@@ -90,9 +80,13 @@ static void judge(struct arena *a, const struct spec_graph *before, const struct
                   struct spec_diff_node *d)
 {
     const struct spec_node *old = d->before, *new = d->after;
+    unsigned char left[DIGEST_SIZE], leave[DIGEST_SIZE]; /* the ways, then and now */
+    bool itself = memcmp(old->digest, new->digest, DIGEST_SIZE) == 0, ways;
     const char *again;
-    bool itself = memcmp(old->digest, new->digest, DIGEST_SIZE) == 0, ways = same_ways(before, old, after, new);
 
+    digest_ways(before, old, left);
+    digest_ways(after, new, leave);
+    ways = memcmp(left, leave, DIGEST_SIZE) == 0;
     d->change = itself && ways ? SPEC_SAME : SPEC_COMPATIBLE;
     d->why = itself && ways ? ""
              : itself       ? "other ways leave it"
@@ -111,8 +105,8 @@ static void judge(struct arena *a, const struct spec_graph *before, const struct
         d->why = arena_printf(a, "was %s, is %s", spec_node_words[old->type], spec_node_words[new->type]);
     else if (d->needs.n > 0)
         d->why = arena_printf(a, "needs '%s', which it did not", d->needs.at[0].ptr);
-    else if (lost_output(old, new))
-        d->why = arena_printf(a, "no longer sets '%s'", lost_output(old, new));
+    else if (spec_lost_output(old, new))
+        d->why = arena_printf(a, "no longer sets '%s'", spec_lost_output(old, new));
     else
         return;
     d->change = SPEC_BROKEN;
@@ -205,26 +199,10 @@ static void index_nodes(struct map *ids, const struct spec_graph *g)
         map_put(ids, g->nodes.at[i].id, &g->nodes.at[i]);
 }
 
-static void add_new(struct spec_diff *d, const struct map *old, const struct spec_graph *after)
-{
-    for (size_t i = 0; i < after->nodes.n; i++)
-        if (!map_get(old, after->nodes.at[i].id))
-            d->nodes[d->n++] = (struct spec_diff_node){
-                .change = SPEC_ADDED, .after = &after->nodes.at[i], .rename = SPEC_NONE, .why = "there was none"};
-}
-
-static bool same_json(const struct spec_graph *before, const struct spec_graph *after)
-{
-    AUTO(buf_done) struct buf a = BUF_INIT(SPEC_MAX_BYTES), b = BUF_INIT(SPEC_MAX_BYTES);
-
-    json_write(&a, before->json);
-    json_write(&b, after->json);
-    return str_eq(buf_view(&a), buf_view(&b));
-}
-
 void spec_compare(struct arena *a, const struct spec_graph *before, const struct spec_graph *after,
                   struct spec_diff *ret_diff)
 {
+    AUTO(buf_done) struct buf was = BUF_INIT(SPEC_MAX_BYTES), is = BUF_INIT(SPEC_MAX_BYTES);
     struct spec_diff d = {arena_zero(a, (before->nodes.n + after->nodes.n + 1) * sizeof(*d.nodes)), 0, false};
     struct map old = {0}, new = {0};
 
@@ -239,9 +217,14 @@ void spec_compare(struct arena *a, const struct spec_graph *before, const struct
         if (n->after)
             judge(a, before, after, n);
     }
-    add_new(&d, &old, after);
+    for (size_t i = 0; i < after->nodes.n; i++)
+        if (!map_get(&old, after->nodes.at[i].id))
+            d.nodes[d.n++] = (struct spec_diff_node){
+                .change = SPEC_ADDED, .after = &after->nodes.at[i], .rename = SPEC_NONE, .why = "there was none"};
     find_renames(a, &d);
-    d.same = same_json(before, after);
+    json_write(&was, before->json);
+    json_write(&is, after->json);
+    d.same = str_eq(buf_view(&was), buf_view(&is));
     map_done(&old, NULL);
     map_done(&new, NULL);
     *ret_diff = d;
