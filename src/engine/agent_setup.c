@@ -26,16 +26,6 @@ void agent_setup_tell(const struct agent_setup *c, const char *fmt, ...)
 
 /* ---- settings ---- */
 
-/* Here, so that rules are counted as they stand in the settings. */
-static enum tide_code check_permissions(const struct agent_setup *c, struct tide_err *err)
-{
-    struct permits *p = NULL;
-    enum tide_code code = permits_parse(config_json(c->settings.config, "permissions"), &p, err);
-
-    permits_free(p);
-    return code;
-}
-
 /* [] for auto_approve_tools true is every tool. Rules of the settings come after, so that they win. */
 static const char *permissions(struct agent_setup *c)
 {
@@ -132,10 +122,16 @@ static enum tide_code put_options(struct agent_setup *c, struct tide_err *err)
 
 enum tide_code agent_setup_begin(struct agent_setup *c, const struct agent_want *want, struct tide_err *err)
 {
+    struct permits *p = NULL;
+
     c->want = *want;
     c->arena = (struct arena)ARENA_INIT;
     c->key = (struct buf)BUF_INIT(8192);
-    return check_permissions(c, err) ? err->code : put_options(c, err);
+    /* Parsed here, so that rules are counted as they stand in the settings. */
+    if (permits_parse(config_json(c->settings.config, "permissions"), &p, err))
+        return err->code;
+    permits_free(p);
+    return put_options(c, err);
 }
 
 static void forget_key(struct agent_setup *c)

@@ -40,26 +40,7 @@ static enum tide_code give(struct str key, const char *from, struct buf *ret_key
     return ret_key->failed ? tide_fail(err, TIDE_TOO_BIG, "api_key: %.150s: the key is too long", from) : TIDE_OK;
 }
 
-static enum tide_code from_environment(const char *name, struct buf *ret_key, struct tide_err *err)
-{
-    const char *value = getenv(name);
-
-    if (!value)
-        return tide_fail(err, TIDE_NOT_FOUND, "api_key: the variable %.100s is not set: export it", name);
-    return give(str_from(value), name, ret_key, err);
-}
-
 /* ---- a file ---- */
-
-static void find_file(const char *dir, const char *path, struct buf *out)
-{
-    const char *home = getenv("HOME");
-
-    if (strncmp(path, "~/", 2) == 0 && home)
-        buf_addf(out, "%s%s", home, path + 1);
-    else
-        buf_addf(out, "%s%s", path[0] == '/' ? "" : dir, path);
-}
 
 static enum tide_code check_file(int fd, const char *path, struct tide_err *err)
 {
@@ -76,30 +57,23 @@ static enum tide_code check_file(int fd, const char *path, struct tide_err *err)
     return TIDE_OK;
 }
 
-static enum tide_code read_file(int fd, const char *path, struct buf *text, struct tide_err *err)
-{
-    int bad;
-
-    if (check_file(fd, path, err))
-        return err->code;
-    bad = buf_read_fd(text, fd);
-    if (bad)
-        return tide_fail_errno(err, bad, "api_key: %.150s", path);
-    return text->failed ? tide_fail(err, TIDE_TOO_BIG, "api_key: %.150s: too big for a key", path) : TIDE_OK;
-}
-
 static enum tide_code from_file(const char *dir, const char *name, struct buf *ret_key, struct tide_err *err)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(8192);
     AUTO(wipe) struct buf text = BUF_INIT(KEY_MAX);
+    const char *home = strncmp(name, "~/", 2) == 0 ? getenv("HOME") : NULL;
     enum tide_code code;
-    int fd;
+    int fd, bad = 0;
 
-    find_file(dir, name, &path);
+    buf_addf(&path, "%s%s", home ? home : name[0] == '/' ? "" : dir, home ? name + 1 : name);
     fd = open(buf_cstr(&path), O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not hold us */
     if (fd < 0)
         return tide_fail_errno(err, errno, "api_key: %.150s", buf_cstr(&path));
-    code = read_file(fd, buf_cstr(&path), &text, err);
+    code = check_file(fd, buf_cstr(&path), err);
+    if (!code && (bad = buf_read_fd(&text, fd)) != 0)
+        code = tide_fail_errno(err, bad, "api_key: %.150s", buf_cstr(&path));
+    if (!code && text.failed)
+        code = tide_fail(err, TIDE_TOO_BIG, "api_key: %.150s: too big for a key", buf_cstr(&path));
     close(fd);
     return code ? code : give(buf_view(&text), buf_cstr(&path), ret_key, err);
 }
@@ -156,8 +130,12 @@ static enum tide_code from_usual(const char *provider, struct buf *ret_key, stru
 
 enum tide_code config_key_read(const char *ref, const char *dir, struct buf *ret_key, struct tide_err *err)
 {
-    if (strncmp(ref, "env:", 4) == 0)
-        return from_environment(ref + 4, ret_key, err);
+    const char *variable = strncmp(ref, "env:", 4) == 0 ? ref + 4 : NULL, *value = variable ? getenv(variable) : NULL;
+
+    if (variable && !value)
+        return tide_fail(err, TIDE_NOT_FOUND, "api_key: the variable %.100s is not set: export it", variable);
+    if (variable)
+        return give(str_from(value), variable, ret_key, err);
     if (strncmp(ref, "file:", 5) == 0)
         return from_file(dir, ref + 5, ret_key, err);
     return from_keychain(ref + strlen("keychain:"), ret_key, err);

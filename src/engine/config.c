@@ -33,25 +33,16 @@ struct sink {
 
 /* ---- the file ---- */
 
-/* A file that is not there is an empty one. */
-static enum tide_code read_whole(const char *path, struct buf *text, struct tide_err *err)
-{
-    int bad = buf_read_file(text, path);
-
-    if (bad && bad != ENOENT)
-        return tide_fail_file(err, bad, "read", path);
-    return text->failed
-               ? tide_fail(err, TIDE_TOO_BIG, "%.150s: more than %zu bytes: not a config file", path, text->max)
-               : TIDE_OK;
-}
-
 enum tide_code config_file_read(struct arena *a, const char *path, struct json **ret_object, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(CONFIG_FILE_MAX);
+    int bad = buf_read_file(&text, path);
     struct str kept;
 
-    if (read_whole(path, &text, err))
-        return err->code;
+    if (bad && bad != ENOENT) /* a file that is not there is an empty one */
+        return tide_fail_file(err, bad, "read", path);
+    if (text.failed)
+        return tide_fail(err, TIDE_TOO_BIG, "%.150s: more than %zu bytes: not a config file", path, text.max);
     kept = str_is_blank(buf_view(&text)) ? STR("{}") : arena_dup(a, buf_view(&text));
     if (json_parse(a, kept, NULL, ret_object, NULL, err))
         tide_wrap(err, "%.150s: not JSON", path);

@@ -52,14 +52,6 @@ static bool render(struct arena *a, const struct json *object, const char *name,
 
 /* ---- the file ---- */
 
-/* The file that a link means, so that the link is not replaced by a file. */
-static char *real_path(const char *path)
-{
-    char *real = realpath(path, NULL);
-
-    return real ? real : mem_dup(str_from(path));
-}
-
 static enum tide_code make_dirs(char *path, struct tide_err *err)
 {
     for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -164,7 +156,7 @@ enum tide_code config_set(const char *path, const char *key, const char *value, 
 {
     const struct config_key *k = config_key_find(key);
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    AUTO(mem_freep) char *real = real_path(path);
+    AUTO(mem_freep) char *real = realpath(path, NULL); /* so that a link is not replaced by a file */
     struct str json = STR("");
     struct json *v = NULL;
 
@@ -175,6 +167,8 @@ enum tide_code config_set(const char *path, const char *key, const char *value, 
         return tide_wrap(err, "%s", key);
     if (v)
         json = json_source(v);
+    if (!real)
+        real = mem_dup(str_from(path));
     if (value && make_dirs(real, err))
         return err->code;
     return change(real, key, json, err);

@@ -30,17 +30,6 @@ enum tide_code event_kind_check(const char *what, struct str kind, struct tide_e
                      what, (int)(kind.len < 60 ? kind.len : 60), kind.ptr);
 }
 
-/* A member as it stands in the source: the writer would normalise the escapes of its key. */
-static void copy_member(struct buf *body, const struct json *m)
-{
-    if (body->len > 1)
-        buf_add_char(body, ',');
-    buf_add_char(body, '"');
-    buf_add_str(body, m->key);
-    buf_add_str(body, STR("\":"));
-    buf_add_str(body, json_source(m));
-}
-
 /* Splits {"kind":K,fields…} into the kind and {fields…}. */
 static enum tide_code split_kind(struct event_line *s, const struct json *line, struct str *ret_kind,
                                  struct tide_err *err)
@@ -52,10 +41,13 @@ static enum tide_code split_kind(struct event_line *s, const struct json *line, 
         if (json_key_eq(m, STR("seq")) || json_key_eq(m, STR("ts")))
             return tide_fail(err, TIDE_INVALID, "has '%.*s': the log itself numbers and dates events: leave it out",
                              STR_ARG(json_key_text(&s->arena, m)));
-        if (json_key_eq(m, STR("kind")))
+        if (json_key_eq(m, STR("kind"))) {
             kind = m;
-        else
-            copy_member(&s->body, m);
+            continue;
+        }
+        /* As it stands in the source: the writer would normalise the escapes of its key. */
+        buf_addf(&s->body, "%s\"%.*s\":", s->body.len > 1 ? "," : "", STR_ARG(m->key));
+        buf_add_str(&s->body, json_source(m));
     }
     buf_add_char(&s->body, '}');
     if (!kind || kind->type != JSON_STRING)

@@ -78,18 +78,6 @@ static bool is_ours(const struct looking *l, struct str id)
     return str_eq(id, l->graph->spec->graph->id) || str_eq(id, l->also->spec->graph->id);
 }
 
-static void compare(struct looking *l, struct version *v)
-{
-    const struct spec_graph *g = v->graph->spec->graph;
-
-    v->ours = is_ours(l, g->id);
-    if (!v->ours)
-        return;
-    spec_compare(&l->arena, g, l->graph->spec->graph, &v->diff);
-    for (size_t i = 0; i < g->nodes.n; i++)
-        map_put(&v->nodes, g->nodes.at[i].id, &v->diff.nodes[i]);
-}
-
 static struct version *version_of(struct looking *l, const struct state *s)
 {
     struct str digest = str_from(s->content.position.graph_digest);
@@ -103,7 +91,14 @@ static struct version *version_of(struct looking *l, const struct state *s)
     if (graph_read(l->store, s, &v->graph, &err))
         snprintf(v->trouble, sizeof v->trouble, "%s", err.msg);
     else
-        compare(l, v);
+        v->ours = is_ours(l, v->graph->spec->graph->id);
+    if (v->ours) {
+        const struct spec_graph *g = v->graph->spec->graph;
+
+        spec_compare(&l->arena, g, l->graph->spec->graph, &v->diff);
+        for (size_t i = 0; i < g->nodes.n; i++)
+            map_put(&v->nodes, g->nodes.at[i].id, &v->diff.nodes[i]);
+    }
     return v;
 }
 
@@ -152,18 +147,13 @@ static void judge_inside(struct looking *l, const struct version *v, const char 
                             spec_node_words[after.node->type]));
 }
 
-/* One that begins anew may have become another; what it needs now may be nowhere. */
-static bool is_harmless(const struct spec_diff_node *d, const struct task *t)
-{
-    return d->change == SPEC_COMPATIBLE ||
-           (d->change == SPEC_BROKEN && !d->needs.n && (t->state == TASK_READY || t->state == TASK_FAILED));
-}
-
 static void judge(struct looking *l, const struct version *v, const char *name, const struct task *t,
                   struct running_session *ret)
 {
     const struct spec_diff_node *d = map_get(&v->nodes, (struct str){name, strcspn(name, "#")});
     bool inside = strchr(name, '#') != NULL;
+    /* One that begins anew may have become another; what it needs now may be nowhere. */
+    bool anew = t->state == TASK_READY || t->state == TASK_FAILED;
 
     if (!d || d->change == SPEC_SAME)
         return;
@@ -171,7 +161,7 @@ static void judge(struct looking *l, const struct version *v, const char *name, 
         add_mapping(l, ret, name, d);
     else if (inside && d->change != SPEC_REMOVED)
         judge_inside(l, v, name, ret);
-    else if (!is_harmless(d, t))
+    else if (d->change != SPEC_COMPATIBLE && !(d->change == SPEC_BROKEN && !d->needs.n && anew))
         decide(ret, LIVE_STUCK, name, arena_printf(&l->scratch, "node '%s': %s", d->before->id.ptr, d->why));
 }
 
@@ -182,11 +172,6 @@ static void judge_all(struct looking *l, const struct version *v, const struct m
 }
 
 /* ---- one session ---- */
-
-static bool is_over(const struct status *st)
-{
-    return st->status == TIDE_STATUS_IDLE && !st->is_resumable;
-}
 
 static void look_at(struct looking *l, const struct version *v, const struct state *s, struct running_session *ret)
 {
@@ -201,14 +186,6 @@ static void look_at(struct looking *l, const struct version *v, const struct sta
     }
     judge_all(l, v, &p->active, ret);
     judge_all(l, v, &p->ready, ret);
-}
-
-/* Whose graph cannot be read: sessions are named after their graphs. */
-static bool is_named(struct looking *l, const struct state *s)
-{
-    struct str agent = info_text(&l->scratch, &s->info, STR("agent"));
-
-    return is_ours(l, agent);
 }
 
 static void keep(struct graph_diff *d, const struct running_session *s)
@@ -236,10 +213,11 @@ static int on_state(void *arg, const struct head *head, const struct state *s)
     if (!s || !s->content.position.graph_digest || s->ledger.run.end == RUN_COMPLETED)
         return 0;
     v = version_of(l, s);
-    if (v->graph ? !v->ours : !is_named(l, s))
+    /* Whose graph cannot be read: sessions are named after their graphs. */
+    if (v->graph ? !v->ours : !is_ours(l, info_text(&l->scratch, &s->info, STR("agent"))))
         return 0;
     status_derive(&st, s, head->holder_alive, env_now_ms(l->store->env));
-    if (is_over(&st))
+    if (st.status == TIDE_STATUS_IDLE && !st.is_resumable)
         return 0;
     arena_reset(&l->scratch);
     map_done(&l->mapped, NULL);

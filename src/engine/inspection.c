@@ -103,16 +103,6 @@ static const char *keep(struct inspection *i, const char *text)
     return text ? arena_dup(&i->arena, str_from(text)).ptr : NULL;
 }
 
-static void keep_checkpoint(struct inspection *i, const struct tide_checkpoint *c)
-{
-    i->checkpoint = *c;
-    i->checkpoint.id = keep(i, c->id);
-    i->checkpoint.type_word = keep(i, c->type_word);
-    i->checkpoint.node = keep(i, c->node);
-    i->checkpoint.next_node = keep(i, c->next_node);
-    i->checkpoint.description = keep(i, c->description);
-}
-
 static enum tide_code read_state(struct reading *r, int64_t seq, struct tide_err *err)
 {
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
@@ -140,7 +130,12 @@ enum tide_code inspection_read(tide_session *session, const char *checkpoint, bo
     ret->session_id = keep(ret, tide_session_id(session));
     if (tide_checkpoint_load(session, checkpoint, &c, err))
         return err->code;
-    keep_checkpoint(ret, c);
+    ret->checkpoint = *c;
+    ret->checkpoint.id = keep(ret, c->id);
+    ret->checkpoint.type_word = keep(ret, c->type_word);
+    ret->checkpoint.node = keep(ret, c->node);
+    ret->checkpoint.next_node = keep(ret, c->next_node);
+    ret->checkpoint.description = keep(ret, c->description);
     return read_state(&r, c->seq, err);
 }
 

@@ -69,11 +69,6 @@ static void put_title(const struct session_program *p, const char *given, struct
     json_out_kstr(o, STR("title"), given ? str_from(given) : utf8_clip(buf_view(&text), TITLE_MAX));
 }
 
-static bool is_stopped(const struct program_run *r)
-{
-    return r->stopped && r->stopped(r->arg);
-}
-
 enum tide_code program_run_create(struct program_run *r, tide_store *store, const char *id, const char *title,
                                   tide_trouble_fn *held, tide_session **ret_session, struct tide_err *err)
 {
@@ -210,7 +205,7 @@ enum tide_code program_run(struct program_run *r, tide_session *session, struct 
     if (ret_resumed && r->program->changed)
         notify(r, session, PROGRAM_CHANGED, 0);
     code = supervisor_open(&s, &job, err);
-    if (!code && is_stopped(r)) /* a signal that came before it listened to them */
+    if (!code && r->stopped && r->stopped(r->arg)) /* a signal that came before it listened to them */
         code = tide_fail(err, TIDE_CANCELLED, "stopped before the program was started");
     if (code) {
         supervisor_close(&s);

@@ -17,26 +17,6 @@ enum tide_code resume_refuse_no_graph(tide_session *session, const char *option,
     return tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "runs no graph: --%s is for graphs", option);
 }
 
-/* What only means something to a program. */
-static enum tide_code refuse_for_chat(const struct resume_request *r, struct tide_err *err)
-{
-    if ((r->retry && *r->retry) || (r->happened && *r->happened) || r->now || r->accept_change)
-        return tide_fail_session(err, TIDE_INVALID, r->id,
-                                 "is a chat: --retry, --happened, --now and --accept-change are for programs");
-    if (r->request_id) /* rather than pass over what was asked for */
-        return tide_fail_session(err, TIDE_INVALID, r->id,
-                                 "is a chat: --request-id is for programs; --token makes an answer count once");
-    return TIDE_OK;
-}
-
-static enum tide_code refuse_for_graph(const struct resume_request *r, struct tide_err *err)
-{
-    if (!r->now && !r->accept_change && !r->request_id)
-        return TIDE_OK;
-    return tide_fail_session(err, TIDE_INVALID, r->id,
-                             "runs a graph: --now, --accept-change and --request-id are for programs");
-}
-
 enum tide_session_kind session_kind_of(const tide_session *session)
 {
     return session_kind(session->state);
@@ -48,13 +28,21 @@ enum tide_code resume_kind(tide_session *session, const struct resume_request *a
     *ret_kind = session ? session_kind_of(session) : TIDE_KIND_GRAPH;
     if (!session && (ask->now || ask->accept_change || ask->request_id))
         return err->code; /* of a program: only the log of a graph is gone on with before its damage */
+    if (*ret_kind == TIDE_KIND_GRAPH && (ask->now || ask->accept_change || ask->request_id))
+        return tide_fail_session(err, TIDE_INVALID, ask->id,
+                                 "runs a graph: --now, --accept-change and --request-id are for programs");
     if (*ret_kind == TIDE_KIND_GRAPH)
-        return refuse_for_graph(ask, err);
+        return TIDE_OK;
     if (ask->no_input || ask->values)
         return resume_refuse_no_graph(session, ask->no_input ? "no-input" : "set", err);
-    if (*ret_kind == TIDE_KIND_CHAT)
-        return refuse_for_chat(ask, err);
-    if (ask->keep_pause)
+    if (*ret_kind == TIDE_KIND_CHAT &&
+        ((ask->retry && *ask->retry) || (ask->happened && *ask->happened) || ask->now || ask->accept_change))
+        return tide_fail_session(err, TIDE_INVALID, ask->id,
+                                 "is a chat: --retry, --happened, --now and --accept-change are for programs");
+    if (*ret_kind == TIDE_KIND_CHAT && ask->request_id) /* rather than pass over what was asked for */
+        return tide_fail_session(err, TIDE_INVALID, ask->id,
+                                 "is a chat: --request-id is for programs; --token makes an answer count once");
+    if (*ret_kind != TIDE_KIND_CHAT && ask->keep_pause)
         return tide_fail_session(err, TIDE_INVALID, ask->id, "runs a program: --keep-pause is for chats and graphs");
     return TIDE_OK;
 }

@@ -57,18 +57,12 @@ static enum tide_code latest_turn(tide_session *session, int64_t *ret_seq, struc
     return code;
 }
 
-static bool is_seq(const char *text)
-{
-    size_t n = strspn(text, "0123456789");
-
-    return n > 0 && n < 19 && !text[n];
-}
-
 enum tide_code rollback_point(tide_store *store, tide_session *session, const char *from, int64_t *ret_seq,
                               struct tide_err *err)
 {
     struct tide_err ignored; /* what is wrong with another session is not this one's matter */
     bool is_number = strncmp(from, "seq:", 4) == 0;
+    size_t digits = is_number ? strspn(from + 4, "0123456789") : 0;
     enum tide_code code;
 
     (void)!tide_store_recover(store, 0, NULL, NULL, NULL, &ignored);
@@ -80,7 +74,7 @@ enum tide_code rollback_point(tide_store *store, tide_session *session, const ch
             *ret_seq = -1;
             return TIDE_OK;
         }
-    } else if (is_number && !is_seq(from + 4)) {
+    } else if (is_number && (digits == 0 || digits > 18 || from[4 + digits])) {
         code = tide_fail(err, TIDE_INVALID, "behind seq: stands the number of an event");
     } else {
         code = session_position(session, is_number ? from + 4 : from, ret_seq, err);

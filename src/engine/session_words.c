@@ -9,11 +9,6 @@ bool session_is_known(const struct tide_session_info *info)
     return info->last_seq > 0 || info->status != TIDE_STATUS_DAMAGED;
 }
 
-static bool has_outcome(const struct tide_session_info *info)
-{
-    return info->outcome != TIDE_OUTCOME_NONE;
-}
-
 const char *session_durability(const struct tide_session_info *info)
 {
     return info->degraded_events ? "degraded" : "full";
@@ -21,7 +16,7 @@ const char *session_durability(const struct tide_session_info *info)
 
 const char *session_status(char buf[STATUS_SIZE], const struct tide_session_info *info)
 {
-    bool ended = info->status == TIDE_STATUS_IDLE && has_outcome(info);
+    bool ended = info->status == TIDE_STATUS_IDLE && info->outcome != TIDE_OUTCOME_NONE;
 
     snprintf(buf, STATUS_SIZE, "%s%s%s%s", tide_status_name(info->status), ended ? ", " : "",
              ended ? tide_outcome_name(info->outcome) : "", info->degraded_events ? ", degraded" : "");

@@ -91,15 +91,6 @@ static void check_hooks(struct check_report *c, const struct settings *s, struct
     hooks_free(h);
 }
 
-static void check_permissions(struct check_report *c, const struct settings *s, struct tide_err *err)
-{
-    struct permits *p = NULL;
-
-    if (permits_parse(config_json(s->config, "permissions"), &p, err) || permits_check_tools(p, err))
-        problem(c, err->msg);
-    permits_free(p);
-}
-
 /* Not the keychain: looking there may ask somebody to unlock it. */
 static void check_key(struct check_report *c, const struct settings *s, struct tide_err *err)
 {
@@ -114,18 +105,12 @@ static void check_key(struct check_report *c, const struct settings *s, struct t
         explicit_bzero(key.ptr, key.cap);
 }
 
-static void check_store(struct check_report *c, const struct settings *s, struct tide_err *err)
-{
-    const char *store = config_text(s->config, "store");
-
-    if (store && store_url_check(store, "store", err))
-        problem(c, err->msg);
-}
-
 enum tide_code settings_check(const char *file, bool verbose, const char *format, struct settings *ret,
                               struct check_report *ret_report, struct tide_err *err)
 {
+    struct permits *p = NULL;
     struct tide_err why;
+    const char *store;
 
     if (settings_find(file, ret, err))
         return err->code;
@@ -133,10 +118,14 @@ enum tide_code settings_check(const char *file, bool verbose, const char *format
         return tide_fail_errno(err, errno, "config check: %.150s", ret->path);
     *ret_report = (struct check_report){.file = ret->path};
     ret->config = config_check(ret->path, problem, ret_report);
-    check_permissions(ret_report, ret, &why);
+    if (permits_parse(config_json(ret->config, "permissions"), &p, &why) || permits_check_tools(p, &why))
+        problem(ret_report, why.msg);
+    permits_free(p);
     check_hooks(ret_report, ret, &why);
     check_key(ret_report, ret, &why);
-    check_store(ret_report, ret, &why);
+    store = config_text(ret->config, "store");
+    if (store && store_url_check(store, "store", &why))
+        problem(ret_report, why.msg);
     if (settings_log(ret, verbose, format, wall_ms, &why))
         problem(ret_report, why.msg);
     ret_report->ok = ret_report->found.n == 0;

@@ -33,16 +33,6 @@ bool streamed_event_of_agent(struct streamed_event *ret, const struct tide_agent
     return true;
 }
 
-/* What an agent inside of a node does is the agent's event, with the node beside it. */
-static bool of_agent_in_graph(struct streamed_event *ret, const struct tide_agent_event *e)
-{
-    if (!streamed_event_of_agent(ret, e))
-        return false;
-    if (ret->type == STREAMED_NOTICE)
-        ret->type = STREAMED_AGENT_NOTICE;
-    return true;
-}
-
 bool streamed_event_of_graph(struct streamed_event *ret, const struct tide_graph_event *e)
 {
     static const enum streamed_type types[] = {
@@ -51,8 +41,11 @@ bool streamed_event_of_graph(struct streamed_event *ret, const struct tide_graph
         [TIDE_GRAPH_CHECKPOINT] = STREAMED_CHECKPOINT,   [TIDE_GRAPH_NOTICE] = STREAMED_NOTICE,
     };
 
-    if (e->what == TIDE_GRAPH_TICK || (e->what == TIDE_GRAPH_AGENT && !of_agent_in_graph(ret, e->agent)))
+    if (e->what == TIDE_GRAPH_TICK || (e->what == TIDE_GRAPH_AGENT && !streamed_event_of_agent(ret, e->agent)))
         return false;
+    /* What an agent inside of a node does is the agent's event, with the node beside it. */
+    if (e->what == TIDE_GRAPH_AGENT && ret->type == STREAMED_NOTICE)
+        ret->type = STREAMED_AGENT_NOTICE;
     if (e->what != TIDE_GRAPH_AGENT)
         *ret = (struct streamed_event){
             .type = types[e->what],

@@ -13,24 +13,20 @@ static void put_position(struct json_out *o, const struct json *position)
     json_out_end(o, '}');
 }
 
-static void put_member(const struct inspection *i, struct json_out *o, const struct json *m)
-{
-    if (json_key_eq(m, STR("memory")) && !i->memory)
-        json_out_kint(o, STR("memory_keys"), m->count);
-    else if (json_key_eq(m, STR("position")) && i->hidden)
-        put_position(o, m);
-    else if ((!json_key_eq(m, STR("conversations")) || i->conversations) &&
-             (!json_key_eq(m, STR("outputs")) || !i->hidden))
-        json_out_kraw(o, m->key, json_source(m));
-}
-
 static void put_state(struct json_out *o, const void *data)
 {
     const struct inspection *i = data;
 
     json_out_begin(o, '{');
-    for (const struct json *m = i->content ? i->content->first : NULL; m; m = m->next)
-        put_member(i, o, m);
+    for (const struct json *m = i->content ? i->content->first : NULL; m; m = m->next) {
+        if (json_key_eq(m, STR("memory")) && !i->memory)
+            json_out_kint(o, STR("memory_keys"), m->count);
+        else if (json_key_eq(m, STR("position")) && i->hidden)
+            put_position(o, m);
+        else if ((!json_key_eq(m, STR("conversations")) || i->conversations) &&
+                 (!json_key_eq(m, STR("outputs")) || !i->hidden))
+            json_out_kraw(o, m->key, json_source(m));
+    }
     json_out_end(o, '}');
 }
 

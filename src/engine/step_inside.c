@@ -91,13 +91,6 @@ static enum tide_code ask_again(struct step *s, struct str blob, struct verdict 
     return TIDE_OK;
 }
 
-/* The arguments with NULs between them: what the result depends on. */
-static void put_args(struct buf *out, char *const *argv)
-{
-    for (; *argv; argv++)
-        buf_add(out, *argv, strlen(*argv) + 1);
-}
-
 static void put_pid(struct step *s)
 {
     json_out_kint(&s->link.o, STR("pid"), s->held.pid);
@@ -175,7 +168,8 @@ static enum tide_code ask(struct step *s, struct verdict *ret, struct tide_err *
 {
     AUTO(buf_done) struct buf args = BUF_INIT(ARGS_MAX);
 
-    put_args(&args, s->want->argv);
+    for (char *const *arg = s->want->argv; *arg; arg++) /* NULs between them: what the result depends on */
+        buf_add(&args, *arg, strlen(*arg) + 1);
     if (args.failed)
         return tide_fail(err, TIDE_TOO_BIG, "the arguments of the program are longer than 4 MiB");
     run_client_begin(&s->link, "step");

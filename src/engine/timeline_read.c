@@ -143,18 +143,6 @@ static struct tl_item *step_add(const struct fact *f)
     return item;
 }
 
-static void count_begun(const struct fact *f, struct tl_step_count *c)
-{
-    if (c) {
-        c->again |= c->settled || (c->begun > 0 && (c->last == TL_OPEN || c->last == TL_UNKNOWN));
-        c->begun++;
-        c->last = TL_OPEN;
-    } else {
-        f->t->sum.steps++;
-        f->t->sum.not_compared++;
-    }
-}
-
 static void on_tool_started(const struct fact *f)
 {
     struct str node = node_of_step(f), effect = text_of(f, "effect");
@@ -171,16 +159,13 @@ static void on_tool_started(const struct fact *f)
     }
     if (item)
         CUT(item->word, effect.len ? effect : STR("once"));
-    count_begun(f, c);
-}
-
-static void count_ended(const struct fact *f, struct tl_step_count *c, enum tl_outcome outcome)
-{
     if (c) {
-        c->last = outcome;
-        c->done += outcome == TL_RAN || outcome == TL_SETTLED;
+        c->again |= c->settled || (c->begun > 0 && (c->last == TL_OPEN || c->last == TL_UNKNOWN));
+        c->begun++;
+        c->last = TL_OPEN;
     } else {
-        f->t->sum.once += outcome == TL_RAN;
+        f->t->sum.steps++;
+        f->t->sum.not_compared++;
     }
 }
 
@@ -196,7 +181,12 @@ static void step_ended(const struct fact *f, enum tl_outcome outcome)
         item = node.len ? NULL : step_add(f);
         outcome = outcome == TL_RAN ? TL_SETTLED : outcome;
     }
-    count_ended(f, c, outcome);
+    if (c) {
+        c->last = outcome;
+        c->done += outcome == TL_RAN || outcome == TL_SETTLED;
+    } else {
+        f->t->sum.once += outcome == TL_RAN;
+    }
     if (!item || (node.len && outcome != TL_UNKNOWN)) /* its node says how it ended */
         return;
     tl_item_end(f->t, item, outcome, f->ev->ts_ms);
@@ -356,31 +346,18 @@ static void on_run_ended(const struct fact *f)
 
 /* ---- waits ------------------------------------------------------------------------------------------------------------- */
 
-/* A token that is minted anew makes the same wait begin once more: since when tells. */
-static bool is_same_wait(const struct fact *f)
-{
-    int64_t since = json_get_int(f->body, STR("since_seq"), f->ev->seq);
-    bool same = since == f->t->wait_since;
-
-    f->t->wait_since = since;
-    return same;
-}
-
-static bool is_parked(const struct tl_run *run)
-{
-    return run->end == TL_RUN_WAITS && run->n_items && run->items[run->n_items - 1].outcome == TL_OPEN;
-}
-
 static void on_run_waiting(const struct fact *f)
 {
-    bool sleeps = text_of(f, "due_at").len > 0, same;
+    int64_t since = json_get_int(f->body, STR("since_seq"), f->ev->seq);
+    bool sleeps = text_of(f, "due_at").len > 0, same = since == f->t->wait_since;
     struct str name = text_of(f, "wait_name"), kind = text_of(f, "wait_kind");
     struct tl_item *item;
 
     if (!about_this_run(f))
         return;
-    same = is_same_wait(f);
-    if (same && is_parked(f->run))
+    /* A token that is minted anew makes the same wait begin once more: since when tells. */
+    f->t->wait_since = since;
+    if (same && f->run->end == TL_RUN_WAITS && f->run->n_items && f->run->items[f->run->n_items - 1].outcome == TL_OPEN)
         return;
     item = tl_item_add(f->t, f->run, sleeps ? TL_SLEEP : TL_WAIT, f->ev->ts_ms);
     CUT(item->name, name.len ? name : kind);
@@ -511,14 +488,6 @@ static bool is_silent(const char *kind)
     return false;
 }
 
-static const struct drawn *drawn_find(const char *kind)
-{
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strcmp(kinds[i].kind, kind) == 0)
-            return &kinds[i];
-    return NULL;
-}
-
 static bool is_stopped(const struct timeline *t)
 {
     return t->stop && *t->stop;
@@ -527,11 +496,13 @@ static bool is_stopped(const struct timeline *t)
 static int on_event(void *arg, const struct tide_event *ev)
 {
     struct timeline *t = arg;
-    const struct drawn *d = drawn_find(ev->kind);
+    const struct drawn *d = NULL;
     struct fact f = {t, NULL, ev, NULL};
     static const struct json_limits limits = {.max_depth = JSON_MAX_DEPTH + 16};
     struct json *body = NULL;
 
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && !d; i++)
+        d = strcmp(kinds[i].kind, ev->kind) == 0 ? &kinds[i] : NULL;
     t->now = ev->ts_ms > t->now ? ev->ts_ms : t->now;
     t->sum.events++;
     if (!d) {

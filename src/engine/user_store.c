@@ -23,17 +23,6 @@ static bool is_older(const char *url)
     return n == sizeof(head) && memcmp(head + 68, "TIDE", 4) == 0 && head[63] < FIRST_WITH_ORIGINS;
 }
 
-/*
- * The one that is found in the default place by the first command of a version that proves origins is the user's own. One
- * that comes later, or is elsewhere: somebody has to say so.
- */
-static bool is_own(const char *url, user_store_own_fn *own, void *arg)
-{
-    if (store_url_is_default(url) && !user_place_is_known(url))
-        return true;
-    return own && is_older(url) && own(arg, store_url_path(url));
-}
-
 /* Whoever answers, and whatever is run: the configured key is a secret. */
 static void hide_key(tide_store *store, const char *config)
 {
@@ -72,7 +61,13 @@ enum tide_code user_store_open(const char *url, const struct tide_store_options 
     if (user_key(writes, &key, err)) /* here, because what is wrong with it is not wrong with the store */
         return err->code;
     explicit_bzero(&key, sizeof(key));
-    with.flags |= writes && is_own(url, own, arg) ? TIDE_OPEN_ADOPT : 0u;
+    /*
+     * The one that is found in the default place by the first command of a version that proves origins is the user's own. One
+     * that comes later, or is elsewhere: somebody has to say so.
+     */
+    if (writes && ((store_url_is_default(url) && !user_place_is_known(url)) ||
+                   (own && is_older(url) && own(arg, store_url_path(url)))))
+        with.flags |= TIDE_OPEN_ADOPT;
     if (tide_store_open(url, &with, ret_store, err))
         return name_reason(err->code, url, err);
     if (writes && store_url_is_default(url))

@@ -94,24 +94,7 @@ static void take_answers(struct torture *t)
     }
 }
 
-static void take_seed(struct torture *t)
-{
-    uint32_t random = 1;
-
-    (void)!getrandom(&random, sizeof(random), 0);
-    t->report.seed = t->want->seed >= 0 ? t->want->seed : random % 1000000;
-    t->random = (uint64_t)t->report.seed * UINT64_C(0x9E3779B97F4A7C15) + 1; /* never zero for a seed that fits */
-}
-
 /* ---- a place of its own ---- */
-
-static enum tide_code make_place(struct torture *t, struct tide_err *err)
-{
-    if (temporary_make(&t->arena, "torture", &t->dir, err))
-        return err->code;
-    t->store = arena_printf(&t->arena, t->want->files ? "files:%s/store" : "sqlite:%s/torture.db", t->dir);
-    return TIDE_OK;
-}
 
 /* Programs are told the session's id: no two tortures may use the same. */
 static void name_trial(struct torture *t, struct trial *trial, const char *prefix, size_t n)
@@ -218,35 +201,24 @@ static enum tide_code judge(struct torture *t, struct trial *trial, struct arena
     return TIDE_OK;
 }
 
-static enum tide_code harm_once(struct torture *t, const struct point *point, size_t n, struct tide_err *err)
+static enum tide_code harm_all(struct torture *t, struct tide_err *err)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct trial trial = {.kills = 0};
-
-    name_trial(t, &trial, "killed", n);
-    return trial_run(t, &a, point, &trial, err) ? err->code : judge(t, &trial, &a, err);
-}
-
-/* As many as are wanted, to the front: of as many equal parts one each, whichever. */
-static void choose_points(struct torture *t)
-{
+    enum tide_code code = TIDE_OK;
     size_t n = t->n_points;
 
+    /* As many as are wanted, to the front: of as many equal parts one each, whichever. */
     t->wanted = t->wanted < n ? t->wanted : n;
     for (size_t i = 0; i < t->wanted; i++) {
         size_t from = i * n / t->wanted, to = (i + 1) * n / t->wanted;
 
         t->points[i] = t->points[from + torture_random(t) % (to - from)];
     }
-}
-
-static enum tide_code harm_all(struct torture *t, struct tide_err *err)
-{
-    enum tide_code code = TIDE_OK;
-
-    choose_points(t);
     for (size_t i = 0; i < t->wanted && !code; i++) {
-        code = harm_once(t, &t->points[i], i + 1, err);
+        AUTO(arena_done) struct arena a = ARENA_INIT;
+        struct trial trial = {.kills = 0};
+
+        name_trial(t, &trial, "killed", i + 1);
+        code = trial_run(t, &a, &t->points[i], &trial, err) ? err->code : judge(t, &trial, &a, err);
         if (t->want->progress(t->want->arg, i + 1, t->wanted) && !code)
             code = tide_fail(err, TIDE_CANCELLED, "torture: stopped");
     }
@@ -296,16 +268,20 @@ enum tide_code torture_run(struct torture *t, const char *memory, const struct t
                            struct tide_err *err)
 {
     int64_t began_ms = monotonic_ms();
+    uint32_t random = 1;
 
     t->wanted = t->want->points;
     t->report.right = true;
     t->memory = memory;
     if (memory)
         take_secrets(t);
-    if (make_place(t, err))
+    if (temporary_make(&t->arena, "torture", &t->dir, err))
         return err->code;
+    t->store = arena_printf(&t->arena, t->want->files ? "files:%s/store" : "sqlite:%s/torture.db", t->dir);
     take_answers(t);
-    take_seed(t);
+    (void)!getrandom(&random, sizeof(random), 0);
+    t->report.seed = t->want->seed >= 0 ? t->want->seed : random % 1000000;
+    t->random = (uint64_t)t->report.seed * UINT64_C(0x9E3779B97F4A7C15) + 1; /* never zero for a seed that fits */
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* what killed children leave behind becomes ours, and is found */
     if (run_unharmed(t, err) || harm_all(t, err))
         return err->code;

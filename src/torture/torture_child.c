@@ -329,17 +329,6 @@ static void pass_over(void *arg, const char *line)
     (void)line;
 }
 
-static enum tide_code open_settings(const struct agent_want *want, struct agent_setup *ret, struct tide_err *err)
-{
-    const struct torture_want *w = me.t->want;
-
-    ret->tell = pass_over;
-    if (settings_open(w->config, pass_over, NULL, &ret->settings, err) ||
-        settings_log(&ret->settings, w->verbose, w->log_format, wall_ms, err))
-        return err->code;
-    return agent_setup_begin(ret, want, err);
-}
-
 static enum tide_code run(struct json_out *o, struct tide_err *err)
 {
     struct tide_store_options options = {.size = sizeof options, .flags = TIDE_OPEN_CREATE};
@@ -349,12 +338,14 @@ static enum tide_code run(struct json_out *o, struct tide_err *err)
                                     .script = me.t->want->script,
                                     .yes = me.t->want->yes,
                                     .keep_pause = true};
-    struct agent_setup setup = {.tell = NULL};
+    struct agent_setup setup = {.tell = pass_over};
     tide_session *s = NULL;
     tide_store *store = NULL;
     struct tide_err ignored;
-    enum tide_code code = open_settings(&want, &setup, err);
+    const struct torture_want *w = me.t->want;
+    enum tide_code code = settings_open(w->config, pass_over, NULL, &setup.settings, err);
 
+    code = code ? code : settings_log(&setup.settings, w->verbose, w->log_format, wall_ms, err);
     code = code ? code : agent_setup_begin(&setup, &want, err);
     if (!code)
         (void)!agent_setup_check(
@@ -370,27 +361,21 @@ static enum tide_code run(struct json_out *o, struct tide_err *err)
     return code;
 }
 
-static void become_quiet(void)
-{
-    int null = open("/dev/null", O_RDWR);
-
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
-        _exit(3);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
-    signal(SIGHUP, SIG_DFL);
-}
-
 void torture_child(struct torture *t, const struct order *order, int fd)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&text);
     struct tide_err err = {0};
     enum tide_code code;
+    int null = open("/dev/null", O_RDWR);
     size_t at = 0;
     ssize_t n;
 
-    become_quiet();
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
+        _exit(3);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     me.t = t;
     me.order = order;
     me.appends = order->appends;

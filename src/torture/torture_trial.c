@@ -94,28 +94,6 @@ static void find_orphans(struct torture *t)
         fclose(f);
 }
 
-/* Those that a killed process left, and that whoever went on with the session did not end. */
-static size_t count_orphans(struct torture *t)
-{
-    size_t n = 0;
-
-    tree_reap(0);
-    for (size_t i = 0; i < t->n_orphans; i++)
-        n += kill(t->orphans[i], 0) == 0;
-    t->n_orphans = 0;
-    return n;
-}
-
-static void end_tree(void)
-{
-    tree_reap(0);
-    for (int i = 0; i < 1000 && !tree_is_empty(); i++) {
-        tree_signal(getpid(), SIGKILL);
-        poll(NULL, 0, 2);
-        tree_reap(0);
-    }
-}
-
 static const char *text_of(struct arena *a, const struct json *v, const char *key)
 {
     struct str s = json_get_text(a, v, str_from(key));
@@ -178,10 +156,14 @@ enum tide_code torture_process(struct torture *t, struct arena *a, const struct 
     if (is_stopped(t))
         return tide_fail(err, TIDE_CANCELLED, "torture: stopped");
     judge_end(a, o, status, &text, !ended, ret);
-    if (ret->killed)
+    if (ret->killed) {
         find_orphans(t);
-    else
-        ret->left = count_orphans(t);
+        return TIDE_OK;
+    }
+    tree_reap(0);
+    for (size_t i = 0; i < t->n_orphans; i++) /* what a killed process left, and who resumed the session did not end */
+        ret->left += kill(t->orphans[i], 0) == 0;
+    t->n_orphans = 0;
     return TIDE_OK;
 }
 
@@ -221,12 +203,6 @@ static enum tide_code write_decision(const struct torture *t, const char *what, 
     return code;
 }
 
-/* A node of the graph itself: what it gave can be put into the memory in its place. */
-static bool is_plain(const char *node)
-{
-    return !strpbrk(node, "/[");
-}
-
 /* Both objects as one: what is stored nowhere and has to be given again, and what a node gave. */
 static const char *joined(struct arena *a, const char *secrets, struct str output)
 {
@@ -253,7 +229,8 @@ static enum tide_code decide_one(struct torture *t, struct arena *a, const struc
     bool happened = last && last->kind == DEED_END && last->ok;
 
     *(*(happened ? at_happened : at_retry))++ = node;
-    if (happened && last->output.len > 2 && is_plain(node))
+    /* Of a node of the graph itself: what it gave can be put into the memory in its place. */
+    if (happened && last->output.len > 2 && !strpbrk(node, "/["))
         o->memory = joined(a, o->memory, last->output);
     *(happened ? &trial->happened : &trial->retried) += 1;
     trial->told = happened ? node : trial->told;
@@ -306,18 +283,13 @@ static enum tide_code count_appends(const struct torture *t, struct arena *a, in
     return code;
 }
 
-/* What has to be said again with every resume, and what this one is for. */
-static struct order go_on(const struct torture *t, const struct trial *trial, struct order last)
-{
-    return (struct order){
-        .session_id = trial->session_id, .resume = true, .recover = true, .memory = t->secrets, .kill = last.kill};
-}
-
 /* What came of one process, and what the next one does. TIDE_OK and *ret_over: it has ended, well or not. */
 static enum tide_code next(struct torture *t, struct arena *a, struct trial *trial, const struct outcome *got,
                            struct order *o, bool *ret_over, struct tide_err *err)
 {
-    *o = go_on(t, trial, *o);
+    /* What has to be said again with every resume, and what this one is for. */
+    *o = (struct order){
+        .session_id = trial->session_id, .resume = true, .recover = true, .memory = t->secrets, .kill = o->kill};
     *ret_over = false;
     t->report.left += (int64_t)got->left;
     if (got->killed) {
@@ -371,9 +343,13 @@ enum tide_code trial_run(struct torture *t, struct arena *a, const struct point 
 
     ret->point = *point;
     code = play(t, a, ret, err);
-    end_tree();
-    if (code)
-        return code;
-    ret->us = (monotonic_ms() - began) * 1000;
-    return TIDE_OK;
+    tree_reap(0);
+    for (int i = 0; i < 1000 && !tree_is_empty(); i++) {
+        tree_signal(getpid(), SIGKILL);
+        poll(NULL, 0, 2);
+        tree_reap(0);
+    }
+    if (!code)
+        ret->us = (monotonic_ms() - began) * 1000;
+    return code;
 }
