@@ -231,18 +231,6 @@ static bool is_in_program(const struct args *args)
 
 /* ---- the whole ---- */
 
-static enum tide_code check_operands_given(const struct args *args, struct tide_err *err)
-{
-    const struct operand *row = operand_row(args->command, args->n_operands);
-    char name[64];
-
-    if (!row || (row->flags & OPERAND_OPTIONAL))
-        return TIDE_OK;
-    tide_fail(err, TIDE_INVALID, "%s is missing: `tidemark %s --help` shows what it takes", row->name,
-              args_command_name(args, name));
-    return in_command(args, err);
-}
-
 static enum tide_code check_options_given(const struct args *args, struct tide_err *err)
 {
     const struct opt *table = args->command->options;
@@ -258,6 +246,8 @@ static enum tide_code check_options_given(const struct args *args, struct tide_e
 
 enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct tide_err *err)
 {
+    const struct operand *missing;
+    char name[64];
     struct parser p = {.argc = argc, .at = 1, .argv = argv, .args = ret_args};
     enum tide_code code = TIDE_OK;
 
@@ -277,8 +267,12 @@ enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct t
     }
     if (code || p.satisfied || !ret_args->command)
         return code;
-    code = check_operands_given(ret_args, err);
-    return code ? code : check_options_given(ret_args, err);
+    missing = operand_row(ret_args->command, ret_args->n_operands);
+    if (!missing || (missing->flags & OPERAND_OPTIONAL))
+        return check_options_given(ret_args, err);
+    tide_fail(err, TIDE_INVALID, "%s is missing: `tidemark %s --help` shows what it takes", missing->name,
+              args_command_name(ret_args, name));
+    return in_command(ret_args, err);
 }
 
 void args_done(struct args *args)

@@ -43,16 +43,6 @@ static enum tide_code check_id(const char *what, const char *kind, const char *t
 }
 
 /* As the library has it: 1 to 64 of [a-z0-9_.], beginning with a letter. */
-/* Digits are a seq; anything else must be able to be a checkpoint's id. */
-static enum tide_code check_position(const char *what, const char *text, struct arg_value *ret, struct tide_err *err)
-{
-    static const struct opt seq = {.min = 1};
-
-    if (number_is(text))
-        return check_int(what, &seq, text, ret, err);
-    return check_id(what, "a seq or a checkpoint id", text, err);
-}
-
 static enum tide_code check_object(const char *what, const char *text, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
@@ -125,13 +115,6 @@ static enum tide_code check_size(const char *what, const struct opt *opt, const 
     return TIDE_OK;
 }
 
-static enum tide_code check_stdin(const char *text, struct tide_err *err)
-{
-    if (strcmp(text, "-") == 0)
-        return TIDE_OK;
-    return tide_fail(err, TIDE_INVALID, "unexpected '" SHOWN "': only - (standard input) may stand there", text);
-}
-
 enum tide_code args_check(const char *what, enum value_type type, const struct opt *opt, const char *text,
                           struct arg_value *ret_value, struct tide_err *err)
 {
@@ -150,13 +133,17 @@ enum tide_code args_check(const char *what, enum value_type type, const struct o
     case VALUE_CHECKPOINT:
         return check_id(what, "a checkpoint id", text, err);
     case VALUE_POSITION:
-        return check_position(what, text, ret_value, err);
+        /* Digits are a seq; anything else must be able to be a checkpoint's id. */
+        return number_is(text) ? check_int(what, &(const struct opt){.min = 1}, text, ret_value, err)
+                               : check_id(what, "a seq or a checkpoint id", text, err);
     case VALUE_OBJECT:
         return check_object(what, text, err);
     case VALUE_KIND:
         return check_utf8(what, text, err) ? err->code : event_kind_check(what, str_from(text), err);
     case VALUE_STDIN:
-        return check_stdin(text, err);
+        if (strcmp(text, "-") == 0)
+            break;
+        return tide_fail(err, TIDE_INVALID, "unexpected '" SHOWN "': only - (standard input) may stand there", text);
     case VALUE_TEXT:
     case VALUE_DATA:
     case VALUE_COMMAND:

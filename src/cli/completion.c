@@ -55,12 +55,6 @@ static void put_valued(struct out *out, const struct command *c, const struct op
         outf(out, "|-%c", o->letter);
 }
 
-static void put_groups(struct out *out)
-{
-    for (const struct command_group *g = command_groups; g->name; g++)
-        outf(out, "%s%s", g == command_groups ? "" : "|", g->name);
-}
-
 static void put_group_commands(struct out *out, const struct command_group *g)
 {
     for (const struct command *const *c = commands; *c; c++)
@@ -215,7 +209,8 @@ static void put_walk(struct out *out, const char *first, const char *last, const
               "        *) case $at in\n"
               "            '') at=$w ;;\n"
               "            ");
-    put_groups(out);
+    for (const struct command_group *g = command_groups; g->name; g++)
+        outf(out, "%s%s", g == command_groups ? "" : "|", g->name);
     outf(out, ") at=\"$at $w\" ;;\n"
               "            *) n=$((n + 1)); [[ $n -eq 1 ]] && id=$w ;;\n"
               "            esac ;;\n"

@@ -8,11 +8,6 @@
 #include "cli/cli.h"
 #include "engine/shapes.h"
 
-static bool same(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* Those that are a program with its arguments, or the others. */
 static void print_operands(struct out *out, const struct command *c, bool program)
 {
@@ -71,16 +66,6 @@ static void print_options(struct out *out, const char *title, const struct opt *
         print_option(out, o);
 }
 
-static void print_command_help(struct out *out, const struct command *c)
-{
-    print_usage(out, c);
-    outf(out, "\n%s\n", c->help);
-    if (c->more)
-        outf(out, "\n%s\n", c->more);
-    print_options(out, "Options", c->options);
-    print_options(out, "Everywhere", global_options);
-}
-
 static void print_row(struct out *out, const struct command *c)
 {
     char left[64];
@@ -92,14 +77,7 @@ static void print_row(struct out *out, const struct command *c)
 static void print_group_rows(struct out *out, const char *group)
 {
     for (const struct command *const *c = commands; *c; c++)
-        if (same((*c)->group, group) && !(*c)->hidden)
-            print_row(out, *c);
-}
-
-static void print_ungrouped_rows(struct out *out, const struct command *const *c)
-{
-    for (; *c; c++)
-        if (!(*c)->group && !(*c)->hidden)
+        if ((*c)->group && strcmp((*c)->group, group) == 0 && !(*c)->hidden)
             print_row(out, *c);
 }
 
@@ -118,7 +96,9 @@ static void print_overview(struct out *out)
         print_group_rows(out, g->name);
     }
     outf(out, "\n");
-    print_ungrouped_rows(out, c);
+    for (; *c; c++)
+        if (!(*c)->group && !(*c)->hidden)
+            print_row(out, *c);
     print_options(out, "Everywhere", global_options);
     outf(out,
          "\n`tidemark COMMAND --help` says more. Ids may be shortened while they are unique.\n"
@@ -126,21 +106,26 @@ static void print_overview(struct out *out)
          "6 disk or access, 7 waiting, 8 token refused, 9 changed arguments, 10 outcome unknown, 11 not trusted.\n");
 }
 
-static void print_group_help(struct out *out, const struct command_group *g)
-{
-    outf(out, "usage: tidemark %s COMMAND [operands] [options]\n\n%s\n\n", g->name, g->help);
-    print_group_rows(out, g->name);
-    outf(out, "\n`tidemark %s COMMAND --help` says more.\n", g->name);
-}
-
 void help_print(struct cli *cli)
 {
-    if (cli->args.command)
-        print_command_help(&cli->out, cli->args.command);
-    else if (cli->args.group)
-        print_group_help(&cli->out, cli->args.group);
-    else
-        print_overview(&cli->out);
+    const struct command *c = cli->args.command;
+    const struct command_group *g = cli->args.group;
+    struct out *out = &cli->out;
+
+    if (c) {
+        print_usage(out, c);
+        outf(out, "\n%s\n", c->help);
+        if (c->more)
+            outf(out, "\n%s\n", c->more);
+        print_options(out, "Options", c->options);
+        print_options(out, "Everywhere", global_options);
+    } else if (g) {
+        outf(out, "usage: tidemark %s COMMAND [operands] [options]\n\n%s\n\n", g->name, g->help);
+        print_group_rows(out, g->name);
+        outf(out, "\n`tidemark %s COMMAND --help` says more.\n", g->name);
+    } else {
+        print_overview(out);
+    }
 }
 
 /* command TAB option TAB help, one row per line. */

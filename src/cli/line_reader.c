@@ -41,42 +41,24 @@ static bool take_line(struct line_reader *l, struct str *ret_line)
     return true;
 }
 
-static void forget_taken(struct line_reader *l)
-{
-    if (l->at == 0)
-        return;
-    memmove(l->buf.ptr, l->buf.ptr + l->at, l->buf.len - l->at);
-    l->buf.len -= l->at;
-    l->at = 0;
-}
-
-static bool readable(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    return poll(&p, 1, 0) != 0;
-}
-
-static bool await(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-
-    return await_any(&p, 1, -1);
-}
-
 /* LINE_HERE: more bytes are in the buffer, or the end was seen. */
 static enum line_got read_more(struct line_reader *l, bool wait, struct tide_err *err)
 {
+    struct pollfd p = {.fd = l->fd, .events = POLLIN};
     char *room;
     ssize_t n;
 
     if (stop_signal)
         return LINE_STOPPED;
-    if (!wait && !readable(l->fd))
+    if (!wait && poll(&p, 1, 0) == 0)
         return LINE_LATER;
-    if (wait && !await(l->fd))
+    if (wait && !await_any(&p, 1, -1))
         return stop_signal ? LINE_STOPPED : LINE_HERE;
-    forget_taken(l);
+    if (l->at > 0) {
+        memmove(l->buf.ptr, l->buf.ptr + l->at, l->buf.len - l->at);
+        l->buf.len -= l->at;
+        l->at = 0;
+    }
     room = buf_reserve(&l->buf, CHUNK);
     n = room ? read(l->fd, room, CHUNK) : 0;
     if (n < 0 && errno == EINTR)

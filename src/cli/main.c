@@ -85,17 +85,13 @@ static enum tide_code dispatch(struct cli *cli, struct tide_err *err)
     return run_command(cli, err);
 }
 
-/* Help that nobody asked for goes where errors go. */
-static void print_unasked_help(struct cli *cli)
-{
-    fwrite(cli->out.text.ptr, 1, cli->out.text.len, stderr);
-    buf_clear(&cli->out.text);
-}
-
 static int finish(struct cli *cli, enum tide_code code, struct tide_err *err)
 {
-    if (!code && cli->exit_status == EXIT_USAGE && !cli->args.command) /* not when a program that was run ended so */
-        print_unasked_help(cli);
+    if (!code && cli->exit_status == EXIT_USAGE && !cli->args.command) { /* not when a program that was run ended so */
+        /* Help that nobody asked for goes where errors go. */
+        fwrite(cli->out.text.ptr, 1, cli->out.text.len, stderr);
+        buf_clear(&cli->out.text);
+    }
     if (!code)
         code = out_flush(&cli->out, err);
     if (cli->out.closed) {

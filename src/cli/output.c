@@ -27,26 +27,12 @@ void out_done(struct out *out)
     buf_done(&out->text);
 }
 
-static bool colors_wanted(void)
-{
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-    return !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
-}
-
 void out_set_color(struct out *out, const char *when)
 {
-    bool automatic = !when || strcmp(when, "auto") == 0;
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool wanted = !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
 
-    out->color = automatic ? out->tty && colors_wanted() : strcmp(when, "always") == 0;
-}
-
-static enum tide_code write_failed(struct out *out, struct tide_err *err)
-{
-    out->closed = errno == EPIPE;
-    if (out->closed)
-        return tide_fail(err, TIDE_CANCELLED, "write to standard output: nobody reads it any more");
-    return tide_fail_errno(err, errno, "write to standard output");
+    out->color = !when || strcmp(when, "auto") == 0 ? out->tty && wanted : strcmp(when, "always") == 0;
 }
 
 enum tide_code out_flush(struct out *out, struct tide_err *err)
@@ -58,8 +44,11 @@ enum tide_code out_flush(struct out *out, struct tide_err *err)
     while (p < end) {
         ssize_t n = write(STDOUT_FILENO, p, (size_t)(end - p));
 
-        if (n < 0 && errno != EINTR)
-            return write_failed(out, err);
+        if (n < 0 && errno != EINTR) {
+            out->closed = errno == EPIPE;
+            return out->closed ? tide_fail(err, TIDE_CANCELLED, "write to standard output: nobody reads it any more")
+                               : tide_fail_errno(err, errno, "write to standard output");
+        }
         p += n > 0 ? n : 0;
     }
     buf_clear(&out->text);

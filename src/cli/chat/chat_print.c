@@ -120,15 +120,6 @@ static void on_event(void *arg, const struct tide_agent_event *e)
 
 /* ---- the result ---- */
 
-static const char *status_of(enum tide_code code)
-{
-    return code == TIDE_OK          ? "completed"
-           : code == TIDE_WAITING   ? "waiting"
-           : code == TIDE_CANCELLED ? "stopped"
-           : code == TIDE_NOT_FOUND ? "idle"
-                                    : "failed";
-}
-
 static int64_t degraded_events(tide_session *s)
 {
     const struct tide_session_info *info;
@@ -144,7 +135,11 @@ static void put_result(struct printing *p, enum tide_code code, const struct tid
     struct chat_report report = {
         .type = p->how == PRINT_STREAM ? "result" : NULL,
         .session_id = tide_session_id(p->chat.core.session),
-        .status = status_of(code),
+        .status = code == TIDE_OK          ? "completed"
+                  : code == TIDE_WAITING   ? "waiting"
+                  : code == TIDE_CANCELLED ? "stopped"
+                  : code == TIDE_NOT_FOUND ? "idle"
+                                           : "failed",
         .durability = degraded_events(p->chat.core.session) ? "degraded" : "full",
         .answer = {answer->ptr, answer->len},
         .question = waits ? message : NULL,
@@ -201,15 +196,6 @@ static enum tide_code report(struct printing *p, enum tide_code code, struct tid
     return code;
 }
 
-static enum tide_code open_it(struct printing *p, struct tide_err *err)
-{
-    struct chat *c = &p->chat;
-
-    if (chat_store(c, err))
-        return err->code;
-    return c->want->resume || c->want->latest ? chat_resume(c, err) : chat_new(&c->core, c->want->prompt, err);
-}
-
 /* All that is said, before there is a session: what is refused leaves none behind. */
 static enum tide_code make_prompt(struct printing *p, const char **ret_prompt, struct tide_err *err)
 {
@@ -264,7 +250,9 @@ enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct 
         p.how = PRINT_STREAM;
     code = chat_init(&p.chat, cli, want, on_event, want->who.yes ? on_approve : NULL, &p, err);
     code = code ? code : make_prompt(&p, &prompt, err);
-    code = code ? code : open_it(&p, err);
+    code = code ? code : chat_store(&p.chat, err);
+    if (!code)
+        code = want->resume || want->latest ? chat_resume(&p.chat, err) : chat_new(&p.chat.core, want->prompt, err);
     if (!code) {
         signals_stop(stop_agent, p.chat.core.agent);
         code = work(&p, prompt, err);

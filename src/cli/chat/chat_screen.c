@@ -413,15 +413,6 @@ static void read_and_work(struct screen *s)
     }
 }
 
-static enum tide_code open_session(struct screen *s, struct tide_err *err)
-{
-    const struct chat_want *want = s->chat.want;
-
-    if (chat_store(&s->chat, err))
-        return err->code;
-    return want->resume || want->latest ? chat_resume(&s->chat, err) : TIDE_OK;
-}
-
 static void tell(void *arg, const char *line)
 {
     const struct screen *s = arg;
@@ -449,7 +440,7 @@ static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat
         tide_log_set(TIDE_LOG_OFF, NULL, NULL);
     s->chat.core.setup.tell = tell;
     s->chat.core.stopped = is_stopped;
-    if (open_session(s, err))
+    if (chat_store(&s->chat, err) || ((want->resume || want->latest) && chat_resume(&s->chat, err)))
         return err->code;
     set_signals(s);
     return TIDE_OK;
@@ -482,17 +473,6 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
     arena_done(&s.scratch);
     chat_done(&s.chat);
     return code;
-}
-
-/* What it waits for, or was stopped at, is said as chat_print() says it. */
-static enum tide_code watched(struct screen *s, enum tide_code code, struct tide_err *err)
-{
-    struct cli *cli = s->chat.cli;
-
-    if (view_unwritten(s->view))
-        return tide_fail_errno(err, view_unwritten(s->view), "write to standard output");
-    cli->exit_status = code == TIDE_NOT_FOUND ? 0 : code == TIDE_CANCELLED ? 130 : tide_code_exit(code);
-    return TIDE_OK;
 }
 
 static enum tide_decision approve_yes(void *arg, const struct tide_approval *a)
@@ -551,7 +531,10 @@ enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct 
                watch && (code = watch_other(&s, watch, &known, err)) == TIDE_OK)
             continue;
         end_work(&s, code, err);
-        code = watched(&s, code, err);
+        /* What it waits for, or was stopped at, is said as chat_print() says it. */
+        cli->exit_status = code == TIDE_NOT_FOUND ? 0 : code == TIDE_CANCELLED ? 130 : tide_code_exit(code);
+        code =
+            view_unwritten(s.view) ? tide_fail_errno(err, view_unwritten(s.view), "write to standard output") : TIDE_OK;
         tty_restore();
     }
     tide_watch_close(watch);

@@ -470,12 +470,6 @@ static void add_count(struct buf *out, int64_t n)
     }
 }
 
-static void add_cost(struct buf *out, double cost)
-{
-    if (cost >= 0)
-        buf_addf(out, cost < 0.1 ? " · $%.4f" : " · $%.2f", cost);
-}
-
 void view_usage(struct view *v, const struct view_usage *u)
 {
     AUTO(buf_done) struct buf line = BUF_INIT(512);
@@ -491,7 +485,8 @@ void view_usage(struct view *v, const struct view_usage *u)
     buf_add_str(&line, STR(" · "));
     add_count(&line, u->output_tokens);
     buf_add_str(&line, STR(" out"));
-    add_cost(&line, u->cost);
+    if (u->cost >= 0)
+        buf_addf(&line, u->cost < 0.1 ? " · $%.4f" : " · $%.2f", u->cost);
     if (u->context_max > 0)
         buf_addf(&line, " · context %d %%", (int)(100 * (double)u->context / (double)u->context_max));
     if (u->ms >= 0)

@@ -100,27 +100,23 @@ const struct command cmd_config_get = {
 
 /* ---- set ---- */
 
-/* What was written counts for nothing while a variable says otherwise. */
-static void warn_of_variable(const char *name)
-{
-    const struct config_key *key = config_key_find(name);
-    char variable[CONFIG_VARIABLE_SIZE];
-    const char *value = key && config_variable(key, variable) ? getenv(variable) : NULL;
-
-    if (value && *value)
-        fprintf(stderr, "tidemark: %s is set and wins over the file: unset it\n", variable);
-}
-
 static enum tide_code run_set(struct cli *cli, struct tide_err *err)
 {
     const char *key = args_operand(&cli->args, 0), *value = args_operand(&cli->args, 1);
     bool unset = args_on(&cli->args, "unset");
+    char variable[CONFIG_VARIABLE_SIZE];
+    const struct config_key *row;
+    const char *wins;
 
     if (!value == !unset)
         return tide_fail(err, TIDE_INVALID, "config set: give either VALUE or --unset");
     if (settings_set(args_text(&cli->args, "config"), key, unset ? NULL : value, err))
         return err->code;
-    warn_of_variable(key);
+    /* What was written counts for nothing while a variable says otherwise. */
+    row = config_key_find(key);
+    wins = row && config_variable(row, variable) ? getenv(variable) : NULL;
+    if (wins && *wins)
+        fprintf(stderr, "tidemark: %s is set and wins over the file: unset it\n", variable);
     return TIDE_OK;
 }
 

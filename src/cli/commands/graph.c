@@ -145,14 +145,6 @@ static int run_dot(int in, int out)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-static enum tide_code take_svg(int fd, struct buf *svg, struct tide_err *err)
-{
-    if (lseek(fd, 0, SEEK_SET) < 0)
-        return tide_fail_errno(err, errno, "read what dot wrote");
-    return buf_read_fd(svg, fd) || svg->failed || svg->len == 0 ? tide_fail(err, TIDE_FAILED, "dot wrote no picture")
-                                                                : TIDE_OK;
-}
-
 /* The file is written when there is a picture, not before. */
 static enum tide_code draw_svg(struct str dot, struct buf *svg, struct tide_err *err)
 {
@@ -170,23 +162,15 @@ static enum tide_code draw_svg(struct str dot, struct buf *svg, struct tide_err 
                                : tide_fail_errno(err, errno, "run dot");
     else if (!code && status != 0)
         code = tide_fail(err, TIDE_FAILED, "dot ended with status %d", status);
-    if (!code)
-        code = take_svg(out, svg, err);
+    if (!code && lseek(out, 0, SEEK_SET) < 0)
+        code = tide_fail_errno(err, errno, "read what dot wrote");
+    if (!code && (buf_read_fd(svg, out) || svg->failed || svg->len == 0))
+        code = tide_fail(err, TIDE_FAILED, "dot wrote no picture");
     if (in >= 0)
         close(in);
     if (out >= 0)
         close(out);
     return code;
-}
-
-static enum tide_code show_svg(const tide_graph *graph, const char *path, struct tide_err *err)
-{
-    AUTO(buf_done) struct buf dot = BUF_INIT((size_t)64 << 20), svg = BUF_INIT((size_t)256 << 20);
-
-    graph_write(graph, GRAPH_AS_DOT, &dot);
-    if (draw_svg(buf_view(&dot), &svg, err))
-        return err->code;
-    return write_file(path, buf_view(&svg), err);
 }
 
 enum tide_code graph_open_file(const char *file, tide_graph **ret_graph, struct tide_err *err)
@@ -203,14 +187,17 @@ static enum tide_code run_show(struct cli *cli, struct tide_err *err)
 {
     const char *svg = args_text(&cli->args, "svg"), *file = args_operand(&cli->args, 0);
     bool dot = args_on(&cli->args, "dot"), mermaid = args_on(&cli->args, "mermaid");
+    AUTO(buf_done) struct buf text = BUF_INIT((size_t)64 << 20), picture = BUF_INIT((size_t)256 << 20);
     AUTO(graph_freep) tide_graph *graph = NULL;
 
     if ((svg != NULL) + dot + mermaid + cli->out.json > 1)
         return tide_fail(err, TIDE_INVALID, "graph show: give one of --dot, --mermaid, --svg and --json");
     if (graph_open_file(file, &graph, err))
         return err->code;
-    if (svg)
-        return show_svg(graph, svg, err);
+    if (svg) {
+        graph_write(graph, GRAPH_AS_DOT, &text);
+        return draw_svg(buf_view(&text), &picture, err) ? err->code : write_file(svg, buf_view(&picture), err);
+    }
     if (dot || mermaid)
         graph_write(graph, dot ? GRAPH_AS_DOT : GRAPH_AS_MERMAID, &cli->out.text);
     else if (cli->out.json) {

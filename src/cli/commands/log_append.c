@@ -63,15 +63,6 @@ static enum tide_code read_file(const char *path, struct buf *ret_bytes, struct 
     return TIDE_OK;
 }
 
-static enum tide_code check_expected(tide_session *session, int64_t expect, struct tide_err *err)
-{
-    if (expect < 0 || expect == tide_session_last_seq(session))
-        return TIDE_OK;
-    return tide_fail(err, TIDE_CONFLICT,
-                     "session '%s' is at %" PRId64 ", not at %" PRId64 ": read what is new, then try again",
-                     tide_session_id(session), tide_session_last_seq(session), expect);
-}
-
 static enum tide_code append_event(struct cli *cli, struct str body, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
@@ -85,7 +76,11 @@ static enum tide_code append_event(struct cli *cli, struct str body, struct tide
     if (input) {
         if (tide_session_input(cli->store, tide_session_id(session), expect, &event, 1, &seq, err))
             return err->code;
-    } else if (check_expected(session, expect, err) || tide_session_append(session, flags, &event, 1, &seq, err)) {
+    } else if (expect >= 0 && expect != tide_session_last_seq(session)) {
+        return tide_fail(err, TIDE_CONFLICT,
+                         "session '%s' is at %" PRId64 ", not at %" PRId64 ": read what is new, then try again",
+                         tide_session_id(session), tide_session_last_seq(session), expect);
+    } else if (tide_session_append(session, flags, &event, 1, &seq, err)) {
         return err->code;
     }
     print_seq(&cli->out, seq);
@@ -160,24 +155,18 @@ static enum tide_code drain(struct stream *s, struct tide_err *err)
     return tide_wrap(err, "line %" PRId64, s->bad_line);
 }
 
-static enum tide_code send_input(struct stream *s, const struct tide_new_event *event, struct tide_err *err)
-{
-    int64_t seq = 0;
-
-    if (tide_session_input(s->cli->store, tide_session_id(s->session), -1, event, 1, &seq, err))
-        return err->code;
-    print_seq(&s->cli->out, seq);
-    return out_flush(&s->cli->out, err);
-}
-
 static enum tide_code send_line(struct stream *s, struct str line, struct tide_err *err)
 {
     struct tide_new_event event;
+    int64_t seq = 0;
     enum tide_code code = event_line_read(&s->text, line, s->kind, &event, err);
 
-    if (!code && s->input)
-        code = send_input(s, &event, err);
-    else if (!code)
+    if (!code && s->input) {
+        code = tide_session_input(s->cli->store, tide_session_id(s->session), -1, &event, 1, &seq, err);
+        if (!code)
+            print_seq(&s->cli->out, seq);
+        code = code ? code : out_flush(&s->cli->out, err);
+    } else if (!code)
         code =
             tide_session_append_async(s->session, TIDE_APPEND_ANY, &event, 1, (void *)(intptr_t)s->lines.number, err);
     if (code)

@@ -38,21 +38,6 @@ struct show {
     struct tide_err err;
 };
 
-static bool kind_matches(const struct show *s, const char *kind)
-{
-    struct str k = str_from(kind);
-
-    return s->kind_prefix ? str_starts(k, s->kind) : s->kind.len == 0 || str_eq(k, s->kind);
-}
-
-/* {"seq":…} becomes {"pos":…,"session_id":"…","seq":…}. */
-static void put_place(struct buf *text, const struct tide_event *ev)
-{
-    buf_addf(text, "{\"pos\":%" PRId64 ",\"session_id\":", ev->pos);
-    json_quote(text, str_from(ev->session_id));
-    buf_add_char(text, ',');
-}
-
 static enum tide_code put_event(struct show *s, const struct tide_event *ev, struct tide_err *err)
 {
     AUTO(tide_text_done) struct tide_text json = {NULL, 0};
@@ -60,8 +45,11 @@ static enum tide_code put_event(struct show *s, const struct tide_event *ev, str
 
     if (tide_event_json(ev, &json, err))
         return err->code;
-    if (!s->session)
-        put_place(text, ev);
+    if (!s->session) { /* {"seq":…} becomes {"pos":…,"session_id":"…","seq":…} */
+        buf_addf(text, "{\"pos\":%" PRId64 ",\"session_id\":", ev->pos);
+        json_quote(text, str_from(ev->session_id));
+        buf_add_char(text, ',');
+    }
     if (s->cli->out.tty) /* the same JSON; a pipe gets the bytes that are stored */
         trust_escape(text, (struct str){json.ptr + !s->session, json.len - !s->session});
     else
@@ -73,9 +61,11 @@ static enum tide_code put_event(struct show *s, const struct tide_event *ev, str
 static int on_event(void *arg, const struct tide_event *ev)
 {
     struct show *s = arg;
+    struct str k = str_from(ev->kind);
+    bool wanted = s->kind_prefix ? str_starts(k, s->kind) : s->kind.len == 0 || str_eq(k, s->kind);
 
     s->next = s->session ? ev->seq + 1 : ev->pos;
-    if (kind_matches(s, ev->kind) && put_event(s, ev, &s->err))
+    if (wanted && put_event(s, ev, &s->err))
         return 1;
     return stop_signal != 0;
 }

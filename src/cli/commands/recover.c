@@ -81,11 +81,6 @@ static void say_json(struct recovering *r, const struct tide_recovered *what, bo
         &(struct recovery_line){.type = RECOVERY_FOUND, .found = *what, .goes_on = resumes, .dry_run = r->s.dry_run});
 }
 
-static bool is_spent(const struct recovering *r, const struct tide_recovered *what)
-{
-    return r->s.run_due && what->resumes >= r->s.max_resumes;
-}
-
 static void say_text(struct recovering *r, const struct tide_recovered *what, bool resumes)
 {
     struct out *out = &r->cli->out;
@@ -100,7 +95,7 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
         outf(out, ": `tidemark sessions trust %s` shows what would run", what->session_id);
     else if (r->s.run_due && !what->has_program)
         outf(out, "; it has no program that could be run here");
-    else if (is_spent(r, what) && !due)
+    else if (r->s.run_due && what->resumes >= r->s.max_resumes && !due)
         outf(out, "; it was resumed %d times without getting further: it needs a person", what->resumes);
     else if (is(what->action, "interrupted") && what->has_program && !resumes)
         outf(out, "; `tidemark resume %s` lets it go on, or %s--auto-resume live", what->session_id,

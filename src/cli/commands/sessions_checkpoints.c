@@ -121,15 +121,6 @@ static enum tide_code list_json(struct listing *l, struct tide_err *err)
     return l->code;
 }
 
-static enum tide_code list_ids(struct listing *l, struct tide_err *err)
-{
-    if (!l->cli->out.json)
-        return tide_checkpoint_list(l->session, l->filter, add_id, l, err);
-    l->err = err;
-    out_shape(&l->cli->out, &shape_ids, &(struct ids_listed){{write_ids, l}});
-    return l->code;
-}
-
 static enum tide_code list_table(struct listing *l, struct tide_err *err)
 {
     enum tide_code code;
@@ -166,8 +157,13 @@ static enum tide_code run_list(struct cli *cli, struct tide_err *err)
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
         return err->code;
     l.session = session;
+    if (args_on(&cli->args, "ids") && cli->out.json) {
+        l.err = err;
+        out_shape(&cli->out, &shape_ids, &(struct ids_listed){{write_ids, &l}});
+        return l.code;
+    }
     if (args_on(&cli->args, "ids"))
-        return list_ids(&l, err);
+        return tide_checkpoint_list(session, &filter, add_id, &l, err);
     return cli->out.json ? list_json(&l, err) : list_table(&l, err);
 }
 

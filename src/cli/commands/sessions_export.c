@@ -153,17 +153,10 @@ static enum tide_code export_into(struct exporting *e, tide_session *session, co
     return code;
 }
 
-static bool is_standard_output(const struct stat *st)
-{
-    struct stat out;
-
-    return fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == st->st_dev && out.st_ino == st->st_ino;
-}
-
 static enum tide_code export_to(struct exporting *e, tide_session *session, const char *path, struct tide_err *err)
 {
     AUTO(mem_freep) char *target = NULL;
-    struct stat st;
+    struct stat st, out;
 
     if (stat(path, &st) != 0) {
         if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
@@ -171,7 +164,7 @@ static enum tide_code export_to(struct exporting *e, tide_session *session, cons
                              "export: '%.200s' is a symbolic link that leads nowhere: name the file itself", path);
         return export_to_file(e, session, path, err);
     }
-    if (is_standard_output(&st))
+    if (fstat(STDOUT_FILENO, &out) == 0 && out.st_dev == st.st_dev && out.st_ino == st.st_ino)
         return export_all(e, session, err);
     if (!S_ISREG(st.st_mode))
         return export_into(e, session, path, err);
@@ -306,14 +299,6 @@ static enum tide_code import_from(struct cli *cli, struct importing *in, char re
     return code;
 }
 
-static void print_imported(struct out *out, const char *id)
-{
-    if (out->json)
-        out_shape(out, &shape_created, &(struct command_result){.session_id = id});
-    else
-        outf(out, "%s\n", id);
-}
-
 static enum tide_code open_export(const char *path, int *ret_fd, struct tide_err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -343,8 +328,10 @@ static enum tide_code run_import(struct cli *cli, struct tide_err *err)
     code = import_from(cli, &in, id, err);
     if (in.fd != STDIN_FILENO)
         close(in.fd);
-    if (!code)
-        print_imported(&cli->out, id);
+    if (!code && cli->out.json)
+        out_shape(&cli->out, &shape_created, &(struct command_result){.session_id = id});
+    else if (!code)
+        outf(&cli->out, "%s\n", id);
     return code;
 }
 

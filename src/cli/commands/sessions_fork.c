@@ -78,18 +78,6 @@ static const struct opt rollback_options[] = {
     {.name = NULL},
 };
 
-static void print_rollback(struct cli *cli, tide_session *session, int64_t to)
-{
-    if (!cli->out.json) {
-        outf(&cli->out, "rolled back to %" PRId64 "; the log is now at %" PRId64 "\n", to,
-             tide_session_last_seq(session));
-        return;
-    }
-    out_shape(&cli->out, &shape_rolled_back,
-              &(struct command_result){
-                  .session_id = tide_session_id(session), .to_seq = to, .seq = tide_session_last_seq(session)});
-}
-
 static enum tide_code run_rollback(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
@@ -103,7 +91,13 @@ static enum tide_code run_rollback(struct cli *cli, struct tide_err *err)
         session_position(session, args_text(&cli->args, "to"), &to, err) ||
         tide_session_rollback(session, to, flags, args_text(&cli->args, "reason"), err))
         return err->code;
-    print_rollback(cli, session, to);
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_rolled_back,
+                  &(struct command_result){
+                      .session_id = tide_session_id(session), .to_seq = to, .seq = tide_session_last_seq(session)});
+    else
+        outf(&cli->out, "rolled back to %" PRId64 "; the log is now at %" PRId64 "\n", to,
+             tide_session_last_seq(session));
     return TIDE_OK;
 }
 

@@ -131,16 +131,6 @@ static void write_ids(struct json_out *o, void *arg)
     l->code = tide_session_list(l->cli->store, l->filter, add_id, l, l->err);
 }
 
-static enum tide_code list_json(struct listing *l, struct tide_err *err)
-{
-    l->err = err;
-    if (args_on(&l->cli->args, "ids"))
-        out_shape(&l->cli->out, &shape_ids, &(struct ids_listed){{write_ids, l}});
-    else
-        out_shape(&l->cli->out, &shape_sessions, &(struct sessions_listed){{write_rows, l}});
-    return l->code;
-}
-
 static enum tide_code list_table(struct listing *l, const struct tide_list_filter *filter, struct tide_err *err)
 {
     enum tide_code code;
@@ -179,8 +169,14 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     };
     struct listing l = {.cli = cli, .filter = &filter};
 
-    if (cli->out.json)
-        return list_json(&l, err);
+    if (cli->out.json) {
+        l.err = err;
+        if (args_on(&cli->args, "ids"))
+            out_shape(&cli->out, &shape_ids, &(struct ids_listed){{write_ids, &l}});
+        else
+            out_shape(&cli->out, &shape_sessions, &(struct sessions_listed){{write_rows, &l}});
+        return l.code;
+    }
     if (args_on(&cli->args, "ids"))
         return tide_session_list(cli->store, &filter, add_id, &l, err);
     return list_table(&l, &filter, err);

@@ -80,14 +80,6 @@ static enum tide_code put_fields(struct cli *cli, struct buf *ret_fields, struct
     return code;
 }
 
-static void print_id(struct out *out, const char *id)
-{
-    if (out->json)
-        out_shape(out, &shape_created, &(struct command_result){.session_id = id});
-    else
-        outf(out, "%s\n", id);
-}
-
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(buf_done) struct buf fields = BUF_INIT(FIELDS_MAX);
@@ -97,7 +89,10 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     if (put_fields(cli, &fields, err) || cli_store_open(cli, NEED_CREATE, 0, err) ||
         tide_session_create(cli->store, args_text(&cli->args, "id"), buf_cstr(&fields), &session, err))
         return err->code;
-    print_id(&cli->out, tide_session_id(session));
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_created, &(struct command_result){.session_id = tide_session_id(session)});
+    else
+        outf(&cli->out, "%s\n", tide_session_id(session));
     return TIDE_OK;
 }
 

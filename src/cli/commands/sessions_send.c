@@ -28,15 +28,6 @@ static enum tide_code queue(struct cli *cli, const char *id, struct str content,
     return TIDE_OK;
 }
 
-static enum tide_code say_to_chat(struct cli *cli, tide_session **session, struct tide_err *err)
-{
-    const struct chat_want want = {.resume = args_operand(&cli->args, 0), .prompt = args_operand(&cli->args, 1)};
-
-    tide_session_close(TAKE(*session));
-    cli_store_close(cli);
-    return chat_print(cli, &want, err);
-}
-
 /* *ret_queue: it is to be queued instead, because there is no program or somebody runs it. */
 static enum tide_code start(struct cli *cli, struct program_run *r, tide_session *session, const char *content,
                             bool *ret_queue, struct tide_err *err)
@@ -61,6 +52,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(buf_done) struct buf content = BUF_INIT(TEXT_MAX);
     AUTO(program_run_done) struct program_run r = {.program = NULL};
+    const struct chat_want want = {.resume = args_operand(&cli->args, 0), .prompt = args_operand(&cli->args, 1)};
     enum tide_session_kind kind = TIDE_KIND_LOG;
     bool queued = args_on(&cli->args, "no-run");
     enum tide_code code = cli_session_open(cli, 0, queued ? TIDE_SESSION_READ : TIDE_SESSION_APPEND, &session, err);
@@ -72,8 +64,11 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     json_quote(&content, str_from(args_operand(&cli->args, 1)));
     if (!queued && send_kind(session, &kind, err))
         return err->code;
-    if (kind == TIDE_KIND_CHAT)
-        return say_to_chat(cli, &session, err);
+    if (kind == TIDE_KIND_CHAT) {
+        tide_session_close(TAKE(session));
+        cli_store_close(cli);
+        return chat_print(cli, &want, err);
+    }
     if (kind == TIDE_KIND_PROGRAM)
         code = start(cli, &r, session, buf_cstr(&content), &queued, err);
     if (code || (kind == TIDE_KIND_PROGRAM && !queued))

@@ -59,26 +59,6 @@ static void field_time(struct out *out, const char *name, int64_t ms)
     out_field(out, name, line);
 }
 
-static void field_text(struct out *out, const char *name, const struct view *v, const struct json *object,
-                       const char *member)
-{
-    struct str text = json_get_text(v->arena, object, str_from(member));
-
-    if (text.len)
-        out_field(out, name, arena_dup(v->arena, text).ptr);
-}
-
-static void field_provider(struct out *out, const struct view *v, const struct json *provider)
-{
-    struct str type = json_get_text(v->arena, provider, STR("type")),
-               model = json_get_text(v->arena, provider, STR("model"));
-
-    if (type.len || model.len)
-        out_field(
-            out, "provider",
-            arena_printf(v->arena, "%.*s%s%.*s", STR_ARG(type), type.len && model.len ? ", " : "", STR_ARG(model)));
-}
-
 static void field_usage(struct out *out, const struct view *v)
 {
     const struct tide_usage *u = v->usage;
@@ -117,7 +97,10 @@ static int show_text(void *arg, const struct tide_session_info *info)
 {
     struct view *v = arg;
     struct out *out = &v->cli->out;
-    const struct json *session = json_get(v->state, STR("session"));
+    const struct json *session = json_get(v->state, STR("session")), *provider = json_get(session, STR("provider"));
+    struct str type = json_get_text(v->arena, provider, STR("type")),
+               model = json_get_text(v->arena, provider, STR("model")),
+               directory = json_get_text(v->arena, session, STR("working_dir"));
 
     out_field(out, "session", info->id);
     out_field(out, "title", info->title);
@@ -131,8 +114,12 @@ static int show_text(void *arg, const struct tide_session_info *info)
     out_field(out, "agent", info->agent);
     out_field(out, "agent id", info->agent_id);
     out_field(out, "task", info->task_id);
-    field_provider(out, v, json_get(session, STR("provider")));
-    field_text(out, "directory", v, session, "working_dir");
+    if (type.len || model.len)
+        out_field(
+            out, "provider",
+            arena_printf(v->arena, "%.*s%s%.*s", STR_ARG(type), type.len && model.len ? ", " : "", STR_ARG(model)));
+    if (directory.len)
+        out_field(out, "directory", arena_dup(v->arena, directory).ptr);
     field_time(out, "created", info->created_ms);
     field_time(out, "updated", info->updated_ms);
     return 0;

@@ -21,28 +21,15 @@ static enum tide_code check_together(const struct cli *cli, struct tide_err *err
 
 /* ---- one ---- */
 
-static void print_json(struct out *out, struct str shown, bool trusted_now)
-{
-    AUTO(buf_done) struct buf safe = BUF_INIT(SIZE_MAX / 4);
-
-    trust_escape(&safe, shown);
-    out_shape(out, &shape_trust, &(struct trust_report){trusted_now, buf_view(&safe)});
-}
-
-static bool is_trusted(struct str shown)
-{
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct json *v;
-
-    return !json_parse(&a, shown, NULL, &v, NULL, NULL) && json_get_bool(v, STR("trusted"), false);
-}
-
 static enum tide_code run_one(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     enum tide_code code = check_together(cli, err);
     bool trust = !args_on(&cli->args, "show");
+    AUTO(buf_done) struct buf safe = BUF_INIT(SIZE_MAX / 4);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v;
     struct str shown;
 
     code = code ? code : cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err);
@@ -50,15 +37,18 @@ static enum tide_code run_one(struct cli *cli, struct tide_err *err)
     if (code)
         return code;
     shown = (struct str){text.ptr, text.len};
-    trust = trust && !is_trusted(shown);
+    if (!json_parse(&a, shown, NULL, &v, NULL, NULL) && json_get_bool(v, STR("trusted"), false))
+        trust = false; /* it is already */
     if (!cli->out.json)
         trust_print(&cli->out, shown);
     if (trust)
         code = trust_ask(cli, "trust it as it stands?", err);
     if (trust && !code)
         code = tide_session_trust(session, text.ptr, NULL, err);
-    if (cli->out.json && (!code || code == TIDE_UNTRUSTED))
-        print_json(&cli->out, shown, trust && !code);
+    if (cli->out.json && (!code || code == TIDE_UNTRUSTED)) {
+        trust_escape(&safe, shown);
+        out_shape(&cli->out, &shape_trust, &(struct trust_report){trust && !code, buf_view(&safe)});
+    }
     if (trust && !code && !cli->out.json)
         outf(&cli->out, "trusted; `tidemark why %s` says how it goes on\n", tide_session_id(session));
     return code;

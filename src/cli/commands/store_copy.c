@@ -83,15 +83,6 @@ static enum tide_code open_one(const struct copying *c, const char *url, bool is
     return code ? tide_wrap(err, "copy: %s", is_dst ? "DST" : "SRC") : TIDE_OK;
 }
 
-/* By what is there, not by name: a link, another spelling. */
-static bool is_same_place(const char *a, const char *b)
-{
-    struct stat x, y;
-
-    return stat(store_url_path(a), &x) == 0 && stat(store_url_path(b), &y) == 0 && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
-}
-
 /* Cuts the last part off; false when there is none. */
 static bool cut_part(char *path)
 {
@@ -129,6 +120,7 @@ static enum tide_code open_both(struct copying *c, struct tide_err *err)
     const struct args *args = &c->cli->args;
     AUTO(buf_done) struct buf src = BUF_INIT(URL_MAX);
     AUTO(buf_done) struct buf dst = BUF_INIT(URL_MAX);
+    struct stat x, y;
 
     if (args_text(args, "store"))
         return tide_fail(err, TIDE_INVALID, "copy: --store names no part of it: give SRC and DST");
@@ -137,7 +129,9 @@ static enum tide_code open_both(struct copying *c, struct tide_err *err)
         return tide_wrap(err, "copy");
     if (src.failed || dst.failed)
         return tide_fail(err, TIDE_INVALID, "copy: the path of a store is too long");
-    if (is_same_place(buf_cstr(&src), buf_cstr(&dst)))
+    /* By what is there, not by name: a link, another spelling. */
+    if (stat(store_url_path(buf_cstr(&src)), &x) == 0 && stat(store_url_path(buf_cstr(&dst)), &y) == 0 &&
+        x.st_dev == y.st_dev && x.st_ino == y.st_ino)
         return tide_fail(err, TIDE_INVALID, "copy: SRC and DST are the same store: name another one to copy into");
     if (is_inside(buf_cstr(&src), buf_cstr(&dst)))
         return tide_fail(err, TIDE_INVALID, "copy: DST is inside of SRC: name a place outside of it");

@@ -76,29 +76,6 @@ static void put_lines(struct buf *out, const char *before, struct str text)
     }
 }
 
-/* "allow bash make clean?" is cut to a line; here is room for all of it. */
-static void put_call(struct buf *out, const struct question *q)
-{
-    AUTO(buf_done) struct buf detail = BUF_INIT((size_t)64 << 20);
-
-    chat_detail(&detail, q->tool, q->args);
-    buf_add_str(out, STR("allow "));
-    glyph_clean(out, str_from(q->tool));
-    buf_add_str(out, STR("?\n"));
-    put_lines(out, "  ", buf_view(&detail));
-}
-
-static void show(const struct question *q)
-{
-    AUTO(buf_done) struct buf out = BUF_INIT((size_t)64 << 20);
-
-    if (q->args && q->tool[0])
-        put_call(&out, q);
-    else
-        put_lines(&out, "", str_from(q->text));
-    fwrite(out.ptr ? out.ptr : "", 1, out.len, stderr);
-}
-
 /* ---- the answer ---- */
 
 enum said { SAID_NOTHING, SAID_IT, SAID_SOMETHING_ELSE };
@@ -137,6 +114,7 @@ static enum said ask_once(const struct question *q, struct line_reader *in, stru
 
 bool graph_ask(tide_session *session, struct buf *ret_answer)
 {
+    AUTO(buf_done) struct buf out = BUF_INIT((size_t)64 << 20), detail = BUF_INIT((size_t)64 << 20);
     struct question q = {.arena = ARENA_INIT};
     enum said said = SAID_NOTHING;
     struct line_reader in;
@@ -144,7 +122,16 @@ bool graph_ask(tide_session *session, struct buf *ret_answer)
     line_reader_init(&in, STDIN_FILENO, ANSWER_MAX);
     if (find_question(session, &q)) {
         tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question stood there is no answer to it */
-        show(&q);
+        if (q.args && q.tool[0]) {       /* "allow bash make clean?" is cut to a line; here is room for all of it */
+            chat_detail(&detail, q.tool, q.args);
+            buf_add_str(&out, STR("allow "));
+            glyph_clean(&out, str_from(q.tool));
+            buf_add_str(&out, STR("?\n"));
+            put_lines(&out, "  ", buf_view(&detail));
+        } else {
+            put_lines(&out, "", str_from(q.text));
+        }
+        fwrite(out.ptr ? out.ptr : "", 1, out.len, stderr);
         do {
             said = ask_once(&q, &in, ret_answer);
         } while (said == SAID_SOMETHING_ELSE);

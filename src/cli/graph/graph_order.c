@@ -46,28 +46,11 @@ static bool leads(struct walk *w, size_t from, size_t to)
     return found;
 }
 
-static void find_back(struct walk *w)
-{
-    const struct graph_outline *g = w->g;
-
-    for (size_t i = 0; i < g->n_ways; i++)
-        w->order->back[i] =
-            rank(g, g->ways[i].to) <= rank(g, g->ways[i].from) && leads(w, g->ways[i].to, g->ways[i].from);
-}
-
 static void enter(struct walk *w, size_t node)
 {
     w->state[node] = 1;
     w->left[node] = w->g->nodes[node].n_ways;
     w->stack[w->depth++] = node;
-}
-
-static void leave(struct walk *w, size_t node)
-{
-    w->state[node] = 2;
-    w->depth--;
-    w->order->row[node] = --w->next_row;
-    w->order->nodes[w->next_row] = node;
 }
 
 /* The last arc first: its target is left first and stands lowest, and the first one follows right behind. */
@@ -78,7 +61,10 @@ static void walk_from(struct walk *w, size_t start)
         size_t at = w->stack[w->depth - 1], arc;
 
         if (w->left[at] == 0) {
-            leave(w, at);
+            w->state[at] = 2;
+            w->depth--;
+            w->order->row[at] = --w->next_row;
+            w->order->nodes[w->next_row] = at;
             continue;
         }
         arc = w->g->nodes[at].first_way + --w->left[at];
@@ -96,7 +82,8 @@ void graph_order_make(struct arena *a, const struct graph_outline *g, struct gra
                      0, n};
     bool *below = arena_zero(a, n); /* some way leads down to it */
 
-    find_back(&w);
+    for (size_t i = 0; i < g->n_ways; i++)
+        order.back[i] = rank(g, g->ways[i].to) <= rank(g, g->ways[i].from) && leads(&w, g->ways[i].to, g->ways[i].from);
     for (size_t i = 0; i < g->n_ways; i++)
         below[g->ways[i].to] = below[g->ways[i].to] || !order.back[i];
     for (size_t i = n; i-- > 0;) /* what only a loop leads to: it is left before the entry, which so stands on top */

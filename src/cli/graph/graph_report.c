@@ -87,15 +87,6 @@ static void put_memory(struct out *out, const struct graph_ending *e)
 
 /* ---- for programs ---- */
 
-static const char *word(enum tide_code code)
-{
-    return code == TIDE_OK          ? "completed"
-           : code == TIDE_WAITING   ? "waiting"
-           : code == TIDE_CANCELLED ? "stopped"
-           : code == TIDE_UNSETTLED ? "unsettled"
-                                    : "failed";
-}
-
 /* Nodes that failed while others went on, ended by NULL. */
 static const char *const *failed_nodes(struct arena *a, const struct graph_view *v)
 {
@@ -117,7 +108,11 @@ static void put_json(struct cli *cli, const struct graph_ending *e, const struct
         .type = e->how == END_STREAM ? "result" : NULL,
         .session_id = e->result->session_id,
         .run_id = s->info->run_id,
-        .status = word(e->code),
+        .status = e->code == TIDE_OK          ? "completed"
+                  : e->code == TIDE_WAITING   ? "waiting"
+                  : e->code == TIDE_CANCELLED ? "stopped"
+                  : e->code == TIDE_UNSETTLED ? "unsettled"
+                                              : "failed",
         .durability = s->info->degraded_events ? "degraded" : "full",
         .has_wait = waits,
         .wait = {.name = s->info->wait_name,
@@ -167,11 +162,6 @@ static enum tide_code end_waiting(struct cli *cli, const struct graph_ending *e,
 
 /* ---- all of it ---- */
 
-static bool is_an_end(enum tide_code code)
-{
-    return code == TIDE_OK || code == TIDE_FAILED || code == TIDE_UNSETTLED || code == TIDE_CANCELLED;
-}
-
 static bool has_argument(struct arena *a, const struct tide_next *next, const char *name)
 {
     struct json *args = NULL;
@@ -197,30 +187,27 @@ static int take_next(void *arg, const struct tide_session_info *info)
     return 0;
 }
 
-/* One line: what, and the command that goes on. */
-static void say_end(const struct graph_ending *e, struct standing *s, struct tide_err *err)
+static enum tide_code conclude(struct cli *cli, const struct graph_ending *e, struct standing *s, struct tide_err *err)
 {
     struct tide_err ignored;
 
-    (void)!session_show_next(e->session, take_next, s, &ignored);
-    err_advise(err, s->next ? s->next
-                            : arena_printf(&s->arena, "`tidemark why %s` shows how to go on", e->result->session_id));
-    say("%s", err_text(err));
-}
-
-static enum tide_code conclude(struct cli *cli, const struct graph_ending *e, struct standing *s, struct tide_err *err)
-{
     if (e->code == TIDE_WAITING)
         return end_waiting(cli, e, s, err);
-    if (!is_an_end(e->code)) /* the store, the lease, a setting: nothing is known to have ended */
+    /* The store, the lease, a setting: nothing is known to have ended. */
+    if (e->code && e->code != TIDE_FAILED && e->code != TIDE_UNSETTLED && e->code != TIDE_CANCELLED)
         return s->info->run_id && !err->hints[0].action ? tide_hint(err, TIDE_ACTION_WHY, e->result->session_id)
                                                         : e->code;
     if (e->how != END_TEXT)
         put_json(cli, e, s, err->msg);
     else if (!e->code)
         put_memory(&cli->out, e);
-    if (e->code)
-        say_end(e, s, err);
+    if (e->code) { /* one line: what, and the command that goes on */
+        (void)!session_show_next(e->session, take_next, s, &ignored);
+        err_advise(err, s->next
+                            ? s->next
+                            : arena_printf(&s->arena, "`tidemark why %s` shows how to go on", e->result->session_id));
+        say("%s", err_text(err));
+    }
     cli->exit_status = e->code == TIDE_CANCELLED && stop_signal ? 128 + stop_signal : tide_code_exit(e->code);
     return TIDE_OK;
 }

@@ -62,43 +62,25 @@ enum tide_code graph_given(struct cli *cli, tide_graph *graph, const char *id, s
 
 /* ---- while it runs ---- */
 
-static void announce(struct driving *d)
-{
-    const char *id = tide_session_id(d->run.session);
-
-    if (atomic_exchange(&d->announced, true))
-        return;
-    if (d->how == END_STREAM)
-        view_stream_start(d->view, id, tide_graph_digest(d->run.graph));
-    else if (!d->face->quiet)
-        fprintf(stderr, "session %s\n", id);
-}
-
-/* Who waits for it wants to know why it stands still, however quiet it is to be. */
-static void say_held(struct driving *d, const struct tide_graph_event *e)
-{
-    bool held = e->what == TIDE_GRAPH_NOTICE && e->delay_ms < 0;
-
-    if (held && d->face->quiet && d->how != END_STREAM && !atomic_exchange(&d->held, true))
-        graph_view_say(d->view, e->text);
-}
-
 static void on_event(void *arg, const struct tide_graph_event *e)
 {
     struct driving *d = arg;
 
-    announce(d); /* not before it is taken: a refusal is one line */
+    if (!atomic_exchange(&d->announced, true)) { /* not before it is taken: a refusal is one line */
+        const char *id = tide_session_id(d->run.session);
+
+        if (d->how == END_STREAM)
+            view_stream_start(d->view, id, tide_graph_digest(d->run.graph));
+        else if (!d->face->quiet)
+            fprintf(stderr, "session %s\n", id);
+    }
     if (signals_stopped() && !atomic_exchange(&d->told, true))
         graph_view_say(d->view, "stopping…, to go on later; again to leave at once");
-    say_held(d, e);
+    /* Who waits for it wants to know why it stands still, however quiet it is to be. */
+    if (e->what == TIDE_GRAPH_NOTICE && e->delay_ms < 0 && d->face->quiet && d->how != END_STREAM &&
+        !atomic_exchange(&d->held, true))
+        graph_view_say(d->view, e->text);
     graph_view_event(d->view, e);
-}
-
-static bool is_screen(void)
-{
-    const char *term = getenv("TERM");
-
-    return isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
 }
 
 static bool has_color(const struct cli *cli)
@@ -112,11 +94,14 @@ static bool has_color(const struct cli *cli)
 
 static enum graph_show how_shown(const struct driving *d)
 {
+    const char *term = getenv("TERM");
+    bool screen = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+
     if (d->how == END_STREAM)
         return GRAPH_SHOW_JSON;
     if (d->face->quiet)
         return GRAPH_SHOW_NOTHING;
-    return args_on(&d->cli->args, "verbose") ? GRAPH_SHOW_ALL : is_screen() ? GRAPH_SHOW_TREE : GRAPH_SHOW_LINES;
+    return args_on(&d->cli->args, "verbose") ? GRAPH_SHOW_ALL : screen ? GRAPH_SHOW_TREE : GRAPH_SHOW_LINES;
 }
 
 /* Ctrl-C is a person's; the others say that the process is to end. */
@@ -148,25 +133,19 @@ static bool answered(struct driving *d, const struct tide_graph_result *result, 
     return true;
 }
 
-static void show_before(struct driving *d)
-{
-    const struct graph_want *w = &d->face->want;
-    struct tide_err ignored; /* what is wrong with the checkpoint is said by the resume */
-    int64_t seq = 0;
-
-    if (w->resume && (!w->opt.checkpoint || !session_position(d->run.session, w->opt.checkpoint, &seq, &ignored)))
-        graph_view_before(d->view, d->run.session, seq);
-}
-
 static enum tide_code drive(struct driving *d, struct tide_err *err)
 {
     AUTO(buf_done) struct buf answer = BUF_INIT((size_t)1 << 20);
     struct tide_graph_result result = {.token = ""};
     struct graph_ending e = {.face = d->face, .result = &result, .how = d->how};
+    const struct graph_want *w = &d->face->want;
+    struct tide_err ignored; /* what is wrong with the checkpoint is said by the resume */
     enum tide_code code;
+    int64_t seq = 0;
 
     e.view = d->view = graph_view_open(d->run.graph, how_shown(d), has_color(d->cli));
-    show_before(d);
+    if (w->resume && (!w->opt.checkpoint || !session_position(d->run.session, w->opt.checkpoint, &seq, &ignored)))
+        graph_view_before(d->view, d->run.session, seq);
     e.code = run(d, &result, err);
     while (e.code == TIDE_WAITING && answered(d, &result, &answer)) {
         tide_text_done(&result.memory);

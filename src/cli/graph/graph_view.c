@@ -245,18 +245,12 @@ static void on_agent(struct graph_view *v, struct view_row *r, const struct tide
     }
 }
 
-/* A condition that erred is a notice, and has no event of its own. */
-static bool is_unjudged(const struct tide_graph_event *e)
-{
-    return e->what == TIDE_GRAPH_NOTICE && e->to;
-}
-
 static void fold(struct graph_view *v, const struct tide_graph_event *e)
 {
     struct view_row *r = row_of(v, e->node);
 
     v->checkpoints += e->what == TIDE_GRAPH_CHECKPOINT;
-    v->unjudged += is_unjudged(e);
+    v->unjudged += e->what == TIDE_GRAPH_NOTICE && e->to; /* a condition that erred has no event of its own */
     if (!r)
         return;
     if (e->what == TIDE_GRAPH_NODE_START)
@@ -365,15 +359,6 @@ static void say_line(const char *node, struct str words)
     view_write(STDERR_FILENO, buf_view(&line));
 }
 
-static void tell(struct graph_view *v, const struct tide_graph_event *e)
-{
-    AUTO(buf_done) struct buf words = BUF_INIT(65536);
-
-    put_words(&words, e, v->how == GRAPH_SHOW_ALL);
-    if (words.len)
-        say_line(e->node, buf_view(&words));
-}
-
 /* ---- from outside ---- */
 
 /* What nobody's row would show stands above the tree. */
@@ -394,6 +379,7 @@ static void show(struct graph_view *v, const struct tide_graph_event *e)
 
 void graph_view_event(struct graph_view *v, const struct tide_graph_event *e)
 {
+    AUTO(buf_done) struct buf words = BUF_INIT(65536);
     struct tide_graph_event timed = *e;
     const struct view_row *r;
 
@@ -410,7 +396,9 @@ void graph_view_event(struct graph_view *v, const struct tide_graph_event *e)
     else if (v->how == GRAPH_SHOW_JSON)
         view_stream(e);
     else if (v->how != GRAPH_SHOW_NOTHING)
-        tell(v, e);
+        put_words(&words, e, v->how == GRAPH_SHOW_ALL);
+    if (words.len)
+        say_line(e->node, buf_view(&words));
     pthread_mutex_unlock(&v->lock);
 }
 
@@ -484,16 +472,6 @@ static void settle(struct graph_view *v)
             v->rows[i].sign = SIGN_PARKED;
 }
 
-/* It is complete: what has not begun is on a way that was not taken. */
-static void settle_complete(struct graph_view *v)
-{
-    for (size_t i = 0; i < v->g->n_nodes; i++)
-        if (v->rows[i].sign == SIGN_WAITING) {
-            v->rows[i].sign = SIGN_NOT_TAKEN;
-            set_note(&v->rows[i], "not taken");
-        }
-}
-
 void graph_view_pause(struct graph_view *v)
 {
     pthread_mutex_lock(&v->lock);
@@ -510,8 +488,11 @@ void view_finish(struct graph_view *v, enum tide_code code)
         return;
     v->ended = true;
     settle(v);
-    if (code == TIDE_OK)
-        settle_complete(v);
+    for (size_t i = 0; code == TIDE_OK && i < v->g->n_nodes; i++)
+        if (v->rows[i].sign == SIGN_WAITING) { /* it is complete: this is on a way that was not taken */
+            v->rows[i].sign = SIGN_NOT_TAKEN;
+            set_note(&v->rows[i], "not taken");
+        }
     if (v->how == GRAPH_SHOW_TREE && !v->paused)
         view_draw(v, true);
     if (v->how != GRAPH_SHOW_NOTHING && v->how != GRAPH_SHOW_JSON)

@@ -21,13 +21,6 @@ struct canvas {
     struct graph_view *v;
 };
 
-static int terminal_rows(void)
-{
-    struct winsize size;
-
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
-}
-
 static const char *paint(const struct canvas *c, const char *code)
 {
     return c->v->color ? code : "";
@@ -43,13 +36,6 @@ static void end_line(struct canvas *c, int width)
 
 /* ---- a row ---- */
 
-static const char *spin(int frame)
-{
-    static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
-
-    return frames[frame % 10];
-}
-
 static void put_sign(struct canvas *c, const struct view_row *r)
 {
     static const struct {
@@ -59,9 +45,11 @@ static void put_sign(struct canvas *c, const struct view_row *r)
         [SIGN_FAILED] = {"✗", "\033[31m"},   [SIGN_RETRY] = {"↻", "\033[33m"},    [SIGN_PARKED] = {"‖", "\033[33m"},
         [SIGN_NOT_TAKEN] = {"-", "\033[2m"},
     };
+    static const char *const frames[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
     const char *sign = signs[r->sign].sign;
 
-    buf_addf(&c->out, "%s%s%s ", paint(c, signs[r->sign].color), sign ? sign : spin(c->v->frame), paint(c, "\033[0m"));
+    buf_addf(&c->out, "%s%s%s ", paint(c, signs[r->sign].color), sign ? sign : frames[c->v->frame % 10],
+             paint(c, "\033[0m"));
 }
 
 /* In columns of the same place in every row. */
@@ -160,17 +148,6 @@ static size_t focus(const struct graph_view *v)
     return open;
 }
 
-/* Moves as little as it can, so that the eye can follow. */
-static void place_window(struct graph_view *v, size_t room)
-{
-    size_t at = focus(v), n = v->g->n_nodes;
-
-    if (at < v->top || at >= v->top + room)
-        v->top = at > room / 2 ? at - room / 2 : 0;
-    if (v->top + room > n)
-        v->top = n > room ? n - room : 0;
-}
-
 static void put_hidden(struct canvas *c, size_t from, size_t to, const char *where)
 {
     int64_t done = 0, running = 0;
@@ -244,7 +221,9 @@ static void put_rows(struct canvas *c, size_t from, size_t to)
 
 void view_draw(struct graph_view *v, bool last)
 {
-    int columns = terminal_columns(STDERR_FILENO), rows = terminal_rows();
+    struct winsize size;
+    int rows = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+    int columns = terminal_columns(STDERR_FILENO);
     struct canvas c = {.out = BUF_INIT((size_t)8 << 20), .columns = columns - 1, .v = v};
     size_t n = v->g->n_nodes, room = rows > 6 ? (size_t)rows - 5 : 1;
 
@@ -254,9 +233,13 @@ void view_draw(struct graph_view *v, bool last)
     if (n <= room + 2) {
         put_rows(&c, 0, n);
     } else {
-        size_t from, to;
+        size_t at = focus(v), from, to;
 
-        place_window(v, room);
+        /* Moves as little as it can, so that the eye can follow. */
+        if (at < v->top || at >= v->top + room)
+            v->top = at > room / 2 ? at - room / 2 : 0;
+        if (v->top + room > n)
+            v->top = n > room ? n - room : 0;
         from = v->top;
         to = from + room;
         if (from == 0) /* as many lines in any case */

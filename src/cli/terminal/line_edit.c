@@ -50,19 +50,13 @@ struct line_edit {
 /* What a key leads to. */
 enum outcome { GO_ON, DONE, CANCELLED, END };
 
-static bool can_edit(const struct line_config *c)
-{
-    const char *term = getenv("TERM");
-
-    return isatty(c->in) && isatty(c->out) && term && *term && strcmp(term, "dumb") != 0;
-}
-
 struct line_edit *line_edit_new(const struct line_config *config)
 {
     struct line_edit *e = mem_zero(sizeof(*e));
+    const char *term = getenv("TERM");
 
     e->config = *config;
-    e->terminal = can_edit(config);
+    e->terminal = isatty(config->in) && isatty(config->out) && term && *term && strcmp(term, "dumb") != 0;
     e->screen = (struct line_screen){.fd = config->out, .color = config->color};
     e->input = (struct buf)BUF_INIT(INPUT_MAX);
     e->search.words = (struct buf)BUF_INIT(SEARCH_MAX);
@@ -124,18 +118,6 @@ static void show_entry(struct line_edit *e, size_t place)
     line_text_set(&e->text, str_from(place < e->history.n ? e->history.entries[place] : e->typed));
 }
 
-static void go_up(struct line_edit *e)
-{
-    if (!line_up(&e->text) && e->place > 0)
-        show_entry(e, e->place - 1);
-}
-
-static void go_down(struct line_edit *e)
-{
-    if (!line_down(&e->text) && e->place < e->history.n)
-        show_entry(e, e->place + 1);
-}
-
 static void search_step(struct line_edit *e, size_t from)
 {
     struct str words = buf_view(&e->search.words);
@@ -150,42 +132,23 @@ static void search_step(struct line_edit *e, size_t from)
     e->text.at = at ? (size_t)(at - e->text.text.ptr) : e->text.at;
 }
 
-static void search_begin(struct line_edit *e)
-{
-    e->search.on = true;
-    e->search.place = e->history.n;
-    buf_clear(&e->search.words);
-    free(e->search.before);
-    e->search.before = mem_dup(buf_view(&e->text.text));
-}
-
-static void search_cancel(struct line_edit *e)
-{
-    e->search.on = false;
-    line_text_set(&e->text, str_from(e->search.before));
-}
-
-static void search_shorten(struct line_edit *e)
-{
-    struct buf *words = &e->search.words;
-
-    while (words->len > 0 && utf8_is_tail(words->ptr[--words->len]))
-        ;
-    search_step(e, e->history.n);
-}
-
 /* True: the key was the search's. Any other ends it, and then does what it does. */
 static bool search_key(struct line_edit *e, struct line_key key, struct str bytes)
 {
+    struct buf *words = &e->search.words;
+
     if (key.command == KEY_TEXT) {
-        buf_add(&e->search.words, bytes.ptr, key.len);
+        buf_add(words, bytes.ptr, key.len);
         search_step(e, e->search.place < e->history.n ? e->search.place + 1 : e->history.n);
     } else if (key.command == KEY_SEARCH) {
         search_step(e, e->search.place);
     } else if (key.command == KEY_EDIT && key.edit == line_erase_left) {
-        search_shorten(e);
+        while (words->len > 0 && utf8_is_tail(words->ptr[--words->len]))
+            ;
+        search_step(e, e->history.n);
     } else if (key.command == KEY_ESCAPE || key.command == KEY_INTERRUPT) {
-        search_cancel(e);
+        e->search.on = false;
+        line_text_set(&e->text, str_from(e->search.before));
     } else {
         e->search.on = false;
         return key.command == KEY_NONE;
@@ -195,25 +158,19 @@ static bool search_key(struct line_edit *e, struct line_key key, struct str byte
 
 /* ---- completion ---- */
 
-/* Below the text, which is then drawn anew further down. */
-static void list_matches(struct line_edit *e, const struct line_matches *m)
-{
-    AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
-
-    line_matches_list(m, e->screen.columns, &out);
-    line_screen_leave(&e->screen);
-    line_screen_write(&e->screen, buf_view(&out));
-}
-
 static void use_matches(struct line_edit *e, const struct line_matches *m, size_t from)
 {
+    AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
     size_t common = line_matches_common(m), had = e->text.at - from;
     bool only = m->n == 1, folder = common > 0 && m->words[0][common - 1] == '/';
 
-    if (common >= had && (common > had || only))
+    if (common >= had && (common > had || only)) {
         line_text_replace(&e->text, from, (struct str){m->words[0], common});
-    else
-        list_matches(e, m);
+    } else { /* below the text, which is then drawn anew further down */
+        line_matches_list(m, e->screen.columns, &out);
+        line_screen_leave(&e->screen);
+        line_screen_write(&e->screen, buf_view(&out));
+    }
     if (only && !folder)
         line_text_insert(&e->text, STR(" "));
 }
@@ -266,18 +223,6 @@ static enum outcome end(struct line_edit *e)
     return GO_ON;
 }
 
-static void clear_screen(struct line_edit *e)
-{
-    line_screen_erase(&e->screen);
-    line_screen_write(&e->screen, STR("\033[H\033[2J"));
-}
-
-static void suspend(struct line_edit *e)
-{
-    line_screen_leave(&e->screen);
-    tty_suspend(e->config.in, e->config.out);
-}
-
 static enum outcome do_key(struct line_edit *e, struct line_key key, struct str bytes)
 {
     if (e->search.on && search_key(e, key, bytes))
@@ -296,22 +241,30 @@ static enum outcome do_key(struct line_edit *e, struct line_key key, struct str 
     case KEY_END:
         return end(e);
     case KEY_UP:
-        go_up(e);
+        if (!line_up(&e->text) && e->place > 0)
+            show_entry(e, e->place - 1);
         break;
     case KEY_DOWN:
-        go_down(e);
+        if (!line_down(&e->text) && e->place < e->history.n)
+            show_entry(e, e->place + 1);
         break;
     case KEY_SEARCH:
-        search_begin(e);
+        e->search.on = true;
+        e->search.place = e->history.n;
+        buf_clear(&e->search.words);
+        free(e->search.before);
+        e->search.before = mem_dup(buf_view(&e->text.text));
         break;
     case KEY_COMPLETE:
         complete(e);
         break;
     case KEY_CLEAR_SCREEN:
-        clear_screen(e);
+        line_screen_erase(&e->screen);
+        line_screen_write(&e->screen, STR("\033[H\033[2J"));
         break;
     case KEY_SUSPEND:
-        suspend(e);
+        line_screen_leave(&e->screen);
+        tty_suspend(e->config.in, e->config.out);
         break;
     case KEY_PASTE:
         e->pasting = true;
@@ -422,12 +375,6 @@ static enum heard hear(struct line_edit *e, int timeout_ms)
         return e->config.wake(e->config.arg) ? HEARD_STOP : HEARD_NEWS;
     }
     return read_more(e);
-}
-
-static void begin(struct line_edit *e)
-{
-    e->place = e->history.n;
-    e->search.on = e->pasting = false;
 }
 
 static enum line_result finish(struct line_edit *e, const char *prompt, enum outcome outcome, struct buf *ret_text)
@@ -553,7 +500,8 @@ enum line_result line_edit_read(struct line_edit *e, const char *prompt, struct 
     buf_clear(ret_text);
     if (!e->terminal || !tty_raw(e->config.in, e->config.out))
         return read_plainly(e, prompt, ret_text);
-    begin(e);
+    e->place = e->history.n;
+    e->search.on = e->pasting = false;
     result = edit(e, prompt, ret_text);
     if (result == LINE_OK)
         line_edit_hush(e);

@@ -93,35 +93,23 @@ static struct line_key look_up(struct str sequence)
     return (struct line_key){KEY_NONE, NULL, sequence.len};
 }
 
-static struct line_key escape_key(struct str s, bool last)
+struct line_key line_key_next(struct str bytes, bool last)
 {
-    size_t n = sequence_len(s);
-
-    if (n > 0)
-        return look_up((struct str){s.ptr, n});
-    return (struct line_key){s.len == 1 ? KEY_ESCAPE : KEY_NONE, NULL, last ? s.len : 0};
-}
-
-/* As many whole characters as stand here. */
-static struct line_key text_key(struct str s, bool last)
-{
+    unsigned char first = (unsigned char)bytes.ptr[0];
     size_t at = 0, n;
     uint32_t c;
 
-    while (at < s.len && (n = utf8_next((struct str){s.ptr + at, s.len - at}, &c)) > 0 && c >= 0x20 && c != 0x7f)
-        at += n;
-    if (at > 0)
-        return (struct line_key){KEY_TEXT, NULL, at};
-    return (struct line_key){KEY_NONE, NULL, last || s.len >= 4 ? 1 : 0};
-}
-
-struct line_key line_key_next(struct str bytes, bool last)
-{
-    unsigned char c = (unsigned char)bytes.ptr[0];
-
-    if (c == 033)
-        return escape_key(bytes, last);
-    if (c < 0x20 || c == 0x7f)
+    if (first == 033) {
+        n = sequence_len(bytes);
+        return n > 0 ? look_up((struct str){bytes.ptr, n})
+                     : (struct line_key){bytes.len == 1 ? KEY_ESCAPE : KEY_NONE, NULL, last ? bytes.len : 0};
+    }
+    if (first < 0x20 || first == 0x7f)
         return look_up((struct str){bytes.ptr, 1});
-    return text_key(bytes, last);
+    /* As many whole characters as stand here. */
+    while (at < bytes.len && (n = utf8_next((struct str){bytes.ptr + at, bytes.len - at}, &c)) > 0 && c >= 0x20 &&
+           c != 0x7f)
+        at += n;
+    return at > 0 ? (struct line_key){KEY_TEXT, NULL, at}
+                  : (struct line_key){KEY_NONE, NULL, last || bytes.len >= 4 ? 1 : 0};
 }

@@ -135,14 +135,6 @@ static bool is_fence(struct str s)
     return n >= 3 && (s.ptr[0] == '~' || (s.ptr[0] == '`' && !memchr(s.ptr + n, '`', s.len - n)));
 }
 
-static void draw_rule(struct markdown *md, const struct flow_prefix *p, struct buf *out)
-{
-    int width = md->flow.columns < 40 ? md->flow.columns : 40;
-
-    for (int i = p->width; i < width; i++)
-        flow_verbatim(&md->flow, out, (struct glyph){1, STR("─"), 1}, STYLE_DIM);
-}
-
 /*
  * The line that opens a code block shows its language, if it names one, in a way that is not taken for code. All of it is
  * taken, the line end too.
@@ -184,7 +176,8 @@ static size_t begin_text(struct markdown *md, struct str s, struct flow_prefix *
     }
     flow_prefix(&md->flow, p);
     if (is_rule(s)) {
-        draw_rule(md, p, out);
+        for (int i = p->width; i < (md->flow.columns < 40 ? md->flow.columns : 40); i++)
+            flow_verbatim(&md->flow, out, (struct glyph){1, STR("─"), 1}, STYLE_DIM);
         return s.len;
     }
     md->where = s.len && s.ptr[0] == '|' ? VERBATIM : INLINE;

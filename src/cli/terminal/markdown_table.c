@@ -158,16 +158,6 @@ static int visible(struct str s)
     return width;
 }
 
-static void measure(struct table_text *t)
-{
-    for (size_t r = 0; r < t->n; r++)
-        for (size_t i = 0; i < t->rows[r].n; i++) {
-            int w = visible(draw_cell(&t->arena, t->rows[r].cells[i], 0, 1 << 20));
-
-            t->width[i] = w > t->width[i] ? w : t->width[i];
-        }
-}
-
 /* False: there is no room for it. */
 static bool fit(struct table_text *t, int columns)
 {
@@ -234,16 +224,6 @@ static void put_row(struct table_text *t, const struct row *row, unsigned style,
     }
 }
 
-static void put_rule(const struct table_text *t, struct buf *out)
-{
-    buf_add_str(out, STR("\033[2m"));
-    for (size_t i = 0; i < t->columns; i++) {
-        for (int k = 0; k < t->width[i]; k++)
-            buf_add_str(out, STR("─"));
-        buf_add_str(out, i + 1 < t->columns ? STR("─┼─") : STR("\033[0m\n"));
-    }
-}
-
 size_t markdown_table(struct markdown *md, struct str all, bool last, struct buf *out, bool *ret_open)
 {
     struct table_text t = {.arena = ARENA_INIT};
@@ -251,12 +231,22 @@ size_t markdown_table(struct markdown *md, struct str all, bool last, struct buf
 
     if (n > 0) {
         read_rows(&t, head(all, n));
-        measure(&t);
+        for (size_t r = 0; r < t.n; r++)
+            for (size_t i = 0; i < t.rows[r].n; i++) {
+                int w = visible(draw_cell(&t.arena, t.rows[r].cells[i], 0, 1 << 20));
+
+                t.width[i] = w > t.width[i] ? w : t.width[i];
+            }
         n = fit(&t, md->flow.columns) ? n : 0;
     }
     if (n > 0) {
         put_row(&t, &t.rows[0], STYLE_BOLD, out);
-        put_rule(&t, out);
+        buf_add_str(out, STR("\033[2m"));
+        for (size_t i = 0; i < t.columns; i++) {
+            for (int k = 0; k < t.width[i]; k++)
+                buf_add_str(out, STR("─"));
+            buf_add_str(out, i + 1 < t.columns ? STR("─┼─") : STR("\033[0m\n"));
+        }
         for (size_t r = 1; r < t.n; r++)
             put_row(&t, &t.rows[r], 0, out);
         md->flow.blank = false;

@@ -23,15 +23,6 @@ void table_done(struct table *t)
     arena_done(&t->arena);
 }
 
-static void measure(const struct table *t, size_t width[TABLE_COLUMNS])
-{
-    for (size_t i = 0; i < t->n_cells; i++) {
-        size_t w = (size_t)text_columns(t->cells[i].text), *max = &width[i % t->n_columns];
-
-        *max = w > *max ? w : *max;
-    }
-}
-
 static void make_fit(const struct table *t, size_t width[TABLE_COLUMNS], size_t room)
 {
     size_t sum = 2 * (t->n_columns - 1);
@@ -71,7 +62,11 @@ void table_print(struct table *t, struct out *out)
 {
     size_t width[TABLE_COLUMNS] = {0};
 
-    measure(t, width);
+    for (size_t i = 0; i < t->n_cells; i++) {
+        size_t w = (size_t)text_columns(t->cells[i].text), *max = &width[i % t->n_columns];
+
+        *max = w > *max ? w : *max;
+    }
     if (out->tty)
         make_fit(t, width, (size_t)terminal_columns(STDOUT_FILENO));
     for (size_t i = 0; i < t->n_cells; i++) {

@@ -51,15 +51,6 @@ static void new_line(struct text_flow *f, struct buf *out)
     f->column = 0;
 }
 
-static void draw_gap(struct text_flow *f, struct buf *out)
-{
-    if (f->gap)
-        set_style(f, out, f->gap_style);
-    for (int i = 0; i < f->gap; i++)
-        buf_add_char(out, ' ');
-    f->column += f->gap;
-}
-
 static void draw_word(struct text_flow *f, struct buf *out)
 {
     if (f->n == 0)
@@ -69,8 +60,12 @@ static void draw_word(struct text_flow *f, struct buf *out)
         f->gap = 0;
     }
     draw_prefix(f, out);
-    if (f->column > f->prefix.width)
-        draw_gap(f, out);
+    if (f->column > f->prefix.width && f->gap) {
+        set_style(f, out, f->gap_style);
+        for (int i = 0; i < f->gap; i++)
+            buf_add_char(out, ' ');
+        f->column += f->gap;
+    }
     for (int i = 0; i < f->n; i++) {
         set_style(f, out, f->word[i].style);
         buf_add(out, f->word[i].text, f->word[i].len);
@@ -79,21 +74,17 @@ static void draw_word(struct text_flow *f, struct buf *out)
     f->gap = f->n = f->width = 0;
 }
 
-static void add_cell(struct text_flow *f, struct glyph g, unsigned style)
-{
-    struct cell *c = &f->word[f->n++];
-
-    *c = (struct cell){.len = (uint8_t)g.show.len, .style = (uint8_t)style, .width = (uint8_t)g.width};
-    memcpy(c->text, g.show.ptr, g.show.len);
-    f->width += g.width;
-}
-
 /* A line may break before and behind a wide character; a word as long as a line is cut at its end. */
 void flow_glyph(struct text_flow *f, struct buf *out, struct glyph g, unsigned style)
 {
+    struct cell *c;
+
     if (g.width == 2 || f->n == FLOW_WORD || f->prefix.width + f->width + g.width > f->columns)
         draw_word(f, out);
-    add_cell(f, g, style);
+    c = &f->word[f->n++];
+    *c = (struct cell){.len = (uint8_t)g.show.len, .style = (uint8_t)style, .width = (uint8_t)g.width};
+    memcpy(c->text, g.show.ptr, g.show.len);
+    f->width += g.width;
     if (g.width == 2)
         draw_word(f, out);
 }

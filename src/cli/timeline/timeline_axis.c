@@ -59,17 +59,6 @@ static int64_t gap_weight(int64_t ms)
     return digits * digits;
 }
 
-static void axis_sort(struct axis *a)
-{
-    size_t n = 0;
-
-    qsort(a->at, a->n, sizeof(*a->at), by_time);
-    for (size_t i = 0; i < a->n; i++)
-        if (n == 0 || a->at[i] != a->at[n - 1])
-            a->at[n++] = a->at[i];
-    a->n = n;
-}
-
 /* Of each gap, how many items span it: sums of what begins and ends at its moments. */
 static void axis_cover(const struct axis *a, const struct timeline *t, int64_t *cover)
 {
@@ -85,12 +74,16 @@ static void axis_cover(const struct axis *a, const struct timeline *t, int64_t *
 
 void axis_init(struct axis *a, const struct timeline *t)
 {
-    size_t cap = 0;
+    size_t cap = 0, n = 0;
     int64_t *cover;
 
     for (size_t i = 0; i < t->n_runs; i++)
         axis_collect(a, &t->runs[i], &cap);
-    axis_sort(a);
+    qsort(a->at, a->n, sizeof(*a->at), by_time);
+    for (size_t i = 0; i < a->n; i++)
+        if (n == 0 || a->at[i] != a->at[n - 1])
+            a->at[n++] = a->at[i];
+    a->n = n;
     cover = mem_array(a->n, sizeof(*cover));
     axis_cover(a, t, cover);
     a->weight = mem_array(a->n, sizeof(*a->weight));
