@@ -11,21 +11,28 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void batch_refuse(struct batch *b, enum tide_code code, const char *fmt, ...)
+void batch_refuse_as(struct batch *b, const struct tide_err *err)
 {
-    char text[400];
-    va_list ap;
-
-    INVARIANT(code && !b->code && !b->finished); /* refused once, before anything of it is written */
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    tide_fail(&b->err, code, "%s", text);
+    INVARIANT(err->code && !b->code && !b->finished); /* refused once, before anything of it is written */
+    b->err = *err;
     b->code = tide_about_session(&b->err, b->session);
-    if (code == TIDE_NOT_FOUND)
+    if (b->code == TIDE_NOT_FOUND)
         tide_hint(&b->err, TIDE_ACTION_LIST_SESSIONS, "");
     if (b->owner && !b->owner->failed.code)
         b->owner->failed = b->err;
+}
+
+void batch_refuse(struct batch *b, enum tide_code code, const char *fmt, ...)
+{
+    struct tide_err err;
+    char text[400];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    tide_fail(&err, code, "%s", text);
+    batch_refuse_as(b, &err);
 }
 
 bool batch_is_behind(struct batch *b)

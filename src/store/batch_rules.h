@@ -13,6 +13,7 @@ struct holding {
     int64_t epoch; /* of that lease; else of the latest */
 };
 
+void batch_refuse_as(struct batch *b, const struct tide_err *err); /* with what it is about and what helps */
 void batch_refuse(struct batch *b, enum tide_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Behind one of its owner's that failed: it fails with it. */

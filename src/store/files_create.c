@@ -46,14 +46,17 @@ static void find_parent(struct files_store *s, struct batch *b, struct head *h)
                      b->parent, b->parent_seq, parent.first_seq, parent.last_seq);
     if (code || b->code) {
         if (code)
-            batch_refuse(b, code, "%s", err.msg);
+            batch_refuse_as(b, &err);
         return;
     }
     pthread_mutex_unlock(&s->mu);
     code = files_read(&s->base, &parent, b->parent_seq, b->parent_seq, take_digest, &d, &err);
     pthread_mutex_lock(&s->mu);
     if (code || !d.found) {
-        batch_refuse(b, code ? code : TIDE_CORRUPT, "%s", code ? err.msg : "the event to fork at cannot be read");
+        if (code)
+            batch_refuse_as(b, &err);
+        else
+            batch_refuse(b, TIDE_CORRUPT, "the event to fork at cannot be read");
         return;
     }
     h->parent_seq = b->parent_seq;
@@ -326,7 +329,7 @@ static void refuse_existing(struct files_store *s, struct batch *b, struct files
     enum tide_code code = l->exists && l->hidden ? sweep_import(s, l, err) : TIDE_OK;
 
     if (code)
-        batch_refuse(b, code, "%s", err->msg);
+        batch_refuse_as(b, err);
     else if (l->exists)
         batch_refuse(b, TIDE_EXISTS, "a session '%s' exists already%s", b->session,
                      l->hidden                 ? " (it is being imported)"
@@ -349,7 +352,7 @@ static bool begin(struct files_store *s, struct batch *b, struct making *m)
     l = log_of(s, str_from(b->session));
     code = code ? code : log_refresh(s, l, false, &err);
     if (code && !(code == TIDE_CORRUPT && l->exists))
-        batch_refuse(b, code, "%s", err.msg);
+        batch_refuse_as(b, &err);
     else
         refuse_existing(s, b, l, &err);
     if (!b->code && b->parent[0])
@@ -487,7 +490,7 @@ struct batch *files_create(struct files_store *s, struct batch *b)
 
     for (; b && b->flags & BATCH_CREATE && n < MAKE_MAX && !needs_one_of(list, n, b); b = b->next) {
         if (!locked)
-            batch_refuse(b, err.code, "%s", err.msg);
+            batch_refuse_as(b, &err);
         else
             n += begin(s, b, &list[n]);
     }

@@ -117,7 +117,7 @@ static void refuse_kids(struct files_store *s, struct batch *b)
     enum tide_code code = files_each_log(s, look_for_kid, &k, &k.err);
 
     if (code)
-        batch_refuse(b, code, "%s", k.err.msg);
+        batch_refuse_as(b, &k.err);
     else if (k.n)
         batch_refuse(b, TIDE_HAS_FORKS, "session '%s' has forks that stand on it: delete %s first", b->session,
                      k.names);
@@ -135,7 +135,7 @@ static void refuse_held(struct files_store *s, struct files_log *l, struct batch
     if (!code && !(h.ours && b->flags & BATCH_HIDDEN) && batch_check_free(b, &h, &s->orphans))
         code = boot_alive(s, lease.boot, &alive, who, &err);
     if (code)
-        batch_refuse(b, code, "%s", err.msg);
+        batch_refuse_as(b, &err);
     else if (alive)
         batch_refuse_held(b, who);
 }
@@ -172,23 +172,23 @@ void files_delete(struct files_store *s, struct batch *b)
     enum tide_code code;
 
     if (!files_lock(s, &err)) {
-        batch_refuse(b, err.code, "%s", err.msg);
+        batch_refuse_as(b, &err);
         return;
     }
     l = log_of(s, str_from(b->session));
     code = log_refresh(s, l, false, &err);
     if (code && code != TIDE_CORRUPT)
-        batch_refuse(b, code, "%s", err.msg);
+        batch_refuse_as(b, &err);
     else if (l->exists ? l->hidden != hidden : !code || hidden) /* of one whose log is gone the rest can go, too */
         batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
     else if ((code = lock_log(s, l, &err)) != TIDE_OK)
-        batch_refuse(b, code, "%s", err.msg);
+        batch_refuse_as(b, &err);
     else
         refuse_held(s, l, b);
     if (!b->code)
         refuse_kids(s, b);
     if (!b->code && (code = files_erase(s, l, &err)) != TIDE_OK)
-        batch_refuse(b, code, "%s", err.msg);
+        batch_refuse_as(b, &err);
     if (l->file)
         s->base.env->ops->unlock(l->file);
     l->busy = false;

@@ -105,7 +105,7 @@ static void check_lease(struct files_store *s, struct part *p, struct batch *b)
     if (!batch_check_lease(b, &h, &s->orphans))
         return;
     if (boot_alive(s, p->lease.boot, &alive, who, &err))
-        batch_refuse(b, err.code, "%s", err.msg);
+        batch_refuse_as(b, &err);
     else if (alive)
         batch_refuse_held(b, who);
 }

@@ -51,8 +51,8 @@ one() {
     # shellcheck disable=SC2046 # a list of words
     (cd "$work" && timeout 120 "$dir/sim" $(sed -n 's/^run: //p' "$patch")) >"$dir.log" 2>&1
     status=$?
-    found=$(grep -m 1 'WRONG' "$dir.log" | cut -c 1-150)
-    if [ $status -eq 1 ] && [ -n "$found" ]; then
+    found=$(grep -m 1 -e 'WRONG' -e 'bug: .* this must hold' "$dir.log" | cut -c 1-150)
+    if { [ $status -eq 1 ] || [ $status -eq 134 ]; } && [ -n "$found" ]; then # 134: an invariant found it
         echo "ok - finds_$name ($(grep -c '' "$dir.log") lines;$(sed -n 's/^# again with: tidemark-sim[a-z-]*/ /p; s/^# it failed/ failed/p' "$dir.log" | head -n 1))"
         echo "#   ${found#\# }"
     else

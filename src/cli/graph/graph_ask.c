@@ -173,8 +173,8 @@ static enum tide_code ask_secret(struct buf *memory, const char *key, const char
     if (!str_is_utf8(str_from(key), NULL))
         return TIDE_OK;
     line_reader_init(&in, STDIN_FILENO, SECRET_MAX);
+    tty_quiet(STDIN_FILENO); /* first: whoever types at once is not shown either */
     fprintf(stderr, "%s of node %s, which is never stored: ", key, node);
-    tty_quiet(STDIN_FILENO);
     got = line_reader_next(&in, true, &line, &ignored);
     tty_restore();
     fputc('\n', stderr);
