@@ -11,7 +11,7 @@
 #include "store/orphan_leases.h"
 
 #define SQLITE_APP_ID 0x54494445 /* "TIDE" */
-#define SQLITE_SCHEMA_VERSION 5
+#define SQLITE_SCHEMA_VERSION 6
 #define FEW_EVENTS 16                     /* for which there is room at first in what is remembered of a session */
 #define BLOCK_EVENTS 256                  /* events whose positions one row of `blocks` holds */
 #define MARKS_SIZE (2 * BLOCK_EVENTS / 8) /* of the bitmaps in such a row, see marks_note() */

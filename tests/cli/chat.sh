@@ -510,7 +510,7 @@ check_is 'a person who resumes it does not wait' 'At last.' "$(tidemark resume "
 # ---- looked at from outside ----
 chat tool --yes -p 'look at me'
 view_is 'the view of messages' 'user|look at me assistant|I look. tool|hi assistant|Done.' \
-    "SELECT role, trim(content, char(10)) FROM messages WHERE session_id = '$id' AND NOT deleted ORDER BY rowid"
+    "SELECT role, trim(content, char(10)) FROM messages WHERE session_id = '$id' AND NOT deleted ORDER BY id"
 view_is 'the view of usage' 2 "SELECT count(*) FROM token_usage WHERE session_id = '$id' AND input_tokens > 0"
 check 'the timeline' eval "tidemark sessions timeline $id | grep -q 'bash  *once .* ran'"
 check 'it verifies' tidemark sessions verify "$id"

@@ -350,12 +350,17 @@ static bool downgrade(struct world *w, int version)
 {
     static const char *const sql[] = {
         "DROP VIEW IF EXISTS sessions_v; DROP VIEW IF EXISTS messages; DROP VIEW IF EXISTS token_usage;"
-        "DROP VIEW IF EXISTS errors; DROP VIEW IF EXISTS checkpoints; DROP VIEW IF EXISTS runs; DROP VIEW IF EXISTS spans;"
+        "DROP VIEW IF EXISTS errors; DROP VIEW IF EXISTS checkpoints; DROP VIEW IF EXISTS runs;"
+        "DROP VIEW IF EXISTS message_rows; DROP VIEW IF EXISTS descriptions; DROP VIEW IF EXISTS spans;"
         "DROP VIEW IF EXISTS heads; PRAGMA user_version=1",
         "PRAGMA user_version=2",
         "PRAGMA user_version=3",
         "PRAGMA user_version=4",
+        "PRAGMA user_version=5",
     };
+    static const char created[] = "DROP INDEX description_index; DROP VIEW IF EXISTS message_rows;"
+                                  "DROP VIEW IF EXISTS descriptions;"
+                                  "CREATE INDEX created_index ON events(sid) WHERE kind = 'session.created'";
     static const char boots[] = "ALTER TABLE boots DROP COLUMN beat; ALTER TABLE boots DROP COLUMN lease;"
                                 " DELETE FROM meta WHERE key = 'closed'";
     static const char marks[] =
@@ -369,7 +374,8 @@ static bool downgrade(struct world *w, int version)
     bool ok = sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) == SQLITE_OK &&
               sqlite3_create_function(db, "old_check", 7, SQLITE_UTF8, NULL, old_check, NULL, NULL) == SQLITE_OK &&
               sqlite3_exec(db, sql[version - 1], NULL, NULL, NULL) == SQLITE_OK &&
-              sqlite3_exec(db, boots, NULL, NULL, NULL) == SQLITE_OK &&
+              sqlite3_exec(db, created, NULL, NULL, NULL) == SQLITE_OK &&
+              (version > 4 || sqlite3_exec(db, boots, NULL, NULL, NULL) == SQLITE_OK) &&
               (version > 3 || sqlite3_exec(db, marks, NULL, NULL, NULL) == SQLITE_OK) &&
               (version > 2 || sqlite3_exec(db, live, NULL, NULL, NULL) == SQLITE_OK);
 
@@ -406,12 +412,12 @@ static bool upgrade_at(const struct kind_of_fault *f, int version, uint64_t n, c
 int run_upgrade(bool verbose, const char *only)
 {
     static const char *const names[] = {"upgrade_from_version_1", "upgrade_from_version_2", "upgrade_from_version_3",
-                                        "upgrade_from_version_4"};
+                                        "upgrade_from_version_4", "upgrade_from_version_5"};
     struct sim_image *image = prepared_image();
     int bad = 0;
 
     (void)verbose;
-    for (size_t i = 0; i < 4 * FAULTS && wanted(only, "upgrade"); i++) {
+    for (size_t i = 0; i < 5 * FAULTS && wanted(only, "upgrade"); i++) {
         int version = 1 + (int)(i / FAULTS);
         bool failed = false, late = false;
         uint64_t n = 0;

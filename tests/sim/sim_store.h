@@ -50,7 +50,7 @@ static inline void sim_store_drop_views(struct sim_proc *p)
 {
     static const char drop[] =
         "DROP VIEW sessions_v; DROP VIEW messages; DROP VIEW token_usage; DROP VIEW errors;"
-        "DROP VIEW checkpoints; DROP VIEW runs; DROP VIEW spans; PRAGMA wal_checkpoint(TRUNCATE)";
+        "DROP VIEW checkpoints; DROP VIEW runs; DROP VIEW message_rows; DROP VIEW descriptions; DROP VIEW spans; PRAGMA wal_checkpoint(TRUNCATE)";
     sqlite3 *db = NULL;
 
     if (sqlite3_open_v2(STORE_PATH, &db, SQLITE_OPEN_READWRITE, sim_proc_env(p)->sqlite_vfs) ||

@@ -681,7 +681,70 @@ static void the_views_show_what_people_look_for(void **state)
     assert_int_equal(sql_int(f->path, "SELECT count(*) FROM checkpoints"), 15);
     assert_int_equal(sql_int(f->path, "SELECT count(*) FROM errors"), 0);
     assert_int_equal(sql_int(f->path, "SELECT count(*) FROM runs"), 0);
-    assert_int_equal(sql_int(f->path, "SELECT turn FROM messages WHERE seq = 4"), 2);
+    assert_int_equal(sql_int(f->path, "SELECT turn FROM messages WHERE seq = 4 AND session_id = 'one'"), 2);
+}
+
+/* What messages a session has, by the views, and by what people would count by hand. */
+static void the_views_follow_forks_rollbacks_and_updates(void **state)
+{
+    static const struct {
+        const char *sql;
+        int want;
+    } rows[] = {
+        /* `two` was forked before the rollback: it has all of the first 77 events' messages. */
+        {"SELECT count(*) FROM messages WHERE session_id = 'two' AND inherited AND NOT deleted", 69},
+        {"SELECT min(seq) = 2 AND max(seq) = 77 FROM messages WHERE session_id = 'two'", 1},
+        {"SELECT count(*) FROM messages WHERE session_id = 'three' AND inherited AND NOT deleted", 35 + 49},
+        {"SELECT count(*) FROM messages WHERE session_id = 'three' AND NOT inherited", 1},
+        /* Going back to before the fork. */
+        {"SELECT count(*) FROM messages WHERE session_id = 'back' AND NOT deleted", 9},
+        {"SELECT max(seq) FROM messages WHERE session_id = 'back' AND NOT deleted", 11},
+        {"SELECT count(*) = count(DISTINCT id) FROM messages", 1},
+        {"SELECT count(*) FROM (SELECT id - lag(id) OVER (PARTITION BY session_id ORDER BY seq) AS step FROM messages)"
+         " WHERE step <= 0",
+         0},
+        /* The last message of each checkpoint that still counts: the newest before it that still counts. */
+        {"SELECT count(*) FROM checkpoints c WHERE NOT deleted AND last_msg_id IS NOT (SELECT id FROM messages m WHERE"
+         " m.session_id = c.session_id AND NOT m.deleted AND m.seq < c.seq ORDER BY m.seq DESC LIMIT 1)",
+         0},
+        {"SELECT count(*) FROM checkpoints WHERE last_msg_id = 0", 0},
+        {"SELECT m.inherited AND m.seq = 77 FROM checkpoints c JOIN messages m ON m.id = c.last_msg_id WHERE"
+         " c.session_id = 'two'",
+         1},
+        {"SELECT count(*) FROM checkpoints WHERE session_id = 'one' AND deleted", 7},
+        {"SELECT count(*) FROM sessions_v WHERE session_id = 'one' AND title = 'new' AND model = 'm2' AND agent = 'a'",
+         1},
+        {"SELECT count(*) FROM sessions_v WHERE session_id = 'two' AND title = 'two' AND model IS NULL AND agent_id = 'a'",
+         1},
+        {"SELECT count(DISTINCT agent_id) = 1 AND max(agent_id) = 'a7' FROM messages WHERE session_id = 'three'", 1},
+        {"SELECT agent_id = 'a' FROM token_usage", 1},
+        {"SELECT count(*) FROM checkpoints WHERE agent_id IS NOT 'a'", 0},
+    };
+    const struct tide_new_checkpoint turn = {.size = sizeof turn, .type = TIDE_CHECKPOINT_TURN};
+    struct fixture *f = *state;
+    tide_store *store = open_store(f, NULL);
+    tide_session *s = NULL;
+    char id[TIDE_ID_SIZE];
+
+    fill(store);
+    OK(tide_session_open(store, "one", TIDE_SESSION_APPEND, &s, &err));
+    put(s, "session.updated", "{\"title\":\"new\",\"provider\":{\"type\":\"p\",\"model\":\"m2\"}}");
+    tide_session_close(s);
+    OK(tide_session_fork(store, "one", 0, "three", "{\"agent_id\":\"a7\"}", id, &err));
+    OK(tide_session_open(store, "three", TIDE_SESSION_APPEND, &s, &err));
+    put(s, "message.user", "{\"content\":\"own\"}");
+    tide_session_close(s);
+    OK(tide_session_fork(store, "one", 40, "back", NULL, id, &err));
+    OK(tide_session_open(store, "back", TIDE_SESSION_APPEND, &s, &err));
+    OK(tide_session_rollback(s, 11, 0, NULL, &err));
+    tide_session_close(s);
+    OK(tide_session_open(store, "two", TIDE_SESSION_APPEND, &s, &err));
+    OK(tide_checkpoint_save(s, &turn, id, &err));
+    tide_session_close(s);
+    tide_store_close(store);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (sql_int(f->path, rows[i].sql) != rows[i].want)
+            fail_msg("%s: %d", rows[i].sql, (int)sql_int(f->path, rows[i].sql));
 }
 
 static void *read_beside(void *arg)
@@ -738,6 +801,7 @@ int main(void)
         CASE(a_damaged_live_row_is_named_after_the_others_were_handed_out),
         CASE(a_writer_stopped_in_mid_commit_makes_the_others_wait),
         CASE(the_views_show_what_people_look_for),
+        CASE(the_views_follow_forks_rollbacks_and_updates),
         CASE(who_reads_holds_up_nobody),
     };
 

@@ -372,7 +372,7 @@ static const struct edit {
      "index 'tag_index' is not as Tidemark made it", false},
     {"DROP INDEX listed_index; CREATE TABLE listed_index(x)", AT_OPENING, "table 'listed_index' is not as", false},
     {"DROP INDEX tag_index", BY_CHECK, "index 'tag_index' is missing", true},
-    {"DROP INDEX created_index", BY_CHECK, "index 'created_index' is missing", true},
+    {"DROP INDEX description_index", BY_CHECK, "index 'description_index' is missing", true},
     {"DROP INDEX rollback_index", BY_CHECK, "index 'rollback_index' is missing", true},
     {"DROP INDEX listed_index", BY_CHECK, "index 'listed_index' is missing", true},
     {"DROP INDEX fork_index", BY_CHECK, "index 'fork_index' is missing", true},

@@ -220,15 +220,78 @@ static void marks_are_made_of_the_indexes_of_version_3(void **state)
     assert_int_equal(sql_int(f->path, same), 1);
 }
 
+/* ---- Version 5: other views, and an index of the first events alone ------------------------------------------------ */
+
+/* A store as version 5 left it. Its sessions carry proofs, and it says where it was closed. */
+static void make_version_5(struct fixture *f)
+{
+    opened(f);
+    tide_store_close(TAKE(f->store));
+    sql_run(f->path, NULL,
+            "DROP INDEX description_index; CREATE INDEX created_index ON events(sid) WHERE kind = 'session.created';"
+            "DROP VIEW message_rows; DROP VIEW descriptions; DROP VIEW messages;"
+            "CREATE VIEW messages AS SELECT e.seq AS id FROM events e WHERE e.kind = 'message.user';"
+            "PRAGMA user_version=5");
+}
+
+static void version_5_gets_the_views_of_now(void **state)
+{
+    struct fixture *f = *state;
+
+    make_version_5(f);
+    opened(f);
+    OK(tide_store_check(f->store, 0, NULL, NULL, NULL, &err));
+    assert_int_equal(sql_int(f->path, "PRAGMA user_version"), SQLITE_SCHEMA_VERSION);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM sqlite_schema WHERE name = 'created_index'"), 0);
+    assert_int_equal(sql_int(f->path, "SELECT count(agent_id) FROM messages"), 0);
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM sessions_v"), 7);
+}
+
+static void hear(void *arg, const char *line)
+{
+    buf_addf(arg, "%s|", line);
+}
+
+/* It knows whose its sessions are and where it ended: nothing of that is taken on trust again. */
+static void version_5_is_not_taken_for_one_that_knows_nothing(void **state)
+{
+    const struct tide_store_options adopting = {.size = sizeof adopting,
+                                                .flags = TIDE_OPEN_ADOPT,
+                                                .origin_key = "0123456789abcdef0123456789abcdef",
+                                                .origin_key_len = 32};
+    struct fixture *f = *state;
+    struct buf heard = BUF_INIT(4096);
+    char mark[320];
+
+    make_version_5(f);
+    OK(tide_store_open(f->path, &adopting, &f->store, &err));
+    tide_store_read_notices(f->store, hear, &heard);
+    assert_string_equal(buf_cstr(&heard), "");
+    tide_store_close(TAKE(f->store));
+    assert_int_equal(sql_int(f->path, "SELECT count(*) FROM events WHERE proof IS NOT NULL"), 0);
+    make_version_5(f);
+    sql_run(f->path, NULL, "DELETE FROM meta WHERE key = 'closed'");
+    snprintf(mark, sizeof mark, "%s-mark", f->path);
+    assert_int_equal(unlink(mark), 0);
+    SAYS(TIDE_CORRUPT, "-mark' is missing", tide_store_open(f->path, NULL, &f->store, &err));
+    assert_int_equal(sql_int(f->path, "PRAGMA user_version"), 5);
+    buf_done(&heard);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(version_2_is_upgraded_with_nothing_lost),    CASE(runs_that_version_2_left_open_are_found),
-        CASE(caches_of_version_2_are_not_read),           CASE(what_was_damaged_before_the_upgrade_is_damaged_after_it),
-        CASE(version_2_is_not_read_without_an_upgrade),   CASE(a_wrong_key_upgrades_nothing),
+        CASE(version_2_is_upgraded_with_nothing_lost),
+        CASE(runs_that_version_2_left_open_are_found),
+        CASE(caches_of_version_2_are_not_read),
+        CASE(what_was_damaged_before_the_upgrade_is_damaged_after_it),
+        CASE(version_2_is_not_read_without_an_upgrade),
+        CASE(a_wrong_key_upgrades_nothing),
         CASE(marks_are_made_of_the_indexes_of_version_3),
+        CASE(version_5_gets_the_views_of_now),
+        CASE(version_5_is_not_taken_for_one_that_knows_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
