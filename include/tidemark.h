@@ -364,6 +364,7 @@ TIDE_API const char *tide_log_level_name(enum tide_log_level level); /* "warn" *
 
 struct tide_log_field {
     const char *key, *value; /* "session", "sess_x" */
+    int is_number;           /* value is the text of a number: "ms", "1200" */
 };
 struct tide_log_record {
     enum tide_log_level level;

@@ -71,8 +71,9 @@ static void tell(struct dealing *c, enum tide_agent_what what, struct str text, 
 /* A call that is not run: the model is told why. */
 static void refuse(struct dealing *c, const char *why)
 {
-    log_write(TIDE_LOG_WARN, "tool call refused", "session", c->a->id, "tool",
-              arena_dup(&c->a->scratch, c->call->name).ptr, "call", arena_dup(&c->a->scratch, c->call->id).ptr, NULL);
+    log_write(TIDE_LOG_WARN, "tool call refused", log_text("session", c->a->id),
+              log_text("tool", arena_dup(&c->a->scratch, c->call->name).ptr),
+              log_text("call", arena_dup(&c->a->scratch, c->call->id).ptr));
     tell(c, TIDE_AGENT_TOOL, STR(""), false, 0);
     tell(c, TIDE_AGENT_TOOL_END, str_from(why), true, 0);
     put_result(c, str_from(why), true);
@@ -137,6 +138,10 @@ static bool ask_hooks(struct dealing *c)
     c->hook_allows = v.action == HOOK_ALLOW;
     if (v.action == HOOK_MODIFY_ARGS) {
         take_args(c, v.text);
+        log_write(TIDE_LOG_DEBUG, "tool arguments changed by a hook", log_text("session", c->a->id),
+                  log_number("turn", c->turn), log_text("hook", arena_dup(&c->a->scratch, v.hook).ptr),
+                  log_text("tool", arena_dup(&c->a->scratch, c->call->name).ptr),
+                  log_text("args", arena_dup(&c->a->scratch, c->stored).ptr));
         agent_notice(c->a, "hook '%.*s' changed the arguments of %.*s", STR_ARG(v.hook), STR_ARG(c->call->name));
     }
     return true;

@@ -11,8 +11,8 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
-#include <stdarg.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -98,27 +98,22 @@ static const char *clean(struct arena *a, const char *text)
 
 /* ---- records ---- */
 
-void log_write(enum tide_log_level level, const char *message, ...)
+void log_record(enum tide_log_level level, const char *message, const struct log_field *given, size_t len)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct tide_log_field fields[LOG_FIELDS_MAX];
     struct tide_log_record record = {.level = level, .fields = fields};
     int errno_before = errno;
-    va_list pairs;
 
-    if (!log_enabled(level) || in_sink)
+    if (in_sink)
         return;
-    va_start(pairs, message);
     pthread_rwlock_rdlock(&hidden_lock);
     record.message = clean(&a, message);
-    for (const char *key; (key = va_arg(pairs, const char *)) && record.fields_len < LOG_FIELDS_MAX;) {
-        const char *value = va_arg(pairs, const char *);
-
-        if (value)
-            fields[record.fields_len++] = (struct tide_log_field){key, clean(&a, value)};
-    }
+    for (const struct log_field *f = given; f < given + len; f++)
+        if (f->key)
+            fields[record.fields_len++] = (struct tide_log_field){
+                f->key, f->text ? clean(&a, f->text) : arena_printf(&a, "%" PRId64, f->number), !f->text};
     pthread_rwlock_unlock(&hidden_lock);
-    va_end(pairs);
 
     pthread_rwlock_rdlock(&sink_lock);
     in_sink = true;

@@ -11,8 +11,6 @@
 #include "base/secrets.h"
 #include "tidemark.h"
 
-#define LOG_FIELDS_MAX 12
-
 extern atomic_int log_level; /* of log.c */
 
 /* What a record costs that nobody wants. */
@@ -21,11 +19,37 @@ static inline bool log_enabled(enum tide_log_level level)
     return (int)level <= atomic_load_explicit(&log_level, memory_order_relaxed);
 }
 
-/*
- * Fields follow as key, value pairs of C strings, ended by NULL: log_write(TIDE_LOG_WARN, "full disk", "store", path, NULL). A
- * value that is NULL is left out.
- */
-void log_write(enum tide_log_level level, const char *message, ...) __attribute__((sentinel));
+#define LOG_FIELDS_MAX 12
+
+/* One without a key is left out. */
+struct log_field {
+    const char *key, *text; /* text NULL: the number */
+    int64_t number;
+};
+
+/* A text that is NULL is left out. */
+static inline struct log_field log_text(const char *key, const char *text)
+{
+    return (struct log_field){text ? key : NULL, text, 0};
+}
+
+static inline struct log_field log_number(const char *key, int64_t number)
+{
+    return (struct log_field){key, NULL, number};
+}
+
+/* log_write(TIDE_LOG_WARN, "full disk", log_text("store", path), log_number("bytes", n)); fields of a record that nobody wants are
+ * not computed. */
+#define log_write(level, message, ...)                                                                                 \
+    do {                                                                                                               \
+        enum tide_log_level log_level_ = (level);                                                                      \
+        if (log_enabled(log_level_)) {                                                                                 \
+            const struct log_field log_fields_[] = {{0}, ##__VA_ARGS__};                                               \
+            _Static_assert(sizeof log_fields_ / sizeof log_fields_[0] <= LOG_FIELDS_MAX + 1, "too many fields");       \
+            log_record(log_level_, (message), log_fields_, sizeof log_fields_ / sizeof log_fields_[0]);                \
+        }                                                                                                              \
+    } while (0)
+void log_record(enum tide_log_level level, const char *message, const struct log_field *fields, size_t len);
 
 /* A set of secrets that no record shows, until it is taken away: that of an open store. */
 void log_hide(struct secrets *secrets);

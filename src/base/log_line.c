@@ -108,7 +108,10 @@ static void json_record(struct buf *line, const struct tide_log_record *r)
     json_out_kstr(&o, STR("level"), str_from(tide_log_level_name(r->level)));
     json_out_kstr(&o, STR("msg"), str_from(r->message));
     for (size_t i = 0; i < r->fields_len; i++)
-        json_out_kstr(&o, str_from(r->fields[i].key), str_from(r->fields[i].value));
+        if (r->fields[i].is_number)
+            json_out_kraw(&o, str_from(r->fields[i].key), str_from(r->fields[i].value));
+        else
+            json_out_kstr(&o, str_from(r->fields[i].key), str_from(r->fields[i].value));
     json_out_end(&o, '}');
 }
 

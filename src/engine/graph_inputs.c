@@ -189,7 +189,7 @@ enum tide_code graph_refuse_missing(const struct graph_missing *list, struct tid
 
     if (!list->key)
         return TIDE_OK;
-    for (size_t i = 0; list[i].key && i < 8; i++)
+    for (size_t i = 0; i < 8 && list[i].key; i++)
         buf_addf(&sets, " --set %s=…", list[i].key);
     return tide_fail(err, TIDE_INVALID, "node '%.100s' needs '%.100s', which %s, and nothing was run: give%.200s",
                      list->node, list->key, list->secret ? "is never stored and was not given" : "nobody sets",

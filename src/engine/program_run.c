@@ -123,7 +123,8 @@ static void notify(const struct program_run *r, const tide_session *session, enu
         [PROGRAM_SUPERSEDED] = "a run that waited is superseded",
     };
 
-    log_write(TIDE_LOG_WARN, texts[what], "session", tide_session_id(session), "program", r->program->program, NULL);
+    log_write(TIDE_LOG_WARN, texts[what], log_text("session", tide_session_id(session)),
+              log_text("program", r->program->program));
     r->notice(r->arg, what, n, r->program->program);
 }
 

@@ -61,8 +61,8 @@ static void *run(void *arg)
     do {
         pthread_mutex_unlock(&s->mu);
         if (tide_store_recover(s->store, 0, stop_early, s, NULL, &err))
-            log_write(TIDE_LOG_WARN, "recovery failed: tried again later", "code", tide_code_name(err.code), "why",
-                      err.msg, NULL);
+            log_write(TIDE_LOG_WARN, "recovery failed: tried again later", log_text("code", tide_code_name(err.code)),
+                      log_text("why", err.msg));
         pthread_mutex_lock(&s->mu);
     } while (pause_until_next(s));
     pthread_mutex_unlock(&s->mu);

@@ -61,7 +61,6 @@ static bool note_failure(struct scheduler *s, const char *id)
 {
     struct job_failures *f = map_get(&s->failed, str_from(id));
     int64_t pause_ms;
-    char pause[32];
     bool last;
 
     if (!f) {
@@ -72,9 +71,8 @@ static bool note_failure(struct scheduler *s, const char *id)
     f->n++;
     f->not_before_ms = clock_ms(s) + pause_ms;
     last = f->n >= s->max_resumes;
-    snprintf(pause, sizeof(pause), "%" PRId64, pause_ms);
     log_write(last ? TIDE_LOG_ERROR : TIDE_LOG_WARN, last ? "resume failed: given up" : "resume failed: tried again",
-              "session", id, "pause_ms", last ? NULL : pause, NULL);
+              log_text("session", id), log_number(last ? NULL : "pause_ms", pause_ms));
     return last;
 }
 
@@ -152,7 +150,7 @@ void scheduler_step(struct scheduler *s)
             break;
         s->running++;
         s->started++;
-        log_write(TIDE_LOG_INFO, "session is resumed", "session", s->list[i].id, NULL);
+        log_write(TIDE_LOG_INFO, "session is resumed", log_text("session", s->list[i].id));
     }
 }
 

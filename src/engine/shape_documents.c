@@ -43,6 +43,7 @@ const struct shape shape_store_info = {
 
 /* ---- a graph that would be resumed ---- */
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): these are members of an initializer */
 #define TEXT(NAME, HELP)                                                                                               \
     {                                                                                                                  \
         NAME, SHAPE_TEXT, .help = HELP                                                                                 \
@@ -59,6 +60,7 @@ const struct shape shape_store_info = {
     {                                                                                                                  \
         NAME, SHAPE_LIST, .help = HELP, .of = OF                                                                       \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 static SHAPE(plan_graph, "", TEXT("id", "its id"), TEXT("digest", "its digest"),
              YES("changed", "it is another version than the one that ran"));

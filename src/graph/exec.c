@@ -94,9 +94,10 @@ static void exec_log(const struct exec *x, const struct tide_graph_event *ev)
     };
     bool warns = ev->what == TIDE_GRAPH_NODE_FAILED || ev->what == TIDE_GRAPH_NOTICE;
 
-    log_write(warns ? TIDE_LOG_WARN : TIDE_LOG_DEBUG, messages[ev->what], "session", x->s->head.id, "node", ev->node,
-              "to", ev->to, "type", ev->checkpoint_type ? tide_checkpoint_type_name(ev->checkpoint_type) : NULL,
-              ev->what == TIDE_GRAPH_CHECKPOINT ? "id" : "why", ev->text, NULL);
+    log_write(warns ? TIDE_LOG_WARN : TIDE_LOG_DEBUG, messages[ev->what], log_text("session", x->s->head.id),
+              log_text("node", ev->node), log_text("to", ev->to),
+              log_text("type", ev->checkpoint_type ? tide_checkpoint_type_name(ev->checkpoint_type) : NULL),
+              log_text(ev->what == TIDE_GRAPH_CHECKPOINT ? "id" : "why", ev->text));
 }
 
 void exec_note(struct exec *x, const struct tide_graph_event *ev)

@@ -131,8 +131,8 @@ static bool is_gone(struct supervisor *s)
                         0); /* 0: dead and not reaped yet, or /proc does not show it, which must not hold us for ever */
     if (s->stop == STOP_NONE && (left > 0 || monotonic_ms() > s->exited_at + PROC_GRACE_MS)) {
         s->left_behind = left;
-        log_write(TIDE_LOG_WARN, "the program left processes behind: they are ended", "session", s->job->session_id,
-                  NULL);
+        log_write(TIDE_LOG_WARN, "the program left processes behind: they are ended",
+                  log_text("session", s->job->session_id));
         stop(s, STOP_LEFT, SIGTERM);
     }
     return s->kill_at && monotonic_ms() > s->kill_at + GIVE_UP_MS;

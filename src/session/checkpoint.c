@@ -123,8 +123,9 @@ enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_ch
 /* Its caller may go on without it: then this is all that is ever said of it. */
 void checkpoint_log_failed(const struct tide_session *s, enum tide_checkpoint_type type, const struct tide_err *err)
 {
-    log_write(TIDE_LOG_WARN, "checkpoint failed", "store", s->store->url, "session", s->head.id, "type",
-              tide_checkpoint_type_name(type), "code", tide_code_name(err->code), "why", err->msg, NULL);
+    log_write(TIDE_LOG_WARN, "checkpoint failed", log_text("store", s->store->url), log_text("session", s->head.id),
+              log_text("type", tide_checkpoint_type_name(type)), log_text("code", tide_code_name(err->code)),
+              log_text("why", err->msg));
 }
 
 enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_checkpoint *given, char ret_id[TIDE_ID_SIZE],
@@ -149,8 +150,8 @@ enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_check
         checkpoint_log_failed(s, own.type, err);
         return code;
     }
-    log_write(TIDE_LOG_DEBUG, "checkpoint", "store", s->store->url, "session", s->head.id, "id", id, "type",
-              tide_checkpoint_type_name(own.type), NULL);
+    log_write(TIDE_LOG_DEBUG, "checkpoint", log_text("store", s->store->url), log_text("session", s->head.id),
+              log_text("id", id), log_text("type", tide_checkpoint_type_name(own.type)));
     memcpy(ret_id, id, sizeof id);
     return TIDE_OK;
 }

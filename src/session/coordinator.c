@@ -223,8 +223,8 @@ static enum tide_code begin(struct tide_session *s, const struct tide_run_option
     r->starting = queued;
     snprintf(r->id, sizeof r->id, "%s", s->state->ledger.run.run_id);
     snprintf(r->chain_id, sizeof r->chain_id, "%s", s->state->ledger.chain_id);
-    log_write(TIDE_LOG_INFO, started ? "run started" : "run resumed", RUN_FIELDS(r), "continues",
-              strcmp(r->id, r->chain_id) != 0 ? r->chain_id : NULL, NULL);
+    log_write(TIDE_LOG_INFO, started ? "run started" : "run resumed", RUN_FIELDS(r),
+              log_text("continues", strcmp(r->id, r->chain_id) != 0 ? r->chain_id : NULL));
     *ret_run = r;
     return TIDE_OK;
 }

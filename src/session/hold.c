@@ -53,8 +53,9 @@ enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *ar
     p->hurry = true;
     while (may_pass(s, code = fn(arg, &why))) {
         if (!waited)
-            log_write(TIDE_LOG_WARN, "held until the store can be written", "store", s->store->url, "session",
-                      s->head.id, "code", tide_code_name(code), "why", why.msg, NULL);
+            log_write(TIDE_LOG_WARN, "held until the store can be written", log_text("store", s->store->url),
+                      log_text("session", s->head.id), log_text("code", tide_code_name(code)),
+                      log_text("why", why.msg));
         if (p->told && p->told(p->arg, &why, waited))
             break;
         env->ops->sleep_ms(env, (int)pause);
@@ -65,7 +66,8 @@ enum tide_code session_hold(struct tide_session *s, session_try_fn *fn, void *ar
     if (code)
         return tide_err_copy(err, &why);
     if (waited)
-        log_write(TIDE_LOG_WARN, "the store can be written again", "store", s->store->url, "session", s->head.id, NULL);
+        log_write(TIDE_LOG_WARN, "the store can be written again", log_text("store", s->store->url),
+                  log_text("session", s->head.id));
     if (waited && p->told)
         (void)p->told(p->arg, NULL, waited);
     return TIDE_OK;

@@ -170,8 +170,9 @@ static enum tide_code take_outcome(struct recovering *m, struct judged *j, struc
     else if (strcmp(j->what.action, "due") == 0)
         m->out.due++;
     if (j->settled && !(m->flags & TIDE_RECOVER_DRY_RUN))
-        log_write(TIDE_LOG_INFO, "recovered", "store", m->store->url, "session", j->id, "action", j->what.action,
-                  "status", tide_status_name(j->what.status), "reason", j->what.reason, NULL);
+        log_write(TIDE_LOG_INFO, "recovered", log_text("store", m->store->url), log_text("session", j->id),
+                  log_text("action", j->what.action), log_text("status", tide_status_name(j->what.status)),
+                  log_text("reason", j->what.reason));
     if (j->tell && m->fn && !m->stop)
         m->stop = m->fn(m->arg, &j->what) != 0;
     return TIDE_OK;
@@ -216,8 +217,8 @@ static enum tide_code look_at(struct recovering *m, const struct found *f, struc
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK;         /* as before: between two looks at it */
     if (code == TIDE_CORRUPT) { /* in nobody else's way, and said at the end */
-        log_write(TIDE_LOG_ERROR, "a session cannot be recovered", "store", m->store->url, "session", f->id, "why",
-                  err->msg, NULL);
+        log_write(TIDE_LOG_ERROR, "a session cannot be recovered", log_text("store", m->store->url),
+                  log_text("session", f->id), log_text("why", err->msg));
         if (!m->damaged.code)
             m->damaged = *err;
         return TIDE_OK;

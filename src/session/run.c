@@ -348,15 +348,12 @@ static void log_end(const struct tide_run *r, const struct ending *e, const stru
 {
     const struct ledger *l = &r->s->state->ledger;
     enum tide_log_level level = e->end == RUN_FAILED ? TIDE_LOG_ERROR : TIDE_LOG_INFO;
-    char in[32], out[32];
 
-    if (!log_enabled(level))
-        return;
-    snprintf(in, sizeof in, "%" PRId64, l->input_tokens);
-    snprintf(out, sizeof out, "%" PRId64, l->output_tokens);
-    log_write(level, "run ended", RUN_FIELDS(r), "outcome", tide_outcome_name(e->outcome), "reason", result->reason,
-              "code", result->error_code, "why", result->error_message, "input_tokens", l->input_tokens ? in : NULL,
-              "output_tokens", l->output_tokens ? out : NULL, NULL);
+    log_write(level, "run ended", RUN_FIELDS(r), log_text("outcome", tide_outcome_name(e->outcome)),
+              log_text("reason", result->reason), log_text("code", result->error_code),
+              log_text("why", result->error_message),
+              log_number(l->input_tokens ? "input_tokens" : NULL, l->input_tokens),
+              log_number(l->output_tokens ? "output_tokens" : NULL, l->output_tokens));
 }
 
 enum tide_code run_end_with(struct tide_run *r, struct draft *d, const struct tide_run_result *result,

@@ -88,7 +88,8 @@ struct tide_run {
 /* ---- run.c */
 
 /* Fields of a record about a run. */
-#define RUN_FIELDS(r) "store", (r)->s->store->url, "session", (r)->s->head.id, "run", (r)->id
+#define RUN_FIELDS(r)                                                                                                  \
+    log_text("store", (r)->s->store->url), log_text("session", (r)->s->head.id), log_text("run", (r)->id)
 
 struct tide_run *run_new(struct tide_session *s, const struct tide_run_options *opt);
 void run_free(struct tide_run *r);

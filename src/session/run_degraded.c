@@ -80,8 +80,8 @@ enum tide_code degraded_take(struct tide_run *r, const struct draft *d, const st
     if (!r->backlog.n && p->told && p->told(p->arg, why, 0))
         return tide_err_copy(err, why);
     if (!r->backlog.n)
-        log_write(TIDE_LOG_WARN, "going on in memory until the store can be written", RUN_FIELDS(r), "code",
-                  tide_code_name(why->code), "why", why->msg, NULL);
+        log_write(TIDE_LOG_WARN, "going on in memory until the store can be written", RUN_FIELDS(r),
+                  log_text("code", tide_code_name(why->code)), log_text("why", why->msg));
     r->backlog.tried_ms = env_now_ms(r->s->store->env);
     add(r, d);
     return TIDE_OK;
@@ -157,7 +157,7 @@ static void forget(struct tide_run *r)
 {
     const struct patience *p = &r->s->patience;
 
-    log_write(TIDE_LOG_WARN, "the store can be written again", RUN_FIELDS(r), NULL);
+    log_write(TIDE_LOG_WARN, "the store can be written again", RUN_FIELDS(r));
     clear(&r->backlog);
     map_done(&r->overlay, free);
     memset(&r->overlay, 0, sizeof r->overlay);

@@ -342,7 +342,8 @@ enum tide_code tide_step_begin(tide_run *r, const char *name, int64_t pid, uint6
     }
     a->begun = true;
     note(r, a, MARK_STARTED);
-    log_write(TIDE_LOG_DEBUG, "step started", RUN_FIELDS(r), "step", name, "effect", tide_effect_name(a->effect), NULL);
+    log_write(TIDE_LOG_DEBUG, "step started", RUN_FIELDS(r), log_text("step", name),
+              log_text("effect", tide_effect_name(a->effect)));
     return TIDE_OK;
 }
 
@@ -429,9 +430,9 @@ enum tide_code tide_step_end(tide_run *r, const char *name, const struct tide_st
     INVARIANT(!again_ms || a->effect != TIDE_EFFECT_ONCE); /* only a person has that tried again */
     m = note(r, a, out->state);
     m->retry_at_ms = again_ms;
-    log_write(out->state == MARK_COMPLETED ? TIDE_LOG_DEBUG : TIDE_LOG_WARN, "step ended", RUN_FIELDS(r), "step", name,
-              "outcome", tide_outcome_name(out->outcome), "error", result->error_code, "again", again_ms ? "yes" : NULL,
-              NULL);
+    log_write(out->state == MARK_COMPLETED ? TIDE_LOG_DEBUG : TIDE_LOG_WARN, "step ended", RUN_FIELDS(r),
+              log_text("step", name), log_text("outcome", tide_outcome_name(out->outcome)),
+              log_text("error", result->error_code), log_text("again", again_ms ? "yes" : NULL));
     if (ret) {
         *ret = (struct tide_step_answer){.state = again_ms ? TIDE_STEP_LATER : TIDE_STEP_STORED,
                                          .attempt = again_ms ? a->number + 1 : a->number,

@@ -128,7 +128,7 @@ size_t tide_store_read_notices(tide_store *store, tide_notice_fn *fn, void *arg)
     for (char *at = lines.ptr, *end; at && (end = memchr(at, '\n', lines.len - (size_t)(at - lines.ptr)));
          at = end + 1) {
         *end = 0;
-        log_write(TIDE_LOG_WARN, "notice of the store", "store", s->url, "notice", at, NULL);
+        log_write(TIDE_LOG_WARN, "notice of the store", log_text("store", s->url), log_text("notice", at));
         fn(arg, at);
         n++;
     }

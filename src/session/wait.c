@@ -177,8 +177,8 @@ static enum tide_code park(struct tide_run *r, const struct tide_wait_options *o
     if (!code) {
         INVARIANT(is_all_stored(r));
         r->over = true;
-        log_write(TIDE_LOG_INFO, "run waits", RUN_FIELDS(r), "for", tide_wait_kind_name(opt->kind), "name", opt->name,
-                  NULL);
+        log_write(TIDE_LOG_INFO, "run waits", RUN_FIELDS(r), log_text("for", tide_wait_kind_name(opt->kind)),
+                  log_text("name", opt->name));
         memcpy(ret_token, token.text, sizeof token.text);
         code = tide_fail(err, TIDE_WAITING, "it waits for %s%s%s", tide_wait_kind_name(opt->kind),
                          opt->question ? ": " : "", opt->question ? opt->question : "");
@@ -258,7 +258,7 @@ static enum tide_code sleep_park(struct tide_run *r, const struct tide_wait_opti
     INVARIANT(is_all_stored(r));
     r->over = true;
     time_format(when, due_ms);
-    log_write(TIDE_LOG_INFO, "run sleeps", RUN_FIELDS(r), "until", when, NULL);
+    log_write(TIDE_LOG_INFO, "run sleeps", RUN_FIELDS(r), log_text("until", when));
     return tide_fail(err, TIDE_WAITING, "it sleeps until %s", when);
 }
 
@@ -381,8 +381,8 @@ enum tide_code tide_run_checkpoint(tide_run *r, enum tide_checkpoint_type type, 
         code = run_append(r, TIDE_APPEND_ANY, &d, false, err);
     }
     if (!code) {
-        log_write(TIDE_LOG_DEBUG, "checkpoint", RUN_FIELDS(r), "id", id, "type", tide_checkpoint_type_name(in.type),
-                  NULL);
+        log_write(TIDE_LOG_DEBUG, "checkpoint", RUN_FIELDS(r), log_text("id", id),
+                  log_text("type", tide_checkpoint_type_name(in.type)));
         map_set_text(&r->done.checkpoints, str_from(key), str_from(id));
         memcpy(ret_id, id, sizeof id);
     } else {

@@ -181,13 +181,13 @@ void files_delete(struct files_store *s, struct batch *b)
         batch_refuse_as(b, &err);
     else if (l->exists ? l->hidden != hidden : !code || hidden) /* of one whose log is gone the rest can go, too */
         batch_refuse(b, TIDE_NOT_FOUND, "no session '%s'", b->session);
-    else if ((code = lock_log(s, l, &err)) != TIDE_OK)
+    else if (lock_log(s, l, &err))
         batch_refuse_as(b, &err);
     else
         refuse_held(s, l, b);
     if (!b->code)
         refuse_kids(s, b);
-    if (!b->code && (code = files_erase(s, l, &err)) != TIDE_OK)
+    if (!b->code && files_erase(s, l, &err))
         batch_refuse_as(b, &err);
     if (l->file)
         s->base.env->ops->unlock(l->file);

@@ -88,10 +88,25 @@ static void a_record_is_one_line_in_either_format(void **state)
         int fd = log_file();
 
         log_setup(TIDE_LOG_WARN, format, fd, NULL);
-        log_write(TIDE_LOG_WARN, rows[i / 2].message, "k", rows[i / 2].value, NULL);
+        log_write(TIDE_LOG_WARN, rows[i / 2].message, log_text("k", rows[i / 2].value));
         text = take_text(fd);
         assert_string_equal(text, format == LOG_JSON ? rows[i / 2].json : rows[i / 2].text);
     }
+}
+
+static void a_number_is_a_number_and_a_field_without_a_key_is_left_out(void **state)
+{
+    AUTO(mem_freep) char *text = NULL;
+    int fd = log_file();
+
+    (void)state;
+    log_setup(TIDE_LOG_WARN, LOG_TEXT, fd, NULL);
+    log_write(TIDE_LOG_WARN, "m", log_number("n", INT64_MIN), log_number(NULL, 1), log_text("t", "7"));
+    log_setup(TIDE_LOG_WARN, LOG_JSON, fd, NULL);
+    log_write(TIDE_LOG_WARN, "m", log_number("n", -3), log_number(NULL, 1), log_text("t", "7"));
+    text = take_text(fd);
+    assert_string_equal(text, "warn: m n=-9223372036854775808 t=7\n"
+                              "{\"level\":\"warn\",\"msg\":\"m\",\"n\":-3,\"t\":\"7\"}\n");
 }
 
 static void the_time_stands_first_when_there_is_a_clock(void **state)
@@ -101,9 +116,9 @@ static void the_time_stands_first_when_there_is_a_clock(void **state)
 
     (void)state;
     log_setup(TIDE_LOG_DEBUG, LOG_TEXT, fd, fixed_time);
-    log_write(TIDE_LOG_DEBUG, "x", NULL);
+    log_write(TIDE_LOG_DEBUG, "x");
     log_setup(TIDE_LOG_DEBUG, LOG_JSON, fd, fixed_time);
-    log_write(TIDE_LOG_ERROR, "x", "a", "1", "b", "2", NULL);
+    log_write(TIDE_LOG_ERROR, "x", log_text("a", "1"), log_text("b", "2"));
     text = take_text(fd);
     assert_string_equal(text, "2026-02-21T10:01:10.123Z debug: x\n"
                               "{\"ts\":\"2026-02-21T10:01:10.123Z\",\"level\":\"error\",\"msg\":\"x\","
@@ -120,8 +135,8 @@ static void records_above_the_level_are_left_out(void **state)
     assert_true(log_enabled(TIDE_LOG_ERROR));
     assert_true(log_enabled(TIDE_LOG_WARN));
     assert_false(log_enabled(TIDE_LOG_INFO));
-    log_write(TIDE_LOG_INFO, "no", NULL);
-    log_write(TIDE_LOG_ERROR, "yes", NULL);
+    log_write(TIDE_LOG_INFO, "no");
+    log_write(TIDE_LOG_ERROR, "yes");
     text = take_text(fd);
     assert_string_equal(text, "error: yes\n");
 }
@@ -137,7 +152,7 @@ static void a_long_value_is_cut_and_the_record_stays_whole(void **state)
     for (int i = 0; i < 100000 - 2; i += 3)
         memcpy(value + i, "\xe2\x82\xac", 3);
     log_setup(TIDE_LOG_WARN, LOG_JSON, fd, NULL);
-    log_write(TIDE_LOG_WARN, "m", "k", value, "end", "here", NULL);
+    log_write(TIDE_LOG_WARN, "m", log_text("k", value), log_text("end", "here"));
     text = take_text(fd);
     assert_true(strlen(text) < 5000);
     assert_int_equal(json_parse(&a, str_from(text), NULL, &v, NULL, NULL), TIDE_OK);
@@ -150,7 +165,7 @@ static void errno_survives_and_a_dead_descriptor_is_no_error(void **state)
     (void)state;
     log_setup(TIDE_LOG_WARN, LOG_TEXT, -1, NULL);
     errno = EDOM;
-    log_write(TIDE_LOG_WARN, "nobody hears", NULL);
+    log_write(TIDE_LOG_WARN, "nobody hears");
     assert_int_equal(errno, EDOM);
     log_setup(TIDE_LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
 }
@@ -161,7 +176,7 @@ static void errno_survives_and_a_dead_descriptor_is_no_error(void **state)
 static void *write_many(void *name)
 {
     for (int i = 0; i < RECORDS; i++)
-        log_write(TIDE_LOG_WARN, name, "key", "some value with spaces", NULL);
+        log_write(TIDE_LOG_WARN, name, log_text("key", "some value with spaces"));
     return NULL;
 }
 
@@ -254,7 +269,7 @@ static void flood(const char *value, int n)
 {
     alarm(PATIENCE_S);
     for (int i = 0; i < n; i++)
-        log_write(TIDE_LOG_WARN, "m", "k", value, "l", value, "m", value, NULL);
+        log_write(TIDE_LOG_WARN, "m", log_text("k", value), log_text("l", value), log_text("m", value));
     alarm(0);
 }
 
@@ -295,7 +310,7 @@ static void check_full(struct sink s, int size)
     flood(value, FLOOD);
     take_all(&s, &text);
     for (int i = 0; i < 3; i++) { /* what was begun, what is lost, and then this one is through */
-        log_write(TIDE_LOG_WARN, "last", NULL);
+        log_write(TIDE_LOG_WARN, "last");
         take_all(&s, &text);
     }
     check_lines(&s, &text, &whole, &lost);
@@ -346,12 +361,12 @@ static void what_was_lost_is_told_before_the_next_record(void **state)
     dup2(s.in, STDERR_FILENO);
     log_setup(TIDE_LOG_WARN, LOG_TEXT, STDERR_FILENO, NULL);
     alarm(PATIENCE_S);
-    log_write(TIDE_LOG_WARN, "one", NULL);
-    log_write(TIDE_LOG_WARN, "two", NULL);
+    log_write(TIDE_LOG_WARN, "one");
+    log_write(TIDE_LOG_WARN, "two");
     take_all(&s, &text);
     buf_clear(&text);
-    log_write(TIDE_LOG_WARN, "three", NULL);
-    log_write(TIDE_LOG_WARN, "four", NULL);
+    log_write(TIDE_LOG_WARN, "three");
+    log_write(TIDE_LOG_WARN, "four");
     alarm(0);
     dup2(s.out + 10, STDERR_FILENO);
     close(s.out + 10);
@@ -375,9 +390,9 @@ static void a_full_disk_cuts_no_line(void **state)
     log_setup(TIDE_LOG_WARN, LOG_TEXT, fd, NULL);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     for (int i = 0; i < 4; i++)
-        log_write(TIDE_LOG_WARN, "no room", NULL);
+        log_write(TIDE_LOG_WARN, "no room");
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    log_write(TIDE_LOG_WARN, "room", NULL);
+    log_write(TIDE_LOG_WARN, "room");
     text = take_text(fd);
     assert_string_equal(text, "warn: no room\nwarn: no room\nwarn: 2 log records lost: the log file took no more\n"
                               "warn: room\n");
@@ -398,7 +413,7 @@ static void threads_that_lose_records_count_them_together(void **state)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     take_all(&s, &text);
-    log_write(TIDE_LOG_WARN, "last", NULL);
+    log_write(TIDE_LOG_WARN, "last");
     alarm(0);
     take_all(&s, &text);
     check_lines(&s, &text, &whole, &lost);
@@ -427,7 +442,7 @@ static void a_known_secret_is_in_no_record(void **state)
         char *text;
 
         log_setup(TIDE_LOG_WARN, rows[i].format, fd, NULL);
-        log_write(TIDE_LOG_WARN, "refused hunter2\"hunter2", "why", "bad hunter2%22hunter2", (char *)NULL);
+        log_write(TIDE_LOG_WARN, "refused hunter2\"hunter2", log_text("why", "bad hunter2%22hunter2"));
         text = take_text(fd);
         assert_string_equal(text, rows[i].want);
         free(text);
@@ -454,7 +469,7 @@ static void hear(void *arg, const struct tide_log_record *r)
     h->inside++;
     h->n++;
     if (h->nested)
-        log_write(TIDE_LOG_ERROR, h->nested, NULL);
+        log_write(TIDE_LOG_ERROR, h->nested);
     h->inside--;
 }
 
@@ -485,12 +500,12 @@ static void a_sink_hears_its_level_and_what_is_worse(void **state)
         struct heard h = {.nested = NULL};
 
         tide_log_set(rows[i].level, hear_one, &h);
-        log_write(rows[i].written, "m", "a", "1", "none", NULL, "b", "2", NULL);
+        log_write(rows[i].written, "m", log_text("a", "1"), log_text("none", NULL), log_text("b", "2"));
         assert_int_equal(h.n, rows[i].heard);
         if (h.n)
             assert_memory_equal(strchr(h.last, ' '), " m a=1 b=2", 11);
         tide_log_set(TIDE_LOG_DEBUG, NULL, NULL);
-        log_write(TIDE_LOG_ERROR, "m", NULL);
+        log_write(TIDE_LOG_ERROR, "m");
         assert_int_equal(h.n, rows[i].heard);
         assert_false(log_enabled(TIDE_LOG_ERROR));
     }
@@ -502,7 +517,7 @@ static void what_a_sink_makes_the_library_log_is_dropped(void **state)
 
     (void)state;
     tide_log_set(TIDE_LOG_DEBUG, hear, &h);
-    log_write(TIDE_LOG_WARN, "m", NULL);
+    log_write(TIDE_LOG_WARN, "m");
     assert_int_equal(h.n, 1);
     tide_log_set(TIDE_LOG_OFF, NULL, NULL);
 }
@@ -527,7 +542,7 @@ static void no_set_that_was_taken_away_hides_anything(void **state)
         struct heard h = {.nested = NULL};
 
         tide_log_set(TIDE_LOG_WARN, hear_one, &h);
-        log_write(TIDE_LOG_WARN, line, "k", line, NULL);
+        log_write(TIDE_LOG_WARN, line, log_text("k", line));
         tide_log_set(TIDE_LOG_OFF, NULL, NULL);
         assert_string_equal(h.last, "warn [redacted:1] secret-0 [redacted:2] k=[redacted:1] secret-0 [redacted:2]");
     }
@@ -542,7 +557,7 @@ static atomic_bool going;
 static void *write_on(void *name)
 {
     while (going)
-        log_write(TIDE_LOG_WARN, name, "k", "v", NULL);
+        log_write(TIDE_LOG_WARN, name, log_text("k", "v"));
     return NULL;
 }
 
@@ -580,6 +595,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_record_is_one_line_in_either_format),
+        cmocka_unit_test(a_number_is_a_number_and_a_field_without_a_key_is_left_out),
         cmocka_unit_test(the_time_stands_first_when_there_is_a_clock),
         cmocka_unit_test(a_known_secret_is_in_no_record),
         cmocka_unit_test(a_sink_hears_its_level_and_what_is_worse),

@@ -39,6 +39,21 @@ echo '{"turns": [{"text": "Hello."}]}' >hello.json
 tidemark --config logs.json chat --script hello.json -p hi </dev/null >/dev/null 2>err
 check_is 'a chat: its run, its agent, its turn' '1|1|1' "$(records info 'run ended')|$(records info 'agent works')|$(records debug turn)"
 
+echo '{"action": "modify_args", "args": {"command": "echo changed"}}' >changed
+sed 's/"debug"/"debug", "hooks": [{"name": "change", "event": "pre_tool_use", "command": ["cat", "changed"]}]/' logs.json >args.json
+echo '{"turns": [{"text": "I look.", "calls": [{"name": "bash", "args": {"command": "echo given"}}]}, {"text": "Done."}]}' >tool.json
+: >log
+tidemark --config args.json chat --yes --script tool.json -p go </dev/null >/dev/null 2>err
+check_is 'changed arguments of a tool call, with its turn as a number' '1|1' \
+    "$(records debug 'tool arguments changed by a hook')|$(grep -c "changed by a hook.*echo changed" log)"
+check_is 'a tool call: its arguments and its turn' '1|1' \
+    "$(records debug 'tool call')|$(grep -c '"msg":"tool call".*"turn":1,.*echo changed' log)"
+check_is 'numbers are numbers' 2 "$(grep -c '"msg":"turn".*"turn":[12],"input_tokens":[0-9]*,"output_tokens":[0-9]*' log)"
+echo "{\"turns\": [{\"text\": \"I look.\", \"calls\": [{\"name\": \"bash\", \"args\": {\"command\": \"echo $MY_TOKEN\"}}]}, {\"text\": \"Done.\"}]}" >secret.json
+: >log
+tidemark --config logs.json chat --yes --script secret.json -p go </dev/null >/dev/null 2>err
+check_is 'arguments without secrets' '1|0' "$(records debug 'tool call')|$(grep -c "$MY_TOKEN" log)"
+
 tidemark exec --session late -- tidemark wait answer --kind input --deadline 1s >/dev/null 2>&1
 sleep 1.2 # until its deadline has passed
 : >log

@@ -140,8 +140,8 @@ static enum tide_code run_check(struct cli *cli, struct tide_err *err)
 
     if (settings_check(args_text(a, "config"), args_on(a, "verbose"), args_text(a, "log-format"), &s, &r, err))
         return err->code;
-    log_write(TIDE_LOG_DEBUG, "settings checked", "file", s.path, "provider", config_text(s.config, "provider"),
-              (char *)NULL);
+    log_write(TIDE_LOG_DEBUG, "settings checked", log_text("file", s.path),
+              log_text("provider", config_text(s.config, "provider")));
     cli->exit_status = !r.ok;
     if (cli->out.json) {
         out_shape(&cli->out, &shape_settings_check, &r);
