@@ -438,6 +438,38 @@ void position_encode(struct json_out *o, const struct position *p, enum state_pa
     json_out_end(o, '}');
 }
 
+/* The oldest of those whose names begin so; those that work before those that are to be tried again, or failed. */
+static const struct map_entry *oldest(const struct map *m, struct str beginning)
+{
+    const struct map_entry *found = NULL;
+
+    for (struct map_entry *e = map_next(m, NULL); e; e = map_next(m, e)) {
+        const struct task *t = e->value, *best = found ? found->value : NULL;
+        bool works = t->state == TASK_RUNNING || t->state == TASK_DECIDING;
+        bool best_works = best && (best->state == TASK_RUNNING || best->state == TASK_DECIDING);
+
+        if (str_starts(map_key(e), beginning) &&
+            (!best || works > best_works || (works == best_works && t->seq < best->seq)))
+            found = e;
+    }
+    return found;
+}
+
+const char *position_under_way(const struct position *p)
+{
+    const struct map_entry *at = oldest(&p->active, STR("")), *inside = at;
+
+    while (inside) { /* a node with a graph or items inside is as far as they are */
+        AUTO(buf_done) struct buf frame = BUF_INIT(SIZE_MAX / 4);
+
+        at = inside;
+        buf_addf(&frame, "%s#", at->key);
+        inside = oldest(&p->active, buf_view(&frame));
+    }
+    at = at ? at : oldest(&p->ready, STR(""));
+    return at ? at->key : NULL;
+}
+
 static void get_tasks(struct arena *a, struct map *m, const struct json *object)
 {
     for (const struct json *v = object ? object->first : NULL; v; v = v->next) {

@@ -101,6 +101,17 @@ static void fill_run(struct tide_session_info *ret, const struct run *r)
     ret->due_ms = r->due_ms;
 }
 
+/* A graph that was cut has failed, in the words of graphs: where, and of what. The same before recovery has seen it and after. */
+static void fill_cut(struct arena *a, const struct state *s, const struct status *st, struct tide_session_info *ret)
+{
+    const char *why = status_reason_sentence(strcmp(st->reason, "owner_gone") == 0 ? "process_restart" : st->reason);
+
+    if (!ret->failed_at_node)
+        ret->failed_at_node = position_under_way(&s->content.position);
+    if (!ret->error_message)
+        ret->error_message = arena_printf(a, "interrupted: %s", why ? why : st->reason);
+}
+
 static void fill_info(struct arena *a, const struct head *h, const struct state *s, const struct status *st,
                       const char *resume_from, struct tide_session_info *ret)
 {
@@ -116,6 +127,8 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
     ret->provider = map_get(&s->info.fields, STR("provider"));
     ret->resume_from_checkpoint_id =
         r->resume_from_checkpoint_id ? r->resume_from_checkpoint_id : text_or_null(str_from(resume_from));
+    if (st->kind == TIDE_KIND_GRAPH && st->status == TIDE_STATUS_INTERRUPTED_STARTUP && !r->by_person)
+        fill_cut(a, s, st, ret);
 }
 
 /* The status, and whether it may move at all. */

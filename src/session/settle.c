@@ -73,6 +73,7 @@ void settle_for_resume(struct draft *d, const struct state *s, const char *reaso
     else
         token_moved(d, "token.revoked", r, reason, NULL);
     draft_interrupted(d, r, reason);
+    draft_status(d, r->waiting ? TIDE_STATUS_INTERRUPTED_WAITING : TIDE_STATUS_INTERRUPTED_STARTUP, reason);
 }
 
 void settle_for_new_run(struct draft *d, const struct state *s)
@@ -84,6 +85,7 @@ void settle_for_new_run(struct draft *d, const struct state *s)
     token_moved(d, "token.revoked", r, r->waiting ? "superseded" : "process_restart", NULL);
     if (!r->waiting) {
         draft_interrupted(d, r, "process_restart");
+        draft_status(d, TIDE_STATUS_INTERRUPTED_STARTUP, "process_restart");
         return;
     }
     draft_open(d, "run.cancelled");

@@ -15,7 +15,8 @@ enum settled { SETTLED_NOTHING, SETTLED_INTERRUPTED, SETTLED_TIMED_OUT, SETTLED_
 /* With nobody alive behind it. The events end with status.derived when there are any. */
 enum settled settle_lapsed(struct draft *d, const struct state *s, int64_t now_ms);
 
-/* The latest run is to be continued by a new one: it must have ended. `reason`: why its wait is over. */
+/* The latest run is to be continued by a new one: it must have ended, as recovery would have ended it. `reason`: why
+ * its wait is over. */
 void settle_for_resume(struct draft *d, const struct state *s, const char *reason, int64_t now_ms);
 
 /* A new chain begins: one that waits is superseded. */

@@ -190,6 +190,9 @@ void map_set_text(struct map *m, struct str key, struct str value);
 void map_set_int(struct map *m, struct str key, int64_t value);
 void map_drop(struct map *m, struct str key);
 
+/* The node that a graph is at, innermost: the oldest that works, else one that is to be tried again, failed or ready. NULL: none. */
+const char *position_under_way(const struct position *p);
+
 bool ledger_has_open_effect(const struct ledger *l); /* of what goes on now */
 void ledger_done(struct ledger *l);
 void content_done(struct content *c);

@@ -38,6 +38,9 @@ struct store;
 struct tide_session;
 void status_of_session(struct status *ret, struct store *store, const struct state *state, bool owner_alive);
 
+/* Why a run was interrupted, in words; NULL: there are none for it. */
+const char *status_reason_sentence(const char *reason);
+
 /* The same as its handle has it, and whether it may move at all (session_list.c). */
 enum tide_code session_derive_status(struct tide_session *s, struct status *ret, struct tide_err *err) MUST_CHECK;
 

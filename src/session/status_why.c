@@ -121,7 +121,7 @@ static void say_maker(const struct subject *o)
         say(o->st, "; resume it with the program that made it");
 }
 
-static const char *reason_sentence(const char *reason)
+const char *status_reason_sentence(const char *reason)
 {
     static const struct {
         const char *reason, *sentence;
@@ -147,7 +147,7 @@ static const char *reason_sentence(const char *reason)
 
 static void say_reason(struct status *s, const char *before)
 {
-    const char *sentence = reason_sentence(s->reason);
+    const char *sentence = status_reason_sentence(s->reason);
 
     if (sentence)
         say(s, "%s%s", before, sentence);

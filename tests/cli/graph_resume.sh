@@ -155,11 +155,36 @@ check 'it has begun' wait_for has_lines log 0
 refuses_as 'one that runs elsewhere' 4 'HELD|session|k1|||cancel' sessions resume k1
 kill -KILL $runner
 wait $runner 2>/dev/null
+# cut_at ID: what a crashed graph says of itself, in lists and by itself.
+cut_at() {
+    tidemark sessions list --status failed --json | json '$.sessions' >list
+    sqlite3 :memory: "SELECT value ->> '\$.failed_at_node', value ->> '\$.error' FROM json_each(CAST(readfile('list') AS TEXT)) WHERE value ->> '\$.session_id' = '$1'"
+    tidemark sessions show "$1" --json | json '$.failed_at_node'
+}
+cut='pay|interrupted: its process ended without a word (killed, or the machine went down)
+pay'
+check_is 'one that was cut says where, and of what' "$cut" "$(cut_at k1)"
+tidemark recover >/dev/null
+check_is 'recovery changes nothing of that' "$cut" "$(cut_at k1)"
 : >ok
 refuses_as 'what must happen once and was cut is left to a person' 10 'UNSETTLED|node|k1|pay||' sessions resume k1
 check_is 'nothing happens meanwhile' 'pay ' "$(happened)"
 check_is 'it may be tried again' 'z: 1' "$(tidemark sessions resume k1 --retry pay --quiet)"
 check_is 'when somebody says so' 'pay pay ' "$(happened)"
+check_is 'then it has no error' '' "$(tidemark sessions show k1 --json | json '$.error')"
+rm ok
+: >log
+"$TIDE_BIN" run slow.json --session k2 --quiet >/dev/null 2>&1 &
+runner=$!
+check 'another one has begun' wait_for has_lines log 0
+kill -KILL $runner
+wait $runner 2>/dev/null
+: >ok
+tidemark sessions resume k2 --retry pay --quiet >/dev/null
+check_is 'a resume right after a kill writes what recovery would' \
+    'run.interrupted process_restart, status.derived interrupted_startup, run.started , status.derived running, ' \
+    "$(tidemark log show k2 | grep -A 3 '"kind":"run.interrupted"' |
+        sed 's/.*"kind":"\([a-z.]*\)"\(.*"status":"\([a-z_]*\)"\|.*"reason":"\([a-z_]*\)"\)\{0,1\}.*/\1 \3\4/' | tr '\n' ',' | sed 's/,/, /g')"
 
 # ---- what is offered can be done ----
 # offers NAME ID WANT: what `why` offers first.
