@@ -995,6 +995,8 @@ enum tide_decision {
 /* A call that needs a person's word. It is on disk and the run is parked when this is asked. `tool` NULL: the budget. */
 struct tide_approval {
     const char *tool, *args, *question, *token;
+    struct tide_text *
+        reason; /* what goes with the answer, for the callback to set (malloc); it is recorded, and said to the model */
 };
 typedef enum tide_decision tide_approve_fn(void *arg, const struct tide_approval *ask);
 
@@ -1038,6 +1040,7 @@ struct tide_agent_options {
     tide_agent_event_fn *event;
     tide_approve_fn *approve; /* NULL: what needs a word parks, and the call returns TIDE_WAITING */
     void *arg;
+    const char *instructions; /* of the project: follow the system prompt when that is rendered [none] */
 };
 
 /* An agent over a session that was opened for appending. Nothing is sent or written yet. `opt` is copied. */

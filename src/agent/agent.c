@@ -270,7 +270,7 @@ static void keep_options(struct tide_agent *a, const struct tide_agent_options *
 {
     const char **texts[] = {&a->opt.provider, &a->opt.model,         &a->opt.base_url,    &a->opt.api_key,
                             &a->opt.script,   &a->opt.system_prompt, &a->opt.working_dir, &a->opt.permissions,
-                            &a->opt.hooks,    &a->opt.prices};
+                            &a->opt.hooks,    &a->opt.prices,        &a->opt.instructions};
 
     a->opt = *opt;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
@@ -561,6 +561,26 @@ static void list_tool(void *arg, const struct tool *t)
     json_out_end(o, '}');
 }
 
+/* The files that the project's instructions are from: as they were rendered, or would be. */
+static void list_instructions(const struct tide_agent *a, struct json_out *o)
+{
+    static const char begin[] = "\n<instructions path=\"";
+    struct str text = str_from(a->opt.instructions);
+
+    if (a->talk.system)
+        (void)conversation_system(&a->talk, &text);
+    json_out_key(o, STR("instructions"));
+    json_out_begin(o, '[');
+    for (const char *at; text.len && (at = memmem(text.ptr, text.len, begin, sizeof(begin) - 1));) {
+        const char *name = at + sizeof(begin) - 1, *end;
+
+        text = (struct str){name, text.len - (size_t)(name - text.ptr)};
+        end = memchr(name, '"', text.len);
+        json_out_str(o, (struct str){name, end ? (size_t)(end - name) : 0});
+    }
+    json_out_end(o, ']');
+}
+
 enum tide_code tide_agent_info(tide_agent *a, struct tide_text *ret_json, struct tide_err *err)
 {
     const struct ledger *l = &a->s->state->ledger;
@@ -573,6 +593,7 @@ enum tide_code tide_agent_info(tide_agent *a, struct tide_text *ret_json, struct
     json_out_kstr(&o, STR("provider"), str_from(a->type));
     json_out_kstr(&o, STR("model"), str_from(a->model));
     json_out_kstr(&o, STR("working_dir"), str_from(a->place.cwd));
+    list_instructions(a, &o);
     json_out_kint(&o, STR("turns"), l->max_turn);
     json_out_kint(&o, STR("messages"), (int64_t)a->talk.n);
     json_out_kint(&o, STR("context_tokens"), a->talk.context_tokens);

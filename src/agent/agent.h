@@ -153,6 +153,9 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
                               const struct model_call *call, bool *ret_allowed, struct str *ret_reason,
                               struct tide_err *err) MUST_CHECK;
 
+/* The answer to a wait that a decision and its reason (taken) are, JSON; in the scratch arena. */
+const char *agent_answer(struct tide_agent *a, enum tide_decision decision, struct tide_text *reason);
+
 /* Reads a person's answer (JSON) to such a question, and records that it was given. */
 void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, struct str *ret_reason);
 void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed);

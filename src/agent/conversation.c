@@ -189,6 +189,8 @@ static void apply_request(struct conversation *t, const struct json *body)
     int64_t turn = json_get_int(body, STR("turn"), 0);
 
     take_segment(t, body, "system", &t->system);
+    if (json_get(body, STR("system")))
+        t->instructions_at = (size_t)json_get_int(body, STR("instructions_at"), 0);
     take_segment(t, body, "tools", &t->tools);
     t->requested = true;
     if (turn > t->seen_turn)
@@ -435,6 +437,18 @@ bool conversation_is_owed(const struct conversation *t)
     while (i > 0 && t->said[i - 1]->quiet)
         i--;
     return i > 0 && t->said[i - 1]->m.role != ROLE_ASSISTANT;
+}
+
+struct str conversation_system(const struct conversation *t, struct str *ret_instructions)
+{
+    struct str all = str_from(t->system);
+
+    if (t->instructions_at < 2 || t->instructions_at > all.len) {
+        *ret_instructions = STR("");
+        return all;
+    }
+    *ret_instructions = (struct str){all.ptr + t->instructions_at, all.len - t->instructions_at};
+    return (struct str){all.ptr, t->instructions_at - 2};
 }
 
 bool conversation_is_urged(const struct conversation *t)

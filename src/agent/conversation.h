@@ -32,16 +32,17 @@ struct conversation {
     struct conversation_owner whose; /* set before it is loaded, and kept */
     struct message_kept **said;      /* malloc each */
     size_t n, cap;
-    struct map ids;       /* call ids that were used -> itself: a provider may repeat them */
-    struct map decisions; /* approval_id -> JSON text of approval.given */
-    struct map asked;     /* approval_id -> itself: approval.requested was written */
-    struct map changed;   /* call id -> arguments that a hook put in place of the model's, until it has its result */
-    struct map redacted;  /* ids of calls whose arguments are not stored as they were -> itself */
-    struct map inherited; /* ids of calls that must happen once and were begun where a fork branches off -> itself */
-    struct map outputs;   /* key -> JSON text of what was set */
-    bool of_parent;       /* what is folded is another session's */
-    char *system, *tools; /* as they were rendered once; NULL: not yet */
-    int64_t seen_turn;    /* latest turn that was begun */
+    struct map ids;         /* call ids that were used -> itself: a provider may repeat them */
+    struct map decisions;   /* approval_id -> JSON text of approval.given */
+    struct map asked;       /* approval_id -> itself: approval.requested was written */
+    struct map changed;     /* call id -> arguments that a hook put in place of the model's, until it has its result */
+    struct map redacted;    /* ids of calls whose arguments are not stored as they were -> itself */
+    struct map inherited;   /* ids of calls that must happen once and were begun where a fork branches off -> itself */
+    struct map outputs;     /* key -> JSON text of what was set */
+    bool of_parent;         /* what is folded is another session's */
+    char *system, *tools;   /* as they were rendered once; NULL: not yet */
+    size_t instructions_at; /* where the project's begin in the system prompt; 0: it has none */
+    int64_t seen_turn;      /* latest turn that was begun */
     int64_t answered_turn;
     int answers;          /* how many; what was left out counts */
     int answers_left_out; /* by trimming */
@@ -75,6 +76,9 @@ struct str conversation_args(const struct conversation *t, const struct model_ca
 
 /* Whether the model is to speak next: something was said to it that it has not answered. */
 bool conversation_is_owed(const struct conversation *t);
+
+/* The system prompt without the project's instructions, and those; both empty when it has not been rendered. */
+struct str conversation_system(const struct conversation *t, struct str *ret_instructions);
 
 /* Whether a hook has spoken last, and wants an answer. */
 bool conversation_is_urged(const struct conversation *t);

@@ -483,7 +483,8 @@ static enum tide_code answer_here(struct tide_agent *a, const char **ret_input, 
 {
     const struct run *r = &a->s->state->ledger.run;
     const struct message_kept *open = conversation_open(&a->talk);
-    struct tide_approval ask = {.question = arena_dup(&a->scratch, str_from(r->question)).ptr};
+    struct tide_text reason = {NULL, 0};
+    struct tide_approval ask = {.question = arena_dup(&a->scratch, str_from(r->question)).ptr, .reason = &reason};
     const char *wait = wait_now(a);
     enum tide_decision d;
 
@@ -495,11 +496,13 @@ static enum tide_code answer_here(struct tide_agent *a, const char **ret_input, 
     if (str_starts(str_from(r->wait_name), STR("budget")))
         ask.tool = ask.args = NULL;
     d = a->opt.approve ? a->opt.approve(a->opt.arg, &ask) : TIDE_DECIDE_LATER;
-    if (d == TIDE_DECIDE_LATER)
+    if (d == TIDE_DECIDE_LATER) {
+        tide_text_done(&reason);
         return tide_fail(err, TIDE_WAITING, "it waits for an approval: %s", ask.question);
+    }
     if (d == TIDE_DECIDE_ALWAYS && ask.tool)
         map_put(&a->always, str_from(ask.tool), (void *)(uintptr_t) "");
-    *ret_input = d == TIDE_DECIDE_DENY ? "{\"decision\":\"deny\"}" : "{\"decision\":\"allow\"}";
+    *ret_input = agent_answer(a, d, &reason);
     return bind_answer(a, wait, ret_token, err);
 }
 

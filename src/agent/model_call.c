@@ -28,7 +28,7 @@ static const char *clean_text(struct tide_agent *a, const char *text)
     return redact_text(a->s->store, &a->scratch, str_from(text)).ptr;
 }
 
-static const char *render_system(struct tide_agent *a)
+static const char *own_prompt(struct tide_agent *a)
 {
     char now[TIME_TEXT_SIZE];
 
@@ -44,18 +44,36 @@ static const char *render_system(struct tide_agent *a)
                         a->place.cwd, now));
 }
 
+/* *ret_instructions_at: where the project's instructions begin in it; 0: it has none. */
+static struct str render_system(struct tide_agent *a, size_t *ret_instructions_at)
+{
+    const char *own = own_prompt(a);
+
+    if (!a->opt.instructions)
+        return str_from(own);
+    *ret_instructions_at = strlen(own) + 2;
+    return str_from(arena_printf(&a->scratch, "%s\n\n%s", own, clean_text(a, a->opt.instructions)));
+}
+
 /* What is stored is sent again, byte for byte; that something would be rendered differently now is only said. */
 static void look_for_drift(struct tide_agent *a, struct str list)
 {
+    struct str own, instructions;
+
     if (a->drift_looked || !a->talk.tools)
         return;
     a->drift_looked = true;
+    own = conversation_system(&a->talk, &instructions);
     if (!str_eq(list, str_from(a->talk.tools)))
         agent_notice(a, "the tool list has changed since this conversation began: the stored one is sent "
                         "(--refresh-prompt renders it anew)");
-    if (a->opt.system_prompt && strcmp(clean_text(a, a->opt.system_prompt), a->talk.system) != 0)
+    if (a->opt.system_prompt && !str_eq(own, str_from(clean_text(a, a->opt.system_prompt))))
         agent_notice(a, "the system prompt has changed since this conversation began: the stored one is sent "
                         "(--refresh-prompt renders it anew)");
+    if (!a->seat && !str_eq(instructions, str_from(clean_text(a, a->opt.instructions ? a->opt.instructions : ""))))
+        agent_notice(a,
+                     "the project's instructions have changed since this conversation began: the stored ones are sent "
+                     "(--refresh-prompt reads them anew)");
 }
 
 /* Renders the request into a->body and puts llm.request into the draft. */
@@ -66,6 +84,7 @@ static void make_request(struct tide_agent *a, int64_t turn)
     struct model_request req = {.model = str_from(a->model), .max_tokens = a->opt.max_answer_tokens};
     struct json_out *o;
     struct str offered;
+    size_t instructions_at = 0;
     char digest[17];
 
     if (anew || !a->drift_looked)
@@ -73,7 +92,7 @@ static void make_request(struct tide_agent *a, int64_t turn)
     offered = buf_view(&list);
     redact_json(a->s->store, &a->scratch, &offered);
     look_for_drift(a, offered);
-    req.system = str_from(anew ? render_system(a) : a->talk.system);
+    req.system = anew ? render_system(a, &instructions_at) : str_from(a->talk.system);
     req.tools = anew ? offered : str_from(a->talk.tools);
     req.messages = conversation_messages(&a->talk, &a->scratch, &req.n_messages);
     req.answers_left_out = a->talk.answers_left_out;
@@ -93,6 +112,8 @@ static void make_request(struct tide_agent *a, int64_t turn)
     json_out_kint(o, STR("messages"), (int64_t)req.n_messages);
     if (anew) {
         json_out_kstr(o, STR("system"), req.system);
+        if (instructions_at)
+            json_out_kint(o, STR("instructions_at"), (int64_t)instructions_at);
         json_out_kraw(o, STR("tools"), req.tools);
     }
     agent_close(a);

@@ -64,6 +64,8 @@ struct tool {
     /* The probe of a `once` call that was cut: looks, changes nothing. NULL: nobody can tell */
     enum tool_fate (*fate)(struct tool_work *w);
     void (*drop)(struct tool_work *w); /* takes back what prepare left in the world; NULL: nothing */
+    /* What the file holds now and would hold then: looks, changes nothing. NULL: it changes no file */
+    enum tide_code (*preview)(struct tool_work *w, struct buf *ret_before, struct buf *ret_after, struct tide_err *err);
 };
 
 extern const struct tool *const tools[]; /* ended by NULL: bash read write edit glob grep */

@@ -162,17 +162,27 @@ static void hooks_after(struct dealing *c, struct str text, bool failed)
 
 /* ---- permission ---- */
 
-static const char *const decisions[] = {
-    [TIDE_DECIDE_ALLOW] = "{\"decision\":\"allow\"}",
-    [TIDE_DECIDE_ALWAYS] = "{\"decision\":\"allow\"}",
-    [TIDE_DECIDE_DENY] = "{\"decision\":\"deny\"}",
-};
+const char *agent_answer(struct tide_agent *a, enum tide_decision decision, struct tide_text *reason)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
+    struct json_out o = json_out_to(&out);
+    struct str why = str_trim((struct str){reason->ptr ? reason->ptr : "", reason->len});
+
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("decision"), decision == TIDE_DECIDE_DENY ? STR("deny") : STR("allow"));
+    if (why.len && str_is_utf8(why, NULL))
+        json_out_kstr(&o, STR("reason"), why);
+    json_out_end(&o, '}');
+    tide_text_done(reason);
+    return arena_dup(&a->scratch, buf_view(&out)).ptr;
+}
 
 /* It is parked. Asks whoever is here; TIDE_WAITING when nobody is, or later. */
 static enum tide_code ask_here(struct tide_agent *a, const char *question, const struct model_call *call,
                                struct tide_err *err)
 {
-    struct tide_approval ask = {.question = question, .token = a->token};
+    struct tide_text reason = {NULL, 0};
+    struct tide_approval ask = {.question = question, .token = a->token, .reason = &reason};
     struct tide_err waiting = *err;
     char token[TIDE_TOKEN_SIZE];
     enum tide_decision d;
@@ -186,13 +196,16 @@ static enum tide_code ask_here(struct tide_agent *a, const char *question, const
         ask.args = arena_dup(&a->scratch, call->args).ptr;
     }
     d = a->opt.approve(a->opt.arg, &ask);
-    if (d == TIDE_DECIDE_LATER)
+    if (d == TIDE_DECIDE_LATER) {
+        tide_text_done(&reason);
         return tide_err_copy(err, &waiting);
+    }
     if (d == TIDE_DECIDE_ALWAYS && call)
         map_put(&a->always, call->name, (void *)(uintptr_t) "");
     memcpy(token, a->token, sizeof(token));
     a->token[0] = '\0';
-    code = agent_go_on(a, decisions[d], token, err); /* its token: by now another question may be the one that waits */
+    /* Its token: by now another question may be the one that waits. */
+    code = agent_go_on(a, agent_answer(a, d, &reason), token, err);
     if (code < TIDE_TOKEN_MALFORMED || code > TIDE_TOKEN_CONSUMED)
         return code;
     tide_fail(err, TIDE_CONFLICT, "this question was answered elsewhere meanwhile");

@@ -175,6 +175,18 @@ static void run(struct tool_work *w, struct tool_result *ret)
     buf_done(&out);
 }
 
+static enum tide_code preview(struct tool_work *w, struct buf *ret_before, struct buf *ret_after, struct tide_err *err)
+{
+    AUTO(edit_done) struct edit e;
+    size_t n = 0, first = SIZE_MAX;
+
+    edit_init(&e, w);
+    if (load(&e, ret_before, err) || check(&e, buf_view(ret_before), &n, err))
+        return err->code;
+    replace(ret_after, buf_view(ret_before), &e, &first);
+    return ret_after->failed ? tide_fail(err, TIDE_TOO_BIG, "'%.120s' would become too big", e.path.ptr) : TIDE_OK;
+}
+
 static enum tide_code prepare(struct tool_work *w, struct tide_err *err)
 {
     AUTO(edit_done) struct edit e;
@@ -240,4 +252,5 @@ const struct tool tool_edit = {
     .run = run,
     .fate = fate,
     .drop = drop,
+    .preview = preview,
 };

@@ -5,6 +5,8 @@
  */
 #include "agent/tool_list.h"
 
+#include <unistd.h>
+
 #include "agent/tool_text.h"
 #include "base/mem.h"
 
@@ -26,6 +28,28 @@ static void run(struct tool_work *w, struct tool_result *ret)
     arena_done(&a);
 }
 
+/* A file that is not there yet is an empty one. */
+static enum tide_code preview(struct tool_work *w, struct buf *ret_before, struct buf *ret_after, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct confined b = tool_beneath(w);
+    enum tide_code code;
+    int fd = -1;
+
+    code = confined_open(&b, json_get_text(&a, w->args, STR("path")), CONFINED_FILE, &fd, NULL, err);
+    if (code && code != TIDE_NOT_FOUND)
+        return code;
+    if (!code) {
+        int bad = buf_read_fd(ret_before, fd);
+
+        close(fd);
+        if (bad)
+            return tide_fail_errno(err, bad, "read the file");
+    }
+    buf_add_str(ret_after, json_get_text(&a, w->args, STR("content")));
+    return ret_before->failed || ret_after->failed ? tide_fail(err, TIDE_TOO_BIG, "the file is too big") : TIDE_OK;
+}
+
 const struct tool tool_write = {
     .name = "write",
     .description =
@@ -39,4 +63,5 @@ const struct tool tool_write = {
     .subject = "path",
     .permission = "ask",
     .run = run,
+    .preview = preview,
 };

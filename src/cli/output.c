@@ -214,6 +214,13 @@ const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms)
     return buf;
 }
 
+bool terminal_is_capable(void)
+{
+    const char *term = getenv("TERM");
+
+    return term && *term && strcmp(term, "dumb") != 0;
+}
+
 int terminal_columns(int fd)
 {
     struct winsize size;

@@ -57,6 +57,7 @@ void json_ktime(struct json_out *o, const char *key, int64_t unix_ms);
 const char *time_ago(char buf[AGO_SIZE], int64_t unix_ms);
 
 /* Columns on a terminal. */
-int terminal_columns(int fd); /* 80 when it cannot be told */
+int terminal_columns(int fd);   /* 80 when it cannot be told */
+bool terminal_is_capable(void); /* by TERM: escape sequences mean something to it */
 
 #endif

@@ -25,11 +25,75 @@ void chat_session_done(struct chat_session *c)
     agent_setup_done(&c->setup);
 }
 
+/* The directory, and what the project says there. */
+static void read_project(struct chat_session *c)
+{
+    AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
+    const char *dir = session_stored(&c->setup.arena, c->session, NULL, "working_dir");
+
+    c->project = (struct project_instructions){.text = NULL};
+    c->working_dir = dir ? dir : arena_dup(&c->setup.arena, str_from(cwd)).ptr;
+    if (config_bool(c->setup.settings.config, "project_instructions"))
+        project_instructions_read(&c->setup.arena, c->working_dir, &c->project);
+    c->setup.opt.instructions = c->project.text;
+}
+
 enum tide_code chat_agent(struct chat_session *c, struct tide_err *err)
 {
     tide_agent_free(TAKE(c->agent));
-    return agent_setup_choose(&c->setup, c->session, err) ? err->code
-                                                          : tide_agent_new(c->session, &c->setup.opt, &c->agent, err);
+    if (agent_setup_choose(&c->setup, c->session, err))
+        return err->code;
+    read_project(c);
+    return tide_agent_new(c->session, &c->setup.opt, &c->agent, err);
+}
+
+static int look_at_one(void *arg, const struct tide_message *m)
+{
+    (void)arg;
+    (void)m;
+    return 1;
+}
+
+static const char *list_names(struct arena *a, const struct json *names)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
+
+    for (const struct json *n = names ? names->first : NULL; n; n = n->next)
+        buf_addf(&out, "%s%.*s", out.len ? ", " : "", STR_ARG(json_text(a, n)));
+    return out.len ? arena_dup(a, buf_view(&out)).ptr : NULL;
+}
+
+static void about_next(struct chat_session *c, struct arena *a, struct chat_about *ret)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
+
+    read_project(c);
+    for (size_t i = 0; i < c->project.n; i++)
+        if (!c->project.files[i].refused)
+            buf_addf(&out, "%s%s", out.len ? ", " : "", c->project.files[i].name);
+    *ret = (struct chat_about){.provider = c->setup.opt.provider,
+                               .model = c->setup.opt.model ? c->setup.opt.model : "",
+                               .working_dir = c->working_dir,
+                               .instructions = out.len ? arena_dup(a, buf_view(&out)).ptr : NULL};
+}
+
+void chat_about(struct chat_session *c, struct arena *a, struct chat_about *ret)
+{
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    struct json *info = NULL;
+
+    if (!c->agent) {
+        about_next(c, a, ret);
+        return;
+    }
+    *ret = (struct chat_about){"", "", "", NULL};
+    if (tide_agent_read_history(c->agent, look_at_one, NULL, NULL) || tide_agent_info(c->agent, &text, NULL) ||
+        json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &info, NULL, NULL))
+        return; /* whoever goes on with it is told why */
+    ret->provider = arena_dup(a, json_get_text(a, info, STR("provider"))).ptr;
+    ret->model = arena_dup(a, json_get_text(a, info, STR("model"))).ptr;
+    ret->working_dir = arena_dup(a, json_get_text(a, info, STR("working_dir"))).ptr;
+    ret->instructions = list_names(a, json_get(info, STR("instructions")));
 }
 
 /* ---- sessions ---- */

@@ -7,12 +7,15 @@
 #define ENGINE_CHAT_SESSION_H
 
 #include "engine/agent_setup.h"
+#include "engine/project_instructions.h"
 
 struct chat_session {
     struct agent_setup setup;
     const char *agent_name, *title; /* of a new one; NULL: `chat`, its first prompt */
     tide_session *session;          /* NULL: made with the first prompt */
     tide_agent *agent;
+    struct project_instructions project; /* as it was read for the agent */
+    const char *working_dir;             /* of the session, or where the next one begins */
     bool resumed;
     bool (*stopped)(void *arg); /* before there is an agent that could be stopped, with opt.arg */
 };
@@ -40,6 +43,14 @@ enum tide_code chat_new(struct chat_session *c, const char *prompt, struct tide_
 
 /* Another agent over the same session, when options have changed. */
 enum tide_code chat_agent(struct chat_session *c, struct tide_err *err) MUST_CHECK;
+
+/* Who answers, where it works and what the project says to it; without a session: what the next one begins with. In the arena. */
+#define CHAT_FILE_REFUSED "%s is not used: %s" /* of a file of the project */
+struct chat_about {
+    const char *provider, *model, *working_dir;
+    const char *instructions; /* names of files, with commas; NULL: none */
+};
+void chat_about(struct chat_session *c, struct arena *a, struct chat_about *ret);
 
 /* It was cut, and nobody stopped it on purpose: it goes on by itself when somebody comes back. */
 bool chat_needs_resume(struct chat_session *c);

@@ -18,6 +18,8 @@ const struct config_key config_keys[] = {
     {"api_key", CONFIG_TEXT, NULL, NULL, 0, 0, "where the provider's key is: env:NAME, file:PATH or keychain:NAME"},
     {"script", CONFIG_TEXT, NULL, NULL, 0, 0, "the file that the script provider answers from"},
     {"system_prompt", CONFIG_TEXT, NULL, NULL, 0, 0, "what the model is told first, in place of the built-in text"},
+    {"project_instructions", CONFIG_BOOL, "true", NULL, 0, 0,
+     "whether a chat tells the model what AGENTS.md and CLAUDE.md say"},
     {"max_turns", CONFIG_INT, "50", NULL, 1, 1000000, "turns that one prompt may take"},
     {"max_answer_tokens", CONFIG_INT, "8192", NULL, 1, 10000000, "tokens that one answer may have"},
     {"max_context_tokens", CONFIG_INT, "128000", NULL, 1000, 100000000, "tokens that the model can be given"},

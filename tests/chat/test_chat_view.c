@@ -19,7 +19,7 @@ static void sheet_open(struct sheet *s, bool tty, bool color)
     s->out = memfd_create("out", MFD_CLOEXEC);
     s->err = memfd_create("err", MFD_CLOEXEC);
     assert_true(s->out >= 0 && s->err >= 0);
-    s->view = view_new(&(struct view_config){.out = s->out, .err = s->err, .tty = tty, .color = color});
+    s->view = view_new(&(struct view_config){.out = s->out, .err = s->err, .tty = tty, .color = color, .dumb = !color});
 }
 
 static const char *sheet_text(struct sheet *s, int fd)
@@ -225,10 +225,20 @@ static void a_call_is_shown_as_people_read_it(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         AUTO(buf_done) struct buf out = BUF_INIT(1 << 16);
 
-        chat_detail(&out, rows[i].tool, rows[i].args);
+        chat_detail(&out, rows[i].tool, rows[i].args, STR(""));
         if (strcmp(buf_cstr(&out), rows[i].want) != 0)
             fail_msg("%s:\n%s\nwant\n%s", rows[i].name, buf_cstr(&out), rows[i].want);
     }
+}
+
+static void the_diff_stands_for_the_texts_of_an_edit(void **state)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(1 << 16);
+
+    (void)state;
+    chat_detail(&out, "edit", "{\"path\":\"a\",\"old\":\"x\",\"new\":\"y\",\"replace_all\":true}",
+                STR("@@ -1,2 +1,2 @@\n a\033\n-x\n+y\n"));
+    assert_string_equal(buf_cstr(&out), "path: a\n@@ -1,2 +1,2 @@\n a␛\n-x\n+y\nreplace_all: true\n");
 }
 
 static void nothing_of_it_is_cut_off(void **state)
@@ -280,6 +290,7 @@ int main(void)
         cmocka_unit_test(parts_stand_apart_and_like_parts_together),
         cmocka_unit_test(colours_end_with_their_line),
         cmocka_unit_test(a_call_is_shown_as_people_read_it),
+        cmocka_unit_test(the_diff_stands_for_the_texts_of_an_edit),
         cmocka_unit_test(nothing_of_it_is_cut_off),
         cmocka_unit_test(an_item_keeps_its_text_in_its_column),
     };

@@ -204,6 +204,22 @@ static void controls_never_reach_the_terminal(void **state)
     ROWS(plain, MARKDOWN_PLAIN, 80);
 }
 
+static void without_colours_the_layout_stays(void **state)
+{
+    static const struct row rows[] = {
+        {"heading", "## H\n", E "1mH" E "0m\n"},
+        {"code has no colour", "a `b` c", "a " E "1mb" E "0m c\n"},
+        {"list", "- **x**", "• " E "1mx" E "0m\n"},
+        {"table", "| a | `b` |\n|---|---|\n| 1 | `2` |\n",
+         E "1ma" E "0m " E "2m│" E "0m " E "1m" E "1mb" E "0m\n" E "2m──┼──" E "0m\n1 " E "2m│" E "0m " E "1m2" E
+           "0m\n"},
+        {"wrapped", "aaa bbb ccc", "aaa bbb\nccc\n"},
+    };
+
+    (void)state;
+    ROWS(rows, MARKDOWN_MONOCHROME, 10);
+}
+
 static void without_a_terminal_bytes_pass_unchanged(void **state)
 {
     static const struct row rows[] = {{"all", "# a\n**b** \033[1m\xff\r\n", "# a\n**b** \033[1m\xff\r\n"}};
@@ -377,6 +393,7 @@ int main(void)
         cmocka_unit_test(a_table_without_end_is_shown),
         cmocka_unit_test(words_are_wrapped_by_columns),
         cmocka_unit_test(controls_never_reach_the_terminal),
+        cmocka_unit_test(without_colours_the_layout_stays),
         cmocka_unit_test(without_a_terminal_bytes_pass_unchanged),
         cmocka_unit_test(a_word_is_drawn_as_soon_as_it_is_whole),
         cmocka_unit_test(any_split_of_a_text_gives_the_same_bytes),

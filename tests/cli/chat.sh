@@ -106,6 +106,62 @@ for how in '--output json' '--output stream-json' --watch ''; do
     check_is "what cannot be written is an error: ${how:-text}" '6 tidemark: write to standard output: No space left on device: free some space, then try again' "$got $(tail -n 1 err)"
 done
 
+# ---- instructions of the project ----
+umask 022
+mkdir -p repo/.git repo/sub/deep
+echo 'outside says' >AGENTS.md
+echo 'root says' >repo/AGENTS.md
+echo 'claude says' >repo/CLAUDE.md
+echo 'deep says' >repo/sub/deep/AGENTS.md
+ln -s AGENTS.md repo/sub/deep/CLAUDE.md
+cp hello.json repo/sub/deep/
+cd repo/sub/deep || exit 1
+chat hello -p hi
+check_is 'AGENTS.md and CLAUDE.md up to the root of the repository are in the system prompt, the nearest last' \
+    '../../CLAUDE.md|../../AGENTS.md|AGENTS.md' \
+    "$(field "$id" llm.request '$.system' | sed -n 's/^<instructions path="\(.*\)">$/\1/p' | paste -sd '|')"
+check_is 'with what they say' 'claude says|root says|deep says' \
+    "$(field "$id" llm.request '$.system' | sed -n '/^<instr/{n;p}' | paste -sd '|')"
+check_is 'and nothing is said of it' '' "$(cat err)"
+first=$(field "$id" llm.request '$.system_digest')
+echo 'deep says more' >AGENTS.md
+chat hello --resume "$id" -p again
+check_is 'a resumed chat sends what is stored' "$first" "$(field "$id" llm.request '$.system_digest')"
+check 'and says that they have changed' grep -q "the project's instructions have changed" err
+chat hello --resume "$id" -p anew --refresh-prompt
+check 'until they are rendered anew' eval '[ "$(field "$id" llm.request $.system_digest)" != "$first" ]'
+check 'with what they say now' eval 'field "$id" llm.request $.system | grep -q "^deep says more"'
+TIDEMARK_PROJECT_INSTRUCTIONS=false chat hello -p hi
+check_is 'off by a setting' 0 "$(field "$id" llm.request '$.system' | grep -c '<instructions')"
+# refused_file NAME REASON: CLAUDE.md, as it is now, is not used, and that is said.
+refused_file() {
+    chat hello -p hi
+    check_is "$1" "tidemark: CLAUDE.md is not used: $2|0" "$(cat err)|$(field "$id" llm.request '$.system' | grep -c 'path="CLAUDE.md')"
+    rm -rf CLAUDE.md
+}
+rm CLAUDE.md
+echo evil >CLAUDE.md && chmod 646 CLAUDE.md
+refused_file 'not what others may write to' 'others may write to it (chmod go-w)'
+echo evil >CLAUDE.md && chmod 664 CLAUDE.md
+refused_file 'nor what a group may write to' 'others may write to it (chmod go-w)'
+ln -s ../../../../AGENTS.md CLAUDE.md
+refused_file 'not a link that leads out' 'it leads out of the repository, or may not be opened'
+mkfifo CLAUDE.md
+refused_file 'not what is no file' 'it is not a regular file'
+head -c 65537 /dev/zero | tr '\0' x >CLAUDE.md
+refused_file 'not more than 64 KiB' 'more than 64 KiB in all'
+printf 'a\0b' >CLAUDE.md
+refused_file 'not what is no text' 'it is not text'
+if [ "$(id -u)" = 0 ]; then
+    echo evil >CLAUDE.md && chown 12345 CLAUDE.md
+    refused_file 'not what belongs to another user' 'it belongs to another user'
+fi
+cd "$work" || exit 1
+mkdir alone && cp hello.json alone/ && cd alone || exit 1
+chat hello -p hi
+check_is 'without a repository only the directory itself counts' 0 "$(field "$id" llm.request '$.system' | grep -c '<instructions')"
+cd "$work" && rm AGENTS.md || exit 1
+
 # ---- output ----
 tidemark chat --script tool.json --yes --output json -p go </dev/null >out
 check 'json: one object' is_json <out

@@ -69,7 +69,7 @@ echo '{"auto_approve_tools":true}' >all.json
 
 # ---- prompts, an answer to a question, commands ----
 open_chat --script talk.json
-shows 'it greets' 'tidemark chat'
+shows 'it greets, with the model and the directory' '^tidemark chat · script.* · ~ · /help'
 check_is 'looking around makes no session' 0 "$(tidemark sessions list --ids 2>/dev/null | wc -l)"
 type_line /help
 shows '/help lists what there is' '/rollback *WHERE'
@@ -218,7 +218,7 @@ id=$(newest)
 terminal send-keys -l 'typed ahead'
 terminal send-keys Enter
 terminal send-keys C-c
-shows 'Ctrl-C stops the turn' 'stopped: say something else, or /resume'
+shows 'Ctrl-C stops the turn, and says that alone' '^stopped$'
 shows 'the call was stopped: it did not fail' '■ bash echo did .* stopped'
 shows 'what was typed meanwhile stands there, unsent' '^› typed ahead$'
 terminal send-keys C-c
@@ -240,7 +240,7 @@ open_chat --script slow.json --yes
 type_line 'do it'
 wait_for test -s tool.pid
 terminal send-keys C-c
-shows 'stopped' 'Ctrl-C again$'
+shows 'stopped' '^stopped$'
 terminal send-keys C-c
 wait_for has_ended
 check_is 'and left, with two' 0 "$(cat ended)"
@@ -260,6 +260,75 @@ check_is 'and did it once' 3 "$(wc -l <ledger)"
 type_line /quit
 wait_for has_ended
 close_chat
+
+# ---- one key, the diff of an edit, a reason ----
+printf 'one\ntwo\nthree\n' >edited
+cat >edits.json <<'END'
+{"turns":[{"calls":[{"name":"edit","args":{"path":"edited","old":"two","new":"2\u001b[2J"}}]},
+          {"calls":[{"name":"write","args":{"path":"fresh","content":"a\nb\n"}}]},
+          {"calls":[{"name":"bash","args":{"command":"echo no >>ran"}}]},
+          {"text":"Well."},{"text":"Next."}]}
+END
+rm -f ran
+open_chat --script edits.json
+type_line 'change it'
+shows 'an edit is shown as a diff' '^  @@ -1,3 +1,3 @@'
+shows 'with what goes' '^  -two$'
+shows 'and what comes, its controls made visible' '^  +2␛\[2J$'
+shows 'and lines around it' '^   three$'
+terminal send-keys y
+shows 'one key is enough' '✓ edit edited'
+shows 'a file that is written is a diff' '^  @@ -0,0 +1,2 @@'
+terminal send-keys y
+shows 'it is written' '✓ write fresh'
+shows 'the third is asked about' '\$ echo no'
+terminal send-keys r
+shows 'a reason is asked for' '^reason:'
+type_line 'not in this directory'
+shows 'and then again' '^\[y\]es.*ater? *$'
+terminal send-keys n
+shows 'the reason goes with the answer' '⊘ bash echo no'
+shows 'and on' 'Well\.'
+id=$(newest)
+check_is 'the model is told' 'denied by the user: not in this directory' "$(tidemark log show "$id" | grep '"kind":"message.tool"' | tail -n 1 | json '$.content')"
+check_is 'nothing ran' '' "$(cat ran 2>/dev/null)"
+check 'the other two happened' eval 'grep -q "^2" edited && grep -q "^b" fresh'
+type_line 'go on'
+shows 'what was answered with is no prompt' 'Next\.'
+type_line /quit
+wait_for has_ended
+close_chat
+
+# ---- NO_COLOR: the layout of Markdown stays ----
+printf '%s' '{"turns":[{"text":"# Head\n\n- one **two**\n- `three`\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"}]}' >layout.json
+NO_COLOR=1 open_chat --script layout.json
+type_line 'show it'
+shows 'without colours a table is a table' '^1 │ 2'
+shows 'a list is a list' '^ *• one two'
+check 'no mark is left' eval '! is_shown "^# Head\|\*\*two"'
+terminal capture-pane -p -e >escapes
+check 'bold stays' grep -q "$(printf '\033')\[1m.*two" escapes
+check 'colours go' eval '! grep -q "$(printf "\033")\[[0-9;]*36m" escapes'
+type_line /quit
+wait_for has_ended
+close_chat
+
+# ---- AGENTS.md ----
+mkdir -p repo/.git repo/sub
+chmod 755 repo repo/sub
+(cd repo && umask 022 && echo 'Root says this.' >AGENTS.md && echo 'Sub says that.' >sub/AGENTS.md && ln -s AGENTS.md sub/CLAUDE.md &&
+    echo 'Open to all.' >CLAUDE.md && chmod 666 CLAUDE.md)
+cp talk.json repo/sub/
+cd repo/sub || exit 1
+open_chat --script talk.json
+shows 'the greeting names the instructions of the project' '^instructions of the project: AGENTS.md, ../AGENTS.md'
+shows 'and what is not used' 'warning: ../CLAUDE.md is not used: others may write'
+close_chat
+echo '{"project_instructions":false}' >off.json
+open_chat --script talk.json --config off.json
+check 'off by a setting' eval '! is_shown "instructions of the project"'
+close_chat
+cd ../..
 
 nobody_left() {
     ! pgrep -f "$work" | grep -vx $$

@@ -7,6 +7,8 @@
  *   bash   $ make clean          write  path: a.c       edit   path: a.c
  *          > make                       + int a;               - int a;
  *                                                              + int b;
+ *
+ * Where the diff of the file is known it stands in the place of the texts: @@, blank, - and + begin its lines.
  */
 #include "cli/chat/chat_detail.h"
 
@@ -70,7 +72,15 @@ static void put_member(struct buf *out, struct arena *a, const struct json *m)
     put_text(out, buf_cstr(&name), "| ", text ? json_text(a, m) : json_source(m));
 }
 
-void chat_detail(struct buf *out, const char *tool, const char *args)
+/* Texts that the diff stands for. */
+static bool is_in_diff(const char *tool, const struct json *m)
+{
+    const struct part *p = part_of(tool, m);
+
+    return p && (strcmp(p->first, "+ ") == 0 || strcmp(p->first, "- ") == 0);
+}
+
+void chat_detail(struct buf *out, const char *tool, const char *args, struct str diff)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *json = NULL;
@@ -81,8 +91,9 @@ void chat_detail(struct buf *out, const char *tool, const char *args)
     }
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         for (const struct json *m = json->first; m; m = m->next)
-            if (part_of(tool, m) == &parts[i])
+            if (part_of(tool, m) == &parts[i] && !(diff.len && is_in_diff(tool, m)))
                 put_text(out, parts[i].first, parts[i].next, json_text(&a, m));
+    put_text(out, "", "", diff);
     for (const struct json *m = json->first; m; m = m->next)
         if (!part_of(tool, m))
             put_member(out, &a, m);

@@ -253,6 +253,10 @@ enum tide_code chat_print(struct cli *cli, const struct chat_want *want, struct 
     code = code ? code : chat_store(&p.chat, err);
     if (!code)
         code = want->resume || want->latest ? chat_resume(&p.chat, err) : chat_new(&p.chat.core, want->prompt, err);
+    for (size_t i = 0; !code && i < p.chat.core.project.n; i++)
+        if (p.chat.core.project.files[i].refused)
+            chat_tell(&p.chat, CHAT_FILE_REFUSED, p.chat.core.project.files[i].name,
+                      p.chat.core.project.files[i].refused);
     if (!code) {
         signals_stop(stop_agent, p.chat.core.agent);
         code = work(&p, prompt, err);

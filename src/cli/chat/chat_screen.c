@@ -236,9 +236,7 @@ static void end_work(struct screen *s, enum tide_code code, struct tide_err *err
                  err->msg, id);
         view_notice(s->view, line);
     } else if (code == TIDE_CANCELLED) {
-        snprintf(line, sizeof(line), "%.400s: say something else, or /resume to go on where it was (%s)%s", err->msg,
-                 id, s->presses && s->line ? "; Ctrl-C again leaves" : "");
-        view_notice(s->view, line);
+        view_notice(s->view, err->msg);
     } else if (code == TIDE_FENCED || code == TIDE_HELD) {
         snprintf(line, sizeof(line), "%.500s (another process goes on with this session)", err->msg);
         view_error(s->view, line);
@@ -306,6 +304,10 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
 
     if (tide_session_open(s->chat.cli->store, id, TIDE_SESSION_APPEND, &session, err))
         return err->code;
+    if (tide_session_check_trust(session, err)) { /* before its directory is looked at */
+        tide_session_close(session);
+        return err->code;
+    }
     if (session_kind_of(session) != TIDE_KIND_CHAT) {
         tide_fail(err, TIDE_INVALID, "session '%s' was not made by a chat", tide_session_id(session));
         tide_session_close(session);
@@ -353,32 +355,35 @@ static const char *history_path(struct screen *s)
     return arena_printf(&s->chat.core.setup.arena, "%s/chat-history", dir);
 }
 
-/* Whose answers these are, as the agent has it. */
-static const char *who_answers(struct screen *s, struct arena *a)
+/* "~/src" where that is what people call it. */
+static const char *short_path(struct arena *a, const char *path)
 {
-    struct tide_text text = {NULL, 0};
-    struct json *info = NULL;
-    const char *who = "";
+    const char *home = getenv("HOME");
+    size_t len = home ? strlen(home) : 0;
 
-    if (!tide_agent_info(s->chat.core.agent, &text, NULL) &&
-        !json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &info, NULL, NULL))
-        who = arena_printf(a, "%.*s %.*s", STR_ARG(json_get_text(a, info, STR("provider"))),
-                           STR_ARG(json_get_text(a, info, STR("model"))));
-    tide_text_done(&text);
-    return who;
+    if (len < 2 || strncmp(path, home, len) != 0 || (path[len] && path[len] != '/'))
+        return path;
+    return arena_printf(a, "~%s", path + len);
 }
 
 static void greet(struct screen *s)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct agent_want *w = &s->chat.want->who;
+    const char *id = s->chat.core.session ? tide_session_id(s->chat.core.session) : NULL;
+    struct chat_about about;
 
-    if (!s->chat.core.session)
-        view_heading(s->view, "tidemark chat · /help shows what can be typed");
-    else
-        view_heading(s->view,
-                     arena_printf(&a, "tidemark chat · %s · %s%s · /help", tide_session_id(s->chat.core.session),
-                                  who_answers(s, &a), w->provider || w->model || w->script ? "" : ", as stored"));
+    chat_about(&s->chat.core, &a, &about);
+    view_heading(s->view, arena_printf(&a, "tidemark chat%s%s · %s%s%s%s · %s · /help", id ? " · " : "", id ? id : "",
+                                       about.provider, *about.model ? " " : "", about.model,
+                                       !id || w->provider || w->model || w->script ? "" : ", as stored",
+                                       short_path(&a, about.working_dir)));
+    if (about.instructions)
+        view_notice(s->view, arena_printf(&a, "instructions of the project: %s", about.instructions));
+    for (size_t i = 0; i < s->chat.core.project.n; i++)
+        if (s->chat.core.project.files[i].refused)
+            view_warning(s->view, arena_printf(&a, CHAT_FILE_REFUSED, s->chat.core.project.files[i].name,
+                                               s->chat.core.project.files[i].refused));
 }
 
 static void read_and_work(struct screen *s)
@@ -430,8 +435,11 @@ static bool is_stopped(void *arg)
 static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat_want *want, tide_approve_fn *approve,
                             struct tide_err *err)
 {
-    const struct view_config look = {
-        .out = STDOUT_FILENO, .err = STDERR_FILENO, .tty = cli->out.tty, .color = cli->out.color};
+    const struct view_config look = {.out = STDOUT_FILENO,
+                                     .err = STDERR_FILENO,
+                                     .tty = cli->out.tty,
+                                     .color = cli->out.color,
+                                     .dumb = !terminal_is_capable()};
 
     s->view = view_new(&look);
     if (chat_init(&s->chat, cli, want, on_event, approve, s, err))

@@ -42,7 +42,10 @@ struct view {
 struct view *view_new(const struct view_config *config)
 {
     struct view *v = mem_zero(sizeof(*v));
-    enum markdown_mode mode = !config->tty ? MARKDOWN_RAW : config->color ? MARKDOWN_STYLED : MARKDOWN_PLAIN;
+    enum markdown_mode mode = !config->tty    ? MARKDOWN_RAW
+                              : config->color ? MARKDOWN_STYLED
+                              : config->dumb  ? MARKDOWN_PLAIN
+                                              : MARKDOWN_MONOCHROME;
 
     v->config = *config;
     v->md = markdown_new(mode, terminal_columns(config->out));
@@ -209,9 +212,9 @@ void view_clear(struct view *v)
     if (!v->config.tty)
         return;
     spinner_stop(&v->spinner);
-    if (v->config.color)
+    if (!v->config.dumb)
         write_all(v, v->config.out, STR("\033[H\033[2J\033[3J"));
-    v->last = v->config.color ? KIND_NONE : KIND_NOTE;
+    v->last = v->config.dumb ? KIND_NOTE : KIND_NONE;
 }
 
 void view_user(struct view *v, struct str text)
@@ -453,6 +456,23 @@ void view_approval(struct view *v, const char *question, struct str detail)
         detail = (struct str){detail.ptr + n, detail.len - n};
     }
     emit(v, KIND_NOTE, buf_view(&out));
+}
+
+void view_ask(struct view *v, const char *choices)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(4096);
+
+    buf_addf(&out, "%s%s%s", code(v, BOLD), choices, code(v, PLAIN));
+    write_all(v, v->config.out, buf_view(&out));
+}
+
+void view_answered(struct view *v, struct str answer)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(4096);
+
+    name_fit(&out, answer, 60);
+    buf_add_char(&out, '\n');
+    write_all(v, v->config.out, buf_view(&out));
 }
 
 /* 12345678 as 12,345,678. */

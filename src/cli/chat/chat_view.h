@@ -13,6 +13,7 @@ struct view_config {
     int out, err;
     bool tty;   /* out is a terminal */
     bool color; /* out takes colours */
+    bool dumb;  /* out takes no escape sequences at all */
     bool quiet; /* only answers, questions and errors */
 };
 
@@ -51,6 +52,10 @@ void view_item(struct view *v, const char *head,
                const char *text); /* of a list: the text is indented behind its head */
 
 /* All of the detail, its blanks too; lines that begin with + or - in colours. The caller reads the answer. */
+/* Behind a question: what can be answered, and what was; the answer is of this window's user. */
+void view_ask(struct view *v, const char *choices);
+void view_answered(struct view *v, struct str answer);
+
 void view_approval(struct view *v, const char *question, struct str detail);
 
 struct view_usage {

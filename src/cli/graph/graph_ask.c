@@ -123,7 +123,7 @@ bool graph_ask(tide_session *session, struct buf *ret_answer)
     if (find_question(session, &q)) {
         tcflush(STDIN_FILENO, TCIFLUSH); /* what was typed before the question stood there is no answer to it */
         if (q.args && q.tool[0]) {       /* "allow bash make clean?" is cut to a line; here is room for all of it */
-            chat_detail(&detail, q.tool, q.args);
+            chat_detail(&detail, q.tool, q.args, STR(""));
             buf_add_str(&out, STR("allow "));
             glyph_clean(&out, str_from(q.tool));
             buf_add_str(&out, STR("?\n"));

@@ -94,8 +94,7 @@ static bool has_color(const struct cli *cli)
 
 static enum graph_show how_shown(const struct driving *d)
 {
-    const char *term = getenv("TERM");
-    bool screen = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+    bool screen = isatty(STDERR_FILENO) && terminal_is_capable();
 
     if (d->how == END_STREAM)
         return GRAPH_SHOW_JSON;

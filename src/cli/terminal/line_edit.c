@@ -18,6 +18,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "cli/output.h"
 #include "cli/terminal/line_complete.h"
 #include "cli/terminal/line_draw.h"
 #include "cli/terminal/line_history.h"
@@ -39,6 +40,7 @@ struct line_edit {
     char *typed;  /* that, while an entry of the history is shown */
     struct buf input;
     bool pasting, ended; /* ended: no more input comes */
+    char expected[16];   /* what is dropped when it comes next */
     struct {
         bool on;
         struct buf words;
@@ -53,10 +55,9 @@ enum outcome { GO_ON, DONE, CANCELLED, END };
 struct line_edit *line_edit_new(const struct line_config *config)
 {
     struct line_edit *e = mem_zero(sizeof(*e));
-    const char *term = getenv("TERM");
 
     e->config = *config;
-    e->terminal = isatty(config->in) && isatty(config->out) && term && *term && strcmp(term, "dumb") != 0;
+    e->terminal = isatty(config->in) && isatty(config->out) && terminal_is_capable();
     e->screen = (struct line_screen){.fd = config->out, .color = config->color};
     e->input = (struct buf)BUF_INIT(INPUT_MAX);
     e->search.words = (struct buf)BUF_INIT(SEARCH_MAX);
@@ -427,9 +428,30 @@ void line_edit_gather(struct line_edit *e)
         ;
 }
 
+void line_edit_expect(struct line_edit *e, const char *rest)
+{
+    snprintf(e->expected, sizeof(e->expected), "%s", rest);
+}
+
+static void drop_expected(struct line_edit *e)
+{
+    size_t len = strlen(e->expected);
+
+    if (!*e->expected || !e->input.len)
+        return;
+    if (e->input.ptr[0] == '\r')
+        use_up(e, 1);
+    else if (e->input.len > len && memcmp(e->input.ptr, e->expected, len) == 0 && e->input.ptr[len] == '\r')
+        use_up(e, len + 1);
+    else if (e->input.len <= len && memcmp(e->input.ptr, e->expected, e->input.len) == 0)
+        return; /* the rest of it may still come */
+    e->expected[0] = '\0';
+}
+
 void line_edit_hold(struct line_edit *e)
 {
     line_edit_gather(e);
+    drop_expected(e);
     while (e->input.len > 0 && e->input.ptr[e->input.len - 1] == '\r')
         e->input.len--;
     for (size_t i = 0; i < e->input.len; i++)
@@ -441,6 +463,56 @@ void line_edit_pass_on(struct line_edit *from, struct line_edit *to)
 {
     buf_add_str(&to->input, buf_view(&from->input));
     buf_clear(&from->input);
+}
+
+/* ---- single keys ---- */
+
+enum line_result line_edit_key(struct line_edit *e, enum line_command *ret_command, struct buf *ret_text)
+{
+    struct line_key key = {.len = 0};
+    enum heard heard = HEARD_KEYS;
+
+    buf_clear(ret_text);
+    if (!e->terminal || !tty_raw(e->config.in, e->config.out))
+        return LINE_END;
+    for (;;) {
+        bool last = heard == HEARD_NOTHING || e->ended;
+        const char *end;
+
+        if (e->input.len)
+            key = line_key_next(buf_view(&e->input), last);
+        end = key.len && key.command == KEY_PASTE
+                  ? memmem(e->input.ptr, e->input.len, LINE_PASTE_END.ptr, LINE_PASTE_END.len)
+                  : NULL;
+        if (key.len && (key.command != KEY_PASTE || end || last))
+            break;
+        if (e->ended)
+            return LINE_END;
+        heard = hear(e, key.len ? PASTE_MS : e->input.len ? ESCAPE_MS : -1);
+        if (heard == HEARD_STOP || tty_ended())
+            return LINE_STOPPED;
+        (void)tty_again();
+    }
+    *ret_command = key.command;
+    if (key.command == KEY_PASTE) {
+        const char *end = memmem(e->input.ptr, e->input.len, LINE_PASTE_END.ptr, LINE_PASTE_END.len);
+        size_t n = end ? (size_t)(end - e->input.ptr) : e->input.len;
+
+        buf_add(ret_text, e->input.ptr + key.len, n - key.len);
+        use_up(e, end ? n + LINE_PASTE_END.len : n);
+        return LINE_OK;
+    }
+    if (key.command == KEY_TEXT)
+        buf_add(ret_text, e->input.ptr, key.len);
+    use_up(e, key.len);
+    if (key.command == KEY_SUSPEND)
+        tty_suspend(e->config.in, e->config.out);
+    return LINE_OK;
+}
+
+bool line_edit_more(struct line_edit *e)
+{
+    return e->input.len > 0 || (!e->ended && hear(e, ESCAPE_MS) == HEARD_KEYS && e->input.len > 0);
 }
 
 /* ---- without an editor ---- */
@@ -500,6 +572,9 @@ enum line_result line_edit_read(struct line_edit *e, const char *prompt, struct 
     buf_clear(ret_text);
     if (!e->terminal || !tty_raw(e->config.in, e->config.out))
         return read_plainly(e, prompt, ret_text);
+    line_edit_gather(e);
+    drop_expected(e);
+    e->expected[0] = '\0';
     e->place = e->history.n;
     e->search.on = e->pasting = false;
     result = edit(e, prompt, ret_text);

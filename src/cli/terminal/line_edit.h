@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "base/buf.h"
+#include "cli/terminal/line_keys.h"
 
 enum line_result {
     LINE_OK,        /* a prompt, perhaps of many lines */
@@ -40,6 +41,16 @@ bool line_edit_is_terminal(const struct line_edit *e); /* prompts are edited, no
 
 /* Reads one prompt into ret_text (cleared first). `prompt` is one line of ours. */
 enum line_result line_edit_read(struct line_edit *e, const char *prompt, struct buf *ret_text);
+
+/*
+ * One key, on a terminal, with nothing drawn; KEY_TEXT and KEY_PASTE have their text. LINE_END: no more keys come.
+ * line_edit_more(): whether something follows at once, as it does when text is pasted or sent by a program.
+ */
+enum line_result line_edit_key(struct line_edit *e, enum line_command *ret_command, struct buf *ret_text);
+bool line_edit_more(struct line_edit *e);
+
+/* This text, when it is what comes next, is dropped: the rest of a word whose first letter was enough. An Enter alone as well. */
+void line_edit_expect(struct line_edit *e, const char *rest);
 
 /* What the next read begins with. */
 void line_edit_prefill(struct line_edit *e, struct str text);

@@ -21,13 +21,24 @@
 #define PENDING_MAX ((size_t)64 << 20)
 #define TAB 4
 
+static bool has_layout(const struct markdown *md)
+{
+    return md->mode == MARKDOWN_MONOCHROME || md->mode == MARKDOWN_STYLED;
+}
+
+static void begin_flow(struct markdown *md, int columns)
+{
+    flow_init(&md->flow, columns);
+    md->flow.monochrome = md->mode == MARKDOWN_MONOCHROME;
+}
+
 struct markdown *markdown_new(enum markdown_mode mode, int columns)
 {
     struct markdown *md = mem_zero(sizeof(*md));
 
     md->mode = mode;
     md->pending = (struct buf)BUF_INIT(PENDING_MAX);
-    flow_init(&md->flow, columns);
+    begin_flow(md, columns);
     return md;
 }
 
@@ -308,7 +319,7 @@ static void work(struct markdown *md, bool last, struct buf *out)
 
     if (md->mode == MARKDOWN_PLAIN)
         at = pass_plain(s, last, out);
-    while (md->mode == MARKDOWN_STYLED && moved && at < s.len)
+    while (has_layout(md) && moved && at < s.len)
         at += step(md, past(s, at), last, out, &moved);
     if (at > 0)
         memmove(md->pending.ptr, md->pending.ptr + at, s.len - at);
@@ -332,7 +343,7 @@ void markdown_add(struct markdown *md, struct str piece, struct buf *out)
         buf_add_str(&md->pending, piece);
         work(md, false, out);
     }
-    if (md->mode != MARKDOWN_STYLED)
+    if (!has_layout(md))
         note_column(md, past(buf_view(out), from));
 }
 
@@ -345,7 +356,7 @@ void markdown_end(struct markdown *md, struct buf *out)
         note_column(md, past(buf_view(out), from));
         if (md->flow.column > 0)
             buf_add_char(out, '\n');
-    } else if (md->mode == MARKDOWN_STYLED && md->where != LINE_START) {
+    } else if (has_layout(md) && md->where != LINE_START) {
         markdown_end_line(md, out);
     }
     markdown_reset(md, out);
@@ -353,7 +364,7 @@ void markdown_end(struct markdown *md, struct buf *out)
 
 void markdown_break(struct markdown *md, struct buf *out)
 {
-    if (md->mode == MARKDOWN_STYLED)
+    if (has_layout(md))
         flow_break(&md->flow, out);
     else if (md->flow.column > 0)
         buf_add_char(out, '\n');
@@ -366,11 +377,11 @@ void markdown_reset(struct markdown *md, struct buf *out)
     struct buf pending = md->pending;
     int columns = md->flow.columns;
 
-    if (mode == MARKDOWN_STYLED)
+    if (has_layout(md))
         flow_break(&md->flow, out);
     buf_clear(&pending);
     *md = (struct markdown){.mode = mode, .pending = pending};
-    flow_init(&md->flow, columns);
+    begin_flow(md, columns);
 }
 
 bool markdown_in_line(const struct markdown *md)

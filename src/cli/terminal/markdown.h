@@ -6,9 +6,10 @@
 #include "base/buf.h"
 
 enum markdown_mode {
-    MARKDOWN_RAW,    /* no terminal: byte for byte */
-    MARKDOWN_PLAIN,  /* a terminal without colours: as it is, but for what must not reach a terminal */
-    MARKDOWN_STYLED, /* a terminal: styles, words wrapped, controls made visible */
+    MARKDOWN_RAW,        /* no terminal: byte for byte */
+    MARKDOWN_PLAIN,      /* a terminal without escape sequences: as it is, but for what must not reach a terminal */
+    MARKDOWN_MONOCHROME, /* as styled, without colours: bold, italic, underline and the layout stay */
+    MARKDOWN_STYLED,     /* a terminal: styles, words wrapped, controls made visible */
 };
 
 struct markdown;

@@ -28,6 +28,7 @@ struct row {
 
 struct table_text {
     struct arena arena;
+    bool monochrome;
     struct row *rows;
     size_t n, columns; /* n: of the rows; while it is looked for, of its lines */
     enum align align[CELLS_MAX];
@@ -131,13 +132,14 @@ static void read_rows(struct table_text *t, struct str all)
 /* ---- its looks ---- */
 
 /* A cell in lines of at most so many columns; every line ends with its style. */
-static struct str draw_cell(struct arena *a, struct str text, unsigned style, int columns)
+static struct str draw_cell(const struct table_text *t, struct arena *a, struct str text, unsigned style, int columns)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
     struct markdown cell = {.mode = MARKDOWN_STYLED, .where = INLINE, .style = style};
     size_t at = 0, n = 1;
 
     flow_init(&cell.flow, columns);
+    cell.flow.monochrome = t->monochrome;
     while (at < text.len && n > 0)
         at += n = markdown_inline(&cell, past(text, at), true, &out);
     flow_end_line(&cell.flow, &out);
@@ -211,7 +213,7 @@ static void put_row(struct table_text *t, const struct row *row, unsigned style,
     bool more = true;
 
     for (size_t i = 0; i < row->n; i++)
-        rest[i] = draw_cell(&t->arena, row->cells[i], style, t->width[i]);
+        rest[i] = draw_cell(t, &t->arena, row->cells[i], style, t->width[i]);
     while (more) {
         more = false;
         for (size_t i = 0; i < t->columns; i++) {
@@ -226,14 +228,14 @@ static void put_row(struct table_text *t, const struct row *row, unsigned style,
 
 size_t markdown_table(struct markdown *md, struct str all, bool last, struct buf *out, bool *ret_open)
 {
-    struct table_text t = {.arena = ARENA_INIT};
+    struct table_text t = {.arena = ARENA_INIT, .monochrome = md->flow.monochrome};
     size_t n = find_end(&t, all, last, ret_open);
 
     if (n > 0) {
         read_rows(&t, head(all, n));
         for (size_t r = 0; r < t.n; r++)
             for (size_t i = 0; i < t.rows[r].n; i++) {
-                int w = visible(draw_cell(&t.arena, t.rows[r].cells[i], 0, 1 << 20));
+                int w = visible(draw_cell(&t, &t.arena, t.rows[r].cells[i], 0, 1 << 20));
 
                 t.width[i] = w > t.width[i] ? w : t.width[i];
             }

@@ -22,10 +22,8 @@
 
 void spinner_init(struct spinner *s, int fd, bool color)
 {
-    const char *term = getenv("TERM");
-
     *s = (struct spinner){.fd = fd, .color = color};
-    s->on = isatty(fd) && term && *term && strcmp(term, "dumb") != 0;
+    s->on = isatty(fd) && terminal_is_capable();
 }
 
 void spinner_start(struct spinner *s, const char *label, int64_t now_ms)

@@ -22,7 +22,7 @@ static void set_style(struct text_flow *f, struct buf *out, unsigned style)
         buf_add_str(out, STR("\033[0m"));
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         if (style & 1u << i)
-            buf_addf(out, "\033[%sm", codes[i]);
+            buf_addf(out, "\033[%sm", f->monochrome && 1u << i == STYLE_CODE ? "1" : codes[i]);
     f->style = style;
 }
 

@@ -25,8 +25,9 @@ struct flow_prefix {
 
 struct text_flow {
     int columns, column;
-    bool begun; /* the first prefix of this line has been drawn */
-    bool blank; /* the line above is an empty one */
+    bool monochrome; /* what has a colour is bold instead */
+    bool begun;      /* the first prefix of this line has been drawn */
+    bool blank;      /* the line above is an empty one */
     unsigned style;
     struct flow_prefix prefix;
     int gap; /* blanks before the word */
