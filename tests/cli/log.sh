@@ -102,6 +102,16 @@ follower=$!
 tidemark log append r --kind new.two >/dev/null
 wait $follower
 check_is 'follow ends when --to is reached' '7 8' "$(seqs <out)"
+# An event may be committed at any moment while the follower opens store, watch and session.
+missed=0
+tidemark sessions new --id beside >/dev/null
+for n in $(seq 2 41); do
+    timeout 20 "$TIDE_BIN" log show beside --from "$n" --to "$n" --follow >out &
+    follower=$!
+    tidemark log append beside --kind new.one >/dev/null
+    wait $follower || missed=$((missed + 1))
+done
+check_is 'an event beside the start of a follower is not missed' 0 $missed
 check_is 'a reader that goes away ends it' '1' "$(timeout 10 "$TIDE_BIN" log show r --follow | head -n 1 | seqs)"
 
 # ---- two writers ----

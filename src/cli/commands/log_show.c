@@ -140,6 +140,9 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     struct show s = {.cli = cli, .kind = str_from(args_text(&cli->args, "kind"))};
     enum tide_code code = check_options(&cli->args, err);
 
+    if (!code && args_on(&cli->args, "follow"))
+        code =
+            tide_watch_open(cli->store, &watch, err); /* before the session is opened: what it does not see wakes us */
     if (!code && !args_on(&cli->args, "all"))
         code = cli_session_open(cli, 0, TIDE_SESSION_LOG, &session, err);
     if (code)
@@ -150,9 +153,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         choose_range(&s);
     s.kind_prefix = s.kind.len > 0 && s.kind.ptr[s.kind.len - 1] == '*';
     s.kind.len -= s.kind_prefix;
-    if (args_on(&cli->args, "follow"))
-        code = tide_watch_open(cli->store, &watch, err); /* what changes from here on wakes it */
-    code = code ? code : look(&s, err);
+    code = look(&s, err);
     if (!code && watch)
         return follow(&s, watch, err);
     if (!code && stop_signal)
