@@ -39,12 +39,13 @@ check: ## the tests that matter most, within two minutes: while you work
 	@tools/run-tests $(BUILD):check
 
 .PHONY: test
-test: ## every test, the unit tests once more under ASan and UBSan, each fuzzer for some seconds
+test: ## every test; again under ASan and UBSan, and those of threads under TSan; each fuzzer for some seconds
 	@tools/setup test
 	@tools/configure plain
 	@tools/configure asan
+	@tools/configure tsan
 	@tools/configure fuzz
-	@tools/run-tests $(BUILD) $(BUILD)/asan:unit,store,session,agent,graph,sim $(BUILD)/fuzz
+	@tools/run-tests $(BUILD) $(BUILD)/asan:unit,store,session,agent,graph,sim $(BUILD)/tsan:threads $(BUILD)/fuzz
 
 .PHONY: test-asan
 test-asan: ## all tests under AddressSanitizer and UBSan
