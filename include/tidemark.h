@@ -828,6 +828,7 @@ struct tide_step_answer {
     int64_t retry_at_ms;     /* LATER */
     int failed;              /* STORED: it ended by failure */
     struct tide_text result; /* STORED: JSON, as it was given to tide_step_end(); tide_text_done() it */
+    int64_t run; /* STORED: kept from this run of the session, counted from 1; 0: of this call, or not known */
 };
 
 /*

@@ -43,6 +43,7 @@ struct inside_step {
     int (*signals)(void *arg); /* a descriptor as of capture_next_signal(), when it has been asked; -1: none */
     void (*tell)(void *arg, const char *line);   /* for people */
     void (*print)(void *arg, struct str output); /* it is on disk */
+    void (*kept)(void *arg, int64_t run);        /* an earlier run of the session did it: which, from 1 */
     void *arg;
 
     int exit_status;    /* that of the program, as shells have it */

@@ -51,6 +51,8 @@ static const struct shape shape_item = {
             {"attempts", SHAPE_INT, AT(tries), 0, "how often it was tried", .only = BIT(TL_STEP) | BIT(TL_NODE)},
             {"begun_before", SHAPE_BOOL, AT(again), 0, "an earlier run had begun it", .only = BIT(TL_STEP)},
             {"note", SHAPE_CHARS, AT(note), SHAPE_NULLABLE, "a question, an answer or an error"},
+            {"found", SHAPE_CHARS, AT(found), SHAPE_NULLABLE,
+             "cut in an earlier run: what a probe or a person found out about it", .only = BIT(TL_STEP)},
             {.name = NULL},
         },
 };
@@ -185,7 +187,7 @@ const struct shape shape_timeline = {
         (const struct shape_member[]){
             {"session_id", SHAPE_CHARS, AT(id), 0, "the session"},
             {"title", SHAPE_CHARS, AT(title), SHAPE_NULLABLE, "its title"},
-            {"status", SHAPE_CHARS, AT(standing), 0, "its status, and its outcome when it is idle"},
+            {"status", SHAPE_CHARS, AT(codes), 0, "its status, and its outcome when it is idle"},
             {"why", SHAPE_CHARS, AT(why), 0, "why, in a sentence"},
             {"runs", SHAPE_LIST, AT(runs), 0, "one lane each", .of = &shape_lane, .put = put_lanes},
             {"omitted_runs", SHAPE_INT, AT(omitted_runs), 0, "runs that are only counted"},

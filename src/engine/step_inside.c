@@ -62,6 +62,7 @@ struct verdict {
     bool redacted; /* the output is not what the program printed: it held a secret */
     int exit_status;
     int64_t retry_at_ms;
+    int64_t run;       /* stored: by this run of the session; 0: not known */
     struct str output; /* until the next request */
 };
 
@@ -82,6 +83,7 @@ static enum tide_code ask_again(struct step *s, struct str blob, struct verdict 
                             .redacted = json_get_bool(reply.json, STR("redacted"), false),
                             .exit_status = (int)json_get_int(reply.json, STR("exit"), 0),
                             .retry_at_ms = json_get_int(reply.json, STR("retry_at_ms"), 0),
+                            .run = json_get_int(reply.json, STR("run"), 0),
                             .output = reply.blob};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (str_eq(state, str_from(words[i])))
@@ -438,6 +440,8 @@ static enum tide_code follow(struct step *s, struct tide_err *err)
 
     s->signals = s->want->signals(s->want->arg);
     if (!code && v.what == DO_STORED) {
+        if (v.run && !v.failed)
+            s->want->kept(s->want->arg, v.run);
         print_output(s, v.output);
         s->want->failed_before = v.failed && s->once;
     }

@@ -44,7 +44,8 @@ struct tl_item {
     int64_t start_ms, end_ms; /* as the log says; end 0: still open */
     int64_t from, to;         /* the same on the axis, which never goes back */
     char name[64], word[16],
-        note[160]; /* word: its effect, what is waited for, or "node"; note: a question, an error, an answer */
+        note[160];  /* word: its effect, what is waited for, or "node"; note: a question, an error, an answer */
+    char found[64]; /* of a step that was cut in an earlier run: how it was settled, "probe: it had not happened" */
 };
 
 enum tl_mark {
@@ -82,6 +83,7 @@ struct tl_run {
     char program[96], reason[96], error[160];
     int64_t pid, started_ms, ended_ms, from, to;
     enum tl_end end;
+    bool late; /* nobody was there when it ended: it was noticed later */
     struct tl_item *items;
     size_t n_items;
     int64_t omitted[TL_OUTCOMES]; /* items that are only counted */
@@ -100,7 +102,8 @@ struct tl_summary {
 
 struct timeline {
     char id[TIDE_ID_SIZE], title[128], why[1024];
-    char standing[64]; /* "idle, failed" */
+    char codes[80];    /* "idle, failed" */
+    char standing[80]; /* "failed", for people */
     enum tide_status status;
     enum tide_outcome outcome;
     bool gone; /* its process is gone, and nobody has written that down yet */

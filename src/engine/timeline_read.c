@@ -190,7 +190,9 @@ static void step_ended(const struct fact *f, enum tl_outcome outcome)
     if (!item || (node.len && outcome != TL_UNKNOWN)) /* its node says how it ended */
         return;
     tl_item_end(f->t, item, outcome, f->ev->ts_ms);
-    CUT(item->note, outcome == TL_RAN ? STR("") : text_of(f, "settled").len ? text_of(f, "settled") : error_of(f));
+    if (text_of(f, "settled").len)
+        CUT(item->found, text_of(f, "settled"));
+    CUT(item->note, outcome == TL_RAN ? STR("") : error_of(f));
     if (outcome == TL_RAN || outcome == TL_SETTLED)
         tl_kept_add(&f->t->done, item);
 }
@@ -340,6 +342,7 @@ static void on_run_ended(const struct fact *f)
         if (strcmp(f->ev->kind, ends[i].kind) == 0)
             run_end(f->t, f->run, ends[i].end, f->ev->ts_ms);
     CUT(f->run->reason, text_of(f, "reason"));
+    f->run->late = str_eq(text_of(f, "reason"), STR("process_restart"));
     CUT(f->run->error, error_of(f));
     f->t->sum.interruptions += f->run->end == TL_INTERRUPTED;
 }
@@ -528,6 +531,7 @@ static void take_info(struct timeline *t, const struct tide_session_info *info)
 
     CUT(t->id, str_from(info->id));
     CUT(t->title, str_from(info->title));
+    CUT(t->codes, str_from(session_codes(status, info)));
     CUT(t->standing, str_from(session_status(status, info)));
     t->status = info->status;
     t->outcome = info->outcome;

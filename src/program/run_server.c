@@ -132,6 +132,12 @@ static void reply_error(struct request *r)
     reply(r);
 }
 
+/* Who ends with a failure names the step that it came from. */
+static void note_step(struct run_server *s, const char *name, bool failed)
+{
+    snprintf(s->failed_step, sizeof(s->failed_step), "%s", failed ? name : "");
+}
+
 static void step_over(struct conn *c)
 {
     c->step[0] = '\0';
@@ -151,6 +157,7 @@ static void reply_stored(struct request *r, const struct tide_step_answer *answe
     }
     json_out_kint(&r->o, STR("exit"), status);
     json_out_kbool(&r->o, STR("failed"), answer->failed);
+    json_out_kint(&r->o, STR("run"), answer->run);
     reply_blob(r, output);
 }
 
@@ -202,9 +209,12 @@ static void op_step(struct request *r)
     if (word_of(r, "effect", tide_effect_from, TIDE_EFFECT_ONCE, &effect))
         spec.effect = (enum tide_effect)effect;
     if (effect < 0 || tide_step_ask(r->s->run, &spec, &answer, &r->err)) {
+        note_step(r->s, spec.name, true);
         reply_error(r);
         return;
     }
+    if (answer.state == TIDE_STEP_STORED)
+        note_step(r->s, spec.name, answer.failed);
     snprintf(r->c->step, sizeof(r->c->step), "%s", spec.name);
     r->c->once = spec.effect == TIDE_EFFECT_ONCE;
     r->c->begun = false;
@@ -281,6 +291,8 @@ static void op_end(struct request *r)
         reply_error(r);
         return;
     }
+    if (answer.state != TIDE_STEP_LATER)
+        note_step(r->s, r->c->step, result.outcome != TIDE_OUTCOME_COMPLETED);
     step_over(r->c);
     if (output.ptr != r->blob.ptr && answer.state == TIDE_STEP_STORED) { /* whoever asked prints what is stored */
         json_out_kbool(&r->o, STR("redacted"), true);
@@ -303,8 +315,10 @@ static void op_settle(struct request *r)
     else
         code =
             tide_step_settle(r->s->run, r->c->step, happened, happened == 1 ? buf_cstr(&json) : NULL, &answer, &r->err);
-    if (code == TIDE_UNSETTLED)
+    if (code == TIDE_UNSETTLED) {
+        note_step(r->s, r->c->step, true);
         step_over(r->c);
+    }
     if (code)
         reply_error(r);
     else
@@ -516,6 +530,7 @@ static void record_killed(struct run_server *s, struct conn *c)
 
     if (!c->step[0] || s->park.parked || s->lost)
         return;
+    note_step(s, c->step, true);
     if (c->begun) /* its death took only the first process of its program along */
         tree_end_group(tide_run_id(s->run), c->group);
     if (tide_step_end(s->run, c->step, &result, NULL, &err) == TIDE_FENCED) {

@@ -37,6 +37,7 @@ struct run_server {
     bool lost;                 /* the lease is: `err` says so */
     struct tide_err err;
     struct park park;
+    char failed_step[STEP_NAME_SIZE]; /* the last step that ended, when it did not succeed; "": it did */
 };
 
 void run_server_init(struct run_server *s, tide_run *run, int door);

@@ -300,8 +300,9 @@ static void judge_exit(const struct supervisor *s, struct tide_run_result *r, st
             snprintf(e->message, sizeof(e->message), "%.200s was killed by signal %d (%s)", s->job->argv[0],
                      WTERMSIG(s->status), strsignal(WTERMSIG(s->status)));
         else
-            snprintf(e->message, sizeof(e->message), "%.200s ended with exit status %d", s->job->argv[0],
-                     e->exit_status);
+            snprintf(e->message, sizeof(e->message), "%.200s ended with exit status %d%s%s%s", s->job->argv[0],
+                     e->exit_status, s->server.failed_step[0] ? " at step '" : "", s->server.failed_step,
+                     s->server.failed_step[0] ? "'" : "");
         r->error_message = e->message;
     }
 }

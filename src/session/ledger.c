@@ -81,6 +81,8 @@ void ledger_run_started(struct ledger *l, const struct fact *f)
         text_set(&l->chain_id, text_of(f, "run_id"));
         l->chain_seq = f->ev->seq;
         l->chain_resumes = 0;
+        l->chain_before = l->effects_completed;
+        l->chain_first = l->runs;
         text_set(&l->stuck, STR(""));
         for (struct map_entry *e = map_next(&l->effects, NULL); e; e = map_next(&l->effects, e))
             ((struct effect *)e->value)->past = true;

@@ -22,6 +22,7 @@ struct mark {
     int attempt;
     int64_t retry_at_ms; /* failed, and to be tried again; 0: not */
     int64_t due_ms;      /* of a sleep */
+    int64_t run;         /* read from the log: the number of its run in the session, from 1; else 0 or less */
     bool once;
     bool undone;   /* failed, because a probe found that it had not happened: it may be done */
     char args[17]; /* digest of the arguments */

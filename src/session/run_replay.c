@@ -12,6 +12,7 @@ struct reading {
     struct tide_session *s;
     struct chain *chain;
     struct arena arena;
+    int64_t run;      /* number of the one that is being read */
     char *wait_key;   /* of the wait that is open; malloc or NULL */
     int64_t keep_to;  /* effects before this rollback count though they were cut, … */
     struct cut *redo; /* … but for those that one of these cut off; malloc or NULL */
@@ -57,6 +58,7 @@ static void read_started(struct reading *r, const struct event *ev, const struct
 
     m->state = MARK_STARTED;
     m->seq = ev->seq;
+    m->run = r->run;
     m->attempt = (int)json_get_int(body, STR("attempt"), 0);
     m->once = !effect.len || str_eq(effect, STR("once"));
     snprintf(m->args, sizeof m->args, "%.*s", STR_ARG(json_get_text(&r->arena, body, STR("args_digest"))));
@@ -72,6 +74,7 @@ static void read_ended(struct reading *r, const struct event *ev, const struct j
                : str_eq(ev->kind, STR("tool.failed"))  ? MARK_FAILED
                                                        : MARK_UNKNOWN;
     m->seq = ev->seq;
+    m->run = r->run; /* which settled it, where it was cut */
     m->undone = m->state == MARK_FAILED && json_get(body, STR("settled"));
     m->retry_at_ms = time_in(r, body, "retry_at");
 }
@@ -171,6 +174,7 @@ static int read_event(void *arg, const struct event *ev)
     struct reading *r = arg;
     struct json *body;
 
+    r->run += str_eq(ev->kind, STR("run.started"));
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
         if (!str_eq(ev->kind, str_from(readers[i].kind)))
             continue;
@@ -214,6 +218,7 @@ enum tide_code chain_load(struct tide_session *s, struct chain *ret, struct tide
     l = &s->state->ledger;
     if (!l->chain_seq)
         return TIDE_OK;
+    r.run = l->chain_first ? l->chain_first - 1 : INT64_MIN; /* of an older snapshot: not known, never positive */
     if (l->rollbacks)
         code = session_read(s, &s->head, l->chain_seq, 0, find_choice, &r, err);
     code = code ? code : session_read(s, &s->head, l->chain_seq, 0, read_event, &r, err);

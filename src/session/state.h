@@ -123,6 +123,8 @@ struct ledger {
     int64_t program_kind;  /* enum tide_session_kind: which of them */
     int64_t hidden_seq;    /* of the latest whose command line held a secret: it is not run from the log; 0: none */
     int64_t chain_resumes; /* runs of the chain since one of its steps was last completed */
+    int64_t chain_before;  /* effects_completed when the chain began */
+    int64_t chain_first;   /* number of its first run in the session, from 1; 0: not known */
     struct map effects;    /* call_id -> struct effect *: begun and not settled */
     int64_t effects_completed, effects_failed, effects_unknown;
     int64_t input_tokens, output_tokens, cached_tokens, calls, cost_nano;

@@ -191,6 +191,8 @@ static const struct {
     NUMBER(program_kind),
     NUMBER(hidden_seq),
     NUMBER(chain_resumes),
+    NUMBER(chain_before),
+    NUMBER(chain_first),
     NUMBER(trusted_seq),
 #undef NUMBER
 };

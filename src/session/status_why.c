@@ -84,6 +84,7 @@ static void say_steps(const struct subject *o)
 {
     const struct ledger *l = &o->state->ledger;
     const struct map_entry *e = map_next(&l->effects, NULL);
+    int64_t finished = l->effects_completed - l->chain_before;
 
     if (o->graph) {
         say_position(o, o->state->content.position.active.live > 1 ? "were under way" : "was under way");
@@ -91,9 +92,8 @@ static void say_steps(const struct subject *o)
     }
     while (e && ((const struct effect *)e->value)->past)
         e = map_next(&l->effects, (struct map_entry *)(uintptr_t)e);
-    if (l->effects_completed > 0)
-        say(o->st, "; %" PRId64 " step%s had been finished", l->effects_completed,
-            l->effects_completed == 1 ? "" : "s");
+    if (finished > 0)
+        say(o->st, "; %" PRId64 " step%s had been finished", finished, finished == 1 ? "" : "s");
     if (e && ((const struct effect *)e->value)->tool)
         say_quoted(o->st, "; it was in the middle of ", ((const struct effect *)e->value)->tool);
 }
@@ -166,12 +166,13 @@ static void say_interrupted_startup(const struct subject *o)
         say(o->st, is_leftover(o) ? " does not answer any more (it may be stopped)" : " is gone");
         say_when(o->st, "; it was last heard of at ", o->state->ts_ms);
     } else {
-        say_reason(o->st, "it was running and was cut off: ");
+        if (r->by_person)
+            say(o->st, "a person stopped it, so it is not resumed by itself");
+        else
+            say_reason(o->st, "it was running and was cut off: ");
         say_when(o->st, strcmp(o->st->reason, "process_restart") == 0 ? ", noticed at " : ", at ", r->ended_ms);
         if (r->error_message)
             say_quoted(o->st, ": ", r->error_message);
-        if (r->by_person)
-            say(o->st, "; a person stopped it, so it is not resumed by itself");
     }
     say_steps(o);
     say_maker(o);

@@ -106,6 +106,7 @@ static enum tide_code answer_stored(struct tide_run *r, const struct mark *m, st
 {
     ret->state = TIDE_STEP_STORED;
     ret->failed = m->state == MARK_FAILED;
+    ret->run = m->run > 0 ? m->run : 0;
     return run_read_member(r->s, m->seq, "result", &ret->result, err);
 }
 
@@ -165,6 +166,7 @@ static enum tide_code say_happened(struct tide_run *r, struct attempt *a, const 
         return code;
     a->number = m->attempt;
     m->state = MARK_COMPLETED;
+    m->run = 0;
     m->seq = r->appended_seq;
     return answer_stored(r, m, ret, err);
 }
@@ -301,6 +303,7 @@ static struct mark *note(struct tide_run *r, const struct attempt *a, enum mark_
     struct mark *m = chain_mark(&r->done.steps, str_from(a->key));
 
     m->state = state;
+    m->run = 0;
     m->seq = r->appended_seq;
     m->attempt = a->number;
     m->once = a->effect == TIDE_EFFECT_ONCE;

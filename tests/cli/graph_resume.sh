@@ -35,7 +35,7 @@ check_is 'the list says where and why' 's1 post' \
     "$(tidemark sessions list --agent pipe --status failed --json | json '$.sessions[0].session_id') $(
         tidemark sessions list --agent pipe --status failed --json | json '$.sessions[0].failed_at_node')"
 check 'people see node, checkpoint and error' eval \
-    "tidemark sessions list --status failed | grep -q \"^s1  idle, failed  post  ckpt_.*node 'post' failed\""
+    "tidemark sessions list --status failed | grep -q \"^s1  failed  post  ckpt_.*node 'post' failed\""
 seq=$(last s1)
 refuses 'what was never stored is missed' 2 "node 'post' needs 'api_key', which is never stored" sessions resume s1
 check_status 'a dry run is as wrong' 2 tidemark sessions resume s1 --dry-run

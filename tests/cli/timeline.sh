@@ -61,7 +61,7 @@ check 'the program is named' grep -q 'deploy.sh --prod' drawn
 check 'a step that ran' grep -q '├ build .*█.* ran$' drawn
 check 'the second use of a name is told apart' grep -q '├ build#2 ' drawn
 check 'a step that was cut' grep -q '├ upload .*✗.* cut$' drawn
-check 'a run that was killed' grep -q '✗ killed; noticed at .*process_restart' drawn
+check 'a run that was killed' grep -q '✗ interrupted (its process ended), noticed at ' drawn
 check 'what a later run kept' grep -q '┊ 2 kept .*░' drawn
 check 'by name' grep -q '┊   build, build#2$' drawn
 check 'a step that was run again because it had been cut' grep -q '├ upload .* ran anew$' drawn

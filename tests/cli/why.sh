@@ -97,14 +97,14 @@ check_is 'since when it is over is the time of its end' \
     "$(tidemark log show finished --kind run.completed | json '$.ts')" "$(tidemark why finished --json | json '$.since')"
 check_is 'every command stands on a line of its own' 3 "$(tidemark why asks | grep -c '^  tidemark ')"
 check_is 'no colours without a terminal' '' "$(tidemark why cut | tr -dc '\033')"
-check 'colours when asked for' eval "tidemark --color always why cut | grep -q '.\[33minterrupted_startup'"
+check 'colours when asked for' eval "tidemark --color always why cut | grep -q '.\[33minterrupted (its'"
 check 'the answer is one JSON document' eval 'tidemark why cut --json | is_json'
 refuses_as 'an unknown session' 3 'NOT_FOUND|session|nobody|||list_sessions' why nobody
 refuses 'no session at all' 2 'ID' why
 
 if command -v script >/dev/null; then
     TERM=dumb script -qec "stty cols 50; $TIDE_BIN why asks" /dev/null </dev/null | tr -d '\r' >out
-    check_is 'on a terminal the sentence is wrapped at words' "$(tidemark why asks | sed -n 2p)" "$(sed -n '2,/^since/p' out | grep -v '^since' | paste -sd ' ')"
+    check_is 'on a terminal the sentence is wrapped at words' "$(tidemark why asks | sed -n 2p)" "$(sed -n '2,/^$/p' out | grep -v '^$' | paste -sd ' ')"
     check 'and fits' test "$(wc -L <out)" -le 50
 else
     skip 'on a terminal the sentence is wrapped at words' 'no script(1) here'

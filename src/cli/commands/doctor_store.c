@@ -5,6 +5,7 @@
 
 #include "cli/commands/doctor.h"
 #include "cli/next_command.h"
+#include "engine/session_words.h"
 
 #define LOOK_SESSIONS 8  /* the newest ones, whose */
 #define LOOK_EVENTS 1000 /* last events are read and so proved */
@@ -96,7 +97,7 @@ static int on_needs_resume(void *arg, const struct tide_session_info *info)
 
     if (info->needs_resume && info->run_ended_ms) /* the others are what recovery would write down */
         doctor_say(d, VERDICT_WARN, next_commands(&a, info->next)[0], "%s: %s", info->id,
-                   info->why ? info->why : tide_status_name(info->status));
+                   info->why ? info->why : status_word(info->status));
     arena_done(&a);
     return 0;
 }
@@ -127,7 +128,7 @@ static int on_lapsed(void *arg, const struct tide_recovered *what)
         doctor_say(l->d, VERDICT_WARN,
                    strcmp(what->action, "due") == 0 ? "`tidemark recover --run-due` lets it go on"
                                                     : "`tidemark recover` writes it down",
-                   "%s, %s: %s", what->session_id, what->action, what->why);
+                   "%s, %s: %s", what->session_id, reason_words(what->action), what->why);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/graph/graph_draw.h"
 #include "cli/terminal/glyph.h"
+#include "engine/session_words.h"
 #include "engine/graph_versions.h"
 #include "engine/shapes.h"
 
@@ -76,7 +77,7 @@ static void put_first(struct out *out, const struct graph_diff *d, enum running_
         if (s->fit != fit)
             continue;
         shown++;
-        outf(out, "      %s  %s", s->id, tide_status_name(s->status));
+        outf(out, "      %s  %s", s->id, status_word(s->status));
         if (s->title) {
             outf(out, "  ");
             glyph_fit(&out->text, str_from(s->title), 40);

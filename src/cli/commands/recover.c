@@ -22,6 +22,7 @@
 #include "engine/settings.h"
 #include "engine/store_url.h"
 #include "engine/scheduler.h"
+#include "engine/session_words.h"
 #include "engine/shapes.h"
 
 #define CHANGE_MS 1000    /* a changing store is looked at so often at most */
@@ -85,9 +86,10 @@ static void say_text(struct recovering *r, const struct tide_recovered *what, bo
 {
     struct out *out = &r->cli->out;
     bool due = is(what->action, "due");
+    const char *action = reason_words(what->action);
 
-    out_colored(out, due ? COLOR_CYAN : COLOR_YELLOW, what->action);
-    outf(out, "%*s %s: ", (int)(13 - strlen(what->action)), "", what->session_id);
+    out_colored(out, due ? COLOR_CYAN : COLOR_YELLOW, action);
+    outf(out, "%*s %s: ", (int)(13 - strlen(action)), "", what->session_id);
     out_value(out, what->why);
     if (resumes && r->s.dry_run)
         outf(out, "; it would go on");

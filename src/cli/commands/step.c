@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark step: a program whose result is recorded, inside `tidemark exec`. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -35,15 +37,38 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
-static int open_signals(void *signals)
+struct step_face {
+    struct cli *cli;
+    int signals;
+};
+
+static int open_signals(void *arg)
 {
-    return *(int *)signals = signal_pipe_open();
+    return ((struct step_face *)arg)->signals = signal_pipe_open();
 }
 
 static void tell(void *arg, const char *line)
 {
     (void)arg;
     say("%s", line);
+}
+
+/* The name is the person's own, and yet it may hold anything. */
+static void kept(void *arg, int64_t run)
+{
+    struct step_face *f = arg;
+    struct out line;
+
+    if (!isatty(STDERR_FILENO))
+        return;
+    out_init(&line);
+    line.tty = true;
+    out_set_color(&line, args_text(&f->cli->args, "color"));
+    outf(&line, "%s", color_code(&line, COLOR_DIM));
+    out_value(&line, args_operand(&f->cli->args, 0));
+    outf(&line, ": kept from run %" PRId64 "%s\n", run, color_code(&line, COLOR_NONE));
+    fwrite(line.text.ptr, 1, line.text.len, stderr);
+    out_done(&line);
 }
 
 static void print(void *arg, struct str s)
@@ -62,7 +87,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     const struct args *a = &cli->args;
     const char *effect = args_text(a, "effect"), *id = getenv("TIDEMARK_SESSION_ID");
-    int signals = -1;
+    struct step_face face = {cli, -1};
     struct inside_step s = {
         .name = args_operand(a, 0),
         .effect = effect ? effect : "once",
@@ -76,13 +101,14 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         .signals = open_signals,
         .tell = tell,
         .print = print,
-        .arg = &signals,
+        .kept = kept,
+        .arg = &face,
     };
     enum tide_code code;
 
     signals_end_us();
     code = inside_step(&s, err);
-    signal_pipe_close(signals);
+    signal_pipe_close(face.signals);
     if (s.interrupted) { /* Ctrl-C went to the program, which had the terminal: the caller must hear of it as well */
         signal(SIGINT, SIG_DFL);
         kill(0, SIGINT);

@@ -2,7 +2,6 @@
 /* tidemark why: where a session stands, the sentence that says why, since when, and the commands that move it. */
 #include <stdio.h>
 
-#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/next_command.h"
 #include "cli/session_view.h"
@@ -28,21 +27,18 @@ static int why_text(void *arg, const struct tide_session_info *info)
     AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct why *w = arg;
     struct out *out = &w->cli->out;
-    char status[STATUS_SIZE], when[TIME_TEXT_SIZE], ago[AGO_SIZE];
+    char status[STATUS_SIZE], ago[AGO_SIZE];
     const char *const *offered;
     size_t sentence;
 
     outf(out, "%s%s%s  ", color_code(out, COLOR_BOLD), info->id, color_code(out, COLOR_NONE));
     out_colored(out, session_color(info), session_status(status, info));
-    outf(out, "  %s%s%s\n", color_code(out, COLOR_DIM), info->kind ? tide_session_kind_name(info->kind) : "",
-         color_code(out, COLOR_NONE));
+    outf(out, "  %s%s%s%s%s\n", color_code(out, COLOR_DIM), info->kind ? tide_session_kind_name(info->kind) : "",
+         info->kind ? ", " : "", time_ago(ago, w->since_ms), color_code(out, COLOR_NONE));
     sentence = out->text.len;
     out_value(out, info->why);
     out_wrap(out, sentence);
-    time_format(when, w->since_ms);
-    when[10] = ' ';
-    outf(out, "\n%ssince %.19s UTC, %s%s\n\n", color_code(out, COLOR_DIM), when, time_ago(ago, w->since_ms),
-         color_code(out, COLOR_NONE));
+    outf(out, "\n\n");
     offered = next_commands(&a, info->next);
     for (size_t i = 0; offered[i]; i++)
         outf(out, "  %s%s%s\n", color_code(out, COLOR_CYAN), offered[i], color_code(out, COLOR_NONE));

@@ -124,6 +124,7 @@ static void draw_item(const struct drawing *d, const struct tl_run *run, const s
     put_span(d, item->from, open ? run->to : item->to, look, item->outcome == TL_CUT ? "✗" : NULL);
     row_end(d, known && item->outcome != TL_CUT ? tl_took(took, item->end_ms - item->start_ms) : "",
             tl_outcome_word(item), look.color);
+    put_note(d, "│", item->found);
     put_note(d, "│", item->note);
     if (item->tries > 1)
         snprintf(tries, sizeof(tries), "%d attempts", item->tries);
@@ -261,14 +262,15 @@ static const struct {
 static void draw_end(const struct drawing *d, const struct tl_run *run)
 {
     struct out *out = d->out;
-    bool killed = run->end == TL_INTERRUPTED && strcmp(run->reason, "process_restart") == 0;
+    const char *reason = run->reason[0] ? reason_words(run->reason) : "";
+    bool says = reason[0] && strcmp(reason, ends[run->end].word) != 0 && !(run->end == TL_RUN_FAILED && run->error[0]);
     char clock[16], line[512];
 
     if (run->number == 0)
         return;
-    snprintf(line, sizeof(line), "%s%s%s%s%s%s%s", killed ? "killed; noticed" : ends[run->end].word,
-             run->ended_ms ? " at " : "", run->ended_ms ? tl_clock(clock, run->ended_ms) : "",
-             run->reason[0] ? ": " : "", run->reason, run->error[0] ? ": " : "", run->error);
+    snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s", ends[run->end].word, says ? " (" : "", says ? reason : "",
+             says ? ")" : "", run->ended_ms ? run->late ? ", noticed at " : " at " : "",
+             run->ended_ms ? tl_clock(clock, run->ended_ms) : "", run->error[0] ? ": " : "", run->error);
     outf(out, " ");
     tl_put_colored(out, ends[run->end].color, ends[run->end].glyph, 1);
     outf(out, " %s", color_code(out, ends[run->end].color));
