@@ -104,3 +104,56 @@ bool time_parse(struct str text, int64_t *ret_unix_ms)
     *ret_unix_ms = days * DAY_MS + (hour * 3600 + minute * 60 + second) * INT64_C(1000) + get_digits(text.ptr + 20, 3);
     return true;
 }
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool time_take_fraction(const char **p, const char *end, int64_t *ret_ms)
+{
+    int64_t unit = 100;
+    const char *begin;
+
+    *ret_ms = 0;
+    if (*p == end || **p != '.')
+        return true;
+    for (begin = ++*p; *p < end && is_digit(**p); ++*p, unit /= 10)
+        *ret_ms += (**p - '0') * unit;
+    return *p > begin;
+}
+
+/* "Z" or "+01:00" as ms; nothing is taken for UTC, as many programs write it. All that is left. */
+static bool parse_zone(const char *p, const char *end, int64_t *ret_ms)
+{
+    int hours, minutes;
+
+    *ret_ms = 0;
+    if (p == end || (end - p == 1 && (*p == 'Z' || *p == 'z')))
+        return true;
+    if (end - p != 6 || (*p != '+' && *p != '-') || p[3] != ':' || !is_digit(p[1]) || !is_digit(p[2]) ||
+        !is_digit(p[4]) || !is_digit(p[5]))
+        return false;
+    hours = get_digits(p + 1, 2);
+    minutes = get_digits(p + 4, 2);
+    *ret_ms = (*p == '-' ? -60000 : 60000) * (int64_t)(hours * 60 + minutes);
+    return hours < 24 && minutes < 60;
+}
+
+bool time_parse_any(struct str text, int64_t *ret_unix_ms)
+{
+    char whole[TIME_TEXT_SIZE] = "yyyy-mm-ddThh:mm:ss.000Z";
+    const char *p, *end = text.ptr + text.len;
+    int64_t ms, fraction, zone;
+
+    if (text.len < 19 || !memchr("Tt ", text.ptr[10], 3))
+        return false;
+    memcpy(whole, text.ptr, 19);
+    whole[10] = 'T';
+    p = text.ptr + 19;
+    if (!time_parse((struct str){whole, TIME_TEXT_SIZE - 1}, &ms) || !time_take_fraction(&p, end, &fraction) ||
+        !parse_zone(p, end, &zone))
+        return false;
+    *ret_unix_ms = ms + fraction - zone;
+    return true;
+}

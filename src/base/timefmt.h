@@ -10,4 +10,10 @@
 void time_format(char out[TIME_TEXT_SIZE], int64_t unix_ms); /* years 0000 to 9999; others are clamped */
 bool time_parse(struct str text, int64_t *ret_unix_ms);      /* exactly the form above */
 
+/* RFC 3339 as other programs write it: any fraction, any zone or none (UTC), a space for the T. */
+bool time_parse_any(struct str text, int64_t *ret_unix_ms);
+
+/* ".5" and longer ones as ms, cut after three digits; nothing: 0. False: a dot without a digit. */
+bool time_take_fraction(const char **p, const char *end, int64_t *ret_ms);
+
 #endif

@@ -29,6 +29,7 @@ void ledger_approval_given(struct ledger *l, const struct fact *f);
 void ledger_checkpoint(struct ledger *l, const struct fact *f);
 void ledger_checkpoint_deleted(struct ledger *l, const struct fact *f);
 void ledger_token(struct ledger *l, const struct fact *f);
+struct token_past *ledger_add_token(struct ledger *l, struct str id);
 
 void content_message(struct content *c, const struct fact *f);
 void content_failure(struct content *c, const struct fact *f);

@@ -8,7 +8,7 @@ static int64_t time_of(const struct fact *f, const char *key)
 {
     int64_t ms = 0;
 
-    return time_parse(text_of(f, key), &ms) ? ms : 0;
+    return time_parse_any(text_of(f, key), &ms) ? ms : 0;
 }
 
 static void run_clear(struct run *r)
@@ -33,6 +33,26 @@ static void effect_free(void *p)
     free(e);
 }
 
+static void token_free(void *p)
+{
+    struct token_past *t = p;
+
+    if (!t)
+        return;
+    free(t->run_id);
+    free(t->wait_kind);
+    free(t->hash);
+    free(t);
+}
+
+struct token_past *ledger_add_token(struct ledger *l, struct str id)
+{
+    struct token_past *t = mem_zero(sizeof *t);
+
+    token_free(map_put(&l->tokens, id, t));
+    return t;
+}
+
 void ledger_done(struct ledger *l)
 {
     run_clear(&l->run);
@@ -41,6 +61,7 @@ void ledger_done(struct ledger *l)
     map_done(&l->effects, effect_free);
     map_done(&l->queue, free);
     map_done(&l->approvals, free);
+    map_done(&l->tokens, token_free);
 }
 
 void ledger_rolled_back(struct ledger *l, const struct fact *f)
@@ -151,6 +172,8 @@ void ledger_run_waiting(struct ledger *l, const struct fact *f)
         return;
     if (r->end == RUN_NONE)
         r->end = RUN_OPEN;
+    if (!r->run_id)
+        text_set(&r->run_id, text_of(f, "run_id"));
     r->waiting = true;
     text_set(&r->wait_name, text_of(f, "wait_name"));
     text_set(&r->wait_kind, text_of(f, "wait_kind"));
@@ -196,22 +219,36 @@ static const struct {
     {"token.expired", TOKEN_EXPIRED},
 };
 
+static enum token_state state_after(struct str kind)
+{
+    size_t i = 0;
+
+    while (!str_eq(kind, str_from(token_moves[i].kind)))
+        i++;
+    return token_moves[i].state;
+}
+
 void ledger_token(struct ledger *l, const struct fact *f)
 {
     struct str id = text_of(f, "token_id");
+    enum token_state state = state_after(f->ev->kind);
+    struct token_past *past = map_get(&l->tokens, id);
     struct run *r = &l->run;
 
-    if (str_eq(f->ev->kind, STR("token.minted"))) {
+    if (state == TOKEN_ACTIVE) {
+        past = ledger_add_token(l, id);
+        text_set(&past->run_id, text_of(f, "run_id"));
+        text_set(&past->wait_kind, text_of(f, "wait_kind"));
+        text_set(&past->hash, text_of(f, "secret_hash"));
+        past->expires_ms = time_of(f, "expires_at");
         text_set(&r->token_id, id);
         text_set(&r->token_hash, text_of(f, "secret_hash"));
-        r->token_expires_ms = time_of(f, "expires_at");
-    } else if (!str_eq(id, str_from(r->token_id))) {
-        return;
+        r->token_expires_ms = past->expires_ms;
     }
-    for (size_t i = 0; i < sizeof token_moves / sizeof token_moves[0]; i++) {
-        if (str_eq(f->ev->kind, str_from(token_moves[i].kind)))
-            r->token = token_moves[i].state;
-    }
+    if (past)
+        past->state = state;
+    if (str_eq(id, str_from(r->token_id)))
+        r->token = state;
 }
 
 void ledger_trusted(struct ledger *l, const struct fact *f)

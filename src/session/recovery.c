@@ -207,6 +207,10 @@ static enum tide_code look_at(struct recovering *m, const struct found *f, struc
     struct head h;
     enum tide_code code = store_head(m->store, str_from(f->id), &h, err);
 
+    if (!code && h.unverified && !(m->flags & TIDE_RECOVER_DRY_RUN)) {
+        code = session_take_over(m->store, f->id, err);
+        code = code ? code : store_head(m->store, str_from(f->id), &h, err);
+    }
     if (code == TIDE_NOT_FOUND)
         return TIDE_OK; /* deleted meanwhile */
     if (!code && h.held && h.holder_alive)

@@ -349,6 +349,35 @@ static enum tide_code reload(struct tide_session *s, struct tide_err *err)
     return code;
 }
 
+enum tide_code session_take_over(struct store *store, const char *id, struct tide_err *err)
+{
+    struct batch *b = batch_new(str_from(id), BATCH_INPUT, NULL, 0, STR(""), STR(""));
+
+    b->expect_seq = STORE_ANY_SEQ;
+    return store_write(store, b, NULL, err);
+}
+
+static int is_description(void *arg, const struct event *ev)
+{
+    *(bool *)arg = str_eq(ev->kind, STR("session.updated"));
+    return 1;
+}
+
+/* What the snapshot said of the session is no news to the caller; of a run that is open it has to hear. */
+static enum tide_code take_over(struct tide_session *s, struct tide_err *err)
+{
+    int64_t next = s->owner.next_seq;
+    bool told = true;
+    enum tide_code code = session_take_over(s->store, s->head.id, err);
+
+    code = code ? code : session_sync(s, err);
+    if (!code && s->state->seq >= next)
+        code = store_read(s->store, &s->head, next, next, is_description, &told, err);
+    if (!code && (!told || s->state->seq > next))
+        s->owner.next_seq = next;
+    return code;
+}
+
 static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
 {
     if (!(s->flags & TIDE_SESSION_APPEND))
@@ -363,6 +392,8 @@ static enum tide_code may_append(struct tide_session *s, struct tide_err *err)
         return reload(s, err);
     if (s->acquiring || group_owes(&s->owner) || s->owner.epoch) /* the last is the writer's while it owes */
         return TIDE_OK;
+    if (s->head.unverified && take_over(s, err))
+        return err->code;
     return history_prove_now(s->store, s->head.id, err); /* others may have been at the log since it was loaded */
 }
 

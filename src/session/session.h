@@ -71,6 +71,12 @@ enum tide_code session_open_held(tide_store *store, const char *id, tide_trouble
 enum tide_code session_append_held(struct tide_session *s, const struct tide_new_event *event, tide_trouble_fn *told,
                                    void *arg, struct tide_err *err) MUST_CHECK;
 
+/*
+ * Another program's session becomes ours before anything is decided about it: its log gets digests, and behind it stands what only its
+ * snapshot said. Of any other session nothing changes.
+ */
+enum tide_code session_take_over(struct store *store, const char *id, struct tide_err *err) MUST_CHECK;
+
 /* Loads or catches up so that head and state are what the store has. Waits for queued appends first. */
 enum tide_code session_sync(struct tide_session *s, struct tide_err *err) MUST_CHECK;
 

@@ -82,7 +82,7 @@ static SHAPE(file_token, "", {"token_id", SHAPE_TEXT, AT(token_id), SHAPE_NULLAB
 #undef AT
 
 SHAPE(tokens_file, "The tokens of a session, beside its log in a store of files (sessions/ID.tokens.json).",
-      {"tokens", SHAPE_ROWS, SHAPE_ROWS_AT(struct tokens_file, tokens, n), 0, "that of its latest wait, if any",
+      {"tokens", SHAPE_ROWS, SHAPE_ROWS_AT(struct tokens_file, tokens, n), 0, "every token there was, oldest first",
        .of = &shape_file_token});
 
 /* ---- writing ---- */
@@ -114,6 +114,13 @@ static int64_t time_or_none(int64_t unix_ms)
     return unix_ms > 0 ? unix_ms : 0;
 }
 
+int64_t session_created_ms(const struct state *s, const struct head *h)
+{
+    int64_t said = h->parent_id[0] ? 0 : info_created_ms(&s->info); /* a fork was made when it was forked */
+
+    return said ? said : h->created_ms;
+}
+
 void session_file_write(struct buf *out, const struct state *s, const struct head *h)
 {
     AUTO(buf_done) struct buf compact = BUF_INIT(SIZE_MAX / 4);
@@ -125,7 +132,7 @@ void session_file_write(struct buf *out, const struct state *s, const struct hea
         .title = none_if_empty(info_text(&a, &s->info, STR("title"))),
         .working_dir = none_if_empty(info_text(&a, &s->info, STR("working_dir"))),
         .provider = str_from(map_get(&s->info.fields, STR("provider"))),
-        .created_ms = time_or_none(h->created_ms),
+        .created_ms = time_or_none(session_created_ms(s, h)),
         .updated_ms = time_or_none(s->ts_ms),
         .last_seq = s->seq,
         .has_run = r->end != RUN_NONE,
@@ -157,17 +164,21 @@ static const char *const token_words[] = {
 void session_file_tokens(struct buf *out, const struct state *s)
 {
     AUTO(buf_done) struct buf compact = BUF_INIT(SIZE_MAX / 4);
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct map *tokens = &s->ledger.tokens;
     struct json_out o = json_out_to(&compact);
-    const struct run *r = &s->ledger.run;
-    struct token_file token = {.token_id = text_or_null(r->token_id),
-                               .run_id = text_or_null(r->run_id),
-                               .wait_kind = text_or_null(r->wait_kind),
-                               .status = token_words[r->token],
-                               .secret_hash = text_or_null(r->token_hash),
-                               .expires_ms = time_or_none(r->token_expires_ms)};
-    /* Without a run a loaded state does not know of it. */
-    const struct tokens_file file = {&token, r->end != RUN_NONE && r->token != TOKEN_NONE};
+    struct tokens_file file = {arena_zero(&a, (tokens->live + 1) * sizeof *file.tokens), 0};
 
+    for (struct map_entry *e = map_next(tokens, NULL); e; e = map_next(tokens, e)) {
+        const struct token_past *t = e->value;
+
+        file.tokens[file.n++] = (struct token_file){.token_id = e->key,
+                                                    .run_id = text_or_null(t->run_id),
+                                                    .wait_kind = text_or_null(t->wait_kind),
+                                                    .status = token_words[t->state],
+                                                    .secret_hash = text_or_null(t->hash),
+                                                    .expires_ms = time_or_none(t->expires_ms)};
+    }
     shape_put(&o, &shape_tokens_file, &file);
     write_for_people(out, &compact);
 }

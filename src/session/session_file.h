@@ -9,6 +9,9 @@
 
 extern const struct shape shape_session_file, shape_tokens_file;
 
+/* When it was made: as its description says, of another program's session, else by its first event. */
+int64_t session_created_ms(const struct state *s, const struct head *h);
+
 /*
  * {"id", "title", "working_dir", "provider", "created_at", "updated_at", "last_seq", "run":{"run_id", "boot_id", "started_at",
  * "ended_at", "wait":{"kind", "since_seq", "resume_token_id", "deadline_at"}}, "recovery":{"last_boot_seen", "interruption"}}

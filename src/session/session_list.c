@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "session/session.h"
+#include "session/session_file.h"
 #include "session/status.h"
 #include "store/origin.h"
 
@@ -118,6 +119,7 @@ static void fill_info(struct arena *a, const struct head *h, const struct state 
     const struct run *r = &s->ledger.run;
 
     *ret = info_of(a, h, st);
+    ret->created_ms = session_created_ms(s, h);
     fill_run(ret, r);
     ret->title = info_or_null(a, s, "title");
     ret->agent = info_or_null(a, s, "agent");
@@ -183,7 +185,7 @@ static bool is_passed(struct listing *l, const struct head *h)
 }
 
 /* Hands it out. Non-zero: that was the last. */
-static int list_one(struct listing *l, struct tide_session_info *info, const struct status *st)
+static int list_one(struct listing *l, const struct head *h, struct tide_session_info *info, const struct status *st)
 {
     const struct tide_list_filter *f = l->filter;
 
@@ -191,7 +193,7 @@ static int list_one(struct listing *l, struct tide_session_info *info, const str
         (f->agent && !same(info->agent, f->agent) && !same(info->agent_id, f->agent)) ||
         (f->task_id && !same(info->task_id, f->task_id)) || (f->kind && info->kind != f->kind))
         return 0;
-    snprintf(info->cursor, sizeof info->cursor, "%" PRId64 ".%s", info->created_ms, info->id);
+    snprintf(info->cursor, sizeof info->cursor, "%" PRId64 ".%s", h->created_ms, info->id);
     l->n++;
     return l->fn(l->arg, info) != 0 || (l->filter->limit > 0 && l->n >= l->filter->limit);
 }
@@ -227,7 +229,7 @@ static int list_damaged(struct listing *l, const struct store_entry *entry)
     info = info_of(&l->arena, h, &st);
     if (entry->damage)
         info.first_seq = info.last_seq = info.updated_ms = 0; /* nobody knows */
-    return list_one(l, &info, &st);
+    return list_one(l, h, &info, &st);
 }
 
 static int list_entry(void *arg, const struct store_entry *entry)
@@ -256,7 +258,7 @@ static int list_entry(void *arg, const struct store_entry *entry)
     arena_reset(&l->arena);
     derive(&st, l->store, entry->head, s, entry->head->holder_alive);
     fill_info(&l->arena, entry->head, s, &st, resume_from, &info);
-    return list_one(l, &info, &st);
+    return list_one(l, entry->head, &info, &st);
 }
 
 enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,

@@ -2,6 +2,7 @@
 /* Putting the two folds together, event by event, and the small setters they share. */
 #include "session/state.h"
 
+#include "base/timefmt.h"
 #include "session/fold.h"
 
 void text_set(char **slot, struct str s)
@@ -170,4 +171,12 @@ struct str info_text(struct arena *a, const struct info *info, struct str key)
     if (!raw || json_parse(a, str_from(raw), NULL, &v, NULL, NULL) || v->type != JSON_STRING)
         return STR("");
     return json_text(a, v);
+}
+
+int64_t info_created_ms(const struct info *info)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    int64_t ms = 0;
+
+    return time_parse_any(info_text(&a, info, STR("created_at")), &ms) ? ms : 0;
 }

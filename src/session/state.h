@@ -113,6 +113,13 @@ struct effect {
     bool past;              /* of a chain that another one has followed: nobody goes on with it */
 };
 
+/* What became of a token. */
+struct token_past {
+    char *run_id, *wait_kind, *hash; /* malloc or NULL */
+    enum token_state state;
+    int64_t expires_ms; /* 0: never */
+};
+
 struct ledger {
     int64_t events, runs, max_turn;
     struct run run;
@@ -131,6 +138,7 @@ struct ledger {
     int64_t errors, rollbacks, checkpoints, checkpoint_events; /* checkpoints: not deleted; events: made or deleted */
     struct map queue;                                          /* queue_id -> int64_t * seq: added and not taken */
     struct map approvals;                                      /* approval_id -> int64_t * seq: asked and not given */
+    struct map tokens;                                         /* token_id -> struct token_past *, every one */
     int64_t trusted_seq;                                       /* of the latest session.trusted; 0: none */
     int64_t cancel_seq;                                        /* of the latest cancel request; 0: none */
 };
@@ -185,6 +193,9 @@ enum tide_code state_decode(struct str json, struct state **ret_state, struct ti
 
 /* A field of the session's description as text, in the arena; empty when absent or not a string. */
 struct str info_text(struct arena *a, const struct info *info, struct str key);
+
+/* When a session was made, where its description says so (another program made it); 0: it does not. */
+int64_t info_created_ms(const struct info *info);
 
 /* state_util: small setters that own their memory. */
 void text_set(char **slot, struct str s); /* an empty slice clears it */

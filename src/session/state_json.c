@@ -3,7 +3,7 @@
  * The state as JSON and back: what `tidemark state` prints is what snapshots hold. Order follows insertion, so that equal
  * histories give equal bytes however they were folded.
  */
-#include "session/state.h"
+#include "session/fold.h"
 
 static const char *const run_ends[] = {"none", "open", "completed", "failed", "cancelled", "interrupted"};
 static const char *const token_states[] = {"none", "active", "consumed", "revoked", "expired"};
@@ -161,6 +161,25 @@ static void put_effects(struct json_out *o, const struct map *m)
     json_out_end(o, '}');
 }
 
+static void put_tokens(struct json_out *o, const struct map *m)
+{
+    json_out_key(o, STR("tokens"));
+    json_out_begin(o, '{');
+    for (struct map_entry *it = map_next(m, NULL); it; it = map_next(m, it)) {
+        const struct token_past *t = it->value;
+
+        json_out_key(o, map_key(it));
+        json_out_begin(o, '{');
+        json_out_kstr_opt(o, STR("run_id"), str_from(t->run_id));
+        json_out_kstr_opt(o, STR("wait_kind"), str_from(t->wait_kind));
+        json_out_kstr(o, STR("state"), str_from(token_states[t->state]));
+        put_int(o, STR("expires_ms"), t->expires_ms, STATE_SNAPSHOT);
+        json_out_kstr_opt(o, STR("hash"), str_from(t->hash));
+        json_out_end(o, '}');
+    }
+    json_out_end(o, '}');
+}
+
 /* Every plain number of the ledger: one table for writing and reading. */
 static const struct {
     const char *name;
@@ -211,6 +230,7 @@ static void put_ledger(struct json_out *o, const struct ledger *l, enum state_pa
         put_effects(o, &l->effects);
         state_put_ints(o, "queue", &l->queue);
         state_put_ints(o, "approvals", &l->approvals);
+        put_tokens(o, &l->tokens);
     }
     json_out_end(o, '}');
 }
@@ -312,6 +332,12 @@ static void get_content(struct arena *a, struct content *c, const struct json *v
     position_decode(a, &c->position, json_get(v, STR("position")));
 }
 
+static enum token_state token_state_of(struct arena *a, const struct json *v, const char *key)
+{
+    return (enum token_state)name_index(token_states, sizeof token_states / sizeof token_states[0],
+                                        json_get_text(a, v, str_from(key)));
+}
+
 static void get_run(struct arena *a, struct run *r, const struct json *v)
 {
     const struct {
@@ -338,8 +364,7 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         text_set(texts[i].slot, json_get_text(a, v, str_from(texts[i].key)));
     r->end = (enum run_end)name_index(run_ends, sizeof run_ends / sizeof run_ends[0], json_get_text(a, v, STR("end")));
-    r->token = (enum token_state)name_index(token_states, sizeof token_states / sizeof token_states[0],
-                                            json_get_text(a, v, STR("token")));
+    r->token = token_state_of(a, v, "token");
     r->started_seq = json_get_int(v, STR("started_seq"), 0);
     r->started_ms = json_get_int(v, STR("started_ms"), 0);
     r->ended_seq = json_get_int(v, STR("ended_seq"), 0);
@@ -358,6 +383,19 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
     r->pid = json_get_int(v, STR("pid"), 0);
     r->pid_start = json_get_int(v, STR("pid_start"), 0);
     r->active_seq = json_get_int(v, STR("active_seq"), 0);
+}
+
+static void get_tokens(struct arena *a, struct ledger *l, const struct json *tokens)
+{
+    for (const struct json *m = tokens ? tokens->first : NULL; m; m = m->next) {
+        struct token_past *t = ledger_add_token(l, json_key_text(a, m));
+
+        text_set(&t->run_id, json_get_text(a, m, STR("run_id")));
+        text_set(&t->wait_kind, json_get_text(a, m, STR("wait_kind")));
+        text_set(&t->hash, json_get_text(a, m, STR("hash")));
+        t->state = token_state_of(a, m, "state");
+        t->expires_ms = json_get_int(m, STR("expires_ms"), 0);
+    }
 }
 
 static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
@@ -384,6 +422,7 @@ static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
     }
     state_get_ints(a, &l->queue, json_get(v, STR("queue")));
     state_get_ints(a, &l->approvals, json_get(v, STR("approvals")));
+    get_tokens(a, l, json_get(v, STR("tokens")));
 }
 
 /* Earlier versions kept the seq of the latest run of an agent instead. */
@@ -394,6 +433,12 @@ static enum tide_session_kind kind_before(const struct state *s, int64_t loop_se
     return s->content.position.graph_digest && !loop_seq ? TIDE_KIND_GRAPH : TIDE_KIND_PROGRAM;
 }
 
+/* A whole state of an earlier version, which kept the latest token alone: the log has the others. */
+static bool lacks_tokens(const struct json *v)
+{
+    return json_get(json_get(v, STR("content")), STR("memory")) && !json_get(json_get(v, STR("ledger")), STR("tokens"));
+}
+
 enum tide_code state_decode(struct str json, struct state **ret_state, struct tide_err *err)
 {
     struct arena a = ARENA_INIT;
@@ -402,6 +447,8 @@ enum tide_code state_decode(struct str json, struct state **ret_state, struct ti
     const struct json_limits deeper = {0, JSON_MAX_DEPTH + 16}; /* events as deep as may be, inside ours */
     enum tide_code code = json_parse(&a, json, &deeper, &v, NULL, err);
 
+    if (!code && lacks_tokens(v))
+        code = tide_fail(err, TIDE_INVALID, "a state of an earlier version");
     if (!code) {
         s = state_new(json_get_text(&a, v, STR("session_id")));
         s->seq = json_get_int(v, STR("seq"), 0);

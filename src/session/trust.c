@@ -434,6 +434,8 @@ enum tide_code tide_session_trust(tide_session *s, const char *shown, const char
     if (!s->store->origin.user.len)
         return tide_fail(err, TIDE_READ_ONLY, "trust: there is no key of origin: open the store for writing");
     code = session_sync(s, err);
+    if (!code && s->head.unverified)
+        code = session_take_over(s->store, s->head.id, err) ? err->code : session_sync(s, err);
     code = code ? code : history_prove(s->store, &s->head, s->head.last_seq, err);
     code = code ? code : describe(s, &now, err);
     if (!code && origin_is_ours(s->store, &s->head))

@@ -98,13 +98,11 @@ static bool is_all_stored(const struct tide_run *r)
 static void draft_waiting(struct tide_run *r, struct draft *d, const struct tide_wait_options *opt, const char *key,
                           const char *token_id, int64_t due_ms)
 {
-    struct json_out *o = draft_open(d, "run.waiting");
-
+    draft_open(d, "run.waiting");
     draft_text(d, "run_id", r->id);
     draft_text(d, "wait_name", opt->name);
     draft_text(d, "wait_kind", tide_wait_kind_name(opt->kind));
     draft_text(d, "wait_key", key);
-    json_out_kint(o, STR("since_seq"), tide_session_last_seq(r->s));
     draft_text(d, "resume_token_id", token_id);
     draft_time(d, "deadline_at", opt->deadline_ms);
     draft_time(d, "due_at", due_ms);

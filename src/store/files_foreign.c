@@ -2,41 +2,241 @@
 /*
  * Sessions in this layout that somebody else wrote: lines without digests, or a snapshot without a log. They are read as they
  * are, as unverified. The first write makes them ours: the log is written anew with a chain of digests, whole, and takes the
- * place of the old one, which is kept aside.
+ * place of the old one, which is kept aside. What only the snapshot says (title, working directory, provider, when it was made, a
+ * run that is open) becomes lines of that log in the same write: ours will take the snapshot's place.
  */
 #include <stdio.h>
 
 #include "base/json.h"
+#include "base/timefmt.h"
 #include "store/files_store.h"
 
 #define SNAPSHOT_MAX ((size_t)16 << 20)
 
-/* ---- a log without digests ---- */
+/* ---- what a snapshot says ---- */
 
-/* Every line of its own: what was written at once nobody knows. */
-static enum tide_code chain(struct files_store *s, struct files_log *l, struct buf *out, struct tide_err *err)
+static enum tide_code get_snapshot(struct files_store *s, const char *id, struct arena *a, struct buf *text,
+                                   struct json **ret, struct tide_err *err)
+{
+    char path[FILES_PATH];
+    enum tide_code code;
+
+    files_path(s, path, "sessions", id, ".json");
+    code = files_get(s, path, SNAPSHOT_MAX, text, err);
+    if (code)
+        return code;
+    return json_parse(a, buf_view(text), NULL, ret, NULL, NULL) || (*ret)->type != JSON_OBJECT ? TIDE_NOT_FOUND
+                                                                                               : TIDE_OK;
+}
+
+/* Ours has every time to the millisecond; others with the same members have not. */
+static bool is_ours(const struct json *snapshot)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct line_walk w = {.s = s, .file = l->file, .limit = l->end};
-    unsigned char before[DIGEST_SIZE] = {0};
+    static const char *const times[] = {"created_at", "updated_at"};
+    bool ours = json_get(snapshot, STR("recovery")) != NULL;
+    int64_t ms;
+
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        const struct json *at = json_get(snapshot, str_from(times[i]));
+
+        ours &= !at || at->type != JSON_STRING || time_parse(json_text(&a, at), &ms);
+    }
+    return ours;
+}
+
+/* Not any file of JSON is a session. */
+static bool is_of(struct arena *a, const struct json *snapshot, const char *id)
+{
+    return str_eq(json_get_text(a, snapshot, STR("id")), str_from(id)) ||
+           str_eq(json_get_text(a, snapshot, STR("session_id")), str_from(id));
+}
+
+int64_t card_last_seq(struct files_store *s, const char *id)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX);
+    struct json *v;
+
+    if (get_snapshot(s, id, &a, &text, &v, NULL) || !is_ours(v))
+        return 0;
+    return json_get_int(v, STR("last_seq"), 0);
+}
+
+/* ---- it as lines ---- */
+
+static const struct {
+    const char *name;
+    enum json_type type;
+} descriptions[] = {
+    {"title", JSON_STRING}, {"working_dir", JSON_STRING}, {"agent", JSON_STRING}, {"provider", JSON_OBJECT}};
+
+#define DESCRIPTIONS (sizeof descriptions / sizeof descriptions[0])
+
+/* What the log of a session says itself. */
+struct told {
+    bool description[DESCRIPTIONS], created, run;
+    int64_t last_seq;
+    unsigned char digest[DIGEST_SIZE]; /* of that event */
+};
+
+static void note_told(struct told *t, struct arena *a, const struct event *ev)
+{
+    struct json *body;
+    bool created = str_eq(ev->kind, STR("session.created"));
+
+    t->created |= created;
+    t->run |= str_starts(ev->kind, STR("run."));
+    if ((!created && !str_eq(ev->kind, STR("session.updated"))) || json_parse(a, ev->body, NULL, &body, NULL, NULL))
+        return;
+    for (size_t i = 0; i < DESCRIPTIONS; i++)
+        t->description[i] |= json_get(body, str_from(descriptions[i].name)) != NULL;
+}
+
+/* Begins a line of what the snapshot says; `ts` may be missing. */
+static struct json_out begin_line(struct buf *out, int64_t seq, const struct json *ts, const char *kind)
+{
+    struct json_out o = json_out_to(out);
+
+    json_out_begin(&o, '{');
+    json_out_kint(&o, STR("seq"), seq);
+    if (ts && ts->type == JSON_STRING)
+        json_out_kraw(&o, STR("ts"), json_source(ts));
+    json_out_kstr(&o, STR("kind"), str_from(kind));
+    return o;
+}
+
+/* The line from there on, if it can be read as one; else it is taken back. */
+static bool end_line(struct buf *out, size_t from, struct json_out *o)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct line_mark m;
+    struct event ev;
+
+    json_out_end(o, '}');
+    if (out->failed || line_read(&a, (struct str){out->ptr + from, out->len - from}, &ev, &m) != LINE_EVENT) {
+        out->len = from;
+        return false;
+    }
+    buf_add_char(out, '\n');
+    return true;
+}
+
+static void put_member(struct json_out *o, const char *as, const struct json *v, const char *name, enum json_type type)
+{
+    const struct json *m = json_get(v, str_from(name));
+
+    if (m && m->type == type)
+        json_out_kraw(o, str_from(as), json_source(m));
+}
+
+/* The first line where there is no log; else what that does not say. */
+static bool put_description(struct files_store *s, const struct json *v, const struct told *t, struct buf *out)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    char now[TIME_TEXT_SIZE];
+    int64_t created;
+    const struct json *at = json_get(v, STR("created_at"));
+    size_t from = out->len;
+    struct json *ts = NULL;
+    bool any = !t->last_seq;
+    struct json_out o;
+
+    time_format(now, env_now_ms(s->base.env));
+    if (t->last_seq && json_parse(&a, str_from(arena_printf(&a, "\"%s\"", now)), NULL, &ts, NULL, NULL))
+        return false;
+    o = begin_line(out, t->last_seq + 1, t->last_seq ? ts : at, t->last_seq ? "session.updated" : "session.created");
+    for (size_t i = 0; i < DESCRIPTIONS; i++) {
+        const struct json *m = json_get(v, str_from(descriptions[i].name));
+
+        if (t->description[i] || !m || m->type != descriptions[i].type)
+            continue;
+        json_out_kraw(&o, str_from(descriptions[i].name), json_source(m));
+        any = true;
+    }
+    if (t->last_seq && !t->created && time_parse_any(json_get_text(&a, v, STR("created_at")), &created)) {
+        put_member(&o, "created_at", v, "created_at", JSON_STRING);
+        any = true;
+    }
+    if (!end_line(out, from, &o))
+        return false;
+    out->len = any ? out->len : from;
+    return any;
+}
+
+/* A run that the snapshot knows to be open, and the log knows nothing of: recovery ends it. */
+static void put_run(const struct json *v, int64_t seq, struct buf *out)
+{
+    const struct json *run = json_get(v, STR("run")), *ended = json_get(run, STR("ended_at")),
+                      *wait = json_get(run, STR("wait"));
+    size_t from = out->len;
+    struct json_out o;
+
+    if (!run || run->type != JSON_OBJECT || (ended && ended->type != JSON_NULL) || !json_get(run, STR("run_id")))
+        return;
+    o = begin_line(out, seq, json_get(run, STR("started_at")), "run.started");
+    put_member(&o, "run_id", run, "run_id", JSON_STRING);
+    put_member(&o, "boot_id", run, "boot_id", JSON_STRING);
+    if (!end_line(out, from, &o) || !wait || wait->type != JSON_OBJECT)
+        return;
+    from = out->len;
+    o = begin_line(out, seq + 1, json_get(v, STR("updated_at")), "run.waiting");
+    put_member(&o, "run_id", run, "run_id", JSON_STRING);
+    put_member(&o, "wait_kind", wait, "kind", JSON_STRING);
+    put_member(&o, "resume_token_id", wait, "resume_token_id", JSON_STRING);
+    put_member(&o, "deadline_at", wait, "deadline_at", JSON_STRING);
+    (void)end_line(out, from, &o);
+}
+
+/* False: the session cannot be told. */
+static bool put_snapshot(struct files_store *s, const struct json *v, const struct told *t, struct buf *out)
+{
+    bool described = put_description(s, v, t, out);
+
+    if (!described && !t->last_seq)
+        return false;
+    if (!t->run)
+        put_run(v, t->last_seq + 1 + described, out);
+    return true;
+}
+
+/* ---- a log without digests ---- */
+
+/* Every line of its own: what was written at once nobody knows. Goes on from *t. */
+static enum tide_code chain(struct files_store *s, const char *id, struct line_walk *w, struct told *t, struct buf *out,
+                            struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
     const struct line_mark plain = {.verified = true};
+    unsigned char before[DIGEST_SIZE];
     struct line_mark m;
     struct event ev;
     struct str line;
 
-    while (walk_next(&w, &line, err)) {
+    while (walk_next(w, &line, err)) {
         arena_reset(&a);
         if (line_read(&a, line, &ev, &m) != LINE_EVENT) {
-            tide_fail_session(err, TIDE_CORRUPT, l->id, ": a line of its log cannot be read");
+            tide_fail_session(err, TIDE_CORRUPT, id, ": a line of its log cannot be read");
             break;
         }
         ev.epoch = 0;
-        event_digest(ev.digest, &s->base.key, before, str_from(l->id), &ev);
-        memcpy(before, ev.digest, DIGEST_SIZE);
+        memcpy(before, t->digest, DIGEST_SIZE);
+        event_digest(ev.digest, &s->base.key, before, str_from(id), &ev);
+        memcpy(t->digest, ev.digest, DIGEST_SIZE);
+        t->last_seq = ev.seq;
+        note_told(t, &a, &ev);
         line_write(out, &ev, &plain);
     }
-    walk_done(&w);
+    walk_done(w);
     return err->code;
+}
+
+static enum tide_code chain_text(struct files_store *s, const char *id, struct str text, struct told *t,
+                                 struct buf *out, struct tide_err *err)
+{
+    struct line_walk w = {.s = s, .text = text, .limit = (int64_t)text.len};
+
+    return text.len ? chain(s, id, &w, t, out, err) : TIDE_OK;
 }
 
 /* Under a name that is free, or has it already. */
@@ -74,13 +274,35 @@ static enum tide_code keep_original(struct files_store *s, struct files_log *l, 
     return code ? code : keep(s, l->id, buf_view(&bytes), name, err);
 }
 
+/* What the snapshot says besides, behind the log; it is kept as well. */
+static enum tide_code add_snapshot(struct files_store *s, struct files_log *l, struct told *t, struct buf *out,
+                                   struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), more = BUF_INIT(2 * SNAPSHOT_MAX);
+    char kept[TIDE_ID_SIZE + 24];
+    struct json *v;
+    enum tide_code code = get_snapshot(s, l->id, &a, &text, &v, err);
+
+    if (code == TIDE_NOT_FOUND || code == TIDE_TOO_BIG || code == TIDE_DENIED || (!code && !is_of(&a, v, l->id)))
+        return TIDE_OK; /* nothing that could be told */
+    if (code)
+        return code;
+    put_snapshot(s, v, t, &more);
+    code = chain_text(s, l->id, buf_view(&more), t, out, err);
+    return code ? code : keep(s, l->id, buf_view(&text), kept, err);
+}
+
 enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     AUTO(buf_done) struct buf lines = BUF_INIT(SIZE_MAX / 4);
+    struct line_walk w = {.s = s, .file = l->file, .limit = l->end};
+    struct told t = {0};
     char name[FILES_PATH], kept[TIDE_ID_SIZE + 24];
-    enum tide_code code = chain(s, l, &lines, err);
+    enum tide_code code = chain(s, l->id, &w, &t, &lines, err);
 
     code = code ? code : keep_original(s, l, kept, err);
+    code = code ? code : add_snapshot(s, l, &t, &lines, err);
     log_name(name, l->id, false);
     code = code ? code : files_put(s, "sessions", name, buf_view(&lines), true, err);
     if (!code)
@@ -91,117 +313,101 @@ enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struc
     return code ? tide_wrap(err, "bring the log of session '%s' up to date", l->id) : TIDE_OK;
 }
 
-/* ---- snapshots ---- */
+/* ---- whether its run is open ---- */
 
-static enum tide_code get_snapshot(struct files_store *s, const char *id, struct arena *a, struct buf *text,
-                                   struct json **ret, struct tide_err *err)
+/* As far as the log says, and where that says nothing of runs, the snapshot. With s->mu. */
+enum tide_code foreign_has_open_run(struct files_store *s, struct files_log *l, bool *ret, struct tide_err *err)
 {
-    char path[FILES_PATH];
-    enum tide_code code;
-
-    files_path(s, path, "sessions", id, ".json");
-    code = files_get(s, path, SNAPSHOT_MAX, text, err);
-    if (code)
-        return code;
-    return json_parse(a, buf_view(text), NULL, ret, NULL, NULL) || (*ret)->type != JSON_OBJECT ? TIDE_NOT_FOUND
-                                                                                               : TIDE_OK;
-}
-
-static bool is_ours(const struct json *snapshot)
-{
-    return json_get(snapshot, STR("recovery")) != NULL;
-}
-
-int64_t card_last_seq(struct files_store *s, const char *id)
-{
+    static const char *const ends[] = {"run.completed", "run.failed", "run.cancelled", "run.interrupted"};
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX);
+    struct line_walk w = {.s = s, .file = l->file, .text = {l->text, l->text_len}, .limit = l->end};
+    AUTO(buf_done) struct buf more = BUF_INIT(2 * SNAPSHOT_MAX), text = BUF_INIT(SNAPSHOT_MAX);
+    bool open = false, any = l->text != NULL; /* of a snapshot alone all that it says stands in the text */
+    struct line_mark m;
+    struct event ev;
+    struct str line;
     struct json *v;
 
-    if (get_snapshot(s, id, &a, &text, &v, NULL) || !is_ours(v))
-        return 0;
-    return json_get_int(v, STR("last_seq"), 0);
+    if (l->runs_looked == l->end) {
+        *ret = l->run_open;
+        return TIDE_OK;
+    }
+    while (walk_next(&w, &line, err)) {
+        arena_reset(&a);
+        if (line_read(&a, line, &ev, &m) != LINE_EVENT || !str_starts(ev.kind, STR("run.")))
+            continue;
+        any = open = true;
+        for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+            open &= !str_eq(ev.kind, str_from(ends[i]));
+    }
+    walk_done(&w);
+    if (!err->code && !any && !get_snapshot(s, l->id, &a, &text, &v, NULL) && is_of(&a, v, l->id)) {
+        put_run(v, 1, &more);
+        open = more.len > 0;
+    }
+    if (err->code)
+        return err->code;
+    l->runs_looked = l->end;
+    *ret = l->run_open = open;
+    return TIDE_OK;
 }
 
 /* ---- one without a log ---- */
 
-/* The line that such a session begins with: what the snapshot says of it. */
-static void first_line(const struct json *v, struct buf *out)
+/* Its lines are as known as those of a file. */
+static void take_text(struct files_store *s, struct files_log *l, struct buf *text)
 {
-    static const char *const names[] = {"title", "working_dir", "agent", "provider"};
-    const struct json *created = json_get(v, STR("created_at"));
-    struct json_out o = json_out_to(out);
-
-    json_out_begin(&o, '{');
-    json_out_kint(&o, STR("seq"), 1);
-    if (created && created->type == JSON_STRING)
-        json_out_kraw(&o, STR("ts"), json_source(created));
-    json_out_kstr(&o, STR("kind"), STR("session.created"));
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const struct json *m = json_get(v, str_from(names[i]));
-
-        if (m && m->type == (i == 3 ? JSON_OBJECT : JSON_STRING))
-            json_out_kraw(&o, str_from(names[i]), json_source(m));
-    }
-    json_out_end(&o, '}');
-}
-
-static bool read_text(struct files_log *l, struct event *ret, struct arena *a)
-{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct line_walk w = {.s = s, .text = buf_view(text), .limit = (int64_t)text->len};
+    struct tide_err err;
     struct line_mark m;
+    struct event ev;
+    struct str line;
 
-    return line_read(a, (struct str){l->text, l->text_len}, ret, &m) == LINE_EVENT;
+    l->h.first_seq = 1;
+    while (walk_next(&w, &line, &err) && line_read(&a, line, &ev, &m) == LINE_EVENT) {
+        if (!l->h.last_seq++)
+            l->h.created_ms = ev.ts_ms;
+        l->h.updated_ms = ev.ts_ms;
+        log_note_line(l, l->h.last_seq, w.at, ev.kind);
+    }
+    walk_done(&w);
+    l->exists = l->unverified = true;
+    l->end = l->looked = (int64_t)text->len;
+    l->text_len = text->len;
+    l->text = buf_take(text);
 }
 
 enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), line = BUF_INIT(2 * SNAPSHOT_MAX);
+    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), lines = BUF_INIT(2 * SNAPSHOT_MAX);
     struct json *v;
-    struct event ev;
     enum tide_code code = get_snapshot(s, l->id, &a, &text, &v, err);
 
     if (code)
         return code;
     if (is_ours(v) && files_is(s, "sessions", l->id, ".tokens.json", ENV_FILE)) /* of one of ours there is always one */
         return fail_log_gone(l->id, err);
-    if (!str_eq(json_get_text(&a, v, STR("id")), str_from(l->id)) &&
-        !str_eq(json_get_text(&a, v, STR("session_id")), str_from(l->id)))
-        return TIDE_NOT_FOUND; /* not any file of JSON is a session */
-    first_line(v, &line);
-    l->text_len = line.len;
-    l->text = buf_take(&line);
-    if (!read_text(l, &ev, &a)) {
-        free(TAKE(l->text));
+    if (!is_of(&a, v, l->id) || !put_snapshot(s, v, &(struct told){.created = false}, &lines))
         return TIDE_NOT_FOUND;
-    }
-    l->exists = l->unverified = true;
-    l->end = l->looked = (int64_t)l->text_len;
-    l->h.first_seq = l->h.last_seq = 1;
-    l->h.created_ms = l->h.updated_ms = ev.ts_ms;
-    log_note_line(l, 1, 0, ev.kind);
+    take_text(s, l, &lines);
     return TIDE_OK;
 }
 
 /* With digests at once; the snapshot will be ours, so that of the other is kept aside. */
 static enum tide_code write_begun(struct files_store *s, struct files_log *l, struct tide_err *err)
 {
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), line = BUF_INIT(2 * SNAPSHOT_MAX);
-    const unsigned char nothing[DIGEST_SIZE] = {0};
+    AUTO(buf_done) struct buf text = BUF_INIT(SNAPSHOT_MAX), lines = BUF_INIT(SIZE_MAX / 4);
     char name[FILES_PATH], path[FILES_PATH], kept[TIDE_ID_SIZE + 24];
-    struct event ev = {0};
-    enum tide_code code;
+    struct told t = {0};
+    enum tide_code code = chain_text(s, l->id, (struct str){l->text, l->text_len}, &t, &lines, err);
 
-    if (!read_text(l, &ev, &a))
-        return tide_fail(err, TIDE_CORRUPT, "the snapshot of session '%s' cannot be read", l->id);
     files_path(s, path, "sessions", l->id, ".json");
-    code = files_get(s, path, SNAPSHOT_MAX, &text, err);
+    code = code ? code : files_get(s, path, SNAPSHOT_MAX, &text, err);
     code = code ? code : keep(s, l->id, buf_view(&text), kept, err);
-    event_digest(ev.digest, &s->base.key, nothing, str_from(l->id), &ev);
-    line_write(&line, &ev, &(struct line_mark){.verified = true});
     log_name(name, l->id, false);
-    code = code ? code : files_put(s, "sessions", name, buf_view(&line), true, err);
+    code = code ? code : files_put(s, "sessions", name, buf_view(&lines), true, err);
     if (code)
         return tide_wrap(err, "begin the log of session '%s'", l->id);
     store_notice(&s->base,

@@ -393,63 +393,6 @@ struct str line_kind(struct str line)
 
 /* ---- any other line ---- */
 
-static bool digits_fit(const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!is_digit(p[i]))
-            return false;
-    return true;
-}
-
-/* ".5" and longer ones as ms, cut after three digits. Nothing: 0. */
-static bool take_fraction(struct piece *l, int64_t *ret_ms)
-{
-    int64_t unit = 100;
-    const char *begin;
-
-    *ret_ms = 0;
-    if (!take(l, STR(".")))
-        return true;
-    for (begin = l->p; l->p < l->end && is_digit(*l->p); l->p++, unit /= 10)
-        *ret_ms += (*l->p - '0') * unit;
-    return l->p > begin;
-}
-
-/* "Z" or "+01:00" as ms; nothing is taken for UTC, as many programs write it. All that is left. */
-static bool take_zone(struct piece *l, int64_t *ret_ms)
-{
-    const char *p = l->p;
-    int hours, minutes;
-
-    *ret_ms = 0;
-    if (l->p == l->end || (l->end - l->p == 1 && (*p == 'Z' || *p == 'z')))
-        return true;
-    if (l->end - l->p != 6 || (*p != '+' && *p != '-') || p[3] != ':' || !digits_fit(p + 1, 2) || !digits_fit(p + 4, 2))
-        return false;
-    hours = (p[1] - '0') * 10 + p[2] - '0';
-    minutes = (p[4] - '0') * 10 + p[5] - '0';
-    *ret_ms = (*p == '-' ? -60000 : 60000) * (int64_t)(hours * 60 + minutes);
-    return hours < 24 && minutes < 60;
-}
-
-/* RFC 3339: the date and the time go through time_parse() in its own form, the rest is ours. */
-static bool read_time_text(struct str text, int64_t *ret_ms)
-{
-    char whole[TIME_TEXT_SIZE] = "yyyy-mm-ddThh:mm:ss.000Z";
-    struct piece l = piece_of(text);
-    int64_t ms, fraction, zone;
-
-    if (text.len < 19 || !memchr("Tt ", text.ptr[10], 3))
-        return false;
-    memcpy(whole, text.ptr, 19);
-    whole[10] = 'T';
-    l.p += 19;
-    if (!time_parse((struct str){whole, TIME_LEN}, &ms) || !take_fraction(&l, &fraction) || !take_zone(&l, &zone))
-        return false;
-    *ret_ms = ms + fraction - zone;
-    return true;
-}
-
 /* Seconds, with or without a fraction, or ms; an exponent is refused. */
 static bool read_time_number(struct str text, int64_t *ret_ms)
 {
@@ -459,8 +402,8 @@ static bool read_time_number(struct str text, int64_t *ret_ms)
 
     while (l.p < l.end && (*l.p == '-' || is_digit(*l.p)))
         l.p++;
-    if (!str_to_int64((struct str){text.ptr, (size_t)(l.p - text.ptr)}, &whole) || !take_fraction(&l, &fraction) ||
-        l.p != l.end)
+    if (!str_to_int64((struct str){text.ptr, (size_t)(l.p - text.ptr)}, &whole) ||
+        !time_take_fraction(&l.p, l.end, &fraction) || l.p != l.end)
         return false;
     *ret_ms = whole;
     if (whole > -SECONDS_BELOW && whole < SECONDS_BELOW)
@@ -474,7 +417,7 @@ static bool read_time(struct arena *a, const struct json *ts, bool ours, int64_t
     if (ours)
         return ts && read_own_time(json_source(ts), ret_ms);
     if (ts && ts->type == JSON_STRING)
-        return read_time_text(json_text(a, ts), ret_ms);
+        return time_parse_any(json_text(a, ts), ret_ms);
     return !ts || (ts->type == JSON_NUMBER && read_time_number(ts->raw, ret_ms));
 }
 

@@ -368,6 +368,79 @@ static enum tide_code judge(struct files_store *s, const char *id, int64_t until
     return TIDE_OK;
 }
 
+/* ---- other programs' sessions, which live/ does not have ---- */
+
+struct names {
+    struct ids ids;  /* those that may be a session */
+    struct ids ours; /* those that have a mark: only ours have */
+};
+
+static enum tide_code take_name(void *arg, const char *name, enum env_kind kind)
+{
+    struct names *n = arg;
+    size_t len = strlen(name);
+
+    if (len > 5 && strcmp(name + len - 5, ".mark") == 0)
+        return take_id(&n->ours, name, kind);
+    return take_id(&n->ids, name, kind);
+}
+
+static bool is_among(const struct ids *ids, const char *id)
+{
+    struct id key = {.hidden = false};
+
+    snprintf(key.id, sizeof key.id, "%s", id);
+    return ids->n && bsearch(&key, ids->at, ids->n, sizeof key, by_name);
+}
+
+/* Those whose run is open. What cannot be read is named by whoever looks at it. */
+static bool is_left(struct files_store *s, const char *id, struct waiting *ret)
+{
+    struct files_log *l;
+    struct tide_err err;
+    bool open = false;
+
+    pthread_mutex_lock(&s->mu);
+    l = log_of(s, str_from(id));
+    if (log_refresh(s, l, false, &err) || !l->exists || l->hidden || !l->unverified || l->damage.code ||
+        foreign_has_open_run(s, l, &open, &err))
+        open = false;
+    pthread_mutex_unlock(&s->mu);
+    ret->wake = 0;
+    return open && !files_head(&s->base, str_from(id), &ret->h, &err);
+}
+
+/* Adds them to the list. `live` is sorted. */
+static enum tide_code find_left(struct files_store *s, const struct ids *live, struct waiting **list, size_t *n,
+                                struct tide_err *err)
+{
+    struct names names = {0};
+    const char *last = "";
+    char dir[FILES_PATH];
+    enum tide_code code;
+
+    files_path(s, dir, "sessions", "", "");
+    code = s->base.env->ops->list(s->base.env, dir, take_name, &names, err);
+    if (code == TIDE_NOT_FOUND)
+        code = TIDE_OK;
+    if (names.ids.n)
+        qsort(names.ids.at, names.ids.n, sizeof *names.ids.at, by_name);
+    if (names.ours.n)
+        qsort(names.ours.at, names.ours.n, sizeof *names.ours.at, by_name);
+    for (size_t i = 0; !code && i < names.ids.n; i++) {
+        const char *id = names.ids.at[i].id;
+
+        if (strcmp(id, last) == 0 || is_among(&names.ours, id) || is_among(live, id))
+            continue;
+        last = id;
+        *list = mem_grow(*list, (*n + 1) * sizeof **list);
+        *n += is_left(s, id, &(*list)[*n]);
+    }
+    ids_done(&names.ids);
+    ids_done(&names.ours);
+    return code;
+}
+
 enum tide_code files_live(struct store *store, int64_t until_ms, store_live_fn *fn, void *arg, int64_t *ret_next_ms,
                           struct tide_err *err)
 {
@@ -391,6 +464,9 @@ enum tide_code files_live(struct store *store, int64_t until_ms, store_live_fn *
         else if (!damage.code)
             damage = why;
     }
+    if (!code && ids.n)
+        qsort(ids.at, ids.n, sizeof *ids.at, by_name);
+    code = code ? code : find_left(s, &ids, &list, &n, err);
     if (n)
         qsort(list, n, sizeof *list, oldest_first);
     for (size_t i = 0; !code && !stop && i < n; i++)

@@ -112,6 +112,8 @@ struct files_log {
     int64_t saved;               /* blocks before this one are in the cache */
     struct env_file *lease_file; /* of our own lease; its links tell whether somebody took it */
     struct files_lease lease;    /* ours, while lease_file is there */
+    int64_t runs_looked;         /* of another program's: at this length it was looked whether … */
+    bool run_open;               /* … its run is open */
     char *text;                  /* malloc: the log, where there is no file of it; NULL: there is */
     size_t text_len;
     struct tide_err damage; /* code 0: none found */
@@ -231,6 +233,10 @@ enum tide_code foreign_upgrade(struct files_store *s, struct files_log *l, struc
 enum tide_code foreign_begin(struct files_store *s, struct files_log *l, struct tide_err *err) MUST_CHECK;
 enum tide_code foreign_write(struct files_store *s, struct files_log *l, struct tide_err *err)
     MUST_CHECK; /* then it has */
+
+/* Whether a session of somebody else's has a run that has not ended: recovery is to see it. With s->mu. */
+enum tide_code foreign_has_open_run(struct files_store *s, struct files_log *l, bool *ret, struct tide_err *err)
+    MUST_CHECK;
 
 /* The seq that a snapshot of ours says that its session has; 0: there is none. */
 int64_t card_last_seq(struct files_store *s, const char *id);

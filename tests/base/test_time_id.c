@@ -74,6 +74,33 @@ static void times_out_of_range_are_clamped(void **state)
     assert_string_equal(text, "0000-01-01T00:00:00.000Z");
 }
 
+static void times_of_other_programs_are_read(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms; /* -1: none */
+    } rows[] = {
+        {"2026-02-21T10:01:10Z", 1771668070000},
+        {"2026-02-21 10:01:10.5", 1771668070500},
+        {"2026-02-21t10:01:10.1239z", 1771668070123},
+        {"2026-02-21T11:31:10+01:30", 1771668070000},
+        {"2026-02-21T10:01:10.", -1},
+        {"2026-02-21T10:01:10+24:00", -1},
+        {"2026-02-21", -1},
+        {"2026-02-30T10:01:10Z", -1},
+        {"2026-02-21T10:01:10Zz", -1},
+        {"", -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int64_t ms = -1;
+
+        if (time_parse_any(str_from(rows[i].text), &ms) != (rows[i].ms >= 0) || ms != rows[i].ms)
+            fail_msg("%s: %lld", rows[i].text, (long long)ms);
+    }
+}
+
 static void any_other_form_is_refused(void **state)
 {
     static const char *const rows[] = {
@@ -166,6 +193,7 @@ int main(void)
         cmocka_unit_test(every_day_of_ten_thousand_years_is_the_c_library_s),
         cmocka_unit_test(times_out_of_range_are_clamped),
         cmocka_unit_test(any_other_form_is_refused),
+        cmocka_unit_test(times_of_other_programs_are_read),
         cmocka_unit_test(an_id_is_prefix_time_and_randomness),
         cmocka_unit_test(later_ids_sort_behind_earlier_ones),
     };

