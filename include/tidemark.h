@@ -177,7 +177,8 @@ TIDE_API int tide_checkpoint_type_from(const char *word);
     X(LIST_SETTINGS, 23, "list_settings")                                                                              \
     X(IMPORT_GRAPH, 24, "import_graph")                                                                                \
     X(SHOW_TIMELINE, 25, "show_timeline")                                                                              \
-    X(REPLACE_FILE, 26, "replace_file") /* put a regular file in the place of what is there; the detail names it */
+    X(REPLACE_FILE, 26, "replace_file") /* put a regular file in the place of what is there; the detail names it */    \
+    X(REPEAT, 27, "repeat")             /* the same call, with these arguments as well; false: without it */
 
 #define TIDE_ACTION_VALUE(name, number, word) TIDE_ACTION_##name = (number),
 enum tide_action { TIDE_ACTIONS(TIDE_ACTION_VALUE) };
@@ -208,7 +209,8 @@ struct tide_hint {
     X(NODE, 4, "node")                                                                                                 \
     X(KEY, 5, "key")   /* of a graph's memory, of the values of a program, of the settings */                          \
     X(FILE, 6, "file") /* `name` "": what was read, not from a file; `position` is the line */                         \
-    X(CHECKPOINT, 7, "checkpoint")
+    X(CHECKPOINT, 7, "checkpoint")                                                                                     \
+    X(ARGUMENT, 8, "argument") /* of the call: named as in the arguments of actions */
 
 enum tide_subject {
 #define TIDE_SUBJECT_ENUM(name, number, text) TIDE_SUBJECT_##name = (number),

@@ -14,6 +14,8 @@
 #include "base/utf8.h"
 #include "cli/next_command.h"
 
+#define HINTS (sizeof(((struct tide_err *)NULL)->hints) / sizeof(struct tide_hint))
+
 static const char *advice_by_code(const struct tide_err *err, bool of_store)
 {
     static const struct {
@@ -56,7 +58,7 @@ static void append_advice(struct tide_err *err, const char *advice)
 
 /* ---- typed hints ---- */
 
-/* What the command does about it: of an action with this argument, else of the action. */
+/* What the command does about it: of an action with this argument, else of the action. NULL: nothing can be said. */
 static const char *effect_of(struct arena *a, const struct tide_hint *h)
 {
     static const struct {
@@ -66,6 +68,7 @@ static const char *effect_of(struct arena *a, const struct tide_hint *h)
         {TIDE_ACTION_RESUME, "now", "ends the sleep"},
         {TIDE_ACTION_RESUME, "retry", "runs it again"},
         {TIDE_ACTION_RESUME, "accept_change", "takes what is recorded"},
+        {TIDE_ACTION_RESUME, "checkpoint", "starts from a checkpoint"},
         {TIDE_ACTION_RESUME, "without_answer", "goes on without"},
         {TIDE_ACTION_ANSWER, "", "answers"},
         {TIDE_ACTION_START, "anew", "runs it anew"},
@@ -96,33 +99,59 @@ static const char *effect_of(struct arena *a, const struct tide_hint *h)
         {TIDE_ACTION_IMPORT_GRAPH, "", "makes a graph of it"},
         {TIDE_ACTION_GET_SETTING, "", "shows it"},
         {TIDE_ACTION_SET_SETTING, "", "sets it"},
+        {TIDE_ACTION_REPEAT, "redo_effects", "lets it happen again"},
+        {TIDE_ACTION_REPEAT, "reuse_effects", "answers with what is recorded"},
+        {TIDE_ACTION_REPEAT, "fallback", "takes the newest checkpoint from which it can"},
+        {TIDE_ACTION_REPEAT, "checkpoint", "starts from that checkpoint"},
+        {TIDE_ACTION_REPEAT, "graph", "takes that version of the graph"},
+        {TIDE_ACTION_REPEAT, "map", "says what it is called now"},
+        {TIDE_ACTION_REPEAT, "set", "sets it"},
+        {TIDE_ACTION_REPEAT, "happened", "says that it did"},
+        {TIDE_ACTION_REPEAT, "retry", "runs it again"},
+        {TIDE_ACTION_REPEAT, "input", "answers"},
+        {TIDE_ACTION_REPEAT, "dry_run", "lists all"},
     };
     struct json *args = NULL;
 
     if (json_parse(a, str_from(h->arguments), NULL, &args, NULL, NULL))
-        return "goes on";
+        return NULL;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].action == h->action && (!rows[i].argument[0] || json_get(args, str_from(rows[i].argument))))
             return rows[i].effect;
-    return "goes on";
+    return h->action == TIDE_ACTION_REPEAT ? NULL : "goes on";
 }
 
-const char *hint_text(struct arena *a, const struct tide_hint *h)
+/* What to add to the command that was given, or to leave out of it. */
+static const char *repeat_text(struct arena *a, const struct tide_hint *h, const char *options)
+{
+    struct json *args = NULL;
+    const char *effect = effect_of(a, h);
+
+    if (json_parse(a, str_from(h->arguments), NULL, &args, NULL, NULL))
+        return NULL;
+    if (args->first && args->first->type == JSON_FALSE)
+        return arena_printf(a, "omit `%s`", options);
+    return effect ? arena_printf(a, "`%s` %s", options, effect) : arena_printf(a, "give `%s`", options);
+}
+
+static const char *hint_text(struct arena *a, const struct tide_hint *h)
 {
     const struct tide_next next = {h->action, h->kind, h->session_id, h->arguments};
-    const char *command = h->action ? next_command(a, &next) : NULL;
+    const char *command = h->action ? next_command(a, &next) : NULL, *options = next_options(a, &next);
 
     if (h->action == TIDE_ACTION_REPLACE_FILE) /* which no command does */
         return "put the file itself there";
+    if (options)
+        return repeat_text(a, h, options);
     return command ? arena_printf(a, "`%s` %s", command, effect_of(a, h)) : NULL;
 }
 
-static const char *hints_text(struct arena *a, const struct tide_err *err)
+const char *hints_text(struct arena *a, const struct tide_hint *hints, size_t n)
 {
     const char *all = NULL;
 
-    for (size_t i = 0; i < sizeof(err->hints) / sizeof(err->hints[0]); i++) {
-        const char *one = hint_text(a, &err->hints[i]);
+    for (size_t i = 0; i < n; i++) {
+        const char *one = hint_text(a, &hints[i]);
 
         all = all && one ? arena_printf(a, "%s, %s", all, one) : one ? one : all;
     }
@@ -131,7 +160,7 @@ static const char *hints_text(struct arena *a, const struct tide_err *err)
 
 const char *err_advice(struct arena *a, const struct tide_err *err, bool of_store)
 {
-    const char *text = hints_text(a, err);
+    const char *text = hints_text(a, err->hints, HINTS);
 
     return text ? text : advice_by_code(err, of_store);
 }
@@ -139,7 +168,7 @@ const char *err_advice(struct arena *a, const struct tide_err *err, bool of_stor
 const char *err_text(struct tide_err *err)
 {
     struct arena a = ARENA_INIT;
-    const char *text = err->code ? hints_text(&a, err) : NULL;
+    const char *text = err->code ? hints_text(&a, err->hints, HINTS) : NULL;
 
     if (text)
         err_advise(err, text);
@@ -149,7 +178,7 @@ const char *err_text(struct tide_err *err)
 
 void err_advise(struct tide_err *err, const char *advice)
 {
-    for (size_t i = 0; i < sizeof(err->hints) / sizeof(err->hints[0]); i++)
+    for (size_t i = 0; i < HINTS; i++)
         err->hints[i].action = 0;
     append_advice(err, advice);
 }

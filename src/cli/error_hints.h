@@ -18,7 +18,7 @@ const char *err_text(struct tide_err *err);
 /* Instead of them: what to do, in words. */
 void err_advise(struct tide_err *err, const char *advice);
 
-/* "`tidemark cancel x` ends it", in the arena; NULL: there is none. */
-const char *hint_text(struct arena *a, const struct tide_hint *h);
+/* "`tidemark cancel x` ends it, …", in the arena; NULL: there is none. */
+const char *hints_text(struct arena *a, const struct tide_hint *hints, size_t n);
 
 #endif

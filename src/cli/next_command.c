@@ -16,11 +16,12 @@ struct rendering {
 /* As a shell takes it. */
 static void put_word(struct rendering *r, const char *option, struct str word, const char *after)
 {
-    bool plain = str_is_id(word) && !after[0];
+    bool plain = str_is_id(word) && (!after[0] || (after[0] == '=' && str_is_id(str_from(after + 1))));
+    const char *whole = arena_printf(r->arena, "%.*s%s", STR_ARG(word), after);
 
-    for (size_t i = 0; i < word.len; i++)
-        r->failed |= (unsigned char)word.ptr[i] < ' ' || word.ptr[i] == 0x7f || word.ptr[i] == '\'';
-    buf_addf(&r->text, plain ? " %s %.*s" : " %s '%.*s%s'", option, STR_ARG(word), plain ? "" : after);
+    for (const char *c = whole; *c; c++)
+        r->failed |= (unsigned char)*c < ' ' || *c == 0x7f || *c == '\'';
+    buf_addf(&r->text, plain ? " %s %s" : " %s '%s'", option, whole);
 }
 
 static struct str text_of(struct rendering *r, const struct json *v)
@@ -34,11 +35,23 @@ static void put_retry(struct rendering *r, const struct json *v)
         put_word(r, "--retry", text_of(r, name), "");
 }
 
+/* "": it is not asked for; "=JSON", or '={"key": …}' where its keys are known. */
+static const char *output_text(struct rendering *r, const struct json *output)
+{
+    const char *text = "={";
+
+    if (!output || !output->first)
+        return output ? "=JSON" : "";
+    for (const struct json *m = output->first; m; m = m->next)
+        text = arena_printf(r->arena, "%s%s\"%.*s\": …", text, m == output->first ? "" : ", ", STR_ARG(m->key));
+    return arena_printf(r->arena, "%s}", text);
+}
+
 static void put_happened(struct rendering *r, const struct json *v)
 {
     for (const struct json *one = v->first; one; one = one->next)
         put_word(r, "--happened", json_get_text(r->arena, one, STR("name")),
-                 json_get(one, STR("output")) ? "=JSON" : "");
+                 output_text(r, json_get(one, STR("output"))));
 }
 
 static void put_set(struct rendering *r, const struct json *v)
@@ -49,13 +62,36 @@ static void put_set(struct rendering *r, const struct json *v)
         put_word(r, "--set", json_key_text(r->arena, key), "=…");
 }
 
+/* {"old":"new"}; a name that is null is not known. */
+static void put_map(struct rendering *r, const struct json *v)
+{
+    if (v->type == JSON_NULL)
+        buf_add_str(&r->text, STR(" --map OLD=NEW"));
+    for (const struct json *m = v->first; m; m = m->next) {
+        struct str to = m->type == JSON_STRING ? text_of(r, m) : STR("NEW");
+
+        put_word(r, "--map", json_key_text(r->arena, m), arena_printf(r->arena, "=%.*s", STR_ARG(to)));
+    }
+}
+
+/* The name of an argument as that of its option. */
+static const char *option_of(struct rendering *r, struct str key)
+{
+    struct buf option = BUF_INIT(100);
+    const char *name;
+
+    buf_add_str(&option, STR("--"));
+    for (size_t i = 0; i < key.len; i++)
+        buf_add_char(&option, key.ptr[i] == '_' ? '-' : key.ptr[i]);
+    name = arena_dup(r->arena, buf_view(&option)).ptr;
+    buf_done(&option);
+    return name;
+}
+
 static void put_flag(struct rendering *r, const struct json *v)
 {
-    if (v->type == JSON_TRUE) {
-        buf_add_str(&r->text, STR(" --"));
-        for (size_t i = 0; i < v->key.len; i++)
-            buf_add_char(&r->text, v->key.ptr[i] == '_' ? '-' : v->key.ptr[i]);
-    }
+    if (v->type == JSON_TRUE)
+        buf_addf(&r->text, " %s", option_of(r, v->key));
 }
 
 /* Before the process that gets it. */
@@ -102,10 +138,26 @@ static void put_operand(struct rendering *r, const struct json *v)
 }
 
 /* "--to 4" */
-static void put_option(struct rendering *r, const struct json *v)
+static void put_argument(struct rendering *r, const struct json *v)
 {
-    buf_addf(&r->text, " --%.*s", STR_ARG(v->key));
-    put_operand(r, v);
+    static const struct {
+        const char *name, *value;
+    } unknown[] = {{"store", "PATH"},      {"config", "FILE"},  {"key_file", "FILE"}, {"provider", "NAME"},
+                   {"model", "MODEL"},     {"base_url", "URL"}, {"kind", "KIND"},     {"effect", "EFFECT"},
+                   {"max_output", "SIZE"}, {"session", "ID"}};
+    const char *option = option_of(r, v->key), *value = "VALUE";
+
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+        if (str_eq(v->key, str_from(unknown[i].name)))
+            value = unknown[i].value;
+    if (v->type == JSON_STRING)
+        put_word(r, option, text_of(r, v), "");
+    else if (v->type == JSON_NULL)
+        buf_addf(&r->text, " %s %s", option, value);
+    else if (v->type == JSON_TRUE || v->type == JSON_FALSE)
+        buf_addf(&r->text, " %s", option);
+    else
+        buf_addf(&r->text, " %s %.*s", option, STR_ARG(json_source(v)));
 }
 
 /* What kind of answer it waits for goes into no option. */
@@ -119,18 +171,25 @@ static void put_options(struct rendering *r)
     static const struct {
         const char *name;
         void (*put)(struct rendering *r, const struct json *v);
-    } options[] = {{"now", put_flag},           {"run_due", put_flag},     {"watch", put_flag},
-                   {"accept_change", put_flag}, {"accept_loss", put_flag}, {"rebuild", put_flag},
-                   {"input", put_input},        {"text", put_text},        {"happened", put_happened},
-                   {"retry", put_retry},        {"set", put_set},          {"checkpoint", put_checkpoint},
-                   {"graph", put_graph},        {"to", put_option},        {"at", put_option},
-                   {"kind", put_option},        {"continue", put_signal},  {"kill", put_signal},
-                   {"pid", put_operand},        {"key", put_operand},      {"value", put_operand}};
+    } options[] = {
+        {"now", put_flag},          {"run_due", put_flag}, {"watch", put_flag},  {"accept_change", put_flag},
+        {"accept_loss", put_flag},  {"rebuild", put_flag}, {"input", put_input}, {"text", put_text},
+        {"happened", put_happened}, {"retry", put_retry},  {"set", put_set},     {"checkpoint", put_checkpoint},
+        {"graph", put_graph},       {"to", put_argument},  {"at", put_argument}, {"kind", put_argument},
+        {"continue", put_signal},   {"kill", put_signal},  {"pid", put_operand}, {"key", put_operand},
+        {"value", put_operand},     {"map", put_map}};
 
-    for (const struct json *v = r->args->first; v; v = v->next)
-        for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-            if (str_eq(v->key, str_from(options[i].name)) && !is_of_answer(r, v))
+    for (const struct json *v = r->args->first; v; v = v->next) {
+        bool known = false;
+
+        for (size_t i = 0; i < sizeof(options) / sizeof(options[0]) && !known; i++)
+            if (str_eq(v->key, str_from(options[i].name)) && !is_of_answer(r, v) && v->type != JSON_FALSE) {
                 options[i].put(r, v);
+                known = true;
+            }
+        if (!known && r->next->action == TIDE_ACTION_REPEAT)
+            put_argument(r, v);
+    }
 }
 
 static void put_start(struct rendering *r)
@@ -186,11 +245,11 @@ static void put_command(struct rendering *r)
             buf_addf(&r->text, rows[i].session ? "%s %s" : "%s", rows[i].words, r->next->session_id);
 }
 
-const char *next_command(struct arena *a, const struct tide_next *next)
+static const char *render(struct arena *a, const struct tide_next *next)
 {
     struct rendering r = {.arena = a, .text = BUF_INIT(1 << 20), .next = next};
     struct json *args = NULL;
-    const char *command = NULL;
+    const char *text = NULL;
 
     if (json_parse(a, str_from(next->arguments), NULL, &args, NULL, NULL))
         return NULL;
@@ -198,9 +257,21 @@ const char *next_command(struct arena *a, const struct tide_next *next)
     put_command(&r);
     put_options(&r);
     if (r.text.len > 0 && !r.failed)
-        command = arena_dup(a, buf_view(&r.text)).ptr;
+        text = arena_dup(a, buf_view(&r.text)).ptr;
     buf_done(&r.text);
-    return command;
+    return text;
+}
+
+const char *next_command(struct arena *a, const struct tide_next *next)
+{
+    return next->action == TIDE_ACTION_REPEAT ? NULL : render(a, next);
+}
+
+const char *next_options(struct arena *a, const struct tide_next *next)
+{
+    const char *text = next->action == TIDE_ACTION_REPEAT ? render(a, next) : NULL;
+
+    return text ? text + 1 : NULL;
 }
 
 const char *const *next_commands(struct arena *a, const struct tide_next *next)

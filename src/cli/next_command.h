@@ -9,6 +9,9 @@
 /* In the arena. NULL: a name in it does not go into a command as it is. What a person has to fill in is in capitals. */
 const char *next_command(struct arena *a, const struct tide_next *next);
 
+/* Of TIDE_ACTION_REPEAT, which goes with the command that was given: its options. NULL: the same, or another action. */
+const char *next_options(struct arena *a, const struct tide_next *next);
+
 /* Of all of a list (ended by action 0) that can be rendered, ended by NULL. */
 const char *const *next_commands(struct arena *a, const struct tide_next *next);
 

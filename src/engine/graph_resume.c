@@ -59,7 +59,7 @@ static enum tide_code open_damaged(struct graph_resume *r, struct tide_err *err)
         rescue_json(&found, &r->plan);
         why = arena_zero(&r->arena, 2 * sizeof *why);
         why->what = rescue_refusal(&r->arena, &found);
-        why->remedy = RESCUE_REMEDY;
+        why->hints[0] = rescue_hint(&found);
         r->refused = why;
         r->code = why->what ? TIDE_EFFECTS : TIDE_OK;
     } else if (!code) {
@@ -99,8 +99,10 @@ enum tide_code graph_resume_look(struct graph_resume *r, struct tide_err *err)
     for (size_t i = 0; i < o->n_missing; i++)
         list[i] = (struct graph_missing){o->missing[i].node, o->missing[i].key, o->missing[i].secret};
     r->refused = why = arena_zero(&r->arena, (o->n_refused + 1) * sizeof *why);
-    for (size_t i = 0; i < o->n_refused; i++)
-        why[i] = (struct graph_refusal){o->refused[i].what, o->refused[i].remedy, o->refused[i].hint};
+    for (size_t i = 0; i < o->n_refused; i++) {
+        why[i].what = o->refused[i].what;
+        memcpy(why[i].hints, o->refused[i].hints, sizeof why[i].hints);
+    }
     r->code = o->n_refused ? o->refused[0].code : TIDE_OK;
     if (r->look)
         outlook_json(o, &r->plan);

@@ -15,8 +15,8 @@
 
 /* Why it is not resumed, and what helps. */
 struct graph_refusal {
-    const char *what, *remedy; /* remedy "" when there is none */
-    struct tide_hint hint;     /* action 0: none */
+    const char *what;
+    struct tide_hint hints[2]; /* action 0: none */
 };
 
 struct graph_resume {

@@ -77,8 +77,7 @@ static SHAPE(plan_rename, "", TEXT("from", "the node as it was called"), TEXT("t
 static SHAPE(plan_next, "", TEXT("action", "what is done"), TEXT("session_id", "to which session"),
              {"arguments", SHAPE_MAP, .help = "with what", .items = SHAPE_ANY});
 static SHAPE(plan_refusal, "", TEXT("code", "the code of the error"), TEXT_OR_NULL("node", "of which node"),
-             TEXT("reason", "why"), TEXT_OR_NULL("remedy", "what helps"),
-             {"next", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "the same, to be done", .of = &shape_plan_next});
+             TEXT("reason", "why"), LIST("hints", &shape_plan_next, "what helps, the likelier one first"));
 
 SHAPE(plan, "What resuming a graph would do, and everything that stands in the way.", TEXT("session_id", "the session"),
       {"graph", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "left out: its log is damaged", .of = &shape_plan_graph},

@@ -15,20 +15,33 @@ static const char *kept(struct outlook *o, const char *text)
     return text ? arena_dup(&o->arena, str_from(text)).ptr : NULL;
 }
 
-void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what,
-                    const char *remedy)
+void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what)
 {
     MEM_ROOM(o->refused, o->n_refused, o->cap_refused);
-    o->refused[o->n_refused++] = (struct refusal){kind, code, kept(o, node), kept(o, what), kept(o, remedy), {0}};
+    o->refused[o->n_refused++] = (struct refusal){kind, code, kept(o, node), NULL, kept(o, what), {{0}}};
 }
 
 void outlook_hint(struct outlook *o, enum tide_action action, const char *members)
 {
+    struct refusal *r = &o->refused[o->n_refused - 1];
     struct tide_err err = {.code = TIDE_FAILED};
 
     tide_hint_with(&err, action, o->s->head.id, "%s", members);
-    err.hints[0].kind = action == TIDE_ACTION_RESUME ? 0 : TIDE_KIND_GRAPH;
-    o->refused[o->n_refused - 1].hint = err.hints[0];
+    err.hints[0].kind = o->s->state->content.position.graph_seq ? TIDE_KIND_GRAPH : 0;
+    r->hints[r->hints[0].action ? 1 : 0] = err.hints[0];
+}
+
+void outlook_about_checkpoint(struct outlook *o, const char *id)
+{
+    o->refused[o->n_refused - 1].checkpoint = kept(o, id);
+}
+
+const char *outlook_quote(struct outlook *o, const char *name)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT((size_t)1 << 20);
+
+    json_quote(&text, str_from(name));
+    return arena_dup(&o->arena, buf_view(&text)).ptr;
 }
 
 void outlook_warn(struct outlook *o, const char *what)
@@ -40,22 +53,25 @@ void outlook_warn(struct outlook *o, const char *what)
 enum tide_code outlook_error(const struct outlook *o, struct tide_err *err)
 {
     const struct refusal *r = o->refused;
-    char more[64] = "";
+    char more[40] = "";
 
     if (!o->n_refused)
         return TIDE_OK;
     if (o->n_refused > 1)
-        snprintf(more, sizeof more, " (and %zu more: --dry-run lists them)", o->n_refused - 1);
-    tide_fail(err, r->code, "%.*s%s%.160s%s", r->remedy[0] ? 280 : 440, r->what, r->remedy[0] ? ": " : "", r->remedy,
-              more);
+        snprintf(more, sizeof more, " (and %zu more)", o->n_refused - 1);
+    tide_fail(err, r->code, "%.400s%s", r->what, more);
     if (r->node)
         tide_about(err, TIDE_SUBJECT_NODE, r->node);
+    else if (r->checkpoint)
+        tide_about(err, TIDE_SUBJECT_CHECKPOINT, r->checkpoint);
     if (err)
-        err->hints[0] = r->hint;
+        memcpy(err->hints, r->hints, sizeof err->hints);
+    if (o->n_refused > 1 && !r->hints[1].action)
+        tide_hint_with(err, TIDE_ACTION_REPEAT, o->s->head.id, "\"dry_run\":true");
     return tide_about_session(err, o->s->head.id);
 }
 
-/* Who said --fallback is told first why that does not help. */
+/* Who asked for a fallback is told first why that does not help. */
 static void put_final_first(struct outlook *o)
 {
     for (size_t i = 1; i < o->n_refused && o->refused[0].kind == REFUSED_HERE; i++)
@@ -96,8 +112,7 @@ static void check_answer(struct outlook *o)
         return; /* an agent asks: what is no yes is told to it as the reason */
     if (json_parse(&o->arena, str_from(o->opt->input), NULL, &v, NULL, NULL) || !yes_no_read(&o->arena, v))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, p.node->id.ptr,
-                       arena_printf(&o->arena, "'%.60s' is neither yes nor no", o->opt->input),
-                       "answer the question with yes or no");
+                       WORDS(o, "'%.60s' is neither yes nor no: answer the question with yes or no", o->opt->input));
 }
 
 enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,

@@ -43,15 +43,15 @@ void exec_finish(struct exec *x, struct tide_graph_result *ret);
 
 enum refusal_kind {
     REFUSED_FOR_GOOD, /* whatever it starts from */
-    REFUSED_HERE,     /* it cannot go on from here: with --fallback another checkpoint is looked for */
+    REFUSED_HERE,     /* it cannot go on from here: with `fallback` another checkpoint is looked for */
 };
 
 struct refusal {
     enum refusal_kind kind;
     enum tide_code code;
-    const char *node;          /* NULL: not about one */
-    const char *what, *remedy; /* remedy "" when there is none */
-    struct tide_hint hint;     /* what helps besides; action 0: nothing */
+    const char *node, *checkpoint; /* NULL: not about one */
+    const char *what;              /* with what to do, where no action does it */
+    struct tide_hint hints[2];     /* what helps, the likelier one first; action 0: nothing */
 };
 
 struct missing {
@@ -92,10 +92,13 @@ enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, c
                             struct tide_err *err) MUST_CHECK;
 void outlook_done(struct outlook *o);
 
-void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what,
-                    const char *remedy);
-/* Of the refusal that was added last; `members` as of tide_hint_with(). */
+void outlook_refuse(struct outlook *o, enum refusal_kind kind, enum tide_code code, const char *node, const char *what);
+/* Of the refusal that was added last: what helps, at most twice. `members` as of tide_hint_with(). */
 void outlook_hint(struct outlook *o, enum tide_action action, const char *members);
+/* The same: resume it with these arguments besides those that were given. */
+#define outlook_repeat(o, members) outlook_hint(o, TIDE_ACTION_REPEAT, members)
+void outlook_about_checkpoint(struct outlook *o, const char *id); /* the same: what it is about */
+const char *outlook_quote(struct outlook *o, const char *name);   /* as JSON */
 void outlook_warn(struct outlook *o, const char *what);
 #define WORDS(o, ...) arena_printf(&(o)->arena, __VA_ARGS__) /* for what these take */
 
@@ -127,7 +130,7 @@ void outlook_json(const struct outlook *o, struct buf *out);
 struct rescue;
 void rescue_json(const struct rescue *r, struct buf *out); /* the same members, of one that cannot be opened */
 const char *rescue_refusal(struct arena *a, const struct rescue *r); /* NULL: it is not refused */
-#define RESCUE_REMEDY "--fallback --redo-effects lets it"
+struct tide_hint rescue_hint(const struct rescue *r);                /* what lets it */
 
 /* ---- resume_names.c */
 

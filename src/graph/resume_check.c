@@ -11,7 +11,8 @@
 
 static void refuse_err(struct outlook *o, const struct tide_err *err)
 {
-    outlook_refuse(o, REFUSED_FOR_GOOD, err->code, NULL, err->msg, "");
+    outlook_refuse(o, REFUSED_FOR_GOOD, err->code, NULL, err->msg);
+    memcpy(o->refused[o->n_refused - 1].hints, err->hints, sizeof err->hints);
 }
 
 static void check_answer(struct outlook *o, const struct status *st)
@@ -20,20 +21,25 @@ static void check_answer(struct outlook *o, const struct status *st)
     const char *id = o->s->head.id;
     bool waiting = st->status == TIDE_STATUS_WAITING, given = o->opt->input || o->opt->token;
 
-    if (waiting && !given && !o->opt->checkpoint)
+    if (waiting && !given && !o->opt->checkpoint) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
                        WORDS(o, "session '%s' waits for %s%s%.200s", id, r->wait_kind ? r->wait_kind : "input",
-                             r->question ? ": " : "", r->question ? r->question : ""),
-                       "give the answer with --input TEXT, or go back before the question with --checkpoint ID");
-    if (!waiting && o->opt->input)
+                             r->question ? ": " : "", r->question ? r->question : ""));
+        outlook_hint(o, TIDE_ACTION_ANSWER,
+                     WORDS(o, "\"kind\":%s,\"input\":null", outlook_quote(o, r->wait_kind ? r->wait_kind : "input")));
+        outlook_hint(o, TIDE_ACTION_RESUME, "\"checkpoint\":null");
+    }
+    if (!waiting && o->opt->input) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       WORDS(o, "session '%s' does not wait for an answer (%s)", id, st->reason),
-                       r->waiting ? "" : "resume it without --input");
-    if (!waiting && o->opt->input && r->waiting)
-        outlook_hint(o, TIDE_ACTION_ROTATE_TOKEN, "");
+                       WORDS(o, "session '%s' does not wait for an answer (%s)", id, st->reason));
+        if (r->waiting)
+            outlook_hint(o, TIDE_ACTION_ROTATE_TOKEN, "");
+        else
+            outlook_repeat(o, "\"input\":false");
+    }
     if (given && o->opt->checkpoint)
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       "an answer goes to the question, a checkpoint goes back to before it", "give one of them");
+                       "an answer goes to the question, a checkpoint goes back to before it: give one of them");
 }
 
 enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
@@ -46,13 +52,13 @@ enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
 
     if (!s->state->content.position.graph_seq) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_NOT_FOUND, NULL,
-                       WORDS(o, "session '%s' never ran a graph", s->head.id), "");
+                       WORDS(o, "session '%s' never ran a graph", s->head.id));
         outlook_hint(o, TIDE_ACTION_RESUME, "");
         return TIDE_OK;
     }
     if (session_held_alive(s)) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_HELD, NULL,
-                       WORDS(o, "session '%s' is held by %s", s->head.id, s->head.holder), "wait for it to end");
+                       WORDS(o, "session '%s' is held by %s: wait for it to end", s->head.id, s->head.holder));
         outlook_hint(o, TIDE_ACTION_CANCEL, "");
     } else if (session_refuse_living(s, err) == TIDE_ALIVE)
         refuse_err(o, err);
@@ -61,7 +67,7 @@ enum tide_code outlook_state(struct outlook *o, struct tide_err *err)
     /* a run that can be continued, unless none is: then a new one begins where the position is */
     if (!session_held_alive(s) && r->end != RUN_NONE && r->end != RUN_COMPLETED && !st.is_resumable)
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       WORDS(o, "session '%s' cannot be resumed: %.300s", s->head.id, st.why), "");
+                       WORDS(o, "session '%s' cannot be resumed: %.300s", s->head.id, st.why));
     if (o->opt->token && token_validate(s, str_from(o->opt->token), NULL, now, &answered, &wrong))
         refuse_err(o, &wrong);
     check_answer(o, &st);
@@ -112,35 +118,38 @@ static const char *all_nodes(struct outlook *o)
 static void check_rename(struct outlook *o, const char *from, const char *to)
 {
     const struct position *pos = &o->x->view->content.position;
-    const char *map = WORDS(o, "--map %s=%s: ", from, to);
+    const char *map = WORDS(o, "'%s' for '%s': ", to, from);
     const char *likely = NULL;
     struct place p;
 
     if (!place_find(o->x->graph, str_from(to), &p))
         likely = outlook_likely(o, from, to);
-    if (!place_find(o->x->graph, str_from(to), &p) && is_known(o, to) && place_find(o->x->graph, str_from(from), &p))
+    if (!place_find(o->x->graph, str_from(to), &p) && is_known(o, to) && place_find(o->x->graph, str_from(from), &p)) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to,
-                       WORDS(o, "%sthe wrong way round: the old name stands first", map),
-                       WORDS(o, "--map %s=%s", to, from));
-    else if (!place_find(o->x->graph, str_from(to), &p))
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to, WORDS(o, "%sthe graph has no node '%s'", map, to),
-                       likely ? WORDS(o, "did you mean '%s'?", likely) : all_nodes(o));
+                       WORDS(o, "%sthe wrong way round: the old name stands first", map));
+        outlook_repeat(o, WORDS(o, "\"map\":{%s:%s}", outlook_quote(o, to), outlook_quote(o, from)));
+    } else if (!place_find(o->x->graph, str_from(to), &p))
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to,
+                       WORDS(o, "%sthe graph has no node '%s': %s", map, to,
+                             likely ? WORDS(o, "did you mean '%s'?", likely) : all_nodes(o)));
     else if (!is_known(o, from))
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, from, WORDS(o, "%sthe session knows no node '%s'", map, from),
-                       "the old name stands first");
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, from,
+                       WORDS(o, "%sthe session knows no node '%s': the old name stands first", map, from));
     else if (map_get(&pos->ready, str_from(to)) || map_get(&pos->active, str_from(to)))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, to,
-                       WORDS(o, "%s'%s' is to be run as it is: two nodes cannot become one", map, to), "");
+                       WORDS(o, "%s'%s' is to be run as it is: two nodes cannot become one", map, to));
     else if (has_inside(o, from))
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, from,
-                       WORDS(o, "%s'%s' is in the middle of what runs inside it", map, from),
-                       "take a checkpoint before it, or rename it when it is complete");
-    else if (place_find(o->x->graph, str_from(from), &p) && was_there(o, to))
+                       WORDS(o,
+                             "%s'%s' is in the middle of what runs inside it: take a checkpoint before it, or rename "
+                             "it when it is complete",
+                             map, from));
+    else if (place_find(o->x->graph, str_from(from), &p) && was_there(o, to)) {
         outlook_refuse(
             o, REFUSED_FOR_GOOD, TIDE_INVALID, from,
-            WORDS(o, "%s'%s' is in this graph, and '%s' is another node that was there before", map, from, to),
-            "leave it out");
-    else if (place_find(o->x->graph, str_from(from), &p))
+            WORDS(o, "%s'%s' is in this graph, and '%s' is another node that was there before", map, from, to));
+        outlook_repeat(o, "\"map\":false");
+    } else if (place_find(o->x->graph, str_from(from), &p))
         outlook_warn(
             o, WORDS(o, "node '%s' is in the graph as well: what is recorded of it counts for '%s' now", from, to));
 }
@@ -151,8 +160,7 @@ static bool check_alone(struct outlook *o, const char *const *rename)
     for (const char *const *r = o->opt->renames; r < rename; r += 2)
         if (strcmp(r[0], rename[0]) == 0) {
             outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, r[0],
-                           WORDS(o, "--map %s=%s and --map %s=%s contradict each other", r[0], r[1], r[0], rename[1]),
-                           "give one of them");
+                           WORDS(o, "'%s' gets two new names, '%s' and '%s': give one of them", r[0], r[1], rename[1]));
             return false;
         }
     return true;
@@ -203,8 +211,8 @@ static void refuse_in_fork(struct outlook *o, const char *names)
 {
     outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_EFFECTS, NULL,
                    WORDS(o, "in a fork at checkpoint '%s' this would happen again, and must happen once: %s",
-                         o->checkpoint, names),
-                   "--redo-effects lets it");
+                         o->checkpoint, names));
+    outlook_repeat(o, "\"redo_effects\":true");
 }
 
 /* Nobody can tell what happened after it. Whoever wants another checkpoint anyway gets a fork: the session stays as it is. */
@@ -214,8 +222,9 @@ static void check_unreadable(struct outlook *o, const struct tide_err *err)
         o, "what happened after checkpoint '%s' cannot be read, nor what of it must not happen again", o->checkpoint);
 
     if (!o->opt->fallback) {
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_CORRUPT, NULL, WORDS(o, "%s (%.120s)", what, err->msg),
-                       "look, then --redo-effects goes back all the same");
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_CORRUPT, NULL,
+                       WORDS(o, "%s (%.120s): find out what happened", what, err->msg));
+        outlook_repeat(o, "\"redo_effects\":true");
         return;
     }
     outlook_warn(o, what);
@@ -259,19 +268,22 @@ static enum tide_code check_effects(struct outlook *o, struct tide_err *err)
     enum tide_code code;
 
     if (!o->rollback && !o->fork) {
-        if (o->unreadable && (has_once(o->x->graph) || (o->before && has_once(o->before->spec->graph))))
+        if (o->unreadable && (has_once(o->x->graph) || (o->before && has_once(o->before->spec->graph)))) {
             outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_CORRUPT, NULL,
-                           o->s->state->ledger.rollbacks
-                               ? "it was rolled back, and what of that must not happen again cannot be read"
-                               : "the graph is another, and what it must not do again cannot be read",
-                           "look, then --checkpoint ID --redo-effects goes on");
+                           WORDS(o, "%s: find out what happened",
+                                 o->s->state->ledger.rollbacks
+                                     ? "it was rolled back, and what of that must not happen again cannot be read"
+                                     : "the graph is another, and what it must not do again cannot be read"));
+            outlook_repeat(o, "\"checkpoint\":null,\"redo_effects\":true");
+        }
         check_kept(o);
         return TIDE_OK;
     }
     if (o->anew && reuse) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       "--reuse-effects: a fork has no effects of its own that could be used again",
-                       "--redo-effects lets them happen in it");
+                       "a fork has no effects of its own that could be used again");
+        outlook_repeat(o, "\"reuse_effects\":false");
+        outlook_repeat(o, "\"redo_effects\":true");
         return TIDE_OK;
     }
     code = rollback_check(o->s, o->seq, o->opt->rollback, &names, err);
@@ -329,7 +341,8 @@ enum tide_code outlook_judge(struct outlook *o, struct tide_err *err)
     code = code ? code : read_kept(o, err);
     if (!code && !o->then->content.position.graph_seq) {
         outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, NULL,
-                       WORDS(o, "checkpoint '%s' is from before the graph began", o->checkpoint), "take a later one");
+                       WORDS(o, "checkpoint '%s' is from before the graph began: take a later one", o->checkpoint));
+        outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
         return TIDE_OK;
     }
     if (!code)

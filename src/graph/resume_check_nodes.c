@@ -38,9 +38,12 @@ static void check_changed(struct outlook *o, const char *name, const struct task
         what = WORDS(o, "node '%s' no longer sets '%s'", name, lost);
     if (what && (t->state == TASK_READY || t->state == TASK_FAILED))
         outlook_warn(o, what);
-    else if (what)
-        outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, name, WORDS(o, "%s, and it was cut half-way", what),
-                       "go on with the graph it ran, or take a checkpoint before it (--checkpoint, --fallback)");
+    else if (what) {
+        outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, name,
+                       WORDS(o, "%s, and it was cut half-way: go on with the graph it ran, or start before it", what));
+        outlook_repeat(o, "\"fallback\":true");
+        outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
+    }
 }
 
 /* False: it is there already. */
@@ -61,14 +64,15 @@ static void add_missing(struct outlook *o, const char *node, struct str key, boo
 
     if (!note_missing(o, node, key, secret, later))
         return;
-    if (later)
-        outlook_warn(o, WORDS(o, "node '%s', which may come later, needs '%.*s', which is never stored: --set %.*s=…",
-                              node, STR_ARG(key), STR_ARG(key)));
-    else
-        outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, node,
-                       WORDS(o, "node '%s' needs '%.*s', which %s", node, STR_ARG(key),
-                             secret ? "is never stored and was not given again" : "nobody has set"),
-                       WORDS(o, "--set %.*s=…", STR_ARG(key)));
+    if (later) {
+        outlook_warn(o, WORDS(o, "node '%s', which may come later, needs '%.*s', which is never stored: give it again",
+                              node, STR_ARG(key)));
+        return;
+    }
+    outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, node,
+                   WORDS(o, "node '%s' needs '%.*s', which %s", node, STR_ARG(key),
+                         secret ? "is never stored and was not given again" : "nobody has set"));
+    outlook_repeat(o, WORDS(o, "\"set\":{%s:null}", outlook_quote(o, o->missing[o->n_missing - 1].key)));
 }
 
 /* Those that are still to come from others that are open are not missed yet. */
@@ -111,11 +115,11 @@ void outlook_ask(struct outlook *o, const char *name, const char *how)
 
     if (is_named(o->opt->retry, name) || is_named(o->opt->happened, name))
         return;
-    outlook_refuse(
-        o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name, WORDS(o, "node '%s' must happen once and %s", name, how),
-        inside ? WORDS(o, "find out whether it happened, then --happened '%s=JSON' (what it gave) or --retry '%s'",
-                       name, name)
-               : WORDS(o, "find out whether it happened, then --happened %s or --retry %s", name, name));
+    outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name,
+                   WORDS(o, "node '%s' must happen once and %s: find out whether it happened", name, how));
+    outlook_repeat(
+        o, WORDS(o, "\"happened\":[{\"name\":%s%s}]", outlook_quote(o, name), inside ? ",\"output\":null" : ""));
+    outlook_repeat(o, WORDS(o, "\"retry\":[%s]", outlook_quote(o, name)));
 }
 
 /* ---- what a rollback cut off ---- */
@@ -169,21 +173,26 @@ static const char *open_ones(struct outlook *o)
     }
     if (n > OPEN_TOLD)
         buf_addf(&out, " and %zu more", n - OPEN_TOLD);
-    return n ? WORDS(o, "these are open: %s", buf_cstr(&out)) : "leave it out";
+    return n ? WORDS(o, ": these are open: %s", buf_cstr(&out)) : NULL;
 }
 
-static void check_named(struct outlook *o, const char *option, const char *const *names)
+/* `argument` is how they were given. */
+static void check_named(struct outlook *o, const char *argument, const char *const *names)
 {
     for (; names && *names; names++) {
         const struct task *t = map_get(&o->x->view->content.position.active, str_from(*names));
         struct place p;
 
         if (!(t && place_find(o->x->graph, str_from(*names), &p) && is_stuck(o, *names, t, &p)) &&
-            !was_unsettled(o, *names))
+            !was_unsettled(o, *names)) {
+            const char *open = open_ones(o);
+
             outlook_refuse(
                 o, REFUSED_FOR_GOOD, TIDE_INVALID, *names,
-                WORDS(o, "%s %s: no node of this name that must happen once failed or was cut", option, *names),
-                open_ones(o));
+                WORDS(o, "no node '%s' that must happen once failed or was cut%s", *names, open ? open : ""));
+            if (!open)
+                outlook_repeat(o, WORDS(o, "\"%s\":false", argument));
+        }
     }
 }
 
@@ -191,7 +200,7 @@ static void check_named(struct outlook *o, const char *option, const char *const
  * promised something. */
 static void check_happened(struct outlook *o, const char *name)
 {
-    AUTO(buf_done) struct buf keys = BUF_INIT((size_t)1 << 20), sets = BUF_INIT((size_t)1 << 20);
+    AUTO(buf_done) struct buf keys = BUF_INIT((size_t)1 << 20), nulls = BUF_INIT((size_t)1 << 20);
     struct json *gave = NULL;
     struct place p;
 
@@ -209,19 +218,23 @@ static void check_happened(struct outlook *o, const char *name)
             (!p.map && !gave && position_value(&o->x->view->content, p.frame, key)))
             continue;
         buf_addf(&keys, "%s%.*s", keys.len ? ", " : "", STR_ARG(key));
-        buf_addf(&sets, "%s--set %.*s=…", sets.len ? " " : "", STR_ARG(key));
+        buf_add_str(&nulls, nulls.len ? STR(",") : STR(""));
+        json_quote(&nulls, key);
+        buf_add_str(&nulls, STR(":null"));
         if (!p.frame.len && !gave)
             note_missing(o, name, key, false, false);
     }
-    if (keys.len && (p.frame.len || gave))
+    if (keys.len && (p.frame.len || gave)) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
-                       WORDS(o, "--happened %s: what it gave (%s) is not known", name, buf_cstr(&keys)),
-                       WORDS(o, "say it: --happened '%s={\"%.*s\": …}'; or --retry '%s' runs it again", name,
-                             (int)strcspn(buf_cstr(&keys), ","), buf_cstr(&keys), name));
-    else if (keys.len)
+                       WORDS(o, "node '%s' happened, and what it gave (%s) is not known", name, buf_cstr(&keys)));
+        outlook_repeat(
+            o, WORDS(o, "\"happened\":[{\"name\":%s,\"output\":{%s}}]", outlook_quote(o, name), buf_cstr(&nulls)));
+        outlook_repeat(o, WORDS(o, "\"retry\":[%s]", outlook_quote(o, name)));
+    } else if (keys.len) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
-                       WORDS(o, "--happened %s: outputs of %s stay unset (%s)", name, name, buf_cstr(&keys)),
-                       buf_cstr(&sets));
+                       WORDS(o, "node '%s' happened, and its outputs stay unset (%s)", name, buf_cstr(&keys)));
+        outlook_repeat(o, WORDS(o, "\"set\":{%s}", buf_cstr(&nulls)));
+    }
 }
 
 /* ---- secrets that are needed later ---- */
@@ -272,10 +285,10 @@ static void check_tasks(struct outlook *o, const struct map *tasks)
             const char *likely = outlook_likely(o, e->key, NULL);
 
             outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, e->key,
-                           WORDS(o, "node '%s', which is to run next, is not in this graph", e->key),
-                           likely ? WORDS(o, "--map %s=%s if that is its new name", e->key, likely)
-                                  : "give the graph a node of this name, name the one it is now with --map OLD=NEW, or "
-                                    "--fallback");
+                           WORDS(o, "node '%s', which is to run next, is not in this graph", e->key));
+            outlook_repeat(
+                o, WORDS(o, "\"map\":{%s:%s}", outlook_quote(o, e->key), likely ? outlook_quote(o, likely) : "null"));
+            outlook_repeat(o, "\"fallback\":true");
             continue;
         }
         check_changed(o, e->key, t, p.node);
@@ -293,18 +306,20 @@ void outlook_nodes(struct outlook *o)
     for (const char *const *name = o->opt->retry; name && *name; name++)
         if (is_named(o->opt->happened, *name))
             outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, *name,
-                           WORDS(o, "--happened %s and --retry %s contradict each other", *name, *name),
-                           "give one of them");
-    check_named(o, "--retry", o->opt->retry); /* first: who mistyped a name is told that, not what is open */
-    check_named(o, "--happened", o->opt->happened);
+                           WORDS(o, "node '%s' cannot have happened and run again: give one of them", *name));
+    check_named(o, "retry", o->opt->retry); /* first: who mistyped a name is told that, not what is open */
+    check_named(o, "happened", o->opt->happened);
     check_tasks(o, &pos->active);
     check_tasks(o, &pos->ready);
     for (const char *const *name = o->opt->happened; name && *name; name++)
         check_happened(o, *name);
-    if (most && pos->ready.live && pos->steps >= most)
-        outlook_refuse(
-            o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-            WORDS(o, "max_steps: %" PRId64 " nodes have run, and the graph allows %" PRId64, pos->steps, most),
-            "--graph NEW.json with a higher max_steps");
+    if (most && pos->ready.live && pos->steps >= most) {
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
+                       WORDS(o,
+                             "max_steps: %" PRId64 " nodes have run, and the graph allows %" PRId64
+                             ": give a graph that allows more",
+                             pos->steps, most));
+        outlook_repeat(o, "\"graph\":null");
+    }
     check_later(o);
 }

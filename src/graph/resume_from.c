@@ -86,21 +86,24 @@ static void take_asked(struct outlook *o, const struct tide_checkpoint *c)
     o->seq = c->seq;
     if (c->rolled_back) {
         outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, NULL,
-                       arena_printf(&o->arena, "checkpoint '%s' was cut off by a rollback", c->id), "");
+                       WORDS(o, "checkpoint '%s' was cut off by a rollback", c->id));
+        outlook_about_checkpoint(o, c->id);
         outlook_hint(o, TIDE_ACTION_ROLLBACK, arena_printf(&o->arena, "\"to\":%" PRId64, c->seq));
-    } else if (!c->can_resume_from)
+    } else if (!c->can_resume_from) {
         outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, NULL,
-                       arena_printf(&o->arena,
-                                    "checkpoint '%s' cannot be resumed from: a branch or an effect was under way",
-                                    c->id),
-                       "take one that is not called unsettled, or --fallback");
+                       WORDS(o, "checkpoint '%s' cannot be resumed from: a branch or an effect was under way", c->id));
+        outlook_about_checkpoint(o, c->id);
+        outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
+        outlook_repeat(o, "\"fallback\":true");
+    }
 }
 
 static void refuse_damaged(struct outlook *o, const struct tide_err *why)
 {
     outlook_refuse(o, REFUSED_HERE, TIDE_CORRUPT, NULL,
-                   arena_printf(&o->arena, "checkpoint '%s' is damaged: %s", o->checkpoint, why->msg),
-                   "--fallback takes the newest one that can be read");
+                   WORDS(o, "checkpoint '%s' is damaged: %s", o->checkpoint, why->msg));
+    outlook_about_checkpoint(o, o->checkpoint);
+    outlook_repeat(o, "\"fallback\":true");
 }
 
 static void refuse_unknown(struct outlook *o, const struct tide_err *why)
@@ -111,10 +114,13 @@ static void refuse_unknown(struct outlook *o, const struct tide_err *why)
     if (!store_checkpoints(o->s->store, &o->s->head, true, o->s->head.last_seq, take_deleted, &f, NULL, &ignored) &&
         map_get(&f.deleted, str_from(o->opt->checkpoint))) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_NOT_FOUND, NULL,
-                       arena_printf(&o->arena, "checkpoint '%s' was deleted", o->opt->checkpoint), "");
+                       WORDS(o, "checkpoint '%s' was deleted", o->opt->checkpoint));
         outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
-    } else
-        outlook_refuse(o, REFUSED_FOR_GOOD, why->code, NULL, why->msg, "");
+    } else {
+        outlook_refuse(o, REFUSED_FOR_GOOD, why->code, NULL, why->msg);
+        memcpy(o->refused[o->n_refused - 1].hints, why->hints, sizeof why->hints);
+    }
+    outlook_about_checkpoint(o, o->opt->checkpoint);
     found_done(&f);
 }
 
@@ -180,12 +186,11 @@ static void from_head(struct outlook *o)
         return;
     if (end == RUN_COMPLETED) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       arena_printf(&o->arena, "session '%s' has completed: nothing of it is left to run", id),
-                       "--checkpoint ID begins a fork there");
+                       WORDS(o, "session '%s' has completed: nothing of it is left to run", id));
         outlook_hint(o, TIDE_ACTION_LIST_CHECKPOINTS, "");
+        outlook_repeat(o, "\"checkpoint\":null");
     } else {
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
-                       arena_printf(&o->arena, "nothing has run in session '%s' yet", id), "");
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL, WORDS(o, "nothing has run in session '%s' yet", id));
         outlook_hint(o, TIDE_ACTION_START, "");
     }
 }
@@ -240,7 +245,7 @@ enum tide_code outlook_fall_back(struct outlook *o, struct tide_err *err)
         o->n_refused = 0;
     } else if (!code)
         outlook_refuse(o, REFUSED_FOR_GOOD, o->refused[0].code, NULL,
-                       arena_printf(&o->arena, "no valid checkpoints found for session %s", o->s->head.id), "");
+                       WORDS(o, "no valid checkpoints found for session %s", o->s->head.id));
     return code;
 }
 
@@ -301,10 +306,10 @@ void resume_fork_fields(const struct state *then, struct buf *out)
 
 static enum tide_code refuse_asked(const struct rescue *r, const char *checkpoint, struct tide_err *err)
 {
-    return tide_fail(err, TIDE_CORRUPT,
-                     "checkpoint '%.64s' of session '%s' cannot be read: --fallback takes the newest one that can be "
-                     "(%.250s)",
-                     checkpoint, r->session, r->damage.msg);
+    tide_fail(err, TIDE_CORRUPT, "checkpoint '%.64s' of session '%s' cannot be read: %.250s", checkpoint, r->session,
+              r->damage.msg);
+    tide_about(err, TIDE_SUBJECT_CHECKPOINT, checkpoint);
+    return tide_hint_with(err, TIDE_ACTION_REPEAT, r->session, "\"fallback\":true");
 }
 
 static int note_seq(void *seq, const struct event *ev)
@@ -362,6 +367,16 @@ static enum tide_code name_again(struct store *store, const struct head *h, stru
     return code;
 }
 
+static enum tide_code refuse_again(const struct rescue *r, struct tide_err *err)
+{
+    tide_fail_session(err, TIDE_EFFECTS, r->session,
+                      "is damaged, and in a fork at checkpoint '%s' this would happen again, and must happen once: %s",
+                      r->checkpoint, r->again);
+    if (err)
+        err->hints[0] = rescue_hint(r);
+    return TIDE_EFFECTS;
+}
+
 void rescue_done(struct rescue *r)
 {
     state_free(TAKE(r->then));
@@ -399,10 +414,7 @@ enum tide_code graph_rescue(tide_store *store, const char *id, const char *check
     if (!code && !redo)
         code = name_again(store_of(store), &h, ret, err);
     if (!code && !look && ret->again[0])
-        code = tide_fail_session(err, TIDE_EFFECTS, h.id,
-                                 "is damaged, and in a fork at checkpoint '%s' this would happen again, and must "
-                                 "happen once: %s: --fallback --redo-effects lets it",
-                                 ret->checkpoint, ret->again);
+        code = refuse_again(ret, err);
     if (!code && !look) {
         resume_fork_fields(ret->then, &fields);
         code = tide_session_fork(store, ret->session, ret->seq, NULL, buf_cstr(&fields), ret->fork, err);

@@ -76,8 +76,10 @@ static bool refuse_unknown(struct outlook *o, const char *name, const struct spe
     for (size_t i = 0; i < outputs->n; i++)
         buf_addf(&known, "%s%.*s", i ? ", " : "", STR_ARG(outputs->at[i]));
     outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
-                   WORDS(o, "--happened %s: it has no output '%.*s'", name, STR_ARG(json_key_text(&o->arena, m))),
-                   outputs->n ? WORDS(o, "its outputs are: %s", buf_cstr(&known)) : "it has none: leave that out");
+                   WORDS(o, "node '%s' has no output '%.*s'%s%s", name, STR_ARG(json_key_text(&o->arena, m)),
+                         outputs->n ? ": its outputs are: " : "", buf_cstr(&known)));
+    if (!outputs->n)
+        outlook_repeat(o, WORDS(o, "\"happened\":[{\"name\":%s}]", outlook_quote(o, name)));
     return true;
 }
 
@@ -94,8 +96,8 @@ static void take_output(struct outlook *o, const char *name, const char *json)
         json = arena_printf(&o->arena, "{\"%.*s\":%s}", STR_ARG(p.node->outputs.at[0]), json);
     else if (!v || v->type != JSON_OBJECT) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, name,
-                       WORDS(o, "--happened %s: what it gave is not a JSON object of its outputs", name),
-                       WORDS(o, "--happened '%s={\"KEY\": VALUE}'", name));
+                       WORDS(o, "what node '%s' gave is not a JSON object of its outputs", name));
+        outlook_repeat(o, WORDS(o, "\"happened\":[{\"name\":%s,\"output\":null}]", outlook_quote(o, name)));
         return;
     } else if (refuse_unknown(o, name, &p.node->outputs, v)) {
         return;

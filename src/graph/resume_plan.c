@@ -126,6 +126,19 @@ static void put_overrides(struct json_out *out, const struct outlook *o)
     json_out_end(out, ']');
 }
 
+static void put_hints(struct json_out *out, const struct tide_hint *hints, size_t n)
+{
+    begin_list(out, "hints");
+    for (size_t i = 0; i < n && hints[i].action; i++) {
+        json_out_begin(out, '{');
+        json_out_kstr(out, STR("action"), str_from(tide_action_name(hints[i].action)));
+        json_out_kstr(out, STR("session_id"), str_from(hints[i].session_id));
+        json_out_kraw(out, STR("arguments"), str_from(hints[i].arguments));
+        json_out_end(out, '}');
+    }
+    json_out_end(out, ']');
+}
+
 static void put_refused(struct json_out *out, const struct outlook *o)
 {
     begin_list(out, "refused");
@@ -136,15 +149,7 @@ static void put_refused(struct json_out *out, const struct outlook *o)
         json_out_kstr(out, STR("code"), str_from(tide_code_name(r->code)));
         put_text(out, "node", r->node);
         json_out_kstr(out, STR("reason"), str_from(r->what));
-        put_text(out, "remedy", r->remedy);
-        if (r->hint.action) {
-            json_out_key(out, STR("next"));
-            json_out_begin(out, '{');
-            json_out_kstr(out, STR("action"), str_from(tide_action_name(r->hint.action)));
-            json_out_kstr(out, STR("session_id"), str_from(r->hint.session_id));
-            json_out_kraw(out, STR("arguments"), str_from(r->hint.arguments));
-            json_out_end(out, '}');
-        }
+        put_hints(out, r->hints, sizeof r->hints / sizeof r->hints[0]);
         json_out_end(out, '}');
     }
     json_out_end(out, ']');
@@ -182,6 +187,14 @@ const char *rescue_refusal(struct arena *a, const struct rescue *r)
     return r->again[0] ? arena_printf(a, "this would happen again, and must happen once: %s", r->again) : NULL;
 }
 
+struct tide_hint rescue_hint(const struct rescue *r)
+{
+    struct tide_err err = {.code = TIDE_EFFECTS};
+
+    tide_hint_with(&err, TIDE_ACTION_REPEAT, r->session, "\"fallback\":true,\"redo_effects\":true");
+    return err.hints[0];
+}
+
 void rescue_json(const struct rescue *r, struct buf *buf)
 {
     static const char *const none[] = {"missing_inputs", "overrides", "renames"};
@@ -203,7 +216,7 @@ void rescue_json(const struct rescue *r, struct buf *buf)
         json_out_kstr(&out, STR("code"), str_from(tide_code_name(TIDE_EFFECTS)));
         put_text(&out, "node", NULL);
         put_text(&out, "reason", rescue_refusal(&a, r));
-        put_text(&out, "remedy", RESCUE_REMEDY);
+        put_hints(&out, (struct tide_hint[]){rescue_hint(r)}, 1);
         json_out_end(&out, '}');
     }
     json_out_end(&out, ']');

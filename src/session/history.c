@@ -85,12 +85,12 @@ static enum tide_code refuse_effects(struct tide_session *s, int64_t to_seq, str
         name_effect(&f, e->value, map_key(e));
     if (!code && f.n && ret_names)
         buf_addf(ret_names, "%s%s", buf_cstr(&f.named), f.n > 3 ? ", …" : "");
-    if (!code && f.n)
-        code =
-            tide_fail(err, TIDE_EFFECTS,
-                      "rolling back to %" PRId64 " would cut off what must happen once: %s%s; choose --reuse-effects "
-                      "or --redo-effects",
-                      to_seq, buf_cstr(&f.named), f.n > 3 ? ", …" : "");
+    if (!code && f.n) {
+        tide_fail(err, TIDE_EFFECTS, "rolling back to %" PRId64 " would cut off what must happen once: %s%s", to_seq,
+                  buf_cstr(&f.named), f.n > 3 ? ", …" : "");
+        tide_hint_with(err, TIDE_ACTION_REPEAT, s->head.id, "\"reuse_effects\":true");
+        code = tide_hint_with(err, TIDE_ACTION_REPEAT, s->head.id, "\"redo_effects\":true");
+    }
     map_done(&f.once, free);
     map_done(&f.begun, free);
     map_done(&f.told, NULL);

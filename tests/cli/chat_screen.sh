@@ -117,7 +117,7 @@ shows 'all of it' 'A bold word'
 tidemark sessions checkpoints "$id" --json >cps
 seq=$(sqlite3 :memory: "SELECT json_extract(value, '$.seq') FROM json_each(readfile('cps'), '$.checkpoints') WHERE json_extract(value, '$.turn') = 2")
 type_line '/rollback seq:4'
-shows '/rollback past what must happen once is refused' 'choose --reuse-effects'
+shows '/rollback past what must happen once is refused' '--reuse-effects'
 type_line "/rollback seq:$seq"
 shows '/rollback' "rolled back to seq $seq"
 check 'what came behind is no longer shown' eval '! is_shown "A bold word"'

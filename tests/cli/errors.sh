@@ -57,7 +57,7 @@ cat >graph.json <<'END_GRAPH'
 END_GRAPH
 tidemark run graph.json --session broken --json >run.json 2>/dev/null </dev/null
 check_is 'the node that failed' a "$(json '$.failed_node' <run.json)"
-is_error 'a graph that is refused because of it' 'UNSETTLED|node|broken|a||' sessions resume broken
+is_error 'a graph that is refused because of it' 'UNSETTLED|node|broken|a||repeat,repeat' sessions resume broken
 
 # ---- damage ----
 damage there 2

@@ -39,7 +39,7 @@ check 'people see node, checkpoint and error' eval \
 seq=$(last s1)
 refuses 'what was never stored is missed' 2 "node 'post' needs 'api_key', which is never stored" sessions resume s1
 check_status 'a dry run is as wrong' 2 tidemark sessions resume s1 --dry-run
-check 'and says what to do' eval "tidemark sessions resume s1 --dry-run | grep -qF -- '--set api_key='"
+check 'and says what to do' eval "tidemark sessions resume s1 --dry-run | grep -qF -- \"\`--set 'api_key=…'\`\""
 check 'also as JSON' eval 'tidemark sessions resume s1 --dry-run --json | is_json'
 check_is 'with what would run' post "$(tidemark sessions resume s1 --dry-run --json | json '$.nodes_to_run[0].node')"
 check_is 'nothing was written by asking' "$seq" "$(last s1)"
@@ -51,7 +51,7 @@ tidemark log show s1 >shown
 check_is 'the secret is in no file' '' "$(grep -rla 'hunter-' data export.jsonl shown)"
 
 # ---- from a checkpoint ----
-refuses_as 'a completed session has nothing left to run' 2 'INVALID|session|s1|||list_checkpoints' sessions resume s1
+refuses_as 'a completed session has nothing left to run' 2 'INVALID|session|s1|||list_checkpoints,repeat' sessions resume s1
 check_is 'its checkpoints by type' 3 "$(tidemark sessions checkpoints s1 --type node_complete --ids | wc -l)"
 check_is 'those without a failure before them' 3 "$(tidemark sessions checkpoints s1 --clean --ids | wc -l)"
 ckpt=$(tidemark sessions checkpoints s1 --type node_complete --ids | sed -n 1p)
@@ -79,8 +79,8 @@ check_is 'to before its first node' 'fetch post fetch post tell ' "$(happened)"
 # ---- another graph ----
 begin s3
 sed 's/"post"/"publish"/g' g.json >renamed.json
-refuses 'a node that is gone is named' 2 "node 'post', which is to run next, is not in this graph: --map post=publish" \
-    sessions resume s3 --graph renamed.json --set api_key=good
+refuses_as 'a node that is gone is named' 2 'INVALID|node|s3|post||repeat,repeat' sessions resume s3 --graph renamed.json --set api_key=good
+check_is 'with what it may be called now' '{"map":{"post":"publish"}}' "$(json '$.hints[0].arguments' <.err)"
 refuses 'a name that is not there' 2 "the graph has no node 'pub'" \
     sessions resume s3 --graph renamed.json --set api_key=good --map post=pub
 tidemark sessions resume s3 --graph renamed.json --set api_key=good --map post=publish >out 2>err
@@ -94,8 +94,8 @@ cat >other.json <<'END'
   {"id": "print", "type": "lua", "code": "return {sent = 1}", "outputs": ["sent"]}],
  "edges": [{"from": "fetch", "to": "print"}]}
 END
-refuses 'without a likeness there is no guess' 2 'name the one it is now with --map OLD=NEW' \
-    sessions resume s4 --graph other.json
+refuses_as 'without a likeness' 2 'INVALID|node|s4|post||repeat,repeat' sessions resume s4 --graph other.json
+check_is 'there is no guess' '{"map":{"post":null}} {"fallback":true}' "$(json '$.hints[0].arguments' <.err) $(json '$.hints[1].arguments' <.err)"
 tidemark sessions resume s4 --graph other.json --fallback --quiet >out 2>err
 check_is 'the newest checkpoint that fits is taken when asked for' 'fetch post fetch ' "$(happened)"
 check_is 'and it goes on from there' 'sent: 1' "$(cat out)"
@@ -139,7 +139,7 @@ check_is 'somebody says so' 'z: 1' "$(tidemark sessions resume o1 --checkpoint "
 check_is 'then it happens again' 'pay pay ' "$(happened)"
 rm ok
 tidemark run once.json --session o2 --quiet >/dev/null 2>&1
-refuses 'a name that is wrong is no permission' 2 'no node of this name' sessions resume o2 --retry payy
+refuses 'a name that is wrong is no permission' 2 "no node 'payy' that must happen once failed or was cut" sessions resume o2 --retry payy
 
 tidemark sessions fork s1 --at "$(tidemark sessions checkpoints s1 --type node_complete --ids | sed -n 1p)" --id hand >/dev/null
 : >log
@@ -152,7 +152,7 @@ sed 's/echo pay >>log; /echo pay >>log; test -e ok || exec sleep 60; /' once.jso
 "$TIDE_BIN" run slow.json --session k1 --quiet >/dev/null 2>&1 &
 runner=$!
 check 'it has begun' wait_for has_lines log 0
-refuses_as 'one that runs elsewhere' 4 'HELD|session|k1|||cancel' sessions resume k1
+refuses_as 'one that runs elsewhere' 4 'HELD|session|k1|||cancel,repeat' sessions resume k1
 kill -KILL $runner
 wait $runner 2>/dev/null
 # cut_at ID: what a crashed graph says of itself, in lists and by itself.
@@ -167,7 +167,7 @@ check_is 'one that was cut says where, and of what' "$cut" "$(cut_at k1)"
 tidemark recover >/dev/null
 check_is 'recovery changes nothing of that' "$cut" "$(cut_at k1)"
 : >ok
-refuses_as 'what must happen once and was cut is left to a person' 10 'UNSETTLED|node|k1|pay||' sessions resume k1
+refuses_as 'what must happen once and was cut is left to a person' 10 'UNSETTLED|node|k1|pay||repeat,repeat' sessions resume k1
 check_is 'nothing happens meanwhile' 'pay ' "$(happened)"
 check_is 'it may be tried again' 'z: 1' "$(tidemark sessions resume k1 --retry pay --quiet)"
 check_is 'when somebody says so' 'pay pay ' "$(happened)"
@@ -203,7 +203,8 @@ tidemark run pays.json --session p2 >out 2>err
 check 'a node that must happen once is named with both ways' holds "--happened two --set 'two=…'\` or \`tidemark sessions resume p2 --retry two\`" <err
 offers 'also by why' p2 " --happened two --set 'two=…'"
 seq=$(last p2)
-refuses 'what it gave has to be said' 2 'outputs of two stay unset (two): --set two=…' sessions resume p2 --happened two
+refuses_as 'what it gave has to be said' 2 'INVALID|node|p2|two||repeat' sessions resume p2 --happened two
+check_is 'by its keys' '{"set":{"two":null}}' "$(json '$.hints[0].arguments' <.err)"
 check_is 'and nothing was written' "$seq" "$(last p2)"
 check_is 'a dry run does not run it' 0 "$(tidemark sessions resume p2 --happened two --dry-run | grep -c '^runs *two')"
 check_is 'then it goes on' 'z: 5' "$(tidemark sessions resume p2 --happened two --set two=5 --quiet)"
@@ -214,19 +215,20 @@ cat >items.json <<'END'
 END
 tidemark run items.json --session p3 --quiet >/dev/null 2>&1
 offers 'of an item of a map it is said what it gave' p3 " --happened 'all#1[0]=JSON'"
-refuses 'and has to be' 2 "what it gave (x) is not known: say it: --happened 'all#1[0]={\"x\": …}'" sessions resume p3 --happened 'all#1[0]'
+refuses_as 'and has to be' 2 'INVALID|node|p3|all#1[[]0]||repeat,repeat' sessions resume p3 --happened 'all#1[0]'
+check_is 'with its keys' '{"happened":[{"name":"all#1[0]","output":{"x":null}}]}' "$(json '$.hints[0].arguments' <.err)"
 tidemark run items.json --session p4 --quiet >/dev/null 2>&1
 for given in '{"y":2}' '{"x":1,"y":2}'; do
-    refuses "a key that it has not is not taken as a value nor left out: $given" 2 "--happened all#1[0]: it has no output 'y': its outputs are: x" \
+    refuses "a key that it has not is not taken as a value nor left out: $given" 2 "node 'all#1[0]' has no output 'y': its outputs are: x" \
         sessions resume p4 --happened "all#1[0]=$given"
 done
 for option in happened retry; do
     refuses "a name that is not there is no permission: --$option" 2 \
-        "--$option nosuch: no node of this name that must happen once failed or was cut: these are open: all#1[0]" sessions resume p4 --$option nosuch
-    refuses "nor an item, --$option" 2 "--$option all#1[7]: no node of this name" resume p4 --$option 'all#1[7]'
+        "no node 'nosuch' that must happen once failed or was cut: these are open: all#1[0]" sessions resume p4 --$option nosuch
+    refuses "nor an item, --$option" 2 "no node 'all#1[7]' that must" resume p4 --$option 'all#1[7]'
 done
-refuses 'whatever it gave' 2 '--happened nosuch: no node of this name' sessions resume p4 --happened 'nosuch={"q":1}'
-refuses 'nor is what is no JSON' 2 '--happened all#1[0]: what it gave is not a JSON object of its outputs' sessions resume p4 --happened 'all#1[0]={"x":'
+refuses 'whatever it gave' 2 "no node 'nosuch' that must" sessions resume p4 --happened 'nosuch={"q":1}'
+refuses 'nor is what is no JSON' 2 "what node 'all#1[0]' gave is not a JSON object of its outputs" sessions resume p4 --happened 'all#1[0]={"x":'
 check_is 'then it is taken as done' 'all: [{"y":2}]' "$(tidemark sessions resume p4 --happened 'all#1[0]={"x":{"y":2}}' --quiet)"
 : >paid
 check_status 'or it is tried again' 0 tidemark sessions resume p3 --retry 'all#1[0]' --quiet
@@ -238,11 +240,11 @@ END
 tidemark run steps.json --session p4 >out 2>err
 check 'steps that are used up need another graph' holds 'sessions resume p4 --graph NEW.json' <err
 offers 'why says so too' p4 ' --graph NEW.json'
-refuses 'as it is it is refused' 2 'with a higher max_steps' sessions resume p4
+refuses 'as it is it is refused' 2 'give a graph that allows more: `--graph NEW.json`' sessions resume p4
 sed 's/"max_steps": 1/"max_steps": 9/' steps.json >more.json
 check_is 'with it it goes on' 'b: 1' "$(tidemark sessions resume p4 --graph more.json --quiet)"
 begin p5
-refuses 'names the wrong way round are turned' 2 'the old name stands first: --map post=publish' \
+refuses 'names the wrong way round are turned' 2 '`--map post=publish` says what it is called now' \
     sessions resume p5 --graph renamed.json --set api_key=good --map publish=post
 
 # ---- inside an agent's work ----
@@ -306,7 +308,7 @@ printf '\377' >bytes
 refuses 'bytes that are no text' 2 'must be valid UTF-8' sessions resume s6 --set k=@bytes
 refuses 'no pair' 2 'give OLD=NEW' sessions resume s6 --map post
 refuses_as 'no such session' 3 'NOT_FOUND|session|none|||list_sessions' sessions resume none
-refuses_as 'no such checkpoint' 3 'NOT_FOUND|session|s6|||' sessions resume s6 --checkpoint ckpt_none
+refuses_as 'no such checkpoint' 3 'NOT_FOUND|checkpoint|s6|ckpt_none||list_checkpoints' sessions resume s6 --checkpoint ckpt_none
 check_is 'none of these wrote anything' "$seq" "$(last s6)"
 check_is 'a message shows no value' '' "$(tidemark sessions resume s6 --set 'api_key:=hunter-4 {' 2>&1 | grep hunter)"
 

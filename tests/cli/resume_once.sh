@@ -64,7 +64,7 @@ killed c1 pay.json
 ckpt=$(first c1 2)
 seq=$(last c1)
 refuses 'without a choice it is in the way' 4 'must happen once: pay' sessions resume c1 --checkpoint "$ckpt"
-refuses_as 'there is nothing to use again' 10 'UNSETTLED|node|*|pay||' \
+refuses_as 'there is nothing to use again' 10 'UNSETTLED|node|*|pay||repeat,repeat' \
     sessions resume c1 --checkpoint "$ckpt" --reuse-effects
 check_status 'a dry run is as wrong' 10 tidemark sessions resume c1 --checkpoint "$ckpt" --reuse-effects --dry-run
 check_is 'nothing was written' "$seq" "$(last c1)"
@@ -74,16 +74,16 @@ check_is 'who knows that it happened says so' 'z: 1' \
 check_is 'and it does not happen again' 'a pay ' "$(world)"
 killed c2 pay.json
 tidemark sessions rollback c2 --to "$(first c2 2)" --reuse-effects >/dev/null
-refuses_as 'nor after a rollback by hand' 10 'UNSETTLED|node|c2|pay||' sessions resume c2
+refuses_as 'nor after a rollback by hand' 10 'UNSETTLED|node|c2|pay||repeat,repeat' sessions resume c2
 check 'why offers what works' eval "tidemark why c2 | grep -q '^  tidemark sessions resume c2 --retry pay$'"
 check_is 'it may be tried again' 'z: 1 a pay pay ' "$(tidemark sessions resume c2 --retry pay --quiet) $(world)"
 tidemark sessions rollback c2 --to "$(first c2 2)" --reuse-effects >/dev/null
 check_is 'what completed since answers, also of a session that has completed' 'z: 1 a pay pay ' \
     "$(tidemark sessions resume c2 --quiet) $(world)"
 killed c3 inside.json
-refuses_as 'inside a node' 10 'UNSETTLED|node|c3|s#1/pay||' sessions resume c3 --checkpoint "$(first c3)" --reuse-effects
+refuses_as 'inside a node' 10 'UNSETTLED|node|c3|s#1/pay||repeat,repeat' sessions resume c3 --checkpoint "$(first c3)" --reuse-effects
 killed c4 each.json
-refuses_as 'an item of a map' 10 'UNSETTLED|node|c4|*||' sessions resume c4 --checkpoint "$(first c4)" --reuse-effects
+refuses_as 'an item of a map' 10 'UNSETTLED|node|c4|*||repeat,repeat' sessions resume c4 --checkpoint "$(first c4)" --reuse-effects
 check_status 'which may be tried again' 0 tidemark sessions resume c4 --checkpoint "$(first c4)" --reuse-effects --retry 'm#1[0]' --quiet
 check_is 'and is, once' 'a pay a pay ' "$(world)"
 
@@ -112,28 +112,28 @@ sed 's/"once"/"pure"/' inside.json >inside_pure.json
 for weak in again pure; do
     killed "w$weak" pay.json
     seq=$(last "w$weak")
-    refuses_as "what was cut is asked about, $weak" 10 'UNSETTLED|node|*|pay||' \
+    refuses_as "what was cut is asked about, $weak" 10 'UNSETTLED|node|*|pay||repeat,repeat' \
         sessions resume "w$weak" --graph $weak.json
-    refuses_as "also from a checkpoint, $weak" 10 'UNSETTLED|node|*|pay||' \
+    refuses_as "also from a checkpoint, $weak" 10 'UNSETTLED|node|*|pay||repeat,repeat' \
         sessions resume "w$weak" --graph $weak.json --checkpoint "$(first "w$weak" 2)" --reuse-effects
     check_is "nothing was written, $weak" "$seq" "$(last "w$weak")"
     check_is "with a word it goes on, $weak" 'z: 1 a pay pay ' \
         "$(tidemark sessions resume "w$weak" --graph $weak.json --retry pay --quiet) $(world)"
 done
 killed w3 each.json
-refuses_as 'an item of a map, too' 10 'UNSETTLED|node|w3|*||' sessions resume w3 --graph each_pure.json
+refuses_as 'an item of a map, too' 10 'UNSETTLED|node|w3|*||repeat,repeat' sessions resume w3 --graph each_pure.json
 killed w4 inside.json
-refuses_as 'and what is inside a node' 10 'UNSETTLED|node|w4|s#1/pay||' sessions resume w4 --graph inside_pure.json
+refuses_as 'and what is inside a node' 10 'UNSETTLED|node|w4|s#1/pay||repeat,repeat' sessions resume w4 --graph inside_pure.json
 check_is 'none of them happened again' 'a pay ' "$(world)"
 
 # ---- words that contradict each other, or what is there ----
 killed o1 pay.json
-refuses 'happened, and not' 2 '--happened pay and --retry pay contradict each other' sessions resume o1 --happened pay --retry pay
-refuses 'two new names' 2 '--map pay=buy and --map pay=z contradict each other' \
+refuses 'happened, and not' 2 "node 'pay' cannot have happened and run again" sessions resume o1 --happened pay --retry pay
+refuses 'two new names' 2 "'pay' gets two new names, 'buy' and 'z'" \
     sessions resume o1 --graph buy.json --map pay=buy --map pay=z
 refuses 'a node that is there is not forgotten as another' 2 "'pay' is in this graph, and 'z' is another node" \
     sessions resume o1 --map pay=z
-refuses_as 'who said --fallback is not told to' 10 'UNSETTLED|node|*|pay||' \
+refuses_as 'who said --fallback is not told to' 10 'UNSETTLED|node|*|pay||repeat,repeat' \
     sessions resume o1 --checkpoint "$(first o1 2)" --reuse-effects --fallback
 check_is 'nothing was done' 'a pay ' "$(world)"
 cat >beside.json <<END
@@ -144,7 +144,7 @@ END
 killed o2 beside.json
 mark=$(tidemark sessions checkpoints o2 | grep unsettled | sed -n 1p | cut -d' ' -f1)
 check 'one that is unsettled' test -n "$mark"
-refuses_as 'the reason that --fallback cannot help with comes first' 10 'UNSETTLED|node|*|pay||' \
+refuses_as 'the reason that --fallback cannot help with comes first' 10 'UNSETTLED|node|*|pay||repeat,repeat' \
     sessions resume o2 --checkpoint "$mark" --fallback
 
 # ---- steps of programs ----
@@ -189,7 +189,7 @@ check_is 'a dry run of a damaged one lists what is complete and what would run' 
 check_is 'also as JSON' pay "$(tidemark sessions resume d1 --dry-run --json 2>/dev/null | json '$.nodes_to_run[0].node')"
 killed d2 pay.json
 damaged d2
-refuses 'what is known to have begun is not done again in a fork' 4 'must happen once: pay: --fallback --redo-effects' sessions resume d2
+refuses 'what is known to have begun is not done again in a fork' 4 'must happen once: pay: `--fallback --redo-effects` lets it' sessions resume d2
 check_is 'and was not' 'a pay ' "$(world)"
 check_status 'unless somebody says so' 0 tidemark sessions resume d2 --fallback --redo-effects --quiet
 # A log that is long enough is opened from a snapshot: only who goes back comes to what is damaged.

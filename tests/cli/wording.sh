@@ -31,6 +31,15 @@ printf '{"model":\n"m",}\n' >torn.json
 reads 'no JSON' 'torn.json: not JSON: line 2, column 5: expected a key in quotes, found '"'}'" config get model --config torn.json
 tidemark exec --session asks -- sh -c "'$TIDE_BIN' wait ok --kind approval --question 'Ship it?'" >/dev/null 2>&1
 reads 'a question' "resume: session 'asks' waits for approval: Ship it?: \`tidemark resume asks --input yes\` answers" resume asks
+cat >graph.json <<'END'
+{"tidemark_graph": 1, "id": "g", "entry": "pay", "nodes": [
+  {"id": "pay", "type": "function", "retries": 0, "effect": "once", "program": ["false"], "outputs": ["x"]}]}
+END
+tidemark run graph.json --session paid >/dev/null 2>&1 </dev/null
+reads 'what must happen once' "node 'pay' must happen once and failed: find out whether it happened: \`--happened pay\` says that it did, \`--retry pay\` runs it again" \
+    sessions resume paid
+reads 'what it gave is missing' "node 'pay' happened, and its outputs stay unset (x): \`--set 'x=…'\` sets it" sessions resume paid --happened pay
+reads 'an argument too many' "session 'paid' does not wait for an answer (exit) (and 1 more): omit \`--input\`, \`--dry-run\` lists all" sessions resume paid --input yes
 damage there 2
 reads 'damage' "session 'there': event 2 is damaged: \`tidemark log show there --to 1\` shows what is whole before it" log show there
 

@@ -116,6 +116,13 @@ UNUSED static const char *plan(struct life *l, const struct tide_graph_options *
             fail_msg("'%s' is in: %s", words, text_);                                                                  \
     } while (0)
 
+/* What helps against the last refusal. */
+UNUSED static void helps(const struct life *l, size_t i, enum tide_action action, const char *arguments)
+{
+    assert_string_equal(tide_action_name(l->err.hints[i].action), tide_action_name(action));
+    assert_string_equal(l->err.hints[i].arguments, arguments);
+}
+
 /* Refused with these words, and nothing was written or run by it. */
 UNUSED static void refused(struct life *l, const struct tide_graph_options *opt, enum tide_code code, const char *words)
 {

@@ -55,7 +55,8 @@ static void a_completed_session_goes_on_only_as_a_fork(void **state)
     begin(&l, ABC);
     assert_int_equal(go(&l, NULL), TIDE_OK);
     refused(&l, NULL, TIDE_INVALID, "has completed");
-    HOLDS(l.err.msg, "--checkpoint ID begins a fork");
+    helps(&l, 0, TIDE_ACTION_LIST_CHECKPOINTS, "{}");
+    helps(&l, 1, TIDE_ACTION_REPEAT, "{\"checkpoint\":null}");
     w = checkpoint(&l, "node_complete", "b");
     opt.checkpoint = w.id;
     HOLDS(plan(&l, &opt), "\"action\":\"fork\"");
@@ -151,7 +152,8 @@ static void a_node_that_is_gone_is_named(void **state)
     use_graph(&l, CHAIN("a", "x", "c", "", ""));
     refused(&l, NULL, TIDE_INVALID, "node 'b', which is to run next, is not in this graph");
     HOLDS(plan(&l, NULL), "\"node\":\"b\"");
-    HOLDS(l.plan, "--map b=x");
+    HOLDS(l.plan, "\"hints\":[{\"action\":\"repeat\",\"session_id\":");
+    HOLDS(l.plan, "\"arguments\":{\"map\":{\"b\":\"x\"}}");
     end(&l);
 }
 
@@ -287,7 +289,9 @@ static void every_reason_is_told_at_once(void **state)
     fails_at(&l, "b");
     use_graph(&l, CHAIN("a", "b", "c", ",\"inputs\":[\"one\",\"two\"]", ""));
     refused(&l, NULL, TIDE_INVALID, "node 'b' needs 'one', which nobody has set");
-    HOLDS(l.err.msg, "(and 1 more: --dry-run lists them)");
+    HOLDS(l.err.msg, "(and 1 more)");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"set\":{\"one\":null}}");
+    helps(&l, 1, TIDE_ACTION_REPEAT, "{\"dry_run\":true}");
     HOLDS(plan(&l, NULL), "{\"node\":\"b\",\"key\":\"two\",\"never_stored\":false,\"later\":false}");
     HOLDS(plan(&l, &opt), "\"overrides\":[{\"key\":\"one\",\"never_stored\":false}");
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -318,7 +322,7 @@ static void what_is_never_stored_is_asked_for_again(void **state)
                        "\"outputs\":[\"b\"]}],\"edges\":[" EDGE("a", "b") "]"));
     assert_int_equal(go(&l, &first), TIDE_FAILED);
     refused(&l, NULL, TIDE_INVALID, "node 'b' needs 'api_key', which is never stored and was not given again");
-    HOLDS(l.err.msg, "--set api_key=");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"set\":{\"api_key\":null}}");
     LACKS(plan(&l, &second), "hunter");
     HOLDS(l.plan, "{\"key\":\"api_key\",\"never_stored\":true}");
     assert_int_equal(go(&l, &second), TIDE_OK);
@@ -394,13 +398,13 @@ static void one_that_failed_needs_a_word(void **state)
     begin(&l, ONCE);
     fails_at(&l, "b");
     refused(&l, NULL, TIDE_UNSETTLED, "node 'b' must happen once and failed");
-    HOLDS(l.err.msg, "--happened b or --retry b");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"b\"}]}");
+    helps(&l, 1, TIDE_ACTION_REPEAT, "{\"retry\":[\"b\"]}");
     refused(&l, &opt, TIDE_INVALID,
-            "--retry q: no node of this name that must happen once failed or was cut: these are open: b (and 1 more");
+            "no node 'q' that must happen once failed or was cut: these are open: b (and 1 more");
     opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .happened = q};
-    refused(
-        &l, &opt, TIDE_INVALID,
-        "--happened q: no node of this name that must happen once failed or was cut: these are open: b (and 1 more");
+    refused(&l, &opt, TIDE_INVALID,
+            "no node 'q' that must happen once failed or was cut: these are open: b (and 1 more");
     opt.happened = NULL;
     opt.retry = b;
     assert_int_equal(go(&l, &opt), TIDE_OK);
@@ -448,7 +452,8 @@ static void what_happened_must_have_left_what_it_promised(void **state)
     (void)state;
     begin(&l, ONCE);
     fails_at(&l, "b");
-    refused(&l, &opt, TIDE_INVALID, "outputs of b stay unset (b): --set b=");
+    refused(&l, &opt, TIDE_INVALID, "node 'b' happened, and its outputs stay unset (b)");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"set\":{\"b\":null}}");
     plan(&l, &opt);
     HOLDS(l.plan, "\"nodes_to_run\":[]");
     opt.memory = "{\"b\":7}";
@@ -494,8 +499,11 @@ static void inside_of_others_what_it_gave_is_said_with_it(void **state)
           "\"map\",\"over\":\"l\",\"as\":\"i\",\"outputs\":[\"m\"],\"node\":{\"type\":\"function\",\"effect\":\"once\","
           "\"callback\":\"work\",\"outputs\":[\"x\"]}}]}");
     fails_at(&l, "m#1[0]");
-    refused(&l, &opt, TIDE_INVALID, "what it gave (x) is not known: say it: --happened 'm#1[0]={\"x\": …}'");
-    refused(&l, NULL, TIDE_UNSETTLED, "--happened 'm#1[0]=JSON' (what it gave) or --retry 'm#1[0]'");
+    refused(&l, &opt, TIDE_INVALID, "what it gave (x) is not known");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"m#1[0]\",\"output\":{\"x\":null}}]}");
+    helps(&l, 1, TIDE_ACTION_REPEAT, "{\"retry\":[\"m#1[0]\"]}");
+    refused(&l, NULL, TIDE_UNSETTLED, "must happen once");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"m#1[0]\",\"output\":null}]}");
     opt.happened = wrong;
     refused(&l, &opt, TIDE_INVALID, "is not a JSON object of its outputs");
     opt.happened = gave;
@@ -510,7 +518,8 @@ static void inside_of_others_what_it_gave_is_said_with_it(void **state)
         "\"function\",\"effect\":\"once\",\"callback\":\"work\",\"outputs\":[\"b\"]}]}}]}");
     fails_at(&l, "s#1/b");
     opt.happened = inner;
-    refused(&l, &opt, TIDE_INVALID, "say it: --happened 's#1/b={\"b\": …}'");
+    refused(&l, &opt, TIDE_INVALID, "what it gave (b) is not known");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"happened\":[{\"name\":\"s#1/b\",\"output\":{\"b\":null}}]}");
     opt.happened = lone;
     assert_int_equal(go(&l, &opt), TIDE_OK);
     expect_calls(&l, "s#1/b#1");
@@ -531,7 +540,8 @@ static void steps_that_are_used_up_need_another_graph(void **state)
     snprintf(json, sizeof json, two, 1);
     begin(&l, json);
     assert_int_equal(go(&l, NULL), TIDE_FAILED);
-    refused(&l, NULL, TIDE_INVALID, "--graph NEW.json with a higher max_steps");
+    refused(&l, NULL, TIDE_INVALID, "max_steps: 1 nodes have run, and the graph allows 1");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"graph\":null}");
     snprintf(json, sizeof json, two, 2);
     use_graph(&l, json);
     assert_int_equal(go(&l, NULL), TIDE_OK);
@@ -651,7 +661,7 @@ static void a_tampered_checkpoint_is_rejected_by_name(void **state)
     opt.checkpoint = a.id;
     snprintf(words, sizeof words, "checkpoint '%s' is damaged", a.id);
     refused(&l, &opt, TIDE_CORRUPT, words);
-    HOLDS(l.err.msg, "--fallback");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"fallback\":true}");
     opt.checkpoint = before.id;
     refused(&l, &opt, TIDE_CORRUPT, "cannot be read, nor what of it must not happen again");
     opt = (struct tide_graph_options){.size = sizeof(struct tide_graph_options), .checkpoint = a.id, .fallback = 1};

@@ -73,7 +73,7 @@ static void after_a_rollback_by_hand_it_needs_a_word_too(void **state)
     fails_at(&l, "b");
     roll_back(&l, checkpoint(&l, "node_start", "a").seq, 0);
     refused(&l, NULL, TIDE_UNSETTLED, "node 'b' must happen once and failed");
-    refused(&l, &opt, TIDE_INVALID, "outputs of b stay unset");
+    refused(&l, &opt, TIDE_INVALID, "node 'b' happened, and its outputs stay unset");
     opt.memory = "{\"b\":7}";
     assert_int_equal(go(&l, &opt), TIDE_OK);
     expect_calls(&l, "a#1 b#1 a#1 c#1");
@@ -131,7 +131,7 @@ static void the_second_visit_is_told_from_the_first(void **state)
     world_forget(&l.w);
     opt.checkpoint = w.id;
     opt.retry = b;
-    refused(&l, &opt, TIDE_INVALID, "no node of this name");
+    refused(&l, &opt, TIDE_INVALID, "no node 'b' that must happen once failed or was cut");
     opt.retry = NULL;
     assert_int_equal(go(&l, &opt), TIDE_FAILED);
     expect_calls(&l, "a#1");
@@ -157,7 +157,8 @@ static void old_and_new_names_are_understood_beside_a_rename(void **state)
         use_graph(&l, X_ONCE);
         refused(&l, &opt, TIDE_INVALID, "the graph has no node 'zzzz': did you mean 'x'?");
         opt.renames = map;
-        refused(&l, &opt, TIDE_UNSETTLED, "--retry x");
+        refused(&l, &opt, TIDE_UNSETTLED, "node 'x' must happen once");
+        helps(&l, 1, TIDE_ACTION_REPEAT, "{\"retry\":[\"x\"]}");
         opt.retry = names[i];
         assert_int_equal(go(&l, &opt), TIDE_OK);
         expect_calls(&l, "a#1 b#1 x#1 c#1");
@@ -449,9 +450,9 @@ static void words_that_contradict_each_other_are_refused(void **state)
     (void)state;
     begin(&l, ONCE);
     fails_at(&l, "b");
-    refused(&l, &both, TIDE_INVALID, "--happened b and --retry b contradict each other");
+    refused(&l, &both, TIDE_INVALID, "node 'b' cannot have happened and run again");
     use_graph(&l, X_ONCE);
-    refused(&l, &twice, TIDE_INVALID, "--map b=x and --map b=c contradict each other");
+    refused(&l, &twice, TIDE_INVALID, "'b' gets two new names, 'x' and 'c'");
     end(&l);
 }
 
@@ -466,7 +467,8 @@ static void who_said_fallback_is_told_why_it_does_not_help(void **state)
     use_graph(&l, CHAIN("a", "x", "c", "", ",\"max_steps\":1"));
     refused(&l, &opt, TIDE_INVALID, "node 'b', which is to run next, is not in this graph");
     opt.fallback = 1;
-    refused(&l, &opt, TIDE_INVALID, "--graph NEW.json with a higher max_steps");
+    refused(&l, &opt, TIDE_INVALID, "max_steps: 1 nodes have run");
+    helps(&l, 0, TIDE_ACTION_REPEAT, "{\"graph\":null}");
     LACKS(l.err.msg, "is not in this graph");
     end(&l);
 }

@@ -87,7 +87,7 @@ static enum tide_code run_check(struct cli *cli, struct tide_err *err)
     else
         put_checked(&cli->out, &r);
     if (code && err->hints[0].action && !cli->out.json)
-        outf(&cli->out, "%s\n", hint_text(&a, &err->hints[0]));
+        outf(&cli->out, "%s\n", hints_text(&a, err->hints, 1));
     return TIDE_OK;
 }
 

@@ -72,11 +72,9 @@ static void show_plan(struct out *out, struct arena *a, const struct json *plan,
                                json_get_bool(m, STR("never_stored"), false) ? " (never stored)" : ""));
     show_texts(out, a, plan, "warnings", "note", "");
     for (; refused->what; refused++) {
-        const char *hint = hint_text(a, &refused->hint);
+        const char *help = hints_text(a, refused->hints, sizeof(refused->hints) / sizeof(refused->hints[0]));
 
-        out_field(out, "refused",
-                  arena_printf(a, "%s%s%s%s%s", refused->what, refused->remedy[0] ? ": " : "", refused->remedy,
-                               hint ? ": " : "", hint ? hint : ""));
+        out_field(out, "refused", arena_printf(a, "%s%s%s", refused->what, help ? ": " : "", help ? help : ""));
     }
 }
 
