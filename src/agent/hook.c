@@ -4,7 +4,8 @@
  * also those behind one that has decided already, because a hook may be there for what it does and not for what it says.
  * What one changes the next does not see. Of the answers the strongest counts, of equals the first.
  *
- * A hook cannot break the loop: whatever it does becomes a line of report, and it is as if it had not been there.
+ * A hook cannot break the loop: whatever it does becomes a line of report, and it is as if it had not been there, unless it asked
+ * to fail closed.
  */
 #include "agent/hook.h"
 
@@ -13,12 +14,16 @@
 
 #include "agent/hook_program.h"
 #include "agent/hook_rows.h"
+#include "agent/tool_text.h"
+#include "program/find.h"
 
 #define TIMEOUT_MS 10000
 #define MATCH_LIMIT 100000 /* steps of one match: microseconds for an honest pattern, an end for one that explodes */
 #define DEPTH_LIMIT 1000
 #define HEAP_LIMIT_KIB 1024
 #define PATTERN_MAX 4096
+#define STATUS_DENIES 2 /* exit status of a program at pre_tool_use, as the hooks that people have use it */
+#define REASON_MAX ((size_t)16 << 10)
 
 struct hooks *hooks_new(int64_t timeout_ms, hook_report_fn *report, void *arg)
 {
@@ -79,7 +84,7 @@ void hooks_report(const struct hooks *h, const char *name, const char *fmt, ...)
 
 /* ---- patterns ---- */
 
-static pcre2_code *compile(const struct hooks *h, const struct hook *hook)
+static pcre2_code *compile(const struct hook *hook, char *why, size_t size)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     PCRE2_SIZE at = 0;
@@ -91,11 +96,11 @@ static pcre2_code *compile(const struct hooks *h, const struct hook *hook)
                          PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C, &fault, &at, context);
     pcre2_compile_context_free(context);
     if (!code) {
-        PCRE2_UCHAR why[120] = "";
+        PCRE2_UCHAR fault_text[120] = "";
 
-        pcre2_get_error_message(fault, why, sizeof(why));
-        hooks_report(h, hook->name, "bad matcher '%.100s' at character %zu: %s: left out", hook->matcher, at + 1,
-                     (const char *)why);
+        pcre2_get_error_message(fault, fault_text, sizeof(fault_text));
+        snprintf(why, size, "bad matcher '%.100s' at character %zu: %s", hook->matcher, at + 1,
+                 (const char *)fault_text);
     }
     return code;
 }
@@ -115,7 +120,8 @@ static int match(const pcre2_code *pattern, struct str tool)
     return n;
 }
 
-static bool listens(const struct hooks *h, const struct hook *hook, const struct hook_input *input)
+/* A pattern that cannot be matched is a failure of its hook: *ret_why is filled. */
+static bool listens(const struct hook *hook, const struct hook_input *input, char *ret_why, size_t size)
 {
     int n;
 
@@ -126,24 +132,45 @@ static bool listens(const struct hooks *h, const struct hook *hook, const struct
         PCRE2_UCHAR why[120] = "";
 
         pcre2_get_error_message(n, why, sizeof(why));
-        hooks_report(h, hook->name, "matcher '%.100s' cannot be matched with '%.*s': %s", hook->matcher,
-                     (int)(input->tool.len < 60 ? input->tool.len : 60), input->tool.ptr, (const char *)why);
+        snprintf(ret_why, size, "matcher '%.100s' cannot be matched with '%.*s': %s", hook->matcher,
+                 (int)(input->tool.len < 60 ? input->tool.len : 60), input->tool.ptr, (const char *)why);
+        return true;
     }
     return n >= 0;
 }
 
 /* ---- the list ---- */
 
-void hooks_take(struct hooks *h, struct hook *hook)
+static void add_hook(struct hooks *h, const struct hook *hook)
 {
-    if (hook->matcher && !hook_event_has_tool(hook->event))
-        hooks_report(h, hook->name, "a matcher means nothing at %s: asked every time", hook_event_name(hook->event));
-    if (hook->matcher && !(hook->pattern = compile(h, hook))) {
-        hook_done(hook);
-        return;
-    }
     MEM_ROOM(h->list, h->len, h->cap);
     h->list[h->len++] = *hook;
+}
+
+void hooks_reject(struct hooks *h, struct hook *hook, const char *why)
+{
+    if (hook->fails_closed) {
+        struct hook closed = {.name = mem_dup(str_from(hook->name)), .event = HOOK_PRE_TOOL_USE, .action = HOOK_DENY};
+        AUTO(buf_done) struct buf text = BUF_INIT(1024);
+
+        buf_addf(&text, "this hook cannot be asked: %.400s", why);
+        closed.text = mem_dup(buf_view(&text));
+        add_hook(h, &closed);
+    }
+    hooks_report(h, hook->name, hook->fails_closed ? "%s: every tool call is denied" : "%s: left out", why);
+    hook_done(hook);
+}
+
+void hooks_take(struct hooks *h, struct hook *hook)
+{
+    char why[320];
+
+    if (hook->matcher && !hook_event_has_tool(hook->event))
+        hooks_report(h, hook->name, "a matcher means nothing at %s: asked every time", hook_event_name(hook->event));
+    if (hook->matcher && !(hook->pattern = compile(hook, why, sizeof(why))))
+        hooks_reject(h, hook, why);
+    else
+        add_hook(h, hook);
 }
 
 void hooks_add(struct hooks *h, const char *name, enum hook_event event, const char *matcher, hook_fn *fn, void *arg)
@@ -192,6 +219,30 @@ void hooks_list(const struct hooks *h, hook_line_fn *fn, void *arg)
     }
 }
 
+/* Of a line for the shell only a path can be looked for: anything else may be a word of the shell. */
+void hooks_check_programs(const struct hooks *h)
+{
+    for (size_t i = 0; i < h->len; i++) {
+        AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX), word = BUF_INIT(PROGRAM_PATH_MAX);
+        char *const *argv = h->list[i].argv;
+        struct tide_err err;
+
+        if (!argv)
+            continue;
+        buf_add_str(&word, str_from(argv[0]));
+        if (h->list[i].of_shell) {
+            size_t n = strspn(argv[2], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-");
+
+            buf_clear(&word);
+            buf_add(&word, argv[2], n);
+            if (!memchr(word.ptr, '/', n) || (argv[2][n] && argv[2][n] != ' '))
+                continue;
+        }
+        if (program_find(buf_cstr(&word), ".", &path, &err))
+            hooks_report(h, h->list[i].name, "%s", err.msg);
+    }
+}
+
 /* ---- asking ---- */
 
 struct asking {
@@ -207,19 +258,28 @@ struct asking {
 static enum tide_code ask_program(struct asking *q, const struct hook *hook, struct hook_verdict *ret,
                                   struct tide_err *err)
 {
-    AUTO(buf_done) struct buf output = BUF_INIT(HOOK_OUTPUT_MAX);
+    AUTO(buf_done) struct buf output = BUF_INIT(HOOK_OUTPUT_MAX), complaint = BUF_INIT(REASON_MAX);
+    int exit_status = -1;
     struct hook_program p = {.guard = q->guard,
                              .argv = hook->argv,
                              .timeout_ms = hook->timeout_ms,
                              .stop = q->stop,
                              .arg = q->arg,
-                             .secret = q->secret};
+                             .secret = q->secret,
+                             .complaint = &complaint,
+                             .exit_status = &exit_status};
 
     if (q->rendered.len == 0)
         hook_input_render(&q->rendered, q->input);
     p.input = buf_view(&q->rendered);
-    if (hook_program_run(&p, &output, err))
-        return err->code;
+    if (hook_program_run(&p, &output, err)) {
+        if (exit_status != STATUS_DENIES || hook->event != HOOK_PRE_TOOL_USE)
+            return err->code;
+        ret->action = HOOK_DENY;
+        text_clean(&complaint);
+        ret->text = arena_dup(q->arena, str_trim(buf_view(&complaint)));
+        return TIDE_OK;
+    }
     /* the verdict's text may be a view of what was parsed: that must live as long */
     return hook_answer_parse(q->arena, hook, arena_dup(q->arena, buf_view(&output)), ret, err);
 }
@@ -279,13 +339,16 @@ void hooks_fire(struct hooks *h, struct arena *a, const struct hook_input *input
         struct tide_err err = {.code = TIDE_OK};
         struct hook_verdict answer;
 
-        if (!listens(h, hook, input))
+        if (!listens(hook, input, err.msg, sizeof(err.msg)))
             continue;
-        code = ask(&q, hook, &answer, &err);
-        if (!code)
+        code = err.msg[0] ? (err.code = TIDE_FAILED) : ask(&q, hook, &answer, &err);
+        if (code && code != TIDE_CANCELLED && hook->fails_closed)
+            answer = (struct hook_verdict){.action = HOOK_DENY,
+                                           .text = str_from(arena_printf(a, "this hook failed: %s", err.msg))};
+        if (!code || (code != TIDE_CANCELLED && hook->fails_closed))
             weigh(&q, hook, &answer, ret);
-        else if (code != TIDE_NOT_FOUND || !hook->missing) /* once is enough of a program that is not there */
-            hooks_report(h, hook->name, "%s: skipped", err.msg);
+        if (code && (code != TIDE_NOT_FOUND || !hook->missing)) /* once is enough of a program that is not there */
+            hooks_report(h, hook->name, "%s: %s", err.msg, hook->fails_closed ? "denied" : "skipped");
         hook->missing = code == TIDE_NOT_FOUND;
     }
     buf_done(&q.rendered);

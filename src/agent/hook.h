@@ -5,7 +5,9 @@
  *
  *   pre_tool_use   deny > modify_args > allow            others   stop > system_message > append_context > continue
  *
- * The first of equals wins. A hook that fails, hangs, prints nonsense or has a bad pattern is reported and skipped.
+ * The first of equals wins. A program of pre_tool_use that exits with status 2 denies; its standard error is the reason. A hook
+ * that fails otherwise, hangs, prints nonsense or has a bad pattern is reported and skipped, or, if it says so
+ * ("on_failure": "deny"), denies the call.
  */
 #ifndef AGENT_HOOK_H
 #define AGENT_HOOK_H
@@ -78,6 +80,9 @@ bool hooks_wants(const struct hooks *h, enum hook_event event);
  */
 void hooks_fire(struct hooks *h, struct arena *a, const struct hook_input *input, bool (*stop)(void *arg), void *arg,
                 struct hook_verdict *ret);
+
+/* Reports the hooks whose program is not there. */
+void hooks_check_programs(const struct hooks *h);
 
 /* One line a hook, for people: name, event, matcher, what it does. */
 typedef void hook_line_fn(void *arg, const char *name, const char *event, const char *matcher, const char *what);

@@ -4,6 +4,9 @@
  *
  *   {"name":"guard","event":"pre_tool_use","matcher":"^bash$","command":["./guard","--strict"],"timeout_ms":2000}
  *   {"name":"no-writes","event":"pre_tool_use","matcher":"write|edit","action":"deny","reason":"read only today"}
+ *   {"name":"audit","event":"pre_tool_use","command":"./audit.sh","on_failure":"deny"}
+ *
+ * One that says "on_failure": "deny" and is wrong denies every call: a guard that nobody can ask guards nothing else.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +16,8 @@
 
 #define TIMEOUT_MAX_MS (INT64_C(3600) * 1000)
 
-static const char *const members[] = {"name",   "event", "matcher", "action",  "command", "timeout_ms",
-                                      "reason", "text",  "message", "context", NULL};
+static const char *const members[] = {"name",   "event", "matcher", "action",  "command",    "timeout_ms",
+                                      "reason", "text",  "message", "context", "on_failure", NULL};
 
 static enum tide_code get_text(struct arena *a, const struct json *row, const char *name, const char **ret_text,
                                struct tide_err *err)
@@ -66,6 +69,7 @@ static enum tide_code get_command(struct arena *a, const struct json *command, s
     if (!*line || strlen(line) != json_text(a, command).len)
         return tide_fail(err, TIDE_INVALID, "\"command\" names no program");
     hook->argv = new_argv(3);
+    hook->of_shell = true;
     hook->argv[0] = mem_dup(STR("/bin/sh"));
     hook->argv[1] = mem_dup(STR("-c"));
     hook->argv[2] = mem_dup(str_from(line));
@@ -105,13 +109,27 @@ static enum tide_code get_event(struct arena *a, const struct json *row, struct 
     return TIDE_OK;
 }
 
+static enum tide_code get_on_failure(struct arena *a, const struct json *row, struct hook *hook, struct tide_err *err)
+{
+    const char *word = NULL;
+
+    if (get_text(a, row, "on_failure", &word, err))
+        return err->code;
+    hook->fails_closed = word && strcmp(word, "deny") == 0;
+    if (word && !hook->fails_closed && strcmp(word, "skip") != 0)
+        return tide_fail(err, TIDE_INVALID, "\"on_failure\" is '%.40s': one of skip, deny", word);
+    return TIDE_OK;
+}
+
 static enum tide_code parse(struct arena *a, const struct json *row, struct hook *hook, struct tide_err *err)
 {
     const struct json *command = json_get(row, STR("command")), *timeout = json_get(row, STR("timeout_ms"));
     const char *action = NULL, *matcher = NULL;
 
-    if (get_event(a, row, hook, err) || get_text(a, row, "matcher", &matcher, err))
+    if (get_on_failure(a, row, hook, err) || get_event(a, row, hook, err) || get_text(a, row, "matcher", &matcher, err))
         return err->code;
+    if (hook->fails_closed && hook->event != HOOK_PRE_TOOL_USE)
+        return tide_fail(err, TIDE_INVALID, "\"on_failure\": \"deny\" is possible at pre_tool_use only");
     if (timeout && (!json_int(timeout, &hook->timeout_ms) || hook->timeout_ms < 1 || hook->timeout_ms > TIMEOUT_MAX_MS))
         return tide_fail(err, TIDE_INVALID, "\"timeout_ms\" must be a whole number from 1 to %" PRId64, TIMEOUT_MAX_MS);
     if (get_text(a, row, "action", &action, err))
@@ -165,8 +183,7 @@ static void load_one(struct hooks *h, struct arena *a, const struct json *row, s
     }
     hook.name = mem_dup(str_from(name && *name ? name : nth));
     if (parse(a, row, &hook, &err)) {
-        hooks_report(h, hook.name, "%s: left out", err.msg);
-        hook_done(&hook);
+        hooks_reject(h, &hook, err.msg);
         return;
     }
     check_members(h, a, row, hook.name);

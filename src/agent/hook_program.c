@@ -20,7 +20,7 @@
 #include "program/find.h"
 #include "program/proc.h"
 
-#define COMPLAINT_MAX 512 /* of its standard error: the first line is shown */
+#define COMPLAINT_MAX 512 /* of its standard error, unless the caller wants it: the first line is shown */
 #define PIECE 16384
 #define LOOK_MS 100 /* how often `stop` is asked */
 
@@ -28,7 +28,7 @@ struct run {
     const struct hook_program *program;
     struct proc proc;
     int input, out, err; /* of the last two: read ends */
-    struct buf *output, complaint;
+    struct buf *output, *complaint;
     int status;
     bool too_big;
     enum tide_code ended; /* why we ended it; TIDE_OK: it ended by itself */
@@ -155,7 +155,7 @@ static void follow(struct run *r)
         if (poll(p, 3, left < 0 ? 0 : left < LOOK_MS ? (int)left + 1 : LOOK_MS) < 0 && errno != EINTR)
             end_it(r, TIDE_FAILED);
         take(r, &r->out, r->output);
-        take(r, &r->err, &r->complaint);
+        take(r, &r->err, r->complaint);
         if (p[0].revents & POLLIN) {
             proc_signal(&r->proc, SIGKILL);
             proc_reap(&r->proc, &r->status);
@@ -169,7 +169,8 @@ static void follow(struct run *r)
     }
     while (!r->too_big && take(r, &r->out, r->output))
         ;
-    take(r, &r->err, &r->complaint);
+    while (take(r, &r->err, r->complaint))
+        ;
 }
 
 /* ---- what came of it ---- */
@@ -191,7 +192,7 @@ static struct str first_line(const struct buf *text)
 
 static enum tide_code verdict(const struct run *r, struct tide_err *err)
 {
-    struct str line = first_line(&r->complaint);
+    struct str line = first_line(r->complaint);
     const char *colon = line.len ? ": " : "";
 
     if (r->ended == TIDE_CANCELLED)
@@ -213,13 +214,14 @@ static enum tide_code verdict(const struct run *r, struct tide_err *err)
 
 enum tide_code hook_program_run(const struct hook_program *p, struct buf *ret_output, struct tide_err *err)
 {
+    AUTO(buf_done) struct buf complaint = BUF_INIT(COMPLAINT_MAX);
     struct run r = {.program = p,
                     .proc = PROC_INIT,
                     .input = -1,
                     .out = -1,
                     .err = -1,
                     .output = ret_output,
-                    .complaint = BUF_INIT(COMPLAINT_MAX)};
+                    .complaint = p->complaint ? p->complaint : &complaint};
     enum tide_code code;
 
     ERR_LOCAL(err);
@@ -228,10 +230,11 @@ enum tide_code hook_program_run(const struct hook_program *p, struct buf *ret_ou
         follow(&r);
         code = verdict(&r, err);
     }
+    if (p->exit_status)
+        *p->exit_status = r.proc.pid <= 0 && !r.ended && !r.too_big && WIFEXITED(r.status) ? WEXITSTATUS(r.status) : -1;
     proc_drop(&r.proc);
     shut_fd(&r.input);
     shut_fd(&r.out);
     shut_fd(&r.err);
-    buf_done(&r.complaint);
     return code;
 }

@@ -19,6 +19,9 @@ struct hook_program {
     void *arg;
     struct guard *guard; /* of the run; NULL: it is our child */
     const char *secret;  /* no variable of this value reaches it; NULL: none */
+    /* What it said on standard error and its exit status, if it ended by itself; -1: it did not. Either may be NULL. */
+    struct buf *complaint;
+    int *exit_status;
 };
 
 /* The environment without the keys of providers: neither under their usual names nor, whatever the name, this one. */

@@ -13,14 +13,16 @@ struct hook {
     char *name, *matcher; /* matcher NULL: every tool */
     enum hook_event event;
     pcre2_code *pattern;
-    char **argv; /* of a program; ends with NULL */
+    char **argv;   /* of a program; ends with NULL */
+    bool of_shell; /* argv is /bin/sh -c LINE */
     int64_t timeout_ms;
     hook_fn *fn;
     void *arg;
     enum hook_action action; /* fixed */
     bool record;             /* fixed "log": goes on, but by name, so that it is written down */
     char *text;
-    bool missing; /* its program is not there, which has been reported */
+    bool fails_closed; /* "on_failure": "deny": when it cannot be asked, or answers nonsense, the call is denied */
+    bool missing;      /* its program is not there, which has been reported */
 };
 
 struct hooks {
@@ -38,6 +40,9 @@ __attribute__((format(printf, 3, 4))) void hooks_report(const struct hooks *h, c
 /* Takes the hook over and compiles its matcher; one with a bad pattern is reported and gone. */
 void hooks_take(struct hooks *h, struct hook *hook);
 void hook_done(struct hook *hook);
+
+/* One that cannot be used, for this reason, is reported and gone; one that fails closed denies every call from now on. */
+void hooks_reject(struct hooks *h, struct hook *hook, const char *why);
 
 bool hook_event_parse(struct str name, enum hook_event *ret_event); /* "pre_tool_use" and "PreToolUse" */
 bool hook_action_parse(struct str name, enum hook_action *ret_action, bool *ret_log);

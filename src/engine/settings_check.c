@@ -88,6 +88,7 @@ static void check_hooks(struct check_report *c, const struct settings *s, struct
         if (code)
             problem(c, err->msg);
     }
+    hooks_check_programs(h);
     hooks_free(h);
 }
 

@@ -439,6 +439,95 @@ static void a_pattern_that_explodes_is_ended_and_reported(void **state)
     assert_true(monotonic_ms() - before < 10000);
 }
 
+static void exit_status_2_before_a_tool_denies_and_standard_error_is_the_reason(void **state)
+{
+    struct fixture *f = *state;
+
+    add_script(f, "guard", "pre_tool_use", "echo 'not on a Friday' >&2; echo ' and never at night' >&2; exit 2");
+    fire(f, &bash_call);
+    assert_verdict(f, HOOK_DENY, "guard", "not on a Friday\n and never at night");
+    assert_int_equal(f->reports.n, 0);
+    load(f, "[{\"name\":\"silent\",\"event\":\"PreToolUse\",\"matcher\":\"^no\",\"command\":\"exit 2\"}]");
+    fire(f, &bash_call);
+    assert_verdict(f, HOOK_DENY, "guard", "not on a Friday\n and never at night");
+}
+
+static void bytes_that_are_no_text_in_a_reason_are_replaced(void **state)
+{
+    struct fixture *f = *state;
+
+    add_script(f, "guard", "pre_tool_use", "printf 'no \\377 way' >&2; exit 2");
+    fire(f, &bash_call);
+    assert_verdict(f, HOOK_DENY, "guard", "no \xef\xbf\xbd way");
+}
+
+static void exit_status_2_elsewhere_is_a_failure(void **state)
+{
+    struct fixture *f = *state;
+
+    add_script(f, "late", "post_tool_use", "exit 2");
+    fire_at(f, HOOK_POST_TOOL_USE);
+    assert_skipped(f, "exit status 2");
+}
+
+static void a_hook_that_fails_closed_denies_however_it_fails(void **state)
+{
+    static const struct {
+        const char *json, *reason;
+    } rows[] = {
+        {"\"command\":\"exit 1\"", "this hook failed: exit status 1"},
+        {"\"command\":\"kill -9 $$\"", "this hook failed: was killed by signal 9 (Killed)"},
+        {"\"command\":\"echo nonsense\"", NULL},
+        {"\"command\":[\"./no-such-hook\"]", NULL},
+        {"\"command\":\"sleep 100\",\"timeout_ms\":50", "this hook failed: no answer within 50 ms: it was ended"},
+        {"\"command\":\"true\",\"matcher\":\"(\"", NULL},
+        {"\"command\":\"true\",\"action\":\"allow\"", NULL},
+        {"\"command\":\"true\",\"timeout_ms\":\"soon\"", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct fixture *f = *state;
+        char json[400];
+
+        hooks_free(f->hooks);
+        memset(&f->reports, 0, sizeof f->reports);
+        f->hooks = hooks_new(20000, on_report, &f->reports);
+        snprintf(json, sizeof json, "[{\"name\":\"guard\",\"event\":\"pre_tool_use\",\"on_failure\":\"deny\",%s}]",
+                 rows[i].json);
+        load(f, json);
+        fire(f, &bash_call);
+        if (f->verdict.action != HOOK_DENY)
+            fail_msg("%s: not denied", rows[i].json);
+        assert_verdict(f, HOOK_DENY, "guard", rows[i].reason ? rows[i].reason : f->verdict.text.ptr);
+        assert_true(f->verdict.text.len > 0);
+        assert_int_equal(f->reports.n, 1);
+    }
+}
+
+static void failing_closed_is_for_calls_alone_and_has_two_words(void **state)
+{
+    struct fixture *f = *state;
+
+    load(f, "[{\"name\":\"a\",\"event\":\"turn_end\",\"command\":\"true\",\"on_failure\":\"skip\"}]");
+    assert_int_equal(f->reports.n, 0);
+    load(f, "[{\"name\":\"b\",\"event\":\"pre_tool_use\",\"command\":\"true\",\"on_failure\":\"panic\"}]");
+    assert_int_equal(f->reports.n, 1);
+    load(f, "[{\"name\":\"c\",\"event\":\"turn_end\",\"command\":\"true\",\"on_failure\":\"deny\"}]");
+    assert_int_equal(f->reports.n, 2);
+}
+
+static void programs_that_are_not_there_are_named(void **state)
+{
+    struct fixture *f = *state;
+
+    load(f, "[{\"name\":\"a\",\"event\":\"turn_end\",\"command\":[\"./no-such-hook\"]},"
+            "{\"name\":\"b\",\"event\":\"turn_end\",\"command\":\"./no-such-hook --strict\"},"
+            "{\"name\":\"c\",\"event\":\"turn_end\",\"command\":\"if true; then ./no-such-hook; fi\"},"
+            "{\"name\":\"d\",\"event\":\"turn_end\",\"command\":[\"sh\",\"-c\",\"true\"]}]");
+    hooks_check_programs(f->hooks);
+    assert_int_equal(f->reports.n, 2);
+}
+
 static void a_matcher_where_there_is_no_tool_is_reported_and_passed_over(void **state)
 {
     struct fixture *f = *state;
@@ -690,6 +779,12 @@ int main(void)
         HOOK_TEST(a_matcher_is_an_unanchored_pattern_on_the_tools_name),
         HOOK_TEST(a_bad_pattern_is_reported_with_its_position_and_left_out),
         HOOK_TEST(a_pattern_that_explodes_is_ended_and_reported),
+        HOOK_TEST(exit_status_2_before_a_tool_denies_and_standard_error_is_the_reason),
+        HOOK_TEST(bytes_that_are_no_text_in_a_reason_are_replaced),
+        HOOK_TEST(exit_status_2_elsewhere_is_a_failure),
+        HOOK_TEST(a_hook_that_fails_closed_denies_however_it_fails),
+        HOOK_TEST(failing_closed_is_for_calls_alone_and_has_two_words),
+        HOOK_TEST(programs_that_are_not_there_are_named),
         HOOK_TEST(a_matcher_where_there_is_no_tool_is_reported_and_passed_over),
         HOOK_TEST(only_the_events_that_somebody_listens_to_are_wanted),
         HOOK_TEST(the_strongest_answer_counts_and_of_equals_the_first),

@@ -413,6 +413,16 @@ echo '{"hooks":[{"name":"changes","event":"pre_tool_use","command":["cat","chang
 chat tool --yes --config changes.json -p go
 check_is 'a hook changes the arguments' changed "$(field "$id" message.tool '$.content')"
 
+echo '{"hooks":[{"name":"guard","event":"PreToolUse","command":"echo not on a Friday >&2; exit 2"}]}' >denies.json
+chat tool --yes --config denies.json -p go
+check_is 'exit status 2 of a hook denies, and says why' "denied by hook 'guard': not on a Friday|0" "$(field "$id" message.tool '$.content')|$(count "$id" tool.started)"
+echo '{"hooks":[{"name":"guard","event":"PreToolUse","command":["./no-such-hook"],"on_failure":"deny"}]}' >closed.json
+chat tool --yes --config closed.json -p go
+check_is 'a hook that fails closed denies' 0 "$(count "$id" tool.started)"
+tidemark config check --config closed.json >out 2>err && got=0 || got=$?
+check_is 'config check names a program that is missing' '1|1' "$got|$(grep -c "hook 'guard'" out)"
+check 'doctor as well' eval "tidemark doctor --config closed.json | grep -q \"hook 'guard'\""
+
 # ---- a store that cannot be written, and none at all ----
 refuses_as 'a store that cannot be made' 3 'NOT_FOUND|file||/proc/nothing||' chat --store "$(store_at /proc/nothing/s)" --script hello.json -p hi </dev/null
 check_is '--no-store talks all the same' Hello. "$(tidemark chat --no-store --store "$(store_at /proc/nothing/s)" --script hello.json -p hi </dev/null)"

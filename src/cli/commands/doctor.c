@@ -272,27 +272,36 @@ static void check_watch(struct doctor *d)
         doctor_say(d, VERDICT_OK, NULL, "the kernel tells of changes");
 }
 
+static void check_settings(struct doctor *d)
+{
+    const struct args *a = &d->cli->args;
+    AUTO(check_report_done) struct check_report r = {.ok = false};
+    AUTO(settings_done) struct settings s = {0};
+
+    if (settings_check(args_text(a, "config"), args_on(a, "verbose"), args_text(a, "log-format"), &s, &r, &d->err)) {
+        doctor_say_error(d);
+        return;
+    }
+    for (size_t i = 0; i < r.found.n; i++)
+        doctor_say(d, VERDICT_WARN, "mend it in the settings; `tidemark config check` looks again", "%s",
+                   r.found.at[i].what);
+    if (r.ok)
+        doctor_say(d, VERDICT_OK, NULL, "the settings are in order");
+}
+
 static const struct check {
     const char *name;
     void (*run)(struct doctor *d);
 } checks[] = {
-    {"program", check_version},
-    {"store", check_path},
-    {"space", check_space},
-    {"inodes", check_inodes},
-    {"access", check_access},
-    {"modes", check_modes},
-    {"key", check_key},
-    {"open", check_open},
-    {"mark", check_mark},
-    {"watch", check_watch},
-    {"figures", doctor_figures},
-    {"torn", doctor_torn},
-    {"live", doctor_live},
-    {"reserve", doctor_reserve},
-    {"sessions", doctor_sessions},
-    {"recovery", doctor_recovery},
-    {"events", doctor_events},
+    {"program", check_version},    {"settings", check_settings},
+    {"store", check_path},         {"space", check_space},
+    {"inodes", check_inodes},      {"access", check_access},
+    {"modes", check_modes},        {"key", check_key},
+    {"open", check_open},          {"mark", check_mark},
+    {"watch", check_watch},        {"figures", doctor_figures},
+    {"torn", doctor_torn},         {"live", doctor_live},
+    {"reserve", doctor_reserve},   {"sessions", doctor_sessions},
+    {"recovery", doctor_recovery}, {"events", doctor_events},
 };
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
