@@ -217,7 +217,8 @@ check 'nor what made a session of its own' wait_for gone "$(cat far)"
 # ---- the manual ----
 page=$TIDE_SOURCE/man/tidemark-config.5.scd
 tidemark config list --json >list.json
-sqlite3 -separator '|' :memory: "SELECT json_extract(value, '$.key'), json_extract(value, '$.default'), json_extract(value, '$.help')
+sqlite3 -separator '|' :memory: "SELECT json_extract(value, '$.key'),
+    CASE json_type(value, '$.default') WHEN 'true' THEN 'true' WHEN 'false' THEN 'false' ELSE json_extract(value, '$.default') END, json_extract(value, '$.help')
     FROM json_each(readfile('list.json'), '$.keys')" >rows
 check 'the table has rows' test "$(wc -l <rows)" -gt 30
 while IFS='|' read -r key default help; do
