@@ -112,8 +112,13 @@ enum tide_code {
     X(INPUT, 1, "input")                                                                                               \
     X(APPROVAL, 2, "approval")                                                                                         \
     X(TOOL_RESULT, 3, "tool_result")                                                                                   \
-    X(TIMER, 4, "timer") /* a sleep */                                                                                 \
-    X(OTHER, 5, "other") /* of a log that another program wrote */
+    X(TIMER, 4, "timer")         /* a sleep */                                                                         \
+    X(OTHER, 5, "other")         /* of a log that another program wrote */
+#define TIDE_ON_DEADLINES(X)     /* what becomes of a wait that nobody answered in time */                             \
+    X(UNSET, 0, "unset")         /* default where there is one, else interrupt */                                      \
+    X(INTERRUPT, 1, "interrupt") /* it is over: a person opens it again, or resumes */                                 \
+    X(DEFAULT, 2, "default")     /* it answers itself, and its run goes on as soon as something runs it */             \
+    X(FAIL, 3, "fail")           /* its run fails */
 #define TIDE_CHECKPOINT_TYPES(X)                                                                                       \
     X(OTHER, 0, "other") /* of a log that another program wrote */                                                     \
     X(TURN, 1, "turn")                                                                                                 \
@@ -145,6 +150,10 @@ TIDE_API int tide_effect_from(const char *word);
 enum tide_wait_kind { TIDE_WAIT_KINDS(TIDE_WAIT_KIND_VALUE) };
 TIDE_API const char *tide_wait_kind_name(enum tide_wait_kind kind);
 TIDE_API int tide_wait_kind_from(const char *word);
+#define TIDE_ON_DEADLINE_VALUE(name, number, word) TIDE_ON_DEADLINE_##name = (number),
+enum tide_on_deadline { TIDE_ON_DEADLINES(TIDE_ON_DEADLINE_VALUE) };
+TIDE_API const char *tide_on_deadline_name(enum tide_on_deadline what);
+TIDE_API int tide_on_deadline_from(const char *word);
 #define TIDE_CHECKPOINT_VALUE(name, number, word) TIDE_CHECKPOINT_##name = (number),
 enum tide_checkpoint_type { TIDE_CHECKPOINT_TYPES(TIDE_CHECKPOINT_VALUE) };
 TIDE_API const char *tide_checkpoint_type_name(enum tide_checkpoint_type type);
@@ -444,6 +453,9 @@ struct tide_session_info {
     const char *provider;           /* of its agent, JSON: type, model, base_url, …; NULL when none */
     const char *working_dir;        /* where its programs and tools work; NULL: not set */
     char cursor[TIDE_ID_SIZE + 24]; /* for tide_list_filter.after; "" where it is not of a list */
+    /* of a wait with a deadline: what happens then, and the answer that it gives itself (JSON; NULL: none) */
+    enum tide_on_deadline on_deadline;
+    const char *default_answer;
 };
 typedef int tide_session_info_fn(void *arg, const struct tide_session_info *info);
 
@@ -883,6 +895,9 @@ struct tide_wait_options {
     const char *question;     /* NULL: none */
     int64_t deadline_ms;      /* Unix time after which the wait is over; 0: none */
     int64_t expires_ms;       /* Unix time after which the token is; 0: with the deadline */
+    /* what happens at the deadline, and the answer that it gives itself (JSON, at most 4096 bytes; NULL: none) */
+    enum tide_on_deadline on_deadline;
+    const char *default_answer;
 };
 /*
  * TIDE_OK: it was answered, *ret_answer is the answer (JSON). TIDE_WAITING: the run is parked, on disk, the lease is given
@@ -932,25 +947,27 @@ enum tide_recover_flags {
 
 struct tide_recovered {
     const char *session_id;
-    const char *action;      /* interrupted, timed_out, token_expired; due; resumable (interrupted before) */
-    const char *reason;      /* process_restart, wait_timeout, … */
-    enum tide_status status; /* what it is after that: INTERRUPTED_STARTUP, INTERRUPTED_WAITING, WAITING */
-    const char *why;         /* one sentence */
-    int resumes;             /* how often its chain was resumed without getting further */
-    int has_program;         /* `tidemark resume` can run it */
-    int by_person;           /* stopped on purpose: never resumed by itself */
-    int trusted;             /* as in struct tide_session_info */
+    const char *action; /* interrupted, timed_out, answered, token_expired; due; resumable (interrupted before) */
+    const char *reason; /* process_restart, wait_timeout, … */
+    enum tide_status
+        status;      /* what it is after that: INTERRUPTED_STARTUP, INTERRUPTED_WAITING, WAITING, IDLE (failed) */
+    const char *why; /* one sentence */
+    int resumes;     /* how often its chain was resumed without getting further */
+    int has_program; /* `tidemark resume` can run it */
+    int by_person;   /* stopped on purpose: never resumed by itself */
+    int trusted;     /* as in struct tide_session_info */
 };
 typedef int tide_recovered_fn(void *arg, const struct tide_recovered *what);
 
 struct tide_recovery {
-    int64_t looked_at, interrupted, timed_out, tokens_expired, due;
+    int64_t looked_at, interrupted, timed_out, tokens_expired, due; /* timed_out: also answered by their default */
     int64_t next_ms; /* Unix time at which there is something to do next; 0: none known */
 };
 
 /*
  * Looks at the sessions that are live (never at finished ones) and writes down what has happened to them meanwhile: runs
- * whose process is gone are interrupted, waits past their deadline are over, tokens past their time have expired. Each
+ * whose process is gone are interrupted, waits past their deadline are over (interrupted, answered by their default, or
+ * failed, as each was told), tokens past their time have expired. Each
  * exactly once, also with several processes at it. `fn` (may be NULL) hears each when it is on disk; non-zero stops.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_recover(tide_store *store, unsigned flags, tide_recovered_fn *fn,

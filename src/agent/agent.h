@@ -158,7 +158,7 @@ const char *agent_answer(struct tide_agent *a, enum tide_decision decision, stru
 
 /* Reads a person's answer (JSON) to such a question, and records that it was given. */
 void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, struct str *ret_reason);
-void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed);
+void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed, struct str reason);
 
 /* ---- nested.c: an agent in a seat, its conversation read; *ret may be set on failure too */
 enum tide_code nested_enter(const struct nested_agent *seat, const struct tide_agent_options *opt, const char *decides,

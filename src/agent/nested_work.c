@@ -250,7 +250,8 @@ enum tide_code nested_budgets(struct tide_agent *a, bool *ret_refused, struct ti
         allowances += allowed;
         *ret_refused = false;
         if (map_get(&a->talk.asked, str_from(name)) && !map_get(&a->talk.decisions, str_from(name))) {
-            agent_put_given(a, name, allowed); /* what this seat asked is answered, also when another asked the same */
+            agent_put_given(a, name, allowed,
+                            reason); /* what this seat asked is answered, also when another asked the same */
             *ret_refused = !allowed;
         }
     }

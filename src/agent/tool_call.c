@@ -31,6 +31,7 @@ struct dealing {
     size_t index;
     char digest[17], key[33];
     bool hook_allows;
+    struct str note; /* why a person allowed it: the model sees it with the result; empty: nothing was said */
 };
 
 /* ---- results ---- */
@@ -38,6 +39,10 @@ struct dealing {
 static struct json_out *open_result(struct dealing *c, struct str text, bool failed)
 {
     struct json_out *o = agent_message(c->a, "message.tool", c->turn);
+
+    if (c->note.len)
+        text = str_from(
+            arena_printf(&c->a->scratch, "%.*s\n\n[allowed by the user: %.*s]", STR_ARG(text), STR_ARG(c->note)));
 
     json_out_kstr(o, STR("tool_call_id"), c->call->id);
     json_out_kstr(o, STR("tool_name"), c->call->name);
@@ -232,16 +237,18 @@ static enum tide_code put_asked(struct tide_agent *a, const char *approval_id, c
     return agent_append(a, false, err);
 }
 
-void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed)
+void agent_put_given(struct tide_agent *a, const char *approval_id, bool allowed, struct str reason)
 {
     agent_open(a, "approval.given", 0);
     draft_text(&a->draft, "approval_id", approval_id);
     draft_text(&a->draft, "decision", allowed ? "allow" : "deny");
     draft_text(&a->draft, "by", "person");
+    if (reason.len)
+        json_out_kstr(&a->draft.out, STR("reason"), reason);
     agent_close(a);
 }
 
-/* Anything but a yes is a no, and what was said is its reason. */
+/* What is neither was refused when it was given; earlier versions took it as a no, and what was said as its reason. */
 void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, struct str *ret_reason)
 {
     struct json *json = NULL;
@@ -253,6 +260,8 @@ void agent_decision(struct tide_agent *a, struct str answer, bool *ret_allowed, 
     *ret_allowed = yes_no_read(&a->scratch, json) == YES_NO_YES;
     *ret_reason =
         json->type == JSON_STRING ? json_text(&a->scratch, json) : json_get_text(&a->scratch, json, STR("reason"));
+    if (json->type == JSON_STRING && yes_no_word(*ret_reason))
+        *ret_reason = STR("");
 }
 
 /* Parks, or, in a seat, says what is to be parked for. */
@@ -291,7 +300,7 @@ enum tide_code agent_approval(struct tide_agent *a, const char *name, const char
         return code;
     agent_decision(a, (struct str){answer.ptr, answer.len}, ret_allowed, ret_reason);
     tide_text_done(&answer);
-    agent_put_given(a, approval_id, *ret_allowed);
+    agent_put_given(a, approval_id, *ret_allowed, *ret_reason);
     return TIDE_OK;
 }
 
@@ -331,10 +340,10 @@ static enum tide_code ask_permission(struct dealing *c, bool *ret_run, struct ti
     if (code)
         return code;
     *ret_run = allowed;
+    c->note = allowed ? arena_dup(&c->a->scratch, reason) : STR("");
     if (!allowed)
-        refuse(c, reason.len && !yes_no_word(reason)
-                      ? arena_printf(&c->a->scratch, "denied by the user: %.*s", STR_ARG(reason))
-                      : "denied by the user");
+        refuse(c, reason.len ? arena_printf(&c->a->scratch, "denied by the user: %.*s", STR_ARG(reason))
+                             : "denied by the user");
     return TIDE_OK;
 }
 

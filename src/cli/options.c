@@ -2,11 +2,31 @@
 /* Options that several commands have, read in one way. */
 #include "cli/options.h"
 
+#include "base/json.h"
+
 bool is_continue(const struct args *args)
 {
     const char *how = args_text(args, "on-store-error");
 
     return how && strcmp(how, "continue") == 0;
+}
+
+enum tide_code text_or_json(const struct args *args, const char *name, struct buf *room, const char **ret,
+                            struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const char *as_json = arena_printf(&a, "%s-json", name);
+    const char *text = args_text(args, name), *json = args_text(args, as_json);
+    struct json *value = NULL;
+
+    if (text && json)
+        return tide_fail(err, TIDE_INVALID, "--%s and --%s: give one of them", name, as_json);
+    if (json && json_parse(&a, str_from(json), NULL, &value, NULL, err))
+        return tide_wrap(err, "--%s", as_json);
+    if (text)
+        json_quote(room, str_from(text));
+    *ret = text ? buf_cstr(room) : json;
+    return TIDE_OK;
 }
 
 struct graph_face graph_face_from(const struct args *args)

@@ -50,12 +50,19 @@
     .name = "expires", .type = VALUE_WHEN, .value = "D",                                                               \
     .help = "when the token stops working (default: with the deadline)"
 #define OPT_INPUT(HELP) .name = "input", .type = VALUE_TEXT, .value = "TEXT", .help = HELP
+#define OPT_REASON                                                                                                     \
+    .name = "reason", .type = VALUE_TEXT, .value = "TEXT",                                                             \
+    .help = "goes with a yes or a no: stored with the answer, and shown to whoever asked"
 #define OPT_INPUT_JSON .name = "input-json", .type = VALUE_TEXT, .value = "JSON", .help = "the answer, as JSON"
 
 /* ---- reading them ---- */
 
 /* --on-store-error continue */
 bool is_continue(const struct args *args);
+
+/* --NAME TEXT or --NAME-json JSON, as JSON; NULL: neither. `room` keeps the text. */
+enum tide_code text_or_json(const struct args *args, const char *name, struct buf *room, const char **ret,
+                            struct tide_err *err) MUST_CHECK;
 
 /* What `run` and `sessions resume` are told alike. */
 struct graph_face graph_face_from(const struct args *args);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "base/yes_no.h"
 #include "session/session.h"
 #include "session/status.h"
 
@@ -22,12 +23,42 @@ enum tide_session_kind session_kind_of(const tide_session *session)
     return session_kind(session->state);
 }
 
+enum tide_code resume_give_reason(const char *input, const char *reason, struct buf *ret, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *answer = NULL;
+
+    if (!input)
+        return tide_fail(err, TIDE_INVALID, "--reason: it goes with an answer: give --input yes or no");
+    if (!str_is_utf8(str_from(reason), NULL))
+        return tide_fail(err, TIDE_INVALID, "--reason: it is not valid UTF-8");
+    if (json_parse(&a, str_from(input), NULL, &answer, NULL, err))
+        return tide_wrap(err, "the answer");
+    if (answer->type == JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID, "--reason: put it into the answer, as its member \"reason\"");
+    yes_no_put_reason(ret, str_from(input), str_from(reason));
+    return ret->failed ? tide_fail(err, TIDE_TOO_BIG, "--reason: it is too long") : TIDE_OK;
+}
+
+/* Any text answers other waits: there it would become part of the answer. */
+static enum tide_code check_reason(const tide_session *session, const struct resume_request *ask, struct tide_err *err)
+{
+    const struct run *r = &session->state->ledger.run;
+    const char *kind = r->waiting && r->wait_kind ? r->wait_kind : "";
+
+    if (!ask->has_reason || strcmp(kind, tide_wait_kind_name(TIDE_WAIT_APPROVAL)) == 0)
+        return TIDE_OK;
+    return tide_fail_session(err, TIDE_INVALID, ask->id, "waits for no yes or no: omit --reason");
+}
+
 enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
                            struct tide_err *err)
 {
     *ret_kind = session ? session_kind_of(session) : TIDE_KIND_GRAPH;
     if (!session && (ask->now || ask->accept_change || ask->request_id))
         return err->code; /* of a program: only the log of a graph is gone on with before its damage */
+    if (session && check_reason(session, ask, err))
+        return err->code;
     if (*ret_kind == TIDE_KIND_GRAPH && (ask->now || ask->accept_change || ask->request_id))
         return tide_fail_session(err, TIDE_INVALID, ask->id,
                                  "runs a graph: --now, --accept-change and --request-id are for programs");

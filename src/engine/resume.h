@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 
@@ -12,6 +13,7 @@ struct resume_request {
     const char *id;                 /* or unique prefix */
     const char *token;              /* NULL: the right of the store's owner */
     const char *input;              /* JSON; NULL: none */
+    bool has_reason;                /* … and it holds a reason: resume_give_reason() */
     const char *request_id;         /* NULL: none */
     const char **retry, **happened; /* names, ended by NULL; NULL: none */
     bool now, accept_change;
@@ -30,6 +32,10 @@ enum tide_session_kind session_kind_of(const tide_session *session);
  */
 enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
                            struct tide_err *err) MUST_CHECK;
+
+/* A yes or a no, JSON, and why, as one answer into *ret. TIDE_INVALID: there is no answer, or it holds a reason itself. */
+enum tide_code resume_give_reason(const char *input, const char *reason, struct buf *ret, struct tide_err *err)
+    MUST_CHECK;
 
 /* TIDE_INVALID: the option is for graphs. TIDE_CORRUPT: what the session runs cannot be read. */
 enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err) MUST_CHECK;

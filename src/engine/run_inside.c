@@ -82,6 +82,10 @@ enum tide_code inside_wait(const struct inside_wait *w, struct buf *ret_answer, 
         json_out_kstr(&l.o, STR("question"), str_from(w->question));
     json_out_kint(&l.o, STR("deadline_ms"), w->deadline_ms);
     json_out_kint(&l.o, STR("expires_ms"), w->expires_ms);
+    if (w->on_deadline)
+        json_out_kstr(&l.o, STR("on_deadline"), str_from(w->on_deadline));
+    if (w->default_answer)
+        json_out_kraw(&l.o, STR("default"), str_from(w->default_answer));
     if (call(&l, "wait", STR(""), &reply, err))
         return err->code;
     buf_add_str(ret_answer, reply.blob);

@@ -22,6 +22,8 @@ enum tide_code inside_checkpoint(const char *type, const char *description, char
 struct inside_wait {
     const char *name, *kind, *question; /* question NULL: none */
     int64_t deadline_ms, expires_ms;    /* 0: none */
+    const char *on_deadline;            /* a word of enum tide_on_deadline; NULL: none */
+    const char *default_answer;         /* JSON; NULL: none */
 };
 
 /* Both return only when the answer is in the log, or the time has come; else the run is parked and this process ended. */

@@ -186,7 +186,7 @@ static bool goes_on(const struct scheduler *s, const struct tide_recovered *what
 {
     if (!s->run_due || !what->has_program || what->by_person || !what->trusted)
         return false;
-    if (is(what->action, "due"))
+    if (is(what->action, "due") || is(what->action, "answered"))
         return true;
     if (what->status != TIDE_STATUS_INTERRUPTED_STARTUP)
         return false;

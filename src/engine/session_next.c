@@ -85,7 +85,7 @@ static int64_t since(int64_t wait_ms, const struct tide_session_info *info)
     if (info->reason && strcmp(info->reason, "wait_timeout") == 0)
         return info->deadline_ms;
     if (info->reason && strcmp(info->reason, "due") == 0)
-        return info->due_ms;
+        return info->due_ms ? info->due_ms : info->deadline_ms;
     if (wait_ms)
         return wait_ms;
     if (running && info->run_started_ms)

@@ -13,9 +13,9 @@ static bool has_next(const void *line)
 
 static SHAPE(recovery_summary, "", {"looked_at", SHAPE_INT, AT(recovery.looked_at), 0, "sessions that run or wait"},
              {"interrupted", SHAPE_INT, AT(recovery.interrupted), 0, "whose process is gone"},
-             {"timed_out", SHAPE_INT, AT(recovery.timed_out), 0, "whose wait is over"},
+             {"timed_out", SHAPE_INT, AT(recovery.timed_out), 0, "whose deadline has passed"},
              {"tokens_expired", SHAPE_INT, AT(recovery.tokens_expired), 0, "whose token has expired"},
-             {"due", SHAPE_INT, AT(recovery.due), 0, "whose sleep is over"},
+             {"due", SHAPE_INT, AT(recovery.due), 0, "whose sleep is over, or that its default has answered"},
              {"resumed", SHAPE_INT, AT(resumed), 0, "that were let go on"},
              {"failed", SHAPE_INT, AT(failed), 0, "of these"},
              {"dry_run", SHAPE_BOOL, AT(dry_run), 0, "nothing was written"},
@@ -43,7 +43,7 @@ const struct shape shape_recovery = {
     .members =
         (const struct shape_member[]){
             {"action", SHAPE_TEXT, AT(found.action), 0, "what was written down, or can be done",
-             .words = "interrupted timed_out token_expired due resumable", FOUND},
+             .words = "interrupted timed_out answered token_expired due resumable", FOUND},
             {"session_id", SHAPE_TEXT, AT(found.session_id), 0, "the session", FOUND},
             {"reason", SHAPE_TEXT, AT(found.reason), SHAPE_NULLABLE, "why, in a word", FOUND},
             {"why", SHAPE_TEXT, AT(found.why), SHAPE_NULLABLE, "why, in a sentence", FOUND},

@@ -107,6 +107,26 @@ static bool is_fork(const void *data)
     return info_of(data)->parent_id != NULL;
 }
 
+static bool has_deadline(const void *data)
+{
+    return info_of(data)->on_deadline != TIDE_ON_DEADLINE_UNSET;
+}
+
+static void put_on_deadline(struct json_out *o, const void *data)
+{
+    json_out_str(o, str_from(tide_on_deadline_name(info_of(data)->on_deadline)));
+}
+
+static bool has_default(const void *data)
+{
+    return info_of(data)->default_answer != NULL;
+}
+
+static void put_default(struct json_out *o, const void *data)
+{
+    json_out_raw(o, str_from(info_of(data)->default_answer));
+}
+
 #define AT(member) SHAPE_AT(struct session_row, info.member)
 
 static const struct shape shape_parent = {
@@ -210,6 +230,10 @@ static const struct shape shape_wait = {
             {"since_seq", SHAPE_INT, AT(wait_since_seq), 0, "the event at which the wait began"},
             {"resume_token_id", SHAPE_TEXT, AT(resume_token_id), SHAPE_NULLABLE, "the token that answers it"},
             {"deadline_at", SHAPE_TIME, AT(deadline_ms), SHAPE_NULLABLE, "when the wait is over without an answer"},
+            {"on_deadline", SHAPE_TEXT, AT(on_deadline), SHAPE_NULLABLE, "what happens then",
+             .words = "interrupt default fail", .has = has_deadline, .put = put_on_deadline},
+            {"default", SHAPE_ANY, AT(default_answer), SHAPE_NULLABLE, "the answer that it gives itself then",
+             .has = has_default, .put = put_default},
             {"due_at", SHAPE_TIME, AT(due_ms), SHAPE_NULLABLE, "when a sleep is over"},
             {.name = NULL},
         },

@@ -15,19 +15,26 @@ void wait_drop(struct exec *x)
     free(b);
 }
 
-/* What a person said becomes the output of a human_input node: under its first output. */
+/* What a person said becomes the output of a human_input node: under its first output; the reason of a yes or a no under the second. */
 static struct str answer_output(struct exec *x, const struct spec_node *n, struct str answer)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
     struct json_out o = json_out_to(&out);
+    struct str key = n->outputs.n > 1 ? n->outputs.at[1] : STR("reason");
     struct json *v = NULL;
+    const struct json *reason = NULL;
     bool yes = false;
 
-    if (n->kind == SPEC_APPROVAL && !json_parse(&x->scratch, answer, NULL, &v, NULL, NULL))
+    if (n->kind == SPEC_APPROVAL && !json_parse(&x->scratch, answer, NULL, &v, NULL, NULL)) {
         yes = yes_no_read(&x->scratch, v) == YES_NO_YES; /* what is neither was refused when it was given */
+        reason = json_get(v, STR("reason"));
+    }
     json_out_begin(&o, '{');
     json_out_kraw(&o, n->outputs.n ? n->outputs.at[0] : STR("answer"),
                   n->kind == SPEC_APPROVAL ? (yes ? STR("true") : STR("false")) : answer);
+    if (n->kind == SPEC_APPROVAL && (reason || n->outputs.n > 1) &&
+        !(n->outputs.n == 1 && str_eq(n->outputs.at[0], key)))
+        json_out_kraw(&o, key, reason ? json_source(reason) : STR("null"));
     json_out_end(&o, '}');
     return arena_dup(&x->scratch, buf_view(&out));
 }

@@ -95,24 +95,19 @@ static void read_before(struct outlook *o)
                      arena_printf(&o->arena, "the graph it ran cannot be read, so nothing is compared: %s", why.msg));
 }
 
-/* A word that is neither yes nor no decides nothing: the wait stays open. */
+/* A word that is neither yes nor no decides nothing: the wait stays open. A resume refuses it; here it is told with the rest. */
 static void check_answer(struct outlook *o)
 {
     const struct run *r = &o->s->state->ledger.run;
-    struct str name = str_from(r->wait_name);
-    struct json *v;
-    struct place p;
+    struct tide_err why;
+    struct json *v = NULL;
 
     if (!o->opt->input || !r->waiting || !str_eq(str_from(r->wait_kind), STR("approval")))
         return;
-    while (name.len && name.ptr[name.len - 1] != '#')
-        name.len--;
-    name.len -= name.len > 0;
-    if (!place_find(o->x->graph, name, &p) || p.node->type != SPEC_HUMAN_INPUT)
-        return; /* an agent asks: what is no yes is told to it as the reason */
-    if (json_parse(&o->arena, str_from(o->opt->input), NULL, &v, NULL, NULL) || !yes_no_read(&o->arena, v))
-        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, p.node->id.ptr,
-                       WORDS(o, "'%.60s' is neither yes nor no: answer the question with yes or no", o->opt->input));
+    if (json_parse(&o->arena, str_from(o->opt->input), NULL, &v, NULL, &why) || yes_no_check(&o->arena, v, &why)) {
+        outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL, why.msg);
+        outlook_hint(o, TIDE_ACTION_ANSWER, "\"kind\":\"approval\",\"input\":null");
+    }
 }
 
 enum tide_code outlook_take(struct outlook *o, tide_session *s, tide_graph *g, const struct tide_graph_options *opt,

@@ -346,12 +346,17 @@ static void op_wait(struct request *r)
                                     .question = question,
                                     .deadline_ms = json_get_int(r->json, STR("deadline_ms"), 0),
                                     .expires_ms = json_get_int(r->json, STR("expires_ms"), 0)};
+    const struct json *value = json_get(r->json, STR("default"));
     struct tide_text answer = {NULL, 0};
     enum tide_code code = TIDE_INVALID;
-    int kind;
+    int kind, on_deadline;
 
-    if (word_of(r, "kind", tide_wait_kind_from, TIDE_WAIT_NONE, &kind)) {
+    if (value)
+        opt.default_answer = arena_dup(&r->arena, json_source(value)).ptr;
+    if (word_of(r, "kind", tide_wait_kind_from, TIDE_WAIT_NONE, &kind) &&
+        word_of(r, "on_deadline", tide_on_deadline_from, TIDE_ON_DEADLINE_UNSET, &on_deadline)) {
         opt.kind = (enum tide_wait_kind)kind;
+        opt.on_deadline = (enum tide_on_deadline)on_deadline;
         code = tide_run_wait(r->s->run, &opt, &answer, p->token, &r->err);
     }
     if (code == TIDE_WAITING) {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/invariant.h"
 #include "base/timefmt.h"
+#include "base/yes_no.h"
 #include "session/redact.h"
 #include "session/run.h"
 #include "session/settle.h"
@@ -150,21 +151,22 @@ static enum tide_code draft_started(struct draft *d, struct tide_session *s, con
     return code;
 }
 
-/* It is the same run: of the fields only those that say which process runs it now. */
+/* It is the same run: of the fields only those that say which process runs it now. `by_default`: nobody answered in time. */
 static enum tide_code draft_resumed(struct draft *d, struct tide_session *s, const struct tide_run_options *opt,
-                                    struct tide_err *err)
+                                    bool by_default, struct tide_err *err)
 {
     static const char *const known[] = {"argv", "cwd", "env", "program", "program_digest", NULL};
+    const struct run *r = &s->state->ledger.run;
     enum tide_code code;
 
     draft_open(d, "run.resumed");
-    draft_text(d, "run_id", s->state->ledger.run.run_id);
-    draft_text(d, "by", opt->by ? opt->by : opt->token ? "token" : "local");
+    draft_text(d, "run_id", r->run_id);
+    draft_text(d, "by", by_default ? SETTLED_BY : opt->by ? opt->by : opt->token ? "token" : "local");
     draft_text(d, "request_id", opt->request_id);
     draft_process(d, s->store);
     draft_permissions(d, opt);
     code = draft_members(d, opt->fields, known, err);
-    code = code ? code : draft_value(d, "input", opt->input, err);
+    code = code ? code : draft_value(d, "input", by_default ? r->default_answer : opt->input, err);
     draft_close(d);
     return code;
 }
@@ -309,6 +311,7 @@ struct resuming {
     const struct tide_run_options *opt;
     struct status status;
     int64_t now_ms, answered_seq; /* not 0: this request was answered there */
+    bool by_default;              /* the deadline of the wait has passed, and it answers itself */
 };
 
 struct request {
@@ -345,10 +348,35 @@ static enum tide_code find_request(struct resuming *m, struct tide_err *err)
     return code;
 }
 
+/* An answer that is neither yes nor no decides nothing: it is refused, and the wait stays as it is. */
+static enum tide_code check_word(struct resuming *m, const struct action *answer, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v = NULL;
+
+    if (strcmp(answer->wait_kind, tide_wait_kind_name(TIDE_WAIT_APPROVAL)) != 0)
+        return TIDE_OK;
+    if (m->opt->input && json_parse(&a, str_from(m->opt->input), NULL, &v, NULL, err))
+        return tide_wrap(err, "the answer");
+    if (!yes_no_check(&a, v, err))
+        return TIDE_OK;
+    tide_about_session(err, m->s->head.id);
+    return action_hint(err, m->s->head.id, answer);
+}
+
 static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
 {
     const struct run *r = &m->s->state->ledger.run;
+    const struct action answer = {.action = TIDE_ACTION_ANSWER, .wait_kind = r->wait_kind ? r->wait_kind : "input"};
     char when[TIME_TEXT_SIZE];
+
+    m->by_default = settle_deadline(r, m->now_ms) == TIDE_ON_DEADLINE_DEFAULT;
+    if (m->opt->input && (m->by_default || (r->due_ms && !r->wait_key))) {
+        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "was answered by its default when the deadline passed");
+        return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"without_answer\":true");
+    }
+    if (m->by_default)
+        return TIDE_OK;
 
     if (r->due_ms && r->due_ms > m->now_ms && !(m->opt->flags & TIDE_RUN_NOW)) {
         time_format(when, r->due_ms);
@@ -356,13 +384,11 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
         return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"now\":true");
     }
     if (!r->due_ms && !m->opt->token && !m->opt->input) { /* going on is not answering */
-        const struct action answer = {.action = TIDE_ACTION_ANSWER, .wait_kind = r->wait_kind ? r->wait_kind : "input"};
-
         tide_fail_session(err, TIDE_INVALID, m->s->head.id, "waits for %s%s%.200s", answer.wait_kind,
                           r->question ? ": " : "", r->question ? r->question : "");
         return action_hint(err, m->s->head.id, &answer);
     }
-    return TIDE_OK;
+    return r->due_ms ? TIDE_OK : check_word(m, &answer, err);
 }
 
 static enum tide_code check_answerless(struct resuming *m, struct tide_err *err)
@@ -423,8 +449,11 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
         return code;
     if (m->status.status == TIDE_STATUS_WAITING) {
         token_moved(&d, m->opt->token ? "token.consumed" : "token.revoked", &s->state->ledger.run,
-                    m->opt->token ? NULL : "resumed_locally", m->opt->request_id);
-        code = draft_resumed(&d, s, m->opt, err);
+                    m->opt->token   ? NULL
+                    : m->by_default ? "wait_timeout"
+                                    : "resumed_locally",
+                    m->opt->request_id);
+        code = draft_resumed(&d, s, m->opt, m->by_default, err);
     } else {
         session_make_id(s->store, "run", run_id);
         settle_for_resume(&d, s->state, m->status.reason, m->now_ms);
@@ -557,7 +586,7 @@ enum tide_code tide_run_ensure(tide_session *s, const struct tide_run_options *o
         return TIDE_OK;
     }
     answered = own.input || own.token;
-    due = s->state->ledger.run.due_ms && (own.flags & TIDE_RUN_NOW || strcmp(st.reason, "due") == 0);
+    due = strcmp(st.reason, "due") == 0 || (s->state->ledger.run.due_ms && own.flags & TIDE_RUN_NOW);
     if (st.status == TIDE_STATUS_WAITING && !answered && !due)
         return tide_fail(err, TIDE_WAITING, "session '%s': %s", s->head.id, st.why);
     code = tide_run_resume(s, &own, NULL, ret_run, err);
@@ -683,6 +712,7 @@ static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, i
     struct status st;
     int64_t now = env_now_ms(s->store->env);
     enum tide_code code = session_sync(s, err);
+    enum tide_on_deadline past;
     bool open;
 
     code = code ? code : trust_check(s->store, &s->head, err);
@@ -692,7 +722,9 @@ static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, i
     r = &s->state->ledger.run;
     open = r->end == RUN_OPEN;
     status_derive(&st, s->state, false, now);
-    if (r->due_ms || !r->waiting || (!open && r->end != RUN_INTERRUPTED))
+    past = settle_deadline(r, now);
+    if (r->due_ms || !r->waiting || (!open && r->end != RUN_INTERRUPTED) || past == TIDE_ON_DEADLINE_DEFAULT ||
+        past == TIDE_ON_DEADLINE_FAIL)
         return tide_fail_session(err, TIDE_INVALID, s->head.id, "does not wait for anyone: %s", st.why);
     if (!deadline_ms && r->deadline_ms > now) /* the wait's own stands while it lasts */
         deadline_ms = r->deadline_ms;
@@ -713,6 +745,8 @@ static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, i
     draft_text(&d, "resume_token_id", token->id);
     draft_time(&d, "deadline_at", deadline_ms);
     draft_text(&d, "question", r->question);
+    if (deadline_ms)
+        wait_draft_deadline(&d, r->on_deadline, r->default_answer);
     draft_close(&d);
     code = code ? code : session_append(s, TIDE_APPEND_RELEASE, d.events, d.n, NULL, err);
     draft_done(&d);

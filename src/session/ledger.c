@@ -16,7 +16,7 @@ static void run_clear(struct run *r)
     char **texts[] = {&r->run_id,     &r->boot_id,       &r->kernel_boot,    &r->reason,
                       &r->error_code, &r->error_message, &r->failed_at_node, &r->resume_from_checkpoint_id,
                       &r->wait_name,  &r->wait_kind,     &r->wait_key,       &r->question,
-                      &r->token_id,   &r->token_hash,    &r->retry_error};
+                      &r->token_id,   &r->token_hash,    &r->retry_error,    &r->default_answer};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         text_set(texts[i], STR(""));
@@ -167,6 +167,8 @@ void ledger_run_waiting(struct ledger *l, const struct fact *f)
 {
     struct run *r = &l->run;
     struct str token = text_of(f, "resume_token_id");
+    const struct json *v = json_get(f->body, STR("default"));
+    int on_deadline = tide_on_deadline_from(arena_dup(f->arena, text_of(f, "on_deadline")).ptr);
 
     if (!about_latest(l, f))
         return;
@@ -179,6 +181,8 @@ void ledger_run_waiting(struct ledger *l, const struct fact *f)
     text_set(&r->wait_kind, text_of(f, "wait_kind"));
     text_set(&r->wait_key, text_of(f, "wait_key"));
     text_set(&r->question, text_of(f, "question"));
+    text_set(&r->default_answer, v ? json_source(v) : STR(""));
+    r->on_deadline = on_deadline > 0 ? (enum tide_on_deadline)on_deadline : TIDE_ON_DEADLINE_UNSET;
     r->since_seq = json_get_int(f->body, STR("since_seq"), f->ev->seq);
     r->since_ms = f->ev->ts_ms;
     r->deadline_ms = time_of(f, "deadline_at");
@@ -200,6 +204,8 @@ void ledger_run_resumed(struct ledger *l, const struct fact *f)
     r->end = RUN_OPEN;
     r->waiting = false;
     r->since_seq = r->since_ms = r->deadline_ms = r->due_ms = 0;
+    r->on_deadline = TIDE_ON_DEADLINE_UNSET;
+    text_set(&r->default_answer, STR(""));
     text_set(&r->wait_name, STR(""));
     text_set(&r->wait_kind, STR(""));
     text_set(&r->wait_key, STR(""));

@@ -93,7 +93,8 @@ static enum tide_code make_batch(struct recovering *m, const struct head *h, str
     return code;
 }
 
-static const char *const actions[] = {NULL, "interrupted", "timed_out", "token_expired"}; /* by enum settled */
+static const char *const actions[] = {NULL, "interrupted", "timed_out", "token_expired",
+                                      "answered"}; /* by enum settled */
 
 static bool is_due(const struct run *r, int64_t now_ms)
 {
@@ -158,7 +159,7 @@ static enum tide_code judge(struct recovering *m, const struct head *h, int64_t 
 /* TIDE_OK also when somebody else was faster: then there is nothing to tell. */
 static enum tide_code take_outcome(struct recovering *m, struct judged *j, struct tide_err *err)
 {
-    int64_t *counts[] = {NULL, &m->out.interrupted, &m->out.timed_out, &m->out.tokens_expired};
+    int64_t *counts[] = {NULL, &m->out.interrupted, &m->out.timed_out, &m->out.tokens_expired, &m->out.timed_out};
     enum tide_code code = j->batch ? j->batch->code : TIDE_OK;
 
     if (code == TIDE_CONFLICT || code == TIDE_HELD || code == TIDE_NOT_FOUND || code == TIDE_FENCED)

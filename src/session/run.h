@@ -171,6 +171,9 @@ enum tide_code run_read_member(struct tide_session *s, int64_t seq, const char *
 enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_text *ret_answer, struct tide_err *err)
     MUST_CHECK;
 
+/* The members of run.waiting that say what happens at the deadline. */
+void wait_draft_deadline(struct draft *d, enum tide_on_deadline on_deadline, const char *default_answer);
+
 /* ---- coordinator.c */
 
 /* Beside enum tide_run_flags: what the chain has done is read when it is first asked for (run_sure()). */

@@ -99,6 +99,8 @@ static void fill_run(struct tide_session_info *ret, const struct run *r)
     ret->resume_token_id = r->token_id;
     ret->wait_since_seq = r->since_seq;
     ret->deadline_ms = r->deadline_ms;
+    ret->on_deadline = r->on_deadline ? r->on_deadline : r->deadline_ms ? TIDE_ON_DEADLINE_INTERRUPT : 0;
+    ret->default_answer = r->default_answer;
     ret->due_ms = r->due_ms;
 }
 
@@ -352,7 +354,7 @@ enum tide_code tide_session_get_info(tide_session *s, const struct tide_session_
         &info->reason,          &info->why,           &info->holder,         &info->run_id,
         &info->boot_id,         &info->wait_word,     &info->wait_name,      &info->question,
         &info->resume_token_id, &info->error_message, &info->failed_at_node, &info->resume_from_checkpoint_id,
-        &info->provider};
+        &info->provider,        &info->default_answer};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         *texts[i] = *texts[i] ? arena_dup(&s->info_texts, str_from(*texts[i])).ptr : NULL;

@@ -9,9 +9,11 @@ static bool is_open(const struct run *r)
     return r->end == RUN_OPEN;
 }
 
-static bool timed_out(const struct run *r, int64_t now_ms)
+enum tide_on_deadline settle_deadline(const struct run *r, int64_t now_ms)
 {
-    return is_open(r) && r->waiting && !r->due_ms && r->deadline_ms && r->deadline_ms <= now_ms;
+    if (!is_open(r) || !r->waiting || r->due_ms || !r->deadline_ms || r->deadline_ms > now_ms)
+        return TIDE_ON_DEADLINE_UNSET;
+    return r->on_deadline ? r->on_deadline : TIDE_ON_DEADLINE_INTERRUPT;
 }
 
 static bool token_lapsed(const struct run *r, int64_t now_ms)
@@ -26,6 +28,43 @@ static void draft_interrupted(struct draft *d, const struct run *r, const char *
     draft_text(d, "run_id", r->run_id);
     draft_text(d, "reason", reason);
     json_out_kbool(&d->out, STR("resumable"), r->resumable != 0);
+    draft_close(d);
+}
+
+/* A resume continues it, and asks again. */
+static void draft_failed(struct draft *d, const struct run *r)
+{
+    token_moved(d, "token.revoked", r, "wait_timeout", NULL);
+    draft_open(d, "run.failed");
+    draft_text(d, "run_id", r->run_id);
+    draft_text(d, "reason", "wait_timeout");
+    json_out_key(&d->out, STR("error"));
+    json_out_begin(&d->out, '{');
+    draft_text(d, "code", "wait_timeout");
+    json_out_kstr(&d->out, STR("message"), STR("nobody answered before the deadline"));
+    json_out_end(&d->out, '}');
+    json_out_kbool(&d->out, STR("resumable"), r->resumable != 0);
+    draft_close(d);
+}
+
+/*
+ * The answer is there, and no process that goes on with it: the run is parked until one comes, as after a sleep that is due.
+ * In the same append, so that nobody sees a run that is open, answered and without an owner.
+ */
+static void draft_answered(struct draft *d, const struct run *r)
+{
+    token_moved(d, "token.revoked", r, "wait_timeout", NULL);
+    draft_open(d, "run.resumed");
+    draft_text(d, "run_id", r->run_id);
+    draft_text(d, "by", SETTLED_BY);
+    json_out_kraw(&d->out, STR("input"), str_from(r->default_answer ? r->default_answer : "null"));
+    draft_close(d);
+    draft_open(d, "run.waiting");
+    draft_text(d, "run_id", r->run_id);
+    draft_text(d, "wait_name", r->wait_name);
+    draft_text(d, "wait_kind", tide_wait_kind_name(TIDE_WAIT_TIMER));
+    json_out_kint(&d->out, STR("since_seq"), r->since_seq);
+    draft_time(d, "due_at", r->deadline_ms);
     draft_close(d);
 }
 
@@ -47,11 +86,22 @@ enum settled settle_lapsed(struct draft *d, const struct state *s, int64_t now_m
         draft_status(d, TIDE_STATUS_INTERRUPTED_STARTUP, "process_restart");
         return SETTLED_INTERRUPTED;
     }
-    if (timed_out(r, now_ms)) {
+    switch (settle_deadline(r, now_ms)) {
+    case TIDE_ON_DEADLINE_INTERRUPT:
         token_moved(d, "token.revoked", r, "wait_timeout", NULL);
         draft_interrupted(d, r, "wait_timeout");
         draft_status(d, TIDE_STATUS_INTERRUPTED_WAITING, "wait_timeout");
         return SETTLED_TIMED_OUT;
+    case TIDE_ON_DEADLINE_FAIL:
+        draft_failed(d, r);
+        draft_status(d, TIDE_STATUS_IDLE, "wait_timeout");
+        return SETTLED_TIMED_OUT;
+    case TIDE_ON_DEADLINE_DEFAULT:
+        draft_answered(d, r);
+        draft_status(d, TIDE_STATUS_WAITING, "due");
+        return SETTLED_ANSWERED;
+    case TIDE_ON_DEADLINE_UNSET:
+        break;
     }
     if (token_lapsed(r, now_ms)) {
         token_moved(d, "token.expired", r, NULL, NULL);
@@ -67,8 +117,13 @@ void settle_for_resume(struct draft *d, const struct state *s, const char *reaso
 
     if (!is_open(r))
         return;
+    if (settle_deadline(r, now_ms) == TIDE_ON_DEADLINE_FAIL) {
+        draft_failed(d, r);
+        draft_status(d, TIDE_STATUS_IDLE, "wait_timeout");
+        return;
+    }
     reason = r->waiting ? reason : "process_restart";
-    if (token_lapsed(r, now_ms) && !timed_out(r, now_ms))
+    if (token_lapsed(r, now_ms) && !settle_deadline(r, now_ms))
         token_moved(d, "token.expired", r, NULL, NULL);
     else
         token_moved(d, "token.revoked", r, reason, NULL);

@@ -10,7 +10,15 @@
 #include "session/event_draft.h"
 #include "session/state.h"
 
-enum settled { SETTLED_NOTHING, SETTLED_INTERRUPTED, SETTLED_TIMED_OUT, SETTLED_TOKEN_EXPIRED };
+enum settled { SETTLED_NOTHING, SETTLED_INTERRUPTED, SETTLED_TIMED_OUT, SETTLED_TOKEN_EXPIRED, SETTLED_ANSWERED };
+
+#define SETTLED_BY "deadline" /* who answers a wait by its default: `by` of run.resumed */
+
+/*
+ * What the deadline of the wait that is open has made of it, by this time; UNSET: it has none, or it has not passed. Nobody
+ * else can answer it then, whether that was written down or not.
+ */
+enum tide_on_deadline settle_deadline(const struct run *r, int64_t now_ms);
 
 /* With nobody alive behind it. The events end with status.derived when there are any. */
 enum settled settle_lapsed(struct draft *d, const struct state *s, int64_t now_ms);

@@ -95,6 +95,8 @@ struct run {
     bool by_person; /* somebody stopped it: it is not resumed by itself */
     char *wait_name, *wait_kind, *wait_key, *question, *token_id;
     int64_t since_seq, since_ms, deadline_ms, due_ms; /* 0: none */
+    enum tide_on_deadline on_deadline;                /* UNSET is INTERRUPT */
+    char *default_answer;                             /* at the deadline; JSON */
     enum token_state token;
     int64_t token_expires_ms;
     char *token_hash;

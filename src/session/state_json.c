@@ -123,6 +123,9 @@ static void put_run(struct json_out *o, const struct run *r, enum state_part par
     put_int(o, STR("since_ms"), r->since_ms, part);
     put_int(o, STR("deadline_ms"), r->deadline_ms, part);
     put_int(o, STR("due_ms"), r->due_ms, part);
+    if (r->on_deadline)
+        json_out_kstr(o, STR("on_deadline"), str_from(tide_on_deadline_name(r->on_deadline)));
+    json_out_kstr_opt(o, STR("default_answer"), str_from(r->default_answer));
     json_out_kstr_opt(o, STR("token_id"), str_from(r->token_id));
     json_out_kstr(o, STR("token"), str_from(token_states[r->token]));
     put_int(o, STR("token_expires_ms"), r->token_expires_ms, part);
@@ -359,10 +362,14 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
         {&r->token_id, "token_id"},
         {&r->token_hash, "token_hash"},
         {&r->retry_error, "retry_error"},
+        {&r->default_answer, "default_answer"},
     };
+    int on_deadline;
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         text_set(texts[i].slot, json_get_text(a, v, str_from(texts[i].key)));
+    on_deadline = tide_on_deadline_from(arena_dup(a, json_get_text(a, v, STR("on_deadline"))).ptr);
+    r->on_deadline = on_deadline > 0 ? (enum tide_on_deadline)on_deadline : TIDE_ON_DEADLINE_UNSET;
     r->end = (enum run_end)name_index(run_ends, sizeof run_ends / sizeof run_ends[0], json_get_text(a, v, STR("end")));
     r->token = token_state_of(a, v, "token");
     r->started_seq = json_get_int(v, STR("started_seq"), 0);

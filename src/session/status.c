@@ -23,8 +23,8 @@ static const char *wait_trouble(const struct run *r, int64_t now_ms)
 
     if (r->due_ms)
         return NULL;
-    if (r->deadline_ms && r->deadline_ms <= now_ms)
-        return "wait_timeout";
+    if (settle_deadline(r, now_ms))
+        return settle_deadline(r, now_ms) == TIDE_ON_DEADLINE_DEFAULT ? NULL : "wait_timeout";
     if (r->token == TOKEN_ACTIVE && r->token_expires_ms && r->token_expires_ms <= now_ms)
         return "token_expired";
     return reasons[r->token];
@@ -68,6 +68,11 @@ static void derive(const struct subject *o, bool owner_alive)
     const char *trouble = open && r->waiting ? wait_trouble(r, o->now_ms) : NULL;
 
     s->outcome = outcomes[r->end];
+    if (settle_deadline(r, o->now_ms) == TIDE_ON_DEADLINE_FAIL) { /* as it is when somebody has written it down */
+        set(s, TIDE_STATUS_IDLE, "wait_timeout", r->resumable != 0, true);
+        s->outcome = TIDE_OUTCOME_FAILED;
+        return;
+    }
     if (!r->waiting && (cut || (open && !owner_alive)))
         set_interrupted(s, TIDE_STATUS_INTERRUPTED_STARTUP,
                         open        ? "owner_gone"
@@ -81,7 +86,11 @@ static void derive(const struct subject *o, bool owner_alive)
                                     : "interrupted",
                         r);
     else if (open && r->waiting)
-        set(s, TIDE_STATUS_WAITING, r->due_ms ? r->due_ms <= o->now_ms ? "due" : "timer" : wait_word(r), true, false);
+        set(s, TIDE_STATUS_WAITING,
+            !status_due_ms(o)               ? wait_word(r)
+            : status_due_ms(o) <= o->now_ms ? "due"
+                                            : "timer",
+            true, false);
     else if (open)
         set(s, TIDE_STATUS_RUNNING, "running", false, false);
     else

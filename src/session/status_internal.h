@@ -3,6 +3,7 @@
 #ifndef SESSION_STATUS_INTERNAL_H
 #define SESSION_STATUS_INTERNAL_H
 
+#include "session/settle.h"
 #include "session/status.h"
 
 /* What the sentences and commands are made of. */
@@ -39,6 +40,14 @@ void status_offer(const struct subject *o); /* status_next.c: the commands */
 const char *status_stuck(const struct subject *o); /* at what; NULL: at nothing */
 enum mending status_mending(const struct subject *o);
 bool status_hollow(const struct subject *o);
+
+/* When it goes on without anybody's answer: a sleep, or a wait that its deadline has answered; 0: it does not. */
+static inline int64_t status_due_ms(const struct subject *o)
+{
+    const struct run *r = o->run;
+
+    return r->due_ms ? r->due_ms : settle_deadline(r, o->now_ms) == TIDE_ON_DEADLINE_DEFAULT ? r->deadline_ms : 0;
+}
 
 static inline const char *wait_word(const struct run *r)
 {

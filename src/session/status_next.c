@@ -144,9 +144,10 @@ static bool offer_mending(const struct subject *o)
 
 static void next_waiting(const struct subject *o)
 {
-    bool due = o->run->due_ms && o->run->due_ms <= o->now_ms;
+    int64_t due_ms = status_due_ms(o);
+    bool due = due_ms && due_ms <= o->now_ms;
 
-    if (o->run->due_ms)
+    if (due_ms)
         offer_resume(o, due ? 0 : ACTION_NOW);
     else if (can_resume(o))
         offer(o, TIDE_ACTION_ANSWER)->wait_kind = wait_word(o->run);
@@ -154,7 +155,7 @@ static void next_waiting(const struct subject *o)
         offer(o, TIDE_ACTION_RECOVER)->wants = ACTION_RUN_DUE;
         return;
     }
-    if (!o->run->due_ms)
+    if (!due_ms)
         offer(o, TIDE_ACTION_ROTATE_TOKEN);
     offer(o, TIDE_ACTION_CANCEL);
     if (!o->has_program)

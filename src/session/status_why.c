@@ -207,14 +207,31 @@ static void say_interrupted_waiting(const struct subject *o)
     say_maker(o);
 }
 
+/* What will happen then. */
+static void say_deadline(const struct subject *o)
+{
+    const struct run *r = o->run;
+
+    if (!r->deadline_ms)
+        return;
+    if (r->on_deadline == TIDE_ON_DEADLINE_DEFAULT)
+        say_quoted(o->st, "; then it is answered with ", r->default_answer ? r->default_answer : "null");
+    else
+        say(o->st, r->on_deadline == TIDE_ON_DEADLINE_FAIL ? "; then its run fails" : "; then it is interrupted");
+}
+
 static void say_waiting(const struct subject *o)
 {
     const struct run *r = o->run;
 
-    if (r->due_ms) {
-        bool due = r->due_ms <= o->now_ms;
+    if (status_due_ms(o)) {
+        bool due = status_due_ms(o) <= o->now_ms;
 
-        say_when(o->st, due ? "it was due at " : "it sleeps until ", r->due_ms);
+        say_when(o->st,
+                 !r->due_ms || !r->wait_key ? "it was answered by its default at "
+                 : due                      ? "it was due at "
+                                            : "it sleeps until ",
+                 status_due_ms(o));
         if (r->wait_name)
             say_quoted(o->st, " (", r->wait_name);
         if (r->wait_name)
@@ -224,6 +241,7 @@ static void say_waiting(const struct subject *o)
     } else {
         say_wait(o, "it waits for ");
         say_when(o->st, ", until ", r->deadline_ms);
+        say_deadline(o);
         if (r->token_expires_ms != r->deadline_ms)
             say_when(o->st, "; the token is good until ", r->token_expires_ms);
     }
@@ -277,13 +295,14 @@ static void say_idle(const struct subject *o)
         return;
     }
     say(s, "its last run %s",
-        r->end == RUN_COMPLETED ? "was completed"
-        : r->end == RUN_FAILED  ? "failed"
-                                : "was cancelled");
-    say_when(s, " at ", r->ended_ms);
+        r->end == RUN_COMPLETED                      ? "was completed"
+        : r->end == RUN_FAILED || r->end == RUN_OPEN ? "failed" /* open: nobody has written it down yet */
+                                                     : "was cancelled");
+    say_when(s, " at ", r->end == RUN_OPEN ? r->deadline_ms : r->ended_ms);
     if (r->failed_at_node && !(o->graph && r->error_message)) /* there the message names it */
         say_quoted(s, ", at node ", r->failed_at_node);
-    if (r->reason && strcmp(r->reason, tide_outcome_name(s->outcome)) != 0 && !(o->graph && r->error_message))
+    if ((r->reason || r->end == RUN_OPEN) && strcmp(s->reason, tide_outcome_name(s->outcome)) != 0 &&
+        !(r->error_message && (o->graph || strcmp(s->reason, "wait_timeout") == 0)))
         say_reason(s, ": ");
     if (r->error_message)
         say_quoted(s, ": ", r->error_message);

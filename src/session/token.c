@@ -7,6 +7,7 @@
 
 #include "base/invariant.h"
 #include "base/timefmt.h"
+#include "session/settle.h"
 
 #define SECRET_BYTES 32
 #define SECRET_VARIANT sodium_base64_VARIANT_URLSAFE_NO_PADDING
@@ -139,7 +140,9 @@ static enum tide_code split(struct str text, struct str *ret_id, unsigned char s
 static enum tide_code refuse_token(struct tide_session *s, enum tide_code code, const char *why, struct tide_err *err)
 {
     const struct run *r = &s->state->ledger.run;
-    bool open = r->waiting && (r->end == RUN_OPEN || r->end == RUN_INTERRUPTED);
+    enum tide_on_deadline past = settle_deadline(r, env_now_ms(s->store->env));
+    bool open = r->waiting && !r->due_ms && (r->end == RUN_OPEN || r->end == RUN_INTERRUPTED) &&
+                past != TIDE_ON_DEADLINE_DEFAULT && past != TIDE_ON_DEADLINE_FAIL;
 
     tide_fail(err, code, "%s%s", why, open ? "" : ": there is nothing to answer any more");
     return open ? tide_hint(err, TIDE_ACTION_ROTATE_TOKEN, s->head.id) : code;

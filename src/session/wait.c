@@ -9,11 +9,41 @@
 #include "base/log.h"
 #include "base/invariant.h"
 #include "base/timefmt.h"
+#include "base/yes_no.h"
 #include "session/run.h"
 #include "session/token.h"
 
+#define DEFAULT_MAX 4096 /* bytes of a default: it is part of the state, which stays small */
+
+/* What happens at the deadline, checked; a default that is null in JSON is one. */
+static enum tide_code check_deadline(struct tide_wait_options *opt, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *v = NULL;
+
+    if (!opt->on_deadline && opt->default_answer)
+        opt->on_deadline = TIDE_ON_DEADLINE_DEFAULT;
+    if (!opt->on_deadline)
+        return TIDE_OK;
+    if ((unsigned)opt->on_deadline > TIDE_ON_DEADLINE_FAIL)
+        return tide_fail(err, TIDE_INVALID, "wait '%s': what happens at the deadline is interrupt, default or fail",
+                         opt->name);
+    if (!opt->deadline_ms)
+        return tide_fail(err, TIDE_INVALID, "wait '%s': %s needs a deadline", opt->name,
+                         opt->default_answer ? "a default" : "what happens at the deadline");
+    if ((opt->on_deadline == TIDE_ON_DEADLINE_DEFAULT) != (opt->default_answer != NULL))
+        return tide_fail(err, TIDE_INVALID, "wait '%s': at the deadline it is to %s: %s", opt->name,
+                         tide_on_deadline_name(opt->on_deadline),
+                         opt->default_answer ? "leave the default out" : "give the default");
+    if (opt->default_answer && strlen(opt->default_answer) > DEFAULT_MAX)
+        return tide_fail(err, TIDE_TOO_BIG, "wait '%s': a default has %d bytes at most", opt->name, DEFAULT_MAX);
+    if (opt->default_answer && json_parse(&a, str_from(opt->default_answer), NULL, &v, NULL, err))
+        return tide_wrap(err, "wait '%s': the default", opt->name);
+    return v && opt->kind == TIDE_WAIT_APPROVAL ? yes_no_check(&a, v, err) : TIDE_OK;
+}
+
 /* Only of a wait that is still to come: the deadline of one that was answered may have passed since. */
-static enum tide_code check_wait(struct tide_run *r, const struct tide_wait_options *opt, struct tide_err *err)
+static enum tide_code check_wait(struct tide_run *r, struct tide_wait_options *opt, struct tide_err *err)
 {
     int64_t now = env_now_ms(r->s->store->env);
 
@@ -27,7 +57,7 @@ static enum tide_code check_wait(struct tide_run *r, const struct tide_wait_opti
                          opt->deadline_ms && opt->deadline_ms <= now ? "deadline" : "expiry of the token", opt->name);
     if (r->active.live)
         return tide_fail(err, TIDE_INVALID, "wait '%s': a step is under way: end it first", opt->name);
-    return TIDE_OK;
+    return check_deadline(opt, err);
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -93,6 +123,14 @@ static bool is_all_stored(const struct tide_run *r)
     return !r->active.live && !r->queue.n && !r->backlog.n;
 }
 
+void wait_draft_deadline(struct draft *d, enum tide_on_deadline on_deadline, const char *default_answer)
+{
+    if (on_deadline)
+        draft_text(d, "on_deadline", tide_on_deadline_name(on_deadline));
+    if (default_answer)
+        json_out_kraw(&d->out, STR("default"), str_from(default_answer));
+}
+
 /* ---- parking ----------------------------------------------------------------------------------------------------- */
 
 static void draft_waiting(struct tide_run *r, struct draft *d, const struct tide_wait_options *opt, const char *key,
@@ -107,6 +145,7 @@ static void draft_waiting(struct tide_run *r, struct draft *d, const struct tide
     draft_time(d, "deadline_at", opt->deadline_ms);
     draft_time(d, "due_at", due_ms);
     draft_text(d, "question", opt->question);
+    wait_draft_deadline(d, opt->on_deadline, opt->default_answer);
     draft_close(d);
 }
 
@@ -190,7 +229,7 @@ enum tide_code tide_run_wait(tide_run *r, const struct tide_wait_options *given,
 {
     AUTO(mem_freep) char *key = NULL;
     struct tide_wait_options own;
-    const struct tide_wait_options *opt = &own;
+    struct tide_wait_options *opt = &own;
     const struct mark *m;
     enum tide_code code;
 

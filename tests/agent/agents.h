@@ -14,6 +14,7 @@ struct fixture {
     tide_store *store;
     struct buf heard; /* what the event callback was told, a word each */
     enum tide_decision decision;
+    const char *reason; /* … and why; NULL: nothing is said */
     int asked;
 };
 
@@ -66,7 +67,8 @@ UNUSED static enum tide_decision decide(void *arg, const struct tide_approval *a
 {
     struct fixture *f = arg;
 
-    (void)ask;
+    if (f->reason)
+        *ask->reason = (struct tide_text){strdup(f->reason), strlen(f->reason)};
     f->asked++;
     return f->decision;
 }

@@ -99,10 +99,12 @@ static void an_ask_is_answered_by_whoever_is_here(void **state)
         "{\"text\":\"Done.\"}]}");
     a = new_agent(s, &opt);
     f->decision = TIDE_DECIDE_DENY;
+    f->reason = "not today";
     OK(tide_agent_run(a, "go", &answer, &err));
     assert_int_equal(f->asked, 2);
     assert_int_equal(count_kind(s, "tool.started"), 0);
-    BODY_HAS(s, "message.tool", 1, "denied by the user");
+    BODY_HAS(s, "message.tool", 1, "denied by the user: not today");
+    BODY_HAS(s, "approval.given", 1, "\"reason\":\"not today\"");
     tide_text_done(&answer);
     tide_agent_free(a);
     tide_session_close(s);

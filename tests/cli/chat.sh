@@ -205,8 +205,18 @@ check_is 'the token answers' Done. "$(echo "$token" | tidemark resume "$id" --to
 check_is 'denied: nothing ran' '' "$(cat ran 2>/dev/null)"
 check_is 'and the model was told' 'denied by the user' "$(field "$id" message.tool '$.content')"
 chat tool -p go
-check_is 'any other answer is a no, and the reason' Done. "$(tidemark resume "$id" --input 'use another file')"
+token=$(json '$.resume_token' <out)
+refuses 'any other answer is refused' 2 'is neither yes nor no' resume "$id" --input 'use another file'
+refuses 'also with the token' 2 'is neither yes nor no' resume "$id" --token "$token" --input ys
+check_is 'and it waits on' waiting "$(status_of "$id")"
+check_is 'a no may have a reason, and the token is still good' Done. "$(tidemark resume "$id" --token "$token" --input no --reason 'use another file')"
 check_is 'for the model' 'denied by the user: use another file' "$(field "$id" message.tool '$.content')"
+check_is 'and in the log' 'deny|use another file' "$(field "$id" approval.given '$.decision')|$(field "$id" approval.given '$.reason')"
+rm -f ran
+chat tool -p go
+check_is 'a yes as well' Done. "$(tidemark resume "$id" --input yes --reason 'only this once')"
+check 'for the model' eval "field '$id' message.tool '$.content' | tail -n 1 | grep -qF '[allowed by the user: only this once]'"
+check_is 'it ran once' hi "$(cat ran)"
 chat tool -p go
 chat hello --resume "$id" -p 'never mind'
 check_is 'another prompt in place of the answer' Second. "$answer"

@@ -80,12 +80,13 @@ for yes in yes YES y ok Ok true allow always Approve approved ' yes '; do
 done
 check_is 'approval: true' 'answer: true, status 0' "$(answer approval --input-json true)"
 check_is 'approval: a decision' 'answer: {"decision":"approve"}, status 0' "$(answer approval --input-json '{"decision":"approve"}')"
-for no in no '' nope 'yes please'; do
+for no in no N false deny Reject rejected; do
     check_is "approval: '$no' is no" "answer: $no, status 1" "$(answer approval --input "$no")"
 done
-answer approval --input "sure $(repeat 200 é)$(printf '\033')" >out 2>err
-check_is 'what is no approval is said' "tidemark: not approved: the answer was 'sure $(repeat 95 é)…'" "$(cat err)"
-answer approval --input "$(printf 'a\033[31mb')" >out 2>err
+answer approval --input no >out 2>err
+check_is 'what is no approval is said' "tidemark: not approved: the answer was 'no'" "$(cat err)"
+answer approval --input no --reason "$(printf 'a\033[31mb') $(repeat 200 é)" >out 2>err
+check 'and the reason' grep -q '^tidemark: not approved: a.*é…$' err
 check_is 'without what would move the terminal' '' "$(tr -dc '\033' <err)"
 check_is 'approval: false' 'answer: false, status 1' "$(answer approval --input-json false)"
 check_is 'a tool result' 'answer: 42, status 0' "$(answer tool_result --input-json 42)"

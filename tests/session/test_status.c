@@ -24,6 +24,7 @@ struct conditions {
     int alive;
     int resumable; /* 0: not said, 1: said no, 2: said yes */
     int program;
+    int on_deadline; /* enum tide_on_deadline */
 };
 
 static const struct {
@@ -34,7 +35,7 @@ static const struct {
     {offsetof(struct conditions, token), 5},   {offsetof(struct conditions, deadline), TIMES},
     {offsetof(struct conditions, due), TIMES}, {offsetof(struct conditions, expiry), TIMES},
     {offsetof(struct conditions, alive), 2},   {offsetof(struct conditions, resumable), 3},
-    {offsetof(struct conditions, program), 2},
+    {offsetof(struct conditions, program), 2}, {offsetof(struct conditions, on_deadline), 4},
 };
 
 #define N_SIZES (sizeof sizes / sizeof sizes[0])
@@ -49,6 +50,22 @@ static bool token_active(const struct conditions *c)
     return c->token == TOKEN_ACTIVE && c->expiry != PASSED;
 }
 
+/* Nobody answered in time. */
+static bool timed_out(const struct conditions *c)
+{
+    return no_terminal_event(c) && c->waiting && c->due == NO_TIME && c->deadline == PASSED;
+}
+
+static bool answers_itself(const struct conditions *c)
+{
+    return timed_out(c) && c->on_deadline == TIDE_ON_DEADLINE_DEFAULT;
+}
+
+static bool claims_failed(const struct conditions *c)
+{
+    return timed_out(c) && c->on_deadline == TIDE_ON_DEADLINE_FAIL;
+}
+
 static bool claims_interrupted_startup(const struct conditions *c)
 {
     bool owner_gone = !c->alive, was_running = !c->waiting;
@@ -61,13 +78,13 @@ static bool claims_interrupted_waiting(const struct conditions *c)
     bool waits_for_someone = no_terminal_event(c) && c->waiting && c->due == NO_TIME;
     bool was_parked = c->waiting;
 
-    return (waits_for_someone && (!token_active(c) || c->deadline == PASSED)) ||
+    return (waits_for_someone && !answers_itself(c) && (!token_active(c) || c->deadline == PASSED)) ||
            (was_parked && c->end == RUN_INTERRUPTED);
 }
 
 static bool claims_waiting(const struct conditions *c)
 {
-    return no_terminal_event(c) && c->waiting && (token_active(c) || c->due != NO_TIME);
+    return no_terminal_event(c) && c->waiting && (token_active(c) || c->due != NO_TIME || answers_itself(c));
 }
 
 static bool claims_running(const struct conditions *c)
@@ -85,6 +102,7 @@ static const struct claim {
     const char *status;
     bool (*holds)(const struct conditions *c);
 } precedence[] = {
+    {"idle", claims_failed},
     {"interrupted_startup", claims_interrupted_startup},
     {"interrupted_waiting", claims_interrupted_waiting},
     {"waiting", claims_waiting},
@@ -110,7 +128,7 @@ static const char *want_outcome(const struct conditions *c, const char *status)
 {
     static const char *const ends[] = {"none", "none", "completed", "failed", "cancelled", "interrupted"};
 
-    return is_interrupted(status) ? "interrupted" : ends[c->end];
+    return is_interrupted(status) ? "interrupted" : claims_failed(c) ? "failed" : ends[c->end];
 }
 
 static bool want_resumable(const struct conditions *c, const char *status)
@@ -119,7 +137,8 @@ static bool want_resumable(const struct conditions *c, const char *status)
 
     if (strcmp(status, "waiting") == 0)
         return true;
-    if (is_interrupted(status) || c->end == RUN_CANCELLED) /* a person may go on with what a person stopped */
+    if (is_interrupted(status) || c->end == RUN_CANCELLED ||
+        claims_failed(c)) /* a person may go on with what a person stopped */
         return !said_no;
     if (c->end == RUN_FAILED) /* our own programs' runs can always be resumed unless they say that they cannot */
         return said_yes || (!said_no && c->program);
@@ -128,19 +147,19 @@ static bool want_resumable(const struct conditions *c, const char *status)
 
 static bool want_needs(const struct conditions *c, const char *status)
 {
-    return want_resumable(c, status) && (is_interrupted(status) || c->end == RUN_FAILED);
+    return want_resumable(c, status) && (is_interrupted(status) || c->end == RUN_FAILED || claims_failed(c));
 }
 
 /* The actions by the design of `next`, in one line. */
 static const char *want_next(const struct conditions *c, const char *status)
 {
-    bool resumable = want_resumable(c, status), someone = c->waiting && c->due == NO_TIME;
+    bool resumable = want_resumable(c, status), someone = c->waiting && c->due == NO_TIME && !answers_itself(c);
 
     if (strcmp(status, "running") == 0)
         return "cancel {};";
     if (strcmp(status, "waiting") == 0 && !c->program)
         return someone ? "rotate_token {};cancel {};start {};" : "cancel {};start {};";
-    if (strcmp(status, "waiting") == 0 && c->due == PASSED)
+    if (strcmp(status, "waiting") == 0 && (c->due == PASSED || answers_itself(c)))
         return "resume {};recover {\"run_due\":true};";
     if (strcmp(status, "waiting") == 0)
         return someone ? "answer {\"kind\":\"input\",\"input\":null};rotate_token {};cancel {};"
@@ -164,6 +183,7 @@ static struct state *state_of(const struct conditions *c)
     r->waiting = c->waiting;
     r->token = (enum token_state)c->token;
     r->deadline_ms = when[c->deadline];
+    r->on_deadline = (enum tide_on_deadline)c->on_deadline;
     r->due_ms = when[c->due];
     r->token_expires_ms = when[c->expiry];
     r->resumable = c->resumable == 0 ? -1 : c->resumable == 2;
@@ -206,7 +226,7 @@ static void check_one(const struct conditions *c)
                  c->end, c->waiting, c->token, c->deadline, c->due, c->expiry, c->alive, c->resumable, c->program,
                  tide_status_name(got.status), tide_outcome_name(got.outcome), got.is_resumable, got.needs_resume, next,
                  want, want_outcome(c, want), want_resumable(c, want), want_needs(c, want), want_next(c, want));
-    if (strcmp(want, "waiting") == 0 && c->due == PASSED)
+    if (strcmp(want, "waiting") == 0 && (c->due == PASSED || answers_itself(c)))
         assert_string_equal(got.reason, "due");
     assert_true(got.why[0] && got.reason[0]); /* every status says why in words */
     assert_true(strlen(got.why) < sizeof got.why - 1);
@@ -234,7 +254,7 @@ static void every_combination_follows_the_table(void **unused)
         }
         check_one(&c);
     }
-    assert_int_equal(n, 19440);
+    assert_int_equal(n, 4 * 19440);
 }
 
 /* ---- Logs ---------------------------------------------------------------------------------------------------- */
@@ -479,7 +499,14 @@ static void sentences_say_what_and_when(void **unused)
     s->ledger.program_kind = TIDE_KIND_PROGRAM;
     status_derive(&got, s, false, NOW);
     assert_string_equal(got.why, "it waits for approval: \"ship it?\", since 2026-02-21 10:01:10 UTC, until 2026-02-21 "
-                                 "10:01:11 UTC");
+                                 "10:01:11 UTC; then it is interrupted");
+    r->on_deadline = TIDE_ON_DEADLINE_FAIL;
+    status_derive(&got, s, false, NOW);
+    assert_non_null(strstr(got.why, "10:01:11 UTC; then its run fails"));
+    r->on_deadline = TIDE_ON_DEADLINE_DEFAULT;
+    text_set(&r->default_answer, STR("\"no\""));
+    status_derive(&got, s, false, NOW);
+    assert_non_null(strstr(got.why, "10:01:11 UTC; then it is answered with \"no\""));
     state_free(s);
 }
 
@@ -665,14 +692,22 @@ static const struct {
 };
 static const struct {
     const char *more;
-    int deadline, due;
+    int deadline, due, on_deadline;
 } times[] = {
-    {"", NO_TIME, NO_TIME},
-    {",\"deadline_at\":\"" FUTURE "\"", AHEAD, NO_TIME},
-    {",\"deadline_at\":\"" PAST "\"", PASSED, NO_TIME},
-    {",\"due_at\":\"" FUTURE "\"", NO_TIME, AHEAD},
-    {",\"due_at\":\"" PAST "\"", NO_TIME, PASSED},
-    {",\"deadline_at\":\"" PAST "\",\"due_at\":\"" FUTURE "\"", PASSED, AHEAD},
+    {"", NO_TIME, NO_TIME, 0},
+    {",\"deadline_at\":\"" FUTURE "\"", AHEAD, NO_TIME, 0},
+    {",\"deadline_at\":\"" PAST "\"", PASSED, NO_TIME, 0},
+    {",\"on_deadline\":\"later\",\"deadline_at\":\"" PAST "\"", PASSED, NO_TIME, 0},
+    {",\"on_deadline\":\"interrupt\",\"deadline_at\":\"" PAST "\"", PASSED, NO_TIME, TIDE_ON_DEADLINE_INTERRUPT},
+    {",\"on_deadline\":\"fail\",\"deadline_at\":\"" PAST "\"", PASSED, NO_TIME, TIDE_ON_DEADLINE_FAIL},
+    {",\"on_deadline\":\"fail\",\"deadline_at\":\"" FUTURE "\"", AHEAD, NO_TIME, TIDE_ON_DEADLINE_FAIL},
+    {",\"on_deadline\":\"default\",\"default\":1,\"deadline_at\":\"" PAST "\"", PASSED, NO_TIME,
+     TIDE_ON_DEADLINE_DEFAULT},
+    {",\"on_deadline\":\"default\",\"default\":1,\"deadline_at\":\"" FUTURE "\"", AHEAD, NO_TIME,
+     TIDE_ON_DEADLINE_DEFAULT},
+    {",\"due_at\":\"" FUTURE "\"", NO_TIME, AHEAD, 0},
+    {",\"due_at\":\"" PAST "\"", NO_TIME, PASSED, 0},
+    {",\"deadline_at\":\"" PAST "\",\"due_at\":\"" FUTURE "\"", PASSED, AHEAD, 0},
 };
 static const struct {
     const char *kind;
@@ -697,6 +732,7 @@ static void check_wait(tide_store *store, size_t token, size_t time, size_t end)
                            .expiry = tokens[token].expiry,
                            .deadline = times[time].deadline,
                            .due = times[time].due,
+                           .on_deadline = times[time].on_deadline,
                            .alive = true};
     const char *name = ends[end].kind ? ends[end].kind : "waits";
     char id[TIDE_ID_SIZE];

@@ -26,9 +26,11 @@ enum {
     SOFT = 16,
     LEASE_MS = 30000,
     SURE_MS = 19000, /* a lease is good this long after a commit, whatever the heartbeat did */
-    TEXT = 48,
+    TEXT = 64,
     KEY = 160,
 };
+
+#define LIFE_DEFAULT "{\"decision\":false,\"reason\":\"nobody\"}" /* of waits that have one */
 
 /* ---- programs */
 
@@ -37,15 +39,16 @@ enum op_kind { OP_STEP, OP_WAIT, OP_SLEEP, OP_SET, OP_GET, OP_MARK };
 struct op {
     enum op_kind kind;
     char name[8];
-    const char *effect;    /* STEP */
-    int retries, fails;    /* STEP: the first so many attempts of each use fail */
-    bool probe;            /* STEP: can be settled */
-    bool whole;            /* STEP: by tide_run_step() in one call */
-    bool pair;             /* STEP: in parallel with the next one */
-    const char *wait_kind; /* WAIT */
-    int64_t span_ms;       /* WAIT: to the deadline (0: none); SLEEP */
-    int64_t good_ms;       /* WAIT: the token is good so long; 0: as long as the wait */
-    bool fixed;            /* WAIT: executed again it asks for the deadline it asked for first, past or not */
+    const char *effect;                /* STEP */
+    int retries, fails;                /* STEP: the first so many attempts of each use fail */
+    bool probe;                        /* STEP: can be settled */
+    bool whole;                        /* STEP: by tide_run_step() in one call */
+    bool pair;                         /* STEP: in parallel with the next one */
+    const char *wait_kind;             /* WAIT */
+    int64_t span_ms;                   /* WAIT: to the deadline (0: none); SLEEP */
+    int64_t good_ms;                   /* WAIT: the token is good so long; 0: as long as the wait */
+    enum tide_on_deadline on_deadline; /* WAIT: with a deadline */
+    bool fixed; /* WAIT: executed again it asks for the deadline it asked for first, past or not */
 };
 
 /* ---- the world outside */
@@ -306,7 +309,9 @@ struct t_run {
     bool waiting;
     struct str wait_key, wait_kind;
     int64_t deadline_ms, due_ms, since_seq;
-    struct t_token *token; /* NULL: none */
+    struct str on_deadline, value; /* "": none; the default */
+    bool defaulted;                /* the event before was its default's answer */
+    struct t_token *token;         /* NULL: none */
 };
 
 struct t_wait {
@@ -369,6 +374,7 @@ struct told { /* the status as the design has it */
 struct told told_status(struct log_fold *t, bool alive, int64_t now_ms);
 bool told_lapsed(struct log_fold *t, int64_t now_ms); /* with nobody behind it: there is something to write down */
 bool told_due(struct log_fold *t, int64_t now_ms);
+bool told_defaulted(const struct t_run *r, int64_t now_ms); /* its deadline has answered it, and nobody else can */
 void check_session(struct world *w, struct proc *p, int s);
 void check_all(struct world *w, struct proc *p);
 void check_recovered(struct world *w, struct proc *p); /* nobody is alive but p, which runs nothing */

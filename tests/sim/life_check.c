@@ -12,8 +12,20 @@ static bool wait_is_over(const struct t_run *r, int64_t now_ms)
     if (r->due_ms)
         return false;
     if (r->deadline_ms && r->deadline_ms <= now_ms)
-        return true;
+        return !told_defaulted(r, now_ms);
     return !r->token || r->token->fate != FATE_ACTIVE || (r->token->expires_ms && r->token->expires_ms <= now_ms);
+}
+
+bool told_defaulted(const struct t_run *r, int64_t now_ms)
+{
+    return !r->end && r->waiting && !r->due_ms && r->deadline_ms && r->deadline_ms <= now_ms &&
+           str_eq(r->on_deadline, STR("default"));
+}
+
+static bool has_failed(const struct t_run *r, int64_t now_ms)
+{
+    return !r->end && r->waiting && !r->due_ms && r->deadline_ms && r->deadline_ms <= now_ms &&
+           str_eq(r->on_deadline, STR("fail"));
 }
 
 static struct told told_ended(const struct t_run *r)
@@ -33,6 +45,8 @@ struct told told_status(struct log_fold *t, bool alive, int64_t now_ms)
 
     if (!r)
         return (struct told){TIDE_STATUS_IDLE, TIDE_OUTCOME_NONE, false};
+    if (has_failed(r, now_ms))
+        return (struct told){TIDE_STATUS_IDLE, TIDE_OUTCOME_FAILED, r->resumable != 0};
     if (!r->waiting && (cut || (!r->end && !alive)))
         return (struct told){TIDE_STATUS_INTERRUPTED_STARTUP, TIDE_OUTCOME_INTERRUPTED, r->resumable != 0};
     if (r->waiting && (cut || (!r->end && wait_is_over(r, now_ms))))

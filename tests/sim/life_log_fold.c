@@ -132,6 +132,13 @@ static void tell_started(struct telling *x)
     tell_resume(x);
 }
 
+/* Nobody answered, and it was told to fail then. */
+static bool fails_in_time(struct telling *x, const struct t_run *r)
+{
+    return strcmp(x->ev->kind, "run.failed") == 0 && str_eq(r->on_deadline, STR("fail")) && r->deadline_ms &&
+           r->deadline_ms <= x->ev->ts_ms && str_eq(text(x, "reason"), STR("wait_timeout"));
+}
+
 static void tell_ended(struct telling *x)
 {
     struct t_run *r = log_fold_run(x->t);
@@ -143,8 +150,11 @@ static void tell_ended(struct telling *x)
     }
     if (r->end && !(cancels && strcmp(r->end, "run.interrupted") == 0))
         never(x, "the run had ended already");
-    if (r->waiting && !cancels && !cuts)
+    if (r->waiting && !cancels && !cuts && !fails_in_time(x, r))
         never(x, "a run that waits ends by itself");
+    if (r->waiting && cuts && str_eq(text(x, "reason"), STR("wait_timeout")) && r->on_deadline.len &&
+        !str_eq(r->on_deadline, STR("interrupt")))
+        never(x, "its deadline was to do something else");
     if (r->token && r->token->fate == FATE_ACTIVE)
         never(x, "the run ends and its token stays good");
     r->end = arena_printf(&x->t->arena, "%s", x->ev->kind);
@@ -161,7 +171,12 @@ static void tell_waiting(struct telling *x)
 
     if (!r)
         return;
+    if (!key.len && (!r->defaulted || !when(x, "due_at")))
+        never(x, "it waits for nothing that has a name");
     r->waiting = true;
+    r->defaulted = false;
+    r->on_deadline = text(x, "on_deadline");
+    r->value = value(x, "default");
     r->wait_key = key;
     r->wait_kind = text(x, "wait_kind");
     r->deadline_ms = when(x, "deadline_at");
@@ -173,10 +188,26 @@ static void tell_waiting(struct telling *x)
         never(x, "this wait was answered before");
     if (wait && wait->due_ms != r->due_ms)
         never(x, "this sleep was to be over at another time");
-    if (!wait) {
+    if (!wait && key.len) {
         wait = TELL(x->t, waits);
         wait->key = key;
         wait->due_ms = r->due_ms;
+    }
+}
+
+/* Of one that is about to be answered: a default counts from the deadline on and not before, an answer only before. */
+static void check_in_time(struct telling *x, const struct t_run *r)
+{
+    bool over = r->deadline_ms && r->deadline_ms <= x->ev->ts_ms;
+    struct str said = value(x, "input");
+
+    if (!str_eq(text(x, "by"), STR("deadline"))) {
+        if (over)
+            never(x, "the deadline had passed");
+        if (str_eq(r->wait_kind, STR("approval")) && !str_starts(said, STR("{\"decision\":")))
+            never(x, "an answer that is neither yes nor no was taken");
+    } else if (!over || !str_eq(r->on_deadline, STR("default")) || !str_eq(said, r->value)) {
+        never(x, "its default answers, and must not");
     }
 }
 
@@ -197,11 +228,14 @@ static void tell_resumed(struct telling *x)
         never(x, "it and the token's use are not one");
     if (consumed && r->token && r->token->expires_ms && r->token->expires_ms <= x->ev->ts_ms)
         never(x, "its token had expired");
-    if (r->deadline_ms && r->deadline_ms <= x->ev->ts_ms)
-        never(x, "the deadline had passed");
+    check_in_time(x, r);
     if (r->due_ms > x->ev->ts_ms && !str_eq(by, STR("now")))
         never(x, "the sleep is not over yet");
     r->waiting = false;
+    r->deadline_ms = 0;
+    r->defaulted = str_eq(by, STR("deadline"));
+    if (wait && wait->answer_seq)
+        never(x, "this wait was answered before");
     if (wait) {
         wait->answer_seq = x->ev->seq;
         wait->answer = value(x, "input");

@@ -23,6 +23,8 @@ static void make_wait(struct world *w, struct op *op)
     op->wait_kind = chance(w, 60) ? "input" : "approval";
     op->span_ms = chance(w, 50) ? 0 : 2000 + (int64_t)rnd(w, 60000);
     op->fixed = chance(w, 40);
+    if (op->span_ms)
+        op->on_deadline = (enum tide_on_deadline)(chance(w, 40) ? TIDE_ON_DEADLINE_DEFAULT : (int)rnd(w, 4));
     op->good_ms = chance(w, 60) ? 0 : 1000 + (int64_t)rnd(w, 30000);
     if (op->span_ms && op->good_ms && chance(w, 60))
         op->good_ms += op->span_ms + 60000; /* the token is good for longer than the wait */

@@ -86,7 +86,8 @@ static int hear(void *arg, const struct tide_recovered *what)
     say(x->w, "  %s: %s (%s)", what->session_id, what->action, what->reason ? what->reason : "");
     if (s < 0)
         wrong(x->w, "recovery speaks of '%s', where nothing ever ran", what->session_id);
-    else if (!x->dry && (strcmp(what->action, "interrupted") == 0 || strcmp(what->action, "timed_out") == 0))
+    else if (!x->dry && (strcmp(what->action, "interrupted") == 0 || strcmp(what->action, "timed_out") == 0 ||
+                         strcmp(what->action, "answered") == 0))
         took_over(x->w, x->p, s, false);
     return 0;
 }

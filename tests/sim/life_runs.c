@@ -174,7 +174,9 @@ static void plan_request(struct world *w, int s, struct resuming *m)
     }
     q->session = s;
     if (plan->answer)
-        snprintf(q->input, sizeof q->input, "\"ans-%llu\"", (unsigned long long)++w->unique);
+        snprintf(q->input, sizeof q->input,
+                 chance(w, 90) ? "{\"decision\":true,\"reason\":\"ans-%llu\"}" : "\"ys-%llu\"",
+                 (unsigned long long)++w->unique);
     if (chance(w, 50))
         snprintf(q->id, sizeof q->id, "req-%llu", (unsigned long long)++w->unique);
     if (plan->right == BY_TOKEN || plan->right == BY_OLD)
@@ -455,7 +457,8 @@ void act_begin(struct world *w, struct proc *p, int s)
     if (p->doing[s].r || !log_fold_read(w, p, s, &t))
         return;
     told = told_status(&t, is_run(w, s), now(w));
-    sleeps = log_fold_run(&t) && log_fold_run(&t)->due_ms;
+    sleeps =
+        log_fold_run(&t) && (log_fold_run(&t)->due_ms || (told_defaulted(log_fold_run(&t), now(w)) && chance(w, 60)));
     log_fold_done(&t);
     if (told.status == TIDE_STATUS_WAITING)
         begin_waiting(w, p, s, sleeps);

@@ -104,7 +104,9 @@ void op_wait(struct world *w, struct proc *p, int s)
                                     (enum tide_wait_kind)tide_wait_kind_from(op->wait_kind),
                                     "well?",
                                     op->span_ms ? at + op->span_ms : 0,
-                                    op->good_ms ? at + op->good_ms : 0};
+                                    op->good_ms ? at + op->good_ms : 0,
+                                    op->on_deadline,
+                                    op->on_deadline == TIDE_ON_DEADLINE_DEFAULT ? LIFE_DEFAULT : NULL};
     char token[TIDE_TOKEN_SIZE] = "";
     struct tide_text answer = {NULL, 0};
     struct tide_err err = {0};

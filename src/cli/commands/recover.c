@@ -85,7 +85,7 @@ static void say_json(struct recovering *r, const struct tide_recovered *what, bo
 static void say_text(struct recovering *r, const struct tide_recovered *what, bool resumes)
 {
     struct out *out = &r->cli->out;
-    bool due = is(what->action, "due");
+    bool due = is(what->action, "due") || is(what->action, "answered");
     const char *action = reason_words(what->action);
 
     out_colored(out, due ? COLOR_CYAN : COLOR_YELLOW, action);

@@ -25,6 +25,7 @@ static const struct opt options[] = {
     {OPT_TOKEN_FD(0, "the next")},
     {OPT_INPUT("the answer")},
     {OPT_INPUT_JSON},
+    {OPT_REASON},
     {.name = "request-id",
      .type = VALUE_TEXT,
      .value = "ID",
@@ -169,20 +170,21 @@ static enum tide_code take_token(const char *given, struct buf *room, const char
     return err->code;
 }
 
-/* --input TEXT or --input-json JSON, as JSON; NULL: neither. */
-static enum tide_code take_input(struct cli *cli, struct buf *room, const char **ret, struct tide_err *err)
+/* The answer, and the reason that goes with it. */
+static enum tide_code take_input(const struct args *a, struct resume *r, struct tide_err *err)
 {
-    const char *text = args_text(&cli->args, "input"), *json = args_text(&cli->args, "input-json");
-    AUTO(arena_done) struct arena a = ARENA_INIT;
-    struct json *value = NULL;
+    AUTO(buf_done) struct buf room = BUF_INIT(INPUT_MAX);
+    const char *input, *reason = args_text(a, "reason");
 
-    if (text && json)
-        return tide_fail(err, TIDE_INVALID, "--input and --input-json: give one of them");
-    if (json && json_parse(&a, str_from(json), NULL, &value, NULL, err))
-        return tide_wrap(err, "--input-json");
-    if (text)
-        json_quote(room, str_from(text));
-    *ret = text ? buf_cstr(room) : json;
+    if (text_or_json(a, "input", reason ? &room : &r->input_text, &input, err))
+        return err->code;
+    r->ask.input = input;
+    r->ask.has_reason = reason != NULL;
+    if (!reason)
+        return TIDE_OK;
+    if (resume_give_reason(input, reason, &r->input_text, err))
+        return err->code;
+    r->ask.input = buf_cstr(&r->input_text);
     return TIDE_OK;
 }
 
@@ -203,7 +205,7 @@ enum tide_code resume_take(struct cli *cli, struct resume *ret, struct tide_err 
                            .input_text = BUF_INIT(INPUT_MAX)};
     if (take_token(args_text(a, "token"), &ret->token_text, &ret->ask.token, err))
         return err->code;
-    return take_input(cli, &ret->input_text, &ret->ask.input, err);
+    return take_input(a, ret, err);
 }
 
 void resume_done(struct resume *r)

@@ -27,6 +27,7 @@ static const struct opt options[] = {
     {.name = "redo-effects", .help = "with --checkpoint: it may happen again"},
     {OPT_INPUT("the answer to what it waits for")},
     {OPT_INPUT_JSON},
+    {OPT_REASON},
     {OPT_TOKEN},
     {OPT_TOKEN_FD(1, "the next")},
     {OPT_ON_STORE_ERROR("or continue, as of `tidemark run`")},

@@ -23,19 +23,30 @@ static const struct opt wait_options[] = {
     {.name = "question", .type = VALUE_TEXT, .value = "TEXT", .help = "what the person is asked"},
     {OPT_DEADLINE},
     {OPT_EXPIRES},
+    {.name = "default", .type = VALUE_TEXT, .value = "TEXT", .help = "the answer that it gives itself at the deadline"},
+    {.name = "default-json", .type = VALUE_TEXT, .value = "JSON", .help = "the same, as JSON"},
+    {.name = "on-deadline",
+     .type = VALUE_WORD,
+     .words = "interrupt default fail",
+     .value = "WHAT",
+     .help = "what happens at the deadline: interrupt, or default with --default; fail: the run fails"},
     {.name = NULL},
 };
 
-/* Whoever typed "sure" must not have to guess why nothing happened. */
-static void say_not_approved(struct arena *a, const struct json *v)
+/* The reason that was given, else what was said. */
+static void say_decision(struct arena *a, const struct json *v, bool yes)
 {
-    struct str s = v->type == JSON_STRING ? json_text(a, v) : json_source(v);
+    struct str reason = v->type == JSON_OBJECT ? json_get_text(a, v, STR("reason")) : STR("");
+    struct str s = reason.len ? reason : v->type == JSON_STRING ? json_text(a, v) : json_source(v);
     struct str begin = utf8_first(s, ANSWER_SHOWN);
     struct out shown;
 
     out_init(&shown);
     out_value(&shown, arena_printf(a, "%.*s%s", STR_ARG(begin), begin.len < s.len ? "…" : ""));
-    say("not approved: the answer was '%s'", buf_cstr(&shown.text));
+    if (reason.len)
+        say("%s: %s", yes ? "approved" : "not approved", buf_cstr(&shown.text));
+    else if (!yes)
+        say("not approved: the answer was '%s'", buf_cstr(&shown.text));
     out_done(&shown);
 }
 
@@ -43,20 +54,26 @@ static enum tide_code run_wait(struct cli *cli, struct tide_err *err)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
     AUTO(arena_done) struct arena a = ARENA_INIT;
-    const struct inside_wait w = {.name = args_operand(&cli->args, 0),
-                                  .kind = args_text(&cli->args, "kind"),
-                                  .question = args_text(&cli->args, "question"),
-                                  .deadline_ms = args_int(&cli->args, "deadline", 0),
-                                  .expires_ms = args_int(&cli->args, "expires", 0)};
+    AUTO(buf_done) struct buf value = BUF_INIT(SIZE_MAX / 4);
+    struct inside_wait w = {.name = args_operand(&cli->args, 0),
+                            .kind = args_text(&cli->args, "kind"),
+                            .question = args_text(&cli->args, "question"),
+                            .deadline_ms = args_int(&cli->args, "deadline", 0),
+                            .expires_ms = args_int(&cli->args, "expires", 0),
+                            .on_deadline = args_text(&cli->args, "on-deadline")};
     struct json *answer = NULL;
+    bool yes;
 
     signals_end_us();
+    if (text_or_json(&cli->args, "default", &value, &w.default_answer, err))
+        return err->code;
     if (inside_wait(&w, &text, err) || json_parse(&a, buf_view(&text), NULL, &answer, NULL, err))
         return err->code;
     out_json_value(&cli->out, buf_view(&text));
-    if (strcmp(w.kind, "approval") == 0 && yes_no_read(&a, answer) != YES_NO_YES) {
-        say_not_approved(&a, answer);
-        cli->exit_status = 1;
+    if (strcmp(w.kind, "approval") == 0) {
+        yes = yes_no_read(&a, answer) == YES_NO_YES;
+        say_decision(&a, answer, yes);
+        cli->exit_status = yes ? 0 : 1;
     }
     return TIDE_OK;
 }
@@ -69,7 +86,8 @@ const struct command cmd_wait = {
     .help = "inside exec: wait for a person, an approval or a tool's result; nothing runs meanwhile",
     .more = "The wait is recorded, then the program is ended and `exec` ends with exit status 7. After\n"
             "`tidemark resume ID --input TEXT` the program runs again from its start and this prints the answer.\n"
-            "Exit status of an approval: 0 when the answer is yes, y, ok, true, approve or approved; else 1.",
+            "At the deadline it is interrupted, answered with --default, or failed, as --on-deadline says.\n"
+            "Exit status of an approval: 0 when the answer is a yes, 1 when it is a no.",
 };
 
 static enum tide_code run_sleep(struct cli *cli, struct tide_err *err)
