@@ -52,6 +52,14 @@ struct tl_run *tl_run_now(struct timeline *t, int64_t ts_ms)
     return run;
 }
 
+void tl_item_remove(struct tl_run *run, struct tl_item *item)
+{
+    size_t behind = run->n_items - (size_t)(item - run->items) - 1;
+
+    memmove(item, item + 1, behind * sizeof(*item));
+    run->n_items--;
+}
+
 /* Of too many items one from the middle goes: the oldest that is finished behind the first ones. */
 static void item_drop(struct tl_run *run)
 {
@@ -60,8 +68,7 @@ static void item_drop(struct tl_run *run)
     while (i < TL_ITEMS - 1 && run->items[i].outcome == TL_OPEN)
         i++;
     run->omitted[run->items[i].outcome]++;
-    memmove(&run->items[i], &run->items[i + 1], (TL_ITEMS - i - 1) * sizeof(*run->items));
-    run->n_items--;
+    tl_item_remove(run, &run->items[i]);
 }
 
 struct tl_item *tl_item_add(const struct timeline *t, struct tl_run *run, enum tl_type type, int64_t ts_ms)

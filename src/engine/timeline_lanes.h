@@ -17,6 +17,7 @@ void tl_run_cut(struct timeline *t, struct tl_run *run, int64_t ts_ms); /* it is
 void tl_run_done(struct tl_run *run);
 
 struct tl_item *tl_item_add(const struct timeline *t, struct tl_run *run, enum tl_type type, int64_t ts_ms);
+void tl_item_remove(struct tl_run *run, struct tl_item *item);
 void tl_item_end(const struct timeline *t, struct tl_item *item, enum tl_outcome outcome, int64_t ts_ms);
 void tl_mark_add(const struct timeline *t, struct tl_run *run, enum tl_mark kind);
 void tl_kept_add(struct tl_kept *k, const struct tl_item *item);

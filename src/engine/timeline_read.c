@@ -264,6 +264,18 @@ static void on_node_failed(const struct fact *f)
     tl_mark_add(f->t, f->run, TL_ERROR);
 }
 
+/* It never began: nothing of it is drawn or counted. */
+static void on_tool_withdrawn(const struct fact *f)
+{
+    struct tl_item *item = node_find(f, node_and_visit(f));
+    struct tl_step_count *c = map_get(&f->t->steps, text_of(f, "call_id"));
+
+    if (item && item->outcome == TL_OPEN && --item->tries == 0)
+        tl_item_remove(f->run, item);
+    if (c && --c->begun == 0)
+        free(map_remove(&f->t->steps, text_of(f, "call_id")));
+}
+
 /* ---- runs -------------------------------------------------------------------------------------------------------------- */
 
 static void take_program(const struct fact *f, struct tl_run *run)
@@ -459,6 +471,7 @@ static const struct drawn {
     {"tool.completed", on_tool_completed, true},
     {"tool.failed", on_tool_failed, true},
     {"tool.unknown", on_tool_unknown, true},
+    {"tool.withdrawn", on_tool_withdrawn, true},
     {"checkpoint", on_checkpoint, false},
     {"token.minted", on_token, false},
     {"token.consumed", on_token, false},

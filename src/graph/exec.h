@@ -75,7 +75,7 @@ struct job {
     enum tide_code
         code; /* TIDE_OK: it gave what it promised, or `result` says what is wrong; TIDE_WAITING: wait; others: err */
     bool ok;
-    bool unbegun;   /* it was to end before it could begin */
+    bool unbegun;   /* it was to end, or failed, before it could begin */
     bool timed_out; /* an agent: programs end by themselves */
     bool hopeless;  /* it failed, and trying it again cannot help */
     bool told;      /* of one that must happen once: that it happened is recorded, … */
@@ -301,7 +301,8 @@ void end_failed(struct exec *x, const struct place *p, const char *name, const c
                 bool again);
 void end_missing(struct exec *x, const struct place *p, const char *name, struct str key); /* an input */
 void end_decided(struct exec *x, struct job *j);
-void end_unbegun(struct exec *x, struct job *j); /* of one that must happen once; others begin again anyway */
+void end_unbegun(struct exec *x, struct job *j);
+void end_put_failed(struct job *j, struct str error, int64_t retry_at, const char *how); /* node.failed */
 void end_unsettled(struct exec *x, const char *name, const char *message);
 void end_effect_started(struct exec *x, const struct place *p, const char *name, int64_t visit);
 void end_effect_over(struct exec *x, const struct place *p, const char *name, int64_t visit, struct str output);
@@ -327,7 +328,7 @@ int64_t inner_count(const struct exec *x, struct str frame);            /* items
 struct str inner_item(struct exec *x, struct str frame, int64_t index); /* of a map's list; JSON */
 void inner_items(struct exec *x); /* begins items of maps as far as there is room */
 void inner_item_over(struct exec *x, const struct place *p, const char *name, struct str output, int64_t ms);
-void inner_item_failed(struct exec *x, const struct place *p, const char *name, struct str error, const char *message);
+void inner_item_failed(struct job *j, struct str error, const char *message);
 bool inner_look(struct exec *x); /* completes what is complete inside; true: something was */
 void inner_failed(struct exec *x, struct str frame, const char *node, const char *code, const char *message);
 

@@ -16,13 +16,18 @@ static struct task *active(struct exec *x, const char *name)
 
 /* ---- effects that must happen once are in the ledger too ---- */
 
+static const char *call_id(struct exec *x, const char *name, int64_t visit)
+{
+    return arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit);
+}
+
 static struct json_out *open_effect(struct exec *x, const char *kind, const char *name, int64_t visit)
 {
     struct json_out *o = exec_open(x, kind);
 
     json_out_kstr(o, STR("node"), str_from(name));
     json_out_kint(o, STR("visit"), visit);
-    json_out_kstr(o, STR("call_id"), str_from(arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit)));
+    json_out_kstr(o, STR("call_id"), str_from(call_id(x, name, visit)));
     json_out_kstr(o, STR("tool"), str_from(name));
     return o;
 }
@@ -125,8 +130,11 @@ static void put_deciding(struct job *j, struct str output, int64_t ms)
 
 static void fail(struct job *j, const char *code, const char *message, bool again);
 
-/* It happened, and what it gave cannot be taken: that is kept, so that a resume can take it and never does it again. */
-static void keep_result(struct job *j, const struct json *output)
+/*
+ * It happened, and what it gave cannot be taken: that is kept, so that a resume can take it and never does it again. Gives
+ * what to say about it.
+ */
+static const char *keep_result(struct job *j, const struct json *output)
 {
     struct exec *x = j->x;
     const struct task *t = active(x, j->name);
@@ -136,6 +144,16 @@ static void keep_result(struct job *j, const struct json *output)
     j->kept = result.len + EVENT_OVERHEAD < x->s->store->max_record_bytes / 2;
     if (!t || t->visit != j->visit || !t->happened)
         put_effect_end(x, "tool.completed", j->name, j->visit, "result", j->kept ? result : STR("null"));
+    return j->kept ? " (it happened, and what it gave is kept)"
+                   : " (it happened, and what it gave is too big to be kept)";
+}
+
+/* It ran and gave `output`, which cannot be taken: `parsed`, NULL when it is no JSON. */
+static void refuse(struct job *j, const char *code, const struct json *parsed, const struct tide_err *err)
+{
+    bool happened = is_once(j) && parsed && active(j->x, j->name);
+
+    fail(j, code, arena_printf(&j->x->scratch, "%s%s", err->msg, happened ? keep_result(j, parsed) : ""), false);
 }
 
 static void complete(struct job *j, struct str output, int64_t ms)
@@ -158,9 +176,7 @@ static void complete(struct job *j, struct str output, int64_t ms)
     if (!code && j->place.node->type == SPEC_ROUTER && !j->n_ways)
         code = tide_fail(&err, TIDE_NOT_FOUND, "no route holds, and there is no `otherwise`");
     if (code) {
-        if (is_once(j) && parsed && v.task)
-            keep_result(j, parsed);
-        fail(j, code == TIDE_CONFLICT ? "conflict" : code == TIDE_TOO_BIG ? "too_big" : "choice", err.msg, false);
+        refuse(j, code == TIDE_CONFLICT ? "conflict" : code == TIDE_TOO_BIG ? "too_big" : "choice", parsed, &err);
     } else {
         put_values(j, &v);
         if (!(v.task && v.task->happened))
@@ -180,19 +196,27 @@ static void complete(struct job *j, struct str output, int64_t ms)
 void end_complete(struct exec *x, const struct place *p, const char *name, struct str output, int64_t ms)
 {
     struct job j = shadow(x, p, name);
+    struct json *parsed = NULL;
+    struct tide_err err;
 
-    if (p->map)
-        inner_item_over(x, p, name, output, ms);
-    else
+    if (!p->map)
         complete(&j, output, ms);
+    else if (end_check_size(x, p->frame, output.len, &err))
+        refuse(&j, "too_big", json_parse(&x->scratch, output, NULL, &parsed, NULL, NULL) ? NULL : parsed, &err);
+    else
+        inner_item_over(x, p, name, output, ms);
     free(j.ways);
     arena_done(&j.arena);
 }
 
 void end_missing(struct exec *x, const struct place *p, const char *name, struct str key)
 {
-    end_failed(x, p, name, "missing_input",
-               arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(key)), false);
+    struct job j = shadow(x, p, name);
+
+    j.unbegun = true;
+    fail(&j, "missing_input", arena_printf(&x->scratch, "it needs '%.*s', which nobody has set", STR_ARG(key)), false);
+    free(j.ways);
+    arena_done(&j.arena);
 }
 
 void end_decided(struct exec *x, struct job *j)
@@ -227,7 +251,14 @@ static bool is_retried(const struct job *j, const struct task *t, const char *co
     return again && (named || texts_have(&n->retry_on, str_from(code))) && t->attempt < n->retries;
 }
 
-static void put_failed(struct job *j, struct str error, int64_t retry_at, const char *how)
+/* It must happen once, and failed before its work began: so nobody need be asked whether it happened. */
+static void put_unbegun(struct job *j)
+{
+    if (j->unbegun && is_once(j))
+        json_out_kbool(&j->x->draft.out, STR("begun"), false);
+}
+
+void end_put_failed(struct job *j, struct str error, int64_t retry_at, const char *how)
 {
     struct json_out *o = exec_open_node(j->x, "node.failed", j->name, j->visit);
     char when[TIME_TEXT_SIZE];
@@ -242,6 +273,7 @@ static void put_failed(struct job *j, struct str error, int64_t retry_at, const 
         json_out_kbool(o, str_from(how), true);
     if (j->kept)
         json_out_kbool(o, STR("happened"), true);
+    put_unbegun(j);
     exec_close(j->x);
 }
 
@@ -267,7 +299,7 @@ static void try_again(struct job *j, struct str error, const char *message)
 
     env->ops->random(env, &random, sizeof random);
     delay = retry_delay_ms(base, (int)j->attempt, random, -1);
-    put_failed(j, error, env_now_ms(env) + (delay > 0 ? delay : 1), NULL);
+    end_put_failed(j, error, env_now_ms(env) + (delay > 0 ? delay : 1), NULL);
     tell_failed(j, message, delay);
 }
 
@@ -277,7 +309,7 @@ static void fail_branch(struct job *j, struct str error, const char *code, const
     struct exec *x = j->x;
     bool go_on = j->place.graph->branch_failure == SPEC_CONTINUE;
 
-    put_failed(j, error, 0, go_on ? "dropped" : NULL);
+    end_put_failed(j, error, 0, go_on ? "dropped" : NULL);
     tell_failed(j, message, -1);
     if (go_on)
         exec_notice(x, j->name, "the branch of %s ends here; the others go on", j->name);
@@ -298,7 +330,7 @@ static void leave_failed(struct job *j, struct str error, const char *code, cons
         fail_branch(j, error, code, message);
         return;
     }
-    put_failed(j, error, 0, "handled");
+    end_put_failed(j, error, 0, "handled");
     tell_failed(j, message, -1);
     ways_put(j);
 }
@@ -311,15 +343,18 @@ static void fail(struct job *j, const char *code, const char *message, bool agai
 
     if (!t)
         return;
-    if (is_once(j) && !j->told)
-        put_effect_end(x, "tool.failed", j->name, j->visit, "error", error);
+    if (is_once(j) && !j->told) {
+        json_out_kraw(open_effect(x, "tool.failed", j->name, j->visit), STR("error"), error);
+        put_unbegun(j);
+        exec_close(x);
+    }
     if (is_retried(j, t, code, again)) {
         try_again(j, error, message);
         return;
     }
     map_set_text(&x->reasons, str_from(j->name), str_from(message));
     if (j->place.map)
-        inner_item_failed(x, &j->place, j->name, error, message);
+        inner_item_failed(j, error, message);
     else
         leave_failed(j, error, code, message);
 }
@@ -361,18 +396,16 @@ static void end_undecided(struct exec *x, struct job *j)
 }
 
 /*
- * Its start is on disk, and it never began: nobody has to be asked whether it happened. It is to be tried again, which is
- * what a resume does.
+ * Its start is on disk, and it never began: nobody has to be asked whether it happened, and a resume begins it. Others than
+ * those that must happen once run again anyway.
  */
 void end_unbegun(struct exec *x, struct job *j)
 {
-    const struct task *t = active(x, j->name);
-    struct str error = error_json(x, "stopped", "it was not begun");
-
-    if (j->deciding || !is_once(j) || !t || t->visit != j->visit)
+    if (j->deciding || !is_once(j))
         return;
-    put_effect_end(x, "tool.failed", j->name, j->visit, "error", error);
-    put_failed(j, error, env_now_ms(x->s->store->env), NULL);
+    open_effect(x, "tool.withdrawn", j->name, j->visit);
+    exec_close(x);
+    x->must_sync = x->must_hold = true;
 }
 
 /* It stays as begun. Where nobody told it to end, it has seen before us that somebody asked to cancel the run. */
@@ -392,7 +425,7 @@ static void end_late(struct exec *x, struct job *j)
     if (j->deciding || !is_once(j))
         return;
     if (j->unbegun)
-        put_effect_end(x, "tool.failed", j->name, j->visit, "error", error_json(x, "stopped", "it was not begun"));
+        end_unbegun(x, j);
     else if (!j->code && j->ok && !json_parse(&x->scratch, buf_view(&j->result.output), NULL, &output, NULL, NULL))
         keep_result(j, output);
     else if (j->code || j->ok || j->result.unknown)
@@ -428,7 +461,7 @@ void end_job(struct exec *x, struct job *j)
     else if (j->result.unknown && is_once(j))
         end_unsettled(x, j->name, j->result.message);
     else
-        end_failed(x, &j->place, j->name, j->result.code, j->result.message, !j->hopeless);
+        fail(j, j->result.code, j->result.message, !j->hopeless);
 }
 
 /* It must happen once, and was cut: nobody knows whether it happened. It stays as begun, and only a person goes on. */
@@ -455,7 +488,7 @@ void end_effect_started(struct exec *x, const struct place *p, const char *name,
 
     if (!effect_is_once(x, p, name, visit))
         return;
-    run_idempotency(key, x->run, arena_printf(&x->scratch, "node:%s#%" PRId64, name, visit));
+    run_idempotency(key, x->run, call_id(x, name, visit));
     o = open_effect(x, "tool.started", name, visit);
     json_out_kstr(o, STR("effect"), STR("once"));
     json_out_kstr(o, STR("key"), str_from(key));

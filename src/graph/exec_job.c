@@ -117,6 +117,7 @@ static void run_body(struct job *j)
     b.fn = c ? c->fn : NULL;
     b.fn_arg = c ? c->arg : NULL;
     j->ok = node_work_run(&b, &j->result);
+    j->unbegun = j->result.unbegun;
     secrets_clean_line(j->x->s->store->secrets, j->result.message, sizeof j->result.message);
 }
 

@@ -210,10 +210,24 @@ int64_t inner_count(const struct exec *x, struct str frame)
     return c ? c->total : 0;
 }
 
+/* Passes over items that have a result or were begun: after a resume those before the cut. */
+static bool has_next_item(struct exec *x, struct str frame, const struct map *scope, struct cursor *c)
+{
+    const struct position *pos = &x->view->content.position;
+
+    for (; c->next < c->total; c->next++) {
+        struct str name = str_from(arena_printf(&x->scratch, "%.*s[%" PRId64 "]", STR_ARG(frame), c->next));
+        const char *key = arena_printf(&x->scratch, "%" PRId64, c->next);
+
+        if (!map_get(scope, str_from(key)) && !map_get(&pos->active, name) && !map_get(&pos->ready, name))
+            return true;
+    }
+    return false;
+}
+
 /* Makes the next items ready; they begin like any other node. */
 static void open_items(struct exec *x, const struct place *p, struct str frame, const struct map *scope, int room)
 {
-    const struct position *pos = &x->view->content.position;
     struct cursor *c = cursor_of(x, frame, scope);
     int64_t parallel = p->node->parallel ? p->node->parallel : p->graph->parallel;
     const struct task *t;
@@ -221,18 +235,11 @@ static void open_items(struct exec *x, const struct place *p, struct str frame, 
 
     for (struct map_entry *e = tasks_next(x, NULL, &t); e; e = tasks_next(x, e, &t))
         running += is_item(map_key(e), frame);
-    for (; c->next < c->total && running < parallel && room > 0; c->next++) {
-        const char *name = arena_printf(&x->scratch, "%.*s[%" PRId64 "]", STR_ARG(frame), c->next);
-        const char *key = arena_printf(&x->scratch, "%" PRId64, c->next);
-
-        if (map_get(scope, str_from(key)) || map_get(&pos->active, str_from(name)) ||
-            map_get(&pos->ready, str_from(name)))
-            continue;
-        plan_begin(x, name);
-        running++;
-        room--;
+    for (; running < parallel && room > 0 && has_next_item(x, frame, scope, c); running++, room--) {
+        plan_begin(x, arena_printf(&x->scratch, "%.*s[%" PRId64 "]", STR_ARG(frame), c->next));
         if (x->halting || map_get(&x->cursors, frame) != c)
             return; /* the item failed at once, and the map with it */
+        c->next++;
     }
 }
 
@@ -276,12 +283,7 @@ void inner_item_over(struct exec *x, const struct place *p, const char *name, st
     const struct task *t = map_get(&x->view->content.position.active, str_from(name));
     int64_t visit = t ? t->visit : 1;
     struct json *v = NULL;
-    struct tide_err err;
 
-    if (end_check_size(x, p->frame, output.len, &err)) {
-        end_failed(x, p, name, "too_big", err.msg, false);
-        return;
-    }
     exec_keep(x, p->node, ms);
     output = json_parse(&x->scratch, output, NULL, &v, NULL, NULL) ? STR("null") : end_without_secrets(x, v);
     put_item(x, p, output);
@@ -298,31 +300,24 @@ void inner_item_over(struct exec *x, const struct place *p, const char *name, st
 }
 
 /* As the graph says: the map fails with it, or the list has null in its place. */
-void inner_item_failed(struct exec *x, const struct place *p, const char *name, struct str error, const char *message)
+void inner_item_failed(struct job *j, struct str error, const char *message)
 {
-    const struct task *t = map_get(&x->view->content.position.active, str_from(name));
-    bool go_on = p->graph->branch_failure == SPEC_CONTINUE;
-    int64_t visit = t ? t->visit : 1;
-    struct json_out *o;
+    struct exec *x = j->x;
+    bool go_on = j->place.graph->branch_failure == SPEC_CONTINUE;
 
     if (go_on)
-        put_item(x, p, STR("null"));
-    o = exec_open_node(x, "node.failed", name, visit);
-    json_out_kint(o, STR("attempt"), t ? t->attempt : 0);
-    json_out_kraw(o, STR("error"), error);
-    if (go_on)
-        json_out_kbool(o, STR("dropped"), true);
-    exec_close(x);
+        put_item(x, &j->place, STR("null"));
+    end_put_failed(j, error, 0, go_on ? "dropped" : NULL);
     exec_note(x, &(struct tide_graph_event){.what = TIDE_GRAPH_NODE_FAILED,
-                                            .node = name,
-                                            .type = spec_node_words[p->node->type],
-                                            .visit = visit,
+                                            .node = j->name,
+                                            .type = spec_node_words[j->place.node->type],
+                                            .visit = j->visit,
                                             .text = message,
                                             .attempt = 1,
                                             .attempts = 1,
                                             .delay_ms = -1});
     if (!go_on)
-        inner_failed(x, p->frame, name, "item_failed", message);
+        inner_failed(x, j->place.frame, j->name, "item_failed", message);
 }
 
 /* ---- the end of what is inside ---- */
@@ -523,14 +518,16 @@ static bool look_at(struct exec *x, const char *owner, struct str frame, const s
     struct cursor *c = NULL;
     const char *failed, *why;
     struct place p;
+    bool more;
 
     if (runs_inside(x, frame) || !place_find(x->graph, str_from(owner), &p))
         return false;
     c = p.node->type == SPEC_MAP ? cursor_of(x, frame, scope) : NULL;
-    if (c && c->next < c->total && p.graph->branch_failure == SPEC_WAIT_ALL)
+    more = c && has_next_item(x, frame, scope, c);
+    if (more && p.graph->branch_failure == SPEC_WAIT_ALL)
         return false;
     failed = failed_inside(x, p.node, frame);
-    if (begins_inside(x, frame, failed) || (c && c->next < c->total && !failed))
+    if (begins_inside(x, frame, failed) || (more && !failed))
         return false;
     if (failed) {
         map_drop(&x->cursors, frame);

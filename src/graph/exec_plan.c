@@ -341,7 +341,7 @@ static bool settle_as(struct exec *x, const struct place *p, const char *name)
 {
     const struct task *t = map_get(&x->view->content.position.active, str_from(name));
 
-    if (!node_is_once(p->node))
+    if (!node_is_once(p->node) || (t && t->unbegun))
         return false;
     if (map_get(&x->run->happened, str_from(name))) {
         end_complete(x, p, name, plan_known_output(x, p, name), 0);
@@ -399,6 +399,8 @@ static void take_up(struct exec *x, const char *name, const struct task *t)
     } else if (t->state == TASK_FAILED) {
         if (!settle_once(x, &p, name))
             begin_again(x, &p, name, t, 0);
+    } else if (t->state == TASK_WITHDRAWN) {
+        begin_again(x, &p, name, t, t->attempt);
     } else if (t->state == TASK_DECIDING) {
         queue_job(x, job_new_decision(x, &p, name, t));
     } else if (t->state == TASK_RUNNING && p.node->type == SPEC_HUMAN_INPUT) {

@@ -388,7 +388,9 @@ enum tide_code exec_begin(struct exec *x, tide_session *s, tide_graph *g, const 
     *x = (struct exec){.g = g, .graph = g->spec->graph, .s = s, .opt = opt, .draft = DRAFT_INIT};
     exec_init(x);
     x->checkpoints = x->graph->checkpoints;
-    x->capacity = !s->store->env->threads ? 1 : capacity > 1024 ? 1024 : (int)capacity;
+    if (!s->store->env->threads && opt->threads <= 0) /* one worker: it begins several only where somebody says so */
+        capacity = 1;
+    x->capacity = capacity > 1024 ? 1024 : (int)capacity;
     x->branches = branches < x->capacity ? (int)branches : x->capacity;
     x->workers = mem_array((size_t)x->capacity, sizeof *x->workers);
     if (g->redacted) {

@@ -87,10 +87,12 @@ static bool run_callback(const struct node_work *b, struct buf *ret_json, struct
     struct tide_err err = {0};
     enum tide_code code;
 
-    if (!b->fn)
+    if (!b->fn) {
+        ret->unbegun = true;
         return node_work_fail_masked(b, ret, "not_found",
                                      "no callback '%.*s' is registered: call tide_graph_add_callback() before",
                                      STR_ARG(b->node->callback));
+    }
     code = b->fn(b->fn_arg, &call, &text, &err);
     if (!code)
         buf_add(ret_json, text.ptr ? text.ptr : "", text.ptr ? text.len : 0);
@@ -125,7 +127,7 @@ bool node_work_run(const struct node_work *b, struct node_work_result *ret)
 
     buf_clear(&ret->output);
     ret->code[0] = ret->message[0] = '\0';
-    ret->unknown = false;
+    ret->unknown = ret->unbegun = false;
     if (b->node->type == SPEC_LUA)
         given = run_lua(b, &json, ret);
     else if (b->node->type != SPEC_FUNCTION)

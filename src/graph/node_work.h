@@ -45,6 +45,7 @@ struct node_work_result {
     char code
         [32]; /* of a failure: exit, timeout, bad_output, missing_output, too_big, lua, callback, not_found, secret, stopped, … */
     char message[NODE_WORK_MESSAGE_MAX + 1]; /* one line, control characters made visible, secrets masked */
+    bool unbegun;                            /* it failed, or was to end, before any of its work began */
     bool unknown;                            /* it was ended half-way: what it did of its work is not known */
 };
 #define NODE_WORK_RESULT_INIT                                                                                          \

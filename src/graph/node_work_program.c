@@ -136,14 +136,23 @@ static enum tide_code find_place(const struct node_work *b, char **ret_dir, stru
     return tide_about(err, TIDE_SUBJECT_FILE, name);
 }
 
+static bool is_stopped(const struct node_work *b)
+{
+    return b->stopped && b->stopped(b->arg);
+}
+
 static bool start(struct run *r, struct node_work_result *ret)
 {
     AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
     AUTO(mem_freep) char *dir = NULL;
     struct tide_err err = {0};
 
-    if (find_place(r->b, &dir, &path, &err) || make_input(r, &err) || hold(r, buf_cstr(&path), dir, &err) ||
-        proc_go(&r->proc, NULL, &err)) {
+    ret->unbegun = find_place(r->b, &dir, &path, &err) || make_input(r, &err) || hold(r, buf_cstr(&path), dir, &err);
+    if (!ret->unbegun && is_stopped(r->b)) { /* while it was made ready */
+        ret->unbegun = true;
+        return node_work_fail(ret, "stopped", "it was not begun");
+    }
+    if (ret->unbegun || proc_go(&r->proc, NULL, &err)) {
         const char *code = err.code == TIDE_NOT_FOUND ? "not_found" : err.code == TIDE_DENIED ? "denied" : "start";
         bool named = err.detail.subject == TIDE_SUBJECT_FILE; /* it names what could not be found or opened */
 
@@ -202,7 +211,7 @@ static bool must_end(void *arg)
     struct run *r = arg;
 
     read_complaints(r);
-    return r->too_big || (r->b->stopped && r->b->stopped(r->b->arg));
+    return r->too_big || is_stopped(r->b);
 }
 
 /* ---- what came of it ---- */

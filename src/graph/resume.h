@@ -120,6 +120,7 @@ enum tide_code outlook_state(struct outlook *o, struct tide_err *err) MUST_CHECK
 enum tide_code outlook_judge(struct outlook *o, struct tide_err *err) MUST_CHECK; /* of where it starts from */
 void outlook_nodes(struct outlook *o); /* resume_check_nodes.c: of its nodes */
 /* The same: refused unless somebody says what became of this node, which must happen once. */
+bool outlook_is_named(const char *const *names, const char *name); /* names: NULL-ended, or NULL */
 void outlook_ask(struct outlook *o, const char *name, const char *how);
 bool outlook_is_unsettled(const struct outlook *o, const struct kept_effect *f); /* cut off, and nobody knows */
 /* Renames and overrides, into the draft and the view. */

@@ -11,7 +11,7 @@
 
 /* ---- a node that is open ---- */
 
-static bool is_named(const char *const *names, const char *name)
+bool outlook_is_named(const char *const *names, const char *name)
 {
     for (; names && *names; names++)
         if (strcmp(*names, name) == 0)
@@ -36,7 +36,7 @@ static void check_changed(struct outlook *o, const char *name, const struct task
             WORDS(o, "node '%s' was %s and is %s now", name, spec_node_words[p.node->type], spec_node_words[new->type]);
     else if (lost)
         what = WORDS(o, "node '%s' no longer sets '%s'", name, lost);
-    if (what && (t->state == TASK_READY || t->state == TASK_FAILED))
+    if (what && (t->state == TASK_READY || t->state == TASK_FAILED || t->state == TASK_WITHDRAWN))
         outlook_warn(o, what);
     else if (what) {
         outlook_refuse(o, REFUSED_HERE, TIDE_INVALID, name,
@@ -84,7 +84,7 @@ static void check_inputs(struct outlook *o, const char *name, const struct task 
     struct str missing[64];
     size_t n = 0;
 
-    if (t->state == TASK_DECIDING || (t->state == TASK_READY && !alone) || is_named(o->opt->happened, name) ||
+    if (t->state == TASK_DECIDING || (t->state == TASK_READY && !alone) || outlook_is_named(o->opt->happened, name) ||
         map_get(&pos->scopes, str_from(place_frame(&o->arena, name, t->visit))))
         return;
     while (n < sizeof missing / sizeof missing[0]) {
@@ -105,7 +105,7 @@ static bool is_stuck(const struct outlook *o, const char *name, const struct tas
 {
     bool once = node_is_once(p->node) || kept_has(o->kept, name, t->visit);
 
-    return once && (t->state == TASK_RUNNING || t->state == TASK_FAILED);
+    return once && !t->unbegun && (t->state == TASK_RUNNING || t->state == TASK_FAILED);
 }
 
 void outlook_ask(struct outlook *o, const char *name, const char *how)
@@ -113,7 +113,7 @@ void outlook_ask(struct outlook *o, const char *name, const char *how)
     struct place p;
     bool inside = place_find(o->x->graph, str_from(name), &p) && p.frame.len && p.node->outputs.n;
 
-    if (is_named(o->opt->retry, name) || is_named(o->opt->happened, name))
+    if (outlook_is_named(o->opt->retry, name) || outlook_is_named(o->opt->happened, name))
         return;
     outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_UNSETTLED, name,
                    WORDS(o, "node '%s' must happen once and %s: find out whether it happened", name, how));
@@ -304,7 +304,7 @@ void outlook_nodes(struct outlook *o)
     int64_t most = o->x->graph->max_steps;
 
     for (const char *const *name = o->opt->retry; name && *name; name++)
-        if (is_named(o->opt->happened, *name))
+        if (outlook_is_named(o->opt->happened, *name))
             outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, *name,
                            WORDS(o, "node '%s' cannot have happened and run again: give one of them", *name));
     check_named(o, "retry", o->opt->retry); /* first: who mistyped a name is told that, not what is open */

@@ -27,21 +27,15 @@ static void put_from(struct json_out *out, const char *checkpoint, int64_t seq, 
     json_out_end(out, '}');
 }
 
-static const char *const state_words[] = {"ready", "running", "retry", "failed", "deciding"};
+static const char *const state_words[] = {"ready", "running", "retry", "failed", "deciding", "withdrawn"};
 
-static bool runs(const struct outlook *o, const char *name)
-{
-    for (const char *const *n = o ? o->opt->happened : NULL; n && *n; n++)
-        if (strcmp(*n, name) == 0)
-            return false;
-    return true;
-}
-
-/* It must happen once, and did, before what is rolled back. */
+/* It must happen once, and did: before what is rolled back, or what it gave could not be taken then. */
 static bool answers_from_log(const struct outlook *o, const char *name, const struct task *t)
 {
     const int64_t *visits = map_get(&o->x->view->content.visits, str_from(name));
 
+    if (t->state == TASK_FAILED)
+        return t->happened && !outlook_is_named(o->opt->retry, name);
     return t->state == TASK_READY && !o->fork && kept_done(o->kept, name, (visits ? *visits : 0) + 1);
 }
 
@@ -50,7 +44,7 @@ static void put_tasks(struct json_out *out, const struct outlook *o, const struc
     for (struct map_entry *e = map_next(tasks, NULL); e; e = map_next(tasks, e)) {
         const struct task *t = e->value;
 
-        if (!runs(o, e->key))
+        if (o && outlook_is_named(o->opt->happened, e->key))
             continue;
         json_out_begin(out, '{');
         json_out_kstr(out, STR("node"), map_key(e));

@@ -50,7 +50,7 @@ static int look_for_effect(void *arg, const struct event *ev)
     }
     map_drop(&f->begun, call);
     tool = map_get(&f->once, call);
-    if (tool && !str_eq(ev->kind, STR("tool.failed")))
+    if (tool && !str_eq(ev->kind, STR("tool.failed")) && !str_eq(ev->kind, STR("tool.withdrawn")))
         name_effect(f, tool, call);
     return 0;
 }

@@ -36,7 +36,7 @@
     FIELDS(WHERE, {"call_id", F_STRING, NEED}, {"tool", F_STRING, OPT}, {"args_digest", F_STRING, OPT},                \
            {"effect", F_STRING, OPT}, {"key", F_STRING, OPT}, {"pid", F_INT, OPT}, {"pid_start", F_INT, OPT},          \
            {"attempt", F_INT, OPT}, {"retry_at", F_STRING, OPT}, {"result", F_ANY, OPT}, {"error", F_ANY, OPT},        \
-           {"settled", F_STRING, OPT})
+           {"settled", F_STRING, OPT}, {"begun", F_BOOL, OPT})
 #define TOKEN                                                                                                          \
     FIELDS({"token_id", F_STRING, NEED}, {"run_id", F_STRING, OPT}, {"wait_kind", F_STRING, OPT},                      \
            {"expires_at", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"request_id", F_STRING, OPT},                    \
@@ -49,7 +49,8 @@
 #define NODE                                                                                                           \
     FIELDS({"node", F_STRING, NEED}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}, {"attempt", F_INT, OPT},        \
            {"effect", F_STRING, OPT}, {"retry_at", F_STRING, OPT}, {"ms", F_INT, OPT}, {"handled", F_BOOL, OPT},       \
-           {"dropped", F_BOOL, OPT}, {"deciding", F_BOOL, OPT}, {"happened", F_BOOL, OPT}, {"error", F_ANY, OPT})
+           {"dropped", F_BOOL, OPT}, {"deciding", F_BOOL, OPT}, {"happened", F_BOOL, OPT}, {"begun", F_BOOL, OPT},     \
+           {"error", F_ANY, OPT})
 #define EXECUTOR                                                                                                       \
     FIELDS({"executor_id", F_STRING, OPT}, {"runtime", F_STRING, OPT}, {"agentctl", F_ANY, OPT}, {"pid", F_INT, OPT},  \
            {"container_id", F_STRING, OPT}, {"error", F_ANY, OPT})
@@ -92,6 +93,7 @@ static const struct kind kinds[] = {
     {"tool.completed", 0, TOOL, ledger_tool_ended, NULL},
     {"tool.failed", KIND_FAILURE, TOOL, ledger_tool_ended, content_failure},
     {"tool.unknown", 0, TOOL, ledger_tool_ended, content_failure},
+    {"tool.withdrawn", 0, TOOL, ledger_tool_withdrawn, content_tool_withdrawn},
     {"approval.requested", 0, FIELDS({"approval_id", F_STRING, NEED}, {"call_id", F_STRING, OPT}, {"tool", F_STRING, OPT}, {"args_digest", F_STRING, OPT}, {"question", F_STRING, OPT}),
      ledger_approval_requested, NULL},
     {"approval.given", KIND_INPUT | KIND_MOVES, FIELDS({"approval_id", F_STRING, NEED}, {"decision", F_STRING, OPT}, {"by", F_STRING, OPT}, {"reason", F_STRING, OPT}),

@@ -386,7 +386,7 @@ static void note_stuck(struct ledger *l, const struct fact *f, const struct effe
     if (str_eq(f->ev->kind, STR("tool.completed"))) {
         if (str_eq(tool, str_from(l->stuck)))
             text_set(&l->stuck, STR(""));
-    } else if (e && str_eq(str_from(e->effect), STR("once"))) {
+    } else if (e && str_eq(str_from(e->effect), STR("once")) && json_get_bool(f->body, STR("begun"), true)) {
         text_set(&l->stuck, tool);
     }
 }
@@ -407,6 +407,15 @@ void ledger_tool_ended(struct ledger *l, const struct fact *f)
     } else {
         l->effects_unknown++;
     }
+}
+
+/* Its effect never began: there is nothing to settle. */
+void ledger_tool_withdrawn(struct ledger *l, const struct fact *f)
+{
+    struct effect *e = map_remove(&l->effects, text_of(f, "call_id"));
+
+    if (e)
+        effect_free(e);
 }
 
 void ledger_checkpoint(struct ledger *l, const struct fact *f)

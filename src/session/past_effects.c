@@ -15,12 +15,23 @@ static void read_started(struct past_reader *r, const struct event *ev, const st
         map_put(&r->past->effects, call, e);
 }
 
+/* It never began: nothing of it is past. */
+static void read_withdrawn(struct past_reader *r, const struct event *ev, const struct json *body)
+{
+    (void)ev;
+    map_remove(&r->past->effects, json_get_text(&r->scratch, body, STR("call_id")));
+}
+
 static void read_ended(struct past_reader *r, const struct event *ev, const struct json *body)
 {
     struct past_effect *e = map_get(&r->past->effects, json_get_text(&r->scratch, body, STR("call_id")));
 
     if (!e)
         return;
+    if (!json_get_bool(body, STR("begun"), true)) {
+        read_withdrawn(r, ev, body);
+        return;
+    }
     e->seq = ev->seq;
     e->state = str_eq(ev->kind, STR("tool.completed")) ? PAST_DONE
                : str_eq(ev->kind, STR("tool.failed"))  ? PAST_FAILED
@@ -43,9 +54,13 @@ static void read_rollback(struct past_reader *r, const struct event *ev, const s
 
 int past_effects_event(void *reader, const struct event *ev)
 {
-    static const struct past_row own[] = {
-        {"tool.started", read_started}, {"tool.completed", read_ended},         {"tool.failed", read_ended},
-        {"tool.unknown", read_ended},   {"session.rolled_back", read_rollback}, {NULL, NULL}};
+    static const struct past_row own[] = {{"tool.started", read_started},
+                                          {"tool.completed", read_ended},
+                                          {"tool.failed", read_ended},
+                                          {"tool.unknown", read_ended},
+                                          {"tool.withdrawn", read_withdrawn},
+                                          {"session.rolled_back", read_rollback},
+                                          {NULL, NULL}};
     struct past_reader *r = reader;
     const struct past_row *lists[] = {own, r->rows};
     struct json *body;

@@ -276,7 +276,16 @@ void content_node_started(struct content *c, const struct fact *f)
     t->visit = visit;
     t->attempt = json_get_int(f->body, STR("attempt"), 0);
     t->retry_at_ms = 0;
-    t->happened = false;
+    t->happened = t->unbegun = false;
+}
+
+/* It was started and never began: whoever resumes begins it, in the same visit and the same attempt. */
+void content_tool_withdrawn(struct content *c, const struct fact *f)
+{
+    struct task *t = map_get(&c->position.active, text_of(f, "node"));
+
+    if (t && t->visit == json_get_int(f->body, STR("visit"), t->visit))
+        t->state = TASK_WITHDRAWN;
 }
 
 static void node_over(struct content *c, const struct fact *f, struct str node)
@@ -324,6 +333,7 @@ void content_node_failed(struct content *c, const struct fact *f)
         map_set_int(&p->dropped, node, t->visit);
     t->attempt = json_get_int(f->body, STR("attempt"), t->attempt);
     t->happened = json_get_bool(f->body, STR("happened"), false);
+    t->unbegun = !json_get_bool(f->body, STR("begun"), true);
     t->retry_at_ms = 0;
     if (retry_at.len && time_parse(retry_at, &t->retry_at_ms))
         t->state = TASK_RETRY;
@@ -355,7 +365,7 @@ void content_node_renamed(struct content *c, const struct fact *f)
 
 /* ---- as JSON ---- */
 
-static const char *const state_words[] = {"ready", "running", "retry", "failed", "deciding"};
+static const char *const state_words[] = {"ready", "running", "retry", "failed", "deciding", "withdrawn"};
 
 static void put_number(struct json_out *o, const char *key, int64_t v)
 {
@@ -379,6 +389,8 @@ static void put_tasks(struct json_out *o, const char *name, const struct map *m,
         put_number(o, "retry_at_ms", t->retry_at_ms);
         if (t->happened)
             json_out_kbool(o, STR("happened"), true);
+        if (t->unbegun)
+            json_out_kbool(o, STR("unbegun"), true);
         json_out_kstr_opt(o, STR("branch"), str_from(t->branch));
         if (t->inputs && part != STATE_SUMMARY)
             json_out_kraw(o, STR("inputs"), str_from(t->inputs));
@@ -477,7 +489,7 @@ static void get_tasks(struct arena *a, struct map *m, const struct json *object)
         const struct json *inputs = json_get(v, STR("inputs"));
         struct str state = json_get_text(a, v, STR("state"));
 
-        for (int i = 0; i <= TASK_DECIDING; i++) {
+        for (int i = 0; i <= TASK_WITHDRAWN; i++) {
             if (str_eq(state, str_from(state_words[i])))
                 t->state = (enum task_state)i;
         }
@@ -486,6 +498,7 @@ static void get_tasks(struct arena *a, struct map *m, const struct json *object)
         t->seq = json_get_int(v, STR("seq"), 0);
         t->retry_at_ms = json_get_int(v, STR("retry_at_ms"), 0);
         t->happened = json_get_bool(v, STR("happened"), false);
+        t->unbegun = json_get_bool(v, STR("unbegun"), false);
         text_set(&t->branch, json_get_text(a, v, STR("branch")));
         text_set(&t->inputs, inputs ? json_source(inputs) : STR(""));
         task_free(map_put(m, json_key_text(a, v), t));

@@ -67,15 +67,16 @@ static void read_started(struct reading *r, const struct event *ev, const struct
 static void read_ended(struct reading *r, const struct event *ev, const struct json *body)
 {
     struct mark *m = map_get(&r->chain->steps, json_get_text(&r->arena, body, STR("call_id")));
+    bool withdrawn = str_eq(ev->kind, STR("tool.withdrawn"));
 
     if (!m)
         return; /* its beginning was cut off */
-    m->state = str_eq(ev->kind, STR("tool.completed")) ? MARK_COMPLETED
-               : str_eq(ev->kind, STR("tool.failed"))  ? MARK_FAILED
-                                                       : MARK_UNKNOWN;
+    m->state = str_eq(ev->kind, STR("tool.completed"))             ? MARK_COMPLETED
+               : withdrawn || str_eq(ev->kind, STR("tool.failed")) ? MARK_FAILED
+                                                                   : MARK_UNKNOWN;
     m->seq = ev->seq;
     m->run = r->run; /* which settled it, where it was cut */
-    m->undone = m->state == MARK_FAILED && json_get(body, STR("settled"));
+    m->undone = withdrawn || (m->state == MARK_FAILED && json_get(body, STR("settled")));
     m->retry_at_ms = time_in(r, body, "retry_at");
 }
 
@@ -139,10 +140,10 @@ static const struct {
     const char *kind;
     void (*read)(struct reading *, const struct event *, const struct json *);
 } readers[] = {
-    {"tool.started", read_started},  {"tool.completed", read_ended},      {"tool.failed", read_ended},
-    {"tool.unknown", read_ended},    {"run.waiting", read_waiting},       {"run.resumed", read_resumed},
-    {"checkpoint", read_checkpoint}, {"run.interrupted", read_run_ended}, {"run.cancelled", read_run_ended},
-    {"run.failed", read_run_ended},  {"session.trusted", read_trusted},
+    {"tool.started", read_started},    {"tool.completed", read_ended},  {"tool.failed", read_ended},
+    {"tool.unknown", read_ended},      {"tool.withdrawn", read_ended},  {"run.waiting", read_waiting},
+    {"run.resumed", read_resumed},     {"checkpoint", read_checkpoint}, {"run.interrupted", read_run_ended},
+    {"run.cancelled", read_run_ended}, {"run.failed", read_run_ended},  {"session.trusted", read_trusted},
 };
 
 /* One that an earlier rollback kept is not meant by a later one that did not reach as far back. */

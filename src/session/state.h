@@ -31,7 +31,8 @@ enum task_state {
     TASK_RUNNING,
     TASK_RETRY,
     TASK_FAILED,
-    TASK_DECIDING /* complete; a model is asked where to go on */
+    TASK_DECIDING, /* complete; a model is asked where to go on */
+    TASK_WITHDRAWN /* its start was recorded, and it never began */
 };
 struct task {
     enum task_state state;
@@ -40,6 +41,7 @@ struct task {
     int64_t seq;         /* of the event that made it ready: who is older */
     int64_t retry_at_ms; /* TASK_RETRY */
     bool happened;       /* TASK_FAILED: its effect is done and what it gave is in the log; it could not be taken */
+    bool unbegun;        /* TASK_FAILED: before its work began, so nothing happened */
     char *branch;        /* "12:0": which way after the fan-out at event 12; NULL: not in one */
     char *inputs;        /* JSON object: what the edges to it gave; NULL: nothing */
 };

@@ -329,10 +329,10 @@ static void complaints_of_any_length_do_not_hold_a_program_up(void **state)
     end(&f);
 }
 
+/* But not to the first question. */
 static bool say_yes(void *arg)
 {
-    (*(int *)arg)++;
-    return true;
+    return (*(int *)arg)++ > 0;
 }
 
 struct asked {
@@ -391,7 +391,27 @@ static void a_program_that_is_told_to_stop_is_ended(void **state)
     use_shell(&f, "sleep 1000");
     fails(&f, "stopped", "told to stop");
     assert_true(f.result.unknown);
-    assert_true(asked > 0);
+    assert_false(f.result.unbegun);
+    assert_true(asked > 1);
+    end(&f);
+}
+
+static void a_program_that_is_told_to_stop_first_is_not_begun(void **state)
+{
+    char made[600];
+    struct fixture f;
+    int asked = 1;
+
+    (void)state;
+    begin(&f);
+    f.body.stopped = say_yes;
+    f.body.arg = &asked;
+    use_shell(&f, "touch begun");
+    fails(&f, "stopped", "not begun");
+    assert_true(f.result.unbegun);
+    assert_false(f.result.unknown);
+    snprintf(made, sizeof made, "%s/begun", f.dir);
+    assert_int_not_equal(access(made, F_OK), 0);
     end(&f);
 }
 
@@ -787,6 +807,7 @@ int main(void)
         cmocka_unit_test(complaints_of_any_length_do_not_hold_a_program_up),
         cmocka_unit_test(a_program_that_takes_too_long_is_ended_whole),
         cmocka_unit_test(a_program_that_is_told_to_stop_is_ended),
+        cmocka_unit_test(a_program_that_is_told_to_stop_first_is_not_begun),
         cmocka_unit_test(whether_to_stop_is_asked_again_and_again),
         cmocka_unit_test(programs_run_beside_each_other),
         cmocka_unit_test(a_callback_gets_its_inputs_and_gives_its_outputs),

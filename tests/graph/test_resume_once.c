@@ -54,6 +54,97 @@ static void going_back_before_one_that_failed_needs_a_word(void **state)
     }
 }
 
+/* c fails before b, begun in one batch with it, gets its turn. */
+#define BESIDE(c)                                                                                                      \
+    "\"entry\":\"a\",\"nodes\":[" WORK("a", "") "," WORK("b", ",\"effect\":\"once\"") "," WORK(                        \
+        "c", c) "],\"edges\":[" EDGE("a", "b") "," EDGE("a", "c") "]"
+#define BESIDE_INSIDE(c)                                                                                               \
+    "\"entry\":\"g\",\"nodes\":[{\"id\":\"g\",\"type\":\"subgraph\",\"graph\":" GRAPH(BESIDE(c)) "}]"
+#define FAILS ",\"inputs\":[\"nobody_sets_it\"]"
+
+static void what_never_began_runs_and_nobody_is_asked(void **state)
+{
+    static const struct {
+        const char *graph, *mended, *first, *plan, *before, *after, *back;
+    } rows[] = {
+        {GRAPH(BESIDE(FAILS)), GRAPH(BESIDE("")), "a", "\"node\":\"b\",\"state\":\"withdrawn\"", "a#1", "a#1 b#1 c#1",
+         "a#1 a#1 b#1 c#1"},
+        {GRAPH(BESIDE_INSIDE(FAILS)), GRAPH(BESIDE_INSIDE("")), "g", "\"node\":\"g#1/b\",\"state\":\"withdrawn\"",
+         "g#1/a#1", "g#1/a#1 g#1/b#1 g#1/c#1", "g#1/a#1 g#1/a#1 g#1/b#1 g#1/c#1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        struct tide_graph_options opt = {.size = sizeof opt, .threads = 2};
+        struct wanted w;
+        struct life l;
+
+        begin(&l, rows[i / 2].graph);
+        assert_int_equal(go(&l, &opt), TIDE_FAILED);
+        expect_calls(&l, rows[i / 2].before);
+        HOLDS(plan(&l, NULL), rows[i / 2].plan);
+        w = checkpoint(&l, "node_start", rows[i / 2].first);
+        use_graph(&l, rows[i / 2].mended);
+        if (i % 2)
+            opt.checkpoint = w.id;
+        LACKS(plan(&l, &opt), "UNSETTLED");
+        opt.threads = 1; /* for the order in which they are called */
+        if (go(&l, &opt) != TIDE_OK)
+            fail_msg("row %zu: %s", i, l.err.msg);
+        expect_calls(&l, i % 2 ? rows[i / 2].back : rows[i / 2].after);
+        end(&l);
+    }
+}
+
+static void what_failed_before_it_began_runs_and_nobody_is_asked(void **state)
+{
+    static const char *const rows[] = {
+        CHAIN("a", "b", "c", ",\"effect\":\"once\",\"inputs\":[\"x\"]", ""),
+        GRAPH("\"entry\":\"a\",\"nodes\":[" WORK(
+            "a", "") ",{\"id\":\"b\",\"type\":\"function\",\"effect\":\"once\","
+                     "\"program\":[\"./no such program\"],\"outputs\":[\"b\"]}],\"edges\":[" EDGE("a", "b") "]"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct tide_graph_options opt = {.size = sizeof opt, .memory = "{\"x\":1}"};
+        struct life l;
+
+        begin(&l, rows[i]);
+        assert_int_equal(go(&l, NULL), TIDE_FAILED);
+        expect_calls(&l, "a#1");
+        LACKS(plan(&l, &opt), "UNSETTLED");
+        assert_int_equal(go(&l, &opt), i ? TIDE_FAILED : TIDE_OK);
+        expect_calls(&l, i ? "a#1" : "a#1 b#1 c#1");
+        end(&l);
+    }
+}
+
+/* It happened beside another that set the same key. */
+static void what_conflicts_is_kept_and_said_to_be(void **state)
+{
+#define BOTH(more)                                                                                                     \
+    GRAPH("\"entry\":\"a\",\"parallel\":1,\"nodes\":[" WORK(                                                           \
+        "a", "") ",{\"id\":\"c\",\"type\":\"lua\",\"outputs\":[\"b\"],"                                                \
+                 "\"code\":\"return {b = 0}\"}," WORK("b", ",\"effect\":\"once\"") "],\"edges\":[" EDGE(               \
+                     "a", "c") ",{\"from\":\"a\",\"to\":\"b\",\"when\":\"true\"}]" more)
+    struct life l;
+
+    (void)state;
+    begin(&l, BOTH(""));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(go(&l, NULL), TIDE_FAILED);
+        HOLDS(l.err.msg, "it happened, and what it gave is kept");
+        HOLDS(plan(&l, NULL), "\"node\":\"b\",\"state\":\"failed\",\"visit\":1,\"attempt\":0,\"from_log\":true");
+        expect_calls(&l, "a#1 b#1");
+    }
+    use_graph(&l, BOTH(",\"conflict\":{\"b\":\"last\"}"));
+    assert_int_equal(go(&l, NULL), TIDE_OK);
+    HOLDS(l.memory, "\"b\":1");
+    expect_calls(&l, "a#1 b#1");
+    end(&l);
+}
+
 static void roll_back(struct life *l, int64_t to, unsigned flags)
 {
     tide_session *s = open_session(l);
@@ -477,6 +568,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(going_back_before_one_that_failed_needs_a_word),
+        cmocka_unit_test(what_never_began_runs_and_nobody_is_asked),
+        cmocka_unit_test(what_failed_before_it_began_runs_and_nobody_is_asked),
+        cmocka_unit_test(what_conflicts_is_kept_and_said_to_be),
         cmocka_unit_test(after_a_rollback_by_hand_it_needs_a_word_too),
         cmocka_unit_test(what_completed_answers_after_a_rollback_by_hand),
         cmocka_unit_test(a_later_rollback_forgets_only_what_it_cuts_off),

@@ -89,8 +89,9 @@ void end_done(struct end *e);
 struct log_fold {
     struct arena arena;
     struct end end;
-    struct map told;    /* "node#visit" -> how often it was completed, whatever was dropped */
-    struct map effects; /* node -> visit as text: begun, must happen once, neither complete nor given up */
+    struct map told;      /* "node#visit" -> how often it was completed, whatever was dropped */
+    struct map effects;   /* node -> visit as text: begun, must happen once, neither complete nor given up */
+    struct map withdrawn; /* visit -> the same: begun, and then said never to have */
     bool started, over, completed, waiting, failed;
     struct str wait_name;
     int64_t events;
@@ -138,7 +139,8 @@ struct crash {
 void world_wrong(struct world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* graph_check.c */
-void judge_acks(struct world *w, const struct log_fold *t); /* what was told is there */
+void judge_acks(struct world *w, const struct log_fold *t);    /* what was told is there */
+void judge_effects(struct world *w, const struct log_fold *t); /* what must happen once, against the books */
 void judge_result(struct world *w, const struct tide_graph_result *r);
 void judge_end(struct world *w, const struct end *want);
 

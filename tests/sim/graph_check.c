@@ -13,6 +13,30 @@ void judge_acks(struct world *w, const struct log_fold *t)
             world_wrong(w, "%s was told to be complete, and is not in the log", e->key);
 }
 
+static const struct effect *booked(const struct world *w, const char *visit)
+{
+    static const struct effect none = {0};
+    const struct effect *d = map_get(&w->effects, str_from(visit));
+
+    return d ? d : &none;
+}
+
+/* A run that ended by itself knows of each whether it began, and what it gave; one that says it did not begin is run. */
+void judge_effects(struct world *w, const struct log_fold *t)
+{
+    for (struct map_entry *e = map_next(&t->effects, NULL); e && t->over; e = map_next(&t->effects, e)) {
+        const struct effect *d = booked(w, e->value);
+
+        if (!d->calls)
+            world_wrong(w, "%s never began, and is left as if it had been cut", (const char *)e->value);
+        if (d->done && d->life == w->life - 1)
+            world_wrong(w, "%s happened, and what it gave is not kept", (const char *)e->value);
+    }
+    for (struct map_entry *e = map_next(&t->withdrawn, NULL); e; e = map_next(&t->withdrawn, e))
+        if (booked(w, e->value)->done)
+            world_wrong(w, "%s happened, and is said never to have begun", (const char *)e->value);
+}
+
 /* What the caller gets is what the log has. */
 void judge_result(struct world *w, const struct tide_graph_result *r)
 {

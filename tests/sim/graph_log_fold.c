@@ -68,6 +68,17 @@ static void node_started(struct fact *f)
     check_attempt(f);
 }
 
+/* Of it, and of what was inside it: nobody is asked any more. */
+static void effects_over(struct fact *f)
+{
+    struct map *effects = &f->t->effects;
+
+    free(map_remove(effects, f->node));
+    for (struct map_entry *e = map_next(effects, NULL); e; e = map_next(effects, e))
+        if (is_inside(map_key(e), f->visit))
+            free(map_remove(effects, map_key(e)));
+}
+
 static void node_completed(struct fact *f)
 {
     struct record told = {f->t->told};
@@ -77,7 +88,7 @@ static void node_completed(struct fact *f)
     if (record_get(&f->t->end.record, f->visit) == 'c')
         wrong(f->t, "%.*s is complete twice", STR_ARG(f->visit));
     record_set(&f->t->end.record, f->visit, 'c');
-    free(map_remove(&f->t->effects, f->node));
+    effects_over(f);
 }
 
 static void node_failed(struct fact *f)
@@ -89,7 +100,7 @@ static void node_failed(struct fact *f)
     f->t->told = told.at;
     f->t->end.failures++;
     if (flag(f, "handled") || flag(f, "dropped"))
-        free(map_remove(&f->t->effects, f->node));
+        effects_over(f);
     if (!again)
         record_set(&f->t->end.record, f->visit, flag(f, "handled") ? 'h' : flag(f, "dropped") ? 'd' : 'f');
 }
@@ -114,6 +125,19 @@ static void memory_set(struct fact *f)
 static void tool_started(struct fact *f)
 {
     free(map_put(&f->t->effects, f->node, mem_dup(f->visit)));
+    free(map_remove(&f->t->withdrawn, f->visit));
+}
+
+/* What it gave is there, also where the node could not take it. */
+static void tool_completed(struct fact *f)
+{
+    free(map_remove(&f->t->effects, f->node));
+}
+
+static void tool_withdrawn(struct fact *f)
+{
+    tool_completed(f);
+    free(map_put(&f->t->withdrawn, f->visit, mem_dup(f->visit)));
 }
 
 static void run_started(struct fact *f)
@@ -154,7 +178,7 @@ static const struct {
     {"edge.taken", edge_taken},     {"memory.set", memory_set},         {"tool.started", tool_started},
     {"run.started", run_started},   {"run.resumed", run_started},       {"run.completed", run_completed},
     {"run.failed", run_failed},     {"run.cancelled", run_ended},       {"run.interrupted", run_ended},
-    {"run.waiting", run_waiting},
+    {"run.waiting", run_waiting},   {"tool.completed", tool_completed}, {"tool.withdrawn", tool_withdrawn},
 };
 
 static int take(void *arg, const struct tide_event *ev)
@@ -192,5 +216,6 @@ void log_fold_done(struct log_fold *t)
     end_done(&t->end);
     map_done(&t->told, free);
     map_done(&t->effects, free);
+    map_done(&t->withdrawn, free);
     arena_done(&t->arena);
 }

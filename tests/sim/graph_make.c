@@ -241,9 +241,8 @@ static void put_function(struct make *m, const struct n *n, bool item)
 {
     static const char *const effects[] = {"pure", "idempotent", "once"};
     struct behaviour *h = &m->p->behaviours[n->id];
-    /* that it happened and was then refused for a conflict is for people to sort out, not for the books */
-    bool once = !item && m->deep == 0 && !(m->loops && m->p->order == ORDERED) && chance(m, 20);
-    const char *key = item || once ? NULL : shared_key(m);
+    bool once = chance(m, 20);
+    const char *key = item ? NULL : shared_key(m);
     int retries = pick(m, 3);
 
     h->item = item && chance(m, 50) ? pick(m, 3) : -1;
@@ -344,12 +343,22 @@ static void put_node(struct make *m, const struct n *n, const struct n *nodes)
     buf_addf(m->out, "}");
 }
 
-static void put_head(struct make *m, int entry)
+/* What runs inside until it fails depends on the order, and is not mended when the failure is taken care of. */
+static bool cares_for_maps(const struct n *nodes, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < nodes[i].n_edges && nodes[i].type == SPEC_MAP; k++)
+            if (nodes[i].edges[k].kind == E_FAILURE || nodes[i].edges[k].kind == E_ALWAYS)
+                return true;
+    return false;
+}
+
+static void put_head(struct make *m, const struct n *nodes, int count)
 {
     static const char *const rules[] = {"fail_all", "continue", "wait_all"};
-    int items = pick(m, 4), rule = pick(m, 3);
+    int items = pick(m, 4), rule = pick(m, 3), entry = nodes[0].id;
 
-    if (m->p->order == FREE && rule == 0) /* what else ran by then would depend on the order */
+    if (m->p->order == FREE && rule == 0 && (m->deep || cares_for_maps(nodes, count)))
         rule = 1 + pick(m, 2);
     buf_addf(m->out, "{\"tidemark_graph\":1,\"id\":\"g%d\",\"entry\":\"n%d\",\"branch_failure\":\"%s\",", entry, entry,
              rules[rule]);
@@ -376,7 +385,7 @@ static void put_graph(struct make *m, int count)
     m->left -= count;
     m->loops = m->p->order != FREE && chance(m, m->deep ? 20 : 50);
     shape(m, nodes, count);
-    put_head(m, nodes[0].id);
+    put_head(m, nodes, count);
     for (int i = 0; i < count; i++) {
         buf_addf(m->out, "%s", i ? "," : "");
         put_node(m, &nodes[i], nodes);
@@ -472,6 +481,20 @@ static const struct {
            EDGE("1", "2") "," EDGE("1", "3") "," EDGE("1", "4") "," EDGE("2", "5") "," EDGE("3", "5") "," EDGE("4", "5"),
            ",\"checkpoints\":{\"async_checkpoint\":false,\"checkpoint_on_edge\":true,\"max_checkpoints_per_session\":2,\"prune_after_node_count\":1}"),
      {{3, 2, -1, false}}},
+    {"map_that_is_mended_goes_on_before_later_nodes", ORDERED,
+     GRAPH("1", WORK("1", PURE) "," OVER("2", "\"type\":\"function\",\"callback\":\"work\",\"outputs\":[\"k2\"],\"retries\":0") ","
+           WORK("3", TRIES("0")) "," WORK("4", ",\"inputs\":[\"n0\"]") "," COUNT("5") "," COUNT("6"),
+           EDGE("1", "2") "," EDGE("1", "3") "," EDGE("2", "4") "," EDGE("3", "5") "," EDGE("5", "6"), ",\"branch_failure\":\"wait_all\""),
+     {{2, FOR_EVER, -1, true}, {3, FOR_EVER, -1, true}}},
+    {"once_started_beside_one_that_fails", FREE,
+     GRAPH("1", WORK("1", PURE) "," WORK("2", TRIES("0")) "," WORK("3", ONCE) "," WORK("4", ONCE) "," WORK("5", ""),
+           EDGE("1", "2") "," EDGE("1", "3") "," EDGE("1", "4") "," EDGE("3", "5"), ""),
+     {{2, FOR_EVER, -1, true}}},
+    {"once_of_which_the_output_conflicts", ORDERED,
+     GRAPH("1", WORK("1", PURE) "," NODE("2", "function", ",\"callback\":\"work\",\"outputs\":[\"c4\"]") ","
+           NODE("3", "function", ",\"callback\":\"work\",\"outputs\":[\"c4\"]" ONCE),
+           EDGE("1", "2") ",{\"from\":\"n1\",\"to\":\"n3\",\"when\":\"true\"}", ",\"branch_failure\":\"wait_all\""),
+     {{0, 0, -1, false}}},
 };
 /* clang-format on */
 

@@ -179,6 +179,7 @@ static bool look_at_log(struct world *w, tide_session *s, struct log_fold *t)
     if (t->wrong[0])
         world_wrong(w, "%s", t->wrong);
     judge_acks(w, t);
+    judge_effects(w, t);
     if (w->failed && w->verbose)
         (void)!tide_session_read(s, 0, 1, 0, show_event, NULL,
                                  &err); /* the whole log, for whoever looks for the reason */
@@ -189,48 +190,40 @@ static bool look_at_log(struct world *w, tide_session *s, struct log_fold *t)
 
 /* Effects that were cut, answered by who knows: the books. */
 struct answers {
+    struct arena arena;
     const char *happened[NODES + 1], *retry[NODES + 1];
     size_t n_happened, n_retry;
-    struct buf memory, input;
+    struct buf input;
 };
 
 static void settle(struct world *w, const struct log_fold *t, struct answers *a)
 {
-    struct json_out o = json_out_to(&a->memory);
-
-    json_out_begin(&o, '{');
     for (struct map_entry *e = map_next(&t->effects, NULL); e && a->n_happened + a->n_retry < NODES;
          e = map_next(&t->effects, e)) {
-        AUTO(arena_done) struct arena arena = ARENA_INIT;
         const struct effect *d = effect_of(w, str_from(e->value));
-        struct json *v = NULL;
 
-        if (!d->done) {
+        if (d->done)
+            a->happened[a->n_happened++] = arena_printf(&a->arena, "%s=%s", e->key, d->gave);
+        else
             a->retry[a->n_retry++] = e->key;
-            continue;
-        }
-        a->happened[a->n_happened++] = e->key;
-        if (!json_parse(&arena, str_from(d->gave), NULL, &v, NULL, NULL))
-            for (const struct json *m = v->first; m; m = m->next)
-                json_out_kraw(&o, json_key_text(&arena, m), json_source(m));
     }
-    json_out_end(&o, '}');
 }
 
 static enum tide_code go_on(struct world *w, tide_session *s, const struct log_fold *t, struct tide_graph_result *ret,
                             struct tide_err *err)
 {
     static const struct tide_agent_options quick = {.size = sizeof quick, .retry_base_delay_ms = 1};
-    struct answers a = {.memory = BUF_INIT(1 << 20), .input = BUF_INIT(1 << 16)};
+    struct answers a = {.arena = ARENA_INIT, .input = BUF_INIT(1 << 16)};
     struct tide_graph_options opt = {.size = sizeof opt, .agent = &quick, .event = hear, .arg = w};
     enum tide_code code;
     bool plain = w->life % 3 == 0; /* nobody says anything about what was cut: it must ask */
 
+    if (w->plan->order == FREE) /* several are begun in one batch, and those that are begun last may never be */
+        opt.threads = 1 + w->life % 4;
     if (t->effects.live && !plain) {
         settle(w, t, &a);
         opt.happened = a.n_happened ? a.happened : NULL;
         opt.retry = a.n_retry ? a.retry : NULL;
-        opt.memory = a.n_happened ? buf_cstr(&a.memory) : NULL;
     }
     if (t->waiting) {
         struct str node = {t->wait_name.ptr, t->wait_name.len};
@@ -243,7 +236,7 @@ static enum tide_code go_on(struct world *w, tide_session *s, const struct log_f
         say(w, "answer %.*s: %s", STR_ARG(t->wait_name), opt.input);
     }
     code = t->started ? tide_graph_resume(s, w->graph, &opt, ret, err) : tide_graph_run(s, w->graph, &opt, ret, err);
-    buf_done(&a.memory);
+    arena_done(&a.arena);
     buf_done(&a.input);
     return code;
 }

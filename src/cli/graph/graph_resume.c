@@ -17,6 +17,7 @@ static const char *state_text(struct str state)
     static const char *const words[][2] = {{"running", "was cut"},
                                            {"retry", "is to be tried again"},
                                            {"deciding", "asks where to go on"},
+                                           {"withdrawn", "never began"},
                                            {"failed", "failed"}};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
