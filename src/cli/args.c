@@ -165,6 +165,10 @@ static enum tide_code take_option(struct parser *p, const char *word, struct tid
         tide_fail(err, TIDE_INVALID, "%s is given twice: give it once", what);
         return in_command(p->args, err);
     }
+    if (opt->optional && !equals && (p->at == p->argc || p->argv[p->at][0] == '-')) {
+        *slot = (struct arg_value){.given = true};
+        return TIDE_OK;
+    }
     if (!equals && p->at == p->argc) {
         tide_fail(err, TIDE_INVALID, "%s needs a value: %s %s", what, what, opt->value);
         return in_command(p->args, err);

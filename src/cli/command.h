@@ -55,7 +55,8 @@ struct opt {
     int64_t min, max;  /* of VALUE_INT and VALUE_SIZE; both 0: any from 0 */
     const char *words; /* of VALUE_WORD, space separated; of others what completion offers */
     bool required;
-    bool many; /* may be given more than once: args_nth() */
+    bool optional; /* its value may be missing: then the text is NULL */
+    bool many;     /* may be given more than once: args_nth() */
     bool hidden;
 };
 

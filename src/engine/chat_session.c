@@ -391,3 +391,11 @@ bool chat_needs_resume(struct chat_session *c)
     return !tide_session_refresh(c->session, NULL) && !tide_session_get_info(c->session, &info, NULL) &&
            info->needs_resume && !chat_was_stopped(c);
 }
+
+bool chat_can_go_on(struct chat_session *c)
+{
+    const struct tide_session_info *info;
+
+    return !tide_session_refresh(c->session, NULL) && !tide_session_get_info(c->session, &info, NULL) &&
+           (info->status != TIDE_STATUS_IDLE || info->outcome == TIDE_OUTCOME_FAILED);
+}

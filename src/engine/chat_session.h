@@ -54,6 +54,7 @@ void chat_about(struct chat_session *c, struct arena *a, struct chat_about *ret)
 
 /* It was cut, and nobody stopped it on purpose: it goes on by itself when somebody comes back. */
 bool chat_needs_resume(struct chat_session *c);
+bool chat_can_go_on(struct chat_session *c);   /* it was cut, stopped, failed, or waits */
 bool chat_was_stopped(struct chat_session *c); /* by a person */
 
 #endif

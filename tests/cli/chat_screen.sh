@@ -261,6 +261,43 @@ type_line /quit
 wait_for has_ended
 close_chat
 
+# ---- a picker ----
+first=$(tidemark chat --script talk.json --no-tools -p 'the first of two' --output json </dev/null | json '$.session_id')
+second=$(tidemark chat --script talk.json --no-tools -p 'the second of two' --output json </dev/null | json '$.session_id')
+open_picker() {
+    rm -f pid ended
+    terminal new-session -d -x 110 -y 60 \
+        "sh -c 'echo \$\$ >pid; exec $(printf '%q ' "$TIDE_BIN" chat --resume)'; echo \$? >ended; echo ENDED; read -r _"
+    shows 'chat --resume without an id shows a list' '^› the second of two'
+}
+open_picker
+shows 'what changed last stands first' '^  the first of two · idle'
+terminal send-keys Down Up Down
+shows 'arrows move' '^› the first of two'
+terminal send-keys Enter
+shows 'Enter goes on with that one' "^tidemark chat · $first"
+check 'the list has gone' eval '! is_shown "the second of two"'
+type_line '/resume'
+shows '/resume without an id: the list' '^› .* of two · idle'
+terminal send-keys Escape
+check 'Escape leaves it' wait_for eval '! is_shown "the second of two"'
+type_line '/resume'
+shows 'again' 'the second of two'
+terminal send-keys Up Up Up Up Enter
+shows 'and this one' '^› the second of two'
+type_line 'here'
+check 'it goes on there' wait_for eval 'tidemark log show "$second" | grep -q "\"content\":\"here\""'
+type_line /quit
+wait_for has_ended
+close_chat
+open_picker
+terminal send-keys C-c
+wait_for has_ended
+check_is 'left without a choice' 0 "$(cat ended)"
+close_chat
+refuses 'without a terminal: one line' 2 '--resume without an ID needs a terminal' chat --resume </dev/null
+refuses 'nor with a prompt' 2 '--resume without an ID needs a terminal' chat --resume -p hi </dev/null
+
 # ---- one key, the diff of an edit, a reason ----
 printf 'one\ntwo\nthree\n' >edited
 cat >edits.json <<'END'

@@ -37,7 +37,7 @@ void chat_done(struct chat *c)
 enum tide_code chat_store(struct chat *c, struct tide_err *err)
 {
     const struct tide_store_options opt = {.size = sizeof opt, .flags = TIDE_OPEN_CREATE};
-    bool is_new = !c->want->resume && !c->want->latest;
+    bool is_new = !c->want->resume && !c->want->latest && !c->want->pick;
     struct arena *arena = &c->core.setup.arena;
     int64_t sweep_ms = 0;
 

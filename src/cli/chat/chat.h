@@ -8,6 +8,7 @@
  *   chat_print.c     one prompt, for programs: text, JSON, a stream of JSON
  *   chat_screen.c    at a terminal: reads prompts, shows what happens
  *   chat_ask.c       asks for a word
+ *   chat_pick.c      which chat to go on with, from a list
  *   chat_detail.c    what is asked about, as people read it
  *   chat_commands.c  /help and the others
  */
@@ -24,6 +25,7 @@ struct chat_want {
     const char *prompt, *output; /* output: text, json, stream-json */
     const char *piped;           /* what the prompt is about; only with a prompt */
     const char *resume, *from;   /* resume: a session; from: checkpoint, seq:N or a checkpoint's id */
+    bool pick;                   /* resume, of one that is chosen from a list */
     bool latest, no_store, reuse_effects, redo_effects;
     const char *input, *token; /* the answer to a wait, JSON; the right to give it */
     int token_fd;              /* for the token of the next wait; 0: none */

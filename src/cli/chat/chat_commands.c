@@ -87,12 +87,22 @@ static void run_why(struct screen *s, const char *rest)
 static void run_resume(struct screen *s, const char *rest)
 {
     struct tide_err err = {0};
+    char id[TIDE_ID_SIZE];
 
-    if (!*rest && !s->chat.core.session)
-        view_error(s->view, "/resume ID: which one? /sessions lists them");
-    else if (!*rest)
+    if (!*rest && s->chat.core.session && chat_can_go_on(&s->chat.core)) {
         screen_go_on(s);
-    else if (screen_switch(s, rest, &err))
+        return;
+    }
+    if (!*rest && !screen_can_pick(s)) {
+        view_error(s->view, "/resume ID: which one? /sessions lists them");
+        return;
+    }
+    if (!*rest && screen_pick(s, id, &err)) {
+        view_error(s->view, err_text(&err));
+        return;
+    }
+    rest = *rest ? rest : id;
+    if (*rest && screen_switch(s, rest, &err))
         view_error(s->view, err_text(&err));
 }
 
@@ -350,7 +360,8 @@ static void run_quit(struct screen *s, const char *rest)
 static void run_help(struct screen *s, const char *rest);
 
 static const struct slash slashes[] = {
-    {"resume", "[ID]", "go on with what was stopped; with an ID: with that session, here", run_resume, false},
+    {"resume", "[ID]", "go on with what was stopped, or choose a chat; with an ID: with that session, here", run_resume,
+     false},
     {"sessions", "", "the latest sessions", run_sessions, false},
     {"checkpoints", "", "the checkpoints of this session, and the prompt that each answers", run_checkpoints, true},
     {"rollback", "WHERE", "back to a checkpoint (Tab completes its id) or seq:N; nothing is deleted", run_rollback,

@@ -454,6 +454,21 @@ static enum tide_code begin(struct screen *s, struct cli *cli, const struct chat
     return TIDE_OK;
 }
 
+/* The chat that --resume without an id is about. */
+static enum tide_code pick_first(struct screen *s, struct tide_err *err)
+{
+    char id[TIDE_ID_SIZE];
+
+    if (!screen_can_pick(s))
+        return tide_fail(err, TIDE_INVALID,
+                         "--resume without an ID needs a terminal that can move its cursor (TERM): "
+                         "give --resume ID, or --continue");
+    if (screen_pick(s, id, err))
+        return err->code;
+    s->leave = !id[0];
+    return id[0] ? chat_open(&s->chat.core, id, NULL, 0, err) : TIDE_OK;
+}
+
 enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct tide_err *err)
 {
     struct screen s = {.leave = 0};
@@ -461,7 +476,7 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
         .in = STDIN_FILENO, .out = STDOUT_FILENO, .color = cli->out.color, .wake_fd = -1, .stop = &s.leave};
     enum tide_code code = begin(&s, cli, want, screen_approve, err);
 
-    if (!code && !s.chat.core.session)
+    if (!code && !s.chat.core.session && !want->pick)
         code = agent_setup_check(&s.chat.core.setup, NULL, err); /* now, and not when the first prompt is typed */
     if (!code) {
         s.answers = line_edit_new(&edit);
@@ -469,10 +484,13 @@ enum tide_code chat_screen(struct cli *cli, const struct chat_want *want, struct
         edit.arg = &s;
         edit.complete = screen_complete;
         s.line = line_edit_new(&edit);
-        greet(&s);
-        if (s.chat.core.session)
-            take_up(&s);
-        read_and_work(&s);
+        code = want->pick ? pick_first(&s, err) : TIDE_OK;
+        if (!code && !s.leave) {
+            greet(&s);
+            if (s.chat.core.session)
+                take_up(&s);
+            read_and_work(&s);
+        }
         line_edit_free(s.line);
         line_edit_free(s.answers);
     }

@@ -33,6 +33,10 @@ enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *
 /* ---- chat_ask.c: somebody's word on a call */
 enum tide_decision screen_approve(void *arg, const struct tide_approval *a);
 
+/* ---- chat_pick.c: a chat from the list; "" when none was chosen. TIDE_NOT_FOUND: there is none. It needs a terminal that can. */
+bool screen_can_pick(const struct screen *s);
+enum tide_code screen_pick(struct screen *s, char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
+
 /* ---- chat_commands.c */
 
 /* A line that begins with a slash. */

@@ -12,8 +12,9 @@ static const struct opt options[] = {
     {.name = "prompt", .letter = 'p', .type = VALUE_TEXT, .value = "TEXT", .help = "say this, print the answer, leave"},
     {.name = "resume",
      .type = VALUE_SESSION,
-     .value = "ID",
-     .help = "go on with this session, exactly where it was cut"},
+     .value = "[ID]",
+     .optional = true,
+     .help = "go on with this session, exactly where it was cut; without an ID choose one, at a terminal"},
     {.name = "continue", .help = "go on with the latest chat of this directory"},
     {.name = "from",
      .type = VALUE_TEXT,
@@ -96,9 +97,13 @@ static enum tide_code check_empty(const struct args *a, struct tide_err *err)
     return TIDE_OK;
 }
 
-static enum tide_code check(const struct chat_want *w, struct tide_err *err)
+static enum tide_code check(const struct chat_want *w, bool screen, struct tide_err *err)
 {
-    if (w->resume && w->latest)
+    if (w->pick && !screen)
+        return tide_fail(err, TIDE_INVALID,
+                         "--resume without an ID needs a terminal to choose at: give --resume ID, or "
+                         "--continue for the latest chat of this directory");
+    if ((w->resume || w->pick) && w->latest)
         return tide_fail(err, TIDE_INVALID, "--resume and --continue: give one of them");
     if (w->from && !w->resume)
         return tide_fail(err, TIDE_INVALID, "--from needs --resume ID");
@@ -106,7 +111,7 @@ static enum tide_code check(const struct chat_want *w, struct tide_err *err)
         return tide_fail(err, TIDE_INVALID, "--%s-effects needs --from WHERE", w->reuse_effects ? "reuse" : "redo");
     if (w->reuse_effects && w->redo_effects)
         return tide_fail(err, TIDE_INVALID, "--reuse-effects and --redo-effects: give one of them");
-    if (w->no_store && (w->resume || w->latest))
+    if (w->no_store && (w->resume || w->latest || w->pick))
         return tide_fail(err, TIDE_INVALID, "--no-store keeps nothing, so there is nothing to go on with");
     return TIDE_OK;
 }
@@ -141,6 +146,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
                           .prompt = args_text(a, "prompt"),
                           .output = args_text(a, "output"),
                           .resume = args_text(a, "resume"),
+                          .pick = args_on(a, "resume") && !args_text(a, "resume"),
                           .from = args_text(a, "from"),
                           .latest = args_on(a, "continue"),
                           .no_store = args_on(a, "no-store"),
@@ -148,7 +154,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
                           .redo_effects = args_on(a, "redo-effects")};
     bool screen = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !w.prompt && !w.output && !cli->out.json;
 
-    if (check(&w, err) || check_empty(a, err) || check_pairs(cli, &w, err))
+    if (check(&w, screen && !args_on(a, "watch"), err) || check_empty(a, err) || check_pairs(cli, &w, err))
         return err->code;
     if (args_on(a, "watch"))
         return chat_watch(cli, &w, err);
