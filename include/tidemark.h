@@ -1083,12 +1083,28 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_add_tool(tide_agent *agent, c
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_run(tide_agent *agent, const char *prompt,
                                                        struct tide_text *ret_answer, struct tide_err *err);
 
+#define TIDE_IMAGE_MAX_BYTES 3932160 /* 5 MiB on the wire, as base64 */
+#define TIDE_IMAGES_MAX 8
+/*
+ * An image for the next prompt: PNG, JPEG, GIF or WebP, by its bytes, which are copied. `name`: what the log calls it. It is stored
+ * with the prompt, and goes away with tide_agent_run(), whatever becomes of that. TIDE_INVALID: it is no image; TIDE_TOO_BIG.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_attach(tide_agent *agent, const char *name, const void *bytes,
+                                                          size_t len, struct tide_err *err);
+
 /*
  * Goes on with what was cut, failed, stopped or parked: exactly where it was. What was answered is not asked again, what
  * was done is not done again. TIDE_NOT_FOUND: nothing is left to be done. `input` answers a wait (JSON), else NULL.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_resume(tide_agent *agent, const char *input, const char *token,
                                                           struct tide_text *ret_answer, struct tide_err *err);
+
+/*
+ * Asks the model for a summary, which stands for all that was said from then on: later requests carry it in place of the
+ * messages, and the log keeps everything. `focus`: what matters most; NULL: nothing in particular. TIDE_CONFLICT: a prompt has no
+ * answer yet. TIDE_NOT_FOUND: nothing was said. Killed or failed, everything is as it was.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_compact(tide_agent *agent, const char *focus, struct tide_err *err);
 
 /* Stops what it does, soon and in order. May be called from a signal handler or another thread. */
 TIDE_API void tide_agent_stop(tide_agent *agent);
@@ -1109,6 +1125,7 @@ struct tide_message {
     const char *call_id; /* of a tool: whose result it is */
     int failed;
     const char *calls; /* of the assistant: JSON array of {"id","name","args"}; NULL: it asked for nothing */
+    int is_summary;    /* of the user: stands for what was said before (tide_agent_compact) */
 };
 typedef int tide_message_fn(void *arg, const struct tide_message *message);
 

@@ -463,6 +463,7 @@ void tide_agent_free(tide_agent *a)
         return;
     guard_leave(&a->guard);
     tide_run_close(a->run);
+    agent_images_drop(a);
     provider_close(a->provider);
     hooks_free(a->hooks);
     permits_free(a->permits);
@@ -500,7 +501,8 @@ static int hand_out(const struct message_kept *s, tide_message_fn *fn, void *arg
                              .turn = s->turn,
                              .from_hook = s->from_hook,
                              .call_id = s->m.call_id.len ? s->m.call_id.ptr : NULL,
-                             .failed = s->m.failed};
+                             .failed = s->m.failed,
+                             .is_summary = s->summary};
     int stop;
 
     json_out_begin(&o, '[');

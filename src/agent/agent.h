@@ -3,7 +3,7 @@
  * The handle behind tide_agent, for the files of this folder:
  *
  *   agent.c    options, opening, what is known of it       loop.c     prompt, turns, the end
- *   model_call.c      one model call with its retries             tool_call.c     one tool call: hooks, permission, effect, result
+ *   model_call.c      one model call with its retries, a summary             tool_call.c     one tool call: hooks, permission, effect, result
  *   budget.c   prices, budgets, leaving out old turns      conversation.c     the conversation, folded from the log
  *   undone_effects.c     effects that a rollback cut off             callbacks.c tools and hooks that are C functions of an embedder
  *   nested.c     the loop as one part of a graph's run       nested_work.c what of it is different there: lock, outputs, waits
@@ -35,6 +35,12 @@ struct undone_result {
 };
 
 enum { STOP_NOT, STOP_BY_PERSON, STOP_BY_SHUTDOWN, STOP_BY_CANCEL, STOP_BY_HOOK };
+
+struct agent_image {
+    char *name, *data; /* data: base64 */
+    const char *type;
+    size_t bytes;
+};
 
 struct tide_agent {
     struct tide_session *s;
@@ -68,13 +74,15 @@ struct tide_agent {
     struct tide_err broken;   /* what went wrong inside a callback of the provider */
     struct model_fault fault; /* of the latest attempt */
     char token[TIDE_TOKEN_SIZE];
-    bool text_shown;                   /* something of this attempt */
-    bool drift_looked;                 /* whether what is rendered now differs from what is stored */
-    int64_t known_seq;                 /* the talk is as of this event; -1: it must be read */
-    int64_t known_messages, known_run; /* how many there were then, and where the latest run began */
-    bool locked;                       /* of a seat: its lock is held now */
-    int64_t given_turn;                /* the same: number of the turn that is under way or comes next */
-    struct nested_wait *wait;          /* the same: where it says what it waits for */
+    bool text_shown;                            /* something of this attempt */
+    bool drift_looked;                          /* whether what is rendered now differs from what is stored */
+    int64_t known_seq;                          /* the talk is as of this event; -1: it must be read */
+    int64_t known_messages, known_run;          /* how many there were then, and where the latest run began */
+    bool locked;                                /* of a seat: its lock is held now */
+    int64_t given_turn;                         /* the same: number of the turn that is under way or comes next */
+    struct agent_image images[TIDE_IMAGES_MAX]; /* for the next prompt */
+    size_t n_images;
+    struct nested_wait *wait; /* the same: where it says what it waits for */
 };
 
 /* ---- agent_log.c: what it does, for the log; never what was said */
@@ -129,6 +137,10 @@ void agent_render_tools(struct tide_agent *a, struct buf *out);
 void agent_tool_names(const struct tide_agent *a, struct buf *out);
 void agent_each_tool(const struct tide_agent *a, void (*fn)(void *arg, const struct tool *t), void *arg);
 
+/* ---- attach.c: images of the next prompt, into its event; then they are dropped */
+void agent_images_put(struct tide_agent *a, struct json_out *o);
+void agent_images_drop(struct tide_agent *a);
+
 /* ---- loop.c: the run begins, with what the draft holds; queued, or on disk on return */
 enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *err) MUST_CHECK;
 /* The talk is what the store has. */
@@ -143,6 +155,9 @@ enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *
 
 /* ---- model_call.c: the draft holds what comes of it */
 enum tide_code agent_ask(struct tide_agent *a, struct tide_err *err) MUST_CHECK;
+
+/* A summary in place of all that was said: into the draft when the model has given one, and nothing else is when not. */
+enum tide_code agent_summarise(struct tide_agent *a, const char *focus, struct tide_err *err) MUST_CHECK;
 
 /* ---- tool_call.c: every call that the latest answer asks for and that has no result yet */
 enum tide_code agent_calls(struct tide_agent *a, struct tide_err *err) MUST_CHECK;

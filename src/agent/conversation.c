@@ -32,9 +32,11 @@ void conversation_done(struct conversation *t)
 
 /* ---- messages ---- */
 
+#define IMAGE_BYTES 6400 /* that an image counts for, as text does: providers count pixels, not bytes */
+
 static size_t bytes_of(const struct message_kept *s)
 {
-    size_t n = s->m.text.len;
+    size_t n = s->m.text.len + s->m.n_images * IMAGE_BYTES;
 
     for (size_t i = 0; i < s->m.n_calls; i++)
         n += s->m.calls[i].name.len + s->m.calls[i].args.len;
@@ -53,10 +55,12 @@ static size_t sum_of(const struct conversation *t)
 static size_t room_of(const struct model_message *m, struct str id)
 {
     size_t n = sizeof(struct message_kept) + m->n_calls * sizeof(struct model_call) + m->text.len + m->call_id.len +
-               id.len + 3;
+               m->n_images * sizeof(struct model_image) + id.len + 3;
 
     for (size_t i = 0; i < m->n_calls; i++)
         n += m->calls[i].id.len + m->calls[i].name.len + m->calls[i].args.len + 3;
+    for (size_t i = 0; i < m->n_images; i++)
+        n += m->images[i].type.len + m->images[i].data.len + 2;
     return n;
 }
 
@@ -75,7 +79,8 @@ static void add(struct conversation *t, const struct model_message *m, int64_t t
 {
     struct message_kept *s = mem_alloc(room_of(m, id));
     struct model_call *calls = (struct model_call *)(s + 1);
-    char *at = (char *)(calls + m->n_calls);
+    struct model_image *images = (struct model_image *)(calls + m->n_calls);
+    char *at = (char *)(images + m->n_images);
 
     *s = (struct message_kept){.m = *m, .turn = turn};
     for (size_t i = 0; i < m->n_calls; i++) {
@@ -83,7 +88,10 @@ static void add(struct conversation *t, const struct model_message *m, int64_t t
             (struct model_call){lay(&at, m->calls[i].id), lay(&at, m->calls[i].name), lay(&at, m->calls[i].args)};
         map_put(&t->ids, calls[i].id, (void *)(uintptr_t) "");
     }
+    for (size_t i = 0; i < m->n_images; i++)
+        images[i] = (struct model_image){lay(&at, m->images[i].type), lay(&at, m->images[i].data)};
     s->m.calls = calls;
+    s->m.images = images;
     s->m.text = lay(&at, m->text);
     s->m.call_id = lay(&at, m->call_id);
     s->id = lay(&at, id).ptr;
@@ -121,6 +129,28 @@ static void read_calls(struct arena *a, const struct json *body, struct model_me
     m->calls = calls;
 }
 
+/* Those that are whole; one whose data are not text is left out, as it is in every request of it. */
+static void read_images(struct arena *a, const struct json *body, struct model_message *m)
+{
+    const struct json *list = json_get(body, STR("images")), *data = json_get(body, STR("image_data"));
+    struct model_image *images;
+    char key[24];
+    size_t i = 0;
+
+    if (!list || list->type != JSON_ARRAY || !list->count)
+        return;
+    images = arena_alloc(a, list->count * sizeof(*images));
+    for (const struct json *v = list->first; v; v = v->next, i++) {
+        struct model_image image = {.type = json_get_text(a, v, STR("media_type"))};
+
+        snprintf(key, sizeof(key), "%zu", i);
+        image.data = json_get_text(a, data, str_from(key));
+        if (image.type.len && image.data.len)
+            images[m->n_images++] = image;
+    }
+    m->images = images;
+}
+
 static void apply_message(struct conversation *t, const struct json *body, enum model_role role)
 {
     struct model_message m = {.role = role, .text = content_text(&t->scratch, body)};
@@ -130,6 +160,8 @@ static void apply_message(struct conversation *t, const struct json *body, enum 
     if (role == ROLE_ASSISTANT) {
         read_calls(&t->scratch, body, &m);
         t->answered_turn = turn;
+    } else if (role == ROLE_USER) {
+        read_images(&t->scratch, body, &m);
     } else if (role == ROLE_TOOL) {
         m.call_id = json_get_text(&t->scratch, body, STR("tool_call_id"));
         m.failed = json_get_bool(body, STR("is_error"), false);
@@ -192,7 +224,7 @@ static void apply_request(struct conversation *t, const struct json *body)
     if (json_get(body, STR("system")))
         t->instructions_at = (size_t)json_get_int(body, STR("instructions_at"), 0);
     take_segment(t, body, "tools", &t->tools);
-    t->requested = true;
+    t->requested = !json_get(body, STR("purpose")); /* one for a summary is asked anew, or not at all */
     if (turn > t->seen_turn)
         t->seen_turn = turn;
 }
@@ -237,9 +269,26 @@ static void drop(struct conversation *t, size_t from, size_t to)
     t->n -= to - from + 1;
 }
 
+/* Stands for what was left out. The model was asked for it, in a turn of its own. */
+static void put_summary(struct conversation *t, const struct json *body, struct str text)
+{
+    const struct model_message m = {.role = ROLE_USER, .text = text};
+    int64_t turn = json_get_int(body, STR("turn"), 0);
+
+    INVARIANT(!t->n);
+    add(t, &m, turn, json_get_text(&t->scratch, body, STR("message_id")));
+    t->said[0]->quiet = t->said[0]->summary = true;
+    t->answers++;
+    t->answers_left_out++;
+    t->answered_turn = turn;
+    t->seen_turn = turn > t->seen_turn ? turn : t->seen_turn;
+    t->error.turn = 0;
+}
+
 static void apply_trimmed(struct conversation *t, const struct json *body)
 {
     const struct json *dropped = json_get(body, STR("dropped"));
+    struct str summary = json_get_text(&t->scratch, body, STR("summary"));
 
     for (const struct json *r = dropped ? dropped->first : NULL; r; r = r->next) {
         size_t from = find(t, json_get_text(&t->scratch, r, STR("from"))),
@@ -247,6 +296,11 @@ static void apply_trimmed(struct conversation *t, const struct json *body)
 
         if (from <= to && to < t->n)
             drop(t, from, to);
+    }
+    if (summary.len) {
+        if (t->n) /* it stands for all of it, also where messages have no ids */
+            drop(t, 0, t->n - 1);
+        put_summary(t, body, summary);
     }
     t->context_tokens = 0;
 }

@@ -18,6 +18,7 @@ struct message_kept {
     int64_t turn;
     const char *id;
     bool from_hook, quiet; /* quiet: it does not want an answer by itself */
+    bool summary;          /* of what was said before, and is left out */
 };
 
 /* Which conversation. A chat has no node, and sees only what has none. The texts are the owner's. */

@@ -378,6 +378,7 @@ void agent_say(struct tide_agent *a, struct str text)
 {
     agent_message(a, "message.user", agent_turn(a));
     json_out_kstr(&a->draft.out, STR("content"), text);
+    agent_images_put(a, &a->draft.out);
     agent_close(a);
 }
 
@@ -427,7 +428,46 @@ enum tide_code tide_agent_run(tide_agent *a, const char *prompt, struct tide_tex
         a->known_seq = -1; /* somebody came between: nothing of it was begun */
         tide_run_close(TAKE(a->run));
     }
+    agent_images_drop(a);
     return conclude(a, code, ret_answer, err);
+}
+
+/* Whether there is something to summarise, and nothing that is owed: a call without a result would be lost. */
+static enum tide_code check_compact(struct tide_agent *a, struct tide_err *err)
+{
+    const char *id = a->s->head.id;
+
+    if (is_waiting(a) || conversation_open(&a->talk) || conversation_is_owed(&a->talk)) {
+        tide_fail_session(err, TIDE_CONFLICT, id,
+                          "has a prompt without an answer: go on with it, or say something else");
+        return tide_hint(err, TIDE_ACTION_RESUME, id);
+    }
+    if (!a->talk.n || (a->talk.n == 1 && a->talk.said[0]->summary))
+        return tide_fail_session(err, TIDE_NOT_FOUND, id, "has nothing that could be summarised");
+    return TIDE_OK;
+}
+
+enum tide_code tide_agent_compact(tide_agent *a, const char *focus, struct tide_err *err)
+{
+    enum tide_code code;
+
+    ERR_LOCAL(err);
+    if (a->run)
+        return tide_fail(err, TIDE_INVALID, "this agent is at work already");
+    if (focus && !str_is_utf8(str_from(focus), NULL))
+        return tide_fail(err, TIDE_INVALID, "the focus is not valid UTF-8");
+    atomic_store(&a->stop, STOP_NOT);
+    begin(a);
+    code = agent_read(a, err);
+    code = code ? code : check_compact(a, err);
+    if (code) {
+        session_be_quick(a->s);
+        return code;
+    }
+    agent_put_provider(a);
+    code = budget_check(a, err);
+    code = code ? code : agent_summarise(a, focus, err);
+    return conclude(a, code, NULL, err);
 }
 
 enum tide_code agent_go_on(struct tide_agent *a, const char *input, const char *token, struct tide_err *err)

@@ -10,6 +10,11 @@ struct model_call {
     struct str id, name, args;
 };
 
+/* `data`: base64. */
+struct model_image {
+    struct str type, data;
+};
+
 enum model_role { ROLE_USER, ROLE_ASSISTANT, ROLE_TOOL };
 
 struct model_message {
@@ -17,8 +22,10 @@ struct model_message {
     struct str text;                /* of a tool: its result */
     const struct model_call *calls; /* of the assistant */
     size_t n_calls;
-    struct str call_id; /* of a tool: whose result it is */
-    bool failed;        /* of a tool */
+    struct str call_id;               /* of a tool: whose result it is */
+    bool failed;                      /* of a tool */
+    const struct model_image *images; /* of the user */
+    size_t n_images;
 };
 
 struct model_request {

@@ -76,8 +76,22 @@ static void look_for_drift(struct tide_agent *a, struct str list)
                      "(--refresh-prompt reads them anew)");
 }
 
+/* The conversation, and behind it what is asked for besides (empty: nothing). */
+static const struct model_message *messages_with(struct tide_agent *a, struct str wish, size_t *ret_n)
+{
+    const struct model_message *said = conversation_messages(&a->talk, &a->scratch, ret_n);
+    struct model_message *all;
+
+    if (!wish.len)
+        return said;
+    all = arena_alloc(&a->scratch, (*ret_n + 1) * sizeof(*all));
+    memcpy(all, said, *ret_n * sizeof(*all));
+    all[(*ret_n)++] = (struct model_message){.role = ROLE_USER, .text = wish};
+    return all;
+}
+
 /* Renders the request into a->body and puts llm.request into the draft. */
-static void make_request(struct tide_agent *a, int64_t turn)
+static void make_request(struct tide_agent *a, int64_t turn, struct str wish)
 {
     AUTO(buf_done) struct buf list = BUF_INIT(SIZE_MAX / 4);
     bool anew = !a->talk.system || !a->talk.tools || a->opt.refresh_prompt;
@@ -94,7 +108,7 @@ static void make_request(struct tide_agent *a, int64_t turn)
     look_for_drift(a, offered);
     req.system = anew ? render_system(a, &instructions_at) : str_from(a->talk.system);
     req.tools = anew ? offered : str_from(a->talk.tools);
-    req.messages = conversation_messages(&a->talk, &a->scratch, &req.n_messages);
+    req.messages = messages_with(a, wish, &req.n_messages);
     req.answers_left_out = a->talk.answers_left_out;
     if (a->seat)
         req.part = nested_part(a);
@@ -110,6 +124,8 @@ static void make_request(struct tide_agent *a, int64_t turn)
     digest_name(digest, buf_view(&a->body));
     json_out_kstr(o, STR("request_digest"), str_from(digest));
     json_out_kint(o, STR("messages"), (int64_t)req.n_messages);
+    if (wish.len)
+        json_out_kstr(o, STR("purpose"), STR("compact"));
     if (anew) {
         json_out_kstr(o, STR("system"), req.system);
         if (instructions_at)
@@ -340,7 +356,7 @@ enum tide_code agent_ask(struct tide_agent *a, struct tide_err *err)
     enum tide_code code;
 
     arena_reset(&a->scratch);
-    make_request(a, turn);
+    make_request(a, turn, STR(""));
     code = agent_put(a, err);
     code = code ? code : attempts(a, turn, &answer, err);
     if (code)
@@ -352,4 +368,73 @@ enum tide_code agent_ask(struct tide_agent *a, struct tide_err *err)
         agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT_END, .turn = turn});
     model_answer_done(&answer);
     return TIDE_OK;
+}
+
+/* ---- a summary ---- */
+
+static const char compact_wish[] =
+    "Summarise this conversation for yourself: you will go on with your summary in place of it. Keep what was asked for, "
+    "what was decided and why, what was done (files, commands, results), what is still open, and every name and number "
+    "that will be needed. Answer with the summary alone, and call no tool.";
+
+static const char compact_head[] = "[Summary of the conversation so far; what was said itself is left out here]\n\n";
+
+/* An answer that is no summary, as an attempt that failed: the conversation stays as it is. */
+static enum tide_code refuse_summary(struct tide_agent *a, int64_t turn, const char *why, struct tide_err *err)
+{
+    a->fault = (struct model_fault){.code = "malformed", .retry_after_ms = -1};
+    snprintf(a->fault.message, sizeof(a->fault.message), "%s", why);
+    agent_open(a, "llm.error", turn);
+    draft_text(&a->draft, "context", "compact");
+    draft_text(&a->draft, "code", a->fault.code);
+    draft_text(&a->draft, "message", why);
+    agent_close(a);
+    return tide_fail(err, TIDE_FAILED, "%s", why);
+}
+
+/* One event takes away what was said and puts the summary there: whoever is killed has the one or the other. */
+static void put_summary(struct tide_agent *a, int64_t turn, struct str summary)
+{
+    const struct tide_new_checkpoint in = {.size = sizeof in, .type = TIDE_CHECKPOINT_TURN};
+    struct json_out *o = agent_message(a, "context.trimmed", turn);
+    char id[TIDE_ID_SIZE];
+
+    json_out_key(o, STR("dropped"));
+    json_out_begin(o, '[');
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("from"), str_from(a->talk.said[0]->id));
+    json_out_kstr(o, STR("to"), str_from(a->talk.said[a->talk.n - 1]->id));
+    json_out_kint(o, STR("messages"), (int64_t)a->talk.n);
+    json_out_end(o, '}');
+    json_out_end(o, ']');
+    json_out_kstr(o, STR("reason"), STR("compact"));
+    json_out_kstr(o, STR("summary"), str_from(arena_printf(&a->scratch, "%s%.*s", compact_head, STR_ARG(summary))));
+    agent_close(a);
+    checkpoint_put(a->s, &a->draft, &in, id);
+}
+
+enum tide_code agent_summarise(struct tide_agent *a, const char *focus, struct tide_err *err)
+{
+    struct model_answer answer = {.arena = ARENA_INIT};
+    int64_t turn = agent_turn(a);
+    enum tide_code code;
+
+    make_request(a, turn,
+                 str_from(focus && *focus ? arena_printf(&a->scratch, "%s\n\nAbove all: %s", compact_wish, focus)
+                                          : compact_wish));
+    code = agent_put(a, err);
+    code = code ? code : attempts(a, turn, &answer, err);
+    if (code)
+        return code;
+    put_usage(a, &answer.usage, turn);
+    agent_tell_text(a, STR(""), true);
+    agent_tell(a, &(struct tide_agent_event){.what = TIDE_AGENT_TEXT_END, .turn = turn});
+    if (answer.stop == STOP_LENGTH)
+        code = refuse_summary(a, turn, "the summary was cut off (max_answer_tokens): nothing is left out", err);
+    else if (answer.stop == STOP_REFUSED || str_is_blank(answer.text))
+        code = refuse_summary(a, turn, "the model gave no summary: nothing is left out", err);
+    else
+        put_summary(a, turn, str_trim(answer.text));
+    model_answer_done(&answer);
+    return code;
 }

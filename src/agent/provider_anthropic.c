@@ -97,14 +97,29 @@ static void tool_result(struct render *r, const struct model_message *m)
     end_block(r);
 }
 
+static void image_block(struct render *r, const struct model_image *image)
+{
+    begin_block(r, "user", STR("image"));
+    json_out_key(&r->o, STR("source"));
+    json_out_begin(&r->o, '{');
+    json_out_kstr(&r->o, STR("type"), STR("base64"));
+    json_out_kstr(&r->o, STR("media_type"), image->type);
+    json_out_kstr(&r->o, STR("data"), image->data);
+    json_out_end(&r->o, '}');
+    end_block(r);
+}
+
 static void message(struct render *r, const struct model_message *m)
 {
     if (m->role == ROLE_ASSISTANT)
         assistant(r, m);
     else if (m->role == ROLE_TOOL)
         tool_result(r, m);
-    else
+    else {
+        for (size_t i = 0; i < m->n_images; i++)
+            image_block(r, &m->images[i]);
         text_block(r, "user", m->text);
+    }
 }
 
 static void messages(struct json_out *o, const struct model_request *request)

@@ -59,6 +59,32 @@ static void assistant(struct json_out *o, const struct model_message *m)
     json_out_end(o, '}');
 }
 
+static void user_with_images(struct json_out *o, const struct model_message *m)
+{
+    begin_message(o, STR("user"));
+    json_out_key(o, STR("content"));
+    json_out_begin(o, '[');
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("type"), STR("text"));
+    json_out_kstr(o, STR("text"), m->text);
+    json_out_end(o, '}');
+    for (size_t i = 0; i < m->n_images; i++) {
+        AUTO(buf_done) struct buf url = BUF_INIT(SIZE_MAX / 4);
+
+        buf_addf(&url, "data:%.*s;base64,", STR_ARG(m->images[i].type));
+        buf_add_str(&url, m->images[i].data);
+        json_out_begin(o, '{');
+        json_out_kstr(o, STR("type"), STR("image_url"));
+        json_out_key(o, STR("image_url"));
+        json_out_begin(o, '{');
+        json_out_kstr(o, STR("url"), buf_view(&url));
+        json_out_end(o, '}');
+        json_out_end(o, '}');
+    }
+    json_out_end(o, ']');
+    json_out_end(o, '}');
+}
+
 static void message(struct json_out *o, const struct model_message *m)
 {
     if (m->role == ROLE_ASSISTANT) {
@@ -68,6 +94,8 @@ static void message(struct json_out *o, const struct model_message *m)
         json_out_kstr(o, STR("tool_call_id"), m->call_id);
         json_out_kstr(o, STR("content"), m->text);
         json_out_end(o, '}');
+    } else if (m->n_images) {
+        user_with_images(o, m);
     } else {
         text_message(o, STR("user"), m->text);
     }

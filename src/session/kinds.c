@@ -21,7 +21,8 @@
     }
 #define MESSAGE                                                                                                        \
     FIELDS({"message_id", F_STRING, OPT}, WHERE, {"content", F_ANY, OPT}, {"tool_calls", F_ARRAY, OPT},                \
-           {"tool_call_id", F_STRING, OPT}, {"tool_name", F_STRING, OPT})
+           {"tool_call_id", F_STRING, OPT}, {"tool_name", F_STRING, OPT}, {"images", F_ARRAY, OPT},                    \
+           {"image_data", F_OBJECT, OPT})
 #define RUN_END                                                                                                        \
     FIELDS({"run_id", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"by", F_STRING, OPT}, {"error", F_ANY, OPT},         \
            {"resumable", F_BOOL, OPT}, {"failed_at_node", F_STRING, OPT},                                              \
@@ -88,7 +89,7 @@ static const struct kind kinds[] = {
      ledger_usage, NULL},
     {"llm.error", KIND_FAILURE, FIELDS(WHERE, {"context", F_STRING, OPT}, {"attempt", F_INT, OPT}, {"code", F_ANY, OPT}, {"message", F_STRING, OPT},
                                        {"retry_at", F_STRING, OPT}), ledger_error, content_failure},
-    {"context.trimmed", 0, FIELDS(WHERE, {"dropped", F_ARRAY, OPT}, {"reason", F_STRING, OPT}), NULL, NULL},
+    {"context.trimmed", 0, FIELDS(WHERE, {"dropped", F_ARRAY, OPT}, {"reason", F_STRING, OPT}, {"summary", F_STRING, OPT}), NULL, NULL},
     {"tool.started", 0, TOOL, ledger_tool_started, NULL},
     {"tool.completed", 0, TOOL, ledger_tool_ended, NULL},
     {"tool.failed", KIND_FAILURE, TOOL, ledger_tool_ended, content_failure},

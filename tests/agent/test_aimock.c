@@ -113,6 +113,23 @@ static void tools_are_asked_for_and_their_results_understood(void **state)
     }
 }
 
+static void images_are_understood(void **state)
+{
+    const struct model_image dot = {STR("image/png"), STR("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+                                                          "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct model_message message = {
+            .role = ROLE_USER, .text = STR("see this"), .images = &dot, .n_images = 1};
+        struct conversation t;
+
+        assert_int_equal(say(&t, types[i], KEY, &message, 1), TIDE_OK);
+        assert_true(str_eq(t.answer.text, STR("A dot.")));
+        model_answer_done(&t.answer);
+    }
+}
+
 static void thinking_is_passed_over(void **state)
 {
     (void)state;
@@ -169,9 +186,9 @@ static void a_wrong_key_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_arrives_whole),      cmocka_unit_test(tools_are_asked_for_and_their_results_understood),
-        cmocka_unit_test(thinking_is_passed_over), cmocka_unit_test(refusals_have_their_class),
-        cmocka_unit_test(a_wrong_key_is_refused),
+        cmocka_unit_test(text_arrives_whole),        cmocka_unit_test(tools_are_asked_for_and_their_results_understood),
+        cmocka_unit_test(images_are_understood),     cmocka_unit_test(thinking_is_passed_over),
+        cmocka_unit_test(refusals_have_their_class), cmocka_unit_test(a_wrong_key_is_refused),
     };
 
     setenv("no_proxy", "127.0.0.1", 1);

@@ -106,6 +106,30 @@ for how in '--output json' '--output stream-json' --watch ''; do
     check_is "what cannot be written is an error: ${how:-text}" '6 tidemark: write to standard output: No space left on device: free some space, then try again' "$got $(tail -n 1 err)"
 done
 
+# ---- images ----
+printf '\211PNG\r\n\032\n' >dot.png
+head -c 90000 /dev/urandom >>dot.png
+cp dot.png 'no-name'
+chat hello -p 'what is on @dot.png and @no-name?'
+check_is 'an image is told' "tidemark: + dot.png, image/png, 88 KiB
+tidemark: + no-name, image/png, 88 KiB" "$(cat err)"
+check_is 'the prompt stays as it was typed' 'what is on @dot.png and @no-name?' "$(field "$id" message.user '$.content')"
+check_is 'its bytes are in the log' "$(base64 -w0 dot.png)" "$(field "$id" message.user '$.image_data.0')"
+if [ "${TIDEMARK_TEST_STORE:-}" != files ]; then
+    n=$(tidemark store info --json | json '$.big_values')
+    chat hello -p 'again @dot.png'
+    check_is 'stored once by digest' "$n" "$(tidemark store info --json | json '$.big_values')"
+fi
+first=$(field "$id" message.user '$.image_data.0')
+rm dot.png
+chat hello --resume "$id" -p more
+check_is 'a resume needs no file' 0 "$got"
+check_is 'and has the same bytes' "$first" "$(tidemark log show "$id" | grep '"kind":"message.user"' | head -n 1 | json '$.image_data.0')"
+(printf 'GIF89a' && head -c 3932160 /dev/zero) >big.gif
+chat hello -p 'and @big.gif'
+check_is 'one that is too big is none' 'tidemark: @big.gif: an image of more than 3.75 MiB; it is said as it stands' "$(cat err)"
+rm big.gif no-name
+
 # ---- instructions of the project ----
 umask 022
 mkdir -p repo/.git repo/sub/deep

@@ -261,6 +261,40 @@ type_line /quit
 wait_for has_ended
 close_chat
 
+# ---- /compact ----
+echo '{"turns":[{"text":"The answer is 42."},{"text":"Asked, and 42.","delay_ms":2000},{"text":"After it."},{"text":"More."}]}' >compact.json
+open_chat --script compact.json
+type_line /compact
+shows 'nothing to summarise' 'there is no session yet'
+type_line 'what is it'
+shows 'answered' 'The answer is 42'
+id=$(newest)
+type_line '/compact the number'
+wait_for eval 'tidemark log show "$id" | grep -q "\"purpose\":\"compact\""'
+kill -KILL "$(cat pid)"
+wait_for has_ended
+close_chat
+open_chat --resume "$id"
+shows 'killed while it summarises: everything is as it was' 'The answer is 42'
+check_is 'no summary is there' 0 "$(count "$id" context.trimmed)"
+type_line '/compact the number'
+shows 'it is summarised' 'Asked, and 42'
+shows 'which is said' 'given this summary'
+check_is 'one event holds the summary' 1 "$(tidemark log show "$id" | grep '"kind":"context.trimmed"' | grep -c '"summary":"\[Summary of .*Asked, and 42')"
+check_is 'the log keeps everything' 1 "$(tidemark log show "$id" | grep -c 'The answer is 42')"
+type_line 'and now'
+shows 'it goes on' 'After it'
+check_is 'the request carries the summary and the prompt' 2 "$(tidemark log show "$id" | grep '"kind":"llm.request"' | tail -n 1 | json '$.messages')"
+type_line /quit
+wait_for has_ended
+close_chat
+open_chat --resume "$id"
+shows 'resumed: the summary stands for what was said' '^≡ .Summary of the conversation'
+check 'and not the messages themselves' eval '! is_shown "The answer is 42"'
+type_line /quit
+wait_for has_ended
+close_chat
+
 # ---- a picker ----
 first=$(tidemark chat --script talk.json --no-tools -p 'the first of two' --output json </dev/null | json '$.session_id')
 second=$(tidemark chat --script talk.json --no-tools -p 'the second of two' --output json </dev/null | json '$.session_id')

@@ -35,7 +35,12 @@ struct chat {
     struct cli *cli;
     const struct chat_want *want;
     struct chat_session core;
-    struct arena prompt;           /* of the prompt that is being said */
+    struct arena prompt; /* of the prompt that is being said */
+    struct chat_image {
+        const char *name;
+        struct str bytes;
+    } images[TIDE_IMAGES_MAX]; /* that it names, in the same arena */
+    size_t n_images;
     struct recovery_thread *sweep; /* recovery of what others left, as every process that lives long does it */
     const char *temporary;         /* directory of a store that goes away with the chat; NULL: none */
 };
@@ -54,8 +59,11 @@ enum tide_code chat_store(struct chat *c, struct tide_err *err) MUST_CHECK;
 /* The session that `want` names, and back to where it says. */
 enum tide_code chat_resume(struct chat *c, struct tide_err *err) MUST_CHECK;
 
-/* "@path" in a prompt stands for the file: its text is added below, which is told. In the arena. */
+/* "@path" in a prompt stands for the file: its text is added below, or it is an image; which is told. In the arena. */
 enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_prompt, struct tide_err *err)
+    MUST_CHECK;
+/* Says it, with the images that it names. */
+enum tide_code chat_say(struct chat *c, const char *prompt, struct tide_text *ret_answer, struct tide_err *err)
     MUST_CHECK;
 
 /* What the agent does, into the log. */

@@ -194,6 +194,11 @@ static void run_model(struct screen *s, const char *rest)
         view_notice(s->view, arena_printf(&a, "model %s from the next prompt on", rest));
 }
 
+static void run_compact(struct screen *s, const char *rest)
+{
+    screen_compact(s, *rest ? rest : NULL);
+}
+
 /* One object of the agent's own description. */
 static const struct json *info_of(struct screen *s, struct arena *a)
 {
@@ -366,6 +371,7 @@ static const struct slash slashes[] = {
     {"checkpoints", "", "the checkpoints of this session, and the prompt that each answers", run_checkpoints, true},
     {"rollback", "WHERE", "back to a checkpoint (Tab completes its id) or seq:N; nothing is deleted", run_rollback,
      true},
+    {"compact", "[FOCUS]", "let the model summarise what was said, and go on with the summary", run_compact, true},
     {"fork", "", "go on in a copy; the original stays as it is", run_fork, true},
     {"model", "[NAME]", "the model; with a NAME: that one from the next prompt on", run_model, false},
     {"tools", "", "what the agent can do, and what it asks about", run_tools, false},
@@ -384,14 +390,14 @@ static void run_help(struct screen *s, const char *rest)
 
     (void)rest;
     for (size_t i = 0; i < N_SLASHES; i++) {
-        snprintf(head, sizeof(head), "/%-11s %-6s ", slashes[i].name, slashes[i].args);
+        snprintf(head, sizeof(head), "/%-11s %-7s ", slashes[i].name, slashes[i].args);
         view_item(s->view, head, slashes[i].help);
     }
-    snprintf(head, sizeof(head), "%-12s %-6s ", "@path", "");
-    view_item(s->view, head, "adds a file to the prompt");
-    snprintf(head, sizeof(head), "%-12s %-6s ", "Alt-Enter", "");
+    snprintf(head, sizeof(head), "%-12s %-7s ", "@path", "");
+    view_item(s->view, head, "adds a file to the prompt: its text, or an image");
+    snprintf(head, sizeof(head), "%-12s %-7s ", "Alt-Enter", "");
     view_item(s->view, head, "begins a new line");
-    snprintf(head, sizeof(head), "%-12s %-6s ", "Ctrl-C", "");
+    snprintf(head, sizeof(head), "%-12s %-7s ", "Ctrl-C", "");
     view_item(s->view, head, "stops the turn; twice leaves");
 }
 

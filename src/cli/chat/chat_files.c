@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "@path" in a prompt: the file's text is added below what was typed. Whatever becomes of such a word is told in a line:
+ * "@path" in a prompt: the file's text is added below what was typed; an image goes with it as one. Whatever becomes of such a word is told in a line:
  * nothing leaves the machine unseen, and a name that is mistyped is noticed.
  */
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/image_type.h"
 #include "base/utf8.h"
 #include "cli/chat/chat.h"
 
@@ -37,6 +38,8 @@ static const char *read_text(const char *path, struct buf *text, bool *ret_cut)
     }
     bad = buf_read_fd(text, fd);
     close(fd);
+    if (!bad && image_type(buf_view(text)))
+        return text->len > TIDE_IMAGE_MAX_BYTES ? "an image of more than 3.75 MiB" : NULL;
     *ret_cut = text->len > FILE_MAX_BYTES;
     if (*ret_cut) /* not within a character */
         text->len = utf8_clip(buf_view(text), FILE_MAX_BYTES).len;
@@ -45,9 +48,24 @@ static const char *read_text(const char *path, struct buf *text, bool *ret_cut)
     return str_is_utf8(buf_view(text), NULL) && !memchr(text->ptr ? text->ptr : "", 0, text->len) ? NULL : "no text";
 }
 
+static void add_image(struct chat *c, const char *name, struct str bytes)
+{
+    for (size_t i = 0; i < c->n_images; i++)
+        if (strcmp(c->images[i].name, name) == 0) /* named twice */
+            return;
+    if (!str_is_utf8(str_from(name), NULL))
+        return; /* nor is the prompt, which is refused for it */
+    if (c->n_images == TIDE_IMAGES_MAX) {
+        chat_tell(c, "@%.200s: a prompt takes %d images; it is said as it stands", name, TIDE_IMAGES_MAX);
+        return;
+    }
+    chat_tell(c, "+ %.200s, %s, %zu KiB", name, image_type(bytes), (bytes.len + 1023) / 1024);
+    c->images[c->n_images++] = (struct chat_image){name, arena_dup(&c->prompt, bytes)};
+}
+
 static void add_file(struct chat *c, struct buf *out, struct str path)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(FILE_MAX_BYTES + 32768);
+    AUTO(buf_done) struct buf text = BUF_INIT(TIDE_IMAGE_MAX_BYTES + 65536);
     const char *name = arena_dup(&c->prompt, path).ptr, *why;
     bool cut = false;
     size_t lines;
@@ -55,6 +73,10 @@ static void add_file(struct chat *c, struct buf *out, struct str path)
     why = read_text(name, &text, &cut);
     if (why) {
         chat_tell(c, "@%.200s: %s; it is said as it stands", name, why);
+        return;
+    }
+    if (image_type(buf_view(&text))) {
+        add_image(c, name, buf_view(&text));
         return;
     }
     lines = count_lines(buf_view(&text));
@@ -69,6 +91,7 @@ enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_
     AUTO(buf_done) struct buf out = BUF_INIT(PROMPT_MAX_BYTES);
 
     arena_reset(&c->prompt);
+    c->n_images = 0;
     buf_add_str(&out, str_from(prompt));
     for (const char *at = strchr(prompt, '@'); at; at = strchr(at + 1, '@')) {
         size_t len = strcspn(at + 1, " \t\r\n,;:!?\"'()<>");
@@ -82,4 +105,12 @@ enum tide_code chat_expand(struct chat *c, const char *prompt, const char **ret_
         return tide_fail(err, TIDE_TOO_BIG, "the prompt with its files is larger than 16 MiB: name fewer");
     *ret_prompt = arena_dup(&c->prompt, buf_view(&out)).ptr;
     return TIDE_OK;
+}
+
+enum tide_code chat_say(struct chat *c, const char *prompt, struct tide_text *ret_answer, struct tide_err *err)
+{
+    for (size_t i = 0; i < c->n_images; i++)
+        if (tide_agent_attach(c->core.agent, c->images[i].name, c->images[i].bytes.ptr, c->images[i].bytes.len, err))
+            return err->code;
+    return tide_agent_run(c->core.agent, prompt, ret_answer, err);
 }

@@ -229,7 +229,7 @@ static enum tide_code work(struct printing *p, const char *prompt, struct tide_e
         if (info->question && info->status == TIDE_STATUS_WAITING)
             p->answered = arena_dup(&p->chat.core.setup.arena, str_from(info->question)).ptr;
     }
-    code = prompt ? tide_agent_run(p->chat.core.agent, prompt, &answer, err)
+    code = prompt ? chat_say(&p->chat, prompt, &answer, err)
                   : tide_agent_resume(p->chat.core.agent, want->input, want->token, &answer, err);
     code = report(p, code, &answer, err);
     tide_text_done(&answer);

@@ -169,7 +169,10 @@ static int draw_message(void *arg, const struct tide_message *m)
     struct json *calls = NULL;
     bool is_new = r->n++ >= r->known;
 
-    if (strcmp(m->role, "user") == 0) {
+    if (m->is_summary) {
+        if (is_new)
+            view_summary(r->s->view, text);
+    } else if (strcmp(m->role, "user") == 0) {
         if (!m->from_hook && is_new)
             view_user(r->s->view, text);
     } else if (strcmp(m->role, "assistant") == 0) {
@@ -261,7 +264,7 @@ static void say_prompt(struct screen *s, const char *typed)
         return;
     }
     begin_work(s);
-    code = tide_agent_run(s->chat.core.agent, prompt, NULL, &err);
+    code = chat_say(&s->chat, prompt, NULL, &err);
     end_work(s, code, &err);
 }
 
@@ -273,6 +276,24 @@ void screen_go_on(struct screen *s)
     begin_work(s);
     code = tide_agent_resume(s->chat.core.agent, NULL, NULL, NULL, &err);
     end_work(s, code, &err);
+}
+
+void screen_compact(struct screen *s, const char *focus)
+{
+    struct tide_err err = {0};
+    enum tide_code code;
+
+    begin_work(s);
+    code = tide_agent_compact(s->chat.core.agent, focus, &err);
+    if (code == TIDE_NOT_FOUND || code == TIDE_CONFLICT) { /* nothing was begun */
+        view_busy(s->view, NULL);
+        view_error(s->view, err_text(&err));
+        return;
+    }
+    end_work(s, code, &err);
+    if (!code)
+        view_notice(s->view,
+                    "from now on the model is given this summary; the log keeps everything, and /rollback leads back");
 }
 
 static bool has_status(struct screen *s, enum tide_status status)
@@ -552,7 +573,7 @@ enum tide_code chat_watch(struct cli *cli, const struct chat_want *want, struct 
         if (cli->out.tty && isatty(STDIN_FILENO))
             tty_quiet(STDIN_FILENO); /* what is typed would stand in the line that shows that it works */
         begin_work(&s);
-        while ((code = prompt ? tide_agent_run(s.chat.core.agent, prompt, NULL, err)
+        while ((code = prompt ? chat_say(&s.chat, prompt, NULL, err)
                               : tide_agent_resume(s.chat.core.agent, NULL, NULL, NULL, err)) == TIDE_HELD &&
                watch && (code = watch_other(&s, watch, &known, err)) == TIDE_OK)
             continue;

@@ -27,6 +27,9 @@ void screen_redraw(struct screen *s);
 /* Goes on with what was cut, if anything was; then says where it stands. */
 void screen_go_on(struct screen *s);
 
+/* A summary in place of what was said. */
+void screen_compact(struct screen *s, const char *focus);
+
 /* Other session, same screen. */
 enum tide_code screen_switch(struct screen *s, const char *id, struct tide_err *err) MUST_CHECK;
 

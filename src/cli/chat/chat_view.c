@@ -227,6 +227,16 @@ void view_user(struct view *v, struct str text)
     emit(v, KIND_USER, buf_view(&out));
 }
 
+void view_summary(struct view *v, struct str text)
+{
+    AUTO(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
+
+    if (v->config.quiet)
+        return;
+    add_marked(v, &out, "≡ ", DIM, text);
+    emit(v, KIND_USER, buf_view(&out));
+}
+
 void view_typed(struct view *v)
 {
     v->last = KIND_USER;

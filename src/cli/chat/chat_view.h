@@ -22,8 +22,9 @@ struct view;
 struct view *view_new(const struct view_config *config);
 void view_free(struct view *v);
 
-void view_user(struct view *v, struct str text); /* a prompt of before, when a history is drawn again */
-void view_typed(struct view *v);                 /* a prompt has just been typed: it stands there already */
+void view_user(struct view *v, struct str text);    /* a prompt of before, when a history is drawn again */
+void view_summary(struct view *v, struct str text); /* the same, of what stands for the messages before it */
+void view_typed(struct view *v);                    /* a prompt has just been typed: it stands there already */
 
 /*
  * The answer, in pieces. view_text_discard: the attempt these pieces came from has failed; of the next one's text what is

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Images that models take, told by their first bytes: names lie. */
+#ifndef BASE_IMAGE_TYPE_H
+#define BASE_IMAGE_TYPE_H
+
+#include "base/str.h"
+
+/* The media type of a PNG, JPEG, GIF or WebP; NULL: it is none of them. */
+const char *image_type(struct str bytes);
+
+#endif
