@@ -305,14 +305,14 @@ open_picker() {
     shows 'chat --resume without an id shows a list' '^› the second of two'
 }
 open_picker
-shows 'what changed last stands first' '^  the first of two · idle'
+shows 'what changed last stands first' '^  the first of two · completed'
 terminal send-keys Down Up Down
 shows 'arrows move' '^› the first of two'
 terminal send-keys Enter
 shows 'Enter goes on with that one' "^tidemark chat · $first"
 check 'the list has gone' eval '! is_shown "the second of two"'
 type_line '/resume'
-shows '/resume without an id: the list' '^› .* of two · idle'
+shows '/resume without an id: the list' '^› .* of two · completed'
 terminal send-keys Escape
 check 'Escape leaves it' wait_for eval '! is_shown "the second of two"'
 type_line '/resume'
