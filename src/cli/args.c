@@ -209,8 +209,26 @@ static enum tide_code take_operand(struct args *args, const char *word, struct t
     return TIDE_OK;
 }
 
+/* "checkpoint", then "delete": right behind each other they may be the name of one. */
+static const struct command *longer_name(const struct args *args, const char *word)
+{
+    char name[64];
+
+    for (size_t i = 0; args->command->options && args->command->options[i].name; i++)
+        if (args->options[i].given)
+            return NULL;
+    snprintf(name, sizeof(name), "%s %.40s", args->command->name, word);
+    return args->n_operands ? NULL : command_find(args->command->group, name);
+}
+
 static enum tide_code take_word(struct args *args, const char *word, struct tide_err *err)
 {
+    const struct command *longer = args->command ? longer_name(args, word) : NULL;
+
+    if (longer) {
+        args->command = longer;
+        return TIDE_OK;
+    }
     if (args->command)
         return take_operand(args, word, err);
     if (!args->group)

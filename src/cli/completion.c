@@ -55,10 +55,11 @@ static void put_valued(struct out *out, const struct command *c, const struct op
         outf(out, "|-%c", o->letter);
 }
 
+/* By their first word: of "checkpoint delete" that is another command. */
 static void put_group_commands(struct out *out, const struct command_group *g)
 {
     for (const struct command *const *c = commands; *c; c++)
-        if ((*c)->group && strcmp((*c)->group, g->name) == 0 && !(*c)->hidden)
+        if ((*c)->group && strcmp((*c)->group, g->name) == 0 && !(*c)->hidden && !strchr((*c)->name, ' '))
             outf(out, " %s", (*c)->name);
 }
 
@@ -420,7 +421,7 @@ static void print_fish(struct out *out)
     for (const struct command_group *g = command_groups; g->name; g++)
         put_fish_command(out, "", g->name, g->help);
     for (const struct command *const *c = commands; *c; c++) {
-        if (!(*c)->hidden)
+        if (!(*c)->hidden && !strchr((*c)->name, ' '))
             put_fish_command(out, (*c)->group ? (*c)->group : "", (*c)->name, (*c)->help);
         put_fish_operands(out, *c);
     }

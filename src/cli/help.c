@@ -147,7 +147,7 @@ static void print_table(struct out *out)
 
 static enum tide_code run_help(struct cli *cli, struct tide_err *err)
 {
-    char *argv[4] = {NULL};
+    char *argv[5] = {NULL};
     int argc = 1;
     struct args about;
     enum tide_code code;
@@ -156,7 +156,7 @@ static enum tide_code run_help(struct cli *cli, struct tide_err *err)
         print_table(&cli->out);
         return TIDE_OK;
     }
-    for (size_t i = 0; i < cli->args.n_operands && argc < 3; i++)
+    for (size_t i = 0; i < cli->args.n_operands && argc < 4; i++)
         argv[argc++] = (char *)(uintptr_t)args_operand(&cli->args, i);
     argv[argc++] = (char *)(uintptr_t) "--help";
     code = args_parse(argc, argv, &about, err);

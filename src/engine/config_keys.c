@@ -42,6 +42,8 @@ const struct config_key config_keys[] = {
     {"prices", CONFIG_JSON, "{}", "object", 0, 0, "per model: input, output and cached, each per million tokens"},
     {"max_cost", CONFIG_NUMBER, "0", NULL, 0, 0, "what a session may cost, in the currency of prices; 0: no limit"},
     {"max_tokens", CONFIG_INT, "0", NULL, 0, 0, "tokens that a session may use; 0: no limit"},
+    {"checkpoints", CONFIG_JSON, "{}", "object", 0, 0,
+     "when graphs make checkpoints, over what each graph says: its keys of `checkpoints`"},
     {"on_store_error", CONFIG_WORD, "\"stop\"", "stop continue", 0, 0, "what a run does when the store fails"},
     {"auto_resume", CONFIG_WORD, "\"off\"", "off live all", 0, 0, "what is resumed by itself after a crash"},
     {"sweep_interval", CONFIG_TEXT, "\"30s\"", NULL, 0, 0, "how often a running session looks after others; 0s: never"},

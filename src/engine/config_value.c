@@ -9,6 +9,8 @@
 #include <locale.h>
 #include <math.h>
 
+#include "graph/spec.h"
+
 #define SHOWN 40 /* as much of a bad value as is shown */
 
 /* ---- by type ---- */
@@ -196,12 +198,24 @@ static enum tide_code check_prices(struct arena *a, const struct json *v, struct
     return TIDE_OK;
 }
 
+/* As a graph is read. */
+static enum tide_code check_checkpoints(struct arena *a, const struct json *v, struct tide_err *err)
+{
+    struct spec nothing = {.arena = ARENA_INIT};
+    struct spec_checkpoints ignored = {0};
+    enum tide_code code = spec_change_checkpoints(&nothing, json_source(v), &ignored, err);
+
+    (void)a;
+    arena_done(&nothing.arena);
+    return code;
+}
+
 static const struct {
     const char *key;
     enum tide_code (*check)(struct arena *a, const struct json *v, struct tide_err *err);
 } further[] = {
     {"api_key", check_api_key},          {"base_url", check_base_url}, {"sweep_interval", check_duration},
-    {"auto_approve_tools", check_names}, {"prices", check_prices},
+    {"auto_approve_tools", check_names}, {"prices", check_prices},     {"checkpoints", check_checkpoints},
 };
 
 enum tide_code config_value_check(struct arena *a, const struct config_key *key, const struct json *v,

@@ -8,6 +8,7 @@
 #include "engine/graph_inputs.h"
 
 #include "base/nearest.h"
+#include "engine/settings.h"
 #include "graph/exec.h"
 #include "graph/spec_fields.h"
 
@@ -236,13 +237,13 @@ static const struct spec_field *field_of(struct str key)
     return NULL;
 }
 
-static enum tide_code refuse_key(struct str key, struct tide_err *err)
+static enum tide_code refuse_key(const char *option, struct str key, struct tide_err *err)
 {
     AUTO(buf_done) struct buf names = BUF_INIT(4096);
 
     for (const struct spec_field *f = spec_checkpoints_object.fields; f->name; f++)
         buf_addf(&names, "%s%s", names.len ? ", " : "", f->name);
-    return tide_fail(err, TIDE_INVALID, "--checkpoint: there is no '%.*s': use one of %s",
+    return tide_fail(err, TIDE_INVALID, "--%s: there is no '%.*s': use one of %s", option,
                      (int)(key.len < 60 ? key.len : 60), key.ptr, buf_cstr(&names));
 }
 
@@ -260,7 +261,7 @@ static void put_list(struct json_out *o, const char *value)
     json_out_end(o, ']');
 }
 
-enum tide_code graph_put_checkpoint(struct json_out *o, const char *given, struct tide_err *err)
+static enum tide_code put_checkpoint(struct json_out *o, const char *option, const char *given, struct tide_err *err)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct str key = {given, strcspn(given, "=")};
@@ -269,16 +270,37 @@ enum tide_code graph_put_checkpoint(struct json_out *o, const char *given, struc
     struct json *v = NULL;
 
     if (!value || !*value)
-        return tide_fail(err, TIDE_INVALID, "--checkpoint %.60s: give KEY=VALUE, as in async_checkpoint=false", given);
+        return tide_fail(err, TIDE_INVALID, "--%s %.60s: give KEY=VALUE, as in async_checkpoint=false", option, given);
     if (!f)
-        return refuse_key(key, err);
+        return refuse_key(option, key, err);
     json_out_key(o, str_from(f->name));
     if (json_parse(&a, str_from(value), NULL, &v, NULL, NULL) && (f->type == FIELD_TEXTS || f->type == FIELD_KEYS))
         put_list(o, value);
     else if (v)
         json_out_raw(o, str_from(value));
     else
-        return tide_fail(err, TIDE_INVALID,
-                         "--checkpoint %.60s: '%.60s' is no value for it: give true, false or a number", given, value);
+        return tide_fail(err, TIDE_INVALID, "--%s %.60s: '%.60s' is no value for it: give true, false or a number",
+                         option, given, value);
     return TIDE_OK;
+}
+
+enum tide_code graph_take_checkpoints(const char *option, const char *const *given, bool settings, const char *file,
+                                      struct buf *ret_json, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf told = BUF_INIT((size_t)1 << 20);
+    AUTO(mem_freep) char *set = NULL;
+    char from[SETTINGS_FROM_SIZE] = "";
+    struct json_out o = json_out_to(&told);
+
+    if (settings && settings_word(file, "checkpoints", &set, from, err))
+        return err->code;
+    json_out_begin(&o, '{');
+    for (size_t i = 0; given[i]; i++)
+        if (put_checkpoint(&o, option, given[i], err))
+            return err->code;
+    json_out_end(&o, '}');
+    if (!set && told.len == 2)
+        return TIDE_OK;
+    return spec_merge_members(str_from(set ? set : "{}"), buf_view(&told), ret_json, err) ? tide_wrap(err, "%s", from)
+                                                                                          : TIDE_OK;
 }

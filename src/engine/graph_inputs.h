@@ -26,7 +26,11 @@ enum tide_code graph_refuse_missing(const struct graph_missing *list, struct tid
 typedef void graph_unread_fn(void *arg, const char *key, const char *near);
 void graph_find_unread(const tide_graph *graph, struct str memory, graph_unread_fn *fn, void *arg);
 
-/* "KEY=VALUE": a member of the graph's `checkpoints`, also without its "checkpoint_". */
-enum tide_code graph_put_checkpoint(struct json_out *o, const char *given, struct tide_err *err) MUST_CHECK;
+/*
+ * When a run makes checkpoints, over what its graph says: as the settings have it (`file` NULL: where they are), and over that
+ * the list of KEY=VALUE that was given with `option`. Empty: as the graph says. Of a resume `settings` is false: they were taken when it began.
+ */
+enum tide_code graph_take_checkpoints(const char *option, const char *const *given, bool settings, const char *file,
+                                      struct buf *ret_json, struct tide_err *err) MUST_CHECK;
 
 #endif

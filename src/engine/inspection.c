@@ -16,24 +16,55 @@ struct reading {
 
 /* ---- what the log says ---- */
 
-static int take_path(void *arg, const struct tide_event *ev)
+static void take_node(struct inspection *i, const struct json *body)
+{
+    struct json_out o = {.buf = &i->path, .depth = 1, .first = i->begun.live == 0};
+    struct str node = json_get_text(&i->arena, body, STR("node"));
+    const char *visit = arena_printf(&i->arena, "%.*s#%" PRId64, STR_ARG(node), json_get_int(body, STR("visit"), 0));
+
+    if (map_get(&i->begun, str_from(visit))) /* tried again is not another step */
+        return;
+    json_out_str(&o, node);
+    map_put(&i->begun, str_from(visit), i);
+}
+
+/* What nodes give the graph: into its memory, or an agent into its outputs. Graphs inside nodes keep theirs to themselves. */
+static void take_outputs(struct inspection *i, const struct json *body, bool by_agent)
+{
+    const struct json *values = json_get(body, STR("values"));
+
+    if ((!by_agent && !str_eq(json_get_text(&i->arena, body, STR("by")), STR("node"))) ||
+        json_get_text(&i->arena, body, STR("frame")).len || json_get_text(&i->arena, body, STR("decides")).len)
+        return;
+    for (const struct json *v = values ? values->first : NULL; v; v = v->next)
+        map_put(&i->outputs, json_key_text(&i->arena, v), (void *)(uintptr_t)arena_dup(&i->arena, json_source(v)).ptr);
+}
+
+static void take_message(struct inspection *i, const struct json *body, int64_t seq)
+{
+    struct str id = json_get_text(&i->arena, body, STR("message_id"));
+    const char *said = id.len ? arena_dup(&i->arena, id).ptr : arena_printf(&i->arena, "seq:%" PRId64, seq);
+
+    map_put(&i->said, json_get_text(&i->arena, body, STR("node")), (void *)(uintptr_t)said);
+}
+
+static int take_event(void *arg, const struct tide_event *ev)
 {
     struct inspection *i = arg;
-    struct json_out o = {.buf = &i->path, .depth = 1, .first = i->begun.live == 0};
+    bool begins = strcmp(ev->kind, "node.started") == 0, message = strncmp(ev->kind, "message.", 8) == 0;
+    bool output = strcmp(ev->kind, "output.set") == 0, memory = strcmp(ev->kind, "memory.set") == 0;
     struct json *body;
-    struct str node;
-    const char *visit;
 
     i->complete += strcmp(ev->kind, "node.completed") == 0;
-    if (strcmp(ev->kind, "node.started") != 0 ||
+    if ((!begins && !message && !output && !memory) ||
         json_parse(&i->arena, arena_dup(&i->arena, (struct str){ev->body, ev->body_len}), NULL, &body, NULL, NULL))
         return 0;
-    node = json_get_text(&i->arena, body, STR("node"));
-    visit = arena_printf(&i->arena, "%.*s#%" PRId64, STR_ARG(node), json_get_int(body, STR("visit"), 0));
-    if (!map_get(&i->begun, str_from(visit))) { /* tried again is not another step */
-        json_out_str(&o, node);
-        map_put(&i->begun, str_from(visit), i);
-    }
+    if (begins)
+        take_node(i, body);
+    else if (message)
+        take_message(i, body, ev->seq);
+    else
+        take_outputs(i, body, output);
     return 0;
 }
 
@@ -46,7 +77,7 @@ static enum tide_code read_path(const struct reading *r, struct tide_err *err)
     buf_add_char(&r->to->path, '[');
     for (const struct json *s = spans ? spans->first : NULL; s && !code; s = s->next) {
         code = tide_session_read(r->session, TIDE_READ_INHERITED, json_get_int(s, STR("from"), 0),
-                                 json_get_int(s, STR("to"), 0), take_path, r->to, err);
+                                 json_get_int(s, STR("to"), 0), take_event, r->to, err);
     }
     buf_add_char(&r->to->path, ']');
     return code;
@@ -142,6 +173,8 @@ enum tide_code inspection_read(tide_session *session, const char *checkpoint, bo
 void inspection_done(struct inspection *i)
 {
     map_done(&i->begun, NULL);
+    map_done(&i->outputs, NULL);
+    map_done(&i->said, NULL);
     buf_done(&i->path);
     arena_done(&i->arena);
 }

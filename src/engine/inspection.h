@@ -20,6 +20,8 @@ struct inspection {
     struct buf path;            /* JSON array of the nodes that began before it */
     struct map begun;           /* "node#visit" of these */
     int64_t complete;           /* nodes that were complete before it */
+    struct map outputs;         /* key -> JSON text: what nodes had given, each key as it was set last */
+    struct map said;            /* node -> id of its last message */
     const struct json *metrics; /* of the event; NULL: none */
 };
 

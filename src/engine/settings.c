@@ -112,7 +112,9 @@ static enum tide_code read_one(const struct settings *s, const struct config_key
             continue;
         if (config_value_check(&a, key, m, err))
             return tide_wrap(err, "%.150s: %s", s->path, key->name);
-        if (json_text(&a, m).len)
+        if (key->type == CONFIG_JSON)
+            *ret_text = mem_dup(json_source(m));
+        else if (json_text(&a, m).len)
             *ret_text = mem_dup(json_text(&a, m));
         return TIDE_OK;
     }

@@ -65,11 +65,12 @@ struct job {
     char *name, *branch;
     int64_t visit, attempt, began_ns;
     char key[33];
-    bool deciding;             /* its work is done: a model is asked where to go on */
-    struct buf inputs, memory; /* JSON objects */
-    struct str output;         /* deciding: what it gave; in the arena */
-    atomic_bool halt;          /* it is to end */
-    bool durable;              /* its start must be on disk before it begins */
+    bool deciding;                /* its work is done: a model is asked where to go on */
+    struct buf inputs, memory;    /* JSON objects */
+    struct str output;            /* deciding: what it gave; in the arena */
+    atomic_bool halt;             /* it is to end */
+    bool durable;                 /* its start must be on disk before it begins */
+    char turn_mark[TIDE_ID_SIZE]; /* checkpoint of its last turn that was not told yet; "": none */
 
     /* what came of it */
     enum tide_code
@@ -349,5 +350,6 @@ void marks_after(struct exec *x, const struct place *p, const char *name, int64_
 void marks_edge(struct exec *x, const char *from, const char *to);
 void marks_wait(struct exec *x, const char *name, const char *question);
 void marks_turn(void *job, struct draft *d, int64_t turn);
+void marks_tell_turn(struct job *j); /* that of its last turn: when the agent has appended it */
 
 #endif

@@ -141,6 +141,7 @@ static void write_mark(struct exec *x, struct json_out *o, const char *id, enum 
                        const char *node, const char *next, const char *description, bool settled)
 {
     bool clean = x->view->content.failures == 0 && x->s->state->content.failures == 0;
+    char says[CHECKPOINT_SAYS];
 
     json_out_kstr(o, STR("checkpoint_id"), str_from(id));
     json_out_kstr(o, STR("type"), str_from(tide_checkpoint_type_name(type)));
@@ -150,7 +151,9 @@ static void write_mark(struct exec *x, struct json_out *o, const char *id, enum 
     json_out_kstr_opt(o, STR("next_node"), str_from(next));
     json_out_kbool(o, STR("is_clean"), clean);
     json_out_kbool(o, STR("can_resume_from"), settled);
-    json_out_kstr_opt(o, STR("description"), str_from(description));
+    json_out_kstr(
+        o, STR("description"),
+        str_from(description ? description : checkpoint_describe(says, type, node, next, x->s->state->content.turn)));
     write_metrics(x, o);
     remember(&x->marks, id, clean);
     if (settled)
@@ -231,6 +234,18 @@ void marks_wait(struct exec *x, const char *name, const char *question)
     make(x, TIDE_CHECKPOINT_USER, name, name, text, name);
 }
 
+/* It is on disk by now: the agent has appended it, and has gone on or ended. */
+void marks_tell_turn(struct job *j)
+{
+    if (!j->turn_mark[0])
+        return;
+    exec_note(j->x, &(struct tide_graph_event){.what = TIDE_GRAPH_CHECKPOINT,
+                                               .node = j->name,
+                                               .checkpoint_type = TIDE_CHECKPOINT_LOOP_ITERATION,
+                                               .text = j->turn_mark});
+    j->turn_mark[0] = 0;
+}
+
 /* With the lock; into the agent's draft, because it is part of what the agent appends. */
 void marks_turn(void *job, struct draft *d, int64_t turn)
 {
@@ -239,6 +254,7 @@ void marks_turn(void *job, struct draft *d, int64_t turn)
     const struct spec_checkpoints *c = &x->checkpoints;
     char id[TIDE_ID_SIZE], why[64];
 
+    marks_tell_turn(j);
     if (!c->on_loop_iteration && !c->every_n_iterations)
         return;
     if (c->every_n_iterations && turn % c->every_n_iterations != 0)
@@ -248,4 +264,5 @@ void marks_turn(void *job, struct draft *d, int64_t turn)
     draft_open(d, "checkpoint");
     write_mark(x, &d->out, id, TIDE_CHECKPOINT_LOOP_ITERATION, j->name, j->name, why, is_settled(x, j->name));
     draft_close(d);
+    memcpy(j->turn_mark, id, sizeof id);
 }

@@ -441,6 +441,7 @@ void end_job(struct exec *x, struct job *j)
     const struct task *t = active(x, j->name);
     int64_t ms = (exec_now_ns(x) - j->began_ns) / 1000000;
 
+    marks_tell_turn(j);
     if (!t || t->visit != j->visit)
         end_late(x, j);
     else if (j->code == TIDE_WAITING)

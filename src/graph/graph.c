@@ -334,10 +334,14 @@ static enum tide_code take_checkpoints(struct exec *x, const char *said, struct 
 enum tide_code exec_inherit(struct exec *x, struct tide_err *err)
 {
     const char *before = x->s->state->content.position.checkpoints;
+    AUTO(buf_done) struct buf both = BUF_INIT((size_t)1 << 24);
 
-    if (x->said || !before)
+    if (!before)
         return TIDE_OK;
-    return take_checkpoints(x, arena_dup(&x->g->spec->arena, str_from(before)).ptr, err);
+    if (spec_merge_members(str_from(before), str_from(x->said ? x->said : "{}"), &both, err))
+        return tide_wrap(err, "checkpoints");
+    x->checkpoints = x->graph->checkpoints;
+    return take_checkpoints(x, arena_dup(&x->g->spec->arena, buf_view(&both)).ptr, err);
 }
 
 enum tide_code graph_hide_memory(tide_store *store, tide_graph *g, const struct tide_graph_options *opt,

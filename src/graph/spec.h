@@ -233,6 +233,8 @@ enum tide_code spec_parse_from(const char *path, struct str text, const struct s
 /* Members of an object as in `checkpoints`, over what is there. */
 enum tide_code spec_change_checkpoints(struct spec *s, struct str json, struct spec_checkpoints *into,
                                        struct tide_err *err) MUST_CHECK;
+/* Two objects as one: a member of `above` counts in place of the same of `below`. */
+enum tide_code spec_merge_members(struct str below, struct str above, struct buf *out, struct tide_err *err) MUST_CHECK;
 void spec_free(struct spec *s);
 static inline void spec_freep(struct spec **s)
 {

@@ -347,6 +347,26 @@ enum tide_code spec_change_checkpoints(struct spec *s, struct str json, struct s
     return before ? tide_err_copy(err, &p.first) : TIDE_OK;
 }
 
+enum tide_code spec_merge_members(struct str below, struct str above, struct buf *out, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json_out o = json_out_to(out);
+    struct json *under = NULL, *over = NULL;
+
+    if (json_parse(&a, below, NULL, &under, NULL, err) || json_parse(&a, above, NULL, &over, NULL, err))
+        return err->code;
+    if (under->type != JSON_OBJECT || over->type != JSON_OBJECT)
+        return tide_fail(err, TIDE_INVALID, "it must be an object: {\"async_checkpoint\":false}");
+    json_out_begin(&o, '{');
+    for (const struct json *m = under->first; m; m = m->next)
+        if (!json_get(over, json_key_text(&a, m)))
+            json_out_kraw(&o, json_key_text(&a, m), json_source(m));
+    for (const struct json *m = over->first; m; m = m->next)
+        json_out_kraw(&o, json_key_text(&a, m), json_source(m));
+    json_out_end(&o, '}');
+    return TIDE_OK;
+}
+
 /* ---- files ---- */
 
 enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err *err)

@@ -36,6 +36,34 @@ enum tide_code checkpoint_check(struct arena *a, const struct json *body, struct
     return check_type(json_get_text(a, body, STR("type")), err);
 }
 
+/* By type; TIDE_CHECKPOINT_OTHER: one of a later version. */
+static const struct {
+    const char *alone, *before, *behind; /* before and behind the name of the node; NULL: it is not named */
+} says[] = {
+    [TIDE_CHECKPOINT_OTHER] = {"checkpoint", NULL, NULL},
+    [TIDE_CHECKPOINT_TURN] = {"after a turn", NULL, NULL},
+    [TIDE_CHECKPOINT_NODE_START] = {"before a node", "before node ", ""},
+    [TIDE_CHECKPOINT_NODE_COMPLETE] = {"a node completed", "node ", " completed"},
+    [TIDE_CHECKPOINT_EDGE_TRANSITION] = {"between nodes", "after node ", ""},
+    [TIDE_CHECKPOINT_LOOP_ITERATION] = {"after a turn", NULL, NULL},
+    [TIDE_CHECKPOINT_SAFE_POINT] = {"safe point", "safe point after node ", ""},
+    [TIDE_CHECKPOINT_USER] = {"made by hand", "made by hand at node ", ""},
+};
+
+const char *checkpoint_describe(char out[CHECKPOINT_SAYS], enum tide_checkpoint_type type, const char *node,
+                                const char *next_node, int64_t turn)
+{
+    if (type == TIDE_CHECKPOINT_TURN || type == TIDE_CHECKPOINT_LOOP_ITERATION)
+        snprintf(out, CHECKPOINT_SAYS, "after turn %" PRId64, turn);
+    else if (type == TIDE_CHECKPOINT_EDGE_TRANSITION && node && next_node)
+        snprintf(out, CHECKPOINT_SAYS, "from node %.100s to node %.100s", node, next_node);
+    else if (node && says[type].before)
+        snprintf(out, CHECKPOINT_SAYS, "%s%.100s%s", says[type].before, node, says[type].behind);
+    else
+        snprintf(out, CHECKPOINT_SAYS, "%s", says[type].alone);
+    return out;
+}
+
 /* What the events before the checkpoint in the same append add to the state. */
 struct ahead {
     int64_t failures, messages, input_tokens, output_tokens;
@@ -77,19 +105,24 @@ static void write_metrics(struct json_out *o, const struct state *s, const struc
 static void write_checkpoint(struct buf *out, const struct state *s, const struct tide_new_checkpoint *in,
                              const char *key, const struct draft *before, const char *id)
 {
+    const char *node = in->node ? in->node : s->content.node;
+    const char *next = in->next_node ? in->next_node : s->content.next_node;
     struct json_out o = json_out_to(out);
     struct ahead more = look_ahead(before);
+    char described[CHECKPOINT_SAYS];
 
     json_out_begin(&o, '{');
     json_out_kstr(&o, STR("checkpoint_id"), str_from(id));
     json_out_kstr(&o, STR("type"), str_from(tide_checkpoint_type_name(in->type)));
     if (s->content.turn)
         json_out_kint(&o, STR("turn"), s->content.turn);
-    json_out_kstr_opt(&o, STR("node"), str_from(in->node ? in->node : s->content.node));
-    json_out_kstr_opt(&o, STR("next_node"), str_from(in->next_node ? in->next_node : s->content.next_node));
+    json_out_kstr_opt(&o, STR("node"), str_from(node));
+    json_out_kstr_opt(&o, STR("next_node"), str_from(next));
     json_out_kbool(&o, STR("is_clean"), s->content.failures + more.failures == 0);
     json_out_kbool(&o, STR("can_resume_from"), before || !ledger_has_open_effect(&s->ledger));
-    json_out_kstr_opt(&o, STR("description"), str_from(in->description));
+    json_out_kstr(&o, STR("description"),
+                  str_from(in->description ? in->description
+                                           : checkpoint_describe(described, in->type, node, next, s->content.turn)));
     json_out_kstr_opt(&o, STR("key"), str_from(key));
     write_metrics(&o, s, &more);
     json_out_end(&o, '}');
@@ -157,11 +190,13 @@ enum tide_code tide_checkpoint_save(tide_session *s, const struct tide_new_check
 }
 
 /* One walk over checkpoint events from the newest back, leaving out the deleted. */
+struct walk;
+typedef int checkpoint_walk_fn(struct walk *, const struct tide_checkpoint *);
 struct walk {
     struct tide_session *s;
     struct map deleted; /* ids */
     struct arena parse;
-    int (*each)(struct walk *, const struct tide_checkpoint *);
+    checkpoint_walk_fn *each;
     void *arg;
     bool stopped;
 };
@@ -208,6 +243,7 @@ static int on_checkpoint(void *arg, const struct event *ev)
     struct walk *w = arg;
     struct tide_checkpoint c;
     struct json *body;
+    char described[CHECKPOINT_SAYS];
 
     arena_reset(&w->parse);
     if (json_parse(&w->parse, ev->body, NULL, &body, NULL, NULL))
@@ -226,6 +262,9 @@ static int on_checkpoint(void *arg, const struct event *ev)
         .rolled_back = !session_in_content(w->s, ev->seq),
     };
     c.type = type_of(c.type_word);
+    if (!c.description) /* of an earlier version */
+        c.description =
+            arena_dup(&w->parse, str_from(checkpoint_describe(described, c.type, c.node, c.next_node, c.turn))).ptr;
     if (!c.id || map_get(&w->deleted, str_from(c.id)))
         return 0;
     w->stopped = w->each(w, &c) != 0;
@@ -264,6 +303,93 @@ static enum tide_code scan_all(struct walk *w, struct tide_err *err)
         on_checkpoint(w, &g.list[i - 1]);
     arena_done(&g.arena);
     free(g.list);
+    return code;
+}
+
+/* ---- of a log that cannot be read whole ---- */
+
+struct salvage {
+    struct gathered g;
+    struct span *cuts; /* from: a rollback, to: where it went back to; in order */
+    size_t n_cuts;
+    int64_t seen;
+};
+
+static int salvage_one(void *arg, const struct event *ev)
+{
+    struct salvage *v = arg;
+    struct json *body;
+
+    v->seen = ev->seq;
+    if (!str_eq(ev->kind, STR("session.rolled_back")))
+        return gather(&v->g, ev);
+    arena_reset(&v->g.walk->parse);
+    if (json_parse(&v->g.walk->parse, ev->body, NULL, &body, NULL, NULL))
+        return 0;
+    v->cuts = mem_grow(v->cuts, (v->n_cuts + 1) * sizeof *v->cuts);
+    v->cuts[v->n_cuts++] = (struct span){.from = ev->seq, .to = json_get_int(body, STR("to_seq"), ev->seq - 1)};
+    return 0;
+}
+
+/* What still counts, as far as the rollbacks that can be read say. */
+static void note_spans(struct content *c, const struct head *h, const struct salvage *v)
+{
+    int64_t end = h->last_seq;
+
+    c->spans = mem_array(v->n_cuts + 1, sizeof *c->spans);
+    for (size_t i = v->n_cuts + 1; i > 0; i--) {
+        const struct span *cut = i > 1 ? &v->cuts[i - 2] : NULL;
+        struct span *span = &c->spans[c->span_count];
+
+        if (cut && cut->from > end)
+            continue;
+        *span = (struct span){.from = cut ? cut->from + 1 : h->first_seq, .to = end};
+        snprintf(span->session, sizeof span->session, "%s", h->id);
+        c->span_count++;
+        end = cut && cut->to < cut->from ? cut->to : end;
+    }
+}
+
+/* Passes over each event that cannot be read; *damage is the first. */
+static enum tide_code read_around(struct store *store, const struct head *h, struct salvage *v, struct tide_err *damage,
+                                  struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    for (int64_t from = h->first_seq; !code && from <= h->last_seq; from = v->seen + 1) {
+        v->seen = from - 1;
+        code = store_read(store, h, from, h->last_seq, salvage_one, v, err);
+        if (code != TIDE_CORRUPT)
+            break;
+        if (!damage->code)
+            *damage = *err;
+        v->seen++;
+        code = TIDE_OK;
+    }
+    return code;
+}
+
+static enum tide_code salvage(struct store *store, const char *id, checkpoint_walk_fn *each, void *arg,
+                              struct tide_err *damage, struct tide_err *err)
+{
+    AUTO(state_freep) struct state *state = NULL;
+    struct tide_session s = {.store = store}; /* enough of one to be read */
+    struct walk w = {.s = &s, .each = each, .arg = arg};
+    struct salvage v = {.g = {.walk = &w, .arena = ARENA_INIT}};
+    enum tide_code code = store_head(store, str_from(id), &s.head, err);
+
+    code = code ? code : read_around(store, &s.head, &v, damage, err);
+    if (!code) {
+        s.state = state = state_new(str_from(id));
+        note_spans(&state->content, &s.head, &v);
+        for (size_t i = v.g.n; i > 0 && !w.stopped; i--)
+            on_checkpoint(&w, &v.g.list[i - 1]);
+    }
+    free(v.cuts);
+    free(v.g.list);
+    arena_done(&v.g.arena);
+    map_done(&w.deleted, NULL);
+    arena_done(&w.parse);
     return code;
 }
 
@@ -414,6 +540,21 @@ enum tide_code tide_checkpoint_list(tide_session *s, const struct tide_checkpoin
     if (!code && own.type)
         code = check_type(str_from(tide_checkpoint_type_name(own.type)), err);
     code = code ? code : walk_checkpoints(s, keep_matching, &f, err);
+    for (size_t i = f.n; i > 0 && !code; i--) {
+        if (fn(arg, &f.list[i - 1]))
+            break;
+    }
+    found_done(&f);
+    return code;
+}
+
+enum tide_code checkpoint_list_around(struct store *store, const char *id, const struct tide_checkpoint_filter *filter,
+                                      tide_checkpoint_fn *fn, void *arg, struct tide_err *ret_damage,
+                                      struct tide_err *err)
+{
+    struct found f = {.arena = ARENA_INIT, .filter = filter};
+    enum tide_code code = salvage(store, id, keep_matching, &f, ret_damage, err);
+
     for (size_t i = f.n; i > 0 && !code; i--) {
         if (fn(arg, &f.list[i - 1]))
             break;

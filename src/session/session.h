@@ -122,6 +122,19 @@ void checkpoint_log_failed(const struct tide_session *s, enum tide_checkpoint_ty
 enum tide_code checkpoint_draft(struct tide_session *s, const struct tide_new_checkpoint *in, const char *key,
                                 struct buf *ret_body, char ret_id[TIDE_ID_SIZE], struct tide_err *err) MUST_CHECK;
 
+/*
+ * tide_checkpoint_list() of a session that cannot be read whole: one damaged event hides only what it damages. *ret_damage: the first; code
+ * 0: there is none.
+ */
+enum tide_code checkpoint_list_around(struct store *store, const char *id, const struct tide_checkpoint_filter *filter,
+                                      tide_checkpoint_fn *fn, void *arg, struct tide_err *ret_damage,
+                                      struct tide_err *err) MUST_CHECK;
+
+/* What people read of one that nobody has described. */
+#define CHECKPOINT_SAYS 256
+const char *checkpoint_describe(char out[CHECKPOINT_SAYS], enum tide_checkpoint_type type, const char *node,
+                                const char *next_node, int64_t turn);
+
 /* The same into a draft in which every effect is settled, of the state as it is with what is queued. */
 struct draft;
 void checkpoint_put(struct tide_session *s, struct draft *d, const struct tide_new_checkpoint *in,

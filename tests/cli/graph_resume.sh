@@ -60,7 +60,7 @@ check_is 'a checkpoint knows what ran before it' '["fetch"]' \
 check_is 'and what comes next' post "$(tidemark sessions inspect s1 "$ckpt" --json | json '$.next_node')"
 check_is 'and how many nodes were complete' 'complete     1 node|1' \
     "$(tidemark sessions inspect s1 "$ckpt" | grep '^complete')|$(tidemark sessions inspect s1 "$ckpt" --json | json '$.nodes_complete')"
-check_is 'and figures' 1 "$(tidemark sessions inspect s1 "$ckpt" --json | json '$.metrics.steps')"
+check_is 'and figures' 1 "$(tidemark sessions inspect s1 "$ckpt" --json | json '$.metrics_snapshot.steps')"
 check_is 'and the memory when asked for' hello \
     "$(tidemark sessions inspect s1 "$ckpt" --memory --json | json '$.state.memory.page')"
 check 'for people too' eval "tidemark sessions inspect s1 $ckpt --memory | grep -q 'page = \"hello\"'"
@@ -327,8 +327,8 @@ inspects() {
         tidemark sessions inspect "$1" "$ckpt" --memory | grep -c secret-7) $(
         tidemark sessions inspect "$1" "$ckpt" --memory --json | grep -c secret-7)"
 }
-check_is 'the memory when it is asked for' '0 1 1' "$(inspects i1)"
-check_is 'without being asked for' '1 1 1' "$(inspects i2 --checkpoint include_full_memory=true)"
+check_is 'what nodes gave, and the memory when it is asked for' '1 2 1' "$(inspects i1)"
+check_is 'without being asked for' '2 2 1' "$(inspects i2 --checkpoint include_full_memory=true)"
 check_is 'or not at all, as the run was told' '0 0 0' "$(inspects i3 --checkpoint include_full_memory=false)"
 ckpt=$(tidemark sessions checkpoints i3 --ids | tail -n 1)
 check 'and why' eval "tidemark sessions inspect i3 '$ckpt' --memory | grep -q 'memory .*include_full_memory is false'"

@@ -21,9 +21,10 @@ static const struct opt options[] = {
               "KEY=$VARIABLE")},
     {.name = "session", .type = VALUE_ID, .value = "ID", .help = "the id of the session (default: a new one)"},
     {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "title of the session (default: the graph's name)"},
-    {OPT_MANY("checkpoint", "KEY=VALUE",
-              "when there is a checkpoint, instead of what the graph says: a key of its `checkpoints`, as in "
-              "async_checkpoint=false")},
+    {OPT_MANY(
+        "checkpoint", "KEY=VALUE",
+        "when there is a checkpoint, instead of what the graph and the settings say: a key of `checkpoints`, as in "
+        "async_checkpoint=false")},
     {.name = "no-checkpoints", .help = "make none, but before a person is asked and at safe points"},
     {OPT_PARALLEL("nodes at once (default: as the graph says)")},
     {OPT_PROVIDER("who answers in all nodes (default: as the graph says, else as set)")},
@@ -112,19 +113,10 @@ static enum tide_code take_checkpoints(const struct cli *cli, struct buf *json, 
                                        NULL};
     AUTO(mem_freep) const char **given = args_all(&cli->args, "checkpoint");
     bool off = args_on(&cli->args, "no-checkpoints");
-    const char *const *list = off ? none : given;
-    struct json_out o = json_out_to(json);
 
     if (off && given[0])
         return tide_fail(err, TIDE_INVALID, "--no-checkpoints and --checkpoint: give one of them");
-    if (!list[0])
-        return TIDE_OK;
-    json_out_begin(&o, '{');
-    for (size_t i = 0; list[i]; i++)
-        if (graph_put_checkpoint(&o, list[i], err))
-            return err->code;
-    json_out_end(&o, '}');
-    return TIDE_OK;
+    return graph_take_checkpoints("checkpoint", off ? none : given, true, args_text(&cli->args, "config"), json, err);
 }
 
 static enum tide_code check_options(const struct cli *cli, const struct graph_face *f, struct tide_err *err)

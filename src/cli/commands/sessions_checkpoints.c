@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/terminal/table.h"
+#include "engine/checkpoint_list.h"
 #include "engine/shapes.h"
 
 #define TYPES "turn node_start node_complete edge_transition loop_iteration safe_point user_checkpoint"
@@ -31,47 +32,8 @@ static const struct table_column columns[] = {
     {.head = "DESCRIPTION", .gives = true},
 };
 
-struct listing {
-    struct cli *cli;
-    tide_session *session;
-    const struct tide_checkpoint_filter *filter;
-    struct json_out *json;
-    struct table table;
-    int64_t n;
-    char latest[TIDE_ID_SIZE];
-    enum tide_code code; /* of what is listed as JSON */
-    struct tide_err *err;
-};
-
-static int count(void *arg, const struct tide_checkpoint *c)
+static void add_row(struct table *table, const struct tide_checkpoint *c)
 {
-    (void)c;
-    ++*(int64_t *)arg;
-    return 0;
-}
-
-static int add_json(void *arg, const struct tide_checkpoint *c)
-{
-    struct listing *l = arg;
-
-    shape_put(l->json, &shape_checkpoint, c);
-    return 0;
-}
-
-static int add_id(void *arg, const struct tide_checkpoint *c)
-{
-    struct listing *l = arg;
-
-    if (l->cli->out.json)
-        json_out_str(l->json, str_from(c->id));
-    else
-        outf(&l->cli->out, "%s\n", c->id);
-    return 0;
-}
-
-static int add_row(void *arg, const struct tide_checkpoint *c)
-{
-    struct listing *l = arg;
     char seq[24], ago[AGO_SIZE];
     const char *state = c->rolled_back        ? "rolled back"
                         : !c->can_resume_from ? "unsettled"
@@ -79,60 +41,61 @@ static int add_row(void *arg, const struct tide_checkpoint *c)
                                               : "unclean";
 
     snprintf(seq, sizeof(seq), "%" PRId64, c->seq);
-    table_cell(&l->table, c->id, COLOR_NONE);
-    table_cell(&l->table, seq, COLOR_NONE);
-    table_cell(&l->table, c->type_word, COLOR_NONE);
-    table_cell(&l->table, c->node, COLOR_NONE);
-    table_cell(&l->table, state, c->rolled_back || !c->can_resume_from ? COLOR_YELLOW : COLOR_GREEN);
-    table_cell(&l->table, time_ago(ago, c->ts_ms), COLOR_DIM);
-    table_cell(&l->table, c->description, COLOR_NONE);
-    l->n++;
-    return 0;
+    table_cell(table, c->id, COLOR_NONE);
+    table_cell(table, seq, COLOR_NONE);
+    table_cell(table, c->type_word, COLOR_NONE);
+    table_cell(table, c->node, COLOR_NONE);
+    table_cell(table, state, c->rolled_back || !c->can_resume_from ? COLOR_YELLOW : COLOR_GREEN);
+    table_cell(table, time_ago(ago, c->ts_ms), COLOR_DIM);
+    table_cell(table, c->description, COLOR_NONE);
 }
 
 static void write_rows(struct json_out *o, void *arg)
 {
-    struct listing *l = arg;
+    const struct checkpoint_list *l = arg;
 
-    l->json = o;
-    l->code = tide_checkpoint_list(l->session, l->filter, add_json, l, l->err);
+    for (size_t i = 0; i < l->n; i++)
+        shape_put(o, &shape_checkpoint, &l->at[i]);
 }
 
 static void write_ids(struct json_out *o, void *arg)
 {
-    struct listing *l = arg;
+    const struct checkpoint_list *l = arg;
 
-    l->json = o;
-    l->code = tide_checkpoint_list(l->session, l->filter, add_id, l, l->err);
+    for (size_t i = 0; i < l->n; i++)
+        json_out_str(o, str_from(l->at[i].id));
 }
 
-static enum tide_code list_json(struct listing *l, struct tide_err *err)
+static void print_table(struct out *out, const struct checkpoint_list *l)
 {
-    struct checkpoints_listed doc = {.session_id = tide_session_id(l->session), .checkpoints = {write_rows, l}};
-    const struct tide_checkpoint *latest = NULL;
+    struct table table;
 
-    if (tide_checkpoint_load_latest(l->session, &latest, err) && err->code != TIDE_NOT_FOUND)
-        return err->code;
-    doc.latest_checkpoint_id = latest ? latest->id : NULL;
-    if (tide_checkpoint_list(l->session, NULL, count, &doc.total, err))
-        return err->code;
-    l->err = err;
-    out_shape(&l->cli->out, &shape_checkpoints, &doc);
-    return l->code;
-}
-
-static enum tide_code list_table(struct listing *l, struct tide_err *err)
-{
-    enum tide_code code;
-
-    table_init(&l->table, columns, sizeof(columns) / sizeof(columns[0]));
-    code = tide_checkpoint_list(l->session, l->filter, add_row, l, err);
-    if (!code && l->n > 0)
-        table_print(&l->table, &l->cli->out);
-    if (!code && l->n == 0 && isatty(STDERR_FILENO))
+    table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+    for (size_t i = 0; i < l->n; i++)
+        add_row(&table, &l->at[i]);
+    if (l->n > 0)
+        table_print(&table, out);
+    else if (isatty(STDERR_FILENO))
         fputs("no checkpoints\n", stderr);
-    table_done(&l->table);
-    return code;
+    table_done(&table);
+}
+
+static void print_list(struct cli *cli, struct checkpoint_list *l)
+{
+    const struct checkpoints_listed doc = {.session_id = l->session_id,
+                                           .checkpoints = {write_rows, l},
+                                           .latest_checkpoint_id = l->latest,
+                                           .total = l->total};
+    bool ids = args_on(&cli->args, "ids");
+
+    if (ids && cli->out.json)
+        out_shape(&cli->out, &shape_ids, &(struct ids_listed){{write_ids, l}});
+    else if (cli->out.json)
+        out_shape(&cli->out, &shape_checkpoints, &doc);
+    else if (!ids)
+        print_table(&cli->out, l);
+    for (size_t i = 0; i < l->n && ids && !cli->out.json; i++)
+        outf(&cli->out, "%s\n", l->at[i].id);
 }
 
 static enum tide_checkpoint_type type_asked(const struct cli *cli, enum tide_checkpoint_type otherwise)
@@ -144,7 +107,7 @@ static enum tide_checkpoint_type type_asked(const struct cli *cli, enum tide_che
 
 static enum tide_code run_list(struct cli *cli, struct tide_err *err)
 {
-    AUTO(session_closep) tide_session *session = NULL;
+    AUTO(checkpoint_list_done) struct checkpoint_list list = {.arena = ARENA_INIT};
     const struct tide_checkpoint_filter filter = {
         .size = sizeof filter,
         .type = type_asked(cli, TIDE_CHECKPOINT_OTHER),
@@ -152,19 +115,13 @@ static enum tide_code run_list(struct cli *cli, struct tide_err *err)
         .rolled_back = args_on(&cli->args, "all"),
         .limit = args_int(&cli->args, "limit", 0),
     };
-    struct listing l = {.cli = cli, .filter = &filter};
 
-    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err))
+    if (checkpoint_list_read(cli->store, args_operand(&cli->args, 0), &filter, &list, err))
         return err->code;
-    l.session = session;
-    if (args_on(&cli->args, "ids") && cli->out.json) {
-        l.err = err;
-        out_shape(&cli->out, &shape_ids, &(struct ids_listed){{write_ids, &l}});
-        return l.code;
-    }
-    if (args_on(&cli->args, "ids"))
-        return tide_checkpoint_list(session, &filter, add_id, &l, err);
-    return cli->out.json ? list_json(&l, err) : list_table(&l, err);
+    print_list(cli, &list);
+    if (!list.damage.code)
+        return TIDE_OK;
+    return out_flush(&cli->out, err) ? err->code : tide_err_copy(err, &list.damage); /* what was listed stands */
 }
 
 const struct command cmd_sessions_checkpoints = {
@@ -223,10 +180,42 @@ const struct command cmd_sessions_checkpoint = {
     .help = "mark the state as of now and print the checkpoint's id",
 };
 
+static enum tide_code say_deleted(struct cli *cli, tide_session *session, int64_t n)
+{
+    if (cli->out.json)
+        out_shape(&cli->out, &shape_pruned, &(struct command_result){.session_id = tide_session_id(session), .n = n});
+    else
+        outf(&cli->out, "%" PRId64 " checkpoint%s deleted\n", n, n == 1 ? "" : "s");
+    return TIDE_OK;
+}
+
+/* ---- checkpoint delete ---- */
+
+static enum tide_code run_delete(struct cli *cli, struct tide_err *err)
+{
+    AUTO(session_closep) tide_session *session = NULL;
+    const char *id = args_operand(&cli->args, 1);
+
+    if (cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) || tide_checkpoint_delete(session, &id, 1, err))
+        return err->code;
+    return say_deleted(cli, session, 1);
+}
+
+const struct command cmd_sessions_checkpoint_delete = {
+    .group = "sessions",
+    .name = "checkpoint delete",
+    .run = run_delete,
+    .need = NEED_WRITE,
+    .operands = {{"ID", VALUE_SESSION, 0}, {"CHECKPOINT", VALUE_CHECKPOINT, 0}},
+    .help = "delete a checkpoint; the log itself stays whole",
+};
+
 /* ---- prune ---- */
 
+#define KEEP 10
+
 static const struct opt prune_options[] = {
-    {.name = "keep", .type = VALUE_INT, .value = "N", .required = true, .help = "how many of the newest stay"},
+    {.name = "keep", .type = VALUE_INT, .value = "N", .help = "how many of the newest stay (default: 10)"},
     {.name = "clean-only", .help = "those that are not clean go as well"},
     {.name = NULL},
 };
@@ -238,14 +227,9 @@ static enum tide_code run_prune(struct cli *cli, struct tide_err *err)
     int64_t deleted = 0;
 
     if (cli_session_open(cli, 0, TIDE_SESSION_APPEND, &session, err) ||
-        tide_checkpoint_prune(session, args_int(&cli->args, "keep", 0), flags, &deleted, err))
+        tide_checkpoint_prune(session, args_int(&cli->args, "keep", KEEP), flags, &deleted, err))
         return err->code;
-    if (!cli->out.json) {
-        outf(&cli->out, "%" PRId64 " checkpoint%s deleted\n", deleted, deleted == 1 ? "" : "s");
-        return TIDE_OK;
-    }
-    out_shape(&cli->out, &shape_pruned, &(struct command_result){.session_id = tide_session_id(session), .n = deleted});
-    return TIDE_OK;
+    return say_deleted(cli, session, deleted);
 }
 
 const struct command cmd_sessions_prune = {

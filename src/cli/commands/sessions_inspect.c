@@ -13,18 +13,34 @@ static const struct opt options[] = {
     {.name = NULL},
 };
 
+static void print_value(struct out *out, const char *key, const char *value)
+{
+    outf(out, "  ");
+    out_colored(out, COLOR_BOLD, key);
+    outf(out, " = ");
+    out_value(out, value);
+    outf(out, "\n");
+}
+
 static void print_memory(struct out *out, struct inspection *i, const struct json *memory)
 {
     for (const struct json *m = memory ? memory->first : NULL; m; m = m->next) {
         AUTO(buf_done) struct buf value = BUF_INIT((size_t)1 << 30);
 
         json_write(&value, m);
-        outf(out, "  ");
-        out_colored(out, COLOR_BOLD, arena_dup(&i->arena, json_key_text(&i->arena, m)).ptr);
-        outf(out, " = ");
-        out_value(out, buf_cstr(&value));
-        outf(out, "\n");
+        print_value(out, arena_dup(&i->arena, json_key_text(&i->arena, m)).ptr, buf_cstr(&value));
     }
+}
+
+static void print_outputs(struct out *out, struct inspection *i)
+{
+    if (!i->outputs.live)
+        return;
+    out_field(out, "outputs",
+              arena_printf(&i->arena, "%zu key%s%s", i->outputs.live, i->outputs.live == 1 ? "" : "s",
+                           i->hidden ? "; " INSPECTION_HIDDEN : ""));
+    for (struct map_entry *e = i->hidden ? NULL : map_next(&i->outputs, NULL); e; e = map_next(&i->outputs, e))
+        print_value(out, e->key, e->value);
 }
 
 static void print_path(struct out *out, struct inspection *i)
@@ -98,6 +114,7 @@ static void print_text(struct out *out, struct inspection *i, bool memory_asked)
     out_field(out, "turn", arena_printf(&i->arena, "%" PRId64, c->turn));
     out_field(out, "messages", arena_printf(&i->arena, "%" PRId64, json_get_int(i->content, STR("messages"), 0)));
     print_conversations(out, i);
+    print_outputs(out, i);
     out_field(out, "memory",
               arena_printf(&i->arena, "%u key%s%s", memory ? memory->count : 0, memory && memory->count == 1 ? "" : "s",
                            i->hidden && memory_asked ? "; " INSPECTION_HIDDEN : ""));

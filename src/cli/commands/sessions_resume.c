@@ -17,6 +17,8 @@ static const struct opt options[] = {
     {OPT_MANY("set", "KEY=VALUE",
               "set a key of the memory first: KEY=text, KEY:=JSON, KEY=@FILE, KEY=- (standard input), KEY=$VARIABLE, "
               "KEY==text as it is")},
+    {OPT_MANY("checkpoint-config", "KEY=VALUE",
+              "when there is a checkpoint from now on, over what `run` was told: as --checkpoint of `run`")},
     {.name = "graph", .type = VALUE_FILE, .value = "FILE", .help = "another version of the graph"},
     {OPT_MANY("map", "OLD=NEW", "this node is called otherwise in that graph")},
     {.name = "fallback", .help = "where it cannot go on from there: take the newest checkpoint from which it can"},
@@ -48,6 +50,7 @@ struct again {
     struct resume r; /* of what a chat or a program takes as well */
     struct graph_again g;
     const char **renames;
+    struct buf checkpoints;
     struct arena arena;
     tide_session *session;
 };
@@ -92,6 +95,7 @@ static enum tide_code check_together(const struct args *args, struct tide_err *e
 static enum tide_code take_all(struct again *a, struct tide_err *err)
 {
     const struct args *args = &a->cli->args;
+    AUTO(mem_freep) const char **config = args_all(args, "checkpoint-config");
 
     if (check_together(args, err) || take_maps(a, err) || resume_take(a->cli, &a->r, err) ||
         (a->r.sets[0] && graph_set_read(a->r.sets, &a->g.memory, err)))
@@ -102,6 +106,9 @@ static enum tide_code take_all(struct again *a, struct tide_err *err)
     a->g.run = graph_face_from(args);
     a->g.run.want.opt.checkpoint = args_text(args, "checkpoint");
     a->g.run.want.opt.renames = a->renames;
+    if (graph_take_checkpoints("checkpoint-config", config, false, NULL, &a->checkpoints, err))
+        return err->code;
+    a->g.run.want.opt.checkpoints = a->checkpoints.len ? buf_cstr(&a->checkpoints) : NULL;
     a->g.run.want.opt.rollback = (args_on(args, "reuse-effects") ? TIDE_ROLLBACK_REUSE_EFFECTS : 0u) |
                                  (args_on(args, "redo-effects") ? TIDE_ROLLBACK_REDO_EFFECTS : 0u);
     a->g.run.want.opt.fallback = args_on(args, "fallback");
@@ -117,7 +124,7 @@ static enum tide_code refuse_for_others(const struct again *a, struct tide_err *
                                        "redo-effects", "parallel", "provider", "model",   "script",
                                        "output",       "base-url", "yes",      "quiet"};
     const struct args *args = &a->cli->args;
-    const char *given = a->r.sets[0] ? "set" : a->renames[0] ? "map" : NULL;
+    const char *given = a->r.sets[0] ? "set" : a->renames[0] ? "map" : a->checkpoints.len ? "checkpoint-config" : NULL;
 
     for (size_t i = 0; i < sizeof(only) / sizeof(only[0]) && !given; i++)
         given = args_on(args, only[i]) || args_text(args, only[i]) ? only[i] : NULL;
@@ -147,13 +154,17 @@ static enum tide_code resume(struct again *a, struct tide_err *err)
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    struct again a = {.cli = cli, .g = {.memory = BUF_INIT(GRAPH_SETS_MAX)}, .arena = ARENA_INIT};
+    struct again a = {.cli = cli,
+                      .g = {.memory = BUF_INIT(GRAPH_SETS_MAX)},
+                      .checkpoints = BUF_INIT((size_t)1 << 20),
+                      .arena = ARENA_INIT};
     enum tide_code code = resume(&a, err);
 
     tide_session_close(a.session);
     graph_set_done(&a.g.memory);
     resume_done(&a.r);
     free(a.renames);
+    buf_done(&a.checkpoints);
     arena_done(&a.arena);
     return code;
 }
