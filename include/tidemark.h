@@ -74,7 +74,8 @@ extern "C" {
     X(CHANGED, 29, 9, 409, 0, "called with other arguments than before")                                               \
     X(UNSETTLED, 30, 10, 409, 0, "the outcome of an effect is unknown")                                                \
     X(ALIVE, 31, 4, 409, 1, "a process of the last run still lives")                                                   \
-    X(UNTRUSTED, 32, 11, 403, 0, "it came from elsewhere and nobody has trusted it")
+    X(UNTRUSTED, 32, 11, 403, 0, "it came from elsewhere and nobody has trusted it")                                   \
+    X(UNFINISHED, 33, 4, 409, 0, "the last run is unfinished")
 
 enum tide_code {
 #define TIDE_CODE_ENUM(name, number, exit, http, retry, text) TIDE_##name = (number),
@@ -164,7 +165,7 @@ TIDE_API int tide_checkpoint_type_from(const char *word);
     X(RESUME, 1, "resume")             /* go on: now, retry, happened, checkpoint, graph, set */                       \
     X(ANSWER, 2, "answer")             /* answer what it waits for: kind, input */                                     \
     X(PROMPT, 3, "prompt")             /* say something to a chat */                                                   \
-    X(START, 4, "start")               /* begin a run */                                                               \
+    X(START, 4, "start")               /* begin a run: ensure, new_run */                                              \
     X(CANCEL, 5, "cancel")             /* end its run */                                                               \
     X(ROTATE_TOKEN, 6, "rotate_token") /* a new token for its wait */                                                  \
     X(TRUST, 7, "trust")               /* look at what would run, and let it */                                        \
@@ -722,6 +723,7 @@ enum tide_run_flags {
         1, /* store trouble: pure work goes on in a bounded buffer, flagged degraded (default: it waits) */
     TIDE_RUN_ACCEPT_CHANGE = 2, /* recorded steps answer although they are called with other arguments */
     TIDE_RUN_NOW = 4,           /* resume: end a sleep before it is due */
+    TIDE_RUN_IF_OVER = 8,       /* start: TIDE_UNFINISHED unless the last run completed or was cancelled */
 };
 
 /* Called before each further try while the store cannot be written, and with why NULL when it can again. Non-zero gives up. */
@@ -731,7 +733,7 @@ struct tide_run_options {
     size_t size;
     unsigned flags;     /* enum tide_run_flags */
     const char *fields; /* JSON object: further fields of run.started (argv, cwd, env, pid, pid_start, …); NULL: none */
-    const char *message;      /* start: JSON, a user's message that the run begins with; NULL: none */
+    const char *message;      /* JSON: a user's message, queued in the same append as the run begins; NULL: none */
     const char *token;        /* resume: the right to answer the wait; NULL: the right of the store's owner */
     const char *request_id;   /* resume: the same id again gets the first answer again; NULL: none */
     const char *input;        /* resume: the answer to the wait, JSON; NULL: none, then only a token may go on (null) */
@@ -759,6 +761,9 @@ struct tide_resumed {
  * Goes on: answers the wait, or continues what was interrupted, failed or cancelled by a new run. Everything that can be
  * refused is looked at first (TIDE_HELD, TIDE_ALIVE, TIDE_INVALID with what to do, TIDE_TOKEN_…); then the token is
  * consumed and the run resumed in one append: among parallel calls one wins. *ret_resumed may be NULL.
+ *
+ * With a message and no answer a wait is not answered: its token is revoked, and a new run continues the chain. No finished
+ * step is repeated, and the message answers the next wait of kind input.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_resume(tide_session *session, const struct tide_run_options *opt,
                                                         struct tide_resumed *ret_resumed, tide_run **ret_run,
@@ -767,17 +772,26 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_resume(tide_session *session, c
 enum tide_ensured {
     TIDE_ENSURED_STARTED = 1,
     TIDE_ENSURED_RESUMED = 2,
-    TIDE_ENSURED_DONE = 3, /* it has completed: there is no run */
+    TIDE_ENSURED_DONE = 3, /* it has completed: there is no run; tide_session_result() has what came of it */
 };
 
 /*
- * Begins or goes on, whichever is due: for programs that are simply started again. One that never ran is started, one that was
- * interrupted, failed or stopped is resumed, a wait is answered with opt's answer, and what has completed is left alone
- * (*ret_run is NULL). TIDE_WAITING: it waits, and `opt` has no answer. Else as the two above.
+ * Starts or resumes, whichever is due: for programs that are simply started again. A session that never ran is started, one
+ * that was interrupted or failed is resumed, a wait is answered with opt's answer, and what has completed is left alone
+ * (*ret_run is NULL). With a message a wait is continued as by tide_run_resume(), and what has completed begins a new run.
+ * TIDE_WAITING: it waits, and `opt` has no answer. TIDE_CANCELLED: it was cancelled, and only tide_run_resume() or
+ * tide_run_start() go on. Else as the two above. Among parallel calls, and whatever is killed when, one run does the work.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_ensure(tide_session *session, const struct tide_run_options *opt,
                                                         enum tide_ensured *ret_how, tide_run **ret_run,
                                                         struct tide_err *err);
+
+/*
+ * The fields of the event that ended the latest run, JSON: of a program's run exit_status, and output with the end of what it
+ * printed. TIDE_NOT_FOUND: no run has ended.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_result(tide_session *session, struct tide_text *ret_json,
+                                                            struct tide_err *err);
 
 TIDE_API const char *tide_run_id(const tide_run *run);
 TIDE_API int tide_run_is_degraded(const tide_run *run); /* what it did last is in memory only */
@@ -1209,6 +1223,7 @@ struct tide_graph_options {
     int fallback;                               /* an unusable checkpoint: take the newest that is usable, and say so */
     tide_graph_event_fn *event;
     void *arg;
+    const char *message; /* of a resume: as in struct tide_run_options */
 };
 
 struct tide_graph_result {

@@ -351,6 +351,7 @@ enum tide_code agent_start(struct tide_agent *a, bool queued, struct tide_err *e
     enum tide_code code;
 
     INVARIANT(!a->run && !a->seat); /* a seat's run is begun by whoever it belongs to */
+    opt.flags |= RUN_CONTINUES;     /* a prompt withdraws the question, not what was done before it */
     code = session_sync(a->s, err);
     if (!code && (a->s->state->content.messages != a->known_messages ||
                   a->s->state->ledger.run.active_seq != a->known_run)) /* the draft is about another conversation */

@@ -195,12 +195,16 @@ static void put_options(struct rendering *r)
 static void put_start(struct rendering *r)
 {
     bool graph = r->next->kind == TIDE_KIND_GRAPH;
+    const char *how = json_get(r->args, STR("ensure"))    ? "--ensure "
+                      : json_get(r->args, STR("new_run")) ? "--new-run "
+                                                          : "";
 
     if (!r->next->session_id[0])
         buf_add_str(&r->text, r->next->kind == TIDE_KIND_CHAT ? STR("tidemark chat") : STR("tidemark exec -- PROGRAM"));
+    else if (graph)
+        buf_addf(&r->text, "tidemark run GRAPH.json --session %s", r->next->session_id);
     else
-        buf_addf(&r->text, graph ? "tidemark run GRAPH.json --session %s" : "tidemark exec --session %s -- PROGRAM",
-                 r->next->session_id);
+        buf_addf(&r->text, "tidemark exec %s--session %s -- PROGRAM", how, r->next->session_id);
 }
 
 static void put_command(struct rendering *r)

@@ -15,6 +15,7 @@
 #include "engine/shapes.h"
 #include "cli/error_hints.h"
 #include "cli/signal_pipe.h"
+#include "cli/terminal/glyph.h"
 #include "cli/terminal/progress.h"
 #include "engine/settings.h"
 
@@ -68,7 +69,7 @@ static void print_hidden(struct out *out, const char *session)
 {
     outf(out,
          "  its command line held a secret, which is not stored: `tidemark resume` cannot run it;\n"
-         "  `tidemark exec --session %s -- PROGRAM` runs it anew; hand secrets over in the environment\n",
+         "  `tidemark exec --new-run --session %s -- PROGRAM` begins anew; hand secrets over in the environment\n",
          session);
 }
 
@@ -142,15 +143,26 @@ static bool is_stopped(void *arg)
     return stop_signal != 0;
 }
 
-static void on_notice(void *arg, enum program_notice what, size_t n, const char *program)
+static void on_notice(void *arg, enum program_notice what, size_t n, const char *text)
 {
     (void)arg;
-    if (what == PROGRAM_CHANGED)
-        say("%s has changed since it ran last: steps that are recorded answer from the log", program);
-    else if (what == PROGRAM_LEFTOVERS)
+    switch (what) {
+    case PROGRAM_CHANGED:
+        say("%s has changed since it ran last: steps that are recorded answer from the log", text);
+        break;
+    case PROGRAM_LEFTOVERS:
         say("the last run had left %zu process%s behind: ended %s", n, n == 1 ? "" : "es", n == 1 ? "it" : "them");
-    else
+        break;
+    case PROGRAM_SUPERSEDED:
         say("the run that waited is superseded: its token is revoked");
+        break;
+    case PROGRAM_AGAIN:
+        say("a new run begins; the last run of this session %s %s", strcmp(text, "waiting") == 0 ? "is" : "was", text);
+        break;
+    case PROGRAM_REPEATS:
+        say("it repeats %zu finished step%s: %s", n, n == 1 ? "" : "s", text);
+        break;
+    }
 }
 
 static void on_trouble(void *arg, const struct tide_err *why)
@@ -164,7 +176,7 @@ static void on_trouble(void *arg, const struct tide_err *why)
         say("the store can be written again: the run goes on");
 }
 
-enum tide_code report_check(struct cli *cli, struct program_run *r, bool said, bool *ret_runs, struct tide_err *err)
+enum tide_code report_init(struct cli *cli, struct program_run *r, bool said, struct tide_err *err)
 {
     const char *config = args_text(&cli->args, "config");
     enum tide_code code = settings_sweep_interval(config, &r->sweep_ms, err);
@@ -175,13 +187,25 @@ enum tide_code report_check(struct cli *cli, struct program_run *r, bool said, b
     r->arg = r;
     if (!code && !said)
         code = settings_on_store_error(config, &r->degrade, err);
-    code = code ? code : program_run_check(r, err);
-    *ret_runs = !code;
-    if (!code || !r->end.not_run)
-        return code;
+    return code;
+}
+
+enum tide_code report_not_run(struct cli *cli, const struct program_run *r, struct tide_err *err)
+{
+    if (!r->end.not_run)
+        return err->code;
     say("%s", err_text(err));
     cli->exit_status = r->end.exit_status;
     return TIDE_OK;
+}
+
+enum tide_code report_check(struct cli *cli, struct program_run *r, bool said, bool *ret_runs, struct tide_err *err)
+{
+    enum tide_code code = report_init(cli, r, said, err);
+
+    code = code ? code : program_run_check(r, err);
+    *ret_runs = !code;
+    return code ? report_not_run(cli, r, err) : TIDE_OK;
 }
 
 /* ---- one that has ended ---- */
@@ -192,6 +216,30 @@ void report_durability(int64_t degraded_events)
         say("durability: degraded: %" PRId64 " event%s waited in memory while the store could not be written, and %s "
             "stored later",
             degraded_events, degraded_events == 1 ? "" : "s", degraded_events == 1 ? "was" : "were");
+}
+
+static void tell_cut(const char *what, const struct buf *kept, int64_t bytes)
+{
+    if (bytes > (int64_t)kept->len)
+        say("of its standard %s only the last %zu of %" PRId64 " bytes are recorded", what, kept->len, bytes);
+}
+
+/* What it printed then, and its exit status. */
+static enum tide_code report_record(struct cli *cli, const struct program_run *r, const char *id)
+{
+    const struct program_record *p = &r->record;
+
+    if (isatty(STDERR_FILENO))
+        say("session %s has completed: this is its recorded result", id);
+    tell_cut("output", &p->out, p->out_bytes);
+    tell_cut("error", &p->err, p->err_bytes);
+    fwrite(p->err.ptr, 1, p->err.len, stderr);
+    if (cli->out.tty)
+        glyph_clean(&cli->out.text, buf_view(&p->out));
+    else
+        buf_add_str(&cli->out.text, buf_view(&p->out));
+    cli->exit_status = r->end.exit_status;
+    return TIDE_OK;
 }
 
 enum tide_code report_run(struct cli *cli, struct program_run *r, tide_session *session, struct tide_run_options *opt,
@@ -206,7 +254,7 @@ enum tide_code report_run(struct cli *cli, struct program_run *r, tide_session *
     signal_pipe_close(r->signals);
     report_durability(e->degraded_events);
     if (code || !e->run_id[0])
-        return code;
+        return code ? report_not_run(cli, r, err) : e->recorded ? report_record(cli, r, id) : TIDE_OK;
     if (e->left_behind)
         say("%s left %zu process%s behind: ended %s", program_run_name(r), e->left_behind,
             e->left_behind == 1 ? "" : "es", e->left_behind == 1 ? "it" : "them");
@@ -218,8 +266,8 @@ enum tide_code report_run(struct cli *cli, struct program_run *r, tide_session *
     else if (e->message[0] && e->exit_status == tide_code_exit(TIDE_UNSETTLED))
         say("%s: find out whether the step happened: `tidemark why %s` says how to go on", e->message, id);
     else if (e->message[0] && e->hidden)
-        say("%s: its command line held a secret, which is not stored: `tidemark exec --session %s -- PROGRAM` runs it "
-            "anew; hand secrets over in the environment",
+        say("%s: its command line held a secret, which is not stored: `tidemark exec --ensure --session %s -- PROGRAM` "
+            "continues it; hand secrets over in the environment",
             e->message, id);
     else if (e->message[0])
         say("%s: `tidemark resume %s` runs it again from where it was", e->message, id);

@@ -6,7 +6,13 @@
 #include "cli/cli.h"
 #include "engine/program_run.h"
 
-/* Looks whether it can be run, as it is set unless that was `said`. *ret_runs false: it was said why not, and how it ends. */
+/* Fills in who is told what, and what is set unless that was `said`. */
+enum tide_code report_init(struct cli *cli, struct program_run *r, bool said, struct tide_err *err) MUST_CHECK;
+
+/* TIDE_OK: it cannot be run, and that was said; else the error that there is. */
+enum tide_code report_not_run(struct cli *cli, const struct program_run *r, struct tide_err *err) MUST_CHECK;
+
+/* The first, and looks whether it can be run. *ret_runs false: it was said why not, and how it ends. */
 enum tide_code report_check(struct cli *cli, struct program_run *r, bool said, bool *ret_runs, struct tide_err *err)
     MUST_CHECK;
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/invariant.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "engine/recovery_thread.h"
@@ -12,9 +13,12 @@
 #include "program/session_program.h"
 #include "program/supervisor.h"
 #include "program/tree.h"
-#include "session/session.h"
+#include "session/run.h"
+#include "session/status.h"
 
 #define FIELDS_MAX ((size_t)16 << 20)
+#define RECORD_MAX ((size_t)1 << 20)
+#define NAMES_MAX 4096
 #define TITLE_MAX 80
 #define DYING_MS 200
 #define DYING_STEP_MS 5
@@ -24,11 +28,14 @@ void program_run_done(struct program_run *r)
     if (r->program)
         session_program_done(r->program);
     free(TAKE(r->program));
+    buf_done(&r->record.out);
+    buf_done(&r->record.err);
 }
 
 static struct session_program *new_program(struct program_run *r)
 {
     program_run_done(r);
+    r->record = (struct program_record){.out = BUF_INIT(RECORD_MAX), .err = BUF_INIT(RECORD_MAX)};
     r->program = mem_zero(sizeof(*r->program));
     *r->program = (struct session_program)SESSION_PROGRAM_INIT;
     return r->program;
@@ -95,8 +102,35 @@ static void runp(tide_run **run)
 /* How the session stood before this run. */
 struct before {
     char run_id[TIDE_ID_SIZE];
-    bool interrupted, waited;
+    int64_t seq;
+    bool interrupted, waited, over;
+    enum tide_outcome outcome;
+    struct buf steps; /* that a new chain repeats */
+    size_t n_steps;
 };
+
+static void before_done(struct before *b)
+{
+    buf_done(&b->steps);
+}
+
+static enum tide_code look_before(const struct program_run *r, tide_session *session, struct before *ret,
+                                  struct tide_err *err)
+{
+    const struct tide_session_info *info;
+
+    if (tide_session_get_info(session, &info, err))
+        return err->code;
+    snprintf(ret->run_id, sizeof ret->run_id, "%s", info->run_id ? info->run_id : "");
+    ret->seq = session->state->seq;
+    ret->interrupted = info->status == TIDE_STATUS_INTERRUPTED_STARTUP;
+    ret->waited = info->status == TIDE_STATUS_WAITING;
+    ret->over = run_is_over(&session->state->ledger.run);
+    ret->outcome = info->outcome;
+    if (r->begin == PROGRAM_ANEW && ret->outcome != TIDE_OUTCOME_COMPLETED)
+        return run_finished_steps(session, &ret->steps, &ret->n_steps, err);
+    return TIDE_OK;
+}
 
 static void take_end(struct program_end *end, const struct supervisor *s, const struct ending *how)
 {
@@ -115,57 +149,91 @@ static void take_end(struct program_end *end, const struct supervisor *s, const 
 }
 
 /* For the log, and for whoever runs it. */
-static void notify(const struct program_run *r, const tide_session *session, enum program_notice what, size_t n)
+static void notify(const struct program_run *r, const tide_session *session, enum program_notice what, size_t n,
+                   const char *text)
 {
-    static const char *const texts[] = {
-        [PROGRAM_CHANGED] = "the program is not the one that ran last",
-        [PROGRAM_LEFTOVERS] = "processes of a killed run were ended",
-        [PROGRAM_SUPERSEDED] = "a run that waited is superseded",
+    static const struct {
+        enum tide_log_level level;
+        const char *message;
+    } rows[] = {
+        [PROGRAM_CHANGED] = {TIDE_LOG_WARN, "the program is not the one that ran last"},
+        [PROGRAM_LEFTOVERS] = {TIDE_LOG_WARN, "processes of a killed run were ended"},
+        [PROGRAM_SUPERSEDED] = {TIDE_LOG_WARN, "a run that waited is superseded"},
+        [PROGRAM_AGAIN] = {TIDE_LOG_INFO, "a new run of a session that had one"},
+        [PROGRAM_REPEATS] = {TIDE_LOG_WARN, "finished steps of the last run are repeated"},
     };
 
-    log_write(TIDE_LOG_WARN, texts[what], log_text("session", tide_session_id(session)),
+    log_write(rows[what].level, rows[what].message, log_text("session", tide_session_id(session)),
               log_text("program", r->program->program));
-    r->notice(r->arg, what, n, r->program->program);
+    r->notice(r->arg, what, n, text);
+}
+
+/* The lease is ours and our program has not begun. */
+static void tell_begun(const struct program_run *r, tide_session *session, const struct before *before, bool continues)
+{
+    /* What still has the last run's id was left by a killed one. */
+    size_t left = before->interrupted ? tree_end_run(before->run_id) : 0;
+
+    if (left > 0)
+        notify(r, session, PROGRAM_LEFTOVERS, left, r->program->program);
+    if (before->waited && r->begin != PROGRAM_RESUME && (!continues || r->begin == PROGRAM_SEND))
+        notify(r, session, PROGRAM_SUPERSEDED, 0, r->program->program);
+    if (!continues && before->run_id[0])
+        notify(r, session, PROGRAM_AGAIN, 0,
+               before->waited ? tide_status_name(TIDE_STATUS_WAITING) : tide_outcome_name(before->outcome));
+    if (!continues && before->n_steps)
+        notify(r, session, PROGRAM_REPEATS, before->n_steps, buf_cstr((struct buf *)(uintptr_t)&before->steps));
+}
+
+static enum tide_code begin_run(const struct program_run *r, tide_session *session, const struct before *before,
+                                struct tide_run_options *opt, struct tide_resumed *resumed, enum tide_ensured *ret_how,
+                                tide_run **ret_run, struct tide_err *err)
+{
+    enum tide_code code = TIDE_OK;
+
+    for (int waited = 0;; waited += DYING_STEP_MS) {
+        switch (r->begin) {
+        case PROGRAM_START:
+        case PROGRAM_ANEW:
+            *ret_how = TIDE_ENSURED_STARTED;
+            code = tide_run_start(session, opt, ret_run, err);
+            break;
+        case PROGRAM_RESUME:
+            *ret_how = TIDE_ENSURED_RESUMED;
+            code = tide_run_resume(session, opt, resumed, ret_run, err);
+            break;
+        case PROGRAM_ENSURE:
+        case PROGRAM_SEND:
+            code = run_ensure_at(session, opt, before->seq, ret_how, ret_run, err);
+            break;
+        }
+        if (code != TIDE_HELD || waited >= DYING_MS)
+            return code;
+        usleep(DYING_STEP_MS * 1000); /* a holder that was killed just now takes a moment to die */
+    }
 }
 
 static enum tide_code supervise(struct program_run *r, struct supervisor *s, tide_session *session,
-                                struct tide_run_options *opt, struct tide_resumed *resume, struct tide_err *err)
+                                const struct before *before, struct tide_run_options *opt, struct tide_resumed *resumed,
+                                struct tide_err *err)
 {
-    const struct tide_session_info *info;
-    struct before before = {.run_id = ""};
     struct ending how = {.message = ""};
     struct recovery_thread *sweep;
     AUTO(buf_done) struct buf fields = BUF_INIT(FIELDS_MAX);
     AUTO(runp) tide_run *run = NULL;
+    enum tide_ensured ensured = TIDE_ENSURED_DONE;
     enum tide_code code = session_program_fields(r->program, &s->child, &fields, err);
-    size_t n;
 
     if (code)
         return code;
     opt->fields = buf_cstr(&fields);
-    opt->flags |= r->degrade ? TIDE_RUN_CONTINUE : 0u;
+    opt->flags |= (r->degrade ? TIDE_RUN_CONTINUE : 0u) | (r->begin == PROGRAM_START ? TIDE_RUN_IF_OVER : 0u);
     opt->trouble = supervisor_trouble;
     opt->trouble_arg = s;
-    code = tide_session_get_info(session, &info, err);
-    if (code)
-        return code;
-    snprintf(before.run_id, sizeof before.run_id, "%s", info->run_id ? info->run_id : "");
-    before.interrupted = info->status == TIDE_STATUS_INTERRUPTED_STARTUP;
-    before.waited = info->status == TIDE_STATUS_WAITING;
-    for (int waited = 0;; waited += DYING_STEP_MS) {
-        code = resume ? tide_run_resume(session, opt, resume, &run, err) : tide_run_start(session, opt, &run, err);
-        if (code != TIDE_HELD || waited >= DYING_MS)
-            break;
-        usleep(DYING_STEP_MS * 1000); /* a holder that was killed just now takes a moment to die */
-    }
+    code = begin_run(r, session, before, opt, resumed, &ensured, &run, err);
     if (code || !run)
         return code;
-    /* The lease is ours and our program has not begun: what still has the last run's id was left by a killed one. */
-    n = before.interrupted ? tree_end_run(before.run_id) : 0;
-    if (n > 0)
-        notify(r, session, PROGRAM_LEFTOVERS, n);
-    if (!resume && before.waited)
-        notify(r, session, PROGRAM_SUPERSEDED, 0);
+    tell_begun(r, session, before, ensured == TIDE_ENSURED_RESUMED);
     snprintf(r->end.run_id, sizeof(r->end.run_id), "%s", tide_run_id(run));
     sweep = recovery_thread_start((tide_store *)(void *)session->store, r->sweep_ms);
     code = supervisor_run(s, run, &how, err);
@@ -184,8 +252,48 @@ static enum tide_code check_names(tide_session *session, const char *option, con
     return TIDE_OK;
 }
 
-enum tide_code program_run(struct program_run *r, tide_session *session, struct tide_run_options *opt,
-                           struct tide_resumed *ret_resumed, struct tide_err *err)
+/* ---- what is recorded ---- */
+
+static void take_output(struct arena *a, const struct json *output, const char *name, struct buf *ret,
+                        int64_t *ret_bytes)
+{
+    buf_clear(ret);
+    buf_add_str(ret, json_get_text(a, output, str_from(name)));
+    *ret_bytes = json_get_int(output, str_from(arena_printf(a, "%s_bytes", name)), (int64_t)ret->len);
+}
+
+static enum tide_code take_record(struct program_run *r, tide_session *session, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    AUTO(tide_text_done) struct tide_text text = {NULL, 0};
+    struct json *result = NULL;
+    const struct json *output;
+
+    if (tide_session_result(session, &text, err) ||
+        json_parse(&a, (struct str){text.ptr, text.len}, NULL, &result, NULL, err))
+        return err->code;
+    output = json_get(result, STR("output"));
+    r->end.recorded = true;
+    r->end.exit_status = (int)json_get_int(result, STR("exit_status"), 0);
+    take_output(&a, output, "stdout", &r->record.out, &r->record.out_bytes);
+    take_output(&a, output, "stderr", &r->record.err, &r->record.err_bytes);
+    return TIDE_OK;
+}
+
+/* A session in which nothing of another kind ran, and no other program. */
+static enum tide_code match(struct program_run *r, tide_session *session, struct tide_err *err)
+{
+    const struct ledger *l = &session->state->ledger;
+
+    if (!l->runs || (!l->program_seq && session_kind(session->state) == TIDE_KIND_LOG && !run_is_over(&l->run)))
+        return tide_session_check_trust(session, err); /* a run of whoever holds the library goes on with its program */
+    return session_program_match(r->program, session, err);
+}
+
+/* ---- all of it ---- */
+
+static enum tide_code run_once(struct program_run *r, tide_session *session, const struct before *before,
+                               struct tide_run_options *opt, struct tide_resumed *ret_resumed, struct tide_err *err)
 {
     const struct job job = {.path = r->program->program,
                             .argv = r->program->argv,
@@ -195,25 +303,59 @@ enum tide_code program_run(struct program_run *r, tide_session *session, struct 
                             .degrade = r->degrade,
                             .trouble = r->trouble,
                             .arg = r->arg};
-    const struct ledger *ledger;
     struct supervisor s;
+    enum tide_code code = supervisor_open(&s, &job, err);
+
+    if (!code && r->stopped && r->stopped(r->arg)) /* a signal that came before it listened to them */
+        code = tide_fail(err, TIDE_CANCELLED, "stopped before the program was started");
+    code = code ? code : supervise(r, &s, session, before, opt, ret_resumed, err);
+    supervisor_close(&s);
+    return code;
+}
+
+/* The program that goes on, found and checked; or it has completed: its record. */
+static enum tide_code prepare(struct program_run *r, tide_session *session, struct tide_err *err)
+{
+    enum tide_code code = tide_session_refresh(session, err);
+
+    r->end.not_run = false;
+    code = code ? code : match(r, session, err);
+    if (!code && session->state->ledger.run.end == RUN_COMPLETED)
+        return take_record(r, session, err);
+    return code ? code : program_run_check(r, err);
+}
+
+/* Somebody who comes between a look at the session and what is begun because of it makes it look again. */
+static enum tide_code begin_and_stay(struct program_run *r, tide_session *session, struct tide_run_options *opt,
+                                     struct tide_resumed *ret_resumed, struct tide_err *err)
+{
+    AUTO(before_done) struct before before = {.steps = BUF_INIT(NAMES_MAX)};
+    enum tide_code code;
+
+    do {
+        code = r->begin == PROGRAM_ENSURE ? prepare(r, session, err) : TIDE_OK;
+        if (r->end.recorded)
+            return TIDE_OK;
+        if (!code && r->program->changed && (r->begin == PROGRAM_RESUME || r->begin == PROGRAM_ENSURE))
+            notify(r, session, PROGRAM_CHANGED, 0, r->program->program);
+        code = code ? code : look_before(r, session, &before, err);
+        code = code ? code : run_once(r, session, &before, opt, ret_resumed, err);
+    } while (code == TIDE_CONFLICT && !r->end.run_id[0] && (r->begin == PROGRAM_ENSURE || r->begin == PROGRAM_SEND) &&
+             run_has_moved(session, before.seq));
+    return code;
+}
+
+enum tide_code program_run(struct program_run *r, tide_session *session, struct tide_run_options *opt,
+                           struct tide_resumed *ret_resumed, struct tide_err *err)
+{
+    const struct ledger *ledger;
     const struct tide_session_info *info;
     enum tide_code code;
 
-    INVARIANT(r->program->program); /* it was found by program_run_check() */
+    INVARIANT(r->program->program || r->begin == PROGRAM_ENSURE); /* it was found by program_run_check() */
     if (check_names(session, "--retry", opt->retry, err) || check_names(session, "--happened", opt->happened, err))
         return err->code;
-    if (ret_resumed && r->program->changed)
-        notify(r, session, PROGRAM_CHANGED, 0);
-    code = supervisor_open(&s, &job, err);
-    if (!code && r->stopped && r->stopped(r->arg)) /* a signal that came before it listened to them */
-        code = tide_fail(err, TIDE_CANCELLED, "stopped before the program was started");
-    if (code) {
-        supervisor_close(&s);
-        return code;
-    }
-    code = supervise(r, &s, session, opt, ret_resumed, err);
-    supervisor_close(&s);
+    code = begin_and_stay(r, session, opt, ret_resumed, err);
     if (!tide_session_get_info(session, &info, NULL))
         r->end.degraded_events = info->degraded_events;
     if (code || !r->end.run_id[0])

@@ -10,12 +10,24 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
+/* How it begins. */
+enum program_begin {
+    PROGRAM_START,  /* a new run; TIDE_UNFINISHED while there is one that can be continued */
+    PROGRAM_ANEW,   /* a new run, whatever the last one left */
+    PROGRAM_RESUME, /* the run of the session goes on */
+    PROGRAM_ENSURE, /* whichever is due; what has completed answers with its record: end.recorded */
+    PROGRAM_SEND,   /* the run goes on with opt's message, or a new one begins with it */
+};
+
 enum program_notice {
-    PROGRAM_CHANGED,    /* its file is not the one that ran last */
+    PROGRAM_CHANGED,    /* its file is not the one that ran last: its name */
     PROGRAM_LEFTOVERS,  /* processes of a killed run were ended: how many */
     PROGRAM_SUPERSEDED, /* a run that waited is superseded, and its token revoked */
+    PROGRAM_AGAIN,      /* a new run begins in a session that has had one: how the last one ended */
+    PROGRAM_REPEATS,    /* … and repeats finished steps: how many, and which */
 };
 
 /* What a run waits for. */
@@ -31,24 +43,33 @@ struct program_end {
     char run_id[TIDE_ID_SIZE]; /* "": nothing ran */
     int exit_status;           /* of the program; 128 and the signal; 126, 127 when it cannot be run */
     bool not_run, waits, cancelled;
-    bool hidden; /* its command line held a secret: it is not run again from the log */
+    bool recorded; /* nothing ran: it is what the session has, and so is record */
+    bool hidden;   /* its command line held a secret: it is not run again from the log */
     size_t left_behind;
     int64_t degraded_events; /* that waited in memory while the store could not be written */
     char message[512];       /* what to say about it; "" when nothing */
     struct program_wait wait;
 };
 
+/* What is recorded of what it printed: the end of it, as text. */
+struct program_record {
+    struct buf out, err;
+    int64_t out_bytes, err_bytes; /* so much it was */
+};
+
 struct program_run {
+    enum program_begin begin;
     bool degrade;               /* trouble with the store: it goes on in memory, else it is held */
     int64_t sweep_ms;           /* between recoveries of what others left; 0: none */
     int signals;                /* a descriptor: the numbers of signals that stop it, as bytes; -1: none */
     bool (*stopped)(void *arg); /* asked before it begins; NULL: no */
-    void (*notice)(void *arg, enum program_notice what, size_t n, const char *program);
+    void (*notice)(void *arg, enum program_notice what, size_t n, const char *text);
     void (*trouble)(void *arg, const struct tide_err *why); /* with the store, when it begins; NULL: it is over */
     void *arg;
 
     struct session_program *program; /* of program_run_…() below */
     struct program_end end;
+    struct program_record record;
 };
 
 void program_run_done(struct program_run *r);
@@ -68,8 +89,8 @@ enum tide_code program_run_from_log(struct program_run *r, tide_session *session
 enum tide_code program_run_check(struct program_run *r, struct tide_err *err) MUST_CHECK;
 
 /*
- * Starts it, or with ret_resumed resumes the session with it, and stays with it to its end. Of `opt`, fields and trouble are
- * filled in here; ret_resumed as of tide_run_resume().
+ * Begins it as r->begin says, and stays with it to its end. Of `opt`, fields and trouble are filled in here; ret_resumed, of
+ * PROGRAM_RESUME alone, as of tide_run_resume(). PROGRAM_ENSURE needs no program_run_check(): what goes on is checked here.
  */
 enum tide_code program_run(struct program_run *r, tide_session *session, struct tide_run_options *opt,
                            struct tide_resumed *ret_resumed, struct tide_err *err) MUST_CHECK;

@@ -82,13 +82,13 @@ enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind
 {
     const struct tide_session_info *info;
 
-    *ret_kind = TIDE_KIND_PROGRAM;
-    if (session_kind_of(session) != TIDE_KIND_CHAT)
-        return TIDE_OK;
     if (tide_session_get_info(session, &info, err))
         return err->code;
-    /* One that somebody runs takes the message from its queue. */
-    *ret_kind = info->holder ? TIDE_KIND_LOG : TIDE_KIND_CHAT;
+    *ret_kind = TIDE_KIND_PROGRAM;
+    if (info->kind == TIDE_KIND_CHAT) /* one that somebody runs takes the message from its queue */
+        *ret_kind = info->holder ? TIDE_KIND_LOG : TIDE_KIND_CHAT;
+    if (info->kind == TIDE_KIND_GRAPH) /* a message is for what waits */
+        *ret_kind = info->status == TIDE_STATUS_WAITING ? TIDE_KIND_GRAPH : TIDE_KIND_LOG;
     return TIDE_OK;
 }
 

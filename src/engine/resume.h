@@ -41,8 +41,8 @@ enum tide_code resume_give_reason(const char *input, const char *reason, struct 
 enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err) MUST_CHECK;
 
 /*
- * Who takes a message: TIDE_KIND_PROGRAM begins anew with it, TIDE_KIND_CHAT answers it, TIDE_KIND_LOG: it is queued for
- * whoever runs the session.
+ * Who takes a message: TIDE_KIND_PROGRAM and TIDE_KIND_GRAPH are run with it, TIDE_KIND_CHAT answers it, TIDE_KIND_LOG: it is
+ * queued for whoever runs the session.
  */
 enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind, struct tide_err *err) MUST_CHECK;
 

@@ -200,6 +200,7 @@ static enum tide_code open_run(struct exec *x, const struct outlook *o, struct t
     run = exec_run_options(x, buf_cstr(&fields));
     run.token = x->opt->token;
     run.input = x->opt->input;
+    run.message = x->opt->message;
     run.by = x->opt->by;
     run.retry = x->opt->retry;
     run.happened = x->opt->happened;

@@ -21,7 +21,7 @@ static void check_answer(struct outlook *o, const struct status *st)
     const char *id = o->s->head.id;
     bool waiting = st->status == TIDE_STATUS_WAITING, given = o->opt->input || o->opt->token;
 
-    if (waiting && !given && !o->opt->checkpoint) {
+    if (waiting && !given && !o->opt->checkpoint && !o->opt->message) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,
                        WORDS(o, "session '%s' waits for %s%s%.200s", id, r->wait_kind ? r->wait_kind : "input",
                              r->question ? ": " : "", r->question ? r->question : ""));

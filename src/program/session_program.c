@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "session/redact.h"
+#include "session/session.h"
 
 void session_program_done(struct session_program *p)
 {
@@ -57,7 +58,8 @@ static char **texts_of(struct session_program *p, const struct json *array)
     return texts;
 }
 
-enum tide_code session_program_from_log(struct session_program *p, tide_session *session, struct tide_err *err)
+/* *ret_hidden: its command line held a secret, so that what is recorded is not what ran. */
+static enum tide_code read_log(struct session_program *p, tide_session *session, bool *ret_hidden, struct tide_err *err)
 {
     struct tide_text text = {NULL, 0};
     struct json *fields = NULL;
@@ -74,14 +76,7 @@ enum tide_code session_program_from_log(struct session_program *p, tide_session 
     tide_text_done(&text);
     if (json_parse(&p->arena, kept, NULL, &fields, NULL, err))
         return err->code;
-    if (redact_is_marked(fields, kept)) {
-        tide_fail(
-            err, TIDE_INVALID,
-            "the command line of session '%s' held a secret, which is not stored: it is not run from the log: hand "
-            "secrets over in the environment",
-            tide_session_id(session));
-        return tide_hint_with(err, TIDE_ACTION_START, tide_session_id(session), "\"anew\":true");
-    }
+    *ret_hidden = redact_is_marked(fields, kept);
     p->argv = texts_of(p, json_get(fields, STR("argv")));
     p->cwd = text_of(p, fields, "cwd");
     p->program = text_of(p, fields, "program");
@@ -92,6 +87,75 @@ enum tide_code session_program_from_log(struct session_program *p, tide_session 
     if (!p->argv[0] || !p->cwd)
         return tide_fail_session(err, TIDE_INVALID, tide_session_id(session),
                                  "has no program that was recorded: resume it with the program that made it");
+    return TIDE_OK;
+}
+
+enum tide_code session_program_from_log(struct session_program *p, tide_session *session, struct tide_err *err)
+{
+    bool hidden = false;
+
+    if (read_log(p, session, &hidden, err))
+        return err->code;
+    if (hidden) {
+        tide_fail(
+            err, TIDE_INVALID,
+            "the command line of session '%s' held a secret, which is not stored: it is not run from the log: hand "
+            "secrets over in the environment",
+            tide_session_id(session));
+        return tide_hint_with(err, TIDE_ACTION_START, tide_session_id(session), "\"ensure\":true");
+    }
+    return TIDE_OK;
+}
+
+/* As the log would have it: without secrets. */
+static char **recorded_argv(struct session_program *p, const tide_session *session)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SIZE_MAX / 4);
+    struct json_out o = json_out_to(&text);
+    struct json *array = NULL;
+    struct str shown;
+
+    json_out_begin(&o, '[');
+    for (char *const *arg = p->argv; *arg; arg++)
+        json_out_str(&o, str_from(*arg));
+    json_out_end(&o, ']');
+    shown = arena_dup(&p->arena, buf_view(&text));
+    redact_json(session->store, &p->arena, &shown);
+    return json_parse(&p->arena, shown, NULL, &array, NULL, NULL) ? p->argv : texts_of(p, array);
+}
+
+static bool is_same(struct session_program *given, const struct session_program *logged, const tide_session *session)
+{
+    char *const *a = recorded_argv(given, session), *const *b = logged->argv;
+    bool relative = strchr(given->argv[0], '/') && given->argv[0][0] != '/';
+
+    for (; *a && *b && strcmp(*a, *b) == 0; a++)
+        b++;
+    return !*a && !*b && (!relative || strcmp(given->cwd, logged->cwd) == 0);
+}
+
+enum tide_code session_program_match(struct session_program *p, tide_session *session, struct tide_err *err)
+{
+    struct session_program logged = SESSION_PROGRAM_INIT;
+    bool hidden = false;
+    enum tide_code code = read_log(&logged, session, &hidden, err);
+
+    if (!code && !is_same(p, &logged, session)) {
+        tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "runs another program: '%.80s' in '%.80s'",
+                          logged.argv[0], logged.cwd);
+        code = tide_hint_with(err, TIDE_ACTION_START, tide_session_id(session), "\"new_run\":true");
+    }
+    if (!code && hidden) {
+        p->cwd = arena_dup(&p->arena, str_from(logged.cwd)).ptr;
+        p->env = logged.env ? arena_dup(&p->arena, str_from(logged.env)).ptr : NULL;
+        p->program = NULL;
+    }
+    if (code || hidden) {
+        session_program_done(&logged);
+        return code;
+    }
+    session_program_done(p);
+    *p = logged;
     return TIDE_OK;
 }
 

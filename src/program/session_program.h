@@ -32,6 +32,12 @@ enum tide_code session_program_from_log(struct session_program *p, tide_session 
     MUST_CHECK;
 
 /*
+ * The one that was given goes on in `session`: it must be the one that ran there last (TIDE_INVALID), and goes on where and how
+ * that one ran. A command line that held a secret is known by what is recorded of it, and run as it was given.
+ */
+enum tide_code session_program_match(struct session_program *p, tide_session *session, struct tide_err *err) MUST_CHECK;
+
+/*
  * The program, its directory and its variables are there: asked before anything is written or a token is used. *ret_status:
  * of a program that cannot be run the status that shells give (127, 126), else 0.
  */

@@ -20,6 +20,8 @@ enum action_wants {
     ACTION_GRAPH = 4,      /* another graph */
     ACTION_CHECKPOINT = 8, /* from a checkpoint */
     ACTION_RUN_DUE = 16,
+    ACTION_ENSURE = 32,  /* START: the program continues the run that it was given to */
+    ACTION_NEW_RUN = 64, /* START: a new chain, although the last run is unfinished */
 };
 
 struct action {

@@ -246,46 +246,101 @@ static enum tide_code draft_message(struct draft *d, struct store *store, const 
     return code;
 }
 
-/* Everything that is looked at before a start; nothing is written, so a store that fails meanwhile is looked at again. */
-static enum tide_code look_before_start(void *session, struct tide_err *err)
+/* What was decided was decided about the log up to here. */
+static enum tide_code check_unmoved(const struct tide_session *s, int64_t at, struct tide_err *err)
 {
-    struct tide_session *s = session;
+    return at && s->state->seq != at ? tide_fail_session(err, TIDE_CONFLICT, s->head.id, "has moved on: try again")
+                                     : TIDE_OK;
+}
+
+bool run_is_over(const struct run *r)
+{
+    return r->end == RUN_NONE || r->end == RUN_COMPLETED || r->end == RUN_CANCELLED;
+}
+
+/* A new run would do again what the last one has done: it names what continues that, and how a new one begins all the same. */
+static enum tide_code refuse_unfinished(const struct tide_session *s, struct tide_err *err)
+{
+    const char *id = s->head.id;
+    struct status st;
+    size_t i = 0;
+
+    status_derive(&st, s->state, false, env_now_ms(s->store->env));
+    while (i < st.next_count && st.next[i].action != TIDE_ACTION_RESUME && st.next[i].action != TIDE_ACTION_ANSWER)
+        i++;
+    tide_fail_session(err, TIDE_UNFINISHED, id, "has an unfinished run (%s%s)",
+                      st.outcome == TIDE_OUTCOME_NONE ? "it waits for " : "",
+                      st.outcome == TIDE_OUTCOME_NONE ? st.reason : tide_outcome_name(st.outcome));
+    if (i < st.next_count)
+        action_hint(err, id, &st.next[i]);
+    else if (st.is_resumable)
+        tide_hint_with(err, TIDE_ACTION_START, id, "\"ensure\":true");
+    return tide_hint_with(err, TIDE_ACTION_START, id, "\"new_run\":true");
+}
+
+struct starting {
+    struct tide_session *s;
+    const struct tide_run_options *opt;
+    int64_t at; /* decided about the log up to here; 0: about none */
+};
+
+/* Everything that is looked at before a start; nothing is written, so a store that fails meanwhile is looked at again. */
+static enum tide_code look_before_start(void *starting, struct tide_err *err)
+{
+    struct starting *m = starting;
+    struct tide_session *s = m->s;
     enum tide_code code = session_sync(s, err);
 
     if (!code) /* what a new run goes on with is read to the end of the log, but for what a rollback or a fork left */
         code = s->state->content.span_count > 1 ? trust_prove(s, err) : trust_check(s->store, &s->head, err);
+    code = code ? code : check_unmoved(s, m->at, err);
     code = code ? code : refuse_held(s, err);
-    return code ? code : session_refuse_living(s, err);
+    code = code ? code : session_refuse_living(s, err);
+    if (!code && m->opt->flags & TIDE_RUN_IF_OVER && !run_is_over(&s->state->ledger.run))
+        code = refuse_unfinished(s, err);
+    return code;
 }
 
-static enum tide_code start_once(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
-                                 bool queued, tide_run **ret_run, struct tide_err *err)
+static enum tide_code start_once(struct starting *m, const struct draft *more, bool queued, tide_run **ret_run,
+                                 struct tide_err *err)
 {
+    const struct tide_run_options *opt = m->opt;
+    struct tide_session *s = m->s;
     struct draft d = DRAFT_INIT;
     char run_id[TIDE_ID_SIZE];
-    enum tide_code code = session_hold(s, look_before_start, s, err);
+    bool continues = false;
+    enum tide_code code = session_hold(s, look_before_start, m, err);
 
     if (!code) {
+        const struct run *before = &s->state->ledger.run;
+
+        continues = opt->flags & RUN_CONTINUES && before->end == RUN_OPEN && before->waiting;
         session_make_id(s->store, "run", run_id);
-        settle_for_new_run(&d, s->state);
+        if (continues)
+            settle_for_resume(&d, s->state, "superseded", env_now_ms(s->store->env));
+        else
+            settle_for_new_run(&d, s->state);
         code = draft_message(&d, s->store, opt->message, err);
-        code = code ? code : draft_started(&d, s, run_id, NULL, opt, err);
+        code = code ? code : draft_started(&d, s, run_id, continues ? before : NULL, opt, err);
         for (size_t i = 0; !code && more && i < more->n; i++)
             draft_add(&d, more->events[i].kind, (struct str){more->events[i].body, more->events[i].body_len});
     }
     code = code ? code : begin(s, opt, &d, queued, ret_run, err);
     draft_done(&d);
+    if (!code)
+        (*ret_run)->unsure = continues; /* what the chain has done is read when it is first asked for */
     return code;
 }
 
 enum tide_code run_start_with(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
                               bool queued, struct tide_run **ret_run, struct tide_err *err)
 {
+    struct starting m = {.s = s, .opt = opt};
     enum tide_code code;
 
     do {
         be_patient(s, opt);
-        code = check_texts(opt, err) ? err->code : start_once(s, opt, more, queued, ret_run, err);
+        code = check_texts(opt, err) ? err->code : start_once(&m, more, queued, ret_run, err);
     } while (code == TIDE_CONFLICT);
     if (!code)
         return TIDE_OK;
@@ -312,6 +367,7 @@ struct resuming {
     struct status status;
     int64_t now_ms, answered_seq; /* not 0: this request was answered there */
     bool by_default;              /* the deadline of the wait has passed, and it answers itself */
+    int64_t at;                   /* as in struct starting */
 };
 
 struct request {
@@ -364,6 +420,13 @@ static enum tide_code check_word(struct resuming *m, const struct action *answer
     return action_hint(err, m->s->head.id, answer);
 }
 
+/* A message came instead of an answer: the wait is over, and a new run continues the chain. */
+static bool is_superseded(const struct resuming *m)
+{
+    return m->status.status == TIDE_STATUS_WAITING && m->opt->message && !m->opt->input && !m->opt->token &&
+           !m->by_default;
+}
+
 static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
 {
     const struct run *r = &m->s->state->ledger.run;
@@ -377,7 +440,8 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
     }
     if (m->by_default)
         return TIDE_OK;
-
+    if (is_superseded(m))
+        return TIDE_OK;
     if (r->due_ms && r->due_ms > m->now_ms && !(m->opt->flags & TIDE_RUN_NOW)) {
         time_format(when, r->due_ms);
         tide_fail_session(err, TIDE_INVALID, m->s->head.id, "sleeps until %s", when);
@@ -435,6 +499,8 @@ static enum tide_code look_before_resume(void *resuming, struct tide_err *err)
 
     m->now_ms = env_now_ms(m->s->store->env);
     m->answered_seq = 0;
+    m->by_default = false;
+    code = code ? code : check_unmoved(m->s, m->at, err);
     return code ? code : check_resume(m, err);
 }
 
@@ -447,17 +513,19 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
 
     if (code || m->answered_seq)
         return code;
-    if (m->status.status == TIDE_STATUS_WAITING) {
+    if (m->status.status == TIDE_STATUS_WAITING && !is_superseded(m)) {
         token_moved(&d, m->opt->token ? "token.consumed" : "token.revoked", &s->state->ledger.run,
                     m->opt->token   ? NULL
                     : m->by_default ? "wait_timeout"
                                     : "resumed_locally",
                     m->opt->request_id);
-        code = draft_resumed(&d, s, m->opt, m->by_default, err);
+        code = draft_message(&d, s->store, m->opt->message, err);
+        code = code ? code : draft_resumed(&d, s, m->opt, m->by_default, err);
     } else {
         session_make_id(s->store, "run", run_id);
-        settle_for_resume(&d, s->state, m->status.reason, m->now_ms);
-        code = draft_started(&d, s, run_id, &s->state->ledger.run, m->opt, err);
+        settle_for_resume(&d, s->state, is_superseded(m) ? "superseded" : m->status.reason, m->now_ms);
+        code = draft_message(&d, s->store, m->opt->message, err);
+        code = code ? code : draft_started(&d, s, run_id, &s->state->ledger.run, m->opt, err);
     }
     draft_open(&d, "status.derived");
     draft_text(&d, "status", "running");
@@ -562,36 +630,108 @@ enum tide_code tide_run_resume(tide_session *s, const struct tide_run_options *o
 
 /* ---- whichever is due ------------------------------------------------------------------------------------------------ */
 
+enum due { DUE_START, DUE_RESUME, DUE_NOTHING, DUE_ANSWER, DUE_PERSON };
+
+/* The one rule for a program that is simply started again. */
+static enum due what_is_due(const struct tide_session *s, const struct tide_run_options *opt, const struct status *st)
+{
+    const struct run *r = &s->state->ledger.run;
+    bool answered = opt->input || opt->token || opt->message;
+
+    if (!s->state->ledger.runs)
+        return DUE_START;
+    if (run_is_over(r) && opt->message)
+        return DUE_START;
+    if (r->end == RUN_COMPLETED && !opt->token) /* a token is judged */
+        return DUE_NOTHING;
+    if (r->end == RUN_CANCELLED && !opt->token)
+        return DUE_PERSON;
+    if (st->status == TIDE_STATUS_WAITING && !answered && strcmp(st->reason, "due") != 0 &&
+        !(r->due_ms && opt->flags & TIDE_RUN_NOW))
+        return DUE_ANSWER;
+    return DUE_RESUME;
+}
+
+static enum tide_code refuse_waiting(const struct tide_session *s, const struct status *st, struct tide_err *err)
+{
+    tide_fail(err, TIDE_WAITING, "session '%s': %s", s->head.id, st->why);
+    tide_about_session(err, s->head.id);
+    return st->next_count ? action_hint(err, s->head.id, &st->next[0]) : err->code;
+}
+
+static enum tide_code refuse_cancelled(const struct tide_session *s, const struct status *st, struct tide_err *err)
+{
+    tide_fail_session(err, TIDE_CANCELLED, s->head.id, "was cancelled: it is not resumed by itself");
+    if (st->is_resumable)
+        tide_hint(err, TIDE_ACTION_RESUME, s->head.id);
+    return tide_hint_with(err, TIDE_ACTION_START, s->head.id, "\"new_run\":true");
+}
+
+/* Decides about the log up to `seq`; TIDE_CONFLICT when there is more of it by the time that it begins. */
+enum tide_code run_ensure_at(struct tide_session *s, const struct tide_run_options *opt, int64_t seq,
+                             enum tide_ensured *ret_how, struct tide_run **ret_run, struct tide_err *err)
+{
+    struct starting start = {.s = s, .opt = opt, .at = seq};
+    struct resuming resume = {.s = s, .opt = opt, .at = seq};
+    struct status st;
+    enum tide_code code = session_derive_status(s, &st, err);
+
+    code = code ? code : check_texts(opt, err);
+    code = code ? code : check_unmoved(s, seq, err);
+    if (code)
+        return code;
+    *ret_how = TIDE_ENSURED_DONE;
+    be_patient(s, opt);
+    switch (what_is_due(s, opt, &st)) {
+    case DUE_NOTHING:
+        *ret_run = NULL;
+        break;
+    case DUE_ANSWER:
+        code = refuse_waiting(s, &st, err);
+        break;
+    case DUE_PERSON:
+        code = refuse_cancelled(s, &st, err);
+        break;
+    case DUE_START:
+        *ret_how = TIDE_ENSURED_STARTED;
+        code = start_once(&start, NULL, false, ret_run, err);
+        break;
+    case DUE_RESUME:
+        *ret_how = TIDE_ENSURED_RESUMED;
+        code = resume_once(&resume, ret_run, err);
+        if (!code && resume.answered_seq) {
+            *ret_how = TIDE_ENSURED_DONE;
+            code = answer_again(&resume, NULL, ret_run, err);
+        }
+        break;
+    }
+    if (code || !*ret_run)
+        session_be_quick(s);
+    return code;
+}
+
+bool run_has_moved(struct tide_session *s, int64_t seq)
+{
+    struct tide_err ignored; /* whoever looks again meets it again */
+
+    return session_sync(s, &ignored) || s->state->seq != seq;
+}
+
 enum tide_code tide_run_ensure(tide_session *s, const struct tide_run_options *opt, enum tide_ensured *ret_how,
                                tide_run **ret_run, struct tide_err *err)
 {
     struct tide_run_options own;
-    struct status st;
-    bool answered, due;
+    int64_t seq;
     enum tide_code code;
 
     ERR_LOCAL(err);
-    if (SIZED_READ(&own, tide_run_options, opt, err) || tide_session_refresh(s, err) ||
-        session_derive_status(s, &st, err))
+    if (SIZED_READ(&own, tide_run_options, opt, err))
         return err->code;
-    if (!s->state->ledger.runs) {
-        code = tide_run_start(s, &own, ret_run, err);
-        if (!code)
-            *ret_how = TIDE_ENSURED_STARTED;
-        return code;
-    }
-    if (st.outcome == TIDE_OUTCOME_COMPLETED && !own.token) { /* a token is judged */
-        *ret_how = TIDE_ENSURED_DONE;
-        *ret_run = NULL;
-        return TIDE_OK;
-    }
-    answered = own.input || own.token;
-    due = strcmp(st.reason, "due") == 0 || (s->state->ledger.run.due_ms && own.flags & TIDE_RUN_NOW);
-    if (st.status == TIDE_STATUS_WAITING && !answered && !due)
-        return tide_fail(err, TIDE_WAITING, "session '%s': %s", s->head.id, st.why);
-    code = tide_run_resume(s, &own, NULL, ret_run, err);
-    if (!code)
-        *ret_how = *ret_run ? TIDE_ENSURED_RESUMED : TIDE_ENSURED_DONE;
+    do {
+        code = tide_session_refresh(s, err);
+        seq = s->state->seq;
+        code = code ? code : run_ensure_at(s, &own, seq, ret_how, ret_run, err);
+    } while (code == TIDE_CONFLICT && run_has_moved(s, seq));
     return code;
 }
 
@@ -604,6 +744,19 @@ static int take_body(void *arg, const struct event *ev)
     text->ptr = mem_dup(ev->body);
     text->len = ev->body.len;
     return 1;
+}
+
+enum tide_code tide_session_result(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
+{
+    int64_t seq;
+
+    ERR_LOCAL(err);
+    if ((group_owes(&s->owner) || s->stale) && session_sync(s, err))
+        return err->code;
+    seq = s->state->ledger.run.end == RUN_OPEN ? 0 : s->state->ledger.run.ended_seq;
+    if (!seq)
+        return tide_fail_session(err, TIDE_NOT_FOUND, s->head.id, "has no run that has ended");
+    return store_read(s->store, &s->head, seq, seq, take_body, ret_json, err);
 }
 
 /* With the command that moves it, as its status has it. */
@@ -664,19 +817,36 @@ static struct str step_name(const char *key)
     return (struct str){name, (size_t)(end - name)};
 }
 
-/* Those that could have been meant. */
-static void list_unsettled(const struct chain *c, struct buf *out)
+static bool is_finished(const struct mark *m)
+{
+    return m->state == MARK_COMPLETED;
+}
+
+/* "'a', 'b' and 3 more"; how many there are. */
+static size_t list_steps(const struct chain *c, bool (*wanted)(const struct mark *m), struct buf *out)
 {
     size_t n = 0;
 
     for (struct map_entry *e = map_next(&c->steps, NULL); e; e = map_next(&c->steps, e)) {
-        if (!is_unsettled(e->value) || strchr(e->key, '/') == strrchr(e->key, '/'))
+        if (!wanted(e->value) || strchr(e->key, '/') == strrchr(e->key, '/'))
             continue; /* another kind of run has other keys */
         if (++n <= 5)
             buf_addf(out, "%s'%.*s'", out->len ? ", " : "", STR_ARG(step_name(e->key)));
     }
     if (n > 5)
         buf_addf(out, " and %zu more", n - 5);
+    return n;
+}
+
+enum tide_code run_finished_steps(struct tide_session *s, struct buf *ret_names, size_t *ret_n, struct tide_err *err)
+{
+    struct chain c = {0};
+    enum tide_code code = chain_load(s, &c, err);
+
+    if (!code)
+        *ret_n = list_steps(&c, is_finished, ret_names);
+    chain_done(&c);
+    return code;
 }
 
 enum tide_code tide_step_find_unsettled(tide_session *s, const char *name, struct tide_err *err)
@@ -688,7 +858,7 @@ enum tide_code tide_step_find_unsettled(tide_session *s, const char *name, struc
     ERR_LOCAL(err);
     code = chain_load(s, &c, err);
     if (!code && !needs_settling(&c, name)) {
-        list_unsettled(&c, &open);
+        list_steps(&c, is_unsettled, &open); /* those that could have been meant */
         code = open.len ? tide_fail(err, TIDE_NOT_FOUND,
                                     "no step '%.60s' that must happen once has failed or was cut: these are open: %s",
                                     name, buf_cstr(&open))

@@ -178,6 +178,20 @@ void wait_draft_deadline(struct draft *d, enum tide_on_deadline on_deadline, con
 
 /* Beside enum tide_run_flags: what the chain has done is read when it is first asked for (run_sure()). */
 #define RUN_READ_LATER (1u << 16)
+/* start: a run that waits is not superseded by a new chain, but continued. */
+#define RUN_CONTINUES (1u << 17)
+
+/* The last run leaves nothing to be continued: there is none, or it completed, or a person cancelled it. */
+bool run_is_over(const struct run *r);
+
+/* tide_run_ensure() about the log up to `seq`: TIDE_CONFLICT when there is more of it, and nothing is written then. */
+enum tide_code run_ensure_at(struct tide_session *s, const struct tide_run_options *opt, int64_t seq,
+                             enum tide_ensured *ret_how, struct tide_run **ret_run, struct tide_err *err) MUST_CHECK;
+bool run_has_moved(struct tide_session *s, int64_t seq); /* that was the reason */
+
+/* What the chain of the latest run has finished, and a new chain repeats: "'a', 'b' and 3 more". */
+enum tide_code run_finished_steps(struct tide_session *s, struct buf *ret_names, size_t *ret_n, struct tide_err *err)
+    MUST_CHECK;
 
 /*
  * Begins a run with further events in the same append (`more` may be NULL). `queued`: without waiting, and then whatever

@@ -92,6 +92,15 @@ static void offer_resume(const struct subject *o, unsigned wants)
         offer(o, TIDE_ACTION_RESUME)->wants = wants;
 }
 
+/* Whoever has the program: it continues the chain where that can be, else a new run begins. */
+static void offer_start(const struct subject *o)
+{
+    bool unfinished = o->run->end != RUN_NONE && o->run->end != RUN_COMPLETED && o->run->end != RUN_CANCELLED;
+    bool continues = o->st->is_resumable && o->st->status != TIDE_STATUS_WAITING;
+
+    offer(o, TIDE_ACTION_START)->wants = !unfinished ? 0u : continues ? ACTION_ENSURE : ACTION_NEW_RUN;
+}
+
 static void offer_new_run(const struct subject *o)
 {
     const struct position *p = &o->state->content.position;
@@ -100,8 +109,10 @@ static void offer_new_run(const struct subject *o)
         offer(o, TIDE_ACTION_START);
     else if (o->graph)
         offer(o, TIDE_ACTION_RESUME)->wants = p->ready.live || p->active.live ? 0 : ACTION_CHECKPOINT;
+    else if (o->chat)
+        offer(o, TIDE_ACTION_PROMPT);
     else
-        offer(o, o->chat ? TIDE_ACTION_PROMPT : TIDE_ACTION_START);
+        offer_start(o);
 }
 
 /*
@@ -159,7 +170,7 @@ static void next_waiting(const struct subject *o)
         offer(o, TIDE_ACTION_ROTATE_TOKEN);
     offer(o, TIDE_ACTION_CANCEL);
     if (!o->has_program)
-        offer(o, TIDE_ACTION_START);
+        offer_start(o);
 }
 
 void status_offer(const struct subject *o)
@@ -179,7 +190,7 @@ void status_offer(const struct subject *o)
             offer_resume(o, 0);
         offer(o, TIDE_ACTION_CANCEL);
         if (!o->graph && (!o->has_program || !o->st->is_resumable))
-            offer(o, TIDE_ACTION_START);
+            offer_start(o);
         break;
     case TIDE_STATUS_WAITING:
         next_waiting(o);

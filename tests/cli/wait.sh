@@ -215,10 +215,10 @@ check_is 'a duration that is none' 1 "$(tidemark exec --session sl4 -- ./sleeps 
 # ---- send ----
 tidemark exec --session send -- ./asks >/dev/null 2>err
 token=$(token_of err)
-check_is 'a message begins the program anew and answers its first input' 'answer: the message, status 0' "$(tidemark sessions send send 'the message')"
+check_is 'a message continues the program and answers its wait' 'answer: the message, status 0' "$(tidemark sessions send send 'the message')"
 refuses_as 'the token of the superseded wait' 8 'TOKEN_REVOKED|||||' resume send --token "$token"
 tidemark exec --session send2 -- ./asks >/dev/null 2>&1
-check_is 'with --no-run it is queued' 1 "$(tidemark sessions send send2 later --no-run --json | json '$.queue_id' | grep -c '^q_')"
+check_is 'with --queue it is queued' 1 "$(tidemark sessions send send2 later --queue --json | json '$.queue_id' | grep -c '^q_')"
 tidemark sessions new --id bare >/dev/null
 check_is 'where there is no program it is queued' 1 "$(tidemark sessions send bare hello | grep -c '^queued for session bare')"
 refuses_as 'a message to nobody' 3 'NOT_FOUND|session|nothing|||list_sessions' sessions send nothing hello

@@ -70,7 +70,7 @@ while IFS='=' read -r id status commands; do
 done <<END
 fresh=idle|none|none=tidemark exec --session fresh -- PROGRAM
 cut=interrupted_startup|interrupted|owner_gone=tidemark resume cut,tidemark cancel cut
-plain=interrupted_startup|interrupted|owner_gone=tidemark cancel plain,tidemark exec --session plain -- PROGRAM
+plain=interrupted_startup|interrupted|owner_gone=tidemark cancel plain,tidemark exec --ensure --session plain -- PROGRAM
 killed=interrupted_startup|interrupted|process_restart=tidemark resume killed,tidemark cancel killed
 asks=waiting|none|approval=tidemark resume asks --input yes,tidemark token rotate asks,tidemark cancel asks
 late=interrupted_waiting|interrupted|wait_timeout=tidemark token rotate late,tidemark resume late,tidemark cancel late
@@ -79,9 +79,9 @@ asleep=waiting|none|timer=tidemark resume asleep --now,tidemark cancel asleep
 due=waiting|none|due=tidemark resume due,tidemark recover --run-due
 finished=idle|completed|completed=tidemark exec --session finished -- PROGRAM
 failed=idle|failed|exit=tidemark resume failed
-hopeless=idle|failed|failed=tidemark exec --session hopeless -- PROGRAM
+hopeless=idle|failed|failed=tidemark exec --new-run --session hopeless -- PROGRAM
 stopped=idle|cancelled|user=tidemark resume stopped
-lost=interrupted_startup|interrupted|process_restart=tidemark cancel lost,tidemark exec --session lost -- PROGRAM
+lost=interrupted_startup|interrupted|process_restart=tidemark cancel lost,tidemark exec --new-run --session lost -- PROGRAM
 END
 
 check 'the sentence names the process' eval 'tidemark why cut | holds "the process that ran it (pid 4711) is gone"'

@@ -35,7 +35,7 @@ static struct program_run new_run(struct heard *h)
     return (struct program_run){.signals = -1, .notice = on_notice, .arg = h};
 }
 
-/* `sh -c script` in a session of this id, to its end. */
+/* `sh -c script` in a session of this id, to its end: a new run, whatever ran there before. */
 static struct program_end run_script(struct fixture *f, const char *id, const char *script, struct heard *h)
 {
     const char *const argv[] = {"sh", "-c", script};
@@ -47,6 +47,7 @@ static struct program_end run_script(struct fixture *f, const char *id, const ch
     OK(program_run_check(&r, &err));
     if (tide_session_open(f->store, id, TIDE_SESSION_APPEND, &s, NULL) == TIDE_NOT_FOUND)
         OK(program_run_create(&r, f->store, id, NULL, NULL, &s, &err));
+    r.begin = PROGRAM_ANEW;
     OK(program_run(&r, s, &opt, NULL, &err));
     program_run_done(&r);
     tide_session_close(s);
@@ -63,6 +64,7 @@ static struct program_end resume_it(struct fixture *f, const char *id, const cha
     OK(tide_session_open(f->store, id, TIDE_SESSION_APPEND, &s, &err));
     OK(program_run_from_log(&r, s, &err));
     OK(program_run_check(&r, &err));
+    r.begin = PROGRAM_RESUME;
     OK(program_run(&r, s, &opt, &resumed, &err));
     assert_string_equal(r.end.run_id, resumed.run_id);
     program_run_done(&r);

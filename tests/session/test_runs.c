@@ -3,6 +3,7 @@
 #include "env/sim.h"
 
 #include "runs.h"
+#include "session/run.h"
 
 /* ---- waits, tokens ------------------------------------------------------------------------------------------------------ */
 
@@ -472,6 +473,93 @@ static void what_is_due_is_begun_or_gone_on_with(void **state)
     tide_session_close(s);
 }
 
+/* Somebody else does all of it between the look and the start: then nothing is due any more. */
+static void ensuring_starts_once_whoever_comes_between(void **state)
+{
+    struct fixture *f = *state;
+    const struct tide_run_options none = {.size = sizeof none};
+    tide_session *s, *other;
+    enum tide_ensured how = 0;
+    tide_run *r = NULL;
+    int64_t seen;
+
+    tide_session_close(create(f));
+    s = open_for(f->store);
+    other = open_for(f->other);
+    OK(tide_session_refresh(s, &err));
+    seen = tide_session_last_seq(s);
+    finish(start(other));
+    tide_session_close(other);
+    GIVES(TIDE_CONFLICT, run_ensure_at(s, &none, seen, &how, &r, &err));
+    assert_null(r);
+    OK(tide_run_ensure(s, &none, &how, &r, &err));
+    assert_int_equal(how, TIDE_ENSURED_DONE);
+    tide_session_close(s);
+}
+
+static void what_was_cancelled_is_not_ensured(void **state)
+{
+    struct fixture *f = *state;
+    const struct tide_run_result cancelled = {.size = sizeof cancelled, .outcome = TIDE_OUTCOME_CANCELLED};
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    enum tide_ensured how = 0;
+
+    OK(tide_run_end(r, &cancelled, &err));
+    tide_run_close(r);
+    GIVES(TIDE_CANCELLED, tide_run_ensure(s, NULL, &how, &r, &err));
+    tide_session_close(s);
+}
+
+static void a_start_if_the_last_run_is_over_is_refused_while_it_is_not(void **state)
+{
+    static const struct tide_run_result failed = {.size = sizeof failed, .outcome = TIDE_OUTCOME_FAILED};
+    const struct tide_run_options polite = {.size = sizeof polite, .flags = TIDE_RUN_IF_OVER};
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    char token[TIDE_TOKEN_SIZE];
+    tide_run *r = NULL;
+
+    OK(tide_run_start(s, &polite, &r, &err));
+    tide_run_close(r);
+    GIVES(TIDE_UNFINISHED, tide_run_start(s, &polite, &r, &err));
+    r = start(s);
+    OK(tide_run_end(r, &failed, &err));
+    tide_run_close(r);
+    GIVES(TIDE_UNFINISHED, tide_run_start(s, &polite, &r, &err));
+    park(start(s), 0, token);
+    GIVES(TIDE_UNFINISHED, tide_run_start(s, &polite, &r, &err));
+    finish(start(s));
+    OK(tide_run_start(s, &polite, &r, &err));
+    finish(r);
+    tide_session_close(s);
+}
+
+/* A message instead of an answer: the wait is over, the chain goes on, and the message answers what is asked next. */
+static void a_message_continues_the_chain_of_a_run_that_waits(void **state)
+{
+    const struct tide_run_options said = {.size = sizeof said, .message = "\"news\""};
+    const struct tide_wait_options wait = {.size = sizeof wait, .name = "ok", .kind = TIDE_WAIT_INPUT};
+    struct fixture *f = *state;
+    tide_session *s = create(f);
+    tide_run *r = start(s);
+    struct doing once = {0};
+    struct tide_text answer = {NULL, 0};
+    char token[TIDE_TOKEN_SIZE];
+    const struct tide_run_options late = {.size = sizeof late, .token = token, .input = "1"};
+
+    step(r, "pay", TIDE_EFFECT_ONCE, &once);
+    GIVES(TIDE_WAITING, tide_run_wait(r, &wait, &answer, token, &err));
+    tide_run_close(r);
+    OK(tide_run_resume(s, &said, NULL, &r, &err));
+    step(r, "pay", TIDE_EFFECT_ONCE, &once);
+    assert_int_equal(once.times, 1);
+    expect_answer(r, "input", "\"news\"");
+    finish(r);
+    GIVES(TIDE_TOKEN_REVOKED, tide_run_resume(s, &late, NULL, &r, &err));
+    tide_session_close(s);
+}
+
 static void bad_requests_are_refused_before_anything_is_written(void **state)
 {
     const struct tide_step_spec retried = {.size = sizeof retried, .name = "a", .retries = 1},
@@ -835,6 +923,10 @@ int main(void)
         T(an_open_run_without_owner_is_interrupted_once),
         T(what_needs_nothing_is_not_looked_at_again),
         T(memory_and_checkpoints_are_the_sessions),
+        T(ensuring_starts_once_whoever_comes_between),
+        T(what_was_cancelled_is_not_ensured),
+        T(a_start_if_the_last_run_is_over_is_refused_while_it_is_not),
+        T(a_message_continues_the_chain_of_a_run_that_waits),
         T(bad_requests_are_refused_before_anything_is_written),
         T(what_is_due_is_begun_or_gone_on_with),
         T(a_completed_session_is_not_resumed),

@@ -154,23 +154,26 @@ static bool want_needs(const struct conditions *c, const char *status)
 static const char *want_next(const struct conditions *c, const char *status)
 {
     bool resumable = want_resumable(c, status), someone = c->waiting && c->due == NO_TIME && !answers_itself(c);
+    bool unfinished = c->end == RUN_FAILED || is_interrupted(status);
 
     if (strcmp(status, "running") == 0)
         return "cancel {};";
     if (strcmp(status, "waiting") == 0 && !c->program)
-        return someone ? "rotate_token {};cancel {};start {};" : "cancel {};start {};";
+        return someone ? "rotate_token {};cancel {};start {\"new_run\":true};" : "cancel {};start {\"new_run\":true};";
     if (strcmp(status, "waiting") == 0 && (c->due == PASSED || answers_itself(c)))
         return "resume {};recover {\"run_due\":true};";
     if (strcmp(status, "waiting") == 0)
         return someone ? "answer {\"kind\":\"input\",\"input\":null};rotate_token {};cancel {};"
                        : "resume {\"now\":true};cancel {};";
     if (is_interrupted(status) && !resumable)
-        return "cancel {};start {};";
+        return "cancel {};start {\"new_run\":true};";
     if (is_interrupted(status) && c->program)
         return someone ? "rotate_token {};resume {};cancel {};" : "resume {};cancel {};";
     if (is_interrupted(status))
-        return someone ? "rotate_token {};cancel {};start {};" : "cancel {};start {};";
-    return c->program && resumable ? "resume {};" : "start {};";
+        return someone ? "rotate_token {};cancel {};start {\"ensure\":true};" : "cancel {};start {\"ensure\":true};";
+    if (c->program && resumable)
+        return "resume {};";
+    return !unfinished ? "start {};" : resumable ? "start {\"ensure\":true};" : "start {\"new_run\":true};";
 }
 
 static struct state *state_of(const struct conditions *c)

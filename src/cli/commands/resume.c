@@ -107,7 +107,7 @@ static enum tide_code resume_graph(struct cli *cli, const struct resume *r, tide
 enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
-    AUTO(program_run_done) struct program_run p = {.degrade = r->degrade};
+    AUTO(program_run_done) struct program_run p = {.begin = PROGRAM_RESUME, .degrade = r->degrade};
     enum tide_session_kind kind;
     enum tide_code code;
 

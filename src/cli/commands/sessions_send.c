@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tidemark sessions send: a user's message. Where nobody runs the session its program begins anew, with the message
- * waiting for its first wait of kind input; where somebody does, the message is queued for that one. Either way it is on
- * disk before anything is said.
+ * tidemark sessions send: a user's message. A run that waits is continued by a new run, and the message answers its next wait
+ * of kind input; after a completed run a new one begins with it. Where somebody runs the session the message is queued for that
+ * one. In each case it is on disk before anything is said.
  */
 #include <inttypes.h>
 
 #include "cli/chat/chat.h"
+#include "cli/graph/graph_set.h"
+#include "cli/graph/graph_view.h"
 #include "cli/report.h"
+#include "cli/resume.h"
 #include "engine/resume.h"
 #include "engine/shapes.h"
 
@@ -47,14 +50,27 @@ static enum tide_code start(struct cli *cli, struct program_run *r, tide_session
     return *ret_queue ? TIDE_OK : code;
 }
 
+/* The graph that waits goes on with it. */
+static enum tide_code send_graph(struct cli *cli, tide_session *session, const char *content, struct tide_err *err)
+{
+    const struct resume r = {.ask = {.id = tide_session_id(session), .no_input = true}, .token_out_fd = -1};
+    struct graph_again again = {.r = &r, .memory = BUF_INIT(GRAPH_SETS_MAX)};
+    enum tide_code code;
+
+    again.run.want.opt.message = content;
+    code = graph_again(cli, &again, session, err);
+    graph_set_done(&again.memory);
+    return code;
+}
+
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(buf_done) struct buf content = BUF_INIT(TEXT_MAX);
-    AUTO(program_run_done) struct program_run r = {.program = NULL};
+    AUTO(program_run_done) struct program_run r = {.begin = PROGRAM_SEND};
     const struct chat_want want = {.resume = args_operand(&cli->args, 0), .prompt = args_operand(&cli->args, 1)};
     enum tide_session_kind kind = TIDE_KIND_LOG;
-    bool queued = args_on(&cli->args, "no-run");
+    bool queued = args_on(&cli->args, "queue");
     enum tide_code code = cli_session_open(cli, 0, queued ? TIDE_SESSION_READ : TIDE_SESSION_APPEND, &session, err);
 
     if (code)
@@ -69,6 +85,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         cli_store_close(cli);
         return chat_print(cli, &want, err);
     }
+    if (kind == TIDE_KIND_GRAPH)
+        return send_graph(cli, session, buf_cstr(&content), err);
     if (kind == TIDE_KIND_PROGRAM)
         code = start(cli, &r, session, buf_cstr(&content), &queued, err);
     if (code || (kind == TIDE_KIND_PROGRAM && !queued))
@@ -82,11 +100,11 @@ const struct command cmd_sessions_send = {
     .run = run,
     .need = NEED_WRITE,
     .operands = {{"ID", VALUE_SESSION, 0}, {"TEXT", VALUE_TEXT, 0}},
-    .options = (const struct opt[]){{.name = "no-run", .help = "only queue it: whoever runs the session next takes it"},
+    .options = (const struct opt[]){{.name = "queue", .help = "only queue it: the next run of the session takes it"},
                                     {.name = NULL}},
-    .help =
-        "send a message to a session: its program begins anew with it, a chat answers, or it is queued for the one that runs",
-    .more = "A run that waits is superseded: its token stops working. The program takes the message with its first\n"
-            "`tidemark wait NAME --kind input`.\n"
-            "Exit status: that of the program; 11 when the session is not trusted (`tidemark sessions trust ID`).",
+    .help = "send a message to a session: its run continues with it, a chat answers, or it is queued",
+    .more =
+        "A run that waits is superseded: its token is revoked, and a new run continues the chain. Finished steps are not\n"
+        "repeated, and the message answers the next wait of kind input. After a completed run a new run begins.\n"
+        "Exit status: that of the program; 11 when the session is not trusted (`tidemark sessions trust ID`).",
 };

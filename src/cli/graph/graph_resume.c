@@ -109,7 +109,8 @@ static enum tide_code look(struct graph_resume *r, struct graph_again *g, struct
     struct tide_graph_options *o = &g->run.want.opt;
     bool ask = !r->look && graph_may_ask(&g->run), asked = false;
 
-    if (r->waits && ask && !o->input && !o->token && !o->checkpoint && !o->fallback && graph_ask(r->session, answer))
+    if (r->waits && ask && !o->input && !o->token && !o->message && !o->checkpoint && !o->fallback &&
+        graph_ask(r->session, answer))
         o->input = buf_cstr(answer);
     if (!g->run.quiet && r->graph)
         graph_say_unread(r->graph, buf_view(&g->memory));
