@@ -176,11 +176,27 @@ static void on_trouble(void *arg, const struct tide_err *why)
         say("the store can be written again: the run goes on");
 }
 
+/* Where this command is; a file that was replaced meanwhile is there all the same. */
+static const char *own_binary(void)
+{
+    static const char gone[] = " (deleted)";
+    static char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    if (n <= 0)
+        return NULL;
+    path[n] = '\0';
+    if ((size_t)n > strlen(gone) && strcmp(path + n - strlen(gone), gone) == 0)
+        path[(size_t)n - strlen(gone)] = '\0';
+    return path;
+}
+
 enum tide_code report_init(struct cli *cli, struct program_run *r, bool said, struct tide_err *err)
 {
     const char *config = args_text(&cli->args, "config");
     enum tide_code code = settings_sweep_interval(config, &r->sweep_ms, err);
 
+    r->binary = own_binary();
     r->stopped = is_stopped;
     r->notice = on_notice;
     r->trouble = on_trouble;

@@ -298,6 +298,8 @@ static enum tide_code run_once(struct program_run *r, tide_session *session, con
     const struct job job = {.path = r->program->program,
                             .argv = r->program->argv,
                             .cwd = r->program->cwd,
+                            .search_path = r->program->path,
+                            .binary = r->binary,
                             .session_id = tide_session_id(session),
                             .signals = r->signals,
                             .degrade = r->degrade,

@@ -60,6 +60,7 @@ struct program_record {
 struct program_run {
     enum program_begin begin;
     bool degrade;               /* trouble with the store: it goes on in memory, else it is held */
+    const char *binary;         /* what `tidemark` means inside; NULL: as $PATH has it */
     int64_t sweep_ms;           /* between recoveries of what others left; 0: none */
     int signals;                /* a descriptor: the numbers of signals that stop it, as bytes; -1: none */
     bool (*stopped)(void *arg); /* asked before it begins; NULL: no */

@@ -58,12 +58,18 @@ static enum tide_code found(struct buf *path, const char *name, int errnum, stru
     return tide_about(err, TIDE_SUBJECT_FILE, name);
 }
 
-static int search(const char *name, const char *cwd, struct buf *ret_path)
+const char *program_path(void)
 {
     const char *dirs = getenv("PATH");
+
+    return dirs ? dirs : PATH_DEFAULT;
+}
+
+static int search(const char *name, const char *cwd, const char *dirs, struct buf *ret_path)
+{
     int worst = ENOENT;
 
-    for (dirs = dirs ? dirs : PATH_DEFAULT;; dirs++) {
+    for (;; dirs++) {
         size_t n = strcspn(dirs, ":");
         int errnum;
 
@@ -80,10 +86,16 @@ static int search(const char *name, const char *cwd, struct buf *ret_path)
 
 enum tide_code program_find(const char *name, const char *cwd, struct buf *ret_path, struct tide_err *err)
 {
+    return program_find_in(program_path(), name, cwd, ret_path, err);
+}
+
+enum tide_code program_find_in(const char *dirs, const char *name, const char *cwd, struct buf *ret_path,
+                               struct tide_err *err)
+{
     if (!*name)
         return tide_fail(err, TIDE_NOT_FOUND, "the name of the program is empty");
     if (!strchr(name, '/'))
-        return found(ret_path, name, search(name, cwd, ret_path), err);
+        return found(ret_path, name, search(name, cwd, dirs, ret_path), err);
     buf_clear(ret_path);
     if (name[0] == '/')
         buf_add_str(ret_path, str_from(name));

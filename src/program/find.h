@@ -13,6 +13,10 @@
  * cannot be executed.
  */
 enum tide_code program_find(const char *name, const char *cwd, struct buf *ret_path, struct tide_err *err) MUST_CHECK;
+enum tide_code program_find_in(const char *dirs, const char *name, const char *cwd, struct buf *ret_path,
+                               struct tide_err *err) MUST_CHECK; /* instead of $PATH */
+
+const char *program_path(void); /* $PATH, or what is taken where it is not set */
 
 /* The exit status that shells give for that: 127, 126. */
 int program_find_exit(enum tide_code code);

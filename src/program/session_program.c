@@ -25,6 +25,7 @@ enum tide_code session_program_from_argv(struct session_program *p, const char *
         return tide_fail_errno(err, errno, "find the current directory");
     p->cwd = arena_dup(&p->arena, str_from(cwd)).ptr;
     p->env = env;
+    p->path = str_is_utf8(str_from(program_path()), NULL) ? arena_dup(&p->arena, str_from(program_path())).ptr : NULL;
     p->argv = arena_zero(&p->arena, (n + 1) * sizeof(char *));
     for (size_t i = 0; i < n; i++) {
         p->argv[i] = (char *)(uintptr_t)argv[i];
@@ -80,6 +81,7 @@ static enum tide_code read_log(struct session_program *p, tide_session *session,
     p->argv = texts_of(p, json_get(fields, STR("argv")));
     p->cwd = text_of(p, fields, "cwd");
     p->program = text_of(p, fields, "program");
+    p->path = text_of(p, fields, "path");
     p->digest = text_of(p, fields, "program_digest");
     p->env = NULL; /* "A,B" again: in the one form in which names are looked at */
     for (char *const *name = texts_of(p, json_get(fields, STR("env"))); *name; name++)
@@ -147,6 +149,7 @@ enum tide_code session_program_match(struct session_program *p, tide_session *se
     }
     if (!code && hidden) {
         p->cwd = arena_dup(&p->arena, str_from(logged.cwd)).ptr;
+        p->path = logged.path ? arena_dup(&p->arena, str_from(logged.path)).ptr : p->path;
         p->env = logged.env ? arena_dup(&p->arena, str_from(logged.env)).ptr : NULL;
         p->program = NULL;
     }
@@ -215,7 +218,8 @@ enum tide_code session_program_check(struct session_program *p, int *ret_status,
     *ret_status = 0;
     if (check_cwd(p->cwd, err) || check_env(p->env, err))
         return err->code;
-    code = program_find(p->program ? p->program : p->argv[0], p->cwd, &path, err);
+    code =
+        program_find_in(p->path ? p->path : program_path(), p->program ? p->program : p->argv[0], p->cwd, &path, err);
     if (code) {
         *ret_status = program_find_exit(code);
         return code;
@@ -254,6 +258,7 @@ enum tide_code session_program_fields(const struct session_program *p, const str
     json_out_kstr(&o, STR("cwd"), str_from(p->cwd));
     put_env(&o, p->env);
     json_out_kstr(&o, STR("program"), str_from(p->program));
+    json_out_kstr_opt(&o, STR("path"), str_from(p->path));
     if (p->digest)
         json_out_kstr(&o, STR("program_digest"), str_from(p->digest));
     if (p->changed)

@@ -10,6 +10,7 @@ struct session_program {
     struct arena arena;
     char **argv;
     const char *cwd;
+    const char *path;    /* $PATH, as its first run had it; NULL: it has none that could be recorded */
     const char *env;     /* names of variables it needs, "A,B"; NULL: none */
     const char *program; /* file that argv[0] means; NULL: found by session_program_check() */
     const char *digest;  /* of the file when it ran last; NULL: not known */

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,8 +20,10 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "program/capture.h"
+#include "program/find.h"
 #include "program/tree.h"
 
+#define BINARY_ENV "TIDEMARK" /* the path of the command that runs it */
 #define TICK_MS 50
 #define CANCEL_GRACE_MS 1200 /* who cancels waits for two seconds, then takes the lease */
 #define TICK_ENDING_MS 5
@@ -31,13 +34,42 @@ enum { AT_SIGNALS, AT_CHILD, AT_OUT, AT_ERR, AT_SERVER };
 
 /* ---- set-up ---- */
 
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, two;
+
+    return stat(a, &one) == 0 && stat(b, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
+/*
+ * Inside, `tidemark` is the one that runs it: under a timer $PATH may not have it, and another version may not understand us.
+ * What $PATH finds already keeps its order.
+ */
+static char *path_for(struct supervisor *s)
+{
+    const char *dirs = s->job->search_path ? s->job->search_path : program_path(), *binary = s->job->binary;
+    const char *slash = binary ? strrchr(binary, '/') : NULL;
+    AUTO(buf_done) struct buf found = BUF_INIT(PROGRAM_PATH_MAX);
+    struct tide_err ignored;
+    bool other;
+
+    if (!slash)
+        return (char *)(uintptr_t)arena_printf(&s->arena, "PATH=%s", dirs);
+    other = !program_find_in(dirs, "tidemark", s->job->cwd ? s->job->cwd : ".", &found, &ignored);
+    if (other && is_same_file(buf_cstr(&found), binary))
+        return (char *)(uintptr_t)arena_printf(&s->arena, "PATH=%s", dirs);
+    return (char *)(uintptr_t)(other ? arena_printf(&s->arena, "PATH=%.*s:%s", (int)(slash - binary), binary, dirs)
+                                     : arena_printf(&s->arena, "PATH=%s:%.*s", dirs, (int)(slash - binary), binary));
+}
+
 static enum tide_code hold(struct supervisor *s, const char *name, struct tide_err *err)
 {
     char *run_id = arena_zero(&s->arena, 32 + PROC_MESSAGE_MAX);
     char *door = (char *)(uintptr_t)arena_printf(&s->arena, DOOR_ENV "=%s", name);
     char *session = (char *)(uintptr_t)arena_printf(&s->arena, "TIDEMARK_SESSION_ID=%s", s->job->session_id);
     char *no_step = (char *)(uintptr_t)STEP_ENV "="; /* of a step that we may be inside of */
-    char *sets[] = {door, session, run_id, no_step, NULL};
+    char *binary = (char *)(uintptr_t)arena_printf(&s->arena, BINARY_ENV "=%s", s->job->binary ? s->job->binary : "");
+    char *sets[] = {door, session, run_id, no_step, path_for(s), s->job->binary ? binary : NULL, NULL};
     struct proc_spec spec = {.guard = &s->guard,
                              .path = s->job->path,
                              .argv = s->job->argv,

@@ -19,7 +19,9 @@
 struct job {
     const char *path; /* as program_find() gave it */
     char *const *argv;
-    const char *cwd; /* NULL: where we are */
+    const char *cwd;         /* NULL: where we are */
+    const char *search_path; /* $PATH of the program; NULL: ours */
+    const char *binary;      /* what `tidemark` means inside: in $TIDEMARK, and found by $PATH; NULL: nothing is set */
     const char *session_id;
     int signals;                                            /* of capture_next_signal(): those that stop it; -1: none */
     void (*trouble)(void *arg, const struct tide_err *why); /* with the store, when it begins; NULL: it is over */

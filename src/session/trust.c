@@ -232,7 +232,7 @@ static void put_raw(struct json_out *o, const char *key, struct str json)
 
 static void put_program(struct json_out *o, struct arena *a, struct str body)
 {
-    static const char *const names[] = {"argv", "program", "program_digest", "cwd", "env"};
+    static const char *const names[] = {"argv", "program", "program_digest", "cwd", "path", "env"};
     struct json *v;
 
     if (json_parse(a, body, NULL, &v, NULL, NULL) || !json_get(v, STR("argv")))

@@ -183,7 +183,7 @@ check_is 'a message answers it' completed "$(member g outcome)"
 check_is 'with what was said' '"the blue one"' "$(tidemark log show g | grep '"by":"queue"' | json '$.input' | sed 's/.*/"&"/')"
 check_is 'no finished node is repeated' 1 "$(ran node)"
 check_is 'its run continues the chain' 1 "$(tidemark log show g | grep '"kind":"run.started"' | grep -c '"resumed_from"')"
-refuses_as 'its token is revoked' 8 'TOKEN_REVOKED|session|g|||' resume g --token "$(cat token)"
+refuses_as 'its token is revoked' 8 'TOKEN_REVOKED|session|g|||*' resume g --token "$(cat token)"
 cat >tool.json <<'E'
 {"turns": [{"calls": [{"id": "c1", "name": "bash", "args": {"command": "echo tool >>ledger"}}]},
            {"calls": [{"id": "c2", "name": "bash", "args": {"command": "echo tool2 >>ledger"}}]}, {"text": "Done."}]}
@@ -195,6 +195,40 @@ check_is 'a chat waits' waiting "$(member "$c" status)"
 tidemark --config ask.json sessions send "$c" 'never mind' >/dev/null 2>&1
 check_is 'a message withdraws its question, and its run continues the chain' '1 1' \
     "$(count "$c" token.revoked) $(tidemark log show "$c" | grep '"kind":"run.started"' | grep -c '"resumed_from"')"
+
+# ---- a bare environment, as timers have it ----
+bare() {
+    env -i HOME="$HOME" XDG_STATE_HOME="$XDG_STATE_HOME" TIDEMARK_STORE="$TIDEMARK_STORE" "$TIDE_BIN" "$@"
+}
+script plain <<'E'
+tidemark step a --effect pure -- echo step || exit
+"$TIDEMARK" get nothing >/dev/null 2>&1
+echo "$? $TIDEMARK"
+E
+check_is 'a program finds tidemark' "step
+3 $TIDE_BIN" "$(bare exec --session bare -- ./plain 2>&1)"
+mkdir -p tools
+script tools/my-tool <<'E'
+echo "my tool"
+E
+script tooled <<'E'
+tidemark step tool --effect pure -- my-tool || exit
+[ -e go ] || exit 3
+my-tool
+E
+PATH="$work/tools:$PATH" tidemark exec --session tooled -- ./tooled >/dev/null 2>&1
+touch go
+check_is 'a resume has the PATH of the first run' 'my tool
+my tool' "$(bare resume tooled 2>&1)"
+rm go
+check_is 'one that it does not find is not found' 127 "$(bare exec --session tooled3 -- my-tool >/dev/null 2>&1; echo $?)"
+script tools/tidemark <<'E'
+echo another
+E
+check_is 'another tidemark of that PATH does not take its place' step "$(PATH="$work/tools:$PATH" "$TIDE_BIN" exec --session other -- ./plain 2>/dev/null | head -n 1)"
+rm tools/tidemark
+check_is 'the order of PATH stays where it finds it' "$PATH" "$(tidemark exec --session order -- sh -c 'echo "$PATH"')"
+check_is 'it is recorded' "$PATH" "$(tidemark log show order | grep '"kind":"run.started"' | json '$.path')"
 
 # ---- killed behind every commit ----
 "$kill_at" 1 true

@@ -154,7 +154,7 @@ static bool want_needs(const struct conditions *c, const char *status)
 static const char *want_next(const struct conditions *c, const char *status)
 {
     bool resumable = want_resumable(c, status), someone = c->waiting && c->due == NO_TIME && !answers_itself(c);
-    bool unfinished = c->end == RUN_FAILED || is_interrupted(status);
+    bool unfinished = is_interrupted(status) || strcmp(want_outcome(c, status), "failed") == 0;
 
     if (strcmp(status, "running") == 0)
         return "cancel {};";
