@@ -1224,6 +1224,8 @@ struct tide_graph_options {
     tide_graph_event_fn *event;
     void *arg;
     const char *message; /* of a resume: as in struct tide_run_options */
+    const char *entry;   /* of a run: a name of the graph's `entry_points`: where it begins [its `entry`] */
+    const char *goal;    /* {goal} in prompts and questions [the graph's `goal`; on resume: as before] */
 };
 
 struct tide_graph_result {

@@ -63,6 +63,7 @@ enum tide_code graph_setup(struct agent_setup *setup, tide_graph *graph, tide_se
                               .degrade_said = w->degrade_said,
                               .keep_pause = w->keep_pause};
     struct needs needs = {0};
+    struct str entry;
 
     look_at(g, &needs);
     if (needs.callback_node)
@@ -71,6 +72,8 @@ enum tide_code graph_setup(struct agent_setup *setup, tide_graph *graph, tide_se
                          "`program` to run it here",
                          needs.callback_node->id.len ? needs.callback_node->id.ptr : "in a map",
                          needs.callback_node->callback.ptr);
+    if (graph_entry(g, w->opt.entry, &entry, err))
+        return err->code;
     if (w->opt.checkpoints && spec_change_checkpoints(graph->spec, str_from(w->opt.checkpoints), &ignored, err))
         return err->code;
     if (!want.provider && !w->script && g->provider.len)
@@ -273,6 +276,7 @@ void graph_run_answer(struct graph_run *r, const struct tide_graph_result *resul
     opt->input = answer;
     opt->checkpoint = NULL;
     opt->renames = opt->retry = opt->happened = NULL;
+    opt->entry = opt->goal = NULL;
     opt->rollback = 0;
     opt->fallback = 0;
 }

@@ -138,9 +138,11 @@ struct exec {
     bool must_hold;     /* something in the draft touches the world: it never waits in memory (on_store_error) */
     struct map secrets; /* keys that are stored nowhere -> JSON text */
     struct marks marks;
-    const char *dir;
-    int capacity; /* nodes at once, … */
-    int branches; /* … and of those outside of maps */
+    const char *dir;         /* where programs run */
+    const char *program_dir; /* where those with a relative path are looked for; NULL: there */
+    const char *goal;        /* that the run was given; NULL: each graph's own */
+    int capacity;            /* nodes at once, … */
+    int branches;            /* … and of those outside of maps */
 
     pthread_mutex_t lock;
     pthread_cond_t change;
@@ -187,6 +189,9 @@ static inline bool node_is_once(const struct spec_node *n)
 /* ---- graph.c */
 tide_graph *graph_of(struct spec *spec); /* takes it over */
 const char *graph_effect(const struct spec_node *n);
+/* The node at which a run begins; `name` of an entry point, NULL: its entry. */
+enum tide_code graph_entry(const struct spec_graph *g, const char *name, struct str *ret, struct tide_err *err)
+    MUST_CHECK;
 /* Before there is a session, whose title may hold it: the store hides what options.memory gives and nothing may store. */
 enum tide_code graph_hide_memory(tide_store *store, tide_graph *g, const struct tide_graph_options *opt,
                                  struct tide_err *err) MUST_CHECK;
@@ -259,6 +264,10 @@ const struct spec_texts *place_input_keys(const struct place *p); /* none: it ge
 
 /* JSON object of all that a frame remembers; `more` (a JSON object or NULL) goes over it. */
 void place_memory(struct exec *x, struct str frame, const struct json *more, struct sight sight, struct buf *out);
+struct str place_goal(const struct exec *x, const struct place *p); /* empty: none */
+/* An object of what a node gets, for its texts: the goal stands behind what is called so in the memory. */
+enum tide_code place_text_values(const struct exec *x, const struct place *p, struct arena *a, struct str inputs,
+                                 struct json **ret, struct tide_err *err) MUST_CHECK;
 /* What a node gets: its inputs, what edges gave, the item of a map. False: *ret_missing is an input that nobody has set. */
 bool place_inputs(struct exec *x, const struct place *p, const struct task *t, struct sight sight, struct buf *out,
                   struct str *ret_missing);

@@ -102,6 +102,7 @@ static void run_body(struct job *j)
                           .guard = &x->guard,
                           .key = j->key,
                           .dir = x->dir,
+                          .program_dir = x->program_dir,
                           .visit = j->visit,
                           .attempt = j->attempt,
                           .stopped = exec_stopped,
@@ -242,7 +243,7 @@ static void run_agent(struct job *j)
     struct json *values;
 
     seat.tools = tool_names(j);
-    if (json_parse(&j->arena, buf_view(&j->inputs), NULL, &values, NULL, &j->err) ||
+    if (place_text_values(j->x, &j->place, &j->arena, buf_view(&j->inputs), &values, &j->err) ||
         !render(j, n->prompt.len ? n->prompt : STR("Do your task."), values, &seat.prompt) ||
         (n->system_prompt.len && !render(j, n->system_prompt, values, &opt.system_prompt)))
         return; /* the result says why */

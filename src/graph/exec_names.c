@@ -203,3 +203,26 @@ bool place_inputs(struct exec *x, const struct place *p, const struct task *t, s
     json_out_end(&o, '}');
     return true;
 }
+
+struct str place_goal(const struct exec *x, const struct place *p)
+{
+    return x->goal ? str_from(x->goal) : p->graph->goal.len ? p->graph->goal : x->graph->goal;
+}
+
+enum tide_code place_text_values(const struct exec *x, const struct place *p, struct arena *a, struct str inputs,
+                                 struct json **ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf all = BUF_INIT(SIZE_MAX / 4);
+    struct str goal = place_goal(x, p);
+    struct json_out o = json_out_to(&all);
+    enum tide_code code = json_parse(a, inputs, NULL, ret, NULL, err);
+
+    if (code || !goal.len || json_get(*ret, STR("goal")))
+        return code;
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("goal"), goal);
+    for (const struct json *m = (*ret)->first; m; m = m->next)
+        json_out_kraw(&o, json_key_text(a, m), json_source(m));
+    json_out_end(&o, '}');
+    return json_parse(a, arena_dup(a, buf_view(&all)), NULL, ret, NULL, err);
+}

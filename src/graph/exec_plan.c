@@ -229,7 +229,7 @@ static void ask_person(struct exec *x, const struct place *p, const char *name, 
         end_missing(x, p, name, missing);
         return;
     }
-    if (json_parse(&x->scratch, buf_view(&inputs), NULL, &v, NULL, &err) ||
+    if (place_text_values(x, p, &x->scratch, buf_view(&inputs), &v, &err) ||
         placeholders_fill(p->node->question, v, &text, &err)) {
         end_failed(x, p, name, "template", err.msg, false);
         return;

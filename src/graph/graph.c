@@ -98,6 +98,7 @@ void tide_graph_shutdown(tide_graph *g)
 /* ---- the one that is stored ---- */
 
 struct stored {
+    const char *dir; /* where its programs are looked for */
     struct tide_graph *graph;
     struct tide_err *err;
     enum tide_code code;
@@ -121,6 +122,7 @@ static int take_graph(void *arg, const struct event *ev)
     s->code = spec_parse(buf_view(&text), NULL, &spec, s->err);
     if (s->code)
         return 1;
+    spec->dir = s->dir ? arena_dup(&spec->arena, str_from(s->dir)).ptr : NULL;
     s->graph = graph_of(spec);
     s->graph->redacted = redact_is_marked(body, buf_view(&text));
     return 1;
@@ -129,7 +131,7 @@ static int take_graph(void *arg, const struct event *ev)
 enum tide_code graph_read(struct store *store, const struct state *state, tide_graph **ret_graph, struct tide_err *err)
 {
     const struct position *p = &state->content.position;
-    struct stored got = {.err = err};
+    struct stored got = {.dir = p->graph_dir, .err = err};
     struct head owner;
     enum tide_code code;
 
@@ -241,6 +243,7 @@ enum tide_code exec_open_view(struct exec *x, struct tide_err *err)
 
     state_encode(&text, x->s->state, STATE_ALL);
     x->dir = working_dir(x);
+    x->program_dir = x->g->spec->dir;
     return state_decode(buf_view(&text), &x->view, err);
 }
 
@@ -447,6 +450,10 @@ void exec_run_fields(const struct exec *x, struct buf *out)
     json_out_kstr(&o, STR("graph_digest"), str_from(x->g->digest));
     if (!known || strcmp(known, x->g->digest) != 0)
         json_out_kraw(&o, STR("graph"), x->g->spec->json);
+    json_out_kstr_opt(&o, STR("graph_dir"), str_from(x->g->spec->dir));
+    json_out_kstr_opt(&o, STR("entry"), str_from(x->fresh ? NULL : x->opt->entry));
+    if (x->goal || x->s->state->content.position.goal)
+        json_out_kstr(&o, STR("goal"), str_from(x->goal));
     if (x->said)
         json_out_kraw(&o, STR("checkpoints"), str_from(x->said));
     json_out_end(&o, '}');
@@ -462,10 +469,28 @@ void exec_put_memory(struct exec *x, const char *by, const char *frame, struct s
     exec_close(x);
 }
 
+enum tide_code graph_entry(const struct spec_graph *g, const char *name, struct str *ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf names = BUF_INIT(150);
+    const struct spec_entry *e = name ? spec_entry_point(g, str_from(name)) : NULL;
+
+    *ret = e ? e->to : g->entry;
+    if (e || !name)
+        return TIDE_OK;
+    for (size_t i = 0; i < g->entry_points.n; i++)
+        buf_addf(&names, "%s%.*s", i ? ", " : "", STR_ARG(g->entry_points.at[i].name));
+    return tide_fail(err, TIDE_INVALID, "the graph has no entry point '%.60s': %s%s", name,
+                     names.len ? "it has " : "it begins at its entry alone", buf_cstr(&names));
+}
+
 /* What the memory begins with, and the way to the entry. */
 static enum tide_code put_start(struct exec *x, struct tide_err *err)
 {
     AUTO(buf_done) struct buf own = BUF_INIT(SIZE_MAX / 4), given = BUF_INIT(SIZE_MAX / 4);
+    struct str entry;
+
+    if (graph_entry(x->graph, x->opt->entry, &entry, err))
+        return err->code;
 
     if (x->graph->memory && exec_take_values(x, json_source(x->graph->memory), &own, err))
         return err->code;
@@ -476,7 +501,7 @@ static enum tide_code put_start(struct exec *x, struct tide_err *err)
     if (given.len > 2)
         exec_put_memory(x, "override", NULL, buf_view(&given));
     exec_open(x, "edge.taken");
-    json_out_kstr(&x->draft.out, STR("to"), x->graph->entry);
+    json_out_kstr(&x->draft.out, STR("to"), entry);
     exec_close(x);
     return TIDE_OK;
 }
@@ -506,6 +531,7 @@ static enum tide_code start(struct exec *x, struct tide_err *err)
     code = exec_open_view(x, err);
     if (code)
         return code;
+    x->goal = x->opt->goal;
     exec_run_fields(x, &fields);
     opt = exec_run_options(x, buf_cstr(&fields));
     code = put_start(x, err);

@@ -28,9 +28,10 @@ struct node_work {
     struct str inputs;            /* JSON object; NUL-terminated */
     struct str memory;            /* JSON object, for lua: without the keys that are stored nowhere */
     const char *session_id, *run_id;
-    struct guard *guard; /* of the run: starts programs; NULL: they are our children */
-    const char *key;     /* the same in every attempt: by it the outside can tell a repetition */
-    const char *dir;     /* where programs run */
+    struct guard *guard;     /* of the run: starts programs; NULL: they are our children */
+    const char *key;         /* the same in every attempt: by it the outside can tell a repetition */
+    const char *dir;         /* where programs run */
+    const char *program_dir; /* where one with a relative path is looked for; NULL: in dir */
     int64_t visit, attempt;
     const struct node_work_secret *secrets;
     size_t n_secrets;

@@ -119,20 +119,22 @@ static enum tide_code hold(struct run *r, const char *path, const char *dir, str
 /* A relative place would mean another one once the program is there. */
 static enum tide_code find_place(const struct node_work *b, char **ret_dir, struct buf *ret_path, struct tide_err *err)
 {
-    const char *dir = b->dir && *b->dir ? b->dir : ".", *name = b->node->program.at[0].ptr;
+    const char *dir = b->dir && *b->dir ? b->dir : ".", *name = b->node->program.at[0].ptr, *in;
     enum tide_code code;
 
     *ret_dir = realpath(dir, NULL);
     if (!*ret_dir)
         return tide_fail_file(err, errno, "the directory", dir);
-    code = program_find(name, *ret_dir, ret_path, err);
+    in = b->program_dir ? b->program_dir : *ret_dir;
+    code = program_find(name, in, ret_path, err);
     if (code != TIDE_NOT_FOUND || !*name || *name == '/')
         return code;
-    if (strchr(name, '/')) /* sessions remember their directory: it need not be the one that people are in */
-        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in %.150s", name, *ret_dir);
+    if (strchr(name, '/')) /* it need not be the directory that people are in */
+        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in %.150s%s", name, in,
+                  b->program_dir ? " (the directory of the graph)" : "");
     else
-        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; one in %.150s is called ./%.100s", name,
-                  *ret_dir, name);
+        tide_fail(err, TIDE_NOT_FOUND, "%.100s: no such program in $PATH; one in %.150s is called ./%.100s", name, in,
+                  name);
     return tide_about(err, TIDE_SUBJECT_FILE, name);
 }
 

@@ -196,6 +196,9 @@ static enum tide_code open_run(struct exec *x, const struct outlook *o, struct t
     struct tide_run_options run;
     enum tide_code code;
 
+    x->goal = x->opt->goal ? x->opt->goal : x->s->state->content.position.goal;
+    x->goal = x->goal ? arena_dup(&x->g->spec->arena, str_from(x->goal)).ptr : NULL; /* the state may be read anew */
+    x->fresh = true;
     exec_run_fields(x, &fields);
     run = exec_run_options(x, buf_cstr(&fields));
     run.token = x->opt->token;
@@ -248,7 +251,6 @@ static enum tide_code do_resume(struct exec *x, const struct outlook *o, tide_se
     code = code ? code : exec_open_view(x, err);
     if (code)
         return code;
-    x->fresh = true;
     x->gave = &o->gave;
     code = resume_changes(x, err);
     if (code)

@@ -94,6 +94,16 @@ struct spec_routes {
     size_t n;
 };
 
+/* A node at which a run may begin, by a name. */
+struct spec_entry {
+    struct str name, to;
+    size_t to_index;
+};
+struct spec_entries {
+    struct spec_entry *at;
+    size_t n;
+};
+
 struct spec_tools {
     enum spec_tools_mode mode;
     struct spec_texts names;
@@ -176,7 +186,8 @@ struct spec_checkpoints {
 
 struct spec_graph {
     int64_t format; /* 1 */
-    struct str id, name, version, description, entry, model, provider;
+    struct str id, name, version, description, goal, entry, model, provider;
+    struct spec_entries entry_points; /* other places than `entry` at which a run may begin */
     struct {
         struct spec_node *at;
         size_t n;
@@ -202,7 +213,7 @@ struct spec_graph {
 };
 
 struct spec_options {
-    const char *dir;     /* where files of subgraphs are looked for; NULL: they are refused */
+    const char *dir;     /* where files of subgraphs, and programs, are looked for; NULL: such files are refused */
     problem_fn *problem; /* hears every problem and warning; NULL: nobody does */
     void *arg;
 };
@@ -211,6 +222,7 @@ struct spec {
     struct arena arena;
     struct spec_graph *graph;
     struct str json; /* canonical */
+    const char *dir; /* where programs that it names with a relative path are looked for; absolute; NULL: not known */
     unsigned char digest[DIGEST_SIZE];
     size_t problems, warnings;
     struct expr **exprs; /* everything that was compiled */
@@ -244,6 +256,7 @@ static inline void spec_freep(struct spec **s)
 /* A whole file of at most SPEC_MAX_BYTES; "-" is standard input. */
 enum tide_code spec_read(const char *path, struct buf *ret_text, struct tide_err *err) MUST_CHECK;
 
+const struct spec_entry *spec_entry_point(const struct spec_graph *g, struct str name);     /* NULL: none */
 const struct spec_node *spec_find(const struct spec_graph *g, struct str id);               /* NULL: none */
 bool spec_has_edge(const struct spec_graph *g, const struct spec_node *n, enum spec_on on); /* that leaves it */
 const struct spec_rule *spec_conflict_rule(const struct spec_graph *g, struct str key);

@@ -15,6 +15,12 @@ static const char *member(struct spec_parser *p, const char *path, const char *k
     return arena_printf(&p->spec->arena, "%s.%s", path, key);
 }
 
+/* Of one that another is compared with: there may be two between the same nodes. */
+static const char *edge_name(struct spec_parser *p, const struct spec_edge *e)
+{
+    return arena_printf(&p->spec->arena, "'%.*s' → '%.*s' (%s)", STR_ARG(e->from), STR_ARG(e->to), e->path);
+}
+
 /* Taken whenever the node succeeds, whatever comes of it. */
 static bool is_plain(const struct spec_edge *e)
 {
@@ -74,7 +80,7 @@ static void check_shadows(struct spec_parser *p, const struct spec_graph *g, con
                      e->on == SPEC_FAILURE     ? "only one edge can be taken on failure, and %s is"
                      : e->on == SPEC_CONDITION ? "%s has the same condition and is looked at before"
                                                : "the same as %s",
-                     first->path);
+                     edge_name(p, first));
             break;
         }
     }
@@ -90,7 +96,7 @@ static void check_behind_else(struct spec_parser *p, const struct spec_graph *g,
 
         if (otherwise && (e->on == SPEC_CONDITION || e->on == SPEC_LLM))
             spec_say(p, SPEC_WARNING, e->path, "give it a higher priority", "never taken: %s always holds before it",
-                     otherwise->path);
+                     edge_name(p, otherwise));
         if (!otherwise && is_else(e))
             otherwise = e;
     }
@@ -140,10 +146,14 @@ static void check_reachable(struct spec_parser *p, const struct spec_graph *g)
     if (g->entry_index == SPEC_NONE)
         return;
     reach(g, g->entry_index, SPEC_NONE, seen, queue);
+    for (size_t i = 0; i < g->entry_points.n; i++)
+        if (g->entry_points.at[i].to_index != SPEC_NONE && !seen[g->entry_points.at[i].to_index])
+            reach(g, g->entry_points.at[i].to_index, SPEC_NONE, seen, queue);
     for (size_t i = 0; i < g->nodes.n; i++)
         if (!seen[i] && !has_its_id_before(g, i)) /* that is what is wrong with it */
             spec_say(p, SPEC_PROBLEM, g->nodes.at[i].path, "lead an edge to it, or remove it",
-                     "'%.*s' cannot be reached from the entry '%.*s'", STR_ARG(g->nodes.at[i].id), STR_ARG(g->entry));
+                     "'%.*s' cannot be reached from the entry '%.*s'%s", STR_ARG(g->nodes.at[i].id), STR_ARG(g->entry),
+                     g->entry_points.n ? " or an entry point" : "");
 }
 
 /* Whenever it succeeds, something comes next. */
@@ -444,6 +454,19 @@ static void check_keys(struct spec_parser *p, const struct spec_graph *g)
     map_done(&keys, NULL);
 }
 
+/* A graph inside has attempts of its own nodes alone. */
+static void check_retries(struct spec_parser *p, const struct spec_node *n)
+{
+    static const char *const keys[] = {"retries", "retry_on"};
+
+    for (; n; n = n->node)
+        for (size_t i = 0; n->type == SPEC_SUBGRAPH && i < 2; i++)
+            if (json_get(n->json, str_from(keys[i])))
+                spec_say(p, SPEC_WARNING, member(p, n->path, keys[i]),
+                         "give it to the nodes inside, or max_retries to the graph inside",
+                         "'%s' of a subgraph has no effect: the nodes inside are tried again", keys[i]);
+}
+
 void spec_check(struct spec_parser *p, struct spec_graph *g)
 {
     if (g->nodes.n == 0) {
@@ -460,6 +483,7 @@ void spec_check(struct spec_parser *p, struct spec_graph *g)
         check_shadows(p, g, &g->nodes.at[i]);
         check_behind_else(p, g, &g->nodes.at[i]);
         check_dead_end(p, g, &g->nodes.at[i]);
+        check_retries(p, &g->nodes.at[i]);
     }
     check_ends(p, g);
     check_loops(p, g);

@@ -53,7 +53,7 @@ static void check_placeholder(void *arg, struct str key)
         return;
     }
     /* What a graph inside another one finds in its memory is known only there. */
-    if (t->p->nesting > 1 || map_get(t->keys, key) || map_get(t->keys, first_of(key)))
+    if (t->p->nesting > 1 || map_get(t->keys, key) || map_get(t->keys, first_of(key)) || str_eq(key, STR("goal")))
         return;
     spec_say(t->p, SPEC_PROBLEM, t->path, t->p->spec->problems < SPEC_MAX_PROBLEMS ? hint_of(t, key) : "",
              "an unknown placeholder: {%.*s}", STR_ARG(shown));

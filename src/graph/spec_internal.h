@@ -23,6 +23,8 @@ struct spec_parser {
     struct spec *spec;
     const struct spec_options *opt;
     const char *dir;
+    const char *prefix;          /* from the directory of the graph to that of this file; NULL: the same */
+    const struct json *document; /* the file that is read */
     const struct spec_open_file *files;
     unsigned nesting, maps;
     size_t file_bytes;                 /* of subgraphs, read so far */

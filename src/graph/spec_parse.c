@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,11 +65,50 @@ static const char *clean(struct arena *a, const char *text)
     return copy;
 }
 
+/* One step of a path: ".edges" or "[3]"; a key that is no name ends the walk, and no edge lies behind one. */
+static const struct json *step_into(const struct json *v, struct str step)
+{
+    const struct json *item = v->first;
+    int64_t index;
+
+    if (step.ptr[0] == '.')
+        return json_get(v, (struct str){step.ptr + 1, step.len - 1});
+    if (!str_to_int64((struct str){step.ptr + 1, step.len - 2}, &index))
+        return NULL;
+    while (item && index-- > 0)
+        item = item->next;
+    return item;
+}
+
+/* "edge 'a' → 'b': "; "" of one that has not both. */
+static const char *edge_words(struct arena *a, const struct json *edge)
+{
+    struct str from = json_get_text(a, edge, STR("from")), to = json_get_text(a, edge, STR("to"));
+
+    return from.len && to.len ? arena_printf(a, "edge '%.*s' → '%.*s': ", STR_ARG(from), STR_ARG(to)) : "";
+}
+
+/* Of the innermost edge at which a path leads past; "" where there is none. */
+static const char *edge_at(struct spec_parser *p, const char *path)
+{
+    const char *at = strchr(path, '$'), *name = "";
+    const struct json *v = p->document;
+    bool edges = false;
+
+    for (at = at ? at + 1 : ""; *at && v; at += 1 + strcspn(at + 1, ".[")) {
+        v = step_into(v, (struct str){at, 1 + strcspn(at + 1, ".[")});
+        name = v && edges ? edge_words(&p->spec->arena, v) : name;
+        edges = strncmp(at, ".edges[", 7) == 0;
+    }
+    return name;
+}
+
 static void say(struct spec_parser *p, enum spec_severity severity, const char *path, const char *hint,
-                const char *what)
+                const char *words)
 {
     struct arena *a = &p->spec->arena;
     size_t *count = severity == SPEC_WARNING ? &p->spec->warnings : &p->spec->problems;
+    const char *what = arena_printf(a, "%s%s", edge_at(p, path), words);
     struct problem problem = {severity == SPEC_WARNING, clean(a, path), clean(a, what), clean(a, hint)};
 
     if (severity == SPEC_PROBLEM && *count == 0)
@@ -274,11 +314,20 @@ static void read_text(struct spec_parser *p, struct str text)
 
     if (json_parse(&p->spec->arena, arena_dup(&p->spec->arena, text), &limits, &v, NULL, &err))
         spec_say(p, SPEC_PROBLEM, "$", "", "not JSON: %.300s", err.msg);
-    else if (v->type != JSON_OBJECT || (!json_get(v, STR("tidemark_graph")) && !json_get(v, STR("entry")))) {
+    else if (p->document = v,
+             v->type != JSON_OBJECT || (!json_get(v, STR("tidemark_graph")) && !json_get(v, STR("entry")))) {
         spec_say(p, SPEC_PROBLEM, "$", "", "this is no graph of ours: {\"tidemark_graph\":1, …}");
         tide_hint(&p->first, TIDE_ACTION_IMPORT_GRAPH, "");
     } else
         p->spec->graph = spec_read_graph(p, v, &top);
+}
+
+/* NULL: it is not there. */
+static const char *absolute(struct arena *a, const char *dir)
+{
+    AUTO(mem_freep) char *path = realpath(dir[0] ? dir : ".", NULL);
+
+    return path ? arena_dup(a, str_from(path)).ptr : NULL;
 }
 
 static enum tide_code parse(struct str text, const struct spec_options *opt, const struct spec_open_file *file,
@@ -290,6 +339,7 @@ static enum tide_code parse(struct str text, const struct spec_options *opt, con
     struct spec_parser p = {.spec = s, .opt = opt ? opt : &none, .files = file};
 
     p.dir = p.opt->dir;
+    s->dir = p.dir ? absolute(&s->arena, p.dir) : NULL;
     read_text(&p, text);
     if (s->problems == 0) {
         /* What is stored with a run must be read again: put together it is bounded like a file. */

@@ -58,6 +58,31 @@ static const struct json *parse_file(struct spec_parser *p, const char *path, co
     return v;
 }
 
+/* "./" of a plain name. */
+static const char *directory_of(struct arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? arena_dup(a, (struct str){path, (size_t)(slash - path) + 1}).ptr : "./";
+}
+
+/* A program that a file of a subgraph names beside itself is named from the directory of the graph, in the JSON as well. */
+static void place_program(struct spec_parser *p, struct spec_node *n, const struct json *v)
+{
+    struct json *name = (struct json *)(uintptr_t)json_get(v, STR("program"))->first;
+    AUTO(buf_done) struct buf quoted = BUF_INIT(SPEC_MAX_BYTES);
+    struct str *at = (struct str *)(uintptr_t)n->program.at, text;
+
+    if (!p->prefix || at[0].ptr[0] == '/' || !memchr(at[0].ptr, '/', at[0].len))
+        return;
+    at[0] =
+        str_from(arena_printf(&p->spec->arena, "%s%s", p->prefix, at[0].ptr + (str_starts(at[0], STR("./")) ? 2 : 0)));
+    json_quote(&quoted, at[0]);
+    text = arena_dup(&p->spec->arena, buf_view(&quoted));
+    name->raw = (struct str){text.ptr + 1, text.len - 2};
+    name->text_escaped = memchr(name->raw.ptr, '\\', name->raw.len) != NULL;
+}
+
 /* The place of everything in it begins with the file's name. */
 static void read_file(struct spec_parser *p, struct spec_node *n, const char *path, const struct stat *st,
                       const struct spec_place *at)
@@ -65,15 +90,21 @@ static void read_file(struct spec_parser *p, struct spec_node *n, const char *pa
     struct spec_open_file *file = arena_zero(&p->spec->arena, sizeof(*file));
     struct spec_place top = {.path = arena_printf(&p->spec->arena, "%s: $", path)};
     const struct json *v = parse_file(p, path, at);
-    const char *dir = p->dir, *slash = strrchr(path, '/');
+    const struct spec_parser outer = *p;
 
     if (!v)
         return;
     *file = (struct spec_open_file){p->files, st->st_dev, st->st_ino};
     p->files = file;
-    p->dir = slash ? arena_dup(&p->spec->arena, (struct str){path, (size_t)(slash - path) + 1}).ptr : "./";
+    p->dir = directory_of(&p->spec->arena, path);
+    p->document = v;
+    p->prefix = n->file.ptr[0] == '/' || !p->prefix
+                    ? directory_of(&p->spec->arena, n->file.ptr)
+                    : arena_printf(&p->spec->arena, "%s%s", p->prefix, directory_of(&p->spec->arena, n->file.ptr));
     n->graph = spec_read_graph(p, v, &top);
-    p->dir = dir;
+    p->dir = outer.dir;
+    p->document = outer.document;
+    p->prefix = outer.prefix;
     p->files = file->up;
 }
 
@@ -185,6 +216,8 @@ void spec_finish_node(struct spec_parser *p, struct spec_node *n, const struct j
     check_nullable(p, n, at);
     if (n->type == SPEC_SUBGRAPH && n->file.len > 0 && !n->graph)
         load_file(p, n, v, at);
+    if (n->type == SPEC_FUNCTION && n->program.n > 0)
+        place_program(p, n, v);
     if (n->type == SPEC_MAP)
         find_over_key(n);
     json_write(&b, v);
@@ -237,6 +270,11 @@ static size_t find_node(struct spec_parser *p, const struct spec_graph *g, const
     spec_say(p, SPEC_PROBLEM, arena_printf(&p->spec->arena, "%s.%s", path, key),
              words[0] ? spec_hint_of(p, id, words) : "", "there is no node '%.*s'", STR_ARG(id));
     return SPEC_NONE;
+}
+
+static const char *member_path(struct spec_parser *p, const char *path, const char *key)
+{
+    return arena_printf(&p->spec->arena, "%s.%s", path, key);
 }
 
 static void link_edges(struct spec_parser *p, struct spec_graph *g, const struct map *ids)
@@ -325,6 +363,10 @@ void spec_resolve(struct spec_parser *p, struct spec_graph *g)
     qsort_r(g->by_id, g->nodes.n, sizeof(*g->by_id), by_name, g);
     name_nodes(p, g, &ids);
     g->entry_index = find_node(p, g, &ids, g->entry, g->path, "entry");
+    for (size_t i = 0; i < g->entry_points.n; i++)
+        g->entry_points.at[i].to_index =
+            find_node(p, g, &ids, g->entry_points.at[i].to, member_path(p, g->path, "entry_points"),
+                      g->entry_points.at[i].name.ptr);
     for (size_t i = 0; i < g->nodes.n; i++) {
         struct spec_node *n = &g->nodes.at[i];
 
@@ -338,6 +380,10 @@ void spec_resolve(struct spec_parser *p, struct spec_graph *g)
     make_arcs(p, g);
     for (size_t i = 0; i < g->nodes.n; i++)
         for (struct spec_node *n = &g->nodes.at[i]; n; n = n->node) {
+            if (n->type == SPEC_MAP && n->node) { /* they count for its items */
+                n->node->retries = n->node->retries < 0 ? n->retries : n->node->retries;
+                n->node->retry_on = n->node->retry_on.n ? n->node->retry_on : n->retry_on;
+            }
             n->retries = n->retries < 0 ? g->max_retries : n->retries;
             n->model = n->model.len ? n->model : g->model;
             n->provider = n->provider.len ? n->provider : g->provider;
@@ -364,6 +410,14 @@ bool spec_is_sound(const struct spec_graph *g)
     for (size_t i = 0; ok && i < g->n_arcs; i++)
         ok = g->arcs[i].from < n && g->arcs[i].to < n;
     return ok;
+}
+
+const struct spec_entry *spec_entry_point(const struct spec_graph *g, struct str name)
+{
+    for (size_t i = 0; i < g->entry_points.n; i++)
+        if (str_eq(g->entry_points.at[i].name, name))
+            return &g->entry_points.at[i];
+    return NULL;
 }
 
 const struct spec_node *spec_find(const struct spec_graph *g, struct str id)

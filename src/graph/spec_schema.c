@@ -83,6 +83,7 @@ static void put_value(struct json_out *o, const struct spec_field *f)
                          "[{\"enum\":[\"all\",\"none\"]},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]"},
         [FIELD_EXPRS] = {"object", "additionalProperties", "{\"type\":\"string\"}"},
         [FIELD_RULES] = {.type = "object"},
+        [FIELD_ENTRIES] = {"object", "additionalProperties", "{\"type\":\"string\",\"pattern\":\"" ID_PATTERN "\"}"},
         [FIELD_VALUES] = {.type = "object"},
         [FIELD_NODE] = {NULL, "not", "{\"required\":[\"id\"]}"},
     };

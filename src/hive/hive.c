@@ -167,18 +167,64 @@ static bool has_edge(struct hive *h, struct str from, struct str to)
     return false;
 }
 
-static void name_entry_points(struct hive *h)
+/* "<pause>_resume" is where it goes on after an answer, which is an edge here. */
+static bool is_resume(struct hive *h, struct str name)
 {
-    for (const struct json *m = hive_items(h->graph, "entry_points"); m; m = m->next) {
-        struct str name = json_key_text(&h->arena, m), to = m->type == JSON_STRING ? json_text(&h->arena, m) : STR("");
-        size_t tail = sizeof("_resume") - 1, cut = name.len > tail ? name.len - tail : 0;
-        bool resume = cut && str_eq((struct str){name.ptr + cut, tail}, STR("_resume")) &&
-                      node_called(h, (struct str){name.ptr, cut});
+    size_t tail = sizeof("_resume") - 1, cut = name.len > tail ? name.len - tail : 0;
 
-        if (!resume && !str_eq(to, hive_text(h, h->graph, "entry_node")))
-            hive_warn(h, "$.graph.entry_points", "a graph has one entry", "the entry point '%.*s' is not carried over",
-                      (int)(name.len < 64 ? name.len : 64), name.ptr);
+    return cut && str_eq((struct str){name.ptr + cut, tail}, STR("_resume")) &&
+           node_called(h, (struct str){name.ptr, cut});
+}
+
+static void put_entry_points(struct hive *h)
+{
+    bool any = false;
+
+    for (const struct json *m = hive_items(h->graph, "entry_points"); m; m = m->next) {
+        struct str name = json_key_text(&h->arena, m);
+
+        if (m->type != JSON_STRING || is_resume(h, name))
+            continue;
+        if (!any) {
+            json_out_key(&h->out, STR("entry_points"));
+            json_out_begin(&h->out, '{');
+        }
+        json_out_kstr(&h->out, name, hive_id(h, json_text(&h->arena, m)));
+        any = true;
     }
+    if (any)
+        json_out_end(&h->out, '}');
+}
+
+/* ---- the goal ---- */
+
+static void add_points(struct hive *h, struct buf *out, const struct json *goal, const char *key, const char *title)
+{
+    bool any = false;
+
+    for (const struct json *m = hive_items(goal, key); m; m = m->next) {
+        struct str text = m->type == JSON_STRING ? json_text(&h->arena, m) : hive_text(h, m, "description");
+
+        if (text.len)
+            buf_addf(out, "%s\n- %.*s", any ? "" : title, STR_ARG(text));
+        any |= text.len > 0;
+    }
+}
+
+/* A text, or an object: what is to be reached, by what it is known, and what must not be done for it. */
+static void put_goal(struct hive *h, const struct json *top)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(SPEC_MAX_BYTES);
+    const struct json *goal = json_get(top, STR("goal"));
+    struct str about;
+
+    if (!goal)
+        return;
+    about = goal->type == JSON_STRING ? json_text(&h->arena, goal) : hive_text(h, goal, "description");
+    buf_add_str(&text, about.len ? about : hive_text(h, goal, "name"));
+    add_points(h, &text, goal, "success_criteria", "\nSuccess criteria:");
+    add_points(h, &text, goal, "constraints", "\nConstraints:");
+    json_out_kstr_opt(&h->out, STR("goal"), str_trim(buf_view(&text)));
 }
 
 /* ---- edges ---- */
@@ -261,7 +307,7 @@ bool hive_is(struct str text)
            !json_get(v, STR("tidemark_graph")) && graph_of(v);
 }
 
-static void put_head(struct hive *h)
+static void put_head(struct hive *h, const struct json *top)
 {
     struct str id = hive_text(h, h->agent, "id");
 
@@ -270,7 +316,9 @@ static void put_head(struct hive *h)
     json_out_kstr_opt(&h->out, STR("name"), hive_text(h, h->agent, "name"));
     json_out_kstr_opt(&h->out, STR("version"), hive_text(h, h->agent, "version"));
     json_out_kstr_opt(&h->out, STR("description"), hive_text(h, h->agent, "description"));
+    put_goal(h, top);
     json_out_kstr(&h->out, STR("entry"), hive_id(h, hive_text(h, h->graph, "entry_node")));
+    put_entry_points(h);
     json_out_kstr_opt(&h->out, STR("model"), hive_text(h, h->graph, "default_model"));
     hive_put_int(h, "max_retries", h->graph, "max_retries_per_node", 3);
     hive_put_int(h, "max_steps", h->graph, "max_steps", 100);
@@ -324,15 +372,13 @@ static void put_edges(struct hive *h)
 
 static void name_the_rest(struct hive *h, const struct json *top)
 {
-    static const struct left_out tops[] = {
-        {"goal", "put what matters into the prompts"}, {"required_tools", ""}, {NULL, NULL}};
+    static const struct left_out tops[] = {{"required_tools", ""}, {NULL, NULL}};
     static const struct left_out graphs[] = {
         {"max_tokens", "set it where the provider is configured"}, {"cleanup_llm_model", ""}, {NULL, NULL}};
     const struct json *loop = json_get(h->graph, STR("loop_config"));
 
     hive_name_left_out(h, top, "$", tops);
     hive_name_left_out(h, h->graph, "$.graph", graphs);
-    name_entry_points(h);
     if (str_eq(hive_text(h, h->graph, "conversation_mode"), STR("continuous")))
         hive_warn(h, "$.graph.conversation_mode", "hand over by outputs and inputs",
                   "each node has a conversation of its own");
@@ -367,7 +413,7 @@ static enum tide_code convert(struct hive *h, struct str source, struct buf *ret
         return tide_fail(err, TIDE_TOO_BIG, "more than %d nodes or %d edges", SPEC_MAX_NODES, SPEC_MAX_EDGES);
     h->out = json_out_to(&flat);
     json_out_begin(&h->out, '{');
-    put_head(h);
+    put_head(h, top);
     put_nodes(h);
     put_edges(h);
     json_out_end(&h->out, '}');

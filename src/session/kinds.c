@@ -47,6 +47,11 @@
     {                                                                                                                  \
         "pid_start", F_INT, OPT                                                                                        \
     }
+#define GRAPH_RUN                                                                                                      \
+    {"graph_dir", F_STRING, OPT}, {"entry", F_STRING, OPT},                                                            \
+    {                                                                                                                  \
+        "goal", F_STRING, OPT                                                                                          \
+    }
 #define NODE                                                                                                           \
     FIELDS({"node", F_STRING, NEED}, {"visit", F_INT, OPT}, {"branch", F_STRING, OPT}, {"attempt", F_INT, OPT},        \
            {"effect", F_STRING, OPT}, {"retry_at", F_STRING, OPT}, {"ms", F_INT, OPT}, {"handled", F_BOOL, OPT},       \
@@ -65,7 +70,7 @@ static const struct kind kinds[] = {
      ledger_rolled_back, NULL},
     {"run.started", 0, FIELDS({"run_id", F_STRING, NEED}, {"boot_id", F_STRING, OPT}, {"resumed_from", F_OBJECT, OPT},
                               {"graph_digest", F_STRING, OPT}, {"loop", F_STRING, OPT}, {"argv", F_ARRAY, OPT}, {"cwd", F_STRING, OPT}, {"env", F_ARRAY, OPT},
-                              {"graph", F_OBJECT, OPT}, PROCESS),
+                              {"graph", F_OBJECT, OPT}, GRAPH_RUN, PROCESS),
      ledger_run_started, content_run_started},
     {"run.completed", 0, RUN_END, ledger_run_ended, NULL},
     {"run.failed", KIND_FAILURE, RUN_END, ledger_run_ended, NULL},
@@ -76,7 +81,7 @@ static const struct kind kinds[] = {
                               {"wait_key", F_STRING, OPT}, {"on_deadline", F_STRING, OPT}, {"default", F_ANY, OPT}),
      ledger_run_waiting, NULL},
     {"run.resumed", 0, FIELDS({"run_id", F_STRING, OPT}, {"by", F_STRING, OPT}, {"request_id", F_STRING, OPT}, {"input", F_ANY, OPT},
-                              {"boot_id", F_STRING, OPT}, {"graph_digest", F_STRING, OPT}, {"graph", F_OBJECT, OPT}, PROCESS),
+                              {"boot_id", F_STRING, OPT}, {"graph_digest", F_STRING, OPT}, {"graph", F_OBJECT, OPT}, GRAPH_RUN, PROCESS),
      ledger_run_resumed, content_run_started},
     {"cancel.requested", KIND_INPUT, FIELDS({"by", F_STRING, OPT}, {"reason", F_STRING, OPT}), ledger_cancel, NULL},
     {"queue.added", KIND_INPUT | KIND_MOVES, FIELDS({"queue_id", F_STRING, NEED}, {"content", F_ANY, OPT}), ledger_queue_added, NULL},

@@ -35,6 +35,8 @@ void position_done(struct position *p)
     map_done(&p->dropped, free);
     free(p->checkpoints);
     free(p->graph_digest);
+    free(p->graph_dir);
+    free(p->goal);
 }
 
 struct map *position_scope(struct content *c, struct str frame, bool make)
@@ -200,6 +202,10 @@ void content_run_started(struct content *c, const struct fact *f)
 
     if (!digest.len)
         return;
+    if (json_get(f->body, STR("graph_dir")) || !p->graph_digest || !str_eq(digest, str_from(p->graph_digest)))
+        text_set(&p->graph_dir, text_of(f, "graph_dir"));
+    if (json_get(f->body, STR("goal")))
+        text_set(&p->goal, text_of(f, "goal"));
     text_set(&p->graph_digest, digest);
     text_set(&p->checkpoints, checkpoints ? json_source(checkpoints) : STR(""));
     if (json_get(f->body, STR("graph"))) {
@@ -445,6 +451,8 @@ void position_encode(struct json_out *o, const struct position *p, enum state_pa
     if (p->checkpoints && part != STATE_SUMMARY)
         json_out_kraw(o, STR("checkpoints"), str_from(p->checkpoints));
     json_out_kstr_opt(o, STR("graph_digest"), str_from(p->graph_digest));
+    json_out_kstr_opt(o, STR("graph_dir"), str_from(p->graph_dir));
+    json_out_kstr_opt(o, STR("goal"), str_from(p->goal));
     json_out_kstr_opt(o, STR("graph_session"), str_from(p->graph_session));
     put_number(o, "graph_seq", p->graph_seq);
     json_out_end(o, '}');
@@ -530,6 +538,8 @@ void position_decode(struct arena *a, struct position *p, const struct json *v)
     p->retries = json_get_int(v, STR("retries"), 0);
     text_set(&p->checkpoints, checkpoints ? json_source(checkpoints) : STR(""));
     text_set(&p->graph_digest, json_get_text(a, v, STR("graph_digest")));
+    text_set(&p->graph_dir, json_get_text(a, v, STR("graph_dir")));
+    text_set(&p->goal, json_get_text(a, v, STR("goal")));
     snprintf(p->graph_session, sizeof p->graph_session, "%.*s", STR_ARG(json_get_text(a, v, STR("graph_session"))));
     p->graph_seq = json_get_int(v, STR("graph_seq"), 0);
 }

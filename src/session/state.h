@@ -62,6 +62,8 @@ struct position {
     int64_t steps, retries;           /* nodes begun; attempts that failed and were to be made again */
     char *checkpoints;                /* what the run says of them over the graph's; JSON; NULL: nothing */
     char *graph_digest;               /* of the graph that runs; NULL: none */
+    char *graph_dir;                  /* where its programs are looked for; NULL: where the session works */
+    char *goal;                       /* that the run was given; NULL: the graph's */
     char graph_session[TIDE_ID_SIZE]; /* whose event holds it … */
     int64_t graph_seq;                /* … at this seq */
 };

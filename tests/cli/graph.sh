@@ -50,7 +50,7 @@ problem  \$.edges[1]: an edge must have 'to'
          the node it leads to
 problem  \$.nodes[1].id: 'alpha' is the id of \$.nodes[0] already
          each id stands only once
-problem  \$.edges[2].to: there is no node 'somewhere'
+problem  \$.edges[2].to: edge 'alpha' → 'somewhere': there is no node 'somewhere'
          one of: alpha
 
 4 problems" "$(tidemark graph check twice.json)"
@@ -79,7 +79,11 @@ From a plan to a release.
   │ ┊   │    ↺ plan  otherwise
   ├─╯   │
   ╰─────┤
-        ◉  ask    human_input Ship it?' "$(cat picture)"
+        ◉  ask    human_input Ship it?
+
+  ● an agent  ■ a program  ◆ chooses the way  ◉ asks a person
+  → X  CONDITION: to X if it holds (the first of them)
+  → X, Y  at once: to all of them, side by side  ↺ X, ┊: back to X, a loop' "$(cat picture)"
 check_is 'no line is wider than asked for' 0 "$(tidemark graph show good.json --width 60 | awk '{ gsub(/[\200-\277]/, "") } length > 60' | wc -l)"
 check 'colours when asked for' eval "tidemark graph show good.json --color always | grep -q \"\$(printf '\\033')\""
 check 'for Graphviz' eval "tidemark graph show good.json --dot | grep -qF '\"build\" -> \"ask\" [label=\"on failure\"'"
@@ -112,7 +116,8 @@ check 'a graph that contains itself' eval "tidemark graph check outer.json | gre
 
 # ---- import ----
 cat >agent.json <<'END'
-{"agent": {"id": "a1", "name": "A"}, "goal": {"id": "g"}, "graph": {"entry_node": "x", "terminal_nodes": ["y"],
+{"agent": {"id": "a1", "name": "A"}, "goal": {"id": "g", "description": "Sell it."}, "required_tools": ["t"],
+ "graph": {"entry_node": "x", "entry_points": {"start": "x", "last": "y"}, "terminal_nodes": ["y"],
  "nodes": [{"id": "x", "node_type": "llm_tool_use", "system_prompt": "Do", "output_keys": ["c"], "tools": ["t"]},
            {"id": "y", "node_type": "function", "function": "f", "input_keys": ["c"]}],
  "edges": [{"source": "x", "target": "y", "condition": "conditional", "condition_expr": "output['c'] > 0.8 and not output['d']"}]}}
@@ -121,7 +126,9 @@ tidemark graph import agent.json >made.json 2>warnings
 check_is 'a graph of Hive is taken over' 0 $?
 check 'and is right' tidemark graph check made.json
 check_is 'what is left out is named' 2 "$(wc -l <warnings)"
-check 'with its place' grep -qF '$.goal: ' warnings
+check 'with its place' grep -qF '$.required_tools: ' warnings
+check_is 'its goal is kept' 'Sell it.' "$(json '$.goal' <made.json)"
+check_is 'and its entry points' y "$(json '$.entry_points.last' <made.json)"
 check 'a check of the original says what to do' eval "tidemark graph check agent.json | grep -q 'tidemark graph import'"
 refuses 'what is none' 2 'not an agent.json of Hive' graph import good.json
 
@@ -139,7 +146,7 @@ check 'conditions without an else, and what one is' eval "grep -q 'the graph end
 check_is 'with one there is nothing to warn of' 'ok  x: 3 nodes, 2 edges' \
     "$(shaped '{"from":"a","to":"b","when":"output.x"},{"from":"a","to":"c","when":" true ","priority":-1}')"
 check 'what stands behind it is never taken' eval \
-    "shaped '{\"from\":\"a\",\"to\":\"b\",\"when\":\"output.x\"},{\"from\":\"a\",\"to\":\"c\",\"when\":\"true\",\"priority\":1}' | grep -qF '\$.edges[0]: never taken: \$.edges[1] always holds before it'"
+    "shaped '{\"from\":\"a\",\"to\":\"b\",\"when\":\"output.x\"},{\"from\":\"a\",\"to\":\"c\",\"when\":\"true\",\"priority\":1}' | grep -qF \"\$.edges[0]: edge 'a' → 'b': never taken: 'a' → 'c' (\$.edges[1]) always holds before it\""
 
 # ---- schema ----
 check 'the schema is the published one' eval "tidemark graph schema | cmp - '$TIDE_SOURCE/docs/graph.schema.json'"

@@ -19,6 +19,14 @@ static const struct opt options[] = {
     {OPT_MANY("set", "KEY=VALUE",
               "set a key of the memory before anything runs: KEY=text, KEY:=JSON, KEY=@FILE, KEY=- (standard input), "
               "KEY=$VARIABLE")},
+    {.name = "entry",
+     .type = VALUE_TEXT,
+     .value = "NAME",
+     .help = "begin at this one of the graph's `entry_points` (default: at its `entry`)"},
+    {.name = "goal",
+     .type = VALUE_TEXT,
+     .value = "TEXT",
+     .help = "what {goal} stands for in prompts and questions (default: the graph's `goal`)"},
     {.name = "session", .type = VALUE_ID, .value = "ID", .help = "the id of the session (default: a new one)"},
     {.name = "title", .type = VALUE_TEXT, .value = "TEXT", .help = "title of the session (default: the graph's name)"},
     {OPT_MANY(
@@ -166,6 +174,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         take_checkpoints(cli, &checkpoints, err) || read_graph(cli, &graph, err) || take_memory(cli, &memory, err))
         return err->code;
     f.want.opt.checkpoints = checkpoints.len ? buf_cstr(&checkpoints) : NULL;
+    f.want.opt.entry = args_text(a, "entry");
+    f.want.opt.goal = args_text(a, "goal");
     if (graph_check_here(cli, graph, &f.want, err) ||
         graph_given(cli, graph, args_text(a, "session"), &f, &memory, err))
         return err->code;

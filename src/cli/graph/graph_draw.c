@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "cli/graph/graph_order.h"
+#include "cli/terminal/glyph.h"
 #include "cli/timeline/timeline_text.h"
 
 #define TEXT_MIN 44 /* columns that lanes leave to the text */
@@ -267,11 +268,18 @@ static size_t last_return(const struct draw *d, size_t node)
     return last;
 }
 
+static const struct {
+    const char *mark, *means;
+} marks[NODE_TYPES] = {[NODE_EVENT_LOOP] = {"●", "an agent"},
+                       [NODE_FUNCTION] = {"■", "a program"},
+                       [NODE_ROUTER] = {"◆", "chooses the way"},
+                       [NODE_HUMAN_INPUT] = {"◉", "asks a person"},
+                       [NODE_LUA] = {"▲", "Lua code"},
+                       [NODE_SUBGRAPH] = {"▣", "a graph, drawn below"},
+                       [NODE_MAP] = {"▤", "runs once for each item"}};
+
 static void put_node(struct draw *d, const struct outline_node *n, size_t lane)
 {
-    static const char *const marks[NODE_TYPES] = {
-        [NODE_EVENT_LOOP] = "●", [NODE_FUNCTION] = "■", [NODE_ROUTER] = "◆", [NODE_HUMAN_INPUT] = "◉",
-        [NODE_LUA] = "▲",        [NODE_SUBGRAPH] = "▣", [NODE_MAP] = "▤"};
     size_t last = last_return(d, n->index), loop;
 
     clear_cells(d);
@@ -281,7 +289,7 @@ static void put_node(struct draw *d, const struct outline_node *n, size_t lane)
         d->cells[loop] = (struct cell){.down = true};
         stroke(d, lane, loop);
     }
-    put_lanes(d, lane, marks[n->type]);
+    put_lanes(d, lane, marks[n->type].mark);
     put_node_text(d, n);
     end_line(d);
 }
@@ -403,9 +411,63 @@ static void draw_graph(struct arena *a, struct out *out, const struct graph_outl
         }
 }
 
+/* ---- the legend ---- */
+
+enum { WAY_CHOSEN = NODE_TYPES, WAY_AT_ONCE, WAY_BACK, LEGEND_SIZE };
+
+static void note_used(struct arena *a, const struct graph_outline *g, bool used[LEGEND_SIZE])
+{
+    struct graph_order order;
+
+    graph_order_make(a, g, &order);
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const struct outline_node *n = &g->nodes[i];
+        size_t plain = 0;
+
+        used[n->type] = true;
+        for (size_t k = n->first_way; k < n->first_way + n->n_ways; k++) {
+            plain += g->ways[k].plain;
+            used[WAY_BACK] |= order.back[k];
+            used[WAY_CHOSEN] |= !g->ways[k].plain;
+        }
+        used[WAY_AT_ONCE] |= plain > 1;
+        if (n->inside)
+            note_used(a, n->inside, used);
+    }
+}
+
+/* What is used of it, as many as fit in a line. */
+static void put_legend(struct arena *a, struct out *out, const struct graph_outline *g, int columns)
+{
+    static const char *const ways[] = {"→ X  CONDITION: to X if it holds (the first of them)",
+                                       "→ X, Y  at once: to all of them, side by side", "↺ X, ┊: back to X, a loop"};
+    bool used[LEGEND_SIZE] = {false};
+    int left = columns;
+
+    note_used(a, g, used);
+    outf(out, "\n");
+    for (int i = 0; i < LEGEND_SIZE; i++) {
+        const char *text =
+            i < NODE_TYPES ? arena_printf(a, "%s %s", marks[i].mark, marks[i].means) : ways[i - NODE_TYPES];
+        int width = text_columns(str_from(text));
+
+        if (!used[i])
+            continue;
+        if (left < columns && left < width + 2) {
+            tl_end_line(out);
+            left = columns;
+        }
+        outf(out, "  ");
+        tl_put_colored(out, COLOR_DIM, text, width < columns - 2 ? width : columns - 2);
+        left -= width + 2;
+    }
+    tl_end_line(out);
+}
+
 void graph_draw(struct out *out, const tide_graph *graph, int columns)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
 
     draw_graph(&a, out, graph_outline(&a, graph), NULL, columns);
+    put_legend(&a, out, graph_outline(&a, graph), columns);
 }
