@@ -170,14 +170,13 @@ static void hooks_after(struct dealing *c, struct str text, bool failed)
 const char *agent_answer(struct tide_agent *a, enum tide_decision decision, struct tide_text *reason)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
-    struct json_out o = json_out_to(&out);
     struct str why = str_trim((struct str){reason->ptr ? reason->ptr : "", reason->len});
+    struct str word = decision == TIDE_DECIDE_DENY ? STR("\"deny\"") : STR("\"allow\"");
 
-    json_out_begin(&o, '{');
-    json_out_kstr(&o, STR("decision"), decision == TIDE_DECIDE_DENY ? STR("deny") : STR("allow"));
     if (why.len && str_is_utf8(why, NULL))
-        json_out_kstr(&o, STR("reason"), why);
-    json_out_end(&o, '}');
+        yes_no_put_reason(&out, word, why);
+    else
+        buf_add_str(&out, word);
     tide_text_done(reason);
     return arena_dup(&a->scratch, buf_view(&out)).ptr;
 }

@@ -68,9 +68,9 @@ static void about_next(struct chat_session *c, struct arena *a, struct chat_abou
     AUTO(buf_done) struct buf out = BUF_INIT((size_t)1 << 20);
 
     read_project(c);
-    for (size_t i = 0; i < c->project.n; i++)
-        if (!c->project.files[i].refused)
-            buf_addf(&out, "%s%s", out.len ? ", " : "", c->project.files[i].name);
+    for (size_t i = c->project.n; i > 0; i--) /* as the prompt has them */
+        if (!c->project.files[i - 1].refused)
+            buf_addf(&out, "%s%s", out.len ? ", " : "", c->project.files[i - 1].name);
     *ret = (struct chat_about){.provider = c->setup.opt.provider,
                                .model = c->setup.opt.model ? c->setup.opt.model : "",
                                .working_dir = c->working_dir,

@@ -361,6 +361,7 @@ terminal send-keys n
 shows 'the reason goes with the answer' '⊘ bash echo no'
 shows 'and on' 'Well\.'
 id=$(newest)
+check_is 'it is recorded' 'deny|not in this directory' "$(tidemark log show "$id" | grep '"kind":"approval.given"' | tail -n 1 >given; json '$.decision' <given)|$(json '$.reason' <given)"
 check_is 'the model is told' 'denied by the user: not in this directory' "$(tidemark log show "$id" | grep '"kind":"message.tool"' | tail -n 1 | json '$.content')"
 check_is 'nothing ran' '' "$(cat ran 2>/dev/null)"
 check 'the other two happened' eval 'grep -q "^2" edited && grep -q "^b" fresh'
@@ -392,8 +393,15 @@ chmod 755 repo repo/sub
 cp talk.json repo/sub/
 cd repo/sub || exit 1
 open_chat --script talk.json
-shows 'the greeting names the instructions of the project' '^instructions of the project: AGENTS.md, ../AGENTS.md'
+shows 'the greeting names the instructions of the project' '^instructions of the project: ../AGENTS.md, AGENTS.md'
 shows 'and what is not used' 'warning: ../CLAUDE.md is not used: others may write'
+type_line 'remember it'
+shows 'asked' 'allow bash'
+id=$(newest)
+close_chat
+rm AGENTS.md CLAUDE.md
+open_chat --resume "$id"
+shows 'resumed: those that are stored are named' '^instructions of the project: ../AGENTS.md, AGENTS.md'
 close_chat
 echo '{"project_instructions":false}' >off.json
 open_chat --script talk.json --config off.json
