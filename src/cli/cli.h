@@ -8,14 +8,16 @@
 #include "engine/user_store.h"
 
 struct settings;
+struct notifier;
 
 struct cli {
     struct args args;
     struct out out;
-    bool logs;         /* the log is set up */
-    tide_store *store; /* open when the command's row asks for it */
-    bool no_store;     /* it could not be opened */
-    int exit_status;   /* of a command that succeeded in saying that something is wrong (doctor); else 0 */
+    bool logs;                 /* the log is set up */
+    tide_store *store;         /* open when the command's row asks for it */
+    bool no_store;             /* it could not be opened */
+    struct notifier *notifier; /* starts what sends notifications; NULL: nobody is to be told */
+    int exit_status;           /* of a command that succeeded in saying that something is wrong (doctor); else 0 */
 };
 
 /* Opens the store that --store, the environment or the XDG directory name. `extra`: further enum tide_open_flags. */

@@ -12,7 +12,7 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_exec, cmd_step, cmd_wait, cmd_sleep, cmd_set, cmd_get, cmd_checkpoint, cmd_chat, cmd_resume, cmd_cancel,
     cmd_sessions_send, cmd_token_rotate, cmd_config_list, cmd_config_get, cmd_config_set, cmd_config_check,
     cmd_graph_check, cmd_graph_show, cmd_graph_import, cmd_graph_schema, cmd_sessions_resume, cmd_torture, cmd_run,
-    cmd_graph_diff, cmd_sessions_trust, cmd_store_trust, cmd_schema;
+    cmd_graph_diff, cmd_sessions_trust, cmd_store_trust, cmd_schema, cmd_notify;
 
 const struct command *const commands[] = {
     &cmd_chat,
@@ -28,6 +28,7 @@ const struct command *const commands[] = {
     &cmd_cancel,
     &cmd_why,
     &cmd_recover,
+    &cmd_notify,
     &cmd_sessions_new,
     &cmd_sessions_list,
     &cmd_sessions_show,

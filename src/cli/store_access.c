@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/terminal/progress.h"
 #include "engine/agent_setup.h"
+#include "engine/notify.h"
 #include "engine/settings.h"
 #include "engine/user_store.h"
 #include "engine/store_url.h"
@@ -97,6 +98,12 @@ enum tide_code cli_store_open(struct cli *cli, enum need need, unsigned extra, s
     code = user_store_open(buf_cstr(&url), &opt, args_text(&cli->args, "config"), ask_own, NULL, &cli->store, err);
     explicit_bzero(key, sizeof(key));
     cli->no_store = code != TIDE_OK;
+    if (!code && need != NEED_READ)
+        code = notifier_new(cli->store,
+                            &(struct notify_start){.url = buf_cstr(&url),
+                                                   .config = args_text(&cli->args, "config"),
+                                                   .key_file = args_text(&cli->args, "key-file")},
+                            &cli->notifier, err);
     return code;
 }
 
@@ -105,6 +112,7 @@ void cli_store_close(struct cli *cli)
     if (cli->store)
         tide_store_read_notices(cli->store, tell, NULL);
     tide_store_close(TAKE(cli->store));
+    notifier_free(TAKE(cli->notifier));
 }
 
 enum tide_code cli_session_open(struct cli *cli, size_t i, unsigned flags, tide_session **ret_session,

@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "graph/spec.h"
+#include "session/notify.h"
 
 #define SHOWN 40 /* as much of a bad value as is shown */
 
@@ -175,6 +176,24 @@ static enum tide_code check_names(struct arena *a, const struct json *v, struct 
     return TIDE_OK;
 }
 
+/* No shell: what the shell would split is split here. */
+static enum tide_code check_program(struct arena *a, const struct json *v, struct tide_err *err)
+{
+    for (const struct json *m = v->first; m; m = m->next)
+        if (!is_text(a, m) || (m == v->first && !json_text(a, m).len))
+            return tide_fail(err, TIDE_INVALID,
+                             "must hold a program and its arguments: [\"/usr/bin/notify\", \"--quiet\"]");
+    return TIDE_OK;
+}
+
+static enum tide_code check_changes(struct arena *a, const struct json *v, struct tide_err *err)
+{
+    for (const struct json *m = v->first; m; m = m->next)
+        if (m->type != JSON_STRING || !notify_transition_of(json_text(a, m)))
+            return tide_fail(err, TIDE_INVALID, "may hold: " NOTIFY_WORDS);
+    return TIDE_OK;
+}
+
 static enum tide_code check_price(struct arena *a, const struct json *price, struct tide_err *err)
 {
     struct str model = json_key_text(a, price);
@@ -216,6 +235,7 @@ static const struct {
 } further[] = {
     {"api_key", check_api_key},          {"base_url", check_base_url}, {"sweep_interval", check_duration},
     {"auto_approve_tools", check_names}, {"prices", check_prices},     {"checkpoints", check_checkpoints},
+    {"notify", check_program},           {"notify_on", check_changes},
 };
 
 enum tide_code config_value_check(struct arena *a, const struct config_key *key, const struct json *v,

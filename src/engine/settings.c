@@ -104,6 +104,7 @@ static enum tide_code read_one(const struct settings *s, const struct config_key
 {
     AUTO(arena_done) struct arena a = ARENA_INIT;
     struct json *object = NULL;
+    struct str text;
 
     if (config_file_read(&a, s->path, &object, err))
         return err->code;
@@ -112,10 +113,9 @@ static enum tide_code read_one(const struct settings *s, const struct config_key
             continue;
         if (config_value_check(&a, key, m, err))
             return tide_wrap(err, "%.150s: %s", s->path, key->name);
-        if (key->type == CONFIG_JSON)
-            *ret_text = mem_dup(json_source(m));
-        else if (json_text(&a, m).len)
-            *ret_text = mem_dup(json_text(&a, m));
+        text = m->type == JSON_STRING ? json_text(&a, m) : json_source(m);
+        if (text.len)
+            *ret_text = mem_dup(text);
         return TIDE_OK;
     }
     return TIDE_OK;

@@ -26,7 +26,7 @@ void settings_done(struct settings *s);
 
 /*
  * What the file says of one key, for commands that need nothing else of it: only this key is looked at, and nothing is said
- * of the others. *ret_text: NULL when it says nothing; the caller frees it. A path is as of settings_path(), its scheme kept.
+ * of the others. *ret_text: a text as it is, else JSON; NULL when it says nothing; the caller frees it. A path is as of settings_path(), its scheme kept.
  */
 enum tide_code settings_one(const char *file, const char *key, char **ret_text, struct tide_err *err) MUST_CHECK;
 enum tide_code settings_one_path(const char *file, const char *key, char **ret_path, struct tide_err *err) MUST_CHECK;

@@ -9,7 +9,9 @@
 #include "agent/hook.h"
 #include "agent/permit.h"
 #include "base/clock.h"
+#include "engine/notify.h"
 #include "engine/store_url.h"
+#include "program/find.h"
 
 /* ---- one that is to be set ---- */
 
@@ -106,6 +108,19 @@ static void check_key(struct check_report *c, const struct settings *s, struct t
         explicit_bzero(key.ptr, key.cap);
 }
 
+static void check_notify(struct check_report *c, const char *file, struct tide_err *err)
+{
+    AUTO(notify_settings_done) struct notify_settings n = {.argv = NULL};
+    AUTO(buf_done) struct buf path = BUF_INIT(PROGRAM_PATH_MAX);
+
+    if (notify_settings_read(file, &n, err))
+        return; /* its type was told */
+    if (n.argv && program_find(n.argv[0], ".", &path, err)) {
+        tide_wrap(err, "notify");
+        problem(c, err->msg);
+    }
+}
+
 enum tide_code settings_check(const char *file, bool verbose, const char *format, struct settings *ret,
                               struct check_report *ret_report, struct tide_err *err)
 {
@@ -124,6 +139,7 @@ enum tide_code settings_check(const char *file, bool verbose, const char *format
     permits_free(p);
     check_hooks(ret_report, ret, &why);
     check_key(ret_report, ret, &why);
+    check_notify(ret_report, file, &why);
     store = config_text(ret->config, "store");
     if (store && store_url_check(store, "store", &why))
         problem(ret_report, why.msg);

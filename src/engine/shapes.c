@@ -31,6 +31,8 @@ const struct shape *const shapes[] = {
     &shape_token,
     &shape_resumed,
     &shape_recovery,
+    &shape_notification,
+    &shape_notified,
     &shape_verification,
     &shape_trust,
     &shape_store_trusted,

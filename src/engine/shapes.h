@@ -31,6 +31,13 @@ struct session_row {
     next_command_fn *command; /* NULL: actions alone */
 };
 
+/* What somebody is told of a change of a run. */
+struct notification_shown {
+    const char *id, *transition, *session_id, *run_id, *reason, *error, *wait_kind, *question;
+    int64_t seq, at_ms, attempt;
+    struct session_row session;
+};
+
 struct session_detail {
     struct session_row row;
     struct str working_dir, provider, metadata; /* JSON; empty: none */
@@ -172,6 +179,8 @@ extern const struct shape shape_run;            /* struct graph_report */
 extern const struct shape shape_parked;         /* struct parked_report */
 extern const struct shape shape_torture;        /* struct torture_report */
 extern const struct shape shape_recovery;       /* struct recovery_line */
+extern const struct shape shape_notification;   /* struct notification_shown */
+extern const struct shape shape_notified;       /* struct notify_outcome of notify.h */
 extern const struct shape shape_verification;   /* struct verification */
 extern const struct shape shape_settings;       /* struct settings */
 extern const struct shape shape_store_copy;     /* struct copy_report */

@@ -234,16 +234,26 @@ enum tide_code user_key(bool make, struct user_key *ret, struct tide_err *err)
     return code;
 }
 
-/* ---- places that were opened ---- */
-
-static bool places_path(bool make, char out[PATH_MAX])
+static bool state_path(const char *name, bool make, char *out, size_t size)
 {
     struct tide_err ignored;
     char dir[PATH_MAX];
 
     if (state_dir(dir, &ignored) || (make && make_dirs(dir)) || (make && access(dir, W_OK) != 0))
         return false;
-    return snprintf(out, PATH_MAX, "%s/%s", dir, PLACES) < PATH_MAX;
+    return (size_t)snprintf(out, size, "%s/%s", dir, name) < size;
+}
+
+bool user_state_path(const char *name, char *out, size_t size)
+{
+    return state_path(name, true, out, size);
+}
+
+/* ---- places that were opened ---- */
+
+static bool places_path(bool make, char out[PATH_MAX])
+{
+    return state_path(PLACES, make, out, PATH_MAX);
 }
 
 static bool has_line(struct str text, struct str line)

@@ -31,6 +31,7 @@ void ledger_checkpoint(struct ledger *l, const struct fact *f);
 void ledger_checkpoint_deleted(struct ledger *l, const struct fact *f);
 void ledger_token(struct ledger *l, const struct fact *f);
 struct token_past *ledger_add_token(struct ledger *l, struct str id);
+void ledger_notified(struct ledger *l, const struct fact *f);
 
 void content_message(struct content *c, const struct fact *f);
 void content_failure(struct content *c, const struct fact *f);

@@ -26,7 +26,7 @@
 #define RUN_END                                                                                                        \
     FIELDS({"run_id", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"by", F_STRING, OPT}, {"error", F_ANY, OPT},         \
            {"resumable", F_BOOL, OPT}, {"failed_at_node", F_STRING, OPT},                                              \
-           {"resume_from_checkpoint_id", F_STRING, OPT})
+           {"resume_from_checkpoint_id", F_STRING, OPT}, {"notify", F_BOOL, OPT})
 #define SESSION                                                                                                        \
     FIELDS({"agent", F_STRING, OPT}, {"agent_id", F_STRING, OPT}, {"task_id", F_STRING, OPT},                          \
            {"title", F_STRING, OPT}, {"working_dir", F_STRING, OPT}, {"provider", F_OBJECT, OPT},                      \
@@ -42,6 +42,9 @@
     FIELDS({"token_id", F_STRING, NEED}, {"run_id", F_STRING, OPT}, {"wait_kind", F_STRING, OPT},                      \
            {"expires_at", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"request_id", F_STRING, OPT},                    \
            {"secret_hash", F_STRING, OPT})
+#define NOTIFY                                                                                                         \
+    FIELDS({"notify_id", F_STRING, OPT}, {"of_seq", F_INT, NEED}, {"attempt", F_INT, OPT}, {"ms", F_INT, OPT},         \
+           {"error", F_STRING, OPT}, {"retry_at", F_STRING, OPT})
 #define PROCESS                                                                                                        \
     {"kernel_boot", F_STRING, OPT}, {"pid_ns", F_INT, OPT}, {"pid", F_INT, OPT},                                       \
     {                                                                                                                  \
@@ -78,7 +81,7 @@ static const struct kind kinds[] = {
     {"run.interrupted", 0, RUN_END, ledger_run_ended, NULL},
     {"run.waiting", 0, FIELDS({"run_id", F_STRING, OPT}, {"wait_name", F_STRING, OPT}, {"wait_kind", F_STRING, NEED}, {"since_seq", F_INT, OPT},
                               {"resume_token_id", F_STRING, OPT}, {"deadline_at", F_STRING, OPT}, {"due_at", F_STRING, OPT}, {"question", F_STRING, OPT},
-                              {"wait_key", F_STRING, OPT}, {"on_deadline", F_STRING, OPT}, {"default", F_ANY, OPT}),
+                              {"wait_key", F_STRING, OPT}, {"on_deadline", F_STRING, OPT}, {"default", F_ANY, OPT}, {"notify", F_BOOL, OPT}),
      ledger_run_waiting, NULL},
     {"run.resumed", 0, FIELDS({"run_id", F_STRING, OPT}, {"by", F_STRING, OPT}, {"request_id", F_STRING, OPT}, {"input", F_ANY, OPT},
                               {"boot_id", F_STRING, OPT}, {"graph_digest", F_STRING, OPT}, {"graph", F_OBJECT, OPT}, GRAPH_RUN, PROCESS),
@@ -125,6 +128,8 @@ static const struct kind kinds[] = {
     {"token.consumed", KIND_INPUT, TOKEN, ledger_token, NULL},
     {"token.revoked", KIND_INPUT, TOKEN, ledger_token, NULL},
     {"token.expired", KIND_INPUT, TOKEN, ledger_token, NULL},
+    {"notify.sent", KIND_INTERNAL, NOTIFY, ledger_notified, NULL},
+    {"notify.failed", KIND_INTERNAL, NOTIFY, ledger_notified, NULL},
     {"status.derived", 0, FIELDS({"status", F_STRING, OPT}, {"reason", F_STRING, OPT}), NULL, NULL},
     {"executor.starting", 0, EXECUTOR, NULL, NULL},
     {"executor.ready", 0, EXECUTOR, NULL, NULL},

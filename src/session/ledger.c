@@ -135,11 +135,46 @@ static bool about_latest(const struct ledger *l, const struct fact *f)
     return id.len == 0 || !l->run.run_id || str_eq(id, str_from(l->run.run_id));
 }
 
+/* Whoever wrote this change of a run wants somebody to hear of it. */
+static void notify_ask(struct ledger *l, const struct fact *f)
+{
+    if (!json_get_bool(f->body, STR("notify"), false))
+        return;
+    if (!l->notify_from)
+        l->notify_from = f->ev->seq;
+    l->notify_last = f->ev->seq;
+}
+
+/* Those up to this one are done with, sent or given up. */
+static void notify_pass(struct ledger *l, int64_t seq)
+{
+    if (seq < l->notify_from)
+        return;
+    l->notify_from = seq < l->notify_last ? seq + 1 : 0;
+    l->notify_last = l->notify_from ? l->notify_last : 0;
+    l->notify_tries = l->notify_retry_ms = 0;
+}
+
+void ledger_notified(struct ledger *l, const struct fact *f)
+{
+    int64_t of = json_get_int(f->body, STR("of_seq"), 0), retry_ms = time_of(f, "retry_at");
+
+    if (!l->notify_from)
+        return;
+    if (str_eq(f->ev->kind, STR("notify.sent")) || !retry_ms) {
+        notify_pass(l, of);
+        return;
+    }
+    l->notify_tries = json_get_int(f->body, STR("attempt"), 1);
+    l->notify_retry_ms = retry_ms;
+}
+
 void ledger_run_ended(struct ledger *l, const struct fact *f)
 {
     const struct json *error = json_get(f->body, STR("error"));
     struct run *r = &l->run;
 
+    notify_ask(l, f);
     if (str_eq(f->ev->kind, STR("run.failed")))
         l->errors++;
     if (!about_latest(l, f))
@@ -170,6 +205,7 @@ void ledger_run_waiting(struct ledger *l, const struct fact *f)
     const struct json *v = json_get(f->body, STR("default"));
     int on_deadline = tide_on_deadline_from(arena_dup(f->arena, text_of(f, "on_deadline")).ptr);
 
+    notify_ask(l, f);
     if (!about_latest(l, f))
         return;
     if (r->end == RUN_NONE)
@@ -260,6 +296,7 @@ void ledger_token(struct ledger *l, const struct fact *f)
 void ledger_trusted(struct ledger *l, const struct fact *f)
 {
     l->trusted_seq = f->ev->seq;
+    notify_pass(l, f->ev->seq); /* what came from elsewhere asks for nothing here */
 }
 
 void ledger_cancel(struct ledger *l, const struct fact *f)

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/invariant.h"
+#include "session/notify.h"
 #include "session/session_file.h"
 #include "session/run.h"
 #include "session/settle.h"
@@ -31,6 +32,7 @@ struct judged {
     struct status status;
     char id[TIDE_ID_SIZE], reason[64];
     bool tell;
+    bool notify; /* something of it is to be sent now */
 };
 
 struct recovering {
@@ -44,7 +46,7 @@ struct recovering {
     struct judged piece[PIECE];
     size_t n;
     struct tide_recovery out;
-    bool stop;
+    bool stop, notify;
     struct tide_err damaged; /* the first session that could not be read */
 };
 
@@ -60,8 +62,8 @@ static int take_live(void *arg, const struct head *head, int64_t wake_ms)
 
 /* ---- judging --------------------------------------------------------------------------------------------------------- */
 
-static enum tide_code make_batch(struct recovering *m, const struct head *h, struct state *s, const struct draft *d,
-                                 struct batch **ret, struct tide_err *err)
+enum tide_code recovery_batch(struct store *store, const struct head *h, struct state *s, const struct draft *d,
+                              struct batch **ret, struct tide_err *err)
 {
     struct event events[DRAFT_EVENTS];
     struct arena a = ARENA_INIT, scratch = ARENA_INIT;
@@ -71,7 +73,7 @@ static enum tide_code make_batch(struct recovering *m, const struct head *h, str
 
     INVARIANT(d->n <= DRAFT_EVENTS);
     for (size_t i = 0; i < d->n && !code; i++) {
-        code = event_check(m->store, &a, &d->events[i], true, &events[i], NULL, err);
+        code = event_check(store, &a, &d->events[i], true, &events[i], NULL, err);
         if (!code) {
             events[i].seq = s->seq + 1;
             state_apply(s, &events[i], &scratch);
@@ -84,7 +86,7 @@ static enum tide_code make_batch(struct recovering *m, const struct head *h, str
         b->expect_seq = h->last_seq;
         b->caches_seq = h->last_seq + (int64_t)d->n;
         b->wake_ms = settle_wake_ms(s);
-        session_file_attach(b, m->store, s, h);
+        session_file_attach(b, store, s, h);
         *ret = b;
     }
     buf_done(&summary);
@@ -141,11 +143,12 @@ static enum tide_code judge(struct recovering *m, const struct head *h, int64_t 
      * not seen again. */
     if (j->settled || h->held || !settle_is_live(s) || wake_ms != settle_wake_ms(s)) {
         code = history_prove(m->store, h, h->last_seq, err);
-        code = code ? code : make_batch(m, h, s, &d, &j->batch, err);
+        code = code ? code : recovery_batch(m->store, h, s, &d, &j->batch, err);
     }
     draft_done(&d);
     if (!code)
         describe(m, j, h, s);
+    j->notify = !code && notify_is_due(s, m->now_ms) && !j->status.untrusted;
     /* The reason is a text of the state or a constant: keep a copy that outlives the state. */
     if (!code && j->status.reason) {
         snprintf(j->reason, sizeof j->reason, "%s", j->status.reason);
@@ -166,6 +169,7 @@ static enum tide_code take_outcome(struct recovering *m, struct judged *j, struc
         return TIDE_OK;
     if (code)
         return tide_err_copy(err, &j->batch->err);
+    m->notify |= j->notify;
     if (j->settled)
         ++*counts[j->settled];
     else if (strcmp(j->what.action, "due") == 0)
@@ -247,6 +251,8 @@ static enum tide_code recover(struct recovering *m, struct tide_err *err)
     for (size_t i = 0; i < m->found_n && !code && !m->stop; i++)
         code = look_at(m, &m->found[i], err);
     last = flush(m, code ? &later : err);
+    if (m->notify && !(m->flags & TIDE_RECOVER_DRY_RUN))
+        notify_tell(m->store);
     code = code ? code : last;
     if (!code && m->damaged.code)
         code = tide_err_copy(err, &m->damaged);

@@ -114,7 +114,7 @@ void run_unuse(struct tide_run *r, const char *what, const char *within, const c
 /* ---- appending --------------------------------------------------------------------------------------------------- */
 
 struct wanted {
-    const struct tide_new_event *like;
+    struct event like;  /* as it is stored */
     int64_t seq, epoch; /* 0: not found */
 };
 
@@ -122,7 +122,7 @@ static int is_wanted(void *arg, const struct event *ev)
 {
     struct wanted *w = arg;
 
-    if (str_eq(ev->kind, str_from(w->like->kind)) && str_eq(ev->body, (struct str){w->like->body, w->like->body_len})) {
+    if (str_eq(ev->kind, w->like.kind) && str_eq(ev->body, w->like.body)) {
         w->seq = ev->seq;
         w->epoch = ev->epoch;
     }
@@ -144,12 +144,14 @@ static enum tide_code give_back(struct tide_session *s, struct tide_err *err)
  */
 static enum tide_code find_landed(struct tide_run *r, const struct trying *t, bool *ret_found, struct tide_err *err)
 {
-    struct wanted w = {.like = &t->events[t->ours]};
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct wanted w = {.seq = 0};
     struct tide_session *s = r->s;
     enum tide_code code;
 
     INVARIANT(t->ours < t->n);
     code = session_sync(s, err);
+    code = code ? code : event_check(s->store, &a, &t->events[t->ours], true, &w.like, NULL, err);
     if (!code && s->head.last_seq > t->before)
         code = session_read(s, &s->head, t->before + 1, 0, is_wanted, &w, err);
     *ret_found = w.seq != 0;

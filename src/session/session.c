@@ -10,6 +10,7 @@
 
 #include "base/invariant.h"
 #include "base/id.h"
+#include "session/notify.h"
 #include "session/session_file.h"
 #include "session/redact.h"
 #include "session/settle.h"
@@ -32,7 +33,7 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
     const struct json_limits limits = {store->max_record_bytes, 0};
     const struct kind *kind;
     struct json *json;
-    bool compact;
+    bool compact, asks;
     enum tide_code code;
 
     if (!body.ptr)
@@ -60,15 +61,18 @@ enum tide_code event_check(struct store *store, struct arena *a, const struct ti
         code = checkpoint_check(a, json, err);
     if (code)
         return code;
-    if (!compact) {
-        struct buf out = BUF_INIT(body.len + 1);
+    asks = notify_wants(store, name, json);
+    if (!compact || asks) {
+        struct buf out = BUF_INIT(body.len + 32);
 
         json_write(&out, json);
+        if (asks)
+            notify_mark(&out);
         body = arena_dup(a, buf_view(&out));
         buf_done(&out);
     }
     *ret = (struct event){.kind = name, .body = body, .ts_ms = env_now_ms(store->env)};
-    if (ret_parsed && !compact) /* what is folded is what is stored, to the byte */
+    if (ret_parsed && (!compact || asks)) /* what is folded is what is stored, to the byte */
         code = json_parse(a, body, &limits, &json, NULL, err);
     if (ret_parsed)
         *ret_parsed = (struct parsed){kind, json};
@@ -478,6 +482,8 @@ static enum tide_code append_checked(struct tide_session *s, unsigned flags, str
         code = settle_unknown(s, b, err);
     if (!code && ret_seq)
         *ret_seq = b->last_seq;
+    if (!code && b->n && s->state->ledger.notify_last >= b->last_seq - (int64_t)b->n + 1)
+        notify_tell(s->store);
     return code;
 }
 

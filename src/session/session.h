@@ -159,6 +159,13 @@ enum tide_code session_resolve(struct store *store, struct str prefix, char ret_
 typedef int session_state_fn(void *arg, const struct head *head, const struct state *state);
 enum tide_code session_each(struct store *store, session_state_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 
+/*
+ * The draft of a session that nobody alive holds as one append, under a lease that is taken and given back in it, guarded by the
+ * seq of its head. Folds it into the state (recovery.c).
+ */
+enum tide_code recovery_batch(struct store *store, const struct head *h, struct state *s, const struct draft *d,
+                              struct batch **ret, struct tide_err *err) MUST_CHECK;
+
 void session_make_id(struct store *store, const char *prefix, char out[TIDE_ID_SIZE]);
 
 /* Hands a stored event out in the public form. */

@@ -151,7 +151,7 @@ void settle_for_new_run(struct draft *d, const struct state *s)
 
 bool settle_is_live(const struct state *s)
 {
-    return is_open(&s->ledger.run) || s->ledger.run.end == RUN_INTERRUPTED;
+    return is_open(&s->ledger.run) || s->ledger.run.end == RUN_INTERRUPTED || s->ledger.notify_from;
 }
 
 static void earlier(int64_t *at, int64_t ms)
@@ -165,12 +165,16 @@ int64_t settle_wake_ms(const struct state *s)
     const struct run *r = &s->ledger.run;
     int64_t at = INT64_MAX;
 
+    if (is_open(r) && !r->waiting)
+        return 0;
+    if (s->ledger.notify_from && !s->ledger.notify_retry_ms)
+        return 0;
+    earlier(&at, s->ledger.notify_retry_ms);
     if (!is_open(r))
         return at;
-    if (!r->waiting)
-        return 0;
+    earlier(&at, r->due_ms);
     if (r->due_ms)
-        return r->due_ms;
+        return at;
     earlier(&at, r->deadline_ms);
     if (r->token == TOKEN_ACTIVE)
         earlier(&at, r->token_expires_ms);

@@ -147,6 +147,10 @@ struct ledger {
     struct map tokens;                                         /* token_id -> struct token_past *, every one */
     int64_t trusted_seq;                                       /* of the latest session.trusted; 0: none */
     int64_t cancel_seq;                                        /* of the latest cancel request; 0: none */
+    int64_t notify_from;     /* seq at or behind which the next notification to send is; 0: none is to be sent */
+    int64_t notify_last;     /* seq of the latest event that asks for one */
+    int64_t notify_tries;    /* how often the next one has failed, … */
+    int64_t notify_retry_ms; /* … and when it may be tried again; 0: now */
 };
 
 /* The latest run says what runs, and it is stored as it was. */

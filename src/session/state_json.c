@@ -216,6 +216,10 @@ static const struct {
     NUMBER(chain_before),
     NUMBER(chain_first),
     NUMBER(trusted_seq),
+    NUMBER(notify_from),
+    NUMBER(notify_last),
+    NUMBER(notify_tries),
+    NUMBER(notify_retry_ms),
 #undef NUMBER
 };
 

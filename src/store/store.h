@@ -259,6 +259,11 @@ struct store {
         char side
             [1300]; /* a file that is written to at every commit, behind it; it may be missing until the first one */
     } watch;
+    struct store_notify {       /* which changes of runs are to be told to somebody: see session/notify.h */
+        unsigned on;            /* enum notify_transition; 0: none */
+        void (*due)(void *arg); /* there is something to send, on disk; from any thread, must not block; or NULL */
+        void *arg;
+    } notify;
     char boot_id[40]; /* of this process at this store: made when it is opened, in `boots` from the first lease on */
 };
 

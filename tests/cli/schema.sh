@@ -202,6 +202,19 @@ tidemark state whole --at 3 --json | is_a state 'an earlier one'
     tidemark --json sessions list --no-such-option
 } 2>&1 | is_a error 'errors'
 
+# ---- notifications ----
+printf '#!/bin/sh\ncat >>%s/notified\n' "$work" >tell
+chmod +x tell
+tidemark sessions new --id tells >/dev/null
+put tells run.failed '{"run_id":"r1","error":{"message":"no"},"notify":true}'
+TIDEMARK_NOTIFY='["/nonexistent"]' TIDEMARK_NOTIFY_RETRY_MS=1 tidemark notify --json >.outcomes
+is_told() {
+    TIDEMARK_NOTIFY="[\"$work/tell\"]" tidemark notify --json >>.outcomes && [ -s notified ]
+}
+check 'a notification is sent' wait_for is_told # its second try may not be due yet
+is_a notified 'what became of a notification' <.outcomes
+is_a notification 'what a program is told' <notified
+
 # Every schema is held against something.
 check_is 'every schema was used' '' "$(tidemark schema --names | grep -vxFf .used | grep -vx 'session\|checkpoint\|usage')"
 

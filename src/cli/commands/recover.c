@@ -17,6 +17,7 @@
 #include "base/timefmt.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
+#include "cli/commands/notify.h"
 #include "cli/signal_pipe.h"
 #include "cli/terminal/progress.h"
 #include "engine/settings.h"
@@ -265,14 +266,27 @@ static void found(void *arg, const struct tide_recovered *what, bool resumes)
 
 /* ---- once, and for ever -------------------------------------------------------------------------------------------- */
 
+/* Here, and not by a process that outlives this one: a service manager would end it. */
+static void notify(struct recovering *r)
+{
+    struct tide_err err;
+
+    if (!r->s.dry_run && !stop_signal && notify_all(r->cli, notify_ignore, &err))
+        say_clean(err_text(&err));
+}
+
 static enum tide_code once(struct recovering *r, struct tide_err *err)
 {
     struct tide_err later;
-    enum tide_code code = scheduler_pass(&r->s, err), flushed = out_flush(&r->cli->out, code ? &later : err);
+    enum tide_code code, flushed;
 
+    notifier_hold(r->cli->notifier);
+    code = scheduler_pass(&r->s, err);
+    flushed = out_flush(&r->cli->out, code ? &later : err);
     if (flushed)
         return code ? code : flushed;
     scheduler_finish(&r->s);
+    notify(r);
     if (!code && stop_signal)
         code = tide_fail(err, TIDE_CANCELLED, "stopped");
     if (code && code != TIDE_CORRUPT) /* one damaged is told last: the others were looked at */

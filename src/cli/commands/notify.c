@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tidemark notify: sends the notifications that are due. */
+#include "cli/commands/notify.h"
+
+#include <inttypes.h>
+
+#include "base/timefmt.h"
+#include "cli/next_command.h"
+#include "cli/terminal/progress.h"
+
+#define URL_MAX 4096
+
+static bool is_stopped(void *arg)
+{
+    (void)arg;
+    return stop_signal != 0;
+}
+
+void notify_ignore(void *cli, const struct notify_outcome *outcome)
+{
+    (void)cli;
+    (void)outcome;
+}
+
+static void say_outcome(void *arg, const struct notify_outcome *n)
+{
+    struct out *out = &((struct cli *)arg)->out;
+    char when[TIME_TEXT_SIZE];
+
+    if (out->json) {
+        out_shape(out, &shape_notified, n);
+        return;
+    }
+    outf(out, "%-8s  %s  %s", !n->why ? "sent" : n->retry_ms ? "failed" : "given up", n->id, n->transition);
+    if (n->why) {
+        outf(out, ": ");
+        out_value(out, n->why);
+    }
+    if (n->why && n->retry_ms) {
+        time_format(when, n->retry_ms);
+        when[10] = ' ';
+        outf(out, "; tried again from %.19s UTC on", when);
+    }
+    outf(out, "\n");
+}
+
+enum tide_code notify_all(struct cli *cli, notify_told_fn *told, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf url = BUF_INIT(URL_MAX);
+    const struct notify_faces faces = {.command = next_command, .stopped = is_stopped, .told = told, .arg = cli};
+
+    if (cli_store_url(cli, &url, err))
+        return err->code;
+    return notify_send(cli->store, buf_cstr(&url), args_text(&cli->args, "config"), &faces, err);
+}
+
+static enum tide_code run(struct cli *cli, struct tide_err *err)
+{
+    return notify_all(cli, say_outcome, err);
+}
+
+const struct command cmd_notify = {
+    .name = "notify",
+    .run = run,
+    .need = NEED_WRITE,
+    .help = "send the notifications that are due to the program of the setting notify",
+    .more = "A command that writes that a run waits, was interrupted, failed or completed starts this by itself, and\n"
+            "`tidemark recover` sends what was left. It says what became of each; nothing when none is due, or when\n"
+            "another process sends them. The settings: notify, notify_on, notify_timeout_ms, notify_retry_ms.",
+};
