@@ -313,6 +313,49 @@ static enum http_end end_of(CURLcode code)
     return HTTP_BROKEN;
 }
 
+/* In our words where somebody can do something about it, with who was called; else libcurl's. */
+static void say_why(struct exchange *x, CURLcode code)
+{
+    static const struct {
+        CURLcode code;
+        const char *words; /* %s is the server */
+    } rows[] = {
+        {CURLE_COULDNT_RESOLVE_HOST, "the name of the server %s cannot be resolved"},
+        {CURLE_COULDNT_RESOLVE_PROXY, "the name of the proxy on the way to %s cannot be resolved"},
+        {CURLE_COULDNT_CONNECT, "no connection to %s"},
+        {CURLE_SSL_CONNECT_ERROR, "no TLS connection to %s (does it speak https?)"},
+        {CURLE_PEER_FAILED_VERIFICATION, "the certificate of %s cannot be verified"},
+        {CURLE_GOT_NOTHING, "%s closed the connection without an answer"},
+        {CURLE_SEND_ERROR, "the connection to %s broke while the request was sent"},
+        {CURLE_RECV_ERROR, "the connection to %s broke while the answer came"},
+        {CURLE_PARTIAL_FILE, "the connection to %s broke while the answer came"},
+        {CURLE_URL_MALFORMAT, "%s is not the address of a server"},
+    };
+    const char *at = strstr(x->call->url, "://"), *words = NULL;
+    char server[128];
+    long number = 0;
+
+    at = at ? at + 3 : x->call->url;
+    snprintf(server, sizeof server, "%.*s", (int)strcspn(at, "/?#"), at);
+    at = strrchr(server, '@'); /* a user and a password are nobody's business */
+    memmove(server, at ? at + 1 : server, strlen(at ? at + 1 : server) + 1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].code == code)
+            words = rows[i].words;
+    if (!words) {
+        snprintf(x->ret->why, sizeof x->ret->why, "%.*s", (int)sizeof x->ret->why - 1,
+                 x->why[0] ? x->why : curl.easy_strerror(code));
+        return;
+    }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(x->ret->why, sizeof x->ret->why, words, server);
+#pragma GCC diagnostic pop
+    if (code == CURLE_COULDNT_CONNECT && !curl.easy_getinfo(x->easy, CURLINFO_OS_ERRNO, &number) && number > 0)
+        snprintf(x->ret->why + strlen(x->ret->why), sizeof x->ret->why - strlen(x->ret->why), ": %s",
+                 strerrordesc_np((int)number));
+}
+
 /* What libcurl says at the end. An answer that was whole stays so, however the connection went. */
 static void settle(struct exchange *x, CURLcode code)
 {
@@ -323,8 +366,7 @@ static void settle(struct exchange *x, CURLcode code)
         return;
     }
     x->ret->end = end_of(code);
-    snprintf(x->ret->why, sizeof x->ret->why, "%.*s", (int)sizeof x->ret->why - 1,
-             x->why[0] ? x->why : curl.easy_strerror(code));
+    say_why(x, code);
 }
 
 static void run(CURLM *multi, struct exchange *x)

@@ -61,21 +61,9 @@ static enum tide_code end_run(struct tide_agent *a, const struct tide_run_result
     return code;
 }
 
-/* The first row that fits counts; `type` NULL: of any provider. */
-static const struct {
-    const char *code, *type, *remedy;
-} remedies[] = {
-    {"auth", NULL, "check the provider's key"},
-    {"quota", NULL, "the account has no credit left: top it up, or use another provider or model"},
-    {"bad_request", "script", ""}, /* it says so itself */
-    {"bad_request", NULL, "the provider refuses this request"},
-    {"rate_limit", NULL, "wait a while"},
-    {"overloaded", NULL, "wait a while"},
-};
-
 static enum tide_code fail_run(struct tide_agent *a, struct tide_err *err)
 {
-    const char *remedy = "look at the connection and the provider's status";
+    const char *remedy = fault_remedy(&a->fault, a->type);
     struct tide_run_result result = {.size = sizeof result,
                                      .outcome = TIDE_OUTCOME_FAILED,
                                      .reason = a->fault.code,
@@ -83,10 +71,6 @@ static enum tide_code fail_run(struct tide_agent *a, struct tide_err *err)
                                      .fields = "{\"recorded\":\"llm.error\"}"}; /* the view of errors has it once */
     struct tide_err why = *err, ignored;
 
-    for (size_t i = sizeof(remedies) / sizeof(remedies[0]); i-- > 0;)
-        if (strcmp(remedies[i].code, a->fault.code) == 0 &&
-            (!remedies[i].type || strcmp(remedies[i].type, a->type) == 0))
-            remedy = remedies[i].remedy;
     result.error_message = why.msg;
     if (end_run(a, &result, &ignored))
         return tide_fail(err, TIDE_FAILED, "%.200s; and the end of the run could not be recorded: %.200s", why.msg,

@@ -21,23 +21,24 @@ static const struct provider_ops *const providers[] = {&provider_anthropic, &pro
 
 /* ---- faults -------------------------------------------------------------------------------------------------------- */
 
-/* Which of our codes a fault is, and what can be done about it where it does not pass by itself. */
+/* Which of our codes a fault is, and what helps when the attempts at it are used up. */
 static const struct {
     const char *code;
     enum tide_code tide;
     const char *remedy;
 } fault_rows[] = {
-    {"rate_limit", TIDE_BUSY, ""},
-    {"overloaded", TIDE_BUSY, ""},
-    {"timeout", TIDE_BUSY, ""},
-    {"stalled", TIDE_BUSY, ""},
-    {"call_timeout", TIDE_BUSY, ""},
-    {"server_error", TIDE_BUSY, ""},
-    {"connection", TIDE_IO, ""},
-    {"malformed", TIDE_IO, ""},
-    {"auth", TIDE_DENIED, "; check the API key"},
-    {"quota", TIDE_DENIED, "; add credit or raise the limit with the provider, then resume"},
+    {"rate_limit", TIDE_BUSY, "wait a while"},
+    {"overloaded", TIDE_BUSY, "wait a while"},
+    {"timeout", TIDE_BUSY, "check the network and the provider's status"},
+    {"stalled", TIDE_BUSY, "check the network and the provider's status"},
+    {"call_timeout", TIDE_BUSY, "check the network and the provider's status"},
+    {"server_error", TIDE_BUSY, "check the provider's status"},
+    {"connection", TIDE_IO, "check the network and base_url"},
+    {"malformed", TIDE_IO, "check base_url and the provider's status"},
+    {"auth", TIDE_DENIED, "check the provider's key"},
+    {"quota", TIDE_DENIED, "the account has no credit left: top it up, or use another provider or model"},
     {"cancelled", TIDE_CANCELLED, ""},
+    {"bad_request", TIDE_FAILED, "the provider refuses this request"},
 };
 
 static size_t fault_row(const char *code)
@@ -54,6 +55,17 @@ enum tide_code fault_tide_code(const struct model_fault *f)
     size_t row = fault_row(f->code);
 
     return row < sizeof fault_rows / sizeof fault_rows[0] ? fault_rows[row].tide : TIDE_FAILED;
+}
+
+const char *fault_remedy(const struct model_fault *f, const char *type)
+{
+    size_t row = fault_row(f->code);
+
+    if (f->helps || strcmp(type, "script") == 0) /* it says so itself */
+        return strcmp(f->code, "auth") == 0 ? "check the provider's key" : "";
+    if (f->http_status == 404)
+        return "check the name of the model and base_url";
+    return row < sizeof fault_rows / sizeof fault_rows[0] ? fault_rows[row].remedy : "";
 }
 
 void fault_set(struct model_fault *f, const char *code, int http_status, const char *fmt, ...)
@@ -97,16 +109,13 @@ static void hide_key(char *message, const char *key)
     hide_beginning(message, key, n);
 }
 
-/* Completes a fault: the provider's name before it, the remedy behind it, one clean line in both places. */
+/* Completes a fault: the provider's name before it, one clean line in both places. */
 static enum tide_code report(const struct provider *p, struct model_fault *f, struct tide_err *err)
 {
     struct tide_err line = {0};
-    size_t row = fault_row(f->code);
-    const char *remedy = row < sizeof fault_rows / sizeof fault_rows[0] ? fault_rows[row].remedy : "";
 
     hide_key(f->message, p->key);
-    tide_fail(&line, fault_tide_code(f), "%s: %.*s%s", p->ops->type, (int)(sizeof line.msg - strlen(remedy) - 16),
-              f->message, remedy);
+    tide_fail(&line, fault_tide_code(f), "%s: %s", p->ops->type, f->message);
     memcpy(f->message, line.msg, sizeof f->message);
     return tide_err_copy(err, &line);
 }

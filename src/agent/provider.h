@@ -24,9 +24,13 @@ struct model_fault {
     /* rate_limit overloaded timeout stalled call_timeout server_error connection malformed; auth quota bad_request cancelled */
     char code[32];
     int http_status;        /* 0: none was answered */
+    bool helps;             /* the message says what to do */
     int64_t retry_after_ms; /* what the provider asked for; -1: nothing */
     char message[256];      /* one line, without the key */
 };
+
+/* What helps against it when it does not pass, for a provider of this type; "": nothing, or the message says it. */
+const char *fault_remedy(const struct model_fault *f, const char *type);
 
 /* Who listens while an answer comes in. Any may be NULL. */
 struct model_listener {

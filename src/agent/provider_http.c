@@ -225,7 +225,8 @@ static void fault_of_status(struct model_fault *f, const struct http_result *res
         said = (struct message_kept){STR(""), STR(""), one_line(&a, reader.source)};
     if (result->status >= 300 && result->status < 400)
         fault_set(f, "bad_request", result->status, "status %d: moved to %s; set base_url to where it is now",
-                  result->status, result->moved_to[0] ? result->moved_to : "elsewhere");
+                  result->status, result->moved_to[0] ? result->moved_to : "elsewhere"),
+            f->helps = true;
     else
         fault_said(f, result->status, &said);
     reply_done(&reader);
@@ -253,6 +254,7 @@ static bool settle(struct wire *w, const struct http_result *result, struct mode
     if (w->reply.n_events == 0 && result->type[0] && strncasecmp(result->type, "text/event-stream", 17) != 0) {
         fault_set(f, "bad_request", result->status, "answered with %s, not with a stream of events; check base_url",
                   result->type);
+        f->helps = true;
         return false;
     }
     if (reply_finish(&w->reply, true, ret) == TIDE_OK)

@@ -188,17 +188,25 @@ static bool is_strange(struct agent_setup *c, const char *provider)
 /* All that is missing at once: whoever sets the one should not be sent away again for the other. */
 static enum tide_code check_complete(const char *provider, bool no_key, bool no_model, struct tide_err *err)
 {
-    const char *variable = strcmp(provider, "openai") == 0 ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY";
+    bool is_openai = strcmp(provider, "openai") == 0;
+    const char *variables[] = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}, *key = getenv(variables[!is_openai]);
+    const char *other = no_key && key && *key ? is_openai ? "anthropic" : "openai" : NULL;
 
     if (!no_key && !no_model)
         return TIDE_OK;
-    if (no_key && no_model)
-        tide_fail(err, TIDE_INVALID, "no key for %s, and no model: set %s, and give --model", provider, variable);
+    if (other)
+        tide_fail(err, TIDE_INVALID, "no key for %s, and %s is set, which is %s's%s", provider, variables[!is_openai],
+                  other, no_model ? "; no model either" : "");
     else if (no_key)
-        tide_fail(err, TIDE_INVALID, "no key for %s: set %s", provider, variable);
+        tide_fail(err, TIDE_INVALID, "no key for %s (%s is not set)%s", provider, variables[is_openai],
+                  no_model ? ", and no model" : "");
     else
-        tide_fail(err, TIDE_INVALID, "no model: give --model");
-    if (no_key)
+        tide_fail(err, TIDE_INVALID, "no model is configured");
+    if (other)
+        tide_hint_with(err, TIDE_ACTION_SET_SETTING, "",
+                       is_openai ? "\"key\":\"provider\",\"value\":\"anthropic\""
+                                 : "\"key\":\"provider\",\"value\":\"openai\"");
+    else if (no_key)
         tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"api_key\",\"value\":\"file:PATH\"");
     if (no_model)
         tide_hint_with(err, TIDE_ACTION_SET_SETTING, "", "\"key\":\"model\",\"value\":\"NAME\"");
@@ -265,6 +273,60 @@ enum tide_code agent_setup_check(struct agent_setup *c, tide_session *session, s
             &p, err);
     provider_close(p);
     return code;
+}
+
+bool agent_setup_asks_keychain(const struct agent_setup *c)
+{
+    const char *ref = config_text(c->settings.config, "api_key");
+
+    return ref && strncmp(ref, "keychain:", strlen("keychain:")) == 0;
+}
+
+bool agent_setup_has_key(const struct agent_setup *c)
+{
+    AUTO(buf_done) struct buf key = BUF_INIT((size_t)64 << 10);
+    struct tide_err ignored;
+    bool there = agent_setup_asks_keychain(c);
+
+    if (!there)
+        there = config_api_key(c->settings.config, config_text(c->settings.config, "provider"), &key, &ignored) ||
+                key.len > 0; /* one that cannot be read is configured as well */
+    if (key.ptr)
+        explicit_bzero(key.ptr, key.cap);
+    return there;
+}
+
+enum tide_code agent_setup_ask(const struct agent_setup *c, struct tide_err *err)
+{
+    const struct provider_config config = {.type = c->opt.provider,
+                                           .base_url = c->opt.base_url,
+                                           .key = c->opt.api_key,
+                                           .script = c->opt.script,
+                                           .connect_ms = c->opt.connect_timeout_ms,
+                                           .first_byte_ms = c->opt.first_byte_timeout_ms};
+    const struct model_message hello = {.role = ROLE_USER, .text = STR("Answer with one word: are you there?")};
+    const struct model_request request = {.model = str_from(c->opt.model ? c->opt.model : ""),
+                                          .system = STR(""),
+                                          .tools = STR("[]"),
+                                          .max_tokens = 16,
+                                          .messages = &hello,
+                                          .n_messages = 1};
+    AUTO(provider_closep) struct provider *p = NULL;
+    AUTO(buf_done) struct buf body = BUF_INIT((size_t)1 << 20);
+    struct model_listener nobody = {.arg = NULL};
+    struct model_answer answer = {.arena = ARENA_INIT};
+    struct model_fault fault = {.code = ""};
+    struct tide_err why = {0};
+
+    if (provider_open(&config, &p, err))
+        return err->code;
+    provider_render(p, &request, &body);
+    if (!provider_call(p, buf_view(&body), 0, &nobody, &answer, &fault, &why)) {
+        model_answer_done(&answer);
+        return TIDE_OK;
+    }
+    return tide_fail(err, why.code, "%.300s%s%s", why.msg, *fault_remedy(&fault, c->opt.provider) ? ": " : "",
+                     fault_remedy(&fault, c->opt.provider));
 }
 
 enum tide_decision agent_setup_yes(const struct agent_setup *c, const struct tide_approval *ask)

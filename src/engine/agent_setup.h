@@ -41,6 +41,13 @@ enum tide_code agent_setup_choose(struct agent_setup *s, tide_session *session, 
 /* The same, and that the provider can be opened so. */
 enum tide_code agent_setup_check(struct agent_setup *s, tide_session *session, struct tide_err *err) MUST_CHECK;
 
+/* Whether a key is configured for the provider; a keychain counts, and is not asked. */
+bool agent_setup_has_key(const struct agent_setup *s);
+bool agent_setup_asks_keychain(const struct agent_setup *s);
+
+/* After agent_setup_check(): one short answer of the provider, which costs some tokens. */
+enum tide_code agent_setup_ask(const struct agent_setup *s, struct tide_err *err) MUST_CHECK;
+
 /* One call each: the tools, and what the rules say of them; the hooks, at which event, for which tools (""), and what they do. */
 typedef void agent_tool_fn(void *arg, const char *tool, const char *permission, const char *description);
 typedef void agent_hook_fn(void *arg, const char *name, const char *event, const char *matcher, const char *what);

@@ -90,7 +90,19 @@ refuses '--no-store with --resume' 2 'nothing to go on with' chat --no-store --r
 refuses_as 'no key' 2 'INVALID|key||*||set_setting' chat --provider anthropic --model m -p hi </dev/null
 refuses_as 'nor one for the other' 2 'INVALID|key||*||set_setting' chat --provider openai --model m -p hi </dev/null
 refuses_as 'neither: one line says all' 2 'INVALID|key||*||set_setting,set_setting' chat -p hi </dev/null
-ANTHROPIC_API_KEY=k refuses 'no model' 2 'no model: give --model' chat -p hi </dev/null
+ANTHROPIC_API_KEY=k refuses_as 'no model' 2 'INVALID|key||model||set_setting' chat -p hi </dev/null
+OPENAI_API_KEY=sk-key-of-openai refuses_as "the other provider's key is there: it is suggested" 2 'INVALID|key||api_key||set_setting' chat --model m -p hi </dev/null
+OPENAI_API_KEY=sk-key-of-openai tidemark chat --model m -p hi </dev/null >out 2>err
+check 'by name' grep -q 'tidemark config set provider openai' err
+check_is 'doctor: no provider is no trouble' 1 "$(tidemark doctor | grep -c '^ok *provider ')"
+echo '{"provider": "openai", "model": "m"}' >half.json
+check_is 'doctor: a model without a key is' 1 "$(tidemark doctor --config half.json | grep -c '^warn *provider .*OPENAI_API_KEY')"
+echo '{"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:1"}' >nobody.json
+check_is 'doctor: nobody is asked' 1 "$(tidemark doctor --config nobody.json | grep -c '^ok *provider ')"
+tidemark doctor --online --config nobody.json >out && got=0 || got=$?
+check_is 'doctor --online: what goes wrong, in plain words' '1|1' "$got|$(grep -c '^fail *provider .*no connection to 127.0.0.1:1: Connection refused: check the network and base_url' out)"
+echo '{"provider": "script", "model": "m", "script": "'"$work"'/hello.json"}' >yes.json
+check_is 'doctor --online: an answer' 1 "$(tidemark doctor --online --config yes.json | grep -c '^ok *provider .*answers')"
 refuses 'a prompt of blanks' 2 'no prompt' chat --script hello.json -p '  ' </dev/null
 printf 'a\0b' >bytes
 refuses 'a prompt with a NUL byte' 2 'it holds a NUL byte' chat --script hello.json <bytes
@@ -404,7 +416,7 @@ check_is 'allowed as much again, it goes on' Done. "$(tidemark resume "$id" --in
 echo '{"max_retries":1,"retry_base_delay_ms":5}' >once.json
 ANTHROPIC_API_KEY=sk-SECRET tidemark chat --provider anthropic --model m --base-url http://127.0.0.1:1 --config once.json --verbose -p hi </dev/null >out 2>err
 check_is 'nobody answers: exit status' 1 $?
-check 'which is said' grep -q 'look at the connection' err
+check 'which is said' grep -q 'check the network and base_url' err
 check 'the key is nowhere' eval "! grep -rqs SECRET s.db s.db-wal s.files out err"
 
 # ---- hooks ----

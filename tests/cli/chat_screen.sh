@@ -193,7 +193,7 @@ close_chat
 # ---- nobody to speak to, and only to be watched ----
 rm -f ended
 terminal new-session -d -x 110 -y 60 "$TIDE_BIN chat --provider openai; echo \$? >ended; echo ENDED; read -r _"
-shows 'no key and no model: said before a prompt is typed' 'no key for openai, and no model'
+shows 'no key and no model: said before a prompt is typed' 'no key for openai (OPENAI_API_KEY is not set), and no model'
 wait_for has_ended
 check_is 'with the status of that' 2 "$(cat ended)"
 close_chat

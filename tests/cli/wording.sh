@@ -25,7 +25,7 @@ reads 'several' "'the' fits two sessions: theory, there: give more of the id" se
 reads 'one that is there already' "create session: a session 'there' exists already: choose another id" sessions new --id there
 reads 'no checkpoint' "no checkpoint 'ckpt_x' in session 'there': \`tidemark sessions checkpoints there\` lists them" sessions inspect there ckpt_x
 reads 'a wrong key' "unknown key 'modle': did you mean 'model'?" config get modle
-reads 'no key of a provider' 'no key for anthropic: set ANTHROPIC_API_KEY: `tidemark config set api_key file:PATH` sets it' chat --provider anthropic --model m -p hi
+reads 'no key of a provider' 'no key for anthropic (ANTHROPIC_API_KEY is not set): `tidemark config set api_key file:PATH` sets it' chat --provider anthropic --model m -p hi
 reads 'a directory in the place of a file' "read '.': Is a directory: put the file itself there" config get model --config .
 printf '{"model":\n"m",}\n' >torn.json
 reads 'no JSON' 'torn.json: not JSON: line 2, column 5: expected a key in quotes, found '"'}'" config get model --config torn.json

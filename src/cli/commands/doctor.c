@@ -293,15 +293,13 @@ static const struct check {
     const char *name;
     void (*run)(struct doctor *d);
 } checks[] = {
-    {"program", check_version},    {"settings", check_settings},
-    {"store", check_path},         {"space", check_space},
-    {"inodes", check_inodes},      {"access", check_access},
-    {"modes", check_modes},        {"key", check_key},
-    {"open", check_open},          {"mark", check_mark},
-    {"watch", check_watch},        {"figures", doctor_figures},
-    {"torn", doctor_torn},         {"live", doctor_live},
-    {"reserve", doctor_reserve},   {"sessions", doctor_sessions},
-    {"recovery", doctor_recovery}, {"events", doctor_events},
+    {"program", check_version},  {"settings", check_settings},  {"provider", doctor_provider},
+    {"store", check_path},       {"space", check_space},        {"inodes", check_inodes},
+    {"access", check_access},    {"modes", check_modes},        {"key", check_key},
+    {"open", check_open},        {"mark", check_mark},          {"watch", check_watch},
+    {"figures", doctor_figures}, {"torn", doctor_torn},         {"live", doctor_live},
+    {"reserve", doctor_reserve}, {"sessions", doctor_sessions}, {"recovery", doctor_recovery},
+    {"events", doctor_events},
 };
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
@@ -329,6 +327,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 const struct command cmd_doctor = {
     .name = "doctor",
     .run = run,
+    .options =
+        (const struct opt[]){{.name = "online", .help = "ask the provider for one short answer"}, {.name = NULL}},
     .help = "look whether everything is in order, and say what to do where it is not",
     .more = "Exit status 1 when a check fails; warnings alone give 0.",
 };

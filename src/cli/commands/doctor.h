@@ -30,6 +30,7 @@ void doctor_say(struct doctor *d, enum verdict verdict, const char *todo, const 
 /* What failed with d->err: what to do is taken from its message, else from its code. */
 void doctor_say_error(struct doctor *d);
 
+void doctor_provider(struct doctor *d); /* doctor_provider.c */
 void doctor_figures(struct doctor *d);
 void doctor_torn(struct doctor *d);
 void doctor_live(struct doctor *d);
