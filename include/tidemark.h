@@ -1210,7 +1210,7 @@ struct tide_graph_options {
     size_t size;
     const struct tide_agent_options *agent; /* how event_loop nodes work: provider, key, tools, prices, … */
     const char *memory;          /* JSON object: keys that are set before anything runs; on resume: overrides */
-    const char *checkpoints;     /* JSON object: instead of the graph's `checkpoints` [on resume: as before] */
+    const char *checkpoints;     /* JSON object: over the graph's `checkpoints` [on resume: over those before] */
     const char *working_dir;     /* where programs run and tools work [of the session, else here] */
     int threads;                 /* nodes at once [the graph's `parallel`] */
     int on_store_error_continue; /* as TIDE_RUN_CONTINUE */
