@@ -199,7 +199,7 @@ static const struct standing {
      "{\"kind\":\"input\",\"since_seq\":1,\"resume_token_id\":null,\"deadline_at\":null}}",
      RECOVERY("null", "null"),
      "[]"},
-    {"a token without a run", {MINTED}, "null", RECOVERY("null", "null"), "[]"},
+    {"a token without a run", {MINTED}, "null", RECOVERY("null", "null"), TOKEN("active", "\"input\"")},
 };
 #define STANDINGS (sizeof standings / sizeof standings[0])
 
