@@ -93,6 +93,13 @@ install: build ## install below PREFIX (/usr/local), staged into DESTDIR
 	@meson install -C $(BUILD) --destdir '$(DESTDIR)'
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
 
+.PHONY: offers
+offers: ## every command that sessions and errors of the tests of the command line offer, tried in a copy of its store
+	@tools/setup test
+	@tools/configure plain
+	@$(call ninja,$(BUILD))
+	@TIDE_SOURCE="$(CURDIR)" TIDE_BUILD="$(abspath $(BUILD))" TIDE_BIN="$(abspath $(BUILD))/tidemark" TIDEMARK_ORIGIN_KEY='a key for tests alone' tests/cli/offers.sh
+
 .PHONY: fresh
 fresh: ## make run and make test of the committed tree on a bare Debian
 	@tools/setup fresh

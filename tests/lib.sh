@@ -20,6 +20,7 @@ trap 'exit 130' INT TERM
 export HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache" XDG_STATE_HOME="$work/state"
 store_kind=${TIDEMARK_TEST_STORE:-sqlite}
 all_refusals=${TIDEMARK_TEST_REFUSALS:-}
+test_offers=${TIDEMARK_TEST_OFFERS:-}
 [ "$all_refusals" != all ] || exec 3>&2
 for name in $(env | sed -n 's/^\(TIDEMARK_[A-Z_]*\)=.*/\1/p'); do
     unset "$name"
@@ -151,7 +152,16 @@ skip() {
     echo "ok - $1 # SKIP $2"
 }
 
+# With TIDEMARK_TEST_OFFERS=DIRECTORY every command that the test's sessions and errors offer is tried at its end.
+if [ -n "$test_offers" ]; then
+    TIDEMARK_TEST_OFFERS=$test_offers
+    # shellcheck source=tests/offers.sh
+    . "$TIDE_SOURCE/tests/offers.sh"
+    unset TIDEMARK_TEST_OFFERS
+fi
+
 finish() {
+    [ -z "$test_offers" ] || offers_try_all
     [ "$failures" -eq 0 ]
     exit
 }

@@ -14,6 +14,7 @@
 #include "base/timefmt.h"
 #include "engine/shapes.h"
 #include "cli/error_hints.h"
+#include "cli/next_command.h"
 #include "cli/signal_pipe.h"
 #include "cli/terminal/glyph.h"
 #include "cli/terminal/progress.h"
@@ -258,6 +259,22 @@ static enum tide_code report_record(struct cli *cli, const struct program_run *r
     return TIDE_OK;
 }
 
+/* What `why` offers first: after some failures going on as before would end there again. */
+static void say_how_on(tide_session *session, const char *message)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct tide_session_info *info;
+    struct tide_err ignored;
+    const char *first = tide_session_get_info(session, &info, &ignored) ? NULL : *next_commands(&a, info->next);
+
+    if (!first)
+        say("%s", message);
+    else if (info->next[0].action == TIDE_ACTION_RESUME && info->next[1].action != TIDE_ACTION_RESUME)
+        say("%s: `%s` runs it again from where it was", message, first);
+    else
+        say("%s: `tidemark why %s` says how to go on", message, tide_session_id(session));
+}
+
 enum tide_code report_run(struct cli *cli, struct program_run *r, tide_session *session, struct tide_run_options *opt,
                           struct tide_resumed *ret_resumed, int token_fd, struct tide_err *err)
 {
@@ -286,6 +303,6 @@ enum tide_code report_run(struct cli *cli, struct program_run *r, tide_session *
             "continues it; hand secrets over in the environment",
             e->message, id);
     else if (e->message[0])
-        say("%s: `tidemark resume %s` runs it again from where it was", e->message, id);
+        say_how_on(session, e->message);
     return TIDE_OK;
 }

@@ -16,14 +16,21 @@ void session_program_done(struct session_program *p)
 
 /* ---- where it comes from ---- */
 
-enum tide_code session_program_from_argv(struct session_program *p, const char *const *argv, size_t n, const char *env,
-                                         struct tide_err *err)
+static enum tide_code take_cwd(struct session_program *p, struct tide_err *err)
 {
     AUTO(mem_freep) char *cwd = getcwd(NULL, 0);
 
     if (!cwd)
         return tide_fail_errno(err, errno, "find the current directory");
     p->cwd = arena_dup(&p->arena, str_from(cwd)).ptr;
+    return TIDE_OK;
+}
+
+enum tide_code session_program_from_argv(struct session_program *p, const char *const *argv, size_t n, const char *env,
+                                         struct tide_err *err)
+{
+    if (take_cwd(p, err))
+        return err->code;
     p->env = env;
     p->path = str_is_utf8(str_from(program_path()), NULL) ? arena_dup(&p->arena, str_from(program_path())).ptr : NULL;
     p->argv = arena_zero(&p->arena, (n + 1) * sizeof(char *));
@@ -86,7 +93,9 @@ static enum tide_code read_log(struct session_program *p, tide_session *session,
     p->env = NULL; /* "A,B" again: in the one form in which names are looked at */
     for (char *const *name = texts_of(p, json_get(fields, STR("env"))); *name; name++)
         p->env = p->env ? arena_printf(&p->arena, "%s,%s", p->env, *name) : *name;
-    if (!p->argv[0] || !p->cwd)
+    if (p->argv[0] && !p->cwd && take_cwd(p, err)) /* of a log that another program wrote: where it is resumed */
+        return err->code;
+    if (!p->argv[0])
         return tide_fail_session(err, TIDE_INVALID, tide_session_id(session),
                                  "has no program that was recorded: resume it with the program that made it");
     return TIDE_OK;

@@ -68,6 +68,8 @@ void action_write_arguments(struct json_out *o, const struct action *a)
         json_out_kbool(o, STR("ensure"), true);
     if (a->wants & ACTION_NEW_RUN)
         json_out_kbool(o, STR("new_run"), true);
+    if (a->wants & ACTION_ACCEPT_CHANGE)
+        json_out_kbool(o, STR("accept_change"), true);
     if (a->action == TIDE_ACTION_ANSWER) {
         json_out_kstr(o, STR("kind"), str_from(a->wait_kind));
         put_unknown(o, "input");

@@ -20,8 +20,9 @@ enum action_wants {
     ACTION_GRAPH = 4,      /* another graph */
     ACTION_CHECKPOINT = 8, /* from a checkpoint */
     ACTION_RUN_DUE = 16,
-    ACTION_ENSURE = 32,  /* START: the program continues the run that it was given to */
-    ACTION_NEW_RUN = 64, /* START: a new chain, although the last run is unfinished */
+    ACTION_ENSURE = 32,         /* START: the program continues the run that it was given to */
+    ACTION_NEW_RUN = 64,        /* START: a new chain, although the last run is unfinished */
+    ACTION_ACCEPT_CHANGE = 128, /* recorded steps answer although they are called with other arguments now */
 };
 
 struct action {

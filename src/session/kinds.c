@@ -26,7 +26,7 @@
 #define RUN_END                                                                                                        \
     FIELDS({"run_id", F_STRING, OPT}, {"reason", F_STRING, OPT}, {"by", F_STRING, OPT}, {"error", F_ANY, OPT},         \
            {"resumable", F_BOOL, OPT}, {"failed_at_node", F_STRING, OPT},                                              \
-           {"resume_from_checkpoint_id", F_STRING, OPT}, {"notify", F_BOOL, OPT})
+           {"resume_from_checkpoint_id", F_STRING, OPT}, {"changed_step", F_STRING, OPT}, {"notify", F_BOOL, OPT})
 #define SESSION                                                                                                        \
     FIELDS({"agent", F_STRING, OPT}, {"agent_id", F_STRING, OPT}, {"task_id", F_STRING, OPT},                          \
            {"title", F_STRING, OPT}, {"working_dir", F_STRING, OPT}, {"provider", F_OBJECT, OPT},                      \

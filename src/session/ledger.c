@@ -13,10 +13,11 @@ static int64_t time_of(const struct fact *f, const char *key)
 
 static void run_clear(struct run *r)
 {
-    char **texts[] = {&r->run_id,     &r->boot_id,       &r->kernel_boot,    &r->reason,
-                      &r->error_code, &r->error_message, &r->failed_at_node, &r->resume_from_checkpoint_id,
-                      &r->wait_name,  &r->wait_kind,     &r->wait_key,       &r->question,
-                      &r->token_id,   &r->token_hash,    &r->retry_error,    &r->default_answer};
+    char **texts[] = {&r->run_id,      &r->boot_id,       &r->kernel_boot,    &r->reason,
+                      &r->error_code,  &r->error_message, &r->failed_at_node, &r->resume_from_checkpoint_id,
+                      &r->wait_name,   &r->wait_kind,     &r->wait_key,       &r->question,
+                      &r->token_id,    &r->token_hash,    &r->retry_error,    &r->default_answer,
+                      &r->changed_step};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         text_set(texts[i], STR(""));
@@ -186,6 +187,7 @@ void ledger_run_ended(struct ledger *l, const struct fact *f)
     r->ended_ms = f->ev->ts_ms;
     text_set(&r->reason, text_of(f, "reason"));
     text_set(&r->failed_at_node, text_of(f, "failed_at_node"));
+    text_set(&r->changed_step, text_of(f, "changed_step"));
     text_set(&r->resume_from_checkpoint_id, text_of(f, "resume_from_checkpoint_id"));
     if (error && error->type == JSON_STRING) {
         text_set(&r->error_message, json_text(f->arena, error));

@@ -38,6 +38,7 @@ static void attempt_free(void *p)
 void run_free(struct tide_run *r)
 {
     chain_done(&r->done);
+    free(r->changed_step);
     map_done(&r->uses, free);
     map_done(&r->active, attempt_free);
     map_done(&r->retry, free);
@@ -299,6 +300,8 @@ static enum tide_code draft_end(struct tide_run *r, const struct ending *e, cons
     }
     if (cut || e->outcome == TIDE_OUTCOME_FAILED)
         json_out_kbool(o, STR("resumable"), !result->not_resumable);
+    if (e->outcome == TIDE_OUTCOME_FAILED)
+        draft_text(d, "changed_step", r->changed_step);
     code = draft_members(d, result->fields, NULL, err);
     draft_close(d);
     if (cut) {

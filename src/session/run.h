@@ -83,6 +83,7 @@ struct tide_run {
     struct run_queue queue;
     int64_t seen_version;
     int64_t appended_seq; /* last event of the last append */
+    char *changed_step;   /* the last step that asked for something else than was recorded, and was refused; malloc */
     int64_t given_turn;   /* latest number of a turn that one of several agents was given, in the log or not yet */
 };
 

@@ -93,10 +93,11 @@ struct run {
     enum run_end end;
     int64_t started_seq, started_ms, ended_seq, ended_ms;
     char *run_id, *boot_id, *kernel_boot, *reason, *error_code, *error_message, *failed_at_node,
-        *resume_from_checkpoint_id;
-    int resumable;  /* -1: not said */
-    bool waiting;   /* parked now, or when it ended */
-    bool by_person; /* somebody stopped it: it is not resumed by itself */
+        *resume_from_checkpoint_id,
+        *changed_step; /* the last: a step that asked for something else than was recorded */
+    int resumable;     /* -1: not said */
+    bool waiting;      /* parked now, or when it ended */
+    bool by_person;    /* somebody stopped it: it is not resumed by itself */
     char *wait_name, *wait_kind, *wait_key, *question, *token_id;
     int64_t since_seq, since_ms, deadline_ms, due_ms; /* 0: none */
     enum tide_on_deadline on_deadline;                /* UNSET is INTERRUPT */

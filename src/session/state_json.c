@@ -110,6 +110,7 @@ static void put_run(struct json_out *o, const struct run *r, enum state_part par
     json_out_kstr_opt(o, STR("error_message"), str_from(r->error_message));
     json_out_kstr_opt(o, STR("failed_at_node"), str_from(r->failed_at_node));
     json_out_kstr_opt(o, STR("resume_from_checkpoint_id"), str_from(r->resume_from_checkpoint_id));
+    json_out_kstr_opt(o, STR("changed_step"), str_from(r->changed_step));
     if (r->resumable >= 0)
         json_out_kbool(o, STR("resumable"), r->resumable);
     json_out_kbool(o, STR("waiting"), r->waiting);
@@ -359,6 +360,7 @@ static void get_run(struct arena *a, struct run *r, const struct json *v)
         {&r->error_message, "error_message"},
         {&r->failed_at_node, "failed_at_node"},
         {&r->resume_from_checkpoint_id, "resume_from_checkpoint_id"},
+        {&r->changed_step, "changed_step"},
         {&r->wait_name, "wait_name"},
         {&r->wait_kind, "wait_kind"},
         {&r->wait_key, "wait_key"},

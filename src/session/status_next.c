@@ -115,6 +115,12 @@ static void offer_new_run(const struct subject *o)
         offer_start(o);
 }
 
+/* The same program with the same arguments would be refused at that step again. */
+static unsigned change_of(const struct subject *o)
+{
+    return o->run->end == RUN_FAILED && o->run->changed_step ? ACTION_ACCEPT_CHANGE : 0;
+}
+
 /*
  * A step that must happen once has failed, or nobody knows: going on as before would end at it again. False when there is
  * none, or its name is too long to be offered.
@@ -129,9 +135,12 @@ static bool offer_settling(const struct subject *o)
     if (!can_resume(o))
         return true;
     a = offer(o, TIDE_ACTION_RESUME);
+    a->wants = change_of(o);
     snprintf(a->happened, sizeof a->happened, "%s", name);
     a->needs_output = o->graph && strchr(name, '#'); /* inside of something its outputs are no keys of the memory */
-    snprintf(offer(o, TIDE_ACTION_RESUME)->retry, sizeof a->retry, "%s", name);
+    a = offer(o, TIDE_ACTION_RESUME);
+    a->wants = change_of(o);
+    snprintf(a->retry, sizeof a->retry, "%s", name);
     return true;
 }
 
@@ -200,7 +209,7 @@ void status_offer(const struct subject *o)
         break;
     case TIDE_STATUS_IDLE:
         if (o->run->end == RUN_COMPLETED || (!offer_settling(o) && !offer_mending(o)))
-            offer_resume(o, 0);
+            offer_resume(o, change_of(o));
         if (o->st->next_count == 0)
             offer_new_run(o);
         break;

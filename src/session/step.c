@@ -217,6 +217,7 @@ static enum tide_code decide(struct tide_run *r, const struct tide_step_spec *sp
 
     memcpy(ret->key, a->idempotency, sizeof ret->key);
     if (m && !same_args(m, a, spec) && m->state != MARK_FAILED && !(r->flags & TIDE_RUN_ACCEPT_CHANGE)) {
+        text_set(&r->changed_step, str_from(spec->name));
         tide_fail_step(err, TIDE_CHANGED, spec->name, "is recorded with other arguments: give it another name");
         return tide_hint_with(err, TIDE_ACTION_RESUME, r->s->head.id, "\"accept_change\":true");
     }

@@ -113,16 +113,17 @@ check_end 'once and retries do not go together' 2 tidemark exec --session r2 -- 
 # ---- programs that misbehave ----
 # one NAME STATUS WORDS ARGS...: a run of one step; its exit status and what is said.
 one() {
-    local name=$1 want=$2 words=$3 got
+    local name=$1 want=$2 words=$3 got n
     shift 3
-    printf '%s\0' "$@" >args
+    n=$RANDOM$RANDOM
+    printf '%s\0' "$@" | tee args >"args.$n"
     script step_of_args <<'E'
-mapfile -d '' -t args <args
+mapfile -d '' -t args <"$1"
 tidemark step x "${args[@]}"
 status=$?
 [ "$status" -eq 0 ] || exit "$status"
 E
-    timeout 60 tidemark exec --session "m$RANDOM$RANDOM" -- ./step_of_args >out 2>err && got=0 || got=$?
+    timeout 60 tidemark exec --session "m$n" -- ./step_of_args "args.$n" >out 2>err && got=0 || got=$?
     check_is "$name: exit status" "$want" "$got"
     if [ -n "$words" ]; then check "$name: says '$words'" grep -qF -- "$words" err; fi
 }

@@ -16,6 +16,9 @@ make() {
     put "$1" run.started "${2:-{\"run_id\":\"r1\",\"boot_id\":\"b1\",\"argv\":[\"./job\"],\"pid\":4711\}}"
 }
 
+printf '#!/bin/sh\n' >job
+chmod +x job
+
 # next ID: the commands, one line.
 next() {
     tidemark why "$1" --json | python3 -c 'import json,sys; print(",".join(n["command"] for n in json.load(sys.stdin)["next"]))'

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "cli/error_hints.h"
 #include "cli/graph/graph_set.h"
 #include "cli/graph/graph_view.h"
 #include "cli/report.h"
@@ -87,12 +88,19 @@ static enum tide_code read_graph(struct cli *cli, tide_graph **ret, struct tide_
     enum tide_code code = graph_file_read(file, tell_problem, &r, &hive, ret, err);
 
     if (hive && !r.quiet)
-        say("%.150s is an agent.json of Hive, taken as a graph: `tidemark graph import` shows which", file);
+        say("%.150s is an agent.json of Hive, taken as a graph: `tidemark graph import %.150s` shows which", file,
+            file);
     if (!code || !r.problems)
         return code == TIDE_INVALID ? tide_wrap(err, "%.150s", file) : code;
-    return tide_fail(err, TIDE_INVALID, "%.150s has %zu problem%s, and nothing was run%s", file, r.problems,
-                     r.problems == 1 ? "" : "s",
-                     r.told == PROBLEMS_TOLD ? ": `tidemark graph check` shows all of them" : "");
+    tide_fail(err, TIDE_INVALID, "%.150s has %zu problem%s, and nothing was run", file, r.problems,
+              r.problems == 1 ? "" : "s");
+    if (r.told == PROBLEMS_TOLD) {
+        char all[256];
+
+        snprintf(all, sizeof(all), "`tidemark graph check %.150s` shows all of them", file);
+        err_advise(err, all);
+    }
+    return err->code;
 }
 
 /* ---- values ---- */

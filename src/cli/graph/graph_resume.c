@@ -145,8 +145,12 @@ enum tide_code graph_again(struct cli *cli, struct graph_again *g, tide_session 
     r.look = g->dry_run;
     r.quiet = g->run.quiet;
     r.tell = tell;
-    if (graph_resume_open(&r, err))
-        return advise(err->code, r.file && err->code == TIDE_INVALID ? "`tidemark graph check` tells all" : NULL, err);
+    if (graph_resume_open(&r, err)) {
+        char all[256];
+
+        snprintf(all, sizeof(all), "`tidemark graph check %.150s` tells all", r.file ? r.file : "");
+        return advise(err->code, r.file && err->code == TIDE_INVALID ? all : NULL, err);
+    }
     if (look(&r, g, &answer, err))
         return err->code;
     if (g->dry_run)

@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every command that the sessions and errors of other tests offer works: each is run in a copy of its store (tests/offers.sh).
+#
+#   offers.sh [NAME…]    these tests of tests/cli; without names all of them that need no further arguments (make offers)
+set -u
+place=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-offers.XXXXXX")
+trap 'rm -rf "$place"' EXIT
+trap 'exit 130' INT TERM
+if [ $# -eq 0 ]; then
+    for file in "$TIDE_SOURCE"/tests/cli/*.sh; do
+        name=$(basename "$file" .sh)
+        # shellcheck disable=SC2016 # as it stands in the file
+        # Not: what is read by others, this one, and what looks at files that an offer that is tried would change or move.
+        case $name in lib | offers | *_screen | demo) continue ;; esac
+        grep -q '^[a-z_]*=${1:?' "$file" || set -- "$@" "$name"
+    done
+fi
+failures=0
+for name in "$@"; do
+    TIDEMARK_TEST_OFFERS=$place bash "$TIDE_SOURCE/tests/cli/$name.sh" >"$place/out" 2>&1
+    if grep -q '^ok - every command that is offered works' "$place/out"; then
+        echo "ok - $name: $(sed -n 's/^# offers: //p' "$place/out") of offers work"
+    else
+        echo "not ok - $name: every offer works"
+        sed -n '/^not ok - every command/,$p' "$place/out" | sed '1d'
+        grep -q '^not ok - every command' "$place/out" || tail -n 20 "$place/out" | sed 's/^/# /'
+        failures=$((failures + 1))
+    fi
+done
+[ "$failures" -eq 0 ]

@@ -1,0 +1,204 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What is offered is tried. Read by tests/lib.sh when TIDEMARK_TEST_OFFERS names a directory: every command that a session's
+# shellcheck disable=SC2016,SC2154 # backquotes in patterns; work is of tests/lib.sh
+# `next` or an error of the test offers is recorded with a copy of the test's directory as it was then, each kind of offer once.
+# At the end of the test each is run in its copy: it must not be refused, and must not leave everything as it was.
+#
+# An offer is of a kind: the session's kind, status, outcome and reason, and the command without ids. Words in capitals are filled
+# in as a person would. What only looks (why, log show, …) has to succeed.
+
+offers=$TIDEMARK_TEST_OFFERS/$(basename "$0" .sh)-${TIDEMARK_TEST_STORE:-sqlite}
+rm -rf "$offers"
+mkdir -p "$offers"
+: >"$offers/kinds"
+offers_bin=$TIDE_BIN
+
+# offer KIND ID COMMAND: records it. Only commands of ours: a signal to a process cannot be tried in a copy.
+offer() {
+    local n
+    case $3 in 'tidemark '*) ;; *) return 0 ;; esac
+    printf '%s\n' "$1" >>"$offers/kinds"
+    n=$offers/$(wc -l <"$offers/kinds")
+    mkdir "$n"
+    cp -a "$work" "$n/work" 2>/dev/null
+    printf '%s\n' "$1" >"$n/kind"
+    printf '%s\n' "$2" >"$n/session"
+    printf '%s\n' "$3" >"$n/command"
+    printf '%s\n' "$PWD" >"$n/cwd"
+    printf '%s\n' "$offer_store" >"$n/store"
+    export -p | grep -vE '^declare -x (PWD|OLDPWD|SHLVL)|^declare -[a-z]*r' >"$n/env"
+}
+
+# new_kinds: of lines "about|id|command" on standard input those of a kind that is not recorded, as "kind|id|command".
+new_kinds() {
+    awk -F '|' -v kinds="$offers/kinds" '
+        BEGIN { while ((getline line <kinds) > 0) seen[line] = 1 }
+        {
+            command = $3
+            for (i = 4; i <= NF; i++) command = command "|" $i
+            kind = $1 ": " command
+            if ($2 != "") { n = split(kind, words, " "); kind = ""; for (i = 1; i <= n; i++) kind = kind (i > 1 ? " " : "") (words[i] == $2 ? "ID" : words[i]) }
+            gsub(/(sess|run|ckpt|tok|rt)_[A-Za-z0-9_]+/, "ID", kind)
+            if (!(kind in seen)) { seen[kind] = 1; print kind "|" $2 "|" command }
+        }'
+}
+
+record() {
+    local kind id command
+    while IFS='|' read -r kind id command; do
+        offer "$kind" "$id" "$command"
+    done
+}
+
+# offers_in LIST: what the sessions of a list in JSON offer, as new_kinds takes it.
+offers_in() {
+    sqlite3 -separator '|' :memory: "
+        SELECT ifnull(json_extract(s.value, '\$.kind'), '') || ' ' || json_extract(s.value, '\$.status') || ' ' ||
+               json_extract(s.value, '\$.outcome') || ' ' || ifnull(json_extract(s.value, '\$.reason'), ''),
+               json_extract(s.value, '\$.session_id'), json_extract(n.value, '\$.command')
+        FROM json_each(CAST(readfile('$1') AS TEXT), '\$.sessions') s, json_each(s.value, '\$.next') n
+        WHERE json_extract(n.value, '\$.command') IS NOT NULL" 2>/dev/null
+}
+
+# offers_of_sessions: what the store's sessions offer now.
+offers_of_sessions() {
+    "$offers_bin" ${offer_store:+--store "$offer_store"} sessions list --json >"$offers/list" 2>/dev/null </dev/null || return 0
+    offers_in "$offers/list" | new_kinds >"$offers/new"
+    record <"$offers/new"
+}
+
+# offers_of_error STATUS FILE BYTES: what stands behind so many bytes of the file that standard error went to.
+offers_of_error() {
+    tail -c "+$(($3 + 1))" "$2" 2>/dev/null | grep -a '^tidemark: \|^{"error"' |
+        grep -aoE '`tidemark [^`]*`|"command":"tidemark ([^"\\]|\\.)*"' |
+        sed -E 's/^`(.*)`$/\1/; s/^"command":"(.*)"$/\1/; s/\\(.)/\1/g' | sed "s/^/error $1||/" | new_kinds >"$offers/new"
+    record <"$offers/new"
+}
+
+tidemark() {
+    local status file='' bytes=0 previous='' word offer_store=''
+    for word in "$@"; do
+        [ "$previous" != --store ] || offer_store=$word
+        case $word in --store=*) offer_store=${word#--store=} ;; --) break ;; esac
+        previous=$word
+    done
+    file=$(readlink "/proc/$BASHPID/fd/2")
+    [ -f "$file" ] || file=''
+    [ -z "$file" ] || bytes=$(stat -c %s "$file")
+    "$offers_bin" "$@"
+    status=$?
+    # Inside a run, and where the test stands in for something else, nothing is looked at.
+    [ -z "${TIDEMARK_RUN:-}" ] || return $status
+    {
+        exec 9>"$offers/lock"
+        flock 9
+        [ "$status" -eq 0 ] || [ -z "$file" ] || offers_of_error "$status" "$file" "$bytes"
+        offers_of_sessions
+        exec 9>&-
+    } </dev/null >/dev/null 2>&1
+    return $status
+}
+
+# ---- at the end ----
+
+# offer_filled ID COMMAND: words in capitals as a person would fill them in.
+offer_filled() {
+    local checkpoint=''
+    case $2 in *NEW.json*) # a person mends it: here it may take more steps
+        "$offers_bin" log show "$(sed -E 's/.* resume ([^ ]+).*/\1/' <<<"$2")" --kind run.started --json 2>/dev/null </dev/null | tail -n 1 >"$offers/started"
+        sqlite3 :memory: "SELECT json_set(json_extract(CAST(readfile('$offers/started') AS TEXT), '\$.graph'), '\$.max_steps', 1000)" >graph.json 2>/dev/null
+        ;;
+    esac
+    case $2 in *CHECKPOINT*) checkpoint=$("$offers_bin" sessions checkpoints "$1" --ids 2>/dev/null </dev/null | head -n 1) ;; esac
+    sed -E "s/ PROGRAM\$/ true/; s/ -- PROGRAM\b/ -- true/; s/\b(GRAPH|NEW)\.json/graph.json/; s/\bTEXT\b/more/g; s/=JSON/=1/g; s/=…/=1/g
+        s/\bCHECKPOINT\b/$checkpoint/; s/(chat --resume [^ ]*|tidemark chat)\$/\1 -p more/; s/(sessions trust [^ ]*)\$/\1 --yes/" <<<"$2"
+}
+
+# What only shows something.
+offer_looks() {
+    case $1 in
+        *' --help' | *' --dry-run'* | *' --show' | 'tidemark help'*) true ;;
+        'tidemark why '* | 'tidemark log show '* | 'tidemark state '* | 'tidemark doctor'*) true ;;
+        'tidemark sessions list'* | 'tidemark sessions show '* | 'tidemark sessions checkpoints '* | 'tidemark sessions timeline '*) true ;;
+        'tidemark sessions verify '* | 'tidemark sessions inspect '* | 'tidemark store check'* | 'tidemark store info'*) true ;;
+        'tidemark config list'* | 'tidemark config get '* | 'tidemark config check'* | 'tidemark graph check '* | 'tidemark graph show '*) true ;;
+        *) false ;;
+    esac
+}
+
+# What the store holds, in a few lines: which sessions, how far, and the settings.
+offer_state() {
+    "$offers_bin" ${1:+--store "$1"} sessions list --json 2>/dev/null </dev/null | grep -o '"session_id":"[^"]*"\|"last_seq":[0-9]*\|"trusted":[a-z]*'
+    "$offers_bin" ${1:+--store "$1"} store info >/dev/null 2>&1 </dev/null && echo store
+    cat "$work/config/tidemark/config.json" 2>/dev/null
+    find "$work" -name '*.json' -newer "$offers/began" 2>/dev/null
+}
+
+# offer_judged DIRECTORY STATUS SAME: whether it worked. A program's exit status is its own: what counts is that something was done.
+offer_judged() {
+    if offer_looks "$(cat "$1/command")"; then
+        ! is_refusal "$2"
+    else
+        # Or what it needs is not there: a program that the test took away, a variable that it set for one call.
+        [ "$3" = no ] || [ "$2" -eq 126 ] || [ "$2" -eq 127 ] || grep -q 'is not set: set it\|: no key for ' "$offers/out"
+    fi
+}
+
+# offer_try DIRECTORY: one, where the test was. What moved on while it was copied is not offered there any more, and left out.
+offer_try() {
+    local command store before id same=no status
+    id=$(cat "$1/session")
+    store=$(cat "$1/store")
+    rm -rf "$work"
+    mv "$1/work" "$work"
+    touch "$offers/began"
+    mkdir -p "$offers/bin"
+    ln -sf "$offers_bin" "$offers/bin/tidemark"
+    (
+        for name in $(env | sed -n 's/^\(TIDEMARK_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
+        # shellcheck disable=SC1091
+        . "$1/env"
+        PATH=$offers/bin:$PATH
+        cd "$(cat "$1/cwd")" 2>/dev/null || cd "$work" || exit 1
+        command=$(offer_filled "$id" "$(cat "$1/command")")
+        [ -z "$store" ] || command="tidemark --store '$store' ${command#tidemark }"
+        if [ -n "$id" ]; then
+            tidemark_now ${store:+--store "$store"} sessions list --json >"$offers/list" 2>/dev/null
+            offers_in "$offers/list" | cut -d '|' -f 2- | grep -qxF -- "$id|$(cat "$1/command")" || exit 0
+        fi
+        before=$(offer_state "$store")
+        timeout 5 bash -c "$command" </dev/null >"$offers/out" 2>&1
+        status=$?
+        [ "$before" != "$(offer_state "$store")" ] || same=yes
+        offer_judged "$1" $status $same ||
+            echo "exit status $status, unchanged: $same: $(cat "$1/kind"): $command: $(head -c 400 "$offers/out" | tr '\n' ' ')"
+        # Going on as offered must not end where another command is needed: the first one was the wrong one.
+        case $(cat "$1/command") in 'tidemark resume '* | 'tidemark sessions resume '*)
+            grep -aoE 'tidemark: .*' "$offers/out" | grep -aoE '`tidemark (sessions )?resume [^`]*`' | tr -d '`' | grep -vxF -- "$(cat "$1/command")" | grep -- '--retry\|--accept-change' |
+                sed "s|^|ends where another is needed: $(cat "$1/kind"): $command: |"
+            ;;
+        esac
+    ) 2>/dev/null
+}
+
+tidemark_now() {
+    "$offers_bin" "$@" </dev/null
+}
+
+offers_try_all() {
+    local n
+    cd / || return
+    for n in "$offers"/[0-9]*; do
+        [ -d "$n" ] && offer_try "$n"
+    done >"$offers/problems"
+    echo "# offers: $(wc -l <"$offers/kinds") kinds"
+    if [ -s "$offers/problems" ]; then
+        echo "not ok - every command that is offered works"
+        sed 's/^/# /' "$offers/problems"
+        failures=$((failures + 1))
+    else
+        echo "ok - every command that is offered works"
+        rm -rf "$offers"
+    fi
+}
