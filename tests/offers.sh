@@ -102,17 +102,17 @@ tidemark() {
 
 # ---- at the end ----
 
-# offer_filled ID COMMAND: words in capitals as a person would fill them in.
+# offer_filled COMMAND: words in capitals as a person would fill them in.
 offer_filled() {
     local checkpoint=''
-    case $2 in *NEW.json*) # a person mends it: here it may take more steps
-        "$offers_bin" log show "$(sed -E 's/.* resume ([^ ]+).*/\1/' <<<"$2")" --kind run.started --json 2>/dev/null </dev/null | tail -n 1 >"$offers/started"
+    case $1 in *NEW.json*) # a person mends it: here it may take more steps
+        "$offers_bin" log show "$(sed -E 's/.* resume ([^ ]+).*/\1/' <<<"$1")" --kind run.started --json 2>/dev/null </dev/null | tail -n 1 >"$offers/started"
         sqlite3 :memory: "SELECT json_set(json_extract(CAST(readfile('$offers/started') AS TEXT), '\$.graph'), '\$.max_steps', 1000)" >graph.json 2>/dev/null
         ;;
     esac
-    case $2 in *CHECKPOINT*) checkpoint=$("$offers_bin" sessions checkpoints "$1" --ids 2>/dev/null </dev/null | head -n 1) ;; esac
+    case $1 in *CHECKPOINT*) checkpoint=$("$offers_bin" sessions checkpoints "$(sed -E 's/.* resume ([^ ]+).*/\1/' <<<"$1")" --ids 2>/dev/null </dev/null | head -n 1) ;; esac
     sed -E "s/ PROGRAM\$/ true/; s/ -- PROGRAM\b/ -- true/; s/\b(GRAPH|NEW)\.json/graph.json/; s/\bTEXT\b/more/g; s/=JSON/=1/g; s/=…/=1/g
-        s/\bCHECKPOINT\b/$checkpoint/; s/(chat --resume [^ ]*|tidemark chat)\$/\1 -p more/; s/(sessions trust [^ ]*)\$/\1 --yes/" <<<"$2"
+        s/\bCHECKPOINT\b/$checkpoint/; s/(chat --resume [^ ]*|tidemark chat)\$/\1 -p more/; s/(sessions trust [^ ]*)\$/\1 --yes/" <<<"$1"
 }
 
 # What only shows something.
@@ -138,7 +138,7 @@ offer_state() {
 # offer_judged DIRECTORY STATUS SAME: whether it worked. A program's exit status is its own: what counts is that something was done.
 offer_judged() {
     if offer_looks "$(cat "$1/command")"; then
-        ! is_refusal "$2"
+        ! is_refusal "$2" || grep -q '^problem' "$offers/out" # a check that says what is wrong
     else
         # Or what it needs is not there: a program that the test took away, a variable that it set for one call.
         [ "$3" = no ] || [ "$2" -eq 126 ] || [ "$2" -eq 127 ] || grep -q 'is not set: set it\|: no key for ' "$offers/out"
@@ -161,7 +161,7 @@ offer_try() {
         . "$1/env"
         PATH=$offers/bin:$PATH
         cd "$(cat "$1/cwd")" 2>/dev/null || cd "$work" || exit 1
-        command=$(offer_filled "$id" "$(cat "$1/command")")
+        command=$(offer_filled "$(cat "$1/command")")
         [ -z "$store" ] || command="tidemark --store '$store' ${command#tidemark }"
         if [ -n "$id" ]; then
             tidemark_now ${store:+--store "$store"} sessions list --json >"$offers/list" 2>/dev/null

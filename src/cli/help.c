@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "cli/examples.h"
 #include "cli/cli.h"
 #include "engine/shapes.h"
 
@@ -106,6 +107,17 @@ static void print_overview(struct out *out)
          "6 disk or access, 7 waiting, 8 token refused, 9 changed arguments, 10 outcome unknown, 11 not trusted.\n");
 }
 
+static void print_examples(struct out *out, const struct command *c)
+{
+    outf(out, "\n%sExamples%s\n", color_code(out, COLOR_BOLD), color_code(out, COLOR_NONE));
+    for (int i = 0; i < EXAMPLES; i++) {
+        const char *example = command_example(c, i);
+
+        if (example)
+            outf(out, "  %s\n", example);
+    }
+}
+
 void help_print(struct cli *cli)
 {
     const struct command *c = cli->args.command;
@@ -119,6 +131,7 @@ void help_print(struct cli *cli)
             outf(out, "\n%s\n", c->more);
         print_options(out, "Options", c->options);
         print_options(out, "Everywhere", global_options);
+        print_examples(out, c);
     } else if (g) {
         outf(out, "usage: tidemark %s COMMAND [operands] [options]\n\n%s\n\n", g->name, g->help);
         print_group_rows(out, g->name);

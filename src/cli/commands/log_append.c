@@ -259,7 +259,10 @@ const struct command cmd_log_append = {
     .options = options,
     .help = "append events; prints {\"seq\":N} for each once it is on disk",
     .more =
-        "With - it reads JSON lines from standard input: objects with \"kind\", or only fields when --kind is given.\n"
+        "With - it reads JSON lines from standard input: objects with \"kind\", or only fields when --kind is given:\n"
+        "  {\"kind\":\"message.user\",\"turn\":1,\"content\":\"hello\"}\n"
+        "  {\"kind\":\"memory.set\",\"values\":{\"branch\":\"main\"}}\n"
+        "\"seq\" and \"ts\" are given by the log; tidemark-events(7) has the kinds and their fields.\n"
         "A line that is refused ends it; what stands before it is stored and acknowledged. It holds the session's lease\n"
         "from its start to its end, also before the first line (not with --input).",
 };
