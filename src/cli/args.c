@@ -283,6 +283,8 @@ enum tide_code args_parse(int argc, char **argv, struct args *ret_args, struct t
             p.options_ended = p.options_ended || is_in_program(ret_args);
         } else if (strcmp(word, "--") == 0) {
             p.options_ended = true;
+        } else if (strcmp(word, "--resume") == 0 && !ret_args->command && !ret_args->group) {
+            code = take_word(ret_args, "resume", err); /* the short form */
         } else {
             code = take_option(&p, word, err);
         }

@@ -72,7 +72,7 @@ struct operand {
 };
 
 #define COMMAND_OPERANDS 3
-#define COMMAND_OPTIONS 32 /* in one table */
+#define COMMAND_OPTIONS 40 /* in one table */
 
 struct command {
     const char *group; /* "sessions"; NULL: stands alone */

@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one resume, behind `tidemark resume ID` and `tidemark exec --resume ID`. */
+/* The one resume, behind `tidemark resume ID`, `tidemark sessions resume ID`, `tidemark --resume ID` and `tidemark exec --resume ID`. */
 #ifndef CLI_RESUME_H
 #define CLI_RESUME_H
 
+#include "cli/chat/chat.h"
 #include "cli/cli.h"
+#include "cli/graph/graph_set.h"
+#include "cli/graph/graph_view.h"
 #include "engine/resume.h"
 
 struct resume {
     struct resume_request ask;
-    const char **sets; /* KEY=VALUE, ended by NULL; NULL: none. Of graphs alone */
     bool degrade, degrade_said;
+    bool dry_run;
     int token_out_fd; /* for the token of the next wait; -1: shown */
-    struct buf token_text, input_text;
+    struct buf token_text, input_text, checkpoints;
+    const char **given, **renames; /* as of ask.given; OLD, NEW, …: both ended by NULL */
+    struct graph_again graph;      /* what only a graph is told */
+    struct chat_want chat;         /* what only a chat is told */
+    struct arena arena;
 };
 
-/* Opens the store as well. */
-enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err) MUST_CHECK;
+#define RESUME_INIT                                                                                                    \
+    {                                                                                                                  \
+        .token_out_fd = -1, .checkpoints = BUF_INIT((size_t)1 << 20), .graph = {.memory = BUF_INIT(GRAPH_SETS_MAX)},   \
+        .arena = ARENA_INIT                                                                                            \
+    }
 
-/* What both commands can be told; also when it fails, resume_done() what is there. */
-enum tide_code resume_take(struct cli *cli, struct resume *ret, struct tide_err *err) MUST_CHECK;
+/* Opens the store as well. */
+enum tide_code resume_session(struct cli *cli, struct resume *r, struct tide_err *err) MUST_CHECK;
 void resume_done(struct resume *r);
 
 #define INPUT_MAX ((size_t)16 << 20)

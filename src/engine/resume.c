@@ -5,17 +5,54 @@
 
 #include "base/json.h"
 #include "base/yes_no.h"
-#include "session/session.h"
+#include "session/run.h"
 #include "session/status.h"
 
-enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err)
-{
-    struct tide_text text = {NULL, 0};
+enum { OF_PROGRAM = 1, OF_CHAT = 2, OF_GRAPH = 4 };
 
-    if (tide_session_program(session, &text, err) == TIDE_CORRUPT)
-        return err->code; /* nobody knows what it runs */
-    tide_text_done(&text);
-    return tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "runs no graph: --%s is for graphs", option);
+/* What an option means something to. Options that are not here are for all. */
+static const struct resume_option {
+    const char *name;
+    unsigned of;
+} options[] = {
+    {"request-id", OF_PROGRAM},
+    {"now", OF_PROGRAM},
+    {"accept-change", OF_PROGRAM},
+    {"retry", OF_PROGRAM | OF_GRAPH},
+    {"happened", OF_PROGRAM | OF_GRAPH},
+    {"checkpoint", OF_GRAPH},
+    {"reuse-effects", OF_GRAPH},
+    {"redo-effects", OF_GRAPH},
+    {"provider", OF_CHAT | OF_GRAPH},
+    {"model", OF_CHAT | OF_GRAPH},
+    {"base-url", OF_CHAT | OF_GRAPH},
+    {"script", OF_CHAT | OF_GRAPH},
+    {"yes", OF_CHAT | OF_GRAPH},
+    {"output", OF_CHAT | OF_GRAPH},
+    {"keep-pause", OF_CHAT | OF_GRAPH},
+    {"set", OF_GRAPH},
+    {"graph", OF_GRAPH},
+    {"map", OF_GRAPH},
+    {"fallback", OF_GRAPH},
+    {"parallel", OF_GRAPH},
+    {"checkpoint-config", OF_GRAPH},
+    {"no-input", OF_GRAPH},
+    {"quiet", OF_GRAPH},
+};
+
+#define N_OPTIONS (sizeof options / sizeof options[0])
+
+const char *resume_option_name(size_t i)
+{
+    return i < N_OPTIONS ? options[i].name : NULL;
+}
+
+static unsigned for_whom(const char *option)
+{
+    for (size_t i = 0; i < N_OPTIONS; i++)
+        if (strcmp(options[i].name, option) == 0)
+            return options[i].of;
+    return OF_PROGRAM | OF_CHAT | OF_GRAPH;
 }
 
 enum tide_session_kind session_kind_of(const tide_session *session)
@@ -51,32 +88,105 @@ static enum tide_code check_reason(const tide_session *session, const struct res
     return tide_fail_session(err, TIDE_INVALID, ask->id, "waits for no yes or no: omit --reason");
 }
 
+static enum tide_code refuse_option(tide_session *session, enum tide_session_kind kind, const char *option,
+                                    struct tide_err *err)
+{
+    static const char *const whom[] = {[OF_PROGRAM] = "programs",
+                                       [OF_CHAT] = "chats",
+                                       [OF_GRAPH] = "graphs",
+                                       [OF_PROGRAM | OF_GRAPH] = "programs and graphs",
+                                       [OF_CHAT | OF_GRAPH] = "chats and graphs"};
+    struct tide_text text = {NULL, 0};
+
+    if (tide_session_program(session, &text, err) == TIDE_CORRUPT)
+        return err->code; /* nobody knows what it runs */
+    tide_text_done(&text);
+    return tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "%s: --%s is for %s",
+                             kind == TIDE_KIND_GRAPH  ? "runs a graph"
+                             : kind == TIDE_KIND_CHAT ? "is a chat"
+                                                      : "runs no graph",
+                             option, whom[for_whom(option)]);
+}
+
 enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
                            struct tide_err *err)
 {
+    unsigned of;
+
     *ret_kind = session ? session_kind_of(session) : TIDE_KIND_GRAPH;
-    if (!session && (ask->now || ask->accept_change || ask->request_id))
-        return err->code; /* of a program: only the log of a graph is gone on with before its damage */
     if (session && check_reason(session, ask, err))
         return err->code;
-    if (*ret_kind == TIDE_KIND_GRAPH && (ask->now || ask->accept_change || ask->request_id))
-        return tide_fail_session(err, TIDE_INVALID, ask->id,
-                                 "runs a graph: --now, --accept-change and --request-id are for programs");
-    if (*ret_kind == TIDE_KIND_GRAPH)
-        return TIDE_OK;
-    if (ask->no_input || ask->values)
-        return resume_refuse_no_graph(session, ask->no_input ? "no-input" : "set", err);
-    if (*ret_kind == TIDE_KIND_CHAT &&
-        ((ask->retry && *ask->retry) || (ask->happened && *ask->happened) || ask->now || ask->accept_change))
-        return tide_fail_session(err, TIDE_INVALID, ask->id,
-                                 "is a chat: --retry, --happened, --now and --accept-change are for programs");
-    if (*ret_kind == TIDE_KIND_CHAT && ask->request_id) /* rather than pass over what was asked for */
-        return tide_fail_session(err, TIDE_INVALID, ask->id,
-                                 "is a chat: --request-id is for programs; --token makes an answer count once");
-    if (*ret_kind != TIDE_KIND_CHAT && ask->keep_pause)
-        return tide_fail_session(err, TIDE_INVALID, ask->id, "runs a program: --keep-pause is for chats and graphs");
+    of = *ret_kind == TIDE_KIND_GRAPH ? OF_GRAPH : *ret_kind == TIDE_KIND_CHAT ? OF_CHAT : OF_PROGRAM;
+    for (const char *const *given = ask->given; given && *given; given++) {
+        if (for_whom(*given) & of)
+            continue;
+        /* without a session: of a program, and only the log of a graph is gone on with before its damage */
+        return session ? refuse_option(session, *ret_kind, *given, err) : err->code;
+    }
     return TIDE_OK;
 }
+
+/* ---- what it would do ---- */
+
+static void put_refusal(struct json_out *o, const struct tide_err *why)
+{
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("code"), str_from(tide_code_name(why->code)));
+    json_out_key(o, STR("node"));
+    json_out_null(o);
+    json_out_kstr(o, STR("reason"), str_from(why->msg));
+    json_out_key(o, STR("hints"));
+    json_out_begin(o, '[');
+    for (size_t i = 0; i < sizeof why->hints / sizeof why->hints[0] && why->hints[i].action; i++) {
+        json_out_begin(o, '{');
+        json_out_kstr(o, STR("action"), str_from(tide_action_name(why->hints[i].action)));
+        json_out_kstr(o, STR("session_id"), str_from(why->hints[i].session_id));
+        json_out_kraw(o, STR("arguments"), str_from(why->hints[i].arguments));
+        json_out_end(o, '}');
+    }
+    json_out_end(o, ']');
+    json_out_end(o, '}');
+}
+
+static void put_empty(struct json_out *o, const char *name)
+{
+    json_out_key(o, str_from(name));
+    json_out_begin(o, '[');
+    json_out_end(o, ']');
+}
+
+enum tide_code resume_plan(tide_session *session, const struct tide_run_options *opt, struct tide_err *ret_refused,
+                           struct buf *ret_json, struct tide_err *err)
+{
+    static const char *const none[] = {"nodes_to_run", "happened", "failed",  "missing_inputs",
+                                       "overrides",    "renames",  "warnings"};
+    struct json_out o = json_out_to(ret_json);
+    enum tide_code code;
+
+    if (!ret_refused->code)
+        run_look_resume(session, opt, ret_refused);
+    json_out_begin(&o, '{');
+    json_out_kstr(&o, STR("session_id"), str_from(tide_session_id(session)));
+    json_out_key(&o, STR("from"));
+    json_out_begin(&o, '{');
+    json_out_key(&o, STR("checkpoint"));
+    json_out_null(&o);
+    json_out_kint(&o, STR("seq"), tide_session_last_seq(session));
+    json_out_end(&o, '}');
+    json_out_kstr(&o, STR("action"), STR("resume"));
+    code = run_put_finished(session, &o, "complete", err);
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        put_empty(&o, none[i]);
+    json_out_key(&o, STR("refused"));
+    json_out_begin(&o, '[');
+    if (ret_refused->code)
+        put_refusal(&o, ret_refused);
+    json_out_end(&o, ']');
+    json_out_end(&o, '}');
+    return code;
+}
+
+/* ---- messages ---- */
 
 enum tide_code send_kind(tide_session *session, enum tide_session_kind *ret_kind, struct tide_err *err)
 {

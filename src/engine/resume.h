@@ -17,18 +17,21 @@ struct resume_request {
     const char *request_id;         /* NULL: none */
     const char **retry, **happened; /* names, ended by NULL; NULL: none */
     bool now, accept_change;
-    bool values;     /* of the memory of a graph are given */
-    bool no_input;   /* nobody is asked at the terminal */
-    bool keep_pause; /* a pause that a provider asked for is waited for */
-    bool unattended; /* no person resumes it: the same, whatever it runs */
+    bool no_input;            /* nobody is asked at the terminal */
+    bool keep_pause;          /* a pause that a provider asked for is waited for */
+    bool unattended;          /* no person resumes it: the same, whatever it runs */
+    const char *const *given; /* which options are given, of resume_option_name(), ended by NULL; NULL: none */
 };
 
 /* What it runs, as lists have it. */
 enum tide_session_kind session_kind_of(const tide_session *session);
 
+/* The options that do not mean something to every kind of session, from 0; NULL: no more. */
+const char *resume_option_name(size_t i);
+
 /*
- * TIDE_INVALID: it is of another kind than what is asked for. `session` NULL: its log cannot be read to its end, as `err` says;
- * only a graph goes on before its damage.
+ * TIDE_INVALID: an option is given that means nothing to this kind. `session` NULL: its log cannot be read to its end, as `err`
+ * says; only a graph goes on before its damage.
  */
 enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,
                            struct tide_err *err) MUST_CHECK;
@@ -37,8 +40,13 @@ enum tide_code resume_kind(tide_session *session, const struct resume_request *a
 enum tide_code resume_give_reason(const char *input, const char *reason, struct buf *ret, struct tide_err *err)
     MUST_CHECK;
 
-/* TIDE_INVALID: the option is for graphs. TIDE_CORRUPT: what the session runs cannot be read. */
-enum tide_code resume_refuse_no_graph(tide_session *session, const char *option, struct tide_err *err) MUST_CHECK;
+/*
+ * What a resume of a program or a chat would do, JSON as of tide_graph_plan(), and what stands in its way; *ret_refused with a
+ * code: that does. Writes nothing.
+ */
+struct tide_run_options;
+enum tide_code resume_plan(tide_session *session, const struct tide_run_options *opt, struct tide_err *ret_refused,
+                           struct buf *ret_json, struct tide_err *err) MUST_CHECK;
 
 /*
  * Who takes a message: TIDE_KIND_PROGRAM and TIDE_KIND_GRAPH are run with it, TIDE_KIND_CHAT answers it, TIDE_KIND_LOG: it is

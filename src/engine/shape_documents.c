@@ -79,8 +79,10 @@ static SHAPE(plan_next, "", TEXT("action", "what is done"), TEXT("session_id", "
 static SHAPE(plan_refusal, "", TEXT("code", "the code of the error"), TEXT_OR_NULL("node", "of which node"),
              TEXT("reason", "why"), LIST("hints", &shape_plan_next, "what helps, the likelier one first"));
 
-SHAPE(plan, "What resuming a graph would do, and everything that stands in the way.", TEXT("session_id", "the session"),
-      {"graph", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "left out: its log is damaged", .of = &shape_plan_graph},
+SHAPE(plan, "What a resume would do, and everything that stands in the way; nodes are those of a graph, else steps.",
+      TEXT("session_id", "the session"),
+      {"graph", SHAPE_OBJECT, .flags = SHAPE_OPTIONAL, .help = "left out: its log is damaged, or it runs none",
+       .of = &shape_plan_graph},
       {"from", SHAPE_OBJECT, .help = "from where", .of = &shape_plan_from},
       {"action", SHAPE_TEXT, .help = "what would be done", .words = "resume rollback fork"},
       LIST("nodes_to_run", &shape_plan_node, "nodes that would run"),

@@ -542,6 +542,13 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
     return code;
 }
 
+void run_look_resume(struct tide_session *s, const struct tide_run_options *opt, struct tide_err *ret_refused)
+{
+    struct resuming m = {.s = s, .opt = opt};
+
+    (void)!look_before_resume(&m, ret_refused);
+}
+
 struct first_answer {
     struct tide_resumed *ret;
     const char *input; /* of this request; NULL: none */
@@ -845,6 +852,21 @@ enum tide_code run_finished_steps(struct tide_session *s, struct buf *ret_names,
 
     if (!code)
         *ret_n = list_steps(&c, is_finished, ret_names);
+    chain_done(&c);
+    return code;
+}
+
+enum tide_code run_put_finished(struct tide_session *s, struct json_out *o, const char *member, struct tide_err *err)
+{
+    struct chain c = {0};
+    enum tide_code code = chain_load(s, &c, err);
+
+    json_out_key(o, str_from(member));
+    json_out_begin(o, '[');
+    for (struct map_entry *e = code ? NULL : map_next(&c.steps, NULL); e; e = map_next(&c.steps, e))
+        if (is_finished(e->value) && strchr(e->key, '/') != strrchr(e->key, '/'))
+            json_out_str(o, step_name(e->key));
+    json_out_end(o, ']');
     chain_done(&c);
     return code;
 }

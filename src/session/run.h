@@ -190,6 +190,13 @@ enum tide_code run_ensure_at(struct tide_session *s, const struct tide_run_optio
                              enum tide_ensured *ret_how, struct tide_run **ret_run, struct tide_err *err) MUST_CHECK;
 bool run_has_moved(struct tide_session *s, int64_t seq); /* that was the reason */
 
+/* Whether tide_run_resume() would be refused, and why; nothing is written. */
+void run_look_resume(struct tide_session *s, const struct tide_run_options *opt, struct tide_err *ret_refused);
+
+/* The names of the steps that the chain of the latest run has finished, as a member. */
+enum tide_code run_put_finished(struct tide_session *s, struct json_out *o, const char *member, struct tide_err *err)
+    MUST_CHECK;
+
 /* What the chain of the latest run has finished, and a new chain repeats: "'a', 'b' and 3 more". */
 enum tide_code run_finished_steps(struct tide_session *s, struct buf *ret_names, size_t *ret_n, struct tide_err *err)
     MUST_CHECK;

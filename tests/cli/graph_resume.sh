@@ -343,7 +343,7 @@ begin set1
 check_is 'takes values' 'told: 1' "$(tidemark resume set1 --set api_key=good 2>/dev/null)"
 tidemark exec --session prog2 -- sh -c 'exit 3' >/dev/null 2>&1
 refuses 'of graphs alone' 2 'runs no graph: --set is for graphs' resume prog2 --set a=1
-refuses 'refuses what is for programs' 2 'are for programs' resume i1 --accept-change
+refuses 'refuses what is for programs' 2 '--accept-change is for programs' resume i1 --accept-change
 damage i2 "$(tidemark sessions show i2 --json | json '$.last_seq')"
 tidemark resume i2 >out 2>err
 check_is 'goes on with a damaged one in a fork' '0 y: 1' "$? $(cat out)"

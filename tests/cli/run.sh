@@ -191,7 +191,7 @@ check_is 'as JSON, the token elsewhere' '7 waiting Ship 1.2? ok#1 1' \
     "$got $(json '$.status' <out) $(json '$.wait.question' <out) $(json '$.wait.name' <out) $(grep -c '^rt_' token)"
 check_is 'it is not shown then' 0 "$(grep -c rt_ out)"
 id=$(json '$.session_id' <out)
-refuses 'what is for programs alone' 2 'are for programs' resume "$id" --now
+refuses 'what is for programs alone' 2 '--now is for programs' resume "$id" --now
 
 # ---- cut ----
 touch slow

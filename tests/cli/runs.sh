@@ -4,7 +4,7 @@
 # behind every commit.
 #
 #   runs.sh KILL_AT    a program that kills another behind its n-th sync (tests/real/kill_at.c)
-# shellcheck disable=SC2016,SC2317 # programs and messages hold dollars and backquotes; functions are called by name
+# shellcheck disable=SC2016,SC2031,SC2317 # programs and messages hold dollars and backquotes; functions are called by name
 # shellcheck source=tests/cli/lib.sh
 . "$TIDE_SOURCE/tests/cli/lib.sh"
 kill_at=${1:?the program kill_at}
@@ -195,6 +195,37 @@ check_is 'a chat waits' waiting "$(member "$c" status)"
 tidemark --config ask.json sessions send "$c" 'never mind' >/dev/null 2>&1
 check_is 'a message withdraws its question, and its run continues the chain' '1 1' \
     "$(count "$c" token.revoked) $(tidemark log show "$c" | grep '"kind":"run.started"' | grep -c '"resumed_from"')"
+
+# ---- one resume ----
+both_say() {
+    [ "$(tidemark resume "$@" 2>&1)" = "$(tidemark sessions resume "$@" 2>&1)" ]
+}
+options_of() {
+    tidemark "$@" --help | sed -n 's/^ *\(-., \)\{0,1\}--\([a-z-]*\).*/\2/p'
+}
+check_is 'both have the same options' "$(options_of resume)" "$(options_of sessions resume)"
+help_of() {
+    tidemark "$@" --help | sed '1d; /^Examples$/,$d'
+}
+check_is 'and the same help' "$(help_of resume)" "$(help_of sessions resume)"
+tidemark exec --session one -- ./pays fail >/dev/null 2>&1
+for id in one g "$c"; do
+    check "both say the same about $id" both_say "$id" --dry-run
+    check "also as JSON" both_say "$id" --dry-run --json
+done
+check_is 'a dry run names the steps that are finished' '["pay"]' "$(tidemark resume one --dry-run --json | json '$.complete')"
+check_is 'and changes nothing' 1 "$(count one run.started)"
+check_is 'it says what stands in the way' INVALID "$(tidemark sessions resume m --dry-run --json | json '$.refused[0].code')"
+refuses 'what is for graphs' 2 '--map is for graphs' resume one --map a=b
+refuses 'what is for programs' 2 '--now is for programs' sessions resume "$c" --now
+touch go
+check_is 'sessions resume takes what is for programs' shipped "$(tidemark sessions resume one --accept-change --request-id r1 2>/dev/null)"
+rm go
+tidemark exec --session short -- ./pays fail >/dev/null 2>&1
+touch go
+check_is 'the short form' shipped "$(tidemark --resume short 2>/dev/null)"
+check_is 'with what a resume takes' 1 "$(tidemark --store "$TIDEMARK_STORE" --resume short --request-id r2 --dry-run | grep -c completed)"
+rm go
 
 # ---- a bare environment, as timers have it ----
 bare() {

@@ -62,13 +62,16 @@ for session in program "$chat"; do
         # shellcheck disable=SC2086
         only graphs "$session" resume $option
     done
-    for option in '--checkpoint 1' '--set a=1' '--graph graph.json' '--map a=b' --fallback --dry-run '--parallel 2' \
-        '--provider script' '--model m' '--base-url http://x' '--script s' --no-input --yes '--output json' --quiet; do
+    for option in '--checkpoint 1' '--set a=1' '--graph graph.json' '--map a=b' --fallback '--parallel 2' --no-input --quiet; do
         # shellcheck disable=SC2086
         case $option in --map*) option="$option --graph graph.json" ;; esac
         # shellcheck disable=SC2086
         only graphs "$session" 'sessions resume' $option
     done
+done
+for option in '--provider script' '--model m' '--base-url http://x' '--script s' --yes '--output json'; do
+    # shellcheck disable=SC2086
+    only 'chats and graphs' program 'sessions resume' $option
 done
 tidemark exec --session nap -- sh -c 'tidemark sleep s 300ms' 2>/dev/null
 recovered() {

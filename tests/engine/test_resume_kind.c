@@ -82,29 +82,28 @@ static void each_kind_is_resumed_as_what_it_is(void **state)
 
 static void what_means_nothing_to_a_kind_is_refused(void **state)
 {
-    static const char *some[] = {"a", NULL};
     static const struct {
-        const char *name;
-        struct resume_request ask;
+        const char *given[2];
         enum tide_code program, chat, graph;
     } rows[] = {
-        {"now", {.now = true}, TIDE_OK, TIDE_INVALID, TIDE_INVALID},
-        {"accept_change", {.accept_change = true}, TIDE_OK, TIDE_INVALID, TIDE_INVALID},
-        {"request_id", {.request_id = "r"}, TIDE_OK, TIDE_INVALID, TIDE_INVALID},
-        {"retry", {.retry = some}, TIDE_OK, TIDE_INVALID, TIDE_OK},
-        {"happened", {.happened = some}, TIDE_OK, TIDE_INVALID, TIDE_OK},
-        {"values", {.values = true}, TIDE_INVALID, TIDE_INVALID, TIDE_OK},
-        {"no_input", {.no_input = true}, TIDE_INVALID, TIDE_INVALID, TIDE_OK},
-        {"keep_pause", {.keep_pause = true}, TIDE_INVALID, TIDE_OK, TIDE_OK},
-        {"unattended", {.unattended = true}, TIDE_OK, TIDE_OK, TIDE_OK},
-        {"token and input", {.token = "t", .input = "1"}, TIDE_OK, TIDE_OK, TIDE_OK},
+        {{"now"}, TIDE_OK, TIDE_INVALID, TIDE_INVALID},
+        {{"accept-change"}, TIDE_OK, TIDE_INVALID, TIDE_INVALID},
+        {{"request-id"}, TIDE_OK, TIDE_INVALID, TIDE_INVALID},
+        {{"retry"}, TIDE_OK, TIDE_INVALID, TIDE_OK},
+        {{"happened"}, TIDE_OK, TIDE_INVALID, TIDE_OK},
+        {{"set"}, TIDE_INVALID, TIDE_INVALID, TIDE_OK},
+        {{"no-input"}, TIDE_INVALID, TIDE_INVALID, TIDE_OK},
+        {{"keep-pause"}, TIDE_INVALID, TIDE_OK, TIDE_OK},
+        {{"checkpoint"}, TIDE_INVALID, TIDE_INVALID, TIDE_OK},
+        {{"script"}, TIDE_INVALID, TIDE_OK, TIDE_OK},
+        {{"dry-run"}, TIDE_OK, TIDE_OK, TIDE_OK},
     };
     tide_session *program = make_program(*state), *chat = make_chat(*state), *graph = make_graph(*state);
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct resume_request ask = rows[i].ask;
+        struct resume_request ask = {.given = rows[i].given};
 
-        print_message("# %s\n", rows[i].name);
+        print_message("# %s\n", rows[i].given[0]);
         ask.id = "program";
         kind_of(program, &ask, rows[i].program);
         ask.id = "chat";
@@ -120,7 +119,8 @@ static void what_means_nothing_to_a_kind_is_refused(void **state)
 /* Only a graph goes on before its damage; what is for programs alone is answered with the damage itself. */
 static void one_that_cannot_be_read_may_be_a_graph(void **state)
 {
-    const struct resume_request plain = {.id = "x"}, of_program = {.id = "x", .now = true};
+    static const char *const now[] = {"now", NULL};
+    const struct resume_request plain = {.id = "x"}, of_program = {.id = "x", .given = now};
     struct tide_err err = {.code = TIDE_CORRUPT};
     enum tide_session_kind kind = 0;
 
@@ -132,9 +132,11 @@ static void one_that_cannot_be_read_may_be_a_graph(void **state)
 
 static void an_option_of_graphs_is_refused_by_its_name(void **state)
 {
+    static const char *const graph[] = {"graph", NULL};
     tide_session *s = make_program(*state);
+    enum tide_session_kind kind;
 
-    SAYS(TIDE_INVALID, "--graph", resume_refuse_no_graph(s, "graph", &err));
+    SAYS(TIDE_INVALID, "--graph", resume_kind(s, &(struct resume_request){.id = "x", .given = graph}, &kind, &err));
     tide_session_close(s);
 }
 

@@ -93,11 +93,12 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     enum tide_code code;
 
     if (args_on(&cli->args, "resume")) {
-        struct resume again = {.ask = {.id = args_text(&cli->args, "resume")},
-                               .degrade = is_continue(&cli->args),
-                               .degrade_said = args_text(&cli->args, "on-store-error") != NULL,
-                               .token_out_fd = (int)args_int(&cli->args, "token-fd", -1)};
+        AUTO(resume_done) struct resume again = RESUME_INIT;
 
+        again.ask.id = args_text(&cli->args, "resume");
+        again.degrade = is_continue(&cli->args);
+        again.degrade_said = args_text(&cli->args, "on-store-error") != NULL;
+        again.token_out_fd = (int)args_int(&cli->args, "token-fd", -1);
         return refuse_with_resume(cli, err) ? err->code : resume_session(cli, &again, err);
     }
     if (cli->args.n_operands == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tidemark resume: answers a wait or continues an interruption, by running the session's program again.
+ * tidemark resume, which is tidemark sessions resume: answers a wait or continues an interruption, of whatever the session runs.
  *
  * The token is used by the library in the same append that resumes the run, after everything that can be refused was
  * looked at: a program that is gone costs no token.
@@ -21,32 +21,58 @@
 #define TOKEN_MAX 256
 
 static const struct opt options[] = {
+    {OPT_INPUT("the answer to what it waits for")},
+    {OPT_INPUT_JSON},
     {OPT_TOKEN},
     {OPT_TOKEN_FD(0, "the next")},
-    {OPT_INPUT("the answer")},
-    {OPT_INPUT_JSON},
     {OPT_REASON},
+    {.name = "dry-run", .help = "only say what would be done, and everything that stands in the way"},
+    {OPT_MANY("retry", "NAME", "this step or node may run again although it must happen once")},
+    {OPT_MANY("happened", "NAME[=JSON]",
+              "this step or node, which must happen once, did happen; JSON: what the node gave")},
+    {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
+    {.name = "now", .help = "of a program: end a sleep before it is due"},
+    {.name = "accept-change",
+     .help = "of a program: recorded steps answer although they are called with other arguments now"},
     {.name = "request-id",
      .type = VALUE_TEXT,
      .value = "ID",
-     .help = "the same call with the same id is done once and gets the first answer again"},
-    {OPT_MANY("set", "KEY=VALUE", "of a graph: set a key of the memory first, as of `tidemark sessions resume`")},
-    {.name = "now", .help = "end a sleep before it is due"},
-    {OPT_MANY("retry", "STEP", "this step may run again although it must happen once")},
-    {OPT_MANY("happened", "STEP", "this step, which must happen once, did happen: it answers as done")},
-    {.name = "accept-change", .help = "recorded steps answer although they are called with other arguments now"},
-    {.name = "no-input", .help = "ask nothing at the terminal: of a graph"},
-    {.name = "keep-pause", .help = "wait for the pause that a provider asked for; else its model is asked at once"},
+     .help = "of a program: the same call with the same id is done once and gets the first answer again"},
+    {.name = "checkpoint",
+     .type = VALUE_CHECKPOINT,
+     .value = "CHECKPOINT",
+     .help = "of a graph: go back to it first; of a completed one: in a fork that begins there"},
+    {.name = "reuse-effects", .help = "with --checkpoint: what must happen once and did answers from the log"},
+    {.name = "redo-effects", .help = "with --checkpoint: it may happen again"},
+    {OPT_MANY("set", "KEY=VALUE",
+              "of a graph: set a key of the memory first: KEY=text, KEY:=JSON, KEY=@FILE, KEY=- (standard input), "
+              "KEY=$VARIABLE, KEY==text as it is")},
+    {.name = "graph", .type = VALUE_FILE, .value = "FILE", .help = "of a graph: another version of it"},
+    {OPT_MANY("map", "OLD=NEW", "of a graph: this node is called otherwise in that graph")},
+    {.name = "fallback",
+     .help = "of a graph: where it cannot go on from there, take the newest checkpoint from which it can"},
+    {OPT_MANY(
+        "checkpoint-config", "KEY=VALUE",
+        "of a graph: when there is a checkpoint from now on, over what `run` was told: as --checkpoint of `run`")},
+    {OPT_PARALLEL("of a graph: nodes at once")},
+    {OPT_PROVIDER("of a chat or a graph: who answers (default: as before, else as set)")},
+    {OPT_MODEL("of a chat or a graph: the model (default: the same)")},
+    {OPT_BASE_URL},
+    {OPT_SCRIPT},
+    {.name = "keep-pause",
+     .help = "of a chat or a graph: wait for the pause that a provider asked for; else its model is asked at once"},
+    {OPT_YES},
+    {.name = "no-input", .help = "of a graph: ask nothing at the terminal"},
+    {OPT_OUTPUT("of a chat or a graph: what it gives")},
+    {OPT_QUIET},
     {.name = "unattended", .hidden = true, .help = "from `tidemark recover`: --keep-pause, where there can be a pause"},
-    {OPT_ON_STORE_ERROR(STORE_ERROR_HELP)},
     {.name = NULL},
 };
 
-static enum tide_code resume_program(struct cli *cli, const struct resume *r, struct program_run *p,
-                                     tide_session *session, struct tide_err *err)
+static struct tide_run_options run_options(const struct resume *r)
 {
-    struct tide_run_options opt = {
-        .size = sizeof opt,
+    return (struct tide_run_options){
+        .size = sizeof(struct tide_run_options),
         .flags = (r->ask.now ? TIDE_RUN_NOW : 0u) | (r->ask.accept_change ? TIDE_RUN_ACCEPT_CHANGE : 0u),
         .token = r->ask.token,
         .request_id = r->ask.request_id,
@@ -54,6 +80,28 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
         .retry = r->ask.retry,
         .happened = r->ask.happened,
     };
+}
+
+/* Of a program or a chat; whether its program can be run is part of it. */
+static enum tide_code dry_run(struct cli *cli, const struct resume *r, enum tide_session_kind kind,
+                              tide_session *session, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf plan = BUF_INIT(SIZE_MAX / 4);
+    AUTO(program_run_done) struct program_run p = {.begin = PROGRAM_RESUME};
+    const struct tide_run_options opt = run_options(r);
+    struct tide_err refused = {0};
+
+    if (kind != TIDE_KIND_CHAT && !program_run_from_log(&p, session, &refused))
+        (void)!program_run_check(&p, &refused);
+    if (resume_plan(session, &opt, &refused, &plan, err))
+        return err->code;
+    return plan_print(cli, buf_view(&plan), &refused, err);
+}
+
+static enum tide_code resume_program(struct cli *cli, const struct resume *r, struct program_run *p,
+                                     tide_session *session, struct tide_err *err)
+{
+    struct tide_run_options opt = run_options(r);
     struct tide_resumed resumed = {0};
     bool runs = false;
     enum tide_code code;
@@ -77,34 +125,22 @@ static enum tide_code resume_program(struct cli *cli, const struct resume *r, st
 }
 
 /* A chat goes on without a terminal: its answer is printed. */
-static enum tide_code resume_chat(struct cli *cli, const struct resume *r, struct tide_err *err)
+static enum tide_code resume_chat(struct cli *cli, struct resume *r, struct tide_err *err)
 {
-    const struct chat_want want = {.resume = r->ask.id,
-                                   .input = r->ask.input,
-                                   .token = r->ask.token,
-                                   .token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0,
-                                   .who = {.degrade = r->degrade,
-                                           .degrade_said = r->degrade_said,
-                                           .keep_pause = r->ask.keep_pause || r->ask.unattended}};
+    struct chat_want *want = &r->chat;
 
+    want->resume = r->ask.id;
+    want->input = r->ask.input;
+    want->token = r->ask.token;
+    want->token_fd = r->token_out_fd > 0 ? r->token_out_fd : 0;
+    want->who.degrade = r->degrade;
+    want->who.degrade_said = r->degrade_said;
+    want->who.keep_pause = r->ask.keep_pause || r->ask.unattended;
     cli_store_close(cli);
-    return chat_print(cli, &want, err);
+    return chat_print(cli, want, err);
 }
 
-/* With the graph that it has, from where it stands; `tidemark sessions resume` can be told more. */
-static enum tide_code resume_graph(struct cli *cli, const struct resume *r, tide_session *session, struct tide_err *err)
-{
-    struct graph_again again = {.r = r, .memory = BUF_INIT(GRAPH_SETS_MAX)};
-    enum tide_code code = TIDE_OK;
-
-    if (r->sets && r->sets[0])
-        code = graph_set_read(r->sets, &again.memory, err);
-    code = code ? code : graph_again(cli, &again, session, err);
-    graph_set_done(&again.memory);
-    return code;
-}
-
-enum tide_code resume_session(struct cli *cli, const struct resume *r, struct tide_err *err)
+enum tide_code resume_session(struct cli *cli, struct resume *r, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(program_run_done) struct program_run p = {.begin = PROGRAM_RESUME, .degrade = r->degrade};
@@ -113,15 +149,19 @@ enum tide_code resume_session(struct cli *cli, const struct resume *r, struct ti
 
     if (r->token_out_fd >= 0 && check_fd(r->token_out_fd, "--token-fd", err))
         return err->code;
-    if (cli_store_open(cli, NEED_WRITE, 0, err))
+    if (cli_store_open(cli, r->dry_run ? NEED_READ : NEED_WRITE, 0, err))
         return err->code;
-    code = held_open(&cli_hold, cli->store, r->ask.id, &session, err);
+    code = held_open(&cli_hold, cli->store, r->ask.id, &session, err); /* a dry run sees the same damage */
     if (code && code != TIDE_CORRUPT)
         return code;
     if (resume_kind(session, &r->ask, &kind, err))
         return err->code;
-    if (kind == TIDE_KIND_GRAPH)
-        return resume_graph(cli, r, session, err);
+    if (kind == TIDE_KIND_GRAPH) {
+        r->graph.r = r;
+        return graph_again(cli, &r->graph, session, err);
+    }
+    if (r->dry_run)
+        return dry_run(cli, r, kind, session, err);
     if (kind == TIDE_KIND_CHAT) {
         tide_session_close(TAKE(session));
         return resume_chat(cli, r, err);
@@ -188,58 +228,141 @@ static enum tide_code take_input(const struct args *a, struct resume *r, struct 
     return TIDE_OK;
 }
 
-enum tide_code resume_take(struct cli *cli, struct resume *ret, struct tide_err *err)
+static enum tide_code take_maps(struct cli *cli, struct resume *r, struct tide_err *err)
+{
+    const char *map;
+    size_t n = 0;
+
+    r->renames = mem_array(2 * cli->args.n_more + 1, sizeof(char *));
+    for (size_t i = 0; (map = args_nth(&cli->args, "map", i)); i++) {
+        const char *eq = strchr(map, '=');
+
+        if (!eq || eq == map || !eq[1])
+            return tide_fail(err, TIDE_INVALID, "--map %.60s: give OLD=NEW", map);
+        r->renames[n++] = arena_dup(&r->arena, (struct str){map, (size_t)(eq - map)}).ptr;
+        r->renames[n++] = eq + 1;
+    }
+    r->renames[n] = NULL;
+    return TIDE_OK;
+}
+
+static enum tide_code check_together(const struct args *args, struct tide_err *err)
+{
+    bool reuse = args_on(args, "reuse-effects"), redo = args_on(args, "redo-effects");
+    const char *token = args_text(args, "token"), *graph = args_text(args, "graph");
+
+    if (reuse && redo)
+        return tide_fail(err, TIDE_INVALID, "--reuse-effects and --redo-effects: give one of them");
+    if ((reuse || redo) && !args_text(args, "checkpoint") && !args_on(args, "fallback"))
+        return tide_fail(err, TIDE_INVALID, "--%s-effects: only with --checkpoint does anything happen again",
+                         reuse ? "reuse" : "redo");
+    if (token && strcmp(token, "-") == 0 && set_from_input(args))
+        return tide_fail(err, TIDE_INVALID, "--token and --set: only one of them can be standard input");
+    if (graph && strcmp(graph, "-") == 0 && set_from_input(args))
+        return tide_fail(err, TIDE_INVALID, "--graph and --set: only one of them can be standard input");
+    return TIDE_OK;
+}
+
+static void take_given(const struct args *args, struct resume *r)
+{
+    const char *name;
+    size_t n = 0, max = 0;
+
+    while (resume_option_name(max))
+        max++;
+    r->given = mem_array(max + 1, sizeof(char *));
+    for (size_t i = 0; (name = resume_option_name(i)); i++)
+        if (args_on(args, name) || args_text(args, name) || args_nth(args, name, 0))
+            r->given[n++] = name;
+    r->given[n] = NULL;
+    r->ask.given = r->given;
+}
+
+static void take_for_graph(const struct args *args, struct resume *r)
+{
+    r->graph.graph = args_text(args, "graph");
+    r->graph.dry_run = r->dry_run;
+    r->graph.run = graph_face_from(args);
+    r->graph.run.want.opt.checkpoint = args_text(args, "checkpoint");
+    r->graph.run.want.opt.checkpoints = r->checkpoints.len ? buf_cstr(&r->checkpoints) : NULL;
+    r->graph.run.want.opt.renames = r->renames;
+    r->graph.run.want.opt.rollback = (args_on(args, "reuse-effects") ? TIDE_ROLLBACK_REUSE_EFFECTS : 0u) |
+                                     (args_on(args, "redo-effects") ? TIDE_ROLLBACK_REDO_EFFECTS : 0u);
+    r->graph.run.want.opt.fallback = args_on(args, "fallback");
+}
+
+static void take_for_chat(const struct args *args, struct resume *r)
+{
+    r->chat = (struct chat_want){.who = {.provider = args_text(args, "provider"),
+                                         .model = args_text(args, "model"),
+                                         .base_url = args_text(args, "base-url"),
+                                         .script = args_text(args, "script"),
+                                         .yes = args_on(args, "yes")},
+                                 .output = args_text(args, "output")};
+}
+
+static enum tide_code take(struct cli *cli, struct resume *r, struct tide_err *err)
 {
     const struct args *a = &cli->args;
+    AUTO(mem_freep) const char **sets = args_all(a, "set");
+    AUTO(mem_freep) const char **config = args_all(a, "checkpoint-config");
 
-    *ret = (struct resume){.ask = {.id = args_operand(a, 0),
-                                   .retry = args_all(a, "retry"),
-                                   .happened = args_all(a, "happened"),
-                                   .values = args_nth(a, "set", 0) != NULL,
-                                   .no_input = args_on(a, "no-input")},
-                           .sets = args_all(a, "set"),
-                           .degrade = is_continue(a),
-                           .degrade_said = args_text(a, "on-store-error") != NULL,
-                           .token_out_fd = (int)args_int(a, "token-fd", -1),
-                           .token_text = BUF_INIT(TOKEN_MAX),
-                           .input_text = BUF_INIT(INPUT_MAX)};
-    if (take_token(args_text(a, "token"), &ret->token_text, &ret->ask.token, err))
+    r->ask = (struct resume_request){.id = args_operand(a, 0),
+                                     .retry = args_all(a, "retry"),
+                                     .happened = args_all(a, "happened"),
+                                     .request_id = args_text(a, "request-id"),
+                                     .now = args_on(a, "now"),
+                                     .accept_change = args_on(a, "accept-change"),
+                                     .no_input = args_on(a, "no-input"),
+                                     .keep_pause = args_on(a, "keep-pause"),
+                                     .unattended = args_on(a, "unattended")};
+    r->degrade = is_continue(a);
+    r->degrade_said = args_text(a, "on-store-error") != NULL;
+    r->dry_run = args_on(a, "dry-run");
+    r->token_out_fd = (int)args_int(a, "token-fd", -1);
+    r->token_text = (struct buf)BUF_INIT(TOKEN_MAX);
+    r->input_text = (struct buf)BUF_INIT(INPUT_MAX);
+    take_given(a, r);
+    if (check_together(a, err) || take_maps(cli, r, err) ||
+        take_token(args_text(a, "token"), &r->token_text, &r->ask.token, err) || take_input(a, r, err) ||
+        (sets[0] && graph_set_read(sets, &r->graph.memory, err)) ||
+        graph_take_checkpoints("checkpoint-config", config, false, NULL, &r->checkpoints, err))
         return err->code;
-    return take_input(a, ret, err);
+    take_for_graph(a, r);
+    take_for_chat(a, r);
+    return TIDE_OK;
 }
 
 void resume_done(struct resume *r)
 {
     free(r->ask.retry);
     free(r->ask.happened);
-    free(r->sets);
+    free(r->given);
+    free(r->renames);
     buf_done(&r->token_text);
     buf_done(&r->input_text);
+    buf_done(&r->checkpoints);
+    graph_set_done(&r->graph.memory);
+    arena_done(&r->arena);
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
 {
-    AUTO(resume_done) struct resume r = {0};
+    AUTO(resume_done) struct resume r = RESUME_INIT;
 
-    if (resume_take(cli, &r, err))
-        return err->code;
-    r.ask.request_id = args_text(&cli->args, "request-id");
-    r.ask.now = args_on(&cli->args, "now");
-    r.ask.accept_change = args_on(&cli->args, "accept-change");
-    r.ask.keep_pause = args_on(&cli->args, "keep-pause");
-    r.ask.unattended = args_on(&cli->args, "unattended");
-    return resume_session(cli, &r, err);
+    return take(cli, &r, err) ? err->code : resume_session(cli, &r, err);
 }
 
-const struct command cmd_resume = {
-    .name = "resume",
-    .run = run,
-    .operands = {{"ID", VALUE_SESSION, 0}},
-    .options = options,
-    .help = "answer a wait, or go on with what was interrupted",
-    .more =
-        "Runs the session's program again from its start, where it ran before; recorded steps, waits and sleeps answer\n"
-        "from the log. A chat or a graph goes on where it was; for graphs `tidemark sessions resume` can be told more.\n"
-        "Exit status: that of the program; 7 when it waits again; 8 when the token is refused; 11 when the session is not\n"
-        "trusted (`tidemark sessions trust ID`).",
-};
+#define RESUME_COMMAND                                                                                                   \
+    .name = "resume", .run = run, .operands = {{"ID", VALUE_SESSION, 0}}, .options = options,                            \
+    .help = "answer a wait, or continue what was interrupted or failed",                                                 \
+    .more =                                                                                                              \
+        "A program runs again from its start, where it ran before; recorded steps, waits and sleeps answer from the\n"   \
+        "log. A chat or a graph continues where it was: nodes that are complete are not run again. What stands in the\n" \
+        "way is said before anything is written; --dry-run lists all of it. `tidemark resume ID`, `tidemark sessions\n"  \
+        "resume ID` and `tidemark --resume ID` are the same.\n"                                                          \
+        "Exit status: that of the program; 0 completed; 1 failed; 2 refused; 3 not found; 4 held or an effect in the\n"  \
+        "way; 5 damaged; 7 waits again; 8 the token is refused; 11 not trusted (`tidemark sessions trust ID`)."
+
+const struct command cmd_resume = {RESUME_COMMAND};
+const struct command cmd_sessions_resume = {.group = "sessions", RESUME_COMMAND};

@@ -7,8 +7,6 @@
 #include <inttypes.h>
 
 #include "cli/chat/chat.h"
-#include "cli/graph/graph_set.h"
-#include "cli/graph/graph_view.h"
 #include "cli/report.h"
 #include "cli/resume.h"
 #include "engine/resume.h"
@@ -53,14 +51,13 @@ static enum tide_code start(struct cli *cli, struct program_run *r, tide_session
 /* The graph that waits goes on with it. */
 static enum tide_code send_graph(struct cli *cli, tide_session *session, const char *content, struct tide_err *err)
 {
-    const struct resume r = {.ask = {.id = tide_session_id(session), .no_input = true}, .token_out_fd = -1};
-    struct graph_again again = {.r = &r, .memory = BUF_INIT(GRAPH_SETS_MAX)};
-    enum tide_code code;
+    AUTO(resume_done) struct resume r = RESUME_INIT;
 
-    again.run.want.opt.message = content;
-    code = graph_again(cli, &again, session, err);
-    graph_set_done(&again.memory);
-    return code;
+    r.ask.id = tide_session_id(session);
+    r.ask.no_input = true;
+    r.graph.r = &r;
+    r.graph.run.want.opt.message = content;
+    return graph_again(cli, &r.graph, session, err);
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)

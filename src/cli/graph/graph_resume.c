@@ -79,20 +79,30 @@ static void show_plan(struct out *out, struct arena *a, const struct json *plan,
     }
 }
 
-static enum tide_code dry_run(struct cli *cli, struct graph_resume *r, struct tide_err *err)
+static enum tide_code print(struct cli *cli, struct arena *a, struct str text, enum tide_code refused,
+                            const struct graph_refusal *all, struct tide_err *err)
 {
     struct json *plan = NULL;
 
-    if (json_parse(&r->arena, buf_view(&r->plan), NULL, &plan, NULL, err))
+    if (json_parse(a, text, NULL, &plan, NULL, err))
         return err->code;
-    cli->exit_status = r->code ? tide_code_exit(r->code) : 0;
+    cli->exit_status = refused ? tide_code_exit(refused) : 0;
     if (!cli->out.json) {
-        show_plan(&cli->out, &r->arena, plan, r->refused);
+        show_plan(&cli->out, a, plan, all);
         return TIDE_OK;
     }
-    buf_add_str(&cli->out.text, buf_view(&r->plan));
+    buf_add_str(&cli->out.text, text);
     out_json_end(&cli->out);
     return TIDE_OK;
+}
+
+enum tide_code plan_print(struct cli *cli, struct str plan, const struct tide_err *refused, struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    const struct graph_refusal all[] = {
+        {.what = refused->code ? refused->msg : NULL, .hints = {refused->hints[0], refused->hints[1]}}, {.what = NULL}};
+
+    return print(cli, &a, plan, refused->code, all, err);
 }
 
 /* ---- all of it ---- */
@@ -154,7 +164,7 @@ enum tide_code graph_again(struct cli *cli, struct graph_again *g, tide_session 
     if (look(&r, g, &answer, err))
         return err->code;
     if (g->dry_run)
-        return dry_run(cli, &r, err);
+        return print(cli, &r.arena, buf_view(&r.plan), r.code, r.refused, err);
     if (graph_resume_decide(&r, err))
         return err->code;
     return graph_drive(cli, r.session, r.graph, &g->run, err);

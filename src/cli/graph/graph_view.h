@@ -99,6 +99,10 @@ struct graph_again {
     bool dry_run;
 };
 
+/* What a resume would do, JSON as of tide_graph_plan(); a code in `refused`: what stands in the way. */
+enum tide_code plan_print(struct cli *cli, struct str plan, const struct tide_err *refused, struct tide_err *err)
+    MUST_CHECK;
+
 /* `session` NULL: its log cannot be read to its end, and a fork goes on instead; it is said aloud. */
 enum tide_code graph_again(struct cli *cli, struct graph_again *again, tide_session *session, struct tide_err *err)
     MUST_CHECK;
