@@ -17,7 +17,7 @@ remove_work() {
 }
 trap remove_work EXIT
 trap 'exit 130' INT TERM
-export HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache" XDG_STATE_HOME="$work/state"
+export TZ=UTC HOME="$work" XDG_DATA_HOME="$work/data" XDG_CONFIG_HOME="$work/config" XDG_CACHE_HOME="$work/cache" XDG_STATE_HOME="$work/state"
 store_kind=${TIDEMARK_TEST_STORE:-sqlite}
 all_refusals=${TIDEMARK_TEST_REFUSALS:-}
 test_offers=${TIDEMARK_TEST_OFFERS:-}

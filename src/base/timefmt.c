@@ -6,6 +6,10 @@
  */
 #include "base/timefmt.h"
 
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
 #define DAY_MS INT64_C(86400000)
 #define ERA_DAYS 146097
 #define EPOCH_DAY 719468                /* 1970-01-01 */
@@ -156,4 +160,46 @@ bool time_parse_any(struct str text, int64_t *ret_unix_ms)
         return false;
     *ret_unix_ms = ms + fraction - zone;
     return true;
+}
+
+/* ---- for people ---- */
+
+static atomic_bool is_local;
+
+void time_people_local(bool local)
+{
+    is_local = local;
+}
+
+/* As UTC that reads like the local time, and the name of its zone. */
+static int64_t shift(int64_t unix_ms, const char **ret_zone)
+{
+    time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm tm;
+
+    *ret_zone = "UTC";
+    if (!is_local || unix_ms < 0 || unix_ms > MAX_MS || !localtime_r(&seconds, &tm) || !tm.tm_zone)
+        return unix_ms;
+    *ret_zone = tm.tm_zone;
+    return unix_ms + (int64_t)tm.tm_gmtoff * 1000;
+}
+
+const char *time_people(char out[TIME_PEOPLE_SIZE], int64_t unix_ms)
+{
+    char text[TIME_TEXT_SIZE];
+    const char *zone;
+
+    time_format(text, shift(unix_ms, &zone));
+    snprintf(out, TIME_PEOPLE_SIZE, "%.10s %.8s %.20s", text, text + 11, zone);
+    return out;
+}
+
+const char *time_clock(char out[TIME_CLOCK_SIZE], int64_t unix_ms)
+{
+    char text[TIME_TEXT_SIZE];
+    const char *zone;
+
+    time_format(text, shift(unix_ms, &zone));
+    snprintf(out, TIME_CLOCK_SIZE, "%.12s", text + 11);
+    return out;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTC with milliseconds, as text and back, without locale or time zone. */
+/* UTC with milliseconds, as text and back, without locale or time zone: what is stored and JSON. And times for people. */
 #ifndef BASE_TIMEFMT_H
 #define BASE_TIMEFMT_H
 
@@ -15,5 +15,15 @@ bool time_parse_any(struct str text, int64_t *ret_unix_ms);
 
 /* ".5" and longer ones as ms, cut after three digits; nothing: 0. False: a dot without a digit. */
 bool time_take_fraction(const char **p, const char *end, int64_t *ret_ms);
+
+/*
+ * For people, and nothing else: sentences, errors, what commands print. UTC, unless the process was told that the people it
+ * speaks to are in the machine's time zone.
+ */
+#define TIME_PEOPLE_SIZE 48
+const char *time_people(char out[TIME_PEOPLE_SIZE], int64_t unix_ms); /* "2026-02-21 11:01:10 CET" */
+#define TIME_CLOCK_SIZE 16
+const char *time_clock(char out[TIME_CLOCK_SIZE], int64_t unix_ms); /* "11:01:10.123" */
+void time_people_local(bool local);
 
 #endif

@@ -112,6 +112,7 @@ const struct opt global_options[] = {
      .words = "text json",
      .help = "how the log is written"},
     {.name = "json", .help = "print JSON, for programs"},
+    {.name = "utc", .help = "show times in UTC, not in the local time zone; JSON always has UTC"},
     {.name = "color",
      .type = VALUE_WORD,
      .value = "WHEN",

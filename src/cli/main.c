@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/timefmt.h"
 #include "cli/error_hints.h"
 #include "cli/cli.h"
 #include "cli/next_command.h"
@@ -75,6 +76,7 @@ static enum tide_code dispatch(struct cli *cli, struct tide_err *err)
     const struct command *version = command_find(NULL, "version");
 
     out_set_color(&cli->out, args_text(&cli->args, "color"));
+    time_people_local(!cli->out.json && !args_on(&cli->args, "utc"));
     if (args_on(&cli->args, "version"))
         return version->run(cli, err);
     if (args_on(&cli->args, "help") || !cli->args.command) {

@@ -77,7 +77,7 @@ static void print_hidden(struct out *out, const char *session)
 /* Values that came from the program must not move the terminal: they go through out_value. */
 static void print_wait(struct out *out, const char *session, const struct program_end *e, bool show_token)
 {
-    char when[TIME_TEXT_SIZE];
+    char when[TIME_PEOPLE_SIZE];
 
     outf(out, "session %s waits for %s: ", session, e->wait.kind);
     out_value(out, e->wait.name);
@@ -87,10 +87,8 @@ static void print_wait(struct out *out, const char *session, const struct progra
         out_value(out, e->wait.question);
         outf(out, "\n");
     }
-    if (e->wait.deadline_ms) {
-        time_format(when, e->wait.deadline_ms);
-        outf(out, "  deadline  %s\n", when);
-    }
+    if (e->wait.deadline_ms)
+        outf(out, "  deadline  %s\n", time_people(when, e->wait.deadline_ms));
     if (e->hidden)
         print_hidden(out, session);
     else
@@ -100,10 +98,9 @@ static void print_wait(struct out *out, const char *session, const struct progra
 
 static void print_sleep(struct out *out, const char *session, const struct program_end *e)
 {
-    char when[TIME_TEXT_SIZE];
+    char when[TIME_PEOPLE_SIZE];
 
-    time_format(when, e->wait.due_ms);
-    outf(out, "session %s sleeps until %s: ", session, when);
+    outf(out, "session %s sleeps until %s: ", session, time_people(when, e->wait.due_ms));
     out_value(out, e->wait.name);
     outf(out, "\n");
     if (e->hidden)

@@ -65,10 +65,10 @@ static void look_at(struct holder *h)
 enum tide_code holder_fail(int fd, const char *path, int64_t since_ms, struct tide_err *err)
 {
     struct holder h = {.pid = find_pid(fd)};
-    char since[TIME_TEXT_SIZE];
+    char since[TIME_PEOPLE_SIZE];
     bool stopped;
 
-    time_format(since, since_ms);
+    time_people(since, since_ms);
     if (!h.pid)
         return tide_fail(
             err, TIDE_BUSY,

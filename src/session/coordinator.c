@@ -431,7 +431,7 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
 {
     const struct run *r = &m->s->state->ledger.run;
     const struct action answer = {.action = TIDE_ACTION_ANSWER, .wait_kind = r->wait_kind ? r->wait_kind : "input"};
-    char when[TIME_TEXT_SIZE];
+    char when[TIME_PEOPLE_SIZE];
 
     m->by_default = settle_deadline(r, m->now_ms) == TIDE_ON_DEADLINE_DEFAULT;
     if (m->opt->input && (m->by_default || (r->due_ms && !r->wait_key))) {
@@ -443,8 +443,7 @@ static enum tide_code check_wait(struct resuming *m, struct tide_err *err)
     if (is_superseded(m))
         return TIDE_OK;
     if (r->due_ms && r->due_ms > m->now_ms && !(m->opt->flags & TIDE_RUN_NOW)) {
-        time_format(when, r->due_ms);
-        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "sleeps until %s", when);
+        tide_fail_session(err, TIDE_INVALID, m->s->head.id, "sleeps until %s", time_people(when, r->due_ms));
         return tide_hint_with(err, TIDE_ACTION_RESUME, m->s->head.id, "\"now\":true");
     }
     if (!r->due_ms && !m->opt->token && !m->opt->input) { /* going on is not answering */

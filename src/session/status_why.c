@@ -12,7 +12,6 @@
 #include "base/timefmt.h"
 
 #define QUOTE_MAX 200 /* bytes of a question or message that are quoted */
-#define WHEN_SIZE 32
 
 static __attribute__((format(printf, 2, 3))) void say(struct status *s, const char *fmt, ...)
 {
@@ -32,23 +31,12 @@ static void say_quoted(struct status *s, const char *before, const char *text)
     say(s, "%s%.*s%s", before, STR_ARG(shown), text[shown.len] ? "…" : "");
 }
 
-/* "2026-02-21 10:01:10 UTC": exact to the second, which is what a person needs. */
-static const char *when(char out[WHEN_SIZE], int64_t unix_ms)
-{
-    char iso[TIME_TEXT_SIZE];
-
-    time_format(iso, unix_ms);
-    iso[10] = ' ';
-    snprintf(out, WHEN_SIZE, "%.19s UTC", iso);
-    return out;
-}
-
 static void say_when(struct status *s, const char *before, int64_t unix_ms)
 {
-    char text[WHEN_SIZE];
+    char text[TIME_PEOPLE_SIZE];
 
     if (unix_ms > 0)
-        say(s, "%s%s", before, when(text, unix_ms));
+        say(s, "%s%s", before, time_people(text, unix_ms));
 }
 
 #define NODES_SAID 3

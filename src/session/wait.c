@@ -284,7 +284,7 @@ static enum tide_code sleep_park(struct tide_run *r, const struct tide_wait_opti
                                  int64_t due_ms, struct tide_err *err)
 {
     struct draft d = DRAFT_INIT;
-    char when[TIME_TEXT_SIZE];
+    char when[TIME_TEXT_SIZE], people[TIME_PEOPLE_SIZE];
     enum tide_code code;
 
     draft_waiting(r, &d, opt, key, NULL, due_ms);
@@ -296,7 +296,7 @@ static enum tide_code sleep_park(struct tide_run *r, const struct tide_wait_opti
     r->over = true;
     time_format(when, due_ms);
     log_write(TIDE_LOG_INFO, "run sleeps", RUN_FIELDS(r), log_text("until", when));
-    return tide_fail(err, TIDE_WAITING, "it sleeps until %s", when);
+    return tide_fail(err, TIDE_WAITING, "it sleeps until %s", time_people(people, due_ms));
 }
 
 enum tide_code tide_run_sleep(tide_run *r, const char *name, int64_t due_ms, int64_t *ret_due_ms, struct tide_err *err)

@@ -186,6 +186,29 @@ static void later_ids_sort_behind_earlier_ones(void **state)
     assert_true(strcmp(before, after) < 0);
 }
 
+static void people_read_utc_unless_the_process_speaks_to_somebody_here(void **state)
+{
+    char text[TIME_PEOPLE_SIZE], clock[TIME_CLOCK_SIZE];
+    const int64_t winter = 1771668070123, summer = 1784714470123;
+
+    (void)state;
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    tzset();
+    assert_string_equal(time_people(text, winter), "2026-02-21 10:01:10 UTC");
+    time_people_local(true);
+    assert_string_equal(time_people(text, winter), "2026-02-21 11:01:10 CET");
+    assert_string_equal(time_people(text, summer), "2026-07-22 12:01:10 CEST");
+    assert_string_equal(time_clock(clock, winter), "11:01:10.123");
+    time_people(text, INT64_MAX); /* a time of nobody's log */
+    time_people(text, INT64_MIN);
+    setenv("TZ", "<+0530>-5:30", 1);
+    tzset();
+    assert_string_equal(time_people(text, winter), "2026-02-21 15:31:10 +0530");
+    time_people_local(false);
+    assert_string_equal(time_people(text, winter), "2026-02-21 10:01:10 UTC");
+    assert_string_equal(time_clock(clock, winter), "10:01:10.123");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +217,7 @@ int main(void)
         cmocka_unit_test(times_out_of_range_are_clamped),
         cmocka_unit_test(any_other_form_is_refused),
         cmocka_unit_test(times_of_other_programs_are_read),
+        cmocka_unit_test(people_read_utc_unless_the_process_speaks_to_somebody_here),
         cmocka_unit_test(an_id_is_prefix_time_and_randomness),
         cmocka_unit_test(later_ids_sort_behind_earlier_ones),
     };

@@ -68,6 +68,23 @@ check 'recovery in words' eval "tidemark recover --dry-run >found && grep -q '^t
 check 'who stopped it is said once' eval "tidemark why stopped | holds 'a person stopped it, so it is not resumed by itself' && ! tidemark why stopped | holds 'stopped in order'"
 check_is 'a point in time is said once' 1 "$(tidemark why failed | grep -c 20..-)"
 
+# ---- times -----------------------------------------------------------------------------------------------------------
+
+export TZ='<+0530>-5:30'
+check 'people read local times in why' eval "tidemark why asleep | holds 'until 2999-01-01 05:30:00 +0530'"
+check 'with --utc they do not' eval "tidemark --utc why asleep | holds 'until 2999-01-01 00:00:00 UTC'"
+check 'JSON has UTC' eval "tidemark why asleep --json | holds 'until 2999-01-01 00:00:00 UTC'"
+check 'and so has the state, which is JSON' eval "tidemark state asleep | holds 'until 2999-01-01 00:00:00 UTC'"
+check 'in show' eval "tidemark sessions show late | grep -q '^created .* +0530 (' && tidemark --utc sessions show late | grep -q '^created .* UTC ('"
+check 'on a timeline' eval "tidemark sessions timeline late | sed -n 2p | grep -q ' +0530, over '"
+check 'what recovery says' eval "tidemark recover --dry-run | holds 'the deadline, which was 2001-01-01 05:30:00 +0530'"
+tidemark exec --session zone -- tidemark wait ok --kind approval --deadline 2999-01-01T00:00:00Z 2>err
+check 'a wait names its deadline in local time' grep -q '^  deadline  2999-01-01 05:30:00 +0530$' err
+tidemark exec --session nap -- tidemark sleep nap 2999-01-01T00:00:00Z 2>err
+check 'a sleep, too' grep -q 'sleeps until 2999-01-01 05:30:00 +0530: nap' err
+refuses 'and an error' 2 'sleeps until 2999-01-01 05:30:00 +0530' resume nap
+export TZ=UTC
+
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
 # `migrate` is killed with its run the first time; the probe finds that it had not happened.

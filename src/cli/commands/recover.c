@@ -118,7 +118,7 @@ static void say_summary(struct recovering *r)
                   {"timed out", f->timed_out},
                   {"with an expired token", f->tokens_expired},
                   {"due", f->due}};
-    char when[TIME_TEXT_SIZE];
+    char when[TIME_PEOPLE_SIZE];
 
     if (out->json) {
         out_shape(out, &shape_recovery,
@@ -136,11 +136,8 @@ static void say_summary(struct recovering *r)
              r->s.dry_run ? "would go on" : "resumed");
     if (r->s.ended_badly)
         outf(out, ", %" PRId64 " of them failed", r->s.ended_badly);
-    if (f->due == 0 && f->next_ms > 0 && f->next_ms < INT64_MAX) {
-        time_format(when, f->next_ms);
-        when[10] = ' ';
-        outf(out, "; the next is due at %.19s UTC", when);
-    }
+    if (f->due == 0 && f->next_ms > 0 && f->next_ms < INT64_MAX)
+        outf(out, "; the next is due at %s", time_people(when, f->next_ms));
     outf(out, "\n");
 }
 

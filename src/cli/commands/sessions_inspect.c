@@ -90,14 +90,13 @@ static void print_text(struct out *out, struct inspection *i, bool memory_asked)
 {
     const struct tide_checkpoint *c = &i->checkpoint;
     const struct json *memory = json_get(i->content, STR("memory"));
-    char time[TIME_TEXT_SIZE], ago[AGO_SIZE];
+    char time[TIME_PEOPLE_SIZE], ago[AGO_SIZE];
 
-    time_format(time, c->ts_ms);
     out_field(out, "checkpoint", c->id);
     out_field(out, "session", i->session_id);
     out_field(out, "type", c->type_word);
     out_field(out, "seq", arena_printf(&i->arena, "%" PRId64, c->seq));
-    out_field(out, "created", arena_printf(&i->arena, "%s (%s)", time, time_ago(ago, c->ts_ms)));
+    out_field(out, "created", arena_printf(&i->arena, "%s (%s)", time_people(time, c->ts_ms), time_ago(ago, c->ts_ms)));
     out_field(out, "node", c->node);
     out_field(out, "next node", c->next_node);
     out_field(out, "description", c->description);

@@ -52,10 +52,9 @@ static int show_json(void *arg, const struct tide_session_info *info)
 
 static void field_time(struct out *out, const char *name, int64_t ms)
 {
-    char text[TIME_TEXT_SIZE], ago[AGO_SIZE], line[TIME_TEXT_SIZE + AGO_SIZE + 4];
+    char text[TIME_PEOPLE_SIZE], ago[AGO_SIZE], line[TIME_PEOPLE_SIZE + AGO_SIZE + 4];
 
-    time_format(text, ms);
-    snprintf(line, sizeof(line), "%s (%s)", text, time_ago(ago, ms));
+    snprintf(line, sizeof(line), "%s (%s)", time_people(text, ms), time_ago(ago, ms));
     out_field(out, name, line);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tidemark state: the fold of a session's log, as of now or of any point of its past. */
+#include "base/timefmt.h"
 #include "cli/trust_view.h"
 #include "engine/rollback.h"
 
@@ -41,6 +42,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     struct str json;
     int64_t seq = 0;
 
+    time_people_local(false); /* it is JSON, whoever reads it */
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) ||
         (at && session_position(session, at, &seq, err)) || tide_session_state(session, seq, &text, err))
         return err->code;

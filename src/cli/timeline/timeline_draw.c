@@ -221,7 +221,7 @@ static void draw_marks(const struct drawing *d, const struct tl_run *run)
 static void draw_head(const struct drawing *d, const struct tl_run *run, const struct tl_run *before)
 {
     struct out *out = d->out;
-    char clock[16], took[24], line[256] = "";
+    char clock[TIME_CLOCK_SIZE], took[24], line[256] = "";
     int64_t gap = before && before->ended_ms ? run->started_ms - before->ended_ms : 0;
     size_t len = 0;
 
@@ -241,7 +241,7 @@ static void draw_head(const struct drawing *d, const struct tl_run *run, const s
         snprintf(line + len, sizeof(line) - len, ": %s", run->program);
     outf(out, "\n %s●%s ", color_code(out, COLOR_GREEN), color_code(out, COLOR_NONE));
     outf(out, "%srun %" PRId64 "%s  %s", color_code(out, COLOR_BOLD), run->number, color_code(out, COLOR_NONE),
-         tl_clock(clock, run->started_ms));
+         time_clock(clock, run->started_ms));
     out_fit(out, line, d->columns - 28);
     tl_end_line(out);
 }
@@ -264,13 +264,13 @@ static void draw_end(const struct drawing *d, const struct tl_run *run)
     struct out *out = d->out;
     const char *reason = run->reason[0] ? reason_words(run->reason) : "";
     bool says = reason[0] && strcmp(reason, ends[run->end].word) != 0 && !(run->end == TL_RUN_FAILED && run->error[0]);
-    char clock[16], line[512];
+    char clock[TIME_CLOCK_SIZE], line[512];
 
     if (run->number == 0)
         return;
     snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s", ends[run->end].word, says ? " (" : "", says ? reason : "",
              says ? ")" : "", run->ended_ms ? run->late ? ", noticed at " : " at " : "",
-             run->ended_ms ? tl_clock(clock, run->ended_ms) : "", run->error[0] ? ": " : "", run->error);
+             run->ended_ms ? time_clock(clock, run->ended_ms) : "", run->error[0] ? ": " : "", run->error);
     outf(out, " ");
     tl_put_colored(out, ends[run->end].color, ends[run->end].glyph, 1);
     outf(out, " %s", color_code(out, ends[run->end].color));
@@ -344,15 +344,13 @@ static void draw_axis(const struct drawing *d)
     struct out *out = d->out;
     const struct axis *a = &d->axis;
     bool ticks[COLUMNS_MAX] = {false};
-    char day[TIME_TEXT_SIZE], took[24];
+    char day[TIME_PEOPLE_SIZE], took[24];
 
     for (size_t i = 0; i < d->t->n_runs; i++)
         if (column(d, d->t->runs[i].from) < d->bar)
             ticks[column(d, d->t->runs[i].from)] = true;
-    time_format(day, a->at[0]);
-    day[10] = ' ';
-    outf(out, "%s%.19s UTC, over %s; long pauses are drawn shorter%s\n\n", color_code(out, COLOR_DIM), day,
-         tl_took(took, a->at[a->n - 1] - a->at[0]), color_code(out, COLOR_NONE));
+    outf(out, "%s%s, over %s; long pauses are drawn shorter%s\n\n", color_code(out, COLOR_DIM),
+         time_people(day, a->at[0]), tl_took(took, a->at[a->n - 1] - a->at[0]), color_code(out, COLOR_NONE));
     tl_put_repeated(out, " ", LEFT + d->name + 1 + d->word + 1);
     outf(out, "%s", color_code(out, COLOR_DIM));
     for (int i = 0; i < d->bar; i++)

@@ -5,8 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/timefmt.h"
-
 void tl_put_repeated(struct out *out, const char *glyph, int n)
 {
     for (int i = 0; i < n; i++)
@@ -35,15 +33,6 @@ void tl_end_line(struct out *out)
     while (out->text.len > 0 && out->text.ptr[out->text.len - 1] == ' ')
         out->text.len--;
     buf_add_char(&out->text, '\n');
-}
-
-const char *tl_clock(char out[16], int64_t unix_ms)
-{
-    char text[TIME_TEXT_SIZE];
-
-    time_format(text, unix_ms);
-    snprintf(out, 16, "%.12s", text + 11);
-    return out;
 }
 
 const char *tl_took(char out[24], int64_t ms)

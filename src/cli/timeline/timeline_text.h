@@ -12,7 +12,6 @@ void tl_put_padded(struct out *out, const char *text, int columns);
 void tl_put_colored(struct out *out, enum color color, const char *text, int columns); /* padded */
 void tl_end_line(struct out *out); /* without the blanks at its end */
 
-const char *tl_clock(char out[16], int64_t unix_ms); /* "10:01:10.123" */
-const char *tl_took(char out[24], int64_t ms);       /* "312 ms", "4.2 s", "2m 03s" */
+const char *tl_took(char out[24], int64_t ms); /* "312 ms", "4.2 s", "2m 03s" */
 
 #endif
