@@ -14,6 +14,8 @@ extern const struct command cmd_sessions_new, cmd_sessions_list, cmd_sessions_sh
     cmd_graph_check, cmd_graph_show, cmd_graph_import, cmd_graph_schema, cmd_sessions_resume, cmd_torture, cmd_run,
     cmd_graph_diff, cmd_sessions_trust, cmd_store_trust, cmd_schema, cmd_notify;
 
+extern const struct command cmd_sessions_transcript;
+
 const struct command *const commands[] = {
     &cmd_chat,
     &cmd_run,
@@ -33,6 +35,7 @@ const struct command *const commands[] = {
     &cmd_sessions_list,
     &cmd_sessions_show,
     &cmd_sessions_timeline,
+    &cmd_sessions_transcript,
     &cmd_sessions_send,
     &cmd_sessions_resume,
     &cmd_sessions_checkpoints,

@@ -13,6 +13,7 @@ const struct shape *const shapes[] = {
     &shape_checkpoints,
     &shape_inspection,
     &shape_timeline,
+    &shape_transcript,
     &shape_event,
     &shape_usage,
     &shape_chat,

@@ -59,6 +59,11 @@ struct ids_listed {
     struct shape_stream ids;
 };
 
+struct transcript_shown {
+    const char *session_id, *title;
+    struct shape_stream entries;
+};
+
 struct checkpoints_listed {
     const char *session_id;
     struct shape_stream checkpoints;
@@ -173,6 +178,7 @@ extern const struct shape shape_checkpoint;     /* struct tide_checkpoint */
 extern const struct shape shape_checkpoints;    /* struct checkpoints_listed */
 extern const struct shape shape_inspection;     /* struct inspection */
 extern const struct shape shape_timeline;       /* struct timeline */
+extern const struct shape shape_transcript;     /* struct transcript_shown */
 extern const struct shape shape_event;          /* struct streamed_event */
 extern const struct shape shape_chat;           /* struct chat_report */
 extern const struct shape shape_run;            /* struct graph_report */

@@ -80,6 +80,8 @@ for id in $(tidemark sessions list --ids); do tidemark why "$id" --json; done >a
 is_a why 'why of every session' <all
 for id in $(tidemark sessions list --ids); do tidemark sessions timeline "$id" --json; done >all
 is_a timeline 'the timeline of every session' <all
+for id in $(tidemark sessions list --ids); do tidemark sessions transcript "$id" --json; done >all
+is_a transcript 'the transcript of every session' <all
 for id in finished fresh whole; do tidemark sessions checkpoints "$id" --json; done >all
 is_a checkpoints 'checkpoints' <all
 for id in $(tidemark sessions checkpoints whole --ids); do
@@ -225,6 +227,6 @@ check_is 'graphs alone' 'again asked whole broken' "$(tidemark sessions list --k
 check_is 'all are of one kind' "$(tidemark sessions list --ids | sort)" \
     "$(for kind in log program chat graph; do tidemark sessions list --kind "$kind" --ids; done | sort)"
 refuses 'a kind that there is not' 2 'is none of: log program chat graph' sessions list --kind task
-check 'people see it' eval "tidemark sessions show whole | grep -q '^kind *graph' && tidemark why whole | head -n 1 | grep -q 'graph$' && tidemark sessions list | grep -q '^whole .* graph '"
+check 'people see it' eval "tidemark sessions show whole | grep -q '^kind *graph' && tidemark why whole | head -n 1 | grep -q '  graph, ' && tidemark sessions list | grep -q '^whole .* graph '"
 
 finish
