@@ -32,7 +32,7 @@ make late
 put late token.minted '{"token_id":"t1","run_id":"r1"}'
 put late run.waiting '{"run_id":"r1","wait_kind":"input","resume_token_id":"t1","deadline_at":"2001-01-01T00:00:00.000Z"}'
 make asleep
-put asleep run.waiting '{"run_id":"r1","wait_name":"nap","wait_kind":"timer","due_at":"2999-01-01T00:00:00.000Z"}'
+put asleep run.waiting '{"run_id":"r1","wait_name":"nap","wait_kind":"timer","wait_key":"r1/nap/1","due_at":"2999-01-01T00:00:00.000Z"}'
 make finished
 put finished run.completed '{"run_id":"r1"}'
 make failed
