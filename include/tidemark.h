@@ -460,18 +460,25 @@ struct tide_session_info {
 };
 typedef int tide_session_info_fn(void *arg, const struct tide_session_info *info);
 
+enum tide_list_order {
+    TIDE_LIST_BY_CREATION = 0, /* newest first */
+    TIDE_LIST_BY_CHANGE = 1,   /* the one that changed last first */
+};
+
 struct tide_list_filter {
     size_t size;
     const char *status;  /* a status or an outcome, or active, paused, completed, failed, cancelled; NULL: any */
     const char *agent;   /* agent or agent_id; NULL: any */
     const char *task_id; /* NULL: any */
-    int64_t limit;       /* newest first; 0: all */
+    int64_t limit;       /* the first ones; 0: all */
     enum tide_session_kind kind; /* 0: any */
     const char *after;           /* go on behind the session with this cursor; NULL: from the newest on */
+    int64_t since_ms, until_ms;  /* changed at or after, changed before: Unix time; 0: whenever */
+    enum tide_list_order order;  /* BY_CHANGE takes no cursor */
 };
 
 /*
- * Lists sessions, newest first. The callback returns non-zero to stop. `filter` may be NULL. One whose log is damaged is
+ * Lists sessions, in the order that the filter says. The callback returns non-zero to stop. `filter` may be NULL. One whose log is damaged is
  * listed with status "damaged".
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter,

@@ -95,6 +95,21 @@ static enum tide_code check_when(const char *what, const char *text, struct arg_
                      what, text);
 }
 
+static enum tide_code check_since(const char *what, const char *text, struct arg_value *ret, struct tide_err *err)
+{
+    int64_t ago_ms;
+
+    if (parse_time(text, &ret->number))
+        return TIDE_OK;
+    if (*text && duration_parse(text, &ago_ms)) {
+        ret->number = wall_ms() - ago_ms;
+        return TIDE_OK;
+    }
+    return tide_fail(err, TIDE_INVALID,
+                     "%s: '" SHOWN "' is neither a duration nor a time: give 3h, 2d or 2026-02-21T10:00:00Z", what,
+                     text);
+}
+
 static enum tide_code check_size(const char *what, const struct opt *opt, const char *text, struct arg_value *ret,
                                  struct tide_err *err)
 {
@@ -151,6 +166,8 @@ enum tide_code args_check(const char *what, enum value_type type, const struct o
         return check_utf8(what, text, err);
     case VALUE_DURATION:
         return duration_check(what, text, &ret_value->number, err);
+    case VALUE_SINCE:
+        return check_since(what, text, ret_value, err);
     case VALUE_WHEN:
         return check_when(what, text, ret_value, err);
     case VALUE_SIZE:

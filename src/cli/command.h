@@ -41,6 +41,7 @@ enum value_type {
     VALUE_COMMAND,
     VALUE_SCHEMA,   /* the name of a shape */
     VALUE_DURATION, /* 500ms, 90s, 15m, 3h, 2d; the number is milliseconds */
+    VALUE_SINCE,    /* a duration before now, or a time in UTC; the number is Unix milliseconds */
     VALUE_WHEN,     /* a duration from now, or a time in UTC; the number is Unix milliseconds */
     VALUE_SIZE,     /* bytes, or with K, M or G behind; within min and max */
     VALUE_PROGRAM,  /* a program and its arguments: it and all that follows is taken as it is */

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/session_view.h"
 
+#include <string.h>
+
 #include "cli/next_command.h"
 
 struct session_row session_row(const struct tide_session_info *info)
 {
     return (struct session_row){*info, next_command};
+}
+
+enum tide_session_kind kind_from(const char *name)
+{
+    enum tide_session_kind kind = 0;
+
+    while (name && kind <= TIDE_KIND_GRAPH && strcmp(tide_session_kind_name(kind), name) != 0)
+        kind++;
+    return kind;
 }
 
 enum color session_color(const struct tide_session_info *info)

@@ -10,6 +10,9 @@
 /* As JSON: what moves it stands there as commands, too. */
 struct session_row session_row(const struct tide_session_info *info);
 
+/* By its name; 0 for NULL. */
+enum tide_session_kind kind_from(const char *name);
+
 /* The colour of its status. */
 enum color session_color(const struct tide_session_info *info);
 

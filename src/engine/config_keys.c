@@ -54,6 +54,8 @@ const struct config_key config_keys[] = {
     {"notify_timeout_ms", CONFIG_INT, "10000", NULL, 1, 600000, "how long it may take"},
     {"notify_retry_ms", CONFIG_INT, "30000", NULL, 1, DAY_MS,
      "the first pause before it is called again after a failure; each next one is twice as long"},
+    {"retention", CONFIG_TEXT, "\"0s\"", NULL, 0, 0,
+     "how long recovery keeps sessions that are over, after their last change; 0s: for ever"},
     {"store", CONFIG_TEXT, NULL, NULL, 0, 0,
      "the store: sqlite:PATH, files:DIR or the path of a database (also db_path)"},
     {"connect_timeout_ms", CONFIG_INT, "10000", NULL, 1, DAY_MS, "how long it may take to reach the provider"},

@@ -235,7 +235,7 @@ static const struct {
 } further[] = {
     {"api_key", check_api_key},          {"base_url", check_base_url}, {"sweep_interval", check_duration},
     {"auto_approve_tools", check_names}, {"prices", check_prices},     {"checkpoints", check_checkpoints},
-    {"notify", check_program},           {"notify_on", check_changes},
+    {"notify", check_program},           {"notify_on", check_changes}, {"retention", check_duration},
 };
 
 enum tide_code config_value_check(struct arena *a, const struct config_key *key, const struct json *v,

@@ -7,11 +7,13 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "engine/housekeeping.h"
 #include "engine/settings.h"
 #include "store/store.h"
 
 #define LOOK_MS 20        /* between two looks at what runs, while there is nothing else to do */
 #define PAUSE_MS 30000    /* before one that failed is tried again; doubled each time, */
+#define EXPIRY_MS 3600000 /* between two looks for sessions that were kept long enough */
 #define PAUSE_DOUBLINGS 6 /* so often at most */
 
 struct job_failures {
@@ -255,6 +257,11 @@ enum tide_code scheduler_pass(struct scheduler *s, struct tide_err *err)
             put_in_line(s, s->candidates[i]);
     }
     s->n_candidates = 0;
+    if ((!code || code == TIDE_CORRUPT) && s->retention_ms && clock_ms(s) >= s->next_expiry_ms) {
+        s->next_expiry_ms = clock_ms(s) + EXPIRY_MS;
+        more = housekeeping_expire(s->store, s->retention_ms, s->dry_run, &s->expired, code ? &later : err);
+        code = code ? code : more;
+    }
     return code;
 }
 

@@ -25,6 +25,8 @@ struct scheduler {
     enum auto_resume automatic;
     int max_at_once, max_resumes; /* max_resumes: without getting further */
 
+    int64_t retention_ms; /* sessions that are over are deleted so long after their last change; 0: never */
+
     bool (*stopped)(void *arg);
     /* What was found; what is not new is told when it `resumes`. */
     void (*found)(void *arg, const struct tide_recovered *what, bool resumes);
@@ -36,6 +38,8 @@ struct scheduler {
 
     struct tide_recovery recovery; /* of the last pass */
     int64_t would_resume, started, ended_badly;
+    int64_t expired;        /* sessions that were deleted, or would be */
+    int64_t next_expiry_ms; /* by a clock that nobody sets: all sessions are looked at for it, which takes time */
     struct scheduler_job *list;
     size_t n, cap, running;
     char (*candidates)[TIDE_ID_SIZE];

@@ -176,15 +176,21 @@ enum tide_code settings_on_store_error(const char *file, bool *ret_continue, str
     return TIDE_OK;
 }
 
-enum tide_code settings_sweep_interval(const char *file, int64_t *ret_ms, struct tide_err *err)
+enum tide_code settings_duration(const char *file, const char *key, int64_t otherwise_ms, int64_t *ret_ms,
+                                 struct tide_err *err)
 {
     AUTO(mem_freep) char *text = NULL;
     char from[SETTINGS_FROM_SIZE];
 
-    if (settings_word(file, "sweep_interval", &text, from, err))
+    if (settings_word(file, key, &text, from, err))
         return err->code;
-    *ret_ms = SWEEP_INTERVAL_MS;
+    *ret_ms = otherwise_ms;
     return text ? duration_check(from, text, ret_ms, err) : TIDE_OK;
+}
+
+enum tide_code settings_sweep_interval(const char *file, int64_t *ret_ms, struct tide_err *err)
+{
+    return settings_duration(file, "sweep_interval", SWEEP_INTERVAL_MS, ret_ms, err);
 }
 
 void settings_key(const char *file, struct buf *ret_key)

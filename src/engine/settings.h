@@ -43,6 +43,8 @@ enum tide_code settings_on_store_error(const char *file, bool *ret_continue, str
  * How often a long-lived process recovers what others left: TIDEMARK_SWEEP_INTERVAL (a duration; 0s: never), sweep_interval of
  * config.json, or 30 s.
  */
+enum tide_code settings_duration(const char *file, const char *key, int64_t otherwise_ms, int64_t *ret_ms,
+                                 struct tide_err *err) MUST_CHECK; /* the same of any key that is a duration */
 enum tide_code settings_sweep_interval(const char *file, int64_t *ret_ms, struct tide_err *err) MUST_CHECK;
 
 /*

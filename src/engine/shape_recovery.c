@@ -18,6 +18,7 @@ static SHAPE(recovery_summary, "", {"looked_at", SHAPE_INT, AT(recovery.looked_a
              {"due", SHAPE_INT, AT(recovery.due), 0, "whose sleep is over, or that its default has answered"},
              {"resumed", SHAPE_INT, AT(resumed), 0, "that were let go on"},
              {"failed", SHAPE_INT, AT(failed), 0, "of these"},
+             {"deleted", SHAPE_INT, AT(expired), 0, "kept for the time of `retention`; or would be deleted"},
              {"dry_run", SHAPE_BOOL, AT(dry_run), 0, "nothing was written"},
              {"next_at", SHAPE_TIME, AT(recovery.next_ms), SHAPE_NULLABLE, "when there is something to do next",
               .has = has_next});

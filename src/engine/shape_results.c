@@ -72,3 +72,40 @@ SHAPE(trust, "What a session would run, and whether it may.",
       {"trusted_now", SHAPE_BOOL, AT(trusted_now), 0, "it was trusted by this"},
       {"would_run", SHAPE_ANY, AT(would_run), 0,
        "programs, servers, tools, memory; what nobody would see in it is escaped"});
+
+static bool is_kept(const void *data)
+{
+    return ((const struct housekeeping_found *)data)->kept.code != TIDE_OK;
+}
+
+static void put_kept(struct json_out *o, const void *data)
+{
+    json_out_str(o, str_from(((const struct housekeeping_found *)data)->kept.msg));
+}
+
+static const struct shape shape_deletion_row = {
+    .members =
+        (const struct shape_member[]){
+            {"session_id", SHAPE_CHARS, SHAPE_AT(struct housekeeping_found, id), 0, "its id"},
+            {"title", SHAPE_CHARS, SHAPE_AT(struct housekeeping_found, title), SHAPE_NULLABLE, "its title"},
+            {"updated_at", SHAPE_TIME, SHAPE_AT(struct housekeeping_found, updated_ms), SHAPE_NULLABLE,
+             "its last change"},
+            {"deleted", SHAPE_BOOL, SHAPE_AT(struct housekeeping_found, deleted), 0, "it is gone"},
+            {"kept", SHAPE_TEXT, SHAPE_AT(struct housekeeping_found, kept), SHAPE_NULLABLE, "why it was kept",
+             .has = is_kept, .put = put_kept},
+            {.name = NULL},
+        },
+};
+
+const struct shape shape_deletion = {
+    .name = "deletion",
+    .help = "Sessions that filters meant, and what became of them.",
+    .members =
+        (const struct shape_member[]){
+            {"dry_run", SHAPE_BOOL, SHAPE_AT(struct deletion_report, dry_run), 0, "nothing was deleted, only shown"},
+            {"deleted", SHAPE_INT, SHAPE_AT(struct deletion_report, deleted), 0, "how many are gone"},
+            {"sessions", SHAPE_ROWS, SHAPE_ROWS_AT(struct deletion_report, found, n), 0, "those that were meant",
+             .of = &shape_deletion_row},
+            {.name = NULL},
+        },
+};

@@ -23,6 +23,7 @@ const struct shape *const shapes[] = {
     &shape_forked,
     &shape_rolled_back,
     &shape_deleted,
+    &shape_deletion,
     &shape_saved,
     &shape_marked,
     &shape_pruned,

@@ -7,6 +7,7 @@
 #define ENGINE_SHAPES_H
 
 #include "base/shape.h"
+#include "engine/housekeeping.h"
 #include "tidemark.h"
 
 /* As tide_session_kind_name() has them. */
@@ -154,6 +155,13 @@ struct torture_report {
     } faults[FAULT_KINDS];
 };
 
+struct deletion_report {
+    bool dry_run;
+    size_t deleted;
+    const struct housekeeping_found *found;
+    size_t n;
+};
+
 struct recovery_line {
     enum { RECOVERY_FOUND, RECOVERY_JOB, RECOVERY_SUMMARY } type;
     struct tide_recovered found;
@@ -162,7 +170,7 @@ struct recovery_line {
     int64_t pid;
     int exit_status; /* -1: it runs */
     struct tide_recovery recovery;
-    int64_t resumed, failed;
+    int64_t resumed, failed, expired;
 };
 
 /* Each with the struct that it is written from. */
@@ -178,6 +186,7 @@ extern const struct shape shape_checkpoint;     /* struct tide_checkpoint */
 extern const struct shape shape_checkpoints;    /* struct checkpoints_listed */
 extern const struct shape shape_inspection;     /* struct inspection */
 extern const struct shape shape_timeline;       /* struct timeline */
+extern const struct shape shape_deletion;       /* struct deletion_report */
 extern const struct shape shape_transcript;     /* struct transcript_shown */
 extern const struct shape shape_event;          /* struct streamed_event */
 extern const struct shape shape_chat;           /* struct chat_report */

@@ -157,6 +157,8 @@ enum tide_code session_resolve(struct store *store, struct str prefix, char ret_
 
 /* What lists know of each session: without memory, outputs and effects. NULL: its log is damaged. Not zero: that is enough. */
 typedef int session_state_fn(void *arg, const struct head *head, const struct state *state);
+/* Deletes it, unless anything was appended behind `seq`: TIDE_CONFLICT. */
+enum tide_code session_delete_at(struct store *store, const char *id, int64_t seq, struct tide_err *err) MUST_CHECK;
 enum tide_code session_each(struct store *store, session_state_fn *fn, void *arg, struct tide_err *err) MUST_CHECK;
 
 /*

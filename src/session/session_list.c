@@ -186,6 +186,13 @@ static bool is_passed(struct listing *l, const struct head *h)
     return l->filter->after && !l->met && h->created_ms > l->after_ms;
 }
 
+/* Of one that is damaged nobody knows when it changed: only a list that asks for no time has it. */
+static bool in_time(const struct tide_list_filter *f, const struct tide_session_info *info)
+{
+    return (!f->since_ms || info->updated_ms >= f->since_ms) &&
+           (!f->until_ms || (info->updated_ms && info->updated_ms < f->until_ms));
+}
+
 /* Hands it out. Non-zero: that was the last. */
 static int list_one(struct listing *l, const struct head *h, struct tide_session_info *info, const struct status *st)
 {
@@ -193,7 +200,7 @@ static int list_one(struct listing *l, const struct head *h, struct tide_session
 
     if ((f->status && !status_matches(st, f->status)) ||
         (f->agent && !same(info->agent, f->agent) && !same(info->agent_id, f->agent)) ||
-        (f->task_id && !same(info->task_id, f->task_id)) || (f->kind && info->kind != f->kind))
+        (f->task_id && !same(info->task_id, f->task_id)) || (f->kind && info->kind != f->kind) || !in_time(f, info))
         return 0;
     snprintf(info->cursor, sizeof info->cursor, "%" PRId64 ".%s", h->created_ms, info->id);
     l->n++;
@@ -263,6 +270,70 @@ static int list_entry(void *arg, const struct store_entry *entry)
     return list_one(l, entry->head, &info, &st);
 }
 
+/* ---- by when they changed ---- */
+
+#define KEEP_BYTES ((size_t)64 << 20) /* of summaries, so that most sessions need not be read once more */
+
+struct kept_entry {
+    struct head head;
+    struct str summary;      /* empty: it is read again */
+    struct tide_err *damage; /* NULL: none */
+};
+
+struct sorting {
+    struct kept_entry *at;
+    size_t n, cap, bytes;
+    struct arena arena;
+};
+
+static int keep_entry(void *arg, const struct store_entry *entry)
+{
+    struct sorting *s = arg;
+    struct kept_entry *k;
+
+    MEM_ROOM(s->at, s->n, s->cap);
+    k = &s->at[s->n++];
+    *k = (struct kept_entry){.head = *entry->head};
+    if (entry->damage) {
+        k->damage = arena_zero(&s->arena, sizeof *k->damage);
+        *k->damage = *entry->damage;
+        k->head.updated_ms = 0;
+    }
+    if (s->bytes + entry->summary.len < KEEP_BYTES) {
+        k->summary = arena_dup(&s->arena, entry->summary);
+        s->bytes += entry->summary.len;
+    }
+    return 0;
+}
+
+/* What is damaged comes last; of the same moment the one that sorts behind, which was made later. */
+static int by_change(const void *a, const void *b)
+{
+    const struct head *x = &((const struct kept_entry *)a)->head, *y = &((const struct kept_entry *)b)->head;
+
+    return x->updated_ms != y->updated_ms   ? (x->updated_ms < y->updated_ms) - (x->updated_ms > y->updated_ms)
+           : x->created_ms != y->created_ms ? (x->created_ms < y->created_ms) - (x->created_ms > y->created_ms)
+                                            : strcmp(y->id, x->id);
+}
+
+static enum tide_code list_by_change(struct listing *l, struct tide_err *err)
+{
+    struct sorting s = {.arena = ARENA_INIT};
+    enum tide_code code = store_list(l->store, NULL, keep_entry, &s, err);
+
+    if (s.n > 1)
+        qsort(s.at, s.n, sizeof *s.at, by_change);
+    for (size_t i = 0; i < s.n && !code; i++) {
+        const struct store_entry entry = {.head = &s.at[i].head, .summary = s.at[i].summary, .damage = s.at[i].damage};
+
+        if (list_entry(l, &entry))
+            break;
+    }
+    free(s.at);
+    arena_done(&s.arena);
+    return code;
+}
+
 enum tide_code tide_session_list(tide_store *store, const struct tide_list_filter *filter, tide_session_info_fn *fn,
                                  void *arg, struct tide_err *err)
 {
@@ -282,7 +353,9 @@ enum tide_code tide_session_list(tide_store *store, const struct tide_list_filte
             l.filter->status);
     if (own.after && !read_cursor(&l))
         return tide_fail(err, TIDE_INVALID, "'%.100s' is not a cursor of this list", own.after);
-    code = store_list(l.store, NULL, list_entry, &l, err);
+    if (own.after && own.order != TIDE_LIST_BY_CREATION)
+        return tide_fail(err, TIDE_INVALID, "a list in the order of changes has no cursor");
+    code = own.order == TIDE_LIST_BY_CHANGE ? list_by_change(&l, err) : store_list(l.store, NULL, list_entry, &l, err);
     if (!code && !l.code && own.after && !l.behind) {
         l.behind = true;
         code = store_list(l.store, NULL, list_entry, &l, err);
@@ -360,6 +433,14 @@ enum tide_code tide_session_get_info(tide_session *s, const struct tide_session_
         *texts[i] = *texts[i] ? arena_dup(&s->info_texts, str_from(*texts[i])).ptr : NULL;
     *ret_info = info;
     return TIDE_OK;
+}
+
+enum tide_code session_delete_at(struct store *store, const char *id, int64_t seq, struct tide_err *err)
+{
+    struct batch *b = batch_new(str_from(id), BATCH_DELETE, NULL, 0, STR(""), STR(""));
+
+    b->expect_seq = seq;
+    return store_write(store, b, NULL, err);
 }
 
 enum tide_code tide_session_delete(tide_store *store, const char *id, struct tide_err *err)

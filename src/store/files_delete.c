@@ -185,6 +185,8 @@ void files_delete(struct files_store *s, struct batch *b)
         batch_refuse_as(b, &err);
     else
         refuse_held(s, l, b);
+    if (b->expect_seq)
+        batch_check_seq(b, l->h.last_seq);
     if (!b->code)
         refuse_kids(s, b);
     if (!b->code && files_erase(s, l, &err))

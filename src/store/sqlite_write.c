@@ -273,6 +273,8 @@ static void delete_session(struct txn *t, struct batch *b, struct whead *w)
 
     if (!(b->flags & BATCH_HIDDEN && h.ours) && batch_check_free(b, &h, &t->s->orphans))
         name_holder(t, b, w);
+    if (b->expect_seq)
+        batch_check_seq(b, w->h.last_seq);
     sqlite3_bind_int64(st, 1, w->sid);
     for (int n = 0; (rc = db_step(&t->s->w, st)) == SQLITE_ROW; n++)
         buf_addf(&names, "%s%.*s", n ? ", " : "", n < 3 ? (int)db_text(st, 0).len : 3,

@@ -60,7 +60,7 @@ enum batch_flags {
 struct batch {
     char session[TIDE_ID_SIZE];
     unsigned flags;
-    int64_t expect_seq;        /* last seq the caller knows of, or STORE_ANY_SEQ */
+    int64_t expect_seq;        /* last seq the caller knows of, or STORE_ANY_SEQ; 0 with DELETE: whatever it is */
     int64_t epoch;             /* of the caller's lease; with an owner, the owner's counts */
     char parent[TIDE_ID_SIZE]; /* with CREATE: fork of this one … */
     int64_t parent_seq;        /* … at this seq */

@@ -82,6 +82,8 @@ for id in $(tidemark sessions list --ids); do tidemark sessions timeline "$id" -
 is_a timeline 'the timeline of every session' <all
 for id in $(tidemark sessions list --ids); do tidemark sessions transcript "$id" --json; done >all
 is_a transcript 'the transcript of every session' <all
+tidemark sessions delete --older-than 0s --dry-run --json >all
+is_a deletion 'what filters mean' <all
 for id in finished fresh whole; do tidemark sessions checkpoints "$id" --json; done >all
 is_a checkpoints 'checkpoints' <all
 for id in $(tidemark sessions checkpoints whole --ids); do

@@ -20,6 +20,7 @@
 #include "cli/commands/notify.h"
 #include "cli/signal_pipe.h"
 #include "cli/terminal/progress.h"
+#include "engine/housekeeping.h"
 #include "engine/settings.h"
 #include "engine/store_url.h"
 #include "engine/scheduler.h"
@@ -126,6 +127,7 @@ static void say_summary(struct recovering *r)
                                           .recovery = *f,
                                           .resumed = r->s.started,
                                           .failed = r->s.ended_badly,
+                                          .expired = r->s.expired,
                                           .dry_run = r->s.dry_run});
         return;
     }
@@ -136,6 +138,9 @@ static void say_summary(struct recovering *r)
              r->s.dry_run ? "would go on" : "resumed");
     if (r->s.ended_badly)
         outf(out, ", %" PRId64 " of them failed", r->s.ended_badly);
+    if (r->s.expired)
+        outf(out, ", %" PRId64 " older than `retention` %s", r->s.expired,
+             r->s.dry_run ? "would be deleted" : "deleted");
     if (f->due == 0 && f->next_ms > 0 && f->next_ms < INT64_MAX)
         outf(out, "; the next is due at %s", time_people(when, f->next_ms));
     outf(out, "\n");
@@ -406,6 +411,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     code = code ? code
                 : scheduler_automatic(args_text(args, "auto-resume"), args_text(args, "config"), r.s.run_due,
                                       &r.s.automatic, err);
+    code = code ? code : housekeeping_retention(args_text(args, "config"), &r.s.retention_ms, err);
     code = code ? code : cli_store_open(cli, r.s.dry_run ? NEED_READ : NEED_WRITE, 0, err);
     code = code ? code : cli_store_url(cli, &r.url, err);
     r.s.store = cli->store;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tidemark sessions list: newest first, as a table, as JSON, or only the ids (what completion asks for). */
+/* tidemark sessions list: what changed last first, as a table, as JSON, or only the ids (what completion asks for). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,6 +9,8 @@
 #include "cli/session_view.h"
 #include "cli/terminal/table.h"
 #include "engine/session_next.h"
+
+#define SHOWN 50 /* at a terminal, unless --limit says otherwise */
 
 static const struct opt options[] = {
     {.name = "status",
@@ -26,26 +28,41 @@ static const struct opt options[] = {
      .help = "only these: log (events alone), program (exec), chat, graph (run)"},
     {.name = "agent", .type = VALUE_TEXT, .value = "NAME", .help = "only of this agent (name or id)"},
     {.name = "task-id", .type = VALUE_TEXT, .value = "ID", .help = "only of this task"},
-    {.name = "limit", .type = VALUE_INT, .value = "N", .min = 1, .help = "only the newest N"},
+    {.name = "since",
+     .type = VALUE_SINCE,
+     .value = "WHEN",
+     .help = "only those that changed since then: 2d (ago), or 2026-02-21T10:00:00Z"},
+    {.name = "limit",
+     .type = VALUE_INT,
+     .value = "N",
+     .help = "only the first N; 0: all (default: 50 on a terminal, else all)"},
     {.name = "ids", .help = "print only the ids, one per line; with --json: {\"ids\":[...]}"},
     {.name = NULL},
 };
 
 static const struct table_column columns[] = {
-    {.head = "ID"},   {.head = "STATUS"},
-    {.head = "KIND"}, {.head = "TITLE", .gives = true},
-    {.head = "AGE"},  {.head = "EVENTS", .right = true},
+    {.head = "ID"},
+    {.head = "STATUS", .gives = true},
+    {.head = "KIND", .drop = 3},
+    {.head = "TITLE", .gives = true, .drop = 1},
+    {.head = "AGE", .drop = 2},
+    {.head = "EVENTS", .right = true, .drop = 4},
 };
 
 /* Of what failed: where, why, and from where it can go on. */
 static const struct table_column failed_columns[] = {
-    {.head = "ID"},         {.head = "STATUS"}, {.head = "NODE"},
-    {.head = "CHECKPOINT"}, {.head = "AGE"},    {.head = "ERROR", .gives = true},
+    {.head = "ID"},
+    {.head = "STATUS", .gives = true},
+    {.head = "NODE", .drop = 2},
+    {.head = "CHECKPOINT", .drop = 4},
+    {.head = "AGE", .drop = 3},
+    {.head = "ERROR", .gives = true, .drop = 1},
 };
 
 struct listing {
     struct cli *cli;
     const struct tide_list_filter *filter;
+    size_t most; /* that are shown; 0: all */
     struct json_out *json;
     struct table table;
     size_t n;
@@ -78,6 +95,10 @@ static int add_row(void *arg, const struct tide_session_info *info)
     struct listing *l = arg;
     char status[STATUS_SIZE], ago[AGO_SIZE], events[24] = "-";
 
+    if (l->most && l->n == l->most) { /* there are more */
+        l->n++;
+        return 1;
+    }
     if (session_is_known(info))
         snprintf(events, sizeof(events), "%" PRId64, info->last_seq);
     table_cell(&l->table, info->id, COLOR_NONE);
@@ -95,6 +116,10 @@ static int add_failed(void *arg, const struct tide_session_info *info)
     struct listing *l = arg;
     char status[STATUS_SIZE], ago[AGO_SIZE];
 
+    if (l->most && l->n == l->most) { /* there are more */
+        l->n++;
+        return 1;
+    }
     table_cell(&l->table, info->id, COLOR_NONE);
     table_cell(&l->table, session_status(status, info), session_color(info));
     table_cell(&l->table, info->failed_at_node, COLOR_BOLD);
@@ -142,19 +167,13 @@ static enum tide_code list_table(struct listing *l, const struct tide_list_filte
     code = tide_session_list(l->cli->store, filter, is_of_failed(filter->status) ? add_failed : add_row, l, err);
     if (!code && l->n > 0)
         table_print(&l->table, &l->cli->out);
+    if (!code && l->most && l->n > l->most)
+        outf(&l->cli->out, "%sthe %zu that changed last; --limit 0 shows all%s\n", color_code(&l->cli->out, COLOR_DIM),
+             l->most, color_code(&l->cli->out, COLOR_NONE));
     if (!code && l->n == 0 && isatty(STDERR_FILENO))
         fputs("no sessions\n", stderr);
     table_done(&l->table);
     return code;
-}
-
-static enum tide_session_kind kind_of(const char *name)
-{
-    enum tide_session_kind kind = 0;
-
-    while (name && kind <= TIDE_KIND_GRAPH && strcmp(tide_session_kind_name(kind), name) != 0)
-        kind++;
-    return kind;
 }
 
 static enum tide_code run(struct cli *cli, struct tide_err *err)
@@ -165,9 +184,13 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
         .agent = args_text(&cli->args, "agent"),
         .task_id = args_text(&cli->args, "task-id"),
         .limit = args_int(&cli->args, "limit", 0),
-        .kind = kind_of(args_text(&cli->args, "kind")),
+        .kind = kind_from(args_text(&cli->args, "kind")),
+        .since_ms = args_int(&cli->args, "since", 0),
+        .order = TIDE_LIST_BY_CHANGE,
     };
-    struct listing l = {.cli = cli, .filter = &filter};
+    bool table = !cli->out.json && !args_on(&cli->args, "ids");
+    struct listing l = {
+        .cli = cli, .filter = &filter, .most = table && cli->out.tty && !args_on(&cli->args, "limit") ? SHOWN : 0};
 
     if (cli->out.json) {
         l.err = err;
@@ -188,5 +211,5 @@ const struct command cmd_sessions_list = {
     .run = run,
     .need = NEED_READ,
     .options = options,
-    .help = "list sessions, newest first",
+    .help = "list sessions, the one that changed last first",
 };

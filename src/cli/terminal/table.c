@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#define LEAST 11 /* columns that are left of one that gives way: "interrupted" */
+
 void table_init(struct table *t, const struct table_column *columns, size_t n)
 {
     *t = (struct table){.columns = columns, .n_columns = n, .arena = ARENA_INIT};
@@ -25,16 +27,36 @@ void table_done(struct table *t)
 
 static void make_fit(const struct table *t, size_t width[TABLE_COLUMNS], size_t room)
 {
-    size_t sum = 2 * (t->n_columns - 1);
+    size_t sum = 0;
 
     for (size_t i = 0; i < t->n_columns; i++)
-        sum += width[i];
-    for (size_t i = 0; i < t->n_columns; i++) {
-        if (t->columns[i].gives && sum > room) {
-            size_t over = sum - room;
+        sum += width[i] ? width[i] + 2 : 0;
+    sum -= sum ? 2 : 0;
+    for (size_t i = t->n_columns; i-- > 0;) { /* the last gives most: what it says is long by nature */
+        if (t->columns[i].gives && width[i] > LEAST && sum > room) {
+            size_t over = sum - room, less = width[i] > over + LEAST ? width[i] - over : LEAST;
 
-            width[i] = width[i] > over + 8 ? width[i] - over : 8;
+            sum -= width[i] - less;
+            width[i] = less;
         }
+    }
+}
+
+/* Leaves out columns until lines fit: a width of 0 is none. */
+static void drop_columns(const struct table *t, size_t width[TABLE_COLUMNS], size_t room)
+{
+    for (;;) {
+        size_t least = 0, shown = 0, at = t->n_columns;
+
+        for (size_t i = 0; i < t->n_columns; i++) {
+            least += !width[i] ? 0 : t->columns[i].gives && width[i] > LEAST ? LEAST : width[i];
+            shown += width[i] > 0;
+            if (width[i] && t->columns[i].drop && (at == t->n_columns || t->columns[i].drop > t->columns[at].drop))
+                at = i;
+        }
+        if (at == t->n_columns || least + 2 * (shown - 1) <= room)
+            return;
+        width[at] = 0;
     }
 }
 
@@ -60,19 +82,24 @@ static void print_cell(struct out *out, const struct table_cell *cell, const str
 
 void table_print(struct table *t, struct out *out)
 {
-    size_t width[TABLE_COLUMNS] = {0};
+    size_t width[TABLE_COLUMNS] = {0}, last = 0;
 
     for (size_t i = 0; i < t->n_cells; i++) {
         size_t w = (size_t)text_columns(t->cells[i].text), *max = &width[i % t->n_columns];
 
         *max = w > *max ? w : *max;
     }
-    if (out->tty)
+    if (out->tty) {
+        drop_columns(t, width, (size_t)terminal_columns(STDOUT_FILENO));
         make_fit(t, width, (size_t)terminal_columns(STDOUT_FILENO));
+    }
+    for (size_t c = 0; c < t->n_columns; c++)
+        last = width[c] ? c : last;
     for (size_t i = 0; i < t->n_cells; i++) {
         size_t c = i % t->n_columns;
 
-        print_cell(out, &t->cells[i], &t->columns[c], width[c], c + 1 == t->n_columns);
+        if (width[c])
+            print_cell(out, &t->cells[i], &t->columns[c], width[c], c == last);
         if (c + 1 == t->n_columns)
             buf_add_char(&out->text, '\n');
     }

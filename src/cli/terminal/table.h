@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows in columns, for people. Widths fit what is in them; on a terminal one column gives way so that lines fit. */
+/* Rows in columns, for people. Widths fit what is in them; on a terminal columns give way so that lines fit. */
 #ifndef CLI_TERMINAL_TABLE_H
 #define CLI_TERMINAL_TABLE_H
 
@@ -11,6 +11,7 @@ struct table_column {
     const char *head;
     bool right; /* numbers */
     bool gives; /* is cut when a line is too long for the terminal */
+    int drop;   /* if that is not enough it is left out, the highest first; 0: never */
 };
 
 struct table_cell {
