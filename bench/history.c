@@ -49,7 +49,7 @@ static double state_time(tide_store *store, const char *id, const char *checkpoi
     must(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err), &err, "open");
     start = now_s();
     must(tide_checkpoint_load(s, checkpoint, &c, &err), &err, "load checkpoint");
-    must(tide_session_state(s, c->seq, &json, &err), &err, "state");
+    must(tide_session_get_state(s, c->seq, &json, &err), &err, "state");
     took = now_s() - start;
     tide_text_done(&json);
     tide_session_close(s);
@@ -119,7 +119,7 @@ static int print_event(void *arg, const struct tide_event *ev)
 {
     struct tide_text json;
 
-    if (tide_event_json(ev, &json, NULL))
+    if (tide_event_write_json(ev, &json, NULL))
         return 1;
     fputs(json.ptr, arg);
     tide_text_done(&json);
@@ -151,7 +151,7 @@ int child_open_tail(const char *path, const char *id)
     must_sys(null != NULL, "/dev/null");
     must(tide_store_open(path, NULL, &store, &err), &err, "open store");
     must(tide_session_open(store, id, TIDE_SESSION_READ, &s, &err), &err, "open");
-    must(tide_session_state(s, 0, &json, &err), &err, "state");
+    must(tide_session_get_state(s, 0, &json, &err), &err, "state");
     tide_text_done(&json);
     must(tide_session_read(s, 0, tide_session_last_seq(s) - 19, 0, print_event, null, &err), &err, "read");
     tide_session_close(s);

@@ -92,7 +92,7 @@ static int add_json(void *arg, const struct tide_event *ev)
 {
     struct tide_text json;
 
-    if (tide_event_json(ev, &json, NULL))
+    if (tide_event_write_json(ev, &json, NULL))
         return 1;
     *(int64_t *)arg += (int64_t)json.len + 1;
     tide_text_done(&json);

@@ -80,7 +80,7 @@ int main(int argc, char **argv)
     must(tide_store_open(argv[1], &options, &store, &err));
     session = open_session(store);
 
-    must(tide_session_usage(session, 0, &usage, &err)); /* one call per turn: how far an earlier run came */
+    must(tide_session_get_usage(session, 0, &usage, &err)); /* one call per turn: how far an earlier run came */
     for (int n = (int)usage.calls + 1; n <= 3; n++)
         turn(session, n);
 
@@ -98,13 +98,13 @@ int main(int argc, char **argv)
     must(tide_session_rollback(session, 6, 0, "the user said so", &err));
     printf("after rolling back to 6:\n");
     must(tide_session_read_messages(session, 0, print_message, NULL, &err));
-    must(tide_session_usage(session, 0, &usage, &err));
+    must(tide_session_get_usage(session, 0, &usage, &err));
     printf("spent: %lld tokens in %lld calls\n", (long long)(usage.input_tokens + usage.output_tokens),
            (long long)usage.calls);
 
     /* And forward again: rolling "back" to the newest mark undoes it. */
     must(tide_session_rollback(session, mark_seq, 0, "on second thought", &err));
-    must(tide_session_state(session, 0, &state, &err));
+    must(tide_session_get_state(session, 0, &state, &err));
     printf("memory is back: %s\n", strstr(state.ptr, "\"memory\":{\"last\":9}") ? "last is 9" : state.ptr);
     tide_text_done(&state);
 

@@ -106,7 +106,7 @@ static void check_states(tide_session *s, int64_t n, char **texts)
         struct tide_text text = {NULL, 0};
         char *status;
 
-        MUST(tide_session_state(s, seq, &text, NULL) == TIDE_OK);
+        MUST(tide_session_get_state(s, seq, &text, NULL) == TIDE_OK);
         status = strstr(text.ptr, ",\"status\":{\"status\"");
         if (status && seq == tide_session_last_seq(s))
             memcpy(status, "}", 2); /* a status is of now */
@@ -125,7 +125,7 @@ static void ask(tide_store *store, tide_session *s)
     MUST(tide_session_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);
     MUST(tide_session_read_messages(s, 0, on_event, NULL, NULL) == TIDE_OK);
     MUST(tide_session_read_errors(s, on_event, NULL, NULL) == TIDE_OK);
-    MUST(tide_session_usage(s, 0, &usage, NULL) == TIDE_OK);
+    MUST(tide_session_get_usage(s, 0, &usage, NULL) == TIDE_OK);
     MUST(tide_checkpoint_list(s, &all, on_checkpoint, NULL, NULL) == TIDE_OK);
     MUST(tide_session_get_info(s, &info, NULL) == TIDE_OK);
     MUST(tide_session_list(store, NULL, on_info, NULL, NULL) == TIDE_OK);

@@ -134,7 +134,7 @@ static void try_start(tide_store *store, char *const lines[LINES])
     MUST(tide_session_create(store, "starts", NULL, &s, NULL) == TIDE_OK);
     code = tide_run_start(s, &opt, &run, NULL);
     MUST(!code || is_bad_input(code));
-    if (!code && tide_session_program(s, &json, NULL) == TIDE_OK)
+    if (!code && tide_session_get_program(s, &json, NULL) == TIDE_OK)
         tide_text_done(&json);
     tide_run_close(run);
     MUST(tide_session_verify(s, NULL, NULL, NULL, NULL) == TIDE_OK);

@@ -295,8 +295,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_open(const char *url, const s
 TIDE_API void tide_store_close(tide_store *store);
 
 /* JSON object about the store: url, version, bytes, sessions, events, live sessions, sync mode, keyed, … */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_info(tide_store *store, struct tide_text *ret_json,
-                                                        struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_store_get_info(tide_store *store, struct tide_text *ret_json,
+                                                            struct tide_err *err);
 
 /* Called now and then with work done and work in all (0: not known yet). Non-zero stops: TIDE_CANCELLED. */
 typedef int tide_progress_fn(void *arg, uint64_t done, uint64_t total);
@@ -537,8 +537,8 @@ struct tide_event {
 typedef int tide_event_fn(void *arg, const struct tide_event *event);
 
 /* The event as one flat JSON object: {"seq":…,"ts":"…","kind":"…",fields…}. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_event_json(const struct tide_event *event, struct tide_text *ret_json,
-                                                        struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_event_write_json(const struct tide_event *event,
+                                                              struct tide_text *ret_json, struct tide_err *err);
 
 enum tide_append_flags {
     TIDE_APPEND_ANY = 1,     /* append at the head even if inputs of others have arrived since this handle looked */
@@ -627,14 +627,14 @@ struct tide_usage {
     int64_t cost_nano; /* cost in billionths */
 };
 /* Sums over the whole log as of `seq` (0: now): rolling back does not undo spending. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_usage(tide_session *session, int64_t seq,
-                                                           struct tide_usage *ret_usage, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_usage(tide_session *session, int64_t seq,
+                                                               struct tide_usage *ret_usage, struct tide_err *err);
 
 /* ---- State, checkpoints, rollback, fork -------------------------------------------------------------------- */
 
 /* The state as of `seq` (0: now) as one JSON object: session, content (memory, outputs, position, …), ledger, status. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_state(tide_session *session, int64_t seq,
-                                                           struct tide_text *ret_json, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_state(tide_session *session, int64_t seq,
+                                                               struct tide_text *ret_json, struct tide_err *err);
 
 struct tide_checkpoint {
     enum tide_checkpoint_type type;
@@ -660,7 +660,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_save(tide_session *sessi
 
 /*
  * The newest checkpoint that is neither deleted nor rolled back; and one by id or unique id prefix, of a fork also in the past it
- * shares. TIDE_NOT_FOUND. Its state: tide_session_state(session, its seq). It stays as it is until one is loaded again, or the
+ * shares. TIDE_NOT_FOUND. Its state: tide_session_get_state(session, its seq). It stays as it is until one is loaded again, or the
  * handle closed.
  */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_checkpoint_load_latest(tide_session *session,
@@ -779,7 +779,7 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_resume(tide_session *session, c
 enum tide_ensured {
     TIDE_ENSURED_STARTED = 1,
     TIDE_ENSURED_RESUMED = 2,
-    TIDE_ENSURED_DONE = 3, /* it has completed: there is no run; tide_session_result() has what came of it */
+    TIDE_ENSURED_DONE = 3, /* it has completed: there is no run; tide_session_get_result() has what came of it */
 };
 
 /*
@@ -797,8 +797,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_ensure(tide_session *session, c
  * The fields of the event that ended the latest run, JSON: of a program's run exit_status, and output with the end of what it
  * printed. TIDE_NOT_FOUND: no run has ended.
  */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_result(tide_session *session, struct tide_text *ret_json,
-                                                            struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_result(tide_session *session, struct tide_text *ret_json,
+                                                                struct tide_err *err);
 
 TIDE_API const char *tide_run_id(const tide_run *run);
 TIDE_API int tide_run_is_degraded(const tide_run *run); /* what it did last is in memory only */
@@ -829,8 +829,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_end(tide_run *run, const struct
 TIDE_API void tide_run_close(tide_run *run);
 
 /* The fields of the latest run.started that says what runs: a program (argv, cwd, env, …) or an agent (loop), JSON. TIDE_NOT_FOUND: none does. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_program(tide_session *session, struct tide_text *ret_json,
-                                                             struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_get_program(tide_session *session, struct tide_text *ret_json,
+                                                                 struct tide_err *err);
 
 /* TIDE_OK when a step of this name that must happen once has failed or was cut; TIDE_NOT_FOUND when none has. */
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_step_find_unsettled(tide_session *session, const char *name,
@@ -1155,8 +1155,8 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_read_history(tide_agent *agen
                                                                 struct tide_err *err);
 
 /* What it works with now, JSON: provider, model, tools, hooks, turns, tokens, cost, context. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_info(tide_agent *agent, struct tide_text *ret_json,
-                                                        struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_agent_get_info(tide_agent *agent, struct tide_text *ret_json,
+                                                            struct tide_err *err);
 
 /* ---- Graphs: nodes that finished are never lost and never run again ---------------------------------------------- */
 
@@ -1263,9 +1263,9 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_resume(tide_session *session,
                                                           struct tide_graph_result *ret, struct tide_err *err);
 
 /* What tide_graph_resume() would do, JSON: from where, which nodes, what is missing, what would be refused and why. Writes nothing. */
-TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_plan(tide_session *session, tide_graph *graph,
-                                                        const struct tide_graph_options *opt,
-                                                        struct tide_text *ret_json, struct tide_err *err);
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_graph_make_plan(tide_session *session, tide_graph *graph,
+                                                             const struct tide_graph_options *opt,
+                                                             struct tide_text *ret_json, struct tide_err *err);
 
 /* Parks it, soon and in order: running nodes are ended. May be called from a signal handler or another thread. */
 TIDE_API void tide_graph_stop(tide_graph *graph);     /* a person wants it: it does not go on by itself */

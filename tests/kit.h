@@ -211,7 +211,7 @@ UNUSED static char *state_text(tide_session *s, int64_t seq)
 {
     struct tide_text text = {NULL, 0};
 
-    OK(tide_session_state(s, seq, &text, &err));
+    OK(tide_session_get_state(s, seq, &text, &err));
     return text.ptr;
 }
 

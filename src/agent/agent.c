@@ -583,7 +583,7 @@ static void list_instructions(const struct tide_agent *a, struct json_out *o)
     json_out_end(o, ']');
 }
 
-enum tide_code tide_agent_info(tide_agent *a, struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_agent_get_info(tide_agent *a, struct tide_text *ret_json, struct tide_err *err)
 {
     const struct ledger *l = &a->s->state->ledger;
     struct buf out = BUF_INIT(SIZE_MAX / 4);

@@ -159,7 +159,7 @@ const char *session_stored(struct arena *a, tide_session *session, const char *o
     struct json *state = NULL;
     struct str found;
 
-    if (!session || tide_session_state(session, 0, &text, NULL) ||
+    if (!session || tide_session_get_state(session, 0, &text, NULL) ||
         json_parse(&own, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL))
         return NULL;
     v = json_get(state, STR("session"));

@@ -87,7 +87,7 @@ void chat_about(struct chat_session *c, struct arena *a, struct chat_about *ret)
         return;
     }
     *ret = (struct chat_about){"", "", "", NULL};
-    if (tide_agent_read_history(c->agent, look_at_one, NULL, NULL) || tide_agent_info(c->agent, &text, NULL) ||
+    if (tide_agent_read_history(c->agent, look_at_one, NULL, NULL) || tide_agent_get_info(c->agent, &text, NULL) ||
         json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &info, NULL, NULL))
         return; /* whoever goes on with it is told why */
     ret->provider = arena_dup(a, json_get_text(a, info, STR("provider"))).ptr;
@@ -379,7 +379,7 @@ bool chat_was_stopped(struct chat_session *c)
     AUTO(tide_text_done) struct tide_text text = {NULL, 0};
     struct json *state = NULL;
 
-    return !tide_session_state(c->session, 0, &text, NULL) &&
+    return !tide_session_get_state(c->session, 0, &text, NULL) &&
            !json_parse(&a, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL) &&
            json_get_bool(json_get(json_get(state, STR("ledger")), STR("run")), STR("by_person"), false);
 }

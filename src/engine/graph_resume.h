@@ -33,7 +33,7 @@ struct graph_resume {
     tide_graph *graph;
     bool waits;                          /* for an answer */
     const struct graph_missing *missing; /* ended by key NULL */
-    struct buf plan;                     /* with `look`: JSON, as of tide_graph_plan() */
+    struct buf plan;                     /* with `look`: JSON, as of tide_graph_make_plan() */
     const struct graph_refusal *refused; /* the same; ended by what NULL */
     enum tide_code code;                 /* of the first of them; TIDE_OK: there is none */
 

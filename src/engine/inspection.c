@@ -141,7 +141,7 @@ static enum tide_code read_state(struct reading *r, int64_t seq, struct tide_err
     struct inspection *i = r->to;
     struct json *state = NULL;
 
-    if (tide_session_state(r->session, seq, &text, err) ||
+    if (tide_session_get_state(r->session, seq, &text, err) ||
         json_parse(&i->arena, arena_dup(&i->arena, (struct str){text.ptr, text.len}), &limits, &state, NULL, err))
         return err->code;
     i->content = json_get(state, STR("content"));

@@ -269,7 +269,7 @@ static enum tide_code take_record(struct program_run *r, tide_session *session, 
     struct json *result = NULL;
     const struct json *output;
 
-    if (tide_session_result(session, &text, err) ||
+    if (tide_session_get_result(session, &text, err) ||
         json_parse(&a, (struct str){text.ptr, text.len}, NULL, &result, NULL, err))
         return err->code;
     output = json_get(result, STR("output"));

@@ -98,7 +98,7 @@ static enum tide_code refuse_option(tide_session *session, enum tide_session_kin
                                        [OF_CHAT | OF_GRAPH] = "chats and graphs"};
     struct tide_text text = {NULL, 0};
 
-    if (tide_session_program(session, &text, err) == TIDE_CORRUPT)
+    if (tide_session_get_program(session, &text, err) == TIDE_CORRUPT)
         return err->code; /* nobody knows what it runs */
     tide_text_done(&text);
     return tide_fail_session(err, TIDE_INVALID, tide_session_id(session), "%s: --%s is for %s",

@@ -41,7 +41,7 @@ enum tide_code resume_give_reason(const char *input, const char *reason, struct 
     MUST_CHECK;
 
 /*
- * What a resume of a program or a chat would do, JSON as of tide_graph_plan(), and what stands in its way; *ret_refused with a
+ * What a resume of a program or a chat would do, JSON as of tide_graph_make_plan(), and what stands in its way; *ret_refused with a
  * code: that does. Writes nothing.
  */
 struct tide_run_options;

@@ -294,8 +294,8 @@ enum tide_code tide_graph_resume(tide_session *s, tide_graph *g, const struct ti
     return code;
 }
 
-enum tide_code tide_graph_plan(tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
-                               struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_graph_make_plan(tide_session *s, tide_graph *g, const struct tide_graph_options *opt,
+                                    struct tide_text *ret_json, struct tide_err *err)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
     struct graph_options own;

@@ -74,7 +74,7 @@ static enum tide_code read_log(struct session_program *p, tide_session *session,
     struct str kept;
     enum tide_code code = tide_session_check_trust(session, err);
 
-    code = code ? code : tide_session_program(session, &text, err);
+    code = code ? code : tide_session_get_program(session, &text, err);
 
     if (code == TIDE_NOT_FOUND) /* the program, not the session */
         err->code = TIDE_INVALID;

@@ -752,7 +752,7 @@ static int take_body(void *arg, const struct event *ev)
     return 1;
 }
 
-enum tide_code tide_session_result(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_session_get_result(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
 {
     int64_t seq;
 
@@ -775,7 +775,7 @@ static enum tide_code refuse_new(const struct tide_session *s, struct tide_err *
     return st.next_count ? action_hint(err, s->head.id, &st.next[0]) : err->code;
 }
 
-enum tide_code tide_session_program(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_session_get_program(tide_session *s, struct tide_text *ret_json, struct tide_err *err)
 {
     enum tide_code code = TIDE_OK;
     int64_t seq;

@@ -24,7 +24,7 @@ int event_hand_out(void *arg, const struct event *ev)
     return o->fn(o->arg, &out);
 }
 
-enum tide_code tide_event_json(const struct tide_event *event, struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_event_write_json(const struct tide_event *event, struct tide_text *ret_json, struct tide_err *err)
 {
     struct event ev = {.seq = event->seq,
                        .ts_ms = event->ts_ms,
@@ -138,7 +138,7 @@ enum tide_code tide_session_read_errors(tide_session *s, tide_event_fn *fn, void
     return code ? code : store_read(s->store, &s->head, 0, 0, hand_out_chosen, &c, err);
 }
 
-enum tide_code tide_session_usage(tide_session *s, int64_t seq, struct tide_usage *ret_usage, struct tide_err *err)
+enum tide_code tide_session_get_usage(tide_session *s, int64_t seq, struct tide_usage *ret_usage, struct tide_err *err)
 {
     AUTO(state_freep) struct state *own = NULL;
     const struct state *state;
@@ -178,7 +178,7 @@ static void put_status(struct buf *out, struct tide_session *s, const struct sta
     buf_add_char(out, '}');
 }
 
-enum tide_code tide_session_state(tide_session *s, int64_t seq, struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_session_get_state(tide_session *s, int64_t seq, struct tide_text *ret_json, struct tide_err *err)
 {
     AUTO(state_freep) struct state *own = NULL;
     const struct state *state;

@@ -93,7 +93,7 @@ void tide_store_close(tide_store *store)
     store_close(store_of(store));
 }
 
-enum tide_code tide_store_info(tide_store *store, struct tide_text *ret_json, struct tide_err *err)
+enum tide_code tide_store_get_info(tide_store *store, struct tide_text *ret_json, struct tide_err *err)
 {
     struct store *s = store_of(store);
     struct buf out = BUF_INIT(SIZE_MAX / 4);

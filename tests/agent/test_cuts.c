@@ -43,7 +43,7 @@ static void read_told(struct world *w, tide_session *s, struct told *t)
     struct json *json = NULL;
 
     OK(tide_agent_read_history(a, take_message, t, &err));
-    OK(tide_agent_info(a, &info, &err));
+    OK(tide_agent_get_info(a, &info, &err));
     OK(json_parse(&t->arena, (struct str){info.ptr, info.len}, NULL, &json, NULL, &err));
     t->input_tokens = json_get_int(json, STR("input_tokens"), -1);
     t->output_tokens = json_get_int(json, STR("output_tokens"), -1);

@@ -143,7 +143,7 @@ static char *line_of(const struct tide_event *ev)
     struct tide_text text = {NULL, 0};
     char *line;
 
-    must(tide_event_json(ev, &text, &err), "as JSON");
+    must(tide_event_write_json(ev, &text, &err), "as JSON");
     line = strndup(text.ptr, text.len);
     tide_text_done(&text);
     return line;
@@ -211,7 +211,7 @@ static char *state_of(tide_session *s, const char *id)
     struct tide_text text = {NULL, 0};
     char *copy, *end;
 
-    if (refused(id, "the state", tide_session_state(s, 0, &text, &err)))
+    if (refused(id, "the state", tide_session_get_state(s, 0, &text, &err)))
         return NULL;
     copy = strndup(text.ptr, text.len);
     end = strstr(copy, ",\"status\""); /* who holds it, and since when, is no part of the truth */

@@ -94,7 +94,7 @@ UNUSED static const char *plan(struct life *l, const struct tide_graph_options *
     tide_session *s = open_session(l);
     struct tide_text text = {NULL, 0};
 
-    OK(tide_graph_plan(s, l->g, opt, &text, &err));
+    OK(tide_graph_make_plan(s, l->g, opt, &text, &err));
     assert_int_equal(tide_session_last_seq(s), before);
     tide_session_close(s);
     assert_int_equal(last_seq(l), before);

@@ -67,7 +67,7 @@ static void a_completed_session_goes_on_only_as_a_fork(void **state)
     expect_calls(&l, "a#1 b#1 c#1 c#1");
     assert_string_equal(l.memory, "{\"a\":1,\"b\":1,\"c\":1}");
     OK(tide_session_open(l.w.store, l.ran, TIDE_SESSION_READ, &s, &err));
-    OK(tide_session_state(s, 0, &text, &err));
+    OK(tide_session_get_state(s, 0, &text, &err));
     HOLDS(text.ptr, "\"agent\":\"tester\"");
     HOLDS(text.ptr, "\"outcome\":\"completed\"");
     tide_text_done(&text);

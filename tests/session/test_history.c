@@ -795,7 +795,7 @@ static int64_t play(uint64_t seed)
     for (int i = 0; i < OPS; i++)
         act(w);
     same_all(w);
-    OK(tide_store_info(tide(w), &info, &err));
+    OK(tide_store_get_info(tide(w), &info, &err));
     snapshots = strstr(info.ptr, "\"snapshots\":0") == NULL;
     tide_text_done(&info);
     another_process(w);

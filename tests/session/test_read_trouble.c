@@ -59,7 +59,7 @@ static enum tide_code read_log(tide_session *s, int64_t *sum)
 static enum tide_code read_state(tide_session *s, int64_t *sum)
 {
     struct tide_text text = {NULL, 0};
-    enum tide_code code = tide_session_state(s, 0, &text, &last);
+    enum tide_code code = tide_session_get_state(s, 0, &text, &last);
 
     *sum = (int64_t)text.len;
     tide_text_done(&text);
@@ -69,7 +69,7 @@ static enum tide_code read_state(tide_session *s, int64_t *sum)
 static enum tide_code read_earlier_state(tide_session *s, int64_t *sum)
 {
     struct tide_text text = {NULL, 0};
-    enum tide_code code = tide_session_state(s, EVENTS / 2, &text, &last);
+    enum tide_code code = tide_session_get_state(s, EVENTS / 2, &text, &last);
 
     *sum = (int64_t)text.len;
     tide_text_done(&text);

@@ -613,7 +613,7 @@ static void a_fork_inherits_content_and_open_effects_as_unknown(void **state)
     assert_non_null(strstr(text, "\"status\":\"idle\""));
     assert_non_null(strstr(text, "\"title\":\"F\""));
     free(text);
-    OK(tide_session_usage(s, 0, &usage, &err));
+    OK(tide_session_get_usage(s, 0, &usage, &err));
     assert_int_equal(usage.input_tokens, 0);
     assert_int_equal(usage.cost_nano, 0);
     tide_session_close(s);
@@ -870,13 +870,13 @@ static void errors_and_usage_survive_rollback(void **state)
     put(s, "llm.usage", "{\"input_tokens\":1,\"cost\":2}");
     OK(tide_session_read_errors(s, count_messages, &n, &err));
     assert_int_equal(n, 4);
-    OK(tide_session_usage(s, 0, &usage, &err));
+    OK(tide_session_get_usage(s, 0, &usage, &err));
     assert_int_equal(usage.input_tokens, 11);
     assert_int_equal(usage.calls, 2);
     assert_int_equal(usage.cost_nano, 2000000001);
-    OK(tide_session_usage(s, 3, &usage, &err));
+    OK(tide_session_get_usage(s, 3, &usage, &err));
     assert_int_equal(usage.cost_nano, 1);
-    GIVES(TIDE_INVALID, tide_session_usage(s, 99, &usage, &err));
+    GIVES(TIDE_INVALID, tide_session_get_usage(s, 99, &usage, &err));
     tide_session_close(s);
 }
 

@@ -91,7 +91,7 @@ void check_state(struct world *w, tide_session *h, struct o_session *s, int64_t 
     struct str state;
 
     call_begin(w);
-    if (tide_session_state(h, seq, &t, &err)) {
+    if (tide_session_get_state(h, seq, &t, &err)) {
         if (!call_excused(w))
             wrong(w, "%s: no state as of %" PRId64 ": %s", s->id, seq, err.msg);
         return;
@@ -271,7 +271,7 @@ void check_rebuilt(struct world *w, tide_store *store)
                 wrong(w, "%s cannot be opened: %s", w->sessions[i].id, err.msg);
                 return;
             }
-            if (tide_session_state(h, 0, &t, &err)) {
+            if (tide_session_get_state(h, 0, &t, &err)) {
                 wrong(w, "%s has no state: %s", w->sessions[i].id, err.msg);
                 tide_session_close(h);
                 return;

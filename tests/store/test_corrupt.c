@@ -243,7 +243,7 @@ static void ask_state(struct asking *a, tide_session *s, int64_t seq, const char
 {
     struct tide_err err = {0};
     struct tide_text text = {NULL, 0};
-    enum tide_code code = tide_session_state(s, seq, &text, &err);
+    enum tide_code code = tide_session_get_state(s, seq, &text, &err);
 
     if (!code)
         buf_add(&a->out, text.ptr, text.len);

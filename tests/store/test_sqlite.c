@@ -392,7 +392,7 @@ static enum tide_code ask_everything(tide_store *store)
         code = tide_session_open(store, ids[i], TIDE_SESSION_READ, &s, NULL);
         code = code ? code : tide_session_read(s, TIDE_READ_INHERITED, 0, 0, look, NULL, NULL);
         code = code ? code : tide_session_verify(s, NULL, NULL, NULL, NULL);
-        code = code ? code : tide_session_state(s, 0, &text, NULL);
+        code = code ? code : tide_session_get_state(s, 0, &text, NULL);
         tide_text_done(&text);
         tide_session_close(s);
     }

@@ -127,7 +127,7 @@ static enum tide_code ask_one(tide_store *store, const char *id, struct buf *out
     code = code ? code : tide_session_read(s, TIDE_READ_INHERITED, 0, 0, add_event, out, err);
     code = code ? code : tide_session_read_messages(s, 0, add_event, out, err);
     code = code ? code : tide_checkpoint_list(s, &all, add_checkpoint, out, err);
-    code = code ? code : tide_session_state(s, 0, &text, err);
+    code = code ? code : tide_session_get_state(s, 0, &text, err);
     if (!code) { /* who holds it is no part of the truth */
         const char *end = strstr(text.ptr, ",\"status\"");
 

@@ -206,7 +206,7 @@ static const struct json *info_of(struct screen *s, struct arena *a)
     struct tide_err err = {0};
     struct json *json = NULL;
 
-    if (tide_agent_info(s->chat.core.agent, &text, &err) ||
+    if (tide_agent_get_info(s->chat.core.agent, &text, &err) ||
         json_parse(a, arena_dup(a, (struct str){text.ptr, text.len}), NULL, &json, NULL, &err))
         view_error(s->view, err_text(&err));
     tide_text_done(&text);

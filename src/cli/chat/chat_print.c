@@ -148,7 +148,7 @@ static void put_result(struct printing *p, enum tide_code code, const struct tid
         .turns = p->turns,
     };
 
-    report.has_usage = tide_session_usage(p->chat.core.session, 0, &report.usage, NULL) == TIDE_OK;
+    report.has_usage = tide_session_get_usage(p->chat.core.session, 0, &report.usage, NULL) == TIDE_OK;
     shape_put(&o, &shape_chat, &report);
     put_line(p, &line);
 }

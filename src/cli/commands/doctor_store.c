@@ -41,7 +41,7 @@ void doctor_figures(struct doctor *d)
 
     if (!d->cli->store)
         return;
-    if (tide_store_info(d->cli->store, &text, &d->err) ||
+    if (tide_store_get_info(d->cli->store, &text, &d->err) ||
         json_parse(&d->arena, arena_dup(&d->arena, (struct str){text.ptr, text.len}), NULL, &info, NULL, &d->err)) {
         doctor_say_error(d);
         return;

@@ -43,7 +43,7 @@ static enum tide_code put_event(struct show *s, const struct tide_event *ev, str
     AUTO(tide_text_done) struct tide_text json = {NULL, 0};
     struct buf *text = &s->cli->out.text;
 
-    if (tide_event_json(ev, &json, err))
+    if (tide_event_write_json(ev, &json, err))
         return err->code;
     if (!s->session) { /* {"seq":…} becomes {"pos":…,"session_id":"…","seq":…} */
         buf_addf(text, "{\"pos\":%" PRId64 ",\"session_id\":", ev->pos);

@@ -134,8 +134,8 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
     struct tide_usage usage;
     struct view v = {.cli = cli, .usage = &usage, .arena = &arena};
 
-    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_session_state(session, 0, &text, err) ||
-        tide_session_usage(session, 0, &usage, err) ||
+    if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) || tide_session_get_state(session, 0, &text, err) ||
+        tide_session_get_usage(session, 0, &usage, err) ||
         json_parse(&arena, (struct str){text.ptr, text.len}, &limits, &state, NULL, err))
         return err->code;
     v.state = state;

@@ -44,7 +44,7 @@ static enum tide_code run(struct cli *cli, struct tide_err *err)
 
     time_people_local(false); /* it is JSON, whoever reads it */
     if (cli_session_open(cli, 0, TIDE_SESSION_READ, &session, err) ||
-        (at && session_position(session, at, &seq, err)) || tide_session_state(session, seq, &text, err))
+        (at && session_position(session, at, &seq, err)) || tide_session_get_state(session, seq, &text, err))
         return err->code;
     json = (struct str){text.ptr, text.len};
     if (pretty && print_pretty(&cli->out, json, err))

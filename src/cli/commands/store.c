@@ -17,7 +17,7 @@ static enum tide_code run_init(struct cli *cli, struct tide_err *err)
     struct json *info = NULL;
     struct str url;
 
-    if (tide_store_info(cli->store, &text, err) ||
+    if (tide_store_get_info(cli->store, &text, err) ||
         json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, err))
         return err->code;
     url = json_get_text(&arena, info, STR("url"));
@@ -64,7 +64,7 @@ static enum tide_code run_info(struct cli *cli, struct tide_err *err)
     AUTO(arena_done) struct arena arena = ARENA_INIT;
     struct json *info = NULL;
 
-    if (tide_store_info(cli->store, &text, err) ||
+    if (tide_store_get_info(cli->store, &text, err) ||
         json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, err))
         return err->code;
     if (cli->out.json) {
@@ -156,7 +156,7 @@ static int64_t wal_bytes(tide_store *store)
     AUTO(arena_done) struct arena arena = ARENA_INIT;
     struct json *info = NULL;
 
-    if (tide_store_info(store, &text, NULL) ||
+    if (tide_store_get_info(store, &text, NULL) ||
         json_parse(&arena, (struct str){text.ptr, text.len}, NULL, &info, NULL, NULL))
         return -1;
     return json_get_int(info, STR("wal_bytes"), -1);

@@ -132,7 +132,7 @@ static void put_json(struct cli *cli, const struct graph_ending *e, const struct
         .ms = monotonic_ms() - v->began_ms,
     };
 
-    report.has_usage = !tide_session_usage(e->session, 0, &report.usage, NULL) && report.usage.calls;
+    report.has_usage = !tide_session_get_usage(e->session, 0, &report.usage, NULL) && report.usage.calls;
     out_shape(&cli->out, &shape_run, &report);
 }
 

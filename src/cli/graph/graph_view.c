@@ -134,7 +134,7 @@ void graph_view_before(struct graph_view *v, tide_session *session, int64_t seq)
     const struct json *content, *position, *scopes;
     struct json *state = NULL;
 
-    if (tide_session_state(session, seq, &text, NULL) ||
+    if (tide_session_get_state(session, seq, &text, NULL) ||
         json_parse(&a, (struct str){text.ptr, text.len}, NULL, &state, NULL, NULL))
         return; /* it is told as it goes on */
     content = json_get(state, STR("content"));

@@ -99,7 +99,7 @@ struct graph_again {
     bool dry_run;
 };
 
-/* What a resume would do, JSON as of tide_graph_plan(); a code in `refused`: what stands in the way. */
+/* What a resume would do, JSON as of tide_graph_make_plan(); a code in `refused`: what stands in the way. */
 enum tide_code plan_print(struct cli *cli, struct str plan, const struct tide_err *refused, struct tide_err *err)
     MUST_CHECK;
 
