@@ -162,7 +162,7 @@ TIDE_API int tide_checkpoint_type_from(const char *word);
 
 /* What can be done about a session. Numbered for good; more may come. Arguments are members of a JSON object. */
 #define TIDE_ACTIONS(X)                                                                                                \
-    X(RESUME, 1, "resume")             /* go on: now, retry, happened, checkpoint, graph, set */                       \
+    X(RESUME, 1, "resume")             /* go on: now, retry, happened, checkpoint, graph, set, ask_again */            \
     X(ANSWER, 2, "answer")             /* answer what it waits for: kind, input */                                     \
     X(PROMPT, 3, "prompt")             /* say something to a chat */                                                   \
     X(START, 4, "start")               /* begin a run: ensure, new_run */                                              \
@@ -947,6 +947,14 @@ TIDE_API TIDE_MUST_CHECK enum tide_code tide_run_checkpoint(tide_run *run, enum 
 TIDE_API TIDE_MUST_CHECK enum tide_code tide_token_rotate(tide_session *session, int64_t deadline_ms,
                                                           int64_t expires_ms, char ret_token[TIDE_TOKEN_SIZE],
                                                           struct tide_err *err);
+
+/*
+ * Opens a question again that was answered with no, the latest answer of its chain that was: nothing is run, and its new token,
+ * or the store's owner, answers it. TIDE_NOT_FOUND: it has no answer. TIDE_INVALID: it was not a no, or something that came after
+ * it may depend on it: a step, another answer, memory, a node, an answer of the model.
+ */
+TIDE_API TIDE_MUST_CHECK enum tide_code tide_session_ask_again(tide_session *session, const char *name,
+                                                               char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err);
 
 /* ---- Cancel, recovery ------------------------------------------------------------------------------------------- */
 

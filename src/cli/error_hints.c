@@ -67,6 +67,7 @@ static const char *effect_of(struct arena *a, const struct tide_hint *h)
     } rows[] = {
         {TIDE_ACTION_RESUME, "now", "ends the sleep"},
         {TIDE_ACTION_RESUME, "retry", "runs it again"},
+        {TIDE_ACTION_RESUME, "ask_again", "asks again"},
         {TIDE_ACTION_RESUME, "accept_change", "takes what is recorded"},
         {TIDE_ACTION_RESUME, "checkpoint", "starts from a checkpoint"},
         {TIDE_ACTION_RESUME, "without_answer", "goes on without"},

@@ -130,6 +130,11 @@ static void put_input(struct rendering *r, const struct json *v)
     put_given(r, "--input", v, approval ? "yes" : "TEXT");
 }
 
+static void put_ask_again(struct rendering *r, const struct json *v)
+{
+    put_given(r, "--ask-again", v, "NAME");
+}
+
 static void put_operand(struct rendering *r, const struct json *v)
 {
     struct str text = v->type == JSON_STRING ? text_of(r, v) : json_source(v);
@@ -171,13 +176,29 @@ static void put_options(struct rendering *r)
     static const struct {
         const char *name;
         void (*put)(struct rendering *r, const struct json *v);
-    } options[] = {
-        {"now", put_flag},          {"run_due", put_flag}, {"watch", put_flag},  {"accept_change", put_flag},
-        {"accept_loss", put_flag},  {"rebuild", put_flag}, {"input", put_input}, {"text", put_text},
-        {"happened", put_happened}, {"retry", put_retry},  {"set", put_set},     {"checkpoint", put_checkpoint},
-        {"graph", put_graph},       {"to", put_argument},  {"at", put_argument}, {"kind", put_argument},
-        {"continue", put_signal},   {"kill", put_signal},  {"pid", put_operand}, {"key", put_operand},
-        {"value", put_operand},     {"map", put_map}};
+    } options[] = {{"now", put_flag},
+                   {"run_due", put_flag},
+                   {"watch", put_flag},
+                   {"accept_change", put_flag},
+                   {"accept_loss", put_flag},
+                   {"rebuild", put_flag},
+                   {"input", put_input},
+                   {"text", put_text},
+                   {"ask_again", put_ask_again},
+                   {"happened", put_happened},
+                   {"retry", put_retry},
+                   {"set", put_set},
+                   {"checkpoint", put_checkpoint},
+                   {"graph", put_graph},
+                   {"to", put_argument},
+                   {"at", put_argument},
+                   {"kind", put_argument},
+                   {"continue", put_signal},
+                   {"kill", put_signal},
+                   {"pid", put_operand},
+                   {"key", put_operand},
+                   {"value", put_operand},
+                   {"map", put_map}};
 
     for (const struct json *v = r->args->first; v; v = v->next) {
         bool known = false;

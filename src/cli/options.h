@@ -50,6 +50,9 @@
     .name = "expires", .type = VALUE_WHEN, .value = "D",                                                               \
     .help = "when the token stops working (default: with the deadline)"
 #define OPT_INPUT(HELP) .name = "input", .type = VALUE_TEXT, .value = "TEXT", .help = HELP
+#define OPT_ASK_AGAIN                                                                                                  \
+    .name = "ask-again", .type = VALUE_TEXT, .value = "NAME",                                                          \
+    .help = "ask a question again that was answered with no, while nothing later depends on it"
 #define OPT_REASON                                                                                                     \
     .name = "reason", .type = VALUE_TEXT, .value = "TEXT",                                                             \
     .help = "goes with a yes or a no: stored with the answer, and shown to whoever asked"

@@ -83,7 +83,7 @@ static enum tide_code check_reason(const tide_session *session, const struct res
     const struct run *r = &session->state->ledger.run;
     const char *kind = r->waiting && r->wait_kind ? r->wait_kind : "";
 
-    if (!ask->has_reason || strcmp(kind, tide_wait_kind_name(TIDE_WAIT_APPROVAL)) == 0)
+    if (!ask->has_reason || ask->ask_again || strcmp(kind, tide_wait_kind_name(TIDE_WAIT_APPROVAL)) == 0)
         return TIDE_OK;
     return tide_fail_session(err, TIDE_INVALID, ask->id, "waits for no yes or no: omit --reason");
 }
@@ -106,6 +106,19 @@ static enum tide_code refuse_option(tide_session *session, enum tide_session_kin
                              : kind == TIDE_KIND_CHAT ? "is a chat"
                                                       : "runs no graph",
                              option, whom[for_whom(option)]);
+}
+
+enum tide_code resume_ask_again(tide_session *session, const struct resume_request *ask,
+                                char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT;
+    struct json *answer = NULL;
+
+    if (ask->token)
+        return tide_fail(err, TIDE_INVALID, "--ask-again and --token: a question that is asked again gets a new token");
+    if (ask->input && (json_parse(&a, str_from(ask->input), NULL, &answer, NULL, err) || yes_no_check(&a, answer, err)))
+        return err->code;
+    return tide_session_ask_again(session, ask->ask_again, ret_token, err);
 }
 
 enum tide_code resume_kind(tide_session *session, const struct resume_request *ask, enum tide_session_kind *ret_kind,

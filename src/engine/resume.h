@@ -14,6 +14,7 @@ struct resume_request {
     const char *token;              /* NULL: the right of the store's owner */
     const char *input;              /* JSON; NULL: none */
     bool has_reason;                /* … and it holds a reason: resume_give_reason() */
+    const char *ask_again;          /* a question that was answered with no; NULL: none */
     const char *request_id;         /* NULL: none */
     const char **retry, **happened; /* names, ended by NULL; NULL: none */
     bool now, accept_change;
@@ -39,6 +40,10 @@ enum tide_code resume_kind(tide_session *session, const struct resume_request *a
 /* A yes or a no, JSON, and why, as one answer into *ret. TIDE_INVALID: there is no answer, or it holds a reason itself. */
 enum tide_code resume_give_reason(const char *input, const char *reason, struct buf *ret, struct tide_err *err)
     MUST_CHECK;
+
+/* Opens the question again that ask->ask_again names; an answer that goes with it is looked at first. */
+enum tide_code resume_ask_again(tide_session *session, const struct resume_request *ask,
+                                char ret_token[TIDE_TOKEN_SIZE], struct tide_err *err) MUST_CHECK;
 
 /*
  * What a resume of a program or a chat would do, JSON as of tide_graph_make_plan(), and what stands in its way; *ret_refused with a

@@ -149,7 +149,7 @@ const struct tide_next *graph_next_of(struct arena *a, tide_session *session)
     for (size_t i = 0; i < st.next_count; i++) {
         const struct action *next = &st.next[i];
 
-        if (next->action != TIDE_ACTION_RESUME || next->wants & ACTION_CHECKPOINT)
+        if (next->action != TIDE_ACTION_RESUME || next->wants & ACTION_CHECKPOINT || next->ask_again[0])
             add(&t, next);
         else if (next->retry[0] || next->happened[0])
             settle_all(&t);

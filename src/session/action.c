@@ -80,6 +80,8 @@ void action_write_arguments(struct json_out *o, const struct action *a)
         put_happened(o, a);
     if (a->retry[0] || a->names_are == ACTION_RETRY_NAMES)
         put_retry(o, a);
+    if (a->ask_again[0])
+        json_out_kstr(o, STR("ask_again"), str_from(a->ask_again));
     if (a->wants & ACTION_CHECKPOINT)
         put_unknown(o, "checkpoint");
     if (a->wants & ACTION_GRAPH)

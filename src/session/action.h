@@ -33,6 +33,7 @@ struct action {
     int64_t pid;                 /* of END_PROCESS */
     char retry[ACTION_NAME];     /* a step or node that may run again; "": none */
     char happened[ACTION_NAME];  /* one that did happen; "": none */
+    char ask_again[ACTION_NAME]; /* a question that was answered with no; "": none */
     bool needs_output;           /* … and says what it gave */
     const char *const *names;    /* instead of those two: several, ended by NULL; NULL: none */
     const char *const *set_keys; /* keys whose values are missing, ended by NULL; NULL: none */

@@ -82,7 +82,7 @@ enum tide_code session_refuse_living(struct tide_session *s, struct tide_err *er
     return TIDE_OK;
 }
 
-static enum tide_code refuse_held(struct tide_session *s, struct tide_err *err)
+enum tide_code session_refuse_held(struct tide_session *s, struct tide_err *err)
 {
     if (s->owner.epoch && s->state->ledger.run.end == RUN_OPEN && !s->state->ledger.run.waiting)
         return tide_fail(err, TIDE_HELD, "a run of session '%s' is under way in this process: end it first",
@@ -126,8 +126,8 @@ static void draft_permissions(struct draft *d, const struct tide_run_options *op
 }
 
 /* `from` NULL: a new chain. */
-static enum tide_code draft_started(struct draft *d, struct tide_session *s, const char *run_id, const struct run *from,
-                                    const struct tide_run_options *opt, struct tide_err *err)
+enum tide_code run_draft_started(struct draft *d, struct tide_session *s, const char *run_id, const struct run *from,
+                                 const struct tide_run_options *opt, struct tide_err *err)
 {
     const char *checkpoint = s->state->content.resume_checkpoint;
     enum tide_code code;
@@ -294,7 +294,7 @@ static enum tide_code look_before_start(void *starting, struct tide_err *err)
     if (!code) /* what a new run goes on with is read to the end of the log, but for what a rollback or a fork left */
         code = s->state->content.span_count > 1 ? trust_prove(s, err) : trust_check(s->store, &s->head, err);
     code = code ? code : check_unmoved(s, m->at, err);
-    code = code ? code : refuse_held(s, err);
+    code = code ? code : session_refuse_held(s, err);
     code = code ? code : session_refuse_living(s, err);
     if (!code && m->opt->flags & TIDE_RUN_IF_OVER && !run_is_over(&s->state->ledger.run))
         code = refuse_unfinished(s, err);
@@ -321,7 +321,7 @@ static enum tide_code start_once(struct starting *m, const struct draft *more, b
         else
             settle_for_new_run(&d, s->state);
         code = draft_message(&d, s->store, opt->message, err);
-        code = code ? code : draft_started(&d, s, run_id, continues ? before : NULL, opt, err);
+        code = code ? code : run_draft_started(&d, s, run_id, continues ? before : NULL, opt, err);
         for (size_t i = 0; !code && more && i < more->n; i++)
             draft_add(&d, more->events[i].kind, (struct str){more->events[i].body, more->events[i].body_len});
     }
@@ -482,7 +482,7 @@ static enum tide_code check_resume(struct resuming *m, struct tide_err *err)
         code = token_validate(s, str_from(m->opt->token), m->opt->request_id, m->now_ms, &m->answered_seq, err);
     if (code || m->answered_seq)
         return code;
-    code = refuse_held(s, err);
+    code = session_refuse_held(s, err);
     code = code ? code : session_refuse_living(s, err);
     if (code)
         return code;
@@ -524,7 +524,7 @@ static enum tide_code resume_once(struct resuming *m, tide_run **ret_run, struct
         session_make_id(s->store, "run", run_id);
         settle_for_resume(&d, s->state, is_superseded(m) ? "superseded" : m->status.reason, m->now_ms);
         code = draft_message(&d, s->store, m->opt->message, err);
-        code = code ? code : draft_started(&d, s, run_id, &s->state->ledger.run, m->opt, err);
+        code = code ? code : run_draft_started(&d, s, run_id, &s->state->ledger.run, m->opt, err);
     }
     draft_open(&d, "status.derived");
     draft_text(&d, "status", "running");
@@ -907,7 +907,7 @@ static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, i
     bool open;
 
     code = code ? code : trust_check(s->store, &s->head, err);
-    code = code ? code : refuse_held(s, err);
+    code = code ? code : session_refuse_held(s, err);
     if (code)
         return code;
     r = &s->state->ledger.run;
@@ -923,8 +923,8 @@ static enum tide_code rotate_once(struct tide_session *s, int64_t deadline_ms, i
     token_moved(&d, "token.revoked", r, "rotated", NULL);
     if (!open) { /* ended: the wait is opened again, by a run that continues it */
         session_make_id(s->store, "run", run_id);
-        code =
-            draft_started(&d, s, run_id, r, &(struct tide_run_options){.size = sizeof(struct tide_run_options)}, err);
+        code = run_draft_started(&d, s, run_id, r, &(struct tide_run_options){.size = sizeof(struct tide_run_options)},
+                                 err);
     }
     token_minted(&d, token, run_id, r->wait_kind, expires_ms ? expires_ms : deadline_ms);
     draft_open(&d, "run.waiting");

@@ -22,6 +22,8 @@ void ledger_queue_taken(struct ledger *l, const struct fact *f);
 void ledger_usage(struct ledger *l, const struct fact *f);
 void ledger_error(struct ledger *l, const struct fact *f);
 void ledger_turn(struct ledger *l, const struct fact *f);
+void ledger_memory(struct ledger *l, const struct fact *f);
+void ledger_node_started(struct ledger *l, const struct fact *f);
 void ledger_tool_started(struct ledger *l, const struct fact *f);
 void ledger_tool_ended(struct ledger *l, const struct fact *f);
 void ledger_tool_withdrawn(struct ledger *l, const struct fact *f);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happened in the world: runs, waits, tokens, effects, money. Folds every event of the session; a rollback undoes nothing here. */
 #include "base/timefmt.h"
+#include "base/utf8.h"
+#include "base/yes_no.h"
 #include "session/fold.h"
 #include "session/redact.h"
 
@@ -23,6 +25,60 @@ static void run_clear(struct run *r)
         text_set(texts[i], STR(""));
     memset(r, 0, sizeof *r);
     r->resumable = -1;
+}
+
+/* ---- an answer that was a no ---- */
+
+static void denied_clear(struct denied *d)
+{
+    char **texts[] = {&d->name, &d->key, &d->question, &d->then};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        text_set(texts[i], STR(""));
+    d->seq = 0;
+}
+
+/* Something comes after it that may depend on it. */
+static void denied_then(struct ledger *l, const char *what, struct str name, const char *did)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(1024);
+    struct str shown = utf8_clip(name, 200);
+
+    if (!l->denied.name || l->denied.then)
+        return;
+    buf_addf(&text, "%s%s%.*s%s%s", what, shown.len ? " '" : "", STR_ARG(shown), shown.len ? "' " : " ", did);
+    text_set(&l->denied.then, buf_view(&text));
+}
+
+/* The wait that is open is answered. One without a key goes on with what its default has answered. */
+static void note_answer(struct ledger *l, const struct fact *f)
+{
+    const struct run *r = &l->run;
+    bool approval = r->wait_kind && strcmp(r->wait_kind, tide_wait_kind_name(TIDE_WAIT_APPROVAL)) == 0;
+
+    if (!r->waiting || !r->wait_key)
+        return;
+    if (!approval || yes_no_read(f->arena, json_get(f->body, STR("input"))) != YES_NO_NO) {
+        denied_then(l, r->due_ms ? "sleep" : "question", str_from(r->wait_name),
+                    r->due_ms ? "is over" : "was answered");
+        return;
+    }
+    denied_clear(&l->denied);
+    text_set(&l->denied.name, str_from(r->wait_name));
+    text_set(&l->denied.key, str_from(r->wait_key));
+    text_set(&l->denied.question, str_from(r->question));
+    l->denied.seq = f->ev->seq;
+}
+
+void ledger_memory(struct ledger *l, const struct fact *f)
+{
+    if (!text_of(f, "node").len && !text_of(f, "by").len) /* a node's own outputs belong to its answer */
+        denied_then(l, "the memory", STR(""), "was changed");
+}
+
+void ledger_node_started(struct ledger *l, const struct fact *f)
+{
+    denied_then(l, "node", text_of(f, "node"), "has begun");
 }
 
 static void effect_free(void *p)
@@ -57,6 +113,7 @@ struct token_past *ledger_add_token(struct ledger *l, struct str id)
 void ledger_done(struct ledger *l)
 {
     run_clear(&l->run);
+    denied_clear(&l->denied);
     free(TAKE(l->chain_id));
     free(TAKE(l->stuck));
     map_done(&l->effects, effect_free);
@@ -67,7 +124,8 @@ void ledger_done(struct ledger *l)
 
 void ledger_rolled_back(struct ledger *l, const struct fact *f)
 {
-    (void)f;
+    if (json_get_int(f->body, STR("to_seq"), 0) != l->denied.seq - 1) /* else it is on its way to be asked again */
+        denied_clear(&l->denied);
     l->rollbacks++;
 }
 
@@ -100,6 +158,7 @@ void ledger_run_started(struct ledger *l, const struct fact *f)
     if (continues) {
         l->chain_resumes++;
     } else {
+        denied_clear(&l->denied);
         text_set(&l->chain_id, text_of(f, "run_id"));
         l->chain_seq = f->ev->seq;
         l->chain_resumes = 0;
@@ -214,6 +273,8 @@ void ledger_run_waiting(struct ledger *l, const struct fact *f)
         r->end = RUN_OPEN;
     if (!r->run_id)
         text_set(&r->run_id, text_of(f, "run_id"));
+    if (l->denied.key && str_eq(text_of(f, "wait_key"), str_from(l->denied.key))) /* asked again */
+        denied_clear(&l->denied);
     r->waiting = true;
     text_set(&r->wait_name, text_of(f, "wait_name"));
     text_set(&r->wait_kind, text_of(f, "wait_kind"));
@@ -239,6 +300,7 @@ void ledger_run_resumed(struct ledger *l, const struct fact *f)
 
     if (!about_latest(l, f))
         return;
+    note_answer(l, f);
     r->end = RUN_OPEN;
     r->waiting = false;
     r->since_seq = r->since_ms = r->deadline_ms = r->due_ms = 0;
@@ -299,6 +361,7 @@ void ledger_trusted(struct ledger *l, const struct fact *f)
 {
     l->trusted_seq = f->ev->seq;
     notify_pass(l, f->ev->seq); /* what came from elsewhere asks for nothing here */
+    denied_clear(&l->denied);
 }
 
 void ledger_cancel(struct ledger *l, const struct fact *f)
@@ -330,6 +393,10 @@ void ledger_turn(struct ledger *l, const struct fact *f)
 {
     int64_t turn = json_get_int(f->body, STR("turn"), 0);
 
+    if (str_eq(f->ev->kind, STR("message.assistant")))
+        denied_then(l, "the model", STR(""), "has answered");
+    else if (str_eq(f->ev->kind, STR("message.user")))
+        denied_then(l, "a prompt", STR(""), "was sent");
     if (turn > l->max_turn)
         l->max_turn = turn;
 }
@@ -406,6 +473,7 @@ void ledger_tool_started(struct ledger *l, const struct fact *f)
     struct str effect = text_of(f, "effect");
 
     ledger_turn(l, f);
+    denied_then(l, "step", text_of(f, "tool"), "has begun");
     text_set(&e->tool, text_of(f, "tool"));
     text_set(&e->effect, effect.len ? effect : STR("once"));
     e->seq = f->ev->seq;

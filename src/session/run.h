@@ -208,6 +208,12 @@ enum tide_code run_finished_steps(struct tide_session *s, struct buf *ret_names,
 enum tide_code run_start_with(struct tide_session *s, const struct tide_run_options *opt, const struct draft *more,
                               bool queued, struct tide_run **ret_run, struct tide_err *err) MUST_CHECK;
 
+/* run.started of a run that continues `from`; NULL: of a new chain. */
+enum tide_code run_draft_started(struct draft *d, struct tide_session *s, const char *run_id, const struct run *from,
+                                 const struct tide_run_options *opt, struct tide_err *err) MUST_CHECK;
+
+/* TIDE_HELD: somebody who lives may append, or a run of this process is under way. */
+enum tide_code session_refuse_held(struct tide_session *s, struct tide_err *err) MUST_CHECK;
 /* Somebody else holds it, and lives as far as can be told. */
 bool session_held_alive(const struct tide_session *s);
 /* TIDE_ALIVE: a program of the last run lives on, also after a moment. */

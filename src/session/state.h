@@ -127,9 +127,20 @@ struct token_past {
     int64_t expires_ms; /* 0: never */
 };
 
+/*
+ * The latest answer of the chain that was a no, and what came after it that may depend on it. Texts are malloc or NULL.
+ * A question can be asked again while nothing did.
+ */
+struct denied {
+    char *name, *key, *question; /* of the wait; name NULL: there is none */
+    int64_t seq;                 /* of its answer */
+    char *then;                  /* what came first, in words: "step 'x' has begun"; NULL: nothing */
+};
+
 struct ledger {
     int64_t events, runs, max_turn;
     struct run run;
+    struct denied denied;
     char *chain_id;      /* first run of the chain that the latest one belongs to; malloc or NULL */
     int64_t chain_seq;   /* of its run.started */
     char *stuck;         /* a step that must happen once, failed or unknown: only a person lets it run again; or NULL */

@@ -224,6 +224,29 @@ static const struct {
 #undef NUMBER
 };
 
+static void put_denied(struct json_out *o, const struct denied *d)
+{
+    if (!d->name)
+        return;
+    json_out_key(o, STR("denied"));
+    json_out_begin(o, '{');
+    json_out_kstr(o, STR("name"), str_from(d->name));
+    json_out_kstr_opt(o, STR("key"), str_from(d->key));
+    json_out_kstr_opt(o, STR("question"), str_from(d->question));
+    json_out_kint(o, STR("seq"), d->seq);
+    json_out_kstr_opt(o, STR("then"), str_from(d->then));
+    json_out_end(o, '}');
+}
+
+static void get_denied(struct arena *a, struct denied *d, const struct json *v)
+{
+    text_set(&d->name, json_get_text(a, v, STR("name")));
+    text_set(&d->key, json_get_text(a, v, STR("key")));
+    text_set(&d->question, json_get_text(a, v, STR("question")));
+    text_set(&d->then, json_get_text(a, v, STR("then")));
+    d->seq = json_get_int(v, STR("seq"), 0);
+}
+
 static void put_ledger(struct json_out *o, const struct ledger *l, enum state_part part)
 {
     json_out_key(o, STR("ledger"));
@@ -234,6 +257,7 @@ static void put_ledger(struct json_out *o, const struct ledger *l, enum state_pa
     json_out_kstr_opt(o, STR("stuck"), str_from(l->stuck));
     if (part == STATE_ALL || l->run.end != RUN_NONE)
         put_run(o, &l->run, part);
+    put_denied(o, &l->denied);
     if (part != STATE_SUMMARY) {
         put_effects(o, &l->effects);
         state_put_ints(o, "queue", &l->queue);
@@ -420,6 +444,7 @@ static void get_ledger(struct arena *a, struct ledger *l, const struct json *v)
     text_set(&l->chain_id, json_get_text(a, v, STR("chain_id")));
     text_set(&l->stuck, json_get_text(a, v, STR("stuck")));
     get_run(a, &l->run, json_get(v, STR("run")));
+    get_denied(a, &l->denied, json_get(v, STR("denied")));
     for (const struct json *m = effects ? effects->first : NULL; m; m = m->next) {
         struct effect *e = mem_zero(sizeof *e);
 

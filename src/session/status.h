@@ -7,7 +7,7 @@
 #include "session/state.h"
 
 #define STATUS_WHY 1024
-#define STATUS_NEXT 4 /* actions at most */
+#define STATUS_NEXT 6 /* actions at most */
 
 struct status {
     enum tide_session_kind kind;

@@ -41,6 +41,17 @@ const char *status_stuck(const struct subject *o); /* at what; NULL: at nothing 
 enum mending status_mending(const struct subject *o);
 bool status_hollow(const struct subject *o);
 
+/* A question that was answered with no and can be asked again; NULL: there is none. */
+static inline const char *status_denied(const struct subject *o)
+{
+    const struct denied *d = &o->state->ledger.denied;
+
+    return d->name && !d->then && strlen(d->name) < ACTION_NAME && o->st->status != TIDE_STATUS_RUNNING &&
+                   o->st->status != TIDE_STATUS_DAMAGED
+               ? d->name
+               : NULL;
+}
+
 /* When it goes on without anybody's answer: a sleep, or a wait that its deadline has answered; 0: it does not. */
 static inline int64_t status_due_ms(const struct subject *o)
 {

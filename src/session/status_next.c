@@ -182,14 +182,25 @@ static void next_waiting(const struct subject *o)
         offer_start(o);
 }
 
+/* A plain resume would get the same no again. */
+static void offer_ask_again(const struct subject *o)
+{
+    if (status_denied(o) && o->has_program)
+        snprintf(offer(o, TIDE_ACTION_RESUME)->ask_again, ACTION_NAME, "%s", status_denied(o));
+}
+
 void status_offer(const struct subject *o)
 {
+    bool asks_first = o->run->end != RUN_COMPLETED && o->st->status != TIDE_STATUS_WAITING;
+
     if (is_leftover(o)) { /* first that has to end */
         offer(o, TIDE_ACTION_END_PROCESS)->pid = o->alive->pid;
         if (o->st->status != TIDE_STATUS_IDLE)
             offer(o, TIDE_ACTION_CANCEL);
         return;
     }
+    if (asks_first)
+        offer_ask_again(o);
     switch (o->st->status) {
     case TIDE_STATUS_INTERRUPTED_STARTUP:
     case TIDE_STATUS_INTERRUPTED_WAITING:
@@ -216,4 +227,6 @@ void status_offer(const struct subject *o)
     case TIDE_STATUS_DAMAGED:
         break;
     }
+    if (!asks_first)
+        offer_ask_again(o);
 }

@@ -339,6 +339,10 @@ void status_say(const struct subject *o)
     case TIDE_STATUS_DAMAGED:
         break;
     }
+    if (status_denied(o)) {
+        say_quoted(o->st, "; question ", status_denied(o));
+        say(o->st, " was answered with no, and can be asked again");
+    }
     say_leftover(o);
     if (o->run->degraded)
         say(o->st,

@@ -85,6 +85,38 @@ check_is 'an item of a map has the reason of its answer' 'all: [{"yes":true,"why
 check_is 'a chat goes on' Done. "$(tidemark resume "$chat" --token @"$chat.token" --input deny --reason 'use ls' 2>/dev/null)"
 check_is 'its model sees the reason' 'denied by the user: use ls' "$(field "$chat" message.tool '$.content')"
 
+# ---- asking again ----
+check 'why offers it' eval "tidemark why program | grep -qx '  tidemark resume program --ask-again release'"
+refuses_as 'a question that is none' 3 'NOT_FOUND|*|*|||show_timeline' resume program --ask-again nosuch
+refuses 'an answer that is neither opens nothing' 2 'is neither yes nor no' resume program --ask-again release --input ys
+tidemark resume program --ask-again release --token-fd 3 >out 2>err 3>program.token
+check_is 'it waits again' '7 waiting approval' "$? $(shown program '$.status') $(shown program '$.run.wait.kind')"
+check 'and says so' grep -qx 'session program waits for approval: release' err
+refuses_as 'it has no answer now' 3 'NOT_FOUND|*|*|||show_timeline' resume program --ask-again release
+check_status 'its new token answers it' 0 tidemark resume program --token @program.token --input yes
+check_is 'what was done before it is kept' '2 2' "$(wc -l <built) $(wc -l <published)"
+refuses_as 'a yes is not asked again' 2 'INVALID|*|*|||show_timeline' resume program --ask-again release
+tidemark exec --session both -- ./ask >/dev/null 2>&1
+tidemark resume both --input no >/dev/null 2>&1
+check_status 'asked again and answered in one' 0 tidemark resume both --ask-again release --input yes --reason 'on second thoughts'
+refuses 'a graph that went on with it' 2 "node 'say' has begun after its answer" resume graph --ask-again 'ok#1'
+sed 's/"to": "say"/"to": "say", "when": "memory.yes"/' graph.json >only.json
+tidemark run only.json --session only --no-input >/dev/null 2>&1
+tidemark resume only --input no >/dev/null 2>&1
+check_is 'a graph that ended there' completed "$(shown only '$.outcome')"
+check_is 'is offered it' "tidemark resume only --ask-again 'ok#1'" "$(tidemark why only | sed -n 's/^  \(.*--ask-again.*\)/\1/p')"
+check_status 'asks again' 7 tidemark resume only --ask-again 'ok#1'
+check_is 'and goes on with the new answer' 'said: true nil' "$(tidemark resume only --input yes 2>/dev/null)"
+refuses 'a chat whose model has answered' 2 'the model has answered after its answer' resume "$chat" --ask-again "$(field "$chat" run.waiting '$.wait_name')"
+echo '{"turns":[{"calls":[{"name":"bash","args":{"command":"echo hi >>ran"}}]},{"text":"Done.","fail":[{"status":400}]}]}' >fails.json
+tidemark chat --script fails.json --json -p go >out 2>/dev/null </dev/null
+chat=$(json '$.session_id' <out)
+tidemark resume "$chat" --input no >/dev/null 2>&1
+name=$(field "$chat" run.waiting '$.wait_name')
+check_status 'a chat whose model has not' 7 tidemark resume "$chat" --ask-again "$name"
+tidemark resume "$chat" --input yes >/dev/null 2>&1
+check_is 'runs what is allowed now' hi "$(cat ran)"
+
 # ---- what happens at the deadline ----
 refuses_in() {
     local name=$1 text=$2

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers to waits: which are taken, what happens when none comes in time, and asking again. */
 #include "runs.h"
+#include "session/session.h"
 
 #define DEADLINE_MS 1000
 
@@ -37,6 +38,16 @@ static void expect_answer(tide_run *r, const char *want)
     OK(tide_run_wait(r, &opt, &answer, token, &err));
     assert_string_equal(answer.ptr, want);
     tide_text_done(&answer);
+}
+
+/* A run that can be run from the log, so that actions are offered. */
+static tide_run *start_program(tide_session *s)
+{
+    const struct tide_run_options opt = {.size = sizeof opt, .fields = "{\"argv\":[\"x\"],\"cwd\":\"/\"}"};
+    tide_run *r = NULL;
+
+    OK(tide_run_start(s, &opt, &r, &err));
+    return r;
 }
 
 /* ---- words ---- */
@@ -284,6 +295,193 @@ static void a_new_token_keeps_what_happens_at_the_deadline(void **state)
     tide_session_close(s);
 }
 
+/* ---- asking again ---- */
+
+static void deny(tide_session *s, const char *name)
+{
+    const struct tide_wait_options opt = {.size = sizeof opt, .name = name, .kind = TIDE_WAIT_APPROVAL};
+    struct tide_text answer = {NULL, 0};
+    char token[TIDE_TOKEN_SIZE];
+    tide_run *r;
+
+    r = resume(s, &(struct tide_run_options){.size = sizeof(struct tide_run_options), .input = "\"no\""});
+    OK(tide_run_wait(r, &opt, &answer, token, &err));
+    assert_string_equal(answer.ptr, "\"no\"");
+    tide_text_done(&answer);
+    tide_run_close(r);
+}
+
+static tide_session *denied(struct fixture *f)
+{
+    tide_session *s = create(f);
+    char token[TIDE_TOKEN_SIZE];
+
+    park(start_program(s), TIDE_WAIT_APPROVAL, 0, 0, NULL, token);
+    deny(s, "ok");
+    return s;
+}
+
+static bool is_offered(tide_session *s, const char *name)
+{
+    const struct tide_session_info *info;
+    char want[64];
+    bool found = false;
+
+    snprintf(want, sizeof want, "{\"ask_again\":\"%s\"}", name);
+    OK(tide_session_refresh(s, &err));
+    OK(tide_session_get_info(s, &info, &err));
+    for (const struct tide_next *n = info->next; n->action; n++)
+        found |= n->action == TIDE_ACTION_RESUME && strcmp(n->arguments, want) == 0;
+    assert_int_equal(strstr(info->why, "can be asked again") != NULL, found);
+    return found;
+}
+
+static void what_was_denied_is_asked_again(void **state)
+{
+    static const enum tide_outcome ends[] = {TIDE_OUTCOME_COMPLETED, TIDE_OUTCOME_FAILED, TIDE_OUTCOME_INTERRUPTED};
+    struct fixture *f = *state;
+    const struct tide_run_options none = {.size = sizeof none};
+    tide_session *s;
+    char token[TIDE_TOKEN_SIZE];
+    struct tide_run_options yes = {.size = sizeof yes, .input = "\"yes\"", .token = token};
+    struct doing first = {0};
+    tide_run *r;
+
+    s = create(f);
+    r = start_program(s);
+    step(r, "before", TIDE_EFFECT_ONCE, &first);
+    park(r, TIDE_WAIT_APPROVAL, 0, 0, NULL, token);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) { /* however its run ended, and more than once */
+        const struct tide_run_result end = {.size = sizeof end, .outcome = ends[i]};
+
+        r = resume(s, &(struct tide_run_options){.size = sizeof none, .input = "false"});
+        expect_answer(r, "false");
+        OK(tide_run_end(r, &end, &err));
+        tide_run_close(r);
+        assert_true(is_offered(s, "ok"));
+        OK(tide_session_ask_again(s, "ok", token, &err));
+        STATUS(f->store, "waiting", "approval");
+        assert_false(is_offered(s, "ok"));
+        GIVES(TIDE_NOT_FOUND, tide_session_ask_again(s, "ok", token, &err)); /* it has no answer now */
+        GIVES(TIDE_INVALID, tide_run_resume(s, &none, NULL, &r, &err));
+    }
+    r = resume(s, &yes);
+    step(r, "before", TIDE_EFFECT_ONCE, &first);
+    expect_answer(r, "\"yes\"");
+    finish(r);
+    assert_int_equal(first.times, 1);                                  /* what was done before the question is kept */
+    GIVES(TIDE_INVALID, tide_session_ask_again(s, "ok", token, &err)); /* it was a yes */
+    tide_session_close(s);
+}
+
+static void nothing_is_asked_again_that_something_later_depends_on(void **state)
+{
+    static const char *const why[] = {"step 'after' has begun", "the memory was changed", "question 'two' was answered",
+                                      "sleep 'nap' is over"};
+    struct fixture *f = *state;
+    char token[TIDE_TOKEN_SIZE];
+
+    for (size_t i = 0; i < sizeof why / sizeof why[0]; i++) {
+        const struct tide_wait_options two = {.size = sizeof two, .name = "two", .kind = TIDE_WAIT_INPUT};
+        tide_session *s = denied(f);
+        tide_run *r = resume(s, NULL);
+        struct tide_text answer = {NULL, 0};
+        struct doing after = {0};
+        struct tide_err why_not;
+        int64_t seq;
+
+        expect_answer(r, "\"no\"");
+        if (i == 0)
+            step(r, "after", TIDE_EFFECT_PURE, &after);
+        else if (i == 1)
+            OK(tide_run_set(r, "k", "1", &err));
+        else if (i == 3)
+            OK(tide_run_sleep(r, "nap", now() - 1, NULL, &err));
+        else
+            GIVES(TIDE_WAITING, tide_run_wait(r, &two, &answer, token, &err));
+        if (i == 2) {
+            tide_run_close(r);
+            assert_true(is_offered(s, "ok")); /* asked is not answered */
+            r = resume(s, &(struct tide_run_options){.size = sizeof(struct tide_run_options), .input = "1"});
+        }
+        tide_run_close(r);
+        assert_false(is_offered(s, "ok"));
+        seq = tide_session_last_seq(s);
+        assert_int_equal(TIDE_INVALID, tide_session_ask_again(s, "ok", token, &why_not));
+        if (!strstr(why_not.msg, why[i]))
+            fail_msg("%s, not %s", why_not.msg, why[i]);
+        assert_int_equal(why_not.hints[0].action, TIDE_ACTION_FORK);
+        assert_int_equal(tide_session_last_seq(s), seq);
+        tide_session_close(s);
+        OK(tide_session_delete(f->store, "s", &err));
+    }
+}
+
+static void the_latest_no_is_asked_again_and_only_that(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s = denied(f);
+    const struct tide_wait_options two = {.size = sizeof two, .name = "two", .kind = TIDE_WAIT_APPROVAL};
+    struct tide_text answer = {NULL, 0};
+    char token[TIDE_TOKEN_SIZE];
+    struct tide_err why_not;
+    tide_run *r = resume(s, NULL);
+
+    GIVES(TIDE_HELD, tide_session_ask_again(s, "ok", token, &err)); /* a run is under way */
+    expect_answer(r, "\"no\"");
+    GIVES(TIDE_WAITING, tide_run_wait(r, &two, &answer, token, &err));
+    tide_run_close(r);
+    deny(s, "two");
+    assert_int_equal(TIDE_INVALID, tide_session_ask_again(s, "ok", token, &why_not));
+    assert_non_null(strstr(why_not.msg, "question 'two' was answered after it"));
+    GIVES(TIDE_NOT_FOUND, tide_session_ask_again(s, "three", token, &err));
+    GIVES(TIDE_NOT_FOUND, tide_session_ask_again(s, NULL, token, &err));
+    OK(tide_session_ask_again(s, "two", token, &err));
+    STATUS(f->store, "waiting", "approval");
+    tide_session_close(s);
+}
+
+static void a_later_question_that_waits_is_withdrawn_when_one_is_asked_again(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s = denied(f);
+    const struct tide_wait_options two = {.size = sizeof two, .name = "two", .kind = TIDE_WAIT_INPUT};
+    struct tide_text answer = {NULL, 0};
+    char token[TIDE_TOKEN_SIZE], old[TIDE_TOKEN_SIZE];
+    tide_run *r = resume(s, NULL);
+
+    expect_answer(r, "\"no\"");
+    GIVES(TIDE_WAITING, tide_run_wait(r, &two, &answer, old, &err));
+    tide_run_close(r);
+    OK(tide_session_ask_again(s, "ok", token, &err));
+    GIVES(TIDE_TOKEN_REVOKED,
+          tide_run_resume(s, &(struct tide_run_options){.size = sizeof(struct tide_run_options), .token = old}, NULL,
+                          &r, &err));
+    r = resume(s, &(struct tide_run_options){
+                      .size = sizeof(struct tide_run_options), .token = token, .input = "{\"decision\":true}"});
+    expect_answer(r, "{\"decision\":true}");
+    GIVES(TIDE_WAITING, tide_run_wait(r, &two, &answer, old, &err));
+    tide_run_close(r);
+    tide_session_close(s);
+}
+
+/* It is done in two appends: who is killed behind the first has lost nothing. */
+static void asking_again_that_was_cut_is_asked_again(void **state)
+{
+    struct fixture *f = *state;
+    tide_session *s = denied(f);
+    char token[TIDE_TOKEN_SIZE];
+    tide_run *r;
+
+    OK(tide_session_rollback(s, s->state->ledger.denied.seq - 1, 0, "ask_again", &err));
+    assert_true(is_offered(s, "ok"));
+    OK(tide_session_ask_again(s, "ok", token, &err));
+    r = resume(s, &(struct tide_run_options){.size = sizeof(struct tide_run_options), .input = "true"});
+    expect_answer(r, "true");
+    finish(r);
+    tide_session_close(s);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -296,6 +494,11 @@ int main(void)
         T(an_answer_before_the_deadline_counts_and_the_default_does_not),
         T(a_run_fails_at_the_deadline_when_told_to_and_a_resume_asks_again),
         T(a_new_token_keeps_what_happens_at_the_deadline),
+        T(what_was_denied_is_asked_again),
+        T(asking_again_that_was_cut_is_asked_again),
+        T(nothing_is_asked_again_that_something_later_depends_on),
+        T(the_latest_no_is_asked_again_and_only_that),
+        T(a_later_question_that_waits_is_withdrawn_when_one_is_asked_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@ static const struct opt options[] = {
     {OPT_TOKEN},
     {OPT_TOKEN_FD(0, "the next")},
     {OPT_REASON},
+    {OPT_ASK_AGAIN},
     {.name = "dry-run", .help = "only say what would be done, and everything that stands in the way"},
     {OPT_MANY("retry", "NAME", "this step or node may run again although it must happen once")},
     {OPT_MANY("happened", "NAME[=JSON]",
@@ -140,12 +141,38 @@ static enum tide_code resume_chat(struct cli *cli, struct resume *r, struct tide
     return chat_print(cli, want, err);
 }
 
+static enum tide_code resume_question(struct cli *cli, const struct resume *r, tide_session *session, bool *ret_waits,
+                                      struct tide_err *err)
+{
+    const struct tide_session_info *info;
+    struct program_end end = {.waits = true};
+
+    *ret_waits = false;
+    if (!r->ask.ask_again || !session)
+        return TIDE_OK;
+    if (r->dry_run)
+        return tide_fail(err, TIDE_INVALID, "--ask-again and --dry-run: give one of them");
+    if (resume_ask_again(session, &r->ask, end.wait.token, err))
+        return err->code;
+    if (r->ask.input) /* and it is answered */
+        return TIDE_OK;
+    *ret_waits = true;
+    if (tide_session_get_info(session, &info, err))
+        return err->code;
+    snprintf(end.run_id, sizeof(end.run_id), "%s", info->run_id);
+    snprintf(end.wait.name, sizeof(end.wait.name), "%s", info->wait_name);
+    snprintf(end.wait.kind, sizeof(end.wait.kind), "%s", info->wait_word);
+    snprintf(end.wait.question, sizeof(end.wait.question), "%s", info->question ? info->question : "");
+    return report_wait(cli, tide_session_id(session), &end, r->token_out_fd > 0 ? r->token_out_fd : -1, err);
+}
+
 enum tide_code resume_session(struct cli *cli, struct resume *r, struct tide_err *err)
 {
     AUTO(session_closep) tide_session *session = NULL;
     AUTO(program_run_done) struct program_run p = {.begin = PROGRAM_RESUME, .degrade = r->degrade};
     enum tide_session_kind kind;
     enum tide_code code;
+    bool waits;
 
     if (r->token_out_fd >= 0 && check_fd(r->token_out_fd, "--token-fd", err))
         return err->code;
@@ -154,8 +181,10 @@ enum tide_code resume_session(struct cli *cli, struct resume *r, struct tide_err
     code = held_open(&cli_hold, cli->store, r->ask.id, &session, err); /* a dry run sees the same damage */
     if (code && code != TIDE_CORRUPT)
         return code;
-    if (resume_kind(session, &r->ask, &kind, err))
+    if (resume_kind(session, &r->ask, &kind, err) || resume_question(cli, r, session, &waits, err))
         return err->code;
+    if (waits)
+        return TIDE_OK;
     if (kind == TIDE_KIND_GRAPH) {
         r->graph.r = r;
         return graph_again(cli, &r->graph, session, err);
@@ -310,6 +339,7 @@ static enum tide_code take(struct cli *cli, struct resume *r, struct tide_err *e
     r->ask = (struct resume_request){.id = args_operand(a, 0),
                                      .retry = args_all(a, "retry"),
                                      .happened = args_all(a, "happened"),
+                                     .ask_again = args_text(a, "ask-again"),
                                      .request_id = args_text(a, "request-id"),
                                      .now = args_on(a, "now"),
                                      .accept_change = args_on(a, "accept-change"),
