@@ -25,7 +25,7 @@ static enum tide_code take_session(struct graph_resume *r, struct tide_err *err)
     if (tide_session_check_trust(r->session, err)) /* the first thing in its way, also when it is only looked at */
         return err->code;
     run = &r->session->state->ledger.run;
-    r->waits = run->end == RUN_OPEN && run->waiting;
+    r->waits = run->end == RUN_OPEN && run->waiting && !run->due_ms;
     return open_graph(r, err);
 }
 

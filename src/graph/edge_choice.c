@@ -136,10 +136,12 @@ static enum tide_code ask_model(const struct edge_question *c, const struct spec
 static enum tide_code look_at(struct ways *w, const struct spec_edge *e, struct tide_err *err)
 {
     const struct edge_question *c = w->c;
-    bool plain = !c->failed && c->node->type != SPEC_ROUTER, yes = false;
+    bool late = c->timed_out && spec_has_edge(c->graph, c->node, SPEC_TIMEOUT);
+    bool plain = !late && !c->failed && c->node->type != SPEC_ROUTER, yes = false;
     enum tide_code code = TIDE_OK;
 
-    if (e->on == SPEC_ALWAYS || (e->on == SPEC_SUCCESS && plain) || (e->on == SPEC_FAILURE && c->failed)) {
+    if (e->on == SPEC_ALWAYS || (e->on == SPEC_SUCCESS && plain) || (e->on == SPEC_FAILURE && c->failed && !late) ||
+        (e->on == SPEC_TIMEOUT && late)) {
         if (!is_closed(c, e->to_index))
             add(w, e);
         return TIDE_OK;

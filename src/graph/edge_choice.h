@@ -19,6 +19,7 @@ struct edge_question {
     const struct spec_graph *graph;
     const struct spec_node *node;
     bool failed;
+    bool timed_out; /* nobody answered it before its deadline: its edges for that are its ways, where it has some */
     struct str output, memory,
         result; /* JSON objects: what expressions see; memory without keys that are stored nowhere */
     /*

@@ -94,9 +94,10 @@ struct blocked {
     struct blocked *next;
     char *name; /* of the node */
     struct nested_wait wait;
-    char *question;      /* malloc; NULL: that of the wait */
-    int64_t deadline_ms; /* 0: none */
-    bool human;          /* the answer is its output; else an agent asks */
+    char *question;       /* malloc; NULL: that of the wait */
+    int64_t deadline_ms;  /* 0: none */
+    char *default_answer; /* at the deadline: JSON, malloc; NULL: it is interrupted then */
+    bool human;           /* the answer is its output; else an agent asks */
 };
 
 /* What is told when it is on disk. */
@@ -158,6 +159,7 @@ struct exec {
     struct map cursors; /* frame of a map -> struct cursor *: its list, and how far it is */
     struct map reasons; /* node that failed for good -> why; malloc */
 
+    bool timed_out;  /* the node that is being ended was answered by its deadline */
     char *lapsed;    /* a wait that nobody answered before its deadline; NULL: none */
     bool fresh;      /* what an earlier run left open has not been looked at */
     struct map open; /* of exec_tasks.c, and so is what it left */

@@ -103,6 +103,7 @@ enum tide_code end_choose(struct job *j, struct str output, const struct json *v
     struct edge_question c = {.graph = j->place.graph,
                               .node = j->place.node,
                               .failed = error.len > 0,
+                              .timed_out = x->timed_out,
                               .output = output,
                               .decide = ask ? job_decide : NULL,
                               .problem = on_problem,

@@ -164,7 +164,8 @@ static void complete(struct job *j, struct str output, int64_t ms)
     const char *next;
     struct tide_err err = {0};
     enum tide_code code = json_parse(&x->scratch, output, NULL, &parsed, NULL, &err);
-    bool deciding = spec_has_edge(j->place.graph, j->place.node, SPEC_LLM);
+    bool late = x->timed_out && spec_has_edge(j->place.graph, j->place.node, SPEC_TIMEOUT);
+    bool deciding = !late && spec_has_edge(j->place.graph, j->place.node, SPEC_LLM);
 
     code = code ? code : values_take(&v, parsed, &err);
     code = code ? code : end_check_size(x, j->place.frame, v.bytes, &err);

@@ -215,6 +215,16 @@ static bool give_up_wait(struct exec *x, const struct place *p, const char *name
     return true;
 }
 
+/* What a wait answers itself with. A graph that has a way for that goes on without an answer. */
+static char *default_of(const struct place *p)
+{
+    if (p->node->otherwise_answer)
+        return mem_dup(json_source(p->node->otherwise_answer));
+    if (!p->node->deadline_ms || !spec_has_edge(p->graph, p->node, SPEC_TIMEOUT))
+        return NULL;
+    return mem_dup(p->node->kind == SPEC_APPROVAL ? STR("false") : STR("null"));
+}
+
 static void ask_person(struct exec *x, const struct place *p, const char *name, const struct task *t)
 {
     AUTO(buf_done) struct buf inputs = BUF_INIT(SIZE_MAX / 4), text = BUF_INIT(QUESTION_MAX);
@@ -238,6 +248,7 @@ static void ask_person(struct exec *x, const struct place *p, const char *name, 
     b->name = mem_dup(str_from(name));
     b->human = true;
     b->deadline_ms = p->node->deadline_ms;
+    b->default_answer = default_of(p);
     name_wait(b->wait.name, sizeof b->wait.name, str_from(name), t->visit);
     b->wait.kind = p->node->kind == SPEC_APPROVAL ? TIDE_WAIT_APPROVAL : TIDE_WAIT_INPUT;
     b->question = mem_dup(buf_view(&text));

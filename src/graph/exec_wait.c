@@ -5,14 +5,20 @@
 #include "graph/exec.h"
 #include "base/yes_no.h"
 
+static void blocked_free(struct blocked *b)
+{
+    free(b->name);
+    free(b->question);
+    free(b->default_answer);
+    free(b);
+}
+
 void wait_drop(struct exec *x)
 {
     struct blocked *b = x->blocked;
 
     x->blocked = b->next;
-    free(b->name);
-    free(b->question);
-    free(b);
+    blocked_free(b);
 }
 
 /* What a person said becomes the output of a human_input node: under its first output; the reason of a yes or a no under the second. */
@@ -48,7 +54,8 @@ enum tide_code wait_ask(struct exec *x, struct tide_err *err)
                                            .kind = b->wait.kind,
                                            .question = b->question ? b->question : b->wait.question,
                                            .deadline_ms =
-                                               b->deadline_ms ? env_now_ms(x->s->store->env) + b->deadline_ms : 0};
+                                               b->deadline_ms ? env_now_ms(x->s->store->env) + b->deadline_ms : 0,
+                                           .default_answer = b->default_answer};
     struct tide_text answer = {NULL, 0};
     struct place p;
     enum tide_code code;
@@ -61,13 +68,18 @@ enum tide_code wait_ask(struct exec *x, struct tide_err *err)
             return tide_err_copy(err, &x->err);
         code = tide_run_wait(x->run, &wait, &answer, x->token, err);
     }
+    if (!code && b->human)
+        code = wait_was_defaulted(x->run, wait.name, &x->timed_out, err);
     if (code)
         return code;
-    if (b->human && place_find(x->graph, str_from(b->name), &p))
+    if (!b->human || !place_find(x->graph, str_from(b->name), &p))
+        tasks_leave(x, b->name); /* the agent asks the log again */
+    else if (x->timed_out && !p.node->otherwise_answer)
+        end_failed(x, &p, b->name, "deadline", "nobody answered before the deadline", false);
+    else
         end_complete(x, &p, b->name,
                      answer_output(x, p.node, arena_dup(&x->scratch, (struct str){answer.ptr, answer.len})), 0);
-    else
-        tasks_leave(x, b->name); /* the agent asks the log again */
+    x->timed_out = false;
     x->fresh |= !b->human;
     tide_text_done(&answer);
     wait_drop(x);
@@ -85,9 +97,7 @@ bool wait_drop_stale(struct exec *x)
             (!b->human || !visit || strtoll(visit + 1, NULL, 10) == t->visit))
             continue;
         *at = b->next;
-        free(b->name);
-        free(b->question);
-        free(b);
+        blocked_free(b);
         return true;
     }
     return false;

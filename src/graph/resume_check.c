@@ -19,7 +19,8 @@ static void check_answer(struct outlook *o, const struct status *st)
 {
     const struct run *r = &o->s->state->ledger.run;
     const char *id = o->s->head.id;
-    bool waiting = st->status == TIDE_STATUS_WAITING, given = o->opt->input || o->opt->token;
+    bool due = strcmp(st->reason, "due") == 0; /* a default has answered it: it goes on, and takes no other answer */
+    bool waiting = st->status == TIDE_STATUS_WAITING && !due, given = o->opt->input || o->opt->token;
 
     if (waiting && !given && !o->opt->checkpoint && !o->opt->message) {
         outlook_refuse(o, REFUSED_FOR_GOOD, TIDE_INVALID, NULL,

@@ -36,7 +36,7 @@ enum spec_node_type {
     SPEC_NODE_TYPES
 };
 enum spec_effect { SPEC_PURE, SPEC_IDEMPOTENT, SPEC_ONCE };
-enum spec_on { SPEC_ALWAYS, SPEC_SUCCESS, SPEC_FAILURE, SPEC_CONDITION, SPEC_LLM };
+enum spec_on { SPEC_ALWAYS, SPEC_SUCCESS, SPEC_FAILURE, SPEC_CONDITION, SPEC_LLM, SPEC_TIMEOUT };
 enum spec_conflict { SPEC_CONFLICT_ERROR, SPEC_CONFLICT_LAST, SPEC_CONFLICT_FIRST, SPEC_CONFLICT_MERGE };
 enum spec_branch_failure { SPEC_FAIL_ALL, SPEC_CONTINUE, SPEC_WAIT_ALL };
 enum spec_ask { SPEC_INPUT, SPEC_APPROVAL };
@@ -129,12 +129,13 @@ struct spec_node {
     int64_t max_turns;         /* 0: as configured */
     struct spec_routes routes; /* router */
     struct str otherwise;
-    size_t otherwise_index;   /* SPEC_NONE: not given */
-    struct str question;      /* human_input */
-    int kind;                 /* enum spec_ask */
-    int64_t deadline_ms;      /* 0: none */
-    struct spec_expr code;    /* lua */
-    struct spec_graph *graph; /* subgraph; a file was read and put in its place */
+    size_t otherwise_index;              /* SPEC_NONE: not given */
+    struct str question;                 /* human_input */
+    int kind;                            /* enum spec_ask */
+    int64_t deadline_ms;                 /* 0: none */
+    const struct json *otherwise_answer; /* when it has passed; NULL: none */
+    struct spec_expr code;               /* lua */
+    struct spec_graph *graph;            /* subgraph; a file was read and put in its place */
     struct str file;
     struct spec_expr over; /* map: an expression; `over_key` instead when it is a plain key of the memory */
     struct str over_key, as;

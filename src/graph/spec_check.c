@@ -51,6 +51,10 @@ static void check_edge(struct spec_parser *p, const struct spec_graph *g, const 
     if (e->on != SPEC_LLM && e->question.len > 0)
         spec_say(p, SPEC_PROBLEM, member(p, e->path, "question"), "\"on\": \"llm\"",
                  "only an edge that a model decides asks a question");
+    if (e->on == SPEC_TIMEOUT && e->from_index != SPEC_NONE &&
+        (g->nodes.at[e->from_index].type != SPEC_HUMAN_INPUT || !g->nodes.at[e->from_index].deadline_ms))
+        spec_say(p, SPEC_PROBLEM, e->path, "give the node a 'deadline', or the edge another 'on'",
+                 "only a human_input node with a deadline has an edge for when it has passed");
     if (routed && e->on != SPEC_FAILURE)
         spec_say(p, SPEC_PROBLEM, e->path, "make it a route, or remove it",
                  "a router goes where its routes say: this edge is never taken");

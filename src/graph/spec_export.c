@@ -17,6 +17,8 @@ const char *spec_arc_label(struct arena *a, const struct spec_graph *g, const st
         return arena_dup(a, arc->edge->when.source).ptr;
     case SPEC_FAILURE:
         return "on failure";
+    case SPEC_TIMEOUT:
+        return "on timeout";
     case SPEC_ALWAYS:
         return "always";
     case SPEC_LLM:

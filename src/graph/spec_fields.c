@@ -7,12 +7,10 @@
 const char *const spec_node_words[] = {"event_loop", "function", "router", "human_input",
                                        "lua",        "subgraph", "map",    NULL};
 const char *const spec_effect_words[] = {"pure", "idempotent", "once", NULL};
-const char *const spec_on_words[] = {"always", "success", "failure", "condition", "llm", NULL};
-const struct spec_synonym spec_synonyms[] = {{"on_success", "success"},
-                                             {"on_failure", "failure"},
-                                             {"conditional", "condition"},
-                                             {"llm_decide", "llm"},
-                                             {NULL, NULL}};
+const char *const spec_on_words[] = {"always", "success", "failure", "condition", "llm", "timeout", NULL};
+const struct spec_synonym spec_synonyms[] = {{"on_success", "success"},    {"on_failure", "failure"},
+                                             {"conditional", "condition"}, {"llm_decide", "llm"},
+                                             {"on_timeout", "timeout"},    {NULL, NULL}};
 const char *const spec_conflict_words[] = {"error", "last", "first", "merge", NULL};
 const char *const spec_branch_words[] = {"fail_all", "continue", "wait_all", NULL};
 const char *const spec_ask_words[] = {"input", "approval", NULL};
@@ -143,6 +141,8 @@ static const struct spec_field node_fields[] = {
      .help = "text, or yes and no"},
     {"deadline", FIELD_DURATION, AT(deadline_ms), .types = OF(HUMAN_INPUT),
      .help = "how long it waits: 90s, 15m, 3h, 2d"},
+    {"default", FIELD_JSON, AT(otherwise_answer), .types = OF(HUMAN_INPUT),
+     .help = "the answer when nobody has given one before the deadline"},
     {"code", FIELD_BODY, AT(code), .types = OF(LUA), .help = "Lua that returns an object with the outputs"},
     {"graph", FIELD_GRAPH, AT(graph), .types = OF(SUBGRAPH), .help = "a graph that runs as this node"},
     {"file", FIELD_TEXT, AT(file), .types = OF(SUBGRAPH), .help = "its file, instead of graph"},

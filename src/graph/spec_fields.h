@@ -28,6 +28,7 @@ enum spec_field_type {
     FIELD_RULES,    /* struct spec_rules: {key: word} */
     FIELD_ENTRIES,  /* struct spec_entries: {name: id of a node} */
     FIELD_VALUES,   /* const struct json *: any object */
+    FIELD_JSON,     /* the same: any value */
     FIELD_OBJECT,   /* `object`, in place */
     FIELD_LIST,     /* a pointer to an array of `object`, and its size_t length */
     FIELD_NODE,     /* struct spec_node * */

@@ -10,6 +10,10 @@
 #include "base/map.h"
 #include "graph/spec_internal.h"
 
+#include "base/yes_no.h"
+
+#define DEFAULT_MAX 4000 /* bytes: a wait takes no longer default */
+
 #define FILE_DEPTH 48 /* so that the whole, put together, is not too deep to be read again */
 
 /* ---- nodes ---- */
@@ -180,6 +184,21 @@ static void check_nullable(struct spec_parser *p, const struct spec_node *n, con
     }
 }
 
+static void check_default(struct spec_parser *p, const struct spec_node *n, const struct spec_place *up)
+{
+    struct spec_place at = {.up = up, .key = STR("default")};
+    struct tide_err why;
+
+    if (!n->otherwise_answer || n->type != SPEC_HUMAN_INPUT)
+        return;
+    if (!n->deadline_ms)
+        spec_say_at(p, &at, "give it a 'deadline'", "an answer for when the deadline has passed, and there is none");
+    if (json_source(n->otherwise_answer).len > DEFAULT_MAX)
+        spec_say_at(p, &at, "", "it has more than %d bytes", DEFAULT_MAX);
+    if (n->kind == SPEC_APPROVAL && yes_no_check(&p->spec->arena, n->otherwise_answer, &why))
+        spec_say_at(p, &at, "", "%s", why.msg);
+}
+
 static void find_over_key(struct spec_node *n)
 {
     static const char *const taken[] = {"memory", "output", "result", "true", "false", "nil"};
@@ -214,6 +233,7 @@ void spec_finish_node(struct spec_parser *p, struct spec_node *n, const struct j
         n->retries = -1; /* the graph's, which may stand behind */
     check_parts(p, n, v, at);
     check_nullable(p, n, at);
+    check_default(p, n, at);
     if (n->type == SPEC_SUBGRAPH && n->file.len > 0 && !n->graph)
         load_file(p, n, v, at);
     if (n->type == SPEC_FUNCTION && n->program.n > 0)

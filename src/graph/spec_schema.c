@@ -85,6 +85,7 @@ static void put_value(struct json_out *o, const struct spec_field *f)
         [FIELD_RULES] = {.type = "object"},
         [FIELD_ENTRIES] = {"object", "additionalProperties", "{\"type\":\"string\",\"pattern\":\"" ID_PATTERN "\"}"},
         [FIELD_VALUES] = {.type = "object"},
+        [FIELD_JSON] = {.type = NULL},
         [FIELD_NODE] = {NULL, "not", "{\"required\":[\"id\"]}"},
     };
 

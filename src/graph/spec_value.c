@@ -335,6 +335,14 @@ SETTER(set_values)
         *(const struct json **)into = v;
 }
 
+SETTER(set_json)
+{
+    (void)p;
+    (void)f;
+    (void)at;
+    *(const struct json **)into = v;
+}
+
 /* ---- objects of the table ---- */
 
 SETTER(set_object)
@@ -396,14 +404,14 @@ void spec_set(struct spec_parser *p, const struct spec_field *f, const struct js
 {
     static void (*const setters[])(struct spec_parser *, const struct spec_field *, const struct json *,
                                    const struct spec_place *, void *) = {
-        [FIELD_ONE] = set_one,       [FIELD_TEXT] = set_text,         [FIELD_ID] = set_id,
-        [FIELD_INT] = set_int,       [FIELD_NUMBER] = set_number,     [FIELD_BOOL] = set_bool,
-        [FIELD_WORD] = set_word,     [FIELD_DURATION] = set_duration, [FIELD_EXPR] = set_expr,
-        [FIELD_OVER] = set_expr,     [FIELD_BODY] = set_expr,         [FIELD_KEYS] = set_texts,
-        [FIELD_TEXTS] = set_texts,   [FIELD_TOOLS] = set_tools,       [FIELD_EXPRS] = set_exprs,
-        [FIELD_RULES] = set_rules,   [FIELD_ENTRIES] = set_entries,   [FIELD_VALUES] = set_values,
-        [FIELD_OBJECT] = set_object, [FIELD_LIST] = set_list,         [FIELD_NODE] = set_node,
-        [FIELD_GRAPH] = set_graph,
+        [FIELD_ONE] = set_one,     [FIELD_TEXT] = set_text,         [FIELD_ID] = set_id,
+        [FIELD_INT] = set_int,     [FIELD_NUMBER] = set_number,     [FIELD_BOOL] = set_bool,
+        [FIELD_WORD] = set_word,   [FIELD_DURATION] = set_duration, [FIELD_EXPR] = set_expr,
+        [FIELD_OVER] = set_expr,   [FIELD_BODY] = set_expr,         [FIELD_KEYS] = set_texts,
+        [FIELD_TEXTS] = set_texts, [FIELD_TOOLS] = set_tools,       [FIELD_EXPRS] = set_exprs,
+        [FIELD_RULES] = set_rules, [FIELD_ENTRIES] = set_entries,   [FIELD_VALUES] = set_values,
+        [FIELD_JSON] = set_json,   [FIELD_OBJECT] = set_object,     [FIELD_LIST] = set_list,
+        [FIELD_NODE] = set_node,   [FIELD_GRAPH] = set_graph,
     };
 
     setters[f->type](p, f, v, at, into);

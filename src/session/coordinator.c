@@ -176,6 +176,8 @@ static enum tide_code check_texts(const struct tide_run_options *opt, struct tid
 {
     if (!str_is_utf8(str_from(opt->request_id), NULL) || !str_is_utf8(str_from(opt->by), NULL))
         return tide_fail(err, TIDE_INVALID, "a request id, and who asks, must be valid UTF-8");
+    if (opt->by && strcmp(opt->by, SETTLED_BY) == 0)
+        return tide_fail(err, TIDE_INVALID, "'%s' is who answers by default: give another name", SETTLED_BY);
     return TIDE_OK;
 }
 

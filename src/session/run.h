@@ -172,6 +172,9 @@ enum tide_code run_read_member(struct tide_session *s, int64_t seq, const char *
 enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_text *ret_answer, struct tide_err *err)
     MUST_CHECK;
 
+/* Whether the first wait of this name was answered by its default, when its deadline had passed; false: it has no answer. */
+enum tide_code wait_was_defaulted(struct tide_run *r, const char *name, bool *ret, struct tide_err *err) MUST_CHECK;
+
 /* The members of run.waiting that say what happens at the deadline. */
 void wait_draft_deadline(struct draft *d, enum tide_on_deadline on_deadline, const char *default_answer);
 

@@ -11,6 +11,7 @@
 #include "base/timefmt.h"
 #include "base/yes_no.h"
 #include "session/run.h"
+#include "session/settle.h"
 #include "session/token.h"
 
 #define DEFAULT_MAX 4096 /* bytes of a default: it is part of the state, which stays small */
@@ -115,6 +116,24 @@ enum tide_code wait_answer(struct tide_run *r, const char *name, struct tide_tex
     if (!m || m->state != MARK_ANSWERED)
         return tide_fail(err, TIDE_NOT_FOUND, "wait '%s' has no answer yet", name);
     return run_read_member(r->s, m->seq, "input", ret_answer, err);
+}
+
+enum tide_code wait_was_defaulted(struct tide_run *r, const char *name, bool *ret, struct tide_err *err)
+{
+    AUTO(buf_done) struct buf key = BUF_INIT(512);
+    struct tide_text by = {NULL, 0};
+    const struct mark *m;
+    enum tide_code code;
+
+    *ret = false;
+    buf_addf(&key, "%s/%s/1", r->chain_id, name);
+    m = map_get(&r->done.waits, buf_view(&key));
+    if (!m || m->state != MARK_ANSWERED)
+        return TIDE_OK;
+    code = run_read_member(r->s, m->seq, "by", &by, err);
+    *ret = !code && strcmp(by.ptr, "\"" SETTLED_BY "\"") == 0;
+    tide_text_done(&by);
+    return code;
 }
 
 /* Parked, nothing of it is left but the log. */

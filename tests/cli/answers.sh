@@ -104,7 +104,7 @@ sed 's/"to": "say"/"to": "say", "when": "memory.yes"/' graph.json >only.json
 tidemark run only.json --session only --no-input >/dev/null 2>&1
 tidemark resume only --input no >/dev/null 2>&1
 check_is 'a graph that ended there' completed "$(shown only '$.outcome')"
-check_is 'is offered it' "tidemark resume only --ask-again 'ok#1'" "$(tidemark why only | sed -n 's/^  \(.*--ask-again.*\)/\1/p')"
+check_is 'is offered it' "resume only --ask-again 'ok#1'" "$(tidemark why only | sed -n 's/^  tidemark \(sessions \)\{0,1\}\(resume.*--ask-again.*\)/\2/p')"
 check_status 'asks again' 7 tidemark resume only --ask-again 'ok#1'
 check_is 'and goes on with the new answer' 'said: true nil' "$(tidemark resume only --input yes 2>/dev/null)"
 refuses 'a chat whose model has answered' 2 'the model has answered after its answer' resume "$chat" --ask-again "$(field "$chat" run.waiting '$.wait_name')"
@@ -163,6 +163,33 @@ check_is 'recover --run-due goes on with what was answered' 'completed failed' "
 check_is 'once' 1 "$(wc -l <published)"
 check_status 'what failed asks again when it is resumed' 7 tidemark resume fails
 check_is 'and can be answered' 0 "$(tidemark resume fails --input yes >/dev/null 2>&1; echo $?)"
+
+# ---- graphs ----
+cat >late.json <<'E'
+{"tidemark_graph": 1, "id": "late", "entry": "ok", "nodes": [
+  {"id": "ok", "type": "human_input", "kind": "approval", "question": "Release?", "outputs": ["yes"], "deadline": "1s"},
+  {"id": "late", "type": "lua", "code": "return {said = 'late ' .. tostring(memory.yes)}", "outputs": ["said"]},
+  {"id": "say", "type": "lua", "code": "return {said = 'said ' .. tostring(memory.yes)}", "outputs": ["said"]}],
+ "edges": [{"from": "ok", "to": "say"}, {"from": "ok", "to": "late", "on": "on_timeout"}]}
+E
+sed 's/"deadline": "1s"/"deadline": "1s", "default": true/' late.json >both.json
+sed 's/, {"from": "ok", "to": "late", "on": "on_timeout"}//; /"id": "late", "type"/d' both.json >value.json
+sed 's/"deadline": "1s"/"default": "ys"/' late.json >wrong.json
+tidemark graph check wrong.json >out 2>&1
+check_is 'a default and an edge without a deadline, and a default that is neither, are problems' 3 "$(grep -c '^problem' out)"
+for id in late both value; do
+    for n in 1 2 3; do tidemark run $id.json --session $id-$n --no-input >/dev/null 2>&1; done
+    tidemark resume $id-3 --input yes >out 2>/dev/null
+    check_is "$id: an answer in time takes the usual way" 'said: said true' "$(cat out)"
+done
+wait_for deadline_passed value-2
+check_is 'an edge for the deadline is taken when somebody goes on' 'said: late nil' "$(tidemark resume late-1 2>/dev/null | grep said)"
+refuses 'an answer is too late' 2 'does not wait for an answer' resume both-1 --input yes
+check_is 'with the default as its output' 'said: late true' "$(tidemark resume both-1 2>/dev/null | grep said)"
+check_is 'without the edge the default is the answer' 'said: said true' "$(tidemark resume value-1 2>/dev/null | grep said)"
+tidemark recover --run-due >out 2>err
+check_is 'recovery goes on with the others' 'completed completed completed' "$(shown late-2 '$.outcome') $(shown both-2 '$.outcome') $(shown value-2 '$.outcome')"
+check_is 'on the same ways' 'late nil|late true|said true' "$(tidemark state late-2 | json '$.content.memory.said')|$(tidemark state both-2 | json '$.content.memory.said')|$(tidemark state value-2 | json '$.content.memory.said')"
 
 # In one pass: what has just been answered goes on at once.
 tidemark exec --session pass -- ./ask --deadline 1s --default yes >/dev/null 2>&1
